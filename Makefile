@@ -1,0 +1,104 @@
+# One makefile for everything. Targets: all demo check bench soak install uninstall deps format
+# lint clean. Variables: DEVELOPER=1, SANITIZE=address,undefined, PREFIX, DESTDIR, BUILD.
+
+VERSION  := 0.1.0
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+BUILD    ?= build
+CC       ?= cc
+AR       ?= ar
+PKG_CONFIG ?= pkg-config
+OPT      ?= -O2
+
+BINDIR     := $(PREFIX)/bin
+LIBEXECDIR := $(PREFIX)/libexec/amp
+LIBDIR     := $(PREFIX)/lib
+INCDIR     := $(PREFIX)/include
+MANDIR     := $(PREFIX)/share/man
+SHAREDIR   := $(PREFIX)/share/amp
+
+include scripts/flags.mk
+
+LIB_SRC   := $(wildcard lib/*/*.c)
+LIB_OBJ   := $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/gen/schemas.o
+PUB_ROOMS := base json schema fsm protocol
+SO_OBJ    := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard $(PUB_ROOMS:%=lib/%/*.c) lib/*/*_fsm.c)) $(BUILD)/pic/gen/schemas.o
+TOOLS     := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.c))))
+HELPERS   := $(notdir $(patsubst %/,%,$(dir $(wildcard libexec/*/main.c))))
+SCRIPTS   := $(notdir $(wildcard libexec/scripts/*))
+BINS      := $(TOOLS:%=$(BUILD)/bin/%)
+LIBEXECS  := $(HELPERS:%=$(BUILD)/libexec/amp/%) $(SCRIPTS:%=$(BUILD)/libexec/amp/%)
+UNITS     := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
+SCHEMAS   := $(sort $(wildcard schemas/*/*.json))
+
+# Only what a program really uses is linked: --as-needed drops the rest.
+LIBS          := -lpcre2-8 -lsqlite3 -ljansson -lsodium
+LIBS_git-worker := -lgit2
+LIBS_jq-worker  := -ljq
+LIBS_port-http  := -lcurl
+
+.PHONY: all demo check check-fast bench soak install uninstall deps deps-check format lint clean
+.DELETE_ON_ERROR:
+.SECONDARY:
+.DEFAULT_GOAL := all
+
+all: deps-check $(BINS) $(LIBEXECS) $(BUILD)/lib/libamp.so $(BUILD)/lib/libamp.pc
+
+$(BUILD)/gen/schemas.c: scripts/embed-schemas.sh $(SCHEMAS)
+	@mkdir -p $(@D)
+	sh scripts/embed-schemas.sh $(SCHEMAS) >$@
+
+$(BUILD)/gen/schemas.o: $(BUILD)/gen/schemas.c
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/pic/gen/schemas.o: $(BUILD)/gen/schemas.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/pic/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=default -MMD -MP -c -o $@ $<
+
+$(BUILD)/lib/libamp.a: $(LIB_OBJ)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/lib/libamp.so: $(SO_OBJ) scripts/libamp.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libamp.so.0 -Wl,--version-script=scripts/libamp.map \
+	  -o $@ $(SO_OBJ) -Wl,--as-needed $(LIBS)
+
+$(BUILD)/lib/libamp.pc: scripts/libamp.pc.in Makefile
+	@mkdir -p $(@D)
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
+
+define program
+$(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(wildcard $(3)/$(2)/*.c)) $$(BUILD)/lib/libamp.a
+	@mkdir -p $$(@D)
+	$$(CC) $$(LDFLAGS) -o $$@ $$(filter %.o,$$^) $$(BUILD)/lib/libamp.a -Wl,--as-needed $$(LIBS) $$(LIBS_$(2))
+endef
+$(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin,$(t),cmd)))
+$(foreach h,$(HELPERS),$(eval $(call program,$(BUILD)/libexec/amp,$(h),libexec)))
+
+$(BUILD)/libexec/amp/%: libexec/scripts/%
+	@mkdir -p $(@D)
+	install -m 755 $< $@
+
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/lib/libamp.a
+	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
+
+# Rebuilds when the flags change.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || \
+	  echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' >$@
+FORCE:
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+include scripts/targets.mk

@@ -1,0 +1,26 @@
+/* Identifiers and digests. */
+#ifndef AMP_BASE_ID_H
+#define AMP_BASE_ID_H
+
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+#define AMP_UUID_MAX   37
+#define AMP_SHA256_MAX 65
+
+/* A random UUID version 4, lower case, NUL-terminated. */
+void amp_uuid4(char out[AMP_UUID_MAX]);
+/* Random bytes from the kernel. */
+void amp_random(void *p, size_t n);
+/* A decimal number that no other call on this machine makes: unix milliseconds, then digits of
+ * the nanosecond clock and randomness; for the tail of an AMP msg_id. */
+#define AMP_ID_TAIL_MAX 32
+void amp_id_tail(int64_t now_ms, char out[AMP_ID_TAIL_MAX]);
+/* SHA-256 as 64 lower-case hex digits. */
+void amp_sha256_hex(struct amp_span data, char out[AMP_SHA256_MAX]);
+/* Whether text may stand as one path component of ours: 1..128 bytes of [A-Za-z0-9._-], not
+ * starting with a dot or a dash. */
+bool amp_id_is_safe(struct amp_span text);
+
+#endif

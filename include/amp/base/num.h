@@ -1,0 +1,20 @@
+/* Numbers from text: the only parsers, each with bounds. */
+#ifndef AMP_BASE_NUM_H
+#define AMP_BASE_NUM_H
+
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+/* Decimal integer, optional minus, nothing else around it; within [min, max]. */
+int amp_num_parse(struct amp_span text, int64_t min, int64_t max, int64_t *out,
+                  struct amp_error *err);
+/* "250ms", "30s", "5m", "2h", "1d" or a bare number of seconds; result in milliseconds. */
+int amp_num_duration(struct amp_span text, int64_t min_ms, int64_t max_ms, int64_t *ms,
+                     struct amp_error *err);
+/* "4096", "64K", "32M", "1G" (powers of 1024); result in bytes. */
+int amp_num_size(struct amp_span text, int64_t min, int64_t max, int64_t *bytes,
+                 struct amp_error *err);
+int amp_num_real(struct amp_span text, double min, double max, double *out, struct amp_error *err);
+
+#endif

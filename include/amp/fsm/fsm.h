@@ -1,0 +1,66 @@
+/*
+ * The one state-machine engine. A machine is a table; stepping is pure: nothing but the arguments
+ * decides, nothing is written. Guards are facts: bits that the caller establishes beforehand, so
+ * that a row can be printed, drawn and tested.
+ */
+#ifndef AMP_FSM_FSM_H
+#define AMP_FSM_FSM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+struct amp_fsm_name {
+    const char *name; /* as printed */
+    const char *doc;
+};
+
+/* The first row that matches from, event and facts counts. */
+struct amp_fsm_row {
+    uint8_t from, event, to;
+    bool extra;        /* practice needs it, the source's table lacks it */
+    uint32_t if_all;   /* facts that must all hold */
+    uint32_t if_none;  /* facts of which none may hold */
+    uint32_t effects;  /* bits */
+    const char *code;  /* the row's code, or NULL */
+};
+
+struct amp_fsm {
+    const char *name, *source, *doc; /* source: "SW4RM §16.2" */
+    const struct amp_fsm_name *states, *events, *facts, *effects;
+    uint8_t n_states, n_events, n_facts, n_effects;
+    uint8_t initial;
+    uint32_t terminal; /* bit a state */
+    const struct amp_fsm_row *rows;
+    uint16_t n_rows;
+};
+
+struct amp_fsm_result {
+    uint8_t to;
+    uint32_t effects;
+    const char *code;
+    const struct amp_fsm_row *row;
+};
+
+/* -1 with NO "illegal_transition" where no row matches; out is untouched then. */
+int amp_fsm_step(const struct amp_fsm *m, uint8_t state, uint8_t event, uint32_t facts,
+                 struct amp_fsm_result *out, struct amp_error *err);
+
+/* Index by name, or -1. */
+int amp_fsm_state(const struct amp_fsm *m, struct amp_span name);
+int amp_fsm_event(const struct amp_fsm *m, struct amp_span name);
+
+/* Whether the table is sound: indexes in range, every state reachable, no row after one that
+ * always matches, terminal states without rows that leave them (but extra ones). */
+int amp_fsm_lint(const struct amp_fsm *m, struct amp_error *err);
+
+/* "table", "dot" or "ndjson" (rows: machine, from, event, to, code, effects, guard, extra). */
+int amp_fsm_print(const struct amp_fsm *m, const char *format, struct amp_buf *out,
+                  struct amp_error *err);
+
+/* Helpers for X-macro lists: X(NAME, "spelling", "doc"). */
+#define AMP_FSM_ENUM(id, name, doc)  id,
+#define AMP_FSM_NAMES(id, name, doc) {name, doc},
+
+#endif

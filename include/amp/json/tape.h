@@ -1,0 +1,104 @@
+/*
+ * The tape: one JSON text scanned once into an array of tokens.
+ *
+ * Strict RFC 8259 and UTF-8 (no BOM, no NUL, no lone surrogate escapes). A tape is reused for line
+ * after line and allocates only when a line needs more tokens than any before it. Tokens stand in
+ * document order; a container is followed by its children; an object's children alternate key,
+ * value. Offsets are bytes from the start of the text, which must outlive the tape's use.
+ */
+#ifndef AMP_JSON_TAPE_H
+#define AMP_JSON_TAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+enum amp_json_type {
+    AMP_JSON_NULL,
+    AMP_JSON_FALSE,
+    AMP_JSON_TRUE,
+    AMP_JSON_NUMBER,
+    AMP_JSON_STRING,
+    AMP_JSON_ARRAY,
+    AMP_JSON_OBJECT,
+};
+
+enum {
+    AMP_TOK_ESCAPED = 1, /* string: holds a backslash escape */
+    AMP_TOK_FRACTION = 2, /* number: has a fraction or an exponent */
+    AMP_TOK_KEY = 4,      /* string: an object's key */
+    AMP_TOK_NONASCII = 8, /* string: holds bytes >= 0x80 */
+};
+
+struct amp_tok {
+    uint32_t off;   /* string: first byte inside the quotes; else first byte */
+    uint32_t len;   /* string: bytes inside the quotes; scalar: bytes; container: bytes */
+    uint32_t next;  /* index of the token after this value's last descendant */
+    uint32_t count; /* container: elements or members; string: 32-bit hash of the raw bytes */
+    uint8_t type;   /* enum amp_json_type */
+    uint8_t flags;
+};
+
+/* Past a limit the scan fails with line_too_long, too_deep or too_many_tokens. */
+struct amp_json_limits {
+    uint32_t max_bytes;  /* default 32 MiB */
+    uint32_t max_depth;  /* default 128 */
+    uint32_t max_tokens; /* default 1,000,000 */
+};
+extern const struct amp_json_limits amp_json_limits_default;
+
+/* Codes: invalid_json invalid_utf8 line_too_long too_deep too_many_tokens duplicate_key
+ * no_memory. `what` names the fault as a person would ("string not closed"). */
+struct amp_json_fault {
+    const char *code;
+    uint32_t offset;
+    char what[160];
+};
+
+struct amp_tape {
+    const char *text;
+    uint32_t len;
+    struct amp_tok *tok;
+    uint32_t n, cap;
+    struct amp_json_limits limits;
+    void *scratch; /* the scanner's own */
+    uint32_t scratch_cap;
+};
+
+void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits); /* NULL: defaults */
+void amp_tape_release(struct amp_tape *t);
+
+/* Scans exactly one JSON value (white space around it allowed). On failure the tape is empty. */
+int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_json_fault *fault);
+
+/* Raw bytes of a token: a string's without quotes and still escaped. */
+struct amp_span amp_tok_raw(const struct amp_tape *t, uint32_t tok);
+/* The bytes of the whole value as they stand, quotes included. */
+struct amp_span amp_tok_source(const struct amp_tape *t, uint32_t tok);
+/* A string's decoded text: a span of the text when nothing was escaped, else of the arena. */
+int amp_tok_text(const struct amp_tape *t, uint32_t tok, struct amp_buf *arena,
+                 struct amp_span *out, struct amp_error *err);
+/* Whether a string token's decoded text equals s (no allocation). */
+bool amp_tok_is(const struct amp_tape *t, uint32_t tok, struct amp_span s);
+/* An integer that fits; false for fractions (3.0 and 6E0 are integers) and out of range. */
+bool amp_tok_int(const struct amp_tape *t, uint32_t tok, int64_t *out);
+bool amp_tok_real(const struct amp_tape *t, uint32_t tok, double *out);
+const char *amp_json_type_name(enum amp_json_type type);
+
+#define AMP_TOK_NONE UINT32_MAX
+
+/* The value under a key of an object token (keys compared decoded), or AMP_TOK_NONE. */
+uint32_t amp_tape_get(const struct amp_tape *t, uint32_t object, struct amp_span key);
+uint32_t amp_tape_at(const struct amp_tape *t, uint32_t array, uint32_t index);
+/* RFC 6901 pointer from `from`; "" is `from` itself. */
+uint32_t amp_tape_pointer(const struct amp_tape *t, uint32_t from, struct amp_span pointer);
+
+/* JSON Pointer (RFC 6901) and the dotted form for people ("payload.subtasks[2].id") of a token. */
+int amp_tape_path(const struct amp_tape *t, uint32_t tok, struct amp_buf *pointer,
+                  struct amp_buf *dotted, struct amp_error *err);
+
+/* Value equality across tapes, numbers by exact value, objects without order. */
+bool amp_tape_equal(const struct amp_tape *a, uint32_t x, const struct amp_tape *b, uint32_t y);
+
+#endif

@@ -1,0 +1,29 @@
+/* Writing JSON into a buffer, for the programs that do not link jansson. Commas are kept by the
+ * writer. The first failure sticks; amp_jw_end reports it. */
+#ifndef AMP_JSON_WRITER_H
+#define AMP_JSON_WRITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+struct amp_jw {
+    struct amp_buf *out;
+    bool comma, failed;
+    struct amp_error err;
+};
+
+void amp_jw_init(struct amp_jw *w, struct amp_buf *out);
+void amp_jw_open(struct amp_jw *w, char bracket);  /* '{' or '[' */
+void amp_jw_close(struct amp_jw *w, char bracket); /* '}' or ']' */
+void amp_jw_key(struct amp_jw *w, const char *key);
+void amp_jw_str(struct amp_jw *w, struct amp_span text); /* invalid UTF-8 becomes U+FFFD */
+void amp_jw_int(struct amp_jw *w, int64_t n);
+void amp_jw_uint(struct amp_jw *w, uint64_t n);
+void amp_jw_bool(struct amp_jw *w, bool b);
+void amp_jw_null(struct amp_jw *w);
+void amp_jw_raw(struct amp_jw *w, struct amp_span json); /* a complete JSON value, as it is */
+int amp_jw_end(struct amp_jw *w, struct amp_error *err);
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * What the five protocols say: detection, the one view of a message, and the checks. Nothing
+ * outside this room knows a protocol's field names.
+ */
+#ifndef AMP_PROTOCOL_PROTOCOL_H
+#define AMP_PROTOCOL_PROTOCOL_H
+
+#include <amp/base/clock.h>
+#include <amp/json/tape.h>
+#include <amp/protocol/body.h>
+#include <amp/schema/schema.h>
+
+#define AMP_PROTOCOL_LIST(X)                                                                       \
+    X(AMP, "amp", "AMP/1.0")                                                                       \
+    X(SW4RM, "sw4rm", "SW4RM 0.5.0")                                                               \
+    X(AOP, "aop", "AOP 2.0.2-C")                                                                   \
+    X(AOF, "aof", "AOF/1")                                                                         \
+    X(RTP, "rtp", "Runtime Protocol v1")
+
+enum amp_protocol {
+    AMP_PROTO_NONE,
+#define X(id, name, title) AMP_PROTO_##id,
+    AMP_PROTOCOL_LIST(X)
+#undef X
+        AMP_PROTO_COUNT
+};
+const char *amp_protocol_name(enum amp_protocol p);
+enum amp_protocol amp_protocol_find(struct amp_span name); /* AMP_PROTO_NONE when unknown */
+
+#define AMP_TO_MAX 1024 /* recipients a message may name */
+
+struct amp_view {
+    enum amp_protocol protocol;
+    enum amp_kind kind;
+    struct amp_span line; /* the outer bytes, passed on untouched */
+    struct amp_span text; /* the document: line, or the inner one where a protocol wraps another */
+    const struct amp_tape *tape; /* of text */
+    struct amp_span type;        /* the protocol's own word */
+    struct amp_span id, from, task, correlation, token, content_type;
+    struct amp_span *to; /* n_to recipients, in the arena */
+    uint32_t n_to;
+    uint32_t payload; /* token of the payload, or AMP_TOK_NONE */
+    bool needs_ack, has_sequence, has_attempt, has_ack_timeout;
+    int64_t sequence, attempt, priority, lane;
+    int64_t created_ms, expires_ms; /* 0 when not said */
+    int64_t ack_timeout_ms;         /* effective: the message's own, else the protocol's default */
+    uint64_t size;
+    struct amp_body body;
+};
+
+/* Scans and views lines one after another; owns the tapes and the arena that views point into. */
+struct amp_reader;
+struct amp_reader *amp_reader_new(const struct amp_json_limits *limits, struct amp_error *err);
+void amp_reader_free(struct amp_reader *r);
+
+enum amp_severity { AMP_SEV_ERROR, AMP_SEV_WARNING };
+
+/* One finding about a line; strings live until the next line. */
+struct amp_finding {
+    enum amp_severity severity;
+    enum amp_protocol protocol;
+    struct amp_span type, id; /* as far as known */
+    const char *code;         /* "bad_enum" */
+    const char *field;        /* dotted, or "" */
+    const char *pointer;      /* RFC 6901, or "" */
+    const char *rule;         /* schema keyword or the rule's name */
+    const char *message;      /* a sentence: what was found, what was expected */
+    const char *found;        /* shortened, control characters neutralised; or "" */
+    const char *expected;     /* or "" */
+    uint64_t offset;          /* of the fault inside the line */
+};
+typedef void (*amp_finding_fn)(void *ctx, const struct amp_finding *f);
+
+struct amp_check_options {
+    enum amp_protocol only; /* pins one protocol; NONE detects */
+    bool strict;
+    bool check_repo;               /* AMP task_dispatch: repo exists and holds git */
+    const char *const *protected_; /* branch patterns beside main and master, NULL-terminated */
+    int most;                      /* findings a line at most, 0 for all */
+};
+
+/* Scans, detects, views and checks one line. 1: valid (warnings may have been reported); 0: at
+ * least one error was reported; -1: internal failure. The view is valid until the next call and is
+ * filled as far as the line allows also when 0 is returned. */
+int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp_check_options *opt,
+                    struct amp_view *view, amp_finding_fn fn, void *ctx, struct amp_error *err);
+
+/* The rejection record (docs/records.md) as one line with LF. */
+struct amp_line_place {
+    const char *tool;
+    uint64_t line, offset;
+    int64_t now_ms;
+};
+int amp_finding_record(const struct amp_finding *f, const struct amp_line_place *at,
+                       struct amp_buf *out, struct amp_error *err);
+
+/* The branch rule of the protocols: main, master, refs/heads/ forms, and the given patterns. */
+bool amp_branch_is_protected(struct amp_span branch, const char *const *patterns);
+
+#endif

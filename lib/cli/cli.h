@@ -1,0 +1,103 @@
+/*
+ * The command line: one option table a tool behind parser, --help, completions and the manual's
+ * test; diagnostics; stdout. The only room that prints.
+ */
+#ifndef AMP_CLI_CLI_H
+#define AMP_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <amp/base/buf.h>
+
+enum amp_opt_kind {
+    AMP_OPT_FLAG,     /* bool */
+    AMP_OPT_STRING,   /* const char * */
+    AMP_OPT_PATH,     /* const char *, completed as a file */
+    AMP_OPT_DIR,      /* const char *, completed as a directory */
+    AMP_OPT_INT,      /* int64_t within [min, max] */
+    AMP_OPT_DURATION, /* int64_t milliseconds within [min, max] */
+    AMP_OPT_SIZE,     /* int64_t bytes within [min, max] */
+    AMP_OPT_REAL,     /* double within [min, max] */
+    AMP_OPT_CHOICE,   /* const char *, one of choices */
+    AMP_OPT_LIST,     /* struct amp_list, repeatable */
+    AMP_OPT_REST,     /* struct amp_list: takes all following arguments (--exec COMMAND…) */
+};
+
+struct amp_list {
+    const char **v; /* NULL-terminated */
+    int n;
+};
+
+struct amp_opt {
+    char letter;              /* 0: long only */
+    const char *name;         /* without dashes */
+    enum amp_opt_kind kind;
+    void *dest;               /* the tool's static; holds the default beforehand */
+    const char *arg;          /* "FILE"; NULL for flags */
+    const char *doc;          /* one line, no full stop */
+    int64_t min, max;
+    const char *const *choices; /* NULL-terminated */
+    const char *env;          /* environment variable that stands in when the flag is absent */
+    bool optional_arg;        /* --machine[=FORMAT]: without =, dest gets choices[0] */
+    const char *config;       /* dotted key of amp.json that stands in after the environment */
+};
+#define AMP_OPT_END {0}
+
+/* A tool or one of its verbs. Tools without verbs have run set and verbs NULL. */
+struct amp_verb {
+    const char *name;     /* NULL: the verbless form */
+    const char *args;     /* "[FILE…]" for the synopsis, or "" */
+    const char *doc;      /* one line */
+    const struct amp_opt *opts;
+    int (*run)(int argc, char **argv); /* operands only, argv[0] is the first; returns a status */
+};
+struct amp_tool {
+    const char *name;
+    const char *doc;      /* one line, as the manual's .Nd */
+    const struct amp_opt *opts;        /* for every verb */
+    const struct amp_verb *verbs;      /* ends with .run == NULL; the verbless form first if any */
+    const int *statuses;  /* exit statuses it may return, 0-terminated after a leading 0 */
+    const struct amp_fsm *const *machines; /* NULL-terminated, for --machine; or NULL */
+};
+
+/* Parses, dispatches, flushes stdout and returns the exit status. Adds --help, --version,
+ * --color, --machine (where machines exist) and --options (the table for completions, one tab
+ * separated line an option). No abbreviations; a repeated single-valued option is an error. */
+int amp_cli_main(const struct amp_tool *tool, int argc, char **argv);
+
+/* The running tool's name, for records and diagnostics. */
+const char *amp_cli_name(void);
+
+/* amp.json: --config, else AMP_CONFIG, $XDG_CONFIG_HOME/amp/amp.json, then the state directory's.
+ * amp_cli_main reads it when an option has a config key; others read it here. NULL when none.
+ * The value is jansson's json_t (borrowed); programs that never call this do not link jansson. */
+struct json_t;
+int amp_config_load(const char *explicit_path, const char *state_dir, struct json_t **out,
+                    struct amp_error *err);
+
+/* Diagnostics on stderr: "tool: severity: what: why". Control characters are neutralised. */
+void amp_die_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+void amp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void amp_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Prints err ("tool: error: what") and returns its status, to be returned from run. */
+int amp_complain(const struct amp_error *err);
+/* Remembers the worst status of a stream that goes on; amp_cli_main returns it. */
+void amp_status_note(int status);
+
+/* Untrusted text for a terminal: control characters (C0, DEL, C1, bidi overrides) become visible
+ * escapes, at most width columns (0: no limit), cut with "…". */
+int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct amp_error *err);
+bool amp_color(FILE *f);
+
+/* stdout for records: written when input would block or at 64 KiB; when it is a FIFO, under a lock
+ * on it, and a half line that a killed writer left is ended first. EPIPE: code "closed_pipe". */
+int amp_out(struct amp_span bytes, struct amp_error *err);
+int amp_out_flush(struct amp_error *err);
+
+/* INT and TERM: *amp_stop becomes the signal's number; blocking calls return EINTR. */
+extern volatile int amp_stop;
+void amp_signals_install(void);
+
+#endif

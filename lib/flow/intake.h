@@ -1,0 +1,33 @@
+/*
+ * Intake: how every tool that consumes messages takes a line. Scan, detect, view, check; a bad line
+ * goes to the error log (and stderr) with its code, the stream goes on.
+ */
+#ifndef AMP_FLOW_INTAKE_H
+#define AMP_FLOW_INTAKE_H
+
+#include <amp/json/lines.h>
+#include <amp/protocol/protocol.h>
+
+#include "store/store.h"
+
+struct amp_intake {
+    struct amp_reader *reader;
+    struct amp_lines lines;
+    struct amp_check_options check;
+    struct amp_store *store; /* its error log gets the rejections; may be NULL */
+    const char *tool;
+    uint64_t accepted, rejected;
+    /* Where readable one-line rejections go (lib/cli's printer, passed down); may be NULL. */
+    void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
+    void *say_ctx;
+};
+
+int amp_intake_init(struct amp_intake *in, struct amp_store *store, const char *tool,
+                    struct amp_error *err);
+void amp_intake_release(struct amp_intake *in);
+
+/* The next message out of what has been read: 1 a valid one (view filled), 2 a bad line (logged),
+ * 0 read more (amp_lines_fill) or end of input (in->lines.eof), -1 failure. */
+int amp_intake_next(struct amp_intake *in, struct amp_view *view, struct amp_error *err);
+
+#endif

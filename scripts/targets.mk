@@ -1,0 +1,63 @@
+# Targets that are not about compiling.
+
+DEPS_BUILD := gcc make pkg-config git libjansson-dev libjq-dev libcurl4-openssl-dev libgit2-dev \
+  libsqlite3-dev libpcre2-dev libsodium-dev libxxhash-dev
+DEPS_TEST  := bats jq mandoc shellcheck sqlite3 tmux strace
+
+deps-check:
+	@sh scripts/deps.sh check $(DEPS_BUILD)
+
+deps:
+	@sh scripts/deps.sh install $(DEPS_BUILD) $(DEPS_TEST)
+
+demo:
+	@sh scripts/deps.sh ensure $(DEPS_BUILD) jq
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@bash examples/qa-loop/demo.sh
+
+check:
+	@sh scripts/deps.sh ensure $(DEPS_BUILD) $(DEPS_TEST)
+	@$(MAKE) --no-print-directory -j$$(nproc) all units
+	@bash tests/run
+
+units: $(UNITS)
+
+check-fast: all units
+	@bash tests/run --fast
+
+bench: all
+	@bash bench/run
+
+soak: all units
+	@bash tests/soak
+
+install: all
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(LIBDIR)/pkgconfig \
+	  $(DESTDIR)$(INCDIR)/amp $(DESTDIR)$(SHAREDIR)/schemas
+	install -m 755 $(BINS) $(DESTDIR)$(BINDIR)
+	install -m 755 $(LIBEXECS) $(DESTDIR)$(LIBEXECDIR)
+	install -m 755 $(BUILD)/lib/libamp.so $(DESTDIR)$(LIBDIR)/libamp.so.0
+	ln -sf libamp.so.0 $(DESTDIR)$(LIBDIR)/libamp.so
+	install -m 644 $(BUILD)/lib/libamp.a $(DESTDIR)$(LIBDIR)
+	install -m 644 $(BUILD)/lib/libamp.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	cp -R include/amp/. $(DESTDIR)$(INCDIR)/amp/
+	cp -R schemas/. $(DESTDIR)$(SHAREDIR)/schemas/
+	for m in man/*.[17]; do s=$${m##*.}; install -d $(DESTDIR)$(MANDIR)/man$$s; \
+	  install -m 644 $$m $(DESTDIR)$(MANDIR)/man$$s; done
+	sh scripts/completions.sh install "$(DESTDIR)$(PREFIX)/share" $(TOOLS)
+
+uninstall:
+	rm -f $(TOOLS:%=$(DESTDIR)$(BINDIR)/%) $(DESTDIR)$(LIBDIR)/libamp.so* \
+	  $(DESTDIR)$(LIBDIR)/libamp.a $(DESTDIR)$(LIBDIR)/pkgconfig/libamp.pc
+	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(INCDIR)/amp $(DESTDIR)$(SHAREDIR)
+	for m in man/*.[17]; do rm -f $(DESTDIR)$(MANDIR)/man$${m##*.}/$${m##*/}; done
+	sh scripts/completions.sh uninstall "$(DESTDIR)$(PREFIX)/share" $(TOOLS)
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+lint:
+	@sh scripts/lint.sh
+
+clean:
+	rm -rf $(BUILD)
