@@ -1,0 +1,227 @@
+/*
+ * Composing AMP messages and control records with jansson. Shapes only: who says what and when is
+ * decided above. Everything is built as a document first and dumped once, so that a failure leaves
+ * the output as it was.
+ */
+#include "protocol/compose.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/id.h>
+
+#define AMP_VERSION_WORD "AMP/1.0"
+
+static const char *const stage_words[] = {
+    [AMP_STAGE_RECEIVED] = "RECEIVED",   [AMP_STAGE_READ] = "READ",
+    [AMP_STAGE_FULFILLED] = "FULFILLED", [AMP_STAGE_REJECTED] = "REJECTED",
+    [AMP_STAGE_FAILED] = "FAILED",       [AMP_STAGE_TIMED_OUT] = "TIMED_OUT",
+};
+static const char *const level_words[] = {
+    [AMP_LEVEL_INFO] = "info",
+    [AMP_LEVEL_WARNING] = "warning",
+    [AMP_LEVEL_CRITICAL] = "critical",
+};
+static const char *const decision_words[] = {
+    [AMP_DO_RESUME] = "resume",
+    [AMP_DO_TERMINATE] = "terminate",
+    [AMP_DO_REDISPATCH] = "redispatch",
+    [AMP_DO_ROLLBACK] = "rollback",
+};
+
+static int no_memory(struct amp_error *err)
+{
+    return amp_fail(err, AMP_TEMPFAIL, "no_memory",
+                    "a message could not be composed: no memory, or text that is not UTF-8");
+}
+
+static json_t *str_span(struct amp_span s)
+{
+    return json_stringn(s.p ? s.p : "", s.n);
+}
+
+static json_t *str_list(const char *const *v)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; a && v && v[i]; i++)
+        if (json_array_append_new(a, json_string(v[i])) < 0) {
+            json_decref(a);
+            return NULL;
+        }
+    return a;
+}
+
+static json_t *time_json(int64_t ms)
+{
+    char t[AMP_TIME_MAX];
+    amp_time_format(ms, t);
+    return json_string(t);
+}
+
+/* Sets a member; a value that could not be made (no memory, or text that is not UTF-8) spoils the
+ * whole document, which finish() then reports. */
+static void put(json_t **j, const char *key, json_t *value)
+{
+    if (!*j) {
+        json_decref(value);
+    } else if (json_object_set_new(*j, key, value) < 0) {
+        json_decref(*j);
+        *j = NULL;
+    }
+}
+
+/* Dumps and lets go of j, which is NULL when something could not be made on the way. */
+static int finish(json_t *j, struct amp_buf *out, struct amp_error *err)
+{
+    if (!j)
+        return no_memory(err);
+    size_t before = out->len;
+    int rc = amp_json_dump(j, out, err);
+    json_decref(j);
+    if (rc == 0 && amp_buf_add(out, "\n", 1, err) < 0) {
+        out->len = before;
+        rc = -1;
+    }
+    return rc;
+}
+
+json_t *amp_json_load(struct amp_span text, struct amp_error *err)
+{
+    json_error_t je;
+    if (memchr(text.p ? text.p : "", 0, text.n)) {
+        amp_fail(err, AMP_DATAERR, "invalid_json", "a NUL byte stands in the text");
+        return NULL;
+    }
+    json_t *j = json_loadb(text.p ? text.p : "", text.n, JSON_REJECT_DUPLICATES, &je);
+    if (!j)
+        amp_fail(err, AMP_DATAERR, "invalid_json", "%s (line %d, column %d)", je.text, je.line,
+                 je.column);
+    return j;
+}
+
+static int dump_part(const char *p, size_t n, void *out)
+{
+    return amp_buf_add(out, p, n, NULL) < 0 ? -1 : 0;
+}
+
+int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err)
+{
+    size_t before = out->len;
+    if (json_dump_callback(j, dump_part, out, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+        return 0;
+    out->len = before;
+    return amp_fail(err, AMP_DATAERR, "buffer_full", "a composed message does not fit its buffer");
+}
+
+int amp_compose_message(const struct amp_envelope *e, json_t *payload, struct amp_buf *out,
+                        char id_out[AMP_MSG_ID_MAX], struct amp_error *err)
+{
+    char tail[AMP_ID_TAIL_MAX], id[AMP_MSG_ID_MAX];
+    amp_id_tail(e->now_ms, tail);
+    int n = snprintf(id, sizeof id, "%s-%s-%s", e->type, e->task_id, tail);
+    if (n < 0 || (size_t)n >= sizeof id) {
+        json_decref(payload);
+        return amp_fail(err, AMP_DATAERR, "bad_msg_id", "the message id would be too long");
+    }
+    bool wants_ack = strcmp(e->type, "escalation") != 0;
+    json_t *j =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:b}", "msg_id", id, "protocol_version",
+                  AMP_VERSION_WORD, "type", e->type, "from", e->from, "to", e->to, "task_id",
+                  e->task_id, "timestamp", time_json(e->now_ms), "requires_ack", wants_ack);
+    int rc = j && payload ? 0 : -1;
+    if (rc == 0 && wants_ack && e->ack_timeout_sec > 0)
+        rc = json_object_set_new(j, "ack_timeout_sec", json_integer(e->ack_timeout_sec));
+    if (rc == 0 && e->context_ref && e->context_ref[0])
+        rc = json_object_set_new(j, "context_ref", str_list(e->context_ref));
+    if (rc == 0)
+        rc = json_object_set_new(j, "payload", payload);
+    else
+        json_decref(payload);
+    if (rc < 0) {
+        json_decref(j);
+        return no_memory(err);
+    }
+    if (finish(j, out, err) < 0)
+        return -1;
+    if (id_out)
+        memcpy(id_out, id, (size_t)n + 1);
+    return 0;
+}
+
+/* The start that every control record shares. */
+static json_t *control(const char *type)
+{
+    return json_pack("{s:s, s:s}", "protocol_version", AMP_VERSION_WORD, "type", type);
+}
+
+int amp_compose_ack(const struct amp_view *of, enum amp_ack_stage stage, const char *from,
+                    const char *note, int64_t now_ms, struct amp_buf *out, struct amp_error *err)
+{
+    json_t *j = control("ack");
+    put(&j, "ref_msg_id", str_span(of->id));
+    put(&j, "task_id", str_span(of->task));
+    put(&j, "from", json_string(from));
+    put(&j, "ack_stage", json_string(stage_words[stage]));
+    put(&j, "timestamp", time_json(now_ms));
+    if (note && *note)
+        put(&j, "note", json_string(note));
+    return finish(j, out, err);
+}
+
+int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage, const char *from,
+                     const char *code, const char *message, const char *rule, bool retryable,
+                     int64_t now_ms, struct amp_buf *out, struct amp_error *err)
+{
+    json_t *j = control("nack");
+    put(&j, "ref_msg_id", str_span(of->id));
+    put(&j, "task_id", str_span(of->task));
+    put(&j, "from", json_string(from));
+    put(&j, "failed_stage", json_string(stage_words[failed_stage]));
+    put(&j, "code", json_string(code));
+    put(&j, "message", json_string(message));
+    put(&j, "rule", json_string(rule && *rule ? rule : code));
+    put(&j, "retryable", json_boolean(retryable));
+    put(&j, "timestamp", time_json(now_ms));
+    return finish(j, out, err);
+}
+
+int amp_compose_escalation(const struct amp_escalation_args *a, struct amp_buf *out,
+                           char id_out[AMP_MSG_ID_MAX], struct amp_error *err)
+{
+    json_t *p = json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:I, s:s}, s:o, s:b}",
+                          "escalation_type", a->type, "severity", level_words[a->severity],
+                          "triggered_by", a->triggered_by, "description", a->description,
+                          "affected_msgs", str_list(a->affected), "system_state_snapshot",
+                          "task_status", a->task_status ? a->task_status : "unknown",
+                          "reject_count", (json_int_t)a->reject_count, "last_successful_msg_id",
+                          a->last_successful ? a->last_successful : "", "suggested_actions",
+                          str_list(a->suggested), "auto_suspended", a->severity != AMP_LEVEL_INFO);
+    if (!p)
+        return no_memory(err);
+    struct amp_envelope e = {
+        .type = "escalation",
+        .from = a->from,
+        .to = "admin",
+        .task_id = a->task_id,
+        .now_ms = a->now_ms,
+    };
+    return amp_compose_message(&e, p, out, id_out, err);
+}
+
+int amp_compose_decision(const char *ref_msg_id, const char *task_id, enum amp_operator_word word,
+                         const char *note, const char *commit, const char *op, int64_t now_ms,
+                         struct amp_buf *out, struct amp_error *err)
+{
+    json_t *j = control("decision");
+    put(&j, "ref_msg_id", json_string(ref_msg_id));
+    put(&j, "task_id", json_string(task_id));
+    put(&j, "decision", json_string(decision_words[word]));
+    if (note && *note)
+        put(&j, "note", json_string(note));
+    if (commit && *commit)
+        put(&j, "commit", json_string(commit));
+    put(&j, "operator", json_string(op));
+    put(&j, "timestamp", time_json(now_ms));
+    return finish(j, out, err);
+}
