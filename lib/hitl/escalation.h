@@ -1,0 +1,37 @@
+/*
+ * Escalations and the decisions of people (AMP escalation, SW4RM §15). Key "escalation.<msg_id>":
+ * {"task","type","severity","line","arrived","asked"?,"decision"?,"operator"?,"decided_at"?}.
+ */
+#ifndef AMP_HITL_ESCALATION_H
+#define AMP_HITL_ESCALATION_H
+
+#include <amp/fsm/fsm.h>
+#include <amp/protocol/protocol.h>
+
+#include "store/store.h"
+
+#define AMP_ESCALATION_STATES(X)                                                                   \
+    X(AMP_ESC_NEW, "NEW", "not yet recorded")                                                      \
+    X(AMP_ESC_OPEN, "OPEN", "waits for a person")                                                  \
+    X(AMP_ESC_ASKED, "ASKED", "a person is looking at it")                                         \
+    X(AMP_ESC_DECIDED, "DECIDED", "a person decided")                                              \
+    X(AMP_ESC_NOTED, "NOTED", "shown; needs no decision")
+
+#define AMP_ESCALATION_EVENTS(X)                                                                   \
+    X(AMP_ESC_EV_ARRIVE, "arrive", "the escalation came")                                          \
+    X(AMP_ESC_EV_ASK, "ask", "the question is put to a person")                                    \
+    X(AMP_ESC_EV_DECIDE, "decide", "a person answered")                                            \
+    X(AMP_ESC_EV_PASS, "pass", "no answer: a time limit, end of file, an empty line")
+
+enum { AMP_ESCALATION_STATES(AMP_FSM_ENUM) AMP_ESC_STATE_COUNT };
+enum { AMP_ESCALATION_EVENTS(AMP_FSM_ENUM) AMP_ESC_EVENT_COUNT };
+enum { AMP_ESC_IF_CRITICAL = 1, AMP_ESC_IF_INFO = 2 };
+enum {
+    AMP_ESC_DO_SUSPEND = 1, /* the task and its agents */
+    AMP_ESC_DO_ASK = 2,
+    AMP_ESC_DO_EMIT = 4, /* the decision record */
+    AMP_ESC_DO_SHOW = 8,
+};
+extern const struct amp_fsm amp_escalation_fsm;
+
+#endif

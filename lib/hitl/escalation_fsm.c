@@ -1,0 +1,58 @@
+/* An escalation: from its arrival to a person's decision. Silence never decides: a question that
+ * nobody answered is open again. */
+#include "hitl/escalation.h"
+
+static const struct amp_fsm_name states[] = {AMP_ESCALATION_STATES(AMP_FSM_NAMES)};
+static const struct amp_fsm_name events[] = {AMP_ESCALATION_EVENTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name facts[] = {
+    {"critical", "its severity is critical"},
+    {"info", "its severity is info"},
+};
+static const struct amp_fsm_name effects[] = {
+    {"suspend", "suspend the task and its agents"},
+    {"ask", "put the question"},
+    {"emit", "send the decision"},
+    {"show", "show it"},
+};
+
+#define S(x) AMP_ESC_##x
+#define E(x) AMP_ESC_EV_##x
+#define D(x) AMP_ESC_DO_##x
+
+static const struct amp_fsm_row rows[] = {
+    {.from = S(NEW),
+     .event = E(ARRIVE),
+     .to = S(OPEN),
+     .if_all = AMP_ESC_IF_CRITICAL,
+     .effects = D(SUSPEND)},
+    {.from = S(NEW),
+     .event = E(ARRIVE),
+     .to = S(NOTED),
+     .if_all = AMP_ESC_IF_INFO,
+     .effects = D(SHOW)},
+    {.from = S(NEW), .event = E(ARRIVE), .to = S(OPEN)},
+    {.from = S(OPEN), .event = E(ASK), .to = S(ASKED), .effects = D(ASK)},
+    {.from = S(OPEN), .event = E(DECIDE), .to = S(DECIDED), .effects = D(EMIT)},
+    {.from = S(ASKED), .event = E(ASK), .to = S(ASKED), .effects = D(ASK)},
+    {.from = S(ASKED), .event = E(DECIDE), .to = S(DECIDED), .effects = D(EMIT)},
+    {.from = S(ASKED), .event = E(PASS), .to = S(OPEN)},
+    {.from = S(OPEN), .event = E(PASS), .to = S(OPEN)},
+};
+
+const struct amp_fsm amp_escalation_fsm = {
+    .name = "escalation",
+    .source = "AMP/1.0 escalation, SW4RM §15",
+    .doc = "an escalation and its decision",
+    .states = states,
+    .events = events,
+    .facts = facts,
+    .effects = effects,
+    .n_states = AMP_ESC_STATE_COUNT,
+    .n_events = AMP_ESC_EVENT_COUNT,
+    .n_facts = sizeof facts / sizeof facts[0],
+    .n_effects = sizeof effects / sizeof effects[0],
+    .initial = AMP_ESC_NEW,
+    .terminal = 1u << AMP_ESC_DECIDED | 1u << AMP_ESC_NOTED,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof rows[0],
+};
