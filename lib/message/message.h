@@ -6,12 +6,10 @@
 #ifndef AMP_MESSAGE_MESSAGE_H
 #define AMP_MESSAGE_MESSAGE_H
 
-#include <amp/fsm/fsm.h>
 #include <amp/protocol/protocol.h>
 
+#include "message/delivery.h"
 #include "store/store.h"
-
-extern const struct amp_fsm amp_delivery_fsm;
 
 /* Records the message as SENT with its ack deadline (due_ms, when it needs an ack). Idempotent:
  * AMP_STORE_REDELIVERED for the same bytes; NO duplicate_msg_id for other bytes under the id. */
@@ -24,18 +22,38 @@ int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage 
                     const char *by, struct amp_span code, int64_t now_ms, bool *late,
                     struct amp_error *err);
 
+/* Puts a message that was refused, failed or timed out on its way again, with a new deadline. */
+int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
+                        struct amp_error *err);
+
 struct amp_message_rec {
     bool found;
-    uint8_t state;         /* of amp_delivery_fsm */
-    struct amp_span line;  /* the message's bytes; valid until the next call on the store */
+    uint8_t state;        /* of amp_delivery_fsm */
+    struct amp_span line; /* the message's bytes; valid until the next call on the store */
     int64_t sent_ms, due_ms;
+    struct amp_span type, from, to, task; /* to: the first recipient */
 };
 int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_message_rec *out,
                      struct amp_error *err);
+/* Reads what a row of kind "message" (amp_store_each) holds, like amp_message_find. */
+int amp_message_parse(struct amp_store *s, const struct amp_store_rec *row,
+                      struct amp_message_rec *out, struct amp_error *err);
 
-/* Overdue messages: moves each to TIMED_OUT once and hands it to fn inside no lock. */
-typedef int (*amp_message_overdue_fn)(void *ctx, struct amp_span id, struct amp_span line);
-int amp_message_sweep(struct amp_store *s, int64_t now_ms, amp_message_overdue_fn fn, void *ctx,
-                      struct amp_error *err);
+/* Deadlines. A message whose acknowledgement is overdue goes to TIMED_OUT, and the escalation
+ * "ack_timeout" stands in the outbox of `actor` by the same commit; an agent that has a task and
+ * was silent for silence_ms gets "heartbeat_timeout" the same way, once for each last sign of life.
+ * So an escalation is made once however many sweep, also across crashes; who emits the outbox does
+ * it under one lock. *raised counts the escalations made now. */
+struct amp_sweep_options {
+    const char *actor; /* the outbox they go to: the tool's consumer name */
+    const char *from;  /* the escalation's sender: a role, "system" */
+    enum amp_level severity;
+    int64_t silence_ms; /* 0: agents are not looked at */
+};
+int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_sweep_options *opt,
+                      uint32_t *raised, struct amp_error *err);
+/* The earliest moment at which a sweep has something to do, 0 for none. */
+int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_ms,
+                         struct amp_error *err);
 
 #endif

@@ -84,6 +84,10 @@ int amp_store_update(struct amp_store *s, const char *kind, struct amp_span id,
                      const struct amp_store_input *input, amp_store_fn fn, void *ctx,
                      enum amp_store_outcome *outcome, struct amp_error *err);
 
+/* The number of this handle's latest frame, 0 when it committed none: with the place in emits it
+ * names an outbox entry (struct amp_store_entry_id) that the caller has just made. */
+uint64_t amp_store_last_frame(const struct amp_store *s);
+
 /* Takes main once for several updates (at most 256 or 1 MiB a turn; past it the turn is renewed).
  * A batch is not atomic. No blocking call between begin and end. */
 int amp_store_begin(struct amp_store *s, struct amp_error *err);
