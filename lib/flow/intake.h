@@ -17,6 +17,9 @@ struct amp_intake {
     struct amp_store *store; /* its error log gets the rejections; may be NULL */
     const char *tool;
     uint64_t accepted, rejected;
+    /* The first error of the last bad line (amp_intake_next returned 2): its code and its dotted
+     * field. The view is then filled as far as the line allowed. */
+    char bad_code[48], bad_field[160];
     /* Where readable one-line rejections go (lib/cli's printer, passed down); may be NULL. */
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
     void *say_ctx;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <amp/base/buf.h>
+#include <amp/protocol/words.h>
 
 #define AMP_KIND_LIST(X)                                                                           \
     X(OTHER, "other")                                                                              \
@@ -40,19 +41,6 @@ struct amp_spans {
 };
 
 enum amp_tri { AMP_TRI_NULL, AMP_TRI_FALSE, AMP_TRI_TRUE }; /* criteria: null is not judged */
-enum amp_risk { AMP_RISK_NONE, AMP_RISK_LOW, AMP_RISK_MEDIUM, AMP_RISK_HIGH };
-enum amp_completion { AMP_COMPLETION_COMPLETE, AMP_COMPLETION_PARTIAL, AMP_COMPLETION_FAILED };
-enum amp_decision_word { AMP_VERDICT_APPROVED, AMP_VERDICT_APPROVED_WITH_FIX, AMP_VERDICT_REJECTED };
-enum amp_level { AMP_LEVEL_INFO, AMP_LEVEL_WARNING, AMP_LEVEL_CRITICAL };
-enum amp_operator_word { AMP_DO_RESUME, AMP_DO_TERMINATE, AMP_DO_REDISPATCH, AMP_DO_ROLLBACK };
-enum amp_ack_stage {
-    AMP_STAGE_RECEIVED,
-    AMP_STAGE_READ,
-    AMP_STAGE_FULFILLED,
-    AMP_STAGE_REJECTED,
-    AMP_STAGE_FAILED,
-    AMP_STAGE_TIMED_OUT,
-};
 
 struct amp_subtask {
     struct amp_span id, description;
