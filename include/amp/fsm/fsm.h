@@ -19,11 +19,11 @@ struct amp_fsm_name {
 /* The first row that matches from, event and facts counts. */
 struct amp_fsm_row {
     uint8_t from, event, to;
-    bool extra;        /* practice needs it, the source's table lacks it */
-    uint32_t if_all;   /* facts that must all hold */
-    uint32_t if_none;  /* facts of which none may hold */
-    uint32_t effects;  /* bits */
-    const char *code;  /* the row's code, or NULL */
+    bool extra;       /* practice needs it, the source's table lacks it */
+    uint32_t if_all;  /* facts that must all hold */
+    uint32_t if_none; /* facts of which none may hold */
+    uint32_t effects; /* bits */
+    const char *code; /* the row's code, or NULL */
 };
 
 struct amp_fsm {
@@ -52,7 +52,8 @@ int amp_fsm_state(const struct amp_fsm *m, struct amp_span name);
 int amp_fsm_event(const struct amp_fsm *m, struct amp_span name);
 
 /* Whether the table is sound: indexes in range, every state reachable, no row after one that
- * always matches, terminal states without rows that leave them (but extra ones). */
+ * takes all it could match, no event without a row, every name described, terminal states not left
+ * (but by extra rows). INTERNAL "machine_unsound" names the fault. */
 int amp_fsm_lint(const struct amp_fsm *m, struct amp_error *err);
 
 /* "table", "dot" or "ndjson" (rows: machine, from, event, to, code, effects, guard, extra). */

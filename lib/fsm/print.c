@@ -1,0 +1,212 @@
+/* Machines as text: a table for people, DOT for drawings, NDJSON for programs. */
+#include <string.h>
+
+#include <amp/fsm/fsm.h>
+
+/* Enough for any machine; a table past it is refused, not cut. */
+#define CELL_MAX 512
+
+static int json_string(struct amp_buf *out, const char *s, struct amp_error *err)
+{
+    if (!s)
+        return amp_buf_str(out, "null", err);
+    if (amp_buf_str(out, "\"", err))
+        return -1;
+    for (; *s; s++) {
+        if ((*s == '"' || *s == '\\') && amp_buf_str(out, "\\", err))
+            return -1;
+        if (amp_buf_add(out, s, 1, err))
+            return -1;
+    }
+    return amp_buf_str(out, "\"", err);
+}
+
+/* Names of the bits set, each with a prefix, separated; *first tells whether one stood before. */
+static int bit_names(struct amp_buf *out, const struct amp_fsm_name *names, unsigned n,
+                     uint32_t set, const char *prefix, const char *sep, bool quoted, bool *first,
+                     struct amp_error *err)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (!(set >> i & 1))
+            continue;
+        const char *q = quoted ? "\"" : "";
+        if (amp_buf_fmt(out, err, "%s%s%s%s%s", *first ? "" : sep, q, prefix, names[i].name, q))
+            return -1;
+        *first = false;
+    }
+    return 0;
+}
+
+static int guard_names(struct amp_buf *out, const struct amp_fsm *m, const struct amp_fsm_row *r,
+                       const char *sep, bool quoted, struct amp_error *err)
+{
+    bool first = true;
+    return bit_names(out, m->facts, m->n_facts, r->if_all, "", sep, quoted, &first, err) ||
+                   bit_names(out, m->facts, m->n_facts, r->if_none, "!", sep, quoted, &first, err)
+               ? -1
+               : 0;
+}
+
+static int effect_names(struct amp_buf *out, const struct amp_fsm *m, const struct amp_fsm_row *r,
+                        const char *sep, bool quoted, struct amp_error *err)
+{
+    bool first = true;
+    return bit_names(out, m->effects, m->n_effects, r->effects, "", sep, quoted, &first, err);
+}
+
+static int print_ndjson(const struct amp_fsm *m, struct amp_buf *out, struct amp_error *err)
+{
+    for (unsigned i = 0; i < m->n_rows; i++) {
+        const struct amp_fsm_row *r = &m->rows[i];
+        if (amp_buf_str(out, "{\"machine\":", err) || json_string(out, m->name, err) ||
+            amp_buf_str(out, ",\"from\":", err) || json_string(out, m->states[r->from].name, err) ||
+            amp_buf_str(out, ",\"event\":", err) ||
+            json_string(out, m->events[r->event].name, err) || amp_buf_str(out, ",\"to\":", err) ||
+            json_string(out, m->states[r->to].name, err) || amp_buf_str(out, ",\"code\":", err) ||
+            json_string(out, r->code, err) || amp_buf_str(out, ",\"effects\":[", err) ||
+            effect_names(out, m, r, ",", true, err) || amp_buf_str(out, "],\"guard\":[", err) ||
+            guard_names(out, m, r, ",", true, err) ||
+            amp_buf_fmt(out, err, "],\"extra\":%s}\n", r->extra ? "true" : "false"))
+            return -1;
+    }
+    return 0;
+}
+
+static int print_dot(const struct amp_fsm *m, struct amp_buf *out, struct amp_error *err)
+{
+    if (amp_buf_fmt(out, err,
+                    "digraph %s {\n    rankdir=LR;\n    label=\"%s (%s)\";\n"
+                    "    node [shape=box, style=rounded];\n    \"\" [shape=point];\n"
+                    "    \"\" -> \"%s\";\n",
+                    m->name, m->name, m->source, m->states[m->initial].name))
+        return -1;
+    for (unsigned s = 0; s < m->n_states; s++)
+        if ((m->terminal >> s & 1) &&
+            amp_buf_fmt(out, err, "    \"%s\" [peripheries=2];\n", m->states[s].name))
+            return -1;
+    for (unsigned i = 0; i < m->n_rows; i++) {
+        const struct amp_fsm_row *r = &m->rows[i];
+        bool guarded = r->if_all || r->if_none;
+        if (amp_buf_fmt(out, err, "    \"%s\" -> \"%s\" [label=\"%s", m->states[r->from].name,
+                        m->states[r->to].name, m->events[r->event].name) ||
+            (guarded && (amp_buf_str(out, "\\n[", err) ||
+                         guard_names(out, m, r, ", ", false, err) || amp_buf_str(out, "]", err))) ||
+            (r->effects &&
+             (amp_buf_str(out, "\\n/ ", err) || effect_names(out, m, r, ", ", false, err))) ||
+            amp_buf_fmt(out, err, "\"%s];\n", r->extra ? ", style=dashed" : ""))
+            return -1;
+    }
+    return amp_buf_str(out, "}\n", err);
+}
+
+enum { COL_FROM, COL_EVENT, COL_GUARD, COL_TO, COL_EFFECTS, COL_CODE, COLS };
+
+static const char *const column_titles[COLS] = {"FROM", "EVENT", "IF", "TO", "EFFECTS", "CODE"};
+
+/* One cell's text in buf (emptied first). */
+static int cell(const struct amp_fsm *m, const struct amp_fsm_row *r, int col, struct amp_buf *buf,
+                struct amp_error *err)
+{
+    amp_buf_reset(buf);
+    switch (col) {
+    case COL_FROM:
+        return amp_buf_fmt(buf, err, "%s%s", r->extra ? "+ " : "  ", m->states[r->from].name);
+    case COL_EVENT:
+        return amp_buf_str(buf, m->events[r->event].name, err);
+    case COL_GUARD:
+        return guard_names(buf, m, r, ",", false, err);
+    case COL_TO:
+        return amp_buf_str(buf, m->states[r->to].name, err);
+    case COL_EFFECTS:
+        return effect_names(buf, m, r, ",", false, err);
+    default:
+        return amp_buf_str(buf, r->code ? r->code : "", err);
+    }
+}
+
+static int table_row(const char *const text[COLS], const size_t width[COLS], struct amp_buf *out,
+                     struct amp_error *err)
+{
+    int last = COLS - 1;
+    while (last > 0 && !text[last][0])
+        last--;
+    for (int c = 0; c <= last; c++) {
+        if (!width[c])
+            continue;
+        if (c == last ? amp_buf_fmt(out, err, "%s", text[c])
+                      : amp_buf_fmt(out, err, "%-*s  ", (int)width[c], text[c]))
+            return -1;
+    }
+    return amp_buf_str(out, "\n", err);
+}
+
+/* Columns that no row uses are left out. */
+static int print_table(const struct amp_fsm *m, struct amp_buf *out, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf tmp;
+    amp_buf_init(&tmp, CELL_MAX);
+    size_t width[COLS] = {0};
+    bool extras = false;
+    for (unsigned i = 0; i < m->n_rows; i++) {
+        extras |= m->rows[i].extra;
+        for (int c = 0; c < COLS; c++) {
+            if (cell(m, &m->rows[i], c, &tmp, err))
+                return -1;
+            if (tmp.len > width[c])
+                width[c] = tmp.len;
+        }
+    }
+    const char *head[COLS];
+    for (int c = 0; c < COLS; c++) {
+        head[c] = width[c] ? column_titles[c] : "";
+        size_t n = strlen(head[c]);
+        if (width[c] && width[c] < n)
+            width[c] = n;
+    }
+    head[COL_FROM] = "  FROM";
+    if (amp_buf_fmt(out, err, "%s (%s): %s\n", m->name, m->source, m->doc) ||
+        amp_buf_fmt(out, err, "starts in %s", m->states[m->initial].name))
+        return -1;
+    if (m->terminal) {
+        bool first = true;
+        if (amp_buf_str(out, ", ends in ", err) ||
+            bit_names(out, m->states, m->n_states, m->terminal, "", ", ", false, &first, err))
+            return -1;
+    }
+    if (extras && amp_buf_str(out, "; + marks rows that the source's table lacks", err))
+        return -1;
+    if (amp_buf_str(out, "\n", err) || table_row(head, width, out, err))
+        return -1;
+    for (unsigned i = 0; i < m->n_rows; i++) {
+        char text[COLS][CELL_MAX];
+        const char *line[COLS];
+        for (int c = 0; c < COLS; c++) {
+            if (cell(m, &m->rows[i], c, &tmp, err))
+                return -1;
+            amp_span_copy(amp_buf_span(&tmp), text[c], CELL_MAX);
+            line[c] = text[c];
+        }
+        if (table_row(line, width, out, err))
+            return -1;
+    }
+    return 0;
+}
+
+int amp_fsm_print(const struct amp_fsm *m, const char *format, struct amp_buf *out,
+                  struct amp_error *err)
+{
+    size_t mark = out->len;
+    int rc;
+    if (strcmp(format, "table") == 0)
+        rc = print_table(m, out, err);
+    else if (strcmp(format, "dot") == 0)
+        rc = print_dot(m, out, err);
+    else if (strcmp(format, "ndjson") == 0)
+        rc = print_ndjson(m, out, err);
+    else
+        return amp_fail(err, AMP_USAGE, "bad_format",
+                        "\"%s\" is no format of machines: table, dot or ndjson", format);
+    if (rc)
+        out->len = mark;
+    return rc;
+}
