@@ -1,0 +1,73 @@
+/*
+ * Tasks in the state: the questions and the small changes that every tool may need. Key
+ * "task.<task_id>"; the record is JSON (docs/qa-loop.md), the state one of amp_task_fsm. What the
+ * coordinator does with a task stands in task/record.h and task/loop.h.
+ */
+#ifndef AMP_TASK_TASK_H
+#define AMP_TASK_TASK_H
+
+#include <amp/fsm/fsm.h>
+
+#include "store/store.h"
+
+#define AMP_TASK_ID_MAX  64
+#define AMP_TASK_REF_MAX 256
+
+/* What a task's record says to others. A task that nobody recorded is not found, not suspended. */
+struct amp_task_status {
+    bool found, suspended, terminal;
+    bool ci_failed;             /* a check that counts is red for the commit last reported */
+    uint8_t state;              /* of amp_task_fsm */
+    int64_t reject_count;
+    char ref[AMP_TASK_REF_MAX]; /* the escalation that suspends it, or "" */
+    int64_t since_ms;           /* of the suspension */
+};
+int amp_task_status(struct amp_store *s, struct amp_span task_id, struct amp_task_status *out,
+                    struct amp_error *err);
+
+/* 1 suspended, 0 not (also when unknown), -1 failure. */
+int amp_task_suspended(struct amp_store *s, struct amp_span task_id, struct amp_error *err);
+
+/* Whether the task has this subtask: 1 yes, 0 no, -1 failure; an unknown task has none. */
+int amp_task_has_subtask(struct amp_store *s, struct amp_span task_id, struct amp_span subtask_id,
+                         struct amp_error *err);
+
+/* Suspends the task because of the escalation `ref`, until the admin decides it. Idempotent; a
+ * terminal task stays as it is (0). A task that nobody recorded gets a record that says just this:
+ * whoever shares the state directory refuses new work for it. Writes the task file too. */
+struct amp_task_suspension {
+    struct amp_span task_id, ref;
+    const char *type; /* the escalation's type */
+    const char *by;   /* who says so, for the log */
+    int64_t now_ms;
+};
+int amp_task_suspend(struct amp_store *s, const struct amp_task_suspension *a,
+                     struct amp_error *err);
+/* Takes back the suspension of `ref` (empty: all of them). What work follows from a decision is the
+ * coordinator's; this alone serves where there is none. */
+int amp_task_resume(struct amp_store *s, const struct amp_task_suspension *a,
+                    struct amp_error *err);
+
+/* An agent takes work: a compare-and-set of the task's record. NO "suspended" when the task is
+ * suspended, NO "stale_dispatch" when `dispatch_ref` (may be empty) is a dispatch that the task
+ * replaced by a newer one, NO "terminal" when it ended. An unknown task is free to be worked on. */
+struct amp_task_claim {
+    struct amp_span task_id, dispatch_ref;
+    const char *agent;
+    int64_t now_ms;
+};
+int amp_task_claim(struct amp_store *s, const struct amp_task_claim *a, struct amp_error *err);
+
+/* The agents that claimed work of this task, one call each. */
+int amp_task_each_agent(struct amp_store *s, struct amp_span task_id,
+                        int (*fn)(void *ctx, const char *agent), void *ctx, struct amp_error *err);
+
+/* A new id, "T-YYYY-NNN" with the year of now_ms, never given twice by this state directory. */
+int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MAX],
+                    struct amp_error *err);
+
+/* Writes tasks/<task_id>.json from the record as it is now; writers take their turns, so an older
+ * record never replaces a newer one. Call after amp_store_sync. */
+int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error *err);
+
+#endif
