@@ -47,8 +47,8 @@ void amp_buf_drop(struct amp_buf *b, size_t n); /* removes n bytes from the fron
 struct amp_span amp_buf_span(const struct amp_buf *b);
 
 /* Cleanup attributes, used alike everywhere: AMP_AUTO(buf) struct amp_buf b; */
-void amp_auto_free(void *pp);   /* for a pointer from malloc */
-void amp_auto_close(int *fd);   /* for a descriptor, -1 is none */
+void amp_auto_free(void *pp); /* for a pointer from malloc */
+void amp_auto_close(int *fd); /* for a descriptor, -1 is none */
 #define AMP_FREE  __attribute__((cleanup(amp_auto_free)))
 #define AMP_CLOSE __attribute__((cleanup(amp_auto_close)))
 #define AMP_BUF   __attribute__((cleanup(amp_buf_release)))

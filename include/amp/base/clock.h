@@ -1,4 +1,5 @@
-/* Time. Instants are milliseconds since the Unix epoch (int64_t); machines get them as arguments. */
+/* Time. Instants are milliseconds since the Unix epoch (int64_t); machines get them as arguments.
+ */
 #ifndef AMP_BASE_CLOCK_H
 #define AMP_BASE_CLOCK_H
 

@@ -12,12 +12,14 @@ int amp_write_all(int fd, struct amp_span data, struct amp_error *err);
 /* Reads a whole file, at most max bytes ("file_too_large" past it). */
 int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
                   struct amp_error *err);
-/* Replaces path: O_EXCL temporary beside it, write, fsync, close, rename, fsync of the directory. */
+/* Replaces path: O_EXCL temporary beside it, write, fsync, close, rename, fsync of the directory.
+ */
 int amp_file_write_atomic(int dirfd, const char *path, mode_t mode, struct amp_span data,
                           struct amp_error *err);
 /* The same, but path must not exist yet (published by link(2)); returns 1 when it existed. */
 int amp_file_publish(int dirfd, const char *path, mode_t mode, struct amp_span data,
                      struct amp_error *err);
+/* Syncs the directory path itself. */
 int amp_fsync_dir(int dirfd, const char *path, struct amp_error *err);
 /* mkdir -p; what is made gets the mode, what exists stays as it is. */
 int amp_mkdirs(const char *path, mode_t mode, struct amp_error *err);

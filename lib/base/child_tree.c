@@ -1,0 +1,165 @@
+/*
+ * A child's descendants. A process belongs to the tree of child C when it descends from C, or has
+ * C's session or group, or was orphaned to us (we are the subreaper) and no other living child
+ * that owns a tree could claim it. A daemon that forked twice and left its session is such an
+ * orphan.
+ */
+#include "base/child_tree.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <amp/base/buf.h>
+
+static pid_t *known;
+static size_t known_n, known_cap;
+
+int amp_child_tree_know(pid_t pid, struct amp_error *err)
+{
+    if (known_n == known_cap) {
+        size_t cap = known_cap ? known_cap * 2 : 8;
+        pid_t *p = realloc(known, cap * sizeof *p);
+        if (!p)
+            return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory for a child");
+        known = p;
+        known_cap = cap;
+    }
+    known[known_n++] = pid;
+    return 0;
+}
+
+void amp_child_tree_forget(pid_t pid)
+{
+    for (size_t i = 0; i < known_n; i++)
+        if (known[i] == pid)
+            known[i] = known[--known_n];
+    if (known_n == 0) {
+        free(known);
+        known = NULL;
+        known_cap = 0;
+    }
+}
+
+static bool is_known(pid_t pid)
+{
+    for (size_t i = 0; i < known_n; i++)
+        if (known[i] == pid)
+            return true;
+    return false;
+}
+
+struct process {
+    pid_t pid, parent, group, session;
+    bool zombie, ours;
+};
+
+struct processes {
+    struct process *v;
+    size_t n, cap;
+};
+
+static bool read_process(const char *name, struct process *out)
+{
+    char path[32], text[512];
+    snprintf(path, sizeof path, "/proc/%.10s/stat", name);
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    /* The name in parentheses may hold anything; the fields go on after the last one. */
+    const char *p = strrchr(text, ')');
+    char state;
+    int parent, group, session;
+    if (!p || sscanf(p + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
+        return false;
+    *out = (struct process){
+        .pid = (pid_t)strtol(name, NULL, 10),
+        .parent = parent,
+        .group = group,
+        .session = session,
+        .zombie = state == 'Z' || state == 'X',
+    };
+    return true;
+}
+
+static int list_processes(struct processes *list)
+{
+    DIR *d = opendir("/proc");
+    if (!d)
+        return -1;
+    struct dirent *e;
+    while ((e = readdir(d))) {
+        struct process p;
+        if (!isdigit((unsigned char)e->d_name[0]) || !read_process(e->d_name, &p))
+            continue;
+        if (list->n == list->cap) {
+            size_t cap = list->cap ? list->cap * 2 : 256;
+            struct process *v = realloc(list->v, cap * sizeof *v);
+            if (!v)
+                break; /* what we have is signalled; the next round sees the rest */
+            list->v = v;
+            list->cap = cap;
+        }
+        list->v[list->n++] = p;
+    }
+    closedir(d);
+    return 0;
+}
+
+static void mark_tree(struct processes *list, pid_t root)
+{
+    pid_t self = getpid();
+    for (size_t i = 0; i < list->n; i++) {
+        struct process *p = &list->v[i];
+        bool orphan = p->parent == self && !is_known(p->pid);
+        bool claimed = known_n > 1 && (is_known(p->session) || is_known(p->group));
+        p->ours = p->pid == root || p->session == root || p->group == root ||
+                  (orphan && !claimed && known_n <= 1);
+    }
+    /* Children of what is ours are ours, to any depth. */
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < list->n; i++) {
+            struct process *p = &list->v[i];
+            for (size_t j = 0; !p->ours && j < list->n; j++)
+                if (list->v[j].ours && list->v[j].pid == p->parent && p->pid != self)
+                    p->ours = more = true;
+        }
+    }
+}
+
+int amp_child_tree_signal(pid_t root, int sig)
+{
+    struct processes list = {0};
+    if (list_processes(&list)) {
+        free(list.v);
+        return 0;
+    }
+    mark_tree(&list, root);
+    int living = 0;
+    pid_t self = getpid();
+    for (size_t i = 0; i < list.n; i++) {
+        struct process *p = &list.v[i];
+        if (!p->ours || p->pid == self)
+            continue;
+        if (!p->zombie) {
+            living++;
+            kill(p->pid, sig);
+        } else if (p->parent == self && !is_known(p->pid)) {
+            waitpid(p->pid, NULL, WNOHANG);
+        }
+    }
+    free(list.v);
+    return living;
+}

@@ -1,0 +1,157 @@
+/* Time: the clocks, and RFC 3339 text both ways without the C library's time zones. */
+#include <amp/base/clock.h>
+
+#include <stdio.h>
+#include <time.h>
+
+#define DAY_MS 86400000LL
+/* 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: the years that four digits can say. */
+#define TIME_MIN (-62167219200000LL)
+#define TIME_MAX 253402300799999LL
+
+static int64_t read_clock(clockid_t id)
+{
+    struct timespec ts;
+    clock_gettime(id, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t amp_now_ms(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
+int64_t amp_mono_ms(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+/* Days since 1970-01-01 in the proleptic Gregorian calendar. Years start in March here, so that
+ * the leap day is a year's last. */
+static int64_t days_from_civil(int64_t y, int m, int d)
+{
+    y -= m <= 2;
+    int64_t era = (y >= 0 ? y : y - 399) / 400;
+    int64_t yoe = y - era * 400;
+    int64_t doy = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+    int64_t doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
+    return era * 146097 + doe - 719468;
+}
+
+static void civil_from_days(int64_t z, int *y, int *m, int *d)
+{
+    z += 719468;
+    int64_t era = (z >= 0 ? z : z - 146096) / 146097;
+    int64_t doe = z - era * 146097;
+    int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+    int64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    int64_t mp = (5 * doy + 2) / 153;
+    *d = (int)(doy - (153 * mp + 2) / 5 + 1);
+    *m = (int)(mp < 10 ? mp + 3 : mp - 9);
+    *y = (int)(yoe + era * 400 + (*m <= 2));
+}
+
+void amp_time_format(int64_t ms, char out[AMP_TIME_MAX])
+{
+    if (ms < TIME_MIN)
+        ms = TIME_MIN;
+    if (ms > TIME_MAX)
+        ms = TIME_MAX;
+    int64_t day = ms / DAY_MS;
+    int64_t rest = ms % DAY_MS;
+    if (rest < 0) {
+        rest += DAY_MS;
+        day--;
+    }
+    int y, m, d;
+    civil_from_days(day, &y, &m, &d);
+    int t = (int)rest;
+    snprintf(out, AMP_TIME_MAX, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)y % 10000u,
+             (unsigned)m % 100u, (unsigned)d % 100u, (unsigned)(t / 3600000) % 100u,
+             (unsigned)(t / 60000 % 60), (unsigned)(t / 1000 % 60), (unsigned)(t % 1000));
+}
+
+/* n decimal digits at *p, which moves past them. */
+static bool digits(const char **p, const char *end, int n, int *out)
+{
+    if (end - *p < n)
+        return false;
+    int v = 0;
+    for (int i = 0; i < n; i++) {
+        char c = (*p)[i];
+        if (c < '0' || c > '9')
+            return false;
+        v = v * 10 + (c - '0');
+    }
+    *p += n;
+    *out = v;
+    return true;
+}
+
+static bool literal(const char **p, const char *end, char c)
+{
+    if (*p == end || **p != c)
+        return false;
+    (*p)++;
+    return true;
+}
+
+static bool fraction(const char **p, const char *end, int *ms)
+{
+    *ms = 0;
+    if (!literal(p, end, '.'))
+        return true;
+    int n = 0;
+    for (; *p < end && **p >= '0' && **p <= '9'; (*p)++, n++)
+        if (n < 3)
+            *ms = *ms * 10 + (**p - '0');
+    for (int i = n; i < 3; i++)
+        *ms *= 10;
+    return n > 0;
+}
+
+/* Minutes east of UTC. */
+static bool zone(const char **p, const char *end, int *minutes)
+{
+    *minutes = 0;
+    if (literal(p, end, 'Z') || literal(p, end, 'z'))
+        return true;
+    int sign = literal(p, end, '+') ? 1 : literal(p, end, '-') ? -1 : 0;
+    int h, m;
+    if (!sign || !digits(p, end, 2, &h) || !literal(p, end, ':') || !digits(p, end, 2, &m) ||
+        h > 23 || m > 59)
+        return false;
+    *minutes = sign * (h * 60 + m);
+    return true;
+}
+
+bool amp_time_parse(struct amp_span text, int64_t *ms)
+{
+    static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    if (text.n == 0)
+        return false;
+    const char *p = text.p, *end = text.p + text.n;
+    int y, mo, d, h, mi, s, frac, off;
+    if (!digits(&p, end, 4, &y) || !literal(&p, end, '-') || !digits(&p, end, 2, &mo) ||
+        !literal(&p, end, '-') || !digits(&p, end, 2, &d) ||
+        !(literal(&p, end, 'T') || literal(&p, end, 't')) || !digits(&p, end, 2, &h) ||
+        !literal(&p, end, ':') || !digits(&p, end, 2, &mi) || !literal(&p, end, ':') ||
+        !digits(&p, end, 2, &s) || !fraction(&p, end, &frac) || !zone(&p, end, &off) || p != end)
+        return false;
+    if (mo < 1 || mo > 12 || h > 23 || mi > 59 || s > 60)
+        return false;
+    bool leap_year = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+    if (d < 1 || d > month_days[mo - 1] + (mo == 2 && leap_year))
+        return false;
+    int64_t minutes = days_from_civil(y, mo, d) * 1440 + h * 60 + mi - off;
+    if (s == 60) {
+        /* A leap second is the last of a UTC day; it counts as the one before it. */
+        int64_t of_day = (minutes % 1440 + 1440) % 1440;
+        if (of_day != 1439)
+            return false;
+        s = 59;
+        frac = 999;
+    }
+    *ms = (minutes * 60 + s) * 1000 + frac;
+    return true;
+}

@@ -1,0 +1,62 @@
+# What every bats file loads: the programs of the build tree on PATH, and helpers that wait for
+# things instead of sleeping.
+
+bats_require_minimum_version 1.5.0
+set -o pipefail
+
+# Nothing of the developer's own settings may reach a test.
+for v in "${!AMP_@}"; do unset "$v"; done
+# Not exported: AMP_* in the environment are the tools' settings.
+AMP_TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+AMP_BUILD=${BUILD_DIR:-$AMP_TOP/build}
+export PATH="$AMP_BUILD/bin:$PATH"
+export LC_ALL=C.UTF-8 TZ=UTC NO_COLOR=1
+export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/no-config HOME=$BATS_TEST_TMPDIR
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+export GIT_AUTHOR_NAME=tester GIT_AUTHOR_EMAIL=tester@example.org
+export GIT_COMMITTER_NAME=tester GIT_COMMITTER_EMAIL=tester@example.org
+
+# wait_until SECONDS COMMAND...: true as soon as the command is true.
+wait_until() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ "$SECONDS" -lt "$end" ] || {
+      echo "wait_until: never true: $*" >&2
+      return 1
+    }
+    command sleep 0.02
+  done
+}
+
+# gone PID: no such process any more (a zombie counts as gone).
+gone() {
+  [ ! -e "/proc/$1" ] || grep -q '^State:[[:space:]]*[ZX]' "/proc/$1/status" 2>/dev/null
+}
+
+# has_lines FILE N: the file has at least N lines.
+has_lines() {
+  [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+# need COMMAND...: skips the test when one is absent.
+need() {
+  local c
+  for c in "$@"; do
+    command -v "$c" >/dev/null 2>&1 || skip "$c is not installed"
+  done
+}
+
+# need_tool TOOL...: skips the test when a tool of ours is not built.
+need_tool() {
+  local c
+  for c in "$@"; do
+    [ -x "$AMP_BUILD/bin/$c" ] || skip "$c is not built"
+  done
+}
+
+# repo DIR: a new git repository on branch main with one commit.
+repo() {
+  git init -q -b main "$1"
+  git -C "$1" commit -q --allow-empty -m start
+}
