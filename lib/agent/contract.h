@@ -1,0 +1,80 @@
+/*
+ * The agent contract (docs/agent-contract.md): what a command is given for one attempt, how its end
+ * is read, and its answer. A message is never passed as text in the environment or the arguments:
+ * the agent gets files.
+ */
+#ifndef AMP_AGENT_CONTRACT_H
+#define AMP_AGENT_CONTRACT_H
+
+#include <jansson.h>
+
+#include <amp/base/child.h>
+
+#define AMP_ANSWER_MAX   (4u << 20) /* bytes of an answer file */
+#define AMP_WORK_LOG_MAX (1u << 20)
+
+/* What an attempt is about. Strings are borrowed; NULL or "" leaves a variable empty. */
+struct amp_contract {
+    const char *role, *agent, *task, *subtask;
+    int64_t attempt;
+    const char *worktree, *branch, *base, *state_dir;
+    struct amp_span message;  /* the message's line */
+    struct amp_span criteria; /* JSON, see docs/agent-contract.md */
+    struct amp_span diff;     /* unified diff; none: p NULL */
+    struct amp_span context;  /* JSON with refs (result, dispatch, note); none: p NULL */
+};
+
+/* One attempt's directory and the files in it. */
+struct amp_attempt {
+    char dir[1024];
+    char message[1088], criteria[1088], diff[1088], context[1088], result[1088], work_log[1088];
+    char out[1088], err[1088];
+};
+
+/* Makes STATE/run/<task>/<agent>-<subtask>-<attempt>-<random>/ (0700) with the files that the agent
+ * reads. */
+int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct amp_error *err);
+
+/* A list of NAME=value strings for exec. */
+struct amp_env {
+    char **v; /* NULL-terminated */
+    size_t n, cap;
+};
+void amp_env_release(struct amp_env *e);
+/* Replaces or adds. */
+int amp_env_set(struct amp_env *e, const char *name, const char *value, struct amp_error *err);
+/* The agent's environment: the parent's without what git or our own tools would take as orders
+ * (GIT_*, AMP_*), then the contract's variables, the agent's git identity, no prompts, no colours,
+ * and a git configuration that refuses every push. */
+int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, char *const *parent,
+                     struct amp_env *out, struct amp_error *err);
+/* "name" and "name@agents.invalid": who commits for an agent. */
+void amp_agent_email(const char *agent, char *out, size_t size);
+
+/* How an attempt ended, by exit status alone. */
+enum amp_attempt_end {
+    AMP_END_DONE,      /* status 0 */
+    AMP_END_REPEAT,    /* status 75: the agent asks for another attempt (later) */
+    AMP_END_FAILED,    /* the agent says that it failed */
+    AMP_END_MACHINERY, /* 126, 127, killed, crashed, timed out: nobody was judged */
+    AMP_END_STOPPED,   /* we ended it: interrupted, suspended */
+};
+/* why gets a sentence for people ("killed by signal 9"). */
+enum amp_attempt_end amp_attempt_read_end(const struct amp_child_end *end, char *why, size_t size);
+
+/* Reads $AMP_RESULT and checks it against schemas/agent/<schema> ("result.json", "verdict.json").
+ * *out is NULL where there is no file. DATAERR bad_answer: not a regular file, not JSON, or not
+ * what the schema says. The caller owns *out. */
+int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **out,
+                    struct amp_error *err);
+/* The entries of $AMP_WORK_LOG: JSON lines as they are; other lines as {"action":"note"}. Appends
+ * to log (an array); each entry gets timestamp, action, file and detail. */
+int amp_work_log_read(const struct amp_attempt *a, int64_t now_ms, json_t *log,
+                      struct amp_error *err);
+/* Makes an entry complete (the four members as strings). Steals nothing. */
+int amp_work_log_add(json_t *log, const json_t *entry, int64_t now_ms, struct amp_error *err);
+
+/* The last non-empty line of a captured file, control characters as '?'; "" where there is none. */
+void amp_attempt_last_line(const char *path, char *out, size_t size);
+
+#endif
