@@ -1,0 +1,46 @@
+/* The registry: who works, at what, since when, and who may not. Key "agent.<name>". */
+#ifndef AMP_AGENT_REGISTRY_H
+#define AMP_AGENT_REGISTRY_H
+
+#include "agent/agent.h"
+
+#define AMP_AGENT_SILENCE_MS (30 * 60 * 1000) /* without a sign of life: heartbeat_timeout */
+
+struct amp_agent_status {
+    bool found, suspended;
+    uint8_t state;                      /* of amp_agent_fsm */
+    char role[32], task[128], ref[256]; /* ref: the escalation that suspends it */
+    int64_t last_seen_ms;
+};
+int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_status *out,
+                     struct amp_error *err);
+
+/* A process starts to act as this agent: a new life from INITIALIZING to RUNNABLE; task and
+ * suspension of an earlier life stay. */
+int amp_agent_register(struct amp_store *s, const char *name, const char *role, int64_t now_ms,
+                       struct amp_error *err);
+/* One step of the lifecycle. ASSIGN names the task and is refused with NO "suspended" while the
+ * agent is suspended. Where a task is held the record comes due when it is silent too long. */
+int amp_agent_step(struct amp_store *s, const char *name, uint8_t event, const char *task,
+                   int64_t now_ms, struct amp_error *err);
+/* A sign of life. */
+int amp_agent_seen(struct amp_store *s, const char *name, int64_t now_ms, struct amp_error *err);
+
+/* Suspends (creating the record of an agent never seen) or lifts. lift: only the suspension by this
+ * ref, an empty ref lifts any. *changed (may be NULL) tells whether anything did. */
+struct amp_agent_suspension {
+    const char *name;
+    struct amp_span ref, task;
+    int64_t now_ms;
+};
+int amp_agent_suspend(struct amp_store *s, const struct amp_agent_suspension *a, bool *changed,
+                      struct amp_error *err);
+int amp_agent_lift(struct amp_store *s, const struct amp_agent_suspension *a, bool *changed,
+                   struct amp_error *err);
+
+/* Agents whose current or last task is this one, or whose suspension came from it. */
+typedef int (*amp_agent_fn)(void *ctx, const char *name, const struct amp_agent_status *st);
+int amp_agent_each(struct amp_store *s, struct amp_span task, amp_agent_fn fn, void *ctx,
+                   struct amp_error *err);
+
+#endif
