@@ -1,0 +1,61 @@
+#!/bin/bash
+# The main job on a real git repository: a rejection, a rework and an approval; a task that locks
+# after three rejections and is decided by a human; a commit to main that the guard refuses.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+PATH=$(cd "$here/../.." && pwd)/build/bin:$PATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+say() { printf '\n== %s\n' "$*"; }
+
+say "a small C program with failing tests, a bare origin, and the branch guard"
+cp -R "$here/project" "$work/repo"
+cd "$work/repo"
+git init -q -b main
+git config user.name "Demo Human"
+git config user.email human@example.org
+git add -A
+git commit -qm "A duration parser, with tests that it fails"
+git init -q --bare "$work/origin.git"
+git remote add origin "$work/origin.git"
+git push -q origin main
+worktree-bind hooks install
+before=$(git rev-parse main)
+
+say "two tasks"
+task() { task-dispatch new --state "$work/state" --repo "$work/repo" --base main "$@"; }
+task --branch fix/units --description "Durations with several units" \
+  --criterion "a single unit still works" --criterion "1h30m is 5400 seconds" \
+  --criterion "5x is refused" --criterion "an empty text is refused" >"$work/tasks.ndjson"
+task --branch fix/decimals --description "Decimal durations" \
+  --criterion "1.5h is 5400 seconds" --criterion "0.25m is 15 seconds" >>"$work/tasks.ndjson"
+jq -r '"\(.task_id)  \(.payload.branch)  \(.payload.description)"' "$work/tasks.ndjson"
+
+say "the loop"
+# What the human will say to the escalation; without this file hitl-prompt asks on the terminal.
+cat >"$work/answer" <<'ANSWER'
+{"task_id":"*","decision":"resume","note":"multiply first, convert to long afterwards","operator":"demo-human"}
+ANSWER
+AMP_ANSWER=$work/answer "$here/loop.sh" "$work/state" <"$work/tasks.ndjson"
+
+say "an agent tries to commit to main"
+cd "$work/repo"
+echo "/* quick fix */" >>duration.c
+if AMP_AGENT=executor git commit -qam "straight to main"; then
+  echo "the guard let it pass" >&2
+  exit 1
+fi
+git checkout -q -- duration.c
+[ "$(git rev-parse main)" = "$before" ]
+echo "main is where it was: $(git rev-parse --short main)"
+
+say "what happened"
+for branch in fix/units fix/decimals; do
+  commit=$(git rev-parse "$branch")
+  task-dispatch verify --state "$work/state" "$commit" >/dev/null
+  echo "$branch at $(git rev-parse --short "$commit") is approved"
+done
+
+say "the log, read with jq"
+jq -r 'select(.key // "" | startswith("task.")) | "\(.n)\t\(.key)\t\(.event)\t\(.from) -> \(.to)"' \
+  "$work/state/log/"*.ndjson

@@ -1,0 +1,28 @@
+#!/bin/bash
+# A QA loop from pipes and FIFOs. Copy it and put your own commands in.
+#   loop.sh STATE <tasks.ndjson          (AMP_ANSWER=FILE answers escalations from a file)
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export AMP_STATE=${1:?usage: loop.sh STATE <tasks.ndjson}
+: "${EXECUTOR:=$here/executor.sh}" "${REVIEWER:=$here/reviewer.sh}"
+
+fifos=$(mktemp -d)
+trap 'rm -rf "$fifos"' EXIT
+trap 'trap - INT TERM; kill 0' INT TERM
+mkfifo "$fifos"/{executor,reviewer,admin,back,shown}
+
+# The workers: each reads its own FIFO and answers into "back".
+task-dispatch run --in "$fifos/executor" --out "$fifos/back" --exec "$EXECUTOR" &
+task-dispatch review --in "$fifos/reviewer" --out "$fifos/back" --exec "$REVIEWER" &
+hitl-prompt ${AMP_ANSWER:+--answer "$AMP_ANSWER"} --in "$fifos/admin" --out "$fifos/back" &
+amp-ack show --in "$fifos/back" --out "$fifos/shown" &
+
+# The coordinator owns the cycle: tasks come by the pipe, answers by the FIFO.
+task-dispatch coordinate --until-done --in - --in "$fifos/shown" |
+  amp-ack show |
+  amp-ack track |
+  amp-route \
+    -r "to=executor => fifo:$fifos/executor" \
+    -r "to=reviewer => fifo:$fifos/reviewer" \
+    -r "to=admin => fifo:$fifos/admin"
+wait
