@@ -26,17 +26,21 @@ int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage 
 int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
                         struct amp_error *err);
 
+/* What the ledger knows of a message. The spans point into the caller's `mem` (an initialised
+ * buffer, emptied first) and live as long as it does. */
 struct amp_message_rec {
     bool found;
-    uint8_t state;        /* of amp_delivery_fsm */
-    struct amp_span line; /* the message's bytes; valid until the next call on the store */
-    int64_t sent_ms, due_ms;
-    struct amp_span type, from, to, task; /* to: the first recipient */
+    uint8_t state;                                  /* of amp_delivery_fsm */
+    struct amp_span line;                           /* the message's bytes */
+    struct amp_span protocol, type, from, to, task; /* to: the first recipient */
+    struct amp_span acks; /* the acknowledgements so far: the elements of a JSON array */
+    int64_t sent_ms, due_ms, timed_out_ms; /* 0: not, or no deadline */
+    int64_t ack_timeout_ms;
 };
-int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_message_rec *out,
-                     struct amp_error *err);
-/* Reads what a row of kind "message" (amp_store_each) holds, like amp_message_find. */
-int amp_message_parse(struct amp_store *s, const struct amp_store_rec *row,
+int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
+                     struct amp_message_rec *out, struct amp_error *err);
+/* The same for a row of kind "message" as amp_store_each gives it. */
+int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
                       struct amp_message_rec *out, struct amp_error *err);
 
 /* Deadlines. A message whose acknowledgement is overdue goes to TIMED_OUT, and the escalation

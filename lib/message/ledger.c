@@ -1,0 +1,224 @@
+/*
+ * The ledger: every message, and how far its delivery came. Each change is one compare-and-set of
+ * the key "message.<id>"; the machine decides under the lock on what stands there at that moment,
+ * so two acknowledgements at once, or an acknowledgement against a sweep, come out in some order
+ * and never half.
+ */
+#include "message/record.h"
+
+#include <string.h>
+
+#define KIND "message"
+
+static const char *const stage_names[] = {"RECEIVED", "READ",   "FULFILLED",
+                                          "REJECTED", "FAILED", "TIMED_OUT"};
+
+static const uint8_t stage_events[] = {
+    [AMP_STAGE_RECEIVED] = AMP_DELIVERY_EV_ACK_RECEIVED,
+    [AMP_STAGE_READ] = AMP_DELIVERY_EV_ACK_READ,
+    [AMP_STAGE_FULFILLED] = AMP_DELIVERY_EV_ACK_FULFILLED,
+    [AMP_STAGE_REJECTED] = AMP_DELIVERY_EV_NACK_REJECTED,
+    [AMP_STAGE_FAILED] = AMP_DELIVERY_EV_NACK_FAILED,
+    [AMP_STAGE_TIMED_OUT] = AMP_DELIVERY_EV_TIMEOUT,
+};
+
+/* SW4RM §11 and RTP wait for admission; an AMP message waits until it was read. */
+static bool admission_is_enough(struct amp_span protocol)
+{
+    return amp_span_is(protocol, "sw4rm") || amp_span_is(protocol, "rtp");
+}
+
+/* One update's working memory: what the callback hands to the store lives here. */
+struct work {
+    struct amp_message_rec rec;
+    struct amp_buf mem, out;
+    const struct amp_view *view;
+    int64_t now_ms;
+    struct amp_ack_note note;
+    enum amp_ack_stage stage;
+    bool same, close_outbox;
+};
+
+static void work_init(struct work *w)
+{
+    memset(w, 0, sizeof(*w));
+    amp_buf_init(&w->mem, AMP_RECORD_MAX);
+    amp_buf_init(&w->out, AMP_RECORD_MAX);
+}
+
+static void work_release(struct work *w)
+{
+    amp_buf_release(&w->mem);
+    amp_buf_release(&w->out);
+}
+
+static int current(struct work *w, const struct amp_store_rec *now, struct amp_error *err)
+{
+    return amp_message_parse(now, &w->mem, &w->rec, err);
+}
+
+static int commit(struct work *w, const char *event, uint8_t to, const struct amp_ack_note *note,
+                  struct amp_store_change *change, struct amp_error *err)
+{
+    amp_buf_reset(&w->out);
+    if (amp_record_write(&w->rec, note, &w->out, err) < 0)
+        return -1;
+    change->event = event;
+    change->to = amp_delivery_fsm.states[to].name;
+    change->json = amp_buf_span(&w->out);
+    change->due_ms = w->rec.due_ms;
+    return 0;
+}
+
+static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct work *w = ctx;
+    const struct amp_view *v = w->view;
+    if (now->found) {
+        if (current(w, now, err) < 0)
+            return -1;
+        if (!amp_span_eq(w->rec.line, v->line))
+            return amp_fail(err, AMP_NO, "duplicate_msg_id",
+                            "another message already has the id %.*s", (int)v->id.n, v->id.p);
+        w->same = true;
+        return 1;
+    }
+    w->rec.line = v->line;
+    w->rec.protocol = amp_span_str(amp_protocol_name(v->protocol));
+    w->rec.type = v->type;
+    w->rec.from = v->from;
+    w->rec.to = v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0};
+    w->rec.task = v->task;
+    w->rec.sent_ms = w->now_ms;
+    w->rec.ack_timeout_ms = v->needs_ack ? v->ack_timeout_ms : 0;
+    w->rec.due_ms = w->rec.ack_timeout_ms > 0 ? w->now_ms + w->rec.ack_timeout_ms : 0;
+    return commit(w, "record", AMP_DELIVERY_SENT, NULL, change, err);
+}
+
+int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                       enum amp_store_outcome *outcome, struct amp_error *err)
+{
+    if (v->id.n == 0)
+        return amp_fail(err, AMP_NO, "missing_field", "a message without an id is not recorded");
+    struct work w;
+    work_init(&w);
+    w.view = v;
+    w.now_ms = now_ms;
+    enum amp_store_outcome how;
+    int rc = amp_store_update(s, KIND, v->id, NULL, record_fn, &w, &how, err);
+    if (rc == 0 && outcome)
+        *outcome = w.same ? AMP_STORE_REDELIVERED : how;
+    work_release(&w);
+    return rc;
+}
+
+static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                  struct amp_error *err)
+{
+    struct work *w = ctx;
+    if (!now->found)
+        return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
+    if (current(w, now, err) < 0)
+        return -1;
+    if (amp_record_has_ack(&w->rec, w->note.stage, w->note.by, &w->note.late)) {
+        w->close_outbox = true;
+        return 1;
+    }
+    struct amp_fsm_result step;
+    uint8_t event = stage_events[w->stage];
+    if (amp_fsm_step(&amp_delivery_fsm, w->rec.state, event, 0, &step, err) < 0)
+        return -1;
+    uint32_t eff = step.effects;
+    bool admitted = (eff & 1u << AMP_DELIVERY_DO_ADMITTED) && admission_is_enough(w->rec.protocol);
+    w->note.late = (eff & 1u << AMP_DELIVERY_DO_LOG_LATE) != 0;
+    /* Late or not: the receiver has spoken, the sender need not keep the message. */
+    w->close_outbox = admitted || w->note.late || (eff & 1u << AMP_DELIVERY_DO_CLOSE_OUTBOX);
+    if (admitted || (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE))
+        w->rec.due_ms = 0;
+    if (step.to == AMP_DELIVERY_TIMED_OUT && w->rec.state != step.to)
+        w->rec.timed_out_ms = w->now_ms;
+    return commit(w, amp_delivery_fsm.events[event].name, step.to, &w->note, change, err);
+}
+
+int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
+                    const char *by, struct amp_span code, int64_t now_ms, bool *late,
+                    struct amp_error *err)
+{
+    if (id.n == 0)
+        return amp_fail(err, AMP_NO, "unknown_ref", "the acknowledgement names no id");
+    struct work w;
+    work_init(&w);
+    w.now_ms = now_ms;
+    w.stage = stage;
+    w.note = (struct amp_ack_note){
+        .stage = stage_names[stage], .by = by ? by : "", .code = code, .at_ms = now_ms};
+    enum amp_store_outcome how;
+    int rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
+    if (rc == 0 && w.close_outbox)
+        rc = amp_store_outbox_acked(s, id, err);
+    if (rc == 0 && late)
+        *late = w.note.late;
+    work_release(&w);
+    return rc;
+}
+
+static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                      struct amp_error *err)
+{
+    struct work *w = ctx;
+    if (!now->found)
+        return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
+    if (current(w, now, err) < 0)
+        return -1;
+    if (w->rec.state == AMP_DELIVERY_SENT)
+        return 1;
+    struct amp_fsm_result step;
+    if (amp_fsm_step(&amp_delivery_fsm, w->rec.state, AMP_DELIVERY_EV_REQUEUE, 0, &step, err) < 0)
+        return -1;
+    w->rec.due_ms = w->rec.ack_timeout_ms > 0 ? w->now_ms + w->rec.ack_timeout_ms : 0;
+    /* A new life: what was answered before must not make the next answer a repetition. */
+    w->rec.acks = (struct amp_span){"", 0};
+    w->rec.timed_out_ms = 0;
+    return commit(w, "requeue", step.to, NULL, change, err);
+}
+
+int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
+                        struct amp_error *err)
+{
+    struct work w;
+    work_init(&w);
+    w.now_ms = now_ms;
+    enum amp_store_outcome how;
+    int rc = amp_store_update(s, KIND, id, NULL, requeue_fn, &w, &how, err);
+    work_release(&w);
+    return rc;
+}
+
+int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
+                      struct amp_message_rec *out, struct amp_error *err)
+{
+    struct amp_message_rec r = {.found = true};
+    int state = amp_fsm_state(&amp_delivery_fsm, row->state);
+    if (state < 0)
+        return amp_fail(err, AMP_INTERNAL, "bad_record", "unknown delivery state \"%.*s\"",
+                        (int)row->state.n, row->state.p);
+    r.state = (uint8_t)state;
+    if (amp_record_read(row->json, mem, &r, err) < 0)
+        return -1;
+    *out = r;
+    return 0;
+}
+
+int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
+                     struct amp_message_rec *out, struct amp_error *err)
+{
+    struct amp_store_rec row;
+    if (amp_store_get(s, KIND, id, &row, err) < 0)
+        return -1;
+    if (!row.found) {
+        *out = (struct amp_message_rec){0};
+        return 0;
+    }
+    return amp_message_parse(&row, mem, out, err);
+}

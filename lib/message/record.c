@@ -1,0 +1,240 @@
+/*
+ * The record of a message as JSON. The message itself stands in it as it came (`jq .json.msg` on
+ * the log reads it), byte for byte: a text that is not one JSON object, or is nested so deeply that
+ * the record around it would pass the scanner's limits, is kept as a string instead.
+ */
+#include "message/record.h"
+
+#include <string.h>
+
+#define RAW_DEPTH 100
+
+static const struct amp_json_limits record_limits = {
+    .max_bytes = AMP_RECORD_MAX, .max_depth = 160, .max_tokens = 1000000 + 4096};
+
+void amp_record_tape(struct amp_tape *t)
+{
+    amp_tape_init(t, &record_limits);
+}
+
+int amp_record_scan(struct amp_tape *t, struct amp_span json, struct amp_error *err)
+{
+    struct amp_json_fault f;
+    if (amp_tape_scan(t, json.p, json.n, &f) < 0)
+        return amp_fail(err, AMP_INTERNAL, "bad_record", "a record of the state is not JSON: %s",
+                        f.what);
+    if (t->n == 0 || t->tok[0].type != AMP_JSON_OBJECT)
+        return amp_fail(err, AMP_INTERNAL, "bad_record", "a record of the state is no object");
+    return 0;
+}
+
+/* One object from its first byte to its last, and not too deep. The line passed the checks. */
+static bool stands_raw(struct amp_span line)
+{
+    if (line.n < 2 || line.p[0] != '{' || line.p[line.n - 1] != '}')
+        return false;
+    int depth = 0;
+    bool in = false;
+    for (size_t i = 0; i < line.n; i++) {
+        char c = line.p[i];
+        if (in) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in = false;
+        } else if (c == '"') {
+            in = true;
+        } else if (c == '{' || c == '[') {
+            if (++depth > RAW_DEPTH)
+                return false;
+        } else if (c == '}' || c == ']') {
+            depth--;
+        } else if (c == '\n' || c == '\r') {
+            return false;
+        }
+    }
+    return depth == 0 && !in;
+}
+
+void amp_record_line(struct amp_jw *w, struct amp_span line)
+{
+    if (stands_raw(line)) {
+        amp_jw_key(w, "msg");
+        amp_jw_raw(w, line);
+    } else {
+        amp_jw_key(w, "text");
+        amp_jw_str(w, line);
+    }
+}
+
+int amp_record_line_read(const struct amp_tape *t, struct amp_buf *mem, struct amp_span *out,
+                         struct amp_error *err)
+{
+    uint32_t raw = amp_tape_get(t, 0, AMP_SPAN("msg"));
+    if (raw == AMP_TOK_NONE)
+        return amp_record_text(t, "text", mem, out, err);
+    struct amp_span src = amp_tok_source(t, raw);
+    size_t at = mem->len;
+    if (amp_buf_add(mem, src.p, src.n, err) < 0)
+        return -1;
+    *out = (struct amp_span){mem->data + at, src.n};
+    return 0;
+}
+
+int amp_record_text(const struct amp_tape *t, const char *key, struct amp_buf *mem,
+                    struct amp_span *out, struct amp_error *err)
+{
+    uint32_t tok = amp_tape_get(t, 0, amp_span_str(key));
+    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING) {
+        *out = (struct amp_span){"", 0};
+        return 0;
+    }
+    struct amp_span text;
+    size_t at = mem->len;
+    if (amp_tok_text(t, tok, mem, &text, err) < 0)
+        return -1;
+    if (mem->len > at && text.p >= mem->data + at && text.p <= mem->data + mem->len) {
+        *out = text;
+        return 0;
+    }
+    if (amp_buf_add(mem, text.p, text.n, err) < 0)
+        return -1;
+    *out = (struct amp_span){mem->data + at, text.n};
+    return 0;
+}
+
+int64_t amp_record_int(const struct amp_tape *t, const char *key)
+{
+    uint32_t tok = amp_tape_get(t, 0, amp_span_str(key));
+    int64_t n = 0;
+    if (tok == AMP_TOK_NONE || !amp_tok_int(t, tok, &n))
+        return 0;
+    return n;
+}
+
+static void text_member(struct amp_jw *w, const char *key, struct amp_span text)
+{
+    if (text.n == 0)
+        return;
+    amp_jw_key(w, key);
+    amp_jw_str(w, text);
+}
+
+static void int_member(struct amp_jw *w, const char *key, int64_t n)
+{
+    if (n == 0)
+        return;
+    amp_jw_key(w, key);
+    amp_jw_int(w, n);
+}
+
+int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note *note,
+                     struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    text_member(&w, "protocol", r->protocol);
+    text_member(&w, "type", r->type);
+    text_member(&w, "from", r->from);
+    text_member(&w, "to", r->to);
+    text_member(&w, "task", r->task);
+    int_member(&w, "sent_ms", r->sent_ms);
+    int_member(&w, "due_ms", r->due_ms);
+    int_member(&w, "ack_timeout_ms", r->ack_timeout_ms);
+    int_member(&w, "timed_out_ms", r->timed_out_ms);
+    if (r->acks.n > 0 || note) {
+        amp_jw_key(&w, "acks");
+        amp_jw_open(&w, '[');
+        if (r->acks.n > 0)
+            amp_jw_raw(&w, r->acks);
+        if (note) {
+            amp_jw_open(&w, '{');
+            text_member(&w, "stage", amp_span_str(note->stage));
+            text_member(&w, "by", amp_span_str(note->by));
+            text_member(&w, "code", note->code);
+            int_member(&w, "at_ms", note->at_ms);
+            if (note->late) {
+                amp_jw_key(&w, "late");
+                amp_jw_bool(&w, true);
+            }
+            amp_jw_close(&w, '}');
+        }
+        amp_jw_close(&w, ']');
+    }
+    amp_record_line(&w, r->line);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
+
+static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct amp_message_rec *r,
+                        struct amp_error *err)
+{
+    if (amp_record_line_read(t, mem, &r->line, err) < 0 ||
+        amp_record_text(t, "protocol", mem, &r->protocol, err) < 0 ||
+        amp_record_text(t, "type", mem, &r->type, err) < 0 ||
+        amp_record_text(t, "from", mem, &r->from, err) < 0 ||
+        amp_record_text(t, "to", mem, &r->to, err) < 0 ||
+        amp_record_text(t, "task", mem, &r->task, err) < 0)
+        return -1;
+    r->acks = (struct amp_span){"", 0};
+    uint32_t acks = amp_tape_get(t, 0, AMP_SPAN("acks"));
+    if (acks != AMP_TOK_NONE && t->tok[acks].type == AMP_JSON_ARRAY && t->tok[acks].count > 0) {
+        struct amp_span src = amp_tok_source(t, acks);
+        size_t at = mem->len;
+        if (amp_buf_add(mem, src.p + 1, src.n - 2, err) < 0)
+            return -1;
+        r->acks = (struct amp_span){mem->data + at, src.n - 2};
+    }
+    r->sent_ms = amp_record_int(t, "sent_ms");
+    r->due_ms = amp_record_int(t, "due_ms");
+    r->ack_timeout_ms = amp_record_int(t, "ack_timeout_ms");
+    r->timed_out_ms = amp_record_int(t, "timed_out_ms");
+    return 0;
+}
+
+int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_message_rec *out,
+                    struct amp_error *err)
+{
+    struct amp_tape t;
+    struct amp_message_rec r = *out;
+    amp_buf_reset(mem);
+    amp_record_tape(&t);
+    int rc = -1;
+    /* The parts never need more than the record, so that the spans stay where they are. */
+    if (amp_buf_reserve(mem, json.n, err) == 0 && amp_record_scan(&t, json, err) == 0 &&
+        read_members(&t, mem, &r, err) == 0) {
+        *out = r;
+        rc = 0;
+    }
+    amp_tape_release(&t);
+    return rc;
+}
+
+bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
+                        bool *late)
+{
+    if (r->acks.n == 0)
+        return false;
+    AMP_BUF struct amp_buf text;
+    amp_buf_init(&text, AMP_RECORD_MAX);
+    struct amp_tape t;
+    amp_record_tape(&t);
+    struct amp_json_fault f;
+    bool has = false;
+    if (amp_buf_str(&text, "[", NULL) == 0 && amp_buf_add(&text, r->acks.p, r->acks.n, NULL) == 0 &&
+        amp_buf_str(&text, "]", NULL) == 0 && amp_tape_scan(&t, text.data, text.len, &f) == 0) {
+        for (uint32_t i = 1; i < t.n && !has; i = t.tok[i].next) {
+            uint32_t st = amp_tape_get(&t, i, AMP_SPAN("stage"));
+            uint32_t who = amp_tape_get(&t, i, AMP_SPAN("by"));
+            bool same_who =
+                who == AMP_TOK_NONE ? !by || !*by : by && amp_tok_is(&t, who, amp_span_str(by));
+            if (st != AMP_TOK_NONE && same_who && amp_tok_is(&t, st, amp_span_str(stage))) {
+                has = true;
+                *late = amp_tape_get(&t, i, AMP_SPAN("late")) != AMP_TOK_NONE;
+            }
+        }
+    }
+    amp_tape_release(&t);
+    return has;
+}

@@ -1,0 +1,43 @@
+/* The ledger's record of one message as JSON: written and read here only. */
+#ifndef AMP_MESSAGE_RECORD_H
+#define AMP_MESSAGE_RECORD_H
+
+#include <amp/json/writer.h>
+
+#include "message/message.h"
+
+/* One acknowledgement that is added to a record. */
+struct amp_ack_note {
+    const char *stage;
+    const char *by;
+    struct amp_span code; /* empty: none */
+    int64_t at_ms;
+    bool late;
+};
+
+/* Appends the record as one JSON object, with `note` behind its acks when that is not NULL. */
+int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note *note,
+                     struct amp_buf *out, struct amp_error *err);
+/* Reads one; everything is copied into mem. state and found are left alone. */
+int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_message_rec *out,
+                    struct amp_error *err);
+/* Whether (stage, by) is among the acks; *late tells how it was recorded. */
+bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
+                        bool *late);
+
+/* Appends "msg":{…} with the line as it stands, or "text":"…" where that would not give the same
+ * bytes back. The counterpart reads either from an object of a tape. */
+void amp_record_line(struct amp_jw *w, struct amp_span line);
+int amp_record_line_read(const struct amp_tape *t, struct amp_buf *mem, struct amp_span *out,
+                         struct amp_error *err);
+/* The text of a member, decoded into mem; empty when absent. Integers: 0 when absent. */
+int amp_record_text(const struct amp_tape *t, const char *key, struct amp_buf *mem,
+                    struct amp_span *out, struct amp_error *err);
+int64_t amp_record_int(const struct amp_tape *t, const char *key);
+/* A tape for records: they hold a whole line and what we say about it. */
+void amp_record_tape(struct amp_tape *t);
+int amp_record_scan(struct amp_tape *t, struct amp_span json, struct amp_error *err);
+
+#define AMP_RECORD_MAX ((size_t)256 << 20) /* a 32 MiB line, escaped six-fold at worst */
+
+#endif
