@@ -13,23 +13,6 @@
 
 #define AMP_VERSION_WORD "AMP/1.0"
 
-static const char *const stage_words[] = {
-    [AMP_STAGE_RECEIVED] = "RECEIVED",   [AMP_STAGE_READ] = "READ",
-    [AMP_STAGE_FULFILLED] = "FULFILLED", [AMP_STAGE_REJECTED] = "REJECTED",
-    [AMP_STAGE_FAILED] = "FAILED",       [AMP_STAGE_TIMED_OUT] = "TIMED_OUT",
-};
-static const char *const level_words[] = {
-    [AMP_LEVEL_INFO] = "info",
-    [AMP_LEVEL_WARNING] = "warning",
-    [AMP_LEVEL_CRITICAL] = "critical",
-};
-static const char *const decision_words[] = {
-    [AMP_DO_RESUME] = "resume",
-    [AMP_DO_TERMINATE] = "terminate",
-    [AMP_DO_REDISPATCH] = "redispatch",
-    [AMP_DO_ROLLBACK] = "rollback",
-};
-
 static int no_memory(struct amp_error *err)
 {
     return amp_fail(err, AMP_TEMPFAIL, "no_memory",
@@ -162,7 +145,7 @@ int amp_compose_ack(const struct amp_view *of, enum amp_ack_stage stage, const c
     put(&j, "ref_msg_id", str_span(of->id));
     put(&j, "task_id", str_span(of->task));
     put(&j, "from", json_string(from));
-    put(&j, "ack_stage", json_string(stage_words[stage]));
+    put(&j, "ack_stage", json_string(amp_ack_stage_name(stage)));
     put(&j, "timestamp", time_json(now_ms));
     if (note && *note)
         put(&j, "note", json_string(note));
@@ -177,7 +160,7 @@ int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage,
     put(&j, "ref_msg_id", str_span(of->id));
     put(&j, "task_id", str_span(of->task));
     put(&j, "from", json_string(from));
-    put(&j, "failed_stage", json_string(stage_words[failed_stage]));
+    put(&j, "failed_stage", json_string(amp_ack_stage_name(failed_stage)));
     put(&j, "code", json_string(code));
     put(&j, "message", json_string(message));
     put(&j, "rule", json_string(rule && *rule ? rule : code));
@@ -190,7 +173,7 @@ int amp_compose_escalation(const struct amp_escalation_args *a, struct amp_buf *
                            char id_out[AMP_MSG_ID_MAX], struct amp_error *err)
 {
     json_t *p = json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:I, s:s}, s:o, s:b}",
-                          "escalation_type", a->type, "severity", level_words[a->severity],
+                          "escalation_type", a->type, "severity", amp_level_name(a->severity),
                           "triggered_by", a->triggered_by, "description", a->description,
                           "affected_msgs", str_list(a->affected), "system_state_snapshot",
                           "task_status", a->task_status ? a->task_status : "unknown",
@@ -216,7 +199,7 @@ int amp_compose_decision(const char *ref_msg_id, const char *task_id, enum amp_o
     json_t *j = control("decision");
     put(&j, "ref_msg_id", json_string(ref_msg_id));
     put(&j, "task_id", json_string(task_id));
-    put(&j, "decision", json_string(decision_words[word]));
+    put(&j, "decision", json_string(amp_operator_word_name(word)));
     if (note && *note)
         put(&j, "note", json_string(note));
     if (commit && *commit)

@@ -16,8 +16,8 @@
 /* What a task's record says to others. A task that nobody recorded is not found, not suspended. */
 struct amp_task_status {
     bool found, suspended, terminal;
-    bool ci_failed;             /* a check that counts is red for the commit last reported */
-    uint8_t state;              /* of amp_task_fsm */
+    bool ci_failed; /* a check that counts is red for the commit last reported */
+    uint8_t state;  /* of amp_task_fsm */
     int64_t reject_count;
     char ref[AMP_TASK_REF_MAX]; /* the escalation that suspends it, or "" */
     int64_t since_ms;           /* of the suspension */

@@ -1,0 +1,121 @@
+/* The words of the task machine and of the QA loop (AMP/1.0): states, events, facts, effects. The
+ * tables stand in task_fsm.c and qa_fsm.c, drawn in docs/qa-loop.md. */
+#ifndef AMP_TASK_MACHINES_H
+#define AMP_TASK_MACHINES_H
+
+#include <amp/fsm/fsm.h>
+
+#define AMP_TASK_STATES(X)                                                                         \
+    X(AMP_TASK_NEW, "new", "not yet recorded")                                                     \
+    X(AMP_TASK_INCOMPLETE, "incomplete", "sent back: acceptance criteria are missing")             \
+    X(AMP_TASK_DISPATCHED, "dispatched", "an executor has a subtask for the first time")           \
+    X(AMP_TASK_IN_REVIEW, "in_review", "a reviewer has the result")                                \
+    X(AMP_TASK_REWORK, "rework", "an executor has it again")                                       \
+    X(AMP_TASK_WAITING, "waiting", "the admin's word is awaited; nobody is suspended")             \
+    X(AMP_TASK_LOCKED, "locked", "too many rejections in a row; suspended")                        \
+    X(AMP_TASK_SUSPENDED, "suspended", "a critical escalation stops all new work")                 \
+    X(AMP_TASK_DONE, "done", "every subtask is approved")                                          \
+    X(AMP_TASK_FAILED, "failed", "given up by the table of results")                               \
+    X(AMP_TASK_TERMINATED, "terminated", "ended by the admin")
+
+#define AMP_TASK_EVENTS(X)                                                                         \
+    X(AMP_TASK_EV_OPEN, "open", "a complete task came from the admin")                             \
+    X(AMP_TASK_EV_LACK, "lack", "its acceptance criteria are missing")                             \
+    X(AMP_TASK_EV_DISPATCH, "dispatch", "the next subtask goes to an executor")                    \
+    X(AMP_TASK_EV_REVIEW, "review", "a review is asked for")                                       \
+    X(AMP_TASK_EV_REWORK, "rework", "a subtask goes to an executor again")                         \
+    X(AMP_TASK_EV_HOLD, "hold", "the admin is asked")                                              \
+    X(AMP_TASK_EV_LOCK, "lock", "the last rejection that is allowed came")                         \
+    X(AMP_TASK_EV_SUSPEND, "suspend", "a critical escalation")                                     \
+    X(AMP_TASK_EV_LIFT, "lift", "the suspension is taken back")                                    \
+    X(AMP_TASK_EV_FINISH, "finish", "the last subtask was approved")                               \
+    X(AMP_TASK_EV_FAIL, "fail", "the table of results gives up")                                   \
+    X(AMP_TASK_EV_TERMINATE, "terminate", "the admin ends it")
+
+enum amp_task_state { AMP_TASK_STATES(AMP_FSM_ENUM) AMP_TASK_STATE_COUNT };
+enum amp_task_event { AMP_TASK_EVENTS(AMP_FSM_ENUM) AMP_TASK_EVENT_COUNT };
+enum { AMP_TASK_IF_STUB = 1 /* nothing but a suspension is known of it */ };
+extern const struct amp_fsm amp_task_fsm;
+
+#define AMP_QA_STATES(X)                                                                           \
+    X(AMP_QA_PENDING, "pending", "its turn has not come")                                          \
+    X(AMP_QA_WORKING, "working", "an executor has it for the first time")                          \
+    X(AMP_QA_IN_REVIEW, "in_review", "a reviewer has its result")                                  \
+    X(AMP_QA_REWORK, "rework", "an executor has it again")                                         \
+    X(AMP_QA_HELD, "held", "the admin's word is awaited")                                          \
+    X(AMP_QA_APPROVED, "approved", "a reviewer approved it")                                       \
+    X(AMP_QA_ABANDONED, "abandoned", "ended without approval")
+
+#define AMP_QA_EVENTS(X)                                                                           \
+    X(AMP_QA_EV_DISPATCH, "dispatch", "its turn comes")                                            \
+    X(AMP_QA_EV_COMPLETE, "result_complete", "the executor finished")                              \
+    X(AMP_QA_EV_PARTIAL, "result_partial", "the executor finished a part")                         \
+    X(AMP_QA_EV_FAILED, "result_failed", "the executor failed")                                    \
+    X(AMP_QA_EV_REFUSED, "refused", "the receiver refused the dispatch or the review")             \
+    X(AMP_QA_EV_CI_RED, "ci_red", "a check that counts failed for its commit")                     \
+    X(AMP_QA_EV_APPROVED, "verdict_approved", "approved, perhaps with small fixes")                \
+    X(AMP_QA_EV_REJECTED, "verdict_rejected", "rejected for something that blocks")                \
+    X(AMP_QA_EV_HOLD, "hold", "an agent's escalation waits for the admin")                         \
+    X(AMP_QA_EV_RESUME, "resume", "the admin: go on")                                              \
+    X(AMP_QA_EV_REDISPATCH, "redispatch", "the admin: do it again, with changed criteria")         \
+    X(AMP_QA_EV_ROLLBACK, "rollback", "the admin: the branch goes back, then go on")               \
+    X(AMP_QA_EV_TERMINATE, "terminate", "the admin: end it")
+
+#define AMP_QA_FACTS(X)                                                                            \
+    X(SUSPENDED, "suspended", "the task is suspended")                                             \
+    X(STALE, "stale", "it answers something that is no longer asked")                              \
+    X(ANSWERED, "answered", "its result has a verdict that says the same")                         \
+    X(CONTRADICTS, "contradicts", "its result has a verdict that says otherwise")                  \
+    X(SAME_COMMIT, "same_commit", "the commit is the one that was rejected")                       \
+    X(CI_RED, "ci_red", "a check that counts is red for the commit")                               \
+    X(CI_AGAIN, "ci_again", "it was red as often as is tolerated")                                 \
+    X(RETRY, "retry", "the table of results says: again")                                          \
+    X(FAILS, "fails", "the table of results says: give up")                                        \
+    X(INCONSISTENT, "inconsistent", "approved in spite of what it found")                          \
+    X(LOW_CONFIDENCE, "low_confidence", "the verdict's confidence is below the minimum")           \
+    X(LOCKS, "locks", "this rejection reaches the limit")                                          \
+    X(NEEDS_ADMIN, "needs_admin", "the risk level wants the admin's approval")                     \
+    X(LAST, "last", "no other subtask is left")                                                    \
+    X(HELD_APPROVAL, "held_approval", "an approval is what is held")                               \
+    X(HELD_REVIEW, "held_review", "a review without verdict is what is held")
+
+#define AMP_QA_EFFECTS(X)                                                                          \
+    X(DISPATCH, "dispatch", "send it to the executor")                                             \
+    X(REVIEW, "review", "ask the reviewer")                                                        \
+    X(NEXT, "next", "the next subtask's turn comes")                                               \
+    X(KEEP, "keep", "record the result")                                                           \
+    X(KEEP_VERDICT, "keep_verdict", "record the verdict")                                          \
+    X(COUNT, "count", "one more rejection in a row")                                               \
+    X(COUNT_CI, "count_ci", "one more red in a row")                                               \
+    X(RESET, "reset", "no rejections in a row")                                                    \
+    X(AMEND, "amend", "the note joins the criteria")                                               \
+    X(BACK, "back", "the branch was put back")                                                     \
+    X(SUSPEND, "suspend", "suspend the task and its agents")                                       \
+    X(ESC_LOCK, "escalate_lock", "escalate hallucination_lock")                                    \
+    X(ESC_CONFLICT, "escalate_conflict", "escalate conflict")                                      \
+    X(ESC_CI, "escalate_ci", "escalate ci_failure")                                                \
+    X(ESC_CONFIDENCE, "escalate_confidence", "report a verdict of low confidence")                 \
+    X(ESC_APPROVAL, "escalate_approval", "ask for the admin's approval")                           \
+    X(ESC_BLOCKED, "escalate_blocked", "report what blocks the executor")                          \
+    X(FINISH, "finish", "the task is done")                                                        \
+    X(FAIL, "fail", "the task failed")                                                             \
+    X(END, "end", "the task is terminated")                                                        \
+    X(NACK, "nack", "refuse the message")
+
+#define AMP_QA_FACT_BIT(id, name, doc)   AMP_QA_BIT_IF_##id,
+#define AMP_QA_FACT_ID(id, name, doc)    AMP_QA_IF_##id = 1u << AMP_QA_BIT_IF_##id,
+#define AMP_QA_EFFECT_BIT(id, name, doc) AMP_QA_BIT_DO_##id,
+#define AMP_QA_EFFECT_ID(id, name, doc)  AMP_QA_DO_##id = 1u << AMP_QA_BIT_DO_##id,
+
+enum amp_qa_state { AMP_QA_STATES(AMP_FSM_ENUM) AMP_QA_STATE_COUNT };
+enum amp_qa_event { AMP_QA_EVENTS(AMP_FSM_ENUM) AMP_QA_EVENT_COUNT };
+enum { AMP_QA_FACTS(AMP_QA_FACT_BIT) AMP_QA_FACT_COUNT };
+enum { AMP_QA_FACTS(AMP_QA_FACT_ID) };
+enum { AMP_QA_EFFECTS(AMP_QA_EFFECT_BIT) AMP_QA_EFFECT_COUNT };
+enum { AMP_QA_EFFECTS(AMP_QA_EFFECT_ID) };
+extern const struct amp_fsm amp_qa_fsm;
+
+/* What the task does when a subtask made this step, or -1: nothing. */
+int amp_task_event_of(const struct amp_fsm_result *qa_step);
+
+#endif

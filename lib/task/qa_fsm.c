@@ -1,0 +1,207 @@
+/*
+ * The QA loop of one subtask (AMP/1.0): dispatch, result, review, verdict. The rejections in a row
+ * are counted per task; the caller establishes the facts, carries out the effects.
+ */
+#include "task/machines.h"
+
+static const struct amp_fsm_name states[] = {AMP_QA_STATES(AMP_FSM_NAMES)};
+static const struct amp_fsm_name events[] = {AMP_QA_EVENTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name facts[] = {AMP_QA_FACTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name effects[] = {AMP_QA_EFFECTS(AMP_FSM_NAMES)};
+
+#define IF(f) AMP_QA_IF_##f
+#define DO(e) AMP_QA_DO_##e
+
+/* from, event, facts that must hold, to, effects, code */
+#define R(a, e, f, b, d, c)                                                                        \
+    {                                                                                              \
+        .from = AMP_QA_##a, .event = AMP_QA_EV_##e, .to = AMP_QA_##b, .if_all = (f),               \
+        .effects = (d), .code = (c)                                                                \
+    }
+
+/* While an executor has it. A result that comes during a suspension is kept for the admin. */
+#define ENDED_SHORT(s, e)                                                                          \
+    R(s, e, IF(STALE), s, DO(NACK), "unknown_ref"),                                                \
+        R(s, e, IF(SUSPENDED), HELD, DO(KEEP), "suspended"),                                       \
+        R(s, e, IF(RETRY), REWORK, DO(KEEP) | DO(DISPATCH), NULL),                                 \
+        R(s, e, IF(FAILS), ABANDONED, DO(KEEP) | DO(FAIL), NULL),                                  \
+        R(s, e, 0, HELD, DO(KEEP) | DO(ESC_BLOCKED), "blocked")
+#define LATE_VERDICT(s, e)                                                                         \
+    R(s, e, IF(CONTRADICTS), HELD, DO(ESC_CONFLICT), "conflict"),                                  \
+        R(s, e, IF(ANSWERED), s, 0, NULL), R(s, e, 0, s, DO(NACK), "unknown_ref")
+#define AT_WORK(s)                                                                                 \
+    R(s, COMPLETE, IF(STALE), s, DO(NACK), "unknown_ref"),                                         \
+        R(s, COMPLETE, IF(SUSPENDED), HELD, DO(KEEP), "suspended"),                                \
+        R(s, COMPLETE, IF(SAME_COMMIT), HELD, DO(KEEP) | DO(ESC_CONFLICT), "conflict"),            \
+        R(s, COMPLETE, IF(CI_RED) | IF(CI_AGAIN), HELD, DO(KEEP) | DO(ESC_CI), "ci_failed"),       \
+        R(s, COMPLETE, IF(CI_RED), REWORK, DO(KEEP) | DO(COUNT_CI) | DO(DISPATCH), "ci_failed"),   \
+        R(s, COMPLETE, 0, IN_REVIEW, DO(KEEP) | DO(REVIEW), NULL), ENDED_SHORT(s, PARTIAL),        \
+        ENDED_SHORT(s, FAILED), R(s, REFUSED, IF(STALE), s, 0, NULL),                              \
+        R(s, REFUSED, IF(SUSPENDED), HELD, 0, "suspended"),                                        \
+        R(s, REFUSED, 0, HELD, DO(ESC_BLOCKED), "blocked"), R(s, CI_RED, 0, s, 0, NULL),           \
+        LATE_VERDICT(s, APPROVED), LATE_VERDICT(s, REJECTED), R(s, HOLD, 0, HELD, 0, NULL),        \
+        R(s, RESUME, IF(SUSPENDED), HELD, DO(RESET), "suspended"),                                 \
+        R(s, RESUME, 0, REWORK, DO(RESET) | DO(DISPATCH), NULL),                                   \
+        R(s, REDISPATCH, IF(SUSPENDED), HELD, DO(RESET) | DO(AMEND), "suspended"),                 \
+        R(s, REDISPATCH, 0, REWORK, DO(RESET) | DO(AMEND) | DO(DISPATCH), NULL),                   \
+        R(s, ROLLBACK, IF(SUSPENDED), HELD, DO(RESET) | DO(BACK), "suspended"),                    \
+        R(s, ROLLBACK, 0, REWORK, DO(RESET) | DO(BACK) | DO(DISPATCH), NULL),                      \
+        R(s, TERMINATE, 0, ABANDONED, DO(END), NULL)
+
+#define REFUSE(s, e, c) R(s, e, 0, s, DO(NACK), c)
+/* A verdict on something that is ended: told to the admin when it says otherwise. */
+#define AFTERWARDS(s, e)                                                                           \
+    R(s, e, IF(CONTRADICTS), s, DO(ESC_CONFLICT), "conflict"), R(s, e, IF(ANSWERED), s, 0, NULL),  \
+        R(s, e, 0, s, DO(NACK), "unknown_ref")
+
+static const struct amp_fsm_row rows[] = {
+    R(PENDING, DISPATCH, IF(SUSPENDED), PENDING, 0, "suspended"),
+    R(PENDING, DISPATCH, 0, WORKING, DO(DISPATCH), NULL),
+    REFUSE(PENDING, COMPLETE, "unknown_ref"),
+    REFUSE(PENDING, PARTIAL, "unknown_ref"),
+    REFUSE(PENDING, FAILED, "unknown_ref"),
+    R(PENDING, REFUSED, 0, PENDING, 0, NULL),
+    R(PENDING, CI_RED, 0, PENDING, 0, NULL),
+    REFUSE(PENDING, APPROVED, "unknown_ref"),
+    REFUSE(PENDING, REJECTED, "unknown_ref"),
+    R(PENDING, HOLD, 0, HELD, 0, NULL),
+    R(PENDING, RESUME, IF(SUSPENDED), PENDING, DO(RESET), "suspended"),
+    R(PENDING, RESUME, 0, WORKING, DO(RESET) | DO(DISPATCH), NULL),
+    R(PENDING, REDISPATCH, IF(SUSPENDED), PENDING, DO(RESET) | DO(AMEND), "suspended"),
+    R(PENDING, REDISPATCH, 0, WORKING, DO(RESET) | DO(AMEND) | DO(DISPATCH), NULL),
+    R(PENDING, ROLLBACK, IF(SUSPENDED), PENDING, DO(RESET) | DO(BACK), "suspended"),
+    R(PENDING, ROLLBACK, 0, WORKING, DO(RESET) | DO(BACK) | DO(DISPATCH), NULL),
+    R(PENDING, TERMINATE, 0, ABANDONED, DO(END), NULL),
+
+    AT_WORK(WORKING),
+
+    /* In review. What the admin must see comes before what the executor would hear. */
+    REFUSE(IN_REVIEW, COMPLETE, "unknown_ref"),
+    REFUSE(IN_REVIEW, PARTIAL, "unknown_ref"),
+    REFUSE(IN_REVIEW, FAILED, "unknown_ref"),
+    R(IN_REVIEW, REFUSED, IF(STALE), IN_REVIEW, 0, NULL),
+    R(IN_REVIEW, REFUSED, IF(SUSPENDED), HELD, 0, "suspended"),
+    R(IN_REVIEW, REFUSED, 0, HELD, DO(ESC_BLOCKED), "blocked"),
+    R(IN_REVIEW, CI_RED, IF(SUSPENDED), IN_REVIEW, 0, "suspended"),
+    R(IN_REVIEW, CI_RED, IF(CI_AGAIN), HELD, DO(ESC_CI), "ci_failed"),
+    R(IN_REVIEW, CI_RED, 0, REWORK, DO(COUNT_CI) | DO(DISPATCH), "ci_failed"),
+    R(IN_REVIEW, APPROVED, IF(CONTRADICTS), HELD, DO(ESC_CONFLICT), "conflict"),
+    R(IN_REVIEW, APPROVED, IF(ANSWERED), IN_REVIEW, 0, NULL),
+    R(IN_REVIEW, APPROVED, IF(STALE), IN_REVIEW, DO(NACK), "unknown_ref"),
+    R(IN_REVIEW, APPROVED, IF(SUSPENDED), HELD, DO(KEEP_VERDICT), "suspended"),
+    R(IN_REVIEW, APPROVED, IF(INCONSISTENT), HELD, DO(KEEP_VERDICT) | DO(ESC_CONFLICT), "conflict"),
+    R(IN_REVIEW, APPROVED, IF(LOW_CONFIDENCE), HELD, DO(KEEP_VERDICT) | DO(ESC_CONFIDENCE),
+      "low_confidence"),
+    R(IN_REVIEW, APPROVED, IF(LAST) | IF(NEEDS_ADMIN), HELD, DO(KEEP_VERDICT) | DO(ESC_APPROVAL),
+      "approval_required"),
+    R(IN_REVIEW, APPROVED, IF(LAST), APPROVED, DO(KEEP_VERDICT) | DO(RESET) | DO(FINISH), NULL),
+    R(IN_REVIEW, APPROVED, 0, APPROVED, DO(KEEP_VERDICT) | DO(RESET) | DO(NEXT), NULL),
+    R(IN_REVIEW, REJECTED, IF(CONTRADICTS), HELD, DO(ESC_CONFLICT), "conflict"),
+    R(IN_REVIEW, REJECTED, IF(ANSWERED), IN_REVIEW, 0, NULL),
+    R(IN_REVIEW, REJECTED, IF(STALE), IN_REVIEW, DO(NACK), "unknown_ref"),
+    R(IN_REVIEW, REJECTED, IF(SUSPENDED), HELD, DO(KEEP_VERDICT) | DO(COUNT), "suspended"),
+    R(IN_REVIEW, REJECTED, IF(LOCKS), HELD,
+      DO(KEEP_VERDICT) | DO(COUNT) | DO(SUSPEND) | DO(ESC_LOCK), "hallucination_lock"),
+    R(IN_REVIEW, REJECTED, IF(LOW_CONFIDENCE), HELD,
+      DO(KEEP_VERDICT) | DO(COUNT) | DO(ESC_CONFIDENCE), "low_confidence"),
+    R(IN_REVIEW, REJECTED, 0, REWORK, DO(KEEP_VERDICT) | DO(COUNT) | DO(DISPATCH), NULL),
+    R(IN_REVIEW, HOLD, 0, HELD, 0, NULL),
+    R(IN_REVIEW, RESUME, IF(SUSPENDED), HELD, DO(RESET), "suspended"),
+    R(IN_REVIEW, RESUME, 0, IN_REVIEW, DO(RESET) | DO(REVIEW), NULL),
+    R(IN_REVIEW, REDISPATCH, IF(SUSPENDED), HELD, DO(RESET) | DO(AMEND), "suspended"),
+    R(IN_REVIEW, REDISPATCH, 0, REWORK, DO(RESET) | DO(AMEND) | DO(DISPATCH), NULL),
+    R(IN_REVIEW, ROLLBACK, IF(SUSPENDED), HELD, DO(RESET) | DO(BACK), "suspended"),
+    R(IN_REVIEW, ROLLBACK, 0, REWORK, DO(RESET) | DO(BACK) | DO(DISPATCH), NULL),
+    R(IN_REVIEW, TERMINATE, 0, ABANDONED, DO(END), NULL),
+
+    AT_WORK(REWORK),
+
+    /* Held: what comes meanwhile is kept; only a decision moves it. */
+    R(HELD, COMPLETE, IF(STALE), HELD, DO(NACK), "unknown_ref"),
+    R(HELD, COMPLETE, 0, HELD, DO(KEEP), "suspended"),
+    R(HELD, PARTIAL, IF(STALE), HELD, DO(NACK), "unknown_ref"),
+    R(HELD, PARTIAL, 0, HELD, DO(KEEP), "suspended"),
+    R(HELD, FAILED, IF(STALE), HELD, DO(NACK), "unknown_ref"),
+    R(HELD, FAILED, 0, HELD, DO(KEEP), "suspended"),
+    R(HELD, REFUSED, 0, HELD, 0, NULL),
+    R(HELD, CI_RED, 0, HELD, 0, NULL),
+    R(HELD, APPROVED, IF(CONTRADICTS), HELD, DO(ESC_CONFLICT), "conflict"),
+    R(HELD, APPROVED, IF(ANSWERED), HELD, 0, NULL),
+    R(HELD, APPROVED, IF(STALE), HELD, DO(NACK), "unknown_ref"),
+    R(HELD, APPROVED, IF(HELD_REVIEW), HELD, DO(KEEP_VERDICT), "suspended"),
+    R(HELD, APPROVED, 0, HELD, DO(NACK), "unknown_ref"),
+    R(HELD, REJECTED, IF(CONTRADICTS), HELD, DO(ESC_CONFLICT), "conflict"),
+    R(HELD, REJECTED, IF(ANSWERED), HELD, 0, NULL),
+    R(HELD, REJECTED, IF(STALE), HELD, DO(NACK), "unknown_ref"),
+    R(HELD, REJECTED, IF(HELD_REVIEW), HELD, DO(KEEP_VERDICT) | DO(COUNT), "suspended"),
+    R(HELD, REJECTED, 0, HELD, DO(NACK), "unknown_ref"),
+    R(HELD, HOLD, 0, HELD, 0, NULL),
+    R(HELD, RESUME, IF(SUSPENDED), HELD, DO(RESET), "suspended"),
+    R(HELD, RESUME, IF(HELD_APPROVAL) | IF(LAST), APPROVED, DO(RESET) | DO(FINISH), NULL),
+    R(HELD, RESUME, IF(HELD_APPROVAL), APPROVED, DO(RESET) | DO(NEXT), NULL),
+    R(HELD, RESUME, IF(HELD_REVIEW), IN_REVIEW, DO(RESET) | DO(REVIEW), NULL),
+    R(HELD, RESUME, 0, REWORK, DO(RESET) | DO(DISPATCH), NULL),
+    R(HELD, REDISPATCH, IF(SUSPENDED), HELD, DO(RESET) | DO(AMEND), "suspended"),
+    R(HELD, REDISPATCH, 0, REWORK, DO(RESET) | DO(AMEND) | DO(DISPATCH), NULL),
+    R(HELD, ROLLBACK, IF(SUSPENDED), HELD, DO(RESET) | DO(BACK), "suspended"),
+    R(HELD, ROLLBACK, 0, REWORK, DO(RESET) | DO(BACK) | DO(DISPATCH), NULL),
+    R(HELD, TERMINATE, 0, ABANDONED, DO(END), NULL),
+
+    REFUSE(APPROVED, COMPLETE, "unknown_ref"),
+    REFUSE(APPROVED, PARTIAL, "unknown_ref"),
+    REFUSE(APPROVED, FAILED, "unknown_ref"),
+    R(APPROVED, REFUSED, 0, APPROVED, 0, NULL),
+    R(APPROVED, CI_RED, 0, APPROVED, DO(ESC_CI), "ci_failed"),
+    AFTERWARDS(APPROVED, APPROVED),
+    AFTERWARDS(APPROVED, REJECTED),
+    R(APPROVED, HOLD, 0, APPROVED, 0, NULL),
+
+    REFUSE(ABANDONED, COMPLETE, "terminal"),
+    REFUSE(ABANDONED, PARTIAL, "terminal"),
+    REFUSE(ABANDONED, FAILED, "terminal"),
+    R(ABANDONED, REFUSED, 0, ABANDONED, 0, NULL),
+    R(ABANDONED, CI_RED, 0, ABANDONED, 0, NULL),
+    REFUSE(ABANDONED, APPROVED, "terminal"),
+    REFUSE(ABANDONED, REJECTED, "terminal"),
+    R(ABANDONED, HOLD, 0, ABANDONED, 0, NULL),
+};
+
+const struct amp_fsm amp_qa_fsm = {
+    .name = "qa",
+    .source = "AMP/1.0",
+    .doc = "the QA loop of one subtask",
+    .states = states,
+    .events = events,
+    .facts = facts,
+    .effects = effects,
+    .n_states = AMP_QA_STATE_COUNT,
+    .n_events = AMP_QA_EVENT_COUNT,
+    .n_facts = AMP_QA_FACT_COUNT,
+    .n_effects = AMP_QA_EFFECT_COUNT,
+    .initial = AMP_QA_PENDING,
+    .terminal = 1u << AMP_QA_APPROVED | 1u << AMP_QA_ABANDONED,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof rows[0],
+};
+
+/* First match: what happened to the task, given what its subtask did. */
+static const struct {
+    uint32_t effect;
+    uint8_t event;
+} task_events[] = {
+    {AMP_QA_DO_FINISH, AMP_TASK_EV_FINISH}, {AMP_QA_DO_FAIL, AMP_TASK_EV_FAIL},
+    {AMP_QA_DO_END, AMP_TASK_EV_TERMINATE}, {AMP_QA_DO_ESC_LOCK, AMP_TASK_EV_LOCK},
+    {AMP_QA_DO_REVIEW, AMP_TASK_EV_REVIEW}, {AMP_QA_DO_NEXT, AMP_TASK_EV_DISPATCH},
+};
+
+int amp_task_event_of(const struct amp_fsm_result *r)
+{
+    for (unsigned i = 0; i < sizeof task_events / sizeof task_events[0]; i++)
+        if (r->effects & task_events[i].effect)
+            return task_events[i].event;
+    if (r->effects & AMP_QA_DO_DISPATCH)
+        return r->to == AMP_QA_REWORK ? AMP_TASK_EV_REWORK : AMP_TASK_EV_DISPATCH;
+    if (r->to == AMP_QA_HELD && r->row->from != AMP_QA_HELD)
+        return AMP_TASK_EV_HOLD;
+    return -1;
+}
