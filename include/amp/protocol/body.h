@@ -67,6 +67,7 @@ struct amp_body {
             const struct amp_subtask *subtasks;
             uint32_t n_subtasks;
             struct amp_spans criteria, forbidden;
+            struct amp_span constraints; /* a JSON object as it stands, or empty */
             enum amp_risk risk;
         } dispatch;
         struct {
@@ -108,6 +109,7 @@ struct amp_body {
         } ack; /* acks and nacks */
         struct {
             struct amp_span branch, commit, first_failed;
+            struct amp_span checks; /* the JSON object as it stands */
             bool failed, pending;
         } ci;
     };

@@ -39,7 +39,8 @@ struct amp_view {
     struct amp_span id, from, task, correlation, token, content_type;
     struct amp_span *to; /* n_to recipients, in the arena */
     uint32_t n_to;
-    uint32_t payload; /* token of the payload, or AMP_TOK_NONE */
+    struct amp_spans context; /* earlier messages that it names */
+    uint32_t payload;         /* token of the payload, or AMP_TOK_NONE */
     bool needs_ack, has_sequence, has_attempt, has_ack_timeout;
     int64_t sequence, attempt, priority, lane;
     int64_t created_ms, expires_ms; /* 0 when not said */
