@@ -1,0 +1,79 @@
+/*
+ * The one-use override: the file <common>/amp/override, written by a person through worktree-bind
+ * after it was logged. Whoever unlinks it has used it; its use is noted in amp/guard.log.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/num.h>
+#include <amp/protocol/protocol.h>
+
+#include "guard.h"
+
+#define OVERRIDE "amp/override"
+
+void override_find(struct override *o, int common_fd, int64_t now_ms)
+{
+    memset(o, 0, sizeof *o);
+    int fd = common_fd < 0 ? -1 : openat(common_fd, OVERRIDE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return;
+    ssize_t n = read(fd, o->text, sizeof o->text - 1);
+    close(fd);
+    if (n <= 0)
+        return;
+    int64_t until = 0;
+    bool head = false;
+    for (char *p = o->text, *end; (end = strchr(p, '\n')); p = end + 1) {
+        *end = '\0';
+        char *v = strchr(p, ' ');
+        if (!v)
+            return;
+        *v++ = '\0';
+        struct amp_span s = amp_span_str(v);
+        if (strcmp(p, "amp-override") == 0)
+            head = strcmp(v, "1") == 0;
+        else if (strcmp(p, "branch") == 0)
+            o->branch = s;
+        else if (strcmp(p, "agent") == 0)
+            o->agent = s;
+        else if (strcmp(p, "id") == 0)
+            o->id = s;
+        else if (strcmp(p, "until") != 0 || amp_num_parse(s, 1, INT64_MAX, &until, NULL))
+            return;
+    }
+    o->found = head && o->branch.n && o->agent.n && o->id.n && until > now_ms;
+}
+
+bool override_covers(const struct override *o, struct amp_span ref, const char *agent)
+{
+    static const char prefix[] = "refs/heads/";
+    size_t n = sizeof prefix - 1;
+    if (!o->found || ref.n <= n || memcmp(ref.p, prefix, n) != 0)
+        return false;
+    struct amp_span branch = {ref.p + n, ref.n - n};
+    return amp_span_eq(branch, o->branch) &&
+           (amp_span_is(o->agent, "*") || (agent && amp_span_is(o->agent, agent)));
+}
+
+bool override_use(const struct override *o, int common_fd, const char *agent, int64_t now_ms)
+{
+    if (unlinkat(common_fd, OVERRIDE, 0) != 0)
+        return false;
+    char time[AMP_TIME_MAX], line[1024];
+    amp_time_format(now_ms, time);
+    int n = snprintf(line, sizeof line, "%s override %.*s for %.*s used by %s\n", time,
+                     (int)o->id.n, o->id.p, (int)o->branch.n, o->branch.p, agent ? agent : "-");
+    int fd = openat(common_fd, "amp/guard.log",
+                    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return true;
+    ssize_t put = write(fd, line, n > 0 && (size_t)n < sizeof line ? (size_t)n : 0);
+    (void)put; /* the use itself is done; the log is for people */
+    close(fd);
+    return true;
+}
