@@ -1,4 +1,5 @@
-/* The line reader: NDJSON from a descriptor in 64 KiB reads. LF or CRLF; empty lines are skipped. */
+/* The line reader: NDJSON from a descriptor in 64 KiB reads. LF or CRLF; empty lines are skipped.
+ */
 #ifndef AMP_JSON_LINES_H
 #define AMP_JSON_LINES_H
 

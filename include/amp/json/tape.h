@@ -25,17 +25,18 @@ enum amp_json_type {
 };
 
 enum {
-    AMP_TOK_ESCAPED = 1, /* string: holds a backslash escape */
+    AMP_TOK_ESCAPED = 1,  /* string: holds a backslash escape */
     AMP_TOK_FRACTION = 2, /* number: has a fraction or an exponent */
     AMP_TOK_KEY = 4,      /* string: an object's key */
     AMP_TOK_NONASCII = 8, /* string: holds bytes >= 0x80 */
+    AMP_TOK_NUL = 16,     /* string: holds the escape \u0000 */
 };
 
 struct amp_tok {
     uint32_t off;   /* string: first byte inside the quotes; else first byte */
     uint32_t len;   /* string: bytes inside the quotes; scalar: bytes; container: bytes */
     uint32_t next;  /* index of the token after this value's last descendant */
-    uint32_t count; /* container: elements or members; string: 32-bit hash of the raw bytes */
+    uint32_t count; /* container: elements or members; key: keyed hash of its text */
     uint8_t type;   /* enum amp_json_type */
     uint8_t flags;
 };
@@ -76,7 +77,8 @@ int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_jso
 struct amp_span amp_tok_raw(const struct amp_tape *t, uint32_t tok);
 /* The bytes of the whole value as they stand, quotes included. */
 struct amp_span amp_tok_source(const struct amp_tape *t, uint32_t tok);
-/* A string's decoded text: a span of the text when nothing was escaped, else of the arena. */
+/* A string's decoded text: a span of the text when nothing was escaped, else of the arena, which
+ * moves when it grows: reserve the text's length before collecting several. */
 int amp_tok_text(const struct amp_tape *t, uint32_t tok, struct amp_buf *arena,
                  struct amp_span *out, struct amp_error *err);
 /* Whether a string token's decoded text equals s (no allocation). */

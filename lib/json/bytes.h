@@ -1,0 +1,87 @@
+/* The scanner's inner loops: runs of plain string bytes and of white space. SSE2 where the compiler
+ * has it, eight bytes a step elsewhere; -DAMP_NO_SIMD forces the portable path. */
+#ifndef JSON_BYTES_H
+#define JSON_BYTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SSE2__) && !defined(AMP_NO_SIMD)
+#define AMP_JSON_SSE2 1
+#include <emmintrin.h>
+#else
+#define AMP_JSON_SSE2 0
+#endif
+
+static inline bool amp_byte_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
+static inline bool amp_byte_space(unsigned char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* The first byte from p that is a quote, a backslash, a control character or not ASCII; or end. */
+static inline const unsigned char *amp_skip_plain(const unsigned char *p, const unsigned char *end)
+{
+#if AMP_JSON_SSE2
+    const __m128i quote = _mm_set1_epi8('"'), back = _mm_set1_epi8('\\');
+    const __m128i space = _mm_set1_epi8(0x20);
+    while (end - p >= 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        /* Signed: bytes of 0x80 and above are below the space as well. */
+        __m128i stop = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, back)),
+                                    _mm_cmplt_epi8(v, space));
+        unsigned mask = (unsigned)_mm_movemask_epi8(stop);
+        if (mask)
+            return p + __builtin_ctz(mask);
+        p += 16;
+    }
+#else
+    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+    while (end - p >= 8) {
+        uint64_t v;
+        memcpy(&v, p, sizeof v);
+        uint64_t q = v ^ ones * '"', b = v ^ ones * '\\';
+        /* A set high bit where a byte is zero (quote, backslash), below 0x20, or above 0x7f; a
+         * borrow may set a bit too many above a true one, which only ends the fast loop. */
+        uint64_t stop = ((q - ones) & ~q) | ((b - ones) & ~b) | ((v - ones * 0x20) & ~v) | v;
+        if (stop & high)
+            break;
+        p += 8;
+    }
+#endif
+    while (p < end && amp_byte_plain(*p))
+        p++;
+    return p;
+}
+
+static inline const unsigned char *amp_skip_space(const unsigned char *p, const unsigned char *end)
+{
+    /* Mostly there is none, or one space after a colon or comma. */
+    if (p<end && * p> 0x20)
+        return p;
+    if (end - p >= 2 && *p == ' ' && p[1] > 0x20)
+        return p + 1;
+#if AMP_JSON_SSE2
+    const __m128i a = _mm_set1_epi8(' '), b = _mm_set1_epi8('\n'), c = _mm_set1_epi8('\r'),
+                  d = _mm_set1_epi8('\t');
+    while (end - p >= 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i white = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, a), _mm_cmpeq_epi8(v, b)),
+                                     _mm_or_si128(_mm_cmpeq_epi8(v, c), _mm_cmpeq_epi8(v, d)));
+        unsigned mask = ~(unsigned)_mm_movemask_epi8(white) & 0xffffu;
+        if (mask)
+            return p + __builtin_ctz(mask);
+        p += 16;
+    }
+#endif
+    while (p < end && amp_byte_space(*p))
+        p++;
+    return p;
+}
+
+#endif

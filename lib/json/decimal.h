@@ -1,0 +1,30 @@
+/* JSON numbers by their exact decimal value, whatever their size: no rounding anywhere. Exponents
+ * beyond 10^18 count as 10^18. */
+#ifndef JSON_DECIMAL_H
+#define JSON_DECIMAL_H
+
+#include <amp/base/buf.h>
+
+struct amp_json_hash_key;
+
+/* value = (neg ? -1 : 1) * 0.d1d2...dn * 10^point; the digits lie in [first, last], among them
+ * possibly one '.', d1 and dn are not 0; zero has n == 0. */
+struct amp_decimal {
+    const char *first, *last;
+    uint32_t n;
+    bool neg;
+    int64_t point;
+};
+
+/* The text is a number by JSON's grammar. */
+struct amp_decimal amp_decimal_read(struct amp_span text);
+int amp_decimal_compare(const struct amp_decimal *a, const struct amp_decimal *b); /* <0 0 >0 */
+bool amp_decimal_is_integer(const struct amp_decimal *d);
+bool amp_decimal_int64(const struct amp_decimal *d, int64_t *out);
+/* Whether a is a whole multiple of b (b > 0 and of at most AMP_DECIMAL_DIVISOR digits). */
+bool amp_decimal_multiple(const struct amp_decimal *a, const struct amp_decimal *b);
+uint64_t amp_decimal_hash(const struct amp_decimal *d, const struct amp_json_hash_key *k);
+
+enum { AMP_DECIMAL_DIVISOR = 1000 };
+
+#endif
