@@ -1,0 +1,92 @@
+/* Carrying out suspensions: the task's key first, then each agent's. A process that dies between
+ * leaves the rest to the next one that sees the escalation. */
+#include <string.h>
+
+#include "agent/registry.h"
+#include "flow/suspend.h"
+#include "task/task.h"
+
+struct walk {
+    struct amp_store *s;
+    const struct amp_suspend *a;
+    struct amp_error *err;
+};
+
+static int suspend_one(struct walk *w, const char *name)
+{
+    const struct amp_agent_suspension one = {name, w->a->ref, w->a->task_id, w->a->now_ms};
+    struct amp_agent_status st;
+
+    if (w->a->level == AMP_LEVEL_WARNING) {
+        if (amp_agent_status(w->s, name, &st, w->err))
+            return -1;
+        if (!st.found || strcmp(st.role, w->a->triggered_by))
+            return 0;
+    }
+    return amp_agent_suspend(w->s, &one, NULL, w->err);
+}
+
+static int on_claimant(void *ctx, const char *agent)
+{
+    return suspend_one(ctx, agent);
+}
+
+static int on_agent(void *ctx, const char *name, const struct amp_agent_status *st)
+{
+    return suspend_one(ctx, name);
+}
+
+int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err)
+{
+    struct walk w = {s, a, err};
+    const struct amp_task_suspension t = {a->task_id, a->ref, a->type, a->by, a->now_ms};
+
+    if (a->level == AMP_LEVEL_INFO)
+        return 0;
+    if (a->level == AMP_LEVEL_CRITICAL && amp_task_suspend(s, &t, err))
+        return -1;
+    if (amp_task_each_agent(s, a->task_id, on_claimant, &w, err))
+        return -1;
+    return amp_agent_each(s, a->task_id, on_agent, &w, err);
+}
+
+int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *v, const char *by,
+                          int64_t now_ms, struct amp_error *err)
+{
+    char type[64], party[32];
+    const struct amp_suspend a = {
+        .task_id = v->task,
+        .ref = v->id,
+        .type = type,
+        .triggered_by = party,
+        .level = v->body.escalation.severity,
+        .by = by,
+        .now_ms = now_ms,
+    };
+
+    amp_span_copy(v->body.escalation.type, type, sizeof type);
+    amp_span_copy(v->body.escalation.triggered_by, party, sizeof party);
+    return amp_flow_suspend(s, &a, err);
+}
+
+struct lift {
+    struct amp_store *s;
+    struct amp_span ref;
+    int64_t now_ms;
+    struct amp_error *err;
+};
+
+static int on_lift(void *ctx, const char *name, const struct amp_agent_status *st)
+{
+    struct lift *l = ctx;
+    const struct amp_agent_suspension one = {name, l->ref, {NULL, 0}, l->now_ms};
+
+    return st->suspended ? amp_agent_lift(l->s, &one, NULL, l->err) : 0;
+}
+
+int amp_flow_lift_agents(struct amp_store *s, struct amp_span task_id, struct amp_span ref,
+                         int64_t now_ms, struct amp_error *err)
+{
+    struct lift l = {s, ref, now_ms, err};
+    return amp_agent_each(s, task_id, on_lift, &l, err);
+}

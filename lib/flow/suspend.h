@@ -1,0 +1,32 @@
+/*
+ * Suspensions across subjects: what an escalation does to its task and to the agents that have it,
+ * and how they are let go. AMP/1.0 escalation; a critical one stops the task and all its agents, a
+ * warning the party that triggered it, an info nobody.
+ */
+#ifndef AMP_FLOW_SUSPEND_H
+#define AMP_FLOW_SUSPEND_H
+
+#include <amp/protocol/protocol.h>
+
+#include "store/store.h"
+
+struct amp_suspend {
+    struct amp_span task_id, ref; /* ref: the escalation's msg_id */
+    const char *type, *triggered_by;
+    enum amp_level level;
+    const char *by; /* who carries it out, for the log */
+    int64_t now_ms;
+};
+/* Idempotent. Related agents are those that claimed work of the task and those that last had it.
+ * Needs an amp_store_sync before anything is told about it. */
+int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err);
+/* The same from the escalation itself. */
+int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *escalation, const char *by,
+                          int64_t now_ms, struct amp_error *err);
+
+/* After a decision: lets the task's agents go that `ref` suspends (empty: any suspension that came
+ * from this task). The task's own suspension is the coordinator's to lift (amp_task_resume). */
+int amp_flow_lift_agents(struct amp_store *s, struct amp_span task_id, struct amp_span ref,
+                         int64_t now_ms, struct amp_error *err);
+
+#endif
