@@ -1,0 +1,77 @@
+/*
+ * Inputs and outputs that may be FIFOs, for filters that stand in a cycle: never block on opening,
+ * never block on output, never tear a line of another writer.
+ */
+#ifndef AMP_BASE_PIPE_H
+#define AMP_BASE_PIPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+/*
+ * An input. Wait with poll(POLLIN) on fd and read only when poll said POLLIN or POLLHUP: then a
+ * read of 0 is the end of file. (A FIFO without a first writer yet is silent in poll, but a read
+ * would already say 0.)
+ */
+struct amp_input {
+    int fd;
+    int hold; /* a spare write end of a FIFO: with it there is no end of file; -1 none */
+    bool fifo;
+};
+
+/* "-" is standard input. A FIFO is opened without waiting for a writer. Fails where there is no
+ * such file. */
+int amp_input_open(const char *path, bool hold, struct amp_input *out, struct amp_error *err);
+void amp_input_close(struct amp_input *in);
+
+/* Opens an existing FIFO, file (to append) or device for output, O_NONBLOCK and close-on-exec. A
+ * FIFO without a reader is tried again until timeout_ms have passed (< 0: for ever, 0: once; then
+ * UNAVAILABLE "no_reader") or *cancel becomes non-zero (INTERRUPTED "interrupted"; may be NULL). */
+int amp_output_open(const char *path, int64_t timeout_ms, volatile const int *cancel, int *fd,
+                    struct amp_error *err);
+
+/*
+ * Pending output of whole lines on one descriptor. What is a FIFO (a pipe too) is written under a
+ * lock on it that is given back between lines only; the next writer ends a line that a killed one
+ * left half.
+ */
+struct amp_outq {
+    int fd;
+    bool owned, fifo, lead;
+    bool locked, marked;
+    unsigned mode;      /* permission bits of the FIFO */
+    int64_t retry_ms;   /* when to try for the lock again; 0 when nobody else had it */
+    struct amp_buf buf; /* pending from buf.data + at on */
+    size_t at;
+    uint64_t added, written; /* bytes since the start: what was added before `added` was noted is
+                                out once written reaches it */
+};
+
+/* max bounds the pending bytes. own: fd is nobody else's and is closed with the queue (from
+ * amp_output_open); otherwise fd stays the caller's and is used through a description of our own.
+ */
+int amp_outq_open(struct amp_outq *q, int fd, bool own, size_t max, struct amp_error *err);
+/* Drops what is pending. An fd that stayed the caller's is not closed. */
+void amp_outq_close(struct amp_outq *q);
+
+/* Adds whole lines, line end included, whole or not at all; "buffer_full" past the bound. */
+int amp_outq_add(struct amp_outq *q, struct amp_span lines, struct amp_error *err);
+size_t amp_outq_pending(const struct amp_outq *q);
+
+/* For the poll loop: POLLOUT or 0, and how long to wait at most (ms, -1 for ever). */
+short amp_outq_events(const struct amp_outq *q);
+int amp_outq_timeout(const struct amp_outq *q);
+
+/* Writes what goes without blocking. 1: nothing is pending, 0: something is, -1: failed
+ * ("closed_pipe" where the reader is gone). SIGPIPE must be ignored. */
+int amp_outq_flush(struct amp_outq *q, struct amp_error *err);
+
+/* Waits until nothing is pending; TEMPFAIL "output_timeout" after timeout_ms (< 0 none). When
+ * *cancel is non-zero only the line under way is ended, within a second: INTERRUPTED
+ * "interrupted". */
+int amp_outq_drain(struct amp_outq *q, int64_t timeout_ms, volatile const int *cancel,
+                   struct amp_error *err);
+
+#endif

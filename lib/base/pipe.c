@@ -1,0 +1,75 @@
+/* Opening inputs and outputs that may be FIFOs. */
+#include <amp/base/pipe.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+#define RETRY_MS 10
+
+static bool is_fifo(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+int amp_input_open(const char *path, bool hold, struct amp_input *out, struct amp_error *err)
+{
+    struct amp_input in = {.fd = 0, .hold = -1};
+    if (strcmp(path, "-") != 0) {
+        in.fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+        if (in.fd < 0)
+            return amp_fail_errno(err, AMP_DATAERR, "cannot open %s", path);
+    }
+    in.fifo = is_fifo(in.fd);
+    if (hold && in.fifo) {
+        char self[40];
+        snprintf(self, sizeof self, "/proc/self/fd/%d", in.fd);
+        in.hold = open(self, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        if (in.hold < 0) {
+            amp_fail_errno(err, AMP_IOERR, "cannot hold %s open", path);
+            amp_input_close(&in);
+            return -1;
+        }
+    }
+    *out = in;
+    return 0;
+}
+
+void amp_input_close(struct amp_input *in)
+{
+    if (in->hold >= 0)
+        close(in->hold);
+    if (in->fd > 0)
+        close(in->fd);
+    *in = (struct amp_input){.fd = -1, .hold = -1};
+}
+
+int amp_output_open(const char *path, int64_t timeout_ms, volatile const int *cancel, int *fd,
+                    struct amp_error *err)
+{
+    int64_t start = amp_mono_ms();
+    for (;;) {
+        int f = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | O_APPEND);
+        if (f >= 0) {
+            *fd = f;
+            return 0;
+        }
+        if (errno != ENXIO && errno != EINTR)
+            return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
+        if (cancel && *cancel)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted",
+                            "interrupted while %s has no reader", path);
+        int64_t gone = amp_mono_ms() - start;
+        if (timeout_ms >= 0 && gone >= timeout_ms)
+            return amp_fail(err, AMP_UNAVAILABLE, "no_reader", "%s has no reader", path);
+        int64_t left = timeout_ms < 0 ? RETRY_MS : timeout_ms - gone;
+        poll(NULL, 0, (int)(left < RETRY_MS ? left : RETRY_MS));
+    }
+}
