@@ -41,8 +41,9 @@ struct amp_decimal amp_decimal_read(struct amp_span text)
         if (e < end && (*e == '-' || *e == '+'))
             e++;
         for (; e < end; e++) {
-            v = v * 10 + (*e - '0');
-            if (v > EXPONENT_MAX)
+            if (v < EXPONENT_MAX / 10)
+                v = v * 10 + (*e - '0');
+            else
                 v = EXPONENT_MAX;
         }
         d.point += minus ? -v : v;
