@@ -1,0 +1,120 @@
+/*
+ * Task ids and task files. A file is a copy of the state for people and other programs: it is read
+ * from the state and written under one lock, so that of two writers the later one has the later
+ * record. A crash between state and file leaves an older file, which the next change mends.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/base/num.h>
+
+#include "task/task.h"
+
+#define FILE_MAX ((size_t)32 << 20)
+
+struct counter {
+    int64_t next;
+    char json[64];
+};
+
+/* Years stand in four digits, numbers in three: the protocol's form has no room for more. */
+static int count_cb(void *ctx, const struct amp_store_rec *now, struct amp_store_change *out,
+                    struct amp_error *err)
+{
+    struct counter *c = ctx;
+    c->next = 1;
+    if (now->found) {
+        struct amp_span n = now->json;
+        const char *colon = memchr(n.p, ':', n.n);
+        if (!colon || n.p[n.n - 1] != '}')
+            return amp_fail(err, AMP_DATAERR, "bad_record", "the counter of task ids is unusable");
+        n = (struct amp_span){colon + 1, (size_t)(n.p + n.n - 1 - (colon + 1))};
+        if (amp_num_parse(n, 0, 999, &c->next, err) < 0)
+            return -1;
+        c->next++;
+    }
+    if (c->next > 999)
+        return amp_fail(err, AMP_NO, "id_space_full", "this year's 999 task ids are used up");
+    int n = snprintf(c->json, sizeof c->json, "{\"last\":%d}", (int)c->next);
+    out->event = "allocate";
+    out->to = "counting";
+    out->json = (struct amp_span){c->json, (size_t)n};
+    out->actor = "task-dispatch.new";
+    return 0;
+}
+
+int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MAX],
+                    struct amp_error *err)
+{
+    char time[AMP_TIME_MAX], id[AMP_TASK_ID_MAX];
+    struct counter c = {0};
+    enum amp_store_outcome outcome;
+    struct amp_store_rec rec;
+    amp_time_format(now_ms, time);
+    /* Ids that somebody chose by hand are passed over. */
+    do {
+        if (amp_store_update(s, "task_ids", (struct amp_span){time, 4}, NULL, count_cb, &c,
+                             &outcome, err) < 0)
+            return -1;
+        snprintf(id, sizeof id, "T-%.4s-%03d", time, (int)c.next);
+        if (amp_store_get(s, "task", amp_span_str(id), &rec, err) < 0)
+            return -1;
+    } while (rec.found);
+    if (amp_store_sync(s, err) < 0)
+        return -1;
+    memcpy(out, id, sizeof id);
+    return 0;
+}
+
+/* Whether the file holds these bytes already. */
+static bool holds(int dir, const char *name, struct amp_span bytes)
+{
+    struct stat st;
+    AMP_BUF struct amp_buf old;
+    amp_buf_init(&old, bytes.n + 1);
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (size_t)st.st_size != bytes.n)
+        return false;
+    return amp_file_read(dir, name, bytes.n, &old, NULL) == 0 &&
+           amp_span_eq(amp_buf_span(&old), bytes);
+}
+
+static int write_file(struct amp_store *s, int dir, struct amp_span task_id, const char *name,
+                      struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    AMP_BUF struct amp_buf text;
+    amp_buf_init(&text, FILE_MAX);
+    if (amp_store_get(s, "task", task_id, &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0;
+    if (amp_buf_add(&text, rec.json.p, rec.json.n, err) < 0 || amp_buf_str(&text, "\n", err) < 0)
+        return -1;
+    if (holds(dir, name, amp_buf_span(&text)))
+        return 0;
+    return amp_file_write_atomic(dir, name, 0600, amp_buf_span(&text), err);
+}
+
+int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf path;
+    char name[AMP_TASK_ID_MAX + 8];
+    amp_buf_init(&path, 8192);
+    if (amp_buf_fmt(&path, err, "%s/tasks", amp_store_dir(s)) < 0 ||
+        amp_mkdirs(path.data, 0700, err) < 0)
+        return -1;
+    AMP_CLOSE int dir = open(path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", path.data);
+    AMP_CLOSE int lock = openat(dir, ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "%s/.lock", path.data);
+    if (amp_lock(lock, -1, err) < 0)
+        return -1;
+    snprintf(name, sizeof name, "%.*s.json", (int)task_id.n, task_id.p);
+    return write_file(s, dir, task_id, name, err);
+}

@@ -1,0 +1,250 @@
+/* The questions and the small changes of task.h, each one compare-and-set. */
+#include "task/task.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "task/record.h"
+
+#define KIND       "task"
+#define RECORD_MAX ((size_t)16 << 20)
+
+static bool is_terminal(uint8_t state)
+{
+    return amp_task_fsm.terminal >> state & 1;
+}
+
+static int load(struct amp_store *s, struct amp_span id, struct amp_task *t, bool *found,
+                struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    if (amp_store_get(s, KIND, id, &rec, err) < 0)
+        return -1;
+    *found = rec.found;
+    return amp_task_read(t, &rec, id, err);
+}
+
+int amp_task_status(struct amp_store *s, struct amp_span task_id, struct amp_task_status *out,
+                    struct amp_error *err)
+{
+    struct amp_task t;
+    struct amp_task_status n = {0};
+    if (load(s, task_id, &t, &n.found, err) < 0)
+        return -1;
+    n.state = t.state;
+    n.suspended = amp_task_is_suspended(&t);
+    n.terminal = is_terminal(t.state);
+    n.ci_failed = json_is_true(json_object_get(t.ci, "failed"));
+    n.reject_count = t.reject_count;
+    n.since_ms = t.suspended_ms;
+    amp_span_copy(amp_span_str(t.suspended_ref), n.ref, sizeof n.ref);
+    amp_task_release(&t);
+    *out = n;
+    return 0;
+}
+
+int amp_task_suspended(struct amp_store *s, struct amp_span task_id, struct amp_error *err)
+{
+    struct amp_task_status st;
+    return amp_task_status(s, task_id, &st, err) < 0 ? -1 : st.suspended;
+}
+
+int amp_task_has_subtask(struct amp_store *s, struct amp_span task_id, struct amp_span subtask_id,
+                         struct amp_error *err)
+{
+    struct amp_task t;
+    bool found;
+    if (load(s, task_id, &t, &found, err) < 0)
+        return -1;
+    int has = amp_task_part(&t, subtask_id) != NULL;
+    amp_task_release(&t);
+    return has;
+}
+
+int amp_task_each_agent(struct amp_store *s, struct amp_span task_id,
+                        int (*fn)(void *ctx, const char *agent), void *ctx, struct amp_error *err)
+{
+    struct amp_task t;
+    bool found;
+    if (load(s, task_id, &t, &found, err) < 0)
+        return -1;
+    int rc = 0;
+    for (size_t i = 0; i < json_array_size(t.agents) && rc == 0; i++)
+        if (json_is_string(json_array_get(t.agents, i)))
+            rc = fn(ctx, json_string_value(json_array_get(t.agents, i)));
+    amp_task_release(&t);
+    return rc < 0 ? -1 : 0;
+}
+
+/* One update of a task's record by a function on the struct. */
+struct change {
+    int (*apply)(struct amp_task *t, const void *arg, bool *changed, struct amp_error *err);
+    const void *arg;
+    struct amp_span id;
+    const char *event, *actor;
+    int64_t now_ms;
+    struct amp_buf json;
+};
+
+static int change_cb(void *ctx, const struct amp_store_rec *now, struct amp_store_change *out,
+                     struct amp_error *err)
+{
+    struct change *c = ctx;
+    struct amp_task t;
+    bool changed = false;
+    if (amp_task_read(&t, now, c->id, err) < 0)
+        return -1;
+    int rc = c->apply(&t, c->arg, &changed, err);
+    if (rc == 0 && !changed)
+        rc = 1;
+    if (rc == 0) {
+        if (!t.created_ms)
+            t.created_ms = c->now_ms;
+        t.updated_ms = c->now_ms;
+        amp_buf_reset(&c->json);
+        rc = amp_task_write(&t, &c->json, err);
+        out->event = c->event;
+        out->to = amp_task_fsm.states[t.state].name;
+        out->json = amp_buf_span(&c->json);
+        out->actor = c->actor;
+    }
+    amp_task_release(&t);
+    return rc;
+}
+
+static int update(struct amp_store *s, struct change *c, bool *committed, struct amp_error *err)
+{
+    enum amp_store_outcome outcome;
+    amp_buf_init(&c->json, RECORD_MAX);
+    int rc = amp_store_update(s, KIND, c->id, NULL, change_cb, c, &outcome, err);
+    amp_buf_release(&c->json);
+    if (rc == 0)
+        *committed = outcome == AMP_STORE_COMMITTED;
+    return rc;
+}
+
+static int step(struct amp_task *t, uint8_t event, uint32_t facts, struct amp_error *err)
+{
+    struct amp_fsm_result r;
+    if (amp_fsm_step(&amp_task_fsm, t->state, event, facts, &r, err) < 0)
+        return -1;
+    t->state = r.to;
+    return 0;
+}
+
+static int suspend(struct amp_task *t, const void *arg, bool *changed, struct amp_error *err)
+{
+    const struct amp_task_suspension *a = arg;
+    char ref[AMP_TASK_REF_MAX];
+    if (is_terminal(t->state))
+        return 0;
+    if (!amp_span_copy(a->ref, ref, sizeof ref) || !*ref)
+        return amp_fail(err, AMP_DATAERR, "bad_value", "a suspension needs its escalation's id");
+    size_t before = json_array_size(t->open);
+    if (amp_task_open_escalation(t, ref, a->type ? a->type : "unknown", "critical", a->now_ms,
+                                 err) < 0)
+        return -1;
+    *changed = json_array_size(t->open) != before;
+    return *changed ? step(t, AMP_TASK_EV_SUSPEND, 0, err) : 0;
+}
+
+static int lift(struct amp_task *t, const void *arg, bool *changed, struct amp_error *err)
+{
+    const struct amp_task_suspension *a = arg;
+    char ref[AMP_TASK_REF_MAX];
+    if (!amp_task_is_suspended(t) || !amp_span_copy(a->ref, ref, sizeof ref))
+        return 0;
+    *changed = amp_task_close_escalation(t, ref);
+    if (!*changed || amp_task_is_suspended(t))
+        return 0;
+    return step(t, AMP_TASK_EV_LIFT, t->n_parts == 0 ? AMP_TASK_IF_STUB : 0, err);
+}
+
+static int change_and_file(struct amp_store *s, struct change *c, struct amp_error *err)
+{
+    bool committed = false;
+    if (update(s, c, &committed, err) < 0)
+        return -1;
+    if (!committed)
+        return 0;
+    if (amp_store_sync(s, err) < 0)
+        return -1;
+    return amp_task_file(s, c->id, err);
+}
+
+int amp_task_suspend(struct amp_store *s, const struct amp_task_suspension *a,
+                     struct amp_error *err)
+{
+    struct change c = {.apply = suspend,
+                       .arg = a,
+                       .id = a->task_id,
+                       .event = "suspend",
+                       .actor = a->by,
+                       .now_ms = a->now_ms};
+    return change_and_file(s, &c, err);
+}
+
+int amp_task_resume(struct amp_store *s, const struct amp_task_suspension *a, struct amp_error *err)
+{
+    struct change c = {.apply = lift,
+                       .arg = a,
+                       .id = a->task_id,
+                       .event = "lift",
+                       .actor = a->by,
+                       .now_ms = a->now_ms};
+    return change_and_file(s, &c, err);
+}
+
+static bool is_current(const struct amp_task *t, struct amp_span dispatch)
+{
+    for (size_t i = 0; i < t->n_parts; i++)
+        if (amp_span_is(dispatch, t->parts[i].dispatch_ref))
+            return true;
+    return amp_span_is(dispatch, t->source_ref);
+}
+
+static bool lists(const json_t *names, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *n = json_string_value(json_array_get(names, i));
+        if (n && strcmp(n, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int claim(struct amp_task *t, const void *arg, bool *changed, struct amp_error *err)
+{
+    const struct amp_task_claim *a = arg;
+    if (amp_task_is_suspended(t))
+        return amp_fail(err, AMP_NO, "suspended", "task %s is suspended by %s", t->id,
+                        t->suspended_ref);
+    if (t->n_parts == 0)
+        return 0;
+    if (is_terminal(t->state))
+        return amp_fail(err, AMP_NO, "terminal", "task %s is %s", t->id,
+                        amp_task_fsm.states[t->state].name);
+    if (a->dispatch_ref.n && !is_current(t, a->dispatch_ref))
+        return amp_fail(err, AMP_NO, "stale_dispatch",
+                        "task %s has a newer dispatch than the one taken", t->id);
+    if (lists(t->agents, a->agent))
+        return 0;
+    if (json_array_append_new(t->agents, json_string(a->agent)) < 0)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "the agent's name cannot be recorded");
+    *changed = true;
+    return 0;
+}
+
+int amp_task_claim(struct amp_store *s, const struct amp_task_claim *a, struct amp_error *err)
+{
+    struct change c = {.apply = claim,
+                       .arg = a,
+                       .id = a->task_id,
+                       .event = "claim",
+                       .actor = a->agent,
+                       .now_ms = a->now_ms};
+    bool committed;
+    return update(s, &c, &committed, err);
+}
