@@ -31,48 +31,66 @@ struct amp_list {
 };
 
 struct amp_opt {
-    char letter;              /* 0: long only */
-    const char *name;         /* without dashes */
+    char letter;      /* 0: long only */
+    const char *name; /* without dashes */
     enum amp_opt_kind kind;
-    void *dest;               /* the tool's static; holds the default beforehand */
-    const char *arg;          /* "FILE"; NULL for flags */
-    const char *doc;          /* one line, no full stop */
-    int64_t min, max;
+    void *dest;                 /* the tool's static; holds the default beforehand */
+    const char *arg;            /* "FILE"; NULL for flags */
+    const char *doc;            /* one line, no full stop */
+    int64_t min, max;           /* both 0: from 0 without limit (real: no limits) */
     const char *const *choices; /* NULL-terminated */
-    const char *env;          /* environment variable that stands in when the flag is absent */
-    bool optional_arg;        /* --machine[=FORMAT]: without =, dest gets choices[0] */
-    const char *config;       /* dotted key of amp.json that stands in after the environment */
+    const char *env;            /* environment variable that stands in when the flag is absent */
+    bool optional_arg;          /* --machine[=FORMAT]: without =, dest gets choices[0] */
+    const char *config;         /* dotted key of amp.json that stands in after the environment */
 };
-#define AMP_OPT_END {0}
+#define AMP_OPT_END                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
-/* A tool or one of its verbs. Tools without verbs have run set and verbs NULL. */
+/* A tool's verb or its verbless form. */
 struct amp_verb {
-    const char *name;     /* NULL: the verbless form */
-    const char *args;     /* "[FILE…]" for the synopsis, or "" */
-    const char *doc;      /* one line */
+    const char *name; /* one word or two ("dead list"); NULL: the verbless form */
+    const char *args; /* "[FILE…]" for the synopsis, or "" */
+    const char *doc;  /* one line */
     const struct amp_opt *opts;
     int (*run)(int argc, char **argv); /* operands only, argv[0] is the first; returns a status */
 };
+/* Calls set for the value under a dotted key of amp.json, for each element of an array. */
+typedef int amp_config_fn(const char *explicit_path, const char *state_dir, const char *key,
+                          int (*set)(void *arg, const char *text, struct amp_error *err), void *arg,
+                          struct amp_error *err);
+amp_config_fn amp_config_values;
+
 struct amp_tool {
     const char *name;
-    const char *doc;      /* one line, as the manual's .Nd */
-    const struct amp_opt *opts;        /* for every verb */
-    const struct amp_verb *verbs;      /* ends with .run == NULL; the verbless form first if any */
-    const int *statuses;  /* exit statuses it may return, 0-terminated after a leading 0 */
+    const char *doc;              /* one line, as the manual's .Nd */
+    const struct amp_opt *opts;   /* for every verb */
+    const struct amp_verb *verbs; /* ends with .run == NULL; the verbless form first if any */
+    const int *statuses;          /* exit statuses it may return, 0-terminated after a leading 0 */
     const struct amp_fsm *const *machines; /* NULL-terminated, for --machine; or NULL */
+    amp_config_fn *config; /* amp_config_values where an option has a config key, else NULL */
 };
 
-/* Parses, dispatches, flushes stdout and returns the exit status. Adds --help, --version,
- * --color, --machine (where machines exist) and --options (the table for completions, one tab
- * separated line an option). No abbreviations; a repeated single-valued option is an error. */
+/* Parses, dispatches, flushes stdout and returns the exit status: run's or a worse noted one. Adds
+ * -h/--help, --version, --color=WHEN, --machine[=FORMAT] (where machines exist) and --options.
+ * Options and operands may mix; `--` ends options. No abbreviations; a repeated single-valued
+ * option is an error. Tool options may stand before the verb. SIGPIPE is ignored.
+ *
+ * `TOOL [VERB] --options` prints the tables, tab separated, for completions and tests:
+ *     verb    NAME  ARGS  DOC
+ *     option  LETTER  NAME  KIND  ARG  CHOICES  DOC  ENV
+ * KIND is flag string path dir int duration size real choice list rest, with "?" appended where
+ * the argument is optional; CHOICES are separated by commas; absent fields are "-". */
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv);
 
 /* The running tool's name, for records and diagnostics. */
 const char *amp_cli_name(void);
 
-/* amp.json: --config, else AMP_CONFIG, $XDG_CONFIG_HOME/amp/amp.json, then the state directory's.
- * amp_cli_main reads it when an option has a config key; others read it here. NULL when none.
- * The value is jansson's json_t (borrowed); programs that never call this do not link jansson. */
+/* amp.json, the first that exists: explicit_path, AMP_CONFIG, $XDG_CONFIG_HOME/amp/amp.json, the
+ * state directory's. Read once; *out is jansson's json_t (borrowed), NULL when there is none. The
+ * first two must exist when named. Programs that do not call this do not link jansson. For option
+ * values amp_cli_main takes the paths from the tool's options "config" and "state". */
 struct json_t;
 int amp_config_load(const char *explicit_path, const char *state_dir, struct json_t **out,
                     struct amp_error *err);
@@ -91,8 +109,10 @@ void amp_status_note(int status);
 int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct amp_error *err);
 bool amp_color(FILE *f);
 
-/* stdout for records: written when input would block or at 64 KiB; when it is a FIFO, under a lock
- * on it, and a half line that a killed writer left is ended first. EPIPE: code "closed_pipe". */
+/* stdout for records, whole lines: written at 64 KiB and by the flush, which belongs before input
+ * would block; blocking. When it is a FIFO, under the discipline of <amp/base/pipe.h>. EPIPE gives
+ * code "closed_pipe", about which amp_complain is silent. Filters in a cycle use a struct amp_outq
+ * on descriptor 1 instead. */
 int amp_out(struct amp_span bytes, struct amp_error *err);
 int amp_out_flush(struct amp_error *err);
 

@@ -1,0 +1,155 @@
+/* --help, --options and --machine: the tables in print. */
+#include "cli/private.h"
+
+#include <string.h>
+
+#include <amp/fsm/fsm.h>
+
+#define COLUMN   28 /* where descriptions start */
+#define TEXT_MAX (1 << 20)
+
+static int say(const struct amp_buf *b, struct amp_error *err)
+{
+    return amp_out(amp_buf_span(b), err);
+}
+
+static int usage_line(struct amp_buf *b, const struct amp_tool *tool, const struct amp_verb *v,
+                      bool first, struct amp_error *err)
+{
+    return amp_buf_fmt(b, err, "%s %s%s%s [OPTION...]%s%s\n", first ? "usage:" : "      ",
+                       tool->name, v->name ? " " : "", v->name ? v->name : "",
+                       v->args && *v->args ? " " : "", v->args ? v->args : "");
+}
+
+static int option_line(struct amp_buf *b, const struct amp_opt *o, struct amp_error *err)
+{
+    char left[120], letter[8] = "    ";
+    if (o->letter)
+        snprintf(letter, sizeof letter, o->name ? "-%c, " : "-%c", o->letter);
+    const char *arg = o->arg ? o->arg : "";
+    snprintf(left, sizeof left, "  %s%s%s%s%s%s", letter, o->name ? "--" : "",
+             o->name ? o->name : "",
+             o->optional_arg ? "[="
+             : *arg          ? " "
+                             : "",
+             arg, o->optional_arg ? "]" : "");
+    if (strlen(left) > COLUMN - 2) {
+        if (amp_buf_fmt(b, err, "%s\n%*s", left, COLUMN, ""))
+            return -1;
+    } else if (amp_buf_fmt(b, err, "%-*s", COLUMN, left)) {
+        return -1;
+    }
+    if (amp_buf_str(b, o->doc ? o->doc : "", err))
+        return -1;
+    if (o->env && amp_buf_fmt(b, err, " [%s]", o->env))
+        return -1;
+    return amp_buf_str(b, "\n", err);
+}
+
+/* A letter or name that a later table has taken over is not shown twice. */
+static bool shadowed(const struct cli_parse *p, int i)
+{
+    const struct amp_opt *o = cli_opt_at(p, i);
+    return o->name && cli_opt_find(p, 0, amp_span_str(o->name)) != i;
+}
+
+static int statuses(struct amp_buf *b, const int *status, struct amp_error *err)
+{
+    if (amp_buf_str(b, "\nExit status, see amp-exit(7):\n", err))
+        return -1;
+    for (int i = 0; i == 0 || (status && status[i]); i++) {
+        int s = status ? status[i] : 0;
+        if (amp_buf_fmt(b, err, "  %3d  %s\n", s, amp_status_meaning(s)))
+            return -1;
+    }
+    return 0;
+}
+
+static int verbs(struct amp_buf *b, const struct amp_tool *tool, struct amp_error *err)
+{
+    bool any = false;
+    for (const struct amp_verb *v = tool->verbs; v && v->run; v++) {
+        if (!v->name)
+            continue;
+        if (!any && amp_buf_str(b, "\nVerbs:\n", err))
+            return -1;
+        any = true;
+        if (amp_buf_fmt(b, err, "  %-*s%s\n", COLUMN - 2, v->name, v->doc ? v->doc : ""))
+            return -1;
+    }
+    return 0;
+}
+
+int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const struct cli_parse *p,
+             struct amp_error *err)
+{
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, TEXT_MAX);
+    bool one = verb && verb->name;
+    if (one) {
+        if (usage_line(&b, tool, verb, true, err))
+            return -1;
+    } else {
+        for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
+            if (usage_line(&b, tool, v, v == tool->verbs, err))
+                return -1;
+    }
+    const char *doc = one ? verb->doc : tool->doc;
+    if (amp_buf_fmt(&b, err, "\n%s\n", doc ? doc : "") || (!one && verbs(&b, tool, err)) ||
+        amp_buf_str(&b, "\nOptions:\n", err))
+        return -1;
+    const struct amp_opt *o;
+    for (int i = 0; (o = cli_opt_at(p, i)); i++)
+        if (!shadowed(p, i) && option_line(&b, o, err))
+            return -1;
+    if (statuses(&b, tool->statuses, err))
+        return -1;
+    return say(&b, err);
+}
+
+static const char *or_dash(const char *s)
+{
+    return s && *s ? s : "-";
+}
+
+static int option_row(struct amp_buf *b, const struct amp_opt *o, struct amp_error *err)
+{
+    if (amp_buf_fmt(b, err, "option\t%c\t%s\t%s%s\t%s\t", o->letter ? o->letter : '-',
+                    or_dash(o->name), cli_kind_names[o->kind], o->optional_arg ? "?" : "",
+                    or_dash(o->arg)))
+        return -1;
+    for (int i = 0; o->choices && o->choices[i]; i++)
+        if (amp_buf_fmt(b, err, "%s%s", i ? "," : "", o->choices[i]))
+            return -1;
+    return amp_buf_fmt(b, err, "%s\t%s\t%s\n", o->choices ? "" : "-", or_dash(o->doc),
+                       or_dash(o->env));
+}
+
+int cli_list_options(const struct amp_tool *tool, const struct amp_verb *verb,
+                     const struct cli_parse *p, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, TEXT_MAX);
+    for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
+        if (v->name && !(verb && verb->name) &&
+            amp_buf_fmt(&b, err, "verb\t%s\t%s\t%s\n", v->name, or_dash(v->args), or_dash(v->doc)))
+            return -1;
+    const struct amp_opt *o;
+    for (int i = 0; (o = cli_opt_at(p, i)); i++)
+        if (!shadowed(p, i) && option_row(&b, o, err))
+            return -1;
+    return say(&b, err);
+}
+
+int cli_machines(const struct amp_tool *tool, const char *format, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, TEXT_MAX);
+    for (int i = 0; tool->machines[i]; i++) {
+        if (i && strcmp(format, "ndjson") != 0 && amp_buf_str(&b, "\n", err))
+            return -1;
+        if (amp_fsm_print(tool->machines[i], format, &b, err))
+            return -1;
+    }
+    return say(&b, err);
+}

@@ -1,0 +1,96 @@
+/* A tool's life: parse, dispatch, flush, exit status. */
+#include "cli/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Descriptors 0 to 2 must be taken, or a file that we open would become stdout. What was closed
+ * gets /dev/null opened the wrong way round, so that using it still fails. */
+static void take_standard_fds(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+            continue;
+        int got = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+        (void)got; /* the lowest free number is fd itself */
+    }
+}
+
+static int usage(const struct amp_tool *tool, const struct amp_error *err)
+{
+    int status = amp_complain(err);
+    if (err->status == AMP_USAGE)
+        amp_note("try '%s --help'", tool->name);
+    return status;
+}
+
+/* The options that answer about the tool itself; -1 when there was none. */
+static int standard(const struct amp_tool *tool, const struct amp_verb *verb,
+                    const struct cli_parse *p)
+{
+    struct amp_error err;
+    int rc;
+    if (cli_standard.help) {
+        rc = cli_help(tool, verb, p, &err);
+    } else if (cli_standard.version) {
+        char line[160];
+        snprintf(line, sizeof line, "%s %s\n", tool->name, AMP_VERSION);
+        rc = amp_out(amp_span_str(line), &err);
+    } else if (cli_standard.options) {
+        rc = cli_list_options(tool, verb, p, &err);
+    } else if (cli_standard.machine && tool->machines) {
+        rc = cli_machines(tool, cli_standard.machine, &err);
+    } else {
+        return -1;
+    }
+    return rc ? amp_complain(&err) : 0;
+}
+
+static int run(const struct amp_tool *tool, char **args)
+{
+    struct amp_error err;
+    int words;
+    const struct amp_verb *verb = cli_find_verb(tool, args, &words);
+    struct cli_parse p = {.tables = {cli_standard_opts, tool->machines ? cli_machine_opts : NULL,
+                                     tool->opts, verb ? verb->opts : NULL}};
+    if (cli_opt_at(&p, CLI_MAX_OPTS)) {
+        amp_fail(&err, AMP_INTERNAL, "too_many_options", "more than %d options", CLI_MAX_OPTS);
+        return amp_complain(&err);
+    }
+    if (cli_parse_args(&p, args, words, &err))
+        return usage(tool, &err);
+    int status = standard(tool, verb, &p);
+    if (status >= 0)
+        return status;
+    if (!verb) {
+        if (p.operands.n)
+            amp_fail(&err, AMP_USAGE, "unknown_verb", "unknown verb '%s'", p.operands.v[0]);
+        else
+            amp_fail(&err, AMP_USAGE, "missing_verb", "a verb is missing");
+        return usage(tool, &err);
+    }
+    if (cli_parse_rest(&p, tool->config, &err))
+        return usage(tool, &err);
+    static char *none[] = {NULL};
+    char **operands = none;
+    if (p.operands.n)
+        memcpy(&operands, &p.operands.v, sizeof operands);
+    return verb->run(p.operands.n, operands);
+}
+
+int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
+{
+    cli_set_name(tool->name);
+    take_standard_fds();
+    signal(SIGPIPE, SIG_IGN);
+    static char *none[] = {NULL};
+    int status = run(tool, argc > 0 ? argv + 1 : none);
+    struct amp_error err;
+    if (amp_out_flush(&err))
+        status =
+            (int)amp_status_worse((enum amp_status)status, (enum amp_status)amp_complain(&err));
+    return (int)amp_status_worse((enum amp_status)status, (enum amp_status)cli_noted_status());
+}

@@ -1,0 +1,54 @@
+/* What the files of this room share with each other. */
+#ifndef CLI_PRIVATE_H
+#define CLI_PRIVATE_H
+
+#include "cli/cli.h"
+
+#define CLI_MAX_OPTS 96
+
+/* Where an option's value came from. */
+enum cli_source { CLI_FROM_FLAG, CLI_FROM_ENV, CLI_FROM_CONFIG };
+
+/* The tables that hold at once: standard, machine, the tool's, the verb's. */
+struct cli_parse {
+    const struct amp_opt *tables[4];
+    bool seen[CLI_MAX_OPTS];
+    struct amp_list operands;
+};
+
+/* What the standard options were set to. */
+struct cli_standard {
+    bool help, version, options;
+    const char *color, *machine;
+};
+extern struct cli_standard cli_standard;
+extern const struct amp_opt cli_standard_opts[];
+extern const struct amp_opt cli_machine_opts[];
+extern const char *const cli_kind_names[];
+
+/* The nth option over all tables, or NULL past the last. */
+const struct amp_opt *cli_opt_at(const struct cli_parse *p, int n);
+/* Finds by letter (name NULL) or by name; the index, or -1. */
+int cli_opt_find(const struct cli_parse *p, char letter, struct amp_span name);
+/* Sets dest from text; NULL for a flag and for an optional argument that is absent. */
+int cli_opt_set(const struct amp_opt *o, const char *text, enum cli_source from,
+                struct amp_error *err);
+int cli_list_add(struct amp_list *l, const char *text, struct amp_error *err);
+
+/* Takes options and operands from args; *verb_words of its first operands are skipped. */
+int cli_parse_args(struct cli_parse *p, char **args, int verb_words, struct amp_error *err);
+/* Fills what no flag set from the environment, then from amp.json. */
+int cli_parse_rest(struct cli_parse *p, amp_config_fn *config, struct amp_error *err);
+/* The verb that argv names, the verbless form, or NULL; *words are its words in argv. */
+const struct amp_verb *cli_find_verb(const struct amp_tool *tool, char **args, int *words);
+
+int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const struct cli_parse *p,
+             struct amp_error *err);
+int cli_list_options(const struct amp_tool *tool, const struct amp_verb *verb,
+                     const struct cli_parse *p, struct amp_error *err);
+int cli_machines(const struct amp_tool *tool, const char *format, struct amp_error *err);
+
+void cli_set_name(const char *name);
+int cli_noted_status(void);
+
+#endif

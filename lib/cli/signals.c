@@ -1,0 +1,22 @@
+/* INT and TERM ask for an end between frames. */
+#include "cli/cli.h"
+
+#include <signal.h>
+
+volatile int amp_stop;
+
+static void on_stop(int sig)
+{
+    amp_stop = sig;
+}
+
+void amp_signals_install(void)
+{
+    /* No SA_RESTART: a blocking call must return, so that the loop sees the flag. */
+    struct sigaction sa = {.sa_handler = on_stop};
+    sigaction(SIGTERM, &sa, NULL);
+    /* A background job of a shell ignores INT; that stays. */
+    struct sigaction old;
+    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &sa, NULL);
+}
