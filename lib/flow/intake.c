@@ -1,0 +1,104 @@
+/*
+ * One line at a time out of what was read: a good one is handed on, a bad one is written to the
+ * error log and said, and remembered by its first error.
+ */
+#include "flow/intake.h"
+
+#include <stdio.h>
+
+#include <amp/base/clock.h>
+
+enum { RECORD_MOST = 64 * 1024 };
+
+/* What the finding callback needs. */
+struct telling {
+    struct amp_intake *in;
+    struct amp_line_place at;
+    struct amp_error err;
+    bool failed;
+};
+
+int amp_intake_init(struct amp_intake *in, struct amp_store *store, const char *tool,
+                    struct amp_error *err)
+{
+    struct amp_reader *reader = amp_reader_new(NULL, err);
+    if (!reader)
+        return -1;
+    *in = (struct amp_intake){.reader = reader, .store = store, .tool = tool};
+    amp_lines_init(&in->lines, amp_json_limits_default.max_bytes);
+    return 0;
+}
+
+void amp_intake_release(struct amp_intake *in)
+{
+    amp_reader_free(in->reader);
+    in->reader = NULL;
+    amp_lines_release(&in->lines);
+}
+
+static void tell(void *ctx, const struct amp_finding *f)
+{
+    struct telling *t = ctx;
+    struct amp_intake *in = t->in;
+    if (f->severity == AMP_SEV_ERROR && in->bad_code[0] == '\0') {
+        amp_span_copy(amp_span_str(f->code), in->bad_code, sizeof in->bad_code);
+        amp_span_copy(amp_span_str(f->field), in->bad_field, sizeof in->bad_field);
+    }
+    if (in->say)
+        in->say(in->say_ctx, f, &t->at);
+    if (!in->store || t->failed)
+        return;
+    AMP_BUF struct amp_buf record;
+    amp_buf_init(&record, RECORD_MOST);
+    if (amp_finding_record(f, &t->at, &record, &t->err) < 0 ||
+        amp_store_error_log(in->store, amp_buf_span(&record), &t->err) < 0)
+        t->failed = true;
+}
+
+static void too_long(struct telling *t, const struct amp_intake *in)
+{
+    char message[80];
+    snprintf(message, sizeof message, "is longer than %zu bytes", in->lines.max_line);
+    struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                            .code = "line_too_long",
+                            .field = "",
+                            .pointer = "",
+                            .rule = "limit",
+                            .message = message,
+                            .found = "",
+                            .expected = ""};
+    tell(t, &f);
+}
+
+int amp_intake_next(struct amp_intake *in, struct amp_view *view, struct amp_error *err)
+{
+    struct amp_line line;
+    enum amp_line_result got = amp_lines_next(&in->lines, &line);
+    if (got == AMP_LINE_MORE || got == AMP_LINE_END)
+        return 0;
+    struct telling t = {
+        .in = in,
+        .at = {
+            .tool = in->tool, .line = line.number, .offset = line.offset, .now_ms = amp_now_ms()}};
+    in->bad_code[0] = in->bad_field[0] = '\0';
+    int good = 0;
+    if (got == AMP_LINE_TOO_LONG) {
+        *view = (struct amp_view){.line = line.bytes, .text = line.bytes, .payload = AMP_TOK_NONE};
+        too_long(&t, in);
+    } else {
+        good = amp_reader_line(in->reader, line.bytes, &in->check, view, tell, &t, err);
+        if (good < 0)
+            return -1;
+    }
+    if (t.failed) {
+        if (err)
+            *err = t.err;
+        return -1;
+    }
+    if (good) {
+        in->accepted++;
+        return 1;
+    }
+    in->rejected++;
+    return 2;
+}

@@ -1,0 +1,12 @@
+/* What amp.c and amp_rules.c share. */
+#ifndef AMP_PROTOCOL_AMP_H
+#define AMP_PROTOCOL_AMP_H
+
+#include "protocol/check.h"
+
+void amp_amp_rules(struct amp_check *c);
+
+/* The key of the first failed check of a review request or a CI record, or AMP_TOK_NONE. */
+uint32_t amp_amp_failed_check(const struct amp_view *v);
+
+#endif

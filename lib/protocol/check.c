@@ -1,0 +1,206 @@
+/* Gathering one line's findings, and telling them in an order that helps: see check.h. */
+#include "protocol/check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FOUND_MOST = 80, SENTENCE_MOST = 400 };
+
+/* Characters that could drive a terminal or hide text: C0, DEL, C1, and the bidi controls. Returns
+ * how many bytes the one at p has, 0 for a harmless one. */
+static unsigned dangerous(const unsigned char *p, size_t n, unsigned *code)
+{
+    if (p[0] < 0x20 || p[0] == 0x7f) {
+        *code = p[0];
+        return 1;
+    }
+    if (p[0] == 0xc2 && n > 1 && p[1] < 0xa0) {
+        *code = p[1];
+        return 2;
+    }
+    if (p[0] == 0xe2 && n > 2) {
+        *code = 0x2000u + ((p[1] & 0x3fu) << 6) + (p[2] & 0x3fu);
+        if ((*code >= 0x200b && *code <= 0x200f) || (*code >= 0x2028 && *code <= 0x202e) ||
+            (*code >= 0x2066 && *code <= 0x2069))
+            return 3;
+    }
+    return 0;
+}
+
+const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t most)
+{
+    bool cut = text.n > most;
+    size_t n = cut ? most : text.n;
+    if (cut) /* not inside a character */
+        while (n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80)
+            n--;
+    char *out = amp_arena_get(c->arena, n * 6 + 8);
+    if (!out) {
+        c->failed = true;
+        return "";
+    }
+    size_t len = 0;
+    for (size_t i = 0; i < n;) {
+        unsigned code, bytes = dangerous((const unsigned char *)text.p + i, n - i, &code);
+        if (bytes == 0) {
+            out[len++] = text.p[i++];
+            continue;
+        }
+        len += (size_t)sprintf(out + len, "\\u%04x", code);
+        i += bytes;
+    }
+    if (cut)
+        memcpy(out + len, "…", 4);
+    else
+        out[len] = '\0';
+    return out;
+}
+
+static const char *copy(struct amp_check *c, struct amp_span text)
+{
+    if (text.n == 0)
+        return "";
+    char *out = amp_arena_get(c->arena, text.n + 1);
+    if (!out) {
+        c->failed = true;
+        return "";
+    }
+    memcpy(out, text.p, text.n);
+    return out;
+}
+
+/* Dotted path and pointer of the fault; a missing or superfluous property is named after its
+ * object's path. */
+static void place(struct amp_check *c, const struct amp_fault *fault, struct amp_finding *f)
+{
+    struct amp_error err;
+    AMP_BUF struct amp_buf pointer, dotted;
+    amp_buf_init(&pointer, 64 * 1024);
+    amp_buf_init(&dotted, 64 * 1024);
+    f->field = f->pointer = "";
+    f->offset = 0;
+    if (fault->tok == AMP_TOK_NONE)
+        return;
+    if (amp_tape_path(c->v->tape, fault->tok, &pointer, &dotted, &err) < 0) {
+        c->failed = true;
+        return;
+    }
+    if (fault->name.n > 0) {
+        const char *name = amp_check_text(c, fault->name, 200);
+        int bad = amp_buf_fmt(&dotted, &err, "%s%s", dotted.len ? "." : "", name);
+        bad |= amp_buf_str(&pointer, "/", &err);
+        for (const char *p = name; *p; p++)
+            bad |= *p == '~'   ? amp_buf_str(&pointer, "~0", &err)
+                   : *p == '/' ? amp_buf_str(&pointer, "~1", &err)
+                               : amp_buf_add(&pointer, p, 1, &err);
+        c->failed = c->failed || bad != 0;
+    }
+    f->field = amp_check_text(c, amp_buf_span(&dotted), 1000);
+    f->pointer = amp_check_text(c, amp_buf_span(&pointer), 1000);
+    /* Where the document is a part of the line as it stands, offsets count from the line. */
+    const struct amp_view *v = c->v;
+    f->offset = amp_tok_source(v->tape, fault->tok).p - v->tape->text;
+    if (v->text.p >= v->line.p && v->text.p <= v->line.p + v->line.n)
+        f->offset += (uint64_t)(v->text.p - v->line.p);
+}
+
+static void add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, va_list args)
+{
+    if (c->n == AMP_CHECK_FINDINGS_MAX)
+        return;
+    struct amp_finding *f = &c->found[c->n];
+    char sentence[SENTENCE_MOST];
+    *f = (struct amp_finding){.severity = fault->severity,
+                              .protocol = c->v->protocol,
+                              .type = c->v->type,
+                              .id = c->v->id,
+                              .code = fault->code,
+                              .rule = fault->rule,
+                              .found = "",
+                              .expected = fault->expected ? fault->expected : ""};
+    vsnprintf(sentence, sizeof sentence, fmt, args);
+    f->message = copy(c, amp_span_str(sentence));
+    if (f->expected[0])
+        f->expected = copy(c, amp_span_str(f->expected));
+    place(c, fault, f);
+    if (fault->show_found && fault->tok != AMP_TOK_NONE)
+        f->found = amp_check_text(c, amp_tok_source(c->v->tape, fault->tok), FOUND_MOST);
+    c->n++;
+}
+
+void amp_check_add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add(c, fault, fmt, args);
+    va_end(args);
+}
+
+void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char *code,
+                    const char *rule, const char *pointer, const char *expected, const char *fmt,
+                    ...)
+{
+    struct amp_span at = amp_span_str(pointer);
+    struct amp_fault fault = {.severity = severity,
+                              .code = code,
+                              .rule = rule,
+                              .tok = amp_tape_pointer(c->v->tape, 0, at),
+                              .expected = expected,
+                              .show_found = true};
+    if (fault.tok == AMP_TOK_NONE) { /* absent: name it in its object */
+        const char *last = strrchr(pointer, '/');
+        at.n = (size_t)(last - pointer);
+        fault.tok = amp_tape_pointer(c->v->tape, 0, at);
+        fault.name = amp_span_str(last + 1);
+        fault.show_found = false;
+    }
+    va_list args;
+    va_start(args, fmt);
+    add(c, &fault, fmt, args);
+    va_end(args);
+}
+
+/* A finding after which the others mean nothing: the line may be right in another version or
+ * type. */
+static bool stands_alone(const struct amp_finding *f)
+{
+    return strcmp(f->code, "version_incompatible") == 0 || strcmp(f->field, "type") == 0;
+}
+
+static bool superfluous(const struct amp_check *c, unsigned at)
+{
+    const struct amp_finding *f = &c->found[at];
+    for (unsigned i = 0; i < c->n; i++) {
+        const struct amp_finding *o = &c->found[i];
+        if (i == at || o->severity != AMP_SEV_ERROR)
+            continue;
+        if (f->severity == AMP_SEV_WARNING || stands_alone(o))
+            return true; /* what is refused needs no warning */
+        if (i < at && strcmp(o->pointer, f->pointer) == 0)
+            return true;
+        /* An id made from a bad task_id is bad for the same reason. */
+        if (strcmp(f->code, "bad_msg_id") == 0 && strcmp(o->code, "bad_task_id") == 0)
+            return true;
+    }
+    return false;
+}
+
+int amp_check_tell(struct amp_check *c, amp_finding_fn fn, void *ctx)
+{
+    int errors = 0, told = 0;
+    if (c->opt->strict)
+        for (unsigned i = 0; i < c->n; i++)
+            c->found[i].severity = AMP_SEV_ERROR;
+    for (unsigned i = 0; i < c->n; i++) {
+        if (superfluous(c, i) && !(stands_alone(&c->found[i]) && errors == 0))
+            continue;
+        if (c->opt->most == 0 || told < c->opt->most) {
+            if (fn)
+                fn(ctx, &c->found[i]);
+            told++;
+        }
+        errors += c->found[i].severity == AMP_SEV_ERROR;
+    }
+    return errors;
+}

@@ -1,0 +1,57 @@
+/*
+ * One line's findings while they are gathered: from the scanner, the schemas and the rules. They
+ * are told at the end, the weightiest first, one for each field and code.
+ */
+#ifndef AMP_PROTOCOL_CHECK_H
+#define AMP_PROTOCOL_CHECK_H
+
+#include <amp/protocol/protocol.h>
+
+#include "protocol/arena.h"
+
+enum { AMP_CHECK_FINDINGS_MAX = 64 };
+
+struct amp_check {
+    const struct amp_view *v;
+    const struct amp_check_options *opt;
+    struct amp_arena *arena;
+    const char *schema; /* file of the schema that is being checked */
+    struct amp_finding found[AMP_CHECK_FINDINGS_MAX];
+    unsigned n;
+    bool failed; /* memory was short while gathering */
+};
+
+/* What is at fault: a token of the view's tape, or a property that its object lacks or should not
+ * have. */
+struct amp_fault {
+    enum amp_severity severity;
+    const char *code, *rule;
+    uint32_t tok;         /* AMP_TOK_NONE: the line as a whole */
+    struct amp_span name; /* the property, or empty */
+    const char *expected; /* or NULL */
+    bool show_found;      /* quote the value */
+};
+
+/* Adds a finding; fmt makes the sentence. Everything is copied. */
+void amp_check_add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for a rule about the value at a pointer of the view's document ("/payload/branch"). */
+void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char *code,
+                    const char *rule, const char *pointer, const char *expected, const char *fmt,
+                    ...) __attribute__((format(printf, 7, 8)));
+
+/* A schema violation, turned into the protocol's code. */
+struct amp_violation;
+struct amp_code_row;
+void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
+                         const struct amp_code_row *codes);
+
+/* Copies into the arena: shortened to `most` bytes, control characters made visible. */
+const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t most);
+
+/* Orders and thins the findings, applies --strict, tells them. Returns how many errors were told.
+ */
+int amp_check_tell(struct amp_check *c, amp_finding_fn fn, void *ctx);
+
+#endif

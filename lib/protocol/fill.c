@@ -1,0 +1,238 @@
+/* The one interpreter of the pointer tables: see fill.h. */
+#include "protocol/fill.h"
+
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/protocol/protocol.h>
+
+static int short_of_memory(struct amp_error *err)
+{
+    return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the view of a message");
+}
+
+int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
+                  struct amp_span *out, struct amp_error *err)
+{
+    if (!(t->tok[tok].flags & AMP_TOK_ESCAPED)) {
+        *out = amp_tok_raw(t, tok);
+        return 0;
+    }
+    /* Decoding never makes a text longer, so a buffer laid over the piece never has to grow. */
+    enum { SLACK = 16 };
+    size_t room = (size_t)t->tok[tok].len + SLACK;
+    struct amp_buf over = {.cap = room, .max = room};
+    over.data = amp_arena_get(arena, room + 1);
+    if (!over.data)
+        return short_of_memory(err);
+    return amp_tok_text(t, tok, &over, out, err);
+}
+
+static int fill_texts(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
+                      struct amp_spans *out, struct amp_error *err)
+{
+    uint32_t n = t->tok[tok].count, have = 0;
+    if (n == 0) {
+        *out = (struct amp_spans){NULL, 0};
+        return 0;
+    }
+    struct amp_span *v = amp_arena_get(arena, n * sizeof *v);
+    if (!v)
+        return short_of_memory(err);
+    for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next) {
+        if (t->tok[i].type != AMP_JSON_STRING)
+            continue;
+        if (amp_fill_text(t, i, arena, &v[have], err) < 0)
+            return -1;
+        have++;
+    }
+    *out = (struct amp_spans){v, have};
+    return 0;
+}
+
+static int fill_names(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
+                      struct amp_span **out, uint32_t *count, struct amp_error *err)
+{
+    bool array = t->tok[tok].type == AMP_JSON_ARRAY;
+    uint32_t n = array ? t->tok[tok].count : 1, have = 0;
+    uint32_t end = t->tok[tok].next;
+    if (n > AMP_TO_MAX)
+        n = AMP_TO_MAX;
+    struct amp_span *v = n ? amp_arena_get(arena, n * sizeof *v) : NULL;
+    if (n && !v)
+        return short_of_memory(err);
+    for (uint32_t i = array ? tok + 1 : tok; i < end && have < n; i = t->tok[i].next) {
+        if (t->tok[i].type != AMP_JSON_STRING)
+            continue;
+        if (amp_fill_text(t, i, arena, &v[have], err) < 0)
+            return -1;
+        have++;
+    }
+    *out = v;
+    *count = have;
+    return 0;
+}
+
+static enum amp_tri tri_of(const struct amp_tok *tok)
+{
+    if (tok->type == AMP_JSON_TRUE)
+        return AMP_TRI_TRUE;
+    return tok->type == AMP_JSON_FALSE ? AMP_TRI_FALSE : AMP_TRI_NULL;
+}
+
+static int fill_tris(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
+                     const enum amp_tri **out, uint32_t *count, struct amp_error *err)
+{
+    uint32_t n = t->tok[tok].count, have = 0;
+    enum amp_tri *v = n ? amp_arena_get(arena, n * sizeof *v) : NULL;
+    if (n && !v)
+        return short_of_memory(err);
+    for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next)
+        v[have++] = tri_of(&t->tok[i]);
+    *out = v;
+    *count = have;
+    return 0;
+}
+
+static int fill_list(const struct amp_tape *t, uint32_t tok, const struct amp_fill_table *table,
+                     struct amp_arena *arena, const void **out, uint32_t *count,
+                     struct amp_error *err)
+{
+    uint32_t n = t->tok[tok].count, have = 0;
+    char *v = n ? amp_arena_get(arena, n * table->size) : NULL;
+    if (n && !v)
+        return short_of_memory(err);
+    for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next) {
+        if (t->tok[i].type != AMP_JSON_OBJECT)
+            continue;
+        if (amp_fill(t, i, table, v + have * table->size, arena, err) < 0)
+            return -1;
+        have++;
+    }
+    *out = v;
+    *count = have;
+    return 0;
+}
+
+static bool fill_word(const struct amp_tape *t, uint32_t tok, const struct amp_words *words,
+                      void *place)
+{
+    for (unsigned i = 0; i < words->n; i++)
+        if (amp_tok_is(t, tok, amp_span_str(words->word[i]))) {
+            memcpy(place, &i, sizeof i);
+            return true;
+        }
+    return false;
+}
+
+/* Scalars: 1 filled, 0 of another type, -1 error. */
+static int fill_scalar(const struct amp_tape *t, uint32_t tok, const struct amp_fill_row *row,
+                       void *place, struct amp_arena *arena, struct amp_error *err)
+{
+    uint8_t type = t->tok[tok].type;
+    struct amp_span text;
+    int64_t n;
+    double real;
+    switch (row->as) {
+    case AMP_AS_TEXT:
+        if (type != AMP_JSON_STRING)
+            return 0;
+        if (amp_fill_text(t, tok, arena, &text, err) < 0)
+            return -1;
+        memcpy(place, &text, sizeof text);
+        return 1;
+    case AMP_AS_TIME:
+        if (type != AMP_JSON_STRING)
+            return 0;
+        if (amp_fill_text(t, tok, arena, &text, err) < 0)
+            return -1;
+        if (!amp_time_parse(text, &n))
+            return 0;
+        memcpy(place, &n, sizeof n);
+        return 1;
+    case AMP_AS_INT:
+    case AMP_AS_SIZE:
+    case AMP_AS_SECONDS:
+        if (type != AMP_JSON_NUMBER || !amp_tok_int(t, tok, &n))
+            return 0;
+        if (row->as == AMP_AS_SIZE && n < 0)
+            return 0;
+        if (row->as == AMP_AS_SECONDS) {
+            if (n < 0 || n > INT64_MAX / 1000)
+                return 0;
+            n *= 1000;
+        }
+        memcpy(place, &n, sizeof n);
+        return 1;
+    case AMP_AS_REAL:
+        if (type != AMP_JSON_NUMBER || !amp_tok_real(t, tok, &real))
+            return 0;
+        memcpy(place, &real, sizeof real);
+        return 1;
+    case AMP_AS_BOOL:
+        if (type != AMP_JSON_TRUE && type != AMP_JSON_FALSE)
+            return 0;
+        *(bool *)place = type == AMP_JSON_TRUE;
+        return 1;
+    case AMP_AS_WORD:
+        return type == AMP_JSON_STRING && fill_word(t, tok, row->of, place);
+    case AMP_AS_TRI:
+        *(enum amp_tri *)place = tri_of(&t->tok[tok]);
+        return 1;
+    case AMP_AS_SOURCE:
+        if (type != AMP_JSON_OBJECT)
+            return 0;
+        text = amp_tok_source(t, tok);
+        memcpy(place, &text, sizeof text);
+        return 1;
+    case AMP_AS_TOKEN:
+        memcpy(place, &tok, sizeof tok);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int fill_row(const struct amp_tape *t, uint32_t tok, const struct amp_fill_row *row,
+                    char *target, struct amp_arena *arena, struct amp_error *err)
+{
+    char *place = target + row->at, *also = target + row->also;
+    bool array = t->tok[tok].type == AMP_JSON_ARRAY;
+    switch (row->as) {
+    case AMP_AS_TEXTS:
+        return array ? fill_texts(t, tok, arena, (struct amp_spans *)place, err) : 0;
+    case AMP_AS_NAMES:
+        return fill_names(t, tok, arena, (struct amp_span **)place, (uint32_t *)also, err);
+    case AMP_AS_TRIS:
+        return array ? fill_tris(t, tok, arena, (const enum amp_tri **)place, (uint32_t *)also, err)
+                     : 0;
+    case AMP_AS_LIST:
+        return array
+                   ? fill_list(t, tok, row->of, arena, (const void **)place, (uint32_t *)also, err)
+                   : 0;
+    default: {
+        int got = fill_scalar(t, tok, row, place, arena, err);
+        if (got < 0)
+            return -1;
+        if (row->also)
+            *(bool *)also = got == 1;
+        return 0;
+    }
+    }
+}
+
+int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
+             void *target, struct amp_arena *arena, struct amp_error *err)
+{
+    if (from == AMP_TOK_NONE || t->tok[from].type != AMP_JSON_OBJECT)
+        return 0;
+    for (unsigned i = 0; i < table->n; i++) {
+        const struct amp_fill_row *row = &table->rows[i];
+        uint32_t tok = amp_tape_pointer(t, from, amp_span_str(row->pointer));
+        if (tok == AMP_TOK_NONE)
+            continue;
+        if (fill_row(t, tok, row, target, arena, err) < 0)
+            return -1;
+    }
+    return 0;
+}

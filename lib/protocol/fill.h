@@ -1,0 +1,61 @@
+/*
+ * Filling a struct from a tape by a table of JSON pointers. What is absent or of another type
+ * leaves its place as it was; the schema is what complains.
+ */
+#ifndef AMP_PROTOCOL_FILL_H
+#define AMP_PROTOCOL_FILL_H
+
+#include <amp/json/tape.h>
+
+#include "protocol/arena.h"
+
+enum amp_fill_as {
+    AMP_AS_TEXT,    /* struct amp_span, decoded */
+    AMP_AS_TEXTS,   /* struct amp_spans of an array's strings */
+    AMP_AS_NAMES,   /* struct amp_span * of a string or an array of them, and a uint32_t count at
+                       `also`; at most AMP_TO_MAX */
+    AMP_AS_INT,     /* int64_t */
+    AMP_AS_SIZE,    /* uint64_t, from an integer >= 0 */
+    AMP_AS_REAL,    /* double */
+    AMP_AS_BOOL,    /* bool */
+    AMP_AS_TIME,    /* int64_t milliseconds, from an RFC 3339 text */
+    AMP_AS_SECONDS, /* int64_t milliseconds, from an integer of seconds */
+    AMP_AS_WORD,    /* an enum, by the list of words in `of` */
+    AMP_AS_TRI,     /* enum amp_tri, from true, false or null */
+    AMP_AS_TRIS,    /* array of enum amp_tri and its uint32_t count at `also` */
+    AMP_AS_LIST,    /* array of structs by the table in `of`, and its uint32_t count at `also` */
+    AMP_AS_SOURCE,  /* struct amp_span: an object's bytes as they stand */
+    AMP_AS_TOKEN,   /* uint32_t: the token itself, whatever its type */
+};
+
+struct amp_words {
+    const char *const *word;
+    unsigned n;
+};
+
+struct amp_fill_row {
+    const char *pointer; /* RFC 6901, from the object that the table is for */
+    enum amp_fill_as as;
+    uint16_t at;    /* offset of the place in the struct */
+    uint16_t also;  /* offset of a bool "was there" (scalars) or of the count; 0: none */
+    const void *of; /* struct amp_words or struct amp_fill_table */
+};
+
+struct amp_fill_table {
+    const struct amp_fill_row *rows;
+    unsigned n;
+    size_t size; /* of the struct, for lists */
+};
+#define AMP_FILL_TABLE(type, rows)                                                                 \
+    {                                                                                              \
+        (rows), sizeof(rows) / sizeof *(rows), sizeof(type)                                        \
+    }
+
+int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
+             void *target, struct amp_arena *arena, struct amp_error *err);
+
+/* A string's decoded text; in the arena only where it was escaped. */
+int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
+                  struct amp_span *out, struct amp_error *err);
+
+#endif

@@ -1,0 +1,358 @@
+/*
+ * From a line to a view: scan, detect, unwrap, fill, check. One reader serves line after line with
+ * the same memory; schemas are compiled when the first message of their type comes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/check.h"
+#include "protocol/spec.h"
+
+enum { SCHEMAS_MOST = 32, ARENA_MOST = 512 * 1024 * 1024 };
+
+struct compiled {
+    const char *path;
+    struct amp_schema *schema;
+};
+
+struct amp_reader {
+    struct amp_tape outer, inner;
+    struct amp_arena arena;
+    struct amp_check check;
+    struct amp_schema_run *run;
+    struct compiled schemas[SCHEMAS_MOST];
+    unsigned n_schemas;
+};
+
+/* What detection found out about a line. */
+struct document {
+    const struct amp_tape *tape;
+    struct amp_span text;
+    const struct amp_spec *spec;
+    uint32_t outer_to; /* token of an outer recipient, on the outer tape */
+};
+
+struct amp_reader *amp_reader_new(const struct amp_json_limits *limits, struct amp_error *err)
+{
+    struct amp_reader *r = calloc(1, sizeof *r);
+    if (!r) {
+        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a reader");
+        return NULL;
+    }
+    amp_tape_init(&r->outer, limits);
+    amp_tape_init(&r->inner, limits);
+    amp_arena_init(&r->arena, ARENA_MOST);
+    return r;
+}
+
+void amp_reader_free(struct amp_reader *r)
+{
+    if (!r)
+        return;
+    for (unsigned i = 0; i < r->n_schemas; i++)
+        amp_schema_free(r->schemas[i].schema);
+    amp_schema_run_free(r->run);
+    amp_tape_release(&r->outer);
+    amp_tape_release(&r->inner);
+    amp_arena_release(&r->arena);
+    free(r);
+}
+
+/* References are relative to schema:///<protocol>/<name>.json. */
+#define SCHEMA_BASE "schema:///"
+
+static int resolve(void *ctx, struct amp_span uri, struct amp_span *text)
+{
+    size_t n = sizeof SCHEMA_BASE - 1;
+    if (uri.n > n && memcmp(uri.p, SCHEMA_BASE, n) == 0) {
+        uri.p += n;
+        uri.n -= n;
+    }
+    const struct amp_schema_file *file = amp_schema_file_find(uri);
+    if (!file)
+        return -1;
+    *text = file->text;
+    return 0;
+}
+
+static struct amp_schema *schema_of(struct amp_reader *r, const char *path, struct amp_error *err)
+{
+    for (unsigned i = 0; i < r->n_schemas; i++)
+        if (strcmp(r->schemas[i].path, path) == 0)
+            return r->schemas[i].schema;
+    const struct amp_schema_file *file = amp_schema_file_find(amp_span_str(path));
+    if (!file || r->n_schemas == SCHEMAS_MOST) {
+        amp_fail(err, AMP_INTERNAL, "no_schema", "schema %s is not compiled in", path);
+        return NULL;
+    }
+    AMP_BUF struct amp_buf base;
+    amp_buf_init(&base, 4096);
+    if (amp_buf_fmt(&base, err, "%s%s", SCHEMA_BASE, path) < 0)
+        return NULL;
+    struct amp_schema_options opt = {.resolve = resolve, .base_uri = base.data, .formats = true};
+    struct amp_schema *schema = amp_schema_compile(file->text, &opt, err);
+    if (!schema)
+        return NULL;
+    r->schemas[r->n_schemas++] = (struct compiled){path, schema};
+    return schema;
+}
+
+static struct amp_span trim(struct amp_span s)
+{
+    while (s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t' || s.p[0] == '\r' || s.p[0] == '\n')) {
+        s.p++;
+        s.n--;
+    }
+    while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t' || s.p[s.n - 1] == '\r' ||
+                       s.p[s.n - 1] == '\n'))
+        s.n--;
+    return s;
+}
+
+static bool starts(struct amp_span s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return s.n >= n && memcmp(s.p, prefix, n) == 0;
+}
+
+#define AOF_PREFIX "AOF/1 "
+
+static void scan_finding(struct amp_reader *r, const struct amp_json_fault *fault)
+{
+    struct amp_fault f = {
+        .severity = AMP_SEV_ERROR, .code = fault->code, .rule = "json", .tok = AMP_TOK_NONE};
+    amp_check_add(&r->check, &f, "%s", fault->what);
+    if (r->check.n > 0)
+        r->check.found[r->check.n - 1].offset = fault->offset;
+}
+
+static const struct amp_spec *detect_object(const struct amp_tape *t, uint32_t object)
+{
+    static const enum amp_protocol order[] = {AMP_PROTO_AMP, AMP_PROTO_AOP, AMP_PROTO_AOF,
+                                              AMP_PROTO_RTP, AMP_PROTO_SW4RM};
+    if (t->tok[object].type != AMP_JSON_OBJECT)
+        return NULL;
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(order); i++) {
+        const struct amp_spec *s = amp_spec_of(order[i]);
+        if (s->detect(t, object))
+            return s;
+    }
+    return NULL;
+}
+
+/* Scans the inner text of a wrapped AOF envelope: 1 it is one (or claims to be), 0 it is not. With
+ * the prefix a text that cannot be scanned is a bad envelope; without, it is just text. */
+static int unwrap_text(struct amp_reader *r, struct amp_span text, struct document *d)
+{
+    struct amp_json_fault fault;
+    text = trim(text);
+    bool prefixed = starts(text, AOF_PREFIX);
+    if (prefixed)
+        text = trim(
+            (struct amp_span){text.p + sizeof AOF_PREFIX - 1, text.n - (sizeof AOF_PREFIX - 1)});
+    else if (!starts(text, "{"))
+        return 0;
+    bool good = amp_tape_scan(&r->inner, text.p, text.n, &fault) == 0;
+    if (!prefixed && !(good && amp_spec_aof.detect(&r->inner, 0)))
+        return 0;
+    d->spec = &amp_spec_aof;
+    d->text = text;
+    d->tape = &r->inner;
+    if (!good)
+        scan_finding(r, &fault);
+    return 1;
+}
+
+/* An object inside the outer one that becomes the document. */
+static int unwrap_object(struct amp_reader *r, uint32_t tok, const struct amp_spec *spec,
+                         struct document *d)
+{
+    struct amp_json_fault fault;
+    struct amp_span text = amp_tok_source(&r->outer, tok);
+    if (amp_tape_scan(&r->inner, text.p, text.n, &fault) < 0) {
+        scan_finding(r, &fault);
+        return 1;
+    }
+    d->spec = spec;
+    d->text = text;
+    d->tape = &r->inner;
+    return 1;
+}
+
+/* AOF under payload, message or content of an event; SW4RM under msg beside an outer to. */
+static int unwrap(struct amp_reader *r, struct document *d, struct amp_error *err)
+{
+    static const char *const carriers[] = {"payload", "message", "content"};
+    const struct amp_tape *t = &r->outer;
+    struct amp_span text;
+    if (t->tok[0].type == AMP_JSON_STRING) {
+        if (amp_fill_text(t, 0, &r->arena, &text, err) < 0)
+            return -1;
+        return unwrap_text(r, text, d);
+    }
+    if (t->tok[0].type != AMP_JSON_OBJECT)
+        return 0;
+    uint32_t msg = amp_tape_get(t, 0, AMP_SPAN("msg"));
+    uint32_t to = amp_tape_get(t, 0, AMP_SPAN("to"));
+    if (msg != AMP_TOK_NONE && to != AMP_TOK_NONE && t->tok[msg].type == AMP_JSON_OBJECT) {
+        const struct amp_spec *inner = detect_object(t, msg);
+        if (inner) {
+            d->outer_to = to;
+            return unwrap_object(r, msg, inner, d);
+        }
+    }
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(carriers); i++) {
+        uint32_t tok = amp_tape_get(t, 0, amp_span_str(carriers[i]));
+        if (tok == AMP_TOK_NONE)
+            continue;
+        if (t->tok[tok].type == AMP_JSON_OBJECT && amp_spec_aof.detect(t, tok))
+            return unwrap_object(r, tok, &amp_spec_aof, d);
+        if (t->tok[tok].type != AMP_JSON_STRING)
+            continue;
+        if (amp_fill_text(t, tok, &r->arena, &text, err) < 0)
+            return -1;
+        if (unwrap_text(r, text, d))
+            return 1;
+    }
+    return 0;
+}
+
+/* Names the document and its protocol. 0: go on; 1: a finding says why not; -1: failure. */
+static int open_line(struct amp_reader *r, struct amp_span line, enum amp_protocol only,
+                     struct document *d, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    *d = (struct document){.tape = &r->outer, .text = line, .outer_to = AMP_TOK_NONE};
+    if (amp_tape_scan(&r->outer, line.p, line.n, &fault) < 0) {
+        bool aof =
+            (only == AMP_PROTO_NONE || only == AMP_PROTO_AOF) && starts(trim(line), AOF_PREFIX);
+        if (!aof || !unwrap_text(r, line, d))
+            scan_finding(r, &fault);
+        return r->check.n > 0;
+    }
+    if (only == AMP_PROTO_NONE)
+        d->spec = detect_object(&r->outer, 0);
+    else if (r->outer.tok[0].type == AMP_JSON_OBJECT && amp_spec_of(only)->detect(&r->outer, 0))
+        d->spec = amp_spec_of(only);
+    if (!d->spec) {
+        struct document w = *d;
+        int got = unwrap(r, &w, err);
+        if (got < 0)
+            return -1;
+        if (got && (only == AMP_PROTO_NONE || (w.spec && w.spec->protocol == only)))
+            *d = w;
+        else
+            r->check.n = 0;
+    }
+    if (!d->spec && only != AMP_PROTO_NONE)
+        d->spec = amp_spec_of(only);
+    return r->check.n > 0;
+}
+
+static int fill_view(struct amp_reader *r, const struct document *d, const struct amp_spec *s,
+                     struct amp_view *v, struct amp_error *err)
+{
+    if (amp_fill(d->tape, 0, &s->envelope, v, &r->arena, err) < 0)
+        return -1;
+    if (d->outer_to != AMP_TOK_NONE) {
+        static const struct amp_fill_row to[] = {{"/to", AMP_AS_NAMES,
+                                                  offsetof(struct amp_view, to),
+                                                  offsetof(struct amp_view, n_to), NULL}};
+        static const struct amp_fill_table outer = AMP_FILL_TABLE(struct amp_view, to);
+        if (amp_fill(&r->outer, 0, &outer, v, &r->arena, err) < 0)
+            return -1;
+    }
+    const struct amp_kind_row *kind = amp_spec_kind(s, v->type);
+    if (!kind)
+        return 0;
+    v->kind = kind->kind;
+    if (v->needs_ack && !v->has_ack_timeout)
+        v->ack_timeout_ms = kind->ack_timeout_sec * INT64_C(1000);
+    if (!v->needs_ack)
+        v->ack_timeout_ms = 0;
+    uint32_t from = kind->body_in_payload ? v->payload : 0;
+    if (kind->body && amp_fill(d->tape, from, kind->body, &v->body, &r->arena, err) < 0)
+        return -1;
+    return s->finish ? s->finish(v, &r->arena, err) : 0;
+}
+
+struct explaining {
+    struct amp_check *check;
+    const struct amp_code_row *codes;
+};
+
+static void explain(void *ctx, const struct amp_violation *v)
+{
+    const struct explaining *e = ctx;
+    amp_check_violation(e->check, v, e->codes);
+}
+
+static int check_schema(struct amp_reader *r, const struct amp_spec *s, const struct amp_view *v,
+                        struct amp_error *err)
+{
+    const struct amp_kind_row *kind = amp_spec_kind(s, v->type);
+    const char *path = kind && kind->schema ? kind->schema : s->schema;
+    const struct amp_schema *schema = schema_of(r, path, err);
+    if (!schema || (!r->run && !(r->run = amp_schema_run_new(err))))
+        return -1;
+    int valid = amp_schema_check(schema, r->run, v->tape, 0, err);
+    if (valid != 0)
+        return valid < 0 ? -1 : 0;
+    struct explaining e = {&r->check, s->codes};
+    r->check.schema = path;
+    int n =
+        amp_schema_explain(schema, r->run, v->tape, 0, AMP_CHECK_FINDINGS_MAX, explain, &e, err);
+    if (n < 0)
+        return -1;
+    if (r->check.n == 0) { /* never let a refused line pass for want of an explanation */
+        struct amp_fault f = {.severity = AMP_SEV_ERROR, .code = "bad_value", .rule = "schema"};
+        amp_check_add(&r->check, &f, "does not fit schema %s", path);
+    }
+    return 0;
+}
+
+static void unknown_protocol(struct amp_reader *r)
+{
+    struct amp_fault f = {.severity = AMP_SEV_ERROR,
+                          .code = "unknown_protocol",
+                          .rule = "detect",
+                          .tok = 0,
+                          .expected = "a message of amp, sw4rm, aop, aof or rtp",
+                          .show_found = true};
+    amp_check_add(&r->check, &f, "belongs to no protocol that is known");
+}
+
+int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp_check_options *opt,
+                    struct amp_view *view, amp_finding_fn fn, void *ctx, struct amp_error *err)
+{
+    static const struct amp_check_options none;
+    struct amp_view v = {
+        .line = line, .text = line, .tape = &r->outer, .size = line.n, .payload = AMP_TOK_NONE};
+    struct document d;
+    amp_arena_reset(&r->arena);
+    r->check = (struct amp_check){0};
+    r->check.v = &v;
+    r->check.opt = opt ? opt : &none;
+    r->check.arena = &r->arena;
+    int stop = open_line(r, line, r->check.opt->only, &d, err);
+    if (stop < 0)
+        return -1;
+    v.text = d.text;
+    v.tape = d.tape;
+    v.protocol = d.spec ? d.spec->protocol : AMP_PROTO_NONE;
+    if (stop) {
+        r->check.found[0].protocol = v.protocol;
+    } else if (!d.spec) {
+        unknown_protocol(r);
+    } else {
+        if (fill_view(r, &d, d.spec, &v, err) < 0 || check_schema(r, d.spec, &v, err) < 0)
+            return -1;
+        if (d.spec->rules)
+            d.spec->rules(&r->check);
+    }
+    if (r->check.failed)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain a line");
+    *view = v;
+    r->check.v = view;
+    return amp_check_tell(&r->check, fn, ctx) == 0;
+}

@@ -1,0 +1,59 @@
+/*
+ * What one protocol is made of: how it is told from others, the pointer tables that fill view and
+ * body, its schemas, its rules and its codes. protocol.h's functions work on these tables.
+ */
+#ifndef AMP_PROTOCOL_SPEC_H
+#define AMP_PROTOCOL_SPEC_H
+
+#include <amp/protocol/protocol.h>
+
+#include "protocol/check.h"
+#include "protocol/fill.h"
+
+/* One message type of a protocol. */
+struct amp_kind_row {
+    const char *type; /* the protocol's own word */
+    enum amp_kind kind;
+    const struct amp_fill_table *body; /* NULL: no body is filled */
+    bool body_in_payload;              /* else the body's pointers start at the root */
+    const char *schema;                /* "amp/task_dispatch.json"; NULL: the protocol's envelope */
+    bool ack;                          /* whether it is acknowledged where it does not say */
+    int32_t ack_timeout_sec;           /* the default where it does not say; 0: none */
+};
+
+/* The code of a schema violation: the first row that fits. */
+struct amp_code_row {
+    const char *field;   /* dotted, "[]" for any index; "*": any */
+    const char *keyword; /* "*": any */
+    const char *code;
+    const char *expected; /* for people; NULL: what the schema says */
+};
+
+struct amp_spec {
+    enum amp_protocol protocol;
+    bool (*detect)(const struct amp_tape *t, uint32_t object);
+    struct amp_fill_table envelope; /* of struct amp_view */
+    const struct amp_kind_row *kinds;
+    unsigned n_kinds;
+    const char *schema;               /* of the envelope: for types without a schema of their own */
+    const struct amp_code_row *codes; /* ends with a row of NULLs */
+    /* Derived values, after the tables; may be NULL. */
+    int (*finish)(struct amp_view *v, struct amp_arena *arena, struct amp_error *err);
+    /* What the schemas cannot say; may be NULL. */
+    void (*rules)(struct amp_check *c);
+};
+
+extern const struct amp_spec amp_spec_amp, amp_spec_sw4rm, amp_spec_aop, amp_spec_aof, amp_spec_rtp;
+const struct amp_spec *amp_spec_of(enum amp_protocol p);
+
+/* Whether an object has a string under the key, and whether it is, or starts with, the text. */
+bool amp_spec_has(const struct amp_tape *t, uint32_t object, const char *key);
+bool amp_spec_is(const struct amp_tape *t, uint32_t object, const char *key, const char *text);
+bool amp_spec_starts(const struct amp_tape *t, uint32_t object, const char *key, const char *text);
+
+/* The kind row of a type, or NULL. */
+const struct amp_kind_row *amp_spec_kind(const struct amp_spec *s, struct amp_span type);
+
+#define AMP_SPEC_COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
+
+#endif

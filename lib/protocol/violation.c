@@ -1,0 +1,124 @@
+/* From a schema violation to the protocol's own code and a sentence for people. */
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/schema/schema.h>
+
+#include "protocol/check.h"
+#include "protocol/spec.h"
+#include "protocol/suggest.h"
+
+/* Field patterns: "[]" stands for any index. */
+static bool field_fits(const char *pattern, const char *field)
+{
+    if (strcmp(pattern, "*") == 0)
+        return true;
+    while (*pattern) {
+        if (pattern[0] == '[' && pattern[1] == ']' && *field == '[') {
+            pattern += 2;
+            field = strchr(field, ']');
+            if (!field)
+                return false;
+            field++;
+        } else if (*pattern++ != *field++) {
+            return false;
+        }
+    }
+    return *field == '\0';
+}
+
+static const struct amp_code_row *row_of(const struct amp_code_row *row, const char *field,
+                                         const char *keyword)
+{
+    for (; row->code; row++)
+        if ((row->keyword[0] == '*' || strcmp(row->keyword, keyword) == 0) &&
+            field_fits(row->field, field))
+            return row;
+    return NULL;
+}
+
+static const char *type_of(const struct amp_tape *t, uint32_t tok)
+{
+    enum amp_json_type type = (enum amp_json_type)t->tok[tok].type;
+    if (type == AMP_JSON_NULL)
+        return "is null";
+    if (type == AMP_JSON_TRUE || type == AMP_JSON_FALSE)
+        return "is a boolean";
+    if (type == AMP_JSON_NUMBER)
+        return t->tok[tok].flags & AMP_TOK_FRACTION ? "is a number with a fraction" : "is a number";
+    if (type == AMP_JSON_STRING)
+        return "is a string";
+    return type == AMP_JSON_ARRAY ? "is an array" : "is an object";
+}
+
+static const struct {
+    const char *keyword, *says;
+} sayings[] = {
+    {"required", "is missing"},
+    {"additionalProperties", "is not a field of this message"},
+    {"unevaluatedProperties", "is not a field of this message"},
+    {"enum", "is none of the allowed words"},
+    {"const", "is not the one allowed value"},
+    {"pattern", "has not the right form"},
+    {"format", "has not the right form"},
+    {"minimum", "is too small"},
+    {"exclusiveMinimum", "is too small"},
+    {"maximum", "is too large"},
+    {"exclusiveMaximum", "is too large"},
+    {"minLength", "is too short"},
+    {"maxLength", "is too long"},
+    {"minItems", "has too few items"},
+    {"maxItems", "has too many items"},
+};
+
+static const char *saying_of(const struct amp_tape *t, const struct amp_violation *v)
+{
+    if (strcmp(v->keyword, "type") == 0)
+        return type_of(t, v->tok);
+    if (strcmp(v->keyword, "minLength") == 0 && t->tok[v->tok].len == 0)
+        return "is empty";
+    if (strcmp(v->keyword, "minItems") == 0 && t->tok[v->tok].count == 0)
+        return "is empty";
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(sayings); i++)
+        if (strcmp(sayings[i].keyword, v->keyword) == 0)
+            return sayings[i].says;
+    return "does not fit";
+}
+
+void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
+                         const struct amp_code_row *codes)
+{
+    bool property = v->name.n > 0;
+    struct amp_fault fault = {.severity = AMP_SEV_ERROR,
+                              .rule = v->keyword,
+                              .tok = v->tok,
+                              .expected = v->expected,
+                              .show_found = !property};
+    /* A superfluous property has a value of its own, which is the better place to point at. */
+    if (property && strcmp(v->keyword, "required") != 0 &&
+        c->v->tape->tok[v->tok].type == AMP_JSON_OBJECT) {
+        uint32_t value = amp_tape_get(c->v->tape, v->tok, v->name);
+        if (value != AMP_TOK_NONE) {
+            fault.tok = value;
+            property = false;
+        }
+    }
+    if (property)
+        fault.name = v->name;
+    fault.code = "";
+    unsigned before = c->n;
+    char hint[160] = "";
+    if (strcmp(v->keyword, "enum") == 0 && v->expected)
+        amp_suggest_word(v->expected, amp_tok_raw(c->v->tape, v->tok), hint, sizeof hint);
+    else if (strcmp(v->keyword, "additionalProperties") == 0)
+        amp_suggest_field(c->schema, v->schema_at, v->name, hint, sizeof hint);
+    amp_check_add(c, &fault, "%s%s", saying_of(c->v->tape, v), hint);
+    if (c->n == before)
+        return;
+    struct amp_finding *f = &c->found[before];
+    const struct amp_code_row *row = row_of(codes, f->field, v->keyword);
+    f->code = row ? row->code : "bad_value";
+    f->rule = amp_check_text(c, amp_span_str(v->keyword), 60);
+    if (row && row->expected)
+        f->expected = row->expected;
+}
