@@ -1,0 +1,359 @@
+/*
+ * Delivery to one port. Lines wait in a bounded queue of our own; a little of it at a time goes to
+ * the descriptor's pending output. When the reader goes away, what it had not taken whole is still
+ * here and starts again with the next reader, until the message waited too long for one.
+ */
+#include "port/private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+#define FEED          ((size_t)256 << 10)
+#define RESTART_MS    200
+#define CRASH_WINDOW  60000
+#define COMMAND_GRACE 2000
+
+static const struct {
+    const char *word;
+    enum amp_port_kind kind;
+    bool arg;
+} kinds[] = {
+    {"fifo", AMP_PORT_FIFO, true},      {"file", AMP_PORT_FILE, true},
+    {"spool", AMP_PORT_SPOOL, true},    {"command", AMP_PORT_COMMAND, true},
+    {"stdout", AMP_PORT_STDOUT, false}, {"reject", AMP_PORT_REJECT, false},
+    {"dead", AMP_PORT_DEAD, false},
+};
+
+static int parse(struct amp_port *p, struct amp_error *err)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        size_t n = strlen(kinds[i].word);
+        if (strncmp(p->spec, kinds[i].word, n) != 0)
+            continue;
+        if (!kinds[i].arg && p->spec[n] == 0) {
+            p->kind = kinds[i].kind;
+            return 0;
+        }
+        if (kinds[i].arg && p->spec[n] == ':' && p->spec[n + 1]) {
+            p->kind = kinds[i].kind;
+            p->arg = p->spec + n + 1;
+            return 0;
+        }
+    }
+    return amp_fail(err, AMP_USAGE, "bad_port",
+                    "unknown port \"%.200s\": one of fifo:PATH file:PATH spool:DIR command:ARGV "
+                    "stdout reject dead",
+                    p->spec);
+}
+
+static int start(struct amp_port *p, struct amp_error *err)
+{
+    if (parse(p, err) < 0)
+        return -1;
+    if (p->kind == AMP_PORT_REJECT || p->kind == AMP_PORT_DEAD)
+        return 0;
+    if (p->kind == AMP_PORT_SPOOL)
+        return amp_spool_open(&p->spool, p->arg, err);
+    if (p->kind == AMP_PORT_COMMAND && amp_argv_split(p->arg, &p->argv, err) < 0)
+        return -1;
+    return amp_port_connect(p, p->born_ms, err) < 0 ? -1 : 0;
+}
+
+int amp_port_new(const char *spec, const struct amp_port_options *opt, struct amp_port **out,
+                 struct amp_error *err)
+{
+    struct amp_port *p = calloc(1, sizeof(*p));
+    if (!p || !(p->spec = strdup(spec))) {
+        free(p);
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
+    }
+    p->opt = *opt;
+    p->spool.dir = p->spool.lock = -1;
+    p->born_ms = amp_mono_ms();
+    amp_queue_init(&p->queue, opt->max_pending);
+    if (start(p, err) < 0) {
+        amp_port_free(p);
+        return -1;
+    }
+    *out = p;
+    return 0;
+}
+
+void amp_port_free(struct amp_port *p)
+{
+    if (!p)
+        return;
+    amp_port_disconnect(p);
+    if (p->child.pid > 0) {
+        struct amp_child_end end;
+        struct amp_error err;
+        int stop = 1;
+        amp_child_wait(&p->child, -1, COMMAND_GRACE, &stop, &end, &err);
+    }
+    amp_argv_free(p->argv);
+    amp_spool_close(&p->spool);
+    amp_queue_release(&p->queue);
+    free(p->spec);
+    free(p);
+}
+
+const char *amp_port_spec(const struct amp_port *p)
+{
+    return p->spec;
+}
+enum amp_port_kind amp_port_kind(const struct amp_port *p)
+{
+    return p->kind;
+}
+size_t amp_port_pending(const struct amp_port *p)
+{
+    return amp_queue_pending(&p->queue);
+}
+
+int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
+                   struct amp_error *err)
+{
+    if (p->kind != AMP_PORT_SPOOL)
+        return amp_queue_add(&p->queue, line, tag, amp_mono_ms(), err);
+    char name[AMP_SPOOL_NAME_MAX];
+    amp_spool_name(p->opt.consumer, id, line, name);
+    if (amp_spool_put(&p->spool, name, line, err) < 0)
+        return -1;
+    /* Delivered already; step() says so. */
+    return amp_queue_add(&p->queue, (struct amp_span){"", 0}, tag, 0, err);
+}
+
+/* ---- the descriptor side ---- */
+
+static void lost_reader(struct amp_port *p, int64_t now_ms)
+{
+    amp_port_disconnect(p);
+    p->down_ms = now_ms;
+    p->retry_ms = now_ms;
+    if (p->kind == AMP_PORT_STDOUT) {
+        p->failed = true;
+        amp_fail(&p->why, AMP_IOERR, "closed_pipe", "the reader of standard output is gone");
+    }
+}
+
+static void fail_head(struct amp_port *p, amp_port_done_fn done, void *ctx,
+                      const struct amp_error *why)
+{
+    uint64_t tag = amp_queue_at(&p->queue, 0)->tag;
+    amp_queue_pop(&p->queue);
+    done(ctx, tag, why);
+}
+
+/* Messages that no reader came for in time. */
+static void expire(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void *ctx)
+{
+    const struct amp_queued *head;
+    while (!p->open && p->opt.open_timeout_ms >= 0 && (head = amp_queue_at(&p->queue, 0))) {
+        int64_t since = head->since_ms > p->down_ms ? head->since_ms : p->down_ms;
+        if (now_ms - since < p->opt.open_timeout_ms)
+            return;
+        struct amp_error why = {0};
+        amp_fail(&why, AMP_UNAVAILABLE, "agent_unavailable", "%s had no reader within %lld ms",
+                 p->spec, (long long)p->opt.open_timeout_ms);
+        fail_head(p, done, ctx, &why);
+    }
+}
+
+static void feed(struct amp_port *p)
+{
+    while (amp_outq_pending(&p->outq) < FEED && p->fed < p->queue.n) {
+        uint32_t n;
+        struct amp_span lines = amp_queue_bytes(&p->queue, p->fed_bytes, p->fed, FEED, &n);
+        if (amp_outq_add(&p->outq, lines, NULL) < 0)
+            return;
+        p->fed += n;
+        p->fed_bytes += lines.n;
+    }
+}
+
+/* A file's lines count when they are on the disk. What cannot be synced (a device) need not be. */
+static int sync_file(struct amp_port *p, struct amp_error *err)
+{
+    if (p->kind != AMP_PORT_FILE || !p->opt.durable || p->outq.written == p->synced)
+        return 0;
+    if (fdatasync(p->outq.fd) < 0 && errno != EINVAL && errno != EROFS)
+        return amp_fail_errno(err, AMP_IOERR, "cannot sync %s", p->arg);
+    p->synced = p->outq.written;
+    return 0;
+}
+
+static void settle(struct amp_port *p, amp_port_done_fn done, void *ctx)
+{
+    const struct amp_queued *head;
+    while ((head = amp_queue_at(&p->queue, 0)) && p->fed > 0 &&
+           p->outq.written >= p->popped + head->len) {
+        uint64_t tag = head->tag;
+        p->popped += head->len;
+        p->fed_bytes -= head->len;
+        p->fed--;
+        amp_queue_pop(&p->queue);
+        done(ctx, tag, NULL);
+    }
+}
+
+static void push(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void *ctx)
+{
+    struct amp_error why = {0};
+    for (;;) {
+        feed(p);
+        if (amp_outq_pending(&p->outq) == 0)
+            return;
+        int rc = amp_outq_flush(&p->outq, &why);
+        if (rc >= 0 && sync_file(p, &why) < 0)
+            rc = -1;
+        bool lost = rc < 0 && strcmp(why.code, "closed_pipe") == 0;
+        if (rc >= 0 || lost)
+            settle(p, done, ctx);
+        if (lost) {
+            lost_reader(p, now_ms);
+            return;
+        }
+        if (rc < 0) {
+            /* Which of the lines under way are out is not known: all of them failed. */
+            uint32_t n = p->fed;
+            amp_port_disconnect(p);
+            p->retry_ms = now_ms;
+            while (n-- > 0)
+                fail_head(p, done, ctx, &why);
+            return;
+        }
+        if (rc == 0)
+            return;
+    }
+}
+
+/* A command that ended before its input did. 1: it may be started again. */
+static int command_died(struct amp_port *p, int64_t now_ms)
+{
+    struct amp_child_end end;
+    struct amp_error err;
+    if (p->child.pid <= 0 || amp_child_poll(&p->child, &end, &err) != 1)
+        return 0;
+    p->child.pid = 0;
+    amp_port_disconnect(p);
+    p->down_ms = now_ms;
+    p->retry_ms = now_ms + RESTART_MS;
+    bool too_often = p->crashes[0] > 0 && now_ms - p->crashes[0] < CRASH_WINDOW;
+    memmove(p->crashes, p->crashes + 1, sizeof(p->crashes) - sizeof(p->crashes[0]));
+    p->crashes[2] = now_ms;
+    if (too_often) {
+        p->failed = true;
+        amp_fail(&p->why, AMP_UNAVAILABLE, "agent_unavailable",
+                 "%s ended again and again (last with %s %d)", p->spec,
+                 end.signaled ? "signal" : "status", end.signaled ? end.signal : end.exit_code);
+    }
+    return 1;
+}
+
+void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
+{
+    int64_t now = amp_mono_ms();
+    if (p->kind == AMP_PORT_SPOOL) {
+        const struct amp_queued *head;
+        while ((head = amp_queue_at(&p->queue, 0))) {
+            uint64_t tag = head->tag;
+            amp_queue_pop(&p->queue);
+            done(ctx, tag, NULL);
+        }
+        return;
+    }
+    if (p->kind == AMP_PORT_COMMAND && !p->finishing)
+        command_died(p, now);
+    bool wanted = amp_port_pending(p) > 0 || (p->kind == AMP_PORT_FIFO && !p->was_open);
+    if (!p->open && !p->failed && wanted && now >= p->retry_ms && p->kind != AMP_PORT_REJECT &&
+        p->kind != AMP_PORT_DEAD) {
+        struct amp_error why = {0};
+        /* A command whose pipe broke but that still runs is waited for first. */
+        bool busy = p->kind == AMP_PORT_COMMAND && p->child.pid > 0;
+        if (!busy && amp_port_connect(p, now, &why) < 0) {
+            p->failed = true;
+            p->why = why;
+        }
+    }
+    while (p->failed && amp_queue_at(&p->queue, 0))
+        fail_head(p, done, ctx, &p->why);
+    if (p->open)
+        push(p, now, done, ctx);
+    while (p->failed && amp_queue_at(&p->queue, 0))
+        fail_head(p, done, ctx, &p->why);
+    expire(p, now, done, ctx);
+}
+
+static void lower(int *timeout_ms, int64_t ms)
+{
+    if (ms < 0)
+        ms = 0;
+    if (*timeout_ms < 0 || ms < *timeout_ms)
+        *timeout_ms = (int)(ms > 60000 ? 60000 : ms);
+}
+
+void amp_port_watch(const struct amp_port *p, struct pollfd *fd, int *timeout_ms)
+{
+    *fd = (struct pollfd){.fd = -1};
+    int64_t now = amp_mono_ms();
+    bool pending = amp_port_pending(p) > 0 || p->queue.n > 0;
+    if (p->kind == AMP_PORT_SPOOL) {
+        if (pending)
+            lower(timeout_ms, 0);
+        return;
+    }
+    if (p->open && pending) {
+        short events = amp_outq_events(&p->outq);
+        int wait = amp_outq_timeout(&p->outq);
+        if (events || amp_outq_pending(&p->outq) > 0)
+            *fd = (struct pollfd){.fd = events ? p->outq.fd : -1, .events = events};
+        else
+            lower(timeout_ms, 0); /* not yet fed */
+        if (wait >= 0)
+            lower(timeout_ms, wait);
+    } else if (p->kind == AMP_PORT_COMMAND && p->child.pid > 0 && (pending || p->finishing)) {
+        *fd = (struct pollfd){.fd = p->child.pidfd, .events = POLLIN};
+    } else if (!p->open && !p->failed && (pending || (p->kind == AMP_PORT_FIFO && !p->was_open))) {
+        lower(timeout_ms, p->retry_ms - now);
+    }
+}
+
+static int finish_command(struct amp_port *p, struct amp_error *err)
+{
+    struct amp_child_end end;
+    amp_port_disconnect(p);
+    if (p->child.pid <= 0)
+        return 1;
+    int rc = amp_child_poll(&p->child, &end, err);
+    if (rc == 0)
+        return 0;
+    p->child.pid = 0;
+    if (rc < 0)
+        return -1;
+    if (end.signaled)
+        return amp_fail(err, AMP_UNAVAILABLE, "command_failed", "%s was ended by signal %d",
+                        p->spec, end.signal);
+    if (end.exit_code != 0)
+        return amp_fail(err, AMP_UNAVAILABLE, "command_failed", "%s ended with status %d", p->spec,
+                        end.exit_code);
+    return 1;
+}
+
+int amp_port_finish(struct amp_port *p, struct amp_error *err)
+{
+    if (p->queue.n > 0)
+        return 0;
+    p->finishing = true;
+    if (p->kind == AMP_PORT_COMMAND)
+        return finish_command(p, err);
+    /* A reader may be waiting for its first writer: it is let go as soon as it is seen. */
+    if (p->kind == AMP_PORT_FIFO && !p->was_open && !p->failed &&
+        (p->opt.open_timeout_ms < 0 || amp_mono_ms() - p->born_ms < p->opt.open_timeout_ms))
+        return 0;
+    amp_port_disconnect(p);
+    return 1;
+}

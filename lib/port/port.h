@@ -1,0 +1,79 @@
+/*
+ * Ports: where messages go. One interface over FIFOs, files, spool directories, commands and
+ * standard output; nothing here ever blocks on a reader.
+ *
+ *   fifo:PATH     a FIFO; opened when a reader comes, opened again when it went away
+ *   file:PATH     appended to
+ *   spool:DIR     one file a message, in DIR/new
+ *   command:ARGV  one long-lived process, NDJSON on its stdin; split into words, no shell
+ *   stdout        the program's own output
+ *   reject, dead  no port at all: the router answers or keeps the message
+ */
+#ifndef AMP_PORT_PORT_H
+#define AMP_PORT_PORT_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+enum amp_port_kind {
+    AMP_PORT_FIFO,
+    AMP_PORT_FILE,
+    AMP_PORT_SPOOL,
+    AMP_PORT_COMMAND,
+    AMP_PORT_STDOUT,
+    AMP_PORT_REJECT,
+    AMP_PORT_DEAD,
+};
+
+struct amp_port_options {
+    const char *consumer;    /* part of a spool file's name */
+    int64_t open_timeout_ms; /* how long a message waits for a reader; < 0 for ever */
+    size_t max_pending;      /* bytes that wait for this port at most */
+    bool durable;            /* files are synced before a line counts as delivered */
+};
+
+struct amp_port;
+
+/* Codes: bad_port (USAGE), not_a_fifo, and what opening or creating says. Does not wait. */
+int amp_port_new(const char *spec, const struct amp_port_options *opt, struct amp_port **out,
+                 struct amp_error *err);
+void amp_port_free(struct amp_port *p); /* drops what is pending; ends a command */
+const char *amp_port_spec(const struct amp_port *p);
+enum amp_port_kind amp_port_kind(const struct amp_port *p);
+
+/* Takes one line (without LF) for delivery; `tag` comes back with its outcome. "buffer_full" past
+ * the bound: nothing was taken. */
+int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
+                   struct amp_error *err);
+
+/* For the poll loop: *fd is -1 when there is nothing to wait for but the time; *timeout_ms is
+ * lowered to what the port needs (-1 is for ever). */
+void amp_port_watch(const struct amp_port *p, struct pollfd *fd, int *timeout_ms);
+
+/* Does what can be done without blocking. `done` is called for every line whose fate is known, in
+ * the order of the offers: why is NULL when it was delivered, else the failure (no reader within
+ * the time, a command that keeps dying, an I/O error). It may offer to other ports. */
+typedef void (*amp_port_done_fn)(void *ctx, uint64_t tag, const struct amp_error *why);
+void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx);
+
+size_t amp_port_pending(const struct amp_port *p); /* bytes */
+
+/* No more offers come. 1: everything is delivered and the port is closed (a reader that waited for
+ * a first writer was let go, a command has ended); 0: not yet, watch and step on; -1: closed with
+ * a failure that concerns no single line (a command that exited with a failure). */
+int amp_port_finish(struct amp_port *p, struct amp_error *err);
+
+/* Splits into words at blanks; '…', "…" and \ quote; nothing is expanded. The words are the
+ * caller's: amp_argv_free. */
+int amp_argv_split(const char *text, char ***out, struct amp_error *err);
+void amp_argv_free(char **argv);
+
+/* A spool file's name for a message: what `spool:` gives it, 32 hex digits and ".json". */
+#define AMP_SPOOL_NAME_MAX 40
+void amp_spool_name(const char *consumer, struct amp_span id, struct amp_span line,
+                    char out[AMP_SPOOL_NAME_MAX]);
+
+#endif

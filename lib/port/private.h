@@ -1,0 +1,46 @@
+/* The inside of a port, shared by port.c (delivery) and open.c (what each kind is opened as). */
+#ifndef AMP_PORT_PRIVATE_H
+#define AMP_PORT_PRIVATE_H
+
+#include <amp/base/child.h>
+#include <amp/base/pipe.h>
+
+#include "port/port.h"
+#include "port/queue.h"
+#include "port/spool.h"
+
+struct amp_port {
+    enum amp_port_kind kind;
+    char *spec;
+    const char *arg; /* what stands behind the colon, within spec */
+    struct amp_port_options opt;
+    struct amp_queue queue;
+
+    /* The descriptor side: the first `fed` lines of the queue are in outq as well. */
+    struct amp_outq outq;
+    bool open, was_open;
+    uint32_t fed;
+    size_t fed_bytes;
+    uint64_t popped;  /* bytes of this outq whose lines are done */
+    uint64_t synced;  /* outq.written when the file was last synced */
+    int64_t born_ms;  /* when we began to look for a reader */
+    int64_t down_ms;  /* when the reader went away; 0: it did not */
+    int64_t retry_ms; /* when to try to open again */
+
+    struct amp_spool spool;
+
+    char **argv;
+    struct amp_child child;
+    int64_t crashes[3]; /* when the command died before its time, newest last */
+
+    bool finishing;
+    bool failed; /* `why` holds for all that comes */
+    struct amp_error why;
+};
+
+/* 1 opened, 0 not now (try again at retry_ms), -1 never. Not for spools. */
+int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err);
+/* Gives up the descriptor; the lines stay in the queue. */
+void amp_port_disconnect(struct amp_port *p);
+
+#endif

@@ -1,0 +1,100 @@
+/* Lines that wait for a port. Memory is given back from the front in large steps. */
+#include "port/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COMPACT 65536
+
+void amp_queue_init(struct amp_queue *q, size_t max)
+{
+    *q = (struct amp_queue){0};
+    amp_buf_init(&q->bytes, max);
+}
+
+void amp_queue_release(struct amp_queue *q)
+{
+    amp_buf_release(&q->bytes);
+    free(q->v);
+    *q = (struct amp_queue){0};
+}
+
+static int room(struct amp_queue *q, struct amp_error *err)
+{
+    if (q->first + q->n < q->cap)
+        return 0;
+    if (q->first > q->cap / 2) {
+        memmove(q->v, q->v + q->first, q->n * sizeof(*q->v));
+        q->first = 0;
+        return 0;
+    }
+    uint32_t cap = q->cap ? q->cap * 2 : 64;
+    struct amp_queued *v = realloc(q->v, cap * sizeof(*v));
+    if (!v)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for pending lines");
+    q->v = v;
+    q->cap = cap;
+    return 0;
+}
+
+static void compact(struct amp_queue *q)
+{
+    amp_buf_drop(&q->bytes, q->head);
+    q->head = 0;
+}
+
+int amp_queue_add(struct amp_queue *q, struct amp_span line, uint64_t tag, int64_t now_ms,
+                  struct amp_error *err)
+{
+    if (q->head > 0 && q->bytes.len + line.n + 1 > q->bytes.max)
+        compact(q);
+    if (q->bytes.len + line.n + 1 > q->bytes.max)
+        return amp_fail(err, AMP_NO, "buffer_full", "%zu bytes wait already", amp_queue_pending(q));
+    if (room(q, err) < 0 || amp_buf_reserve(&q->bytes, line.n + 1, err) < 0)
+        return -1;
+    amp_buf_add(&q->bytes, line.p, line.n, NULL);
+    amp_buf_add(&q->bytes, "\n", 1, NULL);
+    q->v[q->first + q->n++] =
+        (struct amp_queued){.tag = tag, .len = line.n + 1, .since_ms = now_ms};
+    return 0;
+}
+
+const struct amp_queued *amp_queue_at(const struct amp_queue *q, uint32_t i)
+{
+    return i < q->n ? &q->v[q->first + i] : NULL;
+}
+
+struct amp_span amp_queue_bytes(const struct amp_queue *q, size_t skip, uint32_t skip_lines,
+                                size_t most, uint32_t *n)
+{
+    size_t len = 0;
+    *n = 0;
+    for (uint32_t i = skip_lines; i < q->n; i++) {
+        size_t line = q->v[q->first + i].len;
+        if (*n > 0 && len + line > most)
+            break;
+        len += line;
+        ++*n;
+    }
+    return (struct amp_span){*n > 0 ? q->bytes.data + q->head + skip : NULL, len};
+}
+
+void amp_queue_pop(struct amp_queue *q)
+{
+    if (q->n == 0)
+        return;
+    q->head += q->v[q->first].len;
+    q->first++;
+    if (--q->n == 0) {
+        q->first = 0;
+        q->head = 0;
+        amp_buf_reset(&q->bytes);
+    } else if (q->head > COMPACT && q->head > q->bytes.len / 2) {
+        compact(q);
+    }
+}
+
+size_t amp_queue_pending(const struct amp_queue *q)
+{
+    return q->bytes.len - q->head;
+}

@@ -1,0 +1,37 @@
+/* Lines that wait for a port, in order, each with the tag it was offered under. */
+#ifndef AMP_PORT_QUEUE_H
+#define AMP_PORT_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+struct amp_queued {
+    uint64_t tag;
+    size_t len; /* LF included */
+    int64_t since_ms;
+};
+
+struct amp_queue {
+    struct amp_buf bytes; /* the lines one behind the other, from `head` on */
+    size_t head;
+    struct amp_queued *v; /* from `first` on */
+    uint32_t first, n, cap;
+};
+
+void amp_queue_init(struct amp_queue *q, size_t max);
+void amp_queue_release(struct amp_queue *q);
+/* Adds line and LF; "buffer_full" past the bound. */
+int amp_queue_add(struct amp_queue *q, struct amp_span line, uint64_t tag, int64_t now_ms,
+                  struct amp_error *err);
+/* The i-th line from the front, or NULL. */
+const struct amp_queued *amp_queue_at(const struct amp_queue *q, uint32_t i);
+/* Bytes from the front: `skip` of them left out, at most `most`, whole lines; the number of lines
+ * in *n. At least one line when there is any. */
+struct amp_span amp_queue_bytes(const struct amp_queue *q, size_t skip, uint32_t skip_lines,
+                                size_t most, uint32_t *n);
+void amp_queue_pop(struct amp_queue *q);
+size_t amp_queue_pending(const struct amp_queue *q);
+
+#endif
