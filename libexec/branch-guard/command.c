@@ -124,9 +124,9 @@ bool command_starts_with_orig_head(const struct command *c)
 const char *command_mending(const struct command *c)
 {
     if (is(c, "cherry-pick"))
-        return "git cherry-pick --abort || git reset --merge";
+        return "git cherry-pick --quit; git reset --merge";
     if (is(c, "revert"))
-        return "git revert --abort || git reset --merge";
+        return "git revert --quit; git reset --merge";
     if (is(c, "am"))
         return "git am --abort";
     if (is(c, "rebase"))

@@ -193,8 +193,11 @@ static int check_update(struct guard *g, struct amp_span line)
     }
     if (!amp_rule_protects(&g->rule, u.ref)) {
         if (is_zero(u.new_value) && u.ref.n > 11 && memcmp(u.ref.p, "refs/heads/", 11) == 0 &&
-            renames_onto_protected(g))
-            return refuse(g, u.ref, false);
+            renames_onto_protected(g)) {
+            say("error", "%.*s: would be renamed onto a protected branch: refused to %s",
+                (int)u.ref.n, u.ref.p, who(g));
+            return 1;
+        }
         return 0;
     }
     u.now = repo_value(&g->repo, u.ref, value);
