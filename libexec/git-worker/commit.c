@@ -1,0 +1,189 @@
+/* What moves a branch: committing a worktree, and a person's rollback. The rule is asked first. */
+#include <stdio.h>
+#include <string.h>
+
+#include "worker.h"
+
+/* The full name of the branch under HEAD; "" when it is detached. */
+static void head_branch(git_repository *repo, char *out, size_t size)
+{
+    CLEANUP(git_reference_cleanup) git_reference *head = NULL;
+    out[0] = '\0';
+    if (git_reference_lookup(&head, repo, "HEAD") == 0 &&
+        git_reference_type(head) == GIT_REFERENCE_SYMBOLIC)
+        amp_span_copy(amp_span_str(git_reference_symbolic_target(head)), out, size);
+}
+
+/* Everything in the working tree, as git add -A would take it. */
+static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
+{
+    CLEANUP(git_index_cleanup) git_index *index = NULL;
+    int rc = git_repository_index(&index, repo);
+    if (rc == 0 && git_index_has_conflicts(index))
+        return amp_fail(r->err, AMP_NO, "worktree_unfinished",
+                        "%s: a merge with conflicts was left", git_repository_workdir(repo));
+    if (rc == 0)
+        rc = git_index_add_all(index, NULL, GIT_INDEX_ADD_DEFAULT, NULL, NULL);
+    if (rc == 0)
+        rc = git_index_update_all(index, NULL, NULL, NULL);
+    if (rc == 0)
+        rc = git_index_write(index);
+    if (rc == 0)
+        rc = git_index_write_tree(tree, index);
+    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", git_repository_workdir(repo)) : 0;
+}
+
+static int ask_rule(struct request *r, git_repository *repo, const char *agent)
+{
+    struct amp_rule rule;
+    char branch[1024], name[128];
+    if (load_rule(r, repo, &rule))
+        return -1;
+    head_branch(repo, branch, sizeof branch);
+    const char *who = find_agent(agent, git_repository_path(repo), name, sizeof name) ? name : NULL;
+    struct amp_ref_update u = {.ref = amp_span_str(branch), .new_value = AMP_SPAN("new")};
+    return amp_rule_decide(&rule, who, &u) == AMP_RULE_REFUSE ? refuse_branch(r, branch, who) : 0;
+}
+
+int op_commit(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_commit_cleanup) git_commit *parent = NULL;
+    CLEANUP(git_tree_cleanup) git_tree *tree = NULL;
+    CLEANUP(git_signature_cleanup) git_signature *who = NULL;
+    const char *path, *name, *email, *message, *agent;
+    git_oid tree_id, head, oid;
+    if (request_text(r, "worktree", true, &path) || request_text(r, "name", true, &name) ||
+        request_text(r, "email", true, &email) || request_text(r, "message", true, &message) ||
+        request_text(r, "agent", false, &agent) || open_repository(r, path, &repo))
+        return -1;
+    if (git_repository_is_bare(repo))
+        return amp_fail(r->err, AMP_DATAERR, "repo_not_git", "%s: no worktree", path);
+    int state = git_repository_state(repo);
+    if (state != GIT_REPOSITORY_STATE_NONE && state != GIT_REPOSITORY_STATE_BISECT)
+        return amp_fail(r->err, AMP_NO, "worktree_unfinished",
+                        "%s: a merge, rebase or cherry-pick was left unfinished", path);
+    if (stage_all(r, repo, &tree_id))
+        return -1;
+    bool born = git_reference_name_to_id(&head, repo, "HEAD") == 0;
+    int rc = born ? git_commit_lookup(&parent, repo, &head) : 0;
+    if (rc)
+        return fail_git(r, rc, AMP_IOERR, "git_error", path);
+    if (born && git_oid_equal(git_commit_tree_id(parent), &tree_id)) {
+        reply_oid(r, "oid", &head);
+        amp_jw_key(&r->out, "nothing");
+        amp_jw_bool(&r->out, true);
+        return 0;
+    }
+    if (ask_rule(r, repo, agent))
+        return -1;
+    const git_commit *parents[] = {parent};
+    rc = git_tree_lookup(&tree, repo, &tree_id);
+    if (rc == 0)
+        rc = git_signature_now(&who, name, email);
+    if (rc == 0)
+        rc = git_repository_set_ident(repo, name, email);
+    if (rc == 0)
+        rc = git_commit_create(&oid, repo, "HEAD", who, who, NULL, message, tree, born ? 1 : 0,
+                               parents);
+    if (rc)
+        return fail_git(r, rc, AMP_IOERR, "git_error", path);
+    reply_oid(r, "oid", &oid);
+    amp_jw_key(&r->out, "nothing");
+    amp_jw_bool(&r->out, false);
+    return 0;
+}
+
+struct holder {
+    const char *ref;
+    char path[4096];
+    bool is_agents;
+};
+
+static bool stands_on(const char *path, const char *ref)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    char branch[1024];
+    if (git_repository_open(&repo, path))
+        return false;
+    head_branch(repo, branch, sizeof branch);
+    return strcmp(branch, ref) == 0;
+}
+
+static int find_holder(void *ctx, const struct linked *w)
+{
+    struct holder *h = ctx;
+    char name[128];
+    if (w->missing || w->unfinished || !stands_on(w->path, h->ref))
+        return 0;
+    h->is_agents = find_agent(NULL, w->gitdir, name, sizeof name);
+    return amp_span_copy(amp_span_str(w->path), h->path, sizeof h->path);
+}
+
+static bool has_changes(git_repository *repo)
+{
+    CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
+    git_status_options opt = GIT_STATUS_OPTIONS_INIT;
+    opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
+    return git_status_list_new(&list, repo, &opt) || git_status_list_entrycount(list) > 0;
+}
+
+/* In the worktree that stands on the branch, files follow; a person's uncommitted work is not
+ * thrown away for it. */
+static int roll_worktree(struct request *r, const struct holder *h, const char *name,
+                         const char *email, const git_oid *to)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_object_cleanup) git_object *target = NULL;
+    int rc = git_repository_open(&repo, h->path);
+    if (rc == 0 && !h->is_agents && has_changes(repo))
+        return amp_fail(r->err, AMP_NO, "worktree_dirty",
+                        "%s: there are changes that are not committed", h->path);
+    if (rc == 0)
+        rc = git_repository_set_ident(repo, name, email);
+    if (rc == 0)
+        rc = git_object_lookup(&target, repo, to, GIT_OBJECT_COMMIT);
+    if (rc == 0)
+        rc = git_reset(repo, target, GIT_RESET_HARD, NULL);
+    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", h->path) : 0;
+}
+
+int op_rollback(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL, *main_repo = NULL;
+    CLEANUP(git_reference_cleanup) git_reference *ref = NULL, *moved = NULL;
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    const char *path, *branch, *rev, *expect, *name, *email;
+    struct amp_rule rule;
+    struct holder h = {0};
+    if (request_text(r, "repo", true, &path) || request_text(r, "branch", true, &branch) ||
+        request_text(r, "commit", true, &rev) || request_text(r, "expect", false, &expect) ||
+        request_text(r, "name", true, &name) || request_text(r, "email", true, &email) ||
+        open_repository(r, path, &repo) || load_rule(r, repo, &rule))
+        return -1;
+    if (amp_rule_protects(&rule, amp_span_str(branch)))
+        return refuse_branch(r, branch, NULL);
+    int rc = git_branch_lookup(&ref, repo, branch, GIT_BRANCH_LOCAL);
+    if (rc == GIT_ENOTFOUND)
+        return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such branch", branch);
+    if (rc)
+        return fail_git(r, rc, AMP_IOERR, "git_error", branch);
+    if (find_commit(r, repo, rev, &commit))
+        return -1;
+    const git_oid *now = git_reference_target(ref);
+    if (expect && (!now || git_oid_streq(now, expect) != 0))
+        return amp_fail(r->err, AMP_NO, "branch_moved", "%s: no longer at %s", branch, expect);
+    h.ref = git_reference_name(ref);
+    if (!linked_each(repo, find_holder, &h)) {
+        rc = git_repository_open(&main_repo, git_repository_commondir(repo));
+        const char *workdir = rc == 0 ? git_repository_workdir(main_repo) : NULL;
+        if (workdir && stands_on(workdir, h.ref))
+            amp_span_copy(amp_span_str(workdir), h.path, sizeof h.path);
+    }
+    if (h.path[0])
+        return roll_worktree(r, &h, name, email, git_commit_id(commit));
+    rc = git_repository_set_ident(repo, name, email);
+    if (rc == 0)
+        rc = git_reference_set_target(&moved, ref, git_commit_id(commit), "amp: rollback");
+    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", branch) : 0;
+}

@@ -1,0 +1,123 @@
+/* What changed: files and lines, and the text of it. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
+#include "worker.h"
+
+#define FILES_MAX 10000
+
+/* Collects the text so that the file is written in large pieces. */
+struct patch {
+    int fd;
+    struct amp_buf buf;
+    struct amp_error *err;
+};
+
+static int flush(struct patch *p)
+{
+    int rc = amp_write_all(p->fd, amp_buf_span(&p->buf), p->err);
+    amp_buf_reset(&p->buf);
+    return rc;
+}
+
+static int patch_line(const git_diff_delta *delta, const git_diff_hunk *hunk,
+                      const git_diff_line *line, void *ctx)
+{
+    struct patch *p = ctx;
+    bool marked = line->origin == GIT_DIFF_LINE_CONTEXT || line->origin == GIT_DIFF_LINE_ADDITION ||
+                  line->origin == GIT_DIFF_LINE_DELETION;
+    (void)delta;
+    (void)hunk;
+    if (p->buf.len >= 65536 && flush(p))
+        return -1;
+    return (marked && amp_buf_add(&p->buf, &line->origin, 1, p->err)) ||
+                   amp_buf_add(&p->buf, line->content, line->content_len, p->err)
+               ? -1
+               : 0;
+}
+
+/* Beside the file first, then renamed: a reader never sees half a diff. */
+static int write_patch(struct request *r, git_diff *diff, const char *path)
+{
+    char temporary[4096];
+    int n = snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof temporary)
+        return amp_fail(r->err, AMP_CANTCREAT, "path_too_long", "%s", path);
+    AMP_CLOSE int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", temporary);
+    struct patch p = {.fd = fd, .err = r->err};
+    amp_buf_init(&p.buf, 256u << 20);
+    r->err->code[0] = '\0';
+    int rc = git_diff_print(diff, GIT_DIFF_FORMAT_PATCH, patch_line, &p);
+    if (rc && !r->err->code[0])
+        fail_git(r, rc, AMP_IOERR, "git_error", path);
+    if (rc == 0)
+        rc = flush(&p);
+    amp_buf_release(&p.buf);
+    if (rc == 0 && rename(temporary, path) != 0)
+        rc = amp_fail_errno(r->err, AMP_CANTCREAT, "%s", path);
+    if (rc)
+        unlink(temporary);
+    return rc ? -1 : 0;
+}
+
+static int reply_stats(struct request *r, git_diff *diff)
+{
+    CLEANUP(git_diff_stats_cleanup) git_diff_stats *stats = NULL;
+    int rc = git_diff_get_stats(&stats, diff);
+    if (rc)
+        return fail_git(r, rc, AMP_IOERR, "git_error", "counting lines");
+    size_t n = git_diff_num_deltas(diff);
+    amp_jw_key(&r->out, "files");
+    amp_jw_open(&r->out, '[');
+    for (size_t i = 0; i < n && i < FILES_MAX; i++) {
+        const git_diff_delta *d = git_diff_get_delta(diff, i);
+        const char *path = d->status == GIT_DELTA_DELETED ? d->old_file.path : d->new_file.path;
+        amp_jw_str(&r->out, amp_span_str(path));
+    }
+    amp_jw_close(&r->out, ']');
+    amp_jw_key(&r->out, "n_files");
+    amp_jw_uint(&r->out, n);
+    amp_jw_key(&r->out, "added");
+    amp_jw_uint(&r->out, git_diff_stats_insertions(stats));
+    amp_jw_key(&r->out, "removed");
+    amp_jw_uint(&r->out, git_diff_stats_deletions(stats));
+    return 0;
+}
+
+static int tree_of(struct request *r, git_repository *repo, const char *rev, git_tree **out)
+{
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    if (find_commit(r, repo, rev, &commit))
+        return -1;
+    int rc = git_commit_tree(out, commit);
+    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", rev) : 0;
+}
+
+int op_diff(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_tree_cleanup) git_tree *from = NULL, *to = NULL;
+    CLEANUP(git_diff_cleanup) git_diff *diff = NULL;
+    const char *path, *from_rev, *to_rev, *patch;
+    git_diff_options opt = GIT_DIFF_OPTIONS_INIT;
+    if (request_text(r, "repo", true, &path) || request_text(r, "from", true, &from_rev) ||
+        request_text(r, "to", false, &to_rev) || request_text(r, "patch", false, &patch) ||
+        open_repository(r, path, &repo) || tree_of(r, repo, from_rev, &from) ||
+        (to_rev && tree_of(r, repo, to_rev, &to)))
+        return -1;
+    opt.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
+                GIT_DIFF_SHOW_UNTRACKED_CONTENT | GIT_DIFF_INCLUDE_TYPECHANGE;
+    int rc = to_rev ? git_diff_tree_to_tree(&diff, repo, from, to, &opt)
+                    : git_diff_tree_to_workdir_with_index(&diff, repo, from, &opt);
+    if (rc)
+        return fail_git(r, rc, AMP_IOERR, "git_error", path);
+    if (patch && write_patch(r, diff, patch))
+        return -1;
+    return reply_stats(r, diff);
+}

@@ -1,0 +1,204 @@
+/*
+ * Linked worktrees on disk, in git's own layout: <common>/worktrees/NAME holds gitdir, commondir,
+ * HEAD and, for us, amp-agent; the worktree holds the file .git. Made by hand because the library
+ * cannot make a detached one, and so that the agent's marker stands before anything else. While one
+ * is being made it is locked with a reason of ours; what a crash left so is cleared next time.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
+#include "worker.h"
+
+#define MAKING     "amp: being made\n"
+#define NAMES_MAX  1000
+#define SMALL_FILE 8192
+
+/* The text of a small file without its line end; false when there is none. */
+static bool read_small(int dirfd, const char *name, char *out, size_t size)
+{
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, SMALL_FILE);
+    if (amp_file_read(dirfd, name, SMALL_FILE - 1, &b, NULL))
+        return false;
+    while (b.len && b.data[b.len - 1] == '\n')
+        b.len--;
+    return amp_span_copy(amp_buf_span(&b), out, size);
+}
+
+static bool describe(const char *common, const char *name, struct linked *w)
+{
+    char text[SMALL_FILE];
+    memset(w, 0, sizeof *w);
+    int n = snprintf(w->gitdir, sizeof w->gitdir, "%sworktrees/%s", common, name);
+    if (n < 0 || (size_t)n >= sizeof w->gitdir || !amp_span_copy(amp_span_str(name), w->name, 256))
+        return false;
+    AMP_CLOSE int fd = open(w->gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    w->locked = faccessat(fd, "locked", F_OK, 0) == 0;
+    w->unfinished = w->locked && read_small(fd, "locked", text, sizeof text) &&
+                    strncmp(text, MAKING, strlen(MAKING) - 1) == 0;
+    if (!read_small(fd, "gitdir", text, sizeof text))
+        return w->unfinished; /* not even as far as its path */
+    size_t len = strlen(text);
+    w->missing = access(text, F_OK) != 0;
+    if (len < 5 || strcmp(text + len - 5, "/.git") != 0)
+        return false;
+    text[len - 5] = '\0';
+    return amp_span_copy(amp_span_str(text), w->path, sizeof w->path);
+}
+
+int linked_each(git_repository *repo, linked_fn fn, void *ctx)
+{
+    char dir[PATH_MAX];
+    const char *common = git_repository_commondir(repo);
+    int n = snprintf(dir, sizeof dir, "%sworktrees", common), rc = 0;
+    DIR *d = n > 0 && (size_t)n < sizeof dir ? opendir(dir) : NULL;
+    if (!d)
+        return 0;
+    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+        struct linked w;
+        if (e->d_name[0] != '.' && describe(common, e->d_name, &w))
+            rc = fn(ctx, &w);
+    }
+    closedir(d);
+    return rc;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+/* Symbolic links are removed, not followed; other file systems are left alone. */
+static void remove_tree(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* The files go first: a registered worktree without files is cleared later, files without a
+ * registration would stand in the way for ever. */
+void linked_remove(const struct linked *w, bool with_files)
+{
+    if (with_files && w->path[0])
+        remove_tree(w->path);
+    if (w->gitdir[0])
+        remove_tree(w->gitdir);
+}
+
+static int clear_stale(void *ctx, const struct linked *w)
+{
+    const char *path = ctx;
+    if (strcmp(w->path, path) == 0 && (w->unfinished || (w->missing && !w->locked)))
+        linked_remove(w, w->unfinished);
+    return 0;
+}
+
+static int claim_name(struct request *r, const char *common, const char *path, struct linked *w)
+{
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    char dir[PATH_MAX];
+    snprintf(dir, sizeof dir, "%sworktrees", common);
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+        return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", dir);
+    for (int i = 0; i < NAMES_MAX; i++) {
+        char tail[16] = "";
+        if (i)
+            snprintf(tail, sizeof tail, "%d", i);
+        int n = snprintf(w->gitdir, sizeof w->gitdir, "%sworktrees/%s%s", common, base, tail);
+        snprintf(w->name, sizeof w->name, "%.200s%s", base, tail);
+        if (n < 0 || (size_t)n >= sizeof w->gitdir)
+            break;
+        if (mkdir(w->gitdir, 0777) == 0)
+            return 0;
+        if (errno != EEXIST)
+            break;
+    }
+    int saved = errno;
+    w->gitdir[0] = '\0';
+    errno = saved;
+    return amp_fail_errno(r->err, AMP_CANTCREAT, "cannot make a worktree's directory in %s", dir);
+}
+
+static int put(struct request *r, int fd, const char *name, const char *fmt, const char *value)
+{
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, SMALL_FILE);
+    return amp_buf_fmt(&b, r->err, "%s%s\n", fmt, value) ||
+                   amp_file_write_atomic(fd, name, 0644, amp_buf_span(&b), r->err)
+               ? -1
+               : 0;
+}
+
+static int fill(struct request *r, const struct linked *w, const char *head, const char *agent)
+{
+    char dot_git[PATH_MAX + 8];
+    AMP_CLOSE int fd = open(w->gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", w->gitdir);
+    snprintf(dot_git, sizeof dot_git, "%s/.git", w->path);
+    if (amp_file_write_atomic(fd, "locked", 0644, AMP_SPAN(MAKING), r->err) ||
+        put(r, fd, "gitdir", "", dot_git) || put(r, fd, "commondir", "", "../..") ||
+        (agent && put(r, fd, AMP_AGENT_MARKER, "", agent)) || put(r, fd, "HEAD", "", head) ||
+        amp_mkdirs(w->path, 0777, r->err))
+        return -1;
+    AMP_CLOSE int tree = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tree < 0)
+        return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", w->path);
+    return put(r, tree, ".git", "gitdir: ", w->gitdir);
+}
+
+static bool is_empty_or_absent(const char *path)
+{
+    DIR *d = opendir(path);
+    if (!d)
+        return errno == ENOENT;
+    bool empty = true;
+    for (struct dirent *e; empty && (e = readdir(d));)
+        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    closedir(d);
+    return empty;
+}
+
+int linked_make(struct request *r, git_repository *repo, const char *path, const char *head,
+                const char *agent, struct linked *out)
+{
+    const char *common = git_repository_commondir(repo);
+    char copy[PATH_MAX];
+    memset(out, 0, sizeof *out);
+    if (path[0] != '/' || !amp_span_copy(amp_span_str(path), copy, sizeof copy))
+        return amp_fail(r->err, AMP_USAGE, "bad_path", "%s: not an absolute path", path);
+    linked_each(repo, clear_stale, copy);
+    if (!is_empty_or_absent(path))
+        return amp_fail(r->err, AMP_CANTCREAT, "worktree_exists",
+                        "%s: there is something already, and it is not an empty directory", path);
+    if (!amp_span_copy(amp_span_str(path), out->path, sizeof out->path - 8) ||
+        claim_name(r, common, path, out))
+        return r->err->code[0] ? -1 : amp_fail(r->err, AMP_CANTCREAT, "path_too_long", "%s", path);
+    if (fill(r, out, head, agent)) {
+        linked_remove(out, true);
+        return -1;
+    }
+    return 0;
+}
+
+int linked_finish(struct request *r, const struct linked *w)
+{
+    AMP_CLOSE int fd = open(w->gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || unlinkat(fd, "locked", 0) != 0)
+        return amp_fail_errno(r->err, AMP_IOERR, "%s", w->gitdir);
+    return 0;
+}

@@ -1,0 +1,186 @@
+/* Questions to a repository that change nothing. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "worker.h"
+
+int open_repository(struct request *r, const char *path, git_repository **out)
+{
+    int rc = git_repository_open_ext(out, path, 0, NULL);
+    if (rc == GIT_ENOTFOUND)
+        return amp_fail(r->err, AMP_DATAERR, "repo_not_git", "%s: no git repository", path);
+    return rc ? fail_git(r, rc, AMP_DATAERR, "repo_not_git", path) : 0;
+}
+
+int find_commit(struct request *r, git_repository *repo, const char *rev, git_commit **out)
+{
+    CLEANUP(git_object_cleanup) git_object *any = NULL;
+    git_object *commit = NULL;
+    if (git_revparse_single(&any, repo, rev) || git_object_peel(&commit, any, GIT_OBJECT_COMMIT))
+        return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such commit in %s", rev,
+                        git_repository_path(repo));
+    *out = (git_commit *)commit;
+    return 0;
+}
+
+int load_rule(struct request *r, git_repository *repo, struct amp_rule *rule)
+{
+    AMP_CLOSE int fd = open(git_repository_commondir(repo), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return amp_fail_errno(r->err, AMP_IOERR, "%s", git_repository_commondir(repo));
+    return amp_rule_load(rule, fd, r->err);
+}
+
+bool find_agent(const char *agent, const char *gitdir, char *name, size_t size)
+{
+    AMP_CLOSE int fd = open(gitdir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return amp_rule_agent(agent, fd, name, size);
+}
+
+int refuse_branch(struct request *r, const char *branch, const char *agent)
+{
+    return amp_fail(r->err, AMP_NOPERM, "branch_violation", "%s: protected branch: refused to %s",
+                    branch, agent ? agent : "people");
+}
+
+bool trim_path(const char *path, char *out, size_t size)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return amp_span_copy((struct amp_span){path, n}, out, size);
+}
+
+static void reply_path(struct request *r, const char *key, const char *path)
+{
+    char text[4096] = "";
+    trim_path(path ? path : "", text, sizeof text);
+    reply_text(r, key, text);
+}
+
+int op_info(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_reference_cleanup) git_reference *head = NULL;
+    const char *path, *branch = "";
+    git_oid oid;
+    if (request_text(r, "repo", true, &path) || open_repository(r, path, &repo))
+        return -1;
+    if (git_reference_lookup(&head, repo, "HEAD") == 0 &&
+        git_reference_type(head) == GIT_REFERENCE_SYMBOLIC) {
+        branch = git_reference_symbolic_target(head);
+        if (strncmp(branch, "refs/heads/", 11) == 0)
+            branch += 11;
+    }
+    reply_path(r, "workdir", git_repository_workdir(repo));
+    reply_path(r, "gitdir", git_repository_path(repo));
+    reply_path(r, "common", git_repository_commondir(repo));
+    reply_text(r, "branch", branch);
+    reply_oid(r, "head", git_reference_name_to_id(&oid, repo, "HEAD") == 0 ? &oid : NULL);
+    amp_jw_key(&r->out, "bare");
+    amp_jw_bool(&r->out, git_repository_is_bare(repo));
+    amp_jw_key(&r->out, "linked");
+    amp_jw_bool(&r->out, git_repository_is_worktree(repo));
+    return 0;
+}
+
+static int resolve(struct request *r, bool tree)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    const char *path, *rev;
+    if (request_text(r, "repo", true, &path) || request_text(r, "rev", true, &rev) ||
+        open_repository(r, path, &repo) || find_commit(r, repo, rev, &commit))
+        return -1;
+    reply_oid(r, "oid", tree ? git_commit_tree_id(commit) : git_commit_id(commit));
+    return 0;
+}
+
+int op_resolve(struct request *r)
+{
+    return resolve(r, false);
+}
+
+int op_tree(struct request *r)
+{
+    return resolve(r, true);
+}
+
+int op_config(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_config_cleanup) git_config *config = NULL;
+    const char *path, *key, *value = "";
+    if (request_text(r, "repo", true, &path) || request_text(r, "key", true, &key) ||
+        open_repository(r, path, &repo))
+        return -1;
+    int rc = git_repository_config_snapshot(&config, repo);
+    if (rc == 0)
+        rc = git_config_get_string(&value, config, key);
+    if (rc && rc != GIT_ENOTFOUND)
+        return fail_git(r, rc, AMP_CONFIG, "git_config", key);
+    amp_jw_key(&r->out, "found");
+    amp_jw_bool(&r->out, rc == 0);
+    reply_text(r, "value", rc == 0 ? value : "");
+    return 0;
+}
+
+int op_reflog(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_reflog_cleanup) git_reflog *log = NULL;
+    const char *path, *ref, *oid;
+    if (request_text(r, "repo", true, &path) || request_text(r, "ref", true, &ref) ||
+        request_text(r, "oid", false, &oid) || open_repository(r, path, &repo))
+        return -1;
+    int rc = git_reflog_read(&log, repo, ref);
+    if (rc)
+        return fail_git(r, rc, AMP_IOERR, "git_error", ref);
+    for (size_t i = 0; i < git_reflog_entrycount(log); i++) {
+        const git_reflog_entry *e = git_reflog_entry_byindex(log, i);
+        const git_signature *who = git_reflog_entry_committer(e);
+        if (oid && git_oid_streq(git_reflog_entry_id_new(e), oid) != 0)
+            continue;
+        reply_oid(r, "old", git_reflog_entry_id_old(e));
+        reply_oid(r, "new", git_reflog_entry_id_new(e));
+        reply_text(r, "name", who->name);
+        reply_text(r, "email", who->email);
+        reply_text(r, "message", git_reflog_entry_message(e));
+        amp_jw_key(&r->out, "time");
+        amp_jw_int(&r->out, (int64_t)who->when.time * 1000);
+        return 0;
+    }
+    return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such entry in its log", ref);
+}
+
+int op_refs(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    const char *path;
+    struct amp_rule rule;
+    git_strarray names = {0};
+    if (request_text(r, "repo", true, &path) || open_repository(r, path, &repo) ||
+        load_rule(r, repo, &rule))
+        return -1;
+    int rc = git_reference_list(&names, repo);
+    if (rc)
+        return fail_git(r, rc, AMP_IOERR, "git_error", path);
+    bool only = request_flag(r, "protected");
+    amp_jw_key(&r->out, "refs");
+    amp_jw_open(&r->out, '[');
+    for (size_t i = 0; i < names.count; i++) {
+        git_oid oid;
+        if ((only && !amp_rule_protects(&rule, amp_span_str(names.strings[i]))) ||
+            git_reference_name_to_id(&oid, repo, names.strings[i]) != 0)
+            continue; /* a symbolic ref to nothing */
+        amp_jw_open(&r->out, '{');
+        reply_text(r, "ref", names.strings[i]);
+        reply_oid(r, "oid", &oid);
+        amp_jw_close(&r->out, '}');
+    }
+    amp_jw_close(&r->out, ']');
+    git_strarray_dispose(&names);
+    return 0;
+}

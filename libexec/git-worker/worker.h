@@ -1,0 +1,92 @@
+/*
+ * git-worker: requests {"q":N,"op":…} as NDJSON on stdin, exactly one reply each on stdout:
+ * {"q":N,"ok":true,…} or {"q":N,"ok":false,"status":…,"code":…,"what":…}. The operations are the
+ * functions of lib/worktree/git.h; this program alone links libgit2.
+ */
+#ifndef GIT_WORKER_H
+#define GIT_WORKER_H
+
+#include <git2.h>
+#include <stdbool.h>
+
+#include <amp/json/tape.h>
+#include <amp/json/writer.h>
+
+#include "worktree/rule.h"
+
+#define TEXTS_MAX 16
+
+struct request {
+    const struct amp_tape *tape;
+    char *texts[TEXTS_MAX]; /* decoded strings handed out, freed after the reply */
+    int n_texts;
+    struct amp_jw out; /* inside the reply object */
+    struct amp_error *err;
+};
+
+/* A string field; NULL when it is absent or null. wanted: absence is the error bad_request. */
+int request_text(struct request *r, const char *key, bool wanted, const char **out);
+bool request_flag(const struct request *r, const char *key);
+void reply_text(struct request *r, const char *key, const char *value);
+void reply_oid(struct request *r, const char *key, const git_oid *oid);
+
+/* Fills err from libgit2's last error and returns -1. */
+int fail_git(struct request *r, int rc, enum amp_status status, const char *code,
+             const char *doing);
+
+/* repository.c */
+int open_repository(struct request *r, const char *path, git_repository **out);
+int find_commit(struct request *r, git_repository *repo, const char *rev, git_commit **out);
+/* The policy of a repository and the agent that works in this git directory. */
+int load_rule(struct request *r, git_repository *repo, struct amp_rule *rule);
+/* agent: the request's word for it, or NULL: then the marker decides. False for people. */
+bool find_agent(const char *agent, const char *gitdir, char *name, size_t size);
+int refuse_branch(struct request *r, const char *branch, const char *agent);
+/* path without its last slash */
+bool trim_path(const char *path, char *out, size_t size);
+
+/* linked.c: linked worktrees as git lays them out on disk. */
+struct linked {
+    char name[256], gitdir[4096], path[4096];
+    bool locked, missing, unfinished;
+};
+typedef int (*linked_fn)(void *ctx, const struct linked *w); /* non-zero stops, and is returned */
+int linked_each(git_repository *repo, linked_fn fn, void *ctx);
+int linked_make(struct request *r, git_repository *repo, const char *path, const char *head,
+                const char *agent, struct linked *out);
+int linked_finish(struct request *r, const struct linked *w);
+void linked_remove(const struct linked *w, bool with_files);
+
+int op_info(struct request *r);
+int op_resolve(struct request *r);
+int op_tree(struct request *r);
+int op_config(struct request *r);
+int op_reflog(struct request *r);
+int op_refs(struct request *r);
+int op_worktree_add(struct request *r);
+int op_worktree_remove(struct request *r);
+int op_worktrees(struct request *r);
+int op_commit(struct request *r);
+int op_rollback(struct request *r);
+int op_diff(struct request *r);
+
+#define CLEANUP(fn) __attribute__((cleanup(fn)))
+#define DEFINE_CLEANUP(type)                                                                       \
+    static inline __attribute__((unused)) void type##_cleanup(type **p)                            \
+    {                                                                                              \
+        type##_free(*p);                                                                           \
+    }
+DEFINE_CLEANUP(git_repository)
+DEFINE_CLEANUP(git_reference)
+DEFINE_CLEANUP(git_commit)
+DEFINE_CLEANUP(git_tree)
+DEFINE_CLEANUP(git_object)
+DEFINE_CLEANUP(git_index)
+DEFINE_CLEANUP(git_signature)
+DEFINE_CLEANUP(git_config)
+DEFINE_CLEANUP(git_reflog)
+DEFINE_CLEANUP(git_diff)
+DEFINE_CLEANUP(git_diff_stats)
+DEFINE_CLEANUP(git_status_list)
+
+#endif

@@ -1,0 +1,202 @@
+/* Adding, removing and listing worktrees. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
+#include "worker.h"
+
+/* The branch to stand on: the one that exists, or a new one from base. */
+static int take_branch(struct request *r, git_repository *repo, const char *branch,
+                       const char *base, git_reference **out, bool *made)
+{
+    int valid = 0;
+    *made = false;
+    if (git_branch_name_is_valid(&valid, branch) || !valid)
+        return amp_fail(r->err, AMP_USAGE, "bad_branch", "%s: not a branch's name", branch);
+    int rc = git_branch_lookup(out, repo, branch, GIT_BRANCH_LOCAL);
+    if (rc == 0) {
+        if (git_branch_is_checked_out(*out) == 0)
+            return 0;
+        return amp_fail(r->err, AMP_NO, "branch_checked_out",
+                        "%s: checked out in another worktree already", branch);
+    }
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    if (rc != GIT_ENOTFOUND)
+        return fail_git(r, rc, AMP_IOERR, "git_error", branch);
+    if (find_commit(r, repo, base ? base : "HEAD", &commit))
+        return -1;
+    rc = git_branch_create(out, repo, branch, commit, 0);
+    *made = rc == 0;
+    return rc ? fail_git(r, rc, AMP_CANTCREAT, "git_error", branch) : 0;
+}
+
+static int check_out(struct request *r, const struct linked *w)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    git_checkout_options opt = GIT_CHECKOUT_OPTIONS_INIT;
+    opt.checkout_strategy = GIT_CHECKOUT_FORCE | GIT_CHECKOUT_RECREATE_MISSING;
+    int rc = git_repository_open(&repo, w->path);
+    if (rc == 0)
+        rc = git_checkout_head(repo, &opt);
+    if (rc)
+        return fail_git(r, rc, AMP_CANTCREAT, "filesystem_error", w->path);
+    git_oid oid;
+    reply_text(r, "path", w->path);
+    reply_oid(r, "head", git_reference_name_to_id(&oid, repo, "HEAD") == 0 ? &oid : NULL);
+    return linked_finish(r, w);
+}
+
+int op_worktree_add(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_reference_cleanup) git_reference *ref = NULL;
+    CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
+    const char *from, *path, *branch, *base, *agent;
+    struct amp_rule rule;
+    struct linked w;
+    bool made = false;
+    if (request_text(r, "repo", true, &from) || request_text(r, "path", true, &path) ||
+        request_text(r, "branch", false, &branch) || request_text(r, "base", false, &base) ||
+        request_text(r, "agent", false, &agent) || open_repository(r, from, &repo) ||
+        load_rule(r, repo, &rule))
+        return -1;
+    if (branch && (agent || rule.humans_refuse) && amp_rule_protects(&rule, amp_span_str(branch)))
+        return refuse_branch(r, branch, agent);
+    char head[1024];
+    if (branch) {
+        if (take_branch(r, repo, branch, base, &ref, &made))
+            return -1;
+        snprintf(head, sizeof head, "ref: %s", git_reference_name(ref));
+    } else {
+        if (find_commit(r, repo, base ? base : "HEAD", &commit))
+            return -1;
+        git_oid_tostr(head, sizeof head, git_commit_id(commit));
+    }
+    int rc = linked_make(r, repo, path, head, agent, &w);
+    if (rc == 0 && check_out(r, &w)) {
+        linked_remove(&w, true);
+        rc = -1;
+    }
+    if (rc && made)
+        git_branch_delete(ref);
+    return rc;
+}
+
+struct search {
+    const char *path;
+    struct linked found;
+};
+
+static int match_path(void *ctx, const struct linked *w)
+{
+    struct search *s = ctx;
+    if (strcmp(w->path, s->path) != 0)
+        return 0;
+    s->found = *w;
+    return 1;
+}
+
+static bool is_dirty(const char *path)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
+    git_status_options opt = GIT_STATUS_OPTIONS_INIT;
+    opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
+    opt.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED;
+    if (git_repository_open(&repo, path) || git_status_list_new(&list, repo, &opt))
+        return true; /* what cannot be judged is kept */
+    return git_status_list_entrycount(list) > 0 ||
+           git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE;
+}
+
+int op_worktree_remove(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    const char *from, *path;
+    struct search s = {0};
+    if (request_text(r, "repo", true, &from) || request_text(r, "path", true, &path) ||
+        open_repository(r, from, &repo))
+        return -1;
+    bool force = request_flag(r, "force");
+    s.path = path;
+    if (!linked_each(repo, match_path, &s))
+        return amp_fail(r->err, AMP_NO, "worktree_not_found", "%s: no worktree of %s", path,
+                        git_repository_commondir(repo));
+    if (s.found.locked && !s.found.unfinished)
+        return amp_fail(r->err, AMP_NO, "worktree_locked", "%s: the worktree is locked", path);
+    if (!force && !s.found.missing && !s.found.unfinished && is_dirty(path))
+        return amp_fail(r->err, AMP_NO, "worktree_dirty",
+                        "%s: there are changes that are not committed", path);
+    linked_remove(&s.found, true);
+    if (access(path, F_OK) == 0)
+        return amp_fail(r->err, AMP_IOERR, "filesystem_error", "%s: cannot be removed whole", path);
+    return 0;
+}
+
+static void reply_worktree(struct request *r, const struct linked *w, bool is_main)
+{
+    char text[1024], agent[128];
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, sizeof text);
+    AMP_CLOSE int fd = open(w->gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *branch = "", *head = "";
+    git_oid oid;
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    char hex[GIT_OID_HEXSZ + 1];
+    if (fd >= 0 && amp_file_read(fd, "HEAD", sizeof text - 1, &b, NULL) == 0) {
+        while (b.len && b.data[b.len - 1] == '\n')
+            b.len--;
+        amp_span_copy(amp_buf_span(&b), text, sizeof text);
+        if (strncmp(text, "ref: refs/heads/", 16) == 0)
+            branch = text + 16;
+    }
+    if (!w->missing && git_repository_open(&repo, w->path[0] ? w->path : w->gitdir) == 0 &&
+        git_reference_name_to_id(&oid, repo, "HEAD") == 0)
+        head = git_oid_tostr(hex, sizeof hex, &oid);
+    amp_jw_open(&r->out, '{');
+    reply_text(r, "path", w->path);
+    reply_text(r, "gitdir", w->gitdir);
+    reply_text(r, "branch", branch);
+    reply_text(r, "head", head);
+    reply_text(r, "agent", !is_main && amp_rule_agent(NULL, fd, agent, sizeof agent) ? agent : "");
+    amp_jw_key(&r->out, "main");
+    amp_jw_bool(&r->out, is_main);
+    amp_jw_key(&r->out, "locked");
+    amp_jw_bool(&r->out, w->locked);
+    amp_jw_key(&r->out, "missing");
+    amp_jw_bool(&r->out, w->missing);
+    amp_jw_close(&r->out, '}');
+}
+
+static int list_one(void *ctx, const struct linked *w)
+{
+    if (!w->unfinished)
+        reply_worktree(ctx, w, false);
+    return 0;
+}
+
+int op_worktrees(struct request *r)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL, *main_repo = NULL;
+    const char *from;
+    struct linked w = {0};
+    if (request_text(r, "repo", true, &from) || open_repository(r, from, &repo))
+        return -1;
+    const char *common = git_repository_commondir(repo);
+    int rc = git_repository_open(&main_repo, common);
+    if (rc)
+        return fail_git(r, rc, AMP_DATAERR, "repo_not_git", common);
+    const char *workdir = git_repository_workdir(main_repo);
+    trim_path(common, w.gitdir, sizeof w.gitdir);
+    trim_path(workdir ? workdir : "", w.path, sizeof w.path);
+    amp_jw_key(&r->out, "worktrees");
+    amp_jw_open(&r->out, '[');
+    reply_worktree(r, &w, true);
+    linked_each(repo, list_one, r);
+    amp_jw_close(&r->out, ']');
+    return 0;
+}
