@@ -123,7 +123,8 @@ static int find_holder(void *ctx, const struct linked *w)
 static bool has_changes(git_repository *repo)
 {
     CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
-    git_status_options opt = GIT_STATUS_OPTIONS_INIT;
+    git_status_options opt;
+    git_status_options_init(&opt, GIT_STATUS_OPTIONS_VERSION);
     opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
     return git_status_list_new(&list, repo, &opt) || git_status_list_entrycount(list) > 0;
 }

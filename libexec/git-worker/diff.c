@@ -105,7 +105,8 @@ int op_diff(struct request *r)
     CLEANUP(git_tree_cleanup) git_tree *from = NULL, *to = NULL;
     CLEANUP(git_diff_cleanup) git_diff *diff = NULL;
     const char *path, *from_rev, *to_rev, *patch;
-    git_diff_options opt = GIT_DIFF_OPTIONS_INIT;
+    git_diff_options opt;
+    git_diff_options_init(&opt, GIT_DIFF_OPTIONS_VERSION);
     if (request_text(r, "repo", true, &path) || request_text(r, "from", true, &from_rev) ||
         request_text(r, "to", false, &to_rev) || request_text(r, "patch", false, &patch) ||
         open_repository(r, path, &repo) || tree_of(r, repo, from_rev, &from) ||

@@ -37,7 +37,8 @@ static int take_branch(struct request *r, git_repository *repo, const char *bran
 static int check_out(struct request *r, const struct linked *w)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    git_checkout_options opt = GIT_CHECKOUT_OPTIONS_INIT;
+    git_checkout_options opt;
+    git_checkout_options_init(&opt, GIT_CHECKOUT_OPTIONS_VERSION);
     opt.checkout_strategy = GIT_CHECKOUT_FORCE | GIT_CHECKOUT_RECREATE_MISSING;
     int rc = git_repository_open(&repo, w->path);
     if (rc == 0)
@@ -104,7 +105,8 @@ static bool is_dirty(const char *path)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
-    git_status_options opt = GIT_STATUS_OPTIONS_INIT;
+    git_status_options opt;
+    git_status_options_init(&opt, GIT_STATUS_OPTIONS_VERSION);
     opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
     opt.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED;
     if (git_repository_open(&repo, path) || git_status_list_new(&list, repo, &opt))
