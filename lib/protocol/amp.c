@@ -237,7 +237,7 @@ static void finish_verdict(struct amp_body *b)
             fix[i].change_type = AMP_SPAN("import_order");
 }
 
-static int finish_ci(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
+static int finish_ci(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     uint32_t failed = amp_amp_failed_check(v);
     v->body.ci.failed = failed != AMP_TOK_NONE;
@@ -250,10 +250,10 @@ static int finish_ci(struct amp_view *v, struct amp_arena *arena, struct amp_err
 }
 
 /* Who a record is for, where its shape does not say. */
-static int records_party(struct amp_view *v, struct amp_span from, struct amp_arena *arena,
+static int records_party(struct amp_view *v, struct amp_span from, struct amp_pool *arena,
                          struct amp_error *err)
 {
-    struct amp_span *to = amp_arena_get(arena, sizeof *to);
+    struct amp_span *to = amp_pool_get(arena, sizeof *to);
     if (!to)
         return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the view of a message");
     *to = AMP_SPAN("coordinator");
@@ -263,7 +263,7 @@ static int records_party(struct amp_view *v, struct amp_span from, struct amp_ar
     return 0;
 }
 
-static int finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
+static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     switch (v->kind) {
     case AMP_KIND_REVIEW: {

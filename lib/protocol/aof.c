@@ -47,7 +47,7 @@ static bool detect(const struct amp_tape *t, uint32_t object)
     return amp_spec_is(t, object, "protocol", "aof");
 }
 
-static int finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
+static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     if (v->kind == AMP_KIND_ACK)
         v->body.ack.stage = AMP_STAGE_READ;

@@ -39,7 +39,7 @@ static bool detect(const struct amp_tape *t, uint32_t object)
            amp_spec_is(t, object, "protocol_family", "AOP");
 }
 
-static int finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
+static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     if (amp_spec_is(v->tape, 0, "event", "HEARTBEAT"))
         v->kind = AMP_KIND_HEARTBEAT;

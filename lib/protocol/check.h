@@ -7,14 +7,14 @@
 
 #include <amp/protocol/protocol.h>
 
-#include "protocol/arena.h"
+#include "protocol/pool.h"
 
 enum { AMP_CHECK_FINDINGS_MAX = 64 };
 
 struct amp_check {
     const struct amp_view *v;
     const struct amp_check_options *opt;
-    struct amp_arena *arena;
+    struct amp_pool *arena;
     const char *schema; /* file of the schema that is being checked */
     struct amp_finding found[AMP_CHECK_FINDINGS_MAX];
     unsigned n;

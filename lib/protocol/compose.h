@@ -33,8 +33,8 @@ struct amp_escalation_args {
     const char *from; /* the sender's role */
     enum amp_level severity;
     const char *triggered_by, *task_id, *description;
-    const char *const *affected;  /* NULL-terminated msg_ids */
-    const char *const *suggested; /* NULL-terminated */
+    const char *const *affected;               /* NULL-terminated msg_ids */
+    const char *const *suggested;              /* NULL-terminated */
     const char *task_status, *last_successful; /* "" allowed for the last */
     int64_t reject_count, now_ms;
 };

@@ -11,7 +11,7 @@ static int short_of_memory(struct amp_error *err)
     return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the view of a message");
 }
 
-int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
+int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
                   struct amp_span *out, struct amp_error *err)
 {
     if (!(t->tok[tok].flags & AMP_TOK_ESCAPED)) {
@@ -22,13 +22,13 @@ int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_arena *aren
     enum { SLACK = 16 };
     size_t room = (size_t)t->tok[tok].len + SLACK;
     struct amp_buf over = {.cap = room, .max = room};
-    over.data = amp_arena_get(arena, room + 1);
+    over.data = amp_pool_get(arena, room + 1);
     if (!over.data)
         return short_of_memory(err);
     return amp_tok_text(t, tok, &over, out, err);
 }
 
-static int fill_texts(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
+static int fill_texts(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
                       struct amp_spans *out, struct amp_error *err)
 {
     uint32_t n = t->tok[tok].count, have = 0;
@@ -36,7 +36,7 @@ static int fill_texts(const struct amp_tape *t, uint32_t tok, struct amp_arena *
         *out = (struct amp_spans){NULL, 0};
         return 0;
     }
-    struct amp_span *v = amp_arena_get(arena, n * sizeof *v);
+    struct amp_span *v = amp_pool_get(arena, n * sizeof *v);
     if (!v)
         return short_of_memory(err);
     for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next) {
@@ -50,7 +50,7 @@ static int fill_texts(const struct amp_tape *t, uint32_t tok, struct amp_arena *
     return 0;
 }
 
-static int fill_names(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
+static int fill_names(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
                       struct amp_span **out, uint32_t *count, struct amp_error *err)
 {
     bool array = t->tok[tok].type == AMP_JSON_ARRAY;
@@ -58,7 +58,7 @@ static int fill_names(const struct amp_tape *t, uint32_t tok, struct amp_arena *
     uint32_t end = t->tok[tok].next;
     if (n > AMP_TO_MAX)
         n = AMP_TO_MAX;
-    struct amp_span *v = n ? amp_arena_get(arena, n * sizeof *v) : NULL;
+    struct amp_span *v = n ? amp_pool_get(arena, n * sizeof *v) : NULL;
     if (n && !v)
         return short_of_memory(err);
     for (uint32_t i = array ? tok + 1 : tok; i < end && have < n; i = t->tok[i].next) {
@@ -80,11 +80,11 @@ static enum amp_tri tri_of(const struct amp_tok *tok)
     return tok->type == AMP_JSON_FALSE ? AMP_TRI_FALSE : AMP_TRI_NULL;
 }
 
-static int fill_tris(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
+static int fill_tris(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
                      const enum amp_tri **out, uint32_t *count, struct amp_error *err)
 {
     uint32_t n = t->tok[tok].count, have = 0;
-    enum amp_tri *v = n ? amp_arena_get(arena, n * sizeof *v) : NULL;
+    enum amp_tri *v = n ? amp_pool_get(arena, n * sizeof *v) : NULL;
     if (n && !v)
         return short_of_memory(err);
     for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next)
@@ -95,11 +95,11 @@ static int fill_tris(const struct amp_tape *t, uint32_t tok, struct amp_arena *a
 }
 
 static int fill_list(const struct amp_tape *t, uint32_t tok, const struct amp_fill_table *table,
-                     struct amp_arena *arena, const void **out, uint32_t *count,
+                     struct amp_pool *arena, const void **out, uint32_t *count,
                      struct amp_error *err)
 {
     uint32_t n = t->tok[tok].count, have = 0;
-    char *v = n ? amp_arena_get(arena, n * table->size) : NULL;
+    char *v = n ? amp_pool_get(arena, n * table->size) : NULL;
     if (n && !v)
         return short_of_memory(err);
     for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next) {
@@ -127,7 +127,7 @@ static bool fill_word(const struct amp_tape *t, uint32_t tok, const struct amp_w
 
 /* Scalars: 1 filled, 0 of another type, -1 error. */
 static int fill_scalar(const struct amp_tape *t, uint32_t tok, const struct amp_fill_row *row,
-                       void *place, struct amp_arena *arena, struct amp_error *err)
+                       void *place, struct amp_pool *arena, struct amp_error *err)
 {
     uint8_t type = t->tok[tok].type;
     struct amp_span text;
@@ -194,7 +194,7 @@ static int fill_scalar(const struct amp_tape *t, uint32_t tok, const struct amp_
 }
 
 static int fill_row(const struct amp_tape *t, uint32_t tok, const struct amp_fill_row *row,
-                    char *target, struct amp_arena *arena, struct amp_error *err)
+                    char *target, struct amp_pool *arena, struct amp_error *err)
 {
     char *place = target + row->at, *also = target + row->also;
     bool array = t->tok[tok].type == AMP_JSON_ARRAY;
@@ -222,7 +222,7 @@ static int fill_row(const struct amp_tape *t, uint32_t tok, const struct amp_fil
 }
 
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
-             void *target, struct amp_arena *arena, struct amp_error *err)
+             void *target, struct amp_pool *arena, struct amp_error *err)
 {
     if (from == AMP_TOK_NONE || t->tok[from].type != AMP_JSON_OBJECT)
         return 0;

@@ -7,7 +7,7 @@
 
 #include <amp/json/tape.h>
 
-#include "protocol/arena.h"
+#include "protocol/pool.h"
 
 enum amp_fill_as {
     AMP_AS_TEXT,    /* struct amp_span, decoded */
@@ -52,10 +52,10 @@ struct amp_fill_table {
     }
 
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
-             void *target, struct amp_arena *arena, struct amp_error *err);
+             void *target, struct amp_pool *arena, struct amp_error *err);
 
 /* A string's decoded text; in the arena only where it was escaped. */
-int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_arena *arena,
+int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
                   struct amp_span *out, struct amp_error *err);
 
 #endif

@@ -17,7 +17,7 @@ struct compiled {
 
 struct amp_reader {
     struct amp_tape outer, inner;
-    struct amp_arena arena;
+    struct amp_pool arena;
     struct amp_check check;
     struct amp_schema_run *run;
     struct compiled schemas[SCHEMAS_MOST];
@@ -41,7 +41,7 @@ struct amp_reader *amp_reader_new(const struct amp_json_limits *limits, struct a
     }
     amp_tape_init(&r->outer, limits);
     amp_tape_init(&r->inner, limits);
-    amp_arena_init(&r->arena, ARENA_MOST);
+    amp_pool_init(&r->arena, ARENA_MOST);
     return r;
 }
 
@@ -54,7 +54,7 @@ void amp_reader_free(struct amp_reader *r)
     amp_schema_run_free(r->run);
     amp_tape_release(&r->outer);
     amp_tape_release(&r->inner);
-    amp_arena_release(&r->arena);
+    amp_pool_release(&r->arena);
     free(r);
 }
 
@@ -329,7 +329,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     struct amp_view v = {
         .line = line, .text = line, .tape = &r->outer, .size = line.n, .payload = AMP_TOK_NONE};
     struct document d;
-    amp_arena_reset(&r->arena);
+    amp_pool_reset(&r->arena);
     r->check = (struct amp_check){0};
     r->check.v = &v;
     r->check.opt = opt ? opt : &none;

@@ -55,7 +55,7 @@ static bool detect(const struct amp_tape *t, uint32_t object)
            (amp_spec_has(t, object, "sourceNodeId") || amp_spec_has(t, object, "sourceAgentId"));
 }
 
-static int finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
+static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     if (v->kind == AMP_KIND_ACK && v->payload != AMP_TOK_NONE) {
         v->body.ack.stage = AMP_STAGE_RECEIVED;

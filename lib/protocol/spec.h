@@ -38,7 +38,7 @@ struct amp_spec {
     const char *schema;               /* of the envelope: for types without a schema of their own */
     const struct amp_code_row *codes; /* ends with a row of NULLs */
     /* Derived values, after the tables; may be NULL. */
-    int (*finish)(struct amp_view *v, struct amp_arena *arena, struct amp_error *err);
+    int (*finish)(struct amp_view *v, struct amp_pool *arena, struct amp_error *err);
     /* What the schemas cannot say; may be NULL. */
     void (*rules)(struct amp_check *c);
 };

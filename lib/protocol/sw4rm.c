@@ -62,7 +62,7 @@ static bool detect(const struct amp_tape *t, uint32_t object)
            (amp_spec_has(t, object, "correlation_id") || amp_spec_has(t, object, "producer_id"));
 }
 
-static int finish(struct amp_view *v, struct amp_arena *arena, struct amp_error *err)
+static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     if (v->kind == AMP_KIND_ACK && v->body.ack.stage >= AMP_STAGE_REJECTED)
         v->kind = AMP_KIND_NACK;

@@ -1,27 +1,27 @@
 /* A chain of blocks: pieces keep their place, because views point at them. */
-#include "protocol/arena.h"
+#include "protocol/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { BLOCK_LEAST = 16 * 1024, BLOCK_KEPT = 1024 * 1024, ALIGN = 16 };
 
-struct amp_arena_block {
-    struct amp_arena_block *next;
+struct amp_pool_block {
+    struct amp_pool_block *next;
     size_t used, cap;
     _Alignas(ALIGN) char data[];
 };
 
-void amp_arena_init(struct amp_arena *a, size_t max)
+void amp_pool_init(struct amp_pool *a, size_t max)
 {
-    *a = (struct amp_arena){.max = max};
+    *a = (struct amp_pool){.max = max};
 }
 
-void amp_arena_release(struct amp_arena *a)
+void amp_pool_release(struct amp_pool *a)
 {
-    struct amp_arena_block *b = a->first;
+    struct amp_pool_block *b = a->first;
     while (b) {
-        struct amp_arena_block *next = b->next;
+        struct amp_pool_block *next = b->next;
         free(b);
         b = next;
     }
@@ -29,17 +29,17 @@ void amp_arena_release(struct amp_arena *a)
     a->total = 0;
 }
 
-void amp_arena_reset(struct amp_arena *a)
+void amp_pool_reset(struct amp_pool *a)
 {
-    struct amp_arena_block *first = a->first;
+    struct amp_pool_block *first = a->first;
     if (first && !first->next && first->cap <= BLOCK_KEPT) {
         first->used = 0;
         return;
     }
-    amp_arena_release(a);
+    amp_pool_release(a);
 }
 
-static struct amp_arena_block *grow(struct amp_arena *a, size_t n)
+static struct amp_pool_block *grow(struct amp_pool *a, size_t n)
 {
     size_t cap = a->last ? a->last->cap * 2 : BLOCK_LEAST;
     if (cap > BLOCK_KEPT)
@@ -50,7 +50,7 @@ static struct amp_arena_block *grow(struct amp_arena *a, size_t n)
         cap = a->max - a->total;
     if (cap < n)
         return NULL;
-    struct amp_arena_block *b = malloc(sizeof *b + cap);
+    struct amp_pool_block *b = malloc(sizeof *b + cap);
     if (!b)
         return NULL;
     b->next = NULL;
@@ -65,12 +65,12 @@ static struct amp_arena_block *grow(struct amp_arena *a, size_t n)
     return b;
 }
 
-void *amp_arena_get(struct amp_arena *a, size_t n)
+void *amp_pool_get(struct amp_pool *a, size_t n)
 {
     if (n > a->max)
         return NULL;
     n = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-    struct amp_arena_block *b = a->last;
+    struct amp_pool_block *b = a->last;
     if (!b || b->cap - b->used < n) {
         b = grow(a, n);
         if (!b)

@@ -1,0 +1,20 @@
+/* Memory of one line: handed out in pieces that never move, given back all at once. */
+#ifndef AMP_PROTOCOL_POOL_H
+#define AMP_PROTOCOL_POOL_H
+
+#include <amp/base/buf.h>
+
+struct amp_pool_block;
+struct amp_pool {
+    struct amp_pool_block *first, *last;
+    size_t total, max;
+};
+
+void amp_pool_init(struct amp_pool *a, size_t max);
+void amp_pool_release(struct amp_pool *a);
+/* Forgets all pieces; keeps one block of moderate size for the next line. */
+void amp_pool_reset(struct amp_pool *a);
+/* n zeroed bytes aligned for any type; NULL when memory is short or past the maximum. */
+void *amp_pool_get(struct amp_pool *a, size_t n);
+
+#endif
