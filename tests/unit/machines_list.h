@@ -1,0 +1,14 @@
+/* Every machine of the project. tests/bats/machines.bats fails when one in lib is missing here. */
+#ifndef TESTS_MACHINES_LIST_H
+#define TESTS_MACHINES_LIST_H
+
+#define MACHINES(X)                                                                                \
+    X(agent)                                                                                       \
+    X(binding)                                                                                     \
+    X(delivery)                                                                                    \
+    X(escalation)                                                                                  \
+    X(job)                                                                                         \
+    X(qa)                                                                                          \
+    X(task)
+
+#endif
