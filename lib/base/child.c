@@ -256,7 +256,7 @@ int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, st
         return explain(&s, f, err);
     }
     c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
-    if (c.pidfd < 0 || amp_child_tree_know(c.pid, err)) {
+    if (c.pidfd < 0 || amp_child_tree_know(c.pid, c.owns_tree, err)) {
         if (c.pidfd < 0)
             amp_fail_errno(err, AMP_INTERNAL, "cannot watch a child");
         else

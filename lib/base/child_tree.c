@@ -19,27 +19,30 @@
 
 #include <amp/base/buf.h>
 
-static pid_t *known;
+static struct known {
+    pid_t pid;
+    bool owns_tree;
+} * known;
 static size_t known_n, known_cap;
 
-int amp_child_tree_know(pid_t pid, struct amp_error *err)
+int amp_child_tree_know(pid_t pid, bool owns_tree, struct amp_error *err)
 {
     if (known_n == known_cap) {
         size_t cap = known_cap ? known_cap * 2 : 8;
-        pid_t *p = realloc(known, cap * sizeof *p);
+        struct known *p = realloc(known, cap * sizeof *p);
         if (!p)
             return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory for a child");
         known = p;
         known_cap = cap;
     }
-    known[known_n++] = pid;
+    known[known_n++] = (struct known){pid, owns_tree};
     return 0;
 }
 
 void amp_child_tree_forget(pid_t pid)
 {
     for (size_t i = 0; i < known_n; i++)
-        if (known[i] == pid)
+        if (known[i].pid == pid)
             known[i] = known[--known_n];
     if (known_n == 0) {
         free(known);
@@ -51,7 +54,7 @@ void amp_child_tree_forget(pid_t pid)
 static bool is_known(pid_t pid)
 {
     for (size_t i = 0; i < known_n; i++)
-        if (known[i] == pid)
+        if (known[i].pid == pid)
             return true;
     return false;
 }
@@ -117,15 +120,23 @@ static int list_processes(struct processes *list)
     return 0;
 }
 
+/* Whether an orphan could as well come from another child: then it stays until that one ends. */
+static bool others_own_trees(pid_t root)
+{
+    for (size_t i = 0; i < known_n; i++)
+        if (known[i].owns_tree && known[i].pid != root)
+            return true;
+    return false;
+}
+
 static void mark_tree(struct processes *list, pid_t root)
 {
     pid_t self = getpid();
+    bool orphans = !others_own_trees(root);
     for (size_t i = 0; i < list->n; i++) {
         struct process *p = &list->v[i];
-        bool orphan = p->parent == self && !is_known(p->pid);
-        bool claimed = known_n > 1 && (is_known(p->session) || is_known(p->group));
         p->ours = p->pid == root || p->session == root || p->group == root ||
-                  (orphan && !claimed && known_n <= 1);
+                  (orphans && p->parent == self && !is_known(p->pid));
     }
     /* Children of what is ours are ours, to any depth. */
     for (bool more = true; more;) {

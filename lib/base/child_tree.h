@@ -9,7 +9,7 @@
 
 /* The children that were started here and not yet waited for: what else has us as its parent was
  * handed to us as a subreaper. */
-int amp_child_tree_know(pid_t pid, struct amp_error *err);
+int amp_child_tree_know(pid_t pid, bool owns_tree, struct amp_error *err);
 void amp_child_tree_forget(pid_t pid);
 
 /* Signals every living descendant of pid, pid itself included when it lives, and reaps orphans

@@ -18,7 +18,7 @@
 static int tap_count, tap_failed;
 
 __attribute__((unused, format(printf, 4, 5))) static bool tap_ok(bool ok, const char *file,
-                                                                  int line, const char *fmt, ...)
+                                                                 int line, const char *fmt, ...)
 {
     char name[256];
     __builtin_va_list ap;
@@ -64,9 +64,9 @@ __attribute__((unused)) static int tap_done(void)
     return tap_failed ? 1 : 0;
 }
 
-#define TAP_OK(cond, ...) tap_ok((cond), __FILE__, __LINE__, __VA_ARGS__)
-#define TAP_INT(got, want, name) tap_int((got), (want), __FILE__, __LINE__, (name))
-#define TAP_STR(got, want, name) tap_span(amp_span_str(got), (want), __FILE__, __LINE__, (name))
+#define TAP_OK(cond, ...)         tap_ok((cond), __FILE__, __LINE__, __VA_ARGS__)
+#define TAP_INT(got, want, name)  tap_int((got), (want), __FILE__, __LINE__, (name))
+#define TAP_STR(got, want, name)  tap_span(amp_span_str(got), (want), __FILE__, __LINE__, (name))
 #define TAP_SPAN(got, want, name) tap_span((got), (want), __FILE__, __LINE__, (name))
 
 #endif
