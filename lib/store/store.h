@@ -24,7 +24,8 @@ struct amp_store_options {
 };
 
 /* Opens or creates (0700) a state directory. Codes: state_network_fs, state_not_ours,
- * state_permissions, log_damaged (with segment and offset), log_failed (repair needed). */
+ * state_permissions, log_failed (repair needed). The log is first read by the first call that needs
+ * it, which then may fail with log_damaged (segment and offset are named) or log_failed. */
 int amp_store_open(const char *dir, const struct amp_store_options *opt, struct amp_store **out,
                    struct amp_error *err);
 void amp_store_close(struct amp_store *s);
@@ -33,10 +34,10 @@ const char *amp_store_dir(const struct amp_store *s);
 /* One key's current record. Spans live until the next call on the store. */
 struct amp_store_rec {
     bool found;
-    uint64_t rev;           /* 0 when not found */
-    struct amp_span state;  /* the machine's state name */
-    struct amp_span json;   /* the record: a JSON object */
-    int64_t due_ms;         /* deadline projection, 0 none */
+    uint64_t rev;          /* 0 when not found */
+    struct amp_span state; /* the machine's state name */
+    struct amp_span json;  /* the record: a JSON object */
+    int64_t due_ms;        /* deadline projection, 0 none */
 };
 
 /* A line that the transition emits. It stays open until closed; see amp_store_outbox. */
@@ -49,14 +50,14 @@ struct amp_store_emit {
 /* What one update commits. Filled by the callback; its pointers must stay valid until
  * amp_store_update returns (use the callback's ctx for memory). */
 struct amp_store_change {
-    const char *event;     /* the machine's event, for the log */
-    const char *to;        /* the new state's name */
-    struct amp_span json;  /* the new record: a JSON object on one line */
-    int64_t due_ms;        /* when somebody must look again; 0 none */
+    const char *event;    /* the machine's event, for the log */
+    const char *to;       /* the new state's name */
+    struct amp_span json; /* the new record: a JSON object on one line */
+    int64_t due_ms;       /* when somebody must look again; 0 none */
     const struct amp_store_emit *emits;
     uint32_t n_emits;
-    bool remove;           /* the key goes (a tombstone frame) */
-    const char *actor;     /* who, for the log; NULL: the consumer */
+    bool remove;       /* the key goes (a tombstone frame) */
+    const char *actor; /* who, for the log; NULL: the consumer */
 };
 
 /* The input that causes an update, for deduplication by (consumer, id). */
@@ -100,8 +101,7 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err);
 int amp_store_get(struct amp_store *s, const char *kind, struct amp_span id,
                   struct amp_store_rec *out, struct amp_error *err);
 /* Whether (consumer, id) was taken: 0 no, 1 same bytes, 2 other bytes. */
-int amp_store_seen(struct amp_store *s, const struct amp_store_input *input,
-                   struct amp_error *err);
+int amp_store_seen(struct amp_store *s, const struct amp_store_input *input, struct amp_error *err);
 
 /* Iterates by key order; fn returns 0 to go on, 1 to stop. Inside fn the store may be read and
  * updated: the rows were collected before. */
@@ -118,8 +118,8 @@ int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *due_ms,
 /* The outbox: lines that transitions emitted and nobody is known to have. An entry belongs to the
  * consumer whose input or actor caused it. Closing appends a frame (several entries at once). */
 struct amp_store_entry {
-    uint64_t n;       /* frame number */
-    uint32_t index;   /* within the frame */
+    uint64_t n;     /* frame number */
+    uint32_t index; /* within the frame */
     struct amp_span id, line;
     bool wants_ack;
 };

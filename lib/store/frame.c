@@ -1,0 +1,441 @@
+/* Frames: encoding, checking, decoding. */
+#include "store/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+static const char *const log_names[] = {
+#define X(name) #name,
+    AMP_FRAME_LOGS(X)
+#undef X
+};
+
+void amp_frame_arena_init(struct amp_frame_arena *a)
+{
+    *a = (struct amp_frame_arena){0};
+    amp_tape_init(&a->tape, NULL);
+    amp_buf_init(&a->text, 8 * AMP_FRAME_MAX);
+}
+
+void amp_frame_arena_release(struct amp_frame_arena *a)
+{
+    amp_tape_release(&a->tape);
+    amp_buf_release(&a->text);
+    free(a->out);
+    free(a->close);
+    *a = (struct amp_frame_arena){0};
+}
+
+uint64_t amp_store_hash(uint64_t key, struct amp_span a, struct amp_span b)
+{
+    uint64_t h = XXH3_64bits_withSeed(a.p, a.n, key);
+    if (b.n)
+        h = XXH3_64bits_withSeed(b.p, b.n, h ^ key);
+    return h;
+}
+
+static bool hex(const char *p, unsigned n, uint64_t *out)
+{
+    uint64_t v = 0;
+    for (unsigned i = 0; i < n; i++) {
+        unsigned c = (unsigned char)p[i], d;
+        if (c - '0' < 10)
+            d = c - '0';
+        else if (c - 'a' < 6)
+            d = c - 'a' + 10;
+        else
+            return false;
+        v = v << 4 | d;
+    }
+    *out = v;
+    return true;
+}
+
+static void put_hex(char *p, unsigned n, uint64_t v)
+{
+    while (n--) {
+        p[n] = "0123456789abcdef"[v & 15];
+        v >>= 4;
+    }
+}
+
+/* The members that stand first, in their fixed order. */
+struct cursor {
+    const char *p, *end;
+    bool ok;
+};
+
+static void expect(struct cursor *c, const char *lit, size_t n)
+{
+    if (!c->ok || (size_t)(c->end - c->p) < n || memcmp(c->p, lit, n) != 0)
+        c->ok = false;
+    else
+        c->p += n;
+}
+
+static uint64_t digits(struct cursor *c)
+{
+    uint64_t v = 0;
+    const char *start = c->p;
+    while (c->ok && c->p < c->end && (unsigned)(*c->p - '0') < 10) {
+        if (v > (UINT64_MAX - 9) / 10) {
+            c->ok = false;
+            break;
+        }
+        v = v * 10 + (unsigned)(*c->p++ - '0');
+    }
+    if (c->p == start || c->p == c->end)
+        c->ok = false;
+    return v;
+}
+
+bool amp_frame_peek(const char *p, size_t n, struct amp_frame_head *out)
+{
+    struct amp_frame_head h = {0};
+    uint64_t len;
+    if (n < AMP_FRAME_HEAD || memcmp(p, "{\"h\":\"", 6) != 0 || p[30] != '"' ||
+        !hex(p + 6, 8, &len) || !hex(p + 14, 16, &h.sum) || len > AMP_FRAME_MAX)
+        return false;
+    h.size = (uint32_t)len + AMP_FRAME_HEAD + 1;
+    struct cursor c = {p + AMP_FRAME_HEAD, p + n, true};
+    expect(&c, ",\"n\":", 5);
+    h.n = digits(&c);
+    expect(&c, ",\"p\":\"", 6);
+    if (!c.ok || c.end - c.p < 16 || !hex(c.p, 16, &h.prev))
+        return false;
+    c.p += 16;
+    expect(&c, "\",\"s\":", 6);
+    h.s = digits(&c);
+    expect(&c, ",\"gen\":", 7);
+    h.gen = digits(&c);
+    if (!c.ok)
+        return false;
+    expect(&c, ",\"log\":\"", 8);
+    for (unsigned i = 1; c.ok && i < sizeof log_names / sizeof *log_names; i++) {
+        size_t l = strlen(log_names[i]);
+        if ((size_t)(c.end - c.p) > l && memcmp(c.p, log_names[i], l) == 0 && c.p[l] == '"')
+            h.log = (enum amp_frame_log)i;
+    }
+    *out = h;
+    return true;
+}
+
+bool amp_frame_check(const char *p, size_t n, struct amp_frame_head *out)
+{
+    struct amp_frame_head h;
+    if (!amp_frame_peek(p, n, &h) || h.size > n || p[h.size - 1] != '\n' || p[h.size - 2] != '}')
+        return false;
+    if (XXH3_64bits(p + AMP_FRAME_HEAD, h.size - AMP_FRAME_HEAD - 1) != h.sum)
+        return false;
+    *out = h;
+    return true;
+}
+
+static void member_str(struct amp_jw *w, const char *key, struct amp_span v)
+{
+    if (v.n) {
+        amp_jw_key(w, key);
+        amp_jw_str(w, v);
+    }
+}
+
+static void encode_out(struct amp_jw *w, const struct amp_frame *f)
+{
+    amp_jw_key(w, "out");
+    amp_jw_open(w, '[');
+    for (uint32_t i = 0; i < f->n_out; i++) {
+        const struct amp_frame_out *o = &f->out[i];
+        amp_jw_open(w, '{');
+        amp_jw_key(w, "id");
+        amp_jw_str(w, o->id);
+        if (o->blob.n) {
+            member_str(w, "blob", o->blob);
+        } else {
+            amp_jw_key(w, "line");
+            amp_jw_str(w, o->line);
+        }
+        amp_jw_key(w, "ack");
+        amp_jw_bool(w, o->ack);
+        if (f->head.log == AMP_FRAME_stand) {
+            amp_jw_key(w, "c");
+            amp_jw_str(w, o->consumer);
+            amp_jw_key(w, "n");
+            amp_jw_uint(w, o->n);
+            amp_jw_key(w, "i");
+            amp_jw_uint(w, o->i);
+        }
+        amp_jw_close(w, '}');
+    }
+    amp_jw_close(w, ']');
+}
+
+static void encode_key(struct amp_jw *w, struct amp_frame *f, size_t start)
+{
+    amp_jw_key(w, "key");
+    amp_jw_str(w, f->key);
+    amp_jw_key(w, "was");
+    amp_jw_uint(w, f->was);
+    amp_jw_key(w, "rev");
+    amp_jw_uint(w, f->rev);
+    member_str(w, "from", f->from);
+    member_str(w, "event", f->event);
+    member_str(w, "to", f->to);
+    (void)start;
+}
+
+static void encode_rest(struct amp_jw *w, struct amp_frame *f, size_t start)
+{
+    char at[AMP_TIME_MAX];
+    amp_time_format(f->at, at);
+    member_str(w, "at", amp_span_str(at));
+    member_str(w, "actor", f->actor);
+    member_str(w, "acked", f->acked);
+    member_str(w, "note", f->note);
+    if (f->in_id.n) {
+        amp_jw_key(w, "in");
+        amp_jw_open(w, '{');
+        amp_jw_key(w, "c");
+        amp_jw_str(w, f->in_consumer);
+        amp_jw_key(w, "id");
+        amp_jw_str(w, f->in_id);
+        amp_jw_key(w, "sum");
+        amp_jw_str(w, f->in_sum);
+        amp_jw_close(w, '}');
+    }
+    f->state_off = 0;
+    if (f->gone) {
+        amp_jw_key(w, "gone");
+        amp_jw_bool(w, true);
+    } else if (f->state_blob.n) {
+        member_str(w, "state_blob", f->state_blob);
+    } else if (f->state.n) {
+        amp_jw_key(w, "state");
+        amp_jw_raw(w, f->state);
+        f->state_off = (uint32_t)(w->out->len - f->state.n - start);
+    }
+    if (f->due) {
+        amp_jw_key(w, "due");
+        amp_jw_int(w, f->due);
+    }
+    if (f->n_out)
+        encode_out(w, f);
+    if (f->n_close) {
+        amp_jw_key(w, "close");
+        amp_jw_open(w, '[');
+        for (uint32_t i = 0; i < f->n_close; i++) {
+            amp_jw_open(w, '[');
+            amp_jw_uint(w, f->close[i].n);
+            amp_jw_uint(w, f->close[i].i);
+            amp_jw_close(w, ']');
+        }
+        amp_jw_close(w, ']');
+    }
+}
+
+int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error *err)
+{
+    size_t start = out->len;
+    char prev[17] = {0};
+    struct amp_jw w;
+    put_hex(prev, 16, f->head.prev);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_key(&w, "h");
+    amp_jw_str(&w, AMP_SPAN("000000000000000000000000"));
+    amp_jw_key(&w, "n");
+    amp_jw_uint(&w, f->head.n);
+    amp_jw_key(&w, "p");
+    amp_jw_str(&w, (struct amp_span){prev, 16});
+    amp_jw_key(&w, "s");
+    amp_jw_uint(&w, f->head.s);
+    amp_jw_key(&w, "gen");
+    amp_jw_uint(&w, f->head.gen);
+    if (f->head.log != AMP_FRAME_none) {
+        amp_jw_key(&w, "log");
+        amp_jw_str(&w, amp_span_str(log_names[f->head.log]));
+    }
+    if (f->key.n)
+        encode_key(&w, f, start);
+    encode_rest(&w, f, start);
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) != 0 || amp_buf_add(out, "\n", 1, err) != 0) {
+        out->len = start;
+        return -1;
+    }
+    size_t size = out->len - start;
+    if (size > AMP_FRAME_MAX) {
+        out->len = start;
+        return amp_fail(err, AMP_NO, "frame_too_large", "a commit of %zu bytes is past %d", size,
+                        AMP_FRAME_MAX);
+    }
+    char *p = out->data + start;
+    f->head.size = (uint32_t)size;
+    f->head.sum = XXH3_64bits(p + AMP_FRAME_HEAD, size - AMP_FRAME_HEAD - 1);
+    put_hex(p + 6, 8, size - AMP_FRAME_HEAD - 1);
+    put_hex(p + 14, 16, f->head.sum);
+    return 0;
+}
+
+struct decoder {
+    struct amp_frame_arena *a;
+    struct amp_error *err;
+    bool failed;
+};
+
+static uint32_t member(struct decoder *d, uint32_t object, const char *key)
+{
+    return amp_tape_get(&d->a->tape, object, amp_span_str(key));
+}
+
+static struct amp_span text(struct decoder *d, uint32_t object, const char *key)
+{
+    struct amp_span v = {0};
+    uint32_t t = member(d, object, key);
+    if (t != AMP_TOK_NONE && (d->a->tape.tok[t].type != AMP_JSON_STRING ||
+                              amp_tok_text(&d->a->tape, t, &d->a->text, &v, d->err) != 0))
+        d->failed = true;
+    return v;
+}
+
+static int64_t integer(struct decoder *d, uint32_t object, const char *key)
+{
+    int64_t v = 0;
+    uint32_t t = member(d, object, key);
+    if (t != AMP_TOK_NONE && !amp_tok_int(&d->a->tape, t, &v))
+        d->failed = true;
+    return v;
+}
+
+static bool truth(struct decoder *d, uint32_t object, const char *key)
+{
+    uint32_t t = member(d, object, key);
+    return t != AMP_TOK_NONE && d->a->tape.tok[t].type == AMP_JSON_TRUE;
+}
+
+/* Room for n items of a reused array. */
+static bool grow(void *array, uint32_t *cap, uint32_t n, size_t size)
+{
+    void **a = array;
+    if (n <= *cap)
+        return true;
+    void *p = realloc(*a, n * size);
+    if (!p)
+        return false;
+    *a = p;
+    *cap = n;
+    return true;
+}
+
+static void decode_out(struct decoder *d, struct amp_frame *f)
+{
+    struct amp_frame_arena *a = d->a;
+    uint32_t list = member(d, 0, "out");
+    if (list == AMP_TOK_NONE)
+        return;
+    uint32_t n = a->tape.tok[list].count, t = list + 1;
+    if (a->tape.tok[list].type != AMP_JSON_ARRAY ||
+        !grow(&a->out, &a->cap_out, n, sizeof *a->out)) {
+        d->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++, t = a->tape.tok[t].next) {
+        if (a->tape.tok[t].type != AMP_JSON_OBJECT) {
+            d->failed = true;
+            return;
+        }
+        a->out[i] = (struct amp_frame_out){
+            .id = text(d, t, "id"),
+            .line = text(d, t, "line"),
+            .blob = text(d, t, "blob"),
+            .consumer = text(d, t, "c"),
+            .n = (uint64_t)integer(d, t, "n"),
+            .i = (uint32_t)integer(d, t, "i"),
+            .ack = truth(d, t, "ack"),
+        };
+        if (f->head.log != AMP_FRAME_stand) {
+            a->out[i].n = f->head.n;
+            a->out[i].i = i;
+        }
+    }
+    f->out = a->out;
+    f->n_out = n;
+}
+
+static void decode_close(struct decoder *d, struct amp_frame *f)
+{
+    struct amp_frame_arena *a = d->a;
+    uint32_t list = member(d, 0, "close");
+    if (list == AMP_TOK_NONE)
+        return;
+    uint32_t n = a->tape.tok[list].count, t = list + 1;
+    if (a->tape.tok[list].type != AMP_JSON_ARRAY ||
+        !grow(&a->close, &a->cap_close, n, sizeof *a->close)) {
+        d->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++, t = a->tape.tok[t].next) {
+        int64_t fn, fi;
+        if (a->tape.tok[t].type != AMP_JSON_ARRAY || a->tape.tok[t].count != 2 ||
+            !amp_tok_int(&a->tape, t + 1, &fn) || !amp_tok_int(&a->tape, t + 2, &fi)) {
+            d->failed = true;
+            return;
+        }
+        a->close[i] = (struct amp_frame_ref){(uint64_t)fn, (uint32_t)fi};
+    }
+    f->close = a->close;
+    f->n_close = n;
+}
+
+int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
+                     struct amp_frame_arena *a, struct amp_frame *out, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    struct decoder d = {a, err, false};
+    struct amp_frame f = {.head = *head};
+    amp_buf_reset(&a->text);
+    /* Spans of the arena must not move while the frame is being read. */
+    if (amp_buf_reserve(&a->text, frame.n, err) != 0)
+        return -1;
+    if (amp_tape_scan(&a->tape, frame.p, frame.n - 1, &fault) != 0)
+        return amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu is not JSON: %s",
+                        (unsigned long long)head->n, fault.what);
+    f.key = text(&d, 0, "key");
+    f.was = (uint64_t)integer(&d, 0, "was");
+    f.rev = (uint64_t)integer(&d, 0, "rev");
+    f.from = text(&d, 0, "from");
+    f.event = text(&d, 0, "event");
+    f.to = text(&d, 0, "to");
+    f.actor = text(&d, 0, "actor");
+    f.acked = text(&d, 0, "acked");
+    f.note = text(&d, 0, "note");
+    struct amp_span at = text(&d, 0, "at");
+    if (at.n && !amp_time_parse(at, &f.at))
+        d.failed = true;
+    uint32_t in = member(&d, 0, "in");
+    if (in != AMP_TOK_NONE) {
+        f.in_consumer = text(&d, in, "c");
+        f.in_id = text(&d, in, "id");
+        f.in_sum = text(&d, in, "sum");
+    }
+    uint32_t state = member(&d, 0, "state");
+    if (state != AMP_TOK_NONE) {
+        f.state = amp_tok_source(&a->tape, state);
+        f.state_off = (uint32_t)(f.state.p - frame.p);
+    }
+    f.state_blob = text(&d, 0, "state_blob");
+    f.gone = truth(&d, 0, "gone");
+    f.due = integer(&d, 0, "due");
+    decode_out(&d, &f);
+    decode_close(&d, &f);
+    if (d.failed)
+        return amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu has a member of a wrong type",
+                        (unsigned long long)head->n);
+    *out = f;
+    return 0;
+}

@@ -1,0 +1,103 @@
+/*
+ * Frames: what a line of the log looks like.
+ *
+ * {"h":"<8 hex><16 hex>","n":…,"p":"<16 hex>","s":…,"gen":…, …}LF
+ *
+ * h: length in bytes, then XXH3-64, of all that follows the closing quote of h up to the closing
+ * brace. n counts the frames of the log from 1, across segments. p is the checksum of the frame
+ * before. s is the log end that the writer knew to be durable, as the number of its last frame.
+ * gen is the generation of the index that the writer used. Then either a commit of one key:
+ *
+ *   "key":"kind.<encoded id>","was":…,"rev":…,"from":…,"event":…,"to":…,"at":…,"actor":…,
+ *   "in":{"c","id","sum"},"state":{…},"due":…,"out":[{"id","line","ack"}]
+ *
+ * ("gone":true in place of state for a removal; "state_blob" and, in an entry of out, "blob" name
+ * a blob in place of the text) or a record of the log itself, told by "log" as its first member:
+ * close {"actor","close":[[n,i]…],"acked"?}, cut, seal, index, repair, and stand, which repeats
+ * a live key or open outbox entries (their out entries carry "c", "n", "i") so that an old segment
+ * may go.
+ */
+#ifndef AMP_STORE_FRAME_H
+#define AMP_STORE_FRAME_H
+
+#include <amp/base/buf.h>
+#include <amp/json/tape.h>
+
+enum {
+    AMP_FRAME_HEAD = 31,                                            /* {"h":"…24…" */
+    AMP_FRAME_MAX = 1024 * 1024,                                    /* of a frame with its LF */
+    AMP_FRAME_PREFIX = 31 + 5 + 20 + 5 + 18 + 5 + 20 + 7 + 20 + 20, /* enough to see log and gen */
+};
+
+#define AMP_FRAME_LOGS(X) X(none) X(close) X(cut) X(seal) X(index) X(repair) X(stand)
+enum amp_frame_log {
+#define X(name) AMP_FRAME_##name,
+    AMP_FRAME_LOGS(X)
+#undef X
+};
+
+/* What can be read without a JSON parser. */
+struct amp_frame_head {
+    uint32_t size; /* of the whole frame, LF included */
+    uint64_t sum, n, prev, s, gen;
+    enum amp_frame_log log;
+};
+
+struct amp_frame_out {
+    struct amp_span id, line, blob; /* blob: a name in place of line */
+    struct amp_span consumer;       /* stand only */
+    uint64_t n;                     /* stand only: where it stood first */
+    uint32_t i;
+    bool ack;
+};
+
+struct amp_frame_ref {
+    uint64_t n;
+    uint32_t i;
+};
+
+/* A frame's members. Text is decoded; spans of a decoded frame live in the frame and the arena. */
+struct amp_frame {
+    struct amp_frame_head head;
+    struct amp_span key, from, event, to, actor, acked, note;
+    uint64_t was, rev;
+    int64_t at, due;
+    struct amp_span in_consumer, in_id, in_sum;
+    struct amp_span state; /* raw JSON */
+    struct amp_span state_blob;
+    uint32_t state_off; /* of the raw JSON within the frame; 0 none */
+    bool gone;
+    const struct amp_frame_out *out;
+    uint32_t n_out;
+    const struct amp_frame_ref *close;
+    uint32_t n_close;
+};
+
+/* Memory for decoding, reused from frame to frame. */
+struct amp_frame_arena {
+    struct amp_tape tape;
+    struct amp_buf text;
+    struct amp_frame_out *out;
+    struct amp_frame_ref *close;
+    uint32_t cap_out, cap_close;
+};
+
+void amp_frame_arena_init(struct amp_frame_arena *a);
+void amp_frame_arena_release(struct amp_frame_arena *a);
+
+/* The head alone, unverified but well formed; for looking at a known frame's first bytes. */
+bool amp_frame_peek(const char *p, size_t n, struct amp_frame_head *out);
+/* Whether a whole, intact frame begins at p. */
+bool amp_frame_check(const char *p, size_t n, struct amp_frame_head *out);
+
+/* Appends the frame to out; head.n, prev, s, gen and log are given, size and sum are set and
+ * state_off is filled. TEMPFAIL-free: fails only with no_memory or frame_too_large. */
+int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error *err);
+/* Reads all members of a checked frame. */
+int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
+                     struct amp_frame_arena *a, struct amp_frame *out, struct amp_error *err);
+
+/* The keyed hash by which ids are found. */
+uint64_t amp_store_hash(uint64_t key, struct amp_span a, struct amp_span b);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * The index: an SQLite file that answers look-ups about the log and can be thrown away. Its one
+ * meta row says up to which frame it has the log. It is read and written under main; the file is
+ * index.db, or index.<generation>.db after one was found corrupt.
+ */
+#ifndef AMP_STORE_INDEX_H
+#define AMP_STORE_INDEX_H
+
+#include "store/log.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+#define AMP_INDEX_STATEMENTS(X)                                                                    \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
+    X(COMMIT, "COMMIT")                                                                            \
+    X(ROLLBACK, "ROLLBACK")                                                                        \
+    X(META, "SELECT seg,off,len,n,sum,flags,salt FROM meta")                                       \
+    X(SET_META, "UPDATE meta SET seg=?1,off=?2,len=?3,n=?4,sum=?5,flags=?6")                       \
+    X(REC, "SELECT rev,state,due,seg,off,len,joff,jlen FROM rec WHERE h=?1 AND key=?2")            \
+    X(PUT_REC, "INSERT INTO rec(h,key,rev,state,due,seg,off,len,joff,jlen,n)"                      \
+               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11) ON CONFLICT(h,key) DO UPDATE SET"      \
+               " rev=?3,state=?4,due=?5,seg=?6,off=?7,len=?8,joff=?9,jlen=?10,n=?11")              \
+    X(DEL_REC, "DELETE FROM rec WHERE h=?1 AND key=?2")                                            \
+    X(SEEN, "SELECT sum FROM seen WHERE h=?1 AND c=?2 AND id=?3")                                  \
+    X(PUT_SEEN, "INSERT INTO seen(h,c,id,sum,n) VALUES(?1,?2,?3,?4,?5)"                            \
+                " ON CONFLICT(h,c,id) DO UPDATE SET sum=?4,n=?5")                                  \
+    X(PUT_OUT, "INSERT INTO outbox(n,i,h,c,seg,off,len) VALUES(?1,?2,?3,?4,?5,?6,?7)"              \
+               " ON CONFLICT(n,i) DO UPDATE SET seg=?5,off=?6,len=?7")                             \
+    X(DEL_OUT, "DELETE FROM outbox WHERE n=?1 AND i=?2")                                           \
+    X(OUT, "SELECT n,i,seg,off,len FROM outbox WHERE c=?1 ORDER BY n,i")                           \
+    X(OUT_HAS, "SELECT 1 FROM outbox WHERE n=?1 AND i=?2")                                         \
+    X(OUT_ID, "SELECT n,i,seg,off,len FROM outbox WHERE h=?1 ORDER BY n,i")                        \
+    X(EACH, "SELECT key,rev,state,due,seg,off,len,joff,jlen FROM rec"                              \
+            " WHERE key>?1 AND key<?2 AND (?3 IS NULL OR state=?3) ORDER BY key")                  \
+    X(DUE, "SELECT key,rev,state,due,seg,off,len,joff,jlen FROM rec"                               \
+           " WHERE due>0 AND due<=?3 AND key>?1 AND key<?2 ORDER BY due,key")                      \
+    X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
+    X(OLD_REC, "SELECT key,seg,off,len FROM rec WHERE n<?1 LIMIT ?2")                              \
+    X(OLD_OUT, "SELECT n,i,c,seg,off,len FROM outbox WHERE seg<=?1 LIMIT ?2")                      \
+    X(DROP_SEEN, "DELETE FROM seen WHERE n<?1")
+
+enum amp_index_statement {
+#define X(name, sql) AMP_IX_##name,
+    AMP_INDEX_STATEMENTS(X)
+#undef X
+        AMP_IX_COUNT
+};
+
+struct amp_index {
+    int dirfd;
+    const char *dir;
+    struct sqlite3 *db;
+    struct sqlite3_stmt *st[AMP_IX_COUNT];
+    uint64_t gen;
+    uint64_t salt; /* the key of the hash */
+    bool writing;  /* a transaction is open */
+    bool memory;   /* read-only and rebuilt in memory */
+    bool read_only;
+    bool corrupt; /* SQLite said so: heal before going on */
+    uint64_t dev, ino;
+    int wal_pages;
+    struct amp_pos pos; /* what the meta row says, as last read or written */
+};
+
+struct amp_index_rec {
+    uint64_t rev;
+    char state[64];
+    int64_t due;
+    uint32_t seg, len, joff, jlen;
+    uint64_t off;
+};
+
+void amp_index_init(struct amp_index *ix, int dirfd, const char *dir, bool read_only);
+void amp_index_close(struct amp_index *ix);
+/* Opens (and makes) the file of the highest generation, at least gen, and reads its meta row.
+ * A file that is none of ours comes out as ix->corrupt. */
+int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err);
+/* Whether the open file is still the one that its name leads to. */
+bool amp_index_current(const struct amp_index *ix);
+int amp_index_open_memory(struct amp_index *ix, struct amp_error *err);
+int amp_index_read_meta(struct amp_index *ix, struct amp_error *err);
+/* Empties it, inside the turn's transaction. */
+int amp_index_wipe(struct amp_index *ix, struct amp_error *err);
+
+/* Brings one frame in. after: the place behind it. */
+int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struct amp_pos *after,
+                    struct amp_error *err);
+/* Ends the turn's transaction with pos in the meta row. */
+int amp_index_commit(struct amp_index *ix, const struct amp_pos *pos, struct amp_error *err);
+void amp_index_rollback(struct amp_index *ix);
+/* Moves the write-ahead log into the file; outside main. */
+void amp_index_checkpoint(struct amp_index *ix, int above_pages);
+
+/* 1 found, 0 not, -1 error. */
+int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_rec *out,
+                  struct amp_error *err);
+void amp_index_read_rec(struct sqlite3_stmt *st, int column, struct amp_index_rec *out);
+int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id, char sum[72],
+                   struct amp_error *err);
+
+/* For the rooms' own queries: a reset statement, NULL on failure; and its next row (1, 0, -1). */
+struct sqlite3_stmt *amp_index_stmt(struct amp_index *ix, enum amp_index_statement which,
+                                    struct amp_error *err);
+int amp_index_step(struct amp_index *ix, struct sqlite3_stmt *st, struct amp_error *err);
+int amp_index_begin(struct amp_index *ix, struct amp_error *err);
+
+#endif

@@ -1,0 +1,297 @@
+/*
+ * Segments: finding, making, appending, reading.
+ *
+ * Crash safety. Frames are written behind the verified end by the holder of main alone, so a crash
+ * leaves at most a torn tail. A segment is synced before its successor is made, and the successor
+ * is synced with its directory before a frame goes into it; therefore only the last one can be
+ * torn, and an fdatasync of the last one makes the whole log durable.
+ */
+#include "store/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/base/num.h>
+
+void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_watermark *wm)
+{
+    *l = (struct amp_log){.dirfd = dirfd, .read_only = read_only, .fd = -1, .wm = wm};
+    for (unsigned i = 0; i < AMP_LOG_OLD; i++)
+        l->old[i].fd = -1;
+    /* A turn holds 1 MiB and the frame that passed it; a turn's closing frames come on top. */
+    amp_buf_init(&l->pending, 8 * AMP_FRAME_MAX);
+    amp_buf_init(&l->scan, 4 * AMP_FRAME_MAX);
+    amp_buf_init(&l->look, 2 * AMP_FRAME_MAX);
+}
+
+static void close_all(struct amp_log *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+    for (unsigned i = 0; i < AMP_LOG_OLD; i++) {
+        if (l->old[i].fd >= 0)
+            close(l->old[i].fd);
+        l->old[i].fd = -1;
+    }
+}
+
+void amp_log_release(struct amp_log *l)
+{
+    close_all(l);
+    amp_buf_release(&l->pending);
+    amp_buf_release(&l->scan);
+    amp_buf_release(&l->look);
+}
+
+void amp_log_name(uint32_t seg, char out[32])
+{
+    snprintf(out, 32, "%06u.ndjson", seg);
+}
+
+static int open_segment(struct amp_log *l, uint32_t seg, int flags, struct amp_error *err)
+{
+    char name[32];
+    amp_log_name(seg, name);
+    int fd = openat(l->dirfd, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot open log/%s", name);
+    return fd;
+}
+
+/* NNNNNN.ndjson, six digits or more. */
+static uint32_t segment_number(const char *name)
+{
+    size_t n = strspn(name, "0123456789");
+    int64_t v;
+    if (n < 6 || strcmp(name + n, ".ndjson") != 0 ||
+        amp_num_parse((struct amp_span){name, n}, 1, UINT32_MAX - 1, &v, NULL) != 0)
+        return 0;
+    return (uint32_t)v;
+}
+
+int amp_log_list(struct amp_log *l, struct amp_error *err)
+{
+    int fd = openat(l->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return amp_fail_errno(err, AMP_IOERR, "cannot read the log directory");
+    }
+    uint32_t first = 0, last = 0, count = 0;
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        uint32_t seg = segment_number(e->d_name);
+        if (!seg)
+            continue;
+        count++;
+        if (!first || seg < first)
+            first = seg;
+        if (seg > last)
+            last = seg;
+    }
+    closedir(d);
+    if (count && count != last - first + 1)
+        return amp_fail(err, AMP_IOERR, "log_damaged",
+                        "log: a segment between %06u and %06u is missing", first, last);
+    close_all(l);
+    l->first = first;
+    l->last = last;
+    if (last) {
+        fd = open_segment(l, last, l->read_only ? O_RDONLY : O_RDWR, err);
+        if (fd < 0)
+            return -1;
+        l->fd = fd;
+    }
+    return 0;
+}
+
+int amp_log_create(struct amp_log *l, uint32_t seg, struct amp_error *err)
+{
+    /* Not exclusive: a crash may have left it behind, empty. */
+    int fd = open_segment(l, seg, O_RDWR | O_CREAT, err);
+    if (fd < 0)
+        return -1;
+    if (fsync(fd) != 0 || fsync(l->dirfd) != 0) {
+        amp_fail_errno(err, AMP_TEMPFAIL, "cannot sync a new segment");
+        close(fd);
+        return -1;
+    }
+    if (l->fd >= 0) {
+        unsigned i = l->next_old++ % AMP_LOG_OLD;
+        if (l->old[i].fd >= 0)
+            close(l->old[i].fd);
+        l->old[i].fd = l->fd;
+        l->old[i].seg = l->last;
+    }
+    l->fd = fd;
+    l->last = seg;
+    if (!l->first)
+        l->first = seg;
+    return 0;
+}
+
+int amp_log_size(struct amp_log *l, uint64_t *size, struct amp_error *err)
+{
+    struct stat st;
+    if (fstat(l->fd, &st) != 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot stat the log");
+    *size = (uint64_t)st.st_size;
+    return 0;
+}
+
+int amp_log_fd(struct amp_log *l, uint32_t seg, struct amp_error *err)
+{
+    if (seg == l->last && l->fd >= 0)
+        return l->fd;
+    for (unsigned i = 0; i < AMP_LOG_OLD; i++)
+        if (l->old[i].fd >= 0 && l->old[i].seg == seg)
+            return l->old[i].fd;
+    int fd = open_segment(l, seg, O_RDONLY, err);
+    if (fd < 0)
+        return -1;
+    unsigned i = l->next_old++ % AMP_LOG_OLD;
+    if (l->old[i].fd >= 0)
+        close(l->old[i].fd);
+    l->old[i].fd = fd;
+    l->old[i].seg = seg;
+    return fd;
+}
+
+static ssize_t read_at(int fd, char *p, size_t n, uint64_t off)
+{
+    size_t got = 0;
+    while (got < n) {
+        ssize_t r = pread(fd, p + got, n - got, (off_t)(off + got));
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return -1;
+        if (r == 0)
+            break;
+        got += (size_t)r;
+    }
+    return (ssize_t)got;
+}
+
+bool amp_log_stands(struct amp_log *l, const struct amp_pos *pos)
+{
+    char p[AMP_FRAME_PREFIX];
+    struct amp_frame_head h;
+    if (pos->seg < l->first || pos->seg > l->last || pos->len > pos->off)
+        return false;
+    int fd = amp_log_fd(l, pos->seg, NULL);
+    if (fd < 0)
+        return false;
+    if (!pos->len)
+        return pos->off == 0;
+    ssize_t n = read_at(fd, p, sizeof p, pos->off - pos->len);
+    return n > 0 && amp_frame_peek(p, (size_t)n, &h) && h.sum == pos->sum && h.n == pos->n &&
+           h.size == pos->len;
+}
+
+int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
+                   struct amp_error *err)
+{
+    f->head.n = l->end.n + 1;
+    f->head.prev = l->end.sum;
+    f->head.gen = l->gen;
+    f->head.s = amp_wm_get(l->wm);
+    if (f->head.s > l->end.n)
+        f->head.s = l->end.n;
+    if (!f->at)
+        f->at = amp_now_ms();
+    if (amp_frame_encode(f, &l->pending, err) != 0)
+        return -1;
+    l->end.off += f->head.size;
+    l->end.len = f->head.size;
+    l->end.n = f->head.n;
+    l->end.sum = f->head.sum;
+    l->end.loose = f->head.log == AMP_FRAME_repair;
+    l->end.sealed = f->head.log == AMP_FRAME_seal;
+    *at = l->end;
+    return 0;
+}
+
+int amp_log_flush(struct amp_log *l, struct amp_error *err)
+{
+    const char *p = l->pending.data;
+    size_t n = l->pending.len;
+    uint64_t off = l->end.off - n;
+    while (n) {
+        ssize_t w = pwrite(l->fd, p, n, (off_t)off);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w <= 0)
+            return amp_fail_errno(err, AMP_TEMPFAIL, "cannot append to the log");
+        p += w;
+        off += (uint64_t)w;
+        n -= (size_t)w;
+    }
+    amp_buf_reset(&l->pending);
+    return 0;
+}
+
+int amp_log_datasync(struct amp_log *l, struct amp_error *err)
+{
+    if (fdatasync(l->fd) != 0)
+        return amp_fail_errno(err, AMP_TEMPFAIL, "cannot sync the log");
+    return 0;
+}
+
+int amp_log_rotate(struct amp_log *l, struct amp_error *err)
+{
+    struct amp_frame seal = {.head.log = AMP_FRAME_seal};
+    struct amp_pos at;
+    if (!l->end.sealed && (amp_log_append(l, &seal, &at, err) != 0 || amp_log_flush(l, err) != 0))
+        return -1;
+    if (amp_log_datasync(l, err) != 0)
+        return -1;
+    amp_wm_raise(l->wm, l->end.n);
+    if (amp_log_create(l, l->end.seg + 1, err) != 0)
+        return -1;
+    l->end.seg++;
+    l->end.off = 0;
+    l->end.len = 0;
+    l->end.sealed = false;
+    return 0;
+}
+
+int amp_log_frame(struct amp_log *l, uint32_t seg, uint64_t off, uint32_t len, struct amp_span *out,
+                  struct amp_frame_head *head, struct amp_error *err)
+{
+    uint64_t written = l->end.off - l->pending.len;
+    const char *p;
+    if (len > AMP_FRAME_MAX || len < AMP_FRAME_HEAD)
+        goto damaged;
+    if (l->pending.len && seg == l->end.seg && off >= written) {
+        if (off + len > l->end.off)
+            goto damaged;
+        p = l->pending.data + (off - written);
+    } else {
+        int fd = amp_log_fd(l, seg, err);
+        if (fd < 0)
+            return -1;
+        amp_buf_reset(&l->look);
+        if (amp_buf_reserve(&l->look, len, err) != 0)
+            return -1;
+        if (read_at(fd, l->look.data, len, off) != (ssize_t)len)
+            goto damaged;
+        p = l->look.data;
+    }
+    if (!amp_frame_check(p, len, head) || head->size != len)
+        goto damaged;
+    *out = (struct amp_span){p, len};
+    return 0;
+damaged:
+    return amp_fail(err, AMP_IOERR, "log_damaged",
+                    "log/%06u.ndjson: no intact frame of %u bytes at offset %llu", seg, len,
+                    (unsigned long long)off);
+}

@@ -1,0 +1,232 @@
+/*
+ * The outbox: what transitions emitted and nobody is known to have. A frame with lines opens
+ * entries, a close frame closes them; a close that a crash loses only means one more repetition.
+ */
+#include "store/store_int.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct place {
+    uint64_t n, off;
+    uint32_t i, seg, len;
+};
+
+struct places {
+    struct place *p;
+    size_t n, cap;
+};
+
+static int collect(struct amp_store *s, sqlite3_stmt *st, struct places *out, struct amp_error *err)
+{
+    int rc;
+    out->n = 0;
+    while ((rc = amp_index_step(&s->index, st, err)) == 1) {
+        if (out->n == out->cap) {
+            size_t cap = out->cap ? out->cap * 2 : 32;
+            struct place *p = realloc(out->p, cap * sizeof *p);
+            if (!p) {
+                rc = amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+                break;
+            }
+            out->p = p;
+            out->cap = cap;
+        }
+        out->p[out->n++] = (struct place){
+            .n = (uint64_t)sqlite3_column_int64(st, 0),
+            .i = (uint32_t)sqlite3_column_int64(st, 1),
+            .seg = (uint32_t)sqlite3_column_int64(st, 2),
+            .off = (uint64_t)sqlite3_column_int64(st, 3),
+            .len = (uint32_t)sqlite3_column_int64(st, 4),
+        };
+    }
+    sqlite3_reset(st);
+    return rc;
+}
+
+static int of_consumer(struct amp_store *s, const char *consumer, struct places *out,
+                       struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_stmt(&s->index, AMP_IX_OUT, err);
+    if (!st)
+        return -1;
+    sqlite3_bind_text(st, 1, consumer, -1, SQLITE_STATIC);
+    return collect(s, st, out, err);
+}
+
+/* Entries whose id has the hash of id. */
+static int of_id(struct amp_store *s, struct amp_span id, struct places *out, struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_stmt(&s->index, AMP_IX_OUT_ID, err);
+    if (!st)
+        return -1;
+    uint64_t h = amp_store_hash(s->index.salt, id, (struct amp_span){0});
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)h);
+    return collect(s, st, out, err);
+}
+
+/* The entry at a place, decoded; it lives until the next call. */
+static int entry(struct amp_store *s, const struct place *p, struct amp_frame_out *out,
+                 struct amp_error *err)
+{
+    struct amp_span frame;
+    struct amp_frame_head head;
+    struct amp_frame f;
+    if (amp_log_frame(&s->log, p->seg, p->off, p->len, &frame, &head, err) != 0 ||
+        amp_frame_decode(frame, &head, &s->check, &f, err) != 0)
+        return -1;
+    for (uint32_t i = 0; i < f.n_out; i++)
+        if (f.out[i].n == p->n && f.out[i].i == p->i) {
+            *out = f.out[i];
+            return 0;
+        }
+    return amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu has no line %u",
+                    (unsigned long long)p->n, p->i);
+}
+
+/* Hands out one entry with memory of its own, so that fn may use the store. */
+static int hand_out(struct amp_store *s, const struct place *p, amp_store_entry_fn fn, void *ctx,
+                    struct amp_buf *text, struct amp_error *err)
+{
+    struct amp_frame_out o;
+    if (entry(s, p, &o, err) != 0)
+        return -1;
+    amp_buf_reset(text);
+    if (amp_buf_add(text, o.id.p, o.id.n, err) != 0 ||
+        (o.blob.n ? amp_blob_get(s, o.blob, text, err)
+                  : amp_buf_add(text, o.line.p, o.line.n, err)) != 0)
+        return -1;
+    struct amp_store_entry e = {
+        .n = p->n,
+        .index = p->i,
+        .id = {text->data, o.id.n},
+        .line = {text->data + o.id.n, text->len - o.id.n},
+        .wants_ack = o.ack,
+    };
+    return fn(ctx, &e) != 0;
+}
+
+int amp_store_outbox(struct amp_store *s, const char *consumer, amp_store_entry_fn fn, void *ctx,
+                     struct amp_error *err)
+{
+    struct places places = {0};
+    AMP_BUF struct amp_buf text;
+    bool own;
+    amp_buf_init(&text, 72 * AMP_FRAME_MAX);
+    if (amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    int rc = of_consumer(s, consumer, &places, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = of_consumer(s, consumer, &places, err);
+    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
+        rc = -1;
+    for (size_t i = 0; rc == 0 && i < places.n; i++)
+        rc = hand_out(s, &places.p[i], fn, ctx, &text, err);
+    free(places.p);
+    return rc < 0 ? -1 : 0;
+}
+
+/* Whether an entry is open; so that closing twice writes no frame. */
+static int is_open(struct amp_store *s, const struct amp_store_entry_id *id, struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_stmt(&s->index, AMP_IX_OUT_HAS, err);
+    if (!st)
+        return -1;
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)id->n);
+    sqlite3_bind_int64(st, 2, id->index);
+    int rc = amp_index_step(&s->index, st, err);
+    if (rc == 1)
+        sqlite3_reset(st);
+    return rc;
+}
+
+static int close_entries(struct amp_store *s, const char *consumer, struct amp_span acked,
+                         const struct amp_frame_ref *refs, uint32_t n, struct amp_error *err)
+{
+    enum { AT_ONCE = 8192 };
+    for (uint32_t i = 0; i < n; i += AT_ONCE) {
+        struct amp_pos at;
+        struct amp_frame f = {
+            .head.log = AMP_FRAME_close,
+            .actor = amp_span_str(consumer),
+            .acked = acked,
+            .close = refs + i,
+            .n_close = n - i < AT_ONCE ? n - i : AT_ONCE,
+        };
+        if (amp_turn_append(s, &f, &at, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int close_open(struct amp_store *s, const char *consumer,
+                      const struct amp_store_entry_id *ids, uint32_t n_ids,
+                      struct amp_frame_ref *refs, struct amp_error *err)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_ids; i++) {
+        int rc = is_open(s, &ids[i], err);
+        if (rc < 0)
+            return -1;
+        if (rc)
+            refs[n++] = (struct amp_frame_ref){ids[i].n, ids[i].index};
+    }
+    return close_entries(s, consumer, (struct amp_span){0}, refs, n, err);
+}
+
+int amp_store_outbox_close(struct amp_store *s, const char *consumer,
+                           const struct amp_store_entry_id *ids, uint32_t n_ids,
+                           struct amp_error *err)
+{
+    bool own;
+    if (!n_ids)
+        return 0;
+    AMP_FREE struct amp_frame_ref *refs = calloc(n_ids, sizeof *refs);
+    if (!refs)
+        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+    if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    int rc = close_open(s, consumer, ids, n_ids, refs, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = close_open(s, consumer, ids, n_ids, refs, err);
+    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
+        return -1;
+    return rc;
+}
+
+static int close_acked(struct amp_store *s, struct amp_span id, struct places *places,
+                       struct amp_error *err)
+{
+    if (of_id(s, id, places, err) != 0)
+        return -1;
+    if (!places->n)
+        return 0;
+    AMP_FREE struct amp_frame_ref *refs = calloc(places->n, sizeof *refs);
+    if (!refs)
+        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+    uint32_t n = 0;
+    for (size_t i = 0; i < places->n; i++) {
+        struct amp_frame_out o;
+        if (entry(s, &places->p[i], &o, err) != 0)
+            return -1;
+        if (amp_span_eq(o.id, id))
+            refs[n++] = (struct amp_frame_ref){places->p[i].n, places->p[i].i};
+    }
+    return close_entries(s, NULL, id, refs, n, err);
+}
+
+int amp_store_outbox_acked(struct amp_store *s, struct amp_span msg_id, struct amp_error *err)
+{
+    struct places places = {0};
+    bool own;
+    if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    int rc = close_acked(s, msg_id, &places, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = close_acked(s, msg_id, &places, err);
+    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
+        rc = -1;
+    free(places.p);
+    return rc;
+}

@@ -1,0 +1,301 @@
+/* Reading: one key, keys in order, what is due, frames. */
+#include "store/store_int.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Letters, digits, '-' and '_' stand for themselves; so a key is one word in any store. */
+int amp_store_key(const char *kind, struct amp_span id, char out[AMP_KEY_MAX], struct amp_span *key,
+                  struct amp_error *err)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    size_t n = strlen(kind);
+    if (!id.n || id.n > AMP_ID_MAX || n > 64)
+        return amp_fail(err, AMP_NO, "bad_id", "an id of %zu bytes; 1 to %d can be kept", id.n,
+                        AMP_ID_MAX);
+    memcpy(out, kind, n);
+    out[n++] = '.';
+    for (size_t i = 0; i < id.n; i++) {
+        unsigned char c = (unsigned char)id.p[i];
+        if ((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' ||
+            c == '_') {
+            out[n++] = (char)c;
+        } else {
+            out[n++] = '%';
+            out[n++] = digits[c >> 4];
+            out[n++] = digits[c & 15];
+        }
+    }
+    *key = (struct amp_span){out, n};
+    return 0;
+}
+
+static int nibble(char c)
+{
+    return c <= '9' ? c - '0' : c - 'A' + 10;
+}
+
+/* The id of a key, decoded in place of it in buf. */
+static int key_id(struct amp_span key, struct amp_buf *buf, struct amp_error *err)
+{
+    const char *dot = memchr(key.p, '.', key.n);
+    size_t i = dot ? (size_t)(dot - key.p) + 1 : 0;
+    amp_buf_reset(buf);
+    for (; i < key.n; i++) {
+        char c = key.p[i];
+        if (c == '%' && i + 2 < key.n) {
+            c = (char)(nibble(key.p[i + 1]) << 4 | nibble(key.p[i + 2]));
+            i += 2;
+        }
+        if (amp_buf_add(buf, &c, 1, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int amp_store_load(struct amp_store *s, const struct amp_index_rec *row, struct amp_buf *buf,
+                   struct amp_store_rec *out, struct amp_error *err)
+{
+    struct amp_span frame, json;
+    struct amp_frame_head head;
+    amp_buf_reset(buf);
+    if (amp_log_frame(&s->log, row->seg, row->off, row->len, &frame, &head, err) != 0)
+        return -1;
+    if (row->jlen) {
+        if ((uint64_t)row->joff + row->jlen > frame.n)
+            return amp_fail(err, AMP_IOERR, "log_damaged", "the index points past a frame's end");
+        json = (struct amp_span){frame.p + row->joff, row->jlen};
+        if (amp_buf_add(buf, json.p, json.n, err) != 0)
+            return -1;
+    } else {
+        struct amp_frame f;
+        if (amp_frame_decode(frame, &head, &s->check, &f, err) != 0 ||
+            amp_blob_get(s, f.state_blob, buf, err) != 0)
+            return -1;
+    }
+    /* The state's name behind the record, so that it lives as long. */
+    size_t n = buf->len;
+    if (amp_buf_str(buf, row->state, err) != 0)
+        return -1;
+    *out = (struct amp_store_rec){
+        .found = true,
+        .rev = row->rev,
+        .state = {buf->data + n, buf->len - n},
+        .json = {buf->data, n},
+        .due_ms = row->due,
+    };
+    return 0;
+}
+
+int amp_store_get(struct amp_store *s, const char *kind, struct amp_span id,
+                  struct amp_store_rec *out, struct amp_error *err)
+{
+    char text[AMP_KEY_MAX];
+    struct amp_span key;
+    struct amp_index_rec row;
+    struct amp_store_rec rec = {0};
+    bool own;
+    if (amp_store_key(kind, id, text, &key, err) != 0 || amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    int rc = amp_index_rec(&s->index, key, &row, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = amp_index_rec(&s->index, key, &row, err);
+    if (rc == 1)
+        rc = amp_store_load(s, &row, &s->rec, &rec, err);
+    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0 || rc < 0)
+        return -1;
+    *out = rec;
+    return 0;
+}
+
+struct row {
+    size_t key_off, key_len; /* in the rows' text */
+    struct amp_index_rec rec;
+};
+
+struct rows {
+    struct row *row;
+    size_t n, cap;
+    struct amp_buf keys;
+};
+
+/* Keys of a kind lie between "kind." and "kind/". */
+static sqlite3_stmt *select_kind(struct amp_store *s, enum amp_index_statement which,
+                                 const char *kind, char bound[2][72], struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_stmt(&s->index, which, err);
+    size_t n = strlen(kind);
+    if (!st)
+        return NULL;
+    if (n > 64) {
+        amp_fail(err, AMP_INTERNAL, "bad_kind", "a kind's name is too long");
+        return NULL;
+    }
+    for (int i = 0; i < 2; i++) {
+        memcpy(bound[i], kind, n);
+        bound[i][n] = i ? '/' : '.';
+        sqlite3_bind_text(st, i + 1, bound[i], (int)n + 1, SQLITE_STATIC);
+    }
+    return st;
+}
+
+static int collect(struct amp_store *s, enum amp_index_statement which, const char *kind,
+                   const char *state, int64_t now_ms, struct rows *rows, struct amp_error *err)
+{
+    char bound[2][72];
+    int rc;
+    rows->n = 0;
+    amp_buf_reset(&rows->keys);
+    sqlite3_stmt *st = select_kind(s, which, kind, bound, err);
+    if (!st)
+        return -1;
+    if (which == AMP_IX_DUE)
+        sqlite3_bind_int64(st, 3, now_ms);
+    else if (state)
+        sqlite3_bind_text(st, 3, state, -1, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(st, 3);
+    while ((rc = amp_index_step(&s->index, st, err)) == 1) {
+        if (rows->n == rows->cap) {
+            size_t cap = rows->cap ? rows->cap * 2 : 64;
+            struct row *p = realloc(rows->row, cap * sizeof *p);
+            if (!p) {
+                rc = amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+                break;
+            }
+            rows->row = p;
+            rows->cap = cap;
+        }
+        struct row *r = &rows->row[rows->n];
+        r->key_off = rows->keys.len;
+        r->key_len = (size_t)sqlite3_column_bytes(st, 0);
+        amp_index_read_rec(st, 1, &r->rec);
+        if (amp_buf_add(&rows->keys, sqlite3_column_blob(st, 0), r->key_len, err) != 0) {
+            rc = -1;
+            break;
+        }
+        rows->n++;
+    }
+    sqlite3_reset(st);
+    return rc;
+}
+
+static int each_row(struct amp_store *s, const struct rows *rows, amp_store_each_fn fn, void *ctx,
+                    struct amp_error *err)
+{
+    AMP_BUF struct amp_buf id, rec;
+    amp_buf_init(&id, AMP_ID_MAX);
+    amp_buf_init(&rec, 64 * AMP_FRAME_MAX);
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct row *r = &rows->row[i];
+        struct amp_store_rec out;
+        struct amp_span key = {rows->keys.data + r->key_off, r->key_len};
+        if (key_id(key, &id, err) != 0 || amp_store_load(s, &r->rec, &rec, &out, err) != 0)
+            return -1;
+        if (fn(ctx, amp_buf_span(&id), &out) != 0)
+            break;
+    }
+    return 0;
+}
+
+static int iterate(struct amp_store *s, enum amp_index_statement which, const char *kind,
+                   const char *state, int64_t now_ms, amp_store_each_fn fn, void *ctx,
+                   struct amp_error *err)
+{
+    struct rows rows = {0};
+    bool own;
+    amp_buf_init(&rows.keys, SIZE_MAX / 2);
+    if (amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    int rc = collect(s, which, kind, state, now_ms, &rows, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = collect(s, which, kind, state, now_ms, &rows, err);
+    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
+        rc = -1;
+    if (rc == 0)
+        rc = each_row(s, &rows, fn, ctx, err);
+    free(rows.row);
+    amp_buf_release(&rows.keys);
+    return rc;
+}
+
+int amp_store_each(struct amp_store *s, const char *kind, const char *state, amp_store_each_fn fn,
+                   void *ctx, struct amp_error *err)
+{
+    return iterate(s, AMP_IX_EACH, kind, state, 0, fn, ctx, err);
+}
+
+int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_store_each_fn fn,
+                  void *ctx, struct amp_error *err)
+{
+    return iterate(s, AMP_IX_DUE, kind, NULL, now_ms, fn, ctx, err);
+}
+
+static int next_due(struct amp_store *s, const char *kind, int64_t *due_ms, struct amp_error *err)
+{
+    char bound[2][72];
+    sqlite3_stmt *st = select_kind(s, AMP_IX_NEXT_DUE, kind, bound, err);
+    int rc = st ? amp_index_step(&s->index, st, err) : -1;
+    if (rc >= 0)
+        *due_ms = rc == 1 ? sqlite3_column_int64(st, 0) : 0;
+    if (rc == 1)
+        sqlite3_reset(st);
+    return rc < 0 ? -1 : 0;
+}
+
+int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *due_ms,
+                       struct amp_error *err)
+{
+    bool own;
+    int64_t due = 0;
+    if (amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    int rc = next_due(s, kind, &due, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = next_due(s, kind, &due, err);
+    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0 || rc < 0)
+        return -1;
+    *due_ms = due;
+    return 0;
+}
+
+struct frames {
+    uint64_t from, to;
+    amp_store_frame_fn fn;
+    void *ctx;
+};
+
+static int one_frame(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
+                     const struct amp_pos *after, struct amp_error *err)
+{
+    struct frames *f = ctx;
+    if (head->n > f->to)
+        return 1;
+    if (head->n < f->from)
+        return 0;
+    return f->fn(f->ctx, head->n, (struct amp_span){frame.p, frame.n - 1}) != 0;
+}
+
+int amp_store_frames(struct amp_store *s, uint64_t from, amp_store_frame_fn fn, void *ctx,
+                     struct amp_error *err)
+{
+    struct frames f = {from, 0, fn, ctx};
+    struct amp_pos pos = {0};
+    bool own, bad;
+    if (s->batch)
+        return amp_fail(err, AMP_INTERNAL, "nested_turn", "frames are read outside of a batch");
+    if (amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    f.to = s->log.end.n;
+    if (amp_turn_leave(s, own, err) != 0)
+        return -1;
+    if (!f.to)
+        return 0;
+    int rc = amp_log_scan(&s->log, &pos, &bad, one_frame, &f, err);
+    if (rc < 0)
+        return -1;
+    if (rc == 0 && bad && pos.n < f.to)
+        return amp_log_damaged(&pos, "no intact frame stands there", err);
+    return 0;
+}

@@ -1,0 +1,275 @@
+/*
+ * Catching up: what the holder of main does before anything else.
+ *
+ * Usually nothing moved, or another process appended and indexed: the index's meta row stands at
+ * the log's end. Else the frames behind the meta row are replayed; where the meta row does not
+ * stand in the log (a power loss may leave the index ahead) the index is emptied and built from
+ * the first segment. A bad frame is judged; only a torn tail is cut. The first holder of main after
+ * a start of the machine reads the whole last segment: a lost page may lie behind a frame that
+ * stands.
+ */
+#include "store/store_int.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+struct replay {
+    struct amp_store *s;
+    uint64_t gen;
+};
+
+static int replay_frame(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
+                        const struct amp_pos *after, struct amp_error *err)
+{
+    struct replay *r = ctx;
+    struct amp_frame f;
+    if (head->gen > r->gen)
+        r->gen = head->gen;
+    if (amp_frame_decode(frame, head, &r->s->arena, &f, err) != 0)
+        return -1;
+    return amp_index_apply(&r->s->index, &f, after, err);
+}
+
+static bool same_place(const struct amp_pos *a, const struct amp_pos *b)
+{
+    return a->seg == b->seg && a->off == b->off && a->n == b->n && a->sum == b->sum;
+}
+
+/* The place where the last segment begins, with the number and sum before it. */
+static int segment_start(struct amp_log *l, struct amp_pos *pos, struct amp_error *err)
+{
+    struct amp_pos p = {.seg = l->last};
+    bool ends;
+    if (l->last > l->first) {
+        p.seg--;
+        if (amp_log_scan_segment(l, &p, &ends, NULL, NULL, err) != 0)
+            return -1;
+        p = (struct amp_pos){.seg = l->last, .n = p.n, .sum = p.sum, .loose = p.loose};
+    }
+    *pos = p;
+    return 0;
+}
+
+/* Whether the meta row's place is one of this log. */
+static bool stands(struct amp_log *l, const struct amp_pos *pos)
+{
+    struct amp_pos start;
+    if (!pos->n || !amp_log_stands(l, pos))
+        return false;
+    /* No frame yet in its segment: what it says of the frame before is all that there is. */
+    return pos->len || (pos->seg == l->last && segment_start(l, &start, NULL) == 0 &&
+                        start.n == pos->n && start.sum == pos->sum);
+}
+
+/* Checks the last segment from its start, whatever the index says; cuts a torn tail (*cut). */
+static int verify_last(struct amp_store *s, bool *cut, struct amp_pos *end, struct amp_error *err)
+{
+    struct amp_log *l = &s->log;
+    struct amp_pos pos = {.seg = l->last};
+    bool bad;
+    *cut = false;
+    if (amp_log_scan(l, &pos, &bad, NULL, NULL, err) != 0)
+        return -1;
+    if (bad && pos.off == 0 && segment_start(l, &pos, err) != 0)
+        return -1;
+    if (bad) {
+        if (amp_log_judge(l, &pos, err) != 0)
+            return -1;
+        *cut = true;
+        if (!s->opt.read_only) {
+            l->gen = s->index.gen;
+            if (amp_log_cut(l, &pos, err) != 0)
+                return amp_store_fail(s, err);
+            pos = l->end;
+        }
+    }
+    amp_wm_set_verified(&s->wm, true);
+    *end = pos;
+    return 0;
+}
+
+/* Opens the index if there is none or its file was replaced. */
+static int open_index(struct amp_store *s, uint64_t gen, struct amp_error *err)
+{
+    struct amp_index *ix = &s->index;
+    if (ix->memory || (ix->db && !ix->corrupt && ix->gen >= gen && amp_index_current(ix)))
+        return 0;
+    if (s->opt.read_only) {
+        if (amp_index_open(ix, gen, NULL) == 0)
+            return 0;
+        return amp_index_open_memory(ix, err);
+    }
+    if (amp_index_open(ix, gen, err) == 0)
+        return 0;
+    if (!ix->corrupt)
+        return -1;
+    return amp_index_open(ix, ix->gen + 1, err);
+}
+
+/* Replays from *pos. *again: what the index had does not fit the log, start from nothing. */
+static int replay(struct amp_store *s, struct amp_pos *pos, bool from_start, bool *again,
+                  uint64_t *gen, struct amp_error *err)
+{
+    struct amp_log *l = &s->log;
+    struct replay r = {s, s->index.gen};
+    bool bad, cut;
+    *again = false;
+    if (amp_log_scan(l, pos, &bad, replay_frame, &r, err) != 0)
+        return -1;
+    *gen = r.gen;
+    if (!bad)
+        return 0;
+    if (pos->seg != l->last) {
+        if (from_start)
+            return amp_log_damaged(pos, "only the last segment may be torn", err);
+        *again = true;
+        return 0;
+    }
+    struct amp_pos end;
+    if (verify_last(s, &cut, &end, err) != 0)
+        return -1;
+    if (!cut) {
+        if (from_start)
+            return amp_log_damaged(pos, "it does not follow the segment before", err);
+        *again = true;
+        return 0;
+    }
+    if (s->opt.read_only)
+        return 0;
+    /* The cut frame itself. */
+    if (amp_log_scan(l, pos, &bad, replay_frame, &r, err) != 0)
+        return -1;
+    if (bad && from_start)
+        return amp_log_damaged(pos, "it does not follow the frame before", err);
+    *again = bad;
+    return 0;
+}
+
+static int bring_up(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_log *l = &s->log;
+    struct amp_index *ix = &s->index;
+    uint64_t gen = 0;
+    for (int round = 0; round < 4; round++) {
+        uint64_t size;
+        bool again = false;
+        if (amp_index_read_meta(ix, err) != 0)
+            return -1;
+        struct amp_pos pos = ix->pos;
+        bool fits = stands(l, &pos);
+        if (fits && pos.seg == l->last) {
+            if (amp_log_size(l, &size, err) != 0)
+                return -1;
+            if (size == pos.off && !pos.sealed) {
+                l->end = pos;
+                return 0;
+            }
+        }
+        if (s->opt.read_only && !ix->memory) {
+            /* It cannot bring the file up to date; it makes an index of its own. */
+            if (amp_index_open_memory(ix, err) != 0)
+                return -1;
+            continue;
+        }
+        if (!fits) {
+            pos = (struct amp_pos){0};
+            if (amp_index_wipe(ix, err) != 0)
+                return -1;
+        }
+        if (replay(s, &pos, !fits, &again, &gen, err) != 0)
+            return -1;
+        if (again) {
+            if (amp_index_wipe(ix, err) != 0)
+                return -1;
+            pos = (struct amp_pos){0};
+            if (replay(s, &pos, true, &again, &gen, err) != 0)
+                return -1;
+        }
+        if (amp_index_commit(ix, &pos, err) != 0)
+            return -1;
+        l->end = pos;
+        if (gen <= ix->gen || s->opt.read_only)
+            return 0;
+        if (open_index(s, gen, err) != 0)
+            return -1;
+    }
+    return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index's generation does not settle");
+}
+
+static int slow(struct amp_store *s, bool verified, struct amp_error *err)
+{
+    struct amp_log *l = &s->log;
+    struct amp_pos end;
+    bool cut;
+    s->known = false;
+    amp_index_rollback(&s->index);
+    if (amp_log_list(l, err) != 0)
+        return -1;
+    if (!l->last && (s->opt.read_only || amp_log_create(l, 1, err) != 0)) {
+        if (!s->opt.read_only)
+            return -1;
+        l->end = (struct amp_pos){0};
+        return open_index(s, 0, err);
+    }
+    if (open_index(s, 0, err) != 0)
+        return -1;
+    l->gen = s->index.gen;
+    if (!verified && !s->opt.read_only && verify_last(s, &cut, &end, err) != 0)
+        return -1;
+    if (bring_up(s, err) != 0) {
+        amp_index_rollback(&s->index);
+        if (!s->index.corrupt || s->opt.read_only)
+            return -1;
+        if (amp_index_open(&s->index, s->index.gen + 1, err) != 0 || bring_up(s, err) != 0)
+            return -1;
+    }
+    if (amp_wm_get(&s->wm) > l->end.n)
+        return amp_log_damaged(&l->end, "frames that were synced in this boot are gone", err);
+    l->gen = s->index.gen;
+    if (!s->opt.read_only && l->end.sealed && l->end.seg == l->last) {
+        if (amp_log_create(l, l->last + 1, err) != 0)
+            return amp_store_fail(s, err);
+        l->end.seg++;
+        l->end.off = 0;
+        l->end.len = 0;
+        l->end.sealed = false;
+    }
+    s->known = true;
+    return 0;
+}
+
+int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_log *l = &s->log;
+    struct amp_index *ix = &s->index;
+    bool verified = !s->opt.read_only && amp_wm_claim(&s->wm, s->logfd);
+    if (s->known && (verified || !s->wm.page || s->opt.read_only) && !s->index_lost &&
+        !ix->corrupt && amp_index_current(ix) && amp_log_stands(l, &l->end)) {
+        uint64_t size;
+        if (amp_log_size(l, &size, err) != 0)
+            return -1;
+        if (size == l->end.off && same_place(&ix->pos, &l->end))
+            return 0;
+        if (size > l->end.off && amp_index_read_meta(ix, NULL) == 0 && ix->pos.seg == l->last &&
+            ix->pos.off == size && !ix->pos.sealed && ix->pos.n > l->end.n &&
+            amp_log_stands(l, &ix->pos)) {
+            l->end = ix->pos;
+            return 0;
+        }
+    }
+    s->index_lost = false;
+    return slow(s, verified, err);
+}
+
+int amp_store_new_generation(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_frame f = {.head.log = AMP_FRAME_index, .note = AMP_SPAN("rebuilt")};
+    struct amp_pos at;
+    amp_index_rollback(&s->index);
+    if (s->opt.read_only)
+        return amp_index_open_memory(&s->index, err) != 0 ? -1 : bring_up(s, err);
+    if (amp_index_open(&s->index, s->index.gen + 1, err) != 0 || bring_up(s, err) != 0)
+        return -1;
+    s->log.gen = s->index.gen;
+    return amp_turn_append(s, &f, &at, err);
+}

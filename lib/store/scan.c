@@ -1,0 +1,212 @@
+/*
+ * Going through the log, and what to do where a frame is bad.
+ *
+ * A bad frame B is a torn tail unless something shows that B was once on disk whole: a later frame
+ * that is valid by itself and says so by its s, or this boot's watermark. Then it is damage, and
+ * nothing is cut.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/log.h"
+
+/* A moving window over one segment. */
+struct window {
+    struct amp_buf *buf;
+    int fd;
+    uint64_t off; /* of buf's first byte */
+    uint64_t size;
+};
+
+enum { STEP = 2 * AMP_FRAME_MAX };
+
+/* Makes the bytes from `at` on available: a whole frame's worth, or up to the segment's end. */
+static int window_at(struct window *w, uint64_t at, const char **p, size_t *n,
+                     struct amp_error *err)
+{
+    uint64_t rest = w->size - at;
+    uint64_t want = rest < AMP_FRAME_MAX ? rest : AMP_FRAME_MAX;
+    if (at < w->off || at + want > w->off + w->buf->len) {
+        uint64_t take = rest < STEP ? rest : STEP;
+        amp_buf_reset(w->buf);
+        w->off = at;
+        if (amp_buf_reserve(w->buf, take, err) != 0)
+            return -1;
+        while (w->buf->len < take) {
+            ssize_t r = pread(w->fd, w->buf->data + w->buf->len, take - w->buf->len,
+                              (off_t)(at + w->buf->len));
+            if (r < 0 && errno == EINTR)
+                continue;
+            if (r < 0)
+                return amp_fail_errno(err, AMP_IOERR, "cannot read the log");
+            if (r == 0) {
+                w->size = at + w->buf->len;
+                break;
+            }
+            w->buf->len += (size_t)r;
+        }
+    }
+    *p = w->buf->data + (at - w->off);
+    *n = w->buf->len - (size_t)(at - w->off);
+    return 0;
+}
+
+static int window_open(struct window *w, struct amp_log *l, uint32_t seg, struct amp_error *err)
+{
+    struct stat st;
+    amp_buf_reset(&l->scan);
+    int fd = amp_log_fd(l, seg, err);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) != 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot stat the log");
+    *w = (struct window){&l->scan, fd, 0, (uint64_t)st.st_size};
+    return 0;
+}
+
+/* The number of a segment's first frame: what the segment before it must reach, and where its
+ * authority ends. 0 when it has none that is whole. */
+static uint64_t first_number(struct amp_log *l, uint32_t seg, struct amp_error *err)
+{
+    char p[AMP_FRAME_PREFIX];
+    struct amp_frame_head h;
+    int fd = amp_log_fd(l, seg, err);
+    ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
+    return n > 0 && amp_frame_peek(p, (size_t)n, &h) ? h.n : 0;
+}
+
+static bool links(const struct amp_pos *pos, const struct amp_frame_head *h)
+{
+    if (pos->n == 0)
+        return true; /* the oldest frame there is */
+    if (pos->loose)
+        return h->n > pos->n;
+    return h->n == pos->n + 1 && h->prev == pos->sum;
+}
+
+static void advance(struct amp_pos *pos, const struct amp_frame_head *h)
+{
+    pos->off += h->size;
+    pos->len = h->size;
+    pos->n = h->n;
+    pos->sum = h->sum;
+    pos->loose = h->log == AMP_FRAME_repair;
+    pos->sealed = h->log == AMP_FRAME_seal;
+}
+
+int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp_scan_fn fn,
+                         void *ctx, struct amp_error *err)
+{
+    struct window w;
+    uint64_t next = 0;
+    const char *p;
+    size_t n;
+    bool is_last = pos->seg == l->last;
+    if (!is_last)
+        next = first_number(l, pos->seg + 1, err);
+    if (window_open(&w, l, pos->seg, err) != 0)
+        return -1;
+    while (pos->off < w.size && !(next && pos->n + 1 == next)) {
+        struct amp_frame_head h;
+        if (window_at(&w, pos->off, &p, &n, err) != 0)
+            return -1;
+        if (!amp_frame_check(p, n, &h) || !links(pos, &h)) {
+            *ends = false;
+            return 0;
+        }
+        advance(pos, &h);
+        int rc = fn ? fn(ctx, &h, (struct amp_span){p, h.size}, pos, err) : 0;
+        if (rc != 0)
+            return rc;
+    }
+    *ends = is_last || (next ? pos->n + 1 == next || pos->loose : pos->sealed);
+    return 0;
+}
+
+int amp_log_scan(struct amp_log *l, struct amp_pos *pos, bool *bad, amp_scan_fn fn, void *ctx,
+                 struct amp_error *err)
+{
+    *bad = false;
+    if (!l->last)
+        return 0;
+    if (pos->seg < l->first)
+        *pos = (struct amp_pos){.seg = l->first};
+    for (;;) {
+        bool ends;
+        int rc = amp_log_scan_segment(l, pos, &ends, fn, ctx, err);
+        if (rc != 0)
+            return rc;
+        *bad = !ends;
+        if (!ends || pos->seg == l->last)
+            return 0;
+        pos->seg++;
+        pos->off = 0;
+        pos->len = 0;
+        pos->sealed = false;
+    }
+}
+
+int amp_log_damaged(const struct amp_pos *pos, const char *why, struct amp_error *err)
+{
+    return amp_fail(err, AMP_IOERR, "log_damaged",
+                    "log/%06u.ndjson is damaged at offset %llu (frame %llu): %s", pos->seg,
+                    (unsigned long long)pos->off, (unsigned long long)pos->n + 1, why);
+}
+
+int amp_log_judge(struct amp_log *l, const struct amp_pos *pos, struct amp_error *err)
+{
+    struct window w;
+    uint64_t bad = pos->n + 1, at = pos->off + 1;
+    char why[128];
+    if (pos->seg != l->last)
+        return amp_log_damaged(pos, "only the last segment may be torn", err);
+    if (amp_wm_get(l->wm) >= bad)
+        return amp_log_damaged(pos, "it was synced in this boot", err);
+    if (window_open(&w, l, pos->seg, err) != 0)
+        return -1;
+    /* Every place after a line feed where a frame could begin. */
+    while (at < w.size) {
+        const char *p;
+        size_t n;
+        struct amp_frame_head h;
+        if (window_at(&w, at, &p, &n, err) != 0)
+            return -1;
+        const char *lf = memchr(p, '\n', n);
+        if (!lf) {
+            at += n;
+            if (!n)
+                break;
+            continue;
+        }
+        at += (uint64_t)(lf - p) + 1;
+        if (at >= w.size || window_at(&w, at, &p, &n, err) != 0)
+            break;
+        if (amp_frame_check(p, n, &h) && h.s >= bad && h.n > bad) {
+            snprintf(why, sizeof why, "frame %llu, behind it, knew it to be durable",
+                     (unsigned long long)h.n);
+            return amp_log_damaged(pos, why, err);
+        }
+    }
+    return 0;
+}
+
+int amp_log_cut(struct amp_log *l, const struct amp_pos *pos, struct amp_error *err)
+{
+    uint64_t size;
+    char note[96];
+    struct amp_pos at;
+    if (amp_log_size(l, &size, err) != 0)
+        return -1;
+    if (ftruncate(l->fd, (off_t)pos->off) != 0 || fsync(l->fd) != 0)
+        return amp_fail_errno(err, AMP_TEMPFAIL, "cannot cut the log's torn tail");
+    snprintf(note, sizeof note, "%llu bytes at offset %llu", (unsigned long long)(size - pos->off),
+             (unsigned long long)pos->off);
+    struct amp_frame cut = {.head.log = AMP_FRAME_cut, .note = amp_span_str(note)};
+    l->end = *pos;
+    if (amp_log_append(l, &cut, &at, err) != 0)
+        return -1;
+    return amp_log_flush(l, err);
+}

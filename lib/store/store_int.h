@@ -1,0 +1,76 @@
+/* What the files of the store share. */
+#ifndef AMP_STORE_STORE_INT_H
+#define AMP_STORE_STORE_INT_H
+
+#include <signal.h>
+
+#include <amp/base/file.h>
+
+#include "store/index.h"
+#include "store/log.h"
+#include "store/store.h"
+
+enum {
+    AMP_TURN_FRAMES = 256,
+    AMP_TURN_BYTES = 1024 * 1024,
+    AMP_KEY_MAX = 3200,
+    AMP_ID_MAX = 1024,
+    AMP_STATE_MAX = 63,
+};
+
+struct amp_store {
+    char *dir;
+    int dirfd, logfd;
+    struct amp_store_options opt;
+    struct amp_turnstile lock;
+    sigset_t mask; /* to restore when the turn ends */
+    struct amp_log log;
+    struct amp_index index;
+    struct amp_watermark wm;
+    bool known; /* log.end is a verified place */
+    bool in_turn, batch;
+    bool index_lost; /* a frame is in the log that the index could not take */
+    unsigned turn_frames;
+    size_t turn_bytes;
+    uint64_t need; /* the highest frame that this process read or wrote */
+    bool failed;
+    struct amp_error why;
+    bool is_late; /* the end of a batch failed: the sync says so */
+    struct amp_error late;
+    struct amp_frame_arena arena; /* replay */
+    struct amp_frame_arena check; /* records given to us, frames read back */
+    struct amp_buf rec;           /* the record last read */
+};
+
+/* Takes a turn unless a batch holds one; *own says whether this call must end it. */
+int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err);
+int amp_turn_leave(struct amp_store *s, bool own, struct amp_error *err);
+/* In a batch: ends the turn and takes the next when this one is used up. */
+int amp_turn_renew(struct amp_store *s, struct amp_error *err);
+/* Appends a frame in this turn and brings it into the index. */
+int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at,
+                    struct amp_error *err);
+/* After a query failed: a corrupt index is replaced and 0 returned, try again; else -1. */
+int amp_turn_heal(struct amp_store *s, struct amp_error *err);
+/* Marks the store failed, for all: err says why. Returns -1. */
+int amp_store_fail(struct amp_store *s, const struct amp_error *err);
+
+/* recover.c: under main, brings log.end and the index to the log's end. */
+int amp_store_catch_up(struct amp_store *s, struct amp_error *err);
+int amp_store_new_generation(struct amp_store *s, struct amp_error *err);
+
+/* blob.c */
+int amp_blob_put(struct amp_store *s, struct amp_span data, char name[72], struct amp_error *err);
+int amp_blob_get(struct amp_store *s, struct amp_span name, struct amp_buf *out,
+                 struct amp_error *err);
+/* Moves large parts of f into blobs so that it fits a frame; names is memory for their names. */
+int amp_blob_shrink(struct amp_store *s, struct amp_frame *f, struct amp_frame_out *out,
+                    struct amp_buf *names, struct amp_error *err);
+
+/* query.c: the record of a row, its JSON read into buf. */
+int amp_store_load(struct amp_store *s, const struct amp_index_rec *row, struct amp_buf *buf,
+                   struct amp_store_rec *out, struct amp_error *err);
+int amp_store_key(const char *kind, struct amp_span id, char out[AMP_KEY_MAX], struct amp_span *key,
+                  struct amp_error *err);
+
+#endif

@@ -1,0 +1,274 @@
+/*
+ * Turns: who holds main, and what happens at the end of it.
+ *
+ * Enter: the turnstile, the failure flag, catching up. Leave: write what was appended, rotate when
+ * the segment is full, commit the index, note the end, unlock. The fdatasync comes later, outside
+ * the lock (amp_store_sync). TERM, INT, HUP and TSTP wait while main is held.
+ */
+#include "store/store_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+enum { WAL_IN_TURN = 8000 };
+
+static const uint64_t default_segment = 64u << 20;
+
+int amp_store_fail(struct amp_store *s, const struct amp_error *err)
+{
+    if (!s->failed) {
+        char text[600], at[AMP_TIME_MAX];
+        s->failed = true;
+        if (err)
+            s->why = *err;
+        else
+            amp_fail(&s->why, AMP_TEMPFAIL, "log_failed", "a write failed");
+        s->why.status = AMP_TEMPFAIL;
+        amp_wm_set_failed(&s->wm, true);
+        amp_time_format(amp_now_ms(), at);
+        int n = snprintf(text, sizeof text, "%s %s: %s\n", at, s->why.code, s->why.what);
+        int fd = openat(s->logfd, "FAILED", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        if (fd >= 0) {
+            /* What it says is for people; that it is there is what counts. */
+            if (n < 0 || write(fd, text, strlen(text)) < 0 || fsync(fd) != 0 ||
+                fsync(s->logfd) != 0)
+                n = -1;
+            close(fd);
+        }
+    }
+    return -1;
+}
+
+static int check_failed(struct amp_store *s, struct amp_error *err)
+{
+    if (s->opt.read_only)
+        return 0;
+    if (s->failed) {
+        if (err)
+            *err = s->why;
+        return -1;
+    }
+    if (amp_wm_failed(&s->wm) || faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
+        return amp_fail(err, AMP_TEMPFAIL, "log_failed",
+                        "a write to the log failed (see %s/log/FAILED); it needs repair", s->dir);
+    return 0;
+}
+
+/* A read-only store shares main with other readers. */
+static int lock_shared(struct amp_store *s, struct amp_error *err)
+{
+    struct flock fl = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    int64_t limit = s->opt.lock_timeout_ms < 0 ? INT64_MAX : amp_mono_ms() + s->opt.lock_timeout_ms;
+    while (fcntl(s->lock.main, F_OFD_SETLK, &fl) != 0) {
+        struct timespec ms = {.tv_nsec = 1000000};
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+            return amp_fail_errno(err, AMP_IOERR, "cannot lock the log");
+        if (amp_mono_ms() >= limit)
+            return amp_fail(err, AMP_TEMPFAIL, "lock_timeout", "the log stayed locked");
+        nanosleep(&ms, NULL);
+    }
+    return 0;
+}
+
+static int take(struct amp_store *s, struct amp_error *err)
+{
+    sigset_t wait;
+    sigemptyset(&wait);
+    sigaddset(&wait, SIGTERM);
+    sigaddset(&wait, SIGINT);
+    sigaddset(&wait, SIGHUP);
+    sigaddset(&wait, SIGTSTP);
+    sigprocmask(SIG_BLOCK, &wait, &s->mask);
+    if ((s->opt.read_only ? lock_shared(s, err)
+                          : amp_turnstile_enter(&s->lock, s->opt.lock_timeout_ms, err)) != 0) {
+        sigprocmask(SIG_SETMASK, &s->mask, NULL);
+        return -1;
+    }
+    s->in_turn = true;
+    s->turn_frames = 0;
+    s->turn_bytes = 0;
+    return 0;
+}
+
+static void give(struct amp_store *s)
+{
+    s->in_turn = false;
+    if (s->opt.read_only)
+        amp_unlock(s->lock.main);
+    else
+        amp_turnstile_leave(&s->lock);
+    sigprocmask(SIG_SETMASK, &s->mask, NULL);
+}
+
+static int start(struct amp_store *s, struct amp_error *err)
+{
+    if (check_failed(s, err) != 0 || take(s, err) != 0)
+        return -1;
+    if (check_failed(s, err) != 0 || amp_store_catch_up(s, err) != 0) {
+        amp_buf_reset(&s->log.pending);
+        amp_index_rollback(&s->index);
+        s->known = false;
+        give(s);
+        return -1;
+    }
+    if (s->log.end.n > s->need)
+        s->need = s->log.end.n;
+    return 0;
+}
+
+/* Writes, rotates, commits. */
+static int settle(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_log *l = &s->log;
+    uint64_t limit = s->opt.segment_bytes ? s->opt.segment_bytes : default_segment;
+    if (check_failed(s, err) != 0)
+        return -1;
+    if (l->pending.len) {
+        if (amp_log_flush(l, err) != 0)
+            return amp_store_fail(s, err);
+        if (l->end.off >= limit && amp_log_rotate(l, err) != 0)
+            return amp_store_fail(s, err);
+        if (l->end.n > s->need)
+            s->need = l->end.n;
+    }
+    if (s->index_lost) {
+        amp_index_rollback(&s->index);
+        return 0;
+    }
+    if (amp_index_commit(&s->index, &l->end, err) != 0) {
+        /* The log has it; whoever comes next replays it. */
+        amp_index_rollback(&s->index);
+        s->index_lost = true;
+        return -1;
+    }
+    return 0;
+}
+
+static int end(struct amp_store *s, struct amp_error *err)
+{
+    int rc = settle(s, err);
+    if (rc != 0) {
+        amp_buf_reset(&s->log.pending);
+        amp_index_rollback(&s->index);
+        s->known = false;
+    }
+    amp_index_checkpoint(&s->index, WAL_IN_TURN);
+    give(s);
+    return rc;
+}
+
+int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err)
+{
+    *own = false;
+    if (s->in_turn)
+        return check_failed(s, err);
+    if (start(s, err) != 0)
+        return -1;
+    *own = true;
+    return 0;
+}
+
+int amp_turn_leave(struct amp_store *s, bool own, struct amp_error *err)
+{
+    return own ? end(s, err) : 0;
+}
+
+int amp_turn_renew(struct amp_store *s, struct amp_error *err)
+{
+    if (!s->batch || (s->turn_frames < AMP_TURN_FRAMES && s->turn_bytes < AMP_TURN_BYTES))
+        return 0;
+    if (end(s, err) != 0)
+        return -1;
+    return start(s, err);
+}
+
+int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at,
+                    struct amp_error *err)
+{
+    if (amp_log_append(&s->log, f, at, err) != 0)
+        return -1;
+    s->turn_frames++;
+    s->turn_bytes += f->head.size;
+    if (s->index_lost || amp_index_apply(&s->index, f, at, err) == 0)
+        return 0;
+    if (s->index.corrupt)
+        return amp_turn_heal(s, err);
+    s->index_lost = true;
+    return -1;
+}
+
+int amp_turn_heal(struct amp_store *s, struct amp_error *err)
+{
+    if (!s->index.corrupt || s->failed)
+        return -1;
+    if (amp_log_flush(&s->log, err) != 0)
+        return amp_store_fail(s, err);
+    amp_index_rollback(&s->index);
+    if (amp_store_new_generation(s, err) != 0) {
+        s->index_lost = true;
+        return -1;
+    }
+    return 0;
+}
+
+int amp_store_begin(struct amp_store *s, struct amp_error *err)
+{
+    if (s->in_turn)
+        return amp_fail(err, AMP_INTERNAL, "nested_turn", "a batch within a batch");
+    if (start(s, err) != 0)
+        return -1;
+    s->batch = true;
+    return 0;
+}
+
+void amp_store_end(struct amp_store *s)
+{
+    struct amp_error err;
+    if (!s->batch)
+        return;
+    s->batch = false;
+    if (!s->in_turn)
+        return; /* a renewal failed and gave the lock back */
+    /* A failure is reported by the sync that must follow. */
+    if (end(s, &err) != 0 && !s->failed) {
+        s->late = err;
+        s->is_late = true;
+    }
+}
+
+int amp_store_sync(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_error why;
+    if (s->in_turn)
+        return amp_fail(err, AMP_INTERNAL, "sync_in_turn", "a sync within a batch");
+    if (s->is_late) {
+        s->is_late = false;
+        if (err)
+            *err = s->late;
+        return -1;
+    }
+    if (check_failed(s, err) != 0)
+        return -1;
+    uint64_t need = s->need;
+    if (s->log.fd < 0 || s->opt.read_only || amp_wm_get(&s->wm) >= need)
+        return 0;
+    if (amp_log_datasync(&s->log, &why) != 0) {
+        amp_store_fail(s, &why);
+        if (err)
+            *err = s->why;
+        return -1;
+    }
+    /* Another process's failed sync may have taken our pages with it. */
+    if (check_failed(s, err) != 0)
+        return -1;
+    amp_wm_raise(&s->wm, need);
+    amp_index_checkpoint(&s->index, 1000);
+    return 0;
+}

@@ -1,0 +1,134 @@
+/*
+ * The watermark. The page names the boot and the log directory that it speaks of: after a restart
+ * of the machine, or in a copy of the directory, it counts for nothing.
+ */
+#include "store/watermark.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, BOOT_MAX = 40 };
+
+struct amp_wm_page {
+    char magic[8];
+    char boot[BOOT_MAX];
+    uint64_t dev, ino;
+    _Atomic uint64_t durable;
+    _Atomic uint32_t failed, verified;
+};
+
+static const char magic[8] = "ampwm1\n";
+
+static bool boot_id(char out[BOOT_MAX])
+{
+    memset(out, 0, BOOT_MAX);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, out, BOOT_MAX - 1);
+    close(fd);
+    return n >= 36;
+}
+
+static bool same(const struct amp_wm_page *p, int logfd, char boot[BOOT_MAX], struct stat *st)
+{
+    return boot_id(boot) && fstat(logfd, st) == 0 && memcmp(p->magic, magic, sizeof magic) == 0 &&
+           memcmp(p->boot, boot, BOOT_MAX) == 0 && p->dev == st->st_dev && p->ino == st->st_ino;
+}
+
+void amp_wm_open(struct amp_watermark *w, int logfd, bool read_only)
+{
+    *w = (struct amp_watermark){0};
+    int flags = read_only ? O_RDONLY : O_RDWR | O_CREAT;
+    int fd = openat(logfd, "watermark", flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return;
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (st.st_size >= PAGE || (!read_only && ftruncate(fd, PAGE) == 0))) {
+        void *p =
+            mmap(NULL, PAGE, read_only ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (p != MAP_FAILED) {
+            char boot[BOOT_MAX];
+            w->page = p;
+            w->ours = same(w->page, logfd, boot, &st);
+        }
+    }
+    close(fd);
+}
+
+void amp_wm_close(struct amp_watermark *w)
+{
+    if (w->page)
+        munmap(w->page, PAGE);
+    *w = (struct amp_watermark){0};
+}
+
+bool amp_wm_claim(struct amp_watermark *w, int logfd)
+{
+    char boot[BOOT_MAX];
+    struct stat st;
+    if (!w->page)
+        return false;
+    if (!w->ours) {
+        if (!same(w->page, logfd, boot, &st)) {
+            if (!boot[0])
+                return false;
+            memset(w->page->magic, 0, sizeof magic);
+            atomic_store(&w->page->durable, 0);
+            atomic_store(&w->page->failed, 0);
+            atomic_store(&w->page->verified, 0);
+            memcpy(w->page->boot, boot, BOOT_MAX);
+            w->page->dev = st.st_dev;
+            w->page->ino = st.st_ino;
+            memcpy(w->page->magic, magic, sizeof magic);
+        }
+        w->ours = true;
+    }
+    return atomic_load(&w->page->verified) != 0;
+}
+
+void amp_wm_set_verified(struct amp_watermark *w, bool verified)
+{
+    if (w->ours)
+        atomic_store(&w->page->verified, verified);
+}
+
+uint64_t amp_wm_get(const struct amp_watermark *w)
+{
+    uint64_t n = w->ours ? atomic_load(&w->page->durable) : 0;
+    return n > w->own ? n : w->own;
+}
+
+void amp_wm_raise(struct amp_watermark *w, uint64_t n)
+{
+    if (n > w->own)
+        w->own = n;
+    if (!w->ours)
+        return;
+    uint64_t now = atomic_load(&w->page->durable);
+    while (now < n && !atomic_compare_exchange_weak(&w->page->durable, &now, n))
+        continue;
+}
+
+void amp_wm_reset(struct amp_watermark *w)
+{
+    w->own = 0;
+    if (w->ours)
+        atomic_store(&w->page->durable, 0);
+}
+
+void amp_wm_set_failed(struct amp_watermark *w, bool failed)
+{
+    if (w->ours)
+        atomic_store(&w->page->failed, failed);
+}
+
+bool amp_wm_failed(const struct amp_watermark *w)
+{
+    return w->ours && atomic_load(&w->page->failed);
+}

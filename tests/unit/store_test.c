@@ -1,0 +1,349 @@
+/* The store: compare-and-set, deduplication, outbox, due order, rotation, read-only. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
+#include "store/store.h"
+#include "tap.h"
+#include "tree.h"
+
+static struct amp_error err;
+
+struct step {
+    const char *to, *json;
+    int64_t due;
+    const struct amp_store_emit *emits;
+    uint32_t n_emits;
+    bool remove;
+    int rc;
+    uint64_t saw_rev;
+    char saw[200];
+};
+
+static int take(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                struct amp_error *e)
+{
+    struct step *s = ctx;
+    s->saw_rev = now->rev;
+    snprintf(s->saw, sizeof s->saw, "%.*s %.*s", (int)now->state.n,
+             now->state.n ? now->state.p : "", (int)(now->json.n > 100 ? 100 : now->json.n),
+             now->json.n ? now->json.p : "");
+    if (s->rc)
+        return s->rc < 0 ? amp_fail(e, AMP_NO, "no_thanks", "refused") : 1;
+    *c = (struct amp_store_change){.event = "step",
+                                   .to = s->to,
+                                   .json = amp_span_str(s->json),
+                                   .due_ms = s->due,
+                                   .emits = s->emits,
+                                   .n_emits = s->n_emits,
+                                   .remove = s->remove};
+    return 0;
+}
+
+static struct amp_store *open_store(const char *dir, uint64_t segment)
+{
+    struct amp_store_options o = {.lock_timeout_ms = 5000, .segment_bytes = segment};
+    struct amp_store *s = NULL;
+    if (amp_store_open(dir, &o, &s, &err) != 0)
+        printf("# open: %s %s\n", err.code, err.what);
+    return s;
+}
+
+static int put(struct amp_store *s, const char *kind, const char *id, struct step *st,
+               const struct amp_store_input *in, enum amp_store_outcome *what)
+{
+    int rc = amp_store_update(s, kind, amp_span_str(id), in, take, st, what, &err);
+    if (rc)
+        printf("# update: %s %s\n", err.code, err.what);
+    return rc;
+}
+
+static void test_compare_and_set(const char *dir)
+{
+    struct amp_store *s = open_store(dir, 0);
+    struct step st = {.to = "OPEN", .json = "{\"a\":1}"};
+    enum amp_store_outcome what;
+    struct amp_store_rec rec;
+    TAP_INT(put(s, "task", "T-1/x.y", &st, NULL, &what), 0, "a first update");
+    TAP_INT(what, AMP_STORE_COMMITTED, "commits");
+    TAP_INT((int64_t)st.saw_rev, 0, "it saw no record");
+    st = (struct step){.to = "DONE", .json = "{\"a\":2}"};
+    TAP_INT(put(s, "task", "T-1/x.y", &st, NULL, &what), 0, "a second one");
+    TAP_STR(st.saw, "OPEN {\"a\":1}", "saw the first");
+    TAP_INT((int64_t)st.saw_rev, 1, "at revision 1");
+    TAP_INT(amp_store_get(s, "task", AMP_SPAN("T-1/x.y"), &rec, &err), 0, "a get");
+    TAP_SPAN(rec.json, "{\"a\":2}", "gives the record");
+    TAP_SPAN(rec.state, "DONE", "and its state");
+    TAP_INT((int64_t)rec.rev, 2, "and its revision");
+    st = (struct step){.rc = 1};
+    TAP_INT(put(s, "task", "T-1/x.y", &st, NULL, &what), 0, "a callback that returns 1");
+    TAP_INT(what, AMP_STORE_UNCHANGED, "changes nothing");
+    st = (struct step){.rc = -1};
+    TAP_INT(put(s, "task", "T-1/x.y", &st, NULL, &what), -1, "a callback that refuses");
+    TAP_STR(err.code, "no_thanks", "with its own code");
+    st = (struct step){.to = "X", .json = "{\"a\":1,\"a\":2}"};
+    TAP_INT(put(s, "task", "T-1/x.y", &st, NULL, &what), -1,
+            "a record that is not JSON is refused");
+    TAP_INT(amp_store_sync(s, &err), 0, "sync");
+    amp_store_close(s);
+
+    s = open_store(dir, 0);
+    TAP_INT(amp_store_get(s, "task", AMP_SPAN("T-1/x.y"), &rec, &err), 0, "after opening again");
+    TAP_SPAN(rec.json, "{\"a\":2}", "the record is there");
+    st = (struct step){.to = "GONE", .remove = true};
+    TAP_INT(put(s, "task", "T-1/x.y", &st, NULL, &what), 0, "a removal");
+    TAP_INT(amp_store_get(s, "task", AMP_SPAN("T-1/x.y"), &rec, &err), 0, "a get after it");
+    TAP_OK(!rec.found && rec.rev == 0, "finds nothing");
+    TAP_INT(amp_store_get(s, "task", AMP_SPAN(""), &rec, &err), -1, "an empty id is refused");
+    amp_store_close(s);
+}
+
+static void test_dedupe(const char *dir)
+{
+    struct amp_store *s = open_store(dir, 0);
+    struct step st = {.to = "A", .json = "{}"};
+    enum amp_store_outcome what = AMP_STORE_UNCHANGED;
+    struct amp_store_input in = {"track", AMP_SPAN("m\"1"), AMP_SPAN("bytes")};
+    TAP_INT(amp_store_seen(s, &in, &err), 0, "an id is not seen at first");
+    TAP_INT(put(s, "message", "m1", &st, &in, &what), 0, "a message comes in");
+    TAP_INT(amp_store_seen(s, &in, &err), 1, "then it is");
+    TAP_INT(put(s, "message", "m1", &st, &in, &what), 0, "the same again");
+    TAP_INT(what, AMP_STORE_REDELIVERED, "is a redelivery");
+    in.consumer = "route";
+    TAP_INT(put(s, "message", "m1", &st, &in, &what), 0, "another consumer");
+    TAP_INT(what, AMP_STORE_COMMITTED, "takes it for itself");
+    in.bytes = AMP_SPAN("others");
+    TAP_INT(amp_store_seen(s, &in, &err), 2, "other bytes are told");
+    TAP_INT(put(s, "message", "m1", &st, &in, &what), -1, "and refused");
+    TAP_STR(err.code, "duplicate_msg_id", "as a duplicate id");
+    in = (struct amp_store_input){"track", AMP_SPAN("m2"), AMP_SPAN("b")};
+    st.rc = 1;
+    TAP_INT(put(s, "message", "m2", &st, &in, &what), 0, "an input that changes nothing");
+    TAP_INT(amp_store_seen(s, &in, &err), 0, "is not remembered");
+    amp_store_close(s);
+}
+
+struct seen_entries {
+    int n;
+    uint64_t frame[16];
+    uint32_t index[16];
+    char text[1000];
+};
+
+static int entry(void *ctx, const struct amp_store_entry *e)
+{
+    struct seen_entries *l = ctx;
+    size_t n = strlen(l->text);
+    l->frame[l->n] = e->n;
+    l->index[l->n++] = e->index;
+    snprintf(l->text + n, sizeof l->text - n, "%.*s=%.*s%s;", (int)e->id.n, e->id.p,
+             (int)(e->line.n > 40 ? 40 : e->line.n), e->line.p, e->wants_ack ? "!" : "");
+    return 0;
+}
+
+static void outbox_of(struct amp_store *s, const char *consumer, struct seen_entries *l)
+{
+    memset(l, 0, sizeof *l);
+    TAP_INT(amp_store_outbox(s, consumer, entry, l, &err), 0, "the outbox is read");
+}
+
+static void test_outbox(const char *dir)
+{
+    struct seen_entries l;
+    struct amp_store_emit e[2] = {{AMP_SPAN("o1"), AMP_SPAN("{\"x\":\"\\u00e9\"}"), true},
+                                  {AMP_SPAN("o2"), AMP_SPAN("{\"y\":2}"), false}};
+    struct amp_store_input in = {"coord", AMP_SPAN("i1"), AMP_SPAN("b")};
+    struct step st = {.to = "A", .json = "{}", .emits = e, .n_emits = 2};
+    struct amp_store *s = open_store(dir, 0);
+    TAP_INT(put(s, "task", "T", &st, &in, NULL), 0, "a transition emits two lines");
+    TAP_INT(amp_store_sync(s, &err), 0, "sync");
+    amp_store_close(s); /* a crash: nothing was written out */
+    s = open_store(dir, 0);
+    outbox_of(s, "coord", &l);
+    TAP_STR(l.text, "o1={\"x\":\"\\u00e9\"}!;o2={\"y\":2};", "both are open again");
+    struct amp_store_entry_id id = {l.frame[1], l.index[1]};
+    TAP_INT(amp_store_outbox_close(s, "coord", &id, 1, &err), 0, "one is written");
+    TAP_INT(amp_store_outbox_close(s, "coord", &id, 1, &err), 0, "closing twice is no error");
+    outbox_of(s, "coord", &l);
+    TAP_STR(l.text, "o1={\"x\":\"\\u00e9\"}!;", "the other stays open");
+    outbox_of(s, "other", &l);
+    TAP_INT(l.n, 0, "nobody else has entries");
+    TAP_INT(amp_store_outbox_acked(s, AMP_SPAN("o1"), &err), 0, "its ack comes");
+    TAP_INT(amp_store_outbox_acked(s, AMP_SPAN("o1"), &err), 0, "twice");
+    outbox_of(s, "coord", &l);
+    TAP_INT(l.n, 0, "and closes it");
+    amp_store_close(s);
+}
+
+struct names {
+    char text[2000];
+    struct amp_store *s;
+};
+
+static int name(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct names *l = ctx;
+    struct amp_store_rec other;
+    size_t n = strlen(l->text);
+    snprintf(l->text + n, sizeof l->text - n, "%.*s:%.*s ", (int)id.n, id.p, (int)rec->state.n,
+             rec->state.p);
+    return amp_store_get(l->s, "task", id, &other, &err) != 0;
+}
+
+static void test_order(const char *dir)
+{
+    struct amp_store *s = open_store(dir, 0);
+    const char *ids[] = {"c", "a.b", "b", "\xc3\xa9"};
+    int64_t due[] = {30, 10, 0, 20}, next;
+    struct names l = {.s = s};
+    TAP_INT(amp_store_begin(s, &err), 0, "a batch");
+    for (int i = 0; i < 4; i++) {
+        struct step st = {.to = i == 2 ? "B" : "A", .json = "{}", .due = due[i]};
+        put(s, "task", ids[i], &st, NULL, NULL);
+        put(s, "tas", ids[i], &st, NULL, NULL);
+        put(s, "tasks", ids[i], &st, NULL, NULL);
+    }
+    amp_store_end(s);
+    TAP_INT(amp_store_each(s, "task", NULL, name, &l, &err), 0, "each");
+    TAP_STR(l.text, "\xc3\xa9:A a.b:A b:B c:A ", "goes by key, one kind only");
+    l.text[0] = '\0';
+    TAP_INT(amp_store_each(s, "task", "B", name, &l, &err), 0, "each of a state");
+    TAP_STR(l.text, "b:B ", "gives that state");
+    l.text[0] = '\0';
+    TAP_INT(amp_store_due(s, "task", 25, name, &l, &err), 0, "due");
+    TAP_STR(l.text, "a.b:A \xc3\xa9:A ", "gives the earliest first, none later");
+    TAP_INT(amp_store_next_due(s, "task", &next, &err), 0, "the next deadline");
+    TAP_INT(next, 10, "is the earliest");
+    TAP_INT(amp_store_next_due(s, "agent", &next, &err), 0, "of a kind without any");
+    TAP_INT(next, 0, "is none");
+    amp_store_close(s);
+}
+
+static int count_frame(void *ctx, uint64_t n, struct amp_span frame)
+{
+    uint64_t *last = ctx;
+    if (n != *last + 1)
+        return 1;
+    *last = n;
+    return 0;
+}
+
+static void test_rotation(const char *dir)
+{
+    struct amp_store *s = open_store(dir, 4096), *other = open_store(dir, 4096);
+    uint64_t last = 0;
+    struct amp_store_rec rec;
+    char text[64];
+    for (int i = 0; i < 100; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "k%d", i % 10);
+        snprintf(text, sizeof text, "{\"i\":%d,\"pad\":\"0123456789012345678901234567890\"}", i);
+        struct step st = {.to = "A", .json = text};
+        if (put(i % 3 ? s : other, "task", id, &st, NULL, NULL) != 0)
+            break;
+    }
+    TAP_INT(amp_store_get(s, "task", AMP_SPAN("k9"), &rec, &err), 0, "after several rotations");
+    TAP_SPAN(rec.json, text, "the last record is read");
+    TAP_INT((int64_t)rec.rev, 10, "with its revision");
+    TAP_INT(amp_store_frames(s, 0, count_frame, &last, &err), 0, "all frames are read in order");
+    TAP_OK(last > 100, "seals among them");
+    amp_store_close(other);
+    amp_store_close(s);
+    TAP_INT(tree_remove_file(dir, "index.db"), 0, "the index is lost");
+    tree_remove_file(dir, "index.db-wal");
+    s = open_store(dir, 4096);
+    TAP_INT(amp_store_get(s, "task", AMP_SPAN("k9"), &rec, &err), 0,
+            "and rebuilt over all segments");
+    TAP_SPAN(rec.json, text, "with the same record");
+    amp_store_close(s);
+}
+
+static void test_read_only(const char *dir)
+{
+    struct amp_store_options o = {.lock_timeout_ms = 5000, .read_only = true};
+    struct amp_store *r, *s;
+    struct amp_store_rec rec;
+    struct step st = {.to = "A", .json = "{\"v\":1}"};
+    TAP_INT(amp_store_open(dir, &o, &r, &err), -1, "reading only what is not there");
+    TAP_STR(err.code, "state_missing", "says so");
+    s = open_store(dir, 0);
+    put(s, "task", "x", &st, NULL, NULL);
+    TAP_INT(amp_store_open(dir, &o, &r, &err), 0, "a reader beside a writer");
+    TAP_INT(amp_store_get(r, "task", AMP_SPAN("x"), &rec, &err), 0, "reads");
+    TAP_SPAN(rec.json, "{\"v\":1}", "the record");
+    st.json = "{\"v\":2}";
+    put(s, "task", "x", &st, NULL, NULL);
+    TAP_INT(amp_store_get(r, "task", AMP_SPAN("x"), &rec, &err), 0, "reads again");
+    TAP_SPAN(rec.json, "{\"v\":2}", "the newer record");
+    TAP_INT(put(r, "task", "x", &st, NULL, NULL), -1, "and cannot write");
+    amp_store_close(r);
+    amp_store_close(s);
+    tree_remove_file(dir, "index.db");
+    tree_remove_file(dir, "index.db-wal");
+    TAP_INT(amp_store_open(dir, &o, &r, &err), 0, "a reader without an index");
+    TAP_INT(amp_store_get(r, "task", AMP_SPAN("x"), &rec, &err), 0, "makes one in memory");
+    TAP_SPAN(rec.json, "{\"v\":2}", "and reads");
+    TAP_OK(!tree_has(dir, "index.db"), "and writes none");
+    amp_store_close(r);
+}
+
+static void test_blob(const char *dir)
+{
+    struct amp_store *s = open_store(dir, 0);
+    size_t n = 3u << 20;
+    char *big = malloc(n + 1);
+    struct amp_store_rec rec;
+    struct seen_entries l;
+    memset(big, 'x', n);
+    memcpy(big, "{\"v\":\"", 6);
+    memcpy(big + n - 2, "\"}", 3);
+    struct amp_store_emit e = {AMP_SPAN("o"), {big, n}, false};
+    struct amp_store_input in = {"c", AMP_SPAN("i"), AMP_SPAN("b")};
+    struct step st = {.to = "A", .json = big, .emits = &e, .n_emits = 1};
+    TAP_INT(put(s, "task", "big", &st, &in, NULL), 0, "a record of 3 MiB");
+    TAP_INT(amp_store_sync(s, &err), 0, "sync");
+    TAP_OK(tree_has(dir, "blob"), "goes into a blob");
+    amp_store_close(s);
+    s = open_store(dir, 0);
+    TAP_INT(amp_store_get(s, "task", AMP_SPAN("big"), &rec, &err), 0, "and is read back");
+    TAP_OK(rec.json.n == n && memcmp(rec.json.p, big, n) == 0, "byte for byte");
+    outbox_of(s, "c", &l);
+    TAP_INT(l.n, 1, "its line too");
+    amp_store_close(s);
+    free(big);
+}
+
+static void test_door(const char *dir)
+{
+    char path[300];
+    struct amp_store *s = NULL;
+    snprintf(path, sizeof path, "%s/d", dir);
+    mkdir(path, 0755);
+    TAP_INT(amp_store_open(path, NULL, &s, &err), 0, "an empty directory is made ours");
+    amp_store_close(s);
+    struct stat sb;
+    TAP_OK(stat(path, &sb) == 0 && (sb.st_mode & 0777) == 0700, "mode 0700");
+    chmod(path, 0750);
+    TAP_INT(amp_store_open(path, NULL, &s, &err), -1, "one with a log that others may enter");
+    TAP_STR(err.code, "state_permissions", "is refused");
+}
+
+int main(void)
+{
+    static void (*const tests[])(const char *) = {
+        test_compare_and_set, test_dedupe,    test_outbox, test_order,
+        test_rotation,        test_read_only, test_blob,   test_door};
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        char dir[64], sub[80];
+        tree_temporary(dir, sizeof dir);
+        snprintf(sub, sizeof sub, "%s/state", dir);
+        if (tests[i] == test_door)
+            snprintf(sub, sizeof sub, "%s", dir);
+        tests[i](sub);
+        tree_remove(dir);
+    }
+    return tap_done();
+}
