@@ -106,6 +106,13 @@ static int clear_stale(void *ctx, const struct linked *w)
     return 0;
 }
 
+void linked_clear(git_repository *repo, const char *path)
+{
+    char copy[PATH_MAX];
+    if (amp_span_copy(amp_span_str(path), copy, sizeof copy))
+        linked_each(repo, clear_stale, copy);
+}
+
 static int claim_name(struct request *r, const char *common, const char *path, struct linked *w)
 {
     const char *base = strrchr(path, '/');
@@ -177,11 +184,9 @@ int linked_make(struct request *r, git_repository *repo, const char *path, const
                 const char *agent, struct linked *out)
 {
     const char *common = git_repository_commondir(repo);
-    char copy[PATH_MAX];
     memset(out, 0, sizeof *out);
-    if (path[0] != '/' || !amp_span_copy(amp_span_str(path), copy, sizeof copy))
+    if (path[0] != '/')
         return amp_fail(r->err, AMP_USAGE, "bad_path", "%s: not an absolute path", path);
-    linked_each(repo, clear_stale, copy);
     if (!is_empty_or_absent(path))
         return amp_fail(r->err, AMP_CANTCREAT, "worktree_exists",
                         "%s: there is something already, and it is not an empty directory", path);

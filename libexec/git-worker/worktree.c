@@ -67,6 +67,7 @@ int op_worktree_add(struct request *r)
         return -1;
     if (branch && (agent || rule.humans_refuse) && amp_rule_protects(&rule, amp_span_str(branch)))
         return refuse_branch(r, branch, agent);
+    linked_clear(repo, path);
     char head[1024];
     if (branch) {
         if (take_branch(r, repo, branch, base, &ref, &made))
