@@ -84,6 +84,7 @@ static int verify_last(struct amp_store *s, bool *cut, struct amp_pos *end, stru
         }
     }
     amp_wm_set_verified(&s->wm, true);
+    s->verified = true;
     *end = pos;
     return 0;
 }
@@ -196,7 +197,7 @@ static int bring_up(struct amp_store *s, struct amp_error *err)
     return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index's generation does not settle");
 }
 
-static int slow(struct amp_store *s, bool verified, struct amp_error *err)
+static int slow(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_pos end;
@@ -214,7 +215,7 @@ static int slow(struct amp_store *s, bool verified, struct amp_error *err)
     if (open_index(s, 0, err) != 0)
         return -1;
     l->gen = s->index.gen;
-    if (!verified && !s->opt.read_only && verify_last(s, &cut, &end, err) != 0)
+    if (!s->verified && !s->opt.read_only && verify_last(s, &cut, &end, err) != 0)
         return -1;
     if (bring_up(s, err) != 0) {
         amp_index_rollback(&s->index);
@@ -242,9 +243,11 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_index *ix = &s->index;
-    bool verified = !s->opt.read_only && amp_wm_claim(&s->wm, s->logfd);
-    if (s->known && (verified || !s->wm.page || s->opt.read_only) && !s->index_lost &&
-        !ix->corrupt && amp_index_current(ix) && amp_log_stands(l, &l->end)) {
+    if (!s->opt.read_only && amp_wm_claim(&s->wm, s->logfd))
+        s->verified = true;
+    uint32_t epoch = amp_wm_epoch(&s->wm);
+    if (s->known && epoch && epoch == s->epoch && !s->index_lost && !ix->corrupt &&
+        amp_index_current(ix) && amp_log_stands(l, &l->end)) {
         uint64_t size;
         if (amp_log_size(l, &size, err) != 0)
             return -1;
@@ -258,7 +261,8 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
         }
     }
     s->index_lost = false;
-    return slow(s, verified, err);
+    s->epoch = epoch;
+    return slow(s, err);
 }
 
 int amp_store_new_generation(struct amp_store *s, struct amp_error *err)

@@ -79,7 +79,7 @@ static int open_lock(struct amp_store *s, const char *name, struct amp_error *er
     return fd;
 }
 
-static int open_parts(struct amp_store *s, struct amp_error *err)
+static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *err)
 {
     s->dirfd = open_dir(s->dir, s->opt.read_only, err);
     if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, s->opt.read_only, err) != 0 ||
@@ -93,14 +93,14 @@ static int open_parts(struct amp_store *s, struct amp_error *err)
     amp_wm_open(&s->wm, s->logfd, s->opt.read_only);
     amp_log_init(&s->log, s->logfd, s->opt.read_only, &s->wm);
     amp_index_init(&s->index, s->dirfd, s->dir, s->opt.read_only);
-    if (!s->opt.read_only && faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
+    if (!failed_too && !s->opt.read_only && faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
         return amp_fail(err, AMP_TEMPFAIL, "log_failed",
                         "a write to the log failed (see %s/log/FAILED); it needs repair", s->dir);
     return 0;
 }
 
-int amp_store_open(const char *dir, const struct amp_store_options *opt, struct amp_store **out,
-                   struct amp_error *err)
+static int open_store(const char *dir, const struct amp_store_options *opt, bool failed_too,
+                      struct amp_store **out, struct amp_error *err)
 {
     struct amp_store *s = calloc(1, sizeof *s);
     if (!s || !(s->dir = strdup(dir))) {
@@ -117,12 +117,24 @@ int amp_store_open(const char *dir, const struct amp_store_options *opt, struct 
     amp_frame_arena_init(&s->arena);
     amp_frame_arena_init(&s->check);
     amp_buf_init(&s->rec, 64 * AMP_FRAME_MAX);
-    if (open_parts(s, err) != 0) {
+    if (open_parts(s, failed_too, err) != 0) {
         amp_store_close(s);
         return -1;
     }
     *out = s;
     return 0;
+}
+
+int amp_store_open(const char *dir, const struct amp_store_options *opt, struct amp_store **out,
+                   struct amp_error *err)
+{
+    return open_store(dir, opt, false, out, err);
+}
+
+int amp_store_open_failed(const char *dir, const struct amp_store_options *opt,
+                          struct amp_store **out, struct amp_error *err)
+{
+    return open_store(dir, opt, true, out, err);
 }
 
 void amp_store_close(struct amp_store *s)

@@ -27,7 +27,9 @@ struct amp_store {
     struct amp_log log;
     struct amp_index index;
     struct amp_watermark wm;
-    bool known; /* log.end is a verified place */
+    bool known;     /* log.end is a verified place */
+    bool verified;  /* the last segment was read whole, by us or in this boot */
+    uint32_t epoch; /* of the watermark, when log.end was verified */
     bool in_turn, batch;
     bool index_lost; /* a frame is in the log that the index could not take */
     unsigned turn_frames;
@@ -52,6 +54,9 @@ int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at
                     struct amp_error *err);
 /* After a query failed: a corrupt index is replaced and 0 returned, try again; else -1. */
 int amp_turn_heal(struct amp_store *s, struct amp_error *err);
+/* Opens also what has failed, for repair. */
+int amp_store_open_failed(const char *dir, const struct amp_store_options *opt,
+                          struct amp_store **out, struct amp_error *err);
 /* Marks the store failed, for all: err says why. Returns -1. */
 int amp_store_fail(struct amp_store *s, const struct amp_error *err);
 

@@ -18,7 +18,7 @@ struct amp_wm_page {
     char boot[BOOT_MAX];
     uint64_t dev, ino;
     _Atomic uint64_t durable;
-    _Atomic uint32_t failed, verified;
+    _Atomic uint32_t failed, verified, epoch;
 };
 
 static const char magic[8] = "ampwm1\n";
@@ -82,6 +82,7 @@ bool amp_wm_claim(struct amp_watermark *w, int logfd)
             atomic_store(&w->page->durable, 0);
             atomic_store(&w->page->failed, 0);
             atomic_store(&w->page->verified, 0);
+            atomic_store(&w->page->epoch, 1);
             memcpy(w->page->boot, boot, BOOT_MAX);
             w->page->dev = st.st_dev;
             w->page->ino = st.st_ino;
@@ -118,8 +119,15 @@ void amp_wm_raise(struct amp_watermark *w, uint64_t n)
 void amp_wm_reset(struct amp_watermark *w)
 {
     w->own = 0;
-    if (w->ours)
-        atomic_store(&w->page->durable, 0);
+    if (!w->ours)
+        return;
+    atomic_store(&w->page->durable, 0);
+    atomic_fetch_add(&w->page->epoch, 1);
+}
+
+uint32_t amp_wm_epoch(const struct amp_watermark *w)
+{
+    return w->ours ? atomic_load(&w->page->epoch) : 0;
 }
 
 void amp_wm_set_failed(struct amp_watermark *w, bool failed)

@@ -27,8 +27,10 @@ void amp_wm_set_verified(struct amp_watermark *w, bool verified);
 /* The number of the last frame known to be durable, 0 when nothing is known. */
 uint64_t amp_wm_get(const struct amp_watermark *w);
 void amp_wm_raise(struct amp_watermark *w, uint64_t n);
-/* Under main, after repair. */
+/* Under main, after repair: what was known is forgotten, and all processes look at the log anew. */
 void amp_wm_reset(struct amp_watermark *w);
+/* How often there was a repair; 0 without a page of ours. */
+uint32_t amp_wm_epoch(const struct amp_watermark *w);
 
 void amp_wm_set_failed(struct amp_watermark *w, bool failed);
 bool amp_wm_failed(const struct amp_watermark *w);

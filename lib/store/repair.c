@@ -1,0 +1,280 @@
+/*
+ * Repair, asked for by a person after a failed write or after damage.
+ *
+ * A segment with damage is written anew beside itself: intact frames byte for byte, and where
+ * something is lost a repair frame, after which the next frame's number may jump and its link is
+ * not checked; the damaged file is kept as NNNNNN.damaged-<ms>. After a failed write or sync the
+ * frames that are not known to be on disk are written into a new segment, byte for byte: a segment
+ * takes over from the one before it at its first frame's number. Each step is whole and synced
+ * under a temporary name before it gets its own, so a crash in a repair only means repairing again.
+ */
+#include "store/store_int.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+enum { SEGMENT_MAX = 2000 * 1024 * 1024 };
+
+struct repair {
+    struct amp_store *s;
+    struct amp_buf *said;
+    struct amp_buf old, new; /* a segment's bytes */
+    struct amp_pos pos;      /* behind the last frame put into new */
+    uint64_t lost;           /* bytes */
+};
+
+static int put_repair_frame(struct repair *r, const char *note, struct amp_error *err)
+{
+    struct amp_frame f = {
+        .head = {.log = AMP_FRAME_repair,
+                 .n = r->pos.n + 1,
+                 .prev = r->pos.sum,
+                 .gen = r->s->index.gen},
+        .note = amp_span_str(note),
+        .at = amp_now_ms(),
+    };
+    if (amp_frame_encode(&f, &r->new, err) != 0)
+        return -1;
+    r->pos.n = f.head.n;
+    r->pos.sum = f.head.sum;
+    r->pos.loose = true;
+    r->pos.sealed = false;
+    return 0;
+}
+
+static int put_frame(struct repair *r, const char *p, const struct amp_frame_head *h,
+                     struct amp_error *err)
+{
+    if (amp_buf_add(&r->new, p, h->size, err) != 0)
+        return -1;
+    r->pos.n = h->n;
+    r->pos.sum = h->sum;
+    r->pos.loose = h->log == AMP_FRAME_repair;
+    r->pos.sealed = h->log == AMP_FRAME_seal;
+    return 0;
+}
+
+static bool follows(const struct amp_pos *pos, const struct amp_frame_head *h)
+{
+    if (pos->n == 0)
+        return true;
+    return pos->loose ? h->n > pos->n : h->n == pos->n + 1 && h->prev == pos->sum;
+}
+
+/* All that is intact in old, into new. */
+static int salvage(struct repair *r, struct amp_error *err)
+{
+    const char *p = r->old.data, *end = p + r->old.len;
+    char note[128];
+    while (p < end) {
+        struct amp_frame_head h;
+        bool whole = amp_frame_check(p, (size_t)(end - p), &h);
+        if (whole && follows(&r->pos, &h)) {
+            if (put_frame(r, p, &h, err) != 0)
+                return -1;
+            p += h.size;
+            continue;
+        }
+        if (whole && h.n > r->pos.n + 1 && !r->pos.loose) {
+            snprintf(note, sizeof note, "frames %" PRIu64 " to %" PRIu64 " are lost", r->pos.n + 1,
+                     h.n - 1);
+            if (put_repair_frame(r, note, err) != 0)
+                return -1;
+            continue;
+        }
+        const char *lf = memchr(p, '\n', (size_t)(end - p));
+        const char *next = lf ? lf + 1 : end;
+        r->lost += (uint64_t)(next - p);
+        p = next;
+    }
+    return 0;
+}
+
+/* The new bytes under a temporary name, synced; then as segment seg. */
+static int publish(struct repair *r, uint32_t seg, struct amp_error *err)
+{
+    char name[32];
+    amp_log_name(seg, name);
+    return amp_file_write_atomic(r->s->logfd, name, 0600, amp_buf_span(&r->new), err);
+}
+
+static int read_segment(struct repair *r, uint32_t seg, struct amp_error *err)
+{
+    char name[32];
+    amp_log_name(seg, name);
+    amp_buf_reset(&r->old);
+    amp_buf_reset(&r->new);
+    return amp_file_read(r->s->logfd, name, SEGMENT_MAX, &r->old, err);
+}
+
+static int rewrite_segment(struct repair *r, const struct amp_pos *start, uint64_t next,
+                           struct amp_error *err)
+{
+    char name[32], kept[64];
+    uint64_t before = r->lost;
+    r->pos = *start;
+    if (read_segment(r, start->seg, err) != 0 || salvage(r, err) != 0)
+        return -1;
+    if (next && r->pos.n + 1 < next && !r->pos.loose &&
+        put_repair_frame(r, "the frames behind are lost", err) != 0)
+        return -1;
+    amp_log_name(start->seg, name);
+    snprintf(kept, sizeof kept, "%06u.damaged-%" PRId64, start->seg, amp_now_ms());
+    if (linkat(r->s->logfd, name, r->s->logfd, kept, 0) != 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot keep log/%s", kept);
+    if (publish(r, start->seg, err) != 0)
+        return -1;
+    return amp_buf_fmt(r->said, err, "log/%s: %" PRIu64 " damaged bytes left out, kept in log/%s\n",
+                       name, r->lost - before, kept);
+}
+
+static uint64_t first_number(struct repair *r, uint32_t seg)
+{
+    char p[AMP_FRAME_PREFIX];
+    struct amp_frame_head h;
+    int fd = seg > r->s->log.last ? -1 : amp_log_fd(&r->s->log, seg, NULL);
+    ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
+    return n > 0 && amp_frame_peek(p, (size_t)n, &h) ? h.n : 0;
+}
+
+/* Goes through all segments; *end is where the log ends. A torn tail is left to others. */
+static int mend(struct repair *r, struct amp_pos *end, struct amp_error *err)
+{
+    struct amp_log *l = &r->s->log;
+    struct amp_pos start = {.seg = l->first}, pos = start;
+    while (pos.seg <= l->last) {
+        bool ends;
+        start = pos;
+        if (amp_log_scan_segment(l, &pos, &ends, NULL, NULL, err) != 0)
+            return -1;
+        if (!ends && amp_log_judge(l, &pos, NULL) != 0) {
+            if (rewrite_segment(r, &start, first_number(r, start.seg + 1), err) != 0 ||
+                amp_log_list(l, err) != 0)
+                return -1;
+            pos = start;
+            if (amp_log_scan_segment(l, &pos, &ends, NULL, NULL, err) != 0)
+                return -1;
+            if (!ends && start.seg != l->last)
+                return amp_log_damaged(&pos, "repair could not mend it", err);
+        }
+        if (pos.seg == l->last)
+            break;
+        pos = (struct amp_pos){.seg = pos.seg + 1, .n = pos.n, .sum = pos.sum, .loose = pos.loose};
+    }
+    *end = pos;
+    return 0;
+}
+
+struct tail {
+    struct repair *r;
+    uint64_t above;
+    uint64_t n;
+};
+
+static int copy_tail(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
+                     const struct amp_pos *after, struct amp_error *err)
+{
+    struct tail *t = ctx;
+    (void)after;
+    if (head->n <= t->above)
+        return 0;
+    t->n++;
+    return put_frame(t->r, frame.p, head, err);
+}
+
+/* The largest s in the last segment: what its writers knew to be on disk. */
+static int largest_s(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
+                     const struct amp_pos *after, struct amp_error *err)
+{
+    uint64_t *s = ctx;
+    (void)frame;
+    (void)after;
+    (void)err;
+    if (head->s > *s)
+        *s = head->s;
+    return 0;
+}
+
+/* What lies past the durable point, into a new segment. */
+static int append_again(struct repair *r, const struct amp_pos *end, struct amp_error *err)
+{
+    struct amp_log *l = &r->s->log;
+    struct tail t = {.r = r, .above = amp_wm_get(&r->s->wm)};
+    struct amp_pos pos = {.seg = l->last};
+    bool ends;
+    amp_buf_reset(&r->new);
+    if (!t.above && amp_log_scan_segment(l, &pos, &ends, largest_s, &t.above, err) != 0)
+        return -1;
+    if (t.above > end->n)
+        t.above = end->n;
+    pos = (struct amp_pos){.seg = l->last};
+    r->pos = *end;
+    if (amp_log_scan_segment(l, &pos, &ends, copy_tail, &t, err) != 0)
+        return -1;
+    if (put_repair_frame(r, "a write or sync had failed", err) != 0 ||
+        publish(r, l->last + 1, err) != 0)
+        return -1;
+    return amp_buf_fmt(r->said, err,
+                       "%" PRIu64 " frames behind the last durable one written again, into "
+                       "log/%06u.ndjson\n",
+                       t.n, l->last + 1);
+}
+
+static int repair(struct repair *r, struct amp_error *err)
+{
+    struct amp_store *s = r->s;
+    struct amp_pos end;
+    amp_wm_claim(&s->wm, s->logfd);
+    bool failed = amp_wm_failed(&s->wm) || faccessat(s->logfd, "FAILED", F_OK, 0) == 0;
+    if (amp_log_list(&s->log, err) != 0)
+        return -1;
+    if (!s->log.last)
+        return amp_buf_str(r->said, "there is no log\n", err);
+    if (mend(r, &end, err) != 0)
+        return -1;
+    if (amp_wm_get(&s->wm) > end.n &&
+        amp_buf_fmt(r->said, err, "frames %" PRIu64 " to %" PRIu64 " are gone\n", end.n + 1,
+                    amp_wm_get(&s->wm)) != 0)
+        return -1;
+    if (failed && append_again(r, &end, err) != 0)
+        return -1;
+    amp_wm_reset(&s->wm);
+    if (unlinkat(s->logfd, "FAILED", 0) == 0 && fsync(s->logfd) != 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot sync the log directory");
+    amp_wm_set_failed(&s->wm, false);
+    s->known = s->verified = false;
+    amp_wm_set_verified(&s->wm, false);
+    if (amp_store_catch_up(s, err) != 0)
+        return -1;
+    if (amp_log_flush(&s->log, err) != 0 || amp_log_datasync(&s->log, err) != 0)
+        return amp_store_fail(s, err);
+    return amp_buf_fmt(r->said, err, "the log is whole: %" PRIu64 " frames in %u segments\n",
+                       s->log.end.n, s->log.last - s->log.first + 1);
+}
+
+int amp_store_repair(const char *dir, struct amp_buf *said, struct amp_error *err)
+{
+    struct amp_store *s;
+    struct repair r = {.said = said};
+    struct amp_store_options opt = {.lock_timeout_ms = -1};
+    if (amp_store_open_failed(dir, &opt, &s, err) != 0)
+        return -1;
+    r.s = s;
+    amp_buf_init(&r.old, SEGMENT_MAX);
+    amp_buf_init(&r.new, SEGMENT_MAX);
+    int rc = amp_turnstile_enter(&s->lock, -1, err);
+    if (rc == 0) {
+        rc = repair(&r, err);
+        amp_turnstile_leave(&s->lock);
+    }
+    amp_buf_release(&r.old);
+    amp_buf_release(&r.new);
+    amp_store_close(s);
+    return rc;
+}
