@@ -186,7 +186,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: jq-worker EXPR...\n");
         return AMP_USAGE;
     }
-    clearenv();
+    /* Empty, not absent: libjq 1.6 does not survive clearenv(). */
+    static char *no_environment[] = {NULL};
+    environ = no_environment;
     struct rlimit mem = {MEMORY_MAX, MEMORY_MAX}, none = {0, 0};
 #if !defined(__SANITIZE_ADDRESS__)
     setrlimit(RLIMIT_AS, &mem);

@@ -1,0 +1,301 @@
+/*
+ * The helper's keeper. Requests are kept until they are answered, in their order; the first
+ * unanswered one is what the helper is at, so it is the culprit when the helper hangs or dies.
+ */
+#include "port/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/child.h>
+#include <amp/base/clock.h>
+#include <amp/json/lines.h>
+#include <amp/json/tape.h>
+
+#define IN_FLIGHT_MAX 64
+#define BYTES_MAX     ((size_t)1 << 20)
+#define REQUEST_MAX   ((size_t)40 << 20)
+#define ANSWER_MAX    ((size_t)1 << 20)
+#define CRASH_WINDOW  60000
+#define ARGS_MAX      256
+
+struct request {
+    uint64_t tag, q;
+    size_t len;
+    char *line;
+};
+
+struct amp_helper {
+    char path[4096];
+    const char *argv[ARGS_MAX];
+    int64_t limit_ms;
+    struct amp_child child;
+    int to, from; /* -1: it does not run */
+    struct amp_lines answers;
+    struct amp_tape tape;
+    struct request v[IN_FLIGHT_MAX];
+    uint32_t first, n;
+    uint64_t next_q;
+    size_t bytes;
+    uint32_t sent;     /* requests of v that are written whole */
+    size_t sent_bytes; /* of the next one */
+    int64_t head_since_ms;
+    int64_t crashes[2]; /* the latest deaths, newest first */
+};
+
+static struct request *at(struct amp_helper *h, uint32_t i)
+{
+    return &h->v[(h->first + i) % IN_FLIGHT_MAX];
+}
+
+int amp_helper_new(const struct amp_helper_options *opt, struct amp_helper **out,
+                   struct amp_error *err)
+{
+    struct amp_helper *h = calloc(1, sizeof(*h));
+    if (!h)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a helper");
+    if (amp_helper_path(opt->name, h->path, sizeof(h->path), err) < 0) {
+        free(h);
+        return -1;
+    }
+    h->argv[0] = h->path;
+    int n = 1;
+    for (const char *const *a = opt->args; a && *a; a++) {
+        if (n == ARGS_MAX - 1) {
+            free(h);
+            return amp_fail(err, AMP_USAGE, "too_many", "too many arguments for %s", opt->name);
+        }
+        h->argv[n++] = *a;
+    }
+    h->limit_ms = opt->limit_ms;
+    h->to = h->from = -1;
+    h->next_q = 1;
+    amp_lines_init(&h->answers, ANSWER_MAX);
+    amp_tape_init(&h->tape, NULL);
+    *out = h;
+    return 0;
+}
+
+static void stop(struct amp_helper *h, int64_t grace_ms)
+{
+    if (h->to >= 0)
+        close(h->to);
+    if (h->from >= 0)
+        close(h->from);
+    h->to = h->from = -1;
+    if (h->child.pid > 0) {
+        struct amp_child_end end;
+        struct amp_error err;
+        int now = 1;
+        if (grace_ms == 0)
+            amp_child_kill_tree(&h->child, 9);
+        amp_child_wait(&h->child, -1, grace_ms, &now, &end, &err);
+        h->child.pid = 0;
+    }
+    amp_lines_release(&h->answers);
+    amp_lines_init(&h->answers, ANSWER_MAX);
+    h->sent = 0;
+    h->sent_bytes = 0;
+}
+
+void amp_helper_free(struct amp_helper *h)
+{
+    if (!h)
+        return;
+    stop(h, 1000);
+    for (uint32_t i = 0; i < h->n; i++)
+        free(at(h, i)->line);
+    amp_lines_release(&h->answers);
+    amp_tape_release(&h->tape);
+    free(h);
+}
+
+static int start(struct amp_helper *h, struct amp_error *err)
+{
+    static const char *const env[] = {"LC_ALL=C", NULL};
+    int in[2], out[2];
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot make a pipe");
+    if (pipe2(out, O_CLOEXEC) < 0) {
+        amp_fail_errno(err, AMP_IOERR, "cannot make a pipe");
+        close(in[0]);
+        close(in[1]);
+        return -1;
+    }
+    struct amp_child_spec spec = {
+        .argv = h->argv,
+        .envp = env,
+        .fd_in = in[0],
+        .fd_out = out[1],
+        .fd_err = STDERR_FILENO,
+        .no_new_privs = true,
+    };
+    int rc = amp_child_start(&spec, &h->child, err);
+    close(in[0]);
+    close(out[1]);
+    if (rc < 0) {
+        close(in[1]);
+        close(out[0]);
+        return -1;
+    }
+    fcntl(in[1], F_SETFL, O_NONBLOCK);
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    h->to = in[1];
+    h->from = out[0];
+    h->head_since_ms = amp_mono_ms();
+    return 0;
+}
+
+int amp_helper_ask(struct amp_helper *h, uint64_t tag, struct amp_span request,
+                   struct amp_error *err)
+{
+    if (h->n == IN_FLIGHT_MAX || (h->n > 0 && h->bytes + request.n > BYTES_MAX))
+        return 1;
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, REQUEST_MAX);
+    if (amp_buf_fmt(&b, err, "{\"q\":%llu,", (unsigned long long)h->next_q) < 0 ||
+        amp_buf_add(&b, request.p, request.n, err) < 0 || amp_buf_add(&b, "}\n", 2, err) < 0)
+        return -1;
+    char *line = amp_span_dup(amp_buf_span(&b));
+    if (!line)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a request");
+    if (h->n == 0)
+        h->head_since_ms = amp_mono_ms();
+    *at(h, h->n++) = (struct request){.tag = tag, .q = h->next_q++, .len = b.len, .line = line};
+    h->bytes += b.len;
+    return 0;
+}
+
+uint32_t amp_helper_in_flight(const struct amp_helper *h)
+{
+    return h->n;
+}
+
+void amp_helper_watch(const struct amp_helper *h, struct pollfd fds[2], int *timeout_ms)
+{
+    fds[0] = fds[1] = (struct pollfd){.fd = -1};
+    if (h->n == 0)
+        return;
+    int64_t wait = h->to < 0 ? 0 : h->head_since_ms + h->limit_ms - amp_mono_ms();
+    if (wait < 0)
+        wait = 0;
+    if (*timeout_ms < 0 || wait < *timeout_ms)
+        *timeout_ms = (int)wait;
+    fds[0] = (struct pollfd){.fd = h->from, .events = POLLIN};
+    if (h->sent < h->n)
+        fds[1] = (struct pollfd){.fd = h->to, .events = POLLOUT};
+}
+
+static void pop(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx, struct amp_span answer,
+                const struct amp_error *why)
+{
+    struct request r = *at(h, 0);
+    h->first = (h->first + 1) % IN_FLIGHT_MAX;
+    h->n--;
+    h->bytes -= r.len;
+    if (h->sent > 0)
+        h->sent--;
+    else
+        h->sent_bytes = 0;
+    h->head_since_ms = amp_mono_ms();
+    free(r.line);
+    reply(ctx, r.tag, answer, why);
+}
+
+/* 0 all right or nothing to do, -1 the helper is gone. */
+static int write_requests(struct amp_helper *h)
+{
+    while (h->sent < h->n) {
+        struct request *r = at(h, h->sent);
+        ssize_t k = write(h->to, r->line + h->sent_bytes, r->len - h->sent_bytes);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return errno == EAGAIN ? 0 : -1;
+        h->sent_bytes += (size_t)k;
+        if (h->sent_bytes == r->len) {
+            h->sent++;
+            h->sent_bytes = 0;
+        }
+    }
+    return 0;
+}
+
+/* The number an answer bears; it has to be that of the first request. */
+static bool answers_head(struct amp_helper *h, struct amp_span line)
+{
+    struct amp_json_fault f;
+    int64_t q;
+    if (h->n == 0 || amp_tape_scan(&h->tape, line.p, line.n, &f) < 0)
+        return false;
+    uint32_t tok = amp_tape_get(&h->tape, 0, AMP_SPAN("q"));
+    return tok != AMP_TOK_NONE && amp_tok_int(&h->tape, tok, &q) && (uint64_t)q == at(h, 0)->q;
+}
+
+/* 0 all right, -1 the helper is gone or talks nonsense. */
+static int read_answers(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx)
+{
+    struct amp_error err;
+    for (;;) {
+        struct amp_line line;
+        enum amp_line_result r = amp_lines_next(&h->answers, &line);
+        if (r == AMP_LINE) {
+            if (!answers_head(h, line.bytes))
+                return -1;
+            pop(h, reply, ctx, line.bytes, NULL);
+        } else if (r == AMP_LINE_MORE) {
+            int rc = amp_lines_fill(&h->answers, h->from, &err);
+            if (rc == 2)
+                return 0;
+            if (rc <= 0)
+                return -1;
+        } else {
+            return -1;
+        }
+    }
+}
+
+static int died(struct amp_helper *h, struct amp_error *err)
+{
+    int64_t now = amp_mono_ms();
+    stop(h, 0);
+    bool too_often = h->crashes[1] > 0 && now - h->crashes[1] < CRASH_WINDOW;
+    h->crashes[1] = h->crashes[0];
+    h->crashes[0] = now;
+    if (too_often)
+        return amp_fail(err, AMP_UNAVAILABLE, "helper_unavailable",
+                        "%s died three times within a minute", h->path);
+    return 0;
+}
+
+int amp_helper_step(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx,
+                    struct amp_error *err)
+{
+    if (h->n == 0)
+        return 0;
+    if (h->to < 0 && start(h, err) < 0)
+        return -1;
+    int rc = write_requests(h);
+    if (rc == 0 || h->sent > 0)
+        rc = read_answers(h, reply, ctx) < 0 ? -1 : rc;
+    if (h->n == 0 && rc == 0)
+        return 0;
+    struct amp_error why = {0};
+    if (rc < 0) {
+        amp_fail(&why, AMP_UNAVAILABLE, "helper_died", "%s died at this request", h->path);
+        if (died(h, err) < 0)
+            return -1;
+    } else if (amp_mono_ms() - h->head_since_ms >= h->limit_ms) {
+        amp_fail(&why, AMP_TIMEDOUT, "helper_timeout", "no answer within %lld ms",
+                 (long long)h->limit_ms);
+        stop(h, 0);
+    } else {
+        return 0;
+    }
+    if (h->n > 0)
+        pop(h, reply, ctx, (struct amp_span){NULL, 0}, &why);
+    return 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * A helper process that answers numbered requests: one line in, exactly one line out, each with
+ * the number under "q". At most 64 requests and 1 MiB are in flight (one larger request goes
+ * alone). A helper that takes too long for one, or dies at it, is started again; the request it
+ * failed at is given up, the others are sent once more.
+ */
+#ifndef AMP_PORT_HELPER_H
+#define AMP_PORT_HELPER_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+struct amp_helper_options {
+    const char *name;        /* of libexec/amp */
+    const char *const *args; /* NULL-terminated, without argv[0] */
+    int64_t limit_ms;        /* for one request */
+};
+
+struct amp_helper;
+
+/* The helper starts with the first request. */
+int amp_helper_new(const struct amp_helper_options *opt, struct amp_helper **out,
+                   struct amp_error *err);
+void amp_helper_free(struct amp_helper *h);
+
+/* 0 taken; 1 too much is in flight: step first. `request` is the members of a JSON object without
+ * braces ("\"f\":[0],\"m\":{}"); the number is put before it. */
+int amp_helper_ask(struct amp_helper *h, uint64_t tag, struct amp_span request,
+                   struct amp_error *err);
+uint32_t amp_helper_in_flight(const struct amp_helper *h);
+
+/* For the poll loop: two descriptors, -1 where there is nothing to wait for. */
+void amp_helper_watch(const struct amp_helper *h, struct pollfd fds[2], int *timeout_ms);
+
+/* Does what can be done. `reply` is called once for each request, in their order: with the answer's
+ * line, or with why there is none ("helper_timeout", "helper_died"). -1: the helper cannot be
+ * started, or died three times within a minute (UNAVAILABLE "helper_unavailable"). */
+typedef void (*amp_helper_reply_fn)(void *ctx, uint64_t tag, struct amp_span answer,
+                                    const struct amp_error *why);
+int amp_helper_step(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx,
+                    struct amp_error *err);
+
+#endif
