@@ -113,9 +113,31 @@ void amp_helper_free(struct amp_helper *h)
     free(h);
 }
 
+static const char *const helper_env[] = {"LC_ALL=C", NULL};
+
+int amp_helper_probe(struct amp_helper *h, struct amp_error *err)
+{
+    struct amp_child_spec spec = {.argv = h->argv,
+                                  .envp = helper_env,
+                                  .fd_in = -1,
+                                  .fd_out = -1,
+                                  .fd_err = STDERR_FILENO,
+                                  .no_new_privs = true};
+    struct amp_child child;
+    struct amp_child_end end;
+    if (amp_child_start(&spec, &child, err) < 0 ||
+        amp_child_wait(&child, h->limit_ms + 10000, 0, NULL, &end, err) < 0)
+        return -1;
+    if (end.exited && end.exit_code == 0)
+        return 0;
+    if (end.exited && end.exit_code == AMP_USAGE)
+        return amp_fail(err, AMP_USAGE, "bad_helper_arguments", "%s refuses its arguments",
+                        h->path);
+    return amp_fail(err, AMP_UNAVAILABLE, "helper_unavailable", "%s does not start", h->path);
+}
+
 static int start(struct amp_helper *h, struct amp_error *err)
 {
-    static const char *const env[] = {"LC_ALL=C", NULL};
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot make a pipe");
@@ -127,7 +149,7 @@ static int start(struct amp_helper *h, struct amp_error *err)
     }
     struct amp_child_spec spec = {
         .argv = h->argv,
-        .envp = env,
+        .envp = helper_env,
         .fd_in = in[0],
         .fd_out = out[1],
         .fd_err = STDERR_FILENO,

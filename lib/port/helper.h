@@ -25,6 +25,9 @@ struct amp_helper;
 int amp_helper_new(const struct amp_helper_options *opt, struct amp_helper **out,
                    struct amp_error *err);
 void amp_helper_free(struct amp_helper *h);
+/* Starts one with no input and waits for its end: USAGE "bad_helper_arguments" when it does not
+ * like its arguments (it says why on stderr). */
+int amp_helper_probe(struct amp_helper *h, struct amp_error *err);
 
 /* 0 taken; 1 too much is in flight: step first. `request` is the members of a JSON object without
  * braces ("\"f\":[0],\"m\":{}"); the number is put before it. */

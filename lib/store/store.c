@@ -244,7 +244,15 @@ static int commit(struct amp_store *s, struct amp_frame *f, const struct amp_sto
     f->n_out = c->n_emits;
     if (amp_blob_shrink(s, f, out, &names, err) != 0)
         return -1;
-    return amp_turn_append(s, f, &at, err);
+    if (amp_turn_append(s, f, &at, err) != 0)
+        return -1;
+    s->last = f->head.n;
+    return 0;
+}
+
+uint64_t amp_store_last_frame(const struct amp_store *s)
+{
+    return s->last;
 }
 
 static int update(struct amp_store *s, struct amp_span key, const struct amp_store_input *input,

@@ -42,6 +42,7 @@ struct amp_store {
     struct amp_frame_arena arena; /* replay */
     struct amp_frame_arena check; /* records given to us, frames read back */
     struct amp_buf rec;           /* the record last read */
+    uint64_t last;                /* the frame of the latest update */
 };
 
 /* Takes a turn unless a batch holds one; *own says whether this call must end it. */
