@@ -93,7 +93,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/lib/libamp.a
 	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
 
 # Rebuilds when the flags change.
-$(BUILD)/flags: FORCE
+$(BUILD)/flags: FORCE | deps-check
 	@mkdir -p $(@D)
 	@echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || \
 	  echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' >$@

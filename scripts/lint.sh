@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# Checks what the compiler does not. Prints one line a finding, "path:line: what"; status 1 when
+# there is any. Notes (prefixed "note:") do not fail it.
+#
+#   scripts/lint.sh [CHECK...]     includes headers banned exits processes caps words format shell
+set -u
+cd "$(dirname "$0")/.." || exit 70
+shopt -s nullglob globstar lastpipe
+found=0
+CC=${CC:-cc}
+
+finding() {
+  echo "$*"
+  found=1
+}
+# Prints findings from standard input.
+findings() {
+  local line
+  while IFS= read -r line; do
+    finding "$line"
+  done
+}
+
+# Code without comments and the contents of strings, line numbers kept: what a check should see.
+code_of() {
+  awk '
+    { line = $0; out = ""; n = length(line)
+      for (i = 1; i <= n; i++) {
+        c = substr(line, i, 1); two = substr(line, i, 2)
+        if (in_comment) { if (two == "*/") { in_comment = 0; i++ } continue }
+        if (in_string) { if (c == "\\") { i++ } else if (c == quote) { in_string = 0; out = out c } continue }
+        if (two == "/*") { in_comment = 1; i++; continue }
+        if (two == "//") break
+        if (c == "\"" || c == "\047") { in_string = 1; quote = c }
+        out = out c
+      }
+      if (in_string) in_string = 0
+      print out
+    }' "$1"
+}
+
+# Numbers in the order of inclusion: a file may include what is lower, or its own room.
+level_of() {
+  case $1 in
+  base) echo 0 ;;
+  schema | fsm | json) echo 1 ;;
+  protocol | port | store) echo 2 ;;
+  message) echo 3 ;;
+  task | agent | hitl | worktree) echo 4 ;;
+  flow) echo 5 ;;
+  cmd | libexec) echo 6 ;;
+  *) echo 99 ;;
+  esac
+}
+
+check_includes() {
+  local f room level inc to
+  for f in include/amp/**/*.[ch] lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
+    case $f in
+    include/amp/*) room=${f#include/amp/} room=${room%%/*} ;;
+    lib/*) room=${f#lib/} room=${room%%/*} ;;
+    *) room=${f%%/*} ;;
+    esac
+    level=$(level_of "$room")
+    while IFS=: read -r line inc; do
+      to=${inc#amp/}
+      to=${to%%/*}
+      if [ "$room" = cli ]; then
+        # The command line stands beside the programs; of the library it knows the ground floor.
+        case $to in base | json | fsm | cli) ;; *)
+          finding "$f:$line: cli includes $to"
+          ;;
+        esac
+      elif [ "$to" = cli ]; then
+        [ "$level" -eq 6 ] || finding "$f:$line: $room includes cli"
+      elif [ "$to" != "$room" ] && [ "$(level_of "$to")" -ge "$level" ] &&
+        [ "$(level_of "$to")" -ne 99 ]; then
+        # The schema checker reads tapes: the one arrow inside a floor.
+        [ "$room $to" = "schema json" ] && continue
+        finding "$f:$line: $room includes $to, which is not below it"
+      fi
+    done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]\(.*\)[>"].*/\1/;T;=;p' "$f" |
+      paste -d: - - | grep -E ':[a-z_]+/|:amp/')
+  done
+}
+
+check_headers() {
+  local f
+  for f in include/amp/**/*.h lib/**/*.h cmd/**/*.h libexec/**/*.h; do
+    printf '#include "%s"\n#include "%s"\n' "$PWD/$f" "$PWD/$f" |
+      "$CC" -std=gnu11 -Iinclude -Ilib -D_GNU_SOURCE -DAMP_VERSION='""' -Wall -Wextra -Werror \
+        -Wno-unused-function -fsyntax-only -x c - >/dev/null 2>&1 ||
+      finding "$f:1: does not compile alone"
+  done
+}
+
+# calls FILES... -- NAMES WHAT: a finding for each call of one of the names (a regular expression).
+calls() {
+  local f names what
+  local files=()
+  while [ "$1" != -- ]; do
+    files+=("$1")
+    shift
+  done
+  names=$2 what=$3
+  for f in "${files[@]}"; do
+    grep -qE "$names" "$f" || continue
+    code_of "$f" | awk -v f="$f" -v names="(^|[^_[:alnum:]])($names)[ \t]*\\\\(" -v what="$what" '
+      match($0, names) {
+        name = substr($0, RSTART, RLENGTH)
+        gsub(/[^_[:alnum:]]/, "", name)
+        print f ":" NR ": " name ": " what
+      }'
+  done | findings
+}
+
+check_banned() {
+  calls include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] -- \
+    'strcpy|strcat|v?sprintf|gets|system|popen|strtok|ato[ifl]|atoll|strncpy|strncat|alloca|tmpnam|mktemp|asctime|ctime|localtime|gmtime|setjmp|longjmp' \
+    'banned'
+}
+
+check_exits() {
+  local f lib=()
+  for f in lib/**/*.c; do
+    case $f in lib/cli/*) ;; *) lib+=("$f") ;; esac
+  done
+  calls "${lib[@]}" -- 'exit|v?printf|puts|putchar|perror|v?fprintf|fputs|fputc|putc' \
+    'only cli prints and exits'
+}
+
+check_processes() {
+  local f lib=()
+  for f in lib/**/*.c cmd/**/*.c; do
+    [ "$f" = lib/base/child.c ] || lib+=("$f")
+  done
+  calls "${lib[@]}" -- 'exec[lv]p?e?|execvpe|fexecve|posix_spawnp?' 'only lib/base/child.c executes'
+  # A helper may become another program, but nothing forks by itself.
+  calls "${lib[@]}" libexec/**/*.c -- 'v?fork|clone3?|daemon|forkpty' 'only lib/base/child.c forks'
+}
+
+check_caps() {
+  local f n
+  for f in include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
+    n=$(wc -l <"$f")
+    case $f in
+    *.h) [ "$n" -le 150 ] || echo "note: $f: $n lines, a second subject? (150)" ;;
+    *.c) [ "$n" -le 500 ] || echo "note: $f: $n lines, a second subject? (500)" ;;
+    esac
+    [ "$n" -le 1000 ] || finding "$f:1: $n lines are two subjects"
+    case ${f##*/} in util.* | utils.* | helpers.* | common.* | misc.*)
+      finding "$f:1: a drawer is no room"
+      ;;
+    esac
+  done
+}
+
+# Each C file says first what it is for; no path of somebody's machine.
+check_words() {
+  local f
+  for f in lib/**/*.c cmd/**/*.c libexec/**/*.c; do
+    case $(head -c 2 "$f") in '/*') ;; *) finding "$f:1: does not say what it is for" ;; esac
+  done
+  grep -nE '/(home|work|root|Users)/[a-z]' -r include lib cmd libexec scripts man completions \
+    examples README.md CONTRIBUTING.md docs 2>/dev/null |
+    grep -v '^scripts/lint.sh' | sed 's|^\([^:]*:[0-9]*\):.*|\1: a path of one machine|' | findings
+}
+
+check_format() {
+  command -v clang-format >/dev/null 2>&1 || {
+    echo "note: clang-format is not installed"
+    return
+  }
+  clang-format --dry-run include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] \
+    tests/**/*.[ch] 2>&1 | sed -n 's/^\([^:]*:[0-9]*\):[0-9]*: warning: code should be.*/\1: not as clang-format has it/p' |
+    sort -u -t: -k1,1 | findings
+}
+
+check_shell() {
+  command -v shellcheck >/dev/null 2>&1 || {
+    echo "note: shellcheck is not installed"
+    return
+  }
+  local f list=()
+  for f in scripts/* .ci/run tests/run tests/soak bench/* examples/**/* libexec/scripts/* tests/**/*; do
+    [ -f "$f" ] && head -n 1 "$f" | grep -qE '^#!.*\b(ba|da)?sh$' && list+=("$f")
+  done
+  [ ${#list[@]} -eq 0 ] || shellcheck -f gcc -S warning "${list[@]}" | findings
+}
+
+checks=("$@")
+[ ${#checks[@]} -gt 0 ] || checks=(includes headers banned exits processes caps words format shell)
+for c in "${checks[@]}"; do
+  declare -F "check_$c" >/dev/null || {
+    echo "lint: no check $c" >&2
+    exit 64
+  }
+  "check_$c"
+done
+exit "$found"

@@ -1,0 +1,61 @@
+# The checks that the compiler does not make, and that these checks find what they look for.
+load lib
+
+setup() {
+  cd "$AMP_TOP" || return 1
+}
+
+# A tree with one file in it, and the checker.
+tree() {
+  mkdir -p "$BATS_TEST_TMPDIR/t/scripts" "$(dirname "$BATS_TEST_TMPDIR/t/$1")"
+  cp scripts/lint.sh "$BATS_TEST_TMPDIR/t/scripts/"
+  cat >"$BATS_TEST_TMPDIR/t/$1"
+  cd "$BATS_TEST_TMPDIR/t"
+}
+
+@test "the sources have no findings" {
+  bash scripts/lint.sh
+}
+
+@test "an upward and a sideways include are found" {
+  tree lib/store/x.c <<<'/* x */
+#include <amp/base/buf.h>
+#include "message/message.h"
+#include "port/port.h"
+#include "cli/cli.h"'
+  run -1 bash scripts/lint.sh includes
+  [ "${lines[0]}" = "lib/store/x.c:3: store includes message, which is not below it" ]
+  [ "${lines[1]}" = "lib/store/x.c:4: store includes port, which is not below it" ]
+  [ "${lines[2]}" = "lib/store/x.c:5: store includes cli" ]
+  [ ${#lines[@]} -eq 3 ]
+}
+
+@test "banned calls are found in code, not in comments and strings" {
+  tree lib/json/x.c <<<'/* strcpy(a, b) */
+const char *s = "strcpy(";
+int x_strcpy(void);
+void f(char *a) { strcpy (a, s); }'
+  run -1 bash scripts/lint.sh banned
+  [ "$output" = "lib/json/x.c:4: strcpy: banned" ]
+}
+
+@test "printing and ending are found outside the command line's room" {
+  tree lib/json/x.c <<<'/* x */
+void f(void) { printf("x"); snprintf(b, 1, "x"); exit(1); _exit(2); }'
+  run -1 bash scripts/lint.sh exits
+  [ "${lines[0]}" = "lib/json/x.c:2: printf: only cli prints and exits" ]
+}
+
+@test "starting a process elsewhere is found" {
+  tree cmd/x/main.c <<<'/* x */
+void f(void) { fork(); execv(a, b); }'
+  run -1 bash scripts/lint.sh processes
+  [[ "$output" == *"only lib/base/child.c executes"* ]]
+  [[ "$output" == *"only lib/base/child.c forks"* ]]
+}
+
+@test "a header that needs another is found" {
+  tree include/amp/x/x.h <<<'size_t f(void);'
+  run -1 bash scripts/lint.sh headers
+  [ "$output" = "include/amp/x/x.h:1: does not compile alone" ]
+}

@@ -1,0 +1,61 @@
+# The test runner itself: what fails must be seen to fail.
+load lib
+
+suite() {
+  printf '#!/bin/sh\n%s\n' "$2" >"$BATS_TEST_TMPDIR/$1"
+  chmod +x "$BATS_TEST_TMPDIR/$1"
+}
+
+sum_of() {
+  cd "$AMP_TOP"
+  run tests/run "$@"
+  sum=${lines[-1]}
+}
+
+@test "passed and skipped are counted" {
+  suite a 'echo "ok 1 - x"; echo "ok 2 # skip y"; echo 1..2'
+  suite b 'echo 1..1; echo "ok 1 - x"'
+  sum_of "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b"
+  [ "$status" -eq 0 ]
+  [ "$sum" = "2 passed, 0 failed, 1 skipped" ]
+}
+
+@test "a failed test fails the run and is shown" {
+  suite a 'echo "ok 1 - x"; echo "not ok 2 - broken"; echo "# why"; echo 1..2; exit 1'
+  sum_of "$BATS_TEST_TMPDIR/a"
+  [ "$status" -eq 1 ]
+  [ "$sum" = "1 passed, 1 failed" ]
+  [[ "$output" == *broken*why* ]]
+}
+
+@test "a suite that dies fails" {
+  suite a 'echo "ok 1 - x"; kill -SEGV $$'
+  sum_of "$BATS_TEST_TMPDIR/a"
+  [ "$status" -eq 1 ]
+  [ "$sum" = "1 passed, 1 failed" ]
+}
+
+@test "a suite that runs less than it planned fails" {
+  suite a 'echo 1..3; echo "ok 1 - x"'
+  sum_of "$BATS_TEST_TMPDIR/a"
+  [ "$sum" = "1 passed, 1 failed" ]
+}
+
+@test "a suite that fails without a failed test fails" {
+  suite a 'echo 1..1; echo "ok 1 - x"; exit 1'
+  sum_of "$BATS_TEST_TMPDIR/a"
+  [ "$sum" = "1 passed, 1 failed" ]
+}
+
+@test "a suite that does not end is ended" {
+  suite a 'echo 1..1; exec sleep 100'
+  export SUITE_SECONDS=1
+  sum_of "$BATS_TEST_TMPDIR/a"
+  [ "$status" -eq 1 ]
+  [ "$sum" = "0 passed, 1 failed" ]
+}
+
+@test "a suite that is absent fails" {
+  sum_of "$BATS_TEST_TMPDIR/none"
+  [ "$sum" = "0 passed, 1 failed" ]
+}
