@@ -4,7 +4,7 @@ CFLAGS   += -std=gnu11 $(OPT) -g -fno-strict-aliasing -ffunction-sections -fdata
 CFLAGS   += -fstack-protector-strong
 LDFLAGS  += -Wl,--gc-sections -Wl,-z,relro,-z,now
 
-CFLAGS += -Wall -Wextra -Wno-unused-parameter
+CFLAGS += -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
 ifeq ($(DEVELOPER),1)
 CFLAGS += -Werror -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
   -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wold-style-definition -Wcast-qual -Wnull-dereference

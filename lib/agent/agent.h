@@ -2,9 +2,10 @@
  * Agents: the lifecycle machine (SW4RM §8, appendix C), the registry (key "agent.<name>") and the
  * jobs that an agent took (key "job.<consumer>.<msg_id>").
  *
- * A registry record: {"role","task","state","last_seen","pid","suspended":null|{"ref","task",
- * "since"}}. `task` stays the last task worked on: a critical escalation of a task suspends the
- * agents that have it. Starting work is a compare-and-set of this record and loses to a suspension.
+ * A registry record: {"role","task","last_task","state","last_seen","pid","suspended":null|{"ref",
+ * "task","since"}}, times in milliseconds. `task` is empty while it has none; `last_task` stays: a
+ * critical escalation of a task suspends the agents that had it last. Starting work is a
+ * compare-and-set of this record and loses to a suspension.
  */
 #ifndef AMP_AGENT_AGENT_H
 #define AMP_AGENT_AGENT_H

@@ -145,11 +145,13 @@ int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **ou
         *out = NULL;
         return 0;
     }
-    if (check(amp_buf_span(&b), schema, err))
+    if (schema && check(amp_buf_span(&b), schema, err))
         return -1;
     json_t *j = amp_json_load(amp_buf_span(&b), err);
-    if (!j)
-        return -1;
+    if (!json_is_object(j)) {
+        json_decref(j);
+        return amp_fail(err, AMP_DATAERR, "bad_answer", "answer: not a JSON object");
+    }
     *out = j;
     return 0;
 }

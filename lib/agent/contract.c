@@ -106,11 +106,6 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         {"GIT_SEQUENCE_EDITOR", "true"},
         {"GIT_PAGER", "cat"},
         {"GIT_ASKPASS", "true"},
-        /* The empty prefix matches every URL: whatever is pushed goes to a scheme that does not
-         * exist. */
-        {"GIT_CONFIG_COUNT", "1"},
-        {"GIT_CONFIG_KEY_0", "url.amp-refused://.pushInsteadOf"},
-        {"GIT_CONFIG_VALUE_0", ""},
     };
     for (size_t i = 0; parent && parent[i]; i++) {
         if (!strchr(parent[i], '=') || !inherited(parent[i]))
@@ -129,6 +124,13 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         if (amp_env_set(&e, vars[i].name, vars[i].value, err)) {
             amp_env_release(&e);
             return -1;
+        }
+    }
+    for (int i = 0; c->extra && c->extra[i]; i++) {
+        char *copy = strdup(c->extra[i]);
+        if (!copy || env_push(&e, copy, err)) {
+            amp_env_release(&e);
+            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an environment");
         }
     }
     *out = e;

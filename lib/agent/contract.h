@@ -21,7 +21,8 @@ struct amp_contract {
     struct amp_span message;  /* the message's line */
     struct amp_span criteria; /* JSON, see docs/agent-contract.md */
     struct amp_span diff;     /* unified diff; none: p NULL */
-    struct amp_span context;  /* JSON with refs (result, dispatch, note); none: p NULL */
+    struct amp_span context;  /* JSON: what the message refers to; none: p NULL */
+    const char *const *extra; /* more NAME=value strings (what makes git refuse pushes), or NULL */
 };
 
 /* One attempt's directory and the files in it. */
@@ -45,7 +46,7 @@ void amp_env_release(struct amp_env *e);
 int amp_env_set(struct amp_env *e, const char *name, const char *value, struct amp_error *err);
 /* The agent's environment: the parent's without what git or our own tools would take as orders
  * (GIT_*, AMP_*), then the contract's variables, the agent's git identity, no prompts, no colours,
- * and a git configuration that refuses every push. */
+ * and c->extra. */
 int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, char *const *parent,
                      struct amp_env *out, struct amp_error *err);
 /* "name" and "name@agents.invalid": who commits for an agent. */
@@ -62,7 +63,8 @@ enum amp_attempt_end {
 /* why gets a sentence for people ("killed by signal 9"). */
 enum amp_attempt_end amp_attempt_read_end(const struct amp_child_end *end, char *why, size_t size);
 
-/* Reads $AMP_RESULT and checks it against schemas/agent/<schema> ("result.json", "verdict.json").
+/* Reads $AMP_RESULT and checks it against schemas/agent/<schema> ("result.json", "verdict.json";
+ * NULL: any JSON object).
  * *out is NULL where there is no file. DATAERR bad_answer: not a regular file, not JSON, or not
  * what the schema says. The caller owns *out. */
 int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **out,

@@ -3,8 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <amp/base/clock.h>
-
 #include "agent/registry.h"
 #include "protocol/compose.h"
 
@@ -30,9 +28,7 @@ static const char *text(const json_t *j, const char *key)
 
 static void set_time(json_t *j, const char *key, int64_t ms)
 {
-    char t[AMP_TIME_MAX];
-    amp_time_format(ms, t);
-    json_object_set_new(j, key, json_string(t));
+    json_object_set_new(j, key, json_integer(ms));
 }
 
 static bool works(uint8_t state)
@@ -45,14 +41,19 @@ static int do_step(struct update *u, json_t *j, uint8_t *state, struct amp_error
 {
     struct amp_fsm_result r;
 
-    if (u->event == AMP_AGENT_EV_ASSIGN && json_is_object(json_object_get(j, "suspended")))
+    if ((u->event == AMP_AGENT_EV_ASSIGN || u->event == AMP_AGENT_EV_RESUME) &&
+        json_is_object(json_object_get(j, "suspended")))
         return amp_fail(err, AMP_NO, "suspended", "the agent is suspended by %s",
                         text(json_object_get(j, "suspended"), "ref"));
     if (amp_fsm_step(&amp_agent_fsm, *state, u->event, 0, &r, err))
         return -1;
     *state = r.to;
-    if (u->task)
+    if (u->task) {
         json_object_set_new(j, "task", json_string(u->task));
+        json_object_set_new(j, "last_task", json_string(u->task));
+    } else if (!works(*state)) {
+        json_object_set_new(j, "task", json_string(""));
+    }
     return 0;
 }
 
@@ -84,6 +85,7 @@ static int apply(struct update *u, json_t *j, uint8_t *state, struct amp_error *
     case REGISTER:
         *state = AMP_AGENT_RUNNABLE;
         json_object_set_new(j, "role", json_string(u->role));
+        json_object_set_new(j, "task", json_string(""));
         json_object_set_new(j, "pid", json_integer(getpid()));
         set_time(j, "last_seen", u->now_ms);
         return 0;
@@ -108,8 +110,9 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     int at = now->found ? amp_fsm_state(&amp_agent_fsm, now->state) : AMP_AGENT_INITIALIZING;
     uint8_t state = at < 0 ? AMP_AGENT_INITIALIZING : (uint8_t)at;
     json_t *j = now->found ? amp_json_load(now->json, err)
-                           : json_pack("{s:s, s:s, s:n}", "role", "", "task", "", "suspended");
-    int64_t seen = 0;
+                           : json_pack("{s:s, s:s, s:s, s:n}", "role", "", "task", "", "last_task",
+                                       "", "suspended");
+    int64_t seen;
 
     if (!j)
         return -1;
@@ -121,7 +124,7 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     if (!rc) {
         snprintf(u->state, sizeof u->state, "%s", amp_agent_fsm.states[state].name);
         json_object_set_new(j, "state", json_string(u->state));
-        amp_time_parse(amp_span_str(text(j, "last_seen")), &seen);
+        seen = json_integer_value(json_object_get(j, "last_seen"));
         amp_buf_reset(&u->json);
         rc = amp_json_dump(j, &u->json, err);
         c->event = u->what == STEP ? amp_agent_fsm.events[u->event].name : names[u->what];
@@ -195,7 +198,8 @@ static void read_status(const struct amp_store_rec *rec, const json_t *j,
     snprintf(out->role, sizeof out->role, "%s", text(j, "role"));
     snprintf(out->task, sizeof out->task, "%s", text(j, "task"));
     snprintf(out->ref, sizeof out->ref, "%s", text(sus, "ref"));
-    amp_time_parse(amp_span_str(text(j, "last_seen")), &out->last_seen_ms);
+    snprintf(out->last_task, sizeof out->last_task, "%s", text(j, "last_task"));
+    out->last_seen_ms = json_integer_value(json_object_get(j, "last_seen"));
 }
 
 int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_status *out,
@@ -233,7 +237,7 @@ static int each_one(void *ctx, struct amp_span id, const struct amp_store_rec *r
     struct amp_agent_status st;
 
     if (j && amp_span_copy(id, name, sizeof name) &&
-        (amp_span_is(e->task, text(j, "task")) || amp_span_is(e->task, text(sus, "task")))) {
+        (amp_span_is(e->task, text(j, "last_task")) || amp_span_is(e->task, text(sus, "task")))) {
         read_status(rec, j, &st);
         e->rc = e->fn(e->ctx, name, &st);
     }

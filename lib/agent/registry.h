@@ -8,8 +8,8 @@
 
 struct amp_agent_status {
     bool found, suspended;
-    uint8_t state;                      /* of amp_agent_fsm */
-    char role[32], task[128], ref[256]; /* ref: the escalation that suspends it */
+    uint8_t state;                                      /* of amp_agent_fsm */
+    char role[32], task[128], last_task[128], ref[256]; /* ref: the escalation that suspends it */
     int64_t last_seen_ms;
 };
 int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_status *out,
@@ -19,8 +19,8 @@ int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_sta
  * suspension of an earlier life stay. */
 int amp_agent_register(struct amp_store *s, const char *name, const char *role, int64_t now_ms,
                        struct amp_error *err);
-/* One step of the lifecycle. ASSIGN names the task and is refused with NO "suspended" while the
- * agent is suspended. Where a task is held the record comes due when it is silent too long. */
+/* One step of the lifecycle. ASSIGN and RESUME name the task and are refused with NO "suspended"
+ * while the agent is suspended. Where a task is held the record comes due when it is silent too long. */
 int amp_agent_step(struct amp_store *s, const char *name, uint8_t event, const char *task,
                    int64_t now_ms, struct amp_error *err);
 /* A sign of life. */

@@ -27,10 +27,9 @@ struct amp_store {
     struct amp_log log;
     struct amp_index index;
     struct amp_watermark wm;
-    bool known;          /* log.end is a verified place */
-    bool verified;       /* the last segment was read whole, by us or in this boot */
-    uint32_t epoch;      /* of the watermark, when log.end was verified */
-    bool new_generation; /* the index was replaced, and no frame tells of it yet */
+    bool known;     /* log.end is a verified place */
+    bool verified;  /* the last segment was read whole, by us or in this boot */
+    uint32_t epoch; /* of the watermark, when log.end was verified */
     bool in_turn, batch;
     bool index_lost; /* a frame is in the log that the index could not take */
     unsigned turn_frames;

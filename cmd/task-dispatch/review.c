@@ -1,0 +1,31 @@
+/* task-dispatch review: the Reviewer around an agent's command. */
+#include "flow/review.h"
+#include "verbs.h"
+#include "worker_opts.h"
+
+static struct worker_opts o = WORKER_OPTS_DEFAULT;
+static bool by_exit;
+
+const struct amp_opt task_review_opts[] = {
+    {0, "verdict-by-exit", AMP_OPT_FLAG, &by_exit, NULL,
+     "without an answer file take the exit status: 0 approves, others reject"},
+    WORKER_OPT_TABLE(o, "reviewer"),
+    AMP_OPT_END,
+};
+
+int task_review(int argc, char **argv)
+{
+    struct amp_review_options opt = {.verdict_by_exit = by_exit};
+    struct amp_store *store;
+    struct amp_error err;
+    json_t *config = NULL;
+    enum amp_status status;
+
+    if (argc)
+        amp_die_usage("review takes no operands: the agent's command follows --exec");
+    if (worker_open(&o, "reviewer", "review", &opt.worker, &store, &config, &err))
+        return amp_complain(&err);
+    int rc = amp_flow_review(store, &opt, &status, &err);
+    amp_store_close(store);
+    return rc ? amp_complain(&err) : (int)status;
+}

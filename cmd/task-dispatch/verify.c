@@ -1,0 +1,43 @@
+/* task-dispatch verify: whether exactly this tree was approved. */
+#include "flow/verify.h"
+#include "cli/cli.h"
+#include "verbs.h"
+
+static const char *state, *repo = ".";
+static bool quiet;
+
+const struct amp_opt task_verify_opts[] = {
+    {'s', "state", AMP_OPT_DIR, &state, "DIR", "the state directory", .env = "AMP_STATE"},
+    {'r', "repo", AMP_OPT_DIR, &repo, "DIR", "the repository, by default the current directory"},
+    {'q', "quiet", AMP_OPT_FLAG, &quiet, NULL, "say nothing, only exit"},
+    AMP_OPT_END,
+};
+
+int task_verify(int argc, char **argv)
+{
+    const struct amp_store_options opt = {.lock_timeout_ms = -1, .read_only = true};
+    struct amp_verified v;
+    struct amp_store *store;
+    struct amp_git *git;
+    struct amp_error err;
+
+    if (argc != 1)
+        amp_die_usage("verify takes one COMMIT");
+    if (!state)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    if (amp_store_open(state, &opt, &store, &err))
+        return amp_complain(&err);
+    int rc = amp_git_open(NULL, &git, &err);
+    if (!rc) {
+        rc = amp_flow_verify(store, git, repo, argv[0], &v, &err);
+        amp_git_close(git);
+    }
+    amp_store_close(store);
+    if (rc < 0)
+        return amp_complain(&err);
+    if (!quiet && rc)
+        amp_note("%.12s is approved: task %s, %s", v.commit, v.task, v.verdict);
+    else if (!quiet)
+        amp_warn("%.12s is not approved: %s", v.commit, v.why);
+    return rc ? AMP_OK : AMP_NO;
+}

@@ -1,0 +1,101 @@
+/* What run and review do alike before they begin. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/id.h>
+
+#include "worker_opts.h"
+
+static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
+{
+    amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->code, *f->field ? ": " : "",
+             f->field, f->message);
+}
+
+/* The command is found from where we were started, not from the worktree it will run in. */
+static int absolute(const char **word, struct amp_error *err)
+{
+    char *path;
+
+    if (!strchr(*word, '/') || **word == '/')
+        return 0;
+    if (!(path = realpath(*word, NULL)))
+        return amp_fail_errno(err, AMP_USAGE, "%s", *word);
+    *word = path;
+    return 0;
+}
+
+static int patterns(const json_t *list, const char *key, const char *const **out,
+                    struct amp_error *err)
+{
+    size_t n = json_array_size(list), i;
+    const char **v;
+    json_t *p;
+
+    if (!list)
+        return 0;
+    if (!json_is_array(list) || !(v = calloc(n + 1, sizeof *v)))
+        return amp_fail(err, AMP_CONFIG, "bad_value", "%s in the configuration: expected a list",
+                        key);
+    json_array_foreach(list, i, p)
+    {
+        if (!(v[i] = json_string_value(p)))
+            return amp_fail(err, AMP_CONFIG, "bad_value",
+                            "%s in the configuration: expected a list of patterns", key);
+    }
+    *out = v;
+    return 0;
+}
+
+int worker_patterns(const json_t *config, const char *section, const char *key, const char *inner,
+                    const char *const **out, struct amp_error *err)
+{
+    json_t *o = json_object_get(json_object_get(config, section), key);
+    return patterns(inner ? json_object_get(o, inner) : o, key, out, err);
+}
+
+int worker_open(struct worker_opts *o, const char *role, const char *verb,
+                struct amp_worker_options *w, struct amp_store **store, json_t **config,
+                struct amp_error *err)
+{
+    static char consumer[256];
+    const struct amp_store_options opt = {.lock_timeout_ms = -1};
+
+    if (!o->state)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    if (!o->exec.n)
+        amp_die_usage("the agent's command is needed: --exec COMMAND…");
+    if (!o->agent)
+        o->agent = role;
+    if (!amp_id_is_safe(amp_span_str(o->agent)))
+        amp_die_usage("--agent: \"%s\" is no name: letters, digits, dot, dash, underscore",
+                      o->agent);
+    snprintf(consumer, sizeof consumer, "task-dispatch.%s.%s", verb, o->agent);
+    if (absolute(&o->exec.v[0], err) || amp_config_load(o->config, o->state, config, err))
+        return -1;
+    *w = (struct amp_worker_options){
+        .tool = amp_cli_name(),
+        .role = role,
+        .agent = o->agent,
+        .consumer = o->as ? o->as : consumer,
+        .in = o->in,
+        .out = o->out,
+        .argv = o->exec.v,
+        .envp = environ,
+        .timeout_ms = o->timeout_ms,
+        .grace_ms = o->grace_ms,
+        .retries = o->retries,
+        .pause_ms = o->pause_ms,
+        .open_timeout_ms = o->open_timeout_ms,
+        .output_bytes = o->output_bytes,
+        .stop = &amp_stop,
+        .note = amp_note,
+        .say = say,
+    };
+    if (worker_patterns(*config, "branches", "protected", NULL, &w->protected_, err))
+        return -1;
+    amp_signals_install();
+    return amp_store_open(o->state, &opt, store, err);
+}

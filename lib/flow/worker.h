@@ -1,0 +1,127 @@
+/*
+ * What run and review share: a filter that takes messages for one role, acknowledges them, has an
+ * agent work on them one after another, and answers. It polls and never blocks on its output;
+ * while an agent works it goes on reading, sending, and looking whether the task was suspended.
+ *
+ * Crash-safe by its jobs (agent/job.h): a message is taken and its acknowledgement queued in one
+ * commit, an answer and the job's end in another. What was begun and not answered begins again.
+ */
+#ifndef AMP_FLOW_WORKER_H
+#define AMP_FLOW_WORKER_H
+
+#include "agent/contract.h"
+#include "agent/job.h"
+#include "flow/intake.h"
+#include "worktree/git.h"
+
+struct amp_worker_options {
+    const char *tool, *role, *agent, *consumer;
+    const char *in, *out;          /* NULL: stdin, stdout */
+    const char *const *argv;       /* the agent's command */
+    char *const *envp;             /* ours; cleaned for the agent */
+    int64_t timeout_ms;            /* an attempt; 0 none */
+    int64_t grace_ms;              /* between TERM and KILL */
+    int64_t retries;               /* attempts repeated after failures of the machinery */
+    int64_t pause_ms;              /* before a repeat that the agent asked for */
+    int64_t open_timeout_ms;       /* for a FIFO's other end */
+    int64_t output_bytes;          /* of stdout and of stderr that are kept */
+    const char *const *protected_; /* patterns beside main and master */
+    volatile const int *stop;      /* a signal's number when we must end */
+    void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+    void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
+};
+
+struct amp_worker;
+struct amp_worker_role {
+    enum amp_kind takes;
+    /* Whether the message is refused before it is taken; bad is the code of the first error when
+     * the checks rejected it, else NULL. 0: take it; 1: refused and answered; 2: not for us. */
+    int (*admit)(struct amp_worker *w, const struct amp_view *v, const char *bad,
+                 struct amp_error *err);
+    /* Works on a job. 0: it made its step; 1: it has to wait (suspended). */
+    int (*work)(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+                struct amp_error *err);
+};
+
+struct amp_worker {
+    const struct amp_worker_options *opt;
+    const struct amp_worker_role *role;
+    void *ctx; /* the role's */
+    struct amp_store *store;
+    struct amp_git *git;
+    struct amp_intake intake;
+    struct amp_reader *job_reader, *ref_reader, *own_reader; /* three views at a time */
+    struct amp_buf message;                                  /* the line of the job at work */
+    struct amp_worker_io *io;
+    struct amp_store_entry_id sent; /* the last outbox entry handed to the output */
+    int64_t seen_ms, looked_ms;
+    bool halted;      /* the task at work or the agent was suspended */
+    const char *task; /* at work, or NULL */
+    enum amp_status status;
+};
+
+/* Runs until the input ends and no job is left that could go on. Returns 0 and the status to
+ * report in *status. */
+int amp_worker_run(struct amp_store *s, const struct amp_worker_options *opt,
+                   const struct amp_worker_role *role, void *ctx, enum amp_status *status,
+                   struct amp_error *err);
+
+/* For the roles. */
+
+/* One turn of reading, sending and looking after things; waits at most wait_ms, also for fds[]
+ * (revents are filled). */
+struct pollfd;
+int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, int64_t wait_ms,
+                    struct amp_error *err);
+/* Sends what the outbox holds; syncs first. */
+int amp_worker_flush(struct amp_worker *w, struct amp_error *err);
+
+/* Refuses a message that was not taken, for good: a nack and, when esc is given, an escalation
+ * (which suspends before it is sent). */
+struct amp_escalation_args;
+int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char *code,
+                      const char *why, bool retryable, const struct amp_escalation_args *esc,
+                      struct amp_error *err);
+
+/* A step of the job at work with the lines it sends (complete lines with LF; NULL ends). Messages
+ * of ours that need an ack are recorded in the ledger. */
+struct amp_worker_lines {
+    struct amp_span v[6]; /* lines, LF or not */
+    uint32_t n;
+};
+int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+                    const struct amp_worker_lines *lines, struct amp_error *err);
+
+/* An escalation of ours: composed, its task and agents suspended; the line is appended to out. */
+int amp_worker_escalate(struct amp_worker *w, const struct amp_escalation_args *a,
+                        struct amp_buf *out, struct amp_error *err);
+
+/* Takes the agent and the task for a job. 0 taken; 1 suspended, wait; 2 the job was refused (stale,
+ * ended) and stepped. dispatch: the dispatch that the work belongs to. */
+int amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+                     struct amp_span dispatch, struct amp_error *err);
+
+/* The agent's record after its work: COMPLETE, FAIL (and recovered), SUSPEND or SHUTDOWN. */
+int amp_worker_finish(struct amp_worker *w, uint8_t agent_event, struct amp_error *err);
+
+/* Runs the command for one attempt in cwd. end and why as amp_attempt_read_end. */
+int amp_worker_attempt(struct amp_worker *w, const struct amp_contract *c,
+                       const struct amp_attempt *a, const char *cwd, enum amp_attempt_end *end,
+                       char *why, size_t why_size, int64_t *wall_ms, struct amp_error *err);
+
+/* After an attempt that gave no answer: repeat, park, or give up. Makes the job's step; *spent says
+ * that no attempts are left and nothing was stepped. */
+int amp_worker_again(struct amp_worker *w, struct amp_job *job, enum amp_attempt_end end,
+                     int64_t retry_after_ms, const char *why, bool *spent, struct amp_error *err);
+
+/* A ledger message viewed by `reader` (the role uses ref_reader); keep holds its bytes. NO
+ * unknown_ref. */
+int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_span id,
+                    struct amp_buf *keep, struct amp_view *view, struct amp_error *err);
+
+/* The trip-wire: protected refs before and after. Returns 1 and a sentence when one was moved and
+ * the reflog names this agent or nobody. */
+int amp_worker_tripped(struct amp_worker *w, const char *repo, const struct amp_git_refs *before,
+                       char *what, size_t size, struct amp_error *err);
+
+#endif

@@ -1,0 +1,218 @@
+/* A worker's input and output: polling, the outbox on its way out. */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "agent/registry.h"
+#include "flow/worker_io.h"
+#include "task/task.h"
+
+#define HEARTBEAT_MS 30000
+#define LOOK_MS      500 /* how often a running agent's suspension is looked up */
+
+int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_worker_io *io = calloc(1, sizeof *io);
+    const struct amp_worker_options *o = w->opt;
+
+    if (!io)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+    w->io = io;
+    amp_buf_init(&io->line, AMP_WORKER_PENDING);
+    if (amp_input_open(o->in ? o->in : "-", false, &io->in, err))
+        return -1;
+    io->in_open = true;
+    int fd = 1;
+    if (o->out && strcmp(o->out, "-") &&
+        amp_output_open(o->out, o->open_timeout_ms, o->stop, &fd, err))
+        return -1;
+    if (amp_outq_open(&io->out, fd, fd != 1, AMP_WORKER_PENDING, err))
+        return -1;
+    io->out_open = true;
+    io->dirty = true;
+    return 0;
+}
+
+void amp_worker_io_close(struct amp_worker *w)
+{
+    struct amp_worker_io *io = w->io;
+    struct amp_error err;
+
+    if (!io)
+        return;
+    if (io->out_open) {
+        if (!io->broken && !amp_outq_drain(&io->out, -1, w->opt->stop, &err))
+            amp_worker_flush(w, NULL);
+        amp_outq_close(&io->out);
+    }
+    if (io->in_open)
+        amp_input_close(&io->in);
+    amp_buf_release(&io->line);
+    free(io->wait);
+    free(io);
+    w->io = NULL;
+}
+
+/* The reader is gone: what was not written stays in the outbox; nothing more is read. */
+static int broke(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+
+    if (err && strcmp(err->code, "closed_pipe"))
+        return -1;
+    io->broken = io->ended = true;
+    return 0;
+}
+
+int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+
+    if (io->broken)
+        return 0;
+    amp_buf_reset(&io->line);
+    if (amp_buf_add(&io->line, line.p, line.n, err) ||
+        ((!line.n || line.p[line.n - 1] != '\n') && amp_buf_str(&io->line, "\n", err)))
+        return -1;
+    return amp_outq_add(&io->out, amp_buf_span(&io->line), err);
+}
+
+static bool after(struct amp_store_entry_id a, struct amp_store_entry_id b)
+{
+    return a.n > b.n || (a.n == b.n && a.index > b.index);
+}
+
+static int on_entry(void *ctx, const struct amp_store_entry *e)
+{
+    struct amp_worker *w = ctx;
+    struct amp_worker_io *io = w->io;
+    const struct amp_store_entry_id id = {e->n, e->index};
+
+    if (!after(id, w->sent))
+        return 0;
+    if (io->n_wait == io->cap_wait) {
+        size_t cap = io->cap_wait ? io->cap_wait * 2 : 64;
+        void *p = realloc(io->wait, cap * sizeof io->wait[0]);
+        if (!p)
+            return 1;
+        io->wait = p;
+        io->cap_wait = cap;
+    }
+    if (amp_worker_send(w, e->line, NULL))
+        return 1; /* full: the rest goes when there is room */
+    w->sent = id;
+    if (!e->wants_ack) {
+        io->wait[io->n_wait].id = id;
+        io->wait[io->n_wait++].at = io->out.added;
+    }
+    return 0;
+}
+
+/* Closes the entries that are out and want no ack. */
+static int close_written(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+    struct amp_store_entry_id ids[64];
+    uint32_t n = 0;
+
+    while (n < io->n_wait && n < 64 && io->wait[n].at <= io->out.written) {
+        ids[n] = io->wait[n].id;
+        n++;
+    }
+    if (!n)
+        return 0;
+    memmove(io->wait, io->wait + n, (io->n_wait - n) * sizeof io->wait[0]);
+    io->n_wait -= n;
+    return amp_store_outbox_close(w->store, w->opt->consumer, ids, n, err);
+}
+
+int amp_worker_flush(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+    struct amp_error e;
+
+    if (io->broken)
+        return 0;
+    if (io->dirty) {
+        if (amp_store_sync(w->store, err) ||
+            amp_store_outbox(w->store, w->opt->consumer, on_entry, w, err))
+            return -1;
+        io->dirty = false;
+    }
+    if (amp_outq_flush(&io->out, &e) < 0) {
+        if (broke(w, &e)) {
+            if (err)
+                *err = e;
+            return -1;
+        }
+        return 0;
+    }
+    return close_written(w, err);
+}
+
+/* Signs of life, and whether the work at hand was suspended. */
+static int look_after(struct amp_worker *w, struct amp_error *err)
+{
+    int64_t now = amp_mono_ms();
+
+    if (now - w->seen_ms >= HEARTBEAT_MS) {
+        if (amp_agent_seen(w->store, w->opt->agent, amp_now_ms(), err))
+            return -1;
+        w->seen_ms = now;
+    }
+    if (w->task && !w->halted && now - w->looked_ms >= LOOK_MS) {
+        struct amp_agent_status st;
+        int task = amp_task_suspended(w->store, amp_span_str(w->task), err);
+        if (task < 0 || amp_agent_status(w->store, w->opt->agent, &st, err))
+            return -1;
+        w->halted = task || st.suspended;
+        w->looked_ms = now;
+    }
+    return 0;
+}
+
+static int read_some(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+    int rc = amp_lines_fill(&w->intake.lines, io->in.fd, err);
+
+    if (rc < 0)
+        return -1;
+    if (rc == 0)
+        io->ended = true;
+    return rc == 2 ? 0 : amp_worker_take_lines(w, err);
+}
+
+int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, int64_t wait_ms,
+                    struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+    struct pollfd p[8];
+    unsigned n = 0;
+    int in = -1;
+
+    if (amp_worker_flush(w, err) || look_after(w, err))
+        return -1;
+    for (; n < n_fds && n < 6; n++)
+        p[n] = fds[n];
+    if (!io->ended && amp_outq_pending(&io->out) < AMP_WORKER_PENDING / 2) {
+        in = (int)n;
+        p[n++] = (struct pollfd){.fd = io->in.fd, .events = POLLIN};
+    }
+    if (!io->broken && amp_outq_events(&io->out))
+        p[n++] = (struct pollfd){.fd = io->out.fd, .events = amp_outq_events(&io->out)};
+    int64_t wait = wait_ms < 0 || wait_ms > HEARTBEAT_MS ? HEARTBEAT_MS : wait_ms;
+    int retry = io->broken ? -1 : amp_outq_timeout(&io->out);
+    if (retry >= 0 && retry < wait)
+        wait = retry;
+    if (w->task && wait > LOOK_MS)
+        wait = LOOK_MS;
+    int rc = poll(p, n, *w->opt->stop ? 0 : (int)wait);
+    for (unsigned i = 0; i < n_fds && i < 6; i++)
+        fds[i].revents = rc > 0 ? p[i].revents : 0;
+    if (rc > 0 && in >= 0 && p[in].revents && read_some(w, err))
+        return -1;
+    return amp_worker_flush(w, err);
+}
