@@ -1,6 +1,7 @@
 /*
- * JSON Schema 2020-12, compiled once and checked over a tape. The check is yes or no and fast; a
- * second, explaining pass runs only for values that failed. Compiled schemas are immutable.
+ * JSON Schema 2020-12 and draft-07, compiled once and checked over a tape. The check is yes or no
+ * and fast; a second, explaining pass runs only for values that failed. Compiled schemas are
+ * immutable.
  */
 #ifndef AMP_SCHEMA_SCHEMA_H
 #define AMP_SCHEMA_SCHEMA_H
@@ -18,9 +19,11 @@ struct amp_schema_options {
     void *resolve_ctx;
     const char *base_uri; /* where the document has no $id; NULL for none */
     bool formats;         /* assert `format` */
+    bool draft7;          /* where the document has no $schema; else 2020-12 */
 };
 
-/* Codes: invalid_schema (with its place), unresolved_ref, bad_pattern. NULL on failure. */
+/* Codes: invalid_schema (with its place), unresolved_ref, bad_pattern, unknown_vocabulary,
+ * no_memory. NULL on failure. The text need not outlive the call. */
 struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_schema_options *opt,
                                       struct amp_error *err);
 void amp_schema_free(struct amp_schema *s);
@@ -30,20 +33,23 @@ struct amp_schema_run;
 struct amp_schema_run *amp_schema_run_new(struct amp_error *err);
 void amp_schema_run_free(struct amp_schema_run *r);
 
-/* 1 valid, 0 invalid, -1 could not be decided (err: pattern_limit, no_memory). */
-int amp_schema_check(const struct amp_schema *s, struct amp_schema_run *r,
-                     const struct amp_tape *t, uint32_t tok, struct amp_error *err);
+/* 1 valid, 0 invalid, -1 could not be decided (err: pattern_limit, schema_too_deep,
+ * no_memory). */
+int amp_schema_check(const struct amp_schema *s, struct amp_schema_run *r, const struct amp_tape *t,
+                     uint32_t tok, struct amp_error *err);
 
 /* One violation, first in document order first. Strings are valid during the call only. */
 struct amp_violation {
     const char *keyword;       /* "required", "enum", "type" … */
     uint32_t tok;              /* the instance value at fault (for required: the object) */
-    struct amp_span name;      /* required, dependentRequired, additionalProperties: the property */
+    struct amp_span name;      /* required, dependentRequired, additionalProperties,
+                                  unevaluatedProperties: the property; else empty */
     struct amp_span schema_at; /* JSON Pointer into the schema */
     const char *expected;      /* for people: "one of admin, coordinator, executor" */
 };
 typedef void (*amp_violation_fn)(void *ctx, const struct amp_violation *v);
-/* Calls fn for each violation (at most `most`); returns how many, 0 when valid, -1 on error. */
+/* Calls fn for each violation (at most `most`, 0 for all up to 512); returns how many, 0 when
+ * valid, -1 on error. */
 int amp_schema_explain(const struct amp_schema *s, struct amp_schema_run *r,
                        const struct amp_tape *t, uint32_t tok, int most, amp_violation_fn fn,
                        void *ctx, struct amp_error *err);

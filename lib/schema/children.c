@@ -1,0 +1,291 @@
+/* The check of objects and arrays. Members are looked up by the hash that the scanner left in their
+ * keys, so a usual object costs one table look-up a member. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/run.h"
+#include "json/equal.h"
+#include "json/text.h"
+
+static const struct amp_property *find_property(const struct amp_schema_run *r,
+                                                const struct amp_object_rules *o, uint32_t key)
+{
+    const struct amp_tok *k = &r->t->tok[key];
+    if (!o->slots)
+        return NULL;
+    for (uint32_t at = k->count & o->mask; o->slots[at]; at = (at + 1) & o->mask) {
+        const struct amp_property *p = &o->properties[o->slots[at] - 1];
+        if (p->hash != k->count)
+            continue;
+        if (k->flags & AMP_TOK_ESCAPED
+                ? amp_tok_is(r->t, key, p->name)
+                : p->name.n == k->len && memcmp(p->name.p, r->t->text + k->off, k->len) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+/* One member against the pattern properties; *found when any applied. */
+static bool check_patterns(struct amp_schema_run *r, const struct amp_node *n, uint32_t key,
+                           bool *found)
+{
+    const struct amp_object_rules *o = n->object;
+    bool ok = true;
+    for (uint32_t i = 0; i < o->n_patterns; i++) {
+        struct amp_span name = amp_tok_raw(r->t, key);
+        if ((r->t->tok[key].flags & AMP_TOK_ESCAPED) && !amp_run_text(r, key, &name))
+            return false;
+        if (!amp_run_pattern(r, o->patterns[i].pattern, name)) {
+            if (r->failed)
+                return false;
+            continue;
+        }
+        *found = true;
+        if (!amp_run_node(r, o->patterns[i].node, key + 1, NULL)) {
+            ok = false;
+            if (!r->explain)
+                return false;
+        }
+    }
+    return ok;
+}
+
+static bool check_member(struct amp_schema_run *r, const struct amp_node *n, uint32_t key,
+                         const struct amp_property *p, bool *known)
+{
+    const struct amp_object_rules *o = n->object;
+    bool ok = true, found = p && p->node;
+    if (found && !amp_run_node(r, p->node, key + 1, NULL)) {
+        ok = false;
+        if (!r->explain)
+            return false;
+    }
+    if (o->n_patterns && !check_patterns(r, n, key, &found)) {
+        ok = false;
+        if (!r->explain)
+            return false;
+    }
+    if (!found && o->additional) {
+        found = true;
+        if (amp_node_is_false(o->additional)) {
+            struct amp_note note = {n, "additionalProperties", key + 1,
+                                    .name = amp_tok_raw(r->t, key)};
+            if (amp_run_stop(r, &ok, note))
+                return false;
+        } else if (!amp_run_node(r, o->additional, key + 1, NULL)) {
+            ok = false;
+            if (!r->explain)
+                return false;
+        }
+    }
+    *known = found;
+    if (o->names && !amp_run_node(r, o->names, key, NULL))
+        ok = false;
+    return ok;
+}
+
+static bool note_missing(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
+                         uint64_t seen, bool *ok)
+{
+    const struct amp_object_rules *o = n->object;
+    for (uint32_t i = 0; i < o->n_properties; i++) {
+        const struct amp_property *p = &o->properties[i];
+        if (!p->required)
+            continue;
+        bool there = p->required <= 64 ? seen >> (p->required - 1) & 1
+                                       : amp_tape_get(r->t, tok, p->name) != AMP_TOK_NONE;
+        if (!there && amp_run_stop(r, ok, (struct amp_note){n, "required", tok, .name = p->name}))
+            return false;
+    }
+    return *ok;
+}
+
+static bool check_dependents(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
+                             const struct amp_marks *m)
+{
+    const struct amp_object_rules *o = n->object;
+    bool ok = true;
+    for (uint32_t i = 0; i < o->n_dependents; i++) {
+        const struct amp_dependent *d = &o->dependents[i];
+        if (amp_tape_get(r->t, tok, d->name) == AMP_TOK_NONE)
+            continue;
+        for (uint32_t k = 0; k < d->n_required; k++) {
+            struct amp_note note = {n, d->keyword, tok, .name = d->required[k], .detail = d};
+            if (amp_tape_get(r->t, tok, d->required[k]) == AMP_TOK_NONE &&
+                amp_run_stop(r, &ok, note))
+                return false;
+        }
+        if (d->node && !amp_run_node(r, d->node, tok, m)) {
+            ok = false;
+            if (!r->explain)
+                return false;
+        }
+    }
+    return ok;
+}
+
+bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
+                    const struct amp_marks *m)
+{
+    const struct amp_object_rules *o = n->object;
+    const struct amp_tok *t = r->t->tok;
+    uint32_t count = t[tok].count, key = tok + 1;
+    uint64_t seen = 0;
+    bool ok = true;
+    if (count < o->min && amp_run_stop(r, &ok, (struct amp_note){n, "minProperties", tok}))
+        return false;
+    if (count > o->max && amp_run_stop(r, &ok, (struct amp_note){n, "maxProperties", tok}))
+        return false;
+    /* The usual object: named properties, perhaps nothing further. */
+    bool usual = !o->n_patterns && !o->names && !m && !r->explain &&
+                 (!o->additional || amp_node_is_false(o->additional));
+    if (usual && o->slots) {
+        for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
+            const struct amp_property *p = find_property(r, o, key);
+            if (!p || !p->node) {
+                if (o->additional)
+                    return false;
+                if (!p)
+                    continue;
+            } else if (!amp_run_node(r, p->node, key + 1, NULL)) {
+                return false;
+            }
+            if (p->required && p->required <= 64)
+                seen |= 1ull << (p->required - 1);
+        }
+    } else {
+        for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
+            const struct amp_property *p = find_property(r, o, key);
+            bool known = false;
+            if (p && p->required && p->required <= 64)
+                seen |= 1ull << (p->required - 1);
+            if (!check_member(r, n, key, p, &known)) {
+                ok = false;
+                if (!r->explain)
+                    return false;
+            }
+            if (known && m)
+                amp_mark(r, m, i);
+        }
+    }
+    if (((seen & o->required) != o->required || o->n_required > 64) &&
+        !note_missing(r, n, tok, seen, &ok) && !r->explain)
+        return false;
+    if (o->n_dependents && !check_dependents(r, n, tok, m))
+        ok = false;
+    return ok;
+}
+
+/* Two equal elements of a long array are found through a table of hashes. */
+static bool many_unique(struct amp_schema_run *r, uint32_t tok, uint32_t *second)
+{
+    const struct amp_tok *t = r->t->tok;
+    size_t slots = 64;
+    while (slots < (size_t)t[tok].count * 2)
+        slots *= 2;
+    if (slots > r->cap_slots) {
+        uint32_t *p = realloc(r->slots, slots * 2 * sizeof *p);
+        if (!p)
+            return amp_run_fail(r, "no_memory", "no memory for the check");
+        r->slots = p;
+        r->cap_slots = slots;
+    }
+    uint32_t *element = r->slots, *hashes = r->slots + slots;
+    memset(element, 0, slots * sizeof *element); /* 0: free; no element is token 0 */
+    for (uint32_t k = tok + 1; k < t[tok].next; k = t[k].next) {
+        uint64_t h = amp_tape_hash(r->t, k);
+        uint32_t high = (uint32_t)(h >> 32);
+        size_t at = (size_t)h & (slots - 1);
+        for (; element[at]; at = (at + 1) & (slots - 1)) {
+            if (hashes[at] == high && amp_tape_equal(r->t, element[at], r->t, k)) {
+                *second = k;
+                return false;
+            }
+        }
+        element[at] = k;
+        hashes[at] = high;
+    }
+    return true;
+}
+
+static bool unique(struct amp_schema_run *r, uint32_t tok, uint32_t *second)
+{
+    const struct amp_tok *t = r->t->tok;
+    if (t[tok].count > 16)
+        return many_unique(r, tok, second);
+    for (uint32_t k = tok + 1; k < t[tok].next; k = t[k].next)
+        for (uint32_t j = tok + 1; j < k; j = t[j].next)
+            if (amp_tape_equal(r->t, j, r->t, k)) {
+                *second = k;
+                return false;
+            }
+    return true;
+}
+
+static bool check_contains(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
+                           const struct amp_marks *m)
+{
+    const struct amp_array_rules *a = n->array;
+    const struct amp_tok *t = r->t->tok;
+    uint32_t found = 0, k = tok + 1;
+    bool explain = r->explain, ok = true;
+    r->explain = false;
+    for (uint32_t i = 0; i < t[tok].count; i++, k = t[k].next) {
+        if (!amp_run_node(r, a->contains, k, NULL)) {
+            if (r->failed)
+                break;
+            continue;
+        }
+        found++;
+        if (m)
+            amp_mark(r, m, i);
+        else if (found >= a->min_contains && a->max_contains == NODE_NO_SIZE)
+            break;
+    }
+    r->explain = explain;
+    if (r->failed)
+        return false;
+    const char *few = a->min_contains == 1 ? "contains" : "minContains";
+    if (found < a->min_contains && amp_run_stop(r, &ok, (struct amp_note){n, few, tok}))
+        return false;
+    if (found > a->max_contains && amp_run_stop(r, &ok, (struct amp_note){n, "maxContains", tok}))
+        return false;
+    return ok;
+}
+
+bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
+                   const struct amp_marks *m)
+{
+    const struct amp_array_rules *a = n->array;
+    const struct amp_tok *t = r->t->tok;
+    uint32_t count = t[tok].count, k = tok + 1, second = tok;
+    bool ok = true;
+    if (count < a->min && amp_run_stop(r, &ok, (struct amp_note){n, "minItems", tok}))
+        return false;
+    if (count > a->max && amp_run_stop(r, &ok, (struct amp_note){n, "maxItems", tok}))
+        return false;
+    if (a->n_prefix || a->items) {
+        for (uint32_t i = 0; i < count; i++, k = t[k].next) {
+            const struct amp_node *child = i < a->n_prefix ? a->prefix[i] : a->items;
+            if (!child)
+                break;
+            if (m)
+                amp_mark(r, m, i);
+            if (i >= a->n_prefix && amp_node_is_false(child)) {
+                if (amp_run_stop(r, &ok, (struct amp_note){n, a->items_keyword, k}))
+                    return false;
+            } else if (!amp_run_node(r, child, k, NULL)) {
+                ok = false;
+                if (!r->explain)
+                    return false;
+            }
+        }
+    }
+    if (a->unique && count > 1 && !unique(r, tok, &second)) {
+        if (r->failed || amp_run_stop(r, &ok, (struct amp_note){n, "uniqueItems", second}))
+            return false;
+    }
+    if (a->contains && !check_contains(r, n, tok, m))
+        ok = false;
+    return ok;
+}

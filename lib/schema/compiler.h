@@ -1,0 +1,165 @@
+/* The state of one compilation: documents, the resources inside them, and what is still to do. */
+#ifndef SCHEMA_COMPILER_H
+#define SCHEMA_COMPILER_H
+
+#include "schema/program.h"
+
+enum amp_draft { AMP_DRAFT_7 = 1, AMP_DRAFT_2020 = 2 };
+
+enum {
+    VOCAB_CORE = 1,
+    VOCAB_APPLICATOR = 2,
+    VOCAB_UNEVALUATED = 4,
+    VOCAB_VALIDATION = 8,
+    VOCAB_FORMAT_ASSERTION = 16,
+    VOCAB_OTHER = 32, /* format-annotation, content, meta-data: nothing to check */
+    VOCAB_USUAL = VOCAB_CORE | VOCAB_APPLICATOR | VOCAB_UNEVALUATED | VOCAB_VALIDATION,
+};
+
+/* One schema text. */
+struct amp_document {
+    struct amp_document *next;
+    struct amp_tape tape;
+    struct amp_span text;
+    struct amp_span asked;  /* the URI it was loaded for */
+    uint32_t root;          /* its resource */
+    uint32_t *resource;     /* by token: 1 + the resource of a subschema that was found, 0 none */
+    struct amp_node **node; /* by token */
+};
+
+/* A part of a document with a URI of its own. */
+struct amp_resource {
+    struct amp_document *doc;
+    uint32_t tok;
+    struct amp_span uri;
+    enum amp_draft draft;
+    unsigned vocabulary;
+};
+
+struct amp_anchor {
+    uint32_t resource, tok;
+    struct amp_span name;
+    bool dynamic;
+    struct amp_document *doc;
+};
+
+struct amp_compiler {
+    struct amp_schema *schema;
+    const struct amp_schema_options *opt;
+    struct amp_error *err;
+    struct amp_resource *resources;
+    uint32_t n_resources, cap_resources;
+    struct amp_anchor *anchors;
+    uint32_t n_anchors, cap_anchors;
+    struct amp_node **last; /* where the next node is hung */
+    uint32_t metas;
+    bool dynamic_refs;
+};
+
+/* Where a reference leads. */
+struct amp_target {
+    struct amp_document *doc;
+    uint32_t tok, resource;
+    const struct amp_anchor *anchor; /* when it was by an anchor's name */
+};
+
+/* document.c */
+struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
+                                       struct amp_span uri, enum amp_draft draft);
+void amp_document_free(struct amp_document *d);
+int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
+                         struct amp_target *out);
+/* Fails with the place of a token: code and a sentence. */
+int amp_schema_wrong(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+                     const char *code, const char *what);
+
+/* files.c: the metaschemas of the drafts, or NULL. */
+const struct amp_schema_file *amp_metaschema_find(struct amp_span uri);
+
+/* keyword.c */
+enum amp_walk { WALK_NONE, WALK_SCHEMA, WALK_LIST, WALK_MAP, WALK_EITHER, WALK_DEPENDENCIES };
+typedef int (*amp_keyword_fn)(struct amp_compiler *c, struct amp_node *n, uint32_t value);
+struct amp_keyword {
+    const char *name;
+    uint8_t length, drafts, vocabulary, walk;
+    amp_keyword_fn compile; /* NULL: nothing to check */
+};
+const struct amp_keyword *amp_keyword_find(const struct amp_tape *t, uint32_t key,
+                                           enum amp_draft draft);
+
+/* compile.c: nodes are found now and compiled later, so long chains of references need no stack. */
+struct amp_node *amp_node_at(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+                             uint32_t resource);
+/* A subschema of n at a token of its document. */
+struct amp_node *amp_node_child(struct amp_compiler *c, const struct amp_node *n, uint32_t tok);
+void *amp_compile_get(struct amp_compiler *c, size_t size); /* arena memory, or NULL with err */
+int amp_compile_text(struct amp_compiler *c, const struct amp_node *n, uint32_t tok,
+                     struct amp_span *out);
+static inline const struct amp_resource *amp_node_resource(const struct amp_compiler *c,
+                                                           const struct amp_node *n)
+{
+    return &c->resources[n->resource];
+}
+
+/* The rule groups, made at first use; NULL with err when memory is short. */
+struct amp_string_rules *amp_string_rules(struct amp_compiler *c, struct amp_node *n);
+struct amp_number_rules *amp_number_rules(struct amp_compiler *c, struct amp_node *n);
+struct amp_object_rules *amp_object_rules(struct amp_compiler *c, struct amp_node *n);
+struct amp_array_rules *amp_array_rules(struct amp_compiler *c, struct amp_node *n);
+struct amp_place_rules *amp_place_rules(struct amp_compiler *c, struct amp_node *n);
+
+/* objects.c: the property table, made when a node's keywords are all read. */
+int amp_object_finish(struct amp_compiler *c, struct amp_node *n);
+
+#define AMP_KEYWORD_FN(name) int name(struct amp_compiler *c, struct amp_node *n, uint32_t value)
+AMP_KEYWORD_FN(amp_kw_type);
+AMP_KEYWORD_FN(amp_kw_const);
+AMP_KEYWORD_FN(amp_kw_enum);
+AMP_KEYWORD_FN(amp_kw_min_length);
+AMP_KEYWORD_FN(amp_kw_max_length);
+AMP_KEYWORD_FN(amp_kw_pattern);
+AMP_KEYWORD_FN(amp_kw_format);
+AMP_KEYWORD_FN(amp_kw_minimum);
+AMP_KEYWORD_FN(amp_kw_maximum);
+AMP_KEYWORD_FN(amp_kw_exclusive_minimum);
+AMP_KEYWORD_FN(amp_kw_exclusive_maximum);
+AMP_KEYWORD_FN(amp_kw_multiple_of);
+AMP_KEYWORD_FN(amp_kw_items);
+AMP_KEYWORD_FN(amp_kw_items_7);
+AMP_KEYWORD_FN(amp_kw_additional_items);
+AMP_KEYWORD_FN(amp_kw_prefix_items);
+AMP_KEYWORD_FN(amp_kw_contains);
+AMP_KEYWORD_FN(amp_kw_min_contains);
+AMP_KEYWORD_FN(amp_kw_max_contains);
+AMP_KEYWORD_FN(amp_kw_min_items);
+AMP_KEYWORD_FN(amp_kw_max_items);
+AMP_KEYWORD_FN(amp_kw_unique_items);
+AMP_KEYWORD_FN(amp_kw_properties);
+AMP_KEYWORD_FN(amp_kw_required);
+AMP_KEYWORD_FN(amp_kw_additional_properties);
+AMP_KEYWORD_FN(amp_kw_pattern_properties);
+AMP_KEYWORD_FN(amp_kw_property_names);
+AMP_KEYWORD_FN(amp_kw_min_properties);
+AMP_KEYWORD_FN(amp_kw_max_properties);
+AMP_KEYWORD_FN(amp_kw_dependent_required);
+AMP_KEYWORD_FN(amp_kw_dependent_schemas);
+AMP_KEYWORD_FN(amp_kw_dependencies);
+AMP_KEYWORD_FN(amp_kw_ref);
+AMP_KEYWORD_FN(amp_kw_dynamic_ref);
+AMP_KEYWORD_FN(amp_kw_all_of);
+AMP_KEYWORD_FN(amp_kw_any_of);
+AMP_KEYWORD_FN(amp_kw_one_of);
+AMP_KEYWORD_FN(amp_kw_not);
+AMP_KEYWORD_FN(amp_kw_if);
+AMP_KEYWORD_FN(amp_kw_then);
+AMP_KEYWORD_FN(amp_kw_else);
+AMP_KEYWORD_FN(amp_kw_unevaluated_properties);
+AMP_KEYWORD_FN(amp_kw_unevaluated_items);
+AMP_KEYWORD_FN(amp_kw_definitions);
+
+/* A count for minLength and its kin: a whole number of 0 or more; larger than 32 bits is the
+ * largest. */
+int amp_compile_count(struct amp_compiler *c, const struct amp_node *n, uint32_t value,
+                      uint32_t *out);
+
+#endif

@@ -1,0 +1,96 @@
+/* Dates and times of RFC 3339, durations of its appendix A. */
+#include <string.h>
+
+#include "schema/format.h"
+
+static bool two(const char *p, unsigned *out)
+{
+    if ((unsigned)(p[0] - '0') > 9 || (unsigned)(p[1] - '0') > 9)
+        return false;
+    *out = (unsigned)(p[0] - '0') * 10 + (unsigned)(p[1] - '0');
+    return true;
+}
+
+bool amp_format_date(const char *p, size_t n)
+{
+    static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    unsigned century, year, month, day;
+    if (n != 10 || p[4] != '-' || p[7] != '-' || !two(p, &century) || !two(p + 2, &year) ||
+        !two(p + 5, &month) || !two(p + 8, &day))
+        return false;
+    year += century * 100;
+    if (month < 1 || month > 12 || day < 1)
+        return false;
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return day <= days[month - 1] + (unsigned)(month == 2 && leap);
+}
+
+bool amp_format_time(const char *p, size_t n)
+{
+    unsigned hour, minute, second, away_hour = 0, away_minute = 0;
+    int sign = 1;
+    if (n < 9 || p[2] != ':' || p[5] != ':' || !two(p, &hour) || !two(p + 3, &minute) ||
+        !two(p + 6, &second) || hour > 23 || minute > 59 || second > 60)
+        return false;
+    const char *end = p + n, *q = p + 8;
+    if (*q == '.') {
+        const char *first = ++q;
+        while (q < end && (unsigned)(*q - '0') <= 9)
+            q++;
+        if (q == first)
+            return false;
+    }
+    if (end - q == 1 && (*q | 0x20) == 'z') {
+        q++;
+    } else {
+        if (end - q != 6 || (*q != '+' && *q != '-') || q[3] != ':' || !two(q + 1, &away_hour) ||
+            !two(q + 4, &away_minute) || away_hour > 23 || away_minute > 59)
+            return false;
+        sign = *q == '-' ? -1 : 1;
+    }
+    if (second < 60)
+        return true;
+    /* A leap second is the last one of a day in UTC. */
+    int utc = (int)(hour * 60 + minute) - sign * (int)(away_hour * 60 + away_minute);
+    return (utc + 2 * 1440) % 1440 == 1439;
+}
+
+bool amp_format_date_time(const char *p, size_t n)
+{
+    return n > 11 && (p[10] | 0x20) == 't' && amp_format_date(p, 10) &&
+           amp_format_time(p + 11, n - 11);
+}
+
+/* Digits and a unit out of `units`, each at most once and in order; at least one. */
+static bool parts(const char **p, const char *end, const char *units)
+{
+    bool any = false;
+    while (*p < end && (unsigned)(**p - '0') <= 9) {
+        while (*p < end && (unsigned)(**p - '0') <= 9)
+            ++*p;
+        const char *unit = *p < end && **p ? strchr(units, **p) : NULL;
+        if (!unit)
+            return false;
+        /* Units may be left out at the front and at the end, not in the middle. */
+        if (any && unit != units)
+            return false;
+        units = unit + 1;
+        any = true;
+        ++*p;
+    }
+    return any;
+}
+
+bool amp_format_duration(const char *p, size_t n)
+{
+    const char *end = p + n;
+    if (n < 3 || *p++ != 'P')
+        return false;
+    if (end[-1] == 'W')
+        return parts(&p, end, "W") && p == end;
+    if (*p != 'T' && !parts(&p, end, "YMD"))
+        return false;
+    if (p == end)
+        return true;
+    return *p++ == 'T' && parts(&p, end, "HMS") && p == end;
+}

@@ -1,0 +1,241 @@
+/* Regular expressions on PCRE2. ECMA-262 differs in a few escapes; they are rewritten before. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "schema/pattern.h"
+
+#include <pcre2.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/plain_pattern.h"
+
+enum {
+    PATTERN_MAX = 64 << 10,
+    MATCH_LIMIT = 500000,
+    DEPTH_LIMIT = 20000,
+    HEAP_LIMIT = 16 << 10, /* KiB */
+};
+
+struct amp_pattern {
+    struct amp_pattern *next;
+    pcre2_code *code; /* NULL: plain */
+    struct amp_plain_pattern plain;
+};
+
+struct amp_matcher {
+    pcre2_match_data *data;
+    pcre2_match_context *limits;
+};
+
+#define SPACES                                                                                     \
+    "\\t-\\r "                                                                                     \
+    "\\u{a0}\\u{1680}\\u{2000}-\\u{200a}\\u{2028}\\u{2029}\\u{202f}\\u{205f}\\u{3000}\\u{feff}"
+
+static const struct {
+    const char *name, *code;
+} categories[] = {
+    {"Letter", "L"},
+    {"Cased_Letter", "L&"},
+    {"Uppercase_Letter", "Lu"},
+    {"Lowercase_Letter", "Ll"},
+    {"Titlecase_Letter", "Lt"},
+    {"Modifier_Letter", "Lm"},
+    {"Other_Letter", "Lo"},
+    {"Mark", "M"},
+    {"Nonspacing_Mark", "Mn"},
+    {"Spacing_Mark", "Mc"},
+    {"Enclosing_Mark", "Me"},
+    {"Number", "N"},
+    {"Decimal_Number", "Nd"},
+    {"digit", "Nd"},
+    {"Letter_Number", "Nl"},
+    {"Other_Number", "No"},
+    {"Symbol", "S"},
+    {"Math_Symbol", "Sm"},
+    {"Currency_Symbol", "Sc"},
+    {"Modifier_Symbol", "Sk"},
+    {"Other_Symbol", "So"},
+    {"Punctuation", "P"},
+    {"punct", "P"},
+    {"Connector_Punctuation", "Pc"},
+    {"Dash_Punctuation", "Pd"},
+    {"Open_Punctuation", "Ps"},
+    {"Close_Punctuation", "Pe"},
+    {"Initial_Punctuation", "Pi"},
+    {"Final_Punctuation", "Pf"},
+    {"Other_Punctuation", "Po"},
+    {"Separator", "Z"},
+    {"Space_Separator", "Zs"},
+    {"Line_Separator", "Zl"},
+    {"Paragraph_Separator", "Zp"},
+    {"Other", "C"},
+    {"Control", "Cc"},
+    {"Format", "Cf"},
+    {"Surrogate", "Cs"},
+    {"Private_Use", "Co"},
+    {"Unassigned", "Cn"},
+};
+
+/* \p{Letter}, \p{gc=Lu}, \p{Script=Greek}: PCRE2 knows the short names. *p is at the brace. */
+static int rewrite_property(const char **p, const char *end, struct amp_buf *out)
+{
+    const char *close = memchr(*p, '}', (size_t)(end - *p));
+    if (!close)
+        return 0;
+    struct amp_span name = {*p + 1, (size_t)(close - *p - 1)};
+    const char *equals = name.n ? memchr(name.p, '=', name.n) : NULL;
+    if (equals) {
+        name.n -= (size_t)(equals + 1 - name.p);
+        name.p = equals + 1;
+    }
+    *p = close + 1;
+    for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
+        if (amp_span_is(name, categories[i].name))
+            name = amp_span_str(categories[i].code);
+    return amp_buf_fmt(out, NULL, "{%.*s}", (int)name.n, name.p);
+}
+
+static int rewrite(struct amp_span text, struct amp_buf *out)
+{
+    const char *p = text.p, *end = text.p + text.n;
+    bool in_class = false;
+    while (p < end) {
+        char c = *p++;
+        if (c != '\\' || p == end) {
+            if (c == '[' && in_class) { /* [[:digit:]] is no POSIX class there */
+                if (amp_buf_str(out, "\\[", NULL))
+                    return -1;
+                continue;
+            }
+            if (c == '[' || c == ']')
+                in_class = c == '[';
+            if (amp_buf_add(out, &c, 1, NULL))
+                return -1;
+            if (c == '[' && p < end && *p == '^' && amp_buf_add(out, p++, 1, NULL))
+                return -1;
+            continue;
+        }
+        c = *p++;
+        int r = 0;
+        if (c == 's')
+            r = amp_buf_str(out, in_class ? SPACES : "[" SPACES "]", NULL);
+        else if (c == 'S' && !in_class)
+            r = amp_buf_str(out, "[^" SPACES "]", NULL);
+        else {
+            r = amp_buf_str(out, "\\", NULL) || amp_buf_add(out, &c, 1, NULL);
+            if (!r && (c == 'p' || c == 'P') && p < end && *p == '{')
+                r = rewrite_property(&p, end, out);
+        }
+        if (r)
+            return -1;
+    }
+    return 0;
+}
+
+static pcre2_code *compile(struct amp_span text, char *why, size_t size)
+{
+    AMP_BUF struct amp_buf source;
+    int code;
+    PCRE2_SIZE offset;
+    amp_buf_init(&source, PATTERN_MAX);
+    if (rewrite(text, &source)) {
+        strncpy(why, "longer than 64 KiB", size - 1);
+        return NULL;
+    }
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    if (!context)
+        return NULL;
+    pcre2_set_newline(context, PCRE2_NEWLINE_ANYCRLF);
+    pcre2_set_compile_extra_options(context, PCRE2_EXTRA_ALT_BSUX);
+    pcre2_set_parens_nest_limit(context, 100);
+    pcre2_code *re =
+        pcre2_compile((PCRE2_SPTR)(source.data ? source.data : ""), source.len,
+                      PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_BSUX | PCRE2_ALLOW_EMPTY_CLASS |
+                          PCRE2_MATCH_UNSET_BACKREF | PCRE2_NEVER_BACKSLASH_C,
+                      &code, &offset, context);
+    pcre2_compile_context_free(context);
+    if (!re)
+        pcre2_get_error_message(code, (PCRE2_UCHAR *)why, size);
+    return re;
+}
+
+struct amp_pattern *amp_pattern_compile(struct amp_compiler *c, const struct amp_document *d,
+                                        uint32_t tok, struct amp_span text)
+{
+    char why[128] = "no memory", what[200];
+    struct amp_pattern *p = amp_compile_get(c, sizeof *p);
+    if (!p)
+        return NULL;
+    if (!amp_plain_pattern_read(text, &p->plain)) {
+        p->code = compile(text, why, sizeof why);
+        if (!p->code) {
+            snprintf(what, sizeof what, "not a regular expression: %s", why);
+            amp_schema_wrong(c, d, tok, "bad_pattern", what);
+            return NULL;
+        }
+    }
+    p->next = c->schema->patterns;
+    c->schema->patterns = p;
+    return p;
+}
+
+void amp_pattern_free_all(struct amp_pattern *p)
+{
+    for (; p; p = p->next)
+        pcre2_code_free(p->code);
+}
+
+bool amp_pattern_valid(const char *p, size_t n)
+{
+    char why[128];
+    pcre2_code *code = compile((struct amp_span){p, n}, why, sizeof why);
+    pcre2_code_free(code);
+    return code != NULL;
+}
+
+struct amp_matcher *amp_matcher_new(struct amp_error *err)
+{
+    struct amp_matcher *m = calloc(1, sizeof *m);
+    if (!m)
+        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for matching patterns");
+    return m;
+}
+
+void amp_matcher_free(struct amp_matcher *m)
+{
+    if (!m)
+        return;
+    pcre2_match_data_free(m->data);
+    pcre2_match_context_free(m->limits);
+    free(m);
+}
+
+static bool prepare(struct amp_matcher *m)
+{
+    if (m->data)
+        return true;
+    m->limits = pcre2_match_context_create(NULL);
+    if (!m->limits)
+        return false;
+    pcre2_set_match_limit(m->limits, MATCH_LIMIT);
+    pcre2_set_depth_limit(m->limits, DEPTH_LIMIT);
+    pcre2_set_heap_limit(m->limits, HEAP_LIMIT);
+    m->data = pcre2_match_data_create(1, NULL);
+    return m->data != NULL;
+}
+
+int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
+                      struct amp_error *err)
+{
+    if (!p->code)
+        return amp_plain_pattern_match(&p->plain, subject);
+    if (!prepare(m))
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for matching patterns");
+    int r = pcre2_match(p->code, (PCRE2_SPTR)(subject.n ? subject.p : ""), subject.n, 0,
+                        PCRE2_NO_UTF_CHECK, m->data, m->limits);
+    if (r >= 0)
+        return 1;
+    if (r == PCRE2_ERROR_NOMATCH)
+        return 0;
+    return amp_fail(err, AMP_DATAERR, "pattern_limit",
+                    "a pattern needs more steps or memory than the limit allows");
+}

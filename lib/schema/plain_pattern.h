@@ -1,0 +1,22 @@
+/* Patterns that need no engine: ^ then classes with counts then perhaps $. */
+#ifndef SCHEMA_PLAIN_PATTERN_H
+#define SCHEMA_PLAIN_PATTERN_H
+
+#include <amp/base/buf.h>
+
+enum { AMP_PLAIN_MOST = 24 };
+
+struct amp_plain_pattern {
+    uint32_t n;
+    bool to_end;
+    struct amp_plain_step {
+        uint64_t set[2]; /* ASCII characters */
+        uint32_t min, max;
+    } step[AMP_PLAIN_MOST];
+};
+
+/* False when the text is anything else; that is no verdict about the text. */
+bool amp_plain_pattern_read(struct amp_span text, struct amp_plain_pattern *out);
+bool amp_plain_pattern_match(const struct amp_plain_pattern *p, struct amp_span subject);
+
+#endif

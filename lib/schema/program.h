@@ -1,0 +1,154 @@
+/*
+ * A compiled schema: nodes, one for each subschema that can be reached. A node holds only pointers
+ * to the groups of rules it has, so a check looks at what is there and nothing else.
+ */
+#ifndef SCHEMA_PROGRAM_H
+#define SCHEMA_PROGRAM_H
+
+#include <amp/schema/schema.h>
+
+#include "schema/arena.h"
+#include "json/decimal.h"
+
+enum {
+    NODE_TYPE_ANY = 0x7f, /* bits 1 << enum amp_json_type */
+    NODE_NO_SIZE = UINT32_MAX,
+};
+
+struct amp_pattern;
+struct amp_node;
+typedef bool (*amp_format_fn)(const char *p, size_t n);
+
+/* `const` and `enum`: texts decoded; everything else as tokens of the schema's own tape. */
+struct amp_value_rules {
+    const struct amp_span *texts;
+    const uint32_t *others;
+    uint32_t n_texts, n_others;
+    uint32_t at; /* token of the keyword's value */
+    bool is_const;
+    struct amp_value_rules *also; /* where a schema has both */
+};
+
+struct amp_string_rules {
+    uint32_t min, max; /* code points; max NODE_NO_SIZE for none */
+    struct amp_pattern *pattern;
+    struct amp_span pattern_text;
+    amp_format_fn format;
+    const char *format_name;
+};
+
+struct amp_bound {
+    bool given, small; /* small: fits in `i` */
+    int64_t i;
+    struct amp_decimal exact;
+    struct amp_span text;
+};
+
+struct amp_number_rules {
+    struct amp_bound minimum, maximum, above, below, multiple; /* above, below: exclusive */
+};
+
+struct amp_property {
+    struct amp_span name;
+    uint32_t hash;
+    uint32_t required;     /* 1 + its bit, or 0; past 64 it stands in `more` */
+    struct amp_node *node; /* NULL where it is only required */
+};
+
+struct amp_pattern_property {
+    struct amp_pattern *pattern;
+    struct amp_node *node;
+};
+
+struct amp_dependent {
+    struct amp_span name;
+    const struct amp_span *required;
+    uint32_t n_required;
+    struct amp_node *node; /* dependentSchemas */
+    const char *keyword;
+};
+
+struct amp_object_rules {
+    struct amp_property *properties;
+    uint32_t n_properties, cap_properties;
+    uint16_t *slots; /* open addressing by hash: 1 + index, 0 free */
+    uint32_t mask;
+    uint64_t required; /* the bits that must have been seen */
+    uint32_t n_required;
+    struct amp_pattern_property *patterns;
+    uint32_t n_patterns;
+    struct amp_dependent *dependents;
+    uint32_t n_dependents, cap_dependents;
+    struct amp_node *additional, *names;
+    uint32_t min, max;
+};
+
+struct amp_array_rules {
+    struct amp_node **prefix;
+    uint32_t n_prefix;
+    struct amp_node *items, *contains;
+    uint32_t min, max, min_contains, max_contains;
+    bool unique;
+    const char *items_keyword; /* items or additionalItems */
+};
+
+struct amp_dynamic_ref {
+    struct amp_span name;
+    struct amp_node *fallback;
+};
+
+struct amp_node_list {
+    struct amp_node **at;
+    uint32_t n;
+};
+
+/* What applies to the same value, and what looks at what the others left. */
+struct amp_place_rules {
+    struct amp_node *ref, *not_, *if_, *then_, *else_;
+    struct amp_dynamic_ref *dynamic;
+    struct amp_node_list all, any, one;
+    struct amp_node *unevaluated_properties, *unevaluated_items;
+};
+
+struct amp_document;
+
+struct amp_node {
+    uint8_t types;
+    bool integer;   /* numbers must be integers */
+    bool bare_ref;  /* nothing but a reference */
+    uint8_t colour; /* of the search for endless references */
+    uint32_t resource;
+    struct amp_value_rules *values;
+    struct amp_string_rules *string;
+    struct amp_number_rules *number;
+    struct amp_object_rules *object;
+    struct amp_array_rules *array;
+    struct amp_place_rules *place;
+    const struct amp_document *doc;
+    uint32_t tok;
+    struct amp_node *next; /* of all nodes, in the order they were found */
+};
+
+/* A $dynamicAnchor. */
+struct amp_dynamic_anchor {
+    uint32_t resource;
+    struct amp_span name;
+    struct amp_node *node;
+};
+
+struct amp_schema {
+    struct amp_arena arena;
+    struct amp_node *root, *nodes;
+    struct amp_document *documents;
+    struct amp_pattern *patterns;
+    struct amp_dynamic_anchor *anchors;
+    uint32_t n_anchors;
+    bool dynamic; /* the dynamic scope must be kept */
+};
+
+static inline bool amp_node_is_false(const struct amp_node *n)
+{
+    return n->types == 0;
+}
+
+#endif

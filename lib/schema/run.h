@@ -1,0 +1,84 @@
+/* The state of a check in progress, shared by check.c, children.c and explain.c. */
+#ifndef SCHEMA_RUN_H
+#define SCHEMA_RUN_H
+
+#include "schema/pattern.h"
+#include "schema/program.h"
+
+enum { RUN_DEPTH = 4000, RUN_SCOPE = 4096, RUN_NOTES = 512, RUN_BRANCHES = 3 };
+
+/* Which children of one object or array have been looked at: bits in run->bits from `at`. */
+struct amp_marks {
+    uint32_t at, count;
+};
+
+/* A violation as it is found; made readable when all are known. */
+struct amp_note {
+    const struct amp_node *node;
+    const char *keyword;
+    uint32_t tok;
+    struct amp_span name;
+    const void *detail; /* the value rules, bound or branch that failed */
+};
+
+struct amp_schema_run {
+    const struct amp_schema *schema;
+    const struct amp_tape *t;
+    struct amp_error *err;
+    struct amp_matcher *matcher;
+    struct amp_buf text; /* decoded strings */
+    uint64_t *bits;
+    uint32_t n_bits, cap_bits;
+    uint32_t *slots; /* uniqueItems of many elements */
+    size_t cap_slots;
+    uint32_t depth, n_scope;
+    uint32_t scope[RUN_SCOPE]; /* resources, outermost first */
+    bool failed;               /* could not be decided; err is set */
+    bool explain;              /* keep going and take notes */
+    struct amp_note *notes;
+    uint32_t n_notes;
+    uint32_t branches;                      /* choices being explained inside each other */
+    struct amp_buf pointer, expected, name; /* of the violation being told */
+};
+
+/* Whether the value is valid; meaningless when r->failed. */
+bool amp_run_node(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
+                  const struct amp_marks *m);
+bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
+                    const struct amp_marks *m);
+bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
+                   const struct amp_marks *m);
+
+/* The decoded text of a string token; false (and failed) when memory is short. Valid until the
+ * next call. */
+bool amp_run_text(struct amp_schema_run *r, uint32_t tok, struct amp_span *out);
+bool amp_run_fail(struct amp_schema_run *r, const char *code, const char *what);
+bool amp_run_pattern(struct amp_schema_run *r, const struct amp_pattern *p, struct amp_span text);
+
+bool amp_marks_push(struct amp_schema_run *r, uint32_t count, struct amp_marks *out);
+void amp_marks_pop(struct amp_schema_run *r, const struct amp_marks *m);
+void amp_marks_merge(struct amp_schema_run *r, const struct amp_marks *to,
+                     const struct amp_marks *from);
+static inline void amp_mark(struct amp_schema_run *r, const struct amp_marks *m, uint32_t i)
+{
+    r->bits[m->at + i / 64] |= 1ull << (i % 64);
+}
+static inline bool amp_marked(const struct amp_schema_run *r, const struct amp_marks *m, uint32_t i)
+{
+    return r->bits[m->at + i / 64] >> (i % 64) & 1;
+}
+
+/* Takes a note where notes are taken. */
+void amp_run_note(struct amp_schema_run *r, const struct amp_note *note);
+
+/* A rule does not hold. True: stop here (nobody wants to know more). */
+static inline bool amp_run_stop(struct amp_schema_run *r, bool *ok, struct amp_note note)
+{
+    *ok = false;
+    if (!r->explain)
+        return true;
+    amp_run_note(r, &note);
+    return r->failed;
+}
+
+#endif
