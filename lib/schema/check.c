@@ -97,9 +97,11 @@ static bool check_string(struct amp_schema_run *r, const struct amp_node *n, uin
     if (s->min > 0 || s->max != NODE_NO_SIZE) {
         /* Decoded characters are never more than bytes. */
         uint32_t length = k->len < s->min ? k->len : amp_json_length(r->t, tok);
-        if (length < s->min && amp_run_stop(r, &ok, (struct amp_note){n, "minLength", tok}))
+        if (length < s->min &&
+            amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "minLength", .tok = tok}))
             return false;
-        if (length > s->max && amp_run_stop(r, &ok, (struct amp_note){n, "maxLength", tok}))
+        if (length > s->max &&
+            amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "maxLength", .tok = tok}))
             return false;
     }
     if (s->pattern || s->format) {
@@ -107,10 +109,10 @@ static bool check_string(struct amp_schema_run *r, const struct amp_node *n, uin
         if ((k->flags & AMP_TOK_ESCAPED) && !amp_run_text(r, tok, &text))
             return false;
         if (s->pattern && !amp_run_pattern(r, s->pattern, text) &&
-            amp_run_stop(r, &ok, (struct amp_note){n, "pattern", tok}))
+            amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "pattern", .tok = tok}))
             return false;
         if (s->format && !s->format(text.p, text.n) &&
-            amp_run_stop(r, &ok, (struct amp_note){n, "format", tok}))
+            amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "format", .tok = tok}))
             return false;
     }
     return ok;
@@ -149,16 +151,26 @@ static bool check_number(struct amp_schema_run *r, const struct amp_node *n, uin
         v.small = true;
     }
     if (b->minimum.given && compare(&v, &b->minimum, text) < 0 &&
-        amp_run_stop(r, &ok, (struct amp_note){n, "minimum", tok, .detail = &b->minimum}))
+        amp_run_stop(
+            r, &ok,
+            (struct amp_note){.node = n, .keyword = "minimum", .tok = tok, .detail = &b->minimum}))
         return false;
     if (b->maximum.given && compare(&v, &b->maximum, text) > 0 &&
-        amp_run_stop(r, &ok, (struct amp_note){n, "maximum", tok, .detail = &b->maximum}))
+        amp_run_stop(
+            r, &ok,
+            (struct amp_note){.node = n, .keyword = "maximum", .tok = tok, .detail = &b->maximum}))
         return false;
     if (b->above.given && compare(&v, &b->above, text) <= 0 &&
-        amp_run_stop(r, &ok, (struct amp_note){n, "exclusiveMinimum", tok, .detail = &b->above}))
+        amp_run_stop(
+            r, &ok,
+            (struct amp_note){
+                .node = n, .keyword = "exclusiveMinimum", .tok = tok, .detail = &b->above}))
         return false;
     if (b->below.given && compare(&v, &b->below, text) >= 0 &&
-        amp_run_stop(r, &ok, (struct amp_note){n, "exclusiveMaximum", tok, .detail = &b->below}))
+        amp_run_stop(
+            r, &ok,
+            (struct amp_note){
+                .node = n, .keyword = "exclusiveMaximum", .tok = tok, .detail = &b->below}))
         return false;
     if (b->multiple.given) {
         bool whole;
@@ -168,8 +180,11 @@ static bool check_number(struct amp_schema_run *r, const struct amp_node *n, uin
             struct amp_decimal d = amp_decimal_read(text);
             whole = amp_decimal_multiple(&d, &b->multiple.exact);
         }
-        if (!whole &&
-            amp_run_stop(r, &ok, (struct amp_note){n, "multipleOf", tok, .detail = &b->multiple}))
+        if (!whole && amp_run_stop(r, &ok,
+                                   (struct amp_note){.node = n,
+                                                     .keyword = "multipleOf",
+                                                     .tok = tok,
+                                                     .detail = &b->multiple}))
             return false;
     }
     return ok;
@@ -233,7 +248,7 @@ static void explain_branches(struct amp_schema_run *r, const struct amp_node *n,
         }
     }
     if (tie || r->failed) {
-        amp_run_note(r, &(struct amp_note){n, keyword, tok, .detail = l});
+        amp_run_note(r, &(struct amp_note){.node = n, .keyword = keyword, .tok = tok, .detail = l});
     } else {
         r->branches++;
         amp_run_node(r, l->at[best], tok, NULL);
@@ -265,7 +280,8 @@ static bool check_choices(struct amp_schema_run *r, const struct amp_node *n, ui
             if (!r->explain)
                 return false;
             if (held)
-                amp_run_note(r, &(struct amp_note){n, "oneOf", tok, .detail = NULL});
+                amp_run_note(r, &(struct amp_note){
+                                    .node = n, .keyword = "oneOf", .tok = tok, .detail = NULL});
             else
                 explain_branches(r, n, tok, &p->one, "oneOf");
             ok = false;
@@ -302,7 +318,7 @@ static bool check_place(struct amp_schema_run *r, const struct amp_node *n, uint
             return false;
     }
     if (p->not_ && try_branch(r, p->not_, tok, NULL) && !r->failed &&
-        amp_run_stop(r, &ok, (struct amp_note){n, "not", tok}))
+        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "not", .tok = tok}))
         return false;
     if (p->if_ && (p->then_ || p->else_ || m)) {
         const struct amp_node *next = try_branch(r, p->if_, tok, m) ? p->then_ : p->else_;
@@ -325,7 +341,8 @@ static bool check_unevaluated(struct amp_schema_run *r, const struct amp_node *n
         if (amp_marked(r, m, i))
             continue;
         if (amp_node_is_false(child)) {
-            struct amp_note note = {n, keyword, value, .name = amp_tok_raw(r->t, k)};
+            struct amp_note note = {
+                .node = n, .keyword = keyword, .tok = value, .name = amp_tok_raw(r->t, k)};
             if (!object)
                 note.name = (struct amp_span){"", 0};
             if (amp_run_stop(r, &ok, note))
@@ -346,13 +363,17 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
     const struct amp_tok *k = &r->t->tok[tok];
     bool ok = true;
     if (!(n->types >> k->type & 1)) {
-        amp_run_stop(r, &ok, (struct amp_note){n, n->types ? "type" : "false", tok});
+        amp_run_stop(
+            r, &ok,
+            (struct amp_note){.node = n, .keyword = n->types ? "type" : "false", .tok = tok});
         return false; /* of another type: nothing further is worth saying */
     }
     for (const struct amp_value_rules *v = n->values; v; v = v->also)
         if (!value_is_one_of(r, n, v, tok) &&
-            amp_run_stop(r, &ok,
-                         (struct amp_note){n, v->is_const ? "const" : "enum", tok, .detail = v}))
+            amp_run_stop(
+                r, &ok,
+                (struct amp_note){
+                    .node = n, .keyword = v->is_const ? "const" : "enum", .tok = tok, .detail = v}))
             return false;
     switch (k->type) {
     case AMP_JSON_STRING:
@@ -363,7 +384,7 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
         if (n->integer && (k->flags & AMP_TOK_FRACTION)) {
             struct amp_decimal d = amp_decimal_read(amp_tok_raw(r->t, tok));
             if (!amp_decimal_is_integer(&d) &&
-                amp_run_stop(r, &ok, (struct amp_note){n, "type", tok}))
+                amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "type", .tok = tok}))
                 return false;
         }
         if (n->number && !check_number(r, n, tok))

@@ -68,7 +68,9 @@ static bool check_member(struct amp_schema_run *r, const struct amp_node *n, uin
     if (!found && o->additional) {
         found = true;
         if (amp_node_is_false(o->additional)) {
-            struct amp_note note = {n, "additionalProperties", key + 1,
+            struct amp_note note = {.node = n,
+                                    .keyword = "additionalProperties",
+                                    .tok = key + 1,
                                     .name = amp_tok_raw(r->t, key)};
             if (amp_run_stop(r, &ok, note))
                 return false;
@@ -94,7 +96,10 @@ static bool note_missing(struct amp_schema_run *r, const struct amp_node *n, uin
             continue;
         bool there = p->required <= 64 ? seen >> (p->required - 1) & 1
                                        : amp_tape_get(r->t, tok, p->name) != AMP_TOK_NONE;
-        if (!there && amp_run_stop(r, ok, (struct amp_note){n, "required", tok, .name = p->name}))
+        if (!there &&
+            amp_run_stop(
+                r, ok,
+                (struct amp_note){.node = n, .keyword = "required", .tok = tok, .name = p->name}))
             return false;
     }
     return *ok;
@@ -110,7 +115,8 @@ static bool check_dependents(struct amp_schema_run *r, const struct amp_node *n,
         if (amp_tape_get(r->t, tok, d->name) == AMP_TOK_NONE)
             continue;
         for (uint32_t k = 0; k < d->n_required; k++) {
-            struct amp_note note = {n, d->keyword, tok, .name = d->required[k], .detail = d};
+            struct amp_note note = {
+                .node = n, .keyword = d->keyword, .tok = tok, .name = d->required[k], .detail = d};
             if (amp_tape_get(r->t, tok, d->required[k]) == AMP_TOK_NONE &&
                 amp_run_stop(r, &ok, note))
                 return false;
@@ -132,9 +138,11 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
     uint32_t count = t[tok].count, key = tok + 1;
     uint64_t seen = 0;
     bool ok = true;
-    if (count < o->min && amp_run_stop(r, &ok, (struct amp_note){n, "minProperties", tok}))
+    if (count < o->min &&
+        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "minProperties", .tok = tok}))
         return false;
-    if (count > o->max && amp_run_stop(r, &ok, (struct amp_note){n, "maxProperties", tok}))
+    if (count > o->max &&
+        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "maxProperties", .tok = tok}))
         return false;
     /* The usual object: named properties, perhaps nothing further. */
     bool usual = !o->n_patterns && !o->names && !m && !r->explain &&
@@ -246,9 +254,11 @@ static bool check_contains(struct amp_schema_run *r, const struct amp_node *n, u
     if (r->failed)
         return false;
     const char *few = a->min_contains == 1 ? "contains" : "minContains";
-    if (found < a->min_contains && amp_run_stop(r, &ok, (struct amp_note){n, few, tok}))
+    if (found < a->min_contains &&
+        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = few, .tok = tok}))
         return false;
-    if (found > a->max_contains && amp_run_stop(r, &ok, (struct amp_note){n, "maxContains", tok}))
+    if (found > a->max_contains &&
+        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "maxContains", .tok = tok}))
         return false;
     return ok;
 }
@@ -260,9 +270,11 @@ bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t 
     const struct amp_tok *t = r->t->tok;
     uint32_t count = t[tok].count, k = tok + 1, second = tok;
     bool ok = true;
-    if (count < a->min && amp_run_stop(r, &ok, (struct amp_note){n, "minItems", tok}))
+    if (count < a->min &&
+        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "minItems", .tok = tok}))
         return false;
-    if (count > a->max && amp_run_stop(r, &ok, (struct amp_note){n, "maxItems", tok}))
+    if (count > a->max &&
+        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "maxItems", .tok = tok}))
         return false;
     if (a->n_prefix || a->items) {
         for (uint32_t i = 0; i < count; i++, k = t[k].next) {
@@ -272,7 +284,9 @@ bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t 
             if (m)
                 amp_mark(r, m, i);
             if (i >= a->n_prefix && amp_node_is_false(child)) {
-                if (amp_run_stop(r, &ok, (struct amp_note){n, a->items_keyword, k}))
+                if (amp_run_stop(
+                        r, &ok,
+                        (struct amp_note){.node = n, .keyword = a->items_keyword, .tok = k}))
                     return false;
             } else if (!amp_run_node(r, child, k, NULL)) {
                 ok = false;
@@ -282,7 +296,9 @@ bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t 
         }
     }
     if (a->unique && count > 1 && !unique(r, tok, &second)) {
-        if (r->failed || amp_run_stop(r, &ok, (struct amp_note){n, "uniqueItems", second}))
+        if (r->failed ||
+            amp_run_stop(r, &ok,
+                         (struct amp_note){.node = n, .keyword = "uniqueItems", .tok = second}))
             return false;
     }
     if (a->contains && !check_contains(r, n, tok, m))

@@ -133,8 +133,6 @@ static int compile_node(struct amp_compiler *c, struct amp_node *n)
         if (w->compile(c, n, k + 1))
             return -1;
     }
-    if (n->object && amp_object_finish(c, n))
-        return -1;
     const struct amp_place_rules *p = n->place;
     n->bare_ref = p && p->ref && !p->dynamic && !p->not_ && !p->if_ && !p->all.n && !p->any.n &&
                   !p->one.n && !p->unevaluated_properties && !p->unevaluated_items && !n->values &&

@@ -108,55 +108,6 @@ struct amp_object_rules *amp_object_rules(struct amp_compiler *c, struct amp_nod
 struct amp_array_rules *amp_array_rules(struct amp_compiler *c, struct amp_node *n);
 struct amp_place_rules *amp_place_rules(struct amp_compiler *c, struct amp_node *n);
 
-/* objects.c: the property table, made when a node's keywords are all read. */
-int amp_object_finish(struct amp_compiler *c, struct amp_node *n);
-
-#define AMP_KEYWORD_FN(name) int name(struct amp_compiler *c, struct amp_node *n, uint32_t value)
-AMP_KEYWORD_FN(amp_kw_type);
-AMP_KEYWORD_FN(amp_kw_const);
-AMP_KEYWORD_FN(amp_kw_enum);
-AMP_KEYWORD_FN(amp_kw_min_length);
-AMP_KEYWORD_FN(amp_kw_max_length);
-AMP_KEYWORD_FN(amp_kw_pattern);
-AMP_KEYWORD_FN(amp_kw_format);
-AMP_KEYWORD_FN(amp_kw_minimum);
-AMP_KEYWORD_FN(amp_kw_maximum);
-AMP_KEYWORD_FN(amp_kw_exclusive_minimum);
-AMP_KEYWORD_FN(amp_kw_exclusive_maximum);
-AMP_KEYWORD_FN(amp_kw_multiple_of);
-AMP_KEYWORD_FN(amp_kw_items);
-AMP_KEYWORD_FN(amp_kw_items_7);
-AMP_KEYWORD_FN(amp_kw_additional_items);
-AMP_KEYWORD_FN(amp_kw_prefix_items);
-AMP_KEYWORD_FN(amp_kw_contains);
-AMP_KEYWORD_FN(amp_kw_min_contains);
-AMP_KEYWORD_FN(amp_kw_max_contains);
-AMP_KEYWORD_FN(amp_kw_min_items);
-AMP_KEYWORD_FN(amp_kw_max_items);
-AMP_KEYWORD_FN(amp_kw_unique_items);
-AMP_KEYWORD_FN(amp_kw_properties);
-AMP_KEYWORD_FN(amp_kw_required);
-AMP_KEYWORD_FN(amp_kw_additional_properties);
-AMP_KEYWORD_FN(amp_kw_pattern_properties);
-AMP_KEYWORD_FN(amp_kw_property_names);
-AMP_KEYWORD_FN(amp_kw_min_properties);
-AMP_KEYWORD_FN(amp_kw_max_properties);
-AMP_KEYWORD_FN(amp_kw_dependent_required);
-AMP_KEYWORD_FN(amp_kw_dependent_schemas);
-AMP_KEYWORD_FN(amp_kw_dependencies);
-AMP_KEYWORD_FN(amp_kw_ref);
-AMP_KEYWORD_FN(amp_kw_dynamic_ref);
-AMP_KEYWORD_FN(amp_kw_all_of);
-AMP_KEYWORD_FN(amp_kw_any_of);
-AMP_KEYWORD_FN(amp_kw_one_of);
-AMP_KEYWORD_FN(amp_kw_not);
-AMP_KEYWORD_FN(amp_kw_if);
-AMP_KEYWORD_FN(amp_kw_then);
-AMP_KEYWORD_FN(amp_kw_else);
-AMP_KEYWORD_FN(amp_kw_unevaluated_properties);
-AMP_KEYWORD_FN(amp_kw_unevaluated_items);
-AMP_KEYWORD_FN(amp_kw_definitions);
-
 /* A count for minLength and its kin: a whole number of 0 or more; larger than 32 bits is the
  * largest. */
 int amp_compile_count(struct amp_compiler *c, const struct amp_node *n, uint32_t value,

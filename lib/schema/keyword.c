@@ -1,6 +1,6 @@
 /* The keywords: which draft has them, which vocabulary they belong to, where their subschemas are
  * and what compiles them. One table for the search of identifiers and for the compiler. */
-#include "schema/compiler.h"
+#include "schema/keywords.h"
 
 #include <string.h>
 

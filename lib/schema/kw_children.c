@@ -1,7 +1,7 @@
 /* Keywords about the elements of arrays and the members of objects. */
 #include <string.h>
 
-#include "schema/compiler.h"
+#include "schema/keywords.h"
 #include "schema/pattern.h"
 #include "json/hash.h"
 

@@ -1,5 +1,5 @@
 /* Keywords that apply further schemas to the same value: references and combinations. */
-#include "schema/compiler.h"
+#include "schema/keywords.h"
 
 static int wrong(struct amp_compiler *c, const struct amp_node *n, uint32_t tok, const char *what)
 {

@@ -1,8 +1,8 @@
 /* Keywords about single values: types, const and enum, strings, numbers. */
 #include <string.h>
 
-#include "schema/compiler.h"
 #include "schema/format.h"
+#include "schema/keywords.h"
 #include "schema/pattern.h"
 
 static int wrong(struct amp_compiler *c, const struct amp_node *n, uint32_t tok, const char *what)

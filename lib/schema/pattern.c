@@ -3,6 +3,7 @@
 #include "schema/pattern.h"
 
 #include <pcre2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
