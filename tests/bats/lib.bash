@@ -8,7 +8,7 @@ set -o pipefail
 for v in "${!AMP_@}"; do unset "$v"; done
 # Not exported: AMP_* in the environment are the tools' settings.
 AMP_TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-AMP_BUILD=${BUILD_DIR:-$AMP_TOP/build}
+AMP_BUILD=$(realpath -m "${BUILD_DIR:-$AMP_TOP/build}")
 export PATH="$AMP_BUILD/bin:$PATH"
 export LC_ALL=C.UTF-8 TZ=UTC NO_COLOR=1
 export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/no-config HOME=$BATS_TEST_TMPDIR

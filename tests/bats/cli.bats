@@ -1,0 +1,193 @@
+# The command line, through a sample tool that has one option of every kind.
+load lib
+
+setup() {
+  export PATH="$AMP_BUILD/tests/fixture:$PATH"
+  cd "$BATS_TEST_TMPDIR"
+}
+
+@test "long, short, joined and clustered options; operands between them" {
+  run -0 cli-sample a -fs text --number=-3 b --duration 250ms -ctwo --size 2K -- -c
+  [ "${lines[0]}" = "flag=1 number=-3 duration=250 size=2048 real=0.5" ]
+  [ "${lines[2]}" = "string=text choice=two" ]
+  [ "${lines[4]}" = "operand=a" ]
+  [ "${lines[5]}" = "operand=b" ]
+  [ "${lines[6]}" = "operand=-c" ]
+}
+
+@test "a list keeps its order, a command keeps everything after it" {
+  run -0 cli-sample -r a --rule b -r=c --exec cmd -f --help -- x
+  [ "${lines[4]}" = "rule=a" ]
+  [ "${lines[5]}" = "rule=b" ]
+  [ "${lines[6]}" = "rule==c" ]
+  [ "${lines[7]}" = "exec=cmd" ]
+  [ "${lines[8]}" = "exec=-f" ]
+  [ "${lines[11]}" = "exec=x" ]
+  [[ "${lines[0]}" == flag=0* ]]
+}
+
+@test "wrong usage is 64 with what is wrong and where help is" {
+  while IFS='|' read -r args what; do
+    # shellcheck disable=SC2086
+    run -64 --separate-stderr cli-sample $args
+    [ -z "$output" ]
+    echo "$args: $stderr"
+    [ "${stderr_lines[0]}" = "cli-sample: error: $what" ]
+    [ "${stderr_lines[1]}" = "cli-sample: note: try 'cli-sample --help'" ]
+  done <<'T'
+--nonsense|unknown option --nonsense
+--numb 3|unknown option --numb
+-x|unknown option -x
+-fx|unknown option -x
+--number|--number needs an argument
+-n|-n needs an argument
+--flag=1|--flag takes no argument
+--exec|--exec needs a command
+-n 1 --number 2|--number is given twice
+-n 11|--number: '11' is not between -3 and 10
+-n 1x|--number: '1x' is not a whole number
+--real 2|--real: '2' is not between 0 and 1
+-c three|--choice: 'three' is none of one, two
+--path=|--path: an empty path
+first --string x|unknown option --string
+T
+}
+
+@test "a flag may be repeated" {
+  run -0 cli-sample -ff --flag
+  [[ "${lines[0]}" == flag=1* ]]
+}
+
+@test "verbs of one word and of two, tool options before them" {
+  run -0 cli-sample first --only x y
+  [ "$output" = "verb first only=x y" ]
+  run -0 cli-sample --state d two words --only x
+  [ "$output" = "verb two words only=x -" ]
+  run -0 cli-sample two
+  [ "${lines[4]}" = "operand=two" ]
+  run -0 cli-sample -- first
+  [ "${lines[4]}" = "operand=first" ]
+}
+
+@test "precedence: flag, environment, amp.json, default" {
+  printf '{"sample":{"string":"from config","number":7,"real":0.25,"flag":true,"rules":["x","y"]}}' >amp.json
+  run -0 cli-sample
+  [ "${lines[2]}" = "string=default choice=one" ]
+  run -0 cli-sample --config amp.json
+  [ "${lines[0]}" = "flag=1 number=7 duration=1000 size=64 real=0.25" ]
+  [ "${lines[2]}" = "string=from config choice=one" ]
+  [ "${lines[4]}" = "rule=x" ]
+  [ "${lines[5]}" = "rule=y" ]
+  export AMP_SAMPLE_STRING=env AMP_SAMPLE_FLAG=0
+  run -0 cli-sample --config amp.json -r z
+  [ "${lines[0]}" = "flag=0 number=7 duration=1000 size=64 real=0.25" ]
+  [ "${lines[2]}" = "string=env choice=one" ]
+  [ "${lines[4]}" = "rule=z" ]
+  [ ${#lines[@]} -eq 5 ]
+  run -0 cli-sample --config amp.json -s flag
+  [ "${lines[2]}" = "string=flag choice=one" ]
+}
+
+@test "where amp.json is looked for" {
+  mkdir -p xdg/amp state
+  echo '{"sample":{"string":"xdg"}}' >xdg/amp/amp.json
+  echo '{"sample":{"string":"state"}}' >state/amp.json
+  echo '{"sample":{"string":"named"}}' >named.json
+  run -0 cli-sample --state state
+  [ "${lines[2]}" = "string=state choice=one" ]
+  XDG_CONFIG_HOME=$PWD/xdg run -0 cli-sample --state state
+  [ "${lines[2]}" = "string=xdg choice=one" ]
+  XDG_CONFIG_HOME=$PWD/xdg AMP_CONFIG=named.json run -0 cli-sample --state state
+  [ "${lines[2]}" = "string=named choice=one" ]
+}
+
+@test "wrong configuration is 78 and says where" {
+  run -78 cli-sample --config none.json
+  [[ "$output" == *none.json* ]]
+  echo '{"sample":{"number":99}}' >a.json
+  run -78 cli-sample --config a.json
+  [[ "$output" == *"sample.number in amp.json: '99' is not between -3 and 10"* ]]
+  echo '{"sample":{"number":1,"number":2}}' >a.json
+  run -78 cli-sample --config a.json
+  echo '{"sample":{"string":{}}}' >a.json
+  run -78 cli-sample --config a.json
+  [[ "$output" == *"sample.string has the wrong type"* ]]
+  echo '[]' >a.json
+  run -78 cli-sample --config a.json
+  AMP_SAMPLE_NUMBER=x run -78 cli-sample
+  [[ "$output" == *"AMP_SAMPLE_NUMBER: 'x' is not a whole number"* ]]
+}
+
+@test "help names every option, verb and status" {
+  run -0 cli-sample --help
+  for w in "usage: cli-sample [OPTION...] [FILE...]" "two words" "-s, --string TEXT" "--exec COMMAND..." \
+    "[AMP_STATE]" "--color WHEN" " 69  a service or peer is absent" "amp-exit(7)"; do
+    [[ "$output" == *"$w"* ]] || { echo "missing: $w"; false; }
+  done
+  run -0 cli-sample first --help
+  [[ "$output" == *"usage: cli-sample first [OPTION...] [X]"* ]]
+  [[ "$output" == *"--only TEXT"* ]]
+  [[ "$output" != *"--string"* ]]
+  run -0 cli-sample --version
+  [[ "$output" =~ ^cli-sample\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+}
+
+@test "--options is the table, tab separated" {
+  run -0 cli-sample --options
+  [ "${lines[0]}" = $'verb\tfirst\t[X]\tthe first verb' ]
+  [[ "$output" == *$'option\tc\tchoice\tchoice\tWORD\tone,two\ta choice\t-'* ]]
+  [[ "$output" == *$'option\tf\tflag\tflag\t-\t-\ta flag\tAMP_SAMPLE_FLAG'* ]]
+  run -0 cli-sample first --options
+  [[ "$output" == *$'option\t-\tonly\tstring\tTEXT\t-\tan option of this verb\t-'* ]]
+  [[ "$output" != *$'\tstring\tstring'* ]]
+}
+
+@test "diagnostics go to stderr, neutralised, and the worst status counts" {
+  run -69 --separate-stderr cli-sample grumble $'a\033[31mb\nc'
+  [ -z "$output" ]
+  [ "${stderr_lines[0]}" = 'cli-sample: warning: a\x1b[31mb\nc' ]
+  [ "${stderr_lines[1]}" = "cli-sample: error: the answer is no" ]
+}
+
+@test "colour only when asked for" {
+  run -69 cli-sample grumble --color=always x
+  [[ "$output" == *$'\033[33mwarning\033[0m: x'* ]]
+  run -69 cli-sample grumble x
+  [[ "$output" != *$'\033'* ]]
+}
+
+@test "what was printed before a usage error is not lost" {
+  run -64 --separate-stderr cli-sample die
+  [ "$output" = before ]
+}
+
+@test "a full disk and a closed stdout are input/output errors" {
+  run -74 bash -c 'cli-sample >/dev/full'
+  [[ "$output" == *"No space left on device"* ]]
+  run -74 bash -c 'cli-sample >&-'
+  run -74 bash -c 'cli-sample --help >&-'
+}
+
+@test "a reader that leaves ends the tool quietly" {
+  run -0 --separate-stderr bash -c 'set +o pipefail; cli-sample spout -n 10 --size 100 | head -n 1 | wc -l'
+  [ "$output" = 1 ]
+  [ -z "$stderr" ]
+  run bash -c 'cli-sample spout -n 10 --size 100 | head -n 1; echo ${PIPESTATUS[0]}'
+  [ "${lines[1]}" = 74 ]
+}
+
+@test "nothing is added to a pipe that one tool writes" {
+  run -0 bash -c 'cli-sample spout -n 10 --size 4K | wc'
+  [ "$(echo $output)" = "10000 10000 40960000" ]
+}
+
+@test "TERM while the output is full ends at a line" {
+  mkfifo f
+  exec 9<>f
+  cli-sample spout -n 10 --size 100 >f &
+  pid=$!
+  # It is blocked when the FIFO takes no more.
+  wait_until 10 bash -c '! timeout 0.1 dd if=/dev/zero of=f oflag=nonblock bs=4096 count=1 status=none'
+  kill -TERM $pid
+  run -130 wait $pid
+}
