@@ -132,6 +132,80 @@ int amp_compose_message(const struct amp_envelope *e, json_t *payload, struct am
     return 0;
 }
 
+static json_t *parts_list(const struct amp_dispatch_args *a)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < a->n_parts; i++)
+        if (json_array_append_new(list, json_pack("{s:s, s:s, s:I}", "subtask_id", a->parts[i].id,
+                                                  "description", a->parts[i].description,
+                                                  "estimated_lines",
+                                                  (json_int_t)a->parts[i].estimated_lines)) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+int amp_compose_dispatch(const struct amp_dispatch_args *a, struct amp_buf *out,
+                         char id_out[AMP_MSG_ID_MAX], struct amp_error *err)
+{
+    json_t *p = json_object();
+    put(&p, "description", json_string(a->description));
+    put(&p, "repo", json_string(a->repo));
+    put(&p, "branch", json_string(a->branch));
+    put(&p, "subtasks", parts_list(a));
+    put(&p, "acceptance_criteria", json_incref(a->criteria));
+    put(&p, "risk_level", json_string(amp_risk_name(a->risk)));
+    if (json_array_size(a->forbidden))
+        put(&p, "forbidden_actions", json_incref(a->forbidden));
+    if (json_object_size(a->constraints))
+        put(&p, "tech_constraints", json_incref(a->constraints));
+    struct amp_envelope e = {
+        .type = "task_dispatch",
+        .from = a->from,
+        .to = a->to,
+        .task_id = a->task_id,
+        .now_ms = a->now_ms,
+        .context_ref = a->context_ref,
+        .ack_timeout_sec = a->ack_timeout_sec,
+    };
+    return p ? amp_compose_message(&e, p, out, id_out, err) : no_memory(err);
+}
+
+/* The checks, and when they were looked at. */
+static json_t *ci_json(const struct amp_review_args *a)
+{
+    json_t *ci = a->checks ? json_copy(a->checks) : json_pack("{s:s}", "ci", "not_configured");
+    if (ci && !json_object_get(ci, "last_updated"))
+        put(&ci, "last_updated", time_json(a->now_ms));
+    return ci;
+}
+
+int amp_compose_review(const struct amp_review_args *a, struct amp_buf *out,
+                       char id_out[AMP_MSG_ID_MAX], struct amp_error *err)
+{
+    const char *refs[] = {a->dispatch_ref, a->result_ref, NULL};
+    json_t *p = json_object();
+    put(&p, "original_dispatch_ref", json_string(a->dispatch_ref));
+    put(&p, "task_result_ref", json_string(a->result_ref));
+    put(&p, "review_scope", json_string(a->incremental ? "incremental" : "full"));
+    put(&p, "diff_url", json_string(a->diff_url));
+    put(&p, "reject_count", json_integer(a->reject_count));
+    if (*a->notes)
+        put(&p, "coordinator_notes", json_string(a->notes));
+    put(&p, "ci_status", ci_json(a));
+    struct amp_envelope e = {
+        .type = "review_request",
+        .from = "coordinator",
+        .to = "reviewer",
+        .task_id = a->task_id,
+        .now_ms = a->now_ms,
+        .context_ref = refs,
+        .ack_timeout_sec = a->ack_timeout_sec,
+    };
+    return p ? amp_compose_message(&e, p, out, id_out, err) : no_memory(err);
+}
+
 /* The start that every control record shares. */
 static json_t *control(const char *type)
 {

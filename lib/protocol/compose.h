@@ -28,6 +28,33 @@ int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage,
                      const char *code, const char *message, const char *rule, bool retryable,
                      int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
+/* Work for an executor. The documents are borrowed; constraints may be NULL. */
+struct amp_dispatch_part {
+    const char *id, *description;
+    int64_t estimated_lines;
+};
+struct amp_dispatch_args {
+    const char *from, *to, *task_id, *description, *repo, *branch;
+    const struct amp_dispatch_part *parts;
+    size_t n_parts;
+    json_t *criteria, *forbidden, *constraints;
+    enum amp_risk risk;
+    const char *const *context_ref;
+    int64_t ack_timeout_sec, now_ms;
+};
+int amp_compose_dispatch(const struct amp_dispatch_args *a, struct amp_buf *out,
+                         char id_out[AMP_MSG_ID_MAX], struct amp_error *err);
+
+struct amp_review_args {
+    const char *task_id, *dispatch_ref, *result_ref, *diff_url;
+    bool incremental;
+    int64_t reject_count, ack_timeout_sec, now_ms;
+    const char *notes; /* "" for none */
+    json_t *checks;    /* name to state, borrowed; NULL: no CI is configured */
+};
+int amp_compose_review(const struct amp_review_args *a, struct amp_buf *out,
+                       char id_out[AMP_MSG_ID_MAX], struct amp_error *err);
+
 struct amp_escalation_args {
     const char *type; /* "hallucination_lock" … */
     const char *from; /* the sender's role */

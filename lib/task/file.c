@@ -10,6 +10,7 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
+#include <amp/base/id.h>
 #include <amp/base/num.h>
 
 #include "task/task.h"
@@ -104,6 +105,8 @@ int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error
     AMP_BUF struct amp_buf path;
     char name[AMP_TASK_ID_MAX + 8];
     amp_buf_init(&path, 8192);
+    if (task_id.n >= AMP_TASK_ID_MAX || !amp_id_is_safe(task_id))
+        return amp_fail(err, AMP_DATAERR, "bad_task_id", "a task id that is no file name");
     if (amp_buf_fmt(&path, err, "%s/tasks", amp_store_dir(s)) < 0 ||
         amp_mkdirs(path.data, 0700, err) < 0)
         return -1;

@@ -36,6 +36,7 @@ static const struct field task_fields[] = {
     F(amp_task, "reject_count", AS_INT, reject_count),
     F(amp_task, "ci", AS_OBJECT, ci),
     F(amp_task, "escalations", AS_LIST, open),
+    F(amp_task, "decided", AS_LIST, decided),
     F(amp_task, "issues", AS_LIST, issues),
     F(amp_task, "blockers", AS_LIST, blockers),
     F(amp_task, "notes", AS_LIST, notes),

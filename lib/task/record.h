@@ -47,6 +47,7 @@ struct amp_task {
     int64_t reject_count;
     json_t *ci;                           /* {"commit","branch","checks","failed"} or null */
     json_t *open;                         /* escalations that wait: [{"ref","type","severity"}] */
+    json_t *decided;                      /* escalations that the admin decided, newest last */
     json_t *issues;                       /* of the last rejection */
     json_t *blockers;                     /* of the last partial or failed result */
     json_t *notes;                        /* the admin's, newest last */
