@@ -1,0 +1,108 @@
+/* task-dispatch coordinate, and the verbless form: the coordinator as a filter. */
+#include "flow/coordinate.h"
+
+#include "verbs.h"
+
+static struct amp_list inputs;
+static const char *output = "-", *consumer = "task-dispatch.coordinate";
+static bool until_done, hold;
+static int64_t open_timeout = 30000, ack_timeout;
+
+const struct amp_opt task_coordinate_opts[] = {
+    {.letter = 'i',
+     .name = "in",
+     .kind = AMP_OPT_LIST,
+     .dest = &inputs,
+     .arg = "PATH",
+     .doc = "input: a file, a FIFO, or - for standard input; may be repeated"},
+    {.letter = 'o',
+     .name = "out",
+     .kind = AMP_OPT_PATH,
+     .dest = &output,
+     .arg = "PATH",
+     .doc = "output: a file, a FIFO, or - for standard output"},
+    {.name = "until-done",
+     .kind = AMP_OPT_FLAG,
+     .dest = &until_done,
+     .doc = "end once a task was seen and all tasks are ended"},
+    {.name = "hold", .kind = AMP_OPT_FLAG, .dest = &hold, .doc = "input FIFOs have no end of file"},
+    {.name = "open-timeout",
+     .kind = AMP_OPT_DURATION,
+     .dest = &open_timeout,
+     .arg = "TIME",
+     .doc = "longest wait for a reader of --out (default 30s)",
+     .min = 0,
+     .max = 86400000},
+    {.name = "ack-timeout",
+     .kind = AMP_OPT_DURATION,
+     .dest = &ack_timeout,
+     .arg = "TIME",
+     .doc = "deadline for acknowledgements of what is sent (default: the protocol's)",
+     .min = 1000,
+     .max = 31536000000},
+    {.name = "as",
+     .kind = AMP_OPT_STRING,
+     .dest = &consumer,
+     .arg = "NAME",
+     .doc = "consumer name for duplicates (default task-dispatch.coordinate)"},
+    AMP_OPT_END,
+};
+
+static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
+{
+    if (f->severity == AMP_SEV_ERROR)
+        amp_warn("line %llu: %s: %s%s%s (%s)", (unsigned long long)at->line, f->code, f->field,
+                 *f->field ? ": " : "", f->message, f->rule);
+}
+
+static int load_policy(struct amp_task_policy *p, struct amp_error *err)
+{
+    struct json_t *config = NULL;
+    amp_task_policy_default(p);
+    if (amp_config_load(task_config, task_state, &config, err) < 0)
+        return -1;
+    return amp_task_policy_load(p, config, err);
+}
+
+static int report(const struct amp_coordinate_end *end)
+{
+    if (end->open_tasks)
+        amp_warn("%u open: %s", (unsigned)end->open_tasks, end->names.data);
+    if (end->output_closed)
+        amp_warn("the output was closed; what is open is sent again by the next run");
+    if (end->interrupted)
+        return AMP_INTERRUPTED;
+    if (end->open_tasks)
+        return AMP_TEMPFAIL;
+    return end->rejected ? AMP_NO : AMP_OK;
+}
+
+int task_coordinate(int argc, char **argv)
+{
+    static const char *const standard_input[] = {"-", NULL};
+    struct amp_error err = {0};
+    struct amp_store *store = NULL;
+    struct amp_coordinate_end end = {0};
+    struct amp_coordinate_options opt = {
+        .tool = amp_cli_name(),
+        .consumer = consumer,
+        .inputs = inputs.n ? (const char *const *)inputs.v : standard_input,
+        .output = output,
+        .open_timeout_ms = open_timeout,
+        .until_done = until_done,
+        .hold = hold,
+        .ack_timeout_sec = ack_timeout / 1000,
+        .stop = &amp_stop,
+        .say = say,
+        .warn = amp_warn,
+    };
+    if (argc > 0)
+        amp_die_usage("coordinate takes no operands: name inputs with --in");
+    if (load_policy(&opt.policy, &err) < 0 || task_open(&store, &err) < 0)
+        return amp_complain(&err);
+    amp_signals_install();
+    int status = amp_coordinate(store, &opt, &end, &err) < 0 ? amp_complain(&err) : report(&end);
+    amp_buf_release(&end.names);
+    amp_store_close(store);
+    return status;
+}

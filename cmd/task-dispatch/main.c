@@ -1,0 +1,65 @@
+/* task-dispatch: tasks, results and verdicts in; dispatches, review requests and escalations out.
+ */
+#include "agent/agent.h"
+#include "task/machines.h"
+#include "verbs.h"
+
+const char *task_state, *task_config;
+int64_t task_lock_timeout = -1;
+
+static const struct amp_opt opts[] = {
+    {.letter = 's',
+     .name = "state",
+     .kind = AMP_OPT_DIR,
+     .dest = &task_state,
+     .arg = "DIR",
+     .doc = "state directory",
+     .env = "AMP_STATE"},
+    {.name = "config",
+     .kind = AMP_OPT_PATH,
+     .dest = &task_config,
+     .arg = "FILE",
+     .doc = "configuration, instead of amp.json"},
+    {.name = "lock-timeout",
+     .kind = AMP_OPT_DURATION,
+     .dest = &task_lock_timeout,
+     .arg = "TIME",
+     .doc = "longest wait for the state (default: without limit)",
+     .min = 1,
+     .max = 86400000},
+    AMP_OPT_END,
+};
+
+static const struct amp_verb verbs[] = {
+    {NULL, "", "coordinate", task_coordinate_opts, task_coordinate},
+    {"new", "[FILE…]", "write new tasks for the coordinator", task_new_opts, task_new},
+    {"coordinate", "", "lead tasks from dispatch to verdict", task_coordinate_opts,
+     task_coordinate},
+    {0},
+};
+
+static const int statuses[] = {0, 1, 64, 65, 69, 70, 74, 75, 77, 78, 130, 0};
+static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm, &amp_agent_fsm,
+                                                 &amp_job_fsm, NULL};
+
+static const struct amp_tool tool = {
+    .name = "task-dispatch",
+    .doc = "lead agents' tasks through dispatch, review and rework",
+    .opts = opts,
+    .verbs = verbs,
+    .statuses = statuses,
+    .machines = machines,
+};
+
+int task_open(struct amp_store **out, struct amp_error *err)
+{
+    if (!task_state || !*task_state)
+        amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
+    const struct amp_store_options how = {.lock_timeout_ms = task_lock_timeout};
+    return amp_store_open(task_state, &how, out, err);
+}
+
+int main(int argc, char **argv)
+{
+    return amp_cli_main(&tool, argc, argv);
+}

@@ -1,0 +1,306 @@
+/*
+ * The coordinator's loop: inputs and output are polled, nothing blocks. What was read is taken in
+ * one turn of the store, synced, and only then written; lines that want no acknowledgement leave
+ * the outbox once they are written.
+ */
+#include "flow/coordinate.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/pipe.h>
+
+#include "flow/coordinator.h"
+#include "flow/intake.h"
+
+#define PENDING_MAX ((size_t)64 << 20) /* bytes that wait for the output's reader */
+#define INPUTS_MAX  64
+#define TURN_LINES  256
+#define RECHECK_MS  1000 /* another coordinator may have ended the last task */
+
+struct port {
+    struct amp_input in;
+    struct amp_intake intake;
+    bool ended, more; /* more: lines of the last read are not yet taken */
+};
+
+struct loop {
+    struct amp_coordinator c;
+    struct amp_coordinate_end *end;
+    struct port ports[INPUTS_MAX];
+    size_t n_ports;
+    struct amp_outq out;
+    bool out_open;
+};
+
+static int open_all(struct loop *l, struct amp_error *err)
+{
+    const struct amp_coordinate_options *opt = l->c.opt;
+    for (; opt->inputs[l->n_ports]; l->n_ports++) {
+        if (l->n_ports == INPUTS_MAX)
+            return amp_fail(err, AMP_USAGE, "too_many_inputs", "at most %d inputs", INPUTS_MAX);
+        struct port *p = &l->ports[l->n_ports];
+        if (amp_input_open(opt->inputs[l->n_ports], opt->hold, &p->in, err) < 0)
+            return -1;
+        if (amp_intake_init(&p->intake, l->c.store, opt->tool, err) < 0) {
+            amp_input_close(&p->in);
+            return -1;
+        }
+        p->intake.say = opt->say;
+    }
+    int fd = STDOUT_FILENO;
+    bool own = strcmp(opt->output, "-") != 0;
+    if (own && amp_output_open(opt->output, opt->open_timeout_ms, opt->stop, &fd, err) < 0)
+        return -1;
+    if (amp_outq_open(&l->out, fd, own, PENDING_MAX, err) < 0)
+        return -1;
+    l->out_open = true;
+    return 0;
+}
+
+static void close_all(struct loop *l)
+{
+    for (size_t i = 0; i < l->n_ports; i++) {
+        amp_intake_release(&l->ports[i].intake);
+        amp_input_close(&l->ports[i].in);
+    }
+    if (l->out_open)
+        amp_outq_close(&l->out);
+    amp_git_close(l->c.git);
+    amp_reader_free(l->c.own);
+    amp_buf_release(&l->c.lines);
+    free(l->c.said);
+    free(l->c.tasks);
+}
+
+/* Hands committed lines to the output as far as its bound allows. */
+static int hand_over(struct loop *l, struct amp_error *err)
+{
+    struct amp_coordinator *c = &l->c;
+    struct amp_span all = amp_buf_span(&c->lines);
+    size_t n = all.n;
+    if (n > PENDING_MAX - amp_outq_pending(&l->out))
+        n = PENDING_MAX - amp_outq_pending(&l->out);
+    while (n && all.p[n - 1] != '\n')
+        n--;
+    if (!n)
+        return 0;
+    if (amp_outq_add(&l->out, (struct amp_span){all.p, n}, err) < 0)
+        return -1;
+    amp_buf_drop(&c->lines, n);
+    c->lines_base += n;
+    return 0;
+}
+
+/* Lines that are written and want no acknowledgement are closed in the outbox. */
+static int close_written(struct loop *l, struct amp_error *err)
+{
+    struct amp_coordinator *c = &l->c;
+    size_t n = 0;
+    while (n < c->n_said && c->said[n].mark <= l->out.written)
+        if (amp_store_outbox_acked(c->store, amp_span_str(c->said[n++].id), err) < 0)
+            return -1;
+    memmove(c->said, c->said + n, (c->n_said - n) * sizeof *c->said);
+    c->n_said -= n;
+    return 0;
+}
+
+static int flush(struct loop *l, struct amp_error *err)
+{
+    struct amp_error why = {0};
+    if (hand_over(l, err) < 0)
+        return -1;
+    if (amp_outq_flush(&l->out, &why) < 0) {
+        /* Nobody reads any longer: what is in the outbox stays there for the next run. */
+        if (strcmp(why.code, "closed_pipe") == 0) {
+            l->end->output_closed = true;
+            return 0;
+        }
+        if (err)
+            *err = why;
+        return -1;
+    }
+    return close_written(l, err);
+}
+
+/* Takes what has been read from a port, at most a turn's worth. */
+static int take(struct loop *l, struct port *p, int *left, struct amp_error *err)
+{
+    struct amp_view v;
+    p->more = true;
+    while (*left > 0) {
+        int rc = amp_intake_next(&p->intake, &v, err);
+        if (rc < 0)
+            return -1;
+        if (rc == 0) {
+            p->more = false;
+            return 0;
+        }
+        --*left;
+        const char *code = rc == 2 ? p->intake.bad_code : NULL;
+        /* Of what is not valid only a task without criteria is answered: it can be completed. */
+        if (code && strcmp(code, "empty_acceptance_criteria") != 0)
+            continue;
+        if (amp_coordinator_take(&l->c, &v, code, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_ports(struct loop *l, const struct pollfd *fds, struct amp_error *err)
+{
+    int left = TURN_LINES;
+    bool any = false;
+    for (size_t i = 0; i < l->n_ports; i++) {
+        struct port *p = &l->ports[i];
+        if (p->ended)
+            continue;
+        if (!p->more && (fds[i].revents & (POLLIN | POLLHUP | POLLERR))) {
+            int rc = amp_lines_fill(&p->intake.lines, p->in.fd, err);
+            if (rc < 0)
+                return -1;
+        } else if (!p->more) {
+            continue;
+        }
+        any = true;
+        if (take(l, p, &left, err) < 0)
+            return -1;
+        p->ended = !p->more && p->intake.lines.eof;
+    }
+    return any ? amp_coordinator_commit(&l->c, err) : 0;
+}
+
+static int look_again(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct loop *l = ctx;
+    int state = amp_fsm_state(&amp_task_fsm, rec->state);
+    bool terminal = state >= 0 && (amp_task_fsm.terminal >> state & 1);
+    return amp_coordinator_know(&l->c, id, terminal, NULL) ? 0 : -1;
+}
+
+static uint32_t open_tasks(const struct loop *l)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < l->c.n_tasks; i++)
+        n += !l->c.tasks[i].terminal;
+    return n;
+}
+
+/* At least one task was seen and all are terminal, in the state as it is now. */
+static bool all_done(struct loop *l, struct amp_error *err)
+{
+    if (!l->c.seen || l->c.n_tasks == 0 || open_tasks(l))
+        return false;
+    return amp_store_each(l->c.store, "task", NULL, look_again, l, err) == 0 && !open_tasks(l);
+}
+
+static int name_open(struct loop *l, struct amp_error *err)
+{
+    l->end->open_tasks = 0;
+    for (size_t i = 0; i < l->c.n_tasks; i++) {
+        if (l->c.tasks[i].terminal)
+            continue;
+        if (amp_buf_fmt(&l->end->names, err, "%s%s", l->end->open_tasks ? " " : "",
+                        l->c.tasks[i].id) < 0)
+            return -1;
+        l->end->open_tasks++;
+    }
+    return 0;
+}
+
+/* One round: waits, reads, takes, writes. 1: it is over. */
+static int round_once(struct loop *l, struct amp_error *err)
+{
+    const struct amp_coordinate_options *opt = l->c.opt;
+    struct pollfd fds[INPUTS_MAX + 1];
+    bool alive = false, more = false, full = l->c.lines.len > 0;
+    for (size_t i = 0; i < l->n_ports; i++) {
+        const struct port *p = &l->ports[i];
+        /* Past the bound nothing more is taken until the output moves. */
+        fds[i] = (struct pollfd){.fd = p->ended || full ? -1 : p->in.fd, .events = POLLIN};
+        alive |= !p->ended;
+        more |= p->more && !full;
+    }
+    if (opt->until_done && all_done(l, err))
+        return 1;
+    if (!alive && !full)
+        return 1;
+    fds[l->n_ports] = (struct pollfd){.fd = l->out.fd, .events = amp_outq_events(&l->out)};
+    if (!fds[l->n_ports].events)
+        fds[l->n_ports].fd = -1;
+    int wait = amp_outq_timeout(&l->out);
+    if (opt->until_done && (wait < 0 || wait > RECHECK_MS))
+        wait = RECHECK_MS;
+    int ready = poll(fds, (nfds_t)l->n_ports + 1, more ? 0 : wait);
+    if (ready < 0)
+        return errno == EINTR ? 0 : amp_fail_errno(err, AMP_IOERR, "poll");
+    if (ready == 0 && opt->until_done && l->c.seen &&
+        amp_store_each(l->c.store, "task", NULL, look_again, l, err) < 0)
+        return -1;
+    if (!full && read_ports(l, fds, err) < 0)
+        return -1;
+    return flush(l, err) < 0 ? -1 : 0;
+}
+
+static int finish(struct loop *l, struct amp_error *err)
+{
+    struct amp_error why = {0};
+    while (!l->end->output_closed && (l->c.lines.len || amp_outq_pending(&l->out))) {
+        if (hand_over(l, err) < 0)
+            return -1;
+        if (amp_outq_drain(&l->out, -1, l->c.opt->stop, &why) == 0) {
+            if (close_written(l, err) < 0)
+                return -1;
+            continue;
+        }
+        l->end->output_closed = strcmp(why.code, "closed_pipe") == 0;
+        if (why.status == AMP_INTERRUPTED || l->end->output_closed)
+            break;
+        if (err)
+            *err = why;
+        return -1;
+    }
+    return close_written(l, err);
+}
+
+static int run(struct loop *l, struct amp_error *err)
+{
+    if (open_all(l, err) < 0 || amp_coordinator_restore(&l->c, err) < 0)
+        return -1;
+    int rc = flush(l, err);
+    while (rc == 0 && !*l->c.opt->stop && !l->end->output_closed)
+        rc = round_once(l, err);
+    if (rc < 0)
+        return -1;
+    l->end->interrupted = *l->c.opt->stop != 0;
+    return finish(l, err) < 0 ? -1 : name_open(l, err);
+}
+
+int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt,
+                   struct amp_coordinate_end *end, struct amp_error *err)
+{
+    struct loop *l = calloc(1, sizeof *l);
+    if (!l)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory to coordinate");
+    memset(end, 0, sizeof *end);
+    amp_buf_init(&end->names, (size_t)1 << 20);
+    l->end = end;
+    l->c.store = s;
+    l->c.opt = opt;
+    l->out.fd = -1;
+    l->c.own = amp_reader_new(NULL, err);
+    int rc = l->c.own ? run(l, err) : -1;
+    if (l->c.turn)
+        amp_store_end(s);
+    for (size_t i = 0; i < l->n_ports; i++) {
+        end->accepted += l->ports[i].intake.accepted;
+        end->rejected += l->ports[i].intake.rejected;
+    }
+    end->refused = l->c.refused;
+    close_all(l);
+    free(l);
+    return rc;
+}

@@ -1,0 +1,487 @@
+/*
+ * Taking one message: into the ledger, through one step of its task, out again what follows. The
+ * order keeps every promise over a crash: the step and what it emits are one commit; agents are
+ * suspended or let go, and senders answered, after it, and again when the message comes again.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <amp/base/id.h>
+
+#include "flow/coordinator.h"
+#include "flow/suspend.h"
+#include "message/message.h"
+
+#define LINES_MAX ((size_t)256 << 20)
+
+static int begin(struct amp_coordinator *c, struct amp_error *err)
+{
+    if (c->turn)
+        return 0;
+    if (amp_store_begin(c->store, err) < 0)
+        return -1;
+    c->turn = true;
+    return 0;
+}
+
+/* Before anything that may take its time. */
+static void pause_turn(struct amp_coordinator *c)
+{
+    if (c->turn)
+        amp_store_end(c->store);
+    c->turn = false;
+}
+
+struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct amp_span id,
+                                            bool terminal, struct amp_error *err)
+{
+    for (size_t i = 0; i < c->n_tasks; i++)
+        if (amp_span_is(id, c->tasks[i].id)) {
+            c->tasks[i].terminal = terminal;
+            return &c->tasks[i];
+        }
+    if (c->n_tasks == c->cap_tasks) {
+        size_t cap = c->cap_tasks ? c->cap_tasks * 2 : 64;
+        struct amp_known_task *v = realloc(c->tasks, cap * sizeof *v);
+        if (!v) {
+            amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for the tasks");
+            return NULL;
+        }
+        c->tasks = v;
+        c->cap_tasks = cap;
+    }
+    struct amp_known_task *k = &c->tasks[c->n_tasks];
+    memset(k, 0, sizeof *k);
+    if (!amp_span_copy(id, k->id, sizeof k->id)) {
+        amp_fail(err, AMP_DATAERR, "bad_task_id", "a task id that is too long");
+        return NULL;
+    }
+    k->terminal = terminal;
+    c->n_tasks++;
+    return k;
+}
+
+int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
+                          bool wants_ack, struct amp_error *err)
+{
+    if (c->n_said == c->cap_said) {
+        size_t cap = c->cap_said ? c->cap_said * 2 : 64;
+        struct amp_said *v = realloc(c->said, cap * sizeof *v);
+        if (!v)
+            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for the output");
+        c->said = v;
+        c->cap_said = cap;
+    }
+    if (!c->lines.max)
+        amp_buf_init(&c->lines, LINES_MAX);
+    if (amp_buf_reserve(&c->lines, line.n + 1, err) < 0 ||
+        amp_buf_add(&c->lines, line.p, line.n, err) < 0 || amp_buf_add(&c->lines, "\n", 1, err) < 0)
+        return -1;
+    if (wants_ack || !id.n)
+        return 0;
+    struct amp_said *s = &c->said[c->n_said];
+    s->mark = c->lines_base + c->lines.len;
+    if (amp_span_copy(id, s->id, sizeof s->id))
+        c->n_said++;
+    return 0;
+}
+
+/* The ledger holds what we send, so that those who get it can refer to it. */
+static int record_own(struct amp_coordinator *c, struct amp_span line, int64_t now_ms,
+                      struct amp_error *err)
+{
+    struct amp_view v;
+    const struct amp_check_options any = {0};
+    enum amp_store_outcome outcome;
+    int rc = amp_reader_line(c->own, line, &any, &v, NULL, NULL, err);
+    if (rc <= 0 || !v.id.n)
+        return rc == 0  ? amp_fail(err, AMP_INTERNAL, "invalid_output",
+                                   "a composed line does not pass our own check")
+               : rc > 0 ? 0
+                        : -1;
+    return amp_message_record(c->store, &v, now_ms, &outcome, err);
+}
+
+static int answer(struct amp_coordinator *c, const struct amp_view *v, const struct amp_step *st,
+                  struct amp_error *err)
+{
+    bool late;
+    struct amp_error unknown = {0};
+    AMP_BUF struct amp_buf line;
+    amp_buf_init(&line, 65536);
+    struct amp_view of = *v;
+    if (v->kind == AMP_KIND_DECISION)
+        of.id = v->body.decision.ref;
+    else if (!v->id.n || v->kind == AMP_KIND_NACK || v->kind == AMP_KIND_ACK)
+        return 0;
+    bool no = *st->nack;
+    if (!no && (!v->needs_ack || v->kind == AMP_KIND_DECISION))
+        return 0;
+    int rc = no ? amp_compose_nack(&of, AMP_STAGE_REJECTED, "coordinator", st->nack, st->why, "",
+                                   false, st->now_ms, &line, err)
+                : amp_compose_ack(&of, AMP_STAGE_READ, "coordinator", NULL, st->now_ms, &line, err);
+    if (rc < 0)
+        return -1;
+    c->refused += no;
+    line.len--;
+    if (amp_coordinator_queue(c, AMP_SPAN(""), amp_buf_span(&line), true, err) < 0)
+        return -1;
+    if (v->kind == AMP_KIND_DECISION)
+        return 0;
+    if (amp_message_ack(c->store, v->id, no ? AMP_STAGE_REJECTED : AMP_STAGE_READ, "coordinator",
+                        amp_span_str(st->nack), st->now_ms, &late, &unknown) < 0 &&
+        unknown.status != AMP_NO) {
+        if (err)
+            *err = unknown;
+        return -1;
+    }
+    return 0;
+}
+
+/* An answer shows that what it answers arrived, whether or not that was acknowledged. */
+static int settle(struct amp_coordinator *c, const struct amp_view *v, enum amp_ack_stage stage,
+                  struct amp_span ref, int64_t now_ms, struct amp_error *err)
+{
+    bool late;
+    struct amp_error unknown = {0};
+    char by[64] = "coordinator";
+    amp_span_copy(v->from, by, sizeof by);
+    struct amp_span code = v->kind == AMP_KIND_NACK ? v->body.ack.code : AMP_SPAN("");
+    if (!ref.n || amp_message_ack(c->store, ref, stage, by, code, now_ms, &late, &unknown) == 0 ||
+        unknown.status == AMP_NO)
+        return 0;
+    if (err)
+        *err = unknown;
+    return -1;
+}
+
+static int settle_context(struct amp_coordinator *c, const struct amp_view *v, int64_t now_ms,
+                          struct amp_error *err)
+{
+    static const char *const asked[] = {
+        [AMP_KIND_RESULT] = "task_dispatch-", [AMP_KIND_VERDICT] = "review_request-"};
+    size_t n = strlen(asked[v->kind]);
+    for (uint32_t i = 0; i < v->context.n; i++)
+        if (v->context.v[i].n > n && memcmp(v->context.v[i].p, asked[v->kind], n) == 0 &&
+            settle(c, v, AMP_STAGE_FULFILLED, v->context.v[i], now_ms, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* --- git, outside the turn --- */
+
+static bool is_local_git(const char *repo)
+{
+    char path[PATH_MAX];
+    struct stat sb;
+    size_t n = strlen(repo);
+    if (*repo != '/' || n + 6 > sizeof path)
+        return false;
+    memcpy(path, repo, n);
+    memcpy(path + n, "/.git", 6);
+    if (stat(path, &sb) == 0)
+        return true;
+    memcpy(path + n, "/HEAD", 6);
+    return stat(path, &sb) == 0;
+}
+
+static struct amp_git *git(struct amp_coordinator *c, struct amp_error *err)
+{
+    if (!c->git && amp_git_open(NULL, &c->git, err) < 0)
+        return NULL;
+    return c->git;
+}
+
+/* The commit that a new task's branch starts from. Not knowing it is no failure. */
+static void find_base(struct amp_coordinator *c, struct amp_step *st)
+{
+    char repo[PATH_MAX], rev[256] = "HEAD";
+    struct amp_error err = {0};
+    const struct amp_view *v = st->view;
+    if (!amp_span_copy(v->body.dispatch.repo, repo, sizeof repo) || !is_local_git(repo))
+        return;
+    json_t *constraints =
+        v->body.dispatch.constraints.n ? amp_json_load(v->body.dispatch.constraints, NULL) : NULL;
+    const char *base = json_string_value(json_object_get(constraints, "base"));
+    if (base && *base)
+        amp_span_copy(amp_span_str(base), rev, sizeof rev);
+    json_decref(constraints);
+    pause_turn(c);
+    if (!git(c, &err) || amp_git_resolve(c->git, repo, rev, st->base, &err) < 0) {
+        st->base[0] = 0;
+        c->opt->warn("%.*s: the base %s is not known: %s", (int)v->task.n, v->task.p, rev,
+                     err.what);
+    }
+}
+
+/* The branch goes back before the decision is recorded: done twice it is the same. */
+static int roll_back(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
+{
+    const struct amp_view *v = st->view;
+    struct amp_store_rec rec;
+    struct amp_task t;
+    struct amp_error why = {0};
+    char commit[AMP_OID_MAX], op[128];
+    if (amp_store_get(c->store, "task", v->task, &rec, err) < 0 ||
+        amp_task_read(&t, &rec, v->task, err) < 0)
+        return -1;
+    pause_turn(c);
+    if (!amp_span_copy(v->body.decision.commit, commit, sizeof commit) ||
+        !amp_span_copy(v->body.decision.op, op, sizeof op) || !is_local_git(t.repo))
+        amp_fail(&why, AMP_NO, "repo_not_git", "%s is no git repository", t.repo);
+    else if (git(c, &why)) {
+        struct amp_git_rollback_spec spec = {.repo = t.repo,
+                                             .branch = t.branch,
+                                             .commit = commit,
+                                             .name = op,
+                                             .email = "operator@operators.invalid"};
+        if (amp_git_rollback(c->git, &spec, &why) == 0) {
+            amp_task_release(&t);
+            return 0;
+        }
+    }
+    amp_step_refuse(st, why.code, "the branch was not put back: %s", why.what);
+    amp_task_release(&t);
+    return 0;
+}
+
+static int prepare(struct amp_coordinator *c, struct amp_step *st, const struct amp_store_input *in,
+                   struct amp_error *err)
+{
+    const struct amp_view *v = st->view;
+    struct amp_message_rec rec = {0};
+    int seen = amp_store_seen(c->store, in, err);
+    if (seen != 0)
+        return seen < 0 ? -1 : 0;
+    if (v->kind == AMP_KIND_DISPATCH && !st->bad_code)
+        find_base(c, st);
+    if (v->kind != AMP_KIND_DECISION)
+        return 0;
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, LINES_MAX);
+    if (amp_message_find(c->store, v->body.decision.ref, &mem, &rec, err) < 0)
+        return -1;
+    st->ref_known = rec.found && amp_span_eq(rec.task, v->task);
+    if (v->body.decision.word == AMP_DO_ROLLBACK)
+        return roll_back(c, st, err);
+    return 0;
+}
+
+/* --- after the commit, also when the message came again --- */
+
+static int tell_agents(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
+{
+    const struct amp_view *v = st->view;
+    if (v->kind == AMP_KIND_DECISION && !*st->nack)
+        return amp_flow_lift_agents(
+            c->store, v->task,
+            v->body.decision.word == AMP_DO_TERMINATE ? AMP_SPAN("") : v->body.decision.ref,
+            st->now_ms, err);
+    if (v->kind == AMP_KIND_ESCALATION) {
+        pause_turn(c);
+        return amp_flow_suspend_view(c->store, v, c->opt->consumer, st->now_ms, err);
+    }
+    if (st->lift)
+        return amp_flow_lift_agents(c->store, v->task, AMP_SPAN(""), st->now_ms, err);
+    if (!*st->suspend_ref)
+        return 0;
+    const struct amp_suspend a = {.task_id = v->task,
+                                  .ref = amp_span_str(st->suspend_ref),
+                                  .type = st->suspend_type,
+                                  .triggered_by = "coordinator",
+                                  .level = AMP_LEVEL_CRITICAL,
+                                  .by = c->opt->consumer,
+                                  .now_ms = st->now_ms};
+    return amp_flow_suspend(c->store, &a, err);
+}
+
+static int tell_ended(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
+{
+    if (!*st->told)
+        return 0;
+    AMP_BUF struct amp_buf line;
+    amp_buf_init(&line, 65536);
+    struct amp_view of = {.protocol = AMP_PROTO_AMP, .id = amp_span_str(st->told)};
+    of.task = st->view->task;
+    if (amp_compose_nack(&of, AMP_STAGE_FAILED, "coordinator", "terminated",
+                         "the admin ended the task", "", false, st->now_ms, &line, err) < 0)
+        return -1;
+    line.len--;
+    return amp_coordinator_queue(c, AMP_SPAN(""), amp_buf_span(&line), true, err);
+}
+
+static int committed(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
+{
+    bool terminal = amp_task_fsm.terminal >> st->t.state & 1;
+    struct amp_known_task *k = amp_coordinator_know(c, st->view->task, terminal, err);
+    if (!k)
+        return -1;
+    k->dirty = true;
+    for (uint32_t i = 0; i < st->n_out; i++) {
+        struct amp_store_emit *e = &st->emits[i];
+        if (record_own(c, e->line, st->now_ms, err) < 0 ||
+            amp_coordinator_queue(c, e->id, e->line, e->wants_ack, err) < 0)
+            return -1;
+    }
+    return tell_ended(c, st, err);
+}
+
+static int step(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
+{
+    const struct amp_view *v = st->view;
+    char digest[AMP_SHA256_MAX];
+    struct amp_store_input in = {c->opt->consumer, v->id, v->line};
+    enum amp_store_outcome outcome = AMP_STORE_UNCHANGED;
+    if (v->kind == AMP_KIND_DECISION || v->kind == AMP_KIND_CI_STATUS || v->kind == AMP_KIND_NACK) {
+        /* Control records have no id: the same bytes are the same record. */
+        amp_sha256_hex(v->line, digest);
+        in.id = amp_span_str(digest);
+    }
+    if (prepare(c, st, &in, err) < 0 || begin(c, err) < 0)
+        return -1;
+    if (!*st->nack) {
+        struct amp_error why = {0};
+        if (amp_store_update(c->store, "task", v->task, &in, amp_step_apply, st, &outcome, &why) <
+            0) {
+            if (why.status != AMP_NO) {
+                if (err)
+                    *err = why;
+                return -1;
+            }
+            amp_step_refuse(st, why.code, "%s", why.what);
+        }
+    }
+    if (outcome == AMP_STORE_COMMITTED && committed(c, st, err) < 0)
+        return -1;
+    if (outcome != AMP_STORE_UNCHANGED && tell_agents(c, st, err) < 0)
+        return -1;
+    return begin(c, err) < 0 ? -1 : answer(c, v, st, err);
+}
+
+/* Whether the message is the coordinator's business; what is not passes through. */
+static bool is_ours(const struct amp_view *v)
+{
+    switch (v->kind) {
+    case AMP_KIND_DISPATCH:
+    case AMP_KIND_RESULT:
+    case AMP_KIND_VERDICT:
+        for (uint32_t i = 0; i < v->n_to; i++)
+            if (amp_span_is(v->to[i], "coordinator"))
+                return true;
+        return false;
+    case AMP_KIND_ESCALATION:
+        return !amp_span_is(v->from, "coordinator");
+    case AMP_KIND_DECISION:
+    case AMP_KIND_CI_STATUS:
+    case AMP_KIND_NACK:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, const char *bad_code,
+                         struct amp_error *err)
+{
+    int64_t now_ms = amp_now_ms();
+    enum amp_store_outcome outcome;
+    if (begin(c, err) < 0)
+        return -1;
+    if (v->protocol != AMP_PROTO_AMP || !is_ours(v)) {
+        if (v->kind == AMP_KIND_ACK && v->protocol == AMP_PROTO_AMP)
+            return settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err);
+        return bad_code ? 0 : amp_coordinator_queue(c, AMP_SPAN(""), v->line, true, err);
+    }
+    c->seen = true;
+    struct amp_step st;
+    amp_step_init(&st, c, v, now_ms);
+    st.bad_code = bad_code;
+    int rc = 0;
+    if (v->id.n && v->kind != AMP_KIND_NACK && !bad_code) {
+        struct amp_error why = {0};
+        rc = amp_message_record(c->store, v, now_ms, &outcome, &why);
+        if (rc < 0 && why.status == AMP_NO) {
+            /* Another message under an id that was given before. */
+            amp_step_refuse(&st, why.code, "%s", why.what);
+            rc = 0;
+        } else if (rc < 0 && err) {
+            *err = why;
+        }
+    }
+    if (rc == 0 && v->kind == AMP_KIND_NACK)
+        rc = settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err);
+    if (rc == 0 && (v->kind == AMP_KIND_RESULT || v->kind == AMP_KIND_VERDICT))
+        rc = settle_context(c, v, now_ms, err);
+    if (rc == 0)
+        rc = step(c, &st, err);
+    amp_step_release(&st);
+    return rc;
+}
+
+int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err)
+{
+    pause_turn(c);
+    if (amp_store_sync(c->store, err) < 0)
+        return -1;
+    for (size_t i = 0; i < c->n_tasks; i++)
+        if (c->tasks[i].dirty) {
+            if (amp_task_file(c->store, amp_span_str(c->tasks[i].id), err) < 0)
+                return -1;
+            c->tasks[i].dirty = false;
+        }
+    return 0;
+}
+
+/* --- what earlier runs left --- */
+
+struct restore {
+    struct amp_coordinator *c;
+    struct amp_error *err;
+};
+
+static int restore_line(void *ctx, const struct amp_store_entry *e)
+{
+    struct restore *r = ctx;
+    r->c->seen = true;
+    return amp_coordinator_queue(r->c, e->id, e->line, e->wants_ack, r->err) < 0 ? -1 : 0;
+}
+
+static int restore_task(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct restore *r = ctx;
+    struct amp_coordinator *c = r->c;
+    struct amp_task t;
+    int64_t now_ms = amp_now_ms();
+    if (amp_task_read(&t, rec, id, r->err) < 0)
+        return -1;
+    bool terminal = amp_task_fsm.terminal >> t.state & 1;
+    struct amp_known_task *k = amp_coordinator_know(c, id, terminal, r->err);
+    int rc = k ? 0 : -1;
+    if (k && !terminal) {
+        k->dirty = true;
+        c->seen |= t.n_parts > 0;
+        const struct amp_suspend a = {.task_id = id,
+                                      .ref = amp_span_str(t.suspended_ref),
+                                      .type = t.suspended_type,
+                                      .triggered_by = "coordinator",
+                                      .level = AMP_LEVEL_CRITICAL,
+                                      .by = c->opt->consumer,
+                                      .now_ms = now_ms};
+        if (amp_task_is_suspended(&t))
+            rc = amp_flow_suspend(c->store, &a, r->err);
+        else if (json_array_size(t.open) == 0)
+            rc = amp_flow_lift_agents(c->store, id, AMP_SPAN(""), now_ms, r->err);
+    }
+    amp_task_release(&t);
+    return rc;
+}
+
+int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err)
+{
+    struct restore r = {c, err};
+    if (amp_store_each(c->store, "task", NULL, restore_task, &r, err) < 0 ||
+        amp_store_outbox(c->store, c->opt->consumer, restore_line, &r, err) < 0)
+        return -1;
+    return amp_coordinator_commit(c, err);
+}
