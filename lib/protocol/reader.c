@@ -299,7 +299,6 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
     if (valid != 0)
         return valid < 0 ? -1 : 0;
     struct explaining e = {&r->check, s->codes};
-    r->check.schema = path;
     int n =
         amp_schema_explain(schema, r->run, v->tape, 0, AMP_CHECK_FINDINGS_MAX, explain, &e, err);
     if (n < 0)

@@ -67,30 +67,3 @@ void amp_suggest_word(const char *expected, struct amp_span found, char *out, si
     }
     say(&best, out, size);
 }
-
-void amp_suggest_field(const char *schema_path, struct amp_span schema_at, struct amp_span found,
-                       char *out, size_t size)
-{
-    struct nearest best = {.found = found, .distance = WORD_MOST};
-    const struct amp_schema_file *file =
-        schema_path ? amp_schema_file_find(amp_span_str(schema_path)) : NULL;
-    size_t n = schema_at.n;
-    char at[512];
-    while (n > 0 && schema_at.p[n - 1] != '/')
-        n--;
-    if (!file || n == 0 || n + sizeof "properties" > sizeof at)
-        return;
-    memcpy(at, schema_at.p, n);
-    memcpy(at + n, "properties", sizeof "properties");
-    struct amp_tape t;
-    struct amp_json_fault fault;
-    amp_tape_init(&t, NULL);
-    if (amp_tape_scan(&t, file->text.p, file->text.n, &fault) == 0) {
-        uint32_t object = amp_tape_pointer(&t, 0, amp_span_str(at));
-        if (object != AMP_TOK_NONE && t.tok[object].type == AMP_JSON_OBJECT)
-            for (uint32_t k = object + 1; k < t.tok[object].next; k = t.tok[k + 1].next)
-                consider(&best, amp_tok_raw(&t, k));
-        say(&best, out, size);
-    }
-    amp_tape_release(&t);
-}

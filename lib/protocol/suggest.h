@@ -5,10 +5,6 @@
 #include "protocol/check.h"
 
 /* Writes `; did you mean "word"?` to out, or leaves it empty. `expected` is a list of words
- * separated by commas or blanks. */
+ * separated by commas or blanks ("one of a, b, c"). */
 void amp_suggest_word(const char *expected, struct amp_span found, char *out, size_t size);
-/* The same for the property names beside the keyword at a place of a schema file. */
-void amp_suggest_field(const char *schema_path, struct amp_span schema_at, struct amp_span found,
-                       char *out, size_t size);
-
 #endif

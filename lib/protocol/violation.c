@@ -88,30 +88,26 @@ static const char *saying_of(const struct amp_tape *t, const struct amp_violatio
 void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
                          const struct amp_code_row *codes)
 {
-    bool property = v->name.n > 0;
+    bool missing =
+        strcmp(v->keyword, "required") == 0 || strcmp(v->keyword, "dependentRequired") == 0;
+    bool stranger = strcmp(v->keyword, "additionalProperties") == 0 ||
+                    strcmp(v->keyword, "unevaluatedProperties") == 0;
     struct amp_fault fault = {.severity = AMP_SEV_ERROR,
+                              .code = "",
                               .rule = v->keyword,
                               .tok = v->tok,
-                              .expected = v->expected,
-                              .show_found = !property};
-    /* A superfluous property has a value of its own, which is the better place to point at. */
-    if (property && strcmp(v->keyword, "required") != 0 &&
-        c->v->tape->tok[v->tok].type == AMP_JSON_OBJECT) {
-        uint32_t value = amp_tape_get(c->v->tape, v->tok, v->name);
-        if (value != AMP_TOK_NONE) {
-            fault.tok = value;
-            property = false;
-        }
-    }
-    if (property)
+                              .expected = missing ? NULL : v->expected,
+                              .show_found = !missing};
+    if (missing)
         fault.name = v->name;
-    fault.code = "";
     unsigned before = c->n;
     char hint[160] = "";
-    if (strcmp(v->keyword, "enum") == 0 && v->expected)
+    if (stranger && v->expected)
+        amp_suggest_word(v->expected, v->name, hint, sizeof hint);
+    else if (strcmp(v->keyword, "enum") == 0 && v->expected)
         amp_suggest_word(v->expected, amp_tok_raw(c->v->tape, v->tok), hint, sizeof hint);
-    else if (strcmp(v->keyword, "additionalProperties") == 0)
-        amp_suggest_field(c->schema, v->schema_at, v->name, hint, sizeof hint);
+    if (stranger && hint[0])
+        fault.expected = NULL; /* the whole list would only hide the hint */
     amp_check_add(c, &fault, "%s%s", saying_of(c->v->tape, v), hint);
     if (c->n == before)
         return;
