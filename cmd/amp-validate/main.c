@@ -1,0 +1,112 @@
+/* amp-validate: lines in, the valid ones out byte for byte, the others reported. */
+#include "cli/cli.h"
+#include "validate.h"
+
+static struct validate_options opt = {
+    .max_line = 32 * 1024 * 1024,
+    .max_depth = 128,
+};
+static struct amp_list protect;
+
+static const char *const protocols[] = {
+#define X(id, name, title) name,
+    AMP_PROTOCOL_LIST(X)
+#undef X
+        NULL};
+
+static const struct amp_opt opts[] = {
+    {.letter = 'p',
+     .name = "protocol",
+     .kind = AMP_OPT_CHOICE,
+     .dest = &opt.protocol,
+     .arg = "PROTOCOL",
+     .doc = "take every line as this protocol's, detect nothing",
+     .choices = protocols},
+    {.letter = 'e',
+     .name = "errors",
+     .kind = AMP_OPT_PATH,
+     .dest = &opt.errors,
+     .arg = "FILE",
+     .doc = "append rejections and warnings as records (- is stderr)"},
+    {.name = "strict",
+     .kind = AMP_OPT_FLAG,
+     .dest = &opt.strict,
+     .doc = "reject what is only worth a warning"},
+    {.name = "fail-fast",
+     .kind = AMP_OPT_FLAG,
+     .dest = &opt.fail_fast,
+     .doc = "stop at the first line that is refused"},
+    {.name = "check-repo",
+     .kind = AMP_OPT_FLAG,
+     .dest = &opt.check_repo,
+     .doc = "refuse a dispatch whose repo is no git repository"},
+    {.name = "protect",
+     .kind = AMP_OPT_LIST,
+     .dest = &protect,
+     .arg = "PATTERN",
+     .doc = "a branch protected beside main and master (* and ? match)"},
+    {.name = "state",
+     .kind = AMP_OPT_DIR,
+     .dest = &opt.state,
+     .arg = "DIR",
+     .doc = "check history against this state directory"},
+    {.name = "max-line",
+     .kind = AMP_OPT_SIZE,
+     .dest = &opt.max_line,
+     .arg = "SIZE",
+     .doc = "the longest line that is read",
+     .min = 64,
+     .max = 256 * 1024 * 1024},
+    {.name = "max-depth",
+     .kind = AMP_OPT_INT,
+     .dest = &opt.max_depth,
+     .arg = "N",
+     .doc = "the deepest nesting that is read",
+     .min = 1,
+     .max = 1024},
+    {.name = "list",
+     .kind = AMP_OPT_FLAG,
+     .dest = &opt.list,
+     .doc = "print the schemas that are compiled in"},
+    {.name = "print-schema",
+     .kind = AMP_OPT_STRING,
+     .dest = &opt.schema,
+     .arg = "PROTO[/TYPE]",
+     .doc = "print a schema, or all of a protocol"},
+    {.name = "explain",
+     .kind = AMP_OPT_STRING,
+     .dest = &opt.explain,
+     .arg = "CODE",
+     .doc = "say what a code means"},
+    AMP_OPT_END,
+};
+
+static int run(int argc, char **argv)
+{
+    opt.protect = protect.v;
+    if (opt.list)
+        return info_list();
+    if (opt.schema)
+        return info_schema(opt.schema);
+    if (opt.explain)
+        return info_explain(opt.explain);
+    return stream_run(&opt, argv, argc);
+}
+
+static const struct amp_verb verbs[] = {
+    {.name = NULL, .args = "[FILE...]", .doc = "check messages, pass the valid ones", .run = run},
+    {0},
+};
+static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 130, 0};
+
+int main(int argc, char **argv)
+{
+    static const struct amp_tool tool = {
+        .name = "amp-validate",
+        .doc = "check agent messages line by line",
+        .opts = opts,
+        .verbs = verbs,
+        .statuses = statuses,
+    };
+    return amp_cli_main(&tool, argc, argv);
+}

@@ -1,0 +1,203 @@
+/* What a message says, held against the state: ids, references, suspensions, red checks. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "message/message.h"
+#include "task/task.h"
+#include "worker.h"
+
+static void member(struct amp_jw *w, const char *key, const char *text)
+{
+    amp_jw_key(w, key);
+    amp_jw_str(w, amp_span_str(text));
+}
+
+/* One finding. The dotted field is the pointer with dots. */
+__attribute__((format(printf, 6, 7))) static void
+finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
+        const char *expected, const char *fmt, ...)
+{
+    char text[300], field[128];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    snprintf(field, sizeof field, "%s", pointer + 1);
+    for (char *p = field; *p; p++)
+        if (*p == '/')
+            *p = '.';
+    amp_jw_open(c->out, '{');
+    member(c->out, "code", code);
+    member(c->out, "field", field);
+    member(c->out, "pointer", pointer);
+    member(c->out, "rule", "history");
+    member(c->out, "message", text);
+    if (found.n > 120)
+        found.n = 120;
+    amp_jw_key(c->out, "found");
+    amp_jw_str(c->out, found);
+    member(c->out, "expected", expected);
+    member(c->out, "severity", "error");
+    amp_jw_close(c->out, '}');
+    c->findings++;
+}
+
+static int duplicate(struct checks *c, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_message_rec rec;
+    if (v->id.n == 0)
+        return 0;
+    bool other = seen_find(c->seen, v->id, v->line) == 2;
+    if (!other) {
+        if (amp_message_find(c->store, v->id, &c->mem, &rec, err) < 0)
+            return -1;
+        other = rec.found && !amp_span_eq(rec.line, v->line);
+    }
+    if (other)
+        finding(c, "duplicate_msg_id", "/msg_id", v->id, "an id that no other message has",
+                "is the id of another message; the same bytes again would be a redelivery");
+    return 0;
+}
+
+/* A message that must be in the ledger; with a type, of that type and of this task. */
+static int known(struct checks *c, const struct amp_view *v, struct amp_span id,
+                 const char *pointer, const char *type, struct amp_error *err)
+{
+    struct amp_message_rec rec;
+    if (amp_message_find(c->store, id, &c->mem, &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        finding(c, "unknown_ref", pointer, id, "a message that the state knows",
+                "refers to a message that is not in the state");
+    else if (type && (!amp_span_is(rec.type, type) || !amp_span_eq(rec.task, v->task)))
+        finding(c, "unknown_ref", pointer, id, type,
+                "refers to a message that is no %s of this task", type);
+    return 0;
+}
+
+static int suspended(struct checks *c, const struct amp_view *v, const struct amp_task_status *task)
+{
+    if (task->suspended)
+        finding(c, "suspended", "/task_id", v->task, "a decision of the admin first",
+                "the task is suspended by %.150s; new work has to wait", task->ref);
+    return 0;
+}
+
+/* The subtasks of a dispatch that only the ledger knows. */
+struct search {
+    struct checks *c;
+    const struct amp_view *v;
+    char prefix[128];
+    bool found, failed;
+    struct amp_error err;
+};
+
+static int look(void *ctx, struct amp_span id, const struct amp_store_rec *row)
+{
+    struct search *s = ctx;
+    struct amp_message_rec rec;
+    struct amp_json_fault fault;
+    size_t n = strlen(s->prefix);
+    if (id.n < n || memcmp(id.p, s->prefix, n) != 0)
+        return 0;
+    if (amp_message_parse(row, &s->c->mem, &rec, &s->err) < 0) {
+        s->failed = true;
+        return 1;
+    }
+    struct amp_tape *t = &s->c->tape;
+    if (amp_tape_scan(t, rec.line.p, rec.line.n, &fault) < 0)
+        return 0;
+    uint32_t list = amp_tape_pointer(t, 0, AMP_SPAN("/payload/subtasks"));
+    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
+        return 0;
+    for (uint32_t i = list + 1; i < t->tok[list].next && !s->found; i = t->tok[i].next) {
+        uint32_t part = amp_tape_pointer(t, i, AMP_SPAN("/subtask_id"));
+        s->found = part != AMP_TOK_NONE && t->tok[part].type == AMP_JSON_STRING &&
+                   amp_tok_is(t, part, s->v->body.result.subtask);
+    }
+    return s->found;
+}
+
+static int subtask(struct checks *c, const struct amp_view *v, const struct amp_task_status *task,
+                   struct amp_error *err)
+{
+    int has = 0;
+    if (task->found) {
+        has = amp_task_has_subtask(c->store, v->task, v->body.result.subtask, err);
+    } else if (v->task.n < 64) {
+        struct search s = {.c = c, .v = v};
+        snprintf(s.prefix, sizeof s.prefix, "task_dispatch-%.*s-", (int)v->task.n, v->task.p);
+        if (amp_store_each(c->store, "message", NULL, look, &s, err) < 0)
+            return -1;
+        if (s.failed) {
+            *err = s.err;
+            return -1;
+        }
+        has = s.found;
+    }
+    if (has < 0)
+        return -1;
+    if (!has)
+        finding(c, "unknown_ref", "/payload/subtask_id", v->body.result.subtask,
+                "a subtask of the task's dispatch", "is no subtask that the state knows");
+    return 0;
+}
+
+static int review(struct checks *c, const struct amp_view *v, const struct amp_task_status *task,
+                  struct amp_error *err)
+{
+    if (known(c, v, v->body.review.dispatch_ref, "/payload/original_dispatch_ref", "task_dispatch",
+              err) < 0 ||
+        known(c, v, v->body.review.result_ref, "/payload/task_result_ref", "task_result", err) < 0)
+        return -1;
+    if (task->ci_failed)
+        finding(c, "ci_failed", "/payload/ci_status", (struct amp_span){"", 0},
+                "a new task_dispatch instead", "the state knows of a failed check for this task");
+    return 0;
+}
+
+/* An escalation is in the ledger, or in the state as one that waits. */
+static int escalation(struct checks *c, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    if (amp_store_get(c->store, "escalation", v->body.decision.ref, &rec, err) < 0)
+        return -1;
+    return rec.found ? 0 : known(c, v, v->body.decision.ref, "/ref_msg_id", NULL, err);
+}
+
+int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_task_status task = {0};
+    c->findings = 0;
+    if (duplicate(c, v, err) < 0)
+        return -1;
+    if (v->task.n > 0 && amp_task_status(c->store, v->task, &task, err) < 0)
+        return -1;
+    int bad = 0;
+    switch (v->kind) {
+    case AMP_KIND_DISPATCH:
+        bad = suspended(c, v, &task);
+        break;
+    case AMP_KIND_REVIEW:
+        bad = suspended(c, v, &task) | review(c, v, &task, err);
+        break;
+    case AMP_KIND_RESULT:
+        bad = subtask(c, v, &task, err);
+        break;
+    case AMP_KIND_ACK:
+    case AMP_KIND_NACK:
+        bad = known(c, v, v->body.ack.ref, "/ref_msg_id", NULL, err);
+        break;
+    case AMP_KIND_DECISION:
+        bad = escalation(c, v, err);
+        break;
+    default:
+        break;
+    }
+    if (bad < 0)
+        return -1;
+    if (c->findings == 0 && v->id.n > 0)
+        return seen_add(c->seen, v->id, v->line, err);
+    return 0;
+}

@@ -1,0 +1,163 @@
+/*
+ * state-worker: answers amp-validate's questions about history. Reads requests
+ * {"q":N,"msg":MESSAGE} and gives exactly one reply to each, in order:
+ *     {"q":N,"findings":[…]}    none: nothing is wrong
+ *     {"q":N,"error":{"status":S,"what":"…"}}    the state could not be asked
+ * It never writes to the state.
+ */
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <amp/json/lines.h>
+
+#include "cli/cli.h"
+#include "worker.h"
+
+enum { REQUEST_MOST = 256 * 1024 * 1024 + 1024, REPLY_MOST = 256 * 1024 };
+
+/* As much as the largest --max-line and --max-depth, and the request around it. */
+static const struct amp_json_limits limits = {
+    .max_bytes = REQUEST_MOST, .max_depth = 1030, .max_tokens = 1000010};
+
+static const char *state;
+
+static const struct amp_opt opts[] = {
+    {.name = "state",
+     .kind = AMP_OPT_DIR,
+     .dest = &state,
+     .arg = "DIR",
+     .doc = "the state directory to ask"},
+    AMP_OPT_END,
+};
+
+struct worker {
+    struct checks checks;
+    struct amp_reader *reader;
+    struct amp_tape tape; /* of the request */
+    struct amp_buf reply;
+    struct amp_error closed; /* why the state could not be opened: the answer to everything */
+};
+
+/* The message is checked again here: the helper trusts its own eyes only. */
+static int ask(struct worker *w, struct amp_span message, struct amp_jw *out, struct amp_error *err)
+{
+    struct amp_view v;
+    int good = amp_reader_line(w->reader, message, NULL, &v, NULL, NULL, err);
+    if (good < 0)
+        return -1;
+    if (!good)
+        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "the request holds no valid message");
+    amp_jw_key(out, "findings");
+    amp_jw_open(out, '[');
+    w->checks.out = out;
+    int bad = checks_run(&w->checks, &v, err);
+    amp_jw_close(out, ']');
+    return bad;
+}
+
+static void say_error(struct amp_jw *out, const struct amp_error *why)
+{
+    amp_jw_key(out, "error");
+    amp_jw_open(out, '{');
+    amp_jw_key(out, "status");
+    amp_jw_int(out, why->status);
+    amp_jw_key(out, "code");
+    amp_jw_str(out, amp_span_str(why->code));
+    amp_jw_key(out, "what");
+    amp_jw_str(out, amp_span_str(why->what));
+    amp_jw_close(out, '}');
+}
+
+static int answer(struct worker *w, struct amp_span line, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    struct amp_error why;
+    int64_t q = -1;
+    uint32_t message = AMP_TOK_NONE;
+    if (amp_tape_scan(&w->tape, line.p, line.n, &fault) == 0 &&
+        w->tape.tok[0].type == AMP_JSON_OBJECT) {
+        uint32_t tok = amp_tape_get(&w->tape, 0, AMP_SPAN("q"));
+        message = amp_tape_get(&w->tape, 0, AMP_SPAN("msg"));
+        if (tok == AMP_TOK_NONE || w->tape.tok[tok].type != AMP_JSON_NUMBER ||
+            !amp_tok_int(&w->tape, tok, &q))
+            q = -1;
+    }
+    if (q < 0 || message == AMP_TOK_NONE)
+        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "a request is not one");
+    struct amp_jw out;
+    amp_buf_reset(&w->reply);
+    amp_jw_init(&out, &w->reply);
+    amp_jw_open(&out, '{');
+    amp_jw_key(&out, "q");
+    amp_jw_int(&out, q);
+    if (!w->checks.store)
+        say_error(&out, &w->closed);
+    else if (ask(w, amp_tok_source(&w->tape, message), &out, &why) < 0)
+        say_error(&out, &why);
+    amp_jw_close(&out, '}');
+    if (amp_jw_end(&out, err) < 0 || amp_buf_str(&w->reply, "\n", err) < 0)
+        return -1;
+    return amp_write_all(1, amp_buf_span(&w->reply), err);
+}
+
+static int serve(struct worker *w, struct amp_error *err)
+{
+    struct amp_lines lines;
+    struct amp_line line;
+    int got, bad = 0;
+    amp_lines_init(&lines, REQUEST_MOST);
+    do {
+        got = amp_lines_fill(&lines, 0, err);
+        enum amp_line_result r = AMP_LINE_MORE;
+        while (got >= 0 && bad == 0 && (r = amp_lines_next(&lines, &line)) == AMP_LINE)
+            bad = answer(w, line.bytes, err);
+        if (r == AMP_LINE_TOO_LONG)
+            bad = amp_fail(err, AMP_INTERNAL, "helper_protocol", "a request is too long");
+    } while (got > 0 && bad == 0);
+    amp_lines_release(&lines);
+    return got < 0 || bad < 0 ? -1 : 0;
+}
+
+static int run(int argc, char **argv)
+{
+    struct amp_error err;
+    struct worker w = {0};
+    struct amp_store_options how = {.lock_timeout_ms = 10000, .read_only = true};
+    if (!state)
+        amp_die_usage("--state is missing");
+    if (amp_store_open(state, &how, &w.checks.store, &w.closed) < 0)
+        w.checks.store = NULL;
+    amp_buf_init(&w.reply, REPLY_MOST);
+    amp_buf_init(&w.checks.mem, REQUEST_MOST);
+    amp_tape_init(&w.tape, &limits);
+    amp_tape_init(&w.checks.tape, &limits);
+    int bad = 0;
+    if (!(w.reader = amp_reader_new(&limits, &err)) || !(w.checks.seen = seen_new(&err)) ||
+        serve(&w, &err) < 0)
+        bad = amp_complain(&err);
+    seen_free(w.checks.seen);
+    amp_reader_free(w.reader);
+    amp_tape_release(&w.tape);
+    amp_tape_release(&w.checks.tape);
+    amp_buf_release(&w.checks.mem);
+    amp_buf_release(&w.reply);
+    if (w.checks.store)
+        amp_store_close(w.checks.store);
+    return bad;
+}
+
+static const struct amp_verb verbs[] = {
+    {.name = NULL, .args = "", .doc = "answer requests on stdin", .run = run},
+    {0},
+};
+static const int statuses[] = {0, 64, 65, 70, 74, 75, 0};
+
+int main(int argc, char **argv)
+{
+    static const struct amp_tool tool = {.name = "state-worker",
+                                         .doc = "history checks for amp-validate",
+                                         .opts = opts,
+                                         .verbs = verbs,
+                                         .statuses = statuses};
+    return amp_cli_main(&tool, argc, argv);
+}
