@@ -10,9 +10,6 @@
 
 #define KIND "message"
 
-static const char *const stage_names[] = {"RECEIVED", "READ",   "FULFILLED",
-                                          "REJECTED", "FAILED", "TIMED_OUT"};
-
 static const uint8_t stage_events[] = {
     [AMP_STAGE_RECEIVED] = AMP_DELIVERY_EV_ACK_RECEIVED,
     [AMP_STAGE_READ] = AMP_DELIVERY_EV_ACK_READ,
@@ -152,7 +149,7 @@ int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage 
     w.now_ms = now_ms;
     w.stage = stage;
     w.note = (struct amp_ack_note){
-        .stage = stage_names[stage], .by = by ? by : "", .code = code, .at_ms = now_ms};
+        .stage = amp_ack_stage_name(stage), .by = by ? by : "", .code = code, .at_ms = now_ms};
     enum amp_store_outcome how;
     int rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
     if (rc == 0 && w.close_outbox)

@@ -44,7 +44,7 @@ int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
                       struct amp_message_rec *out, struct amp_error *err);
 
 /* Deadlines. A message whose acknowledgement is overdue goes to TIMED_OUT, and the escalation
- * "ack_timeout" stands in the outbox of `actor` by the same commit; an agent that has a task and
+ * "ack_timeout" stands in the outbox of `actor` by the same commit; an agent at work that
  * was silent for silence_ms gets "heartbeat_timeout" the same way, once for each last sign of life.
  * So an escalation is made once however many sweep, also across crashes; who emits the outbox does
  * it under one lock. *raised counts the escalations made now. */

@@ -183,28 +183,18 @@ static bool any_glob(const struct amp_predicate *p, const struct term *t, struct
 
 static struct amp_span decision_of(const struct amp_view *v)
 {
-    static const char *const verdicts[] = {[AMP_VERDICT_APPROVED] = "approved",
-                                           [AMP_VERDICT_APPROVED_WITH_FIX] = "approved_with_fix",
-                                           [AMP_VERDICT_REJECTED] = "rejected"};
-    static const char *const words[] = {[AMP_DO_RESUME] = "resume",
-                                        [AMP_DO_TERMINATE] = "terminate",
-                                        [AMP_DO_REDISPATCH] = "redispatch",
-                                        [AMP_DO_ROLLBACK] = "rollback"};
     if (v->kind == AMP_KIND_VERDICT)
-        return amp_span_str(verdicts[v->body.verdict.decision]);
+        return amp_span_str(amp_verdict_name(v->body.verdict.decision));
     if (v->kind == AMP_KIND_DECISION)
-        return amp_span_str(words[v->body.decision.word]);
+        return amp_span_str(amp_operator_word_name(v->body.decision.word));
     return (struct amp_span){NULL, 0};
 }
 
 static struct amp_span severity_of(const struct amp_view *v)
 {
-    static const char *const levels[] = {[AMP_LEVEL_INFO] = "info",
-                                         [AMP_LEVEL_WARNING] = "warning",
-                                         [AMP_LEVEL_CRITICAL] = "critical"};
     if (v->kind != AMP_KIND_ESCALATION)
         return (struct amp_span){NULL, 0};
-    return amp_span_str(levels[v->body.escalation.severity]);
+    return amp_span_str(amp_level_name(v->body.escalation.severity));
 }
 
 static bool term_equals(const struct amp_predicate *p, const struct term *t,

@@ -145,6 +145,16 @@ static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec 
     return 0;
 }
 
+/* An agent's record gives a time as people write it, or milliseconds. */
+static int64_t last_seen(const struct amp_tape *t)
+{
+    uint32_t tok = amp_tape_get(t, 0, AMP_SPAN("last_seen"));
+    int64_t ms = 0;
+    if (tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_STRING)
+        return amp_time_parse(amp_tok_raw(t, tok), &ms) ? ms : 0;
+    return tok != AMP_TOK_NONE && amp_tok_int(t, tok, &ms) ? ms : 0;
+}
+
 static int silence_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                       struct amp_error *err)
 {
@@ -153,7 +163,7 @@ static int silence_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
         struct amp_tape t;
         amp_record_tape(&t);
         int rc = amp_record_scan(&t, now->json, err);
-        int64_t told = rc == 0 ? amp_record_int(&t, "last_seen") : 0;
+        int64_t told = rc == 0 ? amp_record_int(&t, "last_seen_ms") : 0;
         amp_tape_release(&t);
         if (rc < 0)
             return -1;
@@ -161,7 +171,7 @@ static int silence_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
             return 1;
     }
     amp_buf_reset(&sw->out);
-    if (amp_buf_fmt(&sw->out, err, "{\"last_seen\":%lld,\"escalation\":\"%s\"}",
+    if (amp_buf_fmt(&sw->out, err, "{\"last_seen_ms\":%lld,\"escalation\":\"%s\"}",
                     (long long)sw->last_seen, sw->id) < 0)
         return -1;
     change->event = "heartbeat_timeout";
@@ -171,7 +181,7 @@ static int silence_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     return 0;
 }
 
-/* Reads one agent's record: 1 when it has a task and is silent for too long. */
+/* Reads one agent's record: 1 when it is silent for too long. */
 static int agent_is_silent(struct sweep *sw, struct amp_span json, struct amp_span *task)
 {
     struct amp_tape t;
@@ -180,11 +190,11 @@ static int agent_is_silent(struct sweep *sw, struct amp_span json, struct amp_sp
     amp_buf_reset(&sw->mem);
     if (rc == 0)
         rc = amp_record_text(&t, "task", &sw->mem, task, sw->err);
-    sw->last_seen = rc == 0 ? amp_record_int(&t, "last_seen") : 0;
+    sw->last_seen = rc == 0 ? last_seen(&t) : 0;
     amp_tape_release(&t);
     if (rc < 0)
         return -1;
-    return task->n > 0 && sw->last_seen > 0 && sw->last_seen + sw->opt->silence_ms <= sw->now_ms;
+    return sw->last_seen > 0 && sw->last_seen + sw->opt->silence_ms <= sw->now_ms;
 }
 
 static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
@@ -192,6 +202,8 @@ static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     struct sweep *sw = ctx;
     struct amp_span task;
     char what[512], seen[AMP_TIME_MAX], task_text[128];
+    if (rec->due_ms == 0)
+        return 0; /* it is not at work: nobody waits for it */
     sw->rc = -1;
     int silent = agent_is_silent(sw, rec->json, &task);
     if (silent <= 0) {
@@ -249,11 +261,8 @@ static int earliest_fn(void *ctx, struct amp_span id, const struct amp_store_rec
     struct amp_tape t;
     amp_record_tape(&t);
     if (amp_record_scan(&t, rec->json, NULL) == 0) {
-        int64_t seen = amp_record_int(&t, "last_seen");
-        uint32_t task = amp_tape_get(&t, 0, AMP_SPAN("task"));
-        bool busy =
-            task != AMP_TOK_NONE && t.tok[task].type == AMP_JSON_STRING && t.tok[task].len > 0;
-        if (busy && seen > 0 && (e->due_ms == 0 || seen + e->silence_ms < e->due_ms))
+        int64_t seen = last_seen(&t);
+        if (rec->due_ms > 0 && seen > 0 && (e->due_ms == 0 || seen + e->silence_ms < e->due_ms))
             e->due_ms = seen + e->silence_ms;
     }
     amp_tape_release(&t);
