@@ -1,0 +1,120 @@
+/* One message through its ports: every rule that counts gets it, every port tells its outcome. */
+#include "router.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct job *job_new(struct router *r, struct amp_span line, const struct amp_view *v)
+{
+    struct job *j = calloc(1, sizeof(*j));
+    if (!j)
+        return NULL;
+    j->line = amp_span_dup(line);
+    j->id = amp_span_dup(v ? v->id : (struct amp_span){"", 0});
+    if (!j->line || !j->id) {
+        free(j->line);
+        free(j->id);
+        free(j);
+        return NULL;
+    }
+    j->n = line.n;
+    j->kind = v ? v->kind : AMP_KIND_OTHER;
+    j->stage = JOB_DECIDED;
+    r->n_jobs++;
+    return j;
+}
+
+void job_free(struct router *r, struct job *j)
+{
+    if (!j)
+        return;
+    r->n_jobs--;
+    free(j->line);
+    free(j->id);
+    free(j);
+}
+
+void router_break(struct router *r, const struct amp_error *why)
+{
+    if (r->broken)
+        return;
+    r->broken = true;
+    r->why = *why;
+}
+
+/* All ports have said what became of it. */
+static void settle(struct router *r, struct job *j)
+{
+    keep_settled(r, j);
+    job_free(r, j);
+}
+
+static void offer(struct router *r, struct job *j, const struct rule *rule)
+{
+    struct amp_port *port = r->ports[rule->port];
+    struct amp_error err = {0};
+    enum amp_port_kind kind = amp_port_kind(port);
+    char why[512];
+    if (kind == AMP_PORT_REJECT) {
+        snprintf(why, sizeof(why), "the route \"%.200s\" refuses it", rule->text);
+        keep_refuse(r, j, "rejected", why, rule->text, false);
+    } else if (kind == AMP_PORT_DEAD) {
+        snprintf(why, sizeof(why), "the route \"%.200s\" keeps it back", rule->text);
+        keep_dead(r, j, "kept_back", why, rule->text);
+    } else if (amp_port_offer(port, amp_span_str(j->id), (struct amp_span){j->line, j->n},
+                              (uintptr_t)j, &err) < 0) {
+        keep_refuse(r, j, err.code, err.what, amp_port_spec(port), true);
+        if (strcmp(err.code, "buffer_full") != 0)
+            amp_status_note(err.status);
+    } else {
+        j->waiting++;
+        if (r->eager)
+            amp_port_step(port, job_done, r);
+    }
+}
+
+void job_dispatch(struct router *r, struct job *j)
+{
+    j->waiting++; /* ours, so that an outcome that comes at once does not end the job */
+    bool any = false;
+    if (j->suspended) {
+        keep_refuse(r, j, "suspended", "its task is suspended until an admin's decision", "", true);
+        any = true;
+    } else if (j->failed) {
+        keep_refuse(r, j, "predicate_error", j->why, "jq", false);
+        any = true;
+    }
+    for (uint32_t i = 0; i < r->n_rules && !(any && (!r->all || j->suspended || j->failed)); i++) {
+        if (!(j->hit[i / 64] >> (i % 64) & 1))
+            continue;
+        any = true;
+        offer(r, j, &r->rules[i]);
+    }
+    if (!any && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
+        r->unmatched_acks++;
+    else if (!any)
+        keep_refuse(r, j, "no_route", "no route takes it", "", false);
+    if (--j->waiting == 0)
+        settle(r, j);
+}
+
+void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
+{
+    struct router *r = ctx;
+    struct job *j = (struct job *)(uintptr_t)tag;
+    if (why && j->answer) {
+        /* Nobody hears our answers any more; those of a durable router stay in the outbox. */
+        j->entry.n = 0;
+        if (strcmp(why->code, "closed_pipe") != 0) {
+            amp_complain(why);
+            amp_status_note(why->status);
+        }
+    } else if (why) {
+        keep_refuse(r, j, why->code, why->what, "", true);
+        amp_status_note(why->status);
+    } else if (!j->answer) {
+        r->delivered++;
+    }
+    if (--j->waiting == 0)
+        settle(r, j);
+}

@@ -1,0 +1,333 @@
+/*
+ * The durable side. With a state directory a message is committed to the outbox and synced before
+ * any port sees it, and its entry is closed only when every port told its outcome; what is open
+ * when a router ends, however it ends, is delivered by the next one of that name. A refused message
+ * becomes a dead letter, committed together with the answer to its sender; the answer leaves after
+ * the sync and its entry closes when it was written.
+ */
+#include "router.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/base/id.h>
+
+#include "message/dead.h"
+#include "message/message.h"
+#include "protocol/compose.h"
+
+#define ANSWERS ".answers" /* the outbox of our answers is the consumer's with this behind it */
+
+static void answers_name(const struct router *r, char out[160])
+{
+    snprintf(out, 160, "%.128s" ANSWERS, r->consumer);
+}
+
+/* One router of a name at a time: the open entries of the other would be delivered twice. */
+static int lock_name(struct router *r, int64_t timeout_ms, struct amp_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/run", amp_store_dir(r->store));
+    if (amp_mkdirs(path, 0700, err) < 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s/run/%s.lock", amp_store_dir(r->store), r->consumer);
+    r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (r->lock < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
+    struct amp_error e;
+    if (amp_lock(r->lock, timeout_ms < 0 ? 0 : timeout_ms, &e) == 0)
+        return 0;
+    return amp_fail(err, AMP_TEMPFAIL, "lock_timeout",
+                    "another %s runs on this state directory: give this one another name (--as)",
+                    r->consumer);
+}
+
+int keep_open(struct router *r, const char *dir, int64_t lock_timeout_ms, struct amp_error *err)
+{
+    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms};
+    if (!amp_id_is_safe(amp_span_str(r->consumer)))
+        return amp_fail(err, AMP_USAGE, "bad_name", "--as takes letters, digits, '.', '_' and '-'");
+    if (amp_store_open(dir, &opt, &r->store, err) < 0)
+        return -1;
+    return lock_name(r, lock_timeout_ms, err);
+}
+
+void keep_close(struct router *r)
+{
+    amp_store_close(r->store);
+    r->store = NULL;
+    if (r->lock >= 0)
+        close(r->lock);
+    r->lock = -1;
+}
+
+/* ---- recording ---- */
+
+struct recording {
+    struct job *const *jobs;
+    uint32_t n;
+    const char *actor;
+    struct amp_store_emit emits[BATCH_MAX];
+    char json[64];
+};
+
+static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct recording *rec = ctx;
+    for (uint32_t i = 0; i < rec->n; i++)
+        rec->emits[i] = (struct amp_store_emit){
+            .id = *rec->jobs[i]->id ? amp_span_str(rec->jobs[i]->id) : AMP_SPAN("control"),
+            .line = {rec->jobs[i]->line, rec->jobs[i]->n},
+        };
+    snprintf(rec->json, sizeof(rec->json), "{\"batches\":%llu}", (unsigned long long)now->rev + 1);
+    change->actor = rec->actor;
+    change->event = "record";
+    change->to = "OPEN";
+    change->json = amp_span_str(rec->json);
+    change->emits = rec->emits;
+    change->n_emits = rec->n;
+    return 0;
+}
+
+int keep_record(struct router *r, struct job *const *jobs, uint32_t n, struct amp_error *err)
+{
+    if (!r->store || n == 0)
+        return 0;
+    struct recording rec = {.jobs = jobs, .n = n, .actor = r->consumer};
+    enum amp_store_outcome how;
+    if (amp_store_update(r->store, "route", amp_span_str(r->consumer), NULL, record_fn, &rec, &how,
+                         err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < n; i++)
+        jobs[i]->entry =
+            (struct amp_store_entry_id){.n = amp_store_last_frame(r->store), .index = i};
+    return amp_store_sync(r->store, err);
+}
+
+static void close_entries(struct router *r, bool answers)
+{
+    struct closing *c = &r->closing[answers];
+    char name[160];
+    struct amp_error err;
+    answers_name(r, name);
+    if (c->n > 0 &&
+        amp_store_outbox_close(r->store, answers ? name : r->consumer, c->v, c->n, &err) < 0)
+        router_break(r, &err);
+    c->n = 0;
+}
+
+void keep_settled(struct router *r, const struct job *j)
+{
+    if (!r->store || j->entry.n == 0)
+        return;
+    struct closing *c = &r->closing[j->answer];
+    if (c->n == BATCH_MAX)
+        close_entries(r, j->answer);
+    c->v[c->n++] = j->entry;
+}
+
+/* ---- refusing ---- */
+
+static struct job *answer_job(struct router *r, struct amp_span line)
+{
+    if (line.n > 0 && line.p[line.n - 1] == '\n')
+        line.n--;
+    struct job *a = job_new(r, line, NULL);
+    if (a)
+        a->answer = true;
+    return a;
+}
+
+static void send_answer(struct router *r, struct job *a)
+{
+    struct amp_error err;
+    a->waiting = 1;
+    if (amp_port_offer(r->ports[0], (struct amp_span){"", 0}, (struct amp_span){a->line, a->n},
+                       (uintptr_t)a, &err) == 0)
+        return;
+    amp_complain(&err);
+    amp_status_note(AMP_UNAVAILABLE);
+    job_free(r, a);
+}
+
+static void flush_answers(struct router *r)
+{
+    struct amp_error err;
+    if (r->n_answers == 0)
+        return;
+    if (amp_store_sync(r->store, &err) < 0) {
+        router_break(r, &err);
+        return;
+    }
+    for (uint32_t i = 0; i < r->n_answers; i++)
+        send_answer(r, r->answers[i]);
+    r->n_answers = 0;
+}
+
+static void keep(struct router *r, struct job *j, const struct amp_view *v, const char *code,
+                 const char *why, const char *route, bool retryable, struct amp_span answer)
+{
+    struct amp_dead_letter d = {.code = code,
+                                .why = why,
+                                .route = route,
+                                .retryable = retryable,
+                                .failed_ms = amp_now_ms()};
+    struct amp_store_entry_id entry = {0};
+    struct amp_error err;
+    char actor[160];
+    amp_dead_from_view(&d, v);
+    d.line = (struct amp_span){j->line, j->n};
+    answers_name(r, actor);
+    struct amp_span line = answer;
+    if (line.n > 0 && line.p[line.n - 1] == '\n')
+        line.n--;
+    if (amp_dead_add(r->store, &d, actor, line, &entry, &err) < 0) {
+        router_break(r, &err);
+        return;
+    }
+    if (answer.n == 0)
+        return;
+    struct job *a = answer_job(r, answer);
+    if (!a)
+        return; /* it stays in the outbox */
+    a->entry = entry;
+    if (r->n_answers == BATCH_MAX)
+        flush_answers(r);
+    r->answers[r->n_answers++] = a;
+}
+
+static void refuse(struct router *r, struct job *j, const char *code, const char *why,
+                   const char *route, bool retryable, bool answer)
+{
+    struct amp_view v;
+    struct amp_error err = {0};
+    struct amp_check_options opt = {0};
+    AMP_BUF struct amp_buf nack;
+    char said[512];
+    amp_buf_init(&nack, 1 << 20);
+    if (amp_reader_line(r->again, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL, &err) <
+        0) {
+        router_break(r, &err);
+        return;
+    }
+    if (answer && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK) {
+        snprintf(said, sizeof(said), "%.400s%s", why,
+                 r->store ? "; kept in the dead letters" : "; not kept: no state directory");
+        if (amp_compose_nack(&v, AMP_STAGE_REJECTED, "system", code, said, "route", retryable,
+                             amp_now_ms(), &nack, &err) < 0) {
+            amp_complain(&err);
+            amp_status_note(err.status);
+        }
+    }
+    if (r->store) {
+        keep(r, j, &v, code, why, route, retryable, amp_buf_span(&nack));
+    } else if (nack.len > 0) {
+        struct job *a = answer_job(r, amp_buf_span(&nack));
+        if (a)
+            send_answer(r, a);
+    }
+}
+
+void keep_refuse(struct router *r, struct job *j, const char *code, const char *why,
+                 const char *route, bool retryable)
+{
+    amp_status_note(AMP_NO);
+    refuse(r, j, code, why, route, retryable, true);
+}
+
+void keep_dead(struct router *r, struct job *j, const char *code, const char *why,
+               const char *route)
+{
+    refuse(r, j, code, why, route, false, false);
+}
+
+void keep_turn(struct router *r)
+{
+    if (!r->store || r->broken)
+        return;
+    flush_answers(r);
+    close_entries(r, false);
+    close_entries(r, true);
+}
+
+/* ---- recovery ---- */
+
+struct found {
+    struct job **v;
+    uint32_t n, cap;
+    struct router *r;
+    bool answer, failed;
+};
+
+static int found_fn(void *ctx, const struct amp_store_entry *e)
+{
+    struct found *f = ctx;
+    if (f->n == f->cap) {
+        uint32_t cap = f->cap ? f->cap * 2 : 64;
+        struct job **v = realloc(f->v, cap * sizeof(*v));
+        if (!v) {
+            f->failed = true;
+            return 1;
+        }
+        f->v = v;
+        f->cap = cap;
+    }
+    struct job *j = job_new(f->r, e->line, NULL);
+    if (!j) {
+        f->failed = true;
+        return 1;
+    }
+    j->entry = (struct amp_store_entry_id){.n = e->n, .index = e->index};
+    j->answer = f->answer;
+    f->v[f->n++] = j;
+    return 0;
+}
+
+/* A message of a former run is looked at again: the routes may be others now. */
+static int readmit(struct router *r, struct job *j, struct amp_error *err)
+{
+    struct amp_view v;
+    struct amp_check_options opt = {0};
+    if (amp_reader_line(r->again, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL, err) < 0)
+        return -1;
+    free(j->id);
+    j->id = amp_span_dup(v.id);
+    if (!j->id)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+    j->kind = v.kind;
+    if (router_consider(r, j, &v, err) < 0)
+        return -1;
+    judge_add(r, j);
+    return 0;
+}
+
+int keep_recover(struct router *r, struct amp_error *err)
+{
+    char name[160];
+    int rc = 0;
+    for (int answers = 1; answers >= 0 && rc == 0; answers--) {
+        struct found f = {.r = r, .answer = answers};
+        answers_name(r, name);
+        rc = amp_store_outbox(r->store, answers ? name : r->consumer, found_fn, &f, err);
+        if (rc == 0 && f.failed)
+            rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for what a former run left");
+        uint32_t i = 0;
+        for (; i < f.n && rc == 0; i++) {
+            if (answers)
+                send_answer(r, f.v[i]);
+            else if ((rc = readmit(r, f.v[i], err)) < 0)
+                break;
+        }
+        for (; i < f.n; i++)
+            job_free(r, f.v[i]);
+        free(f.v);
+    }
+    return rc < 0 ? -1 : amp_store_sync(r->store, err);
+}

@@ -1,0 +1,198 @@
+/* amp-route: messages to the ports whose predicate they match. */
+#include "router.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "message/delivery.h"
+
+static struct router router = {.lock = -1, .consumer = "amp-route"};
+static struct amp_list routes;
+static const char *state, *config, *in_path = "-", *out_path;
+static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
+               lock_timeout_ms = 10000, max_line = 32 << 20;
+static bool verbose;
+
+static const struct amp_opt options[] = {
+    {'r', "route", AMP_OPT_LIST, &routes, "'PREDICATE => PORT'",
+     .doc = "a route; the first that holds counts", .config = "route.routes"},
+    {'a', "all", AMP_OPT_FLAG, &router.all, NULL, .doc = "every route that holds counts"},
+    {'e', "eager", AMP_OPT_FLAG, &router.eager, NULL, .doc = "write each line at once"},
+    {0, "in", AMP_OPT_PATH, &in_path, "PATH",
+     .doc = "read from PATH (a FIFO is opened without waiting)"},
+    {0, "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write what goes to stdout to PATH"},
+    {0, "as", AMP_OPT_STRING, &router.consumer, "NAME", .doc = "name in the state directory"},
+    {0, "state", AMP_OPT_DIR, &state, "DIR", .doc = "record before delivery; keep dead letters",
+     .env = "AMP_STATE"},
+    {0, "config", AMP_OPT_PATH, &config, "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"},
+    {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
+     .doc = "how long a message waits for a port's reader"},
+    {0, "max-pending", AMP_OPT_SIZE, &max_pending, "SIZE",
+     .doc = "bytes that may wait for one port", .min = 4096, .max = (int64_t)1 << 32},
+    {0, "predicate-timeout", AMP_OPT_DURATION, &limit_ms, "TIME",
+     .doc = "limit of one jq predicate", .min = 10, .max = 60000},
+    {0, "lock-timeout", AMP_OPT_DURATION, &lock_timeout_ms, "TIME",
+     .doc = "how long to wait for the state's lock"},
+    {0, "max-line", AMP_OPT_SIZE, &max_line, "SIZE", .doc = "longest line", .min = 1024,
+     .max = 32 << 20},
+    {'v', "verbose", AMP_OPT_FLAG, &verbose, NULL, .doc = "say at the end what was done"},
+    AMP_OPT_END,
+};
+
+/* The port of that name, opened once however many routes lead to it. */
+static int port_index(struct router *r, const char *spec, uint32_t *index, struct amp_error *err)
+{
+    if (strcmp(spec, "stdout") == 0) {
+        *index = 0;
+        return 0;
+    }
+    for (uint32_t i = 1; i < r->n_ports; i++) {
+        if (strcmp(amp_port_spec(r->ports[i]), spec) == 0) {
+            *index = i;
+            return 0;
+        }
+    }
+    if (amp_port_new(spec, &r->port_options, &r->ports[r->n_ports], err) < 0)
+        return -1;
+    *index = r->n_ports++;
+    return 0;
+}
+
+static int add_rule(struct router *r, const char *text, struct amp_error *err)
+{
+    struct amp_span predicate, port;
+    if (r->n_rules == RULES_MAX)
+        return amp_fail(err, AMP_USAGE, "too_many", "more than %d routes", RULES_MAX);
+    if (amp_route_split(amp_span_str(text), &predicate, &port, err) < 0)
+        return -1;
+    struct rule *rule = &r->rules[r->n_rules];
+    if (amp_predicate_parse(predicate, &rule->predicate, err) < 0)
+        return -1;
+    r->n_rules++;
+    rule->text = amp_span_dup(predicate);
+    AMP_FREE char *spec = amp_span_dup(port);
+    if (!rule->text || !spec)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a route");
+    if (port_index(r, spec, &rule->port, err) < 0)
+        return -1;
+    if (!state && amp_port_kind(r->ports[rule->port]) == AMP_PORT_DEAD)
+        return amp_fail(err, AMP_USAGE, "no_state", "the port dead needs --state");
+    return 0;
+}
+
+static int open_output(struct router *r, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf spec;
+    amp_buf_init(&spec, 8192);
+    if (!out_path || strcmp(out_path, "-") == 0) {
+        if (amp_buf_str(&spec, "stdout", err) < 0)
+            return -1;
+    } else {
+        struct stat st;
+        bool fifo = stat(out_path, &st) == 0 && S_ISFIFO(st.st_mode);
+        if (amp_buf_fmt(&spec, err, "%s:%s", fifo ? "fifo" : "file", out_path) < 0)
+            return -1;
+    }
+    if (amp_port_new(spec.data, &r->port_options, &r->ports[0], err) < 0)
+        return -1;
+    r->n_ports = 1;
+    return 0;
+}
+
+static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
+{
+    if (f->severity == AMP_SEV_ERROR)
+        amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->field,
+                 *f->field ? ": " : "", f->code, f->message);
+}
+
+static int start(struct router *r, struct amp_error *err)
+{
+    r->port_options = (struct amp_port_options){.consumer = r->consumer,
+                                                .open_timeout_ms = open_timeout_ms,
+                                                .max_pending = (size_t)max_pending,
+                                                .durable = state != NULL};
+    r->predicate_limit_ms = limit_ms;
+    if (routes.n == 0)
+        return amp_fail(err, AMP_USAGE, "no_routes", "at least one route is needed (-r)");
+    if (state && keep_open(r, state, lock_timeout_ms, err) < 0)
+        return -1;
+    if (open_output(r, err) < 0)
+        return -1;
+    for (int i = 0; i < routes.n; i++)
+        if (add_rule(r, routes.v[i], err) < 0)
+            return -1;
+    if (judge_start(r, err) < 0 || amp_intake_init(&r->intake, r->store, "amp-route", err) < 0)
+        return -1;
+    r->intake.say = say;
+    r->intake.lines.max_line = (size_t)max_line;
+    if (!(r->again = amp_reader_new(NULL, err)))
+        return -1;
+    return amp_input_open(in_path, false, &r->in, err);
+}
+
+static void stop(struct router *r)
+{
+    if (r->in.fd > 0)
+        amp_input_close(&r->in);
+    if (r->intake.reader)
+        amp_intake_release(&r->intake);
+    amp_reader_free(r->again);
+    amp_helper_free(r->jq);
+    for (uint32_t i = 0; i < r->n_ports; i++)
+        amp_port_free(r->ports[i]);
+    for (uint32_t i = 0; i < r->n_rules; i++) {
+        amp_predicate_free(r->rules[i].predicate);
+        free(r->rules[i].text);
+    }
+    keep_close(r);
+}
+
+static int run(int argc, char **argv)
+{
+    struct amp_error err = {0};
+    if (argc > 0)
+        amp_die_usage("'%s' is not expected: routes are given with -r", argv[0]);
+    amp_signals_install();
+    int status = 0;
+    if (start(&router, &err) < 0 || router_run(&router, &err) < 0)
+        status = amp_complain(&err);
+    if (verbose)
+        amp_note("%llu lines in, %llu rejected, %llu deliveries, %llu acknowledgements without a "
+                 "route",
+                 (unsigned long long)router.intake.accepted + router.intake.rejected,
+                 (unsigned long long)router.intake.rejected, (unsigned long long)router.delivered,
+                 (unsigned long long)router.unmatched_acks);
+    stop(&router);
+    return status;
+}
+
+static const struct amp_verb verbs[] = {
+    {NULL, "", "route messages from stdin to ports", options, run},
+    {0},
+};
+static const int statuses[] = {0,
+                               AMP_NO,
+                               AMP_USAGE,
+                               AMP_UNAVAILABLE,
+                               AMP_INTERNAL,
+                               AMP_CANTCREAT,
+                               AMP_IOERR,
+                               AMP_TEMPFAIL,
+                               AMP_INTERRUPTED,
+                               0};
+static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, NULL};
+static const struct amp_tool tool = {
+    .name = "amp-route",
+    .doc = "deliver messages to FIFOs, files, spools and commands",
+    .verbs = verbs,
+    .statuses = statuses,
+    .machines = machines,
+    .config = amp_config_values,
+};
+
+int main(int argc, char **argv)
+{
+    return amp_cli_main(&tool, argc, argv);
+}

@@ -1,0 +1,170 @@
+/*
+ * The loop: read what is there, record it, decide, offer it to the ports, and let every port do
+ * what it can. Nothing in it waits for one reader: a port that takes nothing fills its own queue
+ * and refuses past its bound, and the input goes on.
+ */
+#include "router.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "task/task.h"
+
+#define UNDECIDED_MAX 512
+
+int router_consider(struct router *r, struct job *j, const struct amp_view *v,
+                    struct amp_error *err)
+{
+    bool work =
+        v->kind == AMP_KIND_REVIEW ||
+        (v->kind == AMP_KIND_DISPATCH && !(v->n_to == 1 && amp_span_is(v->to[0], "coordinator")));
+    if (r->store && work && v->task.n > 0) {
+        int rc = amp_task_suspended(r->store, v->task, err);
+        if (rc < 0)
+            return -1;
+        j->suspended = rc == 1;
+    }
+    judge_view(r, j, v);
+    return 0;
+}
+
+static int commit_batch(struct router *r, struct job **batch, uint32_t *n, struct amp_error *err)
+{
+    if (keep_record(r, batch, *n, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < *n; i++)
+        judge_add(r, batch[i]);
+    *n = 0;
+    judge_step(r);
+    return 0;
+}
+
+/* Takes all whole lines that were read. */
+static int take_lines(struct router *r, struct amp_error *err)
+{
+    struct job *batch[BATCH_MAX];
+    uint32_t n = 0;
+    size_t bytes = 0;
+    struct amp_view v;
+    int rc;
+    while ((rc = amp_intake_next(&r->intake, &v, err)) > 0) {
+        if (rc == 2) {
+            amp_status_note(AMP_NO);
+            continue;
+        }
+        if (n > 0 && (n == BATCH_MAX || bytes + v.line.n > BATCH_BYTES)) {
+            bytes = 0;
+            if (commit_batch(r, batch, &n, err) < 0)
+                goto failed;
+        }
+        struct job *j = job_new(r, v.line, &v);
+        if (!j) {
+            amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+            goto failed;
+        }
+        batch[n++] = j;
+        bytes += v.line.n;
+        if (router_consider(r, j, &v, err) < 0)
+            goto failed;
+    }
+    if (rc == 0 && commit_batch(r, batch, &n, err) == 0)
+        return 0;
+failed:
+    while (n > 0)
+        job_free(r, batch[--n]);
+    return -1;
+}
+
+static int read_input(struct router *r, struct amp_error *err)
+{
+    int rc = amp_lines_fill(&r->intake.lines, r->in.fd, err);
+    if (rc < 0)
+        return errno == EINTR ? 0 : -1;
+    if (rc == 2)
+        return 0;
+    if (rc == 0)
+        r->eof = true;
+    return take_lines(r, err);
+}
+
+static void step_ports(struct router *r)
+{
+    /* Our own output last: the others' outcomes may add to it. */
+    for (uint32_t i = r->n_ports; i-- > 0 && !r->broken;)
+        amp_port_step(r->ports[i], job_done, r);
+}
+
+/* At the end of input, when all is decided: closes what has nothing left. 1: all are closed. */
+static int finish_ports(struct router *r, bool *closed)
+{
+    bool all = true;
+    for (uint32_t i = r->n_ports; i-- > 0;) {
+        struct amp_error err = {0};
+        if (closed[i])
+            continue;
+        if (i == 0 && !all)
+            break; /* an open port may still fail and be answered */
+        int rc = amp_port_finish(r->ports[i], &err);
+        if (rc < 0) {
+            amp_complain(&err);
+            amp_status_note(err.status);
+        }
+        closed[i] = rc != 0;
+        all = all && closed[i];
+    }
+    return all && closed[0];
+}
+
+static void wait_for_something(struct router *r, bool *readable)
+{
+    struct pollfd fds[RULES_MAX + 4];
+    int timeout = -1;
+    uint32_t n = 0;
+    *readable = false;
+    for (uint32_t i = 0; i < r->n_ports; i++)
+        amp_port_watch(r->ports[i], &fds[n++], &timeout);
+    if (r->jq) {
+        amp_helper_watch(r->jq, &fds[n], &timeout);
+        n += 2;
+    }
+    bool reading = !r->eof && r->n_undecided < UNDECIDED_MAX &&
+                   amp_port_pending(r->ports[0]) < r->port_options.max_pending / 2;
+    fds[n] = (struct pollfd){.fd = reading ? r->in.fd : -1, .events = POLLIN};
+    if (timeout < 0 || timeout > 500)
+        timeout = 500; /* a signal may come just before the wait */
+    if (poll(fds, n + 1, timeout) > 0)
+        *readable = fds[n].revents != 0;
+}
+
+int router_run(struct router *r, struct amp_error *err)
+{
+    bool closed[RULES_MAX + 1] = {false};
+    if (r->store && keep_recover(r, err) < 0)
+        return -1;
+    judge_step(r);
+    for (;;) {
+        step_ports(r);
+        judge_step(r);
+        keep_turn(r);
+        if (r->broken) {
+            *err = r->why;
+            return -1;
+        }
+        if (amp_stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        if (r->eof && r->n_undecided == 0 && finish_ports(r, closed) && r->n_answers == 0 &&
+            r->n_jobs == 0)
+            break;
+        bool readable;
+        wait_for_something(r, &readable);
+        if (readable && read_input(r, err) < 0)
+            return -1;
+    }
+    keep_turn(r);
+    if (r->broken) {
+        *err = r->why;
+        return -1;
+    }
+    return 0;
+}

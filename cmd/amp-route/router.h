@@ -1,0 +1,128 @@
+/*
+ * The router's parts: main.c reads the options, router.c runs the loop, jobs.c takes one message
+ * through its ports, judge.c asks the predicates, keep.c is the durable side.
+ */
+#ifndef AMP_ROUTE_ROUTER_H
+#define AMP_ROUTE_ROUTER_H
+
+#include <poll.h>
+
+#include <amp/base/pipe.h>
+
+#include "cli/cli.h"
+#include "flow/intake.h"
+#include "message/predicate.h"
+#include "port/helper.h"
+#include "port/port.h"
+
+#define RULES_MAX   256
+#define BATCH_MAX   256
+#define BATCH_BYTES ((size_t)512 << 10)
+
+struct rule {
+    struct amp_predicate *predicate;
+    char *text; /* of the predicate, for answers */
+    int filter; /* of the jq worker, -1 for a native one */
+    uint32_t port;
+};
+
+enum job_stage {
+    JOB_ASK, /* waits to be put to the jq worker */
+    JOB_ASKED,
+    JOB_DECIDED, /* its rules are known */
+};
+
+/* One message on its way, or (answer) a line for our own output. */
+struct job {
+    struct job *next; /* in the line of undecided ones */
+    char *line;
+    size_t n;
+    char *id; /* may be empty: control records have none */
+    enum amp_kind kind;
+    bool answer, suspended;
+    enum job_stage stage;
+    struct amp_store_entry_id entry; /* of the outbox, n 0: none */
+    uint64_t hit[RULES_MAX / 64];    /* rules that hold */
+    uint32_t ask_from;               /* the first jq rule that has to be asked */
+    uint32_t waiting;                /* ports that have it now */
+    bool failed;                     /* predicate */
+    char why[160];
+};
+
+struct router {
+    /* options */
+    bool all, eager, durable;
+    const char *consumer;
+    struct amp_port_options port_options;
+    int64_t predicate_limit_ms;
+
+    struct rule rules[RULES_MAX];
+    uint32_t n_rules;
+    struct amp_port *ports[RULES_MAX + 1]; /* [0] is our own output */
+    uint32_t n_ports;
+
+    struct amp_input in;
+    struct amp_intake intake;
+    struct amp_reader *again; /* views a line a second time, for answers */
+    bool eof;
+
+    struct amp_helper *jq;
+    const char *filters[RULES_MAX + 1];
+    int n_filters;
+    struct job *first, *last; /* undecided, in the order of arrival */
+    uint32_t n_undecided;
+    uint32_t n_jobs; /* alive */
+
+    struct amp_store *store;
+    int lock;
+    struct closing {
+        struct amp_store_entry_id v[BATCH_MAX];
+        uint32_t n;
+    } closing[2];                   /* settled messages, written answers */
+    struct job *answers[BATCH_MAX]; /* committed, not yet synced */
+    uint32_t n_answers;
+
+    uint64_t delivered, unmatched_acks;
+    bool broken; /* a failure of ours: stop */
+    struct amp_error why;
+};
+
+/* judge.c */
+int judge_start(struct router *r, struct amp_error *err);
+/* Native rules at once; what only jq can say stays open. */
+void judge_view(struct router *r, struct job *j, const struct amp_view *v);
+/* Takes the line of undecided jobs on as far as it goes, and dispatches decided ones in order. */
+void judge_step(struct router *r);
+void judge_add(struct router *r, struct job *j);
+
+/* jobs.c */
+struct job *job_new(struct router *r, struct amp_span line, const struct amp_view *v);
+void job_free(struct router *r, struct job *j);
+void job_dispatch(struct router *r, struct job *j);
+void job_done(void *router, uint64_t tag, const struct amp_error *why);
+void router_break(struct router *r, const struct amp_error *why);
+
+/* keep.c */
+int keep_open(struct router *r, const char *dir, int64_t lock_timeout_ms, struct amp_error *err);
+void keep_close(struct router *r);
+/* What a former run left open: its messages become jobs again, its answers go out. */
+int keep_recover(struct router *r, struct amp_error *err);
+/* Commits the jobs' lines to the outbox in one frame and syncs. */
+int keep_record(struct router *r, struct job *const *jobs, uint32_t n, struct amp_error *err);
+void keep_settled(struct router *r, const struct job *j);
+/* The end of a turn: syncs and sends the answers, closes what is settled. */
+void keep_turn(struct router *r);
+/* Refuses a message: answers, and keeps it where there is a state. */
+void keep_refuse(struct router *r, struct job *j, const char *code, const char *why,
+                 const char *route, bool retryable);
+/* Only keeps it. */
+void keep_dead(struct router *r, struct job *j, const char *code, const char *why,
+               const char *route);
+
+/* router.c */
+/* Looks at a message: whether its task takes work, and which rules hold. */
+int router_consider(struct router *r, struct job *j, const struct amp_view *v,
+                    struct amp_error *err);
+int router_run(struct router *r, struct amp_error *err);
+
+#endif
