@@ -1,0 +1,47 @@
+/* amp-ack: the delivery lifecycle of messages: track, acknowledge, sweep, look, send again. */
+#include "message/delivery.h"
+#include "verbs.h"
+
+const char *ack_state, *ack_as;
+int64_t ack_lock_timeout_ms = 10000;
+static const char *config;
+
+static const struct amp_opt options[] = {
+    {0, "state", AMP_OPT_DIR, &ack_state, "DIR", .doc = "the state directory", .env = "AMP_STATE"},
+    {0, "config", AMP_OPT_PATH, &config, "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"},
+    {0, "as", AMP_OPT_STRING, &ack_as, "NAME", .doc = "name in the state directory"},
+    {0, "lock-timeout", AMP_OPT_DURATION, &ack_lock_timeout_ms, "TIME",
+     .doc = "how long to wait for the state's lock"},
+    AMP_OPT_END,
+};
+
+static const struct amp_verb verbs[] = {
+    {NULL, "", "the same as track", track_opts, ack_track},
+    {"track", "", "record every message before it passes", track_opts, ack_track},
+    {"send", "", "acknowledge the messages on stdin", send_opts, ack_send},
+    {"sweep", "", "escalate what is overdue", sweep_opts, ack_sweep},
+    {"dead list", "", "list the dead letters", dead_list_opts, ack_dead_list},
+    {"dead show", "ID…", "print dead letters whole", dead_show_opts, ack_dead_show},
+    {"dead requeue", "[ID…]", "send dead letters again", dead_requeue_opts, ack_dead_requeue},
+    {"status", "", "show how far deliveries came", status_opts, ack_status},
+    {"show", "", "pass messages on, telling each on stderr", show_opts, ack_show},
+    {0},
+};
+static const int statuses[] = {
+    0, AMP_NO, AMP_USAGE, AMP_DATAERR, AMP_UNAVAILABLE, AMP_IOERR, AMP_TEMPFAIL, AMP_INTERRUPTED,
+    0};
+static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, NULL};
+static const struct amp_tool tool = {
+    .name = "amp-ack",
+    .doc = "track, acknowledge and escalate the delivery of messages",
+    .opts = options,
+    .verbs = verbs,
+    .statuses = statuses,
+    .machines = machines,
+    .config = amp_config_values,
+};
+
+int main(int argc, char **argv)
+{
+    return amp_cli_main(&tool, argc, argv);
+}

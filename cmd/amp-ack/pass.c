@@ -1,0 +1,257 @@
+/*
+ * Reading, one turn at a time: all whole lines that one read brought are taken, the verb's records
+ * of them are synced once, and only then do they go to the output's queue. A full output delays
+ * nothing but itself until its bound; past that the input waits, which loses nothing.
+ */
+#include "pass.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+
+#define PENDING_MAX ((size_t)64 << 20) /* beside one turn, which may be one long line */
+#define TURN_MAX    ((size_t)128 << 20)
+
+int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err)
+{
+    if (amp_buf_add(&p->turn, line.p, line.n, err) < 0)
+        return -1;
+    return amp_buf_add(&p->turn, "\n", 1, err);
+}
+
+/* Inside a turn the state's lock is held: nothing is written to a terminal then. */
+static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
+{
+    struct pass *p = ctx;
+    if (f->severity == AMP_SEV_ERROR)
+        amp_buf_fmt(&p->said, NULL, "line %llu: %s%s%s: %s\n", (unsigned long long)at->line,
+                    f->field, *f->field ? ": " : "", f->code, f->message);
+}
+
+static void speak(struct pass *p)
+{
+    char *line = p->said.data, *end;
+    while (line && line < p->said.data + p->said.len &&
+           (end = memchr(line, '\n', (size_t)(p->said.data + p->said.len - line)))) {
+        amp_warn("%.*s", (int)(end - line), line);
+        line = end + 1;
+    }
+    amp_buf_reset(&p->said);
+}
+
+int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error *why,
+                struct amp_error *err)
+{
+    struct amp_finding f = {
+        .severity = AMP_SEV_ERROR,
+        .protocol = v->protocol,
+        .type = v->type,
+        .id = v->id,
+        .code = why->code,
+        .field = "",
+        .pointer = "",
+        .rule = why->code,
+        .message = why->what,
+        .found = "",
+        .expected = "",
+    };
+    struct amp_line_place at = {
+        .tool = amp_cli_name(), .line = p->intake.lines.number, .now_ms = amp_now_ms()};
+    AMP_BUF struct amp_buf record;
+    amp_buf_init(&record, 1 << 16);
+    amp_status_note(AMP_NO);
+    say(p, &f, &at);
+    if (!p->store)
+        return 0;
+    if (amp_finding_record(&f, &at, &record, err) < 0)
+        return -1;
+    return amp_store_error_log(p->store, amp_buf_span(&record), err);
+}
+
+static int take_turn(struct pass *p, struct amp_error *err)
+{
+    struct amp_view v;
+    int rc;
+    if (p->begin && p->begin(p, err) < 0)
+        return -1;
+    while ((rc = amp_intake_next(&p->intake, &v, err)) > 0) {
+        if (rc == 2)
+            amp_status_note(AMP_NO);
+        else if (p->take(p, &v, err) < 0)
+            rc = -1;
+        if (rc < 0)
+            break;
+    }
+    struct amp_error late = {0};
+    int settled = p->settle ? p->settle(p, rc < 0 ? &late : err) : 0;
+    speak(p);
+    if (rc < 0 || settled < 0) {
+        /* What was recorded but not synced does not leave. */
+        amp_buf_reset(&p->turn);
+        return -1;
+    }
+    rc = p->turn.len > 0 ? amp_outq_add(&p->out, amp_buf_span(&p->turn), err) : 0;
+    amp_buf_reset(&p->turn);
+    return rc;
+}
+
+/* 1 end of input, 0 go on, -1 failure. */
+static int fill(struct pass *p, struct amp_error *err)
+{
+    int rc = amp_lines_fill(&p->intake.lines, p->in.fd, err);
+    if (rc < 0)
+        return errno == EINTR ? 0 : -1;
+    if (rc == 2)
+        return 0;
+    if (take_turn(p, err) < 0)
+        return -1;
+    return rc == 0;
+}
+
+static int loop(struct pass *p, struct amp_error *err)
+{
+    /* What begin() put there by itself: messages that are sent again. */
+    if (take_turn(p, err) < 0)
+        return -1;
+    for (;;) {
+        if (amp_outq_flush(&p->out, err) < 0)
+            return -1;
+        if (amp_stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        bool full = amp_outq_pending(&p->out) >= PENDING_MAX;
+        struct pollfd fds[2] = {
+            {.fd = full ? -1 : p->in.fd, .events = POLLIN},
+            {.fd = amp_outq_events(&p->out) ? p->out.fd : -1, .events = POLLOUT},
+        };
+        int wait = amp_outq_timeout(&p->out);
+        if (wait < 0 || wait > 500)
+            wait = 500; /* a signal may come just before the wait */
+        if (poll(fds, 2, wait) <= 0 || fds[0].revents == 0)
+            continue;
+        int rc = fill(p, err);
+        if (rc < 0)
+            return -1;
+        if (rc == 1)
+            return amp_outq_drain(&p->out, -1, &amp_stop, err);
+    }
+}
+
+int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q, struct amp_error *err)
+{
+    int fd = STDOUT_FILENO;
+    bool own = strcmp(path, "-") != 0;
+    if (own && amp_output_open(path, timeout_ms, &amp_stop, &fd, err) < 0)
+        return -1;
+    if (amp_outq_open(q, fd, own, PENDING_MAX + TURN_MAX, err) == 0)
+        return 0;
+    if (own)
+        close(fd);
+    return -1;
+}
+
+static int open_all(struct pass *p, struct amp_error *err)
+{
+    amp_buf_init(&p->turn, TURN_MAX);
+    amp_buf_init(&p->said, 1 << 20);
+    if (amp_intake_init(&p->intake, p->store, amp_cli_name(), err) < 0)
+        return -1;
+    p->intake.say = say;
+    p->intake.say_ctx = p;
+    if (amp_input_open(p->in_path, p->hold, &p->in, err) < 0)
+        return -1;
+    return ack_open_output(p->out_path, p->open_timeout_ms, &p->out, err);
+}
+
+int pass_run(struct pass *p)
+{
+    struct amp_error err = {0};
+    int status = 0;
+    p->in.fd = p->in.hold = p->out.fd = -1;
+    amp_signals_install();
+    if (open_all(p, &err) < 0 || loop(p, &err) < 0)
+        status = amp_complain(&err);
+    if (p->intake.reader)
+        amp_intake_release(&p->intake);
+    if (p->in.fd >= 0)
+        amp_input_close(&p->in);
+    if (p->out.fd >= 0)
+        amp_outq_close(&p->out);
+    amp_buf_release(&p->turn);
+    amp_buf_release(&p->said);
+    amp_store_close(p->store);
+    return status;
+}
+
+struct amp_store *ack_open_state(bool required, int *status)
+{
+    struct amp_store_options opt = {.lock_timeout_ms = ack_lock_timeout_ms};
+    struct amp_error err = {0};
+    struct amp_store *s = NULL;
+    *status = 0;
+    if (!ack_state && required)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    if (ack_state && amp_store_open(ack_state, &opt, &s, &err) < 0) {
+        *status = amp_complain(&err);
+        return NULL;
+    }
+    return s;
+}
+
+int ack_outbox_lock(struct amp_store *s, const char *name, int *fd, struct amp_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/run", amp_store_dir(s));
+    if (amp_mkdirs(path, 0700, err) < 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s/run/%s.lock", amp_store_dir(s), name);
+    int f = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (f < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
+    if (amp_lock(f, ack_lock_timeout_ms, err) < 0) {
+        close(f);
+        return -1;
+    }
+    *fd = f;
+    return 0;
+}
+
+struct emission {
+    struct amp_outq *q;
+    struct amp_store_entry_id ids[256];
+    uint32_t n;
+    int rc;
+    struct amp_error *err;
+};
+
+static int emit_fn(void *ctx, const struct amp_store_entry *e)
+{
+    struct emission *em = ctx;
+    if (amp_outq_add(em->q, e->line, em->err) < 0 ||
+        amp_outq_add(em->q, AMP_SPAN("\n"), em->err) < 0) {
+        em->rc = -1;
+        return 1;
+    }
+    em->ids[em->n++] = (struct amp_store_entry_id){.n = e->n, .index = e->index};
+    return em->n == sizeof(em->ids) / sizeof(em->ids[0]);
+}
+
+int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,
+                    struct amp_error *err)
+{
+    struct emission em;
+    do {
+        em = (struct emission){.q = q, .err = err};
+        if (amp_store_sync(s, err) < 0 || amp_store_outbox(s, name, emit_fn, &em, err) < 0 ||
+            em.rc < 0 || amp_outq_drain(q, -1, &amp_stop, err) < 0)
+            return -1;
+        if (em.n > 0 && amp_store_outbox_close(s, name, em.ids, em.n, err) < 0)
+            return -1;
+    } while (em.n > 0);
+    return 0;
+}

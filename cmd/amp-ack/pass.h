@@ -1,0 +1,50 @@
+/*
+ * The pass-through that track, send and show share: reads what is there, hands each message to the
+ * verb, lets the verb make it durable, then writes; never blocks on its output.
+ */
+#ifndef AMP_ACK_PASS_H
+#define AMP_ACK_PASS_H
+
+#include <amp/base/pipe.h>
+
+#include "flow/intake.h"
+#include "verbs.h"
+
+struct pass {
+    const char *in_path, *out_path; /* "-" for the standard ones */
+    int64_t open_timeout_ms;        /* of an output FIFO without a reader */
+    bool hold;
+    struct amp_store *store; /* NULL: none */
+    /* Each message; what shall leave is added with pass_emit. -1 stops. */
+    int (*take)(struct pass *p, const struct amp_view *v, struct amp_error *err);
+    /* Before a turn's lines are taken, and before they leave; may be NULL. */
+    int (*begin)(struct pass *p, struct amp_error *err);
+    int (*settle)(struct pass *p, struct amp_error *err);
+    void *ctx;
+
+    struct amp_input in;
+    struct amp_intake intake;
+    struct amp_outq out;
+    struct amp_buf turn, said; /* lines that leave together; diagnostics of the turn */
+};
+
+/* Adds a line (without LF) to what leaves at the end of the turn. */
+int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err);
+/* Refuses a message that the checks let through: to the error log and stderr, status 1. */
+int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error *why,
+                struct amp_error *err);
+/* Runs to the end of input; returns a status. */
+int pass_run(struct pass *p);
+
+/* The state directory that --state names: NULL with a complaint when it cannot be opened. */
+struct amp_store *ack_open_state(bool required, int *status);
+/* An output like --out: "-" is stdout. */
+int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q,
+                    struct amp_error *err);
+/* Writes what stands open in the outbox of `name` and closes it, one process at a time: the caller
+ * commits between lock and emit, so that nobody else emits it a second time. */
+int ack_outbox_lock(struct amp_store *s, const char *name, int *fd, struct amp_error *err);
+int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,
+                    struct amp_error *err);
+
+#endif

@@ -1,0 +1,180 @@
+/*
+ * amp-ack show: a pass-through that tells a person what flows by: one line a message on stderr.
+ *
+ *   14:32:07  coordinator → executor   task_dispatch   T-2026-044  feature/breath, 3 criteria
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "pass.h"
+
+static const char *in_path = "-", *out_path = "-";
+static int64_t open_timeout_ms = 60000;
+static bool hold, quiet_acks, last;
+
+const struct amp_opt show_opts[] = {
+    {'q', "quiet", AMP_OPT_FLAG, &quiet_acks, NULL, .doc = "leave acknowledgements out"},
+    {0, "last", AMP_OPT_FLAG, &last, NULL, .doc = "write nothing to stdout: the end of a pipeline"},
+    {0, "in", AMP_OPT_PATH, &in_path, "PATH", .doc = "read from PATH"},
+    {0, "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
+    {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep an input FIFO open: no end of file"},
+    {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
+     .doc = "how long to wait for a reader of --out"},
+    AMP_OPT_END,
+};
+
+enum { PLAIN, GOOD, BAD, CARE, DIM };
+static const char *const colors[] = {"", "\033[32m", "\033[31m", "\033[33m", "\033[2m"};
+
+struct line {
+    struct amp_buf detail;
+    int color;
+};
+
+#define SPAN(s) (int)((s).n < 120 ? (s).n : 120), (s).p ? (s).p : ""
+
+static void dispatch(struct line *l, const struct amp_view *v)
+{
+    amp_buf_fmt(&l->detail, NULL, "%.*s, %" PRIu32 " %s, risk %s", SPAN(v->body.dispatch.branch),
+                v->body.dispatch.criteria.n,
+                v->body.dispatch.criteria.n == 1 ? "criterion" : "criteria",
+                amp_risk_name(v->body.dispatch.risk));
+}
+
+static void result(struct line *l, const struct amp_view *v)
+{
+    enum amp_completion c = v->body.result.completion;
+    l->color = c == AMP_COMPLETION_COMPLETE ? PLAIN : c == AMP_COMPLETION_FAILED ? BAD : CARE;
+    amp_buf_fmt(&l->detail, NULL, "%.*s %s, +%" PRId64 " -%" PRId64 " in %" PRIu32 " %s",
+                SPAN(v->body.result.subtask), amp_completion_name(c), v->body.result.lines_added,
+                v->body.result.lines_removed, v->body.result.files_changed.n,
+                v->body.result.files_changed.n == 1 ? "file" : "files");
+}
+
+static void review(struct line *l, const struct amp_view *v)
+{
+    amp_buf_fmt(&l->detail, NULL, "%s", v->body.review.incremental ? "incremental" : "full");
+    if (v->body.review.reject_count > 0)
+        amp_buf_fmt(&l->detail, NULL, ", rejected %" PRId64 " %s so far",
+                    v->body.review.reject_count,
+                    v->body.review.reject_count == 1 ? "time" : "times");
+}
+
+static void verdict(struct line *l, const struct amp_view *v)
+{
+    enum amp_decision_word d = v->body.verdict.decision;
+    l->color = d == AMP_VERDICT_REJECTED ? BAD : GOOD;
+    amp_buf_fmt(&l->detail, NULL, "%s", amp_verdict_name(d));
+    if (v->body.verdict.n_issues > 0)
+        amp_buf_fmt(&l->detail, NULL, ", %" PRIu32 " %s: %.*s", v->body.verdict.n_issues,
+                    v->body.verdict.n_issues == 1 ? "issue" : "issues",
+                    SPAN(v->body.verdict.issues[0].description));
+}
+
+static void escalation(struct line *l, const struct amp_view *v)
+{
+    enum amp_level s = v->body.escalation.severity;
+    l->color = s == AMP_LEVEL_CRITICAL ? BAD : s == AMP_LEVEL_WARNING ? CARE : PLAIN;
+    amp_buf_fmt(&l->detail, NULL, "%s %.*s: %.*s", amp_level_name(s), SPAN(v->body.escalation.type),
+                SPAN(v->body.escalation.description));
+}
+
+static void detail(struct line *l, const struct amp_view *v)
+{
+    switch (v->kind) {
+    case AMP_KIND_DISPATCH:
+        dispatch(l, v);
+        break;
+    case AMP_KIND_RESULT:
+        result(l, v);
+        break;
+    case AMP_KIND_REVIEW:
+        review(l, v);
+        break;
+    case AMP_KIND_VERDICT:
+        verdict(l, v);
+        break;
+    case AMP_KIND_ESCALATION:
+        escalation(l, v);
+        break;
+    case AMP_KIND_DECISION:
+        l->color = GOOD;
+        amp_buf_fmt(&l->detail, NULL, "%s by %.*s", amp_operator_word_name(v->body.decision.word),
+                    SPAN(v->body.decision.op));
+        break;
+    case AMP_KIND_ACK:
+        l->color = DIM;
+        amp_buf_fmt(&l->detail, NULL, "%s %.*s", amp_ack_stage_name(v->body.ack.stage),
+                    SPAN(v->body.ack.ref));
+        break;
+    case AMP_KIND_NACK:
+        l->color = BAD;
+        amp_buf_fmt(&l->detail, NULL, "%.*s %.*s", SPAN(v->body.ack.code), SPAN(v->body.ack.ref));
+        break;
+    case AMP_KIND_CI_STATUS:
+        l->color = v->body.ci.failed ? BAD : PLAIN;
+        amp_buf_fmt(&l->detail, NULL, "%s",
+                    v->body.ci.failed    ? "failed"
+                    : v->body.ci.pending ? "running"
+                                         : "passed");
+        break;
+    default:
+        break;
+    }
+}
+
+/* "coordinator → executor", at least 25 columns wide. */
+static void add_way(struct amp_buf *b, const struct amp_view *v)
+{
+    struct amp_span to = v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0};
+    int pad = 25 - (int)v->from.n - (int)to.n - (to.n > 0 ? 3 : 0);
+    amp_buf_fmt(b, NULL, "%.*s%s%.*s%*s", SPAN(v->from), to.n > 0 ? " → " : "", SPAN(to),
+                pad > 1 ? pad : 1, "");
+}
+
+static void tell(struct pass *p, const struct amp_view *v)
+{
+    static int color = -1;
+    struct line l = {.color = PLAIN};
+    AMP_BUF struct amp_buf plain, safe;
+    char t[AMP_TIME_MAX];
+    if (color < 0)
+        color = amp_color(stderr);
+    if (quiet_acks && v->kind == AMP_KIND_ACK)
+        return;
+    amp_buf_init(&l.detail, 4096);
+    amp_buf_init(&plain, 8192);
+    amp_buf_init(&safe, 1 << 16);
+    detail(&l, v);
+    amp_time_format(v->created_ms > 0 ? v->created_ms : amp_now_ms(), t);
+    amp_buf_fmt(&plain, NULL, "%.8s  ", t + 11);
+    add_way(&plain, v);
+    struct amp_span type = v->type.n > 0 ? v->type : amp_span_str(amp_kind_name(v->kind));
+    amp_buf_fmt(&plain, NULL, "%-15.*s %-12.*s ", SPAN(type), SPAN(v->task));
+    if (l.detail.len > 0)
+        amp_buf_add(&plain, l.detail.data, l.detail.len, NULL);
+    if (amp_text_safe(amp_buf_span(&plain), 160, &safe, NULL) == 0)
+        fprintf(stderr, "%s%.*s%s\n", color ? colors[l.color] : "", (int)safe.len, safe.data,
+                color && l.color != PLAIN ? "\033[0m" : "");
+    amp_buf_release(&l.detail);
+}
+
+static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
+{
+    tell(p, v);
+    return last ? 0 : pass_emit(p, v->line, err);
+}
+
+int ack_show(int argc, char **argv)
+{
+    if (argc > 0)
+        amp_die_usage("'%s' is not expected", argv[0]);
+    struct pass p = {.in_path = in_path,
+                     .out_path = out_path,
+                     .open_timeout_ms = open_timeout_ms,
+                     .hold = hold,
+                     .take = take};
+    return pass_run(&p);
+}

@@ -1,0 +1,158 @@
+/* amp-ack status: how far the delivery of each message came. */
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "message/message.h"
+#include "pass.h"
+#include "table.h"
+
+static bool json, all;
+static const char *task;
+
+const struct amp_opt status_opts[] = {
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "one record a line"},
+    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "also what is settled"},
+    {0, "task", AMP_OPT_STRING, &task, "GLOB", .doc = "only of these tasks"},
+    AMP_OPT_END,
+};
+
+struct listing {
+    struct table t;
+    struct amp_buf mem;
+    struct amp_error err;
+    int rc;
+    unsigned long count[AMP_DELIVERY_STATE_COUNT];
+    int64_t now_ms;
+};
+
+/* Open: somebody still waits for something. What asked for no answer is settled when sent. */
+static bool is_open(const struct amp_message_rec *r)
+{
+    return r->state == AMP_DELIVERY_TIMED_OUT || r->state == AMP_DELIVERY_RETRYING || r->due_ms > 0;
+}
+
+static void age(int64_t ms, char out[24])
+{
+    long long s = ms / 1000;
+    if (s < 0)
+        snprintf(out, 24, "in %llds", -s);
+    else if (s < 120)
+        snprintf(out, 24, "%llds", s);
+    else if (s < 7200)
+        snprintf(out, 24, "%lldm", s / 60);
+    else
+        snprintf(out, 24, "%lldh", s / 3600);
+}
+
+static int as_json(struct listing *l, struct amp_span id, const struct amp_message_rec *r)
+{
+    AMP_BUF struct amp_buf b;
+    struct amp_jw w;
+    struct {
+        const char *key;
+        struct amp_span text;
+    } texts[] = {{"msg_id", id},
+                 {"protocol", r->protocol},
+                 {"type", r->type},
+                 {"from", r->from},
+                 {"to", r->to},
+                 {"task_id", r->task},
+                 {"state", amp_span_str(amp_delivery_fsm.states[r->state].name)}};
+    struct {
+        const char *key;
+        int64_t ms;
+    } times[] = {{"sent", r->sent_ms}, {"due", r->due_ms}, {"timed_out", r->timed_out_ms}};
+    amp_buf_init(&b, 1 << 20);
+    amp_jw_init(&w, &b);
+    amp_jw_open(&w, '{');
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        amp_jw_key(&w, texts[i].key);
+        amp_jw_str(&w, texts[i].text);
+    }
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        char t[AMP_TIME_MAX];
+        if (times[i].ms == 0)
+            continue;
+        amp_time_format(times[i].ms, t);
+        amp_jw_key(&w, times[i].key);
+        amp_jw_str(&w, amp_span_str(t));
+    }
+    amp_jw_key(&w, "acks");
+    amp_jw_open(&w, '[');
+    if (r->acks.n > 0)
+        amp_jw_raw(&w, r->acks);
+    amp_jw_close(&w, ']');
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, &l->err) < 0 || amp_buf_add(&b, "\n", 1, &l->err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&b), &l->err);
+}
+
+static int as_row(struct listing *l, struct amp_span id, const struct amp_message_rec *r)
+{
+    char sent[24], due[24] = "", way[128];
+    age(l->now_ms - r->sent_ms, sent);
+    if (r->due_ms > 0)
+        age(l->now_ms - r->due_ms, due);
+    snprintf(way, sizeof(way), "%.*s → %.*s", (int)(r->from.n < 48 ? r->from.n : 48), r->from.p,
+             (int)(r->to.n < 48 ? r->to.n : 48), r->to.p);
+    const struct amp_span cells[] = {id,
+                                     amp_span_str(way),
+                                     r->task,
+                                     amp_span_str(amp_delivery_fsm.states[r->state].name),
+                                     amp_span_str(sent),
+                                     amp_span_str(due)};
+    return table_row(&l->t, cells, 6, &l->err);
+}
+
+static int row_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct listing *l = ctx;
+    struct amp_message_rec r;
+    l->rc = amp_message_parse(rec, &l->mem, &r, &l->err);
+    if (l->rc < 0)
+        return 1;
+    if (task && !amp_span_glob(r.task, amp_span_str(task)))
+        return 0;
+    l->count[r.state]++;
+    if (!all && !is_open(&r))
+        return 0;
+    l->rc = json ? as_json(l, id, &r) : as_row(l, id, &r);
+    return l->rc < 0;
+}
+
+static int totals(struct listing *l)
+{
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, 4096);
+    for (int i = 0; i < AMP_DELIVERY_STATE_COUNT; i++)
+        if (l->count[i] > 0 && amp_buf_fmt(&b, &l->err, "%s%lu %s", b.len > 0 ? ", " : "",
+                                           l->count[i], amp_delivery_fsm.states[i].name) < 0)
+            return -1;
+    if (amp_buf_str(&b, b.len > 0 ? "\n" : "no messages\n", &l->err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&b), &l->err);
+}
+
+int ack_status(int argc, char **argv)
+{
+    static const char *const head[] = {"id", "from → to", "task", "state", "age", "overdue"};
+    int status;
+    if (argc > 0)
+        amp_die_usage("'%s' is not expected", argv[0]);
+    struct amp_store *s = ack_open_state(true, &status);
+    if (!s)
+        return status;
+    struct listing l = {.now_ms = amp_now_ms()};
+    table_init(&l.t, head, 6);
+    amp_buf_init(&l.mem, (size_t)256 << 20);
+    if (amp_store_each(s, "message", NULL, row_fn, &l, &l.err) < 0 || l.rc < 0 ||
+        (!json && ((l.t.rows > 1 && table_print(&l.t, &l.err) < 0) || totals(&l) < 0)))
+        status = amp_complain(&l.err);
+    table_release(&l.t);
+    amp_buf_release(&l.mem);
+    amp_store_close(s);
+    return status;
+}

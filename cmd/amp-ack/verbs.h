@@ -1,0 +1,22 @@
+/* What main.c puts together: each verb's option table and function, in the file of its name. */
+#ifndef AMP_ACK_VERBS_H
+#define AMP_ACK_VERBS_H
+
+#include "cli/cli.h"
+
+/* Options that several verbs have; the tool's table names them. */
+extern const char *ack_state, *ack_as;
+extern int64_t ack_lock_timeout_ms;
+
+extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], dead_list_opts[],
+    dead_show_opts[], dead_requeue_opts[], status_opts[], show_opts[];
+int ack_track(int argc, char **argv);
+int ack_send(int argc, char **argv);
+int ack_sweep(int argc, char **argv);
+int ack_dead_list(int argc, char **argv);
+int ack_dead_show(int argc, char **argv);
+int ack_dead_requeue(int argc, char **argv);
+int ack_status(int argc, char **argv);
+int ack_show(int argc, char **argv);
+
+#endif
