@@ -215,22 +215,42 @@ static int loop(struct amp_worker *w, struct amp_error *err)
     return 0;
 }
 
+int amp_worker_open(struct amp_worker *w, struct amp_error *err)
+{
+    const struct amp_worker_options *o = w->opt;
+
+    amp_buf_init(&w->message, LINE_MAX_BYTES);
+    if (amp_intake_init(&w->intake, w->store, o->tool, err))
+        return -1;
+    w->intake.check.protected_ = o->protected_;
+    w->intake.say = o->say;
+    w->seen_ms = amp_mono_ms();
+    if (!(w->job_reader = amp_reader_new(NULL, err)) ||
+        !(w->ref_reader = amp_reader_new(NULL, err)) ||
+        !(w->own_reader = amp_reader_new(NULL, err)))
+        return -1;
+    return amp_worker_io_open(w, err);
+}
+
+void amp_worker_close(struct amp_worker *w)
+{
+    amp_worker_io_close(w);
+    amp_git_close(w->git);
+    amp_reader_free(w->job_reader);
+    amp_reader_free(w->ref_reader);
+    amp_reader_free(w->own_reader);
+    amp_intake_release(&w->intake);
+    amp_buf_release(&w->message);
+}
+
 static int run(struct amp_worker *w, struct amp_error *err)
 {
     const struct amp_worker_options *o = w->opt;
     struct amp_error e;
 
-    if (amp_intake_init(&w->intake, w->store, o->tool, err))
-        return -1;
-    w->intake.check.protected_ = o->protected_;
-    w->intake.say = o->say;
-    if (!(w->job_reader = amp_reader_new(NULL, err)) ||
-        !(w->ref_reader = amp_reader_new(NULL, err)) ||
-        !(w->own_reader = amp_reader_new(NULL, err)) || amp_git_open(NULL, &w->git, err) ||
-        amp_worker_io_open(w, err) ||
+    if (amp_git_open(NULL, &w->git, err) || amp_worker_open(w, err) ||
         amp_agent_register(w->store, o->agent, o->role, amp_now_ms(), err))
         return -1;
-    w->seen_ms = amp_mono_ms();
     int rc = loop(w, err);
     amp_agent_step(w->store, o->agent, AMP_AGENT_EV_SHUTDOWN, NULL, amp_now_ms(), &e);
     return rc;
@@ -241,16 +261,9 @@ int amp_worker_run(struct amp_store *s, const struct amp_worker_options *opt,
                    struct amp_error *err)
 {
     struct amp_worker w = {.opt = opt, .role = role, .ctx = ctx, .store = s};
-
-    amp_buf_init(&w.message, LINE_MAX_BYTES);
     int rc = run(&w, err);
-    amp_worker_io_close(&w);
-    amp_git_close(w.git);
-    amp_reader_free(w.job_reader);
-    amp_reader_free(w.ref_reader);
-    amp_reader_free(w.own_reader);
-    amp_intake_release(&w.intake);
-    amp_buf_release(&w.message);
+
+    amp_worker_close(&w);
     if (!rc)
         *status = w.status;
     return rc;

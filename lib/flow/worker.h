@@ -15,12 +15,12 @@
 #include "worktree/git.h"
 
 struct amp_worker_options {
-    const char *tool, *role, *agent, *consumer;
-    const char *in, *out;          /* NULL: stdin, stdout */
-    const char *const *argv;       /* the agent's command */
-    char *const *envp;             /* ours; cleaned for the agent */
-    int64_t timeout_ms;            /* an attempt; 0 none */
-    int64_t grace_ms;              /* between TERM and KILL */
+    const char *tool, *role, *agent, *consumer; /* agent NULL: no registry */
+    const char *in, *out;                       /* NULL: stdin, stdout */
+    const char *const *argv;                    /* the agent's command */
+    char *const *envp;                          /* ours; cleaned for the agent */
+    int64_t timeout_ms;                         /* an attempt; 0 none */
+    int64_t grace_ms;                           /* between TERM and KILL */
     int64_t retries;               /* attempts repeated after failures of the machinery */
     int64_t pause_ms;              /* before a repeat that the agent asked for */
     int64_t open_timeout_ms;       /* for a FIFO's other end */
@@ -65,6 +65,10 @@ struct amp_worker {
 int amp_worker_run(struct amp_store *s, const struct amp_worker_options *opt,
                    const struct amp_worker_role *role, void *ctx, enum amp_status *status,
                    struct amp_error *err);
+
+/* The same in parts, for those with a loop of their own: the two ends, the readers, no agent. */
+int amp_worker_open(struct amp_worker *w, struct amp_error *err);
+void amp_worker_close(struct amp_worker *w); /* also after a failed open */
 
 /* For the roles. */
 

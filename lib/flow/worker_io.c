@@ -157,7 +157,7 @@ static int look_after(struct amp_worker *w, struct amp_error *err)
 {
     int64_t now = amp_mono_ms();
 
-    if (now - w->seen_ms >= HEARTBEAT_MS) {
+    if (w->opt->agent && now - w->seen_ms >= HEARTBEAT_MS) {
         if (amp_agent_seen(w->store, w->opt->agent, amp_now_ms(), err))
             return -1;
         w->seen_ms = now;
@@ -183,6 +183,11 @@ static int read_some(struct amp_worker *w, struct amp_error *err)
     if (rc == 0)
         io->ended = true;
     return rc == 2 ? 0 : amp_worker_take_lines(w, err);
+}
+
+bool amp_worker_ended(const struct amp_worker *w)
+{
+    return w->io->ended;
 }
 
 int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, int64_t wait_ms,

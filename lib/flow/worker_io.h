@@ -27,6 +27,8 @@ void amp_worker_io_close(struct amp_worker *w);
 /* A line that is not durable: a message passed on, an acknowledgement repeated. */
 int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error *err);
 
+/* Whether the input is at its end, or the output's reader is gone. */
+bool amp_worker_ended(const struct amp_worker *w);
 /* Handles the lines that were read. */
 int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err);
 

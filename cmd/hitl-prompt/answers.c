@@ -1,0 +1,150 @@
+/* Answers from a file or a FIFO, matched to escalations. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hitl.h"
+#include "protocol/compose.h"
+
+#define ANSWERS_MAX (1u << 20)
+
+int answers_open(struct answers *a, const char *path, struct amp_error *err)
+{
+    struct stat st;
+
+    *a = (struct answers){.path = path, .fd = -1, .hold = -1};
+    amp_buf_init(&a->text, ANSWERS_MAX);
+    a->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (a->fd < 0 || fstat(a->fd, &st))
+        return amp_fail_errno(err, AMP_DATAERR, "%s", path);
+    a->fifo = S_ISFIFO(st.st_mode);
+    /* A spare writer: answers may come one after another from different processes. */
+    if (a->fifo)
+        a->hold = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    return 0;
+}
+
+void answers_release(struct answers *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        free(a->v[i].line);
+    free(a->v);
+    amp_buf_release(&a->text);
+    if (a->fd >= 0)
+        close(a->fd);
+    if (a->hold >= 0)
+        close(a->hold);
+    a->fd = a->hold = -1;
+}
+
+static int add(struct answers *a, struct amp_span line, struct amp_error *err)
+{
+    while (line.n && strchr(" \t\r", line.p[0]))
+        line = (struct amp_span){line.p + 1, line.n - 1};
+    if (!line.n || line.p[0] == '#')
+        return 0;
+    if (a->n == a->cap) {
+        size_t cap = a->cap ? 2 * a->cap : 16;
+        void *p = realloc(a->v, cap * sizeof a->v[0]);
+        if (!p)
+            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for answers");
+        a->v = p;
+        a->cap = cap;
+    }
+    a->v[a->n].used = false;
+    if (!(a->v[a->n].line = amp_span_dup(line)))
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for answers");
+    a->n++;
+    return 0;
+}
+
+int answers_read(struct answers *a, struct amp_error *err)
+{
+    while (!a->done) {
+        if (amp_buf_reserve(&a->text, 4096, err))
+            return -1;
+        ssize_t n = read(a->fd, a->text.data + a->text.len, 4096);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return 0;
+        if (n < 0)
+            return amp_fail_errno(err, AMP_IOERR, "%s", a->path);
+        a->done = n == 0 && !a->fifo;
+        a->text.len += (size_t)n;
+        for (;;) {
+            char *nl = memchr(a->text.data, '\n', a->text.len);
+            if (!nl && !(a->done && a->text.len))
+                break;
+            size_t len = nl ? (size_t)(nl - a->text.data) : a->text.len;
+            if (add(a, (struct amp_span){a->text.data, len}, err))
+                return -1;
+            amp_buf_drop(&a->text, nl ? len + 1 : len);
+        }
+        if (n == 0)
+            return 0;
+    }
+    return 0;
+}
+
+static bool names(const json_t *j, const char *key, const char *id)
+{
+    const char *pattern = json_string_value(json_object_get(j, key));
+    return pattern && amp_span_glob(amp_span_str(id), amp_span_str(pattern));
+}
+
+/* 1 it is for q, 0 for another one, -1 not understood. */
+static int match(const char *line, const struct amp_question *q, struct amp_answer *out,
+                 json_t **keep, struct amp_error *err)
+{
+    static const char *const none = "";
+    char word[512];
+    struct amp_answer a;
+    json_t *j = amp_json_load(amp_span_str(line), err);
+
+    if (!json_is_object(j)) {
+        json_decref(j);
+        return amp_fail(err, AMP_DATAERR, "bad_answer", "an answer is not a JSON object");
+    }
+    bool by_ref = json_object_get(j, "ref_msg_id"), by_task = json_object_get(j, "task_id");
+    if ((by_ref && !names(j, "ref_msg_id", q->id)) || (by_task && !names(j, "task_id", q->task))) {
+        json_decref(j);
+        return 0;
+    }
+    const char *decision = json_string_value(json_object_get(j, "decision"));
+    amp_span_copy(amp_span_str(decision ? decision : none), word, sizeof word);
+    if (!amp_answer_parse(word, &a)) {
+        json_decref(j);
+        return amp_fail(err, AMP_DATAERR, "bad_answer",
+                        "an answer's decision is not resume, redispatch, rollback or terminate");
+    }
+    a.note = json_string_value(json_object_get(j, "note"));
+    a.commit = json_string_value(json_object_get(j, "commit"));
+    a.op = json_string_value(json_object_get(j, "operator"));
+    *out = a;
+    *keep = j;
+    return 1;
+}
+
+int answers_find(struct answers *a, const struct amp_question *q, struct amp_answer *out,
+                 json_t **keep, struct amp_error *err)
+{
+    *keep = NULL;
+    for (size_t i = 0; i < a->n; i++) {
+        if (a->v[i].used)
+            continue;
+        int rc = a->v[i].line[0] == '{' ? match(a->v[i].line, q, out, keep, err)
+                                        : (amp_answer_parse(a->v[i].line, out) ? 1 : -1);
+        if (rc == 0)
+            continue;
+        a->v[i].used = true;
+        if (rc < 0 && a->v[i].line[0] != '{')
+            amp_fail(err, AMP_DATAERR, "bad_answer",
+                     "an answer is not resume, redispatch, rollback or terminate");
+        return rc;
+    }
+    return 0;
+}

@@ -1,0 +1,334 @@
+/* hitl-prompt: puts escalations to a person and turns the answer into a decision record. */
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+
+#include "agent/agent.h"
+#include "hitl.h"
+#include "task/task.h"
+
+static const char *state, *in, *out, *as, *answer, *operator_name, *config_path;
+static int64_t timeout_ms, open_timeout_ms = 60000;
+
+struct prompt {
+    struct amp_store *store;
+    struct amp_decider *d;
+    struct terminal tty;
+    struct answers answers;
+    bool asking, undecided;
+    struct amp_question q;
+    int64_t asked_ms;
+    const char *op;
+    const json_t *operators; /* who may decide; NULL: anybody */
+    int status;
+};
+
+static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
+{
+    amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->code, *f->field ? ": " : "",
+             f->field, f->message);
+}
+
+/* An escalation that needs no decision: shown where somebody may see it. */
+static void on_info(void *ctx, const json_t *message)
+{
+    AMP_BUF struct amp_buf text;
+    struct amp_error err;
+
+    amp_buf_init(&text, 1 << 18);
+    if (!escalation_text(message, "", 80, &text, &err))
+        amp_write_all(STDERR_FILENO, amp_buf_span(&text), &err);
+}
+
+static bool may_decide(const struct prompt *p, const char *who)
+{
+    size_t i;
+    json_t *o;
+
+    if (!p->operators)
+        return true;
+    json_array_foreach(p->operators, i,
+                       o) if (json_is_string(o) && !strcmp(json_string_value(o), who)) return true;
+    return false;
+}
+
+static int done(struct prompt *p)
+{
+    amp_question_release(&p->q);
+    p->asking = false;
+    return 0;
+}
+
+static int pass(struct prompt *p, const char *why, struct amp_error *err)
+{
+    p->undecided = true;
+    if (amp_decider_pass(p->d, &p->q, why, err) && strcmp(err->code, "already_decided"))
+        return -1;
+    return done(p);
+}
+
+/* 1: the answer was refused and the question stands. */
+static int decide(struct prompt *p, struct amp_answer *a, struct amp_error *err)
+{
+    if (!a->op || !*a->op)
+        a->op = p->op;
+    if (!may_decide(p, a->op)) {
+        amp_warn("%s is not among the operators of the configuration", a->op);
+        p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_NOPERM);
+        return 1;
+    }
+    if (amp_decider_decide(p->d, &p->q, a, err)) {
+        if (!strcmp(err->code, "missing_commit"))
+            return amp_warn("%s", err->what), 1;
+        if (strcmp(err->code, "already_decided"))
+            return -1;
+        amp_note("%s: %s", p->q.id, err->what);
+        return done(p);
+    }
+    amp_note("%s: %s by %s", p->q.task, amp_operator_word_name(a->word), a->op);
+    return done(p);
+}
+
+/* Answers from the file for any open escalation, in order of arrival. */
+static int match_one(void *ctx, const struct amp_question *q)
+{
+    struct prompt *p = ctx;
+    struct amp_answer a;
+    struct amp_error err;
+    json_t *keep;
+    int rc = answers_find(&p->answers, q, &a, &keep, &err);
+
+    if (rc > 0) {
+        p->q = *q;
+        json_incref(p->q.message);
+        rc = decide(p, &a, &err);
+        if (rc == 1)
+            done(p);
+    }
+    if (rc < 0) {
+        amp_complain(&err);
+        p->status = (int)amp_status_worse((enum amp_status)p->status, err.status);
+    }
+    json_decref(keep);
+    return 0;
+}
+
+static int serve_file(struct prompt *p, struct amp_error *err)
+{
+    if (answers_read(&p->answers, err))
+        return -1;
+    return amp_decider_each(p->d, match_one, p, err);
+}
+
+static int put(struct prompt *p, struct amp_error *err)
+{
+    struct amp_task_status st;
+
+    if (terminal_open(&p->tty, err))
+        return -1;
+    if (!terminal_ours(&p->tty)) {
+        if (!p->tty.told)
+            amp_note("task %s waits for a decision; this is a background job: bring it to the "
+                     "foreground (fg) to answer",
+                     p->q.task);
+        p->tty.told = true;
+        return 0;
+    }
+    p->tty.told = false;
+    if (amp_task_status(p->store, amp_span_str(p->q.task), &st, err) ||
+        amp_decider_ask(p->d, &p->q, err) || terminal_ask(&p->tty, &p->q, st.suspended, err))
+        return -1;
+    p->asking = true;
+    return 0;
+}
+
+static int answered(struct prompt *p, struct amp_error *err)
+{
+    struct amp_answer a;
+    int rc = terminal_line(&p->tty);
+
+    if (rc == 0)
+        return 0;
+    if (rc < 0) {
+        p->tty.eof = true;
+        return pass(p, "end of file on the terminal", err);
+    }
+    if (!p->tty.line.data[strspn(p->tty.line.data, " \t\r")])
+        return pass(p, "no answer", err);
+    rc = amp_answer_parse(p->tty.line.data, &a) ? decide(p, &a, err) : 1;
+    amp_buf_reset(&p->tty.line);
+    if (rc == 1)
+        terminal_say(&p->tty, "  Please: resume, redispatch, rollback COMMIT or terminate.\n> ");
+    return rc < 0 ? -1 : 0;
+}
+
+/* One turn with the terminal. 1: nothing is left to ask. */
+static int serve_tty(struct prompt *p, struct amp_error *err)
+{
+    if (p->asking) {
+        struct pollfd fd = {.fd = p->tty.fd, .events = POLLIN};
+        int64_t wait = 1000;
+        if (timeout_ms && amp_mono_ms() - p->asked_ms >= timeout_ms) {
+            terminal_say(&p->tty, "\n  No answer in time: it stays undecided.\n");
+            p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_TIMEDOUT);
+            return pass(p, "no answer in time", err);
+        }
+        if (timeout_ms && p->asked_ms + timeout_ms - amp_mono_ms() < wait)
+            wait = p->asked_ms + timeout_ms - amp_mono_ms();
+        if (amp_decider_turn(p->d, &fd, 1, wait < 0 ? 0 : wait, err))
+            return -1;
+        return terminal_ours(&p->tty) && fd.revents ? answered(p, err) : 0;
+    }
+    if (p->tty.eof)
+        return 1;
+    if (!p->q.message) {
+        int rc = amp_decider_next(p->d, &p->q, err);
+        if (rc <= 0)
+            return rc < 0 ? -1 : 1;
+        p->asked_ms = amp_mono_ms();
+    }
+    if (put(p, err))
+        return -1;
+    if (p->asking)
+        return 0;
+    if (timeout_ms && amp_mono_ms() - p->asked_ms >= timeout_ms) {
+        p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_TIMEDOUT);
+        return pass(p, "no answer in time", err);
+    }
+    return amp_decider_turn(p->d, NULL, 0, 200, err) ? -1 : 0;
+}
+
+/* Whether anything is open that may still be answered from the FIFO. */
+static int count(void *ctx, const struct amp_question *q)
+{
+    (*(int *)ctx)++;
+    return 0;
+}
+
+static int loop(struct prompt *p, struct amp_error *err)
+{
+    int64_t ended = 0;
+
+    while (!amp_stop) {
+        int open = 0, idle = 1;
+        if (answer) {
+            if (serve_file(p, err) || amp_decider_each(p->d, count, &open, err))
+                return -1;
+            if (amp_decider_ended(p->d)) {
+                if (!ended)
+                    ended = amp_mono_ms();
+                bool late = timeout_ms && amp_mono_ms() - ended >= timeout_ms;
+                if (!open || !p->answers.fifo || late) {
+                    p->undecided = open > 0;
+                    if (open && late)
+                        p->status = AMP_TIMEDOUT;
+                    return 0;
+                }
+            }
+        } else if ((idle = serve_tty(p, err)) < 0) {
+            return -1;
+        } else if (idle && amp_decider_ended(p->d)) {
+            return 0;
+        }
+        struct pollfd fd = {.fd = answer && p->answers.fifo ? p->answers.fd : -1, .events = POLLIN};
+        if (idle && amp_decider_turn(p->d, &fd, 1, answer && open ? 500 : 30000, err))
+            return -1;
+    }
+    return 0;
+}
+
+static const char *login(void)
+{
+    const struct passwd *pw = getpwuid(geteuid());
+    return pw && *pw->pw_name ? pw->pw_name : "operator";
+}
+
+static int run(int argc, char **argv)
+{
+    const struct amp_store_options opt = {.lock_timeout_ms = -1};
+    struct prompt p = {.op = operator_name ? operator_name : login(), .answers = {.fd = -1}};
+    struct amp_error err;
+    json_t *config = NULL;
+
+    if (argc)
+        amp_die_usage("hitl-prompt takes no operands");
+    if (!state)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    if (amp_config_load(config_path, state, &config, &err))
+        return amp_complain(&err);
+    p.operators = json_object_get(json_object_get(config, "hitl"), "operators");
+    amp_signals_install();
+    signal(SIGTTOU, SIG_IGN);
+    const struct amp_worker_options w = {
+        .tool = amp_cli_name(),
+        .consumer = as ? as : "hitl-prompt",
+        .in = in,
+        .out = out,
+        .open_timeout_ms = open_timeout_ms,
+        .stop = &amp_stop,
+        .note = amp_note,
+        .say = say,
+    };
+    if (amp_store_open(state, &opt, &p.store, &err))
+        return amp_complain(&err);
+    terminal_init(&p.tty);
+    int rc = answer ? answers_open(&p.answers, answer, &err) : 0;
+    if (!rc && !(p.d = amp_decider_new(p.store, &w, on_info, &p, &err)))
+        rc = -1;
+    if (!rc)
+        rc = loop(&p, &err);
+    if (!rc) {
+        p.status = (int)amp_status_worse((enum amp_status)p.status, amp_decider_status(p.d));
+        if (p.undecided)
+            p.status = (int)amp_status_worse((enum amp_status)p.status, AMP_NO);
+        if (amp_stop)
+            p.status = (int)amp_status_worse((enum amp_status)p.status, AMP_INTERRUPTED);
+    }
+    amp_question_release(&p.q);
+    amp_decider_free(p.d);
+    answers_release(&p.answers);
+    terminal_release(&p.tty);
+    amp_store_close(p.store);
+    return rc ? amp_complain(&err) : p.status;
+}
+
+static const struct amp_opt opts[] = {
+    {'s', "state", AMP_OPT_DIR, &state, "DIR", "the state directory", .env = "AMP_STATE"},
+    {'i', "in", AMP_OPT_PATH, &in, "PATH", "read escalations from PATH instead of stdin"},
+    {'o', "out", AMP_OPT_PATH, &out, "PATH", "write decisions to PATH instead of stdout"},
+    {'a', "answer", AMP_OPT_PATH, &answer, "PATH",
+     "take answers from a file or a FIFO instead of the terminal"},
+    {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME",
+     "without an answer leave it undecided after TIME", 0, 30LL * 86400000},
+    {0, "operator", AMP_OPT_STRING, &operator_name, "NAME", "who decides, by default the login"},
+    {0, "as", AMP_OPT_STRING, &as, "NAME", "the consumer whose outbox is used"},
+    {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
+     "how long to wait for a reader of --out", 0, 86400000},
+    {'c', "config", AMP_OPT_PATH, &config_path, "FILE", "the configuration, amp.json",
+     .env = "AMP_CONFIG"},
+    AMP_OPT_END,
+};
+
+static const struct amp_verb verbs[] = {{NULL, "", "ask", opts, run}, {0}};
+static const int statuses[] = {AMP_OK,    AMP_NO,       AMP_USAGE,  AMP_DATAERR,  AMP_UNAVAILABLE,
+                               AMP_IOERR, AMP_TEMPFAIL, AMP_NOPERM, AMP_TIMEDOUT, AMP_INTERRUPTED,
+                               0};
+static const struct amp_fsm *const machines[] = {&amp_escalation_fsm, NULL};
+static const struct amp_tool tool = {
+    .name = "hitl-prompt",
+    .doc = "put escalations to a person and send the decisions",
+    .verbs = verbs,
+    .statuses = statuses,
+    .machines = machines,
+};
+
+int main(int argc, char **argv)
+{
+    return amp_cli_main(&tool, argc, argv);
+}

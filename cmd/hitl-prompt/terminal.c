@@ -1,0 +1,184 @@
+/* The question on the terminal and the line that answers it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
+#include "hitl.h"
+
+#define TEXT_MAX  (256u << 10)
+#define FIELD_MAX 4000 /* bytes of one field that are shown */
+
+void terminal_init(struct terminal *t)
+{
+    *t = (struct terminal){.fd = -1};
+    amp_buf_init(&t->line, 65536);
+}
+
+void terminal_release(struct terminal *t)
+{
+    if (t->fd >= 0)
+        close(t->fd);
+    amp_buf_release(&t->line);
+    t->fd = -1;
+}
+
+int terminal_open(struct terminal *t, struct amp_error *err)
+{
+    if (t->fd >= 0)
+        return 0;
+    t->fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (t->fd < 0)
+        return amp_fail(err, AMP_UNAVAILABLE, "no_terminal",
+                        "there is no terminal to ask on: use --answer");
+    return 0;
+}
+
+bool terminal_ours(const struct terminal *t)
+{
+    return tcgetpgrp(t->fd) == getpgrp();
+}
+
+static int width_of(int fd)
+{
+    struct winsize w;
+    return !ioctl(fd, TIOCGWINSZ, &w) && w.ws_col >= 20 ? (w.ws_col > 100 ? 100 : w.ws_col) : 80;
+}
+
+/* Words up to the width; columns are counted as code points. */
+static int wrap(struct amp_span text, int indent, int width, struct amp_buf *out,
+                struct amp_error *err)
+{
+    int column = 0;
+
+    for (size_t i = 0; i < text.n;) {
+        size_t n = 0;
+        int points = 0;
+        while (i < text.n && text.p[i] == ' ')
+            i++;
+        while (i + n < text.n && text.p[i + n] != ' ') {
+            points += ((unsigned char)text.p[i + n] & 0xC0) != 0x80;
+            n++;
+        }
+        if (!n)
+            break;
+        if (column && column + 1 + points > width - indent) {
+            if (amp_buf_str(out, "\n", err))
+                return -1;
+            column = 0;
+        }
+        if (amp_buf_fmt(out, err, "%*s%.*s", column ? 1 : indent, "", (int)n, text.p + i))
+            return -1;
+        column += points + (column != 0);
+        i += n;
+    }
+    return amp_buf_str(out, "\n", err);
+}
+
+static int field(const char *label, const char *value, int width, struct amp_buf *out,
+                 struct amp_error *err)
+{
+    AMP_BUF struct amp_buf safe;
+    struct amp_span v = amp_span_str(value);
+
+    amp_buf_init(&safe, TEXT_MAX);
+    if (v.n > FIELD_MAX)
+        v.n = FIELD_MAX;
+    if ((*label && amp_buf_str(&safe, label, err)) || amp_text_safe(v, 0, &safe, err))
+        return -1;
+    if (strlen(value) > FIELD_MAX && amp_buf_str(&safe, " …", err))
+        return -1;
+    return wrap(amp_buf_span(&safe), 2, width, out, err);
+}
+
+static int list(const char *label, const json_t *values, int width, struct amp_buf *out,
+                struct amp_error *err)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach(values, i, v)
+    {
+        if (i == 8)
+            return field("", "…", width, out, err);
+        if (json_is_string(v) && field(label, json_string_value(v), width, out, err))
+            return -1;
+    }
+    return 0;
+}
+
+static const char *text(const json_t *j, const char *key)
+{
+    const char *s = json_string_value(json_object_get(j, key));
+    return s ? s : "";
+}
+
+int escalation_text(const json_t *message, const char *note, int width, struct amp_buf *out,
+                    struct amp_error *err)
+{
+    const json_t *p = json_object_get(message, "payload");
+    const json_t *state = json_object_get(p, "system_state_snapshot");
+    AMP_BUF struct amp_buf head;
+
+    amp_buf_init(&head, TEXT_MAX);
+    if (amp_buf_fmt(&head, err, "%s: %s, task %s%s, triggered by the %s, %lld rejections",
+                    text(p, "severity"), text(p, "escalation_type"), text(message, "task_id"), note,
+                    text(p, "triggered_by"),
+                    (long long)json_integer_value(json_object_get(state, "reject_count"))) ||
+        amp_buf_str(out, "\n", err) || field("== ", head.data, width, out, err) ||
+        field("", text(p, "description"), width, out, err) ||
+        list("concerns: ", json_object_get(p, "affected_msgs"), width, out, err) ||
+        list("advice: ", json_object_get(p, "suggested_actions"), width, out, err))
+        return -1;
+    return 0;
+}
+
+void terminal_say(struct terminal *t, const char *words)
+{
+    struct amp_error err;
+    amp_write_all(t->fd, amp_span_str(words), &err);
+}
+
+int terminal_ask(struct terminal *t, const struct amp_question *q, bool suspended,
+                 struct amp_error *err)
+{
+    AMP_BUF struct amp_buf out;
+
+    amp_buf_init(&out, TEXT_MAX);
+    if (escalation_text(q->message, suspended ? " (suspended)" : "", width_of(t->fd), &out, err) ||
+        amp_buf_str(&out,
+                    "  Answer: resume [NOTE] | redispatch [NOTE] | rollback COMMIT [NOTE] | "
+                    "terminate [NOTE]\n  An empty line leaves it undecided.\n> ",
+                    err))
+        return -1;
+    /* What was typed before the question was seen is no answer to it. */
+    tcflush(t->fd, TCIFLUSH);
+    amp_buf_reset(&t->line);
+    return amp_write_all(t->fd, amp_buf_span(&out), err);
+}
+
+int terminal_line(struct terminal *t)
+{
+    char b[4096];
+    ssize_t n = read(t->fd, b, sizeof b);
+
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN ? 0 : -1;
+    if (n == 0)
+        return -1;
+    if (amp_buf_add(&t->line, b, (size_t)n, NULL)) {
+        amp_buf_reset(&t->line);
+        return 0;
+    }
+    char *nl = memchr(t->line.data, '\n', t->line.len);
+    if (!nl)
+        return 0;
+    *nl = 0;
+    t->line.len = (size_t)(nl - t->line.data);
+    return 1;
+}
