@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/format.h"
 #include "schema/plain_pattern.h"
 
 enum {
@@ -117,7 +118,9 @@ static int rewrite(struct amp_span text, struct amp_buf *out)
         }
         c = *p++;
         int r = 0;
-        if (c == 's')
+        if (c == 'v') /* any vertical space to PCRE2 */
+            r = amp_buf_str(out, "\\x0b", NULL);
+        else if (c == 's')
             r = amp_buf_str(out, in_class ? SPACES : "[" SPACES "]", NULL);
         else if (c == 'S' && !in_class)
             r = amp_buf_str(out, "[^" SPACES "]", NULL);
@@ -167,6 +170,10 @@ struct amp_pattern *amp_pattern_compile(struct amp_compiler *c, const struct amp
     if (!p)
         return NULL;
     if (!amp_plain_pattern_read(text, &p->plain)) {
+        if (!amp_format_regex(text.p, text.n)) {
+            amp_schema_wrong(c, d, tok, "bad_pattern", "not a regular expression of ECMA-262");
+            return NULL;
+        }
         p->code = compile(text, why, sizeof why);
         if (!p->code) {
             snprintf(what, sizeof what, "not a regular expression: %s", why);
@@ -183,14 +190,6 @@ void amp_pattern_free_all(struct amp_pattern *p)
 {
     for (; p; p = p->next)
         pcre2_code_free(p->code);
-}
-
-bool amp_pattern_valid(const char *p, size_t n)
-{
-    char why[128];
-    pcre2_code *code = compile((struct amp_span){p, n}, why, sizeof why);
-    pcre2_code_free(code);
-    return code != NULL;
 }
 
 struct amp_matcher *amp_matcher_new(struct amp_error *err)

@@ -18,7 +18,5 @@ void amp_matcher_free(struct amp_matcher *m);
 /* 1 matches, 0 does not, -1 past the limits. The subject is valid UTF-8. */
 int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
                       struct amp_error *err);
-/* Whether text is an expression that compiles (the format "regex"). */
-bool amp_pattern_valid(const char *p, size_t n);
 
 #endif
