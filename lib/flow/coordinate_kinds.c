@@ -181,7 +181,7 @@ static struct amp_task_part *judged(const struct amp_step *st)
     for (size_t i = 0; i < t->n_parts; i++) {
         const struct amp_task_part *p = &t->parts[i];
         if (names(st->view, p->request_ref) || names(st->view, p->result_ref) ||
-            names(st->view, p->verdict_for))
+            names(st->view, p->verdict_for) || names(st->view, p->verdict_request))
             return &t->parts[i];
     }
     struct amp_task_part *turn = amp_task_turn(t);
@@ -195,7 +195,8 @@ static uint32_t verdict_facts(const struct amp_step *st, const struct amp_task_p
     bool was_approved = strcmp(p->verdict, amp_verdict_name(AMP_VERDICT_REJECTED)) != 0;
     bool is_judged = *p->verdict && (!*p->result_ref || strcmp(p->verdict_for, p->result_ref) == 0);
     bool to_current = names(v, p->result_ref) || names(v, p->request_ref);
-    bool to_judged = *p->verdict && (names(v, p->verdict_for) || (is_judged && to_current));
+    bool to_judged = *p->verdict && (names(v, p->verdict_for) || names(v, p->verdict_request) ||
+                                     (is_judged && to_current));
     bool to_other = !to_current && !to_judged &&
                     (names_type(v, AMP_SPAN("task_result-"), p->result_ref) ||
                      names_type(v, AMP_SPAN("review_request-"), p->request_ref));

@@ -230,6 +230,23 @@ static int notes_for(const struct amp_step *st, const struct amp_task_part *p, s
     return 0;
 }
 
+/* The checks that count, of this commit; those of another one say nothing about it. */
+static json_t *checks_for(const struct amp_step *st, const struct amp_task_part *p)
+{
+    const char *commit = json_string_value(json_object_get(st->t.ci, "commit"));
+    json_t *all = json_object_get(st->t.ci, "checks"), *state, *some;
+    const char *name;
+    if (!commit || !amp_step_same_commit(commit, amp_span_str(p->commit)) ||
+        !(some = json_object()))
+        return NULL;
+    json_object_foreach(all, name, state)
+    {
+        if (amp_task_policy_counts(&st->c->opt->policy, name))
+            json_object_set(some, name, state);
+    }
+    return some;
+}
+
 int amp_say_review(struct amp_step *st, struct amp_task_part *p, struct amp_error *err)
 {
     struct amp_task *t = &st->t;
@@ -254,13 +271,11 @@ int amp_say_review(struct amp_step *st, struct amp_task_part *p, struct amp_erro
         .ack_timeout_sec = st->c->opt->ack_timeout_sec,
         .now_ms = st->now_ms,
         .notes = notes.data ? notes.data : "",
-        .checks = json_object_get(t->ci, "checks"),
+        .checks = checks_for(st, p),
     };
-    /* Checks of another commit say nothing about this one. */
-    const char *ci_commit = json_string_value(json_object_get(t->ci, "commit"));
-    if (!ci_commit || !amp_step_same_commit(ci_commit, amp_span_str(p->commit)))
-        a.checks = NULL;
-    if (amp_compose_review(&a, &st->text, id, err) < 0 || add(st, at, true, err) < 0)
+    int rc = amp_compose_review(&a, &st->text, id, err);
+    json_decref(a.checks);
+    if (rc < 0 || add(st, at, true, err) < 0)
         return -1;
     return amp_task_set(&p->request_ref, amp_span_str(id), err);
 }

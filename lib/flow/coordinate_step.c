@@ -137,6 +137,7 @@ static int keep_verdict(struct amp_step *st, struct amp_task_part *p, bool appro
         amp_task_set(&p->verdict, amp_span_str(amp_verdict_name(v->body.verdict.decision)), err) <
             0 ||
         amp_task_set(&p->verdict_for, amp_span_str(p->result_ref), err) < 0 ||
+        amp_task_set(&p->verdict_request, amp_span_str(p->request_ref), err) < 0 ||
         amp_task_set(&p->reviewed_commit, commit, err) < 0 ||
         amp_task_set(&p->rejected_commit, approved ? AMP_SPAN("") : commit, err) < 0)
         return -1;

@@ -57,6 +57,7 @@ static const struct field part_fields[] = {
     F(amp_task_part, "verdict_ref", AS_TEXT, verdict_ref),
     F(amp_task_part, "verdict", AS_TEXT, verdict),
     F(amp_task_part, "verdict_for", AS_TEXT, verdict_for),
+    F(amp_task_part, "verdict_request", AS_TEXT, verdict_request),
     F(amp_task_part, "completion_status", AS_TEXT, completion),
     F(amp_task_part, "commit", AS_TEXT, commit),
     F(amp_task_part, "reviewed_commit", AS_TEXT, reviewed_commit),

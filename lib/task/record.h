@@ -20,15 +20,16 @@
 struct amp_task_part {
     char *id, *description;
     int64_t estimated_lines;
-    uint8_t state;                             /* of amp_qa_fsm */
-    int64_t attempts;                          /* dispatches so far */
-    int64_t ci_reds;                           /* in a row */
-    char *dispatch_ref;                        /* the dispatch that counts now */
-    char *result_ref;                          /* its result */
-    char *request_ref;                         /* the review asked for */
-    char *verdict_ref, *verdict, *verdict_for; /* the last verdict, its word, its result */
-    char *completion;                          /* of the last result */
-    char *commit;                              /* of the last result */
+    uint8_t state;                       /* of amp_qa_fsm */
+    int64_t attempts;                    /* dispatches so far */
+    int64_t ci_reds;                     /* in a row */
+    char *dispatch_ref;                  /* the dispatch that counts now */
+    char *result_ref;                    /* its result */
+    char *request_ref;                   /* the review asked for */
+    char *verdict_ref, *verdict;         /* the last verdict and its word */
+    char *verdict_for, *verdict_request; /* the result and the request that it is about */
+    char *completion;                    /* of the last result */
+    char *commit;                        /* of the last result */
     char *reviewed_commit; /* of the last verdict: an incremental review starts here */
     char *rejected_commit; /* "" after an approval */
     char *held;            /* AMP_HELD_…, "" when nothing is */

@@ -1,0 +1,516 @@
+# task-dispatch coordinate: the QA loop, black box, over canned lines.
+
+load lib
+load coordinator
+
+setup() {
+  setup_coordinator
+}
+
+@test "a task is dispatched, reviewed, approved and done" {
+  new_task | hear
+  [ "$status" -eq 75 ]
+  [[ "$err" == *"1 open: $task"* ]]
+  last task_dispatch | jq -e '.from == "coordinator" and .to == "executor" and .requires_ack
+    and .payload.acceptance_criteria == ["1h30m is 5400", "5x is refused"]
+    and .payload.branch == "fix/units"'
+  [ "$(of_task .state)" = dispatched ]
+
+  result complete aaaaaaa1 | hear
+  last review_request | jq -e '.to == "reviewer" and .payload.review_scope == "full"
+    and .payload.reject_count == 0 and .payload.ci_status.ci == "not_configured"
+    and (.payload.diff_url | endswith("...aaaaaaa1"))'
+  [ "$(of_task .state)" = in_review ]
+  last review_request | jq -e --arg d "$(last task_dispatch | jq -r .msg_id)" \
+    '.payload.original_dispatch_ref == $d'
+
+  verdict approved | hear
+  [ "$status" -eq 0 ]
+  [ "$(of_task .state)" = done ]
+  [ "$(count task_dispatch)" -eq 1 ]
+  [ "$(count escalation)" -eq 0 ]
+}
+
+@test "what the coordinator takes is acknowledged to its sender" {
+  new_task >"$BATS_TEST_TMPDIR/in"
+  hear <"$BATS_TEST_TMPDIR/in"
+  last ack | jq -e --arg id "$(jq -r .msg_id "$BATS_TEST_TMPDIR/in")" \
+    '.ref_msg_id == $id and .from == "coordinator" and .ack_stage == "READ"'
+}
+
+@test "all that the coordinator says is valid" {
+  need_tool amp-validate
+  new_task | hear
+  round aaaaaaa1 rejected
+  round aaaaaaa2 rejected
+  round aaaaaaa3 rejected
+  decision resume "use long" | hear
+  result partial aaaaaaa4 | hear
+  amp-validate -p amp "$said" >"$BATS_TEST_TMPDIR/valid"
+  cmp "$said" "$BATS_TEST_TMPDIR/valid"
+}
+
+@test "a rejection goes back with its issues, and the next review is incremental" {
+  new_task | hear
+  round aaaaaaa1 rejected
+  [ "$(of_task .state)" = rework ]
+  [ "$(of_task .reject_count)" = 1 ]
+  last task_dispatch | jq -e '.payload.tech_constraints.review.issues[0].description == "overflow"
+    and .payload.tech_constraints.attempt == 2
+    and (.payload.description | contains("a.c:87: overflow"))
+    and .payload.acceptance_criteria == ["1h30m is 5400", "5x is refused"]'
+  result complete aaaaaaa2 | hear
+  last review_request | jq -e '.payload.review_scope == "incremental"
+    and (.payload.diff_url | endswith("#aaaaaaa1...aaaaaaa2"))'
+}
+
+@test "the notes warn before the lock" {
+  new_task | hear
+  round aaaaaaa1 rejected
+  round aaaaaaa2 rejected
+  result complete aaaaaaa3 | hear
+  last review_request | jq -e '.payload.reject_count == 2
+    and (.payload.coordinator_notes | contains("Lock is approaching"))'
+}
+
+@test "the executor's open criteria are pointed out to the reviewer" {
+  new_task | hear
+  result complete aaaaaaa1 | hear
+  last review_request | jq -e '.payload.coordinator_notes | contains("- 5x is refused")'
+}
+
+@test "the third rejection in a row locks: a critical escalation, suspended, nothing dispatched" {
+  new_task | hear
+  round aaaaaaa1 rejected
+  round aaaaaaa2 rejected
+  round aaaaaaa3 rejected
+  [ "$status" -eq 75 ]
+  last escalation | jq -e '.to == "admin" and .payload.escalation_type == "hallucination_lock"
+    and .payload.severity == "critical" and .payload.auto_suspended
+    and .payload.system_state_snapshot.task_status == "locked"
+    and .payload.system_state_snapshot.reject_count == 3'
+  [ "$(of_task .state)" = locked ]
+  [ "$(of_task .suspended.ref)" = "$(last escalation | jq -r .msg_id)" ]
+  [ "$(count task_dispatch)" -eq 3 ]
+  # The suspension and the escalation are one frame.
+  jq -se 'map(select(.key == "task.T-2026-001" and .to == "locked")) | length == 1' \
+    "$S"/log/*.ndjson
+}
+
+@test "an approval between rejections starts the count again" {
+  new_task '.subtasks += [{subtask_id: "T-2026-001-S2", description: "b", estimated_lines: 1}]' | hear
+  round aaaaaaa1 rejected
+  round aaaaaaa2 rejected
+  round aaaaaaa3 approved
+  [ "$(of_task .reject_count)" = 0 ]
+  last task_dispatch | jq -e '.payload.subtasks[0].subtask_id == "T-2026-001-S2"'
+  round aaaaaaa4 rejected
+  [ "$(of_task .state)" = rework ]
+  [ "$(count escalation)" -eq 0 ]
+  round aaaaaaa5 approved
+  [ "$(of_task .state)" = done ]
+}
+
+@test "subtasks are dispatched one after the other" {
+  new_task '.subtasks += [{subtask_id: "T-2026-001-S2", description: "b", estimated_lines: 1}]' | hear
+  [ "$(count task_dispatch)" -eq 1 ]
+  last task_dispatch | jq -e '.payload.subtasks | length == 1 and .[0].subtask_id == "T-2026-001-S1"'
+  result complete aaaaaaa1 | hear
+  last review_request | jq -e '.payload.coordinator_notes | contains("Subtask 1 of 2")'
+}
+
+lock() {
+  new_task | hear
+  round aaaaaaa1 rejected
+  round aaaaaaa2 rejected
+  round aaaaaaa3 rejected
+}
+
+@test "decision resume: lifted, counted from zero, dispatched again with the note" {
+  lock
+  decision resume "multiply first" | hear
+  [ "$(of_task .state)" = rework ]
+  [ "$(of_task .suspended)" = null ]
+  [ "$(of_task .reject_count)" = 0 ]
+  last task_dispatch | jq -e '.payload.tech_constraints.note == "multiply first"
+    and (.payload.description | contains("multiply first"))'
+  round aaaaaaa4 approved
+  [ "$status" -eq 0 ]
+  [ "$(of_task .state)" = done ]
+}
+
+@test "decision redispatch: the note joins the criteria" {
+  lock
+  decision redispatch "only seconds are needed" | hear
+  last task_dispatch | jq -e '.payload.acceptance_criteria | index("only seconds are needed")'
+  [ "$(of_task .reject_count)" = 0 ]
+}
+
+@test "decision terminate: the task ends and the dispatch is called off" {
+  lock
+  decision terminate | hear
+  [ "$status" -eq 0 ]
+  [ "$(of_task .state)" = terminated ]
+  [ "$(of_task .suspended)" = null ]
+  last nack | jq -e --arg d "$(last task_dispatch | jq -r .msg_id)" \
+    '.ref_msg_id == $d and .code == "terminated"'
+}
+
+@test "decision rollback: the branch goes back, then the work goes on" {
+  repo "$BATS_TEST_TMPDIR/r"
+  git -C "$BATS_TEST_TMPDIR/r" branch fix/units
+  first=$(git -C "$BATS_TEST_TMPDIR/r" rev-parse HEAD)
+  git -C "$BATS_TEST_TMPDIR/r" checkout -q fix/units
+  git -C "$BATS_TEST_TMPDIR/r" commit -q --allow-empty -m wrong
+  git -C "$BATS_TEST_TMPDIR/r" checkout -q main
+  new_task ".repo = \"$BATS_TEST_TMPDIR/r\"" | hear
+  [ "$(of_task .base)" = "$first" ]
+  round aaaaaaa1 rejected
+  round aaaaaaa2 rejected
+  round aaaaaaa3 rejected
+  decision rollback "start over" "$first" | hear
+  [ "$(git -C "$BATS_TEST_TMPDIR/r" rev-parse fix/units)" = "$first" ]
+  [ "$(of_task .state)" = rework ]
+}
+
+@test "a rollback that git refuses changes nothing and is answered with a nack" {
+  lock
+  decision rollback "start over" 0123456789abcdef | hear
+  [ "$(of_task .state)" = locked ]
+  last nack | jq -e '.code == "repo_not_git"'
+}
+
+@test "the same decision twice is one; another one for the same escalation is refused" {
+  lock
+  decision resume "multiply first" >"$BATS_TEST_TMPDIR/d"
+  hear <"$BATS_TEST_TMPDIR/d"
+  hear <"$BATS_TEST_TMPDIR/d"
+  [ "$(count task_dispatch)" -eq 4 ]
+  decision terminate | hear
+  [ "$(of_task .state)" = rework ]
+  last nack | jq -e '.code == "already_decided"'
+}
+
+@test "a decision about no known escalation is unknown_ref" {
+  new_task | hear
+  jq -nc --arg task "$task" '{protocol_version: "AMP/1.0", type: "decision",
+    ref_msg_id: "escalation-T-2026-001-9", task_id: $task, decision: "resume", operator: "ann",
+    timestamp: "2026-02-26T14:32:07Z"}' | hear
+  last nack | jq -e '.code == "unknown_ref"'
+}
+
+@test "a verdict of low confidence goes to the admin before the executor hears" {
+  new_task | hear
+  result complete aaaaaaa1 | hear
+  verdict rejected '.confidence = 0.5' | hear
+  [ "$(count task_dispatch)" -eq 1 ]
+  [ "$(of_task .state)" = waiting ]
+  last escalation | jq -e '.payload.severity == "warning"
+    and (.payload.description | contains("confidence 0.50"))'
+  decision resume | hear
+  [ "$(count task_dispatch)" -eq 2 ]
+  last task_dispatch | jq -e '.payload.tech_constraints.review.issues | length == 1'
+}
+
+@test "an approval of low confidence takes effect when the admin says resume" {
+  new_task | hear
+  round aaaaaaa1 approved '.confidence = 0.79'
+  [ "$(of_task .state)" = waiting ]
+  decision resume | hear
+  [ "$status" -eq 0 ]
+  [ "$(of_task .state)" = done ]
+}
+
+@test "a third rejection locks even when its confidence is low" {
+  new_task | hear
+  round aaaaaaa1 rejected
+  round aaaaaaa2 rejected
+  round aaaaaaa3 rejected '.confidence = 0.1'
+  [ "$(of_task .state)" = locked ]
+}
+
+@test "high risk wants the admin's approval before the task is done" {
+  new_task '.risk_level = "high"' | hear
+  round aaaaaaa1 rejected
+  result complete aaaaaaa2 | hear
+  last review_request | jq -e '.payload.review_scope == "full"'
+  verdict approved | hear
+  [ "$status" -eq 75 ]
+  [ "$(of_task .state)" = waiting ]
+  last escalation | jq -e '.payload.suggested_actions[0] | contains("approve")'
+  decision resume | hear
+  [ "$status" -eq 0 ]
+  [ "$(of_task .state)" = done ]
+}
+
+@test "the approval path of a risk level comes from amp.json" {
+  mkdir -m 700 "$S"
+  echo '{"risk": {"high": {"approval": "reviewer"}, "low": {"approval": "admin"}}}' >"$S/amp.json"
+  new_task '.risk_level = "high"' | hear
+  round aaaaaaa1 approved
+  [ "$(of_task .state)" = done ]
+  task=T-2026-002
+  new_task '.risk_level = "low"' | hear
+  round aaaaaaa1 approved
+  [ "$(of_task .state)" = waiting ]
+}
+
+@test "a configuration that says nonsense is refused" {
+  echo '{"qa": {"lock_after": "three"}}' >"$BATS_TEST_TMPDIR/c.json"
+  hear --config "$BATS_TEST_TMPDIR/c.json" </dev/null
+  [ "$status" -eq 78 ]
+  [[ "$err" == *qa.lock_after* ]]
+}
+
+@test "minor issues do not block: such a rejection counts as approval" {
+  new_task | hear
+  round aaaaaaa1 rejected '.issues[0].severity = "minor" | .criteria_results[0].passed = true'
+  [ "$(of_task .state)" = done ]
+  [ "$(of_task '.issues | length')" -eq 1 ]
+}
+
+@test "a rejection with minor issues and a criterion not met stays a rejection" {
+  new_task | hear
+  round aaaaaaa1 rejected '.issues[0].severity = "minor"'
+  [ "$(of_task .state)" = rework ]
+}
+
+@test "an approval that names a blocking issue is a conflict" {
+  new_task | hear
+  round aaaaaaa1 approved '.criteria_results[0].passed = false'
+  [ "$(of_task .state)" = waiting ]
+  last escalation | jq -e '.payload.escalation_type == "conflict"'
+}
+
+@test "red checks: no review but the work again; red twice: ci_failure" {
+  new_task | hear
+  ci aaaaaaa1 failed | hear
+  result complete aaaaaaa1 | hear
+  [ "$(count review_request)" -eq 0 ]
+  [ "$(count task_dispatch)" -eq 2 ]
+  last task_dispatch | jq -e '.payload.tech_constraints.ci_status.test == "failed"'
+  ci aaaaaaa2 failed | hear
+  result complete aaaaaaa2 | hear
+  [ "$(count review_request)" -eq 0 ]
+  last escalation | jq -e '.payload.escalation_type == "ci_failure"'
+  [ "$(of_task .state)" = waiting ]
+}
+
+@test "checks that turn red during the review call it off" {
+  new_task | hear
+  result complete aaaaaaa1 | hear
+  ci aaaaaaa1 failed | hear
+  [ "$(count task_dispatch)" -eq 2 ]
+  [ "$(of_task .state)" = rework ]
+  verdict approved | hear
+  [ "$(of_task .state)" = rework ]
+  last nack | jq -e '.code == "unknown_ref"'
+}
+
+@test "green checks stand in the review request" {
+  new_task | hear
+  ci aaaaaaa1 passed | hear
+  result complete aaaaaaa1 | hear
+  last review_request | jq -e '.payload.ci_status.test == "passed"'
+}
+
+@test "only the checks that the configuration names count" {
+  mkdir -m 700 "$S"
+  echo '{"ci": {"checks": ["build"]}}' >"$S/amp.json"
+  new_task | hear
+  ci aaaaaaa1 failed | hear
+  result complete aaaaaaa1 | hear
+  [ "$(count review_request)" -eq 1 ]
+}
+
+@test "partial and failed results: again, then the admin" {
+  new_task | hear
+  result failed aaaaaaa1 | hear
+  [ "$(count task_dispatch)" -eq 2 ]
+  last task_dispatch | jq -e '.payload.tech_constraints.blockers == ["no key"]'
+  result failed aaaaaaa2 | hear
+  [ "$(count task_dispatch)" -eq 2 ]
+  [ "$(of_task .state)" = waiting ]
+  last escalation | jq -e '.payload.description | contains("no key")'
+}
+
+@test "what the table of results says is done" {
+  mkdir -m 700 "$S"
+  echo '{"results": [{"status": "partial", "blocker": "*key*", "action": "fail"}]}' >"$S/amp.json"
+  new_task | hear
+  result partial aaaaaaa1 | hear
+  [ "$status" -eq 0 ]
+  [ "$(of_task .state)" = failed ]
+}
+
+@test "a missing permission is escalated at once" {
+  new_task | hear
+  result failed aaaaaaa1 '.blockers = ["no permission to push"]' | hear
+  last escalation | jq -e '.payload.escalation_type == "permission_denied"'
+}
+
+@test "the rejected commit again is a conflict" {
+  new_task | hear
+  round aaaaaaa1 rejected
+  result complete aaaaaaa1 | hear
+  [ "$(of_task .state)" = waiting ]
+  last escalation | jq -e '.payload.escalation_type == "conflict"'
+}
+
+@test "a second verdict that contradicts the first is a conflict" {
+  new_task | hear
+  round aaaaaaa1 rejected
+  verdict approved | hear
+  [ "$(of_task .state)" = waiting ]
+  last escalation | jq -e '.payload.escalation_type == "conflict"'
+}
+
+@test "a second verdict that says the same changes nothing" {
+  new_task | hear
+  round aaaaaaa1 rejected
+  verdict rejected | hear
+  [ "$(of_task .reject_count)" = 1 ]
+  [ "$(count escalation)" -eq 0 ]
+  [ "$(count task_dispatch)" -eq 2 ]
+}
+
+@test "a task without acceptance criteria is sent back and can be completed" {
+  new_task '.acceptance_criteria = []' | hear
+  last nack | jq -e '.code == "empty_acceptance_criteria"'
+  [ "$(of_task .state)" = incomplete ]
+  [ "$(count task_dispatch)" -eq 0 ]
+  new_task | hear
+  [ "$(of_task .state)" = dispatched ]
+  [ "$(count task_dispatch)" -eq 1 ]
+}
+
+@test "results and verdicts for what is not known are unknown_ref" {
+  new_task | hear
+  result complete aaaaaaa1 '.subtask_id = "T-2026-001-S9"' | hear
+  last nack | jq -e '.code == "unknown_ref"'
+  task=T-2026-009
+  message review_verdict reviewer coordinator '{"decision": "approved", "confidence": 1,
+    "criteria_results": []}' | hear
+  last nack | jq -e '.code == "unknown_ref" and .task_id == "T-2026-009"'
+}
+
+@test "a late result of a replaced dispatch is unknown_ref" {
+  new_task | hear
+  result complete aaaaaaa2 >"$BATS_TEST_TMPDIR/late"
+  round aaaaaaa1 rejected
+  hear <"$BATS_TEST_TMPDIR/late"
+  last nack | jq -e '.code == "unknown_ref"'
+  [ "$(of_task .state)" = rework ]
+}
+
+@test "the same message again is acknowledged again and changes nothing" {
+  new_task >"$BATS_TEST_TMPDIR/in"
+  hear <"$BATS_TEST_TMPDIR/in"
+  hear <"$BATS_TEST_TMPDIR/in"
+  [ "$(count task_dispatch)" -eq 1 ]
+  [ "$(jq -s '[.[] | select(.type == "ack")] | length' "$said")" -eq 2 ]
+}
+
+@test "another message under a known id is refused" {
+  new_task >"$BATS_TEST_TMPDIR/in"
+  hear <"$BATS_TEST_TMPDIR/in"
+  jq -c '.payload.description = "other"' "$BATS_TEST_TMPDIR/in" | hear
+  last nack | jq -e '.code == "duplicate_msg_id"'
+  [ "$(of_task .description)" = "Parse durations" ]
+}
+
+@test "dispatches that nobody answered are sent again by the next run" {
+  new_task | hear
+  hear </dev/null
+  [ "$(jq -s '[.[] | select(.type == "task_dispatch")] | length' "$said")" -eq 2 ]
+  [ "$(count task_dispatch)" -eq 1 ]
+  jq -nc --arg ref "$(last task_dispatch | jq -r .msg_id)" --arg task "$task" '{
+    protocol_version: "AMP/1.0", type: "ack", ref_msg_id: $ref, task_id: $task, from: "executor",
+    ack_stage: "READ", timestamp: "2026-02-26T14:32:07Z"}' | hear
+  : >"$said"
+  hear </dev/null
+  [ ! -s "$said" ]
+}
+
+@test "an executor's critical escalation suspends the task and is passed on" {
+  new_task | hear
+  message escalation executor admin "$(jq -nc '{escalation_type: "branch_violation",
+    severity: "critical", triggered_by: "executor", description: "main moved",
+    affected_msgs: [], system_state_snapshot: {task_status: "dispatched", reject_count: 0,
+    last_successful_msg_id: ""}, suggested_actions: [], auto_suspended: true}')" \
+    >"$BATS_TEST_TMPDIR/e"
+  hear <"$BATS_TEST_TMPDIR/e"
+  cmp <(tail -n 1 "$said") "$BATS_TEST_TMPDIR/e"
+  [ "$(of_task .state)" = suspended ]
+  # Work in flight is kept, not lost, and not acted on.
+  result complete aaaaaaa1 | hear
+  [ "$(count review_request)" -eq 0 ]
+  [ "$(of_task '.subtasks[0].held')" = review ]
+  decision resume | hear
+  [ "$(of_task .suspended)" = null ]
+  [ "$(count review_request)" -eq 1 ]
+}
+
+@test "a warning holds the task, an info nobody" {
+  new_task | hear
+  for s in info warning; do
+    message escalation executor admin "$(jq -nc --arg s $s '{escalation_type: "unknown",
+      severity: $s, triggered_by: "executor", description: "slow", affected_msgs: [],
+      system_state_snapshot: {task_status: "dispatched", reject_count: 0,
+      last_successful_msg_id: ""}, suggested_actions: [], auto_suspended: ($s != "info")}')" | hear
+    echo "$s: $(of_task .state)" >>"$BATS_TEST_TMPDIR/states"
+  done
+  diff "$BATS_TEST_TMPDIR/states" - <<<"info: dispatched
+warning: waiting"
+}
+
+@test "a refusal of the executor is the admin's business" {
+  new_task | hear
+  jq -nc --arg ref "$(last task_dispatch | jq -r .msg_id)" --arg task "$task" '{
+    protocol_version: "AMP/1.0", type: "nack", ref_msg_id: $ref, task_id: $task, from: "executor",
+    failed_stage: "REJECTED", code: "repo_not_git", message: "no git", rule: "repo",
+    retryable: false, timestamp: "2026-02-26T14:32:07Z"}' | hear
+  [ "$(of_task .state)" = waiting ]
+  last escalation | jq -e '.payload.description | contains("repo_not_git")'
+}
+
+@test "the admin's new dispatch of a locked task lifts the lock" {
+  lock
+  new_task '.acceptance_criteria = ["1h is 3600"]' | hear
+  [ "$(of_task .state)" = dispatched ]
+  [ "$(of_task .suspended)" = null ]
+  last task_dispatch | jq -e '.payload.acceptance_criteria == ["1h is 3600"]'
+}
+
+@test "an ended task is not opened again" {
+  new_task | hear
+  round aaaaaaa1 approved
+  new_task | hear
+  last nack | jq -e '.code == "terminal"'
+  [ "$(of_task .state)" = done ]
+}
+
+@test "messages for others pass through untouched" {
+  new_task >"$BATS_TEST_TMPDIR/in"
+  sed 's/"to":"coordinator"/"to":"executor"/; s/"from":"admin"/"from":"coordinator"/' \
+    "$BATS_TEST_TMPDIR/in" >"$BATS_TEST_TMPDIR/other"
+  hear <"$BATS_TEST_TMPDIR/other"
+  cmp "$said" "$BATS_TEST_TMPDIR/other"
+}
+
+@test "a bad line is logged and the stream goes on" {
+  { echo '{"type": "task_dispatch"'; new_task; } | hear
+  [ "$(count task_dispatch)" -eq 1 ]
+  [ -s "$S/error.ndjson" ]
+}
+
+@test "without a state directory it is wrong usage" {
+  run task-dispatch coordinate </dev/null
+  [ "$status" -eq 64 ]
+}
+
+@test "the machines are printed" {
+  run -0 task-dispatch --machine=ndjson
+  jq -se 'map(select(.machine == "qa" and .from == "in_review" and .event == "verdict_rejected"
+    and .to == "held" and .code == "hallucination_lock")) | length == 1' <<<"$output"
+}

@@ -1,0 +1,104 @@
+# Conversations with the coordinator: the lines that others would say, and what it answered.
+# Each `hear` is a run of its own over one state directory; what it wrote gathers in $said.
+
+# The last part of a pipeline runs in the test itself: `new_task | hear` leaves its status.
+shopt -s lastpipe
+
+setup_coordinator() {
+  S=$BATS_TEST_TMPDIR/state
+  said=$BATS_TEST_TMPDIR/said
+  : >"$said"
+  task=T-2026-001
+}
+
+# hear [OPTION...] <lines: one run of the coordinator. Status in $status, stderr in $err.
+hear() {
+  status=0
+  task-dispatch coordinate -s "$S" "$@" >>"$said" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+  err=$(cat "$BATS_TEST_TMPDIR/err")
+}
+
+# said TYPE: the newest message of a type; count TYPE: how many different ones.
+last() {
+  jq -sc --arg t "$1" '[.[] | select(.type == $t)] | last' "$said"
+}
+count() {
+  jq -s --arg t "$1" '[.[] | select(.type == $t) | .msg_id // (.ref_msg_id + .type)] | unique | length' "$said"
+}
+# state FILTER: of the task's file.
+of_task() {
+  jq -r "$1" "$S/tasks/$task.json"
+}
+
+# message TYPE FROM TO PAYLOAD [CONTEXT...]
+message() {
+  local n=${EPOCHREALTIME/./}
+  local refs
+  refs=$(jq -nc '$ARGS.positional' --args "${@:5}")
+  jq -nc --arg type "$1" --arg from "$2" --arg to "$3" --argjson p "$4" --arg task "$task" \
+    --arg n "$n" --argjson refs "$refs" '{
+      msg_id: "\($type)-\($task)-\($n)", protocol_version: "AMP/1.0", type: $type, from: $from,
+      to: $to, task_id: $task, timestamp: "2026-02-26T14:32:07+00:00",
+      requires_ack: ($type != "escalation"), context_ref: $refs, payload: $p}'
+}
+
+# new_task [JQ]: a task of one subtask; JQ changes the payload.
+new_task() {
+  message task_dispatch admin coordinator "$(jq -nc --arg task "$task" '{
+    description: "Parse durations", repo: "/srv/none", branch: "fix/units",
+    subtasks: [{subtask_id: "\($task)-S1", description: "Several units", estimated_lines: 40}],
+    acceptance_criteria: ["1h30m is 5400", "5x is refused"], risk_level: "medium"}
+    | '"${1:-.}")"
+}
+
+# result STATUS COMMIT [JQ]: the answer to the newest dispatch.
+result() {
+  local d
+  d=$(last task_dispatch)
+  message task_result executor coordinator "$(jq -nc --argjson d "$d" --arg s "$1" --arg c "$2" '{
+    subtask_id: $d.payload.subtasks[0].subtask_id, completion_status: $s,
+    diff_summary: {files_changed: ["a.c"], lines_added: 1, lines_removed: 0},
+    self_assessment: {criteria_met: [true, null], notes: ["n"]},
+    work_log: [{timestamp: "2026-02-26T14:28:00Z", action: "edit", file: "a.c", detail: "d"}],
+    commit_hash: $c} + (if $s == "complete" then {} else {blockers: ["no key"]} end)
+    | '"${3:-.}")" "$(jq -r .msg_id <<<"$d")"
+}
+
+# verdict DECISION [JQ]: the answer to the newest review request.
+verdict() {
+  local r
+  r=$(last review_request)
+  message review_verdict reviewer coordinator "$(jq -nc --arg d "$1" '{decision: $d,
+    criteria_results: [{criterion: "1h30m is 5400", passed: ($d != "rejected"), evidence: "e"}],
+    confidence: 0.95}
+    + (if $d == "rejected" then {issues: [{severity: "critical", file: "a.c", line: 87,
+         description: "overflow", suggested_fix: "use long"}]} else {} end)
+    + (if $d == "approved_with_fix" then
+         {direct_fixes: [{file: "a.c", change_type: "typo", diff_lines: 1}]} else {} end)
+    | '"${2:-.}")" "$(jq -r .msg_id <<<"$r")"
+}
+
+# decision WORD [NOTE [COMMIT]]: the admin's answer to the newest escalation.
+decision() {
+  local n=${EPOCHREALTIME/./}
+  jq -nc --arg ref "$(last escalation | jq -r .msg_id)" --arg w "$1" --arg note "${2:-}" \
+    --arg commit "${3:-}" --arg task "$task" --arg n "$n" '{
+      protocol_version: "AMP/1.0", type: "decision", ref_msg_id: $ref, task_id: $task,
+      decision: $w, operator: "ann", timestamp: "2026-02-26T14:32:07.\($n[-6:])Z"}
+      + (if $note == "" then {} else {note: $note} end)
+      + (if $commit == "" then {} else {commit: $commit} end)'
+}
+
+# ci COMMIT STATE
+ci() {
+  local n=${EPOCHREALTIME/./}
+  jq -nc --arg c "$1" --arg s "$2" --arg task "$task" --arg n "$n" '{
+    protocol_version: "AMP/1.0", type: "ci_status", task_id: $task, branch: "fix/units",
+    commit: $c, checks: {build: "passed", test: $s}, timestamp: "2026-02-26T14:32:07.\($n[-6:])Z"}'
+}
+
+# One round: a result with this commit, and its verdict.
+round() {
+  result complete "$1" | hear
+  verdict "$2" "${3:-.}" | hear
+}
