@@ -24,7 +24,7 @@ struct amp_binding {
     char branch[256];
     enum amp_bind_reason reason;
     char why[256];
-    int64_t tries, since_ms, due_ms;
+    int64_t tries, since_ms, due_ms; /* since: in this state */
 };
 
 /* UNBOUND where nothing is recorded. */
@@ -68,6 +68,8 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const char *agent, bool r
 /* Whether path, after resolving what exists of it, lies inside root (component by component, never
  * by string prefix). NOPERM path_escape. out (PATH_MAX) gets the canonical path; may be NULL. */
 int amp_path_inside(const char *root, const char *path, char *out, struct amp_error *err);
+/* The real path of what exists of path, with the rest appended; absolute, or relative to here. */
+int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *err);
 /* "a/../b" lexically: absolute, no empty or dot components; false when .. leaves the root. */
 bool amp_path_normal(struct amp_span path, char *out, size_t size);
 /* An open descriptor of path beneath root_fd: no symlink out, regular files and directories only.

@@ -1,0 +1,169 @@
+/*
+ * Binding an agent: the worktree is made first and recorded after, so that a crash in between
+ * leaves a worktree that the next bind finds by its marker, never a record of what is not there.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <amp/base/id.h>
+
+#include "worktree/rule.h"
+#include "worktree/worktree.h"
+
+struct search {
+    const char *path;
+    struct amp_git_worktree found;
+    bool hit;
+};
+
+static int match(void *ctx, const struct amp_git_worktree *w)
+{
+    struct search *s = ctx;
+    if (strcmp(w->path, s->path) != 0)
+        return 0;
+    s->found = *w;
+    s->hit = true;
+    return 1;
+}
+
+static int put_marker(const char *gitdir, const char *agent, struct amp_error *err)
+{
+    AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AMP_BUF struct amp_buf text;
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", gitdir);
+    amp_buf_init(&text, 1024);
+    return amp_buf_fmt(&text, err, "%s\n", agent) ||
+                   amp_file_write_atomic(fd, AMP_AGENT_MARKER, 0644, amp_buf_span(&text), err)
+               ? -1
+               : 0;
+}
+
+static int drop_marker(const char *gitdir, struct amp_error *err)
+{
+    AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        unlinkat(fd, AMP_AGENT_MARKER, 0);
+    return fd < 0 ? amp_fail_errno(err, AMP_IOERR, "%s", gitdir) : 0;
+}
+
+/* A worktree that stands there already may be taken when it is free, or the agent's own. */
+static int take_existing(const struct amp_git_worktree *w, const struct amp_bind_spec *spec,
+                         struct amp_error *err)
+{
+    if (w->main)
+        return amp_fail(err, AMP_NOPERM, "permission_denied", "%s: the main worktree", w->path);
+    if (w->locked)
+        return amp_fail(err, AMP_NO, "worktree_locked", "%s: the worktree is locked", w->path);
+    if (w->agent[0] && strcmp(w->agent, spec->agent) != 0)
+        return amp_fail(err, AMP_NO, "worktree_locked", "%s: bound to %s", w->path, w->agent);
+    if (spec->branch && strcmp(w->branch, spec->branch) != 0)
+        return amp_fail(err, AMP_NO, "worktree_locked", "%s: stands on %s, not on %s", w->path,
+                        w->branch[0] ? w->branch : "no branch", spec->branch);
+    return w->agent[0] ? 0 : put_marker(w->gitdir, spec->agent, err);
+}
+
+static int make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_binding *b,
+                struct amp_error *err)
+{
+    struct amp_git_info info;
+    char path[PATH_MAX * 2];
+    if (amp_git_info(g, spec->repo, &info, err))
+        return -1;
+    amp_span_copy(amp_span_str(info.common), b->repo, sizeof b->repo);
+    size_t n = strlen(b->repo);
+    if (n > 5 && strcmp(b->repo + n - 5, "/.git") == 0)
+        b->repo[n - 5] = '\0';
+    if (spec->path)
+        snprintf(path, sizeof path, "%s", spec->path);
+    else
+        snprintf(path, sizeof path, "%s.worktrees/%s", b->repo, spec->agent);
+    if (amp_path_canonical(path, b->worktree, err))
+        return -1;
+    struct search s = {.path = b->worktree};
+    if (amp_git_worktrees(g, spec->repo, match, &s, err))
+        return -1;
+    if (s.hit && !s.found.missing)
+        return take_existing(&s.found, spec, err);
+    struct amp_git_worktree_spec w = {spec->repo, b->worktree, spec->branch, spec->base,
+                                      spec->agent};
+    return amp_git_worktree_add(g, &w, NULL, err);
+}
+
+int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec *spec,
+             struct amp_binding *out, struct amp_error *err)
+{
+    struct amp_binding now;
+    struct amp_binding_step step = {.agent = spec->agent,
+                                    .event = AMP_BINDING_BIND,
+                                    .now_ms = spec->now_ms,
+                                    .input = spec->input};
+    struct amp_error failed, late;
+    if (!amp_id_is_safe(amp_span_str(spec->agent)))
+        return amp_fail(err, AMP_USAGE, "bad_value", "%s: not a name for an agent", spec->agent);
+    if (amp_binding_get(s, spec->agent, &now, err))
+        return -1;
+    if (now.state == AMP_BINDING_SWITCH_PENDING || now.state == AMP_BINDING_BOUND_NON_HOME)
+        return amp_fail(err, AMP_NO, "illegal_transition", "%s: %s: unbind first", spec->agent,
+                        amp_binding_fsm.states[now.state].name);
+    amp_span_copy(amp_span_str(spec->repo), step.with.repo, sizeof step.with.repo);
+    if (spec->branch)
+        amp_span_copy(amp_span_str(spec->branch), step.with.branch, sizeof step.with.branch);
+    /* Bound elsewhere: nothing may be made for a bind that will be refused. */
+    if (now.state == AMP_BINDING_BOUND_HOME && spec->path) {
+        char real[PATH_MAX];
+        if (amp_path_canonical(spec->path, real, err))
+            return -1;
+        if (strcmp(real, now.worktree) != 0)
+            return amp_fail(err, AMP_NOPERM, "permission_denied", "%s is bound to %s already",
+                            spec->agent, now.worktree);
+    }
+    struct amp_bind_spec here = *spec;
+    if (now.state == AMP_BINDING_BOUND_HOME && !spec->path)
+        here.path = now.worktree;
+    if (make(g, &here, &step.with, &failed) == 0)
+        return amp_binding_step(s, &step, out, NULL, err);
+
+    /* A home that stays as it was is not lost because a repeated bind found fault. */
+    if (now.state != AMP_BINDING_BOUND_HOME) {
+        step.event = AMP_BINDING_BIND_ERROR;
+        step.with.reason = amp_bind_reason_of(&failed);
+        amp_span_copy(amp_span_str(failed.what), step.with.why, sizeof step.with.why);
+        if (amp_binding_step(s, &step, out, NULL, &late))
+            failed = late;
+    }
+    if (err)
+        *err = failed;
+    return -1;
+}
+
+int amp_unbind(struct amp_store *s, struct amp_git *g, const char *agent, bool remove, bool force,
+               int64_t now_ms, const struct amp_store_input *input, struct amp_binding *out,
+               struct amp_error *err)
+{
+    struct amp_binding now;
+    struct amp_binding_step step = {
+        .agent = agent, .event = AMP_BINDING_UNBIND, .now_ms = now_ms, .input = input};
+    if (amp_binding_get(s, agent, &now, err))
+        return -1;
+    bool bound = now.state != AMP_BINDING_UNBOUND && now.state != AMP_BINDING_BIND_FAILED;
+    if (bound && now.worktree[0]) {
+        struct search w = {.path = now.worktree};
+        struct amp_error gone;
+        /* A repository that is gone took its worktree with it. */
+        if (amp_git_worktrees(g, now.repo, match, &w, &gone) && strcmp(gone.code, "repo_not_git")) {
+            if (err)
+                *err = gone;
+            return -1;
+        }
+        bool ours = w.hit && strcmp(w.found.agent, agent) == 0;
+        if (ours && remove && amp_git_worktree_remove(g, now.repo, now.worktree, force, err))
+            return -1;
+        if (ours && !remove && drop_marker(w.found.gitdir, err))
+            return -1;
+    }
+    return amp_binding_step(s, &step, out, NULL, err);
+}
