@@ -1,0 +1,60 @@
+/*
+ * Installing branch-guard as a repository's hooks. The program is copied into the hooks directory
+ * as `branch-guard` and each hook is a relative link to it, so that the repository does not depend
+ * on where this toolkit is installed. A hook that stood there is kept as NAME.amp-kept and called
+ * by the guard with the same arguments and input.
+ */
+#ifndef AMP_WORKTREE_HOOKS_H
+#define AMP_WORKTREE_HOOKS_H
+
+#include <limits.h>
+
+#include "worktree/git.h"
+#include "worktree/rule.h"
+
+#define AMP_HOOK_PROGRAM "branch-guard"
+#define AMP_HOOK_KEPT    ".amp-kept"
+#define AMP_OVERRIDE     "override" /* below <common>/amp */
+
+struct amp_hooks {
+    char common[PATH_MAX];  /* the repository's common git directory */
+    char dir[PATH_MAX];     /* where the hooks go */
+    char foreign[PATH_MAX]; /* core.hooksPath where it leads elsewhere, else "" */
+    bool server;            /* also `update`, for a repository that is pushed to */
+};
+
+/* Finds the directories of a repository. dir, when not NULL, is used whatever core.hooksPath. */
+int amp_hooks_find(struct amp_git *g, const char *repo, const char *dir, struct amp_hooks *out,
+                   struct amp_error *err);
+
+/* Idempotent. CONFIG foreign_hooks_path: git would not look there; CONFIG hook_conflict: NAME and
+ * NAME.amp-kept are both somebody else's. program is the file to copy. */
+int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, const char *program,
+                      struct amp_error *err);
+/* Puts kept hooks back and removes what install made; the policy goes too. */
+int amp_hooks_uninstall(const struct amp_hooks *h, struct amp_error *err);
+
+enum amp_hook_severity { AMP_HOOK_ERROR, AMP_HOOK_WARNING };
+struct amp_hook_finding {
+    enum amp_hook_severity severity;
+    const char *code; /* "hook_missing" */
+    const char *path;
+    const char *what;
+};
+typedef void (*amp_hook_fn)(void *ctx, const struct amp_hook_finding *f);
+/* Looks for everything that would make the guard silent, or git fail: hooks that are missing,
+ * replaced or not executable (git skips these without a word), interpreters that are missing (every
+ * ref update fails), a foreign core.hooksPath, an old copy, a policy that cannot be read. env_path
+ * is where `env` would search. Returns the number of errors, or -1. */
+int amp_hooks_check(const struct amp_hooks *h, const char *program, const char *env_path,
+                    amp_hook_fn fn, void *ctx, struct amp_error *err);
+
+/* Writes the one-use override; what is written must have been logged and synced before. */
+struct amp_hook_override {
+    const char *branch, *agent, *id; /* agent "*": any */
+    int64_t until_ms;
+};
+int amp_hooks_override(const struct amp_hooks *h, const struct amp_hook_override *o,
+                       struct amp_error *err);
+
+#endif
