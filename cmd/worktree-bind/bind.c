@@ -1,0 +1,131 @@
+/* bind, unbind, status, list. */
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "bind.h"
+
+/* One line for people: agent, state, and where or why. */
+static int say_binding(const struct amp_binding *b, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf out;
+    const char *state = amp_binding_fsm.states[b->state].name;
+    const char *path = b->state == AMP_BINDING_BOUND_NON_HOME ? b->other : b->worktree;
+    amp_buf_init(&out, 64 << 10);
+    if (amp_text_safe(amp_span_str(b->agent), 0, &out, err) ||
+        amp_buf_fmt(&out, err, "\t%s\t", state))
+        return -1;
+    if (b->state == AMP_BINDING_BIND_FAILED) {
+        if (amp_buf_fmt(&out, err, "%s: ", amp_bind_reason_name(b->reason)) ||
+            amp_text_safe(amp_span_str(b->why), 0, &out, err))
+            return -1;
+    } else if (amp_text_safe(amp_span_str(path), 0, &out, err) || amp_buf_str(&out, "\t", err) ||
+               amp_text_safe(amp_span_str(b->branch), 0, &out, err)) {
+        return -1;
+    }
+    return amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err) ? -1 : 0;
+}
+
+static int show(const struct amp_binding *b, struct amp_error *err)
+{
+    return opt.json ? print_binding(b, NULL, NULL, err) : say_binding(b, err);
+}
+
+static const char *one_agent(int argc, char **argv)
+{
+    if (argc != 1)
+        amp_die_usage("exactly one AGENT is wanted");
+    return argv[0];
+}
+
+int verb_bind(int argc, char **argv)
+{
+    struct session s;
+    struct amp_error err, failed;
+    struct amp_binding b = {0};
+    struct amp_bind_spec spec = {.agent = one_agent(argc, argv),
+                                 .repo = opt.repo,
+                                 .path = opt.path,
+                                 .branch = opt.branch,
+                                 .base = opt.base,
+                                 .now_ms = amp_now_ms()};
+    if (session_open(&s, true, &err))
+        return amp_complain(&err);
+    int rc = amp_bind(s.store, s.git, &spec, &b, &failed);
+    int status = 0;
+    if (amp_store_sync(s.store, &err))
+        status = amp_complain(&err);
+    else if ((rc == 0 || b.found) && show(&b, &err))
+        status = amp_complain(&err);
+    if (rc)
+        status = amp_complain(&failed);
+    session_close(&s);
+    return status;
+}
+
+int verb_unbind(int argc, char **argv)
+{
+    struct session s;
+    struct amp_error err;
+    struct amp_binding b;
+    const char *agent = one_agent(argc, argv);
+    if (opt.force && !opt.remove)
+        amp_die_usage("--force goes with --remove");
+    if (session_open(&s, true, &err))
+        return amp_complain(&err);
+    int status =
+        amp_unbind(s.store, s.git, agent, opt.remove, opt.force, amp_now_ms(), NULL, &b, &err) ||
+                amp_store_sync(s.store, &err) || show(&b, &err)
+            ? amp_complain(&err)
+            : 0;
+    session_close(&s);
+    return status;
+}
+
+/* 1: not bound to any worktree. */
+int verb_status(int argc, char **argv)
+{
+    struct session s;
+    struct amp_error err;
+    struct amp_binding b;
+    const char *agent = one_agent(argc, argv);
+    if (session_open(&s, true, &err))
+        return amp_complain(&err);
+    int status = 0;
+    if (session_expire(&s, amp_now_ms(), &err) || amp_binding_get(s.store, agent, &b, &err) ||
+        amp_store_sync(s.store, &err) || show(&b, &err))
+        status = amp_complain(&err);
+    else if (b.state == AMP_BINDING_UNBOUND || b.state == AMP_BINDING_BIND_FAILED)
+        status = AMP_NO;
+    session_close(&s);
+    return status;
+}
+
+static int show_each(void *ctx, const struct amp_binding *b)
+{
+    struct amp_error err;
+    (void)ctx;
+    if (show(b, &err)) {
+        amp_status_note(amp_complain(&err));
+        return 1;
+    }
+    return 0;
+}
+
+int verb_list(int argc, char **argv)
+{
+    struct session s;
+    struct amp_error err;
+    (void)argv;
+    if (argc)
+        amp_die_usage("list takes no operands");
+    if (session_open(&s, true, &err))
+        return amp_complain(&err);
+    int status = session_expire(&s, amp_now_ms(), &err) || amp_store_sync(s.store, &err) ||
+                         amp_binding_each(s.store, show_each, NULL, &err)
+                     ? amp_complain(&err)
+                     : 0;
+    session_close(&s);
+    return status;
+}

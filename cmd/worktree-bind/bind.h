@@ -1,0 +1,53 @@
+/* What the verbs of worktree-bind share. */
+#ifndef WORKTREE_BIND_H
+#define WORKTREE_BIND_H
+
+#include "cli/cli.h"
+#include "worktree/worktree.h"
+
+struct bind_options {
+    const char *repo;  /* any path in the repository; "." */
+    const char *state; /* NULL: <common>/amp */
+    bool json;
+    /* bind */
+    const char *branch, *base, *path;
+    /* unbind */
+    bool remove, force;
+    /* the filter */
+    struct amp_list repos; /* ID=DIR */
+    const char *worktrees; /* root of what messages may name */
+    /* hooks */
+    const char *hooks_dir, *humans, *agent, *reason, *config;
+    struct amp_list protect, pushers;
+    bool server;
+    int64_t ttl_ms;
+};
+extern struct bind_options opt;
+
+/* An open repository, worker and state. */
+struct session {
+    struct amp_git *git;
+    struct amp_store *store;
+    struct amp_git_info info;
+};
+int session_open(struct session *s, bool with_store, struct amp_error *err);
+void session_close(struct session *s);
+/* Ends switches whose time is over and failures that nobody mended in time. */
+int session_expire(struct session *s, int64_t now_ms, struct amp_error *err);
+
+/* A binding as one JSON line on stdout. ref: the message that caused it, or NULL; failure: what
+ * refused it, or NULL. */
+int print_binding(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
+                  struct amp_error *err);
+
+int verb_filter(int argc, char **argv);
+int verb_bind(int argc, char **argv);
+int verb_unbind(int argc, char **argv);
+int verb_status(int argc, char **argv);
+int verb_list(int argc, char **argv);
+int verb_hooks_install(int argc, char **argv);
+int verb_hooks_uninstall(int argc, char **argv);
+int verb_hooks_check(int argc, char **argv);
+int verb_hooks_override(int argc, char **argv);
+
+#endif

@@ -1,0 +1,290 @@
+/*
+ * The filter: WORKTREE_CONTROL messages in, one binding state out for each. Paths in messages are
+ * checked: a repository must be one that was named on the command line (or be the one we stand in),
+ * a worktree must lie inside the directory for worktrees.
+ *
+ * payload: {operation, agent_id, repo_id?, worktree_id?, branch?, base?, target_worktree_id?,
+ * ttl_ms?, reason?}; agent_id may be missing where the message's recipient names the agent.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+
+#include "bind.h"
+#include "flow/intake.h"
+
+#define TTL_MAX_MS (24 * 3600 * 1000)
+
+struct control {
+    char operation[32], agent[128], repo_id[PATH_MAX], worktree_id[PATH_MAX], target[PATH_MAX];
+    char branch[256], base[256];
+    int64_t ttl_ms;
+};
+
+static void text_field(const struct amp_view *v, const char *key, char *out, size_t size)
+{
+    AMP_BUF struct amp_buf arena;
+    struct amp_span text = {NULL, 0};
+    amp_buf_init(&arena, 1 << 20);
+    out[0] = '\0';
+    if (v->payload == AMP_TOK_NONE || v->tape->tok[v->payload].type != AMP_JSON_OBJECT)
+        return;
+    uint32_t tok = amp_tape_get(v->tape, v->payload, amp_span_str(key));
+    if (tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_STRING &&
+        amp_tok_text(v->tape, tok, &arena, &text, NULL) == 0)
+        amp_span_copy(text, out, size);
+}
+
+#define TEXT(v, key, field) text_field((v), (key), (field), sizeof(field))
+
+static int take_apart(const struct amp_view *v, struct control *c, struct amp_error *err)
+{
+    *c = (struct control){.ttl_ms = 0};
+    TEXT(v, "operation", c->operation);
+    TEXT(v, "agent_id", c->agent);
+    TEXT(v, "repo_id", c->repo_id);
+    TEXT(v, "worktree_id", c->worktree_id);
+    TEXT(v, "target_worktree_id", c->target);
+    TEXT(v, "branch", c->branch);
+    TEXT(v, "base", c->base);
+    if (!c->agent[0] && v->n_to == 1)
+        amp_span_copy(v->to[0], c->agent, sizeof c->agent);
+    uint32_t ttl =
+        c->operation[0] ? amp_tape_get(v->tape, v->payload, AMP_SPAN("ttl_ms")) : AMP_TOK_NONE;
+    if (ttl != AMP_TOK_NONE &&
+        (!amp_tok_int(v->tape, ttl, &c->ttl_ms) || c->ttl_ms < 1 || c->ttl_ms > TTL_MAX_MS))
+        return amp_fail(err, AMP_NO, "validation_error", "ttl_ms: from 1 to %d", TTL_MAX_MS);
+    if (!amp_id_is_safe(amp_span_str(c->agent)))
+        return amp_fail(err, AMP_NO, "validation_error", "agent_id: missing, or not a name");
+    return 0;
+}
+
+/* "" is the repository that we stand in. */
+static int find_repo(const struct control *c, const char **repo, struct amp_error *err)
+{
+    size_t n = strlen(c->repo_id);
+    *repo = opt.repo;
+    if (!n)
+        return 0;
+    for (int i = 0; i < opt.repos.n; i++)
+        if (strncmp(opt.repos.v[i], c->repo_id, n) == 0 && opt.repos.v[i][n] == '=') {
+            *repo = opt.repos.v[i] + n + 1;
+            return 0;
+        }
+    return opt.repos.n == 0
+               ? 0
+               : amp_fail(err, AMP_NO, "worktree_not_found", "repo_id %s: unknown", c->repo_id);
+}
+
+/* A name or a path of a worktree, inside the root. */
+static int find_path(struct session *s, const char *id, const char *repo, char out[PATH_MAX],
+                     struct amp_error *err)
+{
+    char root[PATH_MAX * 2];
+    struct amp_git_info info;
+    if (amp_git_info(s->git, repo, &info, err))
+        return -1;
+    size_t n = strlen(info.common);
+    if (n > 5 && strcmp(info.common + n - 5, "/.git") == 0)
+        info.common[n - 5] = '\0';
+    if (opt.worktrees)
+        snprintf(root, sizeof root, "%s", opt.worktrees);
+    else
+        snprintf(root, sizeof root, "%s.worktrees", info.common);
+    if (amp_path_inside(root, id, out, err) == 0) {
+        char real[PATH_MAX];
+        /* The root itself is no worktree. */
+        if (amp_path_canonical(root, real, err) == 0 && strcmp(real, out) != 0)
+            return 0;
+    }
+    return amp_fail(err, AMP_NOPERM, "permission_denied", "worktree_id %s: outside %s", id, root);
+}
+
+static int step(struct session *s, const struct control *c, enum amp_binding_event event,
+                const struct amp_store_input *input, const char *other, struct amp_binding *b,
+                struct amp_error *err)
+{
+    struct amp_binding_step st = {.agent = c->agent,
+                                  .event = event,
+                                  .now_ms = amp_now_ms(),
+                                  .ttl_ms = c->ttl_ms,
+                                  .input = input};
+    amp_span_copy(amp_span_str(other), st.with.other, sizeof st.with.other);
+    return amp_binding_step(s->store, &st, b, NULL, err);
+}
+
+static int bind_agent(struct session *s, const struct control *c,
+                      const struct amp_store_input *input, struct amp_binding *b,
+                      struct amp_error *err)
+{
+    char path[PATH_MAX];
+    struct amp_bind_spec spec = {.agent = c->agent,
+                                 .branch = c->branch[0] ? c->branch : NULL,
+                                 .base = c->base[0] ? c->base : NULL,
+                                 .now_ms = amp_now_ms(),
+                                 .input = input};
+    if (find_repo(c, &spec.repo, err))
+        return -1;
+    if (c->worktree_id[0]) {
+        if (find_path(s, c->worktree_id, spec.repo, path, err))
+            return -1;
+        spec.path = path;
+    }
+    return amp_bind(s->store, s->git, &spec, b, err);
+}
+
+struct target {
+    const char *path;
+    bool hit;
+};
+
+static int is_target(void *ctx, const struct amp_git_worktree *w)
+{
+    struct target *t = ctx;
+    t->hit |= strcmp(w->path, t->path) == 0 && !w->missing && !w->main;
+    return t->hit;
+}
+
+/* The worktree that is asked for must be there and inside the root, now and when it is allowed. */
+static int switch_to(struct session *s, const struct control *c, enum amp_binding_event event,
+                     const struct amp_store_input *input, struct amp_binding *b,
+                     struct amp_error *err)
+{
+    char path[PATH_MAX];
+    struct amp_binding now;
+    if (amp_binding_get(s->store, c->agent, &now, err))
+        return -1;
+    const char *id = c->target[0] ? c->target : now.other;
+    const char *repo = now.repo[0] ? now.repo : opt.repo;
+    struct target t = {.path = path};
+    if (!*id)
+        return amp_fail(err, AMP_NO, "validation_error", "target_worktree_id: missing");
+    if (find_path(s, id, repo, path, err) || amp_git_worktrees(s->git, repo, is_target, &t, err))
+        return -1;
+    if (!t.hit)
+        return amp_fail(err, AMP_NO, "worktree_not_found", "%s: no worktree of %s", path, repo);
+    if (event == AMP_BINDING_SWITCH_APPROVE && now.other[0] && strcmp(now.other, path) != 0)
+        return amp_fail(err, AMP_NO, "validation_error", "%s was asked for, not %s", now.other,
+                        path);
+    return step(s, c, event, input, path, b, err);
+}
+
+static int carry_out(struct session *s, const struct control *c,
+                     const struct amp_store_input *input, struct amp_binding *b,
+                     struct amp_error *err)
+{
+    if (strcmp(c->operation, "BIND") == 0)
+        return bind_agent(s, c, input, b, err);
+    if (strcmp(c->operation, "UNBIND") == 0)
+        return amp_unbind(s->store, s->git, c->agent, false, false, amp_now_ms(), input, b, err);
+    if (strcmp(c->operation, "SWITCH_REQUEST") == 0)
+        return switch_to(s, c, AMP_BINDING_SWITCH_REQUEST, input, b, err);
+    if (strcmp(c->operation, "SWITCH_APPROVE") == 0)
+        return switch_to(s, c, AMP_BINDING_SWITCH_APPROVE, input, b, err);
+    if (strcmp(c->operation, "SWITCH_REJECT") == 0)
+        return step(s, c, AMP_BINDING_SWITCH_REJECT, input, "", b, err);
+    if (strcmp(c->operation, "SWITCH_REVOKE") == 0)
+        return step(s, c, AMP_BINDING_SWITCH_REVOKE, input, "", b, err);
+    if (strcmp(c->operation, "STATUS") == 0)
+        return amp_binding_get(s->store, c->agent, b, err);
+    return amp_fail(err, AMP_NO, "validation_error",
+                    "operation: BIND, UNBIND, STATUS or a SWITCH_*");
+}
+
+static bool is_answer(const struct amp_error *err)
+{
+    return err->status == AMP_NO || err->status == AMP_NOPERM || err->status == AMP_DATAERR ||
+           err->status == AMP_USAGE || err->status == AMP_CANTCREAT || err->status == AMP_IOERR ||
+           err->status == AMP_UNAVAILABLE || err->status == AMP_TIMEDOUT;
+}
+
+/* What was refused is an answer too; only failures of the state end the run. */
+static int answer(struct session *s, const struct amp_view *v, struct amp_error *err)
+{
+    struct control c;
+    struct amp_binding b = {0};
+    struct amp_error failed;
+    char id[256];
+    struct amp_store_input input = {"worktree-bind", v->id, v->line};
+    amp_span_copy(v->id, id, sizeof id);
+    if (!amp_span_is(v->type, "WORKTREE_CONTROL")) {
+        amp_status_note(AMP_NO);
+        amp_warn("%s: not a WORKTREE_CONTROL message", id);
+        return 0;
+    }
+    if (session_expire(s, amp_now_ms(), err))
+        return -1;
+    int rc = take_apart(v, &c, &failed);
+    if (rc == 0)
+        rc = carry_out(s, &c, &input, &b, &failed);
+    if (rc && !is_answer(&failed)) {
+        *err = failed;
+        return -1;
+    }
+    if (rc) {
+        amp_status_note(failed.status == AMP_NOPERM ? AMP_NOPERM : AMP_NO);
+        amp_complain(&failed);
+        if (c.agent[0] && amp_binding_get(s->store, c.agent, &b, err))
+            return -1;
+    }
+    return amp_store_sync(s->store, err) || print_binding(&b, id, rc ? &failed : NULL, err) ? -1
+                                                                                            : 0;
+}
+
+static void say_finding(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
+{
+    (void)ctx;
+    amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->field, *f->field ? ": " : "",
+             f->code, f->message);
+}
+
+static int drain(struct session *s, struct amp_intake *in, struct amp_error *err)
+{
+    struct amp_view v;
+    for (;;) {
+        int got = amp_intake_next(in, &v, err);
+        if (got <= 0)
+            return got;
+        if (got == 2)
+            amp_status_note(AMP_NO);
+        else if (answer(s, &v, err))
+            return -1;
+    }
+}
+
+int verb_filter(int argc, char **argv)
+{
+    struct session s;
+    struct amp_error err;
+    struct amp_intake in;
+    (void)argv;
+    if (argc)
+        amp_die_usage("unknown verb");
+    amp_signals_install();
+    if (session_open(&s, true, &err))
+        return amp_complain(&err);
+    if (amp_intake_init(&in, s.store, amp_cli_name(), &err)) {
+        session_close(&s);
+        return amp_complain(&err);
+    }
+    in.say = say_finding;
+    int status = 0;
+    while (status == 0) {
+        if (drain(&s, &in, &err) || amp_out_flush(&err)) {
+            status = amp_complain(&err);
+        } else if (amp_stop) {
+            status = AMP_INTERRUPTED;
+        } else if (in.lines.eof) {
+            break;
+        } else if (amp_lines_fill(&in.lines, STDIN_FILENO, &err) < 0 && err.sys != EINTR) {
+            status = amp_complain(&err);
+        }
+    }
+    amp_intake_release(&in);
+    session_close(&s);
+    return status;
+}

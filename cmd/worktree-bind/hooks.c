@@ -1,0 +1,208 @@
+/* hooks install, uninstall, check, override. Only people may use the ones that change something. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/child.h>
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+#include <amp/json/writer.h>
+
+#include "bind.h"
+#include "worktree/hooks.h"
+
+static int refuse_agents(struct amp_error *err)
+{
+    const char *agent = getenv("AMP_AGENT");
+    return agent && *agent ? amp_fail(err, AMP_NOPERM, "permission_denied",
+                                      "the guard is set by people, not by agents")
+                           : 0;
+}
+
+static int find(struct session *s, bool with_store, struct amp_hooks *h, struct amp_error *err)
+{
+    if (session_open(s, with_store, err))
+        return -1;
+    if (amp_hooks_find(s->git, opt.repo, opt.hooks_dir, h, err)) {
+        session_close(s);
+        return -1;
+    }
+    h->server = opt.server;
+    return 0;
+}
+
+static int fill(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct amp_list *from,
+                struct amp_error *err)
+{
+    for (int i = 0; i < from->n; i++) {
+        if (i == AMP_RULE_PATTERNS_MAX)
+            return amp_fail(err, AMP_USAGE, "bad_value", "more than %d", AMP_RULE_PATTERNS_MAX);
+        if (!*from->v[i] || strpbrk(from->v[i], "\n\r"))
+            return amp_fail(err, AMP_USAGE, "bad_value", "'%s' cannot be a pattern or a name",
+                            from->v[i]);
+        to[i] = from->v[i];
+        to[i + 1] = NULL;
+    }
+    return 0;
+}
+
+int verb_hooks_install(int argc, char **argv)
+{
+    struct session s;
+    struct amp_error err;
+    struct amp_hooks h;
+    struct amp_rule rule;
+    char program[PATH_MAX];
+    (void)argv;
+    if (argc)
+        amp_die_usage("hooks install takes no operands");
+    if (opt.pushers.n && !opt.server)
+        amp_die_usage("--pusher goes with --server");
+    amp_rule_default(&rule);
+    rule.humans_refuse = strcmp(opt.humans, "refuse") == 0;
+    rule.server_all = opt.server;
+    if (refuse_agents(&err) || fill(rule.patterns, &opt.protect, &err) ||
+        fill(rule.pushers, &opt.pushers, &err) ||
+        amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, &err) ||
+        find(&s, false, &h, &err))
+        return amp_complain(&err);
+    int status = amp_hooks_install(&h, &rule, program, &err) ? amp_complain(&err) : 0;
+    session_close(&s);
+    if (status == 0)
+        amp_note("protected in %s: main, master%s", h.common,
+                 opt.protect.n ? " and the given patterns" : "");
+    return status;
+}
+
+int verb_hooks_uninstall(int argc, char **argv)
+{
+    struct session s;
+    struct amp_error err;
+    struct amp_hooks h;
+    (void)argv;
+    if (argc)
+        amp_die_usage("hooks uninstall takes no operands");
+    if (refuse_agents(&err) || find(&s, false, &h, &err))
+        return amp_complain(&err);
+    int status = amp_hooks_uninstall(&h, &err) ? amp_complain(&err) : 0;
+    session_close(&s);
+    return status;
+}
+
+static void print_finding(void *ctx, const struct amp_hook_finding *f)
+{
+    AMP_BUF struct amp_buf out;
+    struct amp_jw w;
+    struct amp_error *err = ctx;
+    const char *severity = f->severity == AMP_HOOK_ERROR ? "error" : "warning";
+    amp_buf_init(&out, 64 << 10);
+    if (!opt.json) {
+        amp_buf_fmt(&out, err, "%s: ", severity);
+        amp_text_safe(amp_span_str(f->path), 0, &out, err);
+        amp_buf_str(&out, ": ", err);
+        amp_text_safe(amp_span_str(f->what), 0, &out, err);
+    } else {
+        const char *const texts[] = {"severity", severity, "code",    f->code,
+                                     "path",     f->path,  "message", f->what};
+        amp_jw_init(&w, &out);
+        amp_jw_open(&w, '{');
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i += 2) {
+            amp_jw_key(&w, texts[i]);
+            amp_jw_str(&w, amp_span_str(texts[i + 1]));
+        }
+        amp_jw_close(&w, '}');
+        amp_jw_end(&w, err);
+    }
+    if (amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err))
+        amp_status_note(AMP_IOERR);
+}
+
+/* 1: the guard is not what it should be. */
+int verb_hooks_check(int argc, char **argv)
+{
+    struct session s;
+    struct amp_error err;
+    struct amp_hooks h;
+    char program[PATH_MAX];
+    (void)argv;
+    if (argc)
+        amp_die_usage("hooks check takes no operands");
+    if (find(&s, false, &h, &err))
+        return amp_complain(&err);
+    if (s.info.bare && !h.server) {
+        char update[PATH_MAX + 16];
+        snprintf(update, sizeof update, "%s/update", h.dir);
+        h.server = access(update, F_OK) == 0;
+    }
+    bool known = amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, NULL) == 0;
+    int errors =
+        amp_hooks_check(&h, known ? program : NULL, getenv("PATH"), print_finding, &err, &err);
+    session_close(&s);
+    return errors < 0 ? amp_complain(&err) : errors > 0 ? AMP_NO : 0;
+}
+
+/* The log's record of an override; it lives until the store has it. */
+struct override_record {
+    struct amp_buf json;
+};
+
+static int log_override(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                        struct amp_error *err)
+{
+    struct override_record *r = ctx;
+    (void)now;
+    (void)err;
+    change->event = "GRANT";
+    change->to = "OPEN";
+    change->json = amp_buf_span(&r->json);
+    return 0;
+}
+
+static int describe(struct override_record *r, const struct amp_hook_override *o,
+                    struct amp_error *err)
+{
+    struct amp_jw w;
+    char until[AMP_TIME_MAX], name[64] = "";
+    amp_time_format(o->until_ms, until);
+    if (getlogin_r(name, sizeof name) != 0)
+        snprintf(name, sizeof name, "uid %ld", (long)getuid());
+    const char *const texts[] = {"branch", o->branch, "agent",    o->agent, "until",
+                                 until,    "reason",  opt.reason, "by",     name};
+    amp_jw_init(&w, &r->json);
+    amp_jw_open(&w, '{');
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i += 2) {
+        amp_jw_key(&w, texts[i]);
+        amp_jw_str(&w, amp_span_str(texts[i + 1]));
+    }
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
+
+int verb_hooks_override(int argc, char **argv)
+{
+    struct session s;
+    struct amp_error err;
+    struct amp_hooks h;
+    struct override_record record;
+    enum amp_store_outcome outcome;
+    char id[AMP_UUID_MAX];
+    if (argc != 1)
+        amp_die_usage("exactly one BRANCH is wanted");
+    if (!opt.reason || !*opt.reason)
+        amp_die_usage("--reason is required: it goes into the log");
+    if (refuse_agents(&err) || find(&s, true, &h, &err))
+        return amp_complain(&err);
+    amp_uuid4(id);
+    amp_buf_init(&record.json, 64 << 10);
+    struct amp_hook_override o = {argv[0], opt.agent, id, amp_now_ms() + opt.ttl_ms};
+    int status = describe(&record, &o, &err) ||
+                         amp_store_update(s.store, "override", amp_span_str(id), NULL, log_override,
+                                          &record, &outcome, &err) ||
+                         amp_store_sync(s.store, &err) || amp_hooks_override(&h, &o, &err)
+                     ? amp_complain(&err)
+                     : 0;
+    amp_buf_release(&record.json);
+    session_close(&s);
+    return status;
+}

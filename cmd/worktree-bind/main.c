@@ -1,0 +1,192 @@
+/* worktree-bind: agents' worktrees, and the hooks that guard protected branches. */
+#include "bind.h"
+
+struct bind_options opt = {.repo = ".", .humans = "allow", .agent = "*", .ttl_ms = 600000};
+
+static const char *const humans_choices[] = {"allow", "refuse", NULL};
+
+static const struct amp_opt tool_opts[] = {
+    {.letter = 'C',
+     .name = "repo",
+     .kind = AMP_OPT_DIR,
+     .dest = &opt.repo,
+     .arg = "DIR",
+     .doc = "a directory of the repository instead of the current one"},
+    {.name = "state",
+     .kind = AMP_OPT_DIR,
+     .dest = &opt.state,
+     .arg = "DIR",
+     .doc = "the state directory instead of amp in the common git directory",
+     .env = "AMP_STATE"},
+    {.name = "json",
+     .kind = AMP_OPT_FLAG,
+     .dest = &opt.json,
+     .doc = "records instead of text for people"},
+    AMP_OPT_END,
+};
+
+static const struct amp_opt filter_opts[] = {
+    {.name = "repo-id",
+     .kind = AMP_OPT_LIST,
+     .dest = &opt.repos,
+     .arg = "ID=DIR",
+     .doc = "what a message's repo_id stands for"},
+    {.name = "worktrees",
+     .kind = AMP_OPT_DIR,
+     .dest = &opt.worktrees,
+     .arg = "DIR",
+     .doc = "the directory that holds the worktrees which messages may name"},
+    AMP_OPT_END,
+};
+
+static const struct amp_opt bind_opts[] = {
+    {.letter = 'b',
+     .name = "branch",
+     .kind = AMP_OPT_STRING,
+     .dest = &opt.branch,
+     .arg = "BRANCH",
+     .doc = "stand on this branch, made when it does not exist; else detached"},
+    {.name = "base",
+     .kind = AMP_OPT_STRING,
+     .dest = &opt.base,
+     .arg = "REV",
+     .doc = "where a new branch or a detached worktree starts; else HEAD"},
+    {.name = "path",
+     .kind = AMP_OPT_DIR,
+     .dest = &opt.path,
+     .arg = "DIR",
+     .doc = "where the worktree goes; else REPO.worktrees/AGENT"},
+    AMP_OPT_END,
+};
+
+static const struct amp_opt unbind_opts[] = {
+    {.name = "remove",
+     .kind = AMP_OPT_FLAG,
+     .dest = &opt.remove,
+     .doc = "remove the worktree as well; its branch stays"},
+    {.name = "force",
+     .kind = AMP_OPT_FLAG,
+     .dest = &opt.force,
+     .doc = "remove it also with changes that are not committed"},
+    AMP_OPT_END,
+};
+
+#define HOOKS_DIR                                                                                  \
+    {                                                                                              \
+        .name = "hooks-dir", .kind = AMP_OPT_DIR, .dest = &opt.hooks_dir, .arg = "DIR",            \
+        .doc = "where the hooks are instead of hooks in the common git directory"                  \
+    }
+#define SERVER                                                                                     \
+    {                                                                                              \
+        .name = "server", .kind = AMP_OPT_FLAG, .dest = &opt.server,                               \
+        .doc = "the repository is pushed to: the update hook as well"                              \
+    }
+
+static const struct amp_opt install_opts[] = {
+    HOOKS_DIR,
+    SERVER,
+    {.name = "protect",
+     .kind = AMP_OPT_LIST,
+     .dest = &opt.protect,
+     .arg = "PATTERN",
+     .doc = "a branch protected beside main and master (* and ? match)",
+     .config = "guard.protect"},
+    {.name = "humans",
+     .kind = AMP_OPT_CHOICE,
+     .dest = &opt.humans,
+     .arg = "WORD",
+     .doc = "whether people may change protected branches here",
+     .choices = humans_choices,
+     .config = "guard.humans"},
+    {.name = "pusher",
+     .kind = AMP_OPT_LIST,
+     .dest = &opt.pushers,
+     .arg = "NAME",
+     .doc = "with --server: who may push to protected branches",
+     .config = "guard.pushers"},
+    {.name = "config",
+     .kind = AMP_OPT_PATH,
+     .dest = &opt.config,
+     .arg = "FILE",
+     .doc = "read this amp.json"},
+    AMP_OPT_END,
+};
+static const struct amp_opt uninstall_opts[] = {HOOKS_DIR, AMP_OPT_END};
+static const struct amp_opt check_opts[] = {HOOKS_DIR, SERVER, AMP_OPT_END};
+static const struct amp_opt override_opts[] = {
+    {.name = "agent",
+     .kind = AMP_OPT_STRING,
+     .dest = &opt.agent,
+     .arg = "AGENT",
+     .doc = "only for this agent; else for whoever comes first"},
+    {.name = "for",
+     .kind = AMP_OPT_DURATION,
+     .dest = &opt.ttl_ms,
+     .arg = "TIME",
+     .doc = "how long it waits for its use (10m)",
+     .min = 1000,
+     .max = 86400000},
+    {.name = "reason",
+     .kind = AMP_OPT_STRING,
+     .dest = &opt.reason,
+     .arg = "TEXT",
+     .doc = "why, for the log; required"},
+    AMP_OPT_END,
+};
+
+static const struct amp_verb verbs[] = {
+    {.name = NULL,
+     .args = "",
+     .doc = "WORKTREE_CONTROL messages on stdin, binding states on stdout",
+     .opts = filter_opts,
+     .run = verb_filter},
+    {.name = "bind",
+     .args = "AGENT",
+     .doc = "give an agent a worktree of its own",
+     .opts = bind_opts,
+     .run = verb_bind},
+    {.name = "unbind",
+     .args = "AGENT",
+     .doc = "end an agent's binding",
+     .opts = unbind_opts,
+     .run = verb_unbind},
+    {.name = "status", .args = "AGENT", .doc = "an agent's binding", .run = verb_status},
+    {.name = "list", .args = "", .doc = "all bindings", .run = verb_list},
+    {.name = "hooks install",
+     .args = "",
+     .doc = "guard the protected branches of the repository",
+     .opts = install_opts,
+     .run = verb_hooks_install},
+    {.name = "hooks uninstall",
+     .args = "",
+     .doc = "put the hooks back as they were",
+     .opts = uninstall_opts,
+     .run = verb_hooks_uninstall},
+    {.name = "hooks check",
+     .args = "",
+     .doc = "find out whether the guard would be asked",
+     .opts = check_opts,
+     .run = verb_hooks_check},
+    {.name = "hooks override",
+     .args = "BRANCH",
+     .doc = "allow one change of a protected branch, once",
+     .opts = override_opts,
+     .run = verb_hooks_override},
+    {0},
+};
+static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 77, 78, 124, 130, 0};
+static const struct amp_fsm *const machines[] = {&amp_binding_fsm, NULL};
+
+int main(int argc, char **argv)
+{
+    static const struct amp_tool tool = {
+        .name = "worktree-bind",
+        .doc = "bind agents to git worktrees and guard protected branches",
+        .opts = tool_opts,
+        .verbs = verbs,
+        .statuses = statuses,
+        .machines = machines,
+        .config = amp_config_values,
+    };
+    return amp_cli_main(&tool, argc, argv);
+}

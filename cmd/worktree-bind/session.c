@@ -1,0 +1,111 @@
+/* Opening what the verbs work with. */
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "bind.h"
+
+int session_open(struct session *s, bool with_store, struct amp_error *err)
+{
+    char dir[PATH_MAX];
+    struct amp_store_options options = {.lock_timeout_ms = 60000};
+    *s = (struct session){0};
+    if (amp_git_open(NULL, &s->git, err))
+        return -1;
+    if (amp_git_info(s->git, opt.repo, &s->info, err) ||
+        (with_store && !opt.state && amp_worktree_state_dir(&s->info, dir, sizeof dir, err)) ||
+        (with_store && amp_store_open(opt.state ? opt.state : dir, &options, &s->store, err))) {
+        session_close(s);
+        return -1;
+    }
+    return 0;
+}
+
+void session_close(struct session *s)
+{
+    if (s->store)
+        amp_store_close(s->store);
+    amp_git_close(s->git);
+    *s = (struct session){0};
+}
+
+struct due {
+    struct amp_store *store;
+    int64_t now_ms;
+    struct amp_error *err;
+};
+
+static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct due *d = ctx;
+    char agent[128];
+    struct amp_binding b;
+    int state = amp_fsm_state(&amp_binding_fsm, rec->state);
+    amp_span_copy(id, agent, sizeof agent);
+    struct amp_binding_step step = {.agent = agent, .now_ms = d->now_ms};
+    if (state == AMP_BINDING_BOUND_NON_HOME)
+        step.event = AMP_BINDING_TTL_EXPIRED;
+    else if (state == AMP_BINDING_BIND_FAILED)
+        step.event = AMP_BINDING_RECOVERY_TIMEOUT;
+    else
+        return 0;
+    if (amp_binding_step(d->store, &step, &b, NULL, d->err) == 0 &&
+        step.event == AMP_BINDING_RECOVERY_TIMEOUT)
+        amp_warn("%s: in BIND_FAILED for more than %d s (%s): bind again, or unbind", b.agent,
+                 AMP_BINDING_RECOVERY_MS / 1000, amp_bind_reason_name(b.reason));
+    return 0;
+}
+
+int session_expire(struct session *s, int64_t now_ms, struct amp_error *err)
+{
+    struct amp_error ignored; /* somebody else may have moved it on meanwhile */
+    struct due d = {s->store, now_ms, &ignored};
+    return amp_store_due(s->store, AMP_BINDING_KIND, now_ms, expire_one, &d, err);
+}
+
+static void put(struct amp_jw *w, const char *key, const char *value)
+{
+    if (!value || !*value)
+        return;
+    amp_jw_key(w, key);
+    amp_jw_str(w, amp_span_str(value));
+}
+
+int print_binding(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
+                  struct amp_error *err)
+{
+    AMP_BUF struct amp_buf out;
+    struct amp_jw w;
+    char time[AMP_TIME_MAX];
+    amp_buf_init(&out, 64 << 10);
+    amp_jw_init(&w, &out);
+    amp_jw_open(&w, '{');
+    put(&w, "agent_id", b->agent);
+    put(&w, "state", amp_binding_fsm.states[b->state].name);
+    put(&w, "repo_id", b->repo);
+    put(&w, "worktree_id",
+        b->state == AMP_BINDING_BOUND_NON_HOME && b->other[0] ? b->other : b->worktree);
+    if (b->state == AMP_BINDING_SWITCH_PENDING)
+        put(&w, "target_worktree_id", b->other);
+    if (b->state == AMP_BINDING_BOUND_NON_HOME)
+        put(&w, "home_worktree_id", b->worktree);
+    put(&w, "branch", b->branch);
+    put(&w, "reason", amp_bind_reason_name(b->reason));
+    put(&w, "why", b->why);
+    if (b->since_ms) {
+        amp_time_format(b->since_ms, time);
+        put(&w, "since", time);
+    }
+    if (b->due_ms) {
+        amp_time_format(b->due_ms, time);
+        put(&w, "until", time);
+    }
+    put(&w, "ref_message_id", ref);
+    if (failure) {
+        put(&w, "error_code", failure->code);
+        put(&w, "error", failure->what);
+    }
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) || amp_buf_str(&out, "\n", err))
+        return -1;
+    return amp_out(amp_buf_span(&out), err);
+}
