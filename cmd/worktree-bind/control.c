@@ -219,7 +219,14 @@ static int answer(struct session *s, const struct amp_view *v, struct amp_error 
     if (session_expire(s, amp_now_ms(), err))
         return -1;
     int rc = take_apart(v, &c, &failed);
-    if (rc == 0)
+    int seen = rc == 0 ? amp_store_seen(s->store, &input, err) : 0;
+    if (seen < 0)
+        return -1;
+    if (seen == 1) /* applied already: the same answer, no second effect */
+        rc = amp_binding_get(s->store, c.agent, &b, &failed);
+    else if (seen == 2)
+        rc = amp_fail(&failed, AMP_NO, "duplicate_msg_id", "%s: seen with other contents", id);
+    else if (rc == 0)
         rc = carry_out(s, &c, &input, &b, &failed);
     if (rc && !is_answer(&failed)) {
         *err = failed;

@@ -1,0 +1,422 @@
+#!/usr/bin/env bats
+# Protected branches: what an agent is refused, what a person may go on doing, and what stays clean.
+
+load lib
+
+setup() {
+  need_tool worktree-bind
+  cd "$BATS_TEST_TMPDIR" || return 1
+  repo work
+  cd work || return 1
+  echo one >file
+  git add file
+  git commit -q -m one
+  git branch feat
+  git branch side
+  git switch -q feat
+  echo two >file
+  git commit -q -am two
+  git switch -q main
+  echo other >other
+  git add other
+  git commit -q -m other
+  git branch ahead
+  git switch -q ahead
+  git commit -q --allow-empty -m ahead
+  git switch -q main
+  worktree-bind hooks install --protect 'release/*' 2>/dev/null
+  main=$(git rev-parse main)
+}
+
+# agent COMMAND...: as an agent would run it.
+agent() {
+  AMP_AGENT=bob "$@"
+}
+
+# refused COMMAND...: the agent is told no, and main did not move.
+refused() {
+  run ! agent "$@"
+  [[ $output == *"protected branch: refused to bob"* ]]
+  [ "$(git rev-parse main)" = "$main" ]
+}
+
+clean() {
+  [ -z "$(git status --porcelain)" ]
+  [ ! -e .git/MERGE_HEAD ]
+  [ "$(git symbolic-ref HEAD)" = refs/heads/main ]
+}
+
+@test "agent: commit is refused, what was staged stays staged" {
+  echo change >>file
+  refused git commit -am no
+  [ "$(git status --porcelain)" = " M file" ]
+}
+
+@test "agent: commit --no-verify is refused" {
+  refused git commit --no-verify --allow-empty -m no
+  clean
+}
+
+@test "agent: commit --amend is refused" {
+  refused git commit --amend -m no
+  clean
+}
+
+@test "agent: merge (fast-forward) is refused before the working tree changes" {
+  refused git merge --ff-only ahead
+  clean
+}
+
+@test "agent: merge (no fast-forward) is refused before the working tree changes" {
+  refused git merge --no-ff -m no feat
+  clean
+  refused git merge --no-verify -m no feat
+  clean
+}
+
+@test "agent: pull is refused before the working tree changes" {
+  git clone -q --bare . ../origin.git
+  git remote add origin ../origin.git
+  refused git pull -q --no-rebase origin feat
+  clean
+}
+
+@test "agent: rebase of main is refused" {
+  refused git rebase feat
+  clean
+}
+
+@test "agent: rebase --no-verify is refused at its end, and --abort restores" {
+  refused git rebase --no-verify feat
+  [[ $output == *"git rebase --abort"* ]]
+  agent git rebase --abort
+  clean
+}
+
+@test "agent: rebase of main from elsewhere is refused" {
+  git switch -q side
+  refused git rebase feat main
+  [ "$(git symbolic-ref HEAD)" = refs/heads/side ]
+}
+
+@test "agent: cherry-pick is refused and told how to clean up" {
+  refused git cherry-pick feat
+  [[ $output == *"git cherry-pick --quit; git reset --merge"* ]]
+  agent git cherry-pick --quit
+  agent git reset -q --merge
+  clean
+}
+
+@test "agent: a cherry-pick of several is refused and told how to clean up" {
+  git switch -q feat
+  echo three >>file
+  git commit -q -am three
+  git switch -q main
+  refused git cherry-pick feat~2..feat
+  agent git cherry-pick --quit
+  agent git reset -q --merge
+  clean
+}
+
+@test "agent: revert is refused and told how to clean up" {
+  refused git revert --no-edit HEAD
+  [[ $output == *"git revert --quit; git reset --merge"* ]]
+  agent git revert --quit
+  agent git reset -q --merge
+  clean
+}
+
+@test "agent: reset --hard is refused and told how to clean up" {
+  refused git reset --hard HEAD~1
+  [[ $output == *"git reset --hard"* ]]
+  agent git reset -q --hard
+  clean
+}
+
+@test "agent: reset --soft is refused" {
+  refused git reset --soft HEAD~1
+  clean
+}
+
+@test "agent: branch -f is refused" {
+  git switch -q side
+  refused git branch -f main feat
+}
+
+@test "agent: branch -D is refused, also of a packed branch" {
+  git switch -q side
+  refused git branch -D main
+  git pack-refs --all
+  refused git branch -D main
+}
+
+@test "agent: branch -M onto main is refused and loses nothing" {
+  git switch -q side
+  feat=$(git rev-parse feat)
+  run ! agent git branch -M feat main
+  [[ $output == *"renamed onto a protected branch"* ]]
+  [ "$(git rev-parse feat)" = "$feat" ]
+  [ "$(git rev-parse main)" = "$main" ]
+  run ! agent git branch -m main feat
+  [ "$(git rev-parse main)" = "$main" ]
+}
+
+@test "agent: checkout -B and switch -C are refused and told how to clean up" {
+  git switch -q side
+  for command in "checkout -B" "switch -C"; do
+    # shellcheck disable=SC2086
+    refused git $command main feat
+    [[ $output == *"git reset --hard"* ]]
+    git reset -q --hard
+    [ -z "$(git status --porcelain)" ]
+  done
+}
+
+@test "agent: update-ref is refused, also by a symbolic name and for deletion" {
+  git switch -q side
+  refused git update-ref refs/heads/main feat
+  refused git update-ref -d refs/heads/main
+  git symbolic-ref refs/heads/alias refs/heads/main
+  refused git update-ref refs/heads/alias feat
+}
+
+@test "agent: fetch into main is refused" {
+  git switch -q side
+  git clone -q --bare . ../origin.git
+  git remote add origin ../origin.git
+  refused git fetch -q origin +feat:main
+}
+
+@test "agent: am is refused before the working tree changes" {
+  git format-patch -q -1 feat --stdout >../patch
+  refused git am ../patch
+  clean
+}
+
+@test "agent: push to main is refused" {
+  git init -q --bare ../origin.git
+  git remote add origin ../origin.git
+  refused git push -q origin main
+  refused git push -q origin feat:main
+  refused git push -q -f origin +feat:refs/heads/main
+  run ! git -C ../origin.git rev-parse -q --verify main
+  agent git push -q origin feat
+}
+
+@test "agent: patterns are protected as well" {
+  run ! agent git branch release/1 feat
+  [[ $output == *"refs/heads/release/1: protected branch"* ]]
+  agent git branch released feat
+}
+
+@test "agent: known by the marker in its worktree's git directory alone" {
+  worktree-bind bind bob -b work/bob
+  cd ../work.worktrees/bob
+  run ! git branch -f release/2 HEAD
+  run ! git update-ref refs/heads/main HEAD~1
+  [[ $output == *"refused to bob"* ]]
+  git commit -q --allow-empty -m mine
+}
+
+@test "agent: everything on its own branch works" {
+  worktree-bind bind bob -b work/bob
+  cd ../work.worktrees/bob
+  export AMP_AGENT=bob
+  echo x >x
+  git add x
+  git commit -q -m x
+  echo y >>x
+  git stash -q
+  git stash pop -q
+  git commit -q -am y
+  git commit -q --amend -m "y again"
+  git merge -q -m merge feat
+  git rebase -q main || git rebase --abort
+  run ! git rebase -q --onto side~0 main~1 main
+  git reset -q --hard HEAD~1
+  git cherry-pick ahead --allow-empty
+  git tag v1
+  git branch another
+  git branch -M another renamed
+  git branch -D renamed
+  git switch -q -c next
+  git gc -q --prune=now
+  git pack-refs --all
+  git reflog expire --expire=now --all
+  git fsck
+}
+
+@test "agent: no-ops on main pass" {
+  agent git reset -q --hard HEAD
+  echo x >>file
+  agent git stash -q
+  agent git stash pop -q
+  git checkout -q file
+  agent git gc -q
+  agent git pack-refs --all --prune
+  agent git branch -f side main
+  git switch -q side
+  agent git update-ref refs/heads/main "$main"
+  [ "$(git rev-parse main)" = "$main" ]
+}
+
+@test "person: everything is allowed" {
+  git commit -q --allow-empty -m a
+  git commit -q --no-verify --allow-empty -m b
+  git merge -q --no-ff -m merge feat
+  git reset -q --hard HEAD~1
+  git merge -q -m c ahead
+  git cherry-pick feat
+  git revert --no-edit HEAD
+  git rebase -q side
+  git switch -q side
+  git branch -f main ahead
+  git branch -M feat main
+  git branch feat "$main"
+  git update-ref refs/heads/main feat
+  git fetch -q . +ahead:main
+  git switch -q main
+  git init -q --bare ../origin.git
+  git remote add origin ../origin.git
+  git push -q origin main
+  git clone -q ../origin.git ../clone
+  git -C ../clone commit -q --allow-empty -m cloned
+  git -C ../clone push -q
+  git pull -q --ff-only origin main
+  echo x >>file
+  git stash -q
+  git stash pop -q
+  git commit -q -am x
+  git gc -q --prune=now
+  git pack-refs --all
+  git branch release/1
+  git branch -D release/1
+  git fsck
+}
+
+@test "person: the first commit of a repository is allowed, an agent's is not" {
+  git init -q -b main ../new
+  cd ../new
+  worktree-bind hooks install 2>/dev/null
+  run ! agent git commit -q --allow-empty -m first
+  git commit -q --allow-empty -m first
+}
+
+@test "people are held to it where the policy says so" {
+  worktree-bind hooks install --humans refuse 2>/dev/null
+  run ! git commit -q --allow-empty -m no
+  [[ $output == *"refused to people"* ]]
+  git switch -q side
+  git commit -q --allow-empty -m yes
+  git gc -q
+}
+
+@test "an override is used once, and only for its branch and agent" {
+  worktree-bind hooks override main --agent bob --reason "release by hand"
+  git log -1 --format=%H main
+  run ! env AMP_AGENT=eve git commit -q --allow-empty -m no
+  run ! agent git branch release/1 feat
+  agent git commit -q --allow-empty -m once
+  run ! agent git commit -q --allow-empty -m twice
+  grep -q 'for main used by bob' .git/amp/guard.log
+  grep -h '"key":"override' .git/amp/log/* | grep -q 'release by hand'
+}
+
+@test "an override that is too old does not count, and agents cannot write one" {
+  worktree-bind hooks override main --reason x --for 1s
+  sed -i 's/^until .*/until 1000/' .git/amp/override
+  run ! agent git commit -q --allow-empty -m no
+  run -77 agent worktree-bind hooks override main --reason x
+  run -77 agent worktree-bind hooks install
+  run -77 agent worktree-bind hooks uninstall
+}
+
+@test "a policy that cannot be read refuses agents and lets people work" {
+  echo nonsense >>.git/amp/guard
+  git switch -q side
+  run ! agent git commit -q --allow-empty -m no
+  [[ $output == *"the guard's policy, line"* ]]
+  git commit -q --allow-empty -m yes
+}
+
+@test "hooks that stood there are kept and called with the same arguments and input" {
+  worktree-bind hooks uninstall
+  for hook in pre-commit reference-transaction pre-push; do
+    printf '#!/bin/sh\necho "%s $*" >>"%s/log"\ncat >>"%s/log"\n' $hook "$PWD" "$PWD" \
+      >.git/hooks/$hook
+    chmod +x .git/hooks/$hook
+  done
+  worktree-bind hooks install 2>/dev/null
+  git switch -q side
+  agent git commit -q --allow-empty -m yes </dev/null
+  grep -q '^pre-commit' log
+  grep -q '^reference-transaction prepared' log
+  grep -q 'refs/heads/side$' log
+  git init -q --bare ../origin.git
+  agent git push -q ../origin.git side
+  grep -q '^refs/heads/side .* refs/heads/side ' log
+  worktree-bind hooks uninstall
+  [ ! -L .git/hooks/pre-commit ]
+  [ ! -e .git/hooks/pre-commit.amp-kept ]
+  [ ! -e .git/hooks/branch-guard ]
+}
+
+@test "a kept hook's refusal counts" {
+  worktree-bind hooks uninstall
+  printf '#!/bin/sh\nexit 1\n' >.git/hooks/pre-commit
+  chmod +x .git/hooks/pre-commit
+  worktree-bind hooks install 2>/dev/null
+  run ! git commit -q --allow-empty -m no
+}
+
+@test "the server's hook refuses everybody but the pushers" {
+  git init -q --bare ../server.git
+  worktree-bind -C ../server.git hooks install --server --pusher alice 2>/dev/null
+  git remote add origin ../server.git
+  run ! git push -q origin main
+  [[ $output == *"protected branch"* ]]
+  git push -q origin side
+  REMOTE_USER=alice git push -q origin main
+  run ! env REMOTE_USER=alice AMP_AGENT=bob git -c core.hooksPath=/dev/null push -q origin feat:main
+  [ "$(git -C ../server.git rev-parse main)" = "$main" ]
+}
+
+@test "hooks check: nothing to say after install" {
+  run worktree-bind hooks check
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+}
+
+@test "hooks check finds what git would pass over in silence, and what would make it fail" {
+  printf '#!/no/such/interpreter\n' >.git/hooks/post-commit
+  printf '#!/usr/bin/env no-such-program\n' >.git/hooks/post-merge
+  chmod +x .git/hooks/post-commit .git/hooks/post-merge
+  printf '#!/bin/sh\n' >.git/hooks/post-checkout
+  chmod -x .git/hooks/post-checkout
+  rm .git/hooks/pre-push
+  run -1 worktree-bind --json hooks check
+  [ "$(jq -r .code <<<"$output" | sort | tr '\n' ' ')" = \
+    "hook_missing hook_not_executable interpreter_missing interpreter_missing " ]
+  chmod -x .git/hooks/branch-guard
+  run -1 worktree-bind hooks check
+  [[ $output == *"reference-transaction: not executable: git skips it without a word"* ]]
+}
+
+@test "hooks check finds a foreign core.hooksPath, and install refuses it" {
+  git config core.hooksPath /some/where
+  run -1 worktree-bind hooks check
+  [[ $output == *"/some/where: core.hooksPath leads git here"* ]]
+  run -78 worktree-bind hooks install
+  git config core.hooksPath "$PWD/.husky"
+  worktree-bind hooks install --hooks-dir .husky 2>/dev/null
+  refused git commit --allow-empty -m no
+}
+
+@test "not covered locally, as docs/guard.md says: the trip-wire is for these" {
+  git switch -q side
+  agent git branch -C feat main
+  [ "$(git rev-parse main)" = "$(git rev-parse feat)" ]
+  agent git -c core.hooksPath=/dev/null update-ref refs/heads/main "$main"
+  agent git symbolic-ref refs/heads/main refs/heads/feat
+  [ "$(git rev-parse main)" = "$(git rev-parse feat)" ]
+}
