@@ -38,12 +38,13 @@ LIBS_git-worker := -lgit2
 LIBS_jq-worker  := -ljq
 LIBS_port-http  := -lcurl
 
-.PHONY: all demo check check-fast bench soak install uninstall deps deps-check format lint clean
+.PHONY: all demo check check-fast bench soak install uninstall deps deps-check format lint clean \
+  units print-flags
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
-all: deps-check $(BINS) $(LIBEXECS) $(BUILD)/lib/libamp.so $(BUILD)/lib/libamp.pc
+all: deps-check $(BINS) $(LIBEXECS) $(BUILD)/lib/libamp.so
 
 $(BUILD)/gen/schemas.c: scripts/embed-schemas.sh $(SCHEMAS)
 	@mkdir -p $(@D)
@@ -73,10 +74,6 @@ $(BUILD)/lib/libamp.so: $(SO_OBJ) scripts/libamp.map
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libamp.so.0 -Wl,--version-script=scripts/libamp.map \
 	  -o $@ $(SO_OBJ) -Wl,--as-needed $(LIBS)
-
-$(BUILD)/lib/libamp.pc: scripts/libamp.pc.in Makefile
-	@mkdir -p $(@D)
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 define program
 $(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(wildcard $(3)/$(2)/*.c)) $$(BUILD)/lib/libamp.a

@@ -1,8 +1,8 @@
 # Targets that are not about compiling.
 
-DEPS_BUILD := gcc make pkg-config git libjansson-dev libjq-dev libcurl4-openssl-dev libgit2-dev \
+DEPS_BUILD := gcc make git libjansson-dev libjq-dev libcurl4-openssl-dev libgit2-dev \
   libsqlite3-dev libpcre2-dev libsodium-dev libxxhash-dev
-DEPS_TEST  := bats jq mandoc shellcheck sqlite3 tmux strace
+DEPS_TEST  := bats jq mandoc shellcheck sqlite3 strace pkg-config zsh fish
 
 deps-check:
 	@sh scripts/deps.sh check $(DEPS_BUILD)
@@ -39,7 +39,9 @@ install: all
 	install -m 755 $(BUILD)/lib/libamp.so $(DESTDIR)$(LIBDIR)/libamp.so.0
 	ln -sf libamp.so.0 $(DESTDIR)$(LIBDIR)/libamp.so
 	install -m 644 $(BUILD)/lib/libamp.a $(DESTDIR)$(LIBDIR)
-	install -m 644 $(BUILD)/lib/libamp.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/libamp.pc.in \
+	  >$(DESTDIR)$(LIBDIR)/pkgconfig/libamp.pc
+	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/libamp.pc
 	cp -R include/amp/. $(DESTDIR)$(INCDIR)/amp/
 	cp -R schemas/. $(DESTDIR)$(SHAREDIR)/schemas/
 	for m in man/*.[17]; do s=$${m##*.}; install -d $(DESTDIR)$(MANDIR)/man$$s; \
@@ -61,3 +63,7 @@ lint:
 
 clean:
 	rm -rf $(BUILD)
+
+# For tests and editors: what a source file is compiled with.
+print-flags:
+	$(info $(CPPFLAGS) $(CFLAGS))@:

@@ -60,3 +60,14 @@ repo() {
   git init -q -b main "$1"
   git -C "$1" commit -q --allow-empty -m start
 }
+
+# make_same ARG...: make on the build under test, with the variables that it was made with, so that
+# nothing is made again.
+make_same() {
+  local flags vars=()
+  flags=$(cat "$AMP_BUILD/flags")
+  vars=(BUILD="${AMP_BUILD#"$AMP_TOP"/}" CC="${flags%% *}")
+  [[ $flags == *-Werror* ]] && vars+=(DEVELOPER=1)
+  [[ $flags =~ -fsanitize=([a-z,]+) ]] && vars+=(SANITIZE="${BASH_REMATCH[1]}")
+  env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$AMP_TOP" "${vars[@]}" "$@"
+}

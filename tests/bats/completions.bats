@@ -1,0 +1,131 @@
+# Completions in the three shells, for the sample tool: they ask the tool, so what holds for it
+# holds for every tool.
+load lib
+
+setup() {
+  export PATH="$AMP_BUILD/tests/fixture:$PATH"
+  sh "$AMP_TOP/scripts/completions.sh" install "$BATS_TEST_TMPDIR/share" cli-sample
+  mkdir "$BATS_TEST_TMPDIR/cwd"
+  cd "$BATS_TEST_TMPDIR/cwd"
+  mkdir some-dir
+  touch some-file
+}
+
+# The words that bash offers for the last of the arguments.
+in_bash() {
+  # shellcheck disable=SC2016
+  bash --norc -c '
+    . "$0/bash-completion/completions/cli-sample"
+    complete -p cli-sample >/dev/null || exit 1
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
+    _amp_tools "$1" "${!#}" "${COMP_WORDS[COMP_CWORD-1]}"
+    printf "%s\n" "${COMPREPLY[@]}"' "$BATS_TEST_TMPDIR/share" "$@"
+}
+
+# The same in fish; the argument is the command line.
+in_fish() {
+  fish --no-config -c "source $BATS_TEST_TMPDIR/share/fish/vendor_completions.d/cli-sample.fish
+    complete -C '$1'" | cut -f 1
+}
+
+# The same in zsh, by a terminal: the completion list as it is printed.
+in_zsh() {
+  cat >"$BATS_TEST_TMPDIR/rc" <<Z
+fpath=($BATS_TEST_TMPDIR/share/zsh/site-functions \$fpath)
+autoload -Uz compinit; compinit -u -d $BATS_TEST_TMPDIR/zcompdump
+Z
+  zsh -f "$AMP_TOP/tests/fixture/zsh-complete.zsh" "$BATS_TEST_TMPDIR/rc" "$1"
+}
+
+has() {
+  local w
+  for w in "$@"; do
+    grep -qxF -e "$w" <<<"$output" || {
+      echo "missing: $w in: $output"
+      return 1
+    }
+  done
+}
+lacks() {
+  ! grep -qxF -e "$1" <<<"$output" || {
+    echo "unwanted: $1"
+    return 1
+  }
+}
+
+@test "bash: options, verbs, choices, files, directories" {
+  run -0 in_bash cli-sample --
+  has --string --state --help
+  run -0 in_bash cli-sample --str
+  [ "$output" = --string ]
+  run -0 in_bash cli-sample first --o
+  has --only
+  lacks --string
+  run -0 in_bash cli-sample ''
+  has first two some-file
+  run -0 in_bash cli-sample two ''
+  has words
+  run -0 in_bash cli-sample --choice ''
+  [ "$output" = $'one\ntwo' ]
+  run -0 in_bash cli-sample -c tw
+  [ "$output" = two ]
+  run -0 in_bash cli-sample --choice = tw
+  [ "$output" = two ]
+  run -0 in_bash cli-sample --state some
+  [ "$output" = some-dir ]
+  run -0 in_bash cli-sample --path some
+  has some-dir some-file
+  run -0 in_bash cli-sample --number ''
+  [ -z "$output" ]
+  run -0 in_bash cli-sample --exec tru
+  has true
+  run -0 in_bash cli-sample --exec cmd --str
+  lacks --string
+}
+
+@test "fish: options, verbs, choices, files, directories" {
+  need fish
+  run -0 in_fish 'cli-sample --'
+  has --string --state --help
+  run -0 in_fish 'cli-sample first --o'
+  has --only
+  lacks --string
+  run -0 in_fish 'cli-sample '
+  has first two some-file
+  run -0 in_fish 'cli-sample two '
+  has words
+  run -0 in_fish 'cli-sample --choice '
+  [ "$output" = $'one\ntwo' ]
+  run -0 in_fish 'cli-sample --choice=tw'
+  [ "$output" = --choice=two ]
+  run -0 in_fish 'cli-sample --state some'
+  has some-dir/
+  lacks some-file
+  run -0 in_fish 'cli-sample --path some'
+  has some-file
+}
+
+@test "zsh: options, verbs, choices, files, directories" {
+  need zsh
+  run -0 in_zsh 'cli-sample --'
+  has --string --state --help
+  run -0 in_zsh 'cli-sample first --o'
+  has --only
+  lacks --string
+  run -0 in_zsh 'cli-sample '
+  has first two some-file
+  run -0 in_zsh 'cli-sample two '
+  has words
+  run -0 in_zsh 'cli-sample --choice '
+  has one two
+  run -0 in_zsh 'cli-sample --state some'
+  has some-dir
+  lacks some-file
+  run -0 in_zsh 'cli-sample --path some'
+  has some-file
+}
+
+@test "uninstalling leaves nothing" {
+  sh "$AMP_TOP/scripts/completions.sh" uninstall "$BATS_TEST_TMPDIR/share" cli-sample
+  [ -z "$(find "$BATS_TEST_TMPDIR/share" -type f)" ]
+}

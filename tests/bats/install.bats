@@ -1,0 +1,103 @@
+# Installation, and the library as others see it.
+load lib
+
+setup() {
+  cd "$AMP_TOP" || return 1
+  dest=$BATS_TEST_TMPDIR/dest
+}
+
+@test "install puts everything under DESTDIR and PREFIX, uninstall takes it away" {
+  make_same install DESTDIR="$dest" PREFIX=/opt/amp
+  cd "$dest/opt/amp"
+  for f in lib/libamp.so.0 lib/libamp.a lib/pkgconfig/libamp.pc include/amp/base/buf.h \
+    share/man/man7/amp-exit.7; do
+    [ -f "$f" ] || {
+      echo "missing: $f"
+      return 1
+    }
+  done
+  for t in "$AMP_TOP"/cmd/*/main.c; do
+    [ -e "$t" ] || continue
+    t=$(basename "$(dirname "$t")")
+    run -0 "bin/$t" --version
+    [ -f "share/man/man1/$t.1" ]
+    [ -f "share/bash-completion/completions/$t" ]
+    [ -f "share/zsh/site-functions/_$t" ]
+    [ -f "share/fish/vendor_completions.d/$t.fish" ]
+  done
+  for s in "$AMP_TOP"/schemas/*/*.json; do
+    cmp "$s" "share/amp/schemas/${s#"$AMP_TOP"/schemas/}"
+  done
+  [ "$(find . -type f -perm /022 | wc -l)" -eq 0 ]
+  cd "$AMP_TOP"
+  make_same uninstall DESTDIR="$dest" PREFIX=/opt/amp
+  run find "$dest" -type f -o -type l
+  [ -z "$output" ]
+}
+
+@test "uninstall leaves what others installed" {
+  mkdir -p "$dest/opt/amp/bin" "$dest/opt/amp/share/man/man1" "$dest/opt/amp/include"
+  touch "$dest/opt/amp/bin/other" "$dest/opt/amp/share/man/man1/other.1" \
+    "$dest/opt/amp/include/other.h"
+  make_same install DESTDIR="$dest" PREFIX=/opt/amp
+  make_same uninstall DESTDIR="$dest" PREFIX=/opt/amp
+  [ "$(find "$dest" -type f | wc -l)" -eq 3 ]
+}
+
+@test "installed programs find their helpers beside them" {
+  make_same install DESTDIR="$dest" PREFIX=/opt/amp
+  cp "$AMP_BUILD/tests/fixture/helper-path" "$dest/opt/amp/bin/"
+  for h in "$dest"/opt/amp/libexec/amp/*; do
+    run -0 "$dest/opt/amp/bin/helper-path" "${h##*/}"
+    [ "$(realpath "$output")" = "$(realpath "$h")" ]
+  done
+  ln -s "$dest/opt/amp/bin/helper-path" "$BATS_TEST_TMPDIR/link"
+  run -0 "$BATS_TEST_TMPDIR/link" git-worker
+  run -69 "$dest/opt/amp/bin/helper-path" no-such-helper
+}
+
+@test "libamp.so exports only amp_ symbols, and all that the headers declare" {
+  nm -D --defined-only "$AMP_BUILD/lib/libamp.so" | awk '$2 != "A" { print $3 }' |
+    sed 's/@.*//' | sort -u >"$BATS_TEST_TMPDIR/exported"
+  run ! grep -v '^amp_' "$BATS_TEST_TMPDIR/exported"
+  # Every function of a public header is there.
+  for h in include/amp/*/*.h; do
+    echo "#include \"$PWD/$h\""
+  done >"$BATS_TEST_TMPDIR/all.c"
+  gcc -std=gnu11 -D_GNU_SOURCE -Iinclude -fsyntax-only -aux-info "$BATS_TEST_TMPDIR/aux" \
+    "$BATS_TEST_TMPDIR/all.c"
+  grep -F "/include/amp/" "$BATS_TEST_TMPDIR/aux" | grep -oE 'amp_[a-z0-9_]+ \(' | tr -d ' (' |
+    sort -u >"$BATS_TEST_TMPDIR/declared"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/declared")" -gt 50 ]
+  comm -23 "$BATS_TEST_TMPDIR/declared" "$BATS_TEST_TMPDIR/exported" >"$BATS_TEST_TMPDIR/missing"
+  cat "$BATS_TEST_TMPDIR/missing"
+  [ ! -s "$BATS_TEST_TMPDIR/missing" ]
+}
+
+@test "a program builds against the installed library with pkg-config" {
+  need pkg-config
+  grep -q fsanitize "$AMP_BUILD/flags" && skip "a sanitized library"
+  make_same install DESTDIR="$dest" PREFIX=/opt/amp
+  cat >"$BATS_TEST_TMPDIR/p.c" <<'C'
+#include <stdio.h>
+#include <amp/base/clock.h>
+#include <amp/base/num.h>
+#include <amp/fsm/fsm.h>
+#include <amp/json/tape.h>
+#include <amp/protocol/protocol.h>
+#include <amp/schema/schema.h>
+int main(void)
+{
+    char t[AMP_TIME_MAX];
+    amp_time_format(0, t);
+    puts(t);
+    return 0;
+}
+C
+  cd "$BATS_TEST_TMPDIR"
+  export PKG_CONFIG_SYSROOT_DIR=$dest PKG_CONFIG_PATH=$dest/opt/amp/lib/pkgconfig
+  # shellcheck disable=SC2046
+  gcc -std=c11 -Wall -Werror -o p p.c $(pkg-config --cflags --libs libamp)
+  LD_LIBRARY_PATH=$dest/opt/amp/lib run -0 ./p
+  [ "$output" = 1970-01-01T00:00:00.000Z ]
+}

@@ -1,0 +1,213 @@
+# What holds for every program that was built: option table, help, manual and completions agree;
+# each links only what it may; the exit statuses are the written ones.
+load lib
+
+setup() {
+  cd "$AMP_TOP" || return 1
+  tools=()
+  local t
+  for t in cmd/*/main.c; do
+    [ -e "$t" ] || continue
+    t=${t#cmd/}
+    tools+=("${t%/main.c}")
+  done
+}
+
+# Every form of a tool: itself, then each verb, one a line.
+forms_of() {
+  echo
+  "$1" --options | awk -F '\t' '$1 == "verb" { print $2 }'
+}
+
+# rows TOOL VERB: the option rows of a form.
+rows() {
+  # shellcheck disable=SC2086 # the verb may be two words or none
+  "$1" $2 --options | awk -F '\t' '$1 == "option"'
+}
+
+@test "each tool is built" {
+  [ ${#tools[@]} -gt 0 ] || skip "no tool yet"
+  for t in "${tools[@]}"; do
+    [ -x "$AMP_BUILD/bin/$t" ]
+  done
+}
+
+@test "help shows every option of the table" {
+  for t in "${tools[@]}"; do
+    while IFS= read -r verb; do
+      # shellcheck disable=SC2086
+      help=$("$t" $verb --help)
+      while IFS=$'\t' read -r _ letter name _; do
+        grep -qE -e "--$name( |\[|\$)" <<<"$help" || {
+          echo "$t $verb: --$name is not in --help"
+          return 1
+        }
+        [ "$letter" = - ] || grep -qE -e "^  -$letter(,| |\$)" <<<"$help" || {
+          echo "$t $verb: -$letter is not in --help"
+          return 1
+        }
+      done < <(rows "$t" "$verb")
+    done < <(forms_of "$t")
+  done
+}
+
+@test "no option and no letter twice in a form" {
+  for t in "${tools[@]}"; do
+    while IFS= read -r verb; do
+      twice=$(rows "$t" "$verb" | cut -f 3 | sort | uniq -d)
+      [ -z "$twice" ] || {
+        echo "$t $verb: --$twice twice"
+        return 1
+      }
+      twice=$(rows "$t" "$verb" | cut -f 2 | grep -v '^-$' | sort | uniq -d)
+      [ -z "$twice" ] || {
+        echo "$t $verb: -$twice twice"
+        return 1
+      }
+    done < <(forms_of "$t")
+  done
+}
+
+@test "options have a description, and those with an argument name it" {
+  for t in "${tools[@]}"; do
+    while IFS= read -r verb; do
+      rows "$t" "$verb" | awk -F '\t' -v t="$t $verb" '
+        NF != 8 { print t ": " NF " fields: " $0; bad = 1 }
+        $7 == "-" { print t ": --" $3 " has no description"; bad = 1 }
+        $7 ~ /\.$/ { print t ": --" $3 " ends with a full stop"; bad = 1 }
+        $4 != "flag" && $5 == "-" { print t ": --" $3 " does not name its argument"; bad = 1 }
+        END { exit bad }'
+    done < <(forms_of "$t")
+  done
+}
+
+@test "the manual has every option of the table and no other" {
+  for t in "${tools[@]}"; do
+    man=man/$t.1
+    [ -f "$man" ] || {
+      echo "$man is missing"
+      return 1
+    }
+    # ".It Fl x , Fl -long Ar FILE" or ".It Fl -long Ns Op = Ns Ar FORMAT"
+    in_man=$(sed -n 's/^\.It Fl \(.*\)/ Fl \1/p' "$man" | grep -oE 'Fl -[a-z0-9][a-z0-9-]*' |
+      sed 's/^Fl -//' | sort -u)
+    in_table=$(while IFS= read -r verb; do rows "$t" "$verb"; done < <(forms_of "$t") |
+      cut -f 3 | sort -u)
+    diff <(echo "$in_table") <(echo "$in_man") || {
+      echo "^ $t: < only in the table, > only in $man"
+      return 1
+    }
+    while IFS=$'\t' read -r letter name; do
+      grep -qE "^\.It Fl $letter , Fl -$name( |\$)" "$man" || {
+        echo "$man: no '.It Fl $letter , Fl -$name'"
+        return 1
+      }
+    done < <(while IFS= read -r verb; do rows "$t" "$verb"; done < <(forms_of "$t") |
+      awk -F '\t' '$2 != "-" { print $2 "\t" $3 }' | sort -u)
+  done
+}
+
+@test "the manual names every verb and every environment variable of the table" {
+  for t in "${tools[@]}"; do
+    man=man/$t.1
+    while IFS= read -r verb; do
+      [ -z "$verb" ] || grep -qwF -- "$verb" "$man" || {
+        echo "$man: verb $verb is missing"
+        return 1
+      }
+      while IFS= read -r env; do
+        grep -qwF -- "$env" "$man" || {
+          echo "$man: $env is missing"
+          return 1
+        }
+      done < <(rows "$t" "$verb" | awk -F '\t' '$8 != "-" { print $8 }')
+    done < <(forms_of "$t")
+  done
+}
+
+@test "the manuals have their sections and pass mandoc" {
+  need mandoc
+  for m in man/*.[17]; do
+    mandoc -Tlint -W warning "$m"
+  done
+  for t in "${tools[@]}"; do
+    for s in NAME SYNOPSIS DESCRIPTION ENVIRONMENT 'EXIT STATUS' EXAMPLES 'SEE ALSO'; do
+      grep -qE "^\.Sh \"?$s\"?\$" "man/$t.1" || {
+        echo "man/$t.1: no section $s"
+        return 1
+      }
+    done
+  done
+}
+
+@test "amp-exit(7) is the table of statuses" {
+  # The list's lines are X(NAME, value, "meaning") with quotes escaped.
+  diff <(sed -n '/AMP_STATUS_LIST(X)  /,/^$/s/^ *X([A-Z]*, \([0-9]*\), "\(.*\)").*/\1 \2/p' \
+    include/amp/base/error.h | sed 's/\\"/"/g') \
+    <(awk '/^\.It / { n = $2; getline; print n " " $0 }' man/amp-exit.7)
+  # The order of precedence too.
+  in_code=$(sed -n '/order\[\] = {/,/};/p' lib/base/error.c | grep -oE 'AMP_[A-Z]+' |
+    while read -r s; do sed -n "s/.*X(${s#AMP_}, \([0-9]*\),.*/\1/p" include/amp/base/error.h; done |
+    paste -sd ' ')
+  in_man=$(grep -A 1 'the status is the first of' man/amp-exit.7 | tail -n 1 | tr -d ',.')
+  [ "$in_code" = "$in_man" ]
+}
+
+@test "wrong usage, help and version" {
+  for t in "${tools[@]}"; do
+    run -64 "$t" --no-such-option
+    [[ "$output" == *"$t: error: unknown option --no-such-option"* ]]
+    run -0 "$t" --version
+    [[ "$output" == "$t "* ]]
+    run -0 --separate-stderr "$t" --help
+    [ -z "$stderr" ]
+    run -74 bash -c '"$0" --help >/dev/full' "$t"
+  done
+}
+
+# The libraries that a program may need besides libc (libm, the loader and gcc's are libc's kin).
+may_link() {
+  case $1 in
+  amp-validate) echo libpcre2-8 ;;
+  branch-guard) echo libpcre2-8 ;;
+  amp-route | amp-ack | task-dispatch | hitl-prompt | worktree-bind)
+    echo libpcre2-8 libsqlite3 libjansson libsodium
+    ;;
+  git-worker) echo libgit2 libpcre2-8 libjansson libsodium ;;
+  jq-worker) echo libjq libonig libpcre2-8 libjansson ;;
+  port-http) echo libcurl libjansson ;;
+  state-worker) echo libsqlite3 libpcre2-8 libsodium libjansson ;;
+  *) echo ;;
+  esac
+}
+
+@test "every program links only what it may" {
+  need readelf
+  shopt -s nullglob
+  for p in "$AMP_BUILD"/bin/* "$AMP_BUILD"/libexec/amp/*; do
+    readelf -h "$p" >/dev/null 2>&1 || continue # a script
+    allowed=" libc libm ld-linux-x86-64 libpthread libdl librt $(may_link "${p##*/}") "
+    while read -r lib; do
+      case $lib in
+      libasan* | libubsan* | libgcc_s* | ld-linux*) continue ;;
+      esac
+      [[ "$allowed" == *" ${lib%%.so*} "* ]] || {
+        echo "${p##*/} needs $lib"
+        return 1
+      }
+    done < <(readelf -d "$p" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+  done
+}
+
+@test "machines print in every format" {
+  for t in "${tools[@]}"; do
+    rows "$t" '' | cut -f 3 | grep -qx machine || continue
+    run -0 "$t" --machine
+    [ -n "$output" ]
+    run -0 "$t" --machine=dot
+    [[ "$output" == *digraph* ]]
+    "$t" --machine=ndjson | jq -es '
+      length > 0 and all(has("machine") and has("from") and has("event") and has("to")
+        and has("code") and has("effects") and has("extra"))' >/dev/null
+  done
+}
