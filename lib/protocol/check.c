@@ -47,7 +47,7 @@ const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t mos
             out[len++] = text.p[i++];
             continue;
         }
-        len += (size_t)sprintf(out + len, "\\u%04x", code);
+        len += (size_t)snprintf(out + len, 7, "\\u%04x", code & 0xffffu);
         i += bytes;
     }
     if (cut)

@@ -3,7 +3,9 @@
  * so far: the envelope. Its recipient stands outside: {"to":…,"msg":…} is taken apart by the
  * reader.
  */
+#include <ctype.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "protocol/names.h"
 #include "protocol/spec.h"
@@ -74,6 +76,32 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
     return 0;
 }
 
+/* 8-4-4-4-12 hexadecimal digits of version 4. */
+static bool is_uuid4(struct amp_span id)
+{
+    if (id.n != 36 || id.p[14] != '4' || !memchr("89abAB", id.p[19], 6))
+        return false;
+    for (size_t i = 0; i < id.n; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (dash ? id.p[i] != '-' : !isxdigit((unsigned char)id.p[i]))
+            return false;
+    }
+    return true;
+}
+
+/* The protocol demands UUIDs, its own examples have others: a warning, a refusal with --strict. */
+static void uuids(struct amp_check *c)
+{
+    const struct {
+        struct amp_span id;
+        const char *pointer;
+    } ids[] = {{c->v->id, "/message_id"}, {c->v->correlation, "/correlation_id"}};
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(ids); i++)
+        if (ids[i].id.n > 0 && !is_uuid4(ids[i].id))
+            amp_check_rule(c, AMP_SEV_WARNING, "validation_error", "uuid", ids[i].pointer,
+                           "a UUID of version 4", "is not a UUID of version 4");
+}
+
 const struct amp_spec amp_spec_sw4rm = {
     .protocol = AMP_PROTO_SW4RM,
     .detect = detect,
@@ -83,4 +111,5 @@ const struct amp_spec amp_spec_sw4rm = {
     .schema = "sw4rm/envelope.json",
     .codes = codes,
     .finish = finish,
+    .rules = uuids,
 };
