@@ -35,6 +35,11 @@ static const struct amp_verb verbs[] = {
     {"new", "[FILE…]", "write new tasks for the coordinator", task_new_opts, task_new},
     {"coordinate", "", "lead tasks from dispatch to verdict", task_coordinate_opts,
      task_coordinate},
+    {"run", "", "take dispatches and have an agent work on them", task_run_opts, task_run},
+    {"review", "", "take review requests and have an agent judge them", task_review_opts,
+     task_review},
+    {"verify", "COMMIT", "tell whether exactly this tree was approved", task_verify_opts,
+     task_verify},
     {0},
 };
 

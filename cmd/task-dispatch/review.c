@@ -9,7 +9,7 @@ static bool by_exit;
 const struct amp_opt task_review_opts[] = {
     {0, "verdict-by-exit", AMP_OPT_FLAG, &by_exit, NULL,
      "without an answer file take the exit status: 0 approves, others reject"},
-    WORKER_OPT_TABLE(o, "reviewer"),
+    WORKER_OPT_TABLE("reviewer"),
     AMP_OPT_END,
 };
 

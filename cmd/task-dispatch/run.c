@@ -9,7 +9,7 @@ static const char *base;
 const struct amp_opt task_run_opts[] = {
     {'b', "base", AMP_OPT_STRING, &base, "REVISION",
      "where a branch begins that does not exist yet and whose task records no base"},
-    WORKER_OPT_TABLE(o, "executor"),
+    WORKER_OPT_TABLE("executor"),
     AMP_OPT_END,
 };
 

@@ -3,11 +3,10 @@
 #include "cli/cli.h"
 #include "verbs.h"
 
-static const char *state, *repo = ".";
+static const char *repo = ".";
 static bool quiet;
 
 const struct amp_opt task_verify_opts[] = {
-    {'s', "state", AMP_OPT_DIR, &state, "DIR", "the state directory", .env = "AMP_STATE"},
     {'r', "repo", AMP_OPT_DIR, &repo, "DIR", "the repository, by default the current directory"},
     {'q', "quiet", AMP_OPT_FLAG, &quiet, NULL, "say nothing, only exit"},
     AMP_OPT_END,
@@ -15,7 +14,6 @@ const struct amp_opt task_verify_opts[] = {
 
 int task_verify(int argc, char **argv)
 {
-    const struct amp_store_options opt = {.lock_timeout_ms = -1, .read_only = true};
     struct amp_verified v;
     struct amp_store *store;
     struct amp_git *git;
@@ -23,9 +21,7 @@ int task_verify(int argc, char **argv)
 
     if (argc != 1)
         amp_die_usage("verify takes one COMMIT");
-    if (!state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
-    if (amp_store_open(state, &opt, &store, &err))
+    if (task_open(&store, &err))
         return amp_complain(&err);
     int rc = amp_git_open(NULL, &git, &err);
     if (!rc) {

@@ -6,6 +6,7 @@
 
 #include <amp/base/id.h>
 
+#include "verbs.h"
 #include "worker_opts.h"
 
 static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
@@ -61,10 +62,7 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
                 struct amp_error *err)
 {
     static char consumer[256];
-    const struct amp_store_options opt = {.lock_timeout_ms = -1};
 
-    if (!o->state)
-        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
     if (!o->exec.n)
         amp_die_usage("the agent's command is needed: --exec COMMAND…");
     if (!o->agent)
@@ -73,7 +71,7 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
         amp_die_usage("--agent: \"%s\" is no name: letters, digits, dot, dash, underscore",
                       o->agent);
     snprintf(consumer, sizeof consumer, "task-dispatch.%s.%s", verb, o->agent);
-    if (absolute(&o->exec.v[0], err) || amp_config_load(o->config, o->state, config, err))
+    if (absolute(&o->exec.v[0], err) || amp_config_load(task_config, task_state, config, err))
         return -1;
     *w = (struct amp_worker_options){
         .tool = amp_cli_name(),
@@ -97,5 +95,5 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
     if (worker_patterns(*config, "branches", "protected", NULL, &w->protected_, err))
         return -1;
     amp_signals_install();
-    return amp_store_open(o->state, &opt, store, err);
+    return task_open(store, err);
 }
