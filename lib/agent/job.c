@@ -142,6 +142,7 @@ static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_
     if (st->why)
         json_object_set_new(j, "why", json_string(st->why));
     c->event = amp_job_fsm.events[st->event].name;
+    c->actor = st->ref.consumer;
     c->emits = st->emits;
     c->n_emits = st->n_emits;
     return finish(u, j, c, err);

@@ -32,6 +32,7 @@ struct update {
     struct amp_store_emit emit;
     struct amp_buf json;
     char state[16];
+    const char *actor; /* whose outbox it is */
 };
 
 static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
@@ -56,6 +57,7 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     json_decref(j);
     u->effects = r.effects;
     c->event = amp_escalation_fsm.events[u->event].name;
+    c->actor = u->actor;
     c->to = u->state;
     c->json = amp_buf_span(&u->json);
     if (r.effects & AMP_ESC_DO_EMIT) {
@@ -69,6 +71,7 @@ static int step(struct amp_decider *d, struct amp_span id, struct update *u, str
 {
     enum amp_store_outcome outcome;
 
+    u->actor = d->opt.consumer;
     amp_buf_init(&u->json, 1 << 20);
     int rc = amp_store_update(d->w.store, KIND, id, NULL, change, u, &outcome, err);
     amp_buf_release(&u->json);

@@ -178,7 +178,7 @@ static int contract(struct amp_worker *w, struct amp_judged *k, struct amp_error
         .worktree = k->worktree,
         .branch = k->branch,
         .base = k->base,
-        .state_dir = amp_store_dir(w->store),
+        .state_dir = w->state_dir,
         .message = k->v->line,
         .criteria = amp_buf_span(&k->criteria_text),
         .diff = AMP_SPAN(""),

@@ -57,7 +57,7 @@ int amp_work_contract(struct amp_worker *w, struct amp_work *k, struct amp_error
         .worktree = k->worktree,
         .branch = k->branch,
         .base = k->base,
-        .state_dir = amp_store_dir(w->store),
+        .state_dir = w->state_dir,
         .message = k->v->line,
         .criteria = amp_buf_span(&k->criteria),
         .extra = amp_agent_git_env(),

@@ -1,6 +1,7 @@
 /* A worker's loop: taking messages, choosing the next job, and the end. */
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
@@ -220,6 +221,8 @@ int amp_worker_open(struct amp_worker *w, struct amp_error *err)
     const struct amp_worker_options *o = w->opt;
 
     amp_buf_init(&w->message, LINE_MAX_BYTES);
+    if (!realpath(amp_store_dir(w->store), w->state_dir))
+        return amp_fail_errno(err, AMP_IOERR, "%s", amp_store_dir(w->store));
     if (amp_intake_init(&w->intake, w->store, o->tool, err))
         return -1;
     w->intake.check.protected_ = o->protected_;

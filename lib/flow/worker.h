@@ -9,6 +9,8 @@
 #ifndef AMP_FLOW_WORKER_H
 #define AMP_FLOW_WORKER_H
 
+#include <limits.h>
+
 #include "agent/contract.h"
 #include "agent/job.h"
 #include "flow/intake.h"
@@ -49,6 +51,7 @@ struct amp_worker {
     void *ctx; /* the role's */
     struct amp_store *store;
     struct amp_git *git;
+    char state_dir[PATH_MAX]; /* absolute */
     struct amp_intake intake;
     struct amp_reader *job_reader, *ref_reader, *own_reader; /* three views at a time */
     struct amp_buf message;                                  /* the line of the job at work */

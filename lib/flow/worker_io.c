@@ -43,8 +43,9 @@ void amp_worker_io_close(struct amp_worker *w)
     if (!io)
         return;
     if (io->out_open) {
-        if (!io->broken && !amp_outq_drain(&io->out, -1, w->opt->stop, &err))
-            amp_worker_flush(w, NULL);
+        if (!amp_worker_flush(w, &err) && !io->broken &&
+            !amp_outq_drain(&io->out, -1, w->opt->stop, &err))
+            amp_worker_flush(w, &err);
         amp_outq_close(&io->out);
     }
     if (io->in_open)
