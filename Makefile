@@ -30,6 +30,7 @@ BINS      := $(TOOLS:%=$(BUILD)/bin/%)
 LIBEXECS  := $(HELPERS:%=$(BUILD)/libexec/amp/%) $(SCRIPTS:%=$(BUILD)/libexec/amp/%)
 UNITS     := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 FIXTURES  := $(patsubst tests/fixture/%.c,$(BUILD)/tests/fixture/%,$(wildcard tests/fixture/*.c))
+CONFORMANCE := $(patsubst tests/conformance/%.c,$(BUILD)/tests/conformance/%,$(wildcard tests/conformance/*.c))
 SCHEMAS   := $(sort $(wildcard schemas/*/*.json))
 
 # Only what a program really uses is linked: --as-needed drops the rest.
@@ -91,6 +92,9 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/lib/libamp.a
 	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
 
 $(BUILD)/tests/fixture/%: $(BUILD)/tests/fixture/%.o $(BUILD)/lib/libamp.a
+	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
+
+$(BUILD)/tests/conformance/%: $(BUILD)/tests/conformance/%.o $(BUILD)/lib/libamp.a
 	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
 
 # Rebuilds when the flags change.

@@ -20,7 +20,7 @@ check:
 	@$(MAKE) --no-print-directory -j$$(nproc) all units
 	@bash tests/run
 
-units: $(UNITS) $(FIXTURES)
+units: $(UNITS) $(FIXTURES) $(CONFORMANCE)
 
 check-fast: all units
 	@bash tests/run --fast
