@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,8 +111,10 @@ int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err)
         return -1;
     }
     p->open = p->was_open = true;
-    p->fed = 0;
-    p->fed_bytes = 0;
+    int pipe_size = own ? fcntl(fd, F_GETPIPE_SZ) : -1;
+    p->keep = pipe_size > 0 ? (size_t)pipe_size : 0;
+    p->out = p->fed = 0;
+    p->out_bytes = p->fed_bytes = 0;
     p->popped = p->synced = 0;
     p->down_ms = 0;
     return 1;
@@ -121,8 +124,20 @@ void amp_port_disconnect(struct amp_port *p)
 {
     if (!p->open)
         return;
+    /* What the pipe holds unread counts as not delivered; what was read from it is done with. */
+    int unread = 0;
+    if (p->keep == 0 || ioctl(p->outq.fd, FIONREAD, &unread) < 0)
+        unread = 0;
+    uint64_t taken =
+        p->outq.written - ((uint64_t)unread < p->outq.written ? (uint64_t)unread : p->outq.written);
+    const struct amp_queued *head;
+    while (p->out > 0 && (head = amp_queue_at(&p->queue, 0)) && p->popped + head->len <= taken) {
+        p->popped += head->len;
+        p->out--;
+        amp_queue_pop(&p->queue);
+    }
     amp_outq_close(&p->outq);
     p->open = false;
-    p->fed = 0;
-    p->fed_bytes = 0;
+    p->out = p->fed = 0;
+    p->out_bytes = p->fed_bytes = 0;
 }

@@ -111,7 +111,7 @@ enum amp_port_kind amp_port_kind(const struct amp_port *p)
 }
 size_t amp_port_pending(const struct amp_port *p)
 {
-    return amp_queue_pending(&p->queue);
+    return amp_queue_pending(&p->queue) - p->out_bytes;
 }
 
 int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
@@ -143,9 +143,10 @@ static void lost_reader(struct amp_port *p, int64_t now_ms)
 static void fail_head(struct amp_port *p, amp_port_done_fn done, void *ctx,
                       const struct amp_error *why)
 {
-    uint64_t tag = amp_queue_at(&p->queue, 0)->tag;
+    struct amp_queued head = *amp_queue_at(&p->queue, 0);
     amp_queue_pop(&p->queue);
-    done(ctx, tag, why);
+    if (!head.told)
+        done(ctx, head.tag, why);
 }
 
 /* Messages that no reader came for in time. */
@@ -186,17 +187,31 @@ static int sync_file(struct amp_port *p, struct amp_error *err)
     return 0;
 }
 
+/* Tells the outcome of what is written, and lets go of what the pipe cannot hold any more. */
 static void settle(struct amp_port *p, amp_port_done_fn done, void *ctx)
 {
-    const struct amp_queued *head;
-    while ((head = amp_queue_at(&p->queue, 0)) && p->fed > 0 &&
-           p->outq.written >= p->popped + head->len) {
-        uint64_t tag = head->tag;
-        p->popped += head->len;
-        p->fed_bytes -= head->len;
+    while (p->out < p->fed) {
+        struct amp_queued *line = amp_queue_at(&p->queue, p->out);
+        if (p->outq.written < p->popped + p->out_bytes + line->len)
+            break;
+        p->out++;
+        p->out_bytes += line->len;
+        uint64_t tag = line->tag;
+        bool told = line->told;
+        line->told = true;
+        if (!told)
+            done(ctx, tag, NULL);
+    }
+    while (p->out > 0) {
+        size_t len = amp_queue_at(&p->queue, 0)->len;
+        if (p->out_bytes - len < p->keep)
+            break;
+        p->popped += len;
+        p->out_bytes -= len;
+        p->fed_bytes -= len;
+        p->out--;
         p->fed--;
         amp_queue_pop(&p->queue);
-        done(ctx, tag, NULL);
     }
 }
 
@@ -219,7 +234,7 @@ static void push(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void
         }
         if (rc < 0) {
             /* Which of the lines under way are out is not known: all of them failed. */
-            uint32_t n = p->fed;
+            uint32_t n = p->fed - p->out;
             amp_port_disconnect(p);
             p->retry_ms = now_ms;
             while (n-- > 0)
@@ -268,7 +283,7 @@ void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
     }
     if (p->kind == AMP_PORT_COMMAND && !p->finishing)
         command_died(p, now);
-    bool wanted = amp_port_pending(p) > 0 || (p->kind == AMP_PORT_FIFO && !p->was_open);
+    bool wanted = p->queue.n > p->out || (p->kind == AMP_PORT_FIFO && !p->was_open);
     if (!p->open && !p->failed && wanted && now >= p->retry_ms && p->kind != AMP_PORT_REJECT &&
         p->kind != AMP_PORT_DEAD) {
         struct amp_error why = {0};
@@ -300,7 +315,7 @@ void amp_port_watch(const struct amp_port *p, struct pollfd *fd, int *timeout_ms
 {
     *fd = (struct pollfd){.fd = -1};
     int64_t now = amp_mono_ms();
-    bool pending = amp_port_pending(p) > 0 || p->queue.n > 0;
+    bool pending = p->queue.n > p->out;
     if (p->kind == AMP_PORT_SPOOL) {
         if (pending)
             lower(timeout_ms, 0);
@@ -345,7 +360,7 @@ static int finish_command(struct amp_port *p, struct amp_error *err)
 
 int amp_port_finish(struct amp_port *p, struct amp_error *err)
 {
-    if (p->queue.n > 0)
+    if (p->queue.n > p->out)
         return 0;
     p->finishing = true;
     if (p->kind == AMP_PORT_COMMAND)

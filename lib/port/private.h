@@ -16,12 +16,14 @@ struct amp_port {
     struct amp_port_options opt;
     struct amp_queue queue;
 
-    /* The descriptor side: the first `fed` lines of the queue are in outq as well. */
+    /* The descriptor side. Of the queue the first `out` lines are written but may lie unread in
+     * the pipe, and the first `fed` ones (those and more) were given to outq. */
     struct amp_outq outq;
     bool open, was_open;
-    uint32_t fed;
-    size_t fed_bytes;
-    uint64_t popped;  /* bytes of this outq whose lines are done */
+    uint32_t out, fed;
+    size_t out_bytes, fed_bytes;
+    size_t keep;      /* bytes that the pipe may hold unread; 0: it is no pipe */
+    uint64_t popped;  /* bytes of this outq whose lines left the queue */
     uint64_t synced;  /* outq.written when the file was last synced */
     int64_t born_ms;  /* when we began to look for a reader */
     int64_t down_ms;  /* when the reader went away; 0: it did not */

@@ -59,7 +59,7 @@ int amp_queue_add(struct amp_queue *q, struct amp_span line, uint64_t tag, int64
     return 0;
 }
 
-const struct amp_queued *amp_queue_at(const struct amp_queue *q, uint32_t i)
+struct amp_queued *amp_queue_at(const struct amp_queue *q, uint32_t i)
 {
     return i < q->n ? &q->v[q->first + i] : NULL;
 }

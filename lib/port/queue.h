@@ -11,6 +11,7 @@ struct amp_queued {
     uint64_t tag;
     size_t len; /* LF included */
     int64_t since_ms;
+    bool told; /* its outcome was reported; it is kept for a reader that dies */
 };
 
 struct amp_queue {
@@ -26,7 +27,7 @@ void amp_queue_release(struct amp_queue *q);
 int amp_queue_add(struct amp_queue *q, struct amp_span line, uint64_t tag, int64_t now_ms,
                   struct amp_error *err);
 /* The i-th line from the front, or NULL. */
-const struct amp_queued *amp_queue_at(const struct amp_queue *q, uint32_t i);
+struct amp_queued *amp_queue_at(const struct amp_queue *q, uint32_t i);
 /* Bytes from the front: `skip` of them left out, at most `most`, whole lines; the number of lines
  * in *n. At least one line when there is any. */
 struct amp_span amp_queue_bytes(const struct amp_queue *q, size_t skip, uint32_t skip_lines,

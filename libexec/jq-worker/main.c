@@ -163,7 +163,7 @@ static int serve(struct filter *filters, int n)
         if (r == AMP_LINE_END)
             break;
         if (r == AMP_LINE_MORE) {
-            if (flush(&out) < 0 || amp_lines_fill(&in, STDIN_FILENO, &err) < 0) {
+            if (amp_lines_fill(&in, STDIN_FILENO, &err) < 0) {
                 rc = AMP_IOERR;
                 break;
             }
@@ -171,10 +171,12 @@ static int serve(struct filter *filters, int n)
             fprintf(stderr, "jq-worker: error: %s\n", r == AMP_LINE ? err.what : "line too long");
             rc = AMP_DATAERR;
             break;
+        } else if (flush(&out) < 0) {
+            /* At once: the next request may be our last. */
+            rc = AMP_IOERR;
+            break;
         }
     }
-    if (flush(&out) < 0 && rc == 0)
-        rc = AMP_IOERR;
     amp_lines_release(&in);
     amp_tape_release(&t);
     return rc;
