@@ -17,6 +17,7 @@ static const struct meaning meanings[] = {
     {"too_many_tokens", "error", "The line holds more than 1,000,000 values and keys."},
     {"duplicate_key", "error", "An object names a member twice, so readers would disagree."},
     {"unknown_protocol", "error", "The line belongs to none of the five protocols."},
+    {"undecided", "error", "The state could not be asked about this line in time; send it again."},
     /* AMP/1.0 */
     {"missing_field", "error",
      "A field that the message must have is absent, or a list that must "

@@ -1,0 +1,241 @@
+# amp-validate as a filter: what passes is passed byte for byte, at once, and the end is told.
+
+load lib
+load messages
+
+setup() {
+  need jq
+  cd "$BATS_TEST_TMPDIR" || return 1
+  message task_dispatch >good
+  message task_result >good2
+}
+
+@test "valid lines pass byte for byte, bad ones are left out" {
+  { cat good; echo nonsense; cat good2 good; } >in
+  cat good good2 good >want
+  run amp-validate -e records in
+  [ "$status" -eq 1 ]
+  { amp-validate in 2>/dev/null || true; } | cmp - want
+}
+
+@test "odd spacing, CRLF and a missing last line end stay as they are" {
+  { sed 's/,/ ,\t/g' good; sed 's/$/\r/' good2; printf '%s' "$(cat good)"; } >in
+  amp-validate <in >out
+  cmp in out
+}
+
+@test "empty lines are skipped and counted" {
+  { echo; printf '\r\n'; cat good; echo; echo bad; } >in
+  run --separate-stderr amp-validate -e - in
+  [ "$status" -eq 1 ]
+  [ "$output" = "$(cat good)" ]
+  [ "$(jq .line <<<"$stderr")" -eq 5 ]
+}
+
+@test "a file without a last line end does not melt into the next" {
+  printf '%s' "$(cat good)" >a
+  amp-validate a good2 | cmp - <(cat good good2)
+}
+
+@test "no input gives no output" {
+  run amp-validate </dev/null
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+}
+
+@test "many lines pass in one piece" {
+  local i
+  for i in $(seq 300); do cat good good2; done >in
+  amp-validate <in | cmp - in
+  amp-validate in | cmp - in
+}
+
+@test "garbage never crashes it, and every line is told once" {
+  head -c 200000 /dev/urandom >in
+  run amp-validate -e records in
+  [ "$status" -eq 1 ]
+  jq -es 'length > 0 and all(.severity == "error")' records
+  local n
+  n=$(jq -rs 'map(.line) | unique | length' records)
+  [ "$n" -eq "$(jq -rs length records)" ]
+}
+
+@test "JSON that is no object is of no protocol" {
+  printf '%s\n' null 5 '"text"' '[]' true '{}' '{"type":"task_dispatch"}' >in
+  run amp-validate -e records in
+  [ "$status" -eq 1 ]
+  [ "$(jq -r .code records | sort | uniq -c | xargs)" = "7 unknown_protocol" ]
+}
+
+@test "faults of the JSON have codes of their own" {
+  printf '%s\n' '{"a":' '{"a":1,"a":2}' '{"a":"\ud800"}' >in
+  printf '{"a":"\xff"}\n' >>in
+  head -c 300 /dev/zero | tr '\0' '[' >>in
+  run amp-validate -e records in
+  [ "$status" -eq 1 ]
+  [ "$(jq -r .code records | xargs)" = \
+    "invalid_json duplicate_key invalid_json invalid_utf8 too_deep" ]
+}
+
+@test "--max-line and --max-depth" {
+  { cat good; message task_dispatch '.payload.description = "x" * 2000'; cat good2; } >in
+  run amp-validate -e records --max-line 1500 in
+  [ "$status" -eq 1 ]
+  [ "${#lines[@]}" -eq 2 ]
+  [ "$(jq -r '"\(.code) \(.line)"' records)" = "line_too_long 2" ]
+  rm records
+  run amp-validate -e records --max-depth 2 good
+  [ "$status" -eq 1 ]
+  [ "$(jq -r .code records)" = too_deep ]
+}
+
+@test "--fail-fast stops at the first refused line and says where" {
+  { cat good; echo bad; cat good2; } >in
+  run --separate-stderr amp-validate --fail-fast in
+  [ "$status" -eq 1 ]
+  [ "$output" = "$(cat good)" ]
+  [[ $stderr == *"stopped at line 2, byte $(wc -c <good)"* ]]
+}
+
+@test "a line passes while the input stays open" {
+  mkfifo pipe
+  amp-validate <pipe >out &
+  exec 7>pipe
+  cat good >&7
+  wait_until 5 has_lines out 1
+  cat good2 >&7
+  wait_until 5 has_lines out 2
+  exec 7>&-
+  wait $!
+}
+
+@test "a FIFO may be an operand; its first writer may come late" {
+  mkfifo pipe
+  amp-validate pipe >out 2>err &
+  local pid=$!
+  cat good >pipe
+  wait "$pid"
+  cmp good out
+}
+
+@test "a FIFO may take the records" {
+  mkfifo errors
+  cat errors >got &
+  local pid=$!
+  run amp-validate -e errors <<<nonsense
+  [ "$status" -eq 1 ]
+  wait "$pid"
+  [ "$(jq -r .code got)" = invalid_json ]
+}
+
+@test "a reader that leaves ends it quietly" {
+  local i
+  for i in $(seq 2000); do cat good; done >in
+  set +o pipefail
+  amp-validate in 2>err | head -n 1 >out
+  [ "$(wc -l <out)" -eq 1 ]
+  [ ! -s err ]
+}
+
+@test "a full disk is 74, for the lines and for the records" {
+  [ -c /dev/full ] || skip "no /dev/full"
+  run --separate-stderr bash -c 'amp-validate good >/dev/full'
+  [ "$status" -eq 74 ]
+  [[ $stderr == *"amp-validate: error: "* ]]
+  run --separate-stderr amp-validate -e /dev/full <<<nonsense
+  [ "$status" -eq 74 ]
+}
+
+@test "an input that cannot be read is 65; the others are still read" {
+  run --separate-stderr amp-validate nowhere good
+  [ "$status" -eq 65 ]
+  [ "$output" = "$(cat good)" ]
+  [[ $stderr == *nowhere* ]]
+  mkdir dir
+  run --separate-stderr amp-validate dir good
+  [ "$status" -eq 65 ]
+  [ "$output" = "$(cat good)" ]
+}
+
+@test "TERM ends it with 130 after whole lines" {
+  mkfifo pipe
+  amp-validate <pipe >out &
+  local pid=$! status=0
+  exec 7>pipe
+  { cat good; printf '{"half'; } >&7
+  wait_until 5 has_lines out 1
+  kill -TERM "$pid"
+  wait "$pid" || status=$?
+  exec 7>&-
+  [ "$status" -eq 130 ]
+  cmp good out
+}
+
+@test "records are appended, and hold what the documentation says" {
+  echo first >records
+  message task_dispatch '.payload.risk_level = "huge"' >in
+  run amp-validate -e records in
+  [ "$status" -eq 1 ]
+  [ "$(head -n 1 records)" = first ]
+  tail -n 1 records | jq -e '
+    (keys_unsorted == ["time", "tool", "line", "offset", "protocol", "type", "id", "code", "field",
+      "pointer", "message", "found", "expected", "rule", "severity"]) and
+    .tool == "amp-validate" and .line == 1 and .protocol == "amp" and .type == "task_dispatch" and
+    .id == "task_dispatch-T-2026-044-1772116327001" and .code == "bad_enum" and
+    .field == "payload.risk_level" and .pointer == "/payload/risk_level" and
+    .rule == "enum" and .severity == "error" and
+    .expected == "one of low, medium, high" and .found == "\"huge\""'
+  # The offset is where the value stands.
+  [ "$(tail -c +"$(($(tail -n 1 records | jq .offset) + 1))" in | head -c 6)" = '"huge"' ]
+}
+
+@test "without -e a fault is one readable line" {
+  run --separate-stderr amp-validate <<<"$(message task_dispatch '.from = "Executer"')"
+  [ "$status" -eq 1 ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [ "$stderr" = 'amp-validate: error: stdin:1: from: bad_enum: is none of the allowed words; did you mean "executor"? found "Executer"; expected one of admin, coordinator, executor, reviewer, system' ]
+}
+
+@test "a misspelt field gets the right one named" {
+  run --separate-stderr amp-validate <<<"$(message task_dispatch \
+    '.payload.risk_levl = "low"')"
+  [[ $stderr == *'did you mean "risk_level"?'* ]]
+}
+
+@test "hostile text cannot drive the terminal" {
+  message task_dispatch '.payload.risk_level = "a\u001b[2J\u009b\u202eb"' >in
+  run --separate-stderr amp-validate in
+  [ "$status" -eq 1 ]
+  run ! grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae' <<<"$stderr"
+}
+
+@test "usage errors are 64" {
+  run amp-validate -p nonsense
+  [ "$status" -eq 64 ]
+  run amp-validate --no-such-option
+  [ "$status" -eq 64 ]
+  run amp-validate --explain no_such_code
+  [ "$status" -eq 64 ]
+  run amp-validate --print-schema no/such
+  [ "$status" -eq 64 ]
+}
+
+@test "the codes explain themselves and the documentation knows them" {
+  run amp-validate --explain branch_violation
+  [ "$status" -eq 0 ]
+  local code
+  while IFS=$'\t' read -r code _; do
+    grep -q "^| \`$code\` " "$AMP_TOP/docs/records.md" || {
+      echo "docs/records.md does not know $code" >&2
+      return 1
+    }
+  done < <(amp-validate --explain all)
+}
+
+@test "the schemas that are compiled in are the files" {
+  local s
+  while read -r s; do
+    amp-validate --print-schema "$s" | cmp - "$AMP_TOP/schemas/$s.json"
+  done < <(amp-validate --list)
+  [ "$(amp-validate --list | grep -c '^amp/')" -ge 10 ]
+}
