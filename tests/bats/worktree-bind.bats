@@ -1,0 +1,208 @@
+#!/usr/bin/env bats
+# Binding agents to worktrees, by verbs and by messages.
+
+load lib
+
+setup() {
+  need_tool worktree-bind
+  cd "$BATS_TEST_TMPDIR" || return 1
+  repo work
+  cd work || return 1
+  git branch feat
+}
+
+# control N OPERATION AGENT [MEMBERS]: a WORKTREE_CONTROL message.
+control() {
+  printf '{"message_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d%03d","producer_id":"scheduler",' "$1"
+  printf '"correlation_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d999","sequence_number":%d,' "$1"
+  printf '"retry_count":0,"message_type":"WORKTREE_CONTROL","content_type":"application/json",'
+  printf '"content_length":0,"timestamp":"2026-01-01T00:00:00Z",'
+  printf '"payload":{"operation":"%s","agent_id":"%s"%s}}\n' "$2" "$3" "${4:+,$4}"
+}
+
+@test "bind makes a linked worktree on a new branch, with the agent's marker" {
+  run -0 --separate-stderr worktree-bind --json bind bob -b task/x --base main
+  [ "$(jq -r .state <<<"$output")" = BOUND_HOME ]
+  [ "$(jq -r .worktree_id <<<"$output")" = "$PWD.worktrees/bob" ]
+  [ "$(git -C ../work.worktrees/bob symbolic-ref HEAD)" = refs/heads/task/x ]
+  [ "$(cat .git/worktrees/bob/amp-agent)" = bob ]
+  git worktree list | grep -q 'work.worktrees/bob'
+  [ -z "$(git -C ../work.worktrees/bob status --porcelain)" ]
+}
+
+@test "bind without a branch is detached at the base" {
+  worktree-bind bind rev --base feat
+  run ! git -C ../work.worktrees/rev symbolic-ref -q HEAD
+  [ "$(git -C ../work.worktrees/rev rev-parse HEAD)" = "$(git rev-parse feat)" ]
+}
+
+@test "binding twice is the same, binding elsewhere is refused" {
+  worktree-bind bind bob -b task/x
+  worktree-bind bind bob -b task/x
+  worktree-bind bind bob
+  run -77 worktree-bind bind bob --path ../elsewhere
+  [[ $output == *"bound to"*"already"* ]]
+  [ ! -e ../elsewhere ]
+  [ "$(git worktree list | wc -l)" -eq 2 ]
+}
+
+@test "a worktree that a person made is taken over, another agent's is locked" {
+  git worktree add -q -b task/y ../mine
+  worktree-bind bind bob --path ../mine -b task/y
+  [ "$(cat .git/worktrees/mine/amp-agent)" = bob ]
+  run -1 worktree-bind bind eve --path ../mine -b task/y
+  [ "$(worktree-bind --json status eve | jq -r .reason)" = worktree_locked ]
+}
+
+@test "failures are recorded with their reasons" {
+  run ! worktree-bind bind a -b task/a --base no-such-commit
+  run ! worktree-bind bind b -b main
+  run ! worktree-bind bind c -b feat --path ../one
+  git worktree add -q ../taken feat 2>/dev/null || true
+  run ! worktree-bind bind d -b feat
+  mkdir ../full
+  touch ../full/x
+  run ! worktree-bind bind e -b task/e --path ../full
+  run -0 worktree-bind --json list
+  reason() { jq -r --arg a "$1" 'select(.agent_id == $a) | .reason // .state' <<<"$output"; }
+  [ "$(reason a)" = worktree_not_found ]
+  [ "$(reason b)" = permission_denied ]
+  [ "$(reason d)" = worktree_locked ]
+  [ "$(reason e)" = filesystem_error ]
+  [ -z "$(git branch --list 'task/*')" ]
+  [ -e ../full/x ]
+}
+
+@test "after a failure: unbind clears it, a new bind mends it" {
+  run ! worktree-bind bind bob -b main
+  run -1 worktree-bind status bob
+  [[ $output == *BIND_FAILED* ]]
+  worktree-bind unbind bob
+  run -1 worktree-bind status bob
+  [[ $output == *UNBOUND* ]]
+  run ! worktree-bind bind bob -b main
+  worktree-bind bind bob -b task/x
+  worktree-bind status bob
+}
+
+@test "unbind keeps the worktree for people; --remove takes it away, with changes only by --force" {
+  worktree-bind bind bob -b task/x
+  worktree-bind unbind bob
+  [ -d ../work.worktrees/bob ]
+  [ ! -e .git/worktrees/bob/amp-agent ]
+  worktree-bind bind bob -b task/x
+  touch ../work.worktrees/bob/new
+  run ! worktree-bind unbind bob --remove
+  [ -e ../work.worktrees/bob/new ]
+  worktree-bind status bob
+  worktree-bind unbind bob --remove --force
+  [ ! -e ../work.worktrees/bob ]
+  git rev-parse -q --verify task/x
+  [ -z "$(git worktree prune -n -v)" ]
+}
+
+@test "a worktree that somebody deleted is made again" {
+  worktree-bind bind bob -b task/x
+  rm -r ../work.worktrees/bob
+  worktree-bind bind bob -b task/x
+  [ -d ../work.worktrees/bob ]
+}
+
+@test "names of agents cannot leave the directory" {
+  run -64 worktree-bind bind ../evil
+  run -64 worktree-bind bind .hidden
+  run -64 worktree-bind bind
+}
+
+@test "outside a repository it says so" {
+  run -65 worktree-bind -C "$BATS_TEST_TMPDIR" list
+  [[ $output == *"no git repository"* ]]
+}
+
+@test "the state lives in the common git directory, or where --state says" {
+  worktree-bind bind bob -b task/x
+  [ -d .git/amp/log ]
+  cd ../work.worktrees/bob
+  [[ $(worktree-bind list) == bob* ]]
+  [ -z "$(worktree-bind --state "$BATS_TEST_TMPDIR/state" list)" ]
+  [ -d "$BATS_TEST_TMPDIR/state/log" ]
+}
+
+@test "messages: bind, status, unbind, each with one state" {
+  {
+    control 1 BIND bob '"worktree_id":"wt","branch":"task/x"'
+    control 2 STATUS bob
+    control 3 UNBIND bob
+  } | worktree-bind >out
+  [ "$(jq -r .state out | tr '\n' ' ')" = "BOUND_HOME BOUND_HOME UNBOUND " ]
+  [ "$(jq -r .ref_message_id out | tail -1)" = 6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d003 ]
+}
+
+@test "messages: a switch is asked for, approved for a time, and revoked" {
+  worktree-bind bind other -b task/o
+  {
+    control 1 BIND bob '"branch":"task/x"'
+    control 2 SWITCH_REQUEST bob '"target_worktree_id":"other","requires_hitl":true'
+    control 3 SWITCH_APPROVE bob '"target_worktree_id":"other","ttl_ms":900000'
+    control 4 SWITCH_REVOKE bob
+    control 5 SWITCH_REQUEST bob '"target_worktree_id":"other"'
+    control 6 SWITCH_REJECT bob
+  } | worktree-bind >out
+  [ "$(jq -r .state out | tr '\n' ' ')" = \
+    "BOUND_HOME SWITCH_PENDING BOUND_NON_HOME BOUND_HOME SWITCH_PENDING BOUND_HOME " ]
+  [ "$(sed -n 3p out | jq -r .worktree_id)" = "$PWD.worktrees/other" ]
+}
+
+@test "messages: a switch ends by itself" {
+  worktree-bind bind other -b task/o
+  {
+    control 1 BIND bob '"branch":"task/x"'
+    control 2 SWITCH_REQUEST bob '"target_worktree_id":"other"'
+    control 3 SWITCH_APPROVE bob '"ttl_ms":1'
+  } | worktree-bind >/dev/null
+  home() { worktree-bind status bob | grep -q BOUND_HOME; }
+  wait_until 5 home
+}
+
+@test "messages: what leads out of the directory for worktrees is refused, the stream goes on" {
+  ln -s /etc ../link
+  {
+    control 1 BIND a '"worktree_id":"../../etc/x"'
+    control 2 BIND b '"worktree_id":"/tmp/somewhere"'
+    control 3 BIND c '"worktree_id":"."'
+    control 4 BIND d '"worktree_id":"ok","branch":"task/d"'
+  } >in
+  run -77 --separate-stderr worktree-bind <in
+  [ "$(jq -r '.error_code // "-"' <<<"$output" | tr '\n' ' ')" = \
+    "permission_denied permission_denied permission_denied - " ]
+}
+
+@test "messages: a redelivery is answered again without effect, other contents are refused" {
+  control 1 BIND bob '"branch":"task/x"' >in
+  worktree-bind <in >/dev/null
+  worktree-bind <in >out
+  [ "$(jq -r .state out)" = BOUND_HOME ]
+  [ "$(grep -c '"event":"BIND"' .git/amp/log/*)" -eq 1 ]
+  control 1 UNBIND bob >in
+  run -1 --separate-stderr worktree-bind <in
+  [ "$(jq -r .error_code <<<"$output")" = duplicate_msg_id ]
+}
+
+@test "messages: nonsense is reported and the stream goes on" {
+  {
+    echo '{"no json'
+    control 1 FLY bob
+    control 2 SWITCH_REJECT bob
+    control 3 STATUS bob
+  } >in
+  run -1 --separate-stderr worktree-bind <in
+  [ "$(jq -r '.error_code // "-"' <<<"$output" | tr '\n' ' ')" = \
+    "validation_error illegal_transition - " ]
+}
+
+@test "the machine is printable" {
+  worktree-bind --machine=ndjson | jq -e 'select(.from == "UNBOUND" and .to == "BOUND_HOME")'
+  [ "$(worktree-bind --machine=ndjson | jq -s 'map(select(.extra | not)) | length')" -eq 12 ]
+  worktree-bind --machine=dot | grep -q '^digraph'
+  worktree-bind --machine | grep -q 'SW4RM §16.2'
+}
