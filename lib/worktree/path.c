@@ -76,9 +76,8 @@ int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *e
         if (slash && at > 0) {
             head[at] = '\0';
         } else {
-            strcpy(head, slash ? "/" : ".");
-            if (!slash && !realpath(".", real))
-                return amp_fail_errno(err, AMP_IOERR, "the current directory");
+            head[0] = slash ? '/' : '.';
+            head[1] = '\0';
         }
     }
     size_t n = strlen(real), m = strlen(rest);
