@@ -2,6 +2,7 @@
 #include "flow/coordinate.h"
 
 #include "verbs.h"
+#include "worker_opts.h"
 
 static struct amp_list inputs;
 static const char *output = "-", *consumer = "task-dispatch.coordinate";
@@ -55,13 +56,14 @@ static void say(void *ctx, const struct amp_finding *f, const struct amp_line_pl
                  *f->field ? ": " : "", f->message, f->rule);
 }
 
-static int load_policy(struct amp_task_policy *p, struct amp_error *err)
+static int load_policy(struct amp_coordinate_options *opt, struct amp_error *err)
 {
     struct json_t *config = NULL;
-    amp_task_policy_default(p);
-    if (amp_config_load(task_config, task_state, &config, err) < 0)
+    amp_task_policy_default(&opt->policy);
+    if (amp_config_load(task_config, task_state, &config, err) < 0 ||
+        worker_patterns(config, "branches", "protected", NULL, &opt->protected_, err) < 0)
         return -1;
-    return amp_task_policy_load(p, config, err);
+    return amp_task_policy_load(&opt->policy, config, err);
 }
 
 static int report(const struct amp_coordinate_end *end)
@@ -98,7 +100,7 @@ int task_coordinate(int argc, char **argv)
     };
     if (argc > 0)
         amp_die_usage("coordinate takes no operands: name inputs with --in");
-    if (load_policy(&opt.policy, &err) < 0 || task_open(&store, &err) < 0)
+    if (load_policy(&opt, &err) < 0 || task_open(&store, &err) < 0)
         return amp_complain(&err);
     amp_signals_install();
     int status = amp_coordinate(store, &opt, &end, &err) < 0 ? amp_complain(&err) : report(&end);

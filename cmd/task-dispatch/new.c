@@ -8,6 +8,7 @@
 #include <amp/base/file.h>
 
 #include "verbs.h"
+#include "worker_opts.h"
 
 #define FILE_MAX ((size_t)8 << 20)
 
@@ -138,13 +139,33 @@ static void apply_options(json_t *task)
     add_constraints(task);
 }
 
+/* --protect and what the configuration says. */
+static const char *const *protected_patterns(struct amp_error *err)
+{
+    struct json_t *config = NULL;
+    const char *const *more = NULL;
+    static const char *all[256];
+    size_t n = 0;
+    if (amp_config_load(task_config, task_state, &config, err) < 0 ||
+        worker_patterns(config, "branches", "protected", NULL, &more, err) < 0)
+        return NULL;
+    for (int i = 0; i < protected_.n && n < 255; i++)
+        all[n++] = protected_.v[i];
+    for (; more && *more && n < 255; more++)
+        all[n++] = *more;
+    all[n] = NULL;
+    return all;
+}
+
 static int emit(struct amp_store *store, json_t *task, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line;
-    const struct amp_new_options opt = {.protected_ = (const char *const *)protected_.v,
+    const struct amp_new_options opt = {.protected_ = protected_patterns(err),
                                         .ack_timeout_sec = ack_timeout / 1000,
                                         .now_ms = amp_now_ms()};
     amp_buf_init(&line, 2 * FILE_MAX);
+    if (!opt.protected_)
+        return -1;
     if (amp_new_compose(store, task, &opt, &line, NULL, err) < 0)
         return -1;
     return amp_out(amp_buf_span(&line), err);

@@ -50,6 +50,7 @@ static int open_all(struct loop *l, struct amp_error *err)
             return -1;
         }
         p->intake.say = opt->say;
+        p->intake.check.protected_ = opt->protected_;
     }
     int fd = STDOUT_FILENO;
     bool own = strcmp(opt->output, "-") != 0;

@@ -1,0 +1,122 @@
+# task-dispatch new: tasks from options, JSON and Markdown.
+
+load lib
+
+setup() {
+  S=$BATS_TEST_TMPDIR/state
+  R=$BATS_TEST_TMPDIR/r
+  repo "$R"
+}
+
+new() {
+  task-dispatch new -s "$S" --repo "$R" "$@"
+}
+
+@test "a task from options" {
+  run -0 --separate-stderr new --branch fix/a --base main -d "Parse" -c one -c two \
+    --subtask "first" --subtask "second" --risk high --forbid "edit tests" \
+    --constraint std=c11 --ack-timeout 2m
+  year=$(date -u +%Y)
+  jq -e --arg id "T-$year-001" --arg repo "$(realpath "$R")" '.type == "task_dispatch"
+    and .from == "admin" and .to == "coordinator" and .task_id == $id and .requires_ack
+    and .ack_timeout_sec == 120
+    and .payload == {description: "Parse", repo: $repo, branch: "fix/a",
+      subtasks: [{subtask_id: "\($id)-S1", description: "first", estimated_lines: 0},
+                 {subtask_id: "\($id)-S2", description: "second", estimated_lines: 0}],
+      acceptance_criteria: ["one", "two"], risk_level: "high", forbidden_actions: ["edit tests"],
+      tech_constraints: {std: "c11", base: "main"}}' <<<"$output"
+}
+
+@test "ids are never given twice, also by processes at once" {
+  for i in 1 2 3 4 5 6 7 8; do
+    new --branch fix/a -d x -c y >"$BATS_TEST_TMPDIR/$i" &
+  done
+  wait
+  [ "$(cat "$BATS_TEST_TMPDIR"/[1-8] | jq -r .task_id | sort -u | wc -l)" -eq 8 ]
+}
+
+@test "a task from Markdown" {
+  cat >"$BATS_TEST_TMPDIR/t.md" <<'MD'
+# Parse durations
+Branch: fix/units
+Base: main
+Risk: low
+
+Several units in one text.
+
+A second paragraph: with a colon.
+
+## Subtasks
+- Read several units (~40 lines)
+- Refuse what is none
+## Acceptance criteria
+- 1h30m is 5400 seconds
+* 5x is refused
+## Forbidden actions
+- change the tests
+## Constraints
+- standard: c11
+MD
+  run -0 new "$BATS_TEST_TMPDIR/t.md"
+  jq -e '.payload.description == "Parse durations\n\nSeveral units in one text.\n\nA second paragraph: with a colon."
+    and .payload.branch == "fix/units" and .payload.risk_level == "low"
+    and (.payload.subtasks | map([.description, .estimated_lines]))
+      == [["Read several units", 40], ["Refuse what is none", 0]]
+    and .payload.acceptance_criteria == ["1h30m is 5400 seconds", "5x is refused"]
+    and .payload.forbidden_actions == ["change the tests"]
+    and .payload.tech_constraints == {standard: "c11", base: "main"}' <<<"$output"
+}
+
+@test "a task from JSON, and options before it" {
+  jq -n '{description: "Parse", branch: "fix/a", acceptance_criteria: ["one"],
+    subtasks: ["first", {description: "second", estimated_lines: 7}]}' >"$BATS_TEST_TMPDIR/t.json"
+  run -0 new --branch fix/b -c two "$BATS_TEST_TMPDIR/t.json"
+  jq -e '.payload.branch == "fix/b" and .payload.acceptance_criteria == ["one", "two"]
+    and .payload.subtasks[1].estimated_lines == 7 and .payload.risk_level == "medium"' <<<"$output"
+}
+
+@test "several files give several tasks; a bad one does not stop the others" {
+  echo '{"description": "a", "branch": "fix/a", "acceptance_criteria": ["x"]}' >"$BATS_TEST_TMPDIR/a"
+  echo '{"description": "b", "branch": ' >"$BATS_TEST_TMPDIR/b"
+  run -65 --separate-stderr new "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b" "$BATS_TEST_TMPDIR/a"
+  [ "${#lines[@]}" -eq 2 ]
+  [[ "$stderr" == *"$BATS_TEST_TMPDIR/b"* ]]
+}
+
+@test "without a state directory the id is given" {
+  run -0 task-dispatch new --id T-2026-044 --repo "$R" --branch fix/a -d x -c y
+  jq -e '.task_id == "T-2026-044"' <<<"$output"
+  run -64 task-dispatch new --repo "$R" --branch fix/a -d x -c y
+}
+
+@test "protected branches are refused by policy" {
+  for b in main master refs/heads/main; do
+    run -77 new --branch "$b" -d x -c y
+    [[ "$output" == *protected* ]]
+  done
+  run -77 new --protect 'release/*' --branch release/1 -d x -c y
+  mkdir -p -m 700 "$S"
+  echo '{"branches": {"protected": ["stable"]}}' >"$S/amp.json"
+  run -77 new --branch stable -d x -c y
+}
+
+@test "what a task needs is asked for" {
+  run -65 new --branch fix/a -c y
+  [[ "$output" == *description* ]]
+  run -65 new --branch fix/a -d x
+  [[ "$output" == *criterion* ]]
+  run -65 new -d x -c y
+  [[ "$output" == *branch* ]]
+  run -65 task-dispatch new -s "$S" --repo "$BATS_TEST_TMPDIR" --branch fix/a -d x -c y
+  [[ "$output" == *"no git repository"* ]]
+  run -64 new --branch fix/a -d x -c y --risk extreme
+  run -64 new --branch fix/a -d x -c y --constraint novalue
+  run -65 new --branch fix/a -d x -c y --id X-1
+}
+
+@test "what new says is valid and readable in the state" {
+  need_tool amp-validate
+  new --branch fix/a -d x -c y >"$BATS_TEST_TMPDIR/line"
+  amp-validate -p amp --check-repo "$BATS_TEST_TMPDIR/line" | cmp - "$BATS_TEST_TMPDIR/line"
+  grep -q "$(jq -r .msg_id "$BATS_TEST_TMPDIR/line")" "$S"/log/*.ndjson
+}
