@@ -30,7 +30,10 @@ BINS      := $(TOOLS:%=$(BUILD)/bin/%)
 LIBEXECS  := $(HELPERS:%=$(BUILD)/libexec/amp/%) $(SCRIPTS:%=$(BUILD)/libexec/amp/%)
 UNITS     := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 FIXTURES  := $(patsubst tests/fixture/%.c,$(BUILD)/tests/fixture/%,$(wildcard tests/fixture/*.c))
-CONFORMANCE := $(patsubst tests/conformance/%.c,$(BUILD)/tests/conformance/%,$(wildcard tests/conformance/*.c))
+# tests/fault: what is preloaded is named fail*.c or trace*.c, the rest are programs.
+SHIMS     := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fault/fail*.c tests/fault/trace*.c))
+CHECKERS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c) \
+  $(filter-out tests/fault/fail%.c tests/fault/trace%.c,$(wildcard tests/fault/*.c)))
 SCHEMAS   := $(sort $(wildcard schemas/*/*.json))
 
 # Only what a program really uses is linked: --as-needed drops the rest.
@@ -88,14 +91,12 @@ $(BUILD)/libexec/amp/%: libexec/scripts/%
 	@mkdir -p $(@D)
 	install -m 755 $< $@
 
-$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/lib/libamp.a
+$(UNITS) $(FIXTURES) $(CHECKERS): %: %.o $(BUILD)/lib/libamp.a
 	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
 
-$(BUILD)/tests/fixture/%: $(BUILD)/tests/fixture/%.o $(BUILD)/lib/libamp.a
-	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
-
-$(BUILD)/tests/conformance/%: $(BUILD)/tests/conformance/%.o $(BUILD)/lib/libamp.a
-	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
+$(BUILD)/tests/fault/%.so: tests/fault/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -std=gnu11 $(OPT) -g -fPIC -fno-builtin -shared -o $@ $< -ldl
 
 # Rebuilds when the flags change.
 $(BUILD)/flags: FORCE | deps-check

@@ -1,0 +1,115 @@
+# slow: each tool with each of its first allocations failing: it ends by itself, and a status of 0
+# means that all output is there.
+load lib
+load messages
+
+N=${MEMORY_N:-200}
+
+setup() {
+  grep -q fsanitize "$AMP_BUILD/flags" && skip "the sanitizer has an allocator of its own"
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# every_nth TOOL PREPARE COMMAND...: PREPARE makes the surroundings of one run from nothing in an
+# empty directory ./run; the command reads ./in. Lines of output are compared by number.
+every_nth() {
+  local tool=$1 prepare=$2 n status want got
+  shift 2
+  try() {
+    rm -rf run
+    mkdir run
+    "$prepare"
+    status=0
+    FAILMALLOC_NTH=$1 FAILMALLOC_NAME=$tool FAILMALLOC_LOG=$PWD/count \
+      LD_PRELOAD=$AMP_BUILD/tests/fault/failmalloc.so timeout 20 "${@:2}" <in >out 2>err || status=$?
+  }
+  rm -f count
+  try 0 "$@"
+  [ "$status" -le 1 ] || [ "$status" -eq 75 ] || {
+    echo "without a failure: status $status"
+    cat err
+    return 1
+  }
+  want=$(wc -l <out)
+  [ "$(cat count)" -gt 0 ]
+  for ((n = 1; n <= N; n++)); do
+    rm -f count
+    try "$n" "$@"
+    if [ "$status" -ge 124 ]; then
+      echo "allocation $n: status $status: $*"
+      cat err
+      return 1
+    fi
+    got=$(wc -l <out)
+    if [ "$status" -eq 0 ] && [ "$got" -ne "$want" ]; then
+      echo "allocation $n: status 0 with $got lines of $want: $*"
+      cat err
+      return 1
+    fi
+    # All of them have had their turn.
+    [ -f count ] && [ "$(cat count)" -lt "$n" ] && break
+  done
+  echo "$tool: $((n - 1)) allocations"
+}
+
+nothing() { :; }
+
+@test "the shim does fail what it is told to" {
+  run -0 env FAILMALLOC_NTH=0 LD_PRELOAD="$AMP_BUILD/tests/fault/failmalloc.so" amp-validate --help
+  run env FAILMALLOC_NTH=1 FAILMALLOC_ON=1 LD_PRELOAD="$AMP_BUILD/tests/fault/failmalloc.so" \
+    amp-validate --help
+  [ "$status" -ne 0 ]
+}
+
+@test "amp-validate" {
+  { message task_dispatch; message review_verdict; message task_result; } >in
+  every_nth amp-validate nothing amp-validate
+  { message task_dispatch '.payload.branch = "main"'; echo '{"a":'; } >in
+  every_nth amp-validate nothing amp-validate -e errors.ndjson
+}
+
+@test "amp-route" {
+  { message task_dispatch; message review_request; message escalation; } >in
+  every_nth amp-route nothing amp-route -r 'to=executor => file:run/x' -r 'to=reviewer => stdout' \
+    -r 'to=admin => stdout'
+  every_nth amp-route nothing amp-route --state run/state -r 'to=executor => spool:run/x' \
+    -r 'to=reviewer => stdout' -r 'to=admin => stdout'
+}
+
+@test "amp-ack" {
+  { message task_dispatch; message review_request; } >in
+  every_nth amp-ack nothing amp-ack track --state run/state
+  every_nth amp-ack nothing amp-ack send --state run/state
+  : >in
+  every_nth amp-ack nothing amp-ack sweep --state run/state
+}
+
+@test "task-dispatch" {
+  : >in
+  repo repo
+  every_nth task-dispatch nothing task-dispatch new --state run/state --description d --repo repo \
+    --branch fix/x --subtask s --criterion c
+}
+
+new_task_in() {
+  message task_dispatch '.from = "admin" | .to = "coordinator" | .msg_id = "task_dispatch-T-2026-044-1"' >in
+}
+
+@test "task-dispatch coordinate" {
+  new_task_in
+  every_nth task-dispatch nothing task-dispatch coordinate --state run/state
+}
+
+@test "hitl-prompt" {
+  message escalation >in
+  echo resume >answers
+  every_nth hitl-prompt nothing hitl-prompt --state run/state --answer answers
+}
+
+@test "worktree-bind" {
+  : >in
+  a_repo() { repo run/repo; }
+  every_nth worktree-bind a_repo worktree-bind bind -C run/repo --branch feat/x ann
+  every_nth worktree-bind a_repo worktree-bind list -C run/repo
+  every_nth worktree-bind a_repo worktree-bind hooks install -C run/repo
+}
