@@ -47,15 +47,15 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
     int64_t now = amp_now_ms();
     char by[128] = "system";
     struct amp_error e = {0};
-    AMP_BUF struct amp_buf line;
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
         !(v->needs_ack || every))
         return 0;
+    AMP_BUF struct amp_buf line;
+    amp_buf_init(&line, 1 << 20);
     if (from)
         snprintf(by, sizeof(by), "%s", from);
     else if (v->n_to > 0)
         amp_span_copy(v->to[0], by, sizeof(by));
-    amp_buf_init(&line, 1 << 20);
     int rc = st == AMP_STAGE_REJECTED || st == AMP_STAGE_FAILED
                  ? amp_compose_nack(v, st, by, code ? code : "rejected", message, "send", retryable,
                                     now, &line, &e)

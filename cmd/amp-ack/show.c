@@ -138,12 +138,13 @@ static void tell(struct pass *p, const struct amp_view *v)
 {
     static int color = -1;
     struct line l = {.color = PLAIN};
-    AMP_BUF struct amp_buf plain, safe;
     char t[AMP_TIME_MAX];
     if (color < 0)
         color = amp_color(stderr);
     if (quiet_acks && v->kind == AMP_KIND_ACK)
         return;
+    AMP_BUF struct amp_buf plain;
+    AMP_BUF struct amp_buf safe;
     amp_buf_init(&l.detail, 4096);
     amp_buf_init(&plain, 8192);
     amp_buf_init(&safe, 1 << 16);

@@ -67,9 +67,9 @@ static int open_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
     struct pass *p = ctx;
     struct amp_message_rec r;
     struct amp_error err;
-    AMP_BUF struct amp_buf mem;
     if (rec->due_ms == 0)
         return 0;
+    AMP_BUF struct amp_buf mem;
     amp_buf_init(&mem, (size_t)256 << 20);
     if (amp_message_parse(rec, &mem, &r, &err) < 0 || pass_emit(p, r.line, &err) < 0) {
         amp_complain(&err);

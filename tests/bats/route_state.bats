@@ -1,0 +1,155 @@
+#!/usr/bin/env bats
+# amp-route with a state directory: nothing that it took is lost, a spool file appears once.
+
+load lib
+load messages
+
+setup() {
+  need_tool amp-route amp-ack
+  cd "$BATS_TEST_TMPDIR"
+  export AMP_STATE=$PWD/state
+}
+
+teardown() {
+  for p in $(jobs -p); do kill "$p" 2>/dev/null || :; done
+}
+
+id() { echo ".msg_id |= sub(\"[0-9]+\$\"; \"$1\")"; }
+many() {
+  message task_dispatch "${2:-.}" |
+    jq -c --argjson n "$1" '. as $m | range($n) | . as $i | $m | .msg_id += "\($i)"'
+}
+
+@test "a spool gets one file a message, complete, under the same name each time" {
+  many 5 >in
+  amp-route -r '* => spool:box' <in
+  [ "$(find box/new -type f | wc -l)" -eq 5 ]
+  cat box/new/* | sort | cmp - <(sort in)
+  find box -type f -name '*.json' | sort >before
+  amp-route -r '* => spool:box' <in
+  find box -type f -name '*.json' | sort | cmp before -
+}
+
+@test "what a consumer took or finished does not appear again" {
+  many 3 >in
+  amp-route -r '* => spool:box' <in
+  mapfile -t names < <(ls box/new)
+  mv "box/new/${names[0]}" box/cur/
+  mv "box/new/${names[1]}" box/done/
+  amp-route -r '* => spool:box' <in
+  [ "$(ls box/new)" = "${names[2]}" ]
+}
+
+@test "another consumer's spool entries are its own" {
+  many 1 >in
+  amp-route --as one -r '* => spool:box' <in
+  amp-route --as two -r '* => spool:box' <in
+  [ "$(find box/new -type f | wc -l)" -eq 2 ]
+}
+
+@test "two routers of one name: the second says why it does not start" {
+  mkfifo in
+  amp-route --in in -r '* => spool:box' &
+  exec 8>in
+  wait_until 5 test -e state/run/amp-route.lock
+  message task_dispatch >&8
+  wait_until 5 test -n "$(ls box/new 2>/dev/null)" || wait_until 5 ls box/new/*.json
+  run -75 --separate-stderr amp-route --lock-timeout 0s -r '* => spool:box' </dev/null
+  [[ "$stderr" == *--as* ]]
+  run -0 amp-route --as other -r '* => spool:box' </dev/null
+  exec 8>&-
+  wait
+}
+
+@test "what is not delivered when it is killed is delivered by the next run" {
+  mkfifo port in
+  many 20 >lines
+  amp-route --in in -r '* => fifo:port' &
+  route=$!
+  exec 8>in
+  cat lines >&8
+  # All are in the log, none has a reader.
+  recorded() { [ "$(grep -o 'task_dispatch-T-2026-044-[0-9]*' state/log/*.ndjson | sort -u | wc -l)" -ge 20 ]; }
+  wait_until 10 recorded
+  kill -KILL $route
+  wait $route || :
+  exec 8>&-
+  amp-route -r '* => file:out' </dev/null
+  sort lines | cmp - <(sort out)
+  # And only once: now nothing is open.
+  amp-route -r '* => file:out2' </dev/null
+  [ ! -s out2 ]
+}
+
+@test "no_route: answered, kept, listed, shown and sent again" {
+  run -1 amp-route -r 'to=admin => file:x' < <(message task_dispatch)
+  jq -e '.message | test("dead letters")' <<<"$output"
+  run -0 amp-ack dead list --json
+  [ "$(jq -r '.code, .class, .attempts, .task' <<<"$output" | paste -sd' ')" = \
+    "no_route permanent 1 T-2026-044" ]
+  letter=$(jq -r .msg_id <<<"$output")
+  run -0 amp-ack dead show "$letter"
+  [ "$(jq -c .msg <<<"$output")" = "$(message task_dispatch)" ]
+  amp-ack dead requeue "$letter" | amp-route -r '* => file:x'
+  cmp x <(message task_dispatch)
+  run -0 amp-ack dead list --json
+  [ -z "$output" ]
+  run -1 amp-ack dead requeue "$letter"
+  run -1 amp-ack dead show nothing
+}
+
+@test "the same message refused again is one letter with two attempts" {
+  for i in 1 2; do
+    run -1 amp-route -r 'to=admin => file:x' < <(message task_dispatch)
+  done
+  run -0 amp-ack dead list --json
+  [ "$(jq -r '.attempts, (.history | length)' <<<"$output" | paste -sd' ')" = "2 2" ]
+}
+
+@test "the answer of a router that was killed before it wrote it comes from the next" {
+  # An output that nobody reads: the answer is committed and stays open.
+  mkfifo answers in
+  exec 7<>answers
+  amp-route --in in --out answers --max-pending 4K -r 'to=admin => file:x' &
+  route=$!
+  exec 8>in
+  many 60 >&8 &
+  wait_until 10 bash -c '[ "$(amp-ack dead list --json 2>/dev/null | wc -l)" -ge 20 ]'
+  kill -KILL $route
+  wait $route || :
+  exec 8>&- 7<&-
+  status=0
+  amp-route -r 'to=admin => file:x' </dev/null >late || status=$?
+  [ -s late ]
+  jq -se 'all(.[]; .code == "no_route")' late
+}
+
+@test "reject and dead keep the message" {
+  run -1 amp-route -r 'to=executor => reject' < <(message task_dispatch)
+  [ "$(jq -r .code <<<"$output")" = rejected ]
+  run -0 amp-route -r 'to=reviewer => dead' < <(message review_request)
+  [ -z "$output" ]
+  run -0 amp-ack dead list --json
+  [ "$(jq -r .code <<<"$output" | sort | paste -sd' ')" = "kept_back rejected" ]
+  run -0 amp-ack dead list --json --code rejected
+  [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "a message over the frame's size is routed, and kept, whole" {
+  message task_dispatch '.payload.description = ("x" * 3000000)' >big
+  amp-route -r 'to=executor => spool:box' <big
+  cmp big box/new/*.json
+  run -1 amp-route -r 'to=admin => file:x' <big
+  amp-ack dead requeue --every >again
+  cmp big again
+}
+
+@test "work for a suspended task is refused, retryable, and kept" {
+  need_tool hitl-prompt
+  message escalation | hitl-prompt --state "$AMP_STATE" --no-ask >/dev/null 2>&1 || skip "hitl-prompt differs"
+  run -1 amp-route -r '* => file:x' < <(message task_dispatch)
+  [ "$(jq -r '.code, .retryable' <<<"$output" | paste -sd' ')" = "suspended true" ]
+  [ ! -s x ]
+  run -0 amp-route -r '* => file:x' < <(message task_result)
+  cmp x <(message task_result)
+}
