@@ -1,0 +1,112 @@
+# amp-validate --state: what only history can tell. The state is only read.
+
+load lib
+load messages
+
+setup() {
+  need jq
+  need_tool amp-ack
+  cd "$BATS_TEST_TMPDIR" || return 1
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-1"' >dispatch
+  message task_result '.msg_id = "task_result-T-2026-044-2"' >result
+  amp-ack track --state state <dispatch >/dev/null
+}
+
+# codes [OPTION...]: "line code field" of every record for the lines on standard input.
+codes() {
+  amp-validate --state state -e records "$@" >out || [ $? -eq 1 ]
+  jq -r '"\(.line) \(.code) \(.field)"' records 2>/dev/null
+}
+
+@test "what is new passes; nothing is written to the state" {
+  find state -type f -exec sha256sum {} + | grep -v -e '-shm$' -e '-wal$' | sort >before
+  message task_dispatch | codes
+  [ -s out ]
+  find state -type f -exec sha256sum {} + | grep -v -e '-shm$' -e '-wal$' | sort | diff before -
+}
+
+@test "a known id with other bytes is a duplicate, with the same bytes a redelivery" {
+  cat dispatch | codes
+  cmp dispatch out
+  [ "$(jq -c '.payload.description = "other"' dispatch | codes)" = "1 duplicate_msg_id msg_id" ]
+  [ ! -s out ]
+}
+
+@test "an id that stood earlier in the stream counts too" {
+  message task_dispatch >a
+  message task_dispatch '.payload.description = "other"' >b
+  [ "$(cat a a b | codes)" = "3 duplicate_msg_id msg_id" ]
+  cat a a | cmp - out
+}
+
+@test "a review request refers to messages that the state knows, of the right type" {
+  [ "$(message review_request | codes)" = "1 unknown_ref payload.task_result_ref" ]
+  rm records
+  amp-ack track --state state <result >/dev/null
+  [ -z "$(message review_request | codes)" ]
+  [ "$(message review_request '.payload.task_result_ref = "task_dispatch-T-2026-044-1"' | codes)" = \
+    "1 unknown_ref payload.task_result_ref" ]
+}
+
+@test "a result is for a subtask of the dispatch" {
+  [ -z "$(cat result | codes)" ]
+  [ "$(message task_result '.payload.subtask_id = "T-2026-044-S9"' | codes)" = \
+    "1 unknown_ref payload.subtask_id" ]
+}
+
+@test "acks, nacks and decisions are about messages that the state knows" {
+  [ -z "$(message ack | codes)" ]
+  [ "$(message ack '.ref_msg_id = "task_dispatch-T-2026-044-9"' | codes)" = \
+    "1 unknown_ref ref_msg_id" ]
+  rm records
+  [ "$(message decision | codes)" = "1 unknown_ref ref_msg_id" ]
+}
+
+@test "a suspended task gets no new work, but results, verdicts and decisions flow" {
+  need_tool task-dispatch
+  repo work
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-5" | .from = "admin" |
+    .to = "coordinator" | .payload.repo = "'"$PWD"'/work" | .payload.risk_level = "low"' >task
+  message escalation '.msg_id = "escalation-T-2026-044-7" | .from = "executor" |
+    .payload.escalation_type = "permission_denied"' >stop
+  cat task stop | task-dispatch coordinate --state state >/dev/null 2>&1 || true
+  { message task_dispatch '.msg_id = "task_dispatch-T-2026-044-8"'; cat result
+    message review_verdict; } >in
+  [ "$(codes <in)" = "1 suspended task_id" ]
+  sed -n 2,3p in | cmp - out
+}
+
+@test "a failed check that the state knows of closes the review gate" {
+  need_tool task-dispatch
+  repo work
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-5" | .from = "admin" |
+    .to = "coordinator" | .payload.repo = "'"$PWD"'/work" | .payload.risk_level = "low"' >task
+  message ci_status '.checks = {"ci": "failed"} | .commit = "a3f8d21"' >red
+  cat task result red | task-dispatch coordinate --state state >/dev/null 2>&1 || true
+  amp-ack track --state state <result >/dev/null
+  [[ $(message review_request | codes) = *"1 ci_failed payload.ci_status"* ]]
+}
+
+@test "lines of protocols without history keep their place" {
+  local sw='{"message_id":"5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234","producer_id":"p","correlation_id":"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001","sequence_number":1,"retry_count":0,"message_type":"DATA"}'
+  local i
+  for i in $(seq 200); do
+    message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-10$i\""
+    echo "$sw"
+  done >in
+  [ -z "$(codes <in)" ]
+  cmp in out
+}
+
+@test "a state directory that is not there is a failure, not a yes" {
+  run --separate-stderr amp-validate --state nowhere dispatch
+  [ "$status" -ge 64 ]
+  [ -z "$output" ]
+  [ -n "$stderr" ]
+}
+
+@test "without the helper nothing is passed" {
+  AMP_LIBEXEC=$PWD run --separate-stderr amp-validate --state state dispatch
+  [ "$status" -eq 69 ]
+  [ -z "$output" ]
+}
