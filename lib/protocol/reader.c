@@ -329,7 +329,8 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
         .line = line, .text = line, .tape = &r->outer, .size = line.n, .payload = AMP_TOK_NONE};
     struct document d;
     amp_pool_reset(&r->arena);
-    r->check = (struct amp_check){0};
+    r->check.n = 0;
+    r->check.failed = false;
     r->check.v = &v;
     r->check.opt = opt ? opt : &none;
     r->check.arena = &r->arena;
