@@ -42,7 +42,7 @@ LIBS_git-worker := -lgit2
 LIBS_jq-worker  := -ljq
 LIBS_port-http  := -lcurl
 
-.PHONY: all demo check check-fast bench soak install uninstall deps deps-check format lint clean \
+.PHONY: all demo check check-fast bench fuzz soak install uninstall deps deps-check format lint clean \
   units print-flags
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -28,6 +28,9 @@ check-fast: all units
 bench: all
 	@bash bench/run
 
+fuzz:
+	@bash tests/fuzz/run $(SECONDS_EACH)
+
 soak: all units
 	@bash tests/soak
 

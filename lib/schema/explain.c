@@ -39,6 +39,8 @@ static void say_item(struct amp_schema_run *r, struct amp_span text, uint32_t i)
         return;
     if (i)
         say(r, ", ");
+    if (!text.n)
+        say(r, "\"\"");
     amp_buf_add(&r->expected, text.p, text.n < 80 ? text.n : 80, NULL);
 }
 
@@ -80,7 +82,7 @@ static void say_values(struct amp_schema_run *r, const struct amp_node *n,
             say_item(r, amp_tok_source(t, v->others[0]), 0);
         return;
     }
-    say(r, "one of ");
+    say(r, t->tok[v->at].count ? "one of " : "no value at all");
     uint32_t i = 0;
     for (uint32_t k = v->at + 1, text = 0; k < t->tok[v->at].next; k = t->tok[k].next, i++)
         say_item(r, t->tok[k].type == AMP_JSON_STRING ? v->texts[text++] : amp_tok_source(t, k), i);
