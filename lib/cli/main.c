@@ -54,8 +54,9 @@ static int run(const struct amp_tool *tool, char **args)
     struct amp_error err;
     int words;
     const struct amp_verb *verb = cli_find_verb(tool, args, &words);
-    struct cli_parse p = {.tables = {cli_standard_opts, tool->machines ? cli_machine_opts : NULL,
-                                     tool->opts, verb ? verb->opts : NULL}};
+    static struct cli_parse p; /* its operands live as long as the program */
+    p = (struct cli_parse){.tables = {cli_standard_opts, tool->machines ? cli_machine_opts : NULL,
+                                      tool->opts, verb ? verb->opts : NULL}};
     if (cli_opt_at(&p, CLI_MAX_OPTS)) {
         amp_fail(&err, AMP_INTERNAL, "too_many_options", "more than %d options", CLI_MAX_OPTS);
         return amp_complain(&err);
