@@ -1,0 +1,226 @@
+/*
+ * Durable appends: the store beside SQLite alone and beside a bare append with fdatasync.
+ *
+ * durable WHAT DIR PROCESSES BATCH COMMITS: each process makes COMMITS records of 512 bytes, BATCH
+ * of them between two syncs. Prints "commits/s" in all and the smallest and largest share of a
+ * process at the moment when the first one was done.
+ */
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <amp/base/num.h>
+
+#include "store/store.h"
+
+enum { RECORD = 512, PROCESSES_MAX = 16 };
+
+struct shared {
+    volatile int ready, go;
+    volatile long done[PROCESSES_MAX];
+    volatile long at_first[PROCESSES_MAX];
+    volatile int ended;
+};
+
+static struct shared *shared;
+static int me, processes;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "durable: %s\n", what);
+    exit(1);
+}
+
+/* Called after each sync. */
+static void progress(long done, long all)
+{
+    shared->done[me] = done;
+    if (done >= all && __sync_bool_compare_and_swap(&shared->ended, 0, 1))
+        for (int i = 0; i < processes; i++)
+            shared->at_first[i] = shared->done[i];
+}
+
+static void start_line(void)
+{
+    __sync_fetch_and_add(&shared->ready, 1);
+    while (!shared->go)
+        usleep(200);
+}
+
+static void fill(char json[RECORD + 1])
+{
+    memset(json, 'x', RECORD);
+    memcpy(json, "{\"v\":\"", 6);
+    memcpy(json + RECORD - 2, "\"}", 3);
+}
+
+static int put(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+               struct amp_error *err)
+{
+    (void)now;
+    (void)err;
+    *c = (struct amp_store_change){.event = "sent", .to = "SENT", .json = {ctx, RECORD}};
+    return 0;
+}
+
+static void run_store(const char *dir, long batch, long commits)
+{
+    struct amp_store_options o = {.lock_timeout_ms = -1};
+    struct amp_store *s;
+    struct amp_error err;
+    char json[RECORD + 1];
+    fill(json);
+    if (amp_store_open(dir, &o, &s, &err) != 0)
+        die(err.what);
+    start_line();
+    for (long i = 0; i < commits;) {
+        if (batch > 1 && amp_store_begin(s, &err) != 0)
+            die(err.what);
+        for (long b = 0; b < batch; b++, i++) {
+            char id[48];
+            int n = snprintf(id, sizeof id, "dispatch-T-2026-001-%d-%ld", me, i);
+            struct amp_store_input in = {"track", {id, (size_t)n}, {json, RECORD}};
+            if (amp_store_update(s, "message", (struct amp_span){id, (size_t)n}, &in, put, json,
+                                 NULL, &err) != 0)
+                die(err.what);
+        }
+        if (batch > 1)
+            amp_store_end(s);
+        if (amp_store_sync(s, &err) != 0)
+            die(err.what);
+        progress(i, commits);
+    }
+    amp_store_close(s);
+}
+
+static void sql(sqlite3 *db, const char *text)
+{
+    if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
+        die(sqlite3_errmsg(db));
+}
+
+static void run_sqlite(const char *dir, const char *mode, long batch, long commits)
+{
+    char path[512], pragma[64], json[RECORD + 1];
+    sqlite3 *db;
+    sqlite3_stmt *st;
+    fill(json);
+    snprintf(path, sizeof path, "%s/bench.db", dir);
+    snprintf(pragma, sizeof pragma, "PRAGMA journal_mode=%s", mode);
+    if (sqlite3_open(path, &db) != SQLITE_OK)
+        die("cannot open");
+    sqlite3_busy_timeout(db, 60000);
+    if (!commits) { /* before the race: two processes cannot change the journal's mode at once */
+        sql(db, pragma);
+        sql(db, "CREATE TABLE IF NOT EXISTS m(id TEXT PRIMARY KEY,state TEXT,json TEXT,due INT)");
+        sqlite3_close(db);
+        return;
+    }
+    sql(db, "PRAGMA synchronous=FULL");
+    if (sqlite3_prepare_v2(db, "INSERT INTO m VALUES(?1,'SENT',?2,0)", -1, &st, NULL) != SQLITE_OK)
+        die(sqlite3_errmsg(db));
+    start_line();
+    for (long i = 0; i < commits;) {
+        sql(db, "BEGIN IMMEDIATE");
+        for (long b = 0; b < batch; b++, i++) {
+            char id[48];
+            snprintf(id, sizeof id, "dispatch-T-2026-001-%d-%ld", me, i);
+            sqlite3_bind_text(st, 1, id, -1, SQLITE_STATIC);
+            sqlite3_bind_text(st, 2, json, RECORD, SQLITE_STATIC);
+            if (sqlite3_step(st) != SQLITE_DONE)
+                die(sqlite3_errmsg(db));
+            sqlite3_reset(st);
+        }
+        sql(db, "COMMIT");
+        progress(i, commits);
+    }
+    sqlite3_finalize(st);
+    sqlite3_close(db);
+}
+
+/* One write and one fdatasync for each batch; several processes take turns with flock. */
+static void run_bare(const char *dir, long batch, long commits)
+{
+    char path[512];
+    char *data = malloc((size_t)batch * RECORD);
+    snprintf(path, sizeof path, "%s/bare.ndjson", dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (fd < 0 || !data)
+        die("cannot open");
+    memset(data, 'x', (size_t)batch * RECORD);
+    start_line();
+    for (long i = 0; i < commits;) {
+        if (write(fd, data, (size_t)batch * RECORD) < 0 || fdatasync(fd) != 0)
+            die("cannot write");
+        i += batch;
+        progress(i, commits);
+    }
+    close(fd);
+    free(data);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static long number(const char *text, long max)
+{
+    int64_t v;
+    struct amp_error err;
+    if (amp_num_parse(amp_span_str(text), 1, max, &v, &err) != 0)
+        die(err.what);
+    return (long)v;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 6)
+        die("usage: durable store|wal|delete|bare DIR PROCESSES BATCH COMMITS");
+    const char *what = argv[1], *dir = argv[2];
+    processes = (int)number(argv[3], PROCESSES_MAX);
+    long batch = number(argv[4], 10000), commits = number(argv[5], 10000000);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        die("no memory");
+    if (strcmp(what, "wal") == 0 || strcmp(what, "delete") == 0)
+        run_sqlite(dir, what, 1, 0);
+    for (me = 0; me < processes; me++) {
+        if (fork() != 0)
+            continue;
+        if (strcmp(what, "store") == 0)
+            run_store(dir, batch, commits);
+        else if (strcmp(what, "bare") == 0)
+            run_bare(dir, batch, commits);
+        else
+            run_sqlite(dir, what, batch, commits);
+        exit(0);
+    }
+    while (shared->ready < processes) {
+        if (waitpid(-1, NULL, WNOHANG) > 0)
+            die("a process ended early");
+        usleep(1000);
+    }
+    double t = now();
+    shared->go = 1;
+    int status, bad = 0;
+    while (wait(&status) > 0)
+        bad |= status;
+    t = now() - t;
+    long least = commits, most = 0;
+    for (int i = 0; i < processes; i++) {
+        least = shared->at_first[i] < least ? shared->at_first[i] : least;
+        most = shared->at_first[i] > most ? shared->at_first[i] : most;
+    }
+    printf("%.0f %ld %ld\n", (double)commits * processes / t, least, most);
+    return bad != 0;
+}

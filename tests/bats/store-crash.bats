@@ -1,0 +1,119 @@
+# The store under kill -9, failing disks and power loss: what was acknowledged is there afterwards.
+
+load lib
+
+setup() {
+  fault=$AMP_BUILD/tests/fault
+  tool=$fault/storetool
+  [ -x "$tool" ] || skip "tests/fault is not built"
+  S=$BATS_TEST_TMPDIR/s
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# with_shim VAR=VALUE... COMMAND...
+with_shim() {
+  env AMP_FAULT_ROOT="$S" LD_PRELOAD="$fault/faildisk.so" "$@"
+}
+
+no_sanitizer() {
+  case $AMP_BUILD in *san*) skip "the shim is not loaded before a sanitizer" ;; esac
+}
+
+# Three processes at work, their disk operations traced.
+record_trace() {
+  local i
+  for i in 1 2; do
+    with_shim AMP_FAULT_TRACE="$PWD/trace" "$@" "$tool" "$S" work "p$i" 40 1 >/dev/null &
+  done
+  with_shim AMP_FAULT_TRACE="$PWD/trace" "$@" "$tool" "$S" work p3 60 5 >/dev/null
+  wait
+}
+
+# replay SEED IMAGES: recoveries need no real sync.
+replay() {
+  mkdir -p work
+  env AMP_FAULT_ROOT="$PWD/work/image" AMP_FAULT_NOSYNC=1 LD_PRELOAD="$fault/faildisk.so" \
+    "$fault/replay" trace work "$tool" "$1" "$2"
+}
+
+@test "kill -9 at any moment loses nothing that was acknowledged" {
+  : >acked
+  for ((round = 1; round <= ${AMP_KILL_ROUNDS:-200}; round++)); do
+    exec {out}< <(exec "$tool" "$S" work "r$round" 1000 $((1 + round % 7)) 2>>errors)
+    pid=$!
+    for ((k = RANDOM % 12; k >= 0; k--)); do
+      read -r -u "$out" id && echo "$id" >>acked
+    done
+    kill -9 "$pid"
+    cat <&"$out" >>acked
+    exec {out}<&-
+  done
+  [ ! -s errors ] || { cat errors; false; }
+  [ "$(wc -l <acked)" -gt 400 ]
+  "$tool" "$S" check <acked
+}
+
+@test "a counter that four processes raise misses no step" {
+  for i in 1 2 3 4; do "$tool" "$S" count n 100 & done
+  wait
+  run -0 "$tool" "$S" get n
+  [ "$output" = '{"v":400}' ]
+}
+
+@test "after a failed write or sync there is no ack, status 75, and repair brings back the rest" {
+  no_sanitizer
+  "$tool" "$S" work seed 3 1 >base
+  cp -R "$S" pristine
+  failed=0
+  for what in write:EIO write:ENOSPC write:SHORT sync:EIO; do
+    for n in 1 2 3 7 12; do
+      rm -rf "$S"
+      cp -R pristine "$S"
+      cp base acked
+      rc=0
+      with_shim AMP_FAULT_MATCH=log/ AMP_FAULT="${what%:*}:$n:${what#*:}" \
+        "$tool" "$S" work x 10 1 >>acked 2>errors || rc=$?
+      if [ "$rc" -ne 0 ]; then
+        failed=$((failed + 1))
+        [ "$rc" -eq 75 ] || { echo "$what $n: status $rc"; cat errors; false; }
+        [ -e "$S/log/FAILED" ]
+        run -75 "$tool" "$S" work y 1 1
+        "$tool" "$S" repair
+      fi
+      "$tool" "$S" check <acked || { echo "$what $n"; false; }
+      "$tool" "$S" work y 1 1
+    done
+  done
+  [ "$failed" -ge 15 ]
+}
+
+@test "a failing index is no failure of the log" {
+  no_sanitizer
+  "$tool" "$S" work seed 3 1 >base
+  cp -R "$S" pristine
+  for what in write:EIO write:ENOSPC sync:EIO; do
+    for n in 1 2 5 9; do
+      rm -rf "$S"
+      cp -R pristine "$S"
+      cp base acked
+      rc=0
+      with_shim AMP_FAULT_MATCH=index AMP_FAULT="${what%:*}:$n:${what#*:}" \
+        "$tool" "$S" work x 10 1 >>acked 2>errors || rc=$?
+      [ "$rc" -eq 0 ] || [ "$rc" -eq 75 ]
+      "$tool" "$S" check <acked || { echo "$what $n"; false; }
+    done
+  done
+}
+
+@test "power loss at any moment loses nothing that was acknowledged" {
+  no_sanitizer
+  record_trace
+  replay "${AMP_CRASH_SEED:-1}" "${AMP_CRASH_IMAGES:-250}"
+}
+
+@test "control: without fdatasync the same test finds losses" {
+  no_sanitizer
+  record_trace AMP_FAULT_NOSYNC=1
+  run -1 replay 1 40
+  [[ $output == *"was acknowledged and is not there"* ]]
+}

@@ -1,0 +1,199 @@
+/*
+ * A small user of the store, for tests that end it hard.
+ *
+ * storetool DIR work NAME COUNT BATCH   messages NAME-1 … NAME-COUNT, BATCH of them between two
+ *                                       syncs; each id goes to standard output after its sync
+ * storetool DIR count KEY COUNT         adds 1 to the record KEY, COUNT times
+ * storetool DIR get KEY                 prints the record
+ * storetool DIR check                   ids on standard input: each must be there; then one more
+ *                                       commit must succeed
+ * storetool DIR outbox CONSUMER         prints and closes what is open
+ * storetool DIR repair
+ *
+ * Segments are small (AMP_TEST_SEGMENT bytes, 16 KiB), so that rotation is met often.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <amp/base/num.h>
+
+#include "store/store.h"
+
+static struct amp_error err;
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "storetool: %s: %s: %s\n", what, err.code, err.what);
+    return err.status ? (int)err.status : 70;
+}
+
+static long number(const char *text)
+{
+    int64_t v;
+    if (amp_num_parse(amp_span_str(text), 0, 1 << 30, &v, &err) != 0)
+        exit(fail("number"));
+    return (long)v;
+}
+
+struct record {
+    char json[200], line[200], id[80];
+    struct amp_store_emit emit;
+};
+
+static int put(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+               struct amp_error *e)
+{
+    struct record *r = ctx;
+    (void)now;
+    (void)e;
+    snprintf(r->json, sizeof r->json, "{\"id\":\"%s\",\"pad\":\"%0*d\"}", r->id, 60, 0);
+    snprintf(r->line, sizeof r->line, "{\"for\":\"%s\"}", r->id);
+    r->emit = (struct amp_store_emit){amp_span_str(r->id), amp_span_str(r->line), false};
+    *c = (struct amp_store_change){.event = "sent",
+                                   .to = "SENT",
+                                   .json = amp_span_str(r->json),
+                                   .emits = &r->emit,
+                                   .n_emits = 1};
+    return 0;
+}
+
+static int update(struct amp_store *s, struct record *r, const char *id)
+{
+    enum amp_store_outcome what;
+    snprintf(r->id, sizeof r->id, "%s", id);
+    struct amp_store_input in = {"work", amp_span_str(r->id), amp_span_str(r->id)};
+    return amp_store_update(s, "message", amp_span_str(r->id), &in, put, r, &what, &err);
+}
+
+static int work(struct amp_store *s, const char *name, long count, long batch)
+{
+    struct record r;
+    char out[8192];
+    for (long i = 1; i <= count;) {
+        size_t n = 0;
+        if (batch > 1 && amp_store_begin(s, &err) != 0)
+            return fail("begin");
+        for (long b = 0; b < batch && i <= count; b++, i++) {
+            char id[64];
+            snprintf(id, sizeof id, "%s-%ld", name, i);
+            if (update(s, &r, id) != 0)
+                return fail("update");
+            n += (size_t)snprintf(out + n, sizeof out - n, "%s\n", id);
+        }
+        if (batch > 1)
+            amp_store_end(s);
+        if (amp_store_sync(s, &err) != 0)
+            return fail("sync");
+        if (amp_write_all(1, (struct amp_span){out, n}, &err) != 0)
+            return fail("write");
+    }
+    return 0;
+}
+
+static int add_one(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                   struct amp_error *e)
+{
+    char *json = ctx;
+    int64_t v = 0;
+    if (now->found &&
+        amp_num_parse((struct amp_span){now->json.p + 5, now->json.n - 6}, 0, INT64_MAX - 1, &v, e))
+        return -1;
+    snprintf(json, 64, "{\"v\":%lld}", (long long)v + 1);
+    *c = (struct amp_store_change){.event = "add", .to = "N", .json = amp_span_str(json)};
+    return 0;
+}
+
+static int count(struct amp_store *s, const char *key, long n)
+{
+    char json[64];
+    while (n--)
+        if (amp_store_update(s, "task", amp_span_str(key), NULL, add_one, json, NULL, &err) != 0)
+            return fail("update");
+    return amp_store_sync(s, &err) != 0 ? fail("sync") : 0;
+}
+
+static int get(struct amp_store *s, const char *key)
+{
+    struct amp_store_rec rec;
+    if (amp_store_get(s, "task", amp_span_str(key), &rec, &err) != 0)
+        return fail("get");
+    printf("%.*s\n", (int)rec.json.n, rec.json.n ? rec.json.p : "");
+    return rec.found ? 0 : 1;
+}
+
+static int check(struct amp_store *s)
+{
+    char id[80];
+    long n = 0, missing = 0;
+    struct record r;
+    while (fgets(id, sizeof id, stdin)) {
+        struct amp_store_rec rec;
+        id[strcspn(id, "\n")] = '\0';
+        snprintf(r.id, sizeof r.id, "%s", id);
+        struct amp_store_input in = {"work", amp_span_str(id), amp_span_str(id)};
+        if (amp_store_get(s, "message", amp_span_str(id), &rec, &err) != 0)
+            return fail("get");
+        int seen = amp_store_seen(s, &in, &err);
+        if (!rec.found || seen != 1) {
+            if (!missing++)
+                fprintf(stderr, "storetool: %s was acknowledged and is not there\n", id);
+        }
+        n++;
+    }
+    if (missing) {
+        fprintf(stderr, "storetool: %ld of %ld missing\n", missing, n);
+        return 1;
+    }
+    if (update(s, &r, "one-more") != 0 || amp_store_sync(s, &err) != 0)
+        return fail("one more commit");
+    return 0;
+}
+
+static int shown(void *ctx, const struct amp_store_entry *e)
+{
+    struct amp_store_entry_id id = {e->n, e->index};
+    printf("%.*s\n", (int)e->id.n, e->id.p);
+    return amp_store_outbox_close(ctx, "work", &id, 1, &err) != 0;
+}
+
+static int repair(const char *dir)
+{
+    AMP_BUF struct amp_buf said;
+    amp_buf_init(&said, 65536);
+    if (amp_store_repair(dir, &said, &err) != 0)
+        return fail("repair");
+    printf("%.*s", (int)said.len, said.data);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct amp_store_options o = {.lock_timeout_ms = 60000, .segment_bytes = 16384};
+    struct amp_store *s;
+    const char *segment = getenv("AMP_TEST_SEGMENT");
+    if (argc < 3)
+        return 64;
+    const char *dir = argv[1], *verb = argv[2];
+    if (segment)
+        o.segment_bytes = (uint64_t)number(segment);
+    if (strcmp(verb, "repair") == 0)
+        return repair(dir);
+    if (amp_store_open(dir, &o, &s, &err) != 0)
+        return fail("open");
+    int rc = 64;
+    if (strcmp(verb, "work") == 0 && argc == 6)
+        rc = work(s, argv[3], number(argv[4]), number(argv[5]));
+    else if (strcmp(verb, "count") == 0 && argc == 5)
+        rc = count(s, argv[3], number(argv[4]));
+    else if (strcmp(verb, "get") == 0 && argc == 4)
+        rc = get(s, argv[3]);
+    else if (strcmp(verb, "check") == 0)
+        rc = check(s);
+    else if (strcmp(verb, "outbox") == 0 && argc == 4)
+        rc = amp_store_outbox(s, argv[3], shown, s, &err) != 0 ? fail("outbox") : 0;
+    amp_store_close(s);
+    return rc;
+}
