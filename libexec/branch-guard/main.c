@@ -367,7 +367,9 @@ int main(int argc, char **argv)
             return 1;
         amp_rule_default(&g.rule);
     }
-    if (!g.agent && !g.rule.humans_refuse && !hooks[which].server)
-        return give_way(&g, false);
-    return hooks[which].run(&g);
+    bool asked = g.agent || g.rule.humans_refuse || hooks[which].server;
+    int status = asked ? hooks[which].run(&g) : give_way(&g, false);
+    amp_buf_release(&g.input);
+    free(g.repo.packed);
+    return status;
 }

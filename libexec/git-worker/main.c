@@ -8,6 +8,15 @@
 
 #include "worker.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+/* The library forgets its match data where an expression does not match. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libpcre2-8";
+}
+#endif
+
 #define LINE_MAX_BYTES  (1u << 20)
 #define REPLY_MAX_BYTES (32u << 20)
 

@@ -14,11 +14,24 @@ int open_repository(struct request *r, const char *path, git_repository **out)
     return rc ? fail_git(r, rc, AMP_DATAERR, "repo_not_git", path) : 0;
 }
 
+/* Whole ids and refs are looked up directly, which is what revparse would do first: each expression
+ * that it tries and does not match costs some memory that the library never gives back. */
+static int find_object(git_repository *repo, const char *rev, git_object **out)
+{
+    CLEANUP(git_reference_cleanup) git_reference *ref = NULL;
+    git_oid oid;
+    if (strlen(rev) == GIT_OID_HEXSZ && git_oid_fromstr(&oid, rev) == 0)
+        return git_object_lookup(out, repo, &oid, GIT_OBJECT_ANY);
+    if (git_reference_dwim(&ref, repo, rev) == 0)
+        return git_reference_peel(out, ref, GIT_OBJECT_ANY);
+    return git_revparse_single(out, repo, rev);
+}
+
 int find_commit(struct request *r, git_repository *repo, const char *rev, git_commit **out)
 {
     CLEANUP(git_object_cleanup) git_object *any = NULL;
     git_object *commit = NULL;
-    if (git_revparse_single(&any, repo, rev) || git_object_peel(&commit, any, GIT_OBJECT_COMMIT))
+    if (find_object(repo, rev, &any) || git_object_peel(&commit, any, GIT_OBJECT_COMMIT))
         return amp_fail(r->err, AMP_NO, "unknown_revision", "%s: no such commit in %s", rev,
                         git_repository_path(repo));
     *out = (git_commit *)commit;
