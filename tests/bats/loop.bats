@@ -1,0 +1,110 @@
+# The whole loop, from `task-dispatch new` to the last verdict, through the script that users copy.
+
+load lib
+
+LOOP=$AMP_TOP/examples/qa-loop/loop.sh
+
+setup() {
+  cd "$BATS_TEST_TMPDIR"
+  repo work
+  echo start >work/file
+  git -C work add -A
+  git -C work commit -qm "a file"
+
+  # An executor that leaves a change, and a reviewer that approves it.
+  cat >executor <<'A'
+#!/bin/sh
+set -eu
+[ -z "${DIE_ONE_IN:-}" ] || [ $(($(od -An -N2 -tu2 /dev/urandom) % DIE_ONE_IN)) -ne 0 ] || kill -9 $$
+echo "$AMP_TASK_ID attempt $AMP_ATTEMPT" >"done-$AMP_SUBTASK_ID"
+A
+  cat >reviewer <<'A'
+#!/bin/sh
+set -eu
+[ -z "${DIE_ONE_IN:-}" ] || [ $(($(od -An -N2 -tu2 /dev/urandom) % DIE_ONE_IN)) -ne 0 ] || kill -9 $$
+jq '{decision: "approved", confidence: 1,
+     criteria_results: [.[] | {criterion: (if type == "object" then .criterion else . end), passed: true, evidence: "seen"}]}' \
+  "$AMP_CRITERIA" >"$AMP_RESULT.new"
+mv "$AMP_RESULT.new" "$AMP_RESULT"
+A
+  chmod +x executor reviewer
+  export EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer
+}
+
+# tasks N BYTES: N new tasks whose description has BYTES bytes.
+tasks() {
+  local i text
+  text=$(head -c "$2" /dev/zero | tr '\0' x)
+  for ((i = 1; i <= $1; i++)); do
+    task-dispatch new --state "$PWD/state" --repo "$PWD/work" --base main --branch "agent/t$i" \
+      --description "$text" --criterion "a file says so"
+  done
+}
+
+# The processes that carry our mark in their environment.
+marked() {
+  grep -lsz "^LOOP_MARK=$1\$" /proc/[0-9]*/environ | cut -d/ -f3 |
+    while read -r p; do gone "$p" || echo "$p"; done
+}
+none_marked() { [ -z "$(marked "$1")" ]; }
+
+approved() {
+  cat state/log/*.ndjson |
+    jq -r 'select((.key // "") | startswith("task.")) | [.key, .to] | @tsv' |
+    awk '{ s[$1] = $2 } END { for (k in s) n[s[k]]++; print n["DONE"] + 0 }'
+}
+
+@test "the demo runs: rejection, rework, lock, decision, guard" {
+  run -0 timeout 120 bash "$AMP_TOP/examples/qa-loop/demo.sh"
+  [[ $output == *"hallucination_lock"* ]]
+  [[ $output == *"fix/units at "*" is approved"* ]]
+  [[ $output == *"fix/decimals at "*" is approved"* ]]
+  [[ $output == *"main is where it was"* ]]
+}
+
+@test "three loops in a row end, each with its approval" {
+  for i in 1 2 3; do
+    rm -rf state
+    git -C work branch -q | grep agent/ | xargs -r git -C work branch -qD || true
+    tasks 1 20 >tasks.ndjson
+    LOOP_MARK=row$BATS_ROOT_PID timeout 60 bash "$LOOP" state <tasks.ndjson >out 2>err
+    [ "$(approved)" -eq 1 ]
+    wait_until 10 none_marked "row$BATS_ROOT_PID"
+    git -C work worktree prune
+    git -C work branch -q -D agent/t1
+  done
+}
+
+@test "20 tasks of 5 KB are in flight at once and all are approved" {
+  tasks 20 5000 >tasks.ndjson
+  timeout 120 bash "$LOOP" state <tasks.ndjson >out 2>err
+  [ "$(approved)" -eq 20 ]
+}
+
+@test "agents that are killed at random cost attempts, not tasks" {
+  tasks 6 100 >tasks.ndjson
+  DIE_ONE_IN=4 timeout 120 bash "$LOOP" state <tasks.ndjson >out 2>err
+  [ "$(approved)" -eq 6 ]
+}
+
+@test "Ctrl-C in the middle leaves no process behind, and the next run ends the work" {
+  tasks 4 100 >tasks.ndjson
+  mark=intr$BATS_ROOT_PID.$RANDOM
+  mkfifo started
+  cat >slow <<'A'
+#!/bin/sh
+echo up >"$STARTED"
+exec sleep 600
+A
+  chmod +x slow
+  STARTED=$PWD/started LOOP_MARK=$mark EXECUTOR=$PWD/slow \
+    setsid bash "$LOOP" "$PWD/state" <tasks.ndjson >out 2>err 3>&- &
+  loop=$!
+  read -r _ <started
+  kill -INT -- "-$loop"
+  wait_until 30 gone "$loop"
+  wait_until 30 none_marked "$mark"
+
+  LOOP_MARK=$mark timeout 120 bash "$LOOP" state </dev/null >out 2>err
+  [ "$(approved)" -eq 4 ]
+}
