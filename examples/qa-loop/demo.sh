@@ -36,7 +36,8 @@ say "the loop"
 cat >"$work/answer" <<'ANSWER'
 {"task_id":"*","decision":"resume","note":"multiply first, convert to long afterwards","operator":"demo-human"}
 ANSWER
-AMP_ANSWER=$work/answer "$here/loop.sh" "$work/state" <"$work/tasks.ndjson"
+EXECUTOR=$here/executor.sh REVIEWER=$here/reviewer.sh AMP_ANSWER=$work/answer \
+  "$here/loop.sh" "$work/state" <"$work/tasks.ndjson"
 
 say "an agent tries to commit to main"
 cd "$work/repo"

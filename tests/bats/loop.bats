@@ -5,7 +5,7 @@ load lib
 LOOP=$AMP_TOP/examples/qa-loop/loop.sh
 
 setup() {
-  cd "$BATS_TEST_TMPDIR"
+  cd "$BATS_TEST_TMPDIR" || return
   repo work
   echo start >work/file
   git -C work add -A
@@ -31,12 +31,12 @@ A
   export EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer
 }
 
-# tasks N BYTES: N new tasks whose description has BYTES bytes.
+# tasks N BYTES [PREFIX]: N new tasks whose description has BYTES bytes.
 tasks() {
   local i text
   text=$(head -c "$2" /dev/zero | tr '\0' x)
   for ((i = 1; i <= $1; i++)); do
-    task-dispatch new --state "$PWD/state" --repo "$PWD/work" --base main --branch "agent/t$i" \
+    task-dispatch new --state "$PWD/state" --repo "$PWD/work" --base main --branch "${3:-agent/t}$i" \
       --description "$text" --criterion "a file says so"
   done
 }
@@ -51,7 +51,7 @@ none_marked() { [ -z "$(marked "$1")" ]; }
 approved() {
   cat state/log/*.ndjson |
     jq -r 'select((.key // "") | startswith("task.")) | [.key, .to] | @tsv' |
-    awk '{ s[$1] = $2 } END { for (k in s) n[s[k]]++; print n["DONE"] + 0 }'
+    awk '{ s[$1] = $2 } END { for (k in s) n[s[k]]++; print n["done"] + 0 }'
 }
 
 @test "the demo runs: rejection, rework, lock, decision, guard" {
@@ -64,14 +64,12 @@ approved() {
 
 @test "three loops in a row end, each with its approval" {
   for i in 1 2 3; do
-    rm -rf state
-    git -C work branch -q | grep agent/ | xargs -r git -C work branch -qD || true
-    tasks 1 20 >tasks.ndjson
+    rm -rf state work.worktrees
+    git -C work worktree prune
+    tasks 1 20 "agent/row$i-" >tasks.ndjson
     LOOP_MARK=row$BATS_ROOT_PID timeout 60 bash "$LOOP" state <tasks.ndjson >out 2>err
     [ "$(approved)" -eq 1 ]
     wait_until 10 none_marked "row$BATS_ROOT_PID"
-    git -C work worktree prune
-    git -C work branch -q -D agent/t1
   done
 }
 
@@ -98,7 +96,7 @@ exec sleep 600
 A
   chmod +x slow
   STARTED=$PWD/started LOOP_MARK=$mark EXECUTOR=$PWD/slow \
-    setsid bash "$LOOP" "$PWD/state" <tasks.ndjson >out 2>err 3>&- &
+    env --default-signal=INT setsid bash "$LOOP" "$PWD/state" <tasks.ndjson >out 2>err 3>&- &
   loop=$!
   read -r _ <started
   kill -INT -- "-$loop"
