@@ -104,7 +104,8 @@ static int close_written(struct loop *l, struct amp_error *err)
     while (n < c->n_said && c->said[n].mark <= l->out.written)
         if (amp_store_outbox_acked(c->store, amp_span_str(c->said[n++].id), err) < 0)
             return -1;
-    memmove(c->said, c->said + n, (c->n_said - n) * sizeof *c->said);
+    if (n > 0)
+        memmove(c->said, c->said + n, (c->n_said - n) * sizeof *c->said);
     c->n_said -= n;
     return 0;
 }
