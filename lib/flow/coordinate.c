@@ -191,10 +191,14 @@ static uint32_t open_tasks(const struct loop *l)
     return n;
 }
 
-/* At least one task was seen and all are terminal, in the state as it is now. */
+/* At least one task was seen and all are terminal, in the state as it is now. Where an input ended
+ * without a word the tasks of earlier runs count: it was them that this run was to finish. */
 static bool all_done(struct loop *l, struct amp_error *err)
 {
-    if (!l->c.seen || l->c.n_tasks == 0 || open_tasks(l))
+    bool seen = l->c.seen;
+    for (size_t i = 0; i < l->n_ports; i++)
+        seen |= l->ports[i].ended;
+    if (!seen || l->c.n_tasks == 0 || open_tasks(l))
         return false;
     return amp_store_each(l->c.store, "task", NULL, look_again, l, err) == 0 && !open_tasks(l);
 }
