@@ -514,3 +514,10 @@ warning: waiting"
   jq -se 'map(select(.machine == "qa" and .from == "in_review" and .event == "verdict_rejected"
     and .to == "held" and .code == "hallucination_lock")) | length == 1' <<<"$output"
 }
+
+@test "the documented tables are the ones that are printed" {
+  sed -n '/^```$/,/^```$/p' "$AMP_TOP/docs/qa-loop.md" | sed '1d;$d' >"$BATS_TEST_TMPDIR/documented"
+  task-dispatch --machine=table | awk 'BEGIN { RS = ""; ORS = "" } /^(task|qa) \(/ {
+    print sep $0 "\n"; sep = "\n" }' >"$BATS_TEST_TMPDIR/printed"
+  diff "$BATS_TEST_TMPDIR/documented" "$BATS_TEST_TMPDIR/printed"
+}
