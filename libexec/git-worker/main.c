@@ -1,6 +1,7 @@
 /* The request loop of git-worker. One request at a time, in order; it ends with its input. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
@@ -19,6 +20,8 @@ const char *__lsan_default_suppressions(void)
 
 #define LINE_MAX_BYTES  (1u << 20)
 #define REPLY_MAX_BYTES (32u << 20)
+#define LOCK_WAITS      40
+#define LOCK_WAIT_NS    (50 * 1000 * 1000)
 
 static const struct {
     const char *name;
@@ -100,6 +103,15 @@ int fail_git(struct request *r, int rc, enum amp_status status, const char *code
     return amp_fail(r->err, status, code, "%s: %s", doing, why);
 }
 
+/* Another git at work holds its locks for moments; one that crashed, for ever. An operation that
+ * met a lock has taken back what it did, so it may be done again. */
+static bool wait_for_lock(const struct amp_error *err, int *waits)
+{
+    const struct timespec moment = {0, LOCK_WAIT_NS};
+    return strcmp(err->code, "git_locked") == 0 && (*waits)++ < LOCK_WAITS &&
+           nanosleep(&moment, NULL) == 0;
+}
+
 static int dispatch(struct request *r)
 {
     const char *op;
@@ -111,6 +123,17 @@ static int dispatch(struct request *r)
     return amp_fail(r->err, AMP_INTERNAL, "bad_request", "no operation \"%s\"", op);
 }
 
+static void begin_reply(struct request *r, struct amp_buf *reply, int64_t q, bool ok)
+{
+    amp_buf_reset(reply);
+    amp_jw_init(&r->out, reply);
+    amp_jw_open(&r->out, '{');
+    amp_jw_key(&r->out, "q");
+    amp_jw_int(&r->out, q);
+    amp_jw_key(&r->out, "ok");
+    amp_jw_bool(&r->out, ok);
+}
+
 /* One reply, whatever happened; -1 only when it cannot be written. */
 static int answer(const struct amp_tape *tape, struct amp_buf *reply)
 {
@@ -120,30 +143,21 @@ static int answer(const struct amp_tape *tape, struct amp_buf *reply)
     uint32_t tok = amp_tape_get(tape, 0, AMP_SPAN("q"));
     if (tok != AMP_TOK_NONE)
         amp_tok_int(tape, tok, &q);
-    amp_buf_reset(reply);
-    amp_jw_init(&r.out, reply);
-    amp_jw_open(&r.out, '{');
-    amp_jw_key(&r.out, "q");
-    amp_jw_int(&r.out, q);
-    amp_jw_key(&r.out, "ok");
-    amp_jw_bool(&r.out, true);
-    git_error_clear();
-    int rc = dispatch(&r);
-    amp_jw_close(&r.out, '}');
-    if (amp_jw_end(&r.out, &late) && rc == 0) {
-        err = late;
-        rc = -1;
-    }
-    for (int i = 0; i < r.n_texts; i++)
-        free(r.texts[i]);
+    int waits = 0, rc;
+    do {
+        begin_reply(&r, reply, q, true);
+        git_error_clear();
+        rc = dispatch(&r);
+        amp_jw_close(&r.out, '}');
+        if (amp_jw_end(&r.out, &late) && rc == 0) {
+            err = late;
+            rc = -1;
+        }
+        while (r.n_texts > 0)
+            free(r.texts[--r.n_texts]);
+    } while (rc && wait_for_lock(&err, &waits));
     if (rc) {
-        amp_buf_reset(reply);
-        amp_jw_init(&r.out, reply);
-        amp_jw_open(&r.out, '{');
-        amp_jw_key(&r.out, "q");
-        amp_jw_int(&r.out, q);
-        amp_jw_key(&r.out, "ok");
-        amp_jw_bool(&r.out, false);
+        begin_reply(&r, reply, q, false);
         amp_jw_key(&r.out, "status");
         amp_jw_int(&r.out, err.status);
         reply_text(&r, "code", err.code);

@@ -9,6 +9,10 @@
 int open_repository(struct request *r, const char *path, git_repository **out)
 {
     int rc = git_repository_open_ext(out, path, 0, NULL);
+    const git_error *e = rc ? git_error_last() : NULL;
+    /* Without any safe.directory the library takes that for the repository's absence. */
+    if (rc == GIT_ENOTFOUND && e && e->message && strstr(e->message, "safe.directory"))
+        rc = GIT_EOWNER;
     if (rc == GIT_ENOTFOUND)
         return amp_fail(r->err, AMP_DATAERR, "repo_not_git", "%s: no git repository", path);
     return rc ? fail_git(r, rc, AMP_DATAERR, "repo_not_git", path) : 0;

@@ -135,6 +135,14 @@ static void half_made(void)
     sh("git -C tree worktree lock .");
     TAP_OK(amp_git_worktree_remove(g, repo, tree, true, &err) == -1, "a locked one stays");
     TAP_STR(err.code, "worktree_locked", "its code");
+    if (geteuid() == 0) {
+        sh("chown -R 65534 repo");
+        TAP_OK(amp_git_resolve(g, repo, "HEAD", head, &err) == -1, "somebody else's repository");
+        TAP_STR(err.code, "repo_not_owned", "its code");
+        sh("chown -R 0 repo");
+    } else {
+        tap_skip(2, "only root can give files away");
+    }
     sh("git -C tree worktree unlock . && echo '[extensions]' >>repo/.git/config && "
        "echo 'objectformat = sha256' >>repo/.git/config && "
        "git -C repo config core.repositoryformatversion 1 || "
