@@ -458,8 +458,9 @@ static int restore_task(void *ctx, struct amp_span id, const struct amp_store_re
     bool terminal = amp_task_fsm.terminal >> t.state & 1;
     struct amp_known_task *k = amp_coordinator_know(c, id, terminal, r->err);
     int rc = k ? 0 : -1;
+    if (k)
+        k->dirty = !amp_task_file_after(c->store, id, t.updated_ms);
     if (k && !terminal) {
-        k->dirty = true;
         c->seen |= t.n_parts > 0;
         const struct amp_suspend a = {.task_id = id,
                                       .ref = amp_span_str(t.suspended_ref),

@@ -1,7 +1,8 @@
 /*
  * Task ids and task files. A file is a copy of the state for people and other programs: it is read
  * from the state and written under one lock, so that of two writers the later one has the later
- * record. A crash between state and file leaves an older file, which the next change mends.
+ * record. A crash between state and file leaves an older file, which the coordinator's next start
+ * mends.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -120,4 +121,17 @@ int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error
         return -1;
     snprintf(name, sizeof name, "%.*s.json", (int)task_id.n, task_id.p);
     return write_file(s, dir, task_id, name, err);
+}
+
+bool amp_task_file_after(struct amp_store *s, struct amp_span task_id, int64_t updated_ms)
+{
+    AMP_BUF struct amp_buf path;
+    struct stat st;
+    amp_buf_init(&path, 8192);
+    if (amp_buf_fmt(&path, NULL, "%s/tasks/%.*s.json", amp_store_dir(s), (int)task_id.n,
+                    task_id.p) < 0 ||
+        stat(path.data, &st) < 0)
+        return false;
+    /* Strictly later: within one millisecond nothing is sure. */
+    return (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 > updated_ms;
 }

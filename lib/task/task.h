@@ -69,5 +69,7 @@ int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MA
 /* Writes tasks/<task_id>.json from the record as it is now; writers take their turns, so an older
  * record never replaces a newer one. Call after amp_store_sync. */
 int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error *err);
+/* Whether the file was surely written after that moment: a crash may have left an older one. */
+bool amp_task_file_after(struct amp_store *s, struct amp_span task_id, int64_t updated_ms);
 
 #endif
