@@ -21,6 +21,10 @@ struct job *job_new(struct router *r, struct amp_span line, const struct amp_vie
     j->kind = v ? v->kind : AMP_KIND_OTHER;
     j->stage = JOB_DECIDED;
     r->n_jobs++;
+    j->older = r->newest;
+    if (r->newest)
+        r->newest->newer = j;
+    r->newest = j;
     return j;
 }
 
@@ -29,6 +33,12 @@ void job_free(struct router *r, struct job *j)
     if (!j)
         return;
     r->n_jobs--;
+    if (j->newer)
+        j->newer->older = j->older;
+    else
+        r->newest = j->older;
+    if (j->older)
+        j->older->newer = j->newer;
     free(j->line);
     free(j->id);
     free(j);

@@ -142,6 +142,8 @@ static void stop(struct router *r)
     amp_helper_free(r->jq);
     for (uint32_t i = 0; i < r->n_ports; i++)
         amp_port_free(r->ports[i]);
+    while (r->newest)
+        job_free(r, r->newest);
     for (uint32_t i = 0; i < r->n_rules; i++) {
         amp_predicate_free(r->rules[i].predicate);
         free(r->rules[i].text);

