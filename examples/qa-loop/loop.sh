@@ -15,11 +15,11 @@ mkfifo "$fifos"/{executor,reviewer,admin,back,shown}
 task-dispatch run --in "$fifos/executor" --out "$fifos/back" --exec "$EXECUTOR" &
 task-dispatch review --in "$fifos/reviewer" --out "$fifos/back" --exec "$REVIEWER" &
 hitl-prompt ${AMP_ANSWER:+--answer "$AMP_ANSWER"} --in "$fifos/admin" --out "$fifos/back" &
-amp-ack show --in "$fifos/back" --out "$fifos/shown" &
+amp-ack show --quiet --in "$fifos/back" --out "$fifos/shown" &
 
 # The coordinator owns the cycle: tasks come by the pipe, answers by the FIFO.
 task-dispatch coordinate --until-done --in - --in "$fifos/shown" |
-  amp-ack show |
+  amp-ack show --quiet |
   amp-ack track |
   amp-route \
     -r "to=executor => fifo:$fifos/executor" \

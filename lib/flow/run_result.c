@@ -250,6 +250,10 @@ int amp_work_result(struct amp_worker *w, struct amp_work *k, enum amp_attempt_e
         "self_assessment", assessment(k), "work_log", log);
     if (*k->commit)
         json_object_set_new(payload, "commit_hash", json_string(k->commit));
+    const char *blocker = json_string_value(json_array_get(blockers, 0));
+    w->opt->note("%s: %s: %s, %u files, +%lld -%lld%s%s", k->task, k->subtask,
+                 amp_completion_name(c), k->diff.n_files, (long long)k->diff.lines_added,
+                 (long long)k->diff.lines_removed, blocker ? ": " : "", blocker ? blocker : "");
     if (c == AMP_COMPLETION_COMPLETE)
         json_decref(blockers);
     else
@@ -262,7 +266,5 @@ int amp_work_result(struct amp_worker *w, struct amp_work *k, enum amp_attempt_e
         .now_ms = amp_now_ms(),
         .context_ref = refs,
     };
-    w->opt->note("%s: %s: %s, %u files, +%lld -%lld", k->task, k->subtask, amp_completion_name(c),
-                 k->diff.n_files, (long long)k->diff.lines_added, (long long)k->diff.lines_removed);
     return amp_compose_message(&env, payload, line, NULL, err);
 }
