@@ -19,7 +19,7 @@
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
-enum { FORMAT = 1 };
+enum { FORMAT = 1, BUSY_MS = 10000 };
 
 static const char *const sql[AMP_IX_COUNT] = {
 #define X(name, text) text,
@@ -170,7 +170,7 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     int flags = ix->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
     if (sqlite3_open_v2(path, &ix->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return failed(ix, "open", err);
-    sqlite3_busy_timeout(ix->db, 10000);
+    sqlite3_busy_timeout(ix->db, BUSY_MS);
     /* A checkpoint at the end would sync twice for each run of a tool. */
     sqlite3_db_config(ix->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_wal_autocheckpoint(ix->db, 0);
@@ -178,7 +178,8 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     if (!ix->read_only && st.st_size == 0 &&
         sqlite3_exec(ix->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL) != SQLITE_OK)
         return failed(ix, "open", err);
-    if (sqlite3_exec(ix->db, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL) != SQLITE_OK)
+    if (sqlite3_exec(ix->db, "PRAGMA synchronous=NORMAL;PRAGMA cache_size=-16384", NULL, NULL,
+                     NULL) != SQLITE_OK)
         return failed(ix, "open", err);
     if (amp_index_read_meta(ix, NULL) == 0)
         return 0;
@@ -289,6 +290,7 @@ int amp_index_begin(struct amp_index *ix, struct amp_error *err)
     if (run(ix, AMP_IX_BEGIN, err) != 0)
         return -1;
     ix->writing = true;
+    ix->dirty = false;
     return 0;
 }
 
@@ -296,6 +298,10 @@ int amp_index_commit(struct amp_index *ix, const struct amp_pos *pos, struct amp
 {
     if (!ix->writing)
         return 0;
+    if (!ix->dirty) {
+        ix->writing = false;
+        return run(ix, AMP_IX_COMMIT, err);
+    }
     sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_SET_META, err);
     if (!st)
         return -1;
@@ -319,18 +325,24 @@ void amp_index_rollback(struct amp_index *ix)
     ix->writing = false;
 }
 
-void amp_index_checkpoint(struct amp_index *ix, int above_pages)
+void amp_index_checkpoint(struct amp_index *ix, int above_pages, bool truncate)
 {
     if (!ix->db || ix->memory || ix->read_only || ix->wal_pages <= above_pages)
         return;
-    if (sqlite3_wal_checkpoint_v2(ix->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) == SQLITE_OK)
+    /* Whoever reads or checkpoints besides us is not waited for. */
+    sqlite3_busy_timeout(ix->db, 0);
+    if (sqlite3_wal_checkpoint_v2(ix->db, NULL,
+                                  truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
+                                  NULL, NULL) == SQLITE_OK)
         ix->wal_pages = 0;
+    sqlite3_busy_timeout(ix->db, BUSY_MS);
 }
 
 int amp_index_wipe(struct amp_index *ix, struct amp_error *err)
 {
     if (amp_index_begin(ix, err) != 0)
         return -1;
+    ix->dirty = true;
     if (sqlite3_exec(ix->db, "DELETE FROM rec;DELETE FROM seen;DELETE FROM outbox", NULL, NULL,
                      NULL) != SQLITE_OK)
         return failed(ix, "empty", err);
@@ -383,6 +395,7 @@ int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struc
     sqlite3_stmt *st;
     if (amp_index_begin(ix, err) != 0)
         return -1;
+    ix->dirty = true;
     if (f->key.n && put_rec(ix, f, after, err) != 0)
         return -1;
     if (f->in_id.n) {

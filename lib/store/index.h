@@ -55,6 +55,7 @@ struct amp_index {
     uint64_t gen;
     uint64_t salt; /* the key of the hash */
     bool writing;  /* a transaction is open */
+    bool dirty;    /* and it holds changes */
     bool memory;   /* read-only and rebuilt in memory */
     bool read_only;
     bool corrupt; /* SQLite said so: heal before going on */
@@ -89,8 +90,9 @@ int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struc
 /* Ends the turn's transaction with pos in the meta row. */
 int amp_index_commit(struct amp_index *ix, const struct amp_pos *pos, struct amp_error *err);
 void amp_index_rollback(struct amp_index *ix);
-/* Moves the write-ahead log into the file; outside main. */
-void amp_index_checkpoint(struct amp_index *ix, int above_pages);
+/* Moves the write-ahead log, when it is longer, into the file. truncate (under main) also empties
+ * it: the next process to open the index reads all of it. */
+void amp_index_checkpoint(struct amp_index *ix, int above_pages, bool truncate);
 
 /* 1 found, 0 not, -1 error. */
 int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_rec *out,

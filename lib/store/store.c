@@ -145,7 +145,8 @@ void amp_store_close(struct amp_store *s)
         s->batch = true;
         amp_store_end(s);
     }
-    amp_index_checkpoint(&s->index, 256);
+    if (s->lock.main >= 0)
+        amp_turn_last(s);
     amp_index_close(&s->index);
     amp_log_release(&s->log);
     amp_wm_close(&s->wm);
@@ -263,6 +264,9 @@ static int update(struct amp_store *s, struct amp_span key, const struct amp_sto
     struct amp_store_rec now = {0};
     struct amp_store_change change = {0};
     struct amp_frame f = {.key = key};
+    /* One transaction for the look-ups and what follows from them. */
+    if (amp_index_begin(&s->index, err) != 0 && amp_turn_heal(s, err) != 0)
+        return -1;
     if (input) {
         int rc = seen(s, input, digest, err);
         if (rc < 0)

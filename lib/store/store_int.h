@@ -48,6 +48,8 @@ struct amp_store {
 /* Takes a turn unless a batch holds one; *own says whether this call must end it. */
 int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err);
 int amp_turn_leave(struct amp_store *s, bool own, struct amp_error *err);
+/* Before closing: leaves a short write-ahead log to the next process, if nobody is in the way. */
+void amp_turn_last(struct amp_store *s);
 /* In a batch: ends the turn and takes the next when this one is used up. */
 int amp_turn_renew(struct amp_store *s, struct amp_error *err);
 /* Appends a frame in this turn and brings it into the index. */

@@ -17,7 +17,7 @@
 
 #include <amp/base/clock.h>
 
-enum { WAL_IN_TURN = 8000 };
+enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 1000, WAL_AT_END = 128 };
 
 static const uint64_t default_segment = 64u << 20;
 
@@ -159,9 +159,18 @@ static int end(struct amp_store *s, struct amp_error *err)
         amp_index_rollback(&s->index);
         s->known = false;
     }
-    amp_index_checkpoint(&s->index, WAL_IN_TURN);
+    amp_index_checkpoint(&s->index, WAL_IN_TURN, true);
     give(s);
     return rc;
+}
+
+void amp_turn_last(struct amp_store *s)
+{
+    if (s->index.wal_pages <= WAL_AT_END || s->opt.read_only ||
+        amp_turnstile_enter(&s->lock, 0, NULL) != 0)
+        return;
+    amp_index_checkpoint(&s->index, WAL_AT_END, true);
+    amp_turnstile_leave(&s->lock);
 }
 
 int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err)
@@ -269,6 +278,6 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err)
     if (check_failed(s, err) != 0)
         return -1;
     amp_wm_raise(&s->wm, need);
-    amp_index_checkpoint(&s->index, 1000);
+    amp_index_checkpoint(&s->index, WAL_OUTSIDE, false);
     return 0;
 }
