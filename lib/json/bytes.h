@@ -1,5 +1,5 @@
-/* The scanner's inner loops: runs of plain string bytes and of white space. SSE2 where the compiler
- * has it, eight bytes a step elsewhere; -DAMP_NO_SIMD forces the portable path. */
+/* Inner loops: runs of plain string bytes and of white space, short comparisons. SSE2 where the
+ * compiler has it, eight bytes a step elsewhere; -DAMP_NO_SIMD forces the portable path. */
 #ifndef JSON_BYTES_H
 #define JSON_BYTES_H
 
@@ -22,6 +22,32 @@ static inline bool amp_byte_plain(unsigned char c)
 static inline bool amp_byte_space(unsigned char c)
 {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* memcmp(p, q, n) == 0 for the short texts that keys and enum values are. */
+static inline bool amp_same_bytes(const char *p, const char *q, size_t n)
+{
+    uint64_t a, b;
+    uint32_t c, d;
+    if (n > 16)
+        return memcmp(p, q, n) == 0;
+    if (n >= 8) {
+        uint64_t e, f;
+        memcpy(&a, p, 8);
+        memcpy(&b, q, 8);
+        memcpy(&e, p + n - 8, 8);
+        memcpy(&f, q + n - 8, 8);
+        return !((a ^ b) | (e ^ f));
+    }
+    if (n >= 4) {
+        uint32_t e, f;
+        memcpy(&c, p, 4);
+        memcpy(&d, q, 4);
+        memcpy(&e, p + n - 4, 4);
+        memcpy(&f, q + n - 4, 4);
+        return !((c ^ d) | (e ^ f));
+    }
+    return n == 0 || (p[0] == q[0] && p[n / 2] == q[n / 2] && p[n - 1] == q[n - 1]);
 }
 
 /* The first byte from p that is a quote, a backslash, a control character or not ASCII; or end. */

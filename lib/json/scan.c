@@ -69,13 +69,6 @@ static int grow(struct scan *s)
     return 0;
 }
 
-static inline struct amp_tok *push(struct scan *s)
-{
-    if (__builtin_expect(s->t->n == s->t->cap, 0) && grow(s))
-        return NULL;
-    return &s->t->tok[s->t->n++];
-}
-
 static int scratch(struct scan *s, size_t bytes)
 {
     struct amp_tape *t = s->t;
@@ -143,18 +136,18 @@ static int scan_utf8(struct scan *s)
     return 0;
 }
 
-/* s->p is at the opening quote; on success behind the closing one. */
-static inline int scan_string(struct scan *s, struct amp_tok *tok, unsigned flags)
+/* A string that is more than plain characters: s->p is where those end. On success s->p is at the
+ * closing quote and the result is the token's flags, else it is -1. */
+static __attribute__((noinline)) int rest_of_string(struct scan *s, const unsigned char *first)
 {
-    const unsigned char *first = s->p + 1;
-    s->p = first;
+    unsigned flags = 0;
     for (;;) {
         s->p = amp_skip_plain(s->p, s->end);
         if (s->p == s->end)
             return fail_at(s, "invalid_json", first - 1, "string not closed");
         unsigned char c = *s->p;
         if (c == '"')
-            break;
+            return (int)flags;
         if (c == '\\') {
             flags |= AMP_TOK_ESCAPED;
             if (s->end - s->p >= 6 && !memcmp(s->p, "\\u0000", 6))
@@ -174,27 +167,15 @@ static inline int scan_string(struct scan *s, struct amp_tok *tok, unsigned flag
                 return -1;
         }
     }
-    tok->off = (uint32_t)(first - s->base);
-    tok->len = (uint32_t)(s->p - first);
-    tok->type = AMP_JSON_STRING;
-    tok->flags = (uint8_t)flags;
-    tok->count = 0;
-    tok->next = s->t->n;
-    s->p++;
-    return 0;
 }
 
-static int key_hash(struct scan *s, struct amp_tok *tok)
+/* The hash of a key with escapes in it is that of the text that it means. */
+static int escaped_hash(struct scan *s, const unsigned char *raw, size_t len, uint32_t *hash)
 {
-    const char *raw = (const char *)s->base + tok->off;
-    if (!(tok->flags & AMP_TOK_ESCAPED)) {
-        tok->count = amp_json_hash32(s->key, raw, tok->len);
-        return 0;
-    }
-    if (scratch(s, tok->len))
+    if (scratch(s, len))
         return -1;
-    size_t n = amp_json_decode(raw, tok->len, s->t->scratch);
-    tok->count = amp_json_hash32(s->key, s->t->scratch, n);
+    size_t n = amp_json_decode((const char *)raw, len, s->t->scratch);
+    *hash = amp_json_hash32(s->key, s->t->scratch, n);
     return 0;
 }
 
@@ -205,7 +186,8 @@ static inline const unsigned char *digits(const unsigned char *p, const unsigned
     return p;
 }
 
-static int scan_number(struct scan *s, struct amp_tok *tok)
+/* s->p is at the minus or the first digit; on success behind the number, the result its flags. */
+static int scan_number(struct scan *s)
 {
     const unsigned char *first = s->p, *p = first, *end = s->end, *from;
     unsigned flags = 0;
@@ -240,26 +222,14 @@ static int scan_number(struct scan *s, struct amp_tok *tok)
             return fail_unexpected(s, "a digit of the exponent");
         }
     }
-    tok->off = (uint32_t)(first - s->base);
-    tok->len = (uint32_t)(p - first);
-    tok->type = AMP_JSON_NUMBER;
-    tok->flags = (uint8_t)flags;
-    tok->count = 0;
-    tok->next = s->t->n;
     s->p = p;
-    return 0;
+    return (int)flags;
 }
 
-static int scan_word(struct scan *s, struct amp_tok *tok, const char *word, size_t n, unsigned type)
+static int scan_word(struct scan *s, const char *word, size_t n)
 {
     if ((size_t)(s->end - s->p) < n || memcmp(s->p, word, n) != 0)
         return fail_unexpected(s, "a value");
-    tok->off = (uint32_t)(s->p - s->base);
-    tok->len = (uint32_t)n;
-    tok->type = (uint8_t)type;
-    tok->flags = 0;
-    tok->count = 0;
-    tok->next = s->t->n;
     s->p += n;
     return 0;
 }
@@ -289,8 +259,6 @@ static int check_keys(struct scan *s, uint32_t object)
     struct amp_tape *t = s->t;
     const struct amp_tok *tok = t->tok;
     uint32_t count = tok[object].count, k = object + 1;
-    if (count < 2)
-        return 0;
     if (count <= PAIRS) {
         uint32_t keys[PAIRS];
         uint64_t seen = 0;
@@ -323,133 +291,178 @@ static int check_keys(struct scan *s, uint32_t object)
     return 0;
 }
 
-static int scan_text(struct scan *s)
+static int before_text(struct scan *s)
 {
-    struct amp_tape *t = s->t;
-    struct amp_tok *tok;
-    uint32_t open = AMP_TOK_NONE, depth = 0;
-
     s->p = amp_skip_space(s->p, s->end);
     if (s->p == s->end)
         return fail_at(s, "invalid_json", s->p, "no JSON value");
     if (s->end - s->p >= 3 && !memcmp(s->p, "\xef\xbb\xbf", 3))
         return fail_at(s, "invalid_json", s->p, "a byte order mark before the value");
+    return 0;
+}
+
+/* s->p is at a value that is neither string nor container. */
+static int scan_scalar(struct scan *s, struct amp_tok *tok, uint32_t next)
+{
+    const unsigned char *first = s->p;
+    int type, flags = 0;
+    switch (*first) {
+    case 't':
+        type = scan_word(s, "true", 4) ? -1 : AMP_JSON_TRUE;
+        break;
+    case 'f':
+        type = scan_word(s, "false", 5) ? -1 : AMP_JSON_FALSE;
+        break;
+    case 'n':
+        type = scan_word(s, "null", 4) ? -1 : AMP_JSON_NULL;
+        break;
+    default:
+        if (*first != '-' && (unsigned)(*first - '0') > 9)
+            return fail_unexpected(s, "a value");
+        flags = scan_number(s);
+        type = flags < 0 ? -1 : AMP_JSON_NUMBER;
+    }
+    if (type < 0)
+        return -1;
+    *tok = (struct amp_tok){
+        .off = (uint32_t)(first - s->base),
+        .len = (uint32_t)(s->p - first),
+        .next = next,
+        .type = (uint8_t)type,
+        .flags = (uint8_t)flags,
+    };
+    return 0;
+}
+
+/* The place in the text and the number of tokens are kept in local variables and handed to the
+ * functions above only where the usual course is left. */
+static int scan_text(struct scan *s)
+{
+    struct amp_tape *t = s->t;
+    const struct amp_json_hash_key hash_key = *s->key;
+    const unsigned char *const base = s->base, *const end = s->end, *p, *first;
+    struct amp_tok *tok = t->tok;
+    uint32_t n = 0, cap = t->cap, open = AMP_TOK_NONE, depth = 0, hash;
+    bool object = false, key = false;
+    int flags;
+
+    if (before_text(s))
+        return -1;
+    p = s->p;
 
 value:
-    s->p = amp_skip_space(s->p, s->end);
-    if (s->p == s->end)
-        return fail_unexpected(s, "a value");
-    if (!(tok = push(s)))
-        return -1;
-    switch (*s->p) {
-    case '"':
-        if (scan_string(s, tok, 0))
+    p = amp_skip_space(p, end);
+    if (__builtin_expect(n == cap, 0)) {
+        s->p = p;
+        if (p == end)
+            return fail_unexpected(s, "a value");
+        if (grow(s))
             return -1;
-        goto after;
-    case '{':
-    case '[':
-        if (++depth > t->limits.max_depth)
-            return fail_at(s, "too_deep", s->p, "nested deeper than the limit allows");
-        tok->off = (uint32_t)(s->p - s->base);
-        tok->len = 0;
-        tok->type = *s->p == '{' ? AMP_JSON_OBJECT : AMP_JSON_ARRAY;
-        tok->flags = 0;
-        tok->count = 0;
-        tok->next = open;
-        open = t->n - 1;
-        s->p = amp_skip_space(s->p + 1, s->end);
-        if (tok->type == AMP_JSON_ARRAY) {
-            if (s->p < s->end && *s->p == ']')
-                goto close;
-            tok->count = 1;
-            goto value;
-        }
-        if (s->p < s->end && *s->p == '}')
-            goto close;
-        goto key;
-    case 't':
-        if (scan_word(s, tok, "true", 4, AMP_JSON_TRUE))
-            return -1;
-        goto after;
-    case 'f':
-        if (scan_word(s, tok, "false", 5, AMP_JSON_FALSE))
-            return -1;
-        goto after;
-    case 'n':
-        if (scan_word(s, tok, "null", 4, AMP_JSON_NULL))
-            return -1;
-        goto after;
-    case '-':
-    case '0':
-    case '1':
-    case '2':
-    case '3':
-    case '4':
-    case '5':
-    case '6':
-    case '7':
-    case '8':
-    case '9':
-        if (scan_number(s, tok))
-            return -1;
-        goto after;
-    default:
-        return fail_unexpected(s, "a value");
+        tok = t->tok;
+        cap = t->cap;
     }
-
-key:
-    t->tok[open].count++;
-    if (s->p == s->end || *s->p != '"')
+    if (p == end) {
+        s->p = p;
+        return fail_unexpected(s, key ? "a key in quotes" : "a value");
+    }
+    if (*p == '"') {
+        first = p + 1;
+        p = amp_skip_plain(first, end);
+        flags = 0;
+        if (p == end || *p != '"') {
+            s->p = p;
+            flags = rest_of_string(s, first);
+            if (flags < 0)
+                return -1;
+            p = s->p;
+        }
+        if (!key) {
+            tok[n] = (struct amp_tok){(uint32_t)(first - base), (uint32_t)(p - first), n + 1, 0,
+                                      AMP_JSON_STRING,          (uint8_t)flags};
+            n++;
+            p++;
+            goto after;
+        }
+        if (!(flags & AMP_TOK_ESCAPED))
+            hash = amp_json_hash32(&hash_key, (const char *)first, (size_t)(p - first));
+        else if (escaped_hash(s, first, (size_t)(p - first), &hash))
+            return -1;
+        tok[n] =
+            (struct amp_tok){(uint32_t)(first - base), (uint32_t)(p - first),         n + 1, hash,
+                             AMP_JSON_STRING,          (uint8_t)(flags | AMP_TOK_KEY)};
+        n++;
+        key = false;
+        p = amp_skip_space(p + 1, end);
+        if (p == end || *p != ':') {
+            s->p = p;
+            return fail_unexpected(s, "a colon");
+        }
+        p++;
+        goto value;
+    }
+    if (key) {
+        s->p = p;
         return fail_unexpected(s, "a key in quotes");
-    if (!(tok = push(s)))
+    }
+    if (*p == '{' || *p == '[') {
+        s->p = p;
+        if (++depth > t->limits.max_depth)
+            return fail_at(s, "too_deep", p, "nested deeper than the limit allows");
+        object = *p == '{';
+        tok[n] = (struct amp_tok){
+            .off = (uint32_t)(p - base),
+            .next = open,
+            .type = object ? AMP_JSON_OBJECT : AMP_JSON_ARRAY,
+        };
+        open = n++;
+        p = amp_skip_space(p + 1, end);
+        if (p < end && *p == (object ? '}' : ']'))
+            goto close;
+        tok[open].count = 1;
+        key = object;
+        goto value;
+    }
+    s->p = p;
+    if (scan_scalar(s, &tok[n], n + 1))
         return -1;
-    if (scan_string(s, tok, AMP_TOK_KEY) || key_hash(s, tok))
-        return -1;
-    s->p = amp_skip_space(s->p, s->end);
-    if (s->p == s->end || *s->p != ':')
-        return fail_unexpected(s, "a colon");
-    s->p++;
-    goto value;
+    n++;
+    p = s->p;
 
 after:
     if (open == AMP_TOK_NONE)
         goto done;
-    s->p = amp_skip_space(s->p, s->end);
-    if (t->tok[open].type == AMP_JSON_OBJECT) {
-        if (s->p < s->end && *s->p == ',') {
-            s->p = amp_skip_space(s->p + 1, s->end);
-            goto key;
-        }
-        if (s->p == s->end || *s->p != '}')
-            return fail_unexpected(s, "a comma or }");
-    } else {
-        if (s->p < s->end && *s->p == ',') {
-            s->p++;
-            t->tok[open].count++;
-            goto value;
-        }
-        if (s->p == s->end || *s->p != ']')
-            return fail_unexpected(s, "a comma or ]");
+    p = amp_skip_space(p, end);
+    if (p < end && *p == ',') {
+        p++;
+        tok[open].count++;
+        key = object;
+        goto value;
+    }
+    if (p == end || *p != (object ? '}' : ']')) {
+        s->p = p;
+        return fail_unexpected(s, object ? "a comma or }" : "a comma or ]");
     }
 
 close:
-    s->p++;
+    p++;
     depth--;
-    tok = &t->tok[open];
-    tok->len = (uint32_t)(s->p - s->base) - tok->off;
     {
         uint32_t closed = open;
-        open = tok->next;
-        tok->next = t->n;
-        if (tok->type == AMP_JSON_OBJECT && check_keys(s, closed))
+        open = tok[closed].next;
+        tok[closed].len = (uint32_t)(p - base) - tok[closed].off;
+        tok[closed].next = n;
+        s->p = p;
+        if (object && tok[closed].count > 1 && check_keys(s, closed))
             return -1;
+        object = open != AMP_TOK_NONE && tok[open].type == AMP_JSON_OBJECT;
     }
     goto after;
 
 done:
-    s->p = amp_skip_space(s->p, s->end);
-    if (s->p != s->end)
+    s->p = amp_skip_space(p, end);
+    if (s->p != end)
         return fail_unexpected(s, "the end of the text");
+    t->n = n;
     return 0;
 }
 

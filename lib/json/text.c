@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "json/bytes.h"
+
 int32_t amp_json_hex4(const unsigned char *p)
 {
     int32_t v = 0;
@@ -138,7 +140,7 @@ bool amp_json_same_text(const struct amp_tape *a, uint32_t x, const struct amp_t
     const struct amp_tok *s = &a->tok[x], *r = &b->tok[y];
     const char *p = a->text + s->off, *q = b->text + r->off;
     if (!((s->flags | r->flags) & AMP_TOK_ESCAPED))
-        return s->len == r->len && memcmp(p, q, s->len) == 0;
+        return s->len == r->len && amp_same_bytes(p, q, s->len);
     const char *pe = p + s->len, *qe = q + r->len;
     while (p < pe && q < qe) {
         char c[4], d[4];
@@ -156,7 +158,7 @@ bool amp_tok_is(const struct amp_tape *t, uint32_t tok, struct amp_span s)
         return false;
     const char *p = t->text + k->off, *end = p + k->len;
     if (!(k->flags & AMP_TOK_ESCAPED))
-        return k->len == s.n && (s.n == 0 || memcmp(p, s.p, s.n) == 0);
+        return k->len == s.n && amp_same_bytes(p, s.p, s.n);
     size_t at = 0;
     while (p < end) {
         char c[4];

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "schema/run.h"
+#include "json/bytes.h"
 #include "json/text.h"
 
 bool amp_run_fail(struct amp_schema_run *r, const char *code, const char *what)
@@ -79,7 +80,7 @@ static bool value_is_one_of(struct amp_schema_run *r, const struct amp_node *n,
             return false;
         }
         for (uint32_t i = 0; i < v->n_texts; i++)
-            if (v->texts[i].n == k->len && memcmp(v->texts[i].p, p, k->len) == 0)
+            if (v->texts[i].n == k->len && amp_same_bytes(v->texts[i].p, p, k->len))
                 return true;
         return false;
     }
@@ -97,11 +98,9 @@ static bool check_string(struct amp_schema_run *r, const struct amp_node *n, uin
     /* A character takes 1 to 12 bytes here (two escapes make one), so mostly no count is needed. */
     if (k->len < (uint64_t)s->min * 12 || k->len > s->max) {
         uint32_t length = k->len < s->min ? k->len : amp_json_length(r->t, tok);
-        if (length < s->min &&
-            amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "minLength", .tok = tok}))
+        if (length < s->min && amp_run_stop(r, &ok, n, "minLength", tok, NULL))
             return false;
-        if (length > s->max &&
-            amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "maxLength", .tok = tok}))
+        if (length > s->max && amp_run_stop(r, &ok, n, "maxLength", tok, NULL))
             return false;
     }
     if (s->pattern || s->format) {
@@ -109,10 +108,9 @@ static bool check_string(struct amp_schema_run *r, const struct amp_node *n, uin
         if ((k->flags & AMP_TOK_ESCAPED) && !amp_run_text(r, tok, &text))
             return false;
         if (s->pattern && !amp_run_pattern(r, s->pattern, text) &&
-            amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "pattern", .tok = tok}))
+            amp_run_stop(r, &ok, n, "pattern", tok, NULL))
             return false;
-        if (s->format && !s->format(text.p, text.n) &&
-            amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "format", .tok = tok}))
+        if (s->format && !s->format(text.p, text.n) && amp_run_stop(r, &ok, n, "format", tok, NULL))
             return false;
     }
     return ok;
@@ -151,26 +149,16 @@ static bool check_number(struct amp_schema_run *r, const struct amp_node *n, uin
         v.small = true;
     }
     if (b->minimum.given && compare(&v, &b->minimum, text) < 0 &&
-        amp_run_stop(
-            r, &ok,
-            (struct amp_note){.node = n, .keyword = "minimum", .tok = tok, .detail = &b->minimum}))
+        amp_run_stop(r, &ok, n, "minimum", tok, &b->minimum))
         return false;
     if (b->maximum.given && compare(&v, &b->maximum, text) > 0 &&
-        amp_run_stop(
-            r, &ok,
-            (struct amp_note){.node = n, .keyword = "maximum", .tok = tok, .detail = &b->maximum}))
+        amp_run_stop(r, &ok, n, "maximum", tok, &b->maximum))
         return false;
     if (b->above.given && compare(&v, &b->above, text) <= 0 &&
-        amp_run_stop(
-            r, &ok,
-            (struct amp_note){
-                .node = n, .keyword = "exclusiveMinimum", .tok = tok, .detail = &b->above}))
+        amp_run_stop(r, &ok, n, "exclusiveMinimum", tok, &b->above))
         return false;
     if (b->below.given && compare(&v, &b->below, text) >= 0 &&
-        amp_run_stop(
-            r, &ok,
-            (struct amp_note){
-                .node = n, .keyword = "exclusiveMaximum", .tok = tok, .detail = &b->below}))
+        amp_run_stop(r, &ok, n, "exclusiveMaximum", tok, &b->below))
         return false;
     if (b->multiple.given) {
         bool whole;
@@ -180,11 +168,7 @@ static bool check_number(struct amp_schema_run *r, const struct amp_node *n, uin
             struct amp_decimal d = amp_decimal_read(text);
             whole = amp_decimal_multiple(&d, &b->multiple.exact);
         }
-        if (!whole && amp_run_stop(r, &ok,
-                                   (struct amp_note){.node = n,
-                                                     .keyword = "multipleOf",
-                                                     .tok = tok,
-                                                     .detail = &b->multiple}))
+        if (!whole && amp_run_stop(r, &ok, n, "multipleOf", tok, &b->multiple))
             return false;
     }
     return ok;
@@ -248,7 +232,7 @@ static void explain_branches(struct amp_schema_run *r, const struct amp_node *n,
         }
     }
     if (tie || r->failed) {
-        amp_run_note(r, &(struct amp_note){.node = n, .keyword = keyword, .tok = tok, .detail = l});
+        amp_run_note(r, n, keyword, tok, l, (struct amp_span){"", 0});
     } else {
         r->branches++;
         amp_run_node(r, l->at[best], tok, NULL);
@@ -280,8 +264,7 @@ static bool check_choices(struct amp_schema_run *r, const struct amp_node *n, ui
             if (!r->explain)
                 return false;
             if (held)
-                amp_run_note(r, &(struct amp_note){
-                                    .node = n, .keyword = "oneOf", .tok = tok, .detail = NULL});
+                amp_run_note(r, n, "oneOf", tok, NULL, (struct amp_span){"", 0});
             else
                 explain_branches(r, n, tok, &p->one, "oneOf");
             ok = false;
@@ -318,7 +301,7 @@ static bool check_place(struct amp_schema_run *r, const struct amp_node *n, uint
             return false;
     }
     if (p->not_ && try_branch(r, p->not_, tok, NULL) && !r->failed &&
-        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "not", .tok = tok}))
+        amp_run_stop(r, &ok, n, "not", tok, NULL))
         return false;
     if (p->if_ && (p->then_ || p->else_ || m)) {
         const struct amp_node *next = try_branch(r, p->if_, tok, m) ? p->then_ : p->else_;
@@ -341,11 +324,10 @@ static bool check_unevaluated(struct amp_schema_run *r, const struct amp_node *n
         if (amp_marked(r, m, i))
             continue;
         if (amp_node_is_false(child)) {
-            struct amp_note note = {
-                .node = n, .keyword = keyword, .tok = value, .name = amp_tok_raw(r->t, k)};
-            if (!object)
-                note.name = (struct amp_span){"", 0};
-            if (amp_run_stop(r, &ok, note))
+            struct amp_span name = {"", 0};
+            if (object)
+                name = amp_tok_raw(r->t, k);
+            if (amp_run_stop_at(r, &ok, n, keyword, value, NULL, name))
                 return false;
         } else if (!amp_run_node(r, child, value, NULL)) {
             ok = false;
@@ -363,17 +345,12 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
     const struct amp_tok *k = &r->t->tok[tok];
     bool ok = true;
     if (!(n->types >> k->type & 1)) {
-        amp_run_stop(
-            r, &ok,
-            (struct amp_note){.node = n, .keyword = n->types ? "type" : "false", .tok = tok});
+        amp_run_stop(r, &ok, n, n->types ? "type" : "false", tok, NULL);
         return false; /* of another type: nothing further is worth saying */
     }
     for (const struct amp_value_rules *v = n->values; v; v = v->also)
         if (!value_is_one_of(r, n, v, tok) &&
-            amp_run_stop(
-                r, &ok,
-                (struct amp_note){
-                    .node = n, .keyword = v->is_const ? "const" : "enum", .tok = tok, .detail = v}))
+            amp_run_stop(r, &ok, n, v->is_const ? "const" : "enum", tok, v))
             return false;
     switch (k->type) {
     case AMP_JSON_STRING:
@@ -383,8 +360,7 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
     case AMP_JSON_NUMBER:
         if (n->integer && (k->flags & AMP_TOK_FRACTION)) {
             struct amp_decimal d = amp_decimal_read(amp_tok_raw(r->t, tok));
-            if (!amp_decimal_is_integer(&d) &&
-                amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "type", .tok = tok}))
+            if (!amp_decimal_is_integer(&d) && amp_run_stop(r, &ok, n, "type", tok, NULL))
                 return false;
         }
         if (n->number && !check_number(r, n, tok))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "schema/run.h"
+#include "json/bytes.h"
 #include "json/equal.h"
 #include "json/text.h"
 
@@ -19,7 +20,7 @@ static const struct amp_property *find_property(const struct amp_schema_run *r,
             continue;
         if (k->flags & AMP_TOK_ESCAPED
                 ? amp_tok_is(r->t, key, p->name)
-                : p->name.n == k->len && memcmp(p->name.p, r->t->text + k->off, k->len) == 0)
+                : p->name.n == k->len && amp_same_bytes(p->name.p, r->t->text + k->off, k->len))
             return p;
     }
     return NULL;
@@ -55,7 +56,7 @@ static bool check_member(struct amp_schema_run *r, const struct amp_node *n, uin
 {
     const struct amp_object_rules *o = n->object;
     bool ok = true, found = p && p->node;
-    if (found && !amp_run_node(r, p->node, key + 1, NULL)) {
+    if (found && !amp_run_child(r, p->node, key + 1)) {
         ok = false;
         if (!r->explain)
             return false;
@@ -68,11 +69,8 @@ static bool check_member(struct amp_schema_run *r, const struct amp_node *n, uin
     if (!found && o->additional) {
         found = true;
         if (amp_node_is_false(o->additional)) {
-            struct amp_note note = {.node = n,
-                                    .keyword = "additionalProperties",
-                                    .tok = key + 1,
-                                    .name = amp_tok_raw(r->t, key)};
-            if (amp_run_stop(r, &ok, note))
+            if (amp_run_stop_at(r, &ok, n, "additionalProperties", key + 1, NULL,
+                                amp_tok_raw(r->t, key)))
                 return false;
         } else if (!amp_run_node(r, o->additional, key + 1, NULL)) {
             ok = false;
@@ -96,10 +94,7 @@ static bool note_missing(struct amp_schema_run *r, const struct amp_node *n, uin
             continue;
         bool there = p->required <= 64 ? seen >> (p->required - 1) & 1
                                        : amp_tape_get(r->t, tok, p->name) != AMP_TOK_NONE;
-        if (!there &&
-            amp_run_stop(
-                r, ok,
-                (struct amp_note){.node = n, .keyword = "required", .tok = tok, .name = p->name}))
+        if (!there && amp_run_stop_at(r, ok, n, "required", tok, NULL, p->name))
             return false;
     }
     return *ok;
@@ -115,10 +110,8 @@ static bool check_dependents(struct amp_schema_run *r, const struct amp_node *n,
         if (amp_tape_get(r->t, tok, d->name) == AMP_TOK_NONE)
             continue;
         for (uint32_t k = 0; k < d->n_required; k++) {
-            struct amp_note note = {
-                .node = n, .keyword = d->keyword, .tok = tok, .name = d->required[k], .detail = d};
             if (amp_tape_get(r->t, tok, d->required[k]) == AMP_TOK_NONE &&
-                amp_run_stop(r, &ok, note))
+                amp_run_stop_at(r, &ok, n, d->keyword, tok, d, d->required[k]))
                 return false;
         }
         if (d->node && !amp_run_node(r, d->node, tok, m)) {
@@ -138,11 +131,9 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
     uint32_t count = t[tok].count, key = tok + 1;
     uint64_t seen = 0;
     bool ok = true;
-    if (count < o->min &&
-        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "minProperties", .tok = tok}))
+    if (count < o->min && amp_run_stop(r, &ok, n, "minProperties", tok, NULL))
         return false;
-    if (count > o->max &&
-        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "maxProperties", .tok = tok}))
+    if (count > o->max && amp_run_stop(r, &ok, n, "maxProperties", tok, NULL))
         return false;
     /* The usual object: named properties, perhaps nothing further. */
     bool usual = !o->n_patterns && !o->names && !m && !r->explain &&
@@ -155,7 +146,7 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
                     return false;
                 if (!p)
                     continue;
-            } else if (!amp_run_node(r, p->node, key + 1, NULL)) {
+            } else if (!amp_run_child(r, p->node, key + 1)) {
                 return false;
             }
             if (p->required && p->required <= 64)
@@ -254,11 +245,9 @@ static bool check_contains(struct amp_schema_run *r, const struct amp_node *n, u
     if (r->failed)
         return false;
     const char *few = a->min_contains == 1 ? "contains" : "minContains";
-    if (found < a->min_contains &&
-        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = few, .tok = tok}))
+    if (found < a->min_contains && amp_run_stop(r, &ok, n, few, tok, NULL))
         return false;
-    if (found > a->max_contains &&
-        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "maxContains", .tok = tok}))
+    if (found > a->max_contains && amp_run_stop(r, &ok, n, "maxContains", tok, NULL))
         return false;
     return ok;
 }
@@ -270,11 +259,9 @@ bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t 
     const struct amp_tok *t = r->t->tok;
     uint32_t count = t[tok].count, k = tok + 1, second = tok;
     bool ok = true;
-    if (count < a->min &&
-        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "minItems", .tok = tok}))
+    if (count < a->min && amp_run_stop(r, &ok, n, "minItems", tok, NULL))
         return false;
-    if (count > a->max &&
-        amp_run_stop(r, &ok, (struct amp_note){.node = n, .keyword = "maxItems", .tok = tok}))
+    if (count > a->max && amp_run_stop(r, &ok, n, "maxItems", tok, NULL))
         return false;
     if (a->n_prefix || a->items) {
         for (uint32_t i = 0; i < count; i++, k = t[k].next) {
@@ -284,11 +271,9 @@ bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t 
             if (m)
                 amp_mark(r, m, i);
             if (i >= a->n_prefix && amp_node_is_false(child)) {
-                if (amp_run_stop(
-                        r, &ok,
-                        (struct amp_note){.node = n, .keyword = a->items_keyword, .tok = k}))
+                if (amp_run_stop(r, &ok, n, a->items_keyword, k, NULL))
                     return false;
-            } else if (!amp_run_node(r, child, k, NULL)) {
+            } else if (!amp_run_child(r, child, k)) {
                 ok = false;
                 if (!r->explain)
                     return false;
@@ -296,9 +281,7 @@ bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t 
         }
     }
     if (a->unique && count > 1 && !unique(r, tok, &second)) {
-        if (r->failed ||
-            amp_run_stop(r, &ok,
-                         (struct amp_note){.node = n, .keyword = "uniqueItems", .tok = second}))
+        if (r->failed || amp_run_stop(r, &ok, n, "uniqueItems", second, NULL))
             return false;
     }
     if (a->contains && !check_contains(r, n, tok, m))

@@ -119,8 +119,10 @@ struct amp_node *amp_node_child(struct amp_compiler *c, const struct amp_node *n
 static int compile_node(struct amp_compiler *c, struct amp_node *n)
 {
     const struct amp_tape *t = &n->doc->tape;
-    if (t->tok[n->tok].type != AMP_JSON_OBJECT)
+    if (t->tok[n->tok].type != AMP_JSON_OBJECT) {
+        n->only_type = true;
         return 0;
+    }
     struct amp_resource r = *amp_node_resource(c, n);
     uint32_t ref = AMP_TOK_NONE;
     if (r.draft == AMP_DRAFT_7) /* a reference stands alone there */
@@ -134,10 +136,11 @@ static int compile_node(struct amp_compiler *c, struct amp_node *n)
             return -1;
     }
     const struct amp_place_rules *p = n->place;
-    n->bare_ref = p && p->ref && !p->dynamic && !p->not_ && !p->if_ && !p->all.n && !p->any.n &&
-                  !p->one.n && !p->unevaluated_properties && !p->unevaluated_items && !n->values &&
-                  !n->string && !n->number && !n->object && !n->array &&
-                  n->types == NODE_TYPE_ANY && !n->integer;
+    bool nothing = !n->values && !n->string && !n->number && !n->object && !n->array && !n->integer;
+    n->only_type = nothing && !p;
+    n->bare_ref = nothing && n->types == NODE_TYPE_ANY && p && p->ref && !p->dynamic && !p->not_ &&
+                  !p->if_ && !p->all.n && !p->any.n && !p->one.n && !p->unevaluated_properties &&
+                  !p->unevaluated_items;
     return 0;
 }
 

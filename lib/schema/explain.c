@@ -8,10 +8,11 @@
 
 enum { LISTED = 12 };
 
-void amp_run_note(struct amp_schema_run *r, const struct amp_note *note)
+void amp_run_note(struct amp_schema_run *r, const struct amp_node *n, const char *keyword,
+                  uint32_t tok, const void *detail, struct amp_span name)
 {
     if (r->n_notes < RUN_NOTES)
-        r->notes[r->n_notes++] = *note;
+        r->notes[r->n_notes++] = (struct amp_note){n, keyword, tok, name, detail};
 }
 
 /* In the document's order; notes of one place stay as they were found. */

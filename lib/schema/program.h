@@ -115,6 +115,7 @@ struct amp_document;
 struct amp_node {
     uint8_t types;
     bool integer;   /* numbers must be integers */
+    bool only_type; /* no rule but the type */
     bool bare_ref;  /* nothing but a reference */
     uint8_t colour; /* of the search for endless references */
     uint32_t resource;

@@ -68,17 +68,36 @@ static inline bool amp_marked(const struct amp_schema_run *r, const struct amp_m
     return r->bits[m->at + i / 64] >> (i % 64) & 1;
 }
 
-/* Takes a note where notes are taken. */
-void amp_run_note(struct amp_schema_run *r, const struct amp_note *note);
+/* Takes a note. Arguments and not a struct, so that the usual course builds nothing. */
+__attribute__((cold, noinline)) void amp_run_note(struct amp_schema_run *r,
+                                                  const struct amp_node *n, const char *keyword,
+                                                  uint32_t tok, const void *detail,
+                                                  struct amp_span name);
 
 /* A rule does not hold. True: stop here (nobody wants to know more). */
-static inline bool amp_run_stop(struct amp_schema_run *r, bool *ok, struct amp_note note)
+static inline bool amp_run_stop_at(struct amp_schema_run *r, bool *ok, const struct amp_node *n,
+                                   const char *keyword, uint32_t tok, const void *detail,
+                                   struct amp_span name)
 {
     *ok = false;
     if (!r->explain)
         return true;
-    amp_run_note(r, &note);
+    amp_run_note(r, n, keyword, tok, detail, name);
     return r->failed;
+}
+
+static inline bool amp_run_stop(struct amp_schema_run *r, bool *ok, const struct amp_node *n,
+                                const char *keyword, uint32_t tok, const void *detail)
+{
+    return amp_run_stop_at(r, ok, n, keyword, tok, detail, (struct amp_span){"", 0});
+}
+
+/* A child: most have a type and nothing else. */
+static inline bool amp_run_child(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
+{
+    if (n->only_type && (n->types >> r->t->tok[tok].type & 1))
+        return true;
+    return amp_run_node(r, n, tok, NULL);
 }
 
 #endif
