@@ -90,7 +90,16 @@ static int make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_
         return take_existing(&s.found, spec, err);
     struct amp_git_worktree_spec w = {spec->repo, b->worktree, spec->branch, spec->base,
                                       spec->agent};
-    return amp_git_worktree_add(g, &w, NULL, err);
+    struct amp_error failed;
+    if (amp_git_worktree_add(g, &w, NULL, &failed) == 0)
+        return 0;
+    /* The worker of a bind that was killed may have made it meanwhile. */
+    if (strcmp(failed.code, "worktree_exists") == 0 &&
+        amp_git_worktrees(g, spec->repo, match, &s, err) == 0 && s.hit && !s.found.missing)
+        return take_existing(&s.found, spec, err);
+    if (err)
+        *err = failed;
+    return -1;
 }
 
 int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec *spec,

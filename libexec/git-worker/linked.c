@@ -11,16 +11,40 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
 
 #include "worker.h"
 
-#define MAKING     "amp: being made\n"
-#define NAMES_MAX  1000
-#define SMALL_FILE 8192
+#define MAKING       "amp: being made\n"
+#define NAMES_MAX    1000
+#define SMALL_FILE   8192
+#define LOCK_TRIES   400
+#define LOCK_WAIT_NS (25 * 1000 * 1000)
+
+/* The worker of a client that was killed may still be at it when the next one starts: what makes,
+ * removes and lists goes one after another. The lock is on the directory; it ends with us. */
+int linked_lock(struct request *r, git_repository *repo)
+{
+    const struct timespec moment = {0, LOCK_WAIT_NS};
+    int fd = open(git_repository_commondir(repo), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return amp_fail_errno(r->err, AMP_IOERR, "%s", git_repository_commondir(repo));
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (i == LOCK_TRIES || (errno != EWOULDBLOCK && errno != EINTR)) {
+            close(fd);
+            return amp_fail(r->err, AMP_TEMPFAIL, "worktrees_busy",
+                            "%s: another one is making or removing worktrees",
+                            git_repository_commondir(repo));
+        }
+        nanosleep(&moment, NULL);
+    }
+    return fd;
+}
 
 /* The text of a small file without its line end; false when there is none. */
 static bool read_small(int dirfd, const char *name, char *out, size_t size)

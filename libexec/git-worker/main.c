@@ -1,4 +1,5 @@
 /* The request loop of git-worker. One request at a time, in order; it ends with its input. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -172,6 +173,14 @@ static int answer(const struct amp_tape *tape, struct amp_buf *reply)
                : 0;
 }
 
+/* What nobody waits for any more is not done. Only a socket tells; a pipe's end is just the end of
+ * the requests. */
+static bool client_is_gone(void)
+{
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLRDHUP};
+    return poll(&p, 1, 0) > 0 && (p.revents & POLLRDHUP);
+}
+
 int main(void)
 {
     struct amp_lines lines;
@@ -188,6 +197,10 @@ int main(void)
     for (bool go = true; go;) {
         switch (amp_lines_next(&lines, &line)) {
         case AMP_LINE:
+            if (client_is_gone()) {
+                go = false;
+                break;
+            }
             if (amp_tape_scan(&tape, line.bytes.p, line.bytes.n, &fault) == 0 &&
                 tape.tok[0].type == AMP_JSON_OBJECT && answer(&tape, &reply) == 0)
                 break;

@@ -51,6 +51,7 @@ struct linked {
     bool locked, missing, unfinished;
 };
 typedef int (*linked_fn)(void *ctx, const struct linked *w); /* non-zero stops, and is returned */
+int linked_lock(struct request *r, git_repository *repo); /* a descriptor to close, or -1 */
 int linked_each(git_repository *repo, linked_fn fn, void *ctx);
 /* Removes what a crash left of a worktree at path, or what is registered there but gone. */
 void linked_clear(git_repository *repo, const char *path);

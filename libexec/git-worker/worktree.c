@@ -67,6 +67,9 @@ int op_worktree_add(struct request *r)
         return -1;
     if (branch && (agent || rule.humans_refuse) && amp_rule_protects(&rule, amp_span_str(branch)))
         return refuse_branch(r, branch, agent);
+    AMP_CLOSE int lock = linked_lock(r, repo);
+    if (lock < 0)
+        return -1;
     linked_clear(repo, path);
     char head[1024];
     if (branch) {
@@ -125,6 +128,9 @@ int op_worktree_remove(struct request *r)
         open_repository(r, from, &repo))
         return -1;
     bool force = request_flag(r, "force");
+    AMP_CLOSE int lock = linked_lock(r, repo);
+    if (lock < 0)
+        return -1;
     s.path = path;
     if (!linked_each(repo, match_path, &s))
         return amp_fail(r->err, AMP_NO, "worktree_not_found", "%s: no worktree of %s", path,
@@ -193,6 +199,9 @@ int op_worktrees(struct request *r)
     int rc = git_repository_open(&main_repo, common);
     if (rc)
         return fail_git(r, rc, AMP_DATAERR, "repo_not_git", common);
+    AMP_CLOSE int lock = linked_lock(r, repo);
+    if (lock < 0)
+        return -1;
     const char *workdir = git_repository_workdir(main_repo);
     trim_path(common, w.gitdir, sizeof w.gitdir);
     trim_path(workdir ? workdir : "", w.path, sizeof w.path);
