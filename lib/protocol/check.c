@@ -161,11 +161,12 @@ void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char 
     va_end(args);
 }
 
-/* A finding after which the others mean nothing: the line may be right in another version or
- * type. */
+/* A finding after which the others mean nothing: the line may be right in another version, or, in
+ * AMP, as another type. */
 static bool stands_alone(const struct amp_finding *f)
 {
-    return strcmp(f->code, "version_incompatible") == 0 || strcmp(f->field, "type") == 0;
+    return strcmp(f->code, "version_incompatible") == 0 ||
+           (f->protocol == AMP_PROTO_AMP && strcmp(f->field, "type") == 0);
 }
 
 static bool superfluous(const struct amp_check *c, unsigned at)

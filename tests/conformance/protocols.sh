@@ -89,8 +89,8 @@ amp_validates() {
 
 # What other tools do with the message. Returns 1 after a failure.
 amp_follows() {
-  local seconds escalate
-  seconds=$(want effective_ack_timeout_sec) escalate=$(want escalate)
+  local seconds escalate ask
+  seconds=$(want effective_ack_timeout_sec) escalate=$(want escalate) ask=$(want ask)
   if [ -n "$seconds" ] && have amp-ack; then
     amp-ack track --state "$dir/acks" <"$dir/in" >/dev/null 2>&1
     amp-ack status --json --state "$dir/acks" >"$dir/status" 2>&1
@@ -103,6 +103,12 @@ amp_follows() {
     jq -e --arg t "$escalate" 'select(.type == "escalation" and .payload.escalation_type == $t)' \
       "$dir/ran" >/dev/null 2>&1 ||
       { fail "no escalation $escalate from task-dispatch run: $(cat "$dir/err")" && return 1; }
+  fi
+  if [ "$ask" = coordinator ] && have task-dispatch; then
+    task-dispatch run --state "$dir/run" --exec true <"$dir/in" >"$dir/ran" 2>"$dir/err"
+    jq -e --arg c "$(want code)" 'select(.type == "nack" and .code == $c and .retryable)' \
+      "$dir/ran" >/dev/null 2>&1 ||
+      { fail "the executor does not ask the coordinator: $(cat "$dir/err")" && return 1; }
   fi
 }
 
