@@ -144,19 +144,8 @@ static int find_range(struct amp_worker *w, struct amp_judged *k, struct amp_err
 
 static int bind(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
 {
-    struct amp_binding b;
-    struct amp_error ignored;
-
-    if (amp_binding_get(w->store, w->opt->agent, &b, err))
-        return -1;
-    if (b.found && b.state != AMP_BINDING_UNBOUND)
-        amp_unbind(w->store, w->git, w->opt->agent, true, true, amp_now_ms(), NULL, &b, &ignored);
-    const struct amp_bind_spec spec = {
-        .agent = w->opt->agent, .repo = k->repo, .base = k->commit, .now_ms = amp_now_ms()};
-    if (amp_bind(w->store, w->git, &spec, &b, err))
-        return -1;
-    snprintf(k->worktree, sizeof k->worktree, "%s", b.worktree);
-    return 0;
+    const struct amp_worker_place place = {k->repo, NULL, k->commit, true};
+    return amp_worker_bind(w, &place, k->worktree, sizeof k->worktree, err);
 }
 
 static int contract(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)

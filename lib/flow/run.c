@@ -8,16 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <amp/base/clock.h>
 
-#include "agent/registry.h"
 #include "flow/run.h"
 #include "flow/run_result.h"
 #include "protocol/compose.h"
 #include "task/record.h"
-#include "worktree/worktree.h"
 
 static const struct amp_run_options *options(struct amp_worker *w)
 {
@@ -111,39 +108,16 @@ static int look_up(struct amp_worker *w, struct amp_work *k, struct amp_error *e
     return 0;
 }
 
-/* A worktree on the branch. fresh: what is there is thrown away first. */
-static int bind(struct amp_worker *w, struct amp_work *k, bool fresh, struct amp_error *err)
-{
-    struct amp_binding now, b;
-    struct amp_error ignored;
-    int64_t t = amp_now_ms();
-
-    if (amp_binding_get(w->store, w->opt->agent, &now, err))
-        return -1;
-    bool same = now.found && now.state == AMP_BINDING_BOUND_HOME && !strcmp(now.repo, k->repo) &&
-                !strcmp(now.branch, k->branch) && !access(now.worktree, F_OK);
-    if (now.found && now.state != AMP_BINDING_UNBOUND && (fresh || !same))
-        amp_unbind(w->store, w->git, w->opt->agent, true, true, t, NULL, &now, &ignored);
-    const struct amp_bind_spec spec = {
-        .agent = w->opt->agent,
-        .repo = k->repo,
-        .branch = k->branch,
-        .base = *k->base ? k->base : NULL,
-        .now_ms = t,
-    };
-    if (amp_bind(w->store, w->git, &spec, &b, err))
-        return -1;
-    snprintf(k->worktree, sizeof k->worktree, "%s", b.worktree);
-    return 0;
-}
-
 static int prepare(struct amp_worker *w, struct amp_job *job, struct amp_work *k,
                    struct amp_error *err)
 {
     char head[AMP_OID_MAX];
     bool again = job->start[0] != 0;
 
-    if (bind(w, k, again, err) || amp_git_resolve(w->git, k->worktree, "HEAD", head, err))
+    const struct amp_worker_place place = {k->repo, k->branch, *k->base ? k->base : NULL, again};
+
+    if (amp_worker_bind(w, &place, k->worktree, sizeof k->worktree, err) ||
+        amp_git_resolve(w->git, k->worktree, "HEAD", head, err))
         return -1;
     if (again && strcmp(head, job->start)) {
         char email[256];

@@ -255,6 +255,8 @@ static int run(struct amp_worker *w, struct amp_error *err)
         amp_agent_register(w->store, o->agent, o->role, amp_now_ms(), err))
         return -1;
     int rc = loop(w, err);
+    if (!rc && !*o->stop)
+        amp_worker_unbind(w);
     amp_agent_step(w->store, o->agent, AMP_AGENT_EV_SHUTDOWN, NULL, amp_now_ms(), &e);
     return rc;
 }

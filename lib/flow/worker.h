@@ -111,6 +111,17 @@ int amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp
 /* The agent's record after its work: COMPLETE, FAIL (and recovered), SUSPEND or SHUTDOWN. */
 int amp_worker_finish(struct amp_worker *w, uint8_t agent_event, struct amp_error *err);
 
+/* The agent's worktree: on the branch (made from base where it does not exist), or detached at base
+ * where branch is NULL; fresh: whatever stands there is thrown away. unbind: given up and removed,
+ * unless something in it was not committed. */
+struct amp_worker_place {
+    const char *repo, *branch, *base;
+    bool fresh;
+};
+int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char *worktree,
+                    size_t size, struct amp_error *err);
+void amp_worker_unbind(struct amp_worker *w);
+
 /* Runs the command for one attempt in cwd. end and why as amp_attempt_read_end. */
 int amp_worker_attempt(struct amp_worker *w, const struct amp_contract *c,
                        const struct amp_attempt *a, const char *cwd, enum amp_attempt_end *end,
