@@ -145,7 +145,7 @@ static int no_work(struct amp_worker *w, struct amp_job *job, const struct amp_v
 struct amp_decider *amp_decider_new(struct amp_store *s, const struct amp_worker_options *opt,
                                     amp_info_fn on_info, void *ctx, struct amp_error *err)
 {
-    static const struct amp_worker_role role = {AMP_KIND_ESCALATION, arrive, no_work};
+    static const struct amp_worker_role role = {AMP_KIND_ESCALATION, false, arrive, no_work};
     struct amp_decider *d = calloc(1, sizeof *d);
 
     if (!d) {

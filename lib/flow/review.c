@@ -343,7 +343,7 @@ static int work(struct amp_worker *w, struct amp_job *job, const struct amp_view
 int amp_flow_review(struct amp_store *s, const struct amp_review_options *opt,
                     enum amp_status *status, struct amp_error *err)
 {
-    static const struct amp_worker_role role = {AMP_KIND_REVIEW, admit, work};
+    static const struct amp_worker_role role = {AMP_KIND_REVIEW, true, admit, work};
     struct amp_review_options mine = *opt;
 
     return amp_worker_run(s, &mine.worker, &role, &mine, status, err);

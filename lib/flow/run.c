@@ -263,7 +263,7 @@ out:
 int amp_flow_run(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
                  struct amp_error *err)
 {
-    static const struct amp_worker_role role = {AMP_KIND_DISPATCH, admit, work};
+    static const struct amp_worker_role role = {AMP_KIND_DISPATCH, false, admit, work};
     struct amp_run_options mine = *opt;
 
     return amp_worker_run(s, &mine.worker, &role, &mine, status, err);

@@ -121,14 +121,10 @@ int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err)
     struct amp_view v;
     int rc;
 
-    if (amp_store_begin(w->store, err))
-        return -1;
+    /* Each by itself: a refusal may have to suspend a task, which syncs. */
     while ((rc = amp_intake_next(&w->intake, &v, err)) > 0)
-        if (handle(w, &v, rc == 2 ? w->intake.bad_code : NULL, err)) {
-            rc = -1;
-            break;
-        }
-    amp_store_end(w->store);
+        if (handle(w, &v, rc == 2 ? w->intake.bad_code : NULL, err))
+            return -1;
     return rc;
 }
 

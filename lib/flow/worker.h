@@ -36,6 +36,7 @@ struct amp_worker_options {
 struct amp_worker;
 struct amp_worker_role {
     enum amp_kind takes;
+    bool disposable; /* nothing in its worktree is worth keeping at the end */
     /* Whether the message is refused before it is taken; bad is the code of the first error when
      * the checks rejected it, else NULL. 0: take it; 1: refused and answered; 2: not for us. */
     int (*admit)(struct amp_worker *w, const struct amp_view *v, const char *bad,

@@ -75,6 +75,6 @@ void amp_worker_unbind(struct amp_worker *w)
     struct amp_binding b;
     struct amp_error e;
 
-    /* Changes that nobody committed keep it. */
-    amp_unbind(w->store, w->git, w->opt->agent, true, false, amp_now_ms(), NULL, &b, &e);
+    amp_unbind(w->store, w->git, w->opt->agent, true, w->role->disposable, amp_now_ms(), NULL, &b,
+               &e);
 }

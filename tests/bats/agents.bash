@@ -1,0 +1,91 @@
+# A repository, dispatches and review requests for it, and agents made on the spot.
+
+# workplace: a repository $REPO on main, a state directory $STATE.
+workplace() {
+  cd "$BATS_TEST_TMPDIR" || return
+  REPO=$BATS_TEST_TMPDIR/repo STATE=$BATS_TEST_TMPDIR/state
+  repo "$REPO"
+  echo one >"$REPO/file.txt"
+  git -C "$REPO" add file.txt
+  git -C "$REPO" commit -qm "a file"
+}
+
+# agent NAME <body: an executable script.
+agent() {
+  { printf '#!/bin/bash\n'; cat; } >"$BATS_TEST_TMPDIR/$1"
+  chmod +x "$BATS_TEST_TMPDIR/$1"
+}
+
+# dispatch [JQ]: a task_dispatch for $REPO, branch feat/x, one subtask, edited by a jq filter.
+dispatch() {
+  jq -cn --arg repo "$REPO" --arg n "${N:=1}" '
+    {msg_id: "task_dispatch-T-2026-001-\($n)", protocol_version: "AMP/1.0", type: "task_dispatch",
+     from: "coordinator", to: "executor", task_id: "T-2026-001",
+     timestamp: "2026-02-26T14:32:07+00:00", requires_ack: true, payload: {
+       description: "Say hello", repo: $repo, branch: "feat/x",
+       subtasks: [{subtask_id: "T-2026-001-S1", description: "Write hello", estimated_lines: 1}],
+       acceptance_criteria: ["it works", "tests pass"], risk_level: "low",
+       forbidden_actions: []}} | '"${1:-.}"
+  N=$((N + 1))
+}
+
+# review [JQ]: a review_request for the first dispatch and the result in out.ndjson.
+review() {
+  jq -cn --arg repo "$REPO" --arg n "${R:=1}" --slurpfile out out.ndjson '
+    ($out | map(select(.type == "task_result"))[0]) as $r |
+    {msg_id: "review_request-T-2026-001-\($n)", protocol_version: "AMP/1.0",
+     type: "review_request", from: "coordinator", to: "reviewer", task_id: "T-2026-001",
+     timestamp: "2026-02-26T14:32:07+00:00", requires_ack: true, payload: {
+       original_dispatch_ref: $r.context_ref[0], task_result_ref: $r.msg_id,
+       review_scope: "full", diff_url: "file://\($repo)#main...\($r.payload.commit_hash)",
+       reject_count: 0, ci_status: {ci: "not_configured", last_updated: "2026-02-26T14:30:00Z"}}}
+    | '"${1:-.}"
+  R=$((R + 1))
+}
+
+# escalation [JQ]: a critical one about T-2026-001.
+escalation() {
+  jq -cn --arg n "${E:=1}" '
+    {msg_id: "escalation-T-2026-001-\($n)", protocol_version: "AMP/1.0", type: "escalation",
+     from: "coordinator", to: "admin", task_id: "T-2026-001",
+     timestamp: "2026-02-26T14:32:07+00:00", requires_ack: false, payload: {
+       escalation_type: "hallucination_lock", severity: "critical", triggered_by: "coordinator",
+       description: "Three rejections in a row", affected_msgs: ["task_dispatch-T-2026-001-1"],
+       system_state_snapshot: {task_status: "locked", reject_count: 3, last_successful_msg_id: ""},
+       suggested_actions: ["Look at the diff"], auto_suspended: true}} | '"${1:-.}"
+  E=$((E + 1))
+}
+
+# run_agent ARGS...: task-dispatch run over stdin; records in out.ndjson, diagnostics in err.
+run_agent() {
+  task-dispatch run --state "$STATE" --pause 10ms "$@" >out.ndjson 2>err
+}
+review_agent() {
+  task-dispatch review --state "$STATE" --pause 10ms "$@" >verdict.ndjson 2>err
+}
+
+# got FILE JQ: the filter holds for some record of the file.
+got() {
+  jq -e -s "any(.[]; $2)" "$1" >/dev/null || {
+    echo "no record in $1 with: $2" >&2
+    cat "$1" >&2
+    return 1
+  }
+}
+# got_no FILE JQ: for none.
+got_no() {
+  ! jq -e -s "any(.[]; $2)" "$1" >/dev/null
+}
+
+good_agent() {
+  agent good <<'EOS'
+echo "hello $AMP_SUBTASK_ID $AMP_ATTEMPT" >>hello.txt
+EOS
+}
+
+# done_work: a finished task_result in out.ndjson and in the state.
+done_work() {
+  workplace
+  good_agent
+  dispatch | run_agent --exec ./good
+}

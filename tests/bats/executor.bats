@@ -1,0 +1,390 @@
+#!/usr/bin/env bats
+# task-dispatch run: the Executor around an agent's command.
+
+setup() {
+  load lib
+  load agents
+  need jq git
+  need_tool task-dispatch
+}
+
+@test "work is acknowledged, committed under the agent's name, measured, reported" {
+  workplace
+  agent work <<'EOS'
+printf 'a\nb\n' >hello.txt
+echo two >file.txt
+echo '{"timestamp":"2026-02-26T14:28:00Z","action":"edit","file":"hello.txt","detail":"new"}' >>"$AMP_WORK_LOG"
+echo "a plain line" >>"$AMP_WORK_LOG"
+echo '{"self_assessment":{"criteria_met":[true],"notes":["n1"]}}' >"$AMP_RESULT"
+EOS
+  dispatch | run_agent --exec ./work
+  got out.ndjson '.type == "ack" and .ack_stage == "READ" and .from == "executor"'
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"
+    and .payload.diff_summary == {files_changed: ["file.txt", "hello.txt"], lines_added: 3, lines_removed: 1}
+    and .payload.self_assessment == {criteria_met: [true, null], notes: ["n1"]}
+    and (.payload.work_log | map(.action)) == ["edit", "note", "run_agent"]'
+  [ "$(git -C "$REPO" log -1 --format='%an %ae %cn %s' feat/x)" = "executor executor@agents.invalid executor Write hello" ]
+  [ "$(jq -r 'select(.type=="task_result").payload.commit_hash' out.ndjson)" = "$(git -C "$REPO" rev-parse feat/x)" ]
+  amp-validate <out.ndjson >valid.ndjson
+  cmp out.ndjson valid.ndjson
+}
+
+@test "each subtask of a dispatch gets its own run, commit and result" {
+  workplace
+  good_agent
+  dispatch '.payload.subtasks += [{subtask_id: "T-2026-001-S2", description: "More", estimated_lines: 2}]' |
+    run_agent --exec ./good
+  [ "$(jq -r 'select(.type=="task_result").payload.subtask_id' out.ndjson | tr '\n' ' ')" = "T-2026-001-S1 T-2026-001-S2 " ]
+  [ "$(git -C "$REPO" rev-list --count main..feat/x)" = 2 ]
+  # One acknowledgement, and the last result counts from the base.
+  [ "$(jq -r 'select(.type=="ack").type' out.ndjson | wc -l)" = 1 ]
+  got out.ndjson '.payload.subtask_id? == "T-2026-001-S2" and .payload.diff_summary.lines_added == 2'
+}
+
+@test "a protected branch is refused: nack, critical escalation, the task is suspended" {
+  workplace
+  agent never <<'EOS'
+touch "$AMP_STATE/ran"
+EOS
+  run -1 run_agent --exec ./never < <(dispatch '.payload.branch = "main"')
+  got out.ndjson '.type == "nack" and .code == "branch_violation" and .retryable == false'
+  got out.ndjson '.type == "escalation" and .payload.escalation_type == "branch_violation"
+    and .payload.severity == "critical" and .payload.auto_suspended and .payload.triggered_by == "executor"'
+  [ ! -e "$STATE/ran" ]
+  # New work for the task is refused now.
+  run_agent --exec ./never < <(dispatch)
+  got out.ndjson '.type == "nack" and .code == "suspended" and .retryable'
+  [ ! -e "$STATE/ran" ]
+}
+
+@test "branches that amp.json protects are refused like main" {
+  workplace
+  good_agent
+  mkdir -p "$STATE" && chmod 700 "$STATE"
+  echo '{"branches":{"protected":["release/*"]}}' >amp.json
+  run run_agent --config amp.json --exec ./good < <(dispatch '.payload.branch = "release/1"')
+  got out.ndjson '.type == "escalation" and .payload.escalation_type == "branch_violation"'
+  run ! git -C "$REPO" rev-parse -q --verify refs/heads/release/1
+}
+
+@test "empty acceptance criteria are sent back to be completed" {
+  workplace
+  good_agent
+  run -1 run_agent --exec ./good < <(dispatch '.payload.acceptance_criteria = []')
+  got out.ndjson '.type == "nack" and .code == "empty_acceptance_criteria" and .retryable
+    and (.message | test("complete"))'
+  got_no out.ndjson '.type == "task_result"'
+}
+
+@test "no change is partial, with a blocker" {
+  workplace
+  agent idle <<'EOS'
+true
+EOS
+  dispatch | run_agent --exec ./idle
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "partial"
+    and (.payload.blockers | length) > 0 and .payload.diff_summary.files_changed == []'
+}
+
+@test "another exit status is a failed result with its last words; 75 is repeated" {
+  workplace
+  agent fails <<'EOS'
+echo x >x
+echo "cannot go on" >&2
+exit 3
+EOS
+  dispatch | run_agent --exec ./fails
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"
+    and (.payload.blockers[0] | test("status 3.*cannot go on"))'
+
+  agent later <<'EOS'
+[ -e "$AMP_STATE/second" ] && { echo y >y; exit 0; }
+touch "$AMP_STATE/second"
+echo '{"retry_after_sec":0}' >"$AMP_RESULT"
+exit 75
+EOS
+  dispatch '.task_id = "T-2026-002" | .msg_id |= sub("001-"; "002-") | .payload.branch = "feat/y"
+    | .payload.subtasks[0].subtask_id = "T-2026-002-S1"' | run_agent --exec ./later
+  got out.ndjson '.payload.subtask_id? == "T-2026-002-S1" and .payload.completion_status == "complete"'
+}
+
+@test "a command that is not found or not executable is the machinery's failure" {
+  workplace
+  dispatch | run_agent --retries 1 --exec no-such-command-here
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"'
+  grep -q "nobody is blamed, once more" err
+
+  echo "not a program" >noexec
+  dispatch '.msg_id += "9"' | run_agent --retries 0 --exec ./noexec
+  got out.ndjson '.type == "task_result" and (.payload.blockers | join(" ") | test("not.execut"))'
+}
+
+@test "an agent that is killed is repeated from where it began, and nobody is blamed" {
+  workplace
+  agent crash <<'EOS'
+echo more >>file.txt
+git commit -qam "half of it"
+echo rest >>file.txt
+[ -e "$AMP_STATE/second" ] && exit 0
+touch "$AMP_STATE/second"
+kill -KILL $$
+EOS
+  dispatch | run_agent --exec ./crash
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"
+    and .payload.diff_summary.lines_added == 2'
+  [ "$(git -C "$REPO" show feat/x:file.txt | tr '\n' ' ')" = "one more rest " ]
+  [ "$(jq -r 'select(.type=="task_result").type' out.ndjson | wc -l)" = 1 ]
+}
+
+@test "a time limit ends the agent with all that it started" {
+  workplace
+  agent slow <<'EOS'
+trap '' TERM
+(setsid sh -c 'trap "" TERM; echo $$ >'"$AMP_STATE"'/daemon; while :; do sleep 1; done' >/dev/null 2>&1 &)
+while [ ! -s "$AMP_STATE/daemon" ]; do :; done
+sleep 1000
+EOS
+  dispatch | run_agent --timeout 300ms --grace 100ms --retries 0 --exec ./slow
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"
+    and (.payload.blockers | join(" ") | test("time limit"))'
+  gone "$(cat "$STATE/daemon")"
+}
+
+@test "a daemon that the agent left behind ends with the attempt" {
+  workplace
+  agent daemon <<'EOS'
+(setsid sh -c 'echo $$ >'"$AMP_STATE"'/daemon; exec sleep 1000' >/dev/null 2>&1 &)
+while [ ! -s "$AMP_STATE/daemon" ]; do :; done
+echo x >x
+EOS
+  dispatch | run_agent --exec ./daemon
+  got out.ndjson '.payload.completion_status? == "complete"'
+  gone "$(cat "$STATE/daemon")"
+}
+
+@test "an interrupt ends the agent's tree, keeps the job, and the next start finishes it" {
+  workplace
+  agent waits <<'EOS'
+[ -e "$AMP_STATE/second" ] && { echo x >x; exit 0; }
+touch "$AMP_STATE/second"
+sleep 1000 &
+echo "$!" >"$AMP_STATE/child"
+wait
+EOS
+  dispatch >in.ndjson
+  env --default-signal=INT task-dispatch run --state "$STATE" --exec ./waits <in.ndjson >first.ndjson 2>err 3>&- &
+  pid=$!
+  wait_until 10 test -s "$STATE/child"
+  kill -INT $pid
+  rc=0
+  wait $pid || rc=$?
+  [ $rc = 130 ]
+  gone "$(cat "$STATE/child")"
+  got first.ndjson '.type == "ack"'
+  # Nothing comes in any more: the job was kept.
+  run_agent --exec ./waits </dev/null
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+}
+
+@test "killed in the middle, run begins the attempt again and loses nothing" {
+  workplace
+  agent waits <<'EOS'
+[ -e "$AMP_STATE/second" ] && { echo x >x; exit 0; }
+touch "$AMP_STATE/second"
+echo $$ >"$AMP_STATE/child"
+echo dirt >dirt
+exec sleep 1000
+EOS
+  dispatch >in.ndjson
+  task-dispatch run --state "$STATE" --exec ./waits <in.ndjson >first.ndjson 2>err 3>&- &
+  pid=$!
+  wait_until 10 test -s "$STATE/child"
+  kill -KILL $pid
+  wait $pid || true
+  wait_until 10 gone "$(cat "$STATE/child")"
+  run_agent --exec ./waits <in.ndjson
+  got out.ndjson '.type == "ack"'
+  got out.ndjson '.type == "task_result" and .payload.diff_summary.files_changed == ["x"]'
+}
+
+@test "the same dispatch again is acknowledged again and not worked on again" {
+  workplace
+  good_agent
+  dispatch >in.ndjson
+  run_agent --exec ./good <in.ndjson
+  cp out.ndjson first.ndjson
+  run_agent --exec ./good <in.ndjson
+  got out.ndjson '.type == "ack"'
+  [ "$(git -C "$REPO" rev-list --count main..feat/x)" = 1 ]
+  # The result nobody acknowledged is sent again, byte for byte.
+  [ "$(grep task_result out.ndjson)" = "$(grep task_result first.ndjson)" ]
+}
+
+@test "an acknowledged result is not sent again" {
+  workplace
+  good_agent
+  dispatch | run_agent --exec ./good
+  jq -c 'select(.type=="task_result") | {protocol_version: "AMP/1.0", type: "ack", ref_msg_id: .msg_id,
+    task_id, from: "coordinator", ack_stage: "READ", timestamp}' out.ndjson >ack.ndjson
+  run_agent --exec ./good <ack.ndjson
+  [ ! -s out.ndjson ]
+}
+
+@test "the trip-wire: main moved by the agent is a critical branch_violation" {
+  workplace
+  agent evil <<'EOS'
+echo x >x
+git add x && git commit -qm "sneaky"
+git update-ref refs/heads/main HEAD
+EOS
+  dispatch | run_agent --exec ./evil
+  got out.ndjson '.type == "escalation" and .payload.escalation_type == "branch_violation"
+    and .payload.severity == "critical" and (.payload.description | test("refs/heads/main.*reflog names executor"))'
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"'
+}
+
+@test "the trip-wire lets a person move main meanwhile" {
+  workplace
+  agent human <<'EOS'
+echo x >x
+cd "$AMP_STATE/../repo" && env -u AMP_AGENT GIT_COMMITTER_NAME=human GIT_COMMITTER_EMAIL=h@example.org \
+  git commit -q --allow-empty -m "by a person"
+EOS
+  dispatch | run_agent --exec ./human
+  got_no out.ndjson '.type == "escalation"'
+  got out.ndjson '.payload.completion_status? == "complete"'
+}
+
+@test "forbidden files and files beyond the risk level escalate permission_denied" {
+  workplace
+  agent plist <<'EOS'
+mkdir -p Sources && echo x >Sources/Info.plist
+EOS
+  dispatch '.payload.forbidden_actions = ["modify Info.plist"]' | run_agent --exec ./plist
+  got out.ndjson '.type == "escalation" and .payload.escalation_type == "permission_denied"
+    and (.payload.description | test("Info.plist"))'
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"'
+
+  agent lock <<'EOS'
+mkdir -p deps && echo x >deps/a.lock
+EOS
+  echo '{"risk":{"low":{"forbid":["deps/"]}}}' >amp.json
+  dispatch '.task_id = "T-2026-002" | .msg_id = "task_dispatch-T-2026-002-1" | .payload.branch = "feat/y"' >two
+  task-dispatch run --state "$BATS_TEST_TMPDIR/state2" --config amp.json --exec ./lock <two >out.ndjson 2>err
+  got out.ndjson '.payload.escalation_type? == "permission_denied"'
+}
+
+@test "the agent's environment is the contract's, and pushes are refused" {
+  workplace
+  git init -q --bare origin.git
+  git -C "$REPO" remote add origin "$BATS_TEST_TMPDIR/origin.git"
+  agent look <<'EOS'
+echo x >x && git add x && git commit -qm x
+{ env -0 | tr '\n\0' ' \n'; } | grep -E '^(AMP_|GIT_|CI|NO_COLOR|TERM)' | sort >"$AMP_STATE/env"
+ls -l /proc/self/fd | wc -l >"$AMP_STATE/fds"
+cat >"$AMP_STATE/stdin"
+cp "$AMP_CRITERIA" "$AMP_STATE/criteria"
+git push origin HEAD:refs/heads/stolen 2>"$AMP_STATE/push" && touch "$AMP_STATE/pushed"
+tty >/dev/null && touch "$AMP_STATE/tty"
+true
+EOS
+  dispatch >in.ndjson
+  AMP_RESULT=/tmp/elsewhere AMP_FOO=1 GIT_DIR=/nowhere GIT_INDEX_FILE=/nowhere/index \
+    run_agent --exec ./look <in.ndjson
+  cmp "$STATE/stdin" <(tr -d '\n' <in.ndjson)
+  [ "$(jq -c . "$STATE/criteria")" = '["it works","tests pass"]' ]
+  for v in AMP_MESSAGE AMP_ROLE=executor AMP_AGENT=executor AMP_TASK_ID=T-2026-001 \
+    AMP_SUBTASK_ID=T-2026-001-S1 AMP_ATTEMPT=1 AMP_WORKTREE= AMP_BRANCH=feat/x AMP_BASE= \
+    AMP_RESULT="$STATE" AMP_WORK_LOG= AMP_STATE="$STATE" NO_COLOR=1 TERM=dumb CI=1 \
+    GIT_TERMINAL_PROMPT=0 GIT_EDITOR=true GIT_AUTHOR_NAME=executor GIT_COMMITTER_EMAIL=executor@; do
+    grep -q "^$v" "$STATE/env" || { echo "missing $v"; cat "$STATE/env"; false; }
+  done
+  run ! grep -qE '^(AMP_FOO|GIT_DIR|GIT_INDEX_FILE)=' "$STATE/env"
+  [ ! -e "$STATE/pushed" ]
+  [ -z "$(git -C origin.git for-each-ref)" ]
+  [ ! -e "$STATE/tty" ]
+}
+
+@test "an answer that breaks its schema is a failed result that says where" {
+  workplace
+  agent odd <<'EOS'
+echo x >x
+echo '{"self_assessment":{"criteria_met":["yes"]}}' >"$AMP_RESULT"
+EOS
+  dispatch | run_agent --exec ./odd
+  got out.ndjson '.payload.completion_status? == "failed" and (.payload.blockers[0] | test("criteria_met"))'
+}
+
+@test "an answer that is a FIFO or a link does not hang or lead astray" {
+  workplace
+  agent odd <<'EOS'
+echo x >x
+mkfifo "$AMP_RESULT"
+ln -s /etc/passwd "$AMP_WORK_LOG"
+EOS
+  dispatch | run_agent --exec ./odd
+  got out.ndjson '.payload.completion_status? == "failed"'
+  run ! grep -q root: out.ndjson
+}
+
+@test "what the agent prints is kept up to a bound and never reaches our stdout" {
+  workplace
+  agent loud <<'EOS'
+echo x >x
+head -c 300000 /dev/zero | tr '\0' 'y'
+printf '{"type":"task_result"}\n'
+EOS
+  dispatch | run_agent --max-output 1000 --exec ./loud
+  [ "$(wc -l <out.ndjson)" = 2 ]
+  [ "$(stat -c %s "$STATE"/run/*/*/stdout)" = 1000 ]
+}
+
+@test "an agent that leaves its branch has not done the task" {
+  workplace
+  agent wander <<'EOS'
+echo x >x
+git checkout -q -b elsewhere
+EOS
+  dispatch | run_agent --exec ./wander
+  got out.ndjson '.payload.completion_status? == "failed" and (.payload.blockers[0] | test("left the branch"))'
+}
+
+@test "a suspension in the middle ends the agent; the job waits and goes on after it" {
+  workplace
+  need_tool hitl-prompt
+  agent waits <<'EOS'
+[ -e "$AMP_STATE/second" ] && { echo x >x; exit 0; }
+touch "$AMP_STATE/second"
+echo $$ >"$AMP_STATE/child"
+exec sleep 1000
+EOS
+  mkfifo in
+  task-dispatch run --state "$STATE" --grace 100ms --in in --exec ./waits >out.ndjson 2>err 3>&- &
+  pid=$!
+  exec 4>in
+  dispatch >&4
+  wait_until 10 test -s "$STATE/child"
+  : >none
+  run -1 hitl-prompt --state "$STATE" --answer none < <(escalation)
+  wait_until 10 gone "$(cat "$STATE/child")"
+  wait_until 10 grep -q "begins again later" err
+  exec 4>&-
+  rc=0
+  wait $pid || rc=$?
+  [ $rc = 75 ]
+  got_no out.ndjson '.type == "task_result"'
+}
+
+@test "messages for others pass through byte for byte" {
+  workplace
+  good_agent
+  escalation '.payload.description = "caf\u00e9  two spaces"' >in.ndjson
+  run_agent --exec ./good <in.ndjson
+  cmp in.ndjson out.ndjson
+}
+
+@test "usage: no state, no command" {
+  workplace
+  run -64 task-dispatch run --exec true </dev/null
+  run -64 task-dispatch run --state "$STATE" </dev/null
+}
