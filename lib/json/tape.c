@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json/bytes.h"
 #include "json/decimal.h"
-#include "json/hash.h"
 #include "json/text.h"
 
 void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits)
@@ -102,11 +102,17 @@ uint32_t amp_tape_get(const struct amp_tape *t, uint32_t object, struct amp_span
 {
     if (object >= t->n || t->tok[object].type != AMP_JSON_OBJECT)
         return AMP_TOK_NONE;
-    uint32_t hash = amp_json_hash32(amp_json_hash_key(), key.p, key.n);
+    /* Lengths tell most keys apart; hashing the name would cost more than it spares. */
+    const struct amp_tok *tok = t->tok;
     uint32_t k = object + 1;
-    for (uint32_t i = 0; i < t->tok[object].count; i++, k = t->tok[k + 1].next)
-        if (t->tok[k].count == hash && amp_tok_is(t, k, key))
+    for (uint32_t i = 0; i < tok[object].count; i++, k = tok[k + 1].next) {
+        if (__builtin_expect(tok[k].flags & AMP_TOK_ESCAPED, 0)) {
+            if (amp_tok_is(t, k, key))
+                return k + 1;
+        } else if (tok[k].len == key.n && amp_same_bytes(t->text + tok[k].off, key.p, key.n)) {
             return k + 1;
+        }
+    }
     return AMP_TOK_NONE;
 }
 
