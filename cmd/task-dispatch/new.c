@@ -143,16 +143,16 @@ static void apply_options(json_t *task)
 static const char *const *protected_patterns(struct amp_error *err)
 {
     struct json_t *config = NULL;
-    const char *const *more = NULL;
+    static const char *const *more; /* kept for the run */
     static const char *all[256];
     size_t n = 0;
     if (amp_config_load(task_config, task_state, &config, err) < 0 ||
-        worker_patterns(config, "branches", "protected", NULL, &more, err) < 0)
+        (!more && worker_patterns(config, "branches", "protected", NULL, &more, err) < 0))
         return NULL;
     for (int i = 0; i < protected_.n && n < 255; i++)
         all[n++] = protected_.v[i];
-    for (; more && *more && n < 255; more++)
-        all[n++] = *more;
+    for (size_t i = 0; more && more[i] && n < 255; i++)
+        all[n++] = more[i];
     all[n] = NULL;
     return all;
 }

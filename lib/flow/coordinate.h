@@ -20,7 +20,7 @@ struct amp_coordinate_options {
     int64_t ack_timeout_sec;     /* written into what we send; 0: the protocol's default */
     struct amp_task_policy policy;
     const char *const *protected_; /* branches beside main and master, NULL-terminated, or NULL */
-    volatile const int *stop; /* a signal's number once it came */
+    volatile const int *stop;      /* a signal's number once it came */
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
     void (*warn)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 };
