@@ -52,7 +52,10 @@ static int end_run(struct stream *s, struct amp_error *err)
 
 static int pass(void *ctx, const struct history_line *l, struct amp_error *err)
 {
-    return put(ctx, l->whole, err);
+    struct stream *s = ctx;
+    if (s->opt->fail_fast && s->rejected > 0)
+        return 0; /* it came after the one that was refused */
+    return put(s, l->whole, err);
 }
 
 static void note_refused(struct stream *s, const struct amp_line_place *at)
@@ -119,6 +122,9 @@ static int take_lines(struct stream *s, struct amp_error *err)
         else
             good = amp_reader_line(s->reader, line.bytes, &s->check, &v, tell, s, err);
         if (good < 0 || (good && accept(s, &line, &v, err) < 0))
+            return -1;
+        /* With --fail-fast the lines before this one still have to pass. */
+        if (!good && s->opt->fail_fast && s->history && history_drain(s->history, err) < 0)
             return -1;
         if (!good)
             note_refused(s, &s->at);

@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "worker.h"
 
-enum { REQUEST_MOST = 256 * 1024 * 1024 + 1024, REPLY_MOST = 256 * 1024 };
+enum { REQUEST_MOST = 64 * 1024 * 1024 + 1024, REPLY_MOST = 256 * 1024 };
 
 /* As much as the largest --max-line and --max-depth, and the request around it. */
 static const struct amp_json_limits limits = {

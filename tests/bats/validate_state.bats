@@ -98,6 +98,16 @@ codes() {
   cmp in out
 }
 
+@test "--fail-fast stops where history or the line itself says no" {
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-11"' >a
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-12"' >b
+  jq -c '.payload.description = "other"' dispatch >twin
+  cat a twin b | codes --fail-fast
+  cmp a out
+  { cat a b; echo nonsense; cat b; } | codes --fail-fast
+  cat a b | cmp - out
+}
+
 @test "a state directory that is not there is a failure, not a yes" {
   run --separate-stderr amp-validate --state nowhere dispatch
   [ "$status" -ge 64 ]
