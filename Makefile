@@ -1,5 +1,5 @@
 # One makefile for everything. Targets: all demo check bench soak install uninstall deps format
-# lint clean. Variables: DEVELOPER=1, SANITIZE=address,undefined, PREFIX, DESTDIR, BUILD.
+# lint clean. Variables: V=1, DEVELOPER=1, SANITIZE=address,undefined, PREFIX, DESTDIR, BUILD.
 
 VERSION  := 0.1.0
 PREFIX   ?= /usr/local
@@ -17,12 +17,18 @@ INCDIR     := $(PREFIX)/include
 MANDIR     := $(PREFIX)/share/man
 SHAREDIR   := $(PREFIX)/share/amp
 
+# V=1 shows the commands whole.
+Q   := $(if $(V),,@)
+say  = @$(if $(V),true,printf '  %-7s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$(2))')
+
 include scripts/flags.mk
 
 LIB_SRC   := $(wildcard lib/*/*.c)
 LIB_OBJ   := $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/gen/schemas.o
 PUB_ROOMS := base json schema fsm protocol
-SO_OBJ    := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard $(PUB_ROOMS:%=lib/%/*.c) lib/*/*_fsm.c)) $(BUILD)/pic/gen/schemas.o
+# The shared library: the public rooms and the machines' tables, without composing (jansson).
+SO_SRC    := $(filter-out lib/protocol/compose%,$(wildcard $(PUB_ROOMS:%=lib/%/*.c) lib/*/*_fsm.c))
+SO_OBJ    := $(SO_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/gen/schemas.o
 TOOLS     := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.c))))
 HELPERS   := $(notdir $(patsubst %/,%,$(dir $(wildcard libexec/*/main.c))))
 SCRIPTS   := $(notdir $(wildcard libexec/scripts/*))
@@ -52,51 +58,61 @@ all: deps-check $(BINS) $(LIBEXECS) $(BUILD)/lib/libamp.so
 
 $(BUILD)/gen/schemas.c: scripts/embed-schemas.sh $(SCHEMAS)
 	@mkdir -p $(@D)
-	sh scripts/embed-schemas.sh $(SCHEMAS) >$@
+	$(call say,GEN,$@)
+	$(Q)sh scripts/embed-schemas.sh $(SCHEMAS) >$@
 
 $(BUILD)/gen/schemas.o: $(BUILD)/gen/schemas.c
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/pic/gen/schemas.o: $(BUILD)/gen/schemas.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/pic/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=default -MMD -MP -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=default -MMD -MP -c -o $@ $<
 
 $(BUILD)/lib/libamp.a: $(LIB_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $^
 
 $(BUILD)/lib/libamp.so: $(SO_OBJ) scripts/libamp.map
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -shared -Wl,-soname,libamp.so.0 -Wl,--version-script=scripts/libamp.map \
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libamp.so.0 -Wl,--version-script=scripts/libamp.map \
 	  -o $@ $(SO_OBJ) -Wl,--as-needed $(LIBS)
 
 define program
 $(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(wildcard $(3)/$(2)/*.c)) $$(BUILD)/lib/libamp.a
 	@mkdir -p $$(@D)
-	$$(CC) $$(LDFLAGS) -o $$@ $$(filter %.o,$$^) $$(BUILD)/lib/libamp.a -Wl,--as-needed $$(LIBS) $$(LIBS_$(2))
+	$$(call say,LINK,$$@)
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$(filter %.o,$$^) $$(BUILD)/lib/libamp.a -Wl,--as-needed $$(LIBS) $$(LIBS_$(2))
 endef
 $(foreach t,$(TOOLS),$(eval $(call program,$(BUILD)/bin,$(t),cmd)))
 $(foreach h,$(HELPERS),$(eval $(call program,$(BUILD)/libexec/amp,$(h),libexec)))
 
 $(BUILD)/libexec/amp/%: libexec/scripts/%
 	@mkdir -p $(@D)
-	install -m 755 $< $@
+	$(Q)install -m 755 $< $@
 
 $(UNITS) $(FIXTURES) $(CHECKERS): %: %.o $(BUILD)/lib/libamp.a
-	$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
 
 $(BUILD)/tests/fault/%.so: tests/fault/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -std=gnu11 $(OPT) -g -fPIC -fno-builtin -shared -o $@ $< -ldl
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(OPT) -g -fPIC -fno-builtin -shared -o $@ $< -ldl
 
 # Rebuilds when the flags change.
 $(BUILD)/flags: FORCE | deps-check
