@@ -9,6 +9,12 @@
 #include "verbs.h"
 #include "worker_opts.h"
 
+const char *const worker_progress[] = {"auto", "always", "never", NULL};
+
+static void quiet(const char *fmt, ...)
+{
+}
+
 static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
 {
     amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->code, *f->field ? ": " : "",
@@ -63,6 +69,9 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
 {
     static char consumer[256];
 
+    const bool tell =
+        strcmp(o->progress, "auto") ? !strcmp(o->progress, "always") : isatty(STDERR_FILENO);
+
     if (!o->exec.n)
         amp_die_usage("the agent's command is needed: --exec COMMAND…");
     if (!o->agent)
@@ -90,6 +99,7 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
         .output_bytes = o->output_bytes,
         .stop = &amp_stop,
         .note = amp_note,
+        .progress = tell ? amp_note : quiet,
         .say = say,
     };
     if (worker_patterns(*config, "branches", "protected", NULL, &w->protected_, err))

@@ -8,15 +8,16 @@
 #include "flow/worker.h"
 
 struct worker_opts {
-    const char *in, *out, *agent, *as;
+    const char *in, *out, *agent, *as, *progress;
     struct amp_list exec;
     int64_t timeout_ms, grace_ms, pause_ms, retries, open_timeout_ms, output_bytes;
 };
 #define DAY_MS 86400000
+extern const char *const worker_progress[];
 
 /* clang-format off */
 #define WORKER_OPTS_DEFAULT                                                                        \
-    {.timeout_ms = 3600000, .grace_ms = 10000, .pause_ms = 30000, .retries = 2,                    \
+    {.progress = "auto", .timeout_ms = 3600000, .grace_ms = 10000, .pause_ms = 30000, .retries = 2,                    \
      .open_timeout_ms = 60000, .output_bytes = 8 << 20}
 
 #define OPT(letter, name, kind, field, arg, doc, ...)                                              \
@@ -38,6 +39,8 @@ struct worker_opts {
         "how long to wait for a reader of --out", 0, DAY_MS),                                      \
     OPT(0, "max-output", SIZE, output_bytes, "BYTES",                                              \
         "keep so much of the agent's stdout and of its stderr", 0, 1 << 30),                       \
+    OPT(0, "progress", CHOICE, progress, "WHEN", "tell on stderr what goes on", 0, 0,              \
+        worker_progress),                                                                          \
     OPT('x', "exec", REST, exec, "COMMAND", "the agent's command and its arguments", 0)
 /* clang-format on */
 

@@ -12,8 +12,8 @@ trap 'trap - INT TERM; kill 0' INT TERM
 mkfifo "$fifos"/{executor,reviewer,admin,back,shown}
 
 # The workers: each reads its own FIFO and answers into "back".
-task-dispatch run --in "$fifos/executor" --out "$fifos/back" --exec "$EXECUTOR" &
-task-dispatch review --in "$fifos/reviewer" --out "$fifos/back" --exec "$REVIEWER" &
+task-dispatch run --progress never --in "$fifos/executor" --out "$fifos/back" --exec "$EXECUTOR" &
+task-dispatch review --progress never --in "$fifos/reviewer" --out "$fifos/back" --exec "$REVIEWER" &
 hitl-prompt ${AMP_ANSWER:+--answer "$AMP_ANSWER"} --in "$fifos/admin" --out "$fifos/back" &
 amp-ack show --quiet --in "$fifos/back" --out "$fifos/shown" &
 

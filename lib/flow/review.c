@@ -290,7 +290,7 @@ static int attempt(struct amp_worker *w, struct amp_job *job, struct amp_judged 
 
     if (amp_worker_step(w, job, &step, NULL, err))
         return -1;
-    w->opt->note("%s: %s reviews %s at %.12s", k->task, w->opt->agent, k->subtask, k->commit);
+    w->opt->progress("%s: %s reviews %s at %.12s", k->task, w->opt->agent, k->subtask, k->commit);
     if (amp_git_refs(w->git, k->repo, true, &k->refs, err) || contract(w, k, err) ||
         amp_worker_attempt(w, &k->contract, &k->files, k->worktree, &end, why, sizeof why,
                            &k->wall_ms, err))

@@ -167,7 +167,7 @@ int amp_judged_verdict(struct amp_worker *w, struct amp_judged *k, const struct 
         rc = compose(w, k, said, line, err);
     if (!rc) {
         *approved = strcmp(decision, "rejected") != 0;
-        w->opt->note("%s: %s: %s", k->task, k->subtask, decision);
+        w->opt->progress("%s: %s: %s", k->task, k->subtask, decision);
     }
     json_decref(said);
     return rc;

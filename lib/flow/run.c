@@ -189,8 +189,8 @@ static int attempt(struct amp_worker *w, struct amp_job *job, struct amp_work *k
     if (amp_worker_step(w, job, &step, NULL, err) ||
         amp_git_refs(w->git, k->repo, true, &k->refs, err))
         return -1;
-    w->opt->note("%.*s: %s works on %s, attempt %lld", (int)k->v->task.n, k->v->task.p,
-                 w->opt->agent, k->subtask, (long long)k->attempt);
+    w->opt->progress("%.*s: %s works on %s, attempt %lld", (int)k->v->task.n, k->v->task.p,
+                     w->opt->agent, k->subtask, (long long)k->attempt);
     if (amp_work_contract(w, k, err) || amp_worker_attempt(w, &k->contract, &k->files, k->worktree,
                                                            &end, why, sizeof why, &k->wall_ms, err))
         return -1;

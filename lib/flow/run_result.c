@@ -251,9 +251,9 @@ int amp_work_result(struct amp_worker *w, struct amp_work *k, enum amp_attempt_e
     if (*k->commit)
         json_object_set_new(payload, "commit_hash", json_string(k->commit));
     const char *blocker = json_string_value(json_array_get(blockers, 0));
-    w->opt->note("%s: %s: %s, %u files, +%lld -%lld%s%s", k->task, k->subtask,
-                 amp_completion_name(c), k->diff.n_files, (long long)k->diff.lines_added,
-                 (long long)k->diff.lines_removed, blocker ? ": " : "", blocker ? blocker : "");
+    w->opt->progress("%s: %s: %s, %u files, +%lld -%lld%s%s", k->task, k->subtask,
+                     amp_completion_name(c), k->diff.n_files, (long long)k->diff.lines_added,
+                     (long long)k->diff.lines_removed, blocker ? ": " : "", blocker ? blocker : "");
     if (c == AMP_COMPLETION_COMPLETE)
         json_decref(blockers);
     else

@@ -29,7 +29,9 @@ struct amp_worker_options {
     int64_t output_bytes;          /* of stdout and of stderr that are kept */
     const char *const *protected_; /* patterns beside main and master */
     volatile const int *stop;      /* a signal's number when we must end */
+    /* note: what a person must know; progress: what goes on. Neither may be NULL. */
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+    void (*progress)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
 };
 
