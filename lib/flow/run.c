@@ -85,6 +85,45 @@ static int admit(struct amp_worker *w, const struct amp_view *v, const char *bad
     return 0;
 }
 
+/* Where no coordinator records the base, the commit at which work on the branch began stays it. */
+struct base_note {
+    const char *commit;
+    char json[128];
+};
+
+static int note_base(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                     struct amp_error *err)
+{
+    struct base_note *n = ctx;
+
+    if (now->found)
+        return 1;
+    snprintf(n->json, sizeof n->json, "{\"commit\":\"%s\"}", n->commit);
+    c->event = "begin";
+    c->to = "KNOWN";
+    c->json = amp_span_str(n->json);
+    return 0;
+}
+
+static int keep_base(struct amp_worker *w, struct amp_work *k, struct amp_error *err)
+{
+    struct base_note n = {.commit = k->start};
+    struct amp_store_rec rec;
+    enum amp_store_outcome outcome;
+    char id[600];
+
+    snprintf(id, sizeof id, "%s/%s", k->task, k->branch);
+    if (amp_store_update(w->store, "base", amp_span_str(id), NULL, note_base, &n, &outcome, err) ||
+        amp_store_get(w->store, "base", amp_span_str(id), &rec, err))
+        return -1;
+    json_t *j = amp_json_load(rec.json, err);
+    if (!j)
+        return -1;
+    snprintf(k->base, sizeof k->base, "%s", json_string_value(json_object_get(j, "commit")));
+    json_decref(j);
+    return 0;
+}
+
 /* The task's record, where there is a coordinator that keeps one: its base, the dispatch count. */
 static int look_up(struct amp_worker *w, struct amp_work *k, struct amp_error *err)
 {
@@ -129,9 +168,7 @@ static int prepare(struct amp_worker *w, struct amp_job *job, struct amp_work *k
         snprintf(head, sizeof head, "%s", job->start);
     }
     snprintf(k->start, sizeof k->start, "%s", head);
-    if (!*k->base)
-        snprintf(k->base, sizeof k->base, "%s", head);
-    return 0;
+    return *k->base ? 0 : keep_base(w, k, err);
 }
 
 /* The agent is done, well or badly: commit, measure, judge the scope, answer. */

@@ -210,17 +210,21 @@ static json_t *work_log(struct amp_work *k, const char *why, struct amp_error *e
     size_t i;
     struct amp_error ignored;
 
-    if (*k->files.dir && amp_work_log_read(&k->files, now, log, &ignored))
-        json_array_append_new(log, json_pack("{s:s, s:s, s:s, s:s}", "timestamp", "", "action",
-                                             "note", "file", "", "detail", ignored.what));
+    if (*k->files.dir && amp_work_log_read(&k->files, now, log, &ignored)) {
+        e = json_pack("{s:s, s:s}", "action", "bad_work_log", "detail", ignored.what);
+        int rc = e ? amp_work_log_add(log, e, now, err) : -1;
+        json_decref(e);
+        if (rc)
+            goto fail;
+    }
     json_array_foreach(json_object_get(k->said, "work_log"), i,
                        own) if (amp_work_log_add(log, own, now, err)) goto fail;
     snprintf(detail, sizeof detail, "attempt %lld took %lld ms: %s", (long long)k->attempt,
              (long long)k->wall_ms, why);
     e = json_pack("{s:s, s:s}", "action", "run_agent", "detail", detail);
-    int rc = e ? amp_work_log_add(log, e, now, err) : -1;
+    int failed = e ? amp_work_log_add(log, e, now, err) : -1;
     json_decref(e);
-    if (!rc)
+    if (!failed)
         return log;
 fail:
     json_decref(log);

@@ -138,8 +138,11 @@ int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char
         .task = task,
         .now_ms = amp_now_ms(),
     };
-    if (amp_job_take(w->store, &t, &outcome, err))
-        return -1;
+    if (amp_job_take(w->store, &t, &outcome, err)) {
+        if (err->status != AMP_NO)
+            return -1;
+        outcome = AMP_STORE_REDELIVERED; /* another message had the id: answered all the same */
+    }
     if (outcome == AMP_STORE_REDELIVERED)
         return amp_worker_send(w, amp_buf_span(&nack), err);
     if (esc) {

@@ -18,7 +18,7 @@ agent() {
 
 # dispatch [JQ]: a task_dispatch for $REPO, branch feat/x, one subtask, edited by a jq filter.
 dispatch() {
-  jq -cn --arg repo "$REPO" --arg n "${N:=1}" '
+  jq -cn --arg repo "$REPO" --arg n "$(date +%s%N)" '
     {msg_id: "task_dispatch-T-2026-001-\($n)", protocol_version: "AMP/1.0", type: "task_dispatch",
      from: "coordinator", to: "executor", task_id: "T-2026-001",
      timestamp: "2026-02-26T14:32:07+00:00", requires_ack: true, payload: {
@@ -26,12 +26,11 @@ dispatch() {
        subtasks: [{subtask_id: "T-2026-001-S1", description: "Write hello", estimated_lines: 1}],
        acceptance_criteria: ["it works", "tests pass"], risk_level: "low",
        forbidden_actions: []}} | '"${1:-.}"
-  N=$((N + 1))
 }
 
 # review [JQ]: a review_request for the first dispatch and the result in out.ndjson.
 review() {
-  jq -cn --arg repo "$REPO" --arg n "${R:=1}" --slurpfile out out.ndjson '
+  jq -cn --arg repo "$REPO" --arg n "$(date +%s%N)" --slurpfile out out.ndjson '
     ($out | map(select(.type == "task_result"))[0]) as $r |
     {msg_id: "review_request-T-2026-001-\($n)", protocol_version: "AMP/1.0",
      type: "review_request", from: "coordinator", to: "reviewer", task_id: "T-2026-001",
@@ -40,12 +39,11 @@ review() {
        review_scope: "full", diff_url: "file://\($repo)#main...\($r.payload.commit_hash)",
        reject_count: 0, ci_status: {ci: "not_configured", last_updated: "2026-02-26T14:30:00Z"}}}
     | '"${1:-.}"
-  R=$((R + 1))
 }
 
 # escalation [JQ]: a critical one about T-2026-001.
 escalation() {
-  jq -cn --arg n "${E:=1}" '
+  jq -cn --arg n "$(date +%s%N)" '
     {msg_id: "escalation-T-2026-001-\($n)", protocol_version: "AMP/1.0", type: "escalation",
      from: "coordinator", to: "admin", task_id: "T-2026-001",
      timestamp: "2026-02-26T14:32:07+00:00", requires_ack: false, payload: {
@@ -53,7 +51,6 @@ escalation() {
        description: "Three rejections in a row", affected_msgs: ["task_dispatch-T-2026-001-1"],
        system_state_snapshot: {task_status: "locked", reject_count: 3, last_successful_msg_id: ""},
        suggested_actions: ["Look at the diff"], auto_suspended: true}} | '"${1:-.}"
-  E=$((E + 1))
 }
 
 # run_agent ARGS...: task-dispatch run over stdin; records in out.ndjson, diagnostics in err.

@@ -116,7 +116,7 @@ EOS
 
   echo "not a program" >noexec
   dispatch '.msg_id += "9"' | run_agent --retries 0 --exec ./noexec
-  got out.ndjson '.type == "task_result" and (.payload.blockers | join(" ") | test("not.execut"))'
+  got out.ndjson '.type == "task_result" and (.payload.blockers | join(" ") | test("could not be started"))'
 }
 
 @test "an agent that is killed is repeated from where it began, and nobody is blamed" {
@@ -226,7 +226,9 @@ EOS
   dispatch | run_agent --exec ./good
   jq -c 'select(.type=="task_result") | {protocol_version: "AMP/1.0", type: "ack", ref_msg_id: .msg_id,
     task_id, from: "coordinator", ack_stage: "READ", timestamp}' out.ndjson >ack.ndjson
+  # At its start it still sends the result, before it reads that it arrived.
   run_agent --exec ./good <ack.ndjson
+  run_agent --exec ./good </dev/null
   [ ! -s out.ndjson ]
 }
 

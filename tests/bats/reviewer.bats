@@ -1,0 +1,194 @@
+#!/usr/bin/env bats
+# task-dispatch review and verify: the Reviewer around an agent's command.
+
+setup() {
+  load lib
+  load agents
+  need jq git
+  need_tool task-dispatch
+}
+
+verdict_agent() {
+  agent judge <<EOS
+cat >"\$AMP_RESULT.new" <<'V' && mv "\$AMP_RESULT.new" "\$AMP_RESULT"
+$1
+V
+EOS
+}
+
+@test "the answer becomes a review_verdict, every criterion in it" {
+  done_work
+  verdict_agent '{"decision":"approved","confidence":0.9,
+    "criteria_results":[{"criterion":"tests pass","passed":true,"evidence":"I ran them"}]}'
+  review | review_agent --exec ./judge
+  got verdict.ndjson '.type == "ack" and .from == "reviewer"'
+  got verdict.ndjson '.type == "review_verdict" and .payload.decision == "approved" and .payload.confidence == 0.9
+    and .payload.criteria_results == [
+      {criterion: "it works", passed: null, evidence: "not judged by the reviewer"},
+      {criterion: "tests pass", passed: true, evidence: "I ran them"}]
+    and (.context_ref | length) == 3'
+  amp-validate <verdict.ndjson >valid.ndjson
+  cmp verdict.ndjson valid.ndjson
+}
+
+@test "the reviewer sees the commit detached, the diff, the open criteria first, the result" {
+  workplace
+  agent work <<'EOS'
+echo new >hello.txt
+echo '{"self_assessment":{"criteria_met":[true,null]}}' >"$AMP_RESULT"
+EOS
+  dispatch | run_agent --exec ./work
+  agent look <<'EOS'
+cp "$AMP_DIFF" "$AMP_STATE/diff"
+cp "$AMP_CRITERIA" "$AMP_STATE/criteria"
+cp "$AMP_CONTEXT" "$AMP_STATE/context"
+git rev-parse HEAD >"$AMP_STATE/head"
+git symbolic-ref -q HEAD >"$AMP_STATE/branch"
+echo '{"decision":"approved","confidence":1}' >"$AMP_RESULT"
+EOS
+  review | review_agent --exec ./look
+  grep -q '^+new' "$STATE/diff"
+  [ "$(jq -c . "$STATE/criteria")" = '["tests pass","it works"]' ]
+  [ "$(jq -r .result.payload.commit_hash "$STATE/context")" = "$(cat "$STATE/head")" ]
+  [ "$(jq -r .dispatch.type "$STATE/context")" = task_dispatch ]
+  [ ! -s "$STATE/branch" ]
+}
+
+@test "exit 0 without a verdict approves nothing: repeated, then told to the coordinator" {
+  done_work
+  agent silent <<'EOS'
+echo run >>"$AMP_STATE/runs"
+echo "decision: approved"
+EOS
+  review | review_agent --retries 2 --exec ./silent
+  [ "$(wc -l <"$STATE/runs")" = 3 ]
+  got_no verdict.ndjson '.type == "review_verdict"'
+  got verdict.ndjson '.type == "nack" and .code == "no_verdict" and .failed_stage == "FAILED" and .retryable'
+  run -1 task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
+}
+
+@test "a reviewer that crashes, fails or writes nonsense has rejected nothing" {
+  done_work
+  agent crash <<'EOS'
+kill -SEGV $$
+EOS
+  review | review_agent --retries 0 --exec ./crash
+  got_no verdict.ndjson '.type == "review_verdict"'
+  got verdict.ndjson '.type == "nack"'
+
+  agent fails <<'EOS'
+echo '{"decision":"approved","confidence":1}' >"$AMP_RESULT"
+exit 2
+EOS
+  review | review_agent --retries 0 --exec ./fails
+  got_no verdict.ndjson '.type == "review_verdict"'
+
+  verdict_agent '{"decision":"maybe","confidence":1}'
+  review | review_agent --retries 0 --exec ./judge
+  got verdict.ndjson '.type == "nack" and .code == "bad_answer" and (.message | test("decision"))'
+
+  # A rejection that names no issue breaks a rule of the protocol.
+  verdict_agent '{"decision":"rejected","confidence":1}'
+  review | review_agent --retries 0 --exec ./judge
+  got verdict.ndjson '.type == "nack" and .code == "bad_answer"'
+}
+
+@test "a plain test runner may be the reviewer, when asked for" {
+  done_work
+  agent passes <<'EOS'
+true
+EOS
+  review | review_agent --verdict-by-exit --exec ./passes
+  got verdict.ndjson '.type == "review_verdict" and .payload.decision == "approved" and .payload.confidence == 1'
+
+  agent fails <<'EOS'
+echo "test 3 is red" >&2
+exit 1
+EOS
+  review | review_agent --verdict-by-exit --exec ./fails
+  got verdict.ndjson '.type == "review_verdict" and .payload.decision == "rejected"
+    and (.payload.issues[0].description | test("test 3 is red"))'
+}
+
+@test "small fixes are measured, committed by the reviewer, and the branch moves forward" {
+  done_work
+  agent fixes <<'EOS'
+sed -i s/hello/Hello/ hello.txt
+echo object >leftover.o
+echo '{"decision":"approved_with_fix","confidence":1,
+  "direct_fixes":[{"file":"hello.txt","change_type":"typo","diff_lines":0}]}' >"$AMP_RESULT"
+EOS
+  before=$(git -C "$REPO" rev-parse feat/x)
+  review | review_agent --exec ./fixes
+  got verdict.ndjson '.type == "review_verdict" and .payload.decision == "approved_with_fix"
+    and .payload.direct_fixes == [{file: "hello.txt", change_type: "typo", diff_lines: 2}]'
+  [ "$(git -C "$REPO" rev-parse feat/x^)" = "$before" ]
+  [ "$(git -C "$REPO" log -1 --format=%an feat/x)" = reviewer ]
+  [ "$(git -C "$REPO" show --format= --name-only feat/x)" = hello.txt ]
+  # The fixed tree is the approved one, the one before it is not.
+  task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
+  run -1 task-dispatch verify --state "$STATE" --repo "$REPO" "$before"
+}
+
+@test "fixes out of range are refused by measuring them" {
+  done_work
+  before=$(git -C "$REPO" rev-parse feat/x)
+  agent big <<'EOS'
+printf '1\n2\n3\n4\n5\n' >>hello.txt
+echo '{"decision":"approved_with_fix","confidence":1,
+  "direct_fixes":[{"file":"hello.txt","change_type":"typo","diff_lines":1}]}' >"$AMP_RESULT"
+EOS
+  review | review_agent --retries 0 --exec ./big
+  got_no verdict.ndjson '.type == "review_verdict"'
+  got verdict.ndjson '.type == "nack" and .code == "fix_out_of_range" and (.message | test("5 lines"))'
+
+  agent other <<'EOS'
+sed -i s/hello/Hello/ hello.txt
+echo sly >>file.txt
+echo '{"decision":"approved_with_fix","confidence":1,
+  "direct_fixes":[{"file":"hello.txt","change_type":"typo"}]}' >"$AMP_RESULT"
+EOS
+  review | review_agent --retries 0 --exec ./other
+  got verdict.ndjson '.type == "nack" and .code == "fix_out_of_range" and (.message | test("file.txt"))'
+
+  agent none <<'EOS'
+echo '{"decision":"approved_with_fix","confidence":1,
+  "direct_fixes":[{"file":"hello.txt","change_type":"typo"}]}' >"$AMP_RESULT"
+EOS
+  review | review_agent --retries 0 --exec ./none
+  got verdict.ndjson '.type == "nack" and .code == "fix_out_of_range"'
+  [ "$(git -C "$REPO" rev-parse feat/x)" = "$before" ]
+}
+
+@test "references that cannot be read are refused" {
+  done_work
+  verdict_agent '{"decision":"approved","confidence":1}'
+  review '.payload.task_result_ref = "task_result-T-2026-001-999"' | review_agent --exec ./judge
+  got verdict.ndjson '.type == "nack" and .code == "unknown_ref"'
+}
+
+@test "verify: exactly the approved tree, nothing else" {
+  done_work
+  run -1 task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
+  verdict_agent '{"decision":"approved","confidence":1}'
+  review | review_agent --exec ./judge
+  task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
+  # Another commit of the same tree is as good; another tree is not.
+  same=$(git -C "$REPO" commit-tree -m again "feat/x^{tree}")
+  task-dispatch verify --state "$STATE" --repo "$REPO" "$same"
+  run -1 task-dispatch verify --state "$STATE" --repo "$REPO" main
+  run -1 task-dispatch verify --state "$STATE" --repo "$REPO" no-such-commit
+  run -64 task-dispatch verify --state "$STATE"
+}
+
+@test "the reviewer that moves main trips the wire" {
+  done_work
+  agent evil <<'EOS'
+git update-ref refs/heads/main HEAD
+echo '{"decision":"approved","confidence":1}' >"$AMP_RESULT"
+EOS
+  review | review_agent --exec ./evil
+  got verdict.ndjson '.type == "escalation" and .payload.escalation_type == "branch_violation"
+    and .payload.triggered_by == "reviewer"'
+  got_no verdict.ndjson '.type == "review_verdict"'
+}
