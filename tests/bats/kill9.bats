@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# kill -9 at random moments: what left a tool is in its ledger, what it took is delivered, a spool
+# file appears once.
+# slow
+
+load lib
+load messages
+load ../kill9
+
+setup() {
+  cd "$BATS_TEST_TMPDIR"
+  export AMP_STATE=$PWD/state
+}
+
+# lines N: a file in.N of messages with ids of that round.
+lines() {
+  sed "s/@ROUND@/$1/" template >"in.$1"
+}
+
+template() {
+  message task_dispatch ".payload.description = (\"x\" * ${2:-400}) | .msg_id = \"task_dispatch-T-2026-044-@ROUND@\"" |
+    awk -v n="$1" '{ for (i = 0; i < n; i++) { l = $0; sub(/@ROUND@/, "@ROUND@" sprintf("%06d", i), l); print l } }' >template
+}
+
+ids() { grep -oh 'task_dispatch-T-2026-044-[0-9]*' "$@" | sort -u; }
+
+# rounds MAX_MS START CHECK: KILL_ROUNDS times START n, a check after every tenth; it ends early when
+# 25 s are over, but not before a quarter is done.
+rounds() {
+  local n end=$((SECONDS + 25))
+  for n in $(seq "$KILL_ROUNDS"); do
+    "$2" "$n" "$1"
+    ((n % 10)) || "$3" "$n"
+    ((SECONDS < end || n * 4 < KILL_ROUNDS)) || break
+  done
+  "$3" "$n"
+  echo "# $n rounds, $kills killed before their end (KILL_SEED=$KILL_SEED)" >&3
+  ((kills * 2 > n))
+}
+
+track_start() {
+  kill9_round "$2" amp-ack track <"in.$1" >"out.$1" 2>>said
+}
+
+track_check() {
+  # Only whole lines count as passed on.
+  for f in out.*; do sed -n '/}$/p' "$f"; done >passed
+  ids passed >left
+  amp-ack status --all --json | jq -r .msg_id | sort >known
+  comm -23 left known >lost
+  [ ! -s lost ] || {
+    echo "after round $1 the ledger lacks $(wc -l <lost) that had passed" >&2
+    return 1
+  }
+}
+
+@test "amp-ack track: what passed is in the ledger" {
+  need_tool amp-ack
+  template 600
+  for n in $(seq "$KILL_ROUNDS"); do lines "$n"; done
+  rounds 40 track_start track_check
+  # The log is whole and takes more.
+  run -0 amp-ack track <in.1
+  [ "$(ids left | wc -l)" -gt 1000 ]
+}
+
+route_start() {
+  kill9_round "$2" amp-route --state state -r 'to=executor => spool:box' <"in.$1" >>answers 2>>said
+}
+
+# A consumer: takes what is new, finishes half of it; a name must never come back.
+route_check() {
+  local f
+  ls box/new >new 2>/dev/null || return 0
+  sort new | comm -12 - <(sort seen) >again
+  [ ! -s again ] || {
+    echo "after round $1 came again: $(head -n 3 again)" >&2
+    return 1
+  }
+  cat new >>seen
+  # Whole, each one.
+  for f in box/new/*; do
+    [ -e "$f" ] || continue
+    cat "$f" >>got
+  done
+  xargs -r -I{} mv box/new/{} box/cur/ <new
+  head -n $(($(wc -l <new) / 2)) new | xargs -r -I{} mv box/cur/{} box/done/
+}
+
+@test "amp-route to a spool: nothing lost, nothing twice" {
+  need_tool amp-route
+  template 30
+  : >seen
+  : >got
+  for n in $(seq "$KILL_ROUNDS"); do
+    lines "$n"
+    # The sender repeats what it does not know to have arrived.
+    [ "$n" -eq 1 ] || head -n 10 "in.$((n - 1))" >>"in.$n"
+  done
+  rounds 60 route_start route_check
+  # What a killed router took is delivered by the next.
+  amp-route --state state -r 'to=executor => spool:box' </dev/null
+  route_check end
+  cat state/log/*.ndjson | jq -r 'select(.out) | .out[].id' | sort -u >taken
+  ids got >delivered
+  [ "$(wc -l <taken)" -gt 500 ]
+  comm -23 taken delivered >lost
+  [ ! -s lost ]
+  # Byte for byte one of the lines that went in, and no name twice.
+  sort -u in.* >sent
+  [ "$(sort got | comm -23 - sent | wc -l)" -eq 0 ]
+  [ "$(sort seen | uniq -d | wc -l)" -eq 0 ]
+}
