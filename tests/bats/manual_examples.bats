@@ -1,0 +1,40 @@
+#!/usr/bin/env bats
+# The examples of the manuals run as they stand.
+
+load lib
+load messages
+
+# examples MAN: its commands, each with what follows until the next.
+examples() {
+  sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$1" | sed -n '/^\.Bd/,/^\.Ed/p' |
+    sed -e '/^\./d' -e 's/^\$ //' -e 's/\\e$/\\/'
+}
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return 1
+  {
+    message task_dispatch
+    message task_dispatch '.msg_id += "1" | .payload.risk_level = "high"'
+    message review_request
+  } >messages.ndjson
+}
+
+@test "amp-route(1)" {
+  need_tool amp-route
+  examples "$AMP_TOP/man/amp-route.1" >script
+  run -0 bash -euo pipefail script
+  cmp exec.ndjson <(head -n 2 messages.ndjson)
+  [ "$(find work/new -type f | wc -l)" -eq 2 ]
+  [ "$(wc -l <look.ndjson)" -eq 1 ]
+}
+
+@test "amp-ack(1)" {
+  need_tool amp-ack amp-route
+  # Something that had no route.
+  amp-route --state state -r 'to=admin => stdout' <messages.ndjson >nacks || [ $? -eq 1 ]
+  examples "$AMP_TOP/man/amp-ack.1" >script
+  run -0 bash -euo pipefail script
+  cmp messages.ndjson tracked.ndjson
+  [ "$(wc -l <acks.ndjson)" -eq 3 ]
+  [ "$(find work/new -type f | wc -l)" -eq 3 ]
+}
