@@ -181,6 +181,21 @@ static int collect(struct amp_store *s, enum amp_index_statement which, const ch
     return rc;
 }
 
+static int load_again(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
+                      struct amp_store_rec *out, struct amp_error *err)
+{
+    struct amp_index_rec row;
+    bool own;
+    if (amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    int rc = amp_index_rec(&s->index, key, &row, err);
+    if (rc == 1 && amp_store_load(s, &row, buf, out, err) != 0)
+        rc = -1;
+    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
+        return -1;
+    return rc;
+}
+
 static int each_row(struct amp_store *s, const struct rows *rows, amp_store_each_fn fn, void *ctx,
                     struct amp_error *err)
 {
@@ -191,8 +206,16 @@ static int each_row(struct amp_store *s, const struct rows *rows, amp_store_each
         const struct row *r = &rows->row[i];
         struct amp_store_rec out;
         struct amp_span key = {rows->keys.data + r->key_off, r->key_len};
-        if (key_id(key, &id, err) != 0 || amp_store_load(s, &r->rec, &rec, &out, err) != 0)
+        if (key_id(key, &id, err) != 0)
             return -1;
+        if (amp_store_load(s, &r->rec, &rec, &out, err) != 0) {
+            /* Its segment may have gone since; the key then stands elsewhere, or no more. */
+            int rc = load_again(s, key, &rec, &out, err);
+            if (rc < 0)
+                return -1;
+            if (rc == 0)
+                continue;
+        }
         if (fn(ctx, amp_buf_span(&id), &out) != 0)
             break;
     }
@@ -288,6 +311,10 @@ int amp_store_frames(struct amp_store *s, uint64_t from, amp_store_frame_fn fn, 
     if (amp_turn_enter(s, &own, err) != 0)
         return -1;
     f.to = s->log.end.n;
+    if (f.to && amp_log_list(&s->log, err) != 0) {
+        amp_turn_leave(s, own, NULL);
+        return -1;
+    }
     if (amp_turn_leave(s, own, err) != 0)
         return -1;
     if (!f.to)

@@ -134,15 +134,6 @@ static int rewrite_segment(struct repair *r, const struct amp_pos *start, uint64
                        name, r->lost - before, kept);
 }
 
-static uint64_t first_number(struct repair *r, uint32_t seg)
-{
-    char p[AMP_FRAME_PREFIX];
-    struct amp_frame_head h;
-    int fd = seg > r->s->log.last ? -1 : amp_log_fd(&r->s->log, seg, NULL);
-    ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
-    return n > 0 && amp_frame_peek(p, (size_t)n, &h) ? h.n : 0;
-}
-
 /* Goes through all segments; *end is where the log ends. A torn tail is left to others. */
 static int mend(struct repair *r, struct amp_pos *end, struct amp_error *err)
 {
@@ -154,7 +145,7 @@ static int mend(struct repair *r, struct amp_pos *end, struct amp_error *err)
         if (amp_log_scan_segment(l, &pos, &ends, NULL, NULL, err) != 0)
             return -1;
         if (!ends && amp_log_judge(l, &pos, NULL) != 0) {
-            if (rewrite_segment(r, &start, first_number(r, start.seg + 1), err) != 0 ||
+            if (rewrite_segment(r, &start, amp_log_first_number(l, start.seg + 1), err) != 0 ||
                 amp_log_list(l, err) != 0)
                 return -1;
             pos = start;

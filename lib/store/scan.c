@@ -67,13 +67,11 @@ static int window_open(struct window *w, struct amp_log *l, uint32_t seg, struct
     return 0;
 }
 
-/* The number of a segment's first frame: what the segment before it must reach, and where its
- * authority ends. 0 when it has none that is whole. */
-static uint64_t first_number(struct amp_log *l, uint32_t seg, struct amp_error *err)
+uint64_t amp_log_first_number(struct amp_log *l, uint32_t seg)
 {
     char p[AMP_FRAME_PREFIX];
     struct amp_frame_head h;
-    int fd = amp_log_fd(l, seg, err);
+    int fd = seg > l->last ? -1 : amp_log_fd(l, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
     return n > 0 && amp_frame_peek(p, (size_t)n, &h) ? h.n : 0;
 }
@@ -106,7 +104,7 @@ int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp
     size_t n;
     bool is_last = pos->seg == l->last;
     if (!is_last)
-        next = first_number(l, pos->seg + 1, err);
+        next = amp_log_first_number(l, pos->seg + 1);
     if (window_open(&w, l, pos->seg, err) != 0)
         return -1;
     while (pos->off < w.size && !(next && pos->n + 1 == next)) {

@@ -20,6 +20,7 @@ struct amp_store;
 struct amp_store_options {
     int64_t lock_timeout_ms; /* < 0 waits; TEMPFAIL lock_timeout when it passes */
     uint64_t segment_bytes;  /* rotation past it; 0: 64 MiB */
+    uint32_t keep_segments;  /* older ones go once nothing in them is live; 0: 16 */
     bool read_only;          /* never writes or cuts; the index may be rebuilt in memory */
 };
 

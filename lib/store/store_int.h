@@ -67,6 +67,9 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err);
 int amp_store_catch_up(struct amp_store *s, struct amp_error *err);
 int amp_store_new_generation(struct amp_store *s, struct amp_error *err);
 
+/* compact.c: at the end of a turn that appended, one step towards removing the oldest segment. */
+int amp_store_compact(struct amp_store *s, struct amp_error *err);
+
 /* blob.c */
 int amp_blob_put(struct amp_store *s, struct amp_span data, char name[72], struct amp_error *err);
 int amp_blob_get(struct amp_store *s, struct amp_span name, struct amp_buf *out,

@@ -131,6 +131,9 @@ static int settle(struct amp_store *s, struct amp_error *err)
     if (check_failed(s, err) != 0)
         return -1;
     if (l->pending.len) {
+        /* What cannot be let go stays; that is no reason to refuse a commit. */
+        if (amp_store_compact(s, NULL) != 0 && check_failed(s, err) != 0)
+            return -1;
         if (amp_log_flush(l, err) != 0)
             return amp_store_fail(s, err);
         if (l->end.off >= limit && amp_log_rotate(l, err) != 0)

@@ -108,7 +108,15 @@ replay() {
 @test "power loss at any moment loses nothing that was acknowledged" {
   no_sanitizer
   record_trace
-  replay "${AMP_CRASH_SEED:-1}" "${AMP_CRASH_IMAGES:-250}"
+  replay "${AMP_CRASH_SEED:-1}" "${AMP_CRASH_IMAGES:-120}"
+}
+
+@test "nor while old segments go" {
+  no_sanitizer
+  export AMP_TEST_KEEP=3 AMP_TEST_SEGMENT=4096
+  record_trace
+  [ ! -e "$S/log/000001.ndjson" ]
+  replay "${AMP_CRASH_SEED:-2}" "${AMP_CRASH_IMAGES:-60}"
 }
 
 @test "control: without fdatasync the same test finds losses" {

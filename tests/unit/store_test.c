@@ -261,6 +261,56 @@ static void test_rotation(const char *dir)
     amp_store_close(s);
 }
 
+static void test_old_segments_go(const char *dir)
+{
+    struct amp_store_options o = {
+        .lock_timeout_ms = 5000, .segment_bytes = 4096, .keep_segments = 3};
+    struct amp_store_emit e = {AMP_SPAN("o1"), AMP_SPAN("{\"x\":1}"), true};
+    struct step old = {
+        .to = "OLD", .json = "{\"v\":\"kept\"}", .due = 7, .emits = &e, .n_emits = 1};
+    struct amp_store_input in = {"coord", AMP_SPAN("i1"), AMP_SPAN("b")};
+    struct amp_store_rec rec;
+    struct seen_entries l;
+    struct amp_store *s = NULL, *other = NULL;
+    char log[120];
+    TAP_INT(amp_store_open(dir, &o, &s, &err), 0, "a store that keeps three segments");
+    TAP_INT(amp_store_open(dir, &o, &other, &err), 0, "twice");
+    put(s, "task", "old", &old, &in, NULL);
+    put(s, "task", "old", &old, NULL, NULL);
+    for (int i = 0; i < 400; i++) {
+        char id[16], text[80];
+        snprintf(id, sizeof id, "k%d", i % 7);
+        snprintf(text, sizeof text, "{\"i\":%d,\"pad\":\"0123456789012345678901234567890\"}", i);
+        struct step st = {.to = "A", .json = text};
+        if (put(i % 3 ? s : other, "task", id, &st, NULL, NULL) != 0)
+            break;
+    }
+    snprintf(log, sizeof log, "%s/log", dir);
+    TAP_OK(!tree_has(log, "000001.ndjson") && !tree_has(log, "000005.ndjson"), "old ones are gone");
+    for (int round = 0; round < 2; round++) {
+        TAP_INT(amp_store_get(s, "task", AMP_SPAN("old"), &rec, &err), 0, "an old key is read");
+        TAP_SPAN(rec.json, "{\"v\":\"kept\"}", "as it was");
+        TAP_SPAN(rec.state, "OLD", "in its state");
+        TAP_OK(rec.rev == 2 && rec.due_ms == 7, "revision and deadline");
+        TAP_INT(amp_store_get(s, "task", AMP_SPAN("k0"), &rec, &err), 0, "a new one too");
+        TAP_OK(rec.found && rec.rev == 58, "with its revision");
+        outbox_of(s, "coord", &l);
+        TAP_STR(l.text, "o1={\"x\":1}!;", "the open line stands");
+        amp_store_close(s);
+        tree_remove_file(dir, "index.db");
+        tree_remove_file(dir, "index.db-wal");
+        TAP_INT(amp_store_open(dir, &o, &s, &err), 0, "again, with a new index");
+    }
+    outbox_of(s, "", &l);
+    struct amp_store_entry_id id = {l.frame[0], l.index[0]};
+    TAP_INT(l.n, 1, "the line without an input belongs to nobody by name");
+    TAP_INT(amp_store_outbox_close(s, "", &id, 1, &err), 0, "it is closed where it stands now");
+    outbox_of(s, "", &l);
+    TAP_INT(l.n, 0, "and is gone");
+    amp_store_close(s);
+    amp_store_close(other);
+}
+
 static void test_read_only(const char *dir)
 {
     struct amp_store_options o = {.lock_timeout_ms = 5000, .read_only = true};
@@ -334,8 +384,8 @@ static void test_door(const char *dir)
 int main(void)
 {
     static void (*const tests[])(const char *) = {
-        test_compare_and_set, test_dedupe,    test_outbox, test_order,
-        test_rotation,        test_read_only, test_blob,   test_door};
+        test_compare_and_set, test_dedupe,    test_outbox, test_order, test_rotation,
+        test_old_segments_go, test_read_only, test_blob,   test_door};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         char dir[64], sub[80];
         tree_temporary(dir, sizeof dir);
