@@ -5,6 +5,7 @@
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "schema/format.h"
@@ -59,19 +60,42 @@ static bool decode(const char *p, size_t n, uint32_t *out, size_t *count)
     return length > 0 && dash < n;
 }
 
-/* Whether a code point matches a class; the few calls of a host name need no compiled program. */
-static bool is(uint32_t c, const char *class)
+enum class { MARK, LETTER, CURSIVE, GREEK, HEBREW, JAPANESE, CLASSES };
+
+/* Compiled at first use and kept: two threads may both compile one, one of the results stays. */
+static pcre2_code *class_code(enum class class)
 {
-    char text[4];
+    static const char *const text[CLASSES] = {
+        [MARK] = "\\p{M}",
+        [LETTER] = "[\\p{Ll}\\p{Lo}\\p{Lm}\\p{Mn}\\p{Mc}\\p{Nd}]",
+        [CURSIVE] = "[\\p{Arabic}\\p{Syriac}\\p{Mongolian}\\p{Nko}\\p{Mandaic}]",
+        [GREEK] = "\\p{Greek}",
+        [HEBREW] = "\\p{Hebrew}",
+        [JAPANESE] = "[\\p{Hiragana}\\p{Katakana}\\p{Han}]",
+    };
+    static _Atomic(pcre2_code *) compiled[CLASSES];
+    pcre2_code *re = atomic_load(&compiled[class]), *none = NULL;
     int code;
     PCRE2_SIZE at;
-    pcre2_code *re = pcre2_compile((PCRE2_SPTR) class, PCRE2_ZERO_TERMINATED,
-                                   PCRE2_UTF | PCRE2_ANCHORED, &code, &at, NULL);
+    if (re)
+        return re;
+    re = pcre2_compile((PCRE2_SPTR)text[class], PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_ANCHORED,
+                       &code, &at, NULL);
+    if (re && !atomic_compare_exchange_strong(&compiled[class], &none, re)) {
+        pcre2_code_free(re);
+        re = none;
+    }
+    return re;
+}
+
+static bool is(uint32_t c, enum class class)
+{
+    char text[4];
+    pcre2_code *re = class_code(class);
     pcre2_match_data *data = re ? pcre2_match_data_create(1, NULL) : NULL;
     size_t n = amp_utf8_put(c, text);
-    bool ok = data && pcre2_match(re, (PCRE2_SPTR)text, n, 0, 0, data, NULL) >= 0;
+    bool ok = data && pcre2_match(re, (PCRE2_SPTR)text, n, 0, PCRE2_NO_UTF_CHECK, data, NULL) >= 0;
     pcre2_match_data_free(data);
-    pcre2_code_free(re);
     return ok;
 }
 
@@ -95,7 +119,7 @@ static bool allowed(uint32_t c)
         return false;
     if (c < 128)
         return amp_is_digit((char)c) || amp_is_alpha((char)c) || c == '-';
-    return is(c, "[\\p{Ll}\\p{Lo}\\p{Lm}\\p{Mn}\\p{Mc}\\p{Nd}]");
+    return is(c, LETTER);
 }
 
 /* A joiner is allowed after a virama; the non-joiner also between letters that join in cursive
@@ -106,10 +130,9 @@ static bool joiner(const uint32_t *c, size_t n, size_t i)
         0x94d,  0x9cd,  0xa4d,  0xacd,  0xb4d,  0xbcd,  0xc4d,  0xccd,  0xd3b,  0xd3c,  0xd4d,
         0xdca,  0xe3a,  0xeba,  0xf84,  0x1039, 0x103a, 0x1714, 0x1734, 0x17d2, 0x1a60, 0x1b44,
         0x1baa, 0x1bab, 0x1bf2, 0x1bf3, 0x2d7f, 0xa806, 0xa8c4, 0xa953, 0xa9c0, 0xaaf6, 0xabed};
-    static const char cursive[] = "[\\p{Arabic}\\p{Syriac}\\p{Mongolian}\\p{Nko}\\p{Mandaic}]";
     if (i > 0 && in(c[i - 1], viramas, sizeof viramas / sizeof *viramas))
         return true;
-    return c[i] == 0x200c && i > 0 && i + 1 < n && is(c[i - 1], cursive) && is(c[i + 1], cursive);
+    return c[i] == 0x200c && i > 0 && i + 1 < n && is(c[i - 1], CURSIVE) && is(c[i + 1], CURSIVE);
 }
 
 static bool in_context(const uint32_t *c, size_t n, size_t i)
@@ -118,13 +141,13 @@ static bool in_context(const uint32_t *c, size_t n, size_t i)
     case 0xb7: /* middle dot: between two l */
         return i > 0 && i + 1 < n && c[i - 1] == 'l' && c[i + 1] == 'l';
     case 0x375: /* Greek keraia */
-        return i + 1 < n && is(c[i + 1], "\\p{Greek}");
+        return i + 1 < n && is(c[i + 1], GREEK);
     case 0x5f3: /* Hebrew geresh and gershayim */
     case 0x5f4:
-        return i > 0 && is(c[i - 1], "\\p{Hebrew}");
+        return i > 0 && is(c[i - 1], HEBREW);
     case 0x30fb: /* Katakana middle dot */
         for (size_t k = 0; k < n; k++)
-            if (c[k] != 0x30fb && is(c[k], "[\\p{Hiragana}\\p{Katakana}\\p{Han}]"))
+            if (c[k] != 0x30fb && is(c[k], JAPANESE))
                 return true;
         return false;
     default:
@@ -141,7 +164,7 @@ bool amp_idna_label(const char *p, size_t n)
         return false;
     if (c[0] == '-' || c[count - 1] == '-' || (count > 3 && c[2] == '-' && c[3] == '-'))
         return false;
-    if (is(c[0], "\\p{M}"))
+    if (is(c[0], MARK))
         return false;
     for (size_t i = 0; i < count; i++) {
         static const uint32_t contextual[] = {0xb7, 0x375, 0x5f3, 0x5f4, 0x30fb, 0x200c, 0x200d};

@@ -3,6 +3,7 @@
 #include "schema/pattern.h"
 
 #include <pcre2.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +16,31 @@ enum {
     MATCH_LIMIT = 500000,
     DEPTH_LIMIT = 20000,
     HEAP_LIMIT = 16 << 10, /* KiB */
+    HOT = 64,
+    HOT_USES = 1000,
 };
 
 struct amp_pattern {
     struct amp_pattern *next;
+    uint64_t id;      /* unlike its address never used again */
     pcre2_code *code; /* NULL: plain */
     struct amp_plain_pattern plain;
+};
+
+/* Machine code is made for a pattern that is used much, by each checker for itself: a compiled
+ * schema stays as it is, and a start costs nothing. */
+struct hot {
+    uint64_t id;
+    uint32_t uses;
+    bool tried;
+    pcre2_code *code;
 };
 
 struct amp_matcher {
     pcre2_match_data *data;
     pcre2_match_context *limits;
+    pcre2_jit_stack *stack;
+    struct hot hot[HOT];
 };
 
 #define SPACES                                                                                     \
@@ -181,6 +196,8 @@ struct amp_pattern *amp_pattern_compile(struct amp_compiler *c, const struct amp
             return NULL;
         }
     }
+    static atomic_uint_least64_t ids;
+    p->id = atomic_fetch_add(&ids, 1) + 1;
     p->next = c->schema->patterns;
     c->schema->patterns = p;
     return p;
@@ -204,6 +221,9 @@ void amp_matcher_free(struct amp_matcher *m)
 {
     if (!m)
         return;
+    for (int i = 0; i < HOT; i++)
+        pcre2_code_free(m->hot[i].code);
+    pcre2_jit_stack_free(m->stack);
     pcre2_match_data_free(m->data);
     pcre2_match_context_free(m->limits);
     free(m);
@@ -223,6 +243,31 @@ static bool prepare(struct amp_matcher *m)
     return m->data != NULL;
 }
 
+/* The pattern's machine code, or NULL while it is not used enough or cannot be made. */
+static pcre2_code *machine_code(const struct amp_pattern *p, struct amp_matcher *m)
+{
+    struct hot *h = &m->hot[p->id % HOT];
+    if (h->id != p->id) {
+        pcre2_code_free(h->code);
+        *h = (struct hot){.id = p->id};
+    }
+    if (h->tried || ++h->uses < HOT_USES)
+        return h->code;
+    h->tried = true;
+    if (!m->stack) {
+        m->stack = pcre2_jit_stack_create(32 << 10, 1 << 20, NULL);
+        if (!m->stack)
+            return NULL;
+        pcre2_jit_stack_assign(m->limits, NULL, m->stack);
+    }
+    h->code = pcre2_code_copy(p->code);
+    if (h->code && pcre2_jit_compile(h->code, PCRE2_JIT_COMPLETE)) {
+        pcre2_code_free(h->code);
+        h->code = NULL;
+    }
+    return h->code;
+}
+
 int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
                       struct amp_error *err)
 {
@@ -230,8 +275,13 @@ int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct
         return amp_plain_pattern_match(&p->plain, subject);
     if (!prepare(m))
         return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for matching patterns");
-    int r = pcre2_match(p->code, (PCRE2_SPTR)(subject.n ? subject.p : ""), subject.n, 0,
-                        PCRE2_NO_UTF_CHECK, m->data, m->limits);
+    PCRE2_SPTR text = (PCRE2_SPTR)(subject.n ? subject.p : "");
+    pcre2_code *fast = machine_code(p, m);
+    int r = PCRE2_ERROR_JIT_STACKLIMIT;
+    if (fast)
+        r = pcre2_match(fast, text, subject.n, 0, PCRE2_NO_UTF_CHECK, m->data, m->limits);
+    if (r == PCRE2_ERROR_JIT_STACKLIMIT)
+        r = pcre2_match(p->code, text, subject.n, 0, PCRE2_NO_UTF_CHECK, m->data, m->limits);
     if (r >= 0)
         return 1;
     if (r == PCRE2_ERROR_NOMATCH)

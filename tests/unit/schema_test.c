@@ -337,6 +337,25 @@ static void test_hostile(void)
            "a catastrophic pattern meets its limit");
     amp_schema_free(s);
 
+    /* Often used patterns change to machine code on the way; the answers stay. */
+    s = compile("{\"items\":{\"pattern\":\"^(?:ab|a(b|c)+)d?$\"}}");
+    int changed = 0;
+    for (int i = 0; i < 3000; i++) {
+        load(i % 2 ? "[\"abcbd\",\"ab\"]" : "[\"abcbd\",\"abdd\"]");
+        changed += amp_schema_check(s, run, &tape, 0, NULL) != i % 2;
+    }
+    TAP_INT(changed, 0, "a pattern used 6,000 times");
+    amp_schema_free(s);
+    s = compile("{\"items\":{\"pattern\":\"^(a+)+$\"}}");
+    for (int i = 0; i < 1100; i++) {
+        load("[\"aaa\"]");
+        amp_schema_check(s, run, &tape, 0, NULL);
+    }
+    TAP_OK(load("[\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!\"]") &&
+               amp_schema_check(s, run, &tape, 0, &err) == -1 && !strcmp(err.code, "pattern_limit"),
+           "the limit holds there too");
+    amp_schema_free(s);
+
     enum { MANY = 100000 };
     char *text = malloc(MANY * 20);
     size_t n = 0;
