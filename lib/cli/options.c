@@ -88,24 +88,16 @@ static const char *called(const struct amp_opt *o, enum cli_source from, char *b
 
 int cli_list_add(struct amp_list *l, const char *text, struct amp_error *err)
 {
-    /* Lists live as long as the program; the chain keeps them in sight of a leak checker. */
-    struct kept {
-        struct kept *next;
-        const char *v[];
-    };
-    static struct kept *chain;
-    struct kept *k = malloc(sizeof *k + ((size_t)l->n + 2) * sizeof k->v[0]);
-    if (!k)
-        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory for arguments");
-    k->next = chain;
-    chain = k;
-    const char **v = k->v;
-    /* A fresh copy each time: the list may so far be the tool's constant default. */
-    if (l->n)
-        memcpy(v, l->v, (size_t)l->n * sizeof *v);
-    v[l->n] = text;
-    v[l->n + 1] = NULL;
-    l->v = v;
+    /* Room doubles at each power of two; a list starts empty, never with the tool's default. */
+    size_t n = (size_t)l->n;
+    if ((n & (n - 1)) == 0) {
+        const char **v = realloc(l->v, (2 * n + 2) * sizeof *v);
+        if (!v)
+            return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory for arguments");
+        l->v = v;
+    }
+    l->v[n] = text;
+    l->v[n + 1] = NULL;
     l->n++;
     return 0;
 }

@@ -9,13 +9,20 @@ static bool takes_arg(const struct amp_opt *o)
     return o->kind != AMP_OPT_FLAG && !o->optional_arg;
 }
 
+/* The first value replaces the tool's default list. */
+static void start_list(const struct amp_opt *o)
+{
+    if (o->kind == AMP_OPT_LIST || o->kind == AMP_OPT_REST)
+        *(struct amp_list *)o->dest = (struct amp_list){0};
+}
+
 static int take(struct cli_parse *p, int i, const char *text, const char *as, struct amp_error *err)
 {
     const struct amp_opt *o = cli_opt_at(p, i);
     if (p->seen[i] && o->kind != AMP_OPT_LIST && o->kind != AMP_OPT_FLAG)
         return amp_fail(err, AMP_USAGE, "repeated_option", "%s is given twice", as);
-    if (!p->seen[i] && o->kind == AMP_OPT_LIST)
-        *(struct amp_list *)o->dest = (struct amp_list){0}; /* replaces the default */
+    if (!p->seen[i])
+        start_list(o);
     p->seen[i] = true;
     return cli_opt_set(o, text, CLI_FROM_FLAG, err);
 }
@@ -159,8 +166,8 @@ static int set_from_config(void *arg, const char *text, struct amp_error *err)
 {
     struct config_arg *a = arg;
     const struct amp_opt *o = cli_opt_at(a->p, a->i);
-    if (!a->p->seen[a->i] && o->kind == AMP_OPT_LIST)
-        *(struct amp_list *)o->dest = (struct amp_list){0};
+    if (!a->p->seen[a->i])
+        start_list(o);
     a->p->seen[a->i] = true;
     return cli_opt_set(o, text, CLI_FROM_CONFIG, err);
 }
@@ -178,8 +185,7 @@ int cli_parse_rest(struct cli_parse *p, amp_config_fn *config, struct amp_error 
         const char *text = o->env && !p->seen[i] ? getenv(o->env) : NULL;
         if (!text || (!*text && o->kind != AMP_OPT_STRING))
             continue;
-        if (o->kind == AMP_OPT_LIST)
-            *(struct amp_list *)o->dest = (struct amp_list){0};
+        start_list(o);
         p->seen[i] = true;
         if (cli_opt_set(o, text, CLI_FROM_ENV, err))
             return -1;
