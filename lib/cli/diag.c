@@ -10,6 +10,7 @@
 
 static const char *tool_name = "amp";
 static int noted;
+static char last_complaint[sizeof((struct amp_error *)0)->what];
 
 void cli_set_name(const char *name)
 {
@@ -87,9 +88,15 @@ void amp_note(const char *fmt, ...)
 int amp_complain(const struct amp_error *err)
 {
     /* A reader that left has seen what it wanted. */
+    amp_span_copy(amp_span_str(err->what), last_complaint, sizeof last_complaint);
     if (strcmp(err->code, "closed_pipe") != 0)
         say("error", "\033[31m", amp_span_str(err->what));
     return err->status;
+}
+
+bool cli_complained(const struct amp_error *err)
+{
+    return strcmp(err->what, last_complaint) == 0;
 }
 
 void amp_die_usage(const char *fmt, ...)

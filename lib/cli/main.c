@@ -90,8 +90,10 @@ int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
     static char *none[] = {NULL};
     int status = run(tool, argc > 0 ? argv + 1 : none);
     struct amp_error err;
-    if (amp_out_flush(&err))
-        status =
-            (int)amp_status_worse((enum amp_status)status, (enum amp_status)amp_complain(&err));
+    if (amp_out_flush(&err)) {
+        if (!cli_complained(&err))
+            amp_complain(&err);
+        status = (int)amp_status_worse((enum amp_status)status, err.status);
+    }
     return (int)amp_status_worse((enum amp_status)status, (enum amp_status)cli_noted_status());
 }

@@ -50,5 +50,7 @@ int cli_machines(const struct amp_tool *tool, const char *format, struct amp_err
 
 void cli_set_name(const char *name);
 int cli_noted_status(void);
+/* Whether the last complaint was this one: an output that failed says so again at the end. */
+bool cli_complained(const struct amp_error *err);
 
 #endif

@@ -184,10 +184,13 @@ T
 @test "TERM while the output is full ends at a line" {
   mkfifo f
   exec 9<>f
-  cli-sample spout -n 10 --size 100 >f &
+  cli-sample spout -n 10 --size 100 >f 2>err &
   pid=$!
   # It is blocked when the FIFO takes no more.
   wait_until 10 bash -c '! timeout 0.1 dd if=/dev/zero of=f oflag=nonblock bs=4096 count=1 status=none'
   kill -TERM $pid
-  run -130 wait $pid
+  status=0
+  wait $pid || status=$?
+  [ $status -eq 130 ]
+  [ "$(cat err)" = "cli-sample: error: interrupted while writing" ]
 }
