@@ -1,0 +1,195 @@
+#!/usr/bin/env bats
+# hitl-prompt: escalations to a person, decisions back.
+
+setup() {
+  load lib
+  load agents
+  need jq
+  need_tool hitl-prompt
+  cd "$BATS_TEST_TMPDIR"
+  STATE=$BATS_TEST_TMPDIR/state
+}
+
+teardown() {
+  [ -z "${TMUX_SOCKET-}" ] || tmux -S "$TMUX_SOCKET" kill-server 2>/dev/null || true
+}
+
+ask() { hitl-prompt --state "$STATE" --operator ada "$@"; }
+# state_of ID: the last state of an escalation in the log.
+state_of() { cat "$STATE"/log/*.ndjson | jq -r --arg k "escalation.$1" 'select(.key == $k).to' | tail -1; }
+suspended() { cat "$STATE"/log/*.ndjson | jq -es 'any(.[]; .key == "task.T-2026-001" and .to == "suspended")' >/dev/null; }
+
+@test "a plain word from a file decides; the record says who, when and why" {
+  escalation >in.ndjson
+  id=$(jq -r .msg_id in.ndjson)
+  echo "resume multiply first" >answers
+  ask --answer answers <in.ndjson >out.ndjson
+  got out.ndjson '.type == "decision" and .decision == "resume" and .operator == "ada"
+    and .note == "multiply first" and .task_id == "T-2026-001" and .timestamp != null'
+  [ "$(jq -r .ref_msg_id out.ndjson)" = "$id" ]
+  [ "$(state_of "$id")" = DECIDED ]
+  cat "$STATE"/log/*.ndjson | jq -es --arg k "escalation.$id" 'any(.[]; .key == $k and .state.operator == "ada"
+    and .state.decision == "resume" and .state.decided_at > 0)' >/dev/null
+  amp-validate <out.ndjson | cmp - out.ndjson
+}
+
+@test "JSON answers find their escalation by id or by task, in whatever order" {
+  escalation '.task_id = "T-2026-007" | .msg_id = "escalation-T-2026-007-1"' >in.ndjson
+  escalation '.msg_id = "escalation-T-2026-001-1"' >>in.ndjson
+  cat >answers <<'EOS'
+# first the second one
+{"ref_msg_id":"escalation-T-2026-001-1","decision":"terminate","note":"hopeless","operator":"bob"}
+{"task_id":"T-2026-007","decision":"rollback","commit":"abc1234"}
+EOS
+  ask --answer answers <in.ndjson >out.ndjson
+  got out.ndjson '.task_id == "T-2026-001" and .decision == "terminate" and .operator == "bob"'
+  got out.ndjson '.task_id == "T-2026-007" and .decision == "rollback" and .commit == "abc1234" and .operator == "ada"'
+}
+
+@test "no answer is no decision: exit 1, it stays open and suspended, and is asked again" {
+  escalation >in.ndjson
+  id=$(jq -r .msg_id in.ndjson)
+  : >answers
+  run -1 --separate-stderr ask --answer answers <in.ndjson
+  [ -z "$output" ]
+  [ "$(state_of "$id")" = OPEN ]
+  suspended
+  echo terminate >answers
+  ask --answer answers </dev/null >out.ndjson
+  got out.ndjson '.decision == "terminate"'
+}
+
+@test "a critical escalation suspends its task when it arrives, an info nobody" {
+  escalation >in.ndjson
+  : >answers
+  run -1 ask --answer answers <in.ndjson
+  suspended
+  STATE=$BATS_TEST_TMPDIR/state2
+  escalation '.payload.severity = "info" | .payload.auto_suspended = false' >in.ndjson
+  run -0 ask --answer answers <in.ndjson
+  [[ "$output" == *"Three rejections"* ]]
+  run ! suspended
+}
+
+@test "a rollback without a commit and an unknown word are refused" {
+  escalation >in.ndjson
+  echo "perhaps" >answers
+  run --separate-stderr ask --answer answers <in.ndjson
+  [ "$status" = 65 ]
+  [ -z "$output" ]
+  echo "rollback" >answers
+  run --separate-stderr ask --answer answers </dev/null
+  [ "$status" != 0 ]
+  [ -z "$output" ]
+}
+
+@test "only the operators of the configuration decide" {
+  mkdir -m 700 "$STATE"
+  echo '{"hitl":{"operators":["carol"]}}' >amp.json
+  escalation >in.ndjson
+  echo resume >answers
+  run -77 --separate-stderr ask --config amp.json --answer answers <in.ndjson
+  [ -z "$output" ]
+  echo resume >answers
+  hitl-prompt --state "$STATE" --operator carol --config amp.json --answer answers </dev/null >out.ndjson
+  got out.ndjson '.operator == "carol"'
+}
+
+@test "the same escalation again is not a second question" {
+  escalation >in.ndjson
+  printf 'resume one\nresume two\n' >answers
+  cat in.ndjson in.ndjson | ask --answer answers >out.ndjson
+  [ "$(wc -l <out.ndjson)" = 1 ]
+  ask --answer answers <in.ndjson >again.ndjson
+  [ ! -s again.ndjson ]
+}
+
+@test "answers may come through a FIFO while it waits; --timeout leaves it undecided" {
+  mkfifo answers
+  escalation >in.ndjson
+  ask --answer answers <in.ndjson >out.ndjson 3>&- &
+  pid=$!
+  wait_until 10 grep -qs OPEN "$STATE"/log/000001.ndjson "$STATE"/log/000000.ndjson
+  echo "redispatch with two criteria" >answers
+  wait $pid
+  got out.ndjson '.decision == "redispatch"'
+  escalation '.task_id = "T-2026-002" | .msg_id = "escalation-T-2026-002-1"' >in.ndjson
+  run -124 --separate-stderr ask --timeout 200ms --answer answers <in.ndjson
+  [ -z "$output" ]
+}
+
+@test "messages for others pass through" {
+  dispatch '.payload.repo = "/srv/x"' >in.ndjson 2>/dev/null || true
+  : >answers
+  ask --answer answers <in.ndjson >out.ndjson
+  cmp in.ndjson out.ndjson
+}
+
+@test "without a terminal and without --answer it says so" {
+  escalation >in.ndjson
+  run -69 --separate-stderr setsid -w hitl-prompt --state "$STATE" <in.ndjson
+  [[ "$stderr" == *"--answer"* ]]
+}
+
+# term COMMAND: runs it in a terminal of its own.
+term() {
+  need tmux
+  TMUX_SOCKET=$BATS_TEST_TMPDIR/tmux
+  printf '%s\n' "$1" >session.sh
+  tmux -S "$TMUX_SOCKET" -f /dev/null new-session -d -x 80 -y 24 \
+    "PATH=$PATH STATE=$STATE bash --norc session.sh; echo \$? >status; sleep 100"
+}
+keys() { tmux -S "$TMUX_SOCKET" send-keys "$@"; }
+screen() { tmux -S "$TMUX_SOCKET" capture-pane -p -S -100; }
+shows() { screen | grep -qF -- "$1"; }
+
+@test "the question comes on the terminal, the answer from it; stdin is only messages" {
+  escalation '.payload.description = "red \u001b[31m alarm \u202e reversed"' >in.ndjson
+  term 'hitl-prompt --state "$STATE" --operator ada <in.ndjson >out.ndjson'
+  wait_until 10 shows "Answer: resume"
+  shows "critical: hallucination_lock"
+  shows "advice: Look at the diff"
+  shows "(suspended)"
+  # Neither colours nor reversals reach the terminal.
+  run ! grep -q $'\033' <(screen)
+  shows '[31m alarm'
+  keys "dance" Enter
+  wait_until 10 shows "Please: resume"
+  keys "resume careful now" Enter
+  wait_until 10 test -s status
+  [ "$(cat status)" = 0 ]
+  got out.ndjson '.decision == "resume" and .note == "careful now" and .operator == "ada"'
+}
+
+@test "an empty line and end of file on the terminal decide nothing" {
+  escalation >in.ndjson
+  escalation '.task_id = "T-2026-002" | .msg_id = "escalation-T-2026-002-1"' >>in.ndjson
+  term 'hitl-prompt --state "$STATE" <in.ndjson >out.ndjson'
+  wait_until 10 shows "task T-2026-001"
+  keys Enter
+  wait_until 10 shows "task T-2026-002"
+  keys C-d
+  wait_until 10 test -s status
+  [ "$(cat status)" = 1 ]
+  [ ! -s out.ndjson ]
+  [ "$(state_of escalation-T-2026-002-1)" = OPEN ]
+}
+
+@test "nobody at the terminal: after --timeout it stays undecided, exit 124" {
+  escalation >in.ndjson
+  term 'hitl-prompt --state "$STATE" --timeout 300ms <in.ndjson >out.ndjson'
+  wait_until 10 test -s status
+  [ "$(cat status)" = 124 ]
+  [ ! -s out.ndjson ]
+}
+
+@test "in the background of a terminal it says why it waits, and asks when it is brought forward" {
+  escalation >in.ndjson
+  term 'set -m; hitl-prompt --state "$STATE" <in.ndjson >out.ndjson 2>err & tail --pid=$$ -n +1 -f err & while [ ! -e go ]; do command sleep 0.1; done; fg %1'
+  wait_until 10 grep -q "bring it to the foreground" err
+  run ! shows "Answer: resume"
+  : >go
+  wait_until 10 shows "Answer: resume"
+  keys "terminate" Enter
+  wait_until 10 grep -q terminate out.ndjson
+}
