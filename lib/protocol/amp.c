@@ -10,84 +10,84 @@
 #define B(field) offsetof(struct amp_body, field)
 
 static const struct amp_fill_row envelope[] = {
-    {"/type", AMP_AS_TEXT, V(type), 0, NULL},
-    {"/msg_id", AMP_AS_TEXT, V(id), 0, NULL},
-    {"/ref_msg_id", AMP_AS_TEXT, V(correlation), 0, NULL},
-    {"/from", AMP_AS_TEXT, V(from), 0, NULL},
-    {"/to", AMP_AS_NAMES, V(to), V(n_to), NULL},
-    {"/task_id", AMP_AS_TEXT, V(task), 0, NULL},
-    {"/timestamp", AMP_AS_TIME, V(created_ms), 0, NULL},
-    {"/requires_ack", AMP_AS_BOOL, V(needs_ack), 0, NULL},
-    {"/ack_timeout_sec", AMP_AS_SECONDS, V(ack_timeout_ms), V(has_ack_timeout), NULL},
-    {"/context_ref", AMP_AS_TEXTS, V(context), 0, NULL},
-    {"/payload", AMP_AS_TOKEN, V(payload), 0, NULL},
+    {AMP_AT("/msg_id"), AMP_AS_TEXT, V(id), 0, NULL},
+    {AMP_AT("/type"), AMP_AS_TEXT, V(type), 0, NULL},
+    {AMP_AT("/from"), AMP_AS_TEXT, V(from), 0, NULL},
+    {AMP_AT("/to"), AMP_AS_NAMES, V(to), V(n_to), NULL},
+    {AMP_AT("/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
+    {AMP_AT("/timestamp"), AMP_AS_TIME, V(created_ms), 0, NULL},
+    {AMP_AT("/requires_ack"), AMP_AS_BOOL, V(needs_ack), 0, NULL},
+    {AMP_AT("/ack_timeout_sec"), AMP_AS_SECONDS, V(ack_timeout_ms), V(has_ack_timeout), NULL},
+    {AMP_AT("/context_ref"), AMP_AS_TEXTS, V(context), 0, NULL},
+    {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
+    {AMP_AT("/ref_msg_id"), AMP_AS_TEXT, V(correlation), 0, NULL},
 };
 
 #define S(field) offsetof(struct amp_subtask, field)
 static const struct amp_fill_row subtask_rows[] = {
-    {"/subtask_id", AMP_AS_TEXT, S(id), 0, NULL},
-    {"/description", AMP_AS_TEXT, S(description), 0, NULL},
-    {"/estimated_lines", AMP_AS_INT, S(estimated_lines), 0, NULL},
+    {AMP_AT("/subtask_id"), AMP_AS_TEXT, S(id), 0, NULL},
+    {AMP_AT("/description"), AMP_AS_TEXT, S(description), 0, NULL},
+    {AMP_AT("/estimated_lines"), AMP_AS_INT, S(estimated_lines), 0, NULL},
 };
 #undef S
 static const struct amp_fill_table subtasks = AMP_FILL_TABLE(struct amp_subtask, subtask_rows);
 
 static const struct amp_fill_row dispatch_rows[] = {
-    {"/description", AMP_AS_TEXT, B(dispatch.description), 0, NULL},
-    {"/repo", AMP_AS_TEXT, B(dispatch.repo), 0, NULL},
-    {"/branch", AMP_AS_TEXT, B(dispatch.branch), 0, NULL},
-    {"/subtasks", AMP_AS_LIST, B(dispatch.subtasks), B(dispatch.n_subtasks), &subtasks},
-    {"/acceptance_criteria", AMP_AS_TEXTS, B(dispatch.criteria), 0, NULL},
-    {"/forbidden_actions", AMP_AS_TEXTS, B(dispatch.forbidden), 0, NULL},
-    {"/tech_constraints", AMP_AS_SOURCE, B(dispatch.constraints), 0, NULL},
-    {"/risk_level", AMP_AS_WORD, B(dispatch.risk), 0, &amp_words_risk},
+    {AMP_AT("/description"), AMP_AS_TEXT, B(dispatch.description), 0, NULL},
+    {AMP_AT("/repo"), AMP_AS_TEXT, B(dispatch.repo), 0, NULL},
+    {AMP_AT("/branch"), AMP_AS_TEXT, B(dispatch.branch), 0, NULL},
+    {AMP_AT("/subtasks"), AMP_AS_LIST, B(dispatch.subtasks), B(dispatch.n_subtasks), &subtasks},
+    {AMP_AT("/acceptance_criteria"), AMP_AS_TEXTS, B(dispatch.criteria), 0, NULL},
+    {AMP_AT("/forbidden_actions"), AMP_AS_TEXTS, B(dispatch.forbidden), 0, NULL},
+    {AMP_AT("/tech_constraints"), AMP_AS_SOURCE, B(dispatch.constraints), 0, NULL},
+    {AMP_AT("/risk_level"), AMP_AS_WORD, B(dispatch.risk), 0, &amp_words_risk},
 };
 static const struct amp_fill_table dispatch = AMP_FILL_TABLE(struct amp_body, dispatch_rows);
 
 static const struct amp_fill_row result_rows[] = {
-    {"/subtask_id", AMP_AS_TEXT, B(result.subtask), 0, NULL},
-    {"/commit_hash", AMP_AS_TEXT, B(result.commit), 0, NULL},
-    {"/completion_status", AMP_AS_WORD, B(result.completion), 0, &amp_words_completion},
-    {"/diff_summary/files_changed", AMP_AS_TEXTS, B(result.files_changed), 0, NULL},
-    {"/diff_summary/lines_added", AMP_AS_INT, B(result.lines_added), 0, NULL},
-    {"/diff_summary/lines_removed", AMP_AS_INT, B(result.lines_removed), 0, NULL},
-    {"/self_assessment/criteria_met", AMP_AS_TRIS, B(result.criteria_met), B(result.n_criteria_met),
-     NULL},
-    {"/self_assessment/notes", AMP_AS_TEXTS, B(result.notes), 0, NULL},
-    {"/blockers", AMP_AS_TEXTS, B(result.blockers), 0, NULL},
+    {AMP_AT("/subtask_id"), AMP_AS_TEXT, B(result.subtask), 0, NULL},
+    {AMP_AT("/commit_hash"), AMP_AS_TEXT, B(result.commit), 0, NULL},
+    {AMP_AT("/completion_status"), AMP_AS_WORD, B(result.completion), 0, &amp_words_completion},
+    {AMP_AT("/diff_summary/files_changed"), AMP_AS_TEXTS, B(result.files_changed), 0, NULL},
+    {AMP_AT("/diff_summary/lines_added"), AMP_AS_INT, B(result.lines_added), 0, NULL},
+    {AMP_AT("/diff_summary/lines_removed"), AMP_AS_INT, B(result.lines_removed), 0, NULL},
+    {AMP_AT("/self_assessment/criteria_met"), AMP_AS_TRIS, B(result.criteria_met),
+     B(result.n_criteria_met), NULL},
+    {AMP_AT("/self_assessment/notes"), AMP_AS_TEXTS, B(result.notes), 0, NULL},
+    {AMP_AT("/blockers"), AMP_AS_TEXTS, B(result.blockers), 0, NULL},
 };
 static const struct amp_fill_table result = AMP_FILL_TABLE(struct amp_body, result_rows);
 
 static const struct amp_fill_row review_rows[] = {
-    {"/original_dispatch_ref", AMP_AS_TEXT, B(review.dispatch_ref), 0, NULL},
-    {"/task_result_ref", AMP_AS_TEXT, B(review.result_ref), 0, NULL},
-    {"/diff_url", AMP_AS_TEXT, B(review.diff_url), 0, NULL},
-    {"/coordinator_notes", AMP_AS_TEXT, B(review.notes), 0, NULL},
-    {"/reject_count", AMP_AS_INT, B(review.reject_count), 0, NULL},
+    {AMP_AT("/original_dispatch_ref"), AMP_AS_TEXT, B(review.dispatch_ref), 0, NULL},
+    {AMP_AT("/task_result_ref"), AMP_AS_TEXT, B(review.result_ref), 0, NULL},
+    {AMP_AT("/diff_url"), AMP_AS_TEXT, B(review.diff_url), 0, NULL},
+    {AMP_AT("/coordinator_notes"), AMP_AS_TEXT, B(review.notes), 0, NULL},
+    {AMP_AT("/reject_count"), AMP_AS_INT, B(review.reject_count), 0, NULL},
 };
 static const struct amp_fill_table review = AMP_FILL_TABLE(struct amp_body, review_rows);
 
 #define C(field) offsetof(struct amp_criterion, field)
 static const struct amp_fill_row criterion_rows[] = {
-    {"/criterion", AMP_AS_TEXT, C(criterion), 0, NULL},
-    {"/evidence", AMP_AS_TEXT, C(evidence), 0, NULL},
-    {"/passed", AMP_AS_TRI, C(passed), 0, NULL},
+    {AMP_AT("/criterion"), AMP_AS_TEXT, C(criterion), 0, NULL},
+    {AMP_AT("/evidence"), AMP_AS_TEXT, C(evidence), 0, NULL},
+    {AMP_AT("/passed"), AMP_AS_TRI, C(passed), 0, NULL},
 };
 #undef C
 #define I(field) offsetof(struct amp_issue, field)
 static const struct amp_fill_row issue_rows[] = {
-    {"/severity", AMP_AS_TEXT, I(severity), 0, NULL},
-    {"/file", AMP_AS_TEXT, I(file), 0, NULL},
-    {"/line", AMP_AS_INT, I(line), 0, NULL},
-    {"/description", AMP_AS_TEXT, I(description), 0, NULL},
-    {"/suggested_fix", AMP_AS_TEXT, I(suggested_fix), 0, NULL},
+    {AMP_AT("/severity"), AMP_AS_TEXT, I(severity), 0, NULL},
+    {AMP_AT("/file"), AMP_AS_TEXT, I(file), 0, NULL},
+    {AMP_AT("/line"), AMP_AS_INT, I(line), 0, NULL},
+    {AMP_AT("/description"), AMP_AS_TEXT, I(description), 0, NULL},
+    {AMP_AT("/suggested_fix"), AMP_AS_TEXT, I(suggested_fix), 0, NULL},
 };
 #undef I
 #define F(field) offsetof(struct amp_fix, field)
 static const struct amp_fill_row fix_rows[] = {
-    {"/file", AMP_AS_TEXT, F(file), 0, NULL},
-    {"/change_type", AMP_AS_TEXT, F(change_type), 0, NULL},
-    {"/diff_lines", AMP_AS_INT, F(diff_lines), 0, NULL},
+    {AMP_AT("/file"), AMP_AS_TEXT, F(file), 0, NULL},
+    {AMP_AT("/change_type"), AMP_AS_TEXT, F(change_type), 0, NULL},
+    {AMP_AT("/diff_lines"), AMP_AS_INT, F(diff_lines), 0, NULL},
 };
 #undef F
 static const struct amp_fill_table criteria = AMP_FILL_TABLE(struct amp_criterion, criterion_rows);
@@ -95,56 +95,58 @@ static const struct amp_fill_table issues = AMP_FILL_TABLE(struct amp_issue, iss
 static const struct amp_fill_table fixes = AMP_FILL_TABLE(struct amp_fix, fix_rows);
 
 static const struct amp_fill_row verdict_rows[] = {
-    {"/decision", AMP_AS_WORD, B(verdict.decision), 0, &amp_words_verdict},
-    {"/criteria_results", AMP_AS_LIST, B(verdict.criteria), B(verdict.n_criteria), &criteria},
-    {"/issues", AMP_AS_LIST, B(verdict.issues), B(verdict.n_issues), &issues},
-    {"/direct_fixes", AMP_AS_LIST, B(verdict.fixes), B(verdict.n_fixes), &fixes},
-    {"/confidence", AMP_AS_REAL, B(verdict.confidence), 0, NULL},
+    {AMP_AT("/decision"), AMP_AS_WORD, B(verdict.decision), 0, &amp_words_verdict},
+    {AMP_AT("/criteria_results"), AMP_AS_LIST, B(verdict.criteria), B(verdict.n_criteria),
+     &criteria},
+    {AMP_AT("/issues"), AMP_AS_LIST, B(verdict.issues), B(verdict.n_issues), &issues},
+    {AMP_AT("/direct_fixes"), AMP_AS_LIST, B(verdict.fixes), B(verdict.n_fixes), &fixes},
+    {AMP_AT("/confidence"), AMP_AS_REAL, B(verdict.confidence), 0, NULL},
 };
 static const struct amp_fill_table verdict = AMP_FILL_TABLE(struct amp_body, verdict_rows);
 
 static const struct amp_fill_row escalation_rows[] = {
-    {"/escalation_type", AMP_AS_TEXT, B(escalation.type), 0, NULL},
-    {"/severity", AMP_AS_WORD, B(escalation.severity), 0, &amp_words_level},
-    {"/triggered_by", AMP_AS_TEXT, B(escalation.triggered_by), 0, NULL},
-    {"/description", AMP_AS_TEXT, B(escalation.description), 0, NULL},
-    {"/affected_msgs", AMP_AS_TEXTS, B(escalation.affected), 0, NULL},
-    {"/suggested_actions", AMP_AS_TEXTS, B(escalation.suggested), 0, NULL},
-    {"/system_state_snapshot/task_status", AMP_AS_TEXT, B(escalation.task_status), 0, NULL},
-    {"/system_state_snapshot/reject_count", AMP_AS_INT, B(escalation.reject_count), 0, NULL},
-    {"/auto_suspended", AMP_AS_BOOL, B(escalation.auto_suspended), 0, NULL},
+    {AMP_AT("/escalation_type"), AMP_AS_TEXT, B(escalation.type), 0, NULL},
+    {AMP_AT("/severity"), AMP_AS_WORD, B(escalation.severity), 0, &amp_words_level},
+    {AMP_AT("/triggered_by"), AMP_AS_TEXT, B(escalation.triggered_by), 0, NULL},
+    {AMP_AT("/description"), AMP_AS_TEXT, B(escalation.description), 0, NULL},
+    {AMP_AT("/affected_msgs"), AMP_AS_TEXTS, B(escalation.affected), 0, NULL},
+    {AMP_AT("/suggested_actions"), AMP_AS_TEXTS, B(escalation.suggested), 0, NULL},
+    {AMP_AT("/system_state_snapshot/task_status"), AMP_AS_TEXT, B(escalation.task_status), 0, NULL},
+    {AMP_AT("/system_state_snapshot/reject_count"), AMP_AS_INT, B(escalation.reject_count), 0,
+     NULL},
+    {AMP_AT("/auto_suspended"), AMP_AS_BOOL, B(escalation.auto_suspended), 0, NULL},
 };
 static const struct amp_fill_table escalation = AMP_FILL_TABLE(struct amp_body, escalation_rows);
 
 static const struct amp_fill_row ack_rows[] = {
-    {"/ref_msg_id", AMP_AS_TEXT, B(ack.ref), 0, NULL},
-    {"/ack_stage", AMP_AS_WORD, B(ack.stage), 0, &amp_words_stage},
-    {"/note", AMP_AS_TEXT, B(ack.note), 0, NULL},
+    {AMP_AT("/ref_msg_id"), AMP_AS_TEXT, B(ack.ref), 0, NULL},
+    {AMP_AT("/ack_stage"), AMP_AS_WORD, B(ack.stage), 0, &amp_words_stage},
+    {AMP_AT("/note"), AMP_AS_TEXT, B(ack.note), 0, NULL},
 };
 static const struct amp_fill_table ack = AMP_FILL_TABLE(struct amp_body, ack_rows);
 
 static const struct amp_fill_row nack_rows[] = {
-    {"/ref_msg_id", AMP_AS_TEXT, B(ack.ref), 0, NULL},
-    {"/failed_stage", AMP_AS_WORD, B(ack.stage), 0, &amp_words_stage},
-    {"/code", AMP_AS_TEXT, B(ack.code), 0, NULL},
-    {"/message", AMP_AS_TEXT, B(ack.note), 0, NULL},
-    {"/retryable", AMP_AS_BOOL, B(ack.retryable), 0, NULL},
+    {AMP_AT("/ref_msg_id"), AMP_AS_TEXT, B(ack.ref), 0, NULL},
+    {AMP_AT("/failed_stage"), AMP_AS_WORD, B(ack.stage), 0, &amp_words_stage},
+    {AMP_AT("/code"), AMP_AS_TEXT, B(ack.code), 0, NULL},
+    {AMP_AT("/message"), AMP_AS_TEXT, B(ack.note), 0, NULL},
+    {AMP_AT("/retryable"), AMP_AS_BOOL, B(ack.retryable), 0, NULL},
 };
 static const struct amp_fill_table nack = AMP_FILL_TABLE(struct amp_body, nack_rows);
 
 static const struct amp_fill_row decision_rows[] = {
-    {"/ref_msg_id", AMP_AS_TEXT, B(decision.ref), 0, NULL},
-    {"/decision", AMP_AS_WORD, B(decision.word), 0, &amp_words_do},
-    {"/note", AMP_AS_TEXT, B(decision.note), 0, NULL},
-    {"/commit", AMP_AS_TEXT, B(decision.commit), 0, NULL},
-    {"/operator", AMP_AS_TEXT, B(decision.op), 0, NULL},
+    {AMP_AT("/ref_msg_id"), AMP_AS_TEXT, B(decision.ref), 0, NULL},
+    {AMP_AT("/decision"), AMP_AS_WORD, B(decision.word), 0, &amp_words_do},
+    {AMP_AT("/note"), AMP_AS_TEXT, B(decision.note), 0, NULL},
+    {AMP_AT("/commit"), AMP_AS_TEXT, B(decision.commit), 0, NULL},
+    {AMP_AT("/operator"), AMP_AS_TEXT, B(decision.op), 0, NULL},
 };
 static const struct amp_fill_table decision = AMP_FILL_TABLE(struct amp_body, decision_rows);
 
 static const struct amp_fill_row ci_rows[] = {
-    {"/branch", AMP_AS_TEXT, B(ci.branch), 0, NULL},
-    {"/commit", AMP_AS_TEXT, B(ci.commit), 0, NULL},
-    {"/checks", AMP_AS_SOURCE, B(ci.checks), 0, NULL},
+    {AMP_AT("/branch"), AMP_AS_TEXT, B(ci.branch), 0, NULL},
+    {AMP_AT("/commit"), AMP_AS_TEXT, B(ci.commit), 0, NULL},
+    {AMP_AT("/checks"), AMP_AS_SOURCE, B(ci.checks), 0, NULL},
 };
 static const struct amp_fill_table ci = AMP_FILL_TABLE(struct amp_body, ci_rows);
 

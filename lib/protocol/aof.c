@@ -11,21 +11,21 @@
 #define B(field) offsetof(struct amp_body, field)
 
 static const struct amp_fill_row envelope[] = {
-    {"/type", AMP_AS_TEXT, V(type), 0, NULL},
-    {"/messageId", AMP_AS_TEXT, V(id), 0, NULL},
-    {"/taskId", AMP_AS_TEXT, V(task), 0, NULL},
-    {"/parentTaskId", AMP_AS_TEXT, V(correlation), 0, NULL},
-    {"/fromAgent", AMP_AS_TEXT, V(from), 0, NULL},
-    {"/toAgent", AMP_AS_NAMES, V(to), V(n_to), NULL},
-    {"/sentAt", AMP_AS_TIME, V(created_ms), 0, NULL},
-    {"/payload/dueBy", AMP_AS_TIME, V(expires_ms), 0, NULL},
-    {"/payload", AMP_AS_TOKEN, V(payload), 0, NULL},
+    {AMP_AT("/type"), AMP_AS_TEXT, V(type), 0, NULL},
+    {AMP_AT("/messageId"), AMP_AS_TEXT, V(id), 0, NULL},
+    {AMP_AT("/taskId"), AMP_AS_TEXT, V(task), 0, NULL},
+    {AMP_AT("/parentTaskId"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/fromAgent"), AMP_AS_TEXT, V(from), 0, NULL},
+    {AMP_AT("/toAgent"), AMP_AS_NAMES, V(to), V(n_to), NULL},
+    {AMP_AT("/sentAt"), AMP_AS_TIME, V(created_ms), 0, NULL},
+    {AMP_AT("/payload/dueBy"), AMP_AS_TIME, V(expires_ms), 0, NULL},
+    {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
 };
 
 static const struct amp_fill_row report_rows[] = {
-    {"/taskId", AMP_AS_TEXT, B(result.subtask), 0, NULL},
-    {"/deliverables", AMP_AS_TEXTS, B(result.files_changed), 0, NULL},
-    {"/blockers", AMP_AS_TEXTS, B(result.blockers), 0, NULL},
+    {AMP_AT("/taskId"), AMP_AS_TEXT, B(result.subtask), 0, NULL},
+    {AMP_AT("/deliverables"), AMP_AS_TEXTS, B(result.files_changed), 0, NULL},
+    {AMP_AT("/blockers"), AMP_AS_TEXTS, B(result.blockers), 0, NULL},
 };
 static const struct amp_fill_table report = AMP_FILL_TABLE(struct amp_body, report_rows);
 

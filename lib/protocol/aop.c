@@ -7,19 +7,19 @@
 #define V(field) offsetof(struct amp_view, field)
 
 static const struct amp_fill_row envelope[] = {
-    {"/message_type", AMP_AS_TEXT, V(type), 0, NULL},
-    {"/task_id", AMP_AS_TEXT, V(task), 0, NULL},
-    {"/task/task_id", AMP_AS_TEXT, V(task), 0, NULL},
-    {"/session_id", AMP_AS_TEXT, V(correlation), 0, NULL},
-    {"/session/session_id", AMP_AS_TEXT, V(correlation), 0, NULL},
-    {"/session/orchestrator", AMP_AS_TEXT, V(from), 0, NULL},
-    {"/session/created_at", AMP_AS_TIME, V(created_ms), 0, NULL},
-    {"/timestamp", AMP_AS_TIME, V(created_ms), 0, NULL},
-    {"/agent", AMP_AS_TEXT, V(from), 0, NULL},
-    {"/agent/name", AMP_AS_TEXT, V(from), 0, NULL},
-    {"/target/agent_name", AMP_AS_NAMES, V(to), V(n_to), NULL},
-    {"/task/attempt", AMP_AS_INT, V(attempt), V(has_attempt), NULL},
-    {"/task", AMP_AS_TOKEN, V(payload), 0, NULL},
+    {AMP_AT("/message_type"), AMP_AS_TEXT, V(type), 0, NULL},
+    {AMP_AT("/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
+    {AMP_AT("/task/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
+    {AMP_AT("/session_id"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/session/session_id"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/session/orchestrator"), AMP_AS_TEXT, V(from), 0, NULL},
+    {AMP_AT("/session/created_at"), AMP_AS_TIME, V(created_ms), 0, NULL},
+    {AMP_AT("/timestamp"), AMP_AS_TIME, V(created_ms), 0, NULL},
+    {AMP_AT("/agent"), AMP_AS_TEXT, V(from), 0, NULL},
+    {AMP_AT("/agent/name"), AMP_AS_TEXT, V(from), 0, NULL},
+    {AMP_AT("/target/agent_name"), AMP_AS_NAMES, V(to), V(n_to), NULL},
+    {AMP_AT("/task/attempt"), AMP_AS_INT, V(attempt), V(has_attempt), NULL},
+    {AMP_AT("/task"), AMP_AS_TOKEN, V(payload), 0, NULL},
 };
 
 static const struct amp_kind_row kinds[] = {

@@ -221,14 +221,39 @@ static int fill_row(const struct amp_tape *t, uint32_t tok, const struct amp_fil
     }
 }
 
+/* Whether the key is the whole pointer ("/key") without escapes. */
+static bool key_is(const struct amp_tape *t, uint32_t key, struct amp_span pointer)
+{
+    const struct amp_tok *k = &t->tok[key];
+    return k->len == pointer.n - 1 && !(k->flags & AMP_TOK_ESCAPED) &&
+           memcmp(t->text + k->off, pointer.p + 1, k->len) == 0;
+}
+
+/* The value at the pointer. Members mostly stand in the order of the rows: so the key after the
+ * last one found is tried first, then the one behind it, then all. */
+static uint32_t find(const struct amp_tape *t, uint32_t from, struct amp_span pointer,
+                     uint32_t *next)
+{
+    uint32_t end = t->tok[from].next, key = *next;
+    for (int tries = 0; tries < 2 && key < end; tries++) {
+        if (key_is(t, key, pointer)) {
+            *next = t->tok[key + 1].next;
+            return key + 1;
+        }
+        key = t->tok[key + 1].next;
+    }
+    return amp_tape_pointer(t, from, pointer);
+}
+
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
              void *target, struct amp_pool *arena, struct amp_error *err)
 {
     if (from == AMP_TOK_NONE || t->tok[from].type != AMP_JSON_OBJECT)
         return 0;
+    uint32_t next = from + 1;
     for (unsigned i = 0; i < table->n; i++) {
         const struct amp_fill_row *row = &table->rows[i];
-        uint32_t tok = amp_tape_pointer(t, from, amp_span_str(row->pointer));
+        uint32_t tok = find(t, from, row->pointer, &next);
         if (tok == AMP_TOK_NONE)
             continue;
         if (fill_row(t, tok, row, target, arena, err) < 0)

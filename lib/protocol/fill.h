@@ -33,13 +33,19 @@ struct amp_words {
     unsigned n;
 };
 
+/* Rows in the order in which the members usually stand are found fastest. */
 struct amp_fill_row {
-    const char *pointer; /* RFC 6901, from the object that the table is for */
+    struct amp_span pointer; /* RFC 6901, from the object that the table is for */
     enum amp_fill_as as;
     uint16_t at;    /* offset of the place in the struct */
     uint16_t also;  /* offset of a bool "was there" (scalars) or of the count; 0: none */
     const void *of; /* struct amp_words or struct amp_fill_table */
 };
+
+#define AMP_AT(pointer)                                                                            \
+    {                                                                                              \
+        (pointer), sizeof(pointer) - 1                                                             \
+    }
 
 struct amp_fill_table {
     const struct amp_fill_row *rows;

@@ -255,7 +255,7 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
     if (amp_fill(d->tape, 0, &s->envelope, v, &r->arena, err) < 0)
         return -1;
     if (d->outer_to != AMP_TOK_NONE) {
-        static const struct amp_fill_row to[] = {{"/to", AMP_AS_NAMES,
+        static const struct amp_fill_row to[] = {{AMP_AT("/to"), AMP_AS_NAMES,
                                                   offsetof(struct amp_view, to),
                                                   offsetof(struct amp_view, n_to), NULL}};
         static const struct amp_fill_table outer = AMP_FILL_TABLE(struct amp_view, to);

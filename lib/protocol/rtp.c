@@ -7,22 +7,22 @@
 #define B(field) offsetof(struct amp_body, field)
 
 static const struct amp_fill_row envelope[] = {
-    {"/kind", AMP_AS_TEXT, V(type), 0, NULL},
-    {"/eventId", AMP_AS_TEXT, V(id), 0, NULL},
-    {"/corrId", AMP_AS_TEXT, V(correlation), 0, NULL},
-    {"/sourceAgentId", AMP_AS_TEXT, V(from), 0, NULL},
-    {"/toAgentId", AMP_AS_NAMES, V(to), V(n_to), NULL},
-    {"/payload/toAgents", AMP_AS_NAMES, V(to), V(n_to), NULL},
-    {"/payload/taskId", AMP_AS_TEXT, V(task), 0, NULL},
-    {"/seq", AMP_AS_INT, V(sequence), V(has_sequence), NULL},
-    {"/trace/attempt", AMP_AS_INT, V(attempt), V(has_attempt), NULL},
-    {"/createdAt", AMP_AS_TIME, V(created_ms), 0, NULL},
-    {"/expiresAt", AMP_AS_TIME, V(expires_ms), 0, NULL},
-    {"/payload", AMP_AS_TOKEN, V(payload), 0, NULL},
+    {AMP_AT("/kind"), AMP_AS_TEXT, V(type), 0, NULL},
+    {AMP_AT("/eventId"), AMP_AS_TEXT, V(id), 0, NULL},
+    {AMP_AT("/corrId"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/sourceAgentId"), AMP_AS_TEXT, V(from), 0, NULL},
+    {AMP_AT("/toAgentId"), AMP_AS_NAMES, V(to), V(n_to), NULL},
+    {AMP_AT("/payload/toAgents"), AMP_AS_NAMES, V(to), V(n_to), NULL},
+    {AMP_AT("/payload/taskId"), AMP_AS_TEXT, V(task), 0, NULL},
+    {AMP_AT("/seq"), AMP_AS_INT, V(sequence), V(has_sequence), NULL},
+    {AMP_AT("/trace/attempt"), AMP_AS_INT, V(attempt), V(has_attempt), NULL},
+    {AMP_AT("/createdAt"), AMP_AS_TIME, V(created_ms), 0, NULL},
+    {AMP_AT("/expiresAt"), AMP_AS_TIME, V(expires_ms), 0, NULL},
+    {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
 };
 
 static const struct amp_fill_row ack_rows[] = {
-    {"/refEventId", AMP_AS_TEXT, B(ack.ref), 0, NULL},
+    {AMP_AT("/refEventId"), AMP_AS_TEXT, B(ack.ref), 0, NULL},
 };
 static const struct amp_fill_table ack = AMP_FILL_TABLE(struct amp_body, ack_rows);
 

@@ -14,25 +14,25 @@
 #define B(field) offsetof(struct amp_body, field)
 
 static const struct amp_fill_row envelope[] = {
-    {"/message_type", AMP_AS_TEXT, V(type), 0, NULL},
-    {"/message_id", AMP_AS_TEXT, V(id), 0, NULL},
-    {"/producer_id", AMP_AS_TEXT, V(from), 0, NULL},
-    {"/correlation_id", AMP_AS_TEXT, V(correlation), 0, NULL},
-    {"/idempotency_token", AMP_AS_TEXT, V(token), 0, NULL},
-    {"/content_type", AMP_AS_TEXT, V(content_type), 0, NULL},
-    {"/content_length", AMP_AS_SIZE, V(size), 0, NULL},
-    {"/sequence_number", AMP_AS_INT, V(sequence), V(has_sequence), NULL},
-    {"/retry_count", AMP_AS_INT, V(attempt), V(has_attempt), NULL},
-    {"/timestamp", AMP_AS_TIME, V(created_ms), 0, NULL},
-    {"/payload/task_id", AMP_AS_TEXT, V(task), 0, NULL},
-    {"/payload", AMP_AS_TOKEN, V(payload), 0, NULL},
+    {AMP_AT("/message_type"), AMP_AS_TEXT, V(type), 0, NULL},
+    {AMP_AT("/message_id"), AMP_AS_TEXT, V(id), 0, NULL},
+    {AMP_AT("/producer_id"), AMP_AS_TEXT, V(from), 0, NULL},
+    {AMP_AT("/correlation_id"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/idempotency_token"), AMP_AS_TEXT, V(token), 0, NULL},
+    {AMP_AT("/content_type"), AMP_AS_TEXT, V(content_type), 0, NULL},
+    {AMP_AT("/content_length"), AMP_AS_SIZE, V(size), 0, NULL},
+    {AMP_AT("/sequence_number"), AMP_AS_INT, V(sequence), V(has_sequence), NULL},
+    {AMP_AT("/retry_count"), AMP_AS_INT, V(attempt), V(has_attempt), NULL},
+    {AMP_AT("/timestamp"), AMP_AS_TIME, V(created_ms), 0, NULL},
+    {AMP_AT("/payload/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
+    {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
 };
 
 static const struct amp_fill_row ack_rows[] = {
-    {"/ack_for_message_id", AMP_AS_TEXT, B(ack.ref), 0, NULL},
-    {"/ack_stage", AMP_AS_WORD, B(ack.stage), 0, &amp_words_stage},
-    {"/error_code", AMP_AS_TEXT, B(ack.code), 0, NULL},
-    {"/note", AMP_AS_TEXT, B(ack.note), 0, NULL},
+    {AMP_AT("/ack_for_message_id"), AMP_AS_TEXT, B(ack.ref), 0, NULL},
+    {AMP_AT("/ack_stage"), AMP_AS_WORD, B(ack.stage), 0, &amp_words_stage},
+    {AMP_AT("/error_code"), AMP_AS_TEXT, B(ack.code), 0, NULL},
+    {AMP_AT("/note"), AMP_AS_TEXT, B(ack.note), 0, NULL},
 };
 static const struct amp_fill_table ack = AMP_FILL_TABLE(struct amp_body, ack_rows);
 
