@@ -125,9 +125,34 @@ void linked_remove(const struct linked *w, bool with_files)
 static int clear_stale(void *ctx, const struct linked *w)
 {
     const char *path = ctx;
-    if (strcmp(w->path, path) == 0 && (w->unfinished || (w->missing && !w->locked)))
-        linked_remove(w, w->unfinished);
+    /* Under the lock nobody else is at an unfinished one; without a path it has no files. */
+    if (w->unfinished && (!w->path[0] || strcmp(w->path, path) == 0))
+        linked_remove(w, true);
+    else if (w->missing && !w->locked && strcmp(w->path, path) == 0)
+        linked_remove(w, false);
     return 0;
+}
+
+/* The library's own question fails altogether where one worktree is half made. */
+static bool head_is(const char *gitdir, const char *ref)
+{
+    char text[SMALL_FILE];
+    AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 && read_small(fd, "HEAD", text, sizeof text) && strncmp(text, "ref: ", 5) == 0 &&
+           strcmp(text + 5, ref) == 0;
+}
+
+static int holds(void *ctx, const struct linked *w)
+{
+    return !w->unfinished && (!w->missing || w->locked) && head_is(w->gitdir, ctx);
+}
+
+bool linked_checked_out(git_repository *repo, const char *ref)
+{
+    char copy[1024];
+    return !amp_span_copy(amp_span_str(ref), copy, sizeof copy) ||
+           (head_is(git_repository_commondir(repo), ref) && !git_repository_is_bare(repo)) ||
+           linked_each(repo, holds, copy) != 0;
 }
 
 void linked_clear(git_repository *repo, const char *path)

@@ -51,10 +51,12 @@ struct linked {
     bool locked, missing, unfinished;
 };
 typedef int (*linked_fn)(void *ctx, const struct linked *w); /* non-zero stops, and is returned */
-int linked_lock(struct request *r, git_repository *repo); /* a descriptor to close, or -1 */
+int linked_lock(struct request *r, git_repository *repo);    /* a descriptor to close, or -1 */
 int linked_each(git_repository *repo, linked_fn fn, void *ctx);
 /* Removes what a crash left of a worktree at path, or what is registered there but gone. */
 void linked_clear(git_repository *repo, const char *path);
+/* Whether some worktree stands on the branch (a full name). */
+bool linked_checked_out(git_repository *repo, const char *ref);
 int linked_make(struct request *r, git_repository *repo, const char *path, const char *head,
                 const char *agent, struct linked *out);
 int linked_finish(struct request *r, const struct linked *w);

@@ -19,7 +19,7 @@ static int take_branch(struct request *r, git_repository *repo, const char *bran
         return amp_fail(r->err, AMP_USAGE, "bad_branch", "%s: not a branch's name", branch);
     int rc = git_branch_lookup(out, repo, branch, GIT_BRANCH_LOCAL);
     if (rc == 0) {
-        if (git_branch_is_checked_out(*out) == 0)
+        if (!linked_checked_out(repo, git_reference_name(*out)))
             return 0;
         return amp_fail(r->err, AMP_NO, "branch_checked_out",
                         "%s: checked out in another worktree already", branch);
@@ -87,7 +87,7 @@ int op_worktree_add(struct request *r)
         rc = -1;
     }
     if (rc && made)
-        git_branch_delete(ref);
+        git_reference_delete(ref);
     return rc;
 }
 

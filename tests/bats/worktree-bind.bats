@@ -107,6 +107,28 @@ control() {
   [ -d ../work.worktrees/bob ]
 }
 
+@test "a bind that is killed at any moment can be repeated" {
+  for i in 1 2 3 4 5 6 7 8 9 10; do
+    worktree-bind bind "a$i" -b "task/$i" >/dev/null 2>&1 &
+    pid=$!
+    # No clock: the moments are those of the work itself.
+    case $((i % 5)) in
+    0) ;;
+    1) wait_until 5 test -d .git/worktrees || true ;;
+    2) wait_until 5 test -e ".git/refs/heads/task/$i" || true ;;
+    3) wait_until 5 test -d ".git/worktrees/a$i" || true ;;
+    4) wait_until 5 test -e "../work.worktrees/a$i/.git" || true ;;
+    esac
+    kill -9 $pid 2>/dev/null || true
+    wait $pid || true
+    worktree-bind bind "a$i" -b "task/$i"
+    [ -z "$(git -C "../work.worktrees/a$i" status --porcelain)" ]
+  done
+  [ "$(worktree-bind list | grep -c BOUND_HOME)" -eq 10 ]
+  [ "$(git worktree list | wc -l)" -eq 11 ]
+  [ -z "$(git worktree prune -n -v)" ]
+}
+
 @test "names of agents cannot leave the directory" {
   run -64 worktree-bind bind ../evil
   run -64 worktree-bind bind .hidden
