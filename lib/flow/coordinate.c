@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -128,6 +129,35 @@ static int flush(struct loop *l, struct amp_error *err)
     return close_written(l, err);
 }
 
+/* A line for us that is not valid, from somebody who can be answered: it would be waited for. */
+static int refuse_line(struct loop *l, const struct port *p, const struct amp_view *v,
+                       struct amp_error *err)
+{
+    struct amp_coordinator *c = &l->c;
+    struct amp_view own;
+    const struct amp_check_options any = {0};
+    char why[256];
+    bool ours = false;
+    AMP_BUF struct amp_buf line;
+    amp_buf_init(&line, 65536);
+    for (uint32_t i = 0; i < v->n_to; i++)
+        ours |= amp_span_is(v->to[i], "coordinator");
+    if (!ours || v->protocol != AMP_PROTO_AMP || !v->id.n || !v->task.n)
+        return 0;
+    snprintf(why, sizeof why, "the message is not valid: %.48s: %.160s", p->intake.bad_code,
+             p->intake.bad_field);
+    if (amp_compose_nack(v, AMP_STAGE_REJECTED, "coordinator", p->intake.bad_code, why, "", false,
+                         amp_now_ms(), &line, err) < 0)
+        return -1;
+    line.len--;
+    /* Where its id or its task are what is wrong there is nothing to refer to. */
+    int rc = amp_reader_line(c->own, amp_buf_span(&line), &any, &own, NULL, NULL, err);
+    if (rc <= 0)
+        return rc;
+    c->refused++;
+    return amp_coordinator_queue(c, AMP_SPAN(""), amp_buf_span(&line), true, err);
+}
+
 /* Takes what has been read from a port, at most a turn's worth. */
 static int take(struct loop *l, struct port *p, int *left, struct amp_error *err)
 {
@@ -143,10 +173,10 @@ static int take(struct loop *l, struct port *p, int *left, struct amp_error *err
         }
         --*left;
         const char *code = rc == 2 ? p->intake.bad_code : NULL;
-        /* Of what is not valid only a task without criteria is answered: it can be completed. */
-        if (code && strcmp(code, "empty_acceptance_criteria") != 0)
-            continue;
-        if (amp_coordinator_take(&l->c, &v, code, err) < 0)
+        /* A task without criteria is known all the same: it can be completed. */
+        bool lacking = code && strcmp(code, "empty_acceptance_criteria") == 0;
+        if (code && !lacking ? refuse_line(l, p, &v, err) < 0
+                             : amp_coordinator_take(&l->c, &v, code, err) < 0)
             return -1;
     }
     return 0;

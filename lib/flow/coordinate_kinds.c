@@ -229,16 +229,6 @@ static int on_verdict(struct amp_step *st, struct amp_error *err)
     return amp_step_qa(st, p, approved ? AMP_QA_EV_APPROVED : AMP_QA_EV_REJECTED, f, err);
 }
 
-static bool contains(const json_t *list, const char *text)
-{
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *s = json_string_value(json_array_get(list, i));
-        if (s && strcmp(s, text) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Drops the oldest entries of a list. */
 static void keep_newest(json_t *list, size_t most)
 {
@@ -272,7 +262,7 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
     enum amp_operator_word word = st->view->body.decision.word;
     if (!amp_span_copy(st->view->body.decision.ref, ref, sizeof ref))
         return amp_step_refuse(st, "unknown_ref", "the escalation's id is too long");
-    if (contains(t->decided, ref))
+    if (amp_task_lists(t->decided, ref))
         return amp_step_refuse(st, "already_decided", "%s was decided before", ref);
     if (is_terminal(t))
         return amp_step_refuse(st, "terminal", "task %s is %s", t->id,

@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <amp/base/id.h>
 
@@ -26,7 +25,7 @@ static int begin(struct amp_coordinator *c, struct amp_error *err)
 }
 
 /* Before anything that may take its time. */
-static void pause_turn(struct amp_coordinator *c)
+void amp_coordinator_pause(struct amp_coordinator *c)
 {
     if (c->turn)
         amp_store_end(c->store);
@@ -169,83 +168,6 @@ static int settle_context(struct amp_coordinator *c, const struct amp_view *v, i
     return 0;
 }
 
-/* --- git, outside the turn --- */
-
-static bool is_local_git(const char *repo)
-{
-    char path[PATH_MAX];
-    struct stat sb;
-    size_t n = strlen(repo);
-    if (*repo != '/' || n + 6 > sizeof path)
-        return false;
-    memcpy(path, repo, n);
-    memcpy(path + n, "/.git", 6);
-    if (stat(path, &sb) == 0)
-        return true;
-    memcpy(path + n, "/HEAD", 6);
-    return stat(path, &sb) == 0;
-}
-
-static struct amp_git *git(struct amp_coordinator *c, struct amp_error *err)
-{
-    if (!c->git && amp_git_open(NULL, &c->git, err) < 0)
-        return NULL;
-    return c->git;
-}
-
-/* The commit that a new task's branch starts from. Not knowing it is no failure. */
-static void find_base(struct amp_coordinator *c, struct amp_step *st)
-{
-    char repo[PATH_MAX], rev[256] = "HEAD";
-    struct amp_error err = {0};
-    const struct amp_view *v = st->view;
-    if (!amp_span_copy(v->body.dispatch.repo, repo, sizeof repo) || !is_local_git(repo))
-        return;
-    json_t *constraints =
-        v->body.dispatch.constraints.n ? amp_json_load(v->body.dispatch.constraints, NULL) : NULL;
-    const char *base = json_string_value(json_object_get(constraints, "base"));
-    if (base && *base)
-        amp_span_copy(amp_span_str(base), rev, sizeof rev);
-    json_decref(constraints);
-    pause_turn(c);
-    if (!git(c, &err) || amp_git_resolve(c->git, repo, rev, st->base, &err) < 0) {
-        st->base[0] = 0;
-        c->opt->warn("%.*s: the base %s is not known: %s", (int)v->task.n, v->task.p, rev,
-                     err.what);
-    }
-}
-
-/* The branch goes back before the decision is recorded: done twice it is the same. */
-static int roll_back(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
-{
-    const struct amp_view *v = st->view;
-    struct amp_store_rec rec;
-    struct amp_task t;
-    struct amp_error why = {0};
-    char commit[AMP_OID_MAX], op[128];
-    if (amp_store_get(c->store, "task", v->task, &rec, err) < 0 ||
-        amp_task_read(&t, &rec, v->task, err) < 0)
-        return -1;
-    pause_turn(c);
-    if (!amp_span_copy(v->body.decision.commit, commit, sizeof commit) ||
-        !amp_span_copy(v->body.decision.op, op, sizeof op) || !is_local_git(t.repo))
-        amp_fail(&why, AMP_NO, "repo_not_git", "%s is no git repository", t.repo);
-    else if (git(c, &why)) {
-        struct amp_git_rollback_spec spec = {.repo = t.repo,
-                                             .branch = t.branch,
-                                             .commit = commit,
-                                             .name = op,
-                                             .email = "operator@operators.invalid"};
-        if (amp_git_rollback(c->git, &spec, &why) == 0) {
-            amp_task_release(&t);
-            return 0;
-        }
-    }
-    amp_step_refuse(st, why.code, "the branch was not put back: %s", why.what);
-    amp_task_release(&t);
-    return 0;
-}
-
 static int prepare(struct amp_coordinator *c, struct amp_step *st, const struct amp_store_input *in,
                    struct amp_error *err)
 {
@@ -255,7 +177,7 @@ static int prepare(struct amp_coordinator *c, struct amp_step *st, const struct 
     if (seen != 0)
         return seen < 0 ? -1 : 0;
     if (v->kind == AMP_KIND_DISPATCH && !st->bad_code)
-        find_base(c, st);
+        amp_coordinator_find_base(c, st);
     if (v->kind != AMP_KIND_DECISION)
         return 0;
     AMP_BUF struct amp_buf mem;
@@ -263,8 +185,19 @@ static int prepare(struct amp_coordinator *c, struct amp_step *st, const struct 
     if (amp_message_find(c->store, v->body.decision.ref, &mem, &rec, err) < 0)
         return -1;
     st->ref_known = rec.found && amp_span_eq(rec.task, v->task);
+    /* Escalations that reached the admin without passing here, as those of a sweep. */
+    struct amp_store_rec asked;
+    if (!st->ref_known &&
+        amp_store_get(c->store, "escalation", v->body.decision.ref, &asked, err) < 0)
+        return -1;
+    if (!st->ref_known && asked.found) {
+        json_t *j = amp_json_load(asked.json, NULL);
+        const char *task = json_string_value(json_object_get(j, "task"));
+        st->ref_known = task && amp_span_is(v->task, task);
+        json_decref(j);
+    }
     if (v->body.decision.word == AMP_DO_ROLLBACK)
-        return roll_back(c, st, err);
+        return amp_coordinator_roll_back(c, st, err);
     return 0;
 }
 
@@ -279,7 +212,7 @@ static int tell_agents(struct amp_coordinator *c, struct amp_step *st, struct am
             v->body.decision.word == AMP_DO_TERMINATE ? AMP_SPAN("") : v->body.decision.ref,
             st->now_ms, err);
     if (v->kind == AMP_KIND_ESCALATION) {
-        pause_turn(c);
+        amp_coordinator_pause(c);
         return amp_flow_suspend_view(c->store, v, c->opt->consumer, st->now_ms, err);
     }
     if (st->lift)
@@ -421,7 +354,7 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
 
 int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err)
 {
-    pause_turn(c);
+    amp_coordinator_pause(c);
     if (amp_store_sync(c->store, err) < 0)
         return -1;
     for (size_t i = 0; i < c->n_tasks; i++)

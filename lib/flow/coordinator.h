@@ -108,6 +108,14 @@ int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct 
 /* Takes one message; opens the store's turn. Failures of the state are -1; a refusal is not. */
 int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, const char *bad_code,
                          struct amp_error *err);
+/* Gives the store's turn up, before anything that may take its time. */
+void amp_coordinator_pause(struct amp_coordinator *c);
+/* The commit that a new task's branch starts from, into st->base. Not knowing it is no failure. */
+void amp_coordinator_find_base(struct amp_coordinator *c, struct amp_step *st);
+/* Puts the branch back before the decision is recorded: done twice it is the same. Where git
+ * refuses the step is refused. */
+int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st,
+                              struct amp_error *err);
 /* Ends the turn: everything taken is on disk and lines may be written. */
 int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err);
 /* What earlier runs left open: lines in the outbox, suspensions half carried out. */

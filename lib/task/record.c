@@ -356,6 +356,16 @@ struct amp_task_part *amp_task_turn(const struct amp_task *t)
     return NULL;
 }
 
+bool amp_task_lists(const json_t *list, const char *text)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *s = json_string_value(json_array_get(list, i));
+        if (s && strcmp(s, text) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool amp_task_is_suspended(const struct amp_task *t)
 {
     return *t->suspended_ref != 0;
@@ -367,12 +377,19 @@ static const char *member(const json_t *o, const char *key)
     return s ? s : "";
 }
 
-int amp_task_open_escalation(struct amp_task *t, const char *ref, const char *type,
-                             const char *severity, int64_t now_ms, struct amp_error *err)
+bool amp_task_waits_for(const struct amp_task *t, const char *ref)
 {
     for (size_t i = 0; i < json_array_size(t->open); i++)
         if (strcmp(member(json_array_get(t->open, i), "ref"), ref) == 0)
-            return 0;
+            return true;
+    return false;
+}
+
+int amp_task_open_escalation(struct amp_task *t, const char *ref, const char *type,
+                             const char *severity, int64_t now_ms, struct amp_error *err)
+{
+    if (amp_task_waits_for(t, ref))
+        return 0;
     if (json_array_append_new(t->open, json_pack("{s:s, s:s, s:s}", "ref", ref, "type", type,
                                                  "severity", severity)) < 0)
         return no_memory(err);

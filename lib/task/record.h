@@ -78,11 +78,15 @@ struct amp_task_part *amp_task_part(const struct amp_task *t, struct amp_span id
 /* The subtask whose turn it is: the first that did not end; NULL when all did. */
 struct amp_task_part *amp_task_turn(const struct amp_task *t);
 
+/* Whether a list of texts holds this one. */
+bool amp_task_lists(const json_t *list, const char *text);
+
 /* Escalations that wait for the admin; a critical one suspends the task. */
 int amp_task_open_escalation(struct amp_task *t, const char *ref, const char *type,
                              const char *severity, int64_t now_ms, struct amp_error *err);
 /* Forgets ref ("": all); the suspension ends with the last critical one. True: ref was there. */
 bool amp_task_close_escalation(struct amp_task *t, const char *ref);
+bool amp_task_waits_for(const struct amp_task *t, const char *ref);
 bool amp_task_is_suspended(const struct amp_task *t);
 
 #endif

@@ -205,16 +205,6 @@ static bool is_current(const struct amp_task *t, struct amp_span dispatch)
     return amp_span_is(dispatch, t->source_ref);
 }
 
-static bool lists(const json_t *names, const char *name)
-{
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        const char *n = json_string_value(json_array_get(names, i));
-        if (n && strcmp(n, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 static int claim(struct amp_task *t, const void *arg, bool *changed, struct amp_error *err)
 {
     const struct amp_task_claim *a = arg;
@@ -229,7 +219,7 @@ static int claim(struct amp_task *t, const void *arg, bool *changed, struct amp_
     if (a->dispatch_ref.n && !is_current(t, a->dispatch_ref))
         return amp_fail(err, AMP_NO, "stale_dispatch",
                         "task %s has a newer dispatch than the one taken", t->id);
-    if (lists(t->agents, a->agent))
+    if (amp_task_lists(t->agents, a->agent))
         return 0;
     if (json_array_append_new(t->agents, json_string(a->agent)) < 0)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "the agent's name cannot be recorded");

@@ -97,6 +97,22 @@ setup() {
     "$S"/log/*.ndjson
 }
 
+@test "three rejections that name no request lock as well" {
+  new_task | hear
+  for i in 1 2 3; do
+    result complete aaaaaaa$i | hear
+    message review_verdict reviewer coordinator '{"decision": "rejected", "confidence": 0.95,
+      "criteria_results": [{"criterion": "timing", "passed": false, "evidence": "e"},
+        {"criterion": "CI", "passed": null, "evidence": "CI is still running"}],
+      "issues": [{"severity": "critical", "file": "a.swift", "line": 87, "description": "d",
+        "suggested_fix": "f"}], "architecture_notes": "n"}' | hear
+    [ "$(of_task .reject_count)" = "$i" ]
+  done
+  [ "$(of_task .state)" = locked ]
+  last escalation | jq -e '.payload.escalation_type == "hallucination_lock"
+    and .payload.system_state_snapshot.reject_count == 3'
+}
+
 @test "an approval between rejections starts the count again" {
   new_task '.subtasks += [{subtask_id: "T-2026-001-S2", description: "b", estimated_lines: 1}]' | hear
   round aaaaaaa1 rejected
@@ -178,6 +194,23 @@ lock() {
   decision rollback "start over" 0123456789abcdef | hear
   [ "$(of_task .state)" = locked ]
   last nack | jq -e '.code == "repo_not_git"'
+}
+
+@test "a rollback that nobody is waiting for leaves the branch alone" {
+  repo "$BATS_TEST_TMPDIR/r"
+  first=$(git -C "$BATS_TEST_TMPDIR/r" rev-parse HEAD)
+  git -C "$BATS_TEST_TMPDIR/r" checkout -q -b fix/units
+  git -C "$BATS_TEST_TMPDIR/r" commit -q --allow-empty -m good
+  git -C "$BATS_TEST_TMPDIR/r" checkout -q main
+  new_task ".repo = \"$BATS_TEST_TMPDIR/r\"" | hear
+  round aaaaaaa1 rejected
+  round aaaaaaa2 rejected
+  round aaaaaaa3 rejected
+  decision resume | hear
+  good=$(git -C "$BATS_TEST_TMPDIR/r" rev-parse fix/units)
+  decision rollback "start over" "$first" | hear
+  last nack | jq -e '.code == "already_decided"'
+  [ "$(git -C "$BATS_TEST_TMPDIR/r" rev-parse fix/units)" = "$good" ]
 }
 
 @test "the same decision twice is one; another one for the same escalation is refused" {
@@ -502,6 +535,28 @@ warning: waiting"
   { echo '{"type": "task_dispatch"'; new_task; } | hear
   [ "$(count task_dispatch)" -eq 1 ]
   [ -s "$S/error.ndjson" ]
+}
+
+@test "whoever says something invalid is told so" {
+  new_task '.branch = "main"' | hear
+  last nack | jq -e '.code == "branch_violation" and .task_id == "T-2026-001"'
+  [ ! -e "$S/tasks/$task.json" ]
+  new_task | hear
+  round aaaaaaa1 approved_with_fix '.direct_fixes[0].diff_lines = 5'
+  last nack | jq -e '.code == "fix_out_of_range"'
+  [ "$(of_task .state)" = in_review ]
+}
+
+@test "the answer to an escalation that a sweep raised" {
+  need_tool amp-ack hitl-prompt
+  new_task | hear
+  amp-ack sweep --state "$S" --now 2036-01-01T00:00:00Z >"$BATS_TEST_TMPDIR/late"
+  grep -q ack_timeout "$BATS_TEST_TMPDIR/late"
+  echo '{"task_id": "*", "decision": "resume", "note": "again", "operator": "ann"}' \
+    >"$BATS_TEST_TMPDIR/answer"
+  hitl-prompt --state "$S" --answer "$BATS_TEST_TMPDIR/answer" <"$BATS_TEST_TMPDIR/late" | hear
+  [ "$(of_task .state)" = rework ]
+  [ "$(count task_dispatch)" -eq 2 ]
 }
 
 @test "without a state directory it is wrong usage" {
