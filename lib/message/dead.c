@@ -223,9 +223,14 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
     struct amp_span id = letter_id(d, digest);
     w.add = d;
     w.actor = actor;
-    w.emit = (struct amp_store_emit){.id = id, .line = answer};
+    /* The answer has an id of its own: an acknowledgement of the message must not close it. */
+    AMP_BUF struct amp_buf answer_id;
+    amp_buf_init(&answer_id, id.n + 16);
     enum amp_store_outcome how;
-    int rc = amp_store_update(s, KIND, id, NULL, add_fn, &w, &how, err);
+    int rc = amp_buf_fmt(&answer_id, err, "answer-to-%.*s", (int)id.n, id.p);
+    w.emit = (struct amp_store_emit){.id = amp_buf_span(&answer_id), .line = answer};
+    if (rc == 0)
+        rc = amp_store_update(s, KIND, id, NULL, add_fn, &w, &how, err);
     work_release(&w);
     if (rc < 0)
         return -1;
