@@ -1,4 +1,5 @@
 /* hooks install, uninstall, check, override. Only people may use the ones that change something. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +13,32 @@
 #include "bind.h"
 #include "worktree/hooks.h"
 
-static int refuse_agents(struct amp_error *err)
+/* By the environment, or by the marker of the worktree that we are called in. */
+static int refuse_agents(struct amp_git *git, struct amp_error *err)
 {
-    const char *agent = getenv("AMP_AGENT");
-    return agent && *agent ? amp_fail(err, AMP_NOPERM, "permission_denied",
-                                      "the guard is set by people, not by agents")
-                           : 0;
+    struct amp_git_info here;
+    struct amp_error none;
+    char name[128];
+    int fd = -1;
+    if (amp_git_info(git, ".", &here, &none) == 0 && here.linked)
+        fd = open(here.gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool agent = amp_rule_agent(getenv("AMP_AGENT"), fd, name, sizeof name);
+    if (fd >= 0)
+        close(fd);
+    return agent ? amp_fail(err, AMP_NOPERM, "permission_denied",
+                            "the guard is set by people, not by agents (%s)", name)
+                 : 0;
 }
 
-static int find(struct session *s, bool with_store, struct amp_hooks *h, struct amp_error *err)
+enum access { LOOKS, CHANGES };
+
+static int find(struct session *s, enum access access, bool with_store, struct amp_hooks *h,
+                struct amp_error *err)
 {
     if (session_open(s, with_store, err))
         return -1;
-    if (amp_hooks_find(s->git, opt.repo, opt.hooks_dir, h, err)) {
+    if ((access == CHANGES && refuse_agents(s->git, err)) ||
+        amp_hooks_find(s->git, opt.repo, opt.hooks_dir, h, err)) {
         session_close(s);
         return -1;
     }
@@ -62,10 +76,9 @@ int verb_hooks_install(int argc, char **argv)
     amp_rule_default(&rule);
     rule.humans_refuse = strcmp(opt.humans, "refuse") == 0;
     rule.server_all = opt.server;
-    if (refuse_agents(&err) || fill(rule.patterns, &opt.protect, &err) ||
-        fill(rule.pushers, &opt.pushers, &err) ||
+    if (fill(rule.patterns, &opt.protect, &err) || fill(rule.pushers, &opt.pushers, &err) ||
         amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, &err) ||
-        find(&s, false, &h, &err))
+        find(&s, CHANGES, false, &h, &err))
         return amp_complain(&err);
     int status = amp_hooks_install(&h, &rule, program, &err) ? amp_complain(&err) : 0;
     session_close(&s);
@@ -83,7 +96,7 @@ int verb_hooks_uninstall(int argc, char **argv)
     (void)argv;
     if (argc)
         amp_die_usage("hooks uninstall takes no operands");
-    if (refuse_agents(&err) || find(&s, false, &h, &err))
+    if (find(&s, CHANGES, false, &h, &err))
         return amp_complain(&err);
     int status = amp_hooks_uninstall(&h, &err) ? amp_complain(&err) : 0;
     session_close(&s);
@@ -128,7 +141,7 @@ int verb_hooks_check(int argc, char **argv)
     (void)argv;
     if (argc)
         amp_die_usage("hooks check takes no operands");
-    if (find(&s, false, &h, &err))
+    if (find(&s, LOOKS, false, &h, &err))
         return amp_complain(&err);
     if (s.info.bare && !h.server) {
         char update[PATH_MAX + 16];
@@ -191,7 +204,7 @@ int verb_hooks_override(int argc, char **argv)
         amp_die_usage("exactly one BRANCH is wanted");
     if (!opt.reason || !*opt.reason)
         amp_die_usage("--reason is required: it goes into the log");
-    if (refuse_agents(&err) || find(&s, true, &h, &err))
+    if (find(&s, CHANGES, true, &h, &err))
         return amp_complain(&err);
     amp_uuid4(id);
     amp_buf_init(&record.json, 64 << 10);

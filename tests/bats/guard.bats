@@ -180,6 +180,35 @@ clean() {
   refused git update-ref refs/heads/alias feat
 }
 
+@test "agent: from a subdirectory, by --git-dir, in a bare repository, on a borrowed HEAD" {
+  mkdir sub
+  cd sub
+  refused git commit --no-verify --allow-empty -m no
+  cd "$BATS_TEST_TMPDIR"
+  run ! agent git --git-dir=work/.git --work-tree=work commit -q --no-verify --allow-empty -m no
+  run ! agent git -C work/.git update-ref refs/heads/main feat
+  [ "$(git -C work rev-parse main)" = "$main" ]
+  git clone -q --bare work bare.git
+  worktree-bind -C bare.git hooks install 2>/dev/null
+  run ! agent git -C bare.git update-ref refs/heads/main feat
+  [ "$(git -C bare.git rev-parse main)" = "$main" ]
+  cd work
+  git worktree add -q -b work/bob ../wt
+  cd ../wt
+  git symbolic-ref HEAD refs/heads/main
+  refused git commit --no-verify --allow-empty -m no
+}
+
+@test "agent: rebase --update-refs that would move main is refused, and --abort restores" {
+  git switch -q side
+  git merge -q main
+  git commit -q --allow-empty -m top
+  run ! agent git rebase --update-refs --onto feat main~1
+  [ "$(git rev-parse main)" = "$main" ]
+  agent git rebase --abort || true
+  [ -z "$(git status --porcelain)" ]
+}
+
 @test "agent: fetch into main is refused" {
   git switch -q side
   git clone -q --bare . ../origin.git
@@ -329,6 +358,10 @@ clean() {
   run -77 agent worktree-bind hooks override main --reason x
   run -77 agent worktree-bind hooks install
   run -77 agent worktree-bind hooks uninstall
+  worktree-bind bind eve -b work/eve
+  cd ../work.worktrees/eve
+  run -77 worktree-bind hooks uninstall
+  [[ $output == *"(eve)"* ]]
 }
 
 @test "a policy that cannot be read refuses agents and lets people work" {
