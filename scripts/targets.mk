@@ -62,7 +62,7 @@ format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
 lint:
-	@sh scripts/lint.sh
+	@bash scripts/lint.sh
 
 clean:
 	rm -rf $(BUILD)

@@ -157,7 +157,7 @@ static pcre2_code *compile(struct amp_span text, char *why, size_t size)
     PCRE2_SIZE offset;
     amp_buf_init(&source, PATTERN_MAX);
     if (rewrite(text, &source)) {
-        strncpy(why, "longer than 64 KiB", size - 1);
+        snprintf(why, size, "longer than 64 KiB");
         return NULL;
     }
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);

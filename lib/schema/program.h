@@ -127,7 +127,7 @@ struct amp_node {
     struct amp_place_rules *place;
     const struct amp_document *doc;
     uint32_t tok;
-    struct amp_node *next; /* of all nodes, in the order they were found */
+    struct amp_node *next; /* of all, in the order they were found */
 };
 
 /* A $dynamicAnchor. */
@@ -146,10 +146,5 @@ struct amp_schema {
     uint32_t n_anchors;
     bool dynamic; /* the dynamic scope must be kept */
 };
-
-static inline bool amp_node_is_false(const struct amp_node *n)
-{
-    return n->types == 0;
-}
 
 #endif

@@ -41,6 +41,11 @@ struct amp_schema_run {
     struct amp_buf pointer, expected, name; /* of the violation being told */
 };
 
+static inline bool amp_node_is_false(const struct amp_node *n)
+{
+    return n->types == 0;
+}
+
 /* Whether the value is valid; meaningless when r->failed. */
 bool amp_run_node(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                   const struct amp_marks *m);
