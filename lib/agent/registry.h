@@ -20,7 +20,8 @@ int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_sta
 int amp_agent_register(struct amp_store *s, const char *name, const char *role, int64_t now_ms,
                        struct amp_error *err);
 /* One step of the lifecycle. ASSIGN and RESUME name the task and are refused with NO "suspended"
- * while the agent is suspended. Where a task is held the record comes due when it is silent too long. */
+ * while the agent is suspended. Where a task is held the record comes due when it is silent too
+ * long. */
 int amp_agent_step(struct amp_store *s, const char *name, uint8_t event, const char *task,
                    int64_t now_ms, struct amp_error *err);
 /* A sign of life. */

@@ -105,7 +105,8 @@ static void place(struct amp_check *c, const struct amp_fault *fault, struct amp
         f->offset += (uint64_t)(v->text.p - v->line.p);
 }
 
-static void add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, va_list args)
+__attribute__((format(printf, 3, 0))) static void
+add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, va_list args)
 {
     if (c->n == AMP_CHECK_FINDINGS_MAX)
         return;

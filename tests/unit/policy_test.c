@@ -69,8 +69,8 @@ static const char *const good[] = {
     "{\"qa\": {\"lock_after\": 5, \"min_confidence\": 1, \"minor_rejection\": \"reject\"}}",
     "{\"ci\": {\"checks\": [\"build\", \"test\"], \"escalate_after\": 1}}",
     "{\"risk\": {\"low\": {\"approval\": \"admin\"}, \"high\": {\"review\": \"incremental\"}}}",
-    "{\"results\": [{\"status\": \"failed\", \"blocker\": \"*quota*\", \"attempts_below\": 4,"
-    " \"action\": \"redispatch\"}, {\"status\": \"failed\", \"action\": \"fail\"}]}",
+    ("{\"results\": [{\"status\": \"failed\", \"blocker\": \"*quota*\", \"attempts_below\": 4,"
+     " \"action\": \"redispatch\"}, {\"status\": \"failed\", \"action\": \"fail\"}]}"),
 };
 static const char *const wrong[] = {
     "{\"qa\": {\"lock_after\": 0}}",
