@@ -285,14 +285,19 @@ static bool may_push(const struct guard *g)
     return false;
 }
 
+/* The rule is asked as for an agent, under the pusher's name. */
 static bool received_refused(struct guard *g, struct amp_span ref, struct amp_span new_value)
 {
     char value[VALUE_SIZE];
     struct amp_ref_update u = {.ref = ref, .new_value = new_value};
+    if (!amp_rule_protects(&g->rule, ref) || may_push(g))
+        return false;
     u.now = repo_value(&g->repo, ref, value);
-    /* Any name but NULL asks the rule as for an agent. */
-    return amp_rule_protects(&g->rule, ref) && !may_push(g) &&
-           amp_rule_decide(&g->rule, pusher(), &u) == AMP_RULE_REFUSE && !overridden(g, ref, true);
+    if (!g->agent) {
+        amp_span_copy(amp_span_str(pusher()), g->agent_name, sizeof g->agent_name);
+        g->agent = g->agent_name;
+    }
+    return amp_rule_decide(&g->rule, g->agent, &u) == AMP_RULE_REFUSE && !overridden(g, ref, true);
 }
 
 /* update REF OLD NEW, on the receiving side */

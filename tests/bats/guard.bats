@@ -407,7 +407,9 @@ clean() {
   worktree-bind -C ../server.git hooks install --server --pusher alice 2>/dev/null
   git remote add origin ../server.git
   run ! git push -q origin main
-  [[ $output == *"protected branch"* ]]
+  [[ $output == *"protected branch: refused to $(id -un)"* ]]
+  run ! env REMOTE_USER=mallory git push -q origin main
+  [[ $output == *"refused to mallory"* ]]
   git push -q origin side
   REMOTE_USER=alice git push -q origin main
   run ! env REMOTE_USER=alice AMP_AGENT=bob git -c core.hooksPath=/dev/null push -q origin feat:main
