@@ -219,6 +219,15 @@ static json_t *work_log(struct amp_work *k, const char *why, struct amp_error *e
     }
     json_array_foreach(json_object_get(k->said, "work_log"), i,
                        own) if (amp_work_log_add(log, own, now, err)) goto fail;
+    if (json_is_object(json_object_get(k->said, "usage"))) {
+        char *spent = json_dumps(json_object_get(k->said, "usage"), JSON_COMPACT);
+        e = json_pack("{s:s, s:s}", "action", "usage", "detail", spent ? spent : "");
+        free(spent);
+        int rc = e ? amp_work_log_add(log, e, now, err) : -1;
+        json_decref(e);
+        if (rc)
+            goto fail;
+    }
     snprintf(detail, sizeof detail, "attempt %lld took %lld ms: %s", (long long)k->attempt,
              (long long)k->wall_ms, why);
     e = json_pack("{s:s, s:s}", "action", "run_agent", "detail", detail);
