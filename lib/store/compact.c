@@ -105,8 +105,10 @@ static int drop_seen(struct amp_store *s, uint64_t before, struct amp_error *err
         !(st = amp_index_stmt(&s->index, AMP_IX_DROP_SEEN, err)))
         return -1;
     sqlite3_bind_int64(st, 1, (sqlite3_int64)before);
-    s->index.dirty = true;
-    return amp_index_step(&s->index, st, err) < 0 ? -1 : 0;
+    if (amp_index_step(&s->index, st, err) < 0)
+        return -1;
+    struct amp_pos pos = s->index.pos;
+    return amp_index_commit(&s->index, &pos, err);
 }
 
 /* Nothing lives in the oldest segment any more. */
@@ -131,11 +133,13 @@ int amp_store_compact(struct amp_store *s, struct amp_error *err)
     struct stood old[AT_ONCE];
     unsigned keep = s->opt.keep_segments ? s->opt.keep_segments : KEEP;
     int limit = s->turn_frames < AT_ONCE / 2 ? (int)s->turn_frames * 2 : AT_ONCE;
-    if (s->index_lost || l->last - l->first + 1 <= keep || !limit || l->first + 1 >= l->last)
+    if (l->last - l->first + 1 <= keep || !limit || l->first + 1 >= l->last)
         return 0;
     uint64_t next = amp_log_first_number(l, l->first + 1);
     if (!next)
         return 0;
+    if (amp_turn_index(s, err) != 0)
+        return -1;
     int n = old_rows(s, AMP_IX_OLD_REC, next, limit, old, err), left = n;
     for (int i = 0; i < n; i++)
         if (stand_key(s, &old[i], err) != 0)

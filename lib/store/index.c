@@ -61,6 +61,7 @@ void amp_index_close(struct amp_index *ix)
     sqlite3_close(ix->db);
     ix->db = NULL;
     ix->writing = false;
+    ix->reading = false;
     ix->memory = false;
     ix->pos = (struct amp_pos){0};
 }
@@ -287,21 +288,34 @@ int amp_index_begin(struct amp_index *ix, struct amp_error *err)
 {
     if (ix->writing)
         return 0;
+    amp_index_end_read(ix);
     if (run(ix, AMP_IX_BEGIN, err) != 0)
         return -1;
     ix->writing = true;
-    ix->dirty = false;
     return 0;
+}
+
+int amp_index_begin_read(struct amp_index *ix, struct amp_error *err)
+{
+    if (ix->writing || ix->reading)
+        return 0;
+    if (run(ix, AMP_IX_BEGIN_READ, err) != 0)
+        return -1;
+    ix->reading = true;
+    return 0;
+}
+
+void amp_index_end_read(struct amp_index *ix)
+{
+    if (ix->reading)
+        run(ix, AMP_IX_COMMIT, NULL);
+    ix->reading = false;
 }
 
 int amp_index_commit(struct amp_index *ix, const struct amp_pos *pos, struct amp_error *err)
 {
     if (!ix->writing)
         return 0;
-    if (!ix->dirty) {
-        ix->writing = false;
-        return run(ix, AMP_IX_COMMIT, err);
-    }
     sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_SET_META, err);
     if (!st)
         return -1;
@@ -342,30 +356,46 @@ int amp_index_wipe(struct amp_index *ix, struct amp_error *err)
 {
     if (amp_index_begin(ix, err) != 0)
         return -1;
-    ix->dirty = true;
     if (sqlite3_exec(ix->db, "DELETE FROM rec;DELETE FROM seen;DELETE FROM outbox", NULL, NULL,
                      NULL) != SQLITE_OK)
         return failed(ix, "empty", err);
     return 0;
 }
 
+void amp_index_place(const struct amp_frame *f, const struct amp_pos *after,
+                     struct amp_index_rec *out)
+{
+    *out = (struct amp_index_rec){
+        .rev = f->rev,
+        .due = f->due,
+        .seg = after->seg,
+        .off = after->off - after->len,
+        .len = after->len,
+        .joff = f->state_off,
+        .jlen = f->state_blob.n ? 0 : (uint32_t)f->state.n,
+    };
+    amp_span_copy(f->to, out->state, sizeof out->state);
+}
+
 static int put_rec(struct amp_index *ix, const struct amp_frame *f, const struct amp_pos *after,
                    struct amp_error *err)
 {
+    struct amp_index_rec r;
     sqlite3_stmt *st = amp_index_stmt(ix, f->gone ? AMP_IX_DEL_REC : AMP_IX_PUT_REC, err);
     if (!st)
         return -1;
     bind_u64(st, 1, amp_store_hash(ix->salt, f->key, (struct amp_span){0}));
     bind_text(st, 2, f->key);
     if (!f->gone) {
-        bind_u64(st, 3, f->rev);
-        bind_text(st, 4, f->to);
-        sqlite3_bind_int64(st, 5, f->due);
-        bind_u64(st, 6, after->seg);
-        bind_u64(st, 7, after->off - after->len);
-        bind_u64(st, 8, after->len);
-        bind_u64(st, 9, f->state_off);
-        bind_u64(st, 10, f->state_blob.n ? 0 : f->state.n);
+        amp_index_place(f, after, &r);
+        bind_u64(st, 3, r.rev);
+        bind_text(st, 4, amp_span_str(r.state));
+        sqlite3_bind_int64(st, 5, r.due);
+        bind_u64(st, 6, r.seg);
+        bind_u64(st, 7, r.off);
+        bind_u64(st, 8, r.len);
+        bind_u64(st, 9, r.joff);
+        bind_u64(st, 10, r.jlen);
         bind_u64(st, 11, f->head.n);
     }
     return amp_index_step(ix, st, err) < 0 ? -1 : 0;
@@ -395,7 +425,6 @@ int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struc
     sqlite3_stmt *st;
     if (amp_index_begin(ix, err) != 0)
         return -1;
-    ix->dirty = true;
     if (f->key.n && put_rec(ix, f, after, err) != 0)
         return -1;
     if (f->in_id.n) {

@@ -13,6 +13,7 @@ struct sqlite3_stmt;
 
 #define AMP_INDEX_STATEMENTS(X)                                                                    \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
+    X(BEGIN_READ, "BEGIN")                                                                         \
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
     X(META, "SELECT seg,off,len,n,sum,flags,salt FROM meta")                                       \
@@ -55,7 +56,7 @@ struct amp_index {
     uint64_t gen;
     uint64_t salt; /* the key of the hash */
     bool writing;  /* a transaction is open */
-    bool dirty;    /* and it holds changes */
+    bool reading;  /* one for look-ups is */
     bool memory;   /* read-only and rebuilt in memory */
     bool read_only;
     bool corrupt; /* SQLite said so: heal before going on */
@@ -84,6 +85,9 @@ int amp_index_read_meta(struct amp_index *ix, struct amp_error *err);
 /* Empties it, inside the turn's transaction. */
 int amp_index_wipe(struct amp_index *ix, struct amp_error *err);
 
+/* Where the record of a frame's key is found. */
+void amp_index_place(const struct amp_frame *f, const struct amp_pos *after,
+                     struct amp_index_rec *out);
 /* Brings one frame in. after: the place behind it. */
 int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struct amp_pos *after,
                     struct amp_error *err);
@@ -106,5 +110,8 @@ struct sqlite3_stmt *amp_index_stmt(struct amp_index *ix, enum amp_index_stateme
                                     struct amp_error *err);
 int amp_index_step(struct amp_index *ix, struct sqlite3_stmt *st, struct amp_error *err);
 int amp_index_begin(struct amp_index *ix, struct amp_error *err);
+/* One transaction for all look-ups of a turn; it must not outlast the turn. */
+int amp_index_begin_read(struct amp_index *ix, struct amp_error *err);
+void amp_index_end_read(struct amp_index *ix);
 
 #endif

@@ -48,8 +48,8 @@ static int collect(struct amp_store *s, sqlite3_stmt *st, struct places *out, st
 static int of_consumer(struct amp_store *s, const char *consumer, struct places *out,
                        struct amp_error *err)
 {
-    sqlite3_stmt *st = amp_index_stmt(&s->index, AMP_IX_OUT, err);
-    if (!st)
+    sqlite3_stmt *st;
+    if (amp_turn_index(s, err) != 0 || !(st = amp_index_stmt(&s->index, AMP_IX_OUT, err)))
         return -1;
     sqlite3_bind_text(st, 1, consumer, -1, SQLITE_STATIC);
     return collect(s, st, out, err);
@@ -58,8 +58,8 @@ static int of_consumer(struct amp_store *s, const char *consumer, struct places 
 /* Entries whose id has the hash of id. */
 static int of_id(struct amp_store *s, struct amp_span id, struct places *out, struct amp_error *err)
 {
-    sqlite3_stmt *st = amp_index_stmt(&s->index, AMP_IX_OUT_ID, err);
-    if (!st)
+    sqlite3_stmt *st;
+    if (amp_turn_index(s, err) != 0 || !(st = amp_index_stmt(&s->index, AMP_IX_OUT_ID, err)))
         return -1;
     uint64_t h = amp_store_hash(s->index.salt, id, (struct amp_span){0});
     sqlite3_bind_int64(st, 1, (sqlite3_int64)h);
@@ -165,6 +165,8 @@ static int close_open(struct amp_store *s, const char *consumer,
                       struct amp_frame_ref *refs, struct amp_error *err)
 {
     uint32_t n = 0;
+    if (amp_turn_index(s, err) != 0)
+        return -1;
     for (uint32_t i = 0; i < n_ids; i++) {
         int rc = is_open(s, &ids[i], err);
         if (rc < 0)

@@ -98,9 +98,7 @@ int amp_store_get(struct amp_store *s, const char *kind, struct amp_span id,
     bool own;
     if (amp_store_key(kind, id, text, &key, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = amp_index_rec(&s->index, key, &row, err);
-    if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = amp_index_rec(&s->index, key, &row, err);
+    int rc = amp_turn_rec(s, key, &row, err);
     if (rc == 1)
         rc = amp_store_load(s, &row, &s->rec, &rec, err);
     if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0 || rc < 0)
@@ -147,6 +145,8 @@ static int collect(struct amp_store *s, enum amp_index_statement which, const ch
     int rc;
     rows->n = 0;
     amp_buf_reset(&rows->keys);
+    if (amp_turn_index(s, err) != 0)
+        return -1;
     sqlite3_stmt *st = select_kind(s, which, kind, bound, err);
     if (!st)
         return -1;
@@ -188,7 +188,7 @@ static int load_again(struct amp_store *s, struct amp_span key, struct amp_buf *
     bool own;
     if (amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = amp_index_rec(&s->index, key, &row, err);
+    int rc = amp_turn_rec(s, key, &row, err);
     if (rc == 1 && amp_store_load(s, &row, buf, out, err) != 0)
         rc = -1;
     if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
@@ -258,6 +258,8 @@ int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_sto
 static int next_due(struct amp_store *s, const char *kind, int64_t *due_ms, struct amp_error *err)
 {
     char bound[2][72];
+    if (amp_turn_index(s, err) != 0)
+        return -1;
     sqlite3_stmt *st = select_kind(s, AMP_IX_NEXT_DUE, kind, bound, err);
     int rc = st ? amp_index_step(&s->index, st, err) : -1;
     if (rc >= 0)

@@ -30,9 +30,29 @@ static int replay_frame(void *ctx, const struct amp_frame_head *head, struct amp
     return amp_index_apply(&r->s->index, &f, after, err);
 }
 
-static bool same_place(const struct amp_pos *a, const struct amp_pos *b)
+static int tail_frame(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
+                      const struct amp_pos *after, struct amp_error *err)
 {
-    return a->seg == b->seg && a->off == b->off && a->n == b->n && a->sum == b->sum;
+    struct amp_store *s = ctx;
+    struct amp_frame f;
+    if (head->gen > s->index.gen || s->tail.frames >= AMP_TAIL_MAX)
+        return 1;
+    if (amp_frame_decode(frame, head, &s->arena, &f, err) != 0)
+        return -1;
+    return amp_tail_apply(&s->tail, &f, after, err);
+}
+
+/* Reads what stands behind `from` into the tail and moves the log's end; false when that is too
+ * much or not all good, and the index is the place for it. */
+static bool read_tail(struct amp_store *s, const struct amp_pos *from)
+{
+    struct amp_pos pos = *from;
+    bool bad;
+    if (amp_log_scan(&s->log, &pos, &bad, tail_frame, s, NULL) != 0 || bad ||
+        pos.seg != s->log.last)
+        return false;
+    s->log.end = pos;
+    return true;
 }
 
 /* The place where the last segment begins, with the number and sum before it. */
@@ -146,7 +166,7 @@ static int replay(struct amp_store *s, struct amp_pos *pos, bool from_start, boo
     return 0;
 }
 
-static int bring_up(struct amp_store *s, struct amp_error *err)
+int amp_store_bring_up(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_index *ix = &s->index;
@@ -163,6 +183,7 @@ static int bring_up(struct amp_store *s, struct amp_error *err)
                 return -1;
             if (size == pos.off && !pos.sealed) {
                 l->end = pos;
+                amp_tail_clear(&s->tail);
                 return 0;
             }
         }
@@ -189,6 +210,7 @@ static int bring_up(struct amp_store *s, struct amp_error *err)
         if (amp_index_commit(ix, &pos, err) != 0)
             return -1;
         l->end = pos;
+        amp_tail_clear(&s->tail);
         if (gen <= ix->gen || s->opt.read_only)
             return 0;
         if (open_index(s, gen, err) != 0)
@@ -217,11 +239,16 @@ static int slow(struct amp_store *s, struct amp_error *err)
     l->gen = s->index.gen;
     if (!s->verified && !s->opt.read_only && verify_last(s, &cut, &end, err) != 0)
         return -1;
-    if (bring_up(s, err) != 0) {
+    amp_tail_clear(&s->tail);
+    if (amp_index_read_meta(&s->index, NULL) == 0 && stands(l, &s->index.pos) &&
+        read_tail(s, &s->index.pos)) {
+        /* The index is behind, but not far. */
+    } else if (amp_store_bring_up(s, err) != 0) {
         amp_index_rollback(&s->index);
         if (!s->index.corrupt || s->opt.read_only)
             return -1;
-        if (amp_index_open(&s->index, s->index.gen + 1, err) != 0 || bring_up(s, err) != 0)
+        if (amp_index_open(&s->index, s->index.gen + 1, err) != 0 ||
+            amp_store_bring_up(s, err) != 0)
             return -1;
     }
     if (amp_wm_get(&s->wm) > l->end.n)
@@ -246,21 +273,17 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
     if (!s->opt.read_only && amp_wm_claim(&s->wm, s->logfd))
         s->verified = true;
     uint32_t epoch = amp_wm_epoch(&s->wm);
-    if (s->known && epoch && epoch == s->epoch && !s->index_lost && !ix->corrupt &&
-        amp_index_current(ix) && amp_log_stands(l, &l->end)) {
+    if (s->known && epoch && epoch == s->epoch && !ix->corrupt && amp_index_current(ix) &&
+        amp_log_stands(l, &l->end)) {
         uint64_t size;
         if (amp_log_size(l, &size, err) != 0)
             return -1;
-        if (size == l->end.off && same_place(&ix->pos, &l->end))
+        if (size == l->end.off && !l->end.sealed)
             return 0;
-        if (size > l->end.off && amp_index_read_meta(ix, NULL) == 0 && ix->pos.seg == l->last &&
-            ix->pos.off == size && !ix->pos.sealed && ix->pos.n > l->end.n &&
-            amp_log_stands(l, &ix->pos)) {
-            l->end = ix->pos;
+        if (size > l->end.off && size - l->end.off <= AMP_FRAME_MAX && !l->end.sealed &&
+            read_tail(s, &l->end) && !l->end.sealed)
             return 0;
-        }
     }
-    s->index_lost = false;
     s->epoch = epoch;
     return slow(s, err);
 }
@@ -271,8 +294,8 @@ int amp_store_new_generation(struct amp_store *s, struct amp_error *err)
     struct amp_pos at;
     amp_index_rollback(&s->index);
     if (s->opt.read_only)
-        return amp_index_open_memory(&s->index, err) != 0 ? -1 : bring_up(s, err);
-    if (amp_index_open(&s->index, s->index.gen + 1, err) != 0 || bring_up(s, err) != 0)
+        return amp_index_open_memory(&s->index, err) != 0 ? -1 : amp_store_bring_up(s, err);
+    if (amp_index_open(&s->index, s->index.gen + 1, err) != 0 || amp_store_bring_up(s, err) != 0)
         return -1;
     s->log.gen = s->index.gen;
     return amp_turn_append(s, &f, &at, err);

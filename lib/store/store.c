@@ -115,6 +115,7 @@ static int open_store(const char *dir, const struct amp_store_options *opt, bool
     s->log.fd = -1;
     amp_log_init(&s->log, -1, true, &s->wm);
     amp_frame_arena_init(&s->arena);
+    amp_tail_init(&s->tail);
     amp_frame_arena_init(&s->check);
     amp_buf_init(&s->rec, 64 * AMP_FRAME_MAX);
     if (open_parts(s, failed_too, err) != 0) {
@@ -148,6 +149,7 @@ void amp_store_close(struct amp_store *s)
     if (s->lock.main >= 0)
         amp_turn_last(s);
     amp_index_close(&s->index);
+    amp_tail_release(&s->tail);
     amp_log_release(&s->log);
     amp_wm_close(&s->wm);
     amp_frame_arena_release(&s->arena);
@@ -172,9 +174,7 @@ static int seen(struct amp_store *s, const struct amp_store_input *input, const 
 {
     char sum[72];
     struct amp_span c = amp_span_str(input->consumer);
-    int rc = amp_index_seen(&s->index, c, input->id, sum, err);
-    if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = amp_index_seen(&s->index, c, input->id, sum, err);
+    int rc = amp_turn_seen(s, c, input->id, sum, err);
     return rc <= 0 ? rc : strcmp(sum, digest) == 0 ? 1 : 2;
 }
 
@@ -264,9 +264,6 @@ static int update(struct amp_store *s, struct amp_span key, const struct amp_sto
     struct amp_store_rec now = {0};
     struct amp_store_change change = {0};
     struct amp_frame f = {.key = key};
-    /* One transaction for the look-ups and what follows from them. */
-    if (amp_index_begin(&s->index, err) != 0 && amp_turn_heal(s, err) != 0)
-        return -1;
     if (input) {
         int rc = seen(s, input, digest, err);
         if (rc < 0)
@@ -283,9 +280,7 @@ static int update(struct amp_store *s, struct amp_span key, const struct amp_sto
         f.in_id = input->id;
         f.in_sum = amp_span_str(digest);
     }
-    int found = amp_index_rec(&s->index, key, &row, err);
-    if (found < 0 && amp_turn_heal(s, err) == 0)
-        found = amp_index_rec(&s->index, key, &row, err);
+    int found = amp_turn_rec(s, key, &row, err);
     if (found < 0 || (found && amp_store_load(s, &row, &s->rec, &now, err) != 0))
         return -1;
     int rc = fn(ctx, &now, &change, err);

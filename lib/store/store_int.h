@@ -9,6 +9,7 @@
 #include "store/index.h"
 #include "store/log.h"
 #include "store/store.h"
+#include "store/tail.h"
 
 enum {
     AMP_TURN_FRAMES = 256,
@@ -26,12 +27,12 @@ struct amp_store {
     sigset_t mask; /* to restore when the turn ends */
     struct amp_log log;
     struct amp_index index;
+    struct amp_tail tail;
     struct amp_watermark wm;
     bool known;     /* log.end is a verified place */
     bool verified;  /* the last segment was read whole, by us or in this boot */
     uint32_t epoch; /* of the watermark, when log.end was verified */
     bool in_turn, batch;
-    bool index_lost; /* a frame is in the log that the index could not take */
     unsigned turn_frames;
     size_t turn_bytes;
     uint64_t need; /* the highest frame that this process read or wrote */
@@ -52,7 +53,14 @@ int amp_turn_leave(struct amp_store *s, bool own, struct amp_error *err);
 void amp_turn_last(struct amp_store *s);
 /* In a batch: ends the turn and takes the next when this one is used up. */
 int amp_turn_renew(struct amp_store *s, struct amp_error *err);
-/* Appends a frame in this turn and brings it into the index. */
+/* Brings the index up to the log's end, for a query by ranges. */
+int amp_turn_index(struct amp_store *s, struct amp_error *err);
+/* Look-ups by id, in the tail and then in the index: 1 found, 0 not, -1 error. */
+int amp_turn_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
+                 struct amp_error *err);
+int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span id, char sum[72],
+                  struct amp_error *err);
+/* Appends a frame in this turn. */
 int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at,
                     struct amp_error *err);
 /* After a query failed: a corrupt index is replaced and 0 returned, try again; else -1. */
@@ -65,6 +73,7 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err);
 
 /* recover.c: under main, brings log.end and the index to the log's end. */
 int amp_store_catch_up(struct amp_store *s, struct amp_error *err);
+int amp_store_bring_up(struct amp_store *s, struct amp_error *err);
 int amp_store_new_generation(struct amp_store *s, struct amp_error *err);
 
 /* compact.c: at the end of a turn that appended, one step towards removing the oldest segment. */

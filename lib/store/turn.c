@@ -17,7 +17,7 @@
 
 #include <amp/base/clock.h>
 
-enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 1000, WAL_AT_END = 128 };
+enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 1000, WAL_AT_END = 128, TAIL_AT_END = 128 };
 
 static const uint64_t default_segment = 64u << 20;
 
@@ -113,6 +113,7 @@ static int start(struct amp_store *s, struct amp_error *err)
         return -1;
     if (check_failed(s, err) != 0 || amp_store_catch_up(s, err) != 0) {
         amp_buf_reset(&s->log.pending);
+        amp_index_end_read(&s->index);
         amp_index_rollback(&s->index);
         s->known = false;
         give(s);
@@ -141,16 +142,10 @@ static int settle(struct amp_store *s, struct amp_error *err)
         if (l->end.n > s->need)
             s->need = l->end.n;
     }
-    if (s->index_lost) {
-        amp_index_rollback(&s->index);
-        return 0;
-    }
-    if (amp_index_commit(&s->index, &l->end, err) != 0) {
-        /* The log has it; whoever comes next replays it. */
-        amp_index_rollback(&s->index);
-        s->index_lost = true;
-        return -1;
-    }
+    amp_index_end_read(&s->index);
+    /* A failure leaves the frames to the next turn; they are in the log. */
+    if (s->tail.frames >= AMP_TAIL_MAX)
+        amp_turn_index(s, NULL);
     return 0;
 }
 
@@ -162,6 +157,7 @@ static int end(struct amp_store *s, struct amp_error *err)
         amp_index_rollback(&s->index);
         s->known = false;
     }
+    amp_index_end_read(&s->index);
     amp_index_checkpoint(&s->index, WAL_IN_TURN, true);
     give(s);
     return rc;
@@ -169,11 +165,19 @@ static int end(struct amp_store *s, struct amp_error *err)
 
 void amp_turn_last(struct amp_store *s)
 {
-    if (s->index.wal_pages <= WAL_AT_END || s->opt.read_only ||
-        amp_turnstile_enter(&s->lock, 0, NULL) != 0)
+    bool own;
+    int64_t wait = s->opt.lock_timeout_ms;
+    if (s->opt.read_only || s->failed ||
+        (s->tail.frames < TAIL_AT_END && s->index.wal_pages <= WAL_AT_END))
         return;
-    amp_index_checkpoint(&s->index, WAL_AT_END, true);
-    amp_turnstile_leave(&s->lock);
+    s->opt.lock_timeout_ms = 0;
+    if (amp_turn_enter(s, &own, NULL) == 0) {
+        if (s->tail.frames >= TAIL_AT_END)
+            amp_turn_index(s, NULL);
+        amp_index_checkpoint(&s->index, WAL_AT_END, true);
+        amp_turn_leave(s, own, NULL);
+    }
+    s->opt.lock_timeout_ms = wait;
 }
 
 int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err)
@@ -208,12 +212,7 @@ int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at
         return -1;
     s->turn_frames++;
     s->turn_bytes += f->head.size;
-    if (s->index_lost || amp_index_apply(&s->index, f, at, err) == 0)
-        return 0;
-    if (s->index.corrupt)
-        return amp_turn_heal(s, err);
-    s->index_lost = true;
-    return -1;
+    return amp_tail_apply(&s->tail, f, at, err);
 }
 
 int amp_turn_heal(struct amp_store *s, struct amp_error *err)
@@ -222,12 +221,46 @@ int amp_turn_heal(struct amp_store *s, struct amp_error *err)
         return -1;
     if (amp_log_flush(&s->log, err) != 0)
         return amp_store_fail(s, err);
+    return amp_store_new_generation(s, err);
+}
+
+int amp_turn_index(struct amp_store *s, struct amp_error *err)
+{
+    if (!s->tail.frames)
+        return 0;
+    if (amp_log_flush(&s->log, err) != 0)
+        return amp_store_fail(s, err);
+    amp_index_end_read(&s->index);
+    if (amp_store_bring_up(s, err) == 0)
+        return 0;
     amp_index_rollback(&s->index);
-    if (amp_store_new_generation(s, err) != 0) {
-        s->index_lost = true;
-        return -1;
-    }
-    return 0;
+    return amp_turn_heal(s, err);
+}
+
+int amp_turn_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
+                 struct amp_error *err)
+{
+    int rc = amp_tail_rec(&s->tail, key, out);
+    if (rc >= 0)
+        return rc;
+    rc = amp_index_begin_read(&s->index, err) != 0 ? -1 : amp_index_rec(&s->index, key, out, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = amp_index_rec(&s->index, key, out, err);
+    return rc;
+}
+
+int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span id, char sum[72],
+                  struct amp_error *err)
+{
+    int rc = amp_tail_seen(&s->tail, consumer, id, sum);
+    if (rc >= 0)
+        return rc;
+    rc = amp_index_begin_read(&s->index, err) != 0
+             ? -1
+             : amp_index_seen(&s->index, consumer, id, sum, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = amp_index_seen(&s->index, consumer, id, sum, err);
+    return rc;
 }
 
 int amp_store_begin(struct amp_store *s, struct amp_error *err)

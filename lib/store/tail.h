@@ -1,0 +1,36 @@
+/*
+ * The tail: what the frames behind the index's meta row say, in memory. Appending brings a frame in
+ * here; the index gets many at once. Each process has its own, read from the log, so it holds at
+ * every turn all frames from some place that the index has reached up to the log's end. Only what
+ * is looked up by id is kept; whoever asks for ranges has the index brought up first.
+ */
+#ifndef AMP_STORE_TAIL_H
+#define AMP_STORE_TAIL_H
+
+#include "store/index.h"
+
+enum { AMP_TAIL_MAX = 1024 };
+
+struct amp_tail_entry;
+
+struct amp_tail {
+    struct amp_tail_entry *entry;
+    uint32_t n, cap;
+    uint32_t *slot; /* entry number + 1, 0 free */
+    uint32_t slots;
+    uint32_t frames;
+    struct amp_buf text;
+};
+
+void amp_tail_init(struct amp_tail *t);
+void amp_tail_release(struct amp_tail *t);
+void amp_tail_clear(struct amp_tail *t);
+int amp_tail_apply(struct amp_tail *t, const struct amp_frame *f, const struct amp_pos *after,
+                   struct amp_error *err);
+/* 1 found, 0 removed, -1 not here: ask the index. */
+int amp_tail_rec(const struct amp_tail *t, struct amp_span key, struct amp_index_rec *out);
+/* 1 found, -1 not here. */
+int amp_tail_seen(const struct amp_tail *t, struct amp_span consumer, struct amp_span id,
+                  char sum[72]);
+
+#endif
