@@ -134,7 +134,8 @@ int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, co
     AMP_CLOSE int dirfd = open(h->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s", h->dir);
-    if (amp_file_write_atomic(dirfd, AMP_HOOK_PROGRAM, 0755, amp_buf_span(&bytes), err))
+    /* Read-only: a hook manager that writes to pre-commit would write through the link. */
+    if (amp_file_write_atomic(dirfd, AMP_HOOK_PROGRAM, 0555, amp_buf_span(&bytes), err))
         return -1;
     for (const struct amp_hook_name *n = amp_hook_names; n->name; n++)
         if ((!n->server || h->server) && place_link(dirfd, h, n->name, err))

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,27 +124,35 @@ static void check_others(struct check *c)
         closedir(d);
 }
 
-/* Only running it tells of a file system without exec, or a copy for another machine. */
+/* Runs it: only that tells of a file system without exec, a copy for another machine, or of a hook
+ * manager that wrote through one of the links. */
+static bool says_its_name(const char *path)
+{
+    char text[64] = "";
+    struct amp_child child;
+    struct amp_child_end end;
+    const char *const argv[] = {path, "--version", NULL};
+    AMP_CLOSE int out = memfd_create("amp-guard-version", MFD_CLOEXEC);
+    struct amp_child_spec spec = {.argv = argv, .fd_in = -1, .fd_out = out, .fd_err = -1};
+    return out >= 0 && amp_child_start(&spec, &child, NULL) == 0 &&
+           amp_child_wait(&child, RUN_LIMIT_MS, 0, NULL, &end, NULL) == 0 && end.exited &&
+           end.exit_code == 0 && pread(out, text, sizeof text - 1, 0) > 0 &&
+           strncmp(text, AMP_HOOK_PROGRAM " ", strlen(AMP_HOOK_PROGRAM) + 1) == 0;
+}
+
 static void check_program(struct check *c, const char *program)
 {
     char path[PATH_MAX + 32];
-    struct amp_error err;
-    struct amp_child child;
-    struct amp_child_end end;
     AMP_BUF struct amp_buf ours, theirs;
     snprintf(path, sizeof path, "%s/" AMP_HOOK_PROGRAM, c->h->dir);
-    const char *const argv[] = {path, "--version", NULL};
-    struct amp_child_spec spec = {.argv = argv, .fd_in = -1, .fd_out = -1, .fd_err = -1};
     amp_buf_init(&ours, PROGRAM_MAX + 1);
     amp_buf_init(&theirs, PROGRAM_MAX + 1);
-    if (amp_file_read(AT_FDCWD, path, PROGRAM_MAX, &ours, &err)) {
+    if (amp_file_read(AT_FDCWD, path, PROGRAM_MAX, &ours, NULL))
         found(c, AMP_HOOK_ERROR, "guard_missing", path, "", "the guard's program cannot be read");
-        return;
-    }
-    if (amp_child_start(&spec, &child, &err) ||
-        amp_child_wait(&child, RUN_LIMIT_MS, 0, NULL, &end, &err) || !end.exited || end.exit_code)
-        found(c, AMP_HOOK_ERROR, "guard_broken", path, "", "the guard's program does not run");
-    else if (program && amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &theirs, &err) == 0 &&
+    else if (!says_its_name(path))
+        found(c, AMP_HOOK_ERROR, "guard_broken", path, "",
+              "does not run, or is another program: run hooks install again");
+    else if (program && amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &theirs, NULL) == 0 &&
              !amp_span_eq(amp_buf_span(&ours), amp_buf_span(&theirs)))
         found(c, AMP_HOOK_WARNING, "guard_outdated", path, "",
               "another version than the installed one: run hooks install again");

@@ -437,6 +437,16 @@ clean() {
   [[ $output == *"reference-transaction: not executable: git skips it without a word"* ]]
 }
 
+@test "hooks check finds a program that was written over through a link" {
+  [ "$(stat -c %a .git/hooks/branch-guard)" = 555 ]
+  chmod 755 .git/hooks/branch-guard
+  printf '#!/bin/sh\nexit 0\n' >.git/hooks/pre-commit
+  run -1 worktree-bind --json hooks check
+  [ "$(jq -r .code <<<"$output")" = guard_broken ]
+  worktree-bind hooks install 2>/dev/null
+  worktree-bind hooks check
+}
+
 @test "hooks check finds a foreign core.hooksPath, and install refuses it" {
   git config core.hooksPath /some/where
   run -1 worktree-bind hooks check
