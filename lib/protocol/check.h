@@ -15,6 +15,7 @@ struct amp_check {
     const struct amp_view *v;
     const struct amp_check_options *opt;
     struct amp_pool *arena;
+    const char *schema; /* file of the schema that is being checked, NULL before */
     struct amp_finding found[AMP_CHECK_FINDINGS_MAX];
     unsigned n;
     bool failed; /* memory was short while gathering */

@@ -299,6 +299,7 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
     if (valid != 0)
         return valid < 0 ? -1 : 0;
     struct explaining e = {&r->check, s->codes};
+    r->check.schema = path;
     int n =
         amp_schema_explain(schema, r->run, v->tape, 0, AMP_CHECK_FINDINGS_MAX, explain, &e, err);
     if (n < 0)
@@ -331,6 +332,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     amp_pool_reset(&r->arena);
     r->check.n = 0;
     r->check.failed = false;
+    r->check.schema = NULL;
     r->check.v = &v;
     r->check.opt = opt ? opt : &none;
     r->check.arena = &r->arena;

@@ -5,6 +5,7 @@
 #include <amp/schema/schema.h>
 
 #include "protocol/check.h"
+#include "protocol/describe.h"
 #include "protocol/spec.h"
 #include "protocol/suggest.h"
 
@@ -101,7 +102,11 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
     if (missing)
         fault.name = v->name;
     unsigned before = c->n;
-    char hint[160] = "";
+    char hint[160] = "", meaning[160];
+    if (missing && c->schema) {
+        amp_describe(c->schema, v->schema_at, v->name, meaning, sizeof meaning);
+        fault.expected = meaning[0] ? meaning : NULL;
+    }
     if (stranger && v->expected)
         amp_suggest_word(v->expected, v->name, hint, sizeof hint);
     else if (strcmp(v->keyword, "enum") == 0 && v->expected)

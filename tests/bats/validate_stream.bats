@@ -202,6 +202,13 @@ setup() {
   [[ $stderr == *'did you mean "risk_level"?'* ]]
 }
 
+@test "a missing field says what it is for" {
+  run --separate-stderr amp-validate <<<"$(message task_dispatch 'del(.payload.branch)')"
+  [ "$stderr" = "amp-validate: error: stdin:1: payload.branch: missing_field: is missing; expected the branch to work on" ]
+  run --separate-stderr amp-validate <<<"$(message review_verdict 'del(.payload.issues)')"
+  [[ $stderr == *"payload.issues: missing_field: is missing; expected what is wrong" ]]
+}
+
 @test "hostile text cannot drive the terminal" {
   message task_dispatch '.payload.risk_level = "a\u001b[2J\u009b\u202eb"' >in
   run --separate-stderr amp-validate in
