@@ -32,7 +32,7 @@ struct loop {
     struct amp_coordinator c;
     struct amp_coordinate_end *end;
     struct port ports[INPUTS_MAX];
-    size_t n_ports;
+    size_t n_ports, first;
     struct amp_outq out;
     bool out_open;
 };
@@ -186,7 +186,10 @@ static int read_ports(struct loop *l, const struct pollfd *fds, struct amp_error
 {
     int left = TURN_LINES;
     bool any = false;
-    for (size_t i = 0; i < l->n_ports; i++) {
+    /* A busy input must not keep the others waiting: each round begins with another one. */
+    l->first = (l->first + 1) % l->n_ports;
+    for (size_t n = 0; n < l->n_ports; n++) {
+        size_t i = (l->first + n) % l->n_ports;
         struct port *p = &l->ports[i];
         if (p->ended)
             continue;

@@ -158,6 +158,10 @@ int amp_say_dispatch(struct amp_step *st, struct amp_task_part *p, bool rework,
     if (rc < 0 || add(st, at, true, err) < 0)
         return -1;
     p->attempts++;
+    if (!*p->result_ref)
+        amp_span_copy(amp_span_str(p->dispatch_ref), st->dropped[0], sizeof st->dropped[0]);
+    if (strcmp(p->request_ref, p->verdict_request) != 0)
+        amp_span_copy(amp_span_str(p->request_ref), st->dropped[1], sizeof st->dropped[1]);
     if (!*t->first_dispatch && amp_task_set(&t->first_dispatch, amp_span_str(id), err) < 0)
         return -1;
     /* What was asked before is no longer asked. */

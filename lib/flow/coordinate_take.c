@@ -229,8 +229,28 @@ static int tell_agents(struct amp_coordinator *c, struct amp_step *st, struct am
     return amp_flow_suspend(c->store, &a, err);
 }
 
+/* What is no longer asked is neither sent again nor waited for. */
+static int drop(struct amp_coordinator *c, const struct amp_step *st, const char *id,
+                const char *code, struct amp_error *err)
+{
+    bool late;
+    struct amp_error unknown = {0};
+    if (!*id ||
+        amp_message_ack(c->store, amp_span_str(id), AMP_STAGE_FAILED, "coordinator",
+                        amp_span_str(code), st->now_ms, &late, &unknown) == 0 ||
+        unknown.status == AMP_NO)
+        return 0;
+    if (err)
+        *err = unknown;
+    return -1;
+}
+
 static int tell_ended(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
 {
+    if (drop(c, st, st->dropped[0], "replaced", err) < 0 ||
+        drop(c, st, st->dropped[1], "replaced", err) < 0 ||
+        drop(c, st, st->told, "terminated", err) < 0)
+        return -1;
     if (!*st->told)
         return 0;
     AMP_BUF struct amp_buf line;

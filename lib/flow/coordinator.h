@@ -62,10 +62,11 @@ struct amp_step {
     struct amp_store_emit emits[AMP_STEP_EMITS];
     uint32_t n_out;
     const char *event;
-    char nack[48], why[256];   /* what the sender is answered with instead of an ack */
-    char told[AMP_MSG_ID_MAX]; /* a dispatch whose receiver is told that the task ended */
-    bool touched;              /* the record changed */
-    bool lift;                 /* agents suspended by `ref` are let go */
+    char nack[48], why[256];         /* what the sender is answered with instead of an ack */
+    char dropped[2][AMP_MSG_ID_MAX]; /* a dispatch, a request that nobody need answer any longer */
+    char told[AMP_MSG_ID_MAX];       /* a dispatch whose receiver is told that the task ended */
+    bool touched;                    /* the record changed */
+    bool lift;                       /* agents suspended by `ref` are let go */
     char suspend_ref[AMP_MSG_ID_MAX], suspend_type[32]; /* agents are suspended, "" not */
 };
 

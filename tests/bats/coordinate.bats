@@ -465,6 +465,21 @@ lock() {
   [ ! -s "$said" ]
 }
 
+@test "what was replaced or called off is not sent again" {
+  new_task | hear
+  old=$(last task_dispatch | jq -r .msg_id)
+  new_task '.acceptance_criteria = ["1h is 3600"]' | hear
+  : >"$said"
+  hear </dev/null
+  [ "$(count task_dispatch)" -eq 1 ]
+  last task_dispatch | jq -e --arg old "$old" '.msg_id != $old'
+  result partial aaaaaaa1 '.blockers = ["no permission"]' | hear
+  decision terminate | hear
+  : >"$said"
+  hear </dev/null
+  [ ! -s "$said" ]
+}
+
 @test "an executor's critical escalation suspends the task and is passed on" {
   new_task | hear
   message escalation executor admin "$(jq -nc '{escalation_type: "branch_violation",

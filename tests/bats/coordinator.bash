@@ -32,14 +32,12 @@ of_task() {
 
 # message TYPE FROM TO PAYLOAD [CONTEXT...]
 message() {
-  local n=${EPOCHREALTIME/./}
-  local refs
-  refs=$(jq -nc '$ARGS.positional' --args "${@:5}")
   jq -nc --arg type "$1" --arg from "$2" --arg to "$3" --argjson p "$4" --arg task "$task" \
-    --arg n "$n" --argjson refs "$refs" '{
+    --arg n "${EPOCHREALTIME/./}" '{
       msg_id: "\($type)-\($task)-\($n)", protocol_version: "AMP/1.0", type: $type, from: $from,
       to: $to, task_id: $task, timestamp: "2026-02-26T14:32:07+00:00",
-      requires_ack: ($type != "escalation"), context_ref: $refs, payload: $p}'
+      requires_ack: ($type != "escalation"), context_ref: $ARGS.positional, payload: $p}' \
+    --args "${@:5}"
 }
 
 # new_task [JQ]: a task of one subtask; JQ changes the payload.
