@@ -1,7 +1,9 @@
+# LOOPS sets how many loops run in a row.
 # The whole loop, from `task-dispatch new` to the last verdict, through the script that users copy.
 
 load lib
 
+: "${LOOPS:=50}"
 LOOP=$AMP_TOP/examples/qa-loop/loop.sh
 
 setup() {
@@ -15,18 +17,27 @@ setup() {
   cat >executor <<'A'
 #!/bin/sh
 set -eu
-[ -z "${DIE_ONE_IN:-}" ] || [ $(($(od -An -N2 -tu2 /dev/urandom) % DIE_ONE_IN)) -ne 0 ] || kill -9 $$
+. "$MAYBE_DIE"
 echo "$AMP_TASK_ID attempt $AMP_ATTEMPT" >"done-$AMP_SUBTASK_ID"
 A
   cat >reviewer <<'A'
 #!/bin/sh
 set -eu
-[ -z "${DIE_ONE_IN:-}" ] || [ $(($(od -An -N2 -tu2 /dev/urandom) % DIE_ONE_IN)) -ne 0 ] || kill -9 $$
+. "$MAYBE_DIE"
 jq '{decision: "approved", confidence: 1,
      criteria_results: [.[] | {criterion: (if type == "object" then .criterion else . end), passed: true, evidence: "seen"}]}' \
   "$AMP_CRITERIA" >"$AMP_RESULT.new"
 mv "$AMP_RESULT.new" "$AMP_RESULT"
 A
+  # Dies at random, but at most twice at one piece of work: a third time would end its attempts.
+  cat >maybe_die <<'A'
+if [ -n "${DEATHS:-}" ] && [ $(($(od -An -N2 -tu2 /dev/urandom) % 3)) -eq 0 ]; then
+  for n in 1 2; do
+    ! mkdir "$DEATHS/$AMP_ROLE-$AMP_TASK_ID-$n" 2>/dev/null || kill -9 $$
+  done
+fi
+A
+  export MAYBE_DIE=$PWD/maybe_die
   chmod +x executor reviewer
   export EXECUTOR=$PWD/executor REVIEWER=$PWD/reviewer
 }
@@ -62,8 +73,8 @@ approved() {
   [[ $output == *"main is where it was"* ]]
 }
 
-@test "three loops in a row end, each with its approval" {
-  for i in 1 2 3; do
+@test "fifty loops in a row end, each with its approval" {
+  for ((i = 1; i <= LOOPS; i++)); do
     rm -rf state work.worktrees
     git -C work worktree prune
     tasks 1 20 "agent/row$i-" >tasks.ndjson
@@ -73,16 +84,18 @@ approved() {
   done
 }
 
-@test "20 tasks of 5 KB are in flight at once and all are approved" {
-  tasks 20 5000 >tasks.ndjson
-  timeout 120 bash "$LOOP" state <tasks.ndjson >out 2>err
-  [ "$(approved)" -eq 20 ]
+@test "100 tasks of 5 KB are in flight at once and all are approved" {
+  tasks 100 5000 >tasks.ndjson
+  timeout 240 bash "$LOOP" state <tasks.ndjson >out 2>err
+  [ "$(approved)" -eq 100 ]
 }
 
 @test "agents that are killed at random cost attempts, not tasks" {
   tasks 6 100 >tasks.ndjson
-  DIE_ONE_IN=4 timeout 120 bash "$LOOP" state <tasks.ndjson >out 2>err
+  mkdir deaths
+  DEATHS=$PWD/deaths timeout 120 bash "$LOOP" state <tasks.ndjson >out 2>err
   [ "$(approved)" -eq 6 ]
+  echo "# killed $(find deaths -mindepth 1 | wc -l) times" >&3
 }
 
 @test "Ctrl-C in the middle leaves no process behind, and the next run ends the work" {
