@@ -120,3 +120,37 @@ codes() {
   [ "$status" -eq 69 ]
   [ -z "$output" ]
 }
+
+# A helper that answers "nothing is wrong", but dies of every line that holds the word.
+fake_helper() {
+  mkdir helpers
+  cat >helpers/state-worker <<EOF
+#!/bin/bash
+while IFS= read -r line; do
+  [[ \$line == *$1* ]] && exit 9
+  [[ \$line =~ \"q\":([0-9]+) ]] && echo "{\"q\":\${BASH_REMATCH[1]},\"findings\":[]}"
+done
+EOF
+  chmod +x helpers/state-worker
+  export AMP_LIBEXEC=$PWD/helpers
+}
+
+@test "a line at which the helper dies is undecided; the others pass in order" {
+  fake_helper poison
+  local i
+  for i in 1 2 3 4 5; do message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-2$i\""; done >five
+  sed '3s/Rebuild/poison/' five >in
+  run --separate-stderr amp-validate --state state -e records in
+  [ "$status" -eq 75 ]
+  sed 3d in | cmp - <(printf '%s\n' "$output")
+  [ "$(jq -r '"\(.line) \(.code)"' records)" = "3 undecided" ]
+}
+
+@test "a helper that keeps dying ends it; nothing passes" {
+  fake_helper T-2026
+  run --separate-stderr amp-validate --state state dispatch dispatch dispatch dispatch
+  # Lines are undecided (75), which weighs more than the helper's absence (69).
+  [ "$status" -eq 75 ]
+  [ -z "$output" ]
+  [[ $stderr == *"died three times"* ]]
+}
