@@ -77,13 +77,20 @@ struct recording {
     char json[64];
 };
 
+/* Control records have none; one that is too long for a key need not be found by it. */
+static struct amp_span entry_id(const struct job *j)
+{
+    struct amp_span id = amp_span_str(j->id);
+    return id.n > 0 && id.n <= 900 ? id : AMP_SPAN("unnamed");
+}
+
 static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                      struct amp_error *err)
 {
     struct recording *rec = ctx;
     for (uint32_t i = 0; i < rec->n; i++)
         rec->emits[i] = (struct amp_store_emit){
-            .id = *rec->jobs[i]->id ? amp_span_str(rec->jobs[i]->id) : AMP_SPAN("control"),
+            .id = entry_id(rec->jobs[i]),
             .line = {rec->jobs[i]->line, rec->jobs[i]->n},
         };
     snprintf(rec->json, sizeof(rec->json), "{\"batches\":%llu}", (unsigned long long)now->rev + 1);

@@ -18,6 +18,7 @@
 #define DEAD        "DEAD"
 #define REQUEUED    "REQUEUED"
 #define MAX_HISTORY 32
+#define ID_MAX      900 /* longer ids than a key takes are told apart by the line's digest */
 
 struct letter {
     struct amp_dead_letter d;
@@ -62,7 +63,7 @@ void amp_dead_from_view(struct amp_dead_letter *d, const struct amp_view *v)
 
 static struct amp_span letter_id(const struct amp_dead_letter *d, char digest[AMP_SHA256_MAX])
 {
-    if (d->msg_id.n > 0)
+    if (d->msg_id.n > 0 && d->msg_id.n <= ID_MAX)
         return d->msg_id;
     amp_sha256_hex(d->line, digest);
     return (struct amp_span){digest, 16};
@@ -235,7 +236,7 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
     if (rc < 0)
         return -1;
     struct amp_store_entry_id made = {.n = amp_store_last_frame(s)};
-    if (d->msg_id.n > 0) {
+    if (d->msg_id.n > 0 && d->msg_id.n <= ID_MAX) {
         struct amp_error e = {0};
         if (amp_message_ack(s, d->msg_id, AMP_STAGE_REJECTED, actor, amp_span_str(d->code),
                             d->failed_ms, NULL, &e) < 0 &&
