@@ -27,7 +27,7 @@ const struct amp_opt dead_requeue_opts[] = {
     {0, "every", AMP_OPT_FLAG, &every, NULL, .doc = "all letters (that --code and --task allow)"},
     {0, "code", AMP_OPT_STRING, &code, "CODE", .doc = "only these"},
     {0, "task", AMP_OPT_STRING, &task, "GLOB", .doc = "only of these tasks"},
-    {0, "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
+    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
      .doc = "how long to wait for a reader of --out"},
     AMP_OPT_END,

@@ -7,8 +7,9 @@ int64_t ack_lock_timeout_ms = 10000;
 static const char *config;
 
 static const struct amp_opt options[] = {
-    {0, "state", AMP_OPT_DIR, &ack_state, "DIR", .doc = "the state directory", .env = "AMP_STATE"},
-    {0, "config", AMP_OPT_PATH, &config, "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"},
+    {'s', "state", AMP_OPT_DIR, &ack_state, "DIR", .doc = "the state directory",
+     .env = "AMP_STATE"},
+    {'c', "config", AMP_OPT_PATH, &config, "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"},
     {0, "as", AMP_OPT_STRING, &ack_as, "NAME", .doc = "name in the state directory"},
     {0, "lock-timeout", AMP_OPT_DURATION, &ack_lock_timeout_ms, "TIME",
      .doc = "how long to wait for the state's lock"},

@@ -17,8 +17,8 @@ static bool hold, quiet_acks, last;
 const struct amp_opt show_opts[] = {
     {'q', "quiet", AMP_OPT_FLAG, &quiet_acks, NULL, .doc = "leave acknowledgements out"},
     {0, "last", AMP_OPT_FLAG, &last, NULL, .doc = "write nothing to stdout: the end of a pipeline"},
-    {0, "in", AMP_OPT_PATH, &in_path, "PATH", .doc = "read from PATH"},
-    {0, "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
+    {'i', "in", AMP_OPT_PATH, &in_path, "PATH", .doc = "read from PATH"},
+    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep an input FIFO open: no end of file"},
     {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
      .doc = "how long to wait for a reader of --out"},

@@ -31,7 +31,7 @@ const struct amp_opt sweep_opts[] = {
     {0, "silence", AMP_OPT_DURATION, &silence_ms, "TIME",
      .doc = "how long an agent at work may be silent; 0: not looked at", .config = "ack.silence"},
     {0, "from", AMP_OPT_STRING, &from, "ROLE", .doc = "the escalations' sender"},
-    {0, "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
+    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
      .doc = "how long to wait for a reader of --out"},
     AMP_OPT_END,

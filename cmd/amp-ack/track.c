@@ -15,9 +15,9 @@ static int64_t open_timeout_ms = 60000;
 static bool hold, resend;
 
 const struct amp_opt track_opts[] = {
-    {0, "in", AMP_OPT_PATH, &in_path, "PATH",
+    {'i', "in", AMP_OPT_PATH, &in_path, "PATH",
      .doc = "read from PATH (a FIFO is opened without waiting)"},
-    {0, "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
+    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep an input FIFO open: no end of file"},
     {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
      .doc = "how long to wait for a reader of --out"},

@@ -119,6 +119,10 @@ void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
             amp_complain(why);
             amp_status_note(why->status);
         }
+    } else if (why && strcmp(why->code, "closed_pipe") == 0) {
+        /* Whoever reads our output had enough: a quiet end. What it did not get stays open. */
+        j->entry.n = 0;
+        router_break(r, why);
     } else if (why) {
         keep_refuse(r, j, why->code, why->what, "", true);
         amp_status_note(why->status);

@@ -222,6 +222,13 @@ S
   [ "$status" -eq 74 ]
 }
 
+@test "a reader of stdout that had enough ends it quietly" {
+  message task_dispatch | awk '{ for (i = 0; i < 3000; i++) print }' >in
+  { amp-route -r '* => stdout' <in 2>said || :; } | head -n 1 >got
+  [ ! -s said ]
+  cmp got <(head -n 1 in)
+}
+
 @test "a half line that a killed writer left in a file is ended first" {
   printf '{"half' >out
   message task_dispatch >in
