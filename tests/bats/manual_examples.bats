@@ -38,3 +38,12 @@ setup() {
   [ "$(wc -l <acks.ndjson)" -eq 3 ]
   [ "$(find work/new -type f | wc -l)" -eq 3 ]
 }
+
+@test "hitl-prompt(1)" {
+  need_tool hitl-prompt
+  message escalation >escalations.ndjson
+  examples "$AMP_TOP/man/hitl-prompt.1" >script
+  run -0 bash -euo pipefail script
+  [[ "$output" == *" resume"* ]]
+  [ "$(jq -r .note decisions.ndjson)" = "multiply before converting" ]
+}
