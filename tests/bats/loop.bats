@@ -1,9 +1,9 @@
-# LOOPS sets how many loops run in a row.
+# LOOP_ROUNDS sets how many loops run in a row.
 # The whole loop, from `task-dispatch new` to the last verdict, through the script that users copy.
 
 load lib
 
-: "${LOOPS:=50}"
+: "${LOOP_ROUNDS:=50}"
 LOOP=$AMP_TOP/examples/qa-loop/loop.sh
 
 setup() {
@@ -73,8 +73,14 @@ approved() {
   [[ $output == *"main is where it was"* ]]
 }
 
+@test "the loop with coding agents runs on recordings: a rejection, a rework, an approval" {
+  run -0 timeout 60 bash "$AMP_TOP/examples/agent-clis/demo.sh"
+  [[ $output == *"rejected, 1 issue: unit() may return -1"* ]]
+  [[ $output == *"is approved: task T-"* ]]
+}
+
 @test "fifty loops in a row end, each with its approval" {
-  for ((i = 1; i <= LOOPS; i++)); do
+  for ((i = 1; i <= LOOP_ROUNDS; i++)); do
     rm -rf state work.worktrees
     git -C work worktree prune
     tasks 1 20 "agent/row$i-" >tasks.ndjson

@@ -1,0 +1,26 @@
+#!/bin/bash
+# The loop with coding agents, on recordings: stand-in/ holds programs named claude and codex that
+# play back what the real ones answered, so that this runs without them, without network and the
+# same each time.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+top=$(cd "$here/../.." && pwd)
+export PATH=$here/stand-in:$top/build/bin:$PATH PLAYED=$work/played
+mkdir "$PLAYED"
+
+cp -R "$here/../qa-loop/project" "$work/repo"
+git -C "$work/repo" init -q -b main
+git -C "$work/repo" config user.name "Demo Human"
+git -C "$work/repo" config user.email human@example.org
+git -C "$work/repo" add -A
+git -C "$work/repo" commit -qm "A duration parser, with tests that it fails"
+
+task-dispatch new --state "$work/state" --repo "$work/repo" --base main --branch fix/units \
+  --description "Durations with several units" --criterion "1h30m is 5400 seconds" \
+  --criterion "5x is refused" --criterion "an empty text is refused" |
+  "$here/loop.sh" "$work/state"
+
+cd "$work/repo"
+task-dispatch verify --state "$work/state" "$(git rev-parse fix/units)"
