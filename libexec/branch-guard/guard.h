@@ -6,7 +6,7 @@
 
 #include <amp/base/buf.h>
 
-#define NAME_SIZE  1024 /* a ref's name */
+#define NAME_SIZE  4096 /* a ref's name: no longer than a path */
 #define VALUE_SIZE 72   /* hex digits of an object id */
 
 /* repo.c: the repository as files; no git is run. */

@@ -465,3 +465,11 @@ clean() {
   agent git symbolic-ref refs/heads/main refs/heads/feat
   [ "$(git rev-parse main)" = "$(git rev-parse feat)" ]
 }
+
+@test "the policy comes from amp.json where no option says otherwise" {
+  echo '{"branches":{"protected":["rel/*"]},"guard":{"humans":"refuse"}}' >../amp.json
+  worktree-bind hooks install --config ../amp.json 2>/dev/null
+  run ! git branch rel/1
+  worktree-bind hooks install 2>/dev/null
+  git branch rel/1
+}
