@@ -195,10 +195,10 @@ static int unwrap(struct amp_reader *r, struct document *d, struct amp_error *er
     uint32_t msg = amp_tape_get(t, 0, AMP_SPAN("msg"));
     uint32_t to = amp_tape_get(t, 0, AMP_SPAN("to"));
     if (msg != AMP_TOK_NONE && to != AMP_TOK_NONE && t->tok[msg].type == AMP_JSON_OBJECT) {
-        const struct amp_spec *inner = detect_object(t, msg);
-        if (inner) {
+        /* Only SW4RM has no recipient of its own. */
+        if (amp_spec_sw4rm.detect(t, msg)) {
             d->outer_to = to;
-            return unwrap_object(r, msg, inner, d);
+            return unwrap_object(r, msg, &amp_spec_sw4rm, d);
         }
     }
     for (unsigned i = 0; i < AMP_SPEC_COUNT(carriers); i++) {

@@ -102,6 +102,23 @@ static void uuids(struct amp_check *c)
                            "a UUID of version 4", "is not a UUID of version 4");
 }
 
+/* There is unicast only. The recipient stands outside the envelope. */
+static void one_recipient(struct amp_check *c)
+{
+    if (c->v->n_to > 1)
+        amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "unicast", "/to", "one recipient",
+                       "names %u recipients", c->v->n_to);
+    else if (c->v->n_to == 1 && amp_span_is(c->v->to[0], "all"))
+        amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "unicast", "/to", "one recipient",
+                       "names everybody");
+}
+
+static void rules(struct amp_check *c)
+{
+    one_recipient(c);
+    uuids(c);
+}
+
 const struct amp_spec amp_spec_sw4rm = {
     .protocol = AMP_PROTO_SW4RM,
     .detect = detect,
@@ -111,5 +128,5 @@ const struct amp_spec amp_spec_sw4rm = {
     .schema = "sw4rm/envelope.json",
     .codes = codes,
     .finish = finish,
-    .rules = uuids,
+    .rules = rules,
 };

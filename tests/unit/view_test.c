@@ -187,7 +187,7 @@ static void aof(void)
 
 static void sw4rm(void)
 {
-    static const char outer[] = "{\"to\":[\"x\",\"y\"],\"msg\":" SW4RM "}";
+    static const char outer[] = "{\"to\":\"x\",\"msg\":" SW4RM "}";
     struct amp_view v;
     TAP_INT(look(SW4RM, &v), 1, "a SW4RM envelope is valid");
     TAP_INT(v.protocol, AMP_PROTO_SW4RM, "its protocol");
@@ -202,9 +202,12 @@ static void sw4rm(void)
     TAP_INT(v.body.ack.stage, AMP_STAGE_REJECTED, "its stage");
     TAP_SPAN(v.body.ack.code, "BUFFER_FULL", "its code");
     TAP_INT(look(outer, &v), 1, "an outer recipient");
-    TAP_INT(v.n_to, 2, "both are there");
-    TAP_SPAN(v.to[1], "y", "the second");
+    TAP_INT(v.n_to, 1, "is the recipient");
+    TAP_SPAN(v.to[0], "x", "by name");
     TAP_OK(v.text.p > outer && v.text.n == sizeof SW4RM - 1, "the text is the inner message");
+    TAP_INT(look("{\"to\":[\"x\",\"y\"],\"msg\":" SW4RM "}", &v), 0, "two recipients");
+    TAP_STR(codes, "validation_error", "are one too many");
+    TAP_INT(look("{\"to\":\"all\",\"msg\":" SW4RM "}", &v), 0, "nor is there a broadcast");
 }
 
 static void others(void)
