@@ -1,0 +1,118 @@
+/* Scope patterns, diff ranges, counting a patch, reading an answer. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+
+#include "flow/decide.h"
+#include "flow/review.h"
+#include "flow/run.h"
+#include "tap.h"
+
+static void test_scope(void)
+{
+    static const struct {
+        const char *action, *path;
+        bool forbidden;
+    } cases[] = {
+        {"modify Info.plist", "App/Info.plist", true},
+        {"modify Info.plist.", "Info.plist", true},
+        {"modify Info.plist", "App/Other.plist", false},
+        {"touch anything in src/core/", "src/core/a.c", true},
+        {"touch anything in src/core/", "src/core2/a.c", false},
+        {"change src/*.h", "src/a.h", true},
+        {"change *.lock files", "deps/yarn.lock", true},
+        {"edit \"Makefile.am\"", "Makefile.am", true},
+        {"edit main.c", "lib/main.c", true},
+        {"delete CoreData entities", "CoreData", false},
+        {"no hacks, e.g. sleeps", "e.g", false},
+        {"use version 2.0", "2.0", false},
+        {"see https://example.org/a", "a", false},
+        {"./build.sh must stay", "build.sh", true},
+    };
+    static const char *const patterns[] = {"migrations/", "*.sql", NULL};
+    const struct amp_spans none = {NULL, 0};
+    char by[64];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct amp_span one = amp_span_str(cases[i].action);
+        const struct amp_spans actions = {&one, 1};
+        TAP_OK(amp_scope_forbids(amp_span_str(cases[i].path), NULL, &actions, by, sizeof by) ==
+                   cases[i].forbidden,
+               "\"%s\" against %s", cases[i].action, cases[i].path);
+    }
+    TAP_OK(amp_scope_forbids(AMP_SPAN("migrations/1.txt"), patterns, &none, by, sizeof by),
+           "below a directory");
+    TAP_STR(by, "migrations/", "names the pattern");
+    TAP_OK(amp_scope_forbids(AMP_SPAN("x/y.sql"), patterns, &none, by, sizeof by), "by suffix");
+    TAP_OK(!amp_scope_forbids(AMP_SPAN("x/migrations"), patterns, &none, by, sizeof by), "neither");
+}
+
+static void test_url(void)
+{
+    char base[80], commit[80];
+
+    TAP_OK(amp_diff_url_parse(AMP_SPAN("file:///srv/r#a#main...abc"), base, 80, commit, 80),
+           "a local range");
+    TAP_STR(base, "main", "its base");
+    TAP_STR(commit, "abc", "its commit");
+    TAP_OK(!amp_diff_url_parse(AMP_SPAN("https://x/compare/a...b"), base, 80, commit, 80),
+           "nothing is fetched");
+    TAP_OK(!amp_diff_url_parse(AMP_SPAN("file:///srv/r#...b"), base, 80, commit, 80), "no base");
+    TAP_OK(!amp_diff_url_parse(AMP_SPAN("file:///srv/r#a..."), base, 80, commit, 80), "no commit");
+    TAP_OK(!amp_diff_url_parse(AMP_SPAN(""), base, 80, commit, 80), "nothing");
+}
+
+static void test_patch(void)
+{
+    static const char text[] =
+        "diff --git a/a b.c b/a b.c\n"
+        "index 1..2 100644\n--- a/a b.c\n+++ b/a b.c\n"
+        "@@ -1,3 +1,3 @@ f\n context\n-old\n+new\n context\n"
+        "@@ -9 +9,2 @@\n same\n+--- not a header\n"
+        "diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n+++ b/new\n"
+        "@@ -0,0 +1,2 @@\n+x\n+diff --git a/z b/z\n"
+        "diff --git a/i.png b/i.png\nBinary files a/i.png and b/i.png differ\n";
+    char path[] = "/tmp/review_test.XXXXXX";
+    struct amp_patch p;
+    struct amp_error err;
+    int fd = mkstemp(path);
+
+    if (fd < 0 || amp_write_all(fd, amp_span_str(text), &err))
+        abort();
+    close(fd);
+    TAP_INT(amp_patch_read(path, &p, &err), 0, "a patch is read");
+    TAP_INT(p.n, 3, "three files");
+    TAP_STR(p.v[0].path, "a b.c", "a name with a space");
+    TAP_INT(p.v[0].lines, 3, "lines of all hunks");
+    TAP_OK(!p.v[0].created && p.v[1].created, "which one is new");
+    TAP_INT(p.v[1].lines, 2, "a header inside a hunk is a line");
+    TAP_OK(p.v[2].binary, "a binary file");
+    amp_patch_release(&p);
+    unlink(path);
+}
+
+static void test_answer(void)
+{
+    struct amp_answer a;
+    char resume[] = "  Resume  go on \r\n", back[] = "rollback abc123 try again",
+         bare[] = "rollback", word[] = "resumed", empty[] = "";
+
+    TAP_OK(amp_answer_parse(resume, &a) && a.word == AMP_DO_RESUME, "resume");
+    TAP_STR(a.note, "go on", "with its note");
+    TAP_OK(amp_answer_parse(back, &a) && a.word == AMP_DO_ROLLBACK, "rollback");
+    TAP_STR(a.commit, "abc123", "its commit");
+    TAP_STR(a.note, "try again", "its note");
+    TAP_OK(amp_answer_parse(bare, &a) && !*a.commit, "no commit is empty");
+    TAP_OK(!amp_answer_parse(word, &a), "no other word");
+    TAP_OK(!amp_answer_parse(empty, &a), "nothing is no answer");
+}
+
+int main(void)
+{
+    test_scope();
+    test_url();
+    test_patch();
+    test_answer();
+    return tap_done();
+}
