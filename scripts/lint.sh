@@ -185,7 +185,7 @@ check_shell() {
   for f in scripts/* .ci/run tests/run tests/soak bench/* examples/**/* libexec/scripts/* tests/**/*; do
     [ -f "$f" ] && head -n 1 "$f" | grep -qE '^#!.*\b(ba|da)?sh$' && list+=("$f")
   done
-  [ ${#list[@]} -eq 0 ] || shellcheck -f gcc -S warning "${list[@]}" | findings
+  [ ${#list[@]} -eq 0 ] || shellcheck -x -f gcc -S warning "${list[@]}" | findings
 }
 
 checks=("$@")
