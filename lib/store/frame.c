@@ -40,6 +40,13 @@ uint64_t amp_store_hash(uint64_t key, struct amp_span a, struct amp_span b)
     return h;
 }
 
+struct amp_span amp_frame_consumer(const struct amp_frame *f, uint32_t i)
+{
+    if (f->head.log == AMP_FRAME_stand)
+        return f->out[i].consumer;
+    return f->in_id.n ? f->in_consumer : f->actor;
+}
+
 static bool hex(const char *p, unsigned n, uint64_t *out)
 {
     uint64_t v = 0;

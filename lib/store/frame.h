@@ -97,6 +97,9 @@ int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error 
 int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
                      struct amp_frame_arena *a, struct amp_frame *out, struct amp_error *err);
 
+/* To whom the line f->out[i] belongs: the consumer of the input, else the actor. */
+struct amp_span amp_frame_consumer(const struct amp_frame *f, uint32_t i);
+
 /* The keyed hash by which ids are found. */
 uint64_t amp_store_hash(uint64_t key, struct amp_span a, struct amp_span b);
 

@@ -36,7 +36,8 @@ static const char schema[] =
     "CREATE TABLE seen(h INT,c TEXT,id TEXT,sum TEXT,n INT,PRIMARY KEY(h,c,id)) WITHOUT ROWID;"
     "CREATE TABLE outbox(n INT,i INT,h INT,c TEXT,seg INT,off INT,len INT,PRIMARY KEY(n,i))"
     " WITHOUT ROWID;"
-    "CREATE INDEX outbox_h ON outbox(h);";
+    "CREATE INDEX outbox_h ON outbox(h);"
+    "CREATE INDEX outbox_c ON outbox(c);";
 
 static int failed(struct amp_index *ix, const char *what, struct amp_error *err)
 {
@@ -412,7 +413,7 @@ static int put_out(struct amp_index *ix, const struct amp_frame *f, const struct
     bind_u64(st, 1, stand ? o->n : f->head.n);
     bind_u64(st, 2, stand ? o->i : i);
     bind_u64(st, 3, amp_store_hash(ix->salt, o->id, (struct amp_span){0}));
-    bind_text(st, 4, stand ? o->consumer : f->in_id.n ? f->in_consumer : f->actor);
+    bind_text(st, 4, amp_frame_consumer(f, i));
     bind_u64(st, 5, after->seg);
     bind_u64(st, 6, after->off - after->len);
     bind_u64(st, 7, after->len);

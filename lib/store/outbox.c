@@ -18,57 +18,94 @@ struct places {
     size_t n, cap;
 };
 
+static int add(struct places *out, const struct place *place, struct amp_error *err)
+{
+    if (out->n == out->cap) {
+        size_t cap = out->cap ? out->cap * 2 : 32;
+        struct place *p = realloc(out->p, cap * sizeof *p);
+        if (!p)
+            return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+        out->p = p;
+        out->cap = cap;
+    }
+    out->p[out->n++] = *place;
+    return 0;
+}
+
+/* Rows of the index, but for those of which the tail knows more. */
 static int collect(struct amp_store *s, sqlite3_stmt *st, struct places *out, struct amp_error *err)
 {
     int rc;
     out->n = 0;
     while ((rc = amp_index_step(&s->index, st, err)) == 1) {
-        if (out->n == out->cap) {
-            size_t cap = out->cap ? out->cap * 2 : 32;
-            struct place *p = realloc(out->p, cap * sizeof *p);
-            if (!p) {
-                rc = amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
-                break;
-            }
-            out->p = p;
-            out->cap = cap;
-        }
-        out->p[out->n++] = (struct place){
+        struct place p = {
             .n = (uint64_t)sqlite3_column_int64(st, 0),
             .i = (uint32_t)sqlite3_column_int64(st, 1),
             .seg = (uint32_t)sqlite3_column_int64(st, 2),
             .off = (uint64_t)sqlite3_column_int64(st, 3),
             .len = (uint32_t)sqlite3_column_int64(st, 4),
         };
+        if (!amp_tail_out(&s->tail, p.n, p.i) && add(out, &p, err) != 0) {
+            rc = -1;
+            break;
+        }
     }
     sqlite3_reset(st);
     return rc;
+}
+
+/* What the tail has open for an id, or for a consumer. */
+static int collect_tail(struct amp_store *s, struct amp_span id, struct amp_span consumer,
+                        struct places *out, struct amp_error *err)
+{
+    const struct amp_tail_out *o;
+    for (uint32_t at = 0; (o = amp_tail_next_out(&s->tail, id, consumer, &at)) != NULL;) {
+        struct place p = {.n = o->n, .i = o->i, .seg = o->seg, .off = o->off, .len = o->len};
+        if (add(out, &p, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->n != y->n)
+        return x->n < y->n ? -1 : 1;
+    return x->i < y->i ? -1 : x->i > y->i;
 }
 
 static int of_consumer(struct amp_store *s, const char *consumer, struct places *out,
                        struct amp_error *err)
 {
     sqlite3_stmt *st;
-    if (amp_turn_index(s, err) != 0 || !(st = amp_index_stmt(&s->index, AMP_IX_OUT, err)))
+    if (amp_index_begin_read(&s->index, err) != 0 ||
+        !(st = amp_index_stmt(&s->index, AMP_IX_OUT, err)))
         return -1;
     sqlite3_bind_text(st, 1, consumer, -1, SQLITE_STATIC);
-    return collect(s, st, out, err);
+    if (collect(s, st, out, err) != 0 ||
+        collect_tail(s, (struct amp_span){0}, amp_span_str(consumer), out, err) != 0)
+        return -1;
+    if (out->n)
+        qsort(out->p, out->n, sizeof *out->p, by_number);
+    return 0;
 }
 
 /* Entries whose id has the hash of id. */
 static int of_id(struct amp_store *s, struct amp_span id, struct places *out, struct amp_error *err)
 {
     sqlite3_stmt *st;
-    if (amp_turn_index(s, err) != 0 || !(st = amp_index_stmt(&s->index, AMP_IX_OUT_ID, err)))
+    if (amp_index_begin_read(&s->index, err) != 0 ||
+        !(st = amp_index_stmt(&s->index, AMP_IX_OUT_ID, err)))
         return -1;
     uint64_t h = amp_store_hash(s->index.salt, id, (struct amp_span){0});
     sqlite3_bind_int64(st, 1, (sqlite3_int64)h);
-    return collect(s, st, out, err);
+    return collect(s, st, out, err) != 0 ? -1 : collect_tail(s, id, (struct amp_span){0}, out, err);
 }
 
 /* The entry at a place, decoded; it lives until the next call. */
 static int entry(struct amp_store *s, const struct place *p, struct amp_frame_out *out,
-                 struct amp_error *err)
+                 struct amp_span *consumer, struct amp_error *err)
 {
     struct amp_span frame;
     struct amp_frame_head head;
@@ -79,6 +116,7 @@ static int entry(struct amp_store *s, const struct place *p, struct amp_frame_ou
     for (uint32_t i = 0; i < f.n_out; i++)
         if (f.out[i].n == p->n && f.out[i].i == p->i) {
             *out = f.out[i];
+            *consumer = amp_frame_consumer(&f, i);
             return 0;
         }
     return amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu has no line %u",
@@ -86,12 +124,15 @@ static int entry(struct amp_store *s, const struct place *p, struct amp_frame_ou
 }
 
 /* Hands out one entry with memory of its own, so that fn may use the store. */
-static int hand_out(struct amp_store *s, const struct place *p, amp_store_entry_fn fn, void *ctx,
-                    struct amp_buf *text, struct amp_error *err)
+static int hand_out(struct amp_store *s, const struct place *p, const char *to,
+                    amp_store_entry_fn fn, void *ctx, struct amp_buf *text, struct amp_error *err)
 {
     struct amp_frame_out o;
-    if (entry(s, p, &o, err) != 0)
+    struct amp_span consumer;
+    if (entry(s, p, &o, &consumer, err) != 0)
         return -1;
+    if (!amp_span_is(consumer, to))
+        return 0; /* only the hash was the same */
     amp_buf_reset(text);
     if (amp_buf_add(text, o.id.p, o.id.n, err) != 0 ||
         (o.blob.n ? amp_blob_get(s, o.blob, text, err)
@@ -122,7 +163,7 @@ int amp_store_outbox(struct amp_store *s, const char *consumer, amp_store_entry_
     if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
         rc = -1;
     for (size_t i = 0; rc == 0 && i < places.n; i++)
-        rc = hand_out(s, &places.p[i], fn, ctx, &text, err);
+        rc = hand_out(s, &places.p[i], consumer, fn, ctx, &text, err);
     free(places.p);
     return rc < 0 ? -1 : 0;
 }
@@ -130,8 +171,12 @@ int amp_store_outbox(struct amp_store *s, const char *consumer, amp_store_entry_
 /* Whether an entry is open; so that closing twice writes no frame. */
 static int is_open(struct amp_store *s, const struct amp_store_entry_id *id, struct amp_error *err)
 {
-    sqlite3_stmt *st = amp_index_stmt(&s->index, AMP_IX_OUT_HAS, err);
-    if (!st)
+    sqlite3_stmt *st;
+    const struct amp_tail_out *o = amp_tail_out(&s->tail, id->n, id->index);
+    if (o)
+        return o->open;
+    if (amp_index_begin_read(&s->index, err) != 0 ||
+        !(st = amp_index_stmt(&s->index, AMP_IX_OUT_HAS, err)))
         return -1;
     sqlite3_bind_int64(st, 1, (sqlite3_int64)id->n);
     sqlite3_bind_int64(st, 2, id->index);
@@ -165,8 +210,6 @@ static int close_open(struct amp_store *s, const char *consumer,
                       struct amp_frame_ref *refs, struct amp_error *err)
 {
     uint32_t n = 0;
-    if (amp_turn_index(s, err) != 0)
-        return -1;
     for (uint32_t i = 0; i < n_ids; i++) {
         int rc = is_open(s, &ids[i], err);
         if (rc < 0)
@@ -210,7 +253,8 @@ static int close_acked(struct amp_store *s, struct amp_span id, struct places *p
     uint32_t n = 0;
     for (size_t i = 0; i < places->n; i++) {
         struct amp_frame_out o;
-        if (entry(s, &places->p[i], &o, err) != 0)
+        struct amp_span consumer;
+        if (entry(s, &places->p[i], &o, &consumer, err) != 0)
             return -1;
         if (amp_span_eq(o.id, id))
             refs[n++] = (struct amp_frame_ref){places->p[i].n, places->p[i].i};

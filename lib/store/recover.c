@@ -35,7 +35,7 @@ static int tail_frame(void *ctx, const struct amp_frame_head *head, struct amp_s
 {
     struct amp_store *s = ctx;
     struct amp_frame f;
-    if (head->gen > s->index.gen || s->tail.frames >= AMP_TAIL_MAX)
+    if (head->gen > s->index.gen || amp_tail_full(&s->tail))
         return 1;
     if (amp_frame_decode(frame, head, &s->arena, &f, err) != 0)
         return -1;
@@ -109,6 +109,12 @@ static int verify_last(struct amp_store *s, bool *cut, struct amp_pos *end, stru
     return 0;
 }
 
+static int next_generation(struct amp_store *s, struct amp_error *err)
+{
+    s->new_generation = true;
+    return amp_index_open(&s->index, s->index.gen + 1, err);
+}
+
 /* Opens the index if there is none or its file was replaced. */
 static int open_index(struct amp_store *s, uint64_t gen, struct amp_error *err)
 {
@@ -124,7 +130,7 @@ static int open_index(struct amp_store *s, uint64_t gen, struct amp_error *err)
         return 0;
     if (!ix->corrupt)
         return -1;
-    return amp_index_open(ix, ix->gen + 1, err);
+    return next_generation(s, err);
 }
 
 /* Replays from *pos. *again: what the index had does not fit the log, start from nothing. */
@@ -219,6 +225,15 @@ int amp_store_bring_up(struct amp_store *s, struct amp_error *err)
     return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index's generation does not settle");
 }
 
+/* A frame of the new generation, so that all who replay it change over. */
+static int tell_generation(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_frame f = {.head.log = AMP_FRAME_index, .note = AMP_SPAN("rebuilt")};
+    struct amp_pos at;
+    s->new_generation = false;
+    return amp_turn_append(s, &f, &at, err);
+}
+
 static int slow(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
@@ -263,7 +278,7 @@ static int slow(struct amp_store *s, struct amp_error *err)
         l->end.sealed = false;
     }
     s->known = true;
-    return 0;
+    return s->new_generation ? tell_generation(s, err) : 0;
 }
 
 int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
@@ -290,13 +305,11 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
 
 int amp_store_new_generation(struct amp_store *s, struct amp_error *err)
 {
-    struct amp_frame f = {.head.log = AMP_FRAME_index, .note = AMP_SPAN("rebuilt")};
-    struct amp_pos at;
     amp_index_rollback(&s->index);
     if (s->opt.read_only)
         return amp_index_open_memory(&s->index, err) != 0 ? -1 : amp_store_bring_up(s, err);
-    if (amp_index_open(&s->index, s->index.gen + 1, err) != 0 || amp_store_bring_up(s, err) != 0)
+    if (next_generation(s, err) != 0 || amp_store_bring_up(s, err) != 0)
         return -1;
     s->log.gen = s->index.gen;
-    return amp_turn_append(s, &f, &at, err);
+    return tell_generation(s, err);
 }

@@ -29,9 +29,10 @@ struct amp_store {
     struct amp_index index;
     struct amp_tail tail;
     struct amp_watermark wm;
-    bool known;     /* log.end is a verified place */
-    bool verified;  /* the last segment was read whole, by us or in this boot */
-    uint32_t epoch; /* of the watermark, when log.end was verified */
+    bool known;          /* log.end is a verified place */
+    bool verified;       /* the last segment was read whole, by us or in this boot */
+    uint32_t epoch;      /* of the watermark, when log.end was verified */
+    bool new_generation; /* the index was replaced, and no frame tells of it yet */
     bool in_turn, batch;
     unsigned turn_frames;
     size_t turn_bytes;

@@ -25,6 +25,7 @@ void amp_tail_release(struct amp_tail *t)
 {
     free(t->entry);
     free(t->slot);
+    free(t->out);
     amp_buf_release(&t->text);
     amp_tail_init(t);
 }
@@ -32,6 +33,7 @@ void amp_tail_release(struct amp_tail *t)
 void amp_tail_clear(struct amp_tail *t)
 {
     t->n = 0;
+    t->n_out = 0;
     t->frames = 0;
     amp_buf_reset(&t->text);
     if (t->slot)
@@ -108,6 +110,61 @@ static struct amp_tail_entry *entry(struct amp_tail *t, struct amp_span a, struc
     return e;
 }
 
+static struct amp_tail_out *find_out(const struct amp_tail *t, uint64_t n, uint32_t i)
+{
+    /* Mostly the newest are asked for. */
+    for (uint32_t k = t->n_out; k-- > 0;)
+        if (t->out[k].n == n && t->out[k].i == i)
+            return &t->out[k];
+    return NULL;
+}
+
+static int put_out(struct amp_tail *t, bool known, const struct amp_tail_out *o,
+                   struct amp_error *err)
+{
+    struct amp_tail_out *old = known ? find_out(t, o->n, o->i) : NULL;
+    if (old) {
+        *old = *o;
+        return 0;
+    }
+    if (t->n_out == t->cap_out) {
+        uint32_t cap = t->cap_out ? t->cap_out * 2 : 64;
+        struct amp_tail_out *p = realloc(t->out, cap * sizeof *p);
+        if (!p)
+            return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+        t->out = p;
+        t->cap_out = cap;
+    }
+    t->out[t->n_out++] = *o;
+    return 0;
+}
+
+static int apply_outs(struct amp_tail *t, const struct amp_frame *f, const struct amp_pos *after,
+                      struct amp_error *err)
+{
+    bool stand = f->head.log == AMP_FRAME_stand;
+    for (uint32_t i = 0; i < f->n_out; i++) {
+        struct amp_tail_out o = {
+            .n = stand ? f->out[i].n : f->head.n,
+            .i = stand ? f->out[i].i : i,
+            .seg = after->seg,
+            .off = after->off - after->len,
+            .len = after->len,
+            .h = amp_store_hash(SEED, f->out[i].id, (struct amp_span){0}),
+            .c = amp_store_hash(SEED, amp_frame_consumer(f, i), (struct amp_span){0}),
+            .open = true,
+        };
+        if (put_out(t, stand, &o, err) != 0)
+            return -1;
+    }
+    for (uint32_t i = 0; i < f->n_close; i++) {
+        struct amp_tail_out o = {.n = f->close[i].n, .i = f->close[i].i};
+        if (put_out(t, true, &o, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 int amp_tail_apply(struct amp_tail *t, const struct amp_frame *f, const struct amp_pos *after,
                    struct amp_error *err)
 {
@@ -126,7 +183,29 @@ int amp_tail_apply(struct amp_tail *t, const struct amp_frame *f, const struct a
         amp_span_copy(f->in_sum, e->sum, sizeof e->sum);
     }
     t->frames++;
-    return 0;
+    return apply_outs(t, f, after, err);
+}
+
+bool amp_tail_full(const struct amp_tail *t)
+{
+    return t->frames >= AMP_TAIL_MAX || t->n_out >= AMP_TAIL_OUTS;
+}
+
+const struct amp_tail_out *amp_tail_out(const struct amp_tail *t, uint64_t n, uint32_t i)
+{
+    return find_out(t, n, i);
+}
+
+const struct amp_tail_out *amp_tail_next_out(const struct amp_tail *t, struct amp_span id,
+                                             struct amp_span consumer, uint32_t *at)
+{
+    uint64_t h = amp_store_hash(SEED, id.n ? id : consumer, (struct amp_span){0});
+    while (*at < t->n_out) {
+        const struct amp_tail_out *o = &t->out[(*at)++];
+        if (o->open && (id.n ? o->h : o->c) == h)
+            return o;
+    }
+    return NULL;
 }
 
 int amp_tail_rec(const struct amp_tail *t, struct amp_span key, struct amp_index_rec *out)

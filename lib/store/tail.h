@@ -9,9 +9,17 @@
 
 #include "store/index.h"
 
-enum { AMP_TAIL_MAX = 1024 };
+enum { AMP_TAIL_MAX = 1024, AMP_TAIL_OUTS = 8192 };
 
 struct amp_tail_entry;
+
+/* An entry of the outbox that was opened, closed or moved behind the index. */
+struct amp_tail_out {
+    uint64_t n, off;
+    uint64_t h, c; /* hashes of the message's id and of the consumer's name */
+    uint32_t i, seg, len;
+    bool open;
+};
 
 struct amp_tail {
     struct amp_tail_entry *entry;
@@ -20,6 +28,8 @@ struct amp_tail {
     uint32_t slots;
     uint32_t frames;
     struct amp_buf text;
+    struct amp_tail_out *out;
+    uint32_t n_out, cap_out;
 };
 
 void amp_tail_init(struct amp_tail *t);
@@ -32,5 +42,12 @@ int amp_tail_rec(const struct amp_tail *t, struct amp_span key, struct amp_index
 /* 1 found, -1 not here. */
 int amp_tail_seen(const struct amp_tail *t, struct amp_span consumer, struct amp_span id,
                   char sum[72]);
+/* NULL: not here, ask the index. */
+const struct amp_tail_out *amp_tail_out(const struct amp_tail *t, uint64_t n, uint32_t i);
+/* The next open entry from *at on whose id (or, with that empty, whose consumer) has the hash of
+ * what is given; *at is moved behind it. */
+const struct amp_tail_out *amp_tail_next_out(const struct amp_tail *t, struct amp_span id,
+                                             struct amp_span consumer, uint32_t *at);
+bool amp_tail_full(const struct amp_tail *t);
 
 #endif

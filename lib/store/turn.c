@@ -144,7 +144,7 @@ static int settle(struct amp_store *s, struct amp_error *err)
     }
     amp_index_end_read(&s->index);
     /* A failure leaves the frames to the next turn; they are in the log. */
-    if (s->tail.frames >= AMP_TAIL_MAX)
+    if (amp_tail_full(&s->tail))
         amp_turn_index(s, NULL);
     return 0;
 }

@@ -175,6 +175,19 @@ static void test_outbox(const char *dir)
     TAP_INT(amp_store_outbox_acked(s, AMP_SPAN("o1"), &err), 0, "twice");
     outbox_of(s, "coord", &l);
     TAP_INT(l.n, 0, "and closes it");
+    struct amp_store *other = open_store(dir);
+    in.id = AMP_SPAN("i2");
+    TAP_INT(put(s, "task", "T", &st, &in, NULL), 0, "two more lines");
+    outbox_of(other, "coord", &l);
+    TAP_INT(l.n, 2, "another process sees them");
+    id = (struct amp_store_entry_id){l.frame[0], l.index[0]};
+    TAP_INT(amp_store_outbox_close(other, "coord", &id, 1, &err), 0, "and closes one");
+    outbox_of(s, "coord", &l);
+    TAP_STR(l.text, "o2={\"y\":2};", "which the first one sees");
+    TAP_INT(amp_store_outbox_acked(s, AMP_SPAN("o2"), &err), 0, "an ack for the other");
+    outbox_of(other, "coord", &l);
+    TAP_INT(l.n, 0, "leaves none to anybody");
+    amp_store_close(other);
     amp_store_close(s);
 }
 
