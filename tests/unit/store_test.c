@@ -175,7 +175,7 @@ static void test_outbox(const char *dir)
     TAP_INT(amp_store_outbox_acked(s, AMP_SPAN("o1"), &err), 0, "twice");
     outbox_of(s, "coord", &l);
     TAP_INT(l.n, 0, "and closes it");
-    struct amp_store *other = open_store(dir);
+    struct amp_store *other = open_store(dir, 0);
     in.id = AMP_SPAN("i2");
     TAP_INT(put(s, "task", "T", &st, &in, NULL), 0, "two more lines");
     outbox_of(other, "coord", &l);
