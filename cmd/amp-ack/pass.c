@@ -198,6 +198,8 @@ struct amp_store *ack_open_state(bool required, int *status)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
     if (ack_state && amp_store_open(ack_state, &opt, &s, &err) < 0) {
         *status = amp_complain(&err);
+        if (strcmp(err.code, "log_failed") == 0 || strcmp(err.code, "log_damaged") == 0)
+            amp_note("'amp-ack repair' mends it");
         return NULL;
     }
     return s;

@@ -12,7 +12,7 @@ static struct amp_list routes;
 static const char *state, *config, *in_path = "-", *out_path;
 static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
                lock_timeout_ms = 10000, max_line = 32 << 20;
-static bool verbose;
+static bool verbose, hold;
 
 static const struct amp_opt options[] = {
     {'r', "route", AMP_OPT_LIST, &routes, "'PREDICATE => PORT'",
@@ -21,6 +21,7 @@ static const struct amp_opt options[] = {
     {'e', "eager", AMP_OPT_FLAG, &router.eager, NULL, .doc = "write each line at once"},
     {'i', "in", AMP_OPT_PATH, &in_path, "PATH",
      .doc = "read from PATH (a FIFO is opened without waiting)"},
+    {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep an input FIFO open: no end of file"},
     {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write what goes to stdout to PATH"},
     {0, "as", AMP_OPT_STRING, &router.consumer, "NAME", .doc = "name in the state directory"},
     {'s', "state", AMP_OPT_DIR, &state, "DIR", .doc = "record before delivery; keep dead letters",
@@ -129,7 +130,7 @@ static int start(struct router *r, struct amp_error *err)
     r->intake.lines.max_line = (size_t)max_line;
     if (!(r->again = amp_reader_new(NULL, err)))
         return -1;
-    return amp_input_open(in_path, false, &r->in, err);
+    return amp_input_open(in_path, hold, &r->in, err);
 }
 
 static void stop(struct router *r)

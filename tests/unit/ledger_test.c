@@ -179,6 +179,53 @@ static void sweep(void)
     TAP_OK(late && find("slow") && rec.state == AMP_DELIVERY_TIMED_OUT, "late");
 }
 
+static const char *agent_json;
+static int64_t agent_due;
+
+static int agent_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                    struct amp_error *e)
+{
+    *change = (struct amp_store_change){.event = "step",
+                                        .to = "RUNNING",
+                                        .json = amp_span_str(agent_json),
+                                        .due_ms = agent_due,
+                                        .actor = "test"};
+    return 0;
+}
+
+static void agent_at(const char *json, int64_t due)
+{
+    enum amp_store_outcome how;
+    agent_json = json;
+    agent_due = due;
+    amp_store_update(store, "agent", AMP_SPAN("ann"), NULL, agent_fn, NULL, &how, &err);
+}
+
+static void silence(void)
+{
+    struct amp_sweep_options opt = {
+        .actor = "watch", .from = "system", .severity = 1, .silence_ms = 1800000};
+    const int64_t seen = 1767225600000; /* 2026-01-01 */
+    uint32_t raised;
+    agent_at("{\"role\":\"executor\",\"task\":\"T-2026-001\","
+             "\"last_seen\":\"2026-01-01T00:00:00.000Z\"}",
+             seen + 1800000);
+    amp_message_sweep(store, seen + 1799999, &opt, &raised, &err);
+    TAP_INT(raised, 0, "an agent that was seen within the time");
+    amp_message_sweep(store, seen + 1800000, &opt, &raised, &err);
+    TAP_INT(raised, 1, "half an hour of silence at work");
+    amp_message_sweep(store, seen + 9900000, &opt, &raised, &err);
+    TAP_INT(raised, 0, "is told once");
+    agent_at("{\"task\":\"T-2026-001\",\"last_seen\":\"2026-01-01T01:00:00.000Z\"}",
+             seen + 5400000);
+    amp_message_sweep(store, seen + 5400000, &opt, &raised, &err);
+    TAP_INT(raised, 1, "silent again after a sign of life: told again");
+    agent_at("{\"task\":\"T-2026-001\",\"last_seen\":\"2026-01-01T02:00:00.000Z\"}", 0);
+    amp_message_sweep(store, seen + 99000000, &opt, &raised, &err);
+    TAP_INT(raised, 0, "an agent that is not at work may be silent");
+    TAP_INT(open_entries("watch"), 2, "both stand in the outbox");
+}
+
 int main(void)
 {
     struct amp_store_options opt = {.lock_timeout_ms = 5000};
@@ -191,6 +238,7 @@ int main(void)
     lifecycle();
     letters();
     sweep();
+    silence();
     amp_store_close(store);
     amp_buf_release(&mem);
     return tap_done();

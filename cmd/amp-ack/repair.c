@@ -1,0 +1,27 @@
+/* amp-ack repair: makes a state directory usable again after a failed write, or damage. */
+#include <string.h>
+
+#include "pass.h"
+
+const struct amp_opt repair_opts[] = {AMP_OPT_END};
+
+int ack_repair(int argc, char **argv)
+{
+    struct amp_error err = {0};
+    AMP_BUF struct amp_buf said;
+    amp_buf_init(&said, 1 << 20);
+    if (argc > 0)
+        amp_die_usage("'%s' is not expected", argv[0]);
+    if (!ack_state)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    int rc = amp_store_repair(ack_state, &said, &err);
+    for (char *line = said.data, *end; line && *line; line = end + 1) {
+        end = strchr(line, '\n');
+        if (!end)
+            end = line + strlen(line);
+        amp_note("%.*s", (int)(end - line), line);
+        if (!*end)
+            break;
+    }
+    return rc < 0 ? amp_complain(&err) : 0;
+}
