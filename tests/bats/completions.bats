@@ -129,3 +129,25 @@ lacks() {
   sh "$AMP_TOP/scripts/completions.sh" uninstall "$BATS_TEST_TMPDIR/share" cli-sample
   [ -z "$(find "$BATS_TEST_TMPDIR/share" -type f)" ]
 }
+
+@test "every tool's options and verbs are offered" {
+  for t in "$AMP_TOP"/cmd/*/main.c; do
+    t=$(basename "$(dirname "$t")")
+    sh "$AMP_TOP/scripts/completions.sh" install "$BATS_TEST_TMPDIR/share" "$t"
+    # shellcheck disable=SC2016
+    offered() {
+      bash --norc -c '
+        . "$0/bash-completion/completions/$1"
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _amp_tools "$1" "${!#}" "${COMP_WORDS[COMP_CWORD-1]}"
+        printf "%s\n" "${COMPREPLY[@]}"' "$BATS_TEST_TMPDIR/share" "$@" | sort -u
+    }
+    diff <("$t" --options | awk -F '\t' '$1 == "option" { print "--" $3 }' | sort -u) <(offered "$t" --)
+    while read -r verb; do
+      # shellcheck disable=SC2086
+      diff <("$t" $verb --options | awk -F '\t' '$1 == "option" { print "--" $3 }' | sort -u) \
+        <(offered "$t" $verb --)
+      offered "$t" '' | grep -qx "${verb%% *}"
+    done < <("$t" --options | awk -F '\t' '$1 == "verb" { print $2 }')
+  done
+}
