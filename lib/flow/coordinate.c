@@ -212,15 +212,15 @@ static int look_again(void *ctx, struct amp_span id, const struct amp_store_rec 
 {
     struct loop *l = ctx;
     int state = amp_fsm_state(&amp_task_fsm, rec->state);
-    bool terminal = state >= 0 && (amp_task_fsm.terminal >> state & 1);
-    return amp_coordinator_know(&l->c, id, terminal, NULL) ? 0 : -1;
+    bool open = state < 0 || amp_task_is_open((uint8_t)state);
+    return amp_coordinator_know(&l->c, id, open, NULL) ? 0 : -1;
 }
 
 static uint32_t open_tasks(const struct loop *l)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < l->c.n_tasks; i++)
-        n += !l->c.tasks[i].terminal;
+        n += l->c.tasks[i].open;
     return n;
 }
 
@@ -240,7 +240,7 @@ static int name_open(struct loop *l, struct amp_error *err)
 {
     l->end->open_tasks = 0;
     for (size_t i = 0; i < l->c.n_tasks; i++) {
-        if (l->c.tasks[i].terminal)
+        if (!l->c.tasks[i].open)
             continue;
         if (amp_buf_fmt(&l->end->names, err, "%s%s", l->end->open_tasks ? " " : "",
                         l->c.tasks[i].id) < 0)

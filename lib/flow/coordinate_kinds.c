@@ -11,11 +11,6 @@ static const struct amp_task_policy *policy(const struct amp_step *st)
     return &st->c->opt->policy;
 }
 
-static bool is_terminal(const struct amp_task *t)
-{
-    return amp_task_fsm.terminal >> t->state & 1;
-}
-
 static int no_memory(struct amp_error *err)
 {
     return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for a step");
@@ -99,7 +94,7 @@ static int on_dispatch(struct amp_step *st, struct amp_error *err)
     if (!amp_span_is(st->view->from, "admin"))
         return amp_step_refuse(st, "bad_value", "a task comes from the admin, not from %.*s",
                                (int)st->view->from.n, st->view->from.p);
-    if (is_terminal(t))
+    if (amp_task_ended(t->state))
         return amp_step_refuse(st, "terminal", "task %s is %s; give the work a new id", t->id,
                                amp_task_fsm.states[t->state].name);
     if (st->bad_code)
@@ -264,10 +259,10 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
         return amp_step_refuse(st, "unknown_ref", "the escalation's id is too long");
     if (amp_task_lists(t->decided, ref))
         return amp_step_refuse(st, "already_decided", "%s was decided before", ref);
-    if (is_terminal(t))
+    if (amp_task_ended(t->state))
         return amp_step_refuse(st, "terminal", "task %s is %s", t->id,
                                amp_task_fsm.states[t->state].name);
-    if (t->n_parts == 0 && word != AMP_DO_TERMINATE)
+    if (t->n_parts == 0 && word != AMP_DO_TERMINATE && !amp_task_is_suspended(t))
         return amp_step_refuse(st, "illegal_transition", "task %s is %s: it has no work to go on",
                                t->id, amp_task_fsm.states[t->state].name);
     bool was_open = amp_task_close_escalation(t, word == AMP_DO_TERMINATE ? "" : ref);
@@ -281,8 +276,10 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
     if (take_note(st, err) < 0)
         return -1;
     struct amp_task_part *p = amp_task_turn(t);
+    if (!p && word == AMP_DO_TERMINATE)
+        return amp_step_task(st, AMP_TASK_EV_TERMINATE, err);
     if (!p)
-        return word == AMP_DO_TERMINATE ? amp_step_task(st, AMP_TASK_EV_TERMINATE, err) : 0;
+        return amp_task_is_suspended(t) ? 0 : amp_step_task(st, AMP_TASK_EV_LIFT, err);
     if (word == AMP_DO_TERMINATE)
         amp_span_copy(amp_span_str(p->state == AMP_QA_IN_REVIEW ? p->request_ref : p->dispatch_ref),
                       st->told, sizeof st->told);
@@ -330,7 +327,8 @@ static int on_escalation(struct amp_step *st, struct amp_error *err)
     st->touched = true;
     if (amp_say_again(st, err) < 0)
         return -1;
-    if (is_terminal(t) || level == AMP_LEVEL_INFO || !amp_span_copy(v->id, ref, sizeof ref))
+    if (amp_task_ended(t->state) || level == AMP_LEVEL_INFO ||
+        !amp_span_copy(v->id, ref, sizeof ref))
         return 0;
     amp_span_copy(v->body.escalation.type, st->suspend_type, sizeof st->suspend_type);
     if (amp_task_open_escalation(t, ref, st->suspend_type, amp_level_name(level), st->now_ms, err) <

@@ -169,7 +169,8 @@ static int keep_held(struct amp_task_part *p, uint8_t from, uint8_t event,
 int amp_step_task(struct amp_step *st, uint8_t event, struct amp_error *err)
 {
     struct amp_fsm_result r;
-    if (amp_fsm_step(&amp_task_fsm, st->t.state, event, 0, &r, err) < 0)
+    uint32_t facts = st->t.n_parts == 0 ? AMP_TASK_IF_STUB : 0;
+    if (amp_fsm_step(&amp_task_fsm, st->t.state, event, facts, &r, err) < 0)
         return -1;
     st->t.state = r.to;
     return 0;

@@ -33,11 +33,11 @@ void amp_coordinator_pause(struct amp_coordinator *c)
 }
 
 struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct amp_span id,
-                                            bool terminal, struct amp_error *err)
+                                            bool open, struct amp_error *err)
 {
     for (size_t i = 0; i < c->n_tasks; i++)
         if (amp_span_is(id, c->tasks[i].id)) {
-            c->tasks[i].terminal = terminal;
+            c->tasks[i].open = open;
             return &c->tasks[i];
         }
     if (c->n_tasks == c->cap_tasks) {
@@ -56,7 +56,7 @@ struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct am
         amp_fail(err, AMP_DATAERR, "bad_task_id", "a task id that is too long");
         return NULL;
     }
-    k->terminal = terminal;
+    k->open = open;
     c->n_tasks++;
     return k;
 }
@@ -266,8 +266,8 @@ static int tell_ended(struct amp_coordinator *c, struct amp_step *st, struct amp
 
 static int committed(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
 {
-    bool terminal = amp_task_fsm.terminal >> st->t.state & 1;
-    struct amp_known_task *k = amp_coordinator_know(c, st->view->task, terminal, err);
+    bool open = amp_task_is_open(st->t.state);
+    struct amp_known_task *k = amp_coordinator_know(c, st->view->task, open, err);
     if (!k)
         return -1;
     k->dirty = true;
@@ -408,12 +408,12 @@ static int restore_task(void *ctx, struct amp_span id, const struct amp_store_re
     int64_t now_ms = amp_now_ms();
     if (amp_task_read(&t, rec, id, r->err) < 0)
         return -1;
-    bool terminal = amp_task_fsm.terminal >> t.state & 1;
-    struct amp_known_task *k = amp_coordinator_know(c, id, terminal, r->err);
+    bool open = amp_task_is_open(t.state);
+    struct amp_known_task *k = amp_coordinator_know(c, id, open, r->err);
     int rc = k ? 0 : -1;
     if (k)
         k->dirty = !amp_task_file_after(c->store, id, t.updated_ms);
-    if (k && !terminal) {
+    if (k && open) {
         c->seen |= t.n_parts > 0;
         const struct amp_suspend a = {.task_id = id,
                                       .ref = amp_span_str(t.suspended_ref),

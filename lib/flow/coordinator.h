@@ -23,7 +23,7 @@ struct amp_said {
 /* A task that this run has seen. */
 struct amp_known_task {
     char id[AMP_TASK_ID_MAX];
-    bool terminal, dirty; /* dirty: its file is older than the record */
+    bool open, dirty; /* dirty: its file is older than the record */
 };
 
 struct amp_coordinator {
@@ -122,6 +122,6 @@ int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err);
 /* What earlier runs left open: lines in the outbox, suspensions half carried out. */
 int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err);
 struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct amp_span id,
-                                            bool terminal, struct amp_error *err);
+                                            bool open, struct amp_error *err);
 
 #endif

@@ -11,9 +11,14 @@
 #define KIND       "task"
 #define RECORD_MAX ((size_t)16 << 20)
 
-static bool is_terminal(uint8_t state)
+bool amp_task_ended(uint8_t state)
 {
     return amp_task_fsm.terminal >> state & 1;
+}
+
+bool amp_task_is_open(uint8_t state)
+{
+    return !amp_task_ended(state) && state != AMP_TASK_NEW;
 }
 
 static int load(struct amp_store *s, struct amp_span id, struct amp_task *t, bool *found,
@@ -35,7 +40,7 @@ int amp_task_status(struct amp_store *s, struct amp_span task_id, struct amp_tas
         return -1;
     n.state = t.state;
     n.suspended = amp_task_is_suspended(&t);
-    n.terminal = is_terminal(t.state);
+    n.terminal = amp_task_ended(t.state);
     n.ci_failed = json_is_true(json_object_get(t.ci, "failed"));
     n.reject_count = t.reject_count;
     n.since_ms = t.suspended_ms;
@@ -138,7 +143,7 @@ static int suspend(struct amp_task *t, const void *arg, bool *changed, struct am
 {
     const struct amp_task_suspension *a = arg;
     char ref[AMP_TASK_REF_MAX];
-    if (is_terminal(t->state))
+    if (amp_task_ended(t->state))
         return 0;
     if (!amp_span_copy(a->ref, ref, sizeof ref) || !*ref)
         return amp_fail(err, AMP_DATAERR, "bad_value", "a suspension needs its escalation's id");
@@ -213,7 +218,7 @@ static int claim(struct amp_task *t, const void *arg, bool *changed, struct amp_
                         t->suspended_ref);
     if (t->n_parts == 0)
         return 0;
-    if (is_terminal(t->state))
+    if (amp_task_ended(t->state))
         return amp_fail(err, AMP_NO, "terminal", "task %s is %s", t->id,
                         amp_task_fsm.states[t->state].name);
     if (a->dispatch_ref.n && !is_current(t, a->dispatch_ref))

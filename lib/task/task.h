@@ -13,6 +13,11 @@
 #define AMP_TASK_ID_MAX  64
 #define AMP_TASK_REF_MAX 256
 
+/* Whether a task in this state of amp_task_fsm is over; whether somebody still has to do something
+ * about it (a new one is nothing but a name). */
+bool amp_task_ended(uint8_t state);
+bool amp_task_is_open(uint8_t state);
+
 /* What a task's record says to others. A task that nobody recorded is not found, not suspended. */
 struct amp_task_status {
     bool found, suspended, terminal;

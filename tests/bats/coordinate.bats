@@ -499,13 +499,54 @@ lock() {
   [ "$(count review_request)" -eq 1 ]
 }
 
+escalate() {
+  message escalation "$2" admin "$(jq -nc --arg s "$1" --arg by "$2" '{escalation_type: "unknown",
+    severity: $s, triggered_by: $by, description: "x", affected_msgs: [],
+    system_state_snapshot: {task_status: "dispatched", reject_count: 0,
+    last_successful_msg_id: ""}, suggested_actions: [], auto_suspended: ($s != "info")}')"
+}
+
+@test "a reviewer that breaks down has judged nobody: the review is asked for again" {
+  new_task | hear
+  result complete aaaaaaa1 | hear
+  escalate warning reviewer | hear
+  [ "$(of_task .state)" = waiting ]
+  decision resume | hear
+  [ "$(of_task .state)" = in_review ]
+  [ "$(count review_request)" -eq 2 ]
+  [ "$(of_task .reject_count)" = 0 ]
+}
+
+@test "a suspension that comes before its task holds it until the decision" {
+  escalate critical executor | hear
+  [ "$(of_task .state)" = suspended ]
+  new_task | hear
+  [ "$(count task_dispatch)" -eq 0 ]
+  decision resume | hear
+  [ "$(count task_dispatch)" -eq 1 ]
+  [ "$(of_task .state)" = dispatched ]
+}
+
+@test "a suspended task that nobody knows more of is forgotten with the decision" {
+  escalate critical executor | hear
+  [ "$status" -eq 75 ]
+  decision resume | hear
+  [ "$status" -eq 0 ]
+  [ "$(of_task .suspended)" = null ]
+}
+
+@test "a verdict before any result is unknown_ref" {
+  new_task | hear
+  message review_verdict reviewer coordinator '{"decision": "approved", "confidence": 1,
+    "criteria_results": []}' | hear
+  last nack | jq -e '.code == "unknown_ref"'
+  [ "$(of_task .state)" = dispatched ]
+}
+
 @test "a warning holds the task, an info nobody" {
   new_task | hear
   for s in info warning; do
-    message escalation executor admin "$(jq -nc --arg s $s '{escalation_type: "unknown",
-      severity: $s, triggered_by: "executor", description: "slow", affected_msgs: [],
-      system_state_snapshot: {task_status: "dispatched", reject_count: 0,
-      last_successful_msg_id: ""}, suggested_actions: [], auto_suspended: ($s != "info")}')" | hear
+    escalate $s executor | hear
     echo "$s: $(of_task .state)" >>"$BATS_TEST_TMPDIR/states"
   done
   diff "$BATS_TEST_TMPDIR/states" - <<<"info: dispatched
