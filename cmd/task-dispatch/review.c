@@ -27,5 +27,6 @@ int task_review(int argc, char **argv)
         return amp_complain(&err);
     int rc = amp_flow_review(store, &opt, &status, &err);
     amp_store_close(store);
+    worker_patterns_free(opt.worker.protected_);
     return rc ? amp_complain(&err) : (int)status;
 }

@@ -27,10 +27,14 @@ int task_run(int argc, char **argv)
         amp_die_usage("run takes no operands: the agent's command follows --exec");
     if (worker_open(&o, "executor", "run", &opt.worker, &store, &config, &err))
         return amp_complain(&err);
-    for (int i = AMP_RISK_LOW; i <= AMP_RISK_HIGH; i++)
-        if (worker_patterns(config, "risk", levels[i], "forbid", &opt.forbid[i], &err))
-            return amp_complain(&err);
-    int rc = amp_flow_run(store, &opt, &status, &err);
+    int rc = 0;
+    for (int i = AMP_RISK_LOW; !rc && i <= AMP_RISK_HIGH; i++)
+        rc = worker_patterns(config, "risk", levels[i], "forbid", &opt.forbid[i], &err);
+    if (!rc)
+        rc = amp_flow_run(store, &opt, &status, &err);
     amp_store_close(store);
+    worker_patterns_free(opt.worker.protected_);
+    for (int i = AMP_RISK_LOW; i <= AMP_RISK_HIGH; i++)
+        worker_patterns_free(opt.forbid[i]);
     return rc ? amp_complain(&err) : (int)status;
 }

@@ -63,6 +63,14 @@ int worker_patterns(const json_t *config, const char *section, const char *key, 
     return patterns(inner ? json_object_get(o, inner) : o, key, out, err);
 }
 
+void worker_patterns_free(const char *const *v)
+{
+    void *p;
+
+    memcpy(&p, &v, sizeof p);
+    free(p);
+}
+
 int worker_open(struct worker_opts *o, const char *role, const char *verb,
                 struct amp_worker_options *w, struct amp_store **store, json_t **config,
                 struct amp_error *err)

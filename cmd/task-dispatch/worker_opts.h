@@ -53,5 +53,6 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
 /* The list of patterns at section.key[.inner] of amp.json; out is untouched where there is none. */
 int worker_patterns(const json_t *config, const char *section, const char *key, const char *inner,
                     const char *const **out, struct amp_error *err);
+void worker_patterns_free(const char *const *v);
 
 #endif
