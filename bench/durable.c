@@ -6,6 +6,7 @@
  * process at the moment when the first one was done.
  */
 #include <fcntl.h>
+#include <spawn.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,66 @@ static void run_sqlite(const char *dir, const char *mode, long batch, long commi
     sqlite3_close(db);
 }
 
+/* Reads from fd until n lines came. */
+static void read_lines(int fd, long n)
+{
+    char buf[65536];
+    while (n > 0) {
+        ssize_t got = read(fd, buf, sizeof buf);
+        if (got <= 0)
+            die("amp-ack ended early");
+        for (ssize_t i = 0; i < got; i++)
+            n -= buf[i] == '\n';
+    }
+}
+
+static void run_track(const char *dir, long batch, long commits)
+{
+    int in[2], out[2];
+    pid_t pid;
+    posix_spawn_file_actions_t fa;
+    const char *argv[] = {"amp-ack", "track", "--state", dir, NULL};
+    char *text = malloc((size_t)batch * 1024);
+    if (!text || pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
+        die("no pipe");
+    posix_spawn_file_actions_init(&fa);
+    posix_spawn_file_actions_adddup2(&fa, in[0], 0);
+    posix_spawn_file_actions_adddup2(&fa, out[1], 1);
+    if (posix_spawnp(&pid, "amp-ack", &fa, NULL, (char *const *)(uintptr_t)argv, environ) != 0)
+        die("cannot start amp-ack");
+    close(in[0]);
+    close(out[1]);
+    start_line();
+    for (long i = 0; i < commits;) {
+        size_t n = 0;
+        for (long b = 0; b < batch; b++, i++)
+            n += (size_t)snprintf(
+                text + n, 1024,
+                "{\"msg_id\":\"task_dispatch-T-2026-044-%d%08ld\",\"protocol_version\":\"AMP/1.0\","
+                "\"type\":\"task_dispatch\",\"from\":\"coordinator\",\"to\":\"executor\","
+                "\"task_id\":\"T-2026-044\",\"timestamp\":\"2026-02-26T14:32:07+00:00\","
+                "\"requires_ack\":true,\"payload\":{\"description\":\"Rebuild the timer\","
+                "\"repo\":\"/srv/repo\",\"branch\":\"feature/x\",\"subtasks\":[{\"subtask_id\":"
+                "\"T-2026-044-S1\",\"description\":\"Replace it\",\"estimated_lines\":60}],"
+                "\"acceptance_criteria\":[\"tests pass\"],\"risk_level\":\"medium\","
+                "\"forbidden_actions\":[],\"tech_constraints\":{}}}\n",
+                me + 1, i);
+        for (size_t done = 0; done < n;) {
+            ssize_t w = write(in[1], text + done, n - done);
+            if (w < 0)
+                die("cannot write to amp-ack");
+            done += (size_t)w;
+        }
+        read_lines(out[0], batch);
+        progress(i, commits);
+    }
+    close(in[1]);
+    int status;
+    if (waitpid(pid, &status, 0) != pid || status != 0)
+        die("amp-ack failed");
+    free(text);
+}
+
 /* One write and one fdatasync for each batch; several processes take turns with flock. */
 static void run_bare(const char *dir, long batch, long commits)
 {
@@ -185,7 +246,7 @@ static long number(const char *text, long max)
 int main(int argc, char **argv)
 {
     if (argc != 6)
-        die("usage: durable store|wal|delete|bare DIR PROCESSES BATCH COMMITS");
+        die("usage: durable store|track|wal|delete|bare DIR PROCESSES BATCH COMMITS");
     const char *what = argv[1], *dir = argv[2];
     processes = (int)number(argv[3], PROCESSES_MAX);
     long batch = number(argv[4], 10000), commits = number(argv[5], 10000000);
@@ -199,6 +260,8 @@ int main(int argc, char **argv)
             continue;
         if (strcmp(what, "store") == 0)
             run_store(dir, batch, commits);
+        else if (strcmp(what, "track") == 0)
+            run_track(dir, batch, commits);
         else if (strcmp(what, "bare") == 0)
             run_bare(dir, batch, commits);
         else
