@@ -14,6 +14,7 @@ const struct amp_opt task_verify_opts[] = {
 
 int task_verify(int argc, char **argv)
 {
+    const struct amp_store_options opt = {.lock_timeout_ms = task_lock_timeout, .read_only = true};
     struct amp_verified v;
     struct amp_store *store;
     struct amp_git *git;
@@ -21,7 +22,9 @@ int task_verify(int argc, char **argv)
 
     if (argc != 1)
         amp_die_usage("verify takes one COMMIT");
-    if (task_open(&store, &err))
+    if (!task_state || !*task_state)
+        amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
+    if (amp_store_open(task_state, &opt, &store, &err))
         return amp_complain(&err);
     int rc = amp_git_open(NULL, &git, &err);
     if (!rc) {

@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "agent/leftover.h"
 #include "agent/registry.h"
 #include "flow/suspend.h"
 #include "flow/worker_io.h"
@@ -217,8 +218,6 @@ int amp_worker_open(struct amp_worker *w, struct amp_error *err)
     const struct amp_worker_options *o = w->opt;
 
     amp_buf_init(&w->message, LINE_MAX_BYTES);
-    if (!realpath(amp_store_dir(w->store), w->state_dir))
-        return amp_fail_errno(err, AMP_IOERR, "%s", amp_store_dir(w->store));
     if (amp_intake_init(&w->intake, w->store, o->tool, err))
         return -1;
     w->intake.check.protected_ = o->protected_;
@@ -247,6 +246,13 @@ static int run(struct amp_worker *w, struct amp_error *err)
     const struct amp_worker_options *o = w->opt;
     struct amp_error e;
 
+    if (!realpath(amp_store_dir(w->store), w->state_dir))
+        return amp_fail_errno(err, AMP_IOERR, "%s", amp_store_dir(w->store));
+    if (amp_agent_hold(w->state_dir, o->agent, &w->lock, err))
+        return -1;
+    int left = amp_agent_end_leftovers(w->state_dir, o->agent);
+    if (left)
+        o->note("ended %d processes that an earlier run of %s left behind", left, o->agent);
     if (amp_git_open(NULL, &w->git, err) || amp_worker_open(w, err) ||
         amp_agent_register(w->store, o->agent, o->role, amp_now_ms(), err))
         return -1;
@@ -261,10 +267,11 @@ int amp_worker_run(struct amp_store *s, const struct amp_worker_options *opt,
                    const struct amp_worker_role *role, void *ctx, enum amp_status *status,
                    struct amp_error *err)
 {
-    struct amp_worker w = {.opt = opt, .role = role, .ctx = ctx, .store = s};
+    struct amp_worker w = {.opt = opt, .role = role, .ctx = ctx, .store = s, .lock = -1};
     int rc = run(&w, err);
 
     amp_worker_close(&w);
+    amp_auto_close(&w.lock);
     if (!rc)
         *status = w.status;
     return rc;

@@ -207,6 +207,40 @@ EOS
   got out.ndjson '.type == "task_result" and .payload.diff_summary.files_changed == ["x"]'
 }
 
+@test "killed in the middle, what the agent had started is ended by the next run" {
+  workplace
+  agent waits <<'EOS'
+[ -e "$AMP_STATE/second" ] && { echo x >x; exit 0; }
+touch "$AMP_STATE/second"
+(setsid sh -c 'echo $$ >"$AMP_STATE/daemon"; while :; do echo dirt >>late; command sleep 0.05; done' >/dev/null 2>&1 &)
+exec sleep 1000
+EOS
+  dispatch >in.ndjson
+  task-dispatch run --state "$STATE" --exec ./waits <in.ndjson >first.ndjson 2>err 3>&- &
+  pid=$!
+  wait_until 10 test -s "$STATE/daemon"
+  kill -KILL $pid
+  wait $pid || true
+  run ! gone "$(cat "$STATE/daemon")"
+  run_agent --exec ./waits </dev/null
+  gone "$(cat "$STATE/daemon")"
+  got out.ndjson '.type == "task_result" and .payload.diff_summary.files_changed == ["x"]'
+}
+
+@test "two processes cannot act as the same agent" {
+  workplace
+  good_agent
+  mkfifo in
+  task-dispatch run --state "$STATE" --in in --exec ./good >first.ndjson 2>err 3>&- &
+  pid=$!
+  wait_until 10 grep -qs RUNNABLE "$STATE"/log/000001.ndjson "$STATE"/log/000000.ndjson
+  run -75 --separate-stderr task-dispatch run --state "$STATE" --exec ./good </dev/null
+  [[ "$stderr" == *"--agent"* ]]
+  task-dispatch run --state "$STATE" --agent second --exec ./good </dev/null
+  : >in
+  wait $pid
+}
+
 @test "the same dispatch again is acknowledged again and not worked on again" {
   workplace
   good_agent
