@@ -14,16 +14,41 @@ static void head_branch(git_repository *repo, char *out, size_t size)
         amp_span_copy(amp_span_str(git_reference_symbolic_target(head)), out, size);
 }
 
+struct staging {
+    struct request *r;
+    git_repository *repo;
+    bool refused;
+};
+
+/* The library runs no filter programs (git-lfs and the like): what should go through one would be
+ * committed raw. Such a file has to be committed by git, then nothing is left for us. */
+static int check_filter(const char *path, const char *matched, void *ctx)
+{
+    struct staging *st = ctx;
+    const char *filter = NULL;
+    (void)matched;
+    if (git_attr_get(&filter, st->repo, GIT_ATTR_CHECK_FILE_THEN_INDEX, path, "filter") ||
+        git_attr_value(filter) != GIT_ATTR_VALUE_STRING)
+        return 0;
+    st->refused = true;
+    return amp_fail(st->r->err, AMP_NO, "filter_unsupported",
+                    "%s: needs the filter %s, which only git runs: commit it with git", path,
+                    filter);
+}
+
 /* Everything in the working tree, as git add -A would take it. */
 static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
 {
+    struct staging st = {r, repo, false};
     CLEANUP(git_index_cleanup) git_index *index = NULL;
     int rc = git_repository_index(&index, repo);
     if (rc == 0 && git_index_has_conflicts(index))
         return amp_fail(r->err, AMP_NO, "worktree_unfinished",
                         "%s: a merge with conflicts was left", git_repository_workdir(repo));
     if (rc == 0)
-        rc = git_index_add_all(index, NULL, GIT_INDEX_ADD_DEFAULT, NULL, NULL);
+        rc = git_index_add_all(index, NULL, GIT_INDEX_ADD_DEFAULT, check_filter, &st);
+    if (st.refused)
+        return -1;
     if (rc == 0)
         rc = git_index_update_all(index, NULL, NULL, NULL);
     if (rc == 0)

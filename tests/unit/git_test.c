@@ -80,6 +80,16 @@ static void real_work(void)
     TAP_INT(amp_git_commit(g, &commit, oid, &err), 0, "commit");
     TAP_INT(amp_git_commit(g, &commit, other, &err), 1, "then there is nothing to commit");
     TAP_STR(other, oid, "and HEAD is told");
+    sh("cd tree && echo '*.bin filter=lfs' >.gitattributes && echo b >b.bin");
+    TAP_INT(amp_git_commit(g, &commit, other, &err), -1, "what needs a filter is not taken raw");
+    TAP_STR(err.code, "filter_unsupported", "its code");
+    sh("cd tree && rm .gitattributes b.bin");
+    sh("cd tree && git switch -q -c clash main && echo other >f && git commit -qam clash && "
+       "git switch -q task/a");
+    sh("cd tree && git merge clash || true");
+    TAP_INT(amp_git_commit(g, &commit, other, &err), -1, "an unfinished merge is not committed");
+    TAP_STR(err.code, "worktree_unfinished", "its code");
+    sh("cd tree && git merge --abort && git branch -qD clash");
     sh("cd tree && git switch -q --detach && echo x >>f");
     TAP_INT(amp_git_commit(g, &commit, other, &err), 0, "a detached commit");
     sh("cd tree && git switch -q task/a && git symbolic-ref HEAD refs/heads/main && echo y >>f");
@@ -195,8 +205,12 @@ int main(void)
     path(repo, "repo");
     path(tree, "tree");
     setenv("GIT_CONFIG_GLOBAL", "/dev/null", 1);
+    setenv("GIT_AUTHOR_NAME", "t", 1);
+    setenv("GIT_AUTHOR_EMAIL", "t@x", 1);
+    setenv("GIT_COMMITTER_NAME", "t", 1);
+    setenv("GIT_COMMITTER_EMAIL", "t@x", 1);
     sh("git init -q -b main repo && cd repo && echo one >f && git add f && "
-       "git -c user.name=t -c user.email=t@x commit -q -m one");
+       "git commit -q -m one");
     real_work();
     half_made();
     failing_workers();
