@@ -172,7 +172,8 @@ function messages(file, count) {
     for (let k = 0; k < 8; k++) {
       const m = JSON.parse(line);
       for (let n = random(3); n > 0; n--) mutate(m);
-      v.push([m, compiled[name](m)]);
+      // ajv-formats takes an offset without minutes for one of RFC 3339.
+      if (!/\d[+-]\d\d(\d\d)?"/.test(JSON.stringify(m))) v.push([m, compiled[name](m)]);
     }
     console.log(JSON.stringify({ s: "amp/" + name, v }));
   }
