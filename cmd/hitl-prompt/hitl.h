@@ -18,16 +18,18 @@ int terminal_open(struct terminal *t, struct amp_error *err);
 /* Whether we may use it now. In the background of a shell that has job control a read would stop
  * us: false then. */
 bool terminal_ours(const struct terminal *t);
-/* Prints the question. suspended: the task is. */
-int terminal_ask(struct terminal *t, const struct amp_question *q, bool suspended,
+/* Prints the question. task: what the state knows of the task, NULL where it knows nothing. */
+struct amp_task;
+int terminal_ask(struct terminal *t, const struct amp_question *q, const struct amp_task *task,
                  struct amp_error *err);
 void terminal_say(struct terminal *t, const char *text);
 /* 1: a line (without its end) in t->line, 0: not yet, -1: end of file. */
 int terminal_line(struct terminal *t);
 
-/* An escalation as text, control characters neutralised, wrapped at width columns. */
-int escalation_text(const json_t *message, const char *note, int width, struct amp_buf *out,
-                    struct amp_error *err);
+/* An escalation as text, control characters neutralised, wrapped at width columns; with what the
+ * task is about and why its work was not accepted. */
+int escalation_text(const json_t *message, const struct amp_task *task, int width,
+                    struct amp_buf *out, struct amp_error *err);
 
 /* Answers for scripts: JSON lines that name an escalation or a task, or plain words for whatever is
  * asked next. Each is used once. */

@@ -11,7 +11,7 @@
 
 #include "agent/agent.h"
 #include "hitl.h"
-#include "task/task.h"
+#include "task/record.h"
 
 static const char *state, *in, *out, *as, *answer, *operator_name, *config_path;
 static int64_t timeout_ms, open_timeout_ms = 60000;
@@ -42,7 +42,7 @@ static void on_info(void *ctx, const json_t *message)
     struct amp_error err;
 
     amp_buf_init(&text, 1 << 18);
-    if (!escalation_text(message, "", 80, &text, &err))
+    if (!escalation_text(message, NULL, 80, &text, &err))
         amp_write_all(STDERR_FILENO, amp_buf_span(&text), &err);
 }
 
@@ -126,10 +126,23 @@ static int serve_file(struct prompt *p, struct amp_error *err)
     return amp_decider_each(p->d, match_one, p, err);
 }
 
+/* With what the state knows of the task. */
+static int show(struct prompt *p, struct amp_error *err)
+{
+    struct amp_span id = amp_span_str(p->q.task);
+    struct amp_store_rec rec;
+    struct amp_task t;
+
+    if (amp_store_get(p->store, "task", id, &rec, err) || amp_task_init(&t, id, err))
+        return -1;
+    bool known = rec.found && !amp_task_read(&t, &rec, id, err);
+    int rc = terminal_ask(&p->tty, &p->q, known ? &t : NULL, err);
+    amp_task_release(&t);
+    return rc;
+}
+
 static int put(struct prompt *p, struct amp_error *err)
 {
-    struct amp_task_status st;
-
     if (terminal_open(&p->tty, err))
         return -1;
     if (!terminal_ours(&p->tty)) {
@@ -141,8 +154,7 @@ static int put(struct prompt *p, struct amp_error *err)
         return 0;
     }
     p->tty.told = false;
-    if (amp_task_status(p->store, amp_span_str(p->q.task), &st, err) ||
-        amp_decider_ask(p->d, &p->q, err) || terminal_ask(&p->tty, &p->q, st.suspended, err))
+    if (amp_decider_ask(p->d, &p->q, err) || show(p, err))
         return -1;
     p->asking = true;
     return 0;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -10,6 +11,7 @@
 #include <amp/base/file.h>
 
 #include "hitl.h"
+#include "task/record.h"
 
 #define TEXT_MAX  (256u << 10)
 #define FIELD_MAX 4000 /* bytes of one field that are shown */
@@ -118,8 +120,40 @@ static const char *text(const json_t *j, const char *key)
     return s ? s : "";
 }
 
-int escalation_text(const json_t *message, const char *note, int width, struct amp_buf *out,
-                    struct amp_error *err)
+/* What a person needs to decide: the task, how far it came, what stood in its way. */
+static int about_task(const struct amp_task *t, int width, struct amp_buf *out,
+                      struct amp_error *err)
+{
+    char line[FIELD_MAX];
+    size_t i;
+    json_t *issue;
+
+    snprintf(line, sizeof line, "%s (branch %s, risk %s)", t->description, t->branch,
+             amp_risk_name(t->risk));
+    if (field("task: ", line, width, out, err))
+        return -1;
+    for (i = 0; i < t->n_parts && i < 8; i++) {
+        snprintf(line, sizeof line, "%s: %s, %lld attempts%s%.12s", t->parts[i].id,
+                 amp_qa_fsm.states[t->parts[i].state].name, (long long)t->parts[i].attempts,
+                 *t->parts[i].commit ? ", last commit " : "", t->parts[i].commit);
+        if (field("subtask: ", line, width, out, err))
+            return -1;
+    }
+    json_array_foreach(t->issues, i, issue)
+    {
+        if (i == 4)
+            break;
+        snprintf(line, sizeof line, "%s, %s:%lld: %s", text(issue, "severity"), text(issue, "file"),
+                 (long long)json_integer_value(json_object_get(issue, "line")),
+                 text(issue, "description"));
+        if (field("rejected for: ", line, width, out, err))
+            return -1;
+    }
+    return list("blocked by: ", t->blockers, width, out, err);
+}
+
+int escalation_text(const json_t *message, const struct amp_task *task, int width,
+                    struct amp_buf *out, struct amp_error *err)
 {
     const json_t *p = json_object_get(message, "payload");
     const json_t *state = json_object_get(p, "system_state_snapshot");
@@ -127,11 +161,13 @@ int escalation_text(const json_t *message, const char *note, int width, struct a
 
     amp_buf_init(&head, TEXT_MAX);
     if (amp_buf_fmt(&head, err, "%s: %s, task %s%s, triggered by the %s, %lld rejections",
-                    text(p, "severity"), text(p, "escalation_type"), text(message, "task_id"), note,
+                    text(p, "severity"), text(p, "escalation_type"), text(message, "task_id"),
+                    task && amp_task_is_suspended(task) ? " (suspended)" : "",
                     text(p, "triggered_by"),
                     (long long)json_integer_value(json_object_get(state, "reject_count"))) ||
         amp_buf_str(out, "\n", err) || field("== ", head.data, width, out, err) ||
         field("", text(p, "description"), width, out, err) ||
+        (task && *task->description && about_task(task, width, out, err)) ||
         list("concerns: ", json_object_get(p, "affected_msgs"), width, out, err) ||
         list("advice: ", json_object_get(p, "suggested_actions"), width, out, err))
         return -1;
@@ -144,13 +180,13 @@ void terminal_say(struct terminal *t, const char *words)
     amp_write_all(t->fd, amp_span_str(words), &err);
 }
 
-int terminal_ask(struct terminal *t, const struct amp_question *q, bool suspended,
+int terminal_ask(struct terminal *t, const struct amp_question *q, const struct amp_task *task,
                  struct amp_error *err)
 {
     AMP_BUF struct amp_buf out;
 
     amp_buf_init(&out, TEXT_MAX);
-    if (escalation_text(q->message, suspended ? " (suspended)" : "", width_of(t->fd), &out, err) ||
+    if (escalation_text(q->message, task, width_of(t->fd), &out, err) ||
         amp_buf_str(&out,
                     "  Answer: resume [NOTE] | redispatch [NOTE] | rollback COMMIT [NOTE] | "
                     "terminate [NOTE]\n  An empty line leaves it undecided.\n> ",
