@@ -82,20 +82,31 @@ static int wrap(struct amp_span text, int indent, int width, struct amp_buf *out
     return amp_buf_str(out, "\n", err);
 }
 
+/* A label and a text; the text's own line ends begin new lines. */
 static int field(const char *label, const char *value, int width, struct amp_buf *out,
                  struct amp_error *err)
 {
-    AMP_BUF struct amp_buf safe;
-    struct amp_span v = amp_span_str(value);
+    size_t left = strlen(value);
+    bool cut = left > FIELD_MAX;
 
-    amp_buf_init(&safe, TEXT_MAX);
-    if (v.n > FIELD_MAX)
-        v.n = FIELD_MAX;
-    if ((*label && amp_buf_str(&safe, label, err)) || amp_text_safe(v, 0, &safe, err))
-        return -1;
-    if (strlen(value) > FIELD_MAX && amp_buf_str(&safe, " …", err))
-        return -1;
-    return wrap(amp_buf_span(&safe), 2, width, out, err);
+    if (cut)
+        left = FIELD_MAX;
+    do {
+        AMP_BUF struct amp_buf safe;
+        size_t n = strcspn(value, "\n");
+        struct amp_span line = {value, n < left ? n : left};
+        bool last = line.n == left;
+
+        amp_buf_init(&safe, TEXT_MAX);
+        if (amp_buf_str(&safe, label, err) || amp_text_safe(line, 0, &safe, err) ||
+            (last && cut && amp_buf_str(&safe, " …", err)) ||
+            wrap(amp_buf_span(&safe), 2, width, out, err))
+            return -1;
+        label = "";
+        value += line.n + !last;
+        left -= line.n + !last;
+    } while (left);
+    return 0;
 }
 
 static int list(const char *label, const json_t *values, int width, struct amp_buf *out,

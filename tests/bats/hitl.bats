@@ -144,7 +144,7 @@ screen() { tmux -S "$TMUX_SOCKET" capture-pane -p -S -100; }
 shows() { screen | grep -qF -- "$1"; }
 
 @test "the question comes on the terminal, the answer from it; stdin is only messages" {
-  escalation '.payload.description = "red \u001b[31m alarm \u202e reversed"' >in.ndjson
+  escalation '.payload.description = "red \u001b[31m alarm \u202e reversed\nsecond line"' >in.ndjson
   term 'hitl-prompt --state "$STATE" --operator ada <in.ndjson >out.ndjson'
   wait_until 10 shows "Answer: resume"
   shows "critical: hallucination_lock"
@@ -153,6 +153,7 @@ shows() { screen | grep -qF -- "$1"; }
   # Neither colours nor reversals reach the terminal.
   run ! grep -q $'\033' <(screen)
   shows '[31m alarm'
+  screen | grep -qx '  second line'
   keys "dance" Enter
   wait_until 10 shows "Please: resume"
   keys "resume careful now" Enter
