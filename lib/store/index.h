@@ -48,6 +48,8 @@ enum amp_index_statement {
         AMP_IX_COUNT
 };
 
+enum { AMP_INDEX_BUSY_MS = 10000 };
+
 struct amp_index {
     int dirfd;
     const char *dir;
@@ -105,7 +107,9 @@ void amp_index_read_rec(struct sqlite3_stmt *st, int column, struct amp_index_re
 int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id, char sum[72],
                    struct amp_error *err);
 
-/* For the rooms' own queries: a reset statement, NULL on failure; and its next row (1, 0, -1). */
+/* The error of a failed call of SQLite's; notes corruption. Returns -1. */
+int amp_index_failed(struct amp_index *ix, const char *what, struct amp_error *err);
+/* For the store's own queries: a reset statement, NULL on failure; and its next row (1, 0, -1). */
 struct sqlite3_stmt *amp_index_stmt(struct amp_index *ix, enum amp_index_statement which,
                                     struct amp_error *err);
 int amp_index_step(struct amp_index *ix, struct sqlite3_stmt *st, struct amp_error *err);

@@ -20,13 +20,13 @@ struct amp_store;
 struct amp_store_options {
     int64_t lock_timeout_ms; /* < 0 waits; TEMPFAIL lock_timeout when it passes */
     uint64_t segment_bytes;  /* rotation past it; 0: 64 MiB */
-    uint32_t keep_segments;  /* older ones go once nothing in them is live; 0: 16 */
+    uint32_t keep_segments;  /* older ones go, and the inputs in them are forgotten; 0: 16 */
     bool read_only;          /* never writes or cuts; the index may be rebuilt in memory */
 };
 
 /* Opens or creates (0700) a state directory. Codes: state_network_fs, state_not_ours,
- * state_permissions, log_failed (repair needed). The log is first read by the first call that needs
- * it, which then may fail with log_damaged (segment and offset are named) or log_failed. */
+ * state_permissions, log_failed (repair needed). Any later call may fail with log_damaged (which
+ * names segment and offset) or log_failed: the log is first read when it is needed. */
 int amp_store_open(const char *dir, const struct amp_store_options *opt, struct amp_store **out,
                    struct amp_error *err);
 void amp_store_close(struct amp_store *s);
@@ -113,8 +113,7 @@ int amp_store_each(struct amp_store *s, const char *kind, const char *state /* N
 int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_store_each_fn fn,
                   void *ctx, struct amp_error *err);
 /* The earliest due_ms of a kind, or 0. */
-int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *due_ms,
-                       struct amp_error *err);
+int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *ms, struct amp_error *err);
 
 /* The outbox: lines that transitions emitted and nobody is known to have. An entry belongs to the
  * consumer whose input or actor caused it. Closing appends a frame (several entries at once). */

@@ -38,7 +38,7 @@ replay() {
 
 @test "kill -9 at any moment loses nothing that was acknowledged" {
   : >acked
-  for ((round = 1; round <= ${AMP_KILL_ROUNDS:-200}; round++)); do
+  for ((round = 1; round <= ${KILL_ROUNDS:-200}; round++)); do
     exec {out}< <(exec "$tool" "$S" work "r$round" 1000 $((1 + round % 7)) 2>>errors)
     pid=$!
     for ((k = RANDOM % 12; k >= 0; k--)); do
@@ -108,7 +108,7 @@ replay() {
 @test "power loss at any moment loses nothing that was acknowledged" {
   no_sanitizer
   record_trace
-  replay "${AMP_CRASH_SEED:-1}" "${AMP_CRASH_IMAGES:-120}"
+  replay "${CRASH_SEED:-1}" "${CRASH_IMAGES:-120}"
 }
 
 @test "nor while old segments go" {
@@ -116,7 +116,7 @@ replay() {
   export AMP_TEST_KEEP=3 AMP_TEST_SEGMENT=4096
   record_trace
   [ ! -e "$S/log/000001.ndjson" ]
-  replay "${AMP_CRASH_SEED:-2}" "${AMP_CRASH_IMAGES:-60}"
+  replay "${CRASH_SEED:-2}" "${CRASH_IMAGES:-60}"
 }
 
 @test "control: without fdatasync the same test finds losses" {

@@ -1,0 +1,186 @@
+/*
+ * The index's files: which one is current, opening it, making its tables. A file that is not an
+ * index, or a corrupt one, is left alone; the next generation takes its place.
+ */
+#include "store/index.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/id.h>
+#include <amp/base/num.h>
+
+enum { FORMAT = 1 };
+
+static const char schema[] =
+    "CREATE TABLE meta(seg INT,off INT,len INT,n INT,sum INT,flags INT,salt INT);"
+    "CREATE TABLE rec(h INT,key TEXT,rev INT,state TEXT,due INT,seg INT,off INT,len INT,joff INT,"
+    " jlen INT,n INT,PRIMARY KEY(h,key)) WITHOUT ROWID;"
+    "CREATE INDEX rec_key ON rec(key);"
+    "CREATE INDEX rec_due ON rec(due) WHERE due>0;"
+    "CREATE TABLE seen(h INT,c TEXT,id TEXT,sum TEXT,n INT,PRIMARY KEY(h,c,id)) WITHOUT ROWID;"
+    "CREATE TABLE outbox(n INT,i INT,h INT,c TEXT,seg INT,off INT,len INT,PRIMARY KEY(n,i))"
+    " WITHOUT ROWID;"
+    "CREATE INDEX outbox_h ON outbox(h);"
+    "CREATE INDEX outbox_c ON outbox(c);";
+
+void amp_index_close(struct amp_index *ix)
+{
+    for (int i = 0; i < AMP_IX_COUNT; i++) {
+        sqlite3_finalize(ix->st[i]);
+        ix->st[i] = NULL;
+    }
+    sqlite3_close(ix->db);
+    ix->db = NULL;
+    ix->writing = false;
+    ix->reading = false;
+    ix->memory = false;
+    ix->pos = (struct amp_pos){0};
+}
+
+static void file_name(uint64_t gen, char out[48])
+{
+    if (gen)
+        snprintf(out, 48, "index.%" PRIu64 ".db", gen);
+    else
+        snprintf(out, 48, "index.db");
+}
+
+/* The highest generation that has a file. */
+static uint64_t highest(int dirfd)
+{
+    uint64_t gen = 0;
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        int64_t v;
+        size_t n = strlen(e->d_name);
+        if (n > 9 && strncmp(e->d_name, "index.", 6) == 0 &&
+            strcmp(e->d_name + n - 3, ".db") == 0 &&
+            amp_num_parse((struct amp_span){e->d_name + 6, n - 9}, 1, INT64_MAX, &v, NULL) == 0 &&
+            (uint64_t)v > gen)
+            gen = (uint64_t)v;
+    }
+    closedir(d);
+    return gen;
+}
+
+bool amp_index_current(const struct amp_index *ix)
+{
+    char name[48];
+    struct stat st;
+    if (ix->memory)
+        return true;
+    file_name(ix->gen, name);
+    return fstatat(ix->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == ix->dev &&
+           st.st_ino == ix->ino;
+}
+
+static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)
+{
+    (void)db;
+    (void)name;
+    ((struct amp_index *)ctx)->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+/* Makes the tables of an empty file. */
+static int create_schema(struct amp_index *ix, struct amp_error *err)
+{
+    char text[160];
+    int64_t salt;
+    amp_random(&salt, sizeof salt);
+    if (sqlite3_exec(ix->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(ix->db, schema, NULL, NULL, NULL) != SQLITE_OK)
+        return amp_index_failed(ix, "make", err);
+    snprintf(text, sizeof text,
+             "INSERT INTO meta VALUES(0,0,0,0,0,0,%" PRId64 ");PRAGMA user_version=%d;COMMIT", salt,
+             FORMAT);
+    if (sqlite3_exec(ix->db, text, NULL, NULL, NULL) != SQLITE_OK)
+        return amp_index_failed(ix, "make", err);
+    return 0;
+}
+
+static int user_version(struct amp_index *ix)
+{
+    sqlite3_stmt *st = NULL;
+    int v = -1;
+    if (sqlite3_prepare_v2(ix->db, "PRAGMA user_version", -1, &st, NULL) == SQLITE_OK &&
+        sqlite3_step(st) == SQLITE_ROW)
+        v = sqlite3_column_int(st, 0);
+    sqlite3_finalize(st);
+    return v;
+}
+
+int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
+{
+    char name[48], path[4200];
+    struct stat st;
+    amp_index_close(ix);
+    ix->corrupt = false;
+    uint64_t found = highest(ix->dirfd);
+    ix->gen = found > gen ? found : gen;
+    file_name(ix->gen, name);
+    /* Made here first, so that its mode is ours and a symbolic link is refused. */
+    int fd = openat(ix->dirfd, name,
+                    (ix->read_only ? O_RDONLY : O_RDWR | O_CREAT) | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        amp_fail_errno(err, AMP_IOERR, "cannot open %s", name);
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    close(fd);
+    ix->dev = st.st_dev;
+    ix->ino = st.st_ino;
+    if (snprintf(path, sizeof path, "%s/%s", ix->dir, name) >= (int)sizeof path)
+        return amp_fail(err, AMP_IOERR, "bad_path", "the state directory's path is too long");
+    int flags = ix->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+    if (sqlite3_open_v2(path, &ix->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        return amp_index_failed(ix, "open", err);
+    sqlite3_busy_timeout(ix->db, AMP_INDEX_BUSY_MS);
+    /* A checkpoint at the end would sync twice for each run of a tool. */
+    sqlite3_db_config(ix->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_wal_autocheckpoint(ix->db, 0);
+    sqlite3_wal_hook(ix->db, on_wal, ix);
+    if (!ix->read_only && st.st_size == 0 &&
+        sqlite3_exec(ix->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL) != SQLITE_OK)
+        return amp_index_failed(ix, "open", err);
+    if (sqlite3_exec(ix->db, "PRAGMA synchronous=NORMAL;PRAGMA cache_size=-16384", NULL, NULL,
+                     NULL) != SQLITE_OK)
+        return amp_index_failed(ix, "open", err);
+    if (amp_index_read_meta(ix, NULL) == 0)
+        return 0;
+    int version = user_version(ix);
+    if (version == 0 && !ix->read_only) {
+        ix->corrupt = false;
+        if (create_schema(ix, err) != 0)
+            return -1;
+    }
+    return amp_index_read_meta(ix, err);
+}
+
+int amp_index_open_memory(struct amp_index *ix, struct amp_error *err)
+{
+    amp_index_close(ix);
+    ix->corrupt = false;
+    if (sqlite3_open_v2(":memory:", &ix->db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK)
+        return amp_index_failed(ix, "make", err);
+    ix->memory = true;
+    if (create_schema(ix, err) != 0)
+        return -1;
+    return amp_index_read_meta(ix, err);
+}
