@@ -6,7 +6,8 @@
 #include "protocol/compose.h"
 #include "task/record.h"
 
-#define KIND "approval"
+#define KIND          "approval"
+#define APPROVALS_MAX 64 /* verdicts that are remembered for one tree */
 
 struct update {
     const struct amp_approval *a;
@@ -18,11 +19,20 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
 {
     struct update *u = ctx;
     const struct amp_approval *a = u->a;
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s}", "task", a->task, "subtask", a->subtask, "commit",
-                          a->commit, "verdict", a->verdict);
-    int rc = j ? amp_json_dump(j, &u->json, err)
-               : amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an approval");
+    json_t *j = now->found ? amp_json_load(now->json, err) : json_pack("{s:[]}", "verdicts");
+    json_t *all = json_object_get(j, "verdicts");
+    json_t *one = json_pack("{s:s, s:s, s:s, s:s}", "task", a->task, "subtask", a->subtask,
+                            "commit", a->commit, "verdict", a->verdict);
 
+    if (!all || !one) {
+        json_decref(j);
+        json_decref(one);
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an approval");
+    }
+    json_array_append_new(all, one);
+    if (json_array_size(all) > APPROVALS_MAX)
+        json_array_remove(all, 0);
+    int rc = amp_json_dump(j, &u->json, err);
     json_decref(j);
     c->event = "approve";
     c->to = "APPROVED";
@@ -95,9 +105,16 @@ int amp_flow_verify(struct amp_store *s, struct amp_git *g, const char *repo, co
     json_t *j = amp_json_load(rec.json, err);
     if (!j)
         return -1;
-    snprintf(v.task, sizeof v.task, "%s", text(j, "task"));
-    snprintf(v.verdict, sizeof v.verdict, "%s", text(j, "verdict"));
-    int rc = accepted(s, j, &v, err);
+    int rc = 0;
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(j, "verdicts"), i, one)
+    {
+        snprintf(v.task, sizeof v.task, "%s", text(one, "task"));
+        snprintf(v.verdict, sizeof v.verdict, "%s", text(one, "verdict"));
+        if ((rc = accepted(s, one, &v, err)))
+            break;
+    }
     json_decref(j);
     if (rc >= 0)
         *out = v;

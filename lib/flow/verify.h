@@ -1,6 +1,7 @@
 /*
- * Approved trees. Key "approval.<tree>": {"task","subtask","commit","verdict","fix"} names the
- * verdict that approved exactly this tree; whether the coordinator accepted it stands in the task.
+ * Approved trees. Key "approval.<tree>": {"verdicts":[{"task","subtask","commit","verdict"}…]}
+ * names the verdicts that approved exactly this tree; whether the coordinator accepted one stands
+ * in its task.
  */
 #ifndef AMP_FLOW_VERIFY_H
 #define AMP_FLOW_VERIFY_H

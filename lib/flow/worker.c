@@ -189,13 +189,15 @@ static int loop(struct amp_worker *w, struct amp_error *err)
             n_skip = 0;
             looked = amp_mono_ms();
         }
+        if (w->io->broken) /* what is not done stays queued, what is not sent in the outbox */
+            return 0;
         int rc = work_one(w, waiting, skip, &n_skip, &wake, &open, err);
         if (rc < 0)
             return -1;
         if (rc)
             continue;
         if (w->io->ended && !wake) {
-            if (open && !w->io->broken) {
+            if (open) {
                 w->opt->note("%lld messages wait for a suspension to be lifted; they are kept",
                              (long long)open);
                 w->status = amp_status_worse(w->status, AMP_TEMPFAIL);

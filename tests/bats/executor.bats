@@ -419,6 +419,16 @@ EOS
   cmp in.ndjson out.ndjson
 }
 
+@test "a reader that goes away costs nothing: the next run sends what was not read" {
+  workplace
+  good_agent
+  dispatch >in.ndjson
+  run -0 bash -c 'task-dispatch run --state "$1" --exec ./good <in.ndjson 2>err | true' - "$STATE"
+  run_agent --exec ./good </dev/null
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+  [ "$(git -C "$REPO" rev-list --count main..feat/x)" = 1 ]
+}
+
 @test "usage: no state, no command" {
   workplace
   run -64 task-dispatch run --exec true </dev/null
