@@ -75,7 +75,8 @@ int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn f
 /* Commits everything in a worktree (ignored files excepted) under an identity. 1: there was
  * nothing to commit and oid is HEAD; 0: oid is the new commit. The rule is checked when the
  * worktree has an agent or agent is given. No hook is run. NO worktree_unfinished: a merge or the
- * like was left; NO filter_unsupported: a file that git would send through a program. */
+ * like was left; NO filter_unsupported: a file that git would send through a program; NO
+ * nested_repository. */
 struct amp_git_commit_spec {
     const char *worktree, *name, *email, *message, *agent;
 };

@@ -49,6 +49,11 @@ static int stage_all(struct request *r, git_repository *repo, git_oid *tree)
         rc = git_index_add_all(index, NULL, GIT_INDEX_ADD_DEFAULT, check_filter, &st);
     if (st.refused)
         return -1;
+    const git_error *e = rc ? git_error_last() : NULL;
+    /* A directory that is offered as one path is a repository inside the worktree. */
+    if (e && e->message && strstr(e->message, "invalid path") && strstr(e->message, "/'"))
+        return amp_fail(r->err, AMP_NO, "nested_repository",
+                        "a git repository inside the worktree cannot be committed: %s", e->message);
     if (rc == 0)
         rc = git_index_update_all(index, NULL, NULL, NULL);
     if (rc == 0)

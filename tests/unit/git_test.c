@@ -83,7 +83,10 @@ static void real_work(void)
     sh("cd tree && echo '*.bin filter=lfs' >.gitattributes && echo b >b.bin");
     TAP_INT(amp_git_commit(g, &commit, other, &err), -1, "what needs a filter is not taken raw");
     TAP_STR(err.code, "filter_unsupported", "its code");
-    sh("cd tree && rm .gitattributes b.bin");
+    sh("cd tree && rm .gitattributes b.bin && git init -q nested && echo x >nested/x");
+    TAP_INT(amp_git_commit(g, &commit, other, &err), -1, "a repository inside is not left out");
+    TAP_STR(err.code, "nested_repository", "its code");
+    sh("cd tree && rm -r nested");
     sh("cd tree && git switch -q -c clash main && echo other >f && git commit -qam clash && "
        "git switch -q task/a");
     sh("cd tree && git merge clash || true");
