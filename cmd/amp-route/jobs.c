@@ -11,8 +11,12 @@ struct job *job_new(struct router *r, struct amp_span line, const struct amp_vie
         return NULL;
     j->line = amp_span_dup(line);
     j->id = amp_span_dup(v ? v->id : (struct amp_span){"", 0});
-    if (!j->line || !j->id) {
+    bool wrapped = v && (v->text.p != v->line.p || v->text.n != v->line.n);
+    if (wrapped && r->jq)
+        j->text = amp_span_dup(v->text);
+    if (!j->line || !j->id || (wrapped && r->jq && !j->text)) {
         free(j->line);
+        free(j->text);
         free(j->id);
         free(j);
         return NULL;
@@ -40,6 +44,7 @@ void job_free(struct router *r, struct job *j)
     if (j->older)
         j->older->newer = j->newer;
     free(j->line);
+    free(j->text);
     free(j->id);
     free(j);
 }

@@ -82,7 +82,7 @@ static int ask(struct router *r, struct job *j)
             amp_jw_int(&w, r->rules[i].filter);
     amp_jw_close(&w, ']');
     amp_jw_key(&w, "m");
-    amp_jw_raw(&w, (struct amp_span){j->line, j->n});
+    amp_jw_raw(&w, j->text ? amp_span_str(j->text) : (struct amp_span){j->line, j->n});
     struct amp_error err;
     int rc = amp_jw_end(&w, &err);
     if (rc == 0)

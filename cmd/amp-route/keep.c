@@ -304,9 +304,12 @@ static int readmit(struct router *r, struct job *j, struct amp_error *err)
     struct amp_check_options opt = {0};
     if (amp_reader_line(r->again, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL, err) < 0)
         return -1;
+    bool wrapped = v.text.p != v.line.p || v.text.n != v.line.n;
     free(j->id);
     j->id = amp_span_dup(v.id);
-    if (!j->id)
+    if (wrapped && r->jq)
+        j->text = amp_span_dup(v.text);
+    if (!j->id || (wrapped && r->jq && !j->text))
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
     j->kind = v.kind;
     if (router_consider(r, j, &v, err) < 0)
@@ -326,6 +329,9 @@ int keep_recover(struct router *r, struct amp_error *err)
         if (rc == 0 && f.failed)
             rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for what a former run left");
         uint32_t i = 0;
+        if (f.n > 0 && !answers)
+            amp_note("%u %s of an earlier run %s delivered again", f.n,
+                     f.n == 1 ? "message" : "messages", f.n == 1 ? "is" : "are");
         for (; i < f.n && rc == 0; i++) {
             if (answers)
                 send_answer(r, f.v[i]);

@@ -38,7 +38,8 @@ struct job {
     struct job *older, *newer; /* among all */
     char *line;
     size_t n;
-    char *id; /* may be empty: control records have none */
+    char *text; /* the document inside a wrapped line, NULL where it is the line */
+    char *id;   /* may be empty: control records have none */
     enum amp_kind kind;
     bool answer, suspended;
     enum job_stage stage;

@@ -251,3 +251,8 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   run -74 bash -c 'amp-ack >/dev/full' < <(message task_dispatch)
   [ "$(state $D)" = SENT ]
 }
+
+@test "docs/delivery.md shows the machine as it is" {
+  sed -n '/^```$/,/^```$/p' "$AMP_TOP/docs/delivery.md" | sed '1d;/^```$/,$d' >documented
+  amp-ack --machine | diff documented -
+}

@@ -161,6 +161,13 @@ T
   cmp good a
 }
 
+@test "jq sees the document inside a wrapped line" {
+  inner='{"protocol":"aof","version":1,"type":"status.update","taskId":"TASK-2026-01-01-001","fromAgent":"a","toAgent":"b","sentAt":"2026-01-01T00:00:00Z","payload":{"taskId":"TASK-2026-01-01-001","agentId":"a","progress":"half"}}'
+  { jq -c -n --arg t "$inner" '$t'; echo "AOF/1 $inner"; } >in
+  amp-route -r 'jq:.payload.progress == "half" => file:a' -r '* => file:b' <in
+  cmp in a
+}
+
 @test "jq sees no environment" {
   export SECRET=x
   message task_dispatch >d
