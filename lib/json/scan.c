@@ -53,6 +53,12 @@ static int fail_unexpected(struct scan *s, const char *wanted)
     return fail_at(s, "invalid_json", s->p, what);
 }
 
+static void add_hint(struct scan *s, const char *hint)
+{
+    size_t n = strlen(s->fault->what);
+    snprintf(s->fault->what + n, sizeof s->fault->what - n, "%s", hint);
+}
+
 static int grow(struct scan *s)
 {
     struct amp_tape *t = s->t;
@@ -440,7 +446,10 @@ after:
     }
     if (p == end || *p != (object ? '}' : ']')) {
         s->p = p;
-        return fail_unexpected(s, object ? "a comma or }" : "a comma or ]");
+        fail_unexpected(s, object ? "a comma or }" : "a comma or ]");
+        if (p < end && tok[n - 1].type == AMP_JSON_STRING && *p != '"')
+            add_hint(s, "; perhaps a quote is missing or one too many before it");
+        return -1;
     }
 
 close:

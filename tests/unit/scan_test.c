@@ -111,6 +111,7 @@ static void test_faults(void)
     expect_fault("{\"a\": \"b\\", "invalid_json", 6, "string not closed");
     expect_fault("{\"a\": \"b\\u00", "invalid_json", 6, "string not closed");
     expect_fault("{\"a\": \"b, \"c\": 1}", "invalid_json", 11, "'c'");
+    expect_fault("{\"a\": \"b, \"c\": 1}", "invalid_json", 11, "a quote is missing");
     expect_fault("[1, 2", "invalid_json", 5, "the text ends where a comma or ]");
     expect_fault("[1, 2}", "invalid_json", 5, "'}' where a comma or ]");
     expect_fault("{\"a\": 01}", "invalid_json", 6, "begin with 0");
