@@ -12,7 +12,7 @@ RANDOM=$KILL_SEED
 kills=0
 
 kill9_round() {
-  local ms=$((RANDOM % $1 + 1)) pid rc=0
+  local ms=$((RANDOM % $1 + 1)) rc=0
   shift
   # A group of its own: helpers die with the tool.
   timeout -s KILL "$(printf '0.%03d' "$ms")" "$@" || rc=$?

@@ -1,0 +1,30 @@
+# The examples of task-dispatch(1) run as they stand.
+
+load lib
+
+@test "task-dispatch(1)" {
+  need_tool amp-ack amp-route hitl-prompt
+  repo "$BATS_TEST_TMPDIR/r"
+  cd "$BATS_TEST_TMPDIR/r"
+  cat >executor.sh <<'SH'
+#!/bin/sh
+echo "$AMP_TASK_ID" >>work
+echo '{"completion_status": "complete", "self_assessment": {"criteria_met": [null], "notes": []}}' \
+  >"$AMP_RESULT.new" && mv "$AMP_RESULT.new" "$AMP_RESULT"
+SH
+  cat >reviewer.sh <<'SH'
+#!/bin/sh
+echo '{"decision": "approved", "confidence": 1, "criteria_results": []}' >"$AMP_RESULT.new" &&
+  mv "$AMP_RESULT.new" "$AMP_RESULT"
+SH
+  chmod +x ./*.sh
+  # The task file is the one that the manual shows.
+  sed -n '/^\.Ss new/,/^\.Ss run/p' "$AMP_TOP/man/task-dispatch.1" |
+    sed -n '/^\.Bd/,/^\.Ed/p' | sed '/^\./d; s/fix\/units/fix\/others/' >task.md
+  sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$AMP_TOP/man/task-dispatch.1" |
+    sed -n '/^\.Bd/,/^\.Ed/p' | sed -e '/^\./d' -e 's/^\$ //' -e 's/\\e$/\\/' >script
+  echo wait >>script
+  run -0 timeout 60 bash -eu script
+  [[ "$output" == *task_dispatch* ]]
+  cat "$HOME"/qa/tasks/*.json | jq -se 'map(.state) == ["done", "done"]'
+}
