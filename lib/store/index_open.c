@@ -123,6 +123,30 @@ static int user_version(struct amp_index *ix)
     return v;
 }
 
+/* Finds the file, or makes it, so that its mode is ours. It is not opened and closed again when it
+ * is there: closing would let go of the locks that a second store of this process has on it. */
+static int find_file(struct amp_index *ix, const char *name, struct stat *st, struct amp_error *err)
+{
+    char beside[64];
+    if (fstatat(ix->dirfd, name, st, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (!S_ISREG(st->st_mode))
+            return amp_fail(err, AMP_IOERR, "bad_path", "%s is no regular file", name);
+        return 0;
+    }
+    if (ix->read_only)
+        return amp_fail_errno(err, AMP_IOERR, "cannot find %s", name);
+    /* A write-ahead log that a removed index left is not the new one's. */
+    snprintf(beside, sizeof beside, "%s-wal", name);
+    unlinkat(ix->dirfd, beside, 0);
+    snprintf(beside, sizeof beside, "%s-shm", name);
+    unlinkat(ix->dirfd, beside, 0);
+    AMP_CLOSE int fd =
+        openat(ix->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || fstat(fd, st) != 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot make %s", name);
+    return 0;
+}
+
 int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
 {
     char name[48], path[4200];
@@ -132,16 +156,8 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     uint64_t found = highest(ix->dirfd);
     ix->gen = found > gen ? found : gen;
     file_name(ix->gen, name);
-    /* Made here first, so that its mode is ours and a symbolic link is refused. */
-    int fd = openat(ix->dirfd, name,
-                    (ix->read_only ? O_RDONLY : O_RDWR | O_CREAT) | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        amp_fail_errno(err, AMP_IOERR, "cannot open %s", name);
-        if (fd >= 0)
-            close(fd);
+    if (find_file(ix, name, &st, err) != 0)
         return -1;
-    }
-    close(fd);
     ix->dev = st.st_dev;
     ix->ino = st.st_ino;
     if (snprintf(path, sizeof path, "%s/%s", ix->dir, name) >= (int)sizeof path)

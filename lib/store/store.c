@@ -85,6 +85,9 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, s->opt.read_only, err) != 0 ||
         open_log_dir(s, err) != 0)
         return -1;
+    /* SQLite gets a path, and opens it later: whoever changes the directory until then may. */
+    if (!(s->real = realpath(s->dir, NULL)))
+        return amp_fail_errno(err, AMP_IOERR, "cannot find %s", s->dir);
     s->lock.main = open_lock(s, "main.lock", err);
     if (s->lock.main < 0)
         return -1;
@@ -92,7 +95,7 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
         return -1;
     amp_wm_open(&s->wm, s->logfd, s->opt.read_only);
     amp_log_init(&s->log, s->logfd, s->opt.read_only, &s->wm);
-    amp_index_init(&s->index, s->dirfd, s->dir, s->opt.read_only);
+    amp_index_init(&s->index, s->dirfd, s->real, s->opt.read_only);
     if (!failed_too && !s->opt.read_only && faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
         return amp_fail(err, AMP_TEMPFAIL, "log_failed",
                         "a write to the log failed (see %s/log/FAILED); it needs repair", s->dir);
@@ -159,6 +162,7 @@ void amp_store_close(struct amp_store *s)
     amp_auto_close(&s->lock.main);
     amp_auto_close(&s->logfd);
     amp_auto_close(&s->dirfd);
+    free(s->real);
     free(s->dir);
     free(s);
 }

@@ -44,7 +44,7 @@ struct amp_store_rec {
 /* A line that the transition emits. It stays open until closed; see amp_store_outbox. */
 struct amp_store_emit {
     struct amp_span id;   /* the message's id */
-    struct amp_span line; /* without LF */
+    struct amp_span line; /* UTF-8, without LF */
     bool wants_ack;
 };
 

@@ -20,7 +20,7 @@ enum {
 };
 
 struct amp_store {
-    char *dir;
+    char *dir, *real; /* as given, and without links and dots */
     int dirfd, logfd;
     struct amp_store_options opt;
     struct amp_turnstile lock;

@@ -212,7 +212,10 @@ int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at
         return -1;
     s->turn_frames++;
     s->turn_bytes += f->head.size;
-    return amp_tail_apply(&s->tail, f, at, err);
+    if (amp_tail_apply(&s->tail, f, at, err) == 0 || amp_turn_index(s, NULL) == 0)
+        return 0;
+    /* Nobody may decide on what we now do not know. */
+    return amp_store_fail(s, err);
 }
 
 int amp_turn_heal(struct amp_store *s, struct amp_error *err)
@@ -226,7 +229,7 @@ int amp_turn_heal(struct amp_store *s, struct amp_error *err)
 
 int amp_turn_index(struct amp_store *s, struct amp_error *err)
 {
-    if (!s->tail.frames)
+    if (!s->tail.frames && !s->log.pending.len)
         return 0;
     if (amp_log_flush(&s->log, err) != 0)
         return amp_store_fail(s, err);

@@ -42,7 +42,7 @@ static bool same(const struct amp_wm_page *p, int logfd, char boot[BOOT_MAX], st
 
 void amp_wm_open(struct amp_watermark *w, int logfd, bool read_only)
 {
-    *w = (struct amp_watermark){0};
+    *w = (struct amp_watermark){.read_only = read_only};
     int flags = read_only ? O_RDONLY : O_RDWR | O_CREAT;
     int fd = openat(logfd, "watermark", flags | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
@@ -72,7 +72,7 @@ bool amp_wm_claim(struct amp_watermark *w, int logfd)
 {
     char boot[BOOT_MAX];
     struct stat st;
-    if (!w->page)
+    if (!w->page || w->read_only)
         return false;
     if (!w->ours) {
         if (!same(w->page, logfd, boot, &st)) {
@@ -95,7 +95,7 @@ bool amp_wm_claim(struct amp_watermark *w, int logfd)
 
 void amp_wm_set_verified(struct amp_watermark *w, bool verified)
 {
-    if (w->ours)
+    if (w->ours && !w->read_only)
         atomic_store(&w->page->verified, verified);
 }
 
@@ -109,7 +109,7 @@ void amp_wm_raise(struct amp_watermark *w, uint64_t n)
 {
     if (n > w->own)
         w->own = n;
-    if (!w->ours)
+    if (!w->ours || w->read_only)
         return;
     uint64_t now = atomic_load(&w->page->durable);
     while (now < n && !atomic_compare_exchange_weak(&w->page->durable, &now, n))
@@ -119,7 +119,7 @@ void amp_wm_raise(struct amp_watermark *w, uint64_t n)
 void amp_wm_reset(struct amp_watermark *w)
 {
     w->own = 0;
-    if (!w->ours)
+    if (!w->ours || w->read_only)
         return;
     atomic_store(&w->page->durable, 0);
     atomic_fetch_add(&w->page->epoch, 1);
@@ -132,7 +132,7 @@ uint32_t amp_wm_epoch(const struct amp_watermark *w)
 
 void amp_wm_set_failed(struct amp_watermark *w, bool failed)
 {
-    if (w->ours)
+    if (w->ours && !w->read_only)
         atomic_store(&w->page->failed, failed);
 }
 

@@ -13,7 +13,8 @@ struct amp_wm_page;
 struct amp_watermark {
     struct amp_wm_page *page; /* NULL: none */
     bool ours;                /* the page is of this boot and this log */
-    uint64_t own;             /* what this process made durable by itself */
+    bool read_only;
+    uint64_t own; /* what this process made durable by itself */
 };
 
 /* Maps log/watermark; a failure only means that there is none. */
