@@ -133,10 +133,9 @@ static int show(struct prompt *p, struct amp_error *err)
     struct amp_store_rec rec;
     struct amp_task t;
 
-    if (amp_store_get(p->store, "task", id, &rec, err) || amp_task_init(&t, id, err))
+    if (amp_store_get(p->store, "task", id, &rec, err) || amp_task_read(&t, &rec, id, err))
         return -1;
-    bool known = rec.found && !amp_task_read(&t, &rec, id, err);
-    int rc = terminal_ask(&p->tty, &p->q, known ? &t : NULL, err);
+    int rc = terminal_ask(&p->tty, &p->q, rec.found ? &t : NULL, err);
     amp_task_release(&t);
     return rc;
 }

@@ -121,7 +121,7 @@ static int find_range(struct amp_worker *w, struct amp_judged *k, struct amp_err
     if (amp_store_get(w->store, "task", k->v->task, &rec, err))
         return -1;
     if (rec.found) {
-        if (amp_task_init(&t, k->v->task, err) || amp_task_read(&t, &rec, k->v->task, err))
+        if (amp_task_read(&t, &rec, k->v->task, err))
             return -1;
         struct amp_task_part *part = amp_task_part(&t, amp_span_str(k->subtask));
         if (part && part->attempts > 0)

@@ -136,7 +136,7 @@ static int look_up(struct amp_worker *w, struct amp_work *k, struct amp_error *e
         return -1;
     if (!rec.found)
         return 0;
-    if (amp_task_init(&t, k->v->task, err) || amp_task_read(&t, &rec, k->v->task, err))
+    if (amp_task_read(&t, &rec, k->v->task, err))
         return -1;
     if (*t.base)
         snprintf(k->base, sizeof k->base, "%s", t.base);

@@ -69,8 +69,7 @@ static int accepted(struct amp_store *s, const json_t *approval, struct amp_veri
         return -1;
     if (!rec.found)
         return 1;
-    if (amp_task_init(&t, amp_span_str(out->task), err) ||
-        amp_task_read(&t, &rec, amp_span_str(out->task), err))
+    if (amp_task_read(&t, &rec, amp_span_str(out->task), err))
         return -1;
     struct amp_task_part *part = amp_task_part(&t, amp_span_str(text(approval, "subtask")));
     if (!part)
