@@ -17,11 +17,12 @@ task-dispatch review --progress never --in "$fifos/reviewer" --out "$fifos/back"
 hitl-prompt ${AMP_ANSWER:+--answer "$AMP_ANSWER"} --in "$fifos/admin" --out "$fifos/back" &
 amp-ack show --quiet --in "$fifos/back" --out "$fifos/shown" &
 
-# The coordinator owns the cycle: tasks come by the pipe, answers by the FIFO.
+# The coordinator owns the cycle: tasks come by the pipe, answers by the FIFO. What cannot be
+# delivered goes back to it as well, and from it to the admin.
 task-dispatch coordinate --until-done --in - --in "$fifos/shown" |
   amp-ack show --quiet |
   amp-ack track |
-  amp-route \
+  amp-route --out "$fifos/back" \
     -r "to=executor => fifo:$fifos/executor" \
     -r "to=reviewer => fifo:$fifos/reviewer" \
     -r "to=admin => fifo:$fifos/admin"

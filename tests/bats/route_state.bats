@@ -154,3 +154,17 @@ many() {
   run -0 amp-route -r '* => file:x' < <(message task_result)
   cmp x <(message task_result)
 }
+
+@test "an executor that is not there becomes the admin's question, and the loop ends" {
+  need_tool task-dispatch hitl-prompt
+  sed -e '/^task-dispatch run/d' -e 's#amp-route #amp-route --open-timeout 500ms #' \
+    -e "s#^here=.*#here=$AMP_TOP/examples/qa-loop#" "$AMP_TOP/examples/qa-loop/loop.sh" >loop.sh
+  repo repo
+  task-dispatch new --repo repo --branch fix/x --description d --subtask s --criterion c >tasks
+  echo terminate >answers
+  AMP_ANSWER=$PWD/answers timeout 60 bash loop.sh "$AMP_STATE" <tasks >out 2>err || [ $? -eq 1 ]
+  grep -q 'nack .*agent_unavailable' err
+  grep -q 'escalation .*agent_unavailable\|escalation .*refused' err
+  run -0 amp-ack dead list --json
+  [ "$(jq -r .code <<<"$output")" = agent_unavailable ]
+}
