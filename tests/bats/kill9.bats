@@ -35,7 +35,7 @@ rounds() {
   done
   "$3" "$n"
   echo "# $n rounds, $kills killed before their end (KILL_SEED=$KILL_SEED)" >&3
-  ((kills * 2 > n))
+  ((kills * 10 > n))
 }
 
 track_start() {
