@@ -162,7 +162,10 @@ many() {
   repo repo
   task-dispatch new --repo repo --branch fix/x --description d --subtask s --criterion c >tasks
   echo terminate >answers
-  AMP_ANSWER=$PWD/answers timeout 60 bash loop.sh "$AMP_STATE" <tasks >out 2>err || [ $? -eq 1 ]
+  # The router says so too, with its status.
+  status=0
+  AMP_ANSWER=$PWD/answers timeout 60 bash loop.sh "$AMP_STATE" <tasks >out 2>err || status=$?
+  [ "$status" -eq 69 ]
   grep -q 'nack .*agent_unavailable' err
   grep -q 'escalation .*agent_unavailable\|escalation .*refused' err
   run -0 amp-ack dead list --json
