@@ -16,6 +16,7 @@
 #define RESTART_MS    200
 #define CRASH_WINDOW  60000
 #define COMMAND_GRACE 2000
+#define UNUSED_MS     10000 /* at the end: how old a port is that waits for no reader any more */
 
 static const struct {
     const char *word;
@@ -337,6 +338,13 @@ void amp_port_watch(const struct amp_port *p, struct pollfd *fd, int *timeout_ms
     }
 }
 
+/* The reader went away, perhaps without having read all. */
+static bool reader_left(const struct amp_port *p)
+{
+    struct pollfd fd = {.fd = p->open && p->kind == AMP_PORT_FIFO ? p->outq.fd : -1};
+    return poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR);
+}
+
 static int finish_command(struct amp_port *p, struct amp_error *err)
 {
     struct amp_child_end end;
@@ -366,9 +374,16 @@ int amp_port_finish(struct amp_port *p, struct amp_error *err)
     if (p->kind == AMP_PORT_COMMAND)
         return finish_command(p, err);
     /* A reader may be waiting for its first writer: it is let go as soon as it is seen. */
-    if (p->kind == AMP_PORT_FIFO && !p->was_open && !p->failed &&
-        (p->opt.open_timeout_ms < 0 || amp_mono_ms() - p->born_ms < p->opt.open_timeout_ms))
+    int64_t wait = p->opt.open_timeout_ms;
+    if (wait < 0 || wait > UNUSED_MS)
+        wait = UNUSED_MS;
+    if (p->kind == AMP_PORT_FIFO && !p->was_open && !p->failed && amp_mono_ms() - p->born_ms < wait)
         return 0;
+    if (reader_left(p)) {
+        lost_reader(p, amp_mono_ms());
+        if (p->queue.n > 0)
+            return 0;
+    }
     amp_port_disconnect(p);
     return 1;
 }

@@ -98,6 +98,23 @@ many() {
   grep -v '^$' second | cat whole - | cmp in -
 }
 
+@test "a reader that dies after the last message: what lay unread goes to the next one" {
+  many 5 500 >in
+  mkfifo in2
+  amp-route --in in2 -r 'to=executor => fifo:a' &
+  route=$!
+  exec 8>in2
+  exec 7<a
+  cat in >&8
+  # Reads one message, and no more.
+  read -r first <&7
+  exec 7<&- 8>&-
+  cat a >rest
+  wait $route
+  # read took byte by byte: the others are whole.
+  echo "$first" | cat - rest | grep -v '^$' | cmp in -
+}
+
 @test "three routers into one FIFO tear no line" {
   for i in 1 2 3; do
     many 60 10000 | jq -c ".task_id = \"T-2026-10$i\" | .msg_id |= sub(\"T-2026-044\"; \"T-2026-10$i\")" >in$i
