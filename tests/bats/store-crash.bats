@@ -60,6 +60,18 @@ replay() {
   [ "$output" = '{"v":400}' ]
 }
 
+@test "four writers get their turns" {
+  local n=${FAIR_N:-300}
+  for i in 1 2 3 4; do "$tool" "$S" work "w$i" "$n" 1 >"out$i" & done
+  wait -n # the fastest has done
+  for i in 1 2 3 4; do
+    lines=$(wc -l <"out$i")
+    [ "$lines" -ge $((n / 2)) ] || { wc -l out?; false; }
+  done
+  wait
+  cat out? | "$tool" "$S" check
+}
+
 @test "after a failed write or sync there is no ack, status 75, and repair brings back the rest" {
   no_sanitizer
   "$tool" "$S" work seed 3 1 >base
