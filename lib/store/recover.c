@@ -201,6 +201,9 @@ int amp_store_bring_up(struct amp_store *s, struct amp_error *err)
         }
         if (!fits) {
             pos = (struct amp_pos){0};
+            /* From the first segment on, which may be another one by now. */
+            if (amp_log_list(l, err) != 0)
+                return -1;
             if (amp_index_wipe(ix, err) != 0)
                 return -1;
         }

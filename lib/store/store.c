@@ -97,8 +97,9 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     amp_log_init(&s->log, s->logfd, s->opt.read_only, &s->wm);
     amp_index_init(&s->index, s->dirfd, s->real, s->opt.read_only);
     if (!failed_too && !s->opt.read_only && faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
-        return amp_fail(err, AMP_TEMPFAIL, "log_failed",
-                        "a write to the log failed (see %s/log/FAILED); mend it with amp-ack repair", s->dir);
+        return amp_fail(
+            err, AMP_TEMPFAIL, "log_failed",
+            "a write to the log failed (see %s/log/FAILED); mend it with amp-ack repair", s->dir);
     return 0;
 }
 

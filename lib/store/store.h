@@ -90,8 +90,8 @@ int amp_store_update(struct amp_store *s, const char *kind, struct amp_span id,
  * names an outbox entry (struct amp_store_entry_id) that the caller has just made. */
 uint64_t amp_store_last_frame(const struct amp_store *s);
 
-/* Takes main once for several updates (at most 256 or 1 MiB a turn; past it the turn is renewed).
- * A batch is not atomic. No blocking call between begin and end. */
+/* Takes main once for several updates (256 or 1 MiB a turn, then the next). A batch is not atomic.
+ * No blocking call between begin and end. A failure of end is reported by the next sync. */
 int amp_store_begin(struct amp_store *s, struct amp_error *err);
 void amp_store_end(struct amp_store *s);
 
@@ -140,7 +140,6 @@ int amp_store_outbox_acked(struct amp_store *s, struct amp_span msg_id, struct a
 typedef int (*amp_store_frame_fn)(void *ctx, uint64_t n, struct amp_span frame);
 int amp_store_frames(struct amp_store *s, uint64_t from, amp_store_frame_fn fn, void *ctx,
                      struct amp_error *err);
-
 /* Appends one record (a JSON line with LF) to DIR/error.ndjson. */
 int amp_store_error_log(struct amp_store *s, struct amp_span record, struct amp_error *err);
 

@@ -56,8 +56,9 @@ static int check_failed(struct amp_store *s, struct amp_error *err)
         return -1;
     }
     if (amp_wm_failed(&s->wm) || faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
-        return amp_fail(err, AMP_TEMPFAIL, "log_failed",
-                        "a write to the log failed (see %s/log/FAILED); mend it with amp-ack repair", s->dir);
+        return amp_fail(
+            err, AMP_TEMPFAIL, "log_failed",
+            "a write to the log failed (see %s/log/FAILED); mend it with amp-ack repair", s->dir);
     return 0;
 }
 
