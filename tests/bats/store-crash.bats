@@ -117,6 +117,23 @@ replay() {
   done
 }
 
+@test "whichever allocation fails, nothing that was acknowledged is lost" {
+  no_sanitizer
+  "$tool" "$S" work seed 3 1 >base
+  cp -R "$S" pristine
+  for ((n = 1; n < 300; n += 7)); do
+    rm -rf "$S"
+    cp -R pristine "$S"
+    cp base acked
+    rc=0
+    FAILMALLOC_NTH=$n FAILMALLOC_NAME=storetool LD_PRELOAD="$fault/failmalloc.so" \
+      "$tool" "$S" work x 6 2 >>acked 2>errors || rc=$?
+    [ "$rc" -lt 128 ] || { echo "allocation $n: status $rc"; cat errors; false; }
+    [ ! -e "$S/log/FAILED" ] || "$tool" "$S" repair
+    "$tool" "$S" check <acked || { echo "allocation $n"; false; }
+  done
+}
+
 @test "power loss at any moment loses nothing that was acknowledged" {
   no_sanitizer
   record_trace
