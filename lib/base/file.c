@@ -173,6 +173,35 @@ int amp_mkdirs(const char *path, mode_t mode, struct amp_error *err)
     }
 }
 
+/* For kernels and sandboxes without openat2: component by component, none of them a link. ".." is
+ * refused altogether here. */
+static int walk_beneath(int dirfd, const char *path, int flags, mode_t mode)
+{
+    AMP_CLOSE int at = -1;
+    while (*path) {
+        char part[NAME_MAX + 1];
+        size_t n = strcspn(path, "/");
+        const char *rest = path + n + strspn(path + n, "/");
+        bool last = *rest == '\0';
+        bool up = n == 2 && path[0] == '.' && path[1] == '.';
+        if (n == 0 || up || !amp_span_copy((struct amp_span){path, n}, part, sizeof part)) {
+            errno = n > NAME_MAX ? ENAMETOOLONG : EXDEV;
+            return -1;
+        }
+        int how =
+            last ? flags | O_CLOEXEC | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+        int fd = openat(at < 0 ? dirfd : at, part, how, mode);
+        if (fd < 0 || last)
+            return fd;
+        if (at >= 0)
+            close(at);
+        at = fd;
+        path = rest;
+    }
+    errno = ENOENT;
+    return -1;
+}
+
 int amp_open_beneath(int dirfd, const char *path, int flags, mode_t mode, struct amp_error *err)
 {
     struct open_how how = {
@@ -184,6 +213,8 @@ int amp_open_beneath(int dirfd, const char *path, int flags, mode_t mode, struct
     do /* EAGAIN: a rename raced with the walk */
         fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
     while (fd < 0 && (errno == EAGAIN || errno == EINTR));
+    if (fd < 0 && errno == ENOSYS)
+        fd = walk_beneath(dirfd, path, flags, mode);
     if (fd < 0)
         return amp_fail_errno(err, flags & O_CREAT ? AMP_CANTCREAT : AMP_DATAERR, "cannot open %s",
                               path);

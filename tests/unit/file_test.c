@@ -2,10 +2,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
@@ -114,7 +119,7 @@ static void beneath(void)
     make_link("/etc/passwd", "abs");
     make_link("../..", "sub/up");
     make_link("sub", "lsub");
-    TAP_OK(opens("sub/f") && opens("./sub/../sub/f"), "inside");
+    TAP_OK(opens("sub/f") && opens("./sub//f"), "inside");
     TAP_OK(!opens("../") && !opens("sub/../../x") && !opens("/etc/passwd"), "outside");
     TAP_OK(!opens("abs") && !opens("sub/up") && !opens("lsub/f"),
            "no symlinks, not even inward ones");
@@ -123,6 +128,30 @@ static void beneath(void)
     close(fd);
     TAP_OK(amp_open_beneath(dir, "sub/new", O_WRONLY | O_CREAT | O_EXCL, 0600, &err) == -1, "once");
     TAP_STR(err.code, "eexist", "its code");
+}
+
+/* As in a sandbox that does not know openat2: it must be no weaker. */
+static void without_openat2(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) {
+        tap_skip(4, "no seccomp");
+        return;
+    }
+    TAP_OK(opens("sub/f") && opens("./sub//f"), "without openat2: inside");
+    TAP_OK(!opens("../") && !opens("sub/../../x") && !opens("/etc/passwd") && !opens(""),
+           "without openat2: outside");
+    TAP_OK(!opens("abs") && !opens("sub/up") && !opens("lsub/f"), "without openat2: no symlinks");
+    int fd = amp_open_beneath(dir, "sub/newer", O_WRONLY | O_CREAT | O_EXCL, 0600, NULL);
+    TAP_OK(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC, "without openat2: creates, close-on-exec");
+    close(fd);
 }
 
 static void dirs(const char *top)
@@ -150,6 +179,7 @@ int main(void)
     reading();
     beneath();
     dirs(top);
+    without_openat2();
     close(dir);
     return tap_done();
 }
