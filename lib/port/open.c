@@ -120,13 +120,13 @@ int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err)
     return 1;
 }
 
-void amp_port_disconnect(struct amp_port *p)
+void amp_port_disconnect(struct amp_port *p, bool reader_gone)
 {
     if (!p->open)
         return;
     /* What the pipe holds unread counts as not delivered; what was read from it is done with. */
     int unread = 0;
-    if (p->keep == 0 || ioctl(p->outq.fd, FIONREAD, &unread) < 0)
+    if (!reader_gone || p->keep == 0 || ioctl(p->outq.fd, FIONREAD, &unread) < 0)
         unread = 0;
     uint64_t taken =
         p->outq.written - ((uint64_t)unread < p->outq.written ? (uint64_t)unread : p->outq.written);

@@ -88,7 +88,7 @@ void amp_port_free(struct amp_port *p)
 {
     if (!p)
         return;
-    amp_port_disconnect(p);
+    amp_port_disconnect(p, false);
     if (p->child.pid > 0) {
         struct amp_child_end end;
         struct amp_error err;
@@ -132,7 +132,7 @@ int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line,
 
 static void lost_reader(struct amp_port *p, int64_t now_ms)
 {
-    amp_port_disconnect(p);
+    amp_port_disconnect(p, true);
     p->down_ms = now_ms;
     p->retry_ms = now_ms;
     if (p->kind == AMP_PORT_STDOUT) {
@@ -236,7 +236,7 @@ static void push(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void
         if (rc < 0) {
             /* Which of the lines under way are out is not known: all of them failed. */
             uint32_t n = p->fed - p->out;
-            amp_port_disconnect(p);
+            amp_port_disconnect(p, false);
             p->retry_ms = now_ms;
             while (n-- > 0)
                 fail_head(p, done, ctx, &why);
@@ -255,7 +255,7 @@ static int command_died(struct amp_port *p, int64_t now_ms)
     if (p->child.pid <= 0 || amp_child_poll(&p->child, &end, &err) != 1)
         return 0;
     p->child.pid = 0;
-    amp_port_disconnect(p);
+    amp_port_disconnect(p, true);
     p->down_ms = now_ms;
     p->retry_ms = now_ms + RESTART_MS;
     bool too_often = p->crashes[0] > 0 && now_ms - p->crashes[0] < CRASH_WINDOW;
@@ -348,7 +348,7 @@ static bool reader_left(const struct amp_port *p)
 static int finish_command(struct amp_port *p, struct amp_error *err)
 {
     struct amp_child_end end;
-    amp_port_disconnect(p);
+    amp_port_disconnect(p, false);
     if (p->child.pid <= 0)
         return 1;
     int rc = amp_child_poll(&p->child, &end, err);
@@ -384,6 +384,6 @@ int amp_port_finish(struct amp_port *p, struct amp_error *err)
         if (p->queue.n > 0)
             return 0;
     }
-    amp_port_disconnect(p);
+    amp_port_disconnect(p, false);
     return 1;
 }

@@ -42,7 +42,8 @@ struct amp_port {
 
 /* 1 opened, 0 not now (try again at retry_ms), -1 never. Not for spools. */
 int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err);
-/* Gives up the descriptor; the lines stay in the queue. */
-void amp_port_disconnect(struct amp_port *p);
+/* Gives up the descriptor. The lines that were not written stay in the queue; with `reader_gone`
+ * also those that lie unread in the pipe, otherwise the reader will have them. */
+void amp_port_disconnect(struct amp_port *p, bool reader_gone);
 
 #endif
