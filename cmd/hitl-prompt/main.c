@@ -21,12 +21,13 @@ struct prompt {
     struct amp_decider *d;
     struct terminal tty;
     struct answers answers;
-    bool asking, undecided;
+    bool asking, undecided, nobody; /* nobody: no terminal */
     struct amp_question q;
     int64_t asked_ms;
     const char *op;
     const json_t *operators; /* who may decide; NULL: anybody */
     int status;
+    struct amp_error *failed; /* where match_one puts why it stopped */
 };
 
 static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
@@ -95,16 +96,17 @@ static int decide(struct prompt *p, struct amp_answer *a, struct amp_error *err)
     return done(p);
 }
 
-/* Answers from the file for any open escalation, in order of arrival. */
+/* Answers from the file for any open escalation, in order of arrival. What a file that was read to
+ * its end does not answer, it never will. */
 static int match_one(void *ctx, const struct amp_question *q)
 {
     struct prompt *p = ctx;
     struct amp_answer a;
     struct amp_error err;
     json_t *keep;
-    int rc = answers_find(&p->answers, q, &a, &keep, &err);
+    int found = answers_find(&p->answers, q, &a, &keep, &err), rc = found;
 
-    if (rc > 0) {
+    if (found > 0) {
         p->q = *q;
         json_incref(p->q.message);
         rc = decide(p, &a, &err);
@@ -116,6 +118,15 @@ static int match_one(void *ctx, const struct amp_question *q)
         p->status = (int)amp_status_worse((enum amp_status)p->status, err.status);
     }
     json_decref(keep);
+    if (!found && p->answers.done) {
+        p->undecided = true;
+        amp_note("task %s waits for a decision, and %s has none for it", q->task, answer);
+        if (amp_decider_pass(p->d, q, "no answer in the file", &err) &&
+            strcmp(err.code, "already_decided")) {
+            *p->failed = err;
+            return -1;
+        }
+    }
     return 0;
 }
 
@@ -123,6 +134,7 @@ static int serve_file(struct prompt *p, struct amp_error *err)
 {
     if (answers_read(&p->answers, err))
         return -1;
+    p->failed = err;
     return amp_decider_each(p->d, match_one, p, err);
 }
 
@@ -140,10 +152,26 @@ static int show(struct prompt *p, struct amp_error *err)
     return rc;
 }
 
+/* Without a terminal nobody can be asked: what comes is kept for another run. */
+static void look_for_terminal(struct prompt *p)
+{
+    struct amp_error err;
+
+    if (answer || !terminal_open(&p->tty, &err))
+        return;
+    p->nobody = true;
+    amp_note("%s; escalations are kept, and asked by the next hitl-prompt on a terminal", err.what);
+}
+
 static int put(struct prompt *p, struct amp_error *err)
 {
-    if (terminal_open(&p->tty, err))
-        return -1;
+    if (p->tty.eof)
+        return pass(p, "end of file on the terminal", err);
+    if (p->nobody) {
+        amp_warn("task %s waits for a decision, and there is no terminal to ask on", p->q.task);
+        p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_UNAVAILABLE);
+        return pass(p, "no terminal to ask on", err);
+    }
     if (!terminal_ours(&p->tty)) {
         if (!p->tty.told)
             amp_note("task %s waits for a decision; this is a background job: bring it to the "
@@ -170,8 +198,10 @@ static int answered(struct prompt *p, struct amp_error *err)
         p->tty.eof = true;
         return pass(p, "end of file on the terminal", err);
     }
-    if (!p->tty.line.data[strspn(p->tty.line.data, " \t\r")])
+    if (!p->tty.line.data[strspn(p->tty.line.data, " \t\r")]) {
+        terminal_say(&p->tty, "  Undecided: it is asked again by the next run.\n");
         return pass(p, "no answer", err);
+    }
     rc = amp_answer_parse(p->tty.line.data, &a) ? decide(p, &a, err) : 1;
     amp_buf_reset(&p->tty.line);
     if (rc == 1)
@@ -196,8 +226,6 @@ static int serve_tty(struct prompt *p, struct amp_error *err)
             return -1;
         return terminal_ours(&p->tty) && fd.revents ? answered(p, err) : 0;
     }
-    if (p->tty.eof)
-        return 1;
     if (!p->q.message) {
         int rc = amp_decider_next(p->d, &p->q, err);
         if (rc <= 0)
@@ -206,7 +234,7 @@ static int serve_tty(struct prompt *p, struct amp_error *err)
     }
     if (put(p, err))
         return -1;
-    if (p->asking)
+    if (p->asking || !p->q.message)
         return 0;
     if (timeout_ms && amp_mono_ms() - p->asked_ms >= timeout_ms) {
         p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_TIMEDOUT);
@@ -236,7 +264,7 @@ static int loop(struct prompt *p, struct amp_error *err)
                     ended = amp_mono_ms();
                 bool late = timeout_ms && amp_mono_ms() - ended >= timeout_ms;
                 if (!open || !p->answers.fifo || late) {
-                    p->undecided = open > 0;
+                    p->undecided |= open > 0;
                     if (open && late)
                         p->status = AMP_TIMEDOUT;
                     return 0;
@@ -289,6 +317,7 @@ static int run(int argc, char **argv)
     if (amp_store_open(state, &opt, &p.store, &err))
         return amp_complain(&err);
     terminal_init(&p.tty);
+    look_for_terminal(&p);
     int rc = answer ? answers_open(&p.answers, answer, &err) : 0;
     if (!rc && !(p.d = amp_decider_new(p.store, &w, on_info, &p, &err)))
         rc = -1;

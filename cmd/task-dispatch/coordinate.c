@@ -76,7 +76,10 @@ static int report(const struct amp_coordinate_end *end)
         return AMP_INTERRUPTED;
     if (end->open_tasks)
         return AMP_TEMPFAIL;
-    return end->rejected ? AMP_NO : AMP_OK;
+    if (until_done && end->no_task)
+        amp_warn("the input ended and no task was opened: %llu refused, %llu lines not valid",
+                 (unsigned long long)end->refused_tasks, (unsigned long long)end->rejected);
+    return end->rejected || end->refused_tasks || (until_done && end->no_task) ? AMP_NO : AMP_OK;
 }
 
 int task_coordinate(int argc, char **argv)

@@ -1,6 +1,8 @@
 #!/bin/bash
 # A QA loop from pipes and FIFOs. Copy it and put your own commands in.
 #   loop.sh STATE <tasks.ndjson          (AMP_ANSWER=FILE answers escalations from a file)
+# It ends when every task has ended: 0. Where a task waits for a decision and nobody gave one, it
+# ends with 75 and names the task; "loop.sh STATE </dev/null" asks again and goes on.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export AMP_STATE=${1:?usage: loop.sh STATE <tasks.ndjson}
@@ -19,11 +21,14 @@ amp-ack show --quiet --in "$fifos/back" --out "$fifos/shown" &
 
 # The coordinator owns the cycle: tasks come by the pipe, answers by the FIFO. What cannot be
 # delivered goes back to it as well, and from it to the admin.
+status=0
 task-dispatch coordinate --until-done --in - --in "$fifos/shown" |
   amp-ack show --quiet |
   amp-ack track |
   amp-route --out "$fifos/back" \
     -r "to=executor => fifo:$fifos/executor" \
     -r "to=reviewer => fifo:$fifos/reviewer" \
-    -r "to=admin => fifo:$fifos/admin"
+    -r "to=admin => fifo:$fifos/admin" ||
+  status=$?
 wait
+exit "$status"

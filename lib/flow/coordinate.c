@@ -216,12 +216,32 @@ static int look_again(void *ctx, struct amp_span id, const struct amp_store_rec 
     return amp_coordinator_know(&l->c, id, open, NULL) ? 0 : -1;
 }
 
+/* All that a person says has been read; what is left are the FIFOs of the cycle. */
+static bool said_all(const struct loop *l)
+{
+    for (size_t i = 0; i < l->n_ports; i++)
+        if (!l->ports[i].ended && !l->ports[i].in.fifo)
+            return false;
+    return true;
+}
+
+/* Those that this run still waits for. */
 static uint32_t open_tasks(const struct loop *l)
 {
+    bool all = said_all(l);
     uint32_t n = 0;
     for (size_t i = 0; i < l->c.n_tasks; i++)
-        n += l->c.tasks[i].open;
+        n += l->c.tasks[i].open && !(all && l->c.tasks[i].parked);
     return n;
+}
+
+/* Said all, and there is no task that the FIFOs could speak about. */
+static bool no_task_comes(const struct loop *l)
+{
+    bool ended = false;
+    for (size_t i = 0; i < l->n_ports; i++)
+        ended |= l->ports[i].ended;
+    return ended && l->c.n_tasks == 0 && said_all(l);
 }
 
 /* At least one task was seen and all are terminal, in the state as it is now. Where an input ended
@@ -239,6 +259,7 @@ static bool all_done(struct loop *l, struct amp_error *err)
 static int name_open(struct loop *l, struct amp_error *err)
 {
     l->end->open_tasks = 0;
+    l->end->no_task = l->c.n_tasks == 0;
     for (size_t i = 0; i < l->c.n_tasks; i++) {
         if (!l->c.tasks[i].open)
             continue;
@@ -276,6 +297,9 @@ static int round_once(struct loop *l, struct amp_error *err)
     int ready = poll(fds, (nfds_t)l->n_ports + 1, more ? 0 : wait);
     if (ready < 0)
         return errno == EINTR ? 0 : amp_fail_errno(err, AMP_IOERR, "poll");
+    /* A quiet moment first: what is on its way in a FIFO may be a task. */
+    if (ready == 0 && !more && opt->until_done && no_task_comes(l))
+        return 1;
     if (ready == 0 && opt->until_done && l->c.seen &&
         amp_store_each(l->c.store, "task", NULL, look_again, l, err) < 0)
         return -1;
@@ -339,6 +363,7 @@ int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt
         end->rejected += l->ports[i].intake.rejected;
     }
     end->refused = l->c.refused;
+    end->refused_tasks = l->c.refused_tasks;
     close_all(l);
     free(l);
     return rc;

@@ -27,10 +27,11 @@ struct amp_coordinate_options {
 
 /* How it ended. */
 struct amp_coordinate_end {
-    uint64_t accepted, rejected, refused;
+    uint64_t accepted, rejected, refused, refused_tasks;
     uint32_t open_tasks;  /* not terminal at the end */
     struct amp_buf names; /* of them, separated by blanks; the caller releases it */
     bool interrupted, output_closed;
+    bool no_task; /* the state knows no task, and none was opened */
 };
 
 int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt,

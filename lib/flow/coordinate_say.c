@@ -292,32 +292,32 @@ static const struct {
 } escalations[] = {
     {AMP_QA_DO_ESC_LOCK,
      "hallucination_lock",
-     "the work was rejected as often in a row as is allowed; the task is suspended",
+     "The work was rejected as often in a row as is allowed; the task is suspended",
      {"resume with a note that says what to change in the code",
       "redispatch with changed or smaller criteria", "rollback to a commit, or terminate", NULL}},
     {AMP_QA_DO_ESC_CONFLICT,
      "conflict",
-     "executor and reviewer cannot be reconciled",
+     "Executor and reviewer cannot be reconciled",
      {"look at the diff and the verdict, then resume with a note", "redispatch", "terminate",
       NULL}},
     {AMP_QA_DO_ESC_CI,
      "ci_failure",
-     "continuous integration is red again",
+     "Continuous integration is red again",
      {"look at the failing checks, then resume with a note", "rollback to the last green commit",
       "terminate", NULL}},
     {AMP_QA_DO_ESC_CONFIDENCE,
      "unknown",
-     "the reviewer is not sure of its verdict; the executor has not heard of it",
+     "The reviewer is not sure of its verdict; the executor has not heard of it",
      {"resume: the verdict takes effect as it is", "redispatch: have the work done again",
       "terminate", NULL}},
     {AMP_QA_DO_ESC_APPROVAL,
      "unknown",
-     "the reviewer approved; the risk level wants your approval too",
+     "The reviewer approved; the risk level wants your approval too",
      {"resume: approve, the task is done", "redispatch: have the work done again", "terminate",
       NULL}},
     {AMP_QA_DO_ESC_BLOCKED,
      "unknown",
-     "the work cannot go on",
+     "The work cannot go on",
      {"remove what blocks, then resume", "redispatch with changed criteria", "terminate", NULL}},
 };
 
@@ -325,7 +325,10 @@ static int explain(const struct amp_step *st, const struct amp_task_part *p, siz
                    struct amp_buf *b, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
-    if (amp_buf_fmt(b, err, "%s, subtask %s: %s.", st->t.id, p->id, escalations[row].words) < 0)
+    /* The task stands in the envelope; a subtask says something where it is one of several. */
+    if (amp_buf_str(b, escalations[row].words, err) < 0 ||
+        (st->t.n_parts > 1 && amp_buf_fmt(b, err, " (subtask %s)", p->id) < 0) ||
+        amp_buf_str(b, ".", err) < 0)
         return -1;
     if (v->kind == AMP_KIND_VERDICT &&
         amp_buf_fmt(b, err, " The verdict is %s, with confidence %.2f.",

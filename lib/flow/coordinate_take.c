@@ -10,6 +10,7 @@
 
 #include "flow/coordinator.h"
 #include "flow/suspend.h"
+#include "hitl/escalation.h"
 #include "message/message.h"
 
 #define LINES_MAX ((size_t)256 << 20)
@@ -123,6 +124,11 @@ static int answer(struct amp_coordinator *c, const struct amp_view *v, const str
     if (rc < 0)
         return -1;
     c->refused += no;
+    if (no && v->kind == AMP_KIND_DISPATCH) {
+        c->refused_tasks++;
+        c->opt->warn("%.*s: the task was refused: %s: %s", (int)v->task.n, v->task.p, st->nack,
+                     st->why);
+    }
     line.len--;
     if (amp_coordinator_queue(c, AMP_SPAN(""), amp_buf_span(&line), true, err) < 0)
         return -1;
@@ -271,6 +277,7 @@ static int committed(struct amp_coordinator *c, struct amp_step *st, struct amp_
     if (!k)
         return -1;
     k->dirty = true;
+    k->parked = st->t.state == AMP_TASK_INCOMPLETE;
     for (uint32_t i = 0; i < st->n_out; i++) {
         struct amp_store_emit *e = &st->emits[i];
         if (record_own(c, e->line, st->now_ms, err) < 0 ||
@@ -312,6 +319,20 @@ static int step(struct amp_coordinator *c, struct amp_step *st, struct amp_error
     return begin(c, err) < 0 ? -1 : answer(c, v, st, err);
 }
 
+/* The admin's side cannot answer now: the task waits for another run, and this one not for it. */
+static bool is_no_answer(const struct amp_view *v)
+{
+    return v->kind == AMP_KIND_NACK && amp_span_is(v->from, "admin") &&
+           amp_span_is(v->body.ack.code, AMP_HITL_UNAVAILABLE);
+}
+
+static void park(struct amp_coordinator *c, struct amp_span task)
+{
+    for (size_t i = 0; i < c->n_tasks; i++)
+        if (amp_span_is(task, c->tasks[i].id))
+            c->tasks[i].parked = true;
+}
+
 /* Whether the message is the coordinator's business; what is not passes through. */
 static bool is_ours(const struct amp_view *v)
 {
@@ -347,6 +368,10 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
         return bad_code ? 0 : amp_coordinator_queue(c, AMP_SPAN(""), v->line, true, err);
     }
     c->seen = true;
+    if (is_no_answer(v)) {
+        park(c, v->task);
+        return 0;
+    }
     struct amp_step st;
     amp_step_init(&st, c, v, now_ms);
     st.bad_code = bad_code;
@@ -411,6 +436,8 @@ static int restore_task(void *ctx, struct amp_span id, const struct amp_store_re
     bool open = amp_task_is_open(t.state);
     struct amp_known_task *k = amp_coordinator_know(c, id, open, r->err);
     int rc = k ? 0 : -1;
+    if (k)
+        k->parked = t.state == AMP_TASK_INCOMPLETE;
     if (k)
         k->dirty = !amp_task_file_after(c->store, id, t.updated_ms);
     if (k && open) {

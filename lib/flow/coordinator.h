@@ -24,6 +24,7 @@ struct amp_said {
 struct amp_known_task {
     char id[AMP_TASK_ID_MAX];
     bool open, dirty; /* dirty: its file is older than the record */
+    bool parked;      /* it waits for a person who does not answer now */
 };
 
 struct amp_coordinator {
@@ -40,6 +41,7 @@ struct amp_coordinator {
     struct amp_known_task *tasks;
     size_t n_tasks, cap_tasks;
     uint64_t refused; /* messages answered with a nack */
+    uint64_t refused_tasks;
 };
 
 /* One step: the callback's context. What it fills is valid after the update. */

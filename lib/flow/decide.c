@@ -12,16 +12,15 @@
 #include "protocol/compose.h"
 #include "task/task.h"
 
-#define KIND   "escalation"
-#define PASSED 256 /* escalations that may be passed over in one run */
+#define KIND "escalation"
 
 struct amp_decider {
     struct amp_worker w;
     struct amp_worker_options opt;
     amp_info_fn on_info;
     void *ctx;
-    char passed[PASSED][256];
-    int n_passed;
+    char (*passed)[256]; /* the escalations that were passed over in this run */
+    size_t n_passed, cap_passed;
 };
 
 /* One step of an escalation's record. */
@@ -170,6 +169,7 @@ void amp_decider_free(struct amp_decider *d)
     if (!d)
         return;
     amp_worker_close(&d->w);
+    free(d->passed);
     free(d);
 }
 
@@ -215,7 +215,7 @@ static int collect(void *ctx, struct amp_span id, const struct amp_store_rec *re
 
     if (!amp_span_copy(id, name, sizeof name) || !task)
         goto out;
-    for (int i = 0; i < l->d->n_passed; i++)
+    for (size_t i = 0; i < l->d->n_passed; i++)
         if (!strcmp(l->d->passed[i], name))
             goto out;
     if (l->n == l->cap) {
@@ -297,9 +297,29 @@ int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const 
 {
     struct update u = {.event = AMP_ESC_EV_PASS, .set = json_pack("{s:s}", "passed", why)};
 
-    if (d->n_passed < PASSED)
-        memcpy(d->passed[d->n_passed++], q->id, sizeof q->id);
-    return step(d, amp_span_str(q->id), &u, err);
+    if (d->n_passed == d->cap_passed) {
+        size_t cap = d->cap_passed ? 2 * d->cap_passed : 16;
+        void *p = realloc(d->passed, cap * sizeof d->passed[0]);
+        if (!p) {
+            json_decref(u.set);
+            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+        }
+        d->passed = p;
+        d->cap_passed = cap;
+    }
+    memcpy(d->passed[d->n_passed++], q->id, sizeof q->id);
+    if (step(d, amp_span_str(q->id), &u, err))
+        return -1;
+
+    AMP_BUF struct amp_buf nack;
+    const struct amp_view of = {
+        .protocol = AMP_PROTO_AMP, .id = amp_span_str(q->id), .task = amp_span_str(q->task)};
+    amp_buf_init(&nack, 1 << 16);
+    return amp_compose_nack(&of, AMP_STAGE_FULFILLED, "admin", AMP_HITL_UNAVAILABLE, why, "", true,
+                            amp_now_ms(), &nack, err) ||
+                   amp_worker_send(&d->w, amp_buf_span(&nack), err)
+               ? -1
+               : 0;
 }
 
 int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,

@@ -38,7 +38,7 @@ typedef int (*amp_question_fn)(void *ctx, const struct amp_question *q);
 int amp_decider_each(struct amp_decider *d, amp_question_fn fn, void *ctx, struct amp_error *err);
 
 /* The question is before a person; nobody answered it (it is open again and passed over in this
- * run). */
+ * run, and whoever waits for the decision is told so by a nack). */
 int amp_decider_ask(struct amp_decider *d, const struct amp_question *q, struct amp_error *err);
 int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const char *why,
                      struct amp_error *err);

@@ -23,6 +23,10 @@
     X(AMP_ESC_EV_DECIDE, "decide", "a person answered")                                            \
     X(AMP_ESC_EV_PASS, "pass", "no answer: a time limit, end of file, an empty line")
 
+/* The nack for an escalation that nobody answered: it stays open, and whoever waits for the
+ * decision need not wait in this run. */
+#define AMP_HITL_UNAVAILABLE "hitl_unavailable"
+
 enum { AMP_ESCALATION_STATES(AMP_FSM_ENUM) AMP_ESC_STATE_COUNT };
 enum { AMP_ESCALATION_EVENTS(AMP_FSM_ENUM) AMP_ESC_EVENT_COUNT };
 enum { AMP_ESC_IF_CRITICAL = 1, AMP_ESC_IF_INFO = 2 };

@@ -15,6 +15,7 @@ teardown() {
 }
 
 ask() { hitl-prompt --state "$STATE" --operator ada "$@"; }
+no_decision() { jq -es 'all(.type != "decision")' <<<"$1" >/dev/null; }
 # state_of ID: the last state of an escalation in the log.
 state_of() { cat "$STATE"/log/*.ndjson | jq -r --arg k "escalation.$1" 'select(.key == $k).to' | tail -1; }
 suspended() { cat "$STATE"/log/*.ndjson | jq -es 'any(.[]; .key == "task.T-2026-001" and .to == "suspended")' >/dev/null; }
@@ -51,7 +52,10 @@ EOS
   id=$(jq -r .msg_id in.ndjson)
   : >answers
   run -1 --separate-stderr ask --answer answers <in.ndjson
-  [ -z "$output" ]
+  # Whoever waits for the decision is told that none comes now.
+  jq -es --arg id "$id" 'length == 1 and (.[0] | .type == "nack" and .code == "hitl_unavailable"
+    and .ref_msg_id == $id and .retryable)' <<<"$output"
+  [[ "$stderr" == *"waits for a decision"* ]]
   [ "$(state_of "$id")" = OPEN ]
   suspended
   echo terminate >answers
@@ -76,11 +80,11 @@ EOS
   echo "perhaps" >answers
   run --separate-stderr ask --answer answers <in.ndjson
   [ "$status" = 65 ]
-  [ -z "$output" ]
+  no_decision "$output"
   echo "rollback" >answers
   run --separate-stderr ask --answer answers </dev/null
   [ "$status" != 0 ]
-  [ -z "$output" ]
+  no_decision "$output"
 }
 
 @test "only the operators of the configuration decide" {
@@ -89,7 +93,7 @@ EOS
   escalation >in.ndjson
   echo resume >answers
   run -77 --separate-stderr ask --config amp.json --answer answers <in.ndjson
-  [ -z "$output" ]
+  no_decision "$output"
   echo resume >answers
   hitl-prompt --state "$STATE" --operator carol --config amp.json --answer answers </dev/null >out.ndjson
   got out.ndjson '.operator == "carol"'
@@ -129,6 +133,9 @@ EOS
   escalation >in.ndjson
   run -69 --separate-stderr setsid -w hitl-prompt --state "$STATE" <in.ndjson
   [[ "$stderr" == *"--answer"* ]]
+  jq -es 'length == 1 and .[0].code == "hitl_unavailable"' <<<"$output"
+  # What needs no decision needs no terminal either.
+  run -0 --separate-stderr setsid -w hitl-prompt --state "$STATE.other" </dev/null
 }
 
 # term COMMAND: runs it in a terminal of its own.
@@ -172,7 +179,7 @@ shows() { screen | grep -qF -- "$1"; }
   keys C-d
   wait_until 10 test -s status
   [ "$(cat status)" = 1 ]
-  [ ! -s out.ndjson ]
+  jq -es 'length == 2 and all(.type == "nack" and .code == "hitl_unavailable")' out.ndjson
   [ "$(state_of escalation-T-2026-002-1)" = OPEN ]
 }
 
@@ -181,7 +188,7 @@ shows() { screen | grep -qF -- "$1"; }
   term 'hitl-prompt --state "$STATE" --timeout 300ms <in.ndjson >out.ndjson'
   wait_until 10 test -s status
   [ "$(cat status)" = 124 ]
-  [ ! -s out.ndjson ]
+  jq -es 'length == 1 and .[0].type == "nack"' out.ndjson
 }
 
 @test "in the background of a terminal it says why it waits, and asks when it is brought forward" {

@@ -125,3 +125,20 @@ A
   LOOP_MARK=$mark timeout 120 bash "$LOOP" state </dev/null >out 2>err
   [ "$(approved)" -eq 4 ]
 }
+
+@test "nobody to ask: the loop ends with 75, and the next one, with an answer, ends the task" {
+  cat >reviewer <<'A'
+#!/bin/sh
+jq '{decision: "rejected", confidence: 1,
+     criteria_results: [.[] | {criterion: ., passed: false, evidence: "no"}],
+     issues: [{severity: "major", file: "file", line: 1, description: "bad", suggested_fix: "good"}]}' \
+  "$AMP_CRITERIA" >"$AMP_RESULT"
+A
+  : >maybe_die
+  tasks 1 10 >new.ndjson
+  run -75 --separate-stderr timeout 60 setsid -w "$LOOP" "$PWD/state" <new.ndjson
+  [[ "$stderr" == *"no terminal to ask on"* ]]
+  [[ "$stderr" == *"1 open: T-"* ]]
+  echo terminate >answer
+  AMP_ANSWER=$PWD/answer timeout 60 setsid -w "$LOOP" "$PWD/state" </dev/null
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# How `task-dispatch coordinate --until-done` ends where FIFOs stay open: never by waiting for what
+# nobody will say.
+
+setup() {
+  load lib
+  load coordinator
+  need jq
+  need_tool task-dispatch
+  setup_coordinator
+  back=$BATS_TEST_TMPDIR/back
+  mkfifo "$back"
+  exec 8<>"$back" # the workers' end, which stays open
+}
+
+# ends [LINES on stdin]: the owner of a cycle; a run that hangs is 124.
+ends() {
+  status=0
+  timeout 20 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" \
+    >>"$said" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+  err=$(cat "$BATS_TEST_TMPDIR/err")
+}
+# no_answer: what hitl-prompt says of the last escalation when nobody answered.
+no_answer() {
+  last escalation | jq -c '{protocol_version, type: "nack", ref_msg_id: .msg_id, task_id,
+    from: "admin", failed_stage: "FULFILLED", code: "hitl_unavailable", message: "no answer",
+    rule: "", retryable: true, timestamp}'
+}
+
+@test "no task was opened because it was refused: 1, and it says so" {
+  new_task '.branch = "main"' | ends
+  [ "$status" = 1 ]
+  [[ "$err" == *branch_violation* ]]
+  [[ "$err" == *"no task was opened"* ]]
+}
+
+@test "no task came at all: 1" {
+  ends </dev/null
+  [ "$status" = 1 ]
+  [[ "$err" == *"no task was opened"* ]]
+}
+
+@test "a task without criteria waits to be completed: 75 names it" {
+  new_task '.acceptance_criteria = []' | ends
+  [ "$status" = 75 ]
+  [[ "$err" == *"open: T-2026-001"* ]]
+  ends </dev/null
+  [ "$status" = 75 ]
+}
+
+@test "a new task under the id of an ended one is refused: 1" {
+  new_task | hear
+  round aaaaaaa1 approved
+  new_task '.description = "again"' | ends
+  [ "$status" = 1 ]
+  [[ "$err" == *"T-2026-001: the task was refused: terminal"* ]]
+}
+
+@test "nobody answers the escalation: 75 names the task; the decision of a later run ends it" {
+  new_task | hear
+  result failed aaaaaaa1 '.blockers = ["no permission to push"]' | hear
+  no_answer >&8
+  ends </dev/null
+  [ "$status" = 75 ]
+  [[ "$err" == *"open: T-2026-001"* ]]
+  decision terminate >&8
+  ends </dev/null
+  [ "$status" = 0 ]
+}
+
+@test "a decision after the missing answer puts the task to work again" {
+  new_task | hear
+  result failed aaaaaaa1 '.blockers = ["no permission to push"]' | hear
+  no_answer >&8
+  decision resume >&8
+  # In review the task is waited for: nothing but the limit ends this run.
+  status=0
+  timeout 3 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" </dev/null >>"$said" || status=$?
+  [ "$status" = 124 ] || [ "$status" = 130 ]
+  [ "$(count task_dispatch)" = 2 ]
+}
