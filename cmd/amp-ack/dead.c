@@ -76,7 +76,7 @@ int ack_dead_list(int argc, char **argv)
     int status;
     if (argc > 0)
         amp_die_usage("'%s' is not expected", argv[0]);
-    struct amp_store *s = ack_open_state(true, &status);
+    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
     if (!s)
         return status;
     struct listing l = {.rc = 0};
@@ -95,7 +95,7 @@ int ack_dead_show(int argc, char **argv)
     struct amp_error err = {0};
     if (argc == 0)
         amp_die_usage("which one? (amp-ack dead list names them)");
-    struct amp_store *s = ack_open_state(true, &status);
+    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
     for (int i = 0; s && i < argc; i++) {
         struct amp_store_rec rec;
         if (amp_store_get(s, "dead", amp_span_str(argv[i]), &rec, &err) < 0) {
@@ -169,7 +169,7 @@ int ack_dead_requeue(int argc, char **argv)
     if ((argc == 0) == !every)
         amp_die_usage("name the letters, or give --every");
     amp_signals_install();
-    struct amp_store *s = ack_open_state(true, &status);
+    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
     if (!s)
         return status;
     if (requeue(s, argc, argv, &err) < 0)

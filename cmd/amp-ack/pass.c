@@ -188,15 +188,23 @@ int pass_run(struct pass *p)
     return status;
 }
 
-struct amp_store *ack_open_state(bool required, int *status)
+static int open_store(enum ack_need need, struct amp_store **s, struct amp_error *err)
 {
     struct amp_store_options opt = {.lock_timeout_ms = ack_lock_timeout_ms};
+    if (need == ACK_EXISTING && access(ack_state, F_OK) != 0 && errno == ENOENT)
+        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+                        ack_state);
+    return amp_store_open(ack_state, &opt, s, err);
+}
+
+struct amp_store *ack_open_state(enum ack_need need, int *status)
+{
     struct amp_error err = {0};
     struct amp_store *s = NULL;
     *status = 0;
-    if (!ack_state && required)
+    if (!ack_state && need != ACK_OPTIONAL)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
-    if (ack_state && amp_store_open(ack_state, &opt, &s, &err) < 0) {
+    if (ack_state && open_store(need, &s, &err) < 0) {
         *status = amp_complain(&err);
         if (strcmp(err.code, "log_failed") == 0 || strcmp(err.code, "log_damaged") == 0)
             amp_note("'amp-ack repair' mends it");

@@ -36,8 +36,10 @@ int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error
 /* Runs to the end of input; returns a status. */
 int pass_run(struct pass *p);
 
-/* The state directory that --state names: NULL with a complaint when it cannot be opened. */
-struct amp_store *ack_open_state(bool required, int *status);
+/* The state directory that --state names: NULL with a complaint when it cannot be opened. Who only
+ * looks into it makes none: a mistyped name is told, not answered with "nothing there". */
+enum ack_need { ACK_OPTIONAL, ACK_MAKE, ACK_EXISTING };
+struct amp_store *ack_open_state(enum ack_need need, int *status);
 /* An output like --out: "-" is stdout. */
 int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q,
                     struct amp_error *err);

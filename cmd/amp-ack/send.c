@@ -101,6 +101,6 @@ int ack_send(int argc, char **argv)
                      .take = take,
                      .begin = begin,
                      .settle = settle};
-    p.store = ack_open_state(false, &status);
+    p.store = ack_open_state(ACK_OPTIONAL, &status);
     return status ? status : pass_run(&p);
 }

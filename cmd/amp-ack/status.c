@@ -142,7 +142,7 @@ int ack_status(int argc, char **argv)
     int status;
     if (argc > 0)
         amp_die_usage("'%s' is not expected", argv[0]);
-    struct amp_store *s = ack_open_state(true, &status);
+    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
     if (!s)
         return status;
     struct listing l = {.now_ms = amp_now_ms()};

@@ -101,7 +101,7 @@ int ack_sweep(int argc, char **argv)
     if (follow && now_text)
         amp_die_usage("--now and --follow exclude each other");
     amp_signals_install();
-    struct amp_store *s = ack_open_state(true, &status);
+    struct amp_store *s = ack_open_state(ACK_MAKE, &status);
     if (!s)
         return status;
     if (sweep(s, ack_as ? ack_as : "amp-ack.sweep", &err) < 0)

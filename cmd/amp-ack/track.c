@@ -107,6 +107,6 @@ int ack_track(int argc, char **argv)
                      .take = take,
                      .begin = begin,
                      .settle = settle};
-    p.store = ack_open_state(true, &status);
+    p.store = ack_open_state(ACK_MAKE, &status);
     return p.store ? pass_run(&p) : status;
 }

@@ -31,6 +31,14 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   run -64 amp-ack sweep
 }
 
+@test "looking into a state directory that is not there makes none" {
+  for verb in status "dead list" "dead show x" "dead requeue --every"; do
+    run -69 amp-ack $verb
+    [[ $output == *"no state directory $AMP_STATE" ]]
+    [ ! -e "$AMP_STATE" ]
+  done
+}
+
 @test "track passes byte for byte, and the ledger has what passed" {
   { message task_dispatch; message task_result; message escalation; message decision; } |
     sed 's/":/" :/g' >in
