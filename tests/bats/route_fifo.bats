@@ -108,8 +108,10 @@ many() {
   cat in >&8
   # Reads one message, and no more.
   read -r first <&7
-  exec 7<&- 8>&-
-  cat a >rest
+  # One after the other: the reader is gone before the input ends.
+  exec 7<&-
+  exec 8>&-
+  timeout 20 cat a >rest
   wait $route
   # read took byte by byte: the others are whole.
   echo "$first" | cat - rest | grep -v '^$' | cmp in -
