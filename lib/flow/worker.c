@@ -269,10 +269,12 @@ int amp_worker_run(struct amp_store *s, const struct amp_worker_options *opt,
                    const struct amp_worker_role *role, void *ctx, enum amp_status *status,
                    struct amp_error *err)
 {
-    struct amp_worker w = {.opt = opt, .role = role, .ctx = ctx, .store = s, .lock = -1};
+    struct amp_worker w = {
+        .opt = opt, .role = role, .ctx = ctx, .store = s, .lock = -1, .tree = -1};
     int rc = run(&w, err);
 
     amp_worker_close(&w);
+    amp_auto_close(&w.tree);
     amp_auto_close(&w.lock);
     if (!rc)
         *status = w.status;

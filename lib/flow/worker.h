@@ -56,6 +56,7 @@ struct amp_worker {
     struct amp_git *git;
     char state_dir[PATH_MAX]; /* absolute */
     int lock;                 /* nobody else acts as this agent */
+    int tree;                 /* nobody else works in its worktree; -1 none */
     struct amp_intake intake;
     struct amp_reader *job_reader, *ref_reader, *own_reader; /* three views at a time */
     struct amp_buf message;                                  /* the line of the job at work */

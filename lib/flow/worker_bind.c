@@ -1,17 +1,54 @@
-/* The agent's worktree for a job. It is ours to throw away: what matters is committed. */
+/*
+ * The agent's worktree for a job. It is ours to throw away: what matters is committed. Whoever
+ * works in one holds a lock on its .git file, so that a run with another state directory, which
+ * knows nothing of this one, neither takes it nor clears it away.
+ */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/file.h>
 
 #include "flow/worker.h"
 #include "worktree/worktree.h"
 
+#define PLACES_MAX 9 /* REPO.worktrees/AGENT, AGENT-2, … */
+#define OWN_MAX    16
+
+/* The lock on a worktree: NO "worktree_locked" where another run holds it. */
+static int hold(const char *worktree, int *fd, struct amp_error *err)
+{
+    char path[PATH_MAX + 8];
+
+    snprintf(path, sizeof path, "%s/.git", worktree);
+    AMP_CLOSE int lock = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (lock < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", path);
+    if (amp_lock(lock, 0, err))
+        return strcmp(err->code, "lock_timeout")
+                   ? -1
+                   : amp_fail(err, AMP_NO, "worktree_locked", "%s: another run works there",
+                              worktree);
+    *fd = lock;
+    lock = -1;
+    return 0;
+}
+
+static bool is_busy(const char *worktree)
+{
+    AMP_CLOSE int fd = -1;
+    struct amp_error e = {0};
+
+    return hold(worktree, &fd, &e) && !strcmp(e.code, "worktree_locked");
+}
+
 struct search {
     const char *agent;
-    char path[PATH_MAX];
+    char paths[OWN_MAX][PATH_MAX];
+    int n;
 };
 
 static int find_own(void *ctx, const struct amp_git_worktree *t)
@@ -20,22 +57,81 @@ static int find_own(void *ctx, const struct amp_git_worktree *t)
 
     if (t->main || t->locked || strcmp(t->agent, s->agent))
         return 0;
-    snprintf(s->path, sizeof s->path, "%s", t->path);
-    return 1;
+    snprintf(s->paths[s->n++], PATH_MAX, "%s", t->path);
+    return s->n == OWN_MAX;
 }
 
 /* Worktrees with the agent's marker of which the state knows nothing: a crash between making and
- * recording, or a state directory that is gone. */
+ * recording, or a state directory that is gone. What is not committed there is left alone. */
 static void clear_own(struct amp_worker *w, const char *repo)
 {
     struct amp_error e;
+    struct search *s = calloc(1, sizeof *s);
 
-    for (int i = 0; i < 16; i++) {
-        struct search s = {.agent = w->opt->agent};
-        if (amp_git_worktrees(w->git, repo, find_own, &s, &e) || !*s.path ||
-            amp_git_worktree_remove(w->git, repo, s.path, true, &e))
-            return;
+    if (!s)
+        return;
+    s->agent = w->opt->agent;
+    if (!amp_git_worktrees(w->git, repo, find_own, s, &e))
+        for (int i = 0; i < s->n; i++)
+            if (!is_busy(s->paths[i]) &&
+                amp_git_worktree_remove(w->git, repo, s->paths[i], false, &e) &&
+                !strcmp(e.code, "worktree_dirty"))
+                w->opt->note("%s: left as it is, with changes that nobody committed", s->paths[i]);
+    free(s);
+}
+
+/* Forgets the binding and leaves the worktree alone. */
+static void forget(struct amp_worker *w, struct amp_binding *now)
+{
+    const struct amp_binding_step step = {
+        .agent = w->opt->agent, .event = AMP_BINDING_UNBIND, .now_ms = amp_now_ms()};
+    struct amp_error e;
+
+    amp_binding_step(w->store, &step, now, NULL, &e);
+}
+
+static int bind_at(struct amp_worker *w, const struct amp_bind_spec *spec, struct amp_binding *now,
+                   struct amp_error *err)
+{
+    if (spec->path && is_busy(spec->path))
+        return amp_fail(err, AMP_NO, "worktree_locked", "%s: another run works there", spec->path);
+    if (amp_bind(w->store, w->git, spec, now, err))
+        return -1;
+    if (!hold(now->worktree, &w->tree, err))
+        return 0;
+    forget(w, now);
+    return -1;
+}
+
+/* The first place that is free or can be made so. */
+static int bind_anew(struct amp_worker *w, const struct amp_bind_spec *spec,
+                     struct amp_binding *now, struct amp_error *err)
+{
+    struct amp_bind_spec at = *spec;
+    struct amp_git_info info;
+    char path[PATH_MAX + 256];
+
+    if (amp_git_info(w->git, spec->repo, &info, err))
+        return -1;
+    size_t n = strlen(info.common);
+    if (n > 5 && !strcmp(info.common + n - 5, "/.git"))
+        info.common[n - 5] = 0;
+    at.path = path;
+    for (int i = 1; i <= PLACES_MAX; i++) {
+        snprintf(path, sizeof path, "%s.worktrees/%s", info.common, spec->agent);
+        if (i > 1)
+            snprintf(path + strlen(path), sizeof path - strlen(path), "-%d", i);
+        if (!bind_at(w, &at, now, err))
+            return 0;
+        if (i == 1) {
+            clear_own(w, spec->repo);
+            if (!bind_at(w, &at, now, err))
+                return 0;
+        }
+        if (strcmp(err->code, "worktree_locked") && strcmp(err->code, "worktree_exists"))
+            return -1;
     }
+    return -1;
 }
 
 int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char *worktree,
@@ -45,7 +141,7 @@ int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char
     struct amp_error e;
     char real[PATH_MAX];
     const char *branch = p->branch ? p->branch : "";
-    const struct amp_bind_spec spec = {
+    struct amp_bind_spec spec = {
         .agent = w->opt->agent,
         .repo = p->repo,
         .branch = p->branch,
@@ -53,19 +149,22 @@ int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char
         .now_ms = amp_now_ms(),
     };
 
+    amp_auto_close(&w->tree);
+    w->tree = -1;
     if (amp_binding_get(w->store, w->opt->agent, &now, err))
         return -1;
     bool home = now.found && now.state == AMP_BINDING_BOUND_HOME;
     bool same = home && !p->fresh && *branch && !strcmp(now.branch, branch) &&
                 realpath(p->repo, real) && !strcmp(now.repo, real) && !access(now.worktree, F_OK);
-    if (now.found && now.state != AMP_BINDING_UNBOUND && !same)
+    if (now.found && now.state != AMP_BINDING_UNBOUND && *now.worktree && is_busy(now.worktree))
+        forget(w, &now);
+    else if (same && !bind_at(w, &spec, &now, err))
+        goto bound;
+    else if (now.found && now.state != AMP_BINDING_UNBOUND)
         amp_unbind(w->store, w->git, w->opt->agent, true, true, spec.now_ms, NULL, &now, &e);
-    if (amp_bind(w->store, w->git, &spec, &now, err)) {
-        clear_own(w, p->repo);
-        amp_unbind(w->store, w->git, w->opt->agent, true, true, spec.now_ms, NULL, &now, &e);
-        if (amp_bind(w->store, w->git, &spec, &now, err))
-            return -1;
-    }
+    if (bind_anew(w, &spec, &now, err))
+        return -1;
+bound:
     snprintf(worktree, size, "%s", now.worktree);
     return 0;
 }
@@ -75,6 +174,12 @@ void amp_worker_unbind(struct amp_worker *w)
     struct amp_binding b;
     struct amp_error e;
 
+    bool busy = w->tree < 0 && !amp_binding_get(w->store, w->opt->agent, &b, &e) && b.found &&
+                *b.worktree && is_busy(b.worktree);
+    amp_auto_close(&w->tree);
+    w->tree = -1;
+    if (busy)
+        return forget(w, &b);
     amp_unbind(w->store, w->git, w->opt->agent, true, w->role->disposable, amp_now_ms(), NULL, &b,
                &e);
 }

@@ -434,3 +434,48 @@ EOS
   run -64 task-dispatch run --exec true </dev/null
   run -64 task-dispatch run --state "$STATE" </dev/null
 }
+
+@test "two loops with state directories of their own do not share a worktree" {
+  workplace
+  good_agent
+  cat >waits <<'A'
+#!/bin/sh
+echo mine >precious
+echo "$AMP_WORKTREE" >"$TOP/started"
+while [ ! -e "$TOP/go" ]; do command sleep 0.05; done
+exec "$TOP/good"
+A
+  chmod +x waits
+  export TOP=$PWD
+  dispatch >in.ndjson
+  task-dispatch run --state "$STATE" --exec ./waits <in.ndjson >first.ndjson 2>err 3>&- &
+  pid=$!
+  wait_until 10 test -s started
+  dispatch '.task_id = "T-2026-002" | .msg_id = "task_dispatch-T-2026-002-1" | .payload.branch = "agent/other"
+    | .payload.subtasks[0].subtask_id = "T-2026-002-S1"' >other.ndjson
+  task-dispatch run --state "$STATE.other" --exec ./good <other.ndjson >second.ndjson
+  got second.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+  : >go
+  wait $pid
+  got first.ndjson '.type == "task_result" and .payload.completion_status == "complete"
+    and (.payload.diff_summary.files_changed | index("precious"))'
+}
+
+@test "a worktree that an earlier state directory left is taken over; what nobody committed stays" {
+  workplace
+  good_agent
+  dispatch >in.ndjson
+  git -C repo worktree add -q "$PWD/repo.worktrees/executor" -b left main
+  echo executor >"$(git -C repo.worktrees/executor rev-parse --absolute-git-dir)/amp-agent"
+  task-dispatch run --state "$STATE" --exec ./good <in.ndjson >out.ndjson
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+  [ ! -e repo.worktrees/executor ]
+
+  git -C repo worktree add -q "$PWD/repo.worktrees/executor" left
+  echo executor >"$(git -C repo.worktrees/executor rev-parse --absolute-git-dir)/amp-agent"
+  echo mine >repo.worktrees/executor/precious
+  run -0 --separate-stderr task-dispatch run --state "$STATE.other" --exec ./good <in.ndjson
+  jq -es 'any(.[]; .type == "task_result" and .payload.completion_status == "complete")' <<<"$output"
+  [[ "$stderr" == *"left as it is"* ]]
+  [ "$(cat repo.worktrees/executor/precious)" = mine ]
+}
