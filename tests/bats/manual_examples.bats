@@ -19,6 +19,30 @@ setup() {
   } >messages.ndjson
 }
 
+@test "amp-validate(1)" {
+  need_tool amp-validate
+  message task_dispatch 'del(.to)' >>messages.ndjson
+  examples "$AMP_TOP/man/amp-validate.1" >script
+  # That lines are rejected is what they show: no -e.
+  run -0 bash -u script
+  [[ "$output" == *missing_field* ]]
+  [[ "$output" == *criteria_results* ]]
+  head -n 3 messages.ndjson | cmp - valid.ndjson
+  [ "$(jq -r .field rejected.ndjson)" = to ]
+}
+
+@test "worktree-bind(1)" {
+  need_tool worktree-bind
+  unset AMP_STATE AMP_AGENT
+  git init -q -b main repo
+  cd repo
+  git -c user.name=p -c user.email=p@example.org commit -q --allow-empty -m first
+  examples "$AMP_TOP/man/worktree-bind.1" >../script
+  run -0 bash -euo pipefail ../script
+  [[ "$output" == *executor-1* ]]
+  [ "$(git worktree list | wc -l)" -eq 1 ]
+}
+
 @test "amp-route(1)" {
   need_tool amp-route
   examples "$AMP_TOP/man/amp-route.1" >script
