@@ -126,13 +126,17 @@ static void together(void)
     const char *path = fifo("many");
     struct amp_input in;
     amp_input_open(path, false, &in, NULL);
+    /* No end of file before the last of them has come. */
+    int keep = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     for (int who = 0; who < 3; who++)
         if (fork() == 0) {
             int fd;
             if (amp_output_open(path, 5000, NULL, &fd, NULL))
                 _exit(4);
+            close(keep);
             writer(fd, true, who, 150, who == 2 ? 150000 : 10000);
         }
+    close(keep);
     int good, torn, empty, status, failed = 0;
     count(in.fd, &good, &torn, &empty);
     while (wait(&status) > 0)
