@@ -131,8 +131,9 @@ static const char *text(const json_t *j, const char *key)
     return s ? s : "";
 }
 
-/* What a person needs to decide: the task, how far it came, what stood in its way. */
-static int about_task(const struct amp_task *t, int width, struct amp_buf *out,
+/* What a person needs to decide: the task, how far it came, what stood in its way, as far as the
+ * description does not say it already. */
+static int about_task(const struct amp_task *t, const char *said, int width, struct amp_buf *out,
                       struct amp_error *err)
 {
     char line[FIELD_MAX];
@@ -154,6 +155,8 @@ static int about_task(const struct amp_task *t, int width, struct amp_buf *out,
     {
         if (i == 4)
             break;
+        if (strstr(said, text(issue, "description")))
+            continue;
         snprintf(line, sizeof line, "%s, %s:%lld: %s", text(issue, "severity"), text(issue, "file"),
                  (long long)json_integer_value(json_object_get(issue, "line")),
                  text(issue, "description"));
@@ -178,7 +181,7 @@ int escalation_text(const json_t *message, const struct amp_task *task, int widt
                     (long long)json_integer_value(json_object_get(state, "reject_count"))) ||
         amp_buf_str(out, "\n", err) || field("== ", head.data, width, out, err) ||
         field("", text(p, "description"), width, out, err) ||
-        (task && *task->description && about_task(task, width, out, err)) ||
+        (task && *task->description && about_task(task, text(p, "description"), width, out, err)) ||
         list("concerns: ", json_object_get(p, "affected_msgs"), width, out, err) ||
         list("advice: ", json_object_get(p, "suggested_actions"), width, out, err))
         return -1;

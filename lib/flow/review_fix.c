@@ -114,7 +114,10 @@ int amp_judged_fixes(struct amp_worker *w, struct amp_judged *k, const json_t *c
     struct amp_patch p;
 
     if (amp_git_info(w->git, k->worktree, &info, err))
-        return -1;
+        return strcmp(err->code, "repo_not_git")
+                   ? -1
+                   : amp_fail(err, AMP_NO, "fix_out_of_range",
+                              "the reviewer did away with its worktree");
     if (strcmp(info.head, k->commit))
         return amp_fail(err, AMP_NO, "fix_out_of_range",
                         "the reviewer committed itself; fixes are left uncommitted");

@@ -91,6 +91,19 @@ static int commit(struct amp_worker *w, struct amp_work *k, struct amp_error *er
     return amp_git_commit(w->git, &spec, k->commit, err) < 0 ? -1 : 0;
 }
 
+/* Whether what stands there is still a worktree of the repository; -1 where git cannot say. */
+static int is_worktree(struct amp_worker *w, const struct amp_work *k, struct amp_git_info *info,
+                       struct amp_error *err)
+{
+    struct amp_git_info repo;
+
+    if (amp_git_info(w->git, k->repo, &repo, err))
+        return -1;
+    if (!amp_git_info(w->git, k->worktree, info, err))
+        return !strcmp(info->common, repo.common);
+    return strcmp(err->code, "repo_not_git") ? -1 : 0;
+}
+
 int amp_work_measure(struct amp_worker *w, struct amp_work *k, struct amp_error *err)
 {
     struct amp_git_info info;
@@ -100,14 +113,18 @@ int amp_work_measure(struct amp_worker *w, struct amp_work *k, struct amp_error 
         k->said = NULL;
         snprintf(k->trouble, sizeof k->trouble, "The agent's answer cannot be used: %s", e.what);
     }
-    if (amp_git_info(w->git, k->worktree, &info, err))
+    int ours = is_worktree(w, k, &info, err);
+    if (ours < 0)
         return -1;
-    if (strcmp(info.branch, k->branch)) {
-        snprintf(k->trouble, sizeof k->trouble,
-                 "The agent left the branch %s: the worktree is at %s", k->branch,
-                 *info.branch ? info.branch : "a detached commit");
-        if (amp_git_resolve(w->git, k->repo, k->branch, k->commit, err))
-            return -1;
+    if (!ours || strcmp(info.branch, k->branch)) {
+        if (ours)
+            snprintf(k->trouble, sizeof k->trouble,
+                     "The agent left the branch %s: the worktree is at %s", k->branch,
+                     *info.branch ? info.branch : "a detached commit");
+        else
+            snprintf(k->trouble, sizeof k->trouble, "The agent did away with its worktree");
+        if (amp_git_resolve(w->git, k->repo, k->branch, k->commit, &e))
+            snprintf(k->commit, sizeof k->commit, "%s", k->start);
         return amp_git_diff(w->git, k->repo, k->base, k->commit, NULL, &k->diff, err);
     }
     if (commit(w, k, &e)) {

@@ -479,3 +479,30 @@ A
   [[ "$stderr" == *"left as it is"* ]]
   [ "$(cat repo.worktrees/executor/precious)" = mine ]
 }
+
+@test "an agent that does away with its worktree has failed; the loop goes on" {
+  workplace
+  good_agent
+  cat >gone <<'A'
+#!/bin/sh
+case $AMP_BRANCH in
+*dir) rm -rf "$AMP_WORKTREE" ;;
+*file) rm .git ;;
+*own) rm .git && git init -q -b "$AMP_BRANCH" && git config user.email a@example.org &&
+  git config user.name a && git add -A && git commit -qm mine ;;
+*) exec "$TOP/good" ;;
+esac
+A
+  chmod +x gone
+  export TOP=$PWD
+  n=1
+  for b in dir file own good; do
+    dispatch ".payload.branch = \"agent/$b\" | .task_id = \"T-2026-00$n\" | .msg_id = \"task_dispatch-T-2026-00$n-1\"
+      | .payload.subtasks[0].subtask_id = \"T-2026-00$n-S1\""
+    n=$((n + 1))
+  done >in.ndjson
+  run_agent --exec ./gone <in.ndjson
+  jq -es '[.[] | select(.type == "task_result") | .payload.completion_status] ==
+    ["failed", "failed", "failed", "complete"]' out.ndjson
+  [ ! -e repo.worktrees/executor ]
+}
