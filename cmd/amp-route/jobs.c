@@ -77,14 +77,16 @@ static void offer(struct router *r, struct job *j, const struct rule *rule)
         snprintf(why, sizeof(why), "the route \"%.200s\" keeps it back", rule->text);
         keep_dead(r, j, "kept_back", why, rule->text);
     } else if (amp_port_offer(port, amp_span_str(j->id), (struct amp_span){j->line, j->n},
-                              (uintptr_t)j, &err) < 0) {
-        keep_refuse(r, j, err.code, err.what, amp_port_spec(port), true);
-        if (strcmp(err.code, "buffer_full") != 0)
-            amp_status_note(err.status);
-    } else {
+                              (uintptr_t)j, &err) == 0) {
         j->waiting++;
         if (r->eager)
             amp_port_step(port, job_done, r);
+    } else if (strcmp(err.code, "duplicate_msg_id") == 0) {
+        keep_duplicate(r, j, &err);
+    } else {
+        keep_refuse(r, j, err.code, err.what, amp_port_spec(port), true);
+        if (strcmp(err.code, "buffer_full") != 0)
+            amp_status_note(err.status);
     }
 }
 

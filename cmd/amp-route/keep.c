@@ -255,6 +255,38 @@ void keep_dead(struct router *r, struct job *j, const char *code, const char *wh
     refuse(r, j, code, why, route, false, false);
 }
 
+void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why)
+{
+    struct amp_view v;
+    struct amp_error err = {0};
+    struct amp_check_options opt = {0};
+    AMP_BUF struct amp_buf record;
+    amp_buf_init(&record, 1 << 16);
+    amp_warn("%s: %s", j->id, why->what);
+    amp_status_note(AMP_NO);
+    if (!r->store)
+        return;
+    int rc =
+        amp_reader_line(r->again, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL, &err);
+    if (rc >= 0) {
+        struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                                .protocol = v.protocol,
+                                .type = v.type,
+                                .id = v.id,
+                                .code = why->code,
+                                .field = "msg_id",
+                                .pointer = "/msg_id",
+                                .rule = why->code,
+                                .message = why->what,
+                                .found = "",
+                                .expected = ""};
+        struct amp_line_place at = {.tool = "amp-route", .now_ms = amp_now_ms()};
+        rc = amp_finding_record(&f, &at, &record, &err);
+    }
+    if (rc < 0 || amp_store_error_log(r->store, amp_buf_span(&record), &err) < 0)
+        router_break(r, &err);
+}
+
 void keep_turn(struct router *r)
 {
     if (!r->store || r->broken)

@@ -119,6 +119,9 @@ void keep_turn(struct router *r);
 void keep_refuse(struct router *r, struct job *j, const char *code, const char *why,
                  const char *route, bool retryable);
 /* Only keeps it. */
+/* A message under the id of another: told and logged, not answered, for an answer names the id and
+ * would be about the other. */
+void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why);
 void keep_dead(struct router *r, struct job *j, const char *code, const char *why,
                const char *route);
 

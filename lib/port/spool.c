@@ -83,16 +83,44 @@ void amp_spool_close(struct amp_spool *s)
     s->lock = s->dir = -1;
 }
 
-static int known(const struct amp_spool *s, const char *name, struct amp_error *err)
+/* Whether the file holds line, or nothing any more: what is finished may be made empty. */
+static int same(int fd, struct amp_span line)
+{
+    char part[16384];
+    size_t at = 0;
+    ssize_t n;
+    while ((n = read(fd, part, sizeof(part))) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        size_t left = line.n - at, here = (size_t)n < left ? (size_t)n : left;
+        if (memcmp(part, line.p + at, here) != 0)
+            return 0;
+        at += here;
+        if (here < (size_t)n)
+            return 0;
+    }
+    return at == 0 || at == line.n;
+}
+
+/* 1 it is there, 0 it is not; another message of that name is an error. */
+static int known(const struct amp_spool *s, const char *name, struct amp_span text,
+                 struct amp_error *err)
 {
     for (int i = 0; i < 3; i++) {
         char path[AMP_SPOOL_NAME_MAX + 8];
-        struct stat st;
         snprintf(path, sizeof(path), "%s/%s", rooms[i], name);
-        if (fstatat(s->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-            return 1;
-        if (errno != ENOENT)
-            return amp_fail_errno(err, AMP_IOERR, "cannot look into the spool");
+        AMP_CLOSE int fd = openat(s->dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT)
+            continue;
+        int rc = fd < 0 ? -1 : same(fd, text);
+        if (rc < 0)
+            return amp_fail_errno(err, AMP_IOERR, "cannot read %s in the spool", path);
+        if (rc == 0)
+            return amp_fail(err, AMP_NO, "duplicate_msg_id",
+                            "%s in the spool is another message of the same id", path);
+        return 1;
     }
     return 0;
 }
@@ -107,7 +135,7 @@ int amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,
         return -1;
     if (amp_lock(s->lock, LOCK_WAIT_MS, err) < 0)
         return -1;
-    int rc = known(s, name, err);
+    int rc = known(s, name, amp_buf_span(&text), err);
     if (rc == 0) {
         snprintf(path, sizeof(path), "new/%s", name);
         rc = amp_file_publish(s->dir, path, 0600, amp_buf_span(&text), err);

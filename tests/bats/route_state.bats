@@ -30,6 +30,20 @@ many() {
   find box -type f -name '*.json' | sort | cmp before -
 }
 
+@test "another message under a known id is told, and takes nobody's place" {
+  { message task_dispatch; message task_dispatch '.payload.description = "other"'; } >in
+  for state in state ""; do
+    rm -rf box
+    AMP_STATE=$state run -1 --separate-stderr amp-route -r '* => spool:box' <in
+    [ -z "$output" ]
+    [[ "$stderr" == *"task_dispatch-T-2026-044-"*"another message of the same id"* ]]
+    head -n 1 in | cmp - box/new/*
+  done
+  [ "$(jq -r .code state/error.ndjson)" = duplicate_msg_id ]
+  run -0 amp-ack dead list --state state --json
+  [ -z "$output" ]
+}
+
 @test "what a consumer took or finished does not appear again" {
   many 3 >in
   amp-route -r '* => spool:box' <in

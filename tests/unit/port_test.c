@@ -51,6 +51,9 @@ static void spool(void)
     TAP_INT(amp_spool_open(&s, dir, &err), 0, "opens and makes its rooms");
     TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), 0, "published");
     TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), 1, "known while in new");
+    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}x"), &err), -1, "another is refused");
+    TAP_STR(err.code, "duplicate_msg_id", "as a duplicate");
+    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{"), &err), -1, "a shorter one too");
     static const char *const way[] = {"new", "cur", "done"};
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof(path), "%s/%s/a.json", dir, way[i]);
@@ -58,6 +61,8 @@ static void spool(void)
         TAP_INT(rename(path, to), 0, way[i + 1]);
         TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), 1, "known there too");
     }
+    TAP_INT(truncate(to, 0), 0, "made empty");
+    TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), 1, "known by its name");
     TAP_INT(unlink(to), 0, "removed");
     TAP_INT(amp_spool_put(&s, "a.json", AMP_SPAN("{}"), &err), 0, "then it may come again");
     amp_spool_close(&s);
