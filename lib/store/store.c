@@ -1,6 +1,7 @@
 /* Opening a state directory, and the compare-and-set of one key. */
 #include "store/store_int.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +12,21 @@
 
 #include <amp/base/id.h>
 
-/* The directory must be ours alone. One that holds no log yet is made so. */
+static bool is_empty(int dirfd)
+{
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    bool empty = d != NULL;
+    if (!d && fd >= 0)
+        close(fd);
+    for (struct dirent *e; empty && (e = readdir(d));)
+        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    if (d)
+        closedir(d);
+    return empty;
+}
+
+/* The directory must be ours alone. An empty one is made so; one in use may be anything. */
 static int check_dir(const char *dir, int fd, bool read_only, struct amp_error *err)
 {
     struct stat st;
@@ -25,8 +40,7 @@ static int check_dir(const char *dir, int fd, bool read_only, struct amp_error *
                         dir);
     if ((st.st_mode & 077) == 0)
         return 0;
-    if (!read_only && faccessat(fd, "log", F_OK, 0) != 0 && errno == ENOENT &&
-        fchmod(fd, 0700) == 0)
+    if (!read_only && is_empty(fd) && fchmod(fd, 0700) == 0)
         return 0;
     return amp_fail(err, AMP_NOPERM, "state_permissions",
                     "%s is open to others (mode %03o): chmod 700 it", dir,

@@ -24,9 +24,9 @@ struct amp_store_options {
     bool read_only;          /* never writes or cuts; the index may be rebuilt in memory */
 };
 
-/* Opens or creates (0700) a state directory. Codes: state_network_fs, state_not_ours,
- * state_permissions, log_failed (repair needed). Any later call may fail with log_damaged (which
- * names segment and offset) or log_failed: the log is first read when it is needed. */
+/* Opens a state directory; one that is not there or empty is made 0700. Codes: state_network_fs,
+ * state_not_ours, state_permissions, log_failed (repair needed). Any later call may fail with
+ * log_damaged (which names segment and offset) or log_failed: the log is read when needed. */
 int amp_store_open(const char *dir, const struct amp_store_options *opt, struct amp_store **out,
                    struct amp_error *err);
 void amp_store_close(struct amp_store *s);

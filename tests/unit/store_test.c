@@ -392,6 +392,13 @@ static void test_door(const char *dir)
     chmod(path, 0750);
     TAP_INT(amp_store_open(path, NULL, &s, &err), -1, "one with a log that others may enter");
     TAP_STR(err.code, "state_permissions", "is refused");
+    snprintf(path, sizeof path, "%s/used", dir);
+    mkdir(path, 0755);
+    char inside[320];
+    snprintf(inside, sizeof inside, "%s/something", path);
+    mkdir(inside, 0700);
+    TAP_INT(amp_store_open(path, NULL, &s, &err), -1, "a directory with other things in it, too");
+    TAP_OK(stat(path, &sb) == 0 && (sb.st_mode & 0777) == 0755, "and stays as it was");
 }
 
 int main(void)
