@@ -1,4 +1,5 @@
 /* amp-ack: the delivery lifecycle of messages: track, acknowledge, sweep, look, send again. */
+#include "flow/config.h"
 #include "message/delivery.h"
 #include "verbs.h"
 
@@ -41,6 +42,7 @@ static const struct amp_tool tool = {
     .statuses = statuses,
     .machines = machines,
     .config = amp_config_values,
+    .check_config = amp_config_check,
 };
 
 int main(int argc, char **argv)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "flow/config.h"
 #include "message/delivery.h"
 
 static struct router router = {.lock = -1, .consumer = "amp-route"};
@@ -193,6 +194,7 @@ static const struct amp_tool tool = {
     .statuses = statuses,
     .machines = machines,
     .config = amp_config_values,
+    .check_config = amp_config_check,
 };
 
 int main(int argc, char **argv)

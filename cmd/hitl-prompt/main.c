@@ -10,6 +10,7 @@
 #include <amp/base/file.h>
 
 #include "agent/agent.h"
+#include "flow/config.h"
 #include "hitl.h"
 #include "task/record.h"
 
@@ -366,6 +367,7 @@ static const struct amp_tool tool = {
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
+    .check_config = amp_config_check,
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* task-dispatch: tasks, results and verdicts in; dispatches, review requests and escalations out.
  */
 #include "agent/agent.h"
+#include "flow/config.h"
 #include "task/machines.h"
 #include "verbs.h"
 
@@ -54,6 +55,7 @@ static const struct amp_tool tool = {
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
+    .check_config = amp_config_check,
 };
 
 int task_open(struct amp_store **out, struct amp_error *err)

@@ -1,5 +1,6 @@
 /* worktree-bind: agents' worktrees, and the hooks that guard protected branches. */
 #include "bind.h"
+#include "flow/config.h"
 
 struct bind_options opt = {.repo = ".", .humans = "allow", .agent = "*", .ttl_ms = 600000};
 
@@ -187,6 +188,7 @@ int main(int argc, char **argv)
         .statuses = statuses,
         .machines = machines,
         .config = amp_config_values,
+        .check_config = amp_config_check,
     };
     return amp_cli_main(&tool, argc, argv);
 }

@@ -75,63 +75,6 @@ static int read_regular(const char *path, size_t max, struct amp_buf *out, struc
     }
 }
 
-struct said {
-    struct amp_error *err;
-    const struct amp_tape *tape;
-};
-
-static void on_violation(void *ctx, const struct amp_violation *v)
-{
-    struct said *s = ctx;
-    AMP_BUF struct amp_buf pointer, dotted;
-
-    amp_buf_init(&pointer, 4096);
-    amp_buf_init(&dotted, 4096);
-    if (amp_tape_path(s->tape, v->tok, &pointer, &dotted, NULL))
-        amp_buf_reset(&dotted);
-    amp_fail(s->err, AMP_DATAERR, "bad_answer", "answer: %.*s%s%.*s: %s: expected %s",
-             (int)dotted.len, dotted.len ? dotted.data : "", dotted.len && v->name.n ? "." : "",
-             (int)v->name.n, v->name.n ? v->name.p : "", v->keyword,
-             v->expected ? v->expected : "another value");
-}
-
-static int check(struct amp_span text, const char *schema, struct amp_error *err)
-{
-    char path[64];
-    struct amp_json_fault fault;
-    struct amp_tape tape;
-    struct amp_schema *s = NULL;
-    struct amp_schema_run *run = NULL;
-    int rc = -1;
-
-    snprintf(path, sizeof path, "agent/%s", schema);
-    amp_tape_init(&tape, NULL);
-    const struct amp_schema_file *f = amp_schema_file_find(amp_span_str(path));
-    if (!f) {
-        amp_fail(err, AMP_INTERNAL, "internal", "no schema %s", path);
-        goto out;
-    }
-    if (amp_tape_scan(&tape, text.p, text.n, &fault)) {
-        amp_fail(err, AMP_DATAERR, "bad_answer", "answer: %s at byte %u", fault.what, fault.offset);
-        goto out;
-    }
-    const struct amp_schema_options opt = {0};
-    if (!(s = amp_schema_compile(f->text, &opt, err)) || !(run = amp_schema_run_new(err)))
-        goto out;
-    rc = amp_schema_check(s, run, &tape, 0, err);
-    if (rc == 0) {
-        struct said said = {err, &tape};
-        amp_fail(err, AMP_DATAERR, "bad_answer", "answer does not fit schemas/%s", path);
-        amp_schema_explain(s, run, &tape, 0, 1, on_violation, &said, NULL);
-    }
-    rc = rc == 1 ? 0 : -1;
-out:
-    amp_schema_run_free(run);
-    amp_schema_free(s);
-    amp_tape_release(&tape);
-    return rc;
-}
-
 int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **out,
                     struct amp_error *err)
 {
@@ -145,8 +88,14 @@ int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **ou
         *out = NULL;
         return 0;
     }
-    if (schema && check(amp_buf_span(&b), schema, err))
-        return -1;
+    if (schema) {
+        char path[64];
+        snprintf(path, sizeof path, "agent/%s", schema);
+        if (amp_schema_check_text(path, amp_buf_span(&b), err)) {
+            struct amp_error why = *err;
+            return amp_fail(err, why.status, "bad_answer", "answer: %s", why.what);
+        }
+    }
     json_t *j = amp_json_load(amp_buf_span(&b), err);
     if (!json_is_object(j)) {
         json_decref(j);

@@ -70,6 +70,7 @@ struct amp_tool {
     const int *statuses;          /* exit statuses it may return, 0-terminated after a leading 0 */
     const struct amp_fsm *const *machines; /* NULL-terminated, for --machine; or NULL */
     amp_config_fn *config; /* amp_config_values where an option has a config key, else NULL */
+    int (*check_config)(struct amp_span text, struct amp_error *err); /* of amp.json; or NULL */
 };
 
 /* Parses, dispatches, flushes stdout and returns the exit status: run's or a worse noted one. Adds

@@ -1,5 +1,5 @@
 /* amp.json. Alone in its file, so that programs without configuration do not link jansson. */
-#include "cli/cli.h"
+#include "cli/private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,6 +63,11 @@ int amp_config_load(const char *explicit_path, const char *state_dir, json_t **o
             json_decref(config);
             config = NULL;
             return amp_fail(err, AMP_CONFIG, "bad_config", "%s: not an object", config_path);
+        }
+        if (cli_check_config && cli_check_config(s, &why)) {
+            json_decref(config);
+            config = NULL;
+            return amp_fail(err, AMP_CONFIG, "bad_config", "%s: %s", config_path, why.what);
         }
     }
     loaded = true;

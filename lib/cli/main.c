@@ -82,9 +82,12 @@ static int run(const struct amp_tool *tool, char **args)
     return verb->run(p.operands.n, operands);
 }
 
+int (*cli_check_config)(struct amp_span text, struct amp_error *err);
+
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
 {
     cli_set_name(tool->name);
+    cli_check_config = tool->check_config;
     take_standard_fds();
     signal(SIGPIPE, SIG_IGN);
     static char *none[] = {NULL};

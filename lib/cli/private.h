@@ -48,6 +48,9 @@ int cli_list_options(const struct amp_tool *tool, const struct amp_verb *verb,
                      const struct cli_parse *p, struct amp_error *err);
 int cli_machines(const struct amp_tool *tool, const char *format, struct amp_error *err);
 
+/* The running tool's check of amp.json, or NULL. */
+extern int (*cli_check_config)(struct amp_span text, struct amp_error *err);
+
 void cli_set_name(const char *name);
 int cli_noted_status(void);
 /* Whether the last complaint was this one: an output that failed says so again at the end. */

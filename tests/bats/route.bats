@@ -251,6 +251,20 @@ S
   cmp in a
 }
 
+@test "a misspelt or impossible setting in amp.json is said, not passed over" {
+  message task_dispatch >in
+  while IFS='|' read -r config said; do
+    echo "$config" >amp.json
+    run -78 amp-route --config amp.json <in
+    [[ "$output" == *"amp.json: $said"* ]] || { echo "$config: $output"; false; }
+  done <<'E'
+{"routes": ["* => stdout"]}|routes: additionalProperties
+{"route": {"routs": ["* => stdout"]}}|route.routs: additionalProperties
+{"route": {"routes": {}}}|route.routes
+{"route": {"routes": ["* => stdout"]}, "qa": {"lock_after": 0}}|qa.lock_after: minimum
+E
+}
+
 @test "it says its machine" {
   run -0 amp-route --machine=ndjson
   jq -se 'all(.[]; .machine == "delivery") and any(.[]; .extra == true)' <<<"$output"

@@ -63,4 +63,8 @@ extern const struct amp_schema_file amp_schema_files[];
 extern const size_t amp_schema_files_count;
 const struct amp_schema_file *amp_schema_file_find(struct amp_span path);
 
+/* Checks a whole document against a schema that is compiled in; the error tells the first thing at
+ * fault and what was expected (DATAERR schema_violation, invalid_json). */
+int amp_schema_check_text(const char *path, struct amp_span text, struct amp_error *err);
+
 #endif
