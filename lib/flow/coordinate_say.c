@@ -36,7 +36,7 @@ static int add_issue(struct amp_buf *b, const json_t *issue, struct amp_error *e
         return -1;
     if (amp_buf_str(b, what ? what : "", err) < 0)
         return -1;
-    return fix && *fix ? amp_buf_fmt(b, err, " Suggested: %s", fix) : 0;
+    return fix && *fix ? amp_buf_fmt(b, err, " (suggested: %s)", fix) : 0;
 }
 
 static int add_texts(struct amp_buf *b, const char *title, const json_t *list,
