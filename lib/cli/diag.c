@@ -87,9 +87,9 @@ void amp_note(const char *fmt, ...)
 
 int amp_complain(const struct amp_error *err)
 {
-    /* A reader that left has seen what it wanted. */
+    /* A reader that left has seen what it wanted; who interrupted us knows that they did. */
     amp_span_copy(amp_span_str(err->what), last_complaint, sizeof last_complaint);
-    if (strcmp(err->code, "closed_pipe") != 0)
+    if (strcmp(err->code, "closed_pipe") != 0 && strcmp(err->what, "interrupted") != 0)
         say("error", "\033[31m", amp_span_str(err->what));
     return err->status;
 }
