@@ -78,7 +78,7 @@ static int take_turn(struct pass *p, struct amp_error *err)
 {
     struct amp_view v;
     int rc;
-    if (p->begin && p->begin(p, err) < 0)
+    if ((p->begin && p->begin(p, err) < 0) || (p->store && amp_store_begin(p->store, err) < 0))
         return -1;
     while ((rc = amp_intake_next(&p->intake, &v, err)) > 0) {
         if (rc == 2)
@@ -89,7 +89,11 @@ static int take_turn(struct pass *p, struct amp_error *err)
             break;
     }
     struct amp_error late = {0};
-    int settled = p->settle ? p->settle(p, rc < 0 ? &late : err) : 0;
+    int settled = 0;
+    if (p->store) {
+        amp_store_end(p->store);
+        settled = amp_store_sync(p->store, rc < 0 ? &late : err);
+    }
     speak(p);
     if (rc < 0 || settled < 0) {
         /* What was recorded but not synced does not leave. */

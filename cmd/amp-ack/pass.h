@@ -17,9 +17,9 @@ struct pass {
     struct amp_store *store; /* NULL: none */
     /* Each message; what shall leave is added with pass_emit. -1 stops. */
     int (*take)(struct pass *p, const struct amp_view *v, struct amp_error *err);
-    /* Before a turn's lines are taken, and before they leave; may be NULL. */
+    /* Before a turn, outside the store's lock; may be NULL. With a store a turn's lines are taken
+     * under its lock and leave after its sync. */
     int (*begin)(struct pass *p, struct amp_error *err);
-    int (*settle)(struct pass *p, struct amp_error *err);
     void *ctx;
 
     struct amp_input in;

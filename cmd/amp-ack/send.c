@@ -77,30 +77,13 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
     return pass_emit(p, amp_buf_span(&line), err);
 }
 
-static int begin(struct pass *p, struct amp_error *err)
-{
-    return p->store ? amp_store_begin(p->store, err) : 0;
-}
-
-static int settle(struct pass *p, struct amp_error *err)
-{
-    if (!p->store)
-        return 0;
-    amp_store_end(p->store);
-    return amp_store_sync(p->store, err);
-}
-
 int ack_send(int argc, char **argv)
 {
     int status;
     if (argc > 0)
         amp_die_usage("'%s' is not expected", argv[0]);
-    struct pass p = {.in_path = in_path,
-                     .out_path = out_path,
-                     .open_timeout_ms = open_timeout_ms,
-                     .take = take,
-                     .begin = begin,
-                     .settle = settle};
+    struct pass p = {
+        .in_path = in_path, .out_path = out_path, .open_timeout_ms = open_timeout_ms, .take = take};
     p.store = ack_open_state(ACK_OPTIONAL, &status);
     return status ? status : pass_run(&p);
 }

@@ -83,16 +83,9 @@ static int begin(struct pass *p, struct amp_error *err)
 {
     if (resend) {
         resend = false;
-        if (amp_store_each(p->store, "message", NULL, open_fn, p, err) < 0)
-            return -1;
+        return amp_store_each(p->store, "message", NULL, open_fn, p, err);
     }
-    return amp_store_begin(p->store, err);
-}
-
-static int settle(struct pass *p, struct amp_error *err)
-{
-    amp_store_end(p->store);
-    return amp_store_sync(p->store, err);
+    return 0;
 }
 
 int ack_track(int argc, char **argv)
@@ -105,8 +98,7 @@ int ack_track(int argc, char **argv)
                      .open_timeout_ms = open_timeout_ms,
                      .hold = hold,
                      .take = take,
-                     .begin = begin,
-                     .settle = settle};
+                     .begin = begin};
     p.store = ack_open_state(ACK_MAKE, &status);
     return p.store ? pass_run(&p) : status;
 }

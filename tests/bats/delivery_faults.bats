@@ -8,7 +8,7 @@ setup() {
   need_tool amp-ack amp-route
   cd "$BATS_TEST_TMPDIR" || return 1
   shim=$AMP_BUILD/tests/fault/faildisk.so
-  [ -e "$shim" ] || skip "the shim is not built"
+  [ -e "$shim" ]
   grep -q fsanitize "$AMP_BUILD/flags" && skip "the sanitizer comes before the shim"
   export AMP_STATE=$PWD/state
   # Three reads' worth.

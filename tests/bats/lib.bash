@@ -47,11 +47,14 @@ need() {
   done
 }
 
-# need_tool TOOL...: skips the test when a tool of ours is not built.
+# need_tool TOOL...: fails the test when a tool of ours is not built.
 need_tool() {
   local c
   for c in "$@"; do
-    [ -x "$AMP_BUILD/bin/$c" ] || skip "$c is not built"
+    [ -x "$AMP_BUILD/bin/$c" ] || {
+      echo "$c is not built" >&2
+      return 1
+    }
   done
 }
 

@@ -26,7 +26,7 @@ rows() {
 }
 
 @test "each tool is built" {
-  [ ${#tools[@]} -gt 0 ] || skip "no tool yet"
+  [ ${#tools[@]} -gt 0 ]
   for t in "${tools[@]}"; do
     [ -x "$AMP_BUILD/bin/$t" ]
   done
