@@ -8,7 +8,7 @@
 #include "protocol/check.h"
 #include "protocol/spec.h"
 
-enum { SCHEMAS_MOST = 32, ARENA_MOST = 512 * 1024 * 1024 };
+enum { SCHEMAS_MOST = 160, ARENA_MOST = 512 * 1024 * 1024 };
 
 struct compiled {
     const char *path;
@@ -249,6 +249,11 @@ static int open_line(struct amp_reader *r, struct amp_span line, enum amp_protoc
     return r->check.n > 0;
 }
 
+static const struct amp_kind_row *row_of(const struct amp_spec *s, const struct amp_view *v)
+{
+    return s->kind_of ? s->kind_of(v) : amp_spec_kind(s, v->type);
+}
+
 static int fill_view(struct amp_reader *r, const struct document *d, const struct amp_spec *s,
                      struct amp_view *v, struct amp_error *err)
 {
@@ -262,7 +267,7 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
         if (amp_fill(&r->outer, 0, &outer, v, &r->arena, err) < 0)
             return -1;
     }
-    const struct amp_kind_row *kind = amp_spec_kind(s, v->type);
+    const struct amp_kind_row *kind = row_of(s, v);
     if (!kind)
         return 0;
     v->kind = kind->kind;
@@ -290,7 +295,7 @@ static void explain(void *ctx, const struct amp_violation *v)
 static int check_schema(struct amp_reader *r, const struct amp_spec *s, const struct amp_view *v,
                         struct amp_error *err)
 {
-    const struct amp_kind_row *kind = amp_spec_kind(s, v->type);
+    const struct amp_kind_row *kind = row_of(s, v);
     const char *path = kind && kind->schema ? kind->schema : s->schema;
     const struct amp_schema *schema = schema_of(r, path, err);
     if (!schema || (!r->run && !(r->run = amp_schema_run_new(err))))

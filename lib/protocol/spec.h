@@ -37,6 +37,13 @@ struct amp_spec {
     unsigned n_kinds;
     const char *schema;               /* of the envelope: for types without a schema of their own */
     const struct amp_code_row *codes; /* ends with a row of NULLs */
+    /* The row of a message whose type word alone does not name its shape (it looks at payload,
+     * event …); NULL: by `type`. A NULL answer: the type is unknown, `schema` applies. */
+    const struct amp_kind_row *(*kind_of)(const struct amp_view *v);
+    /* The refusal of a line as a message in this protocol, one line with LF; `first` is its first
+     * error. 0 written; 1 the protocol has no such message; NULL: none has. */
+    int (*refuse)(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+                  struct amp_buf *out, struct amp_error *err);
     /* Derived values, after the tables; may be NULL. */
     int (*finish)(struct amp_view *v, struct amp_pool *arena, struct amp_error *err);
     /* What the schemas cannot say; may be NULL. */

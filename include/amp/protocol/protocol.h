@@ -95,6 +95,12 @@ struct amp_line_place {
 int amp_finding_record(const struct amp_finding *f, const struct amp_line_place *at,
                        struct amp_buf *out, struct amp_error *err);
 
+/* The refusal of a line as a message in its sender's protocol (AMP nack, SW4RM ACKNOWLEDGEMENT,
+ * AOP VERSION_FALLBACK …), one line with LF. A line of no protocol is answered by an AMP nack.
+ * 0: written; 1: the protocol says nothing to such a line; -1: failure. */
+int amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+               struct amp_buf *out, struct amp_error *err);
+
 /* The branch rule of the protocols: main, master, refs/heads/ forms, and the given patterns. */
 bool amp_branch_is_protected(struct amp_span branch, const char *const *patterns);
 

@@ -1,0 +1,20 @@
+/* The codes of any protocol: see meaning.h. */
+#include <stddef.h>
+
+#include "protocol/meanings.h"
+
+const struct amp_meaning amp_meanings_any[] = {
+    {"invalid_json", AMP_SEV_ERROR, "The line is not JSON (RFC 8259).", "", ""},
+    {"invalid_utf8", AMP_SEV_ERROR, "The line is not UTF-8, or a string holds half a character.",
+     "", ""},
+    {"line_too_long", AMP_SEV_ERROR, "The line passes --max-line.", "", ""},
+    {"too_deep", AMP_SEV_ERROR, "The nesting passes --max-depth.", "", ""},
+    {"too_many_tokens", AMP_SEV_ERROR, "The line holds more than 1,000,000 values and keys.", "",
+     ""},
+    {"duplicate_key", AMP_SEV_ERROR, "An object names a member twice, so readers would disagree.",
+     "", ""},
+    {"unknown_protocol", AMP_SEV_ERROR, "The line belongs to none of the five protocols.", "", ""},
+    {"undecided", AMP_SEV_ERROR,
+     "The state could not be asked about this line in time; send it again.", "", ""},
+    {NULL, AMP_SEV_ERROR, NULL, NULL, NULL},
+};
