@@ -120,7 +120,7 @@ static int scan_escape(struct scan *s)
     if (unit <= 0xdbff && s->end - s->p >= 6 && s->p[0] == '\\' && s->p[1] == 'u')
         low = amp_json_hex4(s->p + 2);
     if (low < 0xdc00 || low > 0xdfff)
-        return fail_at(s, "invalid_json", at, "half of a surrogate pair in a \\u escape");
+        return fail_at(s, "invalid_utf8", at, "half of a surrogate pair in a \\u escape");
     s->p += 6;
     return 0;
 }

@@ -174,6 +174,8 @@ static const struct amp_code_row codes[] = {
      "a list of at least one criterion"},
     {"payload.acceptance_criteria", "minItems", "empty_acceptance_criteria",
      "a list of at least one criterion"},
+    {"payload.acceptance_criteria[]", "minLength", "empty_acceptance_criteria",
+     "a criterion that says something"},
     {"payload.blockers", "minItems", "missing_field", "at least one blocker"},
     {"payload.issues", "minItems", "missing_field", "at least one issue"},
     {"payload.direct_fixes", "minItems", "missing_field", "at least one fix"},

@@ -22,7 +22,9 @@ const struct amp_meaning amp_meanings_amp[] = {
      "The protocol_version is not AMP/1.0. Nothing else was looked at.", "", ""},
     {"branch_violation", AMP_SEV_ERROR, "The dispatch names a protected branch.", "", ""},
     {"empty_acceptance_criteria", AMP_SEV_ERROR,
-     "The dispatch has no acceptance criteria; the coordinator has to complete it.", "", ""},
+     "The dispatch has no acceptance criteria, or one that says nothing; the coordinator has to "
+     "complete it.",
+     "", ""},
     {"repo_not_git", AMP_SEV_ERROR,
      "The repo does not exist or holds no git repository (--check-repo).", "", ""},
     {"ci_failed", AMP_SEV_ERROR, "A check failed, so there must be no review but a new dispatch.",

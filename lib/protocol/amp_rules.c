@@ -109,6 +109,48 @@ static void subtask_ids(struct amp_check *c)
         }
 }
 
+/* Whether a text has no character that one can see: ASCII blanks, or the spaces of Unicode. */
+static bool blank(struct amp_span s)
+{
+    static const char *const spaces[] = {
+        "\xc2\xa0",     "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf",
+        "\xe2\x81\x9f", "\xe3\x80\x80", "\xef\xbb\xbf", NULL};
+    for (size_t i = 0, k, n; i < s.n; i += n) {
+        n = (unsigned char)s.p[i] <= ' ';
+        if (s.n - i >= 3 && !memcmp(s.p + i, "\xe2\x80", 2) && (unsigned char)s.p[i + 2] <= 0x8d)
+            n = 3; /* U+2000 to U+200D */
+        for (k = 0; n == 0 && spaces[k]; k++)
+            if (s.n - i >= strlen(spaces[k]) && !memcmp(s.p + i, spaces[k], strlen(spaces[k])))
+                n = strlen(spaces[k]);
+        if (n == 0)
+            return false;
+    }
+    return true;
+}
+
+static void criteria(struct amp_check *c)
+{
+    const struct amp_spans *list = &c->v->body.dispatch.criteria;
+    const struct amp_tape *t = c->v->tape;
+    uint32_t said = 0;
+    while (said < list->n && !blank(list->v[said]))
+        said++;
+    if (said == list->n)
+        return;
+    /* The view holds the strings of the array and no more. */
+    uint32_t array = amp_tape_pointer(t, 0, AMP_SPAN("/payload/acceptance_criteria"));
+    uint32_t at = array + 1;
+    for (; t->tok[at].type != AMP_JSON_STRING || said > 0; at = t->tok[at].next)
+        said -= t->tok[at].type == AMP_JSON_STRING;
+    struct amp_fault f = {.severity = AMP_SEV_ERROR,
+                          .code = "empty_acceptance_criteria",
+                          .rule = "criteria",
+                          .tok = at,
+                          .expected = "a criterion that says something",
+                          .show_found = true};
+    amp_check_add(c, &f, "says nothing");
+}
+
 static bool exists(const char *dir, const char *name)
 {
     char path[4096];
@@ -214,10 +256,15 @@ static const struct {
     void (*run)(struct amp_check *c);
     unsigned kinds;
 } rules[] = {
-    {msg_id, MESSAGES},        {ack_timeout, MESSAGES},
-    {branch, KIND(DISPATCH)},  {subtask_ids, KIND(DISPATCH)},
-    {repo, KIND(DISPATCH)},    {ci_red, KIND(REVIEW)},
-    {lock_note, KIND(REVIEW)}, {consistent_verdict, KIND(VERDICT)},
+    {msg_id, MESSAGES},
+    {ack_timeout, MESSAGES},
+    {branch, KIND(DISPATCH)},
+    {subtask_ids, KIND(DISPATCH)},
+    {criteria, KIND(DISPATCH)},
+    {repo, KIND(DISPATCH)},
+    {ci_red, KIND(REVIEW)},
+    {lock_note, KIND(REVIEW)},
+    {consistent_verdict, KIND(VERDICT)},
 };
 
 void amp_amp_rules(struct amp_check *c)

@@ -74,7 +74,7 @@ setup() {
   run amp-validate -e records in
   [ "$status" -eq 1 ]
   [ "$(jq -r .code records | xargs)" = \
-    "invalid_json duplicate_key invalid_json invalid_utf8 too_deep" ]
+    "invalid_json duplicate_key invalid_utf8 invalid_utf8 too_deep" ]
 }
 
 @test "--max-line and --max-depth" {
