@@ -4,20 +4,20 @@
 #
 #   tests/conformance/protocols.sh FILE.jsonl...
 #
-# The protocol is the file's name. Prints a line for each failed and each skipped case with the
-# reason, and last "N passed, N failed, N skipped".
+# The protocol is the file's name; PROTOCOL.sh beside this file says what its cases mean here: it
+# has the function PROTOCOL_case, which ends in pass, fail, skip or later. Prints a line for each
+# failed and each skipped case with the reason, and last "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/../.." || exit 70
 BUILD_DIR=$(realpath -m "${BUILD_DIR:-build}")
 PATH=$BUILD_DIR/bin:$PATH
-# shellcheck source=tests/bats/messages.bash
-. tests/bats/messages.bash
 
 work=$(mktemp -d) || exit 73
 [ -n "${KEEP:-}" ] || trap 'rm -rf "$work"' EXIT
-passed=0 failed=0 skipped=0 quiet=0
+passed=0 failed=0 skipped=0
+declare -A reasons
 
-# The current case: id, what; dir is its own directory.
+# The current case: id, what, case (the JSON); dir is its own directory.
 pass() { passed=$((passed + 1)); }
 fail() {
   failed=$((failed + 1))
@@ -27,199 +27,81 @@ skip() {
   skipped=$((skipped + 1))
   echo "skip $id ($what): $*"
 }
-skip_quietly() {
-  skipped=$((skipped + 1)) quiet=$((quiet + 1))
+# later WHY: a case about something that is not built; told once a reason, with the ids.
+later() {
+  skipped=$((skipped + 1))
+  reasons[$*]+=" $id"
 }
 have() { [ -x "$BUILD_DIR/bin/$1" ]; }
 
 # want JQ: a value of the case's "expect", "" where it says nothing.
 want() { jq -r ".expect.$1 // empty" <<<"$case"; }
+# given JQ: whether the jq condition holds for the case.
+given() { jq -e "$1" <<<"$case" >/dev/null 2>&1; }
 
-# Puts messages with these ids into the state's ledger; the text is not that of the input.
-seed_state() {
-  local seen task
-  for seen in "$@"; do
-    task=$(grep -oE 'T-[0-9]{4}-[0-9]{3}' <<<"$seen" | head -n 1)
-    message "${seen%%-*}" ".msg_id = \"$seen\" | .task_id = \"$task\" | .requires_ack = false |
-      del(.ack_timeout_sec) | .timestamp = \"2026-01-01T00:00:00Z\"" |
-      amp-ack track --state "$dir/state" >/dev/null 2>>"$dir/seed.err" || return 1
-  done
-}
-
-amp_validates() {
-  local options=() status verdict code field warn
-  verdict=$(want verdict) code=$(want code) field=$(want field) warn=$(want warn)
-  if jq -e '.given | has("seen")' <<<"$case" >/dev/null; then
-    have amp-ack || {
-      skip "needs amp-ack"
-      return
-    }
-    mapfile -t seen < <(jq -r '.given.seen[]' <<<"$case")
-    seed_state task_dispatch-T-1999-001-1 "${seen[@]}" || {
-      fail "the state could not be prepared: $(cat "$dir/seed.err")"
-      return
-    }
-    options+=(--state "$dir/state")
-  fi
-  [ "$code" = repo_not_git ] && options+=(--check-repo)
-  jq -c .input <<<"$case" >"$dir/in"
-  amp-validate -e "$dir/records" "${options[@]}" "$dir/in" >"$dir/out" 2>"$dir/err"
+# check_line [OPTION...]: the case's input through amp-validate. Leaves $dir/in, out, records, err,
+# and sets status, first ("PROTOCOL CODE FIELD" of the first error, empty without one) and warned
+# (the codes of the warnings).
+check_line() {
+  [ -f "$dir/in" ] || jq -c .input <<<"$case" >"$dir/in"
+  : >"$dir/records"
+  amp-validate -e "$dir/records" "$@" "$dir/in" >"$dir/out" 2>"$dir/err"
+  # shellcheck disable=SC2034 # read by the protocols' files
   status=$?
-  touch "$dir/records"
-  if [ "$verdict" = accept ]; then
-    [ "$status" -eq 0 ] || { fail "status $status: $(cat "$dir/records" "$dir/err")" && return; }
-    cmp -s "$dir/in" "$dir/out" || { fail "the output differs from the input" && return; }
-    if [ -n "$warn" ]; then
-      jq -e --arg w "$warn" 'select(.severity == "warning" and .code == $w)' "$dir/records" \
-        >/dev/null || { fail "no warning $warn" && return; }
-    fi
+  first=$(jq -rs '[.[] | select(.severity == "error")][0] // empty |
+    "\(.protocol) \(.code) \(.field)"' "$dir/records")
+  warned=$(jq -r 'select(.severity == "warning") | .code' "$dir/records" | xargs)
+}
+# passes [WARNING]: after check_line: passes or fails the case by whether the line came out as it
+# went in, with that warning.
+passes() {
+  if [ -n "$first" ]; then
+    fail "refused: $(cat "$dir/records" "$dir/err")"
+  elif ! cmp -s "$dir/in" "$dir/out"; then
+    fail "the output differs from the input"
+  elif [ -n "${1:-}" ] && [[ " $warned " != *" $1 "* ]]; then
+    fail "no warning $1 but \"$warned\""
   else
-    [ "$status" -eq 1 ] || { fail "status $status: $(cat "$dir/err")" && return; }
-    [ ! -s "$dir/out" ] || { fail "a refused line came out" && return; }
-    local got
-    got=$(jq -rs '.[0] | .code + " " + .field' "$dir/records")
-    [ "${got%% *}" = "$code" ] || { fail "code ${got%% *}, not $code" && return; }
-    [ -z "$field" ] || [ "${got#* }" = "$field" ] || { fail "field ${got#* }, not $field" && return; }
-  fi
-  amp_follows || return
-  pass
-}
-
-# What other tools do with the message. Returns 1 after a failure.
-amp_follows() {
-  local seconds escalate ask
-  seconds=$(want effective_ack_timeout_sec) escalate=$(want escalate) ask=$(want ask)
-  if [ -n "$seconds" ] && have amp-ack; then
-    amp-ack track --state "$dir/acks" <"$dir/in" >/dev/null 2>&1
-    amp-ack status --json --state "$dir/acks" >"$dir/status" 2>&1
-    jq -e --argjson s "$seconds" 'def at: sub("[.][0-9]+Z$"; "Z") | fromdateiso8601;
-      (.due | at) - (.sent | at) == $s' "$dir/status" >/dev/null 2>&1 ||
-      { fail "the effective ack timeout is not $seconds s: $(cat "$dir/status")" && return 1; }
-  fi
-  if [ -n "$escalate" ] && have task-dispatch && grep -q '"type":"task_dispatch"' "$dir/in"; then
-    task-dispatch run --state "$dir/run" --exec true <"$dir/in" >"$dir/ran" 2>"$dir/err"
-    jq -e --arg t "$escalate" 'select(.type == "escalation" and .payload.escalation_type == $t)' \
-      "$dir/ran" >/dev/null 2>&1 ||
-      { fail "no escalation $escalate from task-dispatch run: $(cat "$dir/err")" && return 1; }
-  fi
-  if [ "$ask" = coordinator ] && have task-dispatch; then
-    task-dispatch run --state "$dir/run" --exec true <"$dir/in" >"$dir/ran" 2>"$dir/err"
-    jq -e --arg c "$(want code)" 'select(.type == "nack" and .code == $c and .retryable)' \
-      "$dir/ran" >/dev/null 2>&1 ||
-      { fail "the executor does not ask the coordinator: $(cat "$dir/err")" && return 1; }
-  fi
-}
-
-# Verdicts in a row against the coordinator, each after a result of its own.
-amp_coordinates() {
-  have task-dispatch || { skip "needs task-dispatch" && return; }
-  local n i first task
-  task=$(jq -r '.input[0].task_id' <<<"$case")
-  case=$(jq -c '.input |= if type == "array" then . else [.] end' <<<"$case")
-  n=$(jq '.input | length' <<<"$case")
-  jq -c '{qa: {lock_after: (.given.lock_threshold // 3)}}' <<<"$case" >"$dir/amp.json"
-  repo=$dir/repo
-  git init -q -b main "$repo" && git -C "$repo" -c user.name=t -c user.email=t@t commit -q \
-    --allow-empty -m start || { fail "no repository" && return; }
-  first=$(message task_dispatch ".from = \"admin\" | .to = \"coordinator\" | .task_id = \"$task\" |
-    .msg_id = \"task_dispatch-$task-1\" | .payload.repo = \"$repo\" |
-    .payload.risk_level = \"low\" | .payload.subtasks |= [.[0]]")
-  {
-    echo "$first"
-    for ((i = 0; i < n; i++)); do
-      message task_result ".task_id = \"$task\" | .msg_id = \"task_result-$task-$((100 + i))\" |
-        .payload.commit_hash = \"a3f8d2$i\""
-      jq -c --arg i "$i" ".input[$i] | .msg_id = \"review_verdict-$task-\" + \$i" <<<"$case"
-    done
-  } >"$dir/in"
-  timeout 20 task-dispatch coordinate --config "$dir/amp.json" --state "$dir/state" <"$dir/in" >"$dir/out" 2>"$dir/err"
-  local emit
-  emit=$(jq -c '.expect.emit // {}' <<<"$case")
-  jq -se --argjson e "$emit" 'map(select(.type == "escalation") | .payload) |
-    $e == {} or any(. as $p | $e | to_entries | all(
-      (if .key == "reject_count" then $p.system_state_snapshot else $p end)[.key] == .value))' "$dir/out" >/dev/null 2>&1 ||
-    { fail "no such escalation: $(cat "$dir/out" "$dir/err" | tail -n 5)" && return; }
-  local status
-  status=$(want task_status)
-  [ -z "$status" ] || jq -se --arg s "$status" 'map(select(.type == "escalation") | .payload) |
-    any(.system_state_snapshot.task_status == $s)' "$dir/out" >/dev/null ||
-    { fail "task_status is not $status" && return; }
-  pass
-}
-
-amp_case() {
-  local strange
-  strange=$(jq -r '.given // {} | keys - ["seen", "lock_threshold"] | join(", ")' <<<"$case")
-  if [ -n "$strange" ]; then
-    skip "no way here to prepare: $strange"
-  elif jq -e '(.input | type == "array") or (.expect | has("emit") or has("task_status"))' \
-    <<<"$case" >/dev/null; then
-    amp_coordinates
-  elif [ -z "$(want verdict)" ]; then
-    skip "expects nothing that can be seen from outside"
-  else
-    amp_validates
-  fi
-}
-
-# AOF: finding the envelope in a line, and the envelope itself. What depends on the payload, on
-# tasks or on the 10 MiB limit is not checked yet.
-aof_case() {
-  jq -e '.given == {} and (.input | type == "object") and (.input | has("content_bytes") | not) and
-    ((.expect | has("payload")) | not)' <<<"$case" >/dev/null ||
-    { skip_quietly && return; }
-  jq -c .input <<<"$case" >"$dir/in"
-  amp-validate -e "$dir/records" "$dir/in" >"$dir/out" 2>"$dir/err"
-  touch "$dir/records"
-  if jq -e '.expect.result == "envelope"' <<<"$case" >/dev/null; then
-    if cmp -s "$dir/in" "$dir/out"; then pass; else fail "not accepted: $(cat "$dir/records")"; fi
-    return
-  fi
-  local reason got
-  reason=$(want reason)
-  got=$(jq -rs '.[0] | .protocol + " " + .code' "$dir/records")
-  if [ "$got" = "aof $reason" ]; then
     pass
-  elif [ ! -s "$dir/records" ] && jq -e '.input.payload.payload' <<<"$case" >/dev/null; then
-    skip_quietly
-  else
-    fail "got $got, not aof $reason"
   fi
 }
-
-# SW4RM: the envelope.
-sw4rm_case() {
-  jq -e '(.given // {}) == {} and (.input | type == "object" and has("message_id")) and
-    (.expect.verdict // "" | startswith("reject")) and .expect.code == "validation_error"' \
-    <<<"$case" >/dev/null || { skip_quietly && return; }
-  jq -c .input <<<"$case" >"$dir/in"
-  local strict=()
-  [[ $(want verdict) = *strict* ]] && strict=(--strict)
-  amp-validate "${strict[@]}" -e "$dir/records" "$dir/in" >"$dir/out" 2>"$dir/err"
-  touch "$dir/records"
-  local got
-  got=$(jq -rs '.[0] | .protocol + " " + .code' "$dir/records")
-  if [ "$got" = "sw4rm validation_error" ] && [ ! -s "$dir/out" ]; then
-    pass
+# refused PROTOCOL CODE [FIELD]: the same for a line that is refused.
+refused() {
+  local got=$first
+  [ -n "${3:-}" ] || got=${first% *}
+  if [ "$got" != "$1 $2${3:+ $3}" ]; then
+    fail "got \"$first\", not \"$1 $2${3:+ $3}\": $(cat "$dir/records" "$dir/err")"
+  elif [ -s "$dir/out" ]; then
+    fail "a refused line came out"
   else
-    fail "got $got: $(cat "$dir/records")"
+    pass
   fi
 }
 
 for file in "$@"; do
   protocol=$(basename "$file" .jsonl)
+  reasons=()
+  [ -f "tests/conformance/$protocol.sh" ] || {
+    echo "FAIL $protocol: nothing here says what its cases mean"
+    failed=$((failed + 1))
+    continue
+  }
+  # shellcheck source=/dev/null
+  . "tests/conformance/$protocol.sh"
   while IFS= read -r case; do
     [ -n "$case" ] || continue
-    id=$(jq -r .id <<<"$case") what=$(jq -r .what <<<"$case")
+    { read -r id && read -r what; } < <(jq -r '.id, .what' <<<"$case")
     dir=$work/$id
     mkdir -p "$dir"
-    case $protocol in
-    amp | aof | sw4rm) "${protocol}_case" ;;
-    *) skip_quietly ;;
-    esac
+    before=$((passed + failed + skipped))
+    "${protocol}_case"
+    [ $((passed + failed + skipped)) -eq $((before + 1)) ] ||
+      fail "was counted $((passed + failed + skipped - before)) times"
   done <"$file"
-  [ "$quiet" -eq 0 ] || echo "skip $quiet cases of $protocol: so far its envelope is checked, no more"
-  quiet=0
+  for why in "${!reasons[@]}"; do
+    n=$(wc -w <<<"${reasons[$why]}")
+    echo "skip $n of $protocol: $why:${reasons[$why]}"
+  done
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
