@@ -1,17 +1,23 @@
-/* Prints AMP messages for the benchmarks: corpus KIND MEGABYTES. The kinds: mixed (realistic, about
- * 1 KB a line), invalid (mixed, each line with one fault), strings, numbers, deep. The same
- * arguments always print the same bytes. */
+/*
+ * Prints messages for the benchmarks: corpus KIND MEGABYTES. The same arguments always print the
+ * same bytes. The kinds: mixed (all five protocols, realistic, about 1 KB a line); amp and amp-bad
+ * (AMP alone, valid or each line with one fault); invalid (mixed, each line with one fault);
+ * strings, escapes, numbers, keys, deep, broken (one construct over and over); long (lines of
+ * 60 KiB); amp, sw4rm, aop, aof, rtp (one protocol of the mix).
+ */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "corpus.h"
+
 static uint64_t state = 88172645463325252u;
 static char line[1 << 20];
 static size_t used;
 
-static unsigned pick(unsigned n)
+unsigned corpus_pick(unsigned n)
 {
     state ^= state << 13;
     state ^= state >> 7;
@@ -19,7 +25,7 @@ static unsigned pick(unsigned n)
     return (unsigned)(state % n);
 }
 
-__attribute__((format(printf, 1, 2))) static void put(const char *fmt, ...)
+void corpus_put(const char *fmt, ...)
 {
     __builtin_va_list ap;
     __builtin_va_start(ap, fmt);
@@ -27,7 +33,12 @@ __attribute__((format(printf, 1, 2))) static void put(const char *fmt, ...)
     __builtin_va_end(ap);
 }
 
-static void words(unsigned n)
+size_t corpus_used(void)
+{
+    return used;
+}
+
+void corpus_words(unsigned n)
 {
     static const char *const list[] = {
         "the",    "timer",  "drift",  "after",   "sleep",      "rebuild",      "window", "handle",
@@ -36,173 +47,102 @@ static void words(unsigned n)
         "queue",  "with",   "state",  "lock",    "file.c",     "agent",        "must",   "not",
     };
     for (unsigned i = 0; i < n; i++)
-        put("%s%s", i ? " " : "", list[pick(sizeof list / sizeof *list)]);
+        corpus_put("%s%s", i ? " " : "", list[corpus_pick(sizeof list / sizeof *list)]);
 }
 
-static void quoted(unsigned n)
+void corpus_text(unsigned n)
 {
-    put("\"");
-    words(n);
-    put("\"");
+    corpus_put("\"");
+    corpus_words(n);
+    corpus_put("\"");
 }
 
-static void envelope(const char *type, const char *from, const char *to, const char *kind)
+void corpus_uuid(void)
 {
-    static unsigned long ms = 1772116327001;
-    /* A fault that the envelope's schema finds, early or late in the line. */
-    const char *version = "AMP/1.0";
-    if (!strcmp(kind, "invalid") && pick(2))
-        to = "nobody";
-    else if (!strcmp(kind, "invalid"))
-        version = "AMP/2.0";
-    put("{\"msg_id\":\"%s-T-2026-%03u-%lu\",\"protocol_version\":\"%s\",\"type\":\"%s\","
-        "\"from\":\"%s\",\"to\":\"%s\",\"task_id\":\"T-2026-%03u\","
-        "\"timestamp\":\"2026-02-%02uT14:%02u:07+00:00\",\"requires_ack\":%s,\"payload\":{",
-        type, 44u, ms, version, type, from, to, 44u, 1 + pick(28), pick(60),
-        strcmp(type, "escalation") ? "true,\"ack_timeout_sec\":300" : "false");
-    ms += 1 + pick(9);
+    corpus_put("\"%04x%04x-%04x-4%03x-9%03x-%04x%04x%04x\"", corpus_pick(65536), corpus_pick(65536),
+               corpus_pick(65536), corpus_pick(4096), corpus_pick(4096), corpus_pick(65536),
+               corpus_pick(65536), corpus_pick(65536));
 }
 
-static void dispatch(const char *kind)
+void corpus_time(void)
 {
-    envelope("task_dispatch", "coordinator", "executor", kind);
-    put("\"description\":");
-    if (!strcmp(kind, "strings")) {
-        put("\"");
-        for (int i = 0; i < 400; i++) {
-            words(30);
-            put(" ");
+    corpus_put("\"2026-02-%02uT%02u:%02u:%02u.%03uZ\"", 1 + corpus_pick(28), corpus_pick(24),
+               corpus_pick(60), corpus_pick(60), corpus_pick(1000));
+}
+
+static void mixed(void)
+{
+    unsigned which = corpus_pick(100), type = corpus_pick(10);
+    if (which < 30)
+        corpus_amp("mixed", type);
+    else if (which < 55)
+        corpus_sw4rm(type);
+    else if (which < 75)
+        corpus_aop(type);
+    else if (which < 87)
+        corpus_aof(type);
+    else
+        corpus_rtp(type);
+}
+
+/* The quote that ends some string turns into a letter, or the line loses its end. */
+static void spoil(void)
+{
+    char *at = line + used * (corpus_pick(8) + 1) / 10;
+    if (corpus_pick(2) && (at = strstr(at, "\",\"")))
+        *at = 'x';
+    else
+        used -= used / 4;
+}
+
+/* An AOP task whose version the contract does not know, an AMP message to nobody, and so on: the
+ * first value of a key that stands early or late is spoiled. */
+static void wrong_value(void)
+{
+    static const char *const keys[] = {"\"timestamp\":\"2",   "\"from\":\"",   "\"role\":\"",
+                                       "\"content_type\":\"", "\"sentAt\":\"", "\"createdAt\":\"",
+                                       "\"state\":\"",        "\"event\":\""};
+    unsigned first = corpus_pick(sizeof keys / sizeof *keys);
+    line[used] = '\0';
+    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char *at = strstr(line, keys[(first + i) % (sizeof keys / sizeof *keys)]);
+        if (at) {
+            at[strcspn(at + 3, ":") + 5] = '!';
+            return;
         }
-        put("\"");
-    } else {
-        quoted(20 + pick(30));
     }
-    put(",\"repo\":\"/srv/repositories/timer\",\"branch\":\"feature/timer-%u\",\"subtasks\":[",
-        pick(1000));
-    unsigned n = 1 + pick(3);
-    for (unsigned i = 0; i < n; i++) {
-        put("%s{\"subtask_id\":\"T-2026-044-S%u\",\"description\":", i ? "," : "", i + 1);
-        quoted(5 + pick(10));
-        put(",\"estimated_lines\":%u}", 10 + pick(200));
-    }
-    put("],\"acceptance_criteria\":[");
-    n = 2 + pick(4);
-    for (unsigned i = 0; i < n; i++) {
-        put(i ? "," : "");
-        quoted(4 + pick(8));
-    }
-    put("],\"risk_level\":\"medium\",\"forbidden_actions\":[\"change permissions\",\"force push\"],"
-        "\"tech_constraints\":{\"swift\":\"6.0\",\"minimum_os\":14");
-    if (!strcmp(kind, "numbers")) {
-        put(",\"samples\":[");
-        for (int i = 0; i < 2000; i++)
-            put("%s%u", i ? "," : "", pick(1000));
-        put("]");
-    } else if (!strcmp(kind, "deep")) {
-        put(",\"tree\":");
-        for (int i = 0; i < 100; i++)
-            put(i & 1 ? "[" : "{\"a\":");
-        put("0");
-        for (int i = 99; i >= 0; i--)
-            put(i & 1 ? "]" : "}");
-    }
-    put("}}}");
 }
 
-static void result(const char *kind)
+static void one_line(const char *kind)
 {
-    envelope("task_result", "executor", "coordinator", kind);
-    put("\"subtask_id\":\"T-2026-044-S1\",\"completion_status\":\"complete\",\"diff_summary\":{"
-        "\"files_changed\":[\"src/timer.c\",\"src/timer.h\",\"tests/"
-        "timer_test.c\"],\"lines_added\":"
-        "%u,\"lines_removed\":%u},\"self_assessment\":{\"criteria_met\":[true,null,true],\"notes\":"
-        "[",
-        pick(300), pick(200));
-    quoted(12);
-    put("]},\"work_log\":[");
-    unsigned n = 3 + pick(4);
-    for (unsigned i = 0; i < n; i++) {
-        put("%s{\"timestamp\":\"2026-02-26T14:%02u:00Z\",\"action\":\"edit\",\"file\":"
-            "\"src/timer.c\",\"detail\":",
-            i ? "," : "", 20 + i);
-        quoted(6 + pick(10));
-        put("}");
-    }
-    put("],\"commit_hash\":\"a3f8d21\"}}");
-}
-
-static void verdict(const char *kind)
-{
-    envelope("review_verdict", "reviewer", "coordinator", kind);
-    put("\"decision\":\"rejected\",\"criteria_results\":[");
-    unsigned n = 2 + pick(4);
-    for (unsigned i = 0; i < n; i++) {
-        put("%s{\"criterion\":", i ? "," : "");
-        quoted(5);
-        put(",\"passed\":%s,\"evidence\":", pick(3) ? "true" : "null");
-        quoted(8 + pick(8));
-        put("}");
-    }
-    put("],\"issues\":[{\"severity\":\"critical\",\"file\":\"src/timer.c\",\"line\":%u,"
-        "\"description\":",
-        1 + pick(900));
-    quoted(15);
-    put(",\"suggested_fix\":");
-    quoted(10);
-    put("}],\"confidence\":0.9%u}}", pick(10));
-}
-
-static void request(const char *kind)
-{
-    envelope("review_request", "coordinator", "reviewer", kind);
-    put("\"original_dispatch_ref\":\"task_dispatch-T-2026-044-1772116327001\",\"task_result_ref\":"
-        "\"task_result-T-2026-044-1772116328001\",\"review_scope\":\"full\",\"diff_url\":"
-        "\"file:///srv/repositories/timer#main...a3f8d21\",\"reject_count\":%u,"
-        "\"coordinator_notes\":",
-        pick(2));
-    quoted(30 + pick(20));
-    put(",\"ci_status\":{\"build\":\"passed\",\"lint\":\"passed\",\"tests\":\"running\","
-        "\"last_updated\":\"2026-02-26T14:30:00Z\"}}}");
-}
-
-static void escalation(const char *kind)
-{
-    envelope("escalation", "coordinator", "admin", kind);
-    put("\"escalation_type\":\"conflict\",\"severity\":\"critical\",\"triggered_by\":"
-        "\"coordinator\","
-        "\"description\":");
-    quoted(25);
-    put(",\"affected_msgs\":[\"task_dispatch-T-2026-044-1772116327001\"],\"system_state_snapshot\":"
-        "{"
-        "\"task_status\":\"locked\",\"reject_count\":%u,\"last_successful_msg_id\":\"\"},"
-        "\"suggested_actions\":[",
-        pick(4));
-    quoted(8);
-    put(",");
-    quoted(8);
-    put("],\"auto_suspended\":true}}");
+    if (!strcmp(kind, "mixed") || !strcmp(kind, "invalid") || !strcmp(kind, "broken"))
+        mixed();
+    else if (!strcmp(kind, "amp") || !strcmp(kind, "amp-bad"))
+        corpus_amp(kind, corpus_pick(10));
+    else if (!strcmp(kind, "sw4rm"))
+        corpus_sw4rm(corpus_pick(10));
+    else if (!strcmp(kind, "aop"))
+        corpus_aop(corpus_pick(10));
+    else if (!strcmp(kind, "aof"))
+        corpus_aof(corpus_pick(10));
+    else if (!strcmp(kind, "rtp"))
+        corpus_rtp(corpus_pick(10));
+    else
+        corpus_amp(kind, 0);
+    if (!strcmp(kind, "invalid"))
+        wrong_value();
+    else if (!strcmp(kind, "broken"))
+        spoil();
 }
 
 int main(int argc, char **argv)
 {
     if (argc != 3)
         return 64;
-    const char *kind = argv[1];
-    unsigned long long want = strtoull(argv[2], NULL, 10) << 20, done = 0;
-    bool usual = !strcmp(kind, "mixed") || !strcmp(kind, "invalid");
+    unsigned long long want = strtoull(argv[2], NULL, 10) * 1000000, done = 0;
     while (done < want) {
-        unsigned type = usual ? pick(10) : 0;
         used = 0;
-        if (type < 3)
-            dispatch(kind);
-        else if (type < 6)
-            result(kind);
-        else if (type < 8)
-            verdict(kind);
-        else if (type < 9)
-            request(kind);
-        else
-            escalation(kind);
+        one_line(argv[1]);
         line[used++] = '\n';
         if (fwrite(line, 1, used, stdout) != used)
             return 74;

@@ -228,7 +228,7 @@ int stream_run(const struct validate_options *opt, char **files, int n_files)
     struct stream s = {
         .opt = opt,
         .file = "stdin",
-        .check = {.strict = opt->strict, .check_repo = opt->check_repo, .protected_ = opt->protect},
+        .check = {.strict = opt->strict, .check_repo = opt->check_repo, .protected_ = opt->protect, .bare = true},
         .at = {.tool = amp_cli_name()}};
     if (opt->protocol)
         s.check.only = amp_protocol_find(amp_span_str(opt->protocol));

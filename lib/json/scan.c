@@ -278,6 +278,8 @@ static int check_keys(struct scan *s, uint32_t object)
             seen |= bit;
             keys[i] = k;
         }
+        if (object == 0)
+            t->names = seen;
         return 0;
     }
     size_t slots = 32;
@@ -489,6 +491,7 @@ int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_jso
     t->n = 0;
     t->len = 0;
     t->text = text;
+    t->names = UINT64_MAX;
     if (n > t->limits.max_bytes)
         return fail_at(&s, "line_too_long", s.base, "longer than the limit allows");
     if (scan_text(&s)) {

@@ -7,6 +7,7 @@
 
 #include "json/bytes.h"
 #include "json/decimal.h"
+#include "json/hash.h"
 #include "json/text.h"
 
 void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits)
@@ -98,13 +99,32 @@ const char *amp_json_type_name(enum amp_json_type type)
     return (unsigned)type < sizeof names / sizeof *names ? names[type] : "value";
 }
 
+/* The outermost object is asked for many names that it does not have, to tell the protocols apart:
+ * the scanner's bits answer most of that with one hash. */
+static uint32_t get_outermost(const struct amp_tape *t, struct amp_span key)
+{
+    const struct amp_tok *tok = t->tok;
+    uint32_t hash = amp_json_hash32(amp_json_hash_key(), key.p, key.n), k = 1;
+    if (!(t->names >> (hash & 63) & 1))
+        return AMP_TOK_NONE;
+    for (uint32_t i = 0; i < tok[0].count; i++, k = tok[k + 1].next)
+        if (tok[k].count == hash &&
+            (tok[k].flags & AMP_TOK_ESCAPED
+                 ? amp_tok_is(t, k, key)
+                 : tok[k].len == key.n && amp_same_bytes(t->text + tok[k].off, key.p, key.n)))
+            return k + 1;
+    return AMP_TOK_NONE;
+}
+
 uint32_t amp_tape_get(const struct amp_tape *t, uint32_t object, struct amp_span key)
 {
     if (object >= t->n || t->tok[object].type != AMP_JSON_OBJECT)
         return AMP_TOK_NONE;
-    /* Lengths tell most keys apart; hashing the name would cost more than it spares. */
     const struct amp_tok *tok = t->tok;
     uint32_t k = object + 1;
+    if (object == 0 && tok[0].count > 2)
+        return get_outermost(t, key);
+    /* Lengths tell most keys apart; hashing the name would cost more than it spares. */
     for (uint32_t i = 0; i < tok[object].count; i++, k = tok[k + 1].next) {
         if (__builtin_expect(tok[k].flags & AMP_TOK_ESCAPED, 0)) {
             if (amp_tok_is(t, k, key))

@@ -150,17 +150,63 @@ static const struct amp_fill_row ci_rows[] = {
 };
 static const struct amp_fill_table ci = AMP_FILL_TABLE(struct amp_body, ci_rows);
 
+/* What the rules look at: for bare views. */
+#define S(field) offsetof(struct amp_subtask, field)
+static const struct amp_fill_row bare_subtask_rows[] = {
+    {AMP_AT("/subtask_id"), AMP_AS_TEXT, S(id), 0, NULL},
+};
+#undef S
+static const struct amp_fill_table bare_subtasks =
+    AMP_FILL_TABLE(struct amp_subtask, bare_subtask_rows);
+static const struct amp_fill_row bare_dispatch_rows[] = {
+    {AMP_AT("/repo"), AMP_AS_TEXT, B(dispatch.repo), 0, NULL},
+    {AMP_AT("/branch"), AMP_AS_TEXT, B(dispatch.branch), 0, NULL},
+    {AMP_AT("/subtasks"), AMP_AS_LIST, B(dispatch.subtasks), B(dispatch.n_subtasks),
+     &bare_subtasks},
+};
+static const struct amp_fill_table bare_dispatch =
+    AMP_FILL_TABLE(struct amp_body, bare_dispatch_rows);
+
+#define C(field) offsetof(struct amp_criterion, field)
+static const struct amp_fill_row bare_criterion_rows[] = {
+    {AMP_AT("/passed"), AMP_AS_TRI, C(passed), 0, NULL},
+};
+#undef C
+#define I(field) offsetof(struct amp_issue, field)
+static const struct amp_fill_row bare_issue_rows[] = {
+    {AMP_AT("/severity"), AMP_AS_TEXT, I(severity), 0, NULL},
+};
+#undef I
+static const struct amp_fill_table bare_criteria =
+    AMP_FILL_TABLE(struct amp_criterion, bare_criterion_rows);
+static const struct amp_fill_table bare_issues = AMP_FILL_TABLE(struct amp_issue, bare_issue_rows);
+static const struct amp_fill_row bare_verdict_rows[] = {
+    {AMP_AT("/decision"), AMP_AS_WORD, B(verdict.decision), 0, &amp_words_verdict},
+    {AMP_AT("/criteria_results"), AMP_AS_LIST, B(verdict.criteria), B(verdict.n_criteria),
+     &bare_criteria},
+    {AMP_AT("/issues"), AMP_AS_LIST, B(verdict.issues), B(verdict.n_issues), &bare_issues},
+    {AMP_AT("/direct_fixes"), AMP_AS_LIST, B(verdict.fixes), B(verdict.n_fixes), &fixes},
+};
+static const struct amp_fill_table bare_verdict =
+    AMP_FILL_TABLE(struct amp_body, bare_verdict_rows);
+
 /* The acknowledgement defaults of the types stand here. */
 static const struct amp_kind_row kinds[] = {
-    {"task_dispatch", AMP_KIND_DISPATCH, &dispatch, true, "amp/task_dispatch.json", true, 300},
-    {"task_result", AMP_KIND_RESULT, &result, true, "amp/task_result.json", true, 300},
+    {"task_dispatch", AMP_KIND_DISPATCH, &dispatch, true, "amp/task_dispatch.json", true, 300,
+     &bare_dispatch},
+    {"task_result", AMP_KIND_RESULT, &result, true, "amp/task_result.json", true, 300,
+     &amp_fill_nothing},
     {"review_request", AMP_KIND_REVIEW, &review, true, "amp/review_request.json", true, 300},
-    {"review_verdict", AMP_KIND_VERDICT, &verdict, true, "amp/review_verdict.json", true, 300},
-    {"escalation", AMP_KIND_ESCALATION, &escalation, true, "amp/escalation.json", false, 300},
-    {"ack", AMP_KIND_ACK, &ack, false, "amp/ack.json", false, 0},
-    {"nack", AMP_KIND_NACK, &nack, false, "amp/nack.json", false, 0},
-    {"decision", AMP_KIND_DECISION, &decision, false, "amp/decision.json", false, 0},
-    {"ci_status", AMP_KIND_CI_STATUS, &ci, false, "amp/ci_status.json", false, 0},
+    {"review_verdict", AMP_KIND_VERDICT, &verdict, true, "amp/review_verdict.json", true, 300,
+     &bare_verdict},
+    {"escalation", AMP_KIND_ESCALATION, &escalation, true, "amp/escalation.json", false, 300,
+     &amp_fill_nothing},
+    {"ack", AMP_KIND_ACK, &ack, false, "amp/ack.json", false, 0, &amp_fill_nothing},
+    {"nack", AMP_KIND_NACK, &nack, false, "amp/nack.json", false, 0, &amp_fill_nothing},
+    {"decision", AMP_KIND_DECISION, &decision, false, "amp/decision.json", false, 0,
+     &amp_fill_nothing},
+    {"ci_status", AMP_KIND_CI_STATUS, &ci, false, "amp/ci_status.json", false, 0,
+     &amp_fill_nothing},
 };
 
 #define FIX "payload.direct_fixes[]"

@@ -6,6 +6,8 @@
 #include <amp/base/clock.h>
 #include <amp/protocol/protocol.h>
 
+#include "json/bytes.h"
+
 static int short_of_memory(struct amp_error *err)
 {
     return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the view of a message");
@@ -221,34 +223,47 @@ static int fill_row(const struct amp_tape *t, uint32_t tok, const struct amp_fil
     }
 }
 
-/* Whether the key is the whole pointer ("/key") without escapes. */
-static bool key_is(const struct amp_tape *t, uint32_t key, struct amp_span pointer)
+/* Whether the key is the whole pointer ("/key"), both without escapes. */
+static inline bool key_is(const struct amp_tape *t, const struct amp_tok *k,
+                          struct amp_span pointer)
 {
-    const struct amp_tok *k = &t->tok[key];
     return k->len == pointer.n - 1 && !(k->flags & AMP_TOK_ESCAPED) &&
-           memcmp(t->text + k->off, pointer.p + 1, k->len) == 0;
+           amp_same_bytes(t->text + k->off, pointer.p + 1, k->len);
 }
 
-/* The value at the pointer. Members mostly stand in the order of the rows: so the key after the
- * last one found is tried first, then the one behind it, then all. */
+/* The value at the pointer. Members mostly stand in the order of the rows, so the search goes on
+ * behind the last one found and then round. */
 static uint32_t find(const struct amp_tape *t, uint32_t from, struct amp_span pointer,
                      uint32_t *next)
 {
-    uint32_t end = t->tok[from].next, key = *next;
-    for (int tries = 0; tries < 2 && key < end; tries++) {
-        if (key_is(t, key, pointer)) {
-            *next = t->tok[key + 1].next;
+    const struct amp_tok *tok = t->tok;
+    uint32_t end = tok[from].next;
+    uint8_t flags = 0;
+    for (uint32_t key = *next; key < end; key = tok[key + 1].next) {
+        if (key_is(t, &tok[key], pointer)) {
+            *next = tok[key + 1].next;
             return key + 1;
         }
-        key = t->tok[key + 1].next;
+        flags |= tok[key].flags;
     }
+    for (uint32_t key = from + 1; key < *next; key = tok[key + 1].next) {
+        if (key_is(t, &tok[key], pointer)) {
+            *next = tok[key + 1].next;
+            return key + 1;
+        }
+        flags |= tok[key].flags;
+    }
+    /* What is left: pointers of several steps, and escapes on either side. */
+    if (!(flags & AMP_TOK_ESCAPED) && !memchr(pointer.p + 1, '/', pointer.n - 1) &&
+        !memchr(pointer.p + 1, '~', pointer.n - 1))
+        return AMP_TOK_NONE;
     return amp_tape_pointer(t, from, pointer);
 }
 
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
              void *target, struct amp_pool *arena, struct amp_error *err)
 {
-    if (from == AMP_TOK_NONE || t->tok[from].type != AMP_JSON_OBJECT)
+    if (from == AMP_TOK_NONE || t->tok[from].type != AMP_JSON_OBJECT || t->tok[from].count == 0)
         return 0;
     uint32_t next = from + 1;
     for (unsigned i = 0; i < table->n; i++) {

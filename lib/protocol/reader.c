@@ -8,11 +8,17 @@
 #include "protocol/check.h"
 #include "protocol/spec.h"
 
-enum { SCHEMAS_MOST = 160, ARENA_MOST = 512 * 1024 * 1024 };
+enum { SCHEMAS_MOST = 160, PATH_SLOTS = 512, TYPE_SLOTS = 64, ARENA_MOST = 512 * 1024 * 1024 };
 
 struct compiled {
     const char *path;
     struct amp_schema *schema;
+};
+
+/* The kind row of a type word as it was found before. */
+struct known_type {
+    const struct amp_spec *spec;
+    const struct amp_kind_row *row;
 };
 
 struct amp_reader {
@@ -22,6 +28,9 @@ struct amp_reader {
     struct amp_schema_run *run;
     struct compiled schemas[SCHEMAS_MOST];
     unsigned n_schemas;
+    /* A message costs no comparison of paths or of all type words: both are remembered. */
+    struct compiled by_address[PATH_SLOTS]; /* by the address of the path */
+    struct known_type types[TYPE_SLOTS];
 };
 
 /* What detection found out about a line. */
@@ -75,7 +84,7 @@ static int resolve(void *ctx, struct amp_span uri, struct amp_span *text)
     return 0;
 }
 
-static struct amp_schema *schema_of(struct amp_reader *r, const char *path, struct amp_error *err)
+static struct amp_schema *compile(struct amp_reader *r, const char *path, struct amp_error *err)
 {
     for (unsigned i = 0; i < r->n_schemas; i++)
         if (strcmp(r->schemas[i].path, path) == 0)
@@ -95,6 +104,19 @@ static struct amp_schema *schema_of(struct amp_reader *r, const char *path, stru
         return NULL;
     r->schemas[r->n_schemas++] = (struct compiled){path, schema};
     return schema;
+}
+
+static struct amp_schema *schema_of(struct amp_reader *r, const char *path, struct amp_error *err)
+{
+    struct compiled *c =
+        &r->by_address[(uintptr_t)path * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PATH_SLOTS - 1)];
+    if (c->path != path) {
+        struct amp_schema *schema = compile(r, path, err);
+        if (!schema)
+            return NULL;
+        *c = (struct compiled){path, schema};
+    }
+    return c->schema;
 }
 
 static struct amp_span trim(struct amp_span s)
@@ -249,13 +271,29 @@ static int open_line(struct amp_reader *r, struct amp_span line, enum amp_protoc
     return r->check.n > 0;
 }
 
-static const struct amp_kind_row *row_of(const struct amp_spec *s, const struct amp_view *v)
+static const struct amp_kind_row *row_of(struct amp_reader *r, const struct amp_spec *s,
+                                         const struct amp_view *v)
 {
-    return s->kind_of ? s->kind_of(v) : amp_spec_kind(s, v->type);
+    if (s->kind_of)
+        return s->kind_of(v);
+    struct amp_span type = v->type;
+    if (type.n == 0)
+        return amp_spec_kind(s, type);
+    unsigned slot = ((unsigned)type.n * 7 + (unsigned char)type.p[0] * 3 +
+                     (unsigned char)type.p[type.n / 2] * 5 + (unsigned char)type.p[type.n - 1]) %
+                    TYPE_SLOTS;
+    struct known_type *k = &r->types[slot];
+    if (k->spec != s || strncmp(k->row->type, type.p, type.n) != 0 || k->row->type[type.n]) {
+        const struct amp_kind_row *row = amp_spec_kind(s, type);
+        if (!row)
+            return NULL;
+        *k = (struct known_type){s, row};
+    }
+    return k->row;
 }
 
 static int fill_view(struct amp_reader *r, const struct document *d, const struct amp_spec *s,
-                     struct amp_view *v, struct amp_error *err)
+                     struct amp_view *v, const struct amp_kind_row **row, struct amp_error *err)
 {
     if (amp_fill(d->tape, 0, &s->envelope, v, &r->arena, err) < 0)
         return -1;
@@ -267,7 +305,7 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
         if (amp_fill(&r->outer, 0, &outer, v, &r->arena, err) < 0)
             return -1;
     }
-    const struct amp_kind_row *kind = row_of(s, v);
+    const struct amp_kind_row *kind = *row = row_of(r, s, v);
     if (!kind)
         return 0;
     v->kind = kind->kind;
@@ -276,7 +314,8 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
     if (!v->needs_ack)
         v->ack_timeout_ms = 0;
     uint32_t from = kind->body_in_payload ? v->payload : 0;
-    if (kind->body && amp_fill(d->tape, from, kind->body, &v->body, &r->arena, err) < 0)
+    const struct amp_fill_table *body = r->check.opt->bare && kind->bare ? kind->bare : kind->body;
+    if (body && amp_fill(d->tape, from, body, &v->body, &r->arena, err) < 0)
         return -1;
     return s->finish ? s->finish(v, &r->arena, err) : 0;
 }
@@ -292,10 +331,10 @@ static void explain(void *ctx, const struct amp_violation *v)
     amp_check_violation(e->check, v, e->codes);
 }
 
-static int check_schema(struct amp_reader *r, const struct amp_spec *s, const struct amp_view *v,
+static int check_schema(struct amp_reader *r, const struct amp_spec *s,
+                        const struct amp_kind_row *kind, const struct amp_view *v,
                         struct amp_error *err)
 {
-    const struct amp_kind_row *kind = row_of(s, v);
     const char *path = kind && kind->schema ? kind->schema : s->schema;
     const struct amp_schema *schema = schema_of(r, path, err);
     if (!schema || (!r->run && !(r->run = amp_schema_run_new(err))))
@@ -352,7 +391,9 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     } else if (!d.spec) {
         unknown_protocol(r);
     } else {
-        if (fill_view(r, &d, d.spec, &v, err) < 0 || check_schema(r, d.spec, &v, err) < 0)
+        const struct amp_kind_row *kind;
+        if (fill_view(r, &d, d.spec, &v, &kind, err) < 0 ||
+            check_schema(r, d.spec, kind, &v, err) < 0)
             return -1;
         if (d.spec->rules)
             d.spec->rules(&r->check);
@@ -360,6 +401,8 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     if (r->check.failed)
         return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain a line");
     *view = v;
+    if (r->check.n == 0)
+        return 1;
     r->check.v = view;
     return amp_check_tell(&r->check, fn, ctx) == 0;
 }

@@ -9,6 +9,8 @@ static const struct amp_spec *const specs[AMP_PROTO_COUNT] = {
     [AMP_PROTO_RTP] = &amp_spec_rtp,
 };
 
+const struct amp_fill_table amp_fill_nothing = {NULL, 0, 0};
+
 const struct amp_spec *amp_spec_of(enum amp_protocol p)
 {
     return (unsigned)p < AMP_PROTO_COUNT ? specs[p] : NULL;

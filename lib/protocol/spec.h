@@ -19,6 +19,8 @@ struct amp_kind_row {
     const char *schema;                /* "amp/task_dispatch.json"; NULL: the protocol's envelope */
     bool ack;                          /* whether it is acknowledged where it does not say */
     int32_t ack_timeout_sec;           /* the default where it does not say; 0: none */
+    const struct amp_fill_table *bare; /* the part of the body that `finish` and the rules look at,
+                                          for a checker that wants no view; NULL: all of it */
 };
 
 /* The code of a schema violation: the first row that fits. */
@@ -57,6 +59,9 @@ const struct amp_spec *amp_spec_of(enum amp_protocol p);
 bool amp_spec_has(const struct amp_tape *t, uint32_t object, const char *key);
 bool amp_spec_is(const struct amp_tape *t, uint32_t object, const char *key, const char *text);
 bool amp_spec_starts(const struct amp_tape *t, uint32_t object, const char *key, const char *text);
+
+/* A table without rows: nothing of the body is looked at. */
+extern const struct amp_fill_table amp_fill_nothing;
 
 /* The kind row of a type, or NULL. */
 const struct amp_kind_row *amp_spec_kind(const struct amp_spec *s, struct amp_span type);

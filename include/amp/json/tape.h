@@ -63,6 +63,7 @@ struct amp_tape {
     struct amp_tok *tok;
     uint32_t n, cap;
     struct amp_json_limits limits;
+    uint64_t names; /* of the outermost object: a bit for each key, by its hash; a hint only */
     void *scratch; /* the scanner's own */
     uint32_t scratch_cap;
 };

@@ -78,6 +78,7 @@ struct amp_check_options {
     bool check_repo;               /* AMP task_dispatch: repo exists and holds git */
     const char *const *protected_; /* branch patterns beside main and master, NULL-terminated */
     int most;                      /* findings a line at most, 0 for all */
+    bool bare; /* nobody looks at the view's body: only what the rules need is filled */
 };
 
 /* Scans, detects, views and checks one line. 1: valid (warnings may have been reported); 0: at
