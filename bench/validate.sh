@@ -9,7 +9,7 @@ mb=${BENCH_MB:-64}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"${CC:-cc}" -O2 -o "$work/corpus" bench/corpus.c
+"${CC:-cc}" -O2 -o "$work/corpus" bench/corpus*.c
 "${CC:-cc}" -O2 -Iinclude -D_GNU_SOURCE -o "$work/inprocess" bench/inprocess.c \
   "$build/lib/libamp.a" -lpcre2-8
 
