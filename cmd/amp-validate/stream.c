@@ -225,11 +225,15 @@ int stream_run(const struct validate_options *opt, char **files, int n_files)
     struct amp_json_limits limits = amp_json_limits_default;
     limits.max_bytes = (uint32_t)opt->max_line;
     limits.max_depth = (uint32_t)opt->max_depth;
-    struct stream s = {
-        .opt = opt,
-        .file = "stdin",
-        .check = {.strict = opt->strict, .check_repo = opt->check_repo, .protected_ = opt->protect, .bare = true},
-        .at = {.tool = amp_cli_name()}};
+    struct stream s = {.opt = opt,
+                       .file = "stdin",
+                       .check = {.strict = opt->strict,
+                                 .check_repo = opt->check_repo,
+                                 .hlc = opt->hlc,
+                                 .max_payload = opt->max_payload,
+                                 .protected_ = opt->protect,
+                                 .bare = true},
+                       .at = {.tool = amp_cli_name()}};
     if (opt->protocol)
         s.check.only = amp_protocol_find(amp_span_str(opt->protocol));
     struct history_sink sink = {&s, pass, refuse};

@@ -8,8 +8,8 @@
 /* What was asked for on the command line. */
 struct validate_options {
     const char *protocol, *errors, *state, *explain, *schema;
-    bool strict, fail_fast, check_repo, list;
-    int64_t max_line, max_depth;
+    bool strict, fail_fast, check_repo, list, hlc;
+    int64_t max_line, max_depth, max_payload;
     const char *const *protect; /* NULL-terminated, or NULL */
 };
 

@@ -11,8 +11,10 @@
 
 enum { AMP_CHECK_FINDINGS_MAX = 64 };
 
+struct amp_kind_row;
 struct amp_check {
     const struct amp_view *v;
+    const struct amp_kind_row *row; /* the message's shape; NULL: its type is unknown */
     const struct amp_check_options *opt;
     struct amp_pool *arena;
     const char *schema; /* file of the schema that is being checked, NULL before */

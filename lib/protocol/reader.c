@@ -293,7 +293,7 @@ static const struct amp_kind_row *row_of(struct amp_reader *r, const struct amp_
 }
 
 static int fill_view(struct amp_reader *r, const struct document *d, const struct amp_spec *s,
-                     struct amp_view *v, const struct amp_kind_row **row, struct amp_error *err)
+                     struct amp_view *v, struct amp_error *err)
 {
     if (amp_fill(d->tape, 0, &s->envelope, v, &r->arena, err) < 0)
         return -1;
@@ -305,7 +305,7 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
         if (amp_fill(&r->outer, 0, &outer, v, &r->arena, err) < 0)
             return -1;
     }
-    const struct amp_kind_row *kind = *row = row_of(r, s, v);
+    const struct amp_kind_row *kind = r->check.row = row_of(r, s, v);
     if (!kind)
         return 0;
     v->kind = kind->kind;
@@ -331,10 +331,10 @@ static void explain(void *ctx, const struct amp_violation *v)
     amp_check_violation(e->check, v, e->codes);
 }
 
-static int check_schema(struct amp_reader *r, const struct amp_spec *s,
-                        const struct amp_kind_row *kind, const struct amp_view *v,
+static int check_schema(struct amp_reader *r, const struct amp_spec *s, const struct amp_view *v,
                         struct amp_error *err)
 {
+    const struct amp_kind_row *kind = r->check.row;
     const char *path = kind && kind->schema ? kind->schema : s->schema;
     const struct amp_schema *schema = schema_of(r, path, err);
     if (!schema || (!r->run && !(r->run = amp_schema_run_new(err))))
@@ -377,6 +377,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     r->check.n = 0;
     r->check.failed = false;
     r->check.schema = NULL;
+    r->check.row = NULL;
     r->check.v = &v;
     r->check.opt = opt ? opt : &none;
     r->check.arena = &r->arena;
@@ -391,9 +392,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     } else if (!d.spec) {
         unknown_protocol(r);
     } else {
-        const struct amp_kind_row *kind;
-        if (fill_view(r, &d, d.spec, &v, &kind, err) < 0 ||
-            check_schema(r, d.spec, kind, &v, err) < 0)
+        if (fill_view(r, &d, d.spec, &v, err) < 0 || check_schema(r, d.spec, &v, err) < 0)
             return -1;
         if (d.spec->rules)
             d.spec->rules(&r->check);

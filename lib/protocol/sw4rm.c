@@ -3,12 +3,11 @@
  * so far: the envelope. Its recipient stands outside: {"to":…,"msg":…} is taken apart by the
  * reader.
  */
-#include <ctype.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "protocol/names.h"
-#include "protocol/spec.h"
+#include "protocol/sw4rm.h"
 
 #define V(field) offsetof(struct amp_view, field)
 #define B(field) offsetof(struct amp_body, field)
@@ -43,6 +42,7 @@ static const struct amp_kind_row kinds[] = {
     {"NOTIFICATION", AMP_KIND_OTHER, NULL, true, NULL, false, 0},
     {"ACKNOWLEDGEMENT", AMP_KIND_ACK, &ack, true, NULL, false, 0},
     {"HITL_INVOCATION", AMP_KIND_ESCALATION, NULL, true, NULL, false, 0},
+    {"HITL_DECISION", AMP_KIND_OTHER, NULL, true, NULL, false, 0},
     {"WORKTREE_CONTROL", AMP_KIND_OTHER, NULL, true, NULL, false, 0},
     {"NEGOTIATION", AMP_KIND_OTHER, NULL, true, NULL, false, 0},
     {"TOOL_CALL", AMP_KIND_TOOL_CALL, NULL, true, NULL, false, 0},
@@ -55,6 +55,19 @@ static const struct amp_code_row codes[] = {
     {"*", "*", "validation_error", NULL},
     {NULL, NULL, NULL, NULL},
 };
+
+enum amp_sw4rm_type amp_sw4rm_type(struct amp_span word)
+{
+    static const struct amp_span words[] = {
+#define X(id, word, most) {word, sizeof(word) - 1},
+        AMP_SW4RM_TYPE_LIST(X)
+#undef X
+    };
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(words); i++)
+        if (words[i].n == word.n && memcmp(words[i].p, word.p, word.n) == 0)
+            return (enum amp_sw4rm_type)i;
+    return AMP_SW4RM_TYPE_COUNT;
+}
 
 static bool detect(const struct amp_tape *t, uint32_t object)
 {
@@ -76,49 +89,6 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
     return 0;
 }
 
-/* 8-4-4-4-12 hexadecimal digits of version 4. */
-static bool is_uuid4(struct amp_span id)
-{
-    if (id.n != 36 || id.p[14] != '4' || !memchr("89abAB", id.p[19], 6))
-        return false;
-    for (size_t i = 0; i < id.n; i++) {
-        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-        if (dash ? id.p[i] != '-' : !isxdigit((unsigned char)id.p[i]))
-            return false;
-    }
-    return true;
-}
-
-/* The protocol demands UUIDs, its own examples have others: a warning, a refusal with --strict. */
-static void uuids(struct amp_check *c)
-{
-    const struct {
-        struct amp_span id;
-        const char *pointer;
-    } ids[] = {{c->v->id, "/message_id"}, {c->v->correlation, "/correlation_id"}};
-    for (unsigned i = 0; i < AMP_SPEC_COUNT(ids); i++)
-        if (ids[i].id.n > 0 && !is_uuid4(ids[i].id))
-            amp_check_rule(c, AMP_SEV_WARNING, "validation_error", "uuid", ids[i].pointer,
-                           "a UUID of version 4", "is not a UUID of version 4");
-}
-
-/* There is unicast only. The recipient stands outside the envelope. */
-static void one_recipient(struct amp_check *c)
-{
-    if (c->v->n_to > 1)
-        amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "unicast", "/to", "one recipient",
-                       "names %u recipients", c->v->n_to);
-    else if (c->v->n_to == 1 && amp_span_is(c->v->to[0], "all"))
-        amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "unicast", "/to", "one recipient",
-                       "names everybody");
-}
-
-static void rules(struct amp_check *c)
-{
-    one_recipient(c);
-    uuids(c);
-}
-
 const struct amp_spec amp_spec_sw4rm = {
     .protocol = AMP_PROTO_SW4RM,
     .detect = detect,
@@ -128,5 +98,5 @@ const struct amp_spec amp_spec_sw4rm = {
     .schema = "sw4rm/envelope.json",
     .codes = codes,
     .finish = finish,
-    .rules = rules,
+    .rules = amp_sw4rm_rules,
 };

@@ -13,11 +13,13 @@ setup() {
 
 # control N OPERATION AGENT [MEMBERS]: a WORKTREE_CONTROL message.
 control() {
+  local payload
+  payload=$(printf '{"operation":"%s","agent_id":"%s"%s}' "$2" "$3" "${4:+,$4}")
   printf '{"message_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d%03d","producer_id":"scheduler",' "$1"
   printf '"correlation_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d999","sequence_number":%d,' "$1"
   printf '"retry_count":0,"message_type":"WORKTREE_CONTROL","content_type":"application/json",'
-  printf '"content_length":0,"timestamp":"2026-01-01T00:00:00Z",'
-  printf '"payload":{"operation":"%s","agent_id":"%s"%s}}\n' "$2" "$3" "${4:+,$4}"
+  printf '"content_length":%d,"timestamp":"2026-01-01T00:00:00Z",' "${#payload}"
+  printf '"payload":%s}\n' "$payload"
 }
 
 @test "bind makes a linked worktree on a new branch, with the agent's marker" {

@@ -181,7 +181,7 @@ static void aof(void)
     "\"correlation_id\":\"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001\",\"sequence_number\":7,"           \
     "\"retry_count\":2,\"message_type\":\"ACKNOWLEDGEMENT\",\"content_type\":\"application/"       \
     "json\","                                                                                      \
-    "\"content_length\":2,\"idempotency_token\":\"a:b:c\",\"timestamp\":\"1970-01-01T00:00:01Z\"," \
+    "\"content_length\":76,\"idempotency_token\":\"a:b:c\",\"timestamp\":\"1970-01-01T00:00:01Z\"," \
     "\"ttl_ms\":500,\"payload\":{\"ack_for_message_id\":\"m\",\"ack_stage\":\"REJECTED\","         \
     "\"error_code\":\"BUFFER_FULL\"}}"
 
@@ -195,7 +195,7 @@ static void sw4rm(void)
     TAP_SPAN(v.token, "a:b:c", "its token");
     TAP_INT(v.sequence, 7, "its sequence");
     TAP_INT(v.attempt, 2, "its attempt");
-    TAP_INT(v.size, 2, "its size");
+    TAP_INT(v.size, 76, "its size");
     TAP_INT(v.expires_ms, 1500, "its end");
     TAP_INT(v.n_to, 0, "it names no recipient");
     TAP_SPAN(v.body.ack.ref, "m", "what it acknowledges");

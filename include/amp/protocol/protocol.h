@@ -76,6 +76,8 @@ struct amp_check_options {
     enum amp_protocol only; /* pins one protocol; NONE detects */
     bool strict;
     bool check_repo;               /* AMP task_dispatch: repo exists and holds git */
+    bool hlc;                      /* SW4RM: hybrid logical clocks are on */
+    int64_t max_payload;           /* SW4RM: bytes; 0: what is recommended for the type */
     const char *const *protected_; /* branch patterns beside main and master, NULL-terminated */
     int most;                      /* findings a line at most, 0 for all */
     bool bare; /* nobody looks at the view's body: only what the rules need is filled */
