@@ -79,6 +79,14 @@ static struct amp_span look(const struct amp_tape *t, struct amp_tape *other,
     return said;
 }
 
+void amp_describe_shortly(struct amp_span description, char *out, size_t size)
+{
+    amp_span_copy(first_sentence(description), out, size);
+    /* It goes on a sentence; an abbreviation keeps its capitals. */
+    if (out[0] >= 'A' && out[0] <= 'Z' && out[1] >= 'a' && out[1] <= 'z')
+        out[0] = (char)(out[0] - 'A' + 'a');
+}
+
 void amp_describe(const char *schema_path, struct amp_span schema_at, struct amp_span name,
                   char *out, size_t size)
 {
@@ -87,10 +95,7 @@ void amp_describe(const char *schema_path, struct amp_span schema_at, struct amp
     amp_tape_init(&t, NULL);
     amp_tape_init(&other, NULL);
     if (scan(&t, amp_span_str(schema_path)) == 0)
-        amp_span_copy(first_sentence(look(&t, &other, schema_path, schema_at, name)), out, size);
-    /* It goes on a sentence; an abbreviation keeps its capitals. */
-    if (out[0] >= 'A' && out[0] <= 'Z' && out[1] >= 'a' && out[1] <= 'z')
-        out[0] = (char)(out[0] - 'A' + 'a');
+        amp_describe_shortly(look(&t, &other, schema_path, schema_at, name), out, size);
     amp_tape_release(&t);
     amp_tape_release(&other);
 }

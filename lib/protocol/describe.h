@@ -10,4 +10,7 @@
 void amp_describe(const char *schema_path, struct amp_span schema_at, struct amp_span name,
                   char *out, size_t size);
 
+/* A description's first sentence, as the middle of another one. */
+void amp_describe_shortly(struct amp_span description, char *out, size_t size);
+
 #endif

@@ -7,7 +7,6 @@
 #include "protocol/check.h"
 #include "protocol/describe.h"
 #include "protocol/spec.h"
-#include "protocol/suggest.h"
 
 /* Field patterns: "[]" stands for any index. */
 static bool field_fits(const char *pattern, const char *field)
@@ -106,11 +105,12 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
     if (missing && c->schema) {
         amp_describe(c->schema, v->schema_at, v->name, meaning, sizeof meaning);
         fault.expected = meaning[0] ? meaning : NULL;
+    } else if (missing && v->about.n) {
+        amp_describe_shortly(v->about, meaning, sizeof meaning);
+        fault.expected = meaning;
     }
-    if (stranger && v->expected)
-        amp_suggest_word(v->expected, v->name, hint, sizeof hint);
-    else if (strcmp(v->keyword, "enum") == 0 && v->expected)
-        amp_suggest_word(v->expected, amp_tok_raw(c->v->tape, v->tok), hint, sizeof hint);
+    if (v->nearest && v->nearest[0])
+        snprintf(hint, sizeof hint, "; did you mean \"%s\"?", v->nearest);
     if (stranger && hint[0])
         fault.expected = NULL; /* the whole list would only hide the hint */
     amp_check_add(c, &fault, "%s%s", saying_of(c->v->tape, v), hint);

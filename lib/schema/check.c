@@ -12,6 +12,14 @@
 #include "json/bytes.h"
 #include "json/text.h"
 
+enum { STEPS = 4000000, STEPS_A_TOKEN = 64 };
+
+void amp_run_start(struct amp_schema_run *r)
+{
+    r->patterns = 0;
+    r->budget = STEPS + STEPS_A_TOKEN * (int64_t)r->t->n;
+}
+
 bool amp_run_fail(struct amp_schema_run *r, const char *code, const char *what)
 {
     if (!r->failed)
@@ -32,7 +40,7 @@ bool amp_run_text(struct amp_schema_run *r, uint32_t tok, struct amp_span *out)
 
 bool amp_run_pattern(struct amp_schema_run *r, const struct amp_pattern *p, struct amp_span text)
 {
-    int m = amp_pattern_match(p, r->matcher, text, r->failed ? NULL : r->err);
+    int m = amp_pattern_match(p, r->matcher, text, &r->patterns, r->failed ? NULL : r->err);
     if (m < 0)
         r->failed = true;
     return m > 0;
@@ -206,40 +214,6 @@ static bool try_branch(struct amp_schema_run *r, const struct amp_node *n, uint3
     return ok;
 }
 
-/* No branch of an anyOf or oneOf held: notes of the branch that came furthest, which is the one
- * that was meant, or one note for the whole when none is further than another. */
-static void explain_branches(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
-                             const struct amp_node_list *l, const char *keyword)
-{
-    uint32_t before = r->n_notes, best = 0, best_at = tok;
-    bool tie = true;
-    /* Each level runs its branches twice, so the levels are few. */
-    for (uint32_t i = 0; i < l->n && !r->failed && r->branches < RUN_BRANCHES; i++) {
-        uint32_t first = AMP_TOK_NONE;
-        r->branches++;
-        amp_run_node(r, l->at[i], tok, NULL);
-        r->branches--;
-        for (uint32_t k = before; k < r->n_notes; k++)
-            if (r->notes[k].tok < first)
-                first = r->notes[k].tok;
-        r->n_notes = before;
-        if (first == AMP_TOK_NONE || first < best_at)
-            continue;
-        tie = first == best_at;
-        if (first > best_at) {
-            best_at = first;
-            best = i;
-        }
-    }
-    if (tie || r->failed) {
-        amp_run_note(r, n, keyword, tok, l, (struct amp_span){"", 0});
-    } else {
-        r->branches++;
-        amp_run_node(r, l->at[best], tok, NULL);
-        r->branches--;
-    }
-}
-
 static bool check_choices(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                           const struct amp_marks *m)
 {
@@ -252,7 +226,7 @@ static bool check_choices(struct amp_schema_run *r, const struct amp_node *n, ui
         if (!any) {
             if (!r->explain)
                 return false;
-            explain_branches(r, n, tok, &p->any, "anyOf");
+            amp_explain_branches(r, n, tok, &p->any, "anyOf");
             ok = false;
         }
     }
@@ -266,7 +240,7 @@ static bool check_choices(struct amp_schema_run *r, const struct amp_node *n, ui
             if (held)
                 amp_run_note(r, n, "oneOf", tok, NULL, (struct amp_span){"", 0});
             else
-                explain_branches(r, n, tok, &p->one, "oneOf");
+                amp_explain_branches(r, n, tok, &p->one, "oneOf");
             ok = false;
         }
     }
@@ -388,10 +362,11 @@ static bool check_marked(struct amp_schema_run *r, const struct amp_node *n, uin
                          const struct amp_marks *m)
 {
     const struct amp_tok *k = &r->t->tok[tok];
-    const struct amp_node *child = !n->place                    ? NULL
-                                   : k->type == AMP_JSON_OBJECT ? n->place->unevaluated_properties
-                                   : k->type == AMP_JSON_ARRAY  ? n->place->unevaluated_items
-                                                                : NULL;
+    const struct amp_node *child = k->type == AMP_JSON_OBJECT  ? n->place->unevaluated_properties
+                                   : k->type == AMP_JSON_ARRAY ? n->place->unevaluated_items
+                                                               : NULL;
+    if (!amp_run_spend(r, 1))
+        return false;
     if (!child)
         return check_rules(r, n, tok, m);
     struct amp_marks own;
@@ -465,6 +440,7 @@ int amp_schema_check(const struct amp_schema *s, struct amp_schema_run *r, const
     r->err = err ? err : &unread;
     r->failed = r->explain = false;
     r->depth = r->n_scope = r->n_bits = 0;
+    amp_run_start(r);
     bool ok = amp_run_node(r, s->root, tok, NULL);
     return r->failed ? -1 : ok;
 }

@@ -42,6 +42,8 @@ static bool check_patterns(struct amp_schema_run *r, const struct amp_node *n, u
             continue;
         }
         *found = true;
+        if (!amp_run_spend(r, 1))
+            return false;
         if (!amp_run_node(r, o->patterns[i].node, key + 1, NULL)) {
             ok = false;
             if (!r->explain)
@@ -228,6 +230,8 @@ static bool check_contains(struct amp_schema_run *r, const struct amp_node *n, u
     const struct amp_tok *t = r->t->tok;
     uint32_t found = 0, k = tok + 1;
     bool explain = r->explain, ok = true;
+    if (!amp_run_spend(r, t[tok].count))
+        return false;
     r->explain = false;
     for (uint32_t i = 0; i < t[tok].count; i++, k = t[k].next) {
         if (!amp_run_node(r, a->contains, k, NULL)) {
@@ -280,6 +284,8 @@ bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t 
             }
         }
     }
+    if (a->unique && count > 1 && !amp_run_spend(r, (t[tok].next - tok) / 8))
+        return false;
     if (a->unique && count > 1 && !unique(r, tok, &second)) {
         if (r->failed || amp_run_stop(r, &ok, n, "uniqueItems", second, NULL))
             return false;

@@ -45,8 +45,8 @@ int amp_compile_count(struct amp_compiler *c, const struct amp_node *n, uint32_t
     if (number)
         d = amp_decimal_read(amp_tok_raw(t, value));
     if (!number || d.neg || !amp_decimal_is_integer(&d))
-        return amp_schema_wrong(c, n->doc, value, "invalid_schema",
-                                "a whole number of 0 or more is wanted");
+        return amp_schema_wrong_value(c, n->doc, value, "a whole number of 0 or more is expected",
+                                      NULL);
     *out = amp_decimal_int64(&d, &v) && v < NODE_NO_SIZE ? (uint32_t)v : NODE_NO_SIZE;
     return 0;
 }
@@ -95,7 +95,7 @@ struct amp_node *amp_node_at(struct amp_compiler *c, const struct amp_document *
         return d->node[tok];
     enum amp_json_type type = d->tape.tok[tok].type;
     if (type != AMP_JSON_OBJECT && type != AMP_JSON_TRUE && type != AMP_JSON_FALSE) {
-        amp_schema_wrong(c, d, tok, "invalid_schema", "a schema is an object, true or false");
+        amp_schema_wrong_value(c, d, tok, "a schema is an object, true or false", NULL);
         return NULL;
     }
     struct amp_node *n = amp_compile_get(c, sizeof *n);
@@ -324,12 +324,14 @@ struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_sch
         amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
         return NULL;
     }
-    if (compile(&c, text)) {
+    bool failed = compile(&c, text) != 0;
+    c.schema->resources = c.resources;
+    c.schema->n_resources = c.n_resources;
+    free(c.anchors);
+    if (failed) {
         amp_schema_free(c.schema);
         c.schema = NULL;
     }
-    free(c.resources);
-    free(c.anchors);
     return c.schema;
 }
 
@@ -339,6 +341,7 @@ void amp_schema_free(struct amp_schema *s)
         return;
     amp_pattern_free_all(s->patterns);
     amp_document_free(s->documents);
+    free(s->resources);
     amp_arena_release(&s->arena);
     free(s);
 }

@@ -69,9 +69,16 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
 void amp_document_free(struct amp_document *d);
 int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
                          struct amp_target *out);
-/* Fails with the place of a token: code and a sentence. */
+
+/* wrong.c: fails with the place of a token: code and a sentence. */
 int amp_schema_wrong(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
                      const char *code, const char *what);
+/* invalid_schema, with what stands there and the nearest of the words (NULL-terminated, or NULL).
+ */
+int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+                           const char *what, const char *const *words);
+int amp_schema_not_json(struct amp_compiler *c, const struct amp_document *d,
+                        const struct amp_json_fault *fault);
 
 /* files.c: the metaschemas of the drafts, or NULL. */
 const struct amp_schema_file *amp_metaschema_find(struct amp_span uri);

@@ -13,17 +13,6 @@
 
 enum { URI_MAX = 64 << 10, MOST_RESOURCES = 100000, MOST_METAS = 8, TEXT_MAX = 32 << 20 };
 
-int amp_schema_wrong(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
-                     const char *code, const char *what)
-{
-    AMP_BUF struct amp_buf at;
-    amp_buf_init(&at, 1000);
-    if (d->tape.n && amp_tape_path(&d->tape, tok, &at, NULL, NULL))
-        amp_buf_str(&at, "...", NULL);
-    return amp_fail(c->err, AMP_CONFIG, code, "%.*s#%.*s: %s", (int)d->asked.n,
-                    d->asked.n ? d->asked.p : "", (int)at.len, at.len ? at.data : "", what);
-}
-
 static int no_memory(struct amp_compiler *c)
 {
     return amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
@@ -162,10 +151,11 @@ static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t
     struct amp_span text;
     if (!c->opt->resolve || c->opt->resolve(c->opt->resolve_ctx, uri, &text) != 0)
         return amp_schema_wrong(c, d, value, "unresolved_ref",
-                                "this $schema is neither draft 2020-12 nor draft-07 nor found");
+                                "this $schema is neither draft 2020-12 nor draft-07, and no file "
+                                "is given for it (--resolve)");
     if (++c->metas > MOST_METAS)
         return amp_schema_wrong(c, d, value, "invalid_schema", "metaschemas without an end");
-    struct amp_document meta = {.asked = uri};
+    struct amp_document meta = {.next = d, .asked = uri, .text = text};
     struct amp_json_fault fault;
     struct amp_resource above = {.draft = r->draft, .vocabulary = r->vocabulary};
     int result = 0;
@@ -313,8 +303,7 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
     }
     without_hash(&d->asked);
     if (amp_tape_scan(&d->tape, d->text.p, d->text.n, &fault)) {
-        amp_fail(c->err, AMP_CONFIG, "invalid_schema", "%.*s is not JSON: %s (byte %u)",
-                 (int)d->asked.n, d->asked.p, fault.what, fault.offset);
+        amp_schema_not_json(c, d, &fault);
         return NULL;
     }
     d->resource = amp_arena_get(&c->schema->arena, d->tape.n * sizeof *d->resource);

@@ -3,10 +3,7 @@
 #include <string.h>
 
 #include "schema/compiler.h"
-#include "schema/format.h"
 #include "schema/run.h"
-
-enum { LISTED = 12 };
 
 void amp_run_note(struct amp_schema_run *r, const struct amp_node *n, const char *keyword,
                   uint32_t tok, const void *detail, struct amp_span name)
@@ -27,154 +24,27 @@ static void sort(struct amp_note *notes, uint32_t n)
     }
 }
 
-static void say(struct amp_schema_run *r, const char *text)
-{
-    amp_buf_str(&r->expected, text, NULL); /* what does not fit is left out */
-}
-
-static void say_item(struct amp_schema_run *r, struct amp_span text, uint32_t i)
-{
-    if (i == LISTED)
-        say(r, ", …");
-    if (i >= LISTED)
-        return;
-    if (i)
-        say(r, ", ");
-    if (!text.n)
-        say(r, "\"\"");
-    amp_buf_add(&r->expected, text.p, text.n < 80 ? text.n : 80, NULL);
-}
-
-static void say_count(struct amp_schema_run *r, const char *how, uint32_t n, const char *one,
-                      const char *many)
-{
-    amp_buf_fmt(&r->expected, NULL, "%s %u %s", how, n, n == 1 ? one : many);
-}
-
-static void say_types(struct amp_schema_run *r, const struct amp_node *n)
-{
-    static const struct {
-        unsigned bits;
-        const char *name;
-    } names[] = {
-        {1 << AMP_JSON_OBJECT, "object"}, {1 << AMP_JSON_ARRAY, "array"},
-        {1 << AMP_JSON_STRING, "string"}, {1 << AMP_JSON_NUMBER, "number"},
-        {1 << AMP_JSON_TRUE, "boolean"},  {1 << AMP_JSON_NULL, "null"},
-    };
-    bool any = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!(n->types & names[i].bits))
-            continue;
-        if (any)
-            say(r, " or ");
-        say(r, n->integer && names[i].bits == 1 << AMP_JSON_NUMBER ? "integer" : names[i].name);
-        any = true;
-    }
-}
-
-static void say_values(struct amp_schema_run *r, const struct amp_node *n,
-                       const struct amp_value_rules *v)
+/* The description of a property, its own or that of what it refers to; as it stands. */
+static struct amp_span about(const struct amp_node *n, struct amp_span name)
 {
     const struct amp_tape *t = &n->doc->tape;
-    if (v->is_const) {
-        if (v->n_texts)
-            say_item(r, v->texts[0], 0);
-        else
-            say_item(r, amp_tok_source(t, v->others[0]), 0);
-        return;
+    uint32_t tok = amp_tape_get(t, n->tok, AMP_SPAN("properties"));
+    if (tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_OBJECT)
+        tok = amp_tape_get(t, tok, name);
+    for (int hops = 0; hops < 8 && tok != AMP_TOK_NONE; hops++) {
+        if (t->tok[tok].type != AMP_JSON_OBJECT)
+            break;
+        uint32_t says = amp_tape_get(t, tok, AMP_SPAN("description"));
+        if (says != AMP_TOK_NONE && t->tok[says].type == AMP_JSON_STRING)
+            return amp_tok_raw(t, says);
+        n = n->doc->node[tok];
+        if (!n || !n->place || !n->place->first_ref)
+            break;
+        n = n->place->first_ref;
+        t = &n->doc->tape;
+        tok = n->tok;
     }
-    say(r, t->tok[v->at].count ? "one of " : "no value at all");
-    uint32_t i = 0;
-    for (uint32_t k = v->at + 1, text = 0; k < t->tok[v->at].next; k = t->tok[k].next, i++)
-        say_item(r, t->tok[k].type == AMP_JSON_STRING ? v->texts[text++] : amp_tok_source(t, k), i);
-}
-
-static void say_known(struct amp_schema_run *r, const struct amp_object_rules *o)
-{
-    uint32_t shown = 0;
-    if (!o)
-        return;
-    for (uint32_t i = 0; i < o->n_properties; i++) {
-        if (!o->properties[i].node)
-            continue;
-        if (!shown)
-            say(r, "one of ");
-        say_item(r, o->properties[i].name, shown++);
-    }
-    if (!shown)
-        say(r, "no such field");
-}
-
-static void say_bound(struct amp_schema_run *r, const char *how, const struct amp_bound *b)
-{
-    amp_buf_fmt(&r->expected, NULL, "%s %.*s", how, (int)(b->text.n < 60 ? b->text.n : 60),
-                b->text.p);
-}
-
-static void say_expected(struct amp_schema_run *r, const struct amp_note *note)
-{
-    const struct amp_node *n = note->node;
-    const char *k = note->keyword;
-    if (!strcmp(k, "type"))
-        say_types(r, n);
-    else if (!strcmp(k, "enum") || !strcmp(k, "const"))
-        say_values(r, n, note->detail);
-    else if (!strcmp(k, "minLength"))
-        say_count(r, "at least", n->string->min, "character", "characters");
-    else if (!strcmp(k, "maxLength"))
-        say_count(r, "at most", n->string->max, "character", "characters");
-    else if (!strcmp(k, "pattern"))
-        amp_buf_fmt(&r->expected, NULL, "text that matches %.*s", (int)n->string->pattern_text.n,
-                    n->string->pattern_text.p);
-    else if (!strcmp(k, "format"))
-        say(r, amp_format_find(amp_span_str(n->string->format_name))->wanted);
-    else if (!strcmp(k, "minimum"))
-        say_bound(r, "at least", note->detail);
-    else if (!strcmp(k, "maximum"))
-        say_bound(r, "at most", note->detail);
-    else if (!strcmp(k, "exclusiveMinimum"))
-        say_bound(r, "more than", note->detail);
-    else if (!strcmp(k, "exclusiveMaximum"))
-        say_bound(r, "less than", note->detail);
-    else if (!strcmp(k, "multipleOf"))
-        say_bound(r, "a multiple of", note->detail);
-    else if (!strcmp(k, "minItems"))
-        say_count(r, "at least", n->array->min, "element", "elements");
-    else if (!strcmp(k, "maxItems"))
-        say_count(r, "at most", n->array->max, "element", "elements");
-    else if (!strcmp(k, "items") || !strcmp(k, "additionalItems") || !strcmp(k, "unevaluatedItems"))
-        say(r, "no further element");
-    else if (!strcmp(k, "uniqueItems"))
-        say(r, "no element twice");
-    else if (!strcmp(k, "contains"))
-        say(r, "an element of the kind that is asked for");
-    else if (!strcmp(k, "minContains"))
-        say_count(r, "at least", n->array->min_contains, "such element", "such elements");
-    else if (!strcmp(k, "maxContains"))
-        say_count(r, "at most", n->array->max_contains, "such element", "such elements");
-    else if (!strcmp(k, "minProperties"))
-        say_count(r, "at least", n->object->min, "field", "fields");
-    else if (!strcmp(k, "maxProperties"))
-        say_count(r, "at most", n->object->max, "field", "fields");
-    else if (!strcmp(k, "additionalProperties"))
-        say_known(r, n->object);
-    else if (!strcmp(k, "unevaluatedProperties"))
-        say(r, "no such field");
-    else if (!strcmp(k, "required"))
-        amp_buf_fmt(&r->expected, NULL, "the field %.*s", (int)note->name.n, note->name.p);
-    else if (!strncmp(k, "depend", 6)) {
-        const struct amp_dependent *d = note->detail;
-        amp_buf_fmt(&r->expected, NULL, "the field %.*s beside %.*s", (int)note->name.n,
-                    note->name.p, (int)d->name.n, d->name.p);
-    } else if (!strcmp(k, "anyOf") || (!strcmp(k, "oneOf") && note->detail)) {
-        const struct amp_node_list *l = note->detail;
-        say_count(r, "what one of", l->n, "alternative describes", "alternatives describes");
-    } else if (!strcmp(k, "oneOf"))
-        say(r, "what exactly one alternative describes, not several");
-    else if (!strcmp(k, "not"))
-        say(r, "anything but what is excluded");
-    else
-        say(r, "nothing at this place");
+    return (struct amp_span){"", 0};
 }
 
 static int tell(struct amp_schema_run *r, const struct amp_note *note, amp_violation_fn fn,
@@ -184,7 +54,6 @@ static int tell(struct amp_schema_run *r, const struct amp_note *note, amp_viola
     bool of_key = !strcmp(note->keyword, "additionalProperties") ||
                   !strcmp(note->keyword, "unevaluatedProperties");
     amp_buf_reset(&r->pointer);
-    amp_buf_reset(&r->expected);
     amp_buf_reset(&r->name);
     if (of_key && amp_tok_text(r->t, note->tok - 1, &r->name, &v.name, r->err))
         return -1;
@@ -193,9 +62,14 @@ static int tell(struct amp_schema_run *r, const struct amp_note *note, amp_viola
     if (strcmp(note->keyword, "false") != 0 &&
         (amp_buf_str(&r->pointer, "/", r->err) || amp_buf_str(&r->pointer, note->keyword, r->err)))
         return -1;
-    say_expected(r, note);
+    struct amp_note named = *note;
+    named.name = v.name;
+    amp_say_expected(r, &named);
     v.schema_at = amp_buf_span(&r->pointer);
     v.expected = r->expected.data ? r->expected.data : "";
+    v.nearest = r->nearest.word;
+    if (!strcmp(note->keyword, "required"))
+        v.about = about(note->node, note->name);
     fn(ctx, &v);
     return 0;
 }
@@ -213,6 +87,7 @@ int amp_schema_explain(const struct amp_schema *s, struct amp_schema_run *r,
     r->failed = false;
     r->explain = true;
     r->depth = r->n_scope = r->n_bits = r->n_notes = r->branches = 0;
+    amp_run_start(r);
     amp_run_node(r, s->root, tok, NULL);
     r->explain = false;
     if (r->failed)

@@ -5,6 +5,11 @@
 #include "schema/compiler.h"
 
 #define AMP_KEYWORD_FN(name) int name(struct amp_compiler *c, struct amp_node *n, uint32_t value)
+AMP_KEYWORD_FN(amp_kw_text); /* whose value is a string, a flag, an array */
+AMP_KEYWORD_FN(amp_kw_flag);
+AMP_KEYWORD_FN(amp_kw_list);
+AMP_KEYWORD_FN(amp_kw_vocabulary);
+AMP_KEYWORD_FN(amp_kw_content_schema);
 AMP_KEYWORD_FN(amp_kw_type);
 AMP_KEYWORD_FN(amp_kw_const);
 AMP_KEYWORD_FN(amp_kw_enum);

@@ -5,9 +5,11 @@
 #include "schema/pattern.h"
 #include "json/hash.h"
 
+enum { COMPARED = 256 }; /* names that are compared each with each */
+
 static int wrong(struct amp_compiler *c, const struct amp_node *n, uint32_t tok, const char *what)
 {
-    return amp_schema_wrong(c, n->doc, tok, "invalid_schema", what);
+    return amp_schema_wrong_value(c, n->doc, tok, what, NULL);
 }
 
 static enum amp_json_type type_of(const struct amp_node *n, uint32_t tok)
@@ -29,7 +31,7 @@ static int set_prefix(struct amp_compiler *c, struct amp_node *n, uint32_t value
     if (!a)
         return -1;
     if (type_of(n, value) != AMP_JSON_ARRAY)
-        return wrong(c, n, value, "an array of schemas is wanted");
+        return wrong(c, n, value, "an array of schemas is expected");
     a->prefix = amp_compile_get(c, (t->tok[value].count + 1) * sizeof *a->prefix);
     if (!a->prefix)
         return -1;
@@ -52,6 +54,10 @@ AMP_KEYWORD_FN(amp_kw_items)
     if (!a)
         return -1;
     a->items_keyword = "items";
+    if (type_of(n, value) == AMP_JSON_ARRAY)
+        return wrong(c, n, value,
+                     "one schema for all items is expected; since draft 2020-12 an "
+                     "array of schemas is prefixItems");
     return set_child(c, n, value, &a->items);
 }
 
@@ -189,7 +195,7 @@ static int read_names(struct amp_compiler *c, struct amp_node *n, uint32_t value
 {
     const struct amp_tape *t = &n->doc->tape;
     if (type_of(n, value) != AMP_JSON_ARRAY)
-        return wrong(c, n, value, "an array of names is wanted");
+        return wrong(c, n, value, "an array of names is expected");
     struct amp_span *list = amp_compile_get(c, (t->tok[value].count + 1) * sizeof *list);
     if (!list)
         return -1;
@@ -197,6 +203,9 @@ static int read_names(struct amp_compiler *c, struct amp_node *n, uint32_t value
     for (uint32_t k = value + 1; k < t->tok[value].next; k = t->tok[k].next) {
         if (type_of(n, k) != AMP_JSON_STRING)
             return wrong(c, n, k, "a name is a string");
+        for (uint32_t j = value + 1; j < k && *count < COMPARED; j = t->tok[j].next)
+            if (amp_tape_equal(t, j, t, k))
+                return wrong(c, n, k, "this name stands twice");
         if (amp_compile_text(c, n, k, &list[(*count)++]))
             return -1;
     }
@@ -279,7 +288,7 @@ static int add_dependents(struct amp_compiler *c, struct amp_node *n, uint32_t v
     if (!o)
         return -1;
     if (type_of(n, value) != AMP_JSON_OBJECT)
-        return wrong(c, n, value, "an object is wanted");
+        return wrong(c, n, value, "an object is expected");
     uint32_t need = o->n_dependents + t->tok[value].count;
     struct amp_dependent *all = amp_compile_get(c, (need + 1) * sizeof *all);
     if (!all)

@@ -3,7 +3,7 @@
 
 static int wrong(struct amp_compiler *c, const struct amp_node *n, uint32_t tok, const char *what)
 {
-    return amp_schema_wrong(c, n->doc, tok, "invalid_schema", what);
+    return amp_schema_wrong_value(c, n->doc, tok, what, NULL);
 }
 
 static int find(struct amp_compiler *c, struct amp_node *n, uint32_t value, struct amp_target *to,
@@ -27,7 +27,10 @@ AMP_KEYWORD_FN(amp_kw_ref)
 {
     struct amp_place_rules *p = amp_place_rules(c, n);
     struct amp_target to;
-    return p ? find(c, n, value, &to, &p->ref) : -1;
+    if (!p || find(c, n, value, &to, &p->ref))
+        return -1;
+    p->first_ref = p->ref;
+    return 0;
 }
 
 AMP_KEYWORD_FN(amp_kw_dynamic_ref)
@@ -54,7 +57,7 @@ static int set_list(struct amp_compiler *c, struct amp_node *n, uint32_t value,
 {
     const struct amp_tape *t = &n->doc->tape;
     if (t->tok[value].type != AMP_JSON_ARRAY || t->tok[value].count == 0)
-        return wrong(c, n, value, "an array of at least one schema is wanted");
+        return wrong(c, n, value, "an array of at least one schema is expected");
     l->at = amp_compile_get(c, t->tok[value].count * sizeof(struct amp_node *));
     if (!l->at)
         return -1;

@@ -7,7 +7,17 @@
 
 static int wrong(struct amp_compiler *c, const struct amp_node *n, uint32_t tok, const char *what)
 {
-    return amp_schema_wrong(c, n->doc, tok, "invalid_schema", what);
+    return amp_schema_wrong_value(c, n->doc, tok, what, NULL);
+}
+
+static const char not_a_type[] =
+    "not one of the seven types null, boolean, object, array, number, integer, string";
+
+static int wrong_type(struct amp_compiler *c, const struct amp_node *n, uint32_t tok)
+{
+    static const char *const words[] = {"null",   "boolean", "object", "array",
+                                        "number", "integer", "string", NULL};
+    return amp_schema_wrong_value(c, n->doc, tok, not_a_type, words);
 }
 
 static bool add_type(const struct amp_tape *t, uint32_t tok, unsigned *types, bool *integer)
@@ -38,11 +48,16 @@ AMP_KEYWORD_FN(amp_kw_type)
     unsigned types = 0;
     bool integer = false;
     if (t->tok[value].type == AMP_JSON_ARRAY) {
-        for (uint32_t k = value + 1; k < t->tok[value].next; k = t->tok[k].next)
+        for (uint32_t k = value + 1; k < t->tok[value].next; k = t->tok[k].next) {
+            unsigned before = types;
+            bool had = integer;
             if (!add_type(t, k, &types, &integer))
-                return wrong(c, n, k, "not one of the seven types");
+                return wrong_type(c, n, k);
+            if (types == before && integer == had)
+                return wrong(c, n, k, "this type stands twice");
+        }
     } else if (!add_type(t, value, &types, &integer)) {
-        return wrong(c, n, value, "not one of the seven types");
+        return wrong_type(c, n, value);
     }
     if (integer && !(types & 1 << AMP_JSON_NUMBER)) {
         n->integer = true;
@@ -144,7 +159,7 @@ static int read_bound(struct amp_compiler *c, struct amp_node *n, uint32_t value
 {
     const struct amp_tape *t = &n->doc->tape;
     if (t->tok[value].type != AMP_JSON_NUMBER)
-        return wrong(c, n, value, "a number is wanted");
+        return wrong(c, n, value, "a number is expected");
     b->given = true;
     b->text = amp_tok_raw(t, value);
     b->exact = amp_decimal_read(b->text);

@@ -16,6 +16,8 @@ enum {
     MATCH_LIMIT = 500000,
     DEPTH_LIMIT = 20000,
     HEAP_LIMIT = 16 << 10, /* KiB */
+    FREE_MATCHES = 100,
+    LEAST_STEPS = 5000,
     HOT = 64,
     HOT_USES = 1000,
 };
@@ -40,6 +42,7 @@ struct amp_matcher {
     pcre2_match_data *data;
     pcre2_match_context *limits;
     pcre2_jit_stack *stack;
+    uint32_t limit; /* that is set */
     struct hot hot[HOT];
 };
 
@@ -236,7 +239,6 @@ static bool prepare(struct amp_matcher *m)
     m->limits = pcre2_match_context_create(NULL);
     if (!m->limits)
         return false;
-    pcre2_set_match_limit(m->limits, MATCH_LIMIT);
     pcre2_set_depth_limit(m->limits, DEPTH_LIMIT);
     pcre2_set_heap_limit(m->limits, HEAP_LIMIT);
     m->data = pcre2_match_data_create(1, NULL);
@@ -268,13 +270,29 @@ static pcre2_code *machine_code(const struct amp_pattern *p, struct amp_matcher 
     return h->code;
 }
 
+/* A hundred hard matches are allowed in one check, beyond them only what long texts need. */
+static void limit_steps(struct amp_matcher *m, uint32_t used, size_t length)
+{
+    uint32_t limit = MATCH_LIMIT;
+    if (used > FREE_MATCHES) {
+        uint64_t least = LEAST_STEPS + 4 * (uint64_t)length;
+        limit = (uint32_t)((uint64_t)MATCH_LIMIT * FREE_MATCHES / used);
+        if (limit < least)
+            limit = least < MATCH_LIMIT ? (uint32_t)least : MATCH_LIMIT;
+    }
+    if (limit != m->limit)
+        pcre2_set_match_limit(m->limits, limit);
+    m->limit = limit;
+}
+
 int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
-                      struct amp_error *err)
+                      uint32_t *used, struct amp_error *err)
 {
     if (!p->code)
         return amp_plain_pattern_match(&p->plain, subject);
     if (!prepare(m))
         return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for matching patterns");
+    limit_steps(m, (*used)++, subject.n);
     PCRE2_SPTR text = (PCRE2_SPTR)(subject.n ? subject.p : "");
     pcre2_code *fast = machine_code(p, m);
     int r = PCRE2_ERROR_JIT_STACKLIMIT;

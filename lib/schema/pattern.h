@@ -15,8 +15,9 @@ void amp_pattern_free_all(struct amp_pattern *p);
 
 struct amp_matcher *amp_matcher_new(struct amp_error *err);
 void amp_matcher_free(struct amp_matcher *m);
-/* 1 matches, 0 does not, -1 past the limits. The subject is valid UTF-8. */
+/* 1 matches, 0 does not, -1 past the limits. The subject is valid UTF-8. *used counts the matches
+ * of one check: the more there were, the fewer steps each may take. */
 int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
-                      struct amp_error *err);
+                      uint32_t *used, struct amp_error *err);
 
 #endif

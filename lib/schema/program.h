@@ -105,12 +105,14 @@ struct amp_node_list {
 /* What applies to the same value, and what looks at what the others left. */
 struct amp_place_rules {
     struct amp_node *ref, *not_, *if_, *then_, *else_;
+    struct amp_node *first_ref; /* where the reference itself leads: ref may have been shortened */
     struct amp_dynamic_ref *dynamic;
     struct amp_node_list all, any, one;
     struct amp_node *unevaluated_properties, *unevaluated_items;
 };
 
 struct amp_document;
+struct amp_resource;
 
 struct amp_node {
     uint8_t types;
@@ -144,6 +146,8 @@ struct amp_schema {
     struct amp_pattern *patterns;
     struct amp_dynamic_anchor *anchors;
     uint32_t n_anchors;
+    struct amp_resource *resources; /* by amp_node.resource */
+    uint32_t n_resources;
     bool dynamic; /* the dynamic scope must be kept */
 };
 

@@ -2,6 +2,7 @@
 #ifndef SCHEMA_RUN_H
 #define SCHEMA_RUN_H
 
+#include "schema/nearest.h"
 #include "schema/pattern.h"
 #include "schema/program.h"
 
@@ -32,6 +33,8 @@ struct amp_schema_run {
     uint32_t *slots; /* uniqueItems of many elements */
     size_t cap_slots;
     uint32_t depth, n_scope;
+    uint32_t patterns;         /* matched on the engine so far in this check */
+    int64_t budget;            /* steps that are left: see amp_run_spend */
     uint32_t scope[RUN_SCOPE]; /* resources, outermost first */
     bool failed;               /* could not be decided; err is set */
     bool explain;              /* keep going and take notes */
@@ -39,6 +42,7 @@ struct amp_schema_run {
     uint32_t n_notes;
     uint32_t branches;                      /* choices being explained inside each other */
     struct amp_buf pointer, expected, name; /* of the violation being told */
+    struct amp_nearest nearest;
 };
 
 static inline bool amp_node_is_false(const struct amp_node *n)
@@ -46,6 +50,13 @@ static inline bool amp_node_is_false(const struct amp_node *n)
     return n->types == 0;
 }
 
+/* expected.c: fills r->expected and r->nearest. note->name is decoded. */
+void amp_say_expected(struct amp_schema_run *r, const struct amp_note *note);
+/* explain_branches.c: no branch of an anyOf or oneOf held: notes of the one that was meant. */
+void amp_explain_branches(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
+                          const struct amp_node_list *l, const char *keyword);
+/* The limits of one check, before its first node. */
+void amp_run_start(struct amp_schema_run *r);
 /* Whether the value is valid; meaningless when r->failed. */
 bool amp_run_node(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                   const struct amp_marks *m);
@@ -78,6 +89,15 @@ __attribute__((cold, noinline)) void amp_run_note(struct amp_schema_run *r,
                                                   const struct amp_node *n, const char *keyword,
                                                   uint32_t tok, const void *detail,
                                                   struct amp_span name);
+
+/* Where several schemas look at one value the work can double at each level; so those places count.
+ */
+static inline bool amp_run_spend(struct amp_schema_run *r, uint32_t steps)
+{
+    r->budget -= steps;
+    return __builtin_expect(r->budget >= 0, 1) ||
+           amp_run_fail(r, "schema_limit", "the schema needs more steps than the limit allows");
+}
 
 /* A rule does not hold. True: stop here (nobody wants to know more). */
 static inline bool amp_run_stop_at(struct amp_schema_run *r, bool *ok, const struct amp_node *n,

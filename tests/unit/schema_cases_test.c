@@ -266,7 +266,7 @@ static const char *const cases[] = {
     "{\"a\":1,\"b\":2}",
     "{\"b\":1}",
     NULL,
-    "{\"required\":[\"a\",\"b\",\"a\"]}",
+    "{\"required\":[\"a\",\"b\"]}",
     "{\"b\":1,\"a\":1,\"c\":1}",
     NULL,
     "{\"a\":1}",

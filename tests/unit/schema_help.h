@@ -24,6 +24,7 @@ static int resolve(void *ctx, struct amp_span uri, struct amp_span *text)
         {"common.json", "{\"$defs\":{\"id\":{\"type\":\"integer\"}}}"},
         {"dir/near.json", "{\"type\":\"null\"}"},
         {"http://x/broken.json", "{\"type\":"},
+        {"http://x/broken2.json", "{\n\"$defs\": {\n\"a\":{\"type\":\"x\"}\n}}"},
         {"http://x/meta", "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\","
                           "\"$vocabulary\":{"
                           "\"https://json-schema.org/draft/2020-12/vocab/core\":true,"
@@ -61,6 +62,9 @@ static void tell(void *ctx, const struct amp_violation *v)
     snprintf(t->text + n, sizeof t->text - n, "%s%.*s|%s|%.*s|%.*s|%s", n ? "; " : "",
              (int)where.len, where.len ? where.data : "", v->keyword, (int)v->name.n,
              v->name.n ? v->name.p : "", (int)v->schema_at.n, v->schema_at.p, v->expected);
+    n = strlen(t->text);
+    if (v->nearest[0]) /* what was probably meant */
+        snprintf(t->text + n, sizeof t->text - n, "~%s", v->nearest);
     amp_buf_release(&where);
 }
 

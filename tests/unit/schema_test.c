@@ -42,7 +42,7 @@ static void test_refused(void)
         {"{\"$ref\":\"#none\"}", "unresolved_ref", "#/$ref"},
         {"{\"$ref\":\"http://x/none.json\"}", "unresolved_ref", "#/$ref"},
         {"{\"$ref\":\"http://x/broken.json\"}", "invalid_schema",
-         "http://x/broken.json is not JSON"},
+         "http://x/broken.json:1:9: not JSON"},
         {"{\"$ref\":\"#\"}", "invalid_schema", "#: this schema applies itself"},
         {"{\"$defs\":{\"a\":{\"allOf\":[{\"$ref\":\"#/$defs/b\"}]},\"b\":{\"not\":{\"$ref\":"
          "\"#/$defs/a\"}}}}",
@@ -54,12 +54,35 @@ static void test_refused(void)
         {"{\"$schema\":\"http://x/unknown\"}", "unresolved_ref", "#/$schema"},
         {"{\"$schema\":\"http://x/strange\"}", "unknown_vocabulary", "vocabulary"},
         {"{\"a\":1,\"a\":2}", "invalid_schema", "twice"},
+        {"{\"$ref\":\"http://x/broken2.json\"}", "invalid_schema",
+         "http://x/broken2.json:3:13: #/$defs/a/type: not one of the seven types"},
+        {"{\n \"type\": \"strnig\"}", "invalid_schema",
+         "line 2, column 10: #/type: not one of the seven types null, boolean, object, array, "
+         "number, integer, string; found \"strnig\"; did you mean \"string\"?"},
+        {"{\"\xc3\xa9\":0,\"minimum\":[]}", "invalid_schema",
+         "column 18: #/minimum: a number is expected; found an array"},
+        {"{\"type\":[\"null\",\"null\"]}", "invalid_schema", "#/type/1: this type stands twice"},
+        {"{\"required\":[\"a\",\"a\"]}", "invalid_schema", "#/required/1: this name stands"},
+        {"{\"dependentRequired\":{\"a\":[\"b\",\"\\u0062\"]}}", "invalid_schema", "stands twice"},
+        {"{\"title\":1}", "invalid_schema", "#/title: a string is expected; found 1"},
+        {"{\"description\":[]}", "invalid_schema", "#/description"},
+        {"{\"$comment\":null}", "invalid_schema", "#/$comment"},
+        {"{\"readOnly\":\"yes\"}", "invalid_schema", "true or false is expected"},
+        {"{\"writeOnly\":1}", "invalid_schema", "#/writeOnly"},
+        {"{\"deprecated\":1}", "invalid_schema", "#/deprecated"},
+        {"{\"examples\":{}}", "invalid_schema", "an array is expected; found an object"},
+        {"{\"contentMediaType\":1}", "invalid_schema", "#/contentMediaType"},
+        {"{\"contentEncoding\":1}", "invalid_schema", "#/contentEncoding"},
+        {"{\"contentSchema\":{\"type\":1}}", "invalid_schema", "#/contentSchema/type"},
+        {"{\"$vocabulary\":{\"x:y\":1}}", "invalid_schema", "#/$vocabulary/x:y"},
+        {"{\"dependencies\":{\"a\":1}}", "invalid_schema", "#/dependencies/a"},
+        {"{\"items\":[true]}", "invalid_schema", "an array of schemas is prefixItems"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct amp_error err = {0};
         struct amp_schema *s = amp_schema_compile(amp_span_str(refused[i].schema), &options, &err);
         bool ok = !s && !strcmp(err.code, refused[i].code) && strstr(err.what, refused[i].what);
-        TAP_OK(ok, "refused: %.80s", refused[i].schema);
+        TAP_OK(ok, "refused: %.*s", (int)strcspn(refused[i].schema, "\n"), refused[i].schema);
         if (!ok)
             printf("# %s: %s\n", err.code, err.what);
         amp_schema_free(s);
@@ -85,7 +108,7 @@ static void test_explain(void)
         "|required|id|/required|the field id; "
         "to|enum||/properties/to/enum|one of admin, executor; "
         "n|minimum||/properties/n/minimum|at least 1; "
-        "too|additionalProperties|too|/additionalProperties|one of to, n");
+        "too|additionalProperties|too|/additionalProperties|one of to, n~to");
     expect_told("{\"type\":[\"integer\",\"null\"]}", "\"x\"", "|type||/type|integer or null");
     expect_told("{\"items\":{\"$ref\":\"#/$defs/t\"},\"$defs\":{\"t\":{\"minLength\":1}}}",
                 "[\"a\",\"\"]", "[1]|minLength||/$defs/t/minLength|at least 1 character");
@@ -94,7 +117,29 @@ static void test_explain(void)
         "{\"properties\":{\"k\":{\"const\":\"b\"},\"v\":{\"type\":\"string\"}}}]}",
         "{\"k\":\"b\",\"v\":1}", "v|type||/oneOf/1/properties/v/type|string");
     expect_told("{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}", "1",
+                "|anyOf||/anyOf|string or null");
+    expect_told("{\"anyOf\":[{\"minimum\":2},{\"multipleOf\":2}]}", "1",
                 "|anyOf||/anyOf|what one of 2 alternatives describes");
+    expect_told("{\"oneOf\":[{\"const\":\"red\"},{\"enum\":[\"green\",3]}]}", "\"gren\"",
+                "|oneOf||/oneOf|one of red, green, 3~green");
+    /* The branch that was meant: by the type, by the fixed word, by what there is least against. */
+    expect_told("{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"object\",\"required\":[\"a\"]}]}",
+                "{}", "|required|a|/oneOf/1/required|the field a");
+    expect_told("{\"anyOf\":[{\"properties\":{\"k\":{\"const\":\"a\"}},\"required\":[\"v\"]},"
+                "{\"properties\":{\"k\":{\"const\":\"b\"}},\"required\":[\"w\",\"x\",\"y\"]}]}",
+                "{\"k\":\"b\",\"w\":1,\"y\":1}", "|required|x|/anyOf/1/required|the field x");
+    expect_told("{\"anyOf\":[{\"required\":[\"a\",\"b\"]},{\"required\":[\"c\"]}]}", "{}",
+                "|required|c|/anyOf/1/required|the field c");
+    expect_told(
+        "{\"properties\":{\"verdict\":{}},\"additionalProperties\":false}", "{\"Verdcit\":1}",
+        "Verdcit|additionalProperties|Verdcit|/additionalProperties|one of verdict~verdict");
+    expect_told(
+        "{\"allOf\":[{\"properties\":{\"id\":{}}}],\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{"
+        "\"properties\":{\"user_name\":{}}}},\"unevaluatedProperties\":false}",
+        "{\"user-nam\":1}",
+        "user-nam|unevaluatedProperties|user-nam|/unevaluatedProperties|one of "
+        "user_name, id~user_name");
+    expect_told("{\"const\":\"executor\"}", "\"excutor\"", "|const||/const|executor~executor");
     expect_told("{\"oneOf\":[true,true]}", "1",
                 "|oneOf||/oneOf|what exactly one alternative describes, not several");
     expect_told("{\"properties\":{\"a\":false}}", "{\"a\":1}",
@@ -116,6 +161,18 @@ static double seconds(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void expect_limit(const char *schema, const char *value, const char *what)
+{
+    struct amp_error err = {0};
+    struct amp_schema *s = compile(schema);
+    struct told t = {.ordered = true};
+    TAP_OK(s && load(value) && amp_schema_check(s, run, &tape, 0, &err) == -1 &&
+               !strcmp(err.code, "schema_limit"),
+           "%s meet a limit", what);
+    TAP_OK(s && amp_schema_explain(s, run, &tape, 0, 0, tell, &t, &err) == -1, "explained or not");
+    amp_schema_free(s);
 }
 
 static void test_hostile(void)
@@ -189,6 +246,35 @@ static void test_hostile(void)
                amp_schema_explain(s, run, &tape, 0, 0, tell, &t, NULL) > 0,
            "choices inside choices");
     amp_schema_free(s);
+
+    /* Work that doubles with each level: at one place, and down the value. */
+    size_t at = (size_t)sprintf(text, "{\"$defs\":{\"d0\":{\"minimum\":0}");
+    for (int i = 1; i <= 60; i++)
+        at += (size_t)sprintf(
+            text + at,
+            ",\"d%d\":{\"allOf\":[{\"$ref\":\"#/$defs/d%d\"},{\"$ref\":\"#/$defs/d%d\"}]}", i,
+            i - 1, i - 1);
+    sprintf(text + at, "},\"$ref\":\"#/$defs/d60\"}");
+    expect_limit(text, "1", "references that double at each step");
+    at = 0;
+    for (int i = 0; i < 100; i++)
+        at += (size_t)sprintf(text + at, "{\"a\":");
+    at += (size_t)sprintf(text + at, "1");
+    for (int i = 0; i < 100; i++)
+        at += (size_t)sprintf(text + at, "}");
+    expect_limit("{\"patternProperties\":{\"a\":{\"$ref\":\"#\"},\"[ab]\":{\"$ref\":\"#\"}}}", text,
+                 "patterns that double at each level");
+    expect_limit(
+        "{\"anyOf\":[{\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"b\"]},"
+        "{\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"c\"]},{\"type\":\"number\"}]}",
+        text, "branches that double at each level");
+    at = 0;
+    for (int i = 0; i < 100; i++)
+        at += (size_t)sprintf(text + at, "[");
+    for (int i = 0; i < 100; i++)
+        at += (size_t)sprintf(text + at, "]");
+    expect_limit("{\"contains\":{\"$ref\":\"#\"},\"items\":{\"$ref\":\"#\"},\"minContains\":0}",
+                 text, "elements looked at twice at each level");
 
     /* A chain of 20,000 references must need no stack. */
     char *chain = malloc(20000 * 40);

@@ -18,12 +18,14 @@ struct amp_schema_options {
     amp_schema_resolve_fn resolve; /* NULL: references stay inside the document */
     void *resolve_ctx;
     const char *base_uri; /* where the document has no $id; NULL for none */
+    const char *name;     /* of the schema in error messages; NULL: the base URI */
     bool formats;         /* assert `format` */
     bool draft7;          /* where the document has no $schema; else 2020-12 */
 };
 
-/* Codes: invalid_schema (with its place), unresolved_ref, bad_pattern, unknown_vocabulary,
- * no_memory. NULL on failure. The text need not outlive the call. */
+/* Codes: invalid_schema, unresolved_ref, bad_pattern, unknown_vocabulary, each with its place
+ * ("name:line:column: #/pointer: what was expected"), no_memory. NULL on failure. The text need not
+ * outlive the call. */
 struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_schema_options *opt,
                                       struct amp_error *err);
 void amp_schema_free(struct amp_schema *s);
@@ -46,6 +48,8 @@ struct amp_violation {
                                   unevaluatedProperties: the property; else empty */
     struct amp_span schema_at; /* JSON Pointer into the schema */
     const char *expected;      /* for people: "one of admin, coordinator, executor" */
+    const char *nearest;       /* the allowed word or name that was probably meant, or "" */
+    struct amp_span about;     /* required: what the schema's description says of it, or empty */
 };
 typedef void (*amp_violation_fn)(void *ctx, const struct amp_violation *v);
 /* Calls fn for each violation (at most `most`, 0 for all up to 512); returns how many, 0 when

@@ -1,0 +1,18 @@
+/* The word that somebody probably meant: few letters added, lost, changed or swapped. */
+#ifndef SCHEMA_NEAREST_H
+#define SCHEMA_NEAREST_H
+
+#include <amp/base/buf.h>
+
+enum { AMP_NEAREST_MOST = 64 };
+
+struct amp_nearest {
+    struct amp_span found;
+    unsigned distance;
+    char word[AMP_NEAREST_MOST]; /* "": none is near */
+};
+
+void amp_nearest_init(struct amp_nearest *n, struct amp_span found);
+void amp_nearest_try(struct amp_nearest *n, struct amp_span word);
+
+#endif
