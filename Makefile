@@ -38,7 +38,7 @@ UNITS     := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/un
 FIXTURES  := $(patsubst tests/fixture/%.c,$(BUILD)/tests/fixture/%,$(wildcard tests/fixture/*.c))
 # tests/fault: what is preloaded is named fail*.c or trace*.c, the rest are programs.
 SHIMS     := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fault/fail*.c tests/fault/trace*.c))
-CHECKERS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c) \
+CHECKERS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c tests/differential/*.c) \
   $(filter-out tests/fault/fail%.c tests/fault/trace%.c,$(wildcard tests/fault/*.c)))
 SCHEMAS   := $(sort $(wildcard schemas/*/*.json))
 

@@ -1,184 +1,113 @@
-// Prints cases for compare.c with ajv's verdicts, one a line: {"s": schema or "amp/x.json",
-// "v": [[value, valid], ...]}. First generated schemas with generated values, then the AMP schemas
-// with mutated messages (a file of messages is the second argument). usage: cases.js COUNT MESSAGES
+// Prints cases for compare.c with ajv's verdicts, one schema a line:
+//
+//   {"group": "…", "s": schema or "amp/task_dispatch.json", "draft": 7?, "v": [[value, valid], …]}
+//
+// Made-up schemas of both drafts with values made for them; then our own schema files with the
+// messages of tests/fixture/protocols, with values made for the schemas, and with both changed.
+// usage: cases.js COUNT SEED; without SEED the cases are always the same. Says on standard error
+// what was left out, and why.
 "use strict";
 const fs = require("fs");
 const path = require("path");
-const Ajv = require("ajv/dist/2020").default;
+const Ajv7 = require("ajv").default;
+const Ajv2020 = require("ajv/dist/2020").default;
 const formats = require("ajv-formats");
+const { seed, random, pick } = require("./random.js");
+const { value, Maker, mutate } = require("./values.js");
+const { schema } = require("./schemas.js");
 
-let seed = 20260226;
-function random(n) {
-  seed = (Math.imul(seed, 1103515245) + 12345) & 0x7fffffff;
-  return (seed >>> 8) % n;
-}
-const pick = (list) => list[random(list.length)];
+const left = {};
+const leave = (why) => (left[why] = (left[why] || 0) + 1);
+const options = { strict: false, logger: false };
 
-const keys = ["a", "b", "c", "dd", "é", "x_1"];
-const patterns = ["^a", "b$", "^[a-c]+$", "^x_", "\\d", "."];
-
-function value(depth) {
-  switch (random(depth > 0 ? 9 : 6)) {
-    case 0:
-      return null;
-    case 1:
-      return random(2) === 0;
-    case 2:
-      return random(7) - 3;
-    case 3:
-      return (random(40) - 20) / 4;
-    case 4:
-      return pick(["", "a", "ab", "abc", "é", "x_1", "\u{1F600}b", "1"]);
-    case 5:
-      return pick([0, 1, "a"]);
-    case 6:
-    case 7: {
-      const o = {};
-      for (let i = random(4); i > 0; i--) o[pick(keys)] = value(depth - 1);
-      return o;
-    }
-    default:
-      return Array.from({ length: random(5) }, () => value(depth - 1));
-  }
+// The schema that a reference inside a generated document names.
+function inside(doc, ref) {
+  const defs = doc.$defs || doc.definitions;
+  return [doc, ref === "#named" ? defs.n : defs.r];
 }
 
-const types = ["string", "number", "integer", "object", "array", "null", "boolean"];
-const leaves = [
-  () => true,
-  () => ({}),
-  () => ({ type: pick(types) }),
-  () => ({ const: value(1) }),
-  () => ({ minimum: random(5) - 2 }),
-  () => ({ enum: [value(1), value(1)] }),
-  () => ({ minLength: random(3) }),
-  () => ({ $ref: "#/$defs/r" }),
-];
-// No unevaluatedItems: ajv 8 settles them while compiling and forgets which branch was taken.
-const rules = [
-  (s) => (s.type = pick([["string", "null"], "object", "array", "integer", ["array", "object"]])),
-  (s, d) => (s.properties = { [pick(keys)]: schema(d), [pick(keys)]: schema(d) }),
-  (s) => (s.required = [...new Set([pick(keys), pick(keys)])]),
-  (s, d) => (s.additionalProperties = pick([false, schema(d)])),
-  (s, d) => (s.patternProperties = { [pick(patterns)]: schema(d) }),
-  (s, d) => (s.propertyNames = schema(d)),
-  (s) => (s.minProperties = random(3)),
-  (s) => (s.maxProperties = random(4)),
-  (s) => (s.dependentRequired = { [pick(keys)]: [pick(keys)] }),
-  (s, d) => (s.dependentSchemas = { [pick(keys)]: schema(d) }),
-  (s, d) => (s.items = schema(d)),
-  (s, d) => (s.prefixItems = [schema(d), schema(d)]),
-  (s, d) => (s.contains = schema(d)),
-  (s, d) => Object.assign(s, { contains: schema(d), minContains: random(3), maxContains: 2 }),
-  (s) => (s.minItems = random(3)),
-  (s) => (s.maxItems = random(4)),
-  (s) => (s.uniqueItems = true),
-  (s) => (s.minLength = random(3)),
-  (s) => (s.maxLength = random(4)),
-  (s) => (s.pattern = pick(patterns)),
-  (s) => (s.minimum = random(6) - 3),
-  (s) => (s.maximum = random(6) - 3),
-  (s) => (s.exclusiveMinimum = (random(6) - 3) / 2),
-  (s) => (s.multipleOf = pick([1, 2, 0.5, 0.25, 3])),
-  (s, d) => (s.allOf = [schema(d), schema(d)]),
-  (s, d) => (s.anyOf = [schema(d), schema(d)]),
-  (s, d) => (s.oneOf = [schema(d), schema(d)]),
-  (s, d) => (s.not = schema(d)),
-  (s, d) => Object.assign(s, { if: schema(d), then: schema(d), else: schema(d) }),
-  (s, d) => (s.unevaluatedProperties = pick([false, schema(d)])),
-  (s) => (s.const = value(2)),
-  (s) => (s.enum = [value(2), value(2), value(1)]),
-  (s) => (s.$ref = "#/$defs/r"),
-];
-
-function schema(depth) {
-  if (depth <= 0) return pick(leaves)();
-  const s = {};
-  for (let i = 1 + random(4); i > 0; i--) pick(rules)(s, depth - 1);
-  // ajv 8 takes an empty array for one that contains something where prefixItems stand beside it.
-  if (s.prefixItems) delete s.contains, delete s.minContains, delete s.maxContains;
-  return s;
-}
-
-function generated(count) {
-  const targets = [
-    { type: "integer" },
-    { properties: { a: true } },
-    { minItems: 1, prefixItems: [true] },
-    { properties: { b: { type: "string" } }, required: ["b"] },
-  ];
+function generated(draft, count, careful) {
+  const words = ["", "a", "ab", "b", "abc", "x_1", "1", "é"];
   for (let i = 0; i < count; i++) {
-    const s = schema(3);
-    s.$defs = { r: pick(targets) };
-    const values = Array.from({ length: 12 }, () => value(3));
-    let v;
+    const s = schema(draft, careful);
+    const maker = new Maker(inside, words);
+    const values = Array.from({ length: 24 }, (_, k) => {
+      const v = k % 4 === 0 ? value(3) : maker.make(s, s, 0);
+      if (random(3) === 0) mutate(v);
+      return v === undefined ? null : v;
+    });
     try {
-      const valid = new Ajv({ strict: false, logger: false }).compile(s);
-      v = values.map((x) => [x, valid(x)]);
+      const ajv = draft === 7 ? new Ajv7({ ...options, ignoreKeywordsWithRef: true }) : new Ajv2020(options);
+      const valid = ajv.compile(s);
+      // Through JSON, as we get it: -0 and undefined are gone.
+      const v = values.map((x) => JSON.parse(JSON.stringify(x))).map((x) => [x, valid(x)]);
+      console.log(JSON.stringify({ group: "made-up " + (draft === 7 ? "draft-07" : "2020-12"), s, ...(draft === 7 ? { draft } : {}), v }));
     } catch (e) {
-      continue; // ajv 8 stumbles over a few nestings of unevaluated*
+      leave("schemas that ajv cannot compile (nested unevaluatedProperties)");
     }
-    console.log(JSON.stringify({ s, v }));
   }
 }
 
-// One change somewhere in a message.
-function mutate(message) {
-  const places = [];
-  (function walk(x) {
-    for (const k of x && typeof x === "object" ? Object.keys(x) : []) {
-      places.push([x, k]);
-      walk(x[k]);
-    }
-  })(message);
-  const [parent, key] = pick(places);
-  const old = parent[key];
-  switch (random(7)) {
-    case 0:
-      if (Array.isArray(parent)) parent.splice(key, 1);
-      else delete parent[key];
-      break;
-    case 1:
-      parent[key] = value(2);
-      break;
-    case 2:
-      if (!Array.isArray(parent)) parent[pick(["note", "x", key + "s"])] = value(1);
-      break;
-    case 3:
-      parent[key] = typeof old === "string" ? old.slice(0, random(old.length + 1)) : [old];
-      break;
-    case 4:
-      parent[key] = typeof old === "number" ? -old - 0.5 : String(old).toUpperCase();
-      break;
-    case 5:
-      if (Array.isArray(old)) parent[key] = [];
-      break;
-    default:
-      parent[key] = pick(["2026-02-30T00:00:00Z", "2026-02-26T14:32:07", "approved", "low", 0]);
-  }
+// The messages of a protocol's cases.
+function messages(protocol) {
+  const file = path.join("tests/fixture/protocols", protocol + ".jsonl");
+  if (!fs.existsSync(file)) return [];
+  const all = fs
+    .readFileSync(file, "utf8")
+    .split("\n")
+    .filter(Boolean)
+    .map((l) => JSON.parse(l).line)
+    .filter((m) => m && typeof m === "object" && !Array.isArray(m));
+  return all.length > 60 ? all.filter((_, i) => i % Math.ceil(all.length / 60) === 0) : all;
 }
 
-function messages(file, count) {
-  const ajv = new Ajv({ strict: false, logger: false, validateFormats: true });
+function strings(x, into) {
+  if (typeof x === "string") into.add(x);
+  else if (x && typeof x === "object") for (const k of Object.keys(x)) strings(x[k], into);
+  return into;
+}
+
+// What ajv-formats takes for RFC 3339 and is not: an offset without minutes.
+const lax = (m) => /\d[+-]\d\d(\d\d)?"/.test(JSON.stringify(m));
+
+function ours(protocol, count) {
+  const dir = path.join("schemas", protocol);
+  const docs = {};
+  const ajv = new Ajv2020({ ...options, validateFormats: true });
   formats(ajv, { mode: "full" });
-  const compiled = {};
-  for (const name of fs.readdirSync("schemas/amp"))
-    ajv.addSchema(JSON.parse(fs.readFileSync(path.join("schemas/amp", name))), "x:/amp/" + name);
-  const lines = fs.readFileSync(file, "utf8").split("\n").filter(Boolean);
-  for (let i = 0; i < count; i++) {
-    const line = lines[i % lines.length];
-    const name = JSON.parse(line).type + ".json";
-    compiled[name] = compiled[name] || ajv.getSchema("x:/amp/" + name);
+  for (const name of fs.readdirSync(dir)) {
+    docs[name] = JSON.parse(fs.readFileSync(path.join(dir, name)));
+    ajv.addSchema(docs[name], `x:/${protocol}/${name}`);
+  }
+  const find = (at, ref) => {
+    const [file, fragment] = ref.split("#");
+    const name = file ? path.basename(file) : at;
+    const doc = docs[name] || {};
+    return [name, (fragment || "").split("/").slice(1).reduce((x, k) => (x || {})[k], doc)];
+  };
+  const known = messages(protocol);
+  const maker = new Maker(find, [...strings(known, new Set(["a", "T-2026-044", "a3f8d21", "2.0.2-C"]))]);
+  const names = Object.keys(docs).filter((n) => n !== "common.json");
+  for (const name of names) {
+    const valid = ajv.getSchema(`x:/${protocol}/${name}`);
+    const fitting = known.filter((m) => valid(m));
     const v = [];
-    for (let k = 0; k < 8; k++) {
-      const m = JSON.parse(line);
-      for (let n = random(3); n > 0; n--) mutate(m);
-      // ajv-formats takes an offset without minutes for one of RFC 3339.
-      if (!/\d[+-]\d\d(\d\d)?"/.test(JSON.stringify(m))) v.push([m, compiled[name](m)]);
+    for (let k = Math.ceil(count / names.length); k > 0; k--) {
+      const m = fitting.length && random(2) ? JSON.parse(JSON.stringify(pick(fitting))) : random(20) && maker.make(name, docs[name], 0);
+      const x = m || (known.length ? JSON.parse(JSON.stringify(pick(known))) : value(2));
+      for (let n = random(3); n > 0; n--) mutate(x);
+      const y = JSON.parse(JSON.stringify(x));
+      if (lax(y)) leave("times with an offset without minutes, which ajv-formats takes");
+      else v.push([y, valid(y)]);
     }
-    console.log(JSON.stringify({ s: "amp/" + name, v }));
+    console.log(JSON.stringify({ group: protocol, s: `${protocol}/${name}`, v }));
   }
 }
 
 const count = Number(process.argv[2]);
-generated(count);
-messages(process.argv[3], count);
+const given = process.argv[3];
+seed(given ? Number(given) : 20260226);
+generated(2020, count, Boolean(given));
+generated(7, Math.ceil(count / 2), Boolean(given));
+for (const p of ["amp", "sw4rm", "aop", "aof", "rtp"]) ours(p, 8 * count);
+for (const [why, n] of Object.entries(left)) console.error(`left out: ${n} ${why}`);
