@@ -72,20 +72,11 @@ void amp_time_format(int64_t ms, char out[AMP_TIME_MAX])
 }
 
 /* n decimal digits at *p, which moves past them. */
-static bool digits(const char **p, const char *end, int n, int *out)
+/* Two digits; more than 99 where there are none. */
+static inline unsigned two(const char *p)
 {
-    if (end - *p < n)
-        return false;
-    int v = 0;
-    for (int i = 0; i < n; i++) {
-        char c = (*p)[i];
-        if (c < '0' || c > '9')
-            return false;
-        v = v * 10 + (c - '0');
-    }
-    *p += n;
-    *out = v;
-    return true;
+    unsigned tens = (unsigned char)p[0] - '0', ones = (unsigned char)p[1] - '0';
+    return tens > 9 || ones > 9 ? 1000 : tens * 10 + ones;
 }
 
 static bool literal(const char **p, const char *end, char c)
@@ -117,33 +108,37 @@ static bool zone(const char **p, const char *end, int *minutes)
     if (literal(p, end, 'Z') || literal(p, end, 'z'))
         return true;
     int sign = literal(p, end, '+') ? 1 : literal(p, end, '-') ? -1 : 0;
-    int h, m;
-    if (!sign || !digits(p, end, 2, &h) || !literal(p, end, ':') || !digits(p, end, 2, &m) ||
-        h > 23 || m > 59)
+    if (!sign || end - *p < 5 || (*p)[2] != ':')
         return false;
-    *minutes = sign * (h * 60 + m);
+    unsigned h = two(*p), m = two(*p + 3);
+    if (h > 23 || m > 59)
+        return false;
+    *p += 5;
+    *minutes = sign * (int)(h * 60 + m);
     return true;
 }
 
 bool amp_time_parse(struct amp_span text, int64_t *ms)
 {
-    static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    if (text.n == 0)
+    static const unsigned char month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    if (text.n < sizeof "2026-02-26T14:32:07Z" - 1)
         return false;
     const char *p = text.p, *end = text.p + text.n;
-    int y, mo, d, h, mi, s, frac, off;
-    if (!digits(&p, end, 4, &y) || !literal(&p, end, '-') || !digits(&p, end, 2, &mo) ||
-        !literal(&p, end, '-') || !digits(&p, end, 2, &d) ||
-        !(literal(&p, end, 'T') || literal(&p, end, 't')) || !digits(&p, end, 2, &h) ||
-        !literal(&p, end, ':') || !digits(&p, end, 2, &mi) || !literal(&p, end, ':') ||
-        !digits(&p, end, 2, &s) || !fraction(&p, end, &frac) || !zone(&p, end, &off) || p != end)
+    if (p[4] != '-' || p[7] != '-' || (p[10] | 0x20) != 't' || p[13] != ':' || p[16] != ':')
         return false;
-    if (mo < 1 || mo > 12 || h > 23 || mi > 59 || s > 60)
+    unsigned century = two(p), y = two(p + 2), mo = two(p + 5), d = two(p + 8), h = two(p + 11),
+             mi = two(p + 14), s = two(p + 17);
+    int frac, off;
+    if (century > 99 || y > 99 || mo < 1 || mo > 12 || h > 23 || mi > 59 || s > 60)
         return false;
+    p += 19;
+    if (!fraction(&p, end, &frac) || !zone(&p, end, &off) || p != end)
+        return false;
+    y += century * 100;
     bool leap_year = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
-    if (d < 1 || d > month_days[mo - 1] + (mo == 2 && leap_year))
+    if (d < 1 || d > month_days[mo - 1] + (unsigned)(mo == 2 && leap_year))
         return false;
-    int64_t minutes = days_from_civil(y, mo, d) * 1440 + h * 60 + mi - off;
+    int64_t minutes = days_from_civil(y, (int)mo, (int)d) * 1440 + h * 60 + mi - off;
     if (s == 60) {
         /* A leap second is the last of a UTC day; it counts as the one before it. */
         int64_t of_day = (minutes % 1440 + 1440) % 1440;

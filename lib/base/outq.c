@@ -252,3 +252,29 @@ int amp_outq_drain(struct amp_outq *q, int64_t timeout_ms, volatile const int *c
         poll(&p, p.events ? 1 : 0, wait);
     }
 }
+
+int amp_outq_through(struct amp_outq *q, struct amp_span lines, volatile const int *cancel,
+                     struct amp_error *err)
+{
+    if (q->fd < 0 || amp_outq_pending(q) > 0) {
+        if (amp_outq_add(q, lines, err))
+            return -1;
+        return amp_outq_drain(q, -1, cancel, err);
+    }
+    /* The queue's buffer is laid over the lines while they are written. */
+    struct amp_buf own = q->buf;
+    q->buf = (struct amp_buf){
+        .data = (char *)(uintptr_t)lines.p, .len = lines.n, .cap = lines.n, .max = lines.n};
+    q->at = 0;
+    int rc = amp_outq_drain(q, -1, cancel, err);
+    /* The last byte written stays: it tells whether a line is under way. */
+    size_t from = rc < 0 && q->at > 0 ? q->at - 1 : q->at;
+    struct amp_error later;
+    q->buf = own;
+    amp_buf_reset(&q->buf);
+    q->at = q->at - from;
+    if (from < lines.n && amp_buf_add(&q->buf, lines.p + from, lines.n - from, &later))
+        q->at = 0;
+    q->added += lines.n;
+    return rc;
+}

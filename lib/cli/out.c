@@ -4,6 +4,7 @@
 #include <amp/base/pipe.h>
 
 #define GATHER 65536
+#define DIRECT 16384 /* so much at once is not copied */
 /* One line may be 32 MiB and more with what is wrapped around it. */
 #define PENDING_MAX ((size_t)128 << 20)
 
@@ -43,6 +44,11 @@ int amp_out(struct amp_span bytes, struct amp_error *err)
         if (amp_outq_open(&queue, 1, false, PENDING_MAX, err))
             return fail(err);
         opened = true;
+    }
+    if (bytes.n >= DIRECT) {
+        if (drain(err))
+            return -1;
+        return amp_outq_through(&queue, bytes, &amp_stop, err) ? fail(err) : 0;
     }
     if (amp_outq_add(&queue, bytes, err))
         return fail(err);

@@ -25,6 +25,17 @@ bool amp_decimal_int64(const struct amp_decimal *d, int64_t *out);
 bool amp_decimal_multiple(const struct amp_decimal *a, const struct amp_decimal *b);
 uint64_t amp_decimal_hash(const struct amp_decimal *d, const struct amp_json_hash_key *k);
 
+/* The value of at most 18 characters that are an integer by JSON's grammar, without an exponent. */
+static inline int64_t amp_small_int(const char *p, uint32_t n)
+{
+    const char *end = p + n;
+    bool minus = *p == '-';
+    int64_t v = 0;
+    for (p += minus; p < end; p++)
+        v = v * 10 + (*p - '0');
+    return minus ? -v : v;
+}
+
 enum { AMP_DECIMAL_DIVISOR = 1000 };
 
 #endif

@@ -38,8 +38,13 @@ struct amp_span amp_tok_source(const struct amp_tape *t, uint32_t tok)
 
 bool amp_tok_int(const struct amp_tape *t, uint32_t tok, int64_t *out)
 {
-    if (t->tok[tok].type != AMP_JSON_NUMBER)
+    const struct amp_tok *k = &t->tok[tok];
+    if (k->type != AMP_JSON_NUMBER)
         return false;
+    if (!(k->flags & AMP_TOK_FRACTION) && k->len <= 18) {
+        *out = amp_small_int(t->text + k->off, k->len);
+        return true;
+    }
     struct amp_decimal d = amp_decimal_read(amp_tok_raw(t, tok));
     return amp_decimal_int64(&d, out);
 }

@@ -223,56 +223,80 @@ static int fill_row(const struct amp_tape *t, uint32_t tok, const struct amp_fil
     }
 }
 
-/* Whether the key is the whole pointer ("/key"), both without escapes. */
-static inline bool key_is(const struct amp_tape *t, const struct amp_tok *k,
-                          struct amp_span pointer)
-{
-    return k->len == pointer.n - 1 && !(k->flags & AMP_TOK_ESCAPED) &&
-           amp_same_bytes(t->text + k->off, pointer.p + 1, k->len);
-}
+enum { MEMBERS_MOST = 40, LENGTHS = 32 };
 
-/* The value at the pointer. Members mostly stand in the order of the rows, so the search goes on
- * behind the last one found and then round. */
-static uint32_t find(const struct amp_tape *t, uint32_t from, struct amp_span pointer,
-                     uint32_t *next)
+/* The members of an object by the lengths of their names, which tell most apart. */
+struct members {
+    const struct amp_tape *t;
+    uint32_t object;
+    bool listed; /* else they are many, or some name has escapes */
+    uint32_t key[MEMBERS_MOST];
+    uint8_t head[LENGTHS], next[MEMBERS_MOST]; /* 1 + index, 0: none */
+};
+
+static void list_members(struct members *m, const struct amp_tape *t, uint32_t object)
 {
     const struct amp_tok *tok = t->tok;
-    uint32_t end = tok[from].next;
+    uint32_t n = tok[object].count, key = object + 1;
     uint8_t flags = 0;
-    for (uint32_t key = *next; key < end; key = tok[key + 1].next) {
-        if (key_is(t, &tok[key], pointer)) {
-            *next = tok[key + 1].next;
-            return key + 1;
-        }
+    m->t = t;
+    m->object = object;
+    memset(m->head, 0, sizeof m->head);
+    for (uint32_t i = 0; i < n && i < MEMBERS_MOST; i++, key = tok[key + 1].next) {
+        uint8_t *head = &m->head[tok[key].len % LENGTHS];
+        m->key[i] = key;
+        m->next[i] = *head;
+        *head = (uint8_t)(i + 1);
         flags |= tok[key].flags;
     }
-    for (uint32_t key = from + 1; key < *next; key = tok[key + 1].next) {
-        if (key_is(t, &tok[key], pointer)) {
-            *next = tok[key + 1].next;
-            return key + 1;
-        }
-        flags |= tok[key].flags;
+    m->listed = n <= MEMBERS_MOST && !(flags & AMP_TOK_ESCAPED);
+}
+
+static inline uint32_t member(const struct members *m, struct amp_span name)
+{
+    for (unsigned i = m->head[name.n % LENGTHS]; i; i = m->next[i - 1]) {
+        const struct amp_tok *k = &m->t->tok[m->key[i - 1]];
+        if (k->len == name.n && amp_same_bytes(m->t->text + k->off, name.p, name.n))
+            return m->key[i - 1] + 1;
     }
-    /* What is left: pointers of several steps, and escapes on either side. */
-    if (!(flags & AMP_TOK_ESCAPED) && !memchr(pointer.p + 1, '/', pointer.n - 1) &&
-        !memchr(pointer.p + 1, '~', pointer.n - 1))
-        return AMP_TOK_NONE;
-    return amp_tape_pointer(t, from, pointer);
+    return AMP_TOK_NONE;
+}
+
+static uint32_t find(const struct members *m, struct amp_span pointer)
+{
+    if (!m->listed)
+        return amp_tape_pointer(m->t, m->object, pointer);
+    struct amp_span name = {pointer.p + 1, pointer.n - 1};
+    uint32_t tok = member(m, name);
+    const char *slash = tok == AMP_TOK_NONE ? memchr(name.p, '/', name.n) : NULL;
+    if (!slash)
+        return tok;
+    name.n = (size_t)(slash - name.p);
+    tok = member(m, name);
+    pointer.n -= (size_t)(slash - pointer.p);
+    pointer.p = slash;
+    return tok == AMP_TOK_NONE ? tok : amp_tape_pointer(m->t, tok, pointer);
 }
 
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
              void *target, struct amp_pool *arena, struct amp_error *err)
 {
-    if (from == AMP_TOK_NONE || t->tok[from].type != AMP_JSON_OBJECT || t->tok[from].count == 0)
+    if (from == AMP_TOK_NONE || t->tok[from].type != AMP_JSON_OBJECT || table->n == 0)
         return 0;
-    uint32_t next = from + 1;
+    struct members m;
+    list_members(&m, t, from);
     for (unsigned i = 0; i < table->n; i++) {
         const struct amp_fill_row *row = &table->rows[i];
-        uint32_t tok = find(t, from, row->pointer, &next);
+        uint32_t tok = find(&m, row->pointer);
         if (tok == AMP_TOK_NONE)
             continue;
-        if (fill_row(t, tok, row, target, arena, err) < 0)
+        if (row->as == AMP_AS_TEXT && !row->also && t->tok[tok].type == AMP_JSON_STRING &&
+            !(t->tok[tok].flags & AMP_TOK_ESCAPED)) {
+            struct amp_span text = amp_tok_raw(t, tok);
+            memcpy((char *)target + row->at, &text, sizeof text);
+        } else if (fill_row(t, tok, row, target, arena, err) < 0) {
             return -1;
+        }
     }
     return 0;
 }

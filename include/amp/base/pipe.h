@@ -60,6 +60,11 @@ void amp_outq_close(struct amp_outq *q);
 int amp_outq_add(struct amp_outq *q, struct amp_span lines, struct amp_error *err);
 size_t amp_outq_pending(const struct amp_outq *q);
 
+/* Writes whole lines that come after what is pending, without copying them where nothing stands in
+ * the way; like amp_outq_drain without a timeout. On failure what was not written is pending. */
+int amp_outq_through(struct amp_outq *q, struct amp_span lines, volatile const int *cancel,
+                     struct amp_error *err);
+
 /* For the poll loop: POLLOUT or 0, and how long to wait at most (ms, -1 for ever). */
 short amp_outq_events(const struct amp_outq *q);
 int amp_outq_timeout(const struct amp_outq *q);
