@@ -3,7 +3,7 @@
  * same bytes. The kinds: mixed (all five protocols, realistic, about 1 KB a line); amp and amp-bad
  * (AMP alone, valid or each line with one fault); invalid (mixed, each line with one fault);
  * strings, escapes, numbers, keys, deep, broken (one construct over and over); long (lines of
- * 60 KiB); amp, sw4rm, aop, aof, rtp (one protocol of the mix).
+ * 60 KiB); sw4rm, aop, aof, rtp, task_result (one protocol of the mix, or one type).
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -119,6 +119,8 @@ static void one_line(const char *kind)
         mixed();
     else if (!strcmp(kind, "amp") || !strcmp(kind, "amp-bad"))
         corpus_amp(kind, corpus_pick(10));
+    else if (!strcmp(kind, "task_result"))
+        corpus_amp("amp", 3);
     else if (!strcmp(kind, "sw4rm"))
         corpus_sw4rm(corpus_pick(10));
     else if (!strcmp(kind, "aop"))

@@ -1,29 +1,16 @@
-/* The scanner and the checker without a pipe: inprocess FILE reads a corpus of AMP messages and
- * prints MB/s of processor time for a walk over the lines alone, for scanning, and for scanning and checking; the
- * best of three rounds each. */
+/* The library without pipes: inprocess FILE prints MB/s of processor time for a walk over the lines
+ * alone, for scanning them, for judging them as amp-validate does (a bare view) and for judging
+ * with the view filled; the best of five rounds each, the kinds of work taking turns. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include <amp/schema/schema.h>
+#include <amp/protocol/protocol.h>
 
-enum { TYPES = 5 };
-
-static const char *const types[TYPES] = {"task_dispatch", "task_result", "review_request",
-                                         "review_verdict", "escalation"};
-
-static int resolve(void *ctx, struct amp_span uri, struct amp_span *text)
-{
-    const struct amp_schema_file *f = amp_schema_file_find(uri);
-    if (!f)
-        return -1;
-    *text = f->text;
-    return 0;
-}
+enum { LINES, SCAN, JUDGE, VIEW, WORKS };
 
 static double now(void)
 {
@@ -32,59 +19,54 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static struct amp_tape tape;
+static struct amp_reader *reader;
+
+static unsigned long run(int work, const char *p, const char *end)
+{
+    struct amp_check_options opt = {.bare = work == JUDGE};
+    struct amp_json_fault fault;
+    struct amp_error err;
+    struct amp_view view;
+    unsigned long good = 0;
+    while (p < end) {
+        const char *lf = memchr(p, '\n', (size_t)(end - p));
+        size_t n = (size_t)((lf ? lf : end) - p);
+        if (work == SCAN)
+            good += amp_tape_scan(&tape, p, n, &fault) == 0;
+        else if (work != LINES)
+            good += amp_reader_line(reader, (struct amp_span){p, n}, &opt, &view, NULL, NULL,
+                                    &err) == 1;
+        p += n + 1;
+    }
+    return good;
+}
+
 int main(int argc, char **argv)
 {
+    static const char *const names[WORKS] = {"lines", "scan", "judge", "view"};
     struct amp_error err;
-    struct amp_schema *schema[TYPES];
     struct stat st;
     int fd = argc == 2 ? open(argv[1], O_RDONLY) : -1;
     if (fd < 0 || fstat(fd, &st))
         return 64;
     char *text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-    for (int i = 0; i < TYPES; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "amp/%s.json", types[i]);
-        const struct amp_schema_file *f = amp_schema_file_find(amp_span_str(path));
-        struct amp_schema_options opt = {.resolve = resolve, .base_uri = path, .formats = true};
-        schema[i] = f ? amp_schema_compile(f->text, &opt, &err) : NULL;
-        if (!schema[i])
-            return 70;
-    }
-    struct amp_schema_run *run = amp_schema_run_new(&err);
-    struct amp_tape tape;
-    struct amp_json_fault fault;
-    unsigned long good = 0;
+    reader = amp_reader_new(&amp_json_limits_default, &err);
+    if (text == MAP_FAILED || !reader)
+        return 70;
     amp_tape_init(&tape, NULL);
-    for (int mode = 0; mode < 3; mode++) {
-        double best = 1e9;
-        for (int round = 0; round < 3; round++) {
+    double best[WORKS] = {1e9, 1e9, 1e9, 1e9};
+    for (int round = 0; round < 5; round++) {
+        for (int work = 0; work < WORKS; work++) {
             double start = now();
-            const char *p = text, *end = text + st.st_size;
-            good = 0;
-            while (p < end) {
-                const char *lf = memchr(p, '\n', (size_t)(end - p));
-                size_t n = (size_t)((lf ? lf : end) - p);
-                if (mode > 0 && !amp_tape_scan(&tape, p, n, &fault) && mode > 1) {
-                    uint32_t type = amp_tape_get(&tape, 0, AMP_SPAN("type"));
-                    for (int i = 0; i < TYPES && type != AMP_TOK_NONE; i++)
-                        if (amp_tok_is(&tape, type, amp_span_str(types[i])))
-                            good += amp_schema_check(schema[i], run, &tape, 0, &err) == 1;
-                }
-                p += n + 1;
-            }
+            run(work, text, text + st.st_size);
             double took = now() - start;
-            best = took < best ? took : best;
+            best[work] = took < best[work] ? took : best[work];
         }
-        printf("%s %.0f\n",
-               mode == 0   ? "lines"
-               : mode == 1 ? "scan"
-                           : "scan+check",
-               (double)st.st_size / 1e6 / best);
     }
-    printf("valid %lu\n", good);
-    for (int i = 0; i < TYPES; i++)
-        amp_schema_free(schema[i]);
-    amp_schema_run_free(run);
+    for (int work = 0; work < WORKS; work++)
+        printf("%s %.0f\n", names[work], (double)st.st_size / 1e6 / best[work]);
+    amp_reader_free(reader);
     amp_tape_release(&tape);
     return 0;
 }
