@@ -43,7 +43,7 @@ CHECKERS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c tests/di
 SCHEMAS   := $(sort $(wildcard schemas/*/*.json))
 
 # Only what a program really uses is linked: --as-needed drops the rest.
-LIBS          := -lpcre2-8 -lsqlite3 -ljansson -lsodium
+LIBS          := -lpthread -lpcre2-8 -lsqlite3 -ljansson -lsodium
 LIBS_git-worker := -lgit2
 LIBS_jq-worker  := -ljq
 LIBS_port-http  := -lcurl

@@ -5,6 +5,7 @@
 static struct validate_options opt = {
     .max_line = 32 * 1024 * 1024,
     .max_depth = 128,
+    .jobs = 1,
 };
 static struct amp_list protect;
 
@@ -75,6 +76,14 @@ static const struct amp_opt opts[] = {
      .doc = "the deepest nesting that is read",
      .min = 1,
      .max = 1024},
+    {.letter = 'j',
+     .name = "jobs",
+     .kind = AMP_OPT_INT,
+     .dest = &opt.jobs,
+     .arg = "N",
+     .doc = "check in N threads; the order of lines stays",
+     .min = 1,
+     .max = 64},
     {.name = "list",
      .kind = AMP_OPT_FLAG,
      .dest = &opt.list,
@@ -101,7 +110,8 @@ static int run(int argc, char **argv)
         return info_schema(opt.schema);
     if (opt.explain)
         return info_explain(opt.explain);
-    return stream_run(&opt, argv, argc);
+    opt.color = amp_color(stderr);
+    return session_run(&opt, argv, argc);
 }
 
 static const struct amp_verb verbs[] = {

@@ -10,14 +10,15 @@
 #include "cli/cli.h"
 #include "validate.h"
 
-enum { GATHER = 64 * 1024, PENDING_MOST = 16 * 1024 * 1024, RECORD_MOST = 64 * 1024 };
+enum { GATHER = 64 * 1024, PENDING_MOST = 1 << 30, SENTENCE_MOST = 16 * 1024 };
 
 static struct amp_outq records = {.fd = -1};
-static bool to_records, failed;
+static bool failed;
 static struct amp_error first;
 
-int report_open(const char *path, struct amp_error *err)
+int report_open(const struct validate_options *opt, struct amp_error *err)
 {
+    const char *path = opt->errors;
     if (!path)
         return 0;
     int fd = 2;
@@ -33,64 +34,68 @@ int report_open(const char *path, struct amp_error *err)
             return -1;
         }
     }
-    to_records = true;
     return amp_outq_open(&records, fd, own, PENDING_MOST, err);
 }
 
-static void fail(const struct amp_error *err)
+/* Place, field, code, what is wrong, what was found, what would be right. */
+static int say(const struct validate_options *opt, const struct verdict *v,
+               const struct amp_finding *f, struct amp_buf *out, struct amp_error *err)
 {
-    if (!failed)
-        first = *err;
-    failed = true;
-}
-
-/* One line: place, field, code, what is wrong, what was found, what would be right. */
-static void say(const struct amp_finding *f, const char *file, const struct amp_line_place *at)
-{
-    struct amp_error text = {.status = AMP_NO};
-    char place[80], found[120] = "", expected[200] = "";
-    snprintf(place, sizeof place, "%.60s:%llu", file, (unsigned long long)at->line);
+    AMP_BUF struct amp_buf text;
+    amp_buf_init(&text, SENTENCE_MOST);
     size_t n = strlen(f->message);
     bool asks = n > 0 && f->message[n - 1] == '?';
-    if (f->found[0])
-        snprintf(found, sizeof found, "%s found %s", asks ? "" : ";", f->found);
-    if (f->expected[0])
-        snprintf(expected, sizeof expected, "; expected %s", f->expected);
-    snprintf(text.what, sizeof text.what, "%s: %.80s%s%s: %s%s%s", place, f->field,
-             f->field[0] ? ": " : "", f->code, f->message, found, expected);
-    if (f->severity == AMP_SEV_ERROR)
-        amp_complain(&text);
-    else
-        amp_warn("%s", text.what);
+    int bad = amp_buf_fmt(&text, err, "%.60s:%llu: %.200s%s%s: %.800s", v->chunk->file,
+                          (unsigned long long)v->line, f->field, f->field[0] ? ": " : "", f->code,
+                          f->message);
+    if (bad == 0 && f->found[0])
+        bad = amp_buf_fmt(&text, err, "%s found %.300s", asks ? "" : ";", f->found);
+    if (bad == 0 && f->expected[0])
+        bad = amp_buf_fmt(&text, err, "; expected %.600s", f->expected);
+    if (bad < 0)
+        return -1;
+    return amp_diagnostic(f->severity == AMP_SEV_ERROR ? AMP_DIAG_ERROR : AMP_DIAG_WARNING,
+                          opt->color, amp_buf_span(&text), out, err);
 }
 
-void report(const struct amp_finding *f, const char *file, const struct amp_line_place *at)
+int report_add(const struct validate_options *opt, const struct verdict *v,
+               const struct amp_finding *f, struct amp_buf *out, struct amp_error *err)
 {
-    if (!to_records) {
-        say(f, file, at);
-        return;
+    if (!opt->errors)
+        return say(opt, v, f, out, err);
+    struct amp_line_place at = {
+        .tool = amp_cli_name(), .line = v->line, .offset = v->offset, .now_ms = amp_now_ms()};
+    return amp_finding_record(f, &at, out, err);
+}
+
+static int fail(struct amp_error *err, const struct amp_error *why)
+{
+    if (!failed)
+        first = *why;
+    failed = true;
+    *err = first;
+    return -1;
+}
+
+int report_write(struct amp_span bytes, struct amp_error *err)
+{
+    struct amp_error local;
+    if (bytes.n == 0)
+        return 0;
+    if (records.fd < 0) { /* for people; where they do not look, nothing else suffers */
+        amp_write_all(2, bytes, &local);
+        return 0;
     }
-    if (failed)
-        return;
-    struct amp_error err;
-    AMP_BUF struct amp_buf line;
-    amp_buf_init(&line, RECORD_MOST);
-    if (amp_finding_record(f, at, &line, &err) < 0 ||
-        amp_outq_add(&records, amp_buf_span(&line), &err) < 0)
-        fail(&err);
-    else if (amp_outq_pending(&records) >= GATHER)
-        report_flush(NULL);
+    if (failed || amp_outq_add(&records, bytes, &local) < 0)
+        return fail(err, &local);
+    return amp_outq_pending(&records) >= GATHER ? report_flush(err) : 0;
 }
 
 int report_flush(struct amp_error *err)
 {
     struct amp_error local;
-    if (to_records && !failed && records.fd >= 0 && amp_outq_pending(&records) > 0 &&
-        amp_outq_drain(&records, -1, &amp_stop, &local) < 0)
-        fail(&local);
-    if (!failed)
-        return 0;
-    if (err)
-        *err = first;
-    return -1;
+    if (failed || (records.fd >= 0 && amp_outq_pending(&records) > 0 &&
+                   amp_outq_drain(&records, -1, &amp_stop, &local) < 0))
+        return fail(err, &local);
+    return 0;
 }

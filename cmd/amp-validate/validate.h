@@ -1,50 +1,127 @@
-/* What the files of amp-validate share. */
+/*
+ * What the files of amp-validate share. The way of a line:
+ *
+ *     stream   an input becomes chunks of whole lines
+ *     judge    a chunk becomes a result: what leaves, what is said, what is counted. It touches
+ *              nothing but its own memory, so each thread has one
+ *     session  results leave in the order of their chunks, in the main thread alone
+ *
+ * Everything that a mode writes for a line is decided in emit.c.
+ */
 #ifndef AMP_VALIDATE_H
 #define AMP_VALIDATE_H
 
-#include <amp/json/lines.h>
 #include <amp/protocol/protocol.h>
 
-/* What was asked for on the command line. */
+#include "stream.h"
+
+/* What is written for a line. */
+enum mode { MODE_PASS };
+
+/* What was asked for on the command line. It does not change while lines are judged. */
 struct validate_options {
+    enum mode mode;
     const char *protocol, *errors, *state, *explain, *schema;
     bool strict, fail_fast, check_repo, list, hlc;
-    int64_t max_line, max_depth, max_payload;
+    int64_t max_line, max_depth, max_payload, jobs;
     const char *const *protect; /* NULL-terminated, or NULL */
+    bool color;                 /* of diagnostics */
 };
 
-/* Where findings go: the readable form on stderr, or records (-e). */
-int report_open(const char *path, struct amp_error *err);
-void report(const struct amp_finding *f, const char *file, const struct amp_line_place *at);
-/* Writes what is pending; the first failure since the start, if there was one. */
+enum answer { LINE_VALID, LINE_REFUSED };
+
+enum { FINDINGS_MOST = 64 };
+
+/* What is known about one line when its mode writes about it. */
+struct verdict {
+    const struct chunk *chunk;
+    struct amp_span bytes, whole; /* without and with its line end */
+    uint64_t line, offset;
+    enum answer answer;
+    const struct amp_view *view; /* filled as far as the line allows; NULL where it was not read */
+    const struct amp_finding *findings;
+    unsigned n_findings;
+};
+
+/* A piece of output: of the chunk, or of the result's text. */
+struct piece {
+    bool of_chunk;
+    size_t at, n;
+};
+
+/* What came of a chunk. */
+struct result {
+    struct piece *pieces;
+    size_t n_pieces, cap_pieces;
+    struct amp_buf text;    /* composed output */
+    struct amp_buf reports; /* for stderr, or records */
+    uint64_t lines, refused;
+    size_t used;                           /* bytes that were judged: a part, where much was said */
+    uint64_t refused_line, refused_offset; /* the first that was refused */
+    bool undecided;                        /* a line is worth another try */
+    bool stop;                             /* --fail-fast: nothing comes after this */
+    struct amp_span *asks;                 /* with --state: the lines to ask about */
+    size_t n_asks, cap_asks;
+};
+void result_init(struct result *r);
+void result_release(struct result *r);
+void result_reset(struct result *r);
+int result_pass(struct result *r, const struct chunk *c, struct amp_span whole,
+                struct amp_error *err);
+/* Output is composed in r->text from result_begin on; result_end makes a piece of it. */
+size_t result_begin(const struct result *r);
+int result_end(struct result *r, size_t begun, struct amp_error *err);
+
+/* What the mode writes for a line, and the reports about it. */
+int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
+              struct amp_error *err);
+
+/* A finding as it goes to stderr or to the error log. */
+int report_add(const struct validate_options *opt, const struct verdict *v,
+               const struct amp_finding *f, struct amp_buf *out, struct amp_error *err);
+/* The error log. report_write hands on what results gathered. */
+int report_open(const struct validate_options *opt, struct amp_error *err);
+int report_write(struct amp_span bytes, struct amp_error *err);
 int report_flush(struct amp_error *err);
 
-/* Lines in, valid lines out. Returns the exit status. */
-int stream_run(const struct validate_options *opt, char **files, int n_files);
-
-/*
- * The history checks, made by the helper state-worker. Lines come out again in the order in which
- * they went in, through the functions given at the start.
- */
+/* The history checks, made by the helper state-worker: answers to a result's asks, in order. */
 struct history;
-struct history_line {
-    const char *file;
-    struct amp_line_place at;
-    struct amp_span whole; /* as it stood, line end included */
-};
-struct history_sink {
-    void *ctx;
-    int (*pass)(void *ctx, const struct history_line *l, struct amp_error *err);
-    void (*refuse)(void *ctx, const struct history_line *l);
-};
-struct history *history_open(const char *state, bool strict, const struct history_sink *sink,
-                             struct amp_error *err);
-/* Takes a line that is valid so far; asks the helper about it where its protocol has history. */
-int history_take(struct history *h, const struct history_line *l, const struct amp_view *v,
-                 struct amp_error *err);
-/* Waits until every line that was taken came out. */
-int history_drain(struct history *h, struct amp_error *err);
+struct history *history_open(const char *state, struct amp_error *err);
 void history_close(struct history *h);
+int history_ask(struct history *h, const struct result *r, struct amp_error *err);
+/* What the state says about the n-th ask: calls fn for each finding, where the strings live until
+ * the next call. 1: *undecided says why there is no answer; 0; -1: the state cannot be asked. */
+int history_answer(struct history *h, size_t n, amp_finding_fn fn, void *ctx,
+                   const char **undecided, struct amp_error *err);
+
+/* One a thread. */
+struct judge;
+struct judge *judge_new(const struct validate_options *opt, struct amp_error *err);
+void judge_free(struct judge *j);
+/* With `asking` nothing is written or reported, only r->asks is filled; with a history its answers
+ * are a part of the verdicts. `most`: stops at a line's end past this much output, 0 never. */
+int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct history *h, size_t most,
+                struct result *r, struct amp_error *err);
+
+/* The run: outputs and totals. Only the main thread has to do with it. */
+struct session {
+    const struct validate_options *opt;
+    struct judge *judge;
+    struct history *history;
+    bool open_end; /* the last line that left had no line end */
+    uint64_t refused, refused_line, refused_offset;
+    uint64_t line, offset; /* how far the current input has been dealt with */
+};
+int session_run(const struct validate_options *opt, char **files, int n_files);
+/* A result leaves. 0; 1: --fail-fast says stop; -1. */
+int session_emit(struct session *s, const struct chunk *c, struct result *r, struct amp_error *err);
+/* Everything that was gathered leaves, because the input is silent or at its end. */
+int session_settle(struct session *s, struct amp_error *err);
+/* Waits for the input, and for `other` unless it is -1. 1: something is ready. */
+int session_wait(struct session *s, int input, int other, int timeout, struct amp_error *err);
+
+/* An input by several threads, in order. 0; 1: --fail-fast; -1. */
+int parallel_input(struct session *s, struct stream *in, struct amp_error *err);
 
 /* --explain, --list, --print-schema: write to stdout, return a status. */
 int info_explain(const char *code);

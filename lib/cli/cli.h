@@ -100,6 +100,11 @@ int amp_config_load(const char *explicit_path, const char *state_dir, struct jso
 void amp_die_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 void amp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void amp_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The line that amp_complain, amp_warn and amp_note write, appended to out for those who order
+ * their own. May be called from any thread. */
+enum amp_diagnostic_kind { AMP_DIAG_ERROR, AMP_DIAG_WARNING, AMP_DIAG_NOTE };
+int amp_diagnostic(enum amp_diagnostic_kind kind, bool color, struct amp_span what,
+                   struct amp_buf *out, struct amp_error *err);
 /* Prints err ("tool: error: what") and returns its status, to be returned from run. */
 int amp_complain(const struct amp_error *err);
 /* Remembers the worst status of a stream that goes on; amp_cli_main returns it. */

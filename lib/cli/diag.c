@@ -42,15 +42,29 @@ bool amp_color(FILE *f)
     return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(fileno(f));
 }
 
-static void say(const char *severity, const char *tint, struct amp_span what)
+int amp_diagnostic(enum amp_diagnostic_kind kind, bool color, struct amp_span what,
+                   struct amp_buf *out, struct amp_error *err)
 {
-    bool color = amp_color(stderr);
+    static const struct {
+        const char *word, *tint;
+    } kinds[] = {[AMP_DIAG_ERROR] = {"error", "\033[31m"},
+                 [AMP_DIAG_WARNING] = {"warning", "\033[33m"},
+                 [AMP_DIAG_NOTE] = {"note", "\033[36m"}};
+    size_t before = out->len;
+    if (amp_buf_fmt(out, err, "%s: %s%s%s: ", tool_name, color ? kinds[kind].tint : "",
+                    kinds[kind].word, color ? "\033[0m" : "") == 0 &&
+        amp_text_safe(what, 0, out, err) == 0 && amp_buf_str(out, "\n", err) == 0)
+        return 0;
+    out->len = before;
+    return -1;
+}
+
+static void say(enum amp_diagnostic_kind kind, struct amp_span what)
+{
     AMP_BUF struct amp_buf b;
     amp_buf_init(&b, 65536);
     /* With no memory for the line there is still the plain text. */
-    if (amp_buf_fmt(&b, NULL, "%s: %s%s%s: ", tool_name, color ? tint : "", severity,
-                    color ? "\033[0m" : "") ||
-        amp_text_safe(what, 0, &b, NULL) || amp_buf_str(&b, "\n", NULL)) {
+    if (amp_diagnostic(kind, amp_color(stderr), what, &b, NULL)) {
         static const char sorry[] = ": error: no memory for a diagnostic\n";
         ssize_t n = write(2, tool_name, strlen(tool_name));
         n = write(2, sorry, sizeof sorry - 1);
@@ -61,19 +75,19 @@ static void say(const char *severity, const char *tint, struct amp_span what)
     amp_write_all(2, amp_buf_span(&b), &ignored);
 }
 
-__attribute__((format(printf, 3, 0))) static void say_args(const char *severity, const char *tint,
+__attribute__((format(printf, 2, 0))) static void say_args(enum amp_diagnostic_kind kind,
                                                            const char *fmt, va_list ap)
 {
     char text[4096];
     vsnprintf(text, sizeof text, fmt, ap);
-    say(severity, tint, amp_span_str(text));
+    say(kind, amp_span_str(text));
 }
 
 void amp_warn(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say_args("warning", "\033[33m", fmt, ap);
+    say_args(AMP_DIAG_WARNING, fmt, ap);
     va_end(ap);
 }
 
@@ -81,7 +95,7 @@ void amp_note(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say_args("note", "\033[36m", fmt, ap);
+    say_args(AMP_DIAG_NOTE, fmt, ap);
     va_end(ap);
 }
 
@@ -90,7 +104,7 @@ int amp_complain(const struct amp_error *err)
     /* A reader that left has seen what it wanted; who interrupted us knows that they did. */
     amp_span_copy(amp_span_str(err->what), last_complaint, sizeof last_complaint);
     if (strcmp(err->code, "closed_pipe") != 0 && strcmp(err->what, "interrupted") != 0)
-        say("error", "\033[31m", amp_span_str(err->what));
+        say(AMP_DIAG_ERROR, amp_span_str(err->what));
     return err->status;
 }
 
@@ -103,7 +117,7 @@ void amp_die_usage(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    say_args("error", "\033[31m", fmt, ap);
+    say_args(AMP_DIAG_ERROR, fmt, ap);
     va_end(ap);
     amp_note("try '%s --help'", tool_name);
     struct amp_error ignored;

@@ -1,0 +1,195 @@
+/* One chunk of lines judged, with memory of its own. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "validate.h"
+
+struct judge {
+    const struct validate_options *opt;
+    struct amp_check_options check;
+    struct amp_reader *reader;
+    struct amp_finding findings[FINDINGS_MOST];
+    unsigned n_findings;
+    bool refused; /* one of the findings is an error */
+};
+
+struct judge *judge_new(const struct validate_options *opt, struct amp_error *err)
+{
+    struct amp_json_limits limits = amp_json_limits_default;
+    limits.max_bytes = (uint32_t)opt->max_line;
+    limits.max_depth = (uint32_t)opt->max_depth;
+    struct judge *j = calloc(1, sizeof *j);
+    if (!j) {
+        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a judge");
+        return NULL;
+    }
+    j->opt = opt;
+    j->check = (struct amp_check_options){.strict = opt->strict,
+                                          .check_repo = opt->check_repo,
+                                          .hlc = opt->hlc,
+                                          .max_payload = opt->max_payload,
+                                          .protected_ = opt->protect,
+                                          .bare = opt->mode == MODE_PASS};
+    if (opt->protocol)
+        j->check.only = amp_protocol_find(amp_span_str(opt->protocol));
+    j->reader = amp_reader_new(&limits, err);
+    if (!j->reader) {
+        free(j);
+        return NULL;
+    }
+    return j;
+}
+
+void judge_free(struct judge *j)
+{
+    if (!j)
+        return;
+    amp_reader_free(j->reader);
+    free(j);
+}
+
+/* Takes up a finding; its strings live until the next line. */
+static void note(void *ctx, const struct amp_finding *f)
+{
+    struct judge *j = ctx;
+    if (j->n_findings < FINDINGS_MOST)
+        j->findings[j->n_findings++] = *f;
+    j->refused = j->refused || f->severity == AMP_SEV_ERROR;
+}
+
+/* The same for a finding of the state, which knows no --strict. */
+static void note_history(void *ctx, const struct amp_finding *f)
+{
+    struct judge *j = ctx;
+    struct amp_finding copy = *f;
+    if (j->opt->strict)
+        copy.severity = AMP_SEV_ERROR;
+    note(j, &copy);
+}
+
+static void too_long(struct judge *j, char expected[64])
+{
+    snprintf(expected, 64, "at most %lld bytes (--max-line)", (long long)j->opt->max_line);
+    struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                            .code = "line_too_long",
+                            .field = "",
+                            .pointer = "",
+                            .rule = "limit",
+                            .message = "the line is too long",
+                            .found = "",
+                            .expected = expected};
+    note(j, &f);
+}
+
+/* The state has not answered about this line. */
+static void undecided(struct judge *j, const struct amp_view *v, const char *why)
+{
+    struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                            .protocol = v->protocol,
+                            .type = v->type,
+                            .id = v->id,
+                            .code = "undecided",
+                            .field = "",
+                            .pointer = "",
+                            .rule = "history",
+                            .message = why,
+                            .found = "",
+                            .expected = "the same line again later"};
+    note(j, &f);
+}
+
+static int add_ask(struct result *r, struct amp_span line, struct amp_error *err)
+{
+    if (r->n_asks == r->cap_asks) {
+        size_t cap = r->cap_asks ? r->cap_asks * 2 : 64;
+        struct amp_span *asks = realloc(r->asks, cap * sizeof *asks);
+        if (!asks)
+            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for questions");
+        r->asks = asks;
+        r->cap_asks = cap;
+    }
+    r->asks[r->n_asks++] = line;
+    return 0;
+}
+
+/* What history adds to a line that is valid by itself; findings gain its view's names. */
+static int hear(struct judge *j, struct history *h, size_t n, const struct amp_view *v,
+                struct result *r, struct amp_error *err)
+{
+    const char *why = "";
+    unsigned before = j->n_findings;
+    int got = history_answer(h, n, note_history, j, &why, err);
+    if (got < 0)
+        return -1;
+    if (got == 1) {
+        r->undecided = true;
+        undecided(j, v, why);
+    }
+    for (unsigned i = before; i < j->n_findings; i++) {
+        j->findings[i].protocol = v->protocol;
+        j->findings[i].type = v->type;
+        j->findings[i].id = v->id;
+    }
+    return 0;
+}
+
+/* One line; `asked` counts the lines that history has a say in. */
+static int judge_line(struct judge *j, struct verdict *v, bool asking, struct history *h,
+                      size_t *asked, struct result *r, struct amp_error *err)
+{
+    struct amp_view view;
+    char expected[64];
+    j->n_findings = 0;
+    j->refused = false;
+    v->view = NULL;
+    if (v->chunk->too_long || v->bytes.n > (size_t)j->opt->max_line) {
+        too_long(j, expected);
+    } else {
+        int good = amp_reader_line(j->reader, v->bytes, &j->check, &view, note, j, err);
+        if (good < 0)
+            return -1;
+        v->view = &view;
+        bool has_history = good && view.protocol == AMP_PROTO_AMP;
+        if (asking)
+            return has_history ? add_ask(r, v->bytes, err) : 0;
+        if (h && has_history && hear(j, h, (*asked)++, &view, r, err) < 0)
+            return -1;
+    }
+    v->answer = j->refused ? LINE_REFUSED : LINE_VALID;
+    v->findings = j->findings;
+    v->n_findings = j->n_findings;
+    if (v->answer == LINE_REFUSED && r->refused++ == 0) {
+        r->refused_line = v->line;
+        r->refused_offset = v->offset;
+    }
+    return asking ? 0 : emit_line(j->opt, v, r, err);
+}
+
+int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct history *h, size_t most,
+                struct result *r, struct amp_error *err)
+{
+    const char *p = c->bytes.p, *end = p + c->bytes.n;
+    size_t asked = 0;
+    result_reset(r);
+    while (p < end && !r->stop) {
+        const char *lf = c->too_long ? NULL : memchr(p, '\n', (size_t)(end - p));
+        size_t whole = lf ? (size_t)(lf - p) + 1 : (size_t)(end - p), n = lf ? whole - 1 : whole;
+        if (n > 0 && p[n - 1] == '\r')
+            n--;
+        struct verdict v = {.chunk = c,
+                            .bytes = {p, n},
+                            .whole = {p, whole},
+                            .line = c->line + r->lines,
+                            .offset = c->offset + (uint64_t)(p - c->bytes.p)};
+        if (n > 0 && judge_line(j, &v, asking, h, &asked, r, err) < 0)
+            return -1;
+        p += whole;
+        r->lines++;
+        r->stop = j->opt->fail_fast && r->refused > 0;
+        if (most > 0 && r->text.len + r->reports.len > most)
+            break;
+    }
+    r->used = (size_t)(p - c->bytes.p);
+    return 0;
+}

@@ -1,0 +1,69 @@
+/* What came of a chunk: pieces of output in order, reports, counts. */
+#include <stdlib.h>
+
+#include "validate.h"
+
+enum { TEXT_MOST = 1 << 30 };
+
+void result_init(struct result *r)
+{
+    *r = (struct result){.lines = 0};
+    amp_buf_init(&r->text, TEXT_MOST);
+    amp_buf_init(&r->reports, TEXT_MOST);
+}
+
+void result_release(struct result *r)
+{
+    free(r->pieces);
+    free(r->asks);
+    amp_buf_release(&r->text);
+    amp_buf_release(&r->reports);
+}
+
+void result_reset(struct result *r)
+{
+    amp_buf_reset(&r->text);
+    amp_buf_reset(&r->reports);
+    r->n_pieces = r->n_asks = r->used = 0;
+    r->lines = r->refused = r->refused_line = r->refused_offset = 0;
+    r->undecided = r->stop = false;
+}
+
+static int add(struct result *r, struct piece p, struct amp_error *err)
+{
+    if (r->n_pieces > 0) {
+        struct piece *last = &r->pieces[r->n_pieces - 1];
+        if (last->of_chunk == p.of_chunk && last->at + last->n == p.at) {
+            last->n += p.n;
+            return 0;
+        }
+    }
+    if (r->n_pieces == r->cap_pieces) {
+        size_t cap = r->cap_pieces ? r->cap_pieces * 2 : 16;
+        struct piece *pieces = realloc(r->pieces, cap * sizeof *pieces);
+        if (!pieces)
+            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the output");
+        r->pieces = pieces;
+        r->cap_pieces = cap;
+    }
+    r->pieces[r->n_pieces++] = p;
+    return 0;
+}
+
+int result_pass(struct result *r, const struct chunk *c, struct amp_span whole,
+                struct amp_error *err)
+{
+    return add(r, (struct piece){true, (size_t)(whole.p - c->bytes.p), whole.n}, err);
+}
+
+size_t result_begin(const struct result *r)
+{
+    return r->text.len;
+}
+
+int result_end(struct result *r, size_t begun, struct amp_error *err)
+{
+    if (r->text.len == begun)
+        return 0;
+    return add(r, (struct piece){false, begun, r->text.len - begun}, err);
+}

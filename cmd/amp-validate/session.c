@@ -1,0 +1,192 @@
+/*
+ * The run: inputs one after another, results out in the order of their lines. Valid lines that
+ * stand together leave together, straight from the input's buffer; what has gathered is written
+ * before the input would block.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include <amp/base/pipe.h>
+
+#include "cli/cli.h"
+#include "validate.h"
+
+/* Output and reports of a part of a chunk, past which it leaves. */
+enum { RESULT_MOST = 256 * 1024 };
+
+static int put(struct session *s, struct amp_span bytes, struct amp_error *err)
+{
+    if (bytes.n == 0)
+        return 0;
+    if (s->open_end && amp_out(AMP_SPAN("\n"), err) < 0)
+        return -1;
+    s->open_end = bytes.p[bytes.n - 1] != '\n';
+    return amp_out(bytes, err);
+}
+
+int session_emit(struct session *s, const struct chunk *c, struct result *r, struct amp_error *err)
+{
+    if (report_write(amp_buf_span(&r->reports), err) < 0)
+        return -1;
+    for (size_t i = 0; i < r->n_pieces; i++) {
+        const struct piece *p = &r->pieces[i];
+        const char *base = p->of_chunk ? c->bytes.p : r->text.data;
+        if (put(s, (struct amp_span){base + p->at, p->n}, err) < 0)
+            return -1;
+    }
+    if (r->undecided)
+        amp_status_note(AMP_TEMPFAIL);
+    if (s->refused == 0) {
+        s->refused_line = r->refused_line;
+        s->refused_offset = r->refused_offset;
+    }
+    s->refused += r->refused;
+    s->line = c->line + r->lines - 1;
+    s->offset = c->offset + r->used;
+    return r->stop;
+}
+
+int session_settle(struct session *s, struct amp_error *err)
+{
+    if (amp_out_flush(err) < 0)
+        return -1;
+    return report_flush(err);
+}
+
+int session_wait(struct session *s, int input, int other, int timeout, struct amp_error *err)
+{
+    struct pollfd p[] = {{.fd = input, .events = POLLIN}, {.fd = other, .events = POLLIN}};
+    for (;;) {
+        if (amp_stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        int ready = poll(p, 2, timeout);
+        if (ready >= 0)
+            return ready > 0;
+        if (errno != EINTR)
+            return amp_fail_errno(err, AMP_IOERR, "cannot wait for the input");
+    }
+}
+
+/* What has been read. With a history the chunk is judged twice, before and after asking. */
+static int take_chunk(struct session *s, const struct chunk *c, struct result *r,
+                      struct amp_error *err)
+{
+    if (s->history && (judge_chunk(s->judge, c, true, NULL, 0, r, err) < 0 ||
+                       history_ask(s->history, r, err) < 0))
+        return -1;
+    size_t most = s->history ? 0 : RESULT_MOST;
+    if (judge_chunk(s->judge, c, false, s->history, most, r, err) < 0)
+        return -1;
+    return session_emit(s, c, r, err);
+}
+
+/* Reads more, after everything that was gathered has left. As stream_fill. */
+static int fill(struct session *s, struct stream *in, struct amp_error *err)
+{
+    for (;;) {
+        int ready = session_wait(s, in->fd, -1, 0, err);
+        if (ready == 0) {
+            if (session_settle(s, err) < 0)
+                return -1;
+            ready = session_wait(s, in->fd, -1, -1, err);
+        }
+        int got = ready < 0 ? -1 : stream_fill(in, err);
+        if (got < 0 && err->sys == EISDIR)
+            err->status = AMP_DATAERR;
+        if (got != 2)
+            return got;
+    }
+}
+
+/* An input by this thread alone. */
+static int take_input(struct session *s, struct stream *in, struct amp_error *err)
+{
+    struct result r;
+    struct chunk c;
+    int got = 1, stop = 0;
+    result_init(&r);
+    while (got > 0 && stop == 0) {
+        got = fill(s, in, err);
+        if (got < 0)
+            stop = -1;
+        while (stop == 0 && stream_chunk(in, &c)) {
+            stop = take_chunk(s, &c, &r, err);
+            if (stop >= 0)
+                stream_take(in, r.used, r.lines);
+        }
+    }
+    result_release(&r);
+    return stop;
+}
+
+/* One input. 0: to its end; 1: --fail-fast; -1: failure. */
+static int take_file(struct session *s, const char *path, struct amp_error *err)
+{
+    struct amp_input in;
+    struct stream stream;
+    if (amp_input_open(path, false, &in, err) < 0)
+        return -1;
+    s->line = s->offset = 0;
+    stream_init(&stream, strcmp(path, "-") == 0 ? "stdin" : path, in.fd, (size_t)s->opt->max_line);
+    int stop = s->opt->jobs > 1 ? parallel_input(s, &stream, err) : take_input(s, &stream, err);
+    stream_release(&stream);
+    amp_input_close(&in);
+    return stop;
+}
+
+static int run_files(struct session *s, char **files, int n)
+{
+    static char standard[] = "-";
+    struct amp_error err;
+    for (int i = 0; i < (n ? n : 1); i++) {
+        const char *path = n ? files[i] : standard;
+        int stop = take_file(s, path, &err);
+        if (stop < 0) {
+            amp_status_note(amp_complain(&err));
+            if (s->line && strcmp(err.code, "closed_pipe") != 0)
+                amp_note("%s: stopped after line %llu, at byte %llu", n ? path : "stdin",
+                         (unsigned long long)s->line, (unsigned long long)s->offset);
+            if (err.status != AMP_DATAERR)
+                return -1; /* not only this file could not be read */
+        } else if (stop == 1) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void run(struct session *s, char **files, int n_files)
+{
+    struct amp_error err;
+    int end = run_files(s, files, n_files);
+    if (end >= 0 && session_settle(s, &err) < 0)
+        amp_status_note(amp_complain(&err));
+    else if (end < 0)
+        report_flush(&err);
+    if (s->opt->fail_fast && s->refused > 0)
+        amp_note("stopped at line %llu, byte %llu, the first that was refused",
+                 (unsigned long long)s->refused_line, (unsigned long long)s->refused_offset);
+}
+
+int session_run(const struct validate_options *opt, char **files, int n_files)
+{
+    struct amp_error err;
+    struct session s = {.opt = opt};
+    if (report_open(opt, &err) < 0)
+        return amp_complain(&err);
+    amp_signals_install();
+    s.judge = judge_new(opt, &err);
+    bool ready = s.judge != NULL;
+    if (ready && opt->state) {
+        s.history = history_open(opt->state, &err);
+        ready = s.history != NULL;
+    }
+    if (ready)
+        run(&s, files, n_files);
+    history_close(s.history);
+    judge_free(s.judge);
+    if (!ready)
+        return amp_complain(&err);
+    return s.refused > 0 ? AMP_NO : AMP_OK;
+}
