@@ -25,7 +25,9 @@ static void before_value(struct amp_jw *w)
 
 static void put_string(struct amp_jw *w, struct amp_span text)
 {
-    const unsigned char *p = (const unsigned char *)text.p, *end = p + text.n, *from = p;
+    /* A span of nothing may have no address, and then none may be counted from. */
+    const unsigned char *p = (const unsigned char *)(text.n ? text.p : "");
+    const unsigned char *end = p + text.n, *from = p;
     put(w, "\"", 1);
     while (p < end) {
         char esc[8] = "\\u00";

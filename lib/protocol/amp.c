@@ -163,6 +163,7 @@ static const struct amp_fill_row bare_dispatch_rows[] = {
     {AMP_AT("/branch"), AMP_AS_TEXT, B(dispatch.branch), 0, NULL},
     {AMP_AT("/subtasks"), AMP_AS_LIST, B(dispatch.subtasks), B(dispatch.n_subtasks),
      &bare_subtasks},
+    {AMP_AT("/acceptance_criteria"), AMP_AS_TEXTS, B(dispatch.criteria), 0, NULL},
 };
 static const struct amp_fill_table bare_dispatch =
     AMP_FILL_TABLE(struct amp_body, bare_dispatch_rows);
