@@ -30,6 +30,7 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
                                           .hlc = opt->hlc,
                                           .max_payload = opt->max_payload,
                                           .protected_ = opt->protect,
+                                          .texts = true,
                                           .bare = opt->mode == MODE_PASS};
     if (opt->protocol)
         j->check.only = amp_protocol_find(amp_span_str(opt->protocol));

@@ -109,31 +109,12 @@ static void subtask_ids(struct amp_check *c)
         }
 }
 
-/* Whether a text has no character that one can see: ASCII blanks, or the spaces of Unicode. */
-static bool blank(struct amp_span s)
-{
-    static const char *const spaces[] = {
-        "\xc2\xa0",     "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf",
-        "\xe2\x81\x9f", "\xe3\x80\x80", "\xef\xbb\xbf", NULL};
-    for (size_t i = 0, k, n; i < s.n; i += n) {
-        n = (unsigned char)s.p[i] <= ' ';
-        if (s.n - i >= 3 && !memcmp(s.p + i, "\xe2\x80", 2) && (unsigned char)s.p[i + 2] <= 0x8d)
-            n = 3; /* U+2000 to U+200D */
-        for (k = 0; n == 0 && spaces[k]; k++)
-            if (s.n - i >= strlen(spaces[k]) && !memcmp(s.p + i, spaces[k], strlen(spaces[k])))
-                n = strlen(spaces[k]);
-        if (n == 0)
-            return false;
-    }
-    return true;
-}
-
 static void criteria(struct amp_check *c)
 {
     const struct amp_spans *list = &c->v->body.dispatch.criteria;
     const struct amp_tape *t = c->v->tape;
     uint32_t said = 0;
-    while (said < list->n && !blank(list->v[said]))
+    while (said < list->n && !amp_check_blank(list->v[said]))
         said++;
     if (said == list->n)
         return;

@@ -57,6 +57,24 @@ const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t mos
     return out;
 }
 
+bool amp_check_blank(struct amp_span s)
+{
+    static const char *const spaces[] = {
+        "\xc2\xa0",     "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf",
+        "\xe2\x81\x9f", "\xe3\x80\x80", "\xef\xbb\xbf", NULL};
+    for (size_t i = 0, k, n; i < s.n; i += n) {
+        n = (unsigned char)s.p[i] <= ' ';
+        if (s.n - i >= 3 && !memcmp(s.p + i, "\xe2\x80", 2) && (unsigned char)s.p[i + 2] <= 0x8d)
+            n = 3; /* U+2000 to U+200D */
+        for (k = 0; n == 0 && spaces[k]; k++)
+            if (s.n - i >= strlen(spaces[k]) && !memcmp(s.p + i, spaces[k], strlen(spaces[k])))
+                n = strlen(spaces[k]);
+        if (n == 0)
+            return false;
+    }
+    return true;
+}
+
 static const char *copy(struct amp_check *c, struct amp_span text)
 {
     if (text.n == 0)
@@ -167,6 +185,7 @@ void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char 
 static bool stands_alone(const struct amp_finding *f)
 {
     return strcmp(f->code, "version_incompatible") == 0 ||
+           (f->protocol == AMP_PROTO_AOP && strcmp(f->code, "E_PARSE_FAILURE") == 0) ||
            (f->protocol == AMP_PROTO_AMP && strcmp(f->field, "type") == 0);
 }
 

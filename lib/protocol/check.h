@@ -52,6 +52,10 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
 /* Copies into the arena: shortened to `most` bytes, control characters made visible. */
 const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t most);
 
+/* Whether a decoded text has no character that one can see: ASCII blanks, or the spaces of Unicode.
+ */
+bool amp_check_blank(struct amp_span text);
+
 /* Orders and thins the findings, applies --strict, tells them. Returns how many errors were told.
  */
 int amp_check_tell(struct amp_check *c, amp_finding_fn fn, void *ctx);

@@ -39,6 +39,7 @@ struct document {
     struct amp_span text;
     const struct amp_spec *spec;
     uint32_t outer_to; /* token of an outer recipient, on the outer tape */
+    const char *word;  /* the type of a text that is no JSON, else NULL */
 };
 
 struct amp_reader *amp_reader_new(const struct amp_json_limits *limits, struct amp_error *err)
@@ -239,19 +240,56 @@ static int unwrap(struct amp_reader *r, struct document *d, struct amp_error *er
     return 0;
 }
 
+/* A text that is no JSON object but a message: it gets an empty object for a tape. */
+static bool take_text(struct amp_reader *r, struct amp_span text, struct document *d)
+{
+    enum amp_protocol only = r->check.opt->only;
+    struct amp_json_fault fault;
+    if (only == AMP_PROTO_NONE && !r->check.opt->texts)
+        return false;
+    for (int p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++) {
+        const struct amp_spec *s = amp_spec_of((enum amp_protocol)p);
+        if (!s->text || (only != AMP_PROTO_NONE && only != s->protocol))
+            continue;
+        const char *word = s->text(text, only == s->protocol);
+        if (!word || amp_tape_scan(&r->inner, "{}", 2, &fault) < 0)
+            continue;
+        d->spec = s;
+        d->text = text;
+        d->tape = &r->inner;
+        d->word = word;
+        return true;
+    }
+    return false;
+}
+
+/* A line that the scanner refused. 0: it is a message all the same; 1: a finding says why not. */
+static int open_text(struct amp_reader *r, struct amp_span line, struct document *d,
+                     const struct amp_json_fault *fault)
+{
+    enum amp_protocol only = r->check.opt->only;
+    bool aof = only == AMP_PROTO_NONE || only == AMP_PROTO_AOF;
+    bool other = strcmp(fault->code, "invalid_json") == 0;
+    if (aof && starts(trim(line), AOF_PREFIX) && unwrap_text(r, line, d))
+        return r->check.n > 0;
+    if (other && take_text(r, line, d))
+        return 0;
+    scan_finding(r, fault);
+    if (only == AMP_PROTO_NONE || !other || !amp_spec_of(only)->no_json || r->check.n == 0)
+        return 1;
+    d->spec = amp_spec_of(only);
+    r->check.found[0].code = d->spec->no_json;
+    return 1;
+}
+
 /* Names the document and its protocol. 0: go on; 1: a finding says why not; -1: failure. */
 static int open_line(struct amp_reader *r, struct amp_span line, enum amp_protocol only,
                      struct document *d, struct amp_error *err)
 {
     struct amp_json_fault fault;
     *d = (struct document){.tape = &r->outer, .text = line, .outer_to = AMP_TOK_NONE};
-    if (amp_tape_scan(&r->outer, line.p, line.n, &fault) < 0) {
-        bool aof =
-            (only == AMP_PROTO_NONE || only == AMP_PROTO_AOF) && starts(trim(line), AOF_PREFIX);
-        if (!aof || !unwrap_text(r, line, d))
-            scan_finding(r, &fault);
-        return r->check.n > 0;
-    }
+    if (amp_tape_scan(&r->outer, line.p, line.n, &fault) < 0)
+        return open_text(r, line, d, &fault);
     if (only == AMP_PROTO_NONE)
         d->spec = detect_object(&r->outer, 0);
     else if (r->outer.tok[0].type == AMP_JSON_OBJECT && amp_spec_of(only)->detect(&r->outer, 0))
@@ -265,6 +303,12 @@ static int open_line(struct amp_reader *r, struct amp_span line, enum amp_protoc
             *d = w;
         else
             r->check.n = 0;
+    }
+    if (!d->spec && r->outer.tok[0].type == AMP_JSON_STRING) {
+        struct amp_span text;
+        if (amp_fill_text(&r->outer, 0, &r->arena, &text, err) < 0)
+            return -1;
+        take_text(r, text, d);
     }
     if (!d->spec && only != AMP_PROTO_NONE)
         d->spec = amp_spec_of(only);
@@ -342,7 +386,7 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
     int valid = amp_schema_check(schema, r->run, v->tape, 0, err);
     if (valid != 0)
         return valid < 0 ? -1 : 0;
-    struct explaining e = {&r->check, s->codes};
+    struct explaining e = {&r->check, kind && kind->codes ? kind->codes : s->codes};
     r->check.schema = path;
     int n =
         amp_schema_explain(schema, r->run, v->tape, 0, AMP_CHECK_FINDINGS_MAX, explain, &e, err);
@@ -392,7 +436,9 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     } else if (!d.spec) {
         unknown_protocol(r);
     } else {
-        if (fill_view(r, &d, d.spec, &v, err) < 0 || check_schema(r, d.spec, &v, err) < 0)
+        v.type = amp_span_str(d.word);
+        if (fill_view(r, &d, d.spec, &v, err) < 0 ||
+            (!d.word && check_schema(r, d.spec, &v, err) < 0))
             return -1;
         if (d.spec->rules)
             d.spec->rules(&r->check);

@@ -10,6 +10,8 @@
 #include "protocol/check.h"
 #include "protocol/fill.h"
 
+struct amp_code_row;
+
 /* One message type of a protocol. */
 struct amp_kind_row {
     const char *type; /* the protocol's own word */
@@ -21,6 +23,7 @@ struct amp_kind_row {
     int32_t ack_timeout_sec;           /* the default where it does not say; 0: none */
     const struct amp_fill_table *bare; /* the part of the body that `finish` and the rules look at,
                                           for a checker that wants no view; NULL: all of it */
+    const struct amp_code_row *codes;  /* NULL: the protocol's */
 };
 
 /* The code of a schema violation: the first row that fits. */
@@ -42,6 +45,11 @@ struct amp_spec {
     /* The row of a message whose type word alone does not name its shape (it looks at payload,
      * event …); NULL: by `type`. A NULL answer: the type is unknown, `schema` applies. */
     const struct amp_kind_row *(*kind_of)(const struct amp_view *v);
+    /* What a text is that is no JSON, or a JSON string, and a message all the same: its type word,
+     * or NULL. `pinned`: the protocol was named, so less is enough. */
+    const char *(*text)(struct amp_span text, bool pinned);
+    const char *no_json; /* the code of a line that is no JSON where the protocol was named; NULL:
+                            the scanner's */
     /* The refusal of a line as a message in this protocol, one line with LF; `first` is its first
      * error. 0 written; 1 the protocol has no such message; NULL: none has. */
     int (*refuse)(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,

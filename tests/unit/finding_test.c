@@ -51,7 +51,7 @@ static const struct {
      "bad_type /ref_msg_id"},
     {"{\"message_id\":\"x\"}", "validation_error /producer_id"},
     {"{\"protocol\":\"aof\"}", "invalid_envelope /version"},
-    {"{\"aop_version\":\"3.0\"}", "E_SCHEMA_VALIDATION /message_type"},
+    {"{\"aop_version\":\"3.0\"}", "E_PARSE_FAILURE /aop_version"},
     {"{\"eventId\":\"\"}", "bad_value /seq"},
     {"\"AOF/1 {}\"", "invalid_envelope /protocol"},
 };

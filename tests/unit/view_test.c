@@ -221,12 +221,15 @@ static void others(void)
     TAP_INT(v.protocol, AMP_PROTO_RTP, "its protocol");
     TAP_INT(v.body.ack.stage, AMP_STAGE_FULFILLED, "processed is fulfilled");
     TAP_INT(look("{\"aop_version\":\"2.0.2-C\",\"message_type\":\"EVENT\",\"event\":\"HEARTBEAT\","
-                 "\"session_id\":\"s\",\"timestamp\":\"2026-02-25T16:22:10Z\",\"agent\":\"a\"}",
+                 "\"session_id\":\"s\",\"task_id\":\"t\",\"timestamp\":\"2026-02-25T16:22:10Z\","
+                 "\"agent\":\"a\","
+                 "\"progress_percentage\":45}",
                  &v),
             1, "an AOP event is valid");
     TAP_INT(v.protocol, AMP_PROTO_AOP, "its protocol");
     TAP_INT(v.kind, AMP_KIND_HEARTBEAT, "a heartbeat");
     TAP_SPAN(v.from, "a", "its agent");
+    TAP_OK(v.body.progress.has_percent && v.body.progress.percent == 45, "its progress");
 }
 
 static void refused(void)

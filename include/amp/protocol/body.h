@@ -112,6 +112,13 @@ struct amp_body {
             struct amp_span checks; /* the JSON object as it stands */
             bool failed, pending;
         } ci;
+        struct {
+            struct amp_span status, note, agent, phase, checkpoint;
+            struct amp_spans blockers;
+            double percent;
+            bool has_percent;
+            int64_t eta_ms; /* 0: not said */
+        } progress;         /* heartbeats too */
     };
 };
 

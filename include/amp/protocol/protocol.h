@@ -80,7 +80,9 @@ struct amp_check_options {
     int64_t max_payload;           /* SW4RM: bytes; 0: what is recommended for the type */
     const char *const *protected_; /* branch patterns beside main and master, NULL-terminated */
     int most;                      /* findings a line at most, 0 for all */
-    bool bare; /* nobody looks at the view's body: only what the rules need is filled */
+    bool texts; /* a text that is no JSON may be a message too (AOP v1 Markdown); always true with
+                   `only`. Its view has an empty object for a tape. */
+    bool bare;  /* nobody looks at the view's body: only what the rules need is filled */
 };
 
 /* Scans, detects, views and checks one line. 1: valid (warnings may have been reported); 0: at

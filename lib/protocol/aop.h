@@ -1,0 +1,26 @@
+/* What the files of AOP share. */
+#ifndef AMP_PROTOCOL_AOP_H
+#define AMP_PROTOCOL_AOP_H
+
+#include "protocol/check.h"
+
+#define AMP_AOP_VERSION "2.0.2-C" /* what we write */
+#define AMP_AOP_V1      "V1_MARKDOWN"
+#define AMP_AOP_NEITHER "UNSTRUCTURED"
+
+/* What the schemas cannot say. */
+void amp_aop_rules(struct amp_check *c);
+
+/* Detection of version 1 (AOP §1.3): AMP_AOP_V1 where the text is a task in Markdown, else NULL. */
+const char *amp_aop_text(struct amp_span text, bool pinned);
+/* The task of a view as version 1 says it, for an agent that reads nothing else. Appends to out. */
+int amp_aop_v1_prompt(const struct amp_view *v, struct amp_buf *out, struct amp_error *err);
+
+/* See spec.h, refuse. */
+int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+                   struct amp_buf *out, struct amp_error *err);
+
+/* The value under a key of an object token, or AMP_TOK_NONE; also where there is no object. */
+uint32_t amp_aop_at(const struct amp_view *v, uint32_t object, struct amp_span key);
+
+#endif

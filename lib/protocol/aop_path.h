@@ -1,0 +1,33 @@
+/*
+ * AOP paths, lexically: no file system is asked. A path starts at a drive (C:/…), at the root (/…),
+ * or at the workspace. `\` separates in drive paths only. `.` and `..` are resolved, and then whole
+ * components are compared, never a string's beginning.
+ */
+#ifndef AMP_PROTOCOL_AOP_PATH_H
+#define AMP_PROTOCOL_AOP_PATH_H
+
+#include <amp/base/buf.h>
+
+enum { AMP_AOP_PARTS_MOST = 256 };
+
+struct amp_aop_path {
+    char drive; /* its letter in upper case; '/': the root; 0: unknown, relative to it */
+    unsigned n;
+    struct amp_span part[AMP_AOP_PARTS_MOST]; /* of the texts that it was read from */
+};
+
+/* Reads a path that starts from `base` where it is relative. NULL, or what is wrong with it as the
+ * end of a sentence ("leaves its root by .."); then out is not to be used. */
+const char *amp_aop_path_read(struct amp_span base, struct amp_span path, struct amp_aop_path *out);
+
+/* Whether a path is the directory or below it. */
+bool amp_aop_path_within(const struct amp_aop_path *dir, const struct amp_aop_path *path);
+
+/* The same from the texts, for the plainest ones, which are nearly all: true where it surely is so,
+ * false where it has to be read. */
+bool amp_aop_path_plainly_within(struct amp_span dir, struct amp_span path);
+
+/* Its canonical text: "C:/a/b", "/a/b", "a/b" or ".". */
+int amp_aop_path_write(const struct amp_aop_path *p, struct amp_buf *out, struct amp_error *err);
+
+#endif
