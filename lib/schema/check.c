@@ -182,8 +182,8 @@ static bool check_number(struct amp_schema_run *r, const struct amp_node *n, uin
     return ok;
 }
 
-static const struct amp_node *dynamic_target(const struct amp_schema_run *r,
-                                             const struct amp_dynamic_ref *d)
+const struct amp_node *amp_run_dynamic(const struct amp_schema_run *r,
+                                       const struct amp_dynamic_ref *d)
 {
     const struct amp_schema *s = r->schema;
     if (!d->name.n)
@@ -257,7 +257,7 @@ static bool check_place(struct amp_schema_run *r, const struct amp_node *n, uint
         if (!keep)
             return false;
     }
-    if (p->dynamic && !amp_run_node(r, dynamic_target(r, p->dynamic), tok, m)) {
+    if (p->dynamic && !amp_run_node(r, amp_run_dynamic(r, p->dynamic), tok, m)) {
         ok = false;
         if (!keep)
             return false;

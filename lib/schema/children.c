@@ -26,6 +26,12 @@ static const struct amp_property *find_property(const struct amp_schema_run *r,
     return NULL;
 }
 
+const struct amp_property *amp_run_property(const struct amp_schema_run *r,
+                                            const struct amp_object_rules *o, uint32_t key)
+{
+    return find_property(r, o, key);
+}
+
 /* One member against the pattern properties; *found when any applied. */
 static bool check_patterns(struct amp_schema_run *r, const struct amp_node *n, uint32_t key,
                            bool *found)

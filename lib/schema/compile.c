@@ -299,6 +299,7 @@ static int compile(struct amp_compiler *c, struct amp_span text)
     c->schema->root = amp_node_at(c, d, 0, d->root);
     if (!c->schema->root)
         return -1;
+    c->schema->first = c->schema->root;
     uint32_t anchors = 0;
     for (struct amp_node *n = c->schema->root; n; n = n->next) {
         if (compile_node(c, n))

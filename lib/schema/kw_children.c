@@ -165,7 +165,8 @@ static int make_table(struct amp_compiler *c, struct amp_node *n)
         slots *= 2;
     o->properties = amp_compile_get(c, (count + 1) * sizeof *o->properties);
     o->slots = amp_compile_get(c, slots * sizeof *o->slots);
-    if (!o->properties || !o->slots)
+    o->places = amp_compile_get(c, (count + 1) * sizeof *o->places);
+    if (!o->properties || !o->slots || !o->places)
         return -1;
     o->cap_properties = count;
     o->mask = slots - 1;
@@ -186,6 +187,7 @@ AMP_KEYWORD_FN(amp_kw_properties)
         struct amp_property *p = property(c, n->object, name);
         if (!p || set_child(c, n, k + 1, &p->node))
             return -1;
+        n->object->places[p - n->object->properties] = k + 1;
     }
     return 0;
 }

@@ -71,7 +71,8 @@ struct amp_dependent {
 struct amp_object_rules {
     struct amp_property *properties;
     uint32_t n_properties, cap_properties;
-    uint16_t *slots; /* open addressing by hash: 1 + index, 0 free */
+    uint32_t *places; /* of the properties: tokens of their schemas, 0 where only required */
+    uint16_t *slots;  /* open addressing by hash: 1 + index, 0 free */
     uint32_t mask;
     uint64_t required; /* the bits that must have been seen */
     uint32_t n_required;
@@ -141,7 +142,8 @@ struct amp_dynamic_anchor {
 
 struct amp_schema {
     struct amp_arena arena;
-    struct amp_node *root, *nodes;
+    struct amp_node *root, *nodes; /* root: behind references that say nothing else */
+    struct amp_node *first;        /* the schema as it stands */
     struct amp_document *documents;
     struct amp_pattern *patterns;
     struct amp_dynamic_anchor *anchors;

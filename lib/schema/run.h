@@ -65,6 +65,12 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
 bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                    const struct amp_marks *m);
 
+/* Where a $dynamicRef leads in the present scope; the property that a key names, or NULL. */
+const struct amp_node *amp_run_dynamic(const struct amp_schema_run *r,
+                                       const struct amp_dynamic_ref *d);
+const struct amp_property *amp_run_property(const struct amp_schema_run *r,
+                                            const struct amp_object_rules *o, uint32_t key);
+
 /* The decoded text of a string token; false (and failed) when memory is short. Valid until the
  * next call. */
 bool amp_run_text(struct amp_schema_run *r, uint32_t tok, struct amp_span *out);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <amp/schema/schema.h>
+#include <amp/schema/output.h>
 
 enum { MOST_REMOTES = 512 };
 
@@ -73,6 +73,28 @@ static void count_violation(void *ctx, const struct amp_violation *v)
         ++*(int *)ctx;
 }
 
+/* Both forms of the standard output agree with the check and are JSON. */
+static bool output(const struct amp_schema *s, const struct amp_tape *t, uint32_t data, int want)
+{
+    static const enum amp_output forms[] = {AMP_OUTPUT_FLAG, AMP_OUTPUT_BASIC, AMP_OUTPUT_DETAILED};
+    struct amp_json_fault fault;
+    struct amp_tape read;
+    struct amp_buf out;
+    bool ok = true;
+    amp_tape_init(&read, NULL);
+    for (size_t i = 0; s && i < sizeof forms / sizeof *forms; i++) {
+        amp_buf_init(&out, 64 << 20);
+        int got = amp_schema_output(s, run, t, data, forms[i], &out, NULL);
+        ok &= got == want && amp_tape_scan(&read, out.data, out.len, &fault) == 0;
+        ok &= i == 0 || got == 1 || member(&read, 0, "errors") != AMP_TOK_NONE;
+        if (verbose)
+            printf("# %.*s\n", (int)out.len, out.data);
+        amp_buf_release(&out);
+    }
+    amp_tape_release(&read);
+    return ok;
+}
+
 /* One group: its schema against each of its tests. Returns how many went wrong. */
 static int run_group(const struct amp_tape *t, uint32_t group, const struct amp_schema_options *opt,
                      const char *file, int *cases)
@@ -91,7 +113,8 @@ static int run_group(const struct amp_tape *t, uint32_t group, const struct amp_
         int want = t->tok[member(t, k, "valid")].type == AMP_JSON_TRUE, told = 0;
         int got = s ? amp_schema_check(s, run, t, data, &err) : -1;
         int why = s ? amp_schema_explain(s, run, t, data, 0, count_violation, &told, &err) : -1;
-        bool ok = got == want && (got ? why == 0 : why > 0) && told == why;
+        bool ok =
+            got == want && (got ? why == 0 : why > 0) && told == why && output(s, t, data, got);
         ++*cases;
         bad += !ok;
         if (!ok || verbose)
