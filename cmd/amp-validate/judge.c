@@ -8,7 +8,8 @@
 struct judge {
     const struct validate_options *opt;
     struct amp_check_options check;
-    struct amp_reader *reader;
+    struct amp_reader *reader; /* of the protocols, or */
+    struct user_check *user;   /* by a user's schema */
     struct amp_finding findings[FINDINGS_MOST];
     unsigned n_findings;
     bool refused; /* one of the findings is an error */
@@ -34,8 +35,11 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
                                           .bare = opt->mode == MODE_PASS};
     if (opt->protocol)
         j->check.only = amp_protocol_find(amp_span_str(opt->protocol));
-    j->reader = amp_reader_new(&limits, err);
-    if (!j->reader) {
+    if (opt->user)
+        j->user = user_check_new(opt->user, &limits, err);
+    else
+        j->reader = amp_reader_new(&limits, err);
+    if (!j->reader && !j->user) {
         free(j);
         return NULL;
     }
@@ -47,6 +51,7 @@ void judge_free(struct judge *j)
     if (!j)
         return;
     amp_reader_free(j->reader);
+    user_check_free(j->user);
     free(j);
 }
 
@@ -135,6 +140,18 @@ static int hear(struct judge *j, struct history *h, size_t n, const struct amp_v
     return 0;
 }
 
+/* The standard output goes with the verdict, and with the first record of a refused line. */
+static int add_output(struct judge *j, struct verdict *v, struct amp_error *err)
+{
+    if (!j->refused && j->opt->mode == MODE_PASS)
+        return 0;
+    if (user_check_output(j->user, &v->output, err) < 0)
+        return -1;
+    if (j->n_findings > 0)
+        j->findings[0].output = v->output;
+    return 0;
+}
+
 /* One line; `asked` counts the lines that history has a say in. */
 static int judge_line(struct judge *j, struct verdict *v, bool asking, struct history *h,
                       size_t *asked, struct result *r, struct amp_error *err)
@@ -147,8 +164,9 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
     if (v->chunk->too_long || v->bytes.n > (size_t)j->opt->max_line) {
         too_long(j, expected);
     } else {
-        int good = amp_reader_line(j->reader, v->bytes, &j->check, &view, note, j, err);
-        if (good < 0)
+        int good = j->user ? user_check_text(j->user, v->bytes, &j->check, &view, note, j, err)
+                           : amp_reader_line(j->reader, v->bytes, &j->check, &view, note, j, err);
+        if (good < 0 || (j->user && add_output(j, v, err) < 0))
             return -1;
         v->view = &view;
         bool has_history = good && view.protocol == AMP_PROTO_AMP;
@@ -173,18 +191,21 @@ int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct hist
     const char *p = c->bytes.p, *end = p + c->bytes.n;
     size_t asked = 0;
     result_reset(r);
-    while (p < end && !r->stop) {
-        const char *lf = c->too_long ? NULL : memchr(p, '\n', (size_t)(end - p));
+    bool empty = c->document && p == end; /* that is a text as well, and a wrong one */
+    while ((p < end || empty) && !r->stop) {
+        bool whole_text = c->too_long || c->document;
+        const char *lf = whole_text ? NULL : memchr(p, '\n', (size_t)(end - p));
         size_t whole = lf ? (size_t)(lf - p) + 1 : (size_t)(end - p), n = lf ? whole - 1 : whole;
-        if (n > 0 && p[n - 1] == '\r')
+        if (n > 0 && p[n - 1] == '\r' && !c->document)
             n--;
         struct verdict v = {.chunk = c,
                             .bytes = {p, n},
                             .whole = {p, whole},
                             .line = c->line + r->lines,
                             .offset = c->offset + (uint64_t)(p - c->bytes.p)};
-        if (n > 0 && judge_line(j, &v, asking, h, &asked, r, err) < 0)
+        if ((n > 0 || empty) && judge_line(j, &v, asking, h, &asked, r, err) < 0)
             return -1;
+        empty = false;
         p += whole;
         r->lines++;
         r->stop = j->opt->fail_fast && r->refused > 0;

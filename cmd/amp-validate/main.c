@@ -1,4 +1,6 @@
 /* amp-validate: lines in, the valid ones out byte for byte, the others reported. */
+#include <string.h>
+
 #include "cli/cli.h"
 #include "validate.h"
 
@@ -7,11 +9,20 @@ static struct validate_options opt = {
     .max_depth = 128,
     .jobs = 1,
 };
-static struct amp_list protect;
+static struct amp_list protect, resolve;
+static struct user_schema_options own;
+static const char *output;
 
 static const char *const protocols[] = {
 #define X(id, name, title) name,
     AMP_PROTOCOL_LIST(X)
+#undef X
+        NULL};
+
+static const char *const drafts[] = {"2020-12", "7", NULL};
+static const char *const outputs[] = {
+#define X(id, name) name,
+    AMP_OUTPUT_LIST(X)
 #undef X
         NULL};
 
@@ -84,6 +95,37 @@ static const struct amp_opt opts[] = {
      .doc = "check in N threads; the order of lines stays",
      .min = 1,
      .max = 64},
+    {.letter = 's',
+     .name = "schema",
+     .kind = AMP_OPT_PATH,
+     .dest = &own.file,
+     .arg = "FILE",
+     .doc = "check against this JSON Schema instead of the protocols"},
+    {.name = "document",
+     .kind = AMP_OPT_FLAG,
+     .dest = &opt.document,
+     .doc = "take each input as one text, not as lines"},
+    {.name = "resolve",
+     .kind = AMP_OPT_LIST,
+     .dest = &resolve,
+     .arg = "URI-PREFIX=DIR",
+     .doc = "where the schemas of these URIs are; nothing is fetched"},
+    {.name = "draft",
+     .kind = AMP_OPT_CHOICE,
+     .dest = &own.draft,
+     .arg = "DRAFT",
+     .doc = "the draft of a schema that does not say which",
+     .choices = drafts},
+    {.name = "formats",
+     .kind = AMP_OPT_FLAG,
+     .dest = &own.formats,
+     .doc = "refuse what is not of its format"},
+    {.name = "output",
+     .kind = AMP_OPT_CHOICE,
+     .dest = &output,
+     .arg = "FORM",
+     .doc = "add the standard output of JSON Schema to records",
+     .choices = outputs},
     {.name = "list",
      .kind = AMP_OPT_FLAG,
      .dest = &opt.list,
@@ -101,6 +143,35 @@ static const struct amp_opt opts[] = {
     AMP_OPT_END,
 };
 
+/* The protocols' options say nothing about a user's schema, and the other way round. */
+static void check_combination(int n_files)
+{
+    if (!own.file && (resolve.n || own.draft || own.formats || output))
+        amp_die_usage("--resolve, --draft, --formats and --output go with --schema");
+    if (own.file && (opt.protocol || opt.state || opt.check_repo || protect.n || opt.hlc))
+        amp_die_usage("--schema goes with no option of the protocols "
+                      "(-p, --state, --check-repo, --protect, --hlc)");
+    if (own.file && strcmp(own.file, "-") == 0 && n_files == 0)
+        amp_die_usage("the schema and the lines cannot both come from standard input");
+}
+
+/* With the user's schema. */
+static int run_own(int argc, char **argv)
+{
+    struct amp_error err;
+    own.resolve = resolve.v;
+    for (int i = 0; output && outputs[i]; i++)
+        if (strcmp(outputs[i], output) == 0)
+            own.output = (enum amp_output)i;
+    struct user_schema *user = user_schema_new(&own, &err);
+    if (!user)
+        return amp_complain(&err);
+    opt.user = user;
+    int status = session_run(&opt, argv, argc);
+    user_schema_free(user);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
     opt.protect = protect.v;
@@ -111,6 +182,9 @@ static int run(int argc, char **argv)
     if (opt.explain)
         return info_explain(opt.explain);
     opt.color = amp_color(stderr);
+    check_combination(argc);
+    if (own.file)
+        return run_own(argc, argv);
     return session_run(&opt, argv, argc);
 }
 

@@ -37,6 +37,15 @@ int report_open(const struct validate_options *opt, struct amp_error *err)
     return amp_outq_open(&records, fd, own, PENDING_MOST, err);
 }
 
+/* Inside a document the line at fault. */
+static uint64_t line_of(const struct verdict *v, const struct amp_finding *f)
+{
+    uint64_t line = v->line;
+    for (size_t i = 0; v->chunk->document && i < f->offset && i < v->bytes.n; i++)
+        line += v->bytes.p[i] == '\n';
+    return line;
+}
+
 /* Place, field, code, what is wrong, what was found, what would be right. */
 static int say(const struct validate_options *opt, const struct verdict *v,
                const struct amp_finding *f, struct amp_buf *out, struct amp_error *err)
@@ -46,8 +55,8 @@ static int say(const struct validate_options *opt, const struct verdict *v,
     size_t n = strlen(f->message);
     bool asks = n > 0 && f->message[n - 1] == '?';
     int bad = amp_buf_fmt(&text, err, "%.60s:%llu: %.200s%s%s: %.800s", v->chunk->file,
-                          (unsigned long long)v->line, f->field, f->field[0] ? ": " : "", f->code,
-                          f->message);
+                          (unsigned long long)line_of(v, f), f->field, f->field[0] ? ": " : "",
+                          f->code, f->message);
     if (bad == 0 && f->found[0])
         bad = amp_buf_fmt(&text, err, "%s found %.300s", asks ? "" : ";", f->found);
     if (bad == 0 && f->expected[0])
@@ -64,7 +73,7 @@ int report_add(const struct validate_options *opt, const struct verdict *v,
     if (!opt->errors)
         return say(opt, v, f, out, err);
     struct amp_line_place at = {
-        .tool = amp_cli_name(), .line = v->line, .offset = v->offset, .now_ms = amp_now_ms()};
+        .tool = amp_cli_name(), .line = line_of(v, f), .offset = v->offset, .now_ms = amp_now_ms()};
     return amp_finding_record(f, &at, out, err);
 }
 

@@ -120,6 +120,26 @@ static int take_input(struct session *s, struct stream *in, struct amp_error *er
     return stop;
 }
 
+/* An input that is one text: read whole, judged once. */
+static int take_document(struct session *s, struct stream *in, struct amp_error *err)
+{
+    struct result r;
+    int got;
+    while ((got = fill(s, in, err)) > 0 && in->buf.len <= in->max_line)
+        continue;
+    if (got < 0)
+        return -1;
+    struct chunk c = {.file = in->file,
+                      .bytes = in->buf.len ? amp_buf_span(&in->buf) : AMP_SPAN(""),
+                      .line = 1,
+                      .document = true,
+                      .too_long = in->buf.len > in->max_line};
+    result_init(&r);
+    int stop = take_chunk(s, &c, &r, err);
+    result_release(&r);
+    return stop;
+}
+
 /* One input. 0: to its end; 1: --fail-fast; -1: failure. */
 static int take_file(struct session *s, const char *path, struct amp_error *err)
 {
@@ -129,7 +149,9 @@ static int take_file(struct session *s, const char *path, struct amp_error *err)
         return -1;
     s->line = s->offset = 0;
     stream_init(&stream, strcmp(path, "-") == 0 ? "stdin" : path, in.fd, (size_t)s->opt->max_line);
-    int stop = s->opt->jobs > 1 ? parallel_input(s, &stream, err) : take_input(s, &stream, err);
+    int stop = s->opt->document   ? take_document(s, &stream, err)
+               : s->opt->jobs > 1 ? parallel_input(s, &stream, err)
+                                  : take_input(s, &stream, err);
     stream_release(&stream);
     amp_input_close(&in);
     return stop;

@@ -13,6 +13,7 @@ struct chunk {
     struct amp_span bytes;
     uint64_t line, offset; /* of the first line in its input, from 1; of the first byte, from 0 */
     bool too_long;         /* the beginning of one line that passes --max-line */
+    bool document;         /* one text, whatever line ends are in it */
 };
 
 /* An input. What stream_chunk gave is valid until the next fill, unless stream_give moved it. */

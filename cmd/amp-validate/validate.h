@@ -14,6 +14,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "stream.h"
+#include "user_schema.h"
 
 /* What is written for a line. */
 enum mode { MODE_PASS };
@@ -24,8 +25,10 @@ struct validate_options {
     const char *protocol, *errors, *state, *explain, *schema;
     bool strict, fail_fast, check_repo, list, hlc;
     int64_t max_line, max_depth, max_payload, jobs;
-    const char *const *protect; /* NULL-terminated, or NULL */
-    bool color;                 /* of diagnostics */
+    const char *const *protect;     /* NULL-terminated, or NULL */
+    const struct user_schema *user; /* --schema, or NULL: the protocols */
+    bool document;                  /* an input is one text, not lines */
+    bool color;                     /* of diagnostics */
 };
 
 enum answer { LINE_VALID, LINE_REFUSED };
@@ -41,6 +44,7 @@ struct verdict {
     const struct amp_view *view; /* filled as far as the line allows; NULL where it was not read */
     const struct amp_finding *findings;
     unsigned n_findings;
+    struct amp_span output; /* --output: the standard output unit as JSON, or empty */
 };
 
 /* A piece of output: of the chunk, or of the result's text. */

@@ -38,7 +38,13 @@ int amp_finding_record(const struct amp_finding *f, const struct amp_line_place 
     if (f->expected[0])
         member(&w, "expected", f->expected);
     member(&w, "rule", f->rule);
+    if (f->schema_at && f->schema_at[0])
+        member(&w, "schema_pointer", f->schema_at);
     member(&w, "severity", f->severity == AMP_SEV_ERROR ? "error" : "warning");
+    if (f->output.n > 0) {
+        amp_jw_key(&w, "output");
+        amp_jw_raw(&w, f->output);
+    }
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0 || amp_buf_str(out, "\n", err) < 0) {
         out->len = before;

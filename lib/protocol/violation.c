@@ -71,7 +71,8 @@ static const struct {
     {"maxItems", "has too many items"},
 };
 
-static const char *saying_of(const struct amp_tape *t, const struct amp_violation *v)
+/* `own`: the schema is the user's, there need be no message. */
+static const char *saying_of(const struct amp_tape *t, const struct amp_violation *v, bool own)
 {
     if (strcmp(v->keyword, "type") == 0)
         return type_of(t, v->tok);
@@ -79,6 +80,11 @@ static const char *saying_of(const struct amp_tape *t, const struct amp_violatio
         return "is empty";
     if (strcmp(v->keyword, "minItems") == 0 && t->tok[v->tok].count == 0)
         return "is empty";
+    if (own && (strcmp(v->keyword, "additionalProperties") == 0 ||
+                strcmp(v->keyword, "unevaluatedProperties") == 0))
+        return "is not an allowed field";
+    if (own && strcmp(v->keyword, "false") == 0)
+        return "is not allowed";
     for (unsigned i = 0; i < AMP_SPEC_COUNT(sayings); i++)
         if (strcmp(sayings[i].keyword, v->keyword) == 0)
             return sayings[i].says;
@@ -113,13 +119,15 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
         snprintf(hint, sizeof hint, "; did you mean \"%s\"?", v->nearest);
     if (stranger && hint[0])
         fault.expected = NULL; /* the whole list would only hide the hint */
-    amp_check_add(c, &fault, "%s%s", saying_of(c->v->tape, v), hint);
+    amp_check_add(c, &fault, "%s%s", saying_of(c->v->tape, v, !c->schema), hint);
     if (c->n == before)
         return;
     struct amp_finding *f = &c->found[before];
     const struct amp_code_row *row = row_of(codes, f->field, v->keyword);
     f->code = row ? row->code : "bad_value";
     f->rule = amp_check_text(c, amp_span_str(v->keyword), 60);
+    if (!c->schema) /* the user knows it; our own are told by the rule and the code */
+        f->schema_at = amp_check_text(c, v->schema_at, 400);
     if (row && row->expected)
         f->expected = row->expected;
 }

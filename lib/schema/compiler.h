@@ -67,6 +67,7 @@ struct amp_target {
 struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
                                        struct amp_span uri, enum amp_draft draft);
 void amp_document_free(struct amp_document *d);
+/* 1: no schema is known by this URI; 2: that schema has no such place. */
 int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
                          struct amp_target *out);
 

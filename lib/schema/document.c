@@ -151,8 +151,8 @@ static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t
     struct amp_span text;
     if (!c->opt->resolve || c->opt->resolve(c->opt->resolve_ctx, uri, &text) != 0)
         return amp_schema_wrong(c, d, value, "unresolved_ref",
-                                "this $schema is neither draft 2020-12 nor draft-07, and no file "
-                                "is given for it (--resolve)");
+                                "this $schema is neither draft 2020-12 nor draft-07, and no "
+                                "metaschema is known by it");
     if (++c->metas > MOST_METAS)
         return amp_schema_wrong(c, d, value, "invalid_schema", "metaschemas without an end");
     struct amp_document meta = {.next = d, .asked = uri, .text = text};
@@ -405,12 +405,12 @@ int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_s
                 return 0;
             }
         }
-        return 1;
+        return 2;
     }
     if (name.n) {
         out->tok = amp_tape_pointer(&d->tape, c->resources[to].tok, name);
         if (out->tok == AMP_TOK_NONE)
-            return 1;
+            return 2;
         if (!d->resource[out->tok] &&
             walk(c, d, out->tok, around(d, c->resources[to].tok, out->tok)))
             return -1;

@@ -18,7 +18,10 @@ static int find(struct amp_compiler *c, struct amp_node *n, uint32_t value, stru
     if (r < 0)
         return -1;
     if (r > 0)
-        return amp_schema_wrong(c, n->doc, value, "unresolved_ref", "this reference leads nowhere");
+        return amp_schema_wrong(c, n->doc, value, "unresolved_ref",
+                                r == 1 ? "no schema is known by this reference"
+                                       : "this reference leads nowhere: there is no such place or "
+                                         "anchor");
     *out = amp_node_at(c, to->doc, to->tok, to->resource);
     return *out ? 0 : -1;
 }

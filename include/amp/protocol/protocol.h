@@ -69,6 +69,8 @@ struct amp_finding {
     const char *found;        /* shortened, control characters neutralised; or "" */
     const char *expected;     /* or "" */
     uint64_t offset;          /* of the fault inside the line */
+    const char *schema_at;    /* JSON Pointer into the schema that a user gave; NULL or "" */
+    struct amp_span output;   /* the line's standard output unit as JSON, or empty */
 };
 typedef void (*amp_finding_fn)(void *ctx, const struct amp_finding *f);
 

@@ -1,0 +1,216 @@
+/* A user's own schema: compiled once, checked by each thread with memory of its own. */
+#include "user_schema.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/file.h>
+
+#include "cli/cli.h"
+#include "protocol/check.h"
+#include "protocol/spec.h"
+
+enum { SCHEMA_MOST = 32 * 1024 * 1024, OUTPUT_MOST = 64 * 1024 * 1024 };
+
+struct user_schema {
+    struct amp_schema *schema;
+    enum amp_output output;
+};
+
+struct user_check {
+    const struct user_schema *of;
+    struct amp_schema_run *run;
+    struct amp_tape tape;
+    struct amp_pool pool;
+    struct amp_check check;
+    struct amp_buf output;
+    bool scanned; /* the last text is JSON */
+};
+
+/* Where a schema was looked for in vain. */
+static void add_why(struct amp_error *err, const char *why)
+{
+    size_t n = strlen(err->what);
+    if (strcmp(err->code, "unresolved_ref") == 0 && why[0])
+        snprintf(err->what + n, sizeof err->what - n, ": %s", why);
+}
+
+static int compile(struct user_schema *u, const struct user_schema_options *opt,
+                   struct amp_error *err)
+{
+    static const char standard_input[] = "/dev/stdin";
+    AMP_BUF struct amp_buf text;
+    AMP_FREE char *base = NULL;
+    amp_buf_init(&text, SCHEMA_MOST);
+    struct user_files *files = user_files_new(opt->resolve, opt->file, &base, err);
+    if (!files)
+        return -1;
+    bool from_stdin = strcmp(opt->file, "-") == 0;
+    int got =
+        amp_file_read(AT_FDCWD, from_stdin ? standard_input : opt->file, SCHEMA_MOST, &text, err);
+    if (got == 0) {
+        struct amp_schema_options how = {.resolve = user_files_resolve,
+                                         .resolve_ctx = files,
+                                         .base_uri = base,
+                                         .name = from_stdin ? "stdin" : opt->file,
+                                         .formats = opt->formats,
+                                         .draft7 = opt->draft && strcmp(opt->draft, "7") == 0};
+        u->schema = amp_schema_compile(amp_buf_span(&text), &how, err);
+        if (!u->schema) {
+            got = -1;
+            add_why(err, user_files_why(files));
+        }
+    } else if (err->status == AMP_IOERR) {
+        err->status = AMP_DATAERR; /* a directory, for one */
+    }
+    user_files_free(files);
+    return got;
+}
+
+struct user_schema *user_schema_new(const struct user_schema_options *opt, struct amp_error *err)
+{
+    struct user_schema *u = calloc(1, sizeof *u);
+    if (!u) {
+        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+        return NULL;
+    }
+    u->output = opt->output;
+    if (compile(u, opt, err) == 0)
+        return u;
+    user_schema_free(u);
+    return NULL;
+}
+
+void user_schema_free(struct user_schema *u)
+{
+    if (!u)
+        return;
+    amp_schema_free(u->schema);
+    free(u);
+}
+
+struct user_check *user_check_new(const struct user_schema *u, const struct amp_json_limits *limits,
+                                  struct amp_error *err)
+{
+    struct user_check *c = calloc(1, sizeof *c);
+    if (!c) {
+        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the check");
+        return NULL;
+    }
+    c->of = u;
+    amp_tape_init(&c->tape, limits);
+    amp_pool_init(&c->pool, OUTPUT_MOST);
+    amp_buf_init(&c->output, OUTPUT_MOST);
+    c->run = amp_schema_run_new(err);
+    if (c->run)
+        return c;
+    user_check_free(c);
+    return NULL;
+}
+
+void user_check_free(struct user_check *c)
+{
+    if (!c)
+        return;
+    amp_schema_run_free(c->run);
+    amp_tape_release(&c->tape);
+    amp_pool_release(&c->pool);
+    amp_buf_release(&c->output);
+    free(c);
+}
+
+static void on_violation(void *ctx, const struct amp_violation *v)
+{
+    static const struct amp_code_row codes[] = {{"*", "*", "schema_violation", NULL}, {0}};
+    amp_check_violation(ctx, v, codes);
+}
+
+/* A text that no verdict can be given about, or that is no JSON at all. */
+static void whole(struct user_check *c, const char *code, const char *rule, const char *what,
+                  uint32_t offset)
+{
+    struct amp_fault f = {
+        .severity = AMP_SEV_ERROR, .code = code, .rule = rule, .tok = AMP_TOK_NONE};
+    amp_check_add(&c->check, &f, "%s", what);
+    if (c->check.n > 0)
+        c->check.found[c->check.n - 1].offset = offset;
+}
+
+/* A limit that a check meets is a fault of the line; anything else ends the run. */
+static int at_limit(struct user_check *c, struct amp_error *why, struct amp_error *err)
+{
+    if (why->status != AMP_DATAERR) {
+        *err = *why;
+        return -1;
+    }
+    char *code = amp_pool_get(&c->pool, sizeof why->code);
+    if (!code)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain a line");
+    memcpy(code, why->code, sizeof why->code);
+    whole(c, code, "limit", why->what, 0);
+    return 0;
+}
+
+static int explain(struct user_check *c, struct amp_error *err)
+{
+    struct amp_error why;
+    int n = amp_schema_explain(c->of->schema, c->run, &c->tape, 0, AMP_CHECK_FINDINGS_MAX,
+                               on_violation, &c->check, &why);
+    if (n < 0)
+        return at_limit(c, &why, err);
+    if (c->check.n == 0) /* never let a refused line pass for want of an explanation */
+        whole(c, "schema_violation", "schema", "does not fit the schema", 0);
+    return 0;
+}
+
+int user_check_text(struct user_check *c, struct amp_span text, const struct amp_check_options *opt,
+                    struct amp_view *view, amp_finding_fn fn, void *ctx, struct amp_error *err)
+{
+    static const struct amp_check_options none;
+    struct amp_json_fault fault;
+    struct amp_error why;
+    *view = (struct amp_view){
+        .line = text, .text = text, .tape = &c->tape, .size = text.n, .payload = AMP_TOK_NONE};
+    c->scanned = amp_tape_scan(&c->tape, text.p, text.n, &fault) == 0;
+    int valid = c->scanned ? amp_schema_check(c->of->schema, c->run, &c->tape, 0, &why) : 0;
+    if (valid > 0)
+        return 1;
+    amp_pool_reset(&c->pool);
+    c->check.n = 0;
+    c->check.failed = false;
+    c->check.schema = NULL;
+    c->check.v = view;
+    c->check.opt = opt ? opt : &none;
+    c->check.arena = &c->pool;
+    if (!c->scanned) {
+        char *code = amp_pool_get(&c->pool, strlen(fault.code) + 1);
+        if (!code)
+            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain a line");
+        whole(c, strcpy(code, fault.code), "json", fault.what, fault.offset);
+    } else if ((valid < 0 ? at_limit(c, &why, err) : explain(c, err)) < 0) {
+        return -1;
+    }
+    if (c->check.failed)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain a line");
+    return amp_check_tell(&c->check, fn, ctx) == 0;
+}
+
+int user_check_output(struct user_check *c, struct amp_span *out, struct amp_error *err)
+{
+    struct amp_error why;
+    *out = (struct amp_span){"", 0};
+    amp_buf_reset(&c->output);
+    if (!c->scanned || c->of->output == AMP_OUTPUT_FLAG)
+        return 0;
+    int got =
+        amp_schema_output(c->of->schema, c->run, &c->tape, 0, c->of->output, &c->output, &why);
+    if (got < 0 && why.status != AMP_DATAERR) {
+        *err = why;
+        return -1;
+    }
+    if (got >= 0)
+        *out = amp_buf_span(&c->output);
+    return 0;
+}
