@@ -180,11 +180,11 @@ void corpus_aop(unsigned type)
         aop_event();
 }
 
-static void aof_envelope(const char *type)
+static void aof_envelope(const char *type, unsigned task)
 {
     put("{\"protocol\":\"aof\",\"version\":1,\"type\":\"%s\",\"projectId\":\"_inbox\",\"taskId\":"
         "\"TASK-2026-02-09-%03u\",\"fromAgent\":\"swe-backend\",\"toAgent\":\"swe-qa\",\"sentAt\":",
-        type, pick(1000));
+        type, task);
     corpus_time();
     put(",\"payload\":{");
 }
@@ -192,7 +192,7 @@ static void aof_envelope(const char *type)
 static void handoff(void)
 {
     unsigned task = pick(1000);
-    aof_envelope("handoff.request");
+    aof_envelope("handoff.request", task);
     put("\"taskId\":\"TASK-2026-02-09-%03u\",\"parentTaskId\":\"TASK-2026-02-07-001\","
         "\"fromAgent\":\"swe-backend\",\"toAgent\":\"swe-qa\",\"acceptanceCriteria\":[",
         task);
@@ -212,10 +212,11 @@ static void handoff(void)
 
 static void status(void)
 {
-    aof_envelope("status.update");
+    unsigned task = pick(1000);
+    aof_envelope("status.update", task);
     put("\"taskId\":\"TASK-2026-02-09-%03u\",\"agentId\":\"swe-backend\",\"status\":\"blocked\","
         "\"progress\":",
-        pick(1000));
+        task);
     text(20 + pick(30));
     put(",\"blockers\":[");
     text(8);
@@ -226,9 +227,9 @@ static void status(void)
 
 static void completion(void)
 {
-    aof_envelope("completion.report");
-    put("\"taskId\":\"TASK-2026-02-09-%03u\",\"agentId\":\"swe-backend\",\"completedAt\":",
-        pick(1000));
+    unsigned task = pick(1000);
+    aof_envelope("completion.report", task);
+    put("\"taskId\":\"TASK-2026-02-09-%03u\",\"agentId\":\"swe-backend\",\"completedAt\":", task);
     corpus_time();
     put(",\"outcome\":\"partial\",\"summaryRef\":\"outputs/summary.md\",\"handoffRef\":"
         "\"outputs/handoff.md\",\"deliverables\":[\"src/foo.ts\",\"src/bar.ts\"],\"tests\":{"
@@ -300,7 +301,7 @@ static void task_update(void)
     rtp_envelope("task_update");
     rtp_id("taskId", "tsk");
     put(",\"status\":\"in_progress\",\"progress\":%u,\"note\":", pick(101));
-    text(15 + pick(40));
+    text(8 + pick(12));
     put(",\"revisedEtaAt\":\"2026-02-25T18:30:00.000Z\"}}");
 }
 

@@ -30,6 +30,7 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
                                           .check_repo = opt->check_repo,
                                           .hlc = opt->hlc,
                                           .max_payload = opt->max_payload,
+                                          .now_ms = opt->now_ms,
                                           .protected_ = opt->protect,
                                           .texts = true,
                                           .bare = opt->mode == MODE_PASS};

@@ -1,6 +1,8 @@
 /* amp-validate: lines in, the valid ones out byte for byte, the others reported. */
 #include <string.h>
 
+#include <amp/base/clock.h>
+
 #include "cli/cli.h"
 #include "validate.h"
 
@@ -57,6 +59,11 @@ static const struct amp_opt opts[] = {
      .dest = &protect,
      .arg = "PATTERN",
      .doc = "a branch protected beside main and master (* and ? match)"},
+    {.name = "now",
+     .kind = AMP_OPT_STRING,
+     .dest = &opt.now,
+     .arg = "TIME",
+     .doc = "rtp: what is over at this time is refused (RFC 3339, or now)"},
     {.name = "state",
      .kind = AMP_OPT_DIR,
      .dest = &opt.state,
@@ -148,9 +155,10 @@ static void check_combination(int n_files)
 {
     if (!own.file && (resolve.n || own.draft || own.formats || output))
         amp_die_usage("--resolve, --draft, --formats and --output go with --schema");
-    if (own.file && (opt.protocol || opt.state || opt.check_repo || protect.n || opt.hlc))
+    if (own.file &&
+        (opt.protocol || opt.state || opt.check_repo || protect.n || opt.hlc || opt.now))
         amp_die_usage("--schema goes with no option of the protocols "
-                      "(-p, --state, --check-repo, --protect, --hlc)");
+                      "(-p, --state, --check-repo, --protect, --hlc, --now)");
     if (own.file && strcmp(own.file, "-") == 0 && n_files == 0)
         amp_die_usage("the schema and the lines cannot both come from standard input");
 }
@@ -172,9 +180,20 @@ static int run_own(int argc, char **argv)
     return status;
 }
 
+static void read_now(void)
+{
+    if (!opt.now)
+        return;
+    if (strcmp(opt.now, "now") == 0)
+        opt.now_ms = amp_now_ms();
+    else if (!amp_time_parse(amp_span_str(opt.now), &opt.now_ms) || opt.now_ms <= 0)
+        amp_die_usage("--now: %s is no time such as 2026-02-26T14:32:07Z", opt.now);
+}
+
 static int run(int argc, char **argv)
 {
     opt.protect = protect.v;
+    read_now();
     if (opt.list)
         return info_list();
     if (opt.schema)

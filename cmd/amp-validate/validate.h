@@ -22,9 +22,10 @@ enum mode { MODE_PASS };
 /* What was asked for on the command line. It does not change while lines are judged. */
 struct validate_options {
     enum mode mode;
-    const char *protocol, *errors, *state, *explain, *schema;
+    const char *protocol, *errors, *state, *explain, *schema, *now;
     bool strict, fail_fast, check_repo, list, hlc;
     int64_t max_line, max_depth, max_payload, jobs;
+    int64_t now_ms;                 /* --now as a number, 0 without it */
     const char *const *protect;     /* NULL-terminated, or NULL */
     const struct user_schema *user; /* --schema, or NULL: the protocols */
     bool document;                  /* an input is one text, not lines */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/aof_text.h"
 #include "protocol/check.h"
 #include "protocol/spec.h"
 
@@ -40,6 +41,7 @@ struct document {
     const struct amp_spec *spec;
     uint32_t outer_to; /* token of an outer recipient, on the outer tape */
     const char *word;  /* the type of a text that is no JSON, else NULL */
+    bool silent;       /* not this protocol's, and none of its business: it passes */
 };
 
 struct amp_reader *amp_reader_new(const struct amp_json_limits *limits, struct amp_error *err)
@@ -120,26 +122,6 @@ static struct amp_schema *schema_of(struct amp_reader *r, const char *path, stru
     return c->schema;
 }
 
-static struct amp_span trim(struct amp_span s)
-{
-    while (s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t' || s.p[0] == '\r' || s.p[0] == '\n')) {
-        s.p++;
-        s.n--;
-    }
-    while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t' || s.p[s.n - 1] == '\r' ||
-                       s.p[s.n - 1] == '\n'))
-        s.n--;
-    return s;
-}
-
-static bool starts(struct amp_span s, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    return s.n >= n && memcmp(s.p, prefix, n) == 0;
-}
-
-#define AOF_PREFIX "AOF/1 "
-
 static void scan_finding(struct amp_reader *r, const struct amp_json_fault *fault)
 {
     struct amp_fault f = {
@@ -163,25 +145,18 @@ static const struct amp_spec *detect_object(const struct amp_tape *t, uint32_t o
     return NULL;
 }
 
-/* Scans the inner text of a wrapped AOF envelope: 1 it is one (or claims to be), 0 it is not. With
- * the prefix a text that cannot be scanned is a bad envelope; without, it is just text. */
-static int unwrap_text(struct amp_reader *r, struct amp_span text, struct document *d)
+/* An AOF envelope in a text: 1 it is one (or claims to be), 0 it is not. */
+static int unwrap_text(struct amp_reader *r, struct amp_span text, bool pinned, struct document *d)
 {
     struct amp_json_fault fault;
-    text = trim(text);
-    bool prefixed = starts(text, AOF_PREFIX);
-    if (prefixed)
-        text = trim(
-            (struct amp_span){text.p + sizeof AOF_PREFIX - 1, text.n - (sizeof AOF_PREFIX - 1)});
-    else if (!starts(text, "{"))
-        return 0;
-    bool good = amp_tape_scan(&r->inner, text.p, text.n, &fault) == 0;
-    if (!prefixed && !(good && amp_spec_aof.detect(&r->inner, 0)))
+    struct amp_span json;
+    enum amp_aof_text what = amp_aof_text(&r->inner, text, pinned, &json, &fault);
+    if (what == AMP_AOF_NOT)
         return 0;
     d->spec = &amp_spec_aof;
-    d->text = text;
+    d->text = json;
     d->tape = &r->inner;
-    if (!good)
+    if (what == AMP_AOF_BAD)
         scan_finding(r, &fault);
     return 1;
 }
@@ -203,7 +178,7 @@ static int unwrap_object(struct amp_reader *r, uint32_t tok, const struct amp_sp
 }
 
 /* AOF under payload, message or content of an event; SW4RM under msg beside an outer to. */
-static int unwrap(struct amp_reader *r, struct document *d, struct amp_error *err)
+static int unwrap(struct amp_reader *r, bool pinned, struct document *d, struct amp_error *err)
 {
     static const char *const carriers[] = {"payload", "message", "content"};
     const struct amp_tape *t = &r->outer;
@@ -211,7 +186,7 @@ static int unwrap(struct amp_reader *r, struct document *d, struct amp_error *er
     if (t->tok[0].type == AMP_JSON_STRING) {
         if (amp_fill_text(t, 0, &r->arena, &text, err) < 0)
             return -1;
-        return unwrap_text(r, text, d);
+        return unwrap_text(r, text, pinned, d);
     }
     if (t->tok[0].type != AMP_JSON_OBJECT)
         return 0;
@@ -234,7 +209,7 @@ static int unwrap(struct amp_reader *r, struct document *d, struct amp_error *er
             continue;
         if (amp_fill_text(t, tok, &r->arena, &text, err) < 0)
             return -1;
-        if (unwrap_text(r, text, d))
+        if (unwrap_text(r, text, pinned, d))
             return 1;
     }
     return 0;
@@ -263,23 +238,76 @@ static bool take_text(struct amp_reader *r, struct amp_span text, struct documen
     return false;
 }
 
-/* A line that the scanner refused. 0: it is a message all the same; 1: a finding says why not. */
-static int open_text(struct amp_reader *r, struct amp_span line, struct document *d,
-                     const struct amp_json_fault *fault)
+static const struct amp_spec *detect_record(const struct amp_tape *t)
+{
+    static const enum amp_protocol order[] = {AMP_PROTO_AOF, AMP_PROTO_RTP};
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(order); i++) {
+        const struct amp_spec *s = amp_spec_of(order[i]);
+        if (s->detect_record(t))
+            return s;
+    }
+    return NULL;
+}
+
+static const struct amp_spec *detect_pinned(const struct amp_tape *t, const struct amp_spec *s)
+{
+    if (t->tok[0].type != AMP_JSON_OBJECT)
+        return NULL;
+    return s->detect(t, 0) || (s->detect_record && s->detect_record(t)) ? s : NULL;
+}
+
+/* The line as it stands is the document, or holds it. */
+static int find_document(struct amp_reader *r, enum amp_protocol only, struct document *d,
+                         struct amp_error *err)
+{
+    bool aof = only == AMP_PROTO_AOF;
+    d->spec = only == AMP_PROTO_NONE ? detect_object(&r->outer, 0)
+                                     : detect_pinned(&r->outer, amp_spec_of(only));
+    if (d->spec)
+        return 0;
+    struct document w = *d;
+    int got = unwrap(r, aof, &w, err);
+    if (got < 0)
+        return -1;
+    if (got && (only == AMP_PROTO_NONE || (w.spec && w.spec->protocol == only)))
+        *d = w;
+    else
+        r->check.n = 0;
+    if (!d->spec && r->outer.tok[0].type == AMP_JSON_STRING) {
+        struct amp_span text;
+        if (amp_fill_text(&r->outer, 0, &r->arena, &text, err) < 0)
+            return -1;
+        take_text(r, text, d);
+    }
+    if (!d->spec && only == AMP_PROTO_NONE && r->outer.tok[0].type == AMP_JSON_OBJECT)
+        d->spec = detect_record(&r->outer);
+    /* A list starts as an envelope does; everything else that is no AOF passes in silence. */
+    d->silent = !d->spec && aof && r->outer.tok[0].type != AMP_JSON_ARRAY;
+    if (!d->spec && only != AMP_PROTO_NONE && !d->silent)
+        d->spec = amp_spec_of(only);
+    return 0;
+}
+
+/* A line that the scanner refused: an AOF envelope behind its prefix, another protocol's text, or,
+ * where AOF was asked for, plain text, which is none of its business. */
+static void open_text(struct amp_reader *r, struct amp_span line, struct document *d,
+                      const struct amp_json_fault *fault)
 {
     enum amp_protocol only = r->check.opt->only;
-    bool aof = only == AMP_PROTO_NONE || only == AMP_PROTO_AOF;
+    bool aof = only == AMP_PROTO_AOF;
     bool other = strcmp(fault->code, "invalid_json") == 0;
-    if (aof && starts(trim(line), AOF_PREFIX) && unwrap_text(r, line, d))
-        return r->check.n > 0;
+    if ((aof || only == AMP_PROTO_NONE) && unwrap_text(r, line, aof, d))
+        return;
     if (other && take_text(r, line, d))
-        return 0;
+        return;
+    d->silent = aof;
+    if (d->silent)
+        return;
     scan_finding(r, fault);
     if (only == AMP_PROTO_NONE || !other || !amp_spec_of(only)->no_json || r->check.n == 0)
-        return 1;
+        return;
     d->spec = amp_spec_of(only);
     r->check.found[0].code = d->spec->no_json;
-    return 1;
 }
 
 /* Names the document and its protocol. 0: go on; 1: a finding says why not; -1: failure. */
@@ -289,29 +317,13 @@ static int open_line(struct amp_reader *r, struct amp_span line, enum amp_protoc
     struct amp_json_fault fault;
     *d = (struct document){.tape = &r->outer, .text = line, .outer_to = AMP_TOK_NONE};
     if (amp_tape_scan(&r->outer, line.p, line.n, &fault) < 0)
-        return open_text(r, line, d, &fault);
-    if (only == AMP_PROTO_NONE)
-        d->spec = detect_object(&r->outer, 0);
-    else if (r->outer.tok[0].type == AMP_JSON_OBJECT && amp_spec_of(only)->detect(&r->outer, 0))
-        d->spec = amp_spec_of(only);
-    if (!d->spec) {
-        struct document w = *d;
-        int got = unwrap(r, &w, err);
-        if (got < 0)
-            return -1;
-        if (got && (only == AMP_PROTO_NONE || (w.spec && w.spec->protocol == only)))
-            *d = w;
-        else
-            r->check.n = 0;
+        open_text(r, line, d, &fault);
+    else if (find_document(r, only, d, err) < 0)
+        return -1;
+    if (d->spec == &amp_spec_aof && d->text.n > AMP_AOF_BYTES_MAX && r->check.n == 0) {
+        amp_aof_too_large(&fault);
+        scan_finding(r, &fault);
     }
-    if (!d->spec && r->outer.tok[0].type == AMP_JSON_STRING) {
-        struct amp_span text;
-        if (amp_fill_text(&r->outer, 0, &r->arena, &text, err) < 0)
-            return -1;
-        take_text(r, text, d);
-    }
-    if (!d->spec && only != AMP_PROTO_NONE)
-        d->spec = amp_spec_of(only);
     return r->check.n > 0;
 }
 
@@ -433,9 +445,9 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     v.protocol = d.spec ? d.spec->protocol : AMP_PROTO_NONE;
     if (stop) {
         r->check.found[0].protocol = v.protocol;
-    } else if (!d.spec) {
+    } else if (!d.spec && !d.silent) {
         unknown_protocol(r);
-    } else {
+    } else if (d.spec) {
         v.type = amp_span_str(d.word);
         if (fill_view(r, &d, d.spec, &v, err) < 0 ||
             (!d.word && check_schema(r, d.spec, &v, err) < 0))

@@ -30,6 +30,8 @@ int amp_finding_record(const struct amp_finding *f, const struct amp_line_place 
     amp_jw_key(&w, "id");
     amp_jw_str(&w, f->id);
     member(&w, "code", f->code);
+    if (f->seed_code && f->seed_code[0])
+        member(&w, "seed_code", f->seed_code);
     member(&w, "field", f->field);
     member(&w, "pointer", f->pointer);
     member(&w, "message", f->message);

@@ -37,6 +37,9 @@ struct amp_code_row {
 struct amp_spec {
     enum amp_protocol protocol;
     bool (*detect)(const struct amp_tape *t, uint32_t object);
+    /* Whether a root object that no protocol's detect knows is a record of this one: a file or an
+     * entry of a control plane, without an envelope; may be NULL. */
+    bool (*detect_record)(const struct amp_tape *t);
     struct amp_fill_table envelope; /* of struct amp_view */
     const struct amp_kind_row *kinds;
     unsigned n_kinds;

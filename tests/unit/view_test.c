@@ -145,7 +145,9 @@ static void records(void)
     "\\\"taskId\\\":\\\"TASK-2026-02-09-057\\\",\\\"fromAgent\\\":\\\"swe\\\",\\\"toAgent\\\":"    \
     "\\\"aof\\\",\\\"sentAt\\\":\\\"2026-02-09T21:00:00.000Z\\\",\\\"payload\\\":{"                \
     "\\\"outcome\\\":"                                                                             \
-    "\\\"blocked\\\",\\\"blockers\\\":[\\\"no key\\\"]}}"
+    "\\\"blocked\\\",\\\"summaryRef\\\":\\\"s.md\\\",\\\"tests\\\":{\\\"total\\\":0,"              \
+    "\\\"passed\\\":0,"                                                                            \
+    "\\\"failed\\\":0},\\\"notes\\\":\\\"n\\\",\\\"blockers\\\":[\\\"no key\\\"]}}"
 
 static void aof(void)
 {
@@ -181,7 +183,8 @@ static void aof(void)
     "\"correlation_id\":\"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001\",\"sequence_number\":7,"           \
     "\"retry_count\":2,\"message_type\":\"ACKNOWLEDGEMENT\",\"content_type\":\"application/"       \
     "json\","                                                                                      \
-    "\"content_length\":76,\"idempotency_token\":\"a:b:c\",\"timestamp\":\"1970-01-01T00:00:01Z\"," \
+    "\"content_length\":76,\"idempotency_token\":\"a:b:c\",\"timestamp\":\"1970-01-01T00:00:"      \
+    "01Z\","                                                                                       \
     "\"ttl_ms\":500,\"payload\":{\"ack_for_message_id\":\"m\",\"ack_stage\":\"REJECTED\","         \
     "\"error_code\":\"BUFFER_FULL\"}}"
 
@@ -215,7 +218,8 @@ static void others(void)
     struct amp_view v;
     TAP_INT(look("{\"eventId\":\"e\",\"seq\":1,\"kind\":\"ack\",\"sourceNodeId\":\"n\","
                  "\"sourceAgentId\":\"a\",\"corrId\":\"c\",\"createdAt\":\"2026-02-25T16:22:10Z\","
-                 "\"payload\":{\"refEventId\":\"r\",\"ackType\":\"processed\"}}",
+                 "\"payload\":{\"refEventId\":\"r\",\"ackType\":\"processed\",\"ackedByAgentId\":"
+                 "\"a\",\"ackedAt\":\"2026-02-25T16:22:10Z\"},\"trace\":{\"attempt\":1}}",
                  &v),
             1, "a runtime event is valid");
     TAP_INT(v.protocol, AMP_PROTO_RTP, "its protocol");

@@ -72,6 +72,8 @@ struct amp_body {
         } dispatch;
         struct {
             struct amp_span subtask, commit;
+            struct amp_span ref;     /* where the result or its summary stands */
+            struct amp_span failure; /* why it failed, in the protocol's own word */
             enum amp_completion completion;
             struct amp_spans files_changed, blockers, notes;
             const enum amp_tri *criteria_met;
@@ -112,6 +114,11 @@ struct amp_body {
             struct amp_span checks; /* the JSON object as it stands */
             bool failed, pending;
         } ci;
+        struct {
+            struct amp_span parent, from, to, note; /* parent: the task that hands over */
+            struct amp_spans criteria, outputs, context, constraints;
+            int64_t due_ms; /* 0: not said */
+        } handoff;
         struct {
             struct amp_span status, note, agent, phase, checkpoint;
             struct amp_spans blockers;

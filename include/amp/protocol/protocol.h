@@ -68,6 +68,7 @@ struct amp_finding {
     const char *message;      /* a sentence: what was found, what was expected */
     const char *found;        /* shortened, control characters neutralised; or "" */
     const char *expected;     /* or "" */
+    const char *seed_code;    /* the protocol's own code where `code` is finer; NULL or "": none */
     uint64_t offset;          /* of the fault inside the line */
     const char *schema_at;    /* JSON Pointer into the schema that a user gave; NULL or "" */
     struct amp_span output;   /* the line's standard output unit as JSON, or empty */
@@ -84,7 +85,9 @@ struct amp_check_options {
     int most;                      /* findings a line at most, 0 for all */
     bool texts; /* a text that is no JSON may be a message too (AOP v1 Markdown); always true with
                    `only`. Its view has an empty object for a tape. */
-    bool bare;  /* nobody looks at the view's body: only what the rules need is filled */
+    int64_t now_ms; /* expiry and estimates are judged at this instant too; 0: by the message's
+                       own times only */
+    bool bare;      /* nobody looks at the view's body: only what the rules need is filled */
 };
 
 /* Scans, detects, views and checks one line. 1: valid (warnings may have been reported); 0: at

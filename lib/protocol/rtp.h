@@ -1,0 +1,39 @@
+/* What the files of Runtime Protocol v1 share. */
+#ifndef AMP_PROTOCOL_RTP_H
+#define AMP_PROTOCOL_RTP_H
+
+#include "protocol/check.h"
+
+/* What an event is, finer than amp_kind. */
+enum amp_rtp_kind {
+    AMP_RTP_MESSAGE,
+    AMP_RTP_REPLY,
+    AMP_RTP_ACK,
+    AMP_RTP_ACK_ACCEPT, /* an ack with a task's payload: the minimal profile's acceptance */
+    AMP_RTP_CREATE,
+    AMP_RTP_SKILL, /* a task_create that distributes a skill */
+    AMP_RTP_ACCEPT,
+    AMP_RTP_UPDATE,
+    AMP_RTP_COMPLETE,
+    AMP_RTP_FAILED,
+    AMP_RTP_SIGNAL,
+    AMP_RTP_DEAD_LETTER,
+    AMP_RTP_CATALOG,
+    AMP_RTP_INDEX,
+    AMP_RTP_CURSOR,
+    AMP_RTP_REVIEW,
+    AMP_RTP_SKILL_ALONE,
+    AMP_RTP_UNKNOWN,
+};
+enum amp_rtp_kind amp_rtp_kind_of(const struct amp_view *v);
+/* The same of a row of this protocol; NULL is unknown. */
+struct amp_kind_row;
+enum amp_rtp_kind amp_rtp_row_kind(const struct amp_kind_row *row);
+
+void amp_rtp_rules(struct amp_check *c);
+
+/* An ack "failed_terminal" about the event. */
+int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+                   struct amp_buf *out, struct amp_error *err);
+
+#endif
