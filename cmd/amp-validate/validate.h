@@ -23,7 +23,7 @@ enum mode { MODE_PASS };
 struct validate_options {
     enum mode mode;
     const char *protocol, *errors, *state, *explain, *schema, *now;
-    bool strict, fail_fast, check_repo, list, hlc;
+    bool strict, fail_fast, check_repo, list, hlc, effective;
     int64_t max_line, max_depth, max_payload, jobs;
     int64_t now_ms;                 /* --now as a number, 0 without it */
     const char *const *protect;     /* NULL-terminated, or NULL */
@@ -80,6 +80,9 @@ int result_end(struct result *r, size_t begun, struct amp_error *err);
 /* What the mode writes for a line, and the reports about it. */
 int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
               struct amp_error *err);
+
+/* --effective: what counts in a valid AOP TASK, as one record. 1: the line is none. */
+int effective_line(const struct verdict *v, struct amp_buf *out, struct amp_error *err);
 
 /* A finding as it goes to stderr or to the error log. */
 int report_add(const struct validate_options *opt, const struct verdict *v,

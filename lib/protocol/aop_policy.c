@@ -115,10 +115,8 @@ static void take_execution(const struct amp_view *v, struct amp_aop_policy *p)
     if (is(v, tok, AMP_JSON_ARRAY))
         p->backoff = tok;
     uint32_t h = amp_aop_at(v, e, AMP_SPAN("heartbeat"));
-    struct amp_aop_int missed = {p->heartbeat_missed_most, AMP_AOP_FROM_DEFAULT};
     take_flag(v, h, AMP_SPAN("enabled"), AMP_AOP_FROM_EXECUTION, &p->heartbeat);
-    take_int(v, h, AMP_SPAN("max_missed_beats"), AMP_AOP_FROM_EXECUTION, &missed);
-    p->heartbeat_missed_most = missed.value;
+    take_int(v, h, AMP_SPAN("max_missed_beats"), AMP_AOP_FROM_EXECUTION, &p->heartbeat_missed_most);
     tok = amp_aop_at(v, h, AMP_SPAN("interval_seconds"));
     if (is(v, tok, AMP_JSON_NUMBER))
         amp_tok_real(v->tape, tok, &p->heartbeat_seconds);
@@ -175,7 +173,7 @@ void amp_aop_policy(const struct amp_view *v, struct amp_aop_policy *p)
         .minimal_report = {true, AMP_AOP_FROM_DEFAULT},
         .final_signal = {true, AMP_AOP_FROM_DEFAULT},
         .heartbeat_seconds = 120,
-        .heartbeat_missed_most = 3,
+        .heartbeat_missed_most = {3, AMP_AOP_FROM_DEFAULT},
         .read = {.list = AMP_TOK_NONE},
         .write = {.list = AMP_TOK_NONE},
         .network = {AMP_AOP_NETWORK_RESTRICTED, AMP_AOP_FROM_DEFAULT},
@@ -276,5 +274,6 @@ const char *amp_aop_response_fault(const struct amp_aop_policy *p, const struct 
 bool amp_aop_lost(const struct amp_aop_policy *p, int64_t last_ms, int64_t now_ms)
 {
     double silence = (double)(now_ms - last_ms) / 1000;
-    return p->heartbeat.value && silence >= p->heartbeat_seconds * (double)p->heartbeat_missed_most;
+    return p->heartbeat.value &&
+           silence >= p->heartbeat_seconds * (double)p->heartbeat_missed_most.value;
 }

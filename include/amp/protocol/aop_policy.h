@@ -76,12 +76,11 @@ struct amp_aop_policy {
     struct amp_aop_flag minimal_report, final_signal, read_only, delegation;
     struct amp_aop_flag heartbeat;
     double heartbeat_seconds;
-    int64_t heartbeat_missed_most;
+    struct amp_aop_int heartbeat_missed_most;
     struct amp_aop_word on_heartbeat_failure;
     struct amp_aop_paths read, write;
     struct amp_aop_word network;
     struct amp_aop_budget cost_usd, tokens;
-    struct amp_span workspace_root; /* as it stands, still escaped */
 };
 
 /* The policy of a TASK: timeouts by precedence, access as the intersection of what is granted and

@@ -1,0 +1,93 @@
+# AOP: what needs large lines, or options of its own. Rule by rule: protocol_rules.bats.
+
+load lib
+
+setup() {
+  need jq
+  cases=$AMP_TOP/tests/fixture/protocols/aop.jsonl
+  cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# base NAME [JQ]: a message of the rules' file, edited.
+base() {
+  jq -c --arg name "$1" "select(.base == \$name) | .line | ${2:-.}" "$cases"
+}
+
+# padded NAME BYTES: a message of exactly so many bytes.
+padded() {
+  local line LC_ALL=C
+  line=$(base "$1" '.extensions.x_pad = ""')
+  base "$1" ".extensions.x_pad = \"x\" * $(($2 - ${#line}))"
+}
+
+@test "the hard limits are bytes of the line" {
+  {
+    padded minimal 204800
+    padded minimal 204801
+    padded response 512000
+    padded response 512001
+    base heartbeat '.extensions.x_pad = "x" * 600000'
+  } >in
+  [ "$(LC_ALL=C awk 'NR < 5 { print length }' in | xargs)" = "204800 204801 512000 512001" ]
+  run -1 amp-validate -e records in
+  [ "$(jq -r '"\(.line) \(.code) \(.field)"' records)" = $'2 E_CONTEXT_OVERFLOW \n4 E_CONTEXT_OVERFLOW ' ]
+  cmp <(echo "$output") <(sed '2d;4d' in)
+}
+
+@test "a long objective is counted in characters" {
+  {
+    base minimal '.task.objective = "x" * 39999'
+    base minimal '.task.objective = "x" * 40000'
+    base minimal '.task.objective = "é" * 39999'
+    base minimal '.task.objective = "é" * 40000'
+    base minimal '.task.objective = "x" * 50001'
+    # Written as escapes, also as pairs of them.
+    base minimal '.task.objective = "\n" * 39999'
+    base minimal '.task.objective = "\n" * 40000'
+    base minimal '.task.objective = "😀" * 9999 + "x" * 30000' | jq -ac .
+    base minimal '.task.objective = "😀" * 10000 + "x" * 30000' | jq -ac .
+  } >in
+  amp-validate -e records in | cmp - in
+  [ "$(jq -r 'select(.code == "E_PAYLOAD_SIZE_WARNING" and .severity == "warning") | .line' records | xargs)" = \
+    "2 4 5 7 9" ]
+  [ "$(jq -rs '.[3].message' records)" = "has 40000 characters" ]
+}
+
+@test "--effective says what counts, and where it comes from" {
+  {
+    base minimal
+    base task
+    base task '.guard_rails.timeout_seconds = 600 | .target.capabilities.network_access = "NONE" |
+      .task.constraints.max_cost_usd = 0.10 | .task.budgets.max_tokens = 20000'
+    base minimal '.target.capabilities = {file_system_access: false} |
+      .task.access = {filesystem: {write_paths: ["/a"]}, network: "FULL"}'
+    base minimal '.task.environment.workspace_root = "/srv/w" |
+      .task.access.filesystem = {read_paths: [".", "a/../b", "/x//y/", "C:\\z"], write_paths: ["\u0062"]}'
+    base response
+    base heartbeat
+    echo '# Task: of version 1'
+  } >in
+  run -0 amp-validate --effective in
+  echo "$output" >out
+  [ "$(jq -r .line out | xargs)" = "1 2 3 4 5" ]
+  amp-validate -s "$AMP_TOP/schemas/records/effective.json" out | cmp - out
+  [ "$(jq -rs 'map(.timeout_seconds | "\(.value) \(.source)") | join(", ")' out)" = \
+    "1800 default, 1800 guard_rails, 600 guard_rails, 1800 default, 1800 default" ]
+  [ "$(jq -rs 'map(.network_access | "\(.value) \(.source)") | join(", ")' out)" = \
+    "RESTRICTED default, RESTRICTED target.capabilities, NONE target.capabilities, RESTRICTED default, RESTRICTED default" ]
+  [ "$(jq -rs 'map(.max_cost_usd | "\(.value) \(.source)") | join(", ")' out)" = \
+    "null default, 0.5 task.constraints, 0.1 task.constraints, null default, null default" ]
+  [ "$(jq -rs '.[2].max_tokens.value' out)" = 15000 ]
+  [ "$(jq -cs '.[0].read_paths, .[3].write_paths' out)" = \
+    $'{"value":null,"source":"default"}\n{"value":[],"source":"target.capabilities"}' ]
+  [ "$(jq -cs '.[4] | .read_paths.value, .write_paths.value' out)" = \
+    $'["/srv/w","/srv/w/b","/x/y","C:/z"]\n["/srv/w/b"]' ]
+  [ "$(jq -rs '.[1] | .max_retries.value, .heartbeat.enabled.value, .delegation.allowed.value' out | xargs)" = \
+    "1 true false" ]
+}
+
+@test "--effective tells of the lines that are refused, and writes nothing for them" {
+  run --separate-stderr -1 amp-validate --effective -e - <<<"$(base task '.task.category = "x"')"
+  [ -z "$output" ]
+  [ "$(jq -r .code <<<"$stderr")" = E_SCHEMA_VALIDATION ]
+}
