@@ -1,16 +1,13 @@
 /*
- * SW4RM 0.5.0: the envelope, acknowledgements and tool calls as far as the view needs them. Checked
- * so far: the envelope. Its recipient stands outside: {"to":…,"msg":…} is taken apart by the
- * reader.
+ * SW4RM 0.5.0: the envelope, and how a message is recognised. Its recipient stands outside, as
+ * {"to":…,"msg":…}, which the reader takes apart, or in the payload of some shapes.
  */
 #include <stddef.h>
 #include <string.h>
 
-#include "protocol/names.h"
 #include "protocol/sw4rm.h"
 
 #define V(field) offsetof(struct amp_view, field)
-#define B(field) offsetof(struct amp_body, field)
 
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/message_type"), AMP_AS_TEXT, V(type), 0, NULL},
@@ -27,29 +24,6 @@ static const struct amp_fill_row envelope[] = {
     {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
 };
 
-static const struct amp_fill_row ack_rows[] = {
-    {AMP_AT("/ack_for_message_id"), AMP_AS_TEXT, B(ack.ref), 0, NULL},
-    {AMP_AT("/ack_stage"), AMP_AS_WORD, B(ack.stage), 0, &amp_words_stage},
-    {AMP_AT("/error_code"), AMP_AS_TEXT, B(ack.code), 0, NULL},
-    {AMP_AT("/note"), AMP_AS_TEXT, B(ack.note), 0, NULL},
-};
-static const struct amp_fill_table ack = AMP_FILL_TABLE(struct amp_body, ack_rows);
-
-static const struct amp_kind_row kinds[] = {
-    {"CONTROL", AMP_KIND_OTHER, NULL, true, NULL, false, 0},
-    {"DATA", AMP_KIND_OTHER, NULL, true, NULL, false, 0},
-    {"HEARTBEAT", AMP_KIND_HEARTBEAT, NULL, true, NULL, false, 0},
-    {"NOTIFICATION", AMP_KIND_OTHER, NULL, true, NULL, false, 0},
-    {"ACKNOWLEDGEMENT", AMP_KIND_ACK, &ack, true, NULL, false, 0},
-    {"HITL_INVOCATION", AMP_KIND_ESCALATION, NULL, true, NULL, false, 0},
-    {"HITL_DECISION", AMP_KIND_OTHER, NULL, true, NULL, false, 0},
-    {"WORKTREE_CONTROL", AMP_KIND_OTHER, NULL, true, NULL, false, 0},
-    {"NEGOTIATION", AMP_KIND_OTHER, NULL, true, NULL, false, 0},
-    {"TOOL_CALL", AMP_KIND_TOOL_CALL, NULL, true, NULL, false, 0},
-    {"TOOL_RESULT", AMP_KIND_TOOL_RESULT, NULL, true, NULL, false, 0},
-    {"TOOL_ERROR", AMP_KIND_TOOL_RESULT, NULL, true, NULL, false, 0},
-};
-
 static const struct amp_code_row codes[] = {
     {"message_type", "enum", "unsupported_message_type", NULL},
     {"*", "*", "validation_error", NULL},
@@ -59,7 +33,7 @@ static const struct amp_code_row codes[] = {
 enum amp_sw4rm_type amp_sw4rm_type(struct amp_span word)
 {
     static const struct amp_span words[] = {
-#define X(id, word, most) {word, sizeof(word) - 1},
+#define X(id, word, most, kind, shape) {word, sizeof(word) - 1},
         AMP_SW4RM_TYPE_LIST(X)
 #undef X
     };
@@ -77,24 +51,50 @@ static bool detect(const struct amp_tape *t, uint32_t object)
            (amp_spec_has(t, object, "correlation_id") || amp_spec_has(t, object, "producer_id"));
 }
 
+/* The payload names the recipient of some shapes. */
+static int recipient(struct amp_view *v, struct amp_span to, struct amp_pool *arena,
+                     struct amp_error *err)
+{
+    if (v->n_to > 0 || to.n == 0)
+        return 0;
+    v->to = amp_pool_get(arena, sizeof *v->to);
+    if (!v->to)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the view of a message");
+    *v->to = to;
+    v->n_to = 1;
+    return 0;
+}
+
 static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
-    if (v->kind == AMP_KIND_ACK && v->body.ack.stage >= AMP_STAGE_REJECTED)
-        v->kind = AMP_KIND_NACK;
     uint32_t ttl = amp_tape_get(v->tape, 0, AMP_SPAN("ttl_ms"));
     int64_t ms;
     if (ttl != AMP_TOK_NONE && v->tape->tok[ttl].type == AMP_JSON_NUMBER && v->created_ms > 0 &&
-        amp_tok_int(v->tape, ttl, &ms) && ms >= 0 && ms < INT64_MAX - v->created_ms)
+        amp_tok_int(v->tape, ttl, &ms) && ms > 0 && ms < INT64_MAX - v->created_ms)
         v->expires_ms = v->created_ms + ms;
-    return 0;
+    switch (v->kind) {
+    case AMP_KIND_ESCALATION:
+        if (amp_span_is(v->body.escalation.type, "NEGOTIATION_CONFLICT"))
+            v->body.escalation.type = AMP_SPAN("CONFLICT");
+        if (v->task.n == 0)
+            v->task = v->body.escalation.task;
+        return 0;
+    case AMP_KIND_WORKTREE:
+        return recipient(v, v->body.worktree.agent, arena, err);
+    case AMP_KIND_HANDOFF:
+        return v->body.handoff.answered ? 0 : recipient(v, v->body.handoff.to, arena, err);
+    default:
+        return 0;
+    }
 }
 
 const struct amp_spec amp_spec_sw4rm = {
     .protocol = AMP_PROTO_SW4RM,
     .detect = detect,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
-    .kinds = kinds,
-    .n_kinds = AMP_SPEC_COUNT(kinds),
+    .kinds = amp_sw4rm_rows,
+    .n_kinds = AMP_SHAPE_NONE,
+    .kind_of = amp_sw4rm_kind_of,
     .schema = "sw4rm/envelope.json",
     .codes = codes,
     .finish = finish,

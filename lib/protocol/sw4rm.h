@@ -5,30 +5,110 @@
 #include "protocol/check.h"
 #include "protocol/spec.h"
 
-/* X(id, word, recommended most bytes of the payload): the eleven types of §11 and HITL_DECISION,
- * which §15 demands as a message. Where no size is recommended, DATA's stands. */
+/* X(id, word, recommended most bytes of the payload, kind, usual shape of a JSON object): the
+ * eleven types of §11 and HITL_DECISION, which §15 demands as a message. Where no size is
+ * recommended, DATA's stands. */
 #define AMP_SW4RM_TYPE_LIST(X)                                                                     \
-    X(CONTROL, "CONTROL", 64 * 1024)                                                               \
-    X(DATA, "DATA", 16 * 1024 * 1024)                                                              \
-    X(HEARTBEAT, "HEARTBEAT", 16 * 1024 * 1024)                                                    \
-    X(NOTIFICATION, "NOTIFICATION", 32 * 1024)                                                     \
-    X(ACKNOWLEDGEMENT, "ACKNOWLEDGEMENT", 4 * 1024)                                                \
-    X(HITL_INVOCATION, "HITL_INVOCATION", 256 * 1024)                                              \
-    X(HITL_DECISION, "HITL_DECISION", 256 * 1024)                                                  \
-    X(WORKTREE_CONTROL, "WORKTREE_CONTROL", 16 * 1024 * 1024)                                      \
-    X(NEGOTIATION, "NEGOTIATION", 16 * 1024 * 1024)                                                \
-    X(TOOL_CALL, "TOOL_CALL", 1024 * 1024)                                                         \
-    X(TOOL_RESULT, "TOOL_RESULT", 16 * 1024 * 1024)                                                \
-    X(TOOL_ERROR, "TOOL_ERROR", 16 * 1024 * 1024)
+    X(CONTROL, "CONTROL", 64 * 1024, OTHER, CONTROL)                                               \
+    X(DATA, "DATA", 16 * 1024 * 1024, OTHER, NONE)                                                 \
+    X(HEARTBEAT, "HEARTBEAT", 16 * 1024 * 1024, HEARTBEAT, HEARTBEAT)                              \
+    X(NOTIFICATION, "NOTIFICATION", 32 * 1024, OTHER, NONE)                                        \
+    X(ACKNOWLEDGEMENT, "ACKNOWLEDGEMENT", 4 * 1024, ACK, ACK)                                      \
+    X(HITL_INVOCATION, "HITL_INVOCATION", 256 * 1024, ESCALATION, HITL_INVOCATION)                 \
+    X(HITL_DECISION, "HITL_DECISION", 256 * 1024, DECISION, HITL_DECISION)                         \
+    X(WORKTREE_CONTROL, "WORKTREE_CONTROL", 16 * 1024 * 1024, WORKTREE, WORKTREE_CONTROL)          \
+    X(NEGOTIATION, "NEGOTIATION", 16 * 1024 * 1024, NEGOTIATION, NEGOTIATION_EVENT)                \
+    X(TOOL_CALL, "TOOL_CALL", 1024 * 1024, TOOL_CALL, TOOL_CALL)                                   \
+    X(TOOL_RESULT, "TOOL_RESULT", 16 * 1024 * 1024, TOOL_RESULT, TOOL_RESULT)                      \
+    X(TOOL_ERROR, "TOOL_ERROR", 16 * 1024 * 1024, TOOL_RESULT, TOOL_ERROR)
 
 enum amp_sw4rm_type {
-#define X(id, word, most) AMP_SW4RM_##id,
+#define X(id, word, most, kind, shape) AMP_SW4RM_##id,
     AMP_SW4RM_TYPE_LIST(X)
 #undef X
         AMP_SW4RM_TYPE_COUNT
 };
 /* AMP_SW4RM_TYPE_COUNT when the word is none of them. */
 enum amp_sw4rm_type amp_sw4rm_type(struct amp_span word);
+
+/* X(id, kind, body table, schema): what a message with a JSON payload can be. */
+#define AMP_SW4RM_SHAPE_LIST(X)                                                                    \
+    X(ACK, ACK, &ack, "ack")                                                                       \
+    X(NACK, NACK, &ack, "nack")                                                                    \
+    X(DUPLICATE, OTHER, NULL, "duplicate")                                                         \
+    X(HITL_INVOCATION, ESCALATION, &invocation, "hitl_invocation")                                 \
+    X(HITL_DECISION, DECISION, &decision, "hitl_decision")                                         \
+    X(HITL_ACTION, DECISION, &decision, "hitl_action")                                             \
+    X(WORKTREE_BIND, WORKTREE, &worktree, "worktree_bind")                                         \
+    X(WORKTREE_UNBIND, WORKTREE, &worktree, "worktree_unbind")                                     \
+    X(WORKTREE_SWITCH_REQUEST, WORKTREE, &worktree, "worktree_switch_request")                     \
+    X(WORKTREE_SWITCH_APPROVE, WORKTREE, &worktree, "worktree_switch_approve")                     \
+    X(WORKTREE_SWITCH_REJECT, WORKTREE, &worktree, "worktree_switch_reject")                       \
+    X(WORKTREE_SWITCH_REVOKE, WORKTREE, &worktree, "worktree_switch_revoke")                       \
+    X(WORKTREE_STATUS, WORKTREE, &worktree, "worktree_status")                                     \
+    X(WORKTREE_STATE, WORKTREE, &worktree, "worktree_state")                                       \
+    X(WORKTREE_CONTROL, WORKTREE, &worktree, "worktree_control")                                   \
+    X(NEGOTIATION_OPEN, NEGOTIATION, &negotiation, "negotiation_open")                             \
+    X(NEGOTIATION_POLICY, NEGOTIATION, &negotiation, "negotiation_policy")                         \
+    X(NEGOTIATION_EFFECTIVE, NEGOTIATION, &negotiation, "negotiation_effective")                   \
+    X(NEGOTIATION_PROPOSE, NEGOTIATION, &negotiation, "negotiation_propose")                       \
+    X(NEGOTIATION_COUNTER, NEGOTIATION, &negotiation, "negotiation_counter")                       \
+    X(NEGOTIATION_EVALUATE, NEGOTIATION, &negotiation, "negotiation_evaluate")                     \
+    X(NEGOTIATION_DECIDE, NEGOTIATION, &negotiation, "negotiation_decide")                         \
+    X(NEGOTIATION_ABORT, NEGOTIATION, &negotiation, "negotiation_abort")                           \
+    X(NEGOTIATION_EVENT, NEGOTIATION, &negotiation, "negotiation_event")                           \
+    X(NEGOTIATION_START, NEGOTIATION, &negotiation, "negotiation_start")                           \
+    X(NEGOTIATION_PROPOSAL, NEGOTIATION, &negotiation, "negotiation_proposal")                     \
+    X(NEGOTIATION_EVALUATION, NEGOTIATION, &negotiation, "negotiation_evaluation")                 \
+    X(NEGOTIATION_DECISION, NEGOTIATION, &negotiation, "negotiation_decision")                     \
+    X(NEGOTIATION_ABORT_REQUEST, NEGOTIATION, &negotiation, "negotiation_abort_request")           \
+    X(ROOM_PROPOSAL, NEGOTIATION, &negotiation, "room_proposal")                                   \
+    X(ROOM_VOTE, VOTE, &vote, "room_vote")                                                         \
+    X(ROOM_SCORE, NEGOTIATION, &negotiation, "room_score")                                         \
+    X(ROOM_DECISION, NEGOTIATION, &negotiation, "room_decision")                                   \
+    X(ROOM_POLICY, NEGOTIATION, &negotiation, "room_policy")                                       \
+    X(EVALUATION_REPORT, NEGOTIATION, &negotiation, "evaluation_report")                           \
+    X(DECISION_REPORT, NEGOTIATION, &negotiation, "decision_report")                               \
+    X(ARTIFACT, NEGOTIATION, &negotiation, "artifact")                                             \
+    X(POLICY_SET, NEGOTIATION, &negotiation, "policy_set")                                         \
+    X(POLICY_PROFILES, NEGOTIATION, &negotiation, "policy_profiles")                               \
+    X(POLICY_EFFECTIVE, NEGOTIATION, &negotiation, "policy_effective")                             \
+    X(HANDOFF_REQUEST, HANDOFF, &handoff, "handoff_request")                                       \
+    X(HANDOFF_ACCEPT, HANDOFF, &handoff, "handoff_accept")                                         \
+    X(HANDOFF_REJECT, HANDOFF, &handoff, "handoff_reject")                                         \
+    X(HANDOFF_STATUS, HANDOFF, &handoff, "handoff_status")                                         \
+    X(WORKFLOW_DEFINITION, WORKFLOW, &workflow, "workflow_definition")                             \
+    X(WORKFLOW_STATE, WORKFLOW, &workflow, "workflow_state")                                       \
+    X(TOOL_CALL, TOOL_CALL, &tool_call, "tool_call")                                               \
+    X(TOOL_RESULT, TOOL_RESULT, &tool_result, "tool_result")                                       \
+    X(TOOL_FRAME, TOOL_RESULT, &tool_result, "tool_frame")                                         \
+    X(TOOL_ERROR, TOOL_RESULT, &tool_result, "tool_error")                                         \
+    X(TOOL_DESCRIPTOR, OTHER, NULL, "tool_descriptor")                                             \
+    X(TOOL_PROVIDER, OTHER, NULL, "tool_provider")                                                 \
+    X(AGENT_REGISTRATION, OTHER, NULL, "agent_registration")                                       \
+    X(AGENT_DESCRIPTOR, OTHER, NULL, "agent_descriptor")                                           \
+    X(HEARTBEAT, HEARTBEAT, NULL, "heartbeat")                                                     \
+    X(TASK_SUBMISSION, OTHER, NULL, "task_submission")                                             \
+    X(CONTROL, OTHER, NULL, "control")                                                             \
+    X(ACTIVITY_ENTRY, OTHER, NULL, "activity_entry")                                               \
+    X(ACTIVITY_ENTRIES, OTHER, NULL, "activity_entries")                                           \
+    X(INFERENCE, OTHER, NULL, "inference")                                                         \
+    X(LOG_EVENT, OTHER, NULL, "log_event")
+
+enum amp_sw4rm_shape {
+#define X(id, kind, body, schema) AMP_SHAPE_##id,
+    AMP_SW4RM_SHAPE_LIST(X)
+#undef X
+        AMP_SHAPE_NONE /* no shape of its own, or none that is known */
+};
+/* The shape of a message with a JSON payload, or without one. */
+enum amp_sw4rm_shape amp_sw4rm_shape(const struct amp_view *v, enum amp_sw4rm_type type);
+
+/* The rows of all shapes, and the row of a message. */
+extern const struct amp_kind_row amp_sw4rm_rows[];
+const struct amp_kind_row *amp_sw4rm_kind_of(const struct amp_view *v);
+/* The shape that a row stands for; AMP_SHAPE_NONE for others and for NULL. */
+enum amp_sw4rm_shape amp_sw4rm_shape_of(const struct amp_kind_row *row);
 
 /* What a content type says about how the payload stands in the line. */
 enum amp_sw4rm_content {
@@ -45,6 +125,10 @@ bool amp_sw4rm_base64(struct amp_span text, uint64_t *bytes);
 
 /* The rules about content_type, content_length and the payload's size. */
 void amp_sw4rm_content_rules(struct amp_check *c);
+
+/* The rules about payloads, by shape, and those about the nodes of a workflow. */
+void amp_sw4rm_payload_rules(struct amp_check *c);
+void amp_sw4rm_workflow_rules(struct amp_check *c);
 
 void amp_sw4rm_rules(struct amp_check *c);
 

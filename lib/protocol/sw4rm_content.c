@@ -173,7 +173,7 @@ static void string_length(struct amp_check *c, enum amp_sw4rm_content content)
 static void oversize(struct amp_check *c, enum amp_sw4rm_content content)
 {
     static const uint32_t most_of[] = {
-#define X(id, word, most) most,
+#define X(id, word, most, kind, shape) most,
         AMP_SW4RM_TYPE_LIST(X)
 #undef X
             16 *

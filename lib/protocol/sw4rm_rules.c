@@ -99,11 +99,20 @@ static void hlc(struct amp_check *c)
                    "is no hybrid logical clock");
 }
 
+static void expired(struct amp_check *c)
+{
+    if (c->opt->now_ms > 0 && c->v->expires_ms > 0 && c->v->expires_ms <= c->opt->now_ms)
+        amp_check_rule(c, AMP_SEV_ERROR, "ttl_expired", "ttl", "/ttl_ms",
+                       "a message whose time has not run out", "has run out");
+}
+
 void amp_sw4rm_rules(struct amp_check *c)
 {
     one_recipient(c);
     uuids(c);
     token(c);
     hlc(c);
+    expired(c);
     amp_sw4rm_content_rules(c);
+    amp_sw4rm_payload_rules(c);
 }

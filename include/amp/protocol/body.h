@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <amp/base/buf.h>
+#include <amp/protocol/items.h>
 #include <amp/protocol/words.h>
 
 #define AMP_KIND_LIST(X)                                                                           \
@@ -25,7 +26,10 @@
     X(HANDOFF, "handoff")                                                                          \
     X(VOTE, "vote")                                                                                \
     X(TOOL_CALL, "tool_call")                                                                      \
-    X(TOOL_RESULT, "tool_result")
+    X(TOOL_RESULT, "tool_result")                                                                  \
+    X(WORKTREE, "worktree")                                                                        \
+    X(NEGOTIATION, "negotiation")                                                                  \
+    X(WORKFLOW, "workflow")
 
 enum amp_kind {
 #define X(id, name) AMP_KIND_##id,
@@ -34,31 +38,6 @@ enum amp_kind {
         AMP_KIND_COUNT
 };
 const char *amp_kind_name(enum amp_kind k);
-
-struct amp_spans {
-    const struct amp_span *v;
-    uint32_t n;
-};
-
-enum amp_tri { AMP_TRI_NULL, AMP_TRI_FALSE, AMP_TRI_TRUE }; /* criteria: null is not judged */
-
-struct amp_subtask {
-    struct amp_span id, description;
-    int64_t estimated_lines;
-};
-struct amp_issue {
-    bool blocking; /* critical or major */
-    struct amp_span severity, file, description, suggested_fix;
-    int64_t line;
-};
-struct amp_criterion {
-    struct amp_span criterion, evidence;
-    enum amp_tri passed;
-};
-struct amp_fix {
-    struct amp_span file, change_type;
-    int64_t diff_lines;
-};
 
 struct amp_body {
     union {
@@ -99,10 +78,14 @@ struct amp_body {
             struct amp_spans affected, suggested;
             bool auto_suspended;
             int64_t reject_count;
+            struct amp_span ref, action, task, context; /* the question's id, what is proposed */
+            int64_t deadline_ms;                        /* 0: not said */
         } escalation;
         struct {
             struct amp_span ref, note, commit, op; /* op: the operator */
             enum amp_operator_word word;
+            struct amp_span action; /* the protocol's own word, where it has others */
+            int64_t decided_ms;
         } decision;
         struct {
             struct amp_span ref, code, note;
@@ -117,7 +100,11 @@ struct amp_body {
         struct {
             struct amp_span parent, from, to, note; /* parent: the task that hands over */
             struct amp_spans criteria, outputs, context, constraints;
-            int64_t due_ms; /* 0: not said */
+            int64_t due_ms;              /* 0: not said */
+            struct amp_span ref, status; /* of an offer that is answered */
+            struct amp_spans wanted;     /* what the receiver must be able to do */
+            bool answered, accepted;
+            int64_t timeout_ms;
         } handoff;
         struct {
             struct amp_span status, note, agent, phase, checkpoint;
@@ -126,6 +113,35 @@ struct amp_body {
             bool has_percent;
             int64_t eta_ms; /* 0: not said */
         } progress;         /* heartbeats too */
+        struct {
+            struct amp_span artifact, voter;
+            double score, confidence; /* 0 to 10, 0 to 1 */
+            bool passed;
+        } vote;
+        struct {
+            struct amp_span call, tool, provider, isolation, network, privilege;
+            int64_t timeout_ms, retries, cpu_ms, wall_ms; /* 0: no limit, or not said */
+            bool stream;
+        } tool_call;
+        struct {
+            struct amp_span call, status, code, note; /* code: of a failure */
+            int64_t frame;
+            bool has_frame, final;
+        } tool_result;
+        struct {
+            struct amp_span operation, agent, repo, worktree, target, state, note;
+            int64_t ttl_ms; /* 0: not said */
+            bool needs_human;
+        } worktree;
+        struct {
+            struct amp_span event, negotiation, from, topic, outcome, intensity, note;
+            struct amp_spans participants;
+            double score;
+        } negotiation;
+        struct {
+            struct amp_span workflow;
+            struct amp_span nodes; /* the JSON object as it stands */
+        } workflow;
     };
 };
 
