@@ -85,7 +85,7 @@ static void sw4rm_ack(void)
     put("\"ack_for_message_id\":");
     corpus_uuid();
     put(",\"ack_stage\":\"%s\",\"note\":", stages[pick(3)]);
-    text(10 + pick(20));
+    text(8 + pick(12));
     sw4rm_end();
 }
 
@@ -309,7 +309,7 @@ static void rtp_ack(void)
 {
     rtp_envelope("ack");
     rtp_id("refEventId", "evt");
-    put(",\"refKind\":\"task_create\",\"ackType\":\"accepted\",\"ackedByNodeId\":\"mbp-jane\","
+    put(",\"refKind\":\"task_create\",\"ackType\":\"accepted\",\"ackedByNodeId\":\"vps-jane\","
         "\"ackedByAgentId\":\"executor-mbp\",\"ackedAt\":\"2026-02-25T16:31:00.000Z\",\"etaAt\":"
         "\"2026-02-25T18:00:00.000Z\"}}");
 }

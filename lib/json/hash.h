@@ -33,9 +33,10 @@ static inline uint64_t amp_json_read4(const char *p)
     return v;
 }
 
+/* One multiplication for the keys of up to 16 bytes that most are. */
 static inline uint64_t amp_json_hash64(const struct amp_json_hash_key *k, const char *p, size_t n)
 {
-    uint64_t h = k->a, x = 0, y = 0;
+    uint64_t h = k->a * (n + 1), x = 0, y = 0;
     if (n > 16) {
         size_t left = n;
         const char *q = p;
@@ -53,13 +54,17 @@ static inline uint64_t amp_json_hash64(const struct amp_json_hash_key *k, const 
         x = (uint64_t)(unsigned char)p[0] << 16 | (uint64_t)(unsigned char)p[n / 2] << 8 |
             (unsigned char)p[n - 1];
     }
-    return amp_json_mix(k->b ^ n, amp_json_mix(x ^ k->b, y ^ h));
+    return amp_json_mix(x ^ k->b, y ^ h);
+}
+
+static inline uint32_t amp_json_fold(uint64_t hash)
+{
+    return (uint32_t)(hash ^ hash >> 32);
 }
 
 static inline uint32_t amp_json_hash32(const struct amp_json_hash_key *k, const char *p, size_t n)
 {
-    uint64_t h = amp_json_hash64(k, p, n);
-    return (uint32_t)(h ^ h >> 32);
+    return amp_json_fold(amp_json_hash64(k, p, n));
 }
 
 #endif

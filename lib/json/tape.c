@@ -21,6 +21,7 @@ void amp_tape_release(struct amp_tape *t)
 {
     free(t->tok);
     free(t->scratch);
+    free(t->shapes);
     *t = (struct amp_tape){.limits = t->limits};
 }
 

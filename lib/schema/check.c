@@ -105,7 +105,8 @@ static bool check_string(struct amp_schema_run *r, const struct amp_node *n, uin
     bool ok = true;
     /* A character takes 1 to 12 bytes here (two escapes make one), so mostly no count is needed. */
     if (k->len < (uint64_t)s->min * 12 || k->len > s->max) {
-        uint32_t length = k->len < s->min ? k->len : amp_json_length(r->t, tok);
+        bool plain = !(k->flags & (AMP_TOK_ESCAPED | AMP_TOK_NONASCII));
+        uint32_t length = plain || k->len < s->min ? k->len : amp_json_length(r->t, tok);
         if (length < s->min && amp_run_stop(r, &ok, n, "minLength", tok, NULL))
             return false;
         if (length > s->max && amp_run_stop(r, &ok, n, "maxLength", tok, NULL))
@@ -149,11 +150,7 @@ static bool check_number(struct amp_schema_run *r, const struct amp_node *n, uin
     struct number v = {0};
     bool ok = true;
     if (!(k->flags & AMP_TOK_FRACTION) && k->len <= 18) {
-        const char *p = text.p, *end = text.p + text.n;
-        bool minus = *p == '-';
-        for (p += minus; p < end; p++)
-            v.i = v.i * 10 + (*p - '0');
-        v.i = minus ? -v.i : v.i;
+        v.i = amp_small_int(text.p, k->len);
         v.small = true;
     }
     if (b->minimum.given && compare(&v, &b->minimum, text) < 0 &&
@@ -356,6 +353,11 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
     if (n->place && !check_place(r, n, tok, m))
         ok = false;
     return ok;
+}
+
+bool amp_run_leaf(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
+{
+    return check_rules(r, n, tok, NULL) && !r->failed;
 }
 
 static bool check_marked(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,

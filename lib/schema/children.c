@@ -6,6 +6,7 @@
 #include "schema/run.h"
 #include "json/bytes.h"
 #include "json/equal.h"
+#include "json/shapes.h"
 #include "json/text.h"
 
 static const struct amp_property *find_property(const struct amp_schema_run *r,
@@ -131,6 +132,67 @@ static bool check_dependents(struct amp_schema_run *r, const struct amp_node *n,
     return ok;
 }
 
+static struct amp_run_shape *shape_slot(struct amp_schema_run *r, const struct amp_node *n,
+                                        uint16_t shape)
+{
+    return &r->shapes[((uintptr_t)n / sizeof(void *) + shape * 37u) % RUN_SHAPES];
+}
+
+/* Remembers which node each member meets, when all keys are known to be right: `member` holds
+ * them. */
+static void keep_shape(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
+                       const struct amp_node *const *member)
+{
+    const struct amp_tok *k = &r->t->tok[tok];
+    struct amp_run_shape *s = shape_slot(r, n, k->shape);
+    if (s->busy || !k->shape || k->count > RUN_SHAPE_KEYS || n->object->n_dependents)
+        return;
+    s->node = n;
+    s->schema = r->schema->id;
+    s->tape = r->t->shapes->id;
+    s->shape = k->shape;
+    memcpy(s->member, member, k->count * sizeof(struct amp_node *));
+}
+
+static bool check_members(struct amp_schema_run *r, struct amp_run_shape *s, uint32_t tok)
+{
+    const struct amp_tok *t = r->t->tok;
+    uint32_t count = t[tok].count, key = tok + 1, i = 0;
+    bool busy = s->busy;
+    s->busy = true;
+    for (; i < count; i++, key = t[key + 1].next)
+        if (s->member[i] && !amp_run_child(r, s->member[i], key + 1))
+            break;
+    s->busy = busy;
+    return i == count;
+}
+
+/* The usual object: named properties, perhaps nothing further, and nobody who asks why. */
+static bool check_usual(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
+{
+    const struct amp_object_rules *o = n->object;
+    const struct amp_tok *t = r->t->tok;
+    uint32_t count = t[tok].count, key = tok + 1;
+    const struct amp_node *member[RUN_SHAPE_KEYS];
+    uint64_t seen = 0;
+    bool ok = true;
+    for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
+        const struct amp_property *p = find_property(r, o, key);
+        const struct amp_node *child = p ? p->node : NULL;
+        if (i < RUN_SHAPE_KEYS)
+            member[i] = child;
+        if (child ? !amp_run_child(r, child, key + 1) : o->additional != NULL)
+            return false;
+        if (p && p->required && p->required <= 64)
+            seen |= 1ull << (p->required - 1);
+    }
+    if (((seen & o->required) != o->required || o->n_required > 64) &&
+        !note_missing(r, n, tok, seen, &ok))
+        return false;
+    keep_shape(r, n, tok, member);
+    return !o->n_dependents || check_dependents(r, n, tok, NULL);
+}
+
 bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                     const struct amp_marks *m)
 {
@@ -139,41 +201,31 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
     uint32_t count = t[tok].count, key = tok + 1;
     uint64_t seen = 0;
     bool ok = true;
+    if (!m && !r->explain && t[tok].shape) {
+        struct amp_run_shape *s = shape_slot(r, n, t[tok].shape);
+        if (s->node == n && s->shape == t[tok].shape && s->schema == r->schema->id &&
+            s->tape == r->t->shapes->id)
+            return check_members(r, s, tok);
+    }
     if (count < o->min && amp_run_stop(r, &ok, n, "minProperties", tok, NULL))
         return false;
     if (count > o->max && amp_run_stop(r, &ok, n, "maxProperties", tok, NULL))
         return false;
-    /* The usual object: named properties, perhaps nothing further. */
-    bool usual = !o->n_patterns && !o->names && !m && !r->explain &&
-                 (!o->additional || amp_node_is_false(o->additional));
-    if (usual && o->slots) {
-        for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
-            const struct amp_property *p = find_property(r, o, key);
-            if (!p || !p->node) {
-                if (o->additional)
-                    return false;
-                if (!p)
-                    continue;
-            } else if (!amp_run_child(r, p->node, key + 1)) {
+    if (!m && !r->explain && o->slots && !o->n_patterns && !o->names &&
+        (!o->additional || amp_node_is_false(o->additional)))
+        return check_usual(r, n, tok);
+    for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
+        const struct amp_property *p = find_property(r, o, key);
+        bool known = false;
+        if (p && p->required && p->required <= 64)
+            seen |= 1ull << (p->required - 1);
+        if (!check_member(r, n, key, p, &known)) {
+            ok = false;
+            if (!r->explain)
                 return false;
-            }
-            if (p->required && p->required <= 64)
-                seen |= 1ull << (p->required - 1);
         }
-    } else {
-        for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
-            const struct amp_property *p = find_property(r, o, key);
-            bool known = false;
-            if (p && p->required && p->required <= 64)
-                seen |= 1ull << (p->required - 1);
-            if (!check_member(r, n, key, p, &known)) {
-                ok = false;
-                if (!r->explain)
-                    return false;
-            }
-            if (known && m)
-                amp_mark(r, m, i);
-        }
+        if (known && m)
+            amp_mark(r, m, i);
     }
     if (((seen & o->required) != o->required || o->n_required > 64) &&
         !note_missing(r, n, tok, seen, &ok) && !r->explain)

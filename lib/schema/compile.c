@@ -3,6 +3,7 @@
  * share nodes, so recursive schemas are graphs. What is wrong in a schema is refused here with its
  * place, nothing is left to be found while checking.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,7 @@ static int compile_node(struct amp_compiler *c, struct amp_node *n)
     const struct amp_place_rules *p = n->place;
     bool nothing = !n->values && !n->string && !n->number && !n->object && !n->array && !n->integer;
     n->only_type = nothing && !p;
+    n->leaf = !p && !n->object && !n->array;
     n->bare_ref = nothing && n->types == NODE_TYPE_ANY && p && p->ref && !p->dynamic && !p->not_ &&
                   !p->if_ && !p->all.n && !p->any.n && !p->one.n && !p->unevaluated_properties &&
                   !p->unevaluated_items;
@@ -320,11 +322,13 @@ struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_sch
     static const struct amp_schema_options none = {0};
     struct amp_error unread;
     struct amp_compiler c = {.opt = opt ? opt : &none, .err = err ? err : &unread};
+    static atomic_uint_least64_t ids;
     c.schema = calloc(1, sizeof *c.schema);
     if (!c.schema) {
         amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
         return NULL;
     }
+    c.schema->id = atomic_fetch_add(&ids, 1) + 1;
     bool failed = compile(&c, text) != 0;
     c.schema->resources = c.resources;
     c.schema->n_resources = c.n_resources;

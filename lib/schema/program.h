@@ -119,6 +119,7 @@ struct amp_node {
     uint8_t types;
     bool integer;   /* numbers must be integers */
     bool only_type; /* no rule but the type */
+    bool leaf;      /* looks at no other value and applies no other node */
     bool bare_ref;  /* nothing but a reference */
     uint8_t colour; /* of the search for endless references */
     uint32_t resource;
@@ -141,6 +142,7 @@ struct amp_dynamic_anchor {
 };
 
 struct amp_schema {
+    uint64_t id; /* unlike its address never used again */
     struct amp_arena arena;
     struct amp_node *root, *nodes; /* root: behind references that say nothing else */
     struct amp_node *first;        /* the schema as it stands */

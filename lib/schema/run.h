@@ -22,6 +22,17 @@ struct amp_note {
     const void *detail; /* the value rules, bound or branch that failed */
 };
 
+/* What an object of one shape meets in one node, where all that is left to check is its members:
+ * the node for each, NULL where anything goes. Found out once, then used line after line. */
+enum { RUN_SHAPES = 128, RUN_SHAPE_KEYS = 24 };
+struct amp_run_shape {
+    const struct amp_node *node;
+    uint64_t schema, tape; /* ids of the schema and of the tape's table of shapes */
+    uint16_t shape;
+    bool busy; /* being used: must not be replaced */
+    const struct amp_node *member[RUN_SHAPE_KEYS];
+};
+
 struct amp_schema_run {
     const struct amp_schema *schema;
     const struct amp_tape *t;
@@ -43,6 +54,7 @@ struct amp_schema_run {
     uint32_t branches;                      /* choices being explained inside each other */
     struct amp_buf pointer, expected, name; /* of the violation being told */
     struct amp_nearest nearest;
+    struct amp_run_shape shapes[RUN_SHAPES]; /* by node and shape */
 };
 
 static inline bool amp_node_is_false(const struct amp_node *n)
@@ -123,11 +135,17 @@ static inline bool amp_run_stop(struct amp_schema_run *r, bool *ok, const struct
     return amp_run_stop_at(r, ok, n, keyword, tok, detail, (struct amp_span){"", 0});
 }
 
-/* A child: most have a type and nothing else. */
+/* The same for a leaf. */
+bool amp_run_leaf(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok);
+
+/* A child: many have a type and nothing else, most look at no other value. */
 static inline bool amp_run_child(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
 {
-    if (n->only_type && (n->types >> r->t->tok[tok].type & 1))
-        return true;
+    if (n->leaf) {
+        if (n->only_type && (n->types >> r->t->tok[tok].type & 1))
+            return true;
+        return amp_run_leaf(r, n, tok);
+    }
     return amp_run_node(r, n, tok, NULL);
 }
 

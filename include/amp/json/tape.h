@@ -39,6 +39,7 @@ struct amp_tok {
     uint32_t count; /* container: elements or members; key: keyed hash of its text */
     uint8_t type;   /* enum amp_json_type */
     uint8_t flags;
+    uint16_t shape; /* object: the number of its row of keys in this tape; 0: it has none */
 };
 
 /* Past a limit the scan fails with line_too_long, too_deep or too_many_tokens. */
@@ -57,6 +58,8 @@ struct amp_json_fault {
     char what[160];
 };
 
+struct amp_json_shapes;
+
 struct amp_tape {
     const char *text;
     uint32_t len;
@@ -64,8 +67,9 @@ struct amp_tape {
     uint32_t n, cap;
     struct amp_json_limits limits;
     uint64_t names; /* of the outermost object: a bit for each key, by its hash; a hint only */
-    void *scratch; /* the scanner's own */
+    void *scratch;  /* the scanner's own */
     uint32_t scratch_cap;
+    struct amp_json_shapes *shapes; /* or NULL */
 };
 
 void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits); /* NULL: defaults */

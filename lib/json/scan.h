@@ -1,0 +1,27 @@
+/* The scanner's own: what scan.c and scan_strings.c share. */
+#ifndef JSON_SCAN_H
+#define JSON_SCAN_H
+
+#include <amp/json/tape.h>
+
+#include "json/shapes.h"
+
+struct scan {
+    struct amp_tape *t;
+    const unsigned char *base, *p, *end;
+    const struct amp_json_hash_key *key;
+    struct amp_json_fault *fault;
+};
+
+/* Notes the fault; -1. */
+int amp_scan_fail(struct scan *s, const char *code, const unsigned char *at, const char *what);
+/* That much room in the tape's scratch memory. */
+int amp_scan_scratch(struct scan *s, size_t bytes);
+
+/* A string that is more than plain characters: s->p is where those end, `first` its first byte. On
+ * success s->p is at the closing quote and the result is the token's flags, else it is -1. */
+int amp_scan_rest_of_string(struct scan *s, const unsigned char *first);
+/* The hash of a key with escapes in it is that of the text that it means. */
+int amp_scan_escaped_hash(struct scan *s, const unsigned char *raw, size_t len, uint64_t *hash);
+
+#endif

@@ -1,0 +1,127 @@
+/* The inside of strings that are more than plain characters, for the scanner. */
+#include "json/scan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json/bytes.h"
+#include "json/text.h"
+
+int amp_scan_fail(struct scan *s, const char *code, const unsigned char *at, const char *what)
+{
+    s->fault->code = code;
+    s->fault->offset = (uint32_t)(at - s->base);
+    snprintf(s->fault->what, sizeof s->fault->what, "%s", what);
+    return -1;
+}
+
+int amp_scan_scratch(struct scan *s, size_t bytes)
+{
+    struct amp_tape *t = s->t;
+    if (bytes <= t->scratch_cap)
+        return 0;
+    void *p = bytes <= UINT32_MAX ? realloc(t->scratch, bytes) : NULL;
+    if (!p)
+        return amp_scan_fail(s, "no_memory", s->p, "no memory to compare the keys");
+    t->scratch = p;
+    t->scratch_cap = (uint32_t)bytes;
+    return 0;
+}
+
+/* s->p is at a backslash inside a string. 0 or AMP_TOK_NUL, -1 for a wrong escape. */
+static int scan_escape(struct scan *s)
+{
+    const unsigned char *at = s->p;
+    if (s->end - at < 2)
+        return amp_scan_fail(s, "invalid_json", at, "string not closed");
+    switch (at[1]) {
+    case '"':
+    case '\\':
+    case '/':
+    case 'b':
+    case 'f':
+    case 'n':
+    case 'r':
+    case 't':
+        s->p += 2;
+        return 0;
+    case 'u':
+        break;
+    default:
+        return amp_scan_fail(s, "invalid_json", at, "unknown escape in a string");
+    }
+    int32_t unit = s->end - at >= 6 ? amp_json_hex4(at + 2) : -1;
+    if (unit < 0)
+        return amp_scan_fail(s, "invalid_json", at, "\\u wants four hexadecimal digits");
+    s->p += 6;
+    if (unit < 0xd800 || unit > 0xdfff)
+        return unit ? 0 : AMP_TOK_NUL;
+    int32_t low = -1;
+    if (unit <= 0xdbff && s->end - s->p >= 6 && s->p[0] == '\\' && s->p[1] == 'u')
+        low = amp_json_hex4(s->p + 2);
+    if (low < 0xdc00 || low > 0xdfff)
+        return amp_scan_fail(s, "invalid_utf8", at, "half of a surrogate pair in a \\u escape");
+    s->p += 6;
+    return 0;
+}
+
+/* s->p is at a byte of 0x80 or above; passes every such character in a row. */
+static int scan_utf8(struct scan *s)
+{
+    const unsigned char *p = s->p, *end = s->end;
+    while (p < end && *p >= 0x80) {
+        size_t n = amp_utf8_length(p, (size_t)(end - p));
+        if (!n) {
+            char what[80];
+            snprintf(what, sizeof what, "byte 0x%02X does not begin a UTF-8 character here", *p);
+            return amp_scan_fail(s, "invalid_utf8", p, what);
+        }
+        p += n;
+    }
+    s->p = p;
+    return 0;
+}
+
+/* s->p is at a byte that is no plain character and no quote: passes it with what belongs to it. */
+static inline int scan_special(struct scan *s)
+{
+    unsigned char c = *s->p;
+    if (c == '\\') {
+        int nul = scan_escape(s);
+        return nul < 0 ? -1 : AMP_TOK_ESCAPED | nul;
+    }
+    if (c < 0x20)
+        return amp_scan_fail(s, "invalid_json", s->p,
+                             c ? "control character in a string" : "NUL byte in a string");
+    return scan_utf8(s) ? -1 : AMP_TOK_NONASCII;
+}
+
+__attribute__((noinline)) int amp_scan_rest_of_string(struct scan *s, const unsigned char *first)
+{
+    int flags = 0;
+    for (;;) {
+        s->p = amp_skip_plain(s->p, s->end);
+        if (s->p == s->end)
+            return amp_scan_fail(s, "invalid_json", first - 1, "string not closed");
+        if (*s->p == '"')
+            return flags;
+        bool escape = *s->p == '\\';
+        int more = scan_special(s);
+        /* A string that is never closed is that, whatever its last escape is. */
+        if (more < 0 && escape && !memchr(s->p, '"', (size_t)(s->end - s->p)))
+            return amp_scan_fail(s, "invalid_json", first - 1, "string not closed");
+        if (more < 0)
+            return -1;
+        flags |= more;
+    }
+}
+
+int amp_scan_escaped_hash(struct scan *s, const unsigned char *raw, size_t len, uint64_t *hash)
+{
+    if (amp_scan_scratch(s, len))
+        return -1;
+    size_t n = amp_json_decode((const char *)raw, len, s->t->scratch);
+    *hash = amp_json_hash64(s->key, s->t->scratch, n);
+    return 0;
+}
