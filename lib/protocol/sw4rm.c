@@ -97,6 +97,7 @@ const struct amp_spec amp_spec_sw4rm = {
     .kind_of = amp_sw4rm_kind_of,
     .schema = "sw4rm/envelope.json",
     .codes = codes,
+    .refuse = amp_sw4rm_refuse,
     .finish = finish,
     .rules = amp_sw4rm_rules,
 };

@@ -132,4 +132,8 @@ void amp_sw4rm_workflow_rules(struct amp_check *c);
 
 void amp_sw4rm_rules(struct amp_check *c);
 
+/* The refusal of a line: see spec.h. */
+int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+                     struct amp_buf *out, struct amp_error *err);
+
 #endif
