@@ -248,7 +248,7 @@ static bool detect(const struct amp_tape *t, uint32_t object)
         return true;
     if (amp_spec_has(t, object, "msg_id"))
         return true;
-    if (!amp_spec_has(t, object, "task_id"))
+    if (!amp_spec_has(t, object, "type") || !amp_spec_has(t, object, "task_id"))
         return false;
     for (unsigned i = 0; i < AMP_SPEC_COUNT(kinds); i++)
         if (amp_spec_is(t, object, "type", kinds[i].type))

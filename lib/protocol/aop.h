@@ -20,6 +20,11 @@ int amp_aop_v1_prompt(const struct amp_view *v, struct amp_buf *out, struct amp_
 int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err);
 
+/* The part of the effective policy that is about files. */
+struct amp_aop_paths;
+void amp_aop_reach(const struct amp_view *task, struct amp_aop_paths *read,
+                   struct amp_aop_paths *write);
+
 /* The value under a key of an object token, or AMP_TOK_NONE; also where there is no object. */
 uint32_t amp_aop_at(const struct amp_view *v, uint32_t object, struct amp_span key);
 

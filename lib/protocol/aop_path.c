@@ -106,26 +106,31 @@ bool amp_aop_path_within(const struct amp_aop_path *dir, const struct amp_aop_pa
     return true;
 }
 
+enum { OTHER, WORD, JOINT };
+static const unsigned char class_of[256] = {
+    ['a' ... 'z'] = WORD, ['A' ... 'Z'] = WORD, ['0' ... '9'] = WORD, ['-'] = WORD,
+    ['_'] = WORD,         ['.'] = JOINT,        ['/'] = JOINT,
+};
+
 /* Absolute, of letters, digits, - and _, with single slashes, and dots only inside a name. */
 static bool plain(struct amp_span s)
 {
     size_t i = is_drive(s) ? 2 : 0;
     if (i >= s.n || s.p[i] != '/')
         return false;
-    bool word = true; /* the last one belongs to a name, and is no dot */
+    unsigned last = WORD;
     for (; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        bool joint = c == '/' || c == '.';
-        if (joint ? !word : !(isalnum(c) || c == '-' || c == '_'))
+        unsigned now = class_of[(unsigned char)s.p[i]];
+        if (now == OTHER || (now == JOINT && last == JOINT))
             return false;
-        word = !joint;
+        last = now;
     }
-    return word;
+    return last == WORD;
 }
 
 bool amp_aop_path_plainly_within(struct amp_span dir, struct amp_span path)
 {
-    return path.n >= dir.n && memcmp(path.p, dir.p, dir.n) == 0 &&
+    return dir.n > 0 && path.n >= dir.n && memcmp(path.p, dir.p, dir.n) == 0 &&
            (path.n == dir.n || path.p[dir.n] == '/') && plain(dir) && plain(path);
 }
 

@@ -137,30 +137,41 @@ static void take_guard(const struct amp_view *v, struct amp_aop_policy *p)
     take_flag(v, g, AMP_SPAN("require_final_signal"), AMP_AOP_FROM_GUARD, &p->final_signal);
 }
 
-static void take_access(const struct amp_view *v, uint32_t task, uint32_t constraints,
-                        struct amp_aop_policy *p)
+void amp_aop_reach(const struct amp_view *v, struct amp_aop_paths *read,
+                   struct amp_aop_paths *write)
 {
+    uint32_t task = amp_aop_at(v, 0, AMP_SPAN("task"));
     uint32_t target = amp_aop_at(v, 0, AMP_SPAN("target"));
     uint32_t can = amp_aop_at(v, target, AMP_SPAN("capabilities"));
     uint32_t may = amp_aop_at(v, task, AMP_SPAN("access"));
     uint32_t files = amp_aop_at(v, may, AMP_SPAN("filesystem"));
+    uint32_t constraints = amp_aop_at(v, task, AMP_SPAN("constraints"));
     struct amp_aop_flag reaches = {true, AMP_AOP_FROM_DEFAULT};
-    const struct amp_aop_paths nowhere = {true, AMP_TOK_NONE, AMP_AOP_FROM_CAPABILITIES};
+    struct amp_aop_flag read_only = {false, AMP_AOP_FROM_DEFAULT};
+    *read = *write = (struct amp_aop_paths){false, AMP_TOK_NONE, AMP_AOP_FROM_DEFAULT};
     if (is(v, files, AMP_JSON_OBJECT)) {
-        p->read = (struct amp_aop_paths){true, amp_aop_at(v, files, AMP_SPAN("read_paths")),
-                                         AMP_AOP_FROM_ACCESS};
-        p->write = (struct amp_aop_paths){true, amp_aop_at(v, files, AMP_SPAN("write_paths")),
-                                          AMP_AOP_FROM_ACCESS};
+        *read = (struct amp_aop_paths){true, amp_aop_at(v, files, AMP_SPAN("read_paths")),
+                                       AMP_AOP_FROM_ACCESS};
+        *write = (struct amp_aop_paths){true, amp_aop_at(v, files, AMP_SPAN("write_paths")),
+                                        AMP_AOP_FROM_ACCESS};
     }
     take_flag(v, can, AMP_SPAN("file_system_access"), AMP_AOP_FROM_CAPABILITIES, &reaches);
+    take_flag(v, constraints, AMP_SPAN("read_only_mode"), AMP_AOP_FROM_CONSTRAINTS, &read_only);
     if (!reaches.value)
-        p->read = p->write = nowhere;
-    else if (p->read_only.value)
-        p->write = (struct amp_aop_paths){true, AMP_TOK_NONE, AMP_AOP_FROM_CONSTRAINTS};
-    /* The capability has a default, the others limit only where they are given. */
-    take_word(v, can, AMP_SPAN("network_access"), networks, COUNT(networks),
-              AMP_AOP_FROM_CAPABILITIES, &p->network);
-    narrow(v, may, AMP_SPAN("network"), AMP_AOP_FROM_ACCESS, &p->network);
+        *read = *write = (struct amp_aop_paths){true, AMP_TOK_NONE, AMP_AOP_FROM_CAPABILITIES};
+    else if (read_only.value)
+        *write = (struct amp_aop_paths){true, AMP_TOK_NONE, AMP_AOP_FROM_CONSTRAINTS};
+}
+
+/* The capability has a default, the others limit only where they are given. */
+static void take_network(const struct amp_view *v, uint32_t task, uint32_t constraints,
+                         struct amp_aop_policy *p)
+{
+    uint32_t target = amp_aop_at(v, 0, AMP_SPAN("target"));
+    take_word(v, amp_aop_at(v, target, AMP_SPAN("capabilities")), AMP_SPAN("network_access"),
+              networks, COUNT(networks), AMP_AOP_FROM_CAPABILITIES, &p->network);
+    narrow(v, amp_aop_at(v, task, AMP_SPAN("access")), AMP_SPAN("network"), AMP_AOP_FROM_ACCESS,
+           &p->network);
     narrow(v, constraints, AMP_SPAN("network_access"), AMP_AOP_FROM_CONSTRAINTS, &p->network);
 }
 
@@ -174,8 +185,6 @@ void amp_aop_policy(const struct amp_view *v, struct amp_aop_policy *p)
         .final_signal = {true, AMP_AOP_FROM_DEFAULT},
         .heartbeat_seconds = 120,
         .heartbeat_missed_most = {3, AMP_AOP_FROM_DEFAULT},
-        .read = {.list = AMP_TOK_NONE},
-        .write = {.list = AMP_TOK_NONE},
         .network = {AMP_AOP_NETWORK_RESTRICTED, AMP_AOP_FROM_DEFAULT},
         .cost_usd = {.tok = AMP_TOK_NONE},
         .tokens = {.tok = AMP_TOK_NONE},
@@ -189,7 +198,8 @@ void amp_aop_policy(const struct amp_view *v, struct amp_aop_policy *p)
     take_flag(v, constraints, AMP_SPAN("read_only_mode"), AMP_AOP_FROM_CONSTRAINTS, &p->read_only);
     take_flag(v, constraints, AMP_SPAN("delegation_allowed"), AMP_AOP_FROM_CONSTRAINTS,
               &p->delegation);
-    take_access(v, task, constraints, p);
+    amp_aop_reach(v, &p->read, &p->write);
+    take_network(v, task, constraints, p);
     lower(v, constraints, AMP_SPAN("max_cost_usd"), AMP_AOP_FROM_CONSTRAINTS, &p->cost_usd);
     lower(v, budgets, AMP_SPAN("max_cost_usd"), AMP_AOP_FROM_BUDGETS, &p->cost_usd);
     lower(v, constraints, AMP_SPAN("max_tokens"), AMP_AOP_FROM_CONSTRAINTS, &p->tokens);

@@ -168,10 +168,9 @@ static void path(struct amp_check *c, const struct reach *r, uint32_t object)
     amp_check_add(c, &f, "%s", fault);
 }
 
-static void paths_of(struct amp_check *c, const struct reach *r, struct amp_span key)
+static void paths_of(struct amp_check *c, const struct reach *r, uint32_t list)
 {
     const struct amp_tape *t = c->v->tape;
-    uint32_t list = amp_aop_at(c->v, c->v->payload, key);
     if (is(c, list, AMP_JSON_ARRAY))
         for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next)
             if (is(c, i, AMP_JSON_OBJECT))
@@ -191,24 +190,27 @@ static const char *reachable(const struct amp_aop_paths *p, const char *listed)
 
 static void access(struct amp_check *c)
 {
-    uint32_t environment = amp_aop_at(c->v, c->v->payload, AMP_SPAN("environment"));
-    uint32_t tok = amp_aop_at(c->v, environment, AMP_SPAN("workspace_root"));
+    const struct amp_view *v = c->v;
+    uint32_t inputs = amp_aop_at(v, v->payload, AMP_SPAN("inputs"));
+    uint32_t outputs = amp_aop_at(v, v->payload, AMP_SPAN("expected_outputs"));
+    /* A line that is too long is refused anyway, and this work could grow with its square. */
+    if ((inputs == AMP_TOK_NONE && outputs == AMP_TOK_NONE) || v->text.n > TASK_BYTES)
+        return;
+    uint32_t environment = amp_aop_at(v, v->payload, AMP_SPAN("environment"));
+    uint32_t tok = amp_aop_at(v, environment, AMP_SPAN("workspace_root"));
     struct amp_span root = {"", 0};
-    struct amp_aop_policy p;
-    if (c->v->text.n > TASK_BYTES)
-        return; /* refused anyway, and the work would grow with its square */
-    if (is(c, tok, AMP_JSON_STRING) && amp_fill_text(c->v->tape, tok, c->arena, &root, NULL) < 0) {
+    if (is(c, tok, AMP_JSON_STRING) && amp_fill_text(v->tape, tok, c->arena, &root, NULL) < 0) {
         c->failed = true;
         return;
     }
-    amp_aop_policy(c->v, &p);
-    struct reach in = {&p.read, root,
-                       reachable(&p.read, "a path under one of task.access.filesystem.read_paths")};
+    struct amp_aop_paths read, write;
+    amp_aop_reach(v, &read, &write);
+    struct reach in = {&read, root,
+                       reachable(&read, "a path under one of task.access.filesystem.read_paths")};
     struct reach out = {
-        &p.write, root,
-        reachable(&p.write, "a path under one of task.access.filesystem.write_paths")};
-    paths_of(c, &in, AMP_SPAN("inputs"));
-    paths_of(c, &out, AMP_SPAN("expected_outputs"));
+        &write, root, reachable(&write, "a path under one of task.access.filesystem.write_paths")};
+    paths_of(c, &in, inputs);
+    paths_of(c, &out, outputs);
 }
 
 #define KIND(k) (1u << AMP_KIND_##k)
