@@ -170,7 +170,8 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
         if (good < 0 || (j->user && add_output(j, v, err) < 0))
             return -1;
         v->view = &view;
-        bool has_history = good && view.protocol == AMP_PROTO_AMP;
+        bool has_history =
+            good && (view.protocol == AMP_PROTO_AMP || view.protocol == AMP_PROTO_RTP);
         if (asking)
             return has_history ? add_ask(r, v->bytes, err) : 0;
         if (h && has_history && hear(j, h, (*asked)++, &view, r, err) < 0)

@@ -13,10 +13,8 @@ static void member(struct amp_jw *w, const char *key, const char *text)
     amp_jw_str(w, amp_span_str(text));
 }
 
-/* One finding. The dotted field is the pointer with dots. */
-__attribute__((format(printf, 6, 7))) static void
-finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
-        const char *expected, const char *fmt, ...)
+void checks_finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
+                    const char *expected, const char *fmt, ...)
 {
     char text[300], field[128];
     va_list args;
@@ -55,8 +53,8 @@ static int duplicate(struct checks *c, const struct amp_view *v, struct amp_erro
         other = rec.found && !amp_span_eq(rec.line, v->line);
     }
     if (other)
-        finding(c, "duplicate_msg_id", "/msg_id", v->id, "an id that no other message has",
-                "is the id of another message; the same bytes again would be a redelivery");
+        checks_finding(c, "duplicate_msg_id", "/msg_id", v->id, "an id that no other message has",
+                       "is the id of another message; the same bytes again would be a redelivery");
     return 0;
 }
 
@@ -68,19 +66,19 @@ static int known(struct checks *c, const struct amp_view *v, struct amp_span id,
     if (amp_message_find(c->store, id, &c->mem, &rec, err) < 0)
         return -1;
     if (!rec.found)
-        finding(c, "unknown_ref", pointer, id, "a message that the state knows",
-                "refers to a message that is not in the state");
+        checks_finding(c, "unknown_ref", pointer, id, "a message that the state knows",
+                       "refers to a message that is not in the state");
     else if (type && (!amp_span_is(rec.type, type) || !amp_span_eq(rec.task, v->task)))
-        finding(c, "unknown_ref", pointer, id, type,
-                "refers to a message that is no %s of this task", type);
+        checks_finding(c, "unknown_ref", pointer, id, type,
+                       "refers to a message that is no %s of this task", type);
     return 0;
 }
 
 static int suspended(struct checks *c, const struct amp_view *v, const struct amp_task_status *task)
 {
     if (task->suspended)
-        finding(c, "suspended", "/task_id", v->task, "a decision of the admin first",
-                "the task is suspended by %.150s; new work has to wait", task->ref);
+        checks_finding(c, "suspended", "/task_id", v->task, "a decision of the admin first",
+                       "the task is suspended by %.150s; new work has to wait", task->ref);
     return 0;
 }
 
@@ -139,8 +137,8 @@ static int subtask(struct checks *c, const struct amp_view *v, const struct amp_
     if (has < 0)
         return -1;
     if (!has)
-        finding(c, "unknown_ref", "/payload/subtask_id", v->body.result.subtask,
-                "a subtask of the task's dispatch", "is no subtask that the state knows");
+        checks_finding(c, "unknown_ref", "/payload/subtask_id", v->body.result.subtask,
+                       "a subtask of the task's dispatch", "is no subtask that the state knows");
     return 0;
 }
 
@@ -152,8 +150,9 @@ static int review(struct checks *c, const struct amp_view *v, const struct amp_t
         known(c, v, v->body.review.result_ref, "/payload/task_result_ref", "task_result", err) < 0)
         return -1;
     if (task->ci_failed)
-        finding(c, "ci_failed", "/payload/ci_status", (struct amp_span){"", 0},
-                "a new task_dispatch instead", "the state knows of a failed check for this task");
+        checks_finding(c, "ci_failed", "/payload/ci_status", (struct amp_span){"", 0},
+                       "a new task_dispatch instead",
+                       "the state knows of a failed check for this task");
     return 0;
 }
 
@@ -170,6 +169,8 @@ int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err
 {
     struct amp_task_status task = {0};
     c->findings = 0;
+    if (v->protocol == AMP_PROTO_RTP)
+        return rtp_check(c, v, err);
     if (duplicate(c, v, err) < 0)
         return -1;
     if (v->task.n > 0 && amp_task_status(c->store, v->task, &task, err) < 0)

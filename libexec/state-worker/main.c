@@ -135,6 +135,7 @@ static int run(int argc, char **argv)
     if (!(w.reader = amp_reader_new(&limits, &err)) || !(w.checks.seen = seen_new(&err)) ||
         serve(&w, &err) < 0)
         bad = amp_complain(&err);
+    rtp_history_free(w.checks.rtp);
     seen_free(w.checks.seen);
     amp_reader_free(w.reader);
     amp_tape_release(&w.tape);

@@ -54,18 +54,23 @@ static uint64_t mix(uint64_t h)
     return h ^ (h >> 32);
 }
 
-static uint64_t hash(const struct seen *s, int which, struct amp_span text)
+uint64_t keyed_hash(const uint64_t key[2], struct amp_span text)
 {
-    uint64_t h = s->key[which] ^ mix(text.n + s->key[1 - which]);
+    uint64_t h = key[0] ^ mix(text.n + key[1]);
     while (text.n > 0) {
         uint64_t word = 0;
         size_t n = text.n < sizeof word ? text.n : sizeof word;
         memcpy(&word, text.p, n);
-        h = mix(h ^ word) + s->key[1 - which];
+        h = mix(h ^ word) + key[1];
         text.p += n;
         text.n -= n;
     }
     return mix(h);
+}
+
+static uint64_t hash(const struct seen *s, int which, struct amp_span text)
+{
+    return keyed_hash((const uint64_t[2]){s->key[which], s->key[1 - which]}, text);
 }
 
 static struct slot *place(struct slot *slots, uint32_t cap, uint64_t id)

@@ -15,6 +15,9 @@ void seen_free(struct seen *s);
 int seen_find(const struct seen *s, struct amp_span id, struct amp_span bytes);
 int seen_add(struct seen *s, struct amp_span id, struct amp_span bytes, struct amp_error *err);
 
+/* 64 bits that stand for a text; nobody outside can guess the key. */
+uint64_t keyed_hash(const uint64_t key[2], struct amp_span text);
+
 /* The history checks of one valid message. Findings are written as elements of an open array. */
 struct checks {
     struct amp_store *store;
@@ -23,7 +26,17 @@ struct checks {
     struct amp_tape tape;
     struct amp_jw *out;
     unsigned findings;
+    struct rtp_history *rtp; /* made at the first event of the Runtime Protocol */
 };
+/* Writes one finding; the dotted field is the pointer with dots. */
+void checks_finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
+                    const char *expected, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
 int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err);
+
+/* The Runtime Protocol: outbox numbers, attempts, claims and outcomes. */
+struct rtp_history;
+void rtp_history_free(struct rtp_history *h);
+int rtp_check(struct checks *c, const struct amp_view *v, struct amp_error *err);
 
 #endif

@@ -1,0 +1,49 @@
+/* The Runtime Protocol's history as it is kept in memory. */
+#ifndef STATE_WORKER_RTP_H
+#define STATE_WORKER_RTP_H
+
+#include "protocol/rtp.h"
+#include "table.h"
+#include "worker.h"
+
+/* What history needs to know of one event. Texts are hashes; 0 is an absent one. */
+struct rtp_fact {
+    enum amp_rtp_kind kind;
+    uint64_t id, outbox, operation, task, corr, agent;
+    int64_t seq, attempt, created_ms;
+    bool retryable;
+    uint64_t *assignees; /* of a task_create; malloced */
+    uint32_t n_assignees;
+};
+
+struct rtp_event {
+    enum amp_rtp_kind kind;
+    uint64_t task, corr;
+};
+
+struct rtp_task {
+    bool created, done, failed; /* failed: at least once; done: nothing more may come */
+    uint64_t claimant;          /* 0: nobody */
+    uint64_t *assignees;
+    uint32_t n_assignees;
+};
+
+struct rtp_history {
+    uint64_t key[2], everyone; /* everyone: "all" */
+    struct amp_reader *reader; /* for the ledger's lines */
+    struct table events, outboxes, operations, tasks, replies;
+    bool loaded;
+    int64_t read_ms, took_ms; /* when the ledger was read last, and how long that took */
+};
+
+int rtp_history_new(struct rtp_history **out, struct amp_error *err);
+/* Reads what the ledger has and this does not. */
+int rtp_history_load(struct rtp_history *h, struct checks *c, struct amp_error *err);
+
+int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rtp_fact *f,
+                struct amp_error *err);
+void rtp_fact_release(struct rtp_fact *f);
+/* Remembers it; the assignees change hands. */
+int rtp_absorb(struct rtp_history *h, struct rtp_fact *f, struct amp_error *err);
+
+#endif

@@ -1,0 +1,248 @@
+/*
+ * From the ledger's events to what the rules need: how far each outbox is, which attempt of each
+ * operation was the last, who has a task and how it ended. The ledger is read at the first event
+ * and again now and then; what was remembered stays.
+ */
+#include <stdlib.h>
+
+#include <amp/base/id.h>
+
+#include "message/message.h"
+#include "rtp.h"
+
+static uint64_t hash(const struct rtp_history *h, struct amp_span text)
+{
+    return text.n ? keyed_hash(h->key, text) : 0;
+}
+
+static uint64_t hash_at(const struct rtp_history *h, const struct amp_tape *t, uint32_t object,
+                        const char *key)
+{
+    if (object == AMP_TOK_NONE || t->tok[object].type != AMP_JSON_OBJECT)
+        return 0;
+    uint32_t tok = amp_tape_get(t, object, amp_span_str(key));
+    return tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_STRING ? hash(h, amp_tok_raw(t, tok))
+                                                                      : 0;
+}
+
+/* The same operation sent again: same outbox, kind and conversation, and the payload's bytes. */
+static uint64_t operation_of(const struct rtp_history *h, const struct amp_view *v,
+                             const struct rtp_fact *f)
+{
+    if (f->corr == 0 || v->payload == AMP_TOK_NONE)
+        return 0;
+    const uint64_t parts[] = {f->outbox, f->corr, hash(h, v->type),
+                              hash(h, amp_tok_source(v->tape, v->payload))};
+    return hash(h, (struct amp_span){(const char *)parts, sizeof parts});
+}
+
+int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rtp_fact *f,
+                struct amp_error *err)
+{
+    static const char *const agents[AMP_RTP_UNKNOWN + 1] = {
+        [AMP_RTP_ACCEPT] = "acceptedByAgentId",
+        [AMP_RTP_ACK_ACCEPT] = "acceptedByAgentId",
+        [AMP_RTP_COMPLETE] = "completedByAgentId",
+        [AMP_RTP_FAILED] = "failedByAgentId",
+    };
+    const struct amp_tape *t = v->tape;
+    *f = (struct rtp_fact){.kind = amp_rtp_kind_of(v),
+                           .id = hash(h, v->id),
+                           .outbox = hash_at(h, t, 0, "sourceNodeId"),
+                           .task = hash(h, v->task),
+                           .corr = hash(h, v->correlation),
+                           .agent = hash(h, v->from),
+                           .seq = v->sequence,
+                           .attempt = v->attempt,
+                           .created_ms = v->created_ms};
+    f->operation = operation_of(h, v, f);
+    if (agents[f->kind])
+        f->agent = hash_at(h, t, v->payload, agents[f->kind]);
+    uint32_t retry = v->payload == AMP_TOK_NONE
+                         ? AMP_TOK_NONE
+                         : amp_tape_get(t, v->payload, AMP_SPAN("retryable"));
+    f->retryable = retry != AMP_TOK_NONE && t->tok[retry].type == AMP_JSON_TRUE;
+    uint32_t list = f->kind != AMP_RTP_CREATE || v->payload == AMP_TOK_NONE
+                        ? AMP_TOK_NONE
+                        : amp_tape_get(t, v->payload, AMP_SPAN("toAgents"));
+    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY || t->tok[list].count == 0)
+        return 0;
+    f->assignees = calloc(t->tok[list].count, sizeof *f->assignees);
+    if (!f->assignees)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the history");
+    for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next)
+        if (t->tok[i].type == AMP_JSON_STRING)
+            f->assignees[f->n_assignees++] = hash(h, amp_tok_raw(t, i));
+    return 0;
+}
+
+void rtp_fact_release(struct rtp_fact *f)
+{
+    free(f->assignees);
+    f->assignees = NULL;
+}
+
+static void absorb_task(struct rtp_task *task, struct rtp_fact *f)
+{
+    switch (f->kind) {
+    case AMP_RTP_CREATE:
+    case AMP_RTP_SKILL:
+        task->created = true;
+        if (!task->assignees) {
+            task->assignees = f->assignees;
+            task->n_assignees = f->n_assignees;
+            f->assignees = NULL;
+        }
+        break;
+    case AMP_RTP_ACCEPT:
+    case AMP_RTP_ACK_ACCEPT:
+        if (task->claimant == 0)
+            task->claimant = f->agent;
+        break;
+    case AMP_RTP_COMPLETE:
+        task->done = true;
+        break;
+    case AMP_RTP_FAILED:
+        task->failed = true;
+        task->done = task->done || !f->retryable;
+        task->claimant = f->retryable ? 0 : task->claimant; /* somebody may try again */
+        break;
+    default:
+        break;
+    }
+}
+
+int rtp_absorb(struct rtp_history *h, struct rtp_fact *f, struct amp_error *err)
+{
+    struct rtp_event *event = table_add(&h->events, f->id, err);
+    int64_t *seq = f->outbox ? table_add(&h->outboxes, f->outbox, err) : NULL;
+    int64_t *attempt = f->operation ? table_add(&h->operations, f->operation, err) : NULL;
+    struct rtp_task *task = f->task ? table_add(&h->tasks, f->task, err) : NULL;
+    if (!event || (f->outbox && !seq) || (f->operation && !attempt) || (f->task && !task))
+        return -1;
+    *event = (struct rtp_event){f->kind, f->task, f->corr};
+    if (seq && f->seq >= *seq)
+        *seq = f->seq + 1; /* the least that may come */
+    if (attempt && f->attempt > *attempt)
+        *attempt = f->attempt;
+    if (f->kind == AMP_RTP_REPLY && f->corr && !table_add(&h->replies, f->corr, err))
+        return -1;
+    if (task)
+        absorb_task(task, f);
+    return 0;
+}
+
+/* The facts of one reading of the ledger, put in order before they count. */
+struct loading {
+    struct rtp_history *h;
+    struct checks *c;
+    struct rtp_fact *v;
+    size_t n, cap;
+    struct amp_error err;
+    bool failed;
+};
+
+static int load_one(struct loading *l, struct amp_span id, const struct amp_store_rec *row)
+{
+    struct amp_message_rec rec;
+    struct amp_view v;
+    if (table_find(&l->h->events, hash(l->h, id)))
+        return 0;
+    if (amp_message_parse(row, &l->c->mem, &rec, &l->err) < 0)
+        return -1;
+    if (!amp_span_is(rec.protocol, "rtp"))
+        return 0;
+    int good = amp_reader_line(l->h->reader, rec.line, NULL, &v, NULL, NULL, &l->err);
+    if (good <= 0 || v.protocol != AMP_PROTO_RTP)
+        return good < 0 ? -1 : 0;
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 256;
+        struct rtp_fact *more = realloc(l->v, cap * sizeof *more);
+        if (!more)
+            return amp_fail(&l->err, AMP_INTERNAL, "no_memory", "no memory for the history");
+        l->v = more;
+        l->cap = cap;
+    }
+    if (rtp_fact_of(l->h, &v, &l->v[l->n], &l->err) < 0)
+        return -1;
+    l->n++;
+    return 0;
+}
+
+static int look(void *ctx, struct amp_span id, const struct amp_store_rec *row)
+{
+    struct loading *l = ctx;
+    l->failed = load_one(l, id, row) < 0;
+    return l->failed;
+}
+
+static int earlier(const void *a, const void *b)
+{
+    const struct rtp_fact *x = a, *y = b;
+    if (x->created_ms != y->created_ms)
+        return x->created_ms < y->created_ms ? -1 : 1;
+    return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+int rtp_history_load(struct rtp_history *h, struct checks *c, struct amp_error *err)
+{
+    struct loading l = {.h = h, .c = c};
+    int64_t begun = amp_mono_ms();
+    int bad = amp_store_each(c->store, "message", NULL, look, &l, err);
+    if (bad == 0 && l.failed) {
+        *err = l.err;
+        bad = -1;
+    }
+    if (l.n > 0)
+        qsort(l.v, l.n, sizeof *l.v, earlier);
+    for (size_t i = 0; i < l.n; i++) {
+        if (bad == 0)
+            bad = rtp_absorb(h, &l.v[i], err);
+        rtp_fact_release(&l.v[i]);
+    }
+    free(l.v);
+    h->read_ms = amp_mono_ms();
+    h->took_ms = h->read_ms - begun;
+    h->loaded = h->loaded || bad == 0;
+    return bad;
+}
+
+int rtp_history_new(struct rtp_history **out, struct amp_error *err)
+{
+    struct rtp_history *h = calloc(1, sizeof *h);
+    if (!h)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the history");
+    amp_random(h->key, sizeof h->key);
+    h->everyone = hash(h, AMP_SPAN("all"));
+    table_init(&h->events, sizeof(struct rtp_event));
+    table_init(&h->outboxes, sizeof(int64_t));
+    table_init(&h->operations, sizeof(int64_t));
+    table_init(&h->tasks, sizeof(struct rtp_task));
+    table_init(&h->replies, 1);
+    h->reader = amp_reader_new(NULL, err);
+    if (!h->reader) {
+        rtp_history_free(h);
+        return -1;
+    }
+    *out = h;
+    return 0;
+}
+
+static void free_task(void *value)
+{
+    free(((struct rtp_task *)value)->assignees);
+}
+
+void rtp_history_free(struct rtp_history *h)
+{
+    if (!h)
+        return;
+    table_each(&h->tasks, free_task);
+    table_release(&h->events);
+    table_release(&h->outboxes);
+    table_release(&h->operations);
+    table_release(&h->tasks);
+    table_release(&h->replies);
+    amp_reader_free(h->reader);
+    free(h);
+}

@@ -1,0 +1,84 @@
+/* Open addressing, at most half full. The keys are hashes already, keyed by whoever makes them. */
+#include "table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST = 256, MOST = 1 << 22 };
+
+void table_init(struct table *t, size_t value_size)
+{
+    *t = (struct table){.value_size = value_size};
+}
+
+void table_release(struct table *t)
+{
+    free(t->keys);
+    free(t->values);
+    table_init(t, t->value_size);
+}
+
+static uint32_t place(const uint64_t *keys, uint32_t cap, uint64_t key)
+{
+    uint32_t i = (uint32_t)key & (cap - 1);
+    while (keys[i] != 0 && keys[i] != key)
+        i = (i + 1) & (cap - 1);
+    return i;
+}
+
+void *table_find(const struct table *t, uint64_t key)
+{
+    if (t->cap == 0)
+        return NULL;
+    key = key ? key : 1;
+    uint32_t i = place(t->keys, t->cap, key);
+    return t->keys[i] ? t->values + i * t->value_size : NULL;
+}
+
+static int grow(struct table *t, struct amp_error *err)
+{
+    uint32_t cap = t->cap ? t->cap * 2 : FIRST;
+    if (cap > MOST)
+        return amp_fail(err, AMP_INTERNAL, "history_full", "the state holds too many events");
+    uint64_t *keys = calloc(cap, sizeof *keys);
+    char *values = calloc(cap, t->value_size);
+    if (!keys || !values) {
+        free(keys);
+        free(values);
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the history");
+    }
+    for (uint32_t i = 0; i < t->cap; i++) {
+        if (t->keys[i] == 0)
+            continue;
+        uint32_t to = place(keys, cap, t->keys[i]);
+        keys[to] = t->keys[i];
+        memcpy(values + to * t->value_size, t->values + i * t->value_size, t->value_size);
+    }
+    free(t->keys);
+    free(t->values);
+    t->keys = keys;
+    t->values = values;
+    t->cap = cap;
+    return 0;
+}
+
+void *table_add(struct table *t, uint64_t key, struct amp_error *err)
+{
+    void *have = table_find(t, key);
+    if (have)
+        return have;
+    if (t->used >= t->cap / 2 && grow(t, err) < 0)
+        return NULL;
+    key = key ? key : 1;
+    uint32_t i = place(t->keys, t->cap, key);
+    t->keys[i] = key;
+    t->used++;
+    return t->values + i * t->value_size;
+}
+
+void table_each(const struct table *t, void (*fn)(void *value))
+{
+    for (uint32_t i = 0; i < t->cap; i++)
+        if (t->keys[i])
+            fn(t->values + i * t->value_size);
+}

@@ -1,0 +1,147 @@
+# amp-validate --state and the Runtime Protocol: what only other events can tell.
+
+load lib
+
+setup() {
+  need jq
+  need_tool amp-ack
+  cd "$BATS_TEST_TMPDIR" || return 1
+  echo 0 >n
+}
+
+# ev KIND PAYLOAD [JQ]: an event with a number and an id of its own, counted in a file, as the
+# events are made in subshells.
+ev() {
+  local n
+  n=$(($(<n) + 1))
+  echo "$n" >n
+  jq -nc --arg k "$1" --argjson p "$2" --argjson n "$n" '{eventId: "evt_\($n)", seq: $n, kind: $k,
+    sourceNodeId: "node", sourceAgentId: "exec", corrId: "c",
+    createdAt: "2026-02-25T16:22:10.123Z", payload: $p, trace: {attempt: 1}} | '"${3:-.}"
+}
+create() { ev task_create '{"taskId":"t","title":"T","toAgents":["exec","other"],"requesterAgentId":"a"}' "$@"; }
+accept() { ev task_accept '{"taskId":"t","acceptedByAgentId":"exec","etaSeconds":60}' "$@"; }
+update() { ev task_update '{"taskId":"t","status":"in_progress","progress":5}' "$@"; }
+complete() { ev task_complete '{"taskId":"t","completedByAgentId":"exec","resultSummary":"r","completedAt":"2026-02-25T16:25:00Z"}' "$@"; }
+fail() { ev task_failed '{"taskId":"t","failedByAgentId":"exec","failureClass":"timeout","errorSummary":"e","failedAt":"2026-02-25T16:25:00Z"}' "$@"; }
+ack() { ev ack '{"refEventId":"evt_1","ackType":"accepted","ackedByAgentId":"exec","ackedAt":"2026-02-25T16:31:00Z"}' "$@"; }
+
+# known: what stands on standard input is in the state.
+known() { amp-ack track --state state >/dev/null; }
+# codes: "line code field" of every record for the lines on standard input.
+codes() {
+  rm -f records
+  amp-validate --state state -e records "$@" >out || [ $? -eq 1 ]
+  [ ! -f records ] || jq -r '"\(.line) \(.code) \(.field)"' records
+}
+
+@test "a task from its creation to its end, in one stream or with a part of it in the state" {
+  { create; accept; update; complete; ack '.payload.ackType = "processed"'; } >all
+  ev signal '{}' '.sourceNodeId = "elsewhere"' | known
+  [ -z "$(codes <all)" ]
+  cmp all out
+  head -n 2 all | known
+  [ -z "$(codes <all)" ]
+  cmp all out
+  sed -n '3,$p' all >rest
+  [ -z "$(codes <rest)" ]
+  cmp rest out
+}
+
+@test "an id names one event; the same bytes are a redelivery" {
+  create >one
+  known <one
+  [ -z "$(cat one one | codes)" ]
+  cat one one | cmp - out
+  [ "$(jq -c '.payload.title = "other" | .seq = 99' one | codes)" = "1 duplicate_event eventId" ]
+  [ ! -s out ]
+}
+
+@test "the numbers of an outbox grow, in the state and in the stream" {
+  create '.seq = 10' | known
+  accept '.seq = 10' >same
+  accept '.seq = 9' >lower
+  accept '.seq = 9 | .sourceNodeId = "another" | .corrId = "d"' >elsewhere
+  accept '.seq = 11' >higher
+  [ "$(cat same lower elsewhere higher | codes)" = "1 seq_not_monotonic seq
+2 seq_not_monotonic seq" ]
+  cat elsewhere higher | cmp - out
+}
+
+@test "a resend has a higher attempt" {
+  update >first
+  { create; accept; cat first; } | known
+  echo 10 >n
+  jq -c '.eventId = "evt_r" | .seq = 20' first >again
+  jq -c '.trace.attempt = 2' again >resend
+  jq -c '.payload.progress = 6 | .eventId = "evt_s" | .seq = 21' first >other
+  [ "$(cat again resend other | codes)" = "1 attempt_not_incremented trace.attempt" ]
+  cat resend other | cmp - out
+}
+
+@test "an event refers to what the state or the stream knows" {
+  ev signal '{}' '.corrId = "x"' | known
+  [ "$(accept | codes)" = "1 unknown_ref payload.taskId" ]
+  [ "$(ack '.payload.refEventId = "evt_99"' | codes)" = "1 unknown_ref payload.refEventId" ]
+  [ -z "$(ack | codes)" ]
+}
+
+@test "one agent takes a task, one of those that it is for" {
+  create | known
+  [ "$(accept '.payload.acceptedByAgentId = "third"' | codes)" = \
+    "1 not_assignee payload.acceptedByAgentId" ]
+  { accept; accept '.payload.acceptedByAgentId = "other"'; accept '.trace.attempt = 2'; } >in
+  [ "$(codes <in)" = "2 already_claimed payload.acceptedByAgentId" ]
+  create '.payload.taskId = "u" | .payload.toAgents = ["all"]' >all
+  accept '.payload.taskId = "u" | .payload.acceptedByAgentId = "third"' >anyone
+  [ -z "$(cat all anyone | codes)" ]
+}
+
+@test "work follows an acceptance and is reported by who accepted" {
+  create | known
+  [ "$({ update; complete; fail; } | codes)" = "1 accept_required payload.taskId
+2 accept_required payload.taskId
+3 accept_required payload.taskId" ]
+  accept | known
+  { update '.sourceAgentId = "other"'; complete '.payload.completedByAgentId = "other"'
+    fail '.payload.failedByAgentId = "other"'; } >in
+  [ "$(codes <in)" = "1 not_claimant sourceAgentId
+2 not_claimant payload.completedByAgentId
+3 not_claimant payload.failedByAgentId" ]
+}
+
+@test "nothing comes after the end, but a failure that may be retried is no end" {
+  { create; accept; } | known
+  { complete; update; complete '.trace.attempt = 2'; accept '.trace.attempt = 2'; } >in
+  [ "$(codes <in)" = "2 terminal payload.taskId
+3 terminal payload.taskId
+4 terminal payload.taskId" ]
+  { fail '.payload.retryable = true'; accept '.payload.acceptedByAgentId = "other"'
+    complete '.payload.completedByAgentId = "other"'; } >in
+  [ -z "$(codes <in)" ]
+  { fail; update; } >in
+  [ "$(codes <in)" = "2 terminal payload.taskId" ]
+}
+
+@test "processed needs an outcome: the end of the task, a failure, a reply" {
+  { create; accept; } | known
+  ack '.payload.ackType = "processed"' >done
+  [ "$(codes <done)" = "1 no_terminal_outcome payload.ackType" ]
+  echo 5 >n
+  { fail; ack '.payload.ackType = "processed"'; } >in
+  [ -z "$(codes <in)" ]
+  echo 20 >n
+  ev message '{"toAgents":["exec"],"body":"b"}' '.corrId = "m"' | known
+  ack '.payload.refEventId = "evt_21" | .payload.ackType = "processed" | .corrId = "m"' >done
+  [ "$(codes <done)" = "1 no_terminal_outcome payload.ackType" ]
+  ev reply '{"body":"r"}' '.corrId = "m"' >reply
+  jq -c '.seq = 30' done >later
+  [ -z "$(cat reply later | codes)" ]
+}
+
+@test "records of the control plane have no history" {
+  create | known
+  echo '{"capabilityId":"cap.a","eligibleAgentIds":[],"policyVersion":"p","updatedAt":"2026-02-25T16:30:05Z"}' >index
+  [ -z "$(cat index index | codes)" ]
+  cat index index | cmp - out
+}
