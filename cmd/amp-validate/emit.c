@@ -1,20 +1,180 @@
 /* What each mode writes for a line. */
+#include <string.h>
+
+#include <amp/json/writer.h>
+
+#include "cli/cli.h"
 #include "validate.h"
 
-static int reports(const struct validate_options *opt, const struct verdict *v, struct result *r,
-                   struct amp_error *err)
+enum { TOLD_OF_LONG_LINE = 200 };
+
+static void member(struct amp_jw *w, const char *key, const char *text)
+{
+    amp_jw_key(w, key);
+    amp_jw_str(w, amp_span_str(text));
+}
+
+static const struct amp_finding *first_error(const struct verdict *v)
 {
     for (unsigned i = 0; i < v->n_findings; i++)
-        if (report_add(opt, v, &v->findings[i], &r->reports, err) < 0)
-            return -1;
+        if (v->findings[i].severity == AMP_SEV_ERROR)
+            return &v->findings[i];
+    return NULL;
+}
+
+/* The members that verdicts and wrapped lines begin with. */
+static void write_line(struct amp_jw *w, const struct validate_options *opt,
+                       const struct verdict *v)
+{
+    static const struct amp_span none = {"", 0};
+    if (opt->name_files)
+        member(w, "file", v->chunk->file);
+    amp_jw_key(w, "line");
+    amp_jw_uint(w, v->line);
+    amp_jw_key(w, "offset");
+    amp_jw_uint(w, v->offset);
+    amp_jw_key(w, "valid");
+    amp_jw_bool(w, v->answer == LINE_VALID);
+    member(w, "protocol", v->view ? amp_protocol_name(v->view->protocol) : "");
+    amp_jw_key(w, "type");
+    amp_jw_str(w, v->view ? v->view->type : none);
+    amp_jw_key(w, "id");
+    amp_jw_str(w, v->view ? v->view->id : none);
+}
+
+/* --output: what the schema says in the standard form. */
+static void write_output(struct amp_jw *w, const struct verdict *v)
+{
+    if (v->output.n == 0)
+        return;
+    amp_jw_key(w, "output");
+    amp_jw_raw(w, v->output);
+}
+
+static int verdict(const struct validate_options *opt, const struct verdict *v, struct amp_buf *out,
+                   struct amp_error *err)
+{
+    struct amp_jw w;
+    unsigned errors = 0;
+    for (unsigned i = 0; i < v->n_findings; i++)
+        errors += v->findings[i].severity == AMP_SEV_ERROR;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    write_line(&w, opt, v);
+    const struct amp_finding *f = first_error(v);
+    if (!f && v->n_findings > 0)
+        f = &v->findings[0];
+    if (f) {
+        member(&w, "code", f->code);
+        member(&w, "field", f->field);
+        member(&w, "pointer", f->pointer);
+        member(&w, "message", f->message);
+        if (f->expected[0])
+            member(&w, "expected", f->expected);
+        amp_jw_key(&w, "errors");
+        amp_jw_uint(&w, errors);
+        amp_jw_key(&w, "warnings");
+        amp_jw_uint(&w, v->n_findings - errors);
+    }
+    write_output(&w, v);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
+
+static void write_finding(struct amp_jw *w, const struct verdict *v, const struct amp_finding *f)
+{
+    amp_jw_open(w, '{');
+    member(w, "code", f->code);
+    member(w, "field", f->field);
+    member(w, "pointer", f->pointer);
+    member(w, "message", f->message);
+    if (f->found[0])
+        member(w, "found", f->found);
+    if (f->expected[0])
+        member(w, "expected", f->expected);
+    member(w, "rule", f->rule);
+    member(w, "severity", f->severity == AMP_SEV_ERROR ? "error" : "warning");
+    amp_jw_key(w, "offset");
+    amp_jw_uint(w, v->offset + f->offset);
+    amp_jw_close(w, '}');
+}
+
+/* The line's own bytes as a JSON value. A document has line ends, which stand only between its
+ * tokens and become spaces, so that a record stays one line. */
+static int write_own(struct amp_jw *w, struct amp_span text, struct amp_error *err)
+{
+    if (!memchr(text.p, '\n', text.n) && !memchr(text.p, '\r', text.n)) {
+        amp_jw_raw(w, text);
+        return 0;
+    }
+    AMP_BUF struct amp_buf flat;
+    amp_buf_init(&flat, text.n + 1);
+    if (amp_buf_add(&flat, text.p, text.n, err) < 0)
+        return -1;
+    for (size_t i = 0; i < flat.len; i++)
+        if (flat.data[i] == '\n' || flat.data[i] == '\r')
+            flat.data[i] = ' ';
+    amp_jw_raw(w, amp_buf_span(&flat));
     return 0;
 }
 
-static int effective(const struct verdict *v, struct result *r, struct amp_error *err)
+static int annotated(const struct validate_options *opt, const struct verdict *v,
+                     struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    write_line(&w, opt, v);
+    amp_jw_key(&w, "findings");
+    amp_jw_open(&w, '[');
+    for (unsigned i = 0; i < v->n_findings; i++)
+        write_finding(&w, v, &v->findings[i]);
+    amp_jw_close(&w, ']');
+    write_output(&w, v);
+    amp_jw_key(&w, "message");
+    struct amp_span text = v->bytes;
+    if (!v->view && text.n > TOLD_OF_LONG_LINE)
+        text.n = TOLD_OF_LONG_LINE;
+    if (!v->json)
+        amp_jw_str(&w, text);
+    else if (write_own(&w, text, err) < 0)
+        return -1;
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
+
+/* The refusal of a line; some protocols are silent. */
+static int nack(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
+{
+    static const struct amp_view unread = {.payload = AMP_TOK_NONE};
+    const struct amp_finding *f = first_error(v);
+    return f ? amp_refuse(v->view ? v->view : &unread, f, amp_now_ms(), out, err) : 1;
+}
+
+static int compose(const struct validate_options *opt, const struct verdict *v, struct result *r,
+                   struct amp_error *err)
 {
     size_t begun = result_begin(r);
-    int got = effective_line(v, &r->text, err);
-    if (got < 0 || (got == 0 && amp_buf_str(&r->text, "\n", err) < 0))
+    int got = 0;
+    switch (opt->mode) {
+    case MODE_PASS:
+        return 0;
+    case MODE_CHECK:
+        got = verdict(opt, v, &r->text, err);
+        break;
+    case MODE_ANNOTATE:
+        got = annotated(opt, v, &r->text, err);
+        break;
+    case MODE_NACK:
+        got = nack(v, &r->text, err);
+        return got < 0 ? -1 : result_end(r, begun, err);
+    case MODE_EFFECTIVE:
+        got = v->answer == LINE_VALID ? effective_line(v, &r->text, err) : 1;
+        if (got == 1)
+            return 0;
+        break;
+    }
+    if (got < 0 || amp_buf_str(&r->text, "\n", err) < 0)
         return -1;
     return result_end(r, begun, err);
 }
@@ -22,11 +182,16 @@ static int effective(const struct verdict *v, struct result *r, struct amp_error
 int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
               struct amp_error *err)
 {
-    if (v->n_findings > 0 && reports(opt, v, r, err) < 0)
-        return -1;
-    if (v->answer == LINE_REFUSED)
-        return 0;
-    if (opt->effective)
-        return effective(v, r, err);
-    return result_pass(r, v->chunk, v->whole, err);
+    bool passes = opt->mode == MODE_PASS || opt->mode == MODE_NACK;
+    bool tells = opt->mode == MODE_CHECK || opt->mode == MODE_ANNOTATE;
+    /* A verdict says it all; records are written where somebody asked for them. */
+    if (!tells || opt->errors)
+        for (unsigned i = 0; i < v->n_findings; i++)
+            if (report_add(opt, v, &v->findings[i], &r->reports, err) < 0)
+                return -1;
+    if (r->stats)
+        stats_line(r->stats, v);
+    if (passes && v->answer != LINE_REFUSED)
+        return result_pass(r, v->chunk, v->whole, err);
+    return v->answer == LINE_UNCHECKED ? 0 : compose(opt, v, r, err);
 }

@@ -33,7 +33,7 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
                                           .now_ms = opt->now_ms,
                                           .protected_ = opt->protect,
                                           .texts = true,
-                                          .bare = opt->mode == MODE_PASS};
+                                          .bare = opt->mode != MODE_NACK};
     if (opt->protocol)
         j->check.only = amp_protocol_find(amp_span_str(opt->protocol));
     if (opt->user)
@@ -159,17 +159,20 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
 {
     struct amp_view view;
     char expected[64];
+    bool read = j->opt->sample <= 1 || (v->line - 1) % (uint64_t)j->opt->sample == 0;
     j->n_findings = 0;
     j->refused = false;
     v->view = NULL;
+    v->json = false;
     if (v->chunk->too_long || v->bytes.n > (size_t)j->opt->max_line) {
         too_long(j, expected);
-    } else {
+    } else if (read) {
         int good = j->user ? user_check_text(j->user, v->bytes, &j->check, &view, note, j, err)
                            : amp_reader_line(j->reader, v->bytes, &j->check, &view, note, j, err);
         if (good < 0 || (j->user && add_output(j, v, err) < 0))
             return -1;
         v->view = &view;
+        v->json = view.json;
         bool has_history =
             good && (view.protocol == AMP_PROTO_AMP || view.protocol == AMP_PROTO_RTP);
         if (asking)
@@ -177,7 +180,7 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
         if (h && has_history && hear(j, h, (*asked)++, &view, r, err) < 0)
             return -1;
     }
-    v->answer = j->refused ? LINE_REFUSED : LINE_VALID;
+    v->answer = !read && !j->refused ? LINE_UNCHECKED : j->refused ? LINE_REFUSED : LINE_VALID;
     v->findings = j->findings;
     v->n_findings = j->n_findings;
     if (v->answer == LINE_REFUSED && r->refused++ == 0) {

@@ -14,6 +14,7 @@ static struct validate_options opt = {
 static struct amp_list protect, resolve;
 static struct user_schema_options own;
 static const char *output;
+static bool check, annotate, nack, effective;
 
 static const char *const protocols[] = {
 #define X(id, name, title) name,
@@ -27,6 +28,7 @@ static const char *const outputs[] = {
     AMP_OUTPUT_LIST(X)
 #undef X
         NULL};
+static const char *const stats_formats[] = {"text", "json", NULL};
 
 static const struct amp_opt opts[] = {
     {.letter = 'p',
@@ -96,8 +98,31 @@ static const struct amp_opt opts[] = {
      .max = 1024},
     {.name = "effective",
      .kind = AMP_OPT_FLAG,
-     .dest = &opt.effective,
+     .dest = &effective,
      .doc = "write the effective policy of each valid AOP task"},
+    {.name = "check", .kind = AMP_OPT_FLAG, .dest = &check, .doc = "write a verdict for each line"},
+    {.name = "annotate",
+     .kind = AMP_OPT_FLAG,
+     .dest = &annotate,
+     .doc = "write each line wrapped with its verdict and findings"},
+    {.name = "nack",
+     .kind = AMP_OPT_FLAG,
+     .dest = &nack,
+     .doc = "answer what is refused, in its sender's protocol, on stdout"},
+    {.name = "stats",
+     .kind = AMP_OPT_CHOICE,
+     .dest = &opt.stats,
+     .arg = "FORMAT",
+     .doc = "count by protocol, type and code, on stderr",
+     .choices = stats_formats,
+     .optional_arg = true},
+    {.name = "sample",
+     .kind = AMP_OPT_INT,
+     .dest = &opt.sample,
+     .arg = "N",
+     .doc = "check every Nth line, pass the others unchecked",
+     .min = 1,
+     .max = INT64_C(1000000000)},
     {.letter = 'j',
      .name = "jobs",
      .kind = AMP_OPT_INT,
@@ -165,6 +190,10 @@ static void check_combination(int n_files)
                       "(-p, --state, --check-repo, --protect, --hlc, --now)");
     if (own.file && strcmp(own.file, "-") == 0 && n_files == 0)
         amp_die_usage("the schema and the lines cannot both come from standard input");
+    if (own.file && opt.mode == MODE_NACK)
+        amp_die_usage("--nack answers in the sender's protocol: --schema knows none");
+    if (opt.document && opt.sample > 1)
+        amp_die_usage("--document reads whole files: leave --sample out");
 }
 
 /* With the user's schema. */
@@ -194,8 +223,49 @@ static void read_now(void)
         amp_die_usage("--now: %s is no time such as 2026-02-26T14:32:07Z", opt.now);
 }
 
+/* The one mode that was asked for. */
+static enum mode choose_mode(void)
+{
+    const struct {
+        bool on;
+        enum mode mode;
+        const char *name;
+    } asked[] = {{check, MODE_CHECK, "--check"},
+                 {annotate, MODE_ANNOTATE, "--annotate"},
+                 {nack, MODE_NACK, "--nack"},
+                 {effective, MODE_EFFECTIVE, "--effective"}};
+    enum mode mode = MODE_PASS;
+    const char *first = NULL;
+    for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
+        if (asked[i].on && first)
+            amp_die_usage("%s and %s ask for different output: give one of them", first,
+                          asked[i].name);
+        if (asked[i].on) {
+            mode = asked[i].mode;
+            first = asked[i].name;
+        }
+    }
+    return mode;
+}
+
+static void refuse_contradictions(int n_files)
+{
+    int about = opt.list + !!opt.schema + !!opt.explain;
+    if (about > 1)
+        amp_die_usage("--list, --print-schema and --explain are questions: ask one at a time");
+    if (about && n_files)
+        amp_die_usage("--list, --print-schema and --explain read no lines: leave the files out");
+    if (opt.mode == MODE_ANNOTATE && opt.sample > 1)
+        amp_die_usage("--annotate says something about every line: leave --sample out");
+    if (opt.state && opt.sample > 1)
+        amp_die_usage("--state has to see every line: leave --sample out");
+}
+
 static int run(int argc, char **argv)
 {
+    opt.mode = choose_mode();
+    refuse_contradictions(argc);
+    opt.name_files = argc > 0;
     opt.protect = protect.v;
     read_now();
     if (opt.list)

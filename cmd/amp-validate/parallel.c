@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "validate.h"
+#include "session.h"
 
 enum { JOBS_MOST = 64, SLOTS_EACH = 3, CHUNK_SIZE = 256 << 10, LINES_MOST = 8192 };
 
@@ -134,12 +134,10 @@ static struct pool *start(struct session *s, struct amp_error *err)
     p->done = -1;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
-    for (unsigned i = 0; i < p->n_slots; i++) {
-        amp_buf_init(&p->slot[i].buf, 0);
-        result_init(&p->slot[i].result);
-    }
     p->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int bad = p->done < 0 ? amp_fail_errno(err, AMP_INTERNAL, "cannot start threads") : 0;
+    for (unsigned i = 0; i < p->n_slots && bad == 0; i++)
+        bad = result_init(&p->slot[i].result, s->opt, err);
     for (unsigned i = 0; i < jobs && bad == 0; i++) {
         p->judge[i] = judge_new(s->opt, err);
         bad = p->judge[i] ? 0 : -1;

@@ -5,17 +5,21 @@
 
 enum { TEXT_MOST = 1 << 30 };
 
-void result_init(struct result *r)
+int result_init(struct result *r, const struct validate_options *opt, struct amp_error *err)
 {
     *r = (struct result){.lines = 0};
     amp_buf_init(&r->text, TEXT_MOST);
     amp_buf_init(&r->reports, TEXT_MOST);
+    if (opt->stats && !(r->stats = stats_new()))
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the counts");
+    return 0;
 }
 
 void result_release(struct result *r)
 {
     free(r->pieces);
     free(r->asks);
+    stats_free(r->stats);
     amp_buf_release(&r->text);
     amp_buf_release(&r->reports);
 }
@@ -27,6 +31,8 @@ void result_reset(struct result *r)
     r->n_pieces = r->n_asks = r->used = 0;
     r->lines = r->refused = r->refused_line = r->refused_offset = 0;
     r->undecided = r->stop = false;
+    if (r->stats)
+        stats_reset(r->stats);
 }
 
 static int add(struct result *r, struct piece p, struct amp_error *err)

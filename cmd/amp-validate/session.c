@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <amp/base/file.h>
 #include <amp/base/pipe.h>
 
 #include "cli/cli.h"
-#include "validate.h"
+#include "session.h"
 
 /* Output and reports of a part of a chunk, past which it leaves. */
 enum { RESULT_MOST = 256 * 1024 };
@@ -25,8 +27,22 @@ static int put(struct session *s, struct amp_span bytes, struct amp_error *err)
     return amp_out(bytes, err);
 }
 
+/* The line that shows progress makes room for what is to stay. */
+static void clear(struct session *s)
+{
+    struct amp_error ignored;
+    if (s->shown)
+        amp_write_all(2, AMP_SPAN("\r\033[K"), &ignored);
+    s->shown = false;
+}
+
 int session_emit(struct session *s, const struct chunk *c, struct result *r, struct amp_error *err)
 {
+    if (r->stats) {
+        stats_add(s->stats, r->stats);
+        if (r->reports.len > 0)
+            clear(s);
+    }
     if (report_write(amp_buf_span(&r->reports), err) < 0)
         return -1;
     for (size_t i = 0; i < r->n_pieces; i++) {
@@ -44,6 +60,8 @@ int session_emit(struct session *s, const struct chunk *c, struct result *r, str
     s->refused += r->refused;
     s->line = c->line + r->lines - 1;
     s->offset = c->offset + r->used;
+    if (s->progress && stats_progress(s->stats, amp_mono_ms() - s->start_ms, &s->told_ms))
+        s->shown = true;
     return r->stop;
 }
 
@@ -105,7 +123,8 @@ static int take_input(struct session *s, struct stream *in, struct amp_error *er
     struct result r;
     struct chunk c;
     int got = 1, stop = 0;
-    result_init(&r);
+    if (result_init(&r, s->opt, err) < 0)
+        stop = -1;
     while (got > 0 && stop == 0) {
         got = fill(s, in, err);
         if (got < 0)
@@ -134,7 +153,8 @@ static int take_document(struct session *s, struct stream *in, struct amp_error 
                       .line = 1,
                       .document = true,
                       .too_long = in->buf.len > in->max_line};
-    result_init(&r);
+    if (result_init(&r, s->opt, err) < 0)
+        return -1;
     int stop = take_chunk(s, &c, &r, err);
     result_release(&r);
     return stop;
@@ -145,9 +165,9 @@ static int take_file(struct session *s, const char *path, struct amp_error *err)
 {
     struct amp_input in;
     struct stream stream;
+    s->line = s->offset = 0;
     if (amp_input_open(path, false, &in, err) < 0)
         return -1;
-    s->line = s->offset = 0;
     stream_init(&stream, strcmp(path, "-") == 0 ? "stdin" : path, in.fd, (size_t)s->opt->max_line);
     int stop = s->opt->document   ? take_document(s, &stream, err)
                : s->opt->jobs > 1 ? parallel_input(s, &stream, err)
@@ -165,6 +185,7 @@ static int run_files(struct session *s, char **files, int n)
         const char *path = n ? files[i] : standard;
         int stop = take_file(s, path, &err);
         if (stop < 0) {
+            clear(s);
             amp_status_note(amp_complain(&err));
             if (s->line && strcmp(err.code, "closed_pipe") != 0)
                 amp_note("%s: stopped after line %llu, at byte %llu", n ? path : "stdin",
@@ -181,7 +202,10 @@ static int run_files(struct session *s, char **files, int n)
 static void run(struct session *s, char **files, int n_files)
 {
     struct amp_error err;
+    s->start_ms = amp_mono_ms();
+    s->told_ms = -1000; /* the first is shown at once */
     int end = run_files(s, files, n_files);
+    clear(s);
     if (end >= 0 && session_settle(s, &err) < 0)
         amp_status_note(amp_complain(&err));
     else if (end < 0)
@@ -189,6 +213,8 @@ static void run(struct session *s, char **files, int n_files)
     if (s->opt->fail_fast && s->refused > 0)
         amp_note("stopped at line %llu, byte %llu, the first that was refused",
                  (unsigned long long)s->refused_line, (unsigned long long)s->refused_offset);
+    if (s->stats)
+        stats_tell(s->stats, s->opt, amp_mono_ms() - s->start_ms);
 }
 
 int session_run(const struct validate_options *opt, char **files, int n_files)
@@ -204,8 +230,15 @@ int session_run(const struct validate_options *opt, char **files, int n_files)
         s.history = history_open(opt->state, &err);
         ready = s.history != NULL;
     }
+    if (ready && opt->stats) {
+        s.stats = stats_new();
+        s.progress = isatty(2) && strcmp(opt->stats, "text") == 0;
+        if (!s.stats)
+            ready = amp_fail(&err, AMP_INTERNAL, "no_memory", "no memory for the counts") == 0;
+    }
     if (ready)
         run(&s, files, n_files);
+    stats_free(s.stats);
     history_close(s.history);
     judge_free(s.judge);
     if (!ready)

@@ -13,27 +13,35 @@
 
 #include <amp/protocol/protocol.h>
 
+#include "stats.h"
 #include "stream.h"
 #include "user_schema.h"
 
 /* What is written for a line. */
-enum mode { MODE_PASS };
+enum mode {
+    MODE_PASS,      /* valid lines, as they stand */
+    MODE_CHECK,     /* a verdict for each line */
+    MODE_ANNOTATE,  /* each line, wrapped with its verdict and findings */
+    MODE_NACK,      /* valid lines, and for the others what their sender is to be told */
+    MODE_EFFECTIVE, /* for each valid AOP task, the policy that counts */
+};
 
 /* What was asked for on the command line. It does not change while lines are judged. */
 struct validate_options {
     enum mode mode;
     const char *protocol, *errors, *state, *explain, *schema, *now;
-    bool strict, fail_fast, check_repo, list, hlc, effective;
-    int64_t max_line, max_depth, max_payload, jobs;
-    int64_t now_ms;                 /* --now as a number, 0 without it */
-    const char *const *protect;     /* NULL-terminated, or NULL */
-    const struct user_schema *user; /* --schema, or NULL: the protocols */
-    bool document;                  /* an input is one text, not lines */
-    bool color;                     /* of diagnostics */
+    const char *stats; /* "text", "json" or NULL */
+    bool strict, fail_fast, check_repo, list, hlc;
+    int64_t max_line, max_depth, max_payload, jobs, sample; /* every sample-th line is checked */
+    int64_t now_ms;                                         /* --now as a number, 0 without it */
+    const char *const *protect;                             /* NULL-terminated, or NULL */
+    const struct user_schema *user;                         /* --schema, or NULL: the protocols */
+    bool document;                                          /* an input is one text, not lines */
+    bool color;                                             /* of diagnostics */
+    bool name_files; /* in what is written, because inputs have names */
 };
 
-enum answer { LINE_VALID, LINE_REFUSED };
-
+enum answer { LINE_VALID, LINE_REFUSED, LINE_UNCHECKED };
 enum { FINDINGS_MOST = 64 };
 
 /* What is known about one line when its mode writes about it. */
@@ -42,7 +50,8 @@ struct verdict {
     struct amp_span bytes, whole; /* without and with its line end */
     uint64_t line, offset;
     enum answer answer;
-    const struct amp_view *view; /* filled as far as the line allows; NULL where it was not read */
+    const struct amp_view *view; /* as far as the line allows; NULL where it was not read */
+    bool json;                   /* the line is a JSON text */
     const struct amp_finding *findings;
     unsigned n_findings;
     struct amp_span output; /* --output: the standard output unit as JSON, or empty */
@@ -64,11 +73,12 @@ struct result {
     size_t used;                           /* bytes that were judged: a part, where much was said */
     uint64_t refused_line, refused_offset; /* the first that was refused */
     bool undecided;                        /* a line is worth another try */
+    struct stats *stats;                   /* or NULL */
     bool stop;                             /* --fail-fast: nothing comes after this */
     struct amp_span *asks;                 /* with --state: the lines to ask about */
     size_t n_asks, cap_asks;
 };
-void result_init(struct result *r);
+int result_init(struct result *r, const struct validate_options *opt, struct amp_error *err);
 void result_release(struct result *r);
 void result_reset(struct result *r);
 int result_pass(struct result *r, const struct chunk *c, struct amp_span whole,
@@ -111,27 +121,10 @@ void judge_free(struct judge *j);
 int judge_chunk(struct judge *j, const struct chunk *c, bool asking, struct history *h, size_t most,
                 struct result *r, struct amp_error *err);
 
-/* The run: outputs and totals. Only the main thread has to do with it. */
-struct session {
-    const struct validate_options *opt;
-    struct judge *judge;
-    struct history *history;
-    bool open_end; /* the last line that left had no line end */
-    uint64_t refused, refused_line, refused_offset;
-    uint64_t line, offset; /* how far the current input has been dealt with */
-};
+/* The run: returns the exit status. */
 int session_run(const struct validate_options *opt, char **files, int n_files);
-/* A result leaves. 0; 1: --fail-fast says stop; -1. */
-int session_emit(struct session *s, const struct chunk *c, struct result *r, struct amp_error *err);
-/* Everything that was gathered leaves, because the input is silent or at its end. */
-int session_settle(struct session *s, struct amp_error *err);
-/* Waits for the input, and for `other` unless it is -1. 1: something is ready. */
-int session_wait(struct session *s, int input, int other, int timeout, struct amp_error *err);
 
-/* An input by several threads, in order. 0; 1: --fail-fast; -1. */
-int parallel_input(struct session *s, struct stream *in, struct amp_error *err);
-
-/* --explain, --list, --print-schema: write to stdout, return a status. */
+/* info.c: --explain, --list, --print-schema write to stdout and return a status. */
 int info_explain(const char *code);
 int info_list(void);
 int info_schema(const char *name);

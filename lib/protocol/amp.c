@@ -347,6 +347,7 @@ const struct amp_spec amp_spec_amp = {
     .n_kinds = AMP_SPEC_COUNT(kinds),
     .schema = "amp/message.json",
     .codes = codes,
+    .refuse = amp_amp_refuse,
     .finish = finish,
     .rules = amp_amp_rules,
 };

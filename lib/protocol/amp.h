@@ -6,6 +6,10 @@
 
 void amp_amp_rules(struct amp_check *c);
 
+/* A nack; 1 for a nack, which is not answered. See spec.h. */
+int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+                   struct amp_buf *out, struct amp_error *err);
+
 /* The key of the first failed check of a review request or a CI record, or AMP_TOK_NONE. */
 uint32_t amp_amp_failed_check(const struct amp_view *v);
 

@@ -442,6 +442,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
         return -1;
     v.text = d.text;
     v.tape = d.tape;
+    v.json = r->outer.n > 0;
     v.protocol = d.spec ? d.spec->protocol : AMP_PROTO_NONE;
     if (stop) {
         r->check.found[0].protocol = v.protocol;

@@ -116,7 +116,7 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
         fault.expected = meaning;
     }
     if (v->nearest && v->nearest[0])
-        snprintf(hint, sizeof hint, "; did you mean \"%s\"?", v->nearest);
+        snprintf(hint, sizeof hint, "; did you mean `%s`?", v->nearest);
     if (stranger && hint[0])
         fault.expected = NULL; /* the whole list would only hide the hint */
     amp_check_add(c, &fault, "%s%s", saying_of(c->v->tape, v, !c->schema), hint);

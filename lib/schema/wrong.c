@@ -65,7 +65,7 @@ static void add_found(const struct amp_document *d, uint32_t tok, const char *co
     for (; words && *words && k->type == AMP_JSON_STRING; words++)
         amp_nearest_try(&near, amp_span_str(*words));
     if (near.word[0])
-        amp_buf_fmt(out, NULL, "; did you mean \"%s\"?", near.word);
+        amp_buf_fmt(out, NULL, "; did you mean `%s`?", near.word);
 }
 
 static int fail(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,

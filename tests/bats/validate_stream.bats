@@ -193,13 +193,13 @@ setup() {
   run --separate-stderr amp-validate <<<"$(message task_dispatch '.from = "Executer"')"
   [ "$status" -eq 1 ]
   [ "${#stderr_lines[@]}" -eq 1 ]
-  [ "$stderr" = 'amp-validate: error: stdin:1: from: bad_enum: is none of the allowed words; did you mean "executor"? found "Executer"; expected one of admin, coordinator, executor, reviewer, system' ]
+  [ "$stderr" = 'amp-validate: error: stdin:1: from: bad_enum: is none of the allowed words; did you mean `executor`? found "Executer"; expected one of admin, coordinator, executor, reviewer, system' ]
 }
 
 @test "a misspelt field gets the right one named" {
   run --separate-stderr amp-validate <<<"$(message task_dispatch \
     '.payload.risk_levl = "low"')"
-  [[ $stderr == *'did you mean "risk_level"?'* ]]
+  [[ $stderr == *'did you mean `risk_level`?'* ]]
 }
 
 @test "a missing field says what it is for" {

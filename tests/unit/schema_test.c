@@ -58,7 +58,7 @@ static void test_refused(void)
          "http://x/broken2.json:3:13: #/$defs/a/type: not one of the seven types"},
         {"{\n \"type\": \"strnig\"}", "invalid_schema",
          "line 2, column 10: #/type: not one of the seven types null, boolean, object, array, "
-         "number, integer, string; found \"strnig\"; did you mean \"string\"?"},
+         "number, integer, string; found \"strnig\"; did you mean `string`?"},
         {"{\"\xc3\xa9\":0,\"minimum\":[]}", "invalid_schema",
          "column 18: #/minimum: a number is expected; found an array"},
         {"{\"type\":[\"null\",\"null\"]}", "invalid_schema", "#/type/1: this type stands twice"},

@@ -35,6 +35,7 @@ struct amp_view {
     struct amp_span line; /* the outer bytes, passed on untouched */
     struct amp_span text; /* the document: line, or the inner one where a protocol wraps another */
     const struct amp_tape *tape; /* of text */
+    bool json;                   /* the line is a JSON text: broken ones and AOF's prefix are not */
     struct amp_span type;        /* the protocol's own word */
     struct amp_span id, from, task, correlation, token, content_type;
     struct amp_span *to; /* n_to recipients, in the arena */

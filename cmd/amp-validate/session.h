@@ -1,0 +1,29 @@
+/* A run's outputs and totals. */
+#ifndef AMP_VALIDATE_SESSION_H
+#define AMP_VALIDATE_SESSION_H
+
+#include "validate.h"
+
+/* Only the main thread has to do with it. */
+struct session {
+    const struct validate_options *opt;
+    struct judge *judge;
+    struct history *history;
+    bool open_end; /* the last line that left had no line end */
+    uint64_t refused, refused_line, refused_offset;
+    uint64_t line, offset; /* how far the current input has been dealt with */
+    struct stats *stats;
+    int64_t start_ms, told_ms; /* for the line that shows progress */
+    bool progress, shown;
+};
+/* A result leaves. 0; 1: --fail-fast says stop; -1. */
+int session_emit(struct session *s, const struct chunk *c, struct result *r, struct amp_error *err);
+/* Everything that was gathered leaves, because the input is silent or at its end. */
+int session_settle(struct session *s, struct amp_error *err);
+/* Waits for the input, and for `other` unless it is -1. 1: something is ready. */
+int session_wait(struct session *s, int input, int other, int timeout, struct amp_error *err);
+
+/* An input by several threads, in order. 0; 1: --fail-fast; -1. */
+int parallel_input(struct session *s, struct stream *in, struct amp_error *err);
+
+#endif

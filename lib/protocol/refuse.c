@@ -1,0 +1,81 @@
+/* The refusal of a line as a message in its sender's protocol. AMP's is the nack; it also answers
+ * lines of which nobody can say what protocol they are. */
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "protocol/amp.h"
+#include "protocol/spec.h"
+
+enum { REF_MOST = 200, SENTENCE_MOST = 2048 };
+
+static void member(struct amp_jw *w, const char *key, struct amp_span text)
+{
+    amp_jw_key(w, key);
+    amp_jw_str(w, text);
+}
+
+/* What was wrong, in one sentence; where memory is short, the code alone. */
+static struct amp_span sentence(const struct amp_finding *f, struct amp_buf *out)
+{
+    bool good = amp_buf_fmt(out, NULL, "%s%s%s", f->field, f->field[0] ? " " : "", f->message) == 0;
+    if (good && f->found[0])
+        good = amp_buf_fmt(out, NULL, "; found %s", f->found) == 0;
+    if (good && f->expected[0])
+        good = amp_buf_fmt(out, NULL, "; expected %s", f->expected) == 0;
+    return good ? amp_buf_span(out) : amp_span_str(f->code);
+}
+
+/* T-YYYY-NNN. */
+static bool is_task_id(struct amp_span s)
+{
+    static const char form[] = "T-dddd-ddd";
+    bool good = s.n == sizeof form - 1;
+    for (size_t i = 0; good && i < s.n; i++)
+        good = form[i] == 'd' ? s.p[i] >= '0' && s.p[i] <= '9' : s.p[i] == form[i];
+    return good;
+}
+
+int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+                   struct amp_buf *out, struct amp_error *err)
+{
+    /* Refusals are not refused, or two gates would never be done with each other. */
+    if (v->protocol == AMP_PROTO_AMP && v->kind == AMP_KIND_NACK)
+        return 1;
+    const struct amp_span none = {"", 0};
+    char time[AMP_TIME_MAX];
+    size_t before = out->len;
+    AMP_BUF struct amp_buf said;
+    struct amp_jw w;
+    amp_buf_init(&said, SENTENCE_MOST);
+    amp_time_format(now_ms, time);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    member(&w, "protocol_version", AMP_SPAN("AMP/1.0"));
+    member(&w, "type", AMP_SPAN("nack"));
+    member(&w, "ref_msg_id", v->id.n <= REF_MOST ? v->id : none);
+    member(&w, "task_id", is_task_id(v->task) ? v->task : none);
+    member(&w, "from", AMP_SPAN("system"));
+    member(&w, "failed_stage", amp_span_str(amp_ack_stage_name(AMP_STAGE_REJECTED)));
+    member(&w, "code", amp_span_str(first->code));
+    member(&w, "message", sentence(first, &said));
+    member(&w, "rule", amp_span_str(first->rule));
+    amp_jw_key(&w, "retryable");
+    amp_jw_bool(&w, strcmp(first->code, "undecided") == 0);
+    member(&w, "timestamp", amp_span_str(time));
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) == 0 && amp_buf_str(out, "\n", err) == 0)
+        return 0;
+    out->len = before;
+    return -1;
+}
+
+int amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+               struct amp_buf *out, struct amp_error *err)
+{
+    const struct amp_spec *s = amp_spec_of(v->protocol);
+    if (!s)
+        return amp_amp_refuse(v, first, now_ms, out, err);
+    return s->refuse ? s->refuse(v, first, now_ms, out, err) : 1;
+}
