@@ -142,7 +142,8 @@ static int compare(struct number *v, const struct amp_bound *b, struct amp_span 
     return amp_decimal_compare(&v->exact, &b->exact);
 }
 
-static bool check_number(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
+static __attribute__((noinline)) bool check_number(struct amp_schema_run *r,
+                                                   const struct amp_node *n, uint32_t tok)
 {
     const struct amp_number_rules *b = n->number;
     const struct amp_tok *k = &r->t->tok[tok];
@@ -355,8 +356,33 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
     return ok;
 }
 
+/* Most values are short texts and small numbers: they are seen to here, where nothing is built up
+ * for the rules that they do not have. */
 bool amp_run_leaf(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
 {
+    const struct amp_tok *k = &r->t->tok[tok];
+    const struct amp_value_rules *v = n->values;
+    if (!r->explain && (n->types >> k->type & 1) &&
+        (!v || (k->type == AMP_JSON_STRING && !v->also))) {
+        if (v && !value_is_one_of(r, n, v, tok))
+            return false;
+        const struct amp_string_rules *s = n->string;
+        const struct amp_number_rules *b = n->number;
+        if (k->type == AMP_JSON_STRING && !(k->flags & (AMP_TOK_ESCAPED | AMP_TOK_NONASCII))) {
+            const char *text = r->t->text + k->off;
+            return !s || (k->len >= s->min && k->len <= s->max &&
+                          (!s->pattern || amp_run_pattern(r, s->pattern, amp_tok_raw(r->t, tok))) &&
+                          (!s->format || s->format(text, k->len)));
+        }
+        if (k->type == AMP_JSON_NUMBER && !(k->flags & AMP_TOK_FRACTION)) {
+            if (!b)
+                return true;
+            if (k->len <= 18 && b->small) {
+                int64_t i = amp_small_int(r->t->text + k->off, k->len);
+                return i >= b->least && i <= b->most;
+            }
+        }
+    }
     return check_rules(r, n, tok, NULL) && !r->failed;
 }
 

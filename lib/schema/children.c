@@ -135,23 +135,46 @@ static bool check_dependents(struct amp_schema_run *r, const struct amp_node *n,
 static struct amp_run_shape *shape_slot(struct amp_schema_run *r, const struct amp_node *n,
                                         uint16_t shape)
 {
-    return &r->shapes[((uintptr_t)n / sizeof(void *) + shape * 37u) % RUN_SHAPES];
+    uint64_t mixed = ((uint64_t)(uintptr_t)n + shape) * UINT64_C(0x9e3779b97f4a7c15);
+    return &r->shapes[mixed >> 40 & (RUN_SHAPES - 1)];
 }
 
-/* Remembers which node each member meets, when all keys are known to be right: `member` holds
- * them. */
-static void keep_shape(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
-                       const struct amp_node *const *member)
+/* The one node that a member meets, NULL for none; false where it meets several. */
+static bool only_node(struct amp_schema_run *r, const struct amp_object_rules *o, uint32_t key,
+                      const struct amp_node **only)
 {
-    const struct amp_tok *k = &r->t->tok[tok];
+    const struct amp_property *p = find_property(r, o, key);
+    uint32_t found = p && p->node;
+    *only = found ? p->node : NULL;
+    for (uint32_t i = 0; i < o->n_patterns; i++) {
+        struct amp_span name = amp_tok_raw(r->t, key);
+        if (!amp_run_pattern(r, o->patterns[i].pattern, name))
+            continue;
+        *only = o->patterns[i].node;
+        found++;
+    }
+    if (!found)
+        *only = o->additional;
+    return found <= 1;
+}
+
+/* Remembers which node each member meets, after the object was found valid: its keys are right. */
+static void keep_shape(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
+{
+    const struct amp_object_rules *o = n->object;
+    const struct amp_tok *t = r->t->tok, *k = &t[tok];
     struct amp_run_shape *s = shape_slot(r, n, k->shape);
-    if (s->busy || !k->shape || k->count > RUN_SHAPE_KEYS || n->object->n_dependents)
+    if (s->busy || !k->shape || k->count > RUN_SHAPE_KEYS || o->n_dependents)
         return;
+    s->node = NULL;
+    uint32_t key = tok + 1;
+    for (uint32_t i = 0; i < k->count; i++, key = t[key + 1].next)
+        if ((t[key].flags & AMP_TOK_ESCAPED) || !only_node(r, o, key, &s->member[i]))
+            return;
     s->node = n;
     s->schema = r->schema->id;
     s->tape = r->t->shapes->id;
     s->shape = k->shape;
-    memcpy(s->member, member, k->count * sizeof(struct amp_node *));
 }
 
 static bool check_members(struct amp_schema_run *r, struct amp_run_shape *s, uint32_t tok)
@@ -173,14 +196,11 @@ static bool check_usual(struct amp_schema_run *r, const struct amp_node *n, uint
     const struct amp_object_rules *o = n->object;
     const struct amp_tok *t = r->t->tok;
     uint32_t count = t[tok].count, key = tok + 1;
-    const struct amp_node *member[RUN_SHAPE_KEYS];
     uint64_t seen = 0;
     bool ok = true;
     for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
         const struct amp_property *p = find_property(r, o, key);
         const struct amp_node *child = p ? p->node : NULL;
-        if (i < RUN_SHAPE_KEYS)
-            member[i] = child;
         if (child ? !amp_run_child(r, child, key + 1) : o->additional != NULL)
             return false;
         if (p && p->required && p->required <= 64)
@@ -189,7 +209,6 @@ static bool check_usual(struct amp_schema_run *r, const struct amp_node *n, uint
     if (((seen & o->required) != o->required || o->n_required > 64) &&
         !note_missing(r, n, tok, seen, &ok))
         return false;
-    keep_shape(r, n, tok, member);
     return !o->n_dependents || check_dependents(r, n, tok, NULL);
 }
 
@@ -212,8 +231,12 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
     if (count > o->max && amp_run_stop(r, &ok, n, "maxProperties", tok, NULL))
         return false;
     if (!m && !r->explain && o->slots && !o->n_patterns && !o->names &&
-        (!o->additional || amp_node_is_false(o->additional)))
-        return check_usual(r, n, tok);
+        (!o->additional || amp_node_is_false(o->additional))) {
+        if (!check_usual(r, n, tok))
+            return false;
+        keep_shape(r, n, tok);
+        return true;
+    }
     for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
         const struct amp_property *p = find_property(r, o, key);
         bool known = false;
@@ -232,6 +255,8 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
         return false;
     if (o->n_dependents && !check_dependents(r, n, tok, m))
         ok = false;
+    if (ok && !m && !r->explain)
+        keep_shape(r, n, tok);
     return ok;
 }
 

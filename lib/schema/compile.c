@@ -117,6 +117,22 @@ struct amp_node *amp_node_child(struct amp_compiler *c, const struct amp_node *n
     return amp_node_at(c, n->doc, tok, n->resource);
 }
 
+/* Bounds that are small integers, as one range. */
+static void join_bounds(struct amp_number_rules *b)
+{
+    const struct amp_bound *const given[] = {&b->minimum, &b->maximum, &b->above, &b->below};
+    b->small = !b->multiple.given;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        b->small = b->small && (!given[i]->given || (given[i]->small && given[i]->i < INT64_MAX &&
+                                                     given[i]->i > INT64_MIN));
+    b->least = b->minimum.given ? b->minimum.i : INT64_MIN;
+    b->most = b->maximum.given ? b->maximum.i : INT64_MAX;
+    if (b->small && b->above.given && b->above.i >= b->least)
+        b->least = b->above.i + 1;
+    if (b->small && b->below.given && b->below.i <= b->most)
+        b->most = b->below.i - 1;
+}
+
 static int compile_node(struct amp_compiler *c, struct amp_node *n)
 {
     const struct amp_tape *t = &n->doc->tape;
@@ -136,6 +152,8 @@ static int compile_node(struct amp_compiler *c, struct amp_node *n)
         if (w->compile(c, n, k + 1))
             return -1;
     }
+    if (n->number)
+        join_bounds(n->number);
     const struct amp_place_rules *p = n->place;
     bool nothing = !n->values && !n->string && !n->number && !n->object && !n->array && !n->integer;
     n->only_type = nothing && !p;

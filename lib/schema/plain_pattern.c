@@ -7,19 +7,19 @@
 
 #include <string.h>
 
-static bool has(const uint64_t set[2], unsigned char c)
+static inline bool has(const uint64_t set[4], unsigned char c)
 {
-    return c < 128 && (set[c >> 6] >> (c & 63) & 1);
+    return set[c >> 6] >> (c & 63) & 1;
 }
 
-static void add_range(uint64_t set[2], unsigned first, unsigned last)
+static void add_range(uint64_t set[4], unsigned first, unsigned last)
 {
     for (unsigned c = first; c <= last; c++)
         set[c >> 6] |= 1ull << (c & 63);
 }
 
 /* An escape that stands for ASCII characters only. */
-static bool read_escape(const char **p, const char *end, uint64_t set[2], int *single)
+static bool read_escape(const char **p, const char *end, uint64_t set[4], int *single)
 {
     if (*p == end)
         return false;
@@ -59,7 +59,7 @@ static bool read_escape(const char **p, const char *end, uint64_t set[2], int *s
     }
 }
 
-static bool read_class(const char **p, const char *end, uint64_t set[2])
+static bool read_class(const char **p, const char *end, uint64_t set[4])
 {
     if (*p < end && (**p == '^' || **p == ']'))
         return false;
@@ -176,14 +176,13 @@ bool amp_plain_pattern_read(struct amp_span text, struct amp_plain_pattern *out)
 bool amp_plain_pattern_match(const struct amp_plain_pattern *p, struct amp_span subject)
 {
     const unsigned char *at = (const unsigned char *)subject.p, *end = at + subject.n;
-    for (uint32_t i = 0; i < p->n; i++) {
-        const struct amp_plain_step *s = &p->step[i];
-        uint32_t n = 0;
-        while (n < s->max && at < end && has(s->set, *at)) {
+    const struct amp_plain_step *s = p->step, *last = s + p->n;
+    for (; s < last; s++) {
+        size_t left = (size_t)(end - at);
+        const unsigned char *first = at, *stop = s->max < left ? at + s->max : end;
+        while (at < stop && has(s->set, *at))
             at++;
-            n++;
-        }
-        if (n < s->min)
+        if ((size_t)(at - first) < s->min)
             return false;
     }
     return !p->to_end || at == end;

@@ -10,7 +10,7 @@ struct amp_plain_pattern {
     uint32_t n;
     bool to_end;
     struct amp_plain_step {
-        uint64_t set[2]; /* ASCII characters */
+        uint64_t set[4]; /* ASCII characters: the upper half is empty */
         uint32_t min, max;
     } step[AMP_PLAIN_MOST];
 };

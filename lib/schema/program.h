@@ -46,6 +46,8 @@ struct amp_bound {
 
 struct amp_number_rules {
     struct amp_bound minimum, maximum, above, below, multiple; /* above, below: exclusive */
+    bool small; /* an integer fits where it lies in least..most, and there is no more to it */
+    int64_t least, most;
 };
 
 struct amp_property {

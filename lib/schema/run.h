@@ -24,7 +24,7 @@ struct amp_note {
 
 /* What an object of one shape meets in one node, where all that is left to check is its members:
  * the node for each, NULL where anything goes. Found out once, then used line after line. */
-enum { RUN_SHAPES = 128, RUN_SHAPE_KEYS = 24 };
+enum { RUN_SHAPES = 512, RUN_SHAPE_KEYS = 24 };
 struct amp_run_shape {
     const struct amp_node *node;
     uint64_t schema, tape; /* ids of the schema and of the tape's table of shapes */
