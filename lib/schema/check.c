@@ -10,6 +10,7 @@
 
 #include "schema/run.h"
 #include "json/bytes.h"
+#include "json/equal.h"
 #include "json/text.h"
 
 enum { STEPS = 4000000, STEPS_A_TOKEN = 64 };
@@ -75,10 +76,33 @@ void amp_marks_merge(struct amp_schema_run *r, const struct amp_marks *to,
         r->bits[to->at + i] |= r->bits[from->at + i];
 }
 
+static bool is_one_of_many(struct amp_schema_run *r, const struct amp_node *n,
+                           const struct amp_value_rules *v, uint32_t tok)
+{
+    const struct amp_tok *k = &r->t->tok[tok];
+    if (k->type == AMP_JSON_STRING) {
+        struct amp_span text = {r->t->text + k->off, k->len};
+        if ((k->flags & AMP_TOK_ESCAPED) && !amp_run_text(r, tok, &text))
+            return false;
+        uint32_t hash = amp_index_hash(text);
+        for (uint32_t at = hash, i; amp_index_next(v->index, hash, &at, &i);)
+            if (i < v->n_texts && amp_span_eq(v->texts[i], text))
+                return true;
+        return false;
+    }
+    uint32_t hash = (uint32_t)amp_tape_hash(r->t, tok);
+    for (uint32_t at = hash, i; amp_index_next(v->index, hash, &at, &i);)
+        if (i >= v->n_texts && amp_tape_equal(r->t, tok, &n->doc->tape, v->others[i - v->n_texts]))
+            return true;
+    return false;
+}
+
 static bool value_is_one_of(struct amp_schema_run *r, const struct amp_node *n,
                             const struct amp_value_rules *v, uint32_t tok)
 {
     const struct amp_tok *k = &r->t->tok[tok];
+    if (v->index)
+        return is_one_of_many(r, n, v, tok);
     if (k->type == AMP_JSON_STRING) {
         const char *p = r->t->text + k->off;
         if (k->flags & AMP_TOK_ESCAPED) {
@@ -180,11 +204,10 @@ static __attribute__((noinline)) bool check_number(struct amp_schema_run *r,
     return ok;
 }
 
-const struct amp_node *amp_run_dynamic(const struct amp_schema_run *r,
-                                       const struct amp_dynamic_ref *d)
+const struct amp_node *amp_run_dynamic(struct amp_schema_run *r, const struct amp_dynamic_ref *d)
 {
     const struct amp_schema *s = r->schema;
-    if (!d->name.n)
+    if (!d->name.n || !amp_run_spend(r, r->n_scope * s->n_anchors / 32))
         return d->fallback;
     for (uint32_t i = 0; i < r->n_scope; i++)
         for (uint32_t a = 0; a < s->n_anchors; a++)

@@ -39,6 +39,8 @@ static bool check_patterns(struct amp_schema_run *r, const struct amp_node *n, u
 {
     const struct amp_object_rules *o = n->object;
     bool ok = true;
+    if (o->n_patterns >= 16 && !amp_run_spend(r, o->n_patterns / 16))
+        return false;
     for (uint32_t i = 0; i < o->n_patterns; i++) {
         struct amp_span name = amp_tok_raw(r->t, key);
         if ((r->t->tok[key].flags & AMP_TOK_ESCAPED) && !amp_run_text(r, key, &name))
@@ -93,29 +95,55 @@ static bool check_member(struct amp_schema_run *r, const struct amp_node *n, uin
     return ok;
 }
 
+/* Marks the required properties that are there, by number. */
+static bool mark_required(struct amp_schema_run *r, const struct amp_object_rules *o, uint32_t tok,
+                          struct amp_marks *seen)
+{
+    const struct amp_tok *t = r->t->tok;
+    if (!amp_marks_push(r, o->n_required, seen))
+        return false;
+    for (uint32_t key = tok + 1; key < t[tok].next; key = t[key + 1].next) {
+        const struct amp_property *p = find_property(r, o, key);
+        if (p && p->required)
+            amp_mark(r, seen, p->required);
+    }
+    return true;
+}
+
+/* `seen` tells about the first 64; of more there is another look. */
 static bool note_missing(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                          uint64_t seen, bool *ok)
 {
     const struct amp_object_rules *o = n->object;
-    for (uint32_t i = 0; i < o->n_properties; i++) {
+    bool many = o->n_required > 64, stop = false;
+    struct amp_marks all;
+    if (many && !mark_required(r, o, tok, &all))
+        return *ok = false;
+    for (uint32_t i = 0; i < o->n_properties && !stop; i++) {
         const struct amp_property *p = &o->properties[i];
         if (!p->required)
             continue;
-        bool there = p->required <= 64 ? seen >> (p->required - 1) & 1
-                                       : amp_tape_get(r->t, tok, p->name) != AMP_TOK_NONE;
-        if (!there && amp_run_stop_at(r, ok, n, "required", tok, NULL, p->name))
-            return false;
+        bool there = many ? amp_marked(r, &all, p->required) : seen >> (p->required - 1) & 1;
+        stop = !there && amp_run_stop_at(r, ok, n, "required", tok, NULL, p->name);
     }
-    return *ok;
+    if (many)
+        amp_marks_pop(r, &all);
+    return *ok && !stop;
 }
 
 static bool check_dependents(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                              const struct amp_marks *m)
 {
     const struct amp_object_rules *o = n->object;
+    uint64_t cost = (uint64_t)o->n_dependents * r->t->tok[tok].count / 64;
     bool ok = true;
+    if (!amp_run_spend(r, cost < UINT32_MAX ? (uint32_t)cost : UINT32_MAX))
+        return false;
     for (uint32_t i = 0; i < o->n_dependents; i++) {
         const struct amp_dependent *d = &o->dependents[i];
+        if (d->n_required > 16 &&
+            !amp_run_spend(r, d->n_required / 16 * (r->t->tok[tok].count / 4 + 1)))
+            return false;
         if (amp_tape_get(r->t, tok, d->name) == AMP_TOK_NONE)
             continue;
         for (uint32_t k = 0; k < d->n_required; k++) {

@@ -347,6 +347,7 @@ struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_sch
         return NULL;
     }
     c.schema->id = atomic_fetch_add(&ids, 1) + 1;
+    c.uri_index.arena = c.anchor_index.arena = &c.schema->arena;
     bool failed = compile(&c, text) != 0;
     c.schema->resources = c.resources;
     c.schema->n_resources = c.n_resources;

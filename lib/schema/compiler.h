@@ -2,6 +2,7 @@
 #ifndef SCHEMA_COMPILER_H
 #define SCHEMA_COMPILER_H
 
+#include "schema/index.h"
 #include "schema/program.h"
 
 enum amp_draft { AMP_DRAFT_7 = 1, AMP_DRAFT_2020 = 2 };
@@ -25,6 +26,14 @@ struct amp_document {
     uint32_t root;          /* its resource */
     uint32_t *resource;     /* by token: 1 + the resource of a subschema that was found, 0 none */
     struct amp_node **node; /* by token */
+    struct amp_members *members;
+};
+
+/* The index of a large object that references lead through. */
+struct amp_members {
+    struct amp_members *next;
+    uint32_t object;
+    struct amp_index keys;
 };
 
 /* A part of a document with a URI of its own. */
@@ -52,7 +61,9 @@ struct amp_compiler {
     struct amp_anchor *anchors;
     uint32_t n_anchors, cap_anchors;
     struct amp_node **last; /* where the next node is hung */
+    struct amp_index uri_index, anchor_index;
     uint32_t metas;
+    uint64_t work; /* steps of searches without an index */
     bool dynamic_refs;
 };
 
@@ -67,6 +78,13 @@ struct amp_target {
 struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
                                        struct amp_span uri, enum amp_draft draft);
 void amp_document_free(struct amp_document *d);
+/* Finds the resources and anchors in the schema at a token. */
+int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+                      uint32_t resource);
+
+/* resolve.c: the number of an anchor, or AMP_TOK_NONE. */
+uint32_t amp_anchor_find(const struct amp_compiler *c, uint32_t resource, struct amp_span name);
+uint32_t amp_anchor_hash(uint32_t resource, struct amp_span name);
 /* 1: no schema is known by this URI; 2: that schema has no such place. */
 int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
                          struct amp_target *out);

@@ -65,16 +65,15 @@ static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t r
     }
     if (!name.n)
         return amp_schema_wrong(c, d, value, "invalid_schema", "an anchor has a name");
-    for (uint32_t i = 0; i < c->n_anchors; i++) {
-        const struct amp_anchor *a = &c->anchors[i];
-        if (a->resource == resource && amp_span_eq(a->name, name)) {
-            if (a->tok != tok)
-                return amp_schema_wrong(c, d, value, "invalid_schema", "this anchor stands twice");
-            c->anchors[i].dynamic |= dynamic;
-            return 0;
-        }
+    uint32_t found = amp_anchor_find(c, resource, name);
+    if (found != AMP_TOK_NONE) {
+        if (c->anchors[found].tok != tok)
+            return amp_schema_wrong(c, d, value, "invalid_schema", "this anchor stands twice");
+        c->anchors[found].dynamic |= dynamic;
+        return 0;
     }
-    if (!more((void **)&c->anchors, &c->cap_anchors, c->n_anchors, sizeof *c->anchors))
+    if (!more((void **)&c->anchors, &c->cap_anchors, c->n_anchors, sizeof *c->anchors) ||
+        !amp_index_add(&c->anchor_index, amp_anchor_hash(resource, name), c->n_anchors))
         return no_memory(c);
     c->anchors[c->n_anchors++] = (struct amp_anchor){resource, tok, name, dynamic, d};
     return 0;
@@ -185,7 +184,8 @@ static int add_resource(struct amp_compiler *c, struct amp_document *d, uint32_t
     r.uri = uri;
     if (d->tape.tok[tok].type == AMP_JSON_OBJECT && read_dialect(c, d, tok, &r))
         return -1;
-    if (!more((void **)&c->resources, &c->cap_resources, c->n_resources, sizeof *c->resources))
+    if (!more((void **)&c->resources, &c->cap_resources, c->n_resources, sizeof *c->resources) ||
+        !amp_index_add(&c->uri_index, amp_index_hash(uri), c->n_resources))
         return no_memory(c);
     c->resources[c->n_resources] = r;
     *out = c->n_resources++;
@@ -225,28 +225,28 @@ static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
         return no_memory(c);
     if (tok == around.tok && d == around.doc) { /* the document's root: its own name */
         c->resources[*resource].uri = kept;
-        return 0;
+        return amp_index_add(&c->uri_index, amp_index_hash(kept), *resource) ? 0 : no_memory(c);
     }
-    for (uint32_t i = 0; i < c->n_resources; i++)
+    uint32_t key = amp_index_hash(kept);
+    for (uint32_t at = key, i; amp_index_next(&c->uri_index, key, &at, &i);)
         if (amp_span_eq(c->resources[i].uri, kept) && c->resources[i].doc == d &&
             c->resources[i].tok != tok)
             return amp_schema_wrong(c, d, value, "invalid_schema", "this $id stands twice");
     return add_resource(c, d, tok, kept, &around, resource);
 }
 
-static int walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok, uint32_t resource);
-
 static int walk_all(struct amp_compiler *c, struct amp_document *d, uint32_t list,
                     uint32_t resource, uint32_t step)
 {
     const struct amp_tape *t = &d->tape;
     for (uint32_t k = list + 1; k < t->tok[list].next; k = t->tok[k + step].next)
-        if (walk(c, d, k + step, resource))
+        if (amp_document_walk(c, d, k + step, resource))
             return -1;
     return 0;
 }
 
-static int walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok, uint32_t resource)
+int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+                      uint32_t resource)
 {
     const struct amp_tape *t = &d->tape;
     if (d->resource[tok])
@@ -270,7 +270,7 @@ static int walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok, ui
         if (!w || w->walk == WALK_NONE)
             continue;
         if (w->walk == WALK_SCHEMA || (w->walk == WALK_EITHER && type != AMP_JSON_ARRAY)) {
-            if (walk(c, d, value, resource))
+            if (amp_document_walk(c, d, value, resource))
                 return -1;
         } else if (type == AMP_JSON_ARRAY && (w->walk == WALK_LIST || w->walk == WALK_EITHER)) {
             if (walk_all(c, d, value, resource, 0))
@@ -313,7 +313,7 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
         return NULL;
     }
     struct amp_resource around = {.draft = draft, .vocabulary = VOCAB_USUAL};
-    if (add_resource(c, d, 0, d->asked, &around, &d->root) || walk(c, d, 0, d->root))
+    if (add_resource(c, d, 0, d->asked, &around, &d->root) || amp_document_walk(c, d, 0, d->root))
         return NULL;
     return d;
 }
@@ -326,95 +326,4 @@ void amp_document_free(struct amp_document *d)
         free(d);
         d = next;
     }
-}
-
-/* The resource that a place belongs to where no keyword led to it. */
-static uint32_t around(const struct amp_document *d, uint32_t root, uint32_t tok)
-{
-    const struct amp_tape *t = &d->tape;
-    uint32_t at = root, found = d->resource[root] ? d->resource[root] - 1 : d->root;
-    while (at != tok) {
-        uint32_t k = at + 1;
-        if (t->tok[at].type == AMP_JSON_OBJECT) {
-            while (t->tok[k + 1].next <= tok)
-                k = t->tok[k + 1].next;
-            at = k + 1;
-        } else {
-            while (t->tok[k].next <= tok)
-                k = t->tok[k].next;
-            at = k;
-        }
-        if (d->resource[at])
-            found = d->resource[at] - 1;
-    }
-    return found;
-}
-
-static int find_resource(struct amp_compiler *c, struct amp_span uri, enum amp_draft draft,
-                         uint32_t *out)
-{
-    struct amp_span text;
-    for (uint32_t i = 0; i < c->n_resources; i++) {
-        const struct amp_resource *r = &c->resources[i];
-        if (amp_span_eq(r->uri, uri) || (r->tok == 0 && amp_span_eq(r->doc->asked, uri))) {
-            *out = i;
-            return 1;
-        }
-    }
-    const struct amp_schema_file *meta = amp_metaschema_find(uri);
-    if (meta)
-        text = meta->text;
-    else if (!c->opt->resolve || c->opt->resolve(c->opt->resolve_ctx, uri, &text) != 0)
-        return 0;
-    struct amp_document *d = amp_document_load(c, text, uri, draft);
-    if (!d)
-        return -1;
-    *out = d->root;
-    return 1;
-}
-
-int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
-                         struct amp_target *out)
-{
-    AMP_BUF struct amp_buf uri, fragment;
-    struct amp_uri parts = amp_uri_split(ref);
-    size_t before = parts.has_fragment ? (size_t)(parts.fragment.p - 1 - ref.p) : ref.n;
-    uint32_t to = resource;
-    *out = (struct amp_target){0};
-    amp_buf_init(&uri, URI_MAX);
-    amp_buf_init(&fragment, URI_MAX);
-    if (before > 0) {
-        struct amp_resource from = c->resources[resource];
-        if (amp_uri_resolve(from.uri, (struct amp_span){ref.p, before}, &uri, c->err))
-            return -1;
-        int found = find_resource(c, amp_buf_span(&uri), from.draft, &to);
-        if (found <= 0)
-            return found < 0 ? -1 : 1;
-    }
-    if (amp_uri_decode(parts.fragment, &fragment, c->err))
-        return -1;
-    struct amp_document *d = c->resources[to].doc;
-    struct amp_span name = amp_buf_span(&fragment);
-    *out = (struct amp_target){d, c->resources[to].tok, to, NULL};
-    if (name.n && name.p[0] != '/') {
-        for (uint32_t i = 0; i < c->n_anchors; i++) {
-            const struct amp_anchor *a = &c->anchors[i];
-            if (a->resource == to && amp_span_eq(a->name, name)) {
-                out->tok = a->tok;
-                out->anchor = a;
-                return 0;
-            }
-        }
-        return 2;
-    }
-    if (name.n) {
-        out->tok = amp_tape_pointer(&d->tape, c->resources[to].tok, name);
-        if (out->tok == AMP_TOK_NONE)
-            return 2;
-        if (!d->resource[out->tok] &&
-            walk(c, d, out->tok, around(d, c->resources[to].tok, out->tok)))
-            return -1;
-        out->resource = d->resource[out->tok] - 1;
-    }
-    return 0;
 }

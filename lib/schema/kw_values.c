@@ -4,6 +4,9 @@
 #include "schema/format.h"
 #include "schema/keywords.h"
 #include "schema/pattern.h"
+#include "json/equal.h"
+
+enum { FEW_VALUES = 16 };
 
 static int wrong(struct amp_compiler *c, const struct amp_node *n, uint32_t tok, const char *what)
 {
@@ -69,6 +72,22 @@ AMP_KEYWORD_FN(amp_kw_type)
     return 0;
 }
 
+static int index_values(struct amp_compiler *c, const struct amp_node *n, struct amp_value_rules *v)
+{
+    struct amp_index *x = amp_compile_get(c, sizeof *x);
+    if (!x)
+        return -1;
+    x->arena = &c->schema->arena;
+    bool good = true;
+    for (uint32_t i = 0; i < v->n_texts && good; i++)
+        good = amp_index_add(x, amp_index_hash(v->texts[i]), i);
+    for (uint32_t i = 0; i < v->n_others && good; i++)
+        good =
+            amp_index_add(x, (uint32_t)amp_tape_hash(&n->doc->tape, v->others[i]), v->n_texts + i);
+    v->index = x;
+    return good ? 0 : amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+}
+
 /* Values of const (one token) or enum (the children of an array). */
 static int add_values(struct amp_compiler *c, struct amp_node *n, uint32_t at, uint32_t first,
                       uint32_t end, bool is_const)
@@ -84,7 +103,8 @@ static int add_values(struct amp_compiler *c, struct amp_node *n, uint32_t at, u
     uint32_t *other = amp_compile_get(c, (others + 1) * sizeof *other);
     if (!text || !other)
         return -1;
-    *v = (struct amp_value_rules){text, other, 0, 0, at, is_const, n->values};
+    *v = (struct amp_value_rules){
+        .texts = text, .others = other, .at = at, .is_const = is_const, .also = n->values};
     for (uint32_t k = first; k < end; k = t->tok[k].next) {
         if (t->tok[k].type != AMP_JSON_STRING)
             other[v->n_others++] = k;
@@ -92,7 +112,7 @@ static int add_values(struct amp_compiler *c, struct amp_node *n, uint32_t at, u
             return -1;
     }
     n->values = v;
-    return 0;
+    return v->n_texts + v->n_others > FEW_VALUES ? index_values(c, n, v) : 0;
 }
 
 AMP_KEYWORD_FN(amp_kw_const)

@@ -226,6 +226,8 @@ static bool pattern_properties(const struct step *s)
     for (uint32_t i = 0; i < t->tok[s->tok].count; i++, key = t->tok[key + 1].next) {
         bool any = false;
         uint32_t k = s->value + 1;
+        if (!amp_run_spend(s->w->r, s->n->object->n_patterns / 16))
+            break;
         for (uint32_t p = 0; p < s->n->object->n_patterns; p++, k = schema->tok[k + 1].next) {
             if (!pattern_fits(s, p, key))
                 continue;
@@ -250,6 +252,8 @@ static bool is_named(const struct step *s, uint32_t key)
     const struct amp_object_rules *o = s->n->object;
     const struct amp_property *p = amp_run_property(s->w->r, o, key);
     bool named = p && p->node;
+    if (!amp_run_spend(s->w->r, o->n_patterns / 16))
+        return true;
     for (uint32_t k = 0; k < o->n_patterns && !named; k++)
         named = pattern_fits(s, k, key);
     return named;
@@ -338,7 +342,9 @@ static bool dependents(const struct step *s)
     bool ok = true;
     if (type_of(s) != AMP_JSON_OBJECT)
         return true;
-    uint32_t place = s->value + 1;
+    uint32_t place = s->value + 1, count = t->tok[s->tok].count;
+    if (!amp_run_spend(s->w->r, o->n_dependents / 8 * (count / 8 + 1)))
+        return false;
     for (uint32_t i = 0; i < o->n_dependents; i++) {
         const struct amp_dependent *d = &o->dependents[i];
         if (strcmp(d->keyword, s->key->name) != 0)
@@ -347,6 +353,8 @@ static bool dependents(const struct step *s)
         place = schema->tok[child].next;
         if (amp_tape_get(t, s->tok, d->name) == AMP_TOK_NONE)
             continue;
+        if (!amp_run_spend(s->w->r, d->n_required / 16 * (count / 4 + 1)))
+            return false;
         for (uint32_t k = 0; k < d->n_required; k++)
             if (amp_tape_get(t, s->tok, d->required[k]) == AMP_TOK_NONE)
                 ok = amp_walk_wrong(s->w, s->n, d->keyword, s->tok, d, d->required[k]);

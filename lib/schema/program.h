@@ -8,6 +8,7 @@
 #include <amp/schema/schema.h>
 
 #include "schema/arena.h"
+#include "schema/index.h"
 #include "json/decimal.h"
 
 enum {
@@ -24,7 +25,8 @@ struct amp_value_rules {
     const struct amp_span *texts;
     const uint32_t *others;
     uint32_t n_texts, n_others;
-    uint32_t at; /* token of the keyword's value */
+    const struct amp_index *index; /* of many: texts by number, then the others; NULL for few */
+    uint32_t at;                   /* token of the keyword's value */
     bool is_const;
     struct amp_value_rules *also; /* where a schema has both */
 };

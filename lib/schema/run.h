@@ -78,8 +78,7 @@ bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t 
                    const struct amp_marks *m);
 
 /* Where a $dynamicRef leads in the present scope; the property that a key names, or NULL. */
-const struct amp_node *amp_run_dynamic(const struct amp_schema_run *r,
-                                       const struct amp_dynamic_ref *d);
+const struct amp_node *amp_run_dynamic(struct amp_schema_run *r, const struct amp_dynamic_ref *d);
 const struct amp_property *amp_run_property(const struct amp_schema_run *r,
                                             const struct amp_object_rules *o, uint32_t key);
 
