@@ -111,8 +111,9 @@ static bool mark_required(struct amp_schema_run *r, const struct amp_object_rule
 }
 
 /* `seen` tells about the first 64; of more there is another look. */
-static bool note_missing(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
-                         uint64_t seen, bool *ok)
+__attribute__((cold, noinline)) static bool note_missing(struct amp_schema_run *r,
+                                                         const struct amp_node *n, uint32_t tok,
+                                                         uint64_t seen, bool *ok)
 {
     const struct amp_object_rules *o = n->object;
     bool many = o->n_required > 64, stop = false;

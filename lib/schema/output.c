@@ -190,6 +190,7 @@ static bool at_place(struct amp_output_walk *w, const struct amp_node *n, uint32
     if (ok && m)
         amp_marks_merge(r, m, &own);
     amp_marks_pop(r, &own);
+    first += first == 0; /* the outermost stays */
     amp_units_drop(&w->units, first, ok ? UNIT_ERROR : UNIT_ANNOTATION);
     return ok;
 }

@@ -8,7 +8,7 @@
 
 #include "schema/compiler.h"
 
-enum { UNITS_MOST = 10000, TEXTS_MOST = 64 << 20, POINTER_MOST = 1 << 20 };
+enum { UNITS_MOST = 10000, TEXTS_MOST = 64 << 20, FULL_AT = 16 << 20, POINTER_MOST = 1 << 20 };
 
 void amp_units_init(struct amp_units *u)
 {
@@ -105,7 +105,8 @@ int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp
                   const struct amp_node *n, const char *keyword, struct amp_span says,
                   struct amp_error *err)
 {
-    if (u->n >= UNITS_MOST && kind != UNIT_GROUP) {
+    bool full = u->n >= UNITS_MOST || u->texts.len >= FULL_AT;
+    if (full && kind != UNIT_GROUP) {
         u->truncated = true;
         return 0;
     }
@@ -115,7 +116,7 @@ int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp
     struct amp_buf *t = &u->texts;
     uint32_t at = (uint32_t)t->len;
     *v = (struct amp_unit){kind, u->depth, at, 0, at, 0, at, 0, at, 0};
-    if (u->n > UNITS_MOST) /* a group that nothing comes into */
+    if (full) /* a group that nothing comes into */
         return 0;
     if (amp_buf_add(t, u->keyword.data, u->keyword.len, err) ||
         (keyword && (amp_buf_str(t, "/", err) || amp_buf_str(t, keyword, err))))
