@@ -1,0 +1,202 @@
+/*
+ * Conversion by tables. A message is read into neutral fields by the rows of its shape and written
+ * from them by the rows of another protocol's shape of the same kind.
+ */
+#ifndef PROTOCOL_CONVERT_H
+#define PROTOCOL_CONVERT_H
+
+#include <amp/protocol/convert.h>
+
+#include "protocol/pool.h"
+
+/* What messages are about, whatever the protocol: X(id, name); the names are those of --fill. */
+#define CV_FIELD_LIST(X)                                                                           \
+    X(NONE, "")                                                                                    \
+    X(ID, "id")                                                                                    \
+    X(TIME, "time")                                                                                \
+    X(FROM, "from")                                                                                \
+    X(TO, "to")                                                                                    \
+    X(TASK, "task")                                                                                \
+    X(PARENT, "parent")                                                                            \
+    X(CORR, "correlation")                                                                         \
+    X(SEQ, "sequence")                                                                             \
+    X(ATTEMPT, "attempt")                                                                          \
+    X(DUE, "due")                                                                                  \
+    X(ORIGIN, "origin")                                                                            \
+    X(TITLE, "title")                                                                              \
+    X(TEXT, "text")                                                                                \
+    X(PRIORITY, "priority")                                                                        \
+    X(CRITERIA, "criteria")                                                                        \
+    X(OUTPUTS, "outputs")                                                                          \
+    X(CONSTRAINTS, "constraints")                                                                  \
+    X(CONTEXT, "context")                                                                          \
+    X(CAPABILITIES, "capabilities")                                                                \
+    X(REPO, "repo")                                                                                \
+    X(BRANCH, "branch")                                                                            \
+    X(RISK, "risk")                                                                                \
+    X(OUTCOME, "outcome")                                                                          \
+    X(SUMMARY, "summary")                                                                          \
+    X(FILES, "files")                                                                              \
+    X(BLOCKERS, "blockers")                                                                        \
+    X(NOTES, "notes")                                                                              \
+    X(ACTIONS, "actions")                                                                          \
+    X(TESTS, "tests")                                                                              \
+    X(DONE_AT, "done_at")                                                                          \
+    X(REF, "ref")                                                                                  \
+    X(STAGE, "stage")                                                                              \
+    X(CODE, "code")                                                                                \
+    X(RETRYABLE, "retryable")                                                                      \
+    X(REASON, "reason")                                                                            \
+    X(SEVERITY, "severity")                                                                        \
+    X(SUGGESTED, "suggested")                                                                      \
+    X(WORD, "decision")                                                                            \
+    X(OPERATOR, "operator")                                                                        \
+    X(PERCENT, "percent")                                                                          \
+    X(STATE, "state")                                                                              \
+    X(PHASE, "phase")                                                                              \
+    X(CHECKPOINT, "checkpoint")                                                                    \
+    X(SUBJECT, "subject")                                                                          \
+    X(BODY, "body")                                                                                \
+    X(CONFIDENCE, "confidence")                                                                    \
+    X(ARTIFACT, "artifact")                                                                        \
+    X(CRITIQUE, "critique")                                                                        \
+    X(SCORE, "score")
+
+#define X(id, name) CV_##id,
+enum cv_field { CV_FIELD_LIST(X) CV_FIELDS };
+#undef X
+
+struct cv_value {
+    enum { CV_ABSENT, CV_IS_TEXT, CV_IS_LIST, CV_IS_RAW } is;
+    struct amp_span text; /* decoded, or the JSON of a raw one */
+    struct amp_span *list;
+    uint32_t n;
+};
+
+struct cv_neutral {
+    struct cv_value v[CV_FIELDS];
+};
+
+/* How a protocol writes a field. */
+enum cv_as {
+    AS_CONST,    /* always the row's literal; with a field and no pointer: what the shape implies */
+    AS_TEXT,     /* a string */
+    AS_TEXTS,    /* a list of strings */
+    AS_JOINED,   /* the list as one string, a line each */
+    AS_LONE,     /* a list of strings for one text */
+    AS_RAW,      /* any JSON, as it stands */
+    AS_TIME,     /* RFC 3339 */
+    AS_TIME_Z,   /* RFC 3339 in UTC */
+    AS_WORD,     /* by the row's words */
+    AS_NUMBERED, /* by the row's words, each a number */
+    AS_UUID,
+    AS_TASK_AMP, /* T-YYYY-NNN */
+    AS_TASK_AOF, /* TASK-YYYY-MM-DD-NNN */
+    AS_MSG_ID,   /* {type}-{task}-{number} */
+    AS_ROLE,     /* AMP's roles */
+    AS_SEQUENCE, /* a number; else the time in milliseconds */
+    AS_RETRIES,  /* attempts from 0 */
+    AS_OBJECTS,  /* a list of objects with the text under words[0].own; words[0].neutral is one */
+    AS_TTL,      /* milliseconds from the time */
+    AS_NOTE,     /* AS_JOINED, and the origin behind it */
+    AS_LOG,      /* AMP's work log, with the origin as an entry */
+    AS_DUE_Z,    /* RFC 3339 in UTC; else a day after the time */
+    AS_SUBTASKS, /* written only: one, of the text */
+    AS_SUBTASK,  /* written only: that one's id */
+    AS_LENGTH,   /* of the payload; written only, behind it */
+};
+
+struct cv_word {
+    const char *neutral, *own;
+};
+
+struct cv_row {
+    const char *at; /* RFC 6901, object members only; rows of one object stand together */
+    uint8_t field, as;
+    uint8_t or [3];              /* fields that stand in where the first is absent */
+    uint16_t most;               /* characters of a text, 0 any */
+    uint16_t items;              /* of a list, 0 any */
+    const struct cv_word *words; /* ends with NULLs */
+    const char *literal; /* JSON, where nothing else is there; NULL: the member is left out */
+};
+
+/* What a message is; a shape says one and takes several. */
+enum cv_kind {
+    CVK_DISPATCH = 1,
+    CVK_HANDOFF = 2,
+    CVK_RESULT = 4,
+    CVK_ACK = 8,
+    CVK_NACK = 16,
+    CVK_ESCALATION = 32,
+    CVK_DECISION = 64,
+    CVK_HEARTBEAT = 128,
+    CVK_PROGRESS = 256,
+    CVK_MESSAGE = 512,
+    CVK_REVIEW = 1024,
+    CVK_VERDICT = 2048,
+};
+
+struct cv_cond {
+    const char *at, *is; /* is NULL: present */
+};
+
+struct cv_shape {
+    const char *type; /* unique in its protocol; named in the origin */
+    unsigned says, takes;
+    struct cv_cond when[3];
+    uint8_t if_field; /* writing: only where this field is one of if_words, blank-separated */
+    const char *if_words;
+    const struct cv_row *rows;
+    unsigned n_rows;
+    const char *word; /* for AS_MSG_ID: AMP's type */
+    const char *from, *to;
+};
+
+struct cv_shapes {
+    const struct cv_shape *v;
+    unsigned n;
+};
+extern const struct cv_shapes cv_shapes_amp, cv_shapes_sw4rm, cv_shapes_aop, cv_shapes_aof,
+    cv_shapes_rtp;
+
+/* Rows: a constant; what the shape itself says; the rows of a shape. */
+#define CV_CONST(pointer, json)                                                                    \
+    {                                                                                              \
+        .at = (pointer), .as = AS_CONST, .literal = (json)                                         \
+    }
+#define CV_IMPLIES(neutral, spelled)                                                               \
+    {                                                                                              \
+        .at = "", .field = (neutral), .as = AS_CONST, .literal = (spelled)                         \
+    }
+#define CV_ROWS(r) .rows = (r), .n_rows = CV_COUNT(r)
+
+#define CV_COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
+
+/* Reads all rows that the message has. -1: no memory. */
+int cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_pool *pool,
+            struct cv_neutral *n, struct amp_error *err);
+/* Writes one object. */
+int cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
+             struct amp_buf *out, struct amp_error *err);
+/* The JSON of one row's value, appended to out. 0: nothing to write; 1: written; -1. */
+int cv_put(const struct cv_shape *s, const struct cv_row *row, const struct cv_neutral *n,
+           struct amp_pool *pool, struct amp_buf *out, struct amp_error *err);
+
+/* Ids and times that are derived (convert_derive.c); the texts are the pool's or the value's. */
+struct amp_span cv_uuid(struct amp_span text, struct amp_pool *pool);
+struct amp_span cv_task_amp(struct amp_span text, struct amp_pool *pool);
+struct amp_span cv_task_aof(struct amp_span text, struct amp_pool *pool);
+struct amp_span cv_msg_id(const char *type, struct amp_span task, struct amp_span id, int64_t ms,
+                          struct amp_pool *pool);
+struct amp_span cv_time_z(struct amp_span text, struct amp_pool *pool);
+
+/* What of `from` is not in `to`: members of an object, appended as the origin's "fields" by
+ * pointer; fn hears each pointer. At most `most`. */
+typedef void (*cv_keep_fn)(void *ctx, struct amp_span pointer, bool changed);
+int cv_keep(const struct amp_tape *from, const struct amp_tape *to, struct amp_buf *fields,
+            cv_keep_fn fn, void *ctx, struct amp_error *err);
+/* The message with the origin's fields put back. */
+int cv_restore(const struct amp_tape *t, const struct amp_tape *origin, struct amp_buf *out,
+               struct amp_error *err);
+
+#endif
