@@ -207,17 +207,9 @@ static void note_kept(void *ctx, struct amp_span pointer, bool changed)
 {
     const struct job *j = ctx;
     char message[120];
-    const char *to = amp_protocol_name(j->to);
-    if (!j->keeps)
-        snprintf(message, sizeof message,
-                 changed ? "%s says this in a form of its own; the original is lost"
-                         : "%s has no place for this; it is lost",
-                 to);
-    else
-        snprintf(message, sizeof message,
-                 changed ? "%s says this in a form of its own; the original is in x_amp_origin"
-                         : "%s has no place for this; it is in x_amp_origin",
-                 to);
+    snprintf(message, sizeof message, "%s %s; %s", amp_protocol_name(j->to),
+             changed ? "says this in another form" : "has no place for this",
+             j->keeps ? "the original is in x_amp_origin" : "it is lost");
     tell(j, AMP_SEV_WARNING, j->keeps ? "kept_in_extension" : "not_carried", pointer, "", message);
 }
 
@@ -226,6 +218,23 @@ struct refusal {
     bool told;
 };
 
+/* The name under which a field of the target may be given; NULL: none. */
+static const char *fill_name(const struct cv_shape *s, const char *dotted)
+{
+    for (unsigned i = 0; i < s->n_rows; i++) {
+        const struct cv_row *row = &s->rows[i];
+        const char *a = row->at[0] ? row->at + 1 : "", *b = dotted;
+        while (*a && (*a == *b || (*a == '/' && *b == '.'))) {
+            a++;
+            b++;
+        }
+        unsigned f = row->field ? row->field : row->or [0];
+        if ((!*a || *a == '/') && !*b && f && row->as != AS_CONST)
+            return names[f];
+    }
+    return NULL;
+}
+
 /* The first reason for which the target would refuse what came out. */
 static void note_invalid(void *ctx, const struct amp_finding *f)
 {
@@ -233,8 +242,10 @@ static void note_invalid(void *ctx, const struct amp_finding *f)
     if (f->severity != AMP_SEV_ERROR || r->told)
         return;
     r->told = true;
-    refuse(r->job, "%s would refuse it: %.80s %s%s%.100s", amp_protocol_name(r->job->to), f->field,
-           f->message, f->expected[0] ? "; expected " : "", f->expected);
+    const char *name = fill_name(r->job->dst, f->field);
+    refuse(r->job, "%s would refuse it: %.80s %s%s%.100s%s%s%s", amp_protocol_name(r->job->to),
+           f->field, f->message, f->expected[0] ? "; expected " : "", f->expected,
+           name ? " (--fill " : "", name ? name : "", name ? "=... gives one)" : "");
 }
 
 /* ---- the steps */
@@ -369,23 +380,46 @@ static int write_back(struct job *j, struct amp_error *err)
     return 0;
 }
 
+/* Whether a reader of the result would know what the message was. */
+static int is_told(struct job *j, bool *told, struct amp_error *err)
+{
+    struct cv_neutral n;
+    const struct cv_shape *seen = shape_of(j->to, &j->c->there);
+    *told = false;
+    if (!seen)
+        return 0;
+    if (cv_read(seen, &j->c->there, &j->c->pool, &n, err) < 0)
+        return -1;
+    const struct cv_shape *back = shape_for(j->v->protocol, seen->says, &n);
+    *told = back && back->rows == j->src->rows;
+    return 0;
+}
+
 /* Compares, and writes once more with what has to be kept. */
 static int keep(struct job *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
+    bool told;
     amp_buf_reset(&c->kept);
     j->keeps = has_row(j->dst, CV_ORIGIN);
-    if (cv_keep(j->v->tape, &c->again, &c->kept, note_kept, j, err) < 0)
+    if (cv_keep(j->v->tape, &c->again, &c->kept, NULL, NULL, err) < 0 || is_told(j, &told, err) < 0)
         return -1;
-    if (c->kept.len == 0 || !j->keeps)
+    if ((c->kept.len == 0 && told) || !j->keeps)
         return 0;
     amp_buf_reset(&c->origin);
     if (amp_buf_fmt(&c->origin, err, "{\"protocol\":\"%s\",\"type\":\"%s\",\"fields\":{%.*s}}",
                     amp_protocol_name(j->v->protocol), j->src->type, (int)c->kept.len,
-                    c->kept.data) < 0)
+                    c->kept.data ? c->kept.data : "") < 0)
         return -1;
     j->n.v[CV_ORIGIN] = (struct cv_value){.is = CV_IS_RAW, .text = amp_buf_span(&c->origin)};
     return write_there(j, err);
+}
+
+/* Names what keep found; c->again still holds the way back. */
+static int name_kept(struct job *j, struct amp_error *err)
+{
+    amp_buf_reset(&j->c->kept);
+    return cv_keep(j->v->tape, &j->c->again, &j->c->kept, note_kept, j, err);
 }
 
 /* Recipients: only the runtime protocol has several. */
@@ -437,7 +471,7 @@ static enum amp_convert_result convert(struct job *j, const char *const *pairs, 
         return AMP_CONVERT_FAILED;
     if (good == 0)
         return AMP_CONVERT_REFUSED;
-    if (amp_buf_add(out, c->restored.data, c->restored.len, err) < 0 ||
+    if (name_kept(j, err) < 0 || amp_buf_add(out, c->restored.data, c->restored.len, err) < 0 ||
         amp_buf_add(out, "\n", 1, err) < 0)
         return AMP_CONVERT_FAILED;
     return AMP_CONVERT_DONE;

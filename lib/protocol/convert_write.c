@@ -323,7 +323,7 @@ static bool put_value(struct amp_jw *w, const struct cv_shape *s, const struct c
             return false;
         if (v->is == CV_ABSENT)
             v = &none;
-        if (v->is == CV_IS_LIST && v->n == 0 && row->literal)
+        if (v->is == CV_IS_LIST && v->n == 0 && row->literal && row->as != AS_LOG)
             return false;
         put_list(w, row, v, n);
         return true;

@@ -1,0 +1,128 @@
+/* Every message of the fixture in every other protocol, and back. */
+#include <stdlib.h>
+
+#include <amp/protocol/convert.h>
+
+#include "tap.h"
+
+#define FIXTURE "tests/fixture/protocols/convert.jsonl"
+
+static struct amp_reader *reader;
+static struct amp_convert *convert;
+static char codes[4000];
+
+static void note(void *ctx, const struct amp_finding *f)
+{
+    size_t n = strlen(codes);
+    if (f->severity == AMP_SEV_ERROR || getenv("CONVERT_VERBOSE"))
+        snprintf(codes + n, sizeof codes - n, " [%s %s: %s]", f->code, f->field, f->message);
+}
+
+/* 1 valid, 0 not; the view is the reader's. */
+static int check(struct amp_span line, struct amp_view *v)
+{
+    struct amp_error err;
+    return amp_reader_line(reader, line, NULL, v, note, NULL, &err);
+}
+
+static struct amp_span bare(const struct amp_buf *b)
+{
+    return (struct amp_span){b->data, b->len - 1};
+}
+
+static bool same(struct amp_span a, struct amp_span b)
+{
+    struct amp_json_fault fault;
+    struct amp_tape x, y;
+    amp_tape_init(&x, NULL);
+    amp_tape_init(&y, NULL);
+    bool eq = amp_tape_scan(&x, a.p, a.n, &fault) == 0 &&
+              amp_tape_scan(&y, b.p, b.n, &fault) == 0 && amp_tape_equal(&x, 0, &y, 0);
+    amp_tape_release(&x);
+    amp_tape_release(&y);
+    return eq;
+}
+
+/* Kinds that a protocol cannot keep whole: its closed shapes have no room for the rest. */
+static bool lossy(const char *codes_)
+{
+    return strstr(codes_, "not_carried") != NULL;
+}
+
+static unsigned converted, refused, lost;
+
+static void pair(struct amp_span line, enum amp_protocol to)
+{
+    struct amp_error err;
+    struct amp_view v;
+    AMP_BUF struct amp_buf there, back, again;
+    amp_buf_init(&there, 1 << 24);
+    amp_buf_init(&back, 1 << 24);
+    amp_buf_init(&again, 1 << 24);
+    codes[0] = '\0';
+    if (check(line, &v) != 1) {
+        tap_ok(false, __FILE__, __LINE__, "a message of the fixture is valid:%s %.*s", codes,
+               (int)line.n, line.p);
+        return;
+    }
+    enum amp_protocol from = v.protocol;
+    if (from == to)
+        return;
+    char type[80];
+    amp_span_copy(v.type, type, sizeof type);
+    setenv("CONVERT_VERBOSE", "1", 1);
+    enum amp_convert_result got =
+        amp_convert_message(convert, &v, to, NULL, &there, note, NULL, &err);
+    unsetenv("CONVERT_VERBOSE");
+    if (got == AMP_CONVERT_REFUSED && strstr(codes, "cannot_convert")) {
+        printf("# %s %s -> %s:%s\n", amp_protocol_name(from), type, amp_protocol_name(to), codes);
+        refused++;
+        return;
+    }
+    if (got != AMP_CONVERT_DONE) {
+        tap_ok(false, __FILE__, __LINE__, "%s %s to %s: %d %s", amp_protocol_name(from), type,
+               amp_protocol_name(to), got, got < 0 ? err.what : codes);
+        return;
+    }
+    converted++;
+    bool loses = lossy(codes);
+    lost += loses;
+    codes[0] = '\0';
+    if (check(bare(&there), &v) != 1 || v.protocol != to) {
+        tap_ok(false, __FILE__, __LINE__, "%s %s to %s is valid:%s %.*s", amp_protocol_name(from),
+               type, amp_protocol_name(to), codes, (int)there.len, there.data);
+        return;
+    }
+    got = amp_convert_message(convert, &v, from, NULL, &back, note, NULL, &err);
+    if (loses)
+        return;
+    if (got == AMP_CONVERT_DONE && same(bare(&back), line))
+        return;
+    tap_ok(false, __FILE__, __LINE__, "%s %s to %s and back:%s", amp_protocol_name(from), type,
+           amp_protocol_name(to), codes);
+    printf("# was   %.*s\n# there %.*s# back  %.*s", (int)line.n, line.p, (int)there.len,
+           there.data, (int)back.len, back.data ? back.data : "");
+}
+
+int main(void)
+{
+    struct amp_error err;
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n;
+    FILE *f = fopen(FIXTURE, "r");
+    reader = amp_reader_new(NULL, &err);
+    convert = amp_convert_new(NULL, &err);
+    TAP_OK(f && reader && convert, "the fixture is there");
+    while (f && (n = getline(&line, &cap, f)) > 1)
+        for (enum amp_protocol to = AMP_PROTO_NONE + 1; to < AMP_PROTO_COUNT; to++)
+            pair((struct amp_span){line, (size_t)n - 1}, to);
+    TAP_OK(converted > 100, "%u pairs were converted, %u of them with a named loss, %u refused",
+           converted, lost, refused);
+    free(line);
+    if (f)
+        fclose(f);
+    amp_convert_free(convert);
+    amp_reader_free(reader);
+    return tap_done();
+}
