@@ -101,15 +101,15 @@ static const struct cv_shapes *shapes_of(enum amp_protocol p)
 {
     switch (p) {
     case AMP_PROTO_AMP:
-        return &cv_shapes_amp;
+        return &amp_cv_shapes_amp;
     case AMP_PROTO_SW4RM:
-        return &cv_shapes_sw4rm;
+        return &amp_cv_shapes_sw4rm;
     case AMP_PROTO_AOP:
-        return &cv_shapes_aop;
+        return &amp_cv_shapes_aop;
     case AMP_PROTO_AOF:
-        return &cv_shapes_aof;
+        return &amp_cv_shapes_aof;
     default:
-        return &cv_shapes_rtp;
+        return &amp_cv_shapes_rtp;
     }
 }
 
@@ -295,7 +295,7 @@ static int read_again(struct job *j, struct amp_error *err)
         return 0;
     }
     j->src = s;
-    return cv_read(s, j->v->tape, &j->c->pool, &j->n, err);
+    return amp_cv_read(s, j->v->tape, &j->c->pool, &j->n, err);
 }
 
 static int add_text(struct amp_buf *b, const struct cv_value *v)
@@ -321,7 +321,7 @@ static int complete(struct job *j, const struct cv_shape *s, struct cv_neutral *
     amp_buf_add(&b, head, (size_t)k, NULL);
     for (unsigned i = 0; i < CV_COUNT(parts); i++)
         add_text(&b, &n->v[parts[i]]);
-    struct amp_span id = cv_uuid(amp_buf_span(&b), &j->c->pool);
+    struct amp_span id = amp_cv_uuid(amp_buf_span(&b), &j->c->pool);
     if (!id.p)
         return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to convert a message");
     n->v[CV_ID] = (struct cv_value){.is = CV_IS_TEXT, .text = id};
@@ -345,14 +345,14 @@ static int write_there(struct job *j, struct amp_error *err)
     struct amp_json_fault fault;
     amp_buf_reset(&c->first);
     amp_buf_reset(&c->restored);
-    if (cv_write(j->dst, &j->n, &c->pool, &c->first, err) < 0)
+    if (amp_cv_write(j->dst, &j->n, &c->pool, &c->first, err) < 0)
         return -1;
     if (amp_tape_scan(&c->there, c->first.data, c->first.len, &fault) < 0)
         return amp_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON: %s",
                         fault.what);
     if (!j->came.n)
         return amp_buf_add(&c->restored, c->first.data, c->first.len, err);
-    if (cv_restore(&c->there, &c->from, &c->restored, err) < 0)
+    if (amp_cv_restore(&c->there, &c->from, &c->restored, err) < 0)
         return -1;
     if (amp_tape_scan(&c->there, c->restored.data, c->restored.len, &fault) < 0)
         return amp_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON: %s",
@@ -366,13 +366,13 @@ static int write_back(struct job *j, struct amp_error *err)
     struct amp_convert *c = j->c;
     struct amp_json_fault fault;
     struct cv_neutral n;
-    if (cv_read(j->dst, &c->there, &c->pool, &n, err) < 0)
+    if (amp_cv_read(j->dst, &c->there, &c->pool, &n, err) < 0)
         return -1;
     if (complete(j, j->dst, &n, err) < 0)
         return -1;
     n.v[CV_ORIGIN] = (struct cv_value){.is = j->came.n ? CV_IS_RAW : CV_ABSENT, .text = j->came};
     amp_buf_reset(&c->back);
-    if (cv_write(j->src, &n, &c->pool, &c->back, err) < 0)
+    if (amp_cv_write(j->src, &n, &c->pool, &c->back, err) < 0)
         return -1;
     if (amp_tape_scan(&c->again, c->back.data, c->back.len, &fault) < 0)
         return amp_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON: %s",
@@ -388,7 +388,7 @@ static int is_told(struct job *j, bool *told, struct amp_error *err)
     *told = false;
     if (!seen)
         return 0;
-    if (cv_read(seen, &j->c->there, &j->c->pool, &n, err) < 0)
+    if (amp_cv_read(seen, &j->c->there, &j->c->pool, &n, err) < 0)
         return -1;
     const struct cv_shape *back = shape_for(j->v->protocol, seen->says, &n);
     *told = back && back->rows == j->src->rows;
@@ -402,7 +402,8 @@ static int keep(struct job *j, struct amp_error *err)
     bool told;
     amp_buf_reset(&c->kept);
     j->keeps = has_row(j->dst, CV_ORIGIN);
-    if (cv_keep(j->v->tape, &c->again, &c->kept, NULL, NULL, err) < 0 || is_told(j, &told, err) < 0)
+    if (amp_cv_keep(j->v->tape, &c->again, &c->kept, NULL, NULL, err) < 0 ||
+        is_told(j, &told, err) < 0)
         return -1;
     if ((c->kept.len == 0 && told) || !j->keeps)
         return 0;
@@ -419,7 +420,7 @@ static int keep(struct job *j, struct amp_error *err)
 static int name_kept(struct job *j, struct amp_error *err)
 {
     amp_buf_reset(&j->c->kept);
-    return cv_keep(j->v->tape, &j->c->again, &j->c->kept, note_kept, j, err);
+    return amp_cv_keep(j->v->tape, &j->c->again, &j->c->kept, note_kept, j, err);
 }
 
 /* Recipients: only the runtime protocol has several. */
@@ -446,7 +447,7 @@ static enum amp_convert_result convert(struct job *j, const char *const *pairs, 
     if (!j->src)
         return refuse(j, "no other protocol says what this %.60s message says",
                       amp_protocol_name(j->v->protocol));
-    if (cv_read(j->src, j->v->tape, &c->pool, &j->n, err) < 0)
+    if (amp_cv_read(j->src, j->v->tape, &c->pool, &j->n, err) < 0)
         return AMP_CONVERT_FAILED;
     if (j->v->protocol == AMP_PROTO_SW4RM && j->v->n_to == 1 && !j->n.v[CV_TO].is)
         j->n.v[CV_TO] = (struct cv_value){.is = CV_IS_TEXT, .text = j->v->to[0]};

@@ -7,64 +7,8 @@
 
 #include <amp/protocol/convert.h>
 
+#include "protocol/convert_fields.h"
 #include "protocol/pool.h"
-
-/* What messages are about, whatever the protocol: X(id, name); the names are those of --fill. */
-#define CV_FIELD_LIST(X)                                                                           \
-    X(NONE, "")                                                                                    \
-    X(ID, "id")                                                                                    \
-    X(TIME, "time")                                                                                \
-    X(FROM, "from")                                                                                \
-    X(TO, "to")                                                                                    \
-    X(TASK, "task")                                                                                \
-    X(PARENT, "parent")                                                                            \
-    X(CORR, "correlation")                                                                         \
-    X(SEQ, "sequence")                                                                             \
-    X(ATTEMPT, "attempt")                                                                          \
-    X(DUE, "due")                                                                                  \
-    X(ORIGIN, "origin")                                                                            \
-    X(TITLE, "title")                                                                              \
-    X(TEXT, "text")                                                                                \
-    X(PRIORITY, "priority")                                                                        \
-    X(CRITERIA, "criteria")                                                                        \
-    X(OUTPUTS, "outputs")                                                                          \
-    X(CONSTRAINTS, "constraints")                                                                  \
-    X(CONTEXT, "context")                                                                          \
-    X(CAPABILITIES, "capabilities")                                                                \
-    X(REPO, "repo")                                                                                \
-    X(BRANCH, "branch")                                                                            \
-    X(RISK, "risk")                                                                                \
-    X(OUTCOME, "outcome")                                                                          \
-    X(SUMMARY, "summary")                                                                          \
-    X(FILES, "files")                                                                              \
-    X(BLOCKERS, "blockers")                                                                        \
-    X(NOTES, "notes")                                                                              \
-    X(ACTIONS, "actions")                                                                          \
-    X(TESTS, "tests")                                                                              \
-    X(DONE_AT, "done_at")                                                                          \
-    X(REF, "ref")                                                                                  \
-    X(STAGE, "stage")                                                                              \
-    X(CODE, "code")                                                                                \
-    X(RETRYABLE, "retryable")                                                                      \
-    X(REASON, "reason")                                                                            \
-    X(SEVERITY, "severity")                                                                        \
-    X(SUGGESTED, "suggested")                                                                      \
-    X(WORD, "decision")                                                                            \
-    X(OPERATOR, "operator")                                                                        \
-    X(PERCENT, "percent")                                                                          \
-    X(STATE, "state")                                                                              \
-    X(PHASE, "phase")                                                                              \
-    X(CHECKPOINT, "checkpoint")                                                                    \
-    X(SUBJECT, "subject")                                                                          \
-    X(BODY, "body")                                                                                \
-    X(CONFIDENCE, "confidence")                                                                    \
-    X(ARTIFACT, "artifact")                                                                        \
-    X(CRITIQUE, "critique")                                                                        \
-    X(SCORE, "score")
-
-#define X(id, name) CV_##id,
-enum cv_field { CV_FIELD_LIST(X) CV_FIELDS };
-#undef X
 
 struct cv_value {
     enum { CV_ABSENT, CV_IS_TEXT, CV_IS_LIST, CV_IS_RAW } is;
@@ -156,8 +100,8 @@ struct cv_shapes {
     const struct cv_shape *v;
     unsigned n;
 };
-extern const struct cv_shapes cv_shapes_amp, cv_shapes_sw4rm, cv_shapes_aop, cv_shapes_aof,
-    cv_shapes_rtp;
+extern const struct cv_shapes amp_cv_shapes_amp, amp_cv_shapes_sw4rm, amp_cv_shapes_aop,
+    amp_cv_shapes_aof, amp_cv_shapes_rtp;
 
 /* Rows: a constant; what the shape itself says; the rows of a shape. */
 #define CV_CONST(pointer, json)                                                                    \
@@ -173,30 +117,26 @@ extern const struct cv_shapes cv_shapes_amp, cv_shapes_sw4rm, cv_shapes_aop, cv_
 #define CV_COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
 
 /* Reads all rows that the message has. -1: no memory. */
-int cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_pool *pool,
-            struct cv_neutral *n, struct amp_error *err);
+int amp_cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_pool *pool,
+                struct cv_neutral *n, struct amp_error *err);
 /* Writes one object. */
-int cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
-             struct amp_buf *out, struct amp_error *err);
-/* The JSON of one row's value, appended to out. 0: nothing to write; 1: written; -1. */
-int cv_put(const struct cv_shape *s, const struct cv_row *row, const struct cv_neutral *n,
-           struct amp_pool *pool, struct amp_buf *out, struct amp_error *err);
-
+int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
+                 struct amp_buf *out, struct amp_error *err);
 /* Ids and times that are derived (convert_derive.c); the texts are the pool's or the value's. */
-struct amp_span cv_uuid(struct amp_span text, struct amp_pool *pool);
-struct amp_span cv_task_amp(struct amp_span text, struct amp_pool *pool);
-struct amp_span cv_task_aof(struct amp_span text, struct amp_pool *pool);
-struct amp_span cv_msg_id(const char *type, struct amp_span task, struct amp_span id, int64_t ms,
-                          struct amp_pool *pool);
-struct amp_span cv_time_z(struct amp_span text, struct amp_pool *pool);
+struct amp_span amp_cv_uuid(struct amp_span text, struct amp_pool *pool);
+struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_pool *pool);
+struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool);
+struct amp_span amp_cv_msg_id(const char *type, struct amp_span task, struct amp_span id,
+                              int64_t ms, struct amp_pool *pool);
+struct amp_span amp_cv_time_z(struct amp_span text, struct amp_pool *pool);
 
 /* What of `from` is not in `to`: members of an object, appended as the origin's "fields" by
  * pointer; fn hears each pointer. At most `most`. */
 typedef void (*cv_keep_fn)(void *ctx, struct amp_span pointer, bool changed);
-int cv_keep(const struct amp_tape *from, const struct amp_tape *to, struct amp_buf *fields,
-            cv_keep_fn fn, void *ctx, struct amp_error *err);
+int amp_cv_keep(const struct amp_tape *from, const struct amp_tape *to, struct amp_buf *fields,
+                cv_keep_fn fn, void *ctx, struct amp_error *err);
 /* The message with the origin's fields put back. */
-int cv_restore(const struct amp_tape *t, const struct amp_tape *origin, struct amp_buf *out,
-               struct amp_error *err);
+int amp_cv_restore(const struct amp_tape *t, const struct amp_tape *origin, struct amp_buf *out,
+                   struct amp_error *err);
 
 #endif

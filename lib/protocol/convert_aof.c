@@ -173,4 +173,4 @@ static const struct cv_shape shapes[] = {
      CV_ROWS(answer),
      .when = {{"/type", "-"}}},
 };
-const struct cv_shapes cv_shapes_aof = {shapes, CV_COUNT(shapes)};
+const struct cv_shapes amp_cv_shapes_aof = {shapes, CV_COUNT(shapes)};

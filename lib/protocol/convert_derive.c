@@ -55,7 +55,7 @@ static bool fits(struct amp_span s, const char *form)
     return true;
 }
 
-struct amp_span cv_uuid(struct amp_span text, struct amp_pool *pool)
+struct amp_span amp_cv_uuid(struct amp_span text, struct amp_pool *pool)
 {
     if (fits(text, "xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx") && memchr("89abAB", text.p[19], 6))
         return text;
@@ -65,7 +65,7 @@ struct amp_span cv_uuid(struct amp_span text, struct amp_pool *pool)
                  (unsigned)(b >> 48 & 0xfff), b & UINT64_C(0xffffffffffff));
 }
 
-struct amp_span cv_task_amp(struct amp_span text, struct amp_pool *pool)
+struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_pool *pool)
 {
     if (fits(text, "T-9999-999"))
         return text;
@@ -88,7 +88,7 @@ static bool is_task_aof(struct amp_span text)
                                           isdigit((unsigned char)text.p[i + 5])));
 }
 
-struct amp_span cv_task_aof(struct amp_span text, struct amp_pool *pool)
+struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool)
 {
     if (is_task_aof(text))
         return text;
@@ -99,8 +99,8 @@ struct amp_span cv_task_aof(struct amp_span text, struct amp_pool *pool)
                  k / 28 % 1000);
 }
 
-struct amp_span cv_msg_id(const char *type, struct amp_span task, struct amp_span id, int64_t ms,
-                          struct amp_pool *pool)
+struct amp_span amp_cv_msg_id(const char *type, struct amp_span task, struct amp_span id,
+                              int64_t ms, struct amp_pool *pool)
 {
     size_t n = strlen(type);
     size_t most = n + task.n + 2;
@@ -116,7 +116,7 @@ struct amp_span cv_msg_id(const char *type, struct amp_span task, struct amp_spa
                  ms > 0 ? (uint64_t)ms : 0, (unsigned)(digest(id, 5) % 1000000));
 }
 
-struct amp_span cv_time_z(struct amp_span text, struct amp_pool *pool)
+struct amp_span amp_cv_time_z(struct amp_span text, struct amp_pool *pool)
 {
     int64_t ms;
     if (text.n > 0 && text.p[text.n - 1] == 'Z' && memchr(text.p, 'T', text.n))

@@ -98,8 +98,8 @@ static int keep_object(struct keeping *k, uint32_t a, uint32_t b, unsigned deep,
     return 0;
 }
 
-int cv_keep(const struct amp_tape *from, const struct amp_tape *to, struct amp_buf *fields,
-            cv_keep_fn fn, void *ctx, struct amp_error *err)
+int amp_cv_keep(const struct amp_tape *from, const struct amp_tape *to, struct amp_buf *fields,
+                cv_keep_fn fn, void *ctx, struct amp_error *err)
 {
     struct keeping k = {.from = from, .to = to, .out = fields, .fn = fn, .ctx = ctx};
     AMP_BUF struct amp_buf path;
@@ -229,8 +229,8 @@ static int restore_object(struct restoring *r, uint32_t object, unsigned deep,
     return amp_buf_str(r->out, "}", err);
 }
 
-int cv_restore(const struct amp_tape *t, const struct amp_tape *origin, struct amp_buf *out,
-               struct amp_error *err)
+int amp_cv_restore(const struct amp_tape *t, const struct amp_tape *origin, struct amp_buf *out,
+                   struct amp_error *err)
 {
     struct restoring r = {.t = t, .origin = origin, .out = out};
     AMP_BUF struct amp_buf path, name;

@@ -243,8 +243,8 @@ static int read_number(const struct cv_row *row, const struct amp_tape *t, uint3
     }
 }
 
-int cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_pool *pool,
-            struct cv_neutral *n, struct amp_error *err)
+int amp_cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_pool *pool,
+                struct cv_neutral *n, struct amp_error *err)
 {
     *n = (struct cv_neutral){0};
     for (unsigned i = 0; i < s->n_rows; i++) {

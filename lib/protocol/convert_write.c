@@ -176,7 +176,7 @@ static bool put_text(struct amp_jw *w, const struct cv_shape *s, const struct cv
         amp_jw_str(w, text);
         return true;
     case AS_TIME_Z:
-        amp_jw_str(w, cv_time_z(text, pool));
+        amp_jw_str(w, amp_cv_time_z(text, pool));
         return true;
     case AS_WORD:
         own = word(row, text);
@@ -189,17 +189,17 @@ static bool put_text(struct amp_jw *w, const struct cv_shape *s, const struct cv
             amp_jw_raw(w, amp_span_str(own));
         return own != NULL;
     case AS_UUID:
-        amp_jw_str(w, cv_uuid(text, pool));
+        amp_jw_str(w, amp_cv_uuid(text, pool));
         return true;
     case AS_TASK_AMP:
-        amp_jw_str(w, cv_task_amp(text, pool));
+        amp_jw_str(w, amp_cv_task_amp(text, pool));
         return true;
     case AS_TASK_AOF:
-        amp_jw_str(w, cv_task_aof(text, pool));
+        amp_jw_str(w, amp_cv_task_aof(text, pool));
         return true;
     case AS_MSG_ID: {
-        struct amp_span task = cv_task_amp(task_of(n), pool);
-        amp_jw_str(w, cv_msg_id(s->word, task, text, time_ms(n), pool));
+        struct amp_span task = amp_cv_task_amp(task_of(n), pool);
+        amp_jw_str(w, amp_cv_msg_id(s->word, task, text, time_ms(n), pool));
         return true;
     }
     case AS_ROLE: {
@@ -245,7 +245,7 @@ static void put_subtask(struct amp_jw *w, const struct cv_row *row, const struct
                         struct amp_pool *pool)
 {
     char id[80];
-    struct amp_span task = cv_task_amp(task_of(n), pool), text = {"", 0};
+    struct amp_span task = amp_cv_task_amp(task_of(n), pool), text = {"", 0};
     snprintf(id, sizeof id, "%.*s-S1", (int)task.n, task.p);
     if (row->as == AS_SUBTASK) {
         amp_jw_str(w, amp_span_str(id));
@@ -270,7 +270,7 @@ static bool put_due(struct amp_jw *w, const struct cv_value *v, const struct cv_
 {
     char due[AMP_TIME_MAX];
     if (v->is == CV_IS_TEXT) {
-        amp_jw_str(w, cv_time_z(v->text, pool));
+        amp_jw_str(w, amp_cv_time_z(v->text, pool));
         return true;
     }
     if (time_ms(n) == 0)
@@ -332,8 +332,9 @@ static bool put_value(struct amp_jw *w, const struct cv_shape *s, const struct c
     }
 }
 
-int cv_put(const struct cv_shape *s, const struct cv_row *row, const struct cv_neutral *n,
-           struct amp_pool *pool, struct amp_buf *out, struct amp_error *err)
+/* The JSON of one row's value, appended to out. 0: nothing to write; 1: written; -1. */
+static int put_row(const struct cv_shape *s, const struct cv_row *row, const struct cv_neutral *n,
+                   struct amp_pool *pool, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
     amp_jw_init(&w, out);
@@ -394,8 +395,8 @@ static int go_to(struct path *open, const struct path *to, struct amp_buf *out,
     return key(out, to->part[to->n - 1], err);
 }
 
-int cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
-             struct amp_buf *out, struct amp_error *err)
+int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
+                 struct amp_buf *out, struct amp_error *err)
 {
     struct path open = {.n = 0};
     size_t payload = 0;
@@ -417,7 +418,7 @@ int cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_po
             if (amp_buf_fmt(&value, err, "%zu", payload ? out->len - payload : 0) < 0)
                 return -1;
         } else {
-            int put = cv_put(s, row, n, pool, &value, err);
+            int put = put_row(s, row, n, pool, &value, err);
             if (put < 0)
                 return -1;
             if (put == 0)
