@@ -21,6 +21,8 @@ enum amp_sw4rm_content amp_sw4rm_content(struct amp_span type)
     static const char *const bytes[] = {"application/protobuf", "application/x-protobuf",
                                         "application/octet-stream"};
     size_t n = 0;
+    if (type.n == sizeof json - 1 && memcmp(type.p, json, sizeof json - 1) == 0)
+        return AMP_SW4RM_JSON;
     while (n < type.n && type.p[n] != ';' && type.p[n] != ' ')
         n++;
     if (n == sizeof json - 1 && strncasecmp(type.p, json, n) == 0)
@@ -37,20 +39,27 @@ enum amp_sw4rm_content amp_sw4rm_content(struct amp_span type)
     return AMP_SW4RM_OTHER;
 }
 
+static const uint8_t base64_digit[256] = {
+    ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1, ['0' ... '9'] = 1, ['+'] = 1,
+    ['/'] = 1,         ['-'] = 1,         ['_'] = 1,
+};
+
 bool amp_sw4rm_base64(struct amp_span text, uint64_t *bytes)
 {
-    size_t n = text.n;
-    for (int i = 0; i < 2 && n > 0 && text.p[n - 1] == '='; i++)
+    const unsigned char *p = (const unsigned char *)text.p;
+    size_t n = text.n, i = 0;
+    for (int k = 0; k < 2 && n > 0 && p[n - 1] == '='; k++)
         n--;
     if (n % 4 == 1 || (n != text.n && text.n % 4 != 0))
         return false;
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        bool fine = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                    c == '+' || c == '/' || c == '-' || c == '_';
-        if (!fine)
-            return false;
-    }
+    unsigned good = 1;
+    for (; i + 4 <= n; i += 4)
+        good &= base64_digit[p[i]] & base64_digit[p[i + 1]] & base64_digit[p[i + 2]] &
+                base64_digit[p[i + 3]];
+    for (; i < n; i++)
+        good &= base64_digit[p[i]];
+    if (!good)
+        return false;
     *bytes = (uint64_t)n / 4 * 3 + (n % 4 ? n % 4 - 1 : 0);
     return true;
 }
