@@ -90,10 +90,18 @@ static const struct amp_kind_row kinds[] = {
     [EVENT] = {"event", AMP_KIND_OTHER, NULL, false, "aof/event.json", false, 0, NULL},
 };
 
+#define TASK "TASK-YYYY-MM-DD-NNN, such as TASK-2026-02-09-057"
+#define TIME "RFC 3339 in UTC with Z, such as 2026-02-09T21:00:00.000Z"
 static const struct amp_code_row codes[] = {
     {"type", "enum", "protocol.message.unknown", NULL},
     {"projectId", "*", "invalid_project_id", NULL},
     {"project_id", "*", "invalid_project_id", NULL},
+    {"taskId", "pattern", "invalid_envelope", TASK},
+    {"parentTaskId", "pattern", "invalid_envelope", TASK},
+    {"payload.taskId", "pattern", "invalid_envelope", TASK},
+    {"payload.parentTaskId", "pattern", "invalid_envelope", TASK},
+    {"*", "pattern", "invalid_envelope", TIME},
+    {"*", "format", "invalid_envelope", TIME},
     {"*", "*", "invalid_envelope", NULL},
     {NULL, NULL, NULL, NULL},
 };

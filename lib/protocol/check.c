@@ -181,10 +181,11 @@ void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char 
 }
 
 /* A finding after which the others mean nothing: the line may be right in another version, or, in
- * AMP, as another type. */
+ * AMP and AOF, as another type. */
 static bool stands_alone(const struct amp_finding *f)
 {
     return strcmp(f->code, "version_incompatible") == 0 ||
+           strcmp(f->code, "protocol.message.unknown") == 0 ||
            (f->protocol == AMP_PROTO_AOP && strcmp(f->code, "E_PARSE_FAILURE") == 0) ||
            (f->protocol == AMP_PROTO_AMP && strcmp(f->field, "type") == 0);
 }

@@ -112,6 +112,10 @@ static const struct amp_code_row codes[] = {
     {"payload.errorSummary", "required", "diagnostics_required", "what went wrong"},
     {"payload.errorSummary", "minLength", "diagnostics_required", "what went wrong"},
     {"*", "enum", "bad_enum", NULL},
+    {"capabilityId", "pattern", "bad_value", "such as cap.fs.diff-apply"},
+    {"payload.capabilityId", "pattern", "bad_value", "such as cap.fs.diff-apply"},
+    {"*", "pattern", "bad_value", "a semantic version, such as 1.3.0"},
+    {"*", "format", "bad_value", "RFC 3339 with an offset or Z, such as 2026-02-25T16:22:10.123Z"},
     {"*", "*", "bad_value", NULL},
     {NULL, NULL, NULL, NULL},
 };
