@@ -114,7 +114,14 @@ static const struct amp_fill_table progress = AMP_FILL_TABLE(struct amp_body, pr
 static const struct amp_fill_table fallback = AMP_FILL_TABLE(struct amp_body, fallback_rows);
 
 #define TIME "RFC 3339 with an offset or Z, such as 2026-02-26T14:32:07Z"
+#define X_KEYS(code)                                                                               \
+    {                                                                                              \
+        "*extensions.*", "additionalProperties", code, "a key that starts with x_"                 \
+    }
 static const struct amp_code_row codes[] = {
+    X_KEYS("E_SCHEMA_VALIDATION"),
+    {"task_status", "additionalProperties", "E_SCHEMA_VALIDATION",
+     "none in a TASK; its RESPONSE has one"},
     {"task.inputs", "maxItems", "E_CONTEXT_OVERFLOW", "at most 100 inputs"},
     {"task.expected_outputs", "maxItems", "E_CONTEXT_OVERFLOW", "at most 50 outputs"},
     {"*", "format", "E_SCHEMA_VALIDATION", TIME},
@@ -122,6 +129,7 @@ static const struct amp_code_row codes[] = {
     {NULL, NULL, NULL, NULL},
 };
 static const struct amp_code_row response_codes[] = {
+    X_KEYS("E_MALFORMED_RESPONSE"),
     {"execution_summary.actions", "minItems", "E_MALFORMED_RESPONSE", "at least one action"},
     {"*", "format", "E_MALFORMED_RESPONSE", TIME},
     {"*", "*", "E_MALFORMED_RESPONSE", NULL},

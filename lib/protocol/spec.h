@@ -28,7 +28,7 @@ struct amp_kind_row {
 
 /* The code of a schema violation: the first row that fits. */
 struct amp_code_row {
-    const char *field;   /* dotted, "[]" for any index; "*": any */
+    const char *field;   /* dotted, "[]" for any index, or "*part*"; "*": any */
     const char *keyword; /* "*": any */
     const char *code;
     const char *expected; /* for people; NULL: what the schema says */

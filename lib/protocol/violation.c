@@ -8,11 +8,16 @@
 #include "protocol/describe.h"
 #include "protocol/spec.h"
 
-/* Field patterns: "[]" stands for any index. */
+/* Field patterns: "[]" stands for any index; "*part*" is found anywhere. */
 static bool field_fits(const char *pattern, const char *field)
 {
     if (strcmp(pattern, "*") == 0)
         return true;
+    if (*pattern == '*') {
+        char part[64];
+        snprintf(part, sizeof part, "%.*s", (int)strlen(pattern) - 2, pattern + 1);
+        return strstr(field, part) != NULL;
+    }
     while (*pattern) {
         if (pattern[0] == '[' && pattern[1] == ']' && *field == '[') {
             pattern += 2;
