@@ -83,8 +83,25 @@ static int scan_utf8(struct scan *s)
     return 0;
 }
 
+/* The usual ones: an escape of two characters, two-byte characters of UTF-8. 0: another. */
+static inline unsigned pass_usual(struct scan *s)
+{
+    const unsigned char *p = s->p;
+    if (s->end - p < 2)
+        return 0;
+    if (*p == '\\' && (p[1] == 'n' || p[1] == '"' || p[1] == '\\' || p[1] == 't')) {
+        s->p += 2;
+        return AMP_TOK_ESCAPED;
+    }
+    if (*p >= 0xc2 && *p < 0xe0 && (p[1] & 0xc0) == 0x80) {
+        s->p += 2;
+        return AMP_TOK_NONASCII;
+    }
+    return 0;
+}
+
 /* s->p is at a byte that is no plain character and no quote: passes it with what belongs to it. */
-static inline int scan_special(struct scan *s)
+static int scan_special(struct scan *s)
 {
     unsigned char c = *s->p;
     if (c == '\\') {
@@ -106,6 +123,10 @@ __attribute__((noinline)) int amp_scan_rest_of_string(struct scan *s, const unsi
             return amp_scan_fail(s, "invalid_json", first - 1, "string not closed");
         if (*s->p == '"')
             return flags;
+        unsigned usual = pass_usual(s);
+        flags |= (int)usual;
+        if (usual)
+            continue;
         bool escape = *s->p == '\\';
         int more = scan_special(s);
         /* A string that is never closed is that, whatever its last escape is. */

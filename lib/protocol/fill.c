@@ -1,12 +1,14 @@
 /* The one interpreter of the pointer tables: see fill.h. */
 #include "protocol/fill.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
 #include <amp/protocol/protocol.h>
 
 #include "json/bytes.h"
+#include "json/shapes.h"
 
 static int short_of_memory(struct amp_error *err)
 {
@@ -223,59 +225,102 @@ static int fill_row(const struct amp_tape *t, uint32_t tok, const struct amp_fil
     }
 }
 
-enum { MEMBERS_MOST = 40, LENGTHS = 32 };
+enum { LENGTHS = 32, PLANS = 128, PLAN_ROWS = 40, DEEPER = 64 };
 
 /* The members of an object by the lengths of their names, which tell most apart. */
 struct members {
     const struct amp_tape *t;
-    uint32_t object;
-    bool listed; /* else they are many, or some name has escapes */
-    uint32_t key[MEMBERS_MOST];
-    uint8_t head[LENGTHS], next[MEMBERS_MOST]; /* 1 + index, 0: none */
+    uint32_t key[AMP_SHAPE_KEYS];
+    uint8_t head[LENGTHS], next[AMP_SHAPE_KEYS]; /* 1 + index, 0: none */
 };
 
-static void list_members(struct members *m, const struct amp_tape *t, uint32_t object)
+/* Where the rows of a table find their members in objects of one shape: 1 + the member's number, or
+ * 0; DEEPER where the pointer goes on inside of it. */
+struct amp_fill_plan {
+    const struct amp_fill_table *table;
+    uint64_t shapes;
+    uint16_t shape;
+    uint8_t row[PLAN_ROWS];
+};
+
+static struct amp_fill_plan *plan_slot(struct amp_pool *a, const struct amp_fill_table *table,
+                                       uint16_t shape)
 {
-    const struct amp_tok *tok = t->tok;
-    uint32_t n = tok[object].count, key = object + 1;
-    uint8_t flags = 0;
-    m->t = t;
-    m->object = object;
-    memset(m->head, 0, sizeof m->head);
-    for (uint32_t i = 0; i < n && i < MEMBERS_MOST; i++, key = tok[key + 1].next) {
-        uint8_t *head = &m->head[tok[key].len % LENGTHS];
-        m->key[i] = key;
-        m->next[i] = *head;
-        *head = (uint8_t)(i + 1);
-        flags |= tok[key].flags;
-    }
-    m->listed = n <= MEMBERS_MOST && !(flags & AMP_TOK_ESCAPED);
+    if (!a->plans && !(a->plans = calloc(PLANS, sizeof *a->plans)))
+        return NULL; /* it works without */
+    uint64_t mixed = ((uint64_t)(uintptr_t)table + shape) * UINT64_C(0x9e3779b97f4a7c15);
+    return &a->plans[mixed >> 40 & (PLANS - 1)];
 }
 
-static inline uint32_t member(const struct members *m, struct amp_span name)
+static uint8_t member(const struct members *m, struct amp_span name)
 {
-    for (unsigned i = m->head[name.n % LENGTHS]; i; i = m->next[i - 1]) {
+    uint8_t i = m->head[name.n % LENGTHS];
+    for (; i; i = m->next[i - 1]) {
         const struct amp_tok *k = &m->t->tok[m->key[i - 1]];
         if (k->len == name.n && amp_same_bytes(m->t->text + k->off, name.p, name.n))
-            return m->key[i - 1] + 1;
+            break;
     }
-    return AMP_TOK_NONE;
+    return i;
 }
 
-static uint32_t find(const struct members *m, struct amp_span pointer)
+static void make_plan(struct amp_fill_plan *p, struct members *m,
+                      const struct amp_fill_table *table, uint32_t n)
 {
-    if (!m->listed)
-        return amp_tape_pointer(m->t, m->object, pointer);
-    struct amp_span name = {pointer.p + 1, pointer.n - 1};
-    uint32_t tok = member(m, name);
-    const char *slash = tok == AMP_TOK_NONE ? memchr(name.p, '/', name.n) : NULL;
-    if (!slash)
-        return tok;
-    name.n = (size_t)(slash - name.p);
-    tok = member(m, name);
+    memset(m->head, 0, sizeof m->head);
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t *head = &m->head[m->t->tok[m->key[i]].len % LENGTHS];
+        m->next[i] = *head;
+        *head = (uint8_t)(i + 1);
+    }
+    for (unsigned i = 0; i < table->n; i++) {
+        struct amp_span name = {table->rows[i].pointer.p + 1, table->rows[i].pointer.n - 1};
+        p->row[i] = member(m, name);
+        const char *slash = p->row[i] ? NULL : memchr(name.p, '/', name.n);
+        if (!slash)
+            continue;
+        name.n = (size_t)(slash - name.p);
+        p->row[i] = member(m, name);
+        if (p->row[i])
+            p->row[i] |= DEEPER;
+    }
+}
+
+/* Lists the members in m and finds or makes the plan for them, perhaps in `own`; NULL: the object
+ * is large, or a name has escapes. */
+static const struct amp_fill_plan *plan_of(struct amp_pool *a, const struct amp_fill_table *table,
+                                           uint32_t object, struct members *m,
+                                           struct amp_fill_plan *own)
+{
+    const struct amp_tok *tok = m->t->tok, *k = &tok[object];
+    uint32_t n = k->count, key = object + 1;
+    uint8_t flags = 0;
+    if (n > AMP_SHAPE_KEYS || table->n > PLAN_ROWS)
+        return NULL;
+    for (uint32_t i = 0; i < n; i++, key = tok[key + 1].next) {
+        m->key[i] = key;
+        flags |= tok[key].flags;
+    }
+    if (flags & AMP_TOK_ESCAPED)
+        return NULL;
+    struct amp_fill_plan *p = k->shape ? plan_slot(a, table, k->shape) : NULL;
+    if (!p) {
+        make_plan(own, m, table, n);
+        return own;
+    }
+    if (p->table != table || p->shape != k->shape || p->shapes != m->t->shapes->id) {
+        make_plan(p, m, table, n);
+        p->table = table;
+        p->shape = k->shape;
+        p->shapes = m->t->shapes->id;
+    }
+    return p;
+}
+
+static uint32_t follow(const struct amp_tape *t, uint32_t key, struct amp_span pointer)
+{
+    const char *slash = memchr(pointer.p + 1, '/', pointer.n - 1);
     pointer.n -= (size_t)(slash - pointer.p);
-    pointer.p = slash;
-    return tok == AMP_TOK_NONE ? tok : amp_tape_pointer(m->t, tok, pointer);
+    return amp_tape_pointer(t, key + 1, (struct amp_span){slash, pointer.n});
 }
 
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
@@ -284,10 +329,20 @@ int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_tabl
     if (from == AMP_TOK_NONE || t->tok[from].type != AMP_JSON_OBJECT || table->n == 0)
         return 0;
     struct members m;
-    list_members(&m, t, from);
+    struct amp_fill_plan own;
+    m.t = t;
+    const struct amp_fill_plan *plan = plan_of(arena, table, from, &m, &own);
     for (unsigned i = 0; i < table->n; i++) {
         const struct amp_fill_row *row = &table->rows[i];
-        uint32_t tok = find(&m, row->pointer);
+        uint32_t tok;
+        if (!plan) {
+            tok = amp_tape_pointer(t, from, row->pointer);
+        } else if (!plan->row[i]) {
+            continue;
+        } else {
+            uint32_t key = m.key[(plan->row[i] & (DEEPER - 1)) - 1];
+            tok = plan->row[i] & DEEPER ? follow(t, key, row->pointer) : key + 1;
+        }
         if (tok == AMP_TOK_NONE)
             continue;
         if (row->as == AMP_AS_TEXT && !row->also && t->tok[tok].type == AMP_JSON_STRING &&

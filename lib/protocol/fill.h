@@ -33,8 +33,9 @@ struct amp_words {
     unsigned n;
 };
 
-/* A row costs a comparison or two; one of two steps ("/payload/id") a search in the inner object.
- * Pointers are plain: no ~ escapes, no empty names. */
+/* A row costs little where objects of its row of keys were filled before; one of two steps
+ * ("/payload/id") a search in the inner object. Pointers are plain: no ~ escapes, no empty names.
+ * Tables are static: they are known by their addresses. */
 struct amp_fill_row {
     struct amp_span pointer; /* RFC 6901, from the object that the table is for */
     enum amp_fill_as as;

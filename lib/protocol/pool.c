@@ -17,7 +17,7 @@ void amp_pool_init(struct amp_pool *a, size_t max)
     *a = (struct amp_pool){.max = max};
 }
 
-void amp_pool_release(struct amp_pool *a)
+static void drop_blocks(struct amp_pool *a)
 {
     struct amp_pool_block *b = a->first;
     while (b) {
@@ -29,6 +29,13 @@ void amp_pool_release(struct amp_pool *a)
     a->total = 0;
 }
 
+void amp_pool_release(struct amp_pool *a)
+{
+    drop_blocks(a);
+    free(a->plans);
+    a->plans = NULL;
+}
+
 void amp_pool_reset(struct amp_pool *a)
 {
     struct amp_pool_block *first = a->first;
@@ -36,7 +43,7 @@ void amp_pool_reset(struct amp_pool *a)
         first->used = 0;
         return;
     }
-    amp_pool_release(a);
+    drop_blocks(a);
 }
 
 static struct amp_pool_block *grow(struct amp_pool *a, size_t n)

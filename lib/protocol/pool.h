@@ -5,9 +5,11 @@
 #include <amp/base/buf.h>
 
 struct amp_pool_block;
+struct amp_fill_plan;
 struct amp_pool {
     struct amp_pool_block *first, *last;
     size_t total, max;
+    struct amp_fill_plan *plans; /* what amp_fill remembers from line to line */
 };
 
 void amp_pool_init(struct amp_pool *a, size_t max);
