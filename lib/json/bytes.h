@@ -63,7 +63,7 @@ static inline const unsigned char *amp_skip_plain(const unsigned char *p, const 
                                     _mm_cmplt_epi8(v, space));
         unsigned mask = (unsigned)_mm_movemask_epi8(stop);
         if (mask)
-            return p + __builtin_ctz(mask);
+            return p + (unsigned)__builtin_ctz(mask);
         p += 16;
     }
 #else

@@ -7,8 +7,10 @@
  */
 #include <amp/json/tape.h>
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "json/bytes.h"
 #include "json/scan.h"
@@ -197,17 +199,26 @@ static int before_text(struct scan *s)
     return 0;
 }
 
-/* Field by field: as a structure it would be put together in vector registers. */
+/* Three stores where the order of the bytes allows; as a structure it would be put together in
+ * vector registers. */
 static inline void put_token(struct amp_tok *k, uint32_t off, uint32_t len, uint32_t next,
                              uint32_t count, unsigned type, unsigned flags)
 {
-    k->off = off;
-    k->len = len;
-    k->next = next;
-    k->count = count;
-    k->type = (uint8_t)type;
-    k->flags = (uint8_t)flags;
-    k->shape = 0;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    char *at = (char *)k;
+    uint64_t place = off | (uint64_t)len << 32, links = next | (uint64_t)count << 32;
+    uint32_t kind = type | flags << 8;
+    _Static_assert(offsetof(struct amp_tok, len) == 4 && offsetof(struct amp_tok, next) == 8 &&
+                       offsetof(struct amp_tok, count) == 12 &&
+                       offsetof(struct amp_tok, type) == 16 &&
+                       offsetof(struct amp_tok, flags) == 17 && sizeof *k == 20,
+                   "the token's fields as they are stored here");
+    memcpy(at, &place, sizeof place);
+    memcpy(at + 8, &links, sizeof links);
+    memcpy(at + 16, &kind, sizeof kind);
+#else
+    *k = (struct amp_tok){off, len, next, count, (uint8_t)type, (uint8_t)flags, 0};
+#endif
 }
 
 /* Keys that were compared once in this order need not be again. */
