@@ -174,6 +174,9 @@ static int fall_back(struct amp_jw *w, const struct amp_view *v, const struct am
 int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err)
 {
+    /* Refusals are not refused, or two gates would never be done with each other. */
+    if (v->kind == AMP_KIND_NACK)
+        return 1;
     char now[AMP_TIME_MAX];
     struct amp_jw w;
     size_t before = out->len;

@@ -91,3 +91,26 @@ padded() {
   [ -z "$output" ]
   [ "$(jq -r .code <<<"$stderr")" = E_SCHEMA_VALIDATION ]
 }
+
+@test "--nack answers in AOP, and nobody answers the answer" {
+  {
+    base task '.target.role = "BOSS"'
+    base task '.task.inputs[0].path = "C:/secret"'
+    base minimal
+    base response '.execution_summary.actions = []'
+    base fallback 'del(.session_id)'
+    echo null
+  } >in
+  run --separate-stderr -1 amp-validate --nack -p aop in
+  echo "$output" >out
+  [ "$(jq -r '"\(.message_type) \(.error_details.error_code // "")"' out)" = "EVENT E_SCHEMA_VALIDATION
+RESPONSE E_PERMISSION_DENIED
+TASK 
+EVENT E_MALFORMED_RESPONSE
+EVENT E_PARSE_FAILURE" ]
+  amp-validate out | cmp - out
+  # The task goes on as version 1.
+  jq -r 'select(.v1_prompt) | .v1_prompt | tojson' out >prompt
+  run -0 amp-validate --check prompt
+  [ "$(jq -r .type <<<"$output")" = V1_MARKDOWN ]
+}
