@@ -74,6 +74,9 @@ static const struct {
     {"maxLength", "is too long"},
     {"minItems", "has too few items"},
     {"maxItems", "has too many items"},
+    {"minProperties", "has too few fields"},
+    {"maxProperties", "has too many fields"},
+    {"uniqueItems", "stands there twice"},
 };
 
 /* `own`: the schema is the user's, there need be no message. */
@@ -112,14 +115,13 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
     if (missing)
         fault.name = v->name;
     unsigned before = c->n;
-    char hint[160] = "", meaning[160];
-    if (missing && c->schema) {
-        amp_describe(c->schema, v->schema_at, v->name, meaning, sizeof meaning);
-        fault.expected = meaning[0] ? meaning : NULL;
-    } else if (missing && v->about.n) {
+    char hint[160] = "", meaning[160] = "";
+    if (missing && v->about.n)
         amp_describe_shortly(v->about, meaning, sizeof meaning);
+    else if (missing && c->schema)
+        amp_describe(c->schema, v->schema_at, v->name, meaning, sizeof meaning);
+    if (meaning[0])
         fault.expected = meaning;
-    }
     if (v->nearest && v->nearest[0])
         snprintf(hint, sizeof hint, "; did you mean `%s`?", v->nearest);
     if (stranger && hint[0])
