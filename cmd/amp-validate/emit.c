@@ -93,6 +93,8 @@ static void write_finding(struct amp_jw *w, const struct verdict *v, const struc
     if (f->expected[0])
         member(w, "expected", f->expected);
     member(w, "rule", f->rule);
+    if (f->schema_at && f->schema_at[0])
+        member(w, "schema_pointer", f->schema_at);
     member(w, "severity", f->severity == AMP_SEV_ERROR ? "error" : "warning");
     amp_jw_key(w, "offset");
     amp_jw_uint(w, v->offset + f->offset);

@@ -209,7 +209,7 @@ static int open_file(struct mapping *m, struct amp_span uri, struct amp_error *e
     int fd = amp_open_beneath(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, err);
     if (fd < 0 && err->sys == ENOENT) { /* an $id often leaves the ending out */
         struct amp_error second;
-        strcat(path, ".json");
+        memcpy(path + strlen(path), ".json", sizeof ".json");
         fd = amp_open_beneath(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, &second);
     }
     return fd;

@@ -186,10 +186,7 @@ int user_check_text(struct user_check *c, struct amp_span text, const struct amp
     c->check.opt = opt ? opt : &none;
     c->check.arena = &c->pool;
     if (!c->scanned) {
-        char *code = amp_pool_get(&c->pool, strlen(fault.code) + 1);
-        if (!code)
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain a line");
-        whole(c, strcpy(code, fault.code), "json", fault.what, fault.offset);
+        whole(c, fault.code, "json", fault.what, fault.offset);
     } else if ((valid < 0 ? at_limit(c, &why, err) : explain(c, err)) < 0) {
         return -1;
     }

@@ -29,7 +29,7 @@ static int add_note(struct amp_output_walk *w, const struct amp_note *note)
     if (!bad && !missing)
         bad = amp_buf_fmt(&says, w->err, "; found %.*s%s", (int)found.n, found.p, cut ? "…" : "");
     if (!bad && r->nearest.word[0])
-        bad = amp_buf_fmt(&says, w->err, "; did you mean \"%s\"?", r->nearest.word);
+        bad = amp_buf_fmt(&says, w->err, "; did you mean `%s`?", r->nearest.word);
     const char *keyword = strcmp(note->keyword, "false") ? note->keyword : NULL;
     return bad || amp_units_add(&w->units, UNIT_ERROR, w->s, note->node, keyword,
                                 amp_buf_span(&says), w->err)

@@ -107,8 +107,7 @@ __attribute__((cold, noinline)) void amp_run_note(struct amp_schema_run *r,
                                                   uint32_t tok, const void *detail,
                                                   struct amp_span name);
 
-/* Where several schemas look at one value the work can double at each level; so those places count.
- */
+/* Where several schemas look at one value the work can double at each level: that is counted. */
 static inline bool amp_run_spend(struct amp_schema_run *r, uint32_t steps)
 {
     r->budget -= steps;

@@ -121,7 +121,7 @@ static void test_errors(void)
            "\"unevaluatedProperties\":false}",
            "{\"id\":1,\"Id\":2}", AMP_OUTPUT_BASIC, 0,
            " http://x/s# \n /unevaluatedProperties http://x/s#/unevaluatedProperties /Id: "
-           "\"expected one of id; found 2; did you mean \\\"id\\\"?\"\n");
+           "\"expected one of id; found 2; did you mean `id`?\"\n");
     expect("arrays",
            "{\"prefixItems\":[{\"const\":1}],\"items\":{\"const\":2},\"contains\":{\"const\":"
            "3},\"uniqueItems\":true}",
