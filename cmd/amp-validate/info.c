@@ -1,11 +1,15 @@
 /* Answers about the tool's knowledge: the codes and the schemas. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include <amp/protocol/meaning.h>
 
 #include "cli/cli.h"
+#include "schema/nearest.h"
 #include "validate.h"
+
+enum { WIDTH = 78, HEADING = 10 };
 
 static int print(const char *text)
 {
@@ -13,33 +17,99 @@ static int print(const char *text)
     return amp_out(amp_span_str(text), &err) < 0 ? amp_complain(&err) : AMP_OK;
 }
 
-/* One code of one protocol. */
-static int explain(enum amp_protocol p, const struct amp_meaning *m)
+static const char *severity_of(const struct amp_meaning *m)
 {
-    char line[1200];
-    snprintf(line, sizeof line, "%s\t%s\t%s\t%s%s%s%s%s\n", m->code,
-             m->severity == AMP_SEV_ERROR ? "error" : "warning",
-             p == AMP_PROTO_NONE ? "any" : amp_protocol_name(p), m->means,
-             m->source[0] ? " Source: " : "", m->source, m->mend[0] ? " Mend: " : "", m->mend);
+    return m->severity == AMP_SEV_ERROR ? "error" : "warning";
+}
+
+/* A row of the table that programs read. */
+static int explain_row(enum amp_protocol p, const struct amp_meaning *m)
+{
+    char line[1600];
+    snprintf(line, sizeof line, "%s\t%s\t%s\t%s\t%s\t%s\n", m->code, severity_of(m),
+             p == AMP_PROTO_NONE ? "any" : amp_protocol_name(p), m->means, m->source, m->mend);
     return print(line);
+}
+
+/* Text within the width, behind a heading that the lines below leave free. */
+static int paragraph(const char *heading, const char *text)
+{
+    char line[WIDTH + 2];
+    size_t room = WIDTH - HEADING;
+    while (*text) {
+        size_t n = strlen(text);
+        if (n > room) {
+            n = room;
+            while (n > 0 && text[n] != ' ')
+                n--;
+            if (n == 0)
+                n = strcspn(text, " ");
+        }
+        if (n > room)
+            n = room;
+        snprintf(line, sizeof line, "%-*s%.*s\n", HEADING, heading, (int)n, text);
+        if (print(line) != AMP_OK)
+            return AMP_IOERR;
+        text += n;
+        text += strspn(text, " ");
+        heading = "";
+    }
+    return AMP_OK;
+}
+
+static const char *title_of(enum amp_protocol p)
+{
+    static const char *const titles[AMP_PROTO_COUNT] = {[AMP_PROTO_NONE] = "any protocol",
+#define X(id, name, title) [AMP_PROTO_##id] = (title),
+                                                        AMP_PROTOCOL_LIST(X)
+#undef X
+    };
+    return titles[p];
+}
+
+/* One code of one protocol, for people. */
+static int explain(enum amp_protocol p, const struct amp_meaning *m, bool first)
+{
+    char head[120];
+    snprintf(head, sizeof head, "%s%s (%s, %s)\n", first ? "" : "\n", m->code, severity_of(m),
+             title_of(p));
+    int status = print(head);
+    if (status == AMP_OK)
+        status = paragraph("", m->means);
+    if (status == AMP_OK)
+        status = paragraph("  Source:", m->source);
+    return status == AMP_OK ? paragraph("  Mend:", m->mend) : status;
+}
+
+/* No such name: the one that was meant, where one is near. */
+__attribute__((noreturn)) static void unknown(const char *what, const char *asked,
+                                              const struct amp_nearest *near, const char *option)
+{
+    if (near->word[0])
+        amp_die_usage("no such %s: %s; did you mean `%s`? 'amp-validate %s' lists them", what,
+                      asked, near->word, option);
+    amp_die_usage("no such %s: %s; 'amp-validate %s' lists them", what, asked, option);
 }
 
 int info_explain(const char *code)
 {
     bool all = strcmp(code, "all") == 0, found = false;
+    struct amp_nearest near;
+    amp_nearest_init(&near, amp_span_str(code));
     for (int p = 0; p < AMP_PROTO_COUNT; p++)
         for (const struct amp_meaning *m = amp_meanings((enum amp_protocol)p); m->code; m++) {
-            if (!all && strcmp(m->code, code) != 0)
+            amp_nearest_try(&near, amp_span_str(m->code));
+            if (!all && strcasecmp(m->code, code) != 0)
                 continue;
-            int status = explain((enum amp_protocol)p, m);
+            int status = all ? explain_row((enum amp_protocol)p, m)
+                             : explain((enum amp_protocol)p, m, !found);
             if (status)
                 return status;
             found = true;
         }
-    if (found)
-        return AMP_OK;
-    amp_warn("no such code: %s; 'amp-validate --explain all' lists them", code);
-    return AMP_USAGE;
+    if (!found)
+        unknown("code", code, &near, "--explain all");
+    return AMP_OK;
 }
 
 int info_list(void)
@@ -60,17 +130,19 @@ int info_schema(const char *name)
 {
     size_t n = strlen(name);
     bool found = false;
+    struct amp_nearest near;
+    amp_nearest_init(&near, amp_span_str(name));
     for (size_t i = 0; i < amp_schema_files_count; i++) {
         const char *path = amp_schema_files[i].path;
         struct amp_error err;
+        amp_nearest_try(&near, (struct amp_span){path, strlen(path) - strlen(".json")});
         if (strncmp(path, name, n) != 0 || (strcmp(path + n, ".json") != 0 && path[n] != '/'))
             continue;
         found = true;
         if (amp_out(amp_schema_files[i].text, &err) < 0)
             return amp_complain(&err);
     }
-    if (found)
-        return AMP_OK;
-    amp_warn("no such schema: %s; 'amp-validate --list' lists them", name);
-    return AMP_USAGE;
+    if (!found)
+        unknown("schema", name, &near, "--list");
+    return AMP_OK;
 }

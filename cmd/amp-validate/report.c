@@ -57,8 +57,15 @@ static int say(const struct validate_options *opt, const struct verdict *v,
     int bad = amp_buf_fmt(&text, err, "%.60s:%llu: %.200s%s%s: %.800s", v->chunk->file,
                           (unsigned long long)line_of(v, f), f->field, f->field[0] ? ": " : "",
                           f->code, f->message);
+    bool json = strcmp(f->rule, "json") == 0;
+    if (bad == 0 && json && !v->chunk->document)
+        bad = amp_buf_fmt(&text, err, ", at byte %llu", (unsigned long long)f->offset + 1);
     if (bad == 0 && f->found[0])
-        bad = amp_buf_fmt(&text, err, "%s found %.300s", asks ? "" : ";", f->found);
+        bad = amp_buf_fmt(&text, err, "%s %.300s",
+                          json   ? ":"
+                          : asks ? " found"
+                                 : "; found",
+                          f->found);
     if (bad == 0 && f->expected[0])
         bad = amp_buf_fmt(&text, err, "; expected %.600s", f->expected);
     if (bad < 0)

@@ -83,7 +83,8 @@ void amp_describe_shortly(struct amp_span description, char *out, size_t size)
 {
     amp_span_copy(first_sentence(description), out, size);
     /* It goes on a sentence; an abbreviation keeps its capitals. */
-    if (out[0] >= 'A' && out[0] <= 'Z' && out[1] >= 'a' && out[1] <= 'z')
+    bool article = out[0] == 'A' && out[1] == ' ';
+    if (article || (out[0] >= 'A' && out[0] <= 'Z' && out[1] >= 'a' && out[1] <= 'z'))
         out[0] = (char)(out[0] - 'A' + 'a');
 }
 

@@ -9,7 +9,13 @@
 #include "protocol/check.h"
 #include "protocol/spec.h"
 
-enum { SCHEMAS_MOST = 160, PATH_SLOTS = 512, TYPE_SLOTS = 64, ARENA_MOST = 512 * 1024 * 1024 };
+enum {
+    SCHEMAS_MOST = 160,
+    PATH_SLOTS = 512,
+    TYPE_SLOTS = 64,
+    ARENA_MOST = 512 * 1024 * 1024,
+    FAULT_SHOWN = 40
+};
 
 struct compiled {
     const char *path;
@@ -122,13 +128,26 @@ static struct amp_schema *schema_of(struct amp_reader *r, const char *path, stru
     return c->schema;
 }
 
-static void scan_finding(struct amp_reader *r, const struct amp_json_fault *fault)
+/* A fault of the text that was scanned, with what stands there, unless it is that it is too large.
+ */
+static void scan_finding(struct amp_reader *r, struct amp_span text,
+                         const struct amp_json_fault *fault)
 {
     struct amp_fault f = {
         .severity = AMP_SEV_ERROR, .code = fault->code, .rule = "json", .tok = AMP_TOK_NONE};
     amp_check_add(&r->check, &f, "%s", fault->what);
-    if (r->check.n > 0)
-        r->check.found[r->check.n - 1].offset = fault->offset;
+    if (r->check.n == 0)
+        return;
+    struct amp_finding *found = &r->check.found[r->check.n - 1];
+    struct amp_span line = r->check.v->line;
+    found->offset = fault->offset;
+    bool limit = strncmp(fault->code, "too_", 4) == 0 || strcmp(fault->code, "line_too_long") == 0;
+    if (!limit && fault->offset < text.n)
+        found->found = amp_check_text(
+            &r->check, (struct amp_span){text.p + fault->offset, text.n - fault->offset},
+            FAULT_SHOWN);
+    if (text.p >= line.p && text.p <= line.p + line.n)
+        found->offset += (uint64_t)(text.p - line.p);
 }
 
 static const struct amp_spec *detect_object(const struct amp_tape *t, uint32_t object)
@@ -157,7 +176,7 @@ static int unwrap_text(struct amp_reader *r, struct amp_span text, bool pinned, 
     d->text = json;
     d->tape = &r->inner;
     if (what == AMP_AOF_BAD)
-        scan_finding(r, &fault);
+        scan_finding(r, json, &fault);
     return 1;
 }
 
@@ -168,7 +187,7 @@ static int unwrap_object(struct amp_reader *r, uint32_t tok, const struct amp_sp
     struct amp_json_fault fault;
     struct amp_span text = amp_tok_source(&r->outer, tok);
     if (amp_tape_scan(&r->inner, text.p, text.n, &fault) < 0) {
-        scan_finding(r, &fault);
+        scan_finding(r, text, &fault);
         return 1;
     }
     d->spec = spec;
@@ -303,7 +322,7 @@ static void open_text(struct amp_reader *r, struct amp_span line, struct documen
     d->silent = aof;
     if (d->silent)
         return;
-    scan_finding(r, fault);
+    scan_finding(r, line, fault);
     if (only == AMP_PROTO_NONE || !other || !amp_spec_of(only)->no_json || r->check.n == 0)
         return;
     d->spec = amp_spec_of(only);
@@ -322,7 +341,7 @@ static int open_line(struct amp_reader *r, struct amp_span line, enum amp_protoc
         return -1;
     if (d->spec == &amp_spec_aof && d->text.n > AMP_AOF_BYTES_MAX && r->check.n == 0) {
         amp_aof_too_large(&fault);
-        scan_finding(r, &fault);
+        scan_finding(r, (struct amp_span){"", 0}, &fault);
     }
     return r->check.n > 0;
 }

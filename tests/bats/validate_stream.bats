@@ -209,6 +209,21 @@ setup() {
   [[ $stderr == *"payload.issues: missing_field: is missing; expected what is wrong" ]]
 }
 
+@test "what is no JSON is told with its place and what stands there" {
+  printf '%s\n' '{"msg_id":"abc' '{"msg_id":"a,"type":"x"}' '{"a":1,"a":2}' '{"a":[1,' 'hello' >in
+  run --separate-stderr amp-validate in
+  [ "$status" -eq 1 ]
+  # An open string is reported as that and never as a field that is missing.
+  [ "${stderr_lines[0]}" = 'amp-validate: error: in:1: invalid_json: string not closed, at byte 11: "abc' ]
+  [[ ${stderr_lines[1]} == *'perhaps a quote is missing'*', at byte 15: type":"x"}' ]]
+  [[ ${stderr_lines[2]} == *'in:3: duplicate_key: '*', at byte 8: "a":2}' ]]
+  [[ ${stderr_lines[3]} == *'in:4: invalid_json: the text ends where a value is wanted, at byte 9' ]]
+  [ "${#stderr_lines[@]}" -eq 5 ]
+  run --separate-stderr amp-validate -e - in
+  [ "$(jq -r '"\(.line) \(.offset) \(.found)"' <<<"$stderr" | head -n 2 | xargs -d '\n')" = \
+    '1 10 "abc 2 29 type":"x"}' ]
+}
+
 @test "hostile text cannot drive the terminal" {
   message task_dispatch '.payload.risk_level = "a\u001b[2J\u009b\u202eb"' >in
   run --separate-stderr amp-validate in
@@ -230,13 +245,26 @@ setup() {
 @test "the codes explain themselves and the documentation knows them" {
   run amp-validate --explain branch_violation
   [ "$status" -eq 0 ]
+  [ "${lines[0]}" = "branch_violation (error, AMP/1.0)" ]
+  [[ ${lines[1]} == "          The dispatch names a protected branch." ]]
+  [[ $output == *"  Source: AMP "* && $output == *"  Mend:   "* ]]
+  # A code of several protocols is explained for each, in whatever case it is written.
+  run amp-validate --explain BAD_ENUM
+  [[ $output == *"(error, AMP/1.0)"*"(error, Runtime Protocol v1)"* ]]
+  run ! grep -E '.{79}' <<<"$output"
+  run --separate-stderr amp-validate --explain branchviolation
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'did you mean `branch_violation`?'* ]]
+  amp-validate --explain all >all
+  # code, severity, protocol, meaning, source, how to mend: nothing is left unsaid.
+  awk -F'\t' '{ for (i = 1; i <= 6; i++) if (NF != 6 || $i == "") { print; bad = 1 } } END { exit bad }' all
   local code
   while IFS=$'\t' read -r code _; do
     grep -q "^| \`$code\` " "$AMP_TOP/docs/records.md" || {
       echo "docs/records.md does not know $code" >&2
       return 1
     }
-  done < <(amp-validate --explain all)
+  done <all
 }
 
 @test "the schemas that are compiled in are the files" {
@@ -244,5 +272,12 @@ setup() {
   while read -r s; do
     amp-validate --print-schema "$s" | cmp - "$AMP_TOP/schemas/$s.json"
   done < <(amp-validate --list)
-  [ "$(amp-validate --list | grep -c '^amp/')" -ge 10 ]
+  local p
+  for p in amp sw4rm aop aof rtp; do
+    [ "$(amp-validate --list | grep -c "^$p/")" -ge 4 ]
+    amp-validate --print-schema "$p" | cmp - <(cat "$AMP_TOP/schemas/$p"/*.json)
+  done
+  run --separate-stderr amp-validate --print-schema amp/task_dispach
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'did you mean `amp/task_dispatch`?'* ]]
 }
