@@ -1,10 +1,9 @@
 /* AOF/1 answers a bad message with a line of the event log: protocol.message.rejected with the
  * reason, or protocol.message.unknown. Nobody sends it back; that is the protocol's way. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
-#include <amp/base/id.h>
-#include <amp/base/num.h>
 #include <amp/json/writer.h>
 
 #include "protocol/aof.h"
@@ -28,13 +27,16 @@ static void text(struct amp_jw *w, const char *key, struct amp_span s)
     amp_jw_str(w, s);
 }
 
-/* Above 0, growing, and another one at each call: microseconds, the last three digits at random.
- * The log that takes the record in numbers it anew. */
+/* Above 0, after the clock, and another one at each call. The log that takes the record in numbers
+ * it anew. */
 static int64_t event_number(int64_t now_ms)
 {
-    uint16_t low;
-    amp_random(&low, sizeof low);
-    return (now_ms > 0 ? now_ms : 1) * 1000 + low % 1000;
+    static atomic_int_least64_t last;
+    int64_t before = atomic_load(&last), next;
+    do
+        next = now_ms * 1000 > before ? now_ms * 1000 : before + 1;
+    while (!atomic_compare_exchange_weak(&last, &before, next));
+    return next;
 }
 
 int amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,

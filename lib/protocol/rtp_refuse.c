@@ -1,5 +1,8 @@
 /* Runtime Protocol v1 answers a bad event with an ack of type failed_terminal. An ack itself is not
  * answered, nor what has no id to refer to. */
+#include <stdatomic.h>
+#include <stdio.h>
+
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
@@ -9,6 +12,23 @@
 
 #define WHO "amp-validate"
 
+/* Each thread has an outbox of its own: lines leave in the order of their threads' work, not of the
+ * moments at which they were made. Numbers follow the clock, so they grow across runs too. */
+static int64_t next_number(int64_t now_ms, char node[32])
+{
+    static atomic_uint threads;
+    static _Thread_local unsigned thread;
+    static _Thread_local int64_t last;
+    if (thread == 0)
+        thread = atomic_fetch_add(&threads, 1) + 1;
+    last = now_ms * 1000 > last ? now_ms * 1000 : last + 1;
+    if (thread == 1)
+        snprintf(node, 32, WHO);
+    else
+        snprintf(node, 32, WHO "-%u", thread);
+    return last;
+}
+
 static void text(struct amp_jw *w, const char *key, struct amp_span s)
 {
     amp_jw_key(w, key);
@@ -16,7 +36,7 @@ static void text(struct amp_jw *w, const char *key, struct amp_span s)
 }
 
 static void payload(struct amp_jw *w, const struct amp_view *v, const struct amp_finding *first,
-                    struct amp_span time)
+                    const char *node, struct amp_span time)
 {
     amp_jw_key(w, "payload");
     amp_jw_open(w, '{');
@@ -24,7 +44,7 @@ static void payload(struct amp_jw *w, const struct amp_view *v, const struct amp
     if (amp_rtp_kind_of(v) < AMP_RTP_CATALOG)
         text(w, "refKind", v->type);
     text(w, "ackType", AMP_SPAN("failed_terminal"));
-    text(w, "ackedByNodeId", AMP_SPAN(WHO));
+    text(w, "ackedByNodeId", amp_span_str(node));
     text(w, "ackedByAgentId", AMP_SPAN(WHO));
     text(w, "ackedAt", time);
     text(w, "code",
@@ -43,7 +63,7 @@ int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, in
     if (v->id.n == 0 || v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK ||
         amp_span_is(v->type, "ack"))
         return 1;
-    char time[AMP_TIME_MAX], uuid[AMP_UUID_MAX];
+    char time[AMP_TIME_MAX], uuid[AMP_UUID_MAX], node[32];
     size_t before = out->len;
     struct amp_jw w;
     amp_time_format(now_ms, time);
@@ -51,16 +71,16 @@ int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, in
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     text(&w, "eventId", amp_span_str(uuid));
-    amp_jw_key(&w, "seq"); /* of an outbox of its own: time grows */
-    amp_jw_int(&w, now_ms > 0 ? now_ms : 0);
+    amp_jw_key(&w, "seq");
+    amp_jw_int(&w, next_number(now_ms, node));
     text(&w, "kind", AMP_SPAN("ack"));
-    text(&w, "sourceNodeId", AMP_SPAN(WHO));
+    text(&w, "sourceNodeId", amp_span_str(node));
     text(&w, "sourceAgentId", AMP_SPAN(WHO));
     if (v->from.n > 0)
         text(&w, "toAgentId", v->from);
     text(&w, "corrId", v->correlation.n > 0 ? v->correlation : v->id);
     text(&w, "createdAt", amp_span_str(time));
-    payload(&w, v, first, amp_span_str(time));
+    payload(&w, v, first, node, amp_span_str(time));
     amp_jw_key(&w, "trace");
     amp_jw_open(&w, '{');
     amp_jw_key(&w, "attempt");
