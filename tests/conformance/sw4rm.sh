@@ -34,7 +34,7 @@ sw4rm_lines() {
 # After check_line: a refusal as the protocol's own message says the same.
 sw4rm_nack() {
   given .expect.nack || return 0
-  amp-validate --options | cut -f 2 | grep -qx -- nack || return 0
+  amp-validate --options | cut -f 3 | grep -qx nack || return 0
   amp-validate --nack -e /dev/null "$dir/in" 2>/dev/null | jq -es --argjson case "$case" '
     .[0].message_type == "ACKNOWLEDGEMENT" and .[0].payload.ack_stage == "REJECTED" and
     .[0].payload.error_code == ($case.expect.code | ascii_upcase) and
