@@ -40,6 +40,8 @@ FIXTURES  := $(patsubst tests/fixture/%.c,$(BUILD)/tests/fixture/%,$(wildcard te
 SHIMS     := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fault/fail*.c tests/fault/trace*.c))
 CHECKERS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c tests/differential/*.c) \
   $(filter-out tests/fault/fail%.c tests/fault/trace%.c,$(wildcard tests/fault/*.c)))
+# The fuzz targets as programs that run their inputs, without libFuzzer.
+REPLAYS   := $(patsubst %_fuzz.c,$(BUILD)/%_replay,$(wildcard tests/fuzz/*_fuzz.c))
 SCHEMAS   := $(sort $(wildcard schemas/*/*.json))
 
 # Only what a program really uses is linked: --as-needed drops the rest.
@@ -108,6 +110,10 @@ $(BUILD)/libexec/amp/%: libexec/scripts/%
 $(UNITS) $(FIXTURES) $(CHECKERS): %: %.o $(BUILD)/lib/libamp.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
+
+$(REPLAYS): %_replay: %_fuzz.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/lib/libamp.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/lib/libamp.a -Wl,--as-needed $(LIBS)
 
 $(BUILD)/tests/fault/%.so: tests/fault/%.c $(BUILD)/flags
 	@mkdir -p $(@D)

@@ -20,7 +20,7 @@ check:
 	@$(MAKE) --no-print-directory -j$$(nproc) all units
 	@bash tests/run
 
-units: $(UNITS) $(FIXTURES) $(SHIMS) $(CHECKERS)
+units: $(UNITS) $(FIXTURES) $(SHIMS) $(CHECKERS) $(REPLAYS)
 
 check-fast: all units
 	@bash tests/run --fast

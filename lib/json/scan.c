@@ -33,6 +33,8 @@ static int fail_unexpected(struct scan *s, const char *wanted)
     }
     unsigned char c = *s->p;
     char what[120];
+    if (c >= 0x80 && !amp_utf8_length(s->p, (size_t)(s->end - s->p)))
+        return amp_scan_fail_utf8(s, s->p);
     if (c > 0x20 && c < 0x7f)
         snprintf(what, sizeof what, "found '%c' where %s is wanted", c, wanted);
     else

@@ -15,6 +15,8 @@ struct scan {
 
 /* Notes the fault; -1. */
 int amp_scan_fail(struct scan *s, const char *code, const unsigned char *at, const char *what);
+/* The same for a byte that is not UTF-8. */
+int amp_scan_fail_utf8(struct scan *s, const unsigned char *at);
 /* That much room in the tape's scratch memory. */
 int amp_scan_scratch(struct scan *s, size_t bytes);
 

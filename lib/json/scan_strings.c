@@ -66,17 +66,21 @@ static int scan_escape(struct scan *s)
     return 0;
 }
 
+int amp_scan_fail_utf8(struct scan *s, const unsigned char *at)
+{
+    char what[80];
+    snprintf(what, sizeof what, "byte 0x%02X does not begin a UTF-8 character here", *at);
+    return amp_scan_fail(s, "invalid_utf8", at, what);
+}
+
 /* s->p is at a byte of 0x80 or above; passes every such character in a row. */
 static int scan_utf8(struct scan *s)
 {
     const unsigned char *p = s->p, *end = s->end;
     while (p < end && *p >= 0x80) {
         size_t n = amp_utf8_length(p, (size_t)(end - p));
-        if (!n) {
-            char what[80];
-            snprintf(what, sizeof what, "byte 0x%02X does not begin a UTF-8 character here", *p);
-            return amp_scan_fail(s, "invalid_utf8", p, what);
-        }
+        if (!n)
+            return amp_scan_fail_utf8(s, p);
         p += n;
     }
     s->p = p;

@@ -6,7 +6,7 @@
 #include "schema/format.h"
 #include "schema/run.h"
 
-enum { LISTED = 12, MOST_NAMES = 4096, MOST_SCHEMAS = 256 };
+enum { LISTED = 12, SHOWN = 80, MOST_NAMES = 4096, MOST_SCHEMAS = 256 };
 
 static void say(struct amp_schema_run *r, const char *text)
 {
@@ -23,7 +23,18 @@ static void say_item(struct amp_schema_run *r, struct amp_span text, uint32_t i)
         say(r, ", ");
     if (!text.n)
         say(r, "\"\"");
-    amp_buf_add(&r->expected, text.p, text.n < 80 ? text.n : 80, NULL);
+    size_t n = text.n < SHOWN ? text.n : SHOWN;
+    while (n < text.n && n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80)
+        n--;                       /* not inside a character */
+    for (size_t at = 0; at < n;) { /* what is told ends at a NUL, so none may stand in it */
+        size_t plain = strnlen(text.p + at, n - at);
+        amp_buf_add(&r->expected, text.p + at, plain, NULL);
+        at += plain;
+        if (at < n) {
+            say(r, "\\u0000");
+            at++;
+        }
+    }
 }
 
 static void say_count(struct amp_schema_run *r, const char *how, uint32_t n, const char *one,

@@ -17,7 +17,6 @@ setup() {
 # rules PROTOCOL: runs the protocol's file.
 rules() {
   local file=$cases/$1.jsonl dir=$BATS_TEST_TMPDIR n=0 status group
-  [ -f "$file" ] || skip "no cases yet"
   jq -n -R -c --arg file "$1" -f "$cases/expand.jq" "$file" | sed "s|@WORK@|$work|g" >"$dir/groups"
   while IFS= read -r group; do
     n=$((n + 1))
@@ -51,7 +50,7 @@ rules() {
 
 @test "every code of a protocol with cases has one" {
   local p file here=$BATS_TEST_TMPDIR
-  for file in "$cases"/*.jsonl; do
+  for file in "$cases"/{any,amp,sw4rm,aop,aof,rtp}.jsonl; do
     p=$(basename "$file" .jsonl)
     amp-validate --explain all | awk -F'\t' -v p="$p" '$3 == p { print $1 }' | sort >"$here/all"
     [ -s "$here/all" ]

@@ -4,12 +4,13 @@
 
 #include <amp/schema/schema.h>
 
+#include "must.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void told(void *ctx, const struct amp_violation *v)
 {
-    if (!v->keyword[0] || !v->expected[0] || v->tok >= ((const struct amp_tape *)ctx)->n)
-        __builtin_trap();
+    MUST(v->keyword[0] && v->expected[0] && v->tok < ((const struct amp_tape *)ctx)->n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -30,8 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int got = amp_schema_check(s, r, &t, 0, NULL);
         int why = amp_schema_explain(s, r, &t, 0, 0, told, &t, NULL);
         /* Explaining does more work, so it alone may meet a limit. */
-        if (why >= 0 && got >= 0 && (got == 1) != (why == 0))
-            __builtin_trap();
+        MUST(why < 0 || got < 0 || (got == 1) == (why == 0));
     }
     amp_tape_release(&t);
     amp_schema_run_free(r);

@@ -3,21 +3,22 @@
 #define AMP_NO_SIMD             1
 #define amp_tape_scan           portable_scan
 #define amp_json_limits_default portable_limits
+#define amp_scan_fail           portable_fail
+#define amp_scan_fail_utf8      portable_fail_utf8
+#define amp_scan_scratch        portable_scratch
+#define amp_scan_rest_of_string portable_rest_of_string
+#define amp_scan_escaped_hash   portable_escaped_hash
 #include "../../lib/json/scan.c"
+#include "../../lib/json/scan_strings.c"
 #undef amp_tape_scan
 #undef amp_json_limits_default
 
+#include "must.h"
 #include "json/decimal.h"
 #include "json/equal.h"
 
 int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_json_fault *fault);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define MUST(cond)                                                                                 \
-    do {                                                                                           \
-        if (!(cond))                                                                               \
-            __builtin_trap();                                                                      \
-    } while (0)
 
 static bool same_token(const struct amp_tok *x, const struct amp_tok *y)
 {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../../lib/json/scan.c"
+#include "../../lib/json/scan_strings.c"
 
 #include "rfc8259_cases.h"
 #include "tap.h"
