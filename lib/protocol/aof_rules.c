@@ -183,7 +183,10 @@ static void criteria(struct amp_check *c)
 void amp_aof_rules(struct amp_check *c)
 {
     const struct amp_view *v = c->v;
-    task_ids(c);
+    /* A line of the event log names the task as it was given, right or wrong. */
+    bool may_be_event = v->kind == AMP_KIND_NACK || v->kind == AMP_KIND_OTHER;
+    if (!may_be_event || amp_tape_get(v->tape, 0, AMP_SPAN("eventId")) == AMP_TOK_NONE)
+        task_ids(c);
     project_ids(c);
     switch (v->kind) {
     case AMP_KIND_RESULT:
