@@ -201,6 +201,7 @@ static int run_own(int argc, char **argv)
 {
     struct amp_error err;
     own.resolve = resolve.v;
+    own.strict = opt.strict;
     for (int i = 0; output && outputs[i]; i++)
         if (strcmp(outputs[i], output) == 0)
             own.output = (enum amp_output)i;

@@ -37,6 +37,13 @@ static void add_why(struct amp_error *err, const char *why)
         snprintf(err->what + n, sizeof err->what - n, ": %s", why);
 }
 
+/* A slip in the schema: nothing is wrong by the standard, and all the same not as it was meant. */
+static void on_remark(void *ctx, const char *what)
+{
+    ++*(int *)ctx;
+    amp_warn("%s", what);
+}
+
 static int compile(struct user_schema *u, const struct user_schema_options *opt,
                    struct amp_error *err)
 {
@@ -47,6 +54,7 @@ static int compile(struct user_schema *u, const struct user_schema_options *opt,
     struct user_files *files = user_files_new(opt->resolve, opt->file, &base, err);
     if (!files)
         return -1;
+    int slips = 0;
     bool from_stdin = strcmp(opt->file, "-") == 0;
     int got =
         amp_file_read(AT_FDCWD, from_stdin ? standard_input : opt->file, SCHEMA_MOST, &text, err);
@@ -55,12 +63,17 @@ static int compile(struct user_schema *u, const struct user_schema_options *opt,
                                          .resolve_ctx = files,
                                          .base_uri = base,
                                          .name = from_stdin ? "stdin" : opt->file,
+                                         .remark = on_remark,
+                                         .remark_ctx = &slips,
                                          .formats = opt->formats,
                                          .draft7 = opt->draft && strcmp(opt->draft, "7") == 0};
         u->schema = amp_schema_compile(amp_buf_span(&text), &how, err);
         if (!u->schema) {
             got = -1;
             add_why(err, user_files_why(files));
+        } else if (opt->strict && slips) {
+            got = amp_fail(err, AMP_DATAERR, "invalid_schema",
+                           "the schema has keywords that are none (--strict)");
         }
     } else if (err->status == AMP_IOERR) {
         err->status = AMP_DATAERR; /* a directory, for one */

@@ -10,6 +10,7 @@ struct user_schema_options {
     const char *const *resolve; /* URI-PREFIX=DIR, NULL-terminated, or NULL */
     const char *draft;          /* "7", "2020-12" or NULL: where the schema does not say */
     bool formats;               /* assert them */
+    bool strict;                /* refuse a schema with keywords that look like slips */
     enum amp_output output;
 };
 

@@ -146,6 +146,8 @@ static int compile_node(struct amp_compiler *c, struct amp_node *n)
         ref = amp_tape_get(t, n->tok, AMP_SPAN("$ref"));
     for (uint32_t k = n->tok + 1; k < t->tok[n->tok].next; k = t->tok[k + 1].next) {
         const struct amp_keyword *w = amp_keyword_find(t, k, r.draft);
+        if (!w && c->opt->remark)
+            amp_schema_remark(c, n->doc, k, r.draft);
         if (!w || !w->compile || !(w->vocabulary & r.vocabulary) ||
             (ref != AMP_TOK_NONE && k + 1 != ref))
             continue;

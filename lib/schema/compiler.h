@@ -63,6 +63,7 @@ struct amp_compiler {
     struct amp_node **last; /* where the next node is hung */
     struct amp_index uri_index, anchor_index;
     uint32_t metas;
+    uint32_t remarks;
     uint64_t work; /* steps of searches without an index */
     bool dynamic_refs;
 };
@@ -96,6 +97,9 @@ int amp_schema_wrong(struct amp_compiler *c, const struct amp_document *d, uint3
  */
 int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
                            const char *what, const char *const *words);
+/* Tells opt->remark about a keyword that is probably a slip. */
+void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uint32_t key,
+                       enum amp_draft draft);
 int amp_schema_not_json(struct amp_compiler *c, const struct amp_document *d,
                         const struct amp_json_fault *fault);
 
@@ -110,6 +114,9 @@ struct amp_keyword {
     uint8_t length, drafts, vocabulary, walk;
     amp_keyword_fn compile; /* NULL: nothing to check */
 };
+struct amp_nearest;
+/* The keyword of any draft that an unknown one is nearly written like, or "". */
+const char *amp_keyword_nearest(struct amp_span name, struct amp_nearest *near);
 const struct amp_keyword *amp_keyword_find(const struct amp_tape *t, uint32_t key,
                                            enum amp_draft draft);
 

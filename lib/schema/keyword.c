@@ -4,8 +4,12 @@
 
 #include <string.h>
 
+#include "schema/nearest.h"
+
 enum { D7 = AMP_DRAFT_7, D20 = AMP_DRAFT_2020, BOTH = D7 | D20 };
 enum { CORE = VOCAB_CORE, APP = VOCAB_APPLICATOR, VAL = VOCAB_VALIDATION, UNE = VOCAB_UNEVALUATED };
+
+enum { SHORT = 4, LONG = 7 };
 
 #define K(name, drafts, vocabulary, walk, compile)                                                 \
     {                                                                                              \
@@ -56,7 +60,7 @@ static const struct amp_keyword keywords[] = {
     K("unevaluatedProperties", D20, UNE, SCHEMA, amp_kw_unevaluated_properties),
     K("unevaluatedItems", D20, UNE, SCHEMA, amp_kw_unevaluated_items),
     K("$dynamicRef", D20, CORE, NONE, amp_kw_dynamic_ref),
-    K("$defs", BOTH, CORE, MAP, amp_kw_definitions),
+    K("$defs", D20, CORE, MAP, amp_kw_definitions),
     K("definitions", BOTH, CORE, MAP, amp_kw_definitions),
     K("contentSchema", D20, CORE, SCHEMA, amp_kw_content_schema),
     K("contentEncoding", BOTH, CORE, NONE, amp_kw_text),
@@ -92,4 +96,20 @@ const struct amp_keyword *amp_keyword_find(const struct amp_tape *t, uint32_t ke
             return w;
     }
     return NULL;
+}
+
+const char *amp_keyword_nearest(struct amp_span name, struct amp_nearest *near)
+{
+    static const char *const more[] = {"$id", "$schema", "$anchor", "$dynamicAnchor", "default"};
+    bool own = name.n > 1 && (name.p[0] == 'x' || name.p[0] == 'X') && name.p[1] == '-';
+    amp_nearest_init(near, name);
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords && !own; i++)
+        if (keywords[i].length >= SHORT) /* "if" and "not" are near too much */
+            amp_nearest_try(near, amp_span_str(keywords[i].name));
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        if (amp_span_is(name, more[i]))
+            return "";
+        amp_nearest_try(near, amp_span_str(more[i]));
+    }
+    return near->distance > 1 && name.n < LONG ? "" : near->word;
 }

@@ -5,7 +5,7 @@
 #include "schema/compiler.h"
 #include "schema/nearest.h"
 
-enum { POINTER_MOST = 160, FOUND_MOST = 40, NAME_MOST = 120 };
+enum { POINTER_MOST = 160, FOUND_MOST = 40, NAME_MOST = 120, REMARKS_MOST = 20 };
 
 /* Line and column (in characters) of a byte, both from 1. */
 static void place_of(struct amp_span text, size_t at, unsigned *line, unsigned *column)
@@ -100,6 +100,29 @@ int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_document *d,
                            const char *what, const char *const *words)
 {
     return fail(c, d, tok, "invalid_schema", what, true, words);
+}
+
+void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uint32_t key,
+                       enum amp_draft draft)
+{
+    struct amp_span name = amp_tok_raw(&d->tape, key);
+    enum amp_draft other = draft == AMP_DRAFT_7 ? AMP_DRAFT_2020 : AMP_DRAFT_7;
+    bool of_other = amp_keyword_find(&d->tape, key, other) != NULL;
+    struct amp_nearest near;
+    const char *meant = amp_keyword_nearest(name, &near);
+    if ((!of_other && !meant[0]) || c->remarks == REMARKS_MOST)
+        return;
+    AMP_BUF struct amp_buf text;
+    amp_buf_init(&text, 1024);
+    int shown = (int)cut(name, FOUND_MOST).n;
+    add_place(c, d, (size_t)(amp_tok_source(&d->tape, key).p - d->tape.text), &text);
+    if (of_other)
+        amp_buf_fmt(&text, NULL, "%.*s is no keyword of draft %s", shown, name.p,
+                    draft == AMP_DRAFT_7 ? "7" : "2020-12");
+    else
+        amp_buf_fmt(&text, NULL, "%.*s is no keyword; did you mean `%s`?", shown, name.p, meant);
+    c->remarks++;
+    c->opt->remark(c->opt->remark_ctx, text.data ? text.data : "");
 }
 
 int amp_schema_not_json(struct amp_compiler *c, const struct amp_document *d,

@@ -189,6 +189,23 @@ EOF
   [ "$status" -eq 65 ]
 }
 
+@test "a keyword that is none is remarked where it looks like a slip" {
+  cat >schema.json <<'EOF'
+{"properties":{"requird":{"maxlength":2}},
+ "requird":["a"],"x-title":1,"note":1,"name":2,"unit":"m","additionalItems":false,"$Ref":"#"}
+EOF
+  run --separate-stderr amp-validate -s schema.json <<<'{}'
+  [ "$status" -eq 0 ] && [ "$output" = '{}' ]
+  diff - <(echo "$stderr") <<'EOF'
+amp-validate: warning: schema.json:2:2: requird is no keyword; did you mean `required`?
+amp-validate: warning: schema.json:2:59: additionalItems is no keyword of draft 2020-12
+amp-validate: warning: schema.json:2:83: $Ref is no keyword; did you mean `$ref`?
+amp-validate: warning: schema.json:1:27: maxlength is no keyword; did you mean `maxLength`?
+EOF
+  run amp-validate --strict -s schema.json <<<'{}'
+  [ "$status" -eq 65 ]
+}
+
 @test "references lead to files beside the schema and where --resolve says, nowhere else" {
   mkdir -p schemas/sub other out/deep
   echo '{"type":"null"}' | tee schemas/n.json out/secret.json other/n.json "schemas/sub/with space.json" >/dev/null

@@ -19,8 +19,12 @@ struct amp_schema_options {
     void *resolve_ctx;
     const char *base_uri; /* where the document has no $id; NULL for none */
     const char *name;     /* of the schema in error messages; NULL: the base URI */
-    bool formats;         /* assert `format` */
-    bool draft7;          /* where the document has no $schema; else 2020-12 */
+    /* NULL, or called for keywords that are unknown but nearly written like a known one, or of
+     * another draft; with the place, as in errors. */
+    void (*remark)(void *ctx, const char *what);
+    void *remark_ctx;
+    bool formats; /* assert `format` */
+    bool draft7;  /* where the document has no $schema; else 2020-12 */
 };
 
 /* Codes: invalid_schema, unresolved_ref, bad_pattern, unknown_vocabulary, each with its place
