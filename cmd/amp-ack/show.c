@@ -62,6 +62,14 @@ static void review(struct line *l, const struct amp_view *v)
                     v->body.review.reject_count == 1 ? "time" : "times");
 }
 
+static void decision(struct line *l, const struct amp_view *v)
+{
+    struct amp_span word = v->body.decision.action;
+    if (word.n == 0)
+        word = amp_span_str(amp_operator_word_name(v->body.decision.word));
+    amp_buf_fmt(&l->detail, NULL, "%.*s by %.*s", SPAN(word), SPAN(v->body.decision.op));
+}
+
 static void verdict(struct line *l, const struct amp_view *v)
 {
     enum amp_decision_word d = v->body.verdict.decision;
@@ -101,8 +109,7 @@ static void detail(struct line *l, const struct amp_view *v)
         break;
     case AMP_KIND_DECISION:
         l->color = GOOD;
-        amp_buf_fmt(&l->detail, NULL, "%s by %.*s", amp_operator_word_name(v->body.decision.word),
-                    SPAN(v->body.decision.op));
+        decision(l, v);
         break;
     case AMP_KIND_ACK:
         l->color = DIM;

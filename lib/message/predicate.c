@@ -186,7 +186,9 @@ static struct amp_span decision_of(const struct amp_view *v)
     if (v->kind == AMP_KIND_VERDICT)
         return amp_span_str(amp_verdict_name(v->body.verdict.decision));
     if (v->kind == AMP_KIND_DECISION)
-        return amp_span_str(amp_operator_word_name(v->body.decision.word));
+        return v->body.decision.action.n > 0
+                   ? v->body.decision.action
+                   : amp_span_str(amp_operator_word_name(v->body.decision.word));
     return (struct amp_span){NULL, 0};
 }
 

@@ -21,6 +21,7 @@ static enum amp_sw4rm_key key_of(const char *p, size_t n)
         IS("final", FINAL);
         IS("level", LEVEL);
         IS("nodes", NODES);
+        IS("scope", SCOPE);
         IS("score", SCORE);
         IS("state", STATE);
         IS("tools", TOOLS);

@@ -65,6 +65,7 @@ enum amp_sw4rm_key {
     K_REPO_ID,
     K_REQUESTED_CRITICS,
     K_REQUEST_ID,
+    K_SCOPE,
     K_SCORE,
     K_STATE,
     K_STATUS,

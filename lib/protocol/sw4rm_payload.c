@@ -140,6 +140,19 @@ static void home(struct amp_check *c)
     }
 }
 
+/* An offer to nobody by name is routed by capabilities (§17.6), so it has to name one. */
+static void addressed(struct amp_check *c)
+{
+    struct amp_span to;
+    uint32_t wanted = member(c, "capabilities_required");
+    if ((text_of(c, "to_agent", &to) && to.n > 0) || wanted == AMP_TOK_NONE ||
+        c->v->tape->tok[wanted].type != AMP_JSON_ARRAY || c->v->tape->tok[wanted].count > 0)
+        return;
+    amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "handoff_target",
+                   "/payload/capabilities_required", "a capability, where to_agent is empty",
+                   "is empty, and to_agent names nobody");
+}
+
 struct sums {
     double n, sum, squares, least, most, weight, weighted, least_confidence;
 };
@@ -272,6 +285,9 @@ void amp_sw4rm_payload_rules(struct amp_check *c)
         break;
     case AMP_SHAPE_ROOM_DECISION:
         room_decision(c);
+        break;
+    case AMP_SHAPE_HANDOFF_REQUEST:
+        addressed(c);
         break;
     case AMP_SHAPE_WORKFLOW_DEFINITION:
         amp_sw4rm_workflow_rules(c);

@@ -92,7 +92,7 @@ static void hlc(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
     uint32_t tok = amp_tape_get(t, 0, AMP_SPAN("hlc_timestamp"));
-    if (tok == AMP_TOK_NONE) {
+    if (tok == AMP_TOK_NONE || (t->tok[tok].type == AMP_JSON_STRING && t->tok[tok].len == 0)) {
         if (c->opt->hlc)
             amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "hlc", "/hlc_timestamp",
                            "time, counter and node, such as 1725552000.000001.node-a",
