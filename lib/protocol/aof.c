@@ -144,25 +144,33 @@ static bool detect_record(const struct amp_tape *t)
     return record_of(t) != NULL;
 }
 
-static const struct amp_kind_row *kind_of(const struct amp_view *v)
+/* The row of one of the five messages, or NULL. */
+static const struct amp_kind_row *message_of(struct amp_span type)
 {
-    if (!detect(v->tape, 0)) {
-        const struct amp_kind_row *record = record_of(v->tape);
-        if (record)
-            return record;
-    }
     for (unsigned i = REQUEST; i <= REPORT; i++)
-        if (amp_span_is(v->type, kinds[i].type))
+        if (amp_span_is(type, kinds[i].type))
             return &kinds[i];
     return NULL;
 }
 
+static const struct amp_kind_row *kind_of(const struct amp_view *v)
+{
+    const struct amp_kind_row *row = message_of(v->type);
+    return row || detect(v->tape, 0) ? row : record_of(v->tape);
+}
+
 static void finish_result(struct amp_view *v, uint32_t from)
 {
+    const struct amp_tape *t = v->tape;
     v->body.result.completion = AMP_COMPLETION_PARTIAL;
-    if (amp_spec_is(v->tape, from, "outcome", "done"))
+    if (from == AMP_TOK_NONE)
+        return;
+    uint32_t outcome = amp_tape_get(t, from, AMP_SPAN("outcome"));
+    if (outcome == AMP_TOK_NONE || t->tok[outcome].type != AMP_JSON_STRING)
+        return;
+    if (amp_tok_is(t, outcome, AMP_SPAN("done")))
         v->body.result.completion = AMP_COMPLETION_COMPLETE;
-    if (amp_spec_is(v->tape, from, "outcome", "blocked"))
+    else if (amp_tok_is(t, outcome, AMP_SPAN("blocked")))
         v->body.result.completion = AMP_COMPLETION_FAILED;
 }
 
@@ -190,7 +198,7 @@ static int finish_record(struct amp_view *v, struct amp_pool *arena, struct amp_
 
 static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
-    bool message = detect(v->tape, 0);
+    bool message = message_of(v->type) != NULL;
     uint32_t due;
     switch (v->kind) {
     case AMP_KIND_ACK:
@@ -200,8 +208,7 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
         v->body.ack.stage = AMP_STAGE_REJECTED;
         break;
     case AMP_KIND_RESULT:
-        if (!message || v->payload != AMP_TOK_NONE)
-            finish_result(v, message ? v->payload : 0);
+        finish_result(v, message ? v->payload : 0);
         break;
     case AMP_KIND_HANDOFF:
         due = v->payload == AMP_TOK_NONE ? AMP_TOK_NONE

@@ -10,12 +10,12 @@
 
 enum { TASK_ID = 19 }; /* TASK-YYYY-MM-DD-NNN */
 
-static uint32_t member(const struct amp_tape *t, uint32_t object, const char *key,
+static uint32_t member(const struct amp_tape *t, uint32_t object, struct amp_span key,
                        enum amp_json_type type)
 {
     if (object == AMP_TOK_NONE || t->tok[object].type != AMP_JSON_OBJECT)
         return AMP_TOK_NONE;
-    uint32_t tok = amp_tape_get(t, object, amp_span_str(key));
+    uint32_t tok = amp_tape_get(t, object, key);
     return tok != AMP_TOK_NONE && t->tok[tok].type == type ? tok : AMP_TOK_NONE;
 }
 
@@ -58,14 +58,15 @@ static void task_ids(struct amp_check *c)
     const struct amp_view *v = c->v;
     const struct amp_tape *t = v->tape;
     if (v->task.n != TASK_ID || !digits(v->task.p + TASK_ID - 3, 3))
-        task_id(c, "/taskId", member(t, 0, "taskId", AMP_JSON_STRING));
+        task_id(c, "/taskId", member(t, 0, AMP_SPAN("taskId"), AMP_JSON_STRING));
     if (v->correlation.n > 0)
-        task_id(c, "/parentTaskId", member(t, 0, "parentTaskId", AMP_JSON_STRING));
+        task_id(c, "/parentTaskId", member(t, 0, AMP_SPAN("parentTaskId"), AMP_JSON_STRING));
     if (v->payload == AMP_TOK_NONE)
         return;
     if (v->kind == AMP_KIND_HANDOFF)
-        task_id(c, "/payload/parentTaskId", member(t, v->payload, "parentTaskId", AMP_JSON_STRING));
-    uint32_t inner = member(t, v->payload, "taskId", AMP_JSON_STRING);
+        task_id(c, "/payload/parentTaskId",
+                member(t, v->payload, AMP_SPAN("parentTaskId"), AMP_JSON_STRING));
+    uint32_t inner = member(t, v->payload, AMP_SPAN("taskId"), AMP_JSON_STRING);
     if (inner != AMP_TOK_NONE && v->task.n > 0 && !amp_tok_is(t, inner, v->task))
         amp_check_rule(c, AMP_SEV_ERROR, "taskId_mismatch", "task_ids", "/payload/taskId",
                        "the envelope's taskId", "is not the task that the envelope names, %s",
@@ -76,16 +77,16 @@ static void task_ids(struct amp_check *c)
 static void project_ids(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
-    uint32_t alias = member(t, 0, "project_id", AMP_JSON_STRING);
+    uint32_t alias = member(t, 0, AMP_SPAN("project_id"), AMP_JSON_STRING);
     if (alias == AMP_TOK_NONE)
         return;
-    uint32_t id = member(t, 0, "projectId", AMP_JSON_STRING);
+    uint32_t id = member(t, 0, AMP_SPAN("projectId"), AMP_JSON_STRING);
     if (id != AMP_TOK_NONE && !amp_tape_equal(t, id, t, alias))
         amp_check_rule(c, AMP_SEV_ERROR, "invalid_project_id", "project_ids", "/project_id",
                        "the same as projectId, or absent", "names another project than projectId");
 }
 
-static bool count_of(const struct amp_tape *t, uint32_t tests, const char *key, int64_t *n)
+static bool count_of(const struct amp_tape *t, uint32_t tests, struct amp_span key, int64_t *n)
 {
     uint32_t tok = member(t, tests, key, AMP_JSON_NUMBER);
     double real;
@@ -102,10 +103,11 @@ static bool count_of(const struct amp_tape *t, uint32_t tests, const char *key, 
 static void test_counts(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
-    uint32_t tests = member(t, said(c->v), "tests", AMP_JSON_OBJECT);
+    uint32_t tests = member(t, said(c->v), AMP_SPAN("tests"), AMP_JSON_OBJECT);
     int64_t total, passed, failed;
-    if (tests == AMP_TOK_NONE || !count_of(t, tests, "total", &total) ||
-        !count_of(t, tests, "passed", &passed) || !count_of(t, tests, "failed", &failed) ||
+    if (tests == AMP_TOK_NONE || !count_of(t, tests, AMP_SPAN("total"), &total) ||
+        !count_of(t, tests, AMP_SPAN("passed"), &passed) ||
+        !count_of(t, tests, AMP_SPAN("failed"), &failed) ||
         (passed <= total && failed <= total - passed))
         return;
     struct amp_fault f = {.severity = AMP_SEV_ERROR,
@@ -117,9 +119,9 @@ static void test_counts(struct amp_check *c)
     amp_check_add(c, &f, "has more tests passed and failed than there are");
 }
 
-static bool says(const struct amp_tape *t, uint32_t payload, const char *key)
+static bool says(const struct amp_tape *t, uint32_t payload, struct amp_span key)
 {
-    uint32_t tok = amp_tape_get(t, payload, amp_span_str(key));
+    uint32_t tok = amp_tape_get(t, payload, key);
     if (tok == AMP_TOK_NONE)
         return false;
     switch (t->tok[tok].type) {
@@ -134,7 +136,8 @@ static bool says(const struct amp_tape *t, uint32_t payload, const char *key)
 
 static void something_said(struct amp_check *c)
 {
-    static const char *const keys[] = {"progress", "status", "notes", "blockers"};
+    static const struct amp_span keys[] = {
+        {"progress", 8}, {"status", 6}, {"notes", 5}, {"blockers", 8}};
     const struct amp_view *v = c->v;
     if (v->payload == AMP_TOK_NONE || v->tape->tok[v->payload].type != AMP_JSON_OBJECT)
         return;

@@ -229,9 +229,12 @@ static void finish_ack(struct amp_view *v)
 static int64_t priority_of(const struct amp_view *v)
 {
     enum { HIGH = -5, LOW = 10 };
-    if (amp_spec_is(v->tape, v->payload, "priority", "high"))
+    uint32_t tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("priority"));
+    if (tok == AMP_TOK_NONE || v->tape->tok[tok].type != AMP_JSON_STRING)
+        return 0;
+    if (amp_tok_is(v->tape, tok, AMP_SPAN("high")))
         return HIGH;
-    return amp_spec_is(v->tape, v->payload, "priority", "low") ? LOW : 0;
+    return amp_tok_is(v->tape, tok, AMP_SPAN("low")) ? LOW : 0;
 }
 
 /* Records have no kind: they are called after their place in the control plane. */

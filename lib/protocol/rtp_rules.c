@@ -8,18 +8,18 @@
 #include "protocol/rtp.h"
 #include "protocol/spec.h"
 
-static uint32_t member(const struct amp_check *c, const char *key, enum amp_json_type type)
+static uint32_t member(const struct amp_check *c, struct amp_span key, enum amp_json_type type)
 {
     const struct amp_tape *t = c->v->tape;
     uint32_t payload = c->v->payload;
     if (payload == AMP_TOK_NONE || t->tok[payload].type != AMP_JSON_OBJECT)
         return AMP_TOK_NONE;
-    uint32_t tok = amp_tape_get(t, payload, amp_span_str(key));
+    uint32_t tok = amp_tape_get(t, payload, key);
     return tok != AMP_TOK_NONE && t->tok[tok].type == type ? tok : AMP_TOK_NONE;
 }
 
 /* A text or a list that says something. */
-static bool says(const struct amp_check *c, const char *key, enum amp_json_type type)
+static bool says(const struct amp_check *c, struct amp_span key, enum amp_json_type type)
 {
     uint32_t tok = member(c, key, type);
     if (tok == AMP_TOK_NONE)
@@ -48,7 +48,7 @@ static void expiry(struct amp_check *c)
                        "has passed");
 }
 
-static void eta_time(struct amp_check *c, const char *key, const char *pointer)
+static void eta_time(struct amp_check *c, struct amp_span key, const char *pointer)
 {
     int64_t eta;
     uint32_t tok = member(c, key, AMP_JSON_STRING);
@@ -64,12 +64,12 @@ static void eta_time(struct amp_check *c, const char *key, const char *pointer)
 
 static void eta(struct amp_check *c)
 {
-    eta_time(c, "etaAt", "/payload/etaAt");
+    eta_time(c, AMP_SPAN("etaAt"), "/payload/etaAt");
 }
 
 static void revised_eta(struct amp_check *c)
 {
-    eta_time(c, "revisedEtaAt", "/payload/revisedEtaAt");
+    eta_time(c, AMP_SPAN("revisedEtaAt"), "/payload/revisedEtaAt");
 }
 
 static void eta_given(struct amp_check *c)
@@ -91,7 +91,8 @@ static void route(struct amp_check *c)
     for (unsigned i = 0; i < c->n; i++)
         if (strcmp(c->found[i].code, "invalid_targets") == 0)
             c->found[i].seed_code = seed;
-    if (says(c, "toAgents", AMP_JSON_ARRAY) || says(c, "requiredCapabilities", AMP_JSON_ARRAY))
+    if (says(c, AMP_SPAN("toAgents"), AMP_JSON_ARRAY) ||
+        says(c, AMP_SPAN("requiredCapabilities"), AMP_JSON_ARRAY))
         return;
     unsigned before = c->n;
     amp_check_rule(c, AMP_SEV_ERROR, "missing_route_fields", "route",
@@ -103,8 +104,8 @@ static void route(struct amp_check *c)
 
 static void result(struct amp_check *c)
 {
-    if (c->v->payload != AMP_TOK_NONE && !says(c, "resultSummary", AMP_JSON_STRING) &&
-        !says(c, "resultRef", AMP_JSON_STRING))
+    if (c->v->payload != AMP_TOK_NONE && !says(c, AMP_SPAN("resultSummary"), AMP_JSON_STRING) &&
+        !says(c, AMP_SPAN("resultRef"), AMP_JSON_STRING))
         amp_check_rule(c, AMP_SEV_ERROR, "result_required", "result", "/payload/resultSummary",
                        "a resultSummary or a resultRef", "is needed: the task has no result");
 }
@@ -113,7 +114,7 @@ static void result(struct amp_check *c)
 static void outbox(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
-    uint32_t by = member(c, "ackedByNodeId", AMP_JSON_STRING);
+    uint32_t by = member(c, AMP_SPAN("ackedByNodeId"), AMP_JSON_STRING);
     uint32_t at = amp_tape_get(t, 0, AMP_SPAN("sourceNodeId"));
     if (by == AMP_TOK_NONE || at == AMP_TOK_NONE || t->tok[at].type != AMP_JSON_STRING ||
         amp_tape_equal(t, by, t, at))
