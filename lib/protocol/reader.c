@@ -323,10 +323,9 @@ static void open_text(struct amp_reader *r, struct amp_span line, struct documen
     if (d->silent)
         return;
     scan_finding(r, line, fault);
-    if (only == AMP_PROTO_NONE || !other || !amp_spec_of(only)->no_json || r->check.n == 0)
-        return;
-    d->spec = amp_spec_of(only);
-    r->check.found[0].code = d->spec->no_json;
+    d->spec = amp_spec_of(only); /* what was named, it is refused as */
+    if (d->spec && other && d->spec->no_json && r->check.n > 0)
+        r->check.found[0].code = d->spec->no_json;
 }
 
 /* Names the document and its protocol. 0: go on; 1: a finding says why not; -1: failure. */
