@@ -65,6 +65,22 @@ static int recipient(struct amp_view *v, struct amp_span to, struct amp_pool *ar
     return 0;
 }
 
+/* What the scheduler's commands say: for whom, and how urgent. */
+static int command(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+{
+    struct amp_span agent = {NULL, 0};
+    uint32_t tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("priority"));
+    int64_t n;
+    if (tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_NUMBER &&
+        amp_tok_int(v->tape, tok, &n))
+        v->priority = n;
+    tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("agent_id"));
+    if (tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_STRING &&
+        amp_fill_text(v->tape, tok, arena, &agent, err) < 0)
+        return -1;
+    return recipient(v, agent, arena, err);
+}
+
 static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     uint32_t ttl = amp_tape_get(v->tape, 0, AMP_SPAN("ttl_ms"));
@@ -84,7 +100,7 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
     case AMP_KIND_HANDOFF:
         return v->body.handoff.answered ? 0 : recipient(v, v->body.handoff.to, arena, err);
     default:
-        return 0;
+        return amp_span_is(v->type, "CONTROL") ? command(v, arena, err) : 0;
     }
 }
 

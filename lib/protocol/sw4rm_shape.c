@@ -243,6 +243,8 @@ static enum amp_sw4rm_shape of_members(const struct amp_view *v, enum amp_sw4rm_
         return of_event(v);
     if (found & K(OPERATION) && type == AMP_SW4RM_WORKTREE_CONTROL)
         return of_operation(v);
+    if (!(found & ~(K(NONE) | K(DESCRIPTION) | K(TIMESTAMP))))
+        return shape; /* the usual payload of DATA: none of these tells a shape */
     for (size_t i = 0; i < AMP_SPEC_COUNT(signs) && shape == AMP_SHAPE_NONE; i++) {
         const struct sign *s = &signs[i];
         if ((s->types >> type & 1) && (found & s->all) == s->all &&

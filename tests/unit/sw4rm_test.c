@@ -148,6 +148,23 @@ static void work(void)
     TAP_SPAN(v.to[0], "bob", "for whom");
 }
 
+static void commands(void)
+{
+    struct amp_view v;
+    TAP_INT(look(envelope("CONTROL", "{\"command\":\"RUN\",\"task_id\":\"t1\",\"agent_id\":"
+                                     "\"a\\u0031\",\"priority\":-19}"),
+                 true, &v),
+            1, "a command");
+    TAP_INT(v.priority, -19, "its priority");
+    TAP_SPAN(v.task, "t1", "its task");
+    TAP_INT(v.n_to, 1, "one agent");
+    TAP_SPAN(v.to[0], "a1", "is meant");
+    TAP_INT(
+        look(envelope("CONTROL", "{\"command\":\"RUN\",\"agent_id\":7,\"priority\":21}"), true, &v),
+        0, "a bad one");
+    TAP_INT(v.n_to, 0, "means nobody");
+}
+
 /* The NACK for the last line that was looked at. */
 static const char *refuse(const struct amp_view *v, struct amp_buf *out)
 {
@@ -208,6 +225,7 @@ int main(void)
         return 1;
     questions();
     work();
+    commands();
     refusals();
     amp_reader_free(reader);
     return tap_done();
