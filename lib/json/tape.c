@@ -25,6 +25,22 @@ void amp_tape_release(struct amp_tape *t)
     *t = (struct amp_tape){.limits = t->limits};
 }
 
+void amp_tape_settle(struct amp_tape *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        t->tok[i].shape = 0; /* their numbers mean nothing without the table */
+    struct amp_tok *tok = t->n ? realloc(t->tok, t->n * sizeof *tok) : NULL;
+    if (tok) {
+        t->tok = tok;
+        t->cap = t->n;
+    }
+    free(t->shapes);
+    free(t->scratch);
+    t->shapes = NULL;
+    t->scratch = NULL;
+    t->scratch_cap = 0;
+}
+
 struct amp_span amp_tok_raw(const struct amp_tape *t, uint32_t tok)
 {
     return (struct amp_span){t->text + t->tok[tok].off, t->tok[tok].len};

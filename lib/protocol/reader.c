@@ -107,7 +107,8 @@ static struct amp_schema *compile(struct amp_reader *r, const char *path, struct
     amp_buf_init(&base, 4096);
     if (amp_buf_fmt(&base, err, "%s%s", SCHEMA_BASE, path) < 0)
         return NULL;
-    struct amp_schema_options opt = {.resolve = resolve, .base_uri = base.data, .formats = true};
+    struct amp_schema_options opt = {
+        .resolve = resolve, .base_uri = base.data, .formats = true, .lasting = true};
     struct amp_schema *schema = amp_schema_compile(file->text, &opt, err);
     if (!schema)
         return NULL;

@@ -296,7 +296,8 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
     d->next = c->schema->documents;
     c->schema->documents = d;
     /* The program points into the text and into its tape. */
-    if (!amp_arena_text(&c->schema->arena, text, &d->text) ||
+    d->text = text;
+    if ((!c->opt->lasting && !amp_arena_text(&c->schema->arena, text, &d->text)) ||
         !amp_arena_text(&c->schema->arena, uri, &d->asked)) {
         no_memory(c);
         return NULL;
@@ -306,6 +307,7 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
         amp_schema_not_json(c, d, &fault);
         return NULL;
     }
+    amp_tape_settle(&d->tape);
     d->resource = amp_arena_get(&c->schema->arena, d->tape.n * sizeof *d->resource);
     d->node = amp_arena_get(&c->schema->arena, d->tape.n * sizeof *d->node);
     if (!d->resource || !d->node) {

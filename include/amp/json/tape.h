@@ -75,6 +75,9 @@ struct amp_tape {
 void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits); /* NULL: defaults */
 void amp_tape_release(struct amp_tape *t);
 
+/* Gives back what only further scans would need: for a tape that is kept as it is. */
+void amp_tape_settle(struct amp_tape *t);
+
 /* Scans exactly one JSON value (white space around it allowed). On failure the tape is empty. */
 int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_json_fault *fault);
 

@@ -25,6 +25,7 @@ struct amp_schema_options {
     void *remark_ctx;
     bool formats; /* assert `format` */
     bool draft7;  /* where the document has no $schema; else 2020-12 */
+    bool lasting; /* the text, and what resolve finds, outlives the schema: no copy is made */
 };
 
 /* Codes: invalid_schema, unresolved_ref, bad_pattern, unknown_vocabulary, each with its place
