@@ -13,6 +13,7 @@ enum {
     SCHEMAS_MOST = 160,
     PATH_SLOTS = 512,
     TYPE_SLOTS = 64,
+    UNFOLDED_MOST = 8,
     ARENA_MOST = 512 * 1024 * 1024,
     FAULT_SHOWN = 40
 };
@@ -38,6 +39,8 @@ struct amp_reader {
     /* A message costs no comparison of paths or of all type words: both are remembered. */
     struct compiled by_address[PATH_SLOTS]; /* by the address of the path */
     struct known_type types[TYPE_SLOTS];
+    struct amp_schema *unfolded[UNFOLDED_MOST]; /* those that are ready to explain */
+    unsigned n_unfolded;
 };
 
 /* What detection found out about a line. */
@@ -112,6 +115,7 @@ static struct amp_schema *compile(struct amp_reader *r, const char *path, struct
     struct amp_schema *schema = amp_schema_compile(file->text, &opt, err);
     if (!schema)
         return NULL;
+    amp_schema_fold(schema);
     r->schemas[r->n_schemas++] = (struct compiled){path, schema};
     return schema;
 }
@@ -406,12 +410,28 @@ static void explain(void *ctx, const struct amp_violation *v)
     amp_check_violation(e->check, v, e->codes);
 }
 
+/* The schemas that explained last stay ready to, a few of them. */
+static int unfold(struct amp_reader *r, struct amp_schema *schema, struct amp_error *err)
+{
+    for (unsigned i = 0; i < UNFOLDED_MOST; i++)
+        if (r->unfolded[i] == schema)
+            return 0;
+    struct amp_schema **slot = &r->unfolded[r->n_unfolded++ % UNFOLDED_MOST];
+    if (*slot)
+        amp_schema_fold(*slot);
+    *slot = NULL;
+    if (amp_schema_unfold(schema, err) < 0)
+        return -1;
+    *slot = schema;
+    return 0;
+}
+
 static int check_schema(struct amp_reader *r, const struct amp_spec *s, const struct amp_view *v,
                         struct amp_error *err)
 {
     const struct amp_kind_row *kind = r->check.row;
     const char *path = kind && kind->schema ? kind->schema : s->schema;
-    const struct amp_schema *schema = schema_of(r, path, err);
+    struct amp_schema *schema = schema_of(r, path, err);
     if (!schema || (!r->run && !(r->run = amp_schema_run_new(err))))
         return -1;
     int valid = amp_schema_check(schema, r->run, v->tape, 0, err);
@@ -419,6 +439,8 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
         return valid < 0 ? -1 : 0;
     struct explaining e = {&r->check, kind && kind->codes ? kind->codes : s->codes};
     r->check.schema = path;
+    if (unfold(r, schema, err) < 0)
+        return -1;
     int n =
         amp_schema_explain(schema, r->run, v->tape, 0, AMP_CHECK_FINDINGS_MAX, explain, &e, err);
     if (n < 0)

@@ -308,8 +308,8 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
         return NULL;
     }
     amp_tape_settle(&d->tape);
-    d->resource = amp_arena_get(&c->schema->arena, d->tape.n * sizeof *d->resource);
-    d->node = amp_arena_get(&c->schema->arena, d->tape.n * sizeof *d->node);
+    d->resource = calloc(d->tape.n, sizeof *d->resource);
+    d->node = calloc(d->tape.n, sizeof *d->node);
     if (!d->resource || !d->node) {
         no_memory(c);
         return NULL;
@@ -325,6 +325,8 @@ void amp_document_free(struct amp_document *d)
     while (d) {
         struct amp_document *next = d->next;
         amp_tape_release(&d->tape);
+        free(d->resource);
+        free(d->node);
         free(d);
         d = next;
     }

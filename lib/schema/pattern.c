@@ -4,6 +4,7 @@
 
 #include <pcre2.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ struct amp_pattern {
     struct amp_pattern *next;
     uint64_t id;      /* unlike its address never used again */
     pcre2_code *code; /* NULL: plain */
-    struct amp_plain_pattern plain;
+    struct amp_plain_pattern *plain;
 };
 
 /* Machine code is made for a pattern that is used much, by each checker for itself: a compiled
@@ -187,7 +188,14 @@ struct amp_pattern *amp_pattern_compile(struct amp_compiler *c, const struct amp
     struct amp_pattern *p = amp_compile_get(c, sizeof *p);
     if (!p)
         return NULL;
-    if (!amp_plain_pattern_read(text, &p->plain)) {
+    struct amp_plain_pattern plain;
+    if (amp_plain_pattern_read(text, &plain)) {
+        size_t n = offsetof(struct amp_plain_pattern, step) + plain.n * sizeof *plain.step;
+        p->plain = amp_compile_get(c, n);
+        if (!p->plain)
+            return NULL;
+        memcpy(p->plain, &plain, n);
+    } else {
         if (!amp_format_regex(text.p, text.n)) {
             amp_schema_wrong(c, d, tok, "bad_pattern", "not a regular expression of ECMA-262");
             return NULL;
@@ -289,7 +297,7 @@ int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct
                       uint32_t *used, struct amp_error *err)
 {
     if (!p->code)
-        return amp_plain_pattern_match(&p->plain, subject);
+        return amp_plain_pattern_match(p->plain, subject);
     if (!prepare(m))
         return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for matching patterns");
     limit_steps(m, (*used)++, subject.n);

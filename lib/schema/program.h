@@ -51,6 +51,7 @@ struct amp_schema {
     struct amp_resource *resources; /* by amp_node.resource */
     uint32_t n_resources;
     bool dynamic; /* the dynamic scope must be kept */
+    bool folded;  /* amp_schema_fold */
 };
 
 #endif

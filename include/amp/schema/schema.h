@@ -35,6 +35,11 @@ struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_sch
                                       struct amp_error *err);
 void amp_schema_free(struct amp_schema *s);
 
+/* For a schema compiled with `lasting` that one thread uses: gives back the memory that only
+ * amp_schema_explain and the output forms need; unfold makes it again before they are called. */
+void amp_schema_fold(struct amp_schema *s);
+int amp_schema_unfold(struct amp_schema *s, struct amp_error *err);
+
 /* Working memory of one checker (one a thread). */
 struct amp_schema_run;
 struct amp_schema_run *amp_schema_run_new(struct amp_error *err);
