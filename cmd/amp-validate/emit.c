@@ -22,6 +22,19 @@ static const struct amp_finding *first_error(const struct verdict *v)
     return NULL;
 }
 
+static void write_found(struct amp_jw *w, const struct amp_found *at)
+{
+    amp_jw_open(w, '{');
+    amp_jw_key(w, "line");
+    amp_jw_uint(w, at->line);
+    amp_jw_key(w, "column");
+    amp_jw_uint(w, at->column);
+    amp_jw_key(w, "offset");
+    amp_jw_uint(w, at->offset);
+    member(w, "in", amp_found_name(at->in));
+    amp_jw_close(w, '}');
+}
+
 /* The members that verdicts and wrapped lines begin with. */
 static void write_line(struct amp_jw *w, const struct validate_options *opt,
                        const struct verdict *v)
@@ -40,6 +53,10 @@ static void write_line(struct amp_jw *w, const struct validate_options *opt,
     amp_jw_str(w, v->view ? v->view->type : none);
     amp_jw_key(w, "id");
     amp_jw_str(w, v->view ? v->view->id : none);
+    if (v->chunk->found) {
+        amp_jw_key(w, "found");
+        write_found(w, v->chunk->found);
+    }
 }
 
 /* --output: what the schema says in the standard form. */
@@ -134,7 +151,7 @@ static int annotated(const struct validate_options *opt, const struct verdict *v
     amp_jw_close(&w, ']');
     write_output(&w, v);
     amp_jw_key(&w, "message");
-    struct amp_span text = v->bytes;
+    struct amp_span text = v->said.n ? (struct amp_span){v->said.p, v->said.n - 1} : v->bytes;
     if (!v->view && text.n > TOLD_OF_LONG_LINE)
         text.n = TOLD_OF_LONG_LINE;
     if (!v->json)
@@ -181,6 +198,18 @@ static int compose(const struct validate_options *opt, const struct verdict *v, 
     return result_end(r, begun, err);
 }
 
+/* The line, or what it became. */
+static int pass(const struct validate_options *opt, const struct verdict *v, struct result *r,
+                struct amp_error *err)
+{
+    if (v->chunk->found && report_found(opt, v, &r->reports, err) < 0)
+        return -1;
+    if (v->said.n == 0)
+        return result_pass(r, v->chunk, v->whole, err);
+    size_t begun = result_begin(r);
+    return amp_buf_add(&r->text, v->said.p, v->said.n, err) < 0 ? -1 : result_end(r, begun, err);
+}
+
 int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
               struct amp_error *err)
 {
@@ -194,6 +223,6 @@ int emit_line(const struct validate_options *opt, const struct verdict *v, struc
     if (r->stats)
         stats_line(r->stats, v);
     if (passes && v->answer != LINE_REFUSED)
-        return result_pass(r, v->chunk, v->whole, err);
+        return pass(opt, v, r, err);
     return v->answer == LINE_UNCHECKED ? 0 : compose(opt, v, r, err);
 }

@@ -8,12 +8,16 @@
 struct judge {
     const struct validate_options *opt;
     struct amp_check_options check;
-    struct amp_reader *reader; /* of the protocols, or */
-    struct user_check *user;   /* by a user's schema */
+    struct amp_reader *reader;   /* of the protocols, or */
+    struct user_check *user;     /* by a user's schema */
+    struct amp_convert *convert; /* --to */
+    struct amp_buf said;
     struct amp_finding findings[FINDINGS_MOST];
     unsigned n_findings;
     bool refused; /* one of the findings is an error */
 };
+
+enum { SAID_EXTRA = 1024 * 1024 };
 
 struct judge *judge_new(const struct validate_options *opt, struct amp_error *err)
 {
@@ -33,15 +37,18 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
                                           .now_ms = opt->now_ms,
                                           .protected_ = opt->protect,
                                           .texts = true,
-                                          .bare = opt->mode != MODE_NACK};
+                                          .bare = opt->mode != MODE_NACK && !opt->to};
     if (opt->protocol)
         j->check.only = amp_protocol_find(amp_span_str(opt->protocol));
     if (opt->user)
         j->user = user_check_new(opt->user, &limits, err);
     else
         j->reader = amp_reader_new(&limits, err);
-    if (!j->reader && !j->user) {
-        free(j);
+    amp_buf_init(&j->said, (size_t)opt->max_line * 8 + SAID_EXTRA);
+    if (opt->to)
+        j->convert = amp_convert_new(&limits, err);
+    if ((!j->reader && !j->user) || (opt->to && !j->convert)) {
+        judge_free(j);
         return NULL;
     }
     return j;
@@ -53,6 +60,8 @@ void judge_free(struct judge *j)
         return;
     amp_reader_free(j->reader);
     user_check_free(j->user);
+    amp_convert_free(j->convert);
+    amp_buf_release(&j->said);
     free(j);
 }
 
@@ -73,6 +82,34 @@ static void note_history(void *ctx, const struct amp_finding *f)
     if (j->opt->strict)
         copy.severity = AMP_SEV_ERROR;
     note(j, &copy);
+}
+
+/* The same for a finding of the conversion: with --strict nothing may be lost. */
+static void note_lost(void *ctx, const struct amp_finding *f)
+{
+    struct judge *j = ctx;
+    struct amp_finding copy = *f;
+    if (j->opt->strict && strcmp(f->code, "not_carried") == 0)
+        copy.severity = AMP_SEV_ERROR;
+    note(j, &copy);
+}
+
+/* --to, for a line that is good. */
+static int convert(struct judge *j, struct verdict *v, struct amp_error *err)
+{
+    amp_buf_reset(&j->said);
+    enum amp_convert_result got = amp_convert_message(j->convert, v->view, j->opt->to, j->opt->fill,
+                                                      &j->said, note_lost, j, err);
+    if (j->refused) { /* a refused line has no warnings */
+        unsigned n = 0;
+        for (unsigned i = 0; i < j->n_findings; i++)
+            if (j->findings[i].severity == AMP_SEV_ERROR)
+                j->findings[n++] = j->findings[i];
+        j->n_findings = n;
+    }
+    if (got == AMP_CONVERT_DONE)
+        v->said = amp_buf_span(&j->said);
+    return got == AMP_CONVERT_FAILED ? -1 : 0;
 }
 
 static void too_long(struct judge *j, char expected[64])
@@ -178,6 +215,8 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
         if (asking)
             return has_history ? add_ask(r, v->bytes, err) : 0;
         if (h && has_history && hear(j, h, (*asked)++, &view, r, err) < 0)
+            return -1;
+        if (j->convert && !asking && !j->refused && convert(j, v, err) < 0)
             return -1;
     }
     v->answer = !read && !j->refused ? LINE_UNCHECKED : j->refused ? LINE_REFUSED : LINE_VALID;

@@ -11,7 +11,8 @@ static struct validate_options opt = {
     .max_depth = 128,
     .jobs = 1,
 };
-static struct amp_list protect, resolve;
+static struct amp_list protect, resolve, fill;
+static const char *to;
 static struct user_schema_options own;
 static const char *output;
 static bool check, annotate, nack, effective;
@@ -162,6 +163,21 @@ static const struct amp_opt opts[] = {
      .arg = "FORM",
      .doc = "add the standard output of JSON Schema to records",
      .choices = outputs},
+    {.name = "extract",
+     .kind = AMP_OPT_FLAG,
+     .dest = &opt.extract,
+     .doc = "find messages in any text, each becomes a line"},
+    {.name = "to",
+     .kind = AMP_OPT_CHOICE,
+     .dest = &to,
+     .arg = "PROTOCOL",
+     .doc = "say valid messages in this protocol",
+     .choices = protocols},
+    {.name = "fill",
+     .kind = AMP_OPT_LIST,
+     .dest = &fill,
+     .arg = "NAME=VALUE",
+     .doc = "with --to: what a message may not say, such as repo=PATH"},
     {.name = "list",
      .kind = AMP_OPT_FLAG,
      .dest = &opt.list,
@@ -194,6 +210,26 @@ static void check_combination(int n_files)
         amp_die_usage("--nack answers in the sender's protocol: --schema knows none");
     if (opt.document && opt.sample > 1)
         amp_die_usage("--document reads whole files: leave --sample out");
+}
+
+/* --extract, --to and --fill. */
+static void check_conversion(void)
+{
+    struct amp_error err;
+    if (own.file && (opt.extract || to))
+        amp_die_usage("--extract and --to are about the protocols, --schema knows none");
+    if (opt.extract && opt.document)
+        amp_die_usage("--extract takes every input as text: leave --document out");
+    if (to && effective)
+        amp_die_usage("--effective writes policies, --to messages: give one of them");
+    if (fill.n && !to)
+        amp_die_usage("--fill goes with --to");
+    if (to)
+        opt.to = amp_protocol_find(amp_span_str(to));
+    opt.fill = fill.v;
+    for (int i = 0; i < (int)fill.n; i++)
+        if (amp_convert_fill_check(fill.v[i], &err) < 0)
+            amp_die_usage("--fill: %s", err.what);
 }
 
 /* With the user's schema. */
@@ -277,6 +313,7 @@ static int run(int argc, char **argv)
         return info_explain(opt.explain);
     opt.color = amp_color(stderr);
     check_combination(argc);
+    check_conversion();
     if (own.file)
         return run_own(argc, argv);
     return session_run(&opt, argv, argc);

@@ -4,8 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <amp/base/clock.h>
 #include <amp/base/file.h>
 #include <amp/base/pipe.h>
+#include <amp/json/writer.h>
 
 #include "cli/cli.h"
 #include "validate.h"
@@ -72,6 +74,56 @@ static int say(const struct validate_options *opt, const struct verdict *v,
         return -1;
     return amp_diagnostic(f->severity == AMP_SEV_ERROR ? AMP_DIAG_ERROR : AMP_DIAG_WARNING,
                           opt->color, amp_buf_span(&text), out, err);
+}
+
+/* A record of its own shape: the message is good. */
+static int found_record(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
+{
+    const struct amp_found *at = v->chunk->found;
+    char now[AMP_TIME_MAX];
+    struct amp_jw w;
+    amp_time_format(amp_now_ms(), now);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_key(&w, "time");
+    amp_jw_str(&w, amp_span_str(now));
+    amp_jw_key(&w, "tool");
+    amp_jw_str(&w, amp_span_str(amp_cli_name()));
+    amp_jw_key(&w, "found");
+    amp_jw_str(&w, amp_span_str(amp_found_name(at->in)));
+    amp_jw_key(&w, "line");
+    amp_jw_uint(&w, at->line);
+    amp_jw_key(&w, "column");
+    amp_jw_uint(&w, at->column);
+    amp_jw_key(&w, "offset");
+    amp_jw_uint(&w, at->offset);
+    amp_jw_key(&w, "protocol");
+    amp_jw_str(&w, amp_span_str(amp_protocol_name(v->view->protocol)));
+    amp_jw_key(&w, "type");
+    amp_jw_str(&w, v->view->type);
+    amp_jw_key(&w, "id");
+    amp_jw_str(&w, v->view->id);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err) < 0 ? -1 : amp_buf_str(out, "\n", err);
+}
+
+int report_found(const struct validate_options *opt, const struct verdict *v, struct amp_buf *out,
+                 struct amp_error *err)
+{
+    static const char *const where[] = {"on a line", "in a fence", "in prose", "inside an object",
+                                        "in a string"};
+    const struct amp_found *at = v->chunk->found;
+    char type[80];
+    amp_span_copy(v->view->type, type, sizeof type);
+    if (opt->errors)
+        return found_record(v, out, err);
+    AMP_BUF struct amp_buf text;
+    amp_buf_init(&text, SENTENCE_MOST);
+    if (amp_buf_fmt(&text, err, "%.60s:%llu:%llu: %s %s %s", v->chunk->file,
+                    (unsigned long long)at->line, (unsigned long long)at->column,
+                    amp_protocol_name(v->view->protocol), type, where[at->in]) < 0)
+        return -1;
+    return amp_diagnostic(AMP_DIAG_NOTE, opt->color, amp_buf_span(&text), out, err);
 }
 
 int report_add(const struct validate_options *opt, const struct verdict *v,

@@ -87,8 +87,7 @@ int session_wait(struct session *s, int input, int other, int timeout, struct am
 }
 
 /* What has been read. With a history the chunk is judged twice, before and after asking. */
-static int take_chunk(struct session *s, const struct chunk *c, struct result *r,
-                      struct amp_error *err)
+int session_take(struct session *s, const struct chunk *c, struct result *r, struct amp_error *err)
 {
     if (s->history && (judge_chunk(s->judge, c, true, NULL, 0, r, err) < 0 ||
                        history_ask(s->history, r, err) < 0))
@@ -99,8 +98,7 @@ static int take_chunk(struct session *s, const struct chunk *c, struct result *r
     return session_emit(s, c, r, err);
 }
 
-/* Reads more, after everything that was gathered has left. As stream_fill. */
-static int fill(struct session *s, struct stream *in, struct amp_error *err)
+int session_fill(struct session *s, struct stream *in, struct amp_error *err)
 {
     for (;;) {
         int ready = session_wait(s, in->fd, -1, 0, err);
@@ -126,11 +124,11 @@ static int take_input(struct session *s, struct stream *in, struct amp_error *er
     if (result_init(&r, s->opt, err) < 0)
         stop = -1;
     while (got > 0 && stop == 0) {
-        got = fill(s, in, err);
+        got = session_fill(s, in, err);
         if (got < 0)
             stop = -1;
         while (stop == 0 && stream_chunk(in, &c)) {
-            stop = take_chunk(s, &c, &r, err);
+            stop = session_take(s, &c, &r, err);
             if (stop >= 0)
                 stream_take(in, r.used, r.lines);
         }
@@ -144,7 +142,7 @@ static int take_document(struct session *s, struct stream *in, struct amp_error 
 {
     struct result r;
     int got;
-    while ((got = fill(s, in, err)) > 0 && in->buf.len <= in->max_line)
+    while ((got = session_fill(s, in, err)) > 0 && in->buf.len <= in->max_line)
         continue;
     if (got < 0)
         return -1;
@@ -155,7 +153,7 @@ static int take_document(struct session *s, struct stream *in, struct amp_error 
                       .too_long = in->buf.len > in->max_line};
     if (result_init(&r, s->opt, err) < 0)
         return -1;
-    int stop = take_chunk(s, &c, &r, err);
+    int stop = session_take(s, &c, &r, err);
     result_release(&r);
     return stop;
 }
@@ -169,7 +167,8 @@ static int take_file(struct session *s, const char *path, struct amp_error *err)
     if (amp_input_open(path, false, &in, err) < 0)
         return -1;
     stream_init(&stream, strcmp(path, "-") == 0 ? "stdin" : path, in.fd, (size_t)s->opt->max_line);
-    int stop = s->opt->document   ? take_document(s, &stream, err)
+    int stop = s->opt->extract    ? extract_input(s, &stream, err)
+               : s->opt->document ? take_document(s, &stream, err)
                : s->opt->jobs > 1 ? parallel_input(s, &stream, err)
                                   : take_input(s, &stream, err);
     stream_release(&stream);

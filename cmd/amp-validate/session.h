@@ -18,11 +18,17 @@ struct session {
 };
 /* A result leaves. 0; 1: --fail-fast says stop; -1. */
 int session_emit(struct session *s, const struct chunk *c, struct result *r, struct amp_error *err);
+/* What has been read is judged and leaves; as session_emit. */
+int session_take(struct session *s, const struct chunk *c, struct result *r, struct amp_error *err);
+/* Reads more, after everything that was gathered has left. As stream_fill. */
+int session_fill(struct session *s, struct stream *in, struct amp_error *err);
 /* Everything that was gathered leaves, because the input is silent or at its end. */
 int session_settle(struct session *s, struct amp_error *err);
 /* Waits for the input, and for `other` unless it is -1. 1: something is ready. */
 int session_wait(struct session *s, int input, int other, int timeout, struct amp_error *err);
 
+/* --extract: an input is any text. 0; 1: --fail-fast; -1. */
+int extract_input(struct session *s, struct stream *in, struct amp_error *err);
 /* An input by several threads, in order. 0; 1: --fail-fast; -1. */
 int parallel_input(struct session *s, struct stream *in, struct amp_error *err);
 

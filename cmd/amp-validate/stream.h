@@ -7,6 +7,8 @@
 
 #include <amp/base/buf.h>
 
+struct amp_found;
+
 /* Whole lines; only the last of an input may lack its end. */
 struct chunk {
     const char *file; /* for people */
@@ -14,6 +16,7 @@ struct chunk {
     uint64_t line, offset; /* of the first line in its input, from 1; of the first byte, from 0 */
     bool too_long;         /* the beginning of one line that passes --max-line */
     bool document;         /* one text, whatever line ends are in it */
+    const struct amp_found *found; /* --extract: where it stood, or NULL */
 };
 
 /* An input. What stream_chunk gave is valid until the next fill, unless stream_give moved it. */

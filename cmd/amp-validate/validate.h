@@ -11,6 +11,8 @@
 #ifndef AMP_VALIDATE_H
 #define AMP_VALIDATE_H
 
+#include <amp/protocol/convert.h>
+#include <amp/protocol/extract.h>
 #include <amp/protocol/protocol.h>
 
 #include "stats.h"
@@ -38,7 +40,10 @@ struct validate_options {
     const struct user_schema *user;                         /* --schema, or NULL: the protocols */
     bool document;                                          /* an input is one text, not lines */
     bool color;                                             /* of diagnostics */
-    bool name_files; /* in what is written, because inputs have names */
+    bool extract;            /* inputs are texts with messages in them */
+    enum amp_protocol to;    /* NONE: lines stay as they are */
+    const char *const *fill; /* what converted messages may not say; NULL-terminated, or NULL */
+    bool name_files;         /* in what is written, because inputs have names */
 };
 
 enum answer { LINE_VALID, LINE_REFUSED, LINE_UNCHECKED };
@@ -55,6 +60,7 @@ struct verdict {
     const struct amp_finding *findings;
     unsigned n_findings;
     struct amp_span output; /* --output: the standard output unit as JSON, or empty */
+    struct amp_span said;   /* --to: the line in its new protocol with its line end, or empty */
 };
 
 /* A piece of output: of the chunk, or of the result's text. */
@@ -97,6 +103,9 @@ int effective_line(const struct verdict *v, struct amp_buf *out, struct amp_erro
 /* A finding as it goes to stderr or to the error log. */
 int report_add(const struct validate_options *opt, const struct verdict *v,
                const struct amp_finding *f, struct amp_buf *out, struct amp_error *err);
+/* --extract: where a message was found. */
+int report_found(const struct validate_options *opt, const struct verdict *v, struct amp_buf *out,
+                 struct amp_error *err);
 /* The error log. report_write hands on what results gathered. */
 int report_open(const struct validate_options *opt, struct amp_error *err);
 int report_write(struct amp_span bytes, struct amp_error *err);

@@ -40,5 +40,18 @@ const struct amp_meaning amp_meanings_any[] = {
     {"schema_too_deep", AMP_SEV_ERROR,
      "The schema applies itself on this text more often in a row than the limit allows.",
      "a limit of this tool", "Nest the text less deeply, or let the schema refer to itself less."},
+    {"cannot_convert", AMP_SEV_ERROR,
+     "With --to: the other protocol has nothing that says this, or demands what the message does "
+     "not say.",
+     "docs/conversion.md",
+     "Give what is missing with --fill, or leave the message in its protocol."},
+    {"kept_in_extension", AMP_SEV_WARNING,
+     "With --to: the other protocol has no place for the field, or says it in another form; the "
+     "original is kept under x_amp_origin and comes back on the way back.",
+     "docs/conversion.md", "Nothing: nothing is lost."},
+    {"not_carried", AMP_SEV_WARNING,
+     "With --to: the other protocol has no place for the field and none for an extension; it is "
+     "lost. With --strict an error.",
+     "docs/conversion.md", "Keep the message itself as well."},
     {NULL, AMP_SEV_ERROR, NULL, NULL, NULL},
 };

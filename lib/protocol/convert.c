@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "protocol/convert.h"
+#include "protocol/convert_derive.h"
 
 enum { ARENA_MOST = 256 * 1024 * 1024, EXTRA = 1024 * 1024 };
 
@@ -29,6 +30,7 @@ struct job {
     amp_finding_fn fn;
     void *ctx;
     bool keeps;
+    bool says[CV_FIELDS]; /* what the result says itself */
 };
 
 struct amp_convert *amp_convert_new(const struct amp_json_limits *limits, struct amp_error *err)
@@ -97,84 +99,26 @@ int amp_convert_fill_check(const char *pair, struct amp_error *err)
                     pair);
 }
 
-static const struct cv_shapes *shapes_of(enum amp_protocol p)
-{
-    switch (p) {
-    case AMP_PROTO_AMP:
-        return &amp_cv_shapes_amp;
-    case AMP_PROTO_SW4RM:
-        return &amp_cv_shapes_sw4rm;
-    case AMP_PROTO_AOP:
-        return &amp_cv_shapes_aop;
-    case AMP_PROTO_AOF:
-        return &amp_cv_shapes_aof;
-    default:
-        return &amp_cv_shapes_rtp;
-    }
-}
-
-static bool holds(const struct cv_cond *c, const struct amp_tape *t)
-{
-    uint32_t tok = amp_tape_pointer(t, 0, amp_span_str(c->at));
-    if (tok == AMP_TOK_NONE)
-        return false;
-    if (!c->is)
-        return true;
-    if (t->tok[tok].type == AMP_JSON_STRING)
-        return amp_tok_is(t, tok, amp_span_str(c->is));
-    return amp_span_is(amp_tok_source(t, tok), c->is);
-}
-
-static const struct cv_shape *shape_of(enum amp_protocol p, const struct amp_tape *t)
-{
-    const struct cv_shapes *all = shapes_of(p);
-    for (unsigned i = 0; i < all->n; i++) {
-        const struct cv_shape *s = &all->v[i];
-        unsigned k = 0;
-        while (k < CV_COUNT(s->when) && s->when[k].at && holds(&s->when[k], t))
-            k++;
-        if (k == CV_COUNT(s->when) || !s->when[k].at)
-            return s;
-    }
-    return NULL;
-}
-
-static bool has_word(const char *words, struct amp_span w)
-{
-    for (const char *p = words; *p;) {
-        size_t n = strcspn(p, " ");
-        if (n == w.n && memcmp(p, w.p, n) == 0)
-            return true;
-        p += n + strspn(p + n, " ");
-    }
-    return false;
-}
-
-/* The shape in which a protocol would say it. */
-static const struct cv_shape *shape_for(enum amp_protocol p, unsigned says,
-                                        const struct cv_neutral *n)
-{
-    const struct cv_shapes *all = shapes_of(p);
-    for (unsigned i = 0; i < all->n; i++) {
-        const struct cv_shape *s = &all->v[i];
-        const struct cv_value *v = &n->v[s->if_field];
-        if (!(s->takes & says))
-            continue;
-        if (!s->if_field || (v->is == CV_IS_TEXT && has_word(s->if_words, v->text)))
-            return s;
-    }
-    return NULL;
-}
-
 /* ---- findings */
+
+/* A text that lives as long as the findings do, shortened. */
+static char *keep_text(const struct job *j, struct amp_span s)
+{
+    static char none[1];
+    size_t size = (s.n < 300 ? s.n : 300) + 1;
+    char *p = amp_pool_get(&j->c->pool, size);
+    if (!p)
+        return none;
+    amp_span_copy(s, p, size);
+    return p;
+}
 
 static void tell(const struct job *j, enum amp_severity severity, const char *code,
                  struct amp_span pointer, const char *expected, const char *message)
 {
-    char at[200], field[200];
-    amp_span_copy(pointer, at, sizeof at);
-    amp_span_copy(pointer.n ? (struct amp_span){pointer.p + 1, pointer.n - 1} : pointer, field,
-                  sizeof field);
+    char *at = keep_text(j, pointer);
+    char *field =
+        keep_text(j, pointer.n ? (struct amp_span){pointer.p + 1, pointer.n - 1} : pointer);
     for (char *p = field; *p; p++)
         *p = *p == '/' ? '.' : *p;
     const struct amp_finding f = {.severity = severity,
@@ -185,7 +129,7 @@ static void tell(const struct job *j, enum amp_severity severity, const char *co
                                   .field = field,
                                   .pointer = at,
                                   .rule = "convert",
-                                  .message = message,
+                                  .message = keep_text(j, amp_span_str(message)),
                                   .found = "",
                                   .expected = expected};
     j->fn(j->ctx, &f);
@@ -274,7 +218,7 @@ static const struct cv_shape *came_from(struct job *j)
         c->from.tok[type].type != AMP_JSON_STRING ||
         !amp_tok_is(&c->from, protocol, amp_span_str(amp_protocol_name(j->to))))
         return NULL;
-    const struct cv_shapes *all = shapes_of(j->to);
+    const struct cv_shapes *all = amp_cv_shapes_of(j->to);
     for (unsigned i = 0; i < all->n; i++)
         if (amp_tok_is(&c->from, type, amp_span_str(all->v[i].type))) {
             j->came = o->text;
@@ -288,7 +232,7 @@ static int read_again(struct job *j, struct amp_error *err)
 {
     if (!j->dst || ((j->src->says | j->src->takes) & j->dst->says))
         return 0;
-    const struct cv_shape *s = shape_for(j->v->protocol, j->dst->says, &j->n);
+    const struct cv_shape *s = amp_cv_shape_for(j->v->protocol, j->dst->says, &j->n);
     if (!s) {
         j->dst = NULL;
         j->came.n = 0;
@@ -368,6 +312,8 @@ static int write_back(struct job *j, struct amp_error *err)
     struct cv_neutral n;
     if (amp_cv_read(j->dst, &c->there, &c->pool, &n, err) < 0)
         return -1;
+    for (unsigned i = 0; i < CV_FIELDS; i++)
+        j->says[i] = n.v[i].is != CV_ABSENT;
     if (complete(j, j->dst, &n, err) < 0)
         return -1;
     n.v[CV_ORIGIN] = (struct cv_value){.is = j->came.n ? CV_IS_RAW : CV_ABSENT, .text = j->came};
@@ -384,15 +330,29 @@ static int write_back(struct job *j, struct amp_error *err)
 static int is_told(struct job *j, bool *told, struct amp_error *err)
 {
     struct cv_neutral n;
-    const struct cv_shape *seen = shape_of(j->to, &j->c->there);
+    const struct cv_shape *seen = amp_cv_shape_of(j->to, &j->c->there);
     *told = false;
     if (!seen)
         return 0;
     if (amp_cv_read(seen, &j->c->there, &j->c->pool, &n, err) < 0)
         return -1;
-    const struct cv_shape *back = shape_for(j->v->protocol, seen->says, &n);
+    const struct cv_shape *back = amp_cv_shape_for(j->v->protocol, seen->says, &n);
     *told = back && back->rows == j->src->rows;
     return 0;
+}
+
+/* Whether the way back takes the value at a pointer from what the result says. */
+static bool is_said(void *ctx, struct amp_span pointer)
+{
+    const struct job *j = ctx;
+    for (unsigned i = 0; i < j->src->n_rows; i++) {
+        const struct cv_row *row = &j->src->rows[i];
+        size_t n = strlen(row->at);
+        if (n > 0 && n <= pointer.n && memcmp(row->at, pointer.p, n) == 0 &&
+            (n == pointer.n || pointer.p[n] == '/'))
+            return row->as == AS_LENGTH || (row->field && j->says[row->field]);
+    }
+    return false;
 }
 
 /* Compares, and writes once more with what has to be kept. */
@@ -400,10 +360,10 @@ static int keep(struct job *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
     bool told;
+    const struct cv_keeping how = {is_said, NULL, j};
     amp_buf_reset(&c->kept);
     j->keeps = has_row(j->dst, CV_ORIGIN);
-    if (amp_cv_keep(j->v->tape, &c->again, &c->kept, NULL, NULL, err) < 0 ||
-        is_told(j, &told, err) < 0)
+    if (amp_cv_keep(j->v->tape, &c->again, &c->kept, &how, err) < 0 || is_told(j, &told, err) < 0)
         return -1;
     if ((c->kept.len == 0 && told) || !j->keeps)
         return 0;
@@ -419,8 +379,9 @@ static int keep(struct job *j, struct amp_error *err)
 /* Names what keep found; c->again still holds the way back. */
 static int name_kept(struct job *j, struct amp_error *err)
 {
+    const struct cv_keeping how = {is_said, note_kept, j};
     amp_buf_reset(&j->c->kept);
-    return amp_cv_keep(j->v->tape, &j->c->again, &j->c->kept, note_kept, j, err);
+    return amp_cv_keep(j->v->tape, &j->c->again, &j->c->kept, &how, err);
 }
 
 /* Recipients: only the runtime protocol has several. */
@@ -443,7 +404,9 @@ static enum amp_convert_result convert(struct job *j, const char *const *pairs, 
 {
     struct amp_convert *c = j->c;
     const char *to = amp_protocol_name(j->to);
-    j->src = shape_of(j->v->protocol, j->v->tape);
+    if (j->v->tape->n == 0 || j->v->tape->tok[0].type != AMP_JSON_OBJECT)
+        return refuse(j, "a text has no fields that could be converted");
+    j->src = amp_cv_shape_of(j->v->protocol, j->v->tape);
     if (!j->src)
         return refuse(j, "no other protocol says what this %.60s message says",
                       amp_protocol_name(j->v->protocol));
@@ -455,7 +418,7 @@ static enum amp_convert_result convert(struct job *j, const char *const *pairs, 
     if (read_again(j, err) < 0)
         return AMP_CONVERT_FAILED;
     if (!j->dst)
-        j->dst = shape_for(j->to, j->src->says, &j->n);
+        j->dst = amp_cv_shape_for(j->to, j->src->says, &j->n);
     if (!j->dst)
         return refuse(j, "%s has nothing that says what %s %.60s says", to,
                       amp_protocol_name(j->v->protocol), j->src->type);

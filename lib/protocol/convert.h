@@ -114,6 +114,13 @@ extern const struct cv_shapes amp_cv_shapes_amp, amp_cv_shapes_sw4rm, amp_cv_sha
     }
 #define CV_ROWS(r) .rows = (r), .n_rows = CV_COUNT(r)
 
+const struct cv_shapes *amp_cv_shapes_of(enum amp_protocol p);
+/* What a message is; NULL: nothing that is known here. */
+const struct cv_shape *amp_cv_shape_of(enum amp_protocol p, const struct amp_tape *t);
+/* The shape in which a protocol would say it; NULL: it does not. */
+const struct cv_shape *amp_cv_shape_for(enum amp_protocol p, unsigned says,
+                                        const struct cv_neutral *n);
+
 #define CV_COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
 
 /* Reads all rows that the message has. -1: no memory. */
@@ -122,19 +129,16 @@ int amp_cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_p
 /* Writes one object. */
 int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
                  struct amp_buf *out, struct amp_error *err);
-/* Ids and times that are derived (convert_derive.c); the texts are the pool's or the value's. */
-struct amp_span amp_cv_uuid(struct amp_span text, struct amp_pool *pool);
-struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_pool *pool);
-struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool);
-struct amp_span amp_cv_msg_id(const char *type, struct amp_span task, struct amp_span id,
-                              int64_t ms, struct amp_pool *pool);
-struct amp_span amp_cv_time_z(struct amp_span text, struct amp_pool *pool);
-
-/* What of `from` is not in `to`: members of an object, appended as the origin's "fields" by
- * pointer; fn hears each pointer. At most `most`. */
-typedef void (*cv_keep_fn)(void *ctx, struct amp_span pointer, bool changed);
+/* What of `from` is not in `to`: members of objects, appended as the origin's "fields" by pointer.
+ * `said` tells whether what `to` has at a pointer is what the other protocol says, and not only
+ * derived; `tell`, unless NULL, hears each pointer. */
+struct cv_keeping {
+    bool (*said)(void *ctx, struct amp_span pointer);
+    void (*tell)(void *ctx, struct amp_span pointer, bool changed);
+    void *ctx;
+};
 int amp_cv_keep(const struct amp_tape *from, const struct amp_tape *to, struct amp_buf *fields,
-                cv_keep_fn fn, void *ctx, struct amp_error *err);
+                const struct cv_keeping *how, struct amp_error *err);
 /* The message with the origin's fields put back. */
 int amp_cv_restore(const struct amp_tape *t, const struct amp_tape *origin, struct amp_buf *out,
                    struct amp_error *err);

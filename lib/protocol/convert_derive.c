@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "protocol/convert.h"
+#include "protocol/convert_derive.h"
 
 static uint64_t mix(uint64_t h)
 {

@@ -1,8 +1,9 @@
 /*
  * What a conversion cannot say in the target is kept as the origin's fields: {"/pointer": {"is":
- * what stood there, "as": what the way back alone would make of it}}. Without "as" the way back
- * makes nothing; without "is" nothing stood there. On the way back "is" holds as long as the way
- * back still makes "as": what somebody changed meanwhile stays changed.
+ * what stood there, "as": what the way back would make of it}}. Without "is" nothing stood there.
+ * "is" holds as long as the way back still makes "as": what somebody changed meanwhile stays
+ * changed. There is no "as" where the way back only derives, or has nothing; then "is" always
+ * holds.
  */
 #include <string.h>
 
@@ -28,8 +29,7 @@ struct keeping {
     struct amp_buf path;
     struct amp_buf *out;
     unsigned n;
-    cv_keep_fn fn;
-    void *ctx;
+    const struct cv_keeping *how;
 };
 
 /* Pointers are made of keys as they stand in their texts, escapes and all, and written the same. */
@@ -41,12 +41,13 @@ static int entry(struct keeping *k, const struct amp_span *is, const struct amp_
     if (amp_buf_fmt(k->out, err, "%s\"%.*s\":{", k->n > 1 ? "," : "", (int)k->path.len,
                     k->path.data) < 0)
         return -1;
+    bool said = as && k->how->said(k->how->ctx, amp_buf_span(&k->path));
     if (is && amp_buf_fmt(k->out, err, "\"is\":%.*s", (int)is->n, is->p) < 0)
         return -1;
-    if (as && amp_buf_fmt(k->out, err, "%s\"as\":%.*s", is ? "," : "", (int)as->n, as->p) < 0)
+    if (said && amp_buf_fmt(k->out, err, "%s\"as\":%.*s", is ? "," : "", (int)as->n, as->p) < 0)
         return -1;
-    if (k->fn && is)
-        k->fn(k->ctx, amp_buf_span(&k->path), as != NULL);
+    if (k->how->tell && is)
+        k->how->tell(k->how->ctx, amp_buf_span(&k->path), as != NULL);
     return amp_buf_str(k->out, "}", err);
 }
 
@@ -99,9 +100,9 @@ static int keep_object(struct keeping *k, uint32_t a, uint32_t b, unsigned deep,
 }
 
 int amp_cv_keep(const struct amp_tape *from, const struct amp_tape *to, struct amp_buf *fields,
-                cv_keep_fn fn, void *ctx, struct amp_error *err)
+                const struct cv_keeping *how, struct amp_error *err)
 {
-    struct keeping k = {.from = from, .to = to, .out = fields, .fn = fn, .ctx = ctx};
+    struct keeping k = {.from = from, .to = to, .out = fields, .how = how};
     AMP_BUF struct amp_buf path;
     amp_buf_init(&path, from->len + PATH_MOST);
     k.path = path;
@@ -184,7 +185,7 @@ static int restore_member(struct restoring *r, uint32_t k, bool *first, unsigned
     if (said != AMP_TOK_NONE) {
         uint32_t as = member(r, said, "as");
         is = member(r, said, "is");
-        bool holds = as != AMP_TOK_NONE && amp_tape_equal(o, as, t, k + 1);
+        bool holds = as == AMP_TOK_NONE || amp_tape_equal(o, as, t, k + 1);
         if (holds && is == AMP_TOK_NONE)
             return 0;
         if (!holds)

@@ -7,6 +7,7 @@
 #include <amp/json/writer.h>
 
 #include "protocol/convert.h"
+#include "protocol/convert_derive.h"
 #include "json/text.h"
 
 #define ORIGIN_MARK "x_amp_origin "

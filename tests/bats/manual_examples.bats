@@ -22,6 +22,7 @@ setup() {
 @test "amp-validate(1)" {
   need_tool amp-validate
   message task_dispatch 'del(.to)' >>messages.ndjson
+  { printf 'Done:\n```\n' && message escalation . && printf '```\n'; } >transcript.txt
   examples "$AMP_TOP/man/amp-validate.1" >script
   # That lines are rejected is what they show: no -e.
   run -0 bash -u script
@@ -29,6 +30,7 @@ setup() {
   [[ "$output" == *criteria_results* ]]
   head -n 3 messages.ndjson | cmp - valid.ndjson
   [ "$(jq -r .field rejected.ndjson)" = to ]
+  [ "$(jq -r .type said.ndjson) $(jq -r .found found.ndjson)" = "escalation fence" ]
 }
 
 @test "worktree-bind(1)" {

@@ -1,0 +1,124 @@
+# amp-validate --extract: messages wherever they stand in a text.
+
+load lib
+load messages
+
+setup() {
+  need jq
+  cd "$BATS_TEST_TMPDIR" || return 1
+  message task_dispatch >dispatch
+  message task_result >result
+  message escalation '.payload.description = "braces {\"a\": [} and `ticks`"' >escalation
+  aof='{"protocol":"aof","version":1,"type":"handoff.accepted","taskId":"TASK-2026-02-09-057","fromAgent":"a","toAgent":"b","sentAt":"2026-02-09T21:00:00Z","payload":{"taskId":"TASK-2026-02-09-057","accepted":true}}'
+}
+
+# A text with a message of every kind of place; `said` is what has to come out.
+text() {
+  echo "Hello, {name}! if (x) { return {}; } and f({\"a\": 1}) are no messages."
+  printf '  ```json title="x"\n'
+  jq . dispatch
+  printf '  ```\n'
+  echo "Then $(cat result), and $(cat escalation) {"
+  jq . result | sed 's/^/> /'
+  printf '~~~~\r\n%s\r\n~~~~\r\n' "$(jq . escalation | sed 's/$/\r/')"
+  printf '2026-02-26T10:00:00Z \033[32mINFO\033[0m AOF/1 %s\n' "$aof"
+  printf 'AOF/1 %s\n' "$aof"
+  jq -C . dispatch
+  jq -c '{type: "assistant", message: {role: "assistant", content: [{type: "text",
+    text: ("Done:\n```json\n" + (. | tojson) + "\n```\n")}]}}' result
+  jq -c '{type: "tool_use", input: {deep: [.]}}' escalation
+  jq -c '{log: ({line: ("see " + tojson)} | tojson)}' result
+  jq . dispatch | awk '{ printf "web_1  | 2026-02-26 10:00:%02d %s\n", NR, $0 }'
+}
+
+said() {
+  cat dispatch result escalation result escalation
+  printf '%s\n%s\n' "$aof" "$aof"
+  cat dispatch result escalation result dispatch
+}
+
+@test "each message comes out on a line of its own, with where it was found" {
+  text >in
+  run --separate-stderr amp-validate --extract in
+  [ "$status" -eq 0 ]
+  diff <(said | jq -c .) <(cat <<<"$output")
+  [ "$(sed 's/^amp-validate: note: in:[0-9]*:[0-9]*: [a-z]* [a-z._]* //' <<<"$stderr" | xargs)" = \
+    "in a fence in prose in prose in prose in a fence in prose on a line on a line in a string inside an object in a string in prose" ]
+  amp-validate --extract -e records in >out
+  amp-validate -s "$AMP_TOP/schemas/records/found.json" records | cmp - records
+  [ "$(jq -r .found records | xargs)" = \
+    "fence prose prose prose fence prose line line string object string prose" ]
+  # The place is where the message, or the string that it is in, begins.
+  jq -r '"\(.offset) \(.line) \(.column)"' records | while read -r offset line column; do
+    c=$(tail -c "+$((offset + 1))" in | head -c 1)
+    [ "$c" = "$(sed -n "${line}p" in | LC_ALL=C cut -b "$column" | head -n 1)" ]
+  done
+}
+
+@test "bytes between tokens go, the others stay" {
+  printf 'x {\n\t"protocol" : "aof", "n": 1.50,\r\n "e":[ 1E2 , {}, "\\u00e9 \\/ {" ] }\n' >in
+  run amp-validate --extract --check in
+  [ "$(jq -r .code <<<"$output")" = invalid_envelope ]
+  amp-validate --extract --annotate in >out || [ $? -eq 1 ]
+  grep -F '"message":{"protocol":"aof","n":1.50,"e":[1E2,{},"\u00e9 \/ {"]}' out
+}
+
+@test "what claims to be a message and is wrong, or breaks off, is refused with its place" {
+  {
+    echo 'Look: {"msg_id": "x", "type": "ack"} and {"message_id": 5, "channel": "c"}'
+    echo 'AOF/1 {not json}'
+    head -c 200 dispatch
+    echo
+    cat result
+    jq -c . dispatch | sed 's/}$/,}/'
+  } >in
+  run --separate-stderr amp-validate --extract -e records in
+  [ "$status" -eq 1 ]
+  [ "$output" = "$(jq -c . result)" ]
+  jq -r 'select(.code) | .code' records >codes
+  grep -q missing_field codes
+  [ "$(grep -c invalid_json codes)" -eq 3 ]
+  [ "$(jq -r 'select(.code == "invalid_json") | .line' records | xargs)" = "2 3 5" ]
+}
+
+@test "an object past --max-line is named, and what follows is found" {
+  { printf '{"text": "%05000d"} ' 0; cat result; } >in
+  run --separate-stderr amp-validate --extract --max-line 1K -e records in
+  [ "$status" -eq 1 ]
+  [ "$output" = "$(jq -c . result)" ]
+  [ "$(jq -r 'select(.code) | "\(.code) \(.line)"' records)" = "line_too_long 1" ]
+}
+
+@test "a message comes out as soon as its last byte is there" {
+  mkfifo pipe
+  amp-validate --extract <pipe >out 2>/dev/null &
+  pid=$!
+  exec 5>pipe
+  printf 'so far: %s' "$(cat result)" >&5
+  wait_until 10 has_lines out 1
+  kill -0 "$pid"
+  exec 5>&-
+  wait "$pid"
+  diff <(jq -c . result) out
+}
+
+@test "garbage neither crashes nor comes out" {
+  LC_ALL=C awk 'BEGIN { srand(3); s = "{}[]\":,\\\n `~>ab1\033\200\377";
+    for (i = 0; i < 300000; i++) printf "%s", substr(s, int(rand() * length(s)) + 1, 1) }' >in
+  head -c 200000 /dev/urandom >>in
+  run --separate-stderr amp-validate --extract in
+  [ -z "$output" ]
+  [ "$status" -eq 0 ]
+}
+
+@test "with other modes: verdicts, refusals, conversion, one protocol" {
+  text >in
+  amp-validate --extract --check in >out
+  [ "$(jq -s 'map(.valid) | all' out) $(jq -s length out)" = "true 12" ]
+  jq -s -e '.[0].found.in == "fence" and .[0].line == 3' out
+  [ "$(amp-validate --extract -p aof in 2>/dev/null | wc -l)" -eq 2 ]
+  amp-validate --extract --to sw4rm -e /dev/null in >out
+  amp-validate --check <out | jq -s -e 'map(.protocol == "sw4rm" and .valid) | all and length == 12'
+  run amp-validate --extract --document in
+  [ "$status" -eq 64 ]
+}
