@@ -11,7 +11,11 @@
 static enum amp_sw4rm_key key_of(const char *p, size_t n)
 {
     switch (n) {
+    case 2:
+        IS("ts", TS);
+        break;
     case 4:
+        IS("corr", CORR);
         IS("data", DATA);
         IS("kind", KIND);
         break;

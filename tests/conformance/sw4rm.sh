@@ -12,7 +12,7 @@ sw4rm_lines() {
     | if type == "array" and length > 0 and all(type == "object" and has("score")) then
         .[] | envelope("NEGOTIATION")
       elif type != "object" then empty
-      elif has("message_id") or has("message_type") or has("correlation_id") then .
+      elif has("message_id") or has("message_type") or (has("to") and has("msg")) then .
       elif has("nodes") then
         if (.nodes | type) == "object" and (.nodes | all(type == "array")) then
           .nodes |= with_entries(.key as $k | .value |=
@@ -20,6 +20,13 @@ sw4rm_lines() {
         else . end
         | {workflow_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001"} + . | envelope("DATA")
       elif has("ack_stage") or has("ack_for_message_id") then envelope("ACKNOWLEDGEMENT")
+      elif has("max_rounds") then {policy: .} | envelope("CONTROL")
+      elif has("network_policy") or has("privilege_level") or has("budget_cpu_ms") or
+          has("budget_wall_ms") then
+        {call_id: "c", tool_name: "t", provider_id: "p", args: {}, execution_policy: .,
+          content_type: "application/json"} | envelope("TOOL_CALL")
+      elif (has("topic") or has("participants")) and (has("kind") | not) then
+        {negotiation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001"} + . | envelope("NEGOTIATION")
       elif has("reason_type") then envelope("HITL_INVOCATION")
       elif has("decision") or has("action") then envelope("HITL_DECISION")
       elif has("operation") then envelope("WORKTREE_CONTROL")
@@ -28,17 +35,18 @@ sw4rm_lines() {
       elif has("call_id") then envelope("TOOL_RESULT")
       elif has("kind") or has("negotiation_id") or has("artifact_id") or has("score") then
         envelope("NEGOTIATION")
+      elif has("priority") or has("params") then envelope("CONTROL")
       else envelope("DATA") end' <<<"$case"
 }
 
-# After check_line: a refusal as the protocol's own message says the same.
+# sw4rm_nack [OPTION...]: after check_line: a refusal as the protocol's own message says the same.
 sw4rm_nack() {
   given .expect.nack || return 0
   amp-validate --options | cut -f 3 | grep -qx nack || return 0
-  amp-validate --nack -e /dev/null "$dir/in" 2>/dev/null | jq -es --argjson case "$case" '
+  amp-validate "$@" --nack -e /dev/null "$dir/in" 2>/dev/null | jq -es --argjson case "$case" '
     .[0].message_type == "ACKNOWLEDGEMENT" and .[0].payload.ack_stage == "REJECTED" and
     .[0].payload.error_code == ($case.expect.code | ascii_upcase) and
-    .[0].payload.ack_for_message_id == $case.input.message_id and
+    .[0].payload.ack_for_message_id == ($case.input.message_id // .[0].payload.ack_for_message_id) and
     .[0].correlation_id == ($case.input.correlation_id // .[0].correlation_id)' >/dev/null
 }
 
@@ -59,13 +67,14 @@ sw4rm_case() {
     return
     ;;
   esac
-  strange=$(jq -r '.given // {} | keys - ["hlc", "hlc_enabled", "now", "max_payload",
-    "max_payload_bytes"] | join(", ")' <<<"$case")
+  strange=$(jq -r '.given // {} | keys - ["now", "max_payload", "max_payload_bytes"]
+    | map(select(test("hlc"; "i") | not)) | join(", ")' <<<"$case")
   [ -z "$strange" ] || {
     later "needs a state that nothing here can prepare: $strange"
     return
   }
-  given '.given.hlc // .given.hlc_enabled // false' && options+=(--hlc)
+  given '.given // {} | with_entries(select(.key | test("hlc"; "i")))
+    | any(. != false and . != null and . != "off")' && options+=(--hlc)
   given .given.now && options+=(--now "$(jq -r .given.now <<<"$case")")
   given '.given.max_payload // .given.max_payload_bytes // false' &&
     options+=(--max-payload "$(jq -r '.given.max_payload // .given.max_payload_bytes' <<<"$case")")
@@ -86,7 +95,7 @@ sw4rm_case() {
     ;;
   reject*)
     check_line "${options[@]}"
-    if sw4rm_nack; then refused sw4rm "${code,,}"; else fail "the refusal is not as it should be"; fi
+    if sw4rm_nack "${options[@]}"; then refused sw4rm "${code,,}"; else fail "the refusal is not as it should be"; fi
     ;;
   *)
     check_line "${options[@]}"
