@@ -7,21 +7,10 @@
 
 #include "protocol/aof_text.h"
 #include "protocol/check.h"
+#include "protocol/schemas.h"
 #include "protocol/spec.h"
 
-enum {
-    SCHEMAS_MOST = 160,
-    PATH_SLOTS = 512,
-    TYPE_SLOTS = 64,
-    UNFOLDED_MOST = 8,
-    ARENA_MOST = 512 * 1024 * 1024,
-    FAULT_SHOWN = 40
-};
-
-struct compiled {
-    const char *path;
-    struct amp_schema *schema;
-};
+enum { TYPE_SLOTS = 64, ARENA_MOST = 512 * 1024 * 1024, FAULT_SHOWN = 40 };
 
 /* The kind row of a type word as it was found before. */
 struct known_type {
@@ -34,13 +23,8 @@ struct amp_reader {
     struct amp_pool arena;
     struct amp_check check;
     struct amp_schema_run *run;
-    struct compiled schemas[SCHEMAS_MOST];
-    unsigned n_schemas;
-    /* A message costs no comparison of paths or of all type words: both are remembered. */
-    struct compiled by_address[PATH_SLOTS]; /* by the address of the path */
-    struct known_type types[TYPE_SLOTS];
-    struct amp_schema *unfolded[UNFOLDED_MOST]; /* those that are ready to explain */
-    unsigned n_unfolded;
+    struct amp_schemas schemas;
+    struct known_type types[TYPE_SLOTS]; /* a message costs no comparison of all type words */
 };
 
 /* What detection found out about a line. */
@@ -70,67 +54,12 @@ void amp_reader_free(struct amp_reader *r)
 {
     if (!r)
         return;
-    for (unsigned i = 0; i < r->n_schemas; i++)
-        amp_schema_free(r->schemas[i].schema);
+    amp_schemas_release(&r->schemas);
     amp_schema_run_free(r->run);
     amp_tape_release(&r->outer);
     amp_tape_release(&r->inner);
     amp_pool_release(&r->arena);
     free(r);
-}
-
-/* References are relative to schema:///<protocol>/<name>.json. */
-#define SCHEMA_BASE "schema:///"
-
-static int resolve(void *ctx, struct amp_span uri, struct amp_span *text)
-{
-    size_t n = sizeof SCHEMA_BASE - 1;
-    if (uri.n > n && memcmp(uri.p, SCHEMA_BASE, n) == 0) {
-        uri.p += n;
-        uri.n -= n;
-    }
-    const struct amp_schema_file *file = amp_schema_file_find(uri);
-    if (!file)
-        return -1;
-    *text = file->text;
-    return 0;
-}
-
-static struct amp_schema *compile(struct amp_reader *r, const char *path, struct amp_error *err)
-{
-    for (unsigned i = 0; i < r->n_schemas; i++)
-        if (strcmp(r->schemas[i].path, path) == 0)
-            return r->schemas[i].schema;
-    const struct amp_schema_file *file = amp_schema_file_find(amp_span_str(path));
-    if (!file || r->n_schemas == SCHEMAS_MOST) {
-        amp_fail(err, AMP_INTERNAL, "no_schema", "schema %s is not compiled in", path);
-        return NULL;
-    }
-    AMP_BUF struct amp_buf base;
-    amp_buf_init(&base, 4096);
-    if (amp_buf_fmt(&base, err, "%s%s", SCHEMA_BASE, path) < 0)
-        return NULL;
-    struct amp_schema_options opt = {
-        .resolve = resolve, .base_uri = base.data, .formats = true, .lasting = true};
-    struct amp_schema *schema = amp_schema_compile(file->text, &opt, err);
-    if (!schema)
-        return NULL;
-    amp_schema_fold(schema);
-    r->schemas[r->n_schemas++] = (struct compiled){path, schema};
-    return schema;
-}
-
-static struct amp_schema *schema_of(struct amp_reader *r, const char *path, struct amp_error *err)
-{
-    struct compiled *c =
-        &r->by_address[(uintptr_t)path * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PATH_SLOTS - 1)];
-    if (c->path != path) {
-        struct amp_schema *schema = compile(r, path, err);
-        if (!schema)
-            return NULL;
-        *c = (struct compiled){path, schema};
-    }
-    return c->schema;
 }
 
 /* A fault of the text that was scanned, with what stands there, unless it is that it is too large.
@@ -410,28 +339,12 @@ static void explain(void *ctx, const struct amp_violation *v)
     amp_check_violation(e->check, v, e->codes);
 }
 
-/* The schemas that explained last stay ready to, a few of them. */
-static int unfold(struct amp_reader *r, struct amp_schema *schema, struct amp_error *err)
-{
-    for (unsigned i = 0; i < UNFOLDED_MOST; i++)
-        if (r->unfolded[i] == schema)
-            return 0;
-    struct amp_schema **slot = &r->unfolded[r->n_unfolded++ % UNFOLDED_MOST];
-    if (*slot)
-        amp_schema_fold(*slot);
-    *slot = NULL;
-    if (amp_schema_unfold(schema, err) < 0)
-        return -1;
-    *slot = schema;
-    return 0;
-}
-
 static int check_schema(struct amp_reader *r, const struct amp_spec *s, const struct amp_view *v,
                         struct amp_error *err)
 {
     const struct amp_kind_row *kind = r->check.row;
     const char *path = kind && kind->schema ? kind->schema : s->schema;
-    struct amp_schema *schema = schema_of(r, path, err);
+    struct amp_schema *schema = amp_schemas_get(&r->schemas, path, err);
     if (!schema || (!r->run && !(r->run = amp_schema_run_new(err))))
         return -1;
     int valid = amp_schema_check(schema, r->run, v->tape, 0, err);
@@ -439,7 +352,7 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
         return valid < 0 ? -1 : 0;
     struct explaining e = {&r->check, kind && kind->codes ? kind->codes : s->codes};
     r->check.schema = path;
-    if (unfold(r, schema, err) < 0)
+    if (amp_schemas_unfold(&r->schemas, schema, err) < 0)
         return -1;
     int n =
         amp_schema_explain(schema, r->run, v->tape, 0, AMP_CHECK_FINDINGS_MAX, explain, &e, err);
