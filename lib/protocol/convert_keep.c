@@ -11,9 +11,40 @@
 
 enum { FIELDS_MOST = 1000, DEEP = 5, PATH_MOST = 4096 };
 
-/* A member's name as a part of a pointer. */
-static int push(struct amp_buf *path, struct amp_span raw, struct amp_error *err)
+/* A key's text with the escapes that JSON demands and no others, however it was written: one name
+ * is one pointer. */
+static int plain_key(const struct amp_tape *t, uint32_t key, struct amp_buf *out,
+                     struct amp_error *err)
 {
+    struct amp_span s = amp_tok_raw(t, key);
+    if (!(t->tok[key].flags & AMP_TOK_ESCAPED))
+        return amp_buf_add(out, s.p, s.n, err);
+    AMP_BUF struct amp_buf text;
+    amp_buf_init(&text, s.n + 1);
+    if (amp_tok_text(t, key, &text, &s, err) < 0)
+        return -1;
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        int rc = c < 0x20                ? amp_buf_fmt(out, err, "\\u%04x", c)
+                 : c == '"' || c == '\\' ? amp_buf_fmt(out, err, "\\%c", c)
+                                         : amp_buf_add(out, s.p + i, 1, err);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* A member's name as a part of a pointer. */
+static int push(struct amp_buf *path, const struct amp_tape *t, uint32_t key, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf name;
+    struct amp_span raw = amp_tok_raw(t, key);
+    amp_buf_init(&name, 6 * raw.n + 1);
+    if (t->tok[key].flags & AMP_TOK_ESCAPED) {
+        if (plain_key(t, key, &name, err) < 0)
+            return -1;
+        raw = amp_buf_span(&name);
+    }
     if (amp_buf_add(path, "/", 1, err) < 0)
         return -1;
     for (size_t i = 0; i < raw.n; i++) {
@@ -32,7 +63,7 @@ struct keeping {
     const struct cv_keeping *how;
 };
 
-/* Pointers are made of keys as they stand in their texts, escapes and all, and written the same. */
+/* Pointers are made of keys with their escapes, and written the same. */
 static int entry(struct keeping *k, const struct amp_span *is, const struct amp_span *as,
                  struct amp_error *err)
 {
@@ -54,9 +85,8 @@ static int entry(struct keeping *k, const struct amp_span *is, const struct amp_
 static uint32_t same_key(const struct amp_tape *from, uint32_t key, const struct amp_tape *to,
                          uint32_t object)
 {
-    struct amp_span raw = amp_tok_raw(from, key);
     for (uint32_t i = object + 1; i < to->tok[object].next; i = to->tok[i + 1].next)
-        if (amp_span_eq(raw, amp_tok_raw(to, i)))
+        if (amp_tape_equal(from, key, to, i))
             return i + 1;
     return AMP_TOK_NONE;
 }
@@ -72,7 +102,7 @@ static int keep_object(struct keeping *k, uint32_t a, uint32_t b, unsigned deep,
         k->path.len = at;
         if (w != AMP_TOK_NONE && amp_tape_equal(from, v, to, w))
             continue;
-        if (push(&k->path, amp_tok_raw(from, i), err) < 0)
+        if (push(&k->path, from, i, err) < 0)
             return -1;
         int rc;
         if (w == AMP_TOK_NONE) {
@@ -92,7 +122,7 @@ static int keep_object(struct keeping *k, uint32_t a, uint32_t b, unsigned deep,
         k->path.len = at;
         if (same_key(to, i, from, a) != AMP_TOK_NONE)
             continue;
-        if (push(&k->path, amp_tok_raw(to, i), err) < 0 || entry(k, NULL, &as, err) < 0)
+        if (push(&k->path, to, i, err) < 0 || entry(k, NULL, &as, err) < 0)
             return -1;
     }
     k->path.len = at;
@@ -164,12 +194,23 @@ static int unescape(struct amp_span s, struct amp_buf *out, struct amp_error *er
     return 0;
 }
 
-static bool has_key(const struct amp_tape *t, uint32_t object, struct amp_span raw)
+/* 1 or 0; -1 on failure. */
+static int has_key(const struct amp_tape *t, uint32_t object, struct amp_span plain,
+                   struct amp_error *err)
 {
-    for (uint32_t i = object + 1; i < t->tok[object].next; i = t->tok[i + 1].next)
-        if (amp_span_eq(raw, amp_tok_raw(t, i)))
-            return true;
-    return false;
+    for (uint32_t i = object + 1; i < t->tok[object].next; i = t->tok[i + 1].next) {
+        AMP_BUF struct amp_buf name;
+        struct amp_span raw = amp_tok_raw(t, i);
+        amp_buf_init(&name, 6 * raw.n + 1);
+        if (t->tok[i].flags & AMP_TOK_ESCAPED) {
+            if (plain_key(t, i, &name, err) < 0)
+                return -1;
+            raw = amp_buf_span(&name);
+        }
+        if (amp_span_eq(plain, raw))
+            return 1;
+    }
+    return 0;
 }
 
 static int restore_object(struct restoring *r, uint32_t object, unsigned deep,
@@ -210,8 +251,7 @@ static int restore_object(struct restoring *r, uint32_t object, unsigned deep,
         return -1;
     for (uint32_t i = object + 1; i < t->tok[object].next; i = t->tok[i + 1].next) {
         r->path.len = at;
-        if (push(&r->path, amp_tok_raw(t, i), err) < 0 ||
-            restore_member(r, i, &first, deep, err) < 0)
+        if (push(&r->path, t, i, err) < 0 || restore_member(r, i, &first, deep, err) < 0)
             return -1;
     }
     r->path.len = at;
@@ -224,7 +264,8 @@ static int restore_object(struct restoring *r, uint32_t object, unsigned deep,
         if (unescape(name, &r->name, err) < 0)
             return -1;
         name = amp_buf_span(&r->name);
-        if (!has_key(t, object, name) && put(r, &first, name, amp_tok_source(o, is), err) < 0)
+        int has = has_key(t, object, name, err);
+        if (has < 0 || (!has && put(r, &first, name, amp_tok_source(o, is), err) < 0))
             return -1;
     }
     return amp_buf_str(r->out, "}", err);

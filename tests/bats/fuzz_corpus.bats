@@ -22,7 +22,7 @@ load lib
   [ "$(du -sb "$AMP_TOP/tests/fuzz/corpus" | cut -f1)" -lt 500000 ]
 }
 
-@test "every case of the protocols' rules through the targets for lines and for text" {
+@test "every case of the protocols' rules through the targets for lines, text and conversion" {
   need jq
   local t o
   cd "$BATS_TEST_TMPDIR"
@@ -35,7 +35,7 @@ load lib
       { printf "$o"; cat lines; } >"in/$(basename "$t" .jsonl)$o"
     done
   done
-  for t in detect extract; do
+  for t in detect extract convert; do
     "$AMP_BUILD/tests/fuzz/${t}_replay" in 2>last || {
       echo "$t fails: $(tail -n 20 last)" >&2
       return 1
