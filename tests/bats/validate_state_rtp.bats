@@ -139,6 +139,22 @@ codes() {
   [ -z "$(cat reply later | codes)" ]
 }
 
+@test "what another process records is seen by a run that goes on" {
+  create >task
+  ev signal '{}' '.sourceNodeId = "elsewhere"' | known
+  mkfifo in
+  amp-validate --state state -e records in >out &
+  local pid=$!
+  exec 7>in
+  accept '.sourceNodeId = "third"' >&7
+  wait_until 10 grep -q unknown_ref records
+  known <task
+  taken() { accept '.sourceNodeId = "third"' >&7 && [ -s out ]; }
+  wait_until 20 taken
+  exec 7>&-
+  wait "$pid" || [ $? -eq 1 ]
+}
+
 @test "records of the control plane have no history" {
   create | known
   echo '{"capabilityId":"cap.a","eligibleAgentIds":[],"policyVersion":"p","updatedAt":"2026-02-25T16:30:05Z"}' >index

@@ -222,6 +222,8 @@ static void refusals(void)
     TAP_SPAN(v.type, "protocol.message.unknown", "has an event of its own");
     TAP_INT(refuse("AOF/1 {bad", &out, &v), 0, "AOF: no JSON");
     TAP_SPAN(v.body.ack.code, "invalid_json", "its reason");
+    TAP_INT(refuse("{'eventId':0,'type':'protocol.message.rejected','actor':'r'}", &out, &v), 1,
+            "AOF: a line of the log is not answered");
     TAP_INT(refuse(RTP("task_create", "'taskId':'t','title':'T','requesterAgentId':'r'"), &out, &v),
             0, "RTP: a valid answer");
     TAP_SPAN(v.type, "ack", "an ack");
