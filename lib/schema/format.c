@@ -8,6 +8,8 @@ static const struct amp_format formats[] = {
     {"duration", amp_format_duration, "a duration (ISO 8601, such as P1DT2H)"},
     {"email", amp_format_email, "a mail address"},
     {"hostname", amp_format_hostname, "a host name"},
+    {"idn-email", amp_format_idn_email, "a mail address, also beyond ASCII"},
+    {"idn-hostname", amp_format_idn_hostname, "a host name, also beyond ASCII"},
     {"ipv4", amp_format_ipv4, "an IPv4 address"},
     {"ipv6", amp_format_ipv6, "an IPv6 address"},
     {"uri", amp_format_uri, "a URI with a scheme"},

@@ -21,11 +21,24 @@ bool amp_format_duration(const char *p, size_t n);
 /* format_host.c */
 bool amp_format_hostname(const char *p, size_t n);
 bool amp_format_email(const char *p, size_t n);
+bool amp_format_idn_hostname(const char *p, size_t n);
+bool amp_format_idn_email(const char *p, size_t n);
 bool amp_format_ipv4(const char *p, size_t n);
 bool amp_format_ipv6(const char *p, size_t n);
 
-/* idna.c: a label after "xn--" names something that IDNA 2008 allows. */
-bool amp_idna_label(const char *p, size_t n);
+/* idna.c: one label of a host name, in ASCII, after "xn--" or in UTF-8. */
+enum { AMP_IDNA_POINTS = 64 };
+struct amp_idna {
+    uint32_t c[AMP_IDNA_POINTS + 1];
+    size_t n;
+    size_t length; /* of its ASCII form */
+};
+/* False when it is none, or names something that IDNA 2008 does not allow. */
+bool amp_idna_read(const char *p, size_t n, struct amp_idna *out);
+/* Whether it holds what is written from right to left; whether it keeps the Bidi rule (RFC 5893),
+ * which every label must once one of the name does. */
+bool amp_idna_is_rtl(const struct amp_idna *l);
+bool amp_idna_bidi(const struct amp_idna *l);
 
 /* format_uri.c */
 bool amp_format_uri(const char *p, size_t n);

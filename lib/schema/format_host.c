@@ -57,31 +57,53 @@ bool amp_format_ipv6(const char *p, size_t n)
     return gap ? groups <= 7 : groups == 8;
 }
 
-static bool label(const char *p, size_t n)
+/* A full stop between labels: its length, 0 where there is none. Internationalized names may have
+ * those of East Asia as well (RFC 3490 section 3.1). */
+static size_t dot(const char *p, size_t n, bool beyond)
 {
-    if (n < 1 || n > 63 || p[0] == '-' || p[n - 1] == '-')
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!amp_is_alpha(p[i]) && !amp_is_digit(p[i]) && p[i] != '-')
+    if (n && *p == '.')
+        return 1;
+    bool wide = beyond && n >= 3 &&
+                (!memcmp(p, "\xe3\x80\x82", 3) || !memcmp(p, "\xef\xbc\x8e", 3) ||
+                 !memcmp(p, "\xef\xbd\xa1", 3));
+    return wide ? 3 : 0;
+}
+
+static bool host(const char *p, size_t n, bool beyond)
+{
+    const char *end = p + n;
+    size_t length = 0;
+    bool rtl = false, bidi = true;
+    for (;;) {
+        const char *from = p;
+        struct amp_idna label;
+        bool ascii = true, plain = true;
+        size_t stop = 0;
+        for (; p < end && !(stop = dot(p, (size_t)(end - p), beyond)); p++) {
+            ascii &= (unsigned char)*p < 128;
+            plain &= amp_is_alpha(*p);
+        }
+        if ((!ascii && !beyond) || !amp_idna_read(from, (size_t)(p - from), &label))
             return false;
-    if (n > 4 && (p[0] | 0x20) == 'x' && (p[1] | 0x20) == 'n' && p[2] == '-' && p[3] == '-')
-        return amp_idna_label(p + 4, n - 4);
-    return true;
+        length += label.length + 1;
+        if (length - 1 > 253)
+            return false;
+        rtl |= amp_idna_is_rtl(&label);
+        bidi = bidi && (plain || !beyond || amp_idna_bidi(&label));
+        if (p == end)
+            return !rtl || bidi;
+        p += stop;
+    }
 }
 
 bool amp_format_hostname(const char *p, size_t n)
 {
-    const char *end = p + n;
-    if (n < 1 || n > 253)
-        return false;
-    for (;;) {
-        const char *dot = memchr(p, '.', (size_t)(end - p));
-        if (!label(p, (size_t)((dot ? dot : end) - p)))
-            return false;
-        if (!dot)
-            return true;
-        p = dot + 1;
-    }
+    return host(p, n, false);
+}
+
+bool amp_format_idn_hostname(const char *p, size_t n)
+{
+    return host(p, n, true);
 }
 
 static bool atom_char(char c)
@@ -90,14 +112,15 @@ static bool atom_char(char c)
 }
 
 /* The part before the @, which *p is left at. */
-static bool local_part(const char **p, const char *end)
+static bool local_part(const char **p, const char *end, bool beyond)
 {
     const char *q = *p;
     if (q < end && *q == '"') {
         for (q++; q < end && *q != '"'; q++) {
             if (*q == '\\')
                 q++;
-            if (q == end || *q < 0x20 || *q == 0x7f)
+            if (q == end || (unsigned char)*q < 0x20 || *q == 0x7f ||
+                (!beyond && (unsigned char)*q >= 0x80))
                 return false;
         }
         if (q == end)
@@ -107,7 +130,7 @@ static bool local_part(const char **p, const char *end)
     }
     for (;;) {
         const char *from = q;
-        while (q < end && atom_char(*q))
+        while (q < end && (atom_char(*q) || (beyond && (unsigned char)*q >= 0x80)))
             q++;
         if (q == from)
             return false;
@@ -119,10 +142,10 @@ static bool local_part(const char **p, const char *end)
     return true;
 }
 
-bool amp_format_email(const char *p, size_t n)
+static bool mail(const char *p, size_t n, bool beyond)
 {
     const char *first = p, *end = p + n;
-    if (n > 254 || !local_part(&p, end) || p - first > 64 || p == end || *p++ != '@')
+    if (n > 254 || !local_part(&p, end, beyond) || p - first > 64 || p == end || *p++ != '@')
         return false;
     size_t left = (size_t)(end - p);
     if (left > 2 && p[0] == '[' && end[-1] == ']') {
@@ -132,5 +155,15 @@ bool amp_format_email(const char *p, size_t n)
             return amp_format_ipv6(p + 5, left - 5);
         return amp_format_ipv4(p, left);
     }
-    return amp_format_hostname(p, left);
+    return host(p, left, beyond);
+}
+
+bool amp_format_email(const char *p, size_t n)
+{
+    return mail(p, n, false);
+}
+
+bool amp_format_idn_email(const char *p, size_t n)
+{
+    return mail(p, n, true);
 }

@@ -11,7 +11,7 @@
 #include "schema/format.h"
 #include "json/text.h"
 
-enum { POINTS = 64 };
+enum { POINTS = AMP_IDNA_POINTS };
 
 static bool decode(const char *p, size_t n, uint32_t *out, size_t *count)
 {
@@ -60,7 +60,21 @@ static bool decode(const char *p, size_t n, uint32_t *out, size_t *count)
     return length > 0 && dash < n;
 }
 
-enum class { MARK, LETTER, CURSIVE, GREEK, HEBREW, JAPANESE, CLASSES };
+enum class {
+    MARK,
+    LETTER,
+    CURSIVE,
+    GREEK,
+    HEBREW,
+    JAPANESE,
+    LEFT_LETTER, /* by direction, RFC 5893 */
+    RIGHT_LETTER,
+    RIGHT,
+    EUROPEAN,
+    ARABIC,
+    NONSPACING,
+    CLASSES,
+};
 
 /* Compiled at first use and kept: two threads may both compile one, one of the results stays. */
 static pcre2_code *class_code(enum class class)
@@ -72,6 +86,12 @@ static pcre2_code *class_code(enum class class)
         [GREEK] = "\\p{Greek}",
         [HEBREW] = "\\p{Hebrew}",
         [JAPANESE] = "[\\p{Hiragana}\\p{Katakana}\\p{Han}]",
+        [LEFT_LETTER] = "\\p{bc:L}",
+        [RIGHT_LETTER] = "[\\p{bc:R}\\p{bc:AL}]",
+        [RIGHT] = "[\\p{bc:R}\\p{bc:AL}\\p{bc:AN}]",
+        [EUROPEAN] = "\\p{bc:EN}",
+        [ARABIC] = "\\p{bc:AN}",
+        [NONSPACING] = "\\p{bc:NSM}",
     };
     static _Atomic(pcre2_code *) compiled[CLASSES];
     pcre2_code *re = atomic_load(&compiled[class]), *none = NULL;
@@ -155,13 +175,10 @@ static bool in_context(const uint32_t *c, size_t n, size_t i)
     }
 }
 
-bool amp_idna_label(const char *p, size_t n)
+/* A label's code points, at least one of them beyond ASCII. */
+static bool is_label(const uint32_t *c, size_t count)
 {
-    uint32_t c[POINTS + 1];
-    size_t count;
     bool arabic = false, extended = false, beyond = false;
-    if (n > POINTS - 4 || !decode(p, n, c, &count))
-        return false;
     if (c[0] == '-' || c[count - 1] == '-' || (count > 3 && c[2] == '-' && c[3] == '-'))
         return false;
     if (is(c[0], MARK))
@@ -176,4 +193,131 @@ bool amp_idna_label(const char *p, size_t n)
             return false;
     }
     return beyond && !(arabic && extended);
+}
+
+/* The label in Punycode; returns its length, of which at most 63 are written. */
+static size_t encode(const uint32_t *c, size_t n, char out[POINTS])
+{
+    uint32_t code = 128, delta = 0, bias = 72;
+    size_t done = 0, length = 0;
+    for (size_t i = 0; i < n; i++)
+        if (c[i] < 128)
+            out[length++] = (char)c[i];
+    size_t basic = done = length;
+    if (basic)
+        out[length++] = '-';
+    for (; done < n; delta++, code++) {
+        uint32_t next = UINT32_MAX;
+        for (size_t i = 0; i < n; i++)
+            if (c[i] >= code && c[i] < next)
+                next = c[i];
+        delta += (next - code) * (uint32_t)(done + 1); /* at most 64 * 0x10ffff */
+        code = next;
+        for (size_t i = 0; i < n; i++) {
+            delta += c[i] < code;
+            if (c[i] != code)
+                continue;
+            uint32_t q = delta, steps = 0;
+            for (uint32_t k = 36;; k += 36) {
+                uint32_t limit = k <= bias ? 1 : k >= bias + 26 ? 26 : k - bias;
+                uint32_t digit = q < limit ? q : limit + (q - limit) % (36 - limit);
+                if (length < POINTS - 1)
+                    out[length] = (char)(digit < 26 ? 'a' + digit : '0' + digit - 26);
+                length++;
+                if (q < limit)
+                    break;
+                q = (q - limit) / (36 - limit);
+            }
+            delta = done == basic ? delta / 700 : delta / 2;
+            done++;
+            for (delta += delta / (uint32_t)done; delta > 455; steps += 36)
+                delta /= 35;
+            bias = steps + 36 * delta / (delta + 38);
+            delta = 0;
+        }
+    }
+    return length;
+}
+
+static bool same_letters(const char *a, const char *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i] && !(amp_is_alpha(a[i]) && (a[i] | 0x20) == (b[i] | 0x20)))
+            return false;
+    return true;
+}
+
+static bool read_ascii(const char *p, size_t n, struct amp_idna *out)
+{
+    char again[POINTS];
+    bool is_a_label = n > 4 && same_letters(p, "xn--", 4);
+    out->length = n;
+    if (is_a_label)
+        return n < POINTS && decode(p + 4, n - 4, out->c, &out->n) && is_label(out->c, out->n) &&
+               encode(out->c, out->n, again) == n - 4 && same_letters(p + 4, again, n - 4);
+    if (n < 1 || n > 63 || p[0] == '-' || p[n - 1] == '-')
+        return false;
+    for (out->n = 0; out->n < n; out->n++) {
+        char c = p[out->n];
+        if (!amp_is_alpha(c) && !amp_is_digit(c) && c != '-')
+            return false;
+        out->c[out->n] = (unsigned char)c;
+    }
+    return true;
+}
+
+static bool read_text(const char *p, size_t n, struct amp_idna *out)
+{
+    char ascii[POINTS];
+    for (out->n = 0; n;) {
+        size_t length = amp_utf8_length((const unsigned char *)p, n);
+        if (!length || out->n == POINTS - 1)
+            return false;
+        uint32_t v = length == 1 ? (unsigned char)*p : (unsigned char)*p & (0x7fu >> length);
+        for (size_t i = 1; i < length; i++)
+            v = v << 6 | ((unsigned char)p[i] & 0x3f);
+        out->c[out->n++] = v;
+        p += length;
+        n -= length;
+    }
+    if (!out->n || !is_label(out->c, out->n))
+        return false;
+    out->length = encode(out->c, out->n, ascii) + 4;
+    return out->length <= 63;
+}
+
+bool amp_idna_read(const char *p, size_t n, struct amp_idna *out)
+{
+    bool ascii = true;
+    for (size_t i = 0; i < n; i++)
+        ascii &= (unsigned char)p[i] < 128;
+    return ascii ? read_ascii(p, n, out) : read_text(p, n, out);
+}
+
+bool amp_idna_is_rtl(const struct amp_idna *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->c[i] >= 0x590 && is(l->c[i], RIGHT))
+            return true;
+    return false;
+}
+
+bool amp_idna_bidi(const struct amp_idna *l)
+{
+    bool rtl = is(l->c[0], RIGHT_LETTER), european = false, arabic = false;
+    size_t last = l->n;
+    if (!rtl && !is(l->c[0], LEFT_LETTER))
+        return false;
+    for (size_t i = 0; i < l->n; i++) {
+        european |= is(l->c[i], EUROPEAN);
+        arabic |= is(l->c[i], ARABIC);
+        if (is(l->c[i], rtl ? LEFT_LETTER : RIGHT))
+            return false;
+    }
+    while (last > 0 && is(l->c[last - 1], NONSPACING))
+        last--;
+    if (last == 0 || (rtl && european && arabic))
+        return false;
+    uint32_t end = l->c[last - 1];
+    return is(end, EUROPEAN) || (rtl ? is(end, RIGHT) : is(end, LEFT_LETTER));
 }

@@ -154,12 +154,10 @@ static int only_json(const struct dirent *e)
     return n > 5 && !strcmp(e->d_name + n - 5, ".json");
 }
 
-/* Not claimed: the formats for internationalized mail addresses and host names, drafts other than
- * the two, and that the contents of strings are checked. */
+/* Not claimed: drafts other than the two, and that the contents of strings are checked. */
 static bool claimed(const char *file, bool draft7)
 {
-    return strncmp(file, "idn-", 4) != 0 && strcmp(file, "cross-draft.json") != 0 &&
-           !(draft7 && !strcmp(file, "content.json"));
+    return strcmp(file, "cross-draft.json") != 0 && !(draft7 && !strcmp(file, "content.json"));
 }
 
 static void run_dir(const char *sub, bool draft7, bool formats)

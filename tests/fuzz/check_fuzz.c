@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <amp/schema/schema.h>
+#include <amp/schema/output.h>
 
 #include "must.h"
 
@@ -11,6 +11,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void told(void *ctx, const struct amp_violation *v)
 {
     MUST(v->keyword[0] && v->expected[0] && v->tok < ((const struct amp_tape *)ctx)->n);
+}
+
+/* The standard output is JSON with the same verdict, and has errors where there is one. */
+static void output(const struct amp_schema *s, struct amp_schema_run *r, const struct amp_tape *t,
+                   int verdict, enum amp_output form)
+{
+    struct amp_json_limits deep = {
+        .max_bytes = 1u << 30, .max_depth = 1000, .max_tokens = 1u << 30};
+    struct amp_json_fault f;
+    struct amp_buf out;
+    struct amp_tape read;
+    amp_buf_init(&out, 1u << 30);
+    amp_tape_init(&read, &deep);
+    int got = amp_schema_output(s, r, t, 0, form, &out, NULL);
+    MUST(got < 0 || verdict < 0 || got == verdict);
+    if (got >= 0) {
+        bool truncated =
+            out.len > 18 && !memcmp(out.data + out.len - 17, "\"truncated\":true}", 17);
+        MUST(amp_tape_scan(&read, out.data, out.len, &f) == 0 || !strcmp(f.code, "too_deep"));
+        MUST(got || truncated || memmem(out.data, out.len, "\"error\":", 8));
+    }
+    amp_tape_release(&read);
+    amp_buf_release(&out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -32,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int why = amp_schema_explain(s, r, &t, 0, 0, told, &t, NULL);
         /* Explaining does more work, so it alone may meet a limit. */
         MUST(why < 0 || got < 0 || (got == 1) == (why == 0));
+        output(s, r, &t, got, size & 1 ? AMP_OUTPUT_BASIC : AMP_OUTPUT_DETAILED);
     }
     amp_tape_release(&t);
     amp_schema_run_free(r);
