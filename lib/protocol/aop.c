@@ -190,15 +190,15 @@ static enum row event_row(const struct amp_tape *t)
     return EVENT;
 }
 
-static bool version_2(const struct amp_tape *t)
+bool amp_aop_is_2(const struct amp_tape *t)
 {
-    return amp_spec_starts(t, 0, "aop_version", "2.");
+    return t->n > 0 && amp_spec_starts(t, 0, "aop_version", "2.");
 }
 
 static const struct amp_kind_row *kind_of(const struct amp_view *v)
 {
     const struct amp_tape *t = v->tape;
-    if (!version_2(t)) {
+    if (!amp_aop_is_2(t)) {
         bool empty = t->tok[0].type == AMP_JSON_OBJECT && t->tok[0].count == 0;
         return &kinds[empty && amp_span_is(v->type, AMP_AOP_V1) ? V1 : NEITHER];
     }

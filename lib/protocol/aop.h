@@ -22,8 +22,11 @@ int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, in
 
 /* The part of the effective policy that is about files. */
 struct amp_aop_paths;
-void amp_aop_reach(const struct amp_view *task, struct amp_aop_paths *read,
+void amp_aop_files(const struct amp_view *task, struct amp_aop_paths *read,
                    struct amp_aop_paths *write);
+
+/* Whether version 2 is claimed. */
+bool amp_aop_is_2(const struct amp_tape *t);
 
 /* The value under a key of an object token, or AMP_TOK_NONE; also where there is no object. */
 uint32_t amp_aop_at(const struct amp_view *v, uint32_t object, struct amp_span key);

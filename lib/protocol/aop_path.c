@@ -41,6 +41,8 @@ static const char *add_parts(struct amp_span text, struct amp_aop_path *out)
         }
         if (drive && trap(part))
             return "has a part that Windows reads as another name";
+        if (out->drive == 0 && (memchr(part.p, '\\', part.n) || memchr(part.p, ':', part.n)))
+            return "could be read in two ways";
         if (out->n == AMP_AOP_PARTS_MOST)
             return "has too many parts";
         out->part[out->n++] = part;
@@ -70,40 +72,32 @@ static const char *take_root(struct amp_span *path, struct amp_aop_path *out, bo
     return NULL;
 }
 
-const char *amp_aop_path_read(struct amp_span base, struct amp_span path, struct amp_aop_path *out)
+const char *amp_aop_path_read(const struct amp_aop_path *base, struct amp_span path,
+                              struct amp_aop_path *out)
 {
     bool absolute;
     out->drive = 0;
     out->n = 0;
     const char *fault = take_root(&path, out, &absolute);
-    if (fault)
-        return fault;
-    if (!absolute && base.n > 0) {
-        fault = take_root(&base, out, &absolute);
-        if (!fault)
-            fault = add_parts(base, out);
-        if (fault)
-            return fault;
-        if (isalpha((unsigned char)out->drive)) {
-            if (is_drive(path))
-                return "is relative to a drive's own directory";
-            if (path.n > 0 && path.p[0] == '\\')
-                out->n = 0; /* from the drive's root */
-        }
-    } else if (!absolute && is_drive(path)) {
+    if (fault || absolute)
+        return fault ? fault : add_parts(path, out);
+    bool drive = !base || isalpha((unsigned char)base->drive);
+    if (drive && is_drive(path))
         return "is relative to a drive's own directory";
+    if (base) {
+        out->drive = base->drive;
+        out->n = drive && path.n > 0 && path.p[0] == '\\' ? 0 : base->n; /* from the drive's root */
+        memcpy(out->part, base->part, out->n * sizeof *out->part);
     }
     return add_parts(path, out);
 }
 
-bool amp_aop_path_within(const struct amp_aop_path *dir, const struct amp_aop_path *path)
+bool amp_aop_path_within(struct amp_span dir, struct amp_span path)
 {
-    if (dir->drive != path->drive || dir->n > path->n)
-        return false;
-    for (unsigned i = 0; i < dir->n; i++)
-        if (!amp_span_eq(dir->part[i], path->part[i]))
-            return false;
-    return true;
+    if (amp_span_is(dir, ".")) /* of the unknown place */
+        return path.n > 0 && path.p[0] != '/' && !is_drive(path);
+    return path.n >= dir.n && memcmp(path.p, dir.p, dir.n) == 0 &&
+           (path.n == dir.n || path.p[dir.n] == '/' || dir.p[dir.n - 1] == '/');
 }
 
 enum { OTHER, WORD, JOINT };

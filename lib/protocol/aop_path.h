@@ -16,12 +16,14 @@ struct amp_aop_path {
     struct amp_span part[AMP_AOP_PARTS_MOST]; /* of the texts that it was read from */
 };
 
-/* Reads a path that starts from `base` where it is relative. NULL, or what is wrong with it as the
- * end of a sentence ("leaves its root by .."); then out is not to be used. */
-const char *amp_aop_path_read(struct amp_span base, struct amp_span path, struct amp_aop_path *out);
+/* Reads a path, which starts from `base` where it is relative; NULL: from an unknown place. Returns
+ * NULL, or what is wrong with it as the end of a sentence ("leaves its root by .."); then out is
+ * not to be used. */
+const char *amp_aop_path_read(const struct amp_aop_path *base, struct amp_span path,
+                              struct amp_aop_path *out);
 
-/* Whether a path is the directory or below it. */
-bool amp_aop_path_within(const struct amp_aop_path *dir, const struct amp_aop_path *path);
+/* Whether a canonical text (amp_aop_path_write) is that of the directory or below it. */
+bool amp_aop_path_within(struct amp_span dir, struct amp_span path);
 
 /* The same from the texts, for the plainest ones, which are nearly all: true where it surely is so,
  * false where it has to be read. */

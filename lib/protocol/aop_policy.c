@@ -2,7 +2,6 @@
 #include <amp/protocol/aop_policy.h>
 
 #include "protocol/aop.h"
-#include "protocol/aop_path.h"
 #include "protocol/fill.h"
 
 #define COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
@@ -137,7 +136,7 @@ static void take_guard(const struct amp_view *v, struct amp_aop_policy *p)
     take_flag(v, g, AMP_SPAN("require_final_signal"), AMP_AOP_FROM_GUARD, &p->final_signal);
 }
 
-void amp_aop_reach(const struct amp_view *v, struct amp_aop_paths *read,
+void amp_aop_files(const struct amp_view *v, struct amp_aop_paths *read,
                    struct amp_aop_paths *write)
 {
     uint32_t task = amp_aop_at(v, 0, AMP_SPAN("task"));
@@ -198,63 +197,12 @@ void amp_aop_policy(const struct amp_view *v, struct amp_aop_policy *p)
     take_flag(v, constraints, AMP_SPAN("read_only_mode"), AMP_AOP_FROM_CONSTRAINTS, &p->read_only);
     take_flag(v, constraints, AMP_SPAN("delegation_allowed"), AMP_AOP_FROM_CONSTRAINTS,
               &p->delegation);
-    amp_aop_reach(v, &p->read, &p->write);
+    amp_aop_files(v, &p->read, &p->write);
     take_network(v, task, constraints, p);
     lower(v, constraints, AMP_SPAN("max_cost_usd"), AMP_AOP_FROM_CONSTRAINTS, &p->cost_usd);
     lower(v, budgets, AMP_SPAN("max_cost_usd"), AMP_AOP_FROM_BUDGETS, &p->cost_usd);
     lower(v, constraints, AMP_SPAN("max_tokens"), AMP_AOP_FROM_CONSTRAINTS, &p->tokens);
     lower(v, budgets, AMP_SPAN("max_tokens"), AMP_AOP_FROM_BUDGETS, &p->tokens);
-}
-
-/* The decoded text of a path in the message; in `room` where it was escaped. */
-static struct amp_span path_text(const struct amp_view *v, uint32_t tok, struct amp_buf *room)
-{
-    struct amp_span text = {"", 0};
-    amp_buf_reset(room);
-    if (is(v, tok, AMP_JSON_STRING) && amp_tok_text(v->tape, tok, room, &text, NULL) < 0)
-        text.n = 0;
-    return text;
-}
-
-const char *amp_aop_denies(const struct amp_view *v, const struct amp_aop_paths *to,
-                           struct amp_span root, struct amp_span path)
-{
-    struct amp_aop_path place, dir;
-    bool read = false;
-    AMP_BUF struct amp_buf room;
-    amp_buf_init(&room, 1024 * 1024);
-    if (to->limited && is(v, to->list, AMP_JSON_ARRAY)) {
-        uint32_t end = v->tape->tok[to->list].next;
-        for (uint32_t i = to->list + 1; i < end; i = v->tape->tok[i].next) {
-            struct amp_span text = path_text(v, i, &room);
-            if (text.n == 0)
-                continue;
-            if (amp_aop_path_plainly_within(text, path))
-                return NULL;
-            const char *fault = read ? NULL : amp_aop_path_read(root, path, &place);
-            if (fault)
-                return fault;
-            read = true;
-            if (!amp_aop_path_read(root, text, &dir) && amp_aop_path_within(&dir, &place))
-                return NULL;
-        }
-    }
-    if (!read && !amp_aop_path_plainly_within(path, path)) {
-        const char *fault = amp_aop_path_read(root, path, &place);
-        if (fault)
-            return fault;
-    }
-    return to->limited ? "is outside the effective access" : NULL;
-}
-
-int amp_aop_resolve(struct amp_span root, struct amp_span path, struct amp_buf *out,
-                    struct amp_error *err)
-{
-    struct amp_aop_path place;
-    const char *fault = amp_aop_path_read(root, path, &place);
-    if (fault)
-        return amp_fail(err, AMP_NOPERM, "E_PERMISSION_DENIED", "the path %s", fault);
-    return amp_aop_path_write(&place, out, err);
 }
 
 bool amp_aop_within(const struct amp_aop_budget *b, double spent)

@@ -131,8 +131,11 @@ static int prompt(struct amp_jw *w, const struct amp_view *v, struct amp_error *
     AMP_BUF struct amp_buf b;
     amp_buf_init(&b, PROMPT_MOST);
     bool task = v->kind == AMP_KIND_DISPATCH && v->tape->n > 0;
-    if (task && amp_aop_v1_prompt(v, &b, err) < 0)
-        return -1;
+    if (task && amp_aop_v1_prompt(v, &b, err) < 0) {
+        if (strcmp(err->code, "buffer_full") != 0)
+            return -1;
+        task = false; /* far beyond what any agent reads */
+    }
     amp_jw_key(w, "to_version");
     if (task)
         amp_jw_str(w, AMP_SPAN("1.x"));
@@ -150,7 +153,6 @@ static int fall_back(struct amp_jw *w, const struct amp_view *v, const struct am
                      const char *now, struct amp_error *err)
 {
     struct amp_span raw;
-    bool v2 = has_text(v, "/aop_version", &raw) && raw.n > 4 && memcmp(raw.p, "\"2.", 3) == 0;
     header(w, "EVENT");
     text(w, "event", "VERSION_FALLBACK");
     /* An event belongs to a session, also where the message did not say to which. */
@@ -159,7 +161,7 @@ static int fall_back(struct amp_jw *w, const struct amp_view *v, const struct am
         span(w, "task_id", v->task);
     text(w, "timestamp", now);
     text(w, "reason", f->code);
-    text(w, "classification", v2 ? "V2" : AMP_AOP_NEITHER);
+    text(w, "classification", amp_aop_is_2(v->tape) ? "V2" : AMP_AOP_NEITHER);
     amp_jw_key(w, "from_version");
     if (has_text(v, "/aop_version", &raw))
         amp_jw_raw(w, raw);

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <amp/protocol/aop_policy.h>
-
 #include "protocol/aop.h"
+#include "protocol/aop_reach.h"
 #include "protocol/spec.h"
 
 enum {
@@ -139,45 +138,7 @@ static void report(struct amp_check *c)
         warn_size(c, actions, "actions", "at most 200 actions", t->tok[actions].count, "actions");
 }
 
-/* One path of the task: whether it may be read, or written. */
-struct reach {
-    const struct amp_aop_paths *paths;
-    struct amp_span root;
-    const char *expected;
-};
-
-static void path(struct amp_check *c, const struct reach *r, uint32_t object)
-{
-    uint32_t tok = amp_aop_at(c->v, object, AMP_SPAN("path"));
-    struct amp_span text;
-    if (!is(c, tok, AMP_JSON_STRING) || c->v->tape->tok[tok].len == 0)
-        return;
-    if (amp_fill_text(c->v->tape, tok, c->arena, &text, NULL) < 0) {
-        c->failed = true;
-        return;
-    }
-    const char *fault = amp_aop_denies(c->v, r->paths, r->root, text);
-    if (!fault)
-        return;
-    struct amp_fault f = {.severity = AMP_SEV_ERROR,
-                          .code = "E_PERMISSION_DENIED",
-                          .rule = "access",
-                          .tok = tok,
-                          .expected = r->expected,
-                          .show_found = true};
-    amp_check_add(c, &f, "%s", fault);
-}
-
-static void paths_of(struct amp_check *c, const struct reach *r, uint32_t list)
-{
-    const struct amp_tape *t = c->v->tape;
-    if (is(c, list, AMP_JSON_ARRAY))
-        for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next)
-            if (is(c, i, AMP_JSON_OBJECT))
-                path(c, r, i);
-}
-
-static const char *reachable(const struct amp_aop_paths *p, const char *listed)
+static const char *expected(const struct amp_aop_paths *p, const char *listed)
 {
     if (!p->limited)
         return "a path that says where it lies";
@@ -188,12 +149,49 @@ static const char *reachable(const struct amp_aop_paths *p, const char *listed)
     return listed;
 }
 
+static void path(struct amp_check *c, struct amp_aop_reach *r, uint32_t object, const char *listed)
+{
+    uint32_t tok = amp_aop_at(c->v, object, AMP_SPAN("path"));
+    struct amp_span text;
+    if (!is(c, tok, AMP_JSON_STRING) || c->v->tape->tok[tok].len == 0)
+        return;
+    if (amp_fill_text(c->v->tape, tok, c->arena, &text, NULL) < 0) {
+        c->failed = true;
+        return;
+    }
+    const char *fault = amp_aop_reach_denies(r, text);
+    if (!fault)
+        return;
+    struct amp_fault f = {.severity = AMP_SEV_ERROR,
+                          .code = "E_PERMISSION_DENIED",
+                          .rule = "access",
+                          .tok = tok,
+                          .expected = expected(r->to, listed),
+                          .show_found = true};
+    amp_check_add(c, &f, "%s", fault);
+}
+
+/* The paths of one of the task's lists against what may be reached. */
+static void paths_of(struct amp_check *c, uint32_t list, const struct amp_aop_paths *to,
+                     struct amp_span root, const char *listed)
+{
+    const struct amp_tape *t = c->v->tape;
+    struct amp_aop_reach r;
+    if (!is(c, list, AMP_JSON_ARRAY))
+        return;
+    amp_aop_reach_init(&r, c->v, to, root);
+    for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next)
+        if (is(c, i, AMP_JSON_OBJECT))
+            path(c, &r, i, listed);
+    amp_aop_reach_release(&r);
+}
+
 static void access(struct amp_check *c)
 {
     const struct amp_view *v = c->v;
     uint32_t inputs = amp_aop_at(v, v->payload, AMP_SPAN("inputs"));
     uint32_t outputs = amp_aop_at(v, v->payload, AMP_SPAN("expected_outputs"));
-    /* A line that is too long is refused anyway, and this work could grow with its square. */
+    /* A line that is too long is refused anyway, and this work grows faster than the line. */
     if ((inputs == AMP_TOK_NONE && outputs == AMP_TOK_NONE) || v->text.n > TASK_BYTES)
         return;
     uint32_t environment = amp_aop_at(v, v->payload, AMP_SPAN("environment"));
@@ -204,13 +202,9 @@ static void access(struct amp_check *c)
         return;
     }
     struct amp_aop_paths read, write;
-    amp_aop_reach(v, &read, &write);
-    struct reach in = {&read, root,
-                       reachable(&read, "a path under one of task.access.filesystem.read_paths")};
-    struct reach out = {
-        &write, root, reachable(&write, "a path under one of task.access.filesystem.write_paths")};
-    paths_of(c, &in, inputs);
-    paths_of(c, &out, outputs);
+    amp_aop_files(v, &read, &write);
+    paths_of(c, inputs, &read, root, "a path under one of task.access.filesystem.read_paths");
+    paths_of(c, outputs, &write, root, "a path under one of task.access.filesystem.write_paths");
 }
 
 #define KIND(k) (1u << AMP_KIND_##k)
@@ -223,9 +217,24 @@ static const struct {
     {access, KIND(DISPATCH)},    {response_size, KIND(RESULT)}, {report, KIND(RESULT)},
 };
 
+/* What passes a hard limit is refused for that, whatever else is wrong: it is not to go on as a
+ * version 1 prompt. */
+static void hard_limits_first(struct amp_check *c)
+{
+    for (unsigned i = 1; i < c->n; i++) {
+        struct amp_finding f = c->found[i];
+        if (strcmp(f.code, "E_CONTEXT_OVERFLOW") != 0)
+            continue;
+        memmove(c->found + 1, c->found, i * sizeof *c->found);
+        c->found[0] = f;
+    }
+}
+
 void amp_aop_rules(struct amp_check *c)
 {
     for (unsigned i = 0; i < AMP_SPEC_COUNT(rules); i++)
         if (rules[i].kinds & (1u << c->v->kind))
             rules[i].run(c);
+    if (c->n > 1)
+        hard_limits_first(c);
 }

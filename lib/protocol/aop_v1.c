@@ -81,11 +81,13 @@ static int put_text(const struct amp_view *v, uint32_t tok, struct amp_buf *out,
         text = amp_tok_source(v->tape, tok);
     else if (amp_tok_text(v->tape, tok, &room, &text, err) < 0)
         return -1;
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        if ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t')
-            if (amp_buf_add(out, text.p + i, 1, err) < 0)
-                return -1;
+    for (size_t from = 0, i = 0; i <= text.n; i++) {
+        unsigned char c = i < text.n ? (unsigned char)text.p[i] : 0;
+        if (i < text.n && ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t'))
+            continue;
+        if (amp_buf_add(out, text.p + from, i - from, err) < 0)
+            return -1;
+        from = i + 1;
     }
     return 0;
 }

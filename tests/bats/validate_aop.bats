@@ -114,3 +114,23 @@ EVENT E_PARSE_FAILURE" ]
   run -0 amp-validate --check prompt
   [ "$(jq -r .type <<<"$output")" = V1_MARKDOWN ]
 }
+
+@test "a task in Markdown of several lines, or JSON of several lines, is one document" {
+  printf '\n# Task: TASK-001\n\n## Objective\nRead it.\n' >v1
+  base task | jq . >v2
+  run -0 amp-validate --document --check v1 v2
+  [ "$(jq -r '"\(.valid) \(.type)"' <<<"$output")" = $'true V1_MARKDOWN\ntrue TASK' ]
+  amp-validate --document v2 | cmp - v2
+}
+
+@test "what passes a hard limit is refused for that, and goes on as no prompt" {
+  base task '.target.role = "BOSS" | .task.objective = "x" * 300000' >in
+  base minimal '.task.category = "x" | .task.inputs = [range(101) | {type: "T"}]' >>in
+  run -1 --separate-stderr amp-validate --nack -e - in
+  [ "$(jq -r '"\(.message_type) \(.error_details.error_code)"' <<<"$output")" = \
+    $'RESPONSE E_CONTEXT_OVERFLOW\nRESPONSE E_CONTEXT_OVERFLOW' ]
+  amp-validate <<<"$output" >/dev/null
+  # The rest is told too.
+  [ "$(jq -r '"\(.line) \(.code)"' <<<"$stderr" | xargs)" = \
+    "1 E_CONTEXT_OVERFLOW 1 E_SCHEMA_VALIDATION 2 E_CONTEXT_OVERFLOW 2 E_SCHEMA_VALIDATION" ]
+}

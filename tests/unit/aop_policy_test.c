@@ -120,6 +120,18 @@ static void files(void)
     TAP_OK(may(&p.read, "C:/w/x") && !may(&p.write, "C:/w/x"), "a read-only task writes none");
     p = policy(TASK("", "", ""));
     TAP_OK(may(&p.read, "/x") && !may(&p.read, "/../x"), "unlimited, but not out of the world");
+    p = policy(TASK("", FILES("[\".\",\"C:/\"]", "[]"), ""));
+    TAP_OK(!amp_aop_denies(&v, &p.read, AMP_SPAN("w"), AMP_SPAN("./a")), "from a place unknown");
+    TAP_OK(amp_aop_denies(&v, &p.read, AMP_SPAN("w"), AMP_SPAN("../a")) &&
+               amp_aop_denies(&v, &p.read, AMP_SPAN("w"), AMP_SPAN("../../a")) &&
+               amp_aop_denies(&v, &p.read, AMP_SPAN("w"), AMP_SPAN("..\\a")) &&
+               amp_aop_denies(&v, &p.read, AMP_SPAN(""), AMP_SPAN("a/../C:/x")) &&
+               amp_aop_denies(&v, &p.read, AMP_SPAN("w"), AMP_SPAN("/a")),
+           "but not out of it");
+    TAP_OK(amp_aop_denies(&v, &p.read, AMP_SPAN("/../w"), AMP_SPAN("a")) &&
+               !amp_aop_denies(&v, &p.read, AMP_SPAN("/../w"), AMP_SPAN("C:/a/../b")) &&
+               !amp_aop_denies(&v, &p.read, AMP_SPAN("/../w"), AMP_SPAN("C:/a/./b")),
+           "a workspace that lies nowhere has no files of its own");
 }
 
 static void resolving(void)
