@@ -110,7 +110,9 @@ class Maker {
   }
   a_number(at, s) {
     const low = s.minimum ?? (s.exclusiveMinimum !== undefined ? s.exclusiveMinimum + 0.5 : -2);
-    const high = s.maximum ?? (s.exclusiveMaximum !== undefined ? s.exclusiveMaximum - 0.5 : low + 8);
+    // A bound past 2^53 is no number of JavaScript: it and ajv would both read another one.
+    const top = Math.min(s.maximum ?? Infinity, Number.MAX_SAFE_INTEGER);
+    const high = s.maximum !== undefined ? top : s.exclusiveMaximum !== undefined ? s.exclusiveMaximum - 0.5 : low + 8;
     const n = pick([low, high, Math.ceil(low), low + random(9) / 2, (low + high) / 2]);
     return s.multipleOf ? Math.round(n / s.multipleOf) * s.multipleOf : n;
   }
