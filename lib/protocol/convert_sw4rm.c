@@ -132,7 +132,7 @@ static const struct cv_row message[] = {
     ENVELOPE("NOTIFICATION"),
     {.at = "/ttl_ms", .field = CV_DUE, .as = AS_TTL},
     {.at = "/payload/subject", .field = CV_SUBJECT, .as = AS_TEXT},
-    {.at = "/payload/body", .field = CV_BODY, .as = AS_TEXT},
+    {.at = "/payload/body", .field = CV_BODY, .as = AS_TEXT, .literal = "\"\""},
     {.at = "/payload/agent_id", .field = CV_TO, .as = AS_TEXT},
     {.at = "/payload/ref_message_id", .field = CV_REF, .as = AS_TEXT},
     {.at = "/payload/priority", .field = CV_PRIORITY, .as = AS_NUMBERED, .words = priorities},

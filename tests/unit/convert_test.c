@@ -50,6 +50,7 @@ static bool lossy(const char *codes_)
 }
 
 static unsigned converted, refused, lost;
+static bool mutated; /* the message need not be valid; refusals are not told of */
 
 static void pair(struct amp_span line, enum amp_protocol to)
 {
@@ -61,6 +62,8 @@ static void pair(struct amp_span line, enum amp_protocol to)
     amp_buf_init(&again, 1 << 24);
     codes[0] = '\0';
     if (check(line, &v) != 1) {
+        if (mutated)
+            return;
         tap_ok(false, __FILE__, __LINE__, "a message of the fixture is valid:%s %.*s", codes,
                (int)line.n, line.p);
         return;
@@ -75,7 +78,9 @@ static void pair(struct amp_span line, enum amp_protocol to)
         amp_convert_message(convert, &v, to, NULL, &there, note, NULL, &err);
     unsetenv("CONVERT_VERBOSE");
     if (got == AMP_CONVERT_REFUSED && strstr(codes, "cannot_convert")) {
-        printf("# %s %s -> %s:%s\n", amp_protocol_name(from), type, amp_protocol_name(to), codes);
+        if (!mutated)
+            printf("# %s %s -> %s:%s\n", amp_protocol_name(from), type, amp_protocol_name(to),
+                   codes);
         refused++;
         return;
     }
@@ -100,8 +105,79 @@ static void pair(struct amp_span line, enum amp_protocol to)
         return;
     tap_ok(false, __FILE__, __LINE__, "%s %s to %s and back:%s", amp_protocol_name(from), type,
            amp_protocol_name(to), codes);
-    printf("# was   %.*s\n# there %.*s# back  %.*s", (int)line.n, line.p, (int)there.len,
+    printf("# was   %.*s\n# there %.*s# back  %.*s\n", (int)line.n, line.p, (int)there.len,
            there.data, (int)back.len, back.data ? back.data : "");
+}
+
+static unsigned seed = 231;
+
+static unsigned pick(unsigned n)
+{
+    seed = seed * 1103515245u + 12345u;
+    return (seed >> 16) % n;
+}
+
+/* One value of the message becomes another, goes, or gains a neighbour. */
+static void mutate(struct amp_span line, struct amp_buf *out)
+{
+    static const char *const values[] = {"\"\"",
+                                         "\"x\"",
+                                         "\"\\u0041\\n\\\"b\\u2028\"",
+                                         "\"\xc3\xa9 \xf0\x9f\x98\x80\"",
+                                         "0",
+                                         "3",
+                                         "-5",
+                                         "true",
+                                         "null",
+                                         "[]",
+                                         "[\"a\",\"\"]",
+                                         "{}",
+                                         "{\"a\":{\"b\":[1]}}",
+                                         "\"high\"",
+                                         "1E2",
+                                         "\"2026-02-26T14:32:07.25+02:00\""};
+    static const char *const members[] = {"\"note\":\"n\"", "\"x~y/z\":{\"q\":1}", "\"e\\u0065\":2",
+                                          "\"priority\":\"low\"",
+                                          "\"parentTaskId\":\"TASK-2026-01-01-001\""};
+    struct amp_json_fault fault;
+    struct amp_tape t;
+    amp_tape_init(&t, NULL);
+    amp_buf_reset(out);
+    if (amp_tape_scan(&t, line.p, line.n, &fault) == 0 && t.n > 1) {
+        uint32_t i = 1 + pick(t.n - 1);
+        while (t.tok[i].flags & AMP_TOK_KEY)
+            i++;
+        struct amp_span old = amp_tok_source(&t, i);
+        size_t at = (size_t)(old.p - line.p);
+        bool grow = t.tok[i].type == AMP_JSON_OBJECT;
+        amp_buf_add(out, line.p, at, NULL);
+        if (grow && t.tok[i].count > 0) {
+            amp_buf_fmt(out, NULL, "{%s,", members[pick(sizeof members / sizeof *members)]);
+            amp_buf_add(out, old.p + 1, line.n - at - 1, NULL);
+        } else {
+            amp_buf_str(out, values[pick(sizeof values / sizeof *values)], NULL);
+            amp_buf_add(out, old.p + old.n, line.n - at - old.n, NULL);
+        }
+    }
+    amp_tape_release(&t);
+}
+
+static void check_mutated(struct amp_span line)
+{
+    AMP_BUF struct amp_buf a, b;
+    amp_buf_init(&a, 1 << 24);
+    amp_buf_init(&b, 1 << 24);
+    mutated = true;
+    for (int i = 0; i < 300; i++) {
+        mutate(line, &a);
+        if (pick(2)) {
+            mutate(amp_buf_span(&a), &b);
+            pair(amp_buf_span(&b), 1 + pick(AMP_PROTO_COUNT - 1));
+        }
+        if (a.len > 0)
+            pair(amp_buf_span(&a), 1 + pick(AMP_PROTO_COUNT - 1));
+    }
+    mutated = false;
 }
 
 int main(void)
@@ -114,9 +190,11 @@ int main(void)
     reader = amp_reader_new(NULL, &err);
     convert = amp_convert_new(NULL, &err);
     TAP_OK(f && reader && convert, "the fixture is there");
-    while (f && (n = getline(&line, &cap, f)) > 1)
+    while (f && (n = getline(&line, &cap, f)) > 1) {
         for (enum amp_protocol to = AMP_PROTO_NONE + 1; to < AMP_PROTO_COUNT; to++)
             pair((struct amp_span){line, (size_t)n - 1}, to);
+        check_mutated((struct amp_span){line, (size_t)n - 1});
+    }
     TAP_OK(converted > 100, "%u pairs were converted, %u of them with a named loss, %u refused",
            converted, lost, refused);
     free(line);
