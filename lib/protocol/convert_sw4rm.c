@@ -54,6 +54,18 @@ static const struct cv_row submission[] = {
     END,
 };
 
+/* Read only: a task as the protocol's own example sends it. */
+static const struct cv_row task[] = {
+    ENVELOPE("DATA"),
+    {.at = "/ttl_ms", .field = CV_DUE, .as = AS_TTL},
+    {.at = "/payload/agent_id", .field = CV_TO, .as = AS_TEXT},
+    {.at = "/payload/task_id", .field = CV_TASK, .as = AS_TEXT, .or = {CV_CORR, CV_ID}},
+    {.at = "/payload/title", .field = CV_TITLE, .as = AS_TEXT},
+    {.at = "/payload/description", .field = CV_TEXT, .as = AS_TEXT},
+    {.at = "/payload/priority", .field = CV_PRIORITY, .as = AS_NUMBERED, .words = priorities},
+    END,
+};
+
 static const struct cv_row handoff[] = {
     ENVELOPE("DATA"),
     {.at = "/payload/request_id", .field = CV_TASK, .as = AS_TEXT, .or = {CV_ID}},
@@ -339,6 +351,10 @@ static const struct cv_shape shapes[] = {
      .takes = CVK_DISPATCH,
      .when = {{"/payload/params", NULL}, {"/payload/task_id", NULL}},
      CV_ROWS(submission)},
+    {.type = "task",
+     .says = CVK_DISPATCH,
+     .when = {{"/message_type", "DATA"}, {"/payload/task_type", NULL}},
+     CV_ROWS(task)},
     {.type = "handoff_request",
      .says = CVK_HANDOFF,
      .takes = CVK_HANDOFF,
