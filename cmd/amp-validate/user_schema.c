@@ -171,9 +171,14 @@ static int explain(struct user_check *c, struct amp_error *err)
     struct amp_error why;
     int n = amp_schema_explain(c->of->schema, c->run, &c->tape, 0, AMP_CHECK_FINDINGS_MAX,
                                on_violation, &c->check, &why);
-    if (n < 0)
-        return at_limit(c, &why, err);
-    if (c->check.n == 0) /* never let a refused line pass for want of an explanation */
+    if (n < 0 && why.status != AMP_DATAERR) {
+        *err = why;
+        return -1;
+    }
+    if (n < 0) /* that it does not fit is known all the same */
+        whole(c, "schema_violation", "schema",
+              "does not fit the schema; to say why would pass the limits", 0);
+    else if (c->check.n == 0) /* never let a refused line pass for want of an explanation */
         whole(c, "schema_violation", "schema", "does not fit the schema", 0);
     return 0;
 }

@@ -131,6 +131,7 @@ int amp_schema_not_json(struct amp_compiler *c, const struct amp_document *d,
     AMP_BUF struct amp_buf text;
     amp_buf_init(&text, sizeof c->err->what);
     add_place(c, d, fault->offset, &text);
-    return amp_fail(c->err, AMP_DATAERR, "invalid_schema", "%.*snot JSON: %s", (int)text.len,
-                    text.data ? text.data : "", fault->what);
+    bool no_json = !strcmp(fault->code, "invalid_json") || !strcmp(fault->code, "invalid_utf8");
+    return amp_fail(c->err, AMP_DATAERR, "invalid_schema", "%.*s%s%s", (int)text.len,
+                    text.data ? text.data : "", no_json ? "not JSON: " : "", fault->what);
 }

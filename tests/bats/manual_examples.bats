@@ -23,11 +23,14 @@ setup() {
   need_tool amp-validate
   message task_dispatch 'del(.to)' >>messages.ndjson
   { printf 'Done:\n```\n' && message escalation . && printf '```\n'; } >transcript.txt
+  echo '{"properties":{"port":{"type":"integer"}}}' >settings.schema.json
+  printf '{\n  "port": "http"\n}\n' >web.conf.json
   examples "$AMP_TOP/man/amp-validate.1" >script
   # That lines are rejected is what they show: no -e.
   run -0 bash -u script
   [[ "$output" == *missing_field* ]]
   [[ "$output" == *criteria_results* ]]
+  [[ "$output" == *'"field":"port"'* ]]
   head -n 3 messages.ndjson | cmp - valid.ndjson
   [ "$(jq -r .field rejected.ndjson)" = to ]
   [ "$(jq -r .type said.ndjson) $(jq -r .found found.ndjson)" = "escalation fence" ]

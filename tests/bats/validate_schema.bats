@@ -178,11 +178,14 @@ EOF
 {"$schema":"http://json-schema.org/draft-04/schema#"}|schema.json:1:12: #/$schema: this $schema is neither draft 2020-12 nor draft-07
 {"$schema":"https://json-schema.org/draft/2019-09/schema"}|schema.json:1:12: #/$schema: this $schema is neither
 {"allOf":[{"$ref":"#"}]}|schema.json:1:
-{"a":1,"a":2}|schema.json:1:8: not JSON: 
+{"a":1,"a":2}|schema.json:1:8: 
 {"a":|schema.json:1:6: not JSON: 
 []|schema.json:1:1: #: a schema is an object, true or false; found an array
 |schema.json:1:1: not JSON: 
 EOF
+  printf '{"items":%.0s' {1..200} >schema.json
+  run amp-validate -s schema.json <<<'{}'
+  [ "$status" -eq 65 ] && [[ $output != *"not JSON"* ]]
   run amp-validate -s none.json <<<'{}'
   [ "$status" -eq 65 ]
   run amp-validate -s . <<<'{}'
@@ -346,6 +349,15 @@ EOF
 {"valid":false,"keywordLocation":"","absoluteKeywordLocation":"https://x.org/s#","instanceLocation":"","errors":[{"valid":false,"keywordLocation":"/items/$ref/required","absoluteKeywordLocation":"https://x.org/s#/$defs/p/required","instanceLocation":"/0","error":"missing: the field x"},{"valid":false,"keywordLocation":"/items/$ref/properties/x/minimum","absoluteKeywordLocation":"https://x.org/s#/$defs/p/properties/x/minimum","instanceLocation":"/1/x","error":"expected at least 1; found 0"}]}
 EOF
   jq -S . basic >b && jq -S . detailed | diff - b
+  echo '{"title":"numbers","items":{"type":"number","title":"one of them","x-unit":"m"}}' >titled.json
+  amp-validate -s titled.json --annotate --output basic <<<'[1]' |
+    jq -c '.output.annotations[] | [.keywordLocation, .instanceLocation, .annotation]' >got
+  diff - got <<'EOF'
+["/title","","numbers"]
+["/items/title","/0","one of them"]
+["/items/x-unit","/0","m"]
+["/items","",true]
+EOF
   rm -f records
   run amp-validate -s schema.json --output flag -e records in
   [ "$(jq -c 'has("output")' records | sort -u)" = false ]
