@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BLOCK = 8 << 10, MOST = 256 << 20 };
+enum { FIRST_BLOCK = 2 << 10, MOST = 256 << 20 };
 
 struct amp_arena_block {
     struct amp_arena_block *next;
