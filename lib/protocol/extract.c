@@ -24,7 +24,9 @@ struct amp_extract {
     size_t pos;    /* how far the window has been read */
     struct amp_place place;
     bool open, skipping; /* a candidate is open; it is too long */
-    size_t start;        /* of the candidate */
+    bool escaped; /* it is JSON in a string of something that is no JSON, a log's msg="{\"…" */
+    uint64_t unescaped; /* up to here that has been tried */
+    size_t start;       /* of the candidate */
     struct amp_walk walk;
     uint64_t *dead; /* offsets of '{' that were tried; ascending */
     size_t n_dead, cap_dead;
@@ -210,6 +212,22 @@ static int take_broken(struct amp_extract *x, struct amp_span raw, struct amp_er
     return aof || amp_claim_text(raw, x->only) ? tell(x, raw, &at, err) : 0;
 }
 
+/* What stood escaped between quotes, as the string that it is. */
+static int take_escaped(struct amp_extract *x, struct amp_span raw, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    struct amp_found at;
+    bool aof;
+    candidate_place(x, &at, &aof);
+    amp_buf_reset(&x->clean);
+    if (amp_buf_add(&x->clean, "\"", 1, err) < 0 || amp_buf_add(&x->clean, raw.p, raw.n, err) < 0 ||
+        amp_buf_add(&x->clean, "\"", 1, err) < 0)
+        return -1;
+    if (amp_tape_scan(&x->tape, x->clean.data, x->clean.len, &fault) < 0)
+        return 0;
+    return search_string(x, 0, &at, err);
+}
+
 /* ---- candidates */
 
 static bool is_dead(struct amp_extract *x, uint64_t offset)
@@ -277,12 +295,57 @@ static int done(struct amp_extract *x, struct amp_error *err)
     return rc;
 }
 
+static int tell_too_long(struct amp_extract *x, struct amp_error *err)
+{
+    struct amp_found at;
+    bool aof;
+    candidate_place(x, &at, &aof);
+    at.too_long = true;
+    return tell(x, (struct amp_span){x->window.data + x->start, BEGINNING}, &at, err);
+}
+
+/* Whether the candidate broke on a backslash behind its '{'. */
+static bool looks_escaped(const struct amp_extract *x)
+{
+    const char *text = x->window.data;
+    size_t i = x->start + 1;
+    while (i < x->pos && (text[i] == ' ' || text[i] == '\t'))
+        i++;
+    return i == x->pos && i < x->window.len && text[i] == '\\' &&
+           x->base + x->start >= x->unescaped;
+}
+
+/* Goes on to the quote or the line end that ends what is escaped, or to the end of the text. */
+static int go_on_escaped(struct amp_extract *x, bool at_end, struct amp_error *err)
+{
+    const char *text = x->window.data;
+    bool ended = false;
+    while (x->pos < x->window.len && !ended) {
+        char c = text[x->pos];
+        if (c == '\\' && x->pos + 1 == x->window.len && !at_end)
+            return 0;
+        ended = c == '"' || c == '\n' || x->pos - x->start > x->limits.max_bytes;
+        x->pos += ended ? 0 : c == '\\' && x->pos + 1 < x->window.len ? 2 : 1;
+    }
+    if (!ended && !at_end)
+        return 0;
+    x->open = x->escaped = false;
+    x->unescaped = x->base + x->pos;
+    struct amp_span raw = {text + x->start, x->pos - x->start};
+    int rc = raw.n > x->limits.max_bytes ? tell_too_long(x, err) : take_escaped(x, raw, err);
+    x->pos = x->start;
+    amp_place_pass(&x->place, '{', x->base + x->pos++);
+    return rc;
+}
+
 /* The candidate breaks on the byte at pos, or there is none. */
 static int failed(struct amp_extract *x, struct amp_error *err)
 {
     size_t end = x->pos < x->window.len ? x->pos + 1 : x->pos;
     struct amp_span raw = {x->window.data + x->start, end - x->start};
-    x->open = false;
+    x->open = x->escaped = looks_escaped(x);
+    if (x->escaped)
+        return 0;
     int rc = take_broken(x, raw, err);
     if (rc == 0)
         rc = bury(x, err);
@@ -293,17 +356,15 @@ static int failed(struct amp_extract *x, struct amp_error *err)
 
 static int too_long(struct amp_extract *x, struct amp_error *err)
 {
-    struct amp_found at;
-    bool aof;
-    candidate_place(x, &at, &aof);
-    at.too_long = true;
     x->skipping = true;
     x->walk.n_prefix = 0;
-    return tell(x, (struct amp_span){x->window.data + x->start, BEGINNING}, &at, err);
+    return tell_too_long(x, err);
 }
 
 static int go_on(struct amp_extract *x, struct amp_error *err)
 {
+    if (x->escaped)
+        return go_on_escaped(x, false, err);
     size_t from = x->pos;
     enum amp_walk_result got = amp_walk_on(&x->walk, x->window.data, x->window.len, &x->pos);
     if (x->skipping) {
@@ -404,10 +465,13 @@ int amp_extract_end(struct amp_extract *x, struct amp_error *err)
 {
     int rc = 0;
     while (rc == 0 && x->open) {
-        x->pos = x->window.len;
+        if (!x->escaped)
+            x->pos = x->window.len;
         if (x->skipping)
             x->open = x->skipping = false;
-        else if ((rc = failed(x, err)) == 0)
+        else
+            rc = x->escaped ? go_on_escaped(x, true, err) : failed(x, err);
+        if (rc == 0)
             rc = advance(x, err);
     }
     amp_buf_reset(&x->window);
@@ -415,5 +479,6 @@ int amp_extract_end(struct amp_extract *x, struct amp_error *err)
     x->base = 0;
     x->pos = 0;
     x->n_dead = 0;
+    x->unescaped = 0;
     return rc;
 }

@@ -24,8 +24,9 @@ static int note(void *ctx, struct amp_span text, const struct amp_found *at, str
         }
     bool there = at->offset < whole_text.n && line == at->line &&
                  at->column == at->offset - start + 1 &&
-                 (at->in == AMP_FOUND_STRING ? whole_text.p[at->offset - 1] == '"'
-                                             : whole_text.p[at->offset] == '{');
+                 (at->in == AMP_FOUND_STRING && whole_text.p[at->offset] != '{'
+                      ? whole_text.p[at->offset - 1] == '"'
+                      : whole_text.p[at->offset] == '{');
     return amp_buf_fmt(&found, err, "%s%s%s:%d %.*s\n", there ? "" : "MISPLACED ",
                        at->too_long ? "LONG " : "", amp_found_name(at->in), (int)at->line,
                        (int)text.n, text.p);
@@ -95,6 +96,10 @@ static const struct {
      "{\"a\":\"{\\\"b\\\":\\\"{\\\\\\\"protocol\\\\\\\":\\\\\\\"aof\\\\\\\",\\\\\\\"n\\\\\\\":1}"
      "\\\"}\"}",
      "string:1 " AOF "\n"},
+    {"escaped in a log",
+     "t=1 msg=\"sent {\\\"protocol\\\":\\\"aof\\\",\\n \\\"n\\\":1} {\\\"x\\\"\" ok " EVENT "\n",
+     "string:1 " AOF "\nprose:1 " EVENT "\n"},
+    {"escaped to the end", "x {\\\"protocol\\\":\\\"aof\\\",\\\"n\\\":1}", "string:1 " AOF "\n"},
     {"inside another object", "{\"input\":{\"to\":[1," AOF "]},\"more\":" EVENT "}",
      "object:1 " AOF "\nobject:1 " EVENT "\n"},
     {"in an object that breaks", "{\"input\":" AOF ",\"more\": oops " EVENT "}",
