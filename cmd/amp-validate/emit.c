@@ -98,10 +98,13 @@ static int verdict(const struct validate_options *opt, const struct verdict *v, 
     return amp_jw_end(&w, err);
 }
 
+/* The members of a record, less those that the wrapper has. */
 static void write_finding(struct amp_jw *w, const struct verdict *v, const struct amp_finding *f)
 {
     amp_jw_open(w, '{');
     member(w, "code", f->code);
+    if (f->seed_code && f->seed_code[0])
+        member(w, "seed_code", f->seed_code);
     member(w, "field", f->field);
     member(w, "pointer", f->pointer);
     member(w, "message", f->message);

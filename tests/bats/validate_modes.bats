@@ -104,6 +104,53 @@ setup() {
   [[ $stderr == *"stdin:2: payload.branch: missing_field"* ]]
 }
 
+# Every line that the cases of the protocols' rules hold, good and bad.
+all_cases() {
+  local file
+  for file in "$AMP_TOP"/tests/fixture/protocols/{amp,sw4rm,aop,aof,rtp,any}.jsonl; do
+    jq -n -R -c --arg file x -f "$AMP_TOP/tests/fixture/protocols/expand.jq" "$file" |
+      jq -r '.cases[].text'
+  done
+}
+
+@test "refusals are valid in every protocol, and nobody answers them" {
+  all_cases >all
+  amp-validate all >passed 2>/dev/null || true
+  amp-validate --nack all 2>/dev/null >mixed || true
+  # Lines that passed are taken away, each as often as it did.
+  { diff passed mixed || true; } | sed -n 's/^> //p' >refusals
+  [ "$(wc -l <refusals)" -gt 1000 ]
+  amp-validate refusals 2>/dev/null | cmp - refusals
+  local p
+  for p in amp sw4rm aop aof rtp; do
+    amp-validate -p "$p" refusals >"$p" 2>/dev/null || true
+    [ -s "$p" ] || { echo "nothing in $p"; return 1; }
+  done
+  # Broken on the way, they are still not answered by their own kind.
+  jq -c 'if .type == "nack" then .retryable = 1 elif .message_type == "ACKNOWLEDGEMENT" then
+    .retry_count = "x" else empty end' refusals >broken
+  [ -s broken ]
+  [ -z "$(amp-validate --nack broken 2>/dev/null)" ]
+}
+
+@test "verdicts, wrapped lines, records and counts are what their schemas say" {
+  all_cases >all
+  local s=$AMP_TOP/schemas/records
+  amp-validate --check all >verdicts || true
+  amp-validate -s "$s/verdict.json" verdicts | cmp - verdicts
+  amp-validate --annotate all >wrapped || true
+  amp-validate -s "$s/annotated.json" wrapped | cmp - wrapped
+  [ "$(wc -l <verdicts)" -eq "$(grep -c . all)" ]
+  [ "$(wc -l <wrapped)" -eq "$(grep -c . all)" ]
+  amp-validate -e records --stats=json all 2>counts >/dev/null || true
+  amp-validate -s "$s/rejection.json" records | cmp - records
+  amp-validate -s "$s/statistics.json" counts | cmp - counts
+  # They agree with each other.
+  [ "$(jq -s 'map(select(.valid)) | length' verdicts)" -eq "$(jq .valid counts)" ]
+  [ "$(jq -s 'map(.errors // 0) | add' verdicts)" -eq "$(jq '[.codes[].errors] | add' counts)" ]
+  diff <(jq -c '.findings[].code' wrapped) <(jq -c .code records)
+}
+
 @test "a nack is a message that passes; a bad nack is not answered" {
   amp-validate --nack <in 2>/dev/null | grep '"nack"' >nacks || true
   [ "$(wc -l <nacks)" -eq 3 ]
