@@ -82,6 +82,7 @@ static const struct amp_fill_row result_rows[] = {
     {AMP_AT("/task_status/final_signal"), AMP_AS_WORD, B(result.completion), 0, &signal},
     {AMP_AT("/execution_summary/actions"), AMP_AS_TEXTS, B(result.notes), 0, NULL},
     {AMP_AT("/execution_summary/errors"), AMP_AS_TEXTS, B(result.blockers), 0, NULL},
+    {AMP_AT("/error_details/error_code"), AMP_AS_TEXT, B(result.failure), 0, NULL},
 };
 static const struct amp_fill_row escalation_rows[] = {
     {AMP_AT("/event"), AMP_AS_TEXT, B(escalation.type), 0, NULL},
@@ -101,6 +102,8 @@ static const struct amp_fill_row progress_rows[] = {
     {AMP_AT("/progress/current_phase"), AMP_AS_TEXT, B(progress.phase), 0, NULL},
     {AMP_AT("/progress/current_checkpoint"), AMP_AS_TEXT, B(progress.checkpoint), 0, NULL},
     {AMP_AT("/progress/message"), AMP_AS_TEXT, B(progress.note), 0, NULL},
+    {AMP_AT("/progress/estimated_time_remaining_seconds"), AMP_AS_SECONDS, B(progress.eta_ms), 0,
+     NULL},
 };
 static const struct amp_fill_row fallback_rows[] = {
     {AMP_AT("/reason"), AMP_AS_TEXT, B(ack.code), 0, NULL},
@@ -289,6 +292,14 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
         return finish_response(v, arena, err);
     if (amp_fill(v->tape, 0, &event, v, arena, err) < 0)
         return -1;
+    if (v->kind == AMP_KIND_PROGRESS && v->body.progress.eta_ms > 0) {
+        /* What is left, from when it was said. */
+        int64_t left = v->body.progress.eta_ms;
+        bool fits = v->created_ms > 0 && left < INT64_MAX - v->created_ms;
+        v->body.progress.eta_ms = fits ? v->created_ms + left : 0;
+    }
+    if (v->kind == AMP_KIND_PROGRESS || v->kind == AMP_KIND_HEARTBEAT)
+        v->body.progress.agent = v->from;
     if (v->kind == AMP_KIND_ESCALATION)
         v->from = v->body.escalation.triggered_by;
     if (v->kind == AMP_KIND_NACK)

@@ -253,6 +253,17 @@ static void view(void)
     TAP_INT(v.body.escalation.severity, AMP_LEVEL_CRITICAL, "critical");
     TAP_SPAN(v.body.escalation.description, "r", "with its reason");
     TAP_SPAN(v.from, "u", "and who did it");
+    TAP_INT(look("{\"aop_version\":\"2.0\",\"message_type\":\"EVENT\",\"event\":"
+                 "\"PROGRESS_UPDATE\",\"session_id\":\"s\",\"task_id\":\"t\",\"timestamp\":"
+                 "\"1970-01-01T00:00:01Z\",\"agent\":\"a\",\"progress\":{\"percentage\":60,"
+                 "\"current_phase\":\"P\",\"message\":\"m\","
+                 "\"estimated_time_remaining_seconds\":420}}"),
+            1, "progress");
+    TAP_OK(v.body.progress.has_percent && v.body.progress.percent == 60, "in per cent");
+    TAP_INT(v.body.progress.eta_ms, 421000, "until when");
+    TAP_SPAN(v.body.progress.phase, "P", "in which phase");
+    TAP_SPAN(v.body.progress.note, "m", "in words");
+    TAP_SPAN(v.body.progress.agent, "a", "whose");
 }
 
 int main(void)
