@@ -31,7 +31,7 @@ load lib
     jq -n -R -r --arg file x -f "$AMP_TOP/tests/fixture/protocols/expand.jq" "$t" |
       jq -r '.cases[].text' >lines
     # The first byte chooses the options: detected, and strict with logical clocks.
-    for o in '\000' '\300'; do
+    for o in '\060' '\300'; do
       { printf "$o"; cat lines; } >"in/$(basename "$t" .jsonl)$o"
     done
   done
