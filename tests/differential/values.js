@@ -114,7 +114,9 @@ class Maker {
     const top = Math.min(s.maximum ?? Infinity, Number.MAX_SAFE_INTEGER);
     const high = s.maximum !== undefined ? top : s.exclusiveMaximum !== undefined ? s.exclusiveMaximum - 0.5 : low + 8;
     const n = pick([low, high, Math.ceil(low), low + random(9) / 2, (low + high) / 2]);
-    return s.multipleOf ? Math.round(n / s.multipleOf) * s.multipleOf : n;
+    // JavaScript rounds what is beyond 2^53; we do not.
+    const exact = Math.max(-Number.MAX_SAFE_INTEGER, Math.min(n, Number.MAX_SAFE_INTEGER));
+    return s.multipleOf ? Math.round(exact / s.multipleOf) * s.multipleOf : exact;
   }
   a_string(at, s) {
     if (s.format && byFormat[s.format]) return byFormat[s.format];
