@@ -279,7 +279,10 @@ static void begin(struct amp_extract *x)
     if (x->place.clean || x->place.line_start < x->base)
         return;
     size_t from = (size_t)(x->place.line_start - x->base), n = x->start - from;
-    if (n > 0 && n <= AMP_PREFIX_MOST) {
+    bool marked = false; /* blanks and a number alone may be JSON as well */
+    for (size_t i = from; i < x->start && !marked; i++)
+        marked = text[i] != ' ' && (text[i] < '0' || text[i] > '9');
+    if (marked && n <= AMP_PREFIX_MOST) {
         memcpy(w->prefix, text + from, n);
         w->n_prefix = (unsigned)n;
     }

@@ -70,15 +70,51 @@ void amp_walk_begin(struct amp_walk *w, size_t at)
     push(w, '{', at);
 }
 
-/* How much of the text from pos on is the prefix, digits standing for each other. n_prefix: all. */
-static unsigned prefix_match(const struct amp_walk *w, const char *text, size_t n)
+static bool is_digit(char c)
 {
-    unsigned i = 0;
-    while (i < w->n_prefix && i < n &&
-           (text[i] == w->prefix[i] ||
-            (isdigit((unsigned char)text[i]) && isdigit((unsigned char)w->prefix[i]))))
+    return isdigit((unsigned char)c);
+}
+
+/* Behind the blanks and digits of a number at p, or p where there is none. */
+static size_t number_end(const char *p, size_t n, size_t at)
+{
+    size_t i = at;
+    while (i < n && p[i] == ' ')
+        i++;
+    if (i == n || !is_digit(p[i]))
+        return at;
+    while (i < n && is_digit(p[i]))
         i++;
     return i;
+}
+
+enum { NO_PREFIX = -1, MAYBE_PREFIX = -2 };
+
+/* How long the prefix is at the beginning of the text; its numbers may be others. */
+static int prefix_match(const struct amp_walk *w, const char *text, size_t n)
+{
+    size_t i = 0, k = 0;
+    while (i < w->n_prefix) {
+        size_t number = number_end(w->prefix, w->n_prefix, i);
+        if (number > i) {
+            size_t end = number_end(text, n, k);
+            bool open = end == n || (end == k && n - k < AMP_PREFIX_MOST);
+            for (size_t j = k; open && j < n; j++)
+                open = text[j] == ' ' || is_digit(text[j]);
+            if (open && n - k < AMP_PREFIX_MOST)
+                return MAYBE_PREFIX;
+            if (end == k)
+                return NO_PREFIX;
+            i = number;
+            k = end;
+            continue;
+        }
+        if (k == n)
+            return MAYBE_PREFIX;
+        if (text[k++] != w->prefix[i++])
+            return NO_PREFIX;
+    }
+    return (int)k;
 }
 
 static bool is_space(char c)
@@ -207,10 +243,10 @@ enum amp_walk_result amp_walk_on(struct amp_walk *w, const char *text, size_t n,
             continue;
         }
         if (c == '\n' && w->n_prefix) {
-            unsigned same = prefix_match(w, text + i + 1, n - i - 1);
-            if (same < w->n_prefix && i + 1 + same == n)
-                return AMP_WALK_MORE; /* it may yet be the prefix */
-            i += same == w->n_prefix ? same : 0;
+            int prefix = prefix_match(w, text + i + 1, n - i - 1);
+            if (prefix == MAYBE_PREFIX)
+                return AMP_WALK_MORE;
+            i += prefix > 0 ? (size_t)prefix : 0;
         }
         i++;
         if (is_space(c) || c == 0x1b) {
@@ -254,9 +290,10 @@ int amp_walk_clean(const struct amp_walk *w, struct amp_span raw, struct amp_buf
                 string = false;
             continue;
         }
-        if (c == '\n' && w->n_prefix &&
-            prefix_match(w, raw.p + i + 1, raw.n - i - 1) == w->n_prefix)
-            i += w->n_prefix;
+        if (c == '\n' && w->n_prefix) {
+            int prefix = prefix_match(w, raw.p + i + 1, raw.n - i - 1);
+            i += prefix > 0 ? (size_t)prefix : 0;
+        }
         if (is_space(c))
             continue;
         string = c == '"';

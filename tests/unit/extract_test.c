@@ -80,6 +80,10 @@ static const struct {
      "web_1 | 10:00:01 {\nweb_1 | 10:00:02   \"protocol\": \"aof\",\nweb_1 | 10:00:02  \"n\": 1\n"
      "web_1 | 10:00:02 }\n",
      "prose:1 " AOF "\n"},
+    {"numbered lines",
+     "     9\t{\n    10\t  \"protocol\": \"aof\",\n   101\t  \"n\":\n\t1}\n9: {\n10: "
+     "\"protocol\":\n11: \"aof\"}",
+     "prose:1 " AOF "\nprose:5 {\"protocol\":\"aof\"}\n"},
     {"behind AOF/1", "AOF/1 " AOF "\nsee AOF/1 " AOF "\n", "line:1 " AOF "\nprose:2 " AOF "\n"},
     {"broken behind AOF/1", "AOF/1 {\"x\":oops}\n", "line:1 {\"x\":o\n"},
     {"a log", "2026-01-01T10:00:00Z INFO sent \033[32m" AOF "\033[0m ok\n", "prose:1 " AOF "\n"},
