@@ -31,7 +31,13 @@ setup() {
   [[ "$output" == *missing_field* ]]
   [[ "$output" == *criteria_results* ]]
   [[ "$output" == *'"field":"port"'* ]]
+  [[ "$output" == *'[4,"to","is missing"]'* ]]
+  [[ "$output" == *'"type":"task_dispatch","valid":2,"refused":1'* ]]
+  [[ "$output" == *'missing_field (error, AMP/1.0)'* ]]
   head -n 3 messages.ndjson | cmp - valid.ndjson
+  cmp valid.ndjson passed.ndjson
+  head -n 3 answered.ndjson | cmp - valid.ndjson
+  [ "$(tail -n 1 answered.ndjson | jq -r '.type + " " + .code')" = "nack missing_field" ]
   [ "$(jq -r .field rejected.ndjson)" = to ]
   [ "$(jq -r .type said.ndjson) $(jq -r .found found.ndjson)" = "escalation fence" ]
 }

@@ -259,3 +259,17 @@ all_cases() {
   [ "$(grep -c 'lines: ' shown)" -eq 1 ]
   run ! grep -q $'\x1b' shown
 }
+
+@test "the README shows what it says" {
+  { cat good; message task_dispatch '.to = "executer"'; } >messages.ndjson
+  run --separate-stderr amp-validate messages.ndjson
+  [ "$stderr" = "$(grep '^amp-validate: error: messages' "$AMP_TOP/README.md")" ]
+  local o
+  while read -r o; do
+    amp-validate --options | cut -f2-3 | grep -qx -e "${o#--}.*" -e ".*${o#--}" -e "${o#-}.*" || {
+      echo "no option $o"
+      return 1
+    }
+  done < <(sed -n '/^## The validator alone/,/^## Install/p' "$AMP_TOP/README.md" |
+    grep -o '`-[^` ]*' | tr -d '\`')
+}
