@@ -87,15 +87,6 @@ static void token(const struct amp_view *v, char out[64])
     snprintf(out, 64, PRODUCER ":refuse:%016llx", (unsigned long long)hash_of(v->line));
 }
 
-/* Producers whose clocks are on expect the same of answers. */
-static bool wants_hlc(const struct amp_view *v, const struct amp_finding *first)
-{
-    if (strcmp(first->rule, "hlc") == 0)
-        return true;
-    return v->tape && v->tape->n > 0 && v->tape->tok[0].type == AMP_JSON_OBJECT &&
-           amp_tape_get(v->tape, 0, AMP_SPAN("hlc_timestamp")) != AMP_TOK_NONE;
-}
-
 int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                      struct amp_buf *out, struct amp_error *err)
 {
@@ -132,8 +123,8 @@ int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, 
     amp_jw_key(&w, "content_length");
     amp_jw_uint(&w, body.len);
     member(&w, "idempotency_token", amp_span_str(key));
-    if (wants_hlc(v, first))
-        member(&w, "hlc_timestamp", amp_span_str(hlc));
+    /* Nobody has told whether such clocks are on; where they are, it is demanded. */
+    member(&w, "hlc_timestamp", amp_span_str(hlc));
     member(&w, "timestamp", amp_span_str(time));
     amp_jw_key(&w, "payload");
     amp_jw_raw(&w, amp_buf_span(&body));

@@ -203,7 +203,7 @@ static void refusals(void)
         nack = refuse(&v, &out);
         TAP_INT(nack ? look(nack, true, &answer) : 0, 1, "is answered as strictly");
     }
-    TAP_OK(strstr(out.data, "\"hlc_timestamp\":") != NULL, "with a clock where there was one");
+    TAP_OK(strstr(out.data, "\"hlc_timestamp\":") != NULL, "with a clock");
     look(envelope("SHOUT", "{}"), false, &v);
     nack = refuse(&v, &out);
     TAP_OK(nack && strstr(nack, "\"UNSUPPORTED_MESSAGE_TYPE\""), "the code is the finding's");
