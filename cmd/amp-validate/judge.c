@@ -10,6 +10,7 @@ struct judge {
     struct amp_check_options check;
     struct amp_reader *reader;   /* of the protocols, or */
     struct user_check *user;     /* by a user's schema */
+    struct amp_buf output;       /* --output, of one line */
     struct amp_convert *convert; /* --to */
     struct amp_buf said;
     struct amp_finding findings[FINDINGS_MOST];
@@ -17,7 +18,7 @@ struct judge {
     bool refused; /* one of the findings is an error */
 };
 
-enum { SAID_EXTRA = 1024 * 1024 };
+enum { SAID_EXTRA = 1024 * 1024, OUTPUT_MOST = 64 * 1024 * 1024 };
 
 struct judge *judge_new(const struct validate_options *opt, struct amp_error *err)
 {
@@ -30,6 +31,7 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
         return NULL;
     }
     j->opt = opt;
+    amp_buf_init(&j->output, OUTPUT_MOST);
     j->check = (struct amp_check_options){.strict = opt->strict,
                                           .check_repo = opt->check_repo,
                                           .hlc = opt->hlc,
@@ -60,6 +62,7 @@ void judge_free(struct judge *j)
         return;
     amp_reader_free(j->reader);
     user_check_free(j->user);
+    amp_buf_release(&j->output);
     amp_convert_free(j->convert);
     amp_buf_release(&j->said);
     free(j);
@@ -181,10 +184,14 @@ static int hear(struct judge *j, struct history *h, size_t n, const struct amp_v
 /* The standard output goes with the verdict, and with the first record of a refused line. */
 static int add_output(struct judge *j, struct verdict *v, struct amp_error *err)
 {
-    if (!j->refused && j->opt->mode == MODE_PASS)
+    if (j->opt->output == AMP_OUTPUT_FLAG || (!j->refused && j->opt->mode == MODE_PASS))
         return 0;
-    if (user_check_output(j->user, &v->output, err) < 0)
+    amp_buf_reset(&j->output);
+    int got = j->user ? user_check_output(j->user, j->opt->output, &j->output, err)
+                      : amp_reader_output(j->reader, j->opt->output, &j->output, err);
+    if (got < 0)
         return -1;
+    v->output = amp_buf_span(&j->output);
     if (j->n_findings > 0)
         j->findings[0].output = v->output;
     return 0;
@@ -206,7 +213,7 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
     } else if (read) {
         int good = j->user ? user_check_text(j->user, v->bytes, &j->check, &view, note, j, err)
                            : amp_reader_line(j->reader, v->bytes, &j->check, &view, note, j, err);
-        if (good < 0 || (j->user && add_output(j, v, err) < 0))
+        if (good < 0 || add_output(j, v, err) < 0)
             return -1;
         v->view = &view;
         v->json = view.json;

@@ -198,8 +198,8 @@ static const struct amp_opt opts[] = {
 /* The protocols' options say nothing about a user's schema, and the other way round. */
 static void check_combination(int n_files)
 {
-    if (!own.file && (resolve.n || own.draft || own.formats || output))
-        amp_die_usage("--resolve, --draft, --formats and --output go with --schema");
+    if (!own.file && (resolve.n || own.draft || own.formats))
+        amp_die_usage("--resolve, --draft and --formats go with --schema");
     if (own.file &&
         (opt.protocol || opt.state || opt.check_repo || protect.n || opt.hlc || opt.now))
         amp_die_usage("--schema goes with no option of the protocols "
@@ -238,9 +238,6 @@ static int run_own(int argc, char **argv)
     struct amp_error err;
     own.resolve = resolve.v;
     own.strict = opt.strict;
-    for (int i = 0; output && outputs[i]; i++)
-        if (strcmp(outputs[i], output) == 0)
-            own.output = (enum amp_output)i;
     struct user_schema *user = user_schema_new(&own, &err);
     if (!user)
         return amp_complain(&err);
@@ -298,9 +295,18 @@ static void refuse_contradictions(int n_files)
         amp_die_usage("--state has to see every line: leave --sample out");
 }
 
+static enum amp_output choose_output(void)
+{
+    int form = 0;
+    while (output && outputs[form] && strcmp(outputs[form], output) != 0)
+        form++;
+    return (enum amp_output)form;
+}
+
 static int run(int argc, char **argv)
 {
     opt.mode = choose_mode();
+    opt.output = choose_output();
     refuse_contradictions(argc);
     opt.name_files = argc > 0;
     opt.protect = protect.v;

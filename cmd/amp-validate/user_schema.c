@@ -12,11 +12,10 @@
 #include "protocol/check.h"
 #include "protocol/spec.h"
 
-enum { SCHEMA_MOST = 32 * 1024 * 1024, OUTPUT_MOST = 64 * 1024 * 1024 };
+enum { SCHEMA_MOST = 32 * 1024 * 1024, POOL_MOST = 64 * 1024 * 1024 };
 
 struct user_schema {
     struct amp_schema *schema;
-    enum amp_output output;
 };
 
 struct user_check {
@@ -25,7 +24,6 @@ struct user_check {
     struct amp_tape tape;
     struct amp_pool pool;
     struct amp_check check;
-    struct amp_buf output;
     bool scanned; /* the last text is JSON */
 };
 
@@ -89,7 +87,6 @@ struct user_schema *user_schema_new(const struct user_schema_options *opt, struc
         amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
         return NULL;
     }
-    u->output = opt->output;
     if (compile(u, opt, err) == 0)
         return u;
     user_schema_free(u);
@@ -114,8 +111,7 @@ struct user_check *user_check_new(const struct user_schema *u, const struct amp_
     }
     c->of = u;
     amp_tape_init(&c->tape, limits);
-    amp_pool_init(&c->pool, OUTPUT_MOST);
-    amp_buf_init(&c->output, OUTPUT_MOST);
+    amp_pool_init(&c->pool, POOL_MOST);
     c->run = amp_schema_run_new(err);
     if (c->run)
         return c;
@@ -130,7 +126,6 @@ void user_check_free(struct user_check *c)
     amp_schema_run_free(c->run);
     amp_tape_release(&c->tape);
     amp_pool_release(&c->pool);
-    amp_buf_release(&c->output);
     free(c);
 }
 
@@ -213,20 +208,16 @@ int user_check_text(struct user_check *c, struct amp_span text, const struct amp
     return amp_check_tell(&c->check, fn, ctx) == 0;
 }
 
-int user_check_output(struct user_check *c, struct amp_span *out, struct amp_error *err)
+int user_check_output(struct user_check *c, enum amp_output form, struct amp_buf *out,
+                      struct amp_error *err)
 {
     struct amp_error why;
-    *out = (struct amp_span){"", 0};
-    amp_buf_reset(&c->output);
-    if (!c->scanned || c->of->output == AMP_OUTPUT_FLAG)
+    if (!c->scanned)
         return 0;
-    int got =
-        amp_schema_output(c->of->schema, c->run, &c->tape, 0, c->of->output, &c->output, &why);
+    int got = amp_schema_output(c->of->schema, c->run, &c->tape, 0, form, out, &why);
     if (got < 0 && why.status != AMP_DATAERR) {
         *err = why;
         return -1;
     }
-    if (got >= 0)
-        *out = amp_buf_span(&c->output);
-    return 0;
+    return got >= 0;
 }

@@ -11,7 +11,6 @@ struct user_schema_options {
     const char *draft;          /* "7", "2020-12" or NULL: where the schema does not say */
     bool formats;               /* assert them */
     bool strict;                /* refuse a schema with keywords that look like slips */
-    enum amp_output output;
 };
 
 /* Compiled once; any number of threads may check against it. */
@@ -28,9 +27,9 @@ void user_check_free(struct user_check *c);
  * the text and its tape; findings live until the next call. */
 int user_check_text(struct user_check *c, struct amp_span text, const struct amp_check_options *opt,
                     struct amp_view *view, amp_finding_fn fn, void *ctx, struct amp_error *err);
-/* The standard output unit of the text that was last checked, or the empty span where none was
- * asked for or the text is no JSON. Lives until the next call. */
-int user_check_output(struct user_check *c, struct amp_span *out, struct amp_error *err);
+/* As amp_reader_output, for the text that was checked last. */
+int user_check_output(struct user_check *c, enum amp_output form, struct amp_buf *out,
+                      struct amp_error *err);
 
 /* user_files.c: schema files by URI. Nothing is ever fetched. */
 struct user_files;

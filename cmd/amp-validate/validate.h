@@ -37,11 +37,12 @@ struct validate_options {
     int64_t max_line, max_depth, max_payload, jobs, sample; /* every sample-th line is checked */
     int64_t now_ms;                                         /* --now as a number, 0 without it */
     const char *const *protect;                             /* NULL-terminated, or NULL */
-    const struct user_schema *user;                         /* --schema, or NULL: the protocols */
-    bool document;                                          /* an input is one text, not lines */
-    bool color;                                             /* of diagnostics */
-    bool extract;            /* inputs are texts with messages in them */
-    enum amp_protocol to;    /* NONE: lines stay as they are */
+    enum amp_output output;
+    const struct user_schema *user; /* --schema, or NULL: the protocols */
+    bool document;                  /* an input is one text, not lines */
+    bool color;                     /* of diagnostics */
+    bool extract;                   /* inputs are texts with messages in them */
+    enum amp_protocol to;           /* NONE: lines stay as they are */
     const char *const *fill; /* what converted messages may not say; NULL-terminated, or NULL */
     bool name_files;         /* in what is written, because inputs have names */
 };

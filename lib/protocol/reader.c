@@ -24,6 +24,8 @@ struct amp_reader {
     struct amp_check check;
     struct amp_schema_run *run;
     struct amp_schemas schemas;
+    struct amp_schema *asked; /* the schema of the last line, and its document */
+    const struct amp_tape *asked_of;
     struct known_type types[TYPE_SLOTS]; /* a message costs no comparison of all type words */
 };
 
@@ -347,6 +349,8 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
     struct amp_schema *schema = amp_schemas_get(&r->schemas, path, err);
     if (!schema || (!r->run && !(r->run = amp_schema_run_new(err))))
         return -1;
+    r->asked = schema;
+    r->asked_of = v->tape;
     int valid = amp_schema_check(schema, r->run, v->tape, 0, err);
     if (valid != 0)
         return valid < 0 ? -1 : 0;
@@ -391,6 +395,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     r->check.v = &v;
     r->check.opt = opt ? opt : &none;
     r->check.arena = &r->arena;
+    r->asked = NULL;
     int stop = open_line(r, line, r->check.opt->only, &d, err);
     if (stop < 0)
         return -1;
@@ -417,4 +422,18 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
         return 1;
     r->check.v = view;
     return amp_check_tell(&r->check, fn, ctx) == 0;
+}
+
+int amp_reader_output(struct amp_reader *r, enum amp_output form, struct amp_buf *out,
+                      struct amp_error *err)
+{
+    struct amp_error why;
+    if (!r->asked)
+        return 0;
+    if (amp_schemas_unfold(&r->schemas, r->asked, err) < 0)
+        return -1;
+    int got = amp_schema_output(r->asked, r->run, r->asked_of, 0, form, out, &why);
+    if (got < 0 && why.status != AMP_DATAERR)
+        return amp_fail(err, why.status, why.code, "%s", why.what);
+    return got >= 0;
 }

@@ -363,6 +363,21 @@ EOF
   [ "$(jq -c 'has("output")' records | sort -u)" = false ]
 }
 
+@test "messages of the protocols have a standard output too" {
+  load messages
+  message task_dispatch '.from = "robot" | del(.payload.branch) | .payload.subtasks[0].more = 1' >bad
+  message task_dispatch >good
+  run amp-validate --output basic -e records bad
+  [ "$status" -eq 1 ]
+  head -n 1 records | jq -r '.output | .valid, (.errors[] | [.keywordLocation, .instanceLocation, .error] | join("|"))' >got
+  grep -qx false got
+  grep -q '^/.*enum|/from|expected one of .*; found "robot"$' got
+  grep -q '^/.*required|/payload|missing: the field branch$' got
+  grep -q '^/.*additionalProperties|/payload/subtasks/0/more|' got
+  amp-validate --check --output detailed good | jq -e '.output.valid and (.output.annotations | length > 0)'
+  [ "$(amp-validate --output basic -e - <<<nonsense 2>&1 | jq -c 'has("output")')" = false ]
+}
+
 @test "limits have codes, and the stream goes on" {
   local i
   {
@@ -430,7 +445,6 @@ EOF
 --formats
 --draft 7
 --resolve https://x.org/=.
---output basic
 -s schema.json -p amp
 -s schema.json --check-repo
 -s schema.json --protect x

@@ -8,7 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/tape.h>
 #include <amp/protocol/body.h>
-#include <amp/schema/schema.h>
+#include <amp/schema/output.h>
 
 #define AMP_PROTOCOL_LIST(X)                                                                       \
     X(AMP, "amp", "AMP/1.0")                                                                       \
@@ -96,6 +96,12 @@ struct amp_check_options {
  * filled as far as the line allows also when 0 is returned. */
 int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp_check_options *opt,
                     struct amp_view *view, amp_finding_fn fn, void *ctx, struct amp_error *err);
+
+/* Appends the standard output of JSON Schema for the line that was read last: what the schema of
+ * its kind says; rules beyond it are findings only. 1: appended; 0: no schema was asked, or the
+ * output would pass the limits; -1: failure. */
+int amp_reader_output(struct amp_reader *r, enum amp_output form, struct amp_buf *out,
+                      struct amp_error *err);
 
 /* The rejection record (docs/records.md) as one line with LF. */
 struct amp_line_place {
