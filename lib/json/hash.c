@@ -1,22 +1,20 @@
 /* The key of the text hash: drawn at first use, the same for every tape and schema afterwards. */
 #include "json/hash.h"
 
-#include <stdatomic.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
 
-static struct amp_json_hash_key key;
-static atomic_int state; /* 0 no key, 1 somebody draws it, 2 ready */
+struct amp_json_hash_key amp_json_drawn_key;
+int amp_json_key_state; /* 0 no key, 1 somebody draws it, 2 ready */
 
-const struct amp_json_hash_key *amp_json_hash_key(void)
+const struct amp_json_hash_key *amp_json_draw_key(void)
 {
-    if (atomic_load_explicit(&state, memory_order_acquire) == 2)
-        return &key;
     int none = 0;
-    if (!atomic_compare_exchange_strong(&state, &none, 1)) {
-        while (atomic_load_explicit(&state, memory_order_acquire) != 2)
+    if (!__atomic_compare_exchange_n(&amp_json_key_state, &none, 1, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        while (__atomic_load_n(&amp_json_key_state, __ATOMIC_ACQUIRE) != 2)
             continue;
-        return &key;
+        return &amp_json_drawn_key;
     }
     struct amp_json_hash_key k = {0, 0};
     if (getrandom(&k, sizeof k, GRND_NONBLOCK) != (ssize_t)sizeof k) {
@@ -27,7 +25,7 @@ const struct amp_json_hash_key *amp_json_hash_key(void)
     }
     k.a |= 1;
     k.b |= 1;
-    key = k;
-    atomic_store_explicit(&state, 2, memory_order_release);
-    return &key;
+    amp_json_drawn_key = k;
+    __atomic_store_n(&amp_json_key_state, 2, __ATOMIC_RELEASE);
+    return &amp_json_drawn_key;
 }

@@ -3,6 +3,7 @@
 #ifndef JSON_HASH_H
 #define JSON_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,7 +12,15 @@ struct amp_json_hash_key {
     uint64_t a, b;
 };
 
-const struct amp_json_hash_key *amp_json_hash_key(void);
+extern struct amp_json_hash_key amp_json_drawn_key; /* for the function below */
+extern int amp_json_key_state;
+const struct amp_json_hash_key *amp_json_draw_key(void);
+static inline const struct amp_json_hash_key *amp_json_hash_key(void)
+{
+    if (__builtin_expect(__atomic_load_n(&amp_json_key_state, __ATOMIC_ACQUIRE) == 2, 1))
+        return &amp_json_drawn_key;
+    return amp_json_draw_key();
+}
 
 static inline uint64_t amp_json_mix(uint64_t a, uint64_t b)
 {

@@ -16,24 +16,12 @@ const struct amp_spec *amp_spec_of(enum amp_protocol p)
     return (unsigned)p < AMP_PROTO_COUNT ? specs[p] : NULL;
 }
 
-bool amp_spec_has(const struct amp_tape *t, uint32_t object, const char *key)
-{
-    return t->tok[object].type == AMP_JSON_OBJECT &&
-           amp_tape_get(t, object, amp_span_str(key)) != AMP_TOK_NONE;
-}
-
 static uint32_t string_at(const struct amp_tape *t, uint32_t object, const char *key)
 {
     if (t->tok[object].type != AMP_JSON_OBJECT)
         return AMP_TOK_NONE;
     uint32_t tok = amp_tape_get(t, object, amp_span_str(key));
     return tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_STRING ? tok : AMP_TOK_NONE;
-}
-
-bool amp_spec_is(const struct amp_tape *t, uint32_t object, const char *key, const char *text)
-{
-    uint32_t tok = string_at(t, object, key);
-    return tok != AMP_TOK_NONE && amp_tok_is(t, tok, amp_span_str(text));
 }
 
 bool amp_spec_starts(const struct amp_tape *t, uint32_t object, const char *key, const char *text)

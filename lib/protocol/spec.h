@@ -5,6 +5,8 @@
 #ifndef AMP_PROTOCOL_SPEC_H
 #define AMP_PROTOCOL_SPEC_H
 
+#include <string.h>
+
 #include <amp/protocol/protocol.h>
 
 #include "protocol/check.h"
@@ -67,8 +69,16 @@ extern const struct amp_spec amp_spec_amp, amp_spec_sw4rm, amp_spec_aop, amp_spe
 const struct amp_spec *amp_spec_of(enum amp_protocol p);
 
 /* Whether an object has a string under the key, and whether it is, or starts with, the text. */
-bool amp_spec_has(const struct amp_tape *t, uint32_t object, const char *key);
-bool amp_spec_is(const struct amp_tape *t, uint32_t object, const char *key, const char *text);
+static inline bool amp_spec_has(const struct amp_tape *t, uint32_t object, const char *key)
+{
+    return amp_tape_get(t, object, (struct amp_span){key, strlen(key)}) != AMP_TOK_NONE;
+}
+static inline bool amp_spec_is(const struct amp_tape *t, uint32_t object, const char *key,
+                               const char *text)
+{
+    uint32_t tok = amp_tape_get(t, object, (struct amp_span){key, strlen(key)});
+    return tok != AMP_TOK_NONE && amp_tok_is(t, tok, (struct amp_span){text, strlen(text)});
+}
 bool amp_spec_starts(const struct amp_tape *t, uint32_t object, const char *key, const char *text);
 
 /* A table without rows: nothing of the body is looked at. */

@@ -161,11 +161,19 @@ static bool check_dependents(struct amp_schema_run *r, const struct amp_node *n,
     return ok;
 }
 
+/* What is known of a shape stands in one of two places. */
 static struct amp_run_shape *shape_slot(struct amp_schema_run *r, const struct amp_node *n,
                                         uint16_t shape)
 {
     uint64_t mixed = ((uint64_t)(uintptr_t)n + shape) * UINT64_C(0x9e3779b97f4a7c15);
-    return &r->shapes[mixed >> 40 & (RUN_SHAPES - 1)];
+    return &r->shapes[mixed >> 40 & (RUN_SHAPES - 2)];
+}
+
+static inline bool shape_is(const struct amp_schema_run *r, const struct amp_run_shape *s,
+                            const struct amp_node *n, uint16_t shape)
+{
+    return s->node == n && s->shape == shape && s->schema == r->schema->id &&
+           s->tape == r->t->shapes->id;
 }
 
 /* The one node that a member meets, NULL for none; false where it meets several. */
@@ -193,7 +201,15 @@ static void keep_shape(struct amp_schema_run *r, const struct amp_node *n, uint3
     const struct amp_object_rules *o = n->object;
     const struct amp_tok *t = r->t->tok, *k = &t[tok];
     struct amp_run_shape *s = shape_slot(r, n, k->shape);
-    if (s->busy || !k->shape || k->count > RUN_SHAPE_KEYS || o->n_dependents)
+    if (!k->shape || k->count > RUN_SHAPE_KEYS || o->n_dependents)
+        return;
+    if (s->busy || (s->node && !s[1].node) || (s->turn && !s[1].busy)) {
+        s->turn = false;
+        s++;
+    } else {
+        s->turn = true;
+    }
+    if (s->busy)
         return;
     s->node = NULL;
     uint32_t key = tok + 1;
@@ -251,8 +267,9 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
     bool ok = true;
     if (!m && !r->explain && t[tok].shape) {
         struct amp_run_shape *s = shape_slot(r, n, t[tok].shape);
-        if (s->node == n && s->shape == t[tok].shape && s->schema == r->schema->id &&
-            s->tape == r->t->shapes->id)
+        if (!shape_is(r, s, n, t[tok].shape))
+            s++;
+        if (shape_is(r, s, n, t[tok].shape))
             return check_members(r, s, tok);
     }
     if (count < o->min && amp_run_stop(r, &ok, n, "minProperties", tok, NULL))

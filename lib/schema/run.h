@@ -30,6 +30,7 @@ struct amp_run_shape {
     uint64_t schema, tape; /* ids of the schema and of the tape's table of shapes */
     uint16_t shape;
     bool busy; /* being used: must not be replaced */
+    bool turn; /* of a pair's first: the second is replaced next */
     const struct amp_node *member[RUN_SHAPE_KEYS];
 };
 
