@@ -39,7 +39,8 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
                                           .now_ms = opt->now_ms,
                                           .protected_ = opt->protect,
                                           .texts = true,
-                                          .bare = opt->mode != MODE_NACK && !opt->to};
+                                          .bare = opt->mode != MODE_NACK &&
+                                                  opt->mode != MODE_EFFECTIVE && !opt->to};
     if (opt->protocol)
         j->check.only = amp_protocol_find(amp_span_str(opt->protocol));
     if (opt->user)

@@ -320,5 +320,6 @@ const struct amp_spec amp_spec_aop = {
     .no_json = "E_PARSE_FAILURE",
     .refuse = amp_aop_refuse,
     .finish = finish,
+    .finish_is_view = true,
     .rules = amp_aop_rules,
 };

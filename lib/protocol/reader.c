@@ -327,6 +327,11 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
     const struct amp_fill_table *body = r->check.opt->bare && kind->bare ? kind->bare : kind->body;
     if (body && amp_fill(d->tape, from, body, &v->body, &r->arena, err) < 0)
         return -1;
+    if (r->check.opt->bare && s->finish_is_view) {
+        if (v->type.n == 0)
+            v->type = amp_span_str(kind->type);
+        return 0;
+    }
     return s->finish ? s->finish(v, &r->arena, err) : 0;
 }
 

@@ -61,6 +61,8 @@ struct amp_spec {
                   struct amp_buf *out, struct amp_error *err);
     /* Derived values, after the tables; may be NULL. */
     int (*finish)(struct amp_view *v, struct amp_pool *arena, struct amp_error *err);
+    bool finish_is_view; /* finish only fills the view: left out where nobody looks at it, and a
+                            message without a type word is then named after its row */
     /* What the schemas cannot say; may be NULL. */
     void (*rules)(struct amp_check *c);
 };
