@@ -42,6 +42,7 @@ static enum amp_sw4rm_key key_of(const char *p, size_t n)
         IS("status", STATUS);
         break;
     case 7:
+        IS("command", COMMAND);
         IS("entries", ENTRIES);
         IS("outcome", OUTCOME);
         IS("payload", PAYLOAD);

@@ -69,7 +69,7 @@ static const struct sign {
     {FREE, AMP_SHAPE_POLICY_SET, K(POLICY), 0, 0},
     {FREE, AMP_SHAPE_POLICY_PROFILES, K(PROFILES), 0, 0},
     {FREE, AMP_SHAPE_POLICY_EFFECTIVE, K(EFFECTIVE), 0, 0},
-    {T(CONTROL), AMP_SHAPE_TASK_SUBMISSION, K(TASK_ID) | K(PARAMS), 0, 0},
+    {T(CONTROL), AMP_SHAPE_TASK_SUBMISSION, K(TASK_ID) | K(PARAMS), 0, K(COMMAND)},
     {FREE, AMP_SHAPE_TASK_SUBMISSION, K(TASK_ID) | K(PARAMS) | K(SCOPE), 0, 0},
     {FREE, AMP_SHAPE_ACTIVITY_ENTRY, K(TASK_ID) | K(REPO_ID) | K(WORKTREE_ID) | K(BRANCH),
      K(DESCRIPTION) | K(TIMESTAMP), 0},
@@ -100,7 +100,8 @@ static uint32_t first_of(const struct amp_tape *t, uint32_t list)
 /* Whether a payload with a word as common as "agent" holds what that shape has there. */
 static bool holds(const struct amp_view *v, enum amp_sw4rm_shape shape)
 {
-    static const char *const agent[] = {"agent_id", "capabilities", "communication_class", NULL};
+    static const char *const agent[] = {"capabilities", "communication_class",
+                                        "modalities_supported", "reasoning_connectors", NULL};
     static const char *const policy[] = {"max_rounds", "score_threshold", "round_timeout_ms", NULL};
     static const char *const inner[] = {"policy", NULL};
     static const char *const activity[] = {"worktree_id", "branch", NULL};
