@@ -76,6 +76,15 @@ static size_t show(const unsigned char *p, size_t n, char out[16], int *columns)
     return len;
 }
 
+/* How many plain characters stand at the front, each of one byte and one column. */
+static size_t plain(const unsigned char *p, size_t n)
+{
+    size_t i = 0;
+    while (i < n && p[i] >= 0x20 && p[i] < 0x7f)
+        i++;
+    return i;
+}
+
 int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct amp_error *err)
 {
     const unsigned char *p = (const unsigned char *)text.p;
@@ -85,6 +94,16 @@ int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct a
     for (size_t i = 0; i < text.n;) {
         char piece[16];
         int columns;
+        size_t run = width > 0 ? 0 : plain(p + i, text.n - i);
+        if (run > 0) { /* nothing is cut, so no column is counted */
+            if (amp_buf_add(out, p + i, run, err)) {
+                out->len = start;
+                return -1;
+            }
+            marks = 0;
+            i += run;
+            continue;
+        }
         i += show(p + i, text.n - i, piece, &columns);
         /* A tower of combining characters reaches into other lines. */
         marks = columns ? 0 : marks + 1;
