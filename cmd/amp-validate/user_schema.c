@@ -69,6 +69,8 @@ static int compile(struct user_schema *u, const struct user_schema_options *opt,
         if (!u->schema) {
             got = -1;
             add_why(err, user_files_why(files));
+        } else if (user_meta_check(amp_buf_span(&text), files, how.name, err) < 0) {
+            got = -1;
         } else if (opt->strict && slips) {
             got = amp_fail(err, AMP_DATAERR, "invalid_schema",
                            "the schema has keywords that are none (--strict)");

@@ -42,4 +42,8 @@ int user_files_resolve(void *files, struct amp_span uri, struct amp_span *text);
 /* Why the last one that was asked for was not found, for people; "" where all were. */
 const char *user_files_why(const struct user_files *f);
 
+/* user_meta.c: a schema that names a metaschema of its own fits it. */
+int user_meta_check(struct amp_span schema, struct user_files *files, const char *name,
+                    struct amp_error *err);
+
 #endif

@@ -286,6 +286,19 @@ EOF
 -"x"
 +"2026-02-28"
 EOF
+  cat >meta/house.json <<EOF
+{"\$schema":"$draft2020","\$id":"https://x.org/house","\$vocabulary":{"$vocab/core":true,"$vocab/applicator":true,"$vocab/validation":true},
+ "\$dynamicAnchor":"meta","allOf":[{"\$ref":"$draft2020"}],"required":["title"],"properties":{"title":{"maxLength":5}}}
+EOF
+  echo '{"$schema":"https://x.org/house","title":"short","maximum":3}' >schema.json
+  amp-validate -s schema.json --resolve https://x.org/=meta <<<3
+  printf '{"$schema":"https://x.org/house",\n"title":"longer"}' >schema.json
+  run amp-validate -s schema.json --resolve https://x.org/=meta <<<3
+  [ "$status" -eq 65 ]
+  [[ $output == *"schema.json:2: #/title: does not fit its metaschema: expected at most 5 characters" ]]
+  echo '{"$schema":"https://x.org/house","title":"short","properties":{"a":{"type":"null"}}}' >schema.json
+  run amp-validate -s schema.json --resolve https://x.org/=meta <<<3
+  [ "$status" -eq 65 ] && [[ $output == *"#/properties/a: does not fit its metaschema: expected the field title" ]]
   echo '{"$schema":"https://x.org/strange"}' >schema.json
   run amp-validate -s schema.json --resolve https://x.org/=meta <<<1
   [ "$status" -eq 65 ]
