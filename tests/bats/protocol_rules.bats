@@ -23,6 +23,7 @@ rules() {
     mapfile -t options < <(jq -r '.options[]' <<<"$group")
     jq -r '.cases[].text' <<<"$group" >"$dir/in.$n"
     : >"$dir/records.$n"
+    : >"$dir/checked.$n"
     status=0
     amp-validate -e "$dir/records.$n" "${options[@]}" "$dir/in.$n" >"$dir/out.$n" 2>"$dir/err.$n" ||
       status=$?
@@ -30,6 +31,10 @@ rules() {
       echo "amp-validate ${options[*]}: status $status: $(cat "$dir/err.$n")" >&2
       return 1
     }
+    # Whoever wants more than the verdict gets the same one.
+    amp-validate --check -j 2 -e "$dir/checked.$n" "${options[@]}" "$dir/in.$n" >/dev/null \
+      2>"$dir/err.$n" || true
+    diff <(jq -c 'del(.time)' "$dir/records.$n") <(jq -c 'del(.time)' "$dir/checked.$n") >&2
     jq -r --arg file "$1.jsonl" --slurpfile records "$dir/records.$n" --rawfile out "$dir/out.$n" \
       -f "$cases/compare.jq" <<<"$group" >>"$dir/faults"
   done <"$dir/groups"
