@@ -232,7 +232,7 @@ static int read_again(struct job *j, struct amp_error *err)
 {
     if (!j->dst || ((j->src->says | j->src->takes) & j->dst->says))
         return 0;
-    const struct cv_shape *s = amp_cv_shape_for(j->v->protocol, j->dst->says, &j->n);
+    const struct cv_shape *s = amp_cv_shape_back(j->v->protocol, j->dst->says, j->v->tape);
     if (!s) {
         j->dst = NULL;
         j->came.n = 0;

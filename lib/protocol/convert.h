@@ -80,6 +80,7 @@ enum cv_kind {
     CVK_VERDICT = 2048,
 };
 
+#define CV_NEVER "\n" /* read only where the origin says that it was written */
 struct cv_cond {
     const char *at, *is; /* is NULL: present */
 };
@@ -117,6 +118,9 @@ extern const struct cv_shapes amp_cv_shapes_amp, amp_cv_shapes_sw4rm, amp_cv_sha
 const struct cv_shapes *amp_cv_shapes_of(enum amp_protocol p);
 /* What a message is; NULL: nothing that is known here. */
 const struct cv_shape *amp_cv_shape_of(enum amp_protocol p, const struct amp_tape *t);
+/* The shape in which a protocol would have said it in this message; NULL: it cannot have. */
+const struct cv_shape *amp_cv_shape_back(enum amp_protocol p, unsigned says,
+                                         const struct amp_tape *t);
 /* The shape in which a protocol would say it; NULL: it does not. */
 const struct cv_shape *amp_cv_shape_for(enum amp_protocol p, unsigned says,
                                         const struct cv_neutral *n);

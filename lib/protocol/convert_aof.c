@@ -167,10 +167,10 @@ static const struct cv_shape shapes[] = {
     {.type = "status.update/review",
      .takes = CVK_ESCALATION,
      CV_ROWS(ask),
-     .when = {{"/type", "-"}}},
+     .when = {{"/type", "status.update"}, {"/type", CV_NEVER}}},
     {.type = "status.update/answer",
      .takes = CVK_DECISION,
      CV_ROWS(answer),
-     .when = {{"/type", "-"}}},
+     .when = {{"/type", "status.update"}, {"/type", CV_NEVER}}},
 };
 const struct cv_shapes amp_cv_shapes_aof = {shapes, CV_COUNT(shapes)};

@@ -112,6 +112,41 @@ static const struct cv_row progress[] = {
     ORIGIN,
 };
 
+/* An acknowledgement that is the end of a task, and no report. */
+#define ENDED(signal, state)                                                                       \
+    HEADER("RESPONSE"),                                                                            \
+        {.at = "/session_id", .field = CV_CORR, .as = AS_TEXT, .or = {CV_TASK, CV_REF, CV_ID}},    \
+        {.at = "/task_id", .field = CV_TASK, .as = AS_TEXT, .or = {CV_REF, CV_CORR}},              \
+        {.at = "/agent/name", .field = CV_FROM, .as = AS_TEXT, .literal = "\"unknown\""},          \
+        CV_CONST("/agent/provider", "\"OTHER\""), CV_CONST("/agent/model", "\"unknown\""),         \
+        CV_CONST("/task_status/state", state), CV_CONST("/task_status/final_signal", signal),      \
+        {.at = "/task_status/message", .field = CV_NOTES, .as = AS_JOINED, .literal = "\"\""},     \
+        {.at = "/execution_summary/summary", .or = {CV_NOTES, CV_STAGE}, .as = AS_TEXT},           \
+    {                                                                                              \
+        .at = "/execution_summary/actions", .or = {CV_NOTES, CV_STAGE}, .as = AS_TEXTS             \
+    }
+
+#define ENDED_AT                                                                                   \
+    {.at = "/timing/started_at", .or = {CV_TIME}, .as = AS_TIME},                                  \
+        {.at = "/timing/completed_at", .field = CV_TIME, .as = AS_TIME},                           \
+        CV_CONST("/timing/duration_seconds", "0"), ORIGIN
+
+static const struct cv_row done[] = {
+    ENDED("\"SUCCESS\"", "\"COMPLETED\""),
+    CV_IMPLIES(CV_STAGE, "FULFILLED"),
+    ENDED_AT,
+};
+static const struct cv_row not_done[] = {
+    ENDED("\"FAILURE\"", "\"FAILED\""),
+    CV_IMPLIES(CV_STAGE, "FAILED"),
+    {.at = "/error_details/error_code",
+     .field = CV_CODE,
+     .as = AS_TEXT,
+     .literal = "\"E_UNKNOWN\""},
+    {.at = "/error_details/message", .or = {CV_NOTES, CV_STAGE}, .as = AS_TEXT},
+    ENDED_AT,
+};
+
 static const struct cv_shape shapes[] = {
     {.type = "TASK",
      .says = CVK_DISPATCH,
@@ -123,6 +158,18 @@ static const struct cv_shape shapes[] = {
      .takes = CVK_RESULT,
      .when = {{"/message_type", "RESPONSE"}},
      CV_ROWS(response)},
+    {.type = "RESPONSE/done",
+     .takes = CVK_ACK,
+     .when = {{"/task_status/final_signal", "SUCCESS"}, {"/message_type", CV_NEVER}},
+     .if_field = CV_STAGE,
+     .if_words = "FULFILLED",
+     CV_ROWS(done)},
+    {.type = "RESPONSE/failed",
+     .takes = CVK_NACK,
+     .when = {{"/task_status/final_signal", "FAILURE"}, {"/message_type", CV_NEVER}},
+     .if_field = CV_STAGE,
+     .if_words = "FAILED TIMED_OUT",
+     CV_ROWS(not_done)},
     {.type = "HEARTBEAT",
      .says = CVK_HEARTBEAT,
      .takes = CVK_HEARTBEAT,

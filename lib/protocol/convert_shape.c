@@ -31,17 +31,33 @@ static bool holds(const struct cv_cond *c, const struct amp_tape *t)
     return amp_span_is(amp_tok_source(t, tok), c->is);
 }
 
+/* Whether all conditions hold, those that never do left out where they are not asked for. */
+static bool fits(const struct cv_shape *s, const struct amp_tape *t, bool never)
+{
+    for (unsigned k = 0; k < CV_COUNT(s->when) && s->when[k].at; k++) {
+        bool is_never = s->when[k].is && strcmp(s->when[k].is, CV_NEVER) == 0;
+        if (is_never ? never : !holds(&s->when[k], t))
+            return false;
+    }
+    return true;
+}
+
 const struct cv_shape *amp_cv_shape_of(enum amp_protocol p, const struct amp_tape *t)
 {
     const struct cv_shapes *all = amp_cv_shapes_of(p);
-    for (unsigned i = 0; i < all->n; i++) {
-        const struct cv_shape *s = &all->v[i];
-        unsigned k = 0;
-        while (k < CV_COUNT(s->when) && s->when[k].at && holds(&s->when[k], t))
-            k++;
-        if (k == CV_COUNT(s->when) || !s->when[k].at)
-            return s;
-    }
+    for (unsigned i = 0; i < all->n; i++)
+        if (fits(&all->v[i], t, true))
+            return &all->v[i];
+    return NULL;
+}
+
+const struct cv_shape *amp_cv_shape_back(enum amp_protocol p, unsigned says,
+                                         const struct amp_tape *t)
+{
+    const struct cv_shapes *all = amp_cv_shapes_of(p);
+    for (unsigned i = 0; i < all->n; i++)
+        if ((all->v[i].takes & says) && fits(&all->v[i], t, false))
+            return &all->v[i];
     return NULL;
 }
 
