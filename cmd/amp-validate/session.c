@@ -166,6 +166,8 @@ static int take_file(struct session *s, const char *path, struct amp_error *err)
     s->line = s->offset = 0;
     if (amp_input_open(path, false, &in, err) < 0)
         return -1;
+    if (in.fifo)
+        amp_pipe_widen(in.fd);
     stream_init(&stream, strcmp(path, "-") == 0 ? "stdin" : path, in.fd, (size_t)s->opt->max_line);
     int stop = s->opt->extract    ? extract_input(s, &stream, err)
                : s->opt->document ? take_document(s, &stream, err)
@@ -223,6 +225,7 @@ int session_run(const struct validate_options *opt, char **files, int n_files)
     if (report_open(opt, &err) < 0)
         return amp_complain(&err);
     amp_signals_install();
+    amp_pipe_widen(STDOUT_FILENO);
     s.judge = judge_new(opt, &err);
     bool ready = s.judge != NULL;
     if (ready && opt->state) {

@@ -19,6 +19,14 @@ static bool is_fifo(int fd)
     return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
+void amp_pipe_widen(int fd)
+{
+    enum { WIDE = 256 << 10 };
+    int size = is_fifo(fd) ? fcntl(fd, F_GETPIPE_SZ) : -1;
+    if (size > 0 && size < WIDE)
+        fcntl(fd, F_SETPIPE_SZ, WIDE); /* it works without */
+}
+
 int amp_input_open(const char *path, bool hold, struct amp_input *out, struct amp_error *err)
 {
     struct amp_input in = {.fd = 0, .hold = -1};
