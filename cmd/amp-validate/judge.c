@@ -49,7 +49,7 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
         j->reader = amp_reader_new(&limits, err);
     amp_buf_init(&j->said, (size_t)opt->max_line * 8 + SAID_EXTRA);
     if (opt->to)
-        j->convert = amp_convert_new(&limits, err);
+        j->convert = amp_convert_new(&limits, &j->check, err);
     if ((!j->reader && !j->user) || (opt->to && !j->convert)) {
         judge_free(j);
         return NULL;

@@ -17,6 +17,7 @@ struct amp_convert {
     struct amp_buf first, restored, back, kept, origin, line;
     struct amp_tape there, again, from; /* of restored, back, and the origin that came */
     struct amp_reader *reader;
+    struct amp_check_options check;
 };
 
 /* What goes on for one message. */
@@ -33,7 +34,8 @@ struct job {
     bool says[CV_FIELDS]; /* what the result says itself */
 };
 
-struct amp_convert *amp_convert_new(const struct amp_json_limits *limits, struct amp_error *err)
+struct amp_convert *amp_convert_new(const struct amp_json_limits *limits,
+                                    const struct amp_check_options *check, struct amp_error *err)
 {
     struct amp_convert *c = calloc(1, sizeof *c);
     if (!c) {
@@ -41,6 +43,9 @@ struct amp_convert *amp_convert_new(const struct amp_json_limits *limits, struct
         return NULL;
     }
     struct amp_json_limits l = limits ? *limits : amp_json_limits_default;
+    if (check)
+        c->check = *check;
+    c->check.bare = c->check.texts = false;
     size_t most = (size_t)l.max_bytes * 8 + EXTRA;
     struct amp_buf *bufs[] = {&c->first, &c->restored, &c->back, &c->kept, &c->origin, &c->line};
     for (unsigned i = 0; i < CV_COUNT(bufs); i++)
@@ -394,7 +399,8 @@ static int valid(struct job *j, struct amp_error *err)
 {
     struct refusal r = {.job = j};
     struct amp_view view;
-    struct amp_check_options opt = {.only = j->to};
+    struct amp_check_options opt = j->c->check;
+    opt.only = j->to;
     return amp_reader_line(j->c->reader, amp_buf_span(&j->c->restored), &opt, &view, note_invalid,
                            &r, err);
 }

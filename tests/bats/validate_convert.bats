@@ -94,6 +94,17 @@ there() {
   jq -e '.x_amp_origin.fields["/context_ref"].is | length == 1' out
 }
 
+@test "what an origin would bring back is checked like any message" {
+  sed -n 1p "$all" | amp-validate --to aop -e /dev/null |
+    jq -c '.extensions.x_amp_origin.fields["/payload/branch"] = {is: "release/1"}' >in
+  amp-validate --to amp -e /dev/null in >out
+  [ "$(jq -r .payload.branch out)" = release/1 ]
+  run amp-validate --to amp --protect 'release/*' -e records in
+  [ "$status" -eq 1 ]
+  [ -z "$output" ]
+  jq -r 'select(.code == "cannot_convert") | .message' records | grep -q payload.branch
+}
+
 @test "the words of the table" {
   there sw4rm
   there rtp

@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUST((first = amp_reader_new(NULL, &err)));
         MUST((second = amp_reader_new(NULL, &err)));
         MUST((third = amp_reader_new(NULL, &err)));
-        MUST((convert = amp_convert_new(NULL, &err)));
+        MUST((convert = amp_convert_new(NULL, NULL, &err)));
     }
     if (size < 2)
         return 0;

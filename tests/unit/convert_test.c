@@ -188,7 +188,7 @@ int main(void)
     ssize_t n;
     FILE *f = fopen(FIXTURE, "r");
     reader = amp_reader_new(NULL, &err);
-    convert = amp_convert_new(NULL, &err);
+    convert = amp_convert_new(NULL, NULL, &err);
     TAP_OK(f && reader && convert, "the fixture is there");
     while (f && (n = getline(&line, &cap, f)) > 1) {
         for (enum amp_protocol to = AMP_PROTO_NONE + 1; to < AMP_PROTO_COUNT; to++)

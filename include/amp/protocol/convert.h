@@ -12,7 +12,10 @@
 #include <amp/protocol/protocol.h>
 
 struct amp_convert; /* one a thread */
-struct amp_convert *amp_convert_new(const struct amp_json_limits *limits, struct amp_error *err);
+/* What comes out is checked with the same options as what goes in (borrowed; NULL: the defaults).
+ */
+struct amp_convert *amp_convert_new(const struct amp_json_limits *limits,
+                                    const struct amp_check_options *check, struct amp_error *err);
 void amp_convert_free(struct amp_convert *c);
 
 /* One "name=value" of a fill list: what the source may not say. 0; -1: no such name, or no '='. */
