@@ -14,7 +14,7 @@
 #include "cli/cli.h"
 #include "session.h"
 
-enum { JOBS_MOST = 64, SLOTS_EACH = 3, CHUNK_SIZE = 256 << 10, LINES_MOST = 8192 };
+enum { JOBS_MOST = 64, SLOTS_EACH = 3, CHUNK_SIZE = 128 << 10, LINES_MOST = 8192 };
 
 enum progress { FREE, WAITING, UNDER_WAY, DONE };
 
@@ -160,7 +160,7 @@ static int gather(struct session *s, struct stream *in, struct chunk *c, struct 
             return 1;
         if (in->eof)
             return 2;
-        int ready = session_wait(s, in->fd, -1, 0, err);
+        int ready = session_wait(s, in->fd, -1, false, err);
         if (ready < 0)
             return -1;
         if (ready == 0)
@@ -267,7 +267,7 @@ static int run(struct pool *p, struct stream *in, struct amp_error *err)
         if (p->count == 0 && session_settle(s, err) < 0)
             return -1;
         bool room = !ended && p->count < p->n_slots;
-        if (session_wait(s, room ? in->fd : -1, p->done, -1, err) < 0)
+        if (session_wait(s, room ? in->fd : -1, p->done, true, err) < 0)
             return -1;
     }
     return 0;

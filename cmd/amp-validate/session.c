@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,18 +73,37 @@ int session_settle(struct session *s, struct amp_error *err)
     return report_flush(err);
 }
 
-int session_wait(struct session *s, int input, int other, int timeout, struct amp_error *err)
+int session_wait(struct session *s, int input, int other, bool block, struct amp_error *err)
 {
     struct pollfd p[] = {{.fd = input, .events = POLLIN}, {.fd = other, .events = POLLIN}};
-    for (;;) {
+    const struct timespec at_once = {0, 0};
+    sigset_t stops, before;
+    if (!block) {
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-        int ready = poll(p, 2, timeout);
-        if (ready >= 0)
-            return ready > 0;
-        if (errno != EINTR)
-            return amp_fail_errno(err, AMP_IOERR, "cannot wait for the input");
+        int ready = ppoll(p, 2, &at_once, NULL);
+        return ready < 0 && errno != EINTR
+                   ? amp_fail_errno(err, AMP_IOERR, "cannot wait for the input")
+                   : ready > 0;
     }
+    /* A signal between the look at the flag and the wait would be waited out. */
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stops, &before);
+    int ready = -1;
+    while (!amp_stop && ready < 0) {
+        ready = ppoll(p, 2, NULL, &before);
+        if (ready < 0 && errno != EINTR) {
+            amp_fail_errno(err, AMP_IOERR, "cannot wait for the input");
+            break;
+        }
+    }
+    bool stopped = amp_stop != 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (stopped)
+        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+    return ready < 0 ? -1 : 1;
 }
 
 /* What has been read. With a history the chunk is judged twice, before and after asking. */
@@ -101,11 +121,11 @@ int session_take(struct session *s, const struct chunk *c, struct result *r, str
 int session_fill(struct session *s, struct stream *in, struct amp_error *err)
 {
     for (;;) {
-        int ready = session_wait(s, in->fd, -1, 0, err);
+        int ready = session_wait(s, in->fd, -1, false, err);
         if (ready == 0) {
             if (session_settle(s, err) < 0)
                 return -1;
-            ready = session_wait(s, in->fd, -1, -1, err);
+            ready = session_wait(s, in->fd, -1, true, err);
         }
         int got = ready < 0 ? -1 : stream_fill(in, err);
         if (got < 0 && err->sys == EISDIR)

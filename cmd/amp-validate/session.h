@@ -24,8 +24,9 @@ int session_take(struct session *s, const struct chunk *c, struct result *r, str
 int session_fill(struct session *s, struct stream *in, struct amp_error *err);
 /* Everything that was gathered leaves, because the input is silent or at its end. */
 int session_settle(struct session *s, struct amp_error *err);
-/* Waits for the input, and for `other` unless it is -1. 1: something is ready. */
-int session_wait(struct session *s, int input, int other, int timeout, struct amp_error *err);
+/* Looks, or with `block` waits, for the input and for `other` unless that is -1. 1: one is ready.
+ */
+int session_wait(struct session *s, int input, int other, bool block, struct amp_error *err);
 
 /* --extract: an input is any text. 0; 1: --fail-fast; -1. */
 int extract_input(struct session *s, struct stream *in, struct amp_error *err);
