@@ -352,6 +352,10 @@ int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_tabl
         } else if (fill_row(t, tok, row, target, arena, err) < 0) {
             return -1;
         }
+        /* The items of a list have plans too, which may have taken this one's place. */
+        if (row->as == AMP_AS_LIST && plan && plan != &own &&
+            (plan->table != table || plan->shape != t->tok[from].shape))
+            plan = plan_of(arena, table, from, &m, &own);
     }
     return 0;
 }
