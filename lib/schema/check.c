@@ -314,6 +314,8 @@ static bool check_unevaluated(struct amp_schema_run *r, const struct amp_node *n
     bool object = t[tok].type == AMP_JSON_OBJECT, ok = true;
     const char *keyword = object ? "unevaluatedProperties" : "unevaluatedItems";
     uint32_t k = tok + 1;
+    if (!amp_run_spend(r, t[tok].count))
+        return false;
     for (uint32_t i = 0; i < t[tok].count; i++, k = t[k + object].next) {
         uint32_t value = k + object;
         if (amp_marked(r, m, i))
@@ -416,7 +418,7 @@ static bool check_marked(struct amp_schema_run *r, const struct amp_node *n, uin
     const struct amp_node *child = k->type == AMP_JSON_OBJECT  ? n->place->unevaluated_properties
                                    : k->type == AMP_JSON_ARRAY ? n->place->unevaluated_items
                                                                : NULL;
-    if (!amp_run_spend(r, 1))
+    if (!amp_run_spend(r, 1 + n->place->all.n + n->place->any.n + n->place->one.n))
         return false;
     if (!child)
         return check_rules(r, n, tok, m);

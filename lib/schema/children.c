@@ -9,6 +9,8 @@
 #include "json/shapes.h"
 #include "json/text.h"
 
+enum { PAID = 16 }; /* containers of more children are counted as steps */
+
 static const struct amp_property *find_property(const struct amp_schema_run *r,
                                                 const struct amp_object_rules *o, uint32_t key)
 {
@@ -272,6 +274,8 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
         if (shape_is(r, s, n, t[tok].shape))
             return check_members(r, s, tok);
     }
+    if (count > PAID && !amp_run_spend(r, count))
+        return false;
     if (count < o->min && amp_run_stop(r, &ok, n, "minProperties", tok, NULL))
         return false;
     if (count > o->max && amp_run_stop(r, &ok, n, "maxProperties", tok, NULL))
@@ -392,6 +396,8 @@ bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t 
     const struct amp_tok *t = r->t->tok;
     uint32_t count = t[tok].count, k = tok + 1, second = tok;
     bool ok = true;
+    if (count > PAID && !amp_run_spend(r, count))
+        return false;
     if (count < a->min && amp_run_stop(r, &ok, n, "minItems", tok, NULL))
         return false;
     if (count > a->max && amp_run_stop(r, &ok, n, "maxItems", tok, NULL))

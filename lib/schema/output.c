@@ -180,7 +180,8 @@ static bool at_place(struct amp_output_walk *w, const struct amp_node *n, uint32
     }
     const struct amp_tok *k = &r->t->tok[tok];
     bool holds = k->type == AMP_JSON_OBJECT || k->type == AMP_JSON_ARRAY;
-    if (!amp_marks_push(r, holds ? k->count : 0, &own))
+    if (!amp_run_spend(r, holds ? k->count / 4 : 0) ||
+        !amp_marks_push(r, holds ? k->count : 0, &own))
         return false;
     w->units.depth++;
     bool ok = n->doc->tape.tok[n->tok].type == AMP_JSON_OBJECT

@@ -276,6 +276,20 @@ static void test_hostile(void)
     expect_limit("{\"contains\":{\"$ref\":\"#\"},\"items\":{\"$ref\":\"#\"},\"minContains\":0}",
                  text, "elements looked at twice at each level");
 
+    /* Many schemas at one place, each of which looks at many children. */
+    at = (size_t)sprintf(
+        text, "{\"$defs\":{\"a\":{\"items\":{\"minimum\":0}}},\"allOf\":[{\"$ref\":\"#/$defs/a\"}");
+    for (int i = 1; i < 20000; i++)
+        at += (size_t)sprintf(text + at, ",{\"$ref\":\"#/$defs/a\"}");
+    sprintf(text + at, "]}");
+    char *many = malloc(MANY * 3);
+    at = (size_t)sprintf(many, "[0");
+    for (int i = 1; i < MANY; i++)
+        at += (size_t)sprintf(many + at, ",%d", i % 10);
+    sprintf(many + at, "]");
+    expect_limit(text, many, "20,000 looks at 100,000 elements");
+    free(many);
+
     /* A chain of 20,000 references must need no stack. */
     char *chain = malloc(20000 * 40);
     n = (size_t)sprintf(chain, "{\"$ref\":\"#/$defs/0\",\"$defs\":{");
