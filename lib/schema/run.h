@@ -22,15 +22,14 @@ struct amp_note {
     const void *detail; /* the value rules, bound or branch that failed */
 };
 
-/* What an object of one shape meets in one node, where all that is left to check is its members:
- * the node for each, NULL where anything goes. Found out once, then used line after line. */
+/* What is left to check in an object of one shape, by one node: the node that each member meets,
+ * NULL where anything goes. Found out once, then used line after line. */
 enum { RUN_SHAPES = 512, RUN_SHAPE_KEYS = 24 };
 struct amp_run_shape {
     const struct amp_node *node;
     uint64_t schema, tape; /* ids of the schema and of the tape's table of shapes */
     uint16_t shape;
-    bool busy; /* being used: must not be replaced */
-    bool turn; /* of a pair's first: the second is replaced next */
+    bool busy, turn; /* in use, not to be replaced; of a pair's first: the second goes next */
     const struct amp_node *member[RUN_SHAPE_KEYS];
 };
 
