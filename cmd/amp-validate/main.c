@@ -208,8 +208,6 @@ static void check_combination(int n_files)
         amp_die_usage("the schema and the lines cannot both come from standard input");
     if (own.file && opt.mode == MODE_NACK)
         amp_die_usage("--nack answers in the sender's protocol: --schema knows none");
-    if (opt.document && opt.sample > 1)
-        amp_die_usage("--document reads whole files: leave --sample out");
 }
 
 /* --extract, --to and --fill. */
@@ -289,10 +287,18 @@ static void refuse_contradictions(int n_files)
         amp_die_usage("--list, --print-schema and --explain are questions: ask one at a time");
     if (about && n_files)
         amp_die_usage("--list, --print-schema and --explain read no lines: leave the files out");
-    if (opt.mode == MODE_ANNOTATE && opt.sample > 1)
-        amp_die_usage("--annotate says something about every line: leave --sample out");
-    if (opt.state && opt.sample > 1)
-        amp_die_usage("--state has to see every line: leave --sample out");
+    const struct {
+        bool on;
+        const char *name;
+    } whole[] = {{opt.mode == MODE_ANNOTATE, "--annotate"},
+                 {opt.mode == MODE_EFFECTIVE, "--effective"},
+                 {opt.state != NULL, "--state"},
+                 {opt.document, "--document"},
+                 {opt.extract, "--extract"},
+                 {to != NULL, "--to"}};
+    for (unsigned i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (opt.sample > 1 && whole[i].on)
+            amp_die_usage("%s has to look at every line: leave --sample out", whole[i].name);
 }
 
 static enum amp_output choose_output(void)

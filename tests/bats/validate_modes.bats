@@ -206,7 +206,8 @@ all_cases() {
 @test "modes contradict each other, and questions read no files" {
   local args
   for args in '--check --annotate' '--check --nack' '--nack --annotate' '--annotate --sample 2' \
-    '--state x --sample 2' '--list --explain all' '--list in' '--explain bad_enum in' \
+    '--state x --sample 2' '--extract --sample 2' \
+    '--to rtp --sample 2' '--effective --sample 2' '--document --sample 2' '--list --explain all' '--list in' '--explain bad_enum in' \
     '--sample 0' '-j 0' '-j 65' '--stats=xml'; do
     # shellcheck disable=SC2086
     run --separate-stderr amp-validate $args </dev/null
