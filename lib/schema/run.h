@@ -82,8 +82,7 @@ const struct amp_node *amp_run_dynamic(struct amp_schema_run *r, const struct am
 const struct amp_property *amp_run_property(const struct amp_schema_run *r,
                                             const struct amp_object_rules *o, uint32_t key);
 
-/* The decoded text of a string token; false (and failed) when memory is short. Valid until the
- * next call. */
+/* Decoded text of a string token, until the next call; false (and failed): memory is short. */
 bool amp_run_text(struct amp_schema_run *r, uint32_t tok, struct amp_span *out);
 bool amp_run_fail(struct amp_schema_run *r, const char *code, const char *what);
 bool amp_run_pattern(struct amp_schema_run *r, const struct amp_pattern *p, struct amp_span text);
@@ -107,11 +106,11 @@ __attribute__((cold, noinline)) void amp_run_note(struct amp_schema_run *r,
                                                   uint32_t tok, const void *detail,
                                                   struct amp_span name);
 
-/* Where several schemas look at one value the work can double at each level: that is counted. */
+/* Where several schemas look at one value the work can double at each level: it is counted. */
 static inline bool amp_run_spend(struct amp_schema_run *r, uint32_t steps)
 {
     r->budget -= steps;
-    return __builtin_expect(r->budget >= 0, 1) ||
+    return r->budget >= 0 ||
            amp_run_fail(r, "schema_limit", "the schema needs more steps than the limit allows");
 }
 
