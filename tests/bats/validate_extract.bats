@@ -50,8 +50,8 @@ said() {
     "fence prose prose prose fence prose line line string object string prose" ]
   # The place is where the message, or the string that it is in, begins.
   jq -r '"\(.offset) \(.line) \(.column)"' records | while read -r offset line column; do
-    c=$(tail -c "+$((offset + 1))" in | head -c 1)
-    [ "$c" = "$(sed -n "${line}p" in | LC_ALL=C cut -b "$column" | head -n 1)" ]
+    c=$(dd if=in bs=1 skip="$offset" count=1 status=none)
+    [ "$c" = "$(sed -n "${line}p" in | LC_ALL=C cut -b "$column")" ]
   done
 }
 
