@@ -75,12 +75,45 @@ static const struct amp_fill_row failed_rows[] = {
 };
 static const struct amp_fill_table failed = AMP_FILL_TABLE(struct amp_body, failed_rows);
 
-#define ROW(word, kind, body, schema)                                                              \
+#define TIME "RFC 3339 with an offset or Z, such as 2026-02-25T16:22:10.123Z"
+static const struct amp_code_row codes[] = {
+    {"kind", "*", "unknown_kind", NULL},
+    {"corrId", "*", "corr_id_required", "the id of the conversation"},
+    {"payload.status", "*", "bad_status", "in_progress or failed"},
+    {"payload.etaSeconds", "*", "eta_range", "1 to 1209600 seconds"},
+    {"defaultEtaSeconds", "*", "eta_range", "between 30 and 86400"},
+    {"payload.toAgents", "*", "invalid_targets", "a list of agents"},
+    {"payload.toAgents[]", "*", "invalid_targets", "the id of an agent"},
+    {"payload.errorSummary", "required", "diagnostics_required", "what went wrong"},
+    {"payload.errorSummary", "minLength", "diagnostics_required", "what went wrong"},
+    {"*", "enum", "bad_enum", NULL},
+    {"capabilityId", "pattern", "bad_value", "such as cap.fs.diff-apply"},
+    {"payload.capabilityId", "pattern", "bad_value", "such as cap.fs.diff-apply"},
+    {"*", "pattern", "bad_value", "a semantic version, such as 1.3.0"},
+    {"*", "format", "bad_value", TIME},
+    {"*", "*", "bad_value", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+/* Of events that need no conversation: messages, signals, dead letters. */
+static const struct amp_code_row lone_codes[] = {
+    {"payload.toAgents", "required", "missing_route_fields", "at least one agent"},
+    {"payload.toAgents", "minItems", "missing_route_fields", "at least one agent"},
+    {"payload.toAgents", "*", "invalid_targets", "a list of agents"},
+    {"payload.toAgents[]", "*", "invalid_targets", "the id of an agent"},
+    {"*", "enum", "bad_enum", NULL},
+    {"*", "format", "bad_value", TIME},
+    {"*", "*", "bad_value", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
+#define ROW_OF(word, kind, body, schema, codes)                                                    \
     {                                                                                              \
-        word, AMP_KIND_##kind, body, true, "rtp/" schema ".json", false, 0, &amp_fill_nothing      \
+        word, AMP_KIND_##kind, body, true, "rtp/" schema ".json", false, 0, &amp_fill_nothing,     \
+            codes                                                                                  \
     }
+#define ROW(word, kind, body, schema) ROW_OF(word, kind, body, schema, NULL)
 static const struct amp_kind_row kinds[] = {
-    [AMP_RTP_MESSAGE] = ROW("message", OTHER, NULL, "message"),
+    [AMP_RTP_MESSAGE] = ROW_OF("message", OTHER, NULL, "message", lone_codes),
     [AMP_RTP_REPLY] = ROW("reply", OTHER, NULL, "reply"),
     [AMP_RTP_ACK] = ROW("ack", ACK, &ack, "ack"),
     [AMP_RTP_ACK_ACCEPT] = ROW("ack", PROGRESS, &accept, "ack_accept"),
@@ -90,34 +123,13 @@ static const struct amp_kind_row kinds[] = {
     [AMP_RTP_UPDATE] = ROW("task_update", PROGRESS, &update, "task_update"),
     [AMP_RTP_COMPLETE] = ROW("task_complete", RESULT, &complete, "task_complete"),
     [AMP_RTP_FAILED] = ROW("task_failed", RESULT, &failed, "task_failed"),
-    [AMP_RTP_SIGNAL] = ROW("signal", OTHER, NULL, "signal"),
-    [AMP_RTP_DEAD_LETTER] = ROW("dead_letter", OTHER, NULL, "dead_letter"),
+    [AMP_RTP_SIGNAL] = ROW_OF("signal", OTHER, NULL, "signal", lone_codes),
+    [AMP_RTP_DEAD_LETTER] = ROW_OF("dead_letter", OTHER, NULL, "dead_letter", lone_codes),
     [AMP_RTP_CATALOG] = ROW("capabilities.catalog", OTHER, NULL, "capability_catalog"),
     [AMP_RTP_INDEX] = ROW("capabilities.index", OTHER, NULL, "capability_index"),
     [AMP_RTP_CURSOR] = ROW("delivery.cursors", OTHER, NULL, "cursor"),
     [AMP_RTP_REVIEW] = ROW("review_item", OTHER, NULL, "review_item"),
     [AMP_RTP_SKILL_ALONE] = ROW("skill_distribution", OTHER, NULL, "skill_distribution_payload"),
-};
-
-static const struct amp_code_row codes[] = {
-    {"kind", "*", "unknown_kind", NULL},
-    {"corrId", "*", "corr_id_required", "the id of the conversation"},
-    {"payload.status", "*", "bad_status", "in_progress or failed"},
-    {"payload.etaSeconds", "*", "eta_range", "1 to 1209600 seconds"},
-    {"defaultEtaSeconds", "*", "eta_range", "between 30 and 86400"},
-    {"payload.toAgents", "required", "missing_route_fields", "at least one agent"},
-    {"payload.toAgents", "minItems", "missing_route_fields", "at least one agent"},
-    {"payload.toAgents", "*", "invalid_targets", "a list of agents"},
-    {"payload.toAgents[]", "*", "invalid_targets", "the id of an agent"},
-    {"payload.errorSummary", "required", "diagnostics_required", "what went wrong"},
-    {"payload.errorSummary", "minLength", "diagnostics_required", "what went wrong"},
-    {"*", "enum", "bad_enum", NULL},
-    {"capabilityId", "pattern", "bad_value", "such as cap.fs.diff-apply"},
-    {"payload.capabilityId", "pattern", "bad_value", "such as cap.fs.diff-apply"},
-    {"*", "pattern", "bad_value", "a semantic version, such as 1.3.0"},
-    {"*", "format", "bad_value", "RFC 3339 with an offset or Z, such as 2026-02-25T16:22:10.123Z"},
-    {"*", "*", "bad_value", NULL},
-    {NULL, NULL, NULL, NULL},
 };
 
 static bool detect(const struct amp_tape *t, uint32_t object)

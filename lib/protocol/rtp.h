@@ -32,6 +32,10 @@ enum amp_rtp_kind amp_rtp_row_kind(const struct amp_kind_row *row);
 
 void amp_rtp_rules(struct amp_check *c);
 
+/* Warns of an object's failureClass that is neither a word of the protocol nor `also`. */
+void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *pointer,
+                           const char *also);
+
 /* An ack "failed_terminal" about the event. */
 int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err);

@@ -35,7 +35,9 @@ const struct amp_meaning amp_meanings_rtp[] = {
      "Runtime Protocol v1 §4, Task Update", "The end of a task has kinds of its own."},
     {"result_required", E, "A task_complete has neither resultSummary nor resultRef.",
      "Runtime Protocol v1 §4, Task Complete", "Say what came out, or where it stands."},
-    {"diagnostics_required", E, "A task_failed has no errorSummary.",
+    {"diagnostics_required", E,
+     "A task_failed has no errorSummary, or a task_update with the status failed neither note nor "
+     "result.",
      "Runtime Protocol v1 §4, Task Failed", "Say what went wrong."},
     {"duplicate_event", E, "The state knows this eventId with other bytes (--state).",
      "Runtime Protocol v1 §1 rule 1", "Give each event an id of its own."},
@@ -59,6 +61,21 @@ const struct amp_meaning amp_meanings_rtp[] = {
     {"no_terminal_outcome", E,
      "An ack says processed, but there is no reply, task_complete or task_failed (--state).",
      "Runtime Protocol v1 §5 rule 3", "Send the outcome before the ack."},
+    {"no_route", E,
+     "Neither toAgents nor requiredCapabilities lead to an agent; missing_route_fields and "
+     "invalid_targets say which is at fault (seed_code).",
+     "Runtime Protocol v1 §4, routing rule 3", "Name agents that exist, or capabilities."},
+    {"capability_unavailable", E, "The capability is known, but its owner or skill is not there.",
+     "Runtime Protocol v1 §2, §4", "Wait for its owner, or name another capability."},
+    {"backpressure", E, "The agent has as many tasks as it may have.", "Runtime Protocol v1 §4",
+     "Accept the task when another one has ended."},
+    {"inferred_failure_class", AMP_SEV_WARNING,
+     "A failureClass is none of the protocol's words and is read as the nearest of them.",
+     "Runtime Protocol v1 §4, Task Failed; §8",
+     "Use failed_terminal, dependency_missing, dependency_unavailable, capability_unavailable, "
+     "version_incompatible, approval_required, timeout, authz_denied, invalid_target, overloaded, "
+     "execution_error, policy_blocked, transport_error or unknown; in a review item also "
+     "sla_breach."},
     {"foreign_outbox", AMP_SEV_WARNING,
      "An ack stands in the outbox of another gateway than the one that gives it.",
      "Runtime Protocol v1 §5 rule 1", "Make ackedByNodeId the sourceNodeId."},

@@ -110,6 +110,27 @@ static void result(struct amp_check *c)
                        "a resultSummary or a resultRef", "is needed: the task has no result");
 }
 
+/* A task that failed says why. */
+static void update_failed(struct amp_check *c)
+{
+    if (c->v->payload != AMP_TOK_NONE &&
+        amp_spec_is(c->v->tape, c->v->payload, "status", "failed") &&
+        !says(c, AMP_SPAN("note"), AMP_JSON_STRING) &&
+        !says(c, AMP_SPAN("result"), AMP_JSON_STRING))
+        amp_check_rule(c, AMP_SEV_ERROR, "diagnostics_required", "diagnostics", "/payload/note",
+                       "a note or a result", "is needed: nothing says why the task failed");
+}
+
+static void failure(struct amp_check *c)
+{
+    amp_rtp_failure_class(c, c->v->payload, "/payload/failureClass", NULL);
+}
+
+static void review_failure(struct amp_check *c)
+{
+    amp_rtp_failure_class(c, 0, "/failureClass", "sla_breach");
+}
+
 /* An ack stands in the outbox of the gateway that gives it. */
 static void outbox(struct amp_check *c)
 {
@@ -131,8 +152,12 @@ static const struct {
     void (*run)(struct amp_check *c);
     unsigned kinds;
 } rules[] = {
-    {has_payload, EVENTS},   {expiry, EVENTS},         {route, K(CREATE)},    {eta_given, ACCEPTS},
-    {eta, ACCEPTS | K(ACK)}, {revised_eta, K(UPDATE)}, {result, K(COMPLETE)}, {outbox, K(ACK)},
+    {has_payload, EVENTS},       {expiry, EVENTS},
+    {route, K(CREATE)},          {eta_given, ACCEPTS},
+    {eta, ACCEPTS | K(ACK)},     {revised_eta, K(UPDATE)},
+    {result, K(COMPLETE)},       {outbox, K(ACK)},
+    {update_failed, K(UPDATE)},  {failure, K(FAILED)},
+    {review_failure, K(REVIEW)},
 };
 
 void amp_rtp_rules(struct amp_check *c)
