@@ -236,8 +236,7 @@ static int find_document(struct amp_reader *r, enum amp_protocol only, struct do
     }
     if (!d->spec && only == AMP_PROTO_NONE && r->outer.tok[0].type == AMP_JSON_OBJECT)
         d->spec = detect_record(&r->outer);
-    /* A list starts as an envelope does; everything else that is no AOF passes in silence. */
-    d->silent = !d->spec && aof && r->outer.tok[0].type != AMP_JSON_ARRAY;
+    d->silent = !d->spec && aof; /* what is no AOF is none of its business */
     if (!d->spec && only != AMP_PROTO_NONE && !d->silent)
         d->spec = amp_spec_of(only);
     return 0;
