@@ -280,11 +280,19 @@ static int finish_response(struct amp_view *v, struct amp_pool *arena, struct am
     return gather(v, left, AMP_SPAN("path"), arena, &b->result.files_changed, err);
 }
 
+bool amp_aop_is_task(const struct amp_view *v)
+{
+    if (v->kind == AMP_KIND_DISPATCH)
+        return v->tape->n > 0;
+    return v->kind == AMP_KIND_OTHER && v->payload != AMP_TOK_NONE && amp_aop_is_2(v->tape) &&
+           v->tape->tok[v->payload].type == AMP_JSON_OBJECT && !amp_span_is(v->type, "EVENT");
+}
+
 static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
-    if (v->type.n == 0)
+    if (v->type.n == 0 && !amp_aop_is_2(v->tape))
         v->type = AMP_SPAN(AMP_AOP_NEITHER);
-    if (v->kind == AMP_KIND_DISPATCH && v->payload != AMP_TOK_NONE)
+    if (v->payload != AMP_TOK_NONE && amp_aop_is_task(v))
         return finish_task(v, arena, err);
     if (v->kind == AMP_KIND_DISPATCH) /* v1: the text is the task */
         v->body.dispatch.description = v->text;

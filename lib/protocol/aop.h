@@ -27,6 +27,8 @@ void amp_aop_files(const struct amp_view *task, struct amp_aop_paths *read,
 
 /* Whether version 2 is claimed. */
 bool amp_aop_is_2(const struct amp_tape *t);
+/* Whether a message is a TASK: by its type, or by the task in it where the type is none. */
+bool amp_aop_is_task(const struct amp_view *v);
 
 /* The value under a key of an object token, or AMP_TOK_NONE; also where there is no object. */
 uint32_t amp_aop_at(const struct amp_view *v, uint32_t object, struct amp_span key);

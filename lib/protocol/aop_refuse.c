@@ -130,7 +130,7 @@ static int prompt(struct amp_jw *w, const struct amp_view *v, struct amp_error *
 {
     AMP_BUF struct amp_buf b;
     amp_buf_init(&b, PROMPT_MOST);
-    bool task = v->kind == AMP_KIND_DISPATCH && v->tape->n > 0;
+    bool task = amp_aop_is_task(v);
     if (task && amp_aop_v1_prompt(v, &b, err) < 0) {
         if (strcmp(err->code, "buffer_full") != 0)
             return -1;

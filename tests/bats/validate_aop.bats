@@ -116,6 +116,21 @@ EVENT E_PARSE_FAILURE" ]
   [ "$(jq -r .type <<<"$output")" = V1_MARKDOWN ]
 }
 
+@test "--nack: a task that does not say that it is one goes on as version 1 all the same" {
+  {
+    base minimal 'del(.message_type)'
+    base minimal '.message_type = "QUERY"'
+    base minimal '.aop_version = "3.0"'
+    base heartbeat '.event = "NONE" | .task = {}'
+  } >in
+  run --separate-stderr -1 amp-validate --nack in
+  [ "$(jq -r '[.session_id, .classification, .to_version, (.v1_prompt // "")[:16]] | @csv' <<<"$output")" = \
+    '"AOP-SESSION-2026-02-26-001","V2","1.x","# Task: TASK-001"
+"AOP-SESSION-2026-02-26-001","V2","1.x","# Task: TASK-001"
+"UNKNOWN","UNSTRUCTURED",,""
+"AOP-SESSION-2026-02-26-001","V2",,""' ]
+}
+
 @test "a task in Markdown of several lines, or JSON of several lines, is one document" {
   printf '\n# Task: TASK-001\n\n## Objective\nRead it.\n' >v1
   base task | jq . >v2
