@@ -5,7 +5,9 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "protocol/meanings.h"
 #include "protocol/sw4rm.h"
 
 enum { WORDS_MOST = 200 };
@@ -67,6 +69,32 @@ static void either(struct amp_check *c, const char *key, const char *other, cons
 {
     if (member(c, key) == AMP_TOK_NONE && member(c, other) == AMP_TOK_NONE)
         missing_one(c, key, expected);
+}
+
+/* A code is read in either case; the schema knows those that are all in one. */
+static void code(struct amp_check *c)
+{
+    uint32_t tok = member(c, "error_code");
+    if (tok == AMP_TOK_NONE || c->v->tape->tok[tok].type != AMP_JSON_STRING)
+        return;
+    struct amp_span word = amp_tok_raw(c->v->tape, tok);
+    bool upper = false, lower = false, other = word.n == 0;
+    for (size_t i = 0; i < word.n; i++) {
+        char ch = word.p[i];
+        if (ch >= 'A' && ch <= 'Z')
+            upper = true;
+        else if (ch >= 'a' && ch <= 'z')
+            lower = true;
+        else
+            other |= ch != '_';
+    }
+    if (!other && upper != lower)
+        return;
+    for (const struct amp_meaning *m = amp_meanings_sw4rm; m->code; m++)
+        if (strlen(m->code) == word.n && strncasecmp(m->code, word.p, word.n) == 0)
+            return;
+    amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "error_code", "/payload/error_code",
+                   "a code of the protocol, such as BUFFER_FULL", "is none of the codes");
 }
 
 static bool blank(char ch)
@@ -250,6 +278,10 @@ static void room_decision(struct amp_check *c)
 void amp_sw4rm_payload_rules(struct amp_check *c)
 {
     switch (amp_sw4rm_shape_of(c->row)) {
+    case AMP_SHAPE_NACK:
+    case AMP_SHAPE_DUPLICATE:
+        code(c);
+        break;
     case AMP_SHAPE_HITL_DECISION:
         base64(c, "patch_b64", AMP_SEV_WARNING);
         break;

@@ -41,7 +41,7 @@ static const struct sign {
     {T(NEGOTIATION), AMP_SHAPE_ROOM_PROPOSAL, 0, K(ARTIFACT_TYPE) | K(REQUESTED_CRITICS), 0},
     {T(NEGOTIATION), AMP_SHAPE_ROOM_DECISION, K(OUTCOME), 0, 0},
     {FREE, AMP_SHAPE_ROOM_DECISION, K(OUTCOME), K(AGGREGATED_SCORE) | K(POLICY_VERSION), 0},
-    {T(NEGOTIATION), AMP_SHAPE_ROOM_VOTE, K(SCORE), 0, 0},
+    {T(NEGOTIATION), AMP_SHAPE_ROOM_VOTE, K(SCORE), 0, K(TS)},
     {T(NEGOTIATION), AMP_SHAPE_ROOM_VOTE, K(CONFIDENCE) | K(PASSED), 0, 0},
     {FREE, AMP_SHAPE_ROOM_VOTE, K(SCORE) | K(CONFIDENCE) | K(PASSED), 0, 0},
     {ROOM, AMP_SHAPE_ROOM_SCORE, K(STD_DEV) | K(WEIGHTED_MEAN), 0, 0},
@@ -90,36 +90,118 @@ static bool has(const struct amp_tape *t, uint32_t object, const char *const *na
     return false;
 }
 
-static uint32_t first_of(const struct amp_tape *t, uint32_t list)
+static bool is(const struct amp_tape *t, uint32_t tok, enum amp_json_type type)
 {
-    return list != AMP_TOK_NONE && t->tok[list].type == AMP_JSON_ARRAY && t->tok[list].count
-               ? list + 1
-               : AMP_TOK_NONE;
+    return tok != AMP_TOK_NONE && t->tok[tok].type == type;
 }
 
-/* Whether a payload with a word as common as "agent" holds what that shape has there. */
+static uint32_t first_of(const struct amp_tape *t, uint32_t list)
+{
+    return is(t, list, AMP_JSON_ARRAY) && t->tok[list].count ? list + 1 : AMP_TOK_NONE;
+}
+
+static bool holds_object(const struct amp_tape *t, uint32_t object, const char *key)
+{
+    return is(t, object, AMP_JSON_OBJECT) &&
+           is(t, amp_tape_get(t, object, amp_span_str(key)), AMP_JSON_OBJECT);
+}
+
+static bool says(const struct amp_tape *t, uint32_t tok, const char *const *words)
+{
+    if (is(t, tok, AMP_JSON_STRING))
+        for (; *words; words++)
+            if (amp_tok_is(t, tok, amp_span_str(*words)))
+                return true;
+    return false;
+}
+
+/* A list of names or a count is no graph, and a list of names no descriptions. */
+static bool holds_parts(const struct amp_tape *t, uint32_t tok, bool keyed)
+{
+    if (is(t, tok, AMP_JSON_OBJECT))
+        return !keyed || !t->tok[tok].count || t->tok[tok + 2].type == AMP_JSON_OBJECT ||
+               t->tok[tok + 2].type == AMP_JSON_ARRAY;
+    return is(t, tok, AMP_JSON_ARRAY) &&
+           (!t->tok[tok].count || t->tok[tok + 1].type == AMP_JSON_OBJECT);
+}
+
+/* Whether a free payload whose members are words of every day, such as "score" or "status", holds
+ * what that shape has there. Who only talks of such things is not held to their shape. */
 static bool holds(const struct amp_view *v, enum amp_sw4rm_shape shape)
 {
-    static const char *const agent[] = {"capabilities", "communication_class",
-                                        "modalities_supported", "reasoning_connectors", NULL};
-    static const char *const policy[] = {"max_rounds", "score_threshold", "round_timeout_ms", NULL};
-    static const char *const inner[] = {"policy", NULL};
+    static const char *const agent[] = {"communication_class", "modalities_supported",
+                                        "reasoning_connectors", NULL};
+    static const char *const policy[] = {"score_threshold",        "diff_tolerance",
+                                         "round_timeout_ms",       "oscillation_limit",
+                                         "token_budget_per_round", NULL};
     static const char *const activity[] = {"worktree_id", "branch", NULL};
+    static const char *const decided[] = {"rationale", "decision_payload", NULL};
+    static const char *const original[] = {"original_status", "cached_at", NULL};
+    static const char *const duplicate[] = {"DUPLICATE_DETECTED", NULL};
+    static const char *const artifact[] = {"requested_critics", "artifact_content_type",
+                                           "negotiation_room_id", NULL};
+    static const char *const votes[] = {"votes", "aggregated_score", NULL};
+    static const char *const vote[] = {"artifact_id", "critic_id",  "negotiation_room_id",
+                                       "strengths",   "weaknesses", "recommendations",
+                                       NULL};
+    static const char *const score[] = {"min_score", "max_score", "vote_count", NULL};
+    static const char *const thresholds[] = {"min_confidence_threshold", "min_pass_ratio",
+                                             "max_std_dev", NULL};
+    static const char *const report[] = {"decided_by", "rationale", NULL};
+    static const char *const handoff[] = {"capabilities_required", "context_snapshot", NULL};
+    static const char *const answer[] = {"accepting_agent", "rejection_reason", NULL};
+    static const char *const states[] = {"PENDING",   "ACCEPTED", "REJECTED",
+                                         "COMPLETED", "EXPIRED",  NULL};
     const struct amp_tape *t = v->tape;
+    uint32_t p = v->payload, at;
+#define AT(key) amp_tape_get(t, p, AMP_SPAN(key))
     switch (shape) {
+    case AMP_SHAPE_DUPLICATE:
+        return has(t, p, original) || says(t, AT("status"), duplicate);
+    case AMP_SHAPE_HITL_ACTION:
+        return has(t, p, decided);
+    case AMP_SHAPE_EVALUATION_REPORT:
+        return is(t, AT("report"), AMP_JSON_OBJECT);
+    case AMP_SHAPE_ROOM_PROPOSAL:
+        return has(t, p, artifact);
+    case AMP_SHAPE_ROOM_DECISION:
+        return has(t, p, votes);
+    case AMP_SHAPE_ROOM_VOTE:
+        return has(t, p, vote);
+    case AMP_SHAPE_ROOM_SCORE:
+        return has(t, p, score);
+    case AMP_SHAPE_ROOM_POLICY:
+        return has(t, p, thresholds);
+    case AMP_SHAPE_DECISION_REPORT:
+        return has(t, p, report);
+    case AMP_SHAPE_HANDOFF_STATUS:
+        return has(t, p, answer) || says(t, AT("status"), states);
+    case AMP_SHAPE_HANDOFF_REQUEST:
+        return has(t, p, handoff);
+    case AMP_SHAPE_HANDOFF_ACCEPT:
+        at = AT("accepted");
+        return has(t, p, answer) || is(t, at, AMP_JSON_TRUE) ||
+               (is(t, at, AMP_JSON_FALSE) && AT("reason") == AMP_TOK_NONE);
+    case AMP_SHAPE_WORKFLOW_DEFINITION:
+        return holds_parts(t, AT("nodes"), true);
+    case AMP_SHAPE_TOOL_PROVIDER:
+        return holds_parts(t, AT("tools"), false);
     case AMP_SHAPE_AGENT_REGISTRATION:
-        return has(t, amp_tape_get(t, v->payload, AMP_SPAN("agent")), agent);
+        return has(t, AT("agent"), agent);
     case AMP_SHAPE_POLICY_SET:
-        return has(t, amp_tape_get(t, v->payload, AMP_SPAN("policy")), policy);
+        return has(t, AT("policy"), policy);
     case AMP_SHAPE_POLICY_EFFECTIVE:
-        return has(t, amp_tape_get(t, v->payload, AMP_SPAN("effective")), inner);
+        return holds_object(t, AT("effective"), "policy");
     case AMP_SHAPE_POLICY_PROFILES:
-        return has(t, first_of(t, amp_tape_get(t, v->payload, AMP_SPAN("profiles"))), inner);
+        return holds_object(t, first_of(t, AT("profiles")), "policy");
     case AMP_SHAPE_ACTIVITY_ENTRIES:
-        return has(t, first_of(t, amp_tape_get(t, v->payload, AMP_SPAN("entries"))), activity);
+        return has(t, first_of(t, AT("entries")), activity);
+    case AMP_SHAPE_INFERENCE: /* nothing but the score and its notes */
+        return t->tok[p].count == 1u + (AT("notes") != AMP_TOK_NONE);
     default:
         return true;
     }
+#undef AT
 }
 
 /* The words of a member, each with its shape. */
@@ -249,7 +331,8 @@ static enum amp_sw4rm_shape of_members(const struct amp_view *v, enum amp_sw4rm_
     for (size_t i = 0; i < AMP_SPEC_COUNT(signs) && shape == AMP_SHAPE_NONE; i++) {
         const struct sign *s = &signs[i];
         if ((s->types >> type & 1) && (found & s->all) == s->all &&
-            (s->any == 0 || found & s->any) && !(found & s->none) && holds(v, s->shape))
+            (s->any == 0 || found & s->any) && !(found & s->none) &&
+            (!(1u << type & FREE) || holds(v, s->shape)))
             shape = s->shape;
     }
     return shape == AMP_SHAPE_HANDOFF_ACCEPT ? of_answer(v) : shape;
@@ -271,7 +354,8 @@ enum amp_sw4rm_shape amp_sw4rm_shape(const struct amp_view *v, enum amp_sw4rm_ty
             break;
         case AMP_SW4RM_ACKNOWLEDGEMENT:
             shape = of_stage(v);
-            if (shape == AMP_SHAPE_NONE)
+            if (shape == AMP_SHAPE_NONE &&
+                amp_tape_get(v->tape, v->payload, AMP_SPAN("ack_stage")) == AMP_TOK_NONE)
                 shape = of_members(v, type);
             break;
         default:
