@@ -27,6 +27,8 @@ static const struct amp_verb verbs[] = {
     {"dead requeue", "[ID…]", "send dead letters again", dead_requeue_opts, ack_dead_requeue},
     {"status", "", "show how far deliveries came", status_opts, ack_status},
     {"show", "", "pass messages on, telling each on stderr", show_opts, ack_show},
+    {"token", "PRODUCER OPERATION", "print the idempotency token of the parameters on stdin",
+     token_opts, ack_token},
     {"repair", "", "mend a state directory after a failed write", repair_opts, ack_repair},
     {0},
 };

@@ -9,7 +9,8 @@ extern const char *ack_state, *ack_as;
 extern int64_t ack_lock_timeout_ms;
 
 extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], dead_list_opts[],
-    dead_show_opts[], dead_requeue_opts[], status_opts[], show_opts[], repair_opts[];
+    dead_show_opts[], dead_requeue_opts[], status_opts[], show_opts[], token_opts[],
+    repair_opts[];
 int ack_track(int argc, char **argv);
 int ack_send(int argc, char **argv);
 int ack_sweep(int argc, char **argv);
@@ -18,6 +19,7 @@ int ack_dead_show(int argc, char **argv);
 int ack_dead_requeue(int argc, char **argv);
 int ack_status(int argc, char **argv);
 int ack_show(int argc, char **argv);
+int ack_token(int argc, char **argv);
 int ack_repair(int argc, char **argv);
 
 #endif

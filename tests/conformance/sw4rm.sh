@@ -50,9 +50,33 @@ sw4rm_nack() {
     .[0].correlation_id == ($case.input.correlation_id // .[0].correlation_id)' >/dev/null
 }
 
+# The token of an operation, from its canonical bytes in hexadecimal digits.
+sw4rm_token() {
+  local hex got
+  local -a parts
+  have amp-ack || {
+    skip "amp-ack is not built"
+    return
+  }
+  hex=$(jq -r .input.canonical_hex <<<"$case")
+  readarray -t -d '' parts < <(jq -j '.input | .producer_id, "\u0000", .operation, "\u0000"' <<<"$case")
+  got=$(fold -w 2 <<<"$hex" | sed '/./s/^/\\x/' | tr -d '\n' | xargs -0 printf %b | amp-ack token "${parts[@]}" 2>"$dir/err")
+  if ! given .expect.token; then
+    if [ -z "$got" ]; then pass; else fail "not refused: $got"; fi
+  elif [ "$got" = "$(want token)" ]; then
+    pass
+  else
+    fail "got \"$got\": $(cat "$dir/err")"
+  fi
+}
+
 sw4rm_case() {
   local verdict code strange options=()
   verdict=$(want verdict) code=$(want code)
+  given '.input | type == "object" and has("canonical_hex")' && {
+    sw4rm_token
+    return
+  }
   [ -n "$verdict" ] || {
     later "is about a machine: deliveries, agents, rooms, workflows, tools"
     return

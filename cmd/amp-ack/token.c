@@ -1,0 +1,45 @@
+/* amp-ack token: the idempotency token of an operation whose canonical parameters are on stdin. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "message/token.h"
+#include "verbs.h"
+
+#define CANONICAL_MAX ((size_t)64 << 20)
+
+const struct amp_opt token_opts[] = {AMP_OPT_END};
+
+static int read_all(struct amp_buf *out, struct amp_error *err)
+{
+    char piece[65536];
+    for (;;) {
+        ssize_t n = read(STDIN_FILENO, piece, sizeof(piece));
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return amp_fail_errno(err, AMP_IOERR, "cannot read standard input");
+        if (out->len + (size_t)n > CANONICAL_MAX)
+            return amp_fail(err, AMP_DATAERR, "file_too_large",
+                            "standard input has more than 64 MiB");
+        if (amp_buf_add(out, piece, (size_t)n, err) < 0)
+            return -1;
+    }
+}
+
+int ack_token(int argc, char **argv)
+{
+    struct amp_error err = {0};
+    AMP_BUF struct amp_buf canonical, token;
+    amp_buf_init(&canonical, CANONICAL_MAX);
+    amp_buf_init(&token, 1 << 20);
+    if (argc != 2)
+        amp_die_usage("a PRODUCER and an OPERATION are needed");
+    if (read_all(&canonical, &err) < 0 ||
+        amp_token_make(amp_span_str(argv[0]), amp_span_str(argv[1]), amp_buf_span(&canonical),
+                       &token, &err) < 0 ||
+        amp_buf_add(&token, "\n", 1, &err) < 0 || amp_out(amp_buf_span(&token), &err) < 0)
+        return amp_complain(&err);
+    return 0;
+}
