@@ -86,8 +86,9 @@ static size_t spell(const char *p, size_t n, struct range *r)
         return 2;
     }
     if (c < 0x80) {
+        bool web = memchr("<>&'+`", c, 6); /* escaped by those who write for browsers */
         r->least += 1;
-        r->most += c == '/' ? 2 : 1;
+        r->most += web ? 6 : c == '/' ? 2 : 1;
         return 1;
     }
     size_t len = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
