@@ -131,7 +131,7 @@ void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
         j->entry.n = 0;
         router_break(r, why);
     } else if (why) {
-        keep_refuse(r, j, why->code, why->what, "", true);
+        keep_refuse(r, j, why->code, why->what, "", why->status != AMP_NO);
         amp_status_note(why->status);
     } else if (!j->answer) {
         r->delivered++;

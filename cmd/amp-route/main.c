@@ -12,7 +12,8 @@ static struct router router = {.lock = -1, .consumer = "amp-route"};
 static struct amp_list routes;
 static const char *state, *config, *in_path = "-", *out_path;
 static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
-               lock_timeout_ms = 10000, max_line = 32 << 20;
+               lock_timeout_ms = 10000, max_line = 32 << 20, jobs = 4, attempts = 5,
+               attempt_timeout_ms;
 static bool verbose, hold;
 
 static const struct amp_opt options[] = {
@@ -32,6 +33,12 @@ static const struct amp_opt options[] = {
      .doc = "how long a message waits for a port's reader"},
     {0, "max-pending", AMP_OPT_SIZE, &max_pending, "SIZE",
      .doc = "bytes that may wait for one port", .min = 4096, .max = (int64_t)1 << 32},
+    {'j', "jobs", AMP_OPT_INT, &jobs, "N", .doc = "processes of one exec-each at once", .min = 1,
+     .max = 64},
+    {0, "attempts", AMP_OPT_INT, &attempts, "N",
+     .doc = "how often exec-each tries a message that fails for a while", .min = 1, .max = 100},
+    {0, "attempt-timeout", AMP_OPT_DURATION, &attempt_timeout_ms, "TIME",
+     .doc = "limit of one such attempt", .min = 10, .max = 86400000},
     {0, "predicate-timeout", AMP_OPT_DURATION, &limit_ms, "TIME",
      .doc = "limit of one jq predicate", .min = 10, .max = 60000},
     {0, "lock-timeout", AMP_OPT_DURATION, &lock_timeout_ms, "TIME",
@@ -114,6 +121,9 @@ static int start(struct router *r, struct amp_error *err)
     r->port_options = (struct amp_port_options){.consumer = r->consumer,
                                                 .open_timeout_ms = open_timeout_ms,
                                                 .max_pending = (size_t)max_pending,
+                                                .jobs = (uint32_t)jobs,
+                                                .attempts = (uint32_t)attempts,
+                                                .attempt_timeout_ms = attempt_timeout_ms,
                                                 .durable = state != NULL};
     r->predicate_limit_ms = limit_ms;
     if (routes.n == 0)

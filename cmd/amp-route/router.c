@@ -118,12 +118,12 @@ static int finish_ports(struct router *r, bool *closed)
 
 static void wait_for_something(struct router *r, bool *readable)
 {
-    struct pollfd fds[RULES_MAX + 4];
+    struct pollfd fds[(RULES_MAX + 1) * AMP_PORT_FDS + 3];
     int timeout = -1;
     uint32_t n = 0;
     *readable = false;
-    for (uint32_t i = 0; i < r->n_ports; i++)
-        amp_port_watch(r->ports[i], &fds[n++], &timeout);
+    for (uint32_t i = 0; i < r->n_ports; i++, n += AMP_PORT_FDS)
+        amp_port_watch(r->ports[i], &fds[n], &timeout);
     if (r->jq) {
         amp_helper_watch(r->jq, &fds[n], &timeout);
         n += 2;

@@ -4,6 +4,7 @@
  * here and starts again with the next reader, until the message waited too long for one.
  */
 #include "port/private.h"
+#include "port/tries.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,17 +17,24 @@
 #define RESTART_MS    200
 #define CRASH_WINDOW  60000
 #define COMMAND_GRACE 2000
+#define JOBS          4
+#define ATTEMPTS      5
 #define UNUSED_MS     10000 /* at the end: how old a port is that waits for no reader any more */
 
 static const struct {
     const char *word;
     enum amp_port_kind kind;
     bool arg;
+    const struct amp_port_ops *ops;
 } kinds[] = {
-    {"fifo", AMP_PORT_FIFO, true},      {"file", AMP_PORT_FILE, true},
-    {"spool", AMP_PORT_SPOOL, true},    {"command", AMP_PORT_COMMAND, true},
-    {"stdout", AMP_PORT_STDOUT, false}, {"reject", AMP_PORT_REJECT, false},
-    {"dead", AMP_PORT_DEAD, false},
+    {"fifo", AMP_PORT_FIFO, true, NULL},
+    {"file", AMP_PORT_FILE, true, NULL},
+    {"spool", AMP_PORT_SPOOL, true, NULL},
+    {"command", AMP_PORT_COMMAND, true, NULL},
+    {"exec-each", AMP_PORT_EACH, true, &amp_port_each},
+    {"stdout", AMP_PORT_STDOUT, false, NULL},
+    {"reject", AMP_PORT_REJECT, false, NULL},
+    {"dead", AMP_PORT_DEAD, false, NULL},
 };
 
 static int parse(struct amp_port *p, struct amp_error *err)
@@ -41,13 +49,14 @@ static int parse(struct amp_port *p, struct amp_error *err)
         }
         if (kinds[i].arg && p->spec[n] == ':' && p->spec[n + 1]) {
             p->kind = kinds[i].kind;
+            p->ops = kinds[i].ops;
             p->arg = p->spec + n + 1;
             return 0;
         }
     }
     return amp_fail(err, AMP_USAGE, "bad_port",
                     "unknown port \"%.200s\": one of fifo:PATH file:PATH spool:DIR command:ARGV "
-                    "stdout reject dead",
+                    "exec-each:ARGV stdout reject dead",
                     p->spec);
 }
 
@@ -57,6 +66,8 @@ static int start(struct amp_port *p, struct amp_error *err)
         return -1;
     if (p->kind == AMP_PORT_REJECT || p->kind == AMP_PORT_DEAD)
         return 0;
+    if (p->ops)
+        return p->ops->open(p, err);
     if (p->kind == AMP_PORT_SPOOL)
         return amp_spool_open(&p->spool, p->arg, err);
     if (p->kind == AMP_PORT_COMMAND && amp_argv_split(p->arg, &p->argv, err) < 0)
@@ -73,6 +84,9 @@ int amp_port_new(const char *spec, const struct amp_port_options *opt, struct am
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
     }
     p->opt = *opt;
+    p->opt.jobs = opt->jobs ? opt->jobs : JOBS;
+    p->opt.attempts = opt->attempts ? opt->attempts : ATTEMPTS;
+    p->ends = -1;
     p->spool.dir = p->spool.lock = -1;
     p->born_ms = amp_mono_ms();
     amp_queue_init(&p->queue, opt->max_pending);
@@ -88,6 +102,8 @@ void amp_port_free(struct amp_port *p)
 {
     if (!p)
         return;
+    if (p->ops)
+        p->ops->close(p);
     amp_port_disconnect(p, false);
     if (p->child.pid > 0) {
         struct amp_child_end end;
@@ -112,12 +128,14 @@ enum amp_port_kind amp_port_kind(const struct amp_port *p)
 }
 size_t amp_port_pending(const struct amp_port *p)
 {
-    return amp_queue_pending(&p->queue) - p->out_bytes;
+    return amp_queue_pending(&p->queue) - p->out_bytes + (p->tries ? p->tries->bytes : 0);
 }
 
 int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
                    struct amp_error *err)
 {
+    if (p->ops)
+        return p->ops->offer(p, id, line, tag, err);
     if (p->kind != AMP_PORT_SPOOL)
         return amp_queue_add(&p->queue, line, tag, amp_mono_ms(), err);
     char name[AMP_SPOOL_NAME_MAX];
@@ -273,6 +291,10 @@ static int command_died(struct amp_port *p, int64_t now_ms)
 void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
 {
     int64_t now = amp_mono_ms();
+    if (p->ops) {
+        p->ops->step(p, done, ctx);
+        return;
+    }
     if (p->kind == AMP_PORT_SPOOL) {
         const struct amp_queued *head;
         while ((head = amp_queue_at(&p->queue, 0))) {
@@ -312,9 +334,17 @@ static void lower(int *timeout_ms, int64_t ms)
         *timeout_ms = (int)(ms > 60000 ? 60000 : ms);
 }
 
-void amp_port_watch(const struct amp_port *p, struct pollfd *fd, int *timeout_ms)
+void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], int *timeout_ms)
 {
-    *fd = (struct pollfd){.fd = -1};
+    struct pollfd *fd = &fds[0];
+    for (int i = 0; i < AMP_PORT_FDS; i++)
+        fds[i] = (struct pollfd){.fd = -1};
+    if (p->ops) {
+        int64_t wait = p->ops->watch(p, fds);
+        if (wait >= 0)
+            lower(timeout_ms, wait);
+        return;
+    }
     int64_t now = amp_mono_ms();
     bool pending = p->queue.n > p->out;
     if (p->kind == AMP_PORT_SPOOL) {
@@ -368,9 +398,11 @@ static int finish_command(struct amp_port *p, struct amp_error *err)
 
 int amp_port_finish(struct amp_port *p, struct amp_error *err)
 {
-    if (p->queue.n > p->out)
+    if (p->queue.n > p->out || (p->tries && p->tries->n > 0))
         return 0;
     p->finishing = true;
+    if (p->ops)
+        return 1;
     if (p->kind == AMP_PORT_COMMAND)
         return finish_command(p, err);
     /* A reader may be waiting for its first writer: it is let go as soon as it is seen. */

@@ -6,6 +6,7 @@
  *   file:PATH     appended to
  *   spool:DIR     one file a message, in DIR/new
  *   command:ARGV  one long-lived process, NDJSON on its stdin; split into words, no shell
+ *   exec-each:ARGV  a process for each message, which is its stdin; its status is the outcome
  *   stdout        the program's own output
  *   reject, dead  no port at all: the router answers or keeps the message
  */
@@ -23,16 +24,20 @@ enum amp_port_kind {
     AMP_PORT_FILE,
     AMP_PORT_SPOOL,
     AMP_PORT_COMMAND,
+    AMP_PORT_EACH,
     AMP_PORT_STDOUT,
     AMP_PORT_REJECT,
     AMP_PORT_DEAD,
 };
 
 struct amp_port_options {
-    const char *consumer;    /* part of a spool file's name */
-    int64_t open_timeout_ms; /* how long a message waits for a reader; < 0 for ever */
-    size_t max_pending;      /* bytes that wait for this port at most */
-    bool durable;            /* files are synced before a line counts as delivered */
+    const char *consumer;       /* part of a spool file's name */
+    int64_t open_timeout_ms;    /* how long a message waits for a reader; < 0 for ever */
+    size_t max_pending;         /* bytes that wait for this port at most */
+    uint32_t jobs;              /* processes of exec-each at once; 0: 4 */
+    uint32_t attempts;          /* of a message that is tried one by one; 0: 5 */
+    int64_t attempt_timeout_ms; /* of one such attempt; 0 none */
+    bool durable;               /* files are synced before a line counts as delivered */
 };
 
 struct amp_port;
@@ -49,13 +54,15 @@ enum amp_port_kind amp_port_kind(const struct amp_port *p);
 int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
                    struct amp_error *err);
 
-/* For the poll loop: *fd is -1 when there is nothing to wait for but the time; *timeout_ms is
+/* For the poll loop: the fds are -1 when there is nothing to wait for but the time; *timeout_ms is
  * lowered to what the port needs (-1 is for ever). */
-void amp_port_watch(const struct amp_port *p, struct pollfd *fd, int *timeout_ms);
+#define AMP_PORT_FDS 2
+void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], int *timeout_ms);
 
 /* Does what can be done without blocking. `done` is called for every line whose fate is known, in
- * the order of the offers: why is NULL when it was delivered, else the failure (no reader within
- * the time, a command that keeps dying, an I/O error). It may offer to other ports. */
+ * the order of the offers (exec-each: as they end): why is NULL when it was delivered, else the
+ * failure (no reader within the time, a command that keeps dying, an I/O error); its status is NO
+ * where sending the same again cannot help. It may offer to other ports. */
 typedef void (*amp_port_done_fn)(void *ctx, uint64_t tag, const struct amp_error *why);
 void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx);
 

@@ -9,12 +9,29 @@
 #include "port/queue.h"
 #include "port/spool.h"
 
+struct amp_tries;
+
+/* A kind of port that is no stream of lines on one descriptor. */
+struct amp_port_ops {
+    int (*open)(struct amp_port *p, struct amp_error *err);
+    int (*offer)(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
+                 struct amp_error *err);
+    void (*step)(struct amp_port *p, amp_port_done_fn done, void *ctx);
+    /* Fills descriptors and returns how long to wait at most, -1 for ever. */
+    int64_t (*watch)(const struct amp_port *p, struct pollfd *fds);
+    void (*close)(struct amp_port *p);
+};
+extern const struct amp_port_ops amp_port_each;
+
 struct amp_port {
     enum amp_port_kind kind;
     char *spec;
     const char *arg; /* what stands behind the colon, within spec */
     struct amp_port_options opt;
     struct amp_queue queue;
+    const struct amp_port_ops *ops; /* NULL: the descriptor side below */
+    struct amp_tries *tries;
+    int ends; /* epoll on the ends of processes, -1 none */
 
     /* The descriptor side. Of the queue the first `out` lines are written but may lie unread in
      * the pipe, and the first `fed` ones (those and more) were given to outq. */

@@ -1,0 +1,138 @@
+/* Messages that are tried one by one, and again after a pause. */
+#include "port/tries.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+
+#include "port/private.h"
+
+#define PAUSE_MS     500 /* before the second attempt; doubled before each further one */
+#define PAUSE_MAX_MS 30000
+#define LENGTH_CHARS 8
+
+/* In the queue a line bears the length of its id, the id, and itself. */
+int amp_tries_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
+                    struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text;
+    amp_buf_init(&text, LENGTH_CHARS + id.n + line.n + 1);
+    if (amp_buf_fmt(&text, err, "%08zx", id.n) < 0 || amp_buf_add(&text, id.p, id.n, err) < 0 ||
+        amp_buf_add(&text, line.p, line.n, err) < 0)
+        return -1;
+    return amp_queue_add(&p->queue, amp_buf_span(&text), tag, amp_mono_ms(), err);
+}
+
+void amp_tries_take(struct amp_port *p, int64_t now_ms)
+{
+    struct amp_tries *s = p->tries;
+    for (uint32_t i = 0; i < s->window && s->n < s->window && p->queue.n > 0; i++) {
+        struct amp_try *t = &s->v[i];
+        uint32_t n;
+        if (t->used)
+            continue;
+        struct amp_span whole = amp_queue_bytes(&p->queue, 0, 0, 0, &n);
+        char length[LENGTH_CHARS + 1];
+        memcpy(length, whole.p, LENGTH_CHARS);
+        length[LENGTH_CHARS] = 0;
+        struct amp_span text = {whole.p + LENGTH_CHARS, whole.n - LENGTH_CHARS};
+        char *copy = amp_span_dup(text);
+        if (!copy)
+            return; /* it stays in the queue */
+        *t = (struct amp_try){.used = true,
+                              .tag = amp_queue_at(&p->queue, 0)->tag,
+                              .text = copy,
+                              .id_len = strtoul(length, NULL, 16),
+                              .n = text.n,
+                              .due_ms = now_ms};
+        s->n++;
+        s->bytes += t->n;
+        amp_queue_pop(&p->queue);
+    }
+}
+
+struct amp_span amp_try_id(const struct amp_try *t)
+{
+    return (struct amp_span){t->text, t->id_len};
+}
+
+/* With its line end. */
+struct amp_span amp_try_line(const struct amp_try *t)
+{
+    return (struct amp_span){t->text + t->id_len, t->n - t->id_len};
+}
+
+static void end_try(struct amp_tries *s, struct amp_try *t)
+{
+    s->n--;
+    s->bytes -= t->n;
+    free(t->text);
+    *t = (struct amp_try){0};
+}
+
+static int64_t pause_ms(uint32_t begun)
+{
+    uint64_t most = PAUSE_MS, random;
+    for (uint32_t i = 1; i < begun && most < PAUSE_MAX_MS; i++)
+        most *= 2;
+    if (most > PAUSE_MAX_MS)
+        most = PAUSE_MAX_MS;
+    amp_random(&random, sizeof(random));
+    return (int64_t)(random % (most + 1));
+}
+
+void amp_try_ended(struct amp_port *p, struct amp_try *t, const struct amp_error *why, bool again,
+                   int64_t after_ms, amp_port_done_fn done, void *ctx)
+{
+    t->running = false;
+    if (why && again && t->begun < p->opt.attempts) {
+        int64_t pause = pause_ms(t->begun);
+        t->due_ms = amp_mono_ms() + (pause > after_ms ? pause : after_ms);
+        return;
+    }
+    uint64_t tag = t->tag;
+    end_try(p->tries, t);
+    done(ctx, tag, why);
+}
+
+void amp_tries_fail(struct amp_port *p, const struct amp_error *why, amp_port_done_fn done,
+                    void *ctx)
+{
+    struct amp_tries *s = p->tries;
+    for (uint32_t i = 0; i < s->window; i++)
+        if (s->v[i].used && !s->v[i].running)
+            amp_try_ended(p, &s->v[i], why, false, 0, done, ctx);
+    const struct amp_queued *head;
+    while ((head = amp_queue_at(&p->queue, 0))) {
+        uint64_t tag = head->tag;
+        amp_queue_pop(&p->queue);
+        done(ctx, tag, why);
+    }
+}
+
+int64_t amp_tries_wait(const struct amp_port *p, int64_t now_ms)
+{
+    const struct amp_tries *s = p->tries;
+    int64_t wait = p->queue.n > 0 && s->n < s->window ? 0 : -1;
+    for (uint32_t i = 0; i < s->window; i++) {
+        if (!s->v[i].used || s->v[i].running)
+            continue;
+        int64_t left = s->v[i].due_ms > now_ms ? s->v[i].due_ms - now_ms : 0;
+        if (wait < 0 || left < wait)
+            wait = left;
+    }
+    return wait;
+}
+
+void amp_tries_free(struct amp_port *p)
+{
+    if (!p->tries)
+        return;
+    for (uint32_t i = 0; i < AMP_TRIES_MAX; i++)
+        free(p->tries->v[i].text);
+    free(p->tries);
+    p->tries = NULL;
+}

@@ -1,0 +1,51 @@
+/*
+ * Messages of which each is an attempt of its own (a process, a request): a bounded number is under
+ * way, what failed for a while is tried again after a pause that grows and is random, the rest
+ * waits in the port's queue.
+ */
+#ifndef AMP_PORT_TRIES_H
+#define AMP_PORT_TRIES_H
+
+#include <amp/base/child.h>
+
+#include "port/port.h"
+
+#define AMP_TRIES_MAX 64
+
+struct amp_try {
+    bool used, running;
+    uint64_t tag;
+    char *text; /* the id, then the line */
+    size_t id_len, n;
+    uint32_t begun;   /* attempts so far */
+    int64_t due_ms;   /* of the next one, when it does not run */
+    int64_t since_ms; /* when this one began */
+    struct amp_child child;
+    bool stopped; /* we ended it at its time limit */
+    int64_t kill_ms;
+};
+
+struct amp_tries {
+    struct amp_try v[AMP_TRIES_MAX];
+    uint32_t n, window;
+    size_t bytes;
+};
+
+int amp_tries_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
+                    struct amp_error *err);
+/* Takes from the queue what the window has room for. */
+void amp_tries_take(struct amp_port *p, int64_t now_ms);
+struct amp_span amp_try_id(const struct amp_try *t);
+struct amp_span amp_try_line(const struct amp_try *t);
+/* How an attempt ended: why is NULL when the message was delivered. With `again` it is repeated as
+ * long as attempts are left, not before after_ms. */
+void amp_try_ended(struct amp_port *p, struct amp_try *t, const struct amp_error *why, bool again,
+                   int64_t after_ms, amp_port_done_fn done, void *ctx);
+/* Everything fails. */
+void amp_tries_fail(struct amp_port *p, const struct amp_error *why, amp_port_done_fn done,
+                    void *ctx);
+/* Milliseconds until the next attempt is due, -1 when none waits. */
+int64_t amp_tries_wait(const struct amp_port *p, int64_t now_ms);
+void amp_tries_free(struct amp_port *p);
+
+#endif
