@@ -94,8 +94,8 @@ static const struct amp_kind_row kinds[] = {
 #define TIME "RFC 3339 in UTC with Z, such as 2026-02-09T21:00:00.000Z"
 static const struct amp_code_row codes[] = {
     {"type", "enum", "protocol.message.unknown", NULL},
-    {"projectId", "*", "invalid_project_id", NULL},
-    {"project_id", "*", "invalid_project_id", NULL},
+    {"projectId", "minLength", "invalid_project_id", NULL},
+    {"project_id", "minLength", "invalid_project_id", NULL},
     {"taskId", "pattern", "invalid_envelope", TASK},
     {"parentTaskId", "pattern", "invalid_envelope", TASK},
     {"payload.taskId", "pattern", "invalid_envelope", TASK},

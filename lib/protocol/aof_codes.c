@@ -10,9 +10,8 @@ const struct amp_meaning amp_meanings_aof[] = {
      "The envelope or its payload is not as the protocol says: a field is missing, too long or of "
      "another form.",
      "AOF/1 Protocol Envelope", "See the field; times end in Z, version is the number 1."},
-    {"invalid_project_id", AMP_SEV_ERROR,
-     "The projectId is no text, is empty, or differs from project_id.", "AOF/1 Protocol Envelope",
-     "Leave it out, or give one of the two spellings."},
+    {"invalid_project_id", AMP_SEV_ERROR, "The projectId is empty, or differs from project_id.",
+     "AOF/1 Protocol Envelope", "Leave it out, or give one of the two spellings."},
     {"taskId_mismatch", AMP_SEV_ERROR, "The payload names another task than the envelope.",
      "AOF/1 Message Routing", "Give the same taskId in both."},
     {"protocol.message.unknown", AMP_SEV_ERROR,

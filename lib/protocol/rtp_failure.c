@@ -96,6 +96,7 @@ void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *poi
     if (also && amp_tok_is(t, tok, amp_span_str(also)))
         return;
     amp_check_rule(c, AMP_SEV_WARNING, "inferred_failure_class", "failure_class", pointer,
-                   "a failure class of the protocol", "is none of them; it is read as %s",
+                   "one of its fourteen words",
+                   "is no failure class of the protocol and is read as %s",
                    class_of(amp_tok_raw(t, tok)));
 }
