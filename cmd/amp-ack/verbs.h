@@ -9,8 +9,7 @@ extern const char *ack_state, *ack_as;
 extern int64_t ack_lock_timeout_ms;
 
 extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], dead_list_opts[],
-    dead_show_opts[], dead_requeue_opts[], status_opts[], show_opts[], token_opts[],
-    repair_opts[];
+    dead_show_opts[], dead_requeue_opts[], status_opts[], show_opts[], token_opts[], repair_opts[];
 int ack_track(int argc, char **argv);
 int ack_send(int argc, char **argv);
 int ack_sweep(int argc, char **argv);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/aof_text.h"
+#include "protocol/aof/text.h"
 #include "protocol/check.h"
 #include "protocol/schemas.h"
 #include "protocol/spec.h"

@@ -5,7 +5,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
-#include "protocol/amp.h"
+#include "protocol/amp/amp.h"
 #include "protocol/spec.h"
 
 enum { REF_MOST = 200, SENTENCE_MOST = 2048 };

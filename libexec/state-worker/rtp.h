@@ -2,7 +2,7 @@
 #ifndef STATE_WORKER_RTP_H
 #define STATE_WORKER_RTP_H
 
-#include "protocol/rtp.h"
+#include "protocol/rtp/rtp.h"
 #include "table.h"
 #include "worker.h"
 

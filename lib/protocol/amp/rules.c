@@ -1,0 +1,256 @@
+/*
+ * AMP/1.0: what the schemas cannot say. Every rule is one small function that looks at the view
+ * alone and tells what it found; the table says for which kinds it runs. Rules also run on lines
+ * that their schema refused, so none may rely on a field being there.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "protocol/amp/amp.h"
+#include "protocol/spec.h"
+
+/* {type}-{task_id}-{digits} */
+static void msg_id(struct amp_check *c)
+{
+    const struct amp_view *v = c->v;
+    if (v->id.n == 0 || v->type.n == 0 || v->task.n == 0)
+        return;
+    struct amp_span rest = v->id;
+    const struct amp_span part[] = {v->type, v->task};
+    const char *const name[] = {"type", "task_id"};
+    for (int i = 0; i < 2; i++) {
+        if (rest.n <= part[i].n || memcmp(rest.p, part[i].p, part[i].n) != 0 ||
+            rest.p[part[i].n] != '-') {
+            amp_check_rule(c, AMP_SEV_ERROR, "bad_msg_id", "msg_id", "/msg_id",
+                           "{type}-{task_id}-{number}", "does not agree with %s %s", name[i],
+                           amp_check_text(c, part[i], 60));
+            return;
+        }
+        rest.p += part[i].n + 1;
+        rest.n -= part[i].n + 1;
+    }
+    for (size_t i = 0; i < rest.n; i++)
+        if (rest.p[i] < '0' || rest.p[i] > '9')
+            rest.n = 0;
+    if (rest.n == 0)
+        amp_check_rule(c, AMP_SEV_ERROR, "bad_msg_id", "msg_id", "/msg_id",
+                       "{type}-{task_id}-{number}", "does not end in a number");
+}
+
+static void ack_timeout(struct amp_check *c)
+{
+    if (c->v->has_ack_timeout && !c->v->needs_ack)
+        amp_check_rule(c, AMP_SEV_WARNING, "ack_timeout_ignored", "ack_timeout", "/ack_timeout_sec",
+                       "absent where requires_ack is false",
+                       "has no effect: requires_ack is false");
+}
+
+/* The names that git accepts for a branch (git-check-ref-format). */
+static const char *branch_fault(struct amp_span b)
+{
+    if (b.p[0] == '-')
+        return "starts with a dash";
+    if (b.p[0] == '/' || b.p[b.n - 1] == '/' || b.p[b.n - 1] == '.')
+        return "starts or ends with a slash or ends with a dot";
+    if (amp_span_is(b, "@") || amp_span_is(b, "HEAD"))
+        return "is a word that git keeps for itself";
+    for (size_t i = 0; i < b.n; i++) {
+        unsigned char ch = (unsigned char)b.p[i];
+        char next = i + 1 < b.n ? b.p[i + 1] : '/';
+        if (ch <= ' ' || ch == 127 || strchr("~^:?*[\\", ch))
+            return "holds a character that git refuses";
+        if ((ch == '.' && next == '.') || (ch == '/' && (next == '/' || next == '.')) ||
+            (ch == '@' && next == '{') || (i == 0 && ch == '.'))
+            return "holds a sequence that git refuses";
+        if (next == '/' && i >= 4 && memcmp(b.p + i - 4, ".lock", 5) == 0)
+            return "has a part that ends with .lock";
+    }
+    return NULL;
+}
+
+static void branch(struct amp_check *c)
+{
+    struct amp_span b = c->v->body.dispatch.branch;
+    if (b.n == 0)
+        return;
+    if (amp_branch_is_protected(b, c->opt->protected_)) {
+        amp_check_rule(c, AMP_SEV_ERROR, "branch_violation", "branch", "/payload/branch",
+                       "a branch that is not protected",
+                       "is a protected branch; nobody but a human works on it");
+        return;
+    }
+    const char *fault = branch_fault(b);
+    if (fault)
+        amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "branch", "/payload/branch",
+                       "a branch name that git accepts", "%s", fault);
+}
+
+static void subtask_ids(struct amp_check *c)
+{
+    const struct amp_subtask *s = c->v->body.dispatch.subtasks;
+    uint32_t n = c->v->body.dispatch.n_subtasks;
+    /* Quadratic, so bounded: a task of more parts than this is no task. */
+    enum { MOST = 1000 };
+    if (n > MOST) {
+        amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "subtask_ids", "/payload/subtasks",
+                       "at most 1000 subtasks", "has %u subtasks", n);
+        return;
+    }
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t j = 0; j < i; j++) {
+            if (s[i].id.n == 0 || !amp_span_eq(s[i].id, s[j].id))
+                continue;
+            char at[64];
+            snprintf(at, sizeof at, "/payload/subtasks/%u/subtask_id", i);
+            amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "subtask_ids", at, "an id of its own",
+                           "is the id of subtask %u too", j + 1);
+            return;
+        }
+}
+
+static void criteria(struct amp_check *c)
+{
+    const struct amp_spans *list = &c->v->body.dispatch.criteria;
+    const struct amp_tape *t = c->v->tape;
+    uint32_t said = 0;
+    while (said < list->n && !amp_check_blank(list->v[said]))
+        said++;
+    if (said == list->n)
+        return;
+    /* The view holds the strings of the array and no more. */
+    uint32_t array = amp_tape_pointer(t, 0, AMP_SPAN("/payload/acceptance_criteria"));
+    uint32_t at = array + 1;
+    for (; t->tok[at].type != AMP_JSON_STRING || said > 0; at = t->tok[at].next)
+        said -= t->tok[at].type == AMP_JSON_STRING;
+    struct amp_fault f = {.severity = AMP_SEV_ERROR,
+                          .code = "empty_acceptance_criteria",
+                          .rule = "criteria",
+                          .tok = at,
+                          .expected = "a criterion that says something",
+                          .show_found = true};
+    amp_check_add(c, &f, "says nothing");
+}
+
+static bool exists(const char *dir, const char *name)
+{
+    char path[4096];
+    struct stat st;
+    int n = snprintf(path, sizeof path, "%s/%s", dir, name);
+    return n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0;
+}
+
+static void repo(struct amp_check *c)
+{
+    struct amp_span r = c->v->body.dispatch.repo;
+    char dir[4096];
+    struct stat st;
+    const char *fault = NULL;
+    if (!c->opt->check_repo || r.n == 0)
+        return;
+    if (memchr(r.p, '\0', r.n) || !amp_span_copy(r, dir, sizeof dir))
+        fault = "is no path";
+    else if (stat(dir, &st) < 0)
+        fault = "does not exist";
+    else if (!S_ISDIR(st.st_mode))
+        fault = "is not a directory";
+    else if (!exists(dir, ".git") &&
+             !(exists(dir, "HEAD") && exists(dir, "objects") && exists(dir, "refs")))
+        fault = "holds no git repository";
+    if (fault)
+        amp_check_rule(c, AMP_SEV_ERROR, "repo_not_git", "repo", "/payload/repo",
+                       "the path of a git repository", "%s", fault);
+}
+
+static void ci_red(struct amp_check *c)
+{
+    uint32_t failed = amp_amp_failed_check(c->v);
+    if (failed == AMP_TOK_NONE)
+        return;
+    struct amp_fault f = {.severity = AMP_SEV_ERROR,
+                          .code = "ci_failed",
+                          .rule = "ci_red",
+                          .tok = failed + 1,
+                          .expected = "no failed check; send a new task_dispatch instead",
+                          .show_found = true};
+    amp_check_add(c, &f, "a failed check closes the review gate");
+}
+
+static bool holds_nocase(struct amp_span text, const char *word)
+{
+    size_t n = strlen(word);
+    for (size_t i = 0; i + n <= text.n; i++)
+        if (strncasecmp(text.p + i, word, n) == 0)
+            return true;
+    return false;
+}
+
+static void lock_note(struct amp_check *c)
+{
+    if (c->v->body.review.reject_count < 2 ||
+        holds_nocase(c->v->body.review.notes, "lock is approaching"))
+        return;
+    amp_check_rule(c, AMP_SEV_WARNING, "lock_note_missing", "lock_note",
+                   "/payload/coordinator_notes", "a note that says \"Lock is approaching\"",
+                   "does not warn the reviewer after %lld rejections in a row",
+                   (long long)c->v->body.review.reject_count);
+}
+
+static void consistent_verdict(struct amp_check *c)
+{
+    const struct amp_body *b = &c->v->body;
+    const char *fault = NULL;
+    bool all_passed = b->verdict.n_criteria > 0;
+    bool one_failed = false;
+    for (uint32_t i = 0; i < b->verdict.n_criteria; i++) {
+        all_passed = all_passed && b->verdict.criteria[i].passed == AMP_TRI_TRUE;
+        one_failed = one_failed || b->verdict.criteria[i].passed == AMP_TRI_FALSE;
+    }
+    switch (b->verdict.decision) {
+    case AMP_VERDICT_APPROVED:
+        if (one_failed)
+            fault = "although a criterion has not passed";
+        else if (b->verdict.n_fixes > 0)
+            fault = "although direct_fixes are listed; that is approved_with_fix";
+        /* fall through */
+    case AMP_VERDICT_APPROVED_WITH_FIX:
+        if (!fault && b->verdict.n_blocking > 0)
+            fault = "although a blocking issue is listed";
+        break;
+    case AMP_VERDICT_REJECTED:
+        if (all_passed && b->verdict.n_issues > 0 && b->verdict.n_blocking == 0)
+            fault = "although every criterion passed and no issue blocks";
+        else if (b->verdict.n_fixes > 0)
+            fault = "although direct_fixes are listed; that is approved_with_fix";
+        break;
+    }
+    if (fault)
+        amp_check_rule(c, AMP_SEV_WARNING, "inconsistent_verdict", "consistent_verdict",
+                       "/payload/decision", "a decision that follows from the rest", "is %s %s",
+                       amp_verdict_name(b->verdict.decision), fault);
+}
+
+#define KIND(k)  (1u << AMP_KIND_##k)
+#define MESSAGES (KIND(DISPATCH) | KIND(RESULT) | KIND(REVIEW) | KIND(VERDICT) | KIND(ESCALATION))
+
+static const struct {
+    void (*run)(struct amp_check *c);
+    unsigned kinds;
+} rules[] = {
+    {msg_id, MESSAGES},
+    {ack_timeout, MESSAGES},
+    {branch, KIND(DISPATCH)},
+    {subtask_ids, KIND(DISPATCH)},
+    {criteria, KIND(DISPATCH)},
+    {repo, KIND(DISPATCH)},
+    {ci_red, KIND(REVIEW)},
+    {lock_note, KIND(REVIEW)},
+    {consistent_verdict, KIND(VERDICT)},
+};
+
+void amp_amp_rules(struct amp_check *c)
+{
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(rules); i++)
+        if (rules[i].kinds & (1u << c->v->kind))
+            rules[i].run(c);
+}

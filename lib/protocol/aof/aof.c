@@ -1,0 +1,238 @@
+/*
+ * AOF/1: the five messages, the files that runs and hand-overs leave behind, and lines of the event
+ * log. Envelopes that stand in a string, behind "AOF/1 " or under payload, message or content of an
+ * event are unwrapped by the reader.
+ */
+#include "protocol/aof/aof.h"
+
+#include <stddef.h>
+
+#include "protocol/spec.h"
+
+#define V(field) offsetof(struct amp_view, field)
+#define B(field) offsetof(struct amp_body, field)
+
+static const struct amp_fill_row envelope[] = {
+    {AMP_AT("/type"), AMP_AS_TEXT, V(type), 0, NULL},
+    {AMP_AT("/taskId"), AMP_AS_TEXT, V(task), 0, NULL},
+    {AMP_AT("/parentTaskId"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/fromAgent"), AMP_AS_TEXT, V(from), 0, NULL},
+    {AMP_AT("/toAgent"), AMP_AS_NAMES, V(to), V(n_to), NULL},
+    {AMP_AT("/sentAt"), AMP_AS_TIME, V(created_ms), 0, NULL},
+    {AMP_AT("/messageId"), AMP_AS_TEXT, V(id), 0, NULL},
+    {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
+};
+
+static const struct amp_fill_row report_rows[] = {
+    {AMP_AT("/taskId"), AMP_AS_TEXT, B(result.subtask), 0, NULL},
+    {AMP_AT("/summaryRef"), AMP_AS_TEXT, B(result.ref), 0, NULL},
+    {AMP_AT("/deliverables"), AMP_AS_TEXTS, B(result.files_changed), 0, NULL},
+    {AMP_AT("/blockers"), AMP_AS_TEXTS, B(result.blockers), 0, NULL},
+    {AMP_AT("/notes"), AMP_AS_NAMES, B(result.notes.v), B(result.notes.n), NULL},
+};
+static const struct amp_fill_table report = AMP_FILL_TABLE(struct amp_body, report_rows);
+
+static const struct amp_fill_row handoff_rows[] = {
+    {AMP_AT("/parentTaskId"), AMP_AS_TEXT, B(handoff.parent), 0, NULL},
+    {AMP_AT("/fromAgent"), AMP_AS_TEXT, B(handoff.from), 0, NULL},
+    {AMP_AT("/toAgent"), AMP_AS_TEXT, B(handoff.to), 0, NULL},
+    {AMP_AT("/acceptanceCriteria"), AMP_AS_TEXTS, B(handoff.criteria), 0, NULL},
+    {AMP_AT("/expectedOutputs"), AMP_AS_TEXTS, B(handoff.outputs), 0, NULL},
+    {AMP_AT("/contextRefs"), AMP_AS_TEXTS, B(handoff.context), 0, NULL},
+    {AMP_AT("/constraints"), AMP_AS_TEXTS, B(handoff.constraints), 0, NULL},
+    {AMP_AT("/dueBy"), AMP_AS_TIME, B(handoff.due_ms), 0, NULL},
+};
+static const struct amp_fill_table handoff = AMP_FILL_TABLE(struct amp_body, handoff_rows);
+
+static const struct amp_fill_row answer_rows[] = {
+    {AMP_AT("/reason"), AMP_AS_TEXT, B(ack.note), 0, NULL},
+};
+static const struct amp_fill_table answer = AMP_FILL_TABLE(struct amp_body, answer_rows);
+
+static const struct amp_fill_row status_rows[] = {
+    {AMP_AT("/agentId"), AMP_AS_TEXT, B(progress.agent), 0, NULL},
+    {AMP_AT("/status"), AMP_AS_TEXT, B(progress.status), 0, NULL},
+    {AMP_AT("/notes"), AMP_AS_TEXT, B(progress.note), 0, NULL},
+    {AMP_AT("/progress"), AMP_AS_TEXT, B(progress.note), 0, NULL},
+    {AMP_AT("/blockers"), AMP_AS_TEXTS, B(progress.blockers), 0, NULL},
+};
+static const struct amp_fill_table status = AMP_FILL_TABLE(struct amp_body, status_rows);
+
+static const struct amp_fill_row refusal_rows[] = {
+    {AMP_AT("/messageId"), AMP_AS_TEXT, B(ack.ref), 0, NULL},
+    {AMP_AT("/reason"), AMP_AS_TEXT, B(ack.code), 0, NULL},
+    {AMP_AT("/errors"), AMP_AS_TEXT, B(ack.note), 0, NULL},
+};
+static const struct amp_fill_table refusal = AMP_FILL_TABLE(struct amp_body, refusal_rows);
+
+enum { REQUEST, ACCEPTED, REJECTED, STATUS, REPORT, RESULT, HANDOFF, RUN, BEAT, REFUSAL, EVENT };
+
+static const struct amp_kind_row kinds[] = {
+    [REQUEST] = {"handoff.request", AMP_KIND_HANDOFF, &handoff, true, "aof/handoff_request.json",
+                 false, 0, &amp_fill_nothing},
+    [ACCEPTED] = {"handoff.accepted", AMP_KIND_ACK, &answer, true, "aof/handoff_accepted.json",
+                  false, 0, &amp_fill_nothing},
+    [REJECTED] = {"handoff.rejected", AMP_KIND_NACK, &answer, true, "aof/handoff_rejected.json",
+                  false, 0, &amp_fill_nothing},
+    [STATUS] = {"status.update", AMP_KIND_PROGRESS, &status, true, "aof/status_update.json", false,
+                0, &amp_fill_nothing},
+    [REPORT] = {"completion.report", AMP_KIND_RESULT, &report, true, "aof/completion_report.json",
+                false, 0, &amp_fill_nothing},
+    [RESULT] = {"run_result", AMP_KIND_RESULT, &report, false, "aof/run_result.json", false, 0,
+                &amp_fill_nothing},
+    [HANDOFF] = {"handoff", AMP_KIND_HANDOFF, &handoff, false, "aof/handoff.json", false, 0,
+                 &amp_fill_nothing},
+    [RUN] = {"run", AMP_KIND_OTHER, NULL, false, "aof/run.json", false, 0, NULL},
+    [BEAT] = {"run_heartbeat", AMP_KIND_HEARTBEAT, NULL, false, "aof/run_heartbeat.json", false, 0,
+              NULL},
+    [REFUSAL] = {"protocol.message.rejected", AMP_KIND_NACK, &refusal, true, "aof/event.json",
+                 false, 0, &amp_fill_nothing},
+    [EVENT] = {"event", AMP_KIND_OTHER, NULL, false, "aof/event.json", false, 0, NULL},
+};
+
+#define TASK "TASK-YYYY-MM-DD-NNN, such as TASK-2026-02-09-057"
+#define TIME "RFC 3339 in UTC with Z, such as 2026-02-09T21:00:00.000Z"
+static const struct amp_code_row codes[] = {
+    {"type", "enum", "protocol.message.unknown", NULL},
+    {"projectId", "minLength", "invalid_project_id", NULL},
+    {"project_id", "minLength", "invalid_project_id", NULL},
+    {"taskId", "pattern", "invalid_envelope", TASK},
+    {"parentTaskId", "pattern", "invalid_envelope", TASK},
+    {"payload.taskId", "pattern", "invalid_envelope", TASK},
+    {"payload.parentTaskId", "pattern", "invalid_envelope", TASK},
+    {"*", "pattern", "invalid_envelope", TIME},
+    {"*", "format", "invalid_envelope", TIME},
+    {"*", "*", "invalid_envelope", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
+static bool detect(const struct amp_tape *t, uint32_t object)
+{
+    return amp_spec_is(t, object, "protocol", "aof");
+}
+
+static bool number_at(const struct amp_tape *t, const char *key)
+{
+    uint32_t tok = amp_tape_get(t, 0, amp_span_str(key));
+    return tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_NUMBER;
+}
+
+/* Which file or event record an object without an envelope is; NULL for none of them. */
+static const struct amp_kind_row *record_of(const struct amp_tape *t)
+{
+    if (amp_spec_has(t, 0, "actor") && amp_spec_has(t, 0, "type") && number_at(t, "eventId"))
+        return amp_spec_is(t, 0, "type", kinds[REFUSAL].type) ||
+                       amp_spec_is(t, 0, "type", "protocol.message.unknown")
+                   ? &kinds[REFUSAL]
+                   : &kinds[EVENT];
+    if (!amp_spec_starts(t, 0, "taskId", "TASK-"))
+        return NULL;
+    if (amp_spec_has(t, 0, "outcome") && amp_spec_has(t, 0, "completedAt"))
+        return &kinds[RESULT];
+    if (amp_spec_has(t, 0, "parentTaskId") && amp_spec_has(t, 0, "toAgent") &&
+        amp_spec_has(t, 0, "dueBy"))
+        return &kinds[HANDOFF];
+    if (!amp_spec_has(t, 0, "agentId"))
+        return NULL;
+    if (amp_spec_has(t, 0, "beatCount"))
+        return &kinds[BEAT];
+    return amp_spec_has(t, 0, "startedAt") ? &kinds[RUN] : NULL;
+}
+
+static bool detect_record(const struct amp_tape *t)
+{
+    return record_of(t) != NULL;
+}
+
+/* The row of one of the five messages, or NULL. */
+static const struct amp_kind_row *message_of(struct amp_span type)
+{
+    for (unsigned i = REQUEST; i <= REPORT; i++)
+        if (amp_span_is(type, kinds[i].type))
+            return &kinds[i];
+    return NULL;
+}
+
+static const struct amp_kind_row *kind_of(const struct amp_view *v)
+{
+    const struct amp_kind_row *row = message_of(v->type);
+    return row || detect(v->tape, 0) ? row : record_of(v->tape);
+}
+
+static void finish_result(struct amp_view *v, uint32_t from)
+{
+    const struct amp_tape *t = v->tape;
+    v->body.result.completion = AMP_COMPLETION_PARTIAL;
+    if (from == AMP_TOK_NONE)
+        return;
+    uint32_t outcome = amp_tape_get(t, from, AMP_SPAN("outcome"));
+    if (outcome == AMP_TOK_NONE || t->tok[outcome].type != AMP_JSON_STRING)
+        return;
+    if (amp_tok_is(t, outcome, AMP_SPAN("done")))
+        v->body.result.completion = AMP_COMPLETION_COMPLETE;
+    else if (amp_tok_is(t, outcome, AMP_SPAN("blocked")))
+        v->body.result.completion = AMP_COMPLETION_FAILED;
+}
+
+/* Files have no type word and name their agent in a field of their own. */
+static int finish_record(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+{
+    static const struct amp_fill_row rows[] = {
+        {AMP_AT("/agentId"), AMP_AS_TEXT, V(from), 0, NULL},
+        {AMP_AT("/actor"), AMP_AS_TEXT, V(from), 0, NULL},
+        {AMP_AT("/completedAt"), AMP_AS_TIME, V(created_ms), 0, NULL},
+        {AMP_AT("/startedAt"), AMP_AS_TIME, V(created_ms), 0, NULL},
+        {AMP_AT("/lastHeartbeat"), AMP_AS_TIME, V(created_ms), 0, NULL},
+        {AMP_AT("/timestamp"), AMP_AS_TIME, V(created_ms), 0, NULL},
+        {AMP_AT("/expiresAt"), AMP_AS_TIME, V(expires_ms), 0, NULL},
+        {AMP_AT("/dueBy"), AMP_AS_TIME, V(expires_ms), 0, NULL},
+    };
+    static const struct amp_fill_table record = AMP_FILL_TABLE(struct amp_view, rows);
+    const struct amp_kind_row *row = record_of(v->tape);
+    if (!row || row->kind != v->kind)
+        return 0;
+    if (v->type.n == 0)
+        v->type = amp_span_str(row->type);
+    return amp_fill(v->tape, 0, &record, v, arena, err);
+}
+
+static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+{
+    bool message = message_of(v->type) != NULL;
+    uint32_t due;
+    switch (v->kind) {
+    case AMP_KIND_ACK:
+        v->body.ack.stage = AMP_STAGE_READ;
+        break;
+    case AMP_KIND_NACK:
+        v->body.ack.stage = AMP_STAGE_REJECTED;
+        break;
+    case AMP_KIND_RESULT:
+        finish_result(v, message ? v->payload : 0);
+        break;
+    case AMP_KIND_HANDOFF:
+        due = v->payload == AMP_TOK_NONE ? AMP_TOK_NONE
+                                         : amp_tape_get(v->tape, v->payload, AMP_SPAN("dueBy"));
+        if (due != AMP_TOK_NONE && v->tape->tok[due].type == AMP_JSON_STRING)
+            amp_time_parse(amp_tok_raw(v->tape, due), &v->expires_ms);
+        break;
+    default:
+        break;
+    }
+    return message ? 0 : finish_record(v, arena, err);
+}
+
+const struct amp_spec amp_spec_aof = {
+    .protocol = AMP_PROTO_AOF,
+    .detect = detect,
+    .detect_record = detect_record,
+    .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
+    .kinds = kinds,
+    .n_kinds = AMP_SPEC_COUNT(kinds),
+    .schema = "aof/envelope.json",
+    .codes = codes,
+    .kind_of = kind_of,
+    .refuse = amp_aof_refuse,
+    .finish = finish,
+    .rules = amp_aof_rules,
+};

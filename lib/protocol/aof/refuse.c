@@ -1,0 +1,78 @@
+/* AOF/1 answers a bad message with a line of the event log: protocol.message.rejected with the
+ * reason, or protocol.message.unknown. Nobody sends it back; that is the protocol's way. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "protocol/aof/aof.h"
+
+/* The reasons that the protocol has; every other fault of a text is one of JSON. */
+static const char *reason_of(const struct amp_finding *f)
+{
+    static const char *const own[] = {"payload_too_large", "invalid_envelope", "invalid_project_id",
+                                      "taskId_mismatch",   "invalid_json",     NULL};
+    for (unsigned i = 0; own[i]; i++)
+        if (strcmp(f->code, own[i]) == 0)
+            return own[i];
+    return f->field[0] ? "invalid_envelope" : "invalid_json";
+}
+
+static void text(struct amp_jw *w, const char *key, struct amp_span s)
+{
+    if (s.n == 0)
+        return;
+    amp_jw_key(w, key);
+    amp_jw_str(w, s);
+}
+
+/* Above 0, after the clock, and another one at each call. The log that takes the record in numbers
+ * it anew. */
+static int64_t event_number(int64_t now_ms)
+{
+    static atomic_int_least64_t last;
+    int64_t before = atomic_load(&last), next;
+    do
+        next = now_ms * 1000 > before ? now_ms * 1000 : before + 1;
+    while (!atomic_compare_exchange_weak(&last, &before, next));
+    return next;
+}
+
+int amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+                   struct amp_buf *out, struct amp_error *err)
+{
+    static const struct amp_span log = {"protocol.", 9};
+    if (v->type.n > log.n && memcmp(v->type.p, log.p, log.n) == 0)
+        return 1; /* a line of the log is not answered by another */
+    char time[AMP_TIME_MAX];
+    size_t before = out->len;
+    bool unknown = strcmp(first->code, "protocol.message.unknown") == 0;
+    struct amp_jw w;
+    amp_time_format(now_ms, time);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_key(&w, "eventId");
+    amp_jw_int(&w, event_number(now_ms));
+    text(&w, "type",
+         amp_span_str(unknown ? "protocol.message.unknown" : "protocol.message.rejected"));
+    text(&w, "timestamp", amp_span_str(time));
+    text(&w, "actor", AMP_SPAN("amp-validate"));
+    text(&w, "taskId", v->task);
+    amp_jw_key(&w, "payload");
+    amp_jw_open(&w, '{');
+    if (!unknown)
+        text(&w, "reason", amp_span_str(reason_of(first)));
+    text(&w, "messageType", v->type);
+    text(&w, "messageId", v->id);
+    text(&w, "fromAgent", v->from);
+    text(&w, "field", amp_span_str(first->field));
+    text(&w, "errors", amp_span_str(first->message));
+    amp_jw_close(&w, '}');
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0 || amp_buf_str(out, "\n", err) < 0) {
+        out->len = before;
+        return -1;
+    }
+    return 0;
+}

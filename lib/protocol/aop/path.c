@@ -1,0 +1,143 @@
+/* Where an AOP path lies: see aop_path.h. What could mean two places is refused. */
+#include "protocol/aop/path.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static bool is_drive(struct amp_span s)
+{
+    return s.n >= 2 && s.p[1] == ':' && isalpha((unsigned char)s.p[0]);
+}
+
+static bool slash(char c)
+{
+    return c == '/' || c == '\\';
+}
+
+/* What Windows would take for another name, stream or directory than it says. */
+static bool trap(struct amp_span part)
+{
+    char last = part.p[part.n - 1];
+    return last == '.' || last == ' ' || memchr(part.p, ':', part.n);
+}
+
+/* The components of a text, put behind those that are there. */
+static const char *add_parts(struct amp_span text, struct amp_aop_path *out)
+{
+    bool drive = isalpha((unsigned char)out->drive);
+    for (size_t i = 0; i < text.n;) {
+        size_t end = i;
+        while (end < text.n && text.p[end] != '/' && !(drive && text.p[end] == '\\'))
+            end++;
+        struct amp_span part = {text.p + i, end - i};
+        i = end + 1;
+        if (part.n == 0 || amp_span_is(part, "."))
+            continue;
+        if (amp_span_is(part, "..")) {
+            if (out->n == 0)
+                return "leaves its root by ..";
+            out->n--;
+            continue;
+        }
+        if (drive && trap(part))
+            return "has a part that Windows reads as another name";
+        if (out->drive == 0 && (memchr(part.p, '\\', part.n) || memchr(part.p, ':', part.n)))
+            return "could be read in two ways";
+        if (out->n == AMP_AOP_PARTS_MOST)
+            return "has too many parts";
+        out->part[out->n++] = part;
+    }
+    return NULL;
+}
+
+/* The start of a path: sets the drive where the path is absolute, and takes that off the text. */
+static const char *take_root(struct amp_span *path, struct amp_aop_path *out, bool *absolute)
+{
+    *absolute = true;
+    if (memchr(path->p, '\0', path->n))
+        return "holds a NUL";
+    if (path->n > 0 && path->p[0] == '/') {
+        if (path->n > 1 && slash(path->p[1]))
+            return "names another machine";
+        out->drive = '/';
+    } else if (path->n > 1 && path->p[0] == '\\' && slash(path->p[1])) {
+        return "names another machine";
+    } else if (is_drive(*path) && path->n > 2 && slash(path->p[2])) {
+        out->drive = (char)toupper((unsigned char)path->p[0]);
+        path->p += 2;
+        path->n -= 2;
+    } else {
+        *absolute = false;
+    }
+    return NULL;
+}
+
+const char *amp_aop_path_read(const struct amp_aop_path *base, struct amp_span path,
+                              struct amp_aop_path *out)
+{
+    bool absolute;
+    out->drive = 0;
+    out->n = 0;
+    const char *fault = take_root(&path, out, &absolute);
+    if (fault || absolute)
+        return fault ? fault : add_parts(path, out);
+    bool drive = !base || isalpha((unsigned char)base->drive);
+    if (drive && is_drive(path))
+        return "is relative to a drive's own directory";
+    if (base) {
+        out->drive = base->drive;
+        out->n = drive && path.n > 0 && path.p[0] == '\\' ? 0 : base->n; /* from the drive's root */
+        memcpy(out->part, base->part, out->n * sizeof *out->part);
+    }
+    return add_parts(path, out);
+}
+
+bool amp_aop_path_within(struct amp_span dir, struct amp_span path)
+{
+    if (amp_span_is(dir, ".")) /* of the unknown place */
+        return path.n > 0 && path.p[0] != '/' && !is_drive(path);
+    return path.n >= dir.n && memcmp(path.p, dir.p, dir.n) == 0 &&
+           (path.n == dir.n || path.p[dir.n] == '/' || dir.p[dir.n - 1] == '/');
+}
+
+enum { OTHER, WORD, JOINT };
+static const unsigned char class_of[256] = {
+    ['a' ... 'z'] = WORD, ['A' ... 'Z'] = WORD, ['0' ... '9'] = WORD, ['-'] = WORD,
+    ['_'] = WORD,         ['.'] = JOINT,        ['/'] = JOINT,
+};
+
+/* Absolute, of letters, digits, - and _, with single slashes, and dots only inside a name. */
+static bool plain(struct amp_span s)
+{
+    size_t i = is_drive(s) ? 2 : 0;
+    if (i >= s.n || s.p[i] != '/')
+        return false;
+    unsigned last = WORD;
+    for (; i < s.n; i++) {
+        unsigned now = class_of[(unsigned char)s.p[i]];
+        if (now == OTHER || (now == JOINT && last == JOINT))
+            return false;
+        last = now;
+    }
+    return last == WORD;
+}
+
+bool amp_aop_path_plainly_within(struct amp_span dir, struct amp_span path)
+{
+    return dir.n > 0 && path.n >= dir.n && memcmp(path.p, dir.p, dir.n) == 0 &&
+           (path.n == dir.n || path.p[dir.n] == '/') && plain(dir) && plain(path);
+}
+
+int amp_aop_path_write(const struct amp_aop_path *p, struct amp_buf *out, struct amp_error *err)
+{
+    char start[] = "?:/";
+    start[0] = p->drive;
+    const char *root = p->drive == '/' ? "/" : p->drive ? start : "";
+    if (amp_buf_str(out, p->drive == 0 && p->n == 0 ? "." : root, err) < 0)
+        return -1;
+    for (unsigned i = 0; i < p->n; i++)
+        if ((i > 0 && amp_buf_str(out, "/", err) < 0) ||
+            amp_buf_add(out, p->part[i].p, p->part[i].n, err) < 0)
+            return -1;
+    return 0;
+}

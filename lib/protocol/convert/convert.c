@@ -1,0 +1,464 @@
+/*
+ * A conversion: read, write, and look what the way back would make of it. The differences are what
+ * the target cannot say; they go into the origin, or are named as lost. The result is checked as
+ * any line of its protocol is: what the target would refuse never leaves.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/convert/convert.h"
+#include "protocol/convert/derive.h"
+
+enum { ARENA_MOST = 256 * 1024 * 1024, EXTRA = 1024 * 1024 };
+
+struct amp_convert {
+    struct amp_pool pool;
+    struct amp_buf first, restored, back, kept, origin, line;
+    struct amp_tape there, again, from; /* of restored, back, and the origin that came */
+    struct amp_reader *reader;
+    struct amp_check_options check;
+};
+
+/* What goes on for one message. */
+struct job {
+    struct amp_convert *c;
+    const struct amp_view *v;
+    enum amp_protocol to;
+    const struct cv_shape *src, *dst;
+    struct cv_neutral n;
+    struct amp_span came; /* the origin in the source, where it is from the target */
+    amp_finding_fn fn;
+    void *ctx;
+    bool keeps;
+    bool says[CV_FIELDS]; /* what the result says itself */
+};
+
+struct amp_convert *amp_convert_new(const struct amp_json_limits *limits,
+                                    const struct amp_check_options *check, struct amp_error *err)
+{
+    struct amp_convert *c = calloc(1, sizeof *c);
+    if (!c) {
+        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to convert messages");
+        return NULL;
+    }
+    struct amp_json_limits l = limits ? *limits : amp_json_limits_default;
+    if (check)
+        c->check = *check;
+    c->check.bare = c->check.texts = false;
+    size_t most = (size_t)l.max_bytes * 8 + EXTRA;
+    struct amp_buf *bufs[] = {&c->first, &c->restored, &c->back, &c->kept, &c->origin, &c->line};
+    for (unsigned i = 0; i < CV_COUNT(bufs); i++)
+        amp_buf_init(bufs[i], most);
+    amp_pool_init(&c->pool, ARENA_MOST);
+    c->reader = amp_reader_new(&l, err);
+    l.max_bytes = UINT32_MAX / 2;
+    amp_tape_init(&c->there, &l);
+    amp_tape_init(&c->again, &l);
+    amp_tape_init(&c->from, &l);
+    if (!c->reader) {
+        amp_convert_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void amp_convert_free(struct amp_convert *c)
+{
+    if (!c)
+        return;
+    struct amp_buf *bufs[] = {&c->first, &c->restored, &c->back, &c->kept, &c->origin, &c->line};
+    for (unsigned i = 0; i < CV_COUNT(bufs); i++)
+        amp_buf_release(bufs[i]);
+    amp_tape_release(&c->there);
+    amp_tape_release(&c->again);
+    amp_tape_release(&c->from);
+    amp_pool_release(&c->pool);
+    amp_reader_free(c->reader);
+    free(c);
+}
+
+static const char *const names[] = {
+#define X(id, name) name,
+    CV_FIELD_LIST(X)
+#undef X
+};
+
+static enum cv_field field_of(const char *pair, const char **value)
+{
+    const char *eq = strchr(pair, '=');
+    for (unsigned i = 1; eq && i < CV_FIELDS; i++)
+        if (amp_span_is((struct amp_span){pair, (size_t)(eq - pair)}, names[i]) && i != CV_ORIGIN) {
+            *value = eq + 1;
+            return (enum cv_field)i;
+        }
+    return CV_NONE;
+}
+
+int amp_convert_fill_check(const char *pair, struct amp_error *err)
+{
+    const char *value;
+    if (field_of(pair, &value))
+        return 0;
+    return amp_fail(err, AMP_USAGE, "usage", "\"%.80s\" is not NAME=VALUE with a name such as repo",
+                    pair);
+}
+
+/* ---- findings */
+
+/* A text that lives as long as the findings do, shortened. */
+static char *keep_text(const struct job *j, struct amp_span s)
+{
+    static char none[1];
+    size_t size = (s.n < 300 ? s.n : 300) + 1;
+    char *p = amp_pool_get(&j->c->pool, size);
+    if (!p)
+        return none;
+    amp_span_copy(s, p, size);
+    return p;
+}
+
+static void tell(const struct job *j, enum amp_severity severity, const char *code,
+                 struct amp_span pointer, const char *expected, const char *message)
+{
+    char *at = keep_text(j, pointer);
+    char *field =
+        keep_text(j, pointer.n ? (struct amp_span){pointer.p + 1, pointer.n - 1} : pointer);
+    for (char *p = field; *p; p++)
+        *p = *p == '/' ? '.' : *p;
+    const struct amp_finding f = {.severity = severity,
+                                  .protocol = j->v->protocol,
+                                  .type = j->v->type,
+                                  .id = j->v->id,
+                                  .code = code,
+                                  .field = field,
+                                  .pointer = at,
+                                  .rule = "convert",
+                                  .message = keep_text(j, amp_span_str(message)),
+                                  .found = "",
+                                  .expected = expected};
+    j->fn(j->ctx, &f);
+}
+
+__attribute__((format(printf, 2, 3))) static enum amp_convert_result refuse(const struct job *j,
+                                                                            const char *fmt, ...)
+{
+    char why[300];
+    __builtin_va_list ap;
+    __builtin_va_start(ap, fmt);
+    vsnprintf(why, sizeof why, fmt, ap);
+    __builtin_va_end(ap);
+    tell(j, AMP_SEV_ERROR, "cannot_convert", (struct amp_span){NULL, 0}, "", why);
+    return AMP_CONVERT_REFUSED;
+}
+
+static void note_kept(void *ctx, struct amp_span pointer, bool changed)
+{
+    const struct job *j = ctx;
+    char message[120];
+    snprintf(message, sizeof message, "%s %s; %s", amp_protocol_name(j->to),
+             changed ? "says this in another form" : "has no place for this",
+             j->keeps ? "the original is in x_amp_origin" : "it is lost");
+    tell(j, AMP_SEV_WARNING, j->keeps ? "kept_in_extension" : "not_carried", pointer, "", message);
+}
+
+struct refusal {
+    const struct job *job;
+    bool told;
+};
+
+/* The name under which a field of the target may be given; NULL: none. */
+static const char *fill_name(const struct cv_shape *s, const char *dotted)
+{
+    for (unsigned i = 0; i < s->n_rows; i++) {
+        const struct cv_row *row = &s->rows[i];
+        const char *a = row->at[0] ? row->at + 1 : "", *b = dotted;
+        while (*a && (*a == *b || (*a == '/' && *b == '.'))) {
+            a++;
+            b++;
+        }
+        unsigned f = row->field ? row->field : row->or [0];
+        if ((!*a || *a == '/') && !*b && f && row->as != AS_CONST)
+            return names[f];
+    }
+    return NULL;
+}
+
+/* The first reason for which the target would refuse what came out. */
+static void note_invalid(void *ctx, const struct amp_finding *f)
+{
+    struct refusal *r = ctx;
+    if (f->severity != AMP_SEV_ERROR || r->told)
+        return;
+    r->told = true;
+    const char *name = fill_name(r->job->dst, f->field);
+    refuse(r->job, "%s would refuse it: %.80s %s%s%.100s%s%s%s", amp_protocol_name(r->job->to),
+           f->field, f->message, f->expected[0] ? "; expected " : "", f->expected,
+           name ? " (--fill " : "", name ? name : "", name ? "=... gives one)" : "");
+}
+
+/* ---- the steps */
+
+static bool has_row(const struct cv_shape *s, enum cv_field field)
+{
+    for (unsigned i = 0; i < s->n_rows; i++)
+        if (s->rows[i].field == field || s->rows[i].as == AS_NOTE || s->rows[i].as == AS_LOG)
+            return true;
+    return false;
+}
+
+/* The origin that the source carries, if it is from the target; the shape that it was. */
+static const struct cv_shape *came_from(struct job *j)
+{
+    struct amp_convert *c = j->c;
+    struct amp_json_fault fault;
+    const struct cv_value *o = &j->n.v[CV_ORIGIN];
+    if (o->is != CV_IS_RAW || amp_tape_scan(&c->from, o->text.p, o->text.n, &fault) < 0 ||
+        c->from.tok[0].type != AMP_JSON_OBJECT)
+        return NULL;
+    uint32_t protocol = amp_tape_get(&c->from, 0, AMP_SPAN("protocol"));
+    uint32_t type = amp_tape_get(&c->from, 0, AMP_SPAN("type"));
+    if (protocol == AMP_TOK_NONE || type == AMP_TOK_NONE ||
+        c->from.tok[protocol].type != AMP_JSON_STRING ||
+        c->from.tok[type].type != AMP_JSON_STRING ||
+        !amp_tok_is(&c->from, protocol, amp_span_str(amp_protocol_name(j->to))))
+        return NULL;
+    const struct cv_shapes *all = amp_cv_shapes_of(j->to);
+    for (unsigned i = 0; i < all->n; i++)
+        if (amp_tok_is(&c->from, type, amp_span_str(all->v[i].type))) {
+            j->came = o->text;
+            return &all->v[i];
+        }
+    return NULL;
+}
+
+/* What had no message of its own was said with another: it is read as what it was. */
+static int read_again(struct job *j, struct amp_error *err)
+{
+    if (!j->dst || ((j->src->says | j->src->takes) & j->dst->says))
+        return 0;
+    const struct cv_shape *s = amp_cv_shape_back(j->v->protocol, j->dst->says, j->v->tape);
+    if (!s) {
+        j->dst = NULL;
+        j->came.n = 0;
+        return 0;
+    }
+    j->src = s;
+    return amp_cv_read(s, j->v->tape, &j->c->pool, &j->n, err);
+}
+
+static int add_text(struct amp_buf *b, const struct cv_value *v)
+{
+    return v->is == CV_IS_TEXT || v->is == CV_IS_RAW ? amp_buf_add(b, v->text.p, v->text.n, NULL)
+                                                     : amp_buf_add(b, "|", 1, NULL);
+}
+
+/* What every message has: a time, and an id that is the same whenever this is converted. */
+static int complete(struct job *j, const struct cv_shape *s, struct cv_neutral *n,
+                    struct amp_error *err)
+{
+    static const enum cv_field parts[] = {CV_FROM,  CV_TO,      CV_TASK,    CV_CORR, CV_TIME,
+                                          CV_STAGE, CV_PERCENT, CV_OUTCOME, CV_REF};
+    char head[16];
+    if (!n->v[CV_TIME].is)
+        n->v[CV_TIME] = n->v[CV_DONE_AT];
+    if (n->v[CV_ID].is)
+        return 0;
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, EXTRA);
+    int k = snprintf(head, sizeof head, "%u", s->says);
+    amp_buf_add(&b, head, (size_t)k, NULL);
+    for (unsigned i = 0; i < CV_COUNT(parts); i++)
+        add_text(&b, &n->v[parts[i]]);
+    struct amp_span id = amp_cv_uuid(amp_buf_span(&b), &j->c->pool);
+    if (!id.p)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to convert a message");
+    n->v[CV_ID] = (struct cv_value){.is = CV_IS_TEXT, .text = id};
+    return 0;
+}
+
+static void fill(struct job *j, const char *const *pairs)
+{
+    for (; pairs && *pairs; pairs++) {
+        const char *value;
+        enum cv_field f = field_of(*pairs, &value);
+        if (f && !j->n.v[f].is)
+            j->n.v[f] = (struct cv_value){.is = CV_IS_TEXT, .text = amp_span_str(value)};
+    }
+}
+
+/* The target's text without an origin of this conversion, in c->restored, scanned. */
+static int write_there(struct job *j, struct amp_error *err)
+{
+    struct amp_convert *c = j->c;
+    struct amp_json_fault fault;
+    amp_buf_reset(&c->first);
+    amp_buf_reset(&c->restored);
+    if (amp_cv_write(j->dst, &j->n, &c->pool, &c->first, err) < 0)
+        return -1;
+    if (amp_tape_scan(&c->there, c->first.data, c->first.len, &fault) < 0)
+        return amp_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON: %s",
+                        fault.what);
+    if (!j->came.n)
+        return amp_buf_add(&c->restored, c->first.data, c->first.len, err);
+    if (amp_cv_restore(&c->there, &c->from, &c->restored, err) < 0)
+        return -1;
+    if (amp_tape_scan(&c->there, c->restored.data, c->restored.len, &fault) < 0)
+        return amp_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON: %s",
+                        fault.what);
+    return 0;
+}
+
+/* What the way back would make of it, in c->again. */
+static int write_back(struct job *j, struct amp_error *err)
+{
+    struct amp_convert *c = j->c;
+    struct amp_json_fault fault;
+    struct cv_neutral n;
+    if (amp_cv_read(j->dst, &c->there, &c->pool, &n, err) < 0)
+        return -1;
+    for (unsigned i = 0; i < CV_FIELDS; i++)
+        j->says[i] = n.v[i].is != CV_ABSENT;
+    if (complete(j, j->dst, &n, err) < 0)
+        return -1;
+    n.v[CV_ORIGIN] = (struct cv_value){.is = j->came.n ? CV_IS_RAW : CV_ABSENT, .text = j->came};
+    amp_buf_reset(&c->back);
+    if (amp_cv_write(j->src, &n, &c->pool, &c->back, err) < 0)
+        return -1;
+    if (amp_tape_scan(&c->again, c->back.data, c->back.len, &fault) < 0)
+        return amp_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON: %s",
+                        fault.what);
+    return 0;
+}
+
+/* Whether a reader of the result would know what the message was. */
+static int is_told(struct job *j, bool *told, struct amp_error *err)
+{
+    struct cv_neutral n;
+    const struct cv_shape *seen = amp_cv_shape_of(j->to, &j->c->there);
+    *told = false;
+    if (!seen)
+        return 0;
+    if (amp_cv_read(seen, &j->c->there, &j->c->pool, &n, err) < 0)
+        return -1;
+    const struct cv_shape *back = amp_cv_shape_for(j->v->protocol, seen->says, &n);
+    *told = back && back->rows == j->src->rows;
+    return 0;
+}
+
+/* Whether the way back takes the value at a pointer from what the result says. */
+static bool is_said(void *ctx, struct amp_span pointer)
+{
+    const struct job *j = ctx;
+    for (unsigned i = 0; i < j->src->n_rows; i++) {
+        const struct cv_row *row = &j->src->rows[i];
+        size_t n = strlen(row->at);
+        if (n > 0 && n <= pointer.n && memcmp(row->at, pointer.p, n) == 0 &&
+            (n == pointer.n || pointer.p[n] == '/'))
+            return row->as == AS_LENGTH || (row->field && j->says[row->field]);
+    }
+    return false;
+}
+
+/* Compares, and writes once more with what has to be kept. */
+static int keep(struct job *j, struct amp_error *err)
+{
+    struct amp_convert *c = j->c;
+    bool told;
+    const struct cv_keeping how = {is_said, NULL, j};
+    amp_buf_reset(&c->kept);
+    j->keeps = has_row(j->dst, CV_ORIGIN);
+    if (amp_cv_keep(j->v->tape, &c->again, &c->kept, &how, err) < 0 || is_told(j, &told, err) < 0)
+        return -1;
+    if ((c->kept.len == 0 && told) || !j->keeps)
+        return 0;
+    amp_buf_reset(&c->origin);
+    if (amp_buf_fmt(&c->origin, err, "{\"protocol\":\"%s\",\"type\":\"%s\",\"fields\":{%.*s}}",
+                    amp_protocol_name(j->v->protocol), j->src->type, (int)c->kept.len,
+                    c->kept.data ? c->kept.data : "") < 0)
+        return -1;
+    j->n.v[CV_ORIGIN] = (struct cv_value){.is = CV_IS_RAW, .text = amp_buf_span(&c->origin)};
+    return write_there(j, err);
+}
+
+/* Names what keep found; c->again still holds the way back. */
+static int name_kept(struct job *j, struct amp_error *err)
+{
+    const struct cv_keeping how = {is_said, note_kept, j};
+    amp_buf_reset(&j->c->kept);
+    return amp_cv_keep(j->v->tape, &j->c->again, &j->c->kept, &how, err);
+}
+
+/* Recipients: only the runtime protocol has several. */
+static bool several(const struct job *j)
+{
+    return j->v->n_to > 1 || (j->v->n_to == 1 && amp_span_is(j->v->to[0], "all"));
+}
+
+static int valid(struct job *j, struct amp_error *err)
+{
+    struct refusal r = {.job = j};
+    struct amp_view view;
+    struct amp_check_options opt = j->c->check;
+    opt.only = j->to;
+    return amp_reader_line(j->c->reader, amp_buf_span(&j->c->restored), &opt, &view, note_invalid,
+                           &r, err);
+}
+
+static enum amp_convert_result convert(struct job *j, const char *const *pairs, struct amp_buf *out,
+                                       struct amp_error *err)
+{
+    struct amp_convert *c = j->c;
+    const char *to = amp_protocol_name(j->to);
+    if (j->v->tape->n == 0 || j->v->tape->tok[0].type != AMP_JSON_OBJECT)
+        return refuse(j, "a text has no fields that could be converted");
+    j->src = amp_cv_shape_of(j->v->protocol, j->v->tape);
+    if (!j->src)
+        return refuse(j, "no other protocol says what this %.60s message says",
+                      amp_protocol_name(j->v->protocol));
+    if (amp_cv_read(j->src, j->v->tape, &c->pool, &j->n, err) < 0)
+        return AMP_CONVERT_FAILED;
+    if (j->v->protocol == AMP_PROTO_SW4RM && j->v->n_to == 1 && !j->n.v[CV_TO].is)
+        j->n.v[CV_TO] = (struct cv_value){.is = CV_IS_TEXT, .text = j->v->to[0]};
+    j->dst = came_from(j);
+    if (read_again(j, err) < 0)
+        return AMP_CONVERT_FAILED;
+    if (!j->dst)
+        j->dst = amp_cv_shape_for(j->to, j->src->says, &j->n);
+    if (!j->dst)
+        return refuse(j, "%s has nothing that says what %s %.60s says", to,
+                      amp_protocol_name(j->v->protocol), j->src->type);
+    if (several(j) && !j->came.n)
+        return refuse(j, "%s has one recipient, the message several", to);
+    fill(j, pairs);
+    j->n.v[CV_ORIGIN] = (struct cv_value){.is = CV_ABSENT};
+    if (complete(j, j->src, &j->n, err) < 0)
+        return AMP_CONVERT_FAILED;
+    if (write_there(j, err) < 0 || write_back(j, err) < 0 || keep(j, err) < 0)
+        return AMP_CONVERT_FAILED;
+    int good = valid(j, err);
+    if (good < 0)
+        return AMP_CONVERT_FAILED;
+    if (good == 0)
+        return AMP_CONVERT_REFUSED;
+    if (name_kept(j, err) < 0 || amp_buf_add(out, c->restored.data, c->restored.len, err) < 0 ||
+        amp_buf_add(out, "\n", 1, err) < 0)
+        return AMP_CONVERT_FAILED;
+    return AMP_CONVERT_DONE;
+}
+
+enum amp_convert_result amp_convert_message(struct amp_convert *c, const struct amp_view *v,
+                                            enum amp_protocol to, const char *const *fill_pairs,
+                                            struct amp_buf *out, amp_finding_fn fn, void *ctx,
+                                            struct amp_error *err)
+{
+    struct job j = {.c = c, .v = v, .to = to, .fn = fn, .ctx = ctx};
+    if (v->protocol == to)
+        return AMP_CONVERT_SAME;
+    amp_pool_reset(&c->pool);
+    size_t before = out->len;
+    enum amp_convert_result got = convert(&j, fill_pairs, out, err);
+    if (got != AMP_CONVERT_DONE)
+        out->len = before;
+    return got;
+}

@@ -1,0 +1,130 @@
+/*
+ * Ids and times that a protocol demands in a form of its own. The same text always gives the same
+ * id, so that messages which named the same thing still do.
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/convert/convert.h"
+#include "protocol/convert/derive.h"
+
+static uint64_t mix(uint64_t h)
+{
+    h ^= h >> 33;
+    h *= UINT64_C(0xff51afd7ed558ccd);
+    h ^= h >> 33;
+    h *= UINT64_C(0xc4ceb9fe1a85ec53);
+    return h ^ h >> 33;
+}
+
+/* Stable for ever: it is part of what conversions mean. FNV-1a, mixed. */
+static uint64_t digest(struct amp_span s, uint64_t seed)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ seed;
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned char)s.p[i]) * UINT64_C(0x100000001b3);
+    return mix(h);
+}
+
+__attribute__((format(printf, 2, 3))) static struct amp_span print(struct amp_pool *pool,
+                                                                   const char *fmt, ...)
+{
+    enum { MOST = 256 };
+    char *p = amp_pool_get(pool, MOST);
+    if (!p)
+        return (struct amp_span){NULL, 0};
+    __builtin_va_list ap;
+    __builtin_va_start(ap, fmt);
+    int n = vsnprintf(p, MOST, fmt, ap);
+    __builtin_va_end(ap);
+    return (struct amp_span){p, n < 0 ? 0 : n < MOST ? (size_t)n : MOST - 1};
+}
+
+/* '9' stands for a digit, 'x' for a hexadecimal one. */
+static bool fits(struct amp_span s, const char *form)
+{
+    size_t n = strlen(form);
+    if (s.n != n)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (form[i] == '9' ? !isdigit(c) : form[i] == 'x' ? !isxdigit(c) : c != form[i])
+            return false;
+    }
+    return true;
+}
+
+struct amp_span amp_cv_uuid(struct amp_span text, struct amp_pool *pool)
+{
+    if (fits(text, "xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx") && memchr("89abAB", text.p[19], 6))
+        return text;
+    uint64_t a = digest(text, 1), b = digest(text, 2);
+    return print(pool, "%08" PRIx32 "-%04x-4%03x-%x%03x-%012" PRIx64, (uint32_t)(a >> 32),
+                 (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff), (unsigned)(8 + (b >> 62)),
+                 (unsigned)(b >> 48 & 0xfff), b & UINT64_C(0xffffffffffff));
+}
+
+struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_pool *pool)
+{
+    if (fits(text, "T-9999-999"))
+        return text;
+    if (fits(text, "TASK-9999-01-01-999"))
+        return print(pool, "T-%.4s-%.3s", text.p + 5, text.p + 16);
+    unsigned k = (unsigned)(digest(text, 3) % 10000000);
+    return print(pool, "T-%04u-%03u", k / 1000, k % 1000);
+}
+
+static bool is_task_aof(struct amp_span text)
+{
+    size_t i = sizeof "TASK-9999-99-99-" - 1;
+    struct amp_span head = {text.p, i};
+    if (text.n < i + 3 || text.n > i + 8 || !fits(head, "TASK-9999-99-99-"))
+        return false;
+    bool number = isdigit((unsigned char)text.p[i]) && isdigit((unsigned char)text.p[i + 1]) &&
+                  isdigit((unsigned char)text.p[i + 2]);
+    return number && (text.n == i + 3 || (text.n == i + 6 && text.p[i + 3] == '-' &&
+                                          isdigit((unsigned char)text.p[i + 4]) &&
+                                          isdigit((unsigned char)text.p[i + 5])));
+}
+
+struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool)
+{
+    if (is_task_aof(text))
+        return text;
+    if (fits(text, "T-9999-999"))
+        return print(pool, "TASK-%.4s-01-01-%.3s", text.p + 2, text.p + 7);
+    unsigned k = (unsigned)(digest(text, 4) % 100000000);
+    return print(pool, "TASK-%04u-%02u-%02u-%03u", k / 10000 % 10000, k / 800 % 12 + 1, k % 28 + 1,
+                 k / 28 % 1000);
+}
+
+struct amp_span amp_cv_msg_id(const char *type, struct amp_span task, struct amp_span id,
+                              int64_t ms, struct amp_pool *pool)
+{
+    size_t n = strlen(type);
+    size_t most = n + task.n + 2;
+    if (id.n > most && id.n <= 200 && memcmp(id.p, type, n) == 0 && id.p[n] == '-' &&
+        memcmp(id.p + n + 1, task.p, task.n) == 0 && id.p[most - 1] == '-') {
+        size_t i = most;
+        while (i < id.n && isdigit((unsigned char)id.p[i]))
+            i++;
+        if (i == id.n)
+            return id;
+    }
+    return print(pool, "%s-%.*s-%" PRIu64 "%06u", type, (int)task.n, task.p,
+                 ms > 0 ? (uint64_t)ms : 0, (unsigned)(digest(id, 5) % 1000000));
+}
+
+struct amp_span amp_cv_time_z(struct amp_span text, struct amp_pool *pool)
+{
+    int64_t ms;
+    if (text.n > 0 && text.p[text.n - 1] == 'Z' && memchr(text.p, 'T', text.n))
+        return text;
+    char *p = amp_pool_get(pool, AMP_TIME_MAX);
+    if (!p || !amp_time_parse(text, &ms))
+        return text;
+    amp_time_format(ms, p);
+    return amp_span_str(p);
+}

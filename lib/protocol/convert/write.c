@@ -1,0 +1,441 @@
+/* From neutral fields to a message, by the rows of a shape. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/num.h>
+#include <amp/json/writer.h>
+
+#include "protocol/convert/convert.h"
+#include "protocol/convert/derive.h"
+#include "json/text.h"
+
+#define ORIGIN_MARK "x_amp_origin "
+
+/* What a row is written from. */
+static const struct cv_value *value_of(const struct cv_row *row, const struct cv_neutral *n)
+{
+    static const struct cv_value none;
+    const struct cv_value *v = &n->v[row->field];
+    bool empty = v->is == CV_IS_LIST && v->n == 0;
+    for (unsigned i = 0; (v->is == CV_ABSENT || empty) && i < CV_COUNT(row->or) && row->or [i];
+         i++) {
+        const struct cv_value *other = &n->v[row->or [i]];
+        if (other->is == CV_IS_TEXT || (other->is == CV_IS_LIST && other->n > 0))
+            return other;
+    }
+    return v->is ? v : &none;
+}
+
+/* At most so many characters, whole ones. */
+static struct amp_span cut(struct amp_span s, unsigned most)
+{
+    size_t i = 0;
+    if (most == 0)
+        return s;
+    for (unsigned k = 0; i < s.n && k < most; k++) {
+        size_t len = amp_utf8_length((const unsigned char *)s.p + i, s.n - i);
+        i += len ? len : 1;
+    }
+    s.n = i;
+    return s;
+}
+
+/* A value as one text: a list a line each. */
+static bool as_text(const struct cv_value *v, struct amp_pool *pool, struct amp_span *out)
+{
+    if (v->is == CV_IS_TEXT) {
+        *out = v->text;
+        return true;
+    }
+    if (v->is != CV_IS_LIST || v->n == 0)
+        return false;
+    if (v->n == 1) {
+        *out = v->list[0];
+        return true;
+    }
+    size_t n = 0;
+    for (uint32_t i = 0; i < v->n; i++)
+        n += v->list[i].n + 1;
+    char *p = amp_pool_get(pool, n);
+    if (!p)
+        return false;
+    *out = (struct amp_span){p, n - 1};
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (v->list[i].n > 0)
+            memcpy(p, v->list[i].p, v->list[i].n);
+        p += v->list[i].n;
+        *p++ = '\n';
+    }
+    return true;
+}
+
+static const char *word(const struct cv_row *row, struct amp_span neutral)
+{
+    for (const struct cv_word *w = row->words; w->own; w++)
+        if (amp_span_is(neutral, w->neutral))
+            return w->own;
+    return NULL;
+}
+
+/* What a message is about where it names no task. */
+static struct amp_span task_of(const struct cv_neutral *n)
+{
+    static const enum cv_field from[] = {CV_TASK, CV_CORR, CV_ID};
+    for (unsigned i = 0; i < CV_COUNT(from); i++)
+        if (n->v[from[i]].is == CV_IS_TEXT)
+            return n->v[from[i]].text;
+    return (struct amp_span){NULL, 0};
+}
+
+static int64_t time_ms(const struct cv_neutral *n)
+{
+    int64_t ms;
+    return n->v[CV_TIME].is == CV_IS_TEXT && amp_time_parse(n->v[CV_TIME].text, &ms) ? ms : 0;
+}
+
+/* A template: % is the text, @ the time. */
+static void put_object(struct amp_jw *w, const char *form, struct amp_span text,
+                       const struct cv_neutral *n, unsigned most)
+{
+    AMP_BUF struct amp_buf b;
+    struct amp_jw in;
+    amp_buf_init(&b, text.n * 6 + 4096);
+    for (const char *p = form; *p; p++) {
+        amp_jw_init(&in, &b);
+        if (*p == '%')
+            amp_jw_str(&in, cut(text, most));
+        else if (*p == '@')
+            amp_jw_str(&in, n->v[CV_TIME].text);
+        else
+            amp_buf_add(&b, p, 1, NULL);
+    }
+    amp_jw_raw(w, amp_buf_span(&b));
+}
+
+static void put_list(struct amp_jw *w, const struct cv_row *row, const struct cv_value *v,
+                     const struct cv_neutral *n)
+{
+    const struct amp_span *list = v->is == CV_IS_LIST ? v->list : &v->text;
+    uint32_t count = v->is == CV_IS_LIST ? v->n : 1;
+    if (row->items && count > row->items)
+        count = row->items;
+    amp_jw_open(w, '[');
+    for (uint32_t i = 0; i < count; i++)
+        if (row->as == AS_OBJECTS || row->as == AS_LOG)
+            put_object(w, row->words[0].neutral, list[i], n, row->most);
+        else
+            amp_jw_str(w, cut(list[i], row->most));
+    if (row->as == AS_LOG && n->v[CV_ORIGIN].is == CV_IS_RAW)
+        put_object(w, row->words[1].neutral, n->v[CV_ORIGIN].text, n, 0);
+    amp_jw_close(w, ']');
+}
+
+static bool put_note(struct amp_jw *w, const struct cv_value *v, const struct cv_neutral *n,
+                     struct amp_pool *pool)
+{
+    struct amp_span text = {"", 0}, origin = n->v[CV_ORIGIN].text;
+    bool have = as_text(v, pool, &text);
+    if (n->v[CV_ORIGIN].is == CV_IS_RAW) {
+        size_t mark = sizeof ORIGIN_MARK - 1;
+        char *p = amp_pool_get(pool, text.n + 1 + mark + origin.n);
+        if (!p)
+            return false;
+        size_t at = 0;
+        if (text.n > 0) {
+            memcpy(p, text.p, text.n);
+            p[text.n] = '\n';
+            at = text.n + 1;
+        }
+        memcpy(p + at, ORIGIN_MARK, mark);
+        memcpy(p + at + mark, origin.p, origin.n);
+        text = (struct amp_span){p, at + mark + origin.n};
+        have = true;
+    }
+    if (have)
+        amp_jw_str(w, text);
+    return have;
+}
+
+static bool is_role(struct amp_span s)
+{
+    return amp_span_is(s, "admin") || amp_span_is(s, "coordinator") || amp_span_is(s, "executor") ||
+           amp_span_is(s, "reviewer");
+}
+
+/* Texts of every form. */
+static bool put_text(struct amp_jw *w, const struct cv_shape *s, const struct cv_row *row,
+                     struct amp_span text, const struct cv_neutral *n, struct amp_pool *pool)
+{
+    const char *own;
+    switch (row->as) {
+    case AS_TEXT:
+    case AS_JOINED:
+        amp_jw_str(w, cut(text, row->most));
+        return true;
+    case AS_TIME:
+        amp_jw_str(w, text);
+        return true;
+    case AS_TIME_Z:
+        amp_jw_str(w, amp_cv_time_z(text, pool));
+        return true;
+    case AS_WORD:
+        own = word(row, text);
+        if (own)
+            amp_jw_str(w, amp_span_str(own));
+        return own != NULL;
+    case AS_NUMBERED:
+        own = word(row, text);
+        if (own)
+            amp_jw_raw(w, amp_span_str(own));
+        return own != NULL;
+    case AS_UUID:
+        amp_jw_str(w, amp_cv_uuid(text, pool));
+        return true;
+    case AS_TASK_AMP:
+        amp_jw_str(w, amp_cv_task_amp(text, pool));
+        return true;
+    case AS_TASK_AOF:
+        amp_jw_str(w, amp_cv_task_aof(text, pool));
+        return true;
+    case AS_MSG_ID: {
+        struct amp_span task = amp_cv_task_amp(task_of(n), pool);
+        amp_jw_str(w, amp_cv_msg_id(s->word, task, text, time_ms(n), pool));
+        return true;
+    }
+    case AS_ROLE: {
+        bool system = amp_span_is(text, "system") && row->field == CV_FROM;
+        if (is_role(text) || system)
+            amp_jw_str(w, text);
+        return is_role(text) || system;
+    }
+    default:
+        return false;
+    }
+}
+
+static bool put_number(struct amp_jw *w, const struct cv_row *row, const struct cv_value *v,
+                       const struct cv_neutral *n)
+{
+    int64_t k, ms = time_ms(n);
+    struct amp_error err;
+    switch (row->as) {
+    case AS_SEQUENCE:
+        if (v->is == CV_IS_RAW)
+            amp_jw_raw(w, v->text);
+        else
+            amp_jw_int(w, ms > 0 ? ms : 0);
+        return true;
+    case AS_RETRIES:
+        if (v->is != CV_IS_RAW || amp_num_parse(v->text, 1, UINT32_MAX, &k, &err) < 0)
+            return false;
+        amp_jw_int(w, k - 1);
+        return true;
+    case AS_TTL:
+        if (v->is != CV_IS_TEXT || !amp_time_parse(v->text, &k) || ms == 0 || k < ms)
+            return false;
+        amp_jw_int(w, k - ms);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* AMP's work has parts; what came from elsewhere is one. */
+static void put_subtask(struct amp_jw *w, const struct cv_row *row, const struct cv_neutral *n,
+                        struct amp_pool *pool)
+{
+    char id[80];
+    struct amp_span task = amp_cv_task_amp(task_of(n), pool), text = {"", 0};
+    snprintf(id, sizeof id, "%.*s-S1", (int)task.n, task.p);
+    if (row->as == AS_SUBTASK) {
+        amp_jw_str(w, amp_span_str(id));
+        return;
+    }
+    as_text(value_of(row, n), pool, &text);
+    amp_jw_open(w, '[');
+    amp_jw_open(w, '{');
+    amp_jw_key(w, "subtask_id");
+    amp_jw_str(w, amp_span_str(id));
+    amp_jw_key(w, "description");
+    amp_jw_str(w, text);
+    amp_jw_key(w, "estimated_lines");
+    amp_jw_int(w, 0);
+    amp_jw_close(w, '}');
+    amp_jw_close(w, ']');
+}
+
+/* A deadline that nobody gave: a day. */
+static bool put_due(struct amp_jw *w, const struct cv_value *v, const struct cv_neutral *n,
+                    struct amp_pool *pool)
+{
+    char due[AMP_TIME_MAX];
+    if (v->is == CV_IS_TEXT) {
+        amp_jw_str(w, amp_cv_time_z(v->text, pool));
+        return true;
+    }
+    if (time_ms(n) == 0)
+        return false;
+    amp_time_format(time_ms(n) + INT64_C(86400000), due);
+    amp_jw_str(w, amp_span_str(due));
+    return true;
+}
+
+/* As it stands; what was given on the command line stands for a number. */
+static bool put_raw(struct amp_jw *w, const struct cv_value *v)
+{
+    bool number = v->is == CV_IS_TEXT && v->text.n > 0 && v->text.n < 16;
+    for (size_t i = 0; number && i < v->text.n; i++)
+        number = v->text.p[i] >= '0' && v->text.p[i] <= '9' && (i > 0 || v->text.p[0] != '0');
+    if (v->is == CV_IS_RAW || number)
+        amp_jw_raw(w, v->text);
+    return v->is == CV_IS_RAW || number;
+}
+
+static bool put_value(struct amp_jw *w, const struct cv_shape *s, const struct cv_row *row,
+                      const struct cv_neutral *n, struct amp_pool *pool)
+{
+    static const struct cv_value none = {.is = CV_IS_LIST};
+    const struct cv_value *v = value_of(row, n);
+    struct amp_span text;
+    switch (row->as) {
+    case AS_CONST:
+        return false;
+    case AS_SEQUENCE:
+    case AS_RETRIES:
+    case AS_TTL:
+        return put_number(w, row, v, n);
+    case AS_NOTE:
+        return put_note(w, v, n, pool);
+    case AS_DUE_Z:
+        return put_due(w, v, n, pool);
+    case AS_SUBTASKS:
+    case AS_SUBTASK:
+        put_subtask(w, row, n, pool);
+        return true;
+    case AS_RAW:
+        return put_raw(w, v);
+    case AS_TEXTS:
+    case AS_OBJECTS:
+    case AS_LOG:
+    case AS_LONE:
+        if (v->is != CV_IS_LIST && v->is != CV_IS_TEXT &&
+            !(row->as == AS_LOG && n->v[CV_ORIGIN].is))
+            return false;
+        if (v->is == CV_ABSENT)
+            v = &none;
+        if (v->is == CV_IS_LIST && v->n == 0 && row->literal && row->as != AS_LOG)
+            return false;
+        put_list(w, row, v, n);
+        return true;
+    default:
+        return as_text(v, pool, &text) && put_text(w, s, row, text, n, pool);
+    }
+}
+
+/* The JSON of one row's value, appended to out. 0: nothing to write; 1: written; -1. */
+static int put_row(const struct cv_shape *s, const struct cv_row *row, const struct cv_neutral *n,
+                   struct amp_pool *pool, struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    bool put = put_value(&w, s, row, n, pool);
+    if (!put && row->literal) {
+        amp_jw_raw(&w, amp_span_str(row->literal));
+        put = true;
+    }
+    return amp_jw_end(&w, err) < 0 ? -1 : put;
+}
+
+enum { DEEP = 6 };
+
+struct path {
+    struct amp_span part[DEEP];
+    unsigned n;
+};
+
+/* The members on the way; the last is the row's own. */
+static struct path path_of(const char *at)
+{
+    struct path p = {.n = 0};
+    while (*at == '/' && p.n < DEEP) {
+        const char *end = strchr(++at, '/');
+        size_t n = end ? (size_t)(end - at) : strlen(at);
+        p.part[p.n++] = (struct amp_span){at, n};
+        at += n;
+    }
+    return p;
+}
+
+static int add(struct amp_buf *out, const char *s, struct amp_error *err)
+{
+    return amp_buf_str(out, s, err);
+}
+
+static int key(struct amp_buf *out, struct amp_span name, struct amp_error *err)
+{
+    bool first = out->len > 0 && out->data[out->len - 1] == '{';
+    return amp_buf_fmt(out, err, "%s\"%.*s\":", first ? "" : ",", (int)name.n, name.p);
+}
+
+/* Closes and opens objects so that the row's member comes next. */
+static int go_to(struct path *open, const struct path *to, struct amp_buf *out,
+                 struct amp_error *err)
+{
+    unsigned same = 0;
+    while (same < open->n && same + 1 < to->n && amp_span_eq(open->part[same], to->part[same]))
+        same++;
+    for (; open->n > same; open->n--)
+        if (add(out, "}", err) < 0)
+            return -1;
+    for (; open->n + 1 < to->n; open->n++) {
+        open->part[open->n] = to->part[open->n];
+        if (key(out, to->part[open->n], err) < 0 || add(out, "{", err) < 0)
+            return -1;
+    }
+    return key(out, to->part[to->n - 1], err);
+}
+
+int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
+                 struct amp_buf *out, struct amp_error *err)
+{
+    struct path open = {.n = 0};
+    size_t payload = 0;
+    AMP_BUF struct amp_buf value;
+    amp_buf_init(&value, out->max);
+    if (add(out, "{", err) < 0)
+        return -1;
+    for (unsigned i = 0; i < s->n_rows; i++) {
+        const struct cv_row *row = &s->rows[i];
+        struct path to = path_of(row->at);
+        if (to.n == 0)
+            continue;
+        amp_buf_reset(&value);
+        if (row->as == AS_LENGTH) {
+            struct path top = {.n = 1};
+            for (; open.n >= top.n; open.n--)
+                if (add(out, "}", err) < 0)
+                    return -1;
+            if (amp_buf_fmt(&value, err, "%zu", payload ? out->len - payload : 0) < 0)
+                return -1;
+        } else {
+            int put = put_row(s, row, n, pool, &value, err);
+            if (put < 0)
+                return -1;
+            if (put == 0)
+                continue;
+        }
+        bool enters = open.n == 0 && to.n > 1 && amp_span_is(to.part[0], "payload");
+        size_t before = out->len;
+        if (go_to(&open, &to, out, err) < 0)
+            return -1;
+        if (enters)
+            payload = before + sizeof ",\"payload\":" - 1;
+        if (amp_buf_add(out, value.data, value.len, err) < 0)
+            return -1;
+    }
+    for (; open.n > 0; open.n--)
+        if (add(out, "}", err) < 0)
+            return -1;
+    return add(out, "}", err);
+}

@@ -1,0 +1,102 @@
+/*
+ * Why a task failed, in the words of Runtime Protocol v1. Senders write what they like: it is made
+ * lower snake case, and what is then no word of the protocol is read as the one that it hints at.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "protocol/rtp/rtp.h"
+#include "protocol/spec.h"
+
+enum { WORD_MOST = 64 };
+
+static const char *const classes[] = {
+    "failed_terminal",
+    "dependency_missing",
+    "dependency_unavailable",
+    "capability_unavailable",
+    "version_incompatible",
+    "approval_required",
+    "timeout",
+    "authz_denied",
+    "invalid_target",
+    "overloaded",
+    "execution_error",
+    "policy_blocked",
+    "transport_error",
+    "unknown",
+};
+
+/* The first hint that stands in the text decides; between underscores it has to be a whole word. */
+static const struct {
+    const char *hint, *class;
+} hints[] = {
+    {"approval", "approval_required"},
+    {"timeout", "timeout"},
+    {"_sla_", "timeout"},
+    {"_eta_", "timeout"},
+    {"version", "version_incompatible"},
+    {"dependency", "dependency_missing"},
+    {"missing", "dependency_missing"},
+    {"auth", "authz_denied"},
+    {"route", "invalid_target"},
+    {"target", "invalid_target"},
+    {"assignee", "invalid_target"},
+    {"policy", "policy_blocked"},
+    {"transport", "transport_error"},
+    {"network", "transport_error"},
+    {"connection", "transport_error"},
+};
+
+/* "Dependency Missing", "dependency-missing" and "dependencyMissing" as "_dependency_missing_". */
+static void snake(struct amp_span text, char out[WORD_MOST + 3])
+{
+    size_t n = 0;
+    bool lower = false;
+    out[n++] = '_';
+    for (size_t i = 0; i < text.n && n < WORD_MOST; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (out[n - 1] != '_' && (!isalnum(c) || (isupper(c) && lower)))
+            out[n++] = '_';
+        if (isalnum(c))
+            out[n++] = (char)tolower(c);
+        lower = islower(c);
+    }
+    if (out[n - 1] != '_')
+        out[n++] = '_';
+    out[n] = '\0';
+}
+
+static const char *class_of(struct amp_span text)
+{
+    char word[WORD_MOST + 3];
+    snake(text, word);
+    size_t n = strlen(word);
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(classes); i++)
+        if (n == strlen(classes[i]) + 2 && strncmp(word + 1, classes[i], n - 2) == 0)
+            return classes[i];
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(hints); i++)
+        if (strstr(word, hints[i].hint))
+            return hints[i].class;
+    return "execution_error";
+}
+
+void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *pointer,
+                           const char *also)
+{
+    const struct amp_tape *t = c->v->tape;
+    uint32_t tok = AMP_TOK_NONE;
+    if (object != AMP_TOK_NONE && t->tok[object].type == AMP_JSON_OBJECT)
+        tok = amp_tape_get(t, object, AMP_SPAN("failureClass"));
+    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING || t->tok[tok].len == 0)
+        return;
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(classes); i++)
+        if (amp_tok_is(t, tok, amp_span_str(classes[i])))
+            return;
+    if (also && amp_tok_is(t, tok, amp_span_str(also)))
+        return;
+    amp_check_rule(c, AMP_SEV_WARNING, "inferred_failure_class", "failure_class", pointer,
+                   "one of its fourteen words",
+                   "is no failure class of the protocol and is read as %s",
+                   class_of(amp_tok_raw(t, tok)));
+}

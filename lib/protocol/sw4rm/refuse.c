@@ -1,0 +1,136 @@
+/*
+ * SW4RM: the refusal of a line, an ACKNOWLEDGEMENT with stage REJECTED (§13, §21) that repeats the
+ * correlation id. The same line refused again bears the same idempotency token, so receivers tell
+ * repeated refusals.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+#include <amp/json/writer.h>
+
+#include "protocol/meanings.h"
+#include "protocol/sw4rm/sw4rm.h"
+
+#define PRODUCER "amp-validate"
+
+/* Its own recommended size, less the other members. */
+enum { NOTE_MOST = 2048, ID_MOST = 512, PAYLOAD_MOST = 16 * 1024, CODE_MOST = 48 };
+
+static void member(struct amp_jw *w, const char *key, struct amp_span text)
+{
+    amp_jw_key(w, key);
+    amp_jw_str(w, text);
+}
+
+/* The protocol's own code, in capitals; the codes of any protocol become one of its. */
+static void code_of(const struct amp_finding *f, char out[CODE_MOST])
+{
+    const char *code = strcmp(f->code, "line_too_long") == 0 ? "oversize_payload"
+                       : strcmp(f->code, "undecided") == 0   ? "internal_error"
+                                                             : f->code;
+    const struct amp_meaning *m = amp_meanings_sw4rm;
+    while (m->code && strcmp(m->code, code) != 0)
+        m++;
+    if (!m->code)
+        code = "validation_error";
+    size_t i = 0;
+    for (; code[i] && i + 1 < CODE_MOST; i++)
+        out[i] = code[i] >= 'a' && code[i] <= 'z' ? (char)(code[i] - 'a' + 'A') : code[i];
+    out[i] = '\0';
+}
+
+/* What was wrong, in one sentence; where it does not fit, without what was found and expected. */
+static struct amp_span note_of(const struct amp_finding *f, struct amp_buf *out)
+{
+    if (amp_buf_fmt(out, NULL, "%s%s%s", f->field, f->field[0] ? ": " : "", f->message) < 0)
+        return amp_span_str(f->code);
+    if (f->found[0])
+        amp_buf_fmt(out, NULL, "; found %s", f->found);
+    if (f->expected[0])
+        amp_buf_fmt(out, NULL, "; expected %s", f->expected);
+    return amp_buf_span(out);
+}
+
+static int payload(const struct amp_view *v, const struct amp_finding *first, struct amp_buf *out,
+                   struct amp_error *err)
+{
+    char code[CODE_MOST];
+    AMP_BUF struct amp_buf note;
+    struct amp_jw w;
+    amp_buf_init(&note, NOTE_MOST);
+    code_of(first, code);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    member(&w, "ack_for_message_id",
+           v->id.n > 0 && v->id.n <= ID_MOST ? v->id : AMP_SPAN("unknown"));
+    member(&w, "ack_stage", amp_span_str(amp_ack_stage_name(AMP_STAGE_REJECTED)));
+    member(&w, "error_code", amp_span_str(code));
+    member(&w, "note", note_of(first, &note));
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
+
+/* FNV-1a: the same line has the same token, which is all that is asked of it. */
+static uint64_t hash_of(struct amp_span s)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned char)s.p[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+/* {producer_id}:{operation_type}:{deterministic_hash} over the refused line. */
+static void token(const struct amp_view *v, char out[64])
+{
+    snprintf(out, 64, PRODUCER ":refuse:%016llx", (unsigned long long)hash_of(v->line));
+}
+
+int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+                     struct amp_buf *out, struct amp_error *err)
+{
+    /* Refusals are not refused, or two gates would never be done with each other. */
+    if (amp_span_is(v->type, "ACKNOWLEDGEMENT"))
+        return 1;
+    char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[64], key[64];
+    uint16_t part;
+    size_t before = out->len;
+    AMP_BUF struct amp_buf body;
+    struct amp_jw w;
+    amp_buf_init(&body, PAYLOAD_MOST);
+    if (payload(v, first, &body, err) < 0)
+        return -1;
+    token(v, key);
+    amp_uuid4(id);
+    amp_uuid4(flow);
+    amp_random(&part, sizeof part);
+    amp_time_format(now_ms, time);
+    snprintf(hlc, sizeof hlc, "%lld.%06u." PRODUCER, (long long)now_ms * 1000, (unsigned)part);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    member(&w, "message_id", amp_span_str(id));
+    member(&w, "producer_id", AMP_SPAN(PRODUCER));
+    member(&w, "correlation_id",
+           v->correlation.n > 0 && v->correlation.n <= ID_MOST ? v->correlation
+                                                               : amp_span_str(flow));
+    amp_jw_key(&w, "sequence_number"); /* of microseconds: it grows, and fits a double */
+    amp_jw_int(&w, now_ms * 1000 + part % 1000);
+    amp_jw_key(&w, "retry_count");
+    amp_jw_int(&w, 0);
+    member(&w, "message_type", AMP_SPAN("ACKNOWLEDGEMENT"));
+    member(&w, "content_type", AMP_SPAN("application/json"));
+    amp_jw_key(&w, "content_length");
+    amp_jw_uint(&w, body.len);
+    member(&w, "idempotency_token", amp_span_str(key));
+    /* Nobody has told whether such clocks are on; where they are, it is demanded. */
+    member(&w, "hlc_timestamp", amp_span_str(hlc));
+    member(&w, "timestamp", amp_span_str(time));
+    amp_jw_key(&w, "payload");
+    amp_jw_raw(&w, amp_buf_span(&body));
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) == 0 && amp_buf_str(out, "\n", err) == 0)
+        return 0;
+    out->len = before;
+    return -1;
+}

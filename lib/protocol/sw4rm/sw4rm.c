@@ -1,0 +1,119 @@
+/*
+ * SW4RM 0.5.0: the envelope, and how a message is recognised. Its recipient stands outside, as
+ * {"to":…,"msg":…}, which the reader takes apart, or in the payload of some shapes.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "protocol/sw4rm/sw4rm.h"
+
+#define V(field) offsetof(struct amp_view, field)
+
+static const struct amp_fill_row envelope[] = {
+    {AMP_AT("/message_type"), AMP_AS_TEXT, V(type), 0, NULL},
+    {AMP_AT("/message_id"), AMP_AS_TEXT, V(id), 0, NULL},
+    {AMP_AT("/producer_id"), AMP_AS_TEXT, V(from), 0, NULL},
+    {AMP_AT("/correlation_id"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/idempotency_token"), AMP_AS_TEXT, V(token), 0, NULL},
+    {AMP_AT("/content_type"), AMP_AS_TEXT, V(content_type), 0, NULL},
+    {AMP_AT("/content_length"), AMP_AS_SIZE, V(size), 0, NULL},
+    {AMP_AT("/sequence_number"), AMP_AS_INT, V(sequence), V(has_sequence), NULL},
+    {AMP_AT("/retry_count"), AMP_AS_INT, V(attempt), V(has_attempt), NULL},
+    {AMP_AT("/timestamp"), AMP_AS_TIME, V(created_ms), 0, NULL},
+    {AMP_AT("/payload/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
+    {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
+};
+
+static const struct amp_code_row codes[] = {
+    {"message_type", "enum", "unsupported_message_type", NULL},
+    {"*", "*", "validation_error", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
+enum amp_sw4rm_type amp_sw4rm_type(struct amp_span word)
+{
+    static const struct amp_span words[] = {
+#define X(id, word, most, kind, shape) {word, sizeof(word) - 1},
+        AMP_SW4RM_TYPE_LIST(X)
+#undef X
+    };
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(words); i++)
+        if (words[i].n == word.n && memcmp(words[i].p, word.p, word.n) == 0)
+            return (enum amp_sw4rm_type)i;
+    return AMP_SW4RM_TYPE_COUNT;
+}
+
+static bool detect(const struct amp_tape *t, uint32_t object)
+{
+    if (amp_spec_has(t, object, "message_id"))
+        return true;
+    return amp_spec_has(t, object, "message_type") &&
+           (amp_spec_has(t, object, "correlation_id") || amp_spec_has(t, object, "producer_id"));
+}
+
+/* The payload names the recipient of some shapes. */
+static int recipient(struct amp_view *v, struct amp_span to, struct amp_pool *arena,
+                     struct amp_error *err)
+{
+    if (v->n_to > 0 || to.n == 0)
+        return 0;
+    v->to = amp_pool_get(arena, sizeof *v->to);
+    if (!v->to)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the view of a message");
+    *v->to = to;
+    v->n_to = 1;
+    return 0;
+}
+
+/* What the scheduler's commands say: for whom, and how urgent. */
+static int command(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+{
+    struct amp_span agent = {NULL, 0};
+    uint32_t tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("priority"));
+    int64_t n;
+    if (tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_NUMBER &&
+        amp_tok_int(v->tape, tok, &n))
+        v->priority = n;
+    tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("agent_id"));
+    if (tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_STRING &&
+        amp_fill_text(v->tape, tok, arena, &agent, err) < 0)
+        return -1;
+    return recipient(v, agent, arena, err);
+}
+
+static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+{
+    uint32_t ttl = amp_tape_get(v->tape, 0, AMP_SPAN("ttl_ms"));
+    int64_t ms;
+    if (ttl != AMP_TOK_NONE && v->tape->tok[ttl].type == AMP_JSON_NUMBER && v->created_ms > 0 &&
+        amp_tok_int(v->tape, ttl, &ms) && ms > 0 && ms < INT64_MAX - v->created_ms)
+        v->expires_ms = v->created_ms + ms;
+    switch (v->kind) {
+    case AMP_KIND_ESCALATION:
+        if (amp_span_is(v->body.escalation.type, "NEGOTIATION_CONFLICT"))
+            v->body.escalation.type = AMP_SPAN("CONFLICT");
+        if (v->task.n == 0)
+            v->task = v->body.escalation.task;
+        return 0;
+    case AMP_KIND_WORKTREE:
+        return recipient(v, v->body.worktree.agent, arena, err);
+    case AMP_KIND_HANDOFF:
+        return v->body.handoff.answered ? 0 : recipient(v, v->body.handoff.to, arena, err);
+    default:
+        return amp_span_is(v->type, "CONTROL") ? command(v, arena, err) : 0;
+    }
+}
+
+const struct amp_spec amp_spec_sw4rm = {
+    .protocol = AMP_PROTO_SW4RM,
+    .detect = detect,
+    .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
+    .kinds = amp_sw4rm_rows,
+    .n_kinds = AMP_SHAPE_NONE,
+    .kind_of = amp_sw4rm_kind_of,
+    .schema = "sw4rm/envelope.json",
+    .codes = codes,
+    .refuse = amp_sw4rm_refuse,
+    .finish = finish,
+    .rules = amp_sw4rm_rules,
+};
