@@ -26,6 +26,13 @@ int64_t amp_mono_ms(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
+int64_t amp_cpu_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
 /* Days since 1970-01-01 in the proleptic Gregorian calendar. Years start in March here, so that
  * the leap day is a year's last. */
 static int64_t days_from_civil(int64_t y, int m, int d)

@@ -9,12 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <amp/base/clock.h>
+
 #include "schema/format.h"
 #include "schema/plain_pattern.h"
 
 enum {
     PATTERN_MAX = 64 << 10,
     MATCH_LIMIT = 500000,
+    LONG_TEXT = 4096, /* bytes */
+    FIRST_STEPS = 500,
     DEPTH_LIMIT = 20000,
     HEAP_LIMIT = 16 << 10, /* KiB */
     FREE_MATCHES = 100,
@@ -22,6 +26,8 @@ enum {
     HOT = 64,
     HOT_USES = 1000,
 };
+
+static const int64_t TIME_LIMIT_NS = 4000 * INT64_C(1000000);
 
 struct amp_pattern {
     struct amp_pattern *next;
@@ -43,7 +49,8 @@ struct amp_matcher {
     pcre2_match_data *data;
     pcre2_match_context *limits;
     pcre2_jit_stack *stack;
-    uint32_t limit; /* that is set */
+    uint32_t limit;   /* that is set */
+    int64_t spent_ns; /* on the long texts of this check */
     struct hot hot[HOT];
 };
 
@@ -279,18 +286,47 @@ static pcre2_code *machine_code(const struct amp_pattern *p, struct amp_matcher 
 }
 
 /* A hundred hard matches are allowed in one check, beyond them only what long texts need. */
-static void limit_steps(struct amp_matcher *m, uint32_t used, size_t length)
+static uint32_t steps_for(uint32_t used, size_t length)
 {
-    uint32_t limit = MATCH_LIMIT;
+    uint64_t least = LEAST_STEPS + 4 * (uint64_t)length, limit = MATCH_LIMIT;
     if (used > FREE_MATCHES) {
-        uint64_t least = LEAST_STEPS + 4 * (uint64_t)length;
-        limit = (uint32_t)((uint64_t)MATCH_LIMIT * FREE_MATCHES / used);
+        limit = limit * FREE_MATCHES / used;
         if (limit < least)
-            limit = least < MATCH_LIMIT ? (uint32_t)least : MATCH_LIMIT;
+            limit = least < MATCH_LIMIT ? least : MATCH_LIMIT;
     }
+    return (uint32_t)limit;
+}
+
+static int match(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
+                 uint32_t limit)
+{
+    PCRE2_SPTR text = (PCRE2_SPTR)(subject.n ? subject.p : "");
+    pcre2_code *fast = machine_code(p, m);
+    int r = PCRE2_ERROR_JIT_STACKLIMIT;
     if (limit != m->limit)
         pcre2_set_match_limit(m->limits, limit);
     m->limit = limit;
+    if (fast)
+        r = pcre2_match(fast, text, subject.n, 0, PCRE2_NO_UTF_CHECK, m->data, m->limits);
+    if (r == PCRE2_ERROR_JIT_STACKLIMIT)
+        r = pcre2_match(p->code, text, subject.n, 0, PCRE2_NO_UTF_CHECK, m->data, m->limits);
+    return r;
+}
+
+/* On a long text a single step may look at all of it, so steps alone bound no time. They are
+ * allowed little by little: ten times as many as long as a hundred times the time is there. */
+static int match_long(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
+                      uint32_t most)
+{
+    for (uint32_t limit = FIRST_STEPS;; limit *= 10) {
+        bool last = limit >= most;
+        int64_t before = amp_cpu_ns();
+        int r = match(p, m, subject, last ? most : limit);
+        int64_t took = amp_cpu_ns() - before;
+        m->spent_ns += took;
+        if (last || r != PCRE2_ERROR_MATCHLIMIT || m->spent_ns + 100 * took > TIME_LIMIT_NS)
+            return r;
+    }
 }
 
 int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct amp_span subject,
@@ -300,14 +336,10 @@ int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct
         return amp_plain_pattern_match(p->plain, subject);
     if (!prepare(m))
         return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for matching patterns");
-    limit_steps(m, (*used)++, subject.n);
-    PCRE2_SPTR text = (PCRE2_SPTR)(subject.n ? subject.p : "");
-    pcre2_code *fast = machine_code(p, m);
-    int r = PCRE2_ERROR_JIT_STACKLIMIT;
-    if (fast)
-        r = pcre2_match(fast, text, subject.n, 0, PCRE2_NO_UTF_CHECK, m->data, m->limits);
-    if (r == PCRE2_ERROR_JIT_STACKLIMIT)
-        r = pcre2_match(p->code, text, subject.n, 0, PCRE2_NO_UTF_CHECK, m->data, m->limits);
+    if (*used == 0)
+        m->spent_ns = 0;
+    uint32_t limit = steps_for((*used)++, subject.n);
+    int r = subject.n > LONG_TEXT ? match_long(p, m, subject, limit) : match(p, m, subject, limit);
     if (r >= 0)
         return 1;
     if (r == PCRE2_ERROR_NOMATCH)

@@ -475,3 +475,17 @@ EOF
   run amp-validate -s schema.json --resolve x:=none in
   [ "$status" -eq 65 ]
 }
+
+@test "a pattern of which each step looks at a long text is given up in time" {
+  echo '{"properties": {"a": {"pattern": "^[0-9]+[.0-9]*s$"},
+    "b": {"items": {"pattern": "^[0-9]+[.0-9]*s$"}}}}' >schema
+  {
+    printf '{"a":"%s"}\n' "$(head -c 8000000 /dev/zero | tr '\0' 9)"
+    head -c 300000 /dev/zero | tr '\0' 9 |
+      jq -cR '{b: [. as $text | range(20) | $text]}'
+    echo '{"a":"9s"}'
+  } >in
+  run timeout 60 amp-validate --check -s schema in
+  [ "$status" -eq 1 ]
+  [ "$(jq -r '.code // "valid"' <<<"$output" | paste -sd' ')" = "pattern_limit pattern_limit valid" ]
+}

@@ -12,6 +12,8 @@
 
 int64_t amp_now_ms(void);
 int64_t amp_mono_ms(void);
+/* What this thread has computed so far, in nanoseconds. */
+int64_t amp_cpu_ns(void);
 
 /* "2026-02-26T14:32:07.123Z". */
 void amp_time_format(int64_t ms, char out[AMP_TIME_MAX]);
