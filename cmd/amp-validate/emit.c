@@ -72,9 +72,12 @@ static int verdict(const struct validate_options *opt, const struct verdict *v, 
                    struct amp_error *err)
 {
     struct amp_jw w;
-    unsigned errors = 0;
-    for (unsigned i = 0; i < v->n_findings; i++)
-        errors += v->findings[i].severity == AMP_SEV_ERROR;
+    unsigned errors = 0, all = 0;
+    for (unsigned i = 0; i < v->n_findings; i++) {
+        unsigned n = v->findings[i].more ? v->findings[i].more : 1;
+        errors += v->findings[i].severity == AMP_SEV_ERROR ? n : 0;
+        all += n;
+    }
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     write_line(&w, opt, v);
@@ -91,7 +94,7 @@ static int verdict(const struct validate_options *opt, const struct verdict *v, 
         amp_jw_key(&w, "errors");
         amp_jw_uint(&w, errors);
         amp_jw_key(&w, "warnings");
-        amp_jw_uint(&w, v->n_findings - errors);
+        amp_jw_uint(&w, all - errors);
     }
     write_output(&w, v);
     amp_jw_close(&w, '}');

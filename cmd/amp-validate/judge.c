@@ -5,6 +5,9 @@
 #include "cli/cli.h"
 #include "validate.h"
 
+/* The line's own with what is left of them, and those of its conversion or history. */
+enum { FINDINGS_MOST = 2 * (AMP_FINDINGS_MOST + 1) };
+
 struct judge {
     const struct validate_options *opt;
     struct amp_check_options check;
@@ -15,7 +18,8 @@ struct judge {
     struct amp_buf said;
     struct amp_finding findings[FINDINGS_MOST];
     unsigned n_findings;
-    bool refused; /* one of the findings is an error */
+    char rest[AMP_REST_MAX]; /* what is said of findings past those */
+    bool refused;            /* one of the findings is an error */
 };
 
 enum { SAID_EXTRA = 1024 * 1024, OUTPUT_MOST = 64 * 1024 * 1024 };
@@ -73,8 +77,18 @@ void judge_free(struct judge *j)
 static void note(void *ctx, const struct amp_finding *f)
 {
     struct judge *j = ctx;
-    if (j->n_findings < FINDINGS_MOST)
+    struct amp_finding *last = &j->findings[FINDINGS_MOST - 1];
+    if (j->n_findings < FINDINGS_MOST) {
         j->findings[j->n_findings++] = *f;
+    } else {
+        bool error = f->severity == AMP_SEV_ERROR || last->severity == AMP_SEV_ERROR;
+        struct amp_finding rest = amp_finding_rest(
+            last->more ? last->more + 1 : 2, error ? AMP_SEV_ERROR : AMP_SEV_WARNING, j->rest);
+        rest.protocol = f->protocol;
+        rest.type = f->type;
+        rest.id = f->id;
+        *last = rest;
+    }
     j->refused = j->refused || f->severity == AMP_SEV_ERROR;
 }
 

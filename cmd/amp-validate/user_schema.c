@@ -166,8 +166,8 @@ static int at_limit(struct user_check *c, struct amp_error *why, struct amp_erro
 static int explain(struct user_check *c, struct amp_error *err)
 {
     struct amp_error why;
-    int n = amp_schema_explain(c->of->schema, c->run, &c->tape, 0, AMP_CHECK_FINDINGS_MAX,
-                               on_violation, &c->check, &why);
+    int n =
+        amp_schema_explain(c->of->schema, c->run, &c->tape, 0, 0, on_violation, &c->check, &why);
     if (n < 0 && why.status != AMP_DATAERR) {
         *err = why;
         return -1;
@@ -183,7 +183,6 @@ static int explain(struct user_check *c, struct amp_error *err)
 int user_check_text(struct user_check *c, struct amp_span text, const struct amp_check_options *opt,
                     struct amp_view *view, amp_finding_fn fn, void *ctx, struct amp_error *err)
 {
-    static const struct amp_check_options none;
     struct amp_json_fault fault;
     struct amp_error why;
     *view = (struct amp_view){
@@ -194,11 +193,7 @@ int user_check_text(struct user_check *c, struct amp_span text, const struct amp
     if (valid > 0)
         return 1;
     amp_pool_reset(&c->pool);
-    c->check.n = 0;
-    c->check.failed = false;
-    c->check.schema = NULL;
-    c->check.v = view;
-    c->check.opt = opt ? opt : &none;
+    amp_check_start(&c->check, view, opt);
     c->check.arena = &c->pool;
     if (!c->scanned) {
         whole(c, fault.code, "json", fault.what, fault.offset);

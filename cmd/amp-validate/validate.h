@@ -48,7 +48,6 @@ struct validate_options {
 };
 
 enum answer { LINE_VALID, LINE_REFUSED, LINE_UNCHECKED };
-enum { FINDINGS_MOST = 64 };
 
 /* What is known about one line when its mode writes about it. */
 struct verdict {

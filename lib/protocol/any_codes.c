@@ -24,6 +24,9 @@ const struct amp_meaning amp_meanings_any[] = {
      "a rule of this tool",
      "Give it the members by which its protocol is recognised, or name the protocol with -p; "
      "messages inside other text are found by --extract."},
+    {"more_findings", AMP_SEV_ERROR,
+     "More is wrong with the line than is told; a warning, where the rest are warnings.",
+     "a limit of this tool", "Mend what is told and look again."},
     {"undecided", AMP_SEV_ERROR, "The state could not be asked about this line in time (--state).",
      "a limit of this tool", "Send the same line again later."},
     {"schema_violation", AMP_SEV_ERROR,

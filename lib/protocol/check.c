@@ -28,6 +28,18 @@ static unsigned dangerous(const unsigned char *p, size_t n, unsigned *code)
     return 0;
 }
 
+void amp_check_start(struct amp_check *c, const struct amp_view *v,
+                     const struct amp_check_options *opt)
+{
+    static const struct amp_check_options none;
+    c->v = v;
+    c->opt = opt ? opt : &none;
+    c->row = NULL;
+    c->schema = NULL;
+    c->n = c->untold = 0;
+    c->refuses = c->failed = false;
+}
+
 const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t most)
 {
     bool cut = text.n > most;
@@ -126,8 +138,11 @@ static void place(struct amp_check *c, const struct amp_fault *fault, struct amp
 __attribute__((format(printf, 3, 0))) static void
 add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, va_list args)
 {
-    if (c->n == AMP_CHECK_FINDINGS_MAX)
+    if (c->n == AMP_FINDINGS_MOST) {
+        c->untold++;
+        c->refuses = c->refuses || fault->severity == AMP_SEV_ERROR;
         return;
+    }
     struct amp_finding *f = &c->found[c->n];
     char sentence[SENTENCE_MOST];
     *f = (struct amp_finding){.severity = fault->severity,
@@ -208,9 +223,38 @@ static bool superfluous(const struct amp_check *c, unsigned at)
     return false;
 }
 
+struct amp_finding amp_finding_rest(unsigned more, enum amp_severity severity,
+                                    char text[AMP_REST_MAX])
+{
+    snprintf(text, AMP_REST_MAX, "at least %u more %s left out", more,
+             more == 1 ? "finding is" : "findings are");
+    return (struct amp_finding){.severity = severity,
+                                .code = "more_findings",
+                                .field = "",
+                                .pointer = "",
+                                .rule = "limit",
+                                .message = text,
+                                .found = "",
+                                .expected = "",
+                                .more = more};
+}
+
+static void tell_rest(struct amp_check *c, amp_finding_fn fn, void *ctx)
+{
+    char text[AMP_REST_MAX];
+    struct amp_finding f =
+        amp_finding_rest(c->untold, c->refuses ? AMP_SEV_ERROR : AMP_SEV_WARNING, text);
+    f.protocol = c->v->protocol;
+    f.type = c->v->type;
+    f.id = c->v->id;
+    f.message = copy(c, amp_span_str(text));
+    fn(ctx, &f);
+}
+
 int amp_check_tell(struct amp_check *c, amp_finding_fn fn, void *ctx)
 {
     int errors = 0, told = 0;
+    c->refuses = c->untold > 0 && (c->refuses || c->opt->strict);
     if (c->opt->strict)
         for (unsigned i = 0; i < c->n; i++)
             c->found[i].severity = AMP_SEV_ERROR;
@@ -224,5 +268,7 @@ int amp_check_tell(struct amp_check *c, amp_finding_fn fn, void *ctx)
         }
         errors += c->found[i].severity == AMP_SEV_ERROR;
     }
-    return errors;
+    if (fn && c->untold > 0 && c->opt->most == 0 && (c->refuses || errors == 0))
+        tell_rest(c, fn, ctx);
+    return errors + c->refuses;
 }

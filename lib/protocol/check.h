@@ -9,8 +9,6 @@
 
 #include "protocol/pool.h"
 
-enum { AMP_CHECK_FINDINGS_MAX = 64 };
-
 struct amp_kind_row;
 struct amp_check {
     const struct amp_view *v;
@@ -18,10 +16,16 @@ struct amp_check {
     const struct amp_check_options *opt;
     struct amp_pool *arena;
     const char *schema; /* file of the schema that is being checked, NULL before */
-    struct amp_finding found[AMP_CHECK_FINDINGS_MAX];
+    struct amp_finding found[AMP_FINDINGS_MOST];
     unsigned n;
-    bool failed; /* memory was short while gathering */
+    unsigned untold; /* findings past that many, */
+    bool refuses;    /* and one of them is an error */
+    bool failed;     /* memory was short while gathering */
 };
+
+/* Forgets the line before. */
+void amp_check_start(struct amp_check *c, const struct amp_view *v,
+                     const struct amp_check_options *opt);
 
 /* What is at fault: a token of the view's tape, or a property that its object lacks or should not
  * have. */
@@ -56,8 +60,8 @@ const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t mos
  */
 bool amp_check_blank(struct amp_span text);
 
-/* Orders and thins the findings, applies --strict, tells them. Returns how many errors were told.
- */
+/* Thins the findings, applies --strict, tells them and at the end how many more there are. Returns
+ * how many errors there are. */
 int amp_check_tell(struct amp_check *c, amp_finding_fn fn, void *ctx);
 
 #endif

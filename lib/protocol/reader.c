@@ -345,6 +345,17 @@ static void explain(void *ctx, const struct amp_violation *v)
     amp_check_violation(e->check, v, e->codes);
 }
 
+/* A limit that a check meets is a fault of the line; anything else ends the run. */
+static int at_limit(struct amp_reader *r, const struct amp_error *why)
+{
+    struct amp_fault f = {.severity = AMP_SEV_ERROR, .rule = "limit", .tok = AMP_TOK_NONE};
+    if (why->status != AMP_DATAERR)
+        return -1;
+    f.code = amp_check_text(&r->check, amp_span_str(why->code), sizeof why->code);
+    amp_check_add(&r->check, &f, "%s", why->what);
+    return 0;
+}
+
 static int check_schema(struct amp_reader *r, const struct amp_spec *s, const struct amp_view *v,
                         struct amp_error *err)
 {
@@ -357,15 +368,13 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
     r->asked_of = v->tape;
     int valid = amp_schema_check(schema, r->run, v->tape, 0, err);
     if (valid != 0)
-        return valid < 0 ? -1 : 0;
+        return valid < 0 ? at_limit(r, err) : 0;
     struct explaining e = {&r->check, kind && kind->codes ? kind->codes : s->codes};
     r->check.schema = path;
     if (amp_schemas_unfold(&r->schemas, schema, err) < 0)
         return -1;
-    int n =
-        amp_schema_explain(schema, r->run, v->tape, 0, AMP_CHECK_FINDINGS_MAX, explain, &e, err);
-    if (n < 0)
-        return -1;
+    if (amp_schema_explain(schema, r->run, v->tape, 0, 0, explain, &e, err) < 0)
+        return at_limit(r, err);
     if (r->check.n == 0) { /* never let a refused line pass for want of an explanation */
         struct amp_fault f = {.severity = AMP_SEV_ERROR, .code = "bad_value", .rule = "schema"};
         amp_check_add(&r->check, &f, "does not fit schema %s", path);
@@ -387,17 +396,11 @@ static void unknown_protocol(struct amp_reader *r)
 int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp_check_options *opt,
                     struct amp_view *view, amp_finding_fn fn, void *ctx, struct amp_error *err)
 {
-    static const struct amp_check_options none;
     struct amp_view v = {
         .line = line, .text = line, .tape = &r->outer, .size = line.n, .payload = AMP_TOK_NONE};
     struct document d;
     amp_pool_reset(&r->arena);
-    r->check.n = 0;
-    r->check.failed = false;
-    r->check.schema = NULL;
-    r->check.row = NULL;
-    r->check.v = &v;
-    r->check.opt = opt ? opt : &none;
+    amp_check_start(&r->check, &v, opt);
     r->check.arena = &r->arena;
     r->asked = NULL;
     int stop = open_line(r, line, r->check.opt->only, &d, err);

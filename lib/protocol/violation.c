@@ -60,6 +60,8 @@ static const struct {
     const char *keyword, *says;
 } sayings[] = {
     {"required", "is missing"},
+    {"dependentRequired", "is missing"},
+    {"dependencies", "is missing"},
     {"additionalProperties", "is not a field of this message"},
     {"unevaluatedProperties", "is not a field of this message"},
     {"enum", "is none of the allowed words"},
@@ -77,6 +79,17 @@ static const struct {
     {"minProperties", "has too few fields"},
     {"maxProperties", "has too many fields"},
     {"uniqueItems", "stands there twice"},
+    {"multipleOf", "is no such multiple"},
+    {"anyOf", "fits no alternative"},
+    {"oneOf", "does not fit exactly one alternative"},
+    {"not", "is excluded"},
+    {"items", "is an element too many"},
+    {"additionalItems", "is an element too many"},
+    {"unevaluatedItems", "is an element too many"},
+    {"contains", "has no such element"},
+    {"minContains", "has too few such elements"},
+    {"maxContains", "has too many such elements"},
+    {"false", "is not allowed"},
 };
 
 /* `own`: the schema is the user's, there need be no message. */
@@ -91,8 +104,6 @@ static const char *saying_of(const struct amp_tape *t, const struct amp_violatio
     if (own && (strcmp(v->keyword, "additionalProperties") == 0 ||
                 strcmp(v->keyword, "unevaluatedProperties") == 0))
         return "is not an allowed field";
-    if (own && strcmp(v->keyword, "false") == 0)
-        return "is not allowed";
     for (unsigned i = 0; i < AMP_SPEC_COUNT(sayings); i++)
         if (strcmp(sayings[i].keyword, v->keyword) == 0)
             return sayings[i].says;
@@ -102,8 +113,9 @@ static const char *saying_of(const struct amp_tape *t, const struct amp_violatio
 void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
                          const struct amp_code_row *codes)
 {
-    bool missing =
-        strcmp(v->keyword, "required") == 0 || strcmp(v->keyword, "dependentRequired") == 0;
+    bool missing = strcmp(v->keyword, "required") == 0;
+    bool absent = missing || strcmp(v->keyword, "dependentRequired") == 0 ||
+                  strcmp(v->keyword, "dependencies") == 0;
     bool stranger = strcmp(v->keyword, "additionalProperties") == 0 ||
                     strcmp(v->keyword, "unevaluatedProperties") == 0;
     struct amp_fault fault = {.severity = AMP_SEV_ERROR,
@@ -111,8 +123,8 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
                               .rule = v->keyword,
                               .tok = v->tok,
                               .expected = missing ? NULL : v->expected,
-                              .show_found = !missing};
-    if (missing)
+                              .show_found = !absent};
+    if (absent)
         fault.name = v->name;
     unsigned before = c->n;
     char hint[160] = "", meaning[160] = "";

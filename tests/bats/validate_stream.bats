@@ -204,9 +204,9 @@ setup() {
 
 @test "a missing field says what it is for" {
   run --separate-stderr amp-validate <<<"$(message task_dispatch 'del(.payload.branch)')"
-  [ "$stderr" = "amp-validate: error: stdin:1: payload.branch: missing_field: is missing; expected the branch to work on" ]
+  [ "$stderr" = "amp-validate: error: stdin:1: payload.branch: missing_field: is missing (the branch to work on)" ]
   run --separate-stderr amp-validate <<<"$(message review_verdict 'del(.payload.issues)')"
-  [[ $stderr == *"payload.issues: missing_field: is missing; expected what is wrong" ]]
+  [[ $stderr == *"payload.issues: missing_field: is missing (what is wrong)" ]]
 }
 
 @test "what is no JSON is told with its place and what stands there" {
@@ -280,4 +280,29 @@ setup() {
   run --separate-stderr amp-validate --print-schema amp/task_dispach
   [ "$status" -eq 64 ]
   [[ $stderr == *'did you mean `amp/task_dispatch`?'* ]]
+}
+
+@test "of a line with very many faults 64 are told, and how many more there are" {
+  message task_dispatch | jq -c '.payload += ([range(300) | {key: "f\(.)", value: 1}] | from_entries)' >in
+  run amp-validate -e records in
+  [ "$status" -eq 1 ]
+  [ "$(wc -l <records)" -eq 65 ]
+  [ "$(tail -1 records | jq -r '.code, .message')" = "more_findings
+at least 236 more findings are left out" ]
+  [ "$(amp-validate --check in | jq .errors)" -eq 300 ]
+}
+
+@test "what a schema demands is told by keyword" {
+  echo '{"dependentRequired": {"a": ["b"]}, "properties": {"n": {"multipleOf": 3},
+    "o": {"anyOf": [{"type": "string"}, {"type": "array"}]}, "p": {"not": {"type": "null"}},
+    "q": {"contains": {"const": 1}}, "r": {"prefixItems": [true], "items": false}}}' >schema
+  echo '{"a":1,"n":4,"o":1,"p":null,"q":[2],"r":[1,2]}' >in
+  run amp-validate -e records -s schema in
+  [ "$status" -eq 1 ]
+  [ "$(jq -r '.field + " " + .message' records)" = "b is missing
+n is no such multiple
+o fits no alternative
+p is excluded
+q has no such element
+r[1] is an element too many" ]
 }

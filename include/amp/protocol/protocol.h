@@ -73,7 +73,13 @@ struct amp_finding {
     uint64_t offset;          /* of the fault inside the line */
     const char *schema_at;    /* JSON Pointer into the schema that a user gave; NULL or "" */
     struct amp_span output;   /* the line's standard output unit as JSON, or empty */
+    unsigned more;            /* findings that this one stands for; else 0 */
 };
+/* The most that are told of one line by themselves; a last one stands for the others. */
+enum { AMP_FINDINGS_MOST = 64, AMP_REST_MAX = 64 };
+/* That last one; `text` holds its sentence. */
+struct amp_finding amp_finding_rest(unsigned more, enum amp_severity severity,
+                                    char text[AMP_REST_MAX]);
 typedef void (*amp_finding_fn)(void *ctx, const struct amp_finding *f);
 
 struct amp_check_options {
