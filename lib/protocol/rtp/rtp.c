@@ -142,21 +142,26 @@ static bool detect(const struct amp_tape *t, uint32_t object)
             amp_spec_has(t, object, "sourceAgentId"));
 }
 
-/* Which record an object without a kind is. */
+/* Which record an object without a kind is: each by members that no other has, so that it is told
+ * also where its id is what it lacks. */
 static enum amp_rtp_kind record_of(const struct amp_tape *t)
 {
-    if (amp_spec_has(t, 0, "consumerNodeId") && amp_spec_has(t, 0, "sourceNodeId"))
+    bool consumer = amp_spec_has(t, 0, "consumerNodeId"),
+         source = amp_spec_has(t, 0, "sourceNodeId");
+    if ((consumer && source) || ((consumer || source) && amp_spec_has(t, 0, "lastSeq")))
         return AMP_RTP_CURSOR;
-    if (amp_spec_has(t, 0, "reviewId"))
+    if (amp_spec_has(t, 0, "reviewId") || amp_spec_has(t, 0, "sampleCorrIds"))
         return AMP_RTP_REVIEW;
-    if (!amp_spec_has(t, 0, "capabilityId"))
-        return AMP_RTP_UNKNOWN;
     if (amp_spec_is(t, 0, "taskType", "skill_distribution"))
         return AMP_RTP_SKILL_ALONE;
-    if (amp_spec_has(t, 0, "eligibleAgentIds"))
+    bool capability = amp_spec_has(t, 0, "capabilityId");
+    if (amp_spec_has(t, 0, "eligibleAgentIds") &&
+        (capability || amp_spec_has(t, 0, "policyVersion")))
         return AMP_RTP_INDEX;
-    return amp_spec_has(t, 0, "ownerAgentId") || amp_spec_has(t, 0, "contractSchemaRef") ||
-                   amp_spec_has(t, 0, "defaultEtaSeconds")
+    bool owner = amp_spec_has(t, 0, "ownerAgentId");
+    return (owner && amp_spec_has(t, 0, "executorSkillRef")) ||
+                   (capability && (owner || amp_spec_has(t, 0, "contractSchemaRef") ||
+                                   amp_spec_has(t, 0, "defaultEtaSeconds")))
                ? AMP_RTP_CATALOG
                : AMP_RTP_UNKNOWN;
 }
