@@ -189,7 +189,7 @@ static int write_some(struct amp_outq *q, struct amp_error *err)
         return 1;
     if (k < 0 && errno == EAGAIN)
         return 0;
-    if (k < 0 && errno == EPIPE)
+    if (k < 0 && (errno == EPIPE || errno == ECONNRESET))
         return amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
     if (k < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot write");

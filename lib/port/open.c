@@ -3,16 +3,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
 
-#define OPEN_RETRY_MS 10
-#define AHEAD_MAX     ((size_t)64 << 20)
+#define OPEN_RETRY_MS    10
+#define CONNECT_RETRY_MS 50
+#define LOOK_MS          2
+#define LOOK_MAX_MS      500
+#define AHEAD_MAX        ((size_t)64 << 20)
 
 static int open_fifo(struct amp_port *p, int *fd, struct amp_error *err)
 {
@@ -59,6 +65,82 @@ static int open_file(struct amp_port *p, int *fd, struct amp_error *err)
     return 1;
 }
 
+static int unix_address(const struct amp_port *p, struct sockaddr_un *a, struct amp_error *err)
+{
+    size_t n = strlen(p->arg);
+    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (n >= sizeof(a->sun_path))
+        return amp_fail(err, AMP_USAGE, "bad_port", "a socket's path has less than %zu bytes: %s",
+                        sizeof(a->sun_path), p->arg);
+    memcpy(a->sun_path, p->arg, n);
+    return 0;
+}
+
+static int open_unix(struct amp_port *p, int *fd, struct amp_error *err)
+{
+    struct sockaddr_un a;
+    struct stat st;
+    if (unix_address(p, &a, err) < 0)
+        return -1;
+    if (stat(p->arg, &st) < 0)
+        return errno == ENOENT
+                   ? 0
+                   : amp_fail_errno(err, AMP_CANTCREAT, "cannot open the port %s", p->spec);
+    if (!S_ISSOCK(st.st_mode))
+        return amp_fail(err, AMP_CANTCREAT, "not_a_socket", "%s is not a socket", p->arg);
+    int s = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (s < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot make a socket for %s", p->spec);
+    if (connect(s, (const struct sockaddr *)&a, sizeof(a)) == 0) {
+        *fd = s;
+        return 1;
+    }
+    /* Nobody listens (any more), or more wait to be accepted than it lets. */
+    int rc = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN || errno == EINTR
+                 ? 0
+                 : amp_fail_errno(err, AMP_CANTCREAT, "cannot open the port %s", p->spec);
+    close(s);
+    return rc;
+}
+
+/* What a pipe or a socket may hold unread. */
+static size_t held_most(int fd, bool is_socket)
+{
+    int n = 0;
+    socklen_t len = sizeof(n);
+    if (!is_socket)
+        n = fcntl(fd, F_GETPIPE_SZ);
+    else if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n, &len) < 0)
+        n = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+bool amp_port_look(struct amp_port *p, int64_t now_ms)
+{
+    char said[4096];
+    ssize_t n;
+    int held = 0;
+    /* What it says is of no use; a reader whose words nobody took would stop at some time. */
+    while ((n = recv(p->outq.fd, said, sizeof(said), MSG_DONTWAIT)) > 0)
+        continue;
+    p->half = n == 0;
+    /* The order matters: what a reader that goes away left unread is dropped after it hung up. */
+    bool empty = ioctl(p->outq.fd, SIOCOUTQ, &held) == 0 && held == 0;
+    struct pollfd fd = {.fd = p->outq.fd};
+    if (poll(&fd, 1, 0) == 1 && (fd.revents & (POLLHUP | POLLERR)))
+        return false;
+    if (empty) {
+        p->taken = p->outq.written;
+        p->look_gap = 0;
+    } else if (now_ms >= p->look_ms) {
+        p->look_gap = p->look_gap == 0 ? LOOK_MS : p->look_gap * 2;
+        if (p->look_gap > LOOK_MAX_MS)
+            p->look_gap = LOOK_MAX_MS;
+        p->look_ms = now_ms + p->look_gap;
+    }
+    return true;
+}
+
 static int open_command(struct amp_port *p, int *fd, struct amp_error *err)
 {
     int ends[2];
@@ -91,6 +173,9 @@ int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err)
     case AMP_PORT_FILE:
         rc = open_file(p, &fd, err);
         break;
+    case AMP_PORT_UNIX:
+        rc = open_unix(p, &fd, err);
+        break;
     case AMP_PORT_COMMAND:
         rc = open_command(p, &fd, err);
         break;
@@ -101,7 +186,7 @@ int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err)
         return amp_fail(err, AMP_INTERNAL, "bad_port", "%s is not opened", p->spec);
     }
     if (rc <= 0) {
-        p->retry_ms = now_ms + OPEN_RETRY_MS;
+        p->retry_ms = now_ms + (p->kind == AMP_PORT_UNIX ? CONNECT_RETRY_MS : OPEN_RETRY_MS);
         return rc;
     }
     bool own = p->kind != AMP_PORT_STDOUT;
@@ -111,8 +196,10 @@ int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err)
         return -1;
     }
     p->open = p->was_open = true;
-    int pipe_size = own ? fcntl(fd, F_GETPIPE_SZ) : -1;
-    p->keep = pipe_size > 0 ? (size_t)pipe_size : 0;
+    p->keep = own ? held_most(fd, p->kind == AMP_PORT_UNIX) : 0;
+    p->taken = 0;
+    p->look_ms = p->look_gap = 0;
+    p->half = false;
     p->out = p->fed = 0;
     p->out_bytes = p->fed_bytes = 0;
     p->popped = p->synced = 0;
@@ -130,6 +217,8 @@ void amp_port_disconnect(struct amp_port *p, bool reader_gone)
         unread = 0;
     uint64_t taken =
         p->outq.written - ((uint64_t)unread < p->outq.written ? (uint64_t)unread : p->outq.written);
+    if (reader_gone && p->kind == AMP_PORT_UNIX)
+        taken = p->taken; /* perhaps more: a socket does not tell afterwards */
     const struct amp_queued *head;
     while (p->out > 0 && (head = amp_queue_at(&p->queue, 0)) && p->popped + head->len <= taken) {
         p->popped += head->len;

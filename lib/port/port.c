@@ -27,13 +27,10 @@ static const struct {
     bool arg;
     const struct amp_port_ops *ops;
 } kinds[] = {
-    {"fifo", AMP_PORT_FIFO, true, NULL},
-    {"file", AMP_PORT_FILE, true, NULL},
-    {"spool", AMP_PORT_SPOOL, true, NULL},
-    {"command", AMP_PORT_COMMAND, true, NULL},
-    {"exec-each", AMP_PORT_EACH, true, &amp_port_each},
-    {"stdout", AMP_PORT_STDOUT, false, NULL},
-    {"reject", AMP_PORT_REJECT, false, NULL},
+    {"fifo", AMP_PORT_FIFO, true, NULL},      {"file", AMP_PORT_FILE, true, NULL},
+    {"spool", AMP_PORT_SPOOL, true, NULL},    {"command", AMP_PORT_COMMAND, true, NULL},
+    {"unix", AMP_PORT_UNIX, true, NULL},      {"exec-each", AMP_PORT_EACH, true, &amp_port_each},
+    {"stdout", AMP_PORT_STDOUT, false, NULL}, {"reject", AMP_PORT_REJECT, false, NULL},
     {"dead", AMP_PORT_DEAD, false, NULL},
 };
 
@@ -56,7 +53,7 @@ static int parse(struct amp_port *p, struct amp_error *err)
     }
     return amp_fail(err, AMP_USAGE, "bad_port",
                     "unknown port \"%.200s\": one of fifo:PATH file:PATH spool:DIR command:ARGV "
-                    "exec-each:ARGV stdout reject dead",
+                    "unix:PATH exec-each:ARGV stdout reject dead",
                     p->spec);
 }
 
@@ -306,6 +303,8 @@ void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
     }
     if (p->kind == AMP_PORT_COMMAND && !p->finishing)
         command_died(p, now);
+    if (p->kind == AMP_PORT_UNIX && p->open && !amp_port_look(p, now))
+        lost_reader(p, now);
     bool wanted = p->queue.n > p->out || (p->kind == AMP_PORT_FIFO && !p->was_open);
     if (!p->open && !p->failed && wanted && now >= p->retry_ms && p->kind != AMP_PORT_REJECT &&
         p->kind != AMP_PORT_DEAD) {
@@ -352,7 +351,12 @@ void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], i
             lower(timeout_ms, 0);
         return;
     }
-    if (p->open && pending) {
+    if (p->kind == AMP_PORT_UNIX && p->open && (!pending || amp_outq_events(&p->outq))) {
+        *fd = (struct pollfd){.fd = p->outq.fd, .events = amp_outq_events(&p->outq)};
+        fd->events |= p->half ? 0 : POLLIN;
+        if (p->taken != p->outq.written)
+            lower(timeout_ms, p->look_ms - now);
+    } else if (p->open && pending) {
         short events = amp_outq_events(&p->outq);
         int wait = amp_outq_timeout(&p->outq);
         if (events || amp_outq_pending(&p->outq) > 0)
@@ -371,8 +375,9 @@ void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], i
 /* The reader went away, perhaps without having read all. */
 static bool reader_left(const struct amp_port *p)
 {
-    struct pollfd fd = {.fd = p->open && p->kind == AMP_PORT_FIFO ? p->outq.fd : -1};
-    return poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR);
+    bool either = p->kind == AMP_PORT_FIFO || p->kind == AMP_PORT_UNIX;
+    struct pollfd fd = {.fd = p->open && either ? p->outq.fd : -1};
+    return poll(&fd, 1, 0) == 1 && (fd.revents & (p->kind == AMP_PORT_UNIX ? POLLHUP : POLLERR));
 }
 
 static int finish_command(struct amp_port *p, struct amp_error *err)
@@ -400,6 +405,8 @@ int amp_port_finish(struct amp_port *p, struct amp_error *err)
 {
     if (p->queue.n > p->out || (p->tries && p->tries->n > 0))
         return 0;
+    if (!p->finishing)
+        p->finish_ms = amp_mono_ms();
     p->finishing = true;
     if (p->ops)
         return 1;
@@ -416,6 +423,10 @@ int amp_port_finish(struct amp_port *p, struct amp_error *err)
         if (p->queue.n > 0)
             return 0;
     }
+    /* Hanging up on a reader that answers would disturb it before it has read all. */
+    if (p->kind == AMP_PORT_UNIX && p->open && p->taken != p->outq.written &&
+        amp_mono_ms() - p->finish_ms < UNUSED_MS)
+        return 0;
     amp_port_disconnect(p, false);
     return 1;
 }

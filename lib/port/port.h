@@ -6,6 +6,7 @@
  *   file:PATH     appended to
  *   spool:DIR     one file a message, in DIR/new
  *   command:ARGV  one long-lived process, NDJSON on its stdin; split into words, no shell
+ *   unix:PATH     a listening socket file; connected again when its reader went away
  *   exec-each:ARGV  a process for each message, which is its stdin; its status is the outcome
  *   stdout        the program's own output
  *   reject, dead  no port at all: the router answers or keeps the message
@@ -24,6 +25,7 @@ enum amp_port_kind {
     AMP_PORT_FILE,
     AMP_PORT_SPOOL,
     AMP_PORT_COMMAND,
+    AMP_PORT_UNIX,
     AMP_PORT_EACH,
     AMP_PORT_STDOUT,
     AMP_PORT_REJECT,

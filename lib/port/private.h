@@ -41,8 +41,13 @@ struct amp_port {
     size_t out_bytes, fed_bytes;
     size_t keep;      /* bytes that the pipe may hold unread; 0: it is no pipe */
     uint64_t popped;  /* bytes of this outq whose lines left the queue */
+    uint64_t taken;   /* of a socket: what its reader is known to have read */
+    int64_t look_ms;  /* when to look again how much that is, */
+    int64_t look_gap; /* and how long after the last time */
+    bool half;        /* the socket's reader will say nothing more */
     uint64_t synced;  /* outq.written when the file was last synced */
     int64_t born_ms;  /* when we began to look for a reader */
+    int64_t finish_ms; /* when the end was asked for first */
     int64_t down_ms;  /* when the reader went away; 0: it did not */
     int64_t retry_ms; /* when to try to open again */
 
@@ -59,6 +64,8 @@ struct amp_port {
 
 /* 1 opened, 0 not now (try again at retry_ms), -1 never. Not for spools. */
 int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err);
+/* A socket: what its reader took, and whether it is still there (false: it went away). */
+bool amp_port_look(struct amp_port *p, int64_t now_ms);
 /* Gives up the descriptor. The lines that were not written stay in the queue; with `reader_gone`
  * also those that lie unread in the pipe, otherwise the reader will have them. */
 void amp_port_disconnect(struct amp_port *p, bool reader_gone);
