@@ -13,12 +13,13 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "message/idempotency.h"
 #include "message/message.h"
 
 #define LOOK_MS 1000 /* how often --follow looks for new deadlines of others */
 
 static const char *out_path = "-", *now_text, *severity = "warning", *from = "system";
-static int64_t open_timeout_ms = 60000, silence_ms = 30 * 60 * 1000;
+static int64_t open_timeout_ms = 60000, silence_ms = 30 * 60 * 1000, window_ms = AMP_IDEM_WINDOW_MS;
 static bool follow;
 
 static const char *const severities[] = {"info", "warning", "critical", NULL};
@@ -30,6 +31,8 @@ const struct amp_opt sweep_opts[] = {
      .choices = severities, .config = "ack.severity"},
     {0, "silence", AMP_OPT_DURATION, &silence_ms, "TIME",
      .doc = "how long an agent at work may be silent; 0: not looked at", .config = "ack.silence"},
+    {0, "window", AMP_OPT_DURATION, &window_ms, "TIME",
+     .doc = "how long the outcome of an operation is kept", .config = "ack.window"},
     {0, "from", AMP_OPT_STRING, &from, "ROLE", .doc = "the escalations' sender"},
     {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
@@ -50,10 +53,12 @@ static int sweep_once(struct amp_store *s, const char *name, int64_t now, struct
 {
     struct amp_sweep_options opt = {
         .actor = name, .from = from, .severity = level_of(severity), .silence_ms = silence_ms};
+    struct amp_idem_options idem = {.now_ms = now, .window_ms = window_ms, .actor = name};
     uint32_t raised;
     AMP_CLOSE int lock = -1;
     if (ack_outbox_lock(s, name, &lock, err) < 0 ||
-        amp_message_sweep(s, now, &opt, &raised, err) < 0)
+        amp_message_sweep(s, now, &opt, &raised, err) < 0 ||
+        amp_idem_forget(s, &idem, NULL, err) < 0)
         return -1;
     return ack_outbox_emit(s, name, q, err);
 }

@@ -1,6 +1,7 @@
 /*
  * amp-ack track: a pass-through that lets no message by before the ledger has it on disk. Messages
  * that need an acknowledgement get a deadline; acknowledgements that pass settle what they answer.
+ * An operation of SW4RM is passed once: who sends it again is answered in its place.
  */
 #include "pass.h"
 
@@ -8,10 +9,13 @@
 
 #include <amp/base/clock.h>
 
+#include "message/idempotency.h"
 #include "message/message.h"
+#include "protocol/sw4rm/answer.h"
 
 static const char *in_path = "-", *out_path = "-";
-static int64_t open_timeout_ms = 60000;
+static const char *now_text;
+static int64_t open_timeout_ms = 60000, window_ms = AMP_IDEM_WINDOW_MS, pretended_ms;
 static bool hold, resend;
 
 const struct amp_opt track_opts[] = {
@@ -23,8 +27,32 @@ const struct amp_opt track_opts[] = {
      .doc = "how long to wait for a reader of --out"},
     {0, "resend", AMP_OPT_FLAG, &resend, NULL,
      .doc = "first pass on again what nobody acknowledged yet"},
+    {0, "window", AMP_OPT_DURATION, &window_ms, "TIME",
+     .doc = "how long the outcome of an operation is told to who sends it again",
+     .config = "ack.window"},
+    {0, "now", AMP_OPT_STRING, &now_text, "TIME", .doc = "pretend that it is TIME (RFC 3339)"},
     AMP_OPT_END,
 };
+
+static int64_t now_ms(void)
+{
+    return now_text ? pretended_ms : amp_now_ms();
+}
+
+/* What the acknowledgement gives: its "result", or its note as a string. Both are JSON as it stands
+ * in the message. */
+static struct amp_span result_of(const struct amp_view *v)
+{
+    static const char *const keys[] = {"result", "note"};
+    if (v->protocol != AMP_PROTO_SW4RM || v->payload == AMP_TOK_NONE)
+        return (struct amp_span){"", 0};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        uint32_t tok = amp_tape_get(v->tape, v->payload, amp_span_str(keys[i]));
+        if (tok != AMP_TOK_NONE)
+            return amp_tok_source(v->tape, tok);
+    }
+    return (struct amp_span){"", 0};
+}
 
 static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
@@ -32,9 +60,12 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
     char by[128];
     bool late = false;
     amp_span_copy(v->from, by, sizeof(by));
-    if (amp_message_ack(p->store, v->body.ack.ref, v->body.ack.stage, by, v->body.ack.code,
-                        amp_now_ms(), &late, &e) == 0)
+    struct amp_message_answer a = {
+        .stage = v->body.ack.stage, .by = by, .code = v->body.ack.code, .result = result_of(v)};
+    if (amp_message_answered(p->store, v->body.ack.ref, &a, now_ms(), &late, &e) == 0)
         return pass_emit(p, v->line, err);
+    if (e.status == AMP_NO && strcmp(e.code, "permission_denied") == 0)
+        return pass_reject(p, v, &e, err);
     if (e.status != AMP_NO) {
         *err = e;
         return -1;
@@ -46,6 +77,49 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
     return pass_emit(p, v->line, err);
 }
 
+/* In the place of a message whose operation was begun or done before. */
+static int answer(struct pass *p, const struct amp_view *v, const struct amp_idem_answer *a,
+                  struct amp_error *err)
+{
+    struct amp_answered of = {.id = v->id, .producer = v->from, .correlation = v->correlation};
+    AMP_BUF struct amp_buf line, note;
+    amp_buf_init(&line, (size_t)64 << 20);
+    amp_buf_init(&note, 1 << 20);
+    if (a->verdict == AMP_IDEM_DONE) {
+        struct amp_first_attempt first = {.id = amp_buf_span(&a->original),
+                                          .code = amp_buf_span(&a->code),
+                                          .result = amp_buf_span(&a->result),
+                                          .status = a->status,
+                                          .at_ms = a->at_ms};
+        if (amp_sw4rm_duplicate(&of, &first, amp_cli_name(), now_ms(), &line, err) < 0)
+            return -1;
+    } else if (amp_buf_fmt(&note, err, "The work of %.*s goes on; it is %s",
+                           (int)(a->original.len < 200 ? a->original.len : 200), a->original.data,
+                           a->status) < 0 ||
+               amp_sw4rm_nack(&of, AMP_STAGE_REJECTED, AMP_SPAN("ALREADY_IN_PROGRESS"),
+                              amp_buf_span(&note), amp_cli_name(), now_ms(), &line, err) < 0) {
+        return -1;
+    }
+    line.len--; /* its LF */
+    return pass_emit(p, amp_buf_span(&line), err);
+}
+
+/* 1: it may pass; 0: it was answered. */
+static int claim(struct pass *p, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_idem_options opt = {
+        .now_ms = now_ms(), .window_ms = window_ms, .actor = ack_as ? ack_as : "amp-ack.track"};
+    struct amp_idem_answer a;
+    amp_idem_answer_init(&a);
+    int rc = amp_idem_claim(p->store, v, &opt, &a, err);
+    if (rc == 0 && a.verdict < AMP_IDEM_RUNNING)
+        rc = 1;
+    else if (rc == 0)
+        rc = answer(p, v, &a, err);
+    amp_idem_answer_release(&a);
+    return rc;
+}
+
 static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
@@ -54,7 +128,10 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
         return pass_emit(p, v->line, err);
     enum amp_store_outcome how;
     struct amp_error e = {0};
-    if (amp_message_record(p->store, v, amp_now_ms(), &how, &e) == 0)
+    int rc = claim(p, v, &e);
+    if (rc == 0)
+        return 0;
+    if (rc > 0 && amp_message_record(p->store, v, now_ms(), &how, &e) == 0)
         return pass_emit(p, v->line, err);
     if (e.status == AMP_NO)
         return pass_reject(p, v, &e, err);
@@ -93,6 +170,8 @@ int ack_track(int argc, char **argv)
     int status;
     if (argc > 0)
         amp_die_usage("'%s' is not expected", argv[0]);
+    if (now_text && !amp_time_parse(amp_span_str(now_text), &pretended_ms))
+        amp_die_usage("--now takes an RFC 3339 time with an offset");
     struct pass p = {.in_path = in_path,
                      .out_path = out_path,
                      .open_timeout_ms = open_timeout_ms,

@@ -4,6 +4,7 @@
  * so two acknowledgements at once, or an acknowledgement against a sweep, come out in some order
  * and never half.
  */
+#include "message/idempotency.h"
 #include "message/record.h"
 
 #include <string.h>
@@ -28,7 +29,8 @@ static bool admission_is_enough(struct amp_span protocol)
 /* One update's working memory: what the callback hands to the store lives here. */
 struct work {
     struct amp_message_rec rec;
-    struct amp_buf mem, out;
+    struct amp_buf mem, out, claim;
+    struct amp_span result;
     const struct amp_view *view;
     int64_t now_ms;
     struct amp_ack_note note;
@@ -41,12 +43,14 @@ static void work_init(struct work *w)
     memset(w, 0, sizeof(*w));
     amp_buf_init(&w->mem, AMP_RECORD_MAX);
     amp_buf_init(&w->out, AMP_RECORD_MAX);
+    amp_buf_init(&w->claim, 4096);
 }
 
 static void work_release(struct work *w)
 {
     amp_buf_release(&w->mem);
     amp_buf_release(&w->out);
+    amp_buf_release(&w->claim);
 }
 
 static int current(struct work *w, const struct amp_store_rec *now, struct amp_error *err)
@@ -87,6 +91,9 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     w->rec.from = v->from;
     w->rec.to = v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0};
     w->rec.task = v->task;
+    if (amp_idem_key(v, &w->claim, err) < 0)
+        return -1;
+    w->rec.claim = amp_buf_span(&w->claim);
     w->rec.sent_ms = w->now_ms;
     w->rec.ack_timeout_ms = v->needs_ack ? v->ack_timeout_ms : 0;
     w->rec.due_ms = w->rec.ack_timeout_ms > 0 ? w->now_ms + w->rec.ack_timeout_ms : 0;
@@ -110,6 +117,25 @@ int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t no
     return rc;
 }
 
+/* Of an attempt at an operation: who took it up ends it; where nobody said so, its recipient, if it
+ * names one. Refusals before that may come from anybody on the way. */
+static int check_holder(const struct work *w, struct amp_error *err)
+{
+    const struct amp_message_rec *r = &w->rec;
+    bool ends = w->stage == AMP_STAGE_FULFILLED || w->stage == AMP_STAGE_FAILED ||
+                w->stage == AMP_STAGE_REJECTED;
+    if (r->claim.n == 0 || !ends)
+        return 0;
+    if (w->stage == AMP_STAGE_REJECTED && r->holder.n == 0)
+        return 0;
+    struct amp_span owner = r->holder.n > 0 ? r->holder : r->to;
+    if (owner.n == 0 || amp_span_is(owner, w->note.by))
+        return 0;
+    return amp_fail(err, AMP_NO, "permission_denied",
+                    "%.*s holds the work, not %s: the outcome is not taken", (int)owner.n, owner.p,
+                    w->note.by);
+}
+
 static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                   struct amp_error *err)
 {
@@ -122,6 +148,8 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         w->close_outbox = true;
         return 1;
     }
+    if (check_holder(w, err) < 0)
+        return -1;
     struct amp_fsm_result step;
     uint8_t event = stage_events[w->stage];
     if (amp_fsm_step(&amp_delivery_fsm, w->rec.state, event, 0, &step, err) < 0)
@@ -135,6 +163,12 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         w->rec.due_ms = 0;
     if (step.to == AMP_DELIVERY_TIMED_OUT && w->rec.state != step.to)
         w->rec.timed_out_ms = w->now_ms;
+    if (w->rec.claim.n > 0 && w->rec.holder.n == 0 && w->stage == AMP_STAGE_READ)
+        w->rec.holder = amp_span_str(w->note.by);
+    /* The earliest success is what is told to duplicates. */
+    if (w->rec.claim.n > 0 && w->rec.result.n == 0 && w->result.n > 0 &&
+        w->stage == AMP_STAGE_FULFILLED)
+        w->rec.result = w->result;
     return commit(w, amp_delivery_fsm.events[event].name, step.to, &w->note, change, err);
 }
 
@@ -142,14 +176,25 @@ int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage 
                     const char *by, struct amp_span code, int64_t now_ms, bool *late,
                     struct amp_error *err)
 {
+    struct amp_message_answer a = {.stage = stage, .by = by, .code = code};
+    return amp_message_answered(s, id, &a, now_ms, late, err);
+}
+
+int amp_message_answered(struct amp_store *s, struct amp_span id,
+                         const struct amp_message_answer *a, int64_t now_ms, bool *late,
+                         struct amp_error *err)
+{
     if (id.n == 0)
         return amp_fail(err, AMP_NO, "unknown_ref", "the acknowledgement names no id");
     struct work w;
     work_init(&w);
     w.now_ms = now_ms;
-    w.stage = stage;
-    w.note = (struct amp_ack_note){
-        .stage = amp_ack_stage_name(stage), .by = by ? by : "", .code = code, .at_ms = now_ms};
+    w.stage = a->stage;
+    w.result = a->result;
+    w.note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
+                                   .by = a->by ? a->by : "",
+                                   .code = a->code,
+                                   .at_ms = now_ms};
     enum amp_store_outcome how;
     int rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
     if (rc == 0 && w.close_outbox)
@@ -177,6 +222,7 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     /* A new life: what was answered before must not make the next answer a repetition. */
     w->rec.acks = (struct amp_span){"", 0};
     w->rec.timed_out_ms = 0;
+    w->rec.holder = w->rec.result = (struct amp_span){"", 0};
     return commit(w, "requeue", step.to, NULL, change, err);
 }
 

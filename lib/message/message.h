@@ -22,6 +22,18 @@ int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage 
                     const char *by, struct amp_span code, int64_t now_ms, bool *late,
                     struct amp_error *err);
 
+/* The same with all that an acknowledgement may say. Of a message that is an attempt at an
+ * operation (message/idempotency.h) only who took it up may tell the end; from anybody else it is
+ * NO permission_denied. */
+struct amp_message_answer {
+    enum amp_ack_stage stage;
+    const char *by;
+    struct amp_span code, result; /* result: a JSON value, kept when it ends the work */
+};
+int amp_message_answered(struct amp_store *s, struct amp_span id,
+                         const struct amp_message_answer *a, int64_t now_ms, bool *late,
+                         struct amp_error *err);
+
 /* Puts a message that was refused, failed or timed out on its way again, with a new deadline. */
 int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
                         struct amp_error *err);
@@ -33,7 +45,11 @@ struct amp_message_rec {
     uint8_t state;                                  /* of amp_delivery_fsm */
     struct amp_span line;                           /* the message's bytes */
     struct amp_span protocol, type, from, to, task; /* to: the first recipient */
-    struct amp_span acks; /* the acknowledgements so far: the elements of a JSON array */
+    struct amp_span acks;   /* the acknowledgements so far: the elements of a JSON array */
+    struct amp_span claim;  /* the operation it is an attempt at; empty: none is kept */
+    struct amp_span holder; /* who took the work up */
+    struct amp_span
+        result; /* what the acknowledgement of the end gave: a JSON value; empty: none */
     int64_t sent_ms, due_ms, timed_out_ms; /* 0: not, or no deadline */
     int64_t ack_timeout_ms;
 };

@@ -139,6 +139,8 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
     text_member(&w, "from", r->from);
     text_member(&w, "to", r->to);
     text_member(&w, "task", r->task);
+    text_member(&w, "claim", r->claim);
+    text_member(&w, "holder", r->holder);
     int_member(&w, "sent_ms", r->sent_ms);
     int_member(&w, "due_ms", r->due_ms);
     int_member(&w, "ack_timeout_ms", r->ack_timeout_ms);
@@ -162,6 +164,10 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
         }
         amp_jw_close(&w, ']');
     }
+    if (r->result.n > 0) {
+        amp_jw_key(&w, "result");
+        amp_jw_raw(&w, r->result);
+    }
     amp_record_line(&w, r->line);
     amp_jw_close(&w, '}');
     return amp_jw_end(&w, err);
@@ -175,8 +181,19 @@ static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct am
         amp_record_text(t, "type", mem, &r->type, err) < 0 ||
         amp_record_text(t, "from", mem, &r->from, err) < 0 ||
         amp_record_text(t, "to", mem, &r->to, err) < 0 ||
-        amp_record_text(t, "task", mem, &r->task, err) < 0)
+        amp_record_text(t, "task", mem, &r->task, err) < 0 ||
+        amp_record_text(t, "claim", mem, &r->claim, err) < 0 ||
+        amp_record_text(t, "holder", mem, &r->holder, err) < 0)
         return -1;
+    r->result = (struct amp_span){"", 0};
+    uint32_t result = amp_tape_get(t, 0, AMP_SPAN("result"));
+    if (result != AMP_TOK_NONE) {
+        struct amp_span src = amp_tok_source(t, result);
+        size_t at = mem->len;
+        if (amp_buf_add(mem, src.p, src.n, err) < 0)
+            return -1;
+        r->result = (struct amp_span){mem->data + at, src.n};
+    }
     r->acks = (struct amp_span){"", 0};
     uint32_t acks = amp_tape_get(t, 0, AMP_SPAN("acks"));
     if (acks != AMP_TOK_NONE && t->tok[acks].type == AMP_JSON_ARRAY && t->tok[acks].count > 0) {

@@ -1,0 +1,135 @@
+/*
+ * SW4RM: answers about a delivery (§13, §21). They repeat the correlation id, and bear an
+ * idempotency token over what they say, so that the same answer again is told as the same.
+ */
+#include <stdio.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+#include <amp/json/writer.h>
+
+#include "protocol/sw4rm/answer.h"
+
+/* What a payload of the type ACKNOWLEDGEMENT should not pass. */
+#define ACK_MOST ((size_t)4 * 1024)
+
+static void member(struct amp_jw *w, const char *key, struct amp_span text)
+{
+    amp_jw_key(w, key);
+    amp_jw_str(w, text);
+}
+
+static void capitals(struct amp_jw *w, const char *key, struct amp_span code)
+{
+    char up[64];
+    size_t i = 0;
+    for (; i < code.n && i + 1 < sizeof(up); i++)
+        up[i] = code.p[i] >= 'a' && code.p[i] <= 'z' ? (char)(code.p[i] - 'a' + 'A') : code.p[i];
+    member(w, key, (struct amp_span){up, i});
+}
+
+static int token(const struct amp_answered *of, const char *from, struct amp_span payload,
+                 char out[128], struct amp_error *err)
+{
+    char sum[AMP_SHA256_MAX];
+    AMP_BUF struct amp_buf text;
+    amp_buf_init(&text, of->id.n + payload.n + 2);
+    if (amp_buf_add(&text, of->id.p, of->id.n, err) < 0 || amp_buf_add(&text, "\n", 1, err) < 0 ||
+        amp_buf_add(&text, payload.p, payload.n, err) < 0)
+        return -1;
+    amp_sha256_hex(amp_buf_span(&text), sum);
+    snprintf(out, 128, "%.64s:answer:%.16s", from, sum);
+    return 0;
+}
+
+static int envelope(const struct amp_answered *of, const char *from, struct amp_span payload,
+                    int64_t now_ms, struct amp_buf *out, struct amp_error *err)
+{
+    char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[128], key[128];
+    uint16_t part;
+    size_t before = out->len;
+    struct amp_jw w;
+    if (token(of, from, payload, key, err) < 0)
+        return -1;
+    amp_uuid4(id);
+    amp_uuid4(flow);
+    amp_random(&part, sizeof part);
+    amp_time_format(now_ms, time);
+    snprintf(hlc, sizeof hlc, "%lld.%06u.%.64s", (long long)now_ms * 1000, (unsigned)part, from);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    member(&w, "to", of->producer);
+    amp_jw_key(&w, "msg");
+    amp_jw_open(&w, '{');
+    member(&w, "message_id", amp_span_str(id));
+    member(&w, "producer_id", amp_span_str(from));
+    member(&w, "correlation_id", of->correlation.n > 0 ? of->correlation : amp_span_str(flow));
+    amp_jw_key(&w, "sequence_number"); /* of microseconds: it grows, and fits a double */
+    amp_jw_int(&w, now_ms * 1000 + part % 1000);
+    amp_jw_key(&w, "retry_count");
+    amp_jw_int(&w, 0);
+    /* A cached result may be larger than an acknowledgement should be. */
+    member(&w, "message_type",
+           payload.n <= ACK_MOST ? AMP_SPAN("ACKNOWLEDGEMENT") : AMP_SPAN("DATA"));
+    member(&w, "content_type", AMP_SPAN("application/json"));
+    amp_jw_key(&w, "content_length");
+    amp_jw_uint(&w, payload.n);
+    member(&w, "idempotency_token", amp_span_str(key));
+    member(&w, "hlc_timestamp", amp_span_str(hlc));
+    member(&w, "timestamp", amp_span_str(time));
+    amp_jw_key(&w, "payload");
+    amp_jw_raw(&w, payload);
+    amp_jw_close(&w, '}');
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) == 0 && amp_buf_str(out, "\n", err) == 0)
+        return 0;
+    out->len = before;
+    return -1;
+}
+
+int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span code,
+                   struct amp_span note, const char *from, int64_t now_ms, struct amp_buf *out,
+                   struct amp_error *err)
+{
+    AMP_BUF struct amp_buf payload;
+    struct amp_jw w;
+    amp_buf_init(&payload, 1 << 20);
+    amp_jw_init(&w, &payload);
+    amp_jw_open(&w, '{');
+    member(&w, "ack_for_message_id", of->id);
+    member(&w, "ack_stage", amp_span_str(amp_ack_stage_name(stage)));
+    capitals(&w, "error_code", code);
+    member(&w, "note", note);
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    return envelope(of, from, amp_buf_span(&payload), now_ms, out, err);
+}
+
+int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_attempt *first,
+                        const char *from, int64_t now_ms, struct amp_buf *out,
+                        struct amp_error *err)
+{
+    char at[AMP_TIME_MAX];
+    AMP_BUF struct amp_buf payload;
+    struct amp_jw w;
+    amp_buf_init(&payload, out->max);
+    amp_time_format(first->at_ms, at);
+    amp_jw_init(&w, &payload);
+    amp_jw_open(&w, '{');
+    member(&w, "status", AMP_SPAN("DUPLICATE_DETECTED"));
+    member(&w, "ack_for_message_id", of->id);
+    member(&w, "original_message_id", first->id);
+    member(&w, "original_status", amp_span_str(first->status));
+    member(&w, "cached_at", amp_span_str(at));
+    if (first->result.n > 0) {
+        amp_jw_key(&w, "cached_result");
+        amp_jw_raw(&w, first->result);
+    }
+    if (first->code.n > 0)
+        capitals(&w, "error_code", first->code);
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    return envelope(of, from, amp_buf_span(&payload), now_ms, out, err);
+}

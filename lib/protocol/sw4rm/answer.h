@@ -1,0 +1,30 @@
+/* What we say in SW4RM of a message's delivery: refusals on the way, and the outcome of what was
+ * done before. Each is addressed to the message's producer, as {"to":…,"msg":…}, because the
+ * envelope names no recipient. They append one line with LF. */
+#ifndef AMP_PROTOCOL_SW4RM_ANSWER_H
+#define AMP_PROTOCOL_SW4RM_ANSWER_H
+
+#include <amp/protocol/protocol.h>
+
+/* The message that is answered. */
+struct amp_answered {
+    struct amp_span id, producer, correlation;
+};
+
+/* An ACKNOWLEDGEMENT that names the stage where it ended (REJECTED, FAILED, TIMED_OUT) and why. The
+ * code is written in capitals. */
+int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span code,
+                   struct amp_span note, const char *from, int64_t now_ms, struct amp_buf *out,
+                   struct amp_error *err);
+
+/* DUPLICATE_DETECTED: the outcome of the first attempt (§21). */
+struct amp_first_attempt {
+    struct amp_span id, code, result; /* code: of a failure; result: a JSON value; or empty */
+    const char *status;
+    int64_t at_ms;
+};
+int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_attempt *first,
+                        const char *from, int64_t now_ms, struct amp_buf *out,
+                        struct amp_error *err);
+
+#endif
