@@ -9,7 +9,9 @@
 #include "protocol/check.h"
 #include "protocol/schemas.h"
 #include "protocol/spec.h"
+#include "json/shapes.h"
 
+enum { CERTAIN = 128 }; /* in amp_reader.ruled_out: it is this one of the order */
 enum { TYPE_SLOTS = 64, ARENA_MOST = 512 * 1024 * 1024, FAULT_SHOWN = 40 };
 
 /* The kind row of a type word as it was found before. */
@@ -26,6 +28,8 @@ struct amp_reader {
     struct amp_schemas schemas;
     struct amp_schema *asked; /* the schema of the last line, and its document */
     const struct amp_tape *asked_of;
+    uint64_t shapes;                     /* the table that ruled_out is about */
+    uint8_t ruled_out[AMP_SHAPE_SLOTS];  /* by shape: how many protocols its keys rule out */
     struct known_type types[TYPE_SLOTS]; /* a message costs no comparison of all type words */
 };
 
@@ -86,16 +90,32 @@ static void scan_finding(struct amp_reader *r, struct amp_span text,
         found->offset += (uint64_t)(text.p - line.p);
 }
 
-static const struct amp_spec *detect_object(const struct amp_tape *t, uint32_t object)
+/* The protocol of the outermost object. What its keys alone say is remembered by its shape. */
+static const struct amp_spec *detect_object(struct amp_reader *r)
 {
-    static const enum amp_protocol order[] = {AMP_PROTO_AMP, AMP_PROTO_AOP, AMP_PROTO_AOF,
-                                              AMP_PROTO_RTP, AMP_PROTO_SW4RM};
-    if (t->tok[object].type != AMP_JSON_OBJECT)
+    static const struct amp_spec *const order[] = {&amp_spec_amp, &amp_spec_aop, &amp_spec_aof,
+                                                   &amp_spec_rtp, &amp_spec_sw4rm};
+    const struct amp_tape *t = &r->outer;
+    unsigned shape = t->tok[0].shape, i = 0;
+    if (t->tok[0].type != AMP_JSON_OBJECT)
         return NULL;
-    for (unsigned i = 0; i < AMP_SPEC_COUNT(order); i++) {
-        const struct amp_spec *s = amp_spec_of(order[i]);
-        if (s->detect(t, object))
-            return s;
+    if (shape) {
+        if (r->shapes != t->shapes->id) {
+            memset(r->ruled_out, 0, sizeof r->ruled_out);
+            r->shapes = t->shapes->id;
+        }
+        i = r->ruled_out[shape - 1];
+        if (i >= CERTAIN)
+            return order[i - CERTAIN];
+    }
+    bool keys_only = true;
+    for (; i < AMP_SPEC_COUNT(order); i++) {
+        enum amp_detected d = order[i]->detect(t, 0);
+        if (shape && keys_only)
+            r->ruled_out[shape - 1] = (uint8_t)(d == AMP_DETECT_ALWAYS ? CERTAIN + i : i);
+        if (d >= AMP_DETECT_YES)
+            return order[i];
+        keys_only = keys_only && d == AMP_DETECT_NEVER;
     }
     return NULL;
 }
@@ -149,7 +169,7 @@ static int unwrap(struct amp_reader *r, bool pinned, struct document *d, struct 
     uint32_t to = amp_tape_get(t, 0, AMP_SPAN("to"));
     if (msg != AMP_TOK_NONE && to != AMP_TOK_NONE && t->tok[msg].type == AMP_JSON_OBJECT) {
         /* Only SW4RM has no recipient of its own. */
-        if (amp_spec_sw4rm.detect(t, msg)) {
+        if (amp_spec_detects(&amp_spec_sw4rm, t, msg)) {
             d->outer_to = to;
             return unwrap_object(r, msg, &amp_spec_sw4rm, d);
         }
@@ -158,7 +178,7 @@ static int unwrap(struct amp_reader *r, bool pinned, struct document *d, struct 
         uint32_t tok = amp_tape_get(t, 0, amp_span_str(carriers[i]));
         if (tok == AMP_TOK_NONE)
             continue;
-        if (t->tok[tok].type == AMP_JSON_OBJECT && amp_spec_aof.detect(t, tok))
+        if (t->tok[tok].type == AMP_JSON_OBJECT && amp_spec_detects(&amp_spec_aof, t, tok))
             return unwrap_object(r, tok, &amp_spec_aof, d);
         if (t->tok[tok].type != AMP_JSON_STRING)
             continue;
@@ -208,7 +228,7 @@ static const struct amp_spec *detect_pinned(const struct amp_tape *t, const stru
 {
     if (t->tok[0].type != AMP_JSON_OBJECT)
         return NULL;
-    return s->detect(t, 0) || (s->detect_record && s->detect_record(t)) ? s : NULL;
+    return amp_spec_detects(s, t, 0) || (s->detect_record && s->detect_record(t)) ? s : NULL;
 }
 
 /* The line as it stands is the document, or holds it. */
@@ -216,8 +236,8 @@ static int find_document(struct amp_reader *r, enum amp_protocol only, struct do
                          struct amp_error *err)
 {
     bool aof = only == AMP_PROTO_AOF;
-    d->spec = only == AMP_PROTO_NONE ? detect_object(&r->outer, 0)
-                                     : detect_pinned(&r->outer, amp_spec_of(only));
+    d->spec =
+        only == AMP_PROTO_NONE ? detect_object(r) : detect_pinned(&r->outer, amp_spec_of(only));
     if (d->spec)
         return 0;
     struct document w = *d;

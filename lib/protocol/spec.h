@@ -36,9 +36,13 @@ struct amp_code_row {
     const char *expected; /* for people; NULL: what the schema says */
 };
 
+/* Whether an object is a message of a protocol; never and always: whatever stands under its keys,
+ * so that the next one with the same keys need not be asked again. */
+enum amp_detected { AMP_DETECT_NEVER, AMP_DETECT_NO, AMP_DETECT_YES, AMP_DETECT_ALWAYS };
+
 struct amp_spec {
     enum amp_protocol protocol;
-    bool (*detect)(const struct amp_tape *t, uint32_t object);
+    enum amp_detected (*detect)(const struct amp_tape *t, uint32_t object);
     /* Whether a root object that no protocol's detect knows is a record of this one: a file or an
      * entry of a control plane, without an envelope; may be NULL. */
     bool (*detect_record)(const struct amp_tape *t);
@@ -66,6 +70,12 @@ struct amp_spec {
     /* What the schemas cannot say; may be NULL. */
     void (*rules)(struct amp_check *c);
 };
+
+static inline bool amp_spec_detects(const struct amp_spec *s, const struct amp_tape *t,
+                                    uint32_t object)
+{
+    return s->detect(t, object) >= AMP_DETECT_YES;
+}
 
 extern const struct amp_spec amp_spec_amp, amp_spec_sw4rm, amp_spec_aop, amp_spec_aof, amp_spec_rtp;
 const struct amp_spec *amp_spec_of(enum amp_protocol p);

@@ -242,18 +242,18 @@ static const struct amp_code_row codes[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-static bool detect(const struct amp_tape *t, uint32_t object)
+static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
 {
-    if (amp_spec_starts(t, object, "protocol_version", "AMP/"))
-        return true;
     if (amp_spec_has(t, object, "msg_id"))
-        return true;
+        return AMP_DETECT_ALWAYS;
+    if (amp_spec_starts(t, object, "protocol_version", "AMP/"))
+        return AMP_DETECT_YES;
     if (!amp_spec_has(t, object, "type") || !amp_spec_has(t, object, "task_id"))
-        return false;
+        return amp_spec_has(t, object, "protocol_version") ? AMP_DETECT_NO : AMP_DETECT_NEVER;
     for (unsigned i = 0; i < AMP_SPEC_COUNT(kinds); i++)
         if (amp_spec_is(t, object, "type", kinds[i].type))
-            return true;
-    return false;
+            return AMP_DETECT_YES;
+    return AMP_DETECT_NO;
 }
 
 /* Whether one of the checks under an object is in the state. */

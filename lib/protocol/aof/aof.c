@@ -106,9 +106,12 @@ static const struct amp_code_row codes[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-static bool detect(const struct amp_tape *t, uint32_t object)
+static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
 {
-    return amp_spec_is(t, object, "protocol", "aof");
+    uint32_t tok = amp_tape_get(t, object, AMP_SPAN("protocol"));
+    if (tok == AMP_TOK_NONE)
+        return AMP_DETECT_NEVER;
+    return amp_tok_is(t, tok, AMP_SPAN("aof")) ? AMP_DETECT_YES : AMP_DETECT_NO;
 }
 
 static bool number_at(const struct amp_tape *t, const char *key)
@@ -156,7 +159,7 @@ static const struct amp_kind_row *message_of(struct amp_span type)
 static const struct amp_kind_row *kind_of(const struct amp_view *v)
 {
     const struct amp_kind_row *row = message_of(v->type);
-    return row || detect(v->tape, 0) ? row : record_of(v->tape);
+    return row || detect(v->tape, 0) >= AMP_DETECT_YES ? row : record_of(v->tape);
 }
 
 static void finish_result(struct amp_view *v, uint32_t from)

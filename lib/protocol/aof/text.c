@@ -50,7 +50,7 @@ enum amp_aof_text amp_aof_text(struct amp_tape *t, struct amp_span text, bool pi
     }
     if (amp_tape_scan(t, json->p, json->n, fault) < 0)
         return sure ? AMP_AOF_BAD : AMP_AOF_NOT;
-    if (!sure && !amp_spec_aof.detect(t, 0))
+    if (!sure && !amp_spec_detects(&amp_spec_aof, t, 0))
         return AMP_AOF_NOT;
     if (text.n <= AMP_AOF_BYTES_MAX)
         return AMP_AOF_ENVELOPE;

@@ -212,10 +212,13 @@ static const struct amp_kind_row *kind_of(const struct amp_view *v)
     return &kinds[amp_span_is(v->type, "EVENT") ? event_row(t) : NEITHER];
 }
 
-static bool detect(const struct amp_tape *t, uint32_t object)
+static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
 {
-    return amp_spec_has(t, object, "aop_version") ||
-           amp_spec_is(t, object, "protocol_family", "AOP");
+    if (amp_spec_has(t, object, "aop_version"))
+        return AMP_DETECT_ALWAYS;
+    if (!amp_spec_has(t, object, "protocol_family"))
+        return AMP_DETECT_NEVER;
+    return amp_spec_is(t, object, "protocol_family", "AOP") ? AMP_DETECT_YES : AMP_DETECT_NO;
 }
 
 /* The texts under one key of an array's objects. */

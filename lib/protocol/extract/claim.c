@@ -36,7 +36,7 @@ static bool by_id_alone(enum amp_protocol p, const struct amp_tape *t, uint32_t 
 bool amp_claim_object(const struct amp_tape *t, uint32_t object, enum amp_protocol only)
 {
     for (enum amp_protocol p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++)
-        if ((only == AMP_PROTO_NONE || only == p) && amp_spec_of(p)->detect(t, object) &&
+        if ((only == AMP_PROTO_NONE || only == p) && amp_spec_detects(amp_spec_of(p), t, object) &&
             !by_id_alone(p, t, object))
             return true;
     return false;

@@ -132,14 +132,16 @@ static const struct amp_kind_row kinds[] = {
     [AMP_RTP_SKILL_ALONE] = ROW("skill_distribution", OTHER, NULL, "skill_distribution_payload"),
 };
 
-static bool detect(const struct amp_tape *t, uint32_t object)
+static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
 {
     uint32_t id = amp_tape_get(t, object, AMP_SPAN("eventId"));
-    if (id != AMP_TOK_NONE && t->tok[id].type == AMP_JSON_STRING)
-        return true;
-    return amp_spec_has(t, object, "kind") &&
-           (id != AMP_TOK_NONE || amp_spec_has(t, object, "sourceNodeId") ||
-            amp_spec_has(t, object, "sourceAgentId"));
+    if (amp_spec_has(t, object, "kind") &&
+        (id != AMP_TOK_NONE || amp_spec_has(t, object, "sourceNodeId") ||
+         amp_spec_has(t, object, "sourceAgentId")))
+        return AMP_DETECT_ALWAYS;
+    if (id == AMP_TOK_NONE)
+        return AMP_DETECT_NEVER;
+    return t->tok[id].type == AMP_JSON_STRING ? AMP_DETECT_YES : AMP_DETECT_NO;
 }
 
 /* Which record an object without a kind is: each by members that no other has, so that it is told

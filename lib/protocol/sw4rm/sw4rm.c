@@ -43,12 +43,14 @@ enum amp_sw4rm_type amp_sw4rm_type(struct amp_span word)
     return AMP_SW4RM_TYPE_COUNT;
 }
 
-static bool detect(const struct amp_tape *t, uint32_t object)
+static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
 {
     if (amp_spec_has(t, object, "message_id"))
-        return true;
-    return amp_spec_has(t, object, "message_type") &&
-           (amp_spec_has(t, object, "correlation_id") || amp_spec_has(t, object, "producer_id"));
+        return AMP_DETECT_ALWAYS;
+    return amp_spec_has(t, object, "message_type") && (amp_spec_has(t, object, "correlation_id") ||
+                                                       amp_spec_has(t, object, "producer_id"))
+               ? AMP_DETECT_ALWAYS
+               : AMP_DETECT_NEVER;
 }
 
 /* The payload names the recipient of some shapes. */
