@@ -59,6 +59,12 @@ struct amp_fill_table {
         (rows), sizeof(rows) / sizeof *(rows), sizeof(type)                                        \
     }
 
+/* Without the last rows. */
+#define AMP_FILL_TABLE_BUT(type, rows, last)                                                       \
+    {                                                                                              \
+        (rows), sizeof(rows) / sizeof *(rows) - (last), sizeof(type)                               \
+    }
+
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
              void *target, struct amp_pool *arena, struct amp_error *err);
 

@@ -324,7 +324,9 @@ static const struct amp_kind_row *row_of(struct amp_reader *r, const struct amp_
 static int fill_view(struct amp_reader *r, const struct document *d, const struct amp_spec *s,
                      struct amp_view *v, struct amp_error *err)
 {
-    if (amp_fill(d->tape, 0, &s->envelope, v, &r->arena, err) < 0)
+    const struct amp_check_options *opt = r->check.opt;
+    bool bare = opt->bare && opt->now_ms == 0 && s->bare.n > 0;
+    if (amp_fill(d->tape, 0, bare ? &s->bare : &s->envelope, v, &r->arena, err) < 0)
         return -1;
     if (d->outer_to != AMP_TOK_NONE) {
         static const struct amp_fill_row to[] = {{AMP_AT("/to"), AMP_AS_NAMES,

@@ -47,6 +47,9 @@ struct amp_spec {
      * entry of a control plane, without an envelope; may be NULL. */
     bool (*detect_record)(const struct amp_tape *t);
     struct amp_fill_table envelope; /* of struct amp_view */
+    struct amp_fill_table bare;     /* the part of it that `finish` and the rules look at where no
+                                       time is given, for a checker that wants no view; may be empty:
+                                       all of it */
     const struct amp_kind_row *kinds;
     unsigned n_kinds;
     const char *schema;               /* of the envelope: for types without a schema of their own */

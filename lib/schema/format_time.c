@@ -55,8 +55,42 @@ bool amp_format_time(const char *p, size_t n)
     return (utc + 2 * 1440) % 1440 == 1439;
 }
 
+/* Whether eight bytes are the digits (0 in the form) and the signs of a form. */
+static bool fits(const char *p, const char form[9], uint64_t *value)
+{
+    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+    uint64_t v, f;
+    memcpy(&v, p, sizeof v);
+    memcpy(&f, form, sizeof f);
+    v ^= f; /* digits become their values, signs 0 */
+    /* 1 where a sign stands in the form: signs have no bit 0x10 beside 0x20, or are above '9'. */
+    uint64_t sign = ((f ^ ones * '0') + ones * 0x7f) & high;
+    *value = v;
+    return !((v | (v + ones * 0x76 + (sign >> 7) * 9)) & high);
+}
+
+/* The usual form, "2026-02-26T14:32:07Z" with or without a fraction: true where it is right. */
+static bool usual_date_time(const char *p, size_t n)
+{
+    uint64_t date, hours, rest;
+    if (n < 20 || p[n - 1] != 'Z' || !fits(p, "0000-00-", &date) ||
+        !fits(p + 8, "00T00:00", &hours) || !fits(p + 11, "00:00:00", &rest))
+        return false;
+    for (const char *q = p + 20; q < p + n - 1; q++)
+        if ((unsigned)(*q - '0') > 9)
+            return false;
+    if (n > 20 && (n == 21 || p[19] != '.'))
+        return false;
+    unsigned month = (unsigned)(p[5] - '0') * 10 + (unsigned)(p[6] - '0');
+    unsigned day = (unsigned)(p[8] - '0') * 10 + (unsigned)(p[9] - '0');
+    unsigned hour = (unsigned)(p[11] - '0') * 10 + (unsigned)(p[12] - '0');
+    return month - 1 < 12 && day - 1 < 28 && hour < 24 && p[14] < '6' && p[17] < '6';
+}
+
 bool amp_format_date_time(const char *p, size_t n)
 {
+    if (usual_date_time(p, n))
+        return true;
     return n > 11 && (p[10] | 0x20) == 't' && amp_format_date(p, 10) &&
            amp_format_time(p + 11, n - 11);
 }

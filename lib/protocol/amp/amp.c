@@ -9,18 +9,20 @@
 #define V(field) offsetof(struct amp_view, field)
 #define B(field) offsetof(struct amp_body, field)
 
+/* The last rows are of no interest to the rules. */
+enum { VIEW_ROWS = 2 };
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/msg_id"), AMP_AS_TEXT, V(id), 0, NULL},
     {AMP_AT("/type"), AMP_AS_TEXT, V(type), 0, NULL},
     {AMP_AT("/from"), AMP_AS_TEXT, V(from), 0, NULL},
     {AMP_AT("/to"), AMP_AS_NAMES, V(to), V(n_to), NULL},
     {AMP_AT("/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
-    {AMP_AT("/timestamp"), AMP_AS_TIME, V(created_ms), 0, NULL},
     {AMP_AT("/requires_ack"), AMP_AS_BOOL, V(needs_ack), 0, NULL},
     {AMP_AT("/ack_timeout_sec"), AMP_AS_SECONDS, V(ack_timeout_ms), V(has_ack_timeout), NULL},
-    {AMP_AT("/context_ref"), AMP_AS_TEXTS, V(context), 0, NULL},
     {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
     {AMP_AT("/ref_msg_id"), AMP_AS_TEXT, V(correlation), 0, NULL},
+    {AMP_AT("/timestamp"), AMP_AS_TIME, V(created_ms), 0, NULL},
+    {AMP_AT("/context_ref"), AMP_AS_TEXTS, V(context), 0, NULL},
 };
 
 #define S(field) offsetof(struct amp_subtask, field)
@@ -343,6 +345,7 @@ const struct amp_spec amp_spec_amp = {
     .protocol = AMP_PROTO_AMP,
     .detect = detect,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
+    .bare = AMP_FILL_TABLE_BUT(struct amp_view, envelope, VIEW_ROWS),
     .kinds = kinds,
     .n_kinds = AMP_SPEC_COUNT(kinds),
     .schema = "amp/message.json",

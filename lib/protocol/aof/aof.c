@@ -12,15 +12,17 @@
 #define V(field) offsetof(struct amp_view, field)
 #define B(field) offsetof(struct amp_body, field)
 
+/* The last rows are of no interest to the rules. */
+enum { VIEW_ROWS = 1 };
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/type"), AMP_AS_TEXT, V(type), 0, NULL},
     {AMP_AT("/taskId"), AMP_AS_TEXT, V(task), 0, NULL},
     {AMP_AT("/parentTaskId"), AMP_AS_TEXT, V(correlation), 0, NULL},
     {AMP_AT("/fromAgent"), AMP_AS_TEXT, V(from), 0, NULL},
     {AMP_AT("/toAgent"), AMP_AS_NAMES, V(to), V(n_to), NULL},
-    {AMP_AT("/sentAt"), AMP_AS_TIME, V(created_ms), 0, NULL},
     {AMP_AT("/messageId"), AMP_AS_TEXT, V(id), 0, NULL},
     {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
+    {AMP_AT("/sentAt"), AMP_AS_TIME, V(created_ms), 0, NULL},
 };
 
 static const struct amp_fill_row report_rows[] = {
@@ -230,6 +232,7 @@ const struct amp_spec amp_spec_aof = {
     .detect = detect,
     .detect_record = detect_record,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
+    .bare = AMP_FILL_TABLE_BUT(struct amp_view, envelope, VIEW_ROWS),
     .kinds = kinds,
     .n_kinds = AMP_SPEC_COUNT(kinds),
     .schema = "aof/envelope.json",

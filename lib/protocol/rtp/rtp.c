@@ -12,9 +12,10 @@
 #define V(field) offsetof(struct amp_view, field)
 #define B(field) offsetof(struct amp_body, field)
 
+/* The last rows are of no interest to the rules. */
+enum { VIEW_ROWS = 2 };
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/eventId"), AMP_AS_TEXT, V(id), 0, NULL},
-    {AMP_AT("/seq"), AMP_AS_INT, V(sequence), V(has_sequence), NULL},
     {AMP_AT("/kind"), AMP_AS_TEXT, V(type), 0, NULL},
     {AMP_AT("/sourceAgentId"), AMP_AS_TEXT, V(from), 0, NULL},
     {AMP_AT("/toAgentId"), AMP_AS_NAMES, V(to), V(n_to), NULL},
@@ -22,6 +23,7 @@ static const struct amp_fill_row envelope[] = {
     {AMP_AT("/createdAt"), AMP_AS_TIME, V(created_ms), 0, NULL},
     {AMP_AT("/expiresAt"), AMP_AS_TIME, V(expires_ms), 0, NULL},
     {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
+    {AMP_AT("/seq"), AMP_AS_INT, V(sequence), V(has_sequence), NULL},
     {AMP_AT("/trace/attempt"), AMP_AS_INT, V(attempt), V(has_attempt), NULL},
 };
 
@@ -291,6 +293,7 @@ const struct amp_spec amp_spec_rtp = {
     .detect = detect,
     .detect_record = detect_record,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
+    .bare = AMP_FILL_TABLE_BUT(struct amp_view, envelope, VIEW_ROWS),
     .kinds = kinds,
     .n_kinds = AMP_SPEC_COUNT(kinds),
     .schema = "rtp/envelope.json",

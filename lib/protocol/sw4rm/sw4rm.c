@@ -9,6 +9,8 @@
 
 #define V(field) offsetof(struct amp_view, field)
 
+/* The last rows are of no interest to the rules. */
+enum { VIEW_ROWS = 3 };
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/message_type"), AMP_AS_TEXT, V(type), 0, NULL},
     {AMP_AT("/message_id"), AMP_AS_TEXT, V(id), 0, NULL},
@@ -17,11 +19,11 @@ static const struct amp_fill_row envelope[] = {
     {AMP_AT("/idempotency_token"), AMP_AS_TEXT, V(token), 0, NULL},
     {AMP_AT("/content_type"), AMP_AS_TEXT, V(content_type), 0, NULL},
     {AMP_AT("/content_length"), AMP_AS_SIZE, V(size), 0, NULL},
+    {AMP_AT("/payload/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
+    {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
     {AMP_AT("/sequence_number"), AMP_AS_INT, V(sequence), V(has_sequence), NULL},
     {AMP_AT("/retry_count"), AMP_AS_INT, V(attempt), V(has_attempt), NULL},
     {AMP_AT("/timestamp"), AMP_AS_TIME, V(created_ms), 0, NULL},
-    {AMP_AT("/payload/task_id"), AMP_AS_TEXT, V(task), 0, NULL},
-    {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
 };
 
 static const struct amp_code_row codes[] = {
@@ -110,6 +112,7 @@ const struct amp_spec amp_spec_sw4rm = {
     .protocol = AMP_PROTO_SW4RM,
     .detect = detect,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
+    .bare = AMP_FILL_TABLE_BUT(struct amp_view, envelope, VIEW_ROWS),
     .kinds = amp_sw4rm_rows,
     .n_kinds = AMP_SHAPE_NONE,
     .kind_of = amp_sw4rm_kind_of,
