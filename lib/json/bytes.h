@@ -50,20 +50,28 @@ static inline bool amp_same_bytes(const char *p, const char *q, size_t n)
     return n == 0 || (p[0] == q[0] && p[n / 2] == q[n / 2] && p[n - 1] == q[n - 1]);
 }
 
+#if AMP_JSON_SSE2
+/* Of 16 bytes a bit for each that amp_byte_plain refuses; signed, so that bytes of 0x80 and above
+ * are below the space as well. */
+static inline uint64_t amp_not_plain(const unsigned char *p)
+{
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+    __m128i sign =
+        _mm_or_si128(_mm_cmpeq_epi8(_mm_set1_epi8('"'), v), _mm_cmpeq_epi8(_mm_set1_epi8('\\'), v));
+    __m128i plain = _mm_andnot_si128(sign, _mm_cmpgt_epi8(v, _mm_set1_epi8(0x1f)));
+    return (unsigned)_mm_movemask_epi8(plain) ^ 0xffffu;
+}
+#endif
+
 /* The first byte from p that is a quote, a backslash, a control character or not ASCII; or end. */
 static inline const unsigned char *amp_skip_plain(const unsigned char *p, const unsigned char *end)
 {
 #if AMP_JSON_SSE2
-    const __m128i quote = _mm_set1_epi8('"'), back = _mm_set1_epi8('\\');
-    const __m128i space = _mm_set1_epi8(0x20);
-    while (end - p >= 16) {
-        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-        /* Signed: bytes of 0x80 and above are below the space as well. */
-        __m128i stop = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, back)),
-                                    _mm_cmplt_epi8(v, space));
-        unsigned mask = (unsigned)_mm_movemask_epi8(stop);
-        if (mask)
-            return p + (unsigned)__builtin_ctz(mask);
+    const unsigned char *last = end - p < 16 ? p : end - 15;
+    while (p < last) {
+        uint64_t stop = amp_not_plain(p);
+        if (stop)
+            return p + __builtin_ctzll(stop);
         p += 16;
     }
 #else
@@ -83,6 +91,34 @@ static inline const unsigned char *amp_skip_plain(const unsigned char *p, const 
     while (p < end && amp_byte_plain(*p))
         p++;
     return p;
+}
+
+/* The same, for what is left of a long string: kept out of the way. */
+__attribute__((noinline, unused)) static const unsigned char *
+amp_skip_long(const unsigned char *p, const unsigned char *end)
+{
+    return amp_skip_plain(p, end);
+}
+
+/* Moves p as amp_skip_plain does; true where it comes to a quote, mostly within 16 bytes. `last`:
+ * before there so many can be read. */
+static inline bool amp_to_quote(const unsigned char **at, const unsigned char *end,
+                                const unsigned char *last)
+{
+    const unsigned char *p = *at;
+#if AMP_JSON_SSE2
+    if (__builtin_expect(p < last, 1)) {
+        uint64_t stop = amp_not_plain(p);
+        if (__builtin_expect(stop != 0, 1)) {
+            p += __builtin_ctzll(stop);
+            *at = p;
+            return *p == '"';
+        }
+        p += 16;
+    }
+#endif
+    *at = p = amp_skip_long(p, end);
+    return p < end && *p == '"';
 }
 
 static inline const unsigned char *amp_skip_space(const unsigned char *p, const unsigned char *end)

@@ -248,93 +248,129 @@ static inline int close_object(struct scan *s, uint32_t object, uint64_t chain)
 }
 
 /* The place in the text and the number of tokens are kept in local variables and handed to the
- * functions above only where the usual course is left. */
+ * functions above only where the usual course is left: a sign that stands where it mostly does is
+ * looked for before white space is. */
 static int scan_text(struct scan *s)
 {
     struct amp_tape *t = s->t;
     const struct amp_json_hash_key hash_key = *s->key;
     const unsigned char *const base = s->base, *const end = s->end, *p, *first;
-    struct amp_tok *tok = t->tok;
-    uint32_t n = 0, cap = t->cap, open = AMP_TOK_NONE, depth = 0;
+    const unsigned char *const last = end - base < 16 ? base : end - 15; /* see amp_to_quote */
+    struct amp_tok *tok = t->tok, *k = tok, *open = NULL; /* k: the next token, number n */
+    uint32_t n = 0, cap = t->cap, depth = 0;
     /* The chain of the keys of the object that is open, and of those around it. */
-    uint64_t chain = 0, around[AMP_SHAPE_DEPTH], hash;
-    bool object = false, key = false;
+    uint64_t chain = 0, around[AMP_SHAPE_DEPTH], hash, escaped;
+    bool object = false;
     int flags;
 
     if (before_text(s))
         return -1;
     p = s->p;
+    goto value;
+
+key:
+    if (__builtin_expect(p == end || *p != '"', 0)) {
+        p = amp_skip_space(p, end);
+        if (p == end || *p != '"') {
+            s->p = p;
+            return fail_unexpected(s, "a key in quotes");
+        }
+    }
+    if (__builtin_expect(n == cap, 0)) {
+        uint32_t at = (uint32_t)(open - tok);
+        s->p = p;
+        if (grow(s))
+            return -1;
+        tok = t->tok;
+        cap = t->cap;
+        k = tok + n;
+        open = tok + at;
+    }
+    first = ++p;
+    flags = AMP_TOK_KEY;
+    if (__builtin_expect(amp_to_quote(&p, end, last), 1)) {
+        hash = amp_json_hash64(&hash_key, (const char *)first, (size_t)(p - first));
+    } else {
+        s->p = p;
+        flags = amp_scan_rest_of_string(s, first);
+        if (flags < 0)
+            return -1;
+        p = s->p;
+        if (!(flags & AMP_TOK_ESCAPED))
+            hash = amp_json_hash64(&hash_key, (const char *)first, (size_t)(p - first));
+        else if (amp_scan_escaped_hash(s, first, (size_t)(p - first), &escaped))
+            return -1;
+        else
+            hash = escaped;
+        flags |= AMP_TOK_KEY;
+    }
+    chain = amp_shape_chain(chain, hash, hash_key.a);
+    n++;
+    put_token(k++, (uint32_t)(first - base), (uint32_t)(p - first), n, amp_json_fold(hash),
+              AMP_JSON_STRING, (unsigned)flags);
+    p++;
+    if (__builtin_expect(p == end || *p != ':', 0)) {
+        p = amp_skip_space(p, end);
+        if (p == end || *p != ':') {
+            s->p = p;
+            return fail_unexpected(s, "a colon");
+        }
+    }
+    p++;
 
 value:
-    p = amp_skip_space(p, end);
     if (__builtin_expect(n == cap, 0)) {
-        s->p = p;
+        uint32_t at = open ? (uint32_t)(open - tok) : 0;
+        s->p = p = amp_skip_space(p, end);
         if (p == end)
             return fail_unexpected(s, "a value");
         if (grow(s))
             return -1;
         tok = t->tok;
         cap = t->cap;
+        k = tok + n;
+        open = open ? tok + at : NULL;
     }
+    if (p == end || *p != '"')
+        p = amp_skip_space(p, end);
     if (p == end) {
         s->p = p;
-        return fail_unexpected(s, key ? "a key in quotes" : "a value");
+        return fail_unexpected(s, "a value");
     }
     if (*p == '"') {
-        first = p + 1;
-        p = amp_skip_plain(first, end);
+        first = ++p;
         flags = 0;
-        if (p == end || *p != '"') {
+        if (__builtin_expect(!amp_to_quote(&p, end, last), 0)) {
             s->p = p;
             flags = amp_scan_rest_of_string(s, first);
             if (flags < 0)
                 return -1;
             p = s->p;
         }
-        if (!key) {
-            put_token(&tok[n], (uint32_t)(first - base), (uint32_t)(p - first), n + 1, 0,
-                      AMP_JSON_STRING, (unsigned)flags);
-            n++;
-            p++;
-            goto after;
-        }
-        if (!(flags & AMP_TOK_ESCAPED))
-            hash = amp_json_hash64(&hash_key, (const char *)first, (size_t)(p - first));
-        else if (amp_scan_escaped_hash(s, first, (size_t)(p - first), &hash))
-            return -1;
-        chain = amp_shape_chain(chain, hash, hash_key.a);
-        put_token(&tok[n], (uint32_t)(first - base), (uint32_t)(p - first), n + 1,
-                  amp_json_fold(hash), AMP_JSON_STRING, (unsigned)flags | AMP_TOK_KEY);
         n++;
-        key = false;
-        p = amp_skip_space(p + 1, end);
-        if (p == end || *p != ':') {
-            s->p = p;
-            return fail_unexpected(s, "a colon");
-        }
+        put_token(k++, (uint32_t)(first - base), (uint32_t)(p - first), n, 0, AMP_JSON_STRING,
+                  (unsigned)flags);
         p++;
-        goto value;
-    }
-    if (key) {
-        s->p = p;
-        return fail_unexpected(s, "a key in quotes");
+        goto after;
     }
     if (*p == '{' || *p == '[') {
         s->p = p;
         if (++depth > t->limits.max_depth)
             return amp_scan_fail(s, "too_deep", p, "nested deeper than the limit allows");
         object = *p == '{';
-        put_token(&tok[n], (uint32_t)(p - base), 0, open, 0,
+        put_token(k, (uint32_t)(p - base), 0, open ? (uint32_t)(open - tok) : AMP_TOK_NONE, 0,
                   object ? AMP_JSON_OBJECT : AMP_JSON_ARRAY, 0);
         if (depth <= AMP_SHAPE_DEPTH)
             around[depth - 1] = chain;
         chain = hash_key.b;
-        open = n++;
+        open = k++;
+        n++;
         p = amp_skip_space(p + 1, end);
         if (p < end && *p == (object ? '}' : ']'))
             goto close;
-        tok[open].count = 1;
-        key = object;
+        open->count = 1;
+        if (object)
+            goto key;
         goto value;
     }
     first = p;
@@ -350,33 +386,35 @@ value:
                 return -1;
             p = s->p;
         }
-        put_token(&tok[n], (uint32_t)(first - base), (uint32_t)(p - first), n + 1, 0,
-                  AMP_JSON_NUMBER, (unsigned)flags);
+        n++;
+        put_token(k++, (uint32_t)(first - base), (uint32_t)(p - first), n, 0, AMP_JSON_NUMBER,
+                  (unsigned)flags);
     } else {
         s->p = p;
         int type = scan_word(s);
         if (type < 0)
             return -1;
         p = s->p;
-        put_token(&tok[n], (uint32_t)(first - base), (uint32_t)(p - first), n + 1, 0,
-                  (unsigned)type, 0);
+        n++;
+        put_token(k++, (uint32_t)(first - base), (uint32_t)(p - first), n, 0, (unsigned)type, 0);
     }
-    n++;
 
 after:
-    if (open == AMP_TOK_NONE)
+    if (!open)
         goto done;
-    p = amp_skip_space(p, end);
-    if (p < end && *p == ',') {
+    if (p == end || *p != ',')
+        p = amp_skip_space(p, end);
+    if (__builtin_expect(p != end && *p == ',', 1)) {
         p++;
-        tok[open].count++;
-        key = object;
+        open->count++;
+        if (object)
+            goto key;
         goto value;
     }
     if (p == end || *p != (object ? '}' : ']')) {
         s->p = p;
         fail_unexpected(s, object ? "a comma or }" : "a comma or ]");
-        if (p < end && tok[n - 1].type == AMP_JSON_STRING && *p != '"')
+        if (p < end && k[-1].type == AMP_JSON_STRING && *p != '"')
             add_hint(s, "; perhaps a quote is missing or one too many before it");
         return -1;
     }
@@ -385,16 +423,18 @@ close:
     p++;
     depth--;
     {
-        uint32_t closed = open;
-        open = tok[closed].next;
-        tok[closed].len = (uint32_t)(p - base) - tok[closed].off;
-        tok[closed].next = n;
+        struct amp_tok *closed = open;
+        uint32_t outer = closed->next;
+        open = outer == AMP_TOK_NONE ? NULL : tok + outer;
+        closed->len = (uint32_t)(p - base) - closed->off;
+        closed->next = n;
         s->p = p;
-        if (object && close_object(s, closed, depth < AMP_SHAPE_DEPTH ? chain : 0))
+        if (object &&
+            close_object(s, (uint32_t)(closed - tok), depth < AMP_SHAPE_DEPTH ? chain : 0))
             return -1;
         if (depth < AMP_SHAPE_DEPTH)
             chain = around[depth];
-        object = open != AMP_TOK_NONE && tok[open].type == AMP_JSON_OBJECT;
+        object = open && open->type == AMP_JSON_OBJECT;
     }
     goto after;
 
