@@ -55,7 +55,7 @@ static int say(const struct validate_options *opt, const struct verdict *v,
     AMP_BUF struct amp_buf text;
     amp_buf_init(&text, SENTENCE_MOST);
     size_t n = strlen(f->message);
-    bool json = strcmp(f->rule, "json") == 0, missing = strcmp(f->rule, "required") == 0;
+    bool json = strcmp(f->rule, "json") == 0;
     bool asks = n > 0 && f->message[n - 1] == '?';
     int bad = amp_buf_fmt(&text, err, "%.60s:%llu: %.200s%s%s: %.800s", v->chunk->file,
                           (unsigned long long)line_of(v, f), f->field, f->field[0] ? ": " : "",
@@ -69,7 +69,7 @@ static int say(const struct validate_options *opt, const struct verdict *v,
                                  : "; found",
                           f->found);
     if (bad == 0 && f->expected[0])
-        bad = amp_buf_fmt(&text, err, missing ? " (%.600s)" : "; expected %.600s", f->expected);
+        bad = amp_buf_fmt(&text, err, "; expected %.600s", f->expected);
     if (bad < 0)
         return -1;
     return amp_diagnostic(f->severity == AMP_SEV_ERROR ? AMP_DIAG_ERROR : AMP_DIAG_WARNING,

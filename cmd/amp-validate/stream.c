@@ -41,7 +41,7 @@ int stream_fill(struct stream *s, struct amp_error *err)
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return 2;
     if (n < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot read the input");
+        return amp_fail_errno(err, AMP_IOERR, "cannot read %s", s->file);
     if (n == 0) {
         s->eof = true;
         return 0;

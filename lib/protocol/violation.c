@@ -127,13 +127,13 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
     if (absent)
         fault.name = v->name;
     unsigned before = c->n;
-    char hint[160] = "", meaning[160] = "";
+    char hint[180] = "", meaning[160] = "";
     if (missing && v->about.n)
         amp_describe_shortly(v->about, meaning, sizeof meaning);
     else if (missing && c->schema)
         amp_describe(c->schema, v->schema_at, v->name, meaning, sizeof meaning);
     if (meaning[0])
-        fault.expected = meaning;
+        snprintf(hint, sizeof hint, " (%s)", meaning);
     if (v->nearest && v->nearest[0])
         snprintf(hint, sizeof hint, "; did you mean `%s`?", v->nearest);
     if (stranger && hint[0])

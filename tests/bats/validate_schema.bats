@@ -57,7 +57,7 @@ EOF
 3|44|schema_violation|state|/state|enum|/properties/state/enum|is none of the allowed words; did you mean `running`?|"runing"|one of queued, running, done
 3|60|schema_violation|ownr|/ownr|additionalProperties|/additionalProperties|is not an allowed field; did you mean `owner`?|1|-
 3|78|schema_violation|owner.name|/owner/name|minLength|/$defs/person/properties/name/minLength|is empty|""|at least 1 character
-4|83|schema_violation|id|/id|required|/required|is missing|-|names the job
+4|83|schema_violation|id|/id|required|/required|is missing (names the job)|-|-
 5|108|invalid_json|||json|-|string not closed|-|-
 EOF
   amp-validate -s "$AMP_TOP/schemas/records/rejection.json" --formats records | cmp - records
