@@ -6,6 +6,7 @@
  */
 #include "message/idempotency.h"
 #include "message/record.h"
+#include "message/stages.h"
 
 #include <string.h>
 
@@ -20,10 +21,10 @@ static const uint8_t stage_events[] = {
     [AMP_STAGE_TIMED_OUT] = AMP_DELIVERY_EV_TIMEOUT,
 };
 
-/* SW4RM §11 and RTP wait for admission; an AMP message waits until it was read. */
 static bool admission_is_enough(struct amp_span protocol)
 {
-    return amp_span_is(protocol, "sw4rm") || amp_span_is(protocol, "rtp");
+    const struct amp_stages *s = amp_stages_of(amp_protocol_find(protocol));
+    return s && s->waits_for == AMP_STAGE_RECEIVED;
 }
 
 /* One update's working memory: what the callback hands to the store lives here. */
@@ -95,7 +96,8 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         return -1;
     w->rec.claim = amp_buf_span(&w->claim);
     w->rec.sent_ms = w->now_ms;
-    w->rec.ack_timeout_ms = v->needs_ack ? v->ack_timeout_ms : 0;
+    w->rec.correlation = v->correlation;
+    w->rec.ack_timeout_ms = amp_stages_timeout(v);
     w->rec.due_ms = w->rec.ack_timeout_ms > 0 ? w->now_ms + w->rec.ack_timeout_ms : 0;
     return commit(w, "record", AMP_DELIVERY_SENT, NULL, change, err);
 }

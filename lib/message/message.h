@@ -45,7 +45,8 @@ struct amp_message_rec {
     uint8_t state;                                  /* of amp_delivery_fsm */
     struct amp_span line;                           /* the message's bytes */
     struct amp_span protocol, type, from, to, task; /* to: the first recipient */
-    struct amp_span acks;   /* the acknowledgements so far: the elements of a JSON array */
+    struct amp_span acks; /* the acknowledgements so far: the elements of a JSON array */
+    struct amp_span correlation;
     struct amp_span claim;  /* the operation it is an attempt at; empty: none is kept */
     struct amp_span holder; /* who took the work up */
     struct amp_span

@@ -139,6 +139,7 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
     text_member(&w, "from", r->from);
     text_member(&w, "to", r->to);
     text_member(&w, "task", r->task);
+    text_member(&w, "correlation", r->correlation);
     text_member(&w, "claim", r->claim);
     text_member(&w, "holder", r->holder);
     int_member(&w, "sent_ms", r->sent_ms);
@@ -182,6 +183,7 @@ static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct am
         amp_record_text(t, "from", mem, &r->from, err) < 0 ||
         amp_record_text(t, "to", mem, &r->to, err) < 0 ||
         amp_record_text(t, "task", mem, &r->task, err) < 0 ||
+        amp_record_text(t, "correlation", mem, &r->correlation, err) < 0 ||
         amp_record_text(t, "claim", mem, &r->claim, err) < 0 ||
         amp_record_text(t, "holder", mem, &r->holder, err) < 0)
         return -1;

@@ -9,6 +9,7 @@
 #include "message/message.h"
 #include "message/record.h"
 #include "protocol/compose.h"
+#include "protocol/sw4rm/answer.h"
 
 #define TASK_UNKNOWN "T-0000-000"
 
@@ -117,6 +118,23 @@ static int timeout_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     return 0;
 }
 
+/* SW4RM §11: the producer is told, in its own protocol. */
+static int compose_nack(struct sweep *sw, struct amp_span id, const struct amp_message_rec *r,
+                        const char *what)
+{
+    struct amp_answered of = {.id = id, .producer = r->from, .correlation = r->correlation};
+    snprintf(sw->id, sizeof(sw->id), "answer-to-%.*s", (int)(id.n < 200 ? id.n : 200), id.p);
+    amp_buf_reset(&sw->line);
+    if (amp_sw4rm_nack(&of, AMP_STAGE_TIMED_OUT, AMP_SPAN("ack_timeout"), amp_span_str(what),
+                       sw->opt->actor, sw->now_ms, &sw->line, sw->err) < 0)
+        return -1;
+    struct amp_span line = amp_buf_span(&sw->line);
+    line.n--; /* its LF */
+    sw->emit = (struct amp_store_emit){.id = amp_span_str(sw->id), .line = line};
+    sw->committed = false;
+    return 0;
+}
+
 static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct sweep *sw = ctx;
@@ -135,7 +153,9 @@ static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec 
              (int)(r.to.n < 64 ? r.to.n : 64), r.to.p);
     const char *affected[] = {whole ? msg_id : NULL, NULL};
     const char *suggested[] = {look, "Send the message again", "Terminate the task", NULL};
-    if (compose(sw, "ack_timeout", r.task, what, affected, suggested) < 0)
+    bool nack = amp_span_is(r.protocol, "sw4rm") && r.from.n > 0;
+    if ((nack ? compose_nack(sw, id, &r, what)
+              : compose(sw, "ack_timeout", r.task, what, affected, suggested)) < 0)
         return 1;
     enum amp_store_outcome how;
     if (amp_store_update(sw->store, "message", id, NULL, timeout_fn, sw, &how, sw->err) < 0)

@@ -88,3 +88,47 @@ what() {
   [ "$(wc -l <bob)" -eq 1 ] && [ "$(wc -l <cli)" -eq 1 ]
   jq -e '(.msg // .).payload.error_code == "ALREADY_IN_PROGRESS"' cli
 }
+
+@test "SW4RM waits ten seconds for RECEIVED; then the producer is told, once, and may send again" {
+  { m 1 t && m 2 u '.message_type = "HEARTBEAT" | .payload = {state: "RUNNING"} |
+      .content_length = (.payload | tojson | length)'; } | amp-ack --now 2026-03-01T12:00:00Z >/dev/null
+  run -0 amp-ack sweep --now 2026-03-01T12:00:09Z
+  [ -z "$output" ]
+  run -0 amp-ack sweep --now 2026-03-01T12:00:10Z
+  [ "${#lines[@]}" -eq 1 ]
+  jq -e '.to == "cli" and .msg.correlation_id == "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001" and (.msg.payload |
+    .ack_for_message_id[-1:] == "1" and .ack_stage == "TIMED_OUT" and .error_code == "ACK_TIMEOUT")' <<<"$output"
+  amp-validate --strict <<<"$output" | cmp - <(echo "$output")
+  run -0 amp-ack sweep --now 2026-03-01T12:10:00Z
+  [ -z "$output" ]
+  # Nobody took it up: the next attempt passes. Then the first one turns out to be done.
+  m 3 t | amp-ack --now 2026-03-01T12:00:11Z | cmp - <(m 3 t)
+  a 1 FULFILLED bob | amp-ack --now 2026-03-01T12:00:12Z >/dev/null
+  m 4 t | amp-ack --now 2026-03-01T12:00:13Z | jq -e '.msg.payload |
+    .original_message_id[-1:] == "1" and .original_status == "FULFILLED" and .cached_at == "2026-03-01T12:00:12.000Z"'
+  # Late, it did not change the first attempt.
+  amp-ack status --all --json | jq -se 'any(.[]; .msg_id[-1:] == "1" and .state == "TIMED_OUT")'
+}
+
+@test "an admitted message of SW4RM does not time out" {
+  { m 1 t && a 1 RECEIVED bob; } | amp-ack --now 2026-03-01T12:00:00Z >/dev/null
+  run -0 amp-ack sweep --now 2026-03-01T13:00:00Z
+  [ -z "$output" ]
+}
+
+@test "an event of the Runtime Protocol waits twenty seconds to be accepted" {
+  event() {
+    jq -nc --arg n "$1" --arg k "$2" --argjson p "$3" '{eventId: "evt_\($n)", seq: ($n | tonumber), kind: $k,
+      sourceNodeId: "n", sourceAgentId: "ann", toAgentId: "bob", corrId: "corr_1",
+      createdAt: "2026-03-01T12:00:00.000Z", payload: $p, trace: {attempt: 1}}'
+  }
+  hello='{"toAgents": ["bob"], "subject": "s", "body": "b", "priority": "normal", "expectsReply": false}'
+  accepted='{"refEventId": "evt_1", "refKind": "message", "ackType": "accepted", "ackedByNodeId": "n",
+    "ackedByAgentId": "bob", "ackedAt": "2026-03-01T12:00:01.000Z"}'
+  { event 1 message "$hello" && event 2 message "$hello" && event 3 ack "$accepted"; } >in
+  amp-ack --now 2026-03-01T12:00:00Z <in | cmp - in
+  run -0 amp-ack sweep --now 2026-03-01T12:00:19Z
+  [ -z "$output" ]
+  run -0 amp-ack sweep --now 2026-03-01T12:00:20Z
+  [ "$(jq -r '.payload.affected_msgs[0]' <<<"$output")" = evt_2 ]
+}

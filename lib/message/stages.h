@@ -1,0 +1,21 @@
+/* What each protocol says of acknowledgements, as data: which stage its messages wait for, and for
+ * how long where a message does not say so itself. */
+#ifndef AMP_MESSAGE_STAGES_H
+#define AMP_MESSAGE_STAGES_H
+
+#include <amp/protocol/protocol.h>
+
+struct amp_stages {
+    enum amp_protocol protocol;
+    enum amp_ack_stage waits_for; /* RECEIVED: admission is enough */
+    int64_t ack_timeout_ms;       /* of messages that cannot say whether they want one; 0: none */
+    const char *const *silent;    /* types that nobody acknowledges; NULL-terminated */
+    const char *source;
+};
+/* NULL for a protocol without acknowledgements. */
+const struct amp_stages *amp_stages_of(enum amp_protocol p);
+
+/* How long to wait for the acknowledgement of a message, 0: not at all. */
+int64_t amp_stages_timeout(const struct amp_view *v);
+
+#endif

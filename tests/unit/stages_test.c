@@ -1,0 +1,41 @@
+/* How long each protocol waits for an acknowledgement, and for which. */
+#include "message/stages.h"
+#include "tap.h"
+
+int main(void)
+{
+    static const struct {
+        enum amp_protocol protocol;
+        const char *type;
+        bool needs;
+        int64_t own, want;
+    } cases[] = {
+        {AMP_PROTO_AMP, "task_dispatch", true, 300000, 300000},
+        {AMP_PROTO_AMP, "escalation", false, 0, 0},
+        {AMP_PROTO_SW4RM, "DATA", false, 0, 10000},
+        {AMP_PROTO_SW4RM, "TOOL_CALL", false, 0, 10000},
+        {AMP_PROTO_SW4RM, "HEARTBEAT", false, 0, 0},
+        {AMP_PROTO_SW4RM, "ACKNOWLEDGEMENT", false, 0, 0},
+        {AMP_PROTO_RTP, "message", false, 0, 20000},
+        {AMP_PROTO_RTP, "task_create", false, 0, 20000},
+        {AMP_PROTO_RTP, "ack", false, 0, 0},
+        {AMP_PROTO_RTP, "signal", false, 0, 0},
+        {AMP_PROTO_RTP, "dead_letter", false, 0, 0},
+        {AMP_PROTO_RTP, "", false, 0, 0},
+        {AMP_PROTO_AOP, "TASK", false, 0, 0},
+        {AMP_PROTO_AOF, "status.update", false, 0, 0},
+        {AMP_PROTO_NONE, "", false, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct amp_view v = {.protocol = cases[i].protocol,
+                             .type = amp_span_str(cases[i].type),
+                             .needs_ack = cases[i].needs,
+                             .ack_timeout_ms = cases[i].own};
+        TAP_INT(amp_stages_timeout(&v), cases[i].want, cases[i].type);
+    }
+    TAP_INT(amp_stages_of(AMP_PROTO_AMP)->waits_for, AMP_STAGE_READ, "AMP waits until it is read");
+    TAP_INT(amp_stages_of(AMP_PROTO_SW4RM)->waits_for, AMP_STAGE_RECEIVED, "SW4RM for admission");
+    TAP_INT(amp_stages_of(AMP_PROTO_RTP)->waits_for, AMP_STAGE_RECEIVED, "so does RTP");
+    TAP_OK(!amp_stages_of(AMP_PROTO_AOP) && !amp_stages_of(AMP_PROTO_AOF), "others for nothing");
+    return tap_done();
+}
