@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BLOCK = 2 << 10, MOST = 256 << 20 };
+enum { FIRST_BLOCK = 1 << 10, MOST = 256 << 20 };
 
 struct amp_arena_block {
     struct amp_arena_block *next;
@@ -21,7 +21,7 @@ void *amp_arena_get(struct amp_arena *a, size_t size)
     size = (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
     if (!b || b->size - b->used < size) {
         /* What is left over in the last block stays small beside the whole. */
-        size_t want = FIRST_BLOCK + a->total / 4;
+        size_t want = FIRST_BLOCK + a->total / 8;
         if (want < size)
             want = size;
         if (a->total + want > MOST)

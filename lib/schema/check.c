@@ -178,27 +178,27 @@ static __attribute__((noinline)) bool check_number(struct amp_schema_run *r,
         v.i = amp_small_int(text.p, k->len);
         v.small = true;
     }
-    if (b->minimum.given && compare(&v, &b->minimum, text) < 0 &&
-        amp_run_stop(r, &ok, n, "minimum", tok, &b->minimum))
+    if (b->minimum && compare(&v, b->minimum, text) < 0 &&
+        amp_run_stop(r, &ok, n, "minimum", tok, b->minimum))
         return false;
-    if (b->maximum.given && compare(&v, &b->maximum, text) > 0 &&
-        amp_run_stop(r, &ok, n, "maximum", tok, &b->maximum))
+    if (b->maximum && compare(&v, b->maximum, text) > 0 &&
+        amp_run_stop(r, &ok, n, "maximum", tok, b->maximum))
         return false;
-    if (b->above.given && compare(&v, &b->above, text) <= 0 &&
-        amp_run_stop(r, &ok, n, "exclusiveMinimum", tok, &b->above))
+    if (b->above && compare(&v, b->above, text) <= 0 &&
+        amp_run_stop(r, &ok, n, "exclusiveMinimum", tok, b->above))
         return false;
-    if (b->below.given && compare(&v, &b->below, text) >= 0 &&
-        amp_run_stop(r, &ok, n, "exclusiveMaximum", tok, &b->below))
+    if (b->below && compare(&v, b->below, text) >= 0 &&
+        amp_run_stop(r, &ok, n, "exclusiveMaximum", tok, b->below))
         return false;
-    if (b->multiple.given) {
+    if (b->multiple) {
         bool whole;
-        if (v.small && b->multiple.small) {
-            whole = v.i % b->multiple.i == 0;
+        if (v.small && b->multiple->small) {
+            whole = v.i % b->multiple->i == 0;
         } else {
             struct amp_decimal d = amp_decimal_read(text);
-            whole = amp_decimal_multiple(&d, &b->multiple.exact);
+            whole = amp_decimal_multiple(&d, &b->multiple->exact);
         }
-        if (!whole && amp_run_stop(r, &ok, n, "multipleOf", tok, &b->multiple))
+        if (!whole && amp_run_stop(r, &ok, n, "multipleOf", tok, b->multiple))
             return false;
     }
     return ok;

@@ -120,17 +120,18 @@ struct amp_node *amp_node_child(struct amp_compiler *c, const struct amp_node *n
 /* Bounds that are small integers, as one range. */
 static void join_bounds(struct amp_number_rules *b)
 {
-    const struct amp_bound *const given[] = {&b->minimum, &b->maximum, &b->above, &b->below};
-    b->small = !b->multiple.given;
+    const struct amp_bound *const given[] = {b->minimum, b->maximum, b->above, b->below};
+    b->small = !b->multiple;
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        b->small = b->small && (!given[i]->given || (given[i]->small && given[i]->i < INT64_MAX &&
-                                                     given[i]->i > INT64_MIN));
-    b->least = b->minimum.given ? b->minimum.i : INT64_MIN;
-    b->most = b->maximum.given ? b->maximum.i : INT64_MAX;
-    if (b->small && b->above.given && b->above.i >= b->least)
-        b->least = b->above.i + 1;
-    if (b->small && b->below.given && b->below.i <= b->most)
-        b->most = b->below.i - 1;
+        b->small =
+            b->small &&
+            (!given[i] || (given[i]->small && given[i]->i < INT64_MAX && given[i]->i > INT64_MIN));
+    b->least = b->minimum ? b->minimum->i : INT64_MIN;
+    b->most = b->maximum ? b->maximum->i : INT64_MAX;
+    if (b->small && b->above && b->above->i >= b->least)
+        b->least = b->above->i + 1;
+    if (b->small && b->below && b->below->i <= b->most)
+        b->most = b->below->i - 1;
 }
 
 static int compile_node(struct amp_compiler *c, struct amp_node *n)

@@ -175,15 +175,18 @@ AMP_KEYWORD_FN(amp_kw_format)
 }
 
 static int read_bound(struct amp_compiler *c, struct amp_node *n, uint32_t value,
-                      struct amp_bound *b)
+                      struct amp_bound **out)
 {
     const struct amp_tape *t = &n->doc->tape;
     if (t->tok[value].type != AMP_JSON_NUMBER)
         return wrong(c, n, value, "a number is expected");
-    b->given = true;
+    struct amp_bound *b = amp_compile_get(c, sizeof *b);
+    if (!b)
+        return -1;
     b->text = amp_tok_raw(t, value);
     b->exact = amp_decimal_read(b->text);
     b->small = amp_decimal_int64(&b->exact, &b->i);
+    *out = b;
     return 0;
 }
 
@@ -216,9 +219,9 @@ AMP_KEYWORD_FN(amp_kw_multiple_of)
     struct amp_number_rules *r = amp_number_rules(c, n);
     if (!r || read_bound(c, n, value, &r->multiple))
         return -1;
-    if (r->multiple.exact.neg || !r->multiple.exact.n)
+    if (r->multiple->exact.neg || !r->multiple->exact.n)
         return wrong(c, n, value, "multipleOf is greater than 0");
-    if (r->multiple.exact.n > AMP_DECIMAL_DIVISOR)
+    if (r->multiple->exact.n > AMP_DECIMAL_DIVISOR)
         return wrong(c, n, value, "multipleOf has too many digits");
     return 0;
 }

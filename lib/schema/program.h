@@ -15,12 +15,12 @@ struct amp_resource;
 
 struct amp_node {
     uint8_t types;
-    bool integer;   /* numbers must be integers */
-    bool only_type; /* no rule but the type */
-    bool leaf;      /* looks at no other value and applies no other node */
-    bool bare_ref;  /* nothing but a reference */
-    uint8_t colour; /* of the search for endless references */
-    uint32_t resource;
+    bool integer;           /* numbers must be integers */
+    bool only_type;         /* no rule but the type */
+    bool leaf;              /* looks at no other value and applies no other node */
+    bool bare_ref;          /* nothing but a reference */
+    uint8_t colour;         /* of the search for endless references */
+    uint32_t resource, tok; /* tok: in its document */
     struct amp_value_rules *values;
     struct amp_string_rules *string;
     struct amp_number_rules *number;
@@ -28,7 +28,6 @@ struct amp_node {
     struct amp_array_rules *array;
     struct amp_place_rules *place;
     const struct amp_document *doc;
-    uint32_t tok;
     struct amp_node *next; /* of all, in the order they were found */
 };
 

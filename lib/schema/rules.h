@@ -36,14 +36,14 @@ struct amp_string_rules {
 };
 
 struct amp_bound {
-    bool given, small; /* small: fits in `i` */
+    bool small; /* fits in `i` */
     int64_t i;
     struct amp_decimal exact;
     struct amp_span text;
 };
 
 struct amp_number_rules {
-    struct amp_bound minimum, maximum, above, below, multiple; /* above, below: exclusive */
+    struct amp_bound *minimum, *maximum, *above, *below, *multiple; /* above, below: exclusive */
     bool small; /* an integer fits where it lies in least..most, and there is no more to it */
     int64_t least, most;
 };
