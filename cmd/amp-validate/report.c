@@ -15,6 +15,7 @@
 enum { GATHER = 64 * 1024, PENDING_MOST = 1 << 30, SENTENCE_MOST = 16 * 1024 };
 
 static struct amp_outq records = {.fd = -1};
+static const char *name; /* of the error log */
 static bool failed;
 static struct amp_error first;
 
@@ -23,6 +24,7 @@ int report_open(const struct validate_options *opt, struct amp_error *err)
     const char *path = opt->errors;
     if (!path)
         return 0;
+    name = path;
     int fd = 2;
     bool own = strcmp(path, "-") != 0;
     if (own) {
@@ -138,8 +140,10 @@ int report_add(const struct validate_options *opt, const struct verdict *v,
 
 static int fail(struct amp_error *err, const struct amp_error *why)
 {
-    if (!failed)
+    if (!failed) {
         first = *why;
+        snprintf(first.what, sizeof first.what, "%.100s: %.150s", name, why->what);
+    }
     failed = true;
     *err = first;
     return -1;
