@@ -105,20 +105,7 @@ static int verdict(const struct validate_options *opt, const struct verdict *v, 
 static void write_finding(struct amp_jw *w, const struct verdict *v, const struct amp_finding *f)
 {
     amp_jw_open(w, '{');
-    member(w, "code", f->code);
-    if (f->seed_code && f->seed_code[0])
-        member(w, "seed_code", f->seed_code);
-    member(w, "field", f->field);
-    member(w, "pointer", f->pointer);
-    member(w, "message", f->message);
-    if (f->found[0])
-        member(w, "found", f->found);
-    if (f->expected[0])
-        member(w, "expected", f->expected);
-    member(w, "rule", f->rule);
-    if (f->schema_at && f->schema_at[0])
-        member(w, "schema_pointer", f->schema_at);
-    member(w, "severity", f->severity == AMP_SEV_ERROR ? "error" : "warning");
+    amp_finding_members(w, f);
     amp_jw_key(w, "offset");
     amp_jw_uint(w, v->offset + f->offset);
     amp_jw_close(w, '}');

@@ -109,6 +109,10 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
 int amp_reader_output(struct amp_reader *r, enum amp_output form, struct amp_buf *out,
                       struct amp_error *err);
 
+/* The members of a record from code to severity, written into an open object. */
+struct amp_jw;
+void amp_finding_members(struct amp_jw *w, const struct amp_finding *f);
+
 /* The rejection record (docs/records.md) as one line with LF. */
 struct amp_line_place {
     const char *tool;
