@@ -5,7 +5,7 @@
 
 #include <amp/schema/schema.h>
 
-enum { AMP_SCHEMAS_MOST = 160, AMP_SCHEMAS_SLOTS = 512, AMP_SCHEMAS_UNFOLDED = 8 };
+enum { AMP_SCHEMAS_MOST = 160, AMP_SCHEMAS_SLOTS = 512, AMP_SCHEMAS_UNFOLDED = 24 };
 
 struct amp_schemas {
     struct amp_schemas_row {
