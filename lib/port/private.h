@@ -39,17 +39,17 @@ struct amp_port {
     bool open, was_open;
     uint32_t out, fed;
     size_t out_bytes, fed_bytes;
-    size_t keep;      /* bytes that the pipe may hold unread; 0: it is no pipe */
-    uint64_t popped;  /* bytes of this outq whose lines left the queue */
-    uint64_t taken;   /* of a socket: what its reader is known to have read */
-    int64_t look_ms;  /* when to look again how much that is, */
-    int64_t look_gap; /* and how long after the last time */
-    bool half;        /* the socket's reader will say nothing more */
-    uint64_t synced;  /* outq.written when the file was last synced */
-    int64_t born_ms;  /* when we began to look for a reader */
+    size_t keep;       /* bytes that the pipe may hold unread; 0: it is no pipe */
+    uint64_t popped;   /* bytes of this outq whose lines left the queue */
+    uint64_t taken;    /* of a socket: what its reader is known to have read */
+    int64_t look_ms;   /* when to look again how much that is, */
+    int64_t look_gap;  /* and how long after the last time */
+    bool half;         /* the socket's reader will say nothing more */
+    uint64_t synced;   /* outq.written when the file was last synced */
+    int64_t born_ms;   /* when we began to look for a reader */
     int64_t finish_ms; /* when the end was asked for first */
-    int64_t down_ms;  /* when the reader went away; 0: it did not */
-    int64_t retry_ms; /* when to try to open again */
+    int64_t down_ms;   /* when the reader went away; 0: it did not */
+    int64_t retry_ms;  /* when to try to open again */
 
     struct amp_spool spool;
 
