@@ -74,6 +74,22 @@ setup() {
   [ "$(find work/new -type f | wc -l)" -eq 3 ]
 }
 
+@test "agent-registry(1)" {
+  need_tool agent-registry amp-route
+  unset AMP_STATE
+  echo '{"capabilityId":"cap.build","name":"Build","version":"1.0.0","status":"active",
+    "ownerAgentId":"executor-1","ownerNodeId":"n1","delegationSkillRef":{"name":"d","version":"1.0.0"},
+    "executorSkillRef":{"name":"e","version":"1.0.0"},"contractSchemaRef":"schema://x",
+    "defaultEtaSeconds":900,"publishedAt":"2026-02-25T16:30:00Z","publishedByAgentId":"admin"}' \
+    >capability.json
+  examples "$AMP_TOP/man/agent-registry.1" >script
+  run -0 bash -euo pipefail script
+  [[ "$output" == *cap.build* ]]
+  cmp messages.ndjson rest.ndjson
+  [ "$(wc -l <asked-1) $(wc -l <asked-others)" = "1 1" ]
+  [ "$(wc -l <events.ndjson) $(wc -l <published.ndjson)" = "5 2" ]
+}
+
 @test "hitl-prompt(1)" {
   need_tool hitl-prompt
   message escalation >escalations.ndjson

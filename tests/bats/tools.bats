@@ -170,7 +170,7 @@ may_link() {
   case $1 in
   amp-validate) echo libpcre2-8 ;;
   branch-guard) echo libpcre2-8 ;;
-  amp-route | amp-ack | task-dispatch | hitl-prompt | worktree-bind)
+  agent-registry | amp-route | amp-ack | task-dispatch | hitl-prompt | worktree-bind)
     echo libpcre2-8 libsqlite3 libjansson libsodium
     ;;
   git-worker) echo libgit2 libpcre2-8 libjansson libsodium ;;

@@ -9,6 +9,7 @@
     X(escalation)                                                                                  \
     X(job)                                                                                         \
     X(qa)                                                                                          \
+    X(reach)                                                                                       \
     X(task)
 
 #endif

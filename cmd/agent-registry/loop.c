@@ -1,0 +1,205 @@
+/*
+ * The filter and the emitter of heartbeats: one loop that sleeps until a line, room in the output,
+ * the next round or the next missed heartbeat wakes it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "registry.h"
+
+struct loop {
+    struct registry r;
+    struct amp_input in;
+    struct amp_intake intake;
+    bool eof;
+    int64_t rounds;   /* < 0: no heartbeats go out; 0: for ever */
+    int64_t done;     /* rounds so far */
+    int64_t round_ms; /* when the next one is, or the end after the last */
+    int64_t look_ms;  /* when heartbeats may be missed */
+};
+
+static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
+{
+    (void)ctx;
+    if (f->severity == AMP_SEV_ERROR)
+        amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->field,
+                 *f->field ? ": " : "", f->code, f->message);
+}
+
+/* A refusal that only the state could tell: to the error log and stderr. */
+static int refuse(struct loop *l, const struct amp_view *v, const struct amp_error *why,
+                  struct amp_error *err)
+{
+    struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                            .protocol = v->protocol,
+                            .type = v->type,
+                            .id = v->id,
+                            .code = why->code,
+                            .field = "",
+                            .pointer = "",
+                            .rule = why->code,
+                            .message = why->what,
+                            .found = "",
+                            .expected = ""};
+    struct amp_line_place at = {
+        .tool = amp_cli_name(), .line = l->intake.lines.number, .now_ms = amp_now_ms()};
+    AMP_BUF struct amp_buf record;
+    amp_buf_init(&record, 1 << 16);
+    amp_status_note(AMP_NO);
+    say(l, &f, &at);
+    if (amp_finding_record(&f, &at, &record, err) < 0)
+        return -1;
+    return amp_store_error_log(l->r.dir.store, amp_buf_span(&record), err);
+}
+
+static int one(struct loop *l, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_error why = {0};
+    int rc = reg_take(&l->r, v, &why, err);
+    if (rc < 0)
+        return -1;
+    if (rc == 0)
+        return amp_buf_add(&l->r.turn, v->line.p, v->line.n, err) < 0 ||
+                       amp_buf_str(&l->r.turn, "\n", err) < 0
+                   ? -1
+                   : 0;
+    return why.status ? refuse(l, v, &why, err) : 0;
+}
+
+static int take(struct loop *l, struct amp_error *err)
+{
+    struct amp_view v;
+    int rc;
+    while ((rc = amp_intake_next(&l->intake, &v, err)) > 0) {
+        if (rc == 1) {
+            if (one(l, &v, err) < 0)
+                return -1;
+            continue;
+        }
+        amp_status_note(AMP_NO);
+        if (reg_answer_bad(&l->r, &v, l->intake.bad_code, l->intake.bad_field, err) < 0)
+            return -1;
+    }
+    return rc < 0 ? -1 : outbox_emit(&l->r, err);
+}
+
+static int fill(struct loop *l, struct amp_error *err)
+{
+    int rc = amp_lines_fill(&l->intake.lines, l->in.fd, err);
+    if (rc < 0)
+        return errno == EINTR ? 0 : -1;
+    if (rc == 2)
+        return 0;
+    l->eof = rc == 0;
+    return take(l, err);
+}
+
+/* What time brings. 1: the last round is over. */
+static int tick(struct loop *l, struct amp_error *err)
+{
+    int64_t now = amp_now_ms();
+    uint32_t asked;
+    bool over = false;
+    if (l->rounds >= 0 && now >= l->round_ms) {
+        over = l->rounds > 0 && l->done == l->rounds;
+        if (!over && amp_directory_ask(&l->r.dir, now, &asked, err) < 0)
+            return -1;
+        l->done++;
+        l->round_ms = now + (l->done == l->rounds ? l->r.dir.timeout_ms : l->r.dir.interval_ms);
+    }
+    if (now >= l->look_ms || over) {
+        int64_t next = 0;
+        if (amp_directory_sweep(&l->r.dir, now, &next, err) < 0)
+            return -1;
+        /* Others may register agents that we do not hear of: never later than an interval. */
+        l->look_ms = now + l->r.dir.interval_ms;
+        if (next > now && next < l->look_ms)
+            l->look_ms = next;
+    }
+    if (outbox_emit(&l->r, err) < 0)
+        return -1;
+    return over;
+}
+
+/* What was overdue when nobody looked counts after an interval of looking. */
+static int first_look(struct loop *l, struct amp_error *err)
+{
+    int64_t now = amp_now_ms(), next = 0;
+    if (amp_directory_sweep(&l->r.dir, 0, &next, err) < 0)
+        return -1;
+    l->look_ms = now + l->r.dir.interval_ms;
+    if (next > now && next < l->look_ms)
+        l->look_ms = next;
+    return 0;
+}
+
+static int64_t wait_ms(const struct loop *l)
+{
+    int64_t at = l->look_ms, now = amp_now_ms(), ms;
+    if (l->rounds >= 0 && l->round_ms < at)
+        at = l->round_ms;
+    ms = at > now ? at - now : 0;
+    int out = amp_outq_timeout(&l->r.out);
+    return out >= 0 && out < ms ? out : ms;
+}
+
+static int run(struct loop *l, const sigset_t *awake, struct amp_error *err)
+{
+    for (;;) {
+        int rc = tick(l, err);
+        if (rc < 0 || amp_outq_flush(&l->r.out, err) < 0 || outbox_settle(&l->r, err) < 0)
+            return -1;
+        if (rc == 1 || (l->eof && l->rounds < 0))
+            return 0;
+        if (amp_stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        int64_t ms = wait_ms(l);
+        struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+        bool full = amp_outq_pending(&l->r.out) >= ((size_t)64 << 20);
+        struct pollfd fds[2] = {
+            {.fd = l->eof || full ? -1 : l->in.fd, .events = POLLIN},
+            {.fd = amp_outq_events(&l->r.out) ? l->r.out.fd : -1, .events = POLLOUT},
+        };
+        if (ppoll(fds, 2, &ts, awake) > 0 && fds[0].revents && fill(l, err) < 0)
+            return -1;
+    }
+}
+
+int reg_loop(int64_t rounds)
+{
+    struct loop l = {.rounds = rounds, .r.answer = true};
+    struct amp_error err = {0};
+    sigset_t stops, awake;
+    int status = 0, rc = -1;
+    l.in.fd = l.in.hold = -1;
+    amp_signals_install();
+    /* They come while we wait only, so that none comes just before the wait. */
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stops, &awake);
+    if (reg_open(&l.r, rounds < 0 ? ".filter" : ".emit", false, &err) == 0 &&
+        amp_intake_init(&l.intake, l.r.dir.store, amp_cli_name(), &err) == 0 &&
+        amp_input_open("-", false, &l.in, &err) == 0) {
+        l.intake.say = say;
+        rc = first_look(&l, &err);
+        if (rc == 0)
+            rc = run(&l, &awake, &err);
+    }
+    sigprocmask(SIG_SETMASK, &awake, NULL);
+    if (rc == 0)
+        rc = outbox_finish(&l.r, &err);
+    if (rc < 0)
+        status = amp_complain(&err);
+    if (l.intake.reader)
+        amp_intake_release(&l.intake);
+    if (l.in.fd >= 0)
+        amp_input_close(&l.in);
+    reg_close(&l.r);
+    return status;
+}

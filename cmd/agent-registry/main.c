@@ -1,0 +1,330 @@
+/* agent-registry: who is there, who answers, and who can do what. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/base/id.h>
+
+#include "flow/config.h"
+#include "registry.h"
+
+const char *reg_state, *reg_skills;
+int64_t reg_lock_timeout_ms = 10000, reg_interval_ms = 30000,
+        reg_required_ms = (int64_t)2 * 3600 * 1000;
+bool reg_signing;
+static int64_t timeout_ms = 5000, misses = 3, rounds;
+static const char *config, *as = "agent-registry", *node;
+static const char *descriptor, *name, *description = "", *class_word = "STANDARD", *public_key,
+                                      *role, *reason, *said;
+static struct amp_list capabilities, modalities, connectors, tools, health;
+static bool emit;
+
+static const struct amp_opt options[] = {
+    {'s', "state", AMP_OPT_DIR, &reg_state, "DIR", .doc = "the state directory",
+     .env = "AMP_STATE"},
+    {'c', "config", AMP_OPT_PATH, &config, "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"},
+    {0, "as", AMP_OPT_STRING, &as, "NAME", .doc = "sender of what it says, name in the state"},
+    {0, "node", AMP_OPT_STRING, &node, "NAME",
+     .doc = "the node's id; the sender's name unless given"},
+    {0, "interval", AMP_OPT_DURATION, &reg_interval_ms, "TIME",
+     .doc = "from heartbeat to heartbeat", .min = 10, .max = 86400000,
+     .config = "registry.interval"},
+    {0, "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME", .doc = "within which one is answered",
+     .min = 10, .max = 30000, .config = "registry.timeout"},
+    {0, "misses", AMP_OPT_INT, &misses, "N", .doc = "missed in a row that make unreachable",
+     .min = 1, .max = 1000, .config = "registry.misses"},
+    {0, "signing", AMP_OPT_FLAG, &reg_signing, NULL, .doc = "registrations need a public key"},
+    {0, "skills", AMP_OPT_DIR, &reg_skills, "DIR", .doc = "where executor skills must be found"},
+    {0, "required-by", AMP_OPT_DURATION, &reg_required_ms, "TIME",
+     .doc = "how long agents have to install a skill", .min = 1000,
+     .max = (int64_t)365 * 86400 * 1000},
+    {0, "lock-timeout", AMP_OPT_DURATION, &reg_lock_timeout_ms, "TIME",
+     .doc = "how long to wait for the state's lock"},
+    AMP_OPT_END,
+};
+static const struct amp_opt no_opts[] = {AMP_OPT_END};
+static const char *const classes[] = {"PRIVILEGED", "STANDARD", "BULK", NULL};
+static const struct amp_opt register_opts[] = {
+    {0, "descriptor", AMP_OPT_PATH, &descriptor, "FILE",
+     .doc = "the agent's descriptor as JSON, - for stdin"},
+    {0, "name", AMP_OPT_STRING, &name, "TEXT", .doc = "its name; AGENT unless given"},
+    {0, "description", AMP_OPT_STRING, &description, "TEXT", .doc = "at most 200 words"},
+    {0, "class", AMP_OPT_CHOICE, &class_word, "CLASS", .doc = "communication class",
+     .choices = classes},
+    {0, "capability", AMP_OPT_LIST, &capabilities, "NAME", .doc = "something that it can do"},
+    {0, "modality", AMP_OPT_LIST, &modalities, "TYPE",
+     .doc = "a MIME type that it takes; application/json unless given"},
+    {0, "connector", AMP_OPT_LIST, &connectors, "URI", .doc = "an inference engine's connector"},
+    {0, "tool", AMP_OPT_LIST, &tools, "FILE", .doc = "a tool's descriptor as JSON"},
+    {0, "public-key", AMP_OPT_STRING, &public_key, "BASE64", .doc = "the key of its signatures"},
+    {0, "role", AMP_OPT_STRING, &role, "ROLE", .doc = "the role that it plays"},
+    AMP_OPT_END,
+};
+static const struct amp_opt deregister_opts[] = {
+    {0, "reason", AMP_OPT_STRING, &reason, "TEXT", .doc = "why it leaves"},
+    AMP_OPT_END,
+};
+static const struct amp_opt heartbeat_opts[] = {
+    {0, "emit", AMP_OPT_FLAG, &emit, NULL, .doc = "send heartbeats, take answers from stdin"},
+    {0, "count", AMP_OPT_INT, &rounds, "N", .doc = "end after N rounds of --emit", .min = 1,
+     .max = 1000000000},
+    {0, "said", AMP_OPT_STRING, &said, "STATE", .doc = "the agent's own state, such as RUNNING"},
+    {0, "health", AMP_OPT_LIST, &health, "KEY=VALUE", .doc = "something about its health"},
+    AMP_OPT_END,
+};
+
+int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err)
+{
+    struct amp_store_options opt = {.lock_timeout_ms = reg_lock_timeout_ms};
+    r->lock = r->out.fd = -1;
+    if (!reg_state)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    if (!amp_id_is_safe(amp_span_str(as)))
+        amp_die_usage("--as takes letters, digits, '.', '_' and '-'");
+    if (existing && access(reg_state, F_OK) != 0 && errno == ENOENT)
+        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
+                        reg_state);
+    snprintf(r->name, sizeof r->name, "%s%s", as, suffix ? suffix : "");
+    r->dir = (struct amp_directory){.voice = {.name = r->name, .node = node ? node : r->name},
+                                    .interval_ms = reg_interval_ms,
+                                    .timeout_ms = timeout_ms,
+                                    .misses = misses};
+    if (amp_store_open(reg_state, &opt, &r->dir.store, err) < 0)
+        return -1;
+    return suffix ? outbox_open(r, err) : 0;
+}
+
+void reg_close(struct registry *r)
+{
+    outbox_close(r);
+    amp_store_close(r->dir.store);
+    r->dir.store = NULL;
+}
+
+/* ---- verbs that say one thing ---- */
+
+static void complain_finding(void *ctx, const struct amp_finding *f)
+{
+    (void)ctx;
+    if (f->severity == AMP_SEV_ERROR)
+        amp_warn("%s%s%s: %s", f->field, *f->field ? ": " : "", f->code, f->message);
+}
+
+/* The line goes the same way as one that came on stdin: through the checks, then it is taken. */
+static int command(struct registry *r, struct amp_span line, struct amp_error *err)
+{
+    struct amp_check_options check = {0};
+    struct amp_error why = {0};
+    struct amp_view v;
+    struct amp_reader *reader = amp_reader_new(NULL, err);
+    if (!reader)
+        return -1;
+    int rc = amp_reader_line(reader, line, &check, &v, complain_finding, NULL, err);
+    if (rc == 0) {
+        amp_status_note(AMP_NO);
+    } else if (rc == 1) {
+        rc = reg_take(r, &v, &why, err);
+        if (rc == 1 && why.status)
+            rc = amp_complain(&why), amp_status_note(rc);
+        else if (rc == 0)
+            rc = amp_fail(err, AMP_DATAERR, "not_a_record", "this is nothing for the registry");
+    }
+    amp_reader_free(reader);
+    return rc < 0 ? -1 : 0;
+}
+
+/* Composes a message of the agent's own and takes it. The payload's reference is stolen. */
+static int say(const char *agent, const char *type, json_t *payload)
+{
+    struct registry r = {0};
+    struct amp_error err = {0};
+    struct amp_voice voice = {.name = agent, .node = agent};
+    struct amp_sw4rm_say s = {.type = type, .now_ms = amp_now_ms()};
+    AMP_BUF struct amp_buf line;
+    int status = 0;
+    amp_buf_init(&line, (size_t)32 << 20);
+    if (amp_voice_sw4rm(&voice, &s, payload, &line, NULL, &err) < 0)
+        return amp_complain(&err);
+    if (reg_open(&r, "", false, &err) < 0 || command(&r, amp_buf_span(&line), &err) < 0 ||
+        outbox_finish(&r, &err) < 0)
+        status = amp_complain(&err);
+    reg_close(&r);
+    return status;
+}
+
+static json_t *load(const char *path)
+{
+    AMP_BUF struct amp_buf b;
+    struct amp_error err = {0};
+    json_t *j = NULL;
+    amp_buf_init(&b, 1 << 20);
+    if (strcmp(path, "-") == 0)
+        path = "/dev/stdin";
+    if (amp_file_read(AT_FDCWD, path, 1 << 20, &b, &err) < 0 ||
+        !(j = amp_json_load(amp_buf_span(&b), &err))) {
+        amp_warn("%s:", path);
+        amp_status_note(amp_complain(&err));
+    }
+    return j;
+}
+
+static json_t *strings(const struct amp_list *l, const char *otherwise)
+{
+    json_t *a = json_array();
+    for (int i = 0; i < l->n; i++)
+        json_array_append_new(a, json_string(l->v[i]));
+    if (l->n == 0 && otherwise)
+        json_array_append_new(a, json_string(otherwise));
+    return a;
+}
+
+static json_t *described(const char *agent)
+{
+    json_t *j =
+        json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:s*}", "agent_id", agent, "name",
+                  name ? name : agent, "description", description, "capabilities",
+                  strings(&capabilities, NULL), "communication_class", class_word,
+                  "modalities_supported", strings(&modalities, "application/json"),
+                  "reasoning_connectors", strings(&connectors, NULL), "public_key", public_key);
+    json_t *list = json_array();
+    for (int i = 0; i < tools.n; i++) {
+        json_t *t = load(tools.v[i]);
+        if (!t) {
+            json_decref(list);
+            json_decref(j);
+            return NULL;
+        }
+        json_array_append_new(list, t);
+    }
+    if (tools.n > 0)
+        json_object_set(j, "tools", list);
+    json_decref(list);
+    return j;
+}
+
+static int do_register(int argc, char **argv)
+{
+    if (argc > 1 || (argc == 0 && !descriptor))
+        amp_die_usage(argc > 1 ? "one agent at a time" : "which agent?");
+    if (argc == 1 && descriptor)
+        amp_die_usage("the descriptor names the agent");
+    json_t *agent = descriptor ? load(descriptor) : described(argv[0]);
+    if (!agent)
+        return 0; /* it is noted */
+    if (role)
+        json_object_set_new(agent, "role", json_string(role));
+    if (node)
+        json_object_set_new(agent, "node_id", json_string(node));
+    const char *id = json_string_value(json_object_get(agent, "agent_id"));
+    char who[128];
+    snprintf(who, sizeof who, "%s", id && *id ? id : "unknown");
+    return say(who, "CONTROL", json_pack("{s:o}", "agent", agent));
+}
+
+static int do_deregister(int argc, char **argv)
+{
+    if (argc != 1)
+        amp_die_usage("which agent?");
+    return say(argv[0], "CONTROL",
+               json_pack("{s:s, s:s, s:s*}", "command", "deregister", "agent_id", argv[0], "reason",
+                         reason));
+}
+
+static int do_heartbeat(int argc, char **argv)
+{
+    if (emit && argc > 0)
+        amp_die_usage("--emit asks every agent");
+    if (emit)
+        return reg_loop(rounds);
+    if (argc != 1)
+        amp_die_usage("which agent?");
+    json_t *h = health.n > 0 ? json_object() : NULL;
+    for (int i = 0; i < health.n; i++) {
+        const char *eq = strchr(health.v[i], '=');
+        if (!eq)
+            amp_die_usage("--health takes KEY=VALUE, not '%s'", health.v[i]);
+        AMP_FREE char *key = strndup(health.v[i], (size_t)(eq - health.v[i]));
+        json_object_set_new(h, key ? key : "", json_string(eq + 1));
+    }
+    return say(argv[0], "HEARTBEAT",
+               json_pack("{s:s, s:s*, s:o*}", "agent_id", argv[0], "state", said, "health", h));
+}
+
+static int do_publish(int argc, char **argv)
+{
+    struct registry r = {0};
+    struct amp_error err = {0};
+    static char standard[] = "-", *only[] = {standard, NULL};
+    int status = 0, rc = reg_open(&r, "", false, &err);
+    if (argc == 0) {
+        argc = 1;
+        argv = only;
+    }
+    for (int i = 0; i < argc && rc == 0; i++) {
+        AMP_BUF struct amp_buf line;
+        amp_buf_init(&line, 1 << 20);
+        json_t *j = load(argv[i]);
+        if (!j)
+            continue;
+        rc = amp_json_dump(j, &line, &err);
+        json_decref(j);
+        if (rc == 0)
+            rc = command(&r, amp_buf_span(&line), &err);
+    }
+    if (rc < 0 || outbox_finish(&r, &err) < 0)
+        status = amp_complain(&err);
+    reg_close(&r);
+    return status;
+}
+
+static int filter(int argc, char **argv)
+{
+    if (argc > 0)
+        amp_die_usage("'%s' is neither a verb nor expected", argv[0]);
+    return reg_loop(-1);
+}
+
+static const struct amp_verb verbs[] = {
+    {NULL, "", "take what concerns the registry out of a stream of messages", no_opts, filter},
+    {"register", "[AGENT]", "register an agent", register_opts, do_register},
+    {"deregister", "AGENT", "deregister an agent", deregister_opts, do_deregister},
+    {"heartbeat", "[AGENT]", "give a sign of life, or ask for them", heartbeat_opts, do_heartbeat},
+    {"list", "", "list the agents", list_opts, reg_list},
+    {"show", "AGENT…", "print all that is known of agents", show_opts, reg_show},
+    {"publish", "[FILE…]", "publish capabilities", no_opts, do_publish},
+    {"capabilities", "[ID…]", "list the capabilities", capabilities_opts, reg_capabilities},
+    {0},
+};
+static const int statuses[] = {0,
+                               AMP_NO,
+                               AMP_USAGE,
+                               AMP_DATAERR,
+                               AMP_UNAVAILABLE,
+                               AMP_INTERNAL,
+                               AMP_CANTCREAT,
+                               AMP_IOERR,
+                               AMP_TEMPFAIL,
+                               AMP_CONFIG,
+                               AMP_INTERRUPTED,
+                               0};
+static const struct amp_fsm *const machines[] = {&amp_reach_fsm, NULL};
+static const struct amp_tool tool = {
+    .name = "agent-registry",
+    .doc = "register agents, ask whether they are alive, publish what they can do",
+    .opts = options,
+    .verbs = verbs,
+    .statuses = statuses,
+    .machines = machines,
+    .config = amp_config_values,
+    .check_config = amp_config_check,
+};
+
+int main(int argc, char **argv)
+{
+    return amp_cli_main(&tool, argc, argv);
+}

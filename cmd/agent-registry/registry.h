@@ -1,0 +1,68 @@
+/*
+ * agent-registry's parts: main.c reads the options and has the small verbs, loop.c is the filter
+ * and the emitter of heartbeats, take.c is what one message means, outbox.c brings out what was
+ * committed, list.c and follow.c show the directory.
+ */
+#ifndef AGENT_REGISTRY_REGISTRY_H
+#define AGENT_REGISTRY_REGISTRY_H
+
+#include <amp/base/pipe.h>
+
+#include "agent/capability.h"
+#include "cli/cli.h"
+#include "flow/intake.h"
+
+extern const char *reg_state, *reg_skills;
+extern int64_t reg_lock_timeout_ms, reg_interval_ms, reg_required_ms;
+extern bool reg_signing;
+
+struct registry {
+    struct amp_directory dir;
+    char name[160]; /* the voice's, and that of the outbox */
+    bool answer;    /* SW4RM senders get an acknowledgement */
+
+    int lock;
+    struct amp_outq out;
+    struct amp_buf turn; /* lines that leave at the end of the turn */
+    uint64_t emitted;    /* the last frame whose lines were given to `out` */
+    struct reg_line {
+        struct amp_store_entry_id id;
+        uint64_t at; /* written when out.written has come there */
+    } * open;
+    size_t n_open, cap_open;
+};
+
+/* main.c: opens the state; suffix tells the long-lived forms from the verbs. */
+int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err);
+void reg_close(struct registry *r);
+
+/* outbox.c: one process of a name at a time. `emit` gives what was committed and synced to the
+ * output, `settle` closes what is written. */
+int outbox_open(struct registry *r, struct amp_error *err);
+int outbox_emit(struct registry *r, struct amp_error *err);
+int outbox_settle(struct registry *r, struct amp_error *err);
+/* Sync, emit, write, settle: the end of a verb. */
+int outbox_finish(struct registry *r, struct amp_error *err);
+void outbox_close(struct registry *r);
+
+/* take.c: 1 the registry's own, done; 0 none of its concern; -1 failure. A refusal is NO: told,
+ * answered where `answer` says so, and counted as 1 with *refused filled. */
+int reg_take(struct registry *r, const struct amp_view *v, struct amp_error *refused,
+             struct amp_error *err);
+/* Answers a line that did not pass the checks. */
+int reg_answer_bad(struct registry *r, const struct amp_view *v, const char *code,
+                   const char *field, struct amp_error *err);
+
+/* loop.c: rounds of heartbeats: < 0 none, 0 for ever. */
+int reg_loop(int64_t rounds);
+
+extern const struct amp_opt list_opts[], show_opts[], capabilities_opts[];
+int reg_list(int argc, char **argv);
+int reg_show(int argc, char **argv);
+int reg_capabilities(int argc, char **argv);
+
+/* follow.c: calls look at once, and again whenever the state may have changed. */
+int reg_follow(const char *dir, int (*look)(void *ctx, struct amp_error *err), void *ctx,
+               struct amp_error *err);
+
+#endif

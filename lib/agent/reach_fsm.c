@@ -1,0 +1,57 @@
+/* Membership and reachability of a registered agent (SW4RM §14). */
+#include "agent/directory.h"
+
+static const struct amp_fsm_name states[] = {AMP_REACH_STATES(AMP_FSM_NAMES)};
+static const struct amp_fsm_name events[] = {AMP_REACH_EVENTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name facts[] = {
+    {"spent", "it was the last miss that the debounce allows"}};
+static const struct amp_fsm_name effects[] = {{"join", "tell the participants that it joined"},
+                                              {"leave", "tell them that it left"},
+                                              {"lost", "tell them that it is unreachable"},
+                                              {"back", "tell them that it answers again"}};
+
+#define ROW(f, e, t, fx)                                                                           \
+    {                                                                                              \
+        .from = AMP_REACH_##f, .event = AMP_REACH_EV_##e, .to = AMP_REACH_##t, .effects = (fx)     \
+    }
+#define SPENT(f, e, t, fx)                                                                         \
+    {                                                                                              \
+        .from = AMP_REACH_##f, .event = AMP_REACH_EV_##e, .to = AMP_REACH_##t,                     \
+        .if_all = AMP_REACH_IF_SPENT, .effects = (fx), .code = "agent_unavailable"                 \
+    }
+
+static const struct amp_fsm_row rows[] = {
+    ROW(ABSENT, REGISTER, REACHABLE, AMP_REACH_DO_JOIN),
+    ROW(LEFT, REGISTER, REACHABLE, AMP_REACH_DO_JOIN),
+    ROW(REACHABLE, REGISTER, REACHABLE, 0),
+    ROW(LATE, REGISTER, REACHABLE, 0),
+    ROW(UNREACHABLE, REGISTER, REACHABLE, AMP_REACH_DO_BACK),
+    ROW(REACHABLE, BEAT, REACHABLE, 0),
+    ROW(LATE, BEAT, REACHABLE, 0),
+    ROW(UNREACHABLE, BEAT, REACHABLE, AMP_REACH_DO_BACK),
+    SPENT(REACHABLE, MISS, UNREACHABLE, AMP_REACH_DO_LOST),
+    ROW(REACHABLE, MISS, LATE, 0),
+    SPENT(LATE, MISS, UNREACHABLE, AMP_REACH_DO_LOST),
+    ROW(LATE, MISS, LATE, 0),
+    ROW(REACHABLE, DEREGISTER, LEFT, AMP_REACH_DO_LEAVE),
+    ROW(LATE, DEREGISTER, LEFT, AMP_REACH_DO_LEAVE),
+    ROW(UNREACHABLE, DEREGISTER, LEFT, AMP_REACH_DO_LEAVE),
+};
+
+const struct amp_fsm amp_reach_fsm = {
+    .name = "reach",
+    .source = "SW4RM §14",
+    .doc = "membership and reachability of an agent",
+    .states = states,
+    .events = events,
+    .facts = facts,
+    .effects = effects,
+    .n_states = AMP_REACH_STATE_COUNT,
+    .n_events = AMP_REACH_EVENT_COUNT,
+    .n_facts = 1,
+    .n_effects = 4,
+    .initial = AMP_REACH_ABSENT,
+    .terminal = 0,
+    .rows = rows,
+    .n_rows = sizeof(rows) / sizeof(rows[0]),
+};

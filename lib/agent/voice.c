@@ -1,0 +1,80 @@
+/* Envelopes around payloads, with ids and numbers of our own. */
+#include "agent/voice.h"
+
+#include <stdio.h>
+
+#include <amp/base/clock.h>
+
+static int no_memory(struct amp_error *err)
+{
+    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+}
+
+/* Of microseconds: it grows, and fits a double. */
+static int64_t number(struct amp_voice *v, int64_t now_ms)
+{
+    v->last = now_ms * 1000 > v->last ? now_ms * 1000 : v->last + 1;
+    return v->last;
+}
+
+/* One line, its LF taken off again. */
+static int dump(json_t *j, struct amp_buf *out, struct amp_error *err)
+{
+    int rc = j ? amp_json_dump(j, out, err) : no_memory(err);
+    json_decref(j);
+    if (rc == 0 && out->len > 0 && out->data[out->len - 1] == '\n')
+        out->data[--out->len] = '\0';
+    return rc;
+}
+
+int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *payload,
+                    struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err)
+{
+    char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[192];
+    AMP_BUF struct amp_buf body;
+    amp_buf_init(&body, 1 << 20);
+    json_incref(payload);
+    if (dump(payload, &body, err) < 0) {
+        json_decref(payload);
+        return -1;
+    }
+    amp_uuid4(id);
+    amp_uuid4(flow);
+    amp_time_format(s->now_ms, time);
+    int64_t n = number(v, s->now_ms);
+    snprintf(hlc, sizeof hlc, "%lld.%06d.%.128s", (long long)n, 0, v->name);
+    json_t *j =
+        json_pack("{s:s, s:s, s:s, s:I, s:i, s:s, s:s, s:I, s:s, s:s, s:o}", "message_id", id,
+                  "producer_id", v->name, "correlation_id", s->correlation ? s->correlation : flow,
+                  "sequence_number", (json_int_t)n, "retry_count", 0, "message_type", s->type,
+                  "content_type", "application/json", "content_length", (json_int_t)body.len,
+                  "hlc_timestamp", hlc, "timestamp", time, "payload", payload);
+    if (!j)
+        return no_memory(err);
+    if (s->to.n > 0)
+        j = json_pack("{s:s%, s:o}", "to", s->to.p, s->to.n, "msg", j);
+    if (dump(j, out, err) < 0)
+        return -1;
+    if (id_out)
+        snprintf(id_out, AMP_UUID_MAX, "%s", id);
+    return 0;
+}
+
+int amp_voice_rtp(struct amp_voice *v, const struct amp_rtp_say *s, json_t *payload,
+                  struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err)
+{
+    char uuid[AMP_UUID_MAX], time[AMP_TIME_MAX], id[48];
+    amp_uuid4(uuid);
+    snprintf(id, sizeof id, "evt_%s", uuid);
+    amp_time_format(s->now_ms, time);
+    json_t *j = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s%, s:s, s:s, s:o, s:{s:i, s:s*}}",
+                          "eventId", id, "seq", (json_int_t)number(v, s->now_ms), "kind", s->kind,
+                          "sourceNodeId", v->node, "sourceAgentId", v->name, "toAgentId", s->to.p,
+                          s->to.n, "corrId", s->corr, "createdAt", time, "payload", payload,
+                          "trace", "attempt", 1, "capabilityPolicyVersion", s->policy);
+    if (dump(j, out, err) < 0)
+        return -1;
+    if (id_out)
+        snprintf(id_out, AMP_UUID_MAX, "%s", uuid);
+    return 0;
+}

@@ -1,0 +1,39 @@
+/* Messages that a registry sends: SW4RM's envelope with its recipient around it, and events of the
+ * Runtime Protocol. A voice numbers what it says upwards by the clock, so that numbers grow across
+ * runs too; two processes with one name take turns. */
+#ifndef AMP_AGENT_VOICE_H
+#define AMP_AGENT_VOICE_H
+
+#include <amp/base/id.h>
+
+#include "protocol/compose.h"
+
+struct amp_voice {
+    const char *name; /* producer_id, sourceAgentId */
+    const char *node; /* sourceNodeId */
+    int64_t last;     /* the number that was given last */
+};
+
+/* One line without LF, {"to":…,"msg":{…}}, or the bare envelope where `to` is empty. The payload's
+ * reference is stolen, also on failure. correlation NULL: a new one. id_out may be NULL. */
+struct amp_sw4rm_say {
+    const char *type; /* "NOTIFICATION" */
+    struct amp_span to;
+    const char *correlation;
+    int64_t now_ms;
+};
+int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *payload,
+                    struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err);
+
+/* The same for an event. The payload's reference is stolen. policy: capabilityPolicyVersion, or
+ * NULL. */
+struct amp_rtp_say {
+    const char *kind;
+    struct amp_span to;
+    const char *corr, *policy;
+    int64_t now_ms;
+};
+int amp_voice_rtp(struct amp_voice *v, const struct amp_rtp_say *s, json_t *payload,
+                  struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err);
+
+#endif
