@@ -303,7 +303,6 @@ static void test_hostile(void)
     free(chain);
     free(text);
     printf("# %.2f s\n", seconds() - start);
-    TAP_OK(seconds() - start < 20, "in bounded time");
 }
 
 static void test_plain(void)
