@@ -23,6 +23,7 @@ struct job *job_new(struct router *r, struct amp_span line, const struct amp_vie
     }
     j->n = line.n;
     j->kind = v ? v->kind : AMP_KIND_OTHER;
+    j->protocol = v ? v->protocol : AMP_PROTO_NONE;
     j->stage = JOB_DECIDED;
     r->n_jobs++;
     j->older = r->newest;
@@ -64,6 +65,17 @@ static void settle(struct router *r, struct job *j)
     job_free(r, j);
 }
 
+/* Between machines a SW4RM message has to be signed, and none is yet. */
+static bool may_leave(struct router *r, const struct job *j, const struct amp_port *port)
+{
+    if (j->protocol != AMP_PROTO_SW4RM || !amp_port_is_network(port))
+        return true;
+    if (!r->allow_unsigned)
+        return false;
+    amp_warn("%s: leaves unsigned by %s (--allow-unsigned)", j->id, amp_port_spec(port));
+    return true;
+}
+
 static void offer(struct router *r, struct job *j, const struct rule *rule)
 {
     struct amp_port *port = r->ports[rule->port];
@@ -76,6 +88,10 @@ static void offer(struct router *r, struct job *j, const struct rule *rule)
     } else if (kind == AMP_PORT_DEAD) {
         snprintf(why, sizeof(why), "the route \"%.200s\" keeps it back", rule->text);
         keep_dead(r, j, "kept_back", why, rule->text);
+    } else if (!may_leave(r, j, port)) {
+        keep_refuse(r, j, "unsigned",
+                    "it is not signed, and may not leave this machine without (--allow-unsigned)",
+                    amp_port_spec(port), false);
     } else if (amp_port_offer(port, amp_span_str(j->id), (struct amp_span){j->line, j->n},
                               (uintptr_t)j, &err) == 0) {
         j->waiting++;

@@ -9,8 +9,8 @@
 #include "message/delivery.h"
 
 static struct router router = {.lock = -1, .consumer = "amp-route"};
-static struct amp_list routes;
-static const char *state, *config, *in_path = "-", *out_path;
+static struct amp_list routes, http_headers;
+static const char *state, *config, *in_path = "-", *out_path, *http_ca;
 static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
                lock_timeout_ms = 10000, max_line = 32 << 20, jobs = 4, attempts = 5,
                attempt_timeout_ms;
@@ -36,9 +36,16 @@ static const struct amp_opt options[] = {
     {'j', "jobs", AMP_OPT_INT, &jobs, "N", .doc = "processes of one exec-each at once", .min = 1,
      .max = 64},
     {0, "attempts", AMP_OPT_INT, &attempts, "N",
-     .doc = "how often exec-each tries a message that fails for a while", .min = 1, .max = 100},
+     .doc = "how often exec-each and http try a message that fails for a while", .min = 1,
+     .max = 100},
     {0, "attempt-timeout", AMP_OPT_DURATION, &attempt_timeout_ms, "TIME",
      .doc = "limit of one such attempt", .min = 10, .max = 86400000},
+    {0, "http-headers", AMP_OPT_LIST, &http_headers, "HOST=FILE",
+     .doc = "send the headers in FILE (mode 600) to HOST"},
+    {0, "http-ca", AMP_OPT_PATH, &http_ca, "FILE",
+     .doc = "trust the certificates in FILE, not the system's"},
+    {0, "allow-unsigned", AMP_OPT_FLAG, &router.allow_unsigned, NULL,
+     .doc = "let unsigned sw4rm messages leave this machine, with a warning"},
     {0, "predicate-timeout", AMP_OPT_DURATION, &limit_ms, "TIME",
      .doc = "limit of one jq predicate", .min = 10, .max = 60000},
     {0, "lock-timeout", AMP_OPT_DURATION, &lock_timeout_ms, "TIME",
@@ -121,11 +128,17 @@ static int start(struct router *r, struct amp_error *err)
     r->port_options = (struct amp_port_options){.consumer = r->consumer,
                                                 .open_timeout_ms = open_timeout_ms,
                                                 .max_pending = (size_t)max_pending,
+                                                .http_headers = (const char *const *)http_headers.v,
+                                                .n_http_headers = http_headers.n,
+                                                .http_ca = http_ca,
                                                 .jobs = (uint32_t)jobs,
                                                 .attempts = (uint32_t)attempts,
                                                 .attempt_timeout_ms = attempt_timeout_ms,
                                                 .durable = state != NULL};
     r->predicate_limit_ms = limit_ms;
+    for (int i = 0; i < http_headers.n; i++)
+        if (!strchr(http_headers.v[i], '='))
+            return amp_fail(err, AMP_USAGE, "bad_headers", "--http-headers takes HOST=FILE");
     if (routes.n == 0)
         return amp_fail(err, AMP_USAGE, "no_routes", "at least one route is needed (-r)");
     if (state && keep_open(r, state, lock_timeout_ms, err) < 0)

@@ -41,6 +41,7 @@ struct job {
     char *text; /* the document inside a wrapped line, NULL where it is the line */
     char *id;   /* may be empty: control records have none */
     enum amp_kind kind;
+    enum amp_protocol protocol;
     bool answer, suspended;
     enum job_stage stage;
     struct amp_store_entry_id entry; /* of the outbox, n 0: none */
@@ -57,6 +58,7 @@ struct router {
     const char *consumer;
     struct amp_port_options port_options;
     int64_t predicate_limit_ms;
+    bool allow_unsigned; /* sw4rm messages may leave this machine as they are */
 
     struct rule rules[RULES_MAX];
     uint32_t n_rules;

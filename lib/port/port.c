@@ -27,10 +27,16 @@ static const struct {
     bool arg;
     const struct amp_port_ops *ops;
 } kinds[] = {
-    {"fifo", AMP_PORT_FIFO, true, NULL},      {"file", AMP_PORT_FILE, true, NULL},
-    {"spool", AMP_PORT_SPOOL, true, NULL},    {"command", AMP_PORT_COMMAND, true, NULL},
-    {"unix", AMP_PORT_UNIX, true, NULL},      {"exec-each", AMP_PORT_EACH, true, &amp_port_each},
-    {"stdout", AMP_PORT_STDOUT, false, NULL}, {"reject", AMP_PORT_REJECT, false, NULL},
+    {"fifo", AMP_PORT_FIFO, true, NULL},
+    {"file", AMP_PORT_FILE, true, NULL},
+    {"spool", AMP_PORT_SPOOL, true, NULL},
+    {"command", AMP_PORT_COMMAND, true, NULL},
+    {"unix", AMP_PORT_UNIX, true, NULL},
+    {"exec-each", AMP_PORT_EACH, true, &amp_port_each},
+    {"http", AMP_PORT_HTTP, true, &amp_port_http},
+    {"https", AMP_PORT_HTTP, true, &amp_port_http},
+    {"stdout", AMP_PORT_STDOUT, false, NULL},
+    {"reject", AMP_PORT_REJECT, false, NULL},
     {"dead", AMP_PORT_DEAD, false, NULL},
 };
 
@@ -53,7 +59,7 @@ static int parse(struct amp_port *p, struct amp_error *err)
     }
     return amp_fail(err, AMP_USAGE, "bad_port",
                     "unknown port \"%.200s\": one of fifo:PATH file:PATH spool:DIR command:ARGV "
-                    "unix:PATH exec-each:ARGV stdout reject dead",
+                    "unix:PATH exec-each:ARGV http(s)://URL stdout reject dead",
                     p->spec);
 }
 
@@ -122,6 +128,10 @@ const char *amp_port_spec(const struct amp_port *p)
 enum amp_port_kind amp_port_kind(const struct amp_port *p)
 {
     return p->kind;
+}
+bool amp_port_is_network(const struct amp_port *p)
+{
+    return p->network;
 }
 size_t amp_port_pending(const struct amp_port *p)
 {

@@ -8,6 +8,7 @@
  *   command:ARGV  one long-lived process, NDJSON on its stdin; split into words, no shell
  *   unix:PATH     a listening socket file; connected again when its reader went away
  *   exec-each:ARGV  a process for each message, which is its stdin; its status is the outcome
+ *   http(s)://…   a request for each message
  *   stdout        the program's own output
  *   reject, dead  no port at all: the router answers or keeps the message
  */
@@ -27,19 +28,23 @@ enum amp_port_kind {
     AMP_PORT_COMMAND,
     AMP_PORT_UNIX,
     AMP_PORT_EACH,
+    AMP_PORT_HTTP,
     AMP_PORT_STDOUT,
     AMP_PORT_REJECT,
     AMP_PORT_DEAD,
 };
 
 struct amp_port_options {
-    const char *consumer;       /* part of a spool file's name */
-    int64_t open_timeout_ms;    /* how long a message waits for a reader; < 0 for ever */
-    size_t max_pending;         /* bytes that wait for this port at most */
-    uint32_t jobs;              /* processes of exec-each at once; 0: 4 */
-    uint32_t attempts;          /* of a message that is tried one by one; 0: 5 */
-    int64_t attempt_timeout_ms; /* of one such attempt; 0 none */
-    bool durable;               /* files are synced before a line counts as delivered */
+    const char *consumer;            /* part of a spool file's name */
+    int64_t open_timeout_ms;         /* how long a message waits for a reader; < 0 for ever */
+    size_t max_pending;              /* bytes that wait for this port at most */
+    uint32_t jobs;                   /* processes of exec-each at once; 0: 4 */
+    uint32_t attempts;               /* of a message that is tried one by one; 0: 5 */
+    int64_t attempt_timeout_ms;      /* of one such attempt; 0 none */
+    const char *const *http_headers; /* HOST=FILE */
+    int n_http_headers;
+    const char *http_ca; /* certificates to trust instead of the system's; NULL none */
+    bool durable;        /* files are synced before a line counts as delivered */
 };
 
 struct amp_port;
@@ -50,6 +55,8 @@ int amp_port_new(const char *spec, const struct amp_port_options *opt, struct am
 void amp_port_free(struct amp_port *p); /* drops what is pending; ends a command */
 const char *amp_port_spec(const struct amp_port *p);
 enum amp_port_kind amp_port_kind(const struct amp_port *p);
+/* Whether what goes there leaves this machine. */
+bool amp_port_is_network(const struct amp_port *p);
 
 /* Takes one line (without LF) for delivery; `tag` comes back with its outcome. "buffer_full" past
  * the bound: nothing was taken. */
@@ -62,9 +69,9 @@ int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line,
 void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], int *timeout_ms);
 
 /* Does what can be done without blocking. `done` is called for every line whose fate is known, in
- * the order of the offers (exec-each: as they end): why is NULL when it was delivered, else the
- * failure (no reader within the time, a command that keeps dying, an I/O error); its status is NO
- * where sending the same again cannot help. It may offer to other ports. */
+ * the order of the offers (exec-each, http: as they end): why is NULL when it was delivered, else
+ * the failure (no reader within the time, a command that keeps dying, an I/O error); its status is
+ * NO where sending the same again cannot help. It may offer to other ports. */
 typedef void (*amp_port_done_fn)(void *ctx, uint64_t tag, const struct amp_error *why);
 void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx);
 

@@ -9,6 +9,7 @@
 #include "port/queue.h"
 #include "port/spool.h"
 
+struct amp_helper;
 struct amp_tries;
 
 /* A kind of port that is no stream of lines on one descriptor. */
@@ -21,7 +22,7 @@ struct amp_port_ops {
     int64_t (*watch)(const struct amp_port *p, struct pollfd *fds);
     void (*close)(struct amp_port *p);
 };
-extern const struct amp_port_ops amp_port_each;
+extern const struct amp_port_ops amp_port_each, amp_port_http;
 
 struct amp_port {
     enum amp_port_kind kind;
@@ -31,7 +32,9 @@ struct amp_port {
     struct amp_queue queue;
     const struct amp_port_ops *ops; /* NULL: the descriptor side below */
     struct amp_tries *tries;
-    int ends; /* epoll on the ends of processes, -1 none */
+    struct amp_helper *helper;
+    bool network; /* leads to another machine */
+    int ends;     /* epoll on the ends of processes, -1 none */
 
     /* The descriptor side. Of the queue the first `out` lines are written but may lie unread in
      * the pipe, and the first `fed` ones (those and more) were given to outq. */

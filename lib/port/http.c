@@ -1,0 +1,247 @@
+/*
+ * http://… and https://… — a request for each message, made by the helper port-http, which is one
+ * process a port: a server that is slow delays its own messages only. What fails for a while, and
+ * whatever has an outcome that nobody saw, is sent again under the same Idempotency-Key.
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+#include <amp/json/tape.h>
+#include <amp/json/writer.h>
+
+#include "port/helper.h"
+#include "port/private.h"
+#include "port/tries.h"
+
+#define WINDOW        16
+#define TIMEOUT_MS    30000
+#define HELPER_GRACE  5000 /* beyond the request's own limit before the helper counts as hung */
+#define KEY_MAX       200
+#define AUTHORITY_MAX 300
+
+/* The text between "//" and the next '/', '?' or '#'. Only what a host and a port are made of:
+ * what is read differently here and by libcurl has no chance. */
+static int authority(const struct amp_port *p, char out[AUTHORITY_MAX], struct amp_error *err)
+{
+    const char *at = p->arg + 2;
+    size_t n = strncmp(p->arg, "//", 2) == 0 ? strcspn(at, "/?#") : 0;
+    bool good = n > 0 && n < AUTHORITY_MAX;
+    for (size_t i = 0; good && i < n; i++)
+        good = isalnum((unsigned char)at[i]) || strchr("-._:[]", at[i]);
+    for (const char *c = p->arg; good && *c; c++)
+        good = (unsigned char)*c > ' ' && (unsigned char)*c < 0x7f;
+    if (!good && n > 0 && memchr(at, '@', n))
+        return amp_fail(err, AMP_USAGE, "bad_port",
+                        "no user and password in a port: put a header into a file "
+                        "(--http-headers)");
+    if (!good)
+        return amp_fail(err, AMP_USAGE, "bad_port", "not a URL with a plain host: %.200s", p->spec);
+    memcpy(out, at, n);
+    out[n] = 0;
+    return 0;
+}
+
+static bool is_loopback(const char *authority)
+{
+    char host[AUTHORITY_MAX];
+    struct in_addr four;
+    struct in6_addr six;
+    snprintf(host, sizeof(host), "%s", authority + (*authority == '['));
+    host[strcspn(host, *authority == '[' ? "]" : ":")] = 0;
+    if (*authority == '[')
+        return inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+    return strcasecmp(host, "localhost") == 0 ||
+           (inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127);
+}
+
+/* The file of headers for this host, or NULL. */
+static const char *headers_for(const struct amp_port *p, const char *host)
+{
+    for (int i = 0; i < p->opt.n_http_headers; i++) {
+        const char *row = p->opt.http_headers[i], *eq = strchr(row, '=');
+        size_t n = eq ? (size_t)(eq - row) : 0;
+        if (n > 0 && strlen(host) == n && strncasecmp(row, host, n) == 0)
+            return eq + 1;
+    }
+    return NULL;
+}
+
+static int http_open(struct amp_port *p, struct amp_error *err)
+{
+    char host[AUTHORITY_MAX], limit[24];
+    const char *args[8];
+    int n = 0;
+    if (authority(p, host, err) < 0)
+        return -1;
+    p->network = !is_loopback(host);
+    if (p->opt.attempt_timeout_ms <= 0)
+        p->opt.attempt_timeout_ms = TIMEOUT_MS;
+    snprintf(limit, sizeof(limit), "%lld", (long long)p->opt.attempt_timeout_ms);
+    args[n++] = "--timeout";
+    args[n++] = limit;
+    const char *headers = headers_for(p, host);
+    if (headers) {
+        args[n++] = "--headers";
+        args[n++] = headers;
+    }
+    if (p->opt.http_ca) {
+        args[n++] = "--ca";
+        args[n++] = p->opt.http_ca;
+    }
+    args[n++] = p->spec;
+    args[n] = NULL;
+    /* The helper keeps the pointers: they have to live as long as it does. */
+    p->argv = calloc((size_t)n + 1, sizeof(*p->argv));
+    for (int i = 0; p->argv && i < n; i++)
+        if (!(p->argv[i] = strdup(args[i])))
+            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
+    p->tries = calloc(1, sizeof(*p->tries));
+    if (!p->argv || !p->tries)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
+    p->tries->window = WINDOW;
+    struct amp_helper_options opt = {.name = "port-http",
+                                     .args = (const char *const *)p->argv,
+                                     .limit_ms = p->opt.attempt_timeout_ms + HELPER_GRACE};
+    if (amp_helper_new(&opt, &p->helper, err) < 0)
+        return -1;
+    return amp_helper_probe(p->helper, err);
+}
+
+/* The message id, where it can stand in a header; else a digest of it, or of a message without. */
+static void key_of(const struct amp_try *t, char out[KEY_MAX + 1])
+{
+    struct amp_span id = amp_try_id(t);
+    bool plain = id.n > 0 && id.n <= KEY_MAX;
+    for (size_t i = 0; plain && i < id.n; i++)
+        plain = (unsigned char)id.p[i] > ' ' && (unsigned char)id.p[i] < 0x7f;
+    if (plain)
+        amp_span_copy(id, out, KEY_MAX + 1);
+    else
+        amp_sha256_hex(id.n > 0 ? id : amp_try_line(t), out);
+}
+
+/* 0 asked or failed, 1 not now. */
+static int ask(struct amp_port *p, struct amp_try *t, amp_port_done_fn done, void *ctx)
+{
+    AMP_BUF struct amp_buf b;
+    struct amp_jw w;
+    struct amp_error why = {0};
+    char key[KEY_MAX + 1];
+    struct amp_span line = amp_try_line(t);
+    line.n--; /* a request's body is the message without a line end */
+    key_of(t, key);
+    amp_buf_init(&b, (size_t)40 << 20);
+    amp_jw_init(&w, &b);
+    amp_jw_key(&w, "key");
+    amp_jw_str(&w, amp_span_str(key));
+    amp_jw_key(&w, "body");
+    amp_jw_str(&w, line);
+    int rc = amp_jw_end(&w, &why);
+    if (rc == 0)
+        rc = amp_helper_ask(p->helper, (uint64_t)(t - p->tries->v), amp_buf_span(&b), &why);
+    if (rc == 1)
+        return 1;
+    t->begun++;
+    if (rc < 0)
+        amp_try_ended(p, t, &why, false, 0, done, ctx);
+    else
+        t->running = true;
+    return 0;
+}
+
+struct replying {
+    struct amp_port *p;
+    amp_port_done_fn done;
+    void *ctx;
+};
+
+static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struct amp_error *gone)
+{
+    struct replying *r = ctx;
+    struct amp_try *t = &r->p->tries->v[tag];
+    if (gone) {
+        /* Whether the server had it is not known. */
+        amp_try_ended(r->p, t, gone, true, 0, r->done, r->ctx);
+        return;
+    }
+    struct amp_error why = {0};
+    struct amp_json_fault fault;
+    struct amp_tape tape;
+    int64_t after = 0;
+    bool delivered = false, again = true;
+    amp_fail(&why, AMP_UNAVAILABLE, "http_failed", "%s: no answer of the helper", r->p->spec);
+    amp_tape_init(&tape, NULL);
+    if (amp_tape_scan(&tape, answer.p, answer.n, &fault) == 0) {
+        uint32_t what = amp_tape_get(&tape, 0, AMP_SPAN("class"));
+        uint32_t text = amp_tape_get(&tape, 0, AMP_SPAN("why"));
+        uint32_t pause = amp_tape_get(&tape, 0, AMP_SPAN("after_ms"));
+        struct amp_span said = text != AMP_TOK_NONE ? amp_tok_raw(&tape, text) : AMP_SPAN("");
+        if (pause != AMP_TOK_NONE)
+            (void)amp_tok_int(&tape, pause, &after);
+        delivered = what != AMP_TOK_NONE && amp_tok_is(&tape, what, AMP_SPAN("done"));
+        again = what == AMP_TOK_NONE || !amp_tok_is(&tape, what, AMP_SPAN("no"));
+        amp_fail(&why, again ? AMP_UNAVAILABLE : AMP_NO, again ? "http_failed" : "http_refused",
+                 "%.200s: %.*s", r->p->spec, (int)said.n, said.p);
+    }
+    amp_tape_release(&tape);
+    amp_try_ended(r->p, t, delivered ? NULL : &why, again, after, r->done, r->ctx);
+}
+
+static void http_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
+{
+    struct amp_tries *s = p->tries;
+    int64_t now = amp_mono_ms();
+    struct replying r = {p, done, ctx};
+    if (!p->failed) {
+        amp_tries_take(p, now);
+        for (uint32_t i = 0; i < s->window; i++)
+            if (s->v[i].used && !s->v[i].running && s->v[i].due_ms <= now &&
+                ask(p, &s->v[i], done, ctx) == 1)
+                break;
+        p->failed = amp_helper_step(p->helper, replied, &r, &p->why) < 0;
+    }
+    if (!p->failed)
+        return;
+    /* What the helper had is not answered any more. */
+    for (uint32_t i = 0; i < s->window; i++)
+        s->v[i].running = false;
+    amp_tries_fail(p, &p->why, done, ctx);
+}
+
+static int64_t http_watch(const struct amp_port *p, struct pollfd *fds)
+{
+    int timeout = -1;
+    int64_t wait = -1;
+    if (!p->failed) {
+        /* What is due but has no room in the helper waits for its answers. */
+        if (amp_helper_in_flight(p->helper) == 0 || p->tries->n < p->tries->window)
+            wait = amp_tries_wait(p, amp_mono_ms());
+        amp_helper_watch(p->helper, fds, &timeout);
+    } else if (p->queue.n > 0) {
+        wait = 0;
+    }
+    if (wait == 0 && amp_helper_in_flight(p->helper) > 0)
+        wait = 10;
+    return timeout >= 0 && (wait < 0 || timeout < wait) ? timeout : wait;
+}
+
+static void http_close(struct amp_port *p)
+{
+    amp_helper_free(p->helper);
+    p->helper = NULL;
+    amp_tries_free(p);
+}
+
+const struct amp_port_ops amp_port_http = {
+    .open = http_open,
+    .offer = amp_tries_offer,
+    .step = http_step,
+    .watch = http_watch,
+    .close = http_close,
+};

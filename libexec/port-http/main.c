@@ -1,0 +1,132 @@
+/*
+ * port-http: messages as HTTP requests, one after the other, in a process of its own: libcurl costs
+ * more to load than routing costs, and what goes wrong in it ends here.
+ *
+ * usage: port-http [--timeout MS] [--headers FILE] [--ca FILE] URL
+ *   stdin:  {"q":N,"key":"…","body":"…"}, one a line
+ *   stdout: {"q":N,"class":"done|again|no","after_ms":M,"why":"…"}, exactly one for each
+ *
+ * One request is one attempt; the router repeats what may pass, under the same key, so that a
+ * server can tell a repetition whose first outcome nobody saw. Nothing that a server says is
+ * repeated in why: it may contain what we sent.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <amp/base/num.h>
+#include <amp/json/lines.h>
+#include <amp/json/tape.h>
+#include <amp/json/writer.h>
+
+#include "http.h"
+
+#define LINE_MAX_ ((size_t)40 << 20)
+
+static int answer(struct http *h, struct amp_tape *t, struct amp_span line, struct amp_buf *arena,
+                  struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    struct amp_span key, body;
+    struct http_outcome how = {0};
+    int64_t q;
+    if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
+        return amp_fail(err, AMP_DATAERR, "bad_request", "%s", fault.what);
+    uint32_t tq = amp_tape_get(t, 0, AMP_SPAN("q")), tk = amp_tape_get(t, 0, AMP_SPAN("key")),
+             tb = amp_tape_get(t, 0, AMP_SPAN("body"));
+    if (tq == AMP_TOK_NONE || tk == AMP_TOK_NONE || tb == AMP_TOK_NONE || !amp_tok_int(t, tq, &q) ||
+        t->tok[tk].type != AMP_JSON_STRING || t->tok[tb].type != AMP_JSON_STRING)
+        return amp_fail(err, AMP_DATAERR, "bad_request", "a request needs q, key and body");
+    amp_buf_reset(arena);
+    if (amp_buf_reserve(arena, line.n, err) < 0 || amp_tok_text(t, tk, arena, &key, err) < 0 ||
+        amp_tok_text(t, tb, arena, &body, err) < 0 || http_post(h, key, body, &how, err) < 0)
+        return -1;
+    static const char *const names[] = {"done", "again", "no"};
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_key(&w, "q");
+    amp_jw_int(&w, q);
+    amp_jw_key(&w, "class");
+    amp_jw_str(&w, amp_span_str(names[how.what]));
+    amp_jw_key(&w, "after_ms");
+    amp_jw_int(&w, how.after_ms);
+    amp_jw_key(&w, "why");
+    amp_jw_str(&w, amp_span_str(how.why));
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    return amp_buf_add(out, "\n", 1, err);
+}
+
+static int serve(struct http *h)
+{
+    const struct amp_json_limits limits = {
+        .max_bytes = LINE_MAX_, .max_depth = 8, .max_tokens = 64};
+    struct amp_tape t;
+    struct amp_lines in;
+    struct amp_line line;
+    struct amp_error err = {0};
+    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf arena;
+    amp_buf_init(&out, 65536);
+    amp_buf_init(&arena, LINE_MAX_);
+    amp_tape_init(&t, &limits);
+    amp_lines_init(&in, LINE_MAX_);
+    int rc = 0;
+    while (rc == 0) {
+        enum amp_line_result r = amp_lines_next(&in, &line);
+        if (r == AMP_LINE_END)
+            break;
+        if (r == AMP_LINE_MORE) {
+            if (amp_lines_fill(&in, STDIN_FILENO, &err) < 0)
+                rc = AMP_IOERR;
+        } else if (r != AMP_LINE || answer(h, &t, line.bytes, &arena, &out, &err) < 0) {
+            fprintf(stderr, "port-http: error: %s\n", r == AMP_LINE ? err.what : "line too long");
+            rc = AMP_DATAERR;
+        } else if (amp_write_all(STDOUT_FILENO, amp_buf_span(&out), &err) < 0) {
+            rc = AMP_IOERR;
+        } else {
+            amp_buf_reset(&out);
+        }
+    }
+    amp_lines_release(&in);
+    amp_tape_release(&t);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct http_options opt = {.timeout_ms = 30000};
+    struct amp_error err = {0};
+    int i = 1;
+    for (; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--headers") == 0)
+            opt.headers = argv[i + 1];
+        else if (strcmp(argv[i], "--ca") == 0)
+            opt.ca = argv[i + 1];
+        else if (strcmp(argv[i], "--timeout") != 0 ||
+                 amp_num_parse(amp_span_str(argv[i + 1]), 1, 86400000, &opt.timeout_ms, &err) < 0)
+            break;
+    }
+    if (i != argc - 1) {
+        fprintf(stderr, "usage: port-http [--timeout MS] [--headers FILE] [--ca FILE] URL\n");
+        return AMP_USAGE;
+    }
+    opt.url = argv[i];
+    /* A core would hold the secrets of the headers. */
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    struct http *h;
+    if (http_new(&opt, &h, &err) < 0) {
+        fprintf(stderr, "port-http: error: %s\n", err.what);
+        return err.status;
+    }
+    int rc = serve(h);
+    http_free(h);
+    return rc;
+}
