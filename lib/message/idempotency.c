@@ -425,7 +425,8 @@ struct forgetting {
     int rc;
 };
 
-/* Past the window the record goes; an operation without an outcome is looked at again later. */
+/* Past the window the record goes, also that of an operation which nobody took up: its next attempt
+ * would pass anyway. What is at work is looked at again later. */
 static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                      struct amp_error *err)
 {
@@ -457,8 +458,8 @@ static int forget_each(void *ctx, struct amp_span id, const struct amp_store_rec
     if (amp_buf_add(&f->w.key, id.p, id.n, f->err) < 0 || read_op(&f->w, rec, f->err) < 0 ||
         look(&f->w, &t, &same, f->err) < 0)
         return 1;
-    f->ended = t.state == SUCCEEDED || t.state == FAILED;
-    f->at_ms = t.at_ms;
+    f->ended = t.state != AT_WORK;
+    f->at_ms = t.state == OPEN ? 0 : t.at_ms;
     f->rc = amp_store_update(f->w.store, KIND, amp_buf_span(&f->w.key), NULL, forget_fn, f, &how,
                              f->err);
     return f->rc < 0;

@@ -197,6 +197,8 @@ static void forgets(void)
     ack("g1", AMP_STAGE_READ, "bob", "");
     ack("g1", AMP_STAGE_FULFILLED, "bob", "");
     TAP_STR(pass("cli", "gone", "g2"), "duplicate_detected", "an outcome");
+    pass("cli", "nobody", "n1");
+    ack("n1", AMP_STAGE_TIMED_OUT, "router", "ack_timeout");
     opt.now_ms = now + AMP_IDEM_WINDOW_MS - 1;
     amp_idem_forget(store, &opt, &gone, &err);
     uint32_t before = gone;
@@ -206,8 +208,10 @@ static void forgets(void)
     struct amp_store_rec rec;
     amp_store_get(store, "token", AMP_SPAN("cli\ngone"), &rec, &err);
     TAP_OK(!rec.found, "its record is gone");
+    amp_store_get(store, "token", AMP_SPAN("cli\nnobody"), &rec, &err);
+    TAP_OK(!rec.found, "so is that of one which nobody took up");
     amp_store_get(store, "token", AMP_SPAN("cli\nmany"), &rec, &err);
-    TAP_OK(rec.found && rec.due_ms > opt.now_ms, "what has no outcome stays");
+    TAP_OK(rec.found && rec.due_ms > opt.now_ms, "what is at work stays");
 }
 
 int main(void)
