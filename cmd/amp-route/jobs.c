@@ -72,7 +72,7 @@ static bool may_leave(struct router *r, const struct job *j, const struct amp_po
         return true;
     if (!r->allow_unsigned)
         return false;
-    amp_warn("%s: leaves unsigned by %s (--allow-unsigned)", j->id, amp_port_spec(port));
+    keep_unsigned(r, j, amp_port_spec(port));
     return true;
 }
 

@@ -255,29 +255,28 @@ void keep_dead(struct router *r, struct job *j, const char *code, const char *wh
     refuse(r, j, code, why, route, false, false);
 }
 
-void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why)
+static void log_record(struct router *r, const struct job *j, enum amp_severity severity,
+                       const char *code, const char *field, const char *pointer, const char *what)
 {
     struct amp_view v;
     struct amp_error err = {0};
     struct amp_check_options opt = {0};
     AMP_BUF struct amp_buf record;
     amp_buf_init(&record, 1 << 16);
-    amp_warn("%s: %s", j->id, why->what);
-    amp_status_note(AMP_NO);
     if (!r->store)
         return;
     int rc =
         amp_reader_line(r->again, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL, &err);
     if (rc >= 0) {
-        struct amp_finding f = {.severity = AMP_SEV_ERROR,
+        struct amp_finding f = {.severity = severity,
                                 .protocol = v.protocol,
                                 .type = v.type,
                                 .id = v.id,
-                                .code = why->code,
-                                .field = "msg_id",
-                                .pointer = "/msg_id",
-                                .rule = why->code,
-                                .message = why->what,
+                                .code = code,
+                                .field = field,
+                                .pointer = pointer,
+                                .rule = code,
+                                .message = what,
                                 .found = "",
                                 .expected = ""};
         struct amp_line_place at = {.tool = "amp-route", .now_ms = amp_now_ms()};
@@ -285,6 +284,21 @@ void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why
     }
     if (rc < 0 || amp_store_error_log(r->store, amp_buf_span(&record), &err) < 0)
         router_break(r, &err);
+}
+
+void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why)
+{
+    amp_warn("%s: %s", j->id, why->what);
+    amp_status_note(AMP_NO);
+    log_record(r, j, AMP_SEV_ERROR, why->code, "msg_id", "/msg_id", why->what);
+}
+
+void keep_unsigned(struct router *r, const struct job *j, const char *port)
+{
+    char what[300];
+    snprintf(what, sizeof(what), "leaves unsigned by %.200s (--allow-unsigned)", port);
+    amp_warn("%s: %s", j->id, what);
+    log_record(r, j, AMP_SEV_WARNING, "unsigned", "", "", what);
 }
 
 void keep_turn(struct router *r)

@@ -156,9 +156,10 @@ helper_of() {
   run -0 --separate-stderr amp-route -r "* => $url/ok" <in
   [ -z "$stderr" ]
   cmp <(jq -c .body log) <(jq -c . in)
-  run --separate-stderr amp-route --allow-unsigned --attempts 1 --attempt-timeout 100ms \
+  run --separate-stderr amp-route -s state --allow-unsigned --attempts 1 --attempt-timeout 100ms \
     -r '* => http://192.0.2.1/x' <in
   [[ "$stderr" == *"unsigned"* && "$output" != *"not signed"* ]]
+  [ "$(jq -r '.code, .severity, .protocol' state/error.ndjson | paste -sd' ')" = "unsigned warning sw4rm" ]
   # Other protocols need none.
   run -69 --separate-stderr amp-route --attempts 1 --attempt-timeout 100ms \
     -r '* => http://192.0.2.1/x' < <(message task_dispatch)
