@@ -31,7 +31,7 @@ setup() {
   [[ "$output" == *missing_field* ]]
   [[ "$output" == *criteria_results* ]]
   [[ "$output" == *'"field":"port"'* ]]
-  [[ "$output" == *'[4,"to","is missing"]'* ]]
+  [[ "$output" == *'[4,"to","is missing ('* ]]
   [[ "$output" == *'"type":"task_dispatch","valid":2,"refused":1'* ]]
   [[ "$output" == *'missing_field (error, AMP/1.0)'* ]]
   head -n 3 messages.ndjson | cmp - valid.ndjson
