@@ -136,9 +136,9 @@ static void mutate(struct amp_span line, struct amp_buf *out)
                                          "\"high\"",
                                          "1E2",
                                          "\"2026-02-26T14:32:07.25+02:00\""};
-    static const char *const members[] = {"\"note\":\"n\"", "\"x~y/z\":{\"q\":1}", "\"e\\u0065\":2",
-                                          "\"priority\":\"low\"",
-                                          "\"parentTaskId\":\"TASK-2026-01-01-001\""};
+    static const char *const members[] = {
+        "\"note\":\"n\"", "\"x~y/z\":{\"q\":1}",  "\"\":{\"\":1}",
+        "\"e\\u0065\":2", "\"priority\":\"low\"", "\"parentTaskId\":\"TASK-2026-01-01-001\""};
     struct amp_json_fault fault;
     struct amp_tape t;
     amp_tape_init(&t, NULL);

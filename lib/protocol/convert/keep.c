@@ -173,10 +173,10 @@ static int put(struct restoring *r, bool *first, struct amp_span name, struct am
     return rc < 0 ? -1 : amp_buf_add(r->out, value.p, value.n, err);
 }
 
-/* Whether a pointer names a member of the object at the path; its name then. */
+/* Whether a pointer names a member of the object at the path; its name then, which may be empty. */
 static bool names_member(struct amp_span pointer, struct amp_span path, struct amp_span *name)
 {
-    if (pointer.n <= path.n + 1 || memcmp(pointer.p, path.p ? path.p : "", path.n) != 0 ||
+    if (pointer.n <= path.n || memcmp(pointer.p, path.p ? path.p : "", path.n) != 0 ||
         pointer.p[path.n] != '/')
         return false;
     *name = (struct amp_span){pointer.p + path.n + 1, pointer.n - path.n - 1};
