@@ -91,6 +91,12 @@ static const struct {
      "{\033[0m\033[34;1m\"protocol\"\033[0m:\033[32m \"aof\"\033[0m,"
      "\"n\":\033]8;;u\0071\033[0m}",
      "line:1 " AOF "\n"},
+    {"colours that were cut off at a line's end",
+     "\033[31\n" AOF "\n\033\n" AOF "\n\033]0;title\n" AOF "\n\033]0;\033\n" AOF "\n",
+     "line:2 " AOF "\nline:4 " AOF "\nline:6 " AOF "\nline:8 " AOF "\n"},
+    {"a colour cut off within, and a prefix",
+     "> {\n>   \"protocol\":\033[\n>  \"aof\",\n>  \"n\":1\n> }\n" AOF,
+     "prose:1 " AOF "\nline:6 " AOF "\n"},
     {"a transcript",
      "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"So:\\n```"
      "json\\n"

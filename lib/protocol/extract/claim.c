@@ -97,9 +97,9 @@ bool amp_claim_text(struct amp_span text, enum amp_protocol only)
     uint8_t ansi = 0;
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
-        if (ansi || c == 0x1b) {
-            ansi = amp_ansi_next(ansi, c);
-        } else if (c == '"') {
+        if (amp_ansi_takes(&ansi, c))
+            continue;
+        if (c == '"') {
             size_t from = ++i;
             while (i < text.n && text.p[i] != '"')
                 i += text.p[i] == '\\' ? 2 : 1;

@@ -11,8 +11,9 @@ enum amp_walk_result { AMP_WALK_MORE, AMP_WALK_DONE, AMP_WALK_FAIL };
 
 enum { AMP_PREFIX_MOST = 160 };
 
-/* How far a terminal's escape sequence has been read; 0: none is open. */
-uint8_t amp_ansi_next(uint8_t state, char c);
+/* Whether the byte belongs to a terminal's escape sequence. The state is how far one has been read;
+ * 0: none is open. A line's end is never a part of one: what was cut off there ends. */
+bool amp_ansi_takes(uint8_t *state, char c);
 
 struct amp_walk {
     uint8_t state, ansi;

@@ -45,10 +45,8 @@ static void end_ticks(struct amp_place *p)
 
 void amp_place_pass(struct amp_place *p, char c, uint64_t offset)
 {
-    if (p->ansi || c == 0x1b) {
-        p->ansi = amp_ansi_next(p->ansi, c);
+    if (amp_ansi_takes(&p->ansi, c))
         return;
-    }
     bool space = c == ' ' || c == '\t' || c == '\r' || c == '\n';
     if (p->head == AMP_HEAD_TICKS && c != p->tick)
         end_ticks(p);

@@ -37,7 +37,7 @@ void amp_walk_release(struct amp_walk *w)
     w->level = NULL;
 }
 
-uint8_t amp_ansi_next(uint8_t state, char c)
+static uint8_t ansi_next(uint8_t state, char c)
 {
     enum { NONE, ESCAPE, CONTROL, COMMAND, COMMAND_END };
     switch (state) {
@@ -46,12 +46,19 @@ uint8_t amp_ansi_next(uint8_t state, char c)
     case CONTROL: /* ESC [ parameters letter */
         return c >= 0x40 && c <= 0x7e ? NONE : CONTROL;
     case COMMAND: /* ESC ] text BEL, or text ESC \ */
-        return c == 0x07 || c == '\n' ? NONE : c == 0x1b ? COMMAND_END : COMMAND;
+        return c == 0x07 ? NONE : c == 0x1b ? COMMAND_END : COMMAND;
     case COMMAND_END:
         return NONE;
     default:
         return c == 0x1b ? ESCAPE : NONE;
     }
+}
+
+bool amp_ansi_takes(uint8_t *state, char c)
+{
+    bool takes = c != '\n' && (*state || c == 0x1b);
+    *state = takes ? ansi_next(*state, c) : 0;
+    return takes;
 }
 
 static bool push(struct amp_walk *w, char bracket, size_t at)
@@ -215,8 +222,7 @@ static bool walk_string(struct amp_walk *w, const char *text, size_t n, size_t *
         } else if (c == '\\') {
             w->state = S_ESCAPE;
         } else if (c < 0x20) {
-            good = c == 0x1b;
-            w->ansi = amp_ansi_next(0, (char)c);
+            good = amp_ansi_takes(&w->ansi, (char)c);
         }
         if (!good)
             break;
@@ -230,8 +236,7 @@ enum amp_walk_result amp_walk_on(struct amp_walk *w, const char *text, size_t n,
     for (size_t i = *pos; i < n;) {
         char c = text[i];
         *pos = i;
-        if (w->ansi) {
-            w->ansi = amp_ansi_next(w->ansi, c);
+        if (w->ansi && amp_ansi_takes(&w->ansi, c)) {
             i++;
             continue;
         }
@@ -255,7 +260,7 @@ enum amp_walk_result amp_walk_on(struct amp_walk *w, const char *text, size_t n,
                     return AMP_WALK_FAIL;
                 w->state = S_NEXT;
             }
-            w->ansi = amp_ansi_next(0, c);
+            amp_ansi_takes(&w->ansi, c);
             continue;
         }
         if (!step(w, c, i - 1))
@@ -278,10 +283,8 @@ int amp_walk_clean(const struct amp_walk *w, struct amp_span raw, struct amp_buf
         return -1;
     for (size_t i = 0; i < raw.n; i++) {
         char c = raw.p[i];
-        if (ansi || c == 0x1b) {
-            ansi = amp_ansi_next(ansi, c);
+        if (amp_ansi_takes(&ansi, c))
             continue;
-        }
         if (string) {
             out->data[out->len++] = c;
             if (c == '\\' && i + 1 < raw.n && raw.p[i + 1] != 0x1b)
