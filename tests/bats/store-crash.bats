@@ -67,7 +67,8 @@ replay() {
   wait -n # the fastest has done
   for i in 1 2 3 4; do
     lines=$(wc -l <"out$i")
-    [ "$lines" -ge $((n / 2)) ] || { wc -l out?; false; }
+    # Far from starving, also where other programs take the processors.
+    [ "$lines" -ge $((n / 4)) ] || { wc -l out?; false; }
   done
   wait
   cat out? | "$tool" "$S" check
