@@ -13,8 +13,8 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "flow/deadlines.h"
 #include "message/idempotency.h"
-#include "message/message.h"
 
 #define LOOK_MS 1000 /* how often --follow looks for new deadlines of others */
 
@@ -51,14 +51,13 @@ static enum amp_level level_of(const char *word)
 static int sweep_once(struct amp_store *s, const char *name, int64_t now, struct amp_outq *q,
                       struct amp_error *err)
 {
-    struct amp_sweep_options opt = {
-        .actor = name, .from = from, .severity = level_of(severity), .silence_ms = silence_ms};
-    struct amp_idem_options idem = {.now_ms = now, .window_ms = window_ms, .actor = name};
-    uint32_t raised;
+    struct amp_deadline_ctx ctx = {.actor = name,
+                                   .from = from,
+                                   .severity = level_of(severity),
+                                   .silence_ms = silence_ms,
+                                   .window_ms = window_ms};
     AMP_CLOSE int lock = -1;
-    if (ack_outbox_lock(s, name, &lock, err) < 0 ||
-        amp_message_sweep(s, now, &opt, &raised, err) < 0 ||
-        amp_idem_forget(s, &idem, NULL, err) < 0)
+    if (ack_outbox_lock(s, name, &lock, err) < 0 || amp_deadlines_run(s, now, &ctx, NULL, err) < 0)
         return -1;
     return ack_outbox_emit(s, name, q, err);
 }

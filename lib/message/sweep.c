@@ -272,8 +272,24 @@ int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_swee
 }
 
 struct earliest {
+    struct amp_store *store;
     int64_t silence_ms, due_ms;
 };
+
+/* Whether the silence since that sign of life was told already. */
+static bool silence_told(struct amp_store *s, struct amp_span agent, int64_t seen)
+{
+    struct amp_store_rec rec;
+    bool told = false;
+    if (amp_store_get(s, "silence", agent, &rec, NULL) < 0 || !rec.found)
+        return false;
+    struct amp_tape t;
+    amp_record_tape(&t);
+    if (amp_record_scan(&t, rec.json, NULL) == 0)
+        told = amp_record_int(&t, "last_seen_ms") >= seen;
+    amp_tape_release(&t);
+    return told;
+}
 
 static int earliest_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
@@ -282,7 +298,8 @@ static int earliest_fn(void *ctx, struct amp_span id, const struct amp_store_rec
     amp_record_tape(&t);
     if (amp_record_scan(&t, rec->json, NULL) == 0) {
         int64_t seen = last_seen(&t);
-        if (rec->due_ms > 0 && seen > 0 && (e->due_ms == 0 || seen + e->silence_ms < e->due_ms))
+        if (rec->due_ms > 0 && seen > 0 && (e->due_ms == 0 || seen + e->silence_ms < e->due_ms) &&
+            !silence_told(e->store, id, seen))
             e->due_ms = seen + e->silence_ms;
     }
     amp_tape_release(&t);
@@ -292,7 +309,7 @@ static int earliest_fn(void *ctx, struct amp_span id, const struct amp_store_rec
 int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_ms,
                          struct amp_error *err)
 {
-    struct earliest e = {.silence_ms = silence_ms};
+    struct earliest e = {.store = s, .silence_ms = silence_ms};
     if (amp_store_next_due(s, "message", &e.due_ms, err) < 0)
         return -1;
     if (silence_ms > 0 && amp_store_each(s, "agent", NULL, earliest_fn, &e, err) < 0)

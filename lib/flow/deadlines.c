@@ -1,0 +1,68 @@
+/* The kinds of deadlines, in the order in which they are looked at. */
+#include "flow/deadlines.h"
+
+#include "message/idempotency.h"
+
+#define ROUNDS_MAX 8 /* what a row's doing makes due at once: a retry of a timeout */
+
+static int message_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                       struct amp_error *err)
+{
+    return amp_message_next_due(s, c->silence_ms, ms, err);
+}
+
+static int message_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                       uint32_t *done, struct amp_error *err)
+{
+    struct amp_sweep_options o = {
+        .actor = c->actor, .from = c->from, .severity = c->severity, .silence_ms = c->silence_ms};
+    return amp_message_sweep(s, now_ms, &o, done, err);
+}
+
+static int window_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                      struct amp_error *err)
+{
+    return amp_store_next_due(s, "token", ms, err);
+}
+
+static int window_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                      uint32_t *done, struct amp_error *err)
+{
+    struct amp_idem_options o = {.now_ms = now_ms, .window_ms = c->window_ms, .actor = c->actor};
+    return amp_idem_forget(s, &o, done, err);
+}
+
+const struct amp_deadline amp_deadlines[] = {
+    {"acknowledgement", "what nobody acknowledged, and agents that fell silent", message_due,
+     message_run},
+    {"window", "outcomes of operations are forgotten", window_due, window_run},
+    {0},
+};
+
+unsigned amp_deadlines_count(void)
+{
+    return sizeof(amp_deadlines) / sizeof(amp_deadlines[0]) - 1;
+}
+
+int amp_deadlines_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                      uint32_t *done, struct amp_error *err)
+{
+    bool any = true;
+    for (int round = 0; any && round < ROUNDS_MAX; round++) {
+        any = false;
+        for (unsigned i = 0; amp_deadlines[i].name; i++) {
+            int64_t due = 0;
+            uint32_t n = 0;
+            if (amp_deadlines[i].next_due(s, c, &due, err) < 0)
+                return -1;
+            if (due == 0 || due > now_ms)
+                continue;
+            if (amp_deadlines[i].run(s, now_ms, c, &n, err) < 0)
+                return -1;
+            any |= n > 0;
+            if (done)
+                done[i] += n;
+        }
+    }
+    return 0;
+}
