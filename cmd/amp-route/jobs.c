@@ -76,19 +76,43 @@ static bool may_leave(struct router *r, const struct job *j, const struct amp_po
     return true;
 }
 
-static void offer(struct router *r, struct job *j, const struct rule *rule)
+void job_refuse(struct job *j, const char *code, const char *why, const char *by, bool again)
 {
-    struct amp_port *port = r->ports[rule->port];
-    struct amp_error err = {0};
-    enum amp_port_kind kind = amp_port_kind(port);
+    if (j->refused)
+        return;
+    j->refused = code;
+    j->refused_by = by;
+    j->again = again;
+    snprintf(j->why, sizeof(j->why), "%.150s", why);
+}
+
+typedef void offer_fn(struct router *r, struct job *j, const struct rule *rule,
+                      struct amp_port *port);
+
+static void offer_reject(struct router *r, struct job *j, const struct rule *rule,
+                         struct amp_port *port)
+{
     char why[512];
-    if (kind == AMP_PORT_REJECT) {
-        snprintf(why, sizeof(why), "the route \"%.200s\" refuses it", rule->text);
-        keep_refuse(r, j, "rejected", why, rule->text, false);
-    } else if (kind == AMP_PORT_DEAD) {
-        snprintf(why, sizeof(why), "the route \"%.200s\" keeps it back", rule->text);
-        keep_dead(r, j, "kept_back", why, rule->text);
-    } else if (!may_leave(r, j, port)) {
+    (void)port;
+    snprintf(why, sizeof(why), "the route \"%.200s\" refuses it", rule->text);
+    keep_refuse(r, j, "rejected", why, rule->text, false);
+}
+
+static void offer_dead(struct router *r, struct job *j, const struct rule *rule,
+                       struct amp_port *port)
+{
+    char why[512];
+    (void)port;
+    snprintf(why, sizeof(why), "the route \"%.200s\" keeps it back", rule->text);
+    keep_dead(r, j, "kept_back", why, rule->text);
+}
+
+static void offer_port(struct router *r, struct job *j, const struct rule *rule,
+                       struct amp_port *port)
+{
+    struct amp_error err = {0};
+    (void)rule;
+    if (!may_leave(r, j, port)) {
         keep_refuse(r, j, "unsigned",
                     "it is not signed, and may not leave this machine without (--allow-unsigned)",
                     amp_port_spec(port), false);
@@ -106,18 +130,26 @@ static void offer(struct router *r, struct job *j, const struct rule *rule)
     }
 }
 
+/* Kinds that are not here are ports like any other. */
+static offer_fn *const offer_to[AMP_PORT_KINDS] = {
+    [AMP_PORT_REJECT] = offer_reject,
+    [AMP_PORT_DEAD] = offer_dead,
+};
+
+static void offer(struct router *r, struct job *j, const struct rule *rule)
+{
+    struct amp_port *port = r->ports[rule->port];
+    offer_fn *fn = offer_to[amp_port_kind(port)];
+    (fn ? fn : offer_port)(r, j, rule, port);
+}
+
 void job_dispatch(struct router *r, struct job *j)
 {
     j->waiting++; /* ours, so that an outcome that comes at once does not end the job */
-    bool any = false;
-    if (j->suspended) {
-        keep_refuse(r, j, "suspended", "its task is suspended until an admin's decision", "", true);
-        any = true;
-    } else if (j->failed) {
-        keep_refuse(r, j, "predicate_error", j->why, "jq", false);
-        any = true;
-    }
-    for (uint32_t i = 0; i < r->n_rules && !(any && (!r->all || j->suspended || j->failed)); i++) {
+    bool any = j->refused;
+    if (j->refused)
+        keep_refuse(r, j, j->refused, j->why, j->refused_by, j->again);
+    for (uint32_t i = 0; i < r->n_rules && !(any && (!r->all || j->refused)); i++) {
         if (!(j->hit[i / 64] >> (i % 64) & 1))
             continue;
         any = true;

@@ -89,8 +89,7 @@ static int ask(struct router *r, struct job *j)
         rc = amp_helper_ask(r->jq, (uintptr_t)j, amp_buf_span(&b), &err);
     if (rc < 0) {
         j->stage = JOB_DECIDED;
-        j->failed = true;
-        snprintf(j->why, sizeof(j->why), "%.150s", err.what);
+        job_refuse(j, "predicate_error", err.what, "jq", false);
         return 0;
     }
     if (rc == 0)
@@ -100,8 +99,9 @@ static int ask(struct router *r, struct job *j)
 
 static void fail_job(struct job *j, const char *what, size_t n)
 {
-    j->failed = true;
-    snprintf(j->why, sizeof(j->why), "%.*s", (int)(n < 150 ? n : 150), what);
+    char why[sizeof(j->why)];
+    snprintf(why, sizeof(why), "%.*s", (int)(n < 150 ? n : 150), what);
+    job_refuse(j, "predicate_error", why, "jq", false);
 }
 
 static void read_answer(struct router *r, struct job *j, struct amp_span answer)
@@ -116,7 +116,7 @@ static void read_answer(struct router *r, struct job *j, struct amp_span answer)
         fail_job(j, "no answer", 9);
     } else {
         uint32_t tok = list + 1;
-        for (uint32_t i = j->ask_from, end = ask_until(r, j); i < end && !j->failed; i++) {
+        for (uint32_t i = j->ask_from, end = ask_until(r, j); i < end && !j->refused; i++) {
             if (r->rules[i].filter < 0)
                 continue;
             if (tok >= t.tok[list].next) {

@@ -359,7 +359,7 @@ static int readmit(struct router *r, struct job *j, struct amp_error *err)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
     j->kind = v.kind;
     j->protocol = v.protocol;
-    if (router_consider(r, j, &v, err) < 0)
+    if (steps_look(r, j, &v, err) < 0)
         return -1;
     judge_add(r, j);
     return 0;

@@ -56,47 +56,6 @@ static const struct amp_opt options[] = {
     AMP_OPT_END,
 };
 
-/* The port of that name, opened once however many routes lead to it. */
-static int port_index(struct router *r, const char *spec, uint32_t *index, struct amp_error *err)
-{
-    if (strcmp(spec, "stdout") == 0) {
-        *index = 0;
-        return 0;
-    }
-    for (uint32_t i = 1; i < r->n_ports; i++) {
-        if (strcmp(amp_port_spec(r->ports[i]), spec) == 0) {
-            *index = i;
-            return 0;
-        }
-    }
-    if (amp_port_new(spec, &r->port_options, &r->ports[r->n_ports], err) < 0)
-        return -1;
-    *index = r->n_ports++;
-    return 0;
-}
-
-static int add_rule(struct router *r, const char *text, struct amp_error *err)
-{
-    struct amp_span predicate, port;
-    if (r->n_rules == RULES_MAX)
-        return amp_fail(err, AMP_USAGE, "too_many", "more than %d routes", RULES_MAX);
-    if (amp_route_split(amp_span_str(text), &predicate, &port, err) < 0)
-        return -1;
-    struct rule *rule = &r->rules[r->n_rules];
-    if (amp_predicate_parse(predicate, &rule->predicate, err) < 0)
-        return -1;
-    r->n_rules++;
-    rule->text = amp_span_dup(predicate);
-    AMP_FREE char *spec = amp_span_dup(port);
-    if (!rule->text || !spec)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a route");
-    if (port_index(r, spec, &rule->port, err) < 0)
-        return -1;
-    if (!state && amp_port_kind(r->ports[rule->port]) == AMP_PORT_DEAD)
-        return amp_fail(err, AMP_USAGE, "no_state", "the port dead needs --state");
-    return 0;
-}
-
 static int open_output(struct router *r, struct amp_error *err)
 {
     AMP_BUF struct amp_buf spec;
@@ -146,7 +105,7 @@ static int start(struct router *r, struct amp_error *err)
     if (open_output(r, err) < 0)
         return -1;
     for (int i = 0; i < routes.n; i++)
-        if (add_rule(r, routes.v[i], err) < 0)
+        if (routes_add(r, routes.v[i], err) < 0)
             return -1;
     if (judge_start(r, err) < 0 || amp_intake_init(&r->intake, r->store, "amp-route", err) < 0)
         return -1;
@@ -169,10 +128,7 @@ static void stop(struct router *r)
         amp_port_free(r->ports[i]);
     while (r->newest)
         job_free(r, r->newest);
-    for (uint32_t i = 0; i < r->n_rules; i++) {
-        amp_predicate_free(r->rules[i].predicate);
-        free(r->rules[i].text);
-    }
+    routes_free(r);
     keep_close(r);
 }
 

@@ -9,25 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/task.h"
-
 #define UNDECIDED_MAX 512
-
-int router_consider(struct router *r, struct job *j, const struct amp_view *v,
-                    struct amp_error *err)
-{
-    bool work =
-        v->kind == AMP_KIND_REVIEW ||
-        (v->kind == AMP_KIND_DISPATCH && !(v->n_to == 1 && amp_span_is(v->to[0], "coordinator")));
-    if (r->store && work && v->task.n > 0) {
-        int rc = amp_task_suspended(r->store, v->task, err);
-        if (rc < 0)
-            return -1;
-        j->suspended = rc == 1;
-    }
-    judge_view(r, j, v);
-    return 0;
-}
 
 static int commit_batch(struct router *r, struct job **batch, uint32_t *n, struct amp_error *err)
 {
@@ -63,9 +45,16 @@ static int take_lines(struct router *r, struct amp_error *err)
             amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
             goto failed;
         }
+        int step = steps_admit(r, j, &v, err);
+        if (step != STEP_GO) {
+            job_free(r, j);
+            if (step < 0)
+                goto failed;
+            continue;
+        }
         batch[n++] = j;
         bytes += v.line.n;
-        if (router_consider(r, j, &v, err) < 0)
+        if (steps_look(r, j, &v, err) < 0)
             goto failed;
     }
     if (rc == 0 && commit_batch(r, batch, &n, err) == 0)

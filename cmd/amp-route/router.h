@@ -1,6 +1,16 @@
 /*
- * The router's parts: main.c reads the options, router.c runs the loop, jobs.c takes one message
- * through its ports, judge.c asks the predicates, keep.c is the durable side.
+ * The router's parts: main.c reads the options, routes.c makes rules and ports of them, router.c
+ * runs the loop, steps.c looks at each message, judge.c asks the predicates, jobs.c takes one
+ * message through its ports, keep.c is the durable side.
+ *
+ * The way of a message:
+ *   admit   steps.c admit_steps[]: once, when it is read, before anything is kept of it
+ *   look    steps.c look_steps[]: also when a former run left it; what it must not do is refused
+ *           (job_refuse), whom it goes to is written down while it is in view
+ *   record  keep.c, with a state directory
+ *   judge   which rules hold; native ones while the message is in view
+ *   offer   jobs.c offer_to[]: by the kind of the rule's port
+ * A part that adds to this has a file of its own and one row in one of these tables.
  */
 #ifndef AMP_ROUTE_ROUTER_H
 #define AMP_ROUTE_ROUTER_H
@@ -42,13 +52,15 @@ struct job {
     char *id;   /* may be empty: control records have none */
     enum amp_kind kind;
     enum amp_protocol protocol;
-    bool answer, suspended;
+    bool answer;
     enum job_stage stage;
+    const char *refused; /* the code it is answered with instead of going anywhere; why says more */
+    const char *refused_by;
+    bool again;                      /* it may be sent again later */
     struct amp_store_entry_id entry; /* of the outbox, n 0: none */
     uint64_t hit[RULES_MAX / 64];    /* rules that hold */
     uint32_t ask_from;               /* the first jq rule that has to be asked */
     uint32_t waiting;                /* ports that have it now */
-    bool failed;                     /* predicate */
     char why[160];
 };
 
@@ -103,6 +115,8 @@ void judge_add(struct router *r, struct job *j);
 /* jobs.c */
 struct job *job_new(struct router *r, struct amp_span line, const struct amp_view *v);
 void job_free(struct router *r, struct job *j);
+/* It is refused when its turn comes. The first reason counts. Codes are static strings. */
+void job_refuse(struct job *j, const char *code, const char *why, const char *by, bool again);
 void job_dispatch(struct router *r, struct job *j);
 void job_done(void *router, uint64_t tag, const struct amp_error *why);
 void router_break(struct router *r, const struct amp_error *why);
@@ -129,10 +143,19 @@ void keep_unsigned(struct router *r, const struct job *j, const char *port);
 void keep_dead(struct router *r, struct job *j, const char *code, const char *why,
                const char *route);
 
-/* router.c */
-/* Looks at a message: whether its task takes work, and which rules hold. */
-int router_consider(struct router *r, struct job *j, const struct amp_view *v,
+/* steps.c */
+/* What a step says: STEP_GO, STEP_DROP (an admit step only: it ends here, and the step has done
+ * what there was to do about it), or -1 with err, a failure of ours. */
+enum { STEP_GO = 0, STEP_DROP = 1 };
+typedef int step_fn(struct router *r, struct job *j, const struct amp_view *v,
                     struct amp_error *err);
+step_fn steps_admit, steps_look;
+
+/* routes.c */
+int routes_add(struct router *r, const char *text, struct amp_error *err);
+void routes_free(struct router *r);
+
+/* router.c */
 int router_run(struct router *r, struct amp_error *err);
 
 #endif

@@ -32,6 +32,7 @@ enum amp_port_kind {
     AMP_PORT_STDOUT,
     AMP_PORT_REJECT,
     AMP_PORT_DEAD,
+    AMP_PORT_KINDS,
 };
 
 struct amp_port_options {

@@ -1,0 +1,55 @@
+/* Rules: a predicate and the port that it leads to. */
+#include "router.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The port of that name, opened once however many routes lead to it. */
+static int port_index(struct router *r, const char *spec, uint32_t *index, struct amp_error *err)
+{
+    if (strcmp(spec, "stdout") == 0) {
+        *index = 0;
+        return 0;
+    }
+    for (uint32_t i = 1; i < r->n_ports; i++) {
+        if (strcmp(amp_port_spec(r->ports[i]), spec) == 0) {
+            *index = i;
+            return 0;
+        }
+    }
+    if (amp_port_new(spec, &r->port_options, &r->ports[r->n_ports], err) < 0)
+        return -1;
+    *index = r->n_ports++;
+    return 0;
+}
+
+int routes_add(struct router *r, const char *text, struct amp_error *err)
+{
+    struct amp_span predicate, port;
+    if (r->n_rules == RULES_MAX)
+        return amp_fail(err, AMP_USAGE, "too_many", "more than %d routes", RULES_MAX);
+    if (amp_route_split(amp_span_str(text), &predicate, &port, err) < 0)
+        return -1;
+    struct rule *rule = &r->rules[r->n_rules];
+    if (amp_predicate_parse(predicate, &rule->predicate, err) < 0)
+        return -1;
+    r->n_rules++;
+    rule->text = amp_span_dup(predicate);
+    AMP_FREE char *spec = amp_span_dup(port);
+    if (!rule->text || !spec)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a route");
+    if (port_index(r, spec, &rule->port, err) < 0)
+        return -1;
+    if (!r->store && amp_port_kind(r->ports[rule->port]) == AMP_PORT_DEAD)
+        return amp_fail(err, AMP_USAGE, "no_state", "the port dead needs --state");
+    return 0;
+}
+
+void routes_free(struct router *r)
+{
+    for (uint32_t i = 0; i < r->n_rules; i++) {
+        amp_predicate_free(r->rules[i].predicate);
+        free(r->rules[i].text);
+    }
+    r->n_rules = 0;
+}

@@ -1,0 +1,48 @@
+/* What is looked at while a message is in view, step by step. */
+#include "router.h"
+
+#include "task/task.h"
+
+/* New work for a suspended task waits for a person. */
+static int suspended(struct router *r, struct job *j, const struct amp_view *v,
+                     struct amp_error *err)
+{
+    bool work =
+        v->kind == AMP_KIND_REVIEW ||
+        (v->kind == AMP_KIND_DISPATCH && !(v->n_to == 1 && amp_span_is(v->to[0], "coordinator")));
+    if (!r->store || !work || v->task.n == 0)
+        return STEP_GO;
+    int rc = amp_task_suspended(r->store, v->task, err);
+    if (rc == 1)
+        job_refuse(j, "suspended", "its task is suspended until an admin's decision", "", true);
+    return rc < 0 ? -1 : STEP_GO;
+}
+
+static int judge(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
+{
+    (void)err;
+    judge_view(r, j, v);
+    return STEP_GO;
+}
+
+static step_fn *const admit_steps[] = {NULL};
+static step_fn *const look_steps[] = {suspended, judge, NULL};
+
+static int take(step_fn *const *steps, struct router *r, struct job *j, const struct amp_view *v,
+                struct amp_error *err)
+{
+    int rc = STEP_GO;
+    for (; *steps && rc == STEP_GO; steps++)
+        rc = (*steps)(r, j, v, err);
+    return rc;
+}
+
+int steps_admit(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
+{
+    return take(admit_steps, r, j, v, err);
+}
+
+int steps_look(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
+{
+    return take(look_steps, r, j, v, err);
+}
