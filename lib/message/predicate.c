@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "message/order.h"
+
 enum key {
 #define X(id, name, doc) KEY_##id,
     AMP_PREDICATE_KEYS(X)
@@ -66,10 +68,11 @@ static int find_key(struct amp_span name, struct amp_error *err)
     for (int i = 0; i < KEY_COUNT; i++)
         if (amp_span_is(name, key_names[i]))
             return i;
-    return amp_fail(err, AMP_USAGE, "bad_predicate",
-                    "unknown key \"%.*s\": one of to from type kind task protocol id priority "
-                    "severity decision, or jq:EXPR",
-                    (int)name.n, name.p);
+    return amp_fail(
+        err, AMP_USAGE, "bad_predicate",
+        "unknown key \"%.*s\": one of to from type kind task correlation source protocol "
+        "id priority severity decision, or jq:EXPR",
+        (int)name.n, name.p);
 }
 
 /* One term, `text` without its comma. The bytes lie in p->text and stay there. */
@@ -221,6 +224,12 @@ static bool term_equals(const struct amp_predicate *p, const struct term *t,
         break;
     case KEY_TASK:
         text = v->task;
+        break;
+    case KEY_CORRELATION:
+        text = v->correlation;
+        break;
+    case KEY_SOURCE:
+        text = amp_order_source(v);
         break;
     case KEY_PROTOCOL:
         text = amp_span_str(amp_protocol_name(v->protocol));

@@ -15,6 +15,8 @@
     X(TYPE, "type", "the protocol's word for the type")                                            \
     X(KIND, "kind", "dispatch, result, review, verdict, escalation, ack …")                        \
     X(TASK, "task", "the task")                                                                    \
+    X(CORRELATION, "correlation", "the conversation, negotiation or workflow")                     \
+    X(SOURCE, "source", "the stream in which it is numbered: a node's outbox, a producer")         \
     X(PROTOCOL, "protocol", "amp, sw4rm, aop, aof, rtp")                                           \
     X(ID, "id", "the message id")                                                                  \
     X(PRIORITY, "priority", "a number")                                                            \

@@ -10,6 +10,9 @@ static const struct amp_view view = {
     .id = {"a,b", 3},
     .from = {"coordinator", 11},
     .task = {"T-2026-044", 10},
+    .correlation = {"flow-7", 6},
+    .node = {"vps", 3},
+    .has_sequence = true,
     .to = to,
     .n_to = 2,
     .priority = -5,
@@ -45,6 +48,10 @@ int main(void)
     holds("*", 1);
     holds(" * ", 1);
     holds("to=executor", 1);
+    holds("correlation=flow-*", 1);
+    holds("correlation=flow", 0);
+    holds("source=vps|mbp", 1);
+    holds("source=mbp", 0);
     holds("to=reviewer", 1);
     holds("to=admin", 0);
     holds("to!=admin", 1);

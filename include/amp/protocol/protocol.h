@@ -38,6 +38,7 @@ struct amp_view {
     bool json;                   /* the line is a JSON text: broken ones and AOF's prefix are not */
     struct amp_span type;        /* the protocol's own word */
     struct amp_span id, from, task, correlation, token, content_type;
+    struct amp_span node; /* whose outbox an event of the Runtime Protocol stands in */
     struct amp_span *to; /* n_to recipients, in the arena */
     uint32_t n_to;
     struct amp_spans context; /* earlier messages that it names */

@@ -13,7 +13,7 @@
 #define B(field) offsetof(struct amp_body, field)
 
 /* The last rows are of no interest to the rules. */
-enum { VIEW_ROWS = 2 };
+enum { VIEW_ROWS = 3 };
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/eventId"), AMP_AS_TEXT, V(id), 0, NULL},
     {AMP_AT("/kind"), AMP_AS_TEXT, V(type), 0, NULL},
@@ -23,6 +23,7 @@ static const struct amp_fill_row envelope[] = {
     {AMP_AT("/createdAt"), AMP_AS_TIME, V(created_ms), 0, NULL},
     {AMP_AT("/expiresAt"), AMP_AS_TIME, V(expires_ms), 0, NULL},
     {AMP_AT("/payload"), AMP_AS_TOKEN, V(payload), 0, NULL},
+    {AMP_AT("/sourceNodeId"), AMP_AS_TEXT, V(node), 0, NULL},
     {AMP_AT("/seq"), AMP_AS_INT, V(sequence), V(has_sequence), NULL},
     {AMP_AT("/trace/attempt"), AMP_AS_INT, V(attempt), V(has_attempt), NULL},
 };
