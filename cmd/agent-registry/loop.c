@@ -31,32 +31,6 @@ static void say(void *ctx, const struct amp_finding *f, const struct amp_line_pl
                  *f->field ? ": " : "", f->code, f->message);
 }
 
-/* A refusal that only the state could tell: to the error log and stderr. */
-static int refuse(struct loop *l, const struct amp_view *v, const struct amp_error *why,
-                  struct amp_error *err)
-{
-    struct amp_finding f = {.severity = AMP_SEV_ERROR,
-                            .protocol = v->protocol,
-                            .type = v->type,
-                            .id = v->id,
-                            .code = why->code,
-                            .field = "",
-                            .pointer = "",
-                            .rule = why->code,
-                            .message = why->what,
-                            .found = "",
-                            .expected = ""};
-    struct amp_line_place at = {
-        .tool = amp_cli_name(), .line = l->intake.lines.number, .now_ms = amp_now_ms()};
-    AMP_BUF struct amp_buf record;
-    amp_buf_init(&record, 1 << 16);
-    amp_status_note(AMP_NO);
-    say(l, &f, &at);
-    if (amp_finding_record(&f, &at, &record, err) < 0)
-        return -1;
-    return amp_store_error_log(l->r.dir.store, amp_buf_span(&record), err);
-}
-
 static int one(struct loop *l, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_error why = {0};
@@ -68,7 +42,10 @@ static int one(struct loop *l, const struct amp_view *v, struct amp_error *err)
                        amp_buf_str(&l->r.turn, "\n", err) < 0
                    ? -1
                    : 0;
-    return why.status ? refuse(l, v, &why, err) : 0;
+    if (!why.status)
+        return 0;
+    amp_status_note(AMP_NO);
+    return amp_intake_refuse(&l->intake, v, &why, err);
 }
 
 static int take(struct loop *l, struct amp_error *err)

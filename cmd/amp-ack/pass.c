@@ -48,30 +48,8 @@ static void speak(struct pass *p)
 int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error *why,
                 struct amp_error *err)
 {
-    struct amp_finding f = {
-        .severity = AMP_SEV_ERROR,
-        .protocol = v->protocol,
-        .type = v->type,
-        .id = v->id,
-        .code = why->code,
-        .field = "",
-        .pointer = "",
-        .rule = why->code,
-        .message = why->what,
-        .found = "",
-        .expected = "",
-    };
-    struct amp_line_place at = {
-        .tool = amp_cli_name(), .line = p->intake.lines.number, .now_ms = amp_now_ms()};
-    AMP_BUF struct amp_buf record;
-    amp_buf_init(&record, 1 << 16);
     amp_status_note(AMP_NO);
-    say(p, &f, &at);
-    if (!p->store)
-        return 0;
-    if (amp_finding_record(&f, &at, &record, err) < 0)
-        return -1;
-    return amp_store_error_log(p->store, amp_buf_span(&record), err);
+    return amp_intake_refuse(&p->intake, v, why, err);
 }
 
 static int take_turn(struct pass *p, struct amp_error *err)

@@ -102,3 +102,25 @@ int amp_intake_next(struct amp_intake *in, struct amp_view *view, struct amp_err
     in->rejected++;
     return 2;
 }
+
+int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
+                      const struct amp_error *why, struct amp_error *err)
+{
+    struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                            .protocol = view->protocol,
+                            .type = view->type,
+                            .id = view->id,
+                            .code = why->code,
+                            .field = "",
+                            .pointer = "",
+                            .rule = why->code,
+                            .message = why->what,
+                            .found = "",
+                            .expected = ""};
+    struct telling t = {.in = in,
+                        .at = {.tool = in->tool, .line = in->lines.number, .now_ms = amp_now_ms()}};
+    tell(&t, &f);
+    if (t.failed && err)
+        *err = t.err;
+    return t.failed ? -1 : 0;
+}

@@ -33,4 +33,9 @@ void amp_intake_release(struct amp_intake *in);
  * 0 read more (amp_lines_fill) or end of input (in->lines.eof), -1 failure. */
 int amp_intake_next(struct amp_intake *in, struct amp_view *view, struct amp_error *err);
 
+/* Refuses a message that the checks let through and only a state could refuse: told and logged like
+ * a bad line. */
+int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
+                      const struct amp_error *why, struct amp_error *err);
+
 #endif
