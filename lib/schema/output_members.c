@@ -61,10 +61,14 @@ static bool member(const struct amp_output_step *s, uint32_t i, uint32_t key,
     return ok;
 }
 
-bool amp_step_properties(const struct amp_output_step *s)
+/* One member for a keyword: 1 it applied, 0 it did not, -1 no more are to be asked. *ok becomes
+ * false where the member is wrong. */
+typedef int (*member_fn)(const struct amp_output_step *s, uint32_t i, uint32_t key, bool *ok);
+
+/* Every member of an object; what the keyword applied to is told by name. */
+static bool each_member(const struct amp_output_step *s, member_fn fn)
 {
     const struct amp_tape *t = s->w->r->t;
-    const struct amp_object_rules *o = s->n->object;
     struct names names = {.any = false};
     uint32_t key = s->tok + 1;
     bool ok = true;
@@ -72,14 +76,29 @@ bool amp_step_properties(const struct amp_output_step *s)
         return true;
     amp_buf_init(&names.json, 16 << 20);
     for (uint32_t i = 0; i < t->tok[s->tok].count; i++, key = t->tok[key + 1].next) {
-        const struct amp_property *p = amp_run_property(s->w->r, o, key);
-        if (!p || !p->node)
-            continue;
-        ok &= member(s, i, key, amp_step_node(s, o->places[p - o->properties]), &p->name);
-        add_name(s, &names, key);
+        int rc = fn(s, i, key, &ok);
+        if (rc < 0)
+            break;
+        if (rc > 0)
+            add_name(s, &names, key);
     }
     tell_names(s, &names);
     return ok;
+}
+
+static int property(const struct amp_output_step *s, uint32_t i, uint32_t key, bool *ok)
+{
+    const struct amp_object_rules *o = s->n->object;
+    const struct amp_property *p = amp_run_property(s->w->r, o, key);
+    if (!p || !p->node)
+        return 0;
+    *ok &= member(s, i, key, amp_step_node(s, o->places[p - o->properties]), &p->name);
+    return 1;
+}
+
+bool amp_step_properties(const struct amp_output_step *s)
+{
+    return each_member(s, property);
 }
 
 static bool pattern_fits(const struct amp_output_step *s, uint32_t pattern, uint32_t key)
@@ -90,36 +109,30 @@ static bool pattern_fits(const struct amp_output_step *s, uint32_t pattern, uint
            amp_run_pattern(s->w->r, s->n->object->patterns[pattern].pattern, name);
 }
 
+static int patterns(const struct amp_output_step *s, uint32_t i, uint32_t key, bool *ok)
+{
+    const struct amp_tape *schema = &s->n->doc->tape;
+    uint32_t k = s->value + 1;
+    int any = 0;
+    if (!amp_run_spend(s->w->r, s->n->object->n_patterns / 16))
+        return -1;
+    for (uint32_t p = 0; p < s->n->object->n_patterns; p++, k = schema->tok[k + 1].next) {
+        if (!pattern_fits(s, p, key))
+            continue;
+        AMP_BUF struct amp_buf room;
+        struct amp_span way;
+        amp_buf_init(&room, UINT32_MAX);
+        if (amp_tok_text(schema, k, &room, &way, s->w->err))
+            way = no_name;
+        *ok &= member(s, i, key, amp_step_node(s, k + 1), &way);
+        any = 1;
+    }
+    return any;
+}
+
 bool amp_step_pattern_properties(const struct amp_output_step *s)
 {
-    const struct amp_tape *t = s->w->r->t, *schema = &s->n->doc->tape;
-    struct names names = {.any = false};
-    uint32_t key = s->tok + 1;
-    bool ok = true;
-    if (amp_step_type(s) != AMP_JSON_OBJECT)
-        return true;
-    amp_buf_init(&names.json, 16 << 20);
-    for (uint32_t i = 0; i < t->tok[s->tok].count; i++, key = t->tok[key + 1].next) {
-        bool any = false;
-        uint32_t k = s->value + 1;
-        if (!amp_run_spend(s->w->r, s->n->object->n_patterns / 16))
-            break;
-        for (uint32_t p = 0; p < s->n->object->n_patterns; p++, k = schema->tok[k + 1].next) {
-            if (!pattern_fits(s, p, key))
-                continue;
-            AMP_BUF struct amp_buf room;
-            struct amp_span way;
-            amp_buf_init(&room, UINT32_MAX);
-            if (amp_tok_text(schema, k, &room, &way, s->w->err))
-                way = no_name;
-            ok &= member(s, i, key, amp_step_node(s, k + 1), &way);
-            any = true;
-        }
-        if (any)
-            add_name(s, &names, key);
-    }
-    tell_names(s, &names);
-    return ok;
+    return each_member(s, patterns);
 }
 
 /* What a pattern or `properties` names. */
