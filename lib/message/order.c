@@ -1,3 +1,4 @@
+/* Which messages keep their order among each other. */
 #include "message/order.h"
 
 struct amp_span amp_order_key(const struct amp_view *v)

@@ -39,7 +39,7 @@ struct amp_view {
     struct amp_span type;        /* the protocol's own word */
     struct amp_span id, from, task, correlation, token, content_type;
     struct amp_span node; /* whose outbox an event of the Runtime Protocol stands in */
-    struct amp_span *to; /* n_to recipients, in the arena */
+    struct amp_span *to;  /* n_to recipients, in the arena */
     uint32_t n_to;
     struct amp_spans context; /* earlier messages that it names */
     uint32_t payload;         /* token of the payload, or AMP_TOK_NONE */
