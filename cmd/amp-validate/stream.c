@@ -5,9 +5,9 @@
  */
 #include "stream.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
+
+#include <amp/base/pipe.h>
 
 enum { READ_SIZE = 64 << 10, GATHERED_MOST = 512 << 10 };
 
@@ -32,22 +32,10 @@ int stream_fill(struct stream *s, struct amp_error *err)
         s->scanned -= s->pos;
         s->pos = 0;
     }
-    if (amp_buf_reserve(&s->buf, READ_SIZE, err))
-        return -1;
-    ssize_t n;
-    do
-        n = read(s->fd, s->buf.data + s->buf.len, READ_SIZE);
-    while (n < 0 && errno == EINTR);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-        return 2;
-    if (n < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot read %s", s->file);
-    if (n == 0) {
+    int rc = amp_read_more(s->fd, &s->buf, READ_SIZE, s->file, err);
+    if (rc == 0)
         s->eof = true;
-        return 0;
-    }
-    s->buf.len += (size_t)n;
-    return 1;
+    return rc;
 }
 
 void stream_take(struct stream *s, size_t bytes, uint64_t lines)

@@ -1,7 +1,7 @@
 /* Time: the clocks, and RFC 3339 text both ways without the C library's time zones. */
 #include <amp/base/clock.h>
 
-#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #define DAY_MS 86400000LL
@@ -58,6 +58,12 @@ static void civil_from_days(int64_t z, int *y, int *m, int *d)
     *y = (int)(yoe + era * 400 + (*m <= 2));
 }
 
+static void put_digits(char *p, int n, int v)
+{
+    for (; n-- > 0; v /= 10)
+        p[n] = (char)('0' + v % 10);
+}
+
 void amp_time_format(int64_t ms, char out[AMP_TIME_MAX])
 {
     if (ms < TIME_MIN)
@@ -72,10 +78,16 @@ void amp_time_format(int64_t ms, char out[AMP_TIME_MAX])
     }
     int y, m, d;
     civil_from_days(day, &y, &m, &d);
+    static const char zero[] = "0000-00-00T00:00:00.000Z";
     int t = (int)rest;
-    snprintf(out, AMP_TIME_MAX, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)y % 10000u,
-             (unsigned)m % 100u, (unsigned)d % 100u, (unsigned)(t / 3600000) % 100u,
-             (unsigned)(t / 60000 % 60), (unsigned)(t / 1000 % 60), (unsigned)(t % 1000));
+    memcpy(out, zero, sizeof zero);
+    put_digits(out, 4, y);
+    put_digits(out + 5, 2, m);
+    put_digits(out + 8, 2, d);
+    put_digits(out + 11, 2, t / 3600000);
+    put_digits(out + 14, 2, t / 60000 % 60);
+    put_digits(out + 17, 2, t / 1000 % 60);
+    put_digits(out + 20, 3, t % 1000);
 }
 
 /* n decimal digits at *p, which moves past them. */

@@ -50,6 +50,22 @@ int amp_input_open(const char *path, bool hold, struct amp_input *out, struct am
     return 0;
 }
 
+int amp_read_more(int fd, struct amp_buf *b, size_t n, const char *what, struct amp_error *err)
+{
+    if (amp_buf_reserve(b, n, err))
+        return -1;
+    ssize_t got;
+    do
+        got = read(fd, b->data + b->len, n);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return 2;
+    if (got < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot read %s", what);
+    b->len += (size_t)got;
+    return got > 0;
+}
+
 void amp_input_close(struct amp_input *in)
 {
     if (in->hold >= 0)

@@ -3,9 +3,9 @@
  * bounded whatever the input. */
 #include <amp/json/lines.h>
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
+
+#include <amp/base/pipe.h>
 
 enum { CHUNK = 64 << 10 };
 
@@ -90,20 +90,8 @@ int amp_lines_fill(struct amp_lines *l, int fd, struct amp_error *err)
         l->scanned -= l->pos;
         l->pos = 0;
     }
-    if (amp_buf_reserve(&l->buf, CHUNK, err))
-        return -1;
-    ssize_t n;
-    do
-        n = read(fd, l->buf.data + l->buf.len, CHUNK);
-    while (n < 0 && errno == EINTR);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-        return 2;
-    if (n < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot read the input");
-    if (n == 0) {
+    int rc = amp_read_more(fd, &l->buf, CHUNK, "the input", err);
+    if (rc == 0)
         l->eof = true;
-        return 0;
-    }
-    l->buf.len += (size_t)n;
-    return 1;
+    return rc;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "json/bytes.h"
 #include "json/text.h"
 
 void amp_jw_init(struct amp_jw *w, struct amp_buf *out)
@@ -10,10 +11,17 @@ void amp_jw_init(struct amp_jw *w, struct amp_buf *out)
     *w = (struct amp_jw){.out = out};
 }
 
-static void put(struct amp_jw *w, const char *p, size_t n)
+static inline void put(struct amp_jw *w, const char *p, size_t n)
 {
-    if (!w->failed && amp_buf_add(w->out, p, n, &w->err))
+    struct amp_buf *b = w->out;
+    if (b->cap - b->len > n && n <= b->max - b->len && !w->failed) {
+        if (n)
+            memcpy(b->data + b->len, p, n);
+        b->len += n;
+        b->data[b->len] = '\0';
+    } else if (!w->failed && amp_buf_add(b, p, n, &w->err)) {
         w->failed = true;
+    }
 }
 
 static void before_value(struct amp_jw *w)
@@ -30,6 +38,12 @@ static void put_string(struct amp_jw *w, struct amp_span text)
     const unsigned char *end = p + text.n, *from = p;
     put(w, "\"", 1);
     while (p < end) {
+        /* DEL is plain to JSON; terminals think otherwise. */
+        const unsigned char *plain = amp_skip_plain(p, end);
+        const unsigned char *del = plain > p ? memchr(p, 0x7f, (size_t)(plain - p)) : NULL;
+        p = del ? del : plain;
+        if (p == end)
+            break;
         char esc[8] = "\\u00";
         size_t n = *p < 0x80 ? 1 : amp_utf8_length(p, (size_t)(end - p)), len = 0;
         if (n == 0) {
@@ -77,9 +91,24 @@ void amp_jw_close(struct amp_jw *w, char bracket)
 
 void amp_jw_key(struct amp_jw *w, const char *key)
 {
-    before_value(w);
-    put_string(w, amp_span_str(key));
-    put(w, ":", 1);
+    size_t n = strlen(key);
+    if (n < 40 && amp_skip_plain((const unsigned char *)key, (const unsigned char *)key + n) ==
+                      (const unsigned char *)key + n) {
+        char text[48];
+        size_t at = 0;
+        if (w->comma)
+            text[at++] = ',';
+        text[at++] = '"';
+        memcpy(text + at, key, n);
+        at += n;
+        text[at++] = '"';
+        text[at++] = ':';
+        put(w, text, at);
+    } else {
+        before_value(w);
+        put_string(w, (struct amp_span){key, n});
+        put(w, ":", 1);
+    }
     w->comma = false;
 }
 

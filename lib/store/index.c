@@ -179,8 +179,8 @@ int amp_index_wipe(struct amp_index *ix, struct amp_error *err)
 {
     if (amp_index_begin(ix, err) != 0)
         return -1;
-    if (sqlite3_exec(ix->db, "DELETE FROM rec;DELETE FROM seen;DELETE FROM outbox", NULL, NULL,
-                     NULL) != SQLITE_OK)
+    if (sqlite3_exec(ix->db, "DELETE FROM rec;DELETE FROM seen;DELETE FROM outbox;DELETE FROM blob",
+                     NULL, NULL, NULL) != SQLITE_OK)
         return amp_index_failed(ix, "empty", err);
     return 0;
 }
@@ -200,78 +200,98 @@ void amp_index_place(const struct amp_frame *f, const struct amp_pos *after,
     amp_span_copy(f->to, out->state, sizeof out->state);
 }
 
-static int put_rec(struct amp_index *ix, const struct amp_frame *f, const struct amp_pos *after,
-                   struct amp_error *err)
+int amp_index_put_rec(struct amp_index *ix, struct amp_span key, const struct amp_index_rec *at,
+                      uint64_t n, struct amp_error *err)
 {
-    struct amp_index_rec r;
-    sqlite3_stmt *st = amp_index_stmt(ix, f->gone ? AMP_IX_DEL_REC : AMP_IX_PUT_REC, err);
+    sqlite3_stmt *st = amp_index_stmt(ix, at ? AMP_IX_PUT_REC : AMP_IX_DEL_REC, err);
     if (!st)
         return -1;
-    bind_u64(st, 1, amp_store_hash(ix->salt, f->key, (struct amp_span){0}));
-    bind_text(st, 2, f->key);
-    if (!f->gone) {
-        amp_index_place(f, after, &r);
-        bind_u64(st, 3, r.rev);
-        bind_text(st, 4, amp_span_str(r.state));
-        sqlite3_bind_int64(st, 5, r.due);
-        bind_u64(st, 6, r.seg);
-        bind_u64(st, 7, r.off);
-        bind_u64(st, 8, r.len);
-        bind_u64(st, 9, r.joff);
-        bind_u64(st, 10, r.jlen);
-        bind_u64(st, 11, f->head.n);
+    bind_text(st, 1, key);
+    if (at) {
+        bind_u64(st, 2, at->rev);
+        bind_text(st, 3, amp_span_str(at->state));
+        sqlite3_bind_int64(st, 4, at->due);
+        bind_u64(st, 5, at->seg);
+        bind_u64(st, 6, at->off);
+        bind_u64(st, 7, at->len);
+        bind_u64(st, 8, at->joff);
+        bind_u64(st, 9, at->jlen);
+        bind_u64(st, 10, n);
     }
     return amp_index_step(ix, st, err) < 0 ? -1 : 0;
 }
 
-static int put_out(struct amp_index *ix, const struct amp_frame *f, const struct amp_pos *after,
-                   uint32_t i, struct amp_error *err)
+int amp_index_put_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,
+                       const struct amp_index_rec *at, uint64_t n, struct amp_error *err)
 {
-    const struct amp_frame_out *o = &f->out[i];
-    bool stand = f->head.log == AMP_FRAME_stand;
-    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_PUT_OUT, err);
+    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_PUT_SEEN, err);
     if (!st)
         return -1;
-    bind_u64(st, 1, stand ? o->n : f->head.n);
-    bind_u64(st, 2, stand ? o->i : i);
-    bind_u64(st, 3, amp_store_hash(ix->salt, o->id, (struct amp_span){0}));
-    bind_text(st, 4, amp_frame_consumer(f, i));
-    bind_u64(st, 5, after->seg);
-    bind_u64(st, 6, after->off - after->len);
-    bind_u64(st, 7, after->len);
+    bind_text(st, 1, consumer);
+    bind_text(st, 2, id);
+    bind_u64(st, 3, at->seg);
+    bind_u64(st, 4, at->off);
+    bind_u64(st, 5, at->len);
+    bind_u64(st, 6, n);
+    return amp_index_step(ix, st, err) < 0 ? -1 : 0;
+}
+
+int amp_index_put_out(struct amp_index *ix, uint64_t n, uint32_t i, struct amp_span id,
+                      struct amp_span consumer, const struct amp_index_rec *at,
+                      struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_stmt(ix, at ? AMP_IX_PUT_OUT : AMP_IX_DEL_OUT, err);
+    if (!st)
+        return -1;
+    bind_u64(st, 1, n);
+    bind_u64(st, 2, i);
+    if (at) {
+        bind_u64(st, 3, amp_store_hash(ix->salt, id, (struct amp_span){0}));
+        bind_text(st, 4, consumer);
+        bind_u64(st, 5, at->seg);
+        bind_u64(st, 6, at->off);
+        bind_u64(st, 7, at->len);
+    }
+    return amp_index_step(ix, st, err) < 0 ? -1 : 0;
+}
+
+int amp_index_put_blob(struct amp_index *ix, struct amp_span name, uint64_t n,
+                       struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_PUT_BLOB, err);
+    if (!st)
+        return -1;
+    bind_text(st, 1, name);
+    bind_u64(st, 2, n);
     return amp_index_step(ix, st, err) < 0 ? -1 : 0;
 }
 
 int amp_index_apply(struct amp_index *ix, const struct amp_frame *f, const struct amp_pos *after,
                     struct amp_error *err)
 {
-    sqlite3_stmt *st;
+    struct amp_index_rec at;
+    bool stand = f->head.log == AMP_FRAME_stand;
+    uint64_t n = f->head.n;
+    amp_index_place(f, after, &at);
     if (amp_index_begin(ix, err) != 0)
         return -1;
-    if (f->key.n && put_rec(ix, f, after, err) != 0)
+    if (f->key.n && amp_index_put_rec(ix, f->key, f->gone ? NULL : &at, n, err) != 0)
         return -1;
-    if (f->in_id.n) {
-        if (!(st = amp_index_stmt(ix, AMP_IX_PUT_SEEN, err)))
-            return -1;
-        bind_u64(st, 1, amp_store_hash(ix->salt, f->in_id, f->in_consumer));
-        bind_text(st, 2, f->in_consumer);
-        bind_text(st, 3, f->in_id);
-        bind_text(st, 4, f->in_sum);
-        bind_u64(st, 5, f->head.n);
-        if (amp_index_step(ix, st, err) < 0)
-            return -1;
-    }
-    for (uint32_t i = 0; i < f->n_out; i++)
-        if (put_out(ix, f, after, i, err) != 0)
-            return -1;
-    for (uint32_t i = 0; i < f->n_close; i++) {
-        if (!(st = amp_index_stmt(ix, AMP_IX_DEL_OUT, err)))
-            return -1;
-        bind_u64(st, 1, f->close[i].n);
-        bind_u64(st, 2, f->close[i].i);
-        if (amp_index_step(ix, st, err) < 0)
+    if (f->state_blob.n && amp_index_put_blob(ix, f->state_blob, n, err) != 0)
+        return -1;
+    if (f->in_id.n && amp_index_put_seen(ix, f->in_consumer, f->in_id, &at, n, err) != 0)
+        return -1;
+    for (uint32_t i = 0; i < f->n_out; i++) {
+        const struct amp_frame_out *o = &f->out[i];
+        if (amp_index_put_out(ix, stand ? o->n : n, stand ? o->i : i, o->id,
+                              amp_frame_consumer(f, i), &at, err) != 0 ||
+            (o->blob.n && amp_index_put_blob(ix, o->blob, n, err) != 0))
             return -1;
     }
+    for (uint32_t i = 0; i < f->n_close; i++)
+        if (amp_index_put_out(ix, f->close[i].n, f->close[i].i, (struct amp_span){0},
+                              (struct amp_span){0}, NULL, err) != 0)
+            return -1;
     return 0;
 }
 
@@ -281,8 +301,7 @@ int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_re
     sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_REC, err);
     if (!st)
         return -1;
-    bind_u64(st, 1, amp_store_hash(ix->salt, key, (struct amp_span){0}));
-    bind_text(st, 2, key);
+    bind_text(st, 1, key);
     int rc = amp_index_step(ix, st, err);
     if (rc == 1) {
         amp_index_read_rec(st, 0, out);
@@ -306,18 +325,21 @@ void amp_index_read_rec(sqlite3_stmt *st, int column, struct amp_index_rec *out)
     snprintf(out->state, sizeof out->state, "%s", state ? (const char *)state : "");
 }
 
-int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id, char sum[72],
-                   struct amp_error *err)
+int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,
+                   struct amp_index_rec *out, struct amp_error *err)
 {
     sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_SEEN, err);
     if (!st)
         return -1;
-    bind_u64(st, 1, amp_store_hash(ix->salt, id, consumer));
-    bind_text(st, 2, consumer);
-    bind_text(st, 3, id);
+    bind_text(st, 1, consumer);
+    bind_text(st, 2, id);
     int rc = amp_index_step(ix, st, err);
     if (rc == 1) {
-        snprintf(sum, 72, "%s", (const char *)sqlite3_column_text(st, 0));
+        *out = (struct amp_index_rec){
+            .seg = (uint32_t)column_u64(st, 0),
+            .off = column_u64(st, 1),
+            .len = (uint32_t)column_u64(st, 2),
+        };
         sqlite3_reset(st);
     }
     return rc;

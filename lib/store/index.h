@@ -18,14 +18,15 @@ struct sqlite3_stmt;
     X(ROLLBACK, "ROLLBACK")                                                                        \
     X(META, "SELECT seg,off,len,n,sum,flags,salt FROM meta")                                       \
     X(SET_META, "UPDATE meta SET seg=?1,off=?2,len=?3,n=?4,sum=?5,flags=?6")                       \
-    X(REC, "SELECT rev,state,due,seg,off,len,joff,jlen FROM rec WHERE h=?1 AND key=?2")            \
-    X(PUT_REC, "INSERT INTO rec(h,key,rev,state,due,seg,off,len,joff,jlen,n)"                      \
-               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11) ON CONFLICT(h,key) DO UPDATE SET"      \
-               " rev=?3,state=?4,due=?5,seg=?6,off=?7,len=?8,joff=?9,jlen=?10,n=?11")              \
-    X(DEL_REC, "DELETE FROM rec WHERE h=?1 AND key=?2")                                            \
-    X(SEEN, "SELECT sum FROM seen WHERE h=?1 AND c=?2 AND id=?3")                                  \
-    X(PUT_SEEN, "INSERT INTO seen(h,c,id,sum,n) VALUES(?1,?2,?3,?4,?5)"                            \
-                " ON CONFLICT(h,c,id) DO UPDATE SET sum=?4,n=?5")                                  \
+    X(REC, "SELECT rev,state,due,seg,off,len,joff,jlen FROM rec WHERE key=?1")                     \
+    X(PUT_REC, "REPLACE INTO rec(key,rev,state,due,seg,off,len,joff,jlen,n)"                       \
+               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)")                                          \
+    X(DEL_REC, "DELETE FROM rec WHERE key=?1")                                                     \
+    X(SEEN, "SELECT seg,off,len FROM seen WHERE c=?1 AND id=?2")                                   \
+    X(PUT_SEEN, "REPLACE INTO seen(c,id,seg,off,len,n) VALUES(?1,?2,?3,?4,?5,?6)")                 \
+    X(PUT_BLOB, "REPLACE INTO blob(name,n) VALUES(?1,?2)")                                         \
+    X(BLOB, "SELECT n FROM blob WHERE name=?1")                                                    \
+    X(DROP_BLOB, "DELETE FROM blob WHERE n<?1")                                                    \
     X(PUT_OUT, "INSERT INTO outbox(n,i,h,c,seg,off,len) VALUES(?1,?2,?3,?4,?5,?6,?7)"              \
                " ON CONFLICT(n,i) DO UPDATE SET seg=?5,off=?6,len=?7")                             \
     X(DEL_OUT, "DELETE FROM outbox WHERE n=?1 AND i=?2")                                           \
@@ -87,6 +88,16 @@ int amp_index_read_meta(struct amp_index *ix, struct amp_error *err);
 /* Empties it, inside the turn's transaction. */
 int amp_index_wipe(struct amp_index *ix, struct amp_error *err);
 
+/* One row each, in the open transaction; at NULL: the row goes. */
+int amp_index_put_rec(struct amp_index *ix, struct amp_span key, const struct amp_index_rec *at,
+                      uint64_t n, struct amp_error *err);
+int amp_index_put_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,
+                       const struct amp_index_rec *at, uint64_t n, struct amp_error *err);
+int amp_index_put_out(struct amp_index *ix, uint64_t n, uint32_t i, struct amp_span id,
+                      struct amp_span consumer, const struct amp_index_rec *at,
+                      struct amp_error *err);
+int amp_index_put_blob(struct amp_index *ix, struct amp_span name, uint64_t n,
+                       struct amp_error *err);
 /* Where the record of a frame's key is found. */
 void amp_index_place(const struct amp_frame *f, const struct amp_pos *after,
                      struct amp_index_rec *out);
@@ -104,8 +115,9 @@ void amp_index_checkpoint(struct amp_index *ix, int above_pages, bool truncate);
 int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_rec *out,
                   struct amp_error *err);
 void amp_index_read_rec(struct sqlite3_stmt *st, int column, struct amp_index_rec *out);
-int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id, char sum[72],
-                   struct amp_error *err);
+/* The same for an input: where the frame that it caused stands. */
+int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,
+                   struct amp_index_rec *out, struct amp_error *err);
 
 /* The error of a failed call of SQLite's; notes corruption. Returns -1. */
 int amp_index_failed(struct amp_index *ix, const char *what, struct amp_error *err);

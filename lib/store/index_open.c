@@ -16,15 +16,16 @@
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 
 static const char schema[] =
     "CREATE TABLE meta(seg INT,off INT,len INT,n INT,sum INT,flags INT,salt INT);"
-    "CREATE TABLE rec(h INT,key TEXT,rev INT,state TEXT,due INT,seg INT,off INT,len INT,joff INT,"
-    " jlen INT,n INT,PRIMARY KEY(h,key)) WITHOUT ROWID;"
-    "CREATE INDEX rec_key ON rec(key);"
+    "CREATE TABLE rec(key TEXT PRIMARY KEY,rev INT,state TEXT,due INT,seg INT,off INT,len INT,"
+    " joff INT,jlen INT,n INT) WITHOUT ROWID;"
     "CREATE INDEX rec_due ON rec(due) WHERE due>0;"
-    "CREATE TABLE seen(h INT,c TEXT,id TEXT,sum TEXT,n INT,PRIMARY KEY(h,c,id)) WITHOUT ROWID;"
+    "CREATE TABLE seen(c TEXT,id TEXT,seg INT,off INT,len INT,n INT,PRIMARY KEY(c,id))"
+    " WITHOUT ROWID;"
+    "CREATE TABLE blob(name TEXT PRIMARY KEY,n INT) WITHOUT ROWID;"
     "CREATE TABLE outbox(n INT,i INT,h INT,c TEXT,seg INT,off INT,len INT,PRIMARY KEY(n,i))"
     " WITHOUT ROWID;"
     "CREATE INDEX outbox_h ON outbox(h);"
@@ -176,9 +177,13 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     if (sqlite3_exec(ix->db, "PRAGMA synchronous=NORMAL;PRAGMA cache_size=-16384", NULL, NULL,
                      NULL) != SQLITE_OK)
         return amp_index_failed(ix, "open", err);
+    int version = user_version(ix);
+    if (version > 0 && version != FORMAT) {
+        ix->corrupt = true;
+        return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has another format");
+    }
     if (amp_index_read_meta(ix, NULL) == 0)
         return 0;
-    int version = user_version(ix);
     if (version == 0 && !ix->read_only) {
         ix->corrupt = false;
         if (create_schema(ix, err) != 0)

@@ -138,12 +138,14 @@ int amp_log_create(struct amp_log *l, uint32_t seg, struct amp_error *err)
     return 0;
 }
 
-int amp_log_size(struct amp_log *l, uint64_t *size, struct amp_error *err)
+int amp_log_size(struct amp_log *l, uint64_t *size, bool *linked, struct amp_error *err)
 {
     struct stat st;
     if (fstat(l->fd, &st) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot stat the log");
     *size = (uint64_t)st.st_size;
+    if (linked)
+        *linked = st.st_nlink > 0;
     return 0;
 }
 

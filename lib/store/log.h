@@ -47,7 +47,8 @@ int amp_log_fd(struct amp_log *l, uint32_t seg, struct amp_error *err);
 int amp_log_list(struct amp_log *l, struct amp_error *err);
 /* Makes segment `seg` (synced, with its directory) the last one. */
 int amp_log_create(struct amp_log *l, uint32_t seg, struct amp_error *err);
-int amp_log_size(struct amp_log *l, uint64_t *size, struct amp_error *err);
+/* Of the last segment; *linked (may be NULL): it still has a name. */
+int amp_log_size(struct amp_log *l, uint64_t *size, bool *linked, struct amp_error *err);
 /* Whether the last frame of pos stands in the log as pos says. */
 bool amp_log_stands(struct amp_log *l, const struct amp_pos *pos);
 

@@ -185,11 +185,11 @@ int amp_store_bring_up(struct amp_store *s, struct amp_error *err)
         struct amp_pos pos = ix->pos;
         bool fits = stands(l, &pos);
         if (fits && pos.seg == l->last) {
-            if (amp_log_size(l, &size, err) != 0)
+            if (amp_log_size(l, &size, NULL, err) != 0)
                 return -1;
             if (size == pos.off && !pos.sealed) {
                 l->end = pos;
-                amp_tail_clear(&s->tail);
+                amp_tail_clear(&s->tail, pos.n);
                 return 0;
             }
         }
@@ -219,7 +219,7 @@ int amp_store_bring_up(struct amp_store *s, struct amp_error *err)
         if (amp_index_commit(ix, &pos, err) != 0)
             return -1;
         l->end = pos;
-        amp_tail_clear(&s->tail);
+        amp_tail_clear(&s->tail, pos.n);
         if (gen <= ix->gen || s->opt.read_only)
             return 0;
         if (open_index(s, gen, err) != 0)
@@ -257,9 +257,9 @@ static int slow(struct amp_store *s, struct amp_error *err)
     l->gen = s->index.gen;
     if (!s->verified && !s->opt.read_only && verify_last(s, &cut, &end, err) != 0)
         return -1;
-    amp_tail_clear(&s->tail);
-    if (amp_index_read_meta(&s->index, NULL) == 0 && stands(l, &s->index.pos) &&
-        read_tail(s, &s->index.pos)) {
+    bool meta = amp_index_read_meta(&s->index, NULL) == 0;
+    amp_tail_clear(&s->tail, meta ? s->index.pos.n : 0);
+    if (meta && stands(l, &s->index.pos) && read_tail(s, &s->index.pos)) {
         /* The index is behind, but not far. */
     } else if (amp_store_bring_up(s, err) != 0) {
         amp_index_rollback(&s->index);
@@ -291,15 +291,17 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
     if (!s->opt.read_only && amp_wm_claim(&s->wm, s->logfd))
         s->verified = true;
     uint32_t epoch = amp_wm_epoch(&s->wm);
-    if (s->known && epoch && epoch == s->epoch && !ix->corrupt && amp_index_current(ix) &&
-        amp_log_stands(l, &l->end)) {
+    if (s->known && epoch && epoch == s->epoch && !ix->corrupt) {
         uint64_t size;
-        if (amp_log_size(l, &size, err) != 0)
+        bool linked;
+        if (amp_log_size(l, &size, &linked, err) != 0)
             return -1;
-        if (size == l->end.off && !l->end.sealed)
+        /* Within one epoch nobody cuts what a holder of main has verified. */
+        if (linked && size == l->end.off && !l->end.sealed)
             return 0;
-        if (size > l->end.off && size - l->end.off <= AMP_FRAME_MAX && !l->end.sealed &&
-            read_tail(s, &l->end) && !l->end.sealed)
+        if (linked && amp_log_stands(l, &l->end) && size > l->end.off &&
+            size - l->end.off <= AMP_FRAME_MAX && !l->end.sealed && read_tail(s, &l->end) &&
+            !l->end.sealed)
             return 0;
     }
     s->epoch = epoch;

@@ -196,7 +196,7 @@ int amp_log_cut(struct amp_log *l, const struct amp_pos *pos, struct amp_error *
     uint64_t size;
     char note[96];
     struct amp_pos at;
-    if (amp_log_size(l, &size, err) != 0)
+    if (amp_log_size(l, &size, NULL, err) != 0)
         return -1;
     if (ftruncate(l->fd, (off_t)pos->off) != 0 || fsync(l->fd) != 0)
         return amp_fail_errno(err, AMP_TEMPFAIL, "cannot cut the log's torn tail");

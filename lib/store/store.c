@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <amp/base/id.h>
-
 static bool is_empty(int dirfd)
 {
     int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -194,7 +192,7 @@ static int seen(struct amp_store *s, const struct amp_store_input *input, const 
     char sum[72];
     struct amp_span c = amp_span_str(input->consumer);
     int rc = amp_turn_seen(s, c, input->id, sum, err);
-    return rc <= 0 ? rc : strcmp(sum, digest) == 0 ? 1 : 2;
+    return rc <= 0 ? rc : amp_store_digest_is(sum, digest, input->bytes) ? 1 : 2;
 }
 
 static int check_input(const struct amp_store_input *input, struct amp_error *err)
@@ -208,11 +206,11 @@ static int check_input(const struct amp_store_input *input, struct amp_error *er
 
 int amp_store_seen(struct amp_store *s, const struct amp_store_input *input, struct amp_error *err)
 {
-    char digest[AMP_SHA256_MAX];
+    char digest[AMP_DIGEST_MAX];
     bool own;
     if (check_input(input, err) != 0)
         return -1;
-    amp_sha256_hex(input->bytes, digest);
+    amp_store_digest(input->bytes, digest);
     if (amp_turn_enter(s, &own, err) != 0)
         return -1;
     int rc = seen(s, input, digest, err);
@@ -323,7 +321,7 @@ int amp_store_update(struct amp_store *s, const char *kind, struct amp_span id,
                      const struct amp_store_input *input, amp_store_fn fn, void *ctx,
                      enum amp_store_outcome *outcome, struct amp_error *err)
 {
-    char text[AMP_KEY_MAX], digest[AMP_SHA256_MAX] = "";
+    char text[AMP_KEY_MAX], digest[AMP_DIGEST_MAX] = "";
     struct amp_span key;
     enum amp_store_outcome what = AMP_STORE_UNCHANGED;
     bool own;
@@ -332,7 +330,7 @@ int amp_store_update(struct amp_store *s, const char *kind, struct amp_span id,
     if (amp_store_key(kind, id, text, &key, err) != 0 || check_input(input, err) != 0)
         return -1;
     if (input)
-        amp_sha256_hex(input->bytes, digest);
+        amp_store_digest(input->bytes, digest);
     if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
     int rc = update(s, key, input, digest, fn, ctx, &what, err);

@@ -17,6 +17,7 @@ enum {
     AMP_KEY_MAX = 3200,
     AMP_ID_MAX = 1024,
     AMP_STATE_MAX = 63,
+    AMP_DIGEST_MAX = 72,
 };
 
 struct amp_store {
@@ -59,8 +60,8 @@ int amp_turn_index(struct amp_store *s, struct amp_error *err);
 /* Look-ups by id, in the tail and then in the index: 1 found, 0 not, -1 error. */
 int amp_turn_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
                  struct amp_error *err);
-int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span id, char sum[72],
-                  struct amp_error *err);
+int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span id,
+                  char sum[AMP_DIGEST_MAX], struct amp_error *err);
 /* Appends a frame in this turn. */
 int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at,
                     struct amp_error *err);
@@ -79,6 +80,10 @@ int amp_store_new_generation(struct amp_store *s, struct amp_error *err);
 
 /* compact.c: at the end of a turn that appended, one step towards removing the oldest segment. */
 int amp_store_compact(struct amp_store *s, struct amp_error *err);
+
+/* digest.c: what tells one input's bytes from another's, and whether a sum of the log is theirs. */
+void amp_store_digest(struct amp_span bytes, char out[AMP_DIGEST_MAX]);
+bool amp_store_digest_is(const char *sum, const char *digest, struct amp_span bytes);
 
 /* blob.c */
 int amp_blob_put(struct amp_store *s, struct amp_span data, char name[72], struct amp_error *err);

@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct amp_tail_entry {
-    uint64_t h;
-    uint32_t a, n_a, b, n_b; /* offsets in text: a key, or a consumer and an id (n_b > 0) */
-    bool gone;
-    char sum[72];
-    struct amp_index_rec rec;
-};
-
 enum { SEED = 0x7461696c };
 
 void amp_tail_init(struct amp_tail *t)
@@ -30,8 +22,9 @@ void amp_tail_release(struct amp_tail *t)
     amp_tail_init(t);
 }
 
-void amp_tail_clear(struct amp_tail *t)
+void amp_tail_clear(struct amp_tail *t, uint64_t from)
 {
+    t->from = from;
     t->n = 0;
     t->n_out = 0;
     t->frames = 0;
@@ -43,18 +36,19 @@ void amp_tail_clear(struct amp_tail *t)
 static bool same(const struct amp_tail *t, const struct amp_tail_entry *e, struct amp_span a,
                  struct amp_span b)
 {
-    return e->n_a == a.n && e->n_b == b.n && memcmp(t->text.data + e->a, a.p, a.n) == 0 &&
+    return e->n_a == a.n && e->n_b == b.n && (!a.n || memcmp(t->text.data + e->a, a.p, a.n) == 0) &&
            (!b.n || memcmp(t->text.data + e->b, b.p, b.n) == 0);
 }
 
-static struct amp_tail_entry *find(const struct amp_tail *t, struct amp_span a, struct amp_span b)
+static struct amp_tail_entry *find(const struct amp_tail *t, enum amp_tail_kind kind,
+                                   struct amp_span a, struct amp_span b)
 {
-    if (!t->n || !a.n)
+    if (!t->n)
         return NULL;
-    uint64_t h = amp_store_hash(SEED, a, b);
+    uint64_t h = amp_store_hash(SEED + kind, a, b);
     for (uint32_t i = (uint32_t)h & (t->slots - 1); t->slot[i]; i = (i + 1) & (t->slots - 1)) {
         struct amp_tail_entry *e = &t->entry[t->slot[i] - 1];
-        if (e->h == h && same(t, e, a, b))
+        if (e->h == h && e->kind == kind && same(t, e, a, b))
             return e;
     }
     return NULL;
@@ -88,24 +82,26 @@ static int grow(struct amp_tail *t, struct amp_error *err)
     return 0;
 }
 
-static struct amp_tail_entry *entry(struct amp_tail *t, struct amp_span a, struct amp_span b,
-                                    struct amp_error *err)
+static int keep_text(struct amp_tail *t, struct amp_span v, uint32_t *at, uint32_t *n,
+                     struct amp_error *err)
 {
-    struct amp_tail_entry *e = find(t, a, b);
+    *at = (uint32_t)t->text.len;
+    *n = (uint32_t)v.n;
+    return amp_buf_add(&t->text, v.n ? v.p : "", v.n, err);
+}
+
+static struct amp_tail_entry *entry(struct amp_tail *t, enum amp_tail_kind kind, struct amp_span a,
+                                    struct amp_span b, struct amp_error *err)
+{
+    struct amp_tail_entry *e = find(t, kind, a, b);
     if (e)
         return e;
-    size_t at = t->text.len;
-    if (grow(t, err) != 0 || amp_buf_add(&t->text, a.p, a.n, err) != 0 ||
-        amp_buf_add(&t->text, b.n ? b.p : "", b.n, err) != 0)
+    if (grow(t, err) != 0)
         return NULL;
     e = &t->entry[t->n];
-    *e = (struct amp_tail_entry){
-        .h = amp_store_hash(SEED, a, b),
-        .a = (uint32_t)at,
-        .n_a = (uint32_t)a.n,
-        .b = (uint32_t)(at + a.n),
-        .n_b = (uint32_t)b.n,
-    };
+    *e = (struct amp_tail_entry){.h = amp_store_hash(SEED + kind, a, b), .kind = (uint8_t)kind};
+    if (keep_text(t, a, &e->a, &e->n_a, err) != 0 || keep_text(t, b, &e->b, &e->n_b, err) != 0)
+        return NULL;
     place(t, t->n++);
     return e;
 }
@@ -139,6 +135,17 @@ static int put_out(struct amp_tail *t, bool known, const struct amp_tail_out *o,
     return 0;
 }
 
+static int apply_blob(struct amp_tail *t, struct amp_span name, uint64_t n, struct amp_error *err)
+{
+    if (!name.n)
+        return 0;
+    struct amp_tail_entry *e = entry(t, AMP_TAIL_BLOB, name, (struct amp_span){0}, err);
+    if (!e)
+        return -1;
+    e->n = n;
+    return 0;
+}
+
 static int apply_outs(struct amp_tail *t, const struct amp_frame *f, const struct amp_pos *after,
                       struct amp_error *err)
 {
@@ -154,7 +161,9 @@ static int apply_outs(struct amp_tail *t, const struct amp_frame *f, const struc
             .c = amp_store_hash(SEED, amp_frame_consumer(f, i), (struct amp_span){0}),
             .open = true,
         };
-        if (put_out(t, stand, &o, err) != 0)
+        if (keep_text(t, f->out[i].id, &o.id, &o.n_id, err) != 0 ||
+            keep_text(t, amp_frame_consumer(f, i), &o.name, &o.n_name, err) != 0 ||
+            put_out(t, stand, &o, err) != 0 || apply_blob(t, f->out[i].blob, f->head.n, err) != 0)
             return -1;
     }
     for (uint32_t i = 0; i < f->n_close; i++) {
@@ -170,17 +179,19 @@ int amp_tail_apply(struct amp_tail *t, const struct amp_frame *f, const struct a
 {
     struct amp_tail_entry *e;
     if (f->key.n) {
-        if (!(e = entry(t, f->key, (struct amp_span){0}, err)))
+        if (!(e = entry(t, AMP_TAIL_KEY, f->key, (struct amp_span){0}, err)))
             return -1;
         e->gone = f->gone;
+        e->n = f->head.n;
         amp_index_place(f, after, &e->rec);
+        if (apply_blob(t, f->state_blob, f->head.n, err) != 0)
+            return -1;
     }
     if (f->in_id.n) {
-        /* The id first: it is never empty, a consumer's name may be. */
-        struct amp_span c = f->in_consumer.n ? f->in_consumer : AMP_SPAN("\1");
-        if (!(e = entry(t, f->in_id, c, err)))
+        if (!(e = entry(t, AMP_TAIL_INPUT, f->in_consumer, f->in_id, err)))
             return -1;
-        amp_span_copy(f->in_sum, e->sum, sizeof e->sum);
+        e->n = f->head.n;
+        amp_index_place(f, after, &e->rec);
     }
     t->frames++;
     return apply_outs(t, f, after, err);
@@ -210,7 +221,7 @@ const struct amp_tail_out *amp_tail_next_out(const struct amp_tail *t, struct am
 
 int amp_tail_rec(const struct amp_tail *t, struct amp_span key, struct amp_index_rec *out)
 {
-    const struct amp_tail_entry *e = find(t, key, (struct amp_span){0});
+    const struct amp_tail_entry *e = find(t, AMP_TAIL_KEY, key, (struct amp_span){0});
     if (!e)
         return -1;
     *out = e->rec;
@@ -218,11 +229,70 @@ int amp_tail_rec(const struct amp_tail *t, struct amp_span key, struct amp_index
 }
 
 int amp_tail_seen(const struct amp_tail *t, struct amp_span consumer, struct amp_span id,
-                  char sum[72])
+                  struct amp_index_rec *out)
 {
-    const struct amp_tail_entry *e = find(t, id, consumer.n ? consumer : AMP_SPAN("\1"));
+    const struct amp_tail_entry *e = find(t, AMP_TAIL_INPUT, consumer, id);
     if (!e)
         return -1;
-    memcpy(sum, e->sum, sizeof e->sum);
+    *out = e->rec;
     return 1;
+}
+
+static struct amp_span text_at(const struct amp_tail *t, uint32_t at, uint32_t n)
+{
+    return (struct amp_span){t->text.data + at, n};
+}
+
+/* By kind, then as SQLite orders texts: rows of one page one behind the other. */
+static int in_order(const void *x, const void *y, void *ctx)
+{
+    const struct amp_tail *t = ctx;
+    const struct amp_tail_entry *a = &t->entry[*(const uint32_t *)x];
+    const struct amp_tail_entry *b = &t->entry[*(const uint32_t *)y];
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    int c = memcmp(t->text.data + a->a, t->text.data + b->a, a->n_a < b->n_a ? a->n_a : b->n_a);
+    if (c == 0 && a->n_a != b->n_a)
+        return a->n_a < b->n_a ? -1 : 1;
+    if (c == 0)
+        c = memcmp(t->text.data + a->b, t->text.data + b->b, a->n_b < b->n_b ? a->n_b : b->n_b);
+    return c ? c : a->n_b < b->n_b ? -1 : a->n_b > b->n_b;
+}
+
+static int put_entry(struct amp_tail *t, const struct amp_tail_entry *e, struct amp_index *ix,
+                     struct amp_error *err)
+{
+    struct amp_span a = text_at(t, e->a, e->n_a), b = text_at(t, e->b, e->n_b);
+    switch ((enum amp_tail_kind)e->kind) {
+    case AMP_TAIL_KEY:
+        return amp_index_put_rec(ix, a, e->gone ? NULL : &e->rec, e->n, err);
+    case AMP_TAIL_INPUT:
+        return amp_index_put_seen(ix, a, b, &e->rec, e->n, err);
+    case AMP_TAIL_BLOB:
+        return amp_index_put_blob(ix, a, e->n, err);
+    }
+    return 0;
+}
+
+int amp_tail_into(struct amp_tail *t, struct amp_index *ix, struct amp_error *err)
+{
+    AMP_FREE uint32_t *order = calloc(t->n + 1u, sizeof *order);
+    if (!order)
+        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+    for (uint32_t i = 0; i < t->n; i++)
+        order[i] = i;
+    qsort_r(order, t->n, sizeof *order, in_order, t);
+    for (uint32_t i = 0; i < t->n; i++)
+        if (put_entry(t, &t->entry[order[i]], ix, err) != 0)
+            return -1;
+    for (uint32_t i = 0; i < t->n_out; i++) {
+        const struct amp_tail_out *o = &t->out[i];
+        if (!o->open && o->n > ix->pos.n)
+            continue; /* it came and went behind the index */
+        struct amp_index_rec at = {.seg = o->seg, .off = o->off, .len = o->len};
+        if (amp_index_put_out(ix, o->n, o->i, text_at(t, o->id, o->n_id),
+                              text_at(t, o->name, o->n_name), o->open ? &at : NULL, err) != 0)
+            return -1;
+    }
+    return 0;
 }

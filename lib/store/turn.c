@@ -17,7 +17,7 @@
 
 #include <amp/base/clock.h>
 
-enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 1000, WAL_AT_END = 128, TAIL_AT_END = 128 };
+enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 4000, WAL_AT_END = 128, TAIL_AT_END = 128 };
 
 static const uint64_t default_segment = 64u << 20;
 
@@ -46,7 +46,9 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err)
     return -1;
 }
 
-static int check_failed(struct amp_store *s, struct amp_error *err)
+/* look: in the directory too. That is done where a turn starts and after a sync, which is what an
+ * acknowledgement rests on; between them what is known in memory does. */
+static int check_failed(struct amp_store *s, bool look, struct amp_error *err)
 {
     if (s->opt.read_only)
         return 0;
@@ -55,7 +57,7 @@ static int check_failed(struct amp_store *s, struct amp_error *err)
             *err = s->why;
         return -1;
     }
-    if (amp_wm_failed(&s->wm) || faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
+    if (amp_wm_failed(&s->wm) || (look && faccessat(s->logfd, "FAILED", F_OK, 0) == 0))
         return amp_fail(
             err, AMP_TEMPFAIL, "log_failed",
             "a write to the log failed (see %s/log/FAILED); mend it with amp-ack repair", s->dir);
@@ -110,9 +112,9 @@ static void give(struct amp_store *s)
 
 static int start(struct amp_store *s, struct amp_error *err)
 {
-    if (check_failed(s, err) != 0 || take(s, err) != 0)
+    if (check_failed(s, false, err) != 0 || take(s, err) != 0)
         return -1;
-    if (check_failed(s, err) != 0 || amp_store_catch_up(s, err) != 0) {
+    if (check_failed(s, true, err) != 0 || amp_store_catch_up(s, err) != 0) {
         amp_buf_reset(&s->log.pending);
         amp_index_end_read(&s->index);
         amp_index_rollback(&s->index);
@@ -130,11 +132,11 @@ static int settle(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     uint64_t limit = s->opt.segment_bytes ? s->opt.segment_bytes : default_segment;
-    if (check_failed(s, err) != 0)
+    if (check_failed(s, false, err) != 0)
         return -1;
     if (l->pending.len) {
         /* What cannot be let go stays; that is no reason to refuse a commit. */
-        if (amp_store_compact(s, NULL) != 0 && check_failed(s, err) != 0)
+        if (amp_store_compact(s, NULL) != 0 && check_failed(s, false, err) != 0)
             return -1;
         if (amp_log_flush(l, err) != 0)
             return amp_store_fail(s, err);
@@ -185,7 +187,7 @@ int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err)
 {
     *own = false;
     if (s->in_turn)
-        return check_failed(s, err);
+        return check_failed(s, false, err);
     if (start(s, err) != 0)
         return -1;
     *own = true;
@@ -228,6 +230,22 @@ int amp_turn_heal(struct amp_store *s, struct amp_error *err)
     return amp_store_new_generation(s, err);
 }
 
+/* The tail into the index; -1 where that is not the place for it, and the log is to be read. */
+static int tail_into_index(struct amp_store *s)
+{
+    struct amp_index *ix = &s->index;
+    if (!s->known || ix->memory || ix->corrupt || s->opt.read_only || !amp_index_current(ix))
+        return -1;
+    if (amp_index_begin(ix, NULL) == 0 && amp_index_read_meta(ix, NULL) == 0 &&
+        ix->pos.n >= s->tail.from && ix->pos.n <= s->log.end.n &&
+        amp_tail_into(&s->tail, ix, NULL) == 0 && amp_index_commit(ix, &s->log.end, NULL) == 0) {
+        amp_tail_clear(&s->tail, s->log.end.n);
+        return 0;
+    }
+    amp_index_rollback(ix);
+    return -1;
+}
+
 int amp_turn_index(struct amp_store *s, struct amp_error *err)
 {
     if (!s->tail.frames && !s->log.pending.len)
@@ -235,7 +253,7 @@ int amp_turn_index(struct amp_store *s, struct amp_error *err)
     if (amp_log_flush(&s->log, err) != 0)
         return amp_store_fail(s, err);
     amp_index_end_read(&s->index);
-    if (amp_store_bring_up(s, err) == 0)
+    if (tail_into_index(s) == 0 || amp_store_bring_up(s, err) == 0)
         return 0;
     amp_index_rollback(&s->index);
     return amp_turn_heal(s, err);
@@ -253,18 +271,35 @@ int amp_turn_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec 
     return rc;
 }
 
-int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span id, char sum[72],
-                  struct amp_error *err)
+/* What an input's frame says of its bytes. A frame that went with its segment says nothing. */
+static int input_sum(struct amp_store *s, const struct amp_index_rec *at, char sum[AMP_DIGEST_MAX],
+                     struct amp_error *err)
 {
-    int rc = amp_tail_seen(&s->tail, consumer, id, sum);
-    if (rc >= 0)
-        return rc;
-    rc = amp_index_begin_read(&s->index, err) != 0
-             ? -1
-             : amp_index_seen(&s->index, consumer, id, sum, err);
-    if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = amp_index_seen(&s->index, consumer, id, sum, err);
-    return rc;
+    struct amp_span frame;
+    struct amp_frame_head head;
+    struct amp_frame f;
+    if (at->seg < s->log.first || amp_log_fd(&s->log, at->seg, NULL) < 0)
+        return 0;
+    if (amp_log_frame(&s->log, at->seg, at->off, at->len, &frame, &head, err) != 0 ||
+        amp_frame_decode(frame, &head, &s->check, &f, err) != 0)
+        return -1;
+    amp_span_copy(f.in_sum, sum, AMP_DIGEST_MAX);
+    return 1;
+}
+
+int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span id,
+                  char sum[AMP_DIGEST_MAX], struct amp_error *err)
+{
+    struct amp_index_rec at;
+    int rc = amp_tail_seen(&s->tail, consumer, id, &at);
+    if (rc < 0) {
+        rc = amp_index_begin_read(&s->index, err) != 0
+                 ? -1
+                 : amp_index_seen(&s->index, consumer, id, &at, err);
+        if (rc < 0 && amp_turn_heal(s, err) == 0)
+            rc = amp_index_seen(&s->index, consumer, id, &at, err);
+    }
+    return rc == 1 ? input_sum(s, &at, sum, err) : rc;
 }
 
 int amp_store_begin(struct amp_store *s, struct amp_error *err)
@@ -303,7 +338,7 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err)
             *err = s->late;
         return -1;
     }
-    if (check_failed(s, err) != 0)
+    if (check_failed(s, false, err) != 0)
         return -1;
     uint64_t need = s->need;
     if (s->log.fd < 0 || s->opt.read_only || amp_wm_get(&s->wm) >= need)
@@ -315,7 +350,7 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err)
         return -1;
     }
     /* Another process's failed sync may have taken our pages with it. */
-    if (check_failed(s, err) != 0)
+    if (check_failed(s, true, err) != 0)
         return -1;
     amp_wm_raise(&s->wm, need);
     amp_index_checkpoint(&s->index, WAL_OUTSIDE, false);

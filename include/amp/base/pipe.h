@@ -26,6 +26,10 @@ struct amp_input {
 int amp_input_open(const char *path, bool hold, struct amp_input *out, struct amp_error *err);
 void amp_input_close(struct amp_input *in);
 
+/* Reads up to n bytes to the end of b: 1 read, 0 end of file, 2 it would block, -1 failed to read
+ * `what`, or b is full. */
+int amp_read_more(int fd, struct amp_buf *b, size_t n, const char *what, struct amp_error *err);
+
 /* Asks for more room in a pipe, so that its two ends take turns less often: a fifth of a filter's
  * time. Nothing happens where fd is no pipe or the system refuses. */
 void amp_pipe_widen(int fd);
