@@ -5,6 +5,7 @@
 #define MACHINES(X)                                                                                \
     X(agent)                                                                                       \
     X(binding)                                                                                     \
+    X(cursor)                                                                                      \
     X(delivery)                                                                                    \
     X(escalation)                                                                                  \
     X(job)                                                                                         \

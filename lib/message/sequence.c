@@ -1,0 +1,67 @@
+#include "message/sequence.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "message/cursor_record.h"
+#include "message/record.h"
+
+#define KIND "sequence"
+
+struct taking {
+    uint32_t n;
+    const char *actor;
+    int64_t first;
+    char json[48];
+};
+
+static int last_of(struct amp_span json, int64_t *last, struct amp_error *err)
+{
+    struct amp_tape t;
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, json, err);
+    *last = rc == 0 ? amp_record_int(&t, "last") : 0;
+    amp_tape_release(&t);
+    return rc;
+}
+
+static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                   struct amp_error *err)
+{
+    struct taking *w = ctx;
+    int64_t last = 0;
+    if (now->found && last_of(now->json, &last, err) < 0)
+        return -1;
+    if (last > INT64_MAX - w->n)
+        return amp_fail(err, AMP_NO, "sequence_exhausted", "there are no numbers left");
+    w->first = last + 1;
+    snprintf(w->json, sizeof w->json, "{\"last\":%" PRId64 "}", last + w->n);
+    change->event = "assign";
+    change->to = "OPEN";
+    change->json = amp_span_str(w->json);
+    change->actor = w->actor;
+    return 0;
+}
+
+int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, const char *actor,
+                      int64_t *first, struct amp_error *err)
+{
+    struct taking w = {.n = n, .actor = actor};
+    enum amp_store_outcome how;
+    char name[AMP_CURSOR_NAME_MAX];
+    if (amp_store_update(s, KIND, amp_cursor_name(source, name), NULL, take_fn, &w, &how, err) < 0)
+        return -1;
+    *first = w.first;
+    return 0;
+}
+
+int amp_sequence_last(struct amp_store *s, struct amp_span source, int64_t *last,
+                      struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    char name[AMP_CURSOR_NAME_MAX];
+    *last = 0;
+    if (amp_store_get(s, KIND, amp_cursor_name(source, name), &rec, err) < 0)
+        return -1;
+    return rec.found ? last_of(rec.json, last, err) : 0;
+}
