@@ -1,5 +1,6 @@
 /* amp-ack: the delivery lifecycle of messages: track, acknowledge, sweep, look, send again. */
 #include "flow/config.h"
+#include "message/cursor.h"
 #include "message/delivery.h"
 #include "verbs.h"
 
@@ -29,13 +30,18 @@ static const struct amp_verb verbs[] = {
     {"show", "", "pass messages on, telling each on stderr", show_opts, ack_show},
     {"token", "PRODUCER OPERATION", "print the idempotency token of the parameters on stdin",
      token_opts, ack_token},
+    {"cursors list", "", "how far consumers have read", cursors_list_opts, ack_cursors_list},
+    {"cursors show", "CONSUMER SOURCE", "print one cursor", NULL, ack_cursors_show},
+    {"cursors move", "CONSUMER SOURCE SEQ", "set a cursor behind the event SEQ", cursors_edit_opts,
+     ack_cursors_move},
+    {"cursors retire", "CONSUMER SOURCE", "end a cursor", cursors_edit_opts, ack_cursors_retire},
     {"repair", "", "mend a state directory after a failed write", repair_opts, ack_repair},
     {0},
 };
 static const int statuses[] = {
     0, AMP_NO, AMP_USAGE, AMP_DATAERR, AMP_UNAVAILABLE, AMP_IOERR, AMP_TEMPFAIL, AMP_INTERRUPTED,
     0};
-static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, NULL};
+static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_cursor_fsm, NULL};
 static const struct amp_tool tool = {
     .name = "amp-ack",
     .doc = "track, acknowledge and escalate the delivery of messages",

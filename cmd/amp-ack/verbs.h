@@ -10,6 +10,11 @@ extern int64_t ack_lock_timeout_ms;
 
 extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], dead_list_opts[],
     dead_show_opts[], dead_requeue_opts[], status_opts[], show_opts[], token_opts[], repair_opts[];
+extern const struct amp_opt cursors_list_opts[], cursors_edit_opts[];
+int ack_cursors_list(int argc, char **argv);
+int ack_cursors_show(int argc, char **argv);
+int ack_cursors_move(int argc, char **argv);
+int ack_cursors_retire(int argc, char **argv);
 int ack_track(int argc, char **argv);
 int ack_send(int argc, char **argv);
 int ack_sweep(int argc, char **argv);

@@ -1,6 +1,7 @@
 /* The kinds of deadlines, in the order in which they are looked at. */
 #include "flow/deadlines.h"
 
+#include "message/cursors.h"
 #include "message/idempotency.h"
 
 #define ROUNDS_MAX 8 /* what a row's doing makes due at once: a retry of a timeout */
@@ -32,10 +33,24 @@ static int window_run(struct amp_store *s, int64_t now_ms, const struct amp_dead
     return amp_idem_forget(s, &o, done, err);
 }
 
+static int cursor_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                      struct amp_error *err)
+{
+    (void)c;
+    return amp_cursors_next_due(s, ms, err);
+}
+
+static int cursor_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                      uint32_t *done, struct amp_error *err)
+{
+    return amp_cursors_sweep(s, now_ms, c->actor, done, err);
+}
+
 const struct amp_deadline amp_deadlines[] = {
     {"acknowledgement", "what nobody acknowledged, and agents that fell silent", message_due,
      message_run},
     {"window", "outcomes of operations are forgotten", window_due, window_run},
+    {"cursor", "gaps that nobody waits for, and leases that ran out", cursor_due, cursor_run},
     {0},
 };
 

@@ -1,3 +1,4 @@
+/* Events behind a gap: sorted by number, found by bisection. */
 #include "message/cursor_held.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* The record, its key, and what a step of the machine does to it. */
 #include "message/cursor_record.h"
 
 #include <stdio.h>

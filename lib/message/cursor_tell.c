@@ -1,3 +1,4 @@
+/* Composing incidents and tombstones. */
 #include "message/cursor_tell.h"
 
 #include <stdio.h>

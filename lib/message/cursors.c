@@ -1,3 +1,4 @@
+/* Cursors by hand, and the sweep over those that nobody holds. */
 #include "message/cursors.h"
 
 #include <string.h>

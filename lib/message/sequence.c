@@ -1,3 +1,4 @@
+/* Numbers by one commit: who gets them has them alone. */
 #include "message/sequence.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "message/cursor_record.h"
+#include "message/cursors.h"
 #include "message/sequence.h"
 #include "scratch.h"
 #include "tap.h"
@@ -243,6 +243,63 @@ static void numbers(void)
     TAP_INT(a, 4, "is told");
 }
 
+static void watermark(void)
+{
+    int64_t n = -1;
+    uint32_t done = 0;
+    struct amp_cursors_edit e = {
+        .source = AMP_SPAN("log"), .now_ms = now, .lease_ms = AMP_CURSOR_LEASE_MS, .actor = "t"};
+    TAP_INT(amp_cursor_watermark(store, e.source, now, &n, &err), 0, "no cursor at all");
+    e.consumer = AMP_SPAN("a");
+    e.seq = 10;
+    amp_cursors_move(store, &e, &err);
+    e.consumer = AMP_SPAN("b");
+    e.seq = 20;
+    e.now_ms = now + 1000;
+    amp_cursors_move(store, &e, &err);
+    TAP_INT(amp_cursor_watermark(store, e.source, now, &n, &err), 1, "two active ones");
+    TAP_INT(n, 10, "the least counts");
+    int64_t later = now + AMP_CURSOR_LEASE_MS;
+    TAP_INT(amp_cursor_watermark(store, e.source, later, &n, &err), 1, "one lease ran out");
+    TAP_INT(n, 20, "and holds nothing back, swept or not");
+    TAP_INT(amp_cursors_sweep(store, later, "sweep", &done, &err), 0, "swept");
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, 4096);
+    struct amp_cursor_rec rec;
+    uint8_t state;
+    amp_cursors_find(store, AMP_SPAN("a"), e.source, &mem, &rec, &state, &err);
+    TAP_INT(state, AMP_CURSOR_EXPIRED, "its lease is ended");
+    amp_cursors_find(store, e.consumer, e.source, &mem, &rec, &state, &err);
+    TAP_INT(state, AMP_CURSOR_ACTIVE, "the other's is not");
+    TAP_INT(amp_cursors_retire(store, &e, &err), 0, "retired");
+    TAP_INT(amp_cursor_watermark(store, e.source, now, &n, &err), 0, "none holds anything back");
+}
+
+/* Nobody holds it: the sweep tells of the gap, once, and ends the lease. */
+static void orphan(void)
+{
+    uint32_t done = 0;
+    struct amp_cursor *c = take_over("orphan", 0);
+    event(c, 3, "a");
+    amp_cursor_free(c); /* killed */
+    int64_t later = now + AMP_GAP_TIMEOUT_MS;
+    TAP_INT(amp_cursors_sweep(store, later, "sweep", &done, &err), 0, "its holder may live");
+    TAP_INT(done, 0, "then it is its own affair");
+    later = now + AMP_CURSOR_LEASE_MS;
+    amp_cursors_sweep(store, later, "sweep", &done, &err);
+    TAP_INT(done, 1, "when its lease ran out, the gap is told");
+    amp_cursors_sweep(store, later, "sweep", &done, &err);
+    TAP_INT(done, 1, "once");
+    TAP_STR(queued("sweep", "\"sourceNodeId\":\"orphan\",\"fromSeq\":1,\"toSeq\":2"), "6",
+            "in the sweeper's outbox, with the consumer's next number");
+    c = take_over("orphan", 0);
+    struct amp_cursor_turn turn;
+    TAP_INT(amp_cursor_turn(c, later, &turn, &err), 1, "who takes it");
+    TAP_OK(turn.given_up && !turn.incident.entry.n, "gives the gap up, told as it is");
+    TAP_INT(drain(c), 1, "and goes on");
+    amp_cursor_close(c, now, &err);
+}
+
 int main(void)
 {
     struct amp_store_options so = {.lock_timeout_ms = 1000};
@@ -253,6 +310,8 @@ int main(void)
     leases();
     ordered();
     numbers();
+    watermark();
+    orphan();
     for (unsigned seed = 1; seed <= 12; seed++)
         any_order(seed);
     amp_store_close(store);

@@ -1,0 +1,216 @@
+/* amp-ack cursors: how far consumers have read the streams of sources, to see and to mend. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/num.h>
+#include <amp/json/writer.h>
+
+#include "message/cursors.h"
+#include "pass.h"
+#include "table.h"
+
+static bool json, force;
+
+const struct amp_opt cursors_list_opts[] = {
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "one record a line"},
+    AMP_OPT_END,
+};
+const struct amp_opt cursors_edit_opts[] = {
+    {0, "force", AMP_OPT_FLAG, &force, NULL, .doc = "although a living consumer holds it"},
+    AMP_OPT_END,
+};
+
+struct listing {
+    struct table t;
+    struct amp_error err;
+    int rc;
+    int64_t now_ms;
+};
+
+static void text(struct amp_jw *w, const char *key, struct amp_span s)
+{
+    amp_jw_key(w, key);
+    amp_jw_str(w, s);
+}
+
+static void number(struct amp_jw *w, const char *key, int64_t n)
+{
+    amp_jw_key(w, key);
+    amp_jw_int(w, n);
+}
+
+static void time_of(struct amp_jw *w, const char *key, int64_t ms)
+{
+    char t[AMP_TIME_MAX];
+    amp_time_format(ms, t);
+    text(w, key, amp_span_str(t));
+}
+
+static bool is_active(const struct amp_cursor_rec *r, uint8_t state, int64_t now_ms)
+{
+    return state != AMP_CURSOR_EXPIRED && state != AMP_CURSOR_RETIRED && r->lease_until_ms > now_ms;
+}
+
+/* The Runtime Protocol's record of a cursor, and what we know besides. */
+static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now_ms,
+                      struct amp_error *err)
+{
+    AMP_BUF struct amp_buf b;
+    struct amp_jw w;
+    char epoch[40];
+    amp_buf_init(&b, 1 << 20);
+    amp_jw_init(&w, &b);
+    snprintf(epoch, sizeof epoch, "route-epoch-%" PRId64, r->epoch);
+    const char *status = is_active(r, state, now_ms)   ? "active"
+                         : state == AMP_CURSOR_RETIRED ? "retired"
+                                                       : "expired";
+    amp_jw_open(&w, '{');
+    text(&w, "consumerNodeId", r->consumer);
+    text(&w, "sourceNodeId", r->source);
+    number(&w, "lastSeq", r->last_seq);
+    time_of(&w, "updatedAt", r->updated_ms);
+    text(&w, "status", amp_span_str(status));
+    time_of(&w, "leaseExpiresAt", r->lease_until_ms ? r->lease_until_ms : r->updated_ms);
+    text(&w, "epoch", amp_span_str(epoch));
+    text(&w, "state", amp_span_str(amp_cursor_fsm.states[state].name));
+    if (r->holder.n > 0)
+        text(&w, "holder", r->holder);
+    if (r->gap_since_ms > 0) {
+        number(&w, "gapFrom", r->last_seq + 1);
+        number(&w, "gapTo", r->gap_to);
+        time_of(&w, "gapSince", r->gap_since_ms);
+    }
+    number(&w, "waiting", r->held);
+    amp_jw_key(&w, "givenUp");
+    amp_jw_open(&w, '[');
+    for (uint32_t i = 0; i < r->n_holes; i++) {
+        amp_jw_open(&w, '{');
+        number(&w, "fromSeq", r->hole[i].from);
+        number(&w, "toSeq", r->hole[i].to);
+        time_of(&w, "at", r->hole[i].at_ms);
+        amp_jw_close(&w, '}');
+    }
+    amp_jw_close(&w, ']');
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0 || amp_buf_add(&b, "\n", 1, err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&b), err);
+}
+
+static void span_of_time(int64_t ms, char out[24])
+{
+    long long s = (ms + 999) / 1000;
+    if (s <= 0)
+        snprintf(out, 24, "-");
+    else if (s < 7200)
+        snprintf(out, 24, "%llds", s);
+    else
+        snprintf(out, 24, "%lldh", s / 3600);
+}
+
+static int row_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state)
+{
+    struct listing *l = ctx;
+    char at[24], lease[24], gap[48] = "", waiting[16];
+    if (json) {
+        l->rc = print_json(r, state, l->now_ms, &l->err);
+        return l->rc < 0;
+    }
+    snprintf(at, sizeof at, "%" PRId64, r->last_seq);
+    snprintf(waiting, sizeof waiting, "%" PRIu32, r->held);
+    span_of_time(r->lease_until_ms - l->now_ms, lease);
+    if (r->gap_since_ms > 0)
+        snprintf(gap, sizeof gap, "%" PRId64 "..%" PRId64, r->last_seq + 1, r->gap_to);
+    const struct amp_span cells[] = {
+        r->consumer,         r->source,
+        amp_span_str(at),    amp_span_str(amp_cursor_fsm.states[state].name),
+        amp_span_str(gap),   amp_span_str(waiting),
+        amp_span_str(lease), r->holder};
+    l->rc = table_row(&l->t, cells, 8, &l->err);
+    return l->rc < 0;
+}
+
+int ack_cursors_list(int argc, char **argv)
+{
+    static const char *const head[] = {"consumer", "source",  "position", "state",
+                                       "missing",  "waiting", "lease",    "holder"};
+    int status;
+    if (argc > 0)
+        amp_die_usage("'%s' is not expected", argv[0]);
+    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
+    if (!s)
+        return status;
+    struct listing l = {.now_ms = amp_now_ms()};
+    table_init(&l.t, head, 8);
+    if (amp_cursors_each(s, row_fn, &l, &l.err) < 0 || l.rc < 0 ||
+        (!json && l.t.rows > 1 && table_print(&l.t, &l.err) < 0))
+        status = amp_complain(&l.err);
+    else if (!json && l.t.rows == 1)
+        amp_note("no cursors");
+    table_release(&l.t);
+    amp_store_close(s);
+    return status;
+}
+
+int ack_cursors_show(int argc, char **argv)
+{
+    int status;
+    struct amp_error err = {0};
+    struct amp_cursor_rec r;
+    uint8_t state;
+    AMP_BUF struct amp_buf mem;
+    if (argc != 2)
+        amp_die_usage("a consumer and a source are needed");
+    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
+    if (!s)
+        return status;
+    amp_buf_init(&mem, 1 << 20);
+    int rc =
+        amp_cursors_find(s, amp_span_str(argv[0]), amp_span_str(argv[1]), &mem, &r, &state, &err);
+    if (rc == 0)
+        rc = amp_fail(&err, AMP_NO, "unknown_ref", "%s has no cursor over %s", argv[0], argv[1]);
+    else if (rc > 0)
+        rc = print_json(&r, state, amp_now_ms(), &err);
+    if (rc < 0)
+        status = amp_complain(&err);
+    amp_store_close(s);
+    return status;
+}
+
+static int edit(int argc, char **argv, bool move)
+{
+    int status;
+    struct amp_error err = {0};
+    struct amp_cursors_edit e = {.now_ms = amp_now_ms(),
+                                 .lease_ms = AMP_CURSOR_LEASE_MS,
+                                 .actor = ack_as ? ack_as : "amp-ack",
+                                 .force = force};
+    if (argc != (move ? 3 : 2))
+        amp_die_usage("a consumer%s needed",
+                      move ? ", a source and a number are" : " and a source are");
+    e.consumer = amp_span_str(argv[0]);
+    e.source = amp_span_str(argv[1]);
+    if (move && amp_num_parse(amp_span_str(argv[2]), 0, INT64_MAX, &e.seq, &err) < 0)
+        amp_die_usage("'%s' is not the number of an event", argv[2]);
+    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
+    if (!s)
+        return status;
+    int rc = move ? amp_cursors_move(s, &e, &err) : amp_cursors_retire(s, &e, &err);
+    if (rc == 0)
+        rc = amp_store_sync(s, &err);
+    if (rc < 0)
+        status = amp_complain(&err);
+    amp_store_close(s);
+    return status;
+}
+
+int ack_cursors_move(int argc, char **argv)
+{
+    return edit(argc, argv, true);
+}
+
+int ack_cursors_retire(int argc, char **argv)
+{
+    return edit(argc, argv, false);
+}
