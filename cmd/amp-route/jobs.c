@@ -47,6 +47,7 @@ void job_free(struct router *r, struct job *j)
     free(j->line);
     free(j->text);
     free(j->id);
+    address_free(&j->address);
     free(j);
 }
 
@@ -61,8 +62,18 @@ void router_break(struct router *r, const struct amp_error *why)
 /* All ports have said what became of it. */
 static void settle(struct router *r, struct job *j)
 {
+    struct job *of = j->address.of;
+    address_drop(r, j);
     keep_settled(r, j);
     job_free(r, j);
+    if (of)
+        job_leave(r, of);
+}
+
+void job_leave(struct router *r, struct job *j)
+{
+    if (--j->waiting == 0)
+        settle(r, j);
 }
 
 /* Between machines a SW4RM message has to be signed, and none is yet. */
@@ -132,11 +143,12 @@ static void offer_port(struct router *r, struct job *j, const struct rule *rule,
 
 /* Kinds that are not here are ports like any other. */
 static offer_fn *const offer_to[AMP_PORT_KINDS] = {
+    [AMP_PORT_AGENTS] = address_offer,
     [AMP_PORT_REJECT] = offer_reject,
     [AMP_PORT_DEAD] = offer_dead,
 };
 
-static void offer(struct router *r, struct job *j, const struct rule *rule)
+void job_offer(struct router *r, struct job *j, const struct rule *rule)
 {
     struct amp_port *port = r->ports[rule->port];
     offer_fn *fn = offer_to[amp_port_kind(port)];
@@ -153,14 +165,13 @@ void job_dispatch(struct router *r, struct job *j)
         if (!(j->hit[i / 64] >> (i % 64) & 1))
             continue;
         any = true;
-        offer(r, j, &r->rules[i]);
+        job_offer(r, j, &r->rules[i]);
     }
     if (!any && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
         r->unmatched_acks++;
     else if (!any)
         keep_refuse(r, j, "no_route", "no route takes it", "", false);
-    if (--j->waiting == 0)
-        settle(r, j);
+    job_leave(r, j);
 }
 
 void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
@@ -176,7 +187,8 @@ void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
         }
     } else if (why && strcmp(why->code, "closed_pipe") == 0) {
         /* Whoever reads our output had enough: a quiet end. What it did not get stays open. */
-        j->entry.n = 0;
+        for (struct job *x = j; x; x = x->address.of)
+            x->entry.n = 0;
         router_break(r, why);
     } else if (why) {
         keep_refuse(r, j, why->code, why->what, "", why->status != AMP_NO);
@@ -184,6 +196,5 @@ void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
     } else if (!j->answer) {
         r->delivered++;
     }
-    if (--j->waiting == 0)
-        settle(r, j);
+    job_leave(r, j);
 }

@@ -73,34 +73,80 @@ struct recording {
     struct job *const *jobs;
     uint32_t n;
     const char *actor;
-    struct amp_store_emit emits[BATCH_MAX];
+    struct amp_store_emit *emits;
+    uint32_t n_emits;
+    struct amp_buf names; /* of recipients */
     char json[64];
 };
 
 /* Control records have none; one that is too long for a key need not be found by it. */
 static struct amp_span entry_id(const struct job *j)
 {
-    struct amp_span id = amp_span_str(j->id);
-    return id.n > 0 && id.n <= 900 ? id : AMP_SPAN("unnamed");
+    struct amp_span id = amp_span_str(j->address.mark ? j->address.mark : j->id);
+    size_t n = j->address.mark ? id.n - 1 : id.n;
+    if (n > 0 && n <= 900 && !memchr(id.p, '\n', n))
+        return id;
+    return j->address.mark ? AMP_SPAN("unnamed\n") : AMP_SPAN("unnamed");
+}
+
+/* A recipient's: its name behind a LF. */
+static struct amp_span kid_id(struct recording *rec, const struct job *kid)
+{
+    size_t at = rec->names.len, n = strlen(kid->address.name);
+    if (amp_buf_add(&rec->names, "\n", 1, NULL) < 0 ||
+        amp_buf_add(&rec->names, kid->address.name, n, NULL) < 0)
+        return (struct amp_span){NULL, 0}; /* cannot be: there is room for all of them */
+    return (struct amp_span){rec->names.data + at, n + 1};
 }
 
 static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                      struct amp_error *err)
 {
     struct recording *rec = ctx;
-    for (uint32_t i = 0; i < rec->n; i++)
-        rec->emits[i] = (struct amp_store_emit){
-            .id = entry_id(rec->jobs[i]),
-            .line = {rec->jobs[i]->line, rec->jobs[i]->n},
-        };
+    uint32_t n = 0;
+    amp_buf_reset(&rec->names);
+    for (uint32_t i = 0; i < rec->n; i++) {
+        const struct job *j = rec->jobs[i];
+        rec->emits[n++] = (struct amp_store_emit){.id = entry_id(j), .line = {j->line, j->n}};
+        for (const struct job *kid = j->address.mark ? j->address.kids : NULL; kid; kid = kid->next)
+            rec->emits[n++] =
+                (struct amp_store_emit){.id = kid_id(rec, kid), .line = AMP_SPAN("{}")};
+    }
     snprintf(rec->json, sizeof(rec->json), "{\"batches\":%llu}", (unsigned long long)now->rev + 1);
     change->actor = rec->actor;
     change->event = "record";
     change->to = "OPEN";
     change->json = amp_span_str(rec->json);
     change->emits = rec->emits;
-    change->n_emits = rec->n;
+    change->n_emits = n;
     return 0;
+}
+
+static int record(struct router *r, struct recording *rec, struct amp_error *err)
+{
+    size_t names = 1;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < rec->n; i++, n++)
+        for (const struct job *kid = rec->jobs[i]->address.kids; kid; kid = kid->next, n++)
+            names += strlen(kid->address.name) + 1;
+    amp_buf_init(&rec->names, names + 1);
+    rec->emits = calloc(n, sizeof(*rec->emits));
+    if (!rec->emits || amp_buf_reserve(&rec->names, names, NULL) < 0)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a batch");
+    enum amp_store_outcome how;
+    if (amp_store_update(r->store, "route", amp_span_str(r->consumer), NULL, record_fn, rec, &how,
+                         err) < 0)
+        return -1;
+    struct amp_store_entry_id at = {.n = amp_store_last_frame(r->store)};
+    for (uint32_t i = 0; i < rec->n; i++) {
+        struct job *j = rec->jobs[i];
+        j->entry = at;
+        at.index++;
+        for (struct job *kid = j->address.mark ? j->address.kids : NULL; kid;
+             kid = kid->next, at.index++)
+            kid->entry = at;
+    }
+    return amp_store_sync(r->store, err);
 }
 
 int keep_record(struct router *r, struct job *const *jobs, uint32_t n, struct amp_error *err)
@@ -108,14 +154,10 @@ int keep_record(struct router *r, struct job *const *jobs, uint32_t n, struct am
     if (!r->store || n == 0)
         return 0;
     struct recording rec = {.jobs = jobs, .n = n, .actor = r->consumer};
-    enum amp_store_outcome how;
-    if (amp_store_update(r->store, "route", amp_span_str(r->consumer), NULL, record_fn, &rec, &how,
-                         err) < 0)
-        return -1;
-    for (uint32_t i = 0; i < n; i++)
-        jobs[i]->entry =
-            (struct amp_store_entry_id){.n = amp_store_last_frame(r->store), .index = i};
-    return amp_store_sync(r->store, err);
+    int rc = record(r, &rec, err);
+    free(rec.emits);
+    amp_buf_release(&rec.names);
+    return rc;
 }
 
 static void close_entries(struct router *r, bool answers)
@@ -141,6 +183,13 @@ void keep_settled(struct router *r, const struct job *j)
 }
 
 /* ---- refusing ---- */
+
+/* What came: a recipient's has lost what led to it. */
+static struct amp_span whole(const struct job *j)
+{
+    const struct job *came = j->address.of ? j->address.of : j;
+    return (struct amp_span){came->line, came->n};
+}
 
 static struct job *answer_job(struct router *r, struct amp_span line)
 {
@@ -190,7 +239,7 @@ static void keep(struct router *r, struct job *j, const struct amp_view *v, cons
     struct amp_error err;
     char actor[160];
     amp_dead_from_view(&d, v);
-    d.line = (struct amp_span){j->line, j->n};
+    d.line = whole(j);
     answers_name(r, actor);
     struct amp_span line = answer;
     if (line.n > 0 && line.p[line.n - 1] == '\n')
@@ -219,8 +268,7 @@ static void refuse(struct router *r, struct job *j, const char *code, const char
     AMP_BUF struct amp_buf nack;
     char said[512];
     amp_buf_init(&nack, 1 << 20);
-    if (amp_reader_line(r->again, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL, &err) <
-        0) {
+    if (amp_reader_line(r->again, whole(j), &opt, &v, NULL, NULL, &err) < 0) {
         router_break(r, &err);
         return;
     }
@@ -255,8 +303,12 @@ void keep_dead(struct router *r, struct job *j, const char *code, const char *wh
     refuse(r, j, code, why, route, false, false);
 }
 
-static void log_record(struct router *r, const struct job *j, enum amp_severity severity,
-                       const char *code, const char *field, const char *pointer, const char *what)
+struct told {
+    enum amp_severity severity;
+    const char *code, *field, *pointer, *what, *seed_code;
+};
+
+static void log_record(struct router *r, const struct job *j, const struct told *t)
 {
     struct amp_view v;
     struct amp_error err = {0};
@@ -265,20 +317,20 @@ static void log_record(struct router *r, const struct job *j, enum amp_severity 
     amp_buf_init(&record, 1 << 16);
     if (!r->store)
         return;
-    int rc =
-        amp_reader_line(r->again, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL, &err);
+    int rc = amp_reader_line(r->again, whole(j), &opt, &v, NULL, NULL, &err);
     if (rc >= 0) {
-        struct amp_finding f = {.severity = severity,
+        struct amp_finding f = {.severity = t->severity,
                                 .protocol = v.protocol,
                                 .type = v.type,
                                 .id = v.id,
-                                .code = code,
-                                .field = field,
-                                .pointer = pointer,
-                                .rule = code,
-                                .message = what,
+                                .code = t->code,
+                                .field = t->field,
+                                .pointer = t->pointer,
+                                .rule = t->code,
+                                .message = t->what,
                                 .found = "",
-                                .expected = ""};
+                                .expected = "",
+                                .seed_code = t->seed_code};
         struct amp_line_place at = {.tool = "amp-route", .now_ms = amp_now_ms()};
         rc = amp_finding_record(&f, &at, &record, &err);
     }
@@ -290,7 +342,12 @@ void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why
 {
     amp_warn("%s: %s", j->id, why->what);
     amp_status_note(AMP_NO);
-    log_record(r, j, AMP_SEV_ERROR, why->code, "msg_id", "/msg_id", why->what);
+    log_record(r, j,
+               &(struct told){.severity = AMP_SEV_ERROR,
+                              .code = why->code,
+                              .field = "msg_id",
+                              .pointer = "/msg_id",
+                              .what = why->what});
 }
 
 void keep_unsigned(struct router *r, const struct job *j, const char *port)
@@ -298,7 +355,25 @@ void keep_unsigned(struct router *r, const struct job *j, const char *port)
     char what[300];
     snprintf(what, sizeof(what), "leaves unsigned by %.200s (--allow-unsigned)", port);
     amp_warn("%s: %s", j->id, what);
-    log_record(r, j, AMP_SEV_WARNING, "unsigned", "", "", what);
+    log_record(r, j,
+               &(struct told){.severity = AMP_SEV_WARNING,
+                              .code = "unsigned",
+                              .field = "",
+                              .pointer = "",
+                              .what = what});
+}
+
+void keep_unaddressed(struct router *r, struct job *j)
+{
+    const struct amp_error *why = &j->address.nobody->why;
+    log_record(r, j,
+               &(struct told){.severity = AMP_SEV_ERROR,
+                              .code = why->code,
+                              .field = "",
+                              .pointer = "",
+                              .what = why->what,
+                              .seed_code = j->address.nobody->seed_code});
+    keep_refuse(r, j, why->code, why->what, "agents", amp_address_is_temporary(why->code));
 }
 
 void keep_turn(struct router *r)
@@ -322,6 +397,14 @@ struct found {
 static int found_fn(void *ctx, const struct amp_store_entry *e)
 {
     struct found *f = ctx;
+    struct job *before = f->n > 0 ? f->v[f->n - 1] : NULL;
+    if (e->id.n > 1 && e->id.p[0] == '\n' && before && before->address.mark &&
+        before->entry.n == e->n) {
+        struct amp_span name = {e->id.p + 1, e->id.n - 1};
+        struct amp_store_entry_id entry = {.n = e->n, .index = e->index};
+        f->failed = address_add(f->r, before, name, entry, NULL) < 0;
+        return f->failed;
+    }
     if (f->n == f->cap) {
         uint32_t cap = f->cap ? f->cap * 2 : 64;
         struct job **v = realloc(f->v, cap * sizeof(*v));
@@ -340,7 +423,9 @@ static int found_fn(void *ctx, const struct amp_store_entry *e)
     j->entry = (struct amp_store_entry_id){.n = e->n, .index = e->index};
     j->answer = f->answer;
     f->v[f->n++] = j;
-    return 0;
+    if (e->id.n > 0 && e->id.p[e->id.n - 1] == '\n' && !f->answer)
+        f->failed = !(j->address.mark = amp_span_dup(e->id));
+    return f->failed;
 }
 
 /* A message of a former run is looked at again: the routes may be others now. */

@@ -9,7 +9,7 @@
 #include "message/delivery.h"
 
 static struct router router = {.lock = -1, .consumer = "amp-route"};
-static struct amp_list routes, http_headers;
+static struct amp_list routes, agents, http_headers;
 static const char *state, *config, *in_path = "-", *out_path, *http_ca;
 static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
                lock_timeout_ms = 10000, max_line = 32 << 20, jobs = 4, attempts = 5,
@@ -19,6 +19,8 @@ static bool verbose, hold;
 static const struct amp_opt options[] = {
     {'r', "route", AMP_OPT_LIST, &routes, "'PREDICATE => PORT'",
      .doc = "a route; the first that holds counts", .config = "route.routes"},
+    {0, "agent", AMP_OPT_LIST, &agents, "NAME=PORT",
+     .doc = "where the port agents delivers what is for NAME", .config = "route.agents"},
     {'a', "all", AMP_OPT_FLAG, &router.all, NULL, .doc = "every route that holds counts"},
     {'e', "eager", AMP_OPT_FLAG, &router.eager, NULL, .doc = "write each line at once"},
     {'i', "in", AMP_OPT_PATH, &in_path, "PATH",
@@ -107,6 +109,8 @@ static int start(struct router *r, struct amp_error *err)
     for (int i = 0; i < routes.n; i++)
         if (routes_add(r, routes.v[i], err) < 0)
             return -1;
+    if (address_start(r, &agents, err) < 0)
+        return -1;
     if (judge_start(r, err) < 0 || amp_intake_init(&r->intake, r->store, "amp-route", err) < 0)
         return -1;
     r->intake.say = say;
@@ -129,6 +133,7 @@ static void stop(struct router *r)
     while (r->newest)
         job_free(r, r->newest);
     routes_free(r);
+    address_stop(r);
     keep_close(r);
 }
 

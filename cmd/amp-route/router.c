@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNDECIDED_MAX 512
+#define UNDECIDED_MAX   512
+#define RECIPIENT_BYTES 64 /* of an entry in the outbox */
 
 static int commit_batch(struct router *r, struct job **batch, uint32_t *n, struct amp_error *err)
 {
@@ -30,6 +31,7 @@ static int take_lines(struct router *r, struct amp_error *err)
     size_t bytes = 0;
     struct amp_view v;
     int rc;
+    address_turn(r);
     while ((rc = amp_intake_next(&r->intake, &v, err)) > 0) {
         if (rc == 2) {
             amp_status_note(AMP_NO);
@@ -56,6 +58,7 @@ static int take_lines(struct router *r, struct amp_error *err)
         bytes += v.line.n;
         if (steps_look(r, j, &v, err) < 0)
             goto failed;
+        bytes += j->address.n * RECIPIENT_BYTES;
     }
     if (rc == 0 && commit_batch(r, batch, &n, err) == 0)
         return 0;

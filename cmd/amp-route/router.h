@@ -19,6 +19,7 @@
 
 #include <amp/base/pipe.h>
 
+#include "address.h"
 #include "cli/cli.h"
 #include "flow/intake.h"
 #include "message/predicate.h"
@@ -62,6 +63,8 @@ struct job {
     uint32_t ask_from;               /* the first jq rule that has to be asked */
     uint32_t waiting;                /* ports that have it now */
     char why[160];
+
+    struct job_address address; /* address.h */
 };
 
 struct router {
@@ -76,6 +79,7 @@ struct router {
     uint32_t n_rules;
     struct amp_port *ports[RULES_MAX + 1]; /* [0] is our own output */
     uint32_t n_ports;
+    struct addressing addressing;
 
     struct amp_input in;
     struct amp_intake intake;
@@ -118,6 +122,8 @@ void job_free(struct router *r, struct job *j);
 /* It is refused when its turn comes. The first reason counts. Codes are static strings. */
 void job_refuse(struct job *j, const char *code, const char *why, const char *by, bool again);
 void job_dispatch(struct router *r, struct job *j);
+void job_offer(struct router *r, struct job *j, const struct rule *rule);
+void job_leave(struct router *r, struct job *j); /* one that had it is done with it */
 void job_done(void *router, uint64_t tag, const struct amp_error *why);
 void router_break(struct router *r, const struct amp_error *why);
 
@@ -142,6 +148,8 @@ void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why
 void keep_unsigned(struct router *r, const struct job *j, const char *port);
 void keep_dead(struct router *r, struct job *j, const char *code, const char *why,
                const char *route);
+/* Refuses a message for what stands in its `nobody`. */
+void keep_unaddressed(struct router *r, struct job *j);
 
 /* steps.c */
 /* What a step says: STEP_GO, STEP_DROP (an admit step only: it ends here, and the step has done
@@ -152,6 +160,9 @@ typedef int step_fn(struct router *r, struct job *j, const struct amp_view *v,
 step_fn steps_admit, steps_look;
 
 /* routes.c */
+/* The number of the port with that spec, opened once however many lead to it. */
+int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
+                struct amp_error *err);
 int routes_add(struct router *r, const char *text, struct amp_error *err);
 void routes_free(struct router *r);
 

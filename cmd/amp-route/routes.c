@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The port of that name, opened once however many routes lead to it. */
-static int port_index(struct router *r, const char *spec, uint32_t *index, struct amp_error *err)
+int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
+                struct amp_error *err)
 {
+    (void)agent;
     if (strcmp(spec, "stdout") == 0) {
         *index = 0;
         return 0;
@@ -38,7 +39,7 @@ int routes_add(struct router *r, const char *text, struct amp_error *err)
     AMP_FREE char *spec = amp_span_dup(port);
     if (!rule->text || !spec)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a route");
-    if (port_index(r, spec, &rule->port, err) < 0)
+    if (routes_port(r, spec, false, &rule->port, err) < 0)
         return -1;
     if (!r->store && amp_port_kind(r->ports[rule->port]) == AMP_PORT_DEAD)
         return amp_fail(err, AMP_USAGE, "no_state", "the port dead needs --state");

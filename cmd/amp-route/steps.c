@@ -26,7 +26,7 @@ static int judge(struct router *r, struct job *j, const struct amp_view *v, stru
 }
 
 static step_fn *const admit_steps[] = {NULL};
-static step_fn *const look_steps[] = {suspended, judge, NULL};
+static step_fn *const look_steps[] = {suspended, judge, address_look, NULL};
 
 static int take(step_fn *const *steps, struct router *r, struct job *j, const struct amp_view *v,
                 struct amp_error *err)

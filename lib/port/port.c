@@ -36,6 +36,7 @@ static const struct {
     {"http", AMP_PORT_HTTP, true, &amp_port_http},
     {"https", AMP_PORT_HTTP, true, &amp_port_http},
     {"stdout", AMP_PORT_STDOUT, false, NULL},
+    {"agents", AMP_PORT_AGENTS, false, NULL},
     {"reject", AMP_PORT_REJECT, false, NULL},
     {"dead", AMP_PORT_DEAD, false, NULL},
 };
@@ -59,15 +60,21 @@ static int parse(struct amp_port *p, struct amp_error *err)
     }
     return amp_fail(err, AMP_USAGE, "bad_port",
                     "unknown port \"%.200s\": one of fifo:PATH file:PATH spool:DIR command:ARGV "
-                    "unix:PATH exec-each:ARGV http(s)://URL stdout reject dead",
+                    "unix:PATH exec-each:ARGV http(s)://URL stdout agents reject dead",
                     p->spec);
+}
+
+/* What the router sees to itself. */
+static bool is_nowhere(const struct amp_port *p)
+{
+    return p->kind == AMP_PORT_AGENTS || p->kind == AMP_PORT_REJECT || p->kind == AMP_PORT_DEAD;
 }
 
 static int start(struct amp_port *p, struct amp_error *err)
 {
     if (parse(p, err) < 0)
         return -1;
-    if (p->kind == AMP_PORT_REJECT || p->kind == AMP_PORT_DEAD)
+    if (is_nowhere(p))
         return 0;
     if (p->ops)
         return p->ops->open(p, err);
@@ -316,8 +323,7 @@ void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
     if (p->kind == AMP_PORT_UNIX && p->open && !amp_port_look(p, now))
         lost_reader(p, now);
     bool wanted = p->queue.n > p->out || (p->kind == AMP_PORT_FIFO && !p->was_open);
-    if (!p->open && !p->failed && wanted && now >= p->retry_ms && p->kind != AMP_PORT_REJECT &&
-        p->kind != AMP_PORT_DEAD) {
+    if (!p->open && !p->failed && wanted && now >= p->retry_ms && !is_nowhere(p)) {
         struct amp_error why = {0};
         /* A command whose pipe broke but that still runs is waited for first. */
         bool busy = p->kind == AMP_PORT_COMMAND && p->child.pid > 0;

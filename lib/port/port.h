@@ -10,7 +10,8 @@
  *   exec-each:ARGV  a process for each message, which is its stdin; its status is the outcome
  *   http(s)://…   a request for each message
  *   stdout        the program's own output
- *   reject, dead  no port at all: the router answers or keeps the message
+ *   agents, reject, dead  no port at all: the router delivers to whoever the message is for,
+ *                 answers, or keeps it
  */
 #ifndef AMP_PORT_PORT_H
 #define AMP_PORT_PORT_H
@@ -30,6 +31,7 @@ enum amp_port_kind {
     AMP_PORT_EACH,
     AMP_PORT_HTTP,
     AMP_PORT_STDOUT,
+    AMP_PORT_AGENTS,
     AMP_PORT_REJECT,
     AMP_PORT_DEAD,
     AMP_PORT_KINDS,

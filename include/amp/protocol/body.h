@@ -46,6 +46,7 @@ struct amp_body {
             const struct amp_subtask *subtasks;
             uint32_t n_subtasks;
             struct amp_spans criteria, forbidden;
+            struct amp_spans wanted;     /* capabilities, where it names no recipient */
             struct amp_span constraints; /* a JSON object as it stands, or empty */
             enum amp_risk risk;
         } dispatch;

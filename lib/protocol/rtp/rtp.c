@@ -39,6 +39,7 @@ static const struct amp_fill_table addressed = AMP_FILL_TABLE(struct amp_view, a
 static const struct amp_fill_row create_rows[] = {
     {AMP_AT("/title"), AMP_AS_TEXT, B(dispatch.description), 0, NULL},
     {AMP_AT("/description"), AMP_AS_TEXT, B(dispatch.description), 0, NULL},
+    {AMP_AT("/requiredCapabilities"), AMP_AS_TEXTS, B(dispatch.wanted), 0, NULL},
 };
 static const struct amp_fill_table create = AMP_FILL_TABLE(struct amp_body, create_rows);
 
@@ -275,9 +276,12 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
         return 0;
     struct amp_span *to = v->to;
     uint32_t n_to = v->n_to;
+    v->n_to = 0;
     if (amp_fill(v->tape, v->payload, &addressed, v, arena, err) < 0)
         return -1;
-    if (v->n_to == 0) { /* an empty list names nobody */
+    if (v->n_to > 0 && v->kind == AMP_KIND_DISPATCH)
+        v->body.dispatch.wanted = (struct amp_spans){0}; /* agents that are named go first */
+    if (v->n_to == 0) {                                  /* an empty list names nobody */
         v->to = to;
         v->n_to = n_to;
     }

@@ -1,0 +1,226 @@
+/*
+ * The port "agents": a message goes to whoever it is addressed to, one delivery a recipient. Whom
+ * it is for is decided while it is in view, and committed with it: what a killed router had not
+ * delivered goes to those who were meant then, whoever has come or gone since. In the outbox stands
+ * the message, its id marked by a LF at the end, and behind it an entry for each recipient: a LF
+ * and the name. A recipient's entry is closed when its port has the message, the message's own when
+ * all are.
+ */
+#include "router.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_agents(const struct router *r, uint32_t rule)
+{
+    return amp_port_kind(r->ports[r->rules[rule].port]) == AMP_PORT_AGENTS;
+}
+
+static int add_agent(struct router *r, const char *text, struct amp_error *err)
+{
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text || !eq[1])
+        return amp_fail(err, AMP_USAGE, "bad_agent", "--agent takes NAME=PORT, not \"%.200s\"",
+                        text);
+    struct amp_span name = {text, (size_t)(eq - text)};
+    if (amp_addresses_has(r->addressing.book, name))
+        return amp_fail(err, AMP_USAGE, "bad_agent", "%.*s has two ports", (int)name.n, name.p);
+    struct agent_port *a = &r->addressing.ports[r->addressing.n];
+    if (amp_addresses_add(r->addressing.book, name, err) < 0 ||
+        routes_port(r, eq + 1, true, &a->port, err) < 0)
+        return -1;
+    if (!(a->name = amp_span_dup(name)))
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an agent's port");
+    r->addressing.n++;
+    enum amp_port_kind kind = amp_port_kind(r->ports[a->port]);
+    if (kind == AMP_PORT_AGENTS || (kind == AMP_PORT_DEAD && !r->store))
+        return amp_fail(err, AMP_USAGE, "bad_agent", "%s is no port for one agent", eq + 1);
+    return 0;
+}
+
+int address_start(struct router *r, const struct amp_list *agents, struct amp_error *err)
+{
+    bool any = agents->n > 0;
+    for (uint32_t i = 0; i < r->n_rules; i++)
+        any = any || is_agents(r, i);
+    if (!any)
+        return 0;
+    if (!(r->addressing.book = amp_addresses_new(r->store, err)))
+        return -1;
+    r->addressing.ports = calloc((size_t)agents->n + 1, sizeof(*r->addressing.ports));
+    if (!r->addressing.ports)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for agents' ports");
+    for (int i = 0; i < agents->n; i++)
+        if (add_agent(r, agents->v[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+void address_stop(struct router *r)
+{
+    amp_addresses_free(r->addressing.book);
+    for (uint32_t i = 0; i < r->addressing.n; i++)
+        free(r->addressing.ports[i].name);
+    free(r->addressing.ports);
+    r->addressing.book = NULL;
+    r->addressing.ports = NULL;
+    r->addressing.n = 0;
+}
+
+void address_turn(struct router *r)
+{
+    if (r->addressing.book)
+        amp_addresses_turn(r->addressing.book);
+}
+
+/* ---- recipients ---- */
+
+int address_add(struct router *r, struct job *j, struct amp_span name,
+                struct amp_store_entry_id entry, struct amp_error *err)
+{
+    struct job *kid = job_new(r, (struct amp_span){"", 0}, NULL);
+    if (!kid || !(kid->address.name = amp_span_dup(name)))
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a recipient");
+    kid->entry = entry;
+    kid->address.of = j;
+    if (j->address.last)
+        j->address.last->next = kid;
+    else
+        j->address.kids = kid;
+    j->address.last = kid;
+    j->address.n++;
+    return 0;
+}
+
+/* What a recipient gets: the message, out of what only told the way. */
+static int fill(struct job *j, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_span line = v->protocol == AMP_PROTO_SW4RM ? v->text : v->line;
+    for (struct job *kid = j->address.kids; kid; kid = kid->next) {
+        free(kid->line);
+        free(kid->id);
+        kid->line = amp_span_dup(line);
+        kid->id = amp_span_dup(v->id);
+        if (!kid->line || !kid->id)
+            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a recipient");
+        kid->n = line.n;
+        kid->kind = v->kind;
+        kid->protocol = v->protocol;
+    }
+    return 0;
+}
+
+static int mark(struct job *j, struct amp_error *err)
+{
+    size_t n = strlen(j->id);
+    j->address.mark = malloc(n + 2);
+    if (!j->address.mark)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+    memcpy(j->address.mark, j->id, n);
+    memcpy(j->address.mark + n, "\n", 2);
+    return 0;
+}
+
+/* Whether a route to agents holds, or may as far as is known. */
+static bool may_hold(const struct router *r, const struct job *j)
+{
+    for (uint32_t i = 0; i < r->n_rules; i++)
+        if (is_agents(r, i) && (j->hit[i / 64] >> (i % 64) & 1 ||
+                                (j->stage != JOB_DECIDED && r->rules[i].filter >= 0)))
+            return true;
+    return false;
+}
+
+int address_look(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_recipients to;
+    struct amp_error why = {0};
+    if (!r->addressing.book || (!j->address.mark && !may_hold(r, j)))
+        return STEP_GO;
+    if (j->address.mark) /* a former run expanded it */
+        return fill(j, v, err);
+    if (amp_addresses_find(r->addressing.book, v, &to, &why) < 0) {
+        if (why.status != AMP_NO) {
+            *err = why;
+            return -1;
+        }
+        to = (struct amp_recipients){.n_lost = 1};
+    }
+    for (uint32_t i = 0; i < to.n; i++)
+        if (address_add(r, j, to.to[i], (struct amp_store_entry_id){0}, err) < 0)
+            return -1;
+    if (to.n > 1 || to.expanded)
+        if (mark(j, err) < 0)
+            return -1;
+    if (to.n_lost > 0) {
+        if (!why.status)
+            amp_fail(&why, AMP_NO, v->protocol == AMP_PROTO_RTP ? "invalid_targets" : "no_route",
+                     "%.*s is neither an agent nor a role (%u of its recipients are not)",
+                     (int)(to.lost.n < 160 ? to.lost.n : 160), to.lost.p, to.n_lost);
+        if (!(j->address.nobody = malloc(sizeof(*j->address.nobody))))
+            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+        j->address.nobody->why = why;
+        j->address.nobody->seed_code = amp_address_seed_code(v, why.code);
+    }
+    return fill(j, v, err);
+}
+
+/* ---- delivering ---- */
+
+static int port_of(struct router *r, const char *agent, uint32_t *port, struct amp_error *err)
+{
+    for (uint32_t i = 0; i < r->addressing.n; i++)
+        if (strcmp(r->addressing.ports[i].name, agent) == 0) {
+            *port = r->addressing.ports[i].port;
+            return 0;
+        }
+    return amp_fail(err, AMP_NO, "agent_unavailable", "no port leads to %.200s (--agent)", agent);
+}
+
+static void deliver(struct router *r, struct job *kid)
+{
+    struct rule rule = {.text = kid->address.name};
+    struct amp_error err = {0};
+    kid->waiting++;
+    if (port_of(r, kid->address.name, &rule.port, &err) < 0)
+        keep_refuse(r, kid, err.code, err.what, kid->address.name,
+                    amp_address_is_temporary(err.code));
+    else
+        job_offer(r, kid, &rule);
+    job_leave(r, kid);
+}
+
+void address_offer(struct router *r, struct job *j, const struct rule *rule, struct amp_port *port)
+{
+    struct job *kid;
+    (void)rule;
+    (void)port;
+    if (j->address.nobody && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
+        r->unmatched_acks++;
+    else if (j->address.nobody)
+        keep_unaddressed(r, j);
+    while ((kid = j->address.kids)) {
+        j->address.kids = kid->next;
+        kid->next = NULL;
+        j->waiting++;
+        deliver(r, kid);
+    }
+    j->address.last = NULL;
+}
+
+void address_drop(struct router *r, struct job *j)
+{
+    struct job *kid;
+    while ((kid = j->address.kids)) {
+        j->address.kids = kid->next;
+        keep_settled(r, kid);
+        job_free(r, kid);
+    }
+}
+
+void address_free(struct job_address *a)
+{
+    free(a->mark);
+    free(a->nobody);
+    free(a->name);
+}
