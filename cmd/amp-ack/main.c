@@ -6,6 +6,7 @@
 
 const char *ack_state, *ack_as;
 int64_t ack_lock_timeout_ms = 10000;
+struct amp_metrics_options ack_metrics = {.interval_ms = AMP_METRICS_INTERVAL_MS};
 static const char *config;
 
 static const struct amp_opt options[] = {
@@ -23,6 +24,7 @@ static const struct amp_verb verbs[] = {
     {"track", "", "record every message before it passes", track_opts, ack_track},
     {"send", "", "acknowledge the messages on stdin", send_opts, ack_send},
     {"sweep", "", "escalate what is overdue", sweep_opts, ack_sweep},
+    {"watch", "", "escalate what becomes overdue, when it does", watch_opts, ack_watch},
     {"dead list", "", "list the dead letters", dead_list_opts, ack_dead_list},
     {"dead show", "ID…", "print dead letters whole", dead_show_opts, ack_dead_show},
     {"dead requeue", "[ID…]", "send dead letters again", dead_requeue_opts, ack_dead_requeue},
@@ -52,6 +54,16 @@ static const struct amp_tool tool = {
     .config = amp_config_values,
     .check_config = amp_config_check,
 };
+
+int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err)
+{
+    struct amp_error why;
+    if (amp_metrics_close(m, &why) == 0)
+        return rc;
+    if (rc == 0)
+        *err = why;
+    return -1;
+}
 
 int main(int argc, char **argv)
 {

@@ -195,7 +195,8 @@ struct amp_store *ack_open_state(enum ack_need need, int *status)
     return s;
 }
 
-int ack_outbox_lock(struct amp_store *s, const char *name, int *fd, struct amp_error *err)
+static int lock_within(struct amp_store *s, const char *name, int64_t timeout_ms, int *fd,
+                       struct amp_error *err)
 {
     char path[4096];
     snprintf(path, sizeof(path), "%s/run", amp_store_dir(s));
@@ -205,12 +206,22 @@ int ack_outbox_lock(struct amp_store *s, const char *name, int *fd, struct amp_e
     int f = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (f < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
-    if (amp_lock(f, ack_lock_timeout_ms, err) < 0) {
+    if (amp_lock(f, timeout_ms, err) < 0) {
         close(f);
         return -1;
     }
     *fd = f;
     return 0;
+}
+
+int ack_outbox_lock(struct amp_store *s, const char *name, int *fd, struct amp_error *err)
+{
+    return lock_within(s, name, ack_lock_timeout_ms, fd, err);
+}
+
+int ack_outbox_try(struct amp_store *s, const char *name, int *fd, struct amp_error *err)
+{
+    return lock_within(s, name, 0, fd, err);
 }
 
 struct emission {

@@ -46,6 +46,8 @@ int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q,
 /* Writes what stands open in the outbox of `name` and closes it, one process at a time: the caller
  * commits between lock and emit, so that nobody else emits it a second time. */
 int ack_outbox_lock(struct amp_store *s, const char *name, int *fd, struct amp_error *err);
+/* The same without waiting: TEMPFAIL lock_timeout when somebody else has it. */
+int ack_outbox_try(struct amp_store *s, const char *name, int *fd, struct amp_error *err);
 int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,
                     struct amp_error *err);
 

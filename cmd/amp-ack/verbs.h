@@ -3,12 +3,17 @@
 #define AMP_ACK_VERBS_H
 
 #include "cli/cli.h"
+#include "message/metrics.h"
 
 /* Options that several verbs have; the tool's table names them. */
 extern const char *ack_state, *ack_as;
 extern int64_t ack_lock_timeout_ms;
+/* --metrics of the verbs that count. */
+extern struct amp_metrics_options ack_metrics;
+/* The last values; rc is passed on, or becomes -1 where they could not be written. */
+int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err);
 
-extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], dead_list_opts[],
+extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], watch_opts[], dead_list_opts[],
     dead_show_opts[], dead_requeue_opts[], status_opts[], show_opts[], token_opts[], repair_opts[];
 extern const struct amp_opt cursors_list_opts[], cursors_edit_opts[];
 int ack_cursors_list(int argc, char **argv);
@@ -18,6 +23,7 @@ int ack_cursors_retire(int argc, char **argv);
 int ack_track(int argc, char **argv);
 int ack_send(int argc, char **argv);
 int ack_sweep(int argc, char **argv);
+int ack_watch(int argc, char **argv);
 int ack_dead_list(int argc, char **argv);
 int ack_dead_show(int argc, char **argv);
 int ack_dead_requeue(int argc, char **argv);

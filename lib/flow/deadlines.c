@@ -15,8 +15,11 @@ static int message_due(struct amp_store *s, const struct amp_deadline_ctx *c, in
 static int message_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                        uint32_t *done, struct amp_error *err)
 {
-    struct amp_sweep_options o = {
-        .actor = c->actor, .from = c->from, .severity = c->severity, .silence_ms = c->silence_ms};
+    struct amp_sweep_options o = {.actor = c->actor,
+                                  .from = c->from,
+                                  .severity = c->severity,
+                                  .silence_ms = c->silence_ms,
+                                  .metrics = c->metrics};
     return amp_message_sweep(s, now_ms, &o, done, err);
 }
 
@@ -48,9 +51,10 @@ static int cursor_run(struct amp_store *s, int64_t now_ms, const struct amp_dead
 
 const struct amp_deadline amp_deadlines[] = {
     {"acknowledgement", "what nobody acknowledged, and agents that fell silent", message_due,
-     message_run},
-    {"window", "outcomes of operations are forgotten", window_due, window_run},
-    {"cursor", "gaps that nobody waits for, and leases that ran out", cursor_due, cursor_run},
+     message_run, false},
+    {"window", "outcomes of operations are forgotten", window_due, window_run, true},
+    {"cursor", "gaps that nobody waits for, and leases that ran out", cursor_due, cursor_run,
+     false},
     {0},
 };
 
@@ -77,6 +81,9 @@ int amp_deadlines_run(struct amp_store *s, int64_t now_ms, const struct amp_dead
             any |= n > 0;
             if (done)
                 done[i] += n;
+            struct amp_metric_labels l = {.code = amp_span_str(amp_deadlines[i].name)};
+            if (n > 0)
+                amp_metrics_add(c->metrics, AMP_METRIC_DEADLINES, &l, n);
         }
     }
     return 0;

@@ -7,14 +7,16 @@
 #define AMP_FLOW_DEADLINES_H
 
 #include "message/message.h"
+#include "message/metrics.h"
 
 /* What the rows are told. */
 struct amp_deadline_ctx {
-    const char *actor;       /* into whose outbox the lines go */
-    const char *from;        /* the sender of escalations: a role, "system" */
-    enum amp_level severity; /* of escalations */
-    int64_t silence_ms;      /* how long an agent at work may be silent; 0: not looked at */
-    int64_t window_ms;       /* how long the outcome of an operation is kept */
+    const char *actor;           /* into whose outbox the lines go */
+    const char *from;            /* the sender of escalations: a role, "system" */
+    enum amp_level severity;     /* of escalations */
+    int64_t silence_ms;          /* how long an agent at work may be silent; 0: not looked at */
+    int64_t window_ms;           /* how long the outcome of an operation is kept */
+    struct amp_metrics *metrics; /* NULL: nothing is counted */
 };
 
 struct amp_deadline {
@@ -28,6 +30,8 @@ struct amp_deadline {
      * under the lock of the actor's outbox; the caller syncs and emits the outbox. */
     int (*run)(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                uint32_t *done, struct amp_error *err);
+    /* Nobody waits for it: who works until nothing is open does not stay for it. */
+    bool upkeep;
 };
 /* The rows, up to the one without a name. */
 extern const struct amp_deadline amp_deadlines[];

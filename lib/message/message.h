@@ -9,6 +9,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "message/delivery.h"
+#include "message/metrics.h"
 #include "store/store.h"
 
 /* Records the message as SENT with its ack deadline (due_ms, when it needs an ack). Idempotent:
@@ -70,6 +71,7 @@ struct amp_sweep_options {
     const char *from;  /* the escalation's sender: a role, "system" */
     enum amp_level severity;
     int64_t silence_ms; /* 0: agents are not looked at */
+    struct amp_metrics *metrics;
 };
 int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_sweep_options *opt,
                       uint32_t *raised, struct amp_error *err);

@@ -25,7 +25,7 @@ struct sweep {
     char id[AMP_MSG_ID_MAX];
     struct amp_store_emit emit;
     int64_t last_seen;
-    bool committed;
+    bool committed, nack;
 };
 
 static bool is_task_id(struct amp_span t)
@@ -94,6 +94,24 @@ static void emits(struct sweep *sw, struct amp_store_change *change)
     sw->committed = true;
 }
 
+static void count_escalation(const struct sweep *sw, struct amp_span type)
+{
+    struct amp_metric_labels l = {.code = type};
+    amp_metrics_add(sw->opt->metrics, AMP_METRIC_ESCALATIONS, &l, 1);
+}
+
+static void count_timeout(const struct sweep *sw, const struct amp_message_rec *r)
+{
+    struct amp_metric_labels l = {.agent = r->to,
+                                  .code = AMP_SPAN("ack_timeout"),
+                                  .protocol = amp_protocol_name(amp_protocol_find(r->protocol))};
+    amp_metrics_add(sw->opt->metrics, AMP_METRIC_TIMEOUTS, &l, 1);
+    if (sw->nack)
+        amp_metrics_add(sw->opt->metrics, AMP_METRIC_NACKS, &l, 1);
+    else
+        count_escalation(sw, AMP_SPAN("ack_timeout"));
+}
+
 static int timeout_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                       struct amp_error *err)
 {
@@ -115,6 +133,7 @@ static int timeout_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     change->to = amp_delivery_fsm.states[step.to].name;
     change->json = amp_buf_span(&sw->out);
     emits(sw, change);
+    count_timeout(sw, &r);
     return 0;
 }
 
@@ -153,9 +172,9 @@ static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec 
              (int)(r.to.n < 64 ? r.to.n : 64), r.to.p);
     const char *affected[] = {whole ? msg_id : NULL, NULL};
     const char *suggested[] = {look, "Send the message again", "Terminate the task", NULL};
-    bool nack = amp_span_is(r.protocol, "sw4rm") && r.from.n > 0;
-    if ((nack ? compose_nack(sw, id, &r, what)
-              : compose(sw, "ack_timeout", r.task, what, affected, suggested)) < 0)
+    sw->nack = amp_span_is(r.protocol, "sw4rm") && r.from.n > 0;
+    if ((sw->nack ? compose_nack(sw, id, &r, what)
+                  : compose(sw, "ack_timeout", r.task, what, affected, suggested)) < 0)
         return 1;
     enum amp_store_outcome how;
     if (amp_store_update(sw->store, "message", id, NULL, timeout_fn, sw, &how, sw->err) < 0)
@@ -244,6 +263,8 @@ static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     if (amp_store_update(sw->store, "silence", id, NULL, silence_fn, sw, &how, sw->err) < 0)
         return 1;
     sw->raised += sw->committed;
+    if (sw->committed)
+        count_escalation(sw, AMP_SPAN("heartbeat_timeout"));
     sw->rc = 0;
     return 0;
 }

@@ -1,0 +1,47 @@
+/*
+ * Sleeping until something happens: a moment comes (by the clock on the wall, also when that is
+ * set), another process writes to the log of a state directory, or a signal comes. No polling: who
+ * sleeps here makes no system call until then.
+ */
+#ifndef AMP_FLOW_WAKE_H
+#define AMP_FLOW_WAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+struct amp_wake {
+    int log, timer; /* inotify of the log directory, timerfd; -1 */
+    int64_t at_ms;  /* what the timer is set to, 0 none */
+};
+
+/* The directory of a state that exists. UNAVAILABLE "no_inotify": the system's limit on watches is
+ * reached (fs.inotify.max_user_instances). */
+int amp_wake_open(struct amp_wake *w, const char *state_dir, struct amp_error *err);
+void amp_wake_close(struct amp_wake *w);
+/* Sets the alarm to a time of the wall's clock; 0: none. */
+int amp_wake_at(struct amp_wake *w, int64_t at_ms, struct amp_error *err);
+
+enum {
+    AMP_WAKE_TIME = 1,   /* the alarm, or the clock was set */
+    AMP_WAKE_LOG = 2,    /* somebody wrote */
+    AMP_WAKE_OUT = 4,    /* out_fd: its reader is gone */
+    AMP_WAKE_SIGNAL = 8, /* *stop is set, or a signal was handled */
+    AMP_WAKE_LATE = 16,  /* timeout_ms passed */
+    AMP_WAKE_GONE = 32,  /* the log directory was removed or renamed */
+};
+/* What to wait for beside the alarm. */
+struct amp_wake_for {
+    bool log;
+    int out_fd;               /* a pipe whose reader may go; -1 none */
+    int64_t timeout_ms;       /* < 0: none */
+    volatile const int *stop; /* set by the handlers of INT and TERM */
+};
+/* Waits, and takes what came: *why has at least one bit set. A signal is never missed. */
+int amp_wake_wait(struct amp_wake *w, const struct amp_wake_for *f, unsigned *why,
+                  struct amp_error *err);
+/* Takes what came from the log without waiting: what is looked at after this is as new as that. */
+int amp_wake_drain(struct amp_wake *w, unsigned *why, struct amp_error *err);
+
+#endif
