@@ -125,6 +125,9 @@ static int do_register(struct update *u, json_t *j, struct amp_error *err)
     if (r->signing && !*text(r->agent, "public_key"))
         return amp_fail(err, AMP_NO, "validation_error",
                         "public_key is missing, and messages are signed here");
+    if (r->signing && !amp_public_key_is_sound(amp_span_str(text(r->agent, "public_key"))))
+        return amp_fail(err, AMP_NO, "validation_error",
+                        "public_key is no key of Ed25519 or ECDSA in base64");
     json_object_set(j, "agent", r->agent);
     if (r->role || *role)
         put_text(j, "role", r->role ? r->role : role);

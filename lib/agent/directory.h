@@ -40,6 +40,9 @@ enum {
 };
 extern const struct amp_fsm amp_reach_fsm;
 
+/* Whether it can be a key of Ed25519 or ECDSA, bare or as a SubjectPublicKeyInfo. */
+bool amp_public_key_is_sound(struct amp_span base64);
+
 /* Registered, and not given up: who may be a recipient. */
 static inline bool amp_reach_active(uint8_t state)
 {
@@ -61,7 +64,7 @@ struct amp_registration {
     json_t *agent;
     const char *role, *node; /* or NULL: as it was */
     struct amp_span id, bytes;
-    bool signing; /* a public key is needed */
+    bool signing; /* a public key is needed, and looked at */
 };
 int amp_directory_register(struct amp_directory *d, const struct amp_registration *r,
                            int64_t now_ms, struct amp_error *err);

@@ -80,7 +80,9 @@ told() { jq -r 'select(.msg.message_type == "NOTIFICATION") | .to + " " + .msg.p
   [[ "$output" == *modalities_supported* ]]
   run -1 agent-registry register bob --connector x:y --signing
   [[ "$output" == *public_key* ]]
-  run -0 agent-registry register bob --connector x:y --signing --public-key AAEC
+  run -1 agent-registry register bob --connector x:y --signing --public-key AAEC
+  [[ "$output" == *"no key"* ]]
+  run -0 agent-registry register bob --connector x:y --signing --public-key "$(head -c 32 /dev/urandom | base64 -w 0)"
   run -1 agent-registry register all --connector x:y
   run -64 agent-registry register ann --class OTHER --connector x:y
   echo '{"input_schema": {}}' >tool.json
