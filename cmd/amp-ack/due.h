@@ -5,6 +5,7 @@
 #include <amp/base/pipe.h>
 
 #include "flow/deadlines.h"
+#include "rules.h"
 #include "verbs.h"
 
 /* One outbox for both, so that each writes what the other left when it was killed. */
@@ -13,6 +14,7 @@
 struct due {
     const char *out_path, *severity, *from;
     int64_t open_timeout_ms, silence_ms, window_ms;
+    struct amp_retry_rules rules;
 };
 extern struct due ack_due;
 extern const char *const due_severities[];
@@ -40,6 +42,7 @@ extern const char *const due_severities[];
          "TIME",                                                                                   \
          .doc = "how long the outcome of an operation is kept",                                    \
          .config = "ack.window"},                                                                  \
+        ACK_RETRY_OPTS,                                                                            \
         {0, "from", AMP_OPT_STRING, &ack_due.from, "ROLE", .doc = "the escalations' sender"},      \
         {'o', "out", AMP_OPT_PATH, &ack_due.out_path, "PATH", .doc = "write to PATH"},             \
     {                                                                                              \

@@ -30,7 +30,17 @@ struct listing {
 /* Open: somebody still waits for something. What asked for no answer is settled when sent. */
 static bool is_open(const struct amp_message_rec *r)
 {
-    return r->state == AMP_DELIVERY_TIMED_OUT || r->state == AMP_DELIVERY_RETRYING || r->due_ms > 0;
+    switch (r->state) {
+    case AMP_DELIVERY_TIMED_OUT:
+        return r->given_up.n == 0;
+    case AMP_DELIVERY_RETRYING: /* the next attempt has a row of its own */
+        return r->departed_ms == 0;
+    case AMP_DELIVERY_REJECTED:
+    case AMP_DELIVERY_FAILED:
+        return false;
+    default:
+        return r->due_ms > 0;
+    }
 }
 
 static void age(int64_t ms, char out[24])
@@ -46,6 +56,8 @@ static void age(int64_t ms, char out[24])
         snprintf(out, 24, "%lldh", s / 3600);
 }
 
+enum { STANDING = 7 }; /* members that are always there */
+
 static int as_json(struct listing *l, struct amp_span id, const struct amp_message_rec *r)
 {
     AMP_BUF struct amp_buf b;
@@ -59,7 +71,10 @@ static int as_json(struct listing *l, struct amp_span id, const struct amp_messa
                  {"from", r->from},
                  {"to", r->to},
                  {"task_id", r->task},
-                 {"state", amp_span_str(amp_delivery_fsm.states[r->state].name)}};
+                 {"state", amp_span_str(amp_delivery_fsm.states[r->state].name)},
+                 {"origin", r->origin},
+                 {"next", r->next},
+                 {"given_up", r->given_up}};
     struct {
         const char *key;
         int64_t ms;
@@ -68,6 +83,8 @@ static int as_json(struct listing *l, struct amp_span id, const struct amp_messa
     amp_jw_init(&w, &b);
     amp_jw_open(&w, '{');
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (i >= STANDING && texts[i].text.n == 0)
+            continue;
         amp_jw_key(&w, texts[i].key);
         amp_jw_str(&w, texts[i].text);
     }
@@ -78,6 +95,10 @@ static int as_json(struct listing *l, struct amp_span id, const struct amp_messa
         amp_time_format(times[i].ms, t);
         amp_jw_key(&w, times[i].key);
         amp_jw_str(&w, amp_span_str(t));
+    }
+    if (r->attempt > 0) {
+        amp_jw_key(&w, "attempt");
+        amp_jw_int(&w, r->attempt);
     }
     amp_jw_key(&w, "acks");
     amp_jw_open(&w, '[');

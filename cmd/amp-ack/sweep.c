@@ -49,6 +49,7 @@ void due_ctx(struct amp_metrics *metrics, struct amp_deadline_ctx *out)
         .silence_ms = ack_due.silence_ms,
         .window_ms = ack_due.window_ms,
         .metrics = metrics,
+        .retry = &ack_due.rules,
     };
 }
 
@@ -91,6 +92,8 @@ int ack_sweep(int argc, char **argv)
         amp_die_usage("'%s' is not expected", argv[0]);
     if (follow && now_text)
         amp_die_usage("--now and --follow exclude each other");
+    if (ack_retry_rules(&ack_due.rules, &err) < 0)
+        amp_die_usage("%s", err.what);
     amp_signals_install();
     struct amp_store *s = ack_open_state(ACK_MAKE, &status);
     if (!s)

@@ -11,6 +11,7 @@
 
 #include "message/idempotency.h"
 #include "message/message.h"
+#include "message/retry.h"
 #include "protocol/sw4rm/answer.h"
 
 static const char *in_path = "-", *out_path = "-";
@@ -54,6 +55,25 @@ static struct amp_span result_of(const struct amp_view *v)
     return (struct amp_span){"", 0};
 }
 
+/* A nack names the stage that was not reached: no work was done, or it failed. */
+static enum amp_ack_stage stage_of(const struct amp_view *v)
+{
+    enum amp_ack_stage stage = v->body.ack.stage;
+    if (v->kind != AMP_KIND_NACK || stage > AMP_STAGE_FULFILLED)
+        return stage;
+    return stage == AMP_STAGE_FULFILLED ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
+}
+
+/* AMP says itself whether sending again may help, the Runtime Protocol that it does not. */
+static enum amp_failure failure_of(const struct amp_view *v)
+{
+    if (v->protocol == AMP_PROTO_AMP)
+        return v->body.ack.retryable ? AMP_FAILURE_PASSING : AMP_FAILURE_TERMINAL;
+    if (v->protocol == AMP_PROTO_RTP)
+        return AMP_FAILURE_TERMINAL;
+    return amp_retry_class(v->body.ack.code);
+}
+
 static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_error e = {0};
@@ -61,7 +81,9 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
     bool late = false;
     amp_span_copy(v->from, by, sizeof(by));
     struct amp_message_answer a = {
-        .stage = v->body.ack.stage, .by = by, .code = v->body.ack.code, .result = result_of(v)};
+        .stage = stage_of(v), .by = by, .code = v->body.ack.code, .result = result_of(v)};
+    if (a.stage == AMP_STAGE_REJECTED || a.stage == AMP_STAGE_FAILED)
+        a.failure = failure_of(v);
     if (amp_message_answered(p->store, v->body.ack.ref, &a, now_ms(), &late, &e) == 0)
         return pass_emit(p, v->line, err);
     if (e.status == AMP_NO && strcmp(e.code, "permission_denied") == 0)
@@ -120,6 +142,22 @@ static int claim(struct pass *p, const struct amp_view *v, struct amp_error *err
     return rc;
 }
 
+/* An expired message goes no further: its sender is told, and it becomes a dead letter. */
+static int expire(struct pass *p, const struct amp_view *v, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf answers;
+    struct amp_sweep_options opt = {
+        .actor = ack_as ? ack_as : "amp-ack.track", .from = "system", .answers = &answers};
+    amp_buf_init(&answers, 1 << 20);
+    if (amp_message_sweep_one(p->store, v->id, now_ms(), &opt, err) < 0)
+        return -1;
+    amp_status_note(AMP_NO);
+    if (answers.len == 0)
+        return 0;
+    answers.len--; /* its LF */
+    return pass_emit(p, amp_buf_span(&answers), err);
+}
+
 static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
@@ -132,7 +170,7 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
     if (rc == 0)
         return 0;
     if (rc > 0 && amp_message_record(p->store, v, now_ms(), &how, &e) == 0)
-        return pass_emit(p, v->line, err);
+        return amp_message_expired(v, now_ms()) ? expire(p, v, err) : pass_emit(p, v->line, err);
     if (e.status == AMP_NO)
         return pass_reject(p, v, &e, err);
     *err = e;
@@ -144,7 +182,8 @@ static int open_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
     struct pass *p = ctx;
     struct amp_message_rec r;
     struct amp_error err;
-    if (rec->due_ms == 0)
+    if (rec->due_ms == 0 ||
+        !(amp_span_is(rec->state, "SENT") || amp_span_is(rec->state, "RECEIVED")))
         return 0;
     AMP_BUF struct amp_buf mem;
     amp_buf_init(&mem, (size_t)256 << 20);

@@ -228,6 +228,8 @@ int ack_watch(int argc, char **argv)
         amp_die_usage("'%s' is not expected", argv[0]);
     if (ack_as && !amp_id_is_safe(amp_span_str(ack_as)))
         amp_die_usage("--as takes letters, digits, '.', '_' and '-'");
+    if (ack_retry_rules(&ack_due.rules, &err) < 0)
+        amp_die_usage("%s", err.what);
     amp_signals_install();
     ack_metrics.tool = "amp-ack.watch";
     struct amp_store *s = ack_open_state(ACK_MAKE, &status);

@@ -19,7 +19,9 @@ static int message_run(struct amp_store *s, int64_t now_ms, const struct amp_dea
                                   .from = c->from,
                                   .severity = c->severity,
                                   .silence_ms = c->silence_ms,
-                                  .metrics = c->metrics};
+                                  .metrics = c->metrics,
+                                  .retry = c->retry,
+                                  .window_ms = c->window_ms};
     return amp_message_sweep(s, now_ms, &o, done, err);
 }
 
@@ -50,7 +52,8 @@ static int cursor_run(struct amp_store *s, int64_t now_ms, const struct amp_dead
 }
 
 const struct amp_deadline amp_deadlines[] = {
-    {"acknowledgement", "what nobody acknowledged, and agents that fell silent", message_due,
+    {"acknowledgement",
+     "messages: acknowledgement, time to live, retries; and agents that fell silent", message_due,
      message_run, false},
     {"window", "outcomes of operations are forgotten", window_due, window_run, true},
     {"cursor", "gaps that nobody waits for, and leases that ran out", cursor_due, cursor_run,

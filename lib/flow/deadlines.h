@@ -17,6 +17,7 @@ struct amp_deadline_ctx {
     int64_t silence_ms;          /* how long an agent at work may be silent; 0: not looked at */
     int64_t window_ms;           /* how long the outcome of an operation is kept */
     struct amp_metrics *metrics; /* NULL: nothing is counted */
+    const struct amp_retry_rules *retry; /* NULL: nothing is sent again */
 };
 
 struct amp_deadline {

@@ -88,6 +88,17 @@ static void write_history(struct amp_jw *w, const struct letter *old,
     amp_jw_open(w, '[');
     if (old->history.n > 0)
         amp_jw_raw(w, old->history);
+    for (uint32_t i = 0; old->history.n == 0 && i < d->n_before && i < MAX_HISTORY - 1; i++) {
+        const struct amp_dead_attempt *b = &d->before[i];
+        amp_jw_open(w, '{');
+        if (b->msg_id.n > 0)
+            member(w, "msg_id", b->msg_id);
+        number(w, "at_ms", b->at_ms);
+        member(w, "code", amp_span_str(b->code));
+        member(w, "route", amp_span_str(b->route));
+        member(w, "why", amp_span_str(b->why));
+        amp_jw_close(w, '}');
+    }
     if (old->n_history < MAX_HISTORY) {
         amp_jw_open(w, '{');
         number(w, "at_ms", d->failed_ms);
@@ -196,7 +207,8 @@ static int add_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
 {
     struct work *w = ctx;
     struct amp_dead_letter d = *w->add;
-    d.attempts = 1;
+    if (d.attempts <= 0)
+        d.attempts = 1;
     if (now->found) {
         if (read_letter(now->json, &w->mem, &w->old, err) < 0)
             return -1;

@@ -10,6 +10,13 @@
 
 #include "store/store.h"
 
+/* An attempt before the one that a letter is made of. */
+struct amp_dead_attempt {
+    struct amp_span msg_id; /* of that attempt, empty: the letter's */
+    int64_t at_ms;
+    const char *code, *route, *why;
+};
+
 struct amp_dead_letter {
     struct amp_span line; /* the original bytes */
     struct amp_span msg_id, task, type, from, to;
@@ -19,6 +26,8 @@ struct amp_dead_letter {
     bool retryable;         /* class: temporary, else permanent */
     int64_t created_ms, failed_ms;
     int64_t attempts;
+    const struct amp_dead_attempt *before; /* earlier attempts, oldest first; to write only */
+    uint32_t n_before;
 };
 /* The parts of a letter that the message itself tells. */
 void amp_dead_from_view(struct amp_dead_letter *d, const struct amp_view *v);

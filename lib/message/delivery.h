@@ -24,6 +24,9 @@
     X(EXPIRE, "expire", "its time to live passed")                                                 \
     X(RETRY, "retry", "another attempt is decided")                                                \
     X(RESEND, "resend", "the attempt leaves")                                                      \
+    X(DEPART, "depart", "the next attempt stands in the outbox")                                   \
+    X(GIVE_UP, "give_up", "there is no further attempt")                                           \
+    X(SETTLE, "settle", "nothing is left to do about it")                                          \
     X(REQUEUE, "requeue", "a person sends it again")
 
 #define AMP_DELIVERY_FACTS(X)                                                                      \
@@ -35,6 +38,7 @@
     X(SET_DEADLINE, "set_deadline", "wait for an acknowledgement")                                 \
     X(CLEAR_DEADLINE, "clear_deadline", "wait no longer")                                          \
     X(ESCALATE, "escalate", "tell a person, once")                                                 \
+    X(BURY, "bury", "make it a dead letter")                                                       \
     X(LOG_LATE, "log_late", "record the late acknowledgement with both times")                     \
     X(CANCEL_RETRY, "cancel_retry", "drop the attempt that did not leave")                         \
     X(TRACK_BOTH, "track_both", "both attempts count as one by their token")

@@ -187,8 +187,8 @@ static struct attempt judge(const struct amp_message_rec *r, const struct acks *
         t.state = !a->taken_up && is_passing(a->code) ? OPEN : FAILED;
         break;
     case AMP_DELIVERY_TIMED_OUT:
-    case AMP_DELIVERY_RETRYING:
-        t.state = a->taken_up || a->admitted ? AT_WORK : OPEN;
+    case AMP_DELIVERY_RETRYING: /* after a failure at work another attempt is decided on */
+        t.state = r->failure.n == 0 && (a->taken_up || a->admitted) ? AT_WORK : OPEN;
         break;
     default:
         break;

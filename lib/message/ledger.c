@@ -33,10 +33,13 @@ struct work {
     struct amp_buf mem, out, claim;
     struct amp_span result;
     const struct amp_view *view;
+    const struct amp_message_terms *terms;
+    const struct amp_message_former *former;
     int64_t now_ms;
     struct amp_ack_note note;
     enum amp_ack_stage stage;
-    bool same, close_outbox;
+    enum amp_failure failure;
+    bool same, close_outbox, close_next;
 };
 
 static void work_init(struct work *w)
@@ -72,6 +75,15 @@ static int commit(struct work *w, const char *event, uint8_t to, const struct am
     return 0;
 }
 
+/* When somebody has to look whether it was acknowledged, or expired before. */
+static int64_t waits_until(const struct work *w)
+{
+    int64_t wait = w->rec.ack_timeout_ms, until = w->now_ms + wait;
+    if (wait <= 0)
+        return 0;
+    return w->rec.expires_ms > 0 && w->rec.expires_ms < until ? w->rec.expires_ms : until;
+}
+
 static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                      struct amp_error *err)
 {
@@ -97,26 +109,66 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     w->rec.claim = amp_buf_span(&w->claim);
     w->rec.sent_ms = w->now_ms;
     w->rec.correlation = v->correlation;
-    w->rec.ack_timeout_ms = amp_stages_timeout(v);
-    w->rec.due_ms = w->rec.ack_timeout_ms > 0 ? w->now_ms + w->rec.ack_timeout_ms : 0;
-    return commit(w, "record", AMP_DELIVERY_SENT, NULL, change, err);
+    w->rec.ack_timeout_ms = amp_stages_timeout(v, w->terms);
+    w->rec.sla_ms = amp_stages_sla(v, w->terms);
+    w->rec.expires_ms = w->rec.ack_timeout_ms > 0 ? v->expires_ms : 0;
+    if (w->former) {
+        w->rec.attempt = w->former->attempt + 1;
+        w->rec.origin = w->former->first;
+        w->rec.tries = w->former->tries;
+        w->rec.ack_timeout_ms = w->former->ack_timeout_ms;
+        w->rec.sla_ms = w->former->sla_ms;
+    }
+    w->rec.due_ms = waits_until(w);
+    return commit(w, w->former ? "resend" : "record", AMP_DELIVERY_SENT, NULL, change, err);
 }
 
 int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                        enum amp_store_outcome *outcome, struct amp_error *err)
 {
-    if (v->id.n == 0)
+    return amp_message_record_as(s, v, NULL, now_ms, outcome, err);
+}
+
+bool amp_message_expired(const struct amp_view *v, int64_t now_ms)
+{
+    return v->expires_ms > 0 && v->expires_ms <= now_ms;
+}
+
+static int record(struct amp_store *s, struct work *w, enum amp_store_outcome *outcome,
+                  struct amp_error *err)
+{
+    enum amp_store_outcome how;
+    if (w->view->id.n == 0)
         return amp_fail(err, AMP_NO, "missing_field", "a message without an id is not recorded");
+    int rc = amp_store_update(s, KIND, w->view->id, NULL, record_fn, w, &how, err);
+    if (rc == 0 && outcome)
+        *outcome = w->same ? AMP_STORE_REDELIVERED : how;
+    work_release(w);
+    return rc;
+}
+
+int amp_message_record_as(struct amp_store *s, const struct amp_view *v,
+                          const struct amp_message_terms *terms, int64_t now_ms,
+                          enum amp_store_outcome *outcome, struct amp_error *err)
+{
     struct work w;
     work_init(&w);
     w.view = v;
+    w.terms = terms;
     w.now_ms = now_ms;
-    enum amp_store_outcome how;
-    int rc = amp_store_update(s, KIND, v->id, NULL, record_fn, &w, &how, err);
-    if (rc == 0 && outcome)
-        *outcome = w.same ? AMP_STORE_REDELIVERED : how;
-    work_release(&w);
-    return rc;
+    return record(s, &w, outcome, err);
+}
+
+int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
+                            const struct amp_message_former *former, int64_t now_ms,
+                            struct amp_error *err)
+{
+    struct work w;
+    work_init(&w);
+    w.view = v;
+    w.former = former;
+    w.now_ms = now_ms;
+    return record(s, &w, NULL, err);
 }
 
 /* Of an attempt at an operation: who took it up ends it; where nobody said so, its recipient, if it
@@ -138,6 +190,30 @@ static int check_holder(const struct work *w, struct amp_error *err)
                     w->note.by);
 }
 
+static bool is_failure(enum amp_ack_stage stage)
+{
+    return stage == AMP_STAGE_REJECTED || stage == AMP_STAGE_FAILED;
+}
+
+/* Admitted: SW4RM's messages may still expire unread, the Runtime Protocol's tasks have until the
+ * outcome that somebody waits for. */
+static int64_t after_admission(const struct work *w)
+{
+    if (w->rec.sla_ms > 0)
+        return w->now_ms + w->rec.sla_ms;
+    return amp_span_is(w->rec.protocol, "sw4rm") ? w->rec.expires_ms : 0;
+}
+
+/* The receiver has this attempt after all: none is needed that did not begin its way yet. */
+static void settle_late(struct work *w, uint32_t eff)
+{
+    if (!w->note.late || is_failure(w->stage) || w->stage == AMP_STAGE_TIMED_OUT)
+        return;
+    if (w->rec.state == AMP_DELIVERY_TIMED_OUT)
+        w->rec.due_ms = 0;
+    w->close_next = (eff & 1u << AMP_DELIVERY_DO_TRACK_BOTH) && w->stage != AMP_STAGE_RECEIVED;
+}
+
 static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                   struct amp_error *err)
 {
@@ -154,15 +230,27 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return -1;
     struct amp_fsm_result step;
     uint8_t event = stage_events[w->stage];
-    if (amp_fsm_step(&amp_delivery_fsm, w->rec.state, event, 0, &step, err) < 0)
+    uint32_t facts = w->rec.departed_ms > 0 ? 1u << AMP_DELIVERY_IF_RETRY_DELIVERED : 0;
+    if (amp_fsm_step(&amp_delivery_fsm, w->rec.state, event, facts, &step, err) < 0)
         return -1;
     uint32_t eff = step.effects;
     bool admitted = (eff & 1u << AMP_DELIVERY_DO_ADMITTED) && admission_is_enough(w->rec.protocol);
     w->note.late = (eff & 1u << AMP_DELIVERY_DO_LOG_LATE) != 0;
     /* Late or not: the receiver has spoken, the sender need not keep the message. */
     w->close_outbox = admitted || w->note.late || (eff & 1u << AMP_DELIVERY_DO_CLOSE_OUTBOX);
-    if (admitted || (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE))
+    if (eff & 1u << AMP_DELIVERY_DO_CANCEL_RETRY) {
+        w->rec.next = (struct amp_span){"", 0};
+        w->rec.due_ms = waits_until(w);
+    }
+    if (admitted)
+        w->rec.due_ms = after_admission(w);
+    if (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE)
         w->rec.due_ms = 0;
+    settle_late(w, eff);
+    if (!w->note.late && w->failure != AMP_FAILURE_NONE && is_failure(w->stage)) {
+        w->rec.failure = amp_span_str(w->failure == AMP_FAILURE_PASSING ? "passing" : "terminal");
+        w->rec.due_ms = w->now_ms;
+    }
     if (step.to == AMP_DELIVERY_TIMED_OUT && w->rec.state != step.to)
         w->rec.timed_out_ms = w->now_ms;
     if (w->rec.claim.n > 0 && w->rec.holder.n == 0 && w->stage == AMP_STAGE_READ)
@@ -193,6 +281,7 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     w.now_ms = now_ms;
     w.stage = a->stage;
     w.result = a->result;
+    w.failure = a->failure;
     w.note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
                                    .by = a->by ? a->by : "",
                                    .code = a->code,
@@ -201,6 +290,8 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     int rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
     if (rc == 0 && w.close_outbox)
         rc = amp_store_outbox_acked(s, id, err);
+    if (rc == 0 && w.close_next && w.rec.next.n > 0)
+        rc = amp_store_outbox_acked(s, w.rec.next, err);
     if (rc == 0 && late)
         *late = w.note.late;
     work_release(&w);
@@ -220,11 +311,14 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     struct amp_fsm_result step;
     if (amp_fsm_step(&amp_delivery_fsm, w->rec.state, AMP_DELIVERY_EV_REQUEUE, 0, &step, err) < 0)
         return -1;
-    w->rec.due_ms = w->rec.ack_timeout_ms > 0 ? w->now_ms + w->rec.ack_timeout_ms : 0;
+    struct amp_span none = {"", 0};
+    w->rec.expires_ms = 0;
+    w->rec.due_ms = waits_until(w);
+    w->rec.attempt = w->rec.departed_ms = w->rec.sequence = 0;
+    w->rec.tries = w->rec.next = w->rec.node = w->rec.failure = w->rec.given_up = none;
     /* A new life: what was answered before must not make the next answer a repetition. */
-    w->rec.acks = (struct amp_span){"", 0};
     w->rec.timed_out_ms = 0;
-    w->rec.holder = w->rec.result = (struct amp_span){"", 0};
+    w->rec.acks = w->rec.holder = w->rec.result = none;
     return commit(w, "requeue", step.to, NULL, change, err);
 }
 

@@ -16,6 +16,15 @@
  * AMP_STORE_REDELIVERED for the same bytes; NO duplicate_msg_id for other bytes under the id. */
 int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                        enum amp_store_outcome *outcome, struct amp_error *err);
+/* The same under other terms than the protocols' own (message/stages.h). */
+struct amp_message_terms;
+int amp_message_record_as(struct amp_store *s, const struct amp_view *v,
+                          const struct amp_message_terms *terms, int64_t now_ms,
+                          enum amp_store_outcome *outcome, struct amp_error *err);
+
+/* Whether its time to live has passed (SW4RM ttl_ms, Runtime Protocol expiresAt): such a message is
+ * not handed over any more. */
+bool amp_message_expired(const struct amp_view *v, int64_t now_ms);
 
 /* Applies an acknowledgement stage. A late one is recorded and changes nothing (*late true). An
  * unknown id: NO unknown_ref. Closes the outbox entries of the id. */
@@ -30,6 +39,8 @@ struct amp_message_answer {
     enum amp_ack_stage stage;
     const char *by;
     struct amp_span code, result; /* result: a JSON value, kept when it ends the work */
+    /* Of a refusal or failure: what the sweep makes of it, another attempt or a dead letter. */
+    enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL } failure;
 };
 int amp_message_answered(struct amp_store *s, struct amp_span id,
                          const struct amp_message_answer *a, int64_t now_ms, bool *late,
@@ -54,6 +65,15 @@ struct amp_message_rec {
         result; /* what the acknowledgement of the end gave: a JSON value; empty: none */
     int64_t sent_ms, due_ms, timed_out_ms; /* 0: not, or no deadline */
     int64_t ack_timeout_ms;
+    int64_t expires_ms; /* 0: never */
+    int64_t sla_ms;     /* from admission to an outcome; 0: nobody waits for one */
+    /* Attempts (message/retry.h): this is the how manieth of the same operation, `tries` tells the
+     * former ones as a dead letter's history does, `next` is the one after it, which has left at
+     * departed_ms from the outbox `node`. */
+    int64_t attempt, departed_ms, sequence;
+    struct amp_span origin, tries, next, node;
+    struct amp_span failure;  /* "passing", "terminal": what became of it is to be decided */
+    struct amp_span given_up; /* why there is no further attempt */
 };
 int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
                      struct amp_message_rec *out, struct amp_error *err);
@@ -65,16 +85,25 @@ int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
  * "ack_timeout" stands in the outbox of `actor` by the same commit; an agent at work that
  * was silent for silence_ms gets "heartbeat_timeout" the same way, once for each last sign of life.
  * So an escalation is made once however many sweep, also across crashes; who emits the outbox does
- * it under one lock. *raised counts the escalations made now. */
+ * it under one lock. *raised counts the escalations made now. With rules for retries an overdue,
+ * refused or failed message is sent again by the same outbox, or becomes a dead letter. */
+struct amp_retry_rules;
 struct amp_sweep_options {
     const char *actor; /* the outbox they go to: the tool's consumer name */
     const char *from;  /* the escalation's sender: a role, "system" */
     enum amp_level severity;
-    int64_t silence_ms; /* 0: agents are not looked at */
+    int64_t silence_ms;                  /* 0: agents are not looked at */
+    const struct amp_retry_rules *retry; /* NULL: nothing is sent again */
+    int64_t window_ms; /* how long an operation's outcome counts (message/idempotency.h) */
+    struct amp_buf
+        *answers; /* what is told is appended here as lines, not to the outbox; or NULL */
     struct amp_metrics *metrics;
 };
 int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_sweep_options *opt,
                       uint32_t *raised, struct amp_error *err);
+/* The same for one message: one that expired before it was passed on. */
+int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_ms,
+                          const struct amp_sweep_options *opt, struct amp_error *err);
 /* The earliest moment at which a sweep has something to do, 0 for none. */
 int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_ms,
                          struct amp_error *err);

@@ -128,6 +128,24 @@ static void int_member(struct amp_jw *w, const char *key, int64_t n)
     amp_jw_int(w, n);
 }
 
+static void write_attempts(struct amp_jw *w, const struct amp_message_rec *r)
+{
+    int_member(w, "attempt", r->attempt);
+    text_member(w, "origin", r->origin);
+    if (r->tries.n > 0) {
+        amp_jw_key(w, "tries");
+        amp_jw_open(w, '[');
+        amp_jw_raw(w, r->tries);
+        amp_jw_close(w, ']');
+    }
+    text_member(w, "next", r->next);
+    text_member(w, "node", r->node);
+    int_member(w, "sequence", r->sequence);
+    int_member(w, "departed_ms", r->departed_ms);
+    text_member(w, "failure", r->failure);
+    text_member(w, "given_up", r->given_up);
+}
+
 int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note *note,
                      struct amp_buf *out, struct amp_error *err)
 {
@@ -146,6 +164,9 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
     int_member(&w, "due_ms", r->due_ms);
     int_member(&w, "ack_timeout_ms", r->ack_timeout_ms);
     int_member(&w, "timed_out_ms", r->timed_out_ms);
+    int_member(&w, "expires_ms", r->expires_ms);
+    int_member(&w, "sla_ms", r->sla_ms);
+    write_attempts(&w, r);
     if (r->acks.n > 0 || note) {
         amp_jw_key(&w, "acks");
         amp_jw_open(&w, '[');
@@ -174,6 +195,37 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
     return amp_jw_end(&w, err);
 }
 
+/* The elements of an array member, as they stand. */
+static int read_elements(const struct amp_tape *t, const char *key, struct amp_buf *mem,
+                         struct amp_span *out, struct amp_error *err)
+{
+    *out = (struct amp_span){"", 0};
+    uint32_t list = amp_tape_get(t, 0, amp_span_str(key));
+    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY || t->tok[list].count == 0)
+        return 0;
+    struct amp_span src = amp_tok_source(t, list);
+    size_t at = mem->len;
+    if (amp_buf_add(mem, src.p + 1, src.n - 2, err) < 0)
+        return -1;
+    *out = (struct amp_span){mem->data + at, src.n - 2};
+    return 0;
+}
+
+static int read_attempts(const struct amp_tape *t, struct amp_buf *mem, struct amp_message_rec *r,
+                         struct amp_error *err)
+{
+    r->attempt = amp_record_int(t, "attempt");
+    r->sequence = amp_record_int(t, "sequence");
+    r->departed_ms = amp_record_int(t, "departed_ms");
+    return amp_record_text(t, "origin", mem, &r->origin, err) < 0 ||
+                   amp_record_text(t, "next", mem, &r->next, err) < 0 ||
+                   amp_record_text(t, "node", mem, &r->node, err) < 0 ||
+                   amp_record_text(t, "failure", mem, &r->failure, err) < 0 ||
+                   amp_record_text(t, "given_up", mem, &r->given_up, err) < 0
+               ? -1
+               : read_elements(t, "tries", mem, &r->tries, err);
+}
+
 static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct amp_message_rec *r,
                         struct amp_error *err)
 {
@@ -196,19 +248,14 @@ static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct am
             return -1;
         r->result = (struct amp_span){mem->data + at, src.n};
     }
-    r->acks = (struct amp_span){"", 0};
-    uint32_t acks = amp_tape_get(t, 0, AMP_SPAN("acks"));
-    if (acks != AMP_TOK_NONE && t->tok[acks].type == AMP_JSON_ARRAY && t->tok[acks].count > 0) {
-        struct amp_span src = amp_tok_source(t, acks);
-        size_t at = mem->len;
-        if (amp_buf_add(mem, src.p + 1, src.n - 2, err) < 0)
-            return -1;
-        r->acks = (struct amp_span){mem->data + at, src.n - 2};
-    }
+    if (read_elements(t, "acks", mem, &r->acks, err) < 0 || read_attempts(t, mem, r, err) < 0)
+        return -1;
     r->sent_ms = amp_record_int(t, "sent_ms");
     r->due_ms = amp_record_int(t, "due_ms");
     r->ack_timeout_ms = amp_record_int(t, "ack_timeout_ms");
     r->timed_out_ms = amp_record_int(t, "timed_out_ms");
+    r->expires_ms = amp_record_int(t, "expires_ms");
+    r->sla_ms = amp_record_int(t, "sla_ms");
     return 0;
 }
 
@@ -256,4 +303,24 @@ bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, cons
     }
     amp_tape_release(&t);
     return has;
+}
+
+bool amp_record_arrived(const struct amp_message_rec *r)
+{
+    static const char *const stages[] = {"RECEIVED", "READ", "FULFILLED"};
+    AMP_BUF struct amp_buf text;
+    struct amp_tape t;
+    struct amp_json_fault f;
+    bool arrived = false;
+    amp_buf_init(&text, AMP_RECORD_MAX);
+    amp_record_tape(&t);
+    if (r->acks.n > 0 && amp_buf_fmt(&text, NULL, "[%.*s]", (int)r->acks.n, r->acks.p) == 0 &&
+        amp_tape_scan(&t, text.data, text.len, &f) == 0)
+        for (uint32_t i = 1; i < t.n && !arrived; i = t.tok[i].next) {
+            uint32_t st = amp_tape_get(&t, i, AMP_SPAN("stage"));
+            for (size_t k = 0; k < sizeof(stages) / sizeof(stages[0]); k++)
+                arrived |= st != AMP_TOK_NONE && amp_tok_is(&t, st, amp_span_str(stages[k]));
+        }
+    amp_tape_release(&t);
+    return arrived;
 }

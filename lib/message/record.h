@@ -25,6 +25,9 @@ int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_messag
 bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
                         bool *late);
 
+/* Whether anybody said, in time or late, that the message arrived. */
+bool amp_record_arrived(const struct amp_message_rec *r);
+
 /* Appends "msg":{…} with the line as it stands, or "text":"…" where that would not give the same
  * bytes back. The counterpart reads either from an object of a tape. */
 void amp_record_line(struct amp_jw *w, struct amp_span line);
@@ -37,6 +40,15 @@ int64_t amp_record_int(const struct amp_tape *t, const char *key);
 /* A tape for records: they hold a whole line and what we say about it. */
 void amp_record_tape(struct amp_tape *t);
 int amp_record_scan(struct amp_tape *t, struct amp_span json, struct amp_error *err);
+
+/* Records an attempt that follows another: SENT, where it is not recorded yet. */
+struct amp_message_former {
+    int64_t attempt, ack_timeout_ms, sla_ms; /* of the one before it */
+    struct amp_span first, tries;            /* the first one's id; all so far, as in the record */
+};
+int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
+                            const struct amp_message_former *former, int64_t now_ms,
+                            struct amp_error *err);
 
 #define AMP_RECORD_MAX ((size_t)256 << 20) /* a 32 MiB line, escaped six-fold at worst */
 

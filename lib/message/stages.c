@@ -7,9 +7,9 @@ static const char *const none[] = {NULL};
 
 /* An AMP message says whether it wants one; its type has the time (300 s). */
 static const struct amp_stages table[] = {
-    {AMP_PROTO_AMP, AMP_STAGE_READ, 0, none, "AMP/1.0 envelope, requires_ack"},
-    {AMP_PROTO_SW4RM, AMP_STAGE_RECEIVED, 10000, sw4rm_silent, "SW4RM §11, §20"},
-    {AMP_PROTO_RTP, AMP_STAGE_RECEIVED, 20000, rtp_silent, "Runtime Protocol §6"},
+    {AMP_PROTO_AMP, AMP_STAGE_READ, 0, 0, none, "AMP/1.0 envelope, requires_ack"},
+    {AMP_PROTO_SW4RM, AMP_STAGE_RECEIVED, 10000, 0, sw4rm_silent, "SW4RM §11, §20"},
+    {AMP_PROTO_RTP, AMP_STAGE_RECEIVED, 20000, 120000, rtp_silent, "Runtime Protocol §6"},
 };
 
 const struct amp_stages *amp_stages_of(enum amp_protocol p)
@@ -20,15 +20,31 @@ const struct amp_stages *amp_stages_of(enum amp_protocol p)
     return NULL;
 }
 
-int64_t amp_stages_timeout(const struct amp_view *v)
+static bool is_silent(const struct amp_stages *s, const struct amp_view *v)
 {
-    const struct amp_stages *s = amp_stages_of(v->protocol);
-    if (v->needs_ack)
-        return v->ack_timeout_ms;
-    if (!s || v->type.n == 0)
-        return 0;
     for (const char *const *t = s->silent; *t; t++)
         if (amp_span_is(v->type, *t))
-            return 0;
-    return s->ack_timeout_ms;
+            return true;
+    return v->type.n == 0;
+}
+
+int64_t amp_stages_timeout(const struct amp_view *v, const struct amp_message_terms *terms)
+{
+    const struct amp_stages *s = amp_stages_of(v->protocol);
+    int64_t set = terms ? terms->ack_timeout_ms[v->protocol] : 0;
+    if (v->needs_ack)
+        return set > 0 && !v->has_ack_timeout ? set : v->ack_timeout_ms;
+    if (!s || s->ack_timeout_ms == 0 || is_silent(s, v))
+        return 0;
+    return set > 0 ? set : s->ack_timeout_ms;
+}
+
+int64_t amp_stages_sla(const struct amp_view *v, const struct amp_message_terms *terms)
+{
+    const struct amp_stages *s = amp_stages_of(v->protocol);
+    if (!s || s->sla_ms == 0 || !v->wants_outcome || is_silent(s, v))
+        return 0;
+    if (terms && terms->sla_ms != 0)
+        return terms->sla_ms > 0 ? terms->sla_ms : 0;
+    return s->sla_ms;
 }

@@ -6,27 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "message/message.h"
-#include "message/record.h"
-#include "protocol/compose.h"
-#include "protocol/sw4rm/answer.h"
+#include "message/sweep.h"
 
 #define TASK_UNKNOWN "T-0000-000"
-
-struct sweep {
-    struct amp_store *store;
-    const struct amp_sweep_options *opt;
-    int64_t now_ms;
-    uint32_t raised;
-    struct amp_error *err;
-    int rc;
-    /* The escalation that is being committed, and the record that goes with it. */
-    struct amp_buf line, mem, out;
-    char id[AMP_MSG_ID_MAX];
-    struct amp_store_emit emit;
-    int64_t last_seen;
-    bool committed, nack;
-};
 
 static bool is_task_id(struct amp_span t)
 {
@@ -39,7 +21,7 @@ static bool is_task_id(struct amp_span t)
 }
 
 /* What the task's own record says, for the snapshot in the escalation. */
-static int64_t task_snapshot(struct sweep *sw, struct amp_span task, char status[64])
+static int64_t task_snapshot(struct amp_sweep *sw, struct amp_span task, char status[64])
 {
     struct amp_store_rec rec;
     int64_t rejects = 0;
@@ -55,8 +37,9 @@ static int64_t task_snapshot(struct sweep *sw, struct amp_span task, char status
     return rejects;
 }
 
-static int compose(struct sweep *sw, const char *type, struct amp_span task, const char *what,
-                   const char *const *affected, const char *const *suggested)
+int amp_sweep_escalate(struct amp_sweep *sw, const char *type, enum amp_level level,
+                       struct amp_span task, const char *what, const char *const *affected,
+                       const char *const *suggested)
 {
     char task_id[128], status[64];
     if (!is_task_id(task) || !amp_span_copy(task, task_id, sizeof(task_id)))
@@ -64,7 +47,7 @@ static int compose(struct sweep *sw, const char *type, struct amp_span task, con
     struct amp_escalation_args a = {
         .type = type,
         .from = sw->opt->from,
-        .severity = sw->opt->severity,
+        .severity = level,
         .triggered_by = "system",
         .task_id = task_id,
         .description = what,
@@ -86,7 +69,7 @@ static int compose(struct sweep *sw, const char *type, struct amp_span task, con
     return 0;
 }
 
-static void emits(struct sweep *sw, struct amp_store_change *change)
+static void emits(struct amp_sweep *sw, struct amp_store_change *change)
 {
     change->actor = sw->opt->actor;
     change->emits = &sw->emit;
@@ -94,94 +77,27 @@ static void emits(struct sweep *sw, struct amp_store_change *change)
     sw->committed = true;
 }
 
-static void count_escalation(const struct sweep *sw, struct amp_span type)
+void amp_sweep_count(const struct amp_sweep *sw, struct amp_span type)
 {
     struct amp_metric_labels l = {.code = type};
     amp_metrics_add(sw->opt->metrics, AMP_METRIC_ESCALATIONS, &l, 1);
 }
 
-static void count_timeout(const struct sweep *sw, const struct amp_message_rec *r)
+void amp_sweep_answer(struct amp_sweep *sw, struct amp_span id)
 {
-    struct amp_metric_labels l = {.agent = r->to,
-                                  .code = AMP_SPAN("ack_timeout"),
-                                  .protocol = amp_protocol_name(amp_protocol_find(r->protocol))};
-    amp_metrics_add(sw->opt->metrics, AMP_METRIC_TIMEOUTS, &l, 1);
-    if (sw->nack)
-        amp_metrics_add(sw->opt->metrics, AMP_METRIC_NACKS, &l, 1);
-    else
-        count_escalation(sw, AMP_SPAN("ack_timeout"));
-}
-
-static int timeout_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                      struct amp_error *err)
-{
-    struct sweep *sw = ctx;
-    struct amp_message_rec r;
-    if (!now->found || now->due_ms == 0 || now->due_ms > sw->now_ms)
-        return 1; /* acknowledged, or swept by somebody else, in the meantime */
-    if (amp_message_parse(now, &sw->mem, &r, err) < 0)
-        return -1;
-    struct amp_fsm_result step;
-    if (amp_fsm_step(&amp_delivery_fsm, r.state, AMP_DELIVERY_EV_TIMEOUT, 0, &step, err) < 0)
-        return -1;
-    r.timed_out_ms = sw->now_ms;
-    r.due_ms = 0;
-    amp_buf_reset(&sw->out);
-    if (amp_record_write(&r, NULL, &sw->out, err) < 0)
-        return -1;
-    change->event = amp_delivery_fsm.events[AMP_DELIVERY_EV_TIMEOUT].name;
-    change->to = amp_delivery_fsm.states[step.to].name;
-    change->json = amp_buf_span(&sw->out);
-    emits(sw, change);
-    count_timeout(sw, &r);
-    return 0;
-}
-
-/* SW4RM §11: the producer is told, in its own protocol. */
-static int compose_nack(struct sweep *sw, struct amp_span id, const struct amp_message_rec *r,
-                        const char *what)
-{
-    struct amp_answered of = {.id = id, .producer = r->from, .correlation = r->correlation};
-    snprintf(sw->id, sizeof(sw->id), "answer-to-%.*s", (int)(id.n < 200 ? id.n : 200), id.p);
-    amp_buf_reset(&sw->line);
-    if (amp_sw4rm_nack(&of, AMP_STAGE_TIMED_OUT, AMP_SPAN("ack_timeout"), amp_span_str(what),
-                       sw->opt->actor, sw->now_ms, &sw->line, sw->err) < 0)
-        return -1;
     struct amp_span line = amp_buf_span(&sw->line);
-    line.n--; /* its LF */
+    line.n -= line.n > 0; /* its LF */
+    snprintf(sw->id, sizeof(sw->id), "answer-to-%.*s", (int)(id.n < 200 ? id.n : 200), id.p);
     sw->emit = (struct amp_store_emit){.id = amp_span_str(sw->id), .line = line};
     sw->committed = false;
-    return 0;
 }
 
 static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
-    struct sweep *sw = ctx;
-    struct amp_message_rec r;
-    char msg_id[AMP_MSG_ID_MAX], what[512], sent[AMP_TIME_MAX], look[160];
-    sw->rc = -1;
-    if (amp_message_parse(rec, &sw->mem, &r, sw->err) < 0)
-        return 1;
-    bool whole = amp_span_copy(id, msg_id, sizeof(msg_id));
-    amp_time_format(r.sent_ms, sent);
-    snprintf(what, sizeof(what),
-             "No acknowledgement of %.*s by %.*s: sent at %s, due within %lld s, message %s",
-             (int)r.type.n, r.type.p, (int)r.to.n, r.to.p, sent,
-             (long long)(r.ack_timeout_ms / 1000), msg_id);
-    snprintf(look, sizeof(look), "Look whether the %.*s is running and reads its input",
-             (int)(r.to.n < 64 ? r.to.n : 64), r.to.p);
-    const char *affected[] = {whole ? msg_id : NULL, NULL};
-    const char *suggested[] = {look, "Send the message again", "Terminate the task", NULL};
-    sw->nack = amp_span_is(r.protocol, "sw4rm") && r.from.n > 0;
-    if ((sw->nack ? compose_nack(sw, id, &r, what)
-                  : compose(sw, "ack_timeout", r.task, what, affected, suggested)) < 0)
-        return 1;
-    enum amp_store_outcome how;
-    if (amp_store_update(sw->store, "message", id, NULL, timeout_fn, sw, &how, sw->err) < 0)
-        return 1;
-    sw->raised += sw->committed;
-    sw->rc = 0;
-    return 0;
+    struct amp_sweep *sw = ctx;
+    (void)rec;
+    sw->rc = amp_overdue_look(sw, id);
+    return sw->rc < 0;
 }
 
 /* An agent's record gives a time as people write it, or milliseconds. */
@@ -197,7 +113,7 @@ static int64_t last_seen(const struct amp_tape *t)
 static int silence_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                       struct amp_error *err)
 {
-    struct sweep *sw = ctx;
+    struct amp_sweep *sw = ctx;
     if (now->found) {
         struct amp_tape t;
         amp_record_tape(&t);
@@ -221,7 +137,7 @@ static int silence_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
 }
 
 /* Reads one agent's record: 1 when it is silent for too long. */
-static int agent_is_silent(struct sweep *sw, struct amp_span json, struct amp_span *task)
+static int agent_is_silent(struct amp_sweep *sw, struct amp_span json, struct amp_span *task)
 {
     struct amp_tape t;
     amp_record_tape(&t);
@@ -238,7 +154,7 @@ static int agent_is_silent(struct sweep *sw, struct amp_span json, struct amp_sp
 
 static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
-    struct sweep *sw = ctx;
+    struct amp_sweep *sw = ctx;
     struct amp_span task;
     char what[512], seen[AMP_TIME_MAX], task_text[128];
     if (rec->due_ms == 0)
@@ -257,25 +173,39 @@ static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     const char *affected[] = {NULL};
     const char *suggested[] = {"Look whether the agent's process is alive",
                                "Dispatch the task again", "Terminate the task", NULL};
-    if (compose(sw, "heartbeat_timeout", amp_span_str(task_text), what, affected, suggested) < 0)
+    if (amp_sweep_escalate(sw, "heartbeat_timeout", sw->opt->severity, amp_span_str(task_text),
+                           what, affected, suggested) < 0)
         return 1;
     enum amp_store_outcome how;
     if (amp_store_update(sw->store, "silence", id, NULL, silence_fn, sw, &how, sw->err) < 0)
         return 1;
     sw->raised += sw->committed;
     if (sw->committed)
-        count_escalation(sw, AMP_SPAN("heartbeat_timeout"));
+        amp_sweep_count(sw, AMP_SPAN("heartbeat_timeout"));
     sw->rc = 0;
     return 0;
+}
+
+static void begin(struct amp_sweep *sw)
+{
+    amp_buf_init(&sw->line, 1 << 20);
+    amp_buf_init(&sw->mem, AMP_RECORD_MAX);
+    amp_buf_init(&sw->out, AMP_RECORD_MAX);
+}
+
+static void end(struct amp_sweep *sw)
+{
+    amp_reader_free(sw->reader);
+    amp_buf_release(&sw->line);
+    amp_buf_release(&sw->mem);
+    amp_buf_release(&sw->out);
 }
 
 int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_sweep_options *opt,
                       uint32_t *raised, struct amp_error *err)
 {
-    struct sweep sw = {.store = s, .opt = opt, .now_ms = now_ms, .err = err};
-    amp_buf_init(&sw.line, 1 << 20);
-    amp_buf_init(&sw.mem, AMP_RECORD_MAX);
-    amp_buf_init(&sw.out, AMP_RECORD_MAX);
+    struct amp_sweep sw = {.store = s, .opt = opt, .now_ms = now_ms, .err = err};
+    begin(&sw);
     int rc = amp_store_due(s, "message", now_ms, overdue_fn, &sw, err);
     if (rc == 0)
         rc = sw.rc;
@@ -286,9 +216,17 @@ int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_swee
     }
     if (rc == 0 && raised)
         *raised = sw.raised;
-    amp_buf_release(&sw.line);
-    amp_buf_release(&sw.mem);
-    amp_buf_release(&sw.out);
+    end(&sw);
+    return rc;
+}
+
+int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_ms,
+                          const struct amp_sweep_options *opt, struct amp_error *err)
+{
+    struct amp_sweep sw = {.store = s, .opt = opt, .now_ms = now_ms, .err = err};
+    begin(&sw);
+    int rc = amp_overdue_look(&sw, id);
+    end(&sw);
     return rc;
 }
 

@@ -31,7 +31,7 @@ int main(void)
                              .type = amp_span_str(cases[i].type),
                              .needs_ack = cases[i].needs,
                              .ack_timeout_ms = cases[i].own};
-        TAP_INT(amp_stages_timeout(&v), cases[i].want, cases[i].type);
+        TAP_INT(amp_stages_timeout(&v, NULL), cases[i].want, cases[i].type);
     }
     TAP_INT(amp_stages_of(AMP_PROTO_AMP)->waits_for, AMP_STAGE_READ, "AMP waits until it is read");
     TAP_INT(amp_stages_of(AMP_PROTO_SW4RM)->waits_for, AMP_STAGE_RECEIVED, "SW4RM for admission");

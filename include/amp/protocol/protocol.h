@@ -44,6 +44,7 @@ struct amp_view {
     struct amp_spans context; /* earlier messages that it names */
     uint32_t payload;         /* token of the payload, or AMP_TOK_NONE */
     bool needs_ack, has_sequence, has_attempt, has_ack_timeout;
+    bool wants_outcome; /* beside its admission somebody waits for a reply or an end of the work */
     int64_t sequence, attempt, priority, lane;
     int64_t created_ms, expires_ms; /* 0 when not said */
     int64_t ack_timeout_ms;         /* effective: the message's own, else the protocol's default */

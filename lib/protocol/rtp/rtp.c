@@ -13,7 +13,7 @@
 #define B(field) offsetof(struct amp_body, field)
 
 /* The last rows are of no interest to the rules. */
-enum { VIEW_ROWS = 3 };
+enum { VIEW_ROWS = 4 };
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/eventId"), AMP_AS_TEXT, V(id), 0, NULL},
     {AMP_AT("/kind"), AMP_AS_TEXT, V(type), 0, NULL},
@@ -26,6 +26,7 @@ static const struct amp_fill_row envelope[] = {
     {AMP_AT("/sourceNodeId"), AMP_AS_TEXT, V(node), 0, NULL},
     {AMP_AT("/seq"), AMP_AS_INT, V(sequence), V(has_sequence), NULL},
     {AMP_AT("/trace/attempt"), AMP_AS_INT, V(attempt), V(has_attempt), NULL},
+    {AMP_AT("/trace/idempotencyKey"), AMP_AS_TEXT, V(token), 0, NULL},
 };
 
 /* What the view takes from the payload. */
@@ -260,6 +261,20 @@ static int64_t priority_of(const struct amp_view *v)
     return amp_tok_is(v->tape, tok, AMP_SPAN("low")) ? LOW : 0;
 }
 
+static bool is_true(const struct amp_view *v, const char *key, bool otherwise)
+{
+    uint32_t tok = amp_tape_get(v->tape, v->payload, amp_span_str(key));
+    return tok == AMP_TOK_NONE ? otherwise : v->tape->tok[tok].type == AMP_JSON_TRUE;
+}
+
+/* A task is answered unless it says otherwise, a message only where it asks. */
+static bool wants_outcome(const struct amp_view *v)
+{
+    if (v->kind == AMP_KIND_DISPATCH)
+        return is_true(v, "responseRequired", true);
+    return amp_span_is(v->type, "message") && is_true(v, "expectsReply", false);
+}
+
 /* Records have no kind: they are called after their place in the control plane. */
 static void finish_record(struct amp_view *v)
 {
@@ -286,6 +301,7 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
         v->n_to = n_to;
     }
     v->priority = priority_of(v);
+    v->wants_outcome = wants_outcome(v);
     if (v->kind == AMP_KIND_ACK)
         finish_ack(v);
     if (v->kind == AMP_KIND_RESULT && amp_span_is(v->type, kinds[AMP_RTP_FAILED].type))

@@ -1,0 +1,234 @@
+#!/usr/bin/env bats
+# amp-ack sweep: what nobody acknowledged is sent again, what cannot be sent again is kept.
+
+load lib
+load messages
+
+setup() {
+  need_tool amp-ack
+  cd "$BATS_TEST_TMPDIR"
+  export AMP_STATE=$PWD/state
+}
+
+# m N [JQ]: a message of SW4RM; a N STAGE [JQ]: bob's acknowledgement of it; e N [JQ]: an event.
+m() {
+  jq -nc --arg n "$1" '{message_id: "11111111-1111-4111-8111-11111111111\($n)",
+    producer_id: "cli", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: 1,
+    retry_count: 0, message_type: "DATA", content_type: "application/json", content_length: 2,
+    timestamp: "2026-03-01T12:00:00Z", payload: {}, idempotency_token: "t"} | '"${2:-.}"' |
+    .content_length = (.payload | tojson | length)'
+}
+a() {
+  jq -nc --arg id "$1" --arg s "$2" '{
+    message_id: "22222222-2222-4222-8222-222222222222", producer_id: "bob",
+    correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: 1, retry_count: 0,
+    message_type: "ACKNOWLEDGEMENT", content_type: "application/json",
+    payload: {ack_for_message_id: $id, ack_stage: $s}} | '"${3:-.}"' |
+    .content_length = (.payload | tojson | length)'
+}
+e() {
+  jq -nc --arg n "$1" '{eventId: "evt_\($n)", seq: 7, kind: "task_create", sourceNodeId: "node",
+    sourceAgentId: "cli", corrId: "corr_1", createdAt: "2026-03-01T12:00:00.000Z",
+    payload: {taskId: "t", title: "T", toAgents: ["bob"], requesterAgentId: "cli"},
+    trace: {attempt: 1}} | '"${2:-.}"
+}
+M=11111111-1111-4111-8111-111111111111
+# at TIME…: the same day.
+track() { amp-ack track --now "2026-03-01T$1Z"; }
+sweep() { amp-ack sweep --now "2026-03-01T$1Z" --retries 2 --backoff 1s,2s "${@:2}"; }
+letters() { amp-ack dead list --json | jq -r '"\(.code) \(.attempts)"' | paste -sd,; }
+state() { amp-ack status --all --json | jq -r --arg i "$1" 'select(.msg_id == $i) | .state'; }
+
+@test "SW4RM: two more attempts with growing counts, one operation; then a dead letter that tells all" {
+  m 1 | jq -c '{to: "bob", msg: .}' | sed 's/,/ ,/g' >first
+  track 12:00:00 <first >/dev/null
+  sweep 12:00:10 >told
+  jq -e '.to == "cli" and .msg.payload.error_code == "ACK_TIMEOUT"' told
+  [ -z "$(sweep 12:00:10.999)" ]
+  sweep 12:00:11 >second
+  # Only the id and the count are others: the rest is the same to the byte.
+  id=$(jq -r .msg.message_id second)
+  sed "s/$id/$M/;s/\"retry_count\":1/\"retry_count\":0/" second | cmp - first
+  [[ $id =~ ^[0-9a-f]{8}-[0-9a-f]{4}-4 ]]
+  amp-validate second | cmp - second
+  sweep 12:00:21 >/dev/null
+  [ "$(sweep 12:00:23 | jq .msg.retry_count)" -eq 2 ]
+  sweep 12:00:33 >/dev/null
+  [ -z "$(sweep 13:00:00)" ]
+  [ "$(letters)" = "retries_exhausted 3" ]
+  amp-ack dead list --json | jq -e --arg first $M --arg second "$id" '.class == "temporary" and
+    .from == "cli" and .to == "bob" and [.history[].code] == ["ack_timeout", "ack_timeout", "retries_exhausted"]
+    and .history[0].msg_id == $first and .history[1].msg_id == $second and .history[0].at_ms == 1772366410000'
+  # Each decision about the operation is in the log, with the first attempt.
+  jq -r 'select(.key // "" | startswith("token.")) | "\(.event) \(.state.original[-1:])"' state/log/*.ndjson |
+    paste -sd, | grep -qx "claim 1,retry 1,retry 1"
+}
+
+@test "AMP: a person hears of it when there is no further attempt, and then it is critical" {
+  message task_dispatch '.ack_timeout_sec = 10' | track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:00:10)" ]
+  sweep 12:00:11 >second
+  amp-validate second | cmp - second
+  jq -e '.msg_id | startswith("task_dispatch-T-2026-044-") and . != "task_dispatch-T-2026-044-1772116327001"' second
+  sweep 12:00:21 >/dev/null
+  sweep 12:00:23 >/dev/null
+  sweep 12:00:33 >told
+  jq -e '.type == "escalation" and .payload.severity == "critical" and .payload.escalation_type == "ack_timeout"
+    and (.payload.description | startswith("retries_exhausted"))' told
+  amp-validate told | cmp - told
+  [ "$(letters)" = "retries_exhausted 3" ]
+}
+
+@test "Runtime Protocol: attempts rise in an outbox of the sweeper, under the first event's key" {
+  e 1 | track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:00:20)" ]
+  sweep 12:00:21 >second
+  jq -e '.eventId != "evt_1" and .corrId == "corr_1" and .trace == {attempt: 2, idempotencyKey: "evt_1"}
+    and .sourceNodeId == "amp-ack.sweep" and .sourceAgentId == "cli" and .seq > 7' second
+  amp-validate second | cmp - second
+  sweep 12:00:41 >/dev/null
+  sweep 12:00:43 | jq -e '.trace == {attempt: 3, idempotencyKey: "evt_1"}'
+  sweep 12:01:03 >told
+  jq -e '.kind == "dead_letter" and .toAgentId == "cli" and .corrId == "corr_1" and .payload.code == "retries_exhausted"' told
+  amp-validate told | cmp - told
+  [ "$(letters)" = "retries_exhausted 3" ]
+}
+
+@test "a late acknowledgement cancels the attempt that did not leave" {
+  m 1 | track 12:00:00 >/dev/null
+  sweep 12:00:10 >/dev/null
+  [ "$(state $M)" = RETRYING ]
+  a $M READ | track 12:00:10.5 >/dev/null
+  [ "$(state $M)" = READ ]
+  [ -z "$(sweep 13:00:00)" ]
+  [ -z "$(letters)" ]
+}
+
+@test "when the attempt is out both are tracked, and no third is made" {
+  m 1 | track 12:00:00 >/dev/null
+  sweep 12:00:10 >/dev/null
+  second=$(sweep 12:00:11 | jq -r .message_id)
+  a $M READ | track 12:00:12 >/dev/null
+  [ "$(state $M) $(state "$second")" = "RETRYING SENT" ]
+  amp-ack status --all --json | jq -se --arg i $M 'any(.[]; .msg_id == $i and .acks[0].late)'
+  sweep 12:00:21 >/dev/null
+  [ -z "$(sweep 13:00:00)" ]
+  [ -z "$(letters)" ]
+  # The second turns out to be done as well: the operation has one outcome.
+  a $M FULFILLED '.payload.result = 1' | track 12:00:30 >/dev/null
+  m 3 | track 12:00:31 | jq -e --arg i $M '.msg.payload | .status == "DUPLICATE_DETECTED" and
+    .original_message_id == $i and .cached_at == "2026-03-01T12:00:30.000Z" and .cached_result == 1'
+}
+
+@test "in TIMED_OUT a late acknowledgement changes nothing, and nothing is sent again" {
+  m 1 | track 12:00:00 >/dev/null
+  amp-ack sweep --now 2026-03-01T12:00:10Z >/dev/null
+  a $M RECEIVED | track 12:00:11 >/dev/null
+  [ "$(state $M)" = TIMED_OUT ]
+  [ -z "$(sweep 13:00:00)" ]
+}
+
+@test "without retries a timeout is told and that is all" {
+  { m 1; message task_dispatch '.ack_timeout_sec = 10'; } | track 12:00:00 >/dev/null
+  [ "$(amp-ack sweep --now 2026-03-01T12:00:10Z | wc -l)" -eq 2 ]
+  [ -z "$(amp-ack sweep --now 2026-03-01T13:00:00Z)" ]
+  [ -z "$(letters)" ]
+}
+
+@test "past its time to live a message is answered and kept, before it is passed or after" {
+  m 1 '.ttl_ms = 5000' | track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:00:04.999)" ]
+  sweep 12:00:05 >told
+  jq -e --arg i $M '.to == "cli" and (.msg.payload | .ack_for_message_id == $i and .ack_stage == "FAILED"
+    and .error_code == "TTL_EXPIRED")' told
+  [ "$(state $M)" = FAILED ]
+  run -1 --separate-stderr amp-ack track --now 2026-03-01T12:00:05Z < <(m 2 '.ttl_ms = 5000 | .idempotency_token = "u"')
+  jq -e '.msg.payload.error_code == "TTL_EXPIRED"' <<<"$output"
+  [ "$(letters)" = "ttl_expired 1,ttl_expired 1" ]
+  # One that arrived in time does not expire.
+  { m 4 '.ttl_ms = 5000 | .idempotency_token = "v"' && a ${M%1}4 READ; } | track 12:00:01 >/dev/null
+  [ -z "$(sweep 12:00:06)" ]
+  e 1 '.expiresAt = "2026-03-01T12:00:03.000Z"' | track 12:00:00 >/dev/null
+  sweep 12:00:03 | jq -e '.kind == "ack" and .payload.ackType == "failed_terminal" and .payload.code == "ttl_expired"'
+}
+
+@test "no attempt leaves that would expire before" {
+  m 1 '.ttl_ms = 10500' | track 12:00:00 >/dev/null
+  sweep 12:00:10 >/dev/null
+  [ "$(letters)" = "ttl_expired 1" ]
+  [ -z "$(sweep 13:00:00)" ]
+}
+
+@test "a refusal that may pass is tried again, another one is a dead letter, a duplicate is neither" {
+  { m 1; a $M REJECTED '.payload.error_code = "BUFFER_FULL"'; } | track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:00:00)" ]
+  sweep 12:00:01 | jq -e '.retry_count == 1'
+  { m 2 '.idempotency_token = "u"'; a ${M%1}2 FAILED '.payload.error_code = "VALIDATION_ERROR"'; } |
+    track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:00:01)" ]
+  [ "$(letters)" = "VALIDATION_ERROR 1" ]
+  [ "$(state ${M%1}2)" = FAILED ]
+  { m 3 '.idempotency_token = "v"'; a ${M%1}3 REJECTED '.payload.error_code = "ALREADY_IN_PROGRESS"'; } |
+    track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:00:05)" ]
+  { message task_dispatch; record nack '.ref_msg_id = "task_dispatch-T-2026-044-1772116327001" | .retryable = true'; } |
+    track 12:00:00 >/dev/null
+  sweep 12:00:00 >/dev/null
+  [ "$(sweep 12:00:01 | jq -r .type)" = task_dispatch ]
+  [ "$(letters)" = "VALIDATION_ERROR 1" ]
+}
+
+@test "a failure at work that may pass is tried again, though the work was taken up" {
+  { m 1; a $M READ; a $M FAILED '.payload.error_code = "TOOL_TIMEOUT"'; } | track 12:00:00 >/dev/null
+  sweep 12:00:00 >/dev/null
+  sweep 12:00:01 | jq -e '.retry_count == 1 and .idempotency_token == "t"'
+}
+
+@test "a tool is called twice only where its descriptor says that it may be" {
+  call() { m "$1" '.message_type = "TOOL_CALL" | .idempotency_token = "t'"$1"'" | .payload = {call_id: "c'"$1"'", tool_name: "write_file",
+    provider_id: "fs", args: {}, content_type: "application/json", execution_policy: {timeout_ms: 5000}, stream: false}'; }
+  call 1 | track 12:00:00 >/dev/null
+  sweep 12:00:10 >/dev/null
+  [ "$(letters)" = "not_idempotent 1" ]
+  call 2 | track 12:00:00 >/dev/null
+  sweep 12:00:10 --idempotent-tool write_file >/dev/null
+  [ "$(sweep 12:00:11 | jq -r .payload.call_id)" = c2 ]
+}
+
+@test "the producer's own attempt that is at work takes the place of ours" {
+  m 1 | track 12:00:00 >/dev/null
+  sweep 12:00:10 >/dev/null
+  { m 2; a ${M%1}2 READ; } | track 12:00:10.5 >passed
+  [ "$(wc -l <passed)" -eq 2 ]
+  [ -z "$(sweep 12:00:11)" ]
+  [ -z "$(letters)" ]
+}
+
+@test "many sweepers at once send each attempt once" {
+  for i in $(seq 100 129); do m 0 '.message_id = "11111111-1111-4111-8111-111111111'"$i"'" | .idempotency_token = "'"$i"'"'; done |
+    track 12:00:00 >/dev/null
+  sweep 12:00:10 >/dev/null
+  for i in 1 2 3 4; do sweep 12:00:11 >"out$i" & done
+  wait
+  [ "$(cat out? | jq -r .idempotency_token | sort -u | wc -l)" -eq 30 ]
+  [ "$(cat out? | wc -l)" -eq 30 ]
+}
+
+@test "budgets and waits by protocol, from options and from amp.json" {
+  echo '{"retry": {"budget": ["sw4rm=1"], "backoff": ["1s"]}}' >amp.json
+  m 1 | track 12:00:00 >/dev/null
+  message task_dispatch '.ack_timeout_sec = 10' | track 12:00:00 >/dev/null
+  amp-ack sweep --config amp.json --now 2026-03-01T12:00:10Z >told
+  [ "$(jq -r '.type // "nack"' told | sort | paste -sd' ')" = "escalation nack" ]
+  amp-ack sweep --config amp.json --now 2026-03-01T12:00:11Z | jq -e '.retry_count == 1'
+  run -64 amp-ack sweep --retries many
+  run -64 amp-ack sweep --retries smtp=1
+  run -64 amp-ack sweep --backoff 5s..1s
+}
+
+@test "between waits that are not listed lies a draw: never later than the bound" {
+  m 1 | track 12:00:00 >/dev/null
+  amp-ack sweep --retries 1 --backoff 4s..4s --now 2026-03-01T12:00:10Z >/dev/null
+  amp-ack status --json | jq -e '.due >= "2026-03-01T12:00:10" and .due <= "2026-03-01T12:00:14.000Z"'
+  [ "$(amp-ack sweep --retries 1 --now 2026-03-01T12:00:14Z | wc -l)" -eq 1 ]
+}
