@@ -106,6 +106,9 @@ static int fill(struct job *j, const struct amp_view *v, struct amp_error *err)
         kid->n = line.n;
         kid->kind = v->kind;
         kid->protocol = v->protocol;
+        kid->lane = j->lane;
+        kid->order = j->order;
+        kid->expires_ms = j->expires_ms;
     }
     return 0;
 }
@@ -175,6 +178,15 @@ static int port_of(struct router *r, const char *agent, uint32_t *port, struct a
             return 0;
         }
     return amp_fail(err, AMP_NO, "agent_unavailable", "no port leads to %.200s (--agent)", agent);
+}
+
+bool address_holds(struct router *r, const struct job *j)
+{
+    uint32_t port;
+    for (const struct job *kid = j->address.kids; kid; kid = kid->next)
+        if (port_of(r, kid->address.name, &port, NULL) == 0 && target_holds(r, port))
+            return true;
+    return false;
 }
 
 static void deliver(struct router *r, struct job *kid)

@@ -122,16 +122,14 @@ static void offer_port(struct router *r, struct job *j, const struct rule *rule,
                        struct amp_port *port)
 {
     struct amp_error err = {0};
-    (void)rule;
     if (!may_leave(r, j, port)) {
         keep_refuse(r, j, "unsigned",
                     "it is not signed, and may not leave this machine without (--allow-unsigned)",
                     amp_port_spec(port), false);
-    } else if (amp_port_offer(port, amp_span_str(j->id), (struct amp_span){j->line, j->n},
-                              (uintptr_t)j, &err) == 0) {
+    } else if (target_offer(r, rule->port, j, &err) == 0) {
         j->waiting++;
         if (r->eager)
-            amp_port_step(port, job_done, r);
+            target_step(r, rule->port);
     } else if (strcmp(err.code, "duplicate_msg_id") == 0) {
         keep_duplicate(r, j, &err);
     } else {
@@ -153,6 +151,19 @@ void job_offer(struct router *r, struct job *j, const struct rule *rule)
     struct amp_port *port = r->ports[rule->port];
     offer_fn *fn = offer_to[amp_port_kind(port)];
     (fn ? fn : offer_port)(r, j, rule, port);
+}
+
+bool job_holds(struct router *r, const struct job *j)
+{
+    for (uint32_t i = 0; i < r->n_rules && !j->refused; i++) {
+        if (!(j->hit[i / 64] >> (i % 64) & 1))
+            continue;
+        if (target_holds(r, r->rules[i].port) || address_holds(r, j))
+            return true;
+        if (!r->all)
+            break;
+    }
+    return false;
 }
 
 void job_dispatch(struct router *r, struct job *j)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <amp/base/clock.h>
 #include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
@@ -166,8 +167,15 @@ void judge_step(struct router *r)
         router_break(r, &err);
         return;
     }
+    targets_charge(r);
     while (r->first && r->first->stage == JOB_DECIDED && !r->broken) {
         struct job *j = r->first;
+        if (job_holds(r, j)) {
+            if (!r->held_ms)
+                r->held_ms = amp_mono_ms();
+            return;
+        }
+        r->held_ms = 0;
         r->first = j->next;
         if (!r->first)
             r->last = NULL;

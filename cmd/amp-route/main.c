@@ -8,13 +8,13 @@
 #include "flow/config.h"
 #include "message/delivery.h"
 
-static struct router router = {.lock = -1, .consumer = "amp-route"};
-static struct amp_list routes, agents, http_headers;
+static struct router router = {.lock = -1, .consumer = "amp-route", .patience_ms = 1000};
+static struct amp_list routes, agents, http_headers, inbounds, lane_settings;
 static const char *state, *config, *in_path = "-", *out_path, *http_ca;
 static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
                lock_timeout_ms = 10000, max_line = 32 << 20, jobs = 4, attempts = 5,
                attempt_timeout_ms;
-static bool verbose, hold;
+static bool hold;
 
 static const struct amp_opt options[] = {
     {'r', "route", AMP_OPT_LIST, &routes, "'PREDICATE => PORT'",
@@ -35,6 +35,13 @@ static const struct amp_opt options[] = {
      .doc = "how long a message waits for a port's reader"},
     {0, "max-pending", AMP_OPT_SIZE, &max_pending, "SIZE",
      .doc = "bytes that may wait for one port", .min = 4096, .max = (int64_t)1 << 32},
+    {0, "inbound", AMP_OPT_LIST, &inbounds, "[PORT=]N",
+     .doc = "messages that may wait for each port, or for that one", .config = "route.inbound"},
+    {0, "patience", AMP_OPT_DURATION, &router.patience_ms, "TIME",
+     .doc = "how long the input may wait for a full port's reader", .max = 60000,
+     .config = "route.patience"},
+    {0, "lane", AMP_OPT_LIST, &lane_settings, "KEY=N",
+     .doc = "limits and weights of the lanes; see the manual"},
     {'j', "jobs", AMP_OPT_INT, &jobs, "N", .doc = "processes of one exec-each at once", .min = 1,
      .max = 64},
     {0, "attempts", AMP_OPT_INT, &attempts, "N",
@@ -54,7 +61,7 @@ static const struct amp_opt options[] = {
      .doc = "how long to wait for the state's lock"},
     {0, "max-line", AMP_OPT_SIZE, &max_line, "SIZE", .doc = "longest line", .min = 1024,
      .max = 32 << 20},
-    {'v', "verbose", AMP_OPT_FLAG, &verbose, NULL, .doc = "say at the end what was done"},
+    {'v', "verbose", AMP_OPT_FLAG, &router.verbose, NULL, .doc = "say at the end what was done"},
     AMP_OPT_END,
 };
 
@@ -74,7 +81,7 @@ static int open_output(struct router *r, struct amp_error *err)
     if (amp_port_new(spec.data, &r->port_options, &r->ports[0], err) < 0)
         return -1;
     r->n_ports = 1;
-    return 0;
+    return target_add(r, 0, 0, err);
 }
 
 static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
@@ -97,6 +104,10 @@ static int start(struct router *r, struct amp_error *err)
                                                 .attempt_timeout_ms = attempt_timeout_ms,
                                                 .durable = state != NULL};
     r->predicate_limit_ms = limit_ms;
+    r->inbounds = inbounds.v;
+    r->n_inbounds = inbounds.n;
+    if (lanes_set(r, config, state, (const char *const *)lane_settings.v, lane_settings.n, err) < 0)
+        return -1;
     for (int i = 0; i < http_headers.n; i++)
         if (!strchr(http_headers.v[i], '='))
             return amp_fail(err, AMP_USAGE, "bad_headers", "--http-headers takes HOST=FILE");
@@ -128,6 +139,7 @@ static void stop(struct router *r)
         amp_intake_release(&r->intake);
     amp_reader_free(r->again);
     amp_helper_free(r->jq);
+    targets_free(r);
     for (uint32_t i = 0; i < r->n_ports; i++)
         amp_port_free(r->ports[i]);
     while (r->newest)
@@ -146,12 +158,14 @@ static int run(int argc, char **argv)
     int status = 0;
     if (start(&router, &err) < 0 || router_run(&router, &err) < 0)
         status = amp_complain(&err);
-    if (verbose)
+    if (router.verbose) {
         amp_note("%llu lines in, %llu rejected, %llu deliveries, %llu acknowledgements without a "
                  "route",
                  (unsigned long long)router.intake.accepted + router.intake.rejected,
                  (unsigned long long)router.intake.rejected, (unsigned long long)router.delivered,
                  (unsigned long long)router.unmatched_acks);
+        targets_say(&router);
+    }
     stop(&router);
     return status;
 }

@@ -84,7 +84,7 @@ static void step_ports(struct router *r)
 {
     /* Our own output last: the others' outcomes may add to it. */
     for (uint32_t i = r->n_ports; i-- > 0 && !r->broken;)
-        amp_port_step(r->ports[i], job_done, r);
+        target_step(r, i);
 }
 
 /* At the end of input, when all is decided: closes what has nothing left. 1: all are closed. */
@@ -97,7 +97,7 @@ static int finish_ports(struct router *r, bool *closed)
             continue;
         if (i == 0 && !all)
             break; /* an open port may still fail and be answered */
-        int rc = amp_port_finish(r->ports[i], &err);
+        int rc = target_idle(r, i) ? amp_port_finish(r->ports[i], &err) : 0;
         if (rc < 0) {
             amp_complain(&err);
             amp_status_note(err.status);
@@ -110,7 +110,7 @@ static int finish_ports(struct router *r, bool *closed)
 
 static void wait_for_something(struct router *r, bool *readable)
 {
-    struct pollfd fds[(RULES_MAX + 1) * AMP_PORT_FDS + 3];
+    struct pollfd fds[PORTS_MAX * AMP_PORT_FDS + 3];
     int timeout = -1;
     uint32_t n = 0;
     *readable = false;
@@ -120,8 +120,9 @@ static void wait_for_something(struct router *r, bool *readable)
         amp_helper_watch(r->jq, &fds[n], &timeout);
         n += 2;
     }
-    bool reading = !r->eof && r->n_undecided < UNDECIDED_MAX &&
-                   amp_port_pending(r->ports[0]) < r->port_options.max_pending / 2;
+    targets_watch(r, &timeout);
+    bool reading = !r->eof && !r->held_ms && r->n_undecided < UNDECIDED_MAX &&
+                   target_pending(r, 0) < r->port_options.max_pending / 2;
     fds[n] = (struct pollfd){.fd = reading ? r->in.fd : -1, .events = POLLIN};
     if (timeout < 0 || timeout > 500)
         timeout = 500; /* a signal may come just before the wait */
@@ -131,7 +132,7 @@ static void wait_for_something(struct router *r, bool *readable)
 
 int router_run(struct router *r, struct amp_error *err)
 {
-    bool closed[RULES_MAX + 1] = {false};
+    bool closed[PORTS_MAX] = {false};
     if (r->store && keep_recover(r, err) < 0)
         return -1;
     judge_step(r);

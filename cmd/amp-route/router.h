@@ -10,6 +10,7 @@
  *   record  keep.c, with a state directory
  *   judge   which rules hold; native ones while the message is in view
  *   offer   jobs.c offer_to[]: by the kind of the rule's port
+ *   lanes   lanes.c: waits for its port, who goes next is said by message/lane.h
  * A part that adds to this has a file of its own and one row in one of these tables.
  */
 #ifndef AMP_ROUTE_ROUTER_H
@@ -22,11 +23,13 @@
 #include "address.h"
 #include "cli/cli.h"
 #include "flow/intake.h"
+#include "message/lane.h"
 #include "message/predicate.h"
 #include "port/helper.h"
 #include "port/port.h"
 
 #define RULES_MAX   256
+#define PORTS_MAX   1100 /* one for each agent that a message may name, and some */
 #define BATCH_MAX   256
 #define BATCH_BYTES ((size_t)512 << 10)
 
@@ -58,6 +61,9 @@ struct job {
     const char *refused; /* the code it is answered with instead of going anywhere; why says more */
     const char *refused_by;
     bool again;                      /* it may be sent again later */
+    enum amp_lane lane;              /* that it asks for */
+    uint64_t order;                  /* what has the same one never overtakes; 0: anything may */
+    int64_t expires_ms;              /* 0: never */
     struct amp_store_entry_id entry; /* of the outbox, n 0: none */
     uint64_t hit[RULES_MAX / 64];    /* rules that hold */
     uint32_t ask_from;               /* the first jq rule that has to be asked */
@@ -67,9 +73,35 @@ struct job {
     struct job_address address; /* address.h */
 };
 
+/* A message that waits for one port. */
+struct place {
+    struct place *next;
+    struct job *job;
+    enum amp_lane lane;
+    int64_t since_ms;
+};
+
+/* A port and what waits for it. */
+struct target {
+    struct amp_port *port;
+    uint32_t inbound; /* messages that may wait or lie unread there; 0: as many as fit */
+    struct amp_lanes lanes;
+    struct amp_lane_keys keys;
+    struct {
+        struct place *first, **last;
+    } line[AMP_LANE_COUNT];
+    uint32_t n;
+    size_t bytes;
+    /* How long the input may still wait for it: what it takes earns a little. */
+    int64_t patience_ms;
+    bool blocks; /* it was full when the input began to wait this time */
+    uint64_t given, taken;
+    uint64_t refused; /* buffer_full */
+};
+
 struct router {
     /* options */
-    bool all, eager, durable;
+    bool all, eager, verbose;
     const char *consumer;
     struct amp_port_options port_options;
     int64_t predicate_limit_ms;
@@ -77,9 +109,15 @@ struct router {
 
     struct rule rules[RULES_MAX];
     uint32_t n_rules;
-    struct amp_port *ports[RULES_MAX + 1]; /* [0] is our own output */
+    struct amp_port *ports[PORTS_MAX]; /* [0] is our own output */
+    struct target *targets[PORTS_MAX]; /* of the port of the same number */
     uint32_t n_ports;
     struct addressing addressing;
+    struct amp_lane_rules lane_rules;
+    struct place *spare; /* places to use again */
+    int64_t patience_ms;
+    int64_t held_ms; /* the input waits for a full port since, or 0 */
+    int64_t look_gap_ms;
 
     struct amp_input in;
     struct amp_intake intake;
@@ -103,6 +141,9 @@ struct router {
     struct job *answers[BATCH_MAX]; /* committed, not yet synced */
     uint32_t n_answers;
 
+    const char *const *inbounds; /* [PORT=]N */
+    int n_inbounds;
+
     uint64_t delivered, unmatched_acks;
     bool broken; /* a failure of ours: stop */
     struct amp_error why;
@@ -121,6 +162,8 @@ struct job *job_new(struct router *r, struct amp_span line, const struct amp_vie
 void job_free(struct router *r, struct job *j);
 /* It is refused when its turn comes. The first reason counts. Codes are static strings. */
 void job_refuse(struct job *j, const char *code, const char *why, const char *by, bool again);
+/* Whether the input had better wait until a port of it has room. */
+bool job_holds(struct router *r, const struct job *j);
 void job_dispatch(struct router *r, struct job *j);
 void job_offer(struct router *r, struct job *j, const struct rule *rule);
 void job_leave(struct router *r, struct job *j); /* one that had it is done with it */
@@ -159,8 +202,31 @@ typedef int step_fn(struct router *r, struct job *j, const struct amp_view *v,
                     struct amp_error *err);
 step_fn steps_admit, steps_look;
 
+/* lanes.c */
+#define INBOUND_AGENT 10 /* messages, of an agent's buffer unless said otherwise */
+int target_add(struct router *r, uint32_t port, uint32_t inbound, struct amp_error *err);
+void targets_free(struct router *r);
+/* Takes a message for the port, or "buffer_full". */
+int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_error *err);
+/* Gives the port what it has use for, and lets it do what it can. */
+void target_step(struct router *r, uint32_t port);
+/* Whether the input had better wait for room there: its reader was quick so far. */
+bool target_holds(struct router *r, uint32_t port);
+bool target_idle(const struct router *r, uint32_t port);      /* nothing waits in its lanes */
+size_t target_pending(const struct router *r, uint32_t port); /* bytes, also those of the port */
+/* Lowers *timeout_ms to when to look again. */
+void targets_watch(struct router *r, int *timeout_ms);
+/* Charges the ports that the input waited for. */
+void targets_charge(struct router *r);
+void targets_say(const struct router *r); /* what they counted */
+
+/* lane_rules.c: of the configuration, then of KEY=N as given. */
+int lanes_set(struct router *r, const char *config, const char *state, const char *const *given,
+              int n, struct amp_error *err);
+
 /* routes.c */
-/* The number of the port with that spec, opened once however many lead to it. */
+/* The number of the port with that spec, opened once however many lead to it; an agent's has a
+ * bounded buffer unless its options say otherwise. */
 int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
                 struct amp_error *err);
 int routes_add(struct router *r, const char *text, struct amp_error *err);

@@ -4,10 +4,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <amp/base/num.h>
+
+/* How many messages may wait for it: as the options say, the last that names it counts; 0 any. */
+static int inbound_of(const struct router *r, const char *spec, bool agent, uint32_t *inbound,
+                      struct amp_error *err)
+{
+    *inbound = agent ? INBOUND_AGENT : 0;
+    bool named = false;
+    for (int i = 0; i < r->n_inbounds; i++) {
+        const char *text = r->inbounds[i], *eq = strrchr(text, '=');
+        int64_t n;
+        if (amp_num_parse(amp_span_str(eq ? eq + 1 : text), 0, UINT32_MAX, &n, NULL) < 0)
+            return amp_fail(err, AMP_USAGE, "bad_inbound", "--inbound takes [PORT=]N: %s", text);
+        bool it = eq && strlen(spec) == (size_t)(eq - text) &&
+                  strncmp(spec, text, (size_t)(eq - text)) == 0;
+        if (it || (!eq && !named))
+            *inbound = (uint32_t)n;
+        named = named || it;
+    }
+    return 0;
+}
+
 int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
                 struct amp_error *err)
 {
-    (void)agent;
+    uint32_t inbound = 0;
+    if (inbound_of(r, spec, agent, &inbound, err) < 0)
+        return -1;
     if (strcmp(spec, "stdout") == 0) {
         *index = 0;
         return 0;
@@ -18,10 +42,12 @@ int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
             return 0;
         }
     }
+    if (r->n_ports == PORTS_MAX)
+        return amp_fail(err, AMP_USAGE, "too_many", "more than %d ports", PORTS_MAX - 1);
     if (amp_port_new(spec, &r->port_options, &r->ports[r->n_ports], err) < 0)
         return -1;
     *index = r->n_ports++;
-    return 0;
+    return target_add(r, *index, inbound, err);
 }
 
 int routes_add(struct router *r, const char *text, struct amp_error *err)

@@ -1,6 +1,7 @@
 /* What is looked at while a message is in view, step by step. */
 #include "router.h"
 
+#include "message/order.h"
 #include "task/task.h"
 
 /* New work for a suspended task waits for a person. */
@@ -18,6 +19,15 @@ static int suspended(struct router *r, struct job *j, const struct amp_view *v,
     return rc < 0 ? -1 : STEP_GO;
 }
 
+/* How urgent it is, and what it must not overtake. */
+static int lane(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
+{
+    (void)err;
+    j->lane = amp_lane_of(&r->lane_rules, v);
+    j->order = amp_lane_key_of(amp_order_key(v));
+    return STEP_GO;
+}
+
 static int judge(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
 {
     (void)err;
@@ -26,7 +36,7 @@ static int judge(struct router *r, struct job *j, const struct amp_view *v, stru
 }
 
 static step_fn *const admit_steps[] = {NULL};
-static step_fn *const look_steps[] = {suspended, judge, address_look, NULL};
+static step_fn *const look_steps[] = {suspended, lane, judge, address_look, NULL};
 
 static int take(step_fn *const *steps, struct router *r, struct job *j, const struct amp_view *v,
                 struct amp_error *err)

@@ -140,6 +140,15 @@ struct amp_lane_turn amp_lanes_next(struct amp_lanes *l,
 
 /* ---- keys: open addressing, at most half full ---- */
 
+uint64_t amp_lane_key_of(struct amp_span text)
+{
+    /* FNV-1a: two texts of one number only share a lane for a while. */
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < text.n; i++)
+        h = (h ^ (unsigned char)text.p[i]) * 0x100000001b3u;
+    return text.n > 0 ? h | 1 : 0;
+}
+
 static struct amp_lane_key *slot(const struct amp_lane_keys *k, uint64_t key)
 {
     uint32_t i = (uint32_t)(key * 0x9E3779B97F4A7C15u >> 32) & (k->cap - 1);

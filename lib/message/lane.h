@@ -71,6 +71,9 @@ struct amp_lane_turn amp_lanes_next(struct amp_lanes *l,
                                     const struct amp_lane_head heads[AMP_LANE_COUNT],
                                     int64_t now_ms);
 
+/* A number for what amp_order_key says; 0 for an empty text. */
+uint64_t amp_lane_key_of(struct amp_span text);
+
 /* What must keep its order stays in the lane that the first of them waits in. A count of those that
  * wait, by key; key 0 is none. */
 struct amp_lane_keys {

@@ -207,6 +207,16 @@ int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err)
     return 1;
 }
 
+uint64_t amp_port_unread(const struct amp_port *p)
+{
+    int unread = 0;
+    if (!p->open || p->keep == 0)
+        return 0;
+    if (p->kind == AMP_PORT_UNIX)
+        return p->outq.written - p->taken;
+    return ioctl(p->outq.fd, FIONREAD, &unread) < 0 || unread < 0 ? 0 : (uint64_t)unread;
+}
+
 void amp_port_disconnect(struct amp_port *p, bool reader_gone)
 {
     if (!p->open)

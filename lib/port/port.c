@@ -14,6 +14,7 @@
 #include <amp/base/clock.h>
 
 #define FEED          ((size_t)256 << 10)
+#define PENDING       ((size_t)16 << 10) /* beside what the pipe holds */
 #define RESTART_MS    200
 #define CRASH_WINDOW  60000
 #define COMMAND_GRACE 2000
@@ -148,16 +149,50 @@ size_t amp_port_pending(const struct amp_port *p)
 int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
                    struct amp_error *err)
 {
+    return amp_port_offer_since(p, id, line, tag, amp_mono_ms(), err);
+}
+
+int amp_port_offer_since(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
+                         int64_t since_ms, struct amp_error *err)
+{
     if (p->ops)
         return p->ops->offer(p, id, line, tag, err);
     if (p->kind != AMP_PORT_SPOOL)
-        return amp_queue_add(&p->queue, line, tag, amp_mono_ms(), err);
+        return amp_queue_add(&p->queue, line, tag, since_ms, err);
     char name[AMP_SPOOL_NAME_MAX];
     amp_spool_name(p->opt.consumer, id, line, name);
     if (amp_spool_put(&p->spool, name, line, err) < 0)
         return -1;
     /* Delivered already; step() says so. */
     return amp_queue_add(&p->queue, (struct amp_span){"", 0}, tag, 0, err);
+}
+
+uint32_t amp_port_untaken(const struct amp_port *p)
+{
+    uint32_t n = p->queue.n - p->out;
+    if (p->tries)
+        return p->queue.n + p->tries->n;
+    uint64_t unread = amp_port_unread(p);
+    if (unread > p->out_bytes)
+        unread = p->out_bytes;
+    for (uint32_t i = p->out; i > 0 && unread > 0; i--, n++) {
+        size_t len = amp_queue_at(&p->queue, i - 1)->len;
+        unread -= len < unread ? len : unread;
+    }
+    return n;
+}
+
+bool amp_port_room(const struct amp_port *p, uint32_t ahead)
+{
+    bool piped =
+        p->kind == AMP_PORT_FIFO || p->kind == AMP_PORT_COMMAND || p->kind == AMP_PORT_UNIX;
+    if (p->kind == AMP_PORT_SPOOL)
+        return true;
+    if (p->tries)
+        return p->queue.n + p->tries->n < p->tries->window;
+    if (ahead > 0 && piped)
+        return amp_port_untaken(p) < ahead;
+    return amp_port_pending(p) < (piped ? PENDING : FEED);
 }
 
 /* ---- the descriptor side ---- */

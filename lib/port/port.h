@@ -65,6 +65,14 @@ bool amp_port_is_network(const struct amp_port *p);
  * the bound: nothing was taken. */
 int amp_port_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
                    struct amp_error *err);
+/* The same for one that waits since a moment of amp_mono_ms already. */
+int amp_port_offer_since(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
+                         int64_t since_ms, struct amp_error *err);
+/* Whether it has use for another line now: a little is pending at most, so that who has the lines
+ * may still choose among them. With `ahead` at most so many that its reader has not taken. */
+bool amp_port_room(const struct amp_port *p, uint32_t ahead);
+/* Lines whose reader is not known to have taken them; more where others write there too. */
+uint32_t amp_port_untaken(const struct amp_port *p);
 
 /* For the poll loop: the fds are -1 when there is nothing to wait for but the time; *timeout_ms is
  * lowered to what the port needs (-1 is for ever). */

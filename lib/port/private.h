@@ -69,6 +69,8 @@ struct amp_port {
 int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err);
 /* A socket: what its reader took, and whether it is still there (false: it went away). */
 bool amp_port_look(struct amp_port *p, int64_t now_ms);
+/* Bytes of ours that lie unread in the pipe or socket, as far as that is known. */
+uint64_t amp_port_unread(const struct amp_port *p);
 /* Gives up the descriptor. The lines that were not written stay in the queue; with `reader_gone`
  * also those that lie unread in the pipe, otherwise the reader will have them. */
 void amp_port_disconnect(struct amp_port *p, bool reader_gone);

@@ -244,9 +244,22 @@ static int gather(const struct amp_view *v, uint32_t array, struct amp_span key,
     return 0;
 }
 
+/* The numbers of SW4RM's scale, -20 the most urgent. */
+static void priority(struct amp_view *v, uint32_t object, const char *key)
+{
+    static const struct {
+        const char *word;
+        int64_t number;
+    } words[] = {{"CRITICAL", -15}, {"HIGH", -5}, {"LOW", 10}};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (amp_spec_is(v->tape, object, key, words[i].word))
+            v->priority = words[i].number;
+}
+
 static int finish_task(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     struct amp_body *b = &v->body;
+    priority(v, v->payload, "priority");
     if (amp_fill(v->tape, amp_aop_at(v, 0, AMP_SPAN("session")), &session, v, arena, err) < 0 ||
         amp_fill(v->tape, amp_aop_at(v, 0, AMP_SPAN("target")), &target, v, arena, err) < 0 ||
         amp_fill(v->tape, v->payload, &task, v, arena, err) < 0)
@@ -311,8 +324,10 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
     }
     if (v->kind == AMP_KIND_PROGRESS || v->kind == AMP_KIND_HEARTBEAT)
         v->body.progress.agent = v->from;
-    if (v->kind == AMP_KIND_ESCALATION)
+    if (v->kind == AMP_KIND_ESCALATION) {
         v->from = v->body.escalation.triggered_by;
+        priority(v, 0, "new_priority");
+    }
     if (v->kind == AMP_KIND_NACK)
         v->body.ack.stage = AMP_STAGE_REJECTED;
     return 0;

@@ -1,0 +1,288 @@
+/*
+ * What waits for a port, in its lanes. A port gets no more than it has use for, so that an urgent
+ * message overtakes all that its reader has not nearly got. A bounded port refuses past its bound;
+ * but a reader that was quick so far is given a moment first, in which the input stands still. That
+ * moment is a budget: waiting spends it, each message that the reader takes earns a little of it
+ * back, so that a slow reader soon delays nobody.
+ */
+#include "router.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#define EARNS_OF    100 /* messages that earn the whole patience */
+#define AHEAD_OF    4   /* of a bounded buffer, what may lie in the pipe already */
+#define LOOK_MS     1
+#define LOOK_MAX_MS 50
+
+int target_add(struct router *r, uint32_t port, uint32_t inbound, struct amp_error *err)
+{
+    struct target *t = calloc(1, sizeof(*t));
+    if (!t)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
+    t->port = r->ports[port];
+    t->inbound = inbound;
+    t->patience_ms = r->patience_ms;
+    amp_lanes_init(&t->lanes, &r->lane_rules, amp_mono_ms());
+    for (int i = 0; i < AMP_LANE_COUNT; i++)
+        t->line[i].last = &t->line[i].first;
+    r->targets[port] = t;
+    return 0;
+}
+
+static void place_free(struct router *r, struct place *p)
+{
+    p->next = r->spare;
+    r->spare = p;
+}
+
+static struct place *place_new(struct router *r, struct amp_error *err)
+{
+    struct place *p = r->spare;
+    if (p)
+        r->spare = p->next;
+    else if (!(p = malloc(sizeof(*p))))
+        amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message that waits");
+    return p;
+}
+
+void targets_free(struct router *r)
+{
+    for (uint32_t i = 0; i < r->n_ports; i++) {
+        struct target *t = r->targets[i];
+        if (!t)
+            continue;
+        for (int lane = 0; lane < AMP_LANE_COUNT; lane++)
+            for (struct place *p = t->line[lane].first, *next; p; p = next) {
+                next = p->next;
+                place_free(r, p);
+            }
+        amp_lane_keys_release(&t->keys);
+        free(t);
+        r->targets[i] = NULL;
+    }
+    for (struct place *p = r->spare, *next; p; p = next) {
+        next = p->next;
+        free(p);
+    }
+    r->spare = NULL;
+}
+
+/* ---- giving ---- */
+
+static uint32_t ahead(const struct target *t)
+{
+    return t->inbound ? (t->inbound + AHEAD_OF - 1) / AHEAD_OF : 0;
+}
+
+static uint32_t depth(const struct target *t)
+{
+    return t->n + amp_port_untaken(t->port);
+}
+
+static int give(struct router *r, struct target *t, struct job *j, int64_t since_ms,
+                struct amp_error *err)
+{
+    (void)r;
+    if (amp_port_offer_since(t->port, amp_span_str(j->id), (struct amp_span){j->line, j->n},
+                             (uintptr_t)j, since_ms, err) < 0)
+        return -1;
+    t->given++;
+    return 0;
+}
+
+static int wait_in_line(struct router *r, struct target *t, struct job *j, enum amp_lane lane,
+                        struct amp_error *err)
+{
+    struct place *p = place_new(r, err);
+    if (!p)
+        return -1;
+    if (amp_lane_keys_add(&t->keys, j->order, &lane, err) < 0) {
+        place_free(r, p);
+        return -1;
+    }
+    *p = (struct place){.job = j, .lane = lane, .since_ms = amp_mono_ms()};
+    *t->line[lane].last = p;
+    t->line[lane].last = &p->next;
+    t->n++;
+    t->bytes += j->n + 1;
+    return 0;
+}
+
+int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_error *err)
+{
+    struct target *t = r->targets[port];
+    if (t->inbound && depth(t) >= t->inbound) {
+        t->refused++;
+        return amp_fail(err, AMP_NO, "buffer_full", "%u messages wait already, as many as may",
+                        t->inbound);
+    }
+    if (t->bytes + amp_port_pending(t->port) + j->n + 1 > r->port_options.max_pending) {
+        t->refused++;
+        return amp_fail(err, AMP_NO, "buffer_full", "%zu bytes wait already",
+                        t->bytes + amp_port_pending(t->port));
+    }
+    enum amp_lane lane = j->lane;
+    if (lane == AMP_LANE_PRIVILEGED)
+        lane = amp_lanes_admit(&t->lanes, lane, amp_mono_ms());
+    if (t->n > 0 || !amp_port_room(t->port, ahead(t)))
+        return wait_in_line(r, t, j, lane, err);
+    t->lanes.urgent += lane == AMP_LANE_PRIVILEGED;
+    return give(r, t, j, amp_mono_ms(), err);
+}
+
+static void told(struct router *r, const struct target *t, const struct job *j,
+                 const struct amp_lane_turn *turn)
+{
+    if (turn->starved)
+        amp_warn("%s: a %s message waited %lld ms while others went: %s", amp_port_spec(t->port),
+                 amp_lane_name(turn->lane), (long long)turn->waited_ms, j->id);
+    if (turn->urgent && r->verbose)
+        amp_note("%s: urgent: %s", amp_port_spec(t->port), j->id);
+}
+
+static void next(struct router *r, struct target *t)
+{
+    struct amp_lane_head heads[AMP_LANE_COUNT];
+    struct amp_error err = {0};
+    for (int i = 0; i < AMP_LANE_COUNT; i++) {
+        const struct place *p = t->line[i].first;
+        heads[i] = p ? (struct amp_lane_head){true, p->job->n, p->since_ms}
+                     : (struct amp_lane_head){false, 0, 0};
+    }
+    struct amp_lane_turn turn = amp_lanes_next(&t->lanes, heads, amp_mono_ms());
+    struct place *p = t->line[turn.lane].first;
+    struct job *j = p->job;
+    t->line[turn.lane].first = p->next;
+    if (!p->next)
+        t->line[turn.lane].last = &t->line[turn.lane].first;
+    t->n--;
+    t->bytes -= j->n + 1;
+    amp_lane_keys_drop(&t->keys, j->order);
+    told(r, t, j, &turn);
+    int64_t since = p->since_ms;
+    place_free(r, p);
+    if (give(r, t, j, since, &err) < 0)
+        job_done(r, (uintptr_t)j, &err);
+}
+
+void target_step(struct router *r, uint32_t port)
+{
+    struct target *t = r->targets[port];
+    bool gave;
+    do {
+        gave = false;
+        while (t->n > 0 && amp_port_room(t->port, ahead(t))) {
+            next(r, t);
+            gave = true;
+        }
+        amp_port_step(t->port, job_done, r);
+    } while (gave && t->n > 0 && !r->broken);
+}
+
+bool target_idle(const struct router *r, uint32_t port)
+{
+    return r->targets[port]->n == 0;
+}
+
+/* ---- patience ---- */
+
+static bool full(const struct target *t)
+{
+    return t->inbound && depth(t) >= t->inbound;
+}
+
+/* What its reader took since the last time makes the input wait longer for it. */
+static void earn(const struct router *r, struct target *t)
+{
+    uint64_t taken = t->given - amp_port_untaken(t->port);
+    if (taken > t->taken) {
+        uint64_t n = taken - t->taken;
+        int64_t earned = n < EARNS_OF ? (int64_t)n * r->patience_ms / EARNS_OF : r->patience_ms;
+        t->patience_ms += earned;
+        if (t->patience_ms > r->patience_ms)
+            t->patience_ms = r->patience_ms;
+    }
+    t->taken = taken;
+}
+
+bool target_holds(struct router *r, uint32_t port)
+{
+    struct target *t = r->targets[port];
+    if (!t || !full(t))
+        return false;
+    target_step(r, port);
+    earn(r, t);
+    return full(t) && t->patience_ms > 0;
+}
+
+void targets_charge(struct router *r)
+{
+    int64_t now = amp_mono_ms();
+    if (!r->held_ms)
+        return;
+    for (uint32_t i = 0; i < r->n_ports; i++) {
+        struct target *t = r->targets[i];
+        if (t && t->blocks)
+            t->patience_ms -= now - r->held_ms;
+        if (t)
+            t->blocks = false;
+    }
+    r->held_ms = now;
+}
+
+void targets_watch(struct router *r, int *timeout_ms)
+{
+    int64_t wait = -1;
+    bool waiting = false;
+    for (uint32_t i = 0; i < r->n_ports; i++) {
+        struct target *t = r->targets[i];
+        if (!t || !t->inbound || depth(t) == 0)
+            continue;
+        uint64_t before = t->taken;
+        earn(r, t);
+        if (t->taken != before)
+            r->look_gap_ms = 0;
+        bool stuck = full(t);
+        t->blocks = r->held_ms && stuck;
+        if (t->blocks && t->patience_ms > 0 && (wait < 0 || t->patience_ms < wait))
+            wait = t->patience_ms;
+        /* A pipe does not tell when its reader takes something. */
+        waiting = waiting || t->n > 0 || stuck;
+    }
+    if (waiting) {
+        r->look_gap_ms = r->look_gap_ms == 0 ? LOOK_MS : r->look_gap_ms * 2;
+        if (r->look_gap_ms > LOOK_MAX_MS)
+            r->look_gap_ms = LOOK_MAX_MS;
+        if (wait < 0 || r->look_gap_ms < wait)
+            wait = r->look_gap_ms;
+    }
+    if (wait >= 0 && (*timeout_ms < 0 || wait < *timeout_ms))
+        *timeout_ms = (int)wait;
+}
+
+size_t target_pending(const struct router *r, uint32_t port)
+{
+    return r->targets[port]->bytes + amp_port_pending(r->ports[port]);
+}
+
+void targets_say(const struct router *r)
+{
+    for (uint32_t i = 0; i < r->n_ports; i++) {
+        const struct target *t = r->targets[i];
+        if (!t)
+            continue;
+        if (t->refused > 0)
+            amp_note("%s: %llu refused (buffer_full)", amp_port_spec(t->port),
+                     (unsigned long long)t->refused);
+        if (t->lanes.urgent + t->lanes.overflowed > 0)
+            amp_note("%s: %llu urgent, %llu past their limit in %llu bursts",
+                     amp_port_spec(t->port), (unsigned long long)t->lanes.urgent,
+                     (unsigned long long)t->lanes.overflowed, (unsigned long long)t->lanes.bursts);
+        if (t->lanes.starved > 0)
+            amp_note("%s: %llu starved, %lld ms at most", amp_port_spec(t->port),
+                     (unsigned long long)t->lanes.starved, (long long)t->lanes.longest_ms);
+    }
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env bats
+# amp-route where messages wait: lanes, bounded buffers, and who is waited for.
+
+load lib
+load messages
+
+setup() {
+  need_tool amp-route
+  cd "$BATS_TEST_TMPDIR"
+  mkfifo a in
+}
+
+teardown() {
+  # Only what this test started.
+  for p in $(jobs -p); do kill "$p" 2>/dev/null || :; done
+}
+
+# control N PRIORITY: a command of SW4RM's scheduler.
+control() {
+  local payload="{\"command\":\"RUN\",\"agent_id\":\"ann\",\"priority\":$2}"
+  printf '{"message_id":"%08d-0000-4000-8000-000000000000","producer_id":"scheduler",' "$1"
+  printf '"correlation_id":"c","sequence_number":%d,"retry_count":0,"message_type":"CONTROL",' "$1"
+  printf '"content_type":"application/json","content_length":%d,"payload":%s}\n' ${#payload} "$payload"
+}
+
+# task N PRIORITY CORRELATION: a task of the Runtime Protocol.
+task() {
+  jq -cn --arg n "$1" --arg p "$2" --arg c "$3" '{eventId: "evt-\($n)", seq: ($n | tonumber),
+    kind: "task_create", sourceNodeId: "n", sourceAgentId: "a", toAgentId: "b", corrId: $c,
+    createdAt: "2026-02-25T16:22:10.123Z", payload: {taskId: "tsk-\($n)", title: "t",
+    description: "d", toAgents: ["b"], priority: $p, requesterAgentId: "a", responseRequired: true},
+    trace: {attempt: 1, routingPolicyVersion: "r", capabilityPolicyVersion: "c"}}'
+}
+
+# numbers FILE: the numbers of the messages, in their order.
+numbers() {
+  jq -r '.sequence_number // .seq' "$1" | paste -sd' '
+}
+
+# waiting ARG...: a router whose reader of a has not begun; it has read all of the file messages.
+waiting() {
+  exec 8<>a
+  amp-route --in in "$@" -r 'task=T-2026-044 => file:mark' -r '* => fifo:a' >answers 2>said &
+  route=$!
+  { cat messages; message escalation; } >in
+  wait_until 10 has_lines mark 1
+}
+
+# begin_reading N: the reader comes, until it has so many; the router ends.
+begin_reading() {
+  cat <&8 >got &
+  reader=$!
+  wait_until 10 has_lines got "$1"
+  status=0
+  wait $route || status=$?
+  kill $reader
+  exec 8<&-
+}
+
+@test "an urgent message overtakes what the reader has not nearly got" {
+  { for i in 1 2 3 4 5 6 7 8; do control $i 0; done
+    for i in 11 12 13; do control $i -15; done; } >messages
+  waiting --inbound 20
+  begin_reading 11
+  [ "$status" -eq 0 ]
+  [ "$(numbers got)" = "1 2 3 4 5 11 12 13 6 7 8" ]
+}
+
+@test "what can wait goes last, but goes" {
+  { for i in 1 2 3 4 5; do control $i 0; done
+    for i in 21 22; do control $i 15; done
+    for i in 6 7 8 9 10 11; do control $i 0; done; } >messages
+  waiting --inbound 20
+  begin_reading 13
+  [ "$(numbers got)" = "1 2 3 4 5 6 21 7 8 9 10 22 11" ]
+}
+
+@test "past their limit urgent messages wait with the others" {
+  { for i in 1 2 3 4 5 6; do control $i 0; done
+    for i in 11 12 13 14; do control $i -15; done; } >messages
+  waiting --inbound 20 -v --lane privileged_burst=2 --lane privileged_rate=0
+  begin_reading 10
+  [ "$(numbers got)" = "1 2 3 4 5 11 12 6 13 14" ]
+  grep -q 'urgent: 00000011-' said
+  grep -q '2 urgent, 2 past their limit in 1 bursts' said
+}
+
+@test "urgent messages without end: every few of them another goes" {
+  { for i in 1 2 3 4 5 6 7; do control $i 0; done
+    for i in 11 12 13 14 15 16; do control $i -15; done; } >messages
+  waiting --inbound 20 --lane privileged_run=2
+  begin_reading 13
+  [ "$(numbers got)" = "1 2 3 4 5 11 12 6 13 14 7 15 16" ]
+}
+
+@test "what belongs to one conversation keeps its order through the lanes" {
+  { for i in 1 2 3 4 5; do task $i normal "c$i"; done
+    task 6 normal x
+    task 7 normal y
+    task 11 high x
+    task 12 high z; } >messages
+  waiting --inbound 20 --lane privileged_priority=-5
+  begin_reading 9
+  [ "$(numbers got)" = "1 2 3 4 5 12 6 7 11" ]
+}
+
+@test "a message that starved is warned about" {
+  { for i in 1 2 3 4 5 6; do control $i 0; done
+    for i in 11 12 13 14; do control $i -15; done; } >messages
+  waiting --inbound 20 --lane starved_ms=1
+  command sleep 0.05
+  begin_reading 10
+  grep -q 'a STANDARD message waited .* ms while others went: 00000006-' said
+}
+
+@test "the lanes' limits come from the configuration, and an option stands before it" {
+  echo '{"lanes": {"privileged_run": 1, "privileged_priority": -15}, "route": {"inbound": ["20"]}}' >amp.json
+  { for i in 1 2 3 4 5 6 7; do control $i 0; done
+    for i in 11 12 13 14; do control $i -15; done; } >messages
+  waiting --config amp.json --lane privileged_run=3
+  begin_reading 11
+  [ "$(numbers got)" = "1 2 3 4 5 11 12 13 6 14 7" ]
+  run -64 --separate-stderr amp-route --lane weight=3 -r '* => stdout' </dev/null
+  run -64 --separate-stderr amp-route --lane standard_weight=0 -r '* => stdout' </dev/null
+  run -64 --separate-stderr amp-route --lane privileged_priority=10 -r '* => stdout' </dev/null
+}
+
+@test "past its bound a buffer refuses, and nothing is lost" {
+  for i in {1..15}; do control "$i" 0; done >messages
+  waiting --inbound 10 --patience 0 -v
+  wait_until 10 has_lines answers 5
+  [ "$(jq -r '.payload.error_code' answers | sort | uniq -c | tr -s ' ')" = " 5 BUFFER_FULL" ]
+  begin_reading 10
+  [ "$status" -eq 1 ]
+  [ "$(numbers got)" = "1 2 3 4 5 6 7 8 9 10" ]
+  grep -q 'fifo:a: 5 refused (buffer_full)' said
+}
+
+@test "a bound of its own for one port" {
+  mkfifo b
+  exec 9<>b
+  for i in {1..8}; do control "$i" 0; done >messages
+  waiting --all -r '* => fifo:b' --inbound 5 --inbound fifo:b=3 --patience 0
+  wait_until 10 has_lines answers 7
+  timeout 10 head -n 3 <&9 >got_b &
+  begin_reading 5
+  wait_until 10 has_lines got_b 3
+  exec 9<&-
+  [ "$(numbers got)" = "1 2 3 4 5" ]
+  run -64 --separate-stderr amp-route --inbound x -r '* => stdout' </dev/null
+}
+
+@test "a reader that reads is waited for: nothing is refused in a burst" {
+  for i in {1..500}; do control "$i" 0; done >messages
+  # It begins late, and in steps.
+  { command sleep 0.3; for i in {1..50}; do head -c 2700 | cat; command sleep 0.005; done; cat; } <a >got &
+  reader=$!
+  run -0 --separate-stderr amp-route --inbound 10 -r '* => fifo:a' <messages
+  wait $reader
+  cmp messages got
+}
+
+@test "a reader that does not read holds the input up once, and briefly" {
+  exec 8<>a
+  { for i in {1..500}; do control "$i" 0; done; for i in {1..500}; do message task_dispatch; done; } |
+    shuf --random-source=<(yes) >messages
+  amp-route --inbound 10 --patience 300ms -r 'protocol=sw4rm => fifo:a' -r '* => file:x' <messages >answers &
+  route=$!
+  wait_until 10 has_lines answers 490
+  wait_until 10 has_lines x 500
+  kill $route
+  wait $route || [ $? -eq 130 ]
+  exec 8<&-
+  [ "$(wc -l <answers)" -eq 490 ]
+}
