@@ -21,6 +21,7 @@
 #include "message/dead.h"
 #include "message/message.h"
 #include "protocol/compose.h"
+#include "protocol/sw4rm/answer.h"
 
 #define ANSWERS ".answers" /* the outbox of our answers is the consumer's with this behind it */
 
@@ -259,6 +260,18 @@ static void keep(struct router *r, struct job *j, const struct amp_view *v, cons
     r->answers[r->n_answers++] = a;
 }
 
+/* In the sender's protocol, where it has a word for it. */
+static int compose(const struct amp_view *v, const char *code, const char *said, bool retryable,
+                   struct amp_buf *out, struct amp_error *err)
+{
+    if (v->protocol != AMP_PROTO_SW4RM || v->id.n == 0)
+        return amp_compose_nack(v, AMP_STAGE_REJECTED, "system", code, said, "route", retryable,
+                                amp_now_ms(), out, err);
+    struct amp_answered of = {.id = v->id, .producer = v->from, .correlation = v->correlation};
+    return amp_sw4rm_nack(&of, AMP_STAGE_REJECTED, amp_span_str(code), amp_span_str(said),
+                          "amp-route", amp_now_ms(), out, err);
+}
+
 static void refuse(struct router *r, struct job *j, const char *code, const char *why,
                    const char *route, bool retryable, bool answer)
 {
@@ -275,8 +288,7 @@ static void refuse(struct router *r, struct job *j, const char *code, const char
     if (answer && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK) {
         snprintf(said, sizeof(said), "%.400s%s", why,
                  r->store ? "; kept in the dead letters" : "; not kept: no state directory");
-        if (amp_compose_nack(&v, AMP_STAGE_REJECTED, "system", code, said, "route", retryable,
-                             amp_now_ms(), &nack, &err) < 0) {
+        if (compose(&v, code, said, retryable, &nack, &err) < 0) {
             amp_complain(&err);
             amp_status_note(err.status);
         }

@@ -56,8 +56,8 @@ who() {
 # lost CODE [SEED]: the answer, the dead letter and the record in the error log.
 lost() {
   local id
-  id=$(jq -r .ref_msg_id <<<"$output")
-  [ "$(jq -r .code <<<"$output")" = "$1" ]
+  id=$(jq -r '.ref_msg_id // .msg.payload.ack_for_message_id' <<<"$output")
+  [ "$(jq -r '.code // (.msg.payload.error_code | ascii_downcase)' <<<"$output")" = "$1" ]
   [ "$(amp-ack dead list --json | jq -r --arg i "$id" 'select(.msg_id == $i) | .code')" = "$1" ]
   [ "$(tail -n 1 state/error.ndjson | jq -r '.code + " " + (.seed_code // "")')" = "$1 ${2:-}" ]
 }

@@ -129,7 +129,7 @@ begin_reading() {
   for i in {1..15}; do control "$i" 0; done >messages
   waiting --inbound 10 --patience 0 -v
   wait_until 10 has_lines answers 5
-  [ "$(jq -r '.payload.error_code' answers | sort | uniq -c | tr -s ' ')" = " 5 BUFFER_FULL" ]
+  [ "$(jq -r '.msg.payload.error_code' answers | sort | uniq -c | tr -s ' ')" = " 5 BUFFER_FULL" ]
   begin_reading 10
   [ "$status" -eq 1 ]
   [ "$(numbers got)" = "1 2 3 4 5 6 7 8 9 10" ]
