@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FOUND_MOST = 80, SENTENCE_MOST = 400 };
+#include "protocol/redact.h"
+
+enum { FOUND_MOST = 80, SENTENCE_MOST = 400, LOOKED_AT = 4096 };
 
 /* Characters that could drive a terminal or hide text: C0, DEL, C1, and the bidi controls. Returns
  * how many bytes the one at p has, 0 for a harmless one. */
@@ -135,6 +137,50 @@ static void place(struct amp_check *c, const struct amp_fault *fault, struct amp
         f->offset += (uint64_t)(v->text.p - v->line.p);
 }
 
+/* What was found, without the secrets in it. A sentence that quotes such a value gives way. */
+static void show(struct amp_check *c, uint32_t tok, struct amp_finding *f)
+{
+    AMP_BUF struct amp_buf clean;
+    struct amp_span source = amp_tok_source(c->v->tape, tok);
+    bool cut = source.n > LOOKED_AT;
+    struct amp_span seen = {source.p, cut ? LOOKED_AT : source.n};
+    struct amp_span raw = amp_tok_raw(c->v->tape, tok);
+    const char *last = strrchr(f->field, '.');
+    const char *kind = amp_redact_name(amp_span_str(last ? last + 1 : f->field));
+    amp_buf_init(&clean, 1 << 20);
+    if (kind && raw.n > 0 && c->v->tape->tok[tok].type >= AMP_JSON_NUMBER)
+        c->failed |= amp_buf_fmt(&clean, NULL, "[redacted:%s]", kind) < 0;
+    else
+        c->failed |= amp_redact_text(seen, cut, &clean, NULL) < 0;
+    if (amp_span_eq(seen, amp_buf_span(&clean)))
+        amp_buf_reset(&clean);
+    else if (raw.n > 0 && memmem(f->message, strlen(f->message), raw.p, raw.n > 6 ? 6 : raw.n))
+        f->message = copy(c, AMP_SPAN("the value, which bears a secret, is not as it must be"));
+    f->found = amp_check_text(c, clean.len > 0 ? amp_buf_span(&clean) : source, FOUND_MOST);
+}
+
+const char *amp_check_excerpt(struct amp_check *c, struct amp_span text, size_t at, size_t most)
+{
+    AMP_BUF struct amp_buf clean;
+    size_t from = at > LOOKED_AT ? at - LOOKED_AT : 0;
+    amp_buf_init(&clean, 1 << 20);
+    c->failed |=
+        amp_redact_text((struct amp_span){text.p + from, at - from}, true, &clean, NULL) < 0;
+    /* A secret that began before and ran up to here may go on. */
+    struct amp_span s = amp_buf_span(&clean);
+    size_t i = s.n;
+    if (s.n > 0 && s.p[s.n - 1] == ']')
+        while (i > 0 && s.p[i - 1] != '[')
+            i--;
+    if (i > 0 && i < s.n && s.n - i > 9 && memcmp(s.p + i, "redacted:", 9) == 0)
+        return amp_check_text(c, (struct amp_span){s.p + i - 1, s.n - i + 1}, most);
+    bool cut = text.n - at > LOOKED_AT;
+    amp_buf_reset(&clean);
+    c->failed |= amp_redact_text((struct amp_span){text.p + at, cut ? LOOKED_AT : text.n - at}, cut,
+                                 &clean, NULL) < 0;
+    return amp_check_text(c, amp_buf_span(&clean), most);
+}
+
 __attribute__((format(printf, 3, 0))) static void
 add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, va_list args)
 {
@@ -159,7 +205,7 @@ add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, va_list
         f->expected = copy(c, amp_span_str(f->expected));
     place(c, fault, f);
     if (fault->show_found && fault->tok != AMP_TOK_NONE)
-        f->found = amp_check_text(c, amp_tok_source(c->v->tape, fault->tok), FOUND_MOST);
+        show(c, fault->tok, f);
     c->n++;
 }
 

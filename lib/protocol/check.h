@@ -55,6 +55,8 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
 
 /* Copies into the arena: shortened to `most` bytes, control characters made visible. */
 const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t most);
+/* What stands from `at` on, without secrets, also one that `at` lies within. */
+const char *amp_check_excerpt(struct amp_check *c, struct amp_span text, size_t at, size_t most);
 
 /* Whether a decoded text has no character that one can see: ASCII blanks, or the spaces of Unicode.
  */

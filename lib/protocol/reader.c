@@ -83,9 +83,7 @@ static void scan_finding(struct amp_reader *r, struct amp_span text,
     found->offset = fault->offset;
     bool limit = strncmp(fault->code, "too_", 4) == 0 || strcmp(fault->code, "line_too_long") == 0;
     if (!limit && fault->offset < text.n)
-        found->found = amp_check_text(
-            &r->check, (struct amp_span){text.p + fault->offset, text.n - fault->offset},
-            FAULT_SHOWN);
+        found->found = amp_check_excerpt(&r->check, text, fault->offset, FAULT_SHOWN);
     if (text.p >= line.p && text.p <= line.p + line.n)
         found->offset += (uint64_t)(text.p - line.p);
 }

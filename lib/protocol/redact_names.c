@@ -1,0 +1,115 @@
+/* Names that tell of a secret, and values that look generated. */
+#include <string.h>
+
+#include "protocol/redact.h"
+
+enum { NAME_MOST = 64, KEYLIKE_LEAST = 20 };
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool is_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static const struct {
+    const char *name, *kind; /* as it ends, without case and separators */
+} names[] = {
+    {"password", "password"},      {"passwords", "password"},
+    {"passwd", "password"},        {"passphrase", "password"},
+    {"passcode", "password"},      {"secret", "secret"},
+    {"secrets", "secret"},         {"token", "token"},
+    {"apikey", "api_key"},         {"apikeys", "api_key"},
+    {"accesskey", "api_key"},      {"secretkey", "secret"},
+    {"privatekey", "private_key"}, {"signingkey", "private_key"},
+    {"encryptionkey", "secret"},   {"authorization", "authorization"},
+    {"credential", "credentials"}, {"credentials", "credentials"},
+    {"setcookie", "cookie"},       {"connectionstring", "secret"},
+};
+/* Only where the value looks like a key. */
+static const char *const maybe[] = {"key", "auth", "cred", "creds", "signature", "hmac"};
+
+static bool ends_with(const char *name, size_t n, const char *end)
+{
+    size_t m = strlen(end);
+    return n >= m && memcmp(name + n - m, end, m) == 0;
+}
+
+/* Lower case, without what joins words. */
+static size_t normalised(struct amp_span name, char out[NAME_MOST])
+{
+    size_t n = 0;
+    if (name.n > NAME_MOST) {
+        name.p += name.n - NAME_MOST;
+        name.n = NAME_MOST;
+    }
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (is_upper(c))
+            c = (char)(c | 32);
+        if (is_lower(c) || is_digit(c))
+            out[n++] = c;
+    }
+    return n;
+}
+
+const char *amp_redact_name(struct amp_span name)
+{
+    char word[NAME_MOST];
+    size_t n = normalised(name, word);
+    if (n < 4)
+        return NULL;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (ends_with(word, n, names[i].name))
+            return ends_with(word, n, "idempotencytoken") ? NULL : names[i].kind;
+    if (n == 6 && memcmp(word, "cookie", 6) == 0)
+        return "cookie";
+    /* DB_PASS, smtpPass, db_pwd; but not "pass: 3" or "OLDPWD". */
+    if (name.n > 4 && ends_with(word, n, "pass") &&
+        (strchr("_-.", name.p[name.n - 5]) || name.p[name.n - 4] == 'P'))
+        return "password";
+    if (name.n > 3 && ends_with(word, n, "pwd") && strchr("_-.", name.p[name.n - 4]))
+        return "password";
+    return NULL;
+}
+
+/* Long, and of the letters and digits that only a generator mixes so. */
+bool amp_redact_keylike(struct amp_span v)
+{
+    bool upper = false, lower = false, digit = false, hex = v.n >= 32;
+    if (v.n < KEYLIKE_LEAST)
+        return false;
+    for (size_t i = 0; i < v.n; i++) {
+        char c = v.p[i];
+        upper |= is_upper(c);
+        lower |= is_lower(c);
+        digit |= is_digit(c);
+        hex &= is_digit(c) || (c >= 'a' && c <= 'f');
+        if (!is_upper(c) && !is_lower(c) && !is_digit(c) && !strchr("_+/=-", c))
+            return false;
+    }
+    return hex || (upper && lower && digit);
+}
+
+bool amp_redact_may_name(struct amp_span name)
+{
+    char word[NAME_MOST];
+    size_t n = normalised(name, word);
+    for (size_t i = 0; n > 0 && i < sizeof(maybe) / sizeof(maybe[0]); i++)
+        if (ends_with(word, n, maybe[i]))
+            return true;
+    return false;
+}
+
+bool amp_redact_maybe(struct amp_span name, struct amp_span value)
+{
+    return amp_redact_may_name(name) && amp_redact_keylike(value);
+}
