@@ -37,6 +37,7 @@ struct sqlite3_stmt;
             " WHERE key>?1 AND key<?2 AND (?3 IS NULL OR state=?3) ORDER BY key")                  \
     X(DUE, "SELECT key,rev,state,due,seg,off,len,joff,jlen FROM rec"                               \
            " WHERE due>0 AND due<=?3 AND key>?1 AND key<?2 ORDER BY due,key")                      \
+    X(HOW_MANY, "SELECT count(*) FROM rec WHERE key>?1 AND key<?2")                                \
     X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
     X(OLD_REC, "SELECT key,seg,off,len FROM rec WHERE n<?1 LIMIT ?2")                              \
     X(OLD_OUT, "SELECT n,i,c,seg,off,len FROM outbox WHERE seg<=?1 LIMIT ?2")                      \

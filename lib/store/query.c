@@ -255,33 +255,50 @@ int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_sto
     return iterate(s, AMP_IX_DUE, kind, NULL, now_ms, fn, ctx, err);
 }
 
-static int next_due(struct amp_store *s, const char *kind, int64_t *due_ms, struct amp_error *err)
+/* The number that a statement over a kind gives, 0 where it gives none. */
+static int number_of(struct amp_store *s, enum amp_index_statement which, const char *kind,
+                     int64_t *n, struct amp_error *err)
 {
     char bound[2][72];
     if (amp_turn_index(s, err) != 0)
         return -1;
-    sqlite3_stmt *st = select_kind(s, AMP_IX_NEXT_DUE, kind, bound, err);
+    sqlite3_stmt *st = select_kind(s, which, kind, bound, err);
     int rc = st ? amp_index_step(&s->index, st, err) : -1;
     if (rc >= 0)
-        *due_ms = rc == 1 ? sqlite3_column_int64(st, 0) : 0;
+        *n = rc == 1 ? sqlite3_column_int64(st, 0) : 0;
     if (rc == 1)
         sqlite3_reset(st);
     return rc < 0 ? -1 : 0;
 }
 
+static int number(struct amp_store *s, enum amp_index_statement which, const char *kind, int64_t *n,
+                  struct amp_error *err)
+{
+    bool own;
+    if (amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    int rc = number_of(s, which, kind, n, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = number_of(s, which, kind, n, err);
+    return amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0 || rc < 0 ? -1 : 0;
+}
+
 int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *due_ms,
                        struct amp_error *err)
 {
-    bool own;
     int64_t due = 0;
-    if (amp_turn_enter(s, &own, err) != 0)
-        return -1;
-    int rc = next_due(s, kind, &due, err);
-    if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = next_due(s, kind, &due, err);
-    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0 || rc < 0)
+    if (number(s, AMP_IX_NEXT_DUE, kind, &due, err) < 0)
         return -1;
     *due_ms = due;
+    return 0;
+}
+
+int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err)
+{
+    int64_t count = 0;
+    if (number(s, AMP_IX_HOW_MANY, kind, &count, err) < 0)
+        return -1;
+    *n = (uint64_t)count;
     return 0;
 }
 

@@ -112,6 +112,8 @@ int amp_store_each(struct amp_store *s, const char *kind, const char *state /* N
 /* Records with 0 < due_ms <= now, earliest first. */
 int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_store_each_fn fn,
                   void *ctx, struct amp_error *err);
+/* How many records of a kind there are, without reading them. */
+int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct amp_error *err);
 /* The earliest due_ms of a kind, or 0. */
 int amp_store_next_due(struct amp_store *s, const char *kind, int64_t *ms, struct amp_error *err);
 
