@@ -1,63 +1,133 @@
-/* amp-ack dead: what could not be delivered, for a person to look at and to send again. */
-#include "message/dead.h"
-
+/* amp-ack dead: what could not be delivered, for a person to look at, send again and remove. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/json/writer.h>
 
-#include "pass.h"
+#include "dead.h"
 #include "table.h"
 
-#define REQUEUE_NAME "amp-ack.dead"
+#define PURGE_NAME "amp-ack.purge"
 
-static bool json, every, all;
-static const char *code, *task, *out_path = "-";
+static bool json;
+static const char *out_path = "-", *export_path;
 static int64_t open_timeout_ms = 60000;
+
+#define RAW_OPT                                                                                    \
+    {                                                                                              \
+        0, "raw", AMP_OPT_FLAG, &dead_filter.raw, NULL, .doc = "secrets as they are"               \
+    }
+#define EVERY_OPT                                                                                  \
+    {                                                                                              \
+        0, "every", AMP_OPT_FLAG, &dead_filter.every, NULL,                                        \
+            .doc = "all letters (that the other options allow)"                                    \
+    }
+#define DRY_OPT                                                                                    \
+    {                                                                                              \
+        'n', "dry-run", AMP_OPT_FLAG, &dead_filter.dry_run, NULL,                                  \
+            .doc = "say what would be done, and change nothing"                                    \
+    }
+#define ALL_OPT                                                                                    \
+    {                                                                                              \
+        'a', "all", AMP_OPT_FLAG, &dead_filter.all, NULL, .doc = "also those that were sent again" \
+    }
 
 const struct amp_opt dead_list_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "one record a line"},
-    {0, "code", AMP_OPT_STRING, &code, "CODE", .doc = "only these"},
-    {0, "task", AMP_OPT_STRING, &task, "GLOB", .doc = "only of these tasks"},
-    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "also those that were sent again"},
+    ALL_OPT,
+    RAW_OPT,
+    DEAD_FILTER_OPTS,
     AMP_OPT_END,
 };
-const struct amp_opt dead_show_opts[] = {AMP_OPT_END};
+const struct amp_opt dead_show_opts[] = {EVERY_OPT, RAW_OPT, ALL_OPT, DEAD_FILTER_OPTS,
+                                         AMP_OPT_END};
 const struct amp_opt dead_requeue_opts[] = {
-    {0, "every", AMP_OPT_FLAG, &every, NULL, .doc = "all letters (that --code and --task allow)"},
-    {0, "code", AMP_OPT_STRING, &code, "CODE", .doc = "only these"},
-    {0, "task", AMP_OPT_STRING, &task, "GLOB", .doc = "only of these tasks"},
+    EVERY_OPT,
+    DRY_OPT,
+    DEAD_FILTER_OPTS,
     {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
      .doc = "how long to wait for a reader of --out"},
     AMP_OPT_END,
 };
+const struct amp_opt dead_purge_opts[] = {
+    EVERY_OPT,
+    DRY_OPT,
+    ALL_OPT,
+    {0, "keep", AMP_OPT_INT, &dead_filter.keep, "N", .doc = "keep the N newest of them", .min = 1,
+     .max = INT64_MAX},
+    {0, "export", AMP_OPT_PATH, &export_path, "FILE",
+     .doc = "write what is removed to FILE before (it must be new)"},
+    RAW_OPT,
+    DEAD_FILTER_OPTS,
+    AMP_OPT_END,
+};
 
-static bool wanted(const struct amp_dead_letter *d)
+/* Opens, chooses, does. */
+static int with_choices(int argc, char **argv,
+                        int (*run)(struct amp_store *s, struct dead_choices *c,
+                                   struct amp_error *err))
 {
-    return (!code || strcmp(code, d->code) == 0) &&
-           (!task || amp_span_glob(d->task, amp_span_str(task)));
+    int status;
+    struct amp_error err = {0};
+    struct dead_choices c = {0};
+    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
+    if (!s)
+        return status;
+    amp_signals_install();
+    if (dead_choose(s, argc, argv, &c, &err) < 0 || run(s, &c, &err) < 0)
+        status = amp_complain(&err);
+    dead_choices_release(&c);
+    amp_store_close(s);
+    return status;
 }
+
+/* Each letter once more, as it stands now; one that is gone since is passed over. */
+static int each(struct amp_store *s, const struct dead_choices *c, amp_dead_fn fn, void *ctx,
+                struct amp_error *err)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct amp_error e = {0};
+        if (amp_dead_find(s, amp_span_str(c->v[i].id), fn, ctx, &e) == 0)
+            continue;
+        if (e.status != AMP_NO) {
+            *err = e;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- list, show ---- */
 
 struct listing {
     struct table t;
-    struct amp_error err;
+    struct amp_error *err;
     int rc;
 };
 
-static int list_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                   struct amp_span record)
+static int print_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                    struct amp_span record)
 {
     struct listing *l = ctx;
-    char when[AMP_TIME_MAX], tries[16];
-    if (!wanted(d))
-        return 0;
-    if (json) {
-        l->rc = amp_out(record, &l->err);
-        if (l->rc == 0)
-            l->rc = amp_out(AMP_SPAN("\n"), &l->err);
-        return l->rc < 0;
-    }
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, (size_t)1 << 30);
+    l->rc = dead_format(id, d, record, &b, l->err) < 0 || amp_buf_str(&b, "\n", l->err) < 0
+                ? -1
+                : amp_out(amp_buf_span(&b), l->err);
+    return l->rc;
+}
+
+static int row_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                  struct amp_span record)
+{
+    struct listing *l = ctx;
+    char when[AMP_TIME_MAX], tries[24];
     amp_time_format(d->failed_ms, when);
     snprintf(tries, sizeof(tries), "%lld", (long long)d->attempts);
     const struct amp_span cells[] = {id,
@@ -65,115 +135,232 @@ static int list_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *
                                      amp_span_str(d->retryable ? "temporary" : "permanent"),
                                      amp_span_str(when),
                                      amp_span_str(tries),
+                                     d->from,
                                      amp_span_str(d->route)};
-    l->rc = table_row(&l->t, cells, 6, &l->err);
-    return l->rc < 0;
+    l->rc = table_row(&l->t, cells, 7, l->err);
+    return l->rc;
+}
+
+static int list(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+{
+    static const char *const head[] = {"id",       "code", "class", "failed",
+                                       "attempts", "from", "route"};
+    struct listing l = {.err = err};
+    table_init(&l.t, head, 7);
+    int rc = each(s, c, json ? print_fn : row_fn, &l, err);
+    if (rc == 0 && l.rc == 0 && !json)
+        rc = table_print(&l.t, err);
+    table_release(&l.t);
+    return rc < 0 || l.rc < 0 ? -1 : 0;
+}
+
+static int show(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+{
+    struct listing l = {.err = err};
+    return each(s, c, print_fn, &l, err) < 0 || l.rc < 0 ? -1 : 0;
 }
 
 int ack_dead_list(int argc, char **argv)
 {
-    static const char *const head[] = {"id", "code", "class", "failed", "attempts", "route"};
-    int status;
     if (argc > 0)
         amp_die_usage("'%s' is not expected", argv[0]);
-    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
-    if (!s)
-        return status;
-    struct listing l = {.rc = 0};
-    table_init(&l.t, head, 6);
-    if (amp_dead_each(s, all, list_fn, &l, &l.err) < 0 || l.rc < 0 ||
-        (!json && table_print(&l.t, &l.err) < 0))
-        status = amp_complain(&l.err);
-    table_release(&l.t);
-    amp_store_close(s);
-    return status;
+    dead_filter_check(0, false);
+    return with_choices(argc, argv, list);
 }
 
 int ack_dead_show(int argc, char **argv)
 {
-    int status;
-    struct amp_error err = {0};
-    if (argc == 0)
-        amp_die_usage("which one? (amp-ack dead list names them)");
-    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
-    for (int i = 0; s && i < argc; i++) {
-        struct amp_store_rec rec;
-        if (amp_store_get(s, "dead", amp_span_str(argv[i]), &rec, &err) < 0) {
-            status = amp_complain(&err);
-        } else if (!rec.found) {
-            amp_warn("there is no dead letter %s", argv[i]);
-            amp_status_note(AMP_NO);
-        } else if (amp_out(rec.json, &err) < 0 || amp_out(AMP_SPAN("\n"), &err) < 0) {
-            status = amp_complain(&err);
-        }
-    }
-    amp_store_close(s);
-    return status;
+    dead_filter_check(argc, true);
+    return with_choices(argc, argv, show);
 }
 
-struct requeue {
-    struct amp_store *s;
-    struct amp_error *err;
-    int rc;
-};
+/* ---- what changes letters ---- */
 
-static int requeue_one(struct amp_store *s, struct amp_span id, struct amp_error *err)
+/* One line about a letter: what was done, would be done, or why not. */
+static int tell(const char *action, const struct dead_choice *c, const struct amp_error *refused,
+                struct amp_error *err)
 {
-    struct amp_error e = {0};
-    if (amp_dead_requeue(s, id, REQUEUE_NAME, amp_now_ms(), &e) == 0)
-        return 0;
-    if (e.status != AMP_NO) {
-        *err = e;
-        return -1;
+    AMP_BUF struct amp_buf b;
+    struct amp_jw w;
+    amp_buf_init(&b, 1 << 16);
+    amp_jw_init(&w, &b);
+    amp_jw_open(&w, '{');
+    amp_jw_key(&w, "action");
+    amp_jw_str(&w, amp_span_str(action));
+    amp_jw_key(&w, "id");
+    amp_jw_str(&w, amp_span_str(c->id));
+    amp_jw_key(&w, "failed_ms");
+    amp_jw_int(&w, c->failed_ms);
+    if (dead_filter.dry_run) {
+        amp_jw_key(&w, "dry_run");
+        amp_jw_bool(&w, true);
     }
-    amp_warn("%.*s: %s", (int)id.n, id.p, e.what);
+    if (refused) {
+        amp_jw_key(&w, "refused");
+        amp_jw_str(&w, amp_span_str(refused->code));
+    }
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0 || amp_buf_str(&b, "\n", err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&b), err);
+}
+
+static void refuse(const struct dead_choice *c, const struct amp_error *why)
+{
+    amp_warn("%s: %s: %s", c->id, why->code, why->what);
     amp_status_note(AMP_NO);
+}
+
+static int requeue_dry(struct dead_choices *c, struct amp_error *err)
+{
+    struct amp_error closed;
+    amp_fail(&closed, AMP_NO, "already_requeued", "the letter was sent again already");
+    for (size_t i = 0; i < c->n; i++) {
+        if (tell("requeue", &c->v[i], c->v[i].open ? NULL : &closed, err) < 0)
+            return -1;
+        if (!c->v[i].open)
+            amp_status_note(AMP_NO);
+    }
     return 0;
 }
 
-static int requeue_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                      struct amp_span record)
+static int requeue_all(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
-    struct requeue *rq = ctx;
-    if (!wanted(d))
-        return 0;
-    rq->rc = requeue_one(rq->s, id, rq->err);
-    return rq->rc < 0;
+    int64_t now = amp_now_ms();
+    for (size_t i = 0; i < c->n && !amp_stop; i++) {
+        struct amp_error e = {0};
+        if (amp_dead_requeue(s, amp_span_str(c->v[i].id), c->v[i].rev, DEAD_REQUEUE, now, &e) == 0)
+            continue;
+        if (e.status != AMP_NO) {
+            *err = e;
+            return -1;
+        }
+        refuse(&c->v[i], &e);
+    }
+    return 0;
 }
 
-static int requeue(struct amp_store *s, int argc, char **argv, struct amp_error *err)
+static int requeue(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
     struct amp_outq q;
     AMP_CLOSE int lock = -1;
-    struct requeue rq = {.s = s, .err = err};
+    if (dead_filter.dry_run)
+        return requeue_dry(c, err);
     if (ack_open_output(out_path, open_timeout_ms, &q, err) < 0)
         return -1;
-    int rc = ack_outbox_lock(s, REQUEUE_NAME, &lock, err);
-    for (int i = 0; rc == 0 && i < argc; i++)
-        rc = requeue_one(s, amp_span_str(argv[i]), err);
-    if (rc == 0 && every) {
-        rc = amp_dead_each(s, false, requeue_fn, &rq, err);
-        if (rc == 0)
-            rc = rq.rc;
-    }
+    int rc = ack_outbox_lock(s, DEAD_REQUEUE, &lock, err);
     if (rc == 0)
-        rc = ack_outbox_emit(s, REQUEUE_NAME, &q, err);
+        rc = amp_dead_recover(s, DEAD_REQUEUE, amp_now_ms(), err);
+    if (rc == 0)
+        rc = requeue_all(s, c, err);
+    if (rc == 0)
+        rc = ack_outbox_emit(s, DEAD_REQUEUE, &q, err);
     amp_outq_close(&q);
     return rc;
 }
 
 int ack_dead_requeue(int argc, char **argv)
 {
-    int status;
-    struct amp_error err = {0};
-    if ((argc == 0) == !every)
-        amp_die_usage("name the letters, or give --every");
-    amp_signals_install();
-    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
-    if (!s)
-        return status;
-    if (requeue(s, argc, argv, &err) < 0)
-        status = amp_complain(&err);
-    amp_store_close(s);
-    return status;
+    dead_filter_check(argc, true);
+    return with_choices(argc, argv, requeue);
+}
+
+/* ---- purge ---- */
+
+struct saving {
+    int fd, rc;
+    struct amp_error *err;
+};
+
+static int save_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                   struct amp_span record)
+{
+    struct saving *sv = ctx;
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, (size_t)1 << 30);
+    if (dead_format(id, d, record, &b, sv->err) < 0 || amp_buf_str(&b, "\n", sv->err) < 0 ||
+        amp_write_all(sv->fd, amp_buf_span(&b), sv->err) < 0)
+        sv->rc = -1;
+    return sv->rc;
+}
+
+/* All of it is on disk before the first letter goes. */
+static int save(struct amp_store *s, const struct dead_choices *c, struct amp_error *err)
+{
+    AMP_CLOSE int fd = open(export_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct saving sv = {.fd = fd, .err = err};
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s", export_path);
+    int rc = each(s, c, save_fn, &sv, err);
+    if (rc == 0 && sv.rc == 0) {
+        if (fsync(fd) < 0)
+            rc = amp_fail_errno(err, AMP_IOERR, "cannot sync %s", export_path);
+        else
+            rc = 0;
+    }
+    if (rc == 0 && sv.rc == 0) {
+        AMP_FREE char *dir = amp_span_dup(amp_span_str(export_path));
+        char *slash = dir ? strrchr(dir, '/') : NULL;
+        if (slash)
+            slash[slash == dir] = '\0';
+        return amp_fsync_dir(AT_FDCWD, slash ? dir : ".", err);
+    }
+    unlink(export_path);
+    return -1;
+}
+
+/* Up to 256 letters under one lock. What became of each is told after the sync. */
+static int purge_some(struct amp_store *s, struct dead_choice *v, size_t n, size_t *removed,
+                      struct amp_error *err)
+{
+    struct amp_error why[256];
+    size_t done = 0;
+    int rc = amp_store_begin(s, err);
+    if (rc < 0)
+        return -1;
+    for (; done < n && rc == 0; done++) {
+        why[done].status = AMP_OK;
+        if (amp_dead_remove(s, amp_span_str(v[done].id), v[done].rev, "purge", PURGE_NAME,
+                            &why[done]) < 0 &&
+            why[done].status != AMP_NO) {
+            *err = why[done];
+            rc = -1;
+        }
+    }
+    amp_store_end(s);
+    if (rc < 0 || amp_store_sync(s, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        bool gone = why[i].status == AMP_OK;
+        *removed += gone;
+        if (!gone)
+            refuse(&v[i], &why[i]);
+        if (tell("purge", &v[i], gone ? NULL : &why[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int purge(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+{
+    size_t removed = 0;
+    if (dead_filter.dry_run) {
+        for (size_t i = 0; i < c->n; i++)
+            if (tell("purge", &c->v[i], NULL, err) < 0)
+                return -1;
+        return 0;
+    }
+    if (export_path && c->n > 0 && save(s, c, err) < 0)
+        return -1;
+    for (size_t i = 0; i < c->n && !amp_stop; i += 256)
+        if (purge_some(s, c->v + i, c->n - i > 256 ? 256 : c->n - i, &removed, err) < 0)
+            return -1;
+    amp_note("%zu dead %s removed", removed, removed == 1 ? "letter is" : "letters are");
+    return amp_stop ? amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted") : 0;
+}
+
+int ack_dead_purge(int argc, char **argv)
+{
+    dead_filter_check(argc, true);
+    return with_choices(argc, argv, purge);
 }

@@ -150,11 +150,11 @@ static void letters(void)
     amp_dead_each(store, false, letters_fn, &seen, &err);
     TAP_OK(seen.attempts == 2 && !seen.retryable && seen.created_ms == 1,
            "one letter, two attempts, the bytes");
-    TAP_INT(amp_dead_requeue(store, AMP_SPAN("lost"), "again", 7000, &err), 0, "sent again");
+    TAP_INT(amp_dead_requeue(store, AMP_SPAN("lost"), 0, "again", 7000, &err), 0, "sent again");
     TAP_INT(open_entries("again"), 1, "its line stands in the outbox");
     TAP_OK(find("lost") && rec.state == AMP_DELIVERY_SENT && rec.due_ms == 307000,
            "the ledger waits again");
-    TAP_INT(amp_dead_requeue(store, AMP_SPAN("lost"), "again", 7000, &err), -1, "but once");
+    TAP_INT(amp_dead_requeue(store, AMP_SPAN("lost"), 0, "again", 7000, &err), -1, "but once");
     TAP_STR(err.code, "already_requeued", "its code");
 }
 

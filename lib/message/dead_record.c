@@ -1,0 +1,270 @@
+/* The record of a dead letter. */
+#include "message/dead_record.h"
+
+#include <string.h>
+
+#include "message/record.h"
+
+#define MAX_HISTORY    32
+#define MAX_RECIPIENTS 16
+
+static const char *const classes[] = {
+#define X(id, name, doc) name,
+    AMP_DEAD_CLASSES(X)
+#undef X
+};
+
+const char *amp_dead_class_name(enum amp_dead_class c)
+{
+    return c < AMP_DEAD_CLASS_COUNT ? classes[c] : "";
+}
+
+enum amp_dead_class amp_dead_class_find(const char *name)
+{
+    unsigned c = AMP_DEAD_UNDELIVERABLE;
+    while (c < AMP_DEAD_CLASS_COUNT && strcmp(classes[c], name) != 0)
+        c++;
+    return (enum amp_dead_class)c;
+}
+
+/* For those who know only the code. */
+static enum amp_dead_class class_of(const struct amp_dead_letter *d)
+{
+    static const struct {
+        const char *code;
+        enum amp_dead_class class;
+    } rows[] = {
+        {"ttl_expired", AMP_DEAD_EXPIRED},
+        {"expired", AMP_DEAD_EXPIRED},
+        {"retries_exhausted", AMP_DEAD_EXHAUSTED},
+        {"ack_timeout", AMP_DEAD_EXHAUSTED},
+        {"unsigned", AMP_DEAD_POLICY},
+        {"permission_denied", AMP_DEAD_POLICY},
+        {"oversize_payload", AMP_DEAD_POLICY},
+        {"branch_violation", AMP_DEAD_POLICY},
+        {"not_idempotent", AMP_DEAD_POLICY},
+        {"suspended", AMP_DEAD_POLICY},
+        {"rejected", AMP_DEAD_POLICY},
+        {"kept_back", AMP_DEAD_POLICY},
+        {"no_route", AMP_DEAD_UNDELIVERABLE},
+        {"invalid_targets", AMP_DEAD_UNDELIVERABLE},
+        {"capability_unavailable", AMP_DEAD_UNDELIVERABLE},
+    };
+    for (size_t i = 0; d->final == AMP_DEAD_UNSET && i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(rows[i].code, d->code) == 0)
+            return rows[i].class;
+    if (d->final != AMP_DEAD_UNSET)
+        return d->final;
+    return d->retryable ? AMP_DEAD_UNDELIVERABLE : AMP_DEAD_TERMINAL;
+}
+
+static void member(struct amp_jw *w, const char *key, struct amp_span text)
+{
+    amp_jw_key(w, key);
+    amp_jw_str(w, text);
+}
+
+static void word(struct amp_jw *w, const char *key, const char *text)
+{
+    member(w, key, amp_span_str(text));
+}
+
+static void number(struct amp_jw *w, const char *key, int64_t n)
+{
+    amp_jw_key(w, key);
+    amp_jw_int(w, n);
+}
+
+static void attempt(struct amp_jw *w, const struct amp_dead_attempt *a)
+{
+    amp_jw_open(w, '{');
+    if (a->msg_id.n > 0)
+        member(w, "msg_id", a->msg_id);
+    number(w, "at_ms", a->at_ms);
+    word(w, "code", a->code);
+    word(w, "route", a->route);
+    word(w, "why", a->why);
+    amp_jw_close(w, '}');
+}
+
+static void write_history(struct amp_jw *w, const struct amp_dead_kept *old,
+                          const struct amp_dead_letter *d)
+{
+    uint32_t n = old->n_history;
+    amp_jw_key(w, "history");
+    amp_jw_open(w, '[');
+    if (old->history.n > 0)
+        amp_jw_raw(w, old->history);
+    else
+        for (uint32_t i = 0; i < d->n_before && n < MAX_HISTORY - 1; i++, n++)
+            attempt(w, &d->before[i]);
+    if (n < MAX_HISTORY)
+        attempt(w, &(struct amp_dead_attempt){
+                       .at_ms = d->failed_ms, .code = d->code, .route = d->route, .why = d->why});
+    amp_jw_close(w, ']');
+}
+
+static void texts(struct amp_jw *w, const char *key, const struct amp_span *v, uint32_t n)
+{
+    amp_jw_key(w, key);
+    amp_jw_open(w, '[');
+    for (uint32_t i = 0; i < n && i < MAX_RECIPIENTS; i++)
+        amp_jw_str(w, v[i]);
+    amp_jw_close(w, ']');
+}
+
+/* What an operator needs to see where it was lost. */
+static void write_routing(struct amp_jw *w, const struct amp_dead_letter *d, struct amp_span by)
+{
+    struct amp_span one[] = {d->to};
+    struct amp_span route[] = {amp_span_str(d->route)};
+    amp_jw_key(w, "routing");
+    amp_jw_open(w, '{');
+    member(w, "by", by);
+    if (d->n_recipients > 0)
+        texts(w, "recipients", d->recipients, d->n_recipients);
+    else
+        texts(w, "recipients", one, d->to.n > 0);
+    if (d->n_recipients > MAX_RECIPIENTS)
+        number(w, "n_recipients", d->n_recipients);
+    if (d->n_tried > 0)
+        texts(w, "tried", d->tried, d->n_tried);
+    else
+        texts(w, "tried", route, route[0].n > 0);
+    if (d->lane && *d->lane)
+        word(w, "lane", d->lane);
+    amp_jw_close(w, '}');
+}
+
+int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter *d,
+                   struct amp_span by, struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_buf_reset(out);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    member(&w, "msg_id", d->msg_id);
+    word(&w, "protocol", d->protocol);
+    member(&w, "type", d->type);
+    member(&w, "from", d->from);
+    member(&w, "to", d->to);
+    member(&w, "task", d->task);
+    member(&w, "correlation", d->correlation);
+    member(&w, "content_type", d->content_type);
+    word(&w, "code", d->code);
+    word(&w, "class", d->retryable ? "temporary" : "permanent");
+    word(&w, "failure_class", amp_dead_class_name(class_of(d)));
+    word(&w, "why", d->why);
+    word(&w, "route", d->route);
+    write_routing(&w, d, by);
+    number(&w, "created_ms", d->created_ms);
+    number(&w, "first_failed_ms", d->first_failed_ms);
+    number(&w, "failed_ms", d->failed_ms);
+    number(&w, "attempts", d->attempts);
+    number(&w, "size", (int64_t)d->line.n);
+    member(&w, "excerpt", d->excerpt);
+    write_history(&w, old, d);
+    amp_record_line(&w, d->line);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
+
+static int read_texts(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
+                      struct amp_error *err)
+{
+    struct amp_dead_letter *d = &l->d;
+    struct amp_span class, final;
+    struct {
+        const char *key;
+        struct amp_span *text;
+    } rows[] = {{"msg_id", &d->msg_id},
+                {"type", &d->type},
+                {"from", &d->from},
+                {"to", &d->to},
+                {"task", &d->task},
+                {"correlation", &d->correlation},
+                {"content_type", &d->content_type},
+                {"excerpt", &d->excerpt},
+                {"class", &class},
+                {"failure_class", &final}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (amp_record_text(t, rows[i].key, mem, rows[i].text, err) < 0)
+            return -1;
+    char name[40];
+    d->retryable = amp_span_is(class, "temporary");
+    d->final =
+        amp_span_copy(final, name, sizeof(name)) ? amp_dead_class_find(name) : AMP_DEAD_UNSET;
+    if (d->final == AMP_DEAD_CLASS_COUNT)
+        d->final = AMP_DEAD_UNSET;
+    return 0;
+}
+
+static int read_words(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
+                      struct amp_error *err)
+{
+    struct amp_dead_letter *d = &l->d;
+    struct {
+        const char *key;
+        struct amp_span *text;
+        const char **str;
+    } words[] = {{"protocol", &l->protocol, &d->protocol},
+                 {"code", &l->code, &d->code},
+                 {"why", &l->why, &d->why},
+                 {"route", &l->route, &d->route}};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (amp_record_text(t, words[i].key, mem, words[i].text, err) < 0)
+            return -1;
+        /* As C strings too: the NUL stands behind the text in the same memory. */
+        size_t at = mem->len;
+        if (amp_buf_add(mem, words[i].text->p, words[i].text->n, err) < 0 ||
+            amp_buf_add(mem, "", 1, err) < 0)
+            return -1;
+        *words[i].str = mem->data + at;
+    }
+    return 0;
+}
+
+static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
+                        struct amp_error *err)
+{
+    struct amp_dead_letter *d = &l->d;
+    if (amp_record_line_read(t, mem, &d->line, err) < 0 || read_texts(t, mem, l, err) < 0 ||
+        read_words(t, mem, l, err) < 0)
+        return -1;
+    d->created_ms = amp_record_int(t, "created_ms");
+    d->failed_ms = amp_record_int(t, "failed_ms");
+    d->first_failed_ms = amp_record_int(t, "first_failed_ms");
+    if (d->first_failed_ms == 0)
+        d->first_failed_ms = d->failed_ms;
+    d->attempts = amp_record_int(t, "attempts");
+    if (d->final == AMP_DEAD_UNSET)
+        d->final = class_of(d);
+    uint32_t h = amp_tape_get(t, 0, AMP_SPAN("history"));
+    if (h == AMP_TOK_NONE || t->tok[h].type != AMP_JSON_ARRAY || t->tok[h].count == 0)
+        return 0;
+    struct amp_span src = amp_tok_source(t, h);
+    size_t at = mem->len;
+    if (amp_buf_add(mem, src.p + 1, src.n - 2, err) < 0)
+        return -1;
+    l->history = (struct amp_span){mem->data + at, src.n - 2};
+    l->n_history = t->tok[h].count;
+    return 0;
+}
+
+int amp_dead_read(struct amp_span json, struct amp_buf *mem, struct amp_dead_kept *out,
+                  struct amp_error *err)
+{
+    struct amp_dead_kept l = {0};
+    struct amp_tape t;
+    amp_buf_reset(mem);
+    amp_record_tape(&t);
+    int rc = -1;
+    /* Room for all parts (the words twice) at once, so that spans into mem stay where they are. */
+    if (amp_buf_reserve(mem, json.n * 2 + 16, err) == 0 && amp_record_scan(&t, json, err) == 0 &&
+        read_members(&t, mem, &l, err) == 0) {
+        *out = l;
+        rc = 0;
+    }
+    amp_tape_release(&t);
+    return rc;
+}

@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# Dead letters: what is kept, choosing, sending again, removing; secrets are not shown.
+
+load lib
+load messages
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  export AMP_STATE=$PWD/state
+}
+
+# dead N [JQ]: N messages that no route takes.
+dead() {
+  local i
+  for i in $(seq "$1"); do
+    message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\" | ${2:-.}"
+  done >messages
+  run -1 amp-route -r 'to=nobody => file:x' <messages
+}
+
+ids() {
+  jq -r .id | paste -sd' '
+}
+
+@test "a letter tells what an operator needs" {
+  dead 1 '.payload.description = "call me \u001b[2J with password=hunter2"'
+  amp-ack dead list --json >letter
+  jq -e '.id == .msg_id and .state == "DEAD" and .code == "no_route" and .class == "permanent" and
+    .failure_class == "undeliverable" and .content_type == "application/json" and
+    .routing.by == "amp-route.answers" and .routing.recipients == ["executor"] and
+    .first_failed_ms == .failed_ms and .created_ms > 0 and .attempts == 1 and
+    (.history | length) == 1' letter || {
+    cat letter
+    return 1
+  }
+  # The size is the original's; the message that is shown is not.
+  [ "$(jq .size letter)" -eq "$(($(wc -c <messages) - 1))" ]
+}
+
+@test "secrets are not shown, but --raw shows them and requeue sends them" {
+  dead 1 '.payload.description = "call me \u001b[2J with password=hunter2" |
+    .payload.tech_constraints = {"api_key": "k1", "note": "https://ann:hunter2@host/", "max_tokens": "7"}'
+  amp-ack dead list --json >letter
+  run ! grep -q 'hunter2\|"k1"' letter
+  jq -e '.msg.payload.tech_constraints | .api_key == "[redacted:api_key]" and .max_tokens == "7"' letter
+  jq -e '.excerpt | test("password=\\[redacted:password\\]") and (test("\u001b") | not)' letter
+  amp-ack dead show --every >shown
+  cmp letter shown
+  amp-ack dead show --raw --every >raw
+  jq -e '.msg.payload.tech_constraints.api_key == "k1"' raw
+  # Not even raw: the excerpt is kept so.
+  jq -e '.excerpt | test("hunter2") | not' raw
+  amp-ack dead requeue --every >again
+  cmp again messages
+}
+
+@test "every filter, alone and together, on every verb" {
+  dead 2
+  message review_request '.msg_id = "review_request-T-2026-045-3" | .task_id = "T-2026-045"' >other
+  run -0 amp-route -r 'to=reviewer => dead' <other
+  all="task_dispatch-T-2026-044-1 task_dispatch-T-2026-044-2 review_request-T-2026-045-3"
+  first=${all% *}
+  last=${all##* }
+  check() { # WANT OPTION...
+    local want=$1 got
+    shift
+    got=$(amp-ack dead list --json "$@" | ids)
+    [ "$got" = "$want" ] || {
+      echo "$*: $got" >&2
+      return 1
+    }
+    [ "$(amp-ack dead purge --dry-run "$@" | ids)" = "$want" ]
+    [ "$(amp-ack dead requeue --dry-run "$@" | ids)" = "$want" ]
+    [ "$(amp-ack dead show "$@" | ids)" = "$want" ]
+  }
+  check "$first" --code no_route
+  check "$last" --code kept_back
+  check "$first" --class undeliverable
+  check "$last" --class policy_violation
+  check "" --class temporary
+  check "$all" --class permanent
+  check "$first" --producer 'coord*' --type 'task_*'
+  check "$last" --task '*-045'
+  check "$all" --protocol amp
+  check "" --protocol rtp
+  check "$last" --route 'to=rev*'
+  check "$all" --since 2020-01-01T00:00:00Z
+  check "" --until 2020-01-01T00:00:00Z
+  check "" --older-than 1h
+  check "$all" --newer-than 1h
+  check "$last" --where '.msg.payload.review_scope == "full"'
+  check "$first" --where '.attempts == 1 and .code == "no_route"'
+  check "${all%% *}" --limit 1
+  check "$last" --class permanent --where '.task | endswith("45")' --newer-than 1h
+  [ "$(tail -n +1 <<<"${all// /$'\n'}" | amp-ack dead show - | ids)" = "$all" ]
+}
+
+@test "a jq expression that fails, or never ends, chooses nothing and is told" {
+  dead 1
+  run -1 --separate-stderr amp-ack dead purge --where '.msg_id | tonumber'
+  [ -z "$output" ]
+  [[ $stderr == *"--where does not judge it"* ]]
+  run -1 --separate-stderr timeout 60 amp-ack dead purge --where 'def f: f; f'
+  [ -z "$output" ]
+  run -64 amp-ack dead purge --where '.['
+  [ "$(amp-ack dead list --json | wc -l)" -eq 1 ]
+}
+
+@test "nothing is taken by accident" {
+  dead 2
+  run -64 amp-ack dead purge
+  run -64 amp-ack dead requeue
+  run -64 amp-ack dead show
+  run -64 amp-ack dead purge --every x
+  run -64 amp-ack dead purge --since yesterday
+  cp -r state before
+  amp-ack dead purge --dry-run --every >would
+  amp-ack dead requeue --dry-run --every >>would
+  [ "$(jq -r '[.action, .dry_run] | join(" ")' would | paste -sd' ')" = \
+    "purge true purge true requeue true requeue true" ]
+  cmp <(cat before/log/*) <(cat state/log/*)
+}
+
+@test "what is purged is gone, logged and exported; the rest stays" {
+  dead 3 '.payload.tech_constraints = {"token": "t1"}'
+  amp-ack dead purge --keep 2 --export gone >out
+  [ "$(ids <out)" = task_dispatch-T-2026-044-1 ]
+  [ "$(ids <gone)" = task_dispatch-T-2026-044-1 ]
+  [ "$(stat -c %a gone)" = 600 ]
+  run ! grep -q '"t1"' gone
+  [ "$(amp-ack dead list --json | ids)" = "task_dispatch-T-2026-044-2 task_dispatch-T-2026-044-3" ]
+  jq -se 'map(select(.event == "purge")) | length == 1 and .[0].actor == "amp-ack.purge"' state/log/*.ndjson
+  # It does not write over a file, and then removes nothing.
+  run -73 amp-ack dead purge --every --export gone
+  amp-ack dead purge --every --export gone2 --raw
+  jq -se 'length == 2 and .[0].msg.payload.tech_constraints.token == "t1"' gone2
+  [ -z "$(amp-ack dead list --json --all)" ]
+  run -1 amp-ack dead purge task_dispatch-T-2026-044-1
+  [[ $output == *unknown_ref* ]]
+}
+
+@test "a closed letter is refused with its code; its history goes on when it fails again" {
+  dead 1
+  id=task_dispatch-T-2026-044-1
+  amp-ack dead requeue $id >again
+  run -1 --separate-stderr amp-ack dead requeue $id
+  [ -z "$output" ]
+  [[ $stderr == *already_requeued* ]]
+  run -1 amp-ack dead requeue --dry-run $id
+  [ "$(jq -r .refused <<<"$output")" = already_requeued ]
+  [ "$(amp-ack dead list --json --all | jq -r .state)" = REQUEUED ]
+  run -1 amp-route -r 'to=nobody => file:x' <again
+  amp-ack dead show $id | jq -e '.state == "DEAD" and .attempts == 2 and (.history | length) == 2'
+}
