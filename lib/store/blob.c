@@ -4,8 +4,10 @@
  */
 #include "store/store_int.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,6 +47,46 @@ int amp_blob_get(struct amp_store *s, struct amp_span name, struct amp_buf *out,
         return amp_fail(err, AMP_IOERR, "log_damaged", "%s is damaged", path);
     }
     return 0;
+}
+
+/* Whether a name in the directory is a blob that stays: 1, 0, or -1. */
+static int stays(struct amp_store *s, const char *name, uint64_t bound, struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_stmt(&s->index, AMP_IX_BLOB, err);
+    if (!st)
+        return -1;
+    sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
+    int rc = amp_index_step(&s->index, st, err);
+    if (rc == 1) {
+        rc = (uint64_t)sqlite3_column_int64(st, 0) >= bound;
+        sqlite3_reset(st);
+    }
+    return rc;
+}
+
+int amp_blob_sweep(struct amp_store *s, uint64_t bound, struct amp_error *err)
+{
+    int rc = 0, fd = openat(s->dirfd, "blob", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : amp_fail_errno(err, AMP_IOERR, "cannot open %s/blob", s->dir);
+    DIR *d = fdopendir(fd);
+    if (!d) {
+        close(fd);
+        return amp_fail(err, AMP_IOERR, "out_of_memory", "cannot read %s/blob", s->dir);
+    }
+    if (amp_index_begin_read(&s->index, err) != 0)
+        rc = -1;
+    /* Blobs are made under main only, which we hold: a name that is none was left by a crash. */
+    for (struct dirent *e; rc >= 0 && (e = readdir(d));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        rc = stays(s, e->d_name, bound, err);
+        if (rc == 0 && unlinkat(fd, e->d_name, 0) != 0 && errno != EISDIR)
+            rc = amp_fail_errno(err, AMP_IOERR, "cannot remove blob/%s", e->d_name);
+    }
+    closedir(d);
+    amp_index_end_read(&s->index);
+    return rc < 0 ? -1 : 0;
 }
 
 /* A line grows when it is quoted; this is the most that is usual. */

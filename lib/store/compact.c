@@ -1,10 +1,11 @@
 /*
- * Letting old segments go.
+ * Letting old segments go, by number and by age.
  *
- * When there are more segments than are kept, each turn that appends also repeats a few of the live
- * keys and open outbox entries whose newest frame is in the oldest segment, in stand frames. When
- * none is left there, the log is synced and the segment removed: a crash at any point leaves either
- * both or the later. The memory of inputs (deduplication) goes with the segment.
+ * When the oldest segment has to go, each turn that appends also goes through some of the live keys
+ * and open outbox entries, in order, and repeats in stand frames those whose newest frame is in
+ * that segment. When all were seen, the log is synced and the segment removed: a crash at any point
+ * leaves either both or the later. What is behind the index was appended since, so it stands later.
+ * The memory of inputs (deduplication) goes with the segment, and so do blobs that only it named.
  */
 #include "store/store_int.h"
 
@@ -12,64 +13,51 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEEP = 16, AT_ONCE = 64 };
+#include <amp/base/clock.h>
 
-struct stood {
-    char key[AMP_KEY_MAX]; /* or the consumer of an entry */
-    size_t n_key;
-    uint64_t n, off;
-    uint32_t i, seg, len;
+/* For each frame of a turn so many rows are looked at and so many repeated; in all at most. */
+enum { ROWS = 32, STANDS = 2, ROWS_MOST = 1024, STANDS_MOST = 64 };
+
+struct place {
+    uint32_t seg, len;
+    uint64_t off;
 };
 
-static int old_rows(struct amp_store *s, enum amp_index_statement which, uint64_t bound, int limit,
-                    struct stood *out, struct amp_error *err)
+static struct amp_span column(sqlite3_stmt *st, int i)
 {
-    int n = 0, rc, c = which == AMP_IX_OLD_OUT ? 2 : 0;
-    sqlite3_stmt *st = amp_index_stmt(&s->index, which, err);
-    if (!st)
-        return -1;
-    sqlite3_bind_int64(st, 1, (sqlite3_int64)bound);
-    sqlite3_bind_int(st, 2, limit);
-    while (n < limit && (rc = amp_index_step(&s->index, st, err)) != 0) {
-        if (rc < 0)
-            return -1;
-        struct stood *o = &out[n++];
-        o->n_key = (size_t)sqlite3_column_bytes(st, c);
-        if (o->n_key > sizeof o->key)
-            o->n_key = sizeof o->key;
-        if (o->n_key)
-            memcpy(o->key, sqlite3_column_blob(st, c), o->n_key);
-        if (c) {
-            o->n = (uint64_t)sqlite3_column_int64(st, 0);
-            o->i = (uint32_t)sqlite3_column_int64(st, 1);
-        }
-        o->seg = (uint32_t)sqlite3_column_int64(st, c + 1);
-        o->off = (uint64_t)sqlite3_column_int64(st, c + 2);
-        o->len = (uint32_t)sqlite3_column_int64(st, c + 3);
-    }
-    sqlite3_reset(st);
-    return n;
+    const char *p = sqlite3_column_blob(st, i);
+    return (struct amp_span){p, p ? (size_t)sqlite3_column_bytes(st, i) : 0};
 }
 
-static int old_frame(struct amp_store *s, const struct stood *o, struct amp_frame *f,
+static struct place column_place(sqlite3_stmt *st, int i)
+{
+    return (struct place){
+        .seg = (uint32_t)sqlite3_column_int64(st, i),
+        .off = (uint64_t)sqlite3_column_int64(st, i + 1),
+        .len = (uint32_t)sqlite3_column_int64(st, i + 2),
+    };
+}
+
+static int old_frame(struct amp_store *s, struct place at, struct amp_frame *f,
                      struct amp_error *err)
 {
     struct amp_span frame;
     struct amp_frame_head head;
-    if (amp_log_frame(&s->log, o->seg, o->off, o->len, &frame, &head, err) != 0)
+    if (amp_log_frame(&s->log, at.seg, at.off, at.len, &frame, &head, err) != 0)
         return -1;
     return amp_frame_decode(frame, &head, &s->check, f, err);
 }
 
-static int stand_key(struct amp_store *s, const struct stood *o, struct amp_error *err)
+static int stand_key(struct amp_store *s, struct amp_span key, struct place place,
+                     struct amp_error *err)
 {
     struct amp_frame old;
     struct amp_pos at;
-    if (old_frame(s, o, &old, err) != 0)
+    if (old_frame(s, place, &old, err) != 0)
         return -1;
     struct amp_frame f = {
         .head.log = AMP_FRAME_stand,
-        .key = {o->key, o->n_key},
+        .key = key,
         .was = old.rev,
         .rev = old.rev,
         .to = old.to,
@@ -80,42 +68,133 @@ static int stand_key(struct amp_store *s, const struct stood *o, struct amp_erro
     return amp_turn_append(s, &f, &at, err);
 }
 
-static int stand_entry(struct amp_store *s, const struct stood *o, struct amp_error *err)
+static int stand_entry(struct amp_store *s, uint64_t n, uint32_t i, struct amp_span consumer,
+                       struct place place, struct amp_error *err)
 {
     struct amp_frame old;
     struct amp_pos at;
-    if (old_frame(s, o, &old, err) != 0)
+    if (old_frame(s, place, &old, err) != 0)
         return -1;
     for (uint32_t k = 0; k < old.n_out; k++) {
-        if (old.out[k].n != o->n || old.out[k].i != o->i)
+        if (old.out[k].n != n || old.out[k].i != i)
             continue;
         struct amp_frame_out out = old.out[k];
-        out.consumer = (struct amp_span){o->key, o->n_key};
+        out.consumer = consumer;
         struct amp_frame f = {.head.log = AMP_FRAME_stand, .out = &out, .n_out = 1};
         return amp_turn_append(s, &f, &at, err);
     }
     return amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu has no line %u",
-                    (unsigned long long)o->n, o->i);
+                    (unsigned long long)n, i);
 }
 
-static int drop_seen(struct amp_store *s, uint64_t before, struct amp_error *err)
+/* Goes on through the keys. rows and stands are what may still be done in this turn. */
+static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_error *err)
 {
-    sqlite3_stmt *st;
-    if (amp_index_begin(&s->index, err) != 0 ||
-        !(st = amp_index_stmt(&s->index, AMP_IX_DROP_SEEN, err)))
+    struct amp_compaction *c = &s->old;
+    int rc = 0, taken = 0;
+    sqlite3_stmt *st = amp_index_begin_read(&s->index, err) == 0
+                           ? amp_index_stmt(&s->index, AMP_IX_OLD_REC, err)
+                           : NULL;
+    if (!st)
+        return -1;
+    AMP_BUF struct amp_buf from;
+    amp_buf_init(&from, AMP_KEY_MAX);
+    if (amp_buf_add(&from, c->key.data, c->key.len, err) != 0)
+        return -1;
+    sqlite3_bind_text(st, 1, from.data, (int)from.len, SQLITE_STATIC);
+    sqlite3_bind_int(st, 2, *rows);
+    while (*stands > 0 && (rc = amp_index_step(&s->index, st, err)) == 1) {
+        struct amp_span key = column(st, 0);
+        taken++;
+        /* What the tail knows is newer. */
+        if ((uint64_t)sqlite3_column_int64(st, 4) < c->bound &&
+            amp_tail_rec(&s->tail, key, NULL) < 0) {
+            if (stand_key(s, key, column_place(st, 1), err) != 0) {
+                rc = -1;
+                break;
+            }
+            --*stands;
+        }
+        amp_buf_reset(&c->key);
+        if (amp_buf_add(&c->key, key.p, key.n, err) != 0) {
+            rc = -1;
+            break;
+        }
+    }
+    sqlite3_reset(st);
+    sqlite3_clear_bindings(st);
+    c->keys_done = rc == 0 && *stands > 0 && taken < *rows;
+    *rows -= taken;
+    return rc < 0 ? -1 : 0;
+}
+
+/* The same for the outbox; *done when there are no more. */
+static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, struct amp_error *err)
+{
+    struct amp_compaction *c = &s->old;
+    int rc = 0, taken = 0;
+    sqlite3_stmt *st = amp_index_begin_read(&s->index, err) == 0
+                           ? amp_index_stmt(&s->index, AMP_IX_OLD_OUT, err)
+                           : NULL;
+    if (!st)
+        return -1;
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)c->out_n);
+    sqlite3_bind_int64(st, 2, c->out_i);
+    sqlite3_bind_int(st, 3, *rows);
+    while (*stands > 0 && (rc = amp_index_step(&s->index, st, err)) == 1) {
+        struct place place = column_place(st, 3);
+        uint64_t n = (uint64_t)sqlite3_column_int64(st, 0);
+        uint32_t i = (uint32_t)sqlite3_column_int64(st, 1);
+        taken++;
+        if (place.seg <= c->seg && !amp_tail_out(&s->tail, n, i)) {
+            if (stand_entry(s, n, i, column(st, 2), place, err) != 0) {
+                rc = -1;
+                break;
+            }
+            --*stands;
+        }
+        c->out_n = n;
+        c->out_i = i;
+    }
+    sqlite3_reset(st);
+    *done = rc == 0 && *stands > 0 && taken < *rows;
+    return rc < 0 ? -1 : 0;
+}
+
+static int run(struct amp_store *s, enum amp_index_statement which, uint64_t before,
+               struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_stmt(&s->index, which, err);
+    if (!st)
         return -1;
     sqlite3_bind_int64(st, 1, (sqlite3_int64)before);
-    if (amp_index_step(&s->index, st, err) < 0)
+    return amp_index_step(&s->index, st, err) < 0 ? -1 : 0;
+}
+
+static int forget(struct amp_store *s, uint64_t before, struct amp_error *err)
+{
+    struct amp_index *ix = &s->index;
+    amp_index_end_read(ix);
+    if (amp_index_begin(ix, err) != 0 || amp_index_read_meta(ix, err) != 0)
         return -1;
-    struct amp_pos pos = s->index.pos;
-    return amp_index_commit(&s->index, &pos, err);
+    struct amp_pos pos = ix->pos;
+    if (pos.n != s->log.end.n)
+        return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index is behind");
+    if (run(s, AMP_IX_DROP_SEEN, before, err) != 0 || run(s, AMP_IX_DROP_BLOB, before, err) != 0)
+        return -1;
+    return amp_index_commit(ix, &pos, err);
 }
 
 /* Nothing lives in the oldest segment any more. */
-static int let_go(struct amp_store *s, uint64_t before, struct amp_error *err)
+static int let_go(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
+    uint64_t before = s->old.bound;
     char name[32];
+    s->old.seg = 0;
+    /* The index names every blob that stays; and it no longer needs the segment to be caught up. */
+    if (amp_turn_index(s, err) != 0)
+        return -1;
     /* What stands again must be on disk first: here or, in a sealed segment, already. */
     if (amp_log_flush(l, err) != 0 || amp_log_datasync(l, err) != 0)
         return amp_store_fail(s, err);
@@ -124,34 +203,86 @@ static int let_go(struct amp_store *s, uint64_t before, struct amp_error *err)
     if (unlinkat(l->dirfd, name, 0) != 0 || fsync(l->dirfd) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot remove log/%s", name);
     l->first++;
-    return drop_seen(s, before, err);
+    if (forget(s, before, err) != 0) {
+        amp_index_rollback(&s->index);
+        return -1;
+    }
+    return amp_blob_sweep(s, before, err);
+}
+
+/* When a segment's first frame was made; 0: it has none. */
+static int64_t first_time(struct amp_store *s, uint32_t seg, struct amp_age *known)
+{
+    char p[AMP_FRAME_PREFIX];
+    struct amp_frame_head h;
+    struct amp_frame f;
+    if (known->seg == seg)
+        return known->at;
+    int fd = amp_log_fd(&s->log, seg, NULL);
+    ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
+    if (n <= 0 || !amp_frame_peek(p, (size_t)n, &h) ||
+        old_frame(s, (struct place){.seg = seg, .len = h.size}, &f, NULL) != 0)
+        return 0;
+    *known = (struct amp_age){seg, f.at};
+    return f.at;
+}
+
+static bool older(int64_t at, uint64_t ms)
+{
+    int64_t now = amp_now_ms();
+    return at > 0 && now > at && (uint64_t)(now - at) > ms;
+}
+
+bool amp_store_segment_full(struct amp_store *s)
+{
+    struct amp_log *l = &s->log;
+    if (l->end.off >= s->opt.segment_bytes)
+        return true;
+    /* So that what is old does not stay because it shares a segment with what is new. */
+    return s->opt.keep_ms && l->end.len &&
+           older(first_time(s, l->last, &s->newest), s->opt.keep_ms / 4);
+}
+
+/* Whether the oldest segment has to go: one too many, or all in it too old. */
+static bool must_go(struct amp_store *s)
+{
+    const struct amp_log *l = &s->log;
+    if (l->last - l->first + 1 > s->opt.keep_segments)
+        return true;
+    return s->opt.keep_ms && older(first_time(s, l->first + 1, &s->oldest), s->opt.keep_ms);
+}
+
+static int start_pass(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_compaction *c = &s->old;
+    uint64_t bound = amp_log_first_number(&s->log, s->log.first + 1);
+    if (!bound || amp_turn_index(s, err) != 0)
+        return bound ? -1 : 0;
+    c->bound = bound;
+    c->keys_done = false;
+    c->out_n = 0;
+    c->out_i = 0;
+    amp_buf_reset(&c->key);
+    c->seg = s->log.first;
+    return 0;
 }
 
 int amp_store_compact(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
-    struct stood old[AT_ONCE];
-    unsigned keep = s->opt.keep_segments ? s->opt.keep_segments : KEEP;
-    int limit = s->turn_frames < AT_ONCE / 2 ? (int)s->turn_frames * 2 : AT_ONCE;
-    if (l->last - l->first + 1 <= keep || !limit || l->first + 1 >= l->last)
+    struct amp_compaction *c = &s->old;
+    int rows = s->turn_frames < ROWS_MOST / ROWS ? (int)s->turn_frames * ROWS : ROWS_MOST;
+    int stands = s->turn_frames < STANDS_MOST / STANDS ? (int)s->turn_frames * STANDS : STANDS_MOST;
+    bool done = false;
+    if (l->first + 1 >= l->last || !stands || !must_go(s))
         return 0;
-    uint64_t next = amp_log_first_number(l, l->first + 1);
-    if (!next)
+    if (c->seg != l->first && start_pass(s, err) != 0)
+        return -1;
+    if (!c->seg)
         return 0;
-    if (amp_turn_index(s, err) != 0)
+    if (!c->keys_done && pass_keys(s, &rows, &stands, err) != 0)
         return -1;
-    int n = old_rows(s, AMP_IX_OLD_REC, next, limit, old, err), left = n;
-    for (int i = 0; i < n; i++)
-        if (stand_key(s, &old[i], err) != 0)
-            return -1;
-    if (n >= 0 && n < limit) {
-        int m = old_rows(s, AMP_IX_OLD_OUT, l->first, limit - n, old, err);
-        for (int i = 0; i < m; i++)
-            if (stand_entry(s, &old[i], err) != 0)
-                return -1;
-        left = m < 0 ? -1 : n + m;
-    }
-    if (left < 0)
+    if (c->keys_done && rows > 0 && pass_outs(s, &rows, &stands, &done, err) != 0)
         return -1;
-    return left == 0 ? let_go(s, next, err) : 0;
+    return done ? let_go(s, err) : 0;
 }

@@ -31,7 +31,7 @@ struct sqlite3_stmt;
                " ON CONFLICT(n,i) DO UPDATE SET seg=?5,off=?6,len=?7")                             \
     X(DEL_OUT, "DELETE FROM outbox WHERE n=?1 AND i=?2")                                           \
     X(OUT, "SELECT n,i,seg,off,len FROM outbox WHERE c=?1 ORDER BY n,i")                           \
-    X(OUT_HAS, "SELECT 1 FROM outbox WHERE n=?1 AND i=?2")                                         \
+    X(OUT_AT, "SELECT seg,off,len FROM outbox WHERE n=?1 AND i=?2")                                \
     X(OUT_ID, "SELECT n,i,seg,off,len FROM outbox WHERE h=?1 ORDER BY n,i")                        \
     X(EACH, "SELECT key,rev,state,due,seg,off,len,joff,jlen FROM rec"                              \
             " WHERE key>?1 AND key<?2 AND (?3 IS NULL OR state=?3) ORDER BY key")                  \
@@ -39,8 +39,8 @@ struct sqlite3_stmt;
            " WHERE due>0 AND due<=?3 AND key>?1 AND key<?2 ORDER BY due,key")                      \
     X(HOW_MANY, "SELECT count(*) FROM rec WHERE key>?1 AND key<?2")                                \
     X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
-    X(OLD_REC, "SELECT key,seg,off,len FROM rec WHERE n<?1 LIMIT ?2")                              \
-    X(OLD_OUT, "SELECT n,i,c,seg,off,len FROM outbox WHERE seg<=?1 LIMIT ?2")                      \
+    X(OLD_REC, "SELECT key,seg,off,len,n FROM rec WHERE key>?1 ORDER BY key LIMIT ?2")             \
+    X(OLD_OUT, "SELECT n,i,c,seg,off,len FROM outbox WHERE (n,i)>(?1,?2) ORDER BY n,i LIMIT ?3")   \
     X(DROP_SEEN, "DELETE FROM seen WHERE n<?1")
 
 enum amp_index_statement {

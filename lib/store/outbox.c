@@ -123,9 +123,36 @@ static int entry(struct amp_store *s, const struct place *p, struct amp_frame_ou
                     (unsigned long long)p->n, p->i);
 }
 
-/* Hands out one entry with memory of its own, so that fn may use the store. */
-static int hand_out(struct amp_store *s, const struct place *p, const char *to,
-                    amp_store_entry_fn fn, void *ctx, struct amp_buf *text, struct amp_error *err)
+/* Where an entry stands by now: 1, 0 when it is closed, -1. */
+static int find(struct amp_store *s, struct place *p, struct amp_error *err)
+{
+    const struct amp_tail_out *o = amp_tail_out(&s->tail, p->n, p->i);
+    if (o) {
+        p->seg = o->seg;
+        p->off = o->off;
+        p->len = o->len;
+        return o->open;
+    }
+    sqlite3_stmt *st = amp_index_begin_read(&s->index, err) == 0
+                           ? amp_index_stmt(&s->index, AMP_IX_OUT_AT, err)
+                           : NULL;
+    if (!st)
+        return -1;
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)p->n);
+    sqlite3_bind_int64(st, 2, p->i);
+    int rc = amp_index_step(&s->index, st, err);
+    if (rc == 1) {
+        p->seg = (uint32_t)sqlite3_column_int64(st, 0);
+        p->off = (uint64_t)sqlite3_column_int64(st, 1);
+        p->len = (uint32_t)sqlite3_column_int64(st, 2);
+        sqlite3_reset(st);
+    }
+    return rc;
+}
+
+/* Reads an entry into memory of its own; out's spans are of text. 0 when it is not for `to`. */
+static int copy(struct amp_store *s, const struct place *p, const char *to, struct amp_buf *text,
+                struct amp_store_entry *out, struct amp_error *err)
 {
     struct amp_frame_out o;
     struct amp_span consumer;
@@ -138,14 +165,35 @@ static int hand_out(struct amp_store *s, const struct place *p, const char *to,
         (o.blob.n ? amp_blob_get(s, o.blob, text, err)
                   : amp_buf_add(text, o.line.p, o.line.n, err)) != 0)
         return -1;
-    struct amp_store_entry e = {
+    *out = (struct amp_store_entry){
         .n = p->n,
         .index = p->i,
         .id = {text->data, o.id.n},
         .line = {text->data + o.id.n, text->len - o.id.n},
         .wants_ack = o.ack,
     };
-    return fn(ctx, &e) != 0;
+    return 1;
+}
+
+/* Hands out one entry, outside of the turn, so that fn may use the store. Its segment may have gone
+ * since: then it was closed, or stands elsewhere. */
+static int hand_out(struct amp_store *s, const struct place *place, const char *to,
+                    amp_store_entry_fn fn, void *ctx, struct amp_buf *text, struct amp_error *err)
+{
+    struct amp_store_entry e;
+    struct place p = *place;
+    bool own;
+    int rc = copy(s, &p, to, text, &e, err);
+    if (rc < 0) {
+        if (amp_turn_enter(s, &own, err) != 0)
+            return -1;
+        rc = find(s, &p, err);
+        if (rc == 1)
+            rc = copy(s, &p, to, text, &e, err);
+        if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
+            return -1;
+    }
+    return rc <= 0 ? rc : fn(ctx, &e) != 0;
 }
 
 int amp_store_outbox(struct amp_store *s, const char *consumer, amp_store_entry_fn fn, void *ctx,
@@ -166,24 +214,6 @@ int amp_store_outbox(struct amp_store *s, const char *consumer, amp_store_entry_
         rc = hand_out(s, &places.p[i], consumer, fn, ctx, &text, err);
     free(places.p);
     return rc < 0 ? -1 : 0;
-}
-
-/* Whether an entry is open; so that closing twice writes no frame. */
-static int is_open(struct amp_store *s, const struct amp_store_entry_id *id, struct amp_error *err)
-{
-    sqlite3_stmt *st;
-    const struct amp_tail_out *o = amp_tail_out(&s->tail, id->n, id->index);
-    if (o)
-        return o->open;
-    if (amp_index_begin_read(&s->index, err) != 0 ||
-        !(st = amp_index_stmt(&s->index, AMP_IX_OUT_HAS, err)))
-        return -1;
-    sqlite3_bind_int64(st, 1, (sqlite3_int64)id->n);
-    sqlite3_bind_int64(st, 2, id->index);
-    int rc = amp_index_step(&s->index, st, err);
-    if (rc == 1)
-        sqlite3_reset(st);
-    return rc;
 }
 
 static int close_entries(struct amp_store *s, const char *consumer, struct amp_span acked,
@@ -211,7 +241,8 @@ static int close_open(struct amp_store *s, const char *consumer,
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < n_ids; i++) {
-        int rc = is_open(s, &ids[i], err);
+        struct place p = {.n = ids[i].n, .i = ids[i].index};
+        int rc = find(s, &p, err); /* closing twice writes no frame */
         if (rc < 0)
             return -1;
         if (rc)

@@ -95,7 +95,7 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
 {
     s->dirfd = open_dir(s->dir, s->opt.read_only, err);
     if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, s->opt.read_only, err) != 0 ||
-        open_log_dir(s, err) != 0)
+        amp_store_settings(s, err) != 0 || open_log_dir(s, err) != 0)
         return -1;
     /* SQLite gets a path, and opens it later: whoever changes the directory until then may. */
     if (!(s->real = realpath(s->dir, NULL)))
@@ -134,6 +134,7 @@ static int open_store(const char *dir, const struct amp_store_options *opt, bool
     amp_tail_init(&s->tail);
     amp_frame_arena_init(&s->check);
     amp_buf_init(&s->rec, 64 * AMP_FRAME_MAX);
+    amp_buf_init(&s->old.key, AMP_KEY_MAX);
     if (open_parts(s, failed_too, err) != 0) {
         amp_store_close(s);
         return -1;
@@ -171,6 +172,7 @@ void amp_store_close(struct amp_store *s)
     amp_frame_arena_release(&s->arena);
     amp_frame_arena_release(&s->check);
     amp_buf_release(&s->rec);
+    amp_buf_release(&s->old.key);
     amp_auto_close(&s->lock.next);
     amp_auto_close(&s->lock.main);
     amp_auto_close(&s->logfd);

@@ -19,14 +19,15 @@ struct amp_store;
 
 struct amp_store_options {
     int64_t lock_timeout_ms; /* < 0 waits; TEMPFAIL lock_timeout when it passes */
-    uint64_t segment_bytes;  /* rotation past it; 0: 64 MiB */
-    uint32_t keep_segments;  /* older ones go, and the inputs in them are forgotten; 0: 16 */
+    uint64_t segment_bytes;  /* rotation past it; for this and the next two, 0: see settings.c */
+    uint32_t keep_segments;  /* older ones go, and the inputs in them are forgotten; 16 */
+    uint64_t keep_ms;        /* so do those whose last frame is older; no limit */
     bool read_only;          /* never writes or cuts; the index may be rebuilt in memory */
 };
 
 /* Opens a state directory; one that is not there or empty is made 0700. Codes: state_network_fs,
- * state_not_ours, state_permissions, log_failed (repair needed). Any later call may fail with
- * log_damaged (which names segment and offset) or log_failed: the log is read when needed. */
+ * state_not_ours, state_permissions, config_invalid, log_failed (repair needed). Any later call,
+ * too, may fail with log_failed, or log_damaged (with segment and offset). */
 int amp_store_open(const char *dir, const struct amp_store_options *opt, struct amp_store **out,
                    struct amp_error *err);
 void amp_store_close(struct amp_store *s);
@@ -74,9 +75,9 @@ enum amp_store_outcome {
     AMP_STORE_REDELIVERED, /* same consumer, id and bytes: the callback was not called */
 };
 
-/* Called under the main lock with the fresh record. Returns 0 to commit what it put into change,
- * 1 to leave all as it is (the input is then not remembered), -1 to refuse with err. It must not
- * call the store, fork, or touch pipes and terminals. */
+/* Called under the main lock with the fresh record. Returns 0 to commit what it put into change, 1
+ * to leave all as it is (the input is then not remembered), -1 to refuse with err. No calls of the
+ * store, no fork, no pipes or terminals in it. */
 typedef int (*amp_store_fn)(void *ctx, const struct amp_store_rec *now,
                             struct amp_store_change *change, struct amp_error *err);
 

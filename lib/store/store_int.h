@@ -20,6 +20,22 @@ enum {
     AMP_DIGEST_MAX = 72,
 };
 
+/* How far the oldest segment's live things were repeated. */
+struct amp_compaction {
+    uint32_t seg;       /* the segment; 0: none is being let go */
+    uint64_t bound;     /* the first frame that stays */
+    struct amp_buf key; /* the last key looked at */
+    bool keys_done;
+    uint64_t out_n; /* the last entry of the outbox looked at */
+    uint32_t out_i;
+};
+
+/* When a segment's first frame was made. */
+struct amp_age {
+    uint32_t seg;
+    int64_t at;
+};
+
 struct amp_store {
     char *dir, *real; /* as given, and without links and dots */
     int dirfd, logfd;
@@ -46,6 +62,8 @@ struct amp_store {
     struct amp_frame_arena check; /* records given to us, frames read back */
     struct amp_buf rec;           /* the record last read */
     uint64_t last;                /* the frame of the latest update */
+    struct amp_compaction old;
+    struct amp_age oldest, newest; /* of the second and of the last segment */
 };
 
 /* Takes a turn unless a batch holds one; *own says whether this call must end it. */
@@ -80,6 +98,10 @@ int amp_store_new_generation(struct amp_store *s, struct amp_error *err);
 
 /* compact.c: at the end of a turn that appended, one step towards removing the oldest segment. */
 int amp_store_compact(struct amp_store *s, struct amp_error *err);
+/* Whether the last segment is to end, by its size or its age. */
+bool amp_store_segment_full(struct amp_store *s);
+/* settings.c: what the directory's amp.json says, into s->opt where that is 0. */
+int amp_store_settings(struct amp_store *s, struct amp_error *err);
 
 /* digest.c: what tells one input's bytes from another's, and whether a sum of the log is theirs. */
 void amp_store_digest(struct amp_span bytes, char out[AMP_DIGEST_MAX]);
@@ -89,6 +111,8 @@ bool amp_store_digest_is(const char *sum, const char *digest, struct amp_span by
 int amp_blob_put(struct amp_store *s, struct amp_span data, char name[72], struct amp_error *err);
 int amp_blob_get(struct amp_store *s, struct amp_span name, struct amp_buf *out,
                  struct amp_error *err);
+/* Under main, the index at the log's end: removes the blobs that no frame from `bound` on names. */
+int amp_blob_sweep(struct amp_store *s, uint64_t bound, struct amp_error *err);
 /* Moves large parts of f into blobs so that it fits a frame; names is memory for their names. */
 int amp_blob_shrink(struct amp_store *s, struct amp_frame *f, struct amp_frame_out *out,
                     struct amp_buf *names, struct amp_error *err);

@@ -224,7 +224,8 @@ int amp_tail_rec(const struct amp_tail *t, struct amp_span key, struct amp_index
     const struct amp_tail_entry *e = find(t, AMP_TAIL_KEY, key, (struct amp_span){0});
     if (!e)
         return -1;
-    *out = e->rec;
+    if (out)
+        *out = e->rec;
     return !e->gone;
 }
 

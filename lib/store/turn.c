@@ -19,8 +19,6 @@
 
 enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 4000, WAL_AT_END = 128, TAIL_AT_END = 128 };
 
-static const uint64_t default_segment = 64u << 20;
-
 int amp_store_fail(struct amp_store *s, const struct amp_error *err)
 {
     if (!s->failed) {
@@ -131,7 +129,6 @@ static int start(struct amp_store *s, struct amp_error *err)
 static int settle(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
-    uint64_t limit = s->opt.segment_bytes ? s->opt.segment_bytes : default_segment;
     if (check_failed(s, false, err) != 0)
         return -1;
     if (l->pending.len) {
@@ -140,7 +137,7 @@ static int settle(struct amp_store *s, struct amp_error *err)
             return -1;
         if (amp_log_flush(l, err) != 0)
             return amp_store_fail(s, err);
-        if (l->end.off >= limit && amp_log_rotate(l, err) != 0)
+        if (amp_store_segment_full(s) && amp_log_rotate(l, err) != 0)
             return amp_store_fail(s, err);
         if (l->end.n > s->need)
             s->need = l->end.n;
