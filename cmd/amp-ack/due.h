@@ -15,6 +15,7 @@ struct due {
     const char *out_path, *severity, *from;
     int64_t open_timeout_ms, silence_ms, window_ms;
     struct amp_retry_rules rules;
+    struct amp_dead_limits dead;
 };
 extern struct due ack_due;
 extern const char *const due_severities[];
@@ -43,6 +44,20 @@ extern const char *const due_severities[];
          .doc = "how long the outcome of an operation is kept",                                    \
          .config = "ack.window"},                                                                  \
         ACK_RETRY_OPTS,                                                                            \
+        {0,                                                                                        \
+         "dead-max-age",                                                                           \
+         AMP_OPT_DURATION,                                                                         \
+         &ack_due.dead.max_age_ms,                                                                 \
+         "TIME",                                                                                   \
+         .doc = "dead letters go so long after their last failure; 0: never",                      \
+         .config = "dead.max_age"},                                                                \
+        {0,                                                                                        \
+         "dead-max-count",                                                                         \
+         AMP_OPT_INT,                                                                              \
+         &ack_due.dead.max_count,                                                                  \
+         "N",                                                                                      \
+         .doc = "of dead letters the N newest stay; 0: all",                                       \
+         .config = "dead.max_count"},                                                              \
         {0, "from", AMP_OPT_STRING, &ack_due.from, "ROLE", .doc = "the escalations' sender"},      \
         {'o', "out", AMP_OPT_PATH, &ack_due.out_path, "PATH", .doc = "write to PATH"},             \
     {                                                                                              \

@@ -6,6 +6,7 @@
 
 const char *ack_state, *ack_as;
 int64_t ack_lock_timeout_ms = 10000;
+struct amp_list ack_redact;
 struct amp_metrics_options ack_metrics = {.interval_ms = AMP_METRICS_INTERVAL_MS};
 static const char *config;
 
@@ -16,6 +17,8 @@ static const struct amp_opt options[] = {
     {0, "as", AMP_OPT_STRING, &ack_as, "NAME", .doc = "name in the state directory"},
     {0, "lock-timeout", AMP_OPT_DURATION, &ack_lock_timeout_ms, "TIME",
      .doc = "how long to wait for the state's lock"},
+    {0, "redact", AMP_OPT_LIST, &ack_redact, "REGEX",
+     .doc = "what counts as a secret beside the known shapes", .config = "redact.patterns"},
     AMP_OPT_END,
 };
 

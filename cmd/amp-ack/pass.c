@@ -15,6 +15,8 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "protocol/redact.h"
+
 #define PENDING_MAX ((size_t)64 << 20) /* beside one turn, which may be one long line */
 #define TURN_MAX    ((size_t)128 << 20)
 
@@ -150,13 +152,20 @@ static int open_all(struct pass *p, struct amp_error *err)
     return ack_open_output(p->out_path, p->open_timeout_ms, &p->out, err);
 }
 
+static int add_patterns(struct amp_error *err)
+{
+    const char *const *v = (const char *const *)ack_redact.v;
+    ack_redact.v = NULL; /* once */
+    return amp_redact_pattern_list(v, err);
+}
+
 int pass_run(struct pass *p)
 {
     struct amp_error err = {0};
     int status = 0;
     p->in.fd = p->in.hold = p->out.fd = -1;
     amp_signals_install();
-    if (open_all(p, &err) < 0 || loop(p, &err) < 0)
+    if (add_patterns(&err) < 0 || open_all(p, &err) < 0 || loop(p, &err) < 0)
         status = amp_complain(&err);
     if (p->intake.reader)
         amp_intake_release(&p->intake);
@@ -184,6 +193,10 @@ struct amp_store *ack_open_state(enum ack_need need, int *status)
     struct amp_error err = {0};
     struct amp_store *s = NULL;
     *status = 0;
+    if (add_patterns(&err) < 0) {
+        *status = amp_complain(&err);
+        return NULL;
+    }
     if (!ack_state && need != ACK_OPTIONAL)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
     if (ack_state && open_store(need, &s, &err) < 0) {

@@ -50,6 +50,7 @@ void due_ctx(struct amp_metrics *metrics, struct amp_deadline_ctx *out)
         .window_ms = ack_due.window_ms,
         .metrics = metrics,
         .retry = &ack_due.rules,
+        .dead = ack_due.dead,
     };
 }
 

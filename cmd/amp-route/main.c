@@ -7,9 +7,10 @@
 
 #include "flow/config.h"
 #include "message/delivery.h"
+#include "protocol/redact.h"
 
 static struct router router = {.lock = -1, .consumer = "amp-route", .patience_ms = 1000};
-static struct amp_list routes, agents, http_headers, inbounds, lane_settings;
+static struct amp_list redact, routes, agents, http_headers, inbounds, lane_settings;
 static const char *state, *config, *in_path = "-", *out_path, *http_ca;
 static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
                lock_timeout_ms = 10000, max_line = 32 << 20, jobs = 4, attempts = 5,
@@ -53,6 +54,8 @@ static const struct amp_opt options[] = {
      .doc = "send the headers in FILE (mode 600) to HOST"},
     {0, "http-ca", AMP_OPT_PATH, &http_ca, "FILE",
      .doc = "trust the certificates in FILE, not the system's"},
+    {0, "redact", AMP_OPT_LIST, &redact, "REGEX",
+     .doc = "what counts as a secret beside the known shapes", .config = "redact.patterns"},
     {0, "allow-unsigned", AMP_OPT_FLAG, &router.allow_unsigned, NULL,
      .doc = "let unsigned sw4rm messages leave this machine, with a warning"},
     {0, "predicate-timeout", AMP_OPT_DURATION, &limit_ms, "TIME",
@@ -111,6 +114,8 @@ static int start(struct router *r, struct amp_error *err)
     for (int i = 0; i < http_headers.n; i++)
         if (!strchr(http_headers.v[i], '='))
             return amp_fail(err, AMP_USAGE, "bad_headers", "--http-headers takes HOST=FILE");
+    if (amp_redact_pattern_list((const char *const *)redact.v, err) < 0)
+        return -1;
     if (routes.n == 0)
         return amp_fail(err, AMP_USAGE, "no_routes", "at least one route is needed (-r)");
     if (state && keep_open(r, state, lock_timeout_ms, err) < 0)

@@ -4,6 +4,7 @@
 #include <amp/base/clock.h>
 
 #include "cli/cli.h"
+#include "protocol/redact.h"
 #include "validate.h"
 
 static struct validate_options opt = {
@@ -11,7 +12,7 @@ static struct validate_options opt = {
     .max_depth = 128,
     .jobs = 1,
 };
-static struct amp_list protect, resolve, fill;
+static struct amp_list redact, protect, resolve, fill;
 static const char *to;
 static struct user_schema_options own;
 static const char *output;
@@ -62,6 +63,11 @@ static const struct amp_opt opts[] = {
      .dest = &protect,
      .arg = "PATTERN",
      .doc = "a branch protected beside main and master (* and ? match)"},
+    {.name = "redact",
+     .kind = AMP_OPT_LIST,
+     .dest = &redact,
+     .arg = "REGEX",
+     .doc = "what counts as a secret beside the known shapes"},
     {.name = "now",
      .kind = AMP_OPT_STRING,
      .dest = &opt.now,
@@ -317,6 +323,9 @@ static int run(int argc, char **argv)
     opt.name_files = argc > 0;
     opt.protect = protect.v;
     read_now();
+    struct amp_error err;
+    if (amp_redact_pattern_list((const char *const *)redact.v, &err) < 0)
+        return amp_complain(&err);
     if (opt.list)
         return info_list();
     if (opt.schema)

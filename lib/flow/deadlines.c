@@ -51,6 +51,18 @@ static int cursor_run(struct amp_store *s, int64_t now_ms, const struct amp_dead
     return amp_cursors_sweep(s, now_ms, c->actor, done, err);
 }
 
+static int dead_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                    struct amp_error *err)
+{
+    return amp_dead_next_due(s, &c->dead, ms, err);
+}
+
+static int dead_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                    uint32_t *done, struct amp_error *err)
+{
+    return amp_dead_retain(s, &c->dead, now_ms, c->actor, false, NULL, NULL, done, err);
+}
+
 const struct amp_deadline amp_deadlines[] = {
     {"acknowledgement",
      "messages: acknowledgement, time to live, retries; and agents that fell silent", message_due,
@@ -58,6 +70,8 @@ const struct amp_deadline amp_deadlines[] = {
     {"window", "outcomes of operations are forgotten", window_due, window_run, true},
     {"cursor", "gaps that nobody waits for, and leases that ran out", cursor_due, cursor_run,
      false},
+    {"retention", "dead letters that are too old, or too many, go: only where it is configured",
+     dead_due, dead_run, true},
     {0},
 };
 

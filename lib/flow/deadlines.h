@@ -6,6 +6,7 @@
 #ifndef AMP_FLOW_DEADLINES_H
 #define AMP_FLOW_DEADLINES_H
 
+#include "message/dead.h"
 #include "message/message.h"
 #include "message/metrics.h"
 
@@ -18,6 +19,7 @@ struct amp_deadline_ctx {
     int64_t window_ms;           /* how long the outcome of an operation is kept */
     struct amp_metrics *metrics; /* NULL: nothing is counted */
     const struct amp_retry_rules *retry; /* NULL: nothing is sent again */
+    struct amp_dead_limits dead;         /* retention of dead letters; zeros: all stay */
 };
 
 struct amp_deadline {

@@ -14,6 +14,8 @@
 /* Adds a pattern for the whole process, before threads start. "(?#name)" at its beginning gives its
  * KIND, else it is "pattern". USAGE bad_pattern; USAGE too_many past 64. */
 int amp_redact_pattern(const char *regex, struct amp_error *err);
+/* The same for a list that NULL ends. */
+int amp_redact_pattern_list(const char *const *v, struct amp_error *err);
 
 /* Appends the text. cut: it was cut off at its end, where the beginning of a secret counts as one;
  * so does what stands before "…" or "...". */

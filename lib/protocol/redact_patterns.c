@@ -69,6 +69,14 @@ int amp_redact_pattern(const char *regex, struct amp_error *err)
     return 0;
 }
 
+int amp_redact_pattern_list(const char *const *v, struct amp_error *err)
+{
+    for (; v && *v; v++)
+        if (amp_redact_pattern(*v, err) < 0)
+            return -1;
+    return 0;
+}
+
 struct matching {
     pcre2_match_data *data;
     pcre2_match_context *limits;

@@ -106,6 +106,42 @@ ids() {
   [ "$(amp-ack dead list --json | wc -l)" -eq 1 ]
 }
 
+@test "retention: nothing goes unless it is configured; then the oldest do, and the log says so" {
+  dead 3
+  amp-ack sweep --now 2100-01-01T00:00:00Z
+  [ "$(amp-ack dead list --json | wc -l)" -eq 3 ]
+  echo '{"dead": {"max_count": 2}}' >amp.json
+  amp-ack sweep -c amp.json
+  [ "$(amp-ack dead list --json | ids)" = "task_dispatch-T-2026-044-2 task_dispatch-T-2026-044-3" ]
+  echo '{"dead": {"max_age": "30d"}}' >amp.json
+  amp-ack sweep -c amp.json
+  [ "$(amp-ack dead list --json | wc -l)" -eq 2 ]
+  amp-ack sweep -c amp.json --now 2100-01-01T00:00:00Z
+  [ -z "$(amp-ack dead list --json --all)" ]
+  jq -se 'map(select(.event == "retire")) | length == 3 and all(.actor == "amp-ack.sweep")' state/log/*.ndjson
+  # A watcher does so too, at once.
+  dead 2
+  echo '{"dead": {"max_count": 1}}' >amp.json
+  amp-ack watch -c amp.json &
+  watcher=$!
+  one_left() { [ "$(amp-ack dead list --json | wc -l)" -eq 1 ]; }
+  wait_until 10 one_left
+  kill $watcher
+  wait $watcher || :
+}
+
+@test "patterns of one's own" {
+  dead 1 '.payload.description = "pay INV-1234"'
+  echo '{"redact": {"patterns": ["(?#invoice)INV-[0-9]+"]}}' >amp.json
+  amp-ack dead show --every -c amp.json | jq -e '.msg.payload.description == "pay [redacted:invoice]"'
+  amp-ack dead show --every --redact 'pay(?= )' | jq -e '.msg.payload.description == "[redacted:pattern] INV-1234"'
+  run -64 amp-ack dead list --redact '('
+  run -1 --separate-stderr amp-validate -e - --redact 'hi[0-9]' < <(message task_dispatch '.payload.risk_level = "hi5"')
+  [ "$(jq -r .found <<<"$stderr")" = '"[redacted:pattern]"' ]
+  run -1 --separate-stderr amp-route -c amp.json -r '* => file:x' < <(message task_dispatch '.payload.risk_level = "INV-7"')
+  jq -e 'select(.code == "bad_enum").found == "\"[redacted:invoice]\""' state/error.ndjson
+}
+
 @test "nothing is taken by accident" {
   dead 2
   run -64 amp-ack dead purge
