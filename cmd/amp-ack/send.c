@@ -9,9 +9,12 @@
 #include <amp/base/clock.h>
 
 #include "message/message.h"
-#include "protocol/compose.h"
+#include "message/outcome.h"
+#include "message/sequence.h"
+#include "message/stages.h"
+#include "protocol/answer.h"
 
-static const char *in_path = "-", *out_path = "-", *stage = "READ", *from, *note, *code,
+static const char *in_path = "-", *out_path = "-", *stage, *from, *note, *code,
                   *message = "refused";
 static int64_t open_timeout_ms = 60000;
 static bool every, retryable;
@@ -19,7 +22,8 @@ static bool every, retryable;
 static const char *const stages[] = {"RECEIVED", "READ", "FULFILLED", "REJECTED", "FAILED", NULL};
 
 const struct amp_opt send_opts[] = {
-    {0, "stage", AMP_OPT_CHOICE, &stage, "STAGE", .doc = "what to say", .choices = stages},
+    {0, "stage", AMP_OPT_CHOICE, &stage, "STAGE",
+     .doc = "what to say; else what the message waits for", .choices = stages},
     {0, "from", AMP_OPT_STRING, &from, "ROLE", .doc = "who says it; else the message's recipient"},
     {0, "note", AMP_OPT_STRING, &note, "TEXT", .doc = "a note for people"},
     {0, "code", AMP_OPT_STRING, &code, "CODE", .doc = "the code of a REJECTED or FAILED"},
@@ -33,22 +37,62 @@ const struct amp_opt send_opts[] = {
     AMP_OPT_END,
 };
 
-static enum amp_ack_stage stage_of(const char *word)
+/* Unless told, what the message's protocol waits for. */
+static enum amp_ack_stage stage_for(const struct amp_view *v)
 {
-    for (int i = 0; stages[i]; i++)
-        if (strcmp(word, stages[i]) == 0)
+    const struct amp_stages *s = amp_stages_of(v->protocol);
+    for (int i = 0; stage && stages[i]; i++)
+        if (strcmp(stage, stages[i]) == 0)
             return (enum amp_ack_stage)i;
-    return AMP_STAGE_READ;
+    return s ? s->waits_for : AMP_STAGE_READ;
+}
+
+/* Runtime Protocol §5: accepted means durably queued here, processed that there is an outcome. */
+static int check_rtp(struct pass *p, const struct amp_view *v, enum amp_ack_stage st,
+                     struct amp_error *err)
+{
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, (size_t)256 << 20);
+    if (v->protocol != AMP_PROTO_RTP || amp_answer_check(v->protocol, st, err) < 0)
+        return v->protocol == AMP_PROTO_RTP ? -1 : 0;
+    if (!p->store && (st == AMP_STAGE_RECEIVED || st == AMP_STAGE_FULFILLED))
+        return amp_fail(err, AMP_NO, "not_durable",
+                        "without a state directory nothing is durably queued: --state DIR");
+    if (st != AMP_STAGE_FULFILLED || !v->wants_outcome)
+        return 0;
+    if (amp_message_find(p->store, v->id, &mem, &r, err) < 0)
+        return -1;
+    return r.found && amp_outcome_known(&r)
+               ? 0
+               : amp_fail(err, AMP_NO, "outcome_missing",
+                          "no reply, task_complete or task_failed of it is known");
+}
+
+/* On disk before it is said: the turn is synced before its lines leave. */
+static int record(struct pass *p, const struct amp_view *v, struct amp_answer *a,
+                  struct amp_error *err)
+{
+    bool refusal = a->stage == AMP_STAGE_REJECTED || a->stage == AMP_STAGE_FAILED;
+    struct amp_message_answer said = {
+        .stage = a->stage, .by = a->by, .code = amp_span_str(refusal ? a->code : "")};
+    enum amp_store_outcome how;
+    if (refusal)
+        said.failure = retryable ? AMP_FAILURE_PASSING : AMP_FAILURE_TERMINAL;
+    if (amp_message_record(p->store, v, a->now_ms, &how, err) < 0 ||
+        amp_message_answered(p->store, v->id, &said, a->now_ms, NULL, err) < 0)
+        return -1;
+    return v->protocol == AMP_PROTO_RTP ? amp_sequence_next(p->store, amp_span_str(a->node), 1,
+                                                            "amp-ack.send", &a->sequence, err)
+                                        : 0;
 }
 
 static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
-    enum amp_ack_stage st = stage_of(stage);
-    int64_t now = amp_now_ms();
     char by[128] = "system";
     struct amp_error e = {0};
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
-        !(v->needs_ack || every))
+        !(amp_stages_timeout(v, NULL) > 0 || v->needs_ack || every))
         return 0;
     AMP_BUF struct amp_buf line;
     amp_buf_init(&line, 1 << 20);
@@ -56,17 +100,23 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
         snprintf(by, sizeof(by), "%s", from);
     else if (v->n_to > 0)
         amp_span_copy(v->to[0], by, sizeof(by));
-    int rc = st == AMP_STAGE_REJECTED || st == AMP_STAGE_FAILED
-                 ? amp_compose_nack(v, st, by, code ? code : "rejected", message, "send", retryable,
-                                    now, &line, &e)
-                 : amp_compose_ack(v, st, by, note, now, &line, &e);
-    if (rc == 0 && p->store) {
-        enum amp_store_outcome how;
-        rc = amp_message_record(p->store, v, now, &how, &e);
-        if (rc == 0)
-            rc = amp_message_ack(p->store, v->id, st, by, amp_span_str(code ? code : ""), now, NULL,
-                                 &e);
+    struct amp_answer a = {.stage = stage_for(v),
+                           .by = by,
+                           .code = code,
+                           .note = note,
+                           .rule = "send",
+                           .retryable = retryable,
+                           .node = ack_as ? ack_as : by,
+                           .now_ms = amp_now_ms()};
+    if (a.stage == AMP_STAGE_REJECTED || a.stage == AMP_STAGE_FAILED) {
+        a.code = code ? code : "rejected";
+        a.note = message;
     }
+    int rc = check_rtp(p, v, a.stage, &e);
+    if (rc == 0 && p->store)
+        rc = record(p, v, &a, &e);
+    if (rc == 0)
+        rc = amp_answer_line(v, &a, &line, &e);
     if (rc < 0 && e.status == AMP_NO)
         return pass_reject(p, v, &e, err);
     if (rc < 0) {

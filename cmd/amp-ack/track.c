@@ -11,6 +11,7 @@
 
 #include "message/idempotency.h"
 #include "message/message.h"
+#include "message/outcome.h"
 #include "message/retry.h"
 #include "protocol/sw4rm/answer.h"
 
@@ -74,6 +75,22 @@ static enum amp_failure failure_of(const struct amp_view *v)
     return amp_retry_class(v->body.ack.code);
 }
 
+/* Runtime Protocol §5: processed means that there is an outcome. */
+static int check_outcome(struct pass *p, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, (size_t)256 << 20);
+    if (v->protocol != AMP_PROTO_RTP || v->body.ack.stage != AMP_STAGE_FULFILLED)
+        return 0;
+    if (amp_message_find(p->store, v->body.ack.ref, &mem, &r, err) < 0)
+        return -1;
+    return !r.found || amp_outcome_known(&r)
+               ? 0
+               : amp_fail(err, AMP_NO, "outcome_missing",
+                          "processed, but no reply, task_complete or task_failed is known");
+}
+
 static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_error e = {0};
@@ -84,7 +101,8 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
         .stage = stage_of(v), .by = by, .code = v->body.ack.code, .result = result_of(v)};
     if (a.stage == AMP_STAGE_REJECTED || a.stage == AMP_STAGE_FAILED)
         a.failure = failure_of(v);
-    if (amp_message_answered(p->store, v->body.ack.ref, &a, now_ms(), &late, &e) == 0)
+    if (check_outcome(p, v, &e) == 0 &&
+        amp_message_answered(p->store, v->body.ack.ref, &a, now_ms(), &late, &e) == 0)
         return pass_emit(p, v->line, err);
     if (e.status == AMP_NO && strcmp(e.code, "permission_denied") == 0)
         return pass_reject(p, v, &e, err);
@@ -142,6 +160,18 @@ static int claim(struct pass *p, const struct amp_view *v, struct amp_error *err
     return rc;
 }
 
+/* What answers an operation passes whether or not we know of one. */
+static int settle(struct pass *p, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_error e = {0};
+    if (amp_outcome_apply(p->store, v, now_ms(), &e) == 0)
+        return pass_emit(p, v->line, err);
+    if (e.status == AMP_NO)
+        return pass_reject(p, v, &e, err);
+    *err = e;
+    return -1;
+}
+
 /* An expired message goes no further: its sender is told, and it becomes a dead letter. */
 static int expire(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
@@ -170,7 +200,7 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
     if (rc == 0)
         return 0;
     if (rc > 0 && amp_message_record(p->store, v, now_ms(), &how, &e) == 0)
-        return amp_message_expired(v, now_ms()) ? expire(p, v, err) : pass_emit(p, v->line, err);
+        return amp_message_expired(v, now_ms()) ? expire(p, v, err) : settle(p, v, err);
     if (e.status == AMP_NO)
         return pass_reject(p, v, &e, err);
     *err = e;

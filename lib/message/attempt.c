@@ -12,6 +12,7 @@
 #include "message/dead.h"
 #include "message/idempotency.h"
 #include "message/retry.h"
+#include "message/sequence.h"
 #include "message/sweep.h"
 #include "protocol/again.h"
 
@@ -294,15 +295,14 @@ int amp_attempt_depart(struct amp_overdue *o)
 {
     AMP_BUF struct amp_buf line;
     struct amp_sweep *sw = o->sw;
-    uint16_t part;
     bool leaves = o->r.departed_ms == 0;
     amp_buf_init(&line, AMP_RECORD_MAX);
     if (o->r.next.n == 0)
         return settle(o);
     if (leaves && amp_span_is(o->r.protocol, "rtp")) {
-        amp_random(&part, sizeof(part));
         o->r.node = amp_span_str(sw->opt->actor);
-        o->r.sequence = sw->now_ms * 1000 + part % 1000;
+        if (amp_sequence_next(sw->store, o->r.node, 1, sw->opt->actor, &o->r.sequence, sw->err) < 0)
+            return -1;
     }
     if (compose(o, &line) < 0)
         return -1;

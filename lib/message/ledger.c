@@ -5,6 +5,7 @@
  * and never half.
  */
 #include "message/idempotency.h"
+#include "message/outcome.h"
 #include "message/record.h"
 #include "message/stages.h"
 
@@ -39,6 +40,8 @@ struct work {
     struct amp_ack_note note;
     enum amp_ack_stage stage;
     enum amp_failure failure;
+    int64_t eta_ms;
+    bool holds;
     bool same, close_outbox, close_next;
 };
 
@@ -111,6 +114,8 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     w->rec.correlation = v->correlation;
     w->rec.ack_timeout_ms = amp_stages_timeout(v, w->terms);
     w->rec.sla_ms = amp_stages_sla(v, w->terms);
+    w->rec.wants_outcome = v->wants_outcome;
+    w->rec.for_many = v->n_to > 1 || amp_span_is(w->rec.to, "all");
     w->rec.expires_ms = w->rec.ack_timeout_ms > 0 ? v->expires_ms : 0;
     if (w->former) {
         w->rec.attempt = w->former->attempt + 1;
@@ -140,7 +145,9 @@ static int record(struct amp_store *s, struct work *w, enum amp_store_outcome *o
     enum amp_store_outcome how;
     if (w->view->id.n == 0)
         return amp_fail(err, AMP_NO, "missing_field", "a message without an id is not recorded");
-    int rc = amp_store_update(s, KIND, w->view->id, NULL, record_fn, w, &how, err);
+    int rc = amp_outcome_await(s, w->view, err);
+    if (rc == 0)
+        rc = amp_store_update(s, KIND, w->view->id, NULL, record_fn, w, &how, err);
     if (rc == 0 && outcome)
         *outcome = w->same ? AMP_STORE_REDELIVERED : how;
     work_release(w);
@@ -182,7 +189,7 @@ static int check_holder(const struct work *w, struct amp_error *err)
         return 0;
     if (w->stage == AMP_STAGE_REJECTED && r->holder.n == 0)
         return 0;
-    struct amp_span owner = r->holder.n > 0 ? r->holder : r->to;
+    struct amp_span owner = r->holder.n > 0 || r->for_many ? r->holder : r->to;
     if (owner.n == 0 || amp_span_is(owner, w->note.by))
         return 0;
     return amp_fail(err, AMP_NO, "permission_denied",
@@ -200,7 +207,7 @@ static bool is_failure(enum amp_ack_stage stage)
 static int64_t after_admission(const struct work *w)
 {
     if (w->rec.sla_ms > 0)
-        return w->now_ms + w->rec.sla_ms;
+        return (w->eta_ms > w->now_ms ? w->eta_ms : w->now_ms) + w->rec.sla_ms;
     return amp_span_is(w->rec.protocol, "sw4rm") ? w->rec.expires_ms : 0;
 }
 
@@ -222,7 +229,8 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
     if (current(w, now, err) < 0)
         return -1;
-    if (amp_record_has_ack(&w->rec, w->note.stage, w->note.by, &w->note.late)) {
+    bool takes_up = w->holds && w->rec.holder.n == 0;
+    if (!takes_up && amp_record_has_ack(&w->rec, w->note.stage, w->note.by, &w->note.late)) {
         w->close_outbox = true;
         return 1;
     }
@@ -242,7 +250,8 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         w->rec.next = (struct amp_span){"", 0};
         w->rec.due_ms = waits_until(w);
     }
-    if (admitted)
+    bool put_off = w->eta_ms > 0 && step.to == AMP_DELIVERY_RECEIVED && w->rec.sla_ms > 0;
+    if (admitted || put_off)
         w->rec.due_ms = after_admission(w);
     if (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE)
         w->rec.due_ms = 0;
@@ -253,7 +262,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     }
     if (step.to == AMP_DELIVERY_TIMED_OUT && w->rec.state != step.to)
         w->rec.timed_out_ms = w->now_ms;
-    if (w->rec.claim.n > 0 && w->rec.holder.n == 0 && w->stage == AMP_STAGE_READ)
+    if (w->rec.claim.n > 0 && w->rec.holder.n == 0 && (w->stage == AMP_STAGE_READ || w->holds))
         w->rec.holder = amp_span_str(w->note.by);
     /* The earliest success is what is told to duplicates. */
     if (w->rec.claim.n > 0 && w->rec.result.n == 0 && w->result.n > 0 &&
@@ -282,6 +291,8 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     w.stage = a->stage;
     w.result = a->result;
     w.failure = a->failure;
+    w.holds = a->holds;
+    w.eta_ms = a->eta_ms;
     w.note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
                                    .by = a->by ? a->by : "",
                                    .code = a->code,

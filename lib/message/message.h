@@ -41,6 +41,8 @@ struct amp_message_answer {
     struct amp_span code, result; /* result: a JSON value, kept when it ends the work */
     /* Of a refusal or failure: what the sweep makes of it, another attempt or a dead letter. */
     enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL } failure;
+    bool holds;     /* who says RECEIVED takes the work up with it */
+    int64_t eta_ms; /* of RECEIVED: an outcome is expected only then; 0: not said */
 };
 int amp_message_answered(struct amp_store *s, struct amp_span id,
                          const struct amp_message_answer *a, int64_t now_ms, bool *late,
@@ -66,7 +68,9 @@ struct amp_message_rec {
     int64_t sent_ms, due_ms, timed_out_ms; /* 0: not, or no deadline */
     int64_t ack_timeout_ms;
     int64_t expires_ms; /* 0: never */
-    int64_t sla_ms;     /* from admission to an outcome; 0: nobody waits for one */
+    int64_t sla_ms;     /* from admission to an outcome; 0: it does not matter */
+    bool wants_outcome; /* somebody waits for one */
+    bool for_many;      /* several recipients, or all: `to` is not the only one */
     /* Attempts (message/retry.h): this is the how manieth of the same operation, `tries` tells the
      * former ones as a dead letter's history does, `next` is the one after it, which has left at
      * departed_ms from the outbox `node`. */

@@ -128,6 +128,14 @@ static void int_member(struct amp_jw *w, const char *key, int64_t n)
     amp_jw_int(w, n);
 }
 
+static void flag_member(struct amp_jw *w, const char *key, bool is)
+{
+    if (!is)
+        return;
+    amp_jw_key(w, key);
+    amp_jw_bool(w, true);
+}
+
 static void write_attempts(struct amp_jw *w, const struct amp_message_rec *r)
 {
     int_member(w, "attempt", r->attempt);
@@ -166,6 +174,8 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
     int_member(&w, "timed_out_ms", r->timed_out_ms);
     int_member(&w, "expires_ms", r->expires_ms);
     int_member(&w, "sla_ms", r->sla_ms);
+    flag_member(&w, "wants_outcome", r->wants_outcome);
+    flag_member(&w, "for_many", r->for_many);
     write_attempts(&w, r);
     if (r->acks.n > 0 || note) {
         amp_jw_key(&w, "acks");
@@ -256,6 +266,8 @@ static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct am
     r->timed_out_ms = amp_record_int(t, "timed_out_ms");
     r->expires_ms = amp_record_int(t, "expires_ms");
     r->sla_ms = amp_record_int(t, "sla_ms");
+    r->wants_outcome = amp_tape_get(t, 0, AMP_SPAN("wants_outcome")) != AMP_TOK_NONE;
+    r->for_many = amp_tape_get(t, 0, AMP_SPAN("for_many")) != AMP_TOK_NONE;
     return 0;
 }
 
@@ -305,22 +317,26 @@ bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, cons
     return has;
 }
 
-bool amp_record_arrived(const struct amp_message_rec *r)
+bool amp_record_has_stage(const struct amp_message_rec *r, const char *stage)
 {
-    static const char *const stages[] = {"RECEIVED", "READ", "FULFILLED"};
     AMP_BUF struct amp_buf text;
     struct amp_tape t;
     struct amp_json_fault f;
-    bool arrived = false;
+    bool has = false;
     amp_buf_init(&text, AMP_RECORD_MAX);
     amp_record_tape(&t);
     if (r->acks.n > 0 && amp_buf_fmt(&text, NULL, "[%.*s]", (int)r->acks.n, r->acks.p) == 0 &&
         amp_tape_scan(&t, text.data, text.len, &f) == 0)
-        for (uint32_t i = 1; i < t.n && !arrived; i = t.tok[i].next) {
-            uint32_t st = amp_tape_get(&t, i, AMP_SPAN("stage"));
-            for (size_t k = 0; k < sizeof(stages) / sizeof(stages[0]); k++)
-                arrived |= st != AMP_TOK_NONE && amp_tok_is(&t, st, amp_span_str(stages[k]));
+        for (uint32_t i = 1; i < t.n && !has; i = t.tok[i].next) {
+            uint32_t tok = amp_tape_get(&t, i, AMP_SPAN("stage"));
+            has = tok != AMP_TOK_NONE && amp_tok_is(&t, tok, amp_span_str(stage));
         }
     amp_tape_release(&t);
-    return arrived;
+    return has;
+}
+
+bool amp_record_arrived(const struct amp_message_rec *r)
+{
+    return amp_record_has_stage(r, "RECEIVED") || amp_record_has_stage(r, "READ") ||
+           amp_record_has_stage(r, "FULFILLED");
 }

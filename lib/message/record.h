@@ -25,7 +25,8 @@ int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_messag
 bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
                         bool *late);
 
-/* Whether anybody said, in time or late, that the message arrived. */
+/* Whether anybody said, in time or late, that the message came to that stage; that it arrived. */
+bool amp_record_has_stage(const struct amp_message_rec *r, const char *stage);
 bool amp_record_arrived(const struct amp_message_rec *r);
 
 /* Appends "msg":{…} with the line as it stands, or "text":"…" where that would not give the same

@@ -106,6 +106,29 @@ int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, stru
     return envelope(of, from, amp_buf_span(&payload), now_ms, out, err);
 }
 
+int amp_sw4rm_ack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span note,
+                  struct amp_span result, const char *from, int64_t now_ms, struct amp_buf *out,
+                  struct amp_error *err)
+{
+    AMP_BUF struct amp_buf payload;
+    struct amp_jw w;
+    amp_buf_init(&payload, out->max);
+    amp_jw_init(&w, &payload);
+    amp_jw_open(&w, '{');
+    member(&w, "ack_for_message_id", of->id);
+    member(&w, "ack_stage", amp_span_str(amp_ack_stage_name(stage)));
+    if (note.n > 0)
+        member(&w, "note", note);
+    if (result.n > 0) {
+        amp_jw_key(&w, "result");
+        amp_jw_raw(&w, result);
+    }
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    return envelope(of, from, amp_buf_span(&payload), now_ms, out, err);
+}
+
 int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_attempt *first,
                         const char *from, int64_t now_ms, struct amp_buf *out,
                         struct amp_error *err)

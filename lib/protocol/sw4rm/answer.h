@@ -17,6 +17,11 @@ int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, stru
                    struct amp_span note, const char *from, int64_t now_ms, struct amp_buf *out,
                    struct amp_error *err);
 
+/* An ACKNOWLEDGEMENT of a stage that was reached; note and result (a JSON value) may be empty. */
+int amp_sw4rm_ack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span note,
+                  struct amp_span result, const char *from, int64_t now_ms, struct amp_buf *out,
+                  struct amp_error *err);
+
 /* DUPLICATE_DETECTED: the outcome of the first attempt (§21). */
 struct amp_first_attempt {
     struct amp_span id, code, result; /* code: of a failure; result: a JSON value; or empty */

@@ -1,0 +1,207 @@
+/* Operations and what ends them. */
+#include "message/outcome.h"
+
+#include <string.h>
+
+#include <amp/base/id.h>
+
+#include "message/record.h"
+#include "message/retry.h"
+
+#define KIND    "awaited"
+#define KEY_MAX 700
+#define IDS_MAX 16 /* attempts that are kept: the newest */
+
+struct named {
+    const char *protocol;
+    struct amp_span first, second;
+};
+
+/* What a request and its outcome both name; false where the message is neither. */
+static bool name_of(const struct amp_view *v, struct named *out)
+{
+    if (v->protocol == AMP_PROTO_SW4RM && v->kind == AMP_KIND_TOOL_CALL)
+        *out = (struct named){"sw4rm", v->correlation, v->body.tool_call.call};
+    else if (v->protocol == AMP_PROTO_SW4RM && v->kind == AMP_KIND_TOOL_RESULT)
+        *out = (struct named){"sw4rm", v->correlation, v->body.tool_result.call};
+    else if (v->protocol == AMP_PROTO_RTP && v->task.n > 0 &&
+             (v->kind == AMP_KIND_DISPATCH || v->kind == AMP_KIND_RESULT ||
+              amp_span_is(v->type, "task_accept")))
+        *out = (struct named){"rtp", AMP_SPAN("task"), v->task};
+    else if (v->protocol == AMP_PROTO_RTP &&
+             (amp_span_is(v->type, "message") || amp_span_is(v->type, "reply")))
+        *out = (struct named){"rtp", AMP_SPAN("reply"), v->correlation};
+    else
+        return false;
+    return out->second.n > 0;
+}
+
+static int key_of(const struct named *n, struct amp_buf *out, struct amp_error *err)
+{
+    if (amp_buf_fmt(out, err, "%s\n", n->protocol) < 0 ||
+        amp_buf_add(out, n->first.p, n->first.n, err) < 0 || amp_buf_add(out, "\n", 1, err) < 0 ||
+        amp_buf_add(out, n->second.p, n->second.n, err) < 0)
+        return -1;
+    if (out->len <= KEY_MAX && !memchr(out->data, '\0', out->len) &&
+        !memchr(n->first.p ? n->first.p : "", '\n', n->first.n))
+        return 0;
+    char sum[AMP_SHA256_MAX];
+    amp_sha256_hex(amp_buf_span(out), sum);
+    amp_buf_reset(out);
+    return amp_buf_fmt(out, err, "%s\nsha256:%s", n->protocol, sum);
+}
+
+struct work {
+    struct amp_span id;
+    struct amp_buf key, ids, out; /* ids: each with its NUL */
+    uint32_t n;
+};
+
+static void work_init(struct work *w)
+{
+    memset(w, 0, sizeof(*w));
+    amp_buf_init(&w->key, 1 << 20);
+    amp_buf_init(&w->ids, 1 << 20);
+    amp_buf_init(&w->out, 1 << 20);
+}
+
+static void work_release(struct work *w)
+{
+    amp_buf_release(&w->key);
+    amp_buf_release(&w->ids);
+    amp_buf_release(&w->out);
+}
+
+static int read_ids(struct work *w, const struct amp_store_rec *rec, struct amp_error *err)
+{
+    struct amp_tape t;
+    struct amp_span id;
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, 1 << 20);
+    amp_buf_reset(&w->ids);
+    w->n = 0;
+    if (!rec->found)
+        return 0;
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, rec->json, err);
+    uint32_t list = rc == 0 ? amp_tape_get(&t, 0, AMP_SPAN("ids")) : AMP_TOK_NONE;
+    if (list != AMP_TOK_NONE && t.tok[list].type == AMP_JSON_ARRAY)
+        for (uint32_t i = list + 1; rc == 0 && i < t.tok[list].next; i = t.tok[i].next) {
+            rc = amp_tok_text(&t, i, &mem, &id, err);
+            if (rc == 0 &&
+                (amp_buf_add(&w->ids, id.p, id.n, err) < 0 || amp_buf_add(&w->ids, "", 1, err) < 0))
+                rc = -1;
+            w->n++;
+        }
+    amp_tape_release(&t);
+    return rc;
+}
+
+static int await_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                    struct amp_error *err)
+{
+    struct work *w = ctx;
+    struct amp_jw j;
+    if (read_ids(w, now, err) < 0)
+        return -1;
+    const char *id = w->ids.data;
+    for (uint32_t i = 0; i < w->n; i++, id += strlen(id) + 1)
+        if (amp_span_is(w->id, id))
+            return 1;
+    amp_buf_reset(&w->out);
+    amp_jw_init(&j, &w->out);
+    amp_jw_open(&j, '{');
+    amp_jw_key(&j, "ids");
+    amp_jw_open(&j, '[');
+    id = w->ids.data;
+    for (uint32_t i = 0; i < w->n; i++, id += strlen(id) + 1)
+        if (w->n - i < IDS_MAX)
+            amp_jw_str(&j, amp_span_str(id));
+    amp_jw_str(&j, w->id);
+    amp_jw_close(&j, ']');
+    amp_jw_close(&j, '}');
+    change->event = "await";
+    change->to = "AWAITED";
+    change->json = amp_buf_span(&w->out);
+    return amp_jw_end(&j, err);
+}
+
+int amp_outcome_await(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
+{
+    struct named name;
+    bool waits = v->wants_outcome || v->kind == AMP_KIND_TOOL_CALL;
+    if (!waits || v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || !name_of(v, &name))
+        return 0;
+    struct work w;
+    enum amp_store_outcome how;
+    work_init(&w);
+    w.id = v->id;
+    int rc = key_of(&name, &w.key, err);
+    if (rc == 0)
+        rc = amp_store_update(s, KIND, amp_buf_span(&w.key), NULL, await_fn, &w, &how, err);
+    work_release(&w);
+    return rc;
+}
+
+/* What the message says of the operation: false where it is no end and no beginning of the work. */
+static bool answer_of(const struct amp_view *v, struct amp_message_answer *a)
+{
+    if (v->kind == AMP_KIND_TOOL_RESULT) {
+        if (v->body.tool_result.has_frame && !v->body.tool_result.final)
+            return false;
+        a->code = v->body.tool_result.code;
+        if (a->code.n > 0 || amp_span_is(v->type, "TOOL_ERROR")) {
+            a->stage = AMP_STAGE_FAILED;
+            a->failure = amp_retry_class(a->code);
+        }
+    } else if (amp_span_is(v->type, "task_failed")) {
+        a->stage = AMP_STAGE_FAILED; /* an end like another: the work was done and told */
+        a->code = v->body.result.failure;
+    } else if (amp_span_is(v->type, "task_accept")) {
+        a->stage = AMP_STAGE_RECEIVED;
+        a->holds = true;
+        a->eta_ms = v->body.progress.eta_ms;
+    } else if (v->kind != AMP_KIND_RESULT && !amp_span_is(v->type, "reply")) {
+        return false;
+    }
+    if (a->stage == AMP_STAGE_FULFILLED && v->payload != AMP_TOK_NONE)
+        a->result = amp_tok_source(v->tape, v->payload);
+    return true;
+}
+
+int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                      struct amp_error *err)
+{
+    struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED};
+    struct amp_store_rec rec;
+    struct named name;
+    char by[256];
+    if (!answer_of(v, &a) || !name_of(v, &name))
+        return 0;
+    struct work w;
+    work_init(&w);
+    amp_span_copy(v->from, by, sizeof(by));
+    a.by = by;
+    int rc = key_of(&name, &w.key, err);
+    if (rc == 0)
+        rc = amp_store_get(s, KIND, amp_buf_span(&w.key), &rec, err);
+    if (rc == 0)
+        rc = read_ids(&w, &rec, err);
+    const char *id = w.ids.data;
+    for (uint32_t i = 0; rc == 0 && i < w.n; i++, id += strlen(id) + 1) {
+        struct amp_error e = {0};
+        if (amp_message_answered(s, amp_span_str(id), &a, now_ms, NULL, &e) < 0 &&
+            (e.status != AMP_NO || strcmp(e.code, "permission_denied") == 0)) {
+            *err = e; /* unknown, or out of turn: nothing to settle */
+            rc = -1;
+        }
+    }
+    work_release(&w);
+    return rc;
+}
+
+bool amp_outcome_known(const struct amp_message_rec *r)
+{
+    return !r->wants_outcome || amp_record_has_stage(r, "FULFILLED") ||
+           amp_record_has_stage(r, "FAILED");
+}

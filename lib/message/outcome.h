@@ -1,0 +1,25 @@
+/*
+ * What ends an operation beside an acknowledgement: a TOOL_RESULT or TOOL_ERROR answers its
+ * TOOL_CALL, a task_complete or task_failed its task_create, a reply its message. A message that
+ * waits for one is found by what both name: key "awaited.<protocol>LF…", with the ids of its
+ * attempts.
+ */
+#ifndef AMP_MESSAGE_OUTCOME_H
+#define AMP_MESSAGE_OUTCOME_H
+
+#include "message/message.h"
+
+/* Notes that the message waits for an outcome, where it is of a kind that does. */
+int amp_outcome_await(struct amp_store *s, const struct amp_view *v, struct amp_error *err);
+
+/* Settles in the ledger what the message answers: FULFILLED with its payload as the result, FAILED
+ * with its code; a task_accept makes its sender the holder and puts the end off to its eta. Nothing
+ * where it answers nothing that is known. NO permission_denied: somebody else holds the work. */
+int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                      struct amp_error *err);
+
+/* Whether an outcome is recorded, or nobody waits for one: what an ack of the type processed tells
+ * (Runtime Protocol §5). */
+bool amp_outcome_known(const struct amp_message_rec *r);
+
+#endif

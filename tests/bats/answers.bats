@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# amp-ack: answers in the protocol of the message, and what an answer may claim.
+
+load lib
+load messages
+
+setup() {
+  need_tool amp-ack
+  cd "$BATS_TEST_TMPDIR"
+  export AMP_STATE=$PWD/state
+  echo 0 >n
+}
+
+# m N [JQ]: a message of SW4RM; ev KIND PAYLOAD [JQ]: an event, numbered.
+m() {
+  jq -nc --arg n "$1" '{message_id: "11111111-1111-4111-8111-11111111111\($n)",
+    producer_id: "cli", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: 1,
+    retry_count: 0, message_type: "DATA", content_type: "application/json",
+    payload: {}, idempotency_token: "cli:x:\($n)"} | '"${2:-.}"' | .content_length = (.payload | tojson | length)'
+}
+ev() {
+  local n
+  n=$(($(<n) + 1))
+  echo "$n" >n
+  jq -nc --arg k "$1" --argjson p "$2" --argjson n "$n" '{eventId: "evt_\($n)", seq: $n, kind: $k,
+    sourceNodeId: "node", sourceAgentId: "exec", corrId: "c",
+    createdAt: "2026-02-25T16:22:10.123Z", payload: $p, trace: {attempt: 1}} | '"${3:-.}"
+}
+create() { ev task_create '{"taskId":"t","title":"T","toAgents":["exec"],"requesterAgentId":"cli"}' '.sourceAgentId = "cli"'; }
+accept() { ev task_accept '{"taskId":"t","acceptedByAgentId":"exec","etaSeconds":60}' "$@"; }
+complete() { ev task_complete '{"taskId":"t","completedByAgentId":"exec","resultSummary":"r","completedAt":"2026-02-25T16:25:00Z"}' "$@"; }
+fail() { ev task_failed '{"taskId":"t","failedByAgentId":"exec","failureClass":"timeout","errorSummary":"e","failedAt":"2026-02-25T16:25:00Z"}'; }
+processed() { ev ack '{"refEventId":"evt_1","ackType":"processed","ackedByAgentId":"exec","ackedAt":"2026-02-25T16:31:00Z"}'; }
+state() { amp-ack status --all --json | jq -r --arg i "$1" 'select(.msg_id == $i) | .state'; }
+track() { amp-ack track --now "2026-03-01T$1Z"; }
+sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
+
+@test "SW4RM: every stage, addressed to the producer, in its conversation" {
+  m 1 | jq -c '{to: "bob", msg: .}' >in
+  for s in RECEIVED READ FULFILLED; do
+    amp-ack send --stage $s --note hello <in >out
+    amp-validate out | cmp - out
+    jq -e --arg s $s '.to == "cli" and .msg.producer_id == "bob" and .msg.message_type == "ACKNOWLEDGEMENT"
+      and .msg.correlation_id == "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001" and (.msg.payload | .ack_stage == $s
+      and .note == "hello" and .ack_for_message_id[-1:] == "1" and (has("error_code") | not))' out
+  done
+  [ "$(state 11111111-1111-4111-8111-111111111111)" = FULFILLED ]
+  m 2 | jq -c '{to: "bob", msg: .}' | amp-ack send --stage FAILED --code tool_timeout --message late --retryable >out
+  amp-validate out | cmp - out
+  jq -e '.msg.payload | .ack_stage == "FAILED" and .error_code == "TOOL_TIMEOUT" and .note == "late"' out
+  # Unless told, the stage that the protocol waits for.
+  m 3 | amp-ack send | jq -e '.msg.payload.ack_stage == "RECEIVED"'
+  m 4 '.message_type = "HEARTBEAT" | .payload = {state: "RUNNING"}' | amp-ack send | cmp - /dev/null
+}
+
+@test "Runtime Protocol: accepted is on disk before it is said, in an outbox of the receiver" {
+  create >in
+  amp-ack send <in >out
+  amp-validate out | cmp - out
+  jq -e '.kind == "ack" and .sourceNodeId == "exec" and .sourceAgentId == "exec" and .seq == 1 and .toAgentId == "cli"
+    and .corrId == "c" and (.payload | .refEventId == "evt_1" and .refKind == "task_create" and .ackType == "accepted"
+      and .ackedByAgentId == "exec")' out
+  [ "$(state evt_1)" = RECEIVED ]
+  amp-ack send <in | jq -e '.seq == 2'
+  amp-ack send --as gateway <in | jq -e '.sourceNodeId == "gateway" and .seq == 1'
+  unset AMP_STATE
+  run -1 --separate-stderr amp-ack send <in
+  [ -z "$output" ]
+  [[ $stderr == *not_durable* ]]
+  run -1 --separate-stderr amp-ack send --stage READ <in
+  [[ $stderr == *unsupported_stage* ]]
+  amp-ack send --stage FAILED --code overloaded <in | jq -e '.payload | .ackType == "failed_terminal" and .code == "overloaded"'
+}
+
+@test "the disk is written before accepted is, to the last system call" {
+  need strace
+  create >in
+  strace -f -e trace=fdatasync,write,writev -s 40 -o trace amp-ack send <in >out
+  # The last sync comes before the line on stdout.
+  sync=$(grep -n 'fdatasync(' trace | tail -n 1 | cut -d: -f1)
+  said=$(grep -nE 'writev?\(1, ' trace | head -n 1 | cut -d: -f1)
+  [ "$sync" -lt "$said" ]
+}
+
+@test "processed is told only of what has an outcome, also a failure" {
+  create >in
+  run -1 --separate-stderr amp-ack send --stage FULFILLED <in
+  [[ $stderr == *outcome_missing* ]]
+  track 12:00:00 <in >/dev/null
+  run -1 amp-ack send --stage FULFILLED <in
+  complete | track 12:00:01 >/dev/null
+  [ "$(state evt_1)" = FULFILLED ]
+  amp-ack send --stage FULFILLED --from exec <in | jq -e '.payload.ackType == "processed"'
+  rm -r state
+  { cat in; fail; } | track 12:00:00 >/dev/null
+  [ "$(state evt_1)" = FAILED ]
+  amp-ack send --stage FULFILLED --from exec <in | jq -e '.payload.ackType == "processed"'
+  [ "$(state evt_1)" = FAILED ]
+}
+
+@test "processed without an outcome passes with a word and settles nothing" {
+  { create; processed; } >in
+  run -0 --separate-stderr track 12:00:00 <in
+  [ "$output" = "$(cat in)" ]
+  [[ $stderr == *outcome_missing* ]]
+  [ "$(state evt_1)" = SENT ]
+  { complete; processed; } | track 12:00:01 >/dev/null
+  [ "$(state evt_1)" = FULFILLED ]
+  # A message that nobody answers is processed when its receiver says so.
+  ev message '{"toAgents":["exec"],"subject":"s","body":"b","expectsReply":false}' '.eventId = "evt_m" | .sourceAgentId = "cli"' >msg
+  { cat msg; processed | jq -c '.payload.refEventId = "evt_m"'; } | track 12:00:02 >/dev/null
+  [ "$(state evt_m)" = FULFILLED ]
+}
+
+@test "a reply ends what asked for it, and only what asked" {
+  ev message '{"toAgents":["exec"],"subject":"s","body":"b","expectsReply":true}' '.sourceAgentId = "cli"' >ask
+  { cat ask; ev reply '{"body":"yes"}'; } | track 12:00:00 >/dev/null
+  [ "$(state evt_1)" = FULFILLED ]
+  [ "$(jq -r .payload.body ask)" = b ]
+}
+
+@test "accepted, and then no outcome in time: an incident, once, put off by the eta" {
+  { create; ev ack '{"refEventId":"evt_1","ackType":"accepted","ackedByAgentId":"exec","ackedAt":"2026-02-25T16:31:00Z"}'; } |
+    track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:01:59)" ]
+  sweep 12:02:00 >told
+  jq -e '.type == "escalation" and (.payload.description | startswith("sla_breach"))' told
+  amp-validate told | cmp - told
+  [ -z "$(sweep 13:00:00 --retries 3)" ]
+  rm -r state
+  echo 0 >n
+  { create; accept '.payload |= (del(.etaSeconds) | .etaAt = "2026-03-01T12:10:00Z")'; } | track 12:00:00 >/dev/null
+  # (The acceptance is an event that nobody accepted.)
+  sweep 12:11:59 | jq -se 'all(.[]; .payload.description | startswith("No acknowledgement of task_accept"))'
+  sweep 12:12:00 | jq -se 'length == 1 and (.[0].payload.description | startswith("sla_breach"))'
+}
+
+@test "a TOOL_RESULT is the outcome of its call: who calls again is answered with it" {
+  call() { m "$1" '.message_type = "TOOL_CALL" | .idempotency_token = "cli:call:c" | .payload = {call_id: "c", tool_name: "ls",
+    provider_id: "fs", args: {}, content_type: "application/json", execution_policy: {timeout_ms: 5000}, stream: false}'; }
+  result() { m 8 '.message_type = "TOOL_RESULT" | .producer_id = "fs" | .idempotency_token = "fs:r:1" |
+    .payload = {call_id: "c", status: "OK", result_b64: "aGk=", content_type: "application/json"}' | jq -c "${1:-.}"; }
+  call 1 | jq -c '{to: "fs", msg: .}' | track 12:00:00 >/dev/null
+  run -1 --separate-stderr track 12:00:01 < <(result '.producer_id = "eve"')
+  [[ $stderr == *permission_denied* ]]
+  call 2 | track 12:00:01 | jq -e '.msg.payload.error_code == "ALREADY_IN_PROGRESS"'
+  result '.message_id |= sub("8$"; "7") | .idempotency_token = "fs:r:2"' | track 12:00:02 >/dev/null
+  call 3 | track 12:00:03 | jq -e '.msg.payload | .status == "DUPLICATE_DETECTED" and .cached_result.result_b64 == "aGk="'
+}
+
+@test "a TOOL_ERROR that may pass is tried again where the tool allows it" {
+  m 1 '.message_type = "TOOL_CALL" | .payload = {call_id: "c", tool_name: "ls", provider_id: "fs", args: {},
+    content_type: "application/json", execution_policy: {timeout_ms: 5000}, stream: false}' | track 12:00:00 >/dev/null
+  m 8 '.message_type = "TOOL_ERROR" | .producer_id = "fs" | .idempotency_token = "fs:r:1" |
+    .payload = {call_id: "c", error_code: "TOOL_TIMEOUT", note: "n"}' | track 12:00:01 >/dev/null
+  [ -z "$(sweep 12:00:01 --retries 1 --backoff 1s --idempotent-tool ls)" ]
+  sweep 12:00:02 --retries 1 --backoff 1s --idempotent-tool ls | jq -e '.message_type == "TOOL_CALL" and .retry_count == 1'
+}
