@@ -93,19 +93,13 @@ int address_add(struct router *r, struct job *j, struct amp_span name,
 }
 
 /* What a recipient gets: the message, out of what only told the way. */
-static int fill(struct job *j, const struct amp_view *v, struct amp_error *err)
+static int fill(const struct router *r, struct job *j, const struct amp_view *v,
+                struct amp_error *err)
 {
     struct amp_span line = v->protocol == AMP_PROTO_SW4RM ? v->text : v->line;
     for (struct job *kid = j->address.kids; kid; kid = kid->next) {
-        free(kid->line);
-        free(kid->id);
-        kid->line = amp_span_dup(line);
-        kid->id = amp_span_dup(v->id);
-        if (!kid->line || !kid->id)
-            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a recipient");
-        kid->n = line.n;
-        kid->kind = v->kind;
-        kid->protocol = v->protocol;
+        if (job_fill(r, kid, line, v, err) < 0)
+            return -1;
         kid->lane = j->lane;
         kid->order = j->order;
         kid->expires_ms = j->expires_ms;
@@ -137,11 +131,12 @@ static bool may_hold(const struct router *r, const struct job *j)
 int address_look(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_recipients to;
-    struct amp_error why = {0};
+    struct amp_error why;
     if (!r->addressing.book || (!j->address.mark && !may_hold(r, j)))
         return STEP_GO;
+    why = (struct amp_error){0};
     if (j->address.mark) /* a former run expanded it */
-        return fill(j, v, err);
+        return fill(r, j, v, err);
     if (amp_addresses_find(r->addressing.book, v, &to, &why) < 0) {
         if (why.status != AMP_NO) {
             *err = why;
@@ -165,7 +160,7 @@ int address_look(struct router *r, struct job *j, const struct amp_view *v, stru
         j->address.nobody->why = why;
         j->address.nobody->seed_code = amp_address_seed_code(v, why.code);
     }
-    return fill(j, v, err);
+    return fill(r, j, v, err);
 }
 
 /* ---- delivering ---- */

@@ -4,53 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct job *job_new(struct router *r, struct amp_span line, const struct amp_view *v)
-{
-    struct job *j = calloc(1, sizeof(*j));
-    if (!j)
-        return NULL;
-    j->line = amp_span_dup(line);
-    j->id = amp_span_dup(v ? v->id : (struct amp_span){"", 0});
-    bool wrapped = v && (v->text.p != v->line.p || v->text.n != v->line.n);
-    if (wrapped && r->jq)
-        j->text = amp_span_dup(v->text);
-    if (!j->line || !j->id || (wrapped && r->jq && !j->text)) {
-        free(j->line);
-        free(j->text);
-        free(j->id);
-        free(j);
-        return NULL;
-    }
-    j->n = line.n;
-    j->kind = v ? v->kind : AMP_KIND_OTHER;
-    j->protocol = v ? v->protocol : AMP_PROTO_NONE;
-    j->stage = JOB_DECIDED;
-    r->n_jobs++;
-    j->older = r->newest;
-    if (r->newest)
-        r->newest->newer = j;
-    r->newest = j;
-    return j;
-}
-
-void job_free(struct router *r, struct job *j)
-{
-    if (!j)
-        return;
-    r->n_jobs--;
-    if (j->newer)
-        j->newer->older = j->older;
-    else
-        r->newest = j->older;
-    if (j->older)
-        j->older->newer = j->newer;
-    free(j->line);
-    free(j->text);
-    free(j->id);
-    address_free(&j->address);
-    free(j);
-}
-
 void router_break(struct router *r, const struct amp_error *why)
 {
     if (r->broken)
@@ -121,7 +74,7 @@ static void offer_dead(struct router *r, struct job *j, const struct rule *rule,
 static void offer_port(struct router *r, struct job *j, const struct rule *rule,
                        struct amp_port *port)
 {
-    struct amp_error err = {0};
+    struct amp_error err;
     if (!may_leave(r, j, port)) {
         keep_refuse(r, j, "unsigned",
                     "it is not signed, and may not leave this machine without (--allow-unsigned)",

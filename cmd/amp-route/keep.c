@@ -447,15 +447,8 @@ static int readmit(struct router *r, struct job *j, struct amp_error *err)
     struct amp_check_options opt = {0};
     if (amp_reader_line(r->again, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL, err) < 0)
         return -1;
-    bool wrapped = v.text.p != v.line.p || v.text.n != v.line.n;
-    free(j->id);
-    j->id = amp_span_dup(v.id);
-    if (wrapped && r->jq)
-        j->text = amp_span_dup(v.text);
-    if (!j->id || (wrapped && r->jq && !j->text))
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
-    j->kind = v.kind;
-    j->protocol = v.protocol;
+    if (job_fill(r, j, (struct amp_span){j->line, j->n}, &v, err) < 0)
+        return -1;
     if (steps_look(r, j, &v, err) < 0)
         return -1;
     judge_add(r, j);

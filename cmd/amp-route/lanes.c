@@ -103,7 +103,7 @@ static int wait_in_line(struct router *r, struct target *t, struct job *j, enum 
         place_free(r, p);
         return -1;
     }
-    *p = (struct place){.job = j, .lane = lane, .since_ms = amp_mono_ms()};
+    *p = (struct place){.job = j, .lane = lane, .since_ms = r->now_ms};
     *t->line[lane].last = p;
     t->line[lane].last = &p->next;
     t->n++;
@@ -126,11 +126,11 @@ int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_erro
     }
     enum amp_lane lane = j->lane;
     if (lane == AMP_LANE_PRIVILEGED)
-        lane = amp_lanes_admit(&t->lanes, lane, amp_mono_ms());
+        lane = amp_lanes_admit(&t->lanes, lane, r->now_ms);
     if (t->n > 0 || !amp_port_room(t->port, ahead(t)))
         return wait_in_line(r, t, j, lane, err);
     t->lanes.urgent += lane == AMP_LANE_PRIVILEGED;
-    return give(r, t, j, amp_mono_ms(), err);
+    return give(r, t, j, r->now_ms, err);
 }
 
 static void told(struct router *r, const struct target *t, const struct job *j,
@@ -152,7 +152,7 @@ static void next(struct router *r, struct target *t)
         heads[i] = p ? (struct amp_lane_head){true, p->job->n, p->since_ms}
                      : (struct amp_lane_head){false, 0, 0};
     }
-    struct amp_lane_turn turn = amp_lanes_next(&t->lanes, heads, amp_mono_ms());
+    struct amp_lane_turn turn = amp_lanes_next(&t->lanes, heads, r->now_ms);
     struct place *p = t->line[turn.lane].first;
     struct job *j = p->job;
     t->line[turn.lane].first = p->next;

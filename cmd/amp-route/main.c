@@ -130,6 +130,10 @@ static int start(struct router *r, struct amp_error *err)
     if (judge_start(r, err) < 0 || amp_intake_init(&r->intake, r->store, "amp-route", err) < 0)
         return -1;
     r->intake.say = say;
+    r->intake.check.heads = !r->store && !r->addressing.book;
+    for (uint32_t i = 0; i < r->n_rules; i++)
+        if (amp_predicate_asks_body(r->rules[i].predicate))
+            r->intake.check.heads = false;
     r->intake.lines.max_line = (size_t)max_line;
     if (!(r->again = amp_reader_new(NULL, err)))
         return -1;
@@ -147,8 +151,7 @@ static void stop(struct router *r)
     targets_free(r);
     for (uint32_t i = 0; i < r->n_ports; i++)
         amp_port_free(r->ports[i]);
-    while (r->newest)
-        job_free(r, r->newest);
+    jobs_free(r);
     routes_free(r);
     address_stop(r);
     keep_close(r);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <amp/base/clock.h>
+
 #define UNDECIDED_MAX   512
 #define RECIPIENT_BYTES 64 /* of an entry in the outbox */
 
@@ -128,11 +130,13 @@ static void wait_for_something(struct router *r, bool *readable)
         timeout = 500; /* a signal may come just before the wait */
     if (poll(fds, n + 1, timeout) > 0)
         *readable = fds[n].revents != 0;
+    r->now_ms = amp_mono_ms();
 }
 
 int router_run(struct router *r, struct amp_error *err)
 {
     bool closed[PORTS_MAX] = {false};
+    r->now_ms = amp_mono_ms();
     if (r->store && keep_recover(r, err) < 0)
         return -1;
     judge_step(r);

@@ -30,6 +30,7 @@
 
 #define RULES_MAX   256
 #define PORTS_MAX   1100 /* one for each agent that a message may name, and some */
+#define JOB_SIZES   7
 #define BATCH_MAX   256
 #define BATCH_BYTES ((size_t)512 << 10)
 
@@ -50,8 +51,9 @@ enum job_stage {
 struct job {
     struct job *next;          /* in the line of undecided ones */
     struct job *older, *newer; /* among all */
-    char *line;
+    char *line;                /* in mem, or in own */
     size_t n;
+    char *own;  /* what was put there later, or NULL */
     char *text; /* the document inside a wrapped line, NULL where it is the line */
     char *id;   /* may be empty: control records have none */
     enum amp_kind kind;
@@ -71,6 +73,9 @@ struct job {
     char why[160];
 
     struct job_address address; /* address.h */
+
+    uint32_t size; /* of the piece of memory that it is */
+    char mem[];
 };
 
 /* A message that waits for one port. */
@@ -115,6 +120,7 @@ struct router {
     struct addressing addressing;
     struct amp_lane_rules lane_rules;
     struct place *spare; /* places to use again */
+    int64_t now_ms;      /* of amp_mono_ms, when we last woke */
     int64_t patience_ms;
     int64_t held_ms; /* the input waits for a full port since, or 0 */
     int64_t look_gap_ms;
@@ -130,6 +136,10 @@ struct router {
     struct job *first, *last; /* undecided, in the order of arrival */
     uint32_t n_undecided;
     struct job *newest; /* of all that are alive */
+    struct spare_jobs {
+        struct job *first;
+        uint32_t n;
+    } spare_jobs[JOB_SIZES]; /* memory to use again */
     uint32_t n_jobs;
 
     struct amp_store *store;
@@ -157,9 +167,15 @@ void judge_view(struct router *r, struct job *j, const struct amp_view *v);
 void judge_step(struct router *r);
 void judge_add(struct router *r, struct job *j);
 
-/* jobs.c */
+/* job_mem.c */
 struct job *job_new(struct router *r, struct amp_span line, const struct amp_view *v);
 void job_free(struct router *r, struct job *j);
+void jobs_free(struct router *r);
+/* What it is, for one that was made before that was known: the line, and all else by the view. */
+int job_fill(const struct router *r, struct job *j, struct amp_span line, const struct amp_view *v,
+             struct amp_error *err);
+
+/* jobs.c */
 /* It is refused when its turn comes. The first reason counts. Codes are static strings. */
 void job_refuse(struct job *j, const char *code, const char *why, const char *by, bool again);
 /* Whether the input had better wait until a port of it has room. */

@@ -261,6 +261,14 @@ bool amp_predicate_match(const struct amp_predicate *p, const struct amp_view *v
     return true;
 }
 
+bool amp_predicate_asks_body(const struct amp_predicate *p)
+{
+    for (uint32_t i = 0; i < p->n_terms; i++)
+        if (p->terms[i].key == KEY_SEVERITY || p->terms[i].key == KEY_DECISION)
+            return true;
+    return false;
+}
+
 int amp_route_split(struct amp_span text, struct amp_span *predicate, struct amp_span *port,
                     struct amp_error *err)
 {

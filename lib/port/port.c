@@ -237,7 +237,10 @@ static void feed(struct amp_port *p)
     while (amp_outq_pending(&p->outq) < FEED && p->fed < p->queue.n) {
         uint32_t n;
         struct amp_span lines = amp_queue_bytes(&p->queue, p->fed_bytes, p->fed, FEED, &n);
-        if (amp_outq_add(&p->outq, lines, NULL) < 0)
+        if (p->regular && amp_outq_pending(&p->outq) == 0)
+            amp_outq_through(&p->outq, lines, NULL,
+                             NULL); /* what fails is pending, and fails again */
+        else if (amp_outq_add(&p->outq, lines, NULL) < 0)
             return;
         p->fed += n;
         p->fed_bytes += lines.n;
@@ -288,7 +291,7 @@ static void push(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void
     struct amp_error why = {0};
     for (;;) {
         feed(p);
-        if (amp_outq_pending(&p->outq) == 0)
+        if (amp_outq_pending(&p->outq) == 0 && p->fed == p->out)
             return;
         int rc = amp_outq_flush(&p->outq, &why);
         if (rc >= 0 && sync_file(p, &why) < 0)

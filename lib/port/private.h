@@ -42,6 +42,7 @@ struct amp_port {
     bool open, was_open;
     uint32_t out, fed;
     size_t out_bytes, fed_bytes;
+    bool regular;      /* a file in a file system: writing it does not wait for anybody */
     size_t keep;       /* bytes that the pipe may hold unread; 0: it is no pipe */
     uint64_t popped;   /* bytes of this outq whose lines left the queue */
     uint64_t taken;    /* of a socket: what its reader is known to have read */

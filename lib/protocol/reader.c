@@ -343,10 +343,15 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
     if (!v->needs_ack)
         v->ack_timeout_ms = 0;
     uint32_t from = kind->body_in_payload ? v->payload : 0;
-    const struct amp_fill_table *body = r->check.opt->bare && kind->bare ? kind->bare : kind->body;
+    /* The view of these does not depend on the body. */
+    bool work = v->kind == AMP_KIND_DISPATCH || v->kind == AMP_KIND_RESULT ||
+                v->kind == AMP_KIND_REVIEW || v->kind == AMP_KIND_VERDICT ||
+                v->protocol == AMP_PROTO_AMP;
+    bool spare = (opt->bare || (opt->heads && work)) && kind->bare;
+    const struct amp_fill_table *body = spare ? kind->bare : kind->body;
     if (body && amp_fill(d->tape, from, body, &v->body, &r->arena, err) < 0)
         return -1;
-    if (r->check.opt->bare && s->finish_is_view) {
+    if (opt->bare && s->finish_is_view) {
         if (v->type.n == 0)
             v->type = amp_span_str(kind->type);
         return 0;

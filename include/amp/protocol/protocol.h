@@ -96,6 +96,8 @@ struct amp_check_options {
                    `only`. Its view has an empty object for a tape. */
     int64_t now_ms; /* expiry and estimates are judged at this instant too; 0: by the message's
                        own times only */
+    bool heads;     /* nobody looks at the body of work and its results: what else the view says is
+                       filled as ever */
     bool bare;      /* nobody looks at the view's body: only what the rules need is filled */
 };
 
