@@ -156,3 +156,27 @@ replay() {
   run -1 replay 1 40
   [[ $output == *"was acknowledged and is not there"* ]]
 }
+
+# Two processes that do all that a store does, over several segments of which the oldest go.
+record_mix() {
+  export AMP_TEST_KEEP=4 AMP_TEST_SEGMENT=4096
+  with_shim AMP_FAULT_TRACE="$PWD/trace" "$@" "$tool" "$S" mix a 14 >/dev/null &
+  with_shim AMP_FAULT_TRACE="$PWD/trace" "$@" "$tool" "$S" mix b 14 >/dev/null
+  wait
+}
+
+@test "power loss before and after each sync: keys, closed lines, blobs, segments that went" {
+  no_sanitizer
+  record_mix
+  [ ! -e "$S/log/000001.ndjson" ]
+  [ -n "$(ls "$S/blob")" ]
+  run -0 replay "${CRASH_SEED:-3}" each
+  echo "# $output" >&3
+}
+
+@test "control: without fdatasync the images of each sync show losses" {
+  no_sanitizer
+  record_mix AMP_FAULT_NOSYNC=1
+  run -1 replay 1 60
+  [[ $output == *"was acknowledged and is not there"* ]]
+}

@@ -7,6 +7,7 @@
  *                         (either), rename, link, ftruncate. HOW: EIO, ENOSPC or SHORT (half of
  *                         a write is done, the next one gives ENOSPC)
  * AMP_FAULT_MATCH=TEXT    only paths that contain TEXT
+ * AMP_FAULT_COUNT=FILE    at the end, how many such operations there were (all, with N 0)
  * AMP_FAULT_TRACE=FILE    what was done is appended to FILE, in the order in which it was done
  * AMP_FAULT_NOSYNC=1      fsync and fdatasync do nothing, and say that they did
  *
@@ -116,6 +117,16 @@ static int fails(const char *op, const char *path)
         return ENOSPC;
     }
     return ++cfg.count == cfg.nth ? cfg.error : 0;
+}
+
+__attribute__((destructor)) static void tell_count(void)
+{
+    const char *file = getenv("AMP_FAULT_COUNT");
+    FILE *f = file && cfg.count ? fopen(file, "w") : NULL;
+    if (f) {
+        fprintf(f, "%ld\n", cfg.count);
+        fclose(f);
+    }
 }
 
 static void lock_trace(void)

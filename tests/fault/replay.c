@@ -1,7 +1,10 @@
 /*
  * Crash images from a trace, each recovered by the store.
  *
- * replay TRACE WORKDIR STORETOOL SEED IMAGES
+ * replay TRACE WORKDIR STORETOOL SEED IMAGES|each
+ *
+ * So many images, each of a crash at a point that the seed chooses; or for each sync two, just
+ * before it and just after it.
  *
  * An image is the directory as it could stand after a power loss at some point of the trace: all
  * that was synced before it, and of the rest a subset chosen by the seed: each 4 KiB page of each
@@ -307,6 +310,11 @@ static long number(const char *text, int64_t max)
     return (long)v;
 }
 
+static bool is_sync(const struct op *o)
+{
+    return o->r.op == TRACE_SYNC || o->r.op == TRACE_SYNC_DIR;
+}
+
 int main(int argc, char **argv)
 {
     static const unsigned keeps[] = {0, 20, 50, 80, 100};
@@ -315,16 +323,20 @@ int main(int argc, char **argv)
     if (argc != 6)
         die("usage: replay TRACE WORKDIR STORETOOL SEED IMAGES");
     load(argv[1]);
-    long seed = number(argv[4], INT32_MAX), images = number(argv[5], 1000000);
+    bool each = strcmp(argv[5], "each") == 0;
+    long seed = number(argv[4], INT32_MAX), images = each ? 0 : number(argv[5], 1000000), made = 0;
     snprintf(image, sizeof image, "%s/image", argv[2]);
     snprintf(ids, sizeof ids, "%s/acked", argv[2]);
-    for (long k = 0; k < images; k++) {
+    for (long k = 0; k < (each ? 2 * (long)n_ops : images); k++) {
         long n;
         rng = (uint64_t)seed * 1000003u + (uint64_t)k + 88172645463325252ull;
         for (int i = 0; i < 8; i++)
             dice();
-        size_t t = dice() % (n_ops + 1);
+        size_t t = each ? (size_t)(k / 2 + k % 2) : dice() % (n_ops + 1);
         unsigned keep = keeps[dice() % 5];
+        if (each && !is_sync(&ops[k / 2]))
+            continue;
+        made++;
         run((const char *const[]){"rm", "-rf", image, NULL}, -1);
         write_image(image, t, keep);
         int in = acked(ids, t, &n);
@@ -336,7 +348,7 @@ int main(int argc, char **argv)
                    "acknowledged: check says %d\n",
                    k, seed, t, n_ops, keep, n, rc);
     }
-    printf("%ld images from %zu operations, at most %ld acknowledged: %ld failed\n", images, n_ops,
+    printf("%ld images from %zu operations, at most %ld acknowledged: %ld failed\n", made, n_ops,
            most, failures);
     return failures ? 1 : 0;
 }

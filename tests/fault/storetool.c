@@ -3,12 +3,16 @@
  *
  * storetool DIR work NAME COUNT BATCH   messages NAME-1 … NAME-COUNT, BATCH of them between two
  *                                       syncs; each id goes to standard output after its sync
- * storetool DIR count KEY COUNT         adds 1 to the record KEY, COUNT times
- * storetool DIR get KEY                 prints the record
- * storetool DIR check                   ids on standard input: each must be there; then one more
- *                                       commit must succeed
- * storetool DIR outbox CONSUMER         prints and closes what is open
- * storetool DIR repair
+ *
+ * storetool DIR mix NAME COUNT   the same with all that a store does: keys of its own and one that
+ *                                others change too, lines closed and left open, removals, blobs;
+ *                                what may be relied on goes to standard output
+ *
+ * storetool DIR check   what work and mix said, on standard input: all of it must be true; then one
+ *                       more commit must succeed
+ *
+ * storetool DIR count KEY COUNT adds to the record KEY, get KEY prints it, outbox CONSUMER prints
+ * and closes what is open, repair repairs.
  *
  * Segments are small (AMP_TEST_SEGMENT bytes, 16 KiB), so that rotation is met often; with
  * AMP_TEST_KEEP=N only N of them stay, and ids may be forgotten, records not.
@@ -125,23 +129,161 @@ static int get(struct amp_store *s, const char *key)
     return rec.found ? 0 : 1;
 }
 
+enum { BLOB = 950000, OPEN_MAX = 4096 };
+
+/* Sets or removes "message NAME". */
+static int other(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                 struct amp_error *e)
+{
+    (void)now;
+    (void)e;
+    *c = (struct amp_store_change){.event = "set", .to = "SET", .json = amp_span_str(ctx)};
+    c->remove = !ctx;
+    return 0;
+}
+
+static int set(struct amp_store *s, const char *name, char *json)
+{
+    return amp_store_update(s, "message", amp_span_str(name), NULL, other, json, NULL, &err);
+}
+
+static int raise(struct amp_store *s, const char *key, char *out, size_t size)
+{
+    char json[64];
+    if (amp_store_update(s, "task", amp_span_str(key), NULL, add_one, json, NULL, &err) != 0)
+        return -1;
+    json[strlen(json) - 1] = '\0';
+    snprintf(out + strlen(out), size - strlen(out), "key %s %s\n", key, json + 5);
+    return 0;
+}
+
+static int one_mix(struct amp_store *s, const char *name, long i, char *out, size_t size)
+{
+    static struct amp_store_entry_id last;
+    static char big[BLOB + 64];
+    struct record r;
+    char id[64], text[200];
+    out[0] = '\0';
+    snprintf(id, sizeof id, "%s-%ld", name, i);
+    if (update(s, &r, id) != 0)
+        return -1;
+    struct amp_store_entry_id made = {amp_store_last_frame(s), 0};
+    if (raise(s, name, out, size) != 0 || (i % 2 == 0 && raise(s, "shared", out, size) != 0))
+        return -1;
+    snprintf(text, sizeof text, "%s\n%s%s%s", id, i % 3 == 0 ? "open " : "", i % 3 == 0 ? id : "",
+             i % 3 == 0 ? "\n" : "");
+    strcat(out, text);
+    if (last.n) {
+        if (amp_store_outbox_close(s, "work", &last, 1, &err) != 0)
+            return -1;
+        snprintf(text, sizeof text, "closed %llu\n", (unsigned long long)last.n);
+        strcat(out, text);
+    }
+    last = i % 3 == 1 ? made : (struct amp_store_entry_id){0};
+    if (i % 5 == 2) {
+        snprintf(id, sizeof id, "%s-%ld-gone", name, i);
+        if (set(s, id, (char[]){"{}"}) != 0 || set(s, id, NULL) != 0)
+            return -1;
+        snprintf(text, sizeof text, "gone %s\n", id);
+        strcat(out, text);
+    }
+    if (i % 11 == 4) {
+        snprintf(id, sizeof id, "%s-%ld-big", name, i);
+        int n = snprintf(big, 64, "{\"id\":\"%s\",\"pad\":\"", id);
+        memset(big + n, 'b', BLOB);
+        memcpy(big + n + BLOB, "\"}", 3);
+        if (set(s, id, big) != 0)
+            return -1;
+        snprintf(text, sizeof text, "blob %s\n", id);
+        strcat(out, text);
+    }
+    return 0;
+}
+
+static int mix(struct amp_store *s, const char *name, long count)
+{
+    char out[2048];
+    for (long i = 1; i <= count; i++) {
+        if (one_mix(s, name, i, out, sizeof out) != 0)
+            return fail("mix");
+        if (amp_store_sync(s, &err) != 0)
+            return fail("sync");
+        if (amp_write_all(1, amp_span_str(out), &err) != 0)
+            return fail("write");
+    }
+    return 0;
+}
+
+static struct {
+    uint64_t n;
+    char id[80];
+} open_lines[OPEN_MAX];
+static size_t n_open;
+
+static int note_open(void *ctx, const struct amp_store_entry *e)
+{
+    (void)ctx;
+    if (n_open < OPEN_MAX) {
+        open_lines[n_open].n = e->n;
+        amp_span_copy(e->id, open_lines[n_open++].id, 80);
+    }
+    return 0;
+}
+
+static bool is_open(uint64_t n, const char *id)
+{
+    for (size_t i = 0; i < n_open; i++)
+        if (id ? strcmp(open_lines[i].id, id) == 0 : open_lines[i].n == n)
+            return true;
+    return false;
+}
+
+/* Whether a line that mix or work has printed is true: 1, 0, or -1. */
+static int holds(struct amp_store *s, char *line)
+{
+    struct amp_store_rec rec;
+    char *arg = strchr(line, ' ');
+    if (!arg) {
+        struct amp_store_input in = {"work", amp_span_str(line), amp_span_str(line)};
+        if (amp_store_get(s, "message", amp_span_str(line), &rec, &err) != 0)
+            return -1;
+        int seen = amp_store_seen(s, &in, &err);
+        return rec.found && seen >= 0 && seen <= 1 && (seen || getenv("AMP_TEST_KEEP"));
+    }
+    *arg++ = '\0';
+    if (strcmp(line, "open") == 0)
+        return is_open(0, arg);
+    if (strcmp(line, "closed") == 0)
+        return !is_open((uint64_t)number(arg), NULL);
+    if (strcmp(line, "key") == 0) {
+        char *value = strchr(arg, ' ');
+        *value++ = '\0';
+        if (amp_store_get(s, "task", amp_span_str(arg), &rec, &err) != 0)
+            return -1;
+        return rec.found && strtol(rec.json.p + 5, NULL, 10) >= number(value);
+    }
+    if (amp_store_get(s, "message", amp_span_str(arg), &rec, &err) != 0)
+        return -1;
+    if (strcmp(line, "gone") == 0)
+        return !rec.found;
+    return rec.found && rec.json.n > BLOB && rec.json.p[rec.json.n - 3] == 'b';
+}
+
 static int check(struct amp_store *s)
 {
-    char id[80];
+    char line[200], shown[200];
     long n = 0, missing = 0;
     struct record r;
-    while (fgets(id, sizeof id, stdin)) {
-        struct amp_store_rec rec;
-        id[strcspn(id, "\n")] = '\0';
-        snprintf(r.id, sizeof r.id, "%s", id);
-        struct amp_store_input in = {"work", amp_span_str(id), amp_span_str(id)};
-        if (amp_store_get(s, "message", amp_span_str(id), &rec, &err) != 0)
+    if (amp_store_outbox(s, "work", note_open, NULL, &err) != 0)
+        return fail("outbox");
+    while (fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = '\0';
+        strcpy(shown, line);
+        int rc = holds(s, line);
+        if (rc < 0)
             return fail("get");
-        int seen = amp_store_seen(s, &in, &err);
-        if (!rec.found || seen < 0 || seen > 1 || (!seen && !getenv("AMP_TEST_KEEP"))) {
-            if (!missing++)
-                fprintf(stderr, "storetool: %s was acknowledged and is not there\n", id);
-        }
+        if (!rc && !missing++)
+            fprintf(stderr, "storetool: %s was acknowledged and is not there\n", shown);
         n++;
     }
     if (missing) {
@@ -190,6 +332,8 @@ int main(int argc, char **argv)
     int rc = 64;
     if (strcmp(verb, "work") == 0 && argc == 6)
         rc = work(s, argv[3], number(argv[4]), number(argv[5]));
+    else if (strcmp(verb, "mix") == 0 && argc == 5)
+        rc = mix(s, argv[3], number(argv[4]));
     else if (strcmp(verb, "count") == 0 && argc == 5)
         rc = count(s, argv[3], number(argv[4]));
     else if (strcmp(verb, "get") == 0 && argc == 4)
