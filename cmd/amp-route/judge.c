@@ -157,6 +157,15 @@ void judge_add(struct router *r, struct job *j)
     r->n_undecided++;
 }
 
+void judge_add_all(struct router *r, struct job *j)
+{
+    for (struct job *next; j; j = next) {
+        next = j->next;
+        j->next = NULL;
+        judge_add(r, j);
+    }
+}
+
 void judge_step(struct router *r)
 {
     struct amp_error err;

@@ -25,7 +25,7 @@
 
 #define ANSWERS ".answers" /* the outbox of our answers is the consumer's with this behind it */
 
-static void answers_name(const struct router *r, char out[160])
+void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX])
 {
     snprintf(out, 160, "%.128s" ANSWERS, r->consumer);
 }
@@ -104,26 +104,25 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
                      struct amp_error *err)
 {
     struct recording *rec = ctx;
-    uint32_t n = 0;
-    amp_buf_reset(&rec->names);
-    for (uint32_t i = 0; i < rec->n; i++) {
-        const struct job *j = rec->jobs[i];
-        rec->emits[n++] = (struct amp_store_emit){.id = entry_id(j), .line = {j->line, j->n}};
-        for (const struct job *kid = j->address.mark ? j->address.kids : NULL; kid; kid = kid->next)
-            rec->emits[n++] =
-                (struct amp_store_emit){.id = kid_id(rec, kid), .line = AMP_SPAN("{}")};
-    }
+    (void)err;
     snprintf(rec->json, sizeof(rec->json), "{\"batches\":%llu}", (unsigned long long)now->rev + 1);
     change->actor = rec->actor;
     change->event = "record";
     change->to = "OPEN";
     change->json = amp_span_str(rec->json);
     change->emits = rec->emits;
-    change->n_emits = n;
+    change->n_emits = rec->n_emits;
     return 0;
 }
 
-static int record(struct router *r, struct recording *rec, struct amp_error *err)
+static void release(struct recording *rec)
+{
+    free(rec->emits);
+    amp_buf_release(&rec->names);
+}
+
+/* What the jobs leave in the outbox. */
+static int emits_of(struct recording *rec, struct amp_error *err)
 {
     size_t names = 1;
     uint32_t n = 0;
@@ -134,11 +133,19 @@ static int record(struct router *r, struct recording *rec, struct amp_error *err
     rec->emits = calloc(n, sizeof(*rec->emits));
     if (!rec->emits || amp_buf_reserve(&rec->names, names, NULL) < 0)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a batch");
-    enum amp_store_outcome how;
-    if (amp_store_update(r->store, "route", amp_span_str(r->consumer), NULL, record_fn, rec, &how,
-                         err) < 0)
-        return -1;
-    struct amp_store_entry_id at = {.n = amp_store_last_frame(r->store)};
+    for (uint32_t i = 0; i < rec->n; i++) {
+        const struct job *j = rec->jobs[i];
+        rec->emits[rec->n_emits++] =
+            (struct amp_store_emit){.id = entry_id(j), .line = {j->line, j->n}};
+        for (const struct job *kid = j->address.mark ? j->address.kids : NULL; kid; kid = kid->next)
+            rec->emits[rec->n_emits++] =
+                (struct amp_store_emit){.id = kid_id(rec, kid), .line = AMP_SPAN("{}")};
+    }
+    return 0;
+}
+
+static void entries_of(const struct recording *rec, struct amp_store_entry_id at)
+{
     for (uint32_t i = 0; i < rec->n; i++) {
         struct job *j = rec->jobs[i];
         j->entry = at;
@@ -147,17 +154,45 @@ static int record(struct router *r, struct recording *rec, struct amp_error *err
              kid = kid->next, at.index++)
             kid->entry = at;
     }
-    return amp_store_sync(r->store, err);
+}
+
+static int record(struct router *r, struct recording *rec, struct amp_error *err)
+{
+    enum amp_store_outcome how;
+    if (emits_of(rec, err) < 0 || amp_store_update(r->store, "route", amp_span_str(r->consumer),
+                                                   NULL, record_fn, rec, &how, err) < 0)
+        return -1;
+    entries_of(rec, (struct amp_store_entry_id){.n = amp_store_last_frame(r->store)});
+    return 0;
 }
 
 int keep_record(struct router *r, struct job *const *jobs, uint32_t n, struct amp_error *err)
 {
+    struct job *open[BATCH_MAX]; /* what no cursor has recorded */
+    struct recording rec = {.jobs = open, .actor = r->consumer};
+    int rc = 0;
     if (!r->store || n == 0)
         return 0;
-    struct recording rec = {.jobs = jobs, .n = n, .actor = r->consumer};
-    int rc = record(r, &rec, err);
-    free(rec.emits);
-    amp_buf_release(&rec.names);
+    for (uint32_t i = 0; i < n; i++)
+        if (jobs[i]->entry.n == 0)
+            open[rec.n++] = jobs[i];
+    if (rec.n > 0) {
+        rc = record(r, &rec, err);
+        release(&rec);
+    }
+    return rc < 0 ? -1 : amp_store_sync(r->store, err);
+}
+
+int keep_commit(struct job *j, keep_commit_fn *fn, void *ctx, struct amp_error *err)
+{
+    struct recording rec = {.jobs = &j, .n = 1};
+    struct amp_store_entry_id at = {0};
+    int rc = emits_of(&rec, err);
+    if (rc == 0)
+        rc = fn(ctx, rec.emits, rec.n_emits, &at, err);
+    if (rc == 0 && at.n > 0)
+        entries_of(&rec, at);
+    release(&rec);
     return rc;
 }
 
@@ -166,7 +201,7 @@ static void close_entries(struct router *r, bool answers)
     struct closing *c = &r->closing[answers];
     char name[160];
     struct amp_error err;
-    answers_name(r, name);
+    keep_answers_name(r, name);
     if (c->n > 0 &&
         amp_store_outbox_close(r->store, answers ? name : r->consumer, c->v, c->n, &err) < 0)
         router_break(r, &err);
@@ -228,6 +263,17 @@ static void flush_answers(struct router *r)
     r->n_answers = 0;
 }
 
+void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_id entry)
+{
+    struct job *a = answer_job(r, line);
+    if (!a)
+        return; /* it stays in the outbox */
+    a->entry = entry;
+    if (r->n_answers == BATCH_MAX)
+        flush_answers(r);
+    r->answers[r->n_answers++] = a;
+}
+
 static void keep(struct router *r, struct job *j, const struct amp_view *v, const char *code,
                  const char *why, const char *route, bool retryable, struct amp_span answer)
 {
@@ -241,7 +287,7 @@ static void keep(struct router *r, struct job *j, const struct amp_view *v, cons
     char actor[160];
     amp_dead_from_view(&d, v);
     d.line = whole(j);
-    answers_name(r, actor);
+    keep_answers_name(r, actor);
     struct amp_span line = answer;
     if (line.n > 0 && line.p[line.n - 1] == '\n')
         line.n--;
@@ -249,15 +295,8 @@ static void keep(struct router *r, struct job *j, const struct amp_view *v, cons
         router_break(r, &err);
         return;
     }
-    if (answer.n == 0)
-        return;
-    struct job *a = answer_job(r, answer);
-    if (!a)
-        return; /* it stays in the outbox */
-    a->entry = entry;
-    if (r->n_answers == BATCH_MAX)
-        flush_answers(r);
-    r->answers[r->n_answers++] = a;
+    if (answer.n > 0)
+        keep_answer(r, answer, entry);
 }
 
 /* In the sender's protocol, where it has a word for it. */
@@ -441,7 +480,7 @@ static int found_fn(void *ctx, const struct amp_store_entry *e)
 }
 
 /* A message of a former run is looked at again: the routes may be others now. */
-static int readmit(struct router *r, struct job *j, struct amp_error *err)
+int keep_look(struct router *r, struct job *j, struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options opt = {0};
@@ -449,10 +488,7 @@ static int readmit(struct router *r, struct job *j, struct amp_error *err)
         return -1;
     if (job_fill(r, j, (struct amp_span){j->line, j->n}, &v, err) < 0)
         return -1;
-    if (steps_look(r, j, &v, err) < 0)
-        return -1;
-    judge_add(r, j);
-    return 0;
+    return steps_look(r, j, &v, err) < 0 ? -1 : 0;
 }
 
 int keep_recover(struct router *r, struct amp_error *err)
@@ -461,7 +497,7 @@ int keep_recover(struct router *r, struct amp_error *err)
     int rc = 0;
     for (int answers = 1; answers >= 0 && rc == 0; answers--) {
         struct found f = {.r = r, .answer = answers};
-        answers_name(r, name);
+        keep_answers_name(r, name);
         rc = amp_store_outbox(r->store, answers ? name : r->consumer, found_fn, &f, err);
         if (rc == 0 && f.failed)
             rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for what a former run left");
@@ -472,8 +508,10 @@ int keep_recover(struct router *r, struct amp_error *err)
         for (; i < f.n && rc == 0; i++) {
             if (answers)
                 send_answer(r, f.v[i]);
-            else if ((rc = readmit(r, f.v[i], err)) < 0)
+            else if ((rc = keep_look(r, f.v[i], err)) < 0)
                 break;
+            else
+                judge_add(r, f.v[i]);
         }
         for (; i < f.n; i++)
             job_free(r, f.v[i]);

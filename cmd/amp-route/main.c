@@ -1,5 +1,5 @@
 /* amp-route: messages to the ports whose predicate they match. */
-#include "router.h"
+#include "cursors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +64,20 @@ static const struct amp_opt options[] = {
      .doc = "how long to wait for the state's lock"},
     {0, "max-line", AMP_OPT_SIZE, &max_line, "SIZE", .doc = "longest line", .min = 1024,
      .max = 32 << 20},
+    {0, "cursor", AMP_OPT_STRING, &cursors_settings.consumer, "NAME",
+     .doc = "follow numbered streams as this consumer", .config = "cursor.consumer"},
+    {0, "on-gap", AMP_OPT_CHOICE, &cursors_settings.on_gap, "WHAT",
+     .doc = "of a gap in a stream that stays: skip, tombstone or hold",
+     .choices = cursors_gap_words, .config = "cursor.on_gap"},
+    {0, "gap-timeout", AMP_OPT_DURATION, &cursors_settings.gap_ms, "TIME",
+     .doc = "how long a gap in a stream is waited for", .min = 1, .max = 86400000,
+     .config = "cursor.gap_timeout"},
+    {0, "cursor-lease", AMP_OPT_DURATION, &cursors_settings.lease_ms, "TIME",
+     .doc = "how long a cursor is held for a router that gives no sign", .min = 1000,
+     .max = 86400000, .config = "cursor.lease"},
+    {0, "max-waiting", AMP_OPT_INT, &cursors_settings.waiting, "N",
+     .doc = "events of one stream that wait behind a gap", .min = 1, .max = 65536,
+     .config = "cursor.waiting"},
     {'v', "verbose", AMP_OPT_FLAG, &router.verbose, NULL, .doc = "say at the end what was done"},
     AMP_OPT_END,
 };
@@ -137,6 +151,8 @@ static int start(struct router *r, struct amp_error *err)
     r->intake.lines.max_line = (size_t)max_line;
     if (!(r->again = amp_reader_new(NULL, err)))
         return -1;
+    if (cursors_open(r, err) < 0)
+        return -1;
     return amp_input_open(in_path, hold, &r->in, err);
 }
 
@@ -154,6 +170,7 @@ static void stop(struct router *r)
     jobs_free(r);
     routes_free(r);
     address_stop(r);
+    cursors_close(r);
     keep_close(r);
 }
 
@@ -173,6 +190,7 @@ static int run(int argc, char **argv)
                  (unsigned long long)router.intake.rejected, (unsigned long long)router.delivered,
                  (unsigned long long)router.unmatched_acks);
         targets_say(&router);
+        cursors_say(&router);
     }
     stop(&router);
     return status;

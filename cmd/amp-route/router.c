@@ -3,7 +3,7 @@
  * what it can. Nothing in it waits for one reader: a port that takes nothing fills its own queue
  * and refuses past its bound, and the input goes on.
  */
-#include "router.h"
+#include "cursors.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@
 
 static int commit_batch(struct router *r, struct job **batch, uint32_t *n, struct amp_error *err)
 {
-    if (keep_record(r, batch, *n, err) < 0)
+    if (cursors_record(r, batch, n, err) < 0 || keep_record(r, batch, *n, err) < 0)
         return -1;
     for (uint32_t i = 0; i < *n; i++)
-        judge_add(r, batch[i]);
+        judge_add_all(r, batch[i]);
     *n = 0;
     judge_step(r);
     return 0;
@@ -148,6 +148,8 @@ int router_run(struct router *r, struct amp_error *err)
             *err = r->why;
             return -1;
         }
+        if (cursors_turn(r, err) < 0)
+            return -1;
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
         if (r->eof && r->n_undecided == 0 && finish_ports(r, closed) && r->n_answers == 0 &&

@@ -73,6 +73,8 @@ struct job {
     char why[160];
 
     struct job_address address; /* address.h */
+    struct stream *stream;      /* cursors.c: in which it has a number, or NULL */
+    int64_t seq;
 
     uint32_t size; /* of the piece of memory that it is */
     char mem[];
@@ -142,6 +144,7 @@ struct router {
     } spare_jobs[JOB_SIZES]; /* memory to use again */
     uint32_t n_jobs;
 
+    struct cursors *cursors; /* or NULL */
     struct amp_store *store;
     int lock;
     struct closing {
@@ -166,6 +169,7 @@ void judge_view(struct router *r, struct job *j, const struct amp_view *v);
 /* Takes the line of undecided jobs on as far as it goes, and dispatches decided ones in order. */
 void judge_step(struct router *r);
 void judge_add(struct router *r, struct job *j);
+void judge_add_all(struct router *r, struct job *j); /* and those that follow it */
 
 /* job_mem.c */
 struct job *job_new(struct router *r, struct amp_span line, const struct amp_view *v);
@@ -193,6 +197,17 @@ void keep_close(struct router *r);
 int keep_recover(struct router *r, struct amp_error *err);
 /* Commits the jobs' lines to the outbox in one frame and syncs. */
 int keep_record(struct router *r, struct job *const *jobs, uint32_t n, struct amp_error *err);
+/* The outbox of our answers. */
+#define ANSWERS_NAME_MAX 160
+void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX]);
+/* An answer that stands in that outbox leaves after the next sync. */
+void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_id entry);
+/* A job that has its line only is looked at. */
+int keep_look(struct router *r, struct job *j, struct amp_error *err);
+/* Lets fn commit what the job leaves in the outbox: it sets *at, or leaves it. */
+typedef int keep_commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
+                           struct amp_store_entry_id *at, struct amp_error *err);
+int keep_commit(struct job *j, keep_commit_fn *fn, void *ctx, struct amp_error *err);
 void keep_settled(struct router *r, const struct job *j);
 /* The end of a turn: syncs and sends the answers, closes what is settled. */
 void keep_turn(struct router *r);

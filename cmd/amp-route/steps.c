@@ -1,5 +1,5 @@
 /* What is looked at while a message is in view, step by step. */
-#include "router.h"
+#include "cursors.h"
 
 #include "message/order.h"
 #include "task/task.h"
@@ -35,7 +35,7 @@ static int judge(struct router *r, struct job *j, const struct amp_view *v, stru
     return STEP_GO;
 }
 
-static step_fn *const admit_steps[] = {NULL};
+static step_fn *const admit_steps[] = {cursors_admit, NULL};
 static step_fn *const look_steps[] = {suspended, lane, judge, address_look, NULL};
 
 static int take(step_fn *const *steps, struct router *r, struct job *j, const struct amp_view *v,

@@ -42,6 +42,7 @@ struct step {
     const char *actor;
     struct amp_store_emit emit;
     bool emits;
+    const struct amp_cursor_item *item; /* its own emits count, where it has some */
     struct amp_buf mem;
 };
 
@@ -62,8 +63,9 @@ static int fill_change(struct step *w, struct amp_store_change *change, struct a
     change->json = amp_buf_span(&c->out);
     change->due_ms = amp_cursor_rec_due(&w->rec, w->state);
     change->actor = w->actor;
-    change->emits = &w->emit;
-    change->n_emits = w->emits;
+    bool own = w->item && w->item->n_emits > 0;
+    change->emits = own ? w->item->emits : &w->emit;
+    change->n_emits = own ? w->item->n_emits : w->emits;
     return 0;
 }
 
@@ -253,7 +255,8 @@ static int enqueue(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_
                      .actor = c->opt->outbox,
                      .s = {.event = AMP_CURSOR_EV_ENQUEUE, .seq = e->seq, .now_ms = now_ms},
                      .emit = {.id = e->id, .line = e->line},
-                     .emits = true};
+                     .emits = true,
+                     .item = e};
     look_behind(c, e->seq, skip, &w.s);
     if (commit(&w, &input, step_fn, how, err) < 0)
         return -1;
@@ -338,8 +341,7 @@ int amp_cursor_take(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now
     return hold(c, e, now_ms, err);
 }
 
-int amp_cursor_next(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
-                    struct amp_error *err)
+int amp_cursor_peek(struct amp_cursor *c, struct amp_cursor_item *e, struct amp_error *err)
 {
     if (drop_old(c, err) < 0)
         return -1;
@@ -348,7 +350,20 @@ int amp_cursor_next(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now
     const struct amp_held *h = &c->held.v[0];
     *e =
         (struct amp_cursor_item){.seq = h->seq, .id = amp_span_str(h->id), .line = {h->line, h->n}};
-    return enqueue(c, e, now_ms, 1, NULL, err) < 0 ? -1 : 1;
+    return 1;
+}
+
+int amp_cursor_go(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
+                  struct amp_error *err)
+{
+    return enqueue(c, e, now_ms, 1, NULL, err);
+}
+
+int amp_cursor_next(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
+                    struct amp_error *err)
+{
+    int rc = amp_cursor_peek(c, e, err);
+    return rc > 0 && amp_cursor_go(c, e, now_ms, err) < 0 ? -1 : rc;
 }
 
 /* ---- time ---- */
@@ -356,6 +371,16 @@ int amp_cursor_next(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now
 int64_t amp_cursor_position(const struct amp_cursor *c)
 {
     return c->rec.last_seq;
+}
+
+uint32_t amp_cursor_waiting(const struct amp_cursor *c, int64_t *from, int64_t *to)
+{
+    uint32_t i = 0;
+    while (i < c->held.n && c->held.v[i].seq <= c->rec.last_seq)
+        i++;
+    *from = c->rec.last_seq + 1;
+    *to = i < c->held.n ? c->held.v[i].seq - 1 : c->rec.last_seq;
+    return c->held.n - i;
 }
 
 static int64_t renewal(const struct amp_cursor *c)

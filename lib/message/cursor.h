@@ -110,12 +110,19 @@ enum amp_cursor_verdict {
 struct amp_cursor_item {
     int64_t seq;
     struct amp_span id, line;
-    struct amp_store_entry_id entry;
+    const struct amp_store_emit *emits; /* what goes into the outbox; NULL: the line under its id */
+    uint32_t n_emits;
+    struct amp_store_entry_id entry; /* of the first of them */
 };
 /* An event arrives. Nothing of it may leave before amp_store_sync. Codes: cursor_fenced. */
 int amp_cursor_take(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
                     enum amp_cursor_verdict *verdict, struct amp_error *err);
-/* Queues the next event that waited and may go: 1, 0: none. Its spans live until the next call. */
+/* The next event that waited and may go: 1, 0: none. Its spans live until the next call. */
+int amp_cursor_peek(struct amp_cursor *c, struct amp_cursor_item *e, struct amp_error *err);
+/* Queues it. */
+int amp_cursor_go(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
+                  struct amp_error *err);
+/* Both. */
 int amp_cursor_next(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
                     struct amp_error *err);
 /* Does what is due: renews the lease, times the gap out, gives it up as configured. 1: something
@@ -133,5 +140,7 @@ int amp_cursor_turn(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn
 /* When amp_cursor_turn has something to do. */
 int64_t amp_cursor_due(const struct amp_cursor *c);
 int64_t amp_cursor_position(const struct amp_cursor *c);
+/* How many events wait, and for which ones. */
+uint32_t amp_cursor_waiting(const struct amp_cursor *c, int64_t *from, int64_t *to);
 
 #endif

@@ -55,3 +55,124 @@ at() { amp-ack cursors show "$1" "$2" | jq -r "$3"; }
   amp-ack sweep --now "$(date -u -d '+6 minutes' +%FT%TZ)"
   [ "$(at mbp vps '"\(.status) \(.lastSeq) \(.epoch)"')" = "expired 7 route-epoch-2" ]
 }
+
+# events N...: of the node vps.
+events() {
+  local n
+  for n in "$@"; do
+    jq -nc --argjson n "$n" --arg x "${BODY:-b}" '{eventId: "evt_\($n)\($x)", seq: $n, kind: "message",
+      sourceNodeId: "vps", sourceAgentId: "arch", createdAt: "2026-02-25T16:22:10Z",
+      payload: {toAgents: ["mbp"], subject: "s", body: $x}, trace: {attempt: 1}}'
+  done
+}
+route() { amp-route --cursor mbp -r 'kind=* => file:out' "$@"; }
+seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | paste -sd' '; }
+
+@test "an event behind a gap waits, also for the next router, and goes in order" {
+  run -75 --separate-stderr route < <(events 1 2 5 4)
+  [[ $stderr == *"vps: 2 events wait until 3 to 3 came"* ]]
+  [ "$(seqs)" = "1 2" ]
+  [ "$(at mbp vps '"\(.lastSeq) \(.gapFrom) \(.gapTo) \(.waiting)"')" = "2 3 3 2" ]
+  run -0 --separate-stderr route < <(events 3 5 6 4 2)
+  [ "$(seqs)" = "1 2 3 4 5 6" ]
+  [ -z "$output" ]
+  [ "$(at mbp vps '"\(.lastSeq) \(.state)"')" = "6 ACTIVE" ]
+}
+
+@test "the number of another event is refused" {
+  route < <(events 1 2)
+  BODY=other run -1 --separate-stderr route < <(BODY=other events 2)
+  [ "$(jq -r .code <<<"$output")" = seq_not_monotonic ]
+  [ "$(amp-ack dead list --json | jq -r '"\(.msg_id) \(.class)"')" = "evt_2other permanent" ]
+  [ "$(seqs)" = "1 2" ]
+}
+
+@test "a gap that stays is told, and given up as configured" {
+  mkfifo in
+  exec 7<>in
+  amp-route --cursor mbp -r '* => file:out' --gap-timeout 300ms -i in >said 2>err &
+  router=$!
+  events 1 4 >&7
+  wait_until 20 has_lines out 2
+  [ "$(seqs)" = "1 4" ]
+  wait_until 20 has_lines said 1
+  amp-validate --protocol rtp <said | cmp - said
+  [ "$(jq -r '.payload | "\(.signal) \(.code) \(.sourceNodeId) \(.fromSeq) \(.toSeq) \(.policy)"' said)" = \
+    "incident gap_timeout vps 2 3 skip" ]
+  events 3 >&7
+  wait_until 20 has_lines said 2
+  [ "$(tail -n 1 said | jq -r .code)" = seq_not_monotonic ]
+  exec 7>&-
+  kill "$router"
+  wait "$router" || :
+  [ "$(amp-ack dead list --json | jq -r .msg_id)" = evt_3b ]
+  # Or a mark in its place, with the consumer's next number; the incident was told before.
+  route --on-gap hold --gap-timeout 1ms < <(events 6) >>said || [ $? -eq 75 ]
+  route --on-gap hold --gap-timeout 1ms </dev/null >>said || [ $? -eq 75 ]
+  printf '{"cursor": {"on_gap": "tombstone"}}' >amp.json
+  run -0 --separate-stderr route -c amp.json </dev/null
+  [ -z "$output" ]
+  [ "$(seqs)" = "1 4 tombstone 6" ]
+  [ "$(jq -r 'select(.kind == "signal") | "\(.sourceNodeId) \(.seq)"' out said | sort)" = \
+    "$(printf 'mbp 1\nmbp 2\nmbp 3')" ]
+}
+
+@test "of a gap that is held nothing goes on" {
+  route --on-gap hold --gap-timeout 1ms < <(events 1 3) || [ $? -eq 75 ]
+  run -75 --separate-stderr route --on-gap hold --gap-timeout 1ms </dev/null
+  [ "$(seqs)" = 1 ]
+  run -0 --separate-stderr route --on-gap hold < <(events 2)
+  [ "$(seqs)" = "1 2 3" ]
+}
+
+@test "one router at a time follows as a consumer" {
+  mkfifo in
+  amp-route --cursor mbp -r '* => file:out' -i in --hold >said 2>err &
+  router=$!
+  events 1 >in
+  wait_until 20 has_lines out 1
+  run -75 --separate-stderr amp-route --as other --cursor mbp -r '* => stdout' < <(events 2)
+  [[ $stderr == *"amp-route/$router holds the cursor of mbp over vps for another"* ]]
+  # A person fences it: its next event is not committed.
+  run -1 amp-ack cursors move mbp vps 7
+  amp-ack cursors move mbp vps 7 --force
+  events 2 >in
+  wait "$router" && false || [ $? -eq 75 ]
+  grep -q 'was taken over or moved' err
+  run -0 route < <(events 8)
+  [ "$(seqs)" = "1 8" ]
+  # Moved back, what was read comes again.
+  amp-ack cursors move mbp vps 0
+  run -0 route < <(events 1 2)
+  [ "$(seqs)" = "1 8 1 2" ]
+  amp-ack cursors retire mbp vps
+  run -1 --separate-stderr route < <(events 9)
+  [[ $stderr == *"is retired"* ]]
+}
+
+@test "the numbers of a SW4RM producer only rise" {
+  sw4rm() {
+    jq -nc --argjson n "$1" --argjson again "${2:-0}" --arg id "$(printf '%08d-0000-4000-8000-%012d' "$1" "${3:-0}")" '
+      {message_id: $id, producer_id: "ann", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001",
+       sequence_number: $n, retry_count: $again, message_type: "DATA",
+       content_type: "application/json", content_length: 7, payload: {x: 1}}'
+  }
+  run -1 --separate-stderr route -e < <(sw4rm 10; sw4rm 500; sw4rm 10; sw4rm 20; sw4rm 10 1 7)
+  [ "$(jq -r '"\(.sequence_number) \(.retry_count)"' out | paste -sd,)" = "10 0,500 0,10 1" ]
+  [ "$(jq -r '(.msg // .).payload.error_code' <<<"$output")" = VALIDATION_ERROR ]
+  [ "$(at mbp ann '"\(.lastSeq) \(.state)"')" = "500 ACTIVE" ]
+}
+
+@test "too many that wait are refused, for a while" {
+  run -75 --separate-stderr route --max-waiting 2 < <(events 1 5 6 7)
+  [ "$(jq -r '"\(.code) \(.retryable)"' <<<"$output")" = "backpressure true" ]
+  [ "$(at mbp vps .waiting)" = 2 ]
+}
+
+@test "streams are followed with a state and a name only" {
+  unset AMP_STATE
+  run -64 route </dev/null
+  AMP_STATE=state run -64 amp-route --cursor a/b -r '* => stdout' </dev/null
+  AMP_STATE=state amp-route -r '* => file:out' < <(events 1 9 4 4)
+  [ "$(seqs)" = "1 9 4 4" ]
+}
