@@ -22,7 +22,7 @@ due() {
   shift
   message task_dispatch ".ack_timeout_sec = $s" |
     jq -c '. as $m | $ARGS.positional[] as $i | $m | .msg_id = "task_dispatch-T-2026-044-\($i)"' --args "$@" |
-    amp-ack >/dev/null
+    amp-ack ${NOW:+--now "$NOW"} >/dev/null
 }
 told() { jq -r '.payload.affected_msgs[0]' "$@" | sed 's/.*-//' | sort -n | paste -sd' '; }
 # ends STATUS PID: the process ends, and with that status.
@@ -126,10 +126,10 @@ ends() {
 @test "one that cannot write holds up the others for no longer than it lives" {
   mkfifo fifo
   sleep 100 <>fifo 3>&- &
-  due 1 $(seq 200) # more than the FIFO takes
+  NOW=2026-01-01T00:00:00Z due 1 $(seq 200) # overdue, and more than the FIFO takes
   amp-ack watch -o fifo 3>&- &
   stuck=$!
-  full() { [ "$(grep -c '"event":"timeout"' state/log/000001.ndjson)" -gt 120 ]; }
+  full() { [ "$(grep -c '"event":"timeout"' state/log/000001.ndjson)" -eq 200 ]; }
   wait_until 20 full
   amp-ack watch >out 3>&- &
   other=$!
