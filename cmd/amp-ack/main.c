@@ -33,6 +33,7 @@ static const struct amp_verb verbs[] = {
     {"dead requeue", "[ID…]", "send dead letters again", dead_requeue_opts, ack_dead_requeue},
     {"dead purge", "[ID…]", "remove dead letters", dead_purge_opts, ack_dead_purge},
     {"status", "", "show how far deliveries came", status_opts, ack_status},
+    {"log", "", "show what happened, all of it or one conversation", log_opts, ack_log},
     {"show", "", "pass messages on, telling each on stderr", show_opts, ack_show},
     {"token", "PRODUCER OPERATION", "print the idempotency token of the parameters on stdin",
      token_opts, ack_token},

@@ -15,8 +15,8 @@ extern struct amp_metrics_options ack_metrics;
 int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err);
 
 extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], watch_opts[], dead_list_opts[],
-    dead_show_opts[], dead_requeue_opts[], dead_purge_opts[], status_opts[], show_opts[],
-    token_opts[], repair_opts[];
+    dead_show_opts[], dead_requeue_opts[], dead_purge_opts[], status_opts[], log_opts[],
+    show_opts[], token_opts[], repair_opts[];
 extern const struct amp_opt cursors_list_opts[], cursors_edit_opts[];
 int ack_cursors_list(int argc, char **argv);
 int ack_cursors_show(int argc, char **argv);
@@ -31,6 +31,7 @@ int ack_dead_show(int argc, char **argv);
 int ack_dead_requeue(int argc, char **argv);
 int ack_dead_purge(int argc, char **argv);
 int ack_status(int argc, char **argv);
+int ack_log(int argc, char **argv);
 int ack_show(int argc, char **argv);
 int ack_token(int argc, char **argv);
 int ack_repair(int argc, char **argv);

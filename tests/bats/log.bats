@@ -1,0 +1,155 @@
+#!/usr/bin/env bats
+# amp-ack log: conversations out of the log, as a table, records, and a diagram.
+
+load lib
+load messages
+
+setup() {
+  need_tool amp-ack amp-route
+  cd "$BATS_TEST_TMPDIR"
+  export AMP_STATE=$PWD/state
+  FLOW=7f3f41a2-2017-4b8f-9b8b-2ad3caaee001
+  OTHER=7f3f41a2-2017-4b8f-9b8b-2ad3caaee002
+}
+
+teardown() {
+  for p in $(jobs -p); do kill -9 "$p" 2>/dev/null || :; done
+}
+
+# data FLOW N [JQ]: the N-th message of a conversation; the same operation for the same N % 10.
+data() {
+  jq -nc --arg f "$1" --arg n "$2" '{message_id: ("d2b6a7a9-0e0c-4f44-b2d9-6e9e24f0" + ("0000" + $n)[-4:]),
+    producer_id: "agent-1", correlation_id: $f, sequence_number: ($n | tonumber), retry_count: 0,
+    message_type: "DATA", content_type: "application/json", content_length: 2,
+    idempotency_token: ("agent-1:Make:000000000000000" + $n[-1:]), payload: {}} | '"${3:-.}"
+}
+answer() { # answer FLOW N STAGE [CODE]
+  jq -nc --arg f "$1" --arg n "$2" --arg s "$3" --arg c "${4-}" '{message_id: ("e2b6a7a9-0e0c-4f44-b2d9-6e9e24f0" + ("0000" + $n)[-4:]),
+    producer_id: "agent-2", correlation_id: $f, sequence_number: 1, retry_count: 0,
+    message_type: "ACKNOWLEDGEMENT", content_type: "application/json", content_length: 2,
+    payload: ({ack_for_message_id: ("d2b6a7a9-0e0c-4f44-b2d9-6e9e24f0" + ("0000" + $n)[-4:]), ack_stage: $s} +
+      if $c == "" then {} else {error_code: $c} end)} | .content_length = (.payload | tojson | length)'
+}
+log() { amp-ack log "$@"; }
+story() { log --format ndjson "$@" | jq -r '[.kind, .event, .to // "-"] | join(" ")' | paste -sd';'; }
+
+conversation() {
+  data "$FLOW" 1 | amp-ack >/dev/null
+  { answer "$FLOW" 1 RECEIVED; answer "$FLOW" 1 READ; answer "$FLOW" 1 FULFILLED; } | amp-ack >/dev/null
+  data "$FLOW" 11 | amp-ack >/dev/null # the same operation again
+  data "$OTHER" 2 | amp-ack >/dev/null
+  data "$FLOW" 3 | amp-ack | amp-route -r 'to=nobody => spool:box' >/dev/null || :
+  data "$FLOW" 4 | amp-ack --now 2026-01-01T00:00:00Z >/dev/null
+  amp-ack sweep >/dev/null
+}
+
+@test "a conversation: messages, acknowledgements, decisions, dead letters, timeouts" {
+  conversation
+  [ "$(story --correlation "$FLOW" | tr ';' '\n' | grep -v '^route\|^outbox' | paste -sd';')" = "$(paste -sd';' <<'END'
+token claim RUNNING
+message record SENT
+message ack_received RECEIVED
+message ack_read READ
+message ack_fulfilled FULFILLED
+token duplicate_detected DONE
+token claim RUNNING
+message record SENT
+dead no_route DEAD
+dead emit -
+message nack_rejected REJECTED
+token claim RUNNING
+message record SENT
+message timeout TIMED_OUT
+message emit -
+END
+  )" ]
+  # Every row bears time, correlation, actor, event and details.
+  log --format ndjson --correlation "$FLOW" |
+    jq -se --arg f "$FLOW" 'all(.[] | select(.what == "step" and .kind != "route"); .at and .correlation == $f and .actor and .event and .details)'
+  # Nothing of the other one.
+  run ! grep "$OTHER" <(log --correlation "$FLOW")
+  [ "$(story --correlation "$OTHER")" = "token claim RUNNING;message record SENT" ]
+}
+
+@test "one message, one agent, a time" {
+  conversation
+  id=d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00003
+  log --id $id --format ndjson | jq -se --arg i $id 'length > 3 and all(.id == $i or .details.original == $i)'
+  log --agent agent-2 --format ndjson | jq -se 'length == 3 and all(.details.by == "agent-2")'
+  [ -z "$(log --since 2099-01-01T00:00:00Z)" ]
+  [ "$(log --since 1h)" = "$(log)" ]
+  run -64 log --since yesterday
+  run -69 amp-ack log -s none
+  [ ! -e none ]
+}
+
+@test "the table is for people: a row a line, safe for the terminal" {
+  data "$FLOW" 1 '.producer_id = "agent\u001b[2J\u202e"' | amp-ack >/dev/null
+  run -0 log --correlation "$FLOW"
+  [[ "$output" != *$'\e'* && "$output" != *$'\u202e'* ]]
+  [[ "$output" == *"message record  d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00001  SENT  DATA"* ]]
+}
+
+@test "tasks are conversations where the protocol knows no other" {
+  { message task_dispatch; message task_dispatch '.task_id = "T-2026-045" | .msg_id = "task_dispatch-T-2026-045-1"'; } | amp-ack >/dev/null
+  [ "$(story --correlation T-2026-045)" = "message record SENT" ]
+}
+
+@test "follow: what others write comes at once, without looking now and then" {
+  need strace
+  data "$FLOW" 1 | amp-ack >/dev/null
+  strace -f -o trace amp-ack log -f --correlation "$FLOW" --format ndjson >out 3>&- &
+  wait_until 20 has_lines out 2
+  calm() { n=$(wc -l <trace); sleep 0.4; [ "$(wc -l <trace)" -eq "$n" ] && tail -1 trace | grep -q ppoll; }
+  wait_until 10 calm
+  n=$(wc -l <trace)
+  sleep 1
+  [ "$(wc -l <trace)" -eq "$n" ]
+  data "$OTHER" 2 | amp-ack >/dev/null
+  answer "$FLOW" 1 RECEIVED | amp-ack >/dev/null
+  wait_until 10 has_lines out 3
+  tail -1 out | jq -e '.event == "ack_received" and .actor == "agent-2"'
+  [ "$(wc -l <out)" -eq 3 ]
+  pkill -TERM -P $! amp-ack
+  rc=0
+  wait $! || rc=$?
+  [ "$rc" -eq 130 ]
+}
+
+@test "a diagram: participants, arrows, notes" {
+  conversation
+  log --correlation "$FLOW" --format mermaid >d.mmd
+  [ "$(head -1 d.mmd)" = sequenceDiagram ]
+  grep -q '^    participant P1 as agent-1$' d.mmd
+  grep -q '^    P[0-9]*-->>P1: FULFILLED d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00001$' d.mmd
+  grep -q 'Note over P1: duplicate_detected d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00011 of d2b6a7a9-0e0c-4f44-b2d9-6e9e24f00001$' d.mmd
+  grep -q 'dead letter DEAD no_route' d.mmd
+  grep -q 'timeout SENT to TIMED_OUT' d.mmd
+  run -64 log --follow --format mermaid
+  [ "$(log --correlation none --format mermaid)" = $'sequenceDiagram\n    participant P0 as nobody' ]
+}
+
+@test "Mermaid reads the diagrams, also those of hostile names" {
+  need node
+  # Where mermaid and jsdom are installed: NODE_MODULES=DIR/node_modules
+  [ -d "${NODE_MODULES:-/usr/lib/node_modules}/mermaid" ] || skip "mermaid is not installed"
+  ln -s "${NODE_MODULES:-/usr/lib/node_modules}" node_modules
+  cat >parse.mjs <<'END'
+import { JSDOM } from 'jsdom';
+import fs from 'fs';
+globalThis.window = new JSDOM('<body></body>').window;
+globalThis.document = window.document;
+const { default: mermaid } = await import('mermaid');
+mermaid.initialize({ startOnLoad: false });
+const d = await mermaid.mermaidAPI.getDiagramFromText(fs.readFileSync(0, 'utf8'));
+console.log(d.type, d.db.getActors().size, d.db.getMessages().length);
+END
+  conversation
+  log --format mermaid >d.mmd
+  AMP_DIAGRAM_DUMP=$PWD/h.mmd "$AMP_BUILD/tests/unit/history_test" >/dev/null
+  for f in d.mmd h.mmd; do
+    actors=$(grep -c '^    participant' $f)
+    run -0 node parse.mjs <$f
+    [ "$output" = "sequence $actors $(($(wc -l <$f) - 1 - actors))" ]
+  done
+}

@@ -1,0 +1,357 @@
+/* The log as rows: a conversation, its operation, its end; reading on across rotations; diagrams
+ * that hostile names cannot break. */
+#include <stdlib.h>
+
+#include "message/dead.h"
+#include "message/diagram.h"
+#include "message/idempotency.h"
+#include "message/message.h"
+#include "scratch.h"
+#include "store/follow.h"
+#include "tap.h"
+
+static struct amp_error err;
+static struct amp_store *store;
+
+static struct amp_view view_of(const char *id, const char *correlation, const char *line)
+{
+    static struct amp_span to[] = {{"executor", 8}};
+    return (struct amp_view){.protocol = AMP_PROTO_SW4RM,
+                             .kind = AMP_KIND_OTHER,
+                             .line = amp_span_str(line),
+                             .type = {"DATA", 4},
+                             .id = amp_span_str(id),
+                             .from = {"producer", 8},
+                             .token = {"producer:Make:0123456789abcdef", 30},
+                             .correlation = amp_span_str(correlation),
+                             .to = to,
+                             .n_to = 1,
+                             .needs_ack = true,
+                             .ack_timeout_ms = 10000};
+}
+
+static void message(const char *id, const char *correlation, const char *line, bool claim)
+{
+    struct amp_view v = view_of(id, correlation, line);
+    struct amp_idem_options o = {.now_ms = 1000, .window_ms = 3600000, .actor = "track"};
+    struct amp_idem_answer a;
+    amp_idem_answer_init(&a);
+    if (claim)
+        amp_idem_claim(store, &v, &o, &a, &err);
+    amp_idem_answer_release(&a);
+    if (amp_message_record(store, &v, 1000, NULL, &err) < 0)
+        printf("# record: %s: %s\n", err.code, err.what);
+}
+
+/* ---- what a filter lets through ---- */
+
+struct seen {
+    struct amp_history *h;
+    char text[8192];
+    size_t n;
+};
+
+static int row_fn(void *ctx, const struct amp_history_row *r)
+{
+    struct seen *s = ctx;
+    /* Of an answer: what it answers; its own id is a new one each time. */
+    struct amp_span id = r->what == AMP_HISTORY_EMIT ? r->original : r->id;
+    s->n += (size_t)snprintf(s->text + s->n, sizeof(s->text) - s->n, "%s %.*s %.*s %.*s by %.*s;",
+                             amp_history_word(r->what), (int)r->kind.n, r->kind.p, (int)r->event.n,
+                             r->event.p, (int)id.n, id.p, (int)r->actor.n, r->actor.p);
+    return s->n > sizeof(s->text) / 2;
+}
+
+static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
+{
+    struct seen *s = ctx;
+    return amp_history_frame(s->h, n, frame, row_fn, s, &err) != 0;
+}
+
+static const char *rows(const struct amp_history_filter *f)
+{
+    static struct seen s;
+    s = (struct seen){.h = amp_history_new(f, &err)};
+    if (!s.h || amp_store_frames(store, 0, frame_fn, &s, &err) < 0)
+        printf("# rows: %s: %s\n", err.code, err.what);
+    amp_history_free(s.h);
+    return s.text;
+}
+
+static void conversations(void)
+{
+    struct amp_history_filter none = {.since_ms = 0}, one = {.correlation = AMP_SPAN("flow-1")},
+                              executor = {.agent = AMP_SPAN("executor"), .id = AMP_SPAN("m1")},
+                              future = {.since_ms = INT64_C(4000000000000)},
+                              m2 = {.id = AMP_SPAN("m2")};
+    struct amp_dead_letter d = {.line = AMP_SPAN("{\"a\":1}"),
+                                .msg_id = AMP_SPAN("m1"),
+                                .protocol = "sw4rm",
+                                .code = "no_route",
+                                .why = "nowhere",
+                                .route = ""};
+    struct amp_sweep_options sweep = {.actor = "sweeper", .from = "system"};
+    uint32_t raised;
+    message("m1", "flow-1", "{\"a\":1}", true);
+    message("m2", "flow-2", "{\"b\":1}", false);
+    message("m3", "flow-1", "{\"c\":1}", true);
+    amp_message_ack(store, AMP_SPAN("m1"), AMP_STAGE_RECEIVED, "executor", (struct amp_span){"", 0},
+                    2000, NULL, &err);
+    amp_dead_add(store, &d, "router", (struct amp_span){"", 0}, NULL, &err);
+    amp_message_sweep(store, 20000, &sweep, &raised, &err);
+    TAP_STR(rows(&one),
+            "step token claim m1 by track;step message record m1 by producer;"
+            "step token already_in_progress m3 by track;step message record m3 by producer;"
+            "step message ack_received m1 by executor;step dead no_route m1 by router;"
+            "step message nack_rejected m1 by router;"
+            "step message timeout m3 by sweeper;emit message emit m3 by sweeper;",
+            "a conversation: its messages, decisions, letters, timeouts and lines");
+    TAP_STR(rows(&m2),
+            "step message record m2 by producer;step message timeout m2 by sweeper;"
+            "emit message emit m2 by sweeper;",
+            "one message");
+    TAP_STR(rows(&executor),
+            "step message record m1 by producer;"
+            "step message ack_received m1 by executor;"
+            "step message nack_rejected m1 by router;",
+            "what concerns an agent");
+    TAP_STR(rows(&future), "", "nothing happened later than now");
+    TAP_OK(strlen(rows(&none)) > strlen(rows(&one)), "without a filter there is more");
+}
+
+/* ---- reading on ---- */
+
+static int count_fn(void *ctx, uint64_t n, struct amp_span frame)
+{
+    uint64_t *last = ctx;
+    if (last[0] && n != last[0] + 1)
+        last[1]++; /* a gap */
+    last[0] = n;
+    return 0;
+}
+
+static void reading_on(const char *dir)
+{
+    struct amp_store_options small = {.segment_bytes = 4096, .keep_segments = 2};
+    struct amp_store *writer = NULL, *keep = store, *reader = NULL;
+    struct amp_store_place at = {{0}};
+    uint64_t last[2] = {0, 0}, before = 0;
+    bool grows = true;
+    char id[32], path[128];
+    snprintf(path, sizeof(path), "%s/other", dir);
+    if (amp_store_open(path, &small, &writer, &err) < 0 ||
+        amp_store_open(path, NULL, &reader, &err) < 0)
+        printf("# %s\n", err.what);
+    store = writer;
+    for (int i = 0; i < 400; i++) {
+        snprintf(id, sizeof(id), "m%d", i);
+        message(id, "c", "{}", false);
+        if (i % 7)
+            continue;
+        if (amp_store_frames_on(reader, &at, count_fn, last, &err) < 0)
+            printf("# %s: %s\n", err.code, err.what);
+        grows = grows && last[0] > before;
+        before = last[0];
+    }
+    amp_store_frames_on(reader, &at, count_fn, last, &err);
+    TAP_OK(grows && last[1] == 0, "every frame once, across rotations, also where old ones went");
+    before = last[0];
+    amp_store_frames_on(reader, &at, count_fn, last, &err);
+    TAP_INT((int64_t)last[0], (int64_t)before, "nothing twice");
+    amp_store_close(writer);
+    amp_store_close(reader);
+    store = keep;
+}
+
+/* ---- diagrams ---- */
+
+/* Plain characters and entities only. */
+static bool is_safe(const char *p, const char *end)
+{
+    for (; p < end; p++) {
+        if (*p == '#') {
+            const char *from = ++p;
+            while (p < end && *p >= '0' && *p <= '9')
+                p++;
+            if (p == from || p == end || *p != ';')
+                return false;
+        } else if (*p < 0x20 || *p > 0x7e || strchr(";:\"'<>%&{}[]|\\`=+*!?@$^~", *p)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* "P" and a number; NULL: something else. */
+static const char *person(const char *p)
+{
+    char *end = NULL;
+    if (*p != 'P')
+        return NULL;
+    strtoul(p + 1, &end, 10);
+    return end == p + 1 ? NULL : end;
+}
+
+static const char *after(const char *p, const char *word)
+{
+    return p && strncmp(p, word, strlen(word)) == 0 ? p + strlen(word) : NULL;
+}
+
+/* One of: participant Pn as TEXT; PnARROWPm: TEXT; Note over Pn[,Pm]: TEXT. */
+static bool is_statement(const char *line, const char *end)
+{
+    static const char *const arrows[] = {"->>", "-->>", "--x", "-)"};
+    const char *p = after(line, "    participant "), *q = NULL;
+    if (p) {
+        p = person(p);
+        p = after(p, " as ");
+        return p && p < end && is_safe(p, end);
+    }
+    p = after(line, "    Note over ");
+    if (p) {
+        p = person(p);
+        q = after(p, ",");
+        p = q ? person(q) : p;
+    } else {
+        p = after(line, "    ");
+        p = p ? person(p) : NULL;
+        for (int i = 0; i < 4 && !q; i++)
+            q = after(p, arrows[i]);
+        p = q ? person(q) : NULL;
+    }
+    p = after(p, ": ");
+    return p && p < end && is_safe(p, end);
+}
+
+static bool is_diagram(const char *text)
+{
+    const char *line = strchr(text, '\n');
+    if (strncmp(text, "sequenceDiagram\n", 16) != 0)
+        return false;
+    for (line++; *line; line = strchr(line, '\n') + 1) {
+        const char *end = strchr(line, '\n');
+        if (!end || !is_statement(line, end)) {
+            printf("# no statement: %.*s\n", end ? (int)(end - line) : 40, line);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void diagrams(void)
+{
+    static const char *const hostile[] = {
+        "a\nend\nP1->>P2: x",
+        "; Note over P1: y",
+        "#59;#35;",
+        "%%{init: {}}%%",
+        "style: #abc;",
+        "classDef x:#fff;",
+        "end",
+        "as",
+        "<script>alert(1)</script>",
+        "a-->>b",
+        "P1",
+        "wrap:x",
+        "participant P9 as z",
+        "\"quoted\"",
+        "\xff\xfe\x80",
+        "\xe2\x80\xae\xe2\x80\x8b",
+        "\xf0\x9f\x92\xa3",
+        "box rgb(1,2,3)",
+        "\x1b[2J\x07",
+        "a:b,c/d\\e",
+        "autonumber",
+        "loop forever",
+        " ",
+        "@{ \"type\": \"queue\" }",
+        "--",
+        "-x",
+        "rect rgb(0,0,0)",
+        "}",
+    };
+    enum { N = sizeof(hostile) / sizeof(hostile[0]) };
+    AMP_BUF struct amp_buf out;
+    amp_buf_init(&out, 1 << 20);
+    struct amp_diagram *d = amp_diagram_new(0, &err);
+    for (unsigned i = 0; i < N; i++) {
+        struct amp_span h = amp_span_str(hostile[i]), k = amp_span_str(hostile[(i + 7) % N]);
+        struct amp_history_row r = {.kind = AMP_SPAN("message"),
+                                    .id = h,
+                                    .event = AMP_SPAN("record"),
+                                    .to = AMP_SPAN("SENT"),
+                                    .type = k,
+                                    .sender = h,
+                                    .recipient = k};
+        amp_diagram_row(d, &r, &err);
+        r = (struct amp_history_row){.kind = AMP_SPAN("message"),
+                                     .id = k,
+                                     .event = AMP_SPAN("nack_x"),
+                                     .by = k,
+                                     .sender = h,
+                                     .code = h,
+                                     .stage = k,
+                                     .late = true};
+        amp_diagram_row(d, &r, &err);
+        r = (struct amp_history_row){
+            .kind = h, .id = k, .event = h, .from = k, .to = h, .actor = k};
+        amp_diagram_row(d, &r, &err);
+        r.what = AMP_HISTORY_EMIT;
+        amp_diagram_row(d, &r, &err);
+    }
+    amp_diagram_write(d, &out, &err);
+    amp_buf_add(&out, "", 1, &err);
+    TAP_OK(is_diagram(out.data), "hostile names and texts stay within their places");
+    const char *dump = getenv("AMP_DIAGRAM_DUMP"); /* for Mermaid itself to read: log.bats */
+    FILE *f = dump ? fopen(dump, "w") : NULL;
+    if (f) {
+        fwrite(out.data, 1, out.len - 1, f);
+        fclose(f);
+    }
+    unsigned statements = 0;
+    for (const char *p = strchr(out.data, '\n'); p && p[1]; p = strchr(p + 1, '\n'))
+        statements += strncmp(p + 1, "    participant", 15) != 0;
+    TAP_INT(statements, 4 * N, "one statement for each row");
+    amp_diagram_free(d);
+
+    d = amp_diagram_new(3, &err);
+    struct amp_history_row r = {.kind = AMP_SPAN("x"), .actor = AMP_SPAN("y")};
+    for (int i = 0; i < 10; i++)
+        amp_diagram_row(d, &r, &err);
+    amp_buf_reset(&out);
+    amp_diagram_write(d, &out, &err);
+    amp_buf_add(&out, "", 1, &err);
+    TAP_OK(strstr(out.data, "7 more are left out"), "past the limit they are counted");
+    amp_diagram_free(d);
+    amp_buf_reset(&out);
+    amp_diagram_text(AMP_SPAN("abcdef"), 3, &out, &err);
+    TAP_SPAN(amp_buf_span(&out), "abc#8230;", "a long text is cut");
+}
+
+static void json(void)
+{
+    struct amp_history_row r = {
+        .n = 7, .at = AMP_SPAN("t"), .id = AMP_SPAN("a\"b\n"), .late = true};
+    AMP_BUF struct amp_buf out;
+    amp_buf_init(&out, 4096);
+    amp_history_json(&r, &out, &err);
+    TAP_SPAN(amp_buf_span(&out),
+             "{\"n\":7,\"at\":\"t\",\"what\":\"step\",\"id\":\"a\\\"b\\n\",\"details\":{\"late\":"
+             "true}}\n",
+             "a row as a record");
+}
+
+int main(void)
+{
+    const char *dir = scratch();
+    if (amp_store_open(dir, NULL, &store, &err) < 0) {
+        printf("Bail out! %s\n", err.what);
+        return 1;
+    }
+    conversations();
+    reading_on(dir);
+    diagrams();
+    json();
+    amp_store_close(store);
+    return tap_done();
+}
