@@ -1,9 +1,10 @@
-/* Options of who sends messages again: sweep and watch. */
+/* Options that several verbs have: how long is waited, and what is sent again. */
 #ifndef AMP_ACK_RULES_H
 #define AMP_ACK_RULES_H
 
 #include "cli/cli.h"
 #include "message/retry.h"
+#include "message/stages.h"
 
 extern struct amp_list ack_retries, ack_backoff, ack_idempotent;
 
@@ -26,6 +27,25 @@ extern struct amp_list ack_retries, ack_backoff, ack_idempotent;
         0, "idempotent-tool", AMP_OPT_LIST, &ack_idempotent, "NAME",                               \
             .doc = "a tool that may be called twice", .config = "retry.idempotent_tools"           \
     }
+
+extern struct amp_list ack_timeouts;
+extern int64_t ack_sla_ms;
+
+/* Of who records messages: track and send. */
+#define ACK_TERMS_OPTS                                                                             \
+    {0,                                                                                            \
+     "ack-timeout",                                                                                \
+     AMP_OPT_LIST,                                                                                 \
+     &ack_timeouts,                                                                                \
+     "PROTOCOL=TIME",                                                                              \
+     .doc = "how long messages of a protocol wait for their acknowledgement",                      \
+     .config = "ack.timeout"},                                                                     \
+    {                                                                                              \
+        0, "sla", AMP_OPT_DURATION, &ack_sla_ms, "TIME",                                           \
+            .doc = "how long an accepted event may be without an outcome; 0: no matter",           \
+            .config = "ack.sla"                                                                    \
+    }
+int ack_terms(struct amp_message_terms *out, struct amp_error *err);
 
 /* What the options say, beside the protocols' own waits. */
 int ack_retry_rules(struct amp_retry_rules *out, struct amp_error *err);

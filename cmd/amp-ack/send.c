@@ -13,11 +13,13 @@
 #include "message/sequence.h"
 #include "message/stages.h"
 #include "protocol/answer.h"
+#include "rules.h"
 
 static const char *in_path = "-", *out_path = "-", *stage, *from, *note, *code,
                   *message = "refused";
 static int64_t open_timeout_ms = 60000;
 static bool every, retryable;
+static struct amp_message_terms terms;
 
 static const char *const stages[] = {"RECEIVED", "READ", "FULFILLED", "REJECTED", "FAILED", NULL};
 
@@ -30,6 +32,7 @@ const struct amp_opt send_opts[] = {
     {0, "message", AMP_OPT_STRING, &message, "TEXT", .doc = "why it is REJECTED or FAILED"},
     {0, "retryable", AMP_OPT_FLAG, &retryable, NULL, .doc = "sending again may help"},
     {0, "every", AMP_OPT_FLAG, &every, NULL, .doc = "also messages that ask for none"},
+    ACK_TERMS_OPTS,
     {'i', "in", AMP_OPT_PATH, &in_path, "PATH", .doc = "read from PATH"},
     {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
@@ -79,7 +82,7 @@ static int record(struct pass *p, const struct amp_view *v, struct amp_answer *a
     enum amp_store_outcome how;
     if (refusal)
         said.failure = retryable ? AMP_FAILURE_PASSING : AMP_FAILURE_TERMINAL;
-    if (amp_message_record(p->store, v, a->now_ms, &how, err) < 0 ||
+    if (amp_message_record_as(p->store, v, &terms, a->now_ms, &how, err) < 0 ||
         amp_message_answered(p->store, v->id, &said, a->now_ms, NULL, err) < 0)
         return -1;
     return v->protocol == AMP_PROTO_RTP ? amp_sequence_next(p->store, amp_span_str(a->node), 1,
@@ -132,6 +135,9 @@ int ack_send(int argc, char **argv)
     int status;
     if (argc > 0)
         amp_die_usage("'%s' is not expected", argv[0]);
+    struct amp_error err;
+    if (ack_terms(&terms, &err) < 0)
+        amp_die_usage("%s", err.what);
     struct pass p = {
         .in_path = in_path, .out_path = out_path, .open_timeout_ms = open_timeout_ms, .take = take};
     p.store = ack_open_state(ACK_OPTIONAL, &status);

@@ -13,12 +13,17 @@
 #include "message/message.h"
 #include "message/outcome.h"
 #include "message/retry.h"
+#include "message/sequence.h"
+#include "message/stages.h"
+#include "protocol/rtp/answer.h"
 #include "protocol/sw4rm/answer.h"
+#include "rules.h"
 
 static const char *in_path = "-", *out_path = "-";
 static const char *now_text;
 static int64_t open_timeout_ms = 60000, window_ms = AMP_IDEM_WINDOW_MS, pretended_ms;
 static bool hold, resend;
+static struct amp_message_terms terms;
 
 const struct amp_opt track_opts[] = {
     {'i', "in", AMP_OPT_PATH, &in_path, "PATH",
@@ -32,6 +37,7 @@ const struct amp_opt track_opts[] = {
     {0, "window", AMP_OPT_DURATION, &window_ms, "TIME",
      .doc = "how long the outcome of an operation is told to who sends it again",
      .config = "ack.window"},
+    ACK_TERMS_OPTS,
     {0, "now", AMP_OPT_STRING, &now_text, "TIME", .doc = "pretend that it is TIME (RFC 3339)"},
     AMP_OPT_END,
 };
@@ -117,13 +123,32 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
     return pass_emit(p, v->line, err);
 }
 
-/* In the place of a message whose operation was begun or done before. */
-static int answer(struct pass *p, const struct amp_view *v, const struct amp_idem_answer *a,
-                  struct amp_error *err)
+static int answer_rtp(struct pass *p, const struct amp_view *v, const struct amp_idem_answer *a,
+                      struct amp_buf *line, struct amp_error *err)
+{
+    bool done = a->verdict == AMP_IDEM_DONE;
+    AMP_BUF struct amp_buf why;
+    amp_buf_init(&why, 1 << 16);
+    struct amp_rtp_answer to = {.id = v->id,
+                                .type = v->type,
+                                .source = v->from,
+                                .correlation = v->correlation,
+                                .node = ack_as ? ack_as : "amp-ack.track",
+                                .by = amp_cli_name(),
+                                .now_ms = now_ms()};
+    if (amp_buf_fmt(&why, err, "%.*s is %s", (int)(a->original.len < 200 ? a->original.len : 200),
+                    a->original.data, a->status) < 0 ||
+        amp_sequence_next(p->store, amp_span_str(to.node), 1, to.by, &to.sequence, err) < 0)
+        return -1;
+    return amp_rtp_ack(&to, done ? AMP_STAGE_FULFILLED : AMP_STAGE_RECEIVED,
+                       amp_span_str(amp_idem_word(a->verdict)), amp_buf_span(&why), line, err);
+}
+
+static int answer_sw4rm(const struct amp_view *v, const struct amp_idem_answer *a,
+                        struct amp_buf *line, struct amp_error *err)
 {
     struct amp_answered of = {.id = v->id, .producer = v->from, .correlation = v->correlation};
-    AMP_BUF struct amp_buf line, note;
-    amp_buf_init(&line, (size_t)64 << 20);
+    AMP_BUF struct amp_buf note;
     amp_buf_init(&note, 1 << 20);
     if (a->verdict == AMP_IDEM_DONE) {
         struct amp_first_attempt first = {.id = amp_buf_span(&a->original),
@@ -131,15 +156,25 @@ static int answer(struct pass *p, const struct amp_view *v, const struct amp_ide
                                           .result = amp_buf_span(&a->result),
                                           .status = a->status,
                                           .at_ms = a->at_ms};
-        if (amp_sw4rm_duplicate(&of, &first, amp_cli_name(), now_ms(), &line, err) < 0)
-            return -1;
-    } else if (amp_buf_fmt(&note, err, "The work of %.*s goes on; it is %s",
-                           (int)(a->original.len < 200 ? a->original.len : 200), a->original.data,
-                           a->status) < 0 ||
-               amp_sw4rm_nack(&of, AMP_STAGE_REJECTED, AMP_SPAN("ALREADY_IN_PROGRESS"),
-                              amp_buf_span(&note), amp_cli_name(), now_ms(), &line, err) < 0) {
-        return -1;
+        return amp_sw4rm_duplicate(&of, &first, amp_cli_name(), now_ms(), line, err);
     }
+    if (amp_buf_fmt(&note, err, "The work of %.*s goes on; it is %s",
+                    (int)(a->original.len < 200 ? a->original.len : 200), a->original.data,
+                    a->status) < 0)
+        return -1;
+    return amp_sw4rm_nack(&of, AMP_STAGE_REJECTED, AMP_SPAN("ALREADY_IN_PROGRESS"),
+                          amp_buf_span(&note), amp_cli_name(), now_ms(), line, err);
+}
+
+/* In the place of a message whose operation was begun or done before. */
+static int answer(struct pass *p, const struct amp_view *v, const struct amp_idem_answer *a,
+                  struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line;
+    amp_buf_init(&line, (size_t)64 << 20);
+    if ((v->protocol == AMP_PROTO_RTP ? answer_rtp(p, v, a, &line, err)
+                                      : answer_sw4rm(v, a, &line, err)) < 0)
+        return -1;
     line.len--; /* its LF */
     return pass_emit(p, amp_buf_span(&line), err);
 }
@@ -199,7 +234,7 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
     int rc = claim(p, v, &e);
     if (rc == 0)
         return 0;
-    if (rc > 0 && amp_message_record(p->store, v, now_ms(), &how, &e) == 0)
+    if (rc > 0 && amp_message_record_as(p->store, v, &terms, now_ms(), &how, &e) == 0)
         return amp_message_expired(v, now_ms()) ? expire(p, v, err) : settle(p, v, err);
     if (e.status == AMP_NO)
         return pass_reject(p, v, &e, err);
@@ -241,6 +276,9 @@ int ack_track(int argc, char **argv)
         amp_die_usage("'%s' is not expected", argv[0]);
     if (now_text && !amp_time_parse(amp_span_str(now_text), &pretended_ms))
         amp_die_usage("--now takes an RFC 3339 time with an offset");
+    struct amp_error err;
+    if (ack_terms(&terms, &err) < 0)
+        amp_die_usage("%s", err.what);
     struct pass p = {.in_path = in_path,
                      .out_path = out_path,
                      .open_timeout_ms = open_timeout_ms,

@@ -8,13 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include <amp/base/id.h>
-
 #include "message/record.h"
 
 #define KIND         "token"
-#define KEY_MAX      700 /* a longer name of an operation is replaced by its digest */
-#define ATTEMPTS_MAX 32  /* kept in a record: the first, and the newest */
+#define ATTEMPTS_MAX 32 /* kept in a record: the first, and the newest */
 #define RACES_MAX    64
 
 static const char *const words[] = {
@@ -44,39 +41,11 @@ void amp_idem_answer_release(struct amp_idem_answer *a)
     amp_buf_release(&a->code);
 }
 
-int amp_idem_key(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
-{
-    if (v->protocol != AMP_PROTO_SW4RM || v->from.n == 0 || amp_span_is(v->type, "ACKNOWLEDGEMENT"))
-        return 0;
-    bool has_token = v->token.n > 0;
-    if (!has_token && !v->has_sequence)
-        return 0;
-    AMP_BUF struct amp_buf name;
-    amp_buf_init(&name, v->from.n + v->token.n + 64);
-    /* A token does not begin with the LF that stands before a number. */
-    if (amp_buf_add(&name, v->from.p, v->from.n, err) < 0 ||
-        (has_token ? amp_buf_fmt(&name, err, "\n%.*s", (int)v->token.n, v->token.p)
-                   : amp_buf_fmt(&name, err, "\n\n%lld", (long long)v->sequence)) < 0)
-        return -1;
-    bool plain = !memchr(v->from.p, '\n', v->from.n) &&
-                 !(has_token && memchr(v->token.p, '\n', v->token.n)) &&
-                 !memchr(v->from.p, '\0', v->from.n) &&
-                 !(has_token && memchr(v->token.p, '\0', v->token.n));
-    if (plain && name.len <= KEY_MAX)
-        return amp_buf_add(out, name.data, name.len, err);
-    /* Where a part has an LF the name alone could be read in two ways: its lengths go in too. */
-    char sum[AMP_SHA256_MAX];
-    if (amp_buf_fmt(&name, err, "\n%zu", v->from.n) < 0)
-        return -1;
-    amp_sha256_hex(amp_buf_span(&name), sum);
-    return amp_buf_fmt(out, err, "sha256:%s", sum);
-}
-
 /* The operation's record as it stood when the decision was made. */
 struct op {
     struct amp_buf attempts; /* ids, each with its NUL */
     uint32_t n_attempts;
-    int64_t answered;
+    int64_t answered, attempt; /* attempt: the highest count seen */
     uint64_t rev;
     bool found;
 };
@@ -271,7 +240,7 @@ static int read_op(struct work *w, const struct amp_store_rec *rec, struct amp_e
     op->n_attempts = 0;
     op->found = rec->found;
     op->rev = rec->rev;
-    op->answered = 0;
+    op->answered = op->attempt = 0;
     if (!rec->found)
         return 0;
     struct amp_tape t;
@@ -289,6 +258,7 @@ static int read_op(struct work *w, const struct amp_store_rec *rec, struct amp_e
                 rc = add_attempt(op, id, err);
         }
     op->answered = rc == 0 ? amp_record_int(&t, "answered") : 0;
+    op->attempt = rc == 0 ? amp_record_int(&t, "attempt") : 0;
     amp_tape_release(&t);
     return rc;
 }
@@ -314,7 +284,9 @@ static int write_op(struct work *w, struct amp_error *err)
     amp_jw_init(&j, &w->out);
     amp_jw_open(&j, '{');
     text(&j, "producer", v->from);
-    if (v->token.n > 0)
+    if (v->protocol == AMP_PROTO_RTP)
+        number(&j, "attempt", w->op.attempt);
+    else if (v->token.n > 0)
         text(&j, "token", v->token);
     else
         number(&j, "sequence", v->sequence);
@@ -358,6 +330,39 @@ static int claim_fn(void *ctx, const struct amp_store_rec *now, struct amp_store
     return 0;
 }
 
+static bool is_known(const struct work *w)
+{
+    const char *id = w->op.attempts.data;
+    for (uint32_t i = 0; i < w->op.n_attempts; i++, id += strlen(id) + 1)
+        if (amp_span_is(w->view->id, id))
+            return true;
+    return false;
+}
+
+/* The same words said again in a conversation, as a first attempt, are another message. A task has
+ * an id. */
+static bool is_said_anew(const struct work *w)
+{
+    const struct amp_view *v = w->view;
+    return amp_span_is(v->type, "message") && v->protocol == AMP_PROTO_RTP && v->attempt <= 1 &&
+           !is_known(w);
+}
+
+/* Runtime Protocol §1: another event for the same operation counts higher. */
+static int check_count(struct work *w, struct amp_error *err)
+{
+    const struct amp_view *v = w->view;
+    if (v->protocol != AMP_PROTO_RTP || !v->has_attempt)
+        return 0;
+    if (!is_known(w) && v->attempt <= w->op.attempt)
+        return amp_fail(err, AMP_NO, "attempt_not_incremented",
+                        "attempt %lld of what was sent before as attempt %lld",
+                        (long long)v->attempt, (long long)w->op.attempt);
+    if (v->attempt > w->op.attempt)
+        w->op.attempt = v->attempt;
+    return 0;
+}
+
 static int decide(struct work *w, struct amp_error *err)
 {
     struct amp_store_rec rec;
@@ -368,11 +373,12 @@ static int decide(struct work *w, struct amp_error *err)
         read_op(w, &rec, err) < 0 || look(w, &t, &same, err) < 0)
         return -1;
     bool ended = t.state == SUCCEEDED || t.state == FAILED;
-    if (w->op.n_attempts == 0 || (ended && w->opt->now_ms - t.at_ms >= w->opt->window_ms)) {
+    if (w->op.n_attempts == 0 || is_said_anew(w) ||
+        (ended && w->opt->now_ms - t.at_ms >= w->opt->window_ms)) {
         a->verdict = AMP_IDEM_NEW;
         amp_buf_reset(&w->op.attempts);
         w->op.n_attempts = 0;
-        w->op.answered = 0;
+        w->op.answered = w->op.attempt = 0;
     } else if (ended) {
         a->verdict = AMP_IDEM_DONE;
     } else if (same) {
@@ -380,6 +386,8 @@ static int decide(struct work *w, struct amp_error *err)
     } else {
         a->verdict = t.state == AT_WORK ? AMP_IDEM_RUNNING : AMP_IDEM_RETRY;
     }
+    if (check_count(w, err) < 0)
+        return -1;
     if ((a->verdict == AMP_IDEM_NEW || a->verdict == AMP_IDEM_RETRY) &&
         add_attempt(&w->op, w->view->id, err) < 0)
         return -1;

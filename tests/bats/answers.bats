@@ -156,3 +156,45 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [ -z "$(sweep 12:00:01 --retries 1 --backoff 1s --idempotent-tool ls)" ]
   sweep 12:00:02 --retries 1 --backoff 1s --idempotent-tool ls | jq -e '.message_type == "TOOL_CALL" and .retry_count == 1'
 }
+
+@test "Runtime Protocol: an operation passes once, and its attempts rise" {
+  create >first
+  jq -c '.eventId = "evt_b" | .trace.attempt = 2' first >second
+  track 12:00:00 <first | cmp - first
+  track 12:00:01 <first | cmp - first
+  run -1 --separate-stderr track 12:00:02 < <(jq -c '.eventId = "evt_c"' first)
+  [[ $stderr == *attempt_not_incremented* ]]
+  track 12:00:03 <second >told
+  amp-validate told | cmp - told
+  jq -e '.kind == "ack" and .toAgentId == "cli" and .corrId == "c" and .seq == 1 and (.payload | .refEventId == "evt_b"
+    and .ackType == "accepted" and .code == "already_in_progress" and (.reason | startswith("evt_1 ")))' told
+  complete | track 12:00:04 >/dev/null
+  jq -c '.eventId = "evt_d" | .trace.attempt = 3' second | track 12:00:05 | jq -e '.payload | .ackType == "processed" and .code == "duplicate_detected"'
+  # Another source's task of the same id is another operation.
+  jq -c '.sourceAgentId = "ann" | .eventId = "evt_e"' first >other
+  track 12:00:06 <other | cmp - other
+  # Nobody took the first one up: the second passes.
+  rm -r state
+  track 12:00:00 <first >/dev/null
+  sweep 12:00:20 >/dev/null
+  track 12:00:21 <second | cmp - second
+  # Words may be said twice.
+  ev message '{"toAgents":["exec"],"subject":"s","body":"ok","expectsReply":false}' >words
+  { cat words && jq -c '.eventId = "evt_z"' words; } >twice
+  track 12:00:22 <twice | cmp - twice
+}
+
+@test "deadlines by protocol, from options and from amp.json" {
+  echo '{"ack": {"timeout": ["sw4rm=60s", "rtp=5s"], "sla": "30s"}}' >amp.json
+  { create; m 1; message task_dispatch; message review_request 'del(.ack_timeout_sec)'; } |
+    amp-ack track --config amp.json --ack-timeout amp=1h --ack-timeout sw4rm=60s --now 2026-03-01T12:00:00Z >/dev/null
+  due() { amp-ack status --all --json | jq -r --arg t "$1" 'select(.type == $t) | .due[11:19]'; }
+  [ "$(due DATA) $(due task_create) $(due review_request)" = "12:01:00 12:00:20 13:00:00" ]
+  # A message's own time goes first; an option takes the place of the configured list.
+  [ "$(due task_dispatch)" = 12:05:00 ]
+  rm -r state
+  create | amp-ack track --config amp.json --now 2026-03-01T12:00:00Z >/dev/null
+  [ "$(due task_create)" = 12:00:05 ]
+  run -64 amp-ack track --ack-timeout aop=1s </dev/null
+  run -64 amp-ack track --ack-timeout 1s </dev/null
+}
