@@ -172,6 +172,9 @@ void target_step(struct router *r, uint32_t port)
 {
     struct target *t = r->targets[port];
     bool gave;
+    /* Nothing that is written would tell that its reader is gone. */
+    if (t->n > 0 && !amp_port_room(t->port, ahead(t)))
+        amp_port_notice(t->port);
     do {
         gave = false;
         while (t->n > 0 && amp_port_room(t->port, ahead(t))) {

@@ -434,6 +434,12 @@ static bool reader_left(const struct amp_port *p)
     return poll(&fd, 1, 0) == 1 && (fd.revents & (p->kind == AMP_PORT_UNIX ? POLLHUP : POLLERR));
 }
 
+void amp_port_notice(struct amp_port *p)
+{
+    if (p->queue.n == p->out && reader_left(p))
+        lost_reader(p, amp_mono_ms());
+}
+
 static int finish_command(struct amp_port *p, struct amp_error *err)
 {
     struct amp_child_end end;

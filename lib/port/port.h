@@ -86,6 +86,10 @@ void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], i
 typedef void (*amp_port_done_fn)(void *ctx, uint64_t tag, const struct amp_error *why);
 void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx);
 
+/* A reader that went away while nothing is written to it is noticed; what it left unread is pending
+ * again. */
+void amp_port_notice(struct amp_port *p);
+
 size_t amp_port_pending(const struct amp_port *p); /* bytes */
 
 /* No more offers come. 1: everything is delivered and the port is closed (a reader that waited for

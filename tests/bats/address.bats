@@ -305,3 +305,17 @@ lost() {
   says carl ann | amp-route --config amp.json
   [ "$(who)" = ann:1 ]
 }
+
+@test "a full agent is buffer_full, the others get all" {
+  join ann
+  join bob
+  mkfifo bob.fifo
+  sleep 1.5 <bob.fifo &
+  for i in $(seq 1 40); do says carl all | jq -c --argjson i "$i" '.eventId = "evt_\($i)" | .seq = $i'; done >in
+  run -69 --separate-stderr timeout 20 amp-route -r '* => agents' --patience 50ms --inbound 5 --open-timeout 100ms \
+    --agent ann=file:ann.out --agent bob=fifo:bob.fifo <in
+  jq -r .eventId ann.out | cmp - <(jq -r .eventId in)
+  [ "$(jq -r 'select(.code == "buffer_full") | .ref_msg_id' <<<"$output" | sort -u | wc -l)" -ge 20 ]
+  # What waited for bob is told when the reader goes.
+  [ "$(amp-ack dead list --json | jq -r .code | sort -u | paste -sd ,)" = agent_unavailable,buffer_full ]
+}

@@ -78,6 +78,9 @@ refused() {
   fi
 }
 
+# shellcheck source=tests/conformance/delivery.bash
+. tests/conformance/delivery.bash
+
 for file in "$@"; do
   protocol=$(basename "$file" .jsonl)
   reasons=()

@@ -45,12 +45,217 @@ rtp_before() {
          else empty end))' <<<"$case"
 }
 
+# ---- delivery ----
+
+rtp_message() {
+  jq -nc '{eventId: "evt_01JV3M2N8V1ZK4J2A0M7Y6P9QF", seq: 1, kind: "task_create", sourceNodeId: "n1",
+    sourceAgentId: "cli", toAgentId: "bob", corrId: "corr_1", createdAt: "2026-02-25T16:00:00Z",
+    payload: {taskId: "tsk_1", title: "t", toAgents: ["bob"], requesterAgentId: "cli",
+      responseRequired: true}, trace: {attempt: 1}}'
+}
+
+# rtp_says STAGE N: the receiver's ack, behind the outcome that it needs.
+rtp_says() {
+  jq -c --arg s "$1" --argjson n "$2" '
+    def event($k; $p): {eventId: "evt_\($n)_\($k)", seq: ($n * 2 + (if $k == "ack" then 1 else 0 end)),
+      kind: $k, sourceNodeId: "n2", sourceAgentId: "bob", toAgentId: "cli", corrId,
+      createdAt: "2026-02-25T16:00:01Z", payload: $p, trace: {attempt: 1}};
+    (if $s == "FULFILLED" then event("task_complete"; {taskId: "tsk_1", completedByAgentId: "bob",
+       resultSummary: "r", completedAt: "2026-02-25T16:00:01Z"}) else empty end),
+    event("ack"; {refEventId: .eventId, refKind: .kind, ackedByNodeId: "n2", ackedByAgentId: "bob",
+      ackType: ({RECEIVED: "accepted", FULFILLED: "processed"}[$s] // "failed_terminal"),
+      ackedAt: "2026-02-25T16:00:01Z"})' "$sent"
+}
+
+# How far the delivery came, in the protocol's words.
+rtp_delivery() {
+  if delivery_dead | grep -q .; then
+    echo DeadLetter
+  elif grep -q '"description":"sla_breach' "$dir/emitted"; then
+    echo Incident
+  else
+    case $(delivery_state) in
+    SENT) echo Emitted ;;
+    RECEIVED) echo Accepted ;;
+    FULFILLED) echo Processed ;;
+    TIMED_OUT | RETRYING) echo RetryPending ;;
+    *) delivery_state ;;
+    esac
+  fi
+}
+
+# A delivery in a given state, and what the receiver says or time brings.
+rtp_lifecycle() {
+  local event elapsed got again=(--retries "rtp=$(jq -r '.given.max_attempts // 5 | . - 1' <<<"$case")"
+    --backoff rtp=1s,1s)
+  elapsed=$(jq -r '.given.elapsed_s // empty' <<<"$case")
+  delivery_begin "$(rtp_message)"
+  case $(jq -r '.given.event // .given.delivery' <<<"$case") in
+  Emitted) ;;
+  Accepted) delivery_stage RECEIVED ;;
+  Processed | Replied) delivery_stage RECEIVED FULFILLED ;;
+  RetryPending) delivery_pass 21 "${again[@]}" ;;
+  DeadLetter) for _ in 1 2 3 4 5 6 7; do delivery_pass 21 "${again[@]}" && delivery_pass 2 "${again[@]}"; done ;;
+  *)
+    later "is about a machine that nothing here has"
+    return
+    ;;
+  esac
+  if given '.given | .attempts? // .attempt? // 0 | . >= 5'; then
+    for _ in 1 2 3 4 5 6 7; do delivery_pass 21 "${again[@]}" && delivery_pass 2 "${again[@]}"; done
+  fi
+  while read -r event; do
+    case $event in
+    *accepted*) delivery_stage RECEIVED ;;
+    *processed*) delivery_stage FULFILLED ;;
+    *failed_terminal*) delivery_stage FAILED ;;
+    *)
+      if [ -n "$elapsed" ]; then
+        clock=$elapsed
+      elif given '.given.sla? == "over"'; then
+        clock=$(jq -n "$clock + 121")
+      fi
+      delivery_pass 0 "${again[@]}"
+      ;;
+    esac
+  done < <(jq -r '.input | if type == "array" then .[] else . end' <<<"$case")
+  got=$(rtp_delivery)
+  if [ "$got" = "$(want delivery)" ] || [ "$got/$(want delivery)" = Processed/Replied ]; then
+    pass
+  else
+    fail "it is $got: $(cat "$dir/emitted" "$dir/err")"
+  fi
+}
+
+# rtp_publish_for CAPABILITY OWNER: puts it into the index.
+rtp_publish_for() {
+  jq -nc --arg c "$1" --arg o "$2" '{capabilityId: $c, name: "n", version: "1.3.0", status: "active",
+    ownerAgentId: $o, ownerNodeId: "n1", delegationSkillRef: {name: "d", version: "1.3.0", path: "/d"},
+    executorSkillRef: {name: "e", version: "1.3.0", path: "/e"}, contractSchemaRef: "schema://x",
+    defaultEtaSeconds: 900, publishedAt: "2026-02-25T16:30:00.000Z", publishedByAgentId: "architect"}' |
+    agent-registry publish --state "$dir/delivery" >/dev/null 2>>"$dir/err"
+}
+
+# Whom an event goes to, by the agents and the index of the case.
+rtp_routed() {
+  local capability owner code
+  while IFS=$'\t' read -r capability owner; do
+    [ "$owner" ] || continue
+    register "$owner" && rtp_publish_for "$capability" "$owner" || {
+      fail "the index could not be prepared: $(cat "$dir/err")"
+      return
+    }
+  done < <(jq -r '.given.index // {} | to_entries[] | [.key, (.value | if type == "array" then .[0] else . end // "")] | @tsv' <<<"$case")
+  given_agents .given.agents || {
+    fail "the agents could not be registered: $(cat "$dir/err")"
+    return
+  }
+  # Owners that the case does not have among its agents are not there.
+  if given .given.agents; then
+    while read -r owner; do
+      agent-registry deregister "$owner" --state "$dir/delivery" >/dev/null 2>>"$dir/err"
+    done < <(jq -r '(.given.agents | if type == "object" then keys else map(strings) end) as $a
+      | [.given.index // {} | .[] | if type == "array" then .[0] else . end // empty] - $a | .[]' <<<"$case")
+  fi
+  # The samples are of another day.
+  jq -c '.input | del(.expiresAt)' <<<"$case" >"$dir/routed"
+  routed "$dir/routed"
+  code=$(want code)
+  if [ -n "$code" ]; then
+    if [ -s "$dir/to" ]; then
+      fail "went to $(paste -sd ' ' "$dir/to")"
+    elif [ "$(routed_code)" = "$(rtp_code "$code")" ] ||
+      [ "$(jq -r '.seed_code // empty' "$dir/delivery/error.ndjson" | tail -n 1)" = "$code" ]; then
+      pass
+    else
+      fail "got $(routed_code): $(cat "$dir/out" "$dir/err")"
+    fi
+  elif ! given .expect.targets; then
+    if [ -s "$dir/to" ]; then pass; else fail "went to nobody: $(cat "$dir/out" "$dir/err")"; fi
+  elif cmp -s "$dir/to" <(jq -r '.expect.targets | sort[]' <<<"$case"); then
+    pass
+  else
+    fail "went to $(paste -sd ' ' "$dir/to"): $(cat "$dir/out" "$dir/err")"
+  fi
+}
+
+# A capability record to the registry.
+rtp_published() {
+  local options=() skill owner code got
+  owner=$(jq -r .input.ownerAgentId <<<"$case")
+  if given .given.skills; then
+    mkdir -p "$dir/skills"
+    while read -r skill; do mkdir -p "$dir/skills/$skill"; done < <(jq -r '.given.skills
+      | if type == "object" then keys[] else .[] end | if type == "object" then .path // .name else . end
+      | select(test("^[A-Za-z0-9/_-]+$"))' <<<"$case")
+    # A skill may be known by its name where the record has a path.
+    skill=$(jq -r '.input.executorSkillRef | select(.path) | [.name, .path] | join(" ")' <<<"$case")
+    if [ -n "$skill" ] && [ -d "$dir/skills/${skill% *}" ]; then mkdir -p "$dir/skills/${skill#* }"; fi
+    options+=(--skills "$dir/skills")
+  fi
+  if given .given.agents; then given_agents .given.agents; else register "$owner"; fi || {
+    fail "the agents could not be registered: $(cat "$dir/err")"
+    return
+  }
+  jq -c .input <<<"$case" | agent-registry "${options[@]}" --state "$dir/delivery" >"$dir/out" 2>>"$dir/err"
+  got=$(jq -r 'select(.severity == "error") | .code' "$dir/delivery/error.ndjson" 2>/dev/null | tail -n 1)
+  code=$(want code)
+  if [ -n "$code" ]; then
+    if [ "$got" = "$(rtp_code "$code")" ] && [ ! -s "$dir/out" ]; then pass; else fail "got \"$got\": $(cat "$dir/out" "$dir/err")"; fi
+  elif [ -n "$got" ]; then
+    fail "was refused: $got: $(cat "$dir/err")"
+  elif jq -es --argjson case "$case" '. as $all | $case.expect
+      | (if .emit then [$all[] | select(.kind) | [.kind, .toAgentId]] | sort == ($case.expect.emit | sort) else true end) and
+        (if .taskType then all($all[] | select(.kind); .payload.taskType == $case.expect.taskType) else true end) and
+        (if .index then any($all[]; .eligibleAgentIds == $case.expect.index) else true end)' "$dir/out" >/dev/null &&
+    amp-validate "$dir/out" >/dev/null 2>>"$dir/err"; then
+    pass
+  else
+    fail "got $(cat "$dir/out" "$dir/err")"
+  fi
+}
+
+# A cursor whose lease is so old.
+rtp_lease() {
+  local age counts
+  age=$(jq -r '.given.leaseAge_s' <<<"$case")
+  delivery_begin "$(rtp_message)" # makes the state
+  amp-ack cursors move bob n1 10 --state "$dir/delivery" >/dev/null 2>>"$dir/err" &&
+    amp-ack sweep --silence 0 --state "$dir/delivery" --now "$(date -u -d "+$age seconds" +%FT%TZ)" >"$dir/out" 2>>"$dir/err" || {
+    fail "no cursor: $(cat "$dir/err")"
+    return
+  }
+  counts=$(amp-ack cursors list --json --state "$dir/delivery" | jq -r '.status == "active"')
+  if [ "$counts" = "$(jq -r .expect.counts_for_watermark <<<"$case")" ]; then
+    pass
+  else
+    fail "counts: $counts: $(cat "$dir/out" "$dir/err")"
+  fi
+}
+
 rtp_case() {
+  given '(.expect | has("delivery")) and (.given | has("event") or has("delivery")) and
+      ([.input] | flatten | all(type == "string"))' && {
+    rtp_lifecycle
+    return
+  }
+  given '(.given | has("leaseAge_s")) and (.expect | has("counts_for_watermark"))' && {
+    rtp_lease
+    return
+  }
   given '.input | type == "object"' || {
     later "is about what time or a broker does, not about one message"
     return
   }
   local strange options=()
+  given '(.input | has("capabilityId")) and (.input | has("ownerAgentId")) and
+      ((.given | has("skills") or has("agents")) or (.expect | has("emit")))' && {
+    check_line
+    [ -n "$first" ] || {
+      rtp_published
+      return
+    }
+  }
   strange=$(jq -r '.given // {} | keys - ["now", "task", "by", "seen", "index",
     "agents", "toAgents", "assignees", "lastSeq", "last_seq"] | join(", ")' \
     <<<"$case")
@@ -78,8 +283,8 @@ rtp_case() {
   fi
   given .given.now && options+=(--now "$(jq -r .given.now <<<"$case")")
   check_line "${options[@]}"
-  if given '.given | has("agents") or has("index")' && [ -z "$first" ] && [ -n "$(want code)" ]; then
-    later "needs the registry of agents and capabilities"
+  if given '.given | has("agents") or has("index")' && [ -z "$first" ]; then
+    rtp_routed
     return
   fi
   case $(want verdict) in

@@ -108,6 +108,81 @@ sw4rm_known_token() {
   fi
 }
 
+# ---- delivery ----
+
+sw4rm_message() {
+  jq -nc '{message_id: "5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234", producer_id: "cli",
+    correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: 1, retry_count: 0,
+    message_type: "DATA", content_type: "application/json", content_length: 2,
+    timestamp: "2026-02-25T16:00:00Z", payload: {}}'
+}
+
+# sw4rm_says STAGE N: by the receiver; CODE is that of a refusal.
+sw4rm_says() {
+  jq -c --arg s "$1" --argjson n "$2" --arg c "${CODE:-INTERNAL_ERROR}" '{
+    message_id: "22222222-2222-4222-8222-2222222222\($n + 10)", producer_id: "bob", correlation_id,
+    sequence_number: $n, retry_count: 0, message_type: "ACKNOWLEDGEMENT", content_type: "application/json",
+    payload: {ack_for_message_id: .message_id, ack_stage: $s}}
+    | if $s == "FAILED" or $s == "REJECTED" then .payload.error_code = $c else . end
+    | .content_length = (.payload | tojson | length)' "$sent"
+}
+
+# A message in a given state, and what happens to it: acknowledgements by their stage, or time.
+sw4rm_lifecycle() {
+  local event state options=() ttl elapsed CODE=INTERNAL_ERROR
+  ttl=$(jq -r '.given | .ttl_ms? // empty' <<<"$case")
+  elapsed=$(jq -r '.given | if .elapsed_ms? then .elapsed_ms / 1000 elif .elapsed_s? then .elapsed_s
+    else empty end' <<<"$case")
+  [[ $what != *buffer_full* ]] || CODE=BUFFER_FULL
+  delivery_begin "$(sw4rm_message | jq -c --arg t "$ttl" 'if $t == "" then . else .ttl_ms = ($t | tonumber) end')"
+  delivery_into "$(jq -r '.given.state // "SENT"' <<<"$case")" \
+    "$(given .given.retry_delivered && echo delivered)" || {
+    fail "not in the given state but $(delivery_state): $(cat "$dir/err")"
+    return
+  }
+  [ -z "$elapsed" ] || clock=$elapsed
+  while read -r event; do
+    case $event in
+    RECEIVED | READ | FULFILLED | REJECTED | FAILED) delivery_stage "$event" ;;
+    retry | RETRY | RETRYING) delivery_pass 0 --retries 3 --backoff 1000s,1000s ;;
+    *) if [ -n "$elapsed" ]; then delivery_pass 0; else delivery_pass 11; fi ;;
+    esac
+  done < <(jq -r '.input | if type == "array" then .[] else . end' <<<"$case")
+  state=$(delivery_state)
+  if ! jq -e --arg s "$state" '.expect.state // $s | gsub("[(].*"; "") | split(" or ")
+      | map(gsub("^ +| +$"; "")) | index($s)' <<<"$case" >/dev/null; then
+    fail "it is $state: $(cat "$dir/err")"
+  elif given '.expect.log == "late_ack"' && ! delivery_status | jq -e 'any(.acks[]; .late)' >/dev/null; then
+    fail "no late acknowledgement is on record: $(delivery_status)"
+  elif [ -n "$(want code)" ] && ! { delivery_dead | jq -r .code && jq -r '.. | .error_code? // empty' "$dir/emitted"; } |
+    grep -qixF -- "$(want code)"; then
+    fail "nothing says $(want code): $(cat "$dir/emitted" "$dir/err")"
+  else
+    pass
+  fi
+}
+
+# A message to deliver: among agents, into a buffer.
+sw4rm_deliver() {
+  local to
+  given_agents '.given.agents // .given.agent' || {
+    fail "the agents could not be registered: $(cat "$dir/err")"
+    return
+  }
+  to=$(jq -r '.given | .to? // .target? // empty | strings' <<<"$case")
+  sw4rm_lines | jq -c --arg to "$to" 'if has("msg") or $to == "" then . else {to: $to, msg: .} end' >"$dir/in"
+  routed "$dir/in"
+  if [ "$(want verdict)" = accept ]; then
+    if [ -s "$dir/to" ]; then pass; else fail "went to nobody: $(cat "$dir/out" "$dir/err")"; fi
+  elif [ -s "$dir/to" ]; then
+    fail "went to $(cat "$dir/to")"
+  elif [ "$(routed_code | tr '[:upper:]' '[:lower:]')" = "$(want code | tr '[:upper:]' '[:lower:]')" ]; then
+    pass
+  else
+    fail "got $(routed_code): $(cat "$dir/out" "$dir/err")"
+  fi
+}
+
 sw4rm_case() {
   local verdict code strange options=()
   verdict=$(want verdict) code=$(want code)
@@ -119,12 +194,22 @@ sw4rm_case() {
     sw4rm_known_token
     return
   }
+  given '(.expect | has("state")) and ((.given.state? // "SENT") as $s | ["SENT", "RECEIVED", "READ",
+      "FULFILLED", "REJECTED", "FAILED", "TIMED_OUT", "RETRYING"] | index($s)) and
+      ([.input] | flatten | all(type == "string"))' && {
+    sw4rm_lifecycle
+    return
+  }
   [ -n "$verdict" ] || {
     later "is about a machine: deliveries, agents, rooms, workflows, tools"
     return
   }
   given '.input | type != "object" or (has("events") | not)' || {
     later "is about a machine: deliveries, agents, rooms, workflows, tools"
+    return
+  }
+  given '(.given | has("agents")) and (.input | type == "object" and (has("message_id") or has("msg")))' && {
+    sw4rm_deliver
     return
   }
   case ${code,,} in
