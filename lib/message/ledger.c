@@ -300,7 +300,7 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     enum amp_store_outcome how;
     int rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
     if (rc == 0 && w.close_outbox)
-        rc = amp_store_outbox_acked(s, id, err);
+        rc = amp_store_outbox_answered(s, id, err);
     if (rc == 0 && w.close_next && w.rec.next.n > 0)
         rc = amp_store_outbox_acked(s, w.rec.next, err);
     if (rc == 0 && late)

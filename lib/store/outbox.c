@@ -271,8 +271,8 @@ int amp_store_outbox_close(struct amp_store *s, const char *consumer,
     return rc;
 }
 
-static int close_acked(struct amp_store *s, struct amp_span id, struct places *places,
-                       struct amp_error *err)
+static int close_acked(struct amp_store *s, struct amp_span id, bool waiting_only,
+                       struct places *places, struct amp_error *err)
 {
     if (of_id(s, id, places, err) != 0)
         return -1;
@@ -287,23 +287,34 @@ static int close_acked(struct amp_store *s, struct amp_span id, struct places *p
         struct amp_span consumer;
         if (entry(s, &places->p[i], &o, &consumer, err) != 0)
             return -1;
-        if (amp_span_eq(o.id, id))
+        if (amp_span_eq(o.id, id) && (o.ack || !waiting_only))
             refs[n++] = (struct amp_frame_ref){places->p[i].n, places->p[i].i};
     }
     return close_entries(s, NULL, id, refs, n, err);
 }
 
-int amp_store_outbox_acked(struct amp_store *s, struct amp_span msg_id, struct amp_error *err)
+static int close_of_id(struct amp_store *s, struct amp_span msg_id, bool waiting_only,
+                       struct amp_error *err)
 {
     struct places places = {0};
     bool own;
     if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = close_acked(s, msg_id, &places, err);
+    int rc = close_acked(s, msg_id, waiting_only, &places, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = close_acked(s, msg_id, &places, err);
+        rc = close_acked(s, msg_id, waiting_only, &places, err);
     if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
         rc = -1;
     free(places.p);
     return rc;
+}
+
+int amp_store_outbox_acked(struct amp_store *s, struct amp_span msg_id, struct amp_error *err)
+{
+    return close_of_id(s, msg_id, false, err);
+}
+
+int amp_store_outbox_answered(struct amp_store *s, struct amp_span msg_id, struct amp_error *err)
+{
+    return close_of_id(s, msg_id, true, err);
 }

@@ -138,6 +138,9 @@ int amp_store_outbox_close(struct amp_store *s, const char *consumer,
                            struct amp_error *err);
 /* Closes every entry with this message id, whoever emitted it (its ack came). */
 int amp_store_outbox_acked(struct amp_store *s, struct amp_span msg_id, struct amp_error *err);
+/* Only those that wait for an ack. One recipient's must not close what a router still holds for
+ * the others. */
+int amp_store_outbox_answered(struct amp_store *s, struct amp_span msg_id, struct amp_error *err);
 
 /* Frames as they stand in the log, from frame number `from` on: for history and tests. */
 typedef int (*amp_store_frame_fn)(void *ctx, uint64_t n, struct amp_span frame);

@@ -8,6 +8,7 @@
     X(cursor)                                                                                      \
     X(delivery)                                                                                    \
     X(escalation)                                                                                  \
+    X(inbox)                                                                                       \
     X(job)                                                                                         \
     X(qa)                                                                                          \
     X(reach)                                                                                       \
