@@ -92,11 +92,19 @@ static void offer_port(struct router *r, struct job *j, const struct rule *rule,
     }
 }
 
+static void offer_inbox(struct router *r, struct job *j, const struct rule *rule,
+                        struct amp_port *port)
+{
+    (void)rule;
+    inbox_put(r, j, amp_span_str(amp_port_spec(port) + strlen("inbox:")));
+}
+
 /* Kinds that are not here are ports like any other. */
 static offer_fn *const offer_to[AMP_PORT_KINDS] = {
     [AMP_PORT_AGENTS] = address_offer,
     [AMP_PORT_REJECT] = offer_reject,
     [AMP_PORT_DEAD] = offer_dead,
+    [AMP_PORT_INBOX] = offer_inbox,
 };
 
 void job_offer(struct router *r, struct job *j, const struct rule *rule)

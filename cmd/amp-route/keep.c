@@ -220,8 +220,7 @@ void keep_settled(struct router *r, const struct job *j)
 
 /* ---- refusing ---- */
 
-/* What came: a recipient's has lost what led to it. */
-static struct amp_span whole(const struct job *j)
+struct amp_span keep_whole(const struct job *j)
 {
     const struct job *came = j->address.of ? j->address.of : j;
     return (struct amp_span){came->line, came->n};
@@ -284,9 +283,9 @@ static void keep(struct router *r, struct job *j, const struct amp_view *v, cons
                                 .failed_ms = amp_now_ms()};
     struct amp_store_entry_id entry = {0};
     struct amp_error err;
-    char actor[160];
+    char actor[ANSWERS_NAME_MAX];
     amp_dead_from_view(&d, v);
-    d.line = whole(j);
+    d.line = keep_whole(j);
     keep_answers_name(r, actor);
     struct amp_span line = answer;
     if (line.n > 0 && line.p[line.n - 1] == '\n')
@@ -320,7 +319,7 @@ static void refuse(struct router *r, struct job *j, const char *code, const char
     AMP_BUF struct amp_buf nack;
     char said[512];
     amp_buf_init(&nack, 1 << 20);
-    if (amp_reader_line(r->again, whole(j), &opt, &v, NULL, NULL, &err) < 0) {
+    if (amp_reader_line(r->again, keep_whole(j), &opt, &v, NULL, NULL, &err) < 0) {
         router_break(r, &err);
         return;
     }
@@ -368,7 +367,7 @@ static void log_record(struct router *r, const struct job *j, const struct told 
     amp_buf_init(&record, 1 << 16);
     if (!r->store)
         return;
-    int rc = amp_reader_line(r->again, whole(j), &opt, &v, NULL, NULL, &err);
+    int rc = amp_reader_line(r->again, keep_whole(j), &opt, &v, NULL, NULL, &err);
     if (rc >= 0) {
         struct amp_finding f = {.severity = t->severity,
                                 .protocol = v.protocol,

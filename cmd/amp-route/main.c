@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "flow/config.h"
+#include "inbox.h"
 #include "message/delivery.h"
 #include "protocol/redact.h"
 
@@ -198,6 +199,7 @@ static int run(int argc, char **argv)
 
 static const struct amp_verb verbs[] = {
     {NULL, "", "route messages from stdin to ports", options, run},
+    {"inbox", "AGENT", "give an agent its messages one at a time", inbox_opts, route_inbox},
     {0},
 };
 static const int statuses[] = {0,
@@ -210,7 +212,7 @@ static const int statuses[] = {0,
                                AMP_TEMPFAIL,
                                AMP_INTERRUPTED,
                                0};
-static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, NULL};
+static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_inbox_fsm, NULL};
 static const struct amp_tool tool = {
     .name = "amp-route",
     .doc = "deliver messages to FIFOs, files, spools and commands",

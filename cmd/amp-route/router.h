@@ -1,7 +1,8 @@
 /*
  * The router's parts: main.c reads the options, routes.c makes rules and ports of them, router.c
  * runs the loop, steps.c looks at each message, judge.c asks the predicates, jobs.c takes one
- * message through its ports, keep.c is the durable side.
+ * message through its ports, enqueue.c into an inbox, keep.c is the durable side. inbox.c is the
+ * verb that hands over what an inbox holds.
  *
  * The way of a message:
  *   admit   steps.c admit_steps[]: once, when it is read, before anything is kept of it
@@ -224,6 +225,17 @@ void keep_dead(struct router *r, struct job *j, const char *code, const char *wh
                const char *route);
 /* Refuses a message for what stands in its `nobody`. */
 void keep_unaddressed(struct router *r, struct job *j);
+
+/* What came: a recipient's has lost what led to it. */
+struct amp_span keep_whole(const struct job *j);
+/* An answer that stands in the outbox since that entry: it leaves with the end of the turn. */
+void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_id entry);
+/* The outbox of our answers. */
+#define ANSWERS_NAME_MAX 160
+void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX]);
+
+/* enqueue.c: into the inbox of an agent. */
+void inbox_put(struct router *r, struct job *j, struct amp_span agent);
 
 /* steps.c */
 /* What a step says: STEP_GO, STEP_DROP (an admit step only: it ends here, and the step has done

@@ -67,8 +67,9 @@ int routes_add(struct router *r, const char *text, struct amp_error *err)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a route");
     if (routes_port(r, spec, false, &rule->port, err) < 0)
         return -1;
-    if (!r->store && amp_port_kind(r->ports[rule->port]) == AMP_PORT_DEAD)
-        return amp_fail(err, AMP_USAGE, "no_state", "the port dead needs --state");
+    enum amp_port_kind kind = amp_port_kind(r->ports[rule->port]);
+    if (!r->store && (kind == AMP_PORT_DEAD || kind == AMP_PORT_INBOX))
+        return amp_fail(err, AMP_USAGE, "no_state", "the port %s needs --state", spec);
     return 0;
 }
 

@@ -47,12 +47,16 @@ extern const struct amp_fsm amp_inbox_fsm;
 #define AMP_INBOX_BOUND_MAX 1024
 #define AMP_INBOX_AGENT_MAX 128 /* bytes of a name; it has no control characters */
 
+/* NO bad_agent. */
+int amp_inbox_agent_check(struct amp_span agent, struct amp_error *err);
+
 /* ---- putting (routers) ---- */
 
 struct amp_inbox_options {
-    uint32_t bound;    /* how many may wait; 0: 10 */
-    uint32_t credits;  /* how many may wait or be read and not ended; 0: no such limit */
-    const char *actor; /* whose outbox the answer goes to */
+    uint32_t bound;       /* how many may wait; 0: 10 */
+    uint32_t credits;     /* how many may wait or be read and not ended; 0: no such limit */
+    const char *actor;    /* whose outbox the answer goes to */
+    struct amp_span line; /* what the agent gets; empty: the message as it came */
 };
 enum amp_inbox_put {
     AMP_INBOX_PLACED,

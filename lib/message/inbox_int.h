@@ -49,7 +49,6 @@ struct amp_inbox_key {
     struct amp_span key, id;
     char digest[80];
 };
-int amp_inbox_agent_check(struct amp_span agent, struct amp_error *err);
 int amp_inbox_key_of(struct amp_span agent, struct amp_span id, struct amp_inbox_key *out,
                      struct amp_error *err);
 /* Of a message: where it has no id that fits, the digest of the line stands for it. */

@@ -162,12 +162,12 @@ static int requeued(struct amp_store *s, struct amp_span agent, struct amp_span 
     struct amp_span route = {"", 0};
     AMP_BUF struct amp_buf mem;
     struct amp_tape t;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
     *rev = 0;
     if (amp_store_get(s, "dead", id, &rec, err) < 0)
         return -1;
     if (!rec.found || !amp_span_is(rec.state, "REQUEUED"))
         return 0;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     amp_record_tape(&t);
     int rc = amp_record_scan(&t, rec.json, err);
     if (rc == 0)
@@ -222,12 +222,13 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
 {
     const struct amp_view *v = p->v;
     struct amp_store_emit emit = {.id = amp_buf_span(&p->answer_id), .line = p->answer};
+    struct amp_span line = p->opt->line.n > 0 ? p->opt->line : v->line;
+    bool of_ledger = in_ledger(v->id) && amp_span_eq(line, v->line);
     struct amp_inbox_delivery fresh = {.msg_id = v->id,
                                        .at_ms = p->now_ms,
                                        .expires_ms = v->expires_ms,
                                        .lane = v->lane,
-                                       .line =
-                                           in_ledger(v->id) ? (struct amp_span){"", 0} : v->line};
+                                       .line = of_ledger ? (struct amp_span){"", 0} : line};
     struct placing place = {
         .place = {.id = p->key.id,
                   .at_ms = p->now_ms,

@@ -40,6 +40,7 @@ static const struct {
     {"agents", AMP_PORT_AGENTS, false, NULL},
     {"reject", AMP_PORT_REJECT, false, NULL},
     {"dead", AMP_PORT_DEAD, false, NULL},
+    {"inbox", AMP_PORT_INBOX, true, NULL},
 };
 
 static int parse(struct amp_port *p, struct amp_error *err)
@@ -61,14 +62,15 @@ static int parse(struct amp_port *p, struct amp_error *err)
     }
     return amp_fail(err, AMP_USAGE, "bad_port",
                     "unknown port \"%.200s\": one of fifo:PATH file:PATH spool:DIR command:ARGV "
-                    "unix:PATH exec-each:ARGV http(s)://URL stdout agents reject dead",
+                    "unix:PATH exec-each:ARGV http(s)://URL inbox:AGENT stdout agents reject dead",
                     p->spec);
 }
 
 /* What the router sees to itself. */
 static bool is_nowhere(const struct amp_port *p)
 {
-    return p->kind == AMP_PORT_AGENTS || p->kind == AMP_PORT_REJECT || p->kind == AMP_PORT_DEAD;
+    return p->kind == AMP_PORT_AGENTS || p->kind == AMP_PORT_INBOX || p->kind == AMP_PORT_REJECT ||
+           p->kind == AMP_PORT_DEAD;
 }
 
 static int start(struct amp_port *p, struct amp_error *err)

@@ -10,8 +10,8 @@
  *   exec-each:ARGV  a process for each message, which is its stdin; its status is the outcome
  *   http(s)://…   a request for each message
  *   stdout        the program's own output
- *   agents, reject, dead  no port at all: the router delivers to whoever the message is for,
- *                 answers, or keeps it
+ *   inbox:AGENT, agents, reject, dead  no port at all: the router puts it into the inbox, delivers
+ *                 to whoever the message is for, answers, or keeps it
  */
 #ifndef AMP_PORT_PORT_H
 #define AMP_PORT_PORT_H
@@ -34,6 +34,7 @@ enum amp_port_kind {
     AMP_PORT_AGENTS,
     AMP_PORT_REJECT,
     AMP_PORT_DEAD,
+    AMP_PORT_INBOX,
     AMP_PORT_KINDS,
 };
 

@@ -1,0 +1,54 @@
+/*
+ * Into the inbox of an agent. The message stands in our outbox until all that the inbox needs is
+ * committed behind it in the log; the answer that it was received is one commit with the delivery.
+ */
+#include "router.h"
+
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "message/inbox.h"
+#include "message/stages.h"
+#include "protocol/received.h"
+
+static int put(struct router *r, const struct job *j, struct amp_span agent, struct amp_buf *answer,
+               struct amp_store_entry_id *entry, struct amp_error *err)
+{
+    struct amp_view v;
+    struct amp_check_options check = {0};
+    char actor[ANSWERS_NAME_MAX];
+    int64_t now = amp_now_ms();
+    struct amp_inbox_options opt = {.actor = actor, .line = {j->line, j->n}};
+    if (amp_reader_line(r->again, keep_whole(j), &check, &v, NULL, NULL, err) < 0)
+        return -1;
+    keep_answers_name(r, actor);
+    /* Who waits for admission is told of it. */
+    const struct amp_stages *stages = amp_stages_of(v.protocol);
+    if (stages && stages->waits_for == AMP_STAGE_RECEIVED && amp_stages_timeout(&v) > 0 &&
+        amp_answer_received(&v, agent, now, answer, err) < 0)
+        return -1;
+    return amp_inbox_put(r->store, agent, &v, &opt, now, amp_buf_span(answer), entry, NULL, err);
+}
+
+void inbox_put(struct router *r, struct job *j, struct amp_span agent)
+{
+    struct amp_error err = {0};
+    struct amp_store_entry_id entry = {0};
+    char port[AMP_INBOX_AGENT_MAX + 8];
+    AMP_BUF struct amp_buf answer;
+    amp_buf_init(&answer, 1 << 20);
+    snprintf(port, sizeof(port), "inbox:%.*s", (int)agent.n, agent.p);
+    if (put(r, j, agent, &answer, &entry, &err) == 0) {
+        r->delivered++;
+        if (entry.n > 0)
+            keep_answer(r, amp_buf_span(&answer), entry);
+        amp_inbox_ring(amp_store_dir(r->store), agent);
+    } else if (err.status != AMP_NO) {
+        router_break(r, &err);
+    } else if (strcmp(err.code, "duplicate_msg_id") == 0) {
+        keep_duplicate(r, j, &err);
+    } else {
+        keep_refuse(r, j, err.code, err.what, port, strcmp(err.code, "buffer_full") == 0);
+    }
+}

@@ -1,0 +1,262 @@
+/*
+ * One message to the agent. A line in a pipe is not yet with the agent: should its reader die, it
+ * is gone. So the pipe is made as small as a pipe can be, one page: it then is writable again only
+ * when what lies in it was taken, and waiting for that needs no looking again and again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/child.h>
+#include <amp/base/file.h>
+#include <amp/json/writer.h>
+
+#include "inbox.h"
+#include "message/record.h"
+
+#define GRACE_MS 2000
+#define LINE_MAX ((size_t)256 << 20)
+
+/* A writer that was killed may have left half a line in a file; it is ended first. */
+static int end_half_line(struct hand *h, struct amp_error *err)
+{
+    char self[40], last;
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", h->out.fd);
+    AMP_CLOSE int fd = open(self, O_RDONLY | O_CLOEXEC);
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    if (size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n')
+        return amp_write_all(h->out.fd, AMP_SPAN("\n"), err);
+    return 0;
+}
+
+int hand_open(struct hand *h, const char *path, int64_t open_timeout_ms, struct amp_error *err)
+{
+    struct stat st;
+    int fd = STDOUT_FILENO;
+    bool own = path && strcmp(path, "-") != 0;
+    h->out.fd = -1;
+    if (h->argv)
+        return 0;
+    if (own && amp_output_open(path, open_timeout_ms, &amp_stop, &fd, err) < 0)
+        return -1;
+    if (amp_outq_open(&h->out, fd, own, LINE_MAX, err) < 0) {
+        if (own)
+            close(fd);
+        return -1;
+    }
+    if (fstat(h->out.fd, &st) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot use the output");
+    /* Where it cannot be made small (much lies in it), a line that was written counts as taken. */
+    h->fifo = S_ISFIFO(st.st_mode) && fcntl(h->out.fd, F_SETPIPE_SZ, 1) > 0;
+    h->file = S_ISREG(st.st_mode);
+    return h->file ? end_half_line(h, err) : 0;
+}
+
+void hand_close(struct hand *h)
+{
+    if (h->out.fd >= 0)
+        amp_outq_close(&h->out);
+}
+
+int hand_reader(const struct hand *h)
+{
+    return h->out.fd;
+}
+
+static int closed(struct amp_error *err)
+{
+    return amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
+}
+
+int hand_wait(struct pollfd *fds, unsigned n, int64_t timeout_ms, struct amp_error *err)
+{
+    struct timespec t = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000};
+    sigset_t ours, were;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    /* A signal comes before the look at the flag, or interrupts the wait. */
+    sigprocmask(SIG_BLOCK, &ours, &were);
+    int rc = amp_stop ? -1 : ppoll(fds, n, timeout_ms < 0 ? NULL : &t, &were);
+    int saved = errno;
+    sigprocmask(SIG_SETMASK, &were, NULL);
+    if (amp_stop)
+        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+    if (rc >= 0)
+        return 0;
+    for (unsigned i = 0; i < n; i++)
+        fds[i].revents = 0;
+    errno = saved;
+    return saved == EINTR ? 0 : amp_fail_errno(err, AMP_IOERR, "cannot wait");
+}
+
+/* Until the pipe is empty. */
+static int wait_taken(struct hand *h, struct amp_error *err)
+{
+    for (;;) {
+        struct pollfd p = {.fd = h->out.fd, .events = POLLOUT};
+        int unread = 0;
+        if (hand_wait(&p, 1, -1, err) < 0)
+            return -1;
+        if (p.revents & POLLERR)
+            return ioctl(h->out.fd, FIONREAD, &unread) == 0 && unread == 0 ? 0 : closed(err);
+        if (p.revents & POLLOUT)
+            return 0;
+    }
+}
+
+/* ---- what is written ---- */
+
+static int as_text(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_error *err)
+{
+    if (amp_buf_str(b, "Message ", err) < 0 || amp_text_safe(m->id, 200, b, err) < 0)
+        return -1;
+    if (m->attempt > 1 && amp_buf_str(b, " (again: it may have been handed over before)", err) < 0)
+        return -1;
+    return amp_buf_str(b, ":\n", err) < 0 || amp_buf_add(b, m->line.p, m->line.n, err) < 0 ||
+                   amp_buf_str(b, "\n\n", err) < 0
+               ? -1
+               : 0;
+}
+
+static int as_wrap(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, b);
+    amp_jw_open(&w, '{');
+    amp_jw_key(&w, "id");
+    amp_jw_str(&w, m->id);
+    amp_jw_key(&w, "attempt");
+    amp_jw_int(&w, m->attempt);
+    amp_jw_key(&w, "redelivered");
+    amp_jw_bool(&w, m->attempt > 1);
+    amp_record_line(&w, m->line);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err) < 0 || amp_buf_str(b, "\n", err) < 0 ? -1 : 0;
+}
+
+static int write_out(struct hand *h, const struct amp_inbox_msg *m, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, LINE_MAX);
+    int rc;
+    if (strcmp(h->format, "text") == 0)
+        rc = as_text(m, &b, err);
+    else if (strcmp(h->format, "wrap") == 0)
+        rc = as_wrap(m, &b, err);
+    else
+        rc = amp_buf_add(&b, m->line.p, m->line.n, err) < 0 ? -1 : amp_buf_str(&b, "\n", err);
+    if (rc < 0 || amp_outq_add(&h->out, amp_buf_span(&b), err) < 0 ||
+        amp_outq_drain(&h->out, -1, &amp_stop, err) < 0)
+        return -1;
+    if (h->fifo)
+        return wait_taken(h, err);
+    if (h->file && fdatasync(h->out.fd) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot sync the output");
+    return 0;
+}
+
+/* ---- a command ---- */
+
+/* The environment with ours before it. */
+static char **environment(const struct hand *h, const struct amp_inbox_msg *m, char words[4][256])
+{
+    extern char **environ;
+    static const char *const names[] = {
+        "AMP_AGENT=", "AMP_ATTEMPT=", "AMP_MSG_ID=", "AMP_REDELIVERED="};
+    size_t n = 0, out = 0;
+    while (environ[n])
+        n++;
+    char **env = calloc(n + 5, sizeof(*env));
+    if (!env)
+        return NULL;
+    snprintf(words[0], 256, "%s%s", names[0], h->agent);
+    snprintf(words[1], 256, "%s%u", names[1], m->attempt);
+    snprintf(words[2], 256, "%s%.*s", names[2], (int)(m->id.n < 200 ? m->id.n : 200), m->id.p);
+    snprintf(words[3], 256, "%s1", names[3]);
+    for (int i = 0; i < (m->attempt > 1 ? 4 : 3); i++)
+        env[out++] = words[i];
+    for (size_t i = 0; i < n; i++) {
+        bool ours = false;
+        for (int k = 0; k < 4; k++)
+            ours = ours || strncmp(environ[i], names[k], strlen(names[k])) == 0;
+        if (!ours)
+            env[out++] = environ[i];
+    }
+    return env;
+}
+
+/* What amp-exit(7) calls absent, failed or to be tried again; the rest is about the message. */
+static bool is_temporary(int status)
+{
+    return status == AMP_UNAVAILABLE || status == AMP_CANTCREAT || status == AMP_IOERR ||
+           status == AMP_TEMPFAIL || status == AMP_TIMEDOUT || status == AMP_INTERRUPTED;
+}
+
+static enum hand_outcome ended(struct hand *h, const struct amp_child_end *end)
+{
+    h->why[0] = 0;
+    snprintf(h->code, sizeof(h->code), "command_failed");
+    if (end->timed_out) {
+        snprintf(h->code, sizeof(h->code), "command_timeout");
+        snprintf(h->why, sizeof(h->why), "%.100s took longer than %lld ms", h->argv[0],
+                 (long long)h->attempt_timeout_ms);
+        return HAND_AGAIN;
+    }
+    if (end->signaled) {
+        snprintf(h->why, sizeof(h->why), "%.100s was ended by signal %d", h->argv[0], end->signal);
+        return HAND_AGAIN;
+    }
+    if (end->exit_code == 0)
+        return HAND_TAKEN;
+    snprintf(h->why, sizeof(h->why), "%.100s ended with status %d (%s)", h->argv[0], end->exit_code,
+             amp_status_meaning(end->exit_code));
+    if (is_temporary(end->exit_code))
+        return HAND_AGAIN;
+    snprintf(h->code, sizeof(h->code), "command_refused");
+    return HAND_REFUSED;
+}
+
+static int run_command(struct hand *h, const struct amp_inbox_msg *m, enum hand_outcome *how,
+                       struct amp_error *err)
+{
+    char words[4][256];
+    struct amp_child child;
+    struct amp_child_end end = {0};
+    AMP_CLOSE int fd = memfd_create("message", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot make a file for a message");
+    if (amp_write_all(fd, m->line, err) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+        return -1;
+    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    AMP_FREE char **env = environment(h, m, words);
+    if (!env)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a command");
+    struct amp_child_spec spec = {.argv = h->argv,
+                                  .envp = (const char *const *)env,
+                                  .fd_in = fd,
+                                  .fd_out = STDOUT_FILENO,
+                                  .fd_err = STDERR_FILENO};
+    if (amp_child_start(&spec, &child, err) < 0 ||
+        amp_child_wait(&child, h->attempt_timeout_ms > 0 ? h->attempt_timeout_ms : -1, GRACE_MS,
+                       &amp_stop, &end, err) < 0)
+        return -1;
+    if (amp_stop)
+        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+    *how = ended(h, &end);
+    return 0;
+}
+
+int hand_over(struct hand *h, const struct amp_inbox_msg *m, enum hand_outcome *how,
+              struct amp_error *err)
+{
+    *how = HAND_TAKEN;
+    return h->argv ? run_command(h, m, how, err) : write_out(h, m, err);
+}

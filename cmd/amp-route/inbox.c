@@ -1,0 +1,314 @@
+/*
+ * amp-route inbox AGENT: gives an agent its messages, one at a time. The READ of a message is on
+ * disk before the next one leaves; between its own turns the agent gets nothing when asked for that
+ * (--between-turns). Waiting is for the bell that routers ring, for the end of a lease, for a
+ * signal, or for the output's reader to go.
+ */
+#include "inbox.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+#include <amp/json/writer.h>
+
+#include "message/message.h"
+#include "message/record.h"
+
+#define SWEEPER  "amp-ack.sweep" /* its outbox gets the answers to who sent what did not come */
+#define PAUSE_MS 500
+
+static const char *state, *config, *out_path = "-", *format = "line", *return_id;
+static int64_t lock_timeout_ms = 10000, max_messages, lease_ms = 1800000, attempts = 5,
+               attempt_timeout_ms, open_timeout_ms = 60000;
+static bool follow, one, between, busy, idle, list, json, wait_turn, fulfill;
+static struct amp_list command;
+
+static const char *const formats[] = {"line", "text", "wrap", NULL};
+
+const struct amp_opt inbox_opts[] = {
+    {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "wait for more; a signal ends it"},
+    {'1', "one", AMP_OPT_FLAG, &one, NULL, .doc = "hand over one message at most"},
+    {0, "max", AMP_OPT_INT, &max_messages, "N", .doc = "hand over N messages at most", .min = 1,
+     .max = 1000000},
+    {'b', "between-turns", AMP_OPT_FLAG, &between, NULL,
+     .doc = "nothing while the agent is busy; what is handed over makes it busy"},
+    {0, "busy", AMP_OPT_FLAG, &busy, NULL, .doc = "the agent begins a turn"},
+    {0, "idle", AMP_OPT_FLAG, &idle, NULL, .doc = "the agent ended its turn"},
+    {0, "lease", AMP_OPT_DURATION, &lease_ms, "TIME", .doc = "how long a turn lasts at most",
+     .min = 1, .max = 7ll * 86400000, .config = "inbox.busy_lease"},
+    {0, "format", AMP_OPT_CHOICE, &format, "FORMAT", .doc = "how a message is written",
+     .choices = formats},
+    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
+    {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
+     .doc = "how long to wait for a reader of --out"},
+    {0, "attempts", AMP_OPT_INT, &attempts, "N",
+     .doc = "how often the command is tried with a message", .min = 1, .max = 100},
+    {0, "attempt-timeout", AMP_OPT_DURATION, &attempt_timeout_ms, "TIME",
+     .doc = "limit of one such attempt", .min = 10, .max = 86400000},
+    {0, "fulfill", AMP_OPT_FLAG, &fulfill, NULL, .doc = "the command's success is FULFILLED"},
+    {0, "wait", AMP_OPT_FLAG, &wait_turn, NULL,
+     .doc = "wait until no other process hands over to this agent"},
+    {'l', "list", AMP_OPT_FLAG, &list, NULL, .doc = "show what waits, hand over nothing"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "with --list: one record a line"},
+    {0, "return", AMP_OPT_STRING, &return_id, "ID",
+     .doc = "put a message back that was read and not done"},
+    {'s', "state", AMP_OPT_DIR, &state, "DIR", .doc = "the state directory", .env = "AMP_STATE"},
+    {'c', "config", AMP_OPT_PATH, &config, "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"},
+    {0, "lock-timeout", AMP_OPT_DURATION, &lock_timeout_ms, "TIME",
+     .doc = "how long to wait for the state's lock"},
+    {'x', "exec", AMP_OPT_REST, &command, "COMMAND…",
+     .doc = "run COMMAND with each message as its standard input"},
+    AMP_OPT_END,
+};
+
+struct inbox {
+    struct amp_store *store;
+    struct amp_span agent;
+    const char *name;
+    struct hand hand;
+    int lock, bell;
+    struct amp_buf mem;
+    int64_t handed, this_turn;
+};
+
+/* ---- looking ---- */
+
+static int list_fn(void *ctx, const struct amp_inbox_msg *m)
+{
+    int *rc = ctx;
+    char at[AMP_TIME_MAX];
+    struct amp_error err;
+    AMP_BUF struct amp_buf b;
+    amp_buf_init(&b, (size_t)256 << 20);
+    amp_time_format(m->at_ms, at);
+    if (json) {
+        struct amp_jw w;
+        amp_jw_init(&w, &b);
+        amp_jw_open(&w, '{');
+        amp_jw_key(&w, "id");
+        amp_jw_str(&w, m->id);
+        amp_jw_key(&w, "state");
+        amp_jw_str(&w, amp_span_str(amp_inbox_fsm.states[m->state].name));
+        amp_jw_key(&w, "since");
+        amp_jw_str(&w, amp_span_str(at));
+        amp_jw_key(&w, "attempts");
+        amp_jw_int(&w, m->attempt);
+        if (m->expires_ms > 0) {
+            char expires[AMP_TIME_MAX];
+            amp_time_format(m->expires_ms, expires);
+            amp_jw_key(&w, "expires");
+            amp_jw_str(&w, amp_span_str(expires));
+        }
+        amp_record_line(&w, m->line);
+        amp_jw_close(&w, '}');
+        *rc = amp_jw_end(&w, &err);
+    } else {
+        *rc = amp_buf_fmt(&b, &err, "%s  %-8s  ", at, amp_inbox_fsm.states[m->state].name);
+        if (*rc == 0)
+            *rc = amp_text_safe(m->id, 0, &b, &err);
+    }
+    if (*rc == 0)
+        *rc = amp_buf_str(&b, "\n", &err) < 0 ? -1 : amp_out(amp_buf_span(&b), &err);
+    if (*rc < 0)
+        amp_status_note(amp_complain(&err));
+    return *rc < 0;
+}
+
+static int show(struct inbox *in)
+{
+    struct amp_error err;
+    struct amp_inbox_info info;
+    int rc = 0;
+    if (amp_inbox_info(in->store, in->agent, &in->mem, &info, &err) < 0 ||
+        amp_inbox_each(in->store, in->agent, list_fn, &rc, &err) < 0 || amp_out_flush(&err) < 0)
+        return amp_complain(&err);
+    if (info.busy_ms > 0 && info.until_ms > amp_now_ms()) {
+        char since[AMP_TIME_MAX], until[AMP_TIME_MAX];
+        amp_time_format(info.busy_ms, since);
+        amp_time_format(info.until_ms, until);
+        amp_note("%s is busy since %s, until %s at most", in->name, since, until);
+    }
+    return info.waiting > 0 ? 0 : AMP_NO;
+}
+
+/* ---- handing over ---- */
+
+static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_outcome how,
+                  struct amp_error *err)
+{
+    int64_t now = amp_now_ms();
+    if (how == HAND_TAKEN) {
+        in->handed++;
+        in->this_turn++;
+        if (amp_inbox_read(in->store, in->agent, m->id, now, err) < 0)
+            return -1;
+        struct amp_error e = {0};
+        if (!fulfill || !in->hand.argv ||
+            amp_message_ack(in->store, m->id, AMP_STAGE_FULFILLED, in->name,
+                            (struct amp_span){"", 0}, now, NULL, &e) == 0)
+            return 0;
+        if (e.status != AMP_NO) {
+            *err = e;
+            return -1;
+        }
+        amp_warn("%.*s: %s", (int)(m->id.n < 200 ? m->id.n : 200), m->id.p, e.what);
+        return 0;
+    }
+    amp_warn("%.*s: %s", (int)(m->id.n < 200 ? m->id.n : 200), m->id.p, in->hand.why);
+    if (how == HAND_AGAIN && m->attempt < attempts) {
+        /* Half of the pause at least, so that what failed has some time to heal. */
+        int64_t pause = PAUSE_MS << (m->attempt < 6 ? m->attempt - 1 : 5);
+        uint16_t dice;
+        amp_random(&dice, sizeof(dice));
+        pause = pause / 2 + dice % (pause / 2 + 1);
+        return hand_wait(NULL, 0, pause, err);
+    }
+    amp_status_note(AMP_NO);
+    return amp_inbox_give_up(in->store, in->agent, m->id, in->hand.code, in->hand.why, SWEEPER, now,
+                             err);
+}
+
+/* 1: one was dealt with, 0: there is none now. */
+static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
+{
+    struct amp_inbox_msg m;
+    enum hand_outcome how;
+    /* Without --follow all that waits is for one turn. */
+    struct amp_inbox_turn turn = {.between_turns = between && (follow || in->this_turn == 0),
+                                  .lease_ms = lease_ms,
+                                  .actor = SWEEPER};
+    int rc = amp_inbox_offer(in->store, in->agent, &turn, amp_now_ms(), &in->mem, &m, wake_ms, err);
+    /* Also the READ of the one before; nothing leaves while it might be lost. */
+    if (rc < 0 || amp_store_sync(in->store, err) < 0)
+        return -1;
+    if (rc == 0)
+        return 0;
+    if (m.attempt > 1 && !in->hand.argv)
+        amp_note("%.*s again: it may have been handed over before",
+                 (int)(m.id.n < 200 ? m.id.n : 200), m.id.p);
+    if (hand_over(&in->hand, &m, &how, err) < 0 || settle(in, &m, how, err) < 0)
+        return -1;
+    return 1;
+}
+
+static int wait_for_more(struct inbox *in, int64_t wake_ms, struct amp_error *err)
+{
+    struct pollfd fds[2] = {{.fd = in->bell, .events = POLLIN},
+                            {.fd = hand_reader(&in->hand), .events = 0}};
+    int64_t wait = -1;
+    if (wake_ms > 0) {
+        wait = wake_ms - amp_now_ms();
+        wait = wait < 0 ? 0 : wait + 1;
+    }
+    if (hand_wait(fds, 2, wait, err) < 0)
+        return -1;
+    if (fds[1].revents & (POLLERR | POLLNVAL))
+        return amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
+    return 0;
+}
+
+static int run(struct inbox *in, struct amp_error *err)
+{
+    for (;;) {
+        int64_t wake_ms = 0;
+        if (follow)
+            amp_inbox_bell_empty(in->bell);
+        int rc = amp_stop ? amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted")
+                          : step(in, &wake_ms, err);
+        if (rc < 0)
+            return -1;
+        if (rc == 0 && !follow)
+            return 0;
+        if (max_messages > 0 && in->handed >= max_messages)
+            return amp_store_sync(in->store, err);
+        if (rc == 0 && wait_for_more(in, wake_ms, err) < 0)
+            return -1;
+    }
+}
+
+static int hand_out(struct inbox *in, struct amp_error *err)
+{
+    const char *dir = amp_store_dir(in->store);
+    if (amp_inbox_lock(dir, in->agent, wait_turn ? -1 : 0, &in->lock, err) < 0 ||
+        (follow && amp_inbox_bell_open(dir, in->agent, &in->bell, err) < 0) ||
+        hand_open(&in->hand, out_path, open_timeout_ms, err) < 0)
+        return -1;
+    int rc = run(in, err);
+    struct amp_error late;
+    /* What was taken is READ, however this ends. */
+    if (rc < 0 && amp_store_sync(in->store, &late) < 0)
+        amp_status_note(amp_complain(&late));
+    return rc;
+}
+
+/* --busy, --idle and --return: what is said beforehand. */
+static int tell(struct inbox *in, struct amp_error *err)
+{
+    int64_t now = amp_now_ms();
+    if (busy && amp_inbox_busy(in->store, in->agent, now, now + lease_ms, err) < 0)
+        return -1;
+    if (idle && amp_inbox_busy(in->store, in->agent, 0, 0, err) < 0)
+        return -1;
+    if (return_id && amp_inbox_return(in->store, in->agent, amp_span_str(return_id), now, err) < 0)
+        return -1;
+    if (amp_store_sync(in->store, err) < 0)
+        return -1;
+    if (idle || return_id)
+        amp_inbox_ring(amp_store_dir(in->store), in->agent);
+    return 0;
+}
+
+static int work(struct inbox *in)
+{
+    struct amp_error err = {0};
+    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms};
+    if (access(state, F_OK) != 0)
+        amp_fail(&err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s", state);
+    else
+        amp_store_open(state, &opt, &in->store, &err);
+    if (!in->store)
+        return amp_complain(&err);
+    if (list)
+        return show(in);
+    if ((busy || idle || return_id) && tell(in, &err) < 0)
+        return amp_complain(&err);
+    if ((busy || idle || return_id) && !between && !follow)
+        return 0;
+    if (hand_out(in, &err) < 0)
+        return amp_complain(&err);
+    return in->handed > 0 ? 0 : AMP_NO;
+}
+
+int route_inbox(int argc, char **argv)
+{
+    if (argc != 1)
+        amp_die_usage("one agent is needed: amp-route inbox AGENT");
+    if (!state)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    if (busy && (idle || between || follow))
+        amp_die_usage("--busy stands alone");
+    struct inbox in = {.agent = amp_span_str(argv[0]), .name = argv[0], .lock = -1, .bell = -1};
+    struct amp_error err;
+    if (amp_inbox_agent_check(in.agent, &err) < 0)
+        amp_die_usage("%s", err.what);
+    if (one)
+        max_messages = 1;
+    in.hand = (struct hand){.format = format,
+                            .agent = in.name,
+                            .argv = command.n > 0 ? command.v : NULL,
+                            .attempt_timeout_ms = attempt_timeout_ms,
+                            .out = {.fd = -1}};
+    amp_signals_install();
+    amp_buf_init(&in.mem, AMP_RECORD_MAX);
+    int status = work(&in);
+    hand_close(&in.hand);
+    amp_buf_release(&in.mem);
+    amp_store_close(in.store);
+    if (in.bell >= 0)
+        close(in.bell);
+    if (in.lock >= 0)
+        close(in.lock);
+    return status;
+}

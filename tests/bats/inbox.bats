@@ -1,0 +1,337 @@
+#!/usr/bin/env bats
+# Inboxes: one message at a time, exactly once, by whom and when.
+
+load lib
+load messages
+
+setup() {
+  cd "$BATS_TEST_TMPDIR"
+  export AMP_STATE=$PWD/state
+}
+
+teardown() {
+  [ -z "${follower-}" ] || kill "$follower" 2>/dev/null || true
+}
+
+# put AGENT ID...: messages for it, through a router.
+put() {
+  local agent=$1 id
+  shift
+  for id in "$@"; do message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$id\" | .to = \"$agent\""; done |
+    amp-route -r "to=$agent => inbox:$agent" -r '* => stdout'
+}
+
+ids() { jq -r '.msg_id | split("-") | last'; }
+state_of() { amp-ack status --all --json | jq -r --arg i "task_dispatch-T-2026-044-$1" 'select(.msg_id == $i) | .state'; }
+events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key == $k) | .event' state/log/*.ndjson | paste -sd' '; }
+
+@test "in order, byte for byte, once; RECEIVED when put, READ when handed over" {
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-1"' >in
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-2"' >>in
+  amp-route -r '* => inbox:executor' <in
+  [ "$(state_of 1) $(state_of 2)" = "RECEIVED RECEIVED" ]
+  run -0 amp-route inbox executor --list
+  [ "${#lines[@]}" -eq 2 ]
+  amp-route inbox executor --one >out
+  head -n 1 in | cmp - out
+  [ "$(state_of 1) $(state_of 2)" = "READ RECEIVED" ]
+  amp-route inbox executor >>out
+  cmp in out
+  [ "$(state_of 2)" = READ ]
+  run -1 amp-route inbox executor
+  [ -z "$output" ]
+  run -1 amp-route inbox executor --list
+  # Sent again by somebody who does not know: it was read.
+  amp-route -r '* => inbox:executor' <in
+  run -1 amp-route inbox executor
+  [ "$(events executor 1)" = "put offer read" ]
+}
+
+@test "each recipient of a message has its own delivery" {
+  message task_dispatch >in
+  amp-route --all -r '* => inbox:one' -r '* => inbox:two' <in
+  amp-route inbox one | cmp - in
+  run -1 amp-route inbox one
+  amp-route inbox two | cmp - in
+  [ "$(amp-ack status --all --json | jq -r '[.acks[] | .stage + " " + .by] | sort | join(", ")')" = \
+    "READ one, READ two, RECEIVED one, RECEIVED two" ]
+}
+
+@test "a full inbox refuses: buffer_full, answered and kept, nothing dropped" {
+  run -1 put executor {1..12}
+  [ "${#lines[@]}" -eq 2 ]
+  [ "$(jq -r '.code + " " + .ref_msg_id' <<<"${lines[0]}")" = "buffer_full task_dispatch-T-2026-044-11" ]
+  [ "$(amp-ack dead list --json | jq -r '.code + " " + .route' | sort -u)" = "buffer_full inbox:executor" ]
+  [ "$(amp-route inbox executor | ids | paste -sd' ')" = "1 2 3 4 5 6 7 8 9 10" ]
+  # The dead letters come once there is room.
+  amp-ack dead requeue --every | amp-route -r '* => inbox:executor'
+  [ "$(amp-route inbox executor | ids | sort -n | paste -sd' ')" = "11 12" ]
+}
+
+@test "SW4RM is answered RECEIVED, the Runtime Protocol accepted, AMP not" {
+  sw4rm=$(jq -cn '{message_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", producer_id: "agent-1",
+    correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee002", sequence_number: 1, retry_count: 0,
+    message_type: "DATA", content_type: "application/json", content_length: 2,
+    idempotency_token: "agent-1:op:0011223344556677", hlc_timestamp: "1772116327001000.000000.agent-1",
+    timestamp: "2026-02-26T14:32:07Z", payload: {}}')
+  rtp=$(jq -cn '{eventId: "evt_1", seq: 1, kind: "message", sourceNodeId: "n", sourceAgentId: "architect",
+    corrId: "corr_1", createdAt: "2026-02-25T16:22:10.123Z", expiresAt: "2099-02-26T16:22:10.123Z",
+    payload: {toAgents: ["executor"], subject: "s", body: "b", priority: "normal", expectsReply: false},
+    trace: {attempt: 1}}')
+  { echo "$sw4rm"; echo "$rtp"; message task_dispatch; } | amp-route -r '* => inbox:executor' >answers
+  amp-validate <answers >/dev/null
+  [ "$(wc -l <answers)" -eq 2 ]
+  [ "$(jq -r 'select(.msg) | [.to, .msg.correlation_id[-4:], .msg.payload.ack_for_message_id[-4:],
+    .msg.payload.ack_stage, .msg.producer_id] | join(" ")' answers)" = "agent-1 e002 e001 RECEIVED executor" ]
+  [ "$(jq -r 'select(.eventId) | [.kind, .payload.ackType, .payload.refEventId, .payload.refKind, .corrId,
+    .payload.ackedByAgentId] | join(" ")' answers)" = "ack accepted evt_1 message corr_1 executor" ]
+  [ "$(amp-route inbox executor | wc -l)" -eq 3 ]
+  [ "$(amp-ack status --all --json | jq -r .state | sort -u)" = READ ]
+  # The answers are written: the next router has none left.
+  run -0 amp-route -r '* => inbox:executor' </dev/null
+  [ -z "$output" ]
+}
+
+@test "what has no id is known by its bytes" {
+  message ack >in
+  amp-route -r '* => inbox:coordinator' <in
+  amp-route -r '* => inbox:coordinator' <in
+  amp-route inbox coordinator | cmp - in
+  run -1 amp-route inbox coordinator
+}
+
+@test "another message under the same id is not put" {
+  message task_dispatch >in
+  amp-route -r '* => inbox:executor' <in
+  run --separate-stderr -1 amp-route -r '* => inbox:executor' < <(message task_dispatch '.payload.branch = "other"')
+  [[ "$stderr" == *"already has the id"* ]]
+  amp-route inbox executor | cmp - in
+}
+
+@test "a reader that ends loses nothing that it had not taken" {
+  put executor 1 2 3
+  # head takes one line and ends.
+  amp-route inbox executor | head -n 1 | ids >got || true
+  [ "$(cat got)" = 1 ]
+  [ "$(state_of 2)" = RECEIVED ]
+  amp-route inbox executor --format wrap 2>said | jq -r '[.msg.msg_id[-1:], .redelivered, .attempt] | join(" ")' >got
+  grep -c again said || true
+  [ "$(tail -n 1 got)" = "3 false 1" ]
+  [ "$(head -n 1 got | cut -c1)" = 2 ]
+  # Nobody reads at all.
+  put executor 4
+  run -74 bash -c 'amp-route inbox executor --one >&-'
+  [ "$(state_of 4)" = RECEIVED ]
+  amp-route inbox executor --one | ids | grep -qx 4
+}
+
+@test "killed before READ: it comes again, and that is said" {
+  put executor 1
+  mkfifo slow
+  exec 7<>slow
+  # The FIFO's reader takes nothing.
+  amp-route inbox executor -o slow &
+  follower=$!
+  wait_until 20 eval '[ "$(events executor 1)" = "put offer" ]'
+  kill -9 "$follower"
+  wait "$follower" || true
+  exec 7>&-
+  run -0 --separate-stderr amp-route inbox executor
+  [ "$(ids <<<"$output")" = 1 ]
+  [[ "$stderr" == *"may have been handed over before"* ]]
+  [ "$(events executor 1)" = "put offer offer read" ]
+}
+
+@test "one process hands over at a time" {
+  put executor 1
+  amp-route inbox executor --follow >out &
+  follower=$!
+  wait_until 20 has_lines out 1
+  run -75 amp-route inbox executor
+  [[ "$output" == *"another process hands over"* ]]
+  # One that waits goes on where the other ends.
+  amp-route inbox executor --wait --follow --max 1 >out2 &
+  second=$!
+  kill "$follower"
+  wait "$follower" || [ $? -eq 130 ]
+  follower=$second
+  put executor 2
+  wait "$second"
+  [ "$(ids <out2)" = 2 ]
+}
+
+@test "--follow is woken by what comes, and does nothing in between" {
+  need strace
+  amp-route -r '* => inbox:executor' </dev/null
+  ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o trace amp-route inbox executor --follow >out &
+  follower=$!
+  wait_until 20 grep -q 'ppoll.*NULL' trace
+  before=$(wc -l <trace)
+  command sleep 1.2
+  [ "$(wc -l <trace)" -eq "$before" ]
+  put executor 1
+  wait_until 20 has_lines out 1
+  put executor 2
+  wait_until 20 has_lines out 2
+  [ "$(ids <out | paste -sd' ')" = "1 2" ]
+  wait_until 20 eval '[ "$(state_of 2)" = READ ]'
+}
+
+@test "--follow ends with its reader" {
+  mkfifo pipe
+  put executor 1
+  amp-route inbox executor --follow -o pipe &
+  follower=$!
+  head -n 1 pipe >out
+  [ "$(ids <out)" = 1 ]
+  wait_until 20 gone "$follower"
+  [ "$(state_of 1)" = READ ]
+}
+
+@test "between turns: nothing while the agent is busy" {
+  put executor 1 2 3
+  amp-route inbox executor --busy
+  run -1 amp-route inbox executor --between-turns
+  [ -z "$output" ]
+  run -0 --separate-stderr amp-route inbox executor --list
+  [[ "$stderr" == *"executor is busy"* ]]
+  # Its turn ends: one, and it is busy again.
+  run -0 amp-route inbox executor --idle --between-turns --one
+  [ "$(ids <<<"$output")" = 1 ]
+  run -1 amp-route inbox executor --between-turns
+  run -0 amp-route inbox executor --idle --between-turns --format text
+  [[ "$output" == "Message task_dispatch-T-2026-044-2:"*"Message task_dispatch-T-2026-044-3:"* ]]
+  # Nothing waits: it stays idle.
+  run -1 amp-route inbox executor --idle --between-turns
+  put executor 4
+  run -0 amp-route inbox executor --between-turns
+  [ "$(ids <<<"$output")" = 4 ]
+}
+
+@test "between turns with --follow: one message a turn, woken by --idle" {
+  put executor 1 2
+  amp-route inbox executor --follow --between-turns >out &
+  follower=$!
+  wait_until 20 has_lines out 1
+  wait_until 20 eval '[ "$(state_of 1)" = READ ]'
+  command sleep 0.3
+  [ "$(wc -l <out)" -eq 1 ]
+  amp-route inbox executor --idle
+  wait_until 20 has_lines out 2
+  [ "$(ids <out | paste -sd' ')" = "1 2" ]
+}
+
+@test "an agent that never tells the end of its turn is busy for the lease only" {
+  put executor 1 2
+  echo '{"inbox": {"busy_lease": "400ms"}}' >amp.json
+  run -0 amp-route inbox executor --between-turns --one -c amp.json
+  run -1 amp-route inbox executor --between-turns --one
+  # Waiting for it needs no word of anybody.
+  run -0 amp-route inbox executor --between-turns --follow --max 1
+  [ "$(ids <<<"$output")" = 2 ]
+}
+
+@test "--exec: status 0 is read, a refusal is kept and answered, what may pass is tried again" {
+  put executor 1 2 3
+  cat >work <<'SH'
+#!/bin/sh
+id=$(jq -r '.msg_id | split("-") | last')
+echo "$id $AMP_AGENT $AMP_ATTEMPT ${AMP_REDELIVERED-no} ${AMP_MSG_ID##*-}" >>ran
+case $id in
+1) exit 0 ;;
+2) exit 3 ;;
+3) [ "$AMP_ATTEMPT" -gt 1 ] || exit 75 ;;
+esac
+SH
+  chmod +x work
+  run -1 --separate-stderr amp-route inbox executor --fulfill --exec ./work
+  [ "$(cat ran)" = "1 executor 1 no 1
+2 executor 1 no 2
+3 executor 1 no 3
+3 executor 2 1 3" ]
+  [ "$(state_of 1) $(state_of 2) $(state_of 3)" = "FULFILLED FAILED FULFILLED" ]
+  [ "$(amp-ack dead list --json | jq -r '.code + " " + .route')" = "command_refused inbox:executor" ]
+  # Its sender hears of it from the sweep.
+  amp-ack sweep | jq -r 'select(.type == "nack") | .code + " " + .ref_msg_id' >nack
+  [ "$(cat nack)" = "command_refused task_dispatch-T-2026-044-2" ]
+  # A person sends it again.
+  amp-ack dead requeue --every | amp-route -r '* => inbox:executor'
+  run -0 amp-route inbox executor
+  [ "$(ids <<<"$output")" = 2 ]
+}
+
+@test "--exec: after the last attempt it is a dead letter" {
+  put executor 1 2
+  run -1 --separate-stderr amp-route inbox executor --attempts 2 --exec sh -c 'grep -q 044-1.,.proto || exit 0; exit 75'
+  [ "$(state_of 1) $(state_of 2)" = "FAILED READ" ]
+  [ "$(amp-ack dead list --json | jq -r .code)" = command_failed ]
+  put executor 3
+  run --separate-stderr amp-route inbox executor --attempts 1 --attempt-timeout 100ms --exec sleep 60
+  [ "$(amp-ack dead list --json | jq -r .code | sort | paste -sd' ')" = "command_failed command_timeout" ]
+}
+
+@test "what expired is not handed over, and its sender hears of it" {
+  event() {
+    jq -cn --arg id "$1" --arg exp "$2" '{eventId: $id, seq: 1, kind: "message", sourceNodeId: "n",
+      sourceAgentId: "architect", corrId: "corr_1", createdAt: "2026-02-25T16:22:10.123Z", expiresAt: $exp,
+      payload: {toAgents: ["executor"], subject: "s", body: "b", priority: "normal", expectsReply: false},
+      trace: {attempt: 1}}'
+  }
+  soon=$(date -u -d "+2 seconds" +%Y-%m-%dT%H:%M:%S.000Z)
+  { event e1 "$soon"; event e2 2099-01-01T00:00:00.000Z; } | amp-route -r '* => inbox:executor' >/dev/null
+  wait_until 20 eval '[ "$(date +%s%3N)" -gt "$(date -d "$soon" +%s%3N)" ]'
+  run -0 amp-route inbox executor
+  [ "$(jq -r .eventId <<<"$output")" = e2 ]
+  [ "$(amp-ack dead list --json | jq -r '.msg_id + " " + .code')" = "e1 ttl_expired" ]
+  [ "$(amp-ack status --all --json | jq -r 'select(.msg_id == "e1") | .state')" = FAILED ]
+}
+
+@test "--return: read, not done: it comes again, first, and marked" {
+  put executor 1 2
+  amp-route inbox executor --one >/dev/null
+  run -1 amp-route inbox executor --return task_dispatch-T-2026-044-9
+  run -1 amp-route inbox executor --return task_dispatch-T-2026-044-2
+  [[ "$output" == *"return"* ]]
+  amp-route inbox executor --return task_dispatch-T-2026-044-1
+  [ "$(amp-route inbox executor --format wrap | jq -r '[.msg.msg_id[-1:], .redelivered] | join(" ")' | paste -sd,)" = \
+    "1 true,2 false" ]
+}
+
+@test "names of agents are text, never paths" {
+  local hostile='../../../tmp/x $(touch pwned) "é'
+  amp-route -r "* => inbox:$hostile" < <(message task_dispatch)
+  amp-route inbox "$hostile" --follow --max 1 >out
+  [ "$(wc -l <out)" -eq 1 ]
+  [ ! -e pwned ]
+  [ "$(find state/run -name 'inbox.=*' | wc -l)" -eq 2 ]
+  [ -z "$(find state/run -name '*tmp*')" ]
+  run -64 amp-route inbox $'a\nb'
+  run -64 amp-route inbox ""
+  run -64 amp-route inbox "$(printf 'x%.0s' {1..200})"
+  run -1 amp-route -r $'* => inbox:a\tb' < <(message task_dispatch)
+  [[ "$output" == *bad_agent* ]]
+}
+
+@test "a bell that is no FIFO is refused, a missing state told" {
+  put executor 1
+  mkdir -p state/run
+  echo x >state/run/inbox.executor.bell
+  run -73 amp-route inbox executor --follow
+  [[ "$output" == *"not a FIFO"* || "$output" == *"is not a FIFO"* ]]
+  run -69 amp-route inbox executor --state nowhere
+  [ ! -e nowhere ]
+  run -64 amp-route inbox
+  run -64 env -u AMP_STATE amp-route inbox executor
+  run -64 env -u AMP_STATE amp-route -r '* => inbox:executor' </dev/null
+}
+
+@test "a full disk: nothing is READ that the file does not have" {
+  need_tool amp-route
+  put executor 1 2
+  [ -c /dev/full ]
+  run -74 amp-route inbox executor -o /dev/full
+  [ "$(state_of 1)" = RECEIVED ]
+  printf '{"half' >out
+  amp-route inbox executor -o out
+  [ "$(sed 1d out | ids | paste -sd' ')" = "1 2" ]
+}
