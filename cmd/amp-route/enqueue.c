@@ -25,7 +25,7 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, str
     keep_answers_name(r, actor);
     /* Who waits for admission is told of it. */
     const struct amp_stages *stages = amp_stages_of(v.protocol);
-    if (stages && stages->waits_for == AMP_STAGE_RECEIVED && amp_stages_timeout(&v) > 0 &&
+    if (stages && stages->waits_for == AMP_STAGE_RECEIVED && amp_stages_timeout(&v, NULL) > 0 &&
         amp_answer_received(&v, agent, now, answer, err) < 0)
         return -1;
     return amp_inbox_put(r->store, agent, &v, &opt, now, amp_buf_span(answer), entry, NULL, err);

@@ -3,6 +3,7 @@
 
 #include "message/cursors.h"
 #include "message/idempotency.h"
+#include "message/inbox.h"
 
 #define ROUNDS_MAX 8 /* what a row's doing makes due at once: a retry of a timeout */
 
@@ -63,6 +64,19 @@ static int dead_run(struct amp_store *s, int64_t now_ms, const struct amp_deadli
     return amp_dead_retain(s, &c->dead, now_ms, c->actor, false, NULL, NULL, done, err);
 }
 
+static int inbox_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                     struct amp_error *err)
+{
+    (void)c;
+    return amp_inbox_next_due(s, ms, err);
+}
+
+static int inbox_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                     uint32_t *done, struct amp_error *err)
+{
+    return amp_inbox_sweep(s, now_ms, c->actor, done, err);
+}
+
 const struct amp_deadline amp_deadlines[] = {
     {"acknowledgement",
      "messages: acknowledgement, time to live, retries; and agents that fell silent", message_due,
@@ -72,6 +86,7 @@ const struct amp_deadline amp_deadlines[] = {
      false},
     {"retention", "dead letters that are too old, or too many, go: only where it is configured",
      dead_due, dead_run, true},
+    {"inbox", "what waits in an inbox expires", inbox_due, inbox_run, false},
     {0},
 };
 

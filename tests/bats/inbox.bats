@@ -130,7 +130,7 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
   mkfifo slow
   exec 7<>slow
   # The FIFO's reader takes nothing.
-  amp-route inbox executor -o slow &
+  amp-route inbox executor -o slow 3>&- &
   follower=$!
   wait_until 20 eval '[ "$(events executor 1)" = "put offer" ]'
   kill -9 "$follower"
@@ -144,13 +144,13 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
 
 @test "one process hands over at a time" {
   put executor 1
-  amp-route inbox executor --follow >out &
+  amp-route inbox executor --follow >out 3>&- &
   follower=$!
   wait_until 20 has_lines out 1
   run -75 amp-route inbox executor
   [[ "$output" == *"another process hands over"* ]]
   # One that waits goes on where the other ends.
-  amp-route inbox executor --wait --follow --max 1 >out2 &
+  amp-route inbox executor --wait --follow --max 1 >out2 3>&- &
   second=$!
   kill "$follower"
   wait "$follower" || [ $? -eq 130 ]
@@ -163,7 +163,7 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
 @test "--follow is woken by what comes, and does nothing in between" {
   need strace
   amp-route -r '* => inbox:executor' </dev/null
-  ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o trace amp-route inbox executor --follow >out &
+  ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o trace amp-route inbox executor --follow --max 2 >out 3>&- &
   follower=$!
   wait_until 20 grep -q 'ppoll.*NULL' trace
   before=$(wc -l <trace)
@@ -180,7 +180,7 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
 @test "--follow ends with its reader" {
   mkfifo pipe
   put executor 1
-  amp-route inbox executor --follow -o pipe &
+  amp-route inbox executor --follow -o pipe 3>&- &
   follower=$!
   head -n 1 pipe >out
   [ "$(ids <out)" = 1 ]
@@ -210,7 +210,7 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
 
 @test "between turns with --follow: one message a turn, woken by --idle" {
   put executor 1 2
-  amp-route inbox executor --follow --between-turns >out &
+  amp-route inbox executor --follow --between-turns >out 3>&- &
   follower=$!
   wait_until 20 has_lines out 1
   wait_until 20 eval '[ "$(state_of 1)" = READ ]'
@@ -284,6 +284,18 @@ SH
   [ "$(jq -r .eventId <<<"$output")" = e2 ]
   [ "$(amp-ack dead list --json | jq -r '.msg_id + " " + .code')" = "e1 ttl_expired" ]
   [ "$(amp-ack status --all --json | jq -r 'select(.msg_id == "e1") | .state')" = FAILED ]
+}
+
+@test "what expires unread is found by the sweep" {
+  jq -cn --arg exp "$(date -u -d '+1 second' +%Y-%m-%dT%H:%M:%S.%3NZ)" '{eventId: "e1", seq: 1, kind: "message",
+    sourceNodeId: "n", sourceAgentId: "architect", corrId: "corr_1", createdAt: "2026-02-25T16:22:10.123Z",
+    expiresAt: $exp, payload: {toAgents: ["executor"], subject: "s", body: "b", priority: "normal",
+    expectsReply: false}, trace: {attempt: 1}}' | amp-route -r '* => inbox:executor' >/dev/null
+  [ -z "$(amp-ack sweep)" ]
+  wait_until 20 eval '[ "$(amp-ack sweep | tee -a swept | wc -l)" -gt 0 ]'
+  [ "$(amp-ack dead list --json | jq -r '.msg_id + " " + .code')" = "e1 ttl_expired" ]
+  run -1 amp-route inbox executor --list
+  [ -z "$(amp-ack sweep)" ]
 }
 
 @test "--return: read, not done: it comes again, first, and marked" {
