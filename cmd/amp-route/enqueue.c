@@ -10,14 +10,14 @@
 
 #include "message/inbox.h"
 #include "message/stages.h"
-#include "protocol/received.h"
+#include "protocol/answer.h"
 
 static int put(struct router *r, const struct job *j, struct amp_span agent, struct amp_buf *answer,
                struct amp_store_entry_id *entry, struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options check = {0};
-    char actor[ANSWERS_NAME_MAX];
+    char actor[ANSWERS_NAME_MAX], by[AMP_INBOX_AGENT_MAX + 1];
     int64_t now = amp_now_ms();
     struct amp_inbox_options opt = {.actor = actor, .line = {j->line, j->n}};
     if (amp_reader_line(r->again, keep_whole(j), &check, &v, NULL, NULL, err) < 0)
@@ -25,9 +25,14 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, str
     keep_answers_name(r, actor);
     /* Who waits for admission is told of it. */
     const struct amp_stages *stages = amp_stages_of(v.protocol);
+    amp_span_copy(agent, by, sizeof(by));
+    struct amp_answer say = {.stage = AMP_STAGE_RECEIVED, .by = by, .now_ms = now};
     if (stages && stages->waits_for == AMP_STAGE_RECEIVED && amp_stages_timeout(&v, NULL) > 0 &&
-        amp_answer_received(&v, agent, now, answer, err) < 0)
-        return -1;
+        v.id.n > 0 && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK) {
+        if (amp_answer_line(&v, &say, answer, err) < 0)
+            return -1;
+        answer->len--; /* its LF */
+    }
     return amp_inbox_put(r->store, agent, &v, &opt, now, amp_buf_span(answer), entry, NULL, err);
 }
 

@@ -9,20 +9,20 @@
 #include <string.h>
 
 #include "message/dead.h"
-#include "protocol/compose.h"
-#include "protocol/sw4rm/answer.h"
+#include "protocol/answer.h"
 
 static int answer_line(const struct amp_view *v, const char *code, const char *why, int64_t now_ms,
                        struct amp_buf *out, struct amp_error *err)
 {
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0)
         return 0;
-    struct amp_answered of = {.id = v->id, .producer = v->from, .correlation = v->correlation};
-    int rc = v->protocol == AMP_PROTO_SW4RM
-                 ? amp_sw4rm_nack(&of, AMP_STAGE_FAILED, amp_span_str(code), amp_span_str(why),
-                                  "system", now_ms, out, err)
-                 : amp_compose_nack(v, AMP_STAGE_FAILED, "system", code, why, "inbox", false,
-                                    now_ms, out, err);
+    struct amp_answer a = {.stage = AMP_STAGE_FAILED,
+                           .by = "system",
+                           .code = code,
+                           .note = why,
+                           .rule = "inbox",
+                           .now_ms = now_ms};
+    int rc = amp_answer_line(v, &a, out, err);
     if (rc == 0 && out->len > 0)
         out->len--; /* its LF */
     return rc;
@@ -77,11 +77,27 @@ int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
     return 0;
 }
 
+/* The ledger has deadlines of its own, with letters and answers of its own: those are enough. */
+static int ledger_failed(struct amp_store *s, struct amp_span id, bool *failed,
+                         struct amp_error *err)
+{
+    struct amp_message_rec rec;
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_message_find(s, id, &mem, &rec, err) < 0)
+        return -1;
+    *failed = rec.found && rec.state == AMP_DELIVERY_FAILED;
+    return 0;
+}
+
 int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
                   const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err)
 {
     struct amp_inbox_step step = {.event = event, .now_ms = r->now_ms, .code = r->code};
-    if (r->line.n > 0 && bury(s, r, err) < 0)
+    bool known = false;
+    if (event == AMP_INBOX_EV_EXPIRE && ledger_failed(s, r->id, &known, err) < 0)
+        return -1;
+    if (r->line.n > 0 && !known && bury(s, r, err) < 0)
         return -1;
     if (amp_inbox_step(s, k->key, &step, err) < 0)
         return -1;
