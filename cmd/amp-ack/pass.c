@@ -181,7 +181,8 @@ int pass_run(struct pass *p)
 
 static int open_store(enum ack_need need, struct amp_store **s, struct amp_error *err)
 {
-    struct amp_store_options opt = {.lock_timeout_ms = ack_lock_timeout_ms};
+    struct amp_store_options opt = {.lock_timeout_ms = ack_lock_timeout_ms,
+                                    .actor = amp_cli_name()};
     if (need == ACK_EXISTING && access(ack_state, F_OK) != 0 && errno == ENOENT)
         return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
                         ack_state);

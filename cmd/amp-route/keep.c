@@ -51,7 +51,7 @@ static int lock_name(struct router *r, int64_t timeout_ms, struct amp_error *err
 
 int keep_open(struct router *r, const char *dir, int64_t lock_timeout_ms, struct amp_error *err)
 {
-    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms};
+    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms, .actor = amp_cli_name()};
     if (!amp_id_is_safe(amp_span_str(r->consumer)))
         return amp_fail(err, AMP_USAGE, "bad_name", "--as takes letters, digits, '.', '_' and '-'");
     if (amp_store_open(dir, &opt, &r->store, err) < 0)

@@ -291,7 +291,7 @@ static const char *login(void)
 
 static int run(int argc, char **argv)
 {
-    const struct amp_store_options opt = {.lock_timeout_ms = -1};
+    const struct amp_store_options opt = {.lock_timeout_ms = -1, .actor = amp_cli_name()};
     struct prompt p = {.op = operator_name ? operator_name : login(), .answers = {.fd = -1}};
     struct amp_error err;
     json_t *config = NULL;

@@ -62,7 +62,8 @@ int task_open(struct amp_store **out, struct amp_error *err)
 {
     if (!task_state || !*task_state)
         amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
-    const struct amp_store_options how = {.lock_timeout_ms = task_lock_timeout};
+    const struct amp_store_options how = {.lock_timeout_ms = task_lock_timeout,
+                                          .actor = amp_cli_name()};
     return amp_store_open(task_state, &how, out, err);
 }
 

@@ -7,7 +7,7 @@
 int session_open(struct session *s, bool with_store, struct amp_error *err)
 {
     char dir[PATH_MAX];
-    struct amp_store_options options = {.lock_timeout_ms = 60000};
+    struct amp_store_options options = {.lock_timeout_ms = 60000, .actor = amp_cli_name()};
     *s = (struct session){0};
     if (amp_git_open(NULL, &s->git, err))
         return -1;

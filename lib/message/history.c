@@ -177,6 +177,8 @@ static void read_state(struct amp_history *h, const struct amp_tape *t, uint32_t
 {
     r->correlation = text(h, t, state, "correlation");
     r->task = text(h, t, state, "task");
+    if (r->task.n == 0)
+        r->task = text(h, t, state, "task_id");
     r->protocol = text(h, t, state, "protocol");
     r->type = text(h, t, state, "type");
     r->sender = text(h, t, state, "from");
@@ -362,6 +364,8 @@ static int read_frame(struct amp_history *h, uint64_t n, struct amp_span frame)
         r.event = log;
         return give(h, &r);
     }
+    if (r.actor.n == 0)
+        r.actor = text(h, &h->tape, child(&h->tape, 0, "in", AMP_JSON_OBJECT), "c");
     r.event = text(h, &h->tape, 0, "event");
     r.from = text(h, &h->tape, 0, "from");
     r.to = text(h, &h->tape, 0, "to");

@@ -75,6 +75,7 @@ static int commit(struct work *w, const char *event, uint8_t to, const struct am
     change->to = amp_delivery_fsm.states[to].name;
     change->json = amp_buf_span(&w->out);
     change->due_ms = w->rec.due_ms;
+    change->actor = note && *note->by ? note->by : NULL;
     return 0;
 }
 

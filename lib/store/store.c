@@ -254,7 +254,7 @@ static int commit(struct amp_store *s, struct amp_frame *f, const struct amp_sto
             .id = c->emits[i].id, .line = c->emits[i].line, .ack = c->emits[i].wants_ack};
     f->event = amp_span_str(c->event);
     f->to = amp_span_str(c->to);
-    f->actor = amp_span_str(c->actor);
+    f->actor = amp_span_str(c->actor || f->in_id.n ? c->actor : s->opt.actor);
     f->gone = c->remove;
     if (!c->remove) {
         f->state = c->json;

@@ -23,6 +23,7 @@ struct amp_store_options {
     uint32_t keep_segments;  /* older ones go, and the inputs in them are forgotten; 16 */
     uint64_t keep_ms;        /* so do those whose last frame is older; no limit */
     bool read_only;          /* never writes or cuts; the index may be rebuilt in memory */
+    const char *actor; /* who, for the log, where neither change nor input says; stays valid */
 };
 
 /* Opens a state directory; one that is not there or empty is made 0700. Codes: state_network_fs,

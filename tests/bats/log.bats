@@ -153,3 +153,13 @@ END
     [ "$output" = "sequence $actors $(($(wc -l <$f) - 1 - actors))" ]
   done
 }
+
+@test "every change in the log says who made it" {
+  need_tool task-dispatch agent-registry
+  conversation
+  agent-registry </dev/null >/dev/null 2>&1 || :
+  message task_dispatch | sed 's/T-2026-044/T-2026-046/g' | timeout 20 task-dispatch coordinate --state "$AMP_STATE" >/dev/null 2>&1 || :
+  [ "$(jq -r 'select(.key) | .key | sub("[.].*"; "")' state/log/*.ndjson | sort -u | wc -l)" -ge 4 ]
+  run -0 jq -c 'select(.key and (.actor // .in.c // "") == "")' state/log/*.ndjson
+  [ -z "$output" ]
+}
