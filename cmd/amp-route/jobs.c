@@ -95,8 +95,8 @@ static void offer_port(struct router *r, struct job *j, const struct rule *rule,
 static void offer_inbox(struct router *r, struct job *j, const struct rule *rule,
                         struct amp_port *port)
 {
-    (void)rule;
-    inbox_put(r, j, amp_span_str(amp_port_spec(port) + strlen("inbox:")));
+    inbox_put(r, j, amp_span_str(amp_port_spec(port) + strlen("inbox:")),
+              r->targets[rule->port]->inbound);
 }
 
 /* Kinds that are not here are ports like any other. */

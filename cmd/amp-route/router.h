@@ -113,6 +113,7 @@ struct router {
     const char *consumer;
     struct amp_port_options port_options;
     int64_t predicate_limit_ms;
+    int64_t credits;     /* of an inbox: messages that wait or are at work; 0: any */
     bool allow_unsigned; /* sw4rm messages may leave this machine as they are */
 
     struct rule rules[RULES_MAX];
@@ -234,8 +235,8 @@ void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_
 #define ANSWERS_NAME_MAX 160
 void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX]);
 
-/* enqueue.c: into the inbox of an agent. */
-void inbox_put(struct router *r, struct job *j, struct amp_span agent);
+/* enqueue.c: into the inbox of an agent, in which `bound` messages may wait. */
+void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t bound);
 
 /* steps.c */
 /* What a step says: STEP_GO, STEP_DROP (an admit step only: it ends here, and the step has done

@@ -10,7 +10,7 @@
 static int inbound_of(const struct router *r, const char *spec, bool agent, uint32_t *inbound,
                       struct amp_error *err)
 {
-    *inbound = agent ? INBOUND_AGENT : 0;
+    *inbound = agent || strncmp(spec, "inbox:", 6) == 0 ? INBOUND_AGENT : 0;
     bool named = false;
     for (int i = 0; i < r->n_inbounds; i++) {
         const char *text = r->inbounds[i], *eq = strrchr(text, '=');

@@ -68,6 +68,28 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
   [ "$(amp-route inbox executor | ids | sort -n | paste -sd' ')" = "11 12" ]
 }
 
+@test "--inbound says how many may wait" {
+  run -1 --separate-stderr amp-route --inbound inbox:b=2 -r 'to=executor => inbox:a' -r '* => inbox:b' < <(
+    for i in {1..11}; do message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\""; done
+    for i in {21..23}; do message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\" | .to = \"reviewer\""; done
+  )
+  [ "$(jq -r '.ref_msg_id | split("-") | last' <<<"$output" | paste -sd' ')" = "11 23" ]
+}
+
+@test "credits: what is read and not ended counts, and its end gives room again" {
+  run -1 --separate-stderr amp-route --credits 2 -r '* => inbox:executor' < <(
+    for i in 1 2 3; do message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\""; done
+  )
+  [ "$(jq -r '.ref_msg_id[-1:] + .code' <<<"$output")" = 3buffer_full ]
+  amp-route inbox executor >got
+  # Read, not done: no room yet.
+  run -1 amp-route --credits 2 -r '* => inbox:executor' < <(message task_dispatch '.msg_id = "task_dispatch-T-2026-044-4"')
+  head -n 1 got | amp-ack send --stage FULFILLED >/dev/null
+  amp-route --credits 2 -r '* => inbox:executor' < <(message task_dispatch '.msg_id = "task_dispatch-T-2026-044-5"')
+  run -1 amp-route --credits 2 -r '* => inbox:executor' < <(message task_dispatch '.msg_id = "task_dispatch-T-2026-044-6"')
+  [ "$(amp-route inbox executor | ids)" = 5 ]
+}
+
 @test "SW4RM is answered RECEIVED, the Runtime Protocol accepted, AMP not" {
   sw4rm=$(jq -cn '{message_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", producer_id: "agent-1",
     correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee002", sequence_number: 1, retry_count: 0,
