@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flow/modality.h"
+
 static bool is_agents(const struct router *r, uint32_t rule)
 {
     return amp_port_kind(r->ports[r->rules[rule].port]) == AMP_PORT_AGENTS;
@@ -128,6 +130,23 @@ static bool may_hold(const struct router *r, const struct job *j)
     return false;
 }
 
+/* A recipient that has said what it takes gets nothing else. */
+static int takes(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
+{
+    for (struct job *kid = j->address.kids; kid && r->store && v->content_type.n > 0;
+         kid = kid->next) {
+        struct amp_span name = amp_span_str(kid->address.name);
+        int rc = amp_modality_takes(r->store, name, v->content_type, err);
+        if (rc < 0)
+            return -1;
+        if (rc == 0)
+            job_refuse(kid, "unsupported_message_type",
+                       "its recipient takes no messages of its content_type", kid->address.name,
+                       false);
+    }
+    return STEP_GO;
+}
+
 int address_look(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_recipients to;
@@ -160,7 +179,9 @@ int address_look(struct router *r, struct job *j, const struct amp_view *v, stru
         j->address.nobody->why = why;
         j->address.nobody->seed_code = amp_address_seed_code(v, why.code);
     }
-    return fill(r, j, v, err);
+    if (fill(r, j, v, err) < 0)
+        return -1;
+    return takes(r, j, v, err);
 }
 
 /* ---- delivering ---- */
@@ -189,7 +210,9 @@ static void deliver(struct router *r, struct job *kid)
     struct rule rule = {.text = kid->address.name};
     struct amp_error err = {0};
     kid->waiting++;
-    if (port_of(r, kid->address.name, &rule.port, &err) < 0)
+    if (kid->refused)
+        keep_refuse(r, kid, kid->refused, kid->why, kid->refused_by, kid->again);
+    else if (port_of(r, kid->address.name, &rule.port, &err) < 0)
         keep_refuse(r, kid, err.code, err.what, kid->address.name,
                     amp_address_is_temporary(err.code));
     else

@@ -4,6 +4,7 @@
  */
 #include "router.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,9 @@ static struct job *take(struct router *r, size_t want)
     } else if (!(j = malloc(size < JOB_SIZES ? piece(size) : want))) {
         return NULL;
     }
-    *j = (struct job){.size = size};
+    memset(j, 0, offsetof(struct job, why));
+    j->why[0] = 0;
+    j->size = size;
     return j;
 }
 

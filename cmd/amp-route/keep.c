@@ -344,6 +344,7 @@ void keep_refuse(struct router *r, struct job *j, const char *code, const char *
                  const char *route, bool retryable)
 {
     amp_status_note(AMP_NO);
+    count_refused(r, route, j, code);
     refuse(r, j, code, why, route, retryable, true);
 }
 

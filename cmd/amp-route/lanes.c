@@ -85,11 +85,11 @@ static uint32_t depth(const struct target *t)
 static int give(struct router *r, struct target *t, struct job *j, int64_t since_ms,
                 struct amp_error *err)
 {
-    (void)r;
     if (amp_port_offer_since(t->port, amp_span_str(j->id), (struct amp_span){j->line, j->n},
                              (uintptr_t)j, since_ms, err) < 0)
         return -1;
     t->given++;
+    count_job(r, AMP_METRIC_SENT, amp_port_spec(t->port), j);
     return 0;
 }
 
@@ -111,6 +111,38 @@ static int wait_in_line(struct router *r, struct target *t, struct job *j, enum 
     return 0;
 }
 
+static void told_urgent(struct router *r, const struct target *t, const struct job *j)
+{
+    count_job(r, AMP_METRIC_URGENT, amp_port_spec(t->port), j);
+    if (r->verbose)
+        amp_note("%s: urgent: %s", amp_port_spec(t->port), j->id);
+}
+
+static void told(struct router *r, const struct target *t, const struct job *j,
+                 const struct amp_lane_turn *turn)
+{
+    count_waited(r, amp_port_spec(t->port), turn->waited_ms);
+    if (turn->starved) {
+        count_job(r, AMP_METRIC_STARVATION, amp_port_spec(t->port), j);
+        amp_warn("%s: a %s message waited %lld ms while others went: %s", amp_port_spec(t->port),
+                 amp_lane_name(turn->lane), (long long)turn->waited_ms, j->id);
+    }
+    if (turn->urgent)
+        told_urgent(r, t, j);
+}
+
+/* The lane of one that asks for the urgent one. */
+static enum amp_lane admit(struct router *r, struct target *t, const struct job *j)
+{
+    uint64_t bursts = t->lanes.bursts;
+    enum amp_lane lane = amp_lanes_admit(&t->lanes, j->lane, r->now_ms);
+    if (lane != j->lane)
+        count_job(r, AMP_METRIC_URGENT_OVERFLOW, amp_port_spec(t->port), j);
+    if (t->lanes.bursts != bursts)
+        count_job(r, AMP_METRIC_URGENT_BURSTS, amp_port_spec(t->port), j);
+    return lane;
+}
+
 int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_error *err)
 {
     struct target *t = r->targets[port];
@@ -126,21 +158,48 @@ int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_erro
     }
     enum amp_lane lane = j->lane;
     if (lane == AMP_LANE_PRIVILEGED)
-        lane = amp_lanes_admit(&t->lanes, lane, r->now_ms);
+        lane = admit(r, t, j);
     if (t->n > 0 || !amp_port_room(t->port, ahead(t)))
         return wait_in_line(r, t, j, lane, err);
-    t->lanes.urgent += lane == AMP_LANE_PRIVILEGED;
+    if (lane == AMP_LANE_PRIVILEGED) {
+        t->lanes.urgent++;
+        told_urgent(r, t, j);
+    }
     return give(r, t, j, r->now_ms, err);
 }
 
-static void told(struct router *r, const struct target *t, const struct job *j,
-                 const struct amp_lane_turn *turn)
+/* Takes the first of a lane out. */
+static struct job *leave_line(struct router *r, struct target *t, enum amp_lane lane,
+                              int64_t *since_ms)
 {
-    if (turn->starved)
-        amp_warn("%s: a %s message waited %lld ms while others went: %s", amp_port_spec(t->port),
-                 amp_lane_name(turn->lane), (long long)turn->waited_ms, j->id);
-    if (turn->urgent && r->verbose)
-        amp_note("%s: urgent: %s", amp_port_spec(t->port), j->id);
+    struct place *p = t->line[lane].first;
+    struct job *j = p->job;
+    t->line[lane].first = p->next;
+    if (!p->next)
+        t->line[lane].last = &t->line[lane].first;
+    t->n--;
+    t->bytes -= j->n + 1;
+    amp_lane_keys_drop(&t->keys, j->order);
+    *since_ms = p->since_ms;
+    place_free(r, p);
+    return j;
+}
+
+/* Those at the head of a lane whose time has passed meanwhile. */
+static void drop_expired(struct router *r, struct target *t)
+{
+    for (int lane = 0; lane < AMP_LANE_COUNT; lane++) {
+        const struct place *p;
+        while ((p = t->line[lane].first) && p->job->expires_ms > 0 &&
+               p->job->expires_ms <= amp_now_ms()) {
+            struct amp_error why;
+            int64_t since;
+            struct job *j = leave_line(r, t, (enum amp_lane)lane, &since);
+            amp_fail(&why, AMP_NO, EXPIRED(j), "its time to live passed while it waited for %.200s",
+                     amp_port_spec(t->port));
+            job_done(r, (uintptr_t)j, &why);
+        }
+    }
 }
 
 static void next(struct router *r, struct target *t)
@@ -153,17 +212,9 @@ static void next(struct router *r, struct target *t)
                      : (struct amp_lane_head){false, 0, 0};
     }
     struct amp_lane_turn turn = amp_lanes_next(&t->lanes, heads, r->now_ms);
-    struct place *p = t->line[turn.lane].first;
-    struct job *j = p->job;
-    t->line[turn.lane].first = p->next;
-    if (!p->next)
-        t->line[turn.lane].last = &t->line[turn.lane].first;
-    t->n--;
-    t->bytes -= j->n + 1;
-    amp_lane_keys_drop(&t->keys, j->order);
+    int64_t since;
+    struct job *j = leave_line(r, t, turn.lane, &since);
     told(r, t, j, &turn);
-    int64_t since = p->since_ms;
-    place_free(r, p);
     if (give(r, t, j, since, &err) < 0)
         job_done(r, (uintptr_t)j, &err);
 }
@@ -172,6 +223,8 @@ void target_step(struct router *r, uint32_t port)
 {
     struct target *t = r->targets[port];
     bool gave;
+    if (t->n > 0)
+        drop_expired(r, t);
     /* Nothing that is written would tell that its reader is gone. */
     if (t->n > 0 && !amp_port_room(t->port, ahead(t)))
         amp_port_notice(t->port);

@@ -18,6 +18,9 @@ static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
                attempt_timeout_ms;
 static bool hold;
 
+static struct amp_metrics_options metrics = {.tool = "amp-route",
+                                             .interval_ms = AMP_METRICS_INTERVAL_MS};
+
 static const struct amp_opt options[] = {
     {'r', "route", AMP_OPT_LIST, &routes, "'PREDICATE => PORT'",
      .doc = "a route; the first that holds counts", .config = "route.routes"},
@@ -82,6 +85,7 @@ static const struct amp_opt options[] = {
     {0, "max-waiting", AMP_OPT_INT, &cursors_settings.waiting, "N",
      .doc = "events of one stream that wait behind a gap", .min = 1, .max = 65536,
      .config = "cursor.waiting"},
+    AMP_METRICS_OPTS(metrics),
     {'v', "verbose", AMP_OPT_FLAG, &router.verbose, NULL, .doc = "say at the end what was done"},
     AMP_OPT_END,
 };
@@ -155,7 +159,7 @@ static int start(struct router *r, struct amp_error *err)
     r->intake.lines.max_line = (size_t)max_line;
     if (!(r->again = amp_reader_new(NULL, err)))
         return -1;
-    if (cursors_open(r, err) < 0)
+    if (cursors_open(r, err) < 0 || amp_metrics_open(&metrics, &r->metrics, err) < 0)
         return -1;
     return amp_input_open(in_path, hold, &r->in, err);
 }
@@ -187,6 +191,8 @@ static int run(int argc, char **argv)
     int status = 0;
     if (start(&router, &err) < 0 || router_run(&router, &err) < 0)
         status = amp_complain(&err);
+    if (count_end(&router, &err) < 0)
+        amp_status_note(amp_complain(&err));
     if (router.verbose) {
         amp_note("%llu lines in, %llu rejected, %llu deliveries, %llu acknowledgements without a "
                  "route",

@@ -60,6 +60,7 @@ static int take_lines(struct router *r, struct amp_error *err)
         bytes += v.line.n;
         if (steps_look(r, j, &v, err) < 0)
             goto failed;
+        count_job(r, AMP_METRIC_RECEIVED, "", j);
         bytes += j->address.n * RECIPIENT_BYTES;
     }
     if (rc == 0 && commit_batch(r, batch, &n, err) == 0)
@@ -123,6 +124,9 @@ static void wait_for_something(struct router *r, bool *readable)
         n += 2;
     }
     targets_watch(r, &timeout);
+    int tick = amp_metrics_timeout(r->metrics);
+    if (tick >= 0 && (timeout < 0 || tick < timeout))
+        timeout = tick;
     bool reading = !r->eof && !r->held_ms && r->n_undecided < UNDECIDED_MAX &&
                    target_pending(r, 0) < r->port_options.max_pending / 2;
     fds[n] = (struct pollfd){.fd = reading ? r->in.fd : -1, .events = POLLIN};
@@ -144,6 +148,7 @@ int router_run(struct router *r, struct amp_error *err)
         step_ports(r);
         judge_step(r);
         keep_turn(r);
+        count_turn(r);
         if (r->broken) {
             *err = r->why;
             return -1;

@@ -25,6 +25,7 @@
 #include "cli/cli.h"
 #include "flow/intake.h"
 #include "message/lane.h"
+#include "message/metrics.h"
 #include "message/predicate.h"
 #include "port/helper.h"
 #include "port/port.h"
@@ -71,13 +72,12 @@ struct job {
     uint64_t hit[RULES_MAX / 64];    /* rules that hold */
     uint32_t ask_from;               /* the first jq rule that has to be asked */
     uint32_t waiting;                /* ports that have it now */
-    char why[160];
-
-    struct job_address address; /* address.h */
-    struct stream *stream;      /* cursors.c: in which it has a number, or NULL */
+    struct job_address address;      /* address.h */
+    struct stream *stream;           /* cursors.c: in which it has a number, or NULL */
     int64_t seq;
 
     uint32_t size; /* of the piece of memory that it is */
+    char why[160]; /* and what follows: not cleared */
     char mem[];
 };
 
@@ -159,6 +159,7 @@ struct router {
     const char *const *inbounds; /* [PORT=]N */
     int n_inbounds;
 
+    struct amp_metrics *metrics; /* NULL: none are kept */
     uint64_t delivered, unmatched_acks;
     bool broken; /* a failure of ours: stop */
     struct amp_error why;
@@ -239,6 +240,8 @@ void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX]);
 void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t bound);
 
 /* steps.c */
+/* The code of a message whose time has passed. */
+#define EXPIRED(j) ((j)->protocol == AMP_PROTO_RTP ? "expired" : "ttl_expired")
 /* What a step says: STEP_GO, STEP_DROP (an admit step only: it ends here, and the step has done
  * what there was to do about it), or -1 with err, a failure of ours. */
 enum { STEP_GO = 0, STEP_DROP = 1 };
@@ -263,6 +266,13 @@ void targets_watch(struct router *r, int *timeout_ms);
 /* Charges the ports that the input waited for. */
 void targets_charge(struct router *r);
 void targets_say(const struct router *r); /* what they counted */
+
+/* count.c: nothing where no metrics are kept. */
+void count_job(struct router *r, enum amp_metric which, const char *port, const struct job *j);
+void count_refused(struct router *r, const char *port, const struct job *j, const char *code);
+void count_waited(struct router *r, const char *port, int64_t ms);
+void count_turn(struct router *r);
+int count_end(struct router *r, struct amp_error *err);
 
 /* lane_rules.c: of the configuration, then of KEY=N as given. */
 int lanes_set(struct router *r, const char *config, const char *state, const char *const *given,

@@ -1,6 +1,9 @@
 /* What is looked at while a message is in view, step by step. */
 #include "cursors.h"
 
+#include <amp/base/clock.h>
+
+#include "message/message.h"
 #include "message/order.h"
 #include "task/task.h"
 
@@ -17,6 +20,16 @@ static int suspended(struct router *r, struct job *j, const struct amp_view *v,
     if (rc == 1)
         job_refuse(j, "suspended", "its task is suspended until an admin's decision", "", true);
     return rc < 0 ? -1 : STEP_GO;
+}
+
+/* What came too late is not handed over. */
+static int expired(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
+{
+    (void)err;
+    j->expires_ms = v->expires_ms;
+    if (v->expires_ms > 0 && amp_message_expired(v, amp_now_ms()))
+        job_refuse(j, EXPIRED(j), "its time to live has passed", "", false);
+    return STEP_GO;
 }
 
 /* How urgent it is, and what it must not overtake. */
@@ -36,7 +49,7 @@ static int judge(struct router *r, struct job *j, const struct amp_view *v, stru
 }
 
 static step_fn *const admit_steps[] = {cursors_admit, NULL};
-static step_fn *const look_steps[] = {suspended, lane, judge, address_look, NULL};
+static step_fn *const look_steps[] = {suspended, expired, lane, judge, address_look, NULL};
 
 static int take(step_fn *const *steps, struct router *r, struct job *j, const struct amp_view *v,
                 struct amp_error *err)

@@ -78,11 +78,22 @@ begin_reading() {
 @test "past their limit urgent messages wait with the others" {
   { for i in 1 2 3 4 5 6; do control $i 0; done
     for i in 11 12 13 14; do control $i -15; done; } >messages
-  waiting --inbound 20 -v --lane privileged_burst=2 --lane privileged_rate=0
+  waiting --inbound 20 -v --lane privileged_burst=2 --lane privileged_rate=0 --metrics counted
   begin_reading 10
   [ "$(numbers got)" = "1 2 3 4 5 11 12 6 13 14" ]
   grep -q 'urgent: 00000011-' said
   grep -q '2 urgent, 2 past their limit in 1 bursts' said
+  # counted NAME: its last values of the port.
+  counted() {
+    tail -n 1 counted | jq --arg n "$1" \
+      '[.metrics[] | select(.name == $n and .labels.agent_id == "fifo:a") | .value // .count] | add'
+  }
+  [ "$(counted messages.sent_total)" -eq 10 ]
+  [ "$(counted router.urgent_dispatches_total)" -eq 2 ]
+  [ "$(counted router.urgent_overflow_total)" -eq 2 ]
+  [ "$(counted router.urgent_bursts_total)" -eq 1 ]
+  [ "$(counted router.inbound_queue_capacity)" -eq 20 ]
+  [ "$(counted agent.dequeue_latency_seconds)" -eq 5 ]
 }
 
 @test "urgent messages without end: every few of them another goes" {

@@ -1,0 +1,75 @@
+/* What is counted of the router (--metrics): SW4RM §13's values, by port. */
+#include "router.h"
+
+#include <amp/base/clock.h>
+
+static struct amp_metric_labels labels(const char *port, const struct job *j)
+{
+    return (struct amp_metric_labels){.agent = amp_span_str(port),
+                                      .protocol = j ? amp_protocol_name(j->protocol) : NULL,
+                                      .lane = j ? amp_lane_name(j->lane) : NULL};
+}
+
+void count_job(struct router *r, enum amp_metric which, const char *port, const struct job *j)
+{
+    if (!r->metrics)
+        return;
+    struct amp_metric_labels l = labels(port, j);
+    amp_metrics_add(r->metrics, which, &l, 1);
+}
+
+void count_refused(struct router *r, const char *port, const struct job *j, const char *code)
+{
+    if (!r->metrics)
+        return;
+    struct amp_metric_labels l = labels(port, j);
+    l.code = amp_span_str(code);
+    amp_metrics_add(r->metrics, AMP_METRIC_REJECTS, &l, 1);
+    amp_metrics_add(r->metrics, AMP_METRIC_NACKS, &l, 1);
+}
+
+void count_waited(struct router *r, const char *port, int64_t ms)
+{
+    if (!r->metrics)
+        return;
+    struct amp_metric_labels l = labels(port, NULL);
+    amp_metrics_observe(r->metrics, AMP_METRIC_DEQUEUE_LATENCY, &l, (double)ms / 1e3);
+}
+
+/* The present values. */
+static void gauges(struct router *r)
+{
+    for (uint32_t i = 1; i < r->n_ports; i++) {
+        const struct target *t = r->targets[i];
+        struct amp_metric_labels l = labels(amp_port_spec(r->ports[i]), NULL);
+        int64_t oldest = r->now_ms;
+        for (int lane = 0; lane < AMP_LANE_COUNT; lane++)
+            if (t->line[lane].first && t->line[lane].first->since_ms < oldest)
+                oldest = t->line[lane].first->since_ms;
+        amp_metrics_set(r->metrics, AMP_METRIC_QUEUE_DEPTH, &l,
+                        t->n + amp_port_untaken(r->ports[i]));
+        amp_metrics_set(r->metrics, AMP_METRIC_OLDEST_AGE, &l, (double)(r->now_ms - oldest) / 1e3);
+        if (t->inbound)
+            amp_metrics_set(r->metrics, AMP_METRIC_QUEUE_CAPACITY, &l, t->inbound);
+    }
+}
+
+void count_turn(struct router *r)
+{
+    struct amp_error err;
+    if (!r->metrics || amp_metrics_timeout(r->metrics) != 0)
+        return;
+    gauges(r);
+    if (amp_metrics_tick(r->metrics, &err) < 0)
+        amp_warn("%s", err.what);
+}
+
+int count_end(struct router *r, struct amp_error *err)
+{
+    if (!r->metrics)
+        return 0;
+    gauges(r);
+    struct amp_metrics *m = r->metrics;
+    r->metrics = NULL;
+    return amp_metrics_close(m, err);
+}
