@@ -8,6 +8,7 @@
 #include "flow/config.h"
 #include "inbox.h"
 #include "message/delivery.h"
+#include "once.h"
 #include "protocol/redact.h"
 
 static struct router router = {.lock = -1, .consumer = "amp-route", .patience_ms = 1000};
@@ -71,6 +72,9 @@ static const struct amp_opt options[] = {
      .doc = "how long to wait for the state's lock"},
     {0, "max-line", AMP_OPT_SIZE, &max_line, "SIZE", .doc = "longest line", .min = 1024,
      .max = 32 << 20},
+    {0, "window", AMP_OPT_DURATION, &once_window_ms, "TIME",
+     .doc = "how long the outcome of an operation is told to who sends it again",
+     .config = "ack.window"},
     {0, "cursor", AMP_OPT_STRING, &cursors_settings.consumer, "NAME",
      .doc = "follow numbered streams as this consumer", .config = "cursor.consumer"},
     {0, "on-gap", AMP_OPT_CHOICE, &cursors_settings.on_gap, "WHAT",

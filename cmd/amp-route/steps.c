@@ -5,6 +5,7 @@
 
 #include "message/message.h"
 #include "message/order.h"
+#include "once.h"
 #include "task/task.h"
 
 /* New work for a suspended task waits for a person. */
@@ -48,7 +49,7 @@ static int judge(struct router *r, struct job *j, const struct amp_view *v, stru
     return STEP_GO;
 }
 
-static step_fn *const admit_steps[] = {cursors_admit, NULL};
+static step_fn *const admit_steps[] = {once_admit, cursors_admit, NULL};
 static step_fn *const look_steps[] = {suspended, expired, lane, judge, address_look, NULL};
 
 static int take(step_fn *const *steps, struct router *r, struct job *j, const struct amp_view *v,

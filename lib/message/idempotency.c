@@ -137,7 +137,7 @@ static int read_acks(const struct amp_message_rec *r, struct amp_buf *text, stru
     return rc < 0 ? amp_fail(err, AMP_INTERNAL, "bad_record", "a record's acks are not JSON") : 0;
 }
 
-static struct attempt judge(const struct amp_message_rec *r, const struct acks *a)
+static struct attempt judge(const struct amp_message_rec *r, const struct acks *a, int64_t now_ms)
 {
     struct attempt t = {.state = AT_WORK, .at_ms = a->last_ms};
     if (!r->found)
@@ -154,6 +154,9 @@ static struct attempt judge(const struct amp_message_rec *r, const struct acks *
         break;
     case AMP_DELIVERY_REJECTED:
         t.state = !a->taken_up && is_passing(a->code) ? OPEN : FAILED;
+        break;
+    case AMP_DELIVERY_SENT: /* nobody swept yet */
+        t.state = r->due_ms > 0 && r->due_ms <= now_ms ? OPEN : AT_WORK;
         break;
     case AMP_DELIVERY_TIMED_OUT:
     case AMP_DELIVERY_RETRYING: /* after a failure at work another attempt is decided on */
@@ -196,7 +199,7 @@ static int look(struct work *w, struct attempt *out, bool *same, struct amp_erro
         if (amp_message_find(w->store, amp_span_str(id), &w->mem, &r, err) < 0 ||
             read_acks(&r, &text, &a, err) < 0)
             return -1;
-        struct attempt t = judge(&r, &a);
+        struct attempt t = judge(&r, &a, w->opt->now_ms);
         bool better;
         if (out->state == SUCCEEDED)
             better = t.state == SUCCEEDED && t.at_ms < out->at_ms;

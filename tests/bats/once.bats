@@ -132,3 +132,31 @@ what() {
   run -0 amp-ack sweep --now 2026-03-01T12:00:20Z
   [ "$(jq -r '.payload.affected_msgs[0]' <<<"$output")" = evt_2 ]
 }
+
+@test "the router alone: an operation is routed once, also by the next router" {
+  need_tool amp-route
+  route() { amp-route --state state -r 'type=ACKNOWLEDGEMENT => file:acks' -r '* => file:bob' "$@"; }
+  { m 1 t; m 2 t; m 1 t; } | route >told
+  [ "$(what <bob)" = "passed passed" ] # the same message again is a redelivery
+  jq -e '.to == "cli" and .msg.producer_id == "amp-route" and (.msg.payload | .error_code == "ALREADY_IN_PROGRESS"
+    and .ack_for_message_id[-1:] == "2")' told
+  amp-validate --strict told | cmp - told
+  { a 1 READ bob; a 1 FULFILLED eve '.payload.result = 1'; a 1 FULFILLED bob '.payload.result = 2'; } | route >told
+  [ ! -s told ] && [ "$(wc -l <acks)" -eq 3 ]
+  m 3 t | route | jq -e '.msg.payload | .status == "DUPLICATE_DETECTED" and .cached_result == 2'
+  m 4 t | route --window 1ms | cmp - /dev/null
+  [ "$(wc -l <bob)" -eq 3 ]
+}
+
+@test "behind a tracker of the same state the router decides nothing again" {
+  need_tool amp-route
+  { m 1 t; m 2 t; } | amp-ack | amp-route --state state -r 'type=ACKNOWLEDGEMENT => file:acks' -r '* => file:bob' >told
+  [ ! -s told ] && [ "$(wc -l <bob)" -eq 1 ] && [ "$(wc -l <acks)" -eq 1 ]
+  jq -r 'select(.key // "" | startswith("token.")) | .event' state/log/*.ndjson | paste -sd, | grep -qx claim,already_in_progress
+}
+
+@test "what nobody acknowledged by its deadline may be sent again before a sweep says so" {
+  m 1 t | amp-ack --now 2026-03-01T12:00:00Z >/dev/null
+  m 2 t | amp-ack --now 2026-03-01T12:00:09Z | jq -e '.msg.payload.error_code == "ALREADY_IN_PROGRESS"'
+  m 3 t | amp-ack --now 2026-03-01T12:00:10Z | cmp - <(m 3 t)
+}

@@ -187,6 +187,7 @@ static void many_attempts(void)
     TAP_STR(pass("cli", "many", "a100"), "retry", "a hundred refusals later");
     TAP_SPAN(amp_buf_span(&answer.original), "a0", "the first is known");
     TAP_STR(pass("cli", "many", "a99"), "already_in_progress", "and the last is at work");
+    ack("a100", AMP_STAGE_READ, "bob", "");
 }
 
 static void forgets(void)

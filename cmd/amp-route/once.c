@@ -1,0 +1,72 @@
+/*
+ * An operation of SW4RM is routed once (§11.2): who sends it again is answered in its place. What a
+ * tracker of the same state passed was decided there. Acknowledgements that come by move what they
+ * answer, so that a duplicate is told how far the first attempt came.
+ */
+#include "once.h"
+
+#include <amp/base/clock.h>
+
+#include "message/acknowledge.h"
+#include "message/message.h"
+#include "message/outcome.h"
+
+static int settled(int rc, struct amp_error *e, struct amp_error *err)
+{
+    if (rc == 0 || e->status == AMP_NO)
+        return STEP_GO; /* it answers nothing that we know, or out of turn: it goes its way */
+    *err = *e;
+    return -1;
+}
+
+static int tell(struct router *r, const struct amp_view *v, const struct amp_idem_answer *a,
+                struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line;
+    amp_buf_init(&line, (size_t)64 << 20);
+    if (amp_idem_tell(r->store, v, a, r->consumer, amp_now_ms(), &line, err) < 0)
+        return -1;
+    keep_answer(r, amp_buf_span(&line), (struct amp_store_entry_id){0});
+    return STEP_DROP;
+}
+
+static int claim(struct router *r, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_idem_answer a;
+    struct amp_idem_options opt = {
+        .now_ms = amp_now_ms(), .window_ms = once_window_ms, .actor = r->consumer};
+    enum amp_store_outcome how;
+    amp_idem_answer_init(&a);
+    int rc = amp_idem_claim(r->store, v, &opt, &a, err);
+    if (rc == 0 && a.verdict >= AMP_IDEM_RUNNING)
+        rc = tell(r, v, &a, err);
+    else if (rc == 0)
+        rc = amp_message_record(r->store, v, opt.now_ms, &how, err);
+    amp_idem_answer_release(&a);
+    return rc;
+}
+
+int64_t once_window_ms = AMP_IDEM_WINDOW_MS;
+
+int once_admit(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_message_rec rec;
+    struct amp_error e = {0};
+    (void)j;
+    if (!r->store || v->protocol != AMP_PROTO_SW4RM)
+        return STEP_GO;
+    if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
+        return settled(amp_message_acknowledge(r->store, v, amp_now_ms(), &e), &e, err);
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, (size_t)256 << 20);
+    if (v->id.n == 0 || amp_span_is(v->type, "HEARTBEAT"))
+        return STEP_GO;
+    if (amp_message_find(r->store, v->id, &mem, &rec, err) < 0)
+        return -1;
+    if (rec.found)
+        return STEP_GO;
+    int rc = claim(r, v, &e);
+    if (rc == STEP_GO)
+        return settled(amp_outcome_apply(r->store, v, amp_now_ms(), &e), &e, err);
+    return rc > 0 ? rc : settled(rc, &e, err);
+}
