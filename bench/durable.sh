@@ -45,7 +45,7 @@ for ((r = 0; r < rounds; r++)); do
 done >"$work/raw"
 
 awk '
-  { rate[$1, $3, $4, $5, $2] = $6; share[$1, $3, $4, $5, $2] = $7; sync[$1, $2] = $8
+  { rate[$1, $3, $4, $5, $2] = $6; share[$1, $3, $4, $5, $2] = $7; sync[$1, $2] = $8; tail[$1, 1, 1, "latency", $2] = $9
     if ($2 > last) last = $2 }
   function median(v, n,   i, j, t) {
     for (i = 1; i < n; i++)
@@ -93,6 +93,7 @@ awk '
       }
       check(name[h] ": median of an unsaturated append, in syncs", middle(rate, u, 1, 1, "latency"), 2, 1)
       check(name[h] ": p99 of an unsaturated append, in syncs", middle(share, u, 1, 1, "latency"), 2, 1)
+      printf "%-62s %7.2f\n", name[h] ": p99 of a bare append in the same run", middle(tail, u, 1, 1, "latency")
       check(name[h] ": slowest of four writers, batch 1, of its share", middle(share, u, 4, 1, "store"), 0.8)
       check(name[h] ": slowest of four writers, batch 16, of its share", middle(share, u, 4, 16, "store"), 0.8)
     }

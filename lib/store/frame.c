@@ -1,4 +1,4 @@
-/* Frames: encoding, checking, decoding. */
+/* Frames: checking, decoding. */
 #include "store/frame.h"
 
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include <xxhash.h>
 
 #include <amp/base/clock.h>
-#include <amp/json/writer.h>
 
 static const char *const log_names[] = {
 #define X(name) #name,
@@ -62,14 +61,6 @@ static bool hex(const char *p, unsigned n, uint64_t *out)
     }
     *out = v;
     return true;
-}
-
-static void put_hex(char *p, unsigned n, uint64_t v)
-{
-    while (n--) {
-        p[n] = "0123456789abcdef"[v & 15];
-        v >>= 4;
-    }
 }
 
 /* The members that stand first, in their fixed order. */
@@ -144,151 +135,6 @@ bool amp_frame_check(const char *p, size_t n, struct amp_frame_head *out)
     return true;
 }
 
-static void member_str(struct amp_jw *w, const char *key, struct amp_span v)
-{
-    if (v.n) {
-        amp_jw_key(w, key);
-        amp_jw_str(w, v);
-    }
-}
-
-static void encode_out(struct amp_jw *w, const struct amp_frame *f)
-{
-    amp_jw_key(w, "out");
-    amp_jw_open(w, '[');
-    for (uint32_t i = 0; i < f->n_out; i++) {
-        const struct amp_frame_out *o = &f->out[i];
-        amp_jw_open(w, '{');
-        amp_jw_key(w, "id");
-        amp_jw_str(w, o->id);
-        if (o->blob.n) {
-            member_str(w, "blob", o->blob);
-        } else {
-            amp_jw_key(w, "line");
-            amp_jw_str(w, o->line);
-        }
-        amp_jw_key(w, "ack");
-        amp_jw_bool(w, o->ack);
-        if (f->head.log == AMP_FRAME_stand) {
-            amp_jw_key(w, "c");
-            amp_jw_str(w, o->consumer);
-            amp_jw_key(w, "n");
-            amp_jw_uint(w, o->n);
-            amp_jw_key(w, "i");
-            amp_jw_uint(w, o->i);
-        }
-        amp_jw_close(w, '}');
-    }
-    amp_jw_close(w, ']');
-}
-
-static void encode_key(struct amp_jw *w, struct amp_frame *f, size_t start)
-{
-    amp_jw_key(w, "key");
-    amp_jw_str(w, f->key);
-    amp_jw_key(w, "was");
-    amp_jw_uint(w, f->was);
-    amp_jw_key(w, "rev");
-    amp_jw_uint(w, f->rev);
-    member_str(w, "from", f->from);
-    member_str(w, "event", f->event);
-    member_str(w, "to", f->to);
-    (void)start;
-}
-
-static void encode_rest(struct amp_jw *w, struct amp_frame *f, size_t start)
-{
-    char at[AMP_TIME_MAX];
-    amp_time_format(f->at, at);
-    member_str(w, "at", amp_span_str(at));
-    member_str(w, "actor", f->actor);
-    member_str(w, "acked", f->acked);
-    member_str(w, "note", f->note);
-    if (f->in_id.n) {
-        amp_jw_key(w, "in");
-        amp_jw_open(w, '{');
-        amp_jw_key(w, "c");
-        amp_jw_str(w, f->in_consumer);
-        amp_jw_key(w, "id");
-        amp_jw_str(w, f->in_id);
-        amp_jw_key(w, "sum");
-        amp_jw_str(w, f->in_sum);
-        amp_jw_close(w, '}');
-    }
-    f->state_off = 0;
-    if (f->gone) {
-        amp_jw_key(w, "gone");
-        amp_jw_bool(w, true);
-    } else if (f->state_blob.n) {
-        member_str(w, "state_blob", f->state_blob);
-    } else if (f->state.n) {
-        amp_jw_key(w, "state");
-        amp_jw_raw(w, f->state);
-        f->state_off = (uint32_t)(w->out->len - f->state.n - start);
-    }
-    if (f->due) {
-        amp_jw_key(w, "due");
-        amp_jw_int(w, f->due);
-    }
-    if (f->n_out)
-        encode_out(w, f);
-    if (f->n_close) {
-        amp_jw_key(w, "close");
-        amp_jw_open(w, '[');
-        for (uint32_t i = 0; i < f->n_close; i++) {
-            amp_jw_open(w, '[');
-            amp_jw_uint(w, f->close[i].n);
-            amp_jw_uint(w, f->close[i].i);
-            amp_jw_close(w, ']');
-        }
-        amp_jw_close(w, ']');
-    }
-}
-
-int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error *err)
-{
-    size_t start = out->len;
-    char prev[17] = {0};
-    struct amp_jw w;
-    put_hex(prev, 16, f->head.prev);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    amp_jw_key(&w, "h");
-    amp_jw_str(&w, AMP_SPAN("000000000000000000000000"));
-    amp_jw_key(&w, "n");
-    amp_jw_uint(&w, f->head.n);
-    amp_jw_key(&w, "p");
-    amp_jw_str(&w, (struct amp_span){prev, 16});
-    amp_jw_key(&w, "s");
-    amp_jw_uint(&w, f->head.s);
-    amp_jw_key(&w, "gen");
-    amp_jw_uint(&w, f->head.gen);
-    if (f->head.log != AMP_FRAME_none) {
-        amp_jw_key(&w, "log");
-        amp_jw_str(&w, amp_span_str(log_names[f->head.log]));
-    }
-    if (f->key.n)
-        encode_key(&w, f, start);
-    encode_rest(&w, f, start);
-    amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) != 0 || amp_buf_add(out, "\n", 1, err) != 0) {
-        out->len = start;
-        return -1;
-    }
-    size_t size = out->len - start;
-    if (size > AMP_FRAME_MAX) {
-        out->len = start;
-        return amp_fail(err, AMP_NO, "frame_too_large", "a commit of %zu bytes is past %d", size,
-                        AMP_FRAME_MAX);
-    }
-    char *p = out->data + start;
-    f->head.size = (uint32_t)size;
-    f->head.sum = XXH3_64bits(p + AMP_FRAME_HEAD, size - AMP_FRAME_HEAD - 1);
-    put_hex(p + 6, 8, size - AMP_FRAME_HEAD - 1);
-    put_hex(p + 14, 16, f->head.sum);
-    return 0;
-}
-
 struct decoder {
     struct amp_frame_arena *a;
     struct amp_error *err;
@@ -337,6 +183,11 @@ static bool grow(void *array, uint32_t *cap, uint32_t n, size_t size)
     *a = p;
     *cap = n;
     return true;
+}
+
+bool amp_frame_arena_out(struct amp_frame_arena *a, uint32_t n)
+{
+    return n <= a->cap_out || grow(&a->out, &a->cap_out, n < 8 ? 8 : n * 2, sizeof *a->out);
 }
 
 static void decode_out(struct decoder *d, struct amp_frame *f)

@@ -37,7 +37,8 @@ static int tail_frame(void *ctx, const struct amp_frame_head *head, struct amp_s
     struct amp_frame f;
     if (head->gen > s->index.gen || amp_tail_full(&s->tail))
         return 1;
-    if (amp_frame_decode(frame, head, &s->arena, &f, err) != 0)
+    if (!amp_frame_glance(frame, head, &s->arena, &f) &&
+        amp_frame_decode(frame, head, &s->arena, &f, err) != 0)
         return -1;
     return amp_tail_apply(&s->tail, &f, after, err);
 }

@@ -101,6 +101,84 @@ static void test_log_frames(struct amp_buf *b)
     }
 }
 
+static struct amp_span one_of(const char *const *texts, unsigned n, unsigned *dice)
+{
+    *dice = *dice * 1103515245u + 12345u;
+    return amp_span_str(texts[(*dice >> 8) % n]);
+}
+
+/* Whatever a glance takes, it takes as the parser does. */
+static void test_glance(struct amp_buf *b)
+{
+    static const char *const words[] = {"",
+                                        "a",
+                                        "SENT",
+                                        "message.m-1%2F",
+                                        "q\"x",
+                                        "b\\",
+                                        "\x01",
+                                        "\xc3\xa9",
+                                        "with words of more than 16 bytes",
+                                        "\x7f"};
+    static const char *const states[] = {"{}",
+                                         "{\"a\":1}",
+                                         "{\"a\":{\"b\":{}}}",
+                                         "{\"a\":\"}}\\\"{\",\"due\":5}",
+                                         "{\"x\":[{\"y\":\"]}\"},2]}",
+                                         "{\"e\":\"\xc3\xa9\\\\\"}"};
+    struct amp_frame_arena one, two;
+    unsigned dice = 7, taken = 0, wrong = 0;
+    amp_frame_arena_init(&one);
+    amp_frame_arena_init(&two);
+    for (int round = 0; round < 20000; round++) {
+        unsigned all = sizeof words / sizeof *words, plain = 4;
+        unsigned n = (dice >> 20) % 3 ? plain : all;
+        struct amp_frame_out out[3];
+        for (int i = 0; i < 3; i++)
+            out[i] = (struct amp_frame_out){.id = one_of(words, n, &dice),
+                                            .line = one_of(states, 6, &dice),
+                                            .ack = (dice >> 20) % 2};
+        struct amp_frame f = {.head = {.n = 3}, .at = 1772116327123, .rev = 1, .out = out};
+        f.key = one_of(words + 1, n - 1, &dice);
+        f.from = one_of(words, n, &dice);
+        f.event = one_of(words, n, &dice);
+        f.to = one_of(words, n, &dice);
+        f.actor = one_of(words, n, &dice);
+        f.in_consumer = one_of(words, n, &dice);
+        f.in_id = one_of(words, n, &dice);
+        f.in_sum = one_of(words, n, &dice);
+        f.gone = (dice >> 20) % 5 == 0;
+        f.state = one_of(states, 6, &dice);
+        f.due = (dice >> 20) % 3 ? 0 : 1772116328000;
+        f.n_out = (dice >> 16) % 5 < 3 ? 0 : (dice >> 18) % 4;
+        struct amp_frame_head h;
+        struct amp_frame g, p;
+        amp_buf_reset(b);
+        if (amp_frame_encode(&f, b, &err) != 0 || !amp_frame_check(b->data, b->len, &h) ||
+            amp_frame_decode(amp_buf_span(b), &h, &two, &p, &err) != 0) {
+            wrong++;
+            continue;
+        }
+        if (!amp_frame_glance(amp_buf_span(b), &h, &one, &g))
+            continue;
+        taken++;
+        bool same = amp_span_eq(g.key, p.key) && g.was == p.was && g.rev == p.rev &&
+                    amp_span_eq(g.to, p.to) && amp_span_eq(g.actor, p.actor) &&
+                    amp_span_eq(g.in_consumer, p.in_consumer) && amp_span_eq(g.in_id, p.in_id) &&
+                    amp_span_eq(g.in_sum, p.in_sum) && g.gone == p.gone && g.due == p.due &&
+                    amp_span_eq(g.state, p.state) && g.state_off == p.state_off &&
+                    g.n_out == p.n_out;
+        for (uint32_t i = 0; same && i < g.n_out; i++)
+            same = amp_span_eq(g.out[i].id, p.out[i].id) && g.out[i].n == p.out[i].n &&
+                   g.out[i].i == p.out[i].i && g.out[i].ack == p.out[i].ack;
+        wrong += !same;
+    }
+    TAP_INT((int64_t)wrong, 0, "a glance sees what the parser reads");
+    TAP_OK(taken > 10000, "of most frames (%u)", taken);
+    amp_frame_arena_release(&one);
+    amp_frame_arena_release(&two);
+}
+
 static void test_too_large(struct amp_buf *b)
 {
     size_t n = AMP_FRAME_MAX;
@@ -121,6 +199,7 @@ int main(void)
     test_round_trip(&b);
     test_not_whole(&b);
     test_log_frames(&b);
+    test_glance(&b);
     test_too_large(&b);
     return tap_done();
 }

@@ -1,0 +1,230 @@
+/* Frames: encoding. Nearly all members of nearly all frames are texts without anything to escape,
+ * put one behind the other; the rest is left to the JSON writer. */
+#include "store/frame.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "json/bytes.h"
+
+static const char *const log_names[] = {
+#define X(name) #name,
+    AMP_FRAME_LOGS(X)
+#undef X
+};
+
+static void put_hex(char *p, unsigned n, uint64_t v)
+{
+    while (n--) {
+        p[n] = "0123456789abcdef"[v & 15];
+        v >>= 4;
+    }
+}
+
+static void member_str(struct amp_jw *w, const char *key, struct amp_span v)
+{
+    if (v.n) {
+        amp_jw_key(w, key);
+        amp_jw_str(w, v);
+    }
+}
+
+static void encode_out(struct amp_jw *w, const struct amp_frame *f)
+{
+    amp_jw_key(w, "out");
+    amp_jw_open(w, '[');
+    for (uint32_t i = 0; i < f->n_out; i++) {
+        const struct amp_frame_out *o = &f->out[i];
+        amp_jw_open(w, '{');
+        amp_jw_key(w, "id");
+        amp_jw_str(w, o->id);
+        if (o->blob.n) {
+            member_str(w, "blob", o->blob);
+        } else {
+            amp_jw_key(w, "line");
+            amp_jw_str(w, o->line);
+        }
+        amp_jw_key(w, "ack");
+        amp_jw_bool(w, o->ack);
+        if (f->head.log == AMP_FRAME_stand) {
+            amp_jw_key(w, "c");
+            amp_jw_str(w, o->consumer);
+            amp_jw_key(w, "n");
+            amp_jw_uint(w, o->n);
+            amp_jw_key(w, "i");
+            amp_jw_uint(w, o->i);
+        }
+        amp_jw_close(w, '}');
+    }
+    amp_jw_close(w, ']');
+}
+
+/* The usual members are put one behind the other into memory that was reserved for all of them. */
+#define LIT(b, lit) put(b, lit, sizeof(lit) - 1)
+
+static inline void put(struct amp_buf *b, const char *p, size_t n)
+{
+    memcpy(b->data + b->len, p, n);
+    b->len += n;
+}
+
+static void put_text(struct amp_buf *b, struct amp_span v)
+{
+    const unsigned char *p = (const unsigned char *)(v.n ? v.p : "");
+    LIT(b, "\"");
+    if (amp_skip_plain(p, p + v.n) == p + v.n && !memchr(p, 0x7f, v.n)) {
+        put(b, (const char *)p, v.n);
+        LIT(b, "\"");
+        return;
+    }
+    struct amp_jw w;
+    b->len--;
+    amp_jw_init(&w, b);
+    amp_jw_str(&w, v);
+}
+
+static void put_uint(struct amp_buf *b, uint64_t v)
+{
+    char text[20];
+    size_t i = sizeof text;
+    do
+        text[--i] = (char)('0' + v % 10);
+    while (v /= 10);
+    put(b, text + i, sizeof text - i);
+}
+
+/* A member whose name is the literal, unless there is nothing in it. */
+#define PUT_STR(b, name, v)                                                                        \
+    do {                                                                                           \
+        if ((v).n) {                                                                               \
+            LIT(b, ",\"" name "\":");                                                              \
+            put_text(b, v);                                                                        \
+        }                                                                                          \
+    } while (0)
+
+/* 0: too long in any case. */
+static size_t longest(const struct amp_frame *f)
+{
+    size_t text = f->key.n + f->from.n + f->event.n + f->to.n + f->actor.n + f->acked.n +
+                  f->note.n + f->in_consumer.n + f->in_id.n + f->in_sum.n + f->state_blob.n;
+    if (text + f->state.n >= AMP_FRAME_MAX)
+        return 0;
+    return 512 + 6 * text + f->state.n; /* six: \u00XX */
+}
+
+static void encode_head(struct amp_buf *b, const struct amp_frame *f)
+{
+    char prev[16];
+    put_hex(prev, 16, f->head.prev);
+    LIT(b, "{\"h\":\"000000000000000000000000\",\"n\":");
+    put_uint(b, f->head.n);
+    LIT(b, ",\"p\":\"");
+    put(b, prev, 16);
+    LIT(b, "\",\"s\":");
+    put_uint(b, f->head.s);
+    LIT(b, ",\"gen\":");
+    put_uint(b, f->head.gen);
+    if (f->head.log != AMP_FRAME_none)
+        PUT_STR(b, "log", amp_span_str(log_names[f->head.log]));
+}
+
+static void encode_key(struct amp_buf *b, const struct amp_frame *f)
+{
+    PUT_STR(b, "key", f->key);
+    LIT(b, ",\"was\":");
+    put_uint(b, f->was);
+    LIT(b, ",\"rev\":");
+    put_uint(b, f->rev);
+    PUT_STR(b, "from", f->from);
+    PUT_STR(b, "event", f->event);
+    PUT_STR(b, "to", f->to);
+}
+
+static void encode_rest(struct amp_buf *b, struct amp_frame *f, size_t start)
+{
+    char at[AMP_TIME_MAX];
+    amp_time_format(f->at, at);
+    PUT_STR(b, "at", amp_span_str(at));
+    PUT_STR(b, "actor", f->actor);
+    PUT_STR(b, "acked", f->acked);
+    PUT_STR(b, "note", f->note);
+    if (f->in_id.n) {
+        LIT(b, ",\"in\":{\"c\":");
+        put_text(b, f->in_consumer);
+        LIT(b, ",\"id\":");
+        put_text(b, f->in_id);
+        LIT(b, ",\"sum\":");
+        put_text(b, f->in_sum);
+        LIT(b, "}");
+    }
+    f->state_off = 0;
+    if (f->gone) {
+        LIT(b, ",\"gone\":true");
+    } else if (f->state_blob.n) {
+        PUT_STR(b, "state_blob", f->state_blob);
+    } else if (f->state.n) {
+        LIT(b, ",\"state\":");
+        f->state_off = (uint32_t)(b->len - start);
+        put(b, f->state.p, f->state.n);
+    }
+}
+
+/* What few frames have. */
+static void encode_lists(struct amp_jw *w, const struct amp_frame *f)
+{
+    w->comma = true;
+    if (f->due) {
+        amp_jw_key(w, "due");
+        amp_jw_int(w, f->due);
+    }
+    if (f->n_out)
+        encode_out(w, f);
+    if (f->n_close) {
+        amp_jw_key(w, "close");
+        amp_jw_open(w, '[');
+        for (uint32_t i = 0; i < f->n_close; i++) {
+            amp_jw_open(w, '[');
+            amp_jw_uint(w, f->close[i].n);
+            amp_jw_uint(w, f->close[i].i);
+            amp_jw_close(w, ']');
+        }
+        amp_jw_close(w, ']');
+    }
+}
+
+int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error *err)
+{
+    size_t start = out->len, most = longest(f);
+    struct amp_jw w;
+    if (most == 0)
+        return amp_fail(err, AMP_NO, "frame_too_large", "a commit is past %d bytes", AMP_FRAME_MAX);
+    if (amp_buf_reserve(out, most, err) != 0)
+        return -1;
+    encode_head(out, f);
+    if (f->key.n)
+        encode_key(out, f);
+    encode_rest(out, f, start);
+    amp_jw_init(&w, out);
+    encode_lists(&w, f);
+    if (amp_jw_end(&w, err) != 0 || amp_buf_add(out, "}\n", 2, err) != 0) {
+        out->len = start;
+        return -1;
+    }
+    size_t size = out->len - start;
+    if (size > AMP_FRAME_MAX) {
+        out->len = start;
+        return amp_fail(err, AMP_NO, "frame_too_large", "a commit of %zu bytes is past %d", size,
+                        AMP_FRAME_MAX);
+    }
+    char *p = out->data + start;
+    f->head.size = (uint32_t)size;
+    f->head.sum = XXH3_64bits(p + AMP_FRAME_HEAD, size - AMP_FRAME_HEAD - 1);
+    put_hex(p + 6, 8, size - AMP_FRAME_HEAD - 1);
+    put_hex(p + 14, 16, f->head.sum);
+    return 0;
+}
