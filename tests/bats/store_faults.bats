@@ -109,3 +109,27 @@ prepare() {
   }
   each_fault amp-route -r '* => spool:box'
 }
+
+@test "amp-route to an inbox: what was put there, and what is sent again, is there once" {
+  prepare
+  head -n 6 in >six && mv six in
+  check() {
+    amp-route -r '* => inbox:executor' <in >again && amp-route inbox executor | sort | cmp - <(sort in)
+  }
+  each_fault amp-route -r '* => inbox:executor'
+}
+
+@test "amp-route inbox: all is handed over, nothing again once its READ is on disk" {
+  prepare
+  head -n 6 in >six && mv six in
+  amp-route --state before -r '* => inbox:executor' <in
+  check() {
+    amp-ack status --all --json | jq -r 'select(.state == "READ") | .msg_id' | sort >read
+    # 1: it was empty.
+    amp-route inbox executor >rest || [ $? -eq 1 ]
+    # A line that was cut off by the end is none.
+    { sed -n '/}$/p' out && cat rest; } | sort -u | cmp - <(sort in) &&
+      [ -z "$(comm -12 read <(ids rest))" ]
+  }
+  each_fault amp-route inbox executor
+}
