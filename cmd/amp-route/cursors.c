@@ -155,7 +155,7 @@ static int release(struct router *r, struct stream *s, struct job **tail, struct
         struct job *j = job_new(r, w.item.line, NULL);
         if (!j)
             return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
-        if (keep_look(r, j, err) < 0 || keep_commit(j, commit_fn, &w, err) < 0) {
+        if (keep_look(r, j, err) < 0 || keep_commit(&j, 1, commit_fn, &w, err) < 0) {
             job_free(r, j);
             return -1;
         }
@@ -175,7 +175,7 @@ static int take(struct router *r, struct job *j, enum amp_cursor_verdict *verdic
                        .item = {.seq = j->seq, .id = amp_span_str(j->id), .line = {j->line, j->n}}};
     if (w.item.id.n == 0 || w.item.id.n > 900)
         w.item.id = AMP_SPAN("unnamed");
-    if (keep_commit(j, commit_fn, &w, err) < 0)
+    if (keep_commit(&j, 1, commit_fn, &w, err) < 0)
         return -1;
     *verdict = w.verdict;
     c->dirty = true;
@@ -275,17 +275,18 @@ int cursors_turn(struct router *r, struct amp_error *err)
 
 /* ---- begin and end ---- */
 
-/* Whoever has the lock is the only one alive: then the lease of who was killed need not run out. */
-static int lock_consumer(struct router *r, struct cursors *c, struct amp_error *err)
+int cursors_alone(struct router *r, const char *consumer, int *fd, struct amp_error *err)
 {
     char path[4096];
     struct amp_error e;
-    snprintf(path, sizeof path, "%s/run/cursor.%s.lock", amp_store_dir(r->store),
-             cursors_settings.consumer);
-    c->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (c->lock < 0)
+    *fd = -1;
+    if (r->cursors && strcmp(consumer, cursors_settings.consumer) == 0)
+        return r->cursors->numbered.alone;
+    snprintf(path, sizeof path, "%s/run/cursor.%s.lock", amp_store_dir(r->store), consumer);
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (*fd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
-    return amp_lock(c->lock, 0, &e) == 0;
+    return amp_lock(*fd, 0, &e) == 0;
 }
 
 struct left {
@@ -318,8 +319,9 @@ int cursors_open(struct router *r, struct amp_error *err)
     struct cursors *c = calloc(1, sizeof *c);
     if (!c)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the cursors");
+    c->lock = -1;
+    int alone = cursors_alone(r, o->consumer, &c->lock, err);
     r->cursors = c;
-    int alone = lock_consumer(r, c, err);
     if (alone < 0)
         return -1;
     keep_answers_name(r, c->answers);

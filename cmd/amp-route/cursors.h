@@ -15,6 +15,9 @@ extern const char *const cursors_gap_words[];
 struct cursors;
 /* After keep_open: takes the consumer's name, and what an earlier holder left waiting. */
 int cursors_open(struct router *r, struct amp_error *err);
+/* Takes the lock of a consumer, in *fd: who has it is the only one alive, then the lease of who was
+ * killed need not run out. 1, 0: somebody else has it. */
+int cursors_alone(struct router *r, const char *consumer, int *fd, struct amp_error *err);
 /* The admit step: in which stream it has a number. */
 step_fn cursors_admit;
 /* Records the jobs of the batch that have one. Those that wait, or came before, end here; those

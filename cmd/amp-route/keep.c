@@ -183,9 +183,10 @@ int keep_record(struct router *r, struct job *const *jobs, uint32_t n, struct am
     return rc < 0 ? -1 : amp_store_sync(r->store, err);
 }
 
-int keep_commit(struct job *j, keep_commit_fn *fn, void *ctx, struct amp_error *err)
+int keep_commit(struct job *const *jobs, uint32_t n, keep_commit_fn *fn, void *ctx,
+                struct amp_error *err)
 {
-    struct recording rec = {.jobs = &j, .n = 1};
+    struct recording rec = {.jobs = jobs, .n = n};
     struct amp_store_entry_id at = {0};
     int rc = emits_of(&rec, err);
     if (rc == 0)

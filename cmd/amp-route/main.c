@@ -1,5 +1,6 @@
 /* amp-route: messages to the ports whose predicate they match. */
 #include "cursors.h"
+#include "from.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "message/delivery.h"
 #include "once.h"
 #include "protocol/redact.h"
+#include "replay.h"
 
 static struct router router = {.lock = -1, .consumer = "amp-route", .patience_ms = 1000};
 static struct amp_list redact, routes, agents, http_headers, inbounds, lane_settings;
@@ -77,6 +79,8 @@ static const struct amp_opt options[] = {
      .config = "ack.window"},
     {0, "cursor", AMP_OPT_STRING, &cursors_settings.consumer, "NAME",
      .doc = "follow numbered streams as this consumer", .config = "cursor.consumer"},
+    {0, "from", AMP_OPT_STRING, &from_position, "POSITION",
+     .doc = "first deliver again what the state recorded from there on"},
     {0, "on-gap", AMP_OPT_CHOICE, &cursors_settings.on_gap, "WHAT",
      .doc = "of a gap in a stream that stays: skip, tombstone or hold",
      .choices = cursors_gap_words, .config = "cursor.on_gap"},
@@ -163,7 +167,8 @@ static int start(struct router *r, struct amp_error *err)
     r->intake.lines.max_line = (size_t)max_line;
     if (!(r->again = amp_reader_new(NULL, err)))
         return -1;
-    if (cursors_open(r, err) < 0 || amp_metrics_open(&metrics, &r->metrics, err) < 0)
+    if (cursors_open(r, err) < 0 || from_open(r, err) < 0 ||
+        amp_metrics_open(&metrics, &r->metrics, err) < 0)
         return -1;
     return amp_input_open(in_path, hold, &r->in, err);
 }
@@ -182,6 +187,7 @@ static void stop(struct router *r)
     jobs_free(r);
     routes_free(r);
     address_stop(r);
+    from_close(r);
     cursors_close(r);
     keep_close(r);
 }
@@ -212,6 +218,8 @@ static int run(int argc, char **argv)
 
 static const struct amp_verb verbs[] = {
     {NULL, "", "route messages from stdin to ports", options, run},
+    {"replay", "", "write again what the state recorded, changing nothing", replay_opts,
+     route_replay},
     {"inbox", "AGENT", "give an agent its messages one at a time", inbox_opts, route_inbox},
     {0},
 };

@@ -4,6 +4,7 @@
  * and refuses past its bound, and the input goes on.
  */
 #include "cursors.h"
+#include "from.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -127,7 +128,9 @@ static void wait_for_something(struct router *r, bool *readable)
     int tick = amp_metrics_timeout(r->metrics);
     if (tick >= 0 && (timeout < 0 || tick < timeout))
         timeout = tick;
-    bool reading = !r->eof && !r->held_ms && r->n_undecided < UNDECIDED_MAX &&
+    if (from_may(r))
+        timeout = 0;
+    bool reading = !from_reads(r) && !r->eof && !r->held_ms && r->n_undecided < UNDECIDED_MAX &&
                    target_pending(r, 0) < r->port_options.max_pending / 2;
     fds[n] = (struct pollfd){.fd = reading ? r->in.fd : -1, .events = POLLIN};
     if (timeout < 0 || timeout > 500)
@@ -153,12 +156,12 @@ int router_run(struct router *r, struct amp_error *err)
             *err = r->why;
             return -1;
         }
-        if (cursors_turn(r, err) < 0)
+        if (cursors_turn(r, err) < 0 || from_step(r, err) < 0)
             return -1;
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-        if (r->eof && r->n_undecided == 0 && finish_ports(r, closed) && r->n_answers == 0 &&
-            r->n_jobs == 0)
+        if (r->eof && !from_reads(r) && r->n_undecided == 0 && finish_ports(r, closed) &&
+            r->n_answers == 0 && r->n_jobs == 0)
             break;
         bool readable;
         wait_for_something(r, &readable);

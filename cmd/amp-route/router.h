@@ -147,6 +147,7 @@ struct router {
     uint32_t n_jobs;
 
     struct cursors *cursors; /* or NULL */
+    struct from *from;       /* the log is read first, or NULL */
     struct amp_store *store;
     int lock;
     struct closing {
@@ -207,10 +208,11 @@ void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX]);
 void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_id entry);
 /* A job that has its line only is looked at. */
 int keep_look(struct router *r, struct job *j, struct amp_error *err);
-/* Lets fn commit what the job leaves in the outbox: it sets *at, or leaves it. */
+/* Lets fn commit what the jobs leave in the outbox: it sets *at, or leaves it. */
 typedef int keep_commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
                            struct amp_store_entry_id *at, struct amp_error *err);
-int keep_commit(struct job *j, keep_commit_fn *fn, void *ctx, struct amp_error *err);
+int keep_commit(struct job *const *jobs, uint32_t n, keep_commit_fn *fn, void *ctx,
+                struct amp_error *err);
 void keep_settled(struct router *r, const struct job *j);
 /* The end of a turn: syncs and sends the answers, closes what is settled. */
 void keep_turn(struct router *r);

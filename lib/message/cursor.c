@@ -255,7 +255,7 @@ static int enqueue(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_
                      .actor = c->opt->outbox,
                      .s = {.event = AMP_CURSOR_EV_ENQUEUE, .seq = e->seq, .now_ms = now_ms},
                      .emit = {.id = e->id, .line = e->line},
-                     .emits = true,
+                     .emits = !e->nothing,
                      .item = e};
     look_behind(c, e->seq, skip, &w.s);
     if (commit(&w, &input, step_fn, how, err) < 0)

@@ -112,6 +112,7 @@ struct amp_cursor_item {
     struct amp_span id, line;
     const struct amp_store_emit *emits; /* what goes into the outbox; NULL: the line under its id */
     uint32_t n_emits;
+    bool nothing;                    /* the position moves, no line is queued */
     struct amp_store_entry_id entry; /* of the first of them */
 };
 /* An event arrives. Nothing of it may leave before amp_store_sync. Codes: cursor_fenced. */

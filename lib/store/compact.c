@@ -256,6 +256,8 @@ static int start_pass(struct amp_store *s, struct amp_error *err)
 {
     struct amp_compaction *c = &s->old;
     uint64_t bound = amp_log_first_number(&s->log, s->log.first + 1);
+    if (bound && amp_store_pinned(s, bound))
+        return 0;
     if (!bound || amp_turn_index(s, err) != 0)
         return bound ? -1 : 0;
     c->bound = bound;

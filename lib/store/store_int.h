@@ -64,6 +64,11 @@ struct amp_store {
     uint64_t last;                /* the frame of the latest update */
     struct amp_compaction old;
     struct amp_age oldest, newest; /* of the second and of the last segment */
+    struct {
+        uint64_t bound;
+        int64_t at_ms;
+        bool held;
+    } pins; /* what was seen of them last */
 };
 
 /* Takes a turn unless a batch holds one; *own says whether this call must end it. */
@@ -106,6 +111,9 @@ int amp_store_settings(struct amp_store *s, struct amp_error *err);
 /* digest.c: what tells one input's bytes from another's, and whether a sum of the log is theirs. */
 void amp_store_digest(struct amp_span bytes, char out[AMP_DIGEST_MAX]);
 bool amp_store_digest_is(const char *sum, const char *digest, struct amp_span bytes);
+
+/* commits.c: whether somebody still needs frames before that one. */
+bool amp_store_pinned(struct amp_store *s, uint64_t before);
 
 /* blob.c */
 int amp_blob_put(struct amp_store *s, struct amp_span data, char name[72], struct amp_error *err);

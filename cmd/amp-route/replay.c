@@ -1,0 +1,161 @@
+/* amp-route replay: writes what the state recorded, byte for byte, and changes nothing. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/num.h>
+#include <amp/json/writer.h>
+
+#include "cli/cli.h"
+#include "message/predicate.h"
+#include "message/recorded.h"
+#include "replay.h"
+
+static const char *state, *from = "start", *to = "end";
+static struct amp_list where;
+static bool dry_run, wrap, verbose;
+static int64_t lock_timeout_ms = 10000;
+
+const struct amp_opt replay_opts[] = {
+    {'s', "state", AMP_OPT_DIR, &state, "DIR", .doc = "the state directory", .env = "AMP_STATE"},
+    {0, "from", AMP_OPT_STRING, &from, "POSITION", .doc = "where to begin: start unless given"},
+    {0, "to", AMP_OPT_STRING, &to, "POSITION", .doc = "where to end: end unless given"},
+    {0, "where", AMP_OPT_LIST, &where, "PREDICATE", .doc = "only messages for which it holds"},
+    {'n', "dry-run", AMP_OPT_FLAG, &dry_run, NULL, .doc = "only tell what would be written"},
+    {0, "wrap", AMP_OPT_FLAG, &wrap, NULL, .doc = "each message in a record that says where from"},
+    {'v', "verbose", AMP_OPT_FLAG, &verbose, NULL, .doc = "tell each message"},
+    {0, "lock-timeout", AMP_OPT_DURATION, &lock_timeout_ms, "TIME",
+     .doc = "how long to wait for the state's lock"},
+    AMP_OPT_END,
+};
+
+enum { WHERE_MAX = 64 };
+
+struct replay {
+    struct amp_store *store;
+    struct amp_reader *reader;
+    struct amp_recorded *log;
+    struct amp_predicate *where[WHERE_MAX];
+    uint32_t n_where;
+    struct amp_buf out;
+    uint64_t n;
+};
+
+static int open_all(struct replay *r, struct amp_error *err)
+{
+    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms, .read_only = true};
+    uint64_t first, behind;
+    for (int i = 0; i < where.n; i++) {
+        if (r->n_where == WHERE_MAX)
+            return amp_fail(err, AMP_USAGE, "too_many", "more than %d predicates", WHERE_MAX);
+        if (amp_predicate_parse(amp_span_str(where.v[i]), &r->where[r->n_where], err) < 0)
+            return -1;
+        if (amp_predicate_jq(r->where[r->n_where++]))
+            return amp_fail(err, AMP_USAGE, "bad_predicate", "--where takes no jq: predicate");
+    }
+    if (!(r->reader = amp_reader_new(NULL, err)) ||
+        amp_store_open(state, &opt, &r->store, err) < 0 ||
+        amp_recorded_position(r->store, from, &first, err) < 0 ||
+        amp_recorded_position(r->store, to, &behind, err) < 0)
+        return -1;
+    int64_t number; /* a frame that is named is read too */
+    bool named = amp_num_parse(amp_span_str(to), 1, INT64_MAX, &number, NULL) == 0;
+    return amp_recorded_open(r->store, first, named ? behind : behind - 1, &r->log, err);
+}
+
+static bool wanted(const struct replay *r, const struct amp_view *v)
+{
+    for (uint32_t i = 0; i < r->n_where; i++)
+        if (!amp_predicate_match(r->where[i], v))
+            return false;
+    return true;
+}
+
+static void tell(const struct amp_recorded_item *item, const struct amp_view *v)
+{
+    amp_note("frame %" PRIu64 ": redelivered: %.*s %.*s from %.*s", item->n,
+             (int)(v->type.n < 64 ? v->type.n : 64), v->type.p ? v->type.p : "",
+             (int)(v->id.n < 128 ? v->id.n : 128), v->id.p ? v->id.p : "",
+             (int)(v->from.n < 64 ? v->from.n : 64), v->from.p ? v->from.p : "");
+}
+
+static int put_wrapped(struct replay *r, const struct amp_recorded_item *item,
+                       const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_jw w;
+    char time[AMP_TIME_MAX];
+    amp_time_format(item->at_ms, time);
+    amp_jw_init(&w, &r->out);
+    amp_jw_open(&w, '{');
+    amp_jw_key(&w, "frame");
+    amp_jw_uint(&w, item->n);
+    amp_jw_key(&w, "recorded");
+    amp_jw_str(&w, amp_span_str(time));
+    amp_jw_key(&w, "redelivered");
+    amp_jw_bool(&w, true);
+    amp_jw_key(&w, v->json ? "msg" : "text");
+    if (v->json)
+        amp_jw_raw(&w, item->line);
+    else
+        amp_jw_str(&w, item->line);
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
+
+static int put(struct replay *r, const struct amp_recorded_item *item, struct amp_error *err)
+{
+    struct amp_view v;
+    struct amp_check_options check = {0};
+    if (amp_reader_line(r->reader, item->line, &check, &v, NULL, NULL, err) < 0)
+        return -1;
+    if (!wanted(r, &v))
+        return 0;
+    r->n++;
+    if (verbose || dry_run)
+        tell(item, &v);
+    if (dry_run)
+        return 0;
+    amp_buf_reset(&r->out);
+    if ((wrap ? put_wrapped(r, item, &v, err)
+              : amp_buf_add(&r->out, item->line.p, item->line.n, err)) < 0 ||
+        amp_buf_str(&r->out, "\n", err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&r->out), err);
+}
+
+static int replay(struct replay *r, struct amp_error *err)
+{
+    struct amp_recorded_item item;
+    int rc;
+    while ((rc = amp_recorded_next(r->log, &item, err)) > 0) {
+        if (amp_stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        if (put(r, &item, err) < 0)
+            return -1;
+    }
+    return rc;
+}
+
+int route_replay(int argc, char **argv)
+{
+    struct amp_error err = {0};
+    struct replay r = {0};
+    int status = 0;
+    if (argc > 0)
+        amp_die_usage("'%s' is not expected", argv[0]);
+    if (!state)
+        amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    amp_signals_install();
+    amp_buf_init(&r.out, (size_t)256 << 20);
+    if (open_all(&r, &err) < 0 || replay(&r, &err) < 0)
+        status = amp_complain(&err);
+    else if (verbose || dry_run)
+        amp_note("%" PRIu64 " %s", r.n, r.n == 1 ? "message" : "messages");
+    amp_recorded_free(r.log);
+    for (uint32_t i = 0; i < r.n_where; i++)
+        amp_predicate_free(r.where[i]);
+    amp_reader_free(r.reader);
+    amp_store_close(r.store);
+    amp_buf_release(&r.out);
+    return status;
+}
