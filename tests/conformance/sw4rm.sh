@@ -183,6 +183,22 @@ sw4rm_deliver() {
   fi
 }
 
+# The states that follow one of an agent's, as the machine has them.
+sw4rm_successors() {
+  local got
+  have task-dispatch || {
+    skip "needs task-dispatch"
+    return
+  }
+  got=$(task-dispatch --machine=ndjson | jq -sc --arg s "$(jq -r .given.state <<<"$case")" '
+    [.[] | select(.machine == "agent" and .from == $s and (.extra | not)) | .to] | unique')
+  if jq -e --argjson got "$got" '(.expect.legal | sort) == $got' <<<"$case" >/dev/null; then
+    pass
+  else
+    fail "the machine has $got"
+  fi
+}
+
 sw4rm_case() {
   local verdict code strange options=()
   verdict=$(want verdict) code=$(want code)
@@ -192,6 +208,10 @@ sw4rm_case() {
   }
   given '.given.token_state and (.input | has("message_id"))' && {
     sw4rm_known_token
+    return
+  }
+  given '(.expect | has("legal")) and (.given | has("state"))' && {
+    sw4rm_successors
     return
   }
   given '(.expect | has("state")) and ((.given.state? // "SENT") as $s | ["SENT", "RECEIVED", "READ",
