@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "flow/modality.h"
+#include "message/inbox.h"
 
 static bool is_agents(const struct router *r, uint32_t rule)
 {
@@ -205,6 +206,29 @@ bool address_holds(struct router *r, const struct job *j)
     return false;
 }
 
+/* Who is registered and was given no port has an inbox. */
+static void deliver_inbox(struct router *r, struct job *kid, const struct amp_error *no_port)
+{
+    struct amp_span name = amp_span_str(kid->address.name);
+    struct amp_error err = {0};
+    char spec[AMP_INBOX_AGENT_MAX + 8];
+    uint32_t bound;
+    bool has = false;
+    if (r->store && name.n <= AMP_INBOX_AGENT_MAX &&
+        amp_addresses_registered(r->addressing.book, name, &has, &err) < 0) {
+        router_break(r, &err);
+        return;
+    }
+    snprintf(spec, sizeof(spec), "inbox:%.*s", AMP_INBOX_AGENT_MAX, name.p);
+    if (has && routes_inbound(r, spec, true, &bound, &err) < 0)
+        router_break(r, &err);
+    else if (has)
+        inbox_put(r, kid, name, bound);
+    else
+        keep_refuse(r, kid, no_port->code, no_port->what, kid->address.name,
+                    amp_address_is_temporary(no_port->code));
+}
+
 static void deliver(struct router *r, struct job *kid)
 {
     struct rule rule = {.text = kid->address.name};
@@ -213,8 +237,7 @@ static void deliver(struct router *r, struct job *kid)
     if (kid->refused)
         keep_refuse(r, kid, kid->refused, kid->why, kid->refused_by, kid->again);
     else if (port_of(r, kid->address.name, &rule.port, &err) < 0)
-        keep_refuse(r, kid, err.code, err.what, kid->address.name,
-                    amp_address_is_temporary(err.code));
+        deliver_inbox(r, kid, &err);
     else
         job_offer(r, kid, &rule);
     job_leave(r, kid);

@@ -170,6 +170,16 @@ static int state_of(struct amp_addresses *a, struct amp_span name, uint8_t *stat
     return 0;
 }
 
+int amp_addresses_registered(struct amp_addresses *a, struct amp_span agent, bool *yes,
+                             struct amp_error *err)
+{
+    uint8_t state;
+    if (state_of(a, agent, &state, err) < 0)
+        return -1;
+    *yes = state != AMP_REACH_ABSENT && state != AMP_REACH_LEFT;
+    return 0;
+}
+
 /* ---- one of several ---- */
 
 static uint64_t mix(const char *name, struct amp_span key)

@@ -24,6 +24,9 @@ void amp_addresses_free(struct amp_addresses *a);
 /* An agent that can be reached, registered or not. */
 int amp_addresses_add(struct amp_addresses *a, struct amp_span agent, struct amp_error *err);
 bool amp_addresses_has(const struct amp_addresses *a, struct amp_span agent);
+/* Whether the directory has it: it may be silent, but did not leave. */
+int amp_addresses_registered(struct amp_addresses *a, struct amp_span agent, bool *yes,
+                             struct amp_error *err);
 /* A turn begins: the directory is looked at again. */
 void amp_addresses_turn(struct amp_addresses *a);
 

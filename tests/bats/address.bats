@@ -83,13 +83,46 @@ lost() {
   [ "$(jq -r .code <<<"$output")" = invalid_targets ]
 }
 
-@test "who has a port need not be registered; who is registered needs one" {
+@test "who has a port need not be registered; who is registered and has none has an inbox" {
   join ann
   says carl bob | agents bob
   [ "$(who)" = bob:1 ]
-  run -1 --separate-stderr agents bob <<<"$(says carl ann)"
-  [ "$(jq -r .code <<<"$output")" = agent_unavailable ]
-  amp-ack dead list --json | jq -e '.code == "agent_unavailable"'
+  says carl ann >in
+  agents bob <in >answer
+  # Durably queued: told to the sender.
+  [ "$(jq -r .payload.ackType answer)" = accepted ]
+  amp-route inbox ann | cmp - in
+  run -1 amp-route inbox ann
+  # Sent again it is known.
+  agents bob <in >answer
+  run -1 amp-route inbox ann
+  # Who left, though it was meant, is told of.
+  agent-registry deregister ann >>events
+  run -1 --separate-stderr agents bob <<<"$(jq -c '.eventId = "evt_2"' in)"
+  lost invalid_targets
+}
+
+@test "all: an inbox each, its bound is each one's own" {
+  for n in ann bob carl; do join "$n"; done
+  for i in 1 2 3 4 5; do says carl all | jq -c --argjson i "$i" '.eventId = "evt_\($i)" | .seq = $i'; done >in
+  run -1 --separate-stderr amp-route -r '* => agents' --inbound inbox:bob=3 <in
+  [ "$(jq -r 'select(.code == "buffer_full") | .ref_msg_id' <<<"$output" | paste -sd ' ')" = "evt_4 evt_5" ]
+  amp-route inbox ann | cmp - in
+  amp-route inbox bob | cmp - <(head -n 3 in)
+  run -1 amp-route inbox carl
+  # Requeued, it comes to whoever has not had it.
+  amp-ack dead requeue --every | amp-route -r '* => agents' >/dev/null
+  amp-route inbox bob | cmp - <(tail -n 2 in)
+  run -1 amp-route inbox ann
+}
+
+@test "sw4rm in an inbox: what only told the way is off, who it is for is on record" {
+  join bob
+  sw4rm carl >inner
+  jq -c '{to: "bob", msg: .}' inner | amp-route -r '* => agents' >answer
+  [ "$(jq -r '.to + " " + .msg.payload.ack_stage' answer)" = "carl RECEIVED" ]
+  amp-route inbox bob | cmp - inner
+  [ "$(amp-ack status --all --json | jq -r '.to + " " + .state')" = "bob READ" ]
 }
 
 @test "by role: one agent, the same for a task" {
@@ -281,6 +314,16 @@ lost() {
   [ "$(who)" = "ann:1 bob:1 carl:1" ]
   agents ann bob carl eve </dev/null
   [ "$(who)" = "ann:1 bob:1 carl:1" ]
+}
+
+@test "killed at any point, inboxes: each gets each message once" {
+  for n in ann bob carl; do join "$n"; done
+  for i in $(seq 1 30); do says dora all | jq -c ".eventId = \"evt_$i\" | .seq = $i"; done >in
+  for ms in 10 20 40 60 80; do
+    timeout -s KILL "0.0$ms" amp-route --inbound 100 -r '* => agents' <in >/dev/null || :
+  done
+  amp-route --inbound 100 -r '* => agents' <in >/dev/null
+  for n in ann bob carl; do amp-route inbox "$n" | jq -r .eventId | sort | cmp - <(jq -r .eventId in | sort); done
 }
 
 @test "killed at any point: nobody is left out" {
