@@ -3,7 +3,7 @@
  * of them are synced once, and only then do they go to the output's queue. A full output delays
  * nothing but itself until its bound; past that the input waits, which loses nothing.
  */
-#include "pass.h"
+#include "count.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,6 +51,7 @@ int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error
                 struct amp_error *err)
 {
     amp_status_note(AMP_NO);
+    count_rejected(p, v->protocol, why->code);
     return amp_intake_refuse(&p->intake, v, why, err);
 }
 
@@ -61,9 +62,10 @@ static int take_turn(struct pass *p, struct amp_error *err)
     if ((p->begin && p->begin(p, err) < 0) || (p->store && amp_store_begin(p->store, err) < 0))
         return -1;
     while ((rc = amp_intake_next(&p->intake, &v, err)) > 0) {
-        if (rc == 2)
+        if (rc == 2) {
             amp_status_note(AMP_NO);
-        else if (p->take(p, &v, err) < 0)
+            count_rejected(p, AMP_PROTO_NONE, p->intake.bad_code);
+        } else if (p->take(p, &v, err) < 0)
             rc = -1;
         if (rc < 0)
             break;
@@ -100,6 +102,7 @@ static int fill(struct pass *p, struct amp_error *err)
 
 static int loop(struct pass *p, struct amp_error *err)
 {
+    struct amp_error late;
     /* What begin() put there by itself: messages that are sent again. */
     if (take_turn(p, err) < 0)
         return -1;
@@ -113,9 +116,13 @@ static int loop(struct pass *p, struct amp_error *err)
             {.fd = full ? -1 : p->in.fd, .events = POLLIN},
             {.fd = amp_outq_events(&p->out) ? p->out.fd : -1, .events = POLLOUT},
         };
-        int wait = amp_outq_timeout(&p->out);
+        int wait = amp_outq_timeout(&p->out), count = amp_metrics_timeout(p->metrics);
         if (wait < 0 || wait > 500)
             wait = 500; /* a signal may come just before the wait */
+        if (count >= 0 && count < wait)
+            wait = count;
+        if (amp_metrics_tick(p->metrics, &late) < 0)
+            amp_warn("%s", late.what);
         if (poll(fds, 2, wait) <= 0 || fds[0].revents == 0)
             continue;
         int rc = fill(p, err);
@@ -143,6 +150,9 @@ static int open_all(struct pass *p, struct amp_error *err)
 {
     amp_buf_init(&p->turn, TURN_MAX);
     amp_buf_init(&p->said, 1 << 20);
+    ack_metrics.tool = p->counts;
+    if (p->counts && amp_metrics_open(&ack_metrics, &p->metrics, err) < 0)
+        return -1;
     if (amp_intake_init(&p->intake, p->store, amp_cli_name(), err) < 0)
         return -1;
     p->intake.say = say;
@@ -167,6 +177,9 @@ int pass_run(struct pass *p)
     amp_signals_install();
     if (add_patterns(&err) < 0 || open_all(p, &err) < 0 || loop(p, &err) < 0)
         status = amp_complain(&err);
+    if (ack_metrics_end(p->metrics, 0, &err) < 0)
+        status =
+            (int)amp_status_worse((enum amp_status)status, (enum amp_status)amp_complain(&err));
     if (p->intake.reader)
         amp_intake_release(&p->intake);
     if (p->in.fd >= 0)

@@ -15,6 +15,7 @@ struct pass {
     int64_t open_timeout_ms;        /* of an output FIFO without a reader */
     bool hold;
     struct amp_store *store; /* NULL: none */
+    const char *counts;      /* whose --metrics it writes; NULL: it has none */
     /* Each message; what shall leave is added with pass_emit. -1 stops. */
     int (*take)(struct pass *p, const struct amp_view *v, struct amp_error *err);
     /* Before a turn, outside the store's lock; may be NULL. With a store a turn's lines are taken
@@ -22,6 +23,7 @@ struct pass {
     int (*begin)(struct pass *p, struct amp_error *err);
     void *ctx;
 
+    struct amp_metrics *metrics; /* NULL: nothing is counted */
     struct amp_input in;
     struct amp_intake intake;
     struct amp_outq out;

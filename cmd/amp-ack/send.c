@@ -2,7 +2,7 @@
  * amp-ack send: the acknowledgements of the messages on stdin. With a state directory each one
  * stands in the ledger before it leaves.
  */
-#include "pass.h"
+#include "count.h"
 
 #include <string.h>
 
@@ -37,6 +37,7 @@ const struct amp_opt send_opts[] = {
     {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
      .doc = "how long to wait for a reader of --out"},
+    AMP_METRICS_OPTS(ack_metrics),
     AMP_OPT_END,
 };
 
@@ -94,6 +95,7 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     char by[128] = "system";
     struct amp_error e = {0};
+    count_taken(p, v);
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
         !(amp_stages_timeout(v, NULL) > 0 || v->needs_ack || every))
         return 0;
@@ -127,6 +129,13 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
         return -1;
     }
     line.len--; /* its LF */
+    struct count_answer counted = {.protocol = v->protocol,
+                                   .stage = a.stage,
+                                   .by = by,
+                                   .code = amp_span_str(a.code),
+                                   .now_ms = a.now_ms,
+                                   .ours = true};
+    count_answer(p, v->id, &counted);
     return pass_emit(p, amp_buf_span(&line), err);
 }
 
@@ -138,8 +147,11 @@ int ack_send(int argc, char **argv)
     struct amp_error err;
     if (ack_terms(&terms, &err) < 0)
         amp_die_usage("%s", err.what);
-    struct pass p = {
-        .in_path = in_path, .out_path = out_path, .open_timeout_ms = open_timeout_ms, .take = take};
+    struct pass p = {.in_path = in_path,
+                     .out_path = out_path,
+                     .open_timeout_ms = open_timeout_ms,
+                     .counts = "amp-ack.send",
+                     .take = take};
     p.store = ack_open_state(ACK_OPTIONAL, &status);
     return status ? status : pass_run(&p);
 }

@@ -3,7 +3,7 @@
  * that need an acknowledgement get a deadline; acknowledgements that pass settle what they answer.
  * An operation of SW4RM is passed once: who sends it again is answered in its place.
  */
-#include "pass.h"
+#include "count.h"
 
 #include <string.h>
 
@@ -36,6 +36,7 @@ const struct amp_opt track_opts[] = {
      .config = "ack.window"},
     ACK_TERMS_OPTS,
     {0, "now", AMP_OPT_STRING, &now_text, "TIME", .doc = "pretend that it is TIME (RFC 3339)"},
+    AMP_METRICS_OPTS(ack_metrics),
     AMP_OPT_END,
 };
 
@@ -47,8 +48,10 @@ static int64_t now_ms(void)
 static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_error e = {0};
-    if (amp_message_acknowledge(p->store, v, now_ms(), &e) == 0)
+    if (amp_message_acknowledge(p->store, v, now_ms(), &e) == 0) {
+        count_acknowledgement(p, v, now_ms());
         return pass_emit(p, v->line, err);
+    }
     if (e.status == AMP_NO && strcmp(e.code, "permission_denied") == 0)
         return pass_reject(p, v, &e, err);
     if (e.status != AMP_NO) {
@@ -84,18 +87,22 @@ static int claim(struct pass *p, const struct amp_view *v, struct amp_error *err
     int rc = amp_idem_claim(p->store, v, &opt, &a, err);
     if (rc == 0 && a.verdict < AMP_IDEM_RUNNING)
         rc = 1;
-    else if (rc == 0)
+    else if (rc == 0) {
+        count_decision(p, v, amp_idem_word(a.verdict));
         rc = answer(p, v, &a, err);
+    }
     amp_idem_answer_release(&a);
     return rc;
 }
 
 /* What answers an operation passes whether or not we know of one. */
-static int settle(struct pass *p, const struct amp_view *v, struct amp_error *err)
+static int settle(struct pass *p, const struct amp_view *v, bool again, struct amp_error *err)
 {
     struct amp_error e = {0};
-    if (amp_outcome_apply(p->store, v, now_ms(), &e) == 0)
+    if (amp_outcome_apply(p->store, v, now_ms(), &e) == 0) {
+        count_passed(p, v, again);
         return pass_emit(p, v->line, err);
+    }
     if (e.status == AMP_NO)
         return pass_reject(p, v, &e, err);
     *err = e;
@@ -106,8 +113,10 @@ static int settle(struct pass *p, const struct amp_view *v, struct amp_error *er
 static int expire(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     AMP_BUF struct amp_buf answers;
-    struct amp_sweep_options opt = {
-        .actor = ack_as ? ack_as : "amp-ack.track", .from = "system", .answers = &answers};
+    struct amp_sweep_options opt = {.actor = ack_as ? ack_as : "amp-ack.track",
+                                    .from = "system",
+                                    .answers = &answers,
+                                    .metrics = p->metrics};
     amp_buf_init(&answers, 1 << 20);
     if (amp_message_sweep_one(p->store, v->id, now_ms(), &opt, err) < 0)
         return -1;
@@ -120,6 +129,7 @@ static int expire(struct pass *p, const struct amp_view *v, struct amp_error *er
 
 static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
+    count_taken(p, v);
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
         return acknowledge(p, v, err);
     if (v->id.n == 0)
@@ -130,7 +140,8 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
     if (rc == 0)
         return 0;
     if (rc > 0 && amp_message_record_as(p->store, v, &terms, now_ms(), &how, &e) == 0)
-        return amp_message_expired(v, now_ms()) ? expire(p, v, err) : settle(p, v, err);
+        return amp_message_expired(v, now_ms()) ? expire(p, v, err)
+                                                : settle(p, v, how == AMP_STORE_REDELIVERED, err);
     if (e.status == AMP_NO)
         return pass_reject(p, v, &e, err);
     *err = e;
@@ -178,6 +189,7 @@ int ack_track(int argc, char **argv)
                      .out_path = out_path,
                      .open_timeout_ms = open_timeout_ms,
                      .hold = hold,
+                     .counts = "amp-ack.track",
                      .take = take,
                      .begin = begin};
     p.store = ack_open_state(ACK_MAKE, &status);

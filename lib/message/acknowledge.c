@@ -25,8 +25,7 @@ static struct amp_span result_of(const struct amp_view *v)
     return (struct amp_span){"", 0};
 }
 
-/* A nack names the stage that was not reached: no work was done, or it failed. */
-static enum amp_ack_stage stage_of(const struct amp_view *v)
+enum amp_ack_stage amp_message_stage_of(const struct amp_view *v)
 {
     enum amp_ack_stage stage = v->body.ack.stage;
     if (v->kind != AMP_KIND_NACK || stage > AMP_STAGE_FULFILLED)
@@ -64,8 +63,10 @@ int amp_message_acknowledge(struct amp_store *s, const struct amp_view *v, int64
                             struct amp_error *err)
 {
     char by[256];
-    struct amp_message_answer a = {
-        .stage = stage_of(v), .by = by, .code = v->body.ack.code, .result = result_of(v)};
+    struct amp_message_answer a = {.stage = amp_message_stage_of(v),
+                                   .by = by,
+                                   .code = v->body.ack.code,
+                                   .result = result_of(v)};
     amp_span_copy(v->from, by, sizeof(by));
     if (a.stage == AMP_STAGE_REJECTED || a.stage == AMP_STAGE_FAILED)
         a.failure = failure_of(v);

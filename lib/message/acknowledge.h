@@ -7,6 +7,10 @@
 
 #include "message/idempotency.h"
 
+/* The stage that an ack or nack tells. A nack names the one that was not reached: no work was done,
+ * or it failed. */
+enum amp_ack_stage amp_message_stage_of(const struct amp_view *v);
+
 /* Applies an ack or nack as it came: its stage, its code and whether that may pass, its result. NO
  * outcome_missing: processed (Runtime Protocol) of what has no outcome; else as
  * amp_message_answered. */

@@ -1,0 +1,92 @@
+/* What track and send count (--metrics). Nothing is looked up where nothing is counted. */
+#include "count.h"
+
+#include "message/acknowledge.h"
+#include "message/lane.h"
+#include "message/record.h"
+
+static struct amp_metric_labels labels_of(const struct amp_view *v)
+{
+    return (struct amp_metric_labels){
+        .protocol = amp_protocol_name(v->protocol),
+        .lane = amp_lane_name(amp_lane_of(&amp_lane_rules_default, v)),
+        .agent = v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0},
+    };
+}
+
+void count_taken(struct pass *p, const struct amp_view *v)
+{
+    if (!p->metrics)
+        return;
+    struct amp_metric_labels l = labels_of(v);
+    amp_metrics_add(p->metrics, AMP_METRIC_RECEIVED, &l, 1);
+    if (v->has_attempt)
+        amp_metrics_observe(p->metrics, AMP_METRIC_RETRY_COUNT, &l, (double)v->attempt);
+}
+
+void count_passed(struct pass *p, const struct amp_view *v, bool again)
+{
+    if (!p->metrics)
+        return;
+    struct amp_metric_labels l = labels_of(v);
+    amp_metrics_add(p->metrics, AMP_METRIC_SENT, &l, 1);
+    if (again)
+        amp_metrics_add(p->metrics, AMP_METRIC_REDELIVERED, &l, 1);
+}
+
+void count_rejected(struct pass *p, enum amp_protocol protocol, const char *code)
+{
+    struct amp_metric_labels l = {.protocol = amp_protocol_name(protocol),
+                                  .code = amp_span_str(code)};
+    amp_metrics_add(p->metrics, AMP_METRIC_REJECTED, &l, 1);
+}
+
+void count_decision(struct pass *p, const struct amp_view *v, const char *decision)
+{
+    if (!p->metrics)
+        return;
+    struct amp_metric_labels l = labels_of(v);
+    l.code = amp_span_str(decision);
+    amp_metrics_add(p->metrics, AMP_METRIC_DUPLICATES, &l, 1);
+}
+
+void count_answer(struct pass *p, struct amp_span id, const struct count_answer *a)
+{
+    struct amp_message_rec r;
+    struct amp_error err;
+    if (!p->metrics)
+        return;
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, (size_t)256 << 20);
+    if (!p->store || amp_message_find(p->store, id, &mem, &r, &err) < 0)
+        r = (struct amp_message_rec){0};
+    bool refusal = a->stage == AMP_STAGE_REJECTED || a->stage == AMP_STAGE_FAILED;
+    struct amp_metric_labels l = {.protocol = amp_protocol_name(a->protocol),
+                                  .agent = amp_span_str(a->by),
+                                  .code = amp_span_str(amp_ack_stage_name(a->stage))};
+    if (r.sent_ms > 0)
+        amp_metrics_observe(p->metrics, AMP_METRIC_ACK_LATENCY, &l,
+                            (double)(a->now_ms - r.sent_ms) / 1e3);
+    bool late = false;
+    if (r.found && !a->ours && amp_record_has_ack(&r, amp_ack_stage_name(a->stage), a->by, &late) &&
+        late)
+        amp_metrics_add(p->metrics, AMP_METRIC_LATE_ACKS, &l, 1);
+    if (refusal)
+        l.code = a->code;
+    if (!refusal)
+        amp_metrics_add(p->metrics, AMP_METRIC_ACKED, &l, 1);
+    else
+        amp_metrics_add(p->metrics, a->ours ? AMP_METRIC_NACKS : AMP_METRIC_NACKED, &l, 1);
+}
+
+void count_acknowledgement(struct pass *p, const struct amp_view *v, int64_t now_ms)
+{
+    char by[256];
+    amp_span_copy(v->from, by, sizeof(by));
+    struct count_answer a = {.protocol = v->protocol,
+                             .stage = amp_message_stage_of(v),
+                             .by = by,
+                             .code = v->body.ack.code,
+                             .now_ms = now_ms};
+    count_answer(p, v->body.ack.ref, &a);
+}
