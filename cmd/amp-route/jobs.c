@@ -130,6 +130,11 @@ bool job_holds(struct router *r, const struct job *j)
 void job_dispatch(struct router *r, struct job *j)
 {
     j->waiting++; /* ours, so that an outcome that comes at once does not end the job */
+    if (r->dry) {
+        dry_say(r, j);
+        job_leave(r, j);
+        return;
+    }
     bool any = j->refused;
     if (j->refused)
         keep_refuse(r, j, j->refused, j->why, j->refused_by, j->again);
@@ -139,6 +144,8 @@ void job_dispatch(struct router *r, struct job *j)
         any = true;
         job_offer(r, j, &r->rules[i]);
     }
+    if (any && !j->refused)
+        tee_copy(r, j);
     if (!any && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
         r->unmatched_acks++;
     else if (!any)
@@ -150,7 +157,10 @@ void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
 {
     struct router *r = ctx;
     struct job *j = (struct job *)(uintptr_t)tag;
-    if (why && j->answer) {
+    if (j->copy) {
+        r->copies_lost += why != NULL;
+        r->n_copies--;
+    } else if (why && j->answer) {
         /* Nobody hears our answers any more; those of a durable router stay in the outbox. */
         j->entry.n = 0;
         if (strcmp(why->code, "closed_pipe") != 0) {

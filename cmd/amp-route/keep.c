@@ -56,7 +56,7 @@ int keep_open(struct router *r, const char *dir, int64_t lock_timeout_ms, struct
         return amp_fail(err, AMP_USAGE, "bad_name", "--as takes letters, digits, '.', '_' and '-'");
     if (amp_store_open(dir, &opt, &r->store, err) < 0)
         return -1;
-    return lock_name(r, lock_timeout_ms, err);
+    return r->dry ? 0 : lock_name(r, lock_timeout_ms, err);
 }
 
 void keep_close(struct router *r)
@@ -261,6 +261,13 @@ static void flush_answers(struct router *r)
     for (uint32_t i = 0; i < r->n_answers; i++)
         send_answer(r, r->answers[i]);
     r->n_answers = 0;
+}
+
+void keep_say(struct router *r, struct amp_span line)
+{
+    struct job *a = answer_job(r, line);
+    if (a)
+        send_answer(r, a);
 }
 
 void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_id entry)

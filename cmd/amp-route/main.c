@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "flow/config.h"
 #include "inbox.h"
@@ -14,7 +15,7 @@
 #include "replay.h"
 
 static struct router router = {.lock = -1, .consumer = "amp-route", .patience_ms = 1000};
-static struct amp_list redact, routes, agents, http_headers, inbounds, lane_settings;
+static struct amp_list redact, routes, agents, http_headers, inbounds, lane_settings, tees;
 static const char *state, *config, *in_path = "-", *out_path, *http_ca;
 static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
                lock_timeout_ms = 10000, max_line = 32 << 20, jobs = 4, attempts = 5,
@@ -30,6 +31,10 @@ static const struct amp_opt options[] = {
     {0, "agent", AMP_OPT_LIST, &agents, "NAME=PORT",
      .doc = "where the port agents delivers what is for NAME", .config = "route.agents"},
     {'a', "all", AMP_OPT_FLAG, &router.all, NULL, .doc = "every route that holds counts"},
+    {'n', "dry-run", AMP_OPT_FLAG, &router.dry, NULL,
+     .doc = "only say for each line where it would go, and why"},
+    {0, "tee", AMP_OPT_LIST, &tees, "PORT",
+     .doc = "a copy of each routed message to a port, or a file or FIFO"},
     {'e', "eager", AMP_OPT_FLAG, &router.eager, NULL, .doc = "write each line at once"},
     {'i', "in", AMP_OPT_PATH, &in_path, "PATH",
      .doc = "read from PATH (a FIFO is opened without waiting)"},
@@ -111,7 +116,9 @@ static int open_output(struct router *r, struct amp_error *err)
         if (amp_buf_fmt(&spec, err, "%s:%s", fifo ? "fifo" : "file", out_path) < 0)
             return -1;
     }
-    if (amp_port_new(spec.data, &r->port_options, &r->ports[0], err) < 0)
+    struct amp_port_options opt = r->port_options;
+    opt.unopened = false;
+    if (amp_port_new(spec.data, &opt, &r->ports[0], err) < 0)
         return -1;
     r->n_ports = 1;
     return target_add(r, 0, 0, err);
@@ -148,16 +155,19 @@ static int start(struct router *r, struct amp_error *err)
         return -1;
     if (routes.n == 0)
         return amp_fail(err, AMP_USAGE, "no_routes", "at least one route is needed (-r)");
-    if (state && keep_open(r, state, lock_timeout_ms, err) < 0)
+    r->port_options.unopened = r->dry;
+    bool keeps = state && (!r->dry || access(state, F_OK) == 0);
+    if (keeps && keep_open(r, state, lock_timeout_ms, err) < 0)
         return -1;
     if (open_output(r, err) < 0)
         return -1;
     for (int i = 0; i < routes.n; i++)
         if (routes_add(r, routes.v[i], err) < 0)
             return -1;
-    if (address_start(r, &agents, err) < 0)
+    if (address_start(r, &agents, err) < 0 || tee_start(r, tees.v, tees.n, err) < 0)
         return -1;
-    if (judge_start(r, err) < 0 || amp_intake_init(&r->intake, r->store, "amp-route", err) < 0)
+    if (judge_start(r, err) < 0 ||
+        amp_intake_init(&r->intake, r->dry ? NULL : r->store, "amp-route", err) < 0)
         return -1;
     r->intake.say = say;
     r->intake.check.heads = !r->store && !r->addressing.book;
@@ -167,7 +177,7 @@ static int start(struct router *r, struct amp_error *err)
     r->intake.lines.max_line = (size_t)max_line;
     if (!(r->again = amp_reader_new(NULL, err)))
         return -1;
-    if (cursors_open(r, err) < 0 || from_open(r, err) < 0 ||
+    if ((!r->dry && (cursors_open(r, err) < 0 || from_open(r, err) < 0)) ||
         amp_metrics_open(&metrics, &r->metrics, err) < 0)
         return -1;
     return amp_input_open(in_path, hold, &r->in, err);
@@ -181,6 +191,7 @@ static void stop(struct router *r)
         amp_intake_release(&r->intake);
     amp_reader_free(r->again);
     amp_helper_free(r->jq);
+    tee_end(r);
     targets_free(r);
     for (uint32_t i = 0; i < r->n_ports; i++)
         amp_port_free(r->ports[i]);

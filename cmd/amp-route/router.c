@@ -13,11 +13,12 @@
 #include <amp/base/clock.h>
 
 #define UNDECIDED_MAX   512
-#define RECIPIENT_BYTES 64 /* of an entry in the outbox */
+#define LISTENS_MS      1000 /* how long a port that only listens is waited for at the end */
+#define RECIPIENT_BYTES 64   /* of an entry in the outbox */
 
 static int commit_batch(struct router *r, struct job **batch, uint32_t *n, struct amp_error *err)
 {
-    if (cursors_record(r, batch, n, err) < 0 || keep_record(r, batch, *n, err) < 0)
+    if (!r->dry && (cursors_record(r, batch, n, err) < 0 || keep_record(r, batch, *n, err) < 0))
         return -1;
     for (uint32_t i = 0; i < *n; i++)
         judge_add_all(r, batch[i]);
@@ -50,7 +51,8 @@ static int take_lines(struct router *r, struct amp_error *err)
             amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
             goto failed;
         }
-        int step = steps_admit(r, j, &v, err);
+        j->number = r->intake.lines.number;
+        int step = r->dry ? STEP_GO : steps_admit(r, j, &v, err);
         if (step != STEP_GO) {
             job_free(r, j);
             if (step < 0)
@@ -79,8 +81,10 @@ static int read_input(struct router *r, struct amp_error *err)
         return errno == EINTR ? 0 : -1;
     if (rc == 2)
         return 0;
-    if (rc == 0)
+    if (rc == 0) {
         r->eof = true;
+        r->eof_ms = r->now_ms;
+    }
     return take_lines(r, err);
 }
 
@@ -88,7 +92,8 @@ static void step_ports(struct router *r)
 {
     /* Our own output last: the others' outcomes may add to it. */
     for (uint32_t i = r->n_ports; i-- > 0 && !r->broken;)
-        target_step(r, i);
+        if (i == 0 || !r->dry)
+            target_step(r, i);
 }
 
 /* At the end of input, when all is decided: closes what has nothing left. 1: all are closed. */
@@ -99,6 +104,10 @@ static int finish_ports(struct router *r, bool *closed)
         struct amp_error err = {0};
         if (closed[i])
             continue;
+        if (i > 0 && (r->dry || (r->targets[i]->listens && r->now_ms - r->eof_ms > LISTENS_MS))) {
+            closed[i] = true;
+            continue;
+        }
         if (i == 0 && !all)
             break; /* an open port may still fail and be answered */
         int rc = target_idle(r, i) ? amp_port_finish(r->ports[i], &err) : 0;
@@ -119,7 +128,10 @@ static void wait_for_something(struct router *r, bool *readable)
     uint32_t n = 0;
     *readable = false;
     for (uint32_t i = 0; i < r->n_ports; i++, n += AMP_PORT_FDS)
-        amp_port_watch(r->ports[i], &fds[n], &timeout);
+        if (i == 0 || !r->dry)
+            amp_port_watch(r->ports[i], &fds[n], &timeout);
+        else
+            fds[n] = fds[n + 1] = (struct pollfd){.fd = -1};
     if (r->jq) {
         amp_helper_watch(r->jq, &fds[n], &timeout);
         n += 2;
@@ -144,7 +156,7 @@ int router_run(struct router *r, struct amp_error *err)
 {
     bool closed[PORTS_MAX] = {false};
     r->now_ms = amp_mono_ms();
-    if (r->store && keep_recover(r, err) < 0)
+    if (r->store && !r->dry && keep_recover(r, err) < 0)
         return -1;
     judge_step(r);
     for (;;) {
@@ -161,7 +173,7 @@ int router_run(struct router *r, struct amp_error *err)
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
         if (r->eof && !from_reads(r) && r->n_undecided == 0 && finish_ports(r, closed) &&
-            r->n_answers == 0 && r->n_jobs == 0)
+            r->n_answers == 0 && r->n_jobs == r->n_copies)
             break;
         bool readable;
         wait_for_something(r, &readable);

@@ -61,6 +61,8 @@ struct job {
     enum amp_kind kind;
     enum amp_protocol protocol;
     bool answer;
+    bool copy;       /* for a port that only listens */
+    uint64_t number; /* of its line */
     enum job_stage stage;
     const char *refused; /* the code it is answered with instead of going anywhere; why says more */
     const char *refused_by;
@@ -105,11 +107,13 @@ struct target {
     bool blocks; /* it was full when the input began to wait this time */
     uint64_t given, taken;
     uint64_t refused; /* buffer_full */
+    bool listens;     /* gets copies, and nobody waits for it */
 };
 
 struct router {
     /* options */
     bool all, eager, verbose;
+    bool dry; /* only says what would be done */
     const char *consumer;
     struct amp_port_options port_options;
     int64_t predicate_limit_ms;
@@ -157,6 +161,10 @@ struct router {
     struct job *answers[BATCH_MAX]; /* committed, not yet synced */
     uint32_t n_answers;
 
+    uint32_t *tees; /* ports that get copies */
+    uint32_t n_tees, n_copies;
+    uint64_t copies_lost;
+    int64_t eof_ms;              /* when the input ended */
     const char *const *inbounds; /* [PORT=]N */
     int n_inbounds;
 
@@ -201,6 +209,8 @@ void keep_close(struct router *r);
 int keep_recover(struct router *r, struct amp_error *err);
 /* Commits the jobs' lines to the outbox in one frame and syncs. */
 int keep_record(struct router *r, struct job *const *jobs, uint32_t n, struct amp_error *err);
+/* A line that stands nowhere: it leaves at once. */
+void keep_say(struct router *r, struct amp_span line);
 /* The outbox of our answers. */
 #define ANSWERS_NAME_MAX 160
 void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX]);
@@ -268,6 +278,14 @@ void targets_watch(struct router *r, int *timeout_ms);
 /* Charges the ports that the input waited for. */
 void targets_charge(struct router *r);
 void targets_say(const struct router *r); /* what they counted */
+
+/* tee.c: copies of what is routed. */
+int tee_start(struct router *r, const char *const *specs, int n, struct amp_error *err);
+void tee_copy(struct router *r, const struct job *j);
+void tee_end(struct router *r);
+
+/* dry.c: one line on our output, of what would become of it. */
+void dry_say(struct router *r, const struct job *j);
 
 /* count.c: nothing where no metrics are kept. */
 void count_job(struct router *r, enum amp_metric which, const char *port, const struct job *j);

@@ -68,7 +68,7 @@ int routes_add(struct router *r, const char *text, struct amp_error *err)
     if (routes_port(r, spec, false, &rule->port, err) < 0)
         return -1;
     enum amp_port_kind kind = amp_port_kind(r->ports[rule->port]);
-    if (!r->store && (kind == AMP_PORT_DEAD || kind == AMP_PORT_INBOX))
+    if (!r->store && !r->dry && (kind == AMP_PORT_DEAD || kind == AMP_PORT_INBOX))
         return amp_fail(err, AMP_USAGE, "no_state", "the port %s needs --state", spec);
     return 0;
 }

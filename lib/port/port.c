@@ -77,7 +77,9 @@ static int start(struct amp_port *p, struct amp_error *err)
 {
     if (parse(p, err) < 0)
         return -1;
-    if (is_nowhere(p))
+    if (p->opt.unopened)
+        p->ops = NULL;
+    if (p->opt.unopened || is_nowhere(p))
         return 0;
     if (p->ops)
         return p->ops->open(p, err);

@@ -48,6 +48,7 @@ struct amp_port_options {
     const char *const *http_headers; /* HOST=FILE */
     int n_http_headers;
     const char *http_ca; /* certificates to trust instead of the system's; NULL none */
+    bool unopened;       /* only its name is looked at: for who wants to know what it is */
     bool durable;        /* files are synced before a line counts as delivered */
 };
 
