@@ -8,12 +8,13 @@ const char *ack_state, *ack_as;
 int64_t ack_lock_timeout_ms = 10000;
 struct amp_list ack_redact;
 struct amp_metrics_options ack_metrics = {.interval_ms = AMP_METRICS_INTERVAL_MS};
-static const char *config;
+const char *ack_config;
 
 static const struct amp_opt options[] = {
     {'s', "state", AMP_OPT_DIR, &ack_state, "DIR", .doc = "the state directory",
      .env = "AMP_STATE"},
-    {'c', "config", AMP_OPT_PATH, &config, "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"},
+    {'c', "config", AMP_OPT_PATH, &ack_config, "FILE", .doc = "amp.json to read",
+     .env = "AMP_CONFIG"},
     {0, "as", AMP_OPT_STRING, &ack_as, "NAME", .doc = "name in the state directory"},
     {0, "lock-timeout", AMP_OPT_DURATION, &ack_lock_timeout_ms, "TIME",
      .doc = "how long to wait for the state's lock"},
@@ -42,6 +43,7 @@ static const struct amp_verb verbs[] = {
     {"cursors move", "CONSUMER SOURCE SEQ", "set a cursor behind the event SEQ", cursors_edit_opts,
      ack_cursors_move},
     {"cursors retire", "CONSUMER SOURCE", "end a cursor", cursors_edit_opts, ack_cursors_retire},
+    {"doctor", "[FILE…]", "say what is wrong, and what mends it", doctor_opts, ack_doctor},
     {"repair", "", "mend a state directory after a failed write", repair_opts, ack_repair},
     {0},
 };

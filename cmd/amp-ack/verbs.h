@@ -6,7 +6,7 @@
 #include "message/metrics.h"
 
 /* Options that several verbs have; the tool's table names them. */
-extern const char *ack_state, *ack_as;
+extern const char *ack_state, *ack_as, *ack_config;
 extern int64_t ack_lock_timeout_ms;
 extern struct amp_list ack_redact;
 /* --metrics of the verbs that count. */
@@ -29,6 +29,8 @@ int ack_watch(int argc, char **argv);
 int ack_dead_list(int argc, char **argv);
 int ack_dead_show(int argc, char **argv);
 int ack_dead_requeue(int argc, char **argv);
+extern const struct amp_opt doctor_opts[];
+int ack_doctor(int argc, char **argv);
 int ack_dead_purge(int argc, char **argv);
 int ack_status(int argc, char **argv);
 int ack_log(int argc, char **argv);

@@ -1,5 +1,6 @@
 /* The request loop of git-worker. One request at a time, in order; it ends with its input. */
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -181,8 +182,10 @@ static bool client_is_gone(void)
     return poll(&p, 1, 0) > 0 && (p.revents & POLLRDHUP);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return puts("git-worker " AMP_VERSION) < 0 ? AMP_IOERR : 0;
     struct amp_lines lines;
     struct amp_line line;
     struct amp_tape tape;

@@ -184,6 +184,8 @@ static int serve(struct filter *filters, int n)
 
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return puts("jq-worker " AMP_VERSION) < 0 ? AMP_IOERR : 0;
     if (argc < 2) {
         fprintf(stderr, "usage: jq-worker EXPR...\n");
         return AMP_USAGE;

@@ -104,6 +104,8 @@ int main(int argc, char **argv)
     struct http_options opt = {.timeout_ms = 30000};
     struct amp_error err = {0};
     int i = 1;
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return puts("port-http " AMP_VERSION) < 0 ? AMP_IOERR : 0;
     for (; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--headers") == 0)
             opt.headers = argv[i + 1];

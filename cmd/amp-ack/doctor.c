@@ -1,0 +1,224 @@
+/*
+ * amp-ack doctor: goes through what could keep messages from flowing, says what is wrong and the
+ * command that mends it. It changes nothing: the store is opened read-only, a FIFO is looked at
+ * through /proc, and opened only where somebody reads it already.
+ */
+#include "doctor.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <amp/base/num.h>
+#include <amp/json/writer.h>
+
+static bool json;
+static struct amp_list skip;
+struct doctor_options doctor_opt = {
+    .min_free = 64 << 20, .old_ms = 10 * 60 * 1000, .most_dead = 100};
+static unsigned wrong[DOCTOR_FAIL + 1];
+
+const struct amp_opt doctor_opts[] = {
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "one record a line"},
+    {0, "repo", AMP_OPT_DIR, &doctor_opt.repo, "DIR",
+     .doc = "the repository whose guard is looked at; the one here, unless given"},
+    {0, "skip", AMP_OPT_LIST, &skip, "CHECK", .doc = "leave a check out"},
+    {0, "min-free", AMP_OPT_SIZE, &doctor_opt.min_free, "SIZE",
+     .doc = "room that the state's disk must have"},
+    {0, "old-after", AMP_OPT_DURATION, &doctor_opt.old_ms, "TIME",
+     .doc = "how long a line may wait to be written"},
+    {0, "most-dead", AMP_OPT_INT, &doctor_opt.most_dead, "N",
+     .doc = "dead letters that need no word"},
+    AMP_OPT_END,
+};
+
+static const char *const names[] = {
+#define X(id, name, doc) name,
+    DOCTOR_CHECKS(X)
+#undef X
+};
+static const char *const levels[] = {"ok", "warn", "fail"};
+
+static int record(enum doctor_check check, enum doctor_level level, const char *mend,
+                  const char *what, struct amp_buf *out)
+{
+    const char *const texts[] = {"check", names[check], "level", levels[level],
+                                 "what",  what,         "mend",  mend};
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i += 2) {
+        if (!texts[i + 1])
+            continue;
+        amp_jw_key(&w, texts[i]);
+        amp_jw_str(&w, amp_span_str(texts[i + 1]));
+    }
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, NULL);
+}
+
+void doctor_say(enum doctor_check check, enum doctor_level level, const char *mend, const char *fmt,
+                ...)
+{
+    AMP_BUF struct amp_buf out;
+    char what[2048];
+    struct amp_error err;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    wrong[level]++;
+    amp_buf_init(&out, 1 << 20);
+    int rc;
+    if (json) {
+        rc = record(check, level, mend, what, &out);
+    } else {
+        rc = amp_buf_fmt(&out, &err, "%-4s  %-11s  ", levels[level], names[check]);
+        rc |= amp_text_safe(amp_span_str(what), 0, &out, &err);
+        if (mend) {
+            rc |= amp_buf_str(&out, "\n      mend: ", &err);
+            rc |= amp_text_safe(amp_span_str(mend), 0, &out, &err);
+        }
+    }
+    if (rc < 0 || amp_buf_str(&out, "\n", &err) < 0 || amp_out(amp_buf_span(&out), &err) < 0)
+        amp_status_note(AMP_IOERR);
+}
+
+const char *doctor_quote(const char *path)
+{
+    static char text[4][PATH_MAX + 16];
+    static unsigned turn;
+    char *out = text[turn++ % 4];
+    size_t n = 0;
+    bool plain = *path != '\0';
+    for (const char *p = path; *p; p++)
+        plain = plain && ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') ||
+                          (*p >= 'A' && *p <= 'Z') || strchr("/._-+,:=@%", *p));
+    if (plain) {
+        snprintf(out, sizeof(text[0]), "%s", path);
+        return out;
+    }
+    out[n++] = '\'';
+    for (const char *p = path; *p && n < PATH_MAX; p++) {
+        if (*p == '\'')
+            n += (size_t)snprintf(out + n, 8, "'\\''");
+        else
+            out[n++] = *p;
+    }
+    out[n++] = '\'';
+    out[n] = '\0';
+    return out;
+}
+
+/* The name of a process, from its comm. */
+static void name_of(pid_t pid, char out[32])
+{
+    AMP_BUF struct amp_buf b;
+    char path[64];
+    amp_buf_init(&b, 256);
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+    snprintf(out, 32, "?");
+    if (amp_file_read(AT_FDCWD, path, 128, &b, NULL) == 0 && b.len > 0) {
+        amp_span_copy((struct amp_span){b.data, b.len - 1}, out, 32);
+    }
+}
+
+static void holder(pid_t pid, dev_t dev, ino_t ino, doctor_holder_fn fn, void *ctx)
+{
+    char path[64], name[32];
+    bool reads = false, writes = false, any = false;
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    DIR *d = opendir(path);
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        struct stat st, link;
+        if (fstatat(dirfd(d), e->d_name, &st, 0) < 0 || st.st_dev != dev || st.st_ino != ino ||
+            fstatat(dirfd(d), e->d_name, &link, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        any = true;
+        reads |= (link.st_mode & S_IRUSR) != 0;
+        writes |= (link.st_mode & S_IWUSR) != 0;
+    }
+    if (d)
+        closedir(d);
+    if (any) {
+        name_of(pid, name);
+        fn(ctx, pid, name, reads, writes);
+    }
+}
+
+void doctor_holders(dev_t dev, ino_t ino, doctor_holder_fn fn, void *ctx)
+{
+    DIR *d = opendir("/proc");
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        int64_t pid;
+        if (amp_num_parse(amp_span_str(e->d_name), 1, INT32_MAX, &pid, NULL) == 0 &&
+            pid != getpid())
+            holder((pid_t)pid, dev, ino, fn, ctx);
+    }
+    if (d)
+        closedir(d);
+}
+
+static bool skipped(enum doctor_check check)
+{
+    for (int i = 0; i < skip.n; i++)
+        if (strcmp(skip.v[i], names[check]) == 0)
+            return true;
+    return false;
+}
+
+static void check_skips(void)
+{
+    for (int i = 0; i < skip.n; i++) {
+        unsigned c = 0;
+        while (c < DOCTOR_COUNT && strcmp(skip.v[i], names[c]) != 0)
+            c++;
+        if (c == DOCTOR_COUNT)
+            amp_die_usage("--skip: there is no check '%s'", skip.v[i]);
+    }
+}
+
+static void about_store(void)
+{
+    struct amp_store *s = doctor_state(ack_state);
+    if (!skipped(DOCTOR_LOCKS))
+        doctor_locks(ack_state);
+    if (s && !skipped(DOCTOR_OUTBOX))
+        doctor_outbox(s, ack_state);
+    if (s && !skipped(DOCTOR_DEADLINES))
+        doctor_deadlines(s, ack_state);
+    if (s && !skipped(DOCTOR_DEAD))
+        doctor_dead(s, ack_state);
+    if (s && !skipped(DOCTOR_TASKS))
+        doctor_tasks(s, ack_state);
+    amp_store_close(s);
+}
+
+int ack_doctor(int argc, char **argv)
+{
+    check_skips();
+    doctor_opt.config = ack_config;
+    if (ack_state && !skipped(DOCTOR_STATE))
+        about_store();
+    if (!skipped(DOCTOR_PEERS))
+        doctor_peers(ack_state);
+    if (!skipped(DOCTOR_PERMISSIONS))
+        doctor_permissions(ack_state, argc, argv);
+    if (!skipped(DOCTOR_HOOKS))
+        doctor_hooks();
+    if (!skipped(DOCTOR_FIFOS))
+        doctor_fifos(ack_state, argc, argv);
+    if (!skipped(DOCTOR_CLOCK))
+        doctor_clock(ack_state);
+    if (!json && wrong[DOCTOR_WARN] + wrong[DOCTOR_FAIL] > 0)
+        amp_note("%u to mend", wrong[DOCTOR_WARN] + wrong[DOCTOR_FAIL]);
+    return wrong[DOCTOR_WARN] + wrong[DOCTOR_FAIL] > 0 ? AMP_NO : 0;
+}

@@ -1,0 +1,226 @@
+#!/usr/bin/env bats
+# amp-ack doctor: each thing that can be wrong is found, with what mends it; nothing is changed.
+
+load lib
+load messages
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  export AMP_STATE=$PWD/state
+  amp-ack track < <(message task_dispatch '.requires_ack = false | del(.ack_timeout_sec)') >/dev/null
+}
+
+# The clock of a test machine need not be synchronised.
+doctor() {
+  amp-ack doctor --skip clock "$@"
+}
+
+# found LEVEL CHECK TEXT [OPTION...]: status 1, and one such line with a command behind it.
+found() {
+  local level=$1 check=$2 text=$3
+  shift 3
+  run -1 --separate-stderr doctor --json "$@"
+  jq -se --arg l "$level" --arg c "$check" --arg t "$text" \
+    'map(select(.level == $l and .check == $c and (.what | test($t)))) | length >= 1' <<<"$output" ||
+    {
+      echo "$output" >&2
+      return 1
+    }
+}
+
+# mended: what the doctor said mends it does.
+mended() {
+  local command
+  command=$(jq -rs 'map(select(.level != "ok")) | .[0].mend' <<<"$output")
+  echo "mend: $command"
+  (eval "$command")
+}
+
+@test "all is well: 0, a line for each check, and nothing is touched" {
+  # SQLite's memory for locks is not the index.
+  find state -type f ! -name '*-shm' -exec sha256sum {} + | sort >before
+  find state -printf '%p %T@ %m\n' | grep -v 'shm\|main.lock' | sort >times
+  run -0 --separate-stderr doctor
+  [ -z "$stderr" ]
+  [ "$(cut -c1-2 <<<"$output" | sort -u)" = ok ]
+  [ "$(awk '{print $2}' <<<"$output" | sort -u | paste -sd' ')" = \
+    "dead deadlines fifos hooks locks peers permissions state tasks" ]
+  run -0 doctor --json
+  jq -se 'length >= 9 and all(.level == "ok")' <<<"$output"
+  find state -type f ! -name '*-shm' -exec sha256sum {} + | sort | cmp before -
+  find state -printf '%p %T@ %m\n' | grep -v 'shm\|main.lock' | sort | cmp times -
+  run -64 amp-ack doctor --skip nothing
+}
+
+@test "state directory: missing, open to others, no room, failed, damaged, torn, without an index" {
+  found fail state 'no state directory' --state nowhere
+  chmod 750 state
+  found fail state 'others may enter'
+  mended
+  chmod 644 state/log/000001.ndjson
+  found fail state 'others may open'
+  mended
+  found fail state 'free on its disk' --min-free 1000000G
+  (umask 077 && touch state/log/FAILED)
+  found fail state 'a write to the log failed'
+  mended
+  run -0 doctor
+  rm -f state/index*
+  found warn state 'no index'
+  mended
+  (umask 077 && echo 'not an index at all, but longer than its head' >state/index.db)
+  rm -f state/index.db-*
+  found warn state 'is damaged'
+  mended
+  amp-ack sweep
+  run -0 doctor
+  printf '{"h":"half of a fra' >>"$(ls state/log/0*.ndjson | tail -1)"
+  found warn state 'torn'
+  mended
+  amp-ack track < <(message review_request '.requires_ack = false | del(.ack_timeout_sec)') >/dev/null
+  run -0 doctor
+  # In the middle of the log: damage.
+  sed -i '1s/task_dispatch/task_dispetch/' "$(ls state/log/0*.ndjson | head -1)"
+  rm -f state/index*
+  found fail state 'log_damaged|cannot be read'
+}
+
+@test "a lock that is held long names its holder" {
+  (umask 077 && mkdir -p state/run)
+  mkfifo in
+  amp-route --in in --hold -r '* => file:x' &
+  router=$!
+  held() { [[ $(doctor) == *'run/amp-route.lock is held by amp-route (pid'* ]]; }
+  wait_until 10 held
+  kill -STOP $router
+  found warn locks 'held by a stopped process'
+  mended
+  run -0 doctor
+  kill $router
+  wait $router || :
+}
+
+@test "lines that nobody writes, deadlines that nobody watches, letters that pile up" {
+  amp-ack track --now 2026-02-26T14:32:07Z < <(message review_verdict) >/dev/null
+  found warn deadlines 'overdue since'
+  amp-ack sweep >/dev/null
+  # A sweep that was stopped by a full output leaves its line behind.
+  amp-ack track --now 2026-02-26T14:32:07Z < <(message task_result) >/dev/null
+  run amp-ack sweep --out /dev/full
+  run doctor --json --old-after 0
+  found warn outbox 'amp-ack.sweep: 1 line waits' --old-after 0
+  mended
+  [ -s escalations.ndjson ]
+  for i in 1 2 3; do
+    run amp-route -r 'to=nobody => file:x' < <(message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\"")
+  done
+  found warn dead '3 dead letters' --most-dead 2
+  mended
+  run -0 doctor --most-dead 3
+}
+
+@test "a suspended task waits for a person" {
+  need_tool hitl-prompt
+  run -1 hitl-prompt --answer /dev/null < <(message escalation)
+  found warn tasks 'T-2026-044 is suspended'
+}
+
+@test "helpers that are missing, of another version, and commands that are not there" {
+  mkdir helpers
+  cp "$AMP_BUILD"/libexec/amp/* helpers/
+  export AMP_LIBEXEC=$PWD/helpers
+  run -0 doctor
+  rm helpers/jq-worker
+  found fail peers 'helper jq-worker is missing'
+  printf '#!/bin/sh\necho "jq-worker 0.0.1"\n' >helpers/jq-worker
+  chmod +x helpers/jq-worker
+  found fail peers 'of another version: jq-worker 0.0.1'
+  unset AMP_LIBEXEC
+  echo '{"route": {"routes": ["to=x => exec:no-such-command --now", "* => exec-each:/bin/true"]}}' >amp.json
+  found fail peers 'no-such-command of a route is not found' -c amp.json
+  PATH=$AMP_BUILD/bin:$PWD/none found warn peers 'git is not found' || {
+    # jq is not there either then: looked at by hand.
+    run -1 env PATH="$AMP_BUILD/bin" amp-ack doctor --skip clock
+    [[ $output == *"git is not found"* ]]
+  }
+}
+
+@test "secrets that others can read" {
+  echo '{"redact": {"patterns": ["x"]}}' >amp.json
+  chmod 644 amp.json
+  run -0 doctor -c amp.json
+  chmod 666 amp.json
+  found fail permissions 'others may write' -c amp.json
+  mended
+  echo '{"route": {"routes": ["* => https://ann:hunter2@host/"]}}' >amp.json
+  chmod 644 amp.json
+  found fail permissions 'a secret stands in it' -c amp.json
+  [[ $output != *hunter2* ]]
+  mended
+  echo 'X-Anything: 1' >headers
+  chmod 640 headers
+  found fail permissions 'which is there for secrets' headers
+  mended
+  run -0 doctor -c amp.json headers
+}
+
+@test "the guard of a repository" {
+  need_tool worktree-bind
+  repo repo
+  found warn hooks 'no guard is installed' --repo repo
+  mended
+  run -0 doctor --repo repo
+  chmod -x repo/.git/hooks/branch-guard
+  found fail hooks 'executable' --repo repo
+  mended
+  run -0 doctor --repo repo
+  found fail hooks '' --repo "$PWD"
+}
+
+@test "FIFOs without a reader, without a writer, full, with half a line; they are not disturbed" {
+  mkfifo pipe
+  found warn fifos 'nobody has it open' pipe
+  found fail fifos 'no such file' nopipe
+  echo '{"route": {"routes": ["* => fifo:amp.json"]}}' >amp.json
+  found fail fifos 'is no FIFO' -c amp.json
+  # A writer that waits in open() for its reader must go on waiting.
+  (echo kept >pipe) &
+  writer=$!
+  run doctor pipe
+  cat pipe >got &
+  wait $writer $!
+  [ "$(cat got)" = kept ]
+  # Only a writer (it was opened while there was a reader).
+  exec 7<>pipe
+  exec 8>pipe
+  exec 7>&-
+  found fail fifos 'nobody reads' pipe
+  exec 8>&-
+  exec 7<>pipe
+  run -0 doctor pipe
+  head -c 65536 /dev/zero >&7
+  found fail fifos 'it is full' pipe
+  head -c 65536 <&7 >/dev/null
+  exec 9<pipe
+  exec 7>&-
+  found warn fifos 'waits for a writer' pipe
+  chmod +t pipe
+  found warn fifos 'amid a line' pipe
+  mended
+  [ ! -k pipe ]
+  exec 9>&-
+}
+
+@test "a clock that was set back, that jumps, that nobody sets" {
+  shim=$AMP_BUILD/tests/fault/failclock.so
+  [ -e "$shim" ] || make_same "$shim" || make_same build/tests/fault/failclock.so
+  [[ $(cat "$AMP_BUILD/flags") == *-fsanitize* ]] && skip "the sanitizer wants to be first"
+  clock() { LD_PRELOAD=$shim FAIL_CLOCK_SYNC=1 amp-ack doctor --skip peers --skip hooks "$@"; }
+  run -0 clock
+  FAIL_CLOCK_SHIFT=-3600 run -1 clock
+  [[ $output == *"fail  clock"*"in the future"* ]]
+  FAIL_CLOCK_JUMP=5000 run -1 clock
+  [[ $output == *"it jumped by"* ]]
+  FAIL_CLOCK_SYNC=0 run -1 env LD_PRELOAD="$shim" FAIL_CLOCK_SYNC=0 amp-ack doctor --skip peers --skip hooks
+  [[ $output == *"not synchronised"* ]]
+}
