@@ -41,7 +41,7 @@ delivery_pass() {
 
 # delivery_into STATE [delivered]: brings it there.
 delivery_into() {
-  local again=(--retries 3 --backoff 1000s,1000s)
+  local again=(--retries 3 --backoff "1000s,1000s")
   case $1 in
   SENT) ;;
   RECEIVED | READ | FULFILLED | REJECTED | FAILED) delivery_stage "$1" ;;

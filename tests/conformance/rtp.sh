@@ -87,7 +87,7 @@ rtp_delivery() {
 # A delivery in a given state, and what the receiver says or time brings.
 rtp_lifecycle() {
   local event elapsed got again=(--retries "rtp=$(jq -r '.given.max_attempts // 5 | . - 1' <<<"$case")"
-    --backoff rtp=1s,1s)
+    --backoff "rtp=1s,1s")
   elapsed=$(jq -r '.given.elapsed_s // empty' <<<"$case")
   delivery_begin "$(rtp_message)"
   case $(jq -r '.given.event // .given.delivery' <<<"$case") in
@@ -233,6 +233,44 @@ rtp_lease() {
   fi
 }
 
+# rtp_numbered SEQ...: an event of one source for each.
+rtp_numbered() {
+  jq -nc --args '$ARGS.positional[] | tonumber | {eventId: "evt_\(.)", seq: ., kind: "signal", sourceNodeId: "n1",
+    sourceAgentId: "cli", corrId: "corr_1", createdAt: "2026-02-25T16:00:00Z", payload: {}, trace: {attempt: 1}}' "$@"
+}
+
+# A cursor at a number, the numbers that come, and how long a gap has been there: where it is then.
+rtp_cursor() {
+  local last age at policy
+  local options=(--cursor bob --gap-timeout 1h)
+  local -a numbers
+  last=$(jq -r '.given | .lastSeq // .last_seq // .cursor' <<<"$case")
+  age=$(jq -r '.given | .gapAge_s // .gap_age_s // .gap_s // .elapsed_s // 0' <<<"$case")
+  policy=$(jq -r '.given.policy // .given.gapPolicy // "hold" | if IN("skip", "tombstone") then . else "hold" end' <<<"$case")
+  mapfile -t numbers < <(jq -r '[.input] | flatten[] | if type == "object" then .seq else . end | numbers' <<<"$case")
+  # A gap that only time is to tell of: the next but one is there.
+  [ ${#numbers[@]} -gt 0 ] || numbers=($((last + 2)))
+  if jq -en --argjson a "$age" '$a >= 30' >/dev/null; then options=(--cursor bob --gap-timeout 100ms); fi
+  options+=(--on-gap "$policy" --state "$dir/delivery" -r '* => file:'"$dir/taken")
+  rtp_numbered "$last" | amp-route "${options[@]}" >/dev/null 2>"$dir/err"
+  {
+    rtp_numbered "${numbers[@]}"
+    sleep 0.5
+  } | amp-route "${options[@]}" >"$dir/out" 2>>"$dir/err"
+  at=$(amp-ack cursors list --json --state "$dir/delivery" 2>>"$dir/err" | jq -r .lastSeq)
+  if ! jq -e --argjson at "${at:-null}" --argjson last "$last" '.expect
+      | ([.cursor, .lastSeq, .last_seq | numbers] | all(. == $at)) and
+        (if has("advance") or has("advances") then (.advance // .advances) == ($at > $last) else true end) and
+        (if has("blocked") then .blocked == ($at == $last) else true end)' <<<"$case" >/dev/null; then
+    fail "the cursor is at $at: $(cat "$dir/err")"
+  elif given '.expect | has("incident")' &&
+    ! jq -es --argjson case "$case" 'any(.payload.signal == "incident") == $case.expect.incident' "$dir/out" >/dev/null; then
+    fail "told: $(cat "$dir/out" "$dir/err")"
+  else
+    pass
+  fi
+}
+
 rtp_case() {
   given '(.expect | has("delivery")) and (.given | has("event") or has("delivery")) and
       ([.input] | flatten | all(type == "string"))' && {
@@ -241,6 +279,13 @@ rtp_case() {
   }
   given '(.given | has("leaseAge_s")) and (.expect | has("counts_for_watermark"))' && {
     rtp_lease
+    return
+  }
+  given '(.given | .lastSeq? // .last_seq? // .cursor? | type == "number") and
+      (.expect | has("cursor") or has("lastSeq") or has("last_seq") or has("advance") or has("advances") or
+        has("blocked") or has("incident")) and
+      (.input | type != "object" or (has("kind") | not))' && {
+    rtp_cursor
     return
   }
   given '.input | type == "object"' || {

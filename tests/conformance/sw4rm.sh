@@ -183,6 +183,32 @@ sw4rm_deliver() {
   fi
 }
 
+# A buffer that holds so many, of which so many are taken; then the message comes.
+sw4rm_buffer() {
+  local agent bound queued options
+  agent=$(jq -r '.given | .agent? // .agent_id? // .to? // "agent-42" | if type == "object" then .agent_id else . end' <<<"$case")
+  bound=$(jq -r '[.given | to_entries[] | select(.key | test("cap|max|limit|size|bound"; "i")) | .value | numbers][0] // 10' <<<"$case")
+  queued=$(jq -r --argjson b "$bound" '[.given | to_entries[] | select(.key | test("queue|depth|pending|count|used|waiting"; "i"))
+    | .value | if type == "array" then length else numbers end][0] // $b' <<<"$case")
+  register "$agent" || {
+    fail "the agent could not be registered: $(cat "$dir/err")"
+    return
+  }
+  options=(--state "$dir/delivery" --inbound "$bound" -r '* => agents')
+  sw4rm_message | jq -c --arg a "$agent" --argjson n "$queued" '. as $m | range($n) | {to: $a, msg: ($m
+    + {message_id: "5a1d9c8e-6b3f-4a87-8f5e-\(100000000000 + .)", sequence_number: (. + 1000)})}' | amp-route "${options[@]}" >/dev/null 2>>"$dir/err"
+  sw4rm_lines | jq -c --arg a "$agent" 'if has("msg") then . else {to: $a, msg: .} end' |
+    amp-route "${options[@]}" >"$dir/out" 2>>"$dir/err"
+  if [ "$(want verdict)" = accept ]; then
+    if [ -z "$(jq -r 'select(.. | .error_code? // .code? // empty)' "$dir/out")" ]; then pass; else fail "got $(cat "$dir/out")"; fi
+  elif [ "$(routed_code | tr '[:upper:]' '[:lower:]')" = "$(want code | tr '[:upper:]' '[:lower:]')" ] &&
+    delivery_dead | grep -q .; then
+    pass
+  else
+    fail "got $(cat "$dir/out" "$dir/err")"
+  fi
+}
+
 # The states that follow one of an agent's, as the machine has them.
 sw4rm_successors() {
   local got
@@ -226,6 +252,10 @@ sw4rm_case() {
   }
   given '.input | type != "object" or (has("events") | not)' || {
     later "is about a machine: deliveries, agents, rooms, workflows, tools"
+    return
+  }
+  [ "${code,,}" != buffer_full ] || ! given '.input | type == "object" and (has("message_id") or has("msg"))' || {
+    sw4rm_buffer
     return
   }
   given '(.given | has("agents")) and (.input | type == "object" and (has("message_id") or has("msg")))' && {
