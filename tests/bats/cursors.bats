@@ -158,8 +158,9 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
        content_type: "application/json", content_length: 7, payload: {x: 1}}'
   }
   run -1 --separate-stderr route -e < <(sw4rm 10; sw4rm 500; sw4rm 10; sw4rm 20; sw4rm 10 1 7)
-  [ "$(jq -r '"\(.sequence_number) \(.retry_count)"' out | paste -sd,)" = "10 0,500 0,10 1" ]
-  [ "$(jq -r '(.msg // .).payload.error_code' <<<"$output")" = VALIDATION_ERROR ]
+  [ "$(jq -r '"\(.sequence_number) \(.retry_count)"' out | paste -sd,)" = "10 0,500 0" ]
+  # A further attempt may bear the number of the first: what that means, other rules say.
+  [ "$(jq -r '(.msg // .).payload.error_code' <<<"$output" | paste -sd,)" = VALIDATION_ERROR,ALREADY_IN_PROGRESS ]
   [ "$(at mbp ann '"\(.lastSeq) \(.state)"')" = "500 ACTIVE" ]
 }
 

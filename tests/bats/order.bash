@@ -1,9 +1,12 @@
-# Whether every conversation kept its order on the way from the lines of $1 to those of $2, which may
-# lack some: for each correlation the ids of $2 are a subsequence of those of $1.
+# Whether every negotiation of SW4RM, and every conversation of the Runtime Protocol, kept its order on
+# the way from the lines of $1 to those of $2, which may lack some.
 order_kept() {
     jq -n -e --slurpfile in "$1" --slurpfile out "$2" '
-        def key: .msg // . | .correlation_id // .corrId;
-        def id: .msg // . | .message_id // .eventId;
+        def bare: .msg // .;
+        def bound: bare | .message_type == "NEGOTIATION" or (has("eventId") and has("corrId"));
+        def key: bare | .correlation_id // .corrId;
+        def id: bare | .message_id // .eventId;
         ($in | to_entries | map({(.value | id): .key}) | add) as $place
-        | $out | group_by(key) | all(map($place[id]) | . == sort and all(. != null))'
+        | [$out[] | select(bound)] | length > 0
+          and (group_by(key) | all(map($place[id]) | . == sort and all(. != null)))'
 }
