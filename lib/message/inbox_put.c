@@ -154,9 +154,27 @@ static int take_place(struct amp_store *s, struct amp_span agent, struct placing
 
 /* ---- sent again by a person ---- */
 
-/* The revision of the dead letter when somebody sent it again to this recipient; 0: nobody did. */
-static int requeued(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t *rev,
-                    struct amp_error *err)
+/* Whether the message failed after the agent had it. That an inbox was full says nothing of it. */
+static bool failed_since(const struct amp_tape *t, int64_t read_ms)
+{
+    uint32_t list = amp_tape_get(t, 0, AMP_SPAN("history"));
+    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
+        return false;
+    for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next) {
+        int64_t at_ms = 0;
+        uint32_t at = amp_tape_get(t, i, AMP_SPAN("at_ms"));
+        uint32_t code = amp_tape_get(t, i, AMP_SPAN("code"));
+        if (at != AMP_TOK_NONE && amp_tok_int(t, at, &at_ms) && at_ms >= read_ms &&
+            !(code != AMP_TOK_NONE && amp_tok_is(t, code, AMP_SPAN("buffer_full"))))
+            return true;
+    }
+    return false;
+}
+
+/* The revision of the dead letter when somebody sent it again to this recipient; 0: nobody did, or
+ * the letter is older than the delivery that ended. read_ms 0: it never came to the agent. */
+static int requeued(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t read_ms,
+                    int64_t *rev, struct amp_error *err)
 {
     struct amp_store_rec rec;
     struct amp_span route = {"", 0};
@@ -172,9 +190,10 @@ static int requeued(struct amp_store *s, struct amp_span agent, struct amp_span 
     int rc = amp_record_scan(&t, rec.json, err);
     if (rc == 0)
         rc = amp_record_text(&t, "route", &mem, &route, err);
+    bool after = rc == 0 && (read_ms == 0 || failed_since(&t, read_ms));
     amp_tape_release(&t);
-    if (rc < 0)
-        return -1;
+    if (rc < 0 || !after)
+        return rc;
     /* It came back from another inbox than this one: that one is to have it again. */
     bool other = route.n > 6 && memcmp(route.p, "inbox:", 6) == 0 &&
                  !amp_span_eq((struct amp_span){route.p + 6, route.n - 6}, agent);
@@ -207,7 +226,8 @@ static int decide(struct amp_store *s, struct putting *p, struct amp_inbox_step 
     if (!past || !in_ledger(p->v->id))
         return 0;
     int64_t rev;
-    if (requeued(s, p->agent, p->v->id, &rev, err) < 0)
+    if (requeued(s, p->agent, p->v->id, p->had.state == AMP_INBOX_READ ? p->had.read_ms : 0, &rev,
+                 err) < 0)
         return -1;
     if (rev > 0 && rev != p->had.requeue) {
         step->event = AMP_INBOX_EV_REQUEUE;

@@ -1,0 +1,170 @@
+#!/usr/bin/env bats
+# kill -9 at random moments over the whole way of messages: track, route with a cursor into an inbox,
+# the inbox's reader or its worker, and watch. What was acknowledged is there, what was READ is not
+# handed over again, nothing is fulfilled twice, cursors have no gaps.
+# slow
+
+load lib
+load messages
+load ../kill9
+
+setup() {
+  need_tool amp-ack amp-route
+  cd "$BATS_TEST_TMPDIR"
+  export AMP_STATE=$PWD/state
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-@N@"' >amp.template
+  jq -cn '{eventId: "evt-@N@", seq: 77777, kind: "message", sourceNodeId: "vps", sourceAgentId: "architect",
+    corrId: "corr-@N@", createdAt: "2026-02-25T16:22:10.123Z", payload: {toAgents: ["executor"], subject: "s",
+    body: ("x" * 300), priority: "normal", expectsReply: false}, trace: {attempt: 1}}' >rtp.template
+  jq -cn '{message_id: "00000000-0000-4000-8000-@12@", producer_id: "agent-1", correlation_id:
+    "00000000-0000-4000-9000-@12@", sequence_number: 77777, retry_count: 0, message_type: "DATA", content_type:
+    "application/json", content_length: 2, idempotency_token: "agent-1:op:@16@", hlc_timestamp:
+    "1772116327001000.000000.agent-1", timestamp: "2026-02-26T14:32:07Z", payload: {}}' >sw4rm.template
+  cat >work <<'SH'
+#!/bin/sh
+# The work itself: said on one line, with what the caller says of it.
+echo "$AMP_MSG_ID ${AMP_REDELIVERED-0}" >>ran
+SH
+  chmod +x work
+  : >answers
+  : >pending
+  : >got
+  : >ran
+  mkdir out
+}
+
+# One message of each protocol, with the number N.
+fresh() {
+  local twelve
+  printf -v twelve %012d "$1"
+  sed "s/@N@/$1/" amp.template
+  sed "s/@N@/$1/g; s/77777/$1/" rtp.template
+  sed "s/@12@/$twelve/g; s/@16@/0000$twelve/; s/77777/$1/" sw4rm.template
+}
+
+# The sender keeps what it was not told to have been queued or refused; of AMP what stands last in the ledger
+# does not tell it, so the last round's goes again.
+sender() {
+  fresh "$1" >new
+  cat pending new >in
+  [ "$1" -eq 1 ] || fresh $(($1 - 1)) | sed -n 1p >>in
+}
+
+heard() {
+  sed -n '/}$/p' answers | sed -nE 's/.*"(refEventId|ack_for_message_id|ref_msg_id)":("[^"]*").*/\2/p' | sort -u >told
+  grep -vE '"type":"task_dispatch"' in | grep -vFf told | sort -u >pending || true
+  # In the order of their numbers, as a source sends them.
+  sort -t: -k2,2 pending | awk 'match($0, /"(seq|sequence_number)":[0-9]+/) {
+    n = substr($0, RSTART, RLENGTH); sub(/.*:/, "", n); print n "\t" $0 }' | sort -n | cut -f2- >pending.sorted
+  mv pending.sorted pending
+}
+
+# during MAX_MS COMMAND...: it is killed after a random time. Its status is 137 then.
+during() {
+  local ms=$((RANDOM % $1 + 1))
+  shift
+  timeout -s KILL "$(printf '0.%03d' "$ms")" "$@"
+}
+
+round() {
+  local n=$1 p killed=0 pids=() how=(--follow -o "$PWD/out/$1")
+  : >"out/$n"
+  ((n % 2)) || how=(--follow --fulfill --exec ./work)
+  sender "$n"
+  echo >>answers
+  # Each has its own moments: these are the random numbers of this shell.
+  local a=$((RANDOM % 60 + 1)) b=$((RANDOM % 90 + 1)) c=$((RANDOM % 90 + 1)) d=$((RANDOM % 90 + 1))
+  RANDOM=$a during 60 amp-ack track <in >mid 2>>said &
+  p=$!
+  RANDOM=$c during 90 amp-route inbox executor "${how[@]}" 2>>said &
+  pids+=($!)
+  RANDOM=$d during 90 amp-ack watch >>raised 2>>said &
+  pids+=($!)
+  RANDOM=$b
+  wait "$p" || killed=1
+  RANDOM=$b during 90 amp-route --cursor mbp -r 'from=amp-ack* => stdout' -r '* => inbox:executor' <mid >>answers 2>>said &
+  pids+=($!)
+  for p in "${pids[@]}"; do
+    wait "$p" || [ $? -ne 137 ] || killed=1
+  done
+  kills=$((kills + killed))
+  cat mid >>passed
+  heard
+}
+
+# What the state's log says of the deliveries so far.
+log_check() {
+  jq -rR 'fromjson? | select(.key) | [.key, .event, .from, .to, (.state.last_seq // 0)] | @tsv' state/log/*.ndjson >frames
+  # READ once, and nothing offered after it; FULFILLED once.
+  awk -F'\t' '
+    $1 ~ /^inbox\./ && read[$1] && ($2 == "offer" || ($2 == "read" && $4 == "READ")) { print "again: " $0; bad = 1 }
+    $1 ~ /^inbox\./ && $2 == "read" { read[$1] = 1 }
+    $1 ~ /^message\./ && $4 == "FULFILLED" && $3 != "FULFILLED" && done[$1]++ { print "fulfilled twice: " $0; bad = 1 }
+    $1 == "cursor.mbp%0Avps" && $5 != last + 0 && $5 != last + 1 { print "a gap: " last " to " $5; bad = 1 }
+    $1 == "cursor.mbp%0Avps" { last = $5 }
+    END { exit bad }' frames >wrong || {
+    echo "after round $1:" >&2
+    head -n 5 wrong >&2
+    return 1
+  }
+}
+
+# names: of the messages on stdin, and lines that begin with a name, those that the sender made.
+names() {
+  jq -rR '. as $l | (try fromjson catch {msg_id: ($l | split(" ")[0])}) | objects |
+    .msg_id // .eventId // .message_id // .msg.message_id? // empty' |
+    grep -xE 'task_dispatch-T-2026-044-[0-9]+|evt-[0-9]+|00000000-0000-4000-8000-[0-9]+' | sort
+}
+
+@test "track, route, inbox and watch killed at any moment" {
+  local n=0
+  while ((kills < KILL_ROUNDS && n < 3 * KILL_ROUNDS)); do
+    n=$((n + 1))
+    round "$n"
+    ((n % 25)) || log_check "$n"
+  done
+  # Now nobody dies: what is under way arrives, what found no room is sent again by a person.
+  local left=1 i
+  for i in {1..60}; do
+    sed -n '/}$/p' pending >in
+    amp-ack track --resend <in 2>>said >mid || true
+    cat mid >>passed
+    echo >>answers
+    amp-route --cursor mbp -r 'from=amp-ack* => stdout' -r '* => inbox:executor' <mid >>answers 2>>said || true
+    amp-route inbox executor >>"out/last" 2>>said || true
+    # What comes out of the letters is no part of the stream any more.
+    amp-ack dead requeue --every 2>>said | amp-route --as again -r '* => inbox:executor' >>answers 2>>said || true
+    amp-route inbox executor >>"out/last" 2>>said || true
+    heard
+    left=$(amp-ack dead list --json | grep -c '"code":"buffer_full"' || true)
+    [ "$left" -gt 0 ] || [ -s pending ] || break
+  done
+  [ "$left" -eq 0 ] && [ ! -s pending ] || {
+    echo "after $i rounds without a kill: $left dead letters, $(wc -l <pending) not acknowledged" >&2
+    amp-ack dead list | head -n 4 >&2
+    head -n 3 pending >&2
+    tail -n 3 said >&2
+    false
+  }
+  log_check end
+  # All that left track, and all that was answered, reached the agent; each line whole.
+  cat out/* >got
+  sed -n '/}$/p' passed | names | uniq >expected
+  tr -d '"' <told | names >>expected
+  { sed -n '/}$/p' got; cat ran; } | names | uniq >reached
+  sort -u expected | comm -23 - reached >lost
+  [ ! -s lost ] || {
+    echo "$(wc -l <lost) of $(wc -l <expected) are lost: $(head -n 5 lost)" >&2
+    false
+  }
+  # As often as it was offered at most.
+  { sed -n '/}$/p' got; cat ran; } | names | uniq -c | awk '{ print $2 "\t" $1 }' >times
+  awk -F'\t' '$1 ~ /^inbox\./ && $2 == "offer" { sub(/.*%0A/, "", $1); n[$1]++ } END { for (i in n) print i "\t" n[i] }' frames >offers
+  awk -F'\t' 'NR == FNR { n[$1] = $2; next } $2 > n[$1] { print; bad = 1 } END { exit bad }' offers times
+  # An operation has one end, however many attempts.
+  jq -rR 'fromjson? | select(.key // "" | startswith("message.")) | select(.to == "FULFILLED" and .from != "FULFILLED") |
+    .state.claim | values | tojson' state/log/*.ndjson | sort | uniq -d >twice
+  [ ! -s twice ]
+  echo "# $n rounds, $kills with a kill, $(wc -l <reached) messages, $(awk '$2 > 1' times | wc -l) came again (KILL_SEED=$KILL_SEED)" >&3
+  ((kills == KILL_ROUNDS))
+}
