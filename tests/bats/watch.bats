@@ -179,3 +179,18 @@ ends() {
     [ "$status" -eq 1 ]
   done
 }
+
+@test "killed at any moment, again and again: everything is told, once" {
+  NOW=2026-01-01T00:00:00Z due 1 $(seq 800)
+  for ((round = 0; round < 12; round++)); do
+    kill9_round 150 amp-ack watch --until-idle >"out.$round"
+  done
+  timeout 60 amp-ack watch --until-idle >out.last
+  [ "$(jq -r 'select(.event == "timeout") | .key' state/log/*.ndjson | sort | uniq -c | awk '$1 == 1' | wc -l)" -eq 800 ]
+  for f in out.*; do kill9_lines <"$f"; done | sort -u >lines
+  [ "$(wc -l <lines)" -eq 800 ]
+  [ "$(jq -r '.payload.affected_msgs[0]' lines | sort -u | wc -l)" -eq 800 ]
+  # What was closed in the outbox was not written again.
+  run -0 amp-ack sweep
+  [ -z "$output" ]
+}
