@@ -13,6 +13,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+enum { LOOK_EVERY = 64 };
+
 struct replay {
     struct amp_store *s;
     uint64_t gen;
@@ -292,7 +294,10 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
     if (!s->opt.read_only && amp_wm_claim(&s->wm, s->logfd))
         s->verified = true;
     uint32_t epoch = amp_wm_epoch(&s->wm);
-    if (s->known && epoch && epoch == s->epoch && !ix->corrupt) {
+    /* An index that somebody removed still answers; now and then that is looked at. */
+    bool look = ++s->turns % LOOK_EVERY == 0;
+    if (s->known && epoch && epoch == s->epoch && !ix->corrupt &&
+        (!look || amp_index_current(ix))) {
         uint64_t size;
         bool linked;
         if (amp_log_size(l, &size, &linked, err) != 0)

@@ -51,7 +51,7 @@ struct amp_store {
     uint32_t epoch;      /* of the watermark, when log.end was verified */
     bool new_generation; /* the index was replaced, and no frame tells of it yet */
     bool in_turn, batch;
-    unsigned turn_frames;
+    unsigned turns, turn_frames;
     size_t turn_bytes;
     uint64_t need; /* the highest frame that this process read or wrote */
     bool failed;

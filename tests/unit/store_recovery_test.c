@@ -229,7 +229,8 @@ static char *dump(const char *dir, const char *name)
     amp_store_close(s);
     static const char *const queries[] = {
         "SELECT key||rev||state||due||seg||off||len||joff||jlen||n FROM rec ORDER BY key",
-        "SELECT c||id||sum||n FROM seen ORDER BY c,id",
+        "SELECT c||id||seg||off||len||n FROM seen ORDER BY c,id",
+        "SELECT name||n FROM blob ORDER BY name",
         "SELECT n||i||c||seg||off||len FROM outbox ORDER BY n,i",
         "SELECT seg||off||len||n||sum||flags FROM meta",
     };
@@ -237,9 +238,9 @@ static char *dump(const char *dir, const char *name)
     sqlite3 *db;
     amp_buf_init(&out, 1 << 20);
     sqlite3_open(path_of(dir, name), &db);
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
         sqlite3_stmt *st;
-        sqlite3_prepare_v2(db, queries[i], -1, &st, NULL);
+        TAP_INT(sqlite3_prepare_v2(db, queries[i], -1, &st, NULL), SQLITE_OK, "a table is asked");
         while (sqlite3_step(st) == SQLITE_ROW)
             amp_buf_fmt(&out, &err, "%s\n", (const char *)sqlite3_column_text(st, 0));
         sqlite3_finalize(st);
@@ -287,6 +288,28 @@ static void test_index(const char *dir)
     TAP_OK(strstr(file.data, "\"log\":\"index\"") != NULL, "a frame tells of the new generation");
 }
 
+/* Who has it open goes on with what was removed, and then finds the new one. */
+static void test_index_removed(const char *dir)
+{
+    fill(dir, 6, true);
+    struct amp_store *s = open_store(dir);
+    struct amp_store_rec rec;
+    char id[16], json[32];
+    int failed = amp_store_get(s, "task", AMP_SPAN("k1"), &rec, &err) != 0;
+    no_index(dir);
+    for (int i = 7; i <= 100; i++) {
+        snprintf(id, sizeof id, "k%d", i);
+        snprintf(json, sizeof json, "{\"i\":%d}", i);
+        failed += amp_store_update(s, "task", amp_span_str(id), NULL, take, json, NULL, &err) != 0;
+    }
+    TAP_INT(failed, 0, "the index goes, the work goes on");
+    TAP_OK(tree_has(dir, "index.db"), "with a new one before long");
+    TAP_INT(present(dir, 100), 100, "others see all of it");
+    amp_store_close(s);
+    no_index(dir);
+    TAP_INT(present(dir, 100), 100, "and so does a last new one");
+}
+
 static void test_failed(const char *dir)
 {
     AMP_BUF struct amp_buf said;
@@ -319,8 +342,8 @@ static void test_failed(const char *dir)
 int main(void)
 {
     static void (*const tests[])(const char *) = {
-        test_torn_tail, test_read_only_torn, test_lost_page, test_damage,
-        test_same_boot, test_index,          test_failed};
+        test_torn_tail, test_read_only_torn, test_lost_page,     test_damage,
+        test_same_boot, test_index,          test_index_removed, test_failed};
     amp_buf_init(&file, 1 << 20);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         char dir[64], sub[80];

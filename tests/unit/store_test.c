@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <amp/base/file.h>
+#include <amp/base/id.h>
 
-#include "store/store.h"
+#include "store/store_int.h"
 #include "tap.h"
 #include "tree.h"
 
@@ -379,6 +380,21 @@ static void test_blob(const char *dir)
     free(big);
 }
 
+static void test_digest(const char *dir)
+{
+    char sum[AMP_DIGEST_MAX], other[AMP_DIGEST_MAX], old[AMP_SHA256_MAX];
+    (void)dir;
+    amp_store_digest(AMP_SPAN("abc"), sum);
+    amp_store_digest(AMP_SPAN("abd"), other);
+    TAP_STR(sum, "b2:bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319",
+            "a digest is BLAKE2b-256 and says so");
+    TAP_OK(amp_store_digest_is(sum, sum, AMP_SPAN("abc")), "it is known again");
+    TAP_OK(!amp_store_digest_is(sum, other, AMP_SPAN("abd")), "another is not");
+    amp_sha256_hex(AMP_SPAN("abc"), old);
+    TAP_OK(amp_store_digest_is(old, sum, AMP_SPAN("abc")), "so is a SHA-256 of an older log");
+    TAP_OK(!amp_store_digest_is(old, other, AMP_SPAN("abd")), "and no other");
+}
+
 static void test_door(const char *dir)
 {
     char path[300];
@@ -404,8 +420,8 @@ static void test_door(const char *dir)
 int main(void)
 {
     static void (*const tests[])(const char *) = {
-        test_compare_and_set, test_dedupe,    test_outbox, test_order, test_rotation,
-        test_old_segments_go, test_read_only, test_blob,   test_door};
+        test_compare_and_set, test_dedupe,    test_outbox, test_order,  test_rotation,
+        test_old_segments_go, test_read_only, test_blob,   test_digest, test_door};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         char dir[64], sub[80];
         tree_temporary(dir, sizeof dir);
