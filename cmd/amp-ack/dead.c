@@ -69,9 +69,9 @@ const struct amp_opt dead_purge_opts[] = {
 };
 
 /* Opens, chooses, does. */
-static int with_choices(int argc, char **argv,
-                        int (*run)(struct amp_store *s, struct dead_choices *c,
-                                   struct amp_error *err))
+int dead_with_choices(int argc, char **argv,
+                      int (*run)(struct amp_store *s, struct dead_choices *c,
+                                 struct amp_error *err))
 {
     int status;
     struct amp_error err = {0};
@@ -88,8 +88,8 @@ static int with_choices(int argc, char **argv,
 }
 
 /* Each letter once more, as it stands now; one that is gone since is passed over. */
-static int each(struct amp_store *s, const struct dead_choices *c, amp_dead_fn fn, void *ctx,
-                struct amp_error *err)
+int dead_each_choice(struct amp_store *s, const struct dead_choices *c, amp_dead_fn fn, void *ctx,
+                     struct amp_error *err)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct amp_error e = {0};
@@ -147,7 +147,7 @@ static int list(struct amp_store *s, struct dead_choices *c, struct amp_error *e
                                        "attempts", "from", "route"};
     struct listing l = {.err = err};
     table_init(&l.t, head, 7);
-    int rc = each(s, c, json ? print_fn : row_fn, &l, err);
+    int rc = dead_each_choice(s, c, json ? print_fn : row_fn, &l, err);
     if (rc == 0 && l.rc == 0 && !json)
         rc = table_print(&l.t, err);
     table_release(&l.t);
@@ -157,7 +157,7 @@ static int list(struct amp_store *s, struct dead_choices *c, struct amp_error *e
 static int show(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
     struct listing l = {.err = err};
-    return each(s, c, print_fn, &l, err) < 0 || l.rc < 0 ? -1 : 0;
+    return dead_each_choice(s, c, print_fn, &l, err) < 0 || l.rc < 0 ? -1 : 0;
 }
 
 int ack_dead_list(int argc, char **argv)
@@ -165,20 +165,20 @@ int ack_dead_list(int argc, char **argv)
     if (argc > 0)
         amp_die_usage("'%s' is not expected", argv[0]);
     dead_filter_check(0, false);
-    return with_choices(argc, argv, list);
+    return dead_with_choices(argc, argv, list);
 }
 
 int ack_dead_show(int argc, char **argv)
 {
     dead_filter_check(argc, true);
-    return with_choices(argc, argv, show);
+    return dead_with_choices(argc, argv, show);
 }
 
 /* ---- what changes letters ---- */
 
 /* One line about a letter: what was done, would be done, or why not. */
-static int tell(const char *action, const struct dead_choice *c, const struct amp_error *refused,
-                struct amp_error *err)
+int dead_tell(const char *action, const struct dead_choice *c, const struct amp_error *refused,
+              struct amp_error *err)
 {
     AMP_BUF struct amp_buf b;
     struct amp_jw w;
@@ -216,7 +216,7 @@ static int requeue_dry(struct dead_choices *c, struct amp_error *err)
     struct amp_error closed;
     amp_fail(&closed, AMP_NO, "already_requeued", "the letter was sent again already");
     for (size_t i = 0; i < c->n; i++) {
-        if (tell("requeue", &c->v[i], c->v[i].open ? NULL : &closed, err) < 0)
+        if (dead_tell("requeue", &c->v[i], c->v[i].open ? NULL : &closed, err) < 0)
             return -1;
         if (!c->v[i].open)
             amp_status_note(AMP_NO);
@@ -262,7 +262,7 @@ static int requeue(struct amp_store *s, struct dead_choices *c, struct amp_error
 int ack_dead_requeue(int argc, char **argv)
 {
     dead_filter_check(argc, true);
-    return with_choices(argc, argv, requeue);
+    return dead_with_choices(argc, argv, requeue);
 }
 
 /* ---- purge ---- */
@@ -291,7 +291,7 @@ static int save(struct amp_store *s, const struct dead_choices *c, struct amp_er
     struct saving sv = {.fd = fd, .err = err};
     if (fd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s", export_path);
-    int rc = each(s, c, save_fn, &sv, err);
+    int rc = dead_each_choice(s, c, save_fn, &sv, err);
     if (rc == 0 && sv.rc == 0) {
         if (fsync(fd) < 0)
             rc = amp_fail_errno(err, AMP_IOERR, "cannot sync %s", export_path);
@@ -335,7 +335,7 @@ static int purge_some(struct amp_store *s, struct dead_choice *v, size_t n, size
         *removed += gone;
         if (!gone)
             refuse(&v[i], &why[i]);
-        if (tell("purge", &v[i], gone ? NULL : &why[i], err) < 0)
+        if (dead_tell("purge", &v[i], gone ? NULL : &why[i], err) < 0)
             return -1;
     }
     return 0;
@@ -346,7 +346,7 @@ static int purge(struct amp_store *s, struct dead_choices *c, struct amp_error *
     size_t removed = 0;
     if (dead_filter.dry_run) {
         for (size_t i = 0; i < c->n; i++)
-            if (tell("purge", &c->v[i], NULL, err) < 0)
+            if (dead_tell("purge", &c->v[i], NULL, err) < 0)
                 return -1;
         return 0;
     }
@@ -362,5 +362,5 @@ static int purge(struct amp_store *s, struct dead_choices *c, struct amp_error *
 int ack_dead_purge(int argc, char **argv)
 {
     dead_filter_check(argc, true);
-    return with_choices(argc, argv, purge);
+    return dead_with_choices(argc, argv, purge);
 }

@@ -120,4 +120,15 @@ int dead_where_holds(struct dead_where *w, struct amp_span id, struct amp_span j
 int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_span json,
                 struct amp_buf *out, struct amp_error *err);
 
+/* Opens the state, chooses, runs; a status. */
+int dead_with_choices(int argc, char **argv,
+                      int (*run)(struct amp_store *s, struct dead_choices *c,
+                                 struct amp_error *err));
+/* Each letter once more, as it stands now; one that is gone since is passed over. */
+int dead_each_choice(struct amp_store *s, const struct dead_choices *c, amp_dead_fn fn, void *ctx,
+                     struct amp_error *err);
+/* One line on stdout about a letter: what was done, would be done, or why not. */
+int dead_tell(const char *action, const struct dead_choice *c, const struct amp_error *refused,
+              struct amp_error *err);
+
 #endif

@@ -32,6 +32,8 @@ static const struct amp_verb verbs[] = {
     {"dead list", "", "list the dead letters", dead_list_opts, ack_dead_list},
     {"dead show", "[ID…]", "print dead letters whole", dead_show_opts, ack_dead_show},
     {"dead requeue", "[ID…]", "send dead letters again", dead_requeue_opts, ack_dead_requeue},
+    {"dead export", "[ID…]", "write dead letters out, or a bundle that explains them",
+     dead_export_opts, ack_dead_export},
     {"dead purge", "[ID…]", "remove dead letters", dead_purge_opts, ack_dead_purge},
     {"status", "", "show how far deliveries came", status_opts, ack_status},
     {"log", "", "show what happened, all of it or one conversation", log_opts, ack_log},

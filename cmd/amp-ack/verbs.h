@@ -31,6 +31,8 @@ int ack_dead_show(int argc, char **argv);
 int ack_dead_requeue(int argc, char **argv);
 extern const struct amp_opt doctor_opts[];
 int ack_doctor(int argc, char **argv);
+extern const struct amp_opt dead_export_opts[];
+int ack_dead_export(int argc, char **argv);
 int ack_dead_purge(int argc, char **argv);
 int ack_status(int argc, char **argv);
 int ack_log(int argc, char **argv);

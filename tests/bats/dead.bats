@@ -188,3 +188,35 @@ ids() {
   run -1 amp-route -r 'to=nobody => file:x' <again
   amp-ack dead show $id | jq -e '.state == "DEAD" and .attempts == 2 and (.history | length) == 2'
 }
+
+@test "export: letters, or a bundle that explains them, whole and without secrets" {
+  echo '{"redact": {"patterns": ["INV-[0-9]+"]}, "route": {"routes": ["* => https://ann:hunter2@h/"]}}' >amp.json
+  dead 2 '.payload.tech_constraints = {"password": "hunter2", "note": "INV-12"}'
+  run -1 amp-route -r '* => file:x' < <(message task_dispatch '.payload.risk_level = "hunter" | .payload.password = "hunter2"')
+  amp-ack dead export --every -c amp.json | cmp - <(amp-ack dead list --json -c amp.json)
+  run -64 amp-ack dead export --bundle bundle
+  amp-ack dead export --dry-run --every --bundle bundle >would
+  [ "$(ids <would)" = "task_dispatch-T-2026-044-1 task_dispatch-T-2026-044-2" ]
+  [ ! -e bundle ]
+  amp-ack dead export --limit 1 --bundle bundle -c amp.json
+  [ "$(stat -c %a bundle)" = 700 ]
+  jq -e '.letters == 1 and .frames > 1 and .redacted and (.cut | not)' bundle/manifest.json
+  jq -r '.files[] | "\(.sha256)  \(.name)"' bundle/manifest.json | (cd bundle && sha256sum -c --quiet)
+  [ "$(jq -r '.files[].name' bundle/manifest.json | sort | paste -sd' ')" = \
+    "amp.json errors.ndjson frames.ndjson letters.ndjson machine.json state.json" ]
+  [ "$(ids <bundle/letters.ndjson)" = task_dispatch-T-2026-044-1 ]
+  jq -se 'all(.[]; tojson | test("044-1"))' bundle/frames.ndjson
+  jq -e '.dead.DEAD == 2' bundle/state.json
+  [ -s bundle/errors.ndjson ]
+  run ! grep -r 'hunter2\|INV-12' bundle
+  # Not over something else, and nothing half is left.
+  run -73 amp-ack dead export --every --bundle bundle
+  amp-ack dead export --limit 1 --bundle out.tar -c amp.json
+  mkdir got
+  tar -C got -xf out.tar
+  cmp got/out/letters.ndjson bundle/letters.ndjson
+  run -73 amp-ack dead export --every --bundle nowhere/out.tar
+  amp-ack dead export --every --raw --bundle raw
+  grep -q hunter2 raw/letters.ndjson
+  run ! ls ./*.partial
+}

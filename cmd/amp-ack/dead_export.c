@@ -1,0 +1,295 @@
+/*
+ * amp-ack dead export: letters as NDJSON, or all that somebody else needs to find out why they are
+ * dead, in one bundle.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/json/writer.h>
+
+#include "bundle.h"
+#include "dead.h"
+#include "protocol/redact.h"
+
+#define NEEDLES_MAX 512                /* ids and correlations looked for in the log */
+#define FRAMES_MAX  ((size_t)64 << 20) /* bytes of the log at most */
+#define ERRORS_MAX  ((off_t)1 << 20)   /* bytes from the end of the error log */
+#define CONFIG_MAX  (1 << 20)
+
+static const char *bundle_path;
+
+const struct amp_opt dead_export_opts[] = {
+    {0, "bundle", AMP_OPT_PATH, &bundle_path, "PATH",
+     .doc = "make a directory of all that explains them, or an archive where PATH ends in .tar"},
+    {0, "every", AMP_OPT_FLAG, &dead_filter.every, NULL,
+     .doc = "all letters (that the other options allow)"},
+    {'n', "dry-run", AMP_OPT_FLAG, &dead_filter.dry_run, NULL,
+     .doc = "say what would be done, and change nothing"},
+    {'a', "all", AMP_OPT_FLAG, &dead_filter.all, NULL, .doc = "also those that were sent again"},
+    {0, "raw", AMP_OPT_FLAG, &dead_filter.raw, NULL, .doc = "secrets as they are"},
+    DEAD_FILTER_OPTS,
+    AMP_OPT_END,
+};
+
+struct export
+{
+    struct amp_store *s;
+    struct bundle b;
+    struct amp_buf *out;
+    char *needle[NEEDLES_MAX];
+    size_t n_needles, letters, frames;
+    bool failed;
+    bool cut; /* not all frames or ids had room */
+    struct amp_error *err;
+};
+
+/* A line of somebody else's, redacted unless --raw. */
+static int add_line(struct export *x, struct amp_buf *out, struct amp_span line)
+{
+    int rc = dead_filter.raw ? amp_buf_add(out, line.p, line.n, x->err)
+                             : amp_redact_line(line, out, x->err);
+    return rc < 0 ? -1 : amp_buf_str(out, "\n", x->err);
+}
+
+static int add_needle(struct export *x, struct amp_span text)
+{
+    if (text.n < 2)
+        return 0;
+    for (size_t i = 0; i < x->n_needles; i++)
+        if (amp_span_is(text, x->needle[i]))
+            return 0;
+    if (x->n_needles == NEEDLES_MAX) {
+        x->cut = true;
+        return 0;
+    }
+    /* As it stands in JSON: between quotes. */
+    AMP_BUF struct amp_buf b;
+    struct amp_jw w;
+    amp_buf_init(&b, text.n * 6 + 16);
+    amp_jw_init(&w, &b);
+    amp_jw_str(&w, text);
+    if (amp_jw_end(&w, x->err) < 0)
+        return -1;
+    char *copy = amp_span_dup((struct amp_span){b.data + 1, b.len - 2});
+    if (!copy)
+        return amp_fail(x->err, AMP_TEMPFAIL, "no_memory", "no memory for a list of ids");
+    x->needle[x->n_needles++] = copy;
+    return 0;
+}
+
+static int letter_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                     struct amp_span json)
+{
+    struct export *x = ctx;
+    x->letters++;
+    if (dead_format(id, d, json, x->out, x->err) < 0 || amp_buf_str(x->out, "\n", x->err) < 0 ||
+        add_needle(x, id) < 0 || add_needle(x, d->correlation) < 0)
+        return -1;
+    if (bundle_path)
+        return 0;
+    int rc = amp_out(amp_buf_span(x->out), x->err);
+    amp_buf_reset(x->out);
+    return rc;
+}
+
+static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
+{
+    struct export *x = ctx;
+    (void)n;
+    for (size_t i = 0; i < x->n_needles; i++) {
+        if (!memmem(frame.p, frame.n, x->needle[i], strlen(x->needle[i])))
+            continue;
+        if (x->out->len + frame.n > FRAMES_MAX) {
+            x->cut = true;
+            return 1;
+        }
+        x->frames++;
+        x->failed = add_line(x, x->out, frame) < 0;
+        return x->failed;
+    }
+    return 0;
+}
+
+/* The last lines of the error log. */
+static int add_errors(struct export *x)
+{
+    char path[PATH_MAX];
+    AMP_BUF struct amp_buf part;
+    struct amp_buf *out = bundle_file(&x->b, "errors.ndjson");
+    amp_buf_init(&part, ERRORS_MAX + 1);
+    snprintf(path, sizeof(path), "%s/error.ndjson", amp_store_dir(x->s));
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    off_t from = size > ERRORS_MAX ? size - ERRORS_MAX : 0;
+    if (size <= 0 || amp_buf_reserve(&part, ERRORS_MAX, x->err) < 0)
+        return size <= 0 ? 0 : -1;
+    ssize_t n = pread(fd, part.data, ERRORS_MAX, from);
+    for (ssize_t at = 0; at < n;) {
+        const char *line = part.data + at, *nl = memchr(line, '\n', (size_t)(n - at));
+        size_t len = nl ? (size_t)(nl - line) : (size_t)(n - at);
+        /* The first one may be a rest. */
+        if (len > 0 && (at > 0 || from == 0) && add_line(x, out, (struct amp_span){line, len}) < 0)
+            return -1;
+        at += (ssize_t)len + 1;
+    }
+    return 0;
+}
+
+static int add_config(struct export *x)
+{
+    char path[PATH_MAX];
+    const char *env = getenv("AMP_CONFIG"), *from = ack_config ? ack_config : env;
+    AMP_BUF struct amp_buf text;
+    struct amp_error none;
+    amp_buf_init(&text, CONFIG_MAX);
+    snprintf(path, sizeof(path), "%s/amp.json", amp_store_dir(x->s));
+    if (amp_file_read(AT_FDCWD, from ? from : path, CONFIG_MAX, &text, &none) < 0)
+        return 0; /* there is none */
+    return add_line(x, bundle_file(&x->b, "amp.json"), amp_buf_span(&text));
+}
+
+static void text_member(struct amp_jw *w, const char *key, const char *text)
+{
+    amp_jw_key(w, key);
+    amp_jw_str(w, amp_span_str(text));
+}
+
+static int add_machine(struct export *x)
+{
+    struct utsname u;
+    struct statvfs fs;
+    struct amp_jw w;
+    struct amp_buf *out = bundle_file(&x->b, "machine.json");
+    char when[AMP_TIME_MAX];
+    amp_time_format(amp_now_ms(), when);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    text_member(&w, "toolkit", AMP_VERSION);
+    text_member(&w, "compiler", __VERSION__);
+    text_member(&w, "now", when);
+    if (uname(&u) == 0) {
+        text_member(&w, "system", u.sysname);
+        text_member(&w, "release", u.release);
+        text_member(&w, "machine", u.machine);
+    }
+    amp_jw_key(&w, "processors");
+    amp_jw_int(&w, sysconf(_SC_NPROCESSORS_ONLN));
+    amp_jw_key(&w, "memory");
+    amp_jw_int(&w, (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+    amp_jw_key(&w, "pipe_buffer");
+    amp_jw_int(&w, (int64_t)sysconf(_SC_PAGESIZE) * 16);
+    if (statvfs(amp_store_dir(x->s), &fs) == 0) {
+        amp_jw_key(&w, "state_disk_free");
+        amp_jw_uint(&w, (uint64_t)fs.f_bavail * fs.f_frsize);
+    }
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, x->err) < 0 ? -1 : amp_buf_str(out, "\n", x->err);
+}
+
+/* How many records of each kind stand in each state. */
+struct tally {
+    struct {
+        char state[32];
+        uint64_t n;
+    } row[32];
+    unsigned n;
+};
+
+static int tally_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct tally *t = ctx;
+    unsigned i = 0;
+    (void)id;
+    while (i < t->n && !amp_span_is(rec->state, t->row[i].state))
+        i++;
+    if (i == t->n && t->n < 32)
+        amp_span_copy(rec->state, t->row[t->n++].state, sizeof(t->row[0].state));
+    if (i < t->n)
+        t->row[i].n++;
+    return 0;
+}
+
+static int add_state(struct export *x)
+{
+    static const char *const kinds[] = {"message", "dead",   "token", "task",
+                                        "agent",   "cursor", "inbox", "directory"};
+    struct amp_jw w;
+    struct amp_buf *out = bundle_file(&x->b, "state.json");
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        struct tally t = {.n = 0};
+        if (amp_store_each(x->s, kinds[k], NULL, tally_fn, &t, x->err) < 0)
+            return -1;
+        amp_jw_key(&w, kinds[k]);
+        amp_jw_open(&w, '{');
+        for (unsigned i = 0; i < t.n; i++) {
+            amp_jw_key(&w, t.row[i].state);
+            amp_jw_uint(&w, t.row[i].n);
+        }
+        amp_jw_close(&w, '}');
+    }
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, x->err) < 0 ? -1 : amp_buf_str(out, "\n", x->err);
+}
+
+static int add_manifest(struct export *x)
+{
+    AMP_BUF struct amp_buf about;
+    char when[AMP_TIME_MAX];
+    amp_buf_init(&about, 4096);
+    amp_time_format(amp_now_ms(), when);
+    if (amp_buf_fmt(&about, x->err,
+                    "\"made\":\"%s\",\"by\":\"amp-ack %s\",\"redacted\":%s,\"letters\":%zu,"
+                    "\"frames\":%zu,\"cut\":%s",
+                    when, AMP_VERSION, dead_filter.raw ? "false" : "true", x->letters, x->frames,
+                    x->cut ? "true" : "false") < 0)
+        return -1;
+    return bundle_manifest(&x->b, amp_buf_span(&about), x->err);
+}
+
+static int fill(struct export *x, const struct dead_choices *c)
+{
+    x->out = bundle_file(&x->b, "letters.ndjson");
+    if (dead_each_choice(x->s, c, letter_fn, x, x->err) < 0)
+        return -1;
+    if (!bundle_path)
+        return 0;
+    x->out = bundle_file(&x->b, "frames.ndjson");
+    if (amp_store_frames(x->s, 1, frame_fn, x, x->err) < 0 || x->failed || add_errors(x) < 0 ||
+        add_config(x) < 0 || add_machine(x) < 0 || add_state(x) < 0 || add_manifest(x) < 0)
+        return -1;
+    return bundle_write(&x->b, bundle_path, x->err);
+}
+
+static int export(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+{
+    struct export *x = calloc(1, sizeof(*x));
+    int rc = 0;
+    if (!x)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory to export");
+    x->s = s;
+    x->err = err;
+    for (size_t i = 0; dead_filter.dry_run && i < c->n && rc == 0; i++)
+        rc = dead_tell("export", &c->v[i], NULL, err);
+    if (!dead_filter.dry_run)
+        rc = fill(x, c);
+    for (size_t i = 0; i < x->n_needles; i++)
+        free(x->needle[i]);
+    bundle_release(&x->b);
+    free(x);
+    return rc;
+}
+
+int ack_dead_export(int argc, char **argv)
+{
+    dead_filter_check(argc, true);
+    return dead_with_choices(argc, argv, export);
+}
