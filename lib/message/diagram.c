@@ -136,7 +136,8 @@ static int message_row(struct amp_diagram *d, const struct amp_history_row *r,
                        struct amp_error *err)
 {
     struct amp_span late = r->late ? AMP_SPAN("(late)") : (struct amp_span){"", 0};
-    struct amp_span attempt = r->attempt > 1 ? AMP_SPAN("again") : (struct amp_span){"", 0};
+    struct amp_span attempt =
+        amp_span_is(r->event, "resend") ? AMP_SPAN("again") : (struct amp_span){"", 0};
     if (starts(r->event, "ack_")) {
         const struct amp_span w[] = {r->stage, late, r->id};
         return arrow(d, r->by, r->sender, "-->>", w, 3, err);
@@ -149,6 +150,8 @@ static int message_row(struct amp_diagram *d, const struct amp_history_row *r,
         const struct amp_span w[] = {r->type, attempt, r->id};
         return arrow(d, r->sender, r->recipient, "->>", w, 3, err);
     }
+    if (amp_span_eq(r->from, r->to))
+        return 0; /* the ledger's own book-keeping */
     const struct amp_span w[] = {r->event, r->from, AMP_SPAN("to"), r->to, r->id};
     return note(d, r->sender, r->recipient, w, 5, err);
 }

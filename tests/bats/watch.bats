@@ -99,6 +99,18 @@ ends() {
   grep -q 'taken away' err
 }
 
+@test "retries leave when their wait is over, and then a person is told" {
+  due 1 1
+  timeout 30 amp-ack watch --until-idle --retries 2 --backoff 200ms,300ms --metrics m.ndjson >out
+  [ "$(jq -r .type out | paste -sd' ')" = "task_dispatch task_dispatch escalation" ]
+  [ "$(jq -r '.msg_id // empty' out | sort -u | wc -l)" -eq 3 ]
+  jq -se '[.[-1].metrics[] | {(.name): .value}] | add | .["messages.retries_total"] == 2 and
+    .["messages.timeouts_total"] == 3 and .["messages.dead_letters_total"] == 1' m.ndjson
+  amp-ack log --correlation T-2026-044 --format mermaid >d.mmd
+  [ "$(grep -c 'P1->>P2: task_dispatch again ' d.mmd)" -eq 2 ]
+  grep -q 'dead letter DEAD retries_exhausted' d.mmd
+}
+
 @test "several watch, some are killed: every escalation once" {
   due 1 $(seq 100)
   due 2 $(seq 101 200)
