@@ -188,8 +188,14 @@ int cursors_record(struct router *r, struct job **batch, uint32_t *n, struct amp
 {
     uint32_t kept = 0;
     int rc = 0;
-    if (!r->cursors)
+    bool any = false;
+    for (uint32_t i = 0; r->cursors && i < *n && !any; i++)
+        any = batch[i]->stream != NULL;
+    if (!any)
         return 0;
+    /* One turn for all of them. */
+    if (amp_store_begin(r->store, err) < 0)
+        return -1;
     for (uint32_t i = 0; i < *n; i++) {
         enum amp_cursor_verdict verdict = AMP_CURSOR_TAKEN;
         struct job *j = batch[i];
@@ -203,6 +209,7 @@ int cursors_record(struct router *r, struct job **batch, uint32_t *n, struct amp
             refuse(j, verdict);
         batch[kept++] = j;
     }
+    amp_store_end(r->store);
     *n = kept;
     return rc;
 }
