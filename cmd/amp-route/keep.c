@@ -20,8 +20,8 @@
 
 #include "message/dead.h"
 #include "message/message.h"
-#include "protocol/compose.h"
-#include "protocol/sw4rm/answer.h"
+#include "message/sequence.h"
+#include "protocol/answer.h"
 
 #define ANSWERS ".answers" /* the outbox of our answers is the consumer's with this behind it */
 
@@ -307,15 +307,22 @@ static void keep(struct router *r, struct job *j, const struct amp_view *v, cons
 }
 
 /* In the sender's protocol, where it has a word for it. */
-static int compose(const struct amp_view *v, const char *code, const char *said, bool retryable,
-                   struct amp_buf *out, struct amp_error *err)
+static int compose(const struct router *r, const struct amp_view *v, const char *code,
+                   const char *said, bool retryable, struct amp_buf *out, struct amp_error *err)
 {
-    if (v->protocol != AMP_PROTO_SW4RM || v->id.n == 0)
-        return amp_compose_nack(v, AMP_STAGE_REJECTED, "system", code, said, "route", retryable,
-                                amp_now_ms(), out, err);
-    struct amp_answered of = {.id = v->id, .producer = v->from, .correlation = v->correlation};
-    return amp_sw4rm_nack(&of, AMP_STAGE_REJECTED, amp_span_str(code), amp_span_str(said),
-                          "amp-route", amp_now_ms(), out, err);
+    bool amp = v->protocol == AMP_PROTO_AMP || v->id.n == 0;
+    struct amp_answer a = {.stage = AMP_STAGE_REJECTED,
+                           .by = amp ? "system" : "amp-route",
+                           .code = code,
+                           .note = said,
+                           .rule = "route",
+                           .retryable = retryable,
+                           .node = r->consumer,
+                           .now_ms = amp_now_ms()};
+    if (v->protocol == AMP_PROTO_RTP && r->store && v->id.n > 0 &&
+        amp_sequence_next(r->store, amp_span_str(a.node), 1, a.by, &a.sequence, err) < 0)
+        return -1;
+    return amp_answer_line(v, &a, out, err);
 }
 
 static void refuse(struct router *r, struct job *j, const char *code, const char *why,
@@ -334,7 +341,7 @@ static void refuse(struct router *r, struct job *j, const char *code, const char
     if (answer && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK) {
         snprintf(said, sizeof(said), "%.400s%s", why,
                  r->store ? "; kept in the dead letters" : "; not kept: no state directory");
-        if (compose(&v, code, said, retryable, &nack, &err) < 0) {
+        if (compose(r, &v, code, said, retryable, &nack, &err) < 0) {
             amp_complain(&err);
             amp_status_note(err.status);
         }

@@ -4,6 +4,7 @@
 #include "message/cursors.h"
 #include "message/idempotency.h"
 #include "message/inbox.h"
+#include "message/outcome.h"
 
 #define ROUNDS_MAX 8 /* what a row's doing makes due at once: a retry of a timeout */
 
@@ -37,6 +38,19 @@ static int window_run(struct amp_store *s, int64_t now_ms, const struct amp_dead
 {
     struct amp_idem_options o = {.now_ms = now_ms, .window_ms = c->window_ms, .actor = c->actor};
     return amp_idem_forget(s, &o, done, err);
+}
+
+static int awaited_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                       struct amp_error *err)
+{
+    (void)c;
+    return amp_store_next_due(s, "awaited", ms, err);
+}
+
+static int awaited_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                       uint32_t *done, struct amp_error *err)
+{
+    return amp_outcome_forget(s, now_ms, c->actor, done, err);
 }
 
 static int cursor_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
@@ -82,6 +96,7 @@ const struct amp_deadline amp_deadlines[] = {
      "messages: acknowledgement, time to live, retries; and agents that fell silent", message_due,
      message_run, false},
     {"window", "outcomes of operations are forgotten", window_due, window_run, true},
+    {"outcome", "who waited for an outcome is forgotten", awaited_due, awaited_run, true},
     {"cursor", "gaps that nobody waits for, and leases that ran out", cursor_due, cursor_run,
      false},
     {"retention", "dead letters that are too old, or too many, go: only where it is configured",

@@ -33,13 +33,12 @@ enum amp_ack_stage amp_message_stage_of(const struct amp_view *v)
     return stage == AMP_STAGE_FULFILLED ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
 }
 
-/* AMP says itself whether sending again may help, the Runtime Protocol that it does not. */
+/* AMP says itself whether sending again may help; an ack of the Runtime Protocol is terminal unless
+ * it says so. */
 static enum amp_failure failure_of(const struct amp_view *v)
 {
-    if (v->protocol == AMP_PROTO_AMP)
+    if (v->protocol == AMP_PROTO_AMP || v->protocol == AMP_PROTO_RTP)
         return v->body.ack.retryable ? AMP_FAILURE_PASSING : AMP_FAILURE_TERMINAL;
-    if (v->protocol == AMP_PROTO_RTP)
-        return AMP_FAILURE_TERMINAL;
     return amp_retry_class(v->body.ack.code);
 }
 
@@ -68,6 +67,7 @@ int amp_message_acknowledge(struct amp_store *s, const struct amp_view *v, int64
                                    .code = v->body.ack.code,
                                    .result = result_of(v)};
     amp_span_copy(v->from, by, sizeof(by));
+    a.eta_ms = v->body.ack.eta_ms;
     if (a.stage == AMP_STAGE_REJECTED || a.stage == AMP_STAGE_FAILED)
         a.failure = failure_of(v);
     return check_outcome(s, v, err) < 0

@@ -146,7 +146,7 @@ static int record(struct amp_store *s, struct work *w, enum amp_store_outcome *o
     enum amp_store_outcome how;
     if (w->view->id.n == 0)
         return amp_fail(err, AMP_NO, "missing_field", "a message without an id is not recorded");
-    int rc = amp_outcome_await(s, w->view, err);
+    int rc = amp_outcome_await(s, w->view, w->now_ms, err);
     if (rc == 0)
         rc = amp_store_update(s, KIND, w->view->id, NULL, record_fn, w, &how, err);
     if (rc == 0 && outcome)

@@ -11,6 +11,7 @@
 #define KIND    "awaited"
 #define KEY_MAX 700
 #define IDS_MAX 16 /* attempts that are kept: the newest */
+#define KEEP_MS ((int64_t)24 * 3600 * 1000)
 
 struct named {
     const char *protocol;
@@ -53,6 +54,7 @@ static int key_of(const struct named *n, struct amp_buf *out, struct amp_error *
 
 struct work {
     struct amp_span id;
+    int64_t now_ms;
     struct amp_buf key, ids, out; /* ids: each with its NUL */
     uint32_t n;
 };
@@ -122,11 +124,14 @@ static int await_fn(void *ctx, const struct amp_store_rec *now, struct amp_store
     amp_jw_close(&j, '}');
     change->event = "await";
     change->to = "AWAITED";
+    change->due_ms = w->now_ms + KEEP_MS;
+    int rc = amp_jw_end(&j, err);
     change->json = amp_buf_span(&w->out);
-    return amp_jw_end(&j, err);
+    return rc;
 }
 
-int amp_outcome_await(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
+int amp_outcome_await(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                      struct amp_error *err)
 {
     struct named name;
     bool waits = v->wants_outcome || v->kind == AMP_KIND_TOOL_CALL;
@@ -136,10 +141,90 @@ int amp_outcome_await(struct amp_store *s, const struct amp_view *v, struct amp_
     enum amp_store_outcome how;
     work_init(&w);
     w.id = v->id;
+    w.now_ms = now_ms;
     int rc = key_of(&name, &w.key, err);
     if (rc == 0)
         rc = amp_store_update(s, KIND, amp_buf_span(&w.key), NULL, await_fn, &w, &how, err);
     work_release(&w);
+    return rc;
+}
+
+struct forgetting {
+    struct work w;
+    struct amp_store *store;
+    const char *actor;
+    uint64_t rev;
+    bool open;
+    uint32_t gone;
+    struct amp_error *err;
+    int rc;
+};
+
+static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct forgetting *f = ctx;
+    if (!now->found || now->rev != f->rev)
+        return 1;
+    amp_buf_reset(&f->w.out);
+    if (amp_buf_add(&f->w.out, now->json.p, now->json.n, err) < 0)
+        return -1;
+    change->remove = !f->open;
+    change->event = f->open ? "keep" : "forget";
+    change->to = "AWAITED";
+    change->json = amp_buf_span(&f->w.out);
+    change->due_ms = f->w.now_ms + KEEP_MS;
+    change->actor = f->actor;
+    f->gone += change->remove;
+    return 0;
+}
+
+/* Whether one of its messages is on its way or at work. */
+static int look(struct forgetting *f)
+{
+    AMP_BUF struct amp_buf mem;
+    const char *id = f->w.ids.data;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    f->open = false;
+    for (uint32_t i = 0; i < f->w.n && !f->open; i++, id += strlen(id) + 1) {
+        struct amp_message_rec r;
+        if (amp_message_find(f->store, amp_span_str(id), &mem, &r, f->err) < 0)
+            return -1;
+        f->open = r.found && (r.state == AMP_DELIVERY_SENT || r.state == AMP_DELIVERY_RECEIVED ||
+                              r.state == AMP_DELIVERY_READ);
+    }
+    return 0;
+}
+
+static int forget_each(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct forgetting *f = ctx;
+    enum amp_store_outcome how;
+    amp_buf_reset(&f->w.key);
+    f->rev = rec->rev;
+    f->rc = amp_buf_add(&f->w.key, id.p, id.n, f->err);
+    if (f->rc == 0)
+        f->rc = read_ids(&f->w, rec, f->err);
+    if (f->rc == 0)
+        f->rc = look(f);
+    if (f->rc == 0)
+        f->rc = amp_store_update(f->store, KIND, amp_buf_span(&f->w.key), NULL, forget_fn, f, &how,
+                                 f->err);
+    return f->rc < 0;
+}
+
+int amp_outcome_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
+                       struct amp_error *err)
+{
+    struct forgetting f = {.store = s, .actor = actor, .err = err};
+    work_init(&f.w);
+    f.w.now_ms = now_ms;
+    int rc = amp_store_due(s, KIND, now_ms, forget_each, &f, err);
+    if (rc == 0)
+        rc = f.rc;
+    if (rc == 0 && gone)
+        *gone = f.gone;
+    work_release(&f.w);
     return rc;
 }
 

@@ -10,7 +10,11 @@
 #include "message/message.h"
 
 /* Notes that the message waits for an outcome, where it is of a kind that does. */
-int amp_outcome_await(struct amp_store *s, const struct amp_view *v, struct amp_error *err);
+int amp_outcome_await(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                      struct amp_error *err);
+/* Forgets those that nobody waits for any more: looked at a day after they were noted. */
+int amp_outcome_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
+                       struct amp_error *err);
 
 /* Settles in the ledger what the message answers: FULFILLED with its payload as the result, FAILED
  * with its code; a task_accept makes its sender the holder and puts the end off to its eta. Nothing

@@ -41,6 +41,7 @@ static int of_rtp(const struct amp_view *of, const struct amp_answer *a, struct 
                                 .node = a->node ? a->node : a->by,
                                 .by = a->by,
                                 .sequence = a->sequence,
+                                .retryable = a->retryable,
                                 .now_ms = a->now_ms};
     return amp_rtp_ack(&to, a->stage, amp_span_str(a->code), amp_span_str(a->note), out, err);
 }

@@ -13,7 +13,7 @@ struct amp_answer {
     const char *by;
     const char *code, *note; /* NULL or "": none */
     const char *rule;        /* AMP: what it breaks */
-    bool retryable;          /* AMP: sending again may help */
+    bool retryable;          /* sending again may help; SW4RM tells it by the code */
     struct amp_span result;  /* SW4RM: a JSON value; or empty */
     const char *node;        /* the Runtime Protocol's outbox; NULL: `by` */
     int64_t sequence;        /* and the number in it; 0: one after the clock */

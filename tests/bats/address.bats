@@ -56,8 +56,8 @@ who() {
 # lost CODE [SEED]: the answer, the dead letter and the record in the error log.
 lost() {
   local id
-  id=$(jq -r '.ref_msg_id // .msg.payload.ack_for_message_id' <<<"$output")
-  [ "$(jq -r '.code // (.msg.payload.error_code | ascii_downcase)' <<<"$output")" = "$1" ]
+  id=$(jq -r '.ref_msg_id // .payload.refEventId // .msg.payload.ack_for_message_id' <<<"$output")
+  [ "$(jq -r '.code // .payload.code // (.msg.payload.error_code | ascii_downcase)' <<<"$output")" = "$1" ]
   [ "$(amp-ack dead list --json | jq -r --arg i "$id" 'select(.msg_id == $i) | .code')" = "$1" ]
   [ "$(tail -n 1 state/error.ndjson | jq -r '.code + " " + (.seed_code // "")')" = "$1 ${2:-}" ]
 }
@@ -80,7 +80,7 @@ lost() {
   agents ann bob <in
   [ "$(who)" = bob:2 ]
   run -1 --separate-stderr agents ann <<<"$(says carl zoe)"
-  [ "$(jq -r .code <<<"$output")" = invalid_targets ]
+  [ "$(jq -r '.code // .payload.code' <<<"$output")" = invalid_targets ]
 }
 
 @test "who has a port need not be registered; who is registered and has none has an inbox" {
@@ -106,7 +106,7 @@ lost() {
   for n in ann bob carl; do join "$n"; done
   for i in 1 2 3 4 5; do says carl all | jq -c --argjson i "$i" '.eventId = "evt_\($i)" | .seq = $i'; done >in
   run -1 --separate-stderr amp-route -r '* => agents' --inbound inbox:bob=3 <in
-  [ "$(jq -r 'select(.code == "buffer_full") | .ref_msg_id' <<<"$output" | paste -sd ' ')" = "evt_4 evt_5" ]
+  [ "$(jq -r 'select(.payload.code == "buffer_full") | .payload.refEventId' <<<"$output" | paste -sd ' ')" = "evt_4 evt_5" ]
   amp-route inbox ann | cmp - in
   amp-route inbox bob | cmp - <(head -n 3 in)
   run -1 amp-route inbox carl
@@ -231,7 +231,7 @@ lost() {
   agent-registry deregister owner >>events
   run -1 --separate-stderr agents ann owner <<<"$(task carl '[]' '["cap.x"]' '.eventId = "evt_4"')"
   lost capability_unavailable no_route
-  [ "$(jq -r .retryable <<<"$output")" = true ]
+  [ "$(jq -r .payload.retryable <<<"$output")" = true ]
   capability cap.y ann '.status = "disabled"'
   run -1 --separate-stderr agents ann owner <<<"$(task carl '[]' '["cap.y"]' '.eventId = "evt_5"')"
   lost capability_unavailable no_route
@@ -259,7 +259,7 @@ lost() {
   amp-validate in >/dev/null
   agents ann bob <in
   [ "$(who)" = bob:1 ]
-  run -1 --separate-stderr agents ann bob <<<"$(handoff '["cook"]' | jq -c '.message_id = "5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1235"')"
+  run -1 --separate-stderr agents ann bob <<<"$(handoff '["cook"]' | jq -c '.message_id = "5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1235" | .sequence_number += 1')"
   lost no_route
 }
 
@@ -288,7 +288,7 @@ lost() {
   run -69 --separate-stderr amp-route -r '* => agents' --open-timeout 100ms \
     --agent ann=fifo:nobody --agent bob=file:bob.out <<<"$(says carl all)"
   [ "$(who)" = bob:1 ]
-  [ "$(jq -r .code <<<"$output")" = agent_unavailable ]
+  [ "$(jq -r '.code // .payload.code' <<<"$output")" = agent_unavailable ]
   [ "$(amp-ack dead list --json | jq -r .code)" = agent_unavailable ]
 }
 
@@ -358,7 +358,7 @@ lost() {
   run -69 --separate-stderr timeout 20 amp-route -r '* => agents' --patience 50ms --inbound 5 --open-timeout 100ms \
     --agent ann=file:ann.out --agent bob=fifo:bob.fifo <in
   jq -r .eventId ann.out | cmp - <(jq -r .eventId in)
-  [ "$(jq -r 'select(.code == "buffer_full") | .ref_msg_id' <<<"$output" | sort -u | wc -l)" -ge 20 ]
+  [ "$(jq -r 'select((.code // .payload.code) == "buffer_full") | .ref_msg_id // .payload.refEventId' <<<"$output" | sort -u | wc -l)" -ge 20 ]
   # What waited for bob is told when the reader goes.
   [ "$(amp-ack dead list --json | jq -r .code | sort -u | paste -sd ,)" = agent_unavailable,buffer_full ]
 }

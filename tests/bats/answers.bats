@@ -75,7 +75,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
 @test "the disk is written before accepted is, to the last system call" {
   need strace
   create >in
-  strace -f -e trace=fdatasync,write,writev -s 40 -o trace amp-ack send <in >out
+  ASAN_OPTIONS=detect_leaks=0 strace -f -e trace=fdatasync,write,writev -s 40 -o trace amp-ack send <in >out
   # The last sync comes before the line on stdout.
   sync=$(grep -n 'fdatasync(' trace | tail -n 1 | cut -d: -f1)
   said=$(grep -nE 'writev?\(1, ' trace | head -n 1 | cut -d: -f1)
@@ -197,4 +197,31 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [ "$(due task_create)" = 12:00:05 ]
   run -64 amp-ack track --ack-timeout aop=1s </dev/null
   run -64 amp-ack track --ack-timeout 1s </dev/null
+}
+
+@test "an eta told with accepted puts the end off as well" {
+  { create; ev ack '{"refEventId":"evt_1","ackType":"accepted","ackedByAgentId":"exec","ackedAt":"2026-03-01T12:00:00Z",
+    "etaAt":"2026-03-01T12:30:00Z"}'; } | track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:31:59)" ]
+  sweep 12:32:00 | jq -e '.payload.description | startswith("sla_breach")'
+}
+
+@test "who waited for an outcome is forgotten a day later, but not while it is open" {
+  waiting() { jq -r 'select(.key // "" | startswith("awaited.")) | .event // "gone"' state/log/*.ndjson | paste -sd,; }
+  { create; ev ack '{"refEventId":"evt_1","ackType":"accepted","ackedByAgentId":"exec","ackedAt":"2026-03-01T12:00:00Z",
+    "etaAt":"2026-03-04T12:00:00Z"}'; } | track 12:00:00 >/dev/null
+  amp-ack sweep --now 2026-03-02T12:00:00Z >/dev/null
+  [ "$(waiting)" = await,keep ]
+  complete | track 12:00:00 >/dev/null
+  amp-ack sweep --now 2026-03-03T12:00:00Z >/dev/null
+  [ "$(waiting)" = await,keep,forget ]
+}
+
+@test "the router refuses an event in its own protocol, numbered in its outbox" {
+  need_tool amp-route
+  create >in
+  amp-route --state state -r 'to=nobody => file:x' <in >told || [ $? -eq 1 ]
+  amp-validate told | cmp - told
+  jq -e '.kind == "ack" and .toAgentId == "cli" and .corrId == "c" and .sourceNodeId == "amp-route" and .seq == 1 and
+    (.payload | .refEventId == "evt_1" and .ackType == "failed_terminal" and .code == "no_route")' told
 }

@@ -31,7 +31,7 @@ sw4rm() {
       payload: {toAgents: ["b"], body: "b"}, trace: {attempt: 1}}'; } >in
   run -1 --separate-stderr amp-route -r '* => file:out' <in
   jq -r .message_id out | diff - <(echo 6a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234)
-  [ "$(jq -r '.code // .msg.payload.error_code' <<<"$output" | sort | paste -sd' ')" = "TTL_EXPIRED expired" ]
+  [ "$(jq -r '.payload.code // .msg.payload.error_code' <<<"$output" | sort | paste -sd' ')" = "TTL_EXPIRED expired" ]
 }
 
 @test "a message whose time passes while it waits" {
@@ -58,7 +58,7 @@ sw4rm() {
   { for to in bob cat; do
       sw4rm "{to: \"$to\", msg: .}"
       sw4rm "{to: \"$to\", msg: (.content_type = \"Text/Plain; charset=utf-8\" | .payload = \"hi\")}"
-    done; } | jq -c '.msg.message_id |= "\(input_line_number)" + .[1:]' >in
+    done; } | jq -c '.msg.message_id |= "\(input_line_number)" + .[1:] | .msg.sequence_number = input_line_number' >in
   run -1 --separate-stderr amp-route --agent bob=file:bob --agent cat=file:cat -r '* => agents' <in
   [ "$(wc -l <bob)" -eq 2 ]
   [ ! -s cat ]

@@ -92,7 +92,8 @@ struct amp_body {
             struct amp_span ref, code, note;
             enum amp_ack_stage stage;
             bool retryable;
-        } ack; /* acks and nacks */
+            int64_t eta_ms; /* 0: not said */
+        } ack;              /* acks and nacks */
         struct {
             struct amp_span branch, commit, first_failed;
             struct amp_span checks; /* the JSON object as it stands */

@@ -91,6 +91,10 @@ int amp_rtp_ack(const struct amp_rtp_answer *a, enum amp_ack_stage stage, struct
     text(&w, "ackedAt", amp_span_str(time));
     some(&w, "code", code);
     some(&w, "reason", reason);
+    if (a->retryable && (stage == AMP_STAGE_REJECTED || stage == AMP_STAGE_FAILED)) {
+        amp_jw_key(&w, "retryable");
+        amp_jw_bool(&w, true);
+    }
     amp_jw_close(&w, '}');
     return tail(&w, out, before, err);
 }

@@ -10,6 +10,7 @@ struct amp_rtp_answer {
     struct amp_span id, type, source, correlation; /* of the event that is answered */
     const char *node, *by;                         /* whose outbox, who speaks */
     int64_t sequence;                              /* in that outbox; 0: one after the clock */
+    bool retryable; /* of a refusal: said beside its code, though the ack's own word is terminal */
     int64_t now_ms;
 };
 

@@ -48,6 +48,8 @@ static const struct amp_fill_row ack_rows[] = {
     {AMP_AT("/refEventId"), AMP_AS_TEXT, B(ack.ref), 0, NULL},
     {AMP_AT("/code"), AMP_AS_TEXT, B(ack.code), 0, NULL},
     {AMP_AT("/reason"), AMP_AS_TEXT, B(ack.note), 0, NULL},
+    {AMP_AT("/etaAt"), AMP_AS_TIME, B(ack.eta_ms), 0, NULL},
+    {AMP_AT("/retryable"), AMP_AS_BOOL, B(ack.retryable), 0, NULL},
 };
 static const struct amp_fill_table ack = AMP_FILL_TABLE(struct amp_body, ack_rows);
 
