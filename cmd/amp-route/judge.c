@@ -45,6 +45,7 @@ void judge_view(struct router *r, struct job *j, const struct amp_view *v)
 {
     j->stage = JOB_DECIDED;
     j->ask_from = r->n_rules;
+    j->era = r->era;
     for (uint32_t i = 0; i < r->n_rules; i++) {
         if (r->rules[i].filter >= 0) {
             if (j->ask_from == r->n_rules)
@@ -147,8 +148,26 @@ static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struc
     j->stage = JOB_DECIDED;
 }
 
+int judge_again(struct router *r, struct job *j, struct amp_error *err)
+{
+    struct amp_view v;
+    struct amp_check_options opt = {0};
+    memset(j->hit, 0, sizeof(j->hit));
+    if (amp_reader_line(r->again, keep_whole(j), &opt, &v, NULL, NULL, err) < 0)
+        return -1;
+    judge_view(r, j, &v);
+    if (j->address.kids || j->address.mark || j->address.nobody)
+        return 0;
+    return address_look(r, j, &v, err) < 0 ? -1 : 0;
+}
+
 void judge_add(struct router *r, struct job *j)
 {
+    struct amp_error err;
+    /* It waited while the rules changed. */
+    if (j->era != r->era && !j->refused && judge_again(r, j, &err) < 0)
+        router_break(r, &err);
+
     if (r->last)
         r->last->next = j;
     else

@@ -48,21 +48,25 @@ static struct place *place_new(struct router *r, struct amp_error *err)
     return p;
 }
 
+void target_free(struct router *r, uint32_t port)
+{
+    struct target *t = r->targets[port];
+    if (!t)
+        return;
+    for (int lane = 0; lane < AMP_LANE_COUNT; lane++)
+        for (struct place *p = t->line[lane].first, *next; p; p = next) {
+            next = p->next;
+            place_free(r, p);
+        }
+    amp_lane_keys_release(&t->keys);
+    free(t);
+    r->targets[port] = NULL;
+}
+
 void targets_free(struct router *r)
 {
-    for (uint32_t i = 0; i < r->n_ports; i++) {
-        struct target *t = r->targets[i];
-        if (!t)
-            continue;
-        for (int lane = 0; lane < AMP_LANE_COUNT; lane++)
-            for (struct place *p = t->line[lane].first, *next; p; p = next) {
-                next = p->next;
-                place_free(r, p);
-            }
-        amp_lane_keys_release(&t->keys);
-        free(t);
-        r->targets[i] = NULL;
-    }
+    for (uint32_t i = 0; i < r->n_ports; i++)
+        target_free(r, i);
     for (struct place *p = r->spare, *next; p; p = next) {
         next = p->next;
         free(p);

@@ -156,6 +156,10 @@ static int start(struct router *r, struct amp_error *err)
     if (routes.n == 0)
         return amp_fail(err, AMP_USAGE, "no_routes", "at least one route is needed (-r)");
     r->port_options.unopened = r->dry;
+    r->config = config;
+    r->state = state;
+    r->lane_settings = &lane_settings;
+    reload_start(r, &routes);
     bool keeps = state && (!r->dry || access(state, F_OK) == 0);
     if (keeps && keep_open(r, state, lock_timeout_ms, err) < 0)
         return -1;
@@ -170,10 +174,7 @@ static int start(struct router *r, struct amp_error *err)
         amp_intake_init(&r->intake, r->dry ? NULL : r->store, "amp-route", err) < 0)
         return -1;
     r->intake.say = say;
-    r->intake.check.heads = !r->store && !r->addressing.book;
-    for (uint32_t i = 0; i < r->n_rules; i++)
-        if (amp_predicate_asks_body(r->rules[i].predicate))
-            r->intake.check.heads = false;
+    routes_heads(r);
     r->intake.lines.max_line = (size_t)max_line;
     if (!(r->again = amp_reader_new(NULL, err)))
         return -1;

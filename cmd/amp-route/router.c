@@ -92,20 +92,20 @@ static void step_ports(struct router *r)
 {
     /* Our own output last: the others' outcomes may add to it. */
     for (uint32_t i = r->n_ports; i-- > 0 && !r->broken;)
-        if (i == 0 || !r->dry)
+        if (i == 0 || (!r->dry && !r->targets[i]->closed))
             target_step(r, i);
 }
 
 /* At the end of input, when all is decided: closes what has nothing left. 1: all are closed. */
-static int finish_ports(struct router *r, bool *closed)
+static int finish_ports(struct router *r)
 {
     bool all = true;
     for (uint32_t i = r->n_ports; i-- > 0;) {
         struct amp_error err = {0};
-        if (closed[i])
+        if (r->targets[i]->closed)
             continue;
         if (i > 0 && (r->dry || (r->targets[i]->listens && r->now_ms - r->eof_ms > LISTENS_MS))) {
-            closed[i] = true;
+            r->targets[i]->closed = true;
             continue;
         }
         if (i == 0 && !all)
@@ -115,10 +115,10 @@ static int finish_ports(struct router *r, bool *closed)
             amp_complain(&err);
             amp_status_note(err.status);
         }
-        closed[i] = rc != 0;
-        all = all && closed[i];
+        r->targets[i]->closed = rc != 0;
+        all = all && rc != 0;
     }
-    return all && closed[0];
+    return all && r->targets[0]->closed;
 }
 
 static void wait_for_something(struct router *r, bool *readable)
@@ -128,7 +128,7 @@ static void wait_for_something(struct router *r, bool *readable)
     uint32_t n = 0;
     *readable = false;
     for (uint32_t i = 0; i < r->n_ports; i++, n += AMP_PORT_FDS)
-        if (i == 0 || !r->dry)
+        if (i == 0 || (!r->dry && !r->targets[i]->closed))
             amp_port_watch(r->ports[i], &fds[n], &timeout);
         else
             fds[n] = fds[n + 1] = (struct pollfd){.fd = -1};
@@ -142,7 +142,8 @@ static void wait_for_something(struct router *r, bool *readable)
         timeout = tick;
     if (from_may(r))
         timeout = 0;
-    bool reading = !from_reads(r) && !r->eof && !r->held_ms && r->n_undecided < UNDECIDED_MAX &&
+    bool reading = !amp_hangup && !from_reads(r) && !r->eof && !r->held_ms &&
+                   r->n_undecided < UNDECIDED_MAX &&
                    target_pending(r, 0) < r->port_options.max_pending / 2;
     fds[n] = (struct pollfd){.fd = reading ? r->in.fd : -1, .events = POLLIN};
     if (timeout < 0 || timeout > 500)
@@ -154,7 +155,6 @@ static void wait_for_something(struct router *r, bool *readable)
 
 int router_run(struct router *r, struct amp_error *err)
 {
-    bool closed[PORTS_MAX] = {false};
     r->now_ms = amp_mono_ms();
     if (r->store && !r->dry && keep_recover(r, err) < 0)
         return -1;
@@ -162,6 +162,8 @@ int router_run(struct router *r, struct amp_error *err)
     for (;;) {
         step_ports(r);
         judge_step(r);
+        reload_turn(r);
+        reload_close(r);
         keep_turn(r);
         count_turn(r);
         if (r->broken) {
@@ -172,7 +174,7 @@ int router_run(struct router *r, struct amp_error *err)
             return -1;
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-        if (r->eof && !from_reads(r) && r->n_undecided == 0 && finish_ports(r, closed) &&
+        if (r->eof && !from_reads(r) && r->n_undecided == 0 && finish_ports(r) &&
             r->n_answers == 0 && r->n_jobs == r->n_copies)
             break;
         bool readable;

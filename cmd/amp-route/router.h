@@ -61,6 +61,7 @@ struct job {
     enum amp_kind kind;
     enum amp_protocol protocol;
     bool answer;
+    uint32_t era;    /* of the rules that it was judged by */
     bool copy;       /* for a port that only listens */
     uint64_t number; /* of its line */
     enum job_stage stage;
@@ -107,7 +108,9 @@ struct target {
     bool blocks; /* it was full when the input began to wait this time */
     uint64_t given, taken;
     uint64_t refused; /* buffer_full */
-    bool listens;     /* gets copies, and nobody waits for it */
+    bool leaving;     /* no route leads there any more */
+    bool closed;
+    bool listens; /* gets copies, and nobody waits for it */
 };
 
 struct router {
@@ -121,6 +124,10 @@ struct router {
     bool allow_unsigned; /* sw4rm messages may leave this machine as they are */
 
     struct rule rules[RULES_MAX];
+    uint32_t era;    /* how often they were read again */
+    bool configured; /* they are the configuration's */
+    const char *config, *state;
+    const struct amp_list *lane_settings;
     uint32_t n_rules;
     struct amp_port *ports[PORTS_MAX]; /* [0] is our own output */
     struct target *targets[PORTS_MAX]; /* of the port of the same number */
@@ -181,6 +188,8 @@ void judge_view(struct router *r, struct job *j, const struct amp_view *v);
 /* Takes the line of undecided jobs on as far as it goes, and dispatches decided ones in order. */
 void judge_step(struct router *r);
 void judge_add(struct router *r, struct job *j);
+/* Which rules hold, whatever it was judged by before. */
+int judge_again(struct router *r, struct job *j, struct amp_error *err);
 void judge_add_all(struct router *r, struct job *j); /* and those that follow it */
 
 /* job_mem.c */
@@ -264,6 +273,7 @@ step_fn steps_admit, steps_look;
 /* lanes.c */
 #define INBOUND_AGENT 10 /* messages, of an agent's buffer unless said otherwise */
 int target_add(struct router *r, uint32_t port, uint32_t inbound, struct amp_error *err);
+void target_free(struct router *r, uint32_t port);
 void targets_free(struct router *r);
 /* Takes a message for the port, or "buffer_full". */
 int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_error *err);
@@ -308,6 +318,14 @@ int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
                 struct amp_error *err);
 int routes_add(struct router *r, const char *text, struct amp_error *err);
 void routes_free(struct router *r);
+/* Whether it is enough to look at the head of messages. */
+void routes_heads(struct router *r);
+
+/* reload.c: SIGHUP */
+void reload_start(struct router *r, const struct amp_list *routes);
+void reload_turn(struct router *r); /* reads the routes again, if that was asked for */
+/* Ports that no route leads to any more: closed when all is delivered. */
+void reload_close(struct router *r);
 
 /* router.c */
 int router_run(struct router *r, struct amp_error *err);

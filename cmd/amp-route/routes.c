@@ -37,10 +37,23 @@ int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
         return 0;
     }
     for (uint32_t i = 1; i < r->n_ports; i++) {
-        if (strcmp(amp_port_spec(r->ports[i]), spec) == 0) {
+        if (!r->targets[i]->leaving && strcmp(amp_port_spec(r->ports[i]), spec) == 0) {
             *index = i;
             return 0;
         }
+    }
+    for (uint32_t i = 1; i < r->n_ports; i++) {
+        /* One that is closed makes room. */
+        struct amp_port *fresh;
+        if (!r->targets[i]->closed)
+            continue;
+        if (amp_port_new(spec, &r->port_options, &fresh, err) < 0)
+            return -1;
+        amp_port_free(r->ports[i]);
+        r->ports[i] = fresh;
+        target_free(r, i);
+        *index = i;
+        return target_add(r, i, inbound, err);
     }
     if (r->n_ports == PORTS_MAX)
         return amp_fail(err, AMP_USAGE, "too_many", "more than %d ports", PORTS_MAX - 1);
@@ -80,4 +93,12 @@ void routes_free(struct router *r)
         free(r->rules[i].text);
     }
     r->n_rules = 0;
+}
+
+void routes_heads(struct router *r)
+{
+    r->intake.check.heads = !r->store && !r->addressing.book;
+    for (uint32_t i = 0; i < r->n_rules; i++)
+        if (amp_predicate_asks_body(r->rules[i].predicate))
+            r->intake.check.heads = false;
 }

@@ -96,6 +96,10 @@ struct json_t;
 int amp_config_load(const char *explicit_path, const char *state_dir, struct json_t **out,
                     struct amp_error *err);
 
+/* Reads it again, for programs that live long: with a failure it stays as it was. What was taken
+ * from it before stays valid. */
+int amp_config_reload(const char *explicit_path, const char *state_dir, struct amp_error *err);
+
 /* Diagnostics on stderr: "tool: severity: what: why". Control characters are neutralised. */
 void amp_die_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 void amp_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -125,5 +129,8 @@ int amp_out_flush(struct amp_error *err);
 /* INT and TERM: *amp_stop becomes the signal's number; blocking calls return EINTR. */
 extern volatile int amp_stop;
 void amp_signals_install(void);
+/* HUP: *amp_hangup becomes 1 (whoever acts on it makes it 0); also interrupts. */
+extern volatile int amp_hangup;
+void amp_signals_reload(void);
 
 #endif

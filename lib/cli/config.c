@@ -113,6 +113,24 @@ static int set_scalar(const json_t *v, const char *key,
     return set(arg, json_string_value(text), err);
 }
 
+int amp_config_reload(const char *explicit_path, const char *state_dir, struct amp_error *err)
+{
+    json_t *before = config, *now;
+    config = NULL;
+    loaded = false;
+    if (amp_config_load(explicit_path, state_dir, &now, err)) {
+        config = before;
+        loaded = true;
+        return -1;
+    }
+    /* Options of text point into it. */
+    if (!kept)
+        kept = json_array();
+    if (before)
+        json_array_append_new(kept, before);
+    return 0;
+}
+
 int amp_config_values(const char *explicit_path, const char *state_dir, const char *key,
                       int (*set)(void *arg, const char *text, struct amp_error *err), void *arg,
                       struct amp_error *err)

@@ -1,9 +1,10 @@
-/* INT and TERM ask for an end between frames. */
+/* INT and TERM ask for an end between frames; HUP, where it is wanted, for a look at the settings.
+ */
 #include "cli/cli.h"
 
 #include <signal.h>
 
-volatile int amp_stop;
+volatile int amp_stop, amp_hangup;
 
 static void on_stop(int sig)
 {
@@ -19,4 +20,16 @@ void amp_signals_install(void)
     struct sigaction old;
     if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
         sigaction(SIGINT, &sa, NULL);
+}
+
+static void on_hangup(int sig)
+{
+    (void)sig;
+    amp_hangup = 1;
+}
+
+void amp_signals_reload(void)
+{
+    struct sigaction sa = {.sa_handler = on_hangup};
+    sigaction(SIGHUP, &sa, NULL);
 }
