@@ -12,18 +12,22 @@
 #include "message/stages.h"
 #include "protocol/answer.h"
 
-static int put(struct router *r, const struct job *j, struct amp_span agent, uint32_t bound,
+static int put(struct router *r, const struct job *j, struct amp_span agent, uint32_t port_index,
                struct amp_buf *answer, struct amp_store_entry_id *entry, struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options check = {0};
     char actor[ANSWERS_NAME_MAX], by[AMP_INBOX_AGENT_MAX + 1];
     int64_t now = amp_now_ms();
-    struct amp_inbox_options opt = {
-        .bound = bound == 0 || bound > AMP_INBOX_BOUND_MAX ? AMP_INBOX_BOUND_MAX : bound,
-        .credits = (uint32_t)r->credits,
-        .actor = actor,
-        .line = {j->line, j->n}};
+    struct target *t = r->targets[port_index];
+    struct amp_inbox_options opt = {.bound = t->inbound == 0 || t->inbound > AMP_INBOX_BOUND_MAX
+                                                 ? AMP_INBOX_BOUND_MAX
+                                                 : t->inbound,
+                                    .lane = amp_lanes_admit(&t->lanes, j->lane, r->now_ms),
+                                    .order = j->order,
+                                    .credits = (uint32_t)r->credits,
+                                    .actor = actor,
+                                    .line = {j->line, j->n}};
     if (amp_reader_line(r->again, keep_whole(j), &check, &v, NULL, NULL, err) < 0)
         return -1;
     keep_answers_name(r, actor);
@@ -40,7 +44,7 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
     return amp_inbox_put(r->store, agent, &v, &opt, now, amp_buf_span(answer), entry, NULL, err);
 }
 
-void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t bound)
+void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t port_index)
 {
     struct amp_error err = {0};
     struct amp_store_entry_id entry = {0};
@@ -48,7 +52,7 @@ void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t 
     AMP_BUF struct amp_buf answer;
     amp_buf_init(&answer, 1 << 20);
     snprintf(port, sizeof(port), "inbox:%.*s", (int)agent.n, agent.p);
-    if (put(r, j, agent, bound, &answer, &entry, &err) == 0) {
+    if (put(r, j, agent, port_index, &answer, &entry, &err) == 0) {
         r->delivered++;
         if (entry.n > 0)
             keep_answer(r, amp_buf_span(&answer), entry);

@@ -70,6 +70,7 @@ struct inbox {
     struct hand hand;
     int lock, bell;
     struct amp_buf mem;
+    struct amp_lanes lanes;
     int64_t handed, this_turn;
 };
 
@@ -178,6 +179,7 @@ static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
     /* Without --follow all that waits is for one turn. */
     struct amp_inbox_turn turn = {.between_turns = between && (follow || in->this_turn == 0),
                                   .lease_ms = lease_ms,
+                                  .lanes = &in->lanes,
                                   .actor = SWEEPER};
     int rc = amp_inbox_offer(in->store, in->agent, &turn, amp_now_ms(), &in->mem, &m, wake_ms, err);
     /* Also the READ of the one before; nothing leaves while it might be lost. */
@@ -302,6 +304,7 @@ int route_inbox(int argc, char **argv)
                             .out = {.fd = -1}};
     amp_signals_install();
     amp_buf_init(&in.mem, AMP_RECORD_MAX);
+    amp_lanes_init(&in.lanes, &amp_lane_rules_default, amp_now_ms());
     int status = work(&in);
     hand_close(&in.hand);
     amp_buf_release(&in.mem);

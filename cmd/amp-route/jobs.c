@@ -95,8 +95,7 @@ static void offer_port(struct router *r, struct job *j, const struct rule *rule,
 static void offer_inbox(struct router *r, struct job *j, const struct rule *rule,
                         struct amp_port *port)
 {
-    inbox_put(r, j, amp_span_str(amp_port_spec(port) + strlen("inbox:")),
-              r->targets[rule->port]->inbound);
+    inbox_put(r, j, amp_span_str(amp_port_spec(port) + strlen("inbox:")), rule->port);
 }
 
 /* Kinds that are not here are ports like any other. */

@@ -257,8 +257,8 @@ void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_
 #define ANSWERS_NAME_MAX 160
 void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX]);
 
-/* enqueue.c: into the inbox of an agent, in which `bound` messages may wait. */
-void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t bound);
+/* enqueue.c: into the inbox of an agent, the port of that number. */
+void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t port);
 
 /* steps.c */
 /* The code of a message whose time has passed. */

@@ -116,6 +116,29 @@ static int offer_place(struct offering *o, const struct amp_inbox_place *place,
     return 1;
 }
 
+/* Whose turn it is. Of those that must keep their order the first one's lane is the lane of all. */
+static uint32_t choose(const struct amp_inbox_buffer *b, struct amp_lanes *lanes, int64_t now_ms)
+{
+    struct amp_lane_head heads[AMP_LANE_COUNT] = {{0}};
+    uint32_t first[AMP_LANE_COUNT] = {0};
+    if (!lanes)
+        return 0;
+    for (uint32_t i = 0; i < b->n_waiting; i++) {
+        const struct amp_inbox_place *p = &b->waiting[i];
+        uint32_t k = 0;
+        while (k < i && (p->order == 0 || b->waiting[k].order != p->order))
+            k++;
+        int64_t lane = b->waiting[k].lane;
+        if (lane < 0 || lane >= AMP_LANE_COUNT || heads[lane].any)
+            continue;
+        first[lane] = i;
+        heads[lane] = (struct amp_lane_head){
+            .any = true, .bytes = (size_t)(p->size > 0 ? p->size : 0), .since_ms = p->at_ms};
+    }
+    struct amp_lane_turn t = amp_lanes_next(lanes, heads, now_ms);
+    return t.lane == AMP_LANE_COUNT ? 0 : first[t.lane];
+}
+
 static int offer_next(struct offering *o, int64_t *wake_ms, struct amp_error *err)
 {
     struct amp_inbox_buffer b;
@@ -129,7 +152,7 @@ static int offer_next(struct offering *o, int64_t *wake_ms, struct amp_error *er
         *wake_ms = held ? b.until_ms : 0;
         bool any = b.n_waiting > 0 && !held;
         if (any)
-            rc = offer_place(o, &b.waiting[0], err);
+            rc = offer_place(o, &b.waiting[choose(&b, o->turn->lanes, o->now_ms)], err);
         amp_inbox_buffer_free(&b);
         if (rc != 0 || !any)
             return rc;

@@ -16,6 +16,7 @@
 #include <amp/fsm/fsm.h>
 #include <amp/protocol/protocol.h>
 
+#include "message/lane.h"
 #include "store/store.h"
 
 #define AMP_INBOX_STATES(X)                                                                        \
@@ -57,6 +58,8 @@ struct amp_inbox_options {
     uint32_t credits;     /* how many may wait or be read and not ended; 0: no such limit */
     const char *actor;    /* whose outbox the answer goes to */
     struct amp_span line; /* what the agent gets; empty: the message as it came */
+    enum amp_lane lane;   /* it waits in that one; what has the same order (0: none) */
+    uint64_t order;       /* never overtakes */
 };
 enum amp_inbox_put {
     AMP_INBOX_PLACED,
@@ -80,9 +83,10 @@ struct amp_inbox_msg {
     int64_t at_ms, expires_ms, lane;
 };
 struct amp_inbox_turn {
-    bool between_turns; /* nothing while the agent is busy; what is offered makes it busy */
-    int64_t lease_ms;   /* how long busy holds at most */
-    const char *actor;  /* whose outbox gets the answers about what expired */
+    bool between_turns;      /* nothing while the agent is busy; what is offered makes it busy */
+    int64_t lease_ms;        /* how long busy holds at most */
+    struct amp_lanes *lanes; /* whose turn it is; NULL: as they came */
+    const char *actor;       /* whose outbox gets the answers about what expired */
 };
 /* The next message, OFFERED by this call: 1, with spans into mem; 0: there is none now, look again
  * when the bell rings or at *wake_ms (0: never by itself). */

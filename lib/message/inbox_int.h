@@ -13,7 +13,7 @@
 /* A place in the buffer. */
 struct amp_inbox_place {
     struct amp_span id;
-    int64_t at_ms, expires_ms, lane;
+    int64_t at_ms, expires_ms, lane, order, size;
 };
 
 /* The record of kind "inboxes". */

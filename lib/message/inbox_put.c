@@ -11,6 +11,8 @@
 
 #include <amp/base/id.h>
 
+#define ORDER_MASK ((1ull << 53) - 1) /* what every reader of JSON gets back */
+
 int amp_inbox_agent_check(struct amp_span agent, struct amp_error *err)
 {
     bool fine = agent.n > 0 && agent.n <= AMP_INBOX_AGENT_MAX;
@@ -247,13 +249,15 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
     struct amp_inbox_delivery fresh = {.msg_id = v->id,
                                        .at_ms = p->now_ms,
                                        .expires_ms = v->expires_ms,
-                                       .lane = v->lane,
+                                       .lane = p->opt->lane,
                                        .line = of_ledger ? (struct amp_span){"", 0} : line};
     struct placing place = {
         .place = {.id = p->key.id,
                   .at_ms = p->now_ms,
                   .expires_ms = v->expires_ms,
-                  .lane = v->lane},
+                  .lane = p->opt->lane,
+                  .order = (int64_t)(p->opt->order & ORDER_MASK),
+                  .size = (int64_t)line.n},
         .bound = p->opt->bound > 0 ? p->opt->bound : AMP_INBOX_BOUND,
         .credits = p->opt->credits,
     };

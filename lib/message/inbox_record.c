@@ -54,6 +54,8 @@ static int read_lists(const struct amp_tape *t, struct amp_buf *mem, struct amp_
         p->at_ms = number_of(t, tok, "at_ms");
         p->expires_ms = number_of(t, tok, "expires_ms");
         p->lane = number_of(t, tok, "lane");
+        p->order = number_of(t, tok, "order");
+        p->size = number_of(t, tok, "size");
     }
     for (tok = open + 1; b->n_open < n_open; tok = t->tok[tok].next)
         if (text_of(t, tok, mem, &b->open[b->n_open++], err) < 0)
@@ -131,6 +133,8 @@ int amp_inbox_buffer_write(const struct amp_inbox_buffer *b, struct amp_buf *out
         number(&w, "at_ms", b->waiting[i].at_ms);
         number(&w, "expires_ms", b->waiting[i].expires_ms);
         number(&w, "lane", b->waiting[i].lane);
+        number(&w, "order", b->waiting[i].order);
+        number(&w, "size", b->waiting[i].size);
         amp_jw_close(&w, '}');
     }
     amp_jw_close(&w, ']');

@@ -114,6 +114,33 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
   [ -z "$output" ]
 }
 
+# control N PRIORITY: a command of SW4RM's scheduler.
+control() {
+  local payload="{\"command\":\"RUN\",\"agent_id\":\"ann\",\"priority\":$2}"
+  printf '{"message_id":"%08d-0000-4000-8000-000000000000","producer_id":"scheduler",' "$1"
+  printf '"correlation_id":"c","sequence_number":%d,"retry_count":0,"message_type":"CONTROL",' "$1"
+  printf '"content_type":"application/json","content_length":%d,"payload":%s}\n' ${#payload} "$payload"
+}
+
+# task N PRIORITY CORRELATION: a task of the Runtime Protocol.
+task() {
+  jq -cn --arg n "$1" --arg p "$2" --arg c "$3" '{eventId: "evt-\($n)", seq: ($n | tonumber),
+    kind: "task_create", sourceNodeId: "n", sourceAgentId: "a", toAgentId: "b", corrId: $c,
+    createdAt: "2026-02-25T16:22:10.123Z", payload: {taskId: "tsk-\($n)", title: "t",
+    description: "d", toAgents: ["b"], priority: $p, requesterAgentId: "a", responseRequired: true},
+    trace: {attempt: 1, routingPolicyVersion: "r", capabilityPolicyVersion: "c"}}'
+}
+
+@test "urgent messages come first; what belongs together keeps its order" {
+  { control 1 10; control 2 0; control 3 -19; } | amp-route -r '* => inbox:ann' >/dev/null
+  amp-route inbox ann >got
+  [ "$(jq -r '.payload.priority' got | paste -sd' ')" = "-19 0 10" ]
+  # Of one conversation the last is urgent.
+  { task 4 low c1; task 5 normal c1; task 6 high c1; } >in
+  amp-route -r '* => inbox:bob' <in >/dev/null
+  amp-route inbox bob | cmp - in
+}
+
 @test "what has no id is known by its bytes" {
   message ack >in
   amp-route -r '* => inbox:coordinator' <in
