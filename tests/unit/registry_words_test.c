@@ -57,8 +57,8 @@ static void test_keys(void)
         "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", /* Ed25519 */
         "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=",
         "AgECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8g", /* P-256, compressed */
-        "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAh"
-        "IiMkJSYnKCkqKywtLi8wMTIzNDU2Nzg5Ojs8PT4/QA==",
+        ("MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAh"
+         "IiMkJSYnKCkqKywtLi8wMTIzNDU2Nzg5Ojs8PT4/QA=="),
     };
     static const char *const unsound[] = {
         "",
