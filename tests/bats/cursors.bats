@@ -82,7 +82,8 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
 @test "the number of another event is refused" {
   route < <(events 1 2)
   BODY=other run -1 --separate-stderr route < <(BODY=other events 2)
-  [ "$(jq -r .code <<<"$output")" = seq_not_monotonic ]
+  [ "$(jq -r '"\(.payload.code) \(.payload.ackType) \(.sourceNodeId) \(.seq)"' <<<"$output")" = \
+    "seq_not_monotonic failed_terminal amp-route 1" ]
   [ "$(amp-ack dead list --json | jq -r '"\(.msg_id) \(.class)"')" = "evt_2other permanent" ]
   [ "$(seqs)" = "1 2" ]
 }
@@ -101,7 +102,7 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
     "incident gap_timeout vps 2 3 skip" ]
   events 3 >&7
   wait_until 20 has_lines said 2
-  [ "$(tail -n 1 said | jq -r .code)" = seq_not_monotonic ]
+  [ "$(tail -n 1 said | jq -r .payload.code)" = seq_not_monotonic ]
   exec 7>&-
   kill "$router"
   wait "$router" || :
@@ -166,7 +167,7 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
 
 @test "too many that wait are refused, for a while" {
   run -75 --separate-stderr route --max-waiting 2 < <(events 1 5 6 7)
-  [ "$(jq -r '"\(.code) \(.retryable)"' <<<"$output")" = "backpressure true" ]
+  [ "$(jq -r '"\(.payload.code) \(.payload.retryable)"' <<<"$output")" = "backpressure true" ]
   [ "$(at mbp vps .waiting)" = 2 ]
 }
 
