@@ -4,6 +4,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "message/inbox.h"
 #include "message/message.h"
 #include "pass.h"
 #include "table.h"
@@ -157,6 +158,31 @@ static int totals(struct listing *l)
     return amp_out(amp_buf_span(&b), &l->err);
 }
 
+/* What waits for an agent, and whether it is at a turn of its own. */
+static int inbox_fn(void *ctx, const struct amp_inbox_info *i)
+{
+    struct listing *l = ctx;
+    AMP_BUF struct amp_buf b;
+    char old[24];
+    amp_buf_init(&b, 4096);
+    age(l->now_ms - i->oldest_ms, old);
+    l->rc = amp_buf_str(&b, "inbox of ", &l->err);
+    if (l->rc == 0)
+        l->rc = amp_text_safe(i->agent, 48, &b, &l->err);
+    if (l->rc == 0)
+        l->rc = amp_buf_fmt(&b, &l->err, ": %u of %u%s%s%s\n", i->waiting, i->bound,
+                            i->waiting > 0 ? ", the oldest for " : "", i->waiting > 0 ? old : "",
+                            i->until_ms > l->now_ms ? ", busy" : "");
+    if (l->rc == 0)
+        l->rc = amp_out(amp_buf_span(&b), &l->err);
+    return l->rc < 0;
+}
+
+static int inboxes(struct amp_store *s, struct listing *l)
+{
+    return amp_inbox_infos(s, inbox_fn, l, &l->err) < 0 || l->rc < 0 ? -1 : 0;
+}
+
 int ack_status(int argc, char **argv)
 {
     static const char *const head[] = {"id", "from → to", "task", "state", "age", "overdue"};
@@ -170,7 +196,8 @@ int ack_status(int argc, char **argv)
     table_init(&l.t, head, 6);
     amp_buf_init(&l.mem, (size_t)256 << 20);
     if (amp_store_each(s, "message", NULL, row_fn, &l, &l.err) < 0 || l.rc < 0 ||
-        (!json && ((l.t.rows > 1 && table_print(&l.t, &l.err) < 0) || totals(&l) < 0)))
+        (!json &&
+         ((l.t.rows > 1 && table_print(&l.t, &l.err) < 0) || totals(&l) < 0 || inboxes(s, &l) < 0)))
         status = amp_complain(&l.err);
     table_release(&l.t);
     amp_buf_release(&l.mem);

@@ -76,6 +76,17 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
   [ "$(jq -r '.ref_msg_id | split("-") | last' <<<"$output" | paste -sd' ')" = "11 23" ]
 }
 
+@test "amp-ack status tells of inboxes" {
+  put executor 1 2
+  put reviewer 3
+  amp-route inbox reviewer --between-turns >/dev/null
+  run -0 amp-ack status
+  [[ "$output" == *"inbox of executor: 2 of 10, the oldest for "* ]]
+  [[ "$output" == *"inbox of reviewer: 0 of 10, busy"* ]]
+  run -0 amp-ack status --json
+  [[ "$output" != *inbox* ]]
+}
+
 @test "credits: what is read and not ended counts, and its end gives room again" {
   run -1 --separate-stderr amp-route --credits 2 -r '* => inbox:executor' < <(
     for i in 1 2 3; do message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\""; done
