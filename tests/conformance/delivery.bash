@@ -114,6 +114,6 @@ routed() {
 }
 # routed_code: of the answer, or of the error log where a line did not pass the checks.
 routed_code() {
-  jq -r '.code // .payload.error_code // .msg.payload.error_code // empty' "$dir/out" | head -n 1 | grep . ||
+  jq -r '.code // .payload.code // .payload.error_code // .msg.payload.error_code // empty' "$dir/out" | head -n 1 | grep . ||
     jq -r 'select(.severity == "error") | .code' "$dir/delivery/error.ndjson" 2>/dev/null | tail -n 1
 }
