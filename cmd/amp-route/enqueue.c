@@ -30,6 +30,8 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
                                     .line = {j->line, j->n}};
     if (amp_reader_line(r->again, keep_whole(j), &check, &v, NULL, NULL, err) < 0)
         return -1;
+    if (v.expires_ms == 0)
+        v.expires_ms = j->expires_ms;
     keep_answers_name(r, actor);
     /* Who waits for admission is told of it. */
     const struct amp_stages *stages = amp_stages_of(v.protocol);

@@ -27,7 +27,7 @@ static int suspended(struct router *r, struct job *j, const struct amp_view *v,
 static int expired(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
 {
     (void)err;
-    j->expires_ms = v->expires_ms;
+    j->expires_ms = amp_message_expiry(v, amp_now_ms());
     if (v->expires_ms > 0 && amp_message_expired(v, amp_now_ms()))
         job_refuse(j, EXPIRED(j), "its time to live has passed", "", false);
     return STEP_GO;

@@ -117,7 +117,7 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     w->rec.sla_ms = amp_stages_sla(v, w->terms);
     w->rec.wants_outcome = v->wants_outcome;
     w->rec.for_many = v->n_to > 1 || amp_span_is(w->rec.to, "all");
-    w->rec.expires_ms = w->rec.ack_timeout_ms > 0 ? v->expires_ms : 0;
+    w->rec.expires_ms = w->rec.ack_timeout_ms > 0 ? amp_message_expiry(v, w->now_ms) : 0;
     if (w->former) {
         w->rec.attempt = w->former->attempt + 1;
         w->rec.origin = w->former->first;
@@ -133,6 +133,12 @@ int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t no
                        enum amp_store_outcome *outcome, struct amp_error *err)
 {
     return amp_message_record_as(s, v, NULL, now_ms, outcome, err);
+}
+
+int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
+{
+    bool counts = v->expires_ms == 0 && v->ttl_ms > 0 && v->ttl_ms < INT64_MAX - now_ms;
+    return counts ? now_ms + v->ttl_ms : v->expires_ms;
 }
 
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms)

@@ -22,6 +22,9 @@ int amp_message_record_as(struct amp_store *s, const struct amp_view *v,
                           const struct amp_message_terms *terms, int64_t now_ms,
                           enum amp_store_outcome *outcome, struct amp_error *err);
 
+/* When its time to live is over, 0 never; where it does not say since when it lives, it lives since
+ * now. */
+int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms);
 /* Whether its time to live has passed (SW4RM ttl_ms, Runtime Protocol expiresAt): such a message is
  * not handed over any more. */
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms);

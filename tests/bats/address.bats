@@ -362,3 +362,15 @@ lost() {
   # What waited for bob is told when the reader goes.
   [ "$(amp-ack dead list --json | jq -r .code | sort -u | paste -sd ,)" = agent_unavailable,buffer_full ]
 }
+
+@test "a time to live without a beginning counts from when it is read" {
+  join bob
+  sw4rm carl '{}' '.ttl_ms = 300' >inner
+  jq -c '{to: "bob", msg: .}' inner | amp-route -r '* => agents' >answer
+  jq -c '{to: "bob", msg: (.message_id = "5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1235" | .sequence_number = 2 | .ttl_ms = 60000)}' inner |
+    amp-route -r '* => agents' >answer
+  sleep 0.4
+  amp-route inbox bob >out
+  [ "$(jq -r .ttl_ms out)" = 60000 ]
+  [ "$(amp-ack dead list --json | jq -r .code)" = ttl_expired ]
+}

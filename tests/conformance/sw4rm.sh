@@ -114,7 +114,7 @@ sw4rm_message() {
   jq -nc '{message_id: "5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234", producer_id: "cli",
     correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: 1, retry_count: 0,
     message_type: "DATA", content_type: "application/json", content_length: 2,
-    timestamp: "2026-02-25T16:00:00Z", payload: {}}'
+    payload: {}}'
 }
 
 # sw4rm_says STAGE N: by the receiver; CODE is that of a refusal.

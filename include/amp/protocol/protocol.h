@@ -47,7 +47,8 @@ struct amp_view {
     bool wants_outcome; /* beside its admission somebody waits for a reply or an end of the work */
     int64_t sequence, attempt, priority, lane;
     int64_t created_ms, expires_ms; /* 0 when not said */
-    int64_t ack_timeout_ms;         /* effective: the message's own, else the protocol's default */
+    int64_t ttl_ms;         /* how long it lives, where it does not say since when; else 0 */
+    int64_t ack_timeout_ms; /* effective: the message's own, else the protocol's default */
     uint64_t size;
     struct amp_body body;
 };

@@ -89,9 +89,13 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
 {
     uint32_t ttl = amp_tape_get(v->tape, 0, AMP_SPAN("ttl_ms"));
     int64_t ms;
-    if (ttl != AMP_TOK_NONE && v->tape->tok[ttl].type == AMP_JSON_NUMBER && v->created_ms > 0 &&
-        amp_tok_int(v->tape, ttl, &ms) && ms > 0 && ms < INT64_MAX - v->created_ms)
-        v->expires_ms = v->created_ms + ms;
+    if (ttl != AMP_TOK_NONE && v->tape->tok[ttl].type == AMP_JSON_NUMBER &&
+        amp_tok_int(v->tape, ttl, &ms) && ms > 0 && ms < INT64_MAX - v->created_ms) {
+        if (v->created_ms > 0)
+            v->expires_ms = v->created_ms + ms;
+        else
+            v->ttl_ms = ms;
+    }
     switch (v->kind) {
     case AMP_KIND_ESCALATION:
         if (amp_span_is(v->body.escalation.type, "NEGOTIATION_CONFLICT"))
