@@ -212,7 +212,7 @@ static void deliver_inbox(struct router *r, struct job *kid, const struct amp_er
     struct amp_span name = amp_span_str(kid->address.name);
     struct amp_error err = {0};
     char spec[AMP_INBOX_AGENT_MAX + 8];
-    uint32_t bound;
+    uint32_t port;
     bool has = false;
     if (r->store && name.n <= AMP_INBOX_AGENT_MAX &&
         amp_addresses_registered(r->addressing.book, name, &has, &err) < 0) {
@@ -220,10 +220,10 @@ static void deliver_inbox(struct router *r, struct job *kid, const struct amp_er
         return;
     }
     snprintf(spec, sizeof(spec), "inbox:%.*s", AMP_INBOX_AGENT_MAX, name.p);
-    if (has && routes_inbound(r, spec, true, &bound, &err) < 0)
-        router_break(r, &err);
+    if (has && routes_port(r, spec, true, &port, &err) < 0)
+        keep_refuse(r, kid, "agent_unavailable", err.what, spec, true);
     else if (has)
-        inbox_put(r, kid, name, bound);
+        inbox_put(r, kid, name, port);
     else
         keep_refuse(r, kid, no_port->code, no_port->what, kid->address.name,
                     amp_address_is_temporary(no_port->code));

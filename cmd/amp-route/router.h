@@ -309,9 +309,6 @@ int lanes_set(struct router *r, const char *config, const char *state, const cha
               int n, struct amp_error *err);
 
 /* routes.c */
-/* How many messages may wait for that port; 0: any. */
-int routes_inbound(const struct router *r, const char *spec, bool agent, uint32_t *inbound,
-                   struct amp_error *err);
 /* The number of the port with that spec, opened once however many lead to it; an agent's has a
  * bounded buffer unless its options say otherwise. */
 int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,

@@ -7,8 +7,8 @@
 #include <amp/base/num.h>
 
 /* How many messages may wait for it: as the options say, the last that names it counts; 0 any. */
-int routes_inbound(const struct router *r, const char *spec, bool agent, uint32_t *inbound,
-                   struct amp_error *err)
+static int inbound_of(const struct router *r, const char *spec, bool agent, uint32_t *inbound,
+                      struct amp_error *err)
 {
     *inbound = agent || strncmp(spec, "inbox:", 6) == 0 ? INBOUND_AGENT : 0;
     bool named = false;
@@ -30,7 +30,7 @@ int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
                 struct amp_error *err)
 {
     uint32_t inbound = 0;
-    if (routes_inbound(r, spec, agent, &inbound, err) < 0)
+    if (inbound_of(r, spec, agent, &inbound, err) < 0)
         return -1;
     if (strcmp(spec, "stdout") == 0) {
         *index = 0;
