@@ -27,7 +27,7 @@ LIB_SRC   := $(wildcard lib/*/*.c lib/*/*/*.c)
 LIB_OBJ   := $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/gen/schemas.o
 PUB_ROOMS := base json schema fsm protocol
 # The shared library: the public rooms and the machines' tables, without composing (jansson).
-SO_SRC    := $(filter-out lib/protocol/compose%,$(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) \
+SO_SRC    := $(filter-out lib/protocol/compose% lib/protocol/answer.c,$(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) \
   lib/*/*_fsm.c))
 SO_OBJ    := $(SO_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/gen/schemas.o
 TOOLS     := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.c))))
@@ -93,7 +93,7 @@ $(BUILD)/lib/libamp.so: $(SO_OBJ) scripts/libamp.map
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libamp.so.0 -Wl,--version-script=scripts/libamp.map \
-	  -o $@ $(SO_OBJ) -Wl,--as-needed $(LIBS)
+	  $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(SO_OBJ) -Wl,--as-needed $(LIBS)
 
 define program
 $(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(wildcard $(3)/$(2)/*.c)) $$(BUILD)/lib/libamp.a
