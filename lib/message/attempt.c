@@ -169,12 +169,29 @@ static int give_up(struct amp_overdue *o, enum amp_retry_verdict verdict)
     return amp_overdue_move(o) < 0 ? -1 : 1;
 }
 
+/* What the message itself says of its retries: never more than it allows. */
+static void own_terms(const struct amp_view *v, struct amp_retry_policy *p)
+{
+    static const char *const places[] = {"/execution_policy/retries",
+                                         "/execution_policy/max_retries", "/policy/retries",
+                                         "/policy/max_retries"};
+    if (v->kind != AMP_KIND_TOOL_CALL || v->payload == AMP_TOK_NONE)
+        return;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        int64_t n;
+        uint32_t tok = amp_tape_pointer(v->tape, v->payload, amp_span_str(places[i]));
+        if (tok != AMP_TOK_NONE && amp_tok_int(v->tape, tok, &n) && n >= 0 &&
+            n < (int64_t)p->budget)
+            p->budget = (uint32_t)n;
+    }
+}
+
 static int decide(struct amp_overdue *o, const struct amp_view *v)
 {
-    const struct amp_retry_policy *p = &o->sw->opt->retry->of[v->protocol];
+    struct amp_retry_policy p = o->sw->opt->retry->of[v->protocol];
     struct amp_retry_facts f = {
         .retries = (uint32_t)(attempt_of(&o->r) - 1),
-        .terminal = amp_span_is(o->r.failure, "terminal") || !amp_again_can(v->protocol),
+        .terminal = !amp_again_can(v->protocol),
         .tool_call = v->kind == AMP_KIND_TOOL_CALL,
         .now_ms = o->sw->now_ms,
         .expires_ms = v->expires_ms,
@@ -184,7 +201,8 @@ static int decide(struct amp_overdue *o, const struct amp_view *v)
     amp_random(&f.dice, sizeof(f.dice));
     if (f.tool_call && may_repeat(o, v, &f.idempotent) < 0)
         return -1;
-    enum amp_retry_verdict verdict = amp_retry_decide(p, &f, &at);
+    own_terms(v, &p);
+    enum amp_retry_verdict verdict = amp_retry_decide(&p, &f, &at);
     if (verdict != AMP_RETRY_AGAIN)
         return give_up(o, verdict);
     if (amp_again_id(v, o->sw->now_ms, next, o->sw->err) < 0)
@@ -201,6 +219,8 @@ int amp_attempt_decide(struct amp_overdue *o)
     struct amp_view v;
     bool arrived, off = !o->sw->opt->retry ||
                         o->sw->opt->retry->of[amp_protocol_find(o->r.protocol)].budget == 0;
+    if (amp_span_is(o->r.failure, "terminal"))
+        return give_up(o, AMP_RETRY_TERMINAL); /* kept for a person, whoever would send again */
     if (has_arrived(o, &arrived) < 0)
         return -1;
     /* What a receiver said no to arrived, too: there only the attempts before this one tell. */

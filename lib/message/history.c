@@ -164,6 +164,10 @@ static void read_ack(struct amp_history *h, const struct amp_tape *t, uint32_t s
     r->by = text(h, t, last, "by");
     r->code = text(h, t, last, "code");
     r->late = last != AMP_TOK_NONE && amp_tape_get(t, last, AMP_SPAN("late")) != AMP_TOK_NONE;
+    if (r->late) {
+        r->acked_ms = number(t, last, "at_ms");
+        r->timed_out_ms = number(t, state, "timed_out_ms");
+    }
 }
 
 static void first_of(struct amp_span *to, struct amp_span or)

@@ -1,4 +1,5 @@
 /* A row as a record. */
+#include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
 #include "message/history.h"
@@ -9,6 +10,15 @@ static void text(struct amp_jw *w, const char *key, struct amp_span s)
         return;
     amp_jw_key(w, key);
     amp_jw_str(w, s);
+}
+
+static void moment(struct amp_jw *w, const char *key, int64_t ms)
+{
+    char at[AMP_TIME_MAX];
+    if (ms <= 0)
+        return;
+    amp_time_format(ms, at);
+    text(w, key, amp_span_str(at));
 }
 
 int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struct amp_error *err)
@@ -48,6 +58,8 @@ int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struc
     if (r->late) {
         amp_jw_key(&w, "late");
         amp_jw_bool(&w, true);
+        moment(&w, "acked_at", r->acked_ms);
+        moment(&w, "timed_out_at", r->timed_out_ms);
     }
     amp_jw_close(&w, '}');
     amp_jw_close(&w, '}');

@@ -19,7 +19,7 @@ struct amp_retry_policy {
     uint32_t n_list;                      /* one again and again */
 };
 
-/* Each protocol's waits, with a budget of 0. */
+/* Each protocol's waits, with a budget of 0 (Runtime Protocol: 4). */
 struct amp_retry_rules {
     struct amp_retry_policy of[AMP_PROTO_COUNT];
     const char *const *idempotent; /* tools that may be called twice; NULL-terminated, or NULL */

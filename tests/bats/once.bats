@@ -129,7 +129,7 @@ what() {
   amp-ack --now 2026-03-01T12:00:00Z <in | cmp - in
   run -0 amp-ack sweep --now 2026-03-01T12:00:19Z
   [ -z "$output" ]
-  run -0 amp-ack sweep --now 2026-03-01T12:00:20Z
+  run -0 amp-ack sweep --now 2026-03-01T12:00:20Z --retries 0
   [ "$(jq -r '.payload.affected_msgs[0]' <<<"$output")" = evt_2 ]
 }
 

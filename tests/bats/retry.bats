@@ -126,6 +126,8 @@ state() { amp-ack status --all --json | jq -r --arg i "$1" 'select(.msg_id == $i
   a $M RECEIVED | track 12:00:11 >/dev/null
   [ "$(state $M)" = TIMED_OUT ]
   [ -z "$(sweep 13:00:00)" ]
+  amp-ack log --format ndjson | jq -se 'map(select(.event == "ack_received"))[0].details |
+    .timed_out_at == "2026-03-01T12:00:10.000Z" and .acked_at == "2026-03-01T12:00:11.000Z"'
 }
 
 @test "without retries a timeout is told and that is all" {
@@ -193,6 +195,34 @@ state() { amp-ack status --all --json | jq -r --arg i "$1" 'select(.msg_id == $i
   call 2 | track 12:00:00 >/dev/null
   sweep 12:00:10 --idempotent-tool write_file >/dev/null
   [ "$(sweep 12:00:11 | jq -r .payload.call_id)" = c2 ]
+}
+
+@test "a tool call that allows no retry, or one, is not repeated more often" {
+  for n in 1 2; do
+    m $n '.message_type = "TOOL_CALL" | .idempotency_token = "t'$n'" | .payload = {call_id: "c'$n'", tool_name: "w", provider_id: "fs",
+      args: {}, content_type: "application/json", execution_policy: {timeout_ms: 5000, retries: '$((n - 1))'}}'
+  done | track 12:00:00 >/dev/null
+  for s in 10 11 22 23 34; do sweep 12:00:$s --idempotent-tool w; done | jq -r 'select(.payload.call_id).payload.call_id' >again
+  [ "$(cat again)" = c2 ]
+  [ "$(letters)" = "retries_exhausted 1,retries_exhausted 2" ]
+}
+
+@test "what is refused for good is kept as a dead letter, also where nothing is sent again" {
+  { m 1; a $M REJECTED '.payload.error_code = "PERMISSION_DENIED"'; } | track 12:00:00 >/dev/null
+  { m 2 '.idempotency_token = "u"'; a ${M%1}2 REJECTED '.payload.error_code = "BUFFER_FULL"'; } | track 12:00:00 >/dev/null
+  [ -z "$(amp-ack sweep --now 2026-03-01T12:00:00Z)" ]
+  [ "$(letters)" = "PERMISSION_DENIED 1" ]
+  [ "$(amp-ack dead list --json | jq -r .failure_class)" = terminal_error ]
+}
+
+@test "an event of the Runtime Protocol has five attempts unless told otherwise" {
+  e 1 | track 12:00:00 >/dev/null
+  for m in 01 10 20 30 40 50; do
+    amp-ack sweep --now "2026-03-01T12:$m:00Z" --backoff 1s,1s
+    amp-ack sweep --now "2026-03-01T12:$m:59Z" --backoff 1s,1s
+  done | jq -r 'select(.kind == "task_create").trace.attempt' >attempts
+  [ "$(paste -sd' ' attempts)" = "2 3 4 5" ]
+  [ "$(letters)" = "retries_exhausted 5" ]
 }
 
 @test "the producer's own attempt that is at work takes the place of ours" {
