@@ -164,9 +164,11 @@ static int open_all(struct pass *p, struct amp_error *err)
 
 static int add_patterns(struct amp_error *err)
 {
-    const char *const *v = (const char *const *)ack_redact.v;
-    ack_redact.v = NULL; /* once */
-    return amp_redact_pattern_list(v, err);
+    static bool added;
+    if (added)
+        return 0;
+    added = true;
+    return amp_redact_pattern_list((const char *const *)ack_redact.v, err);
 }
 
 int pass_run(struct pass *p)

@@ -166,7 +166,7 @@ begin_reading() {
   # It begins late, and in steps.
   { command sleep 0.3; for i in {1..50}; do head -c 2700 | cat; command sleep 0.005; done; cat; } <a >got &
   reader=$!
-  run -0 --separate-stderr amp-route --inbound 10 -r '* => fifo:a' <messages
+  run -0 --separate-stderr amp-route --inbound 10 --patience 60s -r '* => fifo:a' <messages
   wait $reader
   cmp messages got
 }

@@ -90,10 +90,10 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
     uint32_t ttl = amp_tape_get(v->tape, 0, AMP_SPAN("ttl_ms"));
     int64_t ms;
     if (ttl != AMP_TOK_NONE && v->tape->tok[ttl].type == AMP_JSON_NUMBER &&
-        amp_tok_int(v->tape, ttl, &ms) && ms > 0 && ms < INT64_MAX - v->created_ms) {
-        if (v->created_ms > 0)
+        amp_tok_int(v->tape, ttl, &ms) && ms > 0) {
+        if (v->created_ms > 0 && ms < INT64_MAX - v->created_ms)
             v->expires_ms = v->created_ms + ms;
-        else
+        else if (v->created_ms <= 0)
             v->ttl_ms = ms;
     }
     switch (v->kind) {
