@@ -18,6 +18,7 @@
 #include "doctor.h"
 #include "due.h"
 #include "message/dead.h"
+#include "store/history.h"
 
 #define MEND_MAX   (PATH_MAX + 128)
 #define OVERDUE_MS 10000 /* later than any watcher would be */

@@ -282,6 +282,8 @@ int amp_store_compact(struct amp_store *s, struct amp_error *err)
         return -1;
     if (!c->seg)
         return 0;
+    if (amp_turn_join(s, err) != 0)
+        return -1;
     if (!c->keys_done && pass_keys(s, &rows, &stands, err) != 0)
         return -1;
     if (c->keys_done && rows > 0 && pass_outs(s, &rows, &stands, &done, err) != 0)

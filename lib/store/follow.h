@@ -2,6 +2,7 @@
 #ifndef AMP_STORE_FOLLOW_H
 #define AMP_STORE_FOLLOW_H
 
+#include "store/history.h"
 #include "store/log.h"
 #include "store/store.h"
 

@@ -79,7 +79,7 @@ static int of_consumer(struct amp_store *s, const char *consumer, struct places 
                        struct amp_error *err)
 {
     sqlite3_stmt *st;
-    if (amp_index_begin_read(&s->index, err) != 0 ||
+    if (amp_turn_join(s, err) != 0 || amp_index_begin_read(&s->index, err) != 0 ||
         !(st = amp_index_stmt(&s->index, AMP_IX_OUT, err)))
         return -1;
     sqlite3_bind_text(st, 1, consumer, -1, SQLITE_STATIC);
@@ -95,7 +95,7 @@ static int of_consumer(struct amp_store *s, const char *consumer, struct places 
 static int of_id(struct amp_store *s, struct amp_span id, struct places *out, struct amp_error *err)
 {
     sqlite3_stmt *st;
-    if (amp_index_begin_read(&s->index, err) != 0 ||
+    if (amp_turn_join(s, err) != 0 || amp_index_begin_read(&s->index, err) != 0 ||
         !(st = amp_index_stmt(&s->index, AMP_IX_OUT_ID, err)))
         return -1;
     uint64_t h = amp_store_hash(s->index.salt, id, (struct amp_span){0});
@@ -127,6 +127,8 @@ static int entry(struct amp_store *s, const struct place *p, struct amp_frame_ou
 static int find(struct amp_store *s, struct place *p, struct amp_error *err)
 {
     const struct amp_tail_out *o = amp_tail_out(&s->tail, p->n, p->i);
+    if (!o)
+        o = amp_tail_out(&s->filler.tail, p->n, p->i);
     if (o) {
         p->seg = o->seg;
         p->off = o->off;

@@ -1,4 +1,5 @@
 /* Reading: one key, keys in order, what is due, frames. */
+#include "store/history.h"
 #include "store/store_int.h"
 
 #include <sqlite3.h>

@@ -37,7 +37,8 @@ static int tail_frame(void *ctx, const struct amp_frame_head *head, struct amp_s
 {
     struct amp_store *s = ctx;
     struct amp_frame f;
-    if (head->gen > s->index.gen || amp_tail_full(&s->tail))
+    if (head->gen > s->index.gen ||
+        (s->known ? amp_tail_brimming(&s->tail) : amp_tail_full(&s->tail)))
         return 1;
     if (!amp_frame_glance(frame, head, &s->arena, &f) &&
         amp_frame_decode(frame, head, &s->arena, &f, err) != 0)
@@ -192,7 +193,7 @@ int amp_store_bring_up(struct amp_store *s, struct amp_error *err)
                 return -1;
             if (size == pos.off && !pos.sealed) {
                 l->end = pos;
-                amp_tail_clear(&s->tail, pos.n);
+                amp_turn_forget(s, pos.n);
                 return 0;
             }
         }
@@ -222,7 +223,7 @@ int amp_store_bring_up(struct amp_store *s, struct amp_error *err)
         if (amp_index_commit(ix, &pos, err) != 0)
             return -1;
         l->end = pos;
-        amp_tail_clear(&s->tail, pos.n);
+        amp_turn_forget(s, pos.n);
         if (gen <= ix->gen || s->opt.read_only)
             return 0;
         if (open_index(s, gen, err) != 0)
@@ -240,11 +241,15 @@ static int tell_generation(struct amp_store *s, struct amp_error *err)
     return amp_turn_append(s, &f, &at, err);
 }
 
-static int slow(struct amp_store *s, struct amp_error *err)
+static int slow(struct amp_store *s, bool same_epoch, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_pos end;
     bool cut;
+    amp_turn_reap(s, true);
+    /* What it knows is of this log only where the log goes on from there. */
+    if (!s->known || !same_epoch || !l->end.len || !amp_log_stands(l, &l->end))
+        amp_filter_release(&s->filter);
     s->known = false;
     amp_index_rollback(&s->index);
     if (amp_log_list(l, err) != 0)
@@ -261,7 +266,7 @@ static int slow(struct amp_store *s, struct amp_error *err)
     if (!s->verified && !s->opt.read_only && verify_last(s, &cut, &end, err) != 0)
         return -1;
     bool meta = amp_index_read_meta(&s->index, NULL) == 0;
-    amp_tail_clear(&s->tail, meta ? s->index.pos.n : 0);
+    amp_turn_forget(s, meta ? s->index.pos.n : 0);
     if (meta && stands(l, &s->index.pos) && read_tail(s, &s->index.pos)) {
         /* The index is behind, but not far. */
     } else if (amp_store_bring_up(s, err) != 0) {
@@ -310,8 +315,9 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
             !l->end.sealed)
             return 0;
     }
+    bool same_epoch = epoch && epoch == s->epoch;
     s->epoch = epoch;
-    return slow(s, err);
+    return slow(s, same_epoch, err);
 }
 
 int amp_store_new_generation(struct amp_store *s, struct amp_error *err)

@@ -108,6 +108,7 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     amp_wm_open(&s->wm, s->logfd, s->opt.read_only);
     amp_log_init(&s->log, s->logfd, s->opt.read_only, &s->wm);
     amp_index_init(&s->index, s->dirfd, s->real, s->opt.read_only);
+    amp_index_init(&s->filler.index, s->dirfd, s->real, s->opt.read_only);
     if (!failed_too && !s->opt.read_only && faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
         return amp_fail(
             err, AMP_TEMPFAIL, "log_failed",
@@ -132,6 +133,7 @@ static int open_store(const char *dir, const struct amp_store_options *opt, bool
     amp_log_init(&s->log, -1, true, &s->wm);
     amp_frame_arena_init(&s->arena);
     amp_tail_init(&s->tail);
+    amp_filler_init(&s->filler, -1, NULL, &s->wm);
     amp_frame_arena_init(&s->check);
     amp_buf_init(&s->rec, 64 * AMP_FRAME_MAX);
     amp_buf_init(&s->old.key, AMP_KEY_MAX);
@@ -165,6 +167,8 @@ void amp_store_close(struct amp_store *s)
     }
     if (s->lock.main >= 0)
         amp_turn_last(s);
+    amp_filler_release(&s->filler);
+    amp_filter_release(&s->filter);
     amp_index_close(&s->index);
     amp_tail_release(&s->tail);
     amp_log_release(&s->log);

@@ -25,6 +25,8 @@ void amp_tail_release(struct amp_tail *t)
 void amp_tail_clear(struct amp_tail *t, uint64_t from)
 {
     t->from = from;
+    if (from > t->upto)
+        t->upto = from;
     t->n = 0;
     t->n_out = 0;
     t->frames = 0;
@@ -40,12 +42,23 @@ static bool same(const struct amp_tail *t, const struct amp_tail_entry *e, struc
            (!b.n || memcmp(t->text.data + e->b, b.p, b.n) == 0);
 }
 
+uint64_t amp_tail_hash(enum amp_tail_kind kind, struct amp_span a, struct amp_span b)
+{
+    return amp_store_hash(SEED + kind, a, b);
+}
+
+void amp_tail_into_filter(const struct amp_tail *t, struct amp_filter *out)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        amp_filter_add(out, t->entry[i].h);
+}
+
 static struct amp_tail_entry *find(const struct amp_tail *t, enum amp_tail_kind kind,
                                    struct amp_span a, struct amp_span b)
 {
     if (!t->n)
         return NULL;
-    uint64_t h = amp_store_hash(SEED + kind, a, b);
+    uint64_t h = amp_tail_hash(kind, a, b);
     for (uint32_t i = (uint32_t)h & (t->slots - 1); t->slot[i]; i = (i + 1) & (t->slots - 1)) {
         struct amp_tail_entry *e = &t->entry[t->slot[i] - 1];
         if (e->h == h && e->kind == kind && same(t, e, a, b))
@@ -99,7 +112,7 @@ static struct amp_tail_entry *entry(struct amp_tail *t, enum amp_tail_kind kind,
     if (grow(t, err) != 0)
         return NULL;
     e = &t->entry[t->n];
-    *e = (struct amp_tail_entry){.h = amp_store_hash(SEED + kind, a, b), .kind = (uint8_t)kind};
+    *e = (struct amp_tail_entry){.h = amp_tail_hash(kind, a, b), .kind = (uint8_t)kind};
     if (keep_text(t, a, &e->a, &e->n_a, err) != 0 || keep_text(t, b, &e->b, &e->n_b, err) != 0)
         return NULL;
     place(t, t->n++);
@@ -178,6 +191,7 @@ int amp_tail_apply(struct amp_tail *t, const struct amp_frame *f, const struct a
                    struct amp_error *err)
 {
     struct amp_tail_entry *e;
+    t->upto = f->head.n;
     if (f->key.n) {
         if (!(e = entry(t, AMP_TAIL_KEY, f->key, (struct amp_span){0}, err)))
             return -1;
@@ -200,6 +214,11 @@ int amp_tail_apply(struct amp_tail *t, const struct amp_frame *f, const struct a
 bool amp_tail_full(const struct amp_tail *t)
 {
     return t->frames >= AMP_TAIL_MAX || t->n_out >= AMP_TAIL_OUTS;
+}
+
+bool amp_tail_brimming(const struct amp_tail *t)
+{
+    return t->frames >= AMP_TAIL_TIMES * AMP_TAIL_MAX || t->n_out >= AMP_TAIL_TIMES * AMP_TAIL_OUTS;
 }
 
 const struct amp_tail_out *amp_tail_out(const struct amp_tail *t, uint64_t n, uint32_t i)
@@ -284,7 +303,8 @@ int amp_tail_into(struct amp_tail *t, struct amp_index *ix, struct amp_error *er
         order[i] = i;
     qsort_r(order, t->n, sizeof *order, in_order, t);
     for (uint32_t i = 0; i < t->n; i++)
-        if (put_entry(t, &t->entry[order[i]], ix, err) != 0)
+        /* Another process may have brought a part of them in. */
+        if (t->entry[order[i]].n > ix->pos.n && put_entry(t, &t->entry[order[i]], ix, err) != 0)
             return -1;
     for (uint32_t i = 0; i < t->n_out; i++) {
         const struct amp_tail_out *o = &t->out[i];

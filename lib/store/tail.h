@@ -8,9 +8,11 @@
 #ifndef AMP_STORE_TAIL_H
 #define AMP_STORE_TAIL_H
 
+#include "store/filter.h"
 #include "store/index.h"
 
-enum { AMP_TAIL_MAX = 4096, AMP_TAIL_OUTS = 8192 };
+/* It is full at so many frames or lines, and takes this many times as much. */
+enum { AMP_TAIL_MAX = 4096, AMP_TAIL_OUTS = 8192, AMP_TAIL_TIMES = 4 };
 
 enum amp_tail_kind { AMP_TAIL_KEY, AMP_TAIL_INPUT, AMP_TAIL_BLOB };
 
@@ -39,6 +41,7 @@ struct amp_tail {
     uint32_t slots;
     uint32_t frames;
     uint64_t from; /* the first frame that is here has a number past it */
+    uint64_t upto; /* the last one that ever was here */
     struct amp_buf text;
     struct amp_tail_out *out;
     uint32_t n_out, cap_out;
@@ -64,5 +67,9 @@ const struct amp_tail_out *amp_tail_out(const struct amp_tail *t, uint64_t n, ui
 const struct amp_tail_out *amp_tail_next_out(const struct amp_tail *t, struct amp_span id,
                                              struct amp_span consumer, uint32_t *at);
 bool amp_tail_full(const struct amp_tail *t);
+bool amp_tail_brimming(const struct amp_tail *t);
+/* By what an id is known in a filter, and all that are here into one. */
+uint64_t amp_tail_hash(enum amp_tail_kind kind, struct amp_span a, struct amp_span b);
+void amp_tail_into_filter(const struct amp_tail *t, struct amp_filter *out);
 
 #endif

@@ -18,6 +18,8 @@
 #include <amp/base/clock.h>
 
 enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 4000, WAL_AT_END = 128, TAIL_AT_END = 128 };
+/* So many look-ups without a filter, in an index of so few frames: one is made at once. */
+enum { ASKED = 16, SCAN_AT_ONCE = 1024 };
 
 int amp_store_fail(struct amp_store *s, const struct amp_error *err)
 {
@@ -120,9 +122,57 @@ static int start(struct amp_store *s, struct amp_error *err)
         give(s);
         return -1;
     }
+    amp_turn_reap(s, false);
     if (s->log.end.n > s->need)
         s->need = s->log.end.n;
     return 0;
+}
+
+void amp_turn_forget(struct amp_store *s, uint64_t from)
+{
+    amp_tail_into_filter(&s->filler.tail, &s->filter);
+    amp_tail_into_filter(&s->tail, &s->filter);
+    if (from > s->tail.upto) /* what stands in between was never here */
+        amp_filter_release(&s->filter);
+    amp_tail_clear(&s->filler.tail, from);
+    amp_tail_clear(&s->tail, from);
+}
+
+void amp_turn_reap(struct amp_store *s, bool wait)
+{
+    struct amp_filler *f = &s->filler;
+    if (!f->posted || !amp_filler_idle(f, wait) || !f->ok)
+        return;
+    /* What was read so far may be older than what the thread committed. */
+    amp_index_end_read(&s->index);
+    if (f->filter.word) {
+        amp_filter_release(&s->filter);
+        s->filter = f->filter;
+        f->filter = (struct amp_filter){0};
+    } else {
+        amp_tail_into_filter(&f->tail, &s->filter);
+    }
+    amp_tail_clear(&f->tail, f->to.n);
+    if (f->index.wal_pages > s->index.wal_pages)
+        s->index.wal_pages = f->index.wal_pages;
+}
+
+int amp_turn_join(struct amp_store *s, struct amp_error *err)
+{
+    amp_turn_reap(s, true);
+    return s->filler.tail.frames ? amp_turn_index(s, err) : 0;
+}
+
+/* A full tail goes to the thread; where that is still busy, this one takes some more. */
+static void spill(struct amp_store *s)
+{
+    amp_turn_reap(s, amp_tail_brimming(&s->tail));
+    if (s->filler.posted)
+        return;
+    s->filler.want_filter = !s->filter.word || amp_filter_crowded(&s->filter);
+    /* A failure leaves the frames to the next turn; they are in the log. */
+    if (!s->known || amp_filler_post(&s->filler, &s->index, &s->tail, &s->log.end) != 0)
+        amp_turn_index(s, NULL);
 }
 
 /* Writes, rotates, commits. */
@@ -143,9 +193,8 @@ static int settle(struct amp_store *s, struct amp_error *err)
             s->need = l->end.n;
     }
     amp_index_end_read(&s->index);
-    /* A failure leaves the frames to the next turn; they are in the log. */
     if (amp_tail_full(&s->tail))
-        amp_turn_index(s, NULL);
+        spill(s);
     return 0;
 }
 
@@ -167,6 +216,7 @@ void amp_turn_last(struct amp_store *s)
 {
     bool own;
     int64_t wait = s->opt.lock_timeout_ms;
+    amp_turn_reap(s, true);
     if (s->opt.read_only || s->failed ||
         (s->tail.frames < TAIL_AT_END && s->index.wal_pages <= WAL_AT_END))
         return;
@@ -236,7 +286,7 @@ static int tail_into_index(struct amp_store *s)
     if (amp_index_begin(ix, NULL) == 0 && amp_index_read_meta(ix, NULL) == 0 &&
         ix->pos.n >= s->tail.from && ix->pos.n <= s->log.end.n &&
         amp_tail_into(&s->tail, ix, NULL) == 0 && amp_index_commit(ix, &s->log.end, NULL) == 0) {
-        amp_tail_clear(&s->tail, s->log.end.n);
+        amp_turn_forget(s, s->log.end.n);
         return 0;
     }
     amp_index_rollback(ix);
@@ -245,7 +295,8 @@ static int tail_into_index(struct amp_store *s)
 
 int amp_turn_index(struct amp_store *s, struct amp_error *err)
 {
-    if (!s->tail.frames && !s->log.pending.len)
+    amp_turn_reap(s, true);
+    if (!s->tail.frames && !s->filler.tail.frames && !s->log.pending.len)
         return 0;
     if (amp_log_flush(&s->log, err) != 0)
         return amp_store_fail(s, err);
@@ -256,12 +307,26 @@ int amp_turn_index(struct amp_store *s, struct amp_error *err)
     return amp_turn_heal(s, err);
 }
 
+/* Whether the index is worth a look. */
+static bool may_be_there(struct amp_store *s, enum amp_tail_kind kind, struct amp_span a,
+                         struct amp_span b)
+{
+    if (!s->filter.word && !s->opt.read_only && s->index.pos.n <= SCAN_AT_ONCE &&
+        ++s->asked % ASKED == 0 && amp_index_begin_read(&s->index, NULL) == 0)
+        amp_filler_scan(&s->index, &s->filter);
+    return amp_filter_may(&s->filter, amp_tail_hash(kind, a, b));
+}
+
 int amp_turn_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
                  struct amp_error *err)
 {
     int rc = amp_tail_rec(&s->tail, key, out);
+    if (rc < 0)
+        rc = amp_tail_rec(&s->filler.tail, key, out);
     if (rc >= 0)
         return rc;
+    if (!may_be_there(s, AMP_TAIL_KEY, key, (struct amp_span){0}))
+        return 0;
     rc = amp_index_begin_read(&s->index, err) != 0 ? -1 : amp_index_rec(&s->index, key, out, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
         rc = amp_index_rec(&s->index, key, out, err);
@@ -289,6 +354,10 @@ int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span
 {
     struct amp_index_rec at;
     int rc = amp_tail_seen(&s->tail, consumer, id, &at);
+    if (rc < 0)
+        rc = amp_tail_seen(&s->filler.tail, consumer, id, &at);
+    if (rc < 0 && !may_be_there(s, AMP_TAIL_INPUT, consumer, id))
+        return 0;
     if (rc < 0) {
         rc = amp_index_begin_read(&s->index, err) != 0
                  ? -1

@@ -8,6 +8,7 @@
 #include "message/message.h"
 #include "scratch.h"
 #include "store/follow.h"
+#include "store/history.h"
 #include "tap.h"
 
 static struct amp_error err;

@@ -1,0 +1,30 @@
+/* The log's history: its frames and commits, how much of it there is, and keeping some of it. */
+#ifndef AMP_STORE_HISTORY_H
+#define AMP_STORE_HISTORY_H
+
+#include "store/store.h"
+
+/* Frames as they stand in the log, from frame number `from` on: for history and tests. */
+typedef int (*amp_store_frame_fn)(void *ctx, uint64_t n, struct amp_span frame);
+int amp_store_frames(struct amp_store *s, uint64_t from, amp_store_frame_fn fn, void *ctx,
+                     struct amp_error *err);
+/* Commits from frame `from` to `to`, in order, each of their lines by itself (one without lines
+ * comes once); blobs stand in their places. fn must not call the store; 1 ends it. */
+struct amp_store_commit {
+    uint64_t n, was; /* the frame; the revision before it */
+    int64_t at_ms;
+    struct amp_span key, event, actor, json; /* key: "kind.<encoded id>" */
+    bool has_line, last;                     /* last: no more lines of this frame */
+    uint32_t index;
+    struct amp_span id, line;
+};
+typedef int (*amp_store_commit_fn)(void *ctx, const struct amp_store_commit *c);
+int amp_store_commits(struct amp_store *s, uint64_t from, uint64_t to, amp_store_commit_fn fn,
+                      void *ctx, struct amp_error *err);
+/* The numbers of the first and the last frame that the log still has; 0, 0: it is empty. */
+int amp_store_range(struct amp_store *s, uint64_t *first, uint64_t *last, struct amp_error *err);
+/* Until then no segment goes that has frames from `from` on; 0: the pin goes. */
+int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t until_ms,
+                  struct amp_error *err);
+
+#endif
