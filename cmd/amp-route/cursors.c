@@ -120,8 +120,15 @@ int cursors_admit(struct router *r, struct job *j, const struct amp_view *v, str
     if (stream_of(r, source, rising, v->sequence - 1, &j->stream, err) < 0)
         return -1;
     j->seq = v->sequence;
-    if (!j->stream)
+    if (!j->stream) {
         refuse(j, AMP_CURSOR_FULL);
+    } else if (v->sequence <= amp_cursor_position(j->stream->cursor)) {
+        int again = resent_look(r, j, v->id, err);
+        if (again < 0)
+            return -1;
+        if (again)
+            j->stream = NULL;
+    }
     return STEP_GO;
 }
 
@@ -190,7 +197,7 @@ int cursors_record(struct router *r, struct job **batch, uint32_t *n, struct amp
     int rc = 0;
     bool any = false;
     for (uint32_t i = 0; r->cursors && i < *n && !any; i++)
-        any = batch[i]->stream != NULL;
+        any = batch[i]->stream != NULL || batch[i]->resent > 0;
     if (!any)
         return 0;
     /* One turn for all of them. */
@@ -199,8 +206,15 @@ int cursors_record(struct router *r, struct job **batch, uint32_t *n, struct amp
     for (uint32_t i = 0; i < *n; i++) {
         enum amp_cursor_verdict verdict = AMP_CURSOR_TAKEN;
         struct job *j = batch[i];
+        bool seen = false;
         if (rc == 0 && j->stream)
             rc = take(r, j, &verdict, err);
+        else if (rc == 0 && j->resent > 0)
+            rc = resent_take(r, j, &seen, err);
+        if (seen) {
+            verdict = AMP_CURSOR_SEEN;
+            r->cursors->seen++;
+        }
         if (verdict == AMP_CURSOR_HELD_UP || verdict == AMP_CURSOR_SEEN) {
             job_free(r, j);
             continue;

@@ -20,6 +20,10 @@ int cursors_open(struct router *r, struct amp_error *err);
 int cursors_alone(struct router *r, const char *consumer, int *fd, struct amp_error *err);
 /* The admit step: in which stream it has a number. */
 step_fn cursors_admit;
+/* Of an event that its stream is past: 1: a person sent it again, it passes beside the cursor. */
+int resent_look(struct router *r, struct job *j, struct amp_span id, struct amp_error *err);
+/* Records it; *seen: it passed already. */
+int resent_take(struct router *r, struct job *j, bool *seen, struct amp_error *err);
 /* Records the jobs of the batch that have one. Those that wait, or came before, end here; those
  * that waited for one of the others follow it, by `next`. */
 int cursors_record(struct router *r, struct job **batch, uint32_t *n, struct amp_error *err);

@@ -178,3 +178,39 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
   AMP_STATE=state amp-route -r '* => file:out' < <(events 1 9 4 4)
   [ "$(seqs)" = "1 9 4 4" ]
 }
+
+@test "what a person sent again out of the dead letters passes beside the cursor, once" {
+  # A full inbox refuses the third and fourth; their numbers are taken.
+  run -1 --separate-stderr amp-route --cursor mbp --inbound 2 -r '* => inbox:mbp' < <(events 1 2 3 4)
+  [ "$(amp-ack dead list --json | jq -r .code | paste -sd' ')" = "buffer_full buffer_full" ]
+  [ "$(at mbp vps .lastSeq)" = 4 ]
+  amp-route inbox mbp >got
+  amp-ack dead requeue --every >again
+  [ "$(wc -l <again)" = 2 ]
+  amp-route --cursor mbp -r '* => inbox:mbp' <again >answers
+  amp-route inbox mbp >>got
+  [ "$(jq -r .seq got | sort | paste -sd' ')" = "1 2 3 4" ]
+  [ "$(at mbp vps .lastSeq)" = 4 ]
+  # The same again is a repetition, also for another port.
+  amp-route --cursor mbp -r '* => file:out' <again
+  [ ! -s out ]
+  run -1 amp-route inbox mbp
+  # It fails once more, and is sent once more.
+  run -1 amp-route --cursor mbp --inbound 2 -r '* => inbox:hub' < <(events 5 6 7)
+  amp-ack dead requeue --every | run -1 amp-route --cursor mbp --inbound 2 -r '* => inbox:hub'
+  [ "$(amp-ack dead list --json | wc -l)" = 1 ]
+  amp-route inbox hub >got
+  amp-ack dead requeue --every | amp-route --cursor mbp --inbound 2 -r '* => inbox:hub'
+  amp-route inbox hub >>got
+  [ "$(jq -r .seq got | paste -sd' ')" = "5 6 7" ]
+}
+
+@test "what the cursor refused is refused again when it is sent again" {
+  amp-ack track </dev/null
+  amp-ack cursors move mbp vps 3
+  run -1 route < <(events 2)
+  [[ $output == *seq_not_monotonic* ]]
+  run -1 --separate-stderr route < <(amp-ack dead requeue --every)
+  [[ $output == *seq_not_monotonic* ]]
+  [ ! -s out ]
+}

@@ -1,0 +1,98 @@
+/*
+ * What a person sent again out of the dead letters (amp-ack dead requeue) has a number that its
+ * stream is past already. It passes beside the cursor, once for each time it was sent again: the
+ * commit that puts it into the outbox has the letter's revision as its input.
+ */
+#include "cursors.h"
+
+#include "message/dead_record.h"
+
+#define KIND "route" /* the record that counts the batches of a router */
+
+/* What the cursor itself refused stays refused: the letter changed nothing about its number. */
+int resent_look(struct router *r, struct job *j, struct amp_span id, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    AMP_BUF struct amp_buf mem;
+    struct amp_dead_kept letter;
+    if (id.n == 0)
+        return 0;
+    if (amp_store_get(r->store, "dead", id, &rec, err) < 0)
+        return -1;
+    if (!rec.found || !amp_span_is(rec.state, "REQUEUED"))
+        return 0;
+    uint64_t rev = rec.rev;
+    int64_t failed_ms = rec.due_ms;
+    amp_buf_init(&mem, (size_t)256 << 20);
+    if (amp_dead_read(rec.json, &mem, &letter, err) < 0)
+        return -1;
+    if (amp_span_is(letter.route, "cursor"))
+        return 0;
+    j->resent = rev;
+    j->resent_ms = failed_ms;
+    return 1;
+}
+
+struct commit {
+    struct router *r;
+    struct job *job;
+    const struct amp_store_emit *emits;
+    uint32_t n_emits;
+    enum amp_store_outcome how;
+    char json[64];
+};
+
+static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct commit *w = ctx;
+    (void)err;
+    snprintf(w->json, sizeof w->json, "{\"batches\":%llu}", (unsigned long long)now->rev + 1);
+    change->actor = w->r->consumer;
+    change->event = "resent";
+    change->to = "OPEN";
+    change->json = amp_span_str(w->json);
+    change->emits = w->emits;
+    change->n_emits = w->n_emits;
+    return 0;
+}
+
+static int commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
+                     struct amp_store_entry_id *at, struct amp_error *err)
+{
+    struct commit *w = ctx;
+    const struct job *j = w->job;
+    AMP_BUF struct amp_buf name;
+    amp_buf_init(&name, 1 << 16);
+    if (amp_buf_fmt(&name, err, "resent-%llu-%lld-%s", (unsigned long long)j->resent,
+                    (long long)j->resent_ms, j->id) < 0)
+        return -1;
+    struct amp_store_input in = {
+        .consumer = w->r->consumer, .id = amp_buf_span(&name), .bytes = {j->line, j->n}};
+    w->emits = emits;
+    w->n_emits = n;
+    if (amp_store_update(w->r->store, KIND, amp_span_str(w->r->consumer), &in, record_fn, w,
+                         &w->how, err) < 0)
+        return -1;
+    if (w->how == AMP_STORE_COMMITTED)
+        at->n = amp_store_last_frame(w->r->store);
+    return 0;
+}
+
+int resent_take(struct router *r, struct job *j, bool *seen, struct amp_error *err)
+{
+    struct commit w = {.r = r, .job = j};
+    struct amp_error e = {0};
+    *seen = false;
+    if (keep_commit(&j, 1, commit_fn, &w, &e) == 0) {
+        *seen = w.how == AMP_STORE_REDELIVERED;
+        return 0;
+    }
+    if (e.status == AMP_NO) { /* another message under its id */
+        job_refuse(j, "duplicate_msg_id", "another message of that id was sent again", "", false);
+        return 0;
+    }
+    if (err)
+        *err = e;
+    return -1;
+}
