@@ -11,7 +11,7 @@
 #include "message/record.h"
 
 #define KIND         "token"
-#define ATTEMPTS_MAX 32 /* kept in a record: the first, and the newest */
+#define ATTEMPTS_MAX AMP_IDEM_ATTEMPTS /* kept in a record: the first, and the newest */
 #define RACES_MAX    64
 
 static const char *const words[] = {

@@ -58,6 +58,11 @@ int amp_idem_claim(struct amp_store *s, const struct amp_view *v,
                    const struct amp_idem_options *opt, struct amp_idem_answer *out,
                    struct amp_error *err);
 
+/* The ids of the attempts at an operation, the first and the newest, in their order; in mem. */
+#define AMP_IDEM_ATTEMPTS 32
+int amp_idem_attempts(struct amp_store *s, struct amp_span operation, struct amp_buf *mem,
+                      struct amp_span ids[AMP_IDEM_ATTEMPTS], uint32_t *n, struct amp_error *err);
+
 /* Forgets the operations whose outcome is older than the window; *gone counts them. */
 int amp_idem_forget(struct amp_store *s, const struct amp_idem_options *opt, uint32_t *gone,
                     struct amp_error *err);

@@ -10,6 +10,21 @@
 
 /* ---- offering ---- */
 
+static int tell_read(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
+                     struct amp_error *err)
+{
+    char by[AMP_INBOX_AGENT_MAX + 1];
+    struct amp_error e = {0};
+    amp_span_copy(agent, by, sizeof(by));
+    if (amp_message_ack(s, id, AMP_STAGE_READ, by, (struct amp_span){"", 0}, now_ms, NULL, &e) ==
+            0 ||
+        e.status == AMP_NO) /* it has no record there, or it came further */
+        return 0;
+    if (err)
+        *err = e;
+    return -1;
+}
+
 /* A place whose delivery ended: who ended it died before giving the place back. Looking and giving
  * back is one turn, so that nobody puts it there again in between. */
 static int drop_if_over(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
@@ -21,6 +36,8 @@ static int drop_if_over(struct amp_store *s, struct amp_span agent, const struct
     if (amp_store_begin(s, err) < 0)
         return -1;
     int rc = amp_inbox_delivery_get(s, k->key, &mem, &d, err);
+    if (rc == 0 && d.state == AMP_INBOX_READ)
+        rc = tell_read(s, agent, k->id, d.read_ms, err);
     if (rc == 0 && (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED))
         rc = amp_inbox_buffer_leave(s, agent, k->id, d.state == AMP_INBOX_READ, err);
     amp_store_end(s);
@@ -57,6 +74,19 @@ struct offering {
     struct amp_inbox_msg *out;
 };
 
+static int supersede(struct offering *o, const struct amp_inbox_key *k,
+                     const struct amp_inbox_place *place, struct amp_error *err)
+{
+    struct amp_inbox_delivery fresh = {.msg_id = k->id, .at_ms = place->at_ms};
+    struct amp_inbox_step step = {.event = AMP_INBOX_EV_SUPERSEDE,
+                                  .now_ms = o->now_ms,
+                                  .fresh = &fresh,
+                                  .actor = o->turn->actor};
+    if (amp_inbox_step(o->s, k->key, &step, err) < 0)
+        return -1;
+    return amp_inbox_buffer_leave(o->s, o->agent, k->id, false, err);
+}
+
 /* 1: offered; 0: it is over, look at the next. */
 static int offer_place(struct offering *o, const struct amp_inbox_place *place,
                        struct amp_error *err)
@@ -71,8 +101,12 @@ static int offer_place(struct offering *o, const struct amp_inbox_place *place,
         return drop_if_over(o->s, o->agent, &k, err);
     if (amp_inbox_line(o->s, &k, &d, o->mem, &line, err) < 0)
         return -1;
-    if (line.n == 0) /* without an id, and its router died: it has it in its outbox */
+    /* Its router died, and has it in its outbox. */
+    if (line.n == 0 || (place->own && d.state == AMP_INBOX_ABSENT))
         return amp_inbox_buffer_leave(o->s, o->agent, k.id, false, err);
+    int other = amp_inbox_superseded(o->s, o->agent, &k, &d, err);
+    if (other != 0)
+        return other < 0 ? -1 : supersede(o, &k, place, err);
     int64_t expires_ms = d.state == AMP_INBOX_ABSENT ? place->expires_ms : d.expires_ms;
     if (expires_ms > 0 && expires_ms <= o->now_ms) {
         struct amp_inbox_refusal r = {.agent = o->agent,
@@ -178,21 +212,10 @@ int amp_inbox_read(struct amp_store *s, struct amp_span agent, struct amp_span i
 {
     struct amp_inbox_key k;
     struct amp_inbox_step step = {.event = AMP_INBOX_EV_READ, .now_ms = now_ms};
-    struct amp_error e = {0};
-    char by[AMP_INBOX_AGENT_MAX + 1];
-    if (amp_inbox_key_of(agent, id, &k, err) < 0)
+    if (amp_inbox_key_of(agent, id, &k, err) < 0 || amp_inbox_step(s, k.key, &step, err) < 0 ||
+        tell_read(s, agent, k.id, now_ms, err) < 0)
         return -1;
-    amp_span_copy(agent, by, sizeof(by));
-    if (amp_inbox_step(s, k.key, &step, err) < 0 ||
-        amp_inbox_buffer_leave(s, agent, k.id, true, err) < 0)
-        return -1;
-    if (amp_message_ack(s, k.id, AMP_STAGE_READ, by, (struct amp_span){"", 0}, now_ms, NULL, &e) ==
-            0 ||
-        e.status == AMP_NO) /* it has no record there, or it came further */
-        return 0;
-    if (err)
-        *err = e;
-    return -1;
+    return amp_inbox_buffer_leave(s, agent, k.id, true, err);
 }
 
 /* ---- back ---- */

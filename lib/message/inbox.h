@@ -24,13 +24,14 @@
     X(AMP_INBOX_WAITING, "WAITING", "in the buffer, never handed over")                            \
     X(AMP_INBOX_OFFERED, "OFFERED", "handed over, and not known to have arrived")                  \
     X(AMP_INBOX_READ, "READ", "the agent has it")                                                  \
-    X(AMP_INBOX_FAILED, "FAILED", "expired, or tried too often")
+    X(AMP_INBOX_FAILED, "FAILED", "expired, tried too often, or superseded")
 
 #define AMP_INBOX_EVENTS(X)                                                                        \
     X(AMP_INBOX_EV_PUT, "put", "a router delivers it")                                             \
     X(AMP_INBOX_EV_OFFER, "offer", "it is about to be handed over")                                \
     X(AMP_INBOX_EV_READ, "read", "the agent took it")                                              \
     X(AMP_INBOX_EV_EXPIRE, "expire", "its time to live passed")                                    \
+    X(AMP_INBOX_EV_SUPERSEDE, "supersede", "another attempt at its operation comes instead")       \
     X(AMP_INBOX_EV_GIVE_UP, "give_up", "the agent's command failed too often")                     \
     X(AMP_INBOX_EV_RETURN, "return", "it was not done: the agent is to get it again")              \
     X(AMP_INBOX_EV_REQUEUE, "requeue", "a person sent it again")

@@ -77,16 +77,18 @@ int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
     return 0;
 }
 
-/* The ledger has deadlines of its own, with letters and answers of its own: those are enough. */
-static int ledger_failed(struct amp_store *s, struct amp_span id, bool *failed,
-                         struct amp_error *err)
+/* The ledger has deadlines of its own, with letters and answers of its own: those are enough. Of a
+ * message that another recipient failed to do they say nothing. */
+static int ledger_expired(struct amp_store *s, struct amp_span id, bool *expired,
+                          struct amp_error *err)
 {
     struct amp_message_rec rec;
     AMP_BUF struct amp_buf mem;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_find(s, id, &mem, &rec, err) < 0)
         return -1;
-    *failed = rec.found && rec.state == AMP_DELIVERY_FAILED;
+    *expired =
+        rec.found && rec.state == AMP_DELIVERY_FAILED && amp_span_is(rec.given_up, "ttl_expired");
     return 0;
 }
 
@@ -95,7 +97,7 @@ int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
 {
     struct amp_inbox_step step = {.event = event, .now_ms = r->now_ms, .code = r->code};
     bool known = false;
-    if (event == AMP_INBOX_EV_EXPIRE && ledger_failed(s, r->id, &known, err) < 0)
+    if (event == AMP_INBOX_EV_EXPIRE && ledger_expired(s, r->id, &known, err) < 0)
         return -1;
     if (r->line.n > 0 && !known && bury(s, r, err) < 0)
         return -1;

@@ -26,10 +26,12 @@ static const struct amp_fsm_row rows[] = {
     /* Its place stands, and who put it there died before the delivery was recorded. */
     ROW(ABSENT, OFFER, OFFERED, 0, NULL),
     ROW(ABSENT, EXPIRE, FAILED, D(DROP), "ttl_expired"),
+    ROW(ABSENT, SUPERSEDE, FAILED, D(DROP), "superseded"),
 
     ROW(WAITING, PUT, WAITING, 0, NULL),
     ROW(WAITING, OFFER, OFFERED, 0, NULL),
     ROW(WAITING, EXPIRE, FAILED, D(DROP), "ttl_expired"),
+    ROW(WAITING, SUPERSEDE, FAILED, D(DROP), "superseded"),
 
     ROW(OFFERED, PUT, OFFERED, 0, NULL),
     ROW(OFFERED, OFFER, OFFERED, D(REDELIVER), NULL),

@@ -14,6 +14,7 @@
 struct amp_inbox_place {
     struct amp_span id;
     int64_t at_ms, expires_ms, lane, order, size;
+    bool own; /* what the agent gets is not what the ledger has: only the delivery tells */
 };
 
 /* The record of kind "inboxes". */
@@ -95,6 +96,9 @@ struct amp_inbox_refusal {
 /* The dead letter, the ledger, the delivery, the place. */
 int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
                   const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err);
+/* 1: another attempt at its operation came, or will come, to the agent in its place. */
+int amp_inbox_superseded(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
+                         const struct amp_inbox_delivery *d, struct amp_error *err);
 /* The line of a delivery: its own, or the ledger's, then within mem; empty: it has none yet. */
 int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
                    const struct amp_inbox_delivery *d, struct amp_buf *mem, struct amp_span *line,

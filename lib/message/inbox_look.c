@@ -102,8 +102,9 @@ int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn 
         struct amp_inbox_msg m;
         rc = each_place(s, agent, &b.waiting[i], &m, &own, &mem, err);
         /* What is over waits for nothing. */
-        if (rc == 0 && m.line.n > 0 && m.state != AMP_INBOX_READ && m.state != AMP_INBOX_FAILED &&
-            fn(ctx, &m) != 0)
+        bool absent = b.waiting[i].own && m.state == AMP_INBOX_ABSENT;
+        if (rc == 0 && m.line.n > 0 && !absent && m.state != AMP_INBOX_READ &&
+            m.state != AMP_INBOX_FAILED && fn(ctx, &m) != 0)
             break;
     }
     amp_inbox_buffer_free(&b);

@@ -257,7 +257,8 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
                   .expires_ms = v->expires_ms,
                   .lane = p->opt->lane,
                   .order = (int64_t)(p->opt->order & ORDER_MASK),
-                  .size = (int64_t)line.n},
+                  .size = (int64_t)line.n,
+                  .own = !of_ledger},
         .bound = p->opt->bound > 0 ? p->opt->bound : AMP_INBOX_BOUND,
         .credits = p->opt->credits,
     };

@@ -56,6 +56,7 @@ static int read_lists(const struct amp_tape *t, struct amp_buf *mem, struct amp_
         p->lane = number_of(t, tok, "lane");
         p->order = number_of(t, tok, "order");
         p->size = number_of(t, tok, "size");
+        p->own = number_of(t, tok, "own") != 0;
     }
     for (tok = open + 1; b->n_open < n_open; tok = t->tok[tok].next)
         if (text_of(t, tok, mem, &b->open[b->n_open++], err) < 0)
@@ -135,6 +136,7 @@ int amp_inbox_buffer_write(const struct amp_inbox_buffer *b, struct amp_buf *out
         number(&w, "lane", b->waiting[i].lane);
         number(&w, "order", b->waiting[i].order);
         number(&w, "size", b->waiting[i].size);
+        number(&w, "own", b->waiting[i].own);
         amp_jw_close(&w, '}');
     }
     amp_jw_close(&w, ']');

@@ -407,3 +407,29 @@ SH
   amp-route inbox executor -o out
   [ "$(sed 1d out | ids | paste -sd' ')" = "1 2" ]
 }
+
+@test "of two attempts at one operation that both came the agent gets one" {
+  attempt() {
+    jq -cn --arg id "$1" --argjson n "$2" '{message_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee00\($id)",
+      producer_id: "agent-1", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee009", sequence_number: 1,
+      retry_count: $n, message_type: "DATA", content_type: "application/json", content_length: 2,
+      idempotency_token: "agent-1:op:0011223344556677", hlc_timestamp: "1772116327001000.000000.agent-1",
+      timestamp: "2026-02-26T14:32:07Z", payload: {}}'
+  }
+  attempt 1 0 | amp-ack track >one
+  # It is held up; its sender does not wait.
+  amp-ack sweep --now "$(date -u -d '+1 hour' +%FT%TZ)" >/dev/null || true
+  attempt 2 1 | amp-ack track >two
+  [ -s one ] && [ -s two ]
+  cat one two | amp-route -r '* => inbox:executor' >/dev/null
+  amp-route inbox executor | cmp - two
+  run -1 amp-route inbox executor
+  # The other way round.
+  amp-route -r '* => inbox:other' <one >/dev/null
+  amp-route inbox other | cmp - one
+  amp-route -r '* => inbox:other' <two >/dev/null
+  run -1 amp-route inbox other
+  [ -z "$output" ]
+  [ "$(jq -r 'select(.event == "supersede") | .key | ltrimstr("inbox.") | split("%") | .[0]' state/log/*.ndjson | sort |
+    paste -sd' ')" = "executor other" ]
+}
