@@ -12,6 +12,7 @@
 #include "message/acknowledge.h"
 #include "message/idempotency.h"
 #include "message/message.h"
+#include "message/named.h"
 #include "message/outcome.h"
 #include "message/stages.h"
 #include "rules.h"
@@ -127,13 +128,17 @@ static int expire(struct pass *p, const struct amp_view *v, struct amp_error *er
     return pass_emit(p, amp_buf_span(&answers), err);
 }
 
-static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
+static int take(struct pass *p, const struct amp_view *message, struct amp_error *err)
 {
+    char name[AMP_MSG_ID_MAX];
+    struct amp_view named = *message, *v = &named;
     count_taken(p, v);
-    if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
+    bool answers = v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK;
+    if (answers && v->protocol != AMP_PROTO_AOF)
         return acknowledge(p, v, err);
-    if (v->id.n == 0)
-        return pass_emit(p, v->line, err);
+    bool own = v->id.n > 0;
+    if (answers || !amp_message_name(v, name))
+        return settle(p, v, false, err);
     enum amp_store_outcome how;
     struct amp_error e = {0};
     int rc = claim(p, v, &e);
@@ -142,6 +147,10 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
     if (rc > 0 && amp_message_record_as(p->store, v, &terms, now_ms(), &how, &e) == 0)
         return amp_message_expired(v, now_ms()) ? expire(p, v, err)
                                                 : settle(p, v, how == AMP_STORE_REDELIVERED, err);
+    if (e.status == AMP_NO && !own) { /* the same attempt in other words: it bears no id */
+        amp_buf_fmt(&p->said, NULL, "%s: %s: it passes and is not recorded\n", e.code, e.what);
+        return pass_emit(p, v->line, err);
+    }
     if (e.status == AMP_NO)
         return pass_reject(p, v, &e, err);
     *err = e;

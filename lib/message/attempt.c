@@ -11,6 +11,7 @@
 
 #include "message/dead.h"
 #include "message/idempotency.h"
+#include "message/named.h"
 #include "message/retry.h"
 #include "message/sequence.h"
 #include "message/sweep.h"
@@ -30,7 +31,17 @@ static int view(struct amp_overdue *o, struct amp_span line, struct amp_view *v)
     struct amp_check_options opt = {.bare = false};
     if (!sw->reader && !(sw->reader = amp_reader_new(NULL, sw->err)))
         return -1;
-    return amp_reader_line(sw->reader, line, &opt, v, NULL, NULL, sw->err) < 0 ? -1 : 0;
+    if (amp_reader_line(sw->reader, line, &opt, v, NULL, NULL, sw->err) < 0)
+        return -1;
+    amp_message_name(v, sw->named);
+    return 0;
+}
+
+/* A task of AOP is begun anew where its RESPONSE did not come, whoever was at work on it. */
+static bool arrived_here(const struct amp_message_rec *r)
+{
+    return amp_span_is(r->protocol, "aop") ? amp_record_has_stage(r, "FULFILLED")
+                                           : amp_record_arrived(r);
 }
 
 /* Whether this attempt or one before it turned out to have arrived. */
@@ -43,7 +54,7 @@ static int has_arrived(struct amp_overdue *o, bool *arrived)
     amp_buf_init(&text, AMP_RECORD_MAX);
     amp_buf_init(&mem, AMP_RECORD_MAX);
     amp_buf_init(&id, AMP_RECORD_MAX);
-    *arrived = amp_record_arrived(&o->r);
+    *arrived = arrived_here(&o->r);
     if (*arrived || o->r.tries.n == 0)
         return 0;
     amp_record_tape(&t);
@@ -59,7 +70,7 @@ static int has_arrived(struct amp_overdue *o, bool *arrived)
         rc = amp_tok_text(&t, tok, &id, &name, sw->err) < 0
                  ? -1
                  : amp_message_find(sw->store, name, &mem, &former, sw->err);
-        *arrived = rc == 0 && former.found && amp_record_arrived(&former);
+        *arrived = rc == 0 && former.found && arrived_here(&former);
     }
     amp_tape_release(&t);
     return rc;
@@ -172,18 +183,14 @@ static int give_up(struct amp_overdue *o, enum amp_retry_verdict verdict)
 /* What the message itself says of its retries: never more than it allows. */
 static void own_terms(const struct amp_view *v, struct amp_retry_policy *p)
 {
-    static const char *const places[] = {"/execution_policy/retries",
-                                         "/execution_policy/max_retries", "/policy/retries",
-                                         "/policy/max_retries"};
-    if (v->kind != AMP_KIND_TOOL_CALL || v->payload == AMP_TOK_NONE)
-        return;
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        int64_t n;
-        uint32_t tok = amp_tape_pointer(v->tape, v->payload, amp_span_str(places[i]));
-        if (tok != AMP_TOK_NONE && amp_tok_int(v->tape, tok, &n) && n >= 0 &&
-            n < (int64_t)p->budget)
-            p->budget = (uint32_t)n;
-    }
+    struct amp_again_terms t;
+    amp_again_terms(v, &t);
+    if (t.most >= 0 && t.most < (int64_t)p->budget)
+        p->budget = (uint32_t)t.most;
+    for (uint32_t i = 0; i < t.n_waits && i < AMP_RETRY_WAITS_MAX; i++)
+        p->list_ms[i] = t.waits_ms[i];
+    if (t.n_waits > 0)
+        p->n_list = t.n_waits < AMP_RETRY_WAITS_MAX ? t.n_waits : AMP_RETRY_WAITS_MAX;
 }
 
 static int decide(struct amp_overdue *o, const struct amp_view *v)

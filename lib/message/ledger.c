@@ -126,6 +126,10 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         w->rec.sla_ms = w->former->sla_ms;
     }
     w->rec.due_ms = waits_until(w);
+    if (!w->former && amp_message_expired(v, w->now_ms)) { /* whether or not it is waited for */
+        w->rec.expires_ms = v->expires_ms;
+        w->rec.due_ms = w->now_ms;
+    }
     return commit(w, w->former ? "resend" : "record", AMP_DELIVERY_SENT, NULL, change, err);
 }
 
@@ -143,7 +147,8 @@ int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
 
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms)
 {
-    return v->expires_ms > 0 && v->expires_ms <= now_ms;
+    /* AOF's dueBy is a wish, after which nothing is said to happen. */
+    return v->expires_ms > 0 && v->expires_ms <= now_ms && v->protocol != AMP_PROTO_AOF;
 }
 
 static int record(struct amp_store *s, struct work *w, enum amp_store_outcome *outcome,
@@ -260,7 +265,9 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     bool put_off = w->eta_ms > 0 && step.to == AMP_DELIVERY_RECEIVED && w->rec.sla_ms > 0;
     if (admitted || put_off)
         w->rec.due_ms = after_admission(w);
-    if (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE)
+    /* Of AOP signs of life are no end: the time of the task runs on. */
+    bool runs_on = step.to == AMP_DELIVERY_READ && amp_span_is(w->rec.protocol, "aop");
+    if (!runs_on && (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE))
         w->rec.due_ms = 0;
     settle_late(w, eff);
     if (!w->note.late && w->failure != AMP_FAILURE_NONE && is_failure(w->stage)) {

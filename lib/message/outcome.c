@@ -5,6 +5,7 @@
 
 #include <amp/base/id.h>
 
+#include "message/named.h"
 #include "message/record.h"
 #include "message/retry.h"
 
@@ -17,6 +18,13 @@ struct named {
     const char *protocol;
     struct amp_span first, second;
 };
+
+/* One of the four messages that may follow a handoff.request: no file, no line of the event log. */
+static bool is_aof_answer(const struct amp_view *v)
+{
+    return amp_span_is(v->type, "handoff.accepted") || amp_span_is(v->type, "handoff.rejected") ||
+           amp_span_is(v->type, "status.update") || amp_span_is(v->type, "completion.report");
+}
 
 /* What a request and its outcome both name; false where the message is neither. */
 static bool name_of(const struct amp_view *v, struct named *out)
@@ -32,6 +40,10 @@ static bool name_of(const struct amp_view *v, struct named *out)
     else if (v->protocol == AMP_PROTO_RTP &&
              (amp_span_is(v->type, "message") || amp_span_is(v->type, "reply")))
         *out = (struct named){"rtp", AMP_SPAN("reply"), v->correlation};
+    else if (v->protocol == AMP_PROTO_AOP && v->correlation.n > 0 && v->kind != AMP_KIND_NACK)
+        *out = (struct named){"aop", v->correlation, v->task};
+    else if (v->protocol == AMP_PROTO_AOF && (amp_message_is_named(v) || is_aof_answer(v)))
+        *out = (struct named){"aof", AMP_SPAN("task"), v->task};
     else
         return false;
     return out->second.n > 0;
@@ -134,7 +146,7 @@ int amp_outcome_await(struct amp_store *s, const struct amp_view *v, int64_t now
                       struct amp_error *err)
 {
     struct named name;
-    bool waits = v->wants_outcome || v->kind == AMP_KIND_TOOL_CALL;
+    bool waits = v->wants_outcome || v->kind == AMP_KIND_TOOL_CALL || amp_message_is_named(v);
     if (!waits || v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || !name_of(v, &name))
         return 0;
     struct work w;
@@ -228,9 +240,47 @@ int amp_outcome_forget(struct amp_store *s, int64_t now_ms, const char *actor, u
     return rc;
 }
 
+/* AOP's RESPONSE and its signs of life. Complete in parts is an end, too. */
+static bool aop_answer(const struct amp_view *v, struct amp_message_answer *a)
+{
+    a->stage = AMP_STAGE_READ;
+    if (v->kind == AMP_KIND_HEARTBEAT || v->kind == AMP_KIND_PROGRESS)
+        return true;
+    a->stage = AMP_STAGE_FULFILLED;
+    if (v->kind == AMP_KIND_RESULT && v->body.result.completion == AMP_COMPLETION_FAILED) {
+        a->code = v->body.result.failure.n > 0 ? v->body.result.failure : AMP_SPAN("E_UNKNOWN");
+        a->failure = amp_retry_class(a->code);
+        a->stage = amp_span_is(a->code, "E_PERMISSION_DENIED") ||
+                           amp_span_is(a->code, "E_CONTEXT_OVERFLOW")
+                       ? AMP_STAGE_REJECTED
+                       : AMP_STAGE_FAILED;
+    }
+    return v->kind == AMP_KIND_RESULT;
+}
+
+/* AOF's answers to a handoff.request: taken, refused, at work, reported. */
+static bool aof_answer(const struct amp_view *v, struct amp_message_answer *a)
+{
+    a->stage = v->kind == AMP_KIND_NACK     ? AMP_STAGE_REJECTED
+               : v->kind == AMP_KIND_RESULT ? AMP_STAGE_FULFILLED
+                                            : AMP_STAGE_READ;
+    if (v->kind == AMP_KIND_NACK)
+        a->code = AMP_SPAN("handoff_rejected");
+    if (v->kind == AMP_KIND_RESULT && v->body.result.completion == AMP_COMPLETION_FAILED) {
+        a->stage = AMP_STAGE_FAILED;
+        a->code = AMP_SPAN("blocked");
+    }
+    return v->kind == AMP_KIND_NACK || v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_RESULT ||
+           v->kind == AMP_KIND_PROGRESS;
+}
+
 /* What the message says of the operation: false where it is no end and no beginning of the work. */
 static bool answer_of(const struct amp_view *v, struct amp_message_answer *a)
 {
+    if (v->protocol == AMP_PROTO_AOP)
+        return aop_answer(v, a);
+    if (v->protocol == AMP_PROTO_AOF)
+        return aof_answer(v, a);
     if (v->kind == AMP_KIND_TOOL_RESULT) {
         if (v->body.tool_result.has_frame && !v->body.tool_result.final)
             return false;

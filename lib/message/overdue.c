@@ -145,7 +145,7 @@ int amp_overdue_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char
 static bool is_sent_again(const struct amp_overdue *o)
 {
     const struct amp_retry_rules *rules = o->sw->opt->retry;
-    return rules && o->r.state == AMP_DELIVERY_SENT &&
+    return rules && (o->r.state == AMP_DELIVERY_SENT || o->r.state == AMP_DELIVERY_READ) &&
            rules->of[amp_protocol_find(o->r.protocol)].budget > 0;
 }
 
@@ -164,12 +164,12 @@ static int time_out(struct amp_overdue *o)
                  (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p, sent,
                  (long long)(o->r.sla_ms / 1000), (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     else
-        snprintf(what, sizeof(what),
-                 "No acknowledgement of %.*s by %.*s: sent at %s, due within %lld s, message %.*s",
-                 (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p,
-                 (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
-                 (long long)(o->r.ack_timeout_ms / 1000), (int)(o->id.n < 200 ? o->id.n : 200),
-                 o->id.p);
+        snprintf(
+            what, sizeof(what), "No %s %.*s by %.*s: sent at %s, due within %lld s, message %.*s",
+            amp_span_is(o->r.protocol, "aop") ? "RESPONSE to" : "acknowledgement of",
+            (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p,
+            (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
+            (long long)(o->r.ack_timeout_ms / 1000), (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     if ((!again || amp_span_is(o->r.protocol, "sw4rm")) &&
         amp_overdue_tell(o, AMP_STAGE_TIMED_OUT, "ack_timeout", o->sw->opt->severity, what) < 0)
         return -1;
@@ -200,6 +200,7 @@ static int look(struct amp_overdue *o)
     switch (o->r.state) {
     case AMP_DELIVERY_SENT:
     case AMP_DELIVERY_RECEIVED:
+    case AMP_DELIVERY_READ: /* of AOP */
         return late ? expire(o) : time_out(o);
     case AMP_DELIVERY_REJECTED:
     case AMP_DELIVERY_FAILED:

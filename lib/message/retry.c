@@ -126,23 +126,18 @@ enum amp_failure amp_retry_class(struct amp_span code)
         const char *code;
         enum amp_failure class;
     } codes[] = {
-        {"buffer_full", AMP_FAILURE_PASSING},
-        {"no_route", AMP_FAILURE_PASSING},
-        {"ack_timeout", AMP_FAILURE_PASSING},
-        {"agent_unavailable", AMP_FAILURE_PASSING},
-        {"agent_shutdown", AMP_FAILURE_PASSING},
-        {"overloaded", AMP_FAILURE_PASSING},
-        {"tool_timeout", AMP_FAILURE_PASSING},
-        {"forced_preemption", AMP_FAILURE_PASSING},
-        {"internal_error", AMP_FAILURE_PASSING},
-        {"partial_delivery", AMP_FAILURE_PASSING},
-        {"transport_error", AMP_FAILURE_PASSING},
-        {"timeout", AMP_FAILURE_PASSING},
-        {"redirect", AMP_FAILURE_NONE},
-        {"duplicate_detected", AMP_FAILURE_NONE},
-        {"already_in_progress", AMP_FAILURE_NONE},
-        {"already_completed", AMP_FAILURE_NONE},
-        {"cancelled", AMP_FAILURE_NONE},
+        {"buffer_full", AMP_FAILURE_PASSING},       {"no_route", AMP_FAILURE_PASSING},
+        {"ack_timeout", AMP_FAILURE_PASSING},       {"agent_unavailable", AMP_FAILURE_PASSING},
+        {"agent_shutdown", AMP_FAILURE_PASSING},    {"overloaded", AMP_FAILURE_PASSING},
+        {"tool_timeout", AMP_FAILURE_PASSING},      {"forced_preemption", AMP_FAILURE_PASSING},
+        {"internal_error", AMP_FAILURE_PASSING},    {"partial_delivery", AMP_FAILURE_PASSING},
+        {"transport_error", AMP_FAILURE_PASSING},   {"timeout", AMP_FAILURE_PASSING},
+        {"E_TIMEOUT", AMP_FAILURE_PASSING},         {"E_HEARTBEAT_FAILURE", AMP_FAILURE_PASSING},
+        {"E_AGENT_NOT_FOUND", AMP_FAILURE_PASSING}, {"E_MODEL_UNAVAILABLE", AMP_FAILURE_PASSING},
+        {"E_PROCESS_CRASH", AMP_FAILURE_PASSING},   {"E_MALFORMED_RESPONSE", AMP_FAILURE_PASSING},
+        {"E_UNKNOWN", AMP_FAILURE_PASSING},         {"redirect", AMP_FAILURE_NONE},
+        {"duplicate_detected", AMP_FAILURE_NONE},   {"already_in_progress", AMP_FAILURE_NONE},
+        {"already_completed", AMP_FAILURE_NONE},    {"cancelled", AMP_FAILURE_NONE},
     };
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (code.n == strlen(codes[i].code) && strncasecmp(code.p, codes[i].code, code.n) == 0)

@@ -1,6 +1,8 @@
 /* The table of acknowledgements. */
 #include "message/stages.h"
 
+#include <amp/protocol/aop_policy.h>
+
 static const char *const sw4rm_silent[] = {"ACKNOWLEDGEMENT", "HEARTBEAT", NULL};
 static const char *const rtp_silent[] = {"ack", "signal", "dead_letter", NULL};
 static const char *const none[] = {NULL};
@@ -28,12 +30,23 @@ static bool is_silent(const struct amp_stages *s, const struct amp_view *v)
     return v->type.n == 0;
 }
 
+/* A TASK says how long it may take, until its RESPONSE (AOP §11). */
+static int64_t task_timeout(const struct amp_view *v)
+{
+    struct amp_aop_policy policy;
+    amp_aop_policy(v, &policy);
+    int64_t s = policy.timeout_seconds.value;
+    return s > 0 && s <= INT64_C(31536000) ? s * 1000 : 0;
+}
+
 int64_t amp_stages_timeout(const struct amp_view *v, const struct amp_message_terms *terms)
 {
     const struct amp_stages *s = amp_stages_of(v->protocol);
     int64_t set = terms ? terms->ack_timeout_ms[v->protocol] : 0;
     if (v->needs_ack)
         return set > 0 && !v->has_ack_timeout ? set : v->ack_timeout_ms;
+    if (v->protocol == AMP_PROTO_AOP && v->kind == AMP_KIND_DISPATCH && v->id.n > 0)
+        return task_timeout(v);
     if (!s || s->ack_timeout_ms == 0 || is_silent(s, v))
         return 0;
     return set > 0 ? set : s->ack_timeout_ms;

@@ -20,7 +20,8 @@ struct amp_sweep {
     struct amp_store_emit emit;
     int64_t last_seen;
     bool committed;
-    struct amp_reader *reader; /* of messages that are looked at again; made when needed */
+    char named[AMP_MSG_ID_MAX]; /* the id of the message that was looked at, where it bears none */
+    struct amp_reader *reader;  /* of messages that are looked at again; made when needed */
 };
 
 /* The message that is looked at: its record as it stood, and what a commit makes of it. */

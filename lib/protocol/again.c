@@ -6,6 +6,7 @@
 
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
+#include <amp/protocol/aop_policy.h>
 
 #define EDITS_MAX 6
 
@@ -24,7 +25,51 @@ struct editing {
 
 bool amp_again_can(enum amp_protocol p)
 {
-    return p == AMP_PROTO_AMP || p == AMP_PROTO_SW4RM || p == AMP_PROTO_RTP;
+    return p == AMP_PROTO_AMP || p == AMP_PROTO_SW4RM || p == AMP_PROTO_RTP || p == AMP_PROTO_AOP;
+}
+
+static void tool_terms(const struct amp_view *of, struct amp_again_terms *out)
+{
+    static const char *const places[] = {"/execution_policy/retries",
+                                         "/execution_policy/max_retries", "/policy/retries",
+                                         "/policy/max_retries"};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        int64_t n;
+        uint32_t tok = amp_tape_pointer(of->tape, of->payload, amp_span_str(places[i]));
+        if (tok != AMP_TOK_NONE && amp_tok_int(of->tape, tok, &n) && n >= 0)
+            out->most = n;
+    }
+}
+
+static void task_terms(const struct amp_view *of, struct amp_again_terms *out)
+{
+    struct amp_aop_policy p;
+    const struct amp_tape *t = of->tape;
+    amp_aop_policy(of, &p);
+    out->most = p.max_retries.value;
+    if (p.backoff == AMP_TOK_NONE || t->tok[p.backoff].type != AMP_JSON_ARRAY)
+        return;
+    for (uint32_t i = p.backoff + 1; i < t->tok[p.backoff].next; i = t->tok[i].next) {
+        double s;
+        if (out->n_waits < AMP_AGAIN_WAITS_MAX && amp_tok_real(t, i, &s) && s >= 0 && s <= 604800)
+            out->waits_ms[out->n_waits++] = (int64_t)(s * 1000);
+    }
+}
+
+void amp_again_terms(const struct amp_view *of, struct amp_again_terms *out)
+{
+    *out = (struct amp_again_terms){.most = -1};
+    if (of->payload == AMP_TOK_NONE)
+        return;
+    if (of->protocol == AMP_PROTO_SW4RM && of->kind == AMP_KIND_TOOL_CALL)
+        tool_terms(of, out);
+    else if (of->protocol == AMP_PROTO_AOP && of->kind == AMP_KIND_DISPATCH)
+        task_terms(of, out);
+}
+
+static int64_t attempt_of(const struct amp_view *v)
+{
+    return v->has_attempt ? v->attempt : 1;
 }
 
 int amp_again_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_MAX],
@@ -41,6 +86,10 @@ int amp_again_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_
     case AMP_PROTO_RTP:
         memcpy(out, "evt_", 4);
         amp_uuid4(out + 4);
+        break;
+    case AMP_PROTO_AOP:
+        n = snprintf(out, AMP_MSG_ID_MAX, "%.*s/%.*s/%lld", (int)of->correlation.n,
+                     of->correlation.p, (int)of->task.n, of->task.p, (long long)attempt_of(of) + 1);
         break;
     default:
         amp_uuid4(out);
@@ -127,6 +176,10 @@ static int gather(struct editing *e, const struct amp_again *a)
                    : set_int(e, 0, "retry_count", e->v->attempt + 1);
     case AMP_PROTO_RTP:
         return edit_rtp(e, a);
+    case AMP_PROTO_AOP:
+        return e->v->payload == AMP_TOK_NONE
+                   ? amp_fail(e->err, AMP_NO, "bad_value", "a message without a task")
+                   : set_int(e, e->v->payload, "attempt", attempt_of(e->v) + 1);
     default:
         return amp_fail(e->err, AMP_NO, "unsupported_protocol",
                         "messages of this protocol have no id of their own");

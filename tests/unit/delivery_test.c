@@ -37,6 +37,7 @@ static const struct want wants[] = {
     {"RETRYING", "depart", "RETRYING", true, false, NULL},
     {"RETRYING", "expire", "FAILED", true, false, "ttl_expired"},
     {"RETRYING", "settle", "RETRYING", true, false, NULL},
+    {"READ", "timeout", "TIMED_OUT", true, false, "ack_timeout"},
     {"RETRYING", "requeue", "SENT", true, false, NULL},
     {"TIMED_OUT", "give_up", "TIMED_OUT", true, false, NULL},
     {"REJECTED", "give_up", "REJECTED", true, false, NULL},
@@ -49,7 +50,6 @@ static const struct want wants[] = {
     {"SENT", "depart", NULL, false, false, NULL},
     {"TIMED_OUT", "resend", NULL, false, false, NULL},
     {"FULFILLED", "requeue", NULL, false, false, NULL},
-    {"READ", "timeout", NULL, false, false, NULL},
     {"SENT", "resend", NULL, false, false, NULL},
     {"FULFILLED", "timeout", NULL, false, false, NULL},
 };

@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# The ledger keeps tasks of AOP and hand-overs of AOF, which bear no ids.
+
+load lib
+
+setup() {
+  need_tool amp-ack
+  need jq
+  cd "$BATS_TEST_TMPDIR" || return 1
+  export AMP_STATE=$PWD/state
+}
+
+# base PROTOCOL NAME [JQ]: a message of the rules' file, edited.
+base() {
+  jq -c --arg name "$2" "select(.base == \$name) | .line | ${3:-.}" "$AMP_TOP/tests/fixture/protocols/$1.jsonl"
+}
+task() {
+  base aop minimal '.session.session_id = "S" | .execution_policy = {timeout_seconds: 60, max_retries: 2,
+    retry_backoff_seconds: [30, 120]} | '"${1:-.}"
+}
+response() { base aop response '.session_id = "S" | '"${1:-.}"; }
+failed() {
+  response '.task_status = {state: "FAILED", final_signal: "FAILURE", message: "m"} |
+    .error_details = {error_code: "'"$1"'", message: "m"}'
+}
+handoff() {
+  local t=TASK-2026-02-09-060
+  base aof "$1" '.taskId = "'$t'" | .payload.taskId = "'$t'" | del(.messageId) | '"${2:-.}"
+}
+track() { amp-ack track --now "2026-03-01T$1Z" "${@:2}"; }
+sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
+states() { amp-ack status --all --json | jq -r '"\(.msg_id) \(.state)"' | paste -sd,; }
+
+@test "AOP: signs of life, then a response; what passes stays as it is" {
+  { task; base aop heartbeat '.session_id = "S"'; } >in
+  track 12:00:00 <in | cmp - in
+  [ "$(states)" = "S/TASK-001/1 READ" ]
+  response | track 12:00:50 >/dev/null
+  [ "$(states)" = "S/TASK-001/1 FULFILLED" ]
+  [ -z "$(sweep 13:00:00 --retries 3)" ]
+}
+
+@test "AOP: a task whose time ran out begins anew by its own list of waits, as often as it allows" {
+  { task; base aop heartbeat '.session_id = "S"'; } | track 12:00:00 >/dev/null
+  for at in 12:01:00 12:01:29 12:01:30 12:02:30 12:04:29 12:04:30 12:05:30; do
+    sweep $at --retries 9 | sed "s/^/$at /"
+  done >out
+  # Byte for byte but for the attempt.
+  sed -n 's/^12:01:30 //p' out >second
+  amp-validate second | cmp - second
+  jq -e '.task.attempt == 2' second
+  [ "$(jq -cS 'del(.task.attempt)' second)" = "$(task | jq -cS .)" ]
+  [ "$(cut -d' ' -f1 out | paste -sd' ')" = "12:01:30 12:04:30 12:05:30" ]
+  sed -n 's/^12:05:30 //p' out | jq -e '.type == "escalation" and .payload.severity == "critical"'
+  amp-ack dead list --json | jq -e '.code == "retries_exhausted" and .attempts == 3 and .id == "S/TASK-001/3"'
+}
+
+@test "AOP: a failure that may pass is tried again, another one is a dead letter" {
+  { task; failed E_TIMEOUT; } | track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:00:00 --retries 9)" ]
+  [ "$(sweep 12:00:30 --retries 9 | jq .task.attempt)" -eq 2 ]
+  { task '.task.task_id = "TASK-002"'; failed E_PERMISSION_DENIED | jq -c '.task_id = "TASK-002"'; } |
+    track 12:00:00 >/dev/null
+  sweep 12:00:00 >/dev/null
+  amp-ack dead list --json | jq -e '.id == "S/TASK-002/1" and .code == "E_PERMISSION_DENIED"'
+}
+
+@test "AOP: the same attempt in other words passes with a word" {
+  task | track 12:00:00 >/dev/null
+  task '.task.objective = "another"' >in
+  run --separate-stderr -0 track 12:00:01 <in
+  [ "$output" = "$(cat in)" ]
+  [[ $stderr == *"not recorded"* ]]
+}
+
+@test "AOF: a hand-over is taken, worked at and reported, or refused" {
+  handoff request >in
+  track 12:00:00 <in | cmp - in
+  handoff accepted | track 12:00:01 >/dev/null
+  [[ $(states) == "handoff.request/TASK-2026-02-09-060/"*" READ" ]]
+  handoff report | track 12:00:02 >/dev/null
+  [[ $(states) == *" FULFILLED" ]]
+  rm -r state
+  { handoff request; handoff rejected; } | track 12:00:00 >/dev/null
+  [[ $(states) == *" REJECTED" ]]
+  # Its dueBy is no time to live.
+  rm -r state
+  track 23:00:00 <in | cmp - in
+}
