@@ -35,6 +35,7 @@ static int add_agent(struct router *r, const char *text, struct amp_error *err)
     if (!(a->name = amp_span_dup(name)))
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an agent's port");
     r->addressing.n++;
+    r->targets[a->port]->unacked.credits = a->port > 0 ? (uint32_t)r->credits : 0;
     enum amp_port_kind kind = amp_port_kind(r->ports[a->port]);
     if (kind == AMP_PORT_AGENTS || (kind == AMP_PORT_DEAD && !r->store))
         return amp_fail(err, AMP_USAGE, "bad_agent", "%s is no port for one agent", eq + 1);
@@ -106,6 +107,8 @@ static int fill(const struct router *r, struct job *j, const struct amp_view *v,
         kid->lane = j->lane;
         kid->order = j->order;
         kid->expires_ms = j->expires_ms;
+        kid->wants_ack = j->wants_ack;
+        kid->came_ms = j->came_ms;
     }
     return 0;
 }

@@ -28,6 +28,15 @@ void count_refused(struct router *r, const char *port, const struct job *j, cons
     amp_metrics_add(r->metrics, AMP_METRIC_NACKS, &l, 1);
 }
 
+void count_placed(struct router *r, const char *port, const struct job *j)
+{
+    if (!r->metrics || j->came_ms == 0)
+        return;
+    struct amp_metric_labels l = labels(port, NULL);
+    amp_metrics_observe(r->metrics, AMP_METRIC_ENQUEUE_LATENCY, &l,
+                        (double)(amp_mono_ms() - j->came_ms) / 1e3);
+}
+
 void count_waited(struct router *r, const char *port, int64_t ms)
 {
     if (!r->metrics)
@@ -49,6 +58,10 @@ static void gauges(struct router *r)
         amp_metrics_set(r->metrics, AMP_METRIC_QUEUE_DEPTH, &l,
                         t->n + amp_port_untaken(r->ports[i]));
         amp_metrics_set(r->metrics, AMP_METRIC_OLDEST_AGE, &l, (double)(r->now_ms - oldest) / 1e3);
+        const struct unacked *u = &t->unacked;
+        if (u->credits)
+            amp_metrics_set(r->metrics, AMP_METRIC_CREDITS, &l,
+                            u->credits > u->away ? u->credits - u->away : 0);
         if (t->inbound)
             amp_metrics_set(r->metrics, AMP_METRIC_QUEUE_CAPACITY, &l, t->inbound);
     }

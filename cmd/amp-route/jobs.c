@@ -172,10 +172,13 @@ void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
             x->entry.n = 0;
         router_break(r, why);
     } else if (why) {
+        unacked_done(r, j, false);
         keep_refuse(r, j, why->code, why->what, "", why->status != AMP_NO);
         amp_status_note(why->status);
     } else if (!j->answer) {
         r->delivered++;
+        if (unacked_done(r, j, true))
+            return;
     }
     job_leave(r, j);
 }

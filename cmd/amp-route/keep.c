@@ -237,7 +237,7 @@ static struct job *answer_job(struct router *r, struct amp_span line)
     return a;
 }
 
-static void send_answer(struct router *r, struct job *a)
+void keep_send(struct router *r, struct job *a)
 {
     struct amp_error err;
     a->waiting = 1;
@@ -259,7 +259,7 @@ static void flush_answers(struct router *r)
         return;
     }
     for (uint32_t i = 0; i < r->n_answers; i++)
-        send_answer(r, r->answers[i]);
+        keep_send(r, r->answers[i]);
     r->n_answers = 0;
 }
 
@@ -267,7 +267,7 @@ void keep_say(struct router *r, struct amp_span line)
 {
     struct job *a = answer_job(r, line);
     if (a)
-        send_answer(r, a);
+        keep_send(r, a);
 }
 
 void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_id entry)
@@ -351,7 +351,7 @@ static void refuse(struct router *r, struct job *j, const char *code, const char
     } else if (nack.len > 0) {
         struct job *a = answer_job(r, amp_buf_span(&nack));
         if (a)
-            send_answer(r, a);
+            keep_send(r, a);
     }
 }
 
@@ -449,88 +449,4 @@ void keep_turn(struct router *r)
     flush_answers(r);
     close_entries(r, false);
     close_entries(r, true);
-}
-
-/* ---- recovery ---- */
-
-struct found {
-    struct job **v;
-    uint32_t n, cap;
-    struct router *r;
-    bool answer, failed;
-};
-
-static int found_fn(void *ctx, const struct amp_store_entry *e)
-{
-    struct found *f = ctx;
-    struct job *before = f->n > 0 ? f->v[f->n - 1] : NULL;
-    if (e->id.n > 1 && e->id.p[0] == '\n' && before && before->address.mark &&
-        before->entry.n == e->n) {
-        struct amp_span name = {e->id.p + 1, e->id.n - 1};
-        struct amp_store_entry_id entry = {.n = e->n, .index = e->index};
-        f->failed = address_add(f->r, before, name, entry, NULL) < 0;
-        return f->failed;
-    }
-    if (f->n == f->cap) {
-        uint32_t cap = f->cap ? f->cap * 2 : 64;
-        struct job **v = realloc(f->v, cap * sizeof(*v));
-        if (!v) {
-            f->failed = true;
-            return 1;
-        }
-        f->v = v;
-        f->cap = cap;
-    }
-    struct job *j = job_new(f->r, e->line, NULL);
-    if (!j) {
-        f->failed = true;
-        return 1;
-    }
-    j->entry = (struct amp_store_entry_id){.n = e->n, .index = e->index};
-    j->answer = f->answer;
-    f->v[f->n++] = j;
-    if (e->id.n > 0 && e->id.p[e->id.n - 1] == '\n' && !f->answer)
-        f->failed = !(j->address.mark = amp_span_dup(e->id));
-    return f->failed;
-}
-
-/* A message of a former run is looked at again: the routes may be others now. */
-int keep_look(struct router *r, struct job *j, struct amp_error *err)
-{
-    struct amp_view v;
-    struct amp_check_options opt = {0};
-    if (amp_reader_line(r->again, (struct amp_span){j->line, j->n}, &opt, &v, NULL, NULL, err) < 0)
-        return -1;
-    if (job_fill(r, j, (struct amp_span){j->line, j->n}, &v, err) < 0)
-        return -1;
-    return steps_look(r, j, &v, err) < 0 ? -1 : 0;
-}
-
-int keep_recover(struct router *r, struct amp_error *err)
-{
-    char name[160];
-    int rc = 0;
-    for (int answers = 1; answers >= 0 && rc == 0; answers--) {
-        struct found f = {.r = r, .answer = answers};
-        keep_answers_name(r, name);
-        rc = amp_store_outbox(r->store, answers ? name : r->consumer, found_fn, &f, err);
-        if (rc == 0 && f.failed)
-            rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for what a former run left");
-        uint32_t i = 0;
-        if (f.n > 0 && !answers)
-            amp_note("%u %s of an earlier run %s delivered again", f.n,
-                     f.n == 1 ? "message" : "messages", f.n == 1 ? "is" : "are");
-        for (; i < f.n && rc == 0; i++) {
-            if (answers)
-                send_answer(r, f.v[i]);
-            else if ((rc = keep_look(r, f.v[i], err)) < 0)
-                break;
-            else
-                judge_add(r, f.v[i]);
-        }
-        for (; i < f.n; i++)
-            job_free(r, f.v[i]);
-        free(f.v);
-    }
-    return rc < 0 ? -1 : amp_store_sync(r->store, err);
 }

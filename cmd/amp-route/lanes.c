@@ -59,6 +59,7 @@ void target_free(struct router *r, uint32_t port)
             place_free(r, p);
         }
     amp_lane_keys_release(&t->keys);
+    free(t->unacked.v);
     free(t);
     r->targets[port] = NULL;
 }
@@ -86,6 +87,11 @@ static uint32_t depth(const struct target *t)
     return t->n + amp_port_untaken(t->port);
 }
 
+static bool takes(const struct target *t)
+{
+    return !unacked_full(t) && amp_port_room(t->port, ahead(t));
+}
+
 static int give(struct router *r, struct target *t, struct job *j, int64_t since_ms,
                 struct amp_error *err)
 {
@@ -93,6 +99,7 @@ static int give(struct router *r, struct target *t, struct job *j, int64_t since
                              (uintptr_t)j, since_ms, err) < 0)
         return -1;
     t->given++;
+    unacked_given(t, j);
     count_job(r, AMP_METRIC_SENT, amp_port_spec(t->port), j);
     return 0;
 }
@@ -163,7 +170,8 @@ int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_erro
     enum amp_lane lane = j->lane;
     if (lane == AMP_LANE_PRIVILEGED)
         lane = admit(r, t, j);
-    if (t->n > 0 || !amp_port_room(t->port, ahead(t)))
+    count_placed(r, amp_port_spec(t->port), j);
+    if (t->n > 0 || !takes(t))
         return wait_in_line(r, t, j, lane, err);
     if (lane == AMP_LANE_PRIVILEGED) {
         t->lanes.urgent++;
@@ -189,6 +197,14 @@ static struct job *leave_line(struct router *r, struct target *t, enum amp_lane 
     return j;
 }
 
+/* It was never given to the port. */
+static void refuse(struct router *r, struct target *t, struct job *j, const struct amp_error *why)
+{
+    keep_refuse(r, j, why->code, why->what, amp_port_spec(t->port),
+                strcmp(why->code, "buffer_full") == 0);
+    job_leave(r, j);
+}
+
 /* Those at the head of a lane whose time has passed meanwhile. */
 static void drop_expired(struct router *r, struct target *t)
 {
@@ -204,6 +220,21 @@ static void drop_expired(struct router *r, struct target *t)
             job_done(r, (uintptr_t)j, &why);
         }
     }
+}
+
+/* Those that wait for credit, and no acknowledgement can give it any more. */
+static void drop_hopeless(struct router *r, struct target *t)
+{
+    for (int lane = 0; lane < AMP_LANE_COUNT; lane++)
+        while (t->line[lane].first) {
+            struct amp_error why;
+            int64_t since;
+            struct job *j = leave_line(r, t, (enum amp_lane)lane, &since);
+            amp_fail(&why, AMP_NO, "buffer_full",
+                     "%u messages that nobody acknowledged are out already, as many as may",
+                     t->unacked.away);
+            refuse(r, t, j, &why);
+        }
 }
 
 static void next(struct router *r, struct target *t)
@@ -229,16 +260,25 @@ void target_step(struct router *r, uint32_t port)
     bool gave;
     if (t->n > 0)
         drop_expired(r, t);
+    if (t->n > 0 && unacked_full(t))
+        unacked_turn(r, t);
+    if (t->n > 0 && unacked_hopeless(r, t))
+        drop_hopeless(r, t);
     /* Nothing that is written would tell that its reader is gone. */
     if (t->n > 0 && !amp_port_room(t->port, ahead(t)))
         amp_port_notice(t->port);
     do {
         gave = false;
-        while (t->n > 0 && amp_port_room(t->port, ahead(t))) {
+        while (t->n > 0 && takes(t)) {
             next(r, t);
             gave = true;
         }
+        struct target *before = r->stepping;
+        r->stepping = t;
         amp_port_step(t->port, job_done, r);
+        r->stepping = before;
+        if (amp_port_lost(t->port))
+            unacked_lost(r, t);
     } while (gave && t->n > 0 && !r->broken);
 }
 
@@ -299,7 +339,7 @@ void targets_watch(struct router *r, int *timeout_ms)
     bool waiting = false;
     for (uint32_t i = 0; i < r->n_ports; i++) {
         struct target *t = r->targets[i];
-        if (!t || !t->inbound || depth(t) == 0)
+        if (!t || (!t->inbound && !unacked_full(t)) || depth(t) == 0)
             continue;
         uint64_t before = t->taken;
         earn(r, t);

@@ -51,7 +51,7 @@ static const struct amp_opt options[] = {
     {0, "inbound", AMP_OPT_LIST, &inbounds, "[PORT=]N",
      .doc = "messages that may wait for each port, or for that one", .config = "route.inbound"},
     {0, "credits", AMP_OPT_INT, &router.credits, "N",
-     .doc = "messages that an agent's inbox holds or that it read and has not ended", .min = 1,
+     .doc = "messages that an agent has and did not end (inbox) or acknowledge (port)", .min = 1,
      .max = 1024, .config = "inbox.credits"},
     {0, "patience", AMP_OPT_DURATION, &router.patience_ms, "TIME",
      .doc = "how long the input may wait for a full port's reader", .max = 60000,
@@ -142,6 +142,7 @@ static int start(struct router *r, struct amp_error *err)
                                                 .jobs = (uint32_t)jobs,
                                                 .attempts = (uint32_t)attempts,
                                                 .attempt_timeout_ms = attempt_timeout_ms,
+                                                .minds = state != NULL || r->credits > 0,
                                                 .durable = state != NULL};
     r->predicate_limit_ms = limit_ms;
     r->inbounds = inbounds.v;

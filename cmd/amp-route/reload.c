@@ -169,6 +169,8 @@ void reload_close(struct router *r)
             amp_complain(&err);
             amp_status_note(err.status);
         }
+        if (rc != 0)
+            unacked_end(r, t);
         t->closed = rc != 0;
     }
 }

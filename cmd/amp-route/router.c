@@ -52,6 +52,7 @@ static int take_lines(struct router *r, struct amp_error *err)
             goto failed;
         }
         j->number = r->intake.lines.number;
+        j->came_ms = r->now_ms;
         int step = r->dry ? STEP_GO : steps_admit(r, j, &v, err);
         if (step != STEP_GO) {
             job_free(r, j);
@@ -115,6 +116,8 @@ static int finish_ports(struct router *r)
             amp_complain(&err);
             amp_status_note(err.status);
         }
+        if (rc != 0)
+            unacked_end(r, r->targets[i]);
         r->targets[i]->closed = rc != 0;
         all = all && rc != 0;
     }
@@ -172,8 +175,11 @@ int router_run(struct router *r, struct amp_error *err)
         }
         if (cursors_turn(r, err) < 0 || from_step(r, err) < 0)
             return -1;
-        if (amp_stop)
+        if (amp_stop) {
+            unacked_stop(r);
+            keep_turn(r);
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        }
         if (r->eof && !from_reads(r) && r->n_undecided == 0 && finish_ports(r) &&
             r->n_answers == 0 && r->n_jobs == r->n_copies)
             break;

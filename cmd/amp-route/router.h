@@ -29,6 +29,7 @@
 #include "message/predicate.h"
 #include "port/helper.h"
 #include "port/port.h"
+#include "unacked.h"
 
 #define RULES_MAX   256
 #define PORTS_MAX   1100 /* one for each agent that a message may name, and some */
@@ -68,6 +69,8 @@ struct job {
     const char *refused; /* the code it is answered with instead of going anywhere; why says more */
     const char *refused_by;
     bool again;                      /* it may be sent again later */
+    bool wants_ack;                  /* somebody waits until it is acknowledged */
+    int64_t came_ms;                 /* of amp_mono_ms */
     enum amp_lane lane;              /* that it asks for */
     uint64_t order;                  /* what has the same one never overtakes; 0: anything may */
     int64_t expires_ms;              /* 0: never */
@@ -109,6 +112,7 @@ struct target {
     int64_t patience_ms;
     bool blocks; /* it was full when the input began to wait this time */
     uint64_t given, taken;
+    struct unacked unacked;
     uint64_t refused; /* buffer_full */
     bool leaving;     /* no route leads there any more */
     bool closed;
@@ -136,8 +140,9 @@ struct router {
     uint32_t n_ports;
     struct addressing addressing;
     struct amp_lane_rules lane_rules;
-    struct place *spare; /* places to use again */
-    int64_t now_ms;      /* of amp_mono_ms, when we last woke */
+    struct place *spare;     /* places to use again */
+    struct target *stepping; /* whose port tells outcomes now */
+    int64_t now_ms;          /* of amp_mono_ms, when we last woke */
     int64_t patience_ms;
     int64_t held_ms; /* the input waits for a full port since, or 0 */
     int64_t look_gap_ms;
@@ -216,7 +221,7 @@ void router_break(struct router *r, const struct amp_error *why);
 /* keep.c */
 int keep_open(struct router *r, const char *dir, int64_t lock_timeout_ms, struct amp_error *err);
 void keep_close(struct router *r);
-/* What a former run left open: its messages become jobs again, its answers go out. */
+/* recover.c: what a former run left open; its messages become jobs again, its answers go out. */
 int keep_recover(struct router *r, struct amp_error *err);
 /* Commits the jobs' lines to the outbox in one frame and syncs. */
 int keep_record(struct router *r, struct job *const *jobs, uint32_t n, struct amp_error *err);
@@ -227,6 +232,7 @@ void keep_say(struct router *r, struct amp_span line);
 void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX]);
 /* An answer that stands in that outbox leaves after the next sync. */
 void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_id entry);
+void keep_send(struct router *r, struct job *a); /* an answer, now */
 /* A job that has its line only is looked at. */
 int keep_look(struct router *r, struct job *j, struct amp_error *err);
 /* Lets fn commit what the jobs leave in the outbox: it sets *at, or leaves it. */
@@ -302,6 +308,7 @@ void dry_say(struct router *r, const struct job *j);
 /* count.c: nothing where no metrics are kept. */
 void count_job(struct router *r, enum amp_metric which, const char *port, const struct job *j);
 void count_refused(struct router *r, const char *port, const struct job *j, const char *code);
+void count_placed(struct router *r, const char *port, const struct job *j);
 void count_waited(struct router *r, const char *port, int64_t ms);
 void count_turn(struct router *r);
 int count_end(struct router *r, struct amp_error *err);

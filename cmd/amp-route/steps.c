@@ -50,7 +50,8 @@ static int judge(struct router *r, struct job *j, const struct amp_view *v, stru
 }
 
 static step_fn *const admit_steps[] = {once_admit, cursors_admit, NULL};
-static step_fn *const look_steps[] = {suspended, expired, lane, judge, address_look, NULL};
+static step_fn *const look_steps[] = {unacked_look, suspended,    expired, lane,
+                                      judge,        address_look, NULL};
 
 static int take(step_fn *const *steps, struct router *r, struct job *j, const struct amp_view *v,
                 struct amp_error *err)

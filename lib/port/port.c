@@ -13,8 +13,7 @@
 
 #include <amp/base/clock.h>
 
-#define FEED          ((size_t)256 << 10)
-#define PENDING       ((size_t)16 << 10) /* beside what the pipe holds */
+#define FEED          AMP_PORT_FEED
 #define RESTART_MS    200
 #define CRASH_WINDOW  60000
 #define COMMAND_GRACE 2000
@@ -171,39 +170,12 @@ int amp_port_offer_since(struct amp_port *p, struct amp_span id, struct amp_span
     return amp_queue_add(&p->queue, (struct amp_span){"", 0}, tag, 0, err);
 }
 
-uint32_t amp_port_untaken(const struct amp_port *p)
-{
-    uint32_t n = p->queue.n - p->out;
-    if (p->tries)
-        return p->queue.n + p->tries->n;
-    uint64_t unread = amp_port_unread(p);
-    if (unread > p->out_bytes)
-        unread = p->out_bytes;
-    for (uint32_t i = p->out; i > 0 && unread > 0; i--, n++) {
-        size_t len = amp_queue_at(&p->queue, i - 1)->len;
-        unread -= len < unread ? len : unread;
-    }
-    return n;
-}
-
-bool amp_port_room(const struct amp_port *p, uint32_t ahead)
-{
-    bool piped =
-        p->kind == AMP_PORT_FIFO || p->kind == AMP_PORT_COMMAND || p->kind == AMP_PORT_UNIX;
-    if (p->kind == AMP_PORT_SPOOL)
-        return true;
-    if (p->tries)
-        return p->queue.n + p->tries->n < p->tries->window;
-    if (ahead > 0 && piped)
-        return amp_port_untaken(p) < ahead;
-    return amp_port_pending(p) < (piped ? PENDING : FEED);
-}
-
 /* ---- the descriptor side ---- */
 
 static void lost_reader(struct amp_port *p, int64_t now_ms)
 {
     amp_port_disconnect(p, true);
+    p->lost = p->opt.minds && p->kind != AMP_PORT_STDOUT;
     p->down_ms = now_ms;
     p->retry_ms = now_ms;
     if (p->kind == AMP_PORT_STDOUT) {
@@ -217,6 +189,7 @@ static void fail_head(struct amp_port *p, amp_port_done_fn done, void *ctx,
 {
     struct amp_queued head = *amp_queue_at(&p->queue, 0);
     amp_queue_pop(&p->queue);
+    p->telling = head.number;
     if (!head.told)
         done(ctx, head.tag, why);
 }
@@ -274,6 +247,7 @@ static void settle(struct amp_port *p, amp_port_done_fn done, void *ctx)
         uint64_t tag = line->tag;
         bool told = line->told;
         line->told = true;
+        p->telling = line->number;
         if (!told)
             done(ctx, tag, NULL);
     }
@@ -330,6 +304,7 @@ static int command_died(struct amp_port *p, int64_t now_ms)
         return 0;
     p->child.pid = 0;
     amp_port_disconnect(p, true);
+    p->lost = p->opt.minds;
     p->down_ms = now_ms;
     p->retry_ms = now_ms + RESTART_MS;
     bool too_often = p->crashes[0] > 0 && now_ms - p->crashes[0] < CRASH_WINDOW;
@@ -355,6 +330,7 @@ void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
         const struct amp_queued *head;
         while ((head = amp_queue_at(&p->queue, 0))) {
             uint64_t tag = head->tag;
+            p->telling = head->number;
             amp_queue_pop(&p->queue);
             done(ctx, tag, NULL);
         }
@@ -364,6 +340,10 @@ void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
         command_died(p, now);
     if (p->kind == AMP_PORT_UNIX && p->open && !amp_port_look(p, now))
         lost_reader(p, now);
+    if (p->opt.minds)
+        amp_port_notice(p);
+    if (p->lost)
+        return;
     bool wanted = p->queue.n > p->out || (p->kind == AMP_PORT_FIFO && !p->was_open);
     if (!p->open && !p->failed && wanted && now >= p->retry_ms && !is_nowhere(p)) {
         struct amp_error why = {0};
@@ -409,6 +389,8 @@ void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], i
             lower(timeout_ms, 0);
         return;
     }
+    if (p->lost)
+        lower(timeout_ms, 0);
     if (p->kind == AMP_PORT_UNIX && p->open && (!pending || amp_outq_events(&p->outq))) {
         *fd = (struct pollfd){.fd = p->outq.fd, .events = amp_outq_events(&p->outq)};
         fd->events |= p->half ? 0 : POLLIN;
@@ -423,7 +405,10 @@ void amp_port_watch(const struct amp_port *p, struct pollfd fds[AMP_PORT_FDS], i
             lower(timeout_ms, 0); /* not yet fed */
         if (wait >= 0)
             lower(timeout_ms, wait);
-    } else if (p->kind == AMP_PORT_COMMAND && p->child.pid > 0 && (pending || p->finishing)) {
+    } else if (p->opt.minds && p->open && p->kind == AMP_PORT_FIFO) {
+        *fd = (struct pollfd){.fd = p->outq.fd}; /* POLLERR: its reader is gone */
+    } else if (p->kind == AMP_PORT_COMMAND && p->child.pid > 0 &&
+               (pending || p->finishing || p->opt.minds)) {
         *fd = (struct pollfd){.fd = p->child.pidfd, .events = POLLIN};
     } else if (!p->open && !p->failed && (pending || (p->kind == AMP_PORT_FIFO && !p->was_open))) {
         lower(timeout_ms, p->retry_ms - now);
@@ -482,11 +467,10 @@ int amp_port_finish(struct amp_port *p, struct amp_error *err)
         wait = UNUSED_MS;
     if (p->kind == AMP_PORT_FIFO && !p->was_open && !p->failed && amp_mono_ms() - p->born_ms < wait)
         return 0;
-    if (reader_left(p)) {
+    if (reader_left(p))
         lost_reader(p, amp_mono_ms());
-        if (p->queue.n > 0)
-            return 0;
-    }
+    if (p->lost || p->queue.n > p->out)
+        return 0;
     /* Hanging up on a reader that answers would disturb it before it has read all. */
     if (p->kind == AMP_PORT_UNIX && p->open && p->taken != p->outq.written &&
         amp_mono_ms() - p->finish_ms < UNUSED_MS)

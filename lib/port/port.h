@@ -49,6 +49,7 @@ struct amp_port_options {
     int n_http_headers;
     const char *http_ca; /* certificates to trust instead of the system's; NULL none */
     bool unopened;       /* only its name is looked at: for who wants to know what it is */
+    bool minds;          /* a reader that goes away is to be asked for: amp_port_lost */
     bool durable;        /* files are synced before a line counts as delivered */
 };
 
@@ -91,6 +92,22 @@ void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx);
 /* A reader that went away while nothing is written to it is noticed; what it left unread is pending
  * again. */
 void amp_port_notice(struct amp_port *p);
+
+/* With `minds`: whether a reader of a FIFO, a socket or a command went away. No other one is given
+ * anything until amp_port_again said what it is to have first: lines that were told delivered and
+ * are not acknowledged, by their numbers, in order. Those that the queue still has are told again
+ * when they were delivered; the others go before all that waits. */
+struct amp_port_line {
+    uint64_t number, tag;
+    struct amp_span line;
+};
+bool amp_port_lost(const struct amp_port *p);
+int amp_port_again(struct amp_port *p, const struct amp_port_line *lines, uint32_t n,
+                   struct amp_error *err);
+/* During `done`: the number of the line that it is about, among all that were offered. */
+uint64_t amp_port_number(const struct amp_port *p);
+/* The number of the first line that it still has, or of the next one. */
+uint64_t amp_port_first(const struct amp_port *p);
 
 size_t amp_port_pending(const struct amp_port *p); /* bytes */
 

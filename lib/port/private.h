@@ -9,6 +9,8 @@
 #include "port/queue.h"
 #include "port/spool.h"
 
+#define AMP_PORT_FEED ((size_t)256 << 10) /* pending in a descriptor's output */
+
 struct amp_helper;
 struct amp_tries;
 
@@ -62,7 +64,9 @@ struct amp_port {
     int64_t crashes[3]; /* when the command died before its time, newest last */
 
     bool finishing;
-    bool failed; /* `why` holds for all that comes */
+    bool lost;        /* its reader, and the caller was not heard about it */
+    uint64_t telling; /* the number of the line that done is called about */
+    bool failed;      /* `why` holds for all that comes */
     struct amp_error why;
 };
 

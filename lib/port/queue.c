@@ -54,8 +54,8 @@ int amp_queue_add(struct amp_queue *q, struct amp_span line, uint64_t tag, int64
         return -1;
     amp_buf_add(&q->bytes, line.p, line.n, NULL);
     amp_buf_add(&q->bytes, "\n", 1, NULL);
-    q->v[q->first + q->n++] =
-        (struct amp_queued){.tag = tag, .len = line.n + 1, .since_ms = now_ms};
+    q->v[q->first + q->n++] = (struct amp_queued){
+        .tag = tag, .len = line.n + 1, .since_ms = now_ms, .number = ++q->numbers};
     return 0;
 }
 

@@ -11,7 +11,8 @@ struct amp_queued {
     uint64_t tag;
     size_t len; /* LF included */
     int64_t since_ms;
-    bool told; /* its outcome was reported; it is kept for a reader that dies */
+    uint64_t number; /* of all that were added; it rises along the queue */
+    bool told;       /* its outcome was reported; it is kept for a reader that dies */
 };
 
 struct amp_queue {
@@ -19,6 +20,7 @@ struct amp_queue {
     size_t head;
     struct amp_queued *v; /* from `first` on */
     uint32_t first, n, cap;
+    uint64_t numbers; /* given so far */
 };
 
 void amp_queue_init(struct amp_queue *q, size_t max);
