@@ -67,3 +67,93 @@ ids() { jq -r .msg_id "$1" | sort; }
   amp-ack dead requeue --every | amp-route -r '* => spool:box'
   cat box/new/* | sort | cmp - <(sort three)
 }
+
+# inbox_messages N: for the executor.
+inbox_messages() {
+  for ((i = 1; i <= $1; i++)); do message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\""; done
+}
+
+@test "killed at each write and sync of putting and of handing over: all comes, READ never again" {
+  inbox_messages 3 >three
+  rm -rf state
+  amp-ack track </dev/null
+  cp -R state empty
+  amp-route -r '* => inbox:executor' <three
+  cp -R state full
+  points=0
+  for op in write:KILL write:TORN sync:KILL; do
+    # Putting.
+    for ((n = 1; n < 100; n++)); do
+      rm -rf state
+      cp -R empty state
+      failing "${op%:*}:$n:${op#*:}" amp-route -r '* => inbox:executor' <three >out 2>err
+      [ "$status" -eq 137 ] || break
+      points=$((points + 1))
+      # Sent again by who was not told, and by the router's own outbox.
+      amp-route -r '* => inbox:executor' <three 2>err
+      amp-route inbox executor 2>err | sort | cmp - <(sort three)
+    done
+    [ "$status" -eq 0 ]
+    # Handing over.
+    for ((n = 1; n < 100; n++)); do
+      rm -rf state
+      cp -R full state
+      failing "${op%:*}:$n:${op#*:}" amp-route inbox executor >out 2>err
+      [ "$status" -eq 137 ] || break
+      points=$((points + 1))
+      jq -rR 'fromjson? | select(.key // "" | startswith("inbox.")) | select(.to == "READ") | .key | split("%0A")[1]' \
+        state/log/*.ndjson | sort -u >were_read
+      amp-route inbox executor >again 2>err || true
+      # One that was on its way may come twice.
+      [ "$(cat out again | wc -l)" -le 4 ]
+      sort -u out again | cmp - <(sort three)
+      [ -z "$(comm -12 were_read <(ids again))" ]
+    done
+    [ "$status" -eq 0 ]
+  done
+  echo "# $points points" >&3
+  [ "$points" -gt 20 ]
+}
+
+@test "power loss at each sync: READ of a message is on the disk before the next one leaves" {
+  replay=$AMP_BUILD/tests/fault/replay
+  inbox_messages 6 >six
+  cat >checker <<'SH'
+#!/bin/sh
+# What an image hands over: of what left before, the last one at most; all of the rest.
+cat >left
+sed '$d' left | sort >done_with
+[ -s left ] || exit 0
+unset LD_PRELOAD
+AMP_STATE=$1 amp-route inbox executor 2>said >now || [ $? -eq 1 ] || exit 1
+sort now >sorted
+[ -z "$(comm -12 done_with sorted)" ] || { echo "again: $(comm -12 done_with sorted | cut -c 1-60)" >&2; exit 1; }
+cat left now | sort -u | cmp - <<END || exit 1
+$(sort six)
+END
+SH
+  chmod +x checker
+  traced() {
+    rm -rf state trace work
+    mkdir work
+    for part in route inbox; do
+      local how=()
+      [ "$part" = route ] || how=("$@")
+      if [ "$part" = route ]; then
+        AMP_FAULT_ROOT=$AMP_STATE AMP_FAULT_TRACE=$PWD/trace LD_PRELOAD=$shim amp-route -r '* => inbox:executor' <six
+      else
+        env AMP_FAULT_ROOT="$AMP_STATE" AMP_FAULT_TRACE="$PWD/trace" LD_PRELOAD="$shim" "${how[@]}" \
+          amp-route inbox executor >got
+      fi
+    done
+    cmp six got
+  }
+  traced
+  run -0 "$replay" trace work "$PWD/checker" 1 each
+  echo "$output"
+  [ "$(wc -l <left)" -eq 6 ]
+  # Where the disk does not keep what it says, the same look finds it.
+  traced AMP_FAULT_NOSYNC=1
+  run -1 "$replay" trace work "$PWD/checker" 1 200
+  [[ $output == *again:* ]]
+}

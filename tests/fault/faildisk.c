@@ -4,8 +4,9 @@
  *
  * AMP_FAULT_ROOT=DIR      only files beneath DIR count (an absolute path without links)
  * AMP_FAULT=OP:N:HOW      the Nth OP fails. OP: write (also pwrite), fsync, fdatasync, sync
- *                         (either), rename, link, ftruncate. HOW: EIO, ENOSPC or SHORT (half of
- *                         a write is done, the next one gives ENOSPC)
+ *                         (either), rename, link, ftruncate. HOW: EIO, ENOSPC, SHORT (half of
+ *                         a write is done, the next one gives ENOSPC), KILL (the program is
+ *                         killed in its place) or TORN (half of a write is done, then it is)
  * AMP_FAULT_MATCH=TEXT    only paths that contain TEXT
  * AMP_FAULT_COUNT=FILE    at the end, how many such operations there were (all, with N 0)
  * AMP_FAULT_TRACE=FILE    what was done is appended to FILE, in the order in which it was done
@@ -21,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,6 +34,8 @@
 
 #include "trace.h"
 
+enum { KILLED = -2, TORN = -3 };
+
 static struct {
     bool ready, nosync, busy;
     const char *root, *match;
@@ -39,7 +43,7 @@ static struct {
     int trace;
     char op[16];
     long nth, count;
-    int error; /* 0: none, -1: short */
+    int error; /* 0: none, -1: short, KILLED or TORN */
     bool fail_next;
 } cfg;
 
@@ -58,7 +62,11 @@ static void setup(void)
     const char *f = getenv("AMP_FAULT"), *t = getenv("AMP_FAULT_TRACE");
     char how[16];
     if (f && sscanf(f, "%15[a-z]:%ld:%15[A-Z]", cfg.op, &cfg.nth, how) == 3)
-        cfg.error = strcmp(how, "EIO") == 0 ? EIO : strcmp(how, "ENOSPC") == 0 ? ENOSPC : -1;
+        cfg.error = strcmp(how, "EIO") == 0      ? EIO
+                    : strcmp(how, "ENOSPC") == 0 ? ENOSPC
+                    : strcmp(how, "KILL") == 0   ? KILLED
+                    : strcmp(how, "TORN") == 0   ? TORN
+                                                 : -1;
     if (t)
         cfg.trace = REAL(open)(t, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 }
@@ -116,7 +124,11 @@ static int fails(const char *op, const char *path)
         cfg.fail_next = false;
         return ENOSPC;
     }
-    return ++cfg.count == cfg.nth ? cfg.error : 0;
+    if (++cfg.count != cfg.nth)
+        return 0;
+    if (cfg.error == KILLED)
+        raise(SIGKILL);
+    return cfg.error;
 }
 
 __attribute__((destructor)) static void tell_count(void)
@@ -197,6 +209,8 @@ static ssize_t do_write(int fd, const void *p, size_t n, off_t off, bool positio
             off = lseek(fd, 0, SEEK_END);
     }
     ssize_t r = positioned ? REAL(pwrite64)(fd, p, n, off) : REAL(write)(fd, p, n);
+    if (e == TORN)
+        raise(SIGKILL);
     if (r > 0)
         record(path ? TRACE_WRITE : TRACE_ACK, path ? fd : -1, path ? path : "", NULL, off, p,
                (size_t)r);
