@@ -15,6 +15,7 @@ int resent_look(struct router *r, struct job *j, struct amp_span id, struct amp_
     struct amp_store_rec rec;
     AMP_BUF struct amp_buf mem;
     struct amp_dead_kept letter;
+    amp_buf_init(&mem, (size_t)256 << 20);
     if (id.n == 0)
         return 0;
     if (amp_store_get(r->store, "dead", id, &rec, err) < 0)
@@ -23,7 +24,6 @@ int resent_look(struct router *r, struct job *j, struct amp_span id, struct amp_
         return 0;
     uint64_t rev = rec.rev;
     int64_t failed_ms = rec.due_ms;
-    amp_buf_init(&mem, (size_t)256 << 20);
     if (amp_dead_read(rec.json, &mem, &letter, err) < 0)
         return -1;
     if (amp_span_is(letter.route, "cursor"))
