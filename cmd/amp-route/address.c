@@ -105,6 +105,11 @@ static int fill(const struct router *r, struct job *j, const struct amp_view *v,
         if (job_fill(r, kid, line, v, err) < 0)
             return -1;
         kid->lane = j->lane;
+        /* Where the message does not say how urgent it is, the recipient's class does. */
+        if (v->priority == 0 &&
+            amp_addresses_lane(r->addressing.book, amp_span_str(kid->address.name), &kid->lane,
+                               err) < 0)
+            return -1;
         kid->order = j->order;
         kid->expires_ms = j->expires_ms;
         kid->wants_ack = j->wants_ack;

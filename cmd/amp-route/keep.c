@@ -293,6 +293,10 @@ static void keep(struct router *r, struct job *j, const struct amp_view *v, cons
     struct amp_error err;
     char actor[ANSWERS_NAME_MAX];
     amp_dead_from_view(&d, v);
+    struct amp_span tried = amp_span_str(j->tried ? amp_port_spec(j->tried) : route);
+    d.lane = amp_lane_name(j->lane);
+    d.tried = &tried;
+    d.n_tried = tried.n > 0;
     d.line = keep_whole(j);
     keep_answers_name(r, actor);
     struct amp_span line = answer;

@@ -27,6 +27,19 @@ static int commit_batch(struct router *r, struct job **batch, uint32_t *n, struc
     return 0;
 }
 
+/* Who sent it is told, and it is kept. */
+static int too_large(struct router *r, const struct amp_view *v, struct amp_error *err)
+{
+    struct job *j = job_new(r, v->line, v);
+    if (!j)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+    j->lane = amp_lane_of(&r->lane_rules, v);
+    keep_refuse(r, j, "oversize_payload", "its payload is larger than its type may carry", "",
+                false);
+    job_free(r, j);
+    return 0;
+}
+
 /* Takes all whole lines that were read. */
 static int take_lines(struct router *r, struct amp_error *err)
 {
@@ -39,6 +52,9 @@ static int take_lines(struct router *r, struct amp_error *err)
     while ((rc = amp_intake_next(&r->intake, &v, err)) > 0) {
         if (rc == 2) {
             amp_status_note(AMP_NO);
+            if (strcmp(r->intake.bad_code, "oversize_payload") == 0 && !r->dry &&
+                too_large(r, &v, err) < 0)
+                goto failed;
             continue;
         }
         if (n > 0 && (n == BATCH_MAX || bytes + v.line.n > BATCH_BYTES)) {

@@ -25,6 +25,8 @@ struct amp_addresses {
     bool loaded;
     struct amp_span to[AMP_ADDRESS_MAX], lost;
     struct names kept; /* what `to` points at */
+    char *classed;     /* whose lane was asked for last in this turn */
+    enum amp_lane lane;
     uint32_t n_to, n_lost;
 };
 
@@ -85,6 +87,8 @@ void amp_addresses_turn(struct amp_addresses *a)
         json_decref(x->can);
     }
     a->loaded = false;
+    free(a->classed);
+    a->classed = NULL;
 }
 
 void amp_addresses_free(struct amp_addresses *a)
@@ -177,6 +181,31 @@ int amp_addresses_registered(struct amp_addresses *a, struct amp_span agent, boo
     if (state_of(a, agent, &state, err) < 0)
         return -1;
     *yes = state != AMP_REACH_ABSENT && state != AMP_REACH_LEFT;
+    return 0;
+}
+
+int amp_addresses_lane(struct amp_addresses *a, struct amp_span agent, enum amp_lane *lane,
+                       struct amp_error *err)
+{
+    uint8_t state;
+    json_t *rec = NULL;
+    *lane = AMP_LANE_STANDARD;
+    if (!a->store)
+        return 0;
+    if (!a->classed || !amp_span_is(agent, a->classed)) {
+        if (amp_directory_find(a->store, agent, &state, &rec, err) < 0)
+            return -1;
+        const char *word = text(json_object_get(rec, "agent"), "communication_class");
+        a->lane =
+            word && state != AMP_REACH_LEFT ? amp_lane_find(amp_span_str(word)) : AMP_LANE_STANDARD;
+        if (a->lane == AMP_LANE_COUNT)
+            a->lane = AMP_LANE_STANDARD;
+        json_decref(rec);
+        free(a->classed);
+        if (!(a->classed = amp_span_dup(agent)))
+            return no_memory(err);
+    }
+    *lane = a->lane;
     return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include <amp/protocol/protocol.h>
 
+#include "message/lane.h"
 #include "store/store.h"
 
 #define AMP_ADDRESS_MAX 1024 /* recipients of one message */
@@ -27,6 +28,9 @@ bool amp_addresses_has(const struct amp_addresses *a, struct amp_span agent);
 /* Whether the directory has it: it may be silent, but did not leave. */
 int amp_addresses_registered(struct amp_addresses *a, struct amp_span agent, bool *yes,
                              struct amp_error *err);
+/* The lane of its communication class (SW4RM §7.3), STANDARD where it is not registered. */
+int amp_addresses_lane(struct amp_addresses *a, struct amp_span agent, enum amp_lane *lane,
+                       struct amp_error *err);
 /* A turn begins: the directory is looked at again. */
 void amp_addresses_turn(struct amp_addresses *a);
 

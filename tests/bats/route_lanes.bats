@@ -184,3 +184,43 @@ begin_reading() {
   exec 8<&-
   [ "$(wc -l <answers)" -eq 490 ]
 }
+
+@test "a message without a priority goes by its recipient's communication class" {
+  need_tool agent-registry amp-ack
+  export AMP_STATE=$PWD/state
+  agent-registry register fast --class PRIVILEGED --connector x:y >/dev/null
+  agent-registry register slow --class BULK --connector x:y >/dev/null
+  { for i in 1 2 3 4 5 6 7 8; do task $i normal c$i | jq -c '.payload.toAgents = ["slow"] | .toAgentId = "slow"'; done
+    task 9 normal c9 | jq -c '.payload.toAgents = ["fast"] | .toAgentId = "fast"'; } >lines
+  exec 8<>a
+  amp-route --in in --inbound 20 --agent slow=fifo:a --agent fast=fifo:a -r 'task=T-2026-044,to=admin => file:mark' \
+    -r '* => agents' >answers 2>said &
+  route=$!
+  { cat lines; message escalation; } >in
+  wait_until 10 has_lines mark 1
+  begin_reading 9
+  [ "$(numbers got)" = "1 2 3 4 5 9 6 7 8" ]
+}
+
+@test "a payload larger than its type may carry: its sender is answered, and it is kept with its lane" {
+  need_tool amp-ack
+  export AMP_STATE=$PWD/state
+  control 1 -15 | jq -c '.payload.reason = ("x" * 70000) | .content_length = (.payload | tojson | length)' >large
+  control 2 0 >>large
+  status=0
+  amp-route -r '* => file:out' <large >answers 2>said || status=$?
+  [ $status -eq 1 ]
+  [ "$(jq -r '.msg | "\(.message_type) \(.payload.ack_for_message_id) \(.payload.ack_stage) \(.payload.error_code)"' answers)" = \
+    "ACKNOWLEDGEMENT 00000001-0000-4000-8000-000000000000 REJECTED OVERSIZE_PAYLOAD" ] || { cat answers >&2; false; }
+  [ "$(wc -l <out)" -eq 1 ]
+  [ "$(amp-ack dead list --json | jq -r '"\(.code) \(.routing.lane)"')" = "oversize_payload PRIVILEGED" ] ||
+    { amp-ack dead list --json >&2; false; }
+}
+
+@test "a dead letter names the port that was tried" {
+  need_tool amp-ack
+  export AMP_STATE=$PWD/state
+  message task_dispatch | amp-route --open-timeout 100ms -r '* => fifo:a' >answers || true
+  [ "$(amp-ack dead list --json | jq -c '[.code, .routing.lane, .routing.tried]')" = '["agent_unavailable","STANDARD",["fifo:a"]]' ] ||
+    { amp-ack dead list --json >&2; false; }
+}
