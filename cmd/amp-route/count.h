@@ -1,0 +1,15 @@
+/* Metrics of the router; nothing is counted where none are kept. */
+#ifndef AMP_ROUTE_COUNT_H
+#define AMP_ROUTE_COUNT_H
+
+#include "job.h"
+#include "message/metrics.h"
+
+void count_job(struct router *r, enum amp_metric which, const char *port, const struct job *j);
+void count_refused(struct router *r, const char *port, const struct job *j, const char *code);
+void count_placed(struct router *r, const char *port, const struct job *j);
+void count_waited(struct router *r, const char *port, int64_t ms);
+void count_turn(struct router *r);
+int count_end(struct router *r, struct amp_error *err);
+
+#endif

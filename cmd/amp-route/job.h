@@ -1,0 +1,81 @@
+/* One message on its way through the router: its memory, its rules and its ports. */
+#ifndef AMP_ROUTE_JOB_H
+#define AMP_ROUTE_JOB_H
+
+#include <amp/base/pipe.h>
+
+#include "address.h"
+#include "cli/cli.h"
+#include "message/lane.h"
+#include "port/port.h"
+
+struct stream;
+
+#define RULES_MAX 256
+
+enum job_stage {
+    JOB_ASK, /* waits to be put to the jq worker */
+    JOB_ASKED,
+    JOB_DECIDED, /* its rules are known */
+};
+
+/* One message on its way, or (answer) a line for our own output. */
+struct job {
+    struct job *next;          /* in the line of undecided ones */
+    struct job *older, *newer; /* among all */
+    char *line;                /* in mem, or in own */
+    size_t n;
+    char *own;  /* what was put there later, or NULL */
+    char *text; /* the document inside a wrapped line, NULL where it is the line */
+    char *id;   /* may be empty: control records have none */
+    enum amp_kind kind;
+    enum amp_protocol protocol;
+    bool answer;
+    uint32_t era;    /* of the rules that it was judged by */
+    bool copy;       /* for a port that only listens */
+    uint64_t number; /* of its line */
+    enum job_stage stage;
+    const char *refused; /* the code it is answered with instead of going anywhere; why says more */
+    const char *refused_by;
+    bool again;                      /* it may be sent again later */
+    bool wants_ack;                  /* somebody waits until it is acknowledged */
+    int64_t came_ms;                 /* of amp_mono_ms */
+    const struct amp_port *tried;    /* while it is refused: the port that could not deliver it */
+    enum amp_lane lane;              /* that it asks for */
+    uint64_t order;                  /* what has the same one never overtakes; 0: anything may */
+    int64_t expires_ms;              /* 0: never */
+    struct amp_store_entry_id entry; /* of the outbox, n 0: none */
+    uint64_t hit[RULES_MAX / 64];    /* rules that hold */
+    uint32_t ask_from;               /* the first jq rule that has to be asked */
+    uint32_t waiting;                /* ports that have it now */
+    struct job_address address;      /* address.h */
+    struct stream *stream;           /* cursors.c: in which it has a number, or NULL */
+    int64_t seq;
+    uint64_t resent; /* resent.c: the revision of the letter that it was sent again from, or 0 */
+    int64_t resent_ms;
+
+    uint32_t size; /* of the piece of memory that it is */
+    char why[160]; /* and what follows: not cleared */
+    char mem[];
+};
+
+/* job_mem.c */
+struct job *job_new(struct router *r, struct amp_span line, const struct amp_view *v);
+void job_free(struct router *r, struct job *j);
+void jobs_free(struct router *r);
+/* What it is, for one that was made before that was known: the line, and all else by the view. */
+int job_fill(const struct router *r, struct job *j, struct amp_span line, const struct amp_view *v,
+             struct amp_error *err);
+
+/* jobs.c */
+/* It is refused when its turn comes. The first reason counts. Codes are static strings. */
+void job_refuse(struct job *j, const char *code, const char *why, const char *by, bool again);
+/* Whether the input had better wait until a port of it has room. */
+bool job_holds(struct router *r, const struct job *j);
+void job_dispatch(struct router *r, struct job *j);
+void job_offer(struct router *r, struct job *j, const struct rule *rule);
+void job_leave(struct router *r, struct job *j); /* one that had it is done with it */
+void job_done(void *router, uint64_t tag, const struct amp_error *why);
+void router_break(struct router *r, const struct amp_error *why);
+
+#endif

@@ -1,0 +1,53 @@
+/* The durable side of the router: outbox, answers, dead letters; and inboxes. */
+#ifndef AMP_ROUTE_KEEP_H
+#define AMP_ROUTE_KEEP_H
+
+#include "cli/cli.h"
+#include "job.h"
+
+/* keep.c */
+int keep_open(struct router *r, const char *dir, int64_t lock_timeout_ms, struct amp_error *err);
+void keep_close(struct router *r);
+/* recover.c: what a former run left open; its messages become jobs again, its answers go out. */
+int keep_recover(struct router *r, struct amp_error *err);
+/* Commits the jobs' lines to the outbox in one frame and syncs. */
+int keep_record(struct router *r, struct job *const *jobs, uint32_t n, struct amp_error *err);
+/* A line that stands nowhere: it leaves at once. */
+void keep_say(struct router *r, struct amp_span line);
+/* The outbox of our answers. */
+#define ANSWERS_NAME_MAX 160
+void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX]);
+/* An answer that stands in that outbox leaves after the next sync. */
+void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_id entry);
+void keep_send(struct router *r, struct job *a); /* an answer, now */
+/* A job that has its line only is looked at. */
+int keep_look(struct router *r, struct job *j, struct amp_error *err);
+/* Lets fn commit what the jobs leave in the outbox: it sets *at, or leaves it. */
+typedef int keep_commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
+                           struct amp_store_entry_id *at, struct amp_error *err);
+int keep_commit(struct job *const *jobs, uint32_t n, keep_commit_fn *fn, void *ctx,
+                struct amp_error *err);
+void keep_settled(struct router *r, const struct job *j);
+/* The end of a turn: syncs and sends the answers, closes what is settled. */
+void keep_turn(struct router *r);
+/* Refuses a message: answers, and keeps it where there is a state. */
+void keep_refuse(struct router *r, struct job *j, const char *code, const char *why,
+                 const char *route, bool retryable);
+/* A message under the id of another: told and logged, not answered, for an answer names the id and
+ * would be about the other. */
+void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why);
+/* A message that may leave this machine unsigned does: told and logged. */
+void keep_unsigned(struct router *r, const struct job *j, const char *port);
+/* Only keeps it. */
+void keep_dead(struct router *r, struct job *j, const char *code, const char *why,
+               const char *route);
+/* Refuses a message for what stands in its `nobody`. */
+void keep_unaddressed(struct router *r, struct job *j);
+
+/* What came: a recipient's has lost what led to it. */
+struct amp_span keep_whole(const struct job *j);
+
+/* enqueue.c: into the inbox of an agent, the port of that number. */
+void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t port);
+
+#endif

@@ -1,0 +1,59 @@
+/* A port of the router, what waits for it in lanes, and what it has unacknowledged. */
+#ifndef AMP_ROUTE_TARGET_H
+#define AMP_ROUTE_TARGET_H
+
+#include "job.h"
+#include "message/lane.h"
+#include "port/port.h"
+#include "unacked.h"
+
+/* A message that waits for one port. */
+struct place {
+    struct place *next;
+    struct job *job;
+    enum amp_lane lane;
+    int64_t since_ms;
+};
+
+/* A port and what waits for it. */
+struct target {
+    struct amp_port *port;
+    uint32_t inbound; /* messages that may wait or lie unread there; 0: as many as fit */
+    struct amp_lanes lanes;
+    struct amp_lane_keys keys;
+    struct {
+        struct place *first, **last;
+    } line[AMP_LANE_COUNT];
+    uint32_t n;
+    size_t bytes;
+    /* How long the input may still wait for it: what it takes earns a little. */
+    int64_t patience_ms;
+    bool blocks; /* it was full when the input began to wait this time */
+    uint64_t given, taken;
+    struct unacked unacked;
+    uint64_t refused; /* buffer_full */
+    bool leaving;     /* no route leads there any more */
+    bool closed;
+    bool listens; /* gets copies, and nobody waits for it */
+};
+
+/* lanes.c */
+#define INBOUND_AGENT 10 /* messages, of an agent's buffer unless said otherwise */
+int target_add(struct router *r, uint32_t port, uint32_t inbound, struct amp_error *err);
+void target_free(struct router *r, uint32_t port);
+void targets_free(struct router *r);
+/* Takes a message for the port, or "buffer_full". */
+int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_error *err);
+/* Gives the port what it has use for, and lets it do what it can. */
+void target_step(struct router *r, uint32_t port);
+/* Whether the input had better wait for room there: its reader was quick so far. */
+bool target_holds(struct router *r, uint32_t port);
+bool target_idle(const struct router *r, uint32_t port);      /* nothing waits in its lanes */
+size_t target_pending(const struct router *r, uint32_t port); /* bytes, also those of the port */
+/* Lowers *timeout_ms to when to look again. */
+void targets_watch(struct router *r, int *timeout_ms);
+/* Charges the ports that the input waited for. */
+void targets_charge(struct router *r);
+void targets_say(const struct router *r); /* what they counted */
+
+#endif
