@@ -171,8 +171,10 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
     sqlite3_db_config(ix->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_wal_autocheckpoint(ix->db, 0);
     sqlite3_wal_hook(ix->db, on_wal, ix);
+    /* A new file is one page by then; what a power loss leaves of it is made anew. */
     if (!ix->read_only && st.st_size == 0 &&
-        sqlite3_exec(ix->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL) != SQLITE_OK)
+        sqlite3_exec(ix->db, "PRAGMA synchronous=OFF;PRAGMA journal_mode=WAL", NULL, NULL, NULL) !=
+            SQLITE_OK)
         return amp_index_failed(ix, "open", err);
     if (sqlite3_exec(ix->db, "PRAGMA synchronous=NORMAL;PRAGMA cache_size=-16384", NULL, NULL,
                      NULL) != SQLITE_OK)

@@ -60,7 +60,9 @@ static struct amp_tail_entry *find(const struct amp_tail *t, enum amp_tail_kind 
         return NULL;
     uint64_t h = amp_tail_hash(kind, a, b);
     for (uint32_t i = (uint32_t)h & (t->slots - 1); t->slot[i]; i = (i + 1) & (t->slots - 1)) {
-        struct amp_tail_entry *e = &t->entry[t->slot[i] - 1];
+        if (t->slot[i] >> 32 != h >> 32)
+            continue;
+        struct amp_tail_entry *e = &t->entry[(uint32_t)t->slot[i] - 1];
         if (e->h == h && e->kind == kind && same(t, e, a, b))
             return e;
     }
@@ -72,7 +74,7 @@ static void place(struct amp_tail *t, uint32_t number)
     uint32_t i = (uint32_t)t->entry[number].h & (t->slots - 1);
     while (t->slot[i])
         i = (i + 1) & (t->slots - 1);
-    t->slot[i] = number + 1;
+    t->slot[i] = t->entry[number].h >> 32 << 32 | (number + 1u);
 }
 
 static int grow(struct amp_tail *t, struct amp_error *err)
@@ -83,7 +85,7 @@ static int grow(struct amp_tail *t, struct amp_error *err)
     struct amp_tail_entry *e = realloc(t->entry, cap * sizeof *e);
     if (e)
         t->entry = e;
-    uint32_t *slot = e ? calloc(cap * 2u, sizeof *slot) : NULL;
+    uint64_t *slot = e ? calloc(cap * 2u, sizeof *slot) : NULL;
     if (!slot)
         return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
     free(t->slot);

@@ -37,7 +37,7 @@ struct amp_tail_out {
 struct amp_tail {
     struct amp_tail_entry *entry;
     uint32_t n, cap;
-    uint32_t *slot; /* entry number + 1, 0 free */
+    uint64_t *slot; /* the upper half of its hash; entry number + 1, 0 free */
     uint32_t slots;
     uint32_t frames;
     uint64_t from; /* the first frame that is here has a number past it */
