@@ -9,6 +9,7 @@
 #include <amp/base/clock.h>
 
 #include "message/inbox.h"
+#include "message/sequence.h"
 #include "message/stages.h"
 #include "protocol/answer.h"
 
@@ -36,10 +37,14 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
     /* Who waits for admission is told of it. */
     const struct amp_stages *stages = amp_stages_of(v.protocol);
     amp_span_copy(agent, by, sizeof(by));
-    struct amp_answer say = {.stage = AMP_STAGE_RECEIVED, .by = by, .now_ms = now};
+    struct amp_answer say = {
+        .stage = AMP_STAGE_RECEIVED, .by = by, .node = r->consumer, .now_ms = now};
     if (stages && stages->waits_for == AMP_STAGE_RECEIVED && amp_stages_timeout(&v, NULL) > 0 &&
         v.id.n > 0 && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK) {
-        if (amp_answer_line(&v, &say, answer, err) < 0)
+        /* An event leaves by our outbox, whose readers miss each number that is left out. */
+        if ((v.protocol == AMP_PROTO_RTP && amp_sequence_next(r->store, amp_span_str(say.node), 1,
+                                                              actor, &say.sequence, err) < 0) ||
+            amp_answer_line(&v, &say, answer, err) < 0)
             return -1;
         answer->len--; /* its LF */
     }

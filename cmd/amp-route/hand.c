@@ -193,11 +193,13 @@ static char **environment(const struct hand *h, const struct amp_inbox_msg *m, c
     return env;
 }
 
-/* What amp-exit(7) calls absent, failed or to be tried again; the rest is about the message. */
+/* What amp-exit(7) calls absent, failed or to be tried again, and what a shell says of a command
+ * that it cannot run; the rest is about the message. */
 static bool is_temporary(int status)
 {
     return status == AMP_UNAVAILABLE || status == AMP_CANTCREAT || status == AMP_IOERR ||
-           status == AMP_TEMPFAIL || status == AMP_TIMEDOUT || status == AMP_INTERRUPTED;
+           status == AMP_TEMPFAIL || status == AMP_TIMEDOUT || status == AMP_INTERRUPTED ||
+           status == 126 || status == 127;
 }
 
 static enum hand_outcome ended(struct hand *h, const struct amp_child_end *end)

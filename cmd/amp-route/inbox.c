@@ -71,7 +71,7 @@ struct inbox {
     int lock, bell;
     struct amp_buf mem;
     struct amp_lanes lanes;
-    int64_t handed, this_turn;
+    int64_t handed, refused, this_turn;
 };
 
 /* ---- looking ---- */
@@ -166,6 +166,7 @@ static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_out
         pause = pause / 2 + dice % (pause / 2 + 1);
         return hand_wait(NULL, 0, pause, err);
     }
+    in->refused++;
     amp_status_note(AMP_NO);
     return amp_inbox_give_up(in->store, in->agent, m->id, in->hand.code, in->hand.why, SWEEPER, now,
                              err);
@@ -223,7 +224,7 @@ static int run(struct inbox *in, struct amp_error *err)
             return -1;
         if (rc == 0 && !follow)
             return 0;
-        if (max_messages > 0 && in->handed >= max_messages)
+        if (max_messages > 0 && in->handed + in->refused >= max_messages)
             return amp_store_sync(in->store, err);
         if (rc == 0 && wait_for_more(in, wake_ms, err) < 0)
             return -1;

@@ -32,11 +32,13 @@ static int each_open(struct amp_port *p, struct amp_error *err)
     return 0;
 }
 
-/* What amp-exit(7) calls absent, failed or to be tried again; the rest is about the message. */
+/* What amp-exit(7) calls absent, failed or to be tried again, and what a shell says of a command
+ * that it cannot run; the rest is about the message. */
 static bool is_temporary(int status)
 {
     return status == AMP_UNAVAILABLE || status == AMP_CANTCREAT || status == AMP_IOERR ||
-           status == AMP_TEMPFAIL || status == AMP_TIMEDOUT || status == AMP_INTERRUPTED;
+           status == AMP_TEMPFAIL || status == AMP_TIMEDOUT || status == AMP_INTERRUPTED ||
+           status == 126 || status == 127;
 }
 
 static int message_file(struct amp_span line, struct amp_error *err)

@@ -117,7 +117,7 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
   [ "$(jq -r 'select(.msg) | [.to, .msg.correlation_id[-4:], .msg.payload.ack_for_message_id[-4:],
     .msg.payload.ack_stage, .msg.producer_id] | join(" ")' answers)" = "agent-1 e002 e001 RECEIVED executor" ]
   [ "$(jq -r 'select(.eventId) | [.kind, .payload.ackType, .payload.refEventId, .payload.refKind, .corrId,
-    .payload.ackedByAgentId] | join(" ")' answers)" = "ack accepted evt_1 message corr_1 executor" ]
+    .payload.ackedByAgentId, .sourceNodeId, .seq] | join(" ")' answers)" = "ack accepted evt_1 message corr_1 executor amp-route 1" ]
   [ "$(amp-route inbox executor | wc -l)" -eq 3 ]
   [ "$(amp-ack status --all --json | jq -r .state | sort -u)" = READ ]
   # The answers are written: the next router has none left.
@@ -432,4 +432,15 @@ SH
   [ -z "$output" ]
   [ "$(jq -r 'select(.event == "supersede") | .key | ltrimstr("inbox.") | split("%") | .[0]' state/log/*.ndjson | sort |
     paste -sd' ')" = "executor other" ]
+}
+
+@test "a command that fails is given no more messages than were asked for" {
+  put executor 1 2 3 4 >/dev/null
+  run -1 --separate-stderr amp-route inbox executor --one -x false
+  [ "$(amp-route inbox executor --list | wc -l)" -eq 3 ]
+  run -1 --separate-stderr amp-route inbox executor --max 2 -x false
+  [ "$(amp-route inbox executor --list | wc -l)" -eq 1 ]
+  # A command that is not there says nothing about the message: it is tried again, and may be sent again.
+  run -1 --separate-stderr amp-route inbox executor --one --attempts 2 -x sh -c 'exit 127'
+  [ "$(amp-ack dead show task_dispatch-T-2026-044-4 | jq -r .code)" = command_failed ]
 }
