@@ -1,7 +1,12 @@
 /* Which protocol's answer. */
 #include "protocol/answer.h"
 
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
 #include "protocol/compose.h"
+#include "protocol/meanings.h"
 #include "protocol/rtp/answer.h"
 #include "protocol/sw4rm/answer.h"
 
@@ -20,14 +25,45 @@ int amp_answer_check(enum amp_protocol p, enum amp_ack_stage stage, struct amp_e
                     amp_ack_stage_name(stage));
 }
 
+/* SW4RM's word for a code of ours: it has a list of them (§21). The note says what it stands for.
+ */
+static const char *sw4rm_code(const struct amp_answer *a)
+{
+    static const char *const forbidden[] = {"rejected", "unsigned", "suspended"};
+    const char *code = a->code && *a->code ? a->code : "rejected";
+    for (const char *c = code; *c; c++)
+        if (!isalpha((unsigned char)*c) && *c != '_')
+            return code; /* somebody's own, which the list leaves room for */
+    for (const struct amp_meaning *m = amp_meanings_sw4rm; m->code; m++)
+        if (strcasecmp(m->code, code) == 0)
+            return code;
+    for (size_t i = 0; i < sizeof(forbidden) / sizeof(*forbidden); i++)
+        if (strcmp(forbidden[i], code) == 0)
+            return "permission_denied";
+    return a->retryable ? "agent_unavailable" : "validation_error";
+}
+
+static int refuse_sw4rm(const struct amp_answered *to, const struct amp_answer *a,
+                        struct amp_buf *out, struct amp_error *err)
+{
+    const char *code = sw4rm_code(a), *said = a->note ? a->note : "";
+    AMP_BUF struct amp_buf note;
+    amp_buf_init(&note, 1 << 16);
+    if (a->code && strcasecmp(code, a->code) != 0 && amp_buf_fmt(&note, err, "%s: ", a->code) < 0)
+        return -1;
+    if (amp_buf_str(&note, said, err) < 0)
+        return -1;
+    return amp_sw4rm_nack(to, a->stage, amp_span_str(code), amp_buf_span(&note), a->by, a->now_ms,
+                          out, err);
+}
+
 static int of_sw4rm(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                     struct amp_error *err)
 {
     struct amp_answered to = {.id = of->id, .producer = of->from, .correlation = of->correlation};
     struct amp_span note = amp_span_str(a->note);
     if (is_refusal(a->stage))
-        return amp_sw4rm_nack(&to, a->stage, amp_span_str(a->code), note, a->by, a->now_ms, out,
-                              err);
+        return refuse_sw4rm(&to, a, out, err);
     return amp_sw4rm_ack(&to, a->stage, note, a->result, a->by, a->now_ms, out, err);
 }
 

@@ -170,3 +170,15 @@ S
   amp-ack dead list --state state --json >letters
   [ "$(jq -r '.code, .class' letters | paste -sd' ')" = "command_refused permanent" ]
 }
+
+@test "what a SW4RM producer is told has a code of its protocol, and ours beside it" {
+  sw4rm=$(jq -cn '{message_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", producer_id: "agent-1",
+    correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee002", sequence_number: 1, retry_count: 0,
+    message_type: "DATA", content_type: "application/json", content_length: 2, payload: {}}')
+  code() { amp-validate | jq -r '.msg.payload | [.error_code, (.note | split(":")[0])] | join(" ")'; }
+  [ "$(amp-route -r '* => exec-each:false' <<<"$sw4rm" | code)" = "VALIDATION_ERROR command_refused" ]
+  [ "$(amp-route --attempts 1 -r '* => exec-each:sh -c "exit 127"' <<<"$sw4rm" | code)" = \
+    "AGENT_UNAVAILABLE command_failed" ]
+  [ "$(amp-route -r '* => reject' <<<"$sw4rm" | code)" = "PERMISSION_DENIED rejected" ]
+  [ "$(amp-route -r 'to=x => stdout' <<<"$sw4rm" | jq -r .msg.payload.error_code)" = NO_ROUTE ]
+}
