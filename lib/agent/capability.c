@@ -12,6 +12,8 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "message/sequence.h"
+
 #define KIND     "capability"
 #define LINE_MAX ((size_t)64 << 20)
 
@@ -20,6 +22,7 @@ struct update {
     const struct amp_publication *p;
     int64_t now_ms;
     json_t *others; /* active agents but the owner */
+    int64_t first;  /* number of an event; 0: none was taken */
 
     struct amp_buf json, lines;
     struct amp_store_emit *emits;
@@ -177,6 +180,7 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return -1;
     int64_t n = json_integer_value(json_object_get(old, "published")) + 1;
     u->n_emits = 0;
+    u->d->voice.event = u->first;
     amp_buf_reset(&u->json);
     amp_buf_reset(&u->lines);
     int rc = old ? check_version(u, old, err) : 0;
@@ -218,6 +222,25 @@ static int other(void *ctx, struct amp_span agent, uint8_t state, uint64_t rev, 
     return 0;
 }
 
+/* Numbers for the events, one after the other in the node's outbox. None are taken for a record
+ * that is refused or the same, for its readers wait for each of them. */
+static int take_numbers(struct update *u, struct amp_error *err)
+{
+    struct amp_voice *v = &u->d->voice;
+    uint32_t n = (uint32_t)json_array_size(u->others);
+    json_t *old = NULL;
+    if (n == 0 || strcmp(text(u->p->catalog, "status"), "active") != 0)
+        return 0;
+    if (amp_capability_find(u->d->store, amp_span_str(text(u->p->catalog, "capabilityId")), &old,
+                            err) < 0)
+        return -1;
+    int rc = old ? check_version(u, old, err) : 0;
+    json_decref(old);
+    if (rc != 0)
+        return rc < 0 ? -1 : 0;
+    return amp_sequence_next(u->d->store, amp_span_str(v->node), n, v->name, &u->first, err);
+}
+
 static int commit(struct update *u, enum amp_store_outcome *how, struct amp_error *err)
 {
     size_t n = json_array_size(u->others) + 1;
@@ -245,7 +268,7 @@ int amp_capability_publish(struct amp_directory *d, const struct amp_publication
     enum amp_store_outcome how = AMP_STORE_UNCHANGED;
     int rc = -1;
     if (check_owner(&u, err) == 0 && check_skill(&u, err) == 0 &&
-        amp_directory_each(d->store, other, &u, err) == 0)
+        amp_directory_each(d->store, other, &u, err) == 0 && take_numbers(&u, err) == 0)
         rc = commit(&u, &how, err);
     json_decref(u.others);
     if (rc == 0 && changed)

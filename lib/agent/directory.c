@@ -8,6 +8,8 @@
 
 #include <amp/base/clock.h>
 
+#include "message/inbox.h"
+
 #define KIND     "directory"
 #define LINE_MAX ((size_t)64 << 20)
 
@@ -328,6 +330,9 @@ int amp_directory_register(struct amp_directory *d, const struct amp_registratio
     struct update u = {.d = d, .event = AMP_REACH_EV_REGISTER, .reg = r, .now_ms = now_ms};
     struct amp_store_input in = {.consumer = d->voice.name, .id = r->id, .bytes = r->bytes};
     u.agent = amp_span_str(text(r->agent, "agent_id"));
+    struct amp_error why;
+    if (amp_inbox_agent_check(u.agent, &why) < 0)
+        return amp_fail(err, AMP_NO, "validation_error", "agent_id: %s", why.what);
     return run_told(&u, r->id.n > 0 ? &in : NULL, err);
 }
 
