@@ -72,6 +72,10 @@ int job_fill(const struct router *r, struct job *j, struct amp_span line, const 
 void job_refuse(struct job *j, const char *code, const char *why, const char *by, bool again);
 /* Whether the input had better wait until a port of it has room. */
 bool job_holds(struct router *r, const struct job *j);
+/* direct.c: takes it the short way, where that is open. */
+bool direct_may(const struct router *r);
+bool direct_take(struct router *r, const struct amp_view *v);
+void direct_done(struct router *r, const struct amp_error *why);
 void job_dispatch(struct router *r, struct job *j);
 void job_offer(struct router *r, struct job *j, const struct rule *rule);
 void job_leave(struct router *r, struct job *j); /* one that had it is done with it */

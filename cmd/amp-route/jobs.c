@@ -156,6 +156,10 @@ void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
 {
     struct router *r = ctx;
     struct job *j = (struct job *)(uintptr_t)tag;
+    if (!j) {
+        direct_done(r, why);
+        return;
+    }
     if (j->copy) {
         r->copies_lost += why != NULL;
         r->n_copies--;

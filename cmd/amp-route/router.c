@@ -57,6 +57,12 @@ static int take_lines(struct router *r, struct amp_error *err)
                 goto failed;
             continue;
         }
+        if (n > 0 && direct_may(r) && commit_batch(r, batch, &n, err) < 0)
+            goto failed;
+        if (n == 0 && direct_take(r, &v)) {
+            bytes = 0;
+            continue;
+        }
         if (n > 0 && (n == BATCH_MAX || bytes + v.line.n > BATCH_BYTES)) {
             bytes = 0;
             if (commit_batch(r, batch, &n, err) < 0)

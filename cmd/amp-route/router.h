@@ -1,8 +1,7 @@
 /*
  * The router's parts: main.c reads the options, routes.c makes rules and ports of them, router.c
  * runs the loop, steps.c looks at each message, judge.c asks the predicates, jobs.c takes one
- * message through its ports, enqueue.c into an inbox, keep.c is the durable side. inbox.c is the
- * verb that hands over what an inbox holds.
+ * message through its ports, enqueue.c into an inbox, keep.c is the durable side.
  *
  * The way of a message:
  *   admit   steps.c admit_steps[]: once, when it is read, before anything is kept of it
@@ -12,6 +11,7 @@
  *   judge   which rules hold; native ones while the message is in view
  *   offer   jobs.c offer_to[]: by the kind of the rule's port
  *   lanes   lanes.c: waits for its port, who goes next is said by message/lane.h
+ * direct.c is the short way of what needs none of this.
  * A part that adds to this has a file of its own and one row in one of these tables.
  */
 #ifndef AMP_ROUTE_ROUTER_H

@@ -188,10 +188,14 @@ static void fail_head(struct amp_port *p, amp_port_done_fn done, void *ctx,
                       const struct amp_error *why)
 {
     struct amp_queued head = *amp_queue_at(&p->queue, 0);
+    struct amp_span line = {p->queue.bytes.data + p->queue.head, head.len - 1};
+    AMP_FREE char *copy = head.tag == 0 && !head.told ? amp_span_dup(line) : NULL;
     amp_queue_pop(&p->queue);
     p->telling = head.number;
+    p->failing = (struct amp_span){copy ? copy : "", copy ? line.n : 0};
     if (!head.told)
         done(ctx, head.tag, why);
+    p->failing = (struct amp_span){"", 0};
 }
 
 /* Messages that no reader came for in time. */

@@ -104,6 +104,8 @@ struct amp_port_line {
 bool amp_port_lost(const struct amp_port *p);
 int amp_port_again(struct amp_port *p, const struct amp_port_line *lines, uint32_t n,
                    struct amp_error *err);
+/* During `done` with a failure of a line that was offered under the tag 0: that line. */
+struct amp_span amp_port_failed(const struct amp_port *p);
 /* During `done`: the number of the line that it is about, among all that were offered. */
 uint64_t amp_port_number(const struct amp_port *p);
 /* The number of the first line that it still has, or of the next one. */

@@ -64,9 +64,10 @@ struct amp_port {
     int64_t crashes[3]; /* when the command died before its time, newest last */
 
     bool finishing;
-    bool lost;        /* its reader, and the caller was not heard about it */
-    uint64_t telling; /* the number of the line that done is called about */
-    bool failed;      /* `why` holds for all that comes */
+    bool lost;               /* its reader, and the caller was not heard about it */
+    struct amp_span failing; /* the line that it is called about, of tag 0 */
+    uint64_t telling;        /* the number of the line that done is called about */
+    bool failed;             /* `why` holds for all that comes */
     struct amp_error why;
 };
 

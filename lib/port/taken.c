@@ -36,6 +36,10 @@ bool amp_port_lost(const struct amp_port *p)
 {
     return p->lost;
 }
+struct amp_span amp_port_failed(const struct amp_port *p)
+{
+    return p->failing;
+}
 uint64_t amp_port_number(const struct amp_port *p)
 {
     return p->telling;

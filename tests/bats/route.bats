@@ -269,3 +269,11 @@ E
   run -0 amp-route --machine=ndjson
   jq -se '(map(.machine) | unique) == ["delivery", "inbox"] and any(.[]; .extra == true)' <<<"$output"
 }
+
+@test "what a full disk does not take is answered, message by message" {
+  message task_dispatch | jq -c '. as $m | range(50) | . as $i | $m | .msg_id += "\($i)"' >lines
+  status=0
+  AMP_STATE= amp-route -r 'type=task_dispatch => file:/dev/full' -r '* => file:x' <lines >answers 2>/dev/null || status=$?
+  [ $status -eq 74 ]
+  jq -r .ref_msg_id answers | cmp - <(jq -r .msg_id lines)
+}
