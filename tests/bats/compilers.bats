@@ -1,4 +1,5 @@
 # Both compilers accept the sources with all warnings.
+# static
 load lib
 
 @test "clang has no warning" {

@@ -1,5 +1,6 @@
 # Completions in the three shells, for the sample tool: they ask the tool, so what holds for it
 # holds for every tool.
+# static
 load lib
 
 setup() {

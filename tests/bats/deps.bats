@@ -1,4 +1,5 @@
 # Installing what the build needs, with stand-ins for Debian's programs.
+# static
 load lib
 
 setup() {

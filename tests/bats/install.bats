@@ -1,4 +1,5 @@
 # Installation, and the library as others see it.
+# static
 load lib
 
 setup() {

@@ -1,4 +1,5 @@
 # The checks that the compiler does not make, and that these checks find what they look for.
+# static
 load lib
 
 setup() {
