@@ -315,7 +315,9 @@ static int compose(const struct router *r, const struct amp_view *v, const char 
                    const char *said, bool retryable, struct amp_buf *out, struct amp_error *err)
 {
     bool amp = v->protocol == AMP_PROTO_AMP || v->id.n == 0;
-    struct amp_answer a = {.stage = AMP_STAGE_REJECTED,
+    /* What expired failed, whoever would have taken it (SW4RM §11). */
+    bool expired = strcmp(code, "ttl_expired") == 0 && v->protocol == AMP_PROTO_SW4RM;
+    struct amp_answer a = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
                            .by = amp ? "system" : "amp-route",
                            .code = code,
                            .note = said,

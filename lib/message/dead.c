@@ -133,8 +133,10 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
     struct amp_store_entry_id made = {.n = amp_store_last_frame(s)};
     if (d->msg_id.n > 0 && d->msg_id.n <= ID_MAX) {
         struct amp_error e = {0};
-        if (amp_message_ack(s, d->msg_id, AMP_STAGE_REJECTED, actor, amp_span_str(d->code),
-                            d->failed_ms, NULL, &e) < 0 &&
+        enum amp_ack_stage stage =
+            strcmp(d->code, "ttl_expired") == 0 ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
+        if (amp_message_ack(s, d->msg_id, stage, actor, amp_span_str(d->code), d->failed_ms, NULL,
+                            &e) < 0 &&
             e.status != AMP_NO) { /* NO: the ledger does not know it, or it came further */
             if (err)
                 *err = e;

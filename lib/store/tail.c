@@ -18,6 +18,7 @@ void amp_tail_release(struct amp_tail *t)
     free(t->entry);
     free(t->slot);
     free(t->out);
+    free(t->out_slot);
     amp_buf_release(&t->text);
     amp_tail_init(t);
 }
@@ -33,6 +34,8 @@ void amp_tail_clear(struct amp_tail *t, uint64_t from)
     amp_buf_reset(&t->text);
     if (t->slot)
         memset(t->slot, 0, t->slots * sizeof *t->slot);
+    if (t->out_slot)
+        memset(t->out_slot, 0, t->out_slots * sizeof *t->out_slot);
 }
 
 static bool same(const struct amp_tail *t, const struct amp_tail_entry *e, struct amp_span a,
@@ -121,32 +124,53 @@ static struct amp_tail_entry *entry(struct amp_tail *t, enum amp_tail_kind kind,
     return e;
 }
 
-static struct amp_tail_out *find_out(const struct amp_tail *t, uint64_t n, uint32_t i)
+/* Where an entry stands in the table of entries, or the free place for it. */
+static uint32_t *out_place(const struct amp_tail *t, uint64_t n, uint32_t i)
 {
-    /* Mostly the newest are asked for. */
-    for (uint32_t k = t->n_out; k-- > 0;)
-        if (t->out[k].n == n && t->out[k].i == i)
-            return &t->out[k];
-    return NULL;
+    uint64_t h = (n * UINT64_C(0x9e3779b97f4a7c15)) ^ (i * UINT64_C(0xc2b2ae3d27d4eb4f));
+    uint32_t at = (uint32_t)(h >> 32) & (t->out_slots - 1);
+    while (t->out_slot[at] &&
+           (t->out[t->out_slot[at] - 1].n != n || t->out[t->out_slot[at] - 1].i != i))
+        at = (at + 1) & (t->out_slots - 1);
+    return &t->out_slot[at];
 }
 
-static int put_out(struct amp_tail *t, bool known, const struct amp_tail_out *o,
-                   struct amp_error *err)
+static struct amp_tail_out *find_out(const struct amp_tail *t, uint64_t n, uint32_t i)
 {
-    struct amp_tail_out *old = known ? find_out(t, o->n, o->i) : NULL;
+    uint32_t *at = t->n_out ? out_place(t, n, i) : NULL;
+    return at && *at ? &t->out[*at - 1] : NULL;
+}
+
+/* Room for one more, the table never more than half full. */
+static int grow_out(struct amp_tail *t, struct amp_error *err)
+{
+    uint32_t cap = t->cap_out ? t->cap_out * 2 : 64;
+    struct amp_tail_out *p = realloc(t->out, cap * sizeof *p);
+    if (p)
+        t->out = p;
+    uint32_t *slot = p ? calloc((size_t)cap * 2, sizeof *slot) : NULL;
+    if (!slot)
+        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+    free(t->out_slot);
+    t->out_slot = slot;
+    t->out_slots = cap * 2;
+    t->cap_out = cap;
+    for (uint32_t k = 0; k < t->n_out; k++)
+        *out_place(t, t->out[k].n, t->out[k].i) = k + 1;
+    return 0;
+}
+
+static int put_out(struct amp_tail *t, const struct amp_tail_out *o, struct amp_error *err)
+{
+    struct amp_tail_out *old = find_out(t, o->n, o->i);
     if (old) {
         *old = *o;
         return 0;
     }
-    if (t->n_out == t->cap_out) {
-        uint32_t cap = t->cap_out ? t->cap_out * 2 : 64;
-        struct amp_tail_out *p = realloc(t->out, cap * sizeof *p);
-        if (!p)
-            return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
-        t->out = p;
-        t->cap_out = cap;
-    }
+    if (t->n_out == t->cap_out && grow_out(t, err) != 0)
+        return -1;
     t->out[t->n_out++] = *o;
+    *out_place(t, o->n, o->i) = t->n_out;
     return 0;
 }
 
@@ -178,12 +202,12 @@ static int apply_outs(struct amp_tail *t, const struct amp_frame *f, const struc
         };
         if (keep_text(t, f->out[i].id, &o.id, &o.n_id, err) != 0 ||
             keep_text(t, amp_frame_consumer(f, i), &o.name, &o.n_name, err) != 0 ||
-            put_out(t, stand, &o, err) != 0 || apply_blob(t, f->out[i].blob, f->head.n, err) != 0)
+            put_out(t, &o, err) != 0 || apply_blob(t, f->out[i].blob, f->head.n, err) != 0)
             return -1;
     }
     for (uint32_t i = 0; i < f->n_close; i++) {
         struct amp_tail_out o = {.n = f->close[i].n, .i = f->close[i].i};
-        if (put_out(t, true, &o, err) != 0)
+        if (put_out(t, &o, err) != 0)
             return -1;
     }
     return 0;

@@ -45,6 +45,8 @@ struct amp_tail {
     struct amp_buf text;
     struct amp_tail_out *out;
     uint32_t n_out, cap_out;
+    uint32_t *out_slot; /* number in out + 1, by n and i; 0 free */
+    uint32_t out_slots;
 };
 
 void amp_tail_init(struct amp_tail *t);

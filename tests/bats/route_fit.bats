@@ -32,6 +32,8 @@ sw4rm() {
   run -1 --separate-stderr amp-route -r '* => file:out' <in
   jq -r .message_id out | diff - <(echo 6a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234)
   [ "$(jq -r '.payload.code // .msg.payload.error_code' <<<"$output" | sort | paste -sd' ')" = "TTL_EXPIRED expired" ]
+  # What expired failed; it was not refused.
+  [ "$(jq -r '.msg.payload.ack_stage // empty' <<<"$output")" = FAILED ]
 }
 
 @test "a message whose time passes while it waits" {
