@@ -14,6 +14,7 @@
 #include <amp/json/writer.h>
 
 #include "message/message.h"
+#include "message/metrics.h"
 #include "message/record.h"
 
 #define SWEEPER  "amp-ack.sweep" /* its outbox gets the answers to who sent what did not come */
@@ -24,6 +25,8 @@ static int64_t lock_timeout_ms = 10000, max_messages, lease_ms = 1800000, attemp
                attempt_timeout_ms, open_timeout_ms = 60000;
 static bool follow, one, between, busy, idle, list, json, wait_turn, fulfill;
 static struct amp_list command;
+static struct amp_metrics_options metrics = {.tool = "amp-route",
+                                             .interval_ms = AMP_METRICS_INTERVAL_MS};
 
 static const char *const formats[] = {"line", "text", "wrap", NULL};
 
@@ -58,6 +61,7 @@ const struct amp_opt inbox_opts[] = {
     {'c', "config", AMP_OPT_PATH, &config, "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"},
     {0, "lock-timeout", AMP_OPT_DURATION, &lock_timeout_ms, "TIME",
      .doc = "how long to wait for the state's lock"},
+    AMP_METRICS_OPTS(metrics),
     {'x', "exec", AMP_OPT_REST, &command, "COMMAND…",
      .doc = "run COMMAND with each message as its standard input"},
     AMP_OPT_END,
@@ -72,6 +76,7 @@ struct inbox {
     struct amp_buf mem;
     struct amp_lanes lanes;
     int64_t handed, refused, this_turn;
+    struct amp_metrics *metrics; /* NULL: none are kept */
 };
 
 /* ---- looking ---- */
@@ -136,6 +141,30 @@ static int show(struct inbox *in)
 
 /* ---- handing over ---- */
 
+/* How long it waited, told once; how long the command was at work; what the agent has now. */
+static void count(struct inbox *in, const struct amp_inbox_msg *m, int64_t began_ms,
+                  enum hand_outcome how)
+{
+    struct amp_metric_labels l = {.agent = in->agent};
+    if (m->attempt == 1)
+        amp_metrics_observe(in->metrics, AMP_METRIC_DEQUEUE_LATENCY, &l,
+                            (double)(began_ms - m->at_ms) / 1e3);
+    else
+        amp_metrics_add(in->metrics, AMP_METRIC_REDELIVERED, &l, 1);
+    if (in->hand.argv)
+        amp_metrics_observe(in->metrics, AMP_METRIC_PROCESS_TIME, &l,
+                            (double)(amp_now_ms() - began_ms) / 1e3);
+    if (how == HAND_TAKEN)
+        amp_metrics_add(in->metrics, AMP_METRIC_SENT, &l, 1);
+}
+
+static void write_metrics(struct inbox *in)
+{
+    struct amp_error err;
+    if (amp_metrics_tick(in->metrics, &err) < 0)
+        amp_warn("%s", err.what);
+}
+
 static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_outcome how,
                   struct amp_error *err)
 {
@@ -191,8 +220,13 @@ static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
     if (m.attempt > 1 && !in->hand.argv)
         amp_note("%.*s again: it may have been handed over before",
                  (int)(m.id.n < 200 ? m.id.n : 200), m.id.p);
-    if (hand_over(&in->hand, &m, &how, err) < 0 || settle(in, &m, how, err) < 0)
+    int64_t began = amp_now_ms();
+    if (hand_over(&in->hand, &m, &how, err) < 0)
         return -1;
+    count(in, &m, began, how);
+    if (settle(in, &m, how, err) < 0)
+        return -1;
+    write_metrics(in);
     return 1;
 }
 
@@ -205,8 +239,12 @@ static int wait_for_more(struct inbox *in, int64_t wake_ms, struct amp_error *er
         wait = wake_ms - amp_now_ms();
         wait = wait < 0 ? 0 : wait + 1;
     }
+    int64_t tick = amp_metrics_timeout(in->metrics);
+    if (tick >= 0 && (wait < 0 || tick < wait))
+        wait = tick;
     if (hand_wait(fds, 2, wait, err) < 0)
         return -1;
+    write_metrics(in);
     if (fds[1].revents & (POLLERR | POLLNVAL))
         return amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
     return 0;
@@ -279,7 +317,13 @@ static int work(struct inbox *in)
         return amp_complain(&err);
     if ((busy || idle || return_id) && !between && !follow)
         return 0;
-    if (hand_out(in, &err) < 0)
+    if (amp_metrics_open(&metrics, &in->metrics, &err) < 0)
+        return amp_complain(&err);
+    int rc = hand_out(in, &err);
+    struct amp_error late;
+    if (in->metrics && amp_metrics_close(in->metrics, &late) < 0)
+        amp_status_note(amp_complain(&late));
+    if (rc < 0)
         return amp_complain(&err);
     return in->handed > 0 ? 0 : AMP_NO;
 }

@@ -444,3 +444,15 @@ SH
   run -1 --separate-stderr amp-route inbox executor --one --attempts 2 -x sh -c 'exit 127'
   [ "$(amp-ack dead show task_dispatch-T-2026-044-4 | jq -r .code)" = command_failed ]
 }
+
+@test "how long messages waited and the command took is counted" {
+  put executor 1 2 3 >/dev/null
+  amp-route inbox executor --one --metrics m.ndjson >/dev/null
+  value() { jq -s --arg n "$1" 'last | .metrics[] | select(.name == $n) | .count // .value' m.ndjson; }
+  [ "$(value agent.dequeue_latency_seconds) $(value messages.sent_total)" = "1 1" ]
+  [ -z "$(value agent.process_time_seconds)" ]
+  amp-route inbox executor --metrics m.ndjson -x sleep 0.01
+  [ "$(value agent.dequeue_latency_seconds) $(value agent.process_time_seconds)" = "2 2" ]
+  amp-route inbox executor --metrics m.txt --metrics-format openmetrics || [ $? -eq 1 ]
+  [ "$(tail -n 1 m.txt)" = "# EOF" ]
+}
