@@ -422,6 +422,17 @@ void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why
                               .what = why->what});
 }
 
+void keep_denied(struct router *r, const struct job *j, const struct amp_error *why)
+{
+    amp_warn("%s: %s: %s", j->id, why->code, why->what);
+    log_record(r, j,
+               &(struct told){.severity = AMP_SEV_WARNING,
+                              .code = why->code,
+                              .field = "",
+                              .pointer = "",
+                              .what = why->what});
+}
+
 void keep_unsigned(struct router *r, const struct job *j, const char *port)
 {
     char what[300];

@@ -5,14 +5,19 @@
  */
 #include "once.h"
 
+#include <string.h>
+
 #include <amp/base/clock.h>
 
 #include "message/acknowledge.h"
 #include "message/message.h"
 #include "message/outcome.h"
 
-static int settled(int rc, struct amp_error *e, struct amp_error *err)
+static int settled(struct router *r, const struct job *j, int rc, struct amp_error *e,
+                   struct amp_error *err)
 {
+    if (rc != 0 && strcmp(e->code, "permission_denied") == 0)
+        keep_denied(r, j, e);
     if (rc == 0 || e->status == AMP_NO)
         return STEP_GO; /* it answers nothing that we know, or out of turn: it goes its way */
     *err = *e;
@@ -52,11 +57,10 @@ int once_admit(struct router *r, struct job *j, const struct amp_view *v, struct
 {
     struct amp_message_rec rec;
     struct amp_error e = {0};
-    (void)j;
     if (!r->store || v->protocol != AMP_PROTO_SW4RM)
         return STEP_GO;
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
-        return settled(amp_message_acknowledge(r->store, v, amp_now_ms(), &e), &e, err);
+        return settled(r, j, amp_message_acknowledge(r->store, v, amp_now_ms(), &e), &e, err);
     AMP_BUF struct amp_buf mem;
     amp_buf_init(&mem, (size_t)256 << 20);
     if (v->id.n == 0 || amp_span_is(v->type, "HEARTBEAT"))
@@ -67,6 +71,6 @@ int once_admit(struct router *r, struct job *j, const struct amp_view *v, struct
         return STEP_GO;
     int rc = claim(r, v, &e);
     if (rc == STEP_GO)
-        return settled(amp_outcome_apply(r->store, v, amp_now_ms(), &e), &e, err);
-    return rc > 0 ? rc : settled(rc, &e, err);
+        return settled(r, j, amp_outcome_apply(r->store, v, amp_now_ms(), &e), &e, err);
+    return rc > 0 ? rc : settled(r, j, rc, &e, err);
 }
