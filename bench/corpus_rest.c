@@ -267,7 +267,7 @@ static void rtp_envelope(const char *kind)
         "\"architect\",\"toAgentId\":\"mbp-jane\",",
         ++sequence, kind);
     rtp_id("corrId", "corr");
-    put(",\"createdAt\":\"2026-02-25T16:22:%02u.123Z\",\"expiresAt\":\"2026-02-26T16:22:10.123Z\","
+    put(",\"createdAt\":\"2026-02-25T16:22:%02u.123Z\",\"expiresAt\":\"2086-02-26T16:22:10.123Z\","
         "\"trace\":{\"attempt\":1,\"routingPolicyVersion\":\"rpv_2026_02_25_1\","
         "\"capabilityPolicyVersion\":\"cpv_2026_02_25_3\"},\"payload\":{",
         pick(60));
