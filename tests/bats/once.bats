@@ -143,7 +143,7 @@ what() {
   amp-validate --strict told | cmp - told
   { a 1 READ bob; a 1 FULFILLED eve '.payload.result = 1'; a 1 FULFILLED bob '.payload.result = 2'; } | route >told
   [ ! -s told ] && [ "$(wc -l <acks)" -eq 3 ]
-  [ "$(jq -r .code state/error.ndjson)" = permission_denied ]
+  [ "$(jq -r .code state/error.ndjson | grep -c permission_denied)" -eq 1 ]
   m 3 t | route | jq -e '.msg.payload | .status == "DUPLICATE_DETECTED" and .cached_result == 2'
   m 4 t | route --window 1ms | cmp - /dev/null
   [ "$(wc -l <bob)" -eq 3 ]
