@@ -5,7 +5,9 @@
  * signal, or for the output's reader to go.
  */
 #include "inbox.h"
+#include "router.h"
 
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -74,6 +76,7 @@ struct inbox {
     struct hand hand;
     int lock, bell;
     struct amp_buf mem;
+    struct amp_lane_rules rules;
     struct amp_lanes lanes;
     int64_t handed, refused, this_turn;
     struct amp_metrics *metrics; /* NULL: none are kept */
@@ -269,10 +272,22 @@ static int run(struct inbox *in, struct amp_error *err)
     }
 }
 
+/* Nothing is begun while the lock is waited for, so that a signal may simply end us: a flag could
+ * be set just before the wait. */
+static int take_turn(struct inbox *in, struct amp_error *err)
+{
+    if (wait_turn)
+        signal(SIGTERM, SIG_DFL);
+    int rc =
+        amp_inbox_lock(amp_store_dir(in->store), in->agent, wait_turn ? -1 : 0, &in->lock, err);
+    amp_signals_install();
+    return rc;
+}
+
 static int hand_out(struct inbox *in, struct amp_error *err)
 {
     const char *dir = amp_store_dir(in->store);
-    if (amp_inbox_lock(dir, in->agent, wait_turn ? -1 : 0, &in->lock, err) < 0 ||
+    if (take_turn(in, err) < 0 ||
         (follow && amp_inbox_bell_open(dir, in->agent, &in->bell, err) < 0) ||
         hand_open(&in->hand, out_path, open_timeout_ms, err) < 0)
         return -1;
@@ -317,6 +332,9 @@ static int work(struct inbox *in)
         return amp_complain(&err);
     if ((busy || idle || return_id) && !between && !follow)
         return 0;
+    if (lanes_set(config, state, NULL, 0, &in->rules, &err) < 0)
+        return amp_complain(&err);
+    amp_lanes_init(&in->lanes, &in->rules, amp_now_ms());
     if (amp_metrics_open(&metrics, &in->metrics, &err) < 0)
         return amp_complain(&err);
     int rc = hand_out(in, &err);
@@ -349,7 +367,6 @@ int route_inbox(int argc, char **argv)
                             .out = {.fd = -1}};
     amp_signals_install();
     amp_buf_init(&in.mem, AMP_RECORD_MAX);
-    amp_lanes_init(&in.lanes, &amp_lane_rules_default, amp_now_ms());
     int status = work(&in);
     hand_close(&in.hand);
     amp_buf_release(&in.mem);

@@ -58,8 +58,8 @@ static int given_one(struct amp_lane_rules *rules, const char *text, struct amp_
     return amp_fail(err, AMP_USAGE, "bad_lane", "--lane takes KEY=N, not \"%.60s\"", text);
 }
 
-int lanes_set(struct router *r, const char *config, const char *state, const char *const *given,
-              int n, struct amp_error *err)
+int lanes_set(const char *config, const char *state, const char *const *given, int n,
+              struct amp_lane_rules *out, struct amp_error *err)
 {
     struct amp_lane_rules rules = amp_lane_rules_default;
     for (size_t i = 0; i < N_KEYS; i++)
@@ -72,6 +72,6 @@ int lanes_set(struct router *r, const char *config, const char *state, const cha
     if (rules.urgent_to >= rules.bulk_from)
         return amp_fail(err, AMP_USAGE, "bad_lane",
                         "privileged_priority has to be below bulk_priority");
-    r->lane_rules = rules;
+    *out = rules;
     return 0;
 }

@@ -147,7 +147,8 @@ static int start(struct router *r, struct amp_error *err)
     r->predicate_limit_ms = limit_ms;
     r->inbounds = inbounds.v;
     r->n_inbounds = inbounds.n;
-    if (lanes_set(r, config, state, (const char *const *)lane_settings.v, lane_settings.n, err) < 0)
+    if (lanes_set(config, state, (const char *const *)lane_settings.v, lane_settings.n,
+                  &r->lane_rules, err) < 0)
         return -1;
     for (int i = 0; i < http_headers.n; i++)
         if (!strchr(http_headers.v[i], '='))

@@ -100,8 +100,8 @@ static int build(struct router *r, const struct texts *t, struct amp_error *err)
 {
     if (t->n == 0)
         return amp_fail(err, AMP_CONFIG, "no_routes", "the configuration has no routes");
-    if (lanes_set(r, r->config, r->state, (const char *const *)r->lane_settings->v,
-                  r->lane_settings->n, err) < 0)
+    if (lanes_set(r->config, r->state, (const char *const *)r->lane_settings->v,
+                  r->lane_settings->n, &r->lane_rules, err) < 0)
         return -1;
     for (uint32_t i = 0; i < t->n; i++)
         if (routes_add(r, t->v[i], err) < 0)

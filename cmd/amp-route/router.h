@@ -125,8 +125,8 @@ void tee_end(struct router *r);
 void dry_say(struct router *r, const struct job *j);
 
 /* lane_rules.c: of the configuration, then of KEY=N as given. */
-int lanes_set(struct router *r, const char *config, const char *state, const char *const *given,
-              int n, struct amp_error *err);
+int lanes_set(const char *config, const char *state, const char *const *given, int n,
+              struct amp_lane_rules *out, struct amp_error *err);
 
 /* routes.c */
 /* The number of the port with that spec, opened once however many lead to it; an agent's has a

@@ -456,3 +456,18 @@ SH
   amp-route inbox executor --metrics m.txt --metrics-format openmetrics || [ $? -eq 1 ]
   [ "$(tail -n 1 m.txt)" = "# EOF" ]
 }
+
+@test "who waits for the turn of another ends by a signal" {
+  put executor 1
+  mkfifo hold
+  amp-route inbox executor --follow >hold 3>&- &
+  follower=$!
+  exec 9<hold
+  read -r _ <&9
+  amp-route inbox executor --wait >other 3>&- &
+  waiter=$!
+  wait_until 10 grep -q . "/proc/$waiter/wchan" || true
+  kill "$waiter"
+  wait_until 10 gone "$waiter"
+  kill "$follower"
+}

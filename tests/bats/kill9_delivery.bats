@@ -6,12 +6,14 @@
 
 load lib
 load messages
+load deliveries
 load ../kill9
+
+LANES=4 # so many at once, each with a state of its own
 
 setup() {
   need_tool amp-ack amp-route
   cd "$BATS_TEST_TMPDIR"
-  export AMP_STATE=$PWD/state
   message task_dispatch '.msg_id = "task_dispatch-T-2026-044-@N@"' >amp.template
   jq -cn '{eventId: "evt-@N@", seq: 77777, kind: "message", sourceNodeId: "vps", sourceAgentId: "architect",
     corrId: "corr-@N@", createdAt: "2026-02-25T16:22:10.123Z", payload: {toAgents: ["executor"], subject: "s",
@@ -26,20 +28,15 @@ setup() {
 echo "$AMP_MSG_ID ${AMP_REDELIVERED-0}" >>ran
 SH
   chmod +x work
-  : >answers
-  : >pending
-  : >got
-  : >ran
-  mkdir out
 }
 
 # One message of each protocol, with the number N.
 fresh() {
   local twelve
   printf -v twelve %012d "$1"
-  sed "s/@N@/$1/" amp.template
-  sed "s/@N@/$1/g; s/77777/$1/" rtp.template
-  sed "s/@12@/$twelve/g; s/@16@/0000$twelve/; s/77777/$1/" sw4rm.template
+  sed "s/@N@/$1/" ../amp.template
+  sed "s/@N@/$1/g; s/77777/$1/" ../rtp.template
+  sed "s/@12@/$twelve/g; s/@16@/0000$twelve/; s/77777/$1/" ../sw4rm.template
 }
 
 # The sender keeps what it was not told to have been queued or refused; of AMP what stands last in the ledger
@@ -69,7 +66,7 @@ during() {
 round() {
   local n=$1 p killed=0 pids=() how=(--follow -o "$PWD/out/$1")
   : >"out/$n"
-  ((n % 2)) || how=(--follow --fulfill --exec ./work)
+  ((n % 2)) || how=(--follow --fulfill --exec ../work)
   sender "$n"
   echo >>answers
   # Each has its own moments: these are the random numbers of this shell.
@@ -94,15 +91,8 @@ round() {
 
 # What the state's log says of the deliveries so far.
 log_check() {
-  jq -rR 'fromjson? | select(.key) | [.key, .event, .from, .to, (.state.last_seq // 0)] | @tsv' state/log/*.ndjson >frames
-  # READ once, and nothing offered after it; FULFILLED once.
-  awk -F'\t' '
-    $1 ~ /^inbox\./ && read[$1] && ($2 == "offer" || ($2 == "read" && $4 == "READ")) { print "again: " $0; bad = 1 }
-    $1 ~ /^inbox\./ && $2 == "read" { read[$1] = 1 }
-    $1 ~ /^message\./ && $4 == "FULFILLED" && $3 != "FULFILLED" && done[$1]++ { print "fulfilled twice: " $0; bad = 1 }
-    $1 == "cursor.mbp%0Avps" && $5 != last + 0 && $5 != last + 1 { print "a gap: " last " to " $5; bad = 1 }
-    $1 == "cursor.mbp%0Avps" { last = $5 }
-    END { exit bad }' frames >wrong || {
+  frames state/log/*.ndjson >frames
+  fine <frames >wrong || {
     echo "after round $1:" >&2
     head -n 5 wrong >&2
     return 1
@@ -116,15 +106,20 @@ names() {
     grep -xE 'task_dispatch-T-2026-044-[0-9]+|evt-[0-9]+|00000000-0000-4000-8000-[0-9]+' | sort
 }
 
-@test "track, route, inbox and watch killed at any moment" {
-  local n=0
-  while ((kills < KILL_ROUNDS && n < 3 * KILL_ROUNDS)); do
+# lane NAME ROUNDS: in a directory of its own; what was killed, and how much came, in NAME/sum.
+lane() {
+  mkdir "$1" "$1/out"
+  cd "$1"
+  export AMP_STATE=$PWD/state
+  RANDOM=$((KILL_SEED + $1))
+  touch answers pending ran
+  local n=0 left=1 i
+  while ((kills < $2 && n < 3 * $2)); do
     n=$((n + 1))
     round "$n"
     ((n % 25)) || log_check "$n"
   done
   # Now nobody dies: what is under way arrives, what found no room is sent again by a person.
-  local left=1 i
   for i in {1..60}; do
     sed -n '/}$/p' pending >in
     amp-ack track --resend <in 2>>said >mid || true
@@ -144,27 +139,28 @@ names() {
     amp-ack dead list | head -n 4 >&2
     head -n 3 pending >&2
     tail -n 3 said >&2
-    false
+    return 1
   }
-  log_check end
+  log_check end || return 1
   # All that left track, and all that was answered, reached the agent; each line whole.
-  cat out/* >got
   sed -n '/}$/p' passed | names | uniq >expected
   tr -d '"' <told | names >>expected
-  { sed -n '/}$/p' got; cat ran; } | names | uniq >reached
-  sort -u expected | comm -23 - reached >lost
-  [ ! -s lost ] || {
-    echo "$(wc -l <lost) of $(wc -l <expected) are lost: $(head -n 5 lost)" >&2
-    false
-  }
-  # As often as it was offered at most.
-  { sed -n '/}$/p' got; cat ran; } | names | uniq -c | awk '{ print $2 "\t" $1 }' >times
-  awk -F'\t' '$1 ~ /^inbox\./ && $2 == "offer" { sub(/.*%0A/, "", $1); n[$1]++ } END { for (i in n) print i "\t" n[i] }' frames >offers
-  awk -F'\t' 'NR == FNR { n[$1] = $2; next } $2 > n[$1] { print; bad = 1 } END { exit bad }' offers times
-  # An operation has one end, however many attempts.
-  jq -rR 'fromjson? | select(.key // "" | startswith("message.")) | select(.to == "FULFILLED" and .from != "FULFILLED") |
-    .state.claim | values | tojson' state/log/*.ndjson | sort | uniq -d >twice
-  [ ! -s twice ]
-  echo "# $n rounds, $kills with a kill, $(wc -l <reached) messages, $(awk '$2 > 1' times | wc -l) came again (KILL_SEED=$KILL_SEED)" >&3
-  ((kills == KILL_ROUNDS))
+  { cat out/* | sed -n '/}$/p'; cat ran; } | names >reached
+  all_reached expected reached >&2 && no_oftener reached frames >&2 && one_end state/log/*.ndjson >&2 || return 1
+  echo "$n $kills $(sort -u reached | wc -l) $(uniq -d reached | wc -l)" >sum
+}
+
+@test "track, route, inbox and watch killed at any moment" {
+  local i pids=() failed=0
+  for ((i = 1; i <= LANES; i++)); do
+    (lane "$i" $((KILL_ROUNDS * i / LANES - KILL_ROUNDS * (i - 1) / LANES))) &
+    pids+=($!)
+  done
+  for i in "${pids[@]}"; do wait "$i" || failed=$((failed + 1)); done
+  echo "KILL_SEED=$KILL_SEED, $failed failed"
+  [ "$failed" -eq 0 ]
+  [ "$(cat ./*/sum | wc -l)" -eq "$LANES" ]
+  read -r n k m again < <(awk '{ n += $1; k += $2; m += $3; a += $4 } END { print n, k, m, a }' ./*/sum)
+  echo "# $n rounds, $k with a kill, $m messages, $again came again (KILL_SEED=$KILL_SEED)" >&3
+  ((k == KILL_ROUNDS))
 }
