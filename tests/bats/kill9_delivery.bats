@@ -48,7 +48,8 @@ sender() {
 }
 
 heard() {
-  sed -n '/}$/p' answers | sed -nE 's/.*"(refEventId|ack_for_message_id|ref_msg_id)":("[^"]*").*/\2/p' | sort -u >told
+  # What track says of a repetition (it is under way) does not tell that it was queued.
+  sed -n '/}$/{ /amp-ack\.track/!p }' answers | sed -nE 's/.*"(refEventId|ack_for_message_id|ref_msg_id)":("[^"]*").*/\2/p' | sort -u >told
   grep -vE '"type":"task_dispatch"' in | grep -vFf told | sort -u >pending || true
   # In the order of their numbers, as a source sends them.
   sort -t: -k2,2 pending | awk 'match($0, /"(seq|sequence_number)":[0-9]+/) {

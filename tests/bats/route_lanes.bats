@@ -224,3 +224,16 @@ begin_reading() {
   [ "$(amp-ack dead list --json | jq -c '[.code, .routing.lane, .routing.tried]')" = '["agent_unavailable","STANDARD",["fifo:a"]]' ] ||
     { amp-ack dead list --json >&2; false; }
 }
+
+@test "an inbox is handed over by the same limits" {
+  export AMP_STATE=$PWD/inbox-state
+  echo '{"lanes": {"privileged_run": 1, "privileged_priority": -15}}' >amp.json
+  { for i in 1 2 3; do control $i 0; done
+    for i in 11 12 13; do control $i -15; done; } | amp-route --config amp.json -r '* => inbox:a' >/dev/null
+  cp -R inbox-state as-it-is
+  amp-route inbox a --config amp.json >got
+  echo "$(numbers got)"
+  [ "$(numbers got)" = "11 1 12 2 13 3" ]
+  AMP_STATE=$PWD/as-it-is amp-route inbox a >got
+  [ "$(numbers got)" = "11 12 13 1 2 3" ]
+}
