@@ -80,7 +80,7 @@ round() {
   pids+=($!)
   RANDOM=$b
   wait "$p" || killed=1
-  RANDOM=$b during 90 amp-route --cursor mbp -r 'from=amp-ack* => stdout' -r '* => inbox:executor' <mid >>answers 2>>said &
+  RANDOM=$b during 90 amp-route --cursor mbp --gap-timeout 1h -r 'from=amp-ack* => stdout' -r '* => inbox:executor' <mid >>answers 2>>said &
   pids+=($!)
   for p in "${pids[@]}"; do
     wait "$p" || [ $? -ne 137 ] || killed=1
@@ -126,10 +126,10 @@ lane() {
     amp-ack track --resend <in 2>>said >mid || true
     cat mid >>passed
     echo >>answers
-    amp-route --cursor mbp -r 'from=amp-ack* => stdout' -r '* => inbox:executor' <mid >>answers 2>>said || true
+    amp-route --cursor mbp --gap-timeout 1h -r 'from=amp-ack* => stdout' -r '* => inbox:executor' <mid >>answers 2>>said || true
     amp-route inbox executor >>"out/last" 2>>said || true
     amp-ack dead requeue --every 2>>said |
-      amp-route --cursor mbp -r 'from=amp-ack* => stdout' -r '* => inbox:executor' >>answers 2>>said || true
+      amp-route --cursor mbp --gap-timeout 1h -r 'from=amp-ack* => stdout' -r '* => inbox:executor' >>answers 2>>said || true
     amp-route inbox executor >>"out/last" 2>>said || true
     heard
     left=$(amp-ack dead list --json | grep -c '"code":"buffer_full"' || true)
