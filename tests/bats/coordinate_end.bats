@@ -75,7 +75,7 @@ no_answer() {
   decision resume >&8
   # In review the task is waited for: nothing but the limit ends this run.
   status=0
-  timeout 3 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" </dev/null >>"$said" || status=$?
+  timeout -k 5 3 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" </dev/null >>"$said" || status=$?
   [ "$status" = 124 ] || [ "$status" = 130 ]
   [ "$(count task_dispatch)" = 2 ]
 }

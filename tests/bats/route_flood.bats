@@ -51,14 +51,16 @@ flood() {
   route=$!
   each=$((N / AGENTS))
   refused=$((IDLE * (each - 10)))
-  at_start=
+  peak=0
   while ! has_lines answers $refused; do
-    rss=$(awk '/^VmHWM/ { print $2 }' /proc/$route/status) || break
-    [ -n "$at_start" ] || ! has_lines answers $((refused / 4)) || at_start=$rss
+    rss=$(awk '/^VmHWM/ { print $2 }' /proc/$route/status 2>/dev/null) || break
+    peak=${rss:-$peak}
     command sleep 0.05
   done
-  # Flat: what it takes at a quarter of the way is what it takes at the end.
-  [ "$rss" -le $((at_start + 1024)) ]
+  # Flat: queues and buffers, however many messages come (these are far more).
+  [ "$peak" -gt 0 ]
+  [ "$peak" -le 20480 ]
+  [ "$(stat -c %s messages)" -gt 20971520 ]
   # Those that read got all of theirs, in order, while the others stood still.
   for ((i = IDLE + 1; i <= AGENTS; i++)); do
     name=$(printf %03d "$i")
