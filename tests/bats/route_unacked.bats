@@ -170,6 +170,7 @@ start() {
   status=0
   AMP_STATE= amp-route --credits 1 --agent executor=fifo:a -r '* => agents' <m >answers || status=$?
   [ $status -eq 1 ]
+  wait_until 10 has_lines got 1
   head -n 1 m | cmp - got
   [ "$(jq -r '"\(.code) \(.retryable)"' answers | sort | uniq -c | xargs)" = "2 buffer_full true" ]
 }
