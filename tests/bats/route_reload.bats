@@ -93,9 +93,9 @@ nth() { message task_dispatch ".msg_id += \"$1\""; }
   nth 62 >&8
   message escalation '.msg_id += "9"' >&8
   wait_until 10 has_lines rest 1
-  cat <&6 >got_s &
+  cat <&6 >got_s 8>&- &
   readers=$!
-  cat <&7 >got_g &
+  cat <&7 >got_g 8>&- &
   readers+=" $!"
   wait_until 10 has_lines got_g 62
   wait_until 10 has_lines got_s 61
