@@ -11,6 +11,7 @@
 #include <amp/base/id.h>
 
 #include "flow/config.h"
+#include "protocol/redact.h"
 #include "registry.h"
 
 const char *reg_state, *reg_skills;
@@ -323,6 +324,7 @@ static const struct amp_tool tool = {
     .machines = machines,
     .config = amp_config_values,
     .check_config = amp_config_check,
+    .redact = amp_redact_pattern_list,
 };
 
 int main(int argc, char **argv)

@@ -2,11 +2,11 @@
 #include "flow/config.h"
 #include "message/cursor.h"
 #include "message/delivery.h"
+#include "protocol/redact.h"
 #include "verbs.h"
 
 const char *ack_state, *ack_as;
 int64_t ack_lock_timeout_ms = 10000;
-struct amp_list ack_redact;
 struct amp_metrics_options ack_metrics = {.interval_ms = AMP_METRICS_INTERVAL_MS};
 const char *ack_config;
 
@@ -18,8 +18,6 @@ static const struct amp_opt options[] = {
     {0, "as", AMP_OPT_STRING, &ack_as, "NAME", .doc = "name in the state directory"},
     {0, "lock-timeout", AMP_OPT_DURATION, &ack_lock_timeout_ms, "TIME",
      .doc = "how long to wait for the state's lock"},
-    {0, "redact", AMP_OPT_LIST, &ack_redact, "REGEX",
-     .doc = "what counts as a secret beside the known shapes", .config = "redact.patterns"},
     AMP_OPT_END,
 };
 
@@ -50,8 +48,8 @@ static const struct amp_verb verbs[] = {
     {0},
 };
 static const int statuses[] = {
-    0, AMP_NO, AMP_USAGE, AMP_DATAERR, AMP_UNAVAILABLE, AMP_IOERR, AMP_TEMPFAIL, AMP_INTERRUPTED,
-    0};
+    0,         AMP_NO,       AMP_USAGE,  AMP_DATAERR,     AMP_UNAVAILABLE,
+    AMP_IOERR, AMP_TEMPFAIL, AMP_CONFIG, AMP_INTERRUPTED, 0};
 static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_cursor_fsm, NULL};
 static const struct amp_tool tool = {
     .name = "amp-ack",
@@ -62,6 +60,7 @@ static const struct amp_tool tool = {
     .machines = machines,
     .config = amp_config_values,
     .check_config = amp_config_check,
+    .redact = amp_redact_pattern_list,
 };
 
 int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err)

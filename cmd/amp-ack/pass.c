@@ -15,8 +15,6 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
-#include "protocol/redact.h"
-
 #define PENDING_MAX ((size_t)64 << 20) /* beside one turn, which may be one long line */
 #define TURN_MAX    ((size_t)128 << 20)
 
@@ -162,22 +160,13 @@ static int open_all(struct pass *p, struct amp_error *err)
     return ack_open_output(p->out_path, p->open_timeout_ms, &p->out, err);
 }
 
-static int add_patterns(struct amp_error *err)
-{
-    static bool added;
-    if (added)
-        return 0;
-    added = true;
-    return amp_redact_pattern_list((const char *const *)ack_redact.v, err);
-}
-
 int pass_run(struct pass *p)
 {
     struct amp_error err = {0};
     int status = 0;
     p->in.fd = p->in.hold = p->out.fd = -1;
     amp_signals_install();
-    if (add_patterns(&err) < 0 || open_all(p, &err) < 0 || loop(p, &err) < 0)
+    if (open_all(p, &err) < 0 || loop(p, &err) < 0)
         status = amp_complain(&err);
     if (ack_metrics_end(p->metrics, 0, &err) < 0)
         status =
@@ -209,10 +198,6 @@ struct amp_store *ack_open_state(enum ack_need need, int *status)
     struct amp_error err = {0};
     struct amp_store *s = NULL;
     *status = 0;
-    if (add_patterns(&err) < 0) {
-        *status = amp_complain(&err);
-        return NULL;
-    }
     if (!ack_state && need != ACK_OPTIONAL)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
     if (ack_state && open_store(need, &s, &err) < 0) {

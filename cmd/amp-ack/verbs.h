@@ -8,7 +8,6 @@
 /* Options that several verbs have; the tool's table names them. */
 extern const char *ack_state, *ack_as, *ack_config;
 extern int64_t ack_lock_timeout_ms;
-extern struct amp_list ack_redact;
 /* --metrics of the verbs that count. */
 extern struct amp_metrics_options ack_metrics;
 /* The last values; rc is passed on, or becomes -1 where they could not be written. */

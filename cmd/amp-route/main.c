@@ -15,7 +15,7 @@
 #include "replay.h"
 
 static struct router router = {.lock = -1, .consumer = "amp-route", .patience_ms = 1000};
-static struct amp_list redact, routes, agents, http_headers, inbounds, lane_settings, tees;
+static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees;
 static const char *state, *config, *in_path = "-", *out_path, *http_ca;
 static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
                lock_timeout_ms = 10000, max_line = 32 << 20, jobs = 4, attempts = 5,
@@ -69,8 +69,6 @@ static const struct amp_opt options[] = {
      .doc = "send the headers in FILE (mode 600) to HOST"},
     {0, "http-ca", AMP_OPT_PATH, &http_ca, "FILE",
      .doc = "trust the certificates in FILE, not the system's"},
-    {0, "redact", AMP_OPT_LIST, &redact, "REGEX",
-     .doc = "what counts as a secret beside the known shapes", .config = "redact.patterns"},
     {0, "allow-unsigned", AMP_OPT_FLAG, &router.allow_unsigned, NULL,
      .doc = "let unsigned sw4rm messages leave this machine, with a warning"},
     {0, "predicate-timeout", AMP_OPT_DURATION, &limit_ms, "TIME",
@@ -153,8 +151,6 @@ static int start(struct router *r, struct amp_error *err)
     for (int i = 0; i < http_headers.n; i++)
         if (!strchr(http_headers.v[i], '='))
             return amp_fail(err, AMP_USAGE, "bad_headers", "--http-headers takes HOST=FILE");
-    if (amp_redact_pattern_list((const char *const *)redact.v, err) < 0)
-        return -1;
     if (routes.n == 0)
         return amp_fail(err, AMP_USAGE, "no_routes", "at least one route is needed (-r)");
     r->port_options.unopened = r->dry;
@@ -245,6 +241,7 @@ static const int statuses[] = {0,
                                AMP_CANTCREAT,
                                AMP_IOERR,
                                AMP_TEMPFAIL,
+                               AMP_CONFIG,
                                AMP_INTERRUPTED,
                                0};
 static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_inbox_fsm, NULL};
@@ -256,6 +253,7 @@ static const struct amp_tool tool = {
     .machines = machines,
     .config = amp_config_values,
     .check_config = amp_config_check,
+    .redact = amp_redact_pattern_list,
 };
 
 int main(int argc, char **argv)

@@ -4,6 +4,7 @@
 #include <amp/base/clock.h>
 
 #include "cli/cli.h"
+#include "flow/config.h"
 #include "protocol/redact.h"
 #include "validate.h"
 
@@ -12,10 +13,10 @@ static struct validate_options opt = {
     .max_depth = 128,
     .jobs = 1,
 };
-static struct amp_list redact, protect, resolve, fill;
+static struct amp_list protect, resolve, fill;
 static const char *to;
 static struct user_schema_options own;
-static const char *output;
+static const char *output, *config;
 static bool check, annotate, nack, effective;
 
 static const char *const protocols[] = {
@@ -63,16 +64,18 @@ static const struct amp_opt opts[] = {
      .dest = &protect,
      .arg = "PATTERN",
      .doc = "a branch protected beside main and master (* and ? match)"},
-    {.name = "redact",
-     .kind = AMP_OPT_LIST,
-     .dest = &redact,
-     .arg = "REGEX",
-     .doc = "what counts as a secret beside the known shapes"},
     {.name = "now",
      .kind = AMP_OPT_STRING,
      .dest = &opt.now,
      .arg = "TIME",
      .doc = "rtp: what is over at this time is refused (RFC 3339, or now)"},
+    {.letter = 'c',
+     .name = "config",
+     .kind = AMP_OPT_PATH,
+     .dest = &config,
+     .arg = "FILE",
+     .doc = "amp.json to read",
+     .env = "AMP_CONFIG"},
     {.name = "state",
      .kind = AMP_OPT_DIR,
      .dest = &opt.state,
@@ -323,9 +326,6 @@ static int run(int argc, char **argv)
     opt.name_files = argc > 0;
     opt.protect = protect.v;
     read_now();
-    struct amp_error err;
-    if (amp_redact_pattern_list((const char *const *)redact.v, &err) < 0)
-        return amp_complain(&err);
     if (opt.list)
         return info_list();
     if (opt.schema)
@@ -344,7 +344,7 @@ static const struct amp_verb verbs[] = {
     {.name = NULL, .args = "[FILE...]", .doc = "check messages, pass the valid ones", .run = run},
     {0},
 };
-static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 130, 0};
+static const int statuses[] = {0, 1, 64, 65, 69, 70, 73, 74, 75, 78, 130, 0};
 
 int main(int argc, char **argv)
 {
@@ -354,6 +354,9 @@ int main(int argc, char **argv)
         .opts = opts,
         .verbs = verbs,
         .statuses = statuses,
+        .config = amp_config_values,
+        .check_config = amp_config_check,
+        .redact = amp_redact_pattern_list,
     };
     return amp_cli_main(&tool, argc, argv);
 }

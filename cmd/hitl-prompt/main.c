@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "flow/config.h"
 #include "hitl.h"
+#include "protocol/redact.h"
 #include "task/record.h"
 
 static const char *state, *in, *out, *as, *answer, *operator_name, *config_path;
@@ -357,9 +358,9 @@ static const struct amp_opt opts[] = {
 };
 
 static const struct amp_verb verbs[] = {{NULL, "", "ask", opts, run}, {0}};
-static const int statuses[] = {AMP_OK,    AMP_NO,       AMP_USAGE,  AMP_DATAERR,  AMP_UNAVAILABLE,
-                               AMP_IOERR, AMP_TEMPFAIL, AMP_NOPERM, AMP_TIMEDOUT, AMP_INTERRUPTED,
-                               0};
+static const int statuses[] = {AMP_OK,          AMP_NO,       AMP_USAGE,       AMP_DATAERR,
+                               AMP_UNAVAILABLE, AMP_IOERR,    AMP_TEMPFAIL,    AMP_NOPERM,
+                               AMP_CONFIG,      AMP_TIMEDOUT, AMP_INTERRUPTED, 0};
 static const struct amp_fsm *const machines[] = {&amp_escalation_fsm, NULL};
 static const struct amp_tool tool = {
     .name = "hitl-prompt",
@@ -367,7 +368,9 @@ static const struct amp_tool tool = {
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
+    .config = amp_config_values,
     .check_config = amp_config_check,
+    .redact = amp_redact_pattern_list,
 };
 
 int main(int argc, char **argv)

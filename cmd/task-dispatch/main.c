@@ -2,6 +2,7 @@
  */
 #include "agent/agent.h"
 #include "flow/config.h"
+#include "protocol/redact.h"
 #include "task/machines.h"
 #include "verbs.h"
 
@@ -55,7 +56,9 @@ static const struct amp_tool tool = {
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
+    .config = amp_config_values,
     .check_config = amp_config_check,
+    .redact = amp_redact_pattern_list,
 };
 
 int task_open(struct amp_store **out, struct amp_error *err)

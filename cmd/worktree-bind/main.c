@@ -1,6 +1,7 @@
 /* worktree-bind: agents' worktrees, and the hooks that guard protected branches. */
 #include "bind.h"
 #include "flow/config.h"
+#include "protocol/redact.h"
 
 struct bind_options opt = {.repo = ".", .humans = "allow", .agent = "*", .ttl_ms = 600000};
 
@@ -189,6 +190,7 @@ int main(int argc, char **argv)
         .machines = machines,
         .config = amp_config_values,
         .check_config = amp_config_check,
+        .redact = amp_redact_pattern_list,
     };
     return amp_cli_main(&tool, argc, argv);
 }

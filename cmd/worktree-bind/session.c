@@ -12,7 +12,8 @@ int session_open(struct session *s, bool with_store, struct amp_error *err)
     if (amp_git_open(NULL, &s->git, err))
         return -1;
     if (amp_git_info(s->git, opt.repo, &s->info, err) ||
-        (with_store && !opt.state && amp_worktree_state_dir(&s->info, dir, sizeof dir, err)) ||
+        (with_store && !opt.state &&
+         (amp_worktree_state_dir(&s->info, dir, sizeof dir, err) || amp_cli_state(dir, err))) ||
         (with_store && amp_store_open(opt.state ? opt.state : dir, &options, &s->store, err))) {
         session_close(s);
         return -1;

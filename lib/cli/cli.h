@@ -71,10 +71,13 @@ struct amp_tool {
     const struct amp_fsm *const *machines; /* NULL-terminated, for --machine; or NULL */
     amp_config_fn *config; /* amp_config_values where an option has a config key, else NULL */
     int (*check_config)(struct amp_span text, struct amp_error *err); /* of amp.json; or NULL */
+    /* Takes --redact or redact.patterns before the verb runs; NULL: it writes nothing of others. */
+    int (*redact)(const char *const *patterns, struct amp_error *err);
 };
 
 /* Parses, dispatches, flushes stdout and returns the exit status: run's or a worse noted one. Adds
- * -h/--help, --version, --color=WHEN, --machine[=FORMAT] (where machines exist) and --options.
+ * -h/--help, --version, --color=WHEN, --machine[=FORMAT] (where machines exist), --redact REGEX
+ * (where the tool redacts) and --options.
  * Options and operands may mix; `--` ends options. No abbreviations; a repeated single-valued
  * option is an error. Tool options may stand before the verb. SIGPIPE is ignored.
  *
@@ -85,19 +88,23 @@ struct amp_tool {
  * the argument is optional; CHOICES are separated by commas; absent fields are "-". */
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv);
 
+/* For tools that find their state directory themselves: where no other amp.json was found, the one
+ * in it says what is redacted. */
+int amp_cli_state(const char *state_dir, struct amp_error *err);
+
 /* The running tool's name, for records and diagnostics. */
 const char *amp_cli_name(void);
 
 /* amp.json, the first that exists: explicit_path, AMP_CONFIG, $XDG_CONFIG_HOME/amp/amp.json, the
  * state directory's. Read once; *out is jansson's json_t (borrowed), NULL when there is none. The
- * first two must exist when named. Programs that do not call this do not link jansson. For option
- * values amp_cli_main takes the paths from the tool's options "config" and "state". */
+ * first two must exist when named. Programs that do not call this do not link jansson: options get
+ * their values without it, the paths being those of the tool's options "config" and "state". */
 struct json_t;
 int amp_config_load(const char *explicit_path, const char *state_dir, struct json_t **out,
                     struct amp_error *err);
 
-/* Reads it again, for programs that live long: with a failure it stays as it was. What was taken
- * from it before stays valid. */
+/* Reads it again, for programs that live long: with a failure it stays as it was. Values that were
+ * taken from it before stay valid; amp_config_load gives what it gave. */
 int amp_config_reload(const char *explicit_path, const char *state_dir, struct amp_error *err);
 
 /* Diagnostics on stderr: "tool: severity: what: why". Control characters are neutralised. */

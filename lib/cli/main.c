@@ -49,6 +49,36 @@ static int standard(const struct amp_tool *tool, const struct amp_verb *verb,
     return rc ? amp_complain(&err) : 0;
 }
 
+static const struct amp_tool *running;
+static bool typed_patterns;
+
+/* Before anything could be written. */
+static int take_patterns(struct amp_error *err)
+{
+    struct amp_error why;
+    if (!running->redact || running->redact((const char *const *)cli_standard.redact.v, &why) == 0)
+        return 0;
+    if (typed_patterns || why.status != AMP_USAGE)
+        return amp_fail(err, why.status, why.code, "--redact: %s", why.what);
+    return amp_fail(err, AMP_CONFIG, why.code, "redact.patterns in amp.json: %s", why.what);
+}
+
+static int add_pattern(void *arg, const char *text, struct amp_error *err)
+{
+    return cli_list_add(arg, text, err);
+}
+
+int amp_cli_state(const char *state_dir, struct amp_error *err)
+{
+    struct amp_list *l = &cli_standard.redact;
+    if (!running->redact || l->n > 0 || cli_config_found())
+        return 0;
+    if (amp_config_reload(NULL, state_dir, err) ||
+        amp_config_values(NULL, state_dir, cli_redact_opts[0].config, add_pattern, l, err))
+        return -1;
+    return take_patterns(err);
+}
+
 static int run(const struct amp_tool *tool, char **args)
 {
     struct amp_error err;
@@ -56,7 +86,8 @@ static int run(const struct amp_tool *tool, char **args)
     const struct amp_verb *verb = cli_find_verb(tool, args, &words);
     static struct cli_parse p; /* its operands live as long as the program */
     p = (struct cli_parse){.tables = {cli_standard_opts, tool->machines ? cli_machine_opts : NULL,
-                                      tool->opts, verb ? verb->opts : NULL}};
+                                      tool->redact ? cli_redact_opts : NULL, tool->opts,
+                                      verb ? verb->opts : NULL}};
     if (cli_opt_at(&p, CLI_MAX_OPTS)) {
         amp_fail(&err, AMP_INTERNAL, "too_many_options", "more than %d options", CLI_MAX_OPTS);
         return amp_complain(&err);
@@ -73,7 +104,8 @@ static int run(const struct amp_tool *tool, char **args)
             amp_fail(&err, AMP_USAGE, "missing_verb", "a verb is missing");
         return usage(tool, &err);
     }
-    if (cli_parse_rest(&p, tool->config, &err))
+    typed_patterns = cli_standard.redact.n > 0;
+    if (cli_parse_rest(&p, tool->config, &err) || take_patterns(&err))
         return usage(tool, &err);
     static char *none[] = {NULL};
     char **operands = none;
@@ -88,6 +120,7 @@ int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
 {
     cli_set_name(tool->name);
     cli_check_config = tool->check_config;
+    running = tool;
     take_standard_fds();
     signal(SIGPIPE, SIG_IGN);
     static char *none[] = {NULL};

@@ -45,6 +45,16 @@ const struct amp_opt cli_machine_opts[] = {
     AMP_OPT_END,
 };
 
+const struct amp_opt cli_redact_opts[] = {
+    {.name = "redact",
+     .kind = AMP_OPT_LIST,
+     .dest = &cli_standard.redact,
+     .arg = "REGEX",
+     .doc = "what counts as a secret beside the known shapes",
+     .config = "redact.patterns"},
+    AMP_OPT_END,
+};
+
 const char *const cli_kind_names[] = {
     [AMP_OPT_FLAG] = "flag", [AMP_OPT_STRING] = "string", [AMP_OPT_PATH] = "path",
     [AMP_OPT_DIR] = "dir",   [AMP_OPT_INT] = "int",       [AMP_OPT_DURATION] = "duration",

@@ -133,7 +133,8 @@ const struct amp_verb *cli_find_verb(const struct amp_tool *tool, char **args, i
             none = v;
     /* Only the tool's own options may stand before a verb, so only they need to be stepped over;
      * anything else belongs to the verbless form. */
-    struct cli_parse p = {.tables = {cli_standard_opts, cli_machine_opts, tool->opts, NULL}};
+    struct cli_parse p = {.tables = {cli_standard_opts, cli_machine_opts,
+                                     tool->redact ? cli_redact_opts : NULL, tool->opts, NULL}};
     for (; *args && (*args)[0] == '-' && (*args)[1] && strcmp(*args, "--") != 0; args++) {
         const char *a = *args;
         bool lng = a[1] == '-';

@@ -9,9 +9,9 @@
 /* Where an option's value came from. */
 enum cli_source { CLI_FROM_FLAG, CLI_FROM_ENV, CLI_FROM_CONFIG };
 
-/* The tables that hold at once: standard, machine, the tool's, the verb's. */
+/* The tables that hold at once: standard, machine, redact, the tool's, the verb's. */
 struct cli_parse {
-    const struct amp_opt *tables[4];
+    const struct amp_opt *tables[5];
     bool seen[CLI_MAX_OPTS];
     struct amp_list operands;
 };
@@ -20,10 +20,12 @@ struct cli_parse {
 struct cli_standard {
     bool help, version, options;
     const char *color, *machine;
+    struct amp_list redact;
 };
 extern struct cli_standard cli_standard;
 extern const struct amp_opt cli_standard_opts[];
 extern const struct amp_opt cli_machine_opts[];
+extern const struct amp_opt cli_redact_opts[];
 extern const char *const cli_kind_names[];
 
 /* The nth option over all tables, or NULL past the last. */
@@ -50,6 +52,12 @@ int cli_machines(const struct amp_tool *tool, const char *format, struct amp_err
 
 /* The running tool's check of amp.json, or NULL. */
 extern int (*cli_check_config)(struct amp_span text, struct amp_error *err);
+
+/* Whether an amp.json was read. */
+bool cli_config_found(void);
+/* The bytes of amp.json, empty where there is none; read once. */
+int cli_config_text(const char *explicit_path, const char *state_dir, struct amp_span *text,
+                    struct amp_error *err);
 
 void cli_set_name(const char *name);
 int cli_noted_status(void);

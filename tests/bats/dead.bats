@@ -142,6 +142,50 @@ ids() {
   jq -e 'select(.code == "bad_enum").found == "\"[redacted:invoice]\""' state/error.ndjson
 }
 
+@test "patterns of the configuration hold for what every tool writes of a line" {
+  mkdir config repo
+  echo '{"redact": {"patterns": ["(?#invoice)INV-[0-9]+"]}}' >config/amp.json
+  message task_dispatch '.payload.risk_level = "INV-7"' >bad.ndjson
+  # The finding in the error log, and the line itself nowhere in it.
+  found() { jq -e 'select(.code == "bad_enum").found == "\"[redacted:invoice]\""' "$1" && ! grep -q INV-7 "$1"; }
+  git -C repo init -q
+  git -C repo commit -q --allow-empty -m begin
+  for t in "amp-ack track" amp-route "task-dispatch coordinate --until-done" "hitl-prompt" \
+    "agent-registry" "worktree-bind -C repo"; do
+    rm -rf state
+    mkdir -m 700 state
+    read -ra argv <<<"$t"
+    [ "${argv[0]}" != amp-route ] || argv=(amp-route -r '* => stdout')
+    AMP_CONFIG=config/amp.json AMP_STATE=state run "${argv[@]}" <bad.ndjson
+    found state/error.ndjson || { echo "$t: $output"; return 1; }
+    # The state directory's own amp.json counts as well.
+    cp config/amp.json state/
+    rm -f state/error.ndjson
+    AMP_STATE=state run "${argv[@]}" <bad.ndjson
+    found state/error.ndjson || { echo "$t by its state: $output"; return 1; }
+  done
+  run -1 amp-validate -e errors -c config/amp.json <bad.ndjson
+  found errors
+  rm -f errors
+  mkdir -p xdg/amp
+  cp config/amp.json xdg/amp/
+  XDG_CONFIG_HOME=$PWD/xdg run -1 amp-validate -e errors <bad.ndjson
+  found errors
+  # worktree-bind finds its state itself.
+  mkdir -m 700 -p repo/.git/amp
+  cp config/amp.json repo/.git/amp/
+  XDG_CONFIG_HOME=$PWD/none run env -u AMP_STATE worktree-bind -C repo <bad.ndjson
+  found repo/.git/amp/error.ndjson
+  # A wrong one is the configuration's fault, before a line is read.
+  echo '{"redact": {"patterns": ["("]}}' >amp.json
+  for t in amp-validate "amp-ack track --state state" "hitl-prompt --state state" "task-dispatch --state state" \
+    "agent-registry --state state" "worktree-bind -C repo"; do
+    read -ra argv <<<"$t"
+    AMP_CONFIG=amp.json run -78 "${argv[@]}" <bad.ndjson
+    [[ "$output" == *"redact.patterns in amp.json: the pattern to redact '('"* ]]
+  done
+}
+
 @test "nothing is taken by accident" {
   dead 2
   run -64 amp-ack dead purge
