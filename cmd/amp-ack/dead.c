@@ -34,7 +34,8 @@ static int64_t open_timeout_ms = 60000;
     }
 #define ALL_OPT                                                                                    \
     {                                                                                              \
-        'a', "all", AMP_OPT_FLAG, &dead_filter.all, NULL, .doc = "also those that were sent again" \
+        'a', "all", AMP_OPT_FLAG, &dead_filter.all, NULL,                                          \
+            .doc = "also those that were sent again, or arrived"                                   \
     }
 
 const struct amp_opt dead_list_opts[] = {

@@ -148,7 +148,7 @@ void job_dispatch(struct router *r, struct job *j)
     if (!any && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
         r->unmatched_acks++;
     else if (!any)
-        keep_refuse(r, j, "no_route", "no route takes it", "", false);
+        keep_refuse(r, j, "no_route", "no route takes it", "", true);
     job_leave(r, j);
 }
 

@@ -520,5 +520,6 @@ const char *amp_address_seed_code(const struct amp_view *v, const char *code)
 
 bool amp_address_is_temporary(const char *code)
 {
-    return strcmp(code, "agent_unavailable") == 0 || strcmp(code, "capability_unavailable") == 0;
+    return strcmp(code, "agent_unavailable") == 0 || strcmp(code, "capability_unavailable") == 0 ||
+           strcmp(code, "no_route") == 0;
 }

@@ -9,32 +9,31 @@
 
 #include <amp/base/id.h>
 
-#include "message/dead.h"
 #include "message/idempotency.h"
+#include "message/letters.h"
 #include "message/named.h"
 #include "message/retry.h"
 #include "message/sequence.h"
 #include "message/sweep.h"
 #include "protocol/again.h"
 
-static int settle(struct amp_overdue *o)
+int amp_attempt_settle(struct amp_overdue *o)
 {
     o->event = AMP_DELIVERY_EV_SETTLE;
     o->r.due_ms = 0;
     return amp_overdue_move(o) < 0 ? -1 : 1;
 }
 
-/* The message as its protocol reads it. The view lives until the next one. */
-static int view(struct amp_overdue *o, struct amp_span line, struct amp_view *v)
+int amp_attempt_view(struct amp_overdue *o, struct amp_span line, struct amp_view *v)
 {
     struct amp_sweep *sw = o->sw;
     struct amp_check_options opt = {.bare = false};
     if (!sw->reader && !(sw->reader = amp_reader_new(NULL, sw->err)))
         return -1;
-    if (amp_reader_line(sw->reader, line, &opt, v, NULL, NULL, sw->err) < 0)
-        return -1;
-    amp_message_name(v, sw->named);
-    return 0;
+    int rc = amp_reader_line(sw->reader, line, &opt, v, NULL, NULL, sw->err);
+    if (rc > 0)
+        amp_message_name(v, sw->named);
+    return rc;
 }
 
 /* A task of AOP is begun anew where its RESPONSE did not come, whoever was at work on it. */
@@ -44,8 +43,7 @@ static bool arrived_here(const struct amp_message_rec *r)
                                            : amp_record_arrived(r);
 }
 
-/* Whether this attempt or one before it turned out to have arrived. */
-static int has_arrived(struct amp_overdue *o, bool *arrived)
+int amp_attempt_arrived(struct amp_overdue *o, bool *arrived)
 {
     struct amp_sweep *sw = o->sw;
     AMP_BUF struct amp_buf text, mem, id;
@@ -133,8 +131,7 @@ static int may_repeat(struct amp_overdue *o, const struct amp_view *v, bool *may
 
 /* ---- deciding ---- */
 
-/* The code of the acknowledgement that has one, the last. */
-static void code_of(const struct amp_message_rec *r, char out[128])
+void amp_attempt_code(const struct amp_message_rec *r, char out[128])
 {
     AMP_BUF struct amp_buf text;
     struct amp_tape t;
@@ -156,7 +153,7 @@ static void code_of(const struct amp_message_rec *r, char out[128])
     amp_tape_release(&t);
 }
 
-static int64_t attempt_of(const struct amp_message_rec *r)
+int64_t amp_attempt_count(const struct amp_message_rec *r)
 {
     return r->attempt > 0 ? r->attempt : 1;
 }
@@ -164,13 +161,14 @@ static int64_t attempt_of(const struct amp_message_rec *r)
 static int give_up(struct amp_overdue *o, enum amp_retry_verdict verdict)
 {
     char what[400], code[128];
-    code_of(&o->r, code);
+    amp_attempt_code(&o->r, code);
     snprintf(what, sizeof(what), "%s: %s, after %lld %s, the last %.*s: %s",
-             amp_retry_word(verdict), amp_retry_why(verdict), (long long)attempt_of(&o->r),
-             attempt_of(&o->r) == 1 ? "attempt" : "attempts", (int)(o->id.n < 100 ? o->id.n : 100),
-             o->id.p, code);
+             amp_retry_word(verdict), amp_retry_why(verdict), (long long)amp_attempt_count(&o->r),
+             amp_attempt_count(&o->r) == 1 ? "attempt" : "attempts",
+             (int)(o->id.n < 100 ? o->id.n : 100), o->id.p, code);
     /* A refusal was told by who refused; SW4RM's producer knows of the timeout. */
     if (o->r.state == AMP_DELIVERY_TIMED_OUT && !amp_span_is(o->r.protocol, "sw4rm") &&
+        !o->r.told &&
         amp_overdue_tell(o, AMP_STAGE_REJECTED, amp_retry_word(verdict), AMP_LEVEL_CRITICAL, what) <
             0)
         return -1;
@@ -197,7 +195,7 @@ static int decide(struct amp_overdue *o, const struct amp_view *v)
 {
     struct amp_retry_policy p = o->sw->opt->retry->of[v->protocol];
     struct amp_retry_facts f = {
-        .retries = (uint32_t)(attempt_of(&o->r) - 1),
+        .retries = (uint32_t)(amp_attempt_count(&o->r) - 1),
         .terminal = !amp_again_can(v->protocol),
         .tool_call = v->kind == AMP_KIND_TOOL_CALL,
         .now_ms = o->sw->now_ms,
@@ -224,16 +222,18 @@ static int decide(struct amp_overdue *o, const struct amp_view *v)
 int amp_attempt_decide(struct amp_overdue *o)
 {
     struct amp_view v;
-    bool arrived, off = !o->sw->opt->retry ||
-                        o->sw->opt->retry->of[amp_protocol_find(o->r.protocol)].budget == 0;
+    bool arrived;
     if (amp_span_is(o->r.failure, "terminal"))
         return give_up(o, AMP_RETRY_TERMINAL); /* kept for a person, whoever would send again */
-    if (has_arrived(o, &arrived) < 0)
+    if (amp_attempt_arrived(o, &arrived) < 0)
         return -1;
     /* What a receiver said no to arrived, too: there only the attempts before this one tell. */
-    if ((arrived && o->r.failure.n == 0) || off)
-        return settle(o);
-    return view(o, o->r.line, &v) < 0 ? -1 : decide(o, &v);
+    if (arrived && o->r.failure.n == 0)
+        return amp_attempt_settle(o);
+    if (!o->sw->opt->retry)
+        return give_up(o, AMP_RETRY_EXHAUSTED);
+    int rc = amp_attempt_view(o, o->r.line, &v);
+    return rc < 0 ? -1 : rc == 0 ? give_up(o, AMP_RETRY_TERMINAL) : decide(o, &v);
 }
 
 /* ---- leaving ---- */
@@ -248,7 +248,7 @@ static int compose(struct amp_overdue *o, struct amp_buf *out)
                           .node = node,
                           .sequence = o->r.sequence,
                           .first = o->r.origin.n > 0 ? o->r.origin : o->id};
-    return view(o, o->r.line, &v) < 0 ? -1 : amp_again_line(&v, &a, out, o->sw->err);
+    return amp_attempt_view(o, o->r.line, &v) < 0 ? -1 : amp_again_line(&v, &a, out, o->sw->err);
 }
 
 /* The attempts so far, this one with what became of it. */
@@ -257,9 +257,9 @@ static int write_tries(struct amp_overdue *o, struct amp_buf *out)
     const struct amp_message_rec *r = &o->r;
     struct amp_jw w;
     char code[128], why[200], sent[AMP_TIME_MAX];
-    code_of(r, code);
+    amp_attempt_code(r, code);
     amp_time_format(r->sent_ms, sent);
-    snprintf(why, sizeof(why), "attempt %lld, sent at %s", (long long)attempt_of(r), sent);
+    snprintf(why, sizeof(why), "attempt %lld, sent at %s", (long long)amp_attempt_count(r), sent);
     if (r->tries.n > 0 && (amp_buf_add(out, r->tries.p, r->tries.n, o->sw->err) < 0 ||
                            amp_buf_add(out, ",", 1, o->sw->err) < 0))
         return -1;
@@ -286,9 +286,9 @@ static int follow(struct amp_overdue *o, struct amp_buf *line)
     struct amp_view v;
     struct amp_error e = {0};
     amp_buf_init(&tries, AMP_RECORD_MAX);
-    if (write_tries(o, &tries) < 0 || view(o, amp_buf_span(line), &v) < 0)
+    if (write_tries(o, &tries) < 0 || amp_attempt_view(o, amp_buf_span(line), &v) < 0)
         return -1;
-    struct amp_message_former former = {.attempt = attempt_of(&o->r),
+    struct amp_message_former former = {.attempt = amp_attempt_count(&o->r),
                                         .first = o->r.origin.n > 0 ? o->r.origin : o->id,
                                         .tries = amp_buf_span(&tries),
                                         .ack_timeout_ms = o->r.ack_timeout_ms,
@@ -298,7 +298,10 @@ static int follow(struct amp_overdue *o, struct amp_buf *line)
         *o->sw->err = e;
         return -1;
     }
-    return settle(o);
+    if (arrived_here(&o->r) &&
+        amp_letters_withdraw(o->sw->store, o->id, o->sw->opt->actor, o->sw->err) < 0)
+        return -1;
+    return amp_attempt_settle(o);
 }
 
 /* 1: it may leave; 0: another one is at work on the operation, or has ended it. */
@@ -308,7 +311,7 @@ static int claim(struct amp_overdue *o, struct amp_span line)
     struct amp_idem_answer a;
     struct amp_idem_options opt = {
         .now_ms = o->sw->now_ms, .window_ms = o->sw->opt->window_ms, .actor = o->sw->opt->actor};
-    if (view(o, line, &v) < 0)
+    if (amp_attempt_view(o, line, &v) < 0)
         return -1;
     amp_idem_answer_init(&a);
     int rc = amp_idem_claim(o->sw->store, &v, &opt, &a, o->sw->err);
@@ -325,7 +328,7 @@ int amp_attempt_depart(struct amp_overdue *o)
     bool leaves = o->r.departed_ms == 0;
     amp_buf_init(&line, AMP_RECORD_MAX);
     if (o->r.next.n == 0)
-        return settle(o);
+        return amp_attempt_settle(o);
     if (leaves && amp_span_is(o->r.protocol, "rtp")) {
         o->r.node = amp_span_str(sw->opt->actor);
         if (amp_sequence_next(sw->store, o->r.node, 1, sw->opt->actor, &o->r.sequence, sw->err) < 0)
@@ -337,111 +340,10 @@ int amp_attempt_depart(struct amp_overdue *o)
         return follow(o, &line);
     int rc = claim(o, amp_buf_span(&line));
     if (rc <= 0)
-        return rc < 0 ? -1 : settle(o);
+        return rc < 0 ? -1 : amp_attempt_settle(o);
     sw->emit = (struct amp_store_emit){.id = o->r.next, .line = amp_buf_span(&line)};
     o->emits = true;
     o->event = AMP_DELIVERY_EV_DEPART;
     o->r.departed_ms = o->r.due_ms = sw->now_ms;
     return amp_overdue_move(o) < 0 ? -1 : 1;
-}
-
-/* ---- giving up ---- */
-
-#define BEFORE_MAX 31
-
-/* The former attempts for the letter; their texts live in mem. */
-static int read_tries(struct amp_overdue *o, struct amp_buf *mem, struct amp_dead_attempt *out,
-                      uint32_t *n)
-{
-    struct amp_tape t;
-    struct amp_json_fault f;
-    AMP_BUF struct amp_buf list;
-    amp_buf_init(&list, AMP_RECORD_MAX);
-    *n = 0;
-    if (o->r.tries.n == 0)
-        return 0;
-    amp_record_tape(&t);
-    int rc = amp_buf_reserve(mem, o->r.tries.n * 2, o->sw->err);
-    if (rc == 0)
-        rc = amp_buf_fmt(&list, o->sw->err, "[%.*s]", (int)o->r.tries.n, o->r.tries.p);
-    if (rc == 0 && amp_tape_scan(&t, list.data, list.len, &f) < 0)
-        rc = amp_fail(o->sw->err, AMP_INTERNAL, "bad_record", "a record's tries are not JSON");
-    for (uint32_t i = 1; rc == 0 && i < t.n && *n < BEFORE_MAX; i = t.tok[i].next) {
-        static const char *const keys[] = {"msg_id", "code", "why"};
-        const char *text[3] = {"", "", ""};
-        for (size_t k = 0; rc == 0 && k < 3; k++) {
-            struct amp_span s;
-            uint32_t tok = amp_tape_get(&t, i, amp_span_str(keys[k]));
-            if (tok == AMP_TOK_NONE)
-                continue;
-            size_t at = mem->len;
-            s = amp_tok_raw(&t, tok);
-            rc = amp_buf_add(mem, s.p, s.n, o->sw->err) < 0 ? -1
-                                                            : amp_buf_add(mem, "", 1, o->sw->err);
-            text[k] = mem->data + at;
-        }
-        struct amp_dead_attempt *a = &out[(*n)++];
-        *a = (struct amp_dead_attempt){
-            .msg_id = amp_span_str(text[0]), .code = text[1], .why = text[2], .route = ""};
-        uint32_t tok = amp_tape_get(&t, i, AMP_SPAN("at_ms"));
-        if (tok != AMP_TOK_NONE)
-            amp_tok_int(&t, tok, &a->at_ms);
-    }
-    amp_tape_release(&t);
-    return rc;
-}
-
-/* Whether the letter of this end is there already: a crash came after it. */
-static int is_buried(struct amp_overdue *o, bool *buried)
-{
-    struct amp_store_rec rec;
-    struct amp_tape t;
-    if (amp_store_get(o->sw->store, "dead", o->id, &rec, o->sw->err) < 0)
-        return -1;
-    *buried = false;
-    if (!rec.found || !amp_span_is(rec.state, "DEAD"))
-        return 0;
-    amp_record_tape(&t);
-    int rc = amp_record_scan(&t, rec.json, o->sw->err);
-    *buried = rc == 0 && amp_record_int(&t, "failed_ms") >= o->r.due_ms;
-    amp_tape_release(&t);
-    return rc;
-}
-
-int amp_attempt_bury(struct amp_overdue *o)
-{
-    struct amp_dead_attempt before[BEFORE_MAX];
-    struct amp_dead_letter d = {0};
-    struct amp_view v;
-    AMP_BUF struct amp_buf mem;
-    char code[128], given[64], why[300];
-    bool buried;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
-    if (is_buried(o, &buried) < 0)
-        return -1;
-    if (buried)
-        return settle(o);
-    if (view(o, o->r.line, &v) < 0 || read_tries(o, &mem, before, &d.n_before) < 0)
-        return -1;
-    code_of(&o->r, code);
-    amp_span_copy(o->r.given_up, given, sizeof(given));
-    bool terminal = strcmp(given, "terminal_error") == 0;
-    snprintf(why, sizeof(why), "%s after %lld %s; the last: %s", given,
-             (long long)attempt_of(&o->r), attempt_of(&o->r) == 1 ? "attempt" : "attempts", code);
-    amp_dead_from_view(&d, &v);
-    d.line = o->r.line;
-    d.code = terminal ? code : given;
-    d.why = why;
-    d.route = "";
-    d.retryable = strcmp(given, "retries_exhausted") == 0;
-    d.failed_ms = o->sw->now_ms;
-    d.attempts = attempt_of(&o->r);
-    d.before = before;
-    if (amp_dead_add(o->sw->store, &d, o->sw->opt->actor, (struct amp_span){"", 0}, NULL,
-                     o->sw->err) < 0)
-        return -1;
-    struct amp_metric_labels l = {
-        .agent = d.to, .code = amp_span_str(d.code), .protocol = d.protocol};
-    amp_metrics_add(o->sw->opt->metrics, AMP_METRIC_DEAD_LETTERS, &l, 1);
-    return 1; /* what is due of it now is seen to be done */
 }

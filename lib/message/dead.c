@@ -19,6 +19,7 @@
 #define KIND        "dead"
 #define DEAD        "DEAD"
 #define REQUEUED    "REQUEUED"
+#define WITHDRAWN   "WITHDRAWN"
 #define REMOVED     "REMOVED"
 #define ID_MAX      900 /* longer ids than a key takes are told apart by the line's digest */
 #define EXCERPT_MAX 240
@@ -131,12 +132,14 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
     if (rc < 0)
         return -1;
     struct amp_store_entry_id made = {.n = amp_store_last_frame(s)};
-    if (d->msg_id.n > 0 && d->msg_id.n <= ID_MAX) {
+    if (!d->settled && d->msg_id.n > 0 && d->msg_id.n <= ID_MAX) {
         struct amp_error e = {0};
-        enum amp_ack_stage stage =
-            strcmp(d->code, "ttl_expired") == 0 ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
-        if (amp_message_ack(s, d->msg_id, stage, actor, amp_span_str(d->code), d->failed_ms, NULL,
-                            &e) < 0 &&
+        bool expired = strcmp(d->code, "ttl_expired") == 0;
+        struct amp_message_answer end = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
+                                         .by = actor,
+                                         .code = amp_span_str(d->code),
+                                         .ours = true};
+        if (amp_message_answered(s, d->msg_id, &end, d->failed_ms, NULL, &e) < 0 &&
             e.status != AMP_NO) { /* NO: the ledger does not know it, or it came further */
             if (err)
                 *err = e;
@@ -174,7 +177,7 @@ static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
 {
     struct each *e = ctx;
     struct amp_dead_kept l;
-    bool open = amp_span_is(rec->state, DEAD);
+    bool open = amp_span_is(rec->state, DEAD), withdrawn = amp_span_is(rec->state, WITHDRAWN);
     uint64_t rev = rec->rev;
     if (!e->with_requeued && !open)
         return 0;
@@ -186,6 +189,7 @@ static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
     }
     l.d.rev = rev;
     l.d.open = open;
+    l.d.withdrawn = withdrawn;
     return e->fn(e->ctx, id, &l.d, amp_buf_span(&e->json));
 }
 
@@ -235,6 +239,8 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     struct work *w = ctx;
     if (!now->found)
         return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
+    if (amp_span_is(now->state, WITHDRAWN))
+        return amp_fail(err, AMP_NO, "withdrawn", "the message arrived after all");
     if (!amp_span_is(now->state, DEAD))
         return amp_fail(err, AMP_NO, "already_requeued", "the letter was sent again already");
     if (w->rev != 0 && w->rev != now->rev)
@@ -278,6 +284,44 @@ int amp_dead_requeue(struct amp_store *s, struct amp_span dead_id, uint64_t rev,
     if (rc == 0)
         rc = requeue_message(s, w.old.d.msg_id, now_ms, err);
     work_release(&w);
+    return rc;
+}
+
+struct withdrawal {
+    struct work w;
+    bool timeout;
+};
+
+static int withdraw_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                       struct amp_error *err)
+{
+    struct withdrawal *wd = ctx;
+    struct work *w = &wd->w;
+    if (!now->found || !amp_span_is(now->state, DEAD))
+        return 1;
+    if (amp_dead_read(now->json, &w->mem, &w->old, err) < 0 ||
+        amp_buf_add(&w->out, now->json.p, now->json.n, err) < 0)
+        return -1;
+    if (wd->timeout && w->old.d.final != AMP_DEAD_EXHAUSTED &&
+        strcmp(w->old.d.code, "not_idempotent") != 0)
+        return 1;
+    change->event = "withdraw";
+    change->to = WITHDRAWN;
+    change->json = amp_buf_span(&w->out);
+    change->due_ms = now->due_ms;
+    change->actor = w->actor;
+    return 0;
+}
+
+int amp_dead_withdraw(struct amp_store *s, struct amp_span dead_id, bool timeout, const char *actor,
+                      struct amp_error *err)
+{
+    struct withdrawal wd = {.timeout = timeout};
+    enum amp_store_outcome how;
+    work_init(&wd.w);
+    wd.w.actor = actor;
+    int rc = amp_store_update(s, KIND, dead_id, NULL, withdraw_fn, &wd, &how, err);
+    work_release(&wd.w);
     return rc;
 }
 

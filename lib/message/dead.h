@@ -1,7 +1,8 @@
 /*
  * Dead letters: messages that could not be delivered, kept with all that a person needs to decide
  * (SW4RM §21.1). Key "dead.<message id>", or a digest of the line that had none; states DEAD,
- * REQUEUED. The message stands in a letter byte for byte; its excerpt is redacted.
+ * REQUEUED, and WITHDRAWN where it arrived after all. The message stands in a letter byte for byte;
+ * its excerpt is redacted.
  */
 #ifndef AMP_MESSAGE_DEAD_H
 #define AMP_MESSAGE_DEAD_H
@@ -46,6 +47,8 @@ struct amp_dead_letter {
     struct amp_span *recipients,
         *tried; /* all it is for; ports tried: to write only, may be NULL */
     uint32_t n_recipients, n_tried;
+    const char *last_code;     /* of the last attempt, NULL: `code`; to write only */
+    bool settled;              /* to write: the ledger knows of the end already */
     bool retryable;            /* class: temporary, else permanent */
     enum amp_dead_class final; /* UNSET: by code and retryable */
     int64_t created_ms, first_failed_ms, failed_ms;
@@ -54,7 +57,7 @@ struct amp_dead_letter {
     uint32_t n_before;
     struct amp_span excerpt; /* to write: of what (empty: of the line); read: as it was kept */
     uint64_t rev;            /* read only */
-    bool open;               /* read only: DEAD, not REQUEUED */
+    bool open, withdrawn;    /* read only: DEAD; WITHDRAWN; neither: REQUEUED */
 };
 /* The parts of a letter that the message itself tells. The spans are the view's. */
 void amp_dead_from_view(struct amp_dead_letter *d, const struct amp_view *v);
@@ -80,9 +83,13 @@ int amp_dead_oldest(struct amp_store *s, int64_t until_ms, amp_dead_fn fn, void 
 
 /* Marks the letter requeued, with its line in the outbox of `actor`, and the ledger's record SENT
  * again; its attempts stay. rev: as it was seen, 0 for any. NO unknown_ref: there is no such
- * letter; NO already_requeued; NO changed: it failed again since. */
+ * letter; NO already_requeued; NO withdrawn; NO changed: it failed again since. */
 int amp_dead_requeue(struct amp_store *s, struct amp_span dead_id, uint64_t rev, const char *actor,
                      int64_t now_ms, struct amp_error *err);
+/* The message arrived after all, or its operation was done: an open letter of it is closed.
+ * timeout: only one that a timeout made, not what else was said of it. */
+int amp_dead_withdraw(struct amp_store *s, struct amp_span dead_id, bool timeout, const char *actor,
+                      struct amp_error *err);
 /* Before the outbox of `actor` is emitted: what a crash between the two commits of a requeue left
  * undone in the ledger. */
 int amp_dead_recover(struct amp_store *s, const char *actor, int64_t now_ms, struct amp_error *err);

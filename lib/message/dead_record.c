@@ -39,7 +39,7 @@ static enum amp_dead_class class_of(const struct amp_dead_letter *d)
         {"retries_exhausted", AMP_DEAD_EXHAUSTED},
         {"ack_timeout", AMP_DEAD_EXHAUSTED},
         {"unsigned", AMP_DEAD_POLICY},
-        {"permission_denied", AMP_DEAD_POLICY},
+        {"permission_denied", AMP_DEAD_TERMINAL},
         {"oversize_payload", AMP_DEAD_POLICY},
         {"branch_violation", AMP_DEAD_POLICY},
         {"not_idempotent", AMP_DEAD_POLICY},
@@ -90,6 +90,7 @@ static void attempt(struct amp_jw *w, const struct amp_dead_attempt *a)
 static void write_history(struct amp_jw *w, const struct amp_dead_kept *old,
                           const struct amp_dead_letter *d)
 {
+    static const struct amp_span none = {"", 0};
     uint32_t n = old->n_history;
     amp_jw_key(w, "history");
     amp_jw_open(w, '[');
@@ -99,8 +100,11 @@ static void write_history(struct amp_jw *w, const struct amp_dead_kept *old,
         for (uint32_t i = 0; i < d->n_before && n < MAX_HISTORY - 1; i++, n++)
             attempt(w, &d->before[i]);
     if (n < MAX_HISTORY)
-        attempt(w, &(struct amp_dead_attempt){
-                       .at_ms = d->failed_ms, .code = d->code, .route = d->route, .why = d->why});
+        attempt(w, &(struct amp_dead_attempt){.msg_id = d->last_code ? d->msg_id : none,
+                                              .at_ms = d->failed_ms,
+                                              .code = d->last_code ? d->last_code : d->code,
+                                              .route = d->route,
+                                              .why = d->why});
     amp_jw_close(w, ']');
 }
 

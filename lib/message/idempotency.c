@@ -88,8 +88,9 @@ static void work_release(struct work *w)
 /* Refusals before any work, which another attempt may be spared. */
 static bool is_passing(struct amp_span code)
 {
-    static const char *const codes[] = {"buffer_full",    "no_route",   "agent_unavailable",
-                                        "agent_shutdown", "overloaded", "ack_timeout"};
+    static const char *const codes[] = {"buffer_full",           "no_route",   "agent_unavailable",
+                                        "agent_shutdown",        "overloaded", "ack_timeout",
+                                        "capability_unavailable"};
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (code.n == strlen(codes[i]) && strncasecmp(code.p, codes[i], code.n) == 0)
             return true;

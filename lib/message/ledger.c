@@ -5,6 +5,7 @@
  * and never half.
  */
 #include "message/idempotency.h"
+#include "message/letters.h"
 #include "message/outcome.h"
 #include "message/record.h"
 #include "message/stages.h"
@@ -41,8 +42,8 @@ struct work {
     enum amp_ack_stage stage;
     enum amp_failure failure;
     int64_t eta_ms;
-    bool holds;
-    bool same, close_outbox, close_next;
+    bool holds, ours;
+    bool same, close_outbox, close_next, letters;
 };
 
 static void work_init(struct work *w)
@@ -197,7 +198,7 @@ static int check_holder(const struct work *w, struct amp_error *err)
     const struct amp_message_rec *r = &w->rec;
     bool ends = w->stage == AMP_STAGE_FULFILLED || w->stage == AMP_STAGE_FAILED ||
                 w->stage == AMP_STAGE_REJECTED;
-    if (r->claim.n == 0 || !ends)
+    if (r->claim.n == 0 || !ends || (w->ours && r->holder.n == 0))
         return 0;
     if (w->stage == AMP_STAGE_REJECTED && r->holder.n == 0)
         return 0;
@@ -230,6 +231,11 @@ static void settle_late(struct work *w, uint32_t eff)
         return;
     if (w->rec.state == AMP_DELIVERY_TIMED_OUT)
         w->rec.due_ms = 0;
+    /* A letter of it, or of a later attempt, is closed below, or by the sweep after a crash. */
+    bool left = (eff & 1u << AMP_DELIVERY_DO_TRACK_BOTH) && w->rec.due_ms == 0;
+    bool silence = w->rec.state == AMP_DELIVERY_TIMED_OUT && w->rec.failure.n == 0 &&
+                   !amp_span_is(w->rec.protocol, "aop");
+    w->letters |= left || (w->rec.given_up.n > 0 && (silence || w->stage == AMP_STAGE_FULFILLED));
     w->close_next = (eff & 1u << AMP_DELIVERY_DO_TRACK_BOTH) && w->stage != AMP_STAGE_RECEIVED;
 }
 
@@ -270,6 +276,8 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     if (!runs_on && (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE))
         w->rec.due_ms = 0;
     settle_late(w, eff);
+    if (w->letters)
+        w->rec.due_ms = w->now_ms;
     if (!w->note.late && w->failure != AMP_FAILURE_NONE && is_failure(w->stage)) {
         w->rec.failure = amp_span_str(w->failure == AMP_FAILURE_PASSING ? "passing" : "terminal");
         w->rec.due_ms = w->now_ms;
@@ -306,13 +314,19 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     w.result = a->result;
     w.failure = a->failure;
     w.holds = a->holds;
+    w.ours = a->ours;
     w.eta_ms = a->eta_ms;
     w.note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
                                    .by = a->by ? a->by : "",
                                    .code = a->code,
                                    .at_ms = now_ms};
     enum amp_store_outcome how;
-    int rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
+    bool done = a->stage == AMP_STAGE_FULFILLED;
+    int rc = done ? amp_letters_look(s, id, &w.letters, err) : 0;
+    if (rc == 0)
+        rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
+    if (rc == 0 && w.letters)
+        rc = amp_letters_withdraw(s, id, w.note.by, err);
     if (rc == 0 && w.close_outbox)
         rc = amp_store_outbox_answered(s, id, err);
     if (rc == 0 && w.close_next && w.rec.next.n > 0)
@@ -343,6 +357,7 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     w->rec.tries = w->rec.next = w->rec.node = w->rec.failure = w->rec.given_up = none;
     /* A new life: what was answered before must not make the next answer a repetition. */
     w->rec.timed_out_ms = 0;
+    w->rec.told = false;
     w->rec.acks = w->rec.holder = w->rec.result = none;
     return commit(w, "requeue", step.to, NULL, change, err);
 }

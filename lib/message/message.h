@@ -45,6 +45,7 @@ struct amp_message_answer {
     /* Of a refusal or failure: what the sweep makes of it, another attempt or a dead letter. */
     enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL } failure;
     bool holds;     /* who says RECEIVED takes the work up with it */
+    bool ours;      /* told by who carries it: where nobody took it up, nobody is asked */
     int64_t eta_ms; /* of RECEIVED: an outcome is expected only then; 0: not said */
 };
 int amp_message_answered(struct amp_store *s, struct amp_span id,
@@ -74,6 +75,7 @@ struct amp_message_rec {
     int64_t sla_ms;     /* from admission to an outcome; 0: it does not matter */
     bool wants_outcome; /* somebody waits for one */
     bool for_many;      /* several recipients, or all: `to` is not the only one */
+    bool told;          /* of its timeout a person was told */
     /* Attempts (message/retry.h): this is the how manieth of the same operation, `tries` tells the
      * former ones as a dead letter's history does, `next` is the one after it, which has left at
      * departed_ms from the outbox `node`. */

@@ -142,18 +142,27 @@ int amp_overdue_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char
     return tell_person(o, level, what);
 }
 
-static bool is_sent_again(const struct amp_overdue *o)
+/* Another attempt, or a dead letter, follows. */
+static bool is_decided_on(const struct amp_overdue *o)
 {
-    const struct amp_retry_rules *rules = o->sw->opt->retry;
-    return rules && (o->r.state == AMP_DELIVERY_SENT || o->r.state == AMP_DELIVERY_READ) &&
-           rules->of[amp_protocol_find(o->r.protocol)].budget > 0;
+    return o->r.state == AMP_DELIVERY_SENT || o->r.state == AMP_DELIVERY_READ;
 }
 
-/* With another attempt to come a person need not know yet; SW4RM's producer is told each time. */
+/* With another attempt to come a person need not know yet; SW4RM's producer is told each time, the
+ * Runtime Protocol's of the dead letter. */
+static bool is_told_later(const struct amp_overdue *o)
+{
+    const struct amp_retry_rules *rules = o->sw->opt->retry;
+    enum amp_protocol p = amp_protocol_find(o->r.protocol);
+    if (p == AMP_PROTO_SW4RM || !is_decided_on(o))
+        return false;
+    return p == AMP_PROTO_RTP || (rules && rules->of[p].budget > 0);
+}
+
 static int time_out(struct amp_overdue *o)
 {
     char what[512], sent[AMP_TIME_MAX];
-    bool again = is_sent_again(o);
+    bool again = is_decided_on(o);
     bool accepted = o->r.state == AMP_DELIVERY_RECEIVED && o->r.sla_ms > 0;
     amp_time_format(o->r.sent_ms, sent);
     if (accepted)
@@ -170,11 +179,12 @@ static int time_out(struct amp_overdue *o)
             (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p,
             (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
             (long long)(o->r.ack_timeout_ms / 1000), (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
-    if ((!again || amp_span_is(o->r.protocol, "sw4rm")) &&
+    if (!is_told_later(o) &&
         amp_overdue_tell(o, AMP_STAGE_TIMED_OUT, "ack_timeout", o->sw->opt->severity, what) < 0)
         return -1;
     o->event = AMP_DELIVERY_EV_TIMEOUT;
     o->r.timed_out_ms = o->sw->now_ms;
+    o->r.told = o->told == AMP_TOLD_PERSON;
     o->r.due_ms = again ? o->sw->now_ms : 0;
     return amp_overdue_move(o) < 0 ? -1 : 1;
 }
@@ -208,6 +218,8 @@ static int look(struct amp_overdue *o)
         return o->r.given_up.n > 0 ? amp_attempt_bury(o) : amp_attempt_decide(o);
     case AMP_DELIVERY_RETRYING:
         return late && o->r.departed_ms == 0 ? expire(o) : amp_attempt_depart(o);
+    case AMP_DELIVERY_FULFILLED:
+        return amp_attempt_withdraw(o);
     default: /* nobody waits for it */
         return 0;
     }

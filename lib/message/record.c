@@ -176,6 +176,7 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
     int_member(&w, "sla_ms", r->sla_ms);
     flag_member(&w, "wants_outcome", r->wants_outcome);
     flag_member(&w, "for_many", r->for_many);
+    flag_member(&w, "told", r->told);
     write_attempts(&w, r);
     if (r->acks.n > 0 || note) {
         amp_jw_key(&w, "acks");
@@ -268,6 +269,7 @@ static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct am
     r->sla_ms = amp_record_int(t, "sla_ms");
     r->wants_outcome = amp_tape_get(t, 0, AMP_SPAN("wants_outcome")) != AMP_TOK_NONE;
     r->for_many = amp_tape_get(t, 0, AMP_SPAN("for_many")) != AMP_TOK_NONE;
+    r->told = amp_tape_get(t, 0, AMP_SPAN("told")) != AMP_TOK_NONE;
     return 0;
 }
 

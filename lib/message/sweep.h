@@ -1,5 +1,5 @@
 /* What the parts of the sweep share: sweep.c (silent agents, escalations), overdue.c (messages),
- * attempt.c (retries and dead letters). */
+ * attempt.c (retries), bury.c (dead letters). */
 #ifndef AMP_MESSAGE_SWEEP_H
 #define AMP_MESSAGE_SWEEP_H
 
@@ -54,10 +54,23 @@ int amp_overdue_move(struct amp_overdue *o);
 int amp_overdue_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
                      enum amp_level level, const char *what);
 
+/* Nothing is left to do about it. */
+int amp_attempt_settle(struct amp_overdue *o);
+/* The message as its protocol reads it: 1; 0: it is none that the protocol allows any more. The
+ * view lives until the next one. */
+int amp_attempt_view(struct amp_overdue *o, struct amp_span line, struct amp_view *v);
+/* Whether this attempt or one before it turned out to have arrived. */
+int amp_attempt_arrived(struct amp_overdue *o, bool *arrived);
+/* The code of the acknowledgement that has one, the last; the how manieth attempt it is. */
+void amp_attempt_code(const struct amp_message_rec *r, char out[128]);
+int64_t amp_attempt_count(const struct amp_message_rec *r);
+
 /* The next step of a message that timed out, failed or waits for its next attempt: 1 when another
  * step may follow at once. */
 int amp_attempt_decide(struct amp_overdue *o);
 int amp_attempt_depart(struct amp_overdue *o);
 int amp_attempt_bury(struct amp_overdue *o);
+/* It was done although it, or another attempt, had a letter: that is closed. */
+int amp_attempt_withdraw(struct amp_overdue *o);
 
 #endif

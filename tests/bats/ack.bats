@@ -110,7 +110,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   message task_dispatch | amp-ack >/dev/null
   amp-ack sweep --now 2099-01-01T00:00:00Z >/dev/null
   ack READ | amp-ack >/dev/null
-  run -0 amp-ack status --json
+  run -0 amp-ack status --all --json
   [ "$(jq -r '.state, .acks[0].late, .timed_out' <<<"$output" | paste -sd' ')" = \
     "TIMED_OUT true 2099-01-01T00:00:00.000Z" ]
 }
@@ -144,7 +144,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   exec 7<>slow
   amp-ack sweep --now 2099-01-01T00:00:00Z --out slow &
   sweeper=$!
-  wait_until 10 bash -c '[ "$(amp-ack status --json | jq -r .state | grep -c TIMED_OUT)" -eq 400 ]'
+  wait_until 10 bash -c '[ "$(amp-ack status --all --json | jq -r .state | grep -c TIMED_OUT)" -eq 400 ]'
   kill -KILL $sweeper
   wait $sweeper || :
   exec 7<&-

@@ -150,7 +150,7 @@ lost() {
 
 @test "a role nobody plays, and one whose agents do not answer" {
   run -1 --separate-stderr agents ann <<<"$(message task_dispatch)"
-  [ "$(jq -r '.type + " " + .code + " " + (.retryable | tostring)' <<<"$output")" = "nack no_route false" ]
+  [ "$(jq -r '.type + " " + .code + " " + (.retryable | tostring)' <<<"$output")" = "nack no_route true" ]
   join ex1 --role executor
   agent-registry --interval 10ms --timeout 10ms --misses 1 heartbeat --emit --count 1 </dev/null >/dev/null
   [ "$(agent-registry show ex1 | jq -r .reachability)" = UNREACHABLE ]

@@ -131,7 +131,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   echo 0 >n
   { create; accept '.payload |= (del(.etaSeconds) | .etaAt = "2026-03-01T12:10:00Z")'; } | track 12:00:00 >/dev/null
   # (The acceptance is an event that nobody accepted.)
-  sweep 12:11:59 --retries 0 | jq -se 'all(.[]; .payload.description | startswith("No acknowledgement of task_accept"))'
+  sweep 12:11:59 --retries 0 | jq -se 'all(.[]; .kind == "dead_letter" and .payload.code == "retries_exhausted")'
   sweep 12:12:00 --retries 0 | jq -se 'length == 1 and (.[0].payload.description | startswith("sla_breach"))'
 }
 

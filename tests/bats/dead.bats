@@ -25,7 +25,7 @@ ids() {
 @test "a letter tells what an operator needs" {
   dead 1 '.payload.description = "call me \u001b[2J with password=hunter2"'
   amp-ack dead list --json >letter
-  jq -e '.id == .msg_id and .state == "DEAD" and .code == "no_route" and .class == "permanent" and
+  jq -e '.id == .msg_id and .state == "DEAD" and .code == "no_route" and .class == "temporary" and
     .failure_class == "undeliverable" and .content_type == "application/json" and
     .routing.by == "amp-route.answers" and .routing.recipients == ["executor"] and
     .first_failed_ms == .failed_ms and .created_ms > 0 and .attempts == 1 and
@@ -77,8 +77,8 @@ ids() {
   check "$last" --code kept_back
   check "$first" --class undeliverable
   check "$last" --class policy_violation
-  check "" --class temporary
-  check "$all" --class permanent
+  check "$first" --class temporary
+  check "$last" --class permanent
   check "$first" --producer 'coord*' --type 'task_*'
   check "$last" --task '*-045'
   check "$all" --protocol amp

@@ -114,9 +114,9 @@ mended() {
   for i in 1 2 3; do
     run amp-route -r 'to=nobody => file:x' < <(message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\"")
   done
-  found warn dead '3 dead letters' --most-dead 2
+  found warn dead '5 dead letters' --most-dead 4
   mended
-  run -0 doctor --most-dead 3
+  run -0 doctor --most-dead 5
 }
 
 @test "a suspended task waits for a person" {

@@ -61,6 +61,9 @@ token claim RUNNING
 message record SENT
 message timeout TIMED_OUT
 message emit -
+message give_up TIMED_OUT
+dead retries_exhausted DEAD
+message settle TIMED_OUT
 END
   )" ]
   # Every row bears time, correlation, actor, event and details.

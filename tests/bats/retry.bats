@@ -57,8 +57,8 @@ state() { amp-ack status --all --json | jq -r --arg i "$1" 'select(.msg_id == $i
   [ -z "$(sweep 13:00:00)" ]
   [ "$(letters)" = "retries_exhausted 3" ]
   amp-ack dead list --json | jq -e --arg first $M --arg second "$id" '.class == "temporary" and
-    .from == "cli" and .to == "bob" and [.history[].code] == ["ack_timeout", "ack_timeout", "retries_exhausted"]
-    and .history[0].msg_id == $first and .history[1].msg_id == $second and .history[0].at_ms == 1772366410000'
+    .from == "cli" and .to == "bob" and [.history[].code] == ["ack_timeout", "ack_timeout", "ack_timeout"]
+    and .history[0].msg_id == $first and .history[1].msg_id == $second and .history[2].msg_id == .msg_id and .history[0].at_ms == 1772366410000'
   # Each decision about the operation is in the log, with the first attempt.
   jq -r 'select(.key // "" | startswith("token.")) | "\(.event) \(.state.original[-1:])"' state/log/*.ndjson |
     paste -sd, | grep -qx "claim 1,retry 1,retry 1"
@@ -130,11 +130,75 @@ state() { amp-ack status --all --json | jq -r --arg i "$1" 'select(.msg_id == $i
     .timed_out_at == "2026-03-01T12:00:10.000Z" and .acked_at == "2026-03-01T12:00:11.000Z"'
 }
 
-@test "without retries a timeout is told and that is all" {
+@test "without retries a timeout is told once and kept as a dead letter, in each protocol's own words" {
   { m 1; message task_dispatch '.ack_timeout_sec = 10'; } | track 12:00:00 >/dev/null
-  [ "$(amp-ack sweep --now 2026-03-01T12:00:10Z | wc -l)" -eq 2 ]
+  amp-ack sweep --now 2026-03-01T12:00:10Z >told
+  jq -se 'length == 2 and any(.msg.payload.error_code == "ACK_TIMEOUT") and
+    any(.type == "escalation" and .payload.severity == "warning")' told
+  e 1 | track 12:00:10 >/dev/null
+  amp-ack sweep --now 2026-03-01T12:00:30Z --retries 0 |
+    jq -se 'length == 1 and .[0].kind == "dead_letter" and .[0].payload.code == "retries_exhausted"'
   [ -z "$(amp-ack sweep --now 2026-03-01T13:00:00Z)" ]
+  [ "$(letters)" = "retries_exhausted 1,retries_exhausted 1,retries_exhausted 1" ]
+  amp-ack dead list --json | jq -se 'all(.failure_class == "retries_exhausted" and .class == "temporary" and
+    [.history[] | [.code, .msg_id]] == [["ack_timeout", .msg_id]] and .routing.by == "amp-ack.sweep")'
+}
+
+# closed: ids and states of the letters, those that are closed too.
+closed() { amp-ack dead list --json --all | jq -r .state | sort | paste -sd' '; }
+
+@test "who answers after all has his letter withdrawn: the message stays TIMED_OUT, nothing is sent again" {
+  { m 1; message task_dispatch '.ack_timeout_sec = 10'; } | track 12:00:00 >/dev/null
+  amp-ack sweep --now 2026-03-01T12:00:10Z >/dev/null
+  a $M REJECTED '.payload.error_code = "VALIDATION_ERROR"' | track 12:00:11 >/dev/null
+  [ "$(closed)" = "DEAD DEAD" ] # a refusal brings nothing through
+  { a $M RECEIVED; record ack '.ref_msg_id = "task_dispatch-T-2026-044-1772116327001"'; } | track 12:00:12 >/dev/null
+  [ "$(closed)" = "WITHDRAWN WITHDRAWN" ]
+  [ "$(state $M)" = TIMED_OUT ]
   [ -z "$(letters)" ]
+  run -1 --separate-stderr amp-ack dead requeue $M
+  [[ -z $output && $stderr == *"withdrawn"* ]]
+  [ -z "$(amp-ack sweep --now 2026-03-01T13:00:00Z)" ]
+  [ "$(closed)" = "WITHDRAWN WITHDRAWN" ]
+  # Nothing is due of it any more.
+  amp-ack status --all --json | jq -se 'all(.due == null)'
+  # The outcome counts for who sends the operation again.
+  a $M FULFILLED '.payload.result = 7' | track 13:00:01 >/dev/null
+  m 2 | track 13:00:02 | jq -e '.msg.payload | .status == "DUPLICATE_DETECTED" and .cached_result == 7'
+}
+
+@test "an attempt that comes through takes the letters of the others with it" {
+  m 1 | track 12:00:00 >/dev/null
+  sweep 12:00:10 >/dev/null
+  sweep 12:00:11 >/dev/null
+  sweep 12:00:21 >/dev/null
+  third=$(sweep 12:00:23 | jq -r .message_id)
+  sweep 12:00:33 >/dev/null
+  [ "$(letters)" = "retries_exhausted 3" ]
+  a $M FULFILLED | track 12:00:40 >/dev/null # the first of the three
+  [ "$(state "$third") $(closed)" = "TIMED_OUT WITHDRAWN" ]
+  [ -z "$(sweep 13:00:00)" ]
+  # The producer's own new attempt does so too.
+  { m 4 '.idempotency_token = "u"'; } | track 12:00:00 >/dev/null
+  amp-ack sweep --now 2026-03-01T12:00:10Z >/dev/null
+  { m 5 '.idempotency_token = "u"'; a ${M%1}5 READ; a ${M%1}5 FULFILLED; } | track 12:00:11 >/dev/null
+  [ "$(state ${M%1}5) $(closed)" = "FULFILLED WITHDRAWN WITHDRAWN" ]
+  [ -z "$(sweep 13:00:00)" ]
+}
+
+@test "a letter that an answer came too early for, or a crash left open, is closed by the next sweep" {
+  m 1 | track 12:00:00 >/dev/null
+  amp-ack sweep --now 2026-03-01T12:00:10Z >/dev/null
+  jq -c 'select(.key // "" | startswith("dead."))' state/log/*.ndjson >frame
+  a $M FULFILLED | track 12:00:11 >/dev/null
+  # Only the frames up to the acknowledgement: the letter's own frame is cut.
+  n=$(jq -r 'select(.event == "withdraw").n' state/log/*.ndjson)
+  sed -i "/\"n\":$n,/,\$d" state/log/000001.ndjson
+  rm -f state/index*
+  amp-ack repair >/dev/null 2>&1 || :
+  [ "$(closed)" = DEAD ]
+  [ -z "$(amp-ack sweep --now 2026-03-01T12:00:12Z)" ]
+  [ "$(closed)" = WITHDRAWN ]
 }
 
 @test "past its time to live a message is answered and kept, before it is passed or after" {
@@ -211,8 +275,9 @@ state() { amp-ack status --all --json | jq -r --arg i "$1" 'select(.msg_id == $i
   { m 1; a $M REJECTED '.payload.error_code = "PERMISSION_DENIED"'; } | track 12:00:00 >/dev/null
   { m 2 '.idempotency_token = "u"'; a ${M%1}2 REJECTED '.payload.error_code = "BUFFER_FULL"'; } | track 12:00:00 >/dev/null
   [ -z "$(amp-ack sweep --now 2026-03-01T12:00:00Z)" ]
-  [ "$(letters)" = "PERMISSION_DENIED 1" ]
-  [ "$(amp-ack dead list --json | jq -r .failure_class)" = terminal_error ]
+  [ "$(letters)" = "PERMISSION_DENIED 1,retries_exhausted 1" ]
+  amp-ack dead list --json | jq -se 'map([.failure_class, .class, .history[0].code]) ==
+    [["terminal_error", "permanent", "PERMISSION_DENIED"], ["retries_exhausted", "temporary", "BUFFER_FULL"]]'
 }
 
 @test "an event of the Runtime Protocol has five attempts unless told otherwise" {
@@ -261,4 +326,13 @@ state() { amp-ack status --all --json | jq -r --arg i "$1" 'select(.msg_id == $i
   amp-ack sweep --retries 1 --backoff 4s..4s --now 2026-03-01T12:00:10Z >/dev/null
   amp-ack status --json | jq -e '.due >= "2026-03-01T12:00:10" and .due <= "2026-03-01T12:00:14.000Z"'
   [ "$(amp-ack sweep --retries 1 --now 2026-03-01T12:00:14Z | wc -l)" -eq 1 ]
+}
+
+@test "what the router found expired has one letter, with one entry, and one answer" {
+  need_tool amp-route
+  m 1 '.ttl_ms = 5000' | jq -c '{to: "bob", msg: .}' | amp-route -r '* => inbox:bob' >told || [ $? -eq 1 ]
+  [ "$(jq -r .msg.payload.error_code told)" = TTL_EXPIRED ]
+  [ "$(state $M)" = FAILED ]
+  [ -z "$(amp-ack sweep --now 2100-01-01T00:00:00Z)" ]
+  amp-ack dead list --json | jq -e '.code == "ttl_expired" and .attempts == 1 and (.history | length) == 1'
 }

@@ -100,7 +100,7 @@ many() {
   jq -e '.message | test("dead letters")' <<<"$output"
   run -0 amp-ack dead list --json
   [ "$(jq -r '.code, .class, .attempts, .task' <<<"$output" | paste -sd' ')" = \
-    "no_route permanent 1 T-2026-044" ]
+    "no_route temporary 1 T-2026-044" ]
   letter=$(jq -r .msg_id <<<"$output")
   run -0 amp-ack dead show "$letter"
   [ "$(jq -c .msg <<<"$output")" = "$(message task_dispatch)" ]

@@ -105,11 +105,14 @@ static void conversations(void)
             "step token already_in_progress m3 by track;step message record m3 by producer;"
             "step message ack_received m1 by executor;step dead no_route m1 by router;"
             "step message nack_rejected m1 by router;"
-            "step message timeout m3 by sweeper;emit message emit m3 by sweeper;",
+            "step message timeout m3 by sweeper;emit message emit m3 by sweeper;"
+            "step message give_up m3 by sweeper;step dead retries_exhausted m3 by sweeper;"
+            "step message settle m3 by sweeper;",
             "a conversation: its messages, decisions, letters, timeouts and lines");
     TAP_STR(rows(&m2),
             "step message record m2 by producer;step message timeout m2 by sweeper;"
-            "emit message emit m2 by sweeper;",
+            "emit message emit m2 by sweeper;step message give_up m2 by sweeper;"
+            "step dead retries_exhausted m2 by sweeper;step message settle m2 by sweeper;",
             "one message");
     TAP_STR(rows(&executor),
             "step message record m1 by producer;"
