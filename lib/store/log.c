@@ -20,6 +20,8 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
+enum { ROOM_FROM = 16 * 1024, ROOM_MOST = 4 * 1024 * 1024 };
+
 void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_watermark *wm)
 {
     *l = (struct amp_log){.dirfd = dirfd, .read_only = read_only, .fd = -1, .wm = wm};
@@ -132,6 +134,7 @@ int amp_log_create(struct amp_log *l, uint32_t seg, struct amp_error *err)
         l->old[i].seg = l->last;
     }
     l->fd = fd;
+    l->room = 0;
     l->last = seg;
     if (!l->first)
         l->first = seg;
@@ -144,6 +147,7 @@ int amp_log_size(struct amp_log *l, uint64_t *size, bool *linked, struct amp_err
     if (fstat(l->fd, &st) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot stat the log");
     *size = (uint64_t)st.st_size;
+    l->room = (uint64_t)st.st_blocks * 512;
     if (linked)
         *linked = st.st_nlink > 0;
     return 0;
@@ -222,11 +226,29 @@ int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
     return 0;
 }
 
+/*
+ * Blocks behind the end, taken many at a time: the sync of an append then need not wait until some
+ * are found. The file's size stays what it is, so no reader sees them. A small log takes few.
+ */
+static void make_room(struct amp_log *l)
+{
+    uint64_t from = l->end.off - l->pending.len, step = l->end.off / 2;
+    if (l->room >= l->end.off || l->end.off < ROOM_FROM || l->no_room)
+        return;
+    uint64_t to = l->end.off + (step < ROOM_MOST ? step : ROOM_MOST);
+    /* It is only for speed: a disk that is full or cannot do it says so when it is written to. */
+    if (fallocate(l->fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) != 0)
+        l->no_room = true;
+    l->room = to;
+}
+
 int amp_log_flush(struct amp_log *l, struct amp_error *err)
 {
     const char *p = l->pending.data;
     size_t n = l->pending.len;
     uint64_t off = l->end.off - n;
+    if (n)
+        make_room(l);
     while (n) {
         ssize_t w = pwrite(l->fd, p, n, (off_t)off);
         if (w < 0 && errno == EINTR)
@@ -257,6 +279,8 @@ int amp_log_rotate(struct amp_log *l, struct amp_error *err)
     if (amp_log_datasync(l, err) != 0)
         return -1;
     amp_wm_raise(l->wm, l->end.n);
+    if (l->room > l->end.off && ftruncate(l->fd, (off_t)l->end.off) != 0)
+        l->room = 0; /* some blocks stay unused */
     if (amp_log_create(l, l->end.seg + 1, err) != 0)
         return -1;
     l->end.seg++;

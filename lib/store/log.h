@@ -25,6 +25,8 @@ struct amp_log {
     bool read_only;
     uint32_t first, last; /* segments that exist; 0 none */
     int fd;               /* of segment `last`, -1 none */
+    uint64_t room;        /* the size of the blocks under it, as last seen */
+    bool no_room;         /* the file system gives none in advance */
     struct amp_pos end;   /* verified; frames in pending counted */
     struct amp_buf pending;
     struct amp_watermark *wm;
@@ -47,7 +49,7 @@ int amp_log_fd(struct amp_log *l, uint32_t seg, struct amp_error *err);
 int amp_log_list(struct amp_log *l, struct amp_error *err);
 /* Makes segment `seg` (synced, with its directory) the last one. */
 int amp_log_create(struct amp_log *l, uint32_t seg, struct amp_error *err);
-/* Of the last segment; *linked (may be NULL): it still has a name. */
+/* Of the last segment; *linked (may be NULL): it still has a name. Notes its blocks. */
 int amp_log_size(struct amp_log *l, uint64_t *size, bool *linked, struct amp_error *err);
 /* Whether the last frame of pos stands in the log as pos says. */
 bool amp_log_stands(struct amp_log *l, const struct amp_pos *pos);

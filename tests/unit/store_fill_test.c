@@ -1,6 +1,7 @@
 /* The store past the size of its tail: what is in memory, with the thread that fills the index, in
  * the index and only in a filter answers alike, to two stores that take turns. */
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "scratch.h"
@@ -169,6 +170,26 @@ static void test_filter(void)
     amp_filter_release(&f);
 }
 
+/* A growing segment has blocks behind its end, which its size does not tell; a sealed one has none.
+ */
+static void test_room(const char *dir)
+{
+    struct amp_log *l = &store[0]->log;
+    struct stat now, sealed;
+    char path[192];
+    snprintf(path, sizeof path, "%s/log/%06u.ndjson", dir, l->first);
+    if (l->no_room || fstat(l->fd, &now) != 0 || stat(path, &sealed) != 0) {
+        printf("# no blocks in advance here\n");
+        return;
+    }
+    TAP_OK((uint64_t)now.st_size == l->end.off, "the newest segment ends where its last line does");
+    TAP_OK(now.st_blocks * 512 >= now.st_size + 8192, "and has room: %lld bytes, blocks for %lld",
+           (long long)now.st_size, (long long)now.st_blocks * 512);
+    TAP_OK(l->first < l->last && sealed.st_blocks * 512 < sealed.st_size + 65536,
+           "a sealed one has not: %lld, %lld", (long long)sealed.st_size,
+           (long long)sealed.st_blocks * 512);
+}
+
 int main(void)
 {
     char dir[128], index[160];
@@ -185,6 +206,7 @@ int main(void)
     open_all(dir, 1024 * 1024);
     turns(0, 1000);
     all("opened again");
+    test_room(dir);
     /* A removed index is noticed while its work is with the thread. */
     turns(0, AMP_TAIL_MAX / 2);
     unlink(index);
