@@ -4,8 +4,9 @@
 # it is, and with each sync 1 ms longer for all of them (bench/slowsync.c). Disks are moody, so all
 # take turns in each of ROUNDS rounds, and the ratios are medians of the rounds' own. "share" is how
 # far the slowest process was when the fastest had done, in parts of the average (1 is fair). N
-# commits, eight times as many in batches, are enough that making the files weighs little. The last
-# table compares with what is asked for; it is for reading, the status does not tell.
+# commits of each process, and in batches 32 N of all of them together, are enough that making the
+# files and leaving them weighs little. The last table compares with what is asked for; it is for
+# reading, the status does not tell.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PWD/build/bin:$PATH
@@ -35,13 +36,13 @@ for ((r = 0; r < rounds; r++)); do
     for p in 1 4; do
       for b in 1 16; do
         for k in "${kinds[@]}"; do
-          c=$((n * (b == 1 ? 1 : 8)))
+          c=$((b == 1 ? n : 32 * n / p))
           [ "$us" = 0 ] || c=$((c / 8))
           printf '%s %s %s %s %s %s\n' "$us" "$r" "$p" "$b" "$k" "$(measure "$us" "$k" "$p" "$b" "$c")"
         done
       done
     done
-    printf '%s %s 1 1 latency %s\n' "$us" "$r" "$(measure "$us" latency 1 1 "$((n / 4))")"
+    printf '%s %s 1 1 latency %s\n' "$us" "$r" "$(measure "$us" latency 1 1 "$((us ? n / 4 : n))")"
   done
 done >"$work/raw"
 
