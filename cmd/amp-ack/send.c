@@ -86,6 +86,9 @@ static int record(struct pass *p, const struct amp_view *v, struct amp_answer *a
     if (amp_message_record_as(p->store, v, &terms, a->now_ms, &how, err) < 0 ||
         amp_message_answered(p->store, v->id, &said, a->now_ms, NULL, err) < 0)
         return -1;
+    if (v->protocol == AMP_PROTO_SW4RM)
+        return amp_sequence_rise(p->store, amp_span_str(a->by), a->now_ms, "amp-ack.send",
+                                 &a->sequence, err);
     return v->protocol == AMP_PROTO_RTP ? amp_sequence_next(p->store, amp_span_str(a->node), 1,
                                                             "amp-ack.send", &a->sequence, err)
                                         : 0;

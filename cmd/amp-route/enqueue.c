@@ -31,7 +31,7 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
                                     .line = {j->line, j->n}};
     if (amp_reader_line(r->again, keep_whole(j), &check, &v, NULL, NULL, err) < 0)
         return -1;
-    if (v.expires_ms == 0)
+    if (v.expires_ms == 0 || v.protocol == AMP_PROTO_AOF) /* no end, or a wish */
         v.expires_ms = j->expires_ms;
     keep_answers_name(r, actor);
     /* Who waits for admission is told of it. */
@@ -44,6 +44,8 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
         /* An event leaves by our outbox, whose readers miss each number that is left out. */
         if ((v.protocol == AMP_PROTO_RTP && amp_sequence_next(r->store, amp_span_str(say.node), 1,
                                                               actor, &say.sequence, err) < 0) ||
+            (v.protocol == AMP_PROTO_SW4RM &&
+             amp_sequence_rise(r->store, agent, now, actor, &say.sequence, err) < 0) ||
             amp_answer_line(&v, &say, answer, err) < 0)
             return -1;
         answer->len--; /* its LF */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <amp/base/child.h>
+#include <amp/base/clock.h>
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
@@ -75,7 +76,7 @@ static int closed(struct amp_error *err)
     return amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
 }
 
-int hand_wait(struct pollfd *fds, unsigned n, int64_t timeout_ms, struct amp_error *err)
+static int wait_once(struct pollfd *fds, unsigned n, int64_t timeout_ms, struct amp_error *err)
 {
     struct timespec t = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000};
     sigset_t ours, were;
@@ -97,13 +98,41 @@ int hand_wait(struct pollfd *fds, unsigned n, int64_t timeout_ms, struct amp_err
     return saved == EINTR ? 0 : amp_fail_errno(err, AMP_IOERR, "cannot wait");
 }
 
+int hand_wait(struct hand *h, struct pollfd *own, unsigned n, int64_t timeout_ms,
+              struct amp_error *err)
+{
+    int64_t until = timeout_ms < 0 ? -1 : amp_mono_ms() + timeout_ms;
+    for (;;) {
+        struct pollfd fds[2 + AMP_PORT_FDS];
+        int64_t rest = until < 0 ? -1 : until - amp_mono_ms();
+        int64_t wait = rest = until >= 0 && rest < 0 ? 0 : rest;
+        bool any = false;
+        for (unsigned i = 0; i < n; i++)
+            fds[i] = own[i];
+        if (h->acks)
+            acks_watch(h->acks, &fds[n], &wait);
+        if (wait_once(fds, h->acks ? n + AMP_PORT_FDS : n, wait, err) < 0)
+            return -1;
+        for (unsigned i = 0; i < n; i++) {
+            own[i].revents = fds[i].revents;
+            any = any || own[i].revents != 0;
+        }
+        if (!h->acks)
+            return 0;
+        if (acks_step(h->acks, err) < 0)
+            return -1;
+        if (any || wait == rest)
+            return 0;
+    }
+}
+
 /* Until the pipe is empty. */
 static int wait_taken(struct hand *h, struct amp_error *err)
 {
     for (;;) {
         struct pollfd p = {.fd = h->out.fd, .events = POLLOUT};
         int unread = 0;
-        if (hand_wait(&p, 1, -1, err) < 0)
+        if (hand_wait(h, &p, 1, -1, err) < 0)
             return -1;
         if (p.revents & POLLERR)
             return ioctl(h->out.fd, FIONREAD, &unread) == 0 && unread == 0 ? 0 : closed(err);

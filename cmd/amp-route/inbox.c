@@ -22,7 +22,7 @@
 #define SWEEPER  "amp-ack.sweep" /* its outbox gets the answers to who sent what did not come */
 #define PAUSE_MS 500
 
-static const char *state, *config, *out_path = "-", *format = "line", *return_id;
+static const char *state, *config, *out_path = "-", *format = "line", *return_id, *acks_port;
 static int64_t lock_timeout_ms = 10000, max_messages, lease_ms = 1800000, attempts = 5,
                attempt_timeout_ms, open_timeout_ms = 60000;
 static bool follow, one, between, busy, idle, list, json, wait_turn, fulfill;
@@ -53,6 +53,8 @@ const struct amp_opt inbox_opts[] = {
     {0, "attempt-timeout", AMP_OPT_DURATION, &attempt_timeout_ms, "TIME",
      .doc = "limit of one such attempt", .min = 10, .max = 86400000},
     {0, "fulfill", AMP_OPT_FLAG, &fulfill, NULL, .doc = "the command's success is FULFILLED"},
+    {0, "acks", AMP_OPT_STRING, &acks_port, "PORT",
+     .doc = "acknowledge what was handed over, in its protocol, to PORT"},
     {0, "wait", AMP_OPT_FLAG, &wait_turn, NULL,
      .doc = "wait until no other process hands over to this agent"},
     {'l', "list", AMP_OPT_FLAG, &list, NULL, .doc = "show what waits, hand over nothing"},
@@ -74,6 +76,7 @@ struct inbox {
     struct amp_span agent;
     const char *name;
     struct hand hand;
+    struct acks acks;
     int lock, bell;
     struct amp_buf mem;
     struct amp_lane_rules rules;
@@ -161,9 +164,30 @@ static void count(struct inbox *in, const struct amp_inbox_msg *m, int64_t began
         amp_metrics_add(in->metrics, AMP_METRIC_SENT, &l, 1);
 }
 
+/* What the inbox holds now. */
+static int gauges(struct inbox *in, struct amp_error *err)
+{
+    struct amp_inbox_info i;
+    struct amp_metric_labels l = {.agent = in->agent};
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_inbox_info(in->store, in->agent, &mem, &i, err) < 0)
+        return -1;
+    int64_t age = i.waiting > 0 ? amp_now_ms() - i.oldest_ms : 0;
+    amp_metrics_set(in->metrics, AMP_METRIC_QUEUE_DEPTH, &l, i.waiting);
+    amp_metrics_set(in->metrics, AMP_METRIC_QUEUE_CAPACITY, &l, i.bound);
+    amp_metrics_set(in->metrics, AMP_METRIC_OLDEST_AGE, &l, age > 0 ? (double)age / 1e3 : 0);
+    if (i.credits > 0)
+        amp_metrics_set(in->metrics, AMP_METRIC_CREDITS, &l,
+                        i.credits > i.open ? i.credits - i.open : 0);
+    return 0;
+}
+
 static void write_metrics(struct inbox *in)
 {
     struct amp_error err;
+    if (amp_metrics_timeout(in->metrics) == 0 && gauges(in, &err) < 0)
+        amp_warn("%s", err.what);
     if (amp_metrics_tick(in->metrics, &err) < 0)
         amp_warn("%s", err.what);
 }
@@ -175,12 +199,10 @@ static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_out
     if (how == HAND_TAKEN) {
         in->handed++;
         in->this_turn++;
-        if (amp_inbox_read(in->store, in->agent, m->id, now, err) < 0)
+        if (acks_read(&in->acks, m, now, err) < 0)
             return -1;
         struct amp_error e = {0};
-        if (!fulfill || !in->hand.argv ||
-            amp_message_ack(in->store, m->id, AMP_STAGE_FULFILLED, in->name,
-                            (struct amp_span){"", 0}, now, NULL, &e) == 0)
+        if (!fulfill || !in->hand.argv || acks_fulfilled(&in->acks, m, now, &e) == 0)
             return 0;
         if (e.status != AMP_NO) {
             *err = e;
@@ -196,12 +218,12 @@ static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_out
         uint16_t dice;
         amp_random(&dice, sizeof(dice));
         pause = pause / 2 + dice % (pause / 2 + 1);
-        return hand_wait(NULL, 0, pause, err);
+        return hand_wait(&in->hand, NULL, 0, pause, err);
     }
     in->refused++;
     amp_status_note(AMP_NO);
-    return amp_inbox_give_up(in->store, in->agent, m->id, in->hand.code, in->hand.why, SWEEPER, now,
-                             err);
+    return amp_inbox_give_up(in->store, in->agent, m->id, in->hand.code, in->hand.why,
+                             acks_actor(&in->acks, SWEEPER), now, err);
 }
 
 /* 1: one was dealt with, 0: there is none now. */
@@ -213,10 +235,10 @@ static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
     struct amp_inbox_turn turn = {.between_turns = between && (follow || in->this_turn == 0),
                                   .lease_ms = lease_ms,
                                   .lanes = &in->lanes,
-                                  .actor = SWEEPER};
+                                  .actor = acks_actor(&in->acks, SWEEPER)};
     int rc = amp_inbox_offer(in->store, in->agent, &turn, amp_now_ms(), &in->mem, &m, wake_ms, err);
     /* Also the READ of the one before; nothing leaves while it might be lost. */
-    if (rc < 0 || amp_store_sync(in->store, err) < 0)
+    if (rc < 0 || amp_store_sync(in->store, err) < 0 || acks_turn(&in->acks, err) < 0)
         return -1;
     if (rc == 0)
         return 0;
@@ -245,7 +267,7 @@ static int wait_for_more(struct inbox *in, int64_t wake_ms, struct amp_error *er
     int64_t tick = amp_metrics_timeout(in->metrics);
     if (tick >= 0 && (wait < 0 || tick < wait))
         wait = tick;
-    if (hand_wait(fds, 2, wait, err) < 0)
+    if (hand_wait(&in->hand, fds, 2, wait, err) < 0)
         return -1;
     write_metrics(in);
     if (fds[1].revents & (POLLERR | POLLNVAL))
@@ -287,14 +309,15 @@ static int take_turn(struct inbox *in, struct amp_error *err)
 static int hand_out(struct inbox *in, struct amp_error *err)
 {
     const char *dir = amp_store_dir(in->store);
-    if (take_turn(in, err) < 0 ||
+    if (take_turn(in, err) < 0 || acks_open(&in->acks, acks_port, err) < 0 ||
         (follow && amp_inbox_bell_open(dir, in->agent, &in->bell, err) < 0) ||
         hand_open(&in->hand, out_path, open_timeout_ms, err) < 0)
         return -1;
     int rc = run(in, err);
     struct amp_error late;
     /* What was taken is READ, however this ends. */
-    if (rc < 0 && amp_store_sync(in->store, &late) < 0)
+    if ((rc < 0 && amp_store_sync(in->store, &late) < 0) ||
+        acks_finish(&in->acks, open_timeout_ms, &late) < 0)
         amp_status_note(amp_complain(&late));
     return rc;
 }
@@ -335,11 +358,13 @@ static int work(struct inbox *in)
     if (lanes_set(config, state, NULL, 0, &in->rules, &err) < 0)
         return amp_complain(&err);
     amp_lanes_init(&in->lanes, &in->rules, amp_now_ms());
+    in->acks.store = in->store;
+    in->acks.agent = in->agent;
     if (amp_metrics_open(&metrics, &in->metrics, &err) < 0)
         return amp_complain(&err);
     int rc = hand_out(in, &err);
     struct amp_error late;
-    if (in->metrics && amp_metrics_close(in->metrics, &late) < 0)
+    if (in->metrics && (gauges(in, &late) < 0 || amp_metrics_close(in->metrics, &late) < 0))
         amp_status_note(amp_complain(&late));
     if (rc < 0)
         return amp_complain(&err);
@@ -364,11 +389,13 @@ int route_inbox(int argc, char **argv)
                             .agent = in.name,
                             .argv = command.n > 0 ? command.v : NULL,
                             .attempt_timeout_ms = attempt_timeout_ms,
+                            .acks = acks_port ? &in.acks : NULL,
                             .out = {.fd = -1}};
     amp_signals_install();
     amp_buf_init(&in.mem, AMP_RECORD_MAX);
     int status = work(&in);
     hand_close(&in.hand);
+    acks_close(&in.acks);
     amp_buf_release(&in.mem);
     amp_store_close(in.store);
     if (in.bell >= 0)

@@ -210,8 +210,16 @@ int amp_inbox_offer(struct amp_store *s, struct amp_span agent, const struct amp
 int amp_inbox_read(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
                    struct amp_error *err)
 {
+    return amp_inbox_read_and_say(s, agent, id, now_ms, NULL, NULL, err);
+}
+
+int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                           int64_t now_ms, const struct amp_store_emit *emit, const char *actor,
+                           struct amp_error *err)
+{
     struct amp_inbox_key k;
-    struct amp_inbox_step step = {.event = AMP_INBOX_EV_READ, .now_ms = now_ms};
+    struct amp_inbox_step step = {
+        .event = AMP_INBOX_EV_READ, .now_ms = now_ms, .emit = emit, .actor = emit ? actor : NULL};
     if (amp_inbox_key_of(agent, id, &k, err) < 0 || amp_inbox_step(s, k.key, &step, err) < 0 ||
         tell_read(s, agent, k.id, now_ms, err) < 0)
         return -1;

@@ -97,6 +97,10 @@ int amp_inbox_offer(struct amp_store *s, struct amp_span agent, const struct amp
 /* The agent has it. */
 int amp_inbox_read(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
                    struct amp_error *err);
+/* The same; `emit` (may be NULL) goes into the outbox of `actor` by the commit that says READ. */
+int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                           int64_t now_ms, const struct amp_store_emit *emit, const char *actor,
+                           struct amp_error *err);
 /* It will not come to the agent: a dead letter under that code, its answer in the actor's outbox.
  */
 int amp_inbox_give_up(struct amp_store *s, struct amp_span agent, struct amp_span id,

@@ -42,6 +42,7 @@ struct work {
     enum amp_ack_stage stage;
     enum amp_failure failure;
     int64_t eta_ms;
+    const struct amp_message_answer *said;
     bool holds, ours;
     bool same, close_outbox, close_next, letters;
 };
@@ -143,12 +144,14 @@ int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t no
 int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
 {
     bool counts = v->expires_ms == 0 && v->ttl_ms > 0 && v->ttl_ms < INT64_MAX - now_ms;
+    if (v->protocol ==
+        AMP_PROTO_AOF) /* its dueBy is a wish, after which nothing is said to happen */
+        return 0;
     return counts ? now_ms + v->ttl_ms : v->expires_ms;
 }
 
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms)
 {
-    /* AOF's dueBy is a wish, after which nothing is said to happen. */
     return v->expires_ms > 0 && v->expires_ms <= now_ms && v->protocol != AMP_PROTO_AOF;
 }
 
@@ -290,7 +293,15 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     if (w->rec.claim.n > 0 && w->rec.result.n == 0 && w->result.n > 0 &&
         w->stage == AMP_STAGE_FULFILLED)
         w->rec.result = w->result;
-    return commit(w, amp_delivery_fsm.events[event].name, step.to, &w->note, change, err);
+    if (w->said->emit) {
+        change->emits = w->said->emit;
+        change->n_emits = 1;
+    }
+    if (commit(w, amp_delivery_fsm.events[event].name, step.to, &w->note, change, err) < 0)
+        return -1;
+    if (w->said->emit)
+        change->actor = w->said->actor;
+    return 0;
 }
 
 int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
@@ -316,6 +327,7 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     w.holds = a->holds;
     w.ours = a->ours;
     w.eta_ms = a->eta_ms;
+    w.said = a;
     w.note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
                                    .by = a->by ? a->by : "",
                                    .code = a->code,

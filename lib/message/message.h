@@ -47,6 +47,10 @@ struct amp_message_answer {
     bool holds;     /* who says RECEIVED takes the work up with it */
     bool ours;      /* told by who carries it: where nobody took it up, nobody is asked */
     int64_t eta_ms; /* of RECEIVED: an outcome is expected only then; 0: not said */
+    /* A line that leaves because of it, into the outbox of `actor` by the same commit; NULL: none.
+     * Where nothing is committed (it was said before) none leaves. */
+    const struct amp_store_emit *emit;
+    const char *actor;
 };
 int amp_message_answered(struct amp_store *s, struct amp_span id,
                          const struct amp_message_answer *a, int64_t now_ms, bool *late,

@@ -11,6 +11,7 @@
 
 struct taking {
     uint32_t n;
+    int64_t least;
     const char *actor;
     int64_t first;
     char json[48];
@@ -35,8 +36,8 @@ static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
         return -1;
     if (last > INT64_MAX - w->n)
         return amp_fail(err, AMP_NO, "sequence_exhausted", "there are no numbers left");
-    w->first = last + 1;
-    snprintf(w->json, sizeof w->json, "{\"last\":%" PRId64 "}", last + w->n);
+    w->first = last + 1 > w->least ? last + 1 : w->least;
+    snprintf(w->json, sizeof w->json, "{\"last\":%" PRId64 "}", w->first + w->n - 1);
     change->event = "assign";
     change->to = "OPEN";
     change->json = amp_span_str(w->json);
@@ -44,16 +45,32 @@ static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     return 0;
 }
 
+static int take(struct amp_store *s, struct amp_span source, struct taking *w, int64_t *first,
+                struct amp_error *err)
+{
+    enum amp_store_outcome how;
+    char name[AMP_CURSOR_NAME_MAX];
+    if (amp_store_update(s, KIND, amp_cursor_name(source, name), NULL, take_fn, w, &how, err) < 0)
+        return -1;
+    *first = w->first;
+    return 0;
+}
+
 int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, const char *actor,
                       int64_t *first, struct amp_error *err)
 {
     struct taking w = {.n = n, .actor = actor};
-    enum amp_store_outcome how;
+    return take(s, source, &w, first, err);
+}
+
+int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now_ms,
+                      const char *actor, int64_t *number, struct amp_error *err)
+{
+    struct taking w = {.n = 1, .actor = actor, .least = now_ms * 1000};
     char name[AMP_CURSOR_NAME_MAX];
-    if (amp_store_update(s, KIND, amp_cursor_name(source, name), NULL, take_fn, &w, &how, err) < 0)
-        return -1;
-    *first = w.first;
-    return 0;
+    snprintf(name, sizeof name, "rising:%.*s", (int)(producer.n < 256 ? producer.n : 256),
+             producer.p);
+    return take(s, amp_span_str(name), &w, number, err);
 }
 
 int amp_sequence_last(struct amp_store *s, struct amp_span source, int64_t *last,

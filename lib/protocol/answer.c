@@ -60,7 +60,10 @@ static int refuse_sw4rm(const struct amp_answered *to, const struct amp_answer *
 static int of_sw4rm(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                     struct amp_error *err)
 {
-    struct amp_answered to = {.id = of->id, .producer = of->from, .correlation = of->correlation};
+    struct amp_answered to = {.id = of->id,
+                              .producer = of->from,
+                              .correlation = of->correlation,
+                              .sequence = a->sequence};
     struct amp_span note = amp_span_str(a->note);
     if (is_refusal(a->stage))
         return refuse_sw4rm(&to, a, out, err);

@@ -9,6 +9,7 @@
 /* The message that is answered. */
 struct amp_answered {
     struct amp_span id, producer, correlation;
+    int64_t sequence; /* of the answer, in the stream of who gives it; 0: one after the clock */
 };
 
 /* An ACKNOWLEDGEMENT that names the stage where it ended (REJECTED, FAILED, TIMED_OUT) and why. The
