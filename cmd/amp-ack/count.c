@@ -20,6 +20,7 @@ void count_taken(struct pass *p, const struct amp_view *v)
         return;
     struct amp_metric_labels l = labels_of(v);
     amp_metrics_add(p->metrics, AMP_METRIC_RECEIVED, &l, 1);
+    amp_metrics_tool(p->metrics, v);
     if (v->has_attempt)
         amp_metrics_observe(p->metrics, AMP_METRIC_RETRY_COUNT, &l, (double)v->attempt);
 }

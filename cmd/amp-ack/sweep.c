@@ -9,6 +9,7 @@
 #include <amp/base/id.h>
 
 #include "due.h"
+#include "message/cursors.h"
 #include "message/idempotency.h"
 #include "pass.h"
 
@@ -68,6 +69,8 @@ static int sweep_once(struct amp_store *s, struct amp_outq *q, struct amp_error 
     int rc = ack_outbox_lock(s, ctx.actor, &lock, err);
     if (rc == 0)
         rc = amp_deadlines_run(s, now, &ctx, NULL, err);
+    if (rc == 0)
+        rc = amp_cursors_measure(s, now, metrics, err);
     if (rc == 0)
         rc = ack_outbox_emit(s, ctx.actor, q, err);
     return ack_metrics_end(metrics, rc, err);

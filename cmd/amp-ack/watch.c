@@ -12,6 +12,7 @@
 #include "base/heap.h"
 #include "due.h"
 #include "flow/wake.h"
+#include "message/cursors.h"
 #include "pass.h"
 
 #define LOOK_MS   100  /* between two looks at a log that others write without a pause */
@@ -150,6 +151,9 @@ static int step(struct watch *w, struct amp_error *err)
 static void tick(struct watch *w)
 {
     struct amp_error err;
+    if (amp_metrics_timeout(w->ctx.metrics) == 0 &&
+        amp_cursors_measure(w->store, amp_now_ms(), w->ctx.metrics, &err) < 0)
+        amp_warn("%s", err.what);
     if (amp_metrics_tick(w->ctx.metrics, &err) < 0)
         amp_warn("%s", err.what);
 }
@@ -213,6 +217,9 @@ int watch_loop(struct amp_store *s, struct amp_outq *q, bool until, struct amp_e
             break;
         rc = sleep_well(&w, err);
     }
+    struct amp_error late;
+    if (rc == 0 && amp_cursors_measure(s, amp_now_ms(), metrics, &late) < 0)
+        amp_warn("%s", late.what);
     rc = ack_metrics_end(metrics, rc, err);
     amp_heap_release(&w.heap);
     amp_wake_close(&w.wake);

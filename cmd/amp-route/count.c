@@ -3,6 +3,8 @@
 
 #include <amp/base/clock.h>
 
+#include "message/cursors.h"
+
 static struct amp_metric_labels labels(const char *port, const struct job *j)
 {
     return (struct amp_metric_labels){.agent = amp_span_str(port),
@@ -16,6 +18,14 @@ void count_job(struct router *r, enum amp_metric which, const char *port, const 
         return;
     struct amp_metric_labels l = labels(port, j);
     amp_metrics_add(r->metrics, which, &l, 1);
+}
+
+void count_taken(struct router *r, const struct job *j, const struct amp_view *v)
+{
+    if (!r->metrics)
+        return;
+    count_job(r, AMP_METRIC_RECEIVED, "", j);
+    amp_metrics_tool(r->metrics, v);
 }
 
 void count_refused(struct router *r, const char *port, const struct job *j, const char *code)
@@ -48,6 +58,7 @@ void count_waited(struct router *r, const char *port, int64_t ms)
 /* The present values. */
 static void gauges(struct router *r)
 {
+    struct amp_error err;
     for (uint32_t i = 1; i < r->n_ports; i++) {
         const struct target *t = r->targets[i];
         struct amp_metric_labels l = labels(amp_port_spec(r->ports[i]), NULL);
@@ -65,6 +76,9 @@ static void gauges(struct router *r)
         if (t->inbound)
             amp_metrics_set(r->metrics, AMP_METRIC_QUEUE_CAPACITY, &l, t->inbound);
     }
+    if (r->store && r->cursors && !r->broken &&
+        amp_cursors_measure(r->store, amp_now_ms(), r->metrics, &err) < 0)
+        amp_warn("%s", err.what);
 }
 
 void count_turn(struct router *r)

@@ -5,6 +5,8 @@
 #include "job.h"
 #include "message/metrics.h"
 
+/* A message came in. */
+void count_taken(struct router *r, const struct job *j, const struct amp_view *v);
 void count_job(struct router *r, enum amp_metric which, const char *port, const struct job *j);
 void count_refused(struct router *r, const char *port, const struct job *j, const char *code);
 void count_placed(struct router *r, const char *port, const struct job *j);

@@ -33,7 +33,8 @@ struct stream {
     struct stream *also; /* of all */
     char *source;
     struct amp_cursor *cursor;
-    bool fresh; /* an earlier holder may have left what may go */
+    int64_t gap_to; /* of the gap that was counted; 0: none */
+    bool fresh;     /* an earlier holder may have left what may go */
 };
 
 struct cursors {
@@ -173,6 +174,23 @@ static int release(struct router *r, struct stream *s, struct job **tail, struct
     return rc;
 }
 
+static void count(struct router *r, const struct stream *s, enum amp_metric which, uint64_t n)
+{
+    struct amp_metric_labels l = {.agent = amp_span_str(cursors_settings.consumer),
+                                  .code = amp_span_str(s->source)};
+    amp_metrics_add(r->metrics, which, &l, n);
+}
+
+/* Each gap once, however many wait behind it. */
+static void count_gap(struct router *r, struct stream *s)
+{
+    int64_t from, to = 0;
+    uint32_t n = r->metrics ? amp_cursor_waiting(s->cursor, &from, &to) : 0;
+    if (n > 0 && to != s->gap_to)
+        count(r, s, AMP_METRIC_CURSOR_GAPS, 1);
+    s->gap_to = n > 0 ? to : 0;
+}
+
 static int take(struct router *r, struct job *j, enum amp_cursor_verdict *verdict,
                 struct amp_error *err)
 {
@@ -188,7 +206,10 @@ static int take(struct router *r, struct job *j, enum amp_cursor_verdict *verdic
     c->dirty = true;
     c->held += w.verdict == AMP_CURSOR_HELD_UP;
     c->seen += w.verdict == AMP_CURSOR_SEEN;
-    return w.verdict == AMP_CURSOR_TAKEN ? release(r, j->stream, &j->next, err) : 0;
+    if (w.verdict == AMP_CURSOR_TAKEN && release(r, j->stream, &j->next, err) < 0)
+        return -1;
+    count_gap(r, j->stream);
+    return 0;
 }
 
 int cursors_record(struct router *r, struct job **batch, uint32_t *n, struct amp_error *err)
@@ -263,8 +284,13 @@ static int turn(struct router *r, struct stream *s, struct amp_error *err)
                      (long long)done.to);
             keep_answer(r, done.incident.line, done.incident.entry);
         }
-        if (done.given_up)
-            c->given_up += (uint64_t)(done.to - done.from) + 1;
+        if (done.to >= done.from && done.incident.entry.n)
+            count(r, s, AMP_METRIC_CURSOR_TIMEOUTS, 1);
+        if (done.given_up) {
+            uint64_t n = (uint64_t)(done.to - done.from) + 1;
+            c->given_up += n;
+            count(r, s, AMP_METRIC_CURSOR_GIVEN_UP, n);
+        }
         if (done.mark.entry.n && add_mark(r, &done.mark, tail, err) < 0)
             return -1;
         while (*tail)
@@ -277,6 +303,7 @@ static int turn(struct router *r, struct stream *s, struct amp_error *err)
     if (rc == 0 && s->fresh)
         rc = release(r, s, tail, err);
     s->fresh = false;
+    count_gap(r, s);
     if (rc < 0 || sync_all(r, err) < 0)
         return -1;
     judge_add_all(r, first);

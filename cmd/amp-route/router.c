@@ -86,7 +86,7 @@ static int take_lines(struct router *r, struct amp_error *err)
         bytes += v.line.n;
         if (steps_look(r, j, &v, err) < 0)
             goto failed;
-        count_job(r, AMP_METRIC_RECEIVED, "", j);
+        count_taken(r, j, &v);
         bytes += j->address.n * RECIPIENT_BYTES;
     }
     if (rc == 0 && commit_batch(r, batch, &n, err) == 0)

@@ -63,7 +63,7 @@ static int cursor_due(struct amp_store *s, const struct amp_deadline_ctx *c, int
 static int cursor_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                       uint32_t *done, struct amp_error *err)
 {
-    return amp_cursors_sweep(s, now_ms, c->actor, done, err);
+    return amp_cursors_sweep(s, now_ms, c->actor, c->metrics, done, err);
 }
 
 static int dead_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,

@@ -1,9 +1,11 @@
 /* Cursors by hand, and the sweep over those that nobody holds. */
 #include "message/cursors.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "message/cursor_tell.h"
+#include "message/metrics.h"
 
 #define KIND "cursor"
 
@@ -178,6 +180,7 @@ struct sweep {
     struct amp_store *store;
     const char *actor;
     int64_t now_ms;
+    struct amp_metrics *metrics;
     uint32_t done;
     struct amp_error *err;
     int rc;
@@ -244,18 +247,23 @@ static int sweep_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
                  : amp_fail(w->err, AMP_TEMPFAIL, "no_memory", "no memory for a cursor");
     if (rc == 0 && state == AMP_CURSOR_GAP && r.gap_due_ms <= w->now_ms)
         rc = due_step(w, amp_span_str(key), &r, AMP_CURSOR_EV_TIMEOUT, w->err);
+    struct amp_metric_labels l = {.agent = r.consumer, .code = r.source};
+    if (rc > 0)
+        amp_metrics_add(w->metrics, AMP_METRIC_CURSOR_TIMEOUTS, &l, 1);
     if (rc >= 0)
         w->done += (uint32_t)rc;
     if (rc >= 0 && r.lease_until_ms <= w->now_ms)
         rc = due_step(w, amp_span_str(key), &r, AMP_CURSOR_EV_EXPIRE, w->err);
+    if (rc > 0 && r.lease_until_ms <= w->now_ms)
+        amp_metrics_add(w->metrics, AMP_METRIC_CURSOR_EXPIRIES, &l, 1);
     w->rc = rc < 0 ? -1 : 0;
     return rc < 0;
 }
 
-int amp_cursors_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                      struct amp_error *err)
+int amp_cursors_sweep(struct amp_store *s, int64_t now_ms, const char *actor,
+                      struct amp_metrics *metrics, uint32_t *done, struct amp_error *err)
 {
-    struct sweep w = {.store = s, .actor = actor, .now_ms = now_ms, .err = err};
+    struct sweep w = {.store = s, .actor = actor, .now_ms = now_ms, .metrics = metrics, .err = err};
     int rc = amp_store_due(s, KIND, now_ms, sweep_fn, &w, err);
     *done += w.done;
     return rc < 0 ? -1 : w.rc;
@@ -264,4 +272,74 @@ int amp_cursors_sweep(struct amp_store *s, int64_t now_ms, const char *actor, ui
 int amp_cursors_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
 {
     return amp_store_next_due(s, KIND, ms, err);
+}
+
+/* ---- measuring ---- */
+
+struct mark {
+    char *source;
+    int64_t n;
+};
+
+struct measuring {
+    struct amp_metrics *metrics;
+    int64_t now_ms;
+    struct mark *marks; /* of active cursors */
+    size_t n, cap;
+    bool failed;
+};
+
+static int measure_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state)
+{
+    struct measuring *m = ctx;
+    struct amp_metric_labels l = {.agent = r->consumer, .code = r->source};
+    if (state == AMP_CURSOR_RETIRED)
+        return 0;
+    int64_t missing = r->gap_since_ms > 0 ? r->gap_to - r->last_seq : 0;
+    amp_metrics_set(m->metrics, AMP_METRIC_CURSOR_POSITION, &l, (double)r->last_seq);
+    amp_metrics_set(m->metrics, AMP_METRIC_CURSOR_WAITING, &l, r->held);
+    amp_metrics_set(m->metrics, AMP_METRIC_CURSOR_LAG, &l, (double)missing + r->held);
+    if (!is_active(r, state, m->now_ms))
+        return 0;
+    if (m->n == m->cap) {
+        size_t cap = m->cap ? 2 * m->cap : 64;
+        struct mark *v = realloc(m->marks, cap * sizeof(*v));
+        m->failed = !v;
+        if (!v)
+            return 1;
+        m->marks = v;
+        m->cap = cap;
+    }
+    m->marks[m->n] = (struct mark){amp_span_dup(r->source), r->last_seq};
+    m->failed = !m->marks[m->n].source;
+    return m->failed || (m->n++, 0);
+}
+
+static int by_source(const void *a, const void *b)
+{
+    const struct mark *x = a, *y = b;
+    int d = strcmp(x->source, y->source);
+    return d ? d : (x->n > y->n) - (x->n < y->n);
+}
+
+int amp_cursors_measure(struct amp_store *s, int64_t now_ms, struct amp_metrics *metrics,
+                        struct amp_error *err)
+{
+    struct measuring m = {.metrics = metrics, .now_ms = now_ms};
+    if (!metrics)
+        return 0;
+    int rc = amp_cursors_each(s, measure_fn, &m, err);
+    if (rc == 0 && m.failed)
+        rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the cursors' values");
+    if (rc == 0 && m.n > 0)
+        qsort(m.marks, m.n, sizeof(*m.marks), by_source);
+    for (size_t i = 0; i < m.n; i++) {
+        struct amp_metric_labels l = {.code = amp_span_str(m.marks[i].source)};
+        if (rc == 0 && (i == 0 || strcmp(m.marks[i - 1].source, m.marks[i].source) != 0))
+            amp_metrics_set(metrics, AMP_METRIC_CURSOR_WATERMARK, &l, (double)m.marks[i].n);
+    }
+    while (m.n > 0)
+        free(m.marks[--m.n].source);
+    free(m.marks);
+    return rc;
 }

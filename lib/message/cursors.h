@@ -32,8 +32,13 @@ int amp_cursor_watermark(struct amp_store *s, struct amp_span source, int64_t no
 
 /* Cursors that nobody holds: their gaps become incidents in the outbox of `actor`, their leases
  * end; those of living holders are left to them. *done counts. */
-int amp_cursors_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
-                      struct amp_error *err);
+struct amp_metrics;
+int amp_cursors_sweep(struct amp_store *s, int64_t now_ms, const char *actor,
+                      struct amp_metrics *metrics, uint32_t *done, struct amp_error *err);
 int amp_cursors_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err);
+
+/* The gauges of all cursors: position, lag, what waits, and each source's watermark. */
+int amp_cursors_measure(struct amp_store *s, int64_t now_ms, struct amp_metrics *metrics,
+                        struct amp_error *err);
 
 #endif

@@ -220,6 +220,16 @@ void amp_metrics_observe(struct amp_metrics *m, enum amp_metric which,
     s->times.sum += value;
 }
 
+void amp_metrics_tool(struct amp_metrics *m, const struct amp_view *v)
+{
+    struct amp_metric_labels l = {.agent = v->from};
+    if (!m || v->protocol != AMP_PROTO_SW4RM || !amp_span_is(v->type, "TOOL_RESULT"))
+        return;
+    amp_metrics_add(m, AMP_METRIC_TOOL_FRAMES, &l, 1);
+    if (v->payload != AMP_TOK_NONE)
+        amp_metrics_add(m, AMP_METRIC_TOOL_BYTES, &l, amp_tok_source(v->tape, v->payload).n);
+}
+
 void amp_metrics_free(struct amp_metrics *m)
 {
     for (uint32_t i = 0; i < m->slots; i++)

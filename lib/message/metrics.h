@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include <amp/base/buf.h>
+#include <amp/protocol/protocol.h>
 
 #include "message/metrics_list.h"
 
@@ -49,6 +50,9 @@ void amp_metrics_set(struct amp_metrics *m, enum amp_metric which,
 /* Times in seconds. */
 void amp_metrics_observe(struct amp_metrics *m, enum amp_metric which,
                          const struct amp_metric_labels *l, double value);
+
+/* A frame of a tool's stream, where the message is one. */
+void amp_metrics_tool(struct amp_metrics *m, const struct amp_view *v);
 
 /* The present values: one JSON object and LF; or OpenMetrics text from "# TYPE" to "# EOF". */
 int amp_metrics_ndjson(const struct amp_metrics *m, int64_t now_ms, bool final, struct amp_buf *out,

@@ -60,6 +60,25 @@
       "Urgent messages that went by the standard lane", "SW4RM 7.3")                               \
     X(STARVATION, COUNTER, "router.starvation_warnings_total", "", "l", "",                        \
       "Times that a lane waited for too long", "SW4RM 19")                                         \
+    X(CURSOR_POSITION, GAUGE, "cursor.position", "", "ac", "source",                               \
+      "Number up to which the consumer has the source's events", "Runtime Protocol 6")             \
+    X(CURSOR_LAG, GAUGE, "cursor.lag", "", "ac", "source",                                         \
+      "Numbers past the cursor that are missing or wait", "Runtime Protocol 6")                    \
+    X(CURSOR_WAITING, GAUGE, "cursor.waiting", "", "ac", "source",                                 \
+      "Events that wait behind a gap", "Runtime Protocol 6")                                       \
+    X(CURSOR_WATERMARK, GAUGE, "cursor.watermark", "", "c", "source",                              \
+      "Number up to which every active consumer has the source's events", "Runtime Protocol 6")    \
+    X(CURSOR_GAPS, COUNTER, "cursor.gaps_total", "", "ac", "source", "Gaps that began",            \
+      "Runtime Protocol 6")                                                                        \
+    X(CURSOR_TIMEOUTS, COUNTER, "cursor.gap_timeouts_total", "", "ac", "source",                   \
+      "Gaps that nobody filled in time", "Runtime Protocol 6")                                     \
+    X(CURSOR_GIVEN_UP, COUNTER, "cursor.given_up_total", "", "ac", "source",                       \
+      "Numbers that were skipped, or have a tombstone", "Runtime Protocol 6")                      \
+    X(CURSOR_EXPIRIES, COUNTER, "cursor.lease_expiries_total", "", "ac", "source",                 \
+      "Leases of consumers that ran out", "Runtime Protocol 6")                                    \
+    X(TOOL_FRAMES, COUNTER, "tool.frames_total", "", "a", "", "TOOL_RESULTs taken in", "SW4RM 19") \
+    X(TOOL_BYTES, COUNTER, "tool.bytes_total", "bytes", "a", "",                                   \
+      "Bytes of the TOOL_RESULTs' payloads", "SW4RM 19")                                           \
     X(DEADLINES, COUNTER, "watch.deadlines_total", "", "c", "kind",                                \
       "Deadlines that were acted on", "SW4RM 19")                                                  \
     X(OTHER_SETS, COUNTER, "metrics.other_total", "", "", "",                                      \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --metrics: what is counted, in both formats, within bounds.
+# --metrics: what is counted, in both formats, within bounds; and the table that tells of it.
 
 load lib
 load messages
@@ -88,4 +88,92 @@ om() { "$AMP_BUILD/tests/conformance/openmetrics" "$1"; }
   # A record that could not be written whole does not stand there as half a line.
   timeout 1 cat slow >got || :
   head -c -1 got | jq -c .final >/dev/null
+}
+
+# table: the rows of the documentation, as "name type label,label".
+table() {
+  sed -n '/^## Metrics/,/^## Inboxes/p' "$AMP_TOP/docs/delivery.md" | grep '^| `' |
+    awk -F' *[|] *' '{ gsub("`", ""); gsub(", ", ",", $4); print $2, $3, $4 }'
+}
+
+@test "the documentation's table is the list" {
+  jq -Rrs '{COUNTER: "counter", GAUGE: "gauge", TIMES: "histogram", COUNTS: "histogram"} as $types
+    | {p: "protocol", a: "agent_id", l: "lane"} as $labels | gsub("\\\\\n"; " ")
+    | scan("X\\((\\w+), (\\w+), \"([^\"]*)\", \"[^\"]*\", \"([^\"]*)\", \"([^\"]*)\"") | . as $m
+    | "\($m[2]) \($types[$m[1]]) \([$m[3] | split("")[] | $labels[.] // $m[4]] | join(","))"' \
+    "$AMP_TOP/lib/message/metrics_list.h" >list
+  [ "$(wc -l <list)" -gt 30 ]
+  table | diff - list
+}
+
+# sw4rm N TYPE TOKEN: attempt N at an operation.
+sw4rm() {
+  jq -nc --arg n "$1" --arg type "$2" --arg t "$3" '{call_id: "c", status: "OK"} as $p | {message_id: "11111111-1111-4111-8111-11111111111\($n)",
+    producer_id: "cli", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: ($n | tonumber),
+    retry_count: 0, message_type: $type, content_type: "application/json", content_length: ($p | tojson | length),
+    payload: $p, idempotency_token: $t}'
+}
+control() {
+  jq -nc --argjson n "$1" --argjson p "$2" '{command: "RUN", agent_id: "ann", priority: $p} as $payload |
+    {message_id: "\(10000000 + $n)-0000-4000-8000-000000000000", producer_id: "scheduler", correlation_id: "c",
+    sequence_number: $n, retry_count: 0, message_type: "CONTROL", content_type: "application/json",
+    content_length: ($payload | tojson | length), payload: $payload}'
+}
+event() {
+  jq -nc --argjson n "$1" '{eventId: "evt_\($n)", seq: $n, kind: "message", sourceNodeId: "vps", sourceAgentId: "arch",
+    createdAt: "2026-02-25T16:22:10Z", payload: {toAgents: ["mbp"], subject: "s", body: "b"}, trace: {attempt: 1}}'
+}
+
+@test "every metric of the table is written, as the table says" {
+  need_tool amp-route
+  M="--metrics all.ndjson"
+  # The ledger: what passes, comes again, is refused, acknowledged, late, overdue, sent again, given up.
+  { message task_dispatch; message task_dispatch; message task_result 'del(.to)'; record ack ".ref_msg_id = \"$D\""
+    record nack ".ref_msg_id = \"$D\""; sw4rm 1 DATA cli:op:1; sw4rm 2 DATA cli:op:1; sw4rm 3 TOOL_RESULT cli:op:2; } |
+    amp-ack $M >/dev/null || true
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-9"' | amp-ack track --now 2026-01-01T00:00:00Z >/dev/null
+  amp-ack sweep --now 2026-01-01T01:00:00Z --retries 1 --backoff 1s $M >/dev/null
+  amp-ack sweep --now 2026-01-01T01:00:10Z --retries 1 --backoff 1s $M >/dev/null
+  amp-ack sweep --now 2026-01-01T02:00:10Z --retries 1 --backoff 1s $M >/dev/null
+  record ack '.ref_msg_id = "task_dispatch-T-2026-044-9" | .ack_stage = "READ"' | amp-ack $M >/dev/null
+  record ack ".ref_msg_id = \"$D\" | .from = \"reviewer\"" >acks
+  record ack ".ref_msg_id = \"$D\" | .from = \"admin\"" | cat acks - | amp-ack $M --metrics-sets 1 >/dev/null
+  # Inboxes: full, read, worked at.
+  for i in 1 2 3; do message review_request ".msg_id = \"review_request-T-2026-044-$i\""; done |
+    amp-route --credits 2 -r '* => inbox:reviewer' $M >/dev/null || true
+  amp-route inbox reviewer --one $M >/dev/null
+  amp-route inbox reviewer $M --exec true
+  # Lanes, and a port that is full.
+  mkfifo a in
+  exec 8<>a
+  { for i in 1 2 3 4 5 6; do control $i 0; done; for i in 11 12 13 14; do control $i -15; done; } >messages
+  amp-route --in in $M --inbound 20 --credits 30 --lane privileged_burst=2 --lane privileged_rate=0 \
+    --lane starved_ms=1 -r 'task=T-2026-044 => file:mark' -r '* => fifo:a' >/dev/null 2>&1 3>&- 8>&- &
+  route=$!
+  { cat messages; message escalation; } >in
+  wait_until 10 has_lines mark 1
+  command sleep 0.05
+  cat <&8 >got 3>&- &
+  wait_until 10 has_lines got 10
+  kill $!
+  exec 8<&-
+  wait $route || true
+  # Cursors: a gap, given up; another that stays; a lease that ends.
+  { event 1; event 3; } | amp-route --cursor mbp --on-gap skip --gap-timeout 1ms -r '* => file:out' $M >/dev/null || true
+  amp-route --cursor mbp --on-gap skip --gap-timeout 1ms -r '* => file:out' $M </dev/null >/dev/null || true
+  { event 4; event 6; } | amp-route --as two --cursor hub --gap-timeout 1h -r '* => file:out' $M >/dev/null || true
+  amp-ack sweep --now "$(date -u -d '+2 hours' +%FT%TZ)" $M >/dev/null
+  # All that was written is in the table, with its type and no other labels …
+  jq -r '.metrics[] | "\(.name) \(.type) \((.labels // {}) | keys_unsorted | join(","))"' all.ndjson | sort -u >seen
+  table | sort >rows
+  awk 'NR == FNR { type[$1] = $2; split($3, l, ","); for (i in l) has[$1, l[i]] = 1; next }
+    { if (type[$1] != $2) { print "type: " $0; bad = 1 }
+      n = split($3, l, ","); for (i = 1; i <= n; i++) if (!has[$1, l[i]]) { print "label: " $0; bad = 1 } }
+    END { exit bad }' rows seen
+  # … and all of the table was written.
+  diff <(cut -d' ' -f1 rows) <(cut -d' ' -f1 seen | sort -u)
+  # Also as OpenMetrics text.
+  amp-ack sweep --metrics m.txt --metrics-format openmetrics >/dev/null
+  run -0 om m.txt
+  grep -q '^amp_cursor_position{agent_id=mbp|source=vps|tool=amp-ack.sweep|} 3$' <<<"$output"
 }

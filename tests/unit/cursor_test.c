@@ -262,7 +262,7 @@ static void watermark(void)
     int64_t later = now + AMP_CURSOR_LEASE_MS;
     TAP_INT(amp_cursor_watermark(store, e.source, later, &n, &err), 1, "one lease ran out");
     TAP_INT(n, 20, "and holds nothing back, swept or not");
-    TAP_INT(amp_cursors_sweep(store, later, "sweep", &done, &err), 0, "swept");
+    TAP_INT(amp_cursors_sweep(store, later, "sweep", NULL, &done, &err), 0, "swept");
     AMP_BUF struct amp_buf mem;
     amp_buf_init(&mem, 4096);
     struct amp_cursor_rec rec;
@@ -283,12 +283,12 @@ static void orphan(void)
     event(c, 3, "a");
     amp_cursor_free(c); /* killed */
     int64_t later = now + AMP_GAP_TIMEOUT_MS;
-    TAP_INT(amp_cursors_sweep(store, later, "sweep", &done, &err), 0, "its holder may live");
+    TAP_INT(amp_cursors_sweep(store, later, "sweep", NULL, &done, &err), 0, "its holder may live");
     TAP_INT(done, 0, "then it is its own affair");
     later = now + AMP_CURSOR_LEASE_MS;
-    amp_cursors_sweep(store, later, "sweep", &done, &err);
+    amp_cursors_sweep(store, later, "sweep", NULL, &done, &err);
     TAP_INT(done, 1, "when its lease ran out, the gap is told");
-    amp_cursors_sweep(store, later, "sweep", &done, &err);
+    amp_cursors_sweep(store, later, "sweep", NULL, &done, &err);
     TAP_INT(done, 1, "once");
     TAP_STR(queued("sweep", "\"sourceNodeId\":\"orphan\",\"fromSeq\":1,\"toSeq\":2"), "6",
             "in the sweeper's outbox, with the consumer's next number");
