@@ -8,7 +8,8 @@ BUILD    ?= build
 CC       ?= cc
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
-OPT      ?= -O2
+# Instrumented code takes three times as long to optimise, for programs that run for moments.
+OPT      ?= $(if $(SANITIZE),-Og,-O2)
 
 BINDIR     := $(PREFIX)/bin
 LIBEXECDIR := $(PREFIX)/libexec/amp

@@ -10,7 +10,7 @@ CFLAGS += -Werror -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototy
   -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wold-style-definition -Wcast-qual -Wnull-dereference
 endif
 ifneq ($(SANITIZE),)
-CFLAGS  += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all
+CFLAGS  += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all -g1
 LDFLAGS += -fsanitize=$(SANITIZE)
 else
 CPPFLAGS += -D_FORTIFY_SOURCE=2
