@@ -37,19 +37,31 @@ static bool has_room(struct router *r, uint32_t port, size_t n)
            amp_port_pending(t->port) + n + 1 <= r->port_options.max_pending;
 }
 
-bool direct_take(struct router *r, const struct amp_view *v)
+const struct rule *direct_rule(const struct router *r, const struct amp_view *v)
 {
-    if (!direct_may(r) || r->first || v->expires_ms > 0 || amp_message_expiry(v, 0) > 0 ||
+    if ((v->expires_ms > 0 && amp_message_expired(v, amp_now_ms())) ||
         amp_lane_of(&r->lane_rules, v) == AMP_LANE_PRIVILEGED)
-        return false;
-    const struct rule *rule = first_rule(r, v);
-    if (!rule || !has_room(r, rule->port, v->line.n))
+        return NULL;
+    return first_rule(r, v);
+}
+
+bool direct_give(struct router *r, const struct rule *rule, struct amp_span line)
+{
+    if (!has_room(r, rule->port, line.n))
         return false;
     struct target *t = r->targets[rule->port];
-    if (amp_port_offer_since(t->port, (struct amp_span){"", 0}, v->line, 0, r->now_ms, NULL) < 0)
+    if (amp_port_offer_since(t->port, (struct amp_span){"", 0}, line, 0, r->now_ms, NULL) < 0)
         return false;
     t->given++;
     return true;
+}
+
+bool direct_take(struct router *r, const struct amp_view *v)
+{
+    if (!direct_may(r) || r->first)
+        return false;
+    const struct rule *rule = direct_rule(r, v);
+    return rule && direct_give(r, rule, v->line);
 }
 
 void direct_done(struct router *r, const struct amp_error *why)

@@ -10,6 +10,7 @@
 #include "port/port.h"
 
 struct stream;
+struct rule;
 
 #define RULES_MAX 256
 
@@ -75,6 +76,9 @@ bool job_holds(struct router *r, const struct job *j);
 /* direct.c: takes it the short way, where that is open. */
 bool direct_may(const struct router *r);
 bool direct_take(struct router *r, const struct amp_view *v);
+/* The rule by which it may go that way, or NULL: it has to be looked at closely. */
+const struct rule *direct_rule(const struct router *r, const struct amp_view *v);
+bool direct_give(struct router *r, const struct rule *rule, struct amp_span line);
 void direct_done(struct router *r, const struct amp_error *why);
 void job_dispatch(struct router *r, struct job *j);
 void job_offer(struct router *r, struct job *j, const struct rule *rule);

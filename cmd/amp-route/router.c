@@ -47,9 +47,20 @@ static int take_lines(struct router *r, struct amp_error *err)
     uint32_t n = 0;
     size_t bytes = 0;
     struct amp_view v;
-    int rc;
+    struct amp_line line;
+    enum amp_line_result got;
+    int rc = 0;
     address_turn(r);
-    while ((rc = amp_intake_next(&r->intake, &v, err)) > 0) {
+    glance_begin(r);
+    while ((got = amp_lines_next(&r->intake.lines, &line)) <= AMP_LINE_TOO_LONG) {
+        if (n > 0 && direct_may(r) && commit_batch(r, batch, &n, err) < 0)
+            goto failed;
+        if (got == AMP_LINE && glance_take(r, line.bytes)) {
+            bytes = 0;
+            continue;
+        }
+        if ((rc = amp_intake_line(&r->intake, got, &line, &v, err)) < 0)
+            goto failed;
         if (rc == 2) {
             amp_status_note(AMP_NO);
             if (strcmp(r->intake.bad_code, "oversize_payload") == 0 && !r->dry &&
@@ -57,8 +68,6 @@ static int take_lines(struct router *r, struct amp_error *err)
                 goto failed;
             continue;
         }
-        if (n > 0 && direct_may(r) && commit_batch(r, batch, &n, err) < 0)
-            goto failed;
         if (n == 0 && direct_take(r, &v)) {
             bytes = 0;
             continue;
@@ -89,9 +98,11 @@ static int take_lines(struct router *r, struct amp_error *err)
         count_taken(r, j, &v);
         bytes += j->address.n * RECIPIENT_BYTES;
     }
-    if (rc == 0 && commit_batch(r, batch, &n, err) == 0)
+    glance_end(r);
+    if (commit_batch(r, batch, &n, err) == 0)
         return 0;
 failed:
+    glance_end(r);
     while (n > 0)
         job_free(r, batch[--n]);
     return -1;

@@ -11,7 +11,7 @@
  *   judge   which rules hold; native ones while the message is in view
  *   offer   jobs.c offer_to[]: by the kind of the rule's port
  *   lanes   lanes.c: waits for its port, who goes next is said by message/lane.h
- * direct.c is the short way of what needs none of this.
+ * direct.c is the short way of what needs none of this, glance.c sees which lines may go it.
  * A part that adds to this has a file of its own and one row in one of these tables.
  */
 #ifndef AMP_ROUTE_ROUTER_H
@@ -25,13 +25,11 @@
 #include "cli/cli.h"
 #include "count.h"
 #include "flow/intake.h"
-#include "job.h"
+#include "glance.h"
 #include "keep.h"
-#include "message/lane.h"
 #include "message/metrics.h"
 #include "message/predicate.h"
 #include "port/helper.h"
-#include "port/port.h"
 #include "steps.h"
 #include "target.h"
 
@@ -54,6 +52,7 @@ struct router {
     const char *consumer;
     struct amp_port_options port_options;
     int64_t predicate_limit_ms;
+    int64_t threads;     /* glance.c */
     int64_t credits;     /* of an inbox: messages that wait or are at work; 0: any */
     bool allow_unsigned; /* sw4rm messages may leave this machine as they are */
 
@@ -112,7 +111,8 @@ struct router {
 
     struct amp_metrics *metrics; /* NULL: none are kept */
     uint64_t delivered, unmatched_acks;
-    bool broken; /* a failure of ours: stop */
+    struct glance *glance; /* or NULL */
+    bool broken;           /* a failure of ours: stop */
     struct amp_error why;
 };
 

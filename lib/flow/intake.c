@@ -40,6 +40,8 @@ static void tell(void *ctx, const struct amp_finding *f)
 {
     struct telling *t = ctx;
     struct amp_intake *in = t->in;
+    if (t->at.now_ms == 0)
+        t->at.now_ms = amp_now_ms();
     if (f->severity == AMP_SEV_ERROR && in->bad_code[0] == '\0') {
         amp_span_copy(amp_span_str(f->code), in->bad_code, sizeof in->bad_code);
         amp_span_copy(amp_span_str(f->field), in->bad_field, sizeof in->bad_field);
@@ -76,10 +78,17 @@ int amp_intake_next(struct amp_intake *in, struct amp_view *view, struct amp_err
     enum amp_line_result got = amp_lines_next(&in->lines, &line);
     if (got == AMP_LINE_MORE || got == AMP_LINE_END)
         return 0;
-    struct telling t = {
-        .in = in,
-        .at = {
-            .tool = in->tool, .line = line.number, .offset = line.offset, .now_ms = amp_now_ms()}};
+    return amp_intake_line(in, got, &line, view, err);
+}
+
+int amp_intake_line(struct amp_intake *in, enum amp_line_result got, const struct amp_line *read,
+                    struct amp_view *view, struct amp_error *err)
+{
+    struct amp_line line = *read;
+    struct telling t; /* not cleared: a good line needs nothing of it */
+    t.in = in;
+    t.at = (struct amp_line_place){.tool = in->tool, .line = line.number, .offset = line.offset};
+    t.failed = false;
     in->bad_code[0] = in->bad_field[0] = '\0';
     int good = 0;
     if (got == AMP_LINE_TOO_LONG) {

@@ -33,6 +33,10 @@ void amp_intake_release(struct amp_intake *in);
  * 0 read more (amp_lines_fill) or end of input (in->lines.eof), -1 failure. */
 int amp_intake_next(struct amp_intake *in, struct amp_view *view, struct amp_error *err);
 
+/* The same for a line that amp_lines_next gave; `got` says how it is. */
+int amp_intake_line(struct amp_intake *in, enum amp_line_result got, const struct amp_line *read,
+                    struct amp_view *view, struct amp_error *err);
+
 /* Refuses a message that the checks let through and only a state could refuse: told and logged like
  * a bad line. */
 int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,

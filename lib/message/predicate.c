@@ -269,6 +269,15 @@ bool amp_predicate_asks_body(const struct amp_predicate *p)
     return false;
 }
 
+bool amp_predicate_is_plain(const struct amp_predicate *p)
+{
+    for (uint32_t i = 0; i < p->n_terms; i++)
+        if (p->terms[i].key != KEY_PROTOCOL && p->terms[i].key != KEY_KIND &&
+            p->terms[i].key != KEY_TYPE && p->terms[i].key != KEY_PRIORITY)
+            return false;
+    return !p->jq;
+}
+
 int amp_route_split(struct amp_span text, struct amp_span *predicate, struct amp_span *port,
                     struct amp_error *err)
 {

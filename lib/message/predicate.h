@@ -36,6 +36,9 @@ bool amp_predicate_match(const struct amp_predicate *p, const struct amp_view *v
 /* Whether it asks for what stands in the view's body. */
 bool amp_predicate_asks_body(const struct amp_predicate *p);
 
+/* Whether it asks for no more than protocol, kind, type and priority. */
+bool amp_predicate_is_plain(const struct amp_predicate *p);
+
 /* Splits 'PREDICATE => PORT' at its last arrow; both parts are trimmed. */
 int amp_route_split(struct amp_span text, struct amp_span *predicate, struct amp_span *port,
                     struct amp_error *err);

@@ -323,8 +323,9 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
                      struct amp_view *v, struct amp_error *err)
 {
     const struct amp_check_options *opt = r->check.opt;
-    bool bare = opt->bare && opt->now_ms == 0 && s->bare.n > 0;
-    if (amp_fill(d->tape, 0, bare ? &s->bare : &s->envelope, v, &r->arena, err) < 0)
+    bool bare = opt->bare && opt->now_ms == 0;
+    if (amp_fill(d->tape, 0, bare && s->bare.n > 0 ? &s->bare : &s->envelope, v, &r->arena, err) <
+        0)
         return -1;
     if (d->outer_to != AMP_TOK_NONE) {
         static const struct amp_fill_row to[] = {{AMP_AT("/to"), AMP_AS_NAMES,
@@ -354,9 +355,12 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
     if (opt->bare && s->finish_is_view) {
         if (v->type.n == 0)
             v->type = amp_span_str(kind->type);
-        return 0;
+    } else if (s->finish && s->finish(v, &r->arena, err) < 0) {
+        return -1;
     }
-    return s->finish ? s->finish(v, &r->arena, err) : 0;
+    if (bare && opt->brief && s->hurry)
+        s->hurry(v);
+    return 0;
 }
 
 struct explaining {
@@ -394,6 +398,11 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
     int valid = amp_schema_check(schema, r->run, v->tape, 0, err);
     if (valid != 0)
         return valid < 0 ? at_limit(r, err) : 0;
+    if (r->check.opt->brief) {
+        r->check.untold++;
+        r->check.refuses = true;
+        return 0;
+    }
     struct explaining e = {&r->check, kind && kind->codes ? kind->codes : s->codes};
     r->check.schema = path;
     if (amp_schemas_unfold(&r->schemas, schema, err) < 0)
@@ -450,7 +459,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     if (r->check.failed)
         return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain a line");
     *view = v;
-    if (r->check.n == 0)
+    if (r->check.n == 0 && r->check.untold == 0)
         return 1;
     r->check.v = view;
     return amp_check_tell(&r->check, fn, ctx) == 0;

@@ -70,6 +70,8 @@ struct amp_spec {
     int (*finish)(struct amp_view *v, struct amp_pool *arena, struct amp_error *err);
     bool finish_is_view; /* finish only fills the view: left out where nobody looks at it, and a
                             message without a type word is then named after its row */
+    /* Priority and expiry where a bare view lacks them; may be NULL. */
+    void (*hurry)(struct amp_view *v);
     /* What the schemas cannot say; may be NULL. */
     void (*rules)(struct amp_check *c);
 };

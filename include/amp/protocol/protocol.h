@@ -100,6 +100,8 @@ struct amp_check_options {
     bool heads;     /* nobody looks at the body of work and its results: what else the view says is
                        filled as ever */
     bool bare;      /* nobody looks at the view's body: only what the rules need is filled */
+    bool brief;     /* a bad line is told by the result alone; with bare the view says protocol,
+                       kind, type, priority and expiry of a good one */
 };
 
 /* Scans, detects, views and checks one line. 1: valid (warnings may have been reported); 0: at

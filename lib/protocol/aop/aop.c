@@ -304,6 +304,14 @@ bool amp_aop_is_task(const struct amp_view *v)
            v->tape->tok[v->payload].type == AMP_JSON_OBJECT && !amp_span_is(v->type, "EVENT");
 }
 
+static void hurry(struct amp_view *v)
+{
+    if (v->payload != AMP_TOK_NONE && amp_aop_is_task(v))
+        priority(v, v->payload, "priority");
+    else if (v->kind == AMP_KIND_ESCALATION)
+        priority(v, 0, "new_priority");
+}
+
 static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     if (v->type.n == 0 && !amp_aop_is_2(v->tape))
@@ -347,5 +355,6 @@ const struct amp_spec amp_spec_aop = {
     .refuse = amp_aop_refuse,
     .finish = finish,
     .finish_is_view = true,
+    .hurry = hurry,
     .rules = amp_aop_rules,
 };

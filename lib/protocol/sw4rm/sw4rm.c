@@ -85,6 +85,18 @@ static int command(struct amp_view *v, struct amp_pool *arena, struct amp_error 
     return recipient(v, agent, arena, err);
 }
 
+/* It was sent when its time to live began, which a bare view does not say. */
+static void hurry(struct amp_view *v)
+{
+    uint32_t sent = v->ttl_ms > 0 ? amp_tape_get(v->tape, 0, AMP_SPAN("timestamp")) : AMP_TOK_NONE;
+    int64_t ms;
+    if (sent != AMP_TOK_NONE && v->tape->tok[sent].type == AMP_JSON_STRING &&
+        amp_time_parse(amp_tok_raw(v->tape, sent), &ms) && ms > 0 && v->ttl_ms < INT64_MAX - ms) {
+        v->expires_ms = ms + v->ttl_ms;
+        v->ttl_ms = 0;
+    }
+}
+
 static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     uint32_t ttl = amp_tape_get(v->tape, 0, AMP_SPAN("ttl_ms"));
@@ -124,5 +136,6 @@ const struct amp_spec amp_spec_sw4rm = {
     .codes = codes,
     .refuse = amp_sw4rm_refuse,
     .finish = finish,
+    .hurry = hurry,
     .rules = amp_sw4rm_rules,
 };

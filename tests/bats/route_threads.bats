@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# amp-route without state and with native predicates: a line is glanced at, and a second thread
+# glances too where input comes in masses. What is written and said is what looking closely says.
+
+load lib
+load messages
+
+# Some 9 MB of all five protocols: good ones and bad ones, urgent ones, some whose time has passed,
+# empty lines, CRLF, lines that are too long, and a last one without an end.
+setup_file() {
+  export BUILD_DIR=$AMP_BUILD
+  command -v "${CC:-cc}" >/dev/null || skip "needs a compiler"
+  cd "$BATS_FILE_TMPDIR" || return 1
+  "${CC:-cc}" -O1 -o corpus "$BATS_TEST_DIRNAME"/../../bench/corpus*.c
+  ./corpus mixed 8 >lines
+  message task_dispatch '.from = "robot"' >bad
+  message task_dispatch '.payload.description = "x" * 70000' >long
+  local of="payload: {}, content_length: 2, content_type: \"application/json\", retry_count: 0" i
+  sw4rm() { jq -nc "{message_id: \"5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234\", producer_id: \"ann\",
+    correlation_id: \"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001\", sequence_number: 1, $of} + $1"; }
+  {
+    sw4rm '{message_type: "DATA", ttl_ms: 60000, timestamp: "2026-02-25T16:00:00Z"}'
+    sw4rm '{message_type: "DATA", ttl_ms: 2000000000000, timestamp: "2026-02-25T16:00:00.5Z"}'
+    sw4rm '{message_type: "CONTROL", timestamp: "2026-02-25T16:00:00Z",
+      payload: {priority: -20, agent_id: "a"}}'
+    jq -nc '{eventId: "evt_1", seq: 1, kind: "message", sourceNodeId: "n", sourceAgentId: "a",
+      corrId: "c", createdAt: "2026-02-25T16:00:00Z", expiresAt: "2026-02-25T17:00:00Z",
+      payload: {toAgents: ["b"], body: "b"}, trace: {attempt: 1}}'
+    grep -m1 '"message_type":"TASK"' lines | jq -c '.task.priority = "CRITICAL"'
+    grep -m1 '"message_type":"TASK"' lines | jq -c '.task.priority = "LOW"'
+    echo nonsense
+    printf '\n\r\n'
+    cat bad long
+    sed 's/$/\r/' bad
+    grep -m1 msg_id lines | sed 's/$/\r/'
+  } >odd
+  split -n l/9 lines part.
+  for i in part.*; do cat "$i" odd; done >in
+  grep -m1 msg_id lines | tr -d '\n' >>in
+}
+
+setup() {
+  need_tool amp-route
+  cd "$BATS_TEST_TMPDIR"
+  in=$BATS_FILE_TMPDIR/in
+}
+
+# Each line fits one of them.
+rest='protocol!=amp,kind!=dispatch'
+routes=(-r 'protocol=amp,kind=dispatch|result => file:1' -r 'protocol=amp,kind!=dispatch,kind!=result => file:2'
+  -r 'protocol!=amp,kind=dispatch,priority=0 => file:3' -r 'protocol!=amp,kind=dispatch,priority!=0 => file:4'
+  -r "$rest,type=*e* => file:5" -r "$rest,type!=*e* => file:6")
+
+# go DIR ARGS...: routes all of it, with what is said and answered in files, too.
+go() {
+  local status=0
+  mkdir "$1"
+  (cd "$1" && shift && timeout 60 amp-route --max-line 64K -v "$@" <"$in" >answers 2>said) || status=$?
+  # What a refusal says, but for its own time and ids; notes of a batch may change places.
+  jq -c 'del(.. | .timestamp?, .message_id?, .msg_id?, .eventId?, .createdAt?, .ackedAt?, .seq?,
+    .sequence_number?, .hlc_timestamp?, .idempotency_token?)' "$1/answers" >"$1/answered"
+  sort -o "$1/said" "$1/said"
+  rm "$1/answers"
+  echo "$status" >"$1/status"
+}
+
+@test "the same is written, said and answered whoever looked at it, and how closely" {
+  go close --all "${routes[@]}"
+  go one --threads 1 "${routes[@]}"
+  go two --threads 2 "${routes[@]}"
+  [ "$(cat close/status)" -eq 1 ]
+  for f in 1 2 3 4 5 6; do [ -s "close/$f" ]; done
+  [ "$(wc -l <close/answered)" -ge 18 ]
+  diff -r close one
+  diff -r close two
+}
+
+@test "predicates that ask for more than a glance" {
+  mine=(-r 'from=ann => file:1' -r 'from!=ann,to=executor => file:2' -r 'from!=ann,to!=executor => file:3')
+  go close --all "${mine[@]}"
+  go two "${mine[@]}"
+  [ -s close/1 ]
+  [ -s close/2 ]
+  [ -s close/3 ]
+  diff -r close two
+}
+
+@test "a few lines start no second thread, and none waits for it" {
+  [ "$(nproc)" -ge 2 ] || skip "one processor"
+  mkfifo back
+  exec 8<>back
+  timeout 60 amp-route -r 'protocol=amp => file:1' -r '* => file:2' --in back --hold 2>said 8<&- &
+  route=$!
+  of() { cat "/proc/$(pgrep -P $route)/task/"*/comm | wc -l; }
+  head -n 3 "$BATS_FILE_TMPDIR/lines" >&8
+  wait_until 10 eval '[ "$(cat 1 2 | wc -l)" -eq 3 ]'
+  [ "$(of)" -eq 1 ]
+  cat "$BATS_FILE_TMPDIR/lines" >&8
+  wait_until 20 eval '[ "$(cat 1 2 | wc -l)" -eq $((3 + $(wc -l <"$BATS_FILE_TMPDIR/lines"))) ]'
+  head -n 1 "$BATS_FILE_TMPDIR/lines" >&8
+  wait_until 10 eval '[ "$(cat 1 2 | wc -l)" -eq $((4 + $(wc -l <"$BATS_FILE_TMPDIR/lines"))) ]'
+  exec 8<&-
+  kill "$(pgrep -P $route)"
+  wait $route || [ $? -eq 130 ]
+}
