@@ -314,9 +314,14 @@ static int claim(struct amp_overdue *o, struct amp_span line)
     if (amp_attempt_view(o, line, &v) < 0)
         return -1;
     amp_idem_answer_init(&a);
-    int rc = amp_idem_claim(o->sw->store, &v, &opt, &a, o->sw->err);
+    struct amp_error e = {0};
+    int rc = amp_idem_claim(o->sw->store, &v, &opt, &a, &e);
     if (rc == 0)
         rc = a.verdict < AMP_IDEM_RUNNING;
+    else if (e.status == AMP_NO) /* the sender was quicker: an attempt that counts as high is out */
+        rc = 0;
+    else
+        *o->sw->err = e;
     amp_idem_answer_release(&a);
     return rc;
 }
