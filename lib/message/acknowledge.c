@@ -64,6 +64,7 @@ int amp_message_acknowledge(struct amp_store *s, const struct amp_view *v, int64
     char by[256];
     struct amp_message_answer a = {.stage = amp_message_stage_of(v),
                                    .by = by,
+                                   .id = v->id,
                                    .code = v->body.ack.code,
                                    .result = result_of(v)};
     amp_span_copy(v->from, by, sizeof(by));

@@ -251,7 +251,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     if (current(w, now, err) < 0)
         return -1;
     bool takes_up = w->holds && w->rec.holder.n == 0;
-    if (!takes_up && amp_record_has_ack(&w->rec, w->note.stage, w->note.by, &w->note.late)) {
+    if (!takes_up && amp_record_knows_ack(&w->rec, &w->note)) {
         w->close_outbox = true;
         return 1;
     }
@@ -330,6 +330,7 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     w.said = a;
     w.note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
                                    .by = a->by ? a->by : "",
+                                   .id = a->id,
                                    .code = a->code,
                                    .at_ms = now_ms};
     enum amp_store_outcome how;

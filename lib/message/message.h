@@ -41,6 +41,7 @@ int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage 
 struct amp_message_answer {
     enum amp_ack_stage stage;
     const char *by;
+    struct amp_span id;           /* of the acknowledgement itself; empty: it has none */
     struct amp_span code, result; /* result: a JSON value, kept when it ends the work */
     /* Of a refusal or failure: what the sweep makes of it, another attempt or a dead letter. */
     enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL } failure;

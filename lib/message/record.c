@@ -187,6 +187,7 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
             amp_jw_open(&w, '{');
             text_member(&w, "stage", amp_span_str(note->stage));
             text_member(&w, "by", amp_span_str(note->by));
+            text_member(&w, "id", note->id);
             text_member(&w, "code", note->code);
             int_member(&w, "at_ms", note->at_ms);
             if (note->late) {
@@ -291,8 +292,16 @@ int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_messag
     return rc;
 }
 
-bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
-                        bool *late)
+/* So many are kept apart by their ids; a receiver that never stops must not fill the disk. */
+#define LATE_ACKS_MAX 32
+
+static bool takes_late(const struct amp_message_rec *r)
+{
+    return r->state != AMP_DELIVERY_SENT && r->state != AMP_DELIVERY_RECEIVED &&
+           r->state != AMP_DELIVERY_READ;
+}
+
+bool amp_record_knows_ack(const struct amp_message_rec *r, struct amp_ack_note *note)
 {
     if (r->acks.n == 0)
         return false;
@@ -304,18 +313,32 @@ bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, cons
     bool has = false;
     if (amp_buf_str(&text, "[", NULL) == 0 && amp_buf_add(&text, r->acks.p, r->acks.n, NULL) == 0 &&
         amp_buf_str(&text, "]", NULL) == 0 && amp_tape_scan(&t, text.data, text.len, &f) == 0) {
-        for (uint32_t i = 1; i < t.n && !has; i = t.tok[i].next) {
+        bool by_id = note->id.n > 0 && takes_late(r) && t.tok[0].count < LATE_ACKS_MAX;
+        for (uint32_t i = 1; i < t.n; i = t.tok[i].next) {
             uint32_t st = amp_tape_get(&t, i, AMP_SPAN("stage"));
             uint32_t who = amp_tape_get(&t, i, AMP_SPAN("by"));
-            bool same_who =
-                who == AMP_TOK_NONE ? !by || !*by : by && amp_tok_is(&t, who, amp_span_str(by));
-            if (st != AMP_TOK_NONE && same_who && amp_tok_is(&t, st, amp_span_str(stage))) {
+            uint32_t id = amp_tape_get(&t, i, AMP_SPAN("id"));
+            bool same_who = who == AMP_TOK_NONE
+                                ? !note->by || !*note->by
+                                : note->by && amp_tok_is(&t, who, amp_span_str(note->by));
+            bool other = by_id && id != AMP_TOK_NONE && !amp_tok_is(&t, id, note->id);
+            if (st != AMP_TOK_NONE && same_who && !other &&
+                amp_tok_is(&t, st, amp_span_str(note->stage))) {
                 has = true;
-                *late = amp_tape_get(&t, i, AMP_SPAN("late")) != AMP_TOK_NONE;
+                note->late = amp_tape_get(&t, i, AMP_SPAN("late")) != AMP_TOK_NONE;
             }
         }
     }
     amp_tape_release(&t);
+    return has;
+}
+
+bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
+                        bool *late)
+{
+    struct amp_ack_note note = {.stage = stage, .by = by, .late = *late};
+    bool has = amp_record_knows_ack(r, &note);
+    *late = note.late;
     return has;
 }
 

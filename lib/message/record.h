@@ -10,7 +10,7 @@
 struct amp_ack_note {
     const char *stage;
     const char *by;
-    struct amp_span code; /* empty: none */
+    struct amp_span id, code; /* empty: none */
     int64_t at_ms;
     bool late;
 };
@@ -21,9 +21,12 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
 /* Reads one; everything is copied into mem. state and found are left alone. */
 int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_message_rec *out,
                     struct amp_error *err);
-/* Whether (stage, by) is among the acks; *late tells how it was recorded. */
+/* Whether (stage, by) is among the acks; *late tells how the last of them was recorded. */
 bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
                         bool *late);
+/* Whether the note is: one of another id is news once an acknowledgement comes late. note->late is
+ * set then. */
+bool amp_record_knows_ack(const struct amp_message_rec *r, struct amp_ack_note *note);
 
 /* Whether anybody said, in time or late, that the message came to that stage; that it arrived. */
 bool amp_record_has_stage(const struct amp_message_rec *r, const char *stage);
