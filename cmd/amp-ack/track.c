@@ -5,11 +5,10 @@
  */
 #include "count.h"
 
-#include <string.h>
-
 #include <amp/base/clock.h>
 
 #include "message/acknowledge.h"
+#include "message/holder.h"
 #include "message/idempotency.h"
 #include "message/message.h"
 #include "message/named.h"
@@ -53,7 +52,7 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
         count_acknowledgement(p, v, now_ms());
         return pass_emit(p, v->line, err);
     }
-    if (e.status == AMP_NO && strcmp(e.code, "permission_denied") == 0)
+    if (amp_holder_denied(&e))
         return pass_reject(p, v, &e, err);
     if (e.status != AMP_NO) {
         *err = e;

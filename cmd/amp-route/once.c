@@ -5,18 +5,17 @@
  */
 #include "once.h"
 
-#include <string.h>
-
 #include <amp/base/clock.h>
 
 #include "message/acknowledge.h"
+#include "message/holder.h"
 #include "message/message.h"
 #include "message/outcome.h"
 
 static int settled(struct router *r, const struct job *j, int rc, struct amp_error *e,
                    struct amp_error *err)
 {
-    if (rc != 0 && strcmp(e->code, "permission_denied") == 0)
+    if (rc != 0 && amp_holder_denied(e))
         keep_denied(r, j, e);
     if (rc == 0 || e->status == AMP_NO)
         return STEP_GO; /* it answers nothing that we know, or out of turn: it goes its way */

@@ -4,6 +4,7 @@
  * so two acknowledgements at once, or an acknowledgement against a sweep, come out in some order
  * and never half.
  */
+#include "message/holder.h"
 #include "message/idempotency.h"
 #include "message/letters.h"
 #include "message/outcome.h"
@@ -44,6 +45,8 @@ struct work {
     int64_t eta_ms;
     const struct amp_message_answer *said;
     bool holds, ours;
+    struct amp_span id;
+    char role[128];
     bool same, close_outbox, close_next, letters;
 };
 
@@ -194,23 +197,12 @@ int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
     return record(s, &w, NULL, err);
 }
 
-/* Of an attempt at an operation: who took it up ends it; where nobody said so, its recipient, if it
- * names one. Refusals before that may come from anybody on the way. */
-static int check_holder(const struct work *w, struct amp_error *err)
+/* What the machinery says of work that nobody took up needs no holder. */
+static int check_holder(const struct work *w, struct amp_span id, struct amp_error *err)
 {
-    const struct amp_message_rec *r = &w->rec;
-    bool ends = w->stage == AMP_STAGE_FULFILLED || w->stage == AMP_STAGE_FAILED ||
-                w->stage == AMP_STAGE_REJECTED;
-    if (r->claim.n == 0 || !ends || (w->ours && r->holder.n == 0))
-        return 0;
-    if (w->stage == AMP_STAGE_REJECTED && r->holder.n == 0)
-        return 0;
-    struct amp_span owner = r->holder.n > 0 || r->for_many ? r->holder : r->to;
-    if (owner.n == 0 || amp_span_is(owner, w->note.by))
-        return 0;
-    return amp_fail(err, AMP_NO, "permission_denied",
-                    "%.*s holds the work, not %s: the outcome is not taken", (int)owner.n, owner.p,
-                    w->note.by);
+    struct amp_holder_claim c = {
+        .stage = w->stage, .by = w->note.by, .role = w->role, .takes_up = w->said->takes_up};
+    return w->ours && w->rec.holder.n == 0 ? 0 : amp_holder_check(&w->rec, id, &c, err);
 }
 
 static bool is_failure(enum amp_ack_stage stage)
@@ -255,7 +247,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         w->close_outbox = true;
         return 1;
     }
-    if (check_holder(w, err) < 0)
+    if (check_holder(w, w->id, err) < 0)
         return -1;
     struct amp_fsm_result step;
     uint8_t event = stage_events[w->stage];
@@ -287,7 +279,8 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     }
     if (step.to == AMP_DELIVERY_TIMED_OUT && w->rec.state != step.to)
         w->rec.timed_out_ms = w->now_ms;
-    if (w->rec.claim.n > 0 && w->rec.holder.n == 0 && (w->stage == AMP_STAGE_READ || w->holds))
+    bool takes = w->rec.claim.n > 0 || (!w->said->worded && amp_holder_named(&w->rec));
+    if (takes && w->rec.holder.n == 0 && (w->stage == AMP_STAGE_READ || w->holds))
         w->rec.holder = amp_span_str(w->note.by);
     /* The earliest success is what is told to duplicates. */
     if (w->rec.claim.n > 0 && w->rec.result.n == 0 && w->result.n > 0 &&
@@ -326,6 +319,7 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     w.failure = a->failure;
     w.holds = a->holds;
     w.ours = a->ours;
+    w.id = id;
     w.eta_ms = a->eta_ms;
     w.said = a;
     w.note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
@@ -337,6 +331,10 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     bool done = a->stage == AMP_STAGE_FULFILLED;
     int rc = done ? amp_letters_look(s, id, &w.letters, err) : 0;
     if (rc == 0)
+        rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
+    /* The message may be for a role. */
+    if (rc < 0 && err && amp_holder_denied(err) &&
+        amp_holder_role(s, w.note.by, w.role, err) == 0 && *w.role)
         rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
     if (rc == 0 && w.letters)
         rc = amp_letters_withdraw(s, id, w.note.by, err);

@@ -36,8 +36,8 @@ int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage 
                     struct amp_error *err);
 
 /* The same with all that an acknowledgement may say. Of a message that is an attempt at an
- * operation (message/idempotency.h) only who took it up may tell the end; from anybody else it is
- * NO permission_denied. */
+ * operation, only who took it up may tell the end: NO message/holder.h's codes from anybody else.
+ */
 struct amp_message_answer {
     enum amp_ack_stage stage;
     const char *by;
@@ -46,6 +46,8 @@ struct amp_message_answer {
     /* Of a refusal or failure: what the sweep makes of it, another attempt or a dead letter. */
     enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL } failure;
     bool holds;     /* who says RECEIVED takes the work up with it */
+    bool worded;    /* by a message, not by who handed the work over */
+    bool takes_up;  /* READ that only who it was handed to may say */
     bool ours;      /* told by who carries it: where nobody took it up, nobody is asked */
     int64_t eta_ms; /* of RECEIVED: an outcome is expected only then; 0: not said */
     /* A line that leaves because of it, into the outbox of `actor` by the same commit; NULL: none.

@@ -5,6 +5,7 @@
 
 #include <amp/base/id.h>
 
+#include "message/holder.h"
 #include "message/named.h"
 #include "message/record.h"
 #include "message/retry.h"
@@ -264,6 +265,7 @@ static bool aof_answer(const struct amp_view *v, struct amp_message_answer *a)
     a->stage = v->kind == AMP_KIND_NACK     ? AMP_STAGE_REJECTED
                : v->kind == AMP_KIND_RESULT ? AMP_STAGE_FULFILLED
                                             : AMP_STAGE_READ;
+    a->takes_up = v->kind == AMP_KIND_ACK;
     if (v->kind == AMP_KIND_NACK)
         a->code = AMP_SPAN("handoff_rejected");
     if (v->kind == AMP_KIND_RESULT && v->body.result.completion == AMP_COMPLETION_FAILED) {
@@ -307,7 +309,7 @@ static bool answer_of(const struct amp_view *v, struct amp_message_answer *a)
 int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                       struct amp_error *err)
 {
-    struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED};
+    struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED, .worded = true};
     struct amp_store_rec rec;
     struct named name;
     char by[256];
@@ -322,14 +324,24 @@ int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now
         rc = amp_store_get(s, KIND, amp_buf_span(&w.key), &rec, err);
     if (rc == 0)
         rc = read_ids(&w, &rec, err);
+    /* Of several attempts, or hand-overs, the answer is to those whose holder gives it. */
     const char *id = w.ids.data;
+    struct amp_error denied = {0};
+    bool taken = false;
     for (uint32_t i = 0; rc == 0 && i < w.n; i++, id += strlen(id) + 1) {
         struct amp_error e = {0};
-        if (amp_message_answered(s, amp_span_str(id), &a, now_ms, NULL, &e) < 0 &&
-            (e.status != AMP_NO || strcmp(e.code, "permission_denied") == 0)) {
-            *err = e; /* unknown, or out of turn: nothing to settle */
+        if (amp_message_answered(s, amp_span_str(id), &a, now_ms, NULL, &e) == 0) {
+            taken = true;
+        } else if (e.status != AMP_NO) {
+            *err = e;
             rc = -1;
+        } else if (amp_holder_denied(&e)) {
+            denied = e; /* else unknown, or out of turn: nothing to settle */
         }
+    }
+    if (rc == 0 && !taken && denied.status == AMP_NO) {
+        *err = denied;
+        rc = -1;
     }
     work_release(&w);
     return rc;

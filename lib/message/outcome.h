@@ -18,7 +18,8 @@ int amp_outcome_forget(struct amp_store *s, int64_t now_ms, const char *actor, u
 
 /* Settles in the ledger what the message answers: FULFILLED with its payload as the result, FAILED
  * with its code; a task_accept makes its sender the holder and puts the end off to its eta. Nothing
- * where it answers nothing that is known. NO permission_denied: somebody else holds the work. */
+ * where it answers nothing that is known. NO, a code of message/holder.h: somebody else
+ * holds the work. */
 int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                       struct amp_error *err);
 

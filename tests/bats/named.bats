@@ -27,6 +27,7 @@ handoff() {
   local t=TASK-2026-02-09-060
   base aof "$1" '.taskId = "'$t'" | .payload.taskId = "'$t'" | del(.messageId) | '"${2:-.}"
 }
+QA='.fromAgent = "swe-qa" | .toAgent = "swe-backend"'
 track() { amp-ack track --now "2026-03-01T$1Z" "${@:2}"; }
 sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
 states() { amp-ack status --all --json | jq -r '"\(.msg_id) \(.state)"' | paste -sd,; }
@@ -76,14 +77,59 @@ states() { amp-ack status --all --json | jq -r '"\(.msg_id) \(.state)"' | paste 
 @test "AOF: a hand-over is taken, worked at and reported, or refused" {
   handoff request >in
   track 12:00:00 <in | cmp - in
-  handoff accepted | track 12:00:01 >/dev/null
+  handoff accepted "$QA" | track 12:00:01 >/dev/null
   [[ $(states) == "handoff.request/TASK-2026-02-09-060/"*" READ" ]]
-  handoff report | track 12:00:02 >/dev/null
+  handoff report "$QA" | track 12:00:02 >/dev/null
   [[ $(states) == *" FULFILLED" ]]
   rm -r state
-  { handoff request; handoff rejected; } | track 12:00:00 >/dev/null
+  { handoff request; handoff rejected "$QA"; } | track 12:00:00 >/dev/null
   [[ $(states) == *" REJECTED" ]]
   # Its dueBy is no time to live.
   rm -r state
   track 23:00:00 <in | cmp - in
+}
+
+@test "AOP: only the agent that the task names tells its end; who else does is refused with the attempt's name" {
+  { task; base aop heartbeat '.session_id = "S" | .agent = "Eve"'; } | track 12:00:00 >/dev/null
+  response '.agent.name = "Eve"' >in
+  run -1 --separate-stderr track 12:00:01 <in
+  [ -z "$output" ]
+  [[ $stderr == *"E_PERMISSION_DENIED: Emma holds the work, not Eve: the outcome is not taken of S/TASK-001/1"* ]]
+  jq -e '.code == "E_PERMISSION_DENIED" and (.message | contains("S/TASK-001/1"))' state/error.ndjson
+  failed E_TIMEOUT | jq -c '.agent.name = "Eve"' >in
+  run -1 --separate-stderr track 12:00:02 <in
+  [[ $(states) == "S/TASK-001/1 READ" ]] # signs of life are nobody's end
+  response | track 12:00:03 | cmp - <(response)
+  [ "$(states)" = "S/TASK-001/1 FULFILLED" ]
+  # Attempts for two agents: the answer of either is to its own.
+  rm -r state
+  { task; task '.task.attempt = 2 | .target.agent_name = "Ann"'; } | track 12:00:00 >/dev/null
+  response '.agent.name = "Ann"' | track 12:00:01 >/dev/null
+  [ "$(states)" = "S/TASK-001/1 SENT,S/TASK-001/2 FULFILLED" ]
+}
+
+@test "AOP: a task for a role is answered by an agent of that role" {
+  need_tool agent-registry
+  jq -nc '{agent_id: "ex1", name: "ex1", description: "d", capabilities: [], modalities_supported: ["application/json"],
+    communication_class: "STANDARD", reasoning_connectors: ["http://localhost:1/v1"]}' >ex1
+  agent-registry register --role Emma --descriptor ex1 >/dev/null
+  task | track 12:00:00 >/dev/null
+  run -1 --separate-stderr track 12:00:01 < <(response '.agent.name = "ex2"')
+  response '.agent.name = "ex1"' | track 12:00:02 >/dev/null
+  [ "$(states | tr , '\n' | grep ^S/)" = "S/TASK-001/1 FULFILLED" ]
+}
+
+@test "AOF: only who the work was handed to accepts, refuses or reports; a status may come from anybody" {
+  handoff request | track 12:00:00 >/dev/null
+  for what in accepted rejected report; do
+    handoff $what >in # from who handed it over
+    run -1 --separate-stderr track 12:00:01 <in
+    [[ -z $output && $stderr == *"unauthorized_agent: swe-qa holds the work, not swe-backend"*"handoff.request/TASK-2026-02-09-060/"* ]]
+  done
+  [[ $(states) == *" SENT" ]]
+  [ "$(jq -r .code state/error.ndjson | sort -u)" = unauthorized_agent ]
+  handoff status | track 12:00:02 >/dev/null
+  [[ $(states) == *" READ" ]]
+  handoff report "$QA" | track 12:00:03 >/dev/null
+  [[ $(states) == *" FULFILLED" ]]
 }
