@@ -225,3 +225,16 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   jq -e '.kind == "ack" and .toAgentId == "cli" and .corrId == "c" and .sourceNodeId == "amp-route" and .seq == 1 and
     (.payload | .refEventId == "evt_1" and .ackType == "failed_terminal" and .code == "no_route")' told
 }
+
+@test "Runtime Protocol: who was not given the task, or did not claim it, tells no end" {
+  create | track 12:00:00 >/dev/null
+  run -1 --separate-stderr track 12:00:01 < <(complete '.payload.completedByAgentId = "eve" | .sourceAgentId = "eve"')
+  [[ -z $output && $stderr == *"not_assignee: exec holds the work, not eve"*evt_1* ]]
+  echo 3 >n
+  accept | track 12:00:02 >/dev/null
+  run -1 --separate-stderr track 12:00:03 < <(complete '.payload.completedByAgentId = "eve" | .sourceAgentId = "eve"')
+  [[ $stderr == *"not_claimant: exec holds the work, not eve"*evt_1* ]]
+  [ "$(state evt_1)" = RECEIVED ]
+  complete | track 12:00:04 >/dev/null
+  [ "$(state evt_1)" = FULFILLED ]
+}
