@@ -120,6 +120,12 @@ static void work(struct checks *c, const struct amp_view *v, const struct rtp_fa
                    "the agent that has the task", "is not the agent that accepted the task");
 }
 
+/* What was said before the end may be said again after it: whoever resends has seen no answer. */
+static bool is_resend(const struct checks *c, const struct rtp_fact *f)
+{
+    return f->operation && table_find(&c->rtp->operations, f->operation);
+}
+
 static void task_step(struct checks *c, const struct amp_view *v, const struct rtp_fact *f)
 {
     const struct rtp_task *task = table_find(&c->rtp->tasks, f->task);
@@ -130,6 +136,8 @@ static void task_step(struct checks *c, const struct amp_view *v, const struct r
     if (!task || !task->created)
         about_task(c, v, "unknown_ref", "taskId", "a task that the state knows",
                    "is no task of which the state has the task_create");
+    else if (task->done && is_resend(c, f))
+        return;
     else if (task->done)
         about_task(c, v, "terminal", "taskId", "a task that has not ended",
                    "is a task that has ended");

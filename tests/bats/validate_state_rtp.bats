@@ -112,10 +112,13 @@ codes() {
 
 @test "nothing comes after the end, but a failure that may be retried is no end" {
   { create; accept; } | known
-  { complete; update; complete '.trace.attempt = 2'; accept '.trace.attempt = 2'; } >in
+  { complete; update; complete '.payload.resultSummary = "other"'; accept '.payload.etaSeconds = 7'; } >in
   [ "$(codes <in)" = "2 terminal payload.taskId
 3 terminal payload.taskId
 4 terminal payload.taskId" ]
+  # Who has seen no answer says it again.
+  { complete; complete '.trace.attempt = 2'; accept '.trace.attempt = 2'; complete; } >in
+  [ "$(codes <in)" = "4 attempt_not_incremented trace.attempt" ]
   { fail '.payload.retryable = true'; accept '.payload.acceptedByAgentId = "other"'
     complete '.payload.completedByAgentId = "other"'; } >in
   [ -z "$(codes <in)" ]
