@@ -10,3 +10,12 @@ load lib
   [ -n "$in_lib" ]
   diff <(echo "$in_lib") <(echo "$listed")
 }
+
+@test "every machine has a table by hand of what each cell does" {
+  cd "$BATS_TEST_DIRNAME/../.."
+  listed=$(sed -n 's/^ *X(\([a-z0-9_]*\)).*/\1/p' tests/unit/machines_list.h | sort)
+  by_hand=$({ sed -n 's/^ *MACHINE(\([a-z0-9_]*\));/\1/p' tests/unit/cells_test.c
+    sed -n 's/^static const char \*const \([a-z]*\)_plain.*/\1/p' tests/unit/qa_test.c; } | sort)
+  [ -n "$by_hand" ]
+  diff <(echo "$listed") <(echo "$by_hand")
+}

@@ -1,0 +1,253 @@
+/*
+ * Every cell of the machines, against tables written by hand from what the protocols say: the task
+ * machine and the QA loop have their own in qa_test.c.
+ *
+ * A state's moves are words: EVENT>STATE, with '*' before it where the source's table lacks the
+ * edge, [FACT,FACT] behind the event for what must hold, !CODE behind the state, '~' at the end for
+ * a late acknowledgement, which is recorded and changes nothing. Of two for the same cell the first
+ * counts that holds; what is not said is illegal.
+ */
+#include <stdlib.h>
+
+#include <amp/fsm/fsm.h>
+
+#include "machines_list.h"
+#include "tap.h"
+
+#define X(name) extern const struct amp_fsm amp_##name##_fsm;
+MACHINES(X)
+#undef X
+
+struct cells {
+    const char *state, *moves;
+};
+
+/* SW4RM appendix C; §11.1 for what is late; refusals before admission, and what one step of an
+ * acknowledgement says of the ones before it, are practice. */
+#define LATE(s)                                                                                    \
+    "ack_received>" s "~ ack_read>" s "~ ack_fulfilled>" s "~ nack_rejected>" s "~ nack_failed>" s \
+    "~ "
+static const struct cells delivery[] = {
+    {"SENT", "ack_received>RECEIVED timeout>TIMED_OUT!ack_timeout *ack_read>READ "
+             "*ack_fulfilled>FULFILLED *nack_rejected>REJECTED *nack_failed>FAILED "
+             "*expire>FAILED!ttl_expired"},
+    {"RECEIVED",
+     "ack_read>READ nack_rejected>REJECTED nack_failed>FAILED *ack_received>RECEIVED "
+     "*ack_fulfilled>FULFILLED *expire>FAILED!ttl_expired *timeout>TIMED_OUT!ack_timeout"},
+    {"READ", "ack_fulfilled>FULFILLED nack_failed>FAILED *ack_received>READ *ack_read>READ "
+             "*nack_rejected>REJECTED *timeout>TIMED_OUT!ack_timeout"},
+    {"FULFILLED", LATE("FULFILLED") "*settle>FULFILLED"},
+    {"REJECTED",
+     LATE("REJECTED") "*requeue>SENT *retry>RETRYING *give_up>REJECTED *settle>REJECTED"},
+    {"FAILED", LATE("FAILED") "*requeue>SENT *retry>RETRYING *give_up>FAILED *settle>FAILED"},
+    {"TIMED_OUT",
+     LATE("TIMED_OUT") "retry>RETRYING *requeue>SENT *give_up>TIMED_OUT *settle>TIMED_OUT"},
+    {"RETRYING",
+     "resend>SENT ack_received[retry_delivered]>RETRYING~ ack_read[retry_delivered]>RETRYING~ "
+     "ack_fulfilled[retry_delivered]>RETRYING~ ack_received>RECEIVED~ ack_read>READ~ "
+     "ack_fulfilled>FULFILLED~ nack_rejected>RETRYING~ nack_failed>RETRYING~ "
+     "*depart>RETRYING *settle>RETRYING *give_up>RETRYING *requeue>SENT "
+     "*expire>FAILED!ttl_expired"},
+};
+
+/* Runtime Protocol §6: on after a durable enqueue only; a gap blocks until its timeout, then an
+ * incident and the configured skip or tombstone; a lease and an epoch. */
+#define HELD(s)                                                                                    \
+    "renew>" s " *let_go>" s " expire>EXPIRED!cursor_expired *move>ACTIVE *retire>RETIRED "
+static const struct cells cursor[] = {
+    {"ACTIVE", HELD("ACTIVE") "enqueue[missing]>GAP enqueue>ACTIVE hold>GAP take_over[missing]>GAP "
+                              "take_over>ACTIVE"},
+    {"GAP",
+     HELD("GAP") "enqueue[missing]>GAP enqueue>ACTIVE hold>GAP gap_timeout>OVERDUE!gap_timeout "
+                 "take_over>GAP"},
+    {"OVERDUE",
+     HELD("OVERDUE") "enqueue[missing,same_gap]>OVERDUE enqueue[missing]>GAP enqueue>ACTIVE "
+                     "hold>OVERDUE skip>ACTIVE tombstone>ACTIVE take_over>OVERDUE"},
+    {"EXPIRED",
+     "take_over[missing,told]>OVERDUE take_over[missing]>GAP take_over>ACTIVE *move>ACTIVE "
+     "*retire>RETIRED"},
+    {"RETIRED", "*move>ACTIVE"},
+};
+
+/* SW4RM §11: read once, whoever delivers again; SW4RM §11, ttl. */
+static const struct cells inbox[] = {
+    {"ABSENT", "put>WAITING offer>OFFERED expire>FAILED!ttl_expired supersede>FAILED!superseded"},
+    {"WAITING", "put>WAITING offer>OFFERED expire>FAILED!ttl_expired supersede>FAILED!superseded"},
+    {"OFFERED", "put>OFFERED offer>OFFERED read>READ expire>FAILED!ttl_expired give_up>FAILED"},
+    {"READ", "put>READ read>READ return>OFFERED requeue>WAITING"},
+    {"FAILED", "put>FAILED *requeue>WAITING"},
+};
+
+/* SW4RM §14: debounced, and no agent leaves but explicitly. */
+static const struct cells reach[] = {
+    {"ABSENT", "register>REACHABLE"},
+    {"REACHABLE", "register>REACHABLE beat>REACHABLE miss[spent]>UNREACHABLE!agent_unavailable "
+                  "miss>LATE deregister>LEFT"},
+    {"LATE",
+     "register>REACHABLE beat>REACHABLE miss[spent]>UNREACHABLE!agent_unavailable miss>LATE "
+     "deregister>LEFT"},
+    {"UNREACHABLE", "register>REACHABLE beat>REACHABLE deregister>LEFT"},
+    {"LEFT", "register>REACHABLE"},
+};
+
+/* SW4RM §8 and appendix C. */
+static const struct cells agent[] = {
+    {"INITIALIZING", "ready>RUNNABLE timeout>FAILED!init_timeout"},
+    {"RUNNABLE", "assign>SCHEDULED *shutdown>SHUTTING_DOWN"},
+    {"SCHEDULED", "start>RUNNING *shutdown>SHUTTING_DOWN *fail>FAILED"},
+    {"RUNNING",
+     "wait>WAITING lack>WAITING_RESOURCES suspend>SUSPENDED complete>COMPLETED fail>FAILED "
+     "shutdown>SHUTTING_DOWN"},
+    {"WAITING", "start>RUNNING"},
+    {"WAITING_RESOURCES", "start>RUNNING timeout>FAILED!resource_timeout"},
+    {"SUSPENDED", "resume>RESUMED timeout>FAILED!suspend_timeout"},
+    {"RESUMED", "start>RUNNING"},
+    {"COMPLETED", "ready>RUNNABLE"},
+    {"FAILED", "recover>RECOVERING"},
+    {"SHUTTING_DOWN", "timeout>FAILED!agent_shutdown_timeout"},
+    {"RECOVERING", "ready>RUNNABLE timeout>FAILED!recovery_timeout "
+                   "shutdown>SHUTTING_DOWN!recovery_abort"},
+};
+
+/* SW4RM §16.2, §16.3. */
+static const struct cells binding[] = {
+    {"UNBOUND", "BIND>BOUND_HOME BIND_ERROR>BIND_FAILED"},
+    {"BOUND_HOME", "SWITCH_REQUEST>SWITCH_PENDING UNBIND>UNBOUND *BIND[same_worktree]>BOUND_HOME"},
+    {"SWITCH_PENDING", "SWITCH_APPROVE>BOUND_NON_HOME SWITCH_REJECT>BOUND_HOME *UNBIND>UNBOUND"},
+    {"BOUND_NON_HOME", "TTL_EXPIRED>BOUND_HOME SWITCH_REVOKE>BOUND_HOME UNBIND>UNBOUND"},
+    {"BIND_FAILED", "RETRY_RESET>UNBOUND UNBIND>UNBOUND BIND>BOUND_HOME *BIND_ERROR>BIND_FAILED "
+                    "*RECOVERY_TIMEOUT>BIND_FAILED"},
+};
+
+/* AMP: one answer to what was taken; failures of the machinery are no answer until they are too
+ * many. */
+static const struct cells job[] = {
+    {"QUEUED", "start>RUNNING refuse>REFUSED"},
+    {"RUNNING", "start>RUNNING step>QUEUED answer>DONE refuse>REFUSED break[spent]>FAILED "
+                "break>QUEUED park>PARKED stop>QUEUED"},
+    {"PARKED", "wake>QUEUED refuse>REFUSED"},
+    {"DONE", ""},
+    {"REFUSED", ""},
+    {"FAILED", ""},
+};
+
+/* AMP: critical and warning wait for the admin, info is shown; no answer is no decision. */
+static const struct cells escalation[] = {
+    {"NEW", "arrive[critical]>OPEN arrive[info]>NOTED arrive>OPEN"},
+    {"OPEN", "ask>ASKED decide>DECIDED pass>OPEN"},
+    {"ASKED", "ask>ASKED decide>DECIDED pass>OPEN"},
+    {"DECIDED", ""},
+    {"NOTED", ""},
+};
+
+struct move {
+    bool extra, late;
+    char event[40], to[40], code[40];
+    uint32_t facts;
+};
+
+static int fact(const struct amp_fsm *m, const char *name, size_t n)
+{
+    for (int i = 0; i < m->n_facts; i++)
+        if (strlen(m->facts[i].name) == n && memcmp(m->facts[i].name, name, n) == 0)
+            return i;
+    printf("Bail out! %s has no fact %.*s\n", m->name, (int)n, name);
+    exit(1);
+}
+
+/* Copies up to one of the marks. */
+static const char *word(const char *at, const char *marks, char out[40])
+{
+    size_t n = strcspn(at, marks);
+    snprintf(out, 40, "%.*s", (int)n, at);
+    return at + n;
+}
+
+/* The next of a state's words; NULL: there is none. */
+static const char *next_move(const struct amp_fsm *m, const char *at, struct move *mv)
+{
+    at += strspn(at, " ");
+    if (!*at)
+        return NULL;
+    *mv = (struct move){.extra = *at == '*'};
+    at = word(at + mv->extra, "[>", mv->event);
+    while (*at == '[' || *at == ',') {
+        char name[40];
+        at = word(at + 1, ",]", name);
+        mv->facts |= 1u << fact(m, name, strlen(name));
+    }
+    at = word(at + strspn(at, "]>"), "!~ ", mv->to);
+    if (*at == '!')
+        at = word(at + 1, "~ ", mv->code);
+    mv->late = *at == '~';
+    return at + mv->late;
+}
+
+static bool wanted(const struct amp_fsm *m, const char *moves, const char *event, uint32_t facts,
+                   struct move *mv)
+{
+    while ((moves = next_move(m, moves, mv)))
+        if (strcmp(mv->event, event) == 0 && (facts & mv->facts) == mv->facts)
+            return true;
+    return false;
+}
+
+/* What the machine says of late acknowledgements, by the effect's name. */
+static bool is_late(const struct amp_fsm *m, uint32_t effects)
+{
+    for (int i = 0; i < m->n_effects; i++)
+        if (strcmp(m->effects[i].name, "log_late") == 0)
+            return effects & 1u << i;
+    return false;
+}
+
+static bool cell(const struct amp_fsm *m, uint8_t s, uint8_t e, uint32_t facts, const char *moves)
+{
+    struct move mv;
+    struct amp_fsm_result out;
+    struct amp_error err = {0};
+    bool legal = wanted(m, moves, m->events[e].name, facts, &mv);
+    int rc = amp_fsm_step(m, s, e, facts, &out, &err);
+    bool ok = legal ? rc == 0 && strcmp(m->states[out.to].name, mv.to) == 0 &&
+                          strcmp(out.code ? out.code : "", mv.code) == 0 &&
+                          out.row->extra == mv.extra && is_late(m, out.effects) == mv.late
+                    : rc < 0 && strcmp(err.code, "illegal_transition") == 0;
+    if (!ok)
+        printf("# %s: %s + %s (facts %u): %s%s%s, not %s %s\n", m->name, m->states[s].name,
+               m->events[e].name, (unsigned)facts, rc == 0 ? m->states[out.to].name : "illegal",
+               rc == 0 && out.code ? "!" : "", rc == 0 && out.code ? out.code : "",
+               legal ? mv.to : "illegal", legal ? mv.code : "");
+    return ok;
+}
+
+static void machine(const struct amp_fsm *m, const struct cells *cells, size_t n)
+{
+    unsigned wrong = 0, all = 0;
+    TAP_OK(n == m->n_states, "%s: each state has its moves", m->name);
+    for (size_t i = 0; i < n; i++) {
+        int s = amp_fsm_state(m, amp_span_str(cells[i].state));
+        struct move mv;
+        const char *at = cells[i].moves;
+        wrong += s < 0;
+        while ((at = next_move(m, at, &mv)))
+            wrong += amp_fsm_event(m, amp_span_str(mv.event)) < 0;
+        for (uint8_t e = 0; s >= 0 && e < m->n_events; e++)
+            for (uint32_t facts = 0; facts < 1u << m->n_facts; facts++, all++)
+                wrong += !cell(m, (uint8_t)s, e, facts, cells[i].moves);
+    }
+    TAP_OK(wrong == 0, "%s: each of %u cells goes where it should", m->name, all);
+}
+
+int main(void)
+{
+#define MACHINE(name) machine(&amp_##name##_fsm, name, sizeof(name) / sizeof(name[0]))
+    MACHINE(delivery);
+    MACHINE(cursor);
+    MACHINE(inbox);
+    MACHINE(reach);
+    MACHINE(agent);
+    MACHINE(binding);
+    MACHINE(job);
+    MACHINE(escalation);
+    return tap_done();
+}
