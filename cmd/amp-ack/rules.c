@@ -1,33 +1,19 @@
 /* How long is waited, and how often and when messages are sent again. */
 #include "rules.h"
 
-#include <string.h>
-
-#include <amp/base/num.h>
+#include "message/stages.h"
 
 struct amp_list ack_timeouts;
-int64_t ack_sla_ms = 120000;
+const char *ack_sla;
 
-/* Of protocols that acknowledge. */
-static int read_timeout(const char *text, struct amp_message_terms *out, struct amp_error *err)
+int ack_terms(struct amp_error *err)
 {
-    const char *eq = strchr(text, '=');
-    struct amp_span name = {text, eq ? (size_t)(eq - text) : strlen(text)};
-    enum amp_protocol p = amp_protocol_find(name);
-    if (!eq || !amp_stages_of(p))
-        return amp_fail(err, AMP_USAGE, "bad_protocol",
-                        "--ack-timeout takes amp=TIME, sw4rm=TIME or rtp=TIME, not %s", text);
-    return amp_num_duration(amp_span_str(eq + 1), 1, INT64_C(31536000000), &out->ack_timeout_ms[p],
-                            err);
-}
-
-int ack_terms(struct amp_message_terms *out, struct amp_error *err)
-{
-    out->sla_ms = ack_sla_ms > 0 ? ack_sla_ms : -1;
+    if (ack_timeouts.n > 0)
+        amp_stages_reset_timeouts();
     for (int i = 0; i < ack_timeouts.n; i++)
-        if (read_timeout(ack_timeouts.v[i], out, err) < 0)
+        if (amp_stages_set_timeout(NULL, ack_timeouts.v[i], err) < 0)
             return -1;
-    return 0;
+    return ack_sla ? amp_stages_set_sla(NULL, ack_sla, err) : 0;
 }
 
 struct amp_list ack_retries, ack_backoff, ack_idempotent;

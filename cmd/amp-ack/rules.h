@@ -4,7 +4,6 @@
 
 #include "cli/cli.h"
 #include "message/retry.h"
-#include "message/stages.h"
 
 extern struct amp_list ack_retries, ack_backoff, ack_idempotent;
 
@@ -29,23 +28,21 @@ extern struct amp_list ack_retries, ack_backoff, ack_idempotent;
     }
 
 extern struct amp_list ack_timeouts;
-extern int64_t ack_sla_ms;
+extern const char *ack_sla;
 
-/* Of who records messages: track and send. */
+/* Of who records messages: track and send. They go before the settings ack.timeout and ack.sla. */
 #define ACK_TERMS_OPTS                                                                             \
     {0,                                                                                            \
      "ack-timeout",                                                                                \
      AMP_OPT_LIST,                                                                                 \
      &ack_timeouts,                                                                                \
      "PROTOCOL=TIME",                                                                              \
-     .doc = "how long messages of a protocol wait for their acknowledgement",                      \
-     .config = "ack.timeout"},                                                                     \
+     .doc = "how long messages of a protocol wait for their acknowledgement"},                     \
     {                                                                                              \
-        0, "sla", AMP_OPT_DURATION, &ack_sla_ms, "TIME",                                           \
-            .doc = "how long an accepted event may be without an outcome; 0: no matter",           \
-            .config = "ack.sla"                                                                    \
+        0, "sla", AMP_OPT_STRING, &ack_sla, "TIME",                                                \
+            .doc = "how long an accepted event may be without an outcome; 0: no matter"            \
     }
-int ack_terms(struct amp_message_terms *out, struct amp_error *err);
+int ack_terms(struct amp_error *err);
 
 /* What the options say, beside the protocols' own waits. */
 int ack_retry_rules(struct amp_retry_rules *out, struct amp_error *err);

@@ -19,7 +19,6 @@ static const char *in_path = "-", *out_path = "-", *stage, *from, *note, *code,
                   *message = "refused";
 static int64_t open_timeout_ms = 60000;
 static bool every, retryable;
-static struct amp_message_terms terms;
 
 static const char *const stages[] = {"RECEIVED", "READ", "FULFILLED", "REJECTED", "FAILED", NULL};
 
@@ -83,15 +82,10 @@ static int record(struct pass *p, const struct amp_view *v, struct amp_answer *a
     enum amp_store_outcome how;
     if (refusal)
         said.failure = retryable ? AMP_FAILURE_PASSING : AMP_FAILURE_TERMINAL;
-    if (amp_message_record_as(p->store, v, &terms, a->now_ms, &how, err) < 0 ||
+    if (amp_message_record(p->store, v, a->now_ms, &how, err) < 0 ||
         amp_message_answered(p->store, v->id, &said, a->now_ms, NULL, err) < 0)
         return -1;
-    if (v->protocol == AMP_PROTO_SW4RM)
-        return amp_sequence_rise(p->store, amp_span_str(a->by), a->now_ms, "amp-ack.send",
-                                 &a->sequence, err);
-    return v->protocol == AMP_PROTO_RTP ? amp_sequence_next(p->store, amp_span_str(a->node), 1,
-                                                            "amp-ack.send", &a->sequence, err)
-                                        : 0;
+    return amp_sequence_answer(p->store, v, "amp-ack.send", a, err);
 }
 
 static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
@@ -100,7 +94,7 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
     struct amp_error e = {0};
     count_taken(p, v);
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
-        !(amp_stages_timeout(v, NULL) > 0 || v->needs_ack || every))
+        !(amp_stages_timeout(v) > 0 || v->needs_ack || every))
         return 0;
     AMP_BUF struct amp_buf line;
     amp_buf_init(&line, 1 << 20);
@@ -148,7 +142,7 @@ int ack_send(int argc, char **argv)
     if (argc > 0)
         amp_die_usage("'%s' is not expected", argv[0]);
     struct amp_error err;
-    if (ack_terms(&terms, &err) < 0)
+    if (ack_terms(&err) < 0)
         amp_die_usage("%s", err.what);
     struct pass p = {.in_path = in_path,
                      .out_path = out_path,

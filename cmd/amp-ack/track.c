@@ -20,7 +20,6 @@ static const char *in_path = "-", *out_path = "-";
 static const char *now_text;
 static int64_t open_timeout_ms = 60000, window_ms = AMP_IDEM_WINDOW_MS, pretended_ms;
 static bool hold, resend;
-static struct amp_message_terms terms;
 
 const struct amp_opt track_opts[] = {
     {'i', "in", AMP_OPT_PATH, &in_path, "PATH",
@@ -143,7 +142,7 @@ static int take(struct pass *p, const struct amp_view *message, struct amp_error
     int rc = claim(p, v, &e);
     if (rc == 0)
         return 0;
-    if (rc > 0 && amp_message_record_as(p->store, v, &terms, now_ms(), &how, &e) == 0)
+    if (rc > 0 && amp_message_record(p->store, v, now_ms(), &how, &e) == 0)
         return amp_message_expired(v, now_ms()) ? expire(p, v, err)
                                                 : settle(p, v, how == AMP_STORE_REDELIVERED, err);
     if (e.status == AMP_NO && !own) { /* the same attempt in other words: it bears no id */
@@ -191,7 +190,7 @@ int ack_track(int argc, char **argv)
     if (now_text && !amp_time_parse(amp_span_str(now_text), &pretended_ms))
         amp_die_usage("--now takes an RFC 3339 time with an offset");
     struct amp_error err;
-    if (ack_terms(&terms, &err) < 0)
+    if (ack_terms(&err) < 0)
         amp_die_usage("%s", err.what);
     struct pass p = {.in_path = in_path,
                      .out_path = out_path,

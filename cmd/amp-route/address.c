@@ -36,10 +36,9 @@ static int add_agent(struct router *r, const char *text, struct amp_error *err)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an agent's port");
     r->addressing.n++;
     r->targets[a->port]->unacked.credits = a->port > 0 ? (uint32_t)r->credits : 0;
-    enum amp_port_kind kind = amp_port_kind(r->ports[a->port]);
-    if (kind == AMP_PORT_AGENTS || (kind == AMP_PORT_DEAD && !r->store))
+    if (amp_port_kind(r->ports[a->port]) == AMP_PORT_AGENTS)
         return amp_fail(err, AMP_USAGE, "bad_agent", "%s is no port for one agent", eq + 1);
-    return 0;
+    return routes_usable(r, a->port, err);
 }
 
 int address_start(struct router *r, const struct amp_list *agents, struct amp_error *err)
@@ -49,6 +48,9 @@ int address_start(struct router *r, const struct amp_list *agents, struct amp_er
         any = any || is_agents(r, i);
     if (!any)
         return 0;
+    if (!r->store && !r->dry && agents->n == 0)
+        return amp_fail(err, AMP_USAGE, "no_state",
+                        "the port agents leads nowhere: it needs --state or --agent");
     if (!(r->addressing.book = amp_addresses_new(r->store, err)))
         return -1;
     r->addressing.ports = calloc((size_t)agents->n + 1, sizeof(*r->addressing.ports));

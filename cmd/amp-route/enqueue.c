@@ -39,13 +39,9 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
     amp_span_copy(agent, by, sizeof(by));
     struct amp_answer say = {
         .stage = AMP_STAGE_RECEIVED, .by = by, .node = r->consumer, .now_ms = now};
-    if (stages && stages->waits_for == AMP_STAGE_RECEIVED && amp_stages_timeout(&v, NULL) > 0 &&
+    if (stages && stages->waits_for == AMP_STAGE_RECEIVED && amp_stages_timeout(&v) > 0 &&
         v.id.n > 0 && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK) {
-        /* An event leaves by our outbox, whose readers miss each number that is left out. */
-        if ((v.protocol == AMP_PROTO_RTP && amp_sequence_next(r->store, amp_span_str(say.node), 1,
-                                                              actor, &say.sequence, err) < 0) ||
-            (v.protocol == AMP_PROTO_SW4RM &&
-             amp_sequence_rise(r->store, agent, now, actor, &say.sequence, err) < 0) ||
+        if (amp_sequence_answer(r->store, &v, actor, &say, err) < 0 ||
             amp_answer_line(&v, &say, answer, err) < 0)
             return -1;
         answer->len--; /* its LF */

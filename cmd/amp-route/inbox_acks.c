@@ -110,13 +110,8 @@ static int compose(struct acks *a, struct saying *s, enum amp_ack_stage stage, i
             amp_span_copy(s->v.to[0], role, sizeof(role));
         say.by = role;
     }
-    if (s->v.protocol == AMP_PROTO_SW4RM &&
-        amp_sequence_rise(a->store, a->agent, now_ms, a->outbox, &say.sequence, err) < 0)
-        return -1;
-    if (s->v.protocol == AMP_PROTO_RTP &&
-        amp_sequence_next(a->store, a->agent, 1, a->outbox, &say.sequence, err) < 0)
-        return -1;
-    if (amp_answer_line(&s->v, &say, &s->line, err) < 0)
+    if (amp_sequence_answer(a->store, &s->v, a->outbox, &say, err) < 0 ||
+        amp_answer_line(&s->v, &say, &s->line, err) < 0)
         return -1;
     s->line.len--; /* its LF */
     /* An id of its own: an acknowledgement of the message must not close it. */

@@ -318,17 +318,15 @@ static int compose(const struct router *r, const struct amp_view *v, const char 
     /* What expired failed, whoever would have taken it (SW4RM §11). */
     bool expired = strcmp(code, "ttl_expired") == 0 && v->protocol == AMP_PROTO_SW4RM;
     struct amp_answer a = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
-                           .by = amp ? "system" : "amp-route",
+                           .by = amp ? "system" : r->consumer,
                            .code = code,
                            .note = said,
                            .rule = "route",
                            .retryable = retryable,
                            .node = r->consumer,
                            .now_ms = amp_now_ms()};
-    if (v->protocol == AMP_PROTO_RTP && r->store && v->id.n > 0 &&
-        amp_sequence_next(r->store, amp_span_str(a.node), 1, a.by, &a.sequence, err) < 0)
-        return -1;
-    return amp_answer_line(v, &a, out, err);
+    return amp_sequence_answer(r->store, v, a.by, &a, err) < 0 ? -1
+                                                               : amp_answer_line(v, &a, out, err);
 }
 
 static void refuse(struct router *r, struct job *j, const char *code, const char *why,

@@ -6,6 +6,8 @@
 
 #include <amp/base/num.h>
 
+#include "message/inbox.h"
+
 /* How many messages may wait for it: as the options say, the last that names it counts; 0 any. */
 static int inbound_of(const struct router *r, const char *spec, bool agent, uint32_t *inbound,
                       struct amp_error *err)
@@ -63,6 +65,19 @@ int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
     return target_add(r, *index, inbound, err);
 }
 
+int routes_usable(const struct router *r, uint32_t port, struct amp_error *err)
+{
+    const char *spec = amp_port_spec(r->ports[port]);
+    enum amp_port_kind kind = amp_port_kind(r->ports[port]);
+    struct amp_error why;
+    if (!r->store && !r->dry && (kind == AMP_PORT_DEAD || kind == AMP_PORT_INBOX))
+        return amp_fail(err, AMP_USAGE, "no_state", "the port %s needs --state", spec);
+    if (kind == AMP_PORT_INBOX &&
+        amp_inbox_agent_check(amp_span_str(spec + strlen("inbox:")), &why) < 0)
+        return amp_fail(err, AMP_USAGE, why.code, "the port %.200s: %s", spec, why.what);
+    return 0;
+}
+
 int routes_add(struct router *r, const char *text, struct amp_error *err)
 {
     struct amp_span predicate, port;
@@ -80,10 +95,7 @@ int routes_add(struct router *r, const char *text, struct amp_error *err)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a route");
     if (routes_port(r, spec, false, &rule->port, err) < 0)
         return -1;
-    enum amp_port_kind kind = amp_port_kind(r->ports[rule->port]);
-    if (!r->store && !r->dry && (kind == AMP_PORT_DEAD || kind == AMP_PORT_INBOX))
-        return amp_fail(err, AMP_USAGE, "no_state", "the port %s needs --state", spec);
-    return 0;
+    return routes_usable(r, rule->port, err);
 }
 
 void routes_free(struct router *r)

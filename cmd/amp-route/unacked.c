@@ -190,7 +190,7 @@ int unacked_look(struct router *r, struct job *j, const struct amp_view *v, stru
     if (answer)
         hear(r, v);
     else if (r->store || r->credits)
-        j->wants_ack = v->id.n > 0 && amp_stages_timeout(v, NULL) > 0;
+        j->wants_ack = v->id.n > 0 && amp_stages_timeout(v) > 0;
     return STEP_GO;
 }
 

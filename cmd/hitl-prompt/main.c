@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "flow/config.h"
 #include "hitl.h"
+#include "message/stages.h"
 #include "protocol/redact.h"
 #include "task/record.h"
 
@@ -362,6 +363,7 @@ static const int statuses[] = {AMP_OK,          AMP_NO,       AMP_USAGE,       A
                                AMP_UNAVAILABLE, AMP_IOERR,    AMP_TEMPFAIL,    AMP_NOPERM,
                                AMP_CONFIG,      AMP_TIMEDOUT, AMP_INTERRUPTED, 0};
 static const struct amp_fsm *const machines[] = {&amp_escalation_fsm, NULL};
+static const struct amp_setting settings[] = {AMP_STAGES_SETTINGS, {0}};
 static const struct amp_tool tool = {
     .name = "hitl-prompt",
     .doc = "put escalations to a person and send the decisions",
@@ -370,6 +372,7 @@ static const struct amp_tool tool = {
     .machines = machines,
     .config = amp_config_values,
     .check_config = amp_config_check,
+    .settings = settings,
     .redact = amp_redact_pattern_list,
 };
 

@@ -2,6 +2,7 @@
  */
 #include "agent/agent.h"
 #include "flow/config.h"
+#include "message/stages.h"
 #include "protocol/redact.h"
 #include "task/machines.h"
 #include "verbs.h"
@@ -49,6 +50,7 @@ static const int statuses[] = {0, 1, 64, 65, 69, 70, 74, 75, 77, 78, 130, 0};
 static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm, &amp_agent_fsm,
                                                  &amp_job_fsm, NULL};
 
+static const struct amp_setting settings[] = {AMP_STAGES_SETTINGS, {0}};
 static const struct amp_tool tool = {
     .name = "task-dispatch",
     .doc = "lead agents' tasks through dispatch, review and rework",
@@ -58,6 +60,7 @@ static const struct amp_tool tool = {
     .machines = machines,
     .config = amp_config_values,
     .check_config = amp_config_check,
+    .settings = settings,
     .redact = amp_redact_pattern_list,
 };
 

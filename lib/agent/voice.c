@@ -10,13 +10,6 @@ static int no_memory(struct amp_error *err)
     return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
 }
 
-/* Of microseconds: it grows, and fits a double. */
-static int64_t number(struct amp_voice *v, int64_t now_ms)
-{
-    v->last = now_ms * 1000 > v->last ? now_ms * 1000 : v->last + 1;
-    return v->last;
-}
-
 /* One line, its LF taken off again. */
 static int dump(json_t *j, struct amp_buf *out, struct amp_error *err)
 {
@@ -41,7 +34,7 @@ int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *
     amp_uuid4(id);
     amp_uuid4(flow);
     amp_time_format(s->now_ms, time);
-    int64_t n = number(v, s->now_ms);
+    int64_t n = amp_id_number(s->now_ms);
     snprintf(hlc, sizeof hlc, "%lld.%06d.%.128s", (long long)n, 0, v->name);
     json_t *j =
         json_pack("{s:s, s:s, s:s, s:I, s:i, s:s, s:s, s:I, s:s, s:s, s:o}", "message_id", id,
@@ -67,7 +60,7 @@ int amp_voice_rtp(struct amp_voice *v, const struct amp_rtp_say *s, json_t *payl
     amp_uuid4(uuid);
     snprintf(id, sizeof id, "evt_%s", uuid);
     amp_time_format(s->now_ms, time);
-    int64_t seq = v->event > 0 ? v->event++ : number(v, s->now_ms);
+    int64_t seq = v->event > 0 ? v->event++ : amp_id_number(s->now_ms);
     json_t *j =
         json_pack("{s:s, s:I, s:s, s:s, s:s, s:s%, s:s, s:s, s:o, s:{s:i, s:s*}}", "eventId", id,
                   "seq", (json_int_t)seq, "kind", s->kind, "sourceNodeId", v->node, "sourceAgentId",

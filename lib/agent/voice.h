@@ -11,7 +11,6 @@
 struct amp_voice {
     const char *name; /* producer_id, sourceAgentId */
     const char *node; /* sourceNodeId */
-    int64_t last;     /* the number that was given last */
     int64_t event;    /* the next event's; 0: by the clock too */
 };
 

@@ -49,6 +49,13 @@ void amp_id_tail(int64_t now_ms, char out[AMP_ID_TAIL_MAX])
              (unsigned)(ts.tv_nsec % 1000000), (unsigned)(r % 1000000));
 }
 
+int64_t amp_id_number(int64_t now_ms)
+{
+    static _Thread_local int64_t last;
+    last = now_ms * 1000 > last ? now_ms * 1000 : last + 1;
+    return last;
+}
+
 bool amp_id_is_safe(struct amp_span text)
 {
     if (text.n < 1 || text.n > 128 || text.p[0] == '.' || text.p[0] == '-')

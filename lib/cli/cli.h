@@ -62,6 +62,13 @@ typedef int amp_config_fn(const char *explicit_path, const char *state_dir, cons
                           struct amp_error *err);
 amp_config_fn amp_config_values;
 
+/* What amp.json sets beside the options, for the whole process: set is called for the value under
+ * the key, for each element of an array, before the verb runs. */
+struct amp_setting {
+    const char *key;
+    int (*set)(void *arg, const char *text, struct amp_error *err); /* arg: NULL */
+};
+
 struct amp_tool {
     const char *name;
     const char *doc;              /* one line, as the manual's .Nd */
@@ -71,6 +78,7 @@ struct amp_tool {
     const struct amp_fsm *const *machines; /* NULL-terminated, for --machine; or NULL */
     amp_config_fn *config; /* amp_config_values where an option has a config key, else NULL */
     int (*check_config)(struct amp_span text, struct amp_error *err); /* of amp.json; or NULL */
+    const struct amp_setting *settings;                               /* ends with {0}; or NULL */
     /* Takes --redact or redact.patterns before the verb runs; NULL: it writes nothing of others. */
     int (*redact)(const char *const *patterns, struct amp_error *err);
 };
@@ -88,8 +96,7 @@ struct amp_tool {
  * the argument is optional; CHOICES are separated by commas; absent fields are "-". */
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv);
 
-/* For tools that find their state directory themselves: where no other amp.json was found, the one
- * in it says what is redacted. */
+/* For tools that find their state directory: where no other was found, its amp.json redacts. */
 int amp_cli_state(const char *state_dir, struct amp_error *err);
 
 /* The running tool's name, for records and diagnostics. */

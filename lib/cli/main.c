@@ -105,7 +105,8 @@ static int run(const struct amp_tool *tool, char **args)
         return usage(tool, &err);
     }
     typed_patterns = cli_standard.redact.n > 0;
-    if (cli_parse_rest(&p, tool->config, &err) || take_patterns(&err))
+    if (cli_parse_rest(&p, tool->config, &err) || take_patterns(&err) ||
+        cli_settings(&p, tool, &err))
         return usage(tool, &err);
     static char *none[] = {NULL};
     char **operands = none;

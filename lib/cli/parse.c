@@ -179,6 +179,17 @@ static const char *text_of(const struct cli_parse *p, const char *name)
     return i < 0 ? NULL : *(const char **)cli_opt_at(p, i)->dest;
 }
 
+int cli_settings(const struct cli_parse *p, const struct amp_tool *tool, struct amp_error *err)
+{
+    struct amp_error why;
+    for (const struct amp_setting *s = tool->settings; s && s->key; s++)
+        if (tool->config(text_of(p, "config"), text_of(p, "state"), s->key, s->set, NULL, &why))
+            return why.status == AMP_USAGE
+                       ? amp_fail(err, AMP_CONFIG, why.code, "%s in amp.json: %s", s->key, why.what)
+                       : amp_fail(err, why.status, why.code, "%s", why.what);
+    return 0;
+}
+
 int cli_parse_rest(struct cli_parse *p, amp_config_fn *config, struct amp_error *err)
 {
     const struct amp_opt *o;

@@ -41,6 +41,8 @@ int cli_list_add(struct amp_list *l, const char *text, struct amp_error *err);
 int cli_parse_args(struct cli_parse *p, char **args, int verb_words, struct amp_error *err);
 /* Fills what no flag set from the environment, then from amp.json. */
 int cli_parse_rest(struct cli_parse *p, amp_config_fn *config, struct amp_error *err);
+/* What amp.json sets beside the options. */
+int cli_settings(const struct cli_parse *p, const struct amp_tool *tool, struct amp_error *err);
 /* The verb that argv names, the verbless form, or NULL; *words are its words in argv. */
 const struct amp_verb *cli_find_verb(const struct amp_tool *tool, char **args, int *words);
 

@@ -98,12 +98,15 @@ static int answer_rtp(struct amp_store *s, const struct amp_view *v,
                        amp_span_str(amp_idem_word(a->verdict)), amp_buf_span(&why), line, err);
 }
 
-static int answer_sw4rm(const struct amp_view *v, const struct amp_idem_answer *a, const char *node,
-                        int64_t now_ms, struct amp_buf *line, struct amp_error *err)
+static int answer_sw4rm(struct amp_store *s, const struct amp_view *v,
+                        const struct amp_idem_answer *a, const char *node, int64_t now_ms,
+                        struct amp_buf *line, struct amp_error *err)
 {
     struct amp_answered of = {.id = v->id, .producer = v->from, .correlation = v->correlation};
     AMP_BUF struct amp_buf note;
     amp_buf_init(&note, 1 << 20);
+    if (amp_sequence_rise(s, amp_span_str(node), now_ms, node, &of.sequence, err) < 0)
+        return -1;
     if (a->verdict == AMP_IDEM_DONE) {
         struct amp_first_attempt first = {.id = amp_buf_span(&a->original),
                                           .code = amp_buf_span(&a->code),
@@ -124,5 +127,5 @@ int amp_idem_tell(struct amp_store *s, const struct amp_view *v, const struct am
                   const char *node, int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
     return v->protocol == AMP_PROTO_RTP ? answer_rtp(s, v, a, node, now_ms, out, err)
-                                        : answer_sw4rm(v, a, node, now_ms, out, err);
+                                        : answer_sw4rm(s, v, a, node, now_ms, out, err);
 }

@@ -9,20 +9,25 @@
 #include <string.h>
 
 #include "message/dead.h"
+#include "message/sequence.h"
 #include "protocol/answer.h"
 
-static int answer_line(const struct amp_view *v, const char *code, const char *why, int64_t now_ms,
-                       struct amp_buf *out, struct amp_error *err)
+static int answer_line(struct amp_store *s, const struct amp_view *v,
+                       const struct amp_inbox_refusal *r, struct amp_buf *out,
+                       struct amp_error *err)
 {
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0)
         return 0;
     struct amp_answer a = {.stage = AMP_STAGE_FAILED,
                            .by = "system",
-                           .code = code,
-                           .note = why,
+                           .code = r->code,
+                           .note = r->why,
                            .rule = "inbox",
-                           .now_ms = now_ms};
-    int rc = amp_answer_line(v, &a, out, err);
+                           .node = r->actor,
+                           .now_ms = r->now_ms};
+    int rc = amp_sequence_answer(s, v, r->actor, &a, err);
+    if (rc == 0)
+        rc = amp_answer_line(v, &a, out, err);
     if (rc == 0 && out->len > 0)
         out->len--; /* its LF */
     return rc;
@@ -43,7 +48,7 @@ static int bury(struct amp_store *s, const struct amp_inbox_refusal *r, struct a
     amp_span_copy(r->agent, by, sizeof(by));
     int rc = amp_reader_line(reader, r->line, &opt, &v, NULL, NULL, err);
     if (rc >= 0)
-        rc = answer_line(&v, r->code, r->why, r->now_ms, &answer, err);
+        rc = answer_line(s, &v, r, &answer, err);
     struct amp_error e = {0};
     if (rc == 0 && v.id.n > 0 &&
         amp_message_ack(s, v.id, AMP_STAGE_FAILED, by, amp_span_str(r->code), r->now_ms, NULL, &e) <

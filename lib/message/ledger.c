@@ -36,7 +36,6 @@ struct work {
     struct amp_buf mem, out, claim;
     struct amp_span result;
     const struct amp_view *view;
-    const struct amp_message_terms *terms;
     const struct amp_message_former *former;
     int64_t now_ms;
     struct amp_ack_note note;
@@ -118,8 +117,8 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     w->rec.claim = amp_buf_span(&w->claim);
     w->rec.sent_ms = w->now_ms;
     w->rec.correlation = v->correlation;
-    w->rec.ack_timeout_ms = amp_stages_timeout(v, w->terms);
-    w->rec.sla_ms = amp_stages_sla(v, w->terms);
+    w->rec.ack_timeout_ms = amp_stages_timeout(v);
+    w->rec.sla_ms = amp_stages_sla(v);
     w->rec.wants_outcome = v->wants_outcome;
     w->rec.for_many = v->n_to > 1 || amp_span_is(w->rec.to, "all");
     w->rec.expires_ms = w->rec.ack_timeout_ms > 0 ? amp_message_expiry(v, w->now_ms) : 0;
@@ -136,12 +135,6 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         w->rec.due_ms = w->now_ms;
     }
     return commit(w, w->former ? "resend" : "record", AMP_DELIVERY_SENT, NULL, change, err);
-}
-
-int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
-                       enum amp_store_outcome *outcome, struct amp_error *err)
-{
-    return amp_message_record_as(s, v, NULL, now_ms, outcome, err);
 }
 
 int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
@@ -173,14 +166,12 @@ static int record(struct amp_store *s, struct work *w, enum amp_store_outcome *o
     return rc;
 }
 
-int amp_message_record_as(struct amp_store *s, const struct amp_view *v,
-                          const struct amp_message_terms *terms, int64_t now_ms,
-                          enum amp_store_outcome *outcome, struct amp_error *err)
+int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                       enum amp_store_outcome *outcome, struct amp_error *err)
 {
     struct work w;
     work_init(&w);
     w.view = v;
-    w.terms = terms;
     w.now_ms = now_ms;
     return record(s, &w, outcome, err);
 }

@@ -12,15 +12,11 @@
 #include "message/metrics.h"
 #include "store/store.h"
 
-/* Records the message as SENT with its ack deadline (due_ms, when it needs an ack). Idempotent:
+/* Records the message as SENT with its ack deadline (due_ms, when it needs an ack; how long that
+ * is, message/stages.h says). Idempotent:
  * AMP_STORE_REDELIVERED for the same bytes; NO duplicate_msg_id for other bytes under the id. */
 int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                        enum amp_store_outcome *outcome, struct amp_error *err);
-/* The same under other terms than the protocols' own (message/stages.h). */
-struct amp_message_terms;
-int amp_message_record_as(struct amp_store *s, const struct amp_view *v,
-                          const struct amp_message_terms *terms, int64_t now_ms,
-                          enum amp_store_outcome *outcome, struct amp_error *err);
 
 /* When its time to live is over, 0 never; where it does not say since when it lives, it lives since
  * now. */

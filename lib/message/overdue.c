@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "message/retry.h"
+#include "message/sequence.h"
 #include "message/sweep.h"
 #include "protocol/rtp/answer.h"
 #include "protocol/sw4rm/answer.h"
@@ -90,6 +91,9 @@ static int tell_sw4rm(struct amp_overdue *o, enum amp_ack_stage stage, const cha
     struct amp_sweep *sw = o->sw;
     struct amp_answered of = {.id = o->id, .producer = o->r.from, .correlation = o->r.correlation};
     amp_buf_reset(&sw->line);
+    if (amp_sequence_rise(sw->store, amp_span_str(sw->opt->actor), sw->now_ms, sw->opt->actor,
+                          &of.sequence, sw->err) < 0)
+        return -1;
     if (amp_sw4rm_nack(&of, stage, amp_span_str(code), amp_span_str(what), sw->opt->actor,
                        sw->now_ms, &sw->line, sw->err) < 0)
         return -1;
@@ -109,6 +113,9 @@ static int tell_rtp(struct amp_overdue *o, enum amp_ack_stage stage, const char 
                                .by = sw->opt->actor,
                                .now_ms = sw->now_ms};
     amp_buf_reset(&sw->line);
+    if (amp_sequence_next(sw->store, amp_span_str(a.node), 1, sw->opt->actor, &a.sequence,
+                          sw->err) < 0)
+        return -1;
     int rc = stage == AMP_STAGE_FAILED ? amp_rtp_ack(&a, stage, amp_span_str(code),
                                                      amp_span_str(what), &sw->line, sw->err)
                                        : amp_rtp_notice(&a, "dead_letter", amp_span_str(code),

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <amp/base/id.h>
+
 #include "message/cursor_record.h"
 #include "message/record.h"
 
@@ -36,7 +38,7 @@ static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
         return -1;
     if (last > INT64_MAX - w->n)
         return amp_fail(err, AMP_NO, "sequence_exhausted", "there are no numbers left");
-    w->first = last + 1 > w->least ? last + 1 : w->least;
+    w->first = last < w->least ? w->least : last + 1;
     snprintf(w->json, sizeof w->json, "{\"last\":%" PRId64 "}", w->first + w->n - 1);
     change->event = "assign";
     change->to = "OPEN";
@@ -45,12 +47,11 @@ static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     return 0;
 }
 
-static int take(struct amp_store *s, struct amp_span source, struct taking *w, int64_t *first,
+static int take(struct amp_store *s, struct amp_span key, struct taking *w, int64_t *first,
                 struct amp_error *err)
 {
     enum amp_store_outcome how;
-    char name[AMP_CURSOR_NAME_MAX];
-    if (amp_store_update(s, KIND, amp_cursor_name(source, name), NULL, take_fn, w, &how, err) < 0)
+    if (amp_store_update(s, KIND, key, NULL, take_fn, w, &how, err) < 0)
         return -1;
     *first = w->first;
     return 0;
@@ -60,17 +61,27 @@ int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, c
                       int64_t *first, struct amp_error *err)
 {
     struct taking w = {.n = n, .actor = actor};
-    return take(s, source, &w, first, err);
+    char key[AMP_CURSOR_NAME_MAX];
+    return take(s, amp_cursor_name(source, key), &w, first, err);
 }
 
 int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now_ms,
                       const char *actor, int64_t *number, struct amp_error *err)
 {
-    struct taking w = {.n = 1, .actor = actor, .least = now_ms * 1000};
-    char name[AMP_CURSOR_NAME_MAX];
-    snprintf(name, sizeof name, "rising:%.*s", (int)(producer.n < 256 ? producer.n : 256),
-             producer.p);
-    return take(s, amp_span_str(name), &w, number, err);
+    struct taking w = {.n = 1, .least = amp_id_number(now_ms), .actor = actor};
+    char key[AMP_CURSOR_KEY_MAX];
+    return take(s, amp_cursor_key(AMP_SPAN("sw4rm"), producer, key), &w, number, err);
+}
+
+int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,
+                        struct amp_answer *a, struct amp_error *err)
+{
+    if (s && of->protocol == AMP_PROTO_RTP && of->id.n > 0)
+        return amp_sequence_next(s, amp_span_str(a->node ? a->node : a->by), 1, actor, &a->sequence,
+                                 err);
+    if (s && of->protocol == AMP_PROTO_SW4RM && of->from.n > 0)
+        return amp_sequence_rise(s, amp_span_str(a->by), a->now_ms, actor, &a->sequence, err);
+    return 0;
 }
 
 int amp_sequence_last(struct amp_store *s, struct amp_span source, int64_t *last,

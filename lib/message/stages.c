@@ -1,7 +1,17 @@
 /* The table of acknowledgements. */
 #include "message/stages.h"
 
+#include <string.h>
+
+#include <amp/base/num.h>
 #include <amp/protocol/aop_policy.h>
+
+#define YEAR_MS INT64_C(31536000000)
+
+/* 0: as the protocol says. */
+static struct {
+    int64_t ack_timeout_ms[AMP_PROTO_COUNT], sla_ms;
+} set;
 
 static const char *const sw4rm_silent[] = {"ACKNOWLEDGEMENT", "HEARTBEAT", NULL};
 static const char *const rtp_silent[] = {"ack", "signal", "dead_letter", NULL};
@@ -39,25 +49,53 @@ static int64_t task_timeout(const struct amp_view *v)
     return s > 0 && s <= INT64_C(31536000) ? s * 1000 : 0;
 }
 
-int64_t amp_stages_timeout(const struct amp_view *v, const struct amp_message_terms *terms)
+int amp_stages_set_timeout(void *arg, const char *text, struct amp_error *err)
+{
+    const char *eq = strchr(text, '=');
+    struct amp_span name = {text, eq ? (size_t)(eq - text) : strlen(text)};
+    enum amp_protocol p = amp_protocol_find(name);
+    (void)arg;
+    if (!eq || !amp_stages_of(p))
+        return amp_fail(err, AMP_USAGE, "bad_protocol",
+                        "how long is waited is amp=TIME, sw4rm=TIME or rtp=TIME, not '%.100s'",
+                        text);
+    return amp_num_duration(amp_span_str(eq + 1), 1, YEAR_MS, &set.ack_timeout_ms[p], err);
+}
+
+void amp_stages_reset_timeouts(void)
+{
+    memset(set.ack_timeout_ms, 0, sizeof set.ack_timeout_ms);
+}
+
+int amp_stages_set_sla(void *arg, const char *text, struct amp_error *err)
+{
+    int64_t ms;
+    (void)arg;
+    if (amp_num_duration(amp_span_str(text), 0, YEAR_MS, &ms, err) < 0)
+        return -1;
+    set.sla_ms = ms > 0 ? ms : -1;
+    return 0;
+}
+
+int64_t amp_stages_timeout(const struct amp_view *v)
 {
     const struct amp_stages *s = amp_stages_of(v->protocol);
-    int64_t set = terms ? terms->ack_timeout_ms[v->protocol] : 0;
+    int64_t ours = set.ack_timeout_ms[v->protocol];
     if (v->needs_ack)
-        return set > 0 && !v->has_ack_timeout ? set : v->ack_timeout_ms;
+        return ours > 0 && !v->has_ack_timeout ? ours : v->ack_timeout_ms;
     if (v->protocol == AMP_PROTO_AOP && v->kind == AMP_KIND_DISPATCH && v->id.n > 0)
         return task_timeout(v);
     if (!s || s->ack_timeout_ms == 0 || is_silent(s, v))
         return 0;
-    return set > 0 ? set : s->ack_timeout_ms;
+    return ours > 0 ? ours : s->ack_timeout_ms;
 }
 
-int64_t amp_stages_sla(const struct amp_view *v, const struct amp_message_terms *terms)
+int64_t amp_stages_sla(const struct amp_view *v)
 {
     const struct amp_stages *s = amp_stages_of(v->protocol);
     if (!s || s->sla_ms == 0 || !v->wants_outcome || is_silent(s, v))
         return 0;
-    if (terms && terms->sla_ms != 0)
-        return terms->sla_ms > 0 ? terms->sla_ms : 0;
+    if (set.sla_ms != 0)
+        return set.sla_ms > 0 ? set.sla_ms : 0;
     return s->sla_ms;
 }

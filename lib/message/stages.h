@@ -16,15 +16,24 @@ struct amp_stages {
 /* NULL for a protocol without acknowledgements. */
 const struct amp_stages *amp_stages_of(enum amp_protocol p);
 
-/* What a team sets differently. 0: as the protocol says. */
-struct amp_message_terms {
-    int64_t ack_timeout_ms[AMP_PROTO_COUNT]; /* a message's own time goes before it */
-    int64_t sla_ms; /* from admission to the outcome that somebody waits for; < 0: no matter */
-};
-
-/* How long to wait for the acknowledgement of a message, 0: not at all. terms may be NULL. */
-int64_t amp_stages_timeout(const struct amp_view *v, const struct amp_message_terms *terms);
+/* How long to wait for the acknowledgement of a message, 0: not at all. */
+int64_t amp_stages_timeout(const struct amp_view *v);
 /* How long after its admission an outcome must be known, 0: nobody waits for one. */
-int64_t amp_stages_sla(const struct amp_view *v, const struct amp_message_terms *terms);
+int64_t amp_stages_sla(const struct amp_view *v);
+
+/* What a team sets differently, for the whole process, before the first message: ack.timeout
+ * ("PROTOCOL=TIME", after which a message's own time still counts) and ack.sla (a time, 0: no
+ * matter). They take what an option or a setting says; arg is not looked at. USAGE bad_protocol or
+ * what is wrong with the time. */
+int amp_stages_set_timeout(void *arg, const char *text, struct amp_error *err);
+void amp_stages_reset_timeouts(void); /* for a list that takes the place of another */
+int amp_stages_set_sla(void *arg, const char *text, struct amp_error *err);
+
+/* Rows for the settings of whatever tool records messages. */
+#define AMP_STAGES_SETTINGS                                                                        \
+    {"ack.timeout", amp_stages_set_timeout},                                                       \
+    {                                                                                              \
+        "ack.sla", amp_stages_set_sla                                                              \
+    }
 
 #endif

@@ -16,7 +16,7 @@ struct amp_answer {
     bool retryable;          /* sending again may help; SW4RM tells it by the code */
     struct amp_span result;  /* SW4RM: a JSON value; or empty */
     const char *node;        /* the Runtime Protocol's outbox; NULL: `by` */
-    int64_t sequence;        /* the number in it, or in SW4RM's stream; 0: one after the clock */
+    int64_t sequence;        /* in that outbox, or of SW4RM's producer `by`; 0: by the clock */
     int64_t now_ms;
 };
 

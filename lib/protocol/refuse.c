@@ -1,8 +1,11 @@
 /* The refusal of a line as a message in its sender's protocol. AMP's is the nack; it also answers
  * lines of which nobody can say what protocol they are. */
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/id.h>
 #include <amp/json/writer.h>
 
 #include "protocol/amp/amp.h"
@@ -35,6 +38,19 @@ static bool is_task_id(struct amp_span s)
     for (size_t i = 0; good && i < s.n; i++)
         good = form[i] == 'd' ? s.p[i] >= '0' && s.p[i] <= '9' : s.p[i] == form[i];
     return good;
+}
+
+int64_t amp_refuse_number(int64_t now_ms, char who[AMP_REFUSER_MAX])
+{
+    static atomic_uint threads;
+    static _Thread_local unsigned thread;
+    if (thread == 0)
+        thread = atomic_fetch_add(&threads, 1) + 1;
+    if (thread == 1)
+        snprintf(who, AMP_REFUSER_MAX, "amp-validate");
+    else
+        snprintf(who, AMP_REFUSER_MAX, "amp-validate-%u", thread);
+    return amp_id_number(now_ms);
 }
 
 int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,

@@ -199,6 +199,49 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   run -64 amp-ack track --ack-timeout 1s </dev/null
 }
 
+@test "whoever records a message waits as long as the configuration says" {
+  need_tool amp-route
+  waits() { jq -r --arg k "message.$1" 'select(.key == $k) | .state | "\(.ack_timeout_ms) \(.sla_ms)"' state/log/*.ndjson | tail -1; }
+  mkdir -m 700 state
+  echo '{"ack": {"timeout": ["sw4rm=60s", "rtp=5s", "amp=7m"], "sla": "30s"}}' >state/amp.json
+  m 1 | amp-route -r '* => file:out'
+  [ "$(waits 11111111-1111-4111-8111-111111111111)" = "60000 null" ]
+  { m 2 && create && message review_request 'del(.ack_timeout_sec) | .msg_id = "review_request-T-2026-044-7"'; } |
+    amp-route -r '* => inbox:bob' >out
+  [ "$(waits 11111111-1111-4111-8111-111111111112)" = "60000 null" ]
+  [ "$(waits evt_1)" = "5000 30000" ]
+  [ "$(waits review_request-T-2026-044-7)" = "420000 null" ]
+  m 3 | amp-ack send >out
+  [ "$(waits 11111111-1111-4111-8111-111111111113)" = "60000 null" ]
+  echo '{"ack": {"timeout": ["sw4rm"]}}' >wrong.json
+  run -78 amp-route -c wrong.json -r '* => stdout' <out
+  [[ "$output" == *"ack.timeout in amp.json"* ]]
+}
+
+@test "SW4RM's numbers rise, whoever answers, over processes and clocks" {
+  need_tool amp-route
+  # One process, several answers in a millisecond; then others of the same producer.
+  { for n in 1 2 3 4 5; do m "$n" '.message_type = "DATA"'; done; } >in
+  run -1 --separate-stderr amp-route -o one -r 'from=nobody => stdout' <in
+  run -1 --separate-stderr amp-route -o two -r 'from=nobody => stdout' < <(m 6)
+  jq -r 'select(.msg.producer_id == "amp-route") | .msg.sequence_number' one two >numbers
+  [ "$(wc -l <numbers)" -eq 6 ]
+  sort -nuc numbers
+  # The state knows the last one: a clock that was put back changes nothing.
+  jq -es 'map(select(.key == "sequence.sw4rm%0Aamp-route").state.last) | length == 6 and .[-1] == $last' \
+    --argjson last "$(tail -1 numbers)" state/log/*.ndjson
+  # An agent that acknowledges by one tool and gets messages by another has one row of numbers.
+  m 7 | jq -c '{to: "bob", msg: .}' | amp-ack send >>three
+  m 8 | amp-route -r '* => inbox:bob' >>three
+  m 9 | jq -c '{to: "bob", msg: .}' | amp-ack send --stage READ >>three
+  jq -r 'select(.msg.producer_id == "bob") | .msg.sequence_number' three >numbers
+  [ "$(wc -l <numbers)" -eq 3 ]
+  sort -nuc numbers
+  # Routers of other names are other producers.
+  run -1 --separate-stderr amp-route --as gate -r 'from=nobody => stdout' < <(m 0)
+  jq -e '.msg.producer_id == "gate"' <<<"$output"
+}
+
 @test "an eta told with accepted puts the end off as well" {
   { create; ev ack '{"refEventId":"evt_1","ackType":"accepted","ackedByAgentId":"exec","ackedAt":"2026-03-01T12:00:00Z",
     "etaAt":"2026-03-01T12:30:00Z"}'; } | track 12:00:00 >/dev/null

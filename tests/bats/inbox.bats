@@ -380,8 +380,47 @@ SH
   run -64 amp-route inbox $'a\nb'
   run -64 amp-route inbox ""
   run -64 amp-route inbox "$(printf 'x%.0s' {1..200})"
-  run -1 amp-route -r $'* => inbox:a\tb' < <(message task_dispatch)
-  [[ "$output" == *bad_agent* ]]
+}
+
+@test "ports that could never be delivered to are refused at the start" {
+  local long
+  long=$(printf 'x%.0s' {1..129})
+  for route in $'* => inbox:a\tb' "* => inbox:$long"; do
+    run -64 amp-route -r '* => file:x' -r "$route" <&-
+    [[ "$output" == *"the port inbox:"*": an agent's name has 1 to 128 bytes and no control characters"* ]]
+    [[ "$output" != *$'\t'* ]]
+    run -64 amp-route -n -r "$route" <&-
+    run -64 amp-route -r '* => agents' --agent "bob=${route#*=> }" <&-
+  done
+  unset AMP_STATE
+  for args in "* => inbox:bob" "* => dead" "* => agents"; do
+    run -64 amp-route -r "$args" <&-
+    [[ "$output" == *"needs --state"* ]]
+  done
+  run -64 amp-route -r '* => agents' --agent bob=inbox:bob <&-
+  [[ "$output" == *"the port inbox:bob needs --state"* ]]
+  run -64 amp-route -r '* => agents' --agent bob=dead <&-
+  [[ "$output" == *"the port dead needs --state"* ]]
+  # What a route may be is told without a state.
+  message task_dispatch | amp-route -n -r '* => inbox:bob' >told
+  [ "$(wc -l <told)" -eq 1 ]
+  # A reload keeps the routes that it had.
+  export AMP_STATE=$PWD/state
+  echo '{"route": {"routes": ["* => file:x"]}}' >amp.json
+  mkfifo in
+  amp-route -c amp.json --in in --hold 2>err 8>&- &
+  router=$!
+  exec 8>in
+  message task_dispatch >&8
+  wait_until 10 has_lines x 1
+  echo '{"route": {"routes": ["* => inbox:a\tb"]}}' >amp.json
+  kill -HUP $router
+  wait_until 10 grep -q "no control characters" err
+  message review_request >&8
+  wait_until 10 has_lines x 2
+  kill $router
+  wait $router || [ $? -eq 130 ]
+  exec 8>&-
 }
 
 @test "a bell that is no FIFO is refused, a missing state told" {

@@ -231,6 +231,20 @@ static void any_order(unsigned seed)
     amp_cursor_close(c, now, &err);
 }
 
+static int set_last(void *ctx, const struct amp_store_rec *was, struct amp_store_change *change,
+                    struct amp_error *e)
+{
+    static char json[64];
+    (void)was;
+    (void)e;
+    snprintf(json, sizeof json, "{\"last\":%lld}", (long long)*(int64_t *)ctx);
+    change->event = "assign";
+    change->to = "OPEN";
+    change->json = amp_span_str(json);
+    change->actor = "t";
+    return 0;
+}
+
 static void numbers(void)
 {
     int64_t a = 0, b = 0;
@@ -241,6 +255,36 @@ static void numbers(void)
     TAP_INT(b, 1, "each outbox has its own");
     TAP_INT(amp_sequence_last(store, AMP_SPAN("us"), &a, &err), 0, "the last");
     TAP_INT(a, 4, "is told");
+}
+
+/* They rise with the clock, and without it. */
+static void rising(void)
+{
+    int64_t a = 0, b = 0, c = 0;
+    const int64_t later = INT64_C(4000000000000); /* past what this thread numbered before */
+    TAP_INT(amp_sequence_rise(store, AMP_SPAN("bob"), later, "t", &a, &err), 0, "a number");
+    TAP_OK(a >= later * 1000, "of the clock");
+    amp_sequence_rise(store, AMP_SPAN("bob"), later, "t", &b, &err);
+    TAP_OK(b > a, "the next one in the same millisecond is above it");
+    enum amp_store_outcome how;
+    b += 1000000;
+    amp_store_update(store, "sequence", AMP_SPAN("sw4rm\nbob"), NULL, set_last, &b, &how, &err);
+    amp_sequence_rise(store, AMP_SPAN("bob"), later, "t", &c, &err);
+    TAP_INT(c, b + 1, "where the clock was put back, the one behind the last");
+    amp_sequence_next(store, AMP_SPAN("bob"), 1, "t", &a, &err);
+    TAP_INT(a, 1, "the outbox of that name is another one");
+
+    struct amp_view of = {.protocol = AMP_PROTO_RTP, .id = AMP_SPAN("e"), .from = AMP_SPAN("x")};
+    struct amp_answer say = {.by = "bob", .node = "bob", .now_ms = later};
+    TAP_OK(amp_sequence_answer(store, &of, "t", &say, &err) == 0 && say.sequence == 2,
+           "an answer of the Runtime Protocol stands in it");
+    of.protocol = AMP_PROTO_SW4RM;
+    TAP_OK(amp_sequence_answer(store, &of, "t", &say, &err) == 0 && say.sequence == c + 1,
+           "one of SW4RM does not");
+    say.sequence = 0;
+    of.protocol = AMP_PROTO_AMP;
+    TAP_OK(amp_sequence_answer(store, &of, "t", &say, &err) == 0 && say.sequence == 0,
+           "AMP numbers nothing");
 }
 
 static void watermark(void)
@@ -310,6 +354,7 @@ int main(void)
     leases();
     ordered();
     numbers();
+    rising();
     watermark();
     orphan();
     for (unsigned seed = 1; seed <= 12; seed++)

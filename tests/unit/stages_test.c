@@ -31,8 +31,26 @@ int main(void)
                              .type = amp_span_str(cases[i].type),
                              .needs_ack = cases[i].needs,
                              .ack_timeout_ms = cases[i].own};
-        TAP_INT(amp_stages_timeout(&v, NULL), cases[i].want, cases[i].type);
+        TAP_INT(amp_stages_timeout(&v), cases[i].want, cases[i].type);
     }
+
+    /* What a team sets holds for the whole process. */
+    struct amp_error err = {0};
+    struct amp_view m = {
+        .protocol = AMP_PROTO_SW4RM, .type = AMP_SPAN("DATA"), .wants_outcome = true};
+    TAP_OK(amp_stages_set_timeout(NULL, "sw4rm=1m", &err) == 0 && amp_stages_timeout(&m) == 60000,
+           "the time that is set");
+    TAP_OK(amp_stages_set_timeout(NULL, "aof=1m", &err) < 0 && err.status == AMP_USAGE &&
+               amp_stages_set_timeout(NULL, "1m", &err) < 0 &&
+               amp_stages_set_timeout(NULL, "rtp=0", &err) < 0,
+           "not of a protocol that acknowledges nothing, nor none at all");
+    amp_stages_reset_timeouts();
+    TAP_INT(amp_stages_timeout(&m), 10000, "and the protocol's own again");
+    m.protocol = AMP_PROTO_RTP;
+    m.type = AMP_SPAN("task_create");
+    TAP_INT(amp_stages_sla(&m), 120000, "an outcome is waited for");
+    TAP_OK(amp_stages_set_sla(NULL, "30s", &err) == 0 && amp_stages_sla(&m) == 30000, "as set");
+    TAP_OK(amp_stages_set_sla(NULL, "0", &err) == 0 && amp_stages_sla(&m) == 0, "or not");
     TAP_INT(amp_stages_of(AMP_PROTO_AMP)->waits_for, AMP_STAGE_READ, "AMP waits until it is read");
     TAP_INT(amp_stages_of(AMP_PROTO_SW4RM)->waits_for, AMP_STAGE_RECEIVED, "SW4RM for admission");
     TAP_INT(amp_stages_of(AMP_PROTO_RTP)->waits_for, AMP_STAGE_RECEIVED, "so does RTP");

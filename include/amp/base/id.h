@@ -17,6 +17,9 @@ void amp_random(void *p, size_t n);
  * the nanosecond clock and randomness; for the tail of an AMP msg_id. */
 #define AMP_ID_TAIL_MAX 32
 void amp_id_tail(int64_t now_ms, char out[AMP_ID_TAIL_MAX]);
+/* now_ms in microseconds, but above every number that this thread made before: for what must rise,
+ * also across runs, and fit a double. */
+int64_t amp_id_number(int64_t now_ms);
 /* SHA-256 as 64 lower-case hex digits. */
 void amp_sha256_hex(struct amp_span data, char out[AMP_SHA256_MAX]);
 /* Whether text may stand as one path component of ours: 1..128 bytes of [A-Za-z0-9._-], not

@@ -22,13 +22,11 @@ static void head(struct amp_jw *w, const struct amp_rtp_answer *a, const char *k
                  struct amp_span time)
 {
     char uuid[AMP_UUID_MAX];
-    uint16_t part;
     amp_uuid4(uuid);
-    amp_random(&part, sizeof part);
     amp_jw_open(w, '{');
     text(w, "eventId", amp_span_str(uuid));
-    amp_jw_key(w, "seq"); /* of microseconds: it grows, and fits a double */
-    amp_jw_int(w, a->sequence > 0 ? a->sequence : a->now_ms * 1000 + part % 1000);
+    amp_jw_key(w, "seq");
+    amp_jw_int(w, a->sequence > 0 ? a->sequence : amp_id_number(a->now_ms));
     text(w, "kind", amp_span_str(kind));
     text(w, "sourceNodeId", amp_span_str(a->node));
     text(w, "sourceAgentId", amp_span_str(a->by));

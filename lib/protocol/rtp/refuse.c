@@ -1,6 +1,5 @@
 /* Runtime Protocol v1 answers a bad event with an ack of type failed_terminal. An ack itself is not
  * answered, nor what has no id to refer to. */
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include <amp/base/clock.h>
@@ -11,23 +10,6 @@
 #include "protocol/spec.h"
 
 #define WHO "amp-validate"
-
-/* Each thread has an outbox of its own: lines leave in the order of their threads' work, not of the
- * moments at which they were made. Numbers follow the clock, so they grow across runs too. */
-static int64_t next_number(int64_t now_ms, char node[32])
-{
-    static atomic_uint threads;
-    static _Thread_local unsigned thread;
-    static _Thread_local int64_t last;
-    if (thread == 0)
-        thread = atomic_fetch_add(&threads, 1) + 1;
-    last = now_ms * 1000 > last ? now_ms * 1000 : last + 1;
-    if (thread == 1)
-        snprintf(node, 32, WHO);
-    else
-        snprintf(node, 32, WHO "-%u", thread);
-    return last;
-}
 
 static void text(struct amp_jw *w, const char *key, struct amp_span s)
 {
@@ -63,7 +45,7 @@ int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, in
     if (v->id.n == 0 || v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK ||
         amp_span_is(v->type, "ack"))
         return 1;
-    char time[AMP_TIME_MAX], uuid[AMP_UUID_MAX], node[32];
+    char time[AMP_TIME_MAX], uuid[AMP_UUID_MAX], node[AMP_REFUSER_MAX];
     size_t before = out->len;
     struct amp_jw w;
     amp_time_format(now_ms, time);
@@ -72,7 +54,7 @@ int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, in
     amp_jw_open(&w, '{');
     text(&w, "eventId", amp_span_str(uuid));
     amp_jw_key(&w, "seq");
-    amp_jw_int(&w, next_number(now_ms, node));
+    amp_jw_int(&w, amp_refuse_number(now_ms, node));
     text(&w, "kind", AMP_SPAN("ack"));
     text(&w, "sourceNodeId", amp_span_str(node));
     text(&w, "sourceAgentId", AMP_SPAN(WHO));

@@ -64,8 +64,8 @@ static int envelope(const struct amp_answered *of, const char *from, struct amp_
     member(&w, "message_id", amp_span_str(id));
     member(&w, "producer_id", amp_span_str(from));
     member(&w, "correlation_id", of->correlation.n > 0 ? of->correlation : amp_span_str(flow));
-    amp_jw_key(&w, "sequence_number"); /* of microseconds: it grows, and fits a double */
-    amp_jw_int(&w, of->sequence > 0 ? of->sequence : now_ms * 1000 + part % 1000);
+    amp_jw_key(&w, "sequence_number");
+    amp_jw_int(&w, of->sequence > 0 ? of->sequence : amp_id_number(now_ms));
     amp_jw_key(&w, "retry_count");
     amp_jw_int(&w, 0);
     /* A cached result may be larger than an acknowledgement should be. */

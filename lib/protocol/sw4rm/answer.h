@@ -6,10 +6,10 @@
 
 #include <amp/protocol/protocol.h>
 
-/* The message that is answered. */
+/* The message that is answered, and the answer's number among what its own producer says. */
 struct amp_answered {
     struct amp_span id, producer, correlation;
-    int64_t sequence; /* of the answer, in the stream of who gives it; 0: one after the clock */
+    int64_t sequence; /* 0: one by the clock */
 };
 
 /* An ACKNOWLEDGEMENT that names the stage where it ended (REJECTED, FAILED, TIMED_OUT) and why. The

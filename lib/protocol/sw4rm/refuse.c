@@ -11,6 +11,7 @@
 #include <amp/json/writer.h>
 
 #include "protocol/meanings.h"
+#include "protocol/spec.h"
 #include "protocol/sw4rm/sw4rm.h"
 
 #define PRODUCER "amp-validate"
@@ -94,6 +95,8 @@ int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, 
     if (amp_span_is(v->type, "ACKNOWLEDGEMENT"))
         return 1;
     char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[64], key[64];
+    char who[AMP_REFUSER_MAX];
+    int64_t number = amp_refuse_number(now_ms, who);
     uint16_t part;
     size_t before = out->len;
     AMP_BUF struct amp_buf body;
@@ -106,16 +109,16 @@ int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, 
     amp_uuid4(flow);
     amp_random(&part, sizeof part);
     amp_time_format(now_ms, time);
-    snprintf(hlc, sizeof hlc, "%lld.%06u." PRODUCER, (long long)now_ms * 1000, (unsigned)part);
+    snprintf(hlc, sizeof hlc, "%lld.%06u.%s", (long long)now_ms * 1000, (unsigned)part, who);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     member(&w, "message_id", amp_span_str(id));
-    member(&w, "producer_id", AMP_SPAN(PRODUCER));
+    member(&w, "producer_id", amp_span_str(who));
     member(&w, "correlation_id",
            v->correlation.n > 0 && v->correlation.n <= ID_MOST ? v->correlation
                                                                : amp_span_str(flow));
-    amp_jw_key(&w, "sequence_number"); /* of microseconds: it grows, and fits a double */
-    amp_jw_int(&w, now_ms * 1000 + part % 1000);
+    amp_jw_key(&w, "sequence_number");
+    amp_jw_int(&w, number);
     amp_jw_key(&w, "retry_count");
     amp_jw_int(&w, 0);
     member(&w, "message_type", AMP_SPAN("ACKNOWLEDGEMENT"));
