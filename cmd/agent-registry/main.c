@@ -11,7 +11,6 @@
 #include <amp/base/id.h>
 
 #include "flow/config.h"
-#include "protocol/redact.h"
 #include "registry.h"
 
 const char *reg_state, *reg_skills;
@@ -322,9 +321,7 @@ static const struct amp_tool tool = {
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
-    .config = amp_config_values,
-    .check_config = amp_config_check,
-    .redact = amp_redact_pattern_list,
+    AMP_CONFIG_OF_TOOL,
 };
 
 int main(int argc, char **argv)

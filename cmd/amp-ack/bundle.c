@@ -47,12 +47,10 @@ int bundle_manifest(struct bundle *b, struct amp_span about, struct amp_error *e
         struct amp_span text = amp_buf_span(&b->file[i].text);
         amp_sha256_hex(text, digest);
         amp_jw_open(&w, '{');
-        amp_jw_key(&w, "name");
-        amp_jw_str(&w, amp_span_str(b->file[i].name));
+        amp_jw_member_str(&w, "name", amp_span_str(b->file[i].name));
         amp_jw_key(&w, "bytes");
         amp_jw_uint(&w, text.n);
-        amp_jw_key(&w, "sha256");
-        amp_jw_str(&w, amp_span_str(digest));
+        amp_jw_member_str(&w, "sha256", amp_span_str(digest));
         amp_jw_close(&w, '}');
     }
     amp_jw_close(&w, ']');

@@ -28,23 +28,11 @@ struct listing {
     int64_t now_ms;
 };
 
-static void text(struct amp_jw *w, const char *key, struct amp_span s)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, s);
-}
-
-static void number(struct amp_jw *w, const char *key, int64_t n)
-{
-    amp_jw_key(w, key);
-    amp_jw_int(w, n);
-}
-
 static void time_of(struct amp_jw *w, const char *key, int64_t ms)
 {
     char t[AMP_TIME_MAX];
     amp_time_format(ms, t);
-    text(w, key, amp_span_str(t));
+    amp_jw_member_str(w, key, amp_span_str(t));
 }
 
 static bool is_active(const struct amp_cursor_rec *r, uint8_t state, int64_t now_ms)
@@ -66,34 +54,34 @@ static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now
                          : state == AMP_CURSOR_RETIRED ? "retired"
                                                        : "expired";
     amp_jw_open(&w, '{');
-    text(&w, "consumerNodeId", r->consumer);
-    text(&w, "sourceNodeId", r->source);
-    number(&w, "lastSeq", r->last_seq);
+    amp_jw_member_str(&w, "consumerNodeId", r->consumer);
+    amp_jw_member_str(&w, "sourceNodeId", r->source);
+    amp_jw_member_int(&w, "lastSeq", r->last_seq);
     time_of(&w, "updatedAt", r->updated_ms);
-    text(&w, "status", amp_span_str(status));
+    amp_jw_member_str(&w, "status", amp_span_str(status));
     time_of(&w, "leaseExpiresAt", r->lease_until_ms ? r->lease_until_ms : r->updated_ms);
-    text(&w, "epoch", amp_span_str(epoch));
-    text(&w, "state", amp_span_str(amp_cursor_fsm.states[state].name));
+    amp_jw_member_str(&w, "epoch", amp_span_str(epoch));
+    amp_jw_member_str(&w, "state", amp_span_str(amp_cursor_fsm.states[state].name));
     if (r->holder.n > 0)
-        text(&w, "holder", r->holder);
+        amp_jw_member_str(&w, "holder", r->holder);
     if (r->gap_since_ms > 0) {
-        number(&w, "gapFrom", r->last_seq + 1);
-        number(&w, "gapTo", r->gap_to);
+        amp_jw_member_int(&w, "gapFrom", r->last_seq + 1);
+        amp_jw_member_int(&w, "gapTo", r->gap_to);
         time_of(&w, "gapSince", r->gap_since_ms);
     }
-    number(&w, "waiting", r->held);
+    amp_jw_member_int(&w, "waiting", r->held);
     amp_jw_key(&w, "givenUp");
     amp_jw_open(&w, '[');
     for (uint32_t i = 0; i < r->n_holes; i++) {
         amp_jw_open(&w, '{');
-        number(&w, "fromSeq", r->hole[i].from);
-        number(&w, "toSeq", r->hole[i].to);
+        amp_jw_member_int(&w, "fromSeq", r->hole[i].from);
+        amp_jw_member_int(&w, "toSeq", r->hole[i].to);
         time_of(&w, "at", r->hole[i].at_ms);
         amp_jw_close(&w, '}');
     }
     amp_jw_close(&w, ']');
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0 || amp_buf_add(&b, "\n", 1, err) < 0)
+    if (amp_jw_end_line(&w, err) < 0)
         return -1;
     return amp_out(amp_buf_span(&b), err);
 }

@@ -186,22 +186,18 @@ int dead_tell(const char *action, const struct dead_choice *c, const struct amp_
     amp_buf_init(&b, 1 << 16);
     amp_jw_init(&w, &b);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "action");
-    amp_jw_str(&w, amp_span_str(action));
-    amp_jw_key(&w, "id");
-    amp_jw_str(&w, amp_span_str(c->id));
-    amp_jw_key(&w, "failed_ms");
-    amp_jw_int(&w, c->failed_ms);
+    amp_jw_member_str(&w, "action", amp_span_str(action));
+    amp_jw_member_str(&w, "id", amp_span_str(c->id));
+    amp_jw_member_int(&w, "failed_ms", c->failed_ms);
     if (dead_filter.dry_run) {
         amp_jw_key(&w, "dry_run");
         amp_jw_bool(&w, true);
     }
     if (refused) {
-        amp_jw_key(&w, "refused");
-        amp_jw_str(&w, amp_span_str(refused->code));
+        amp_jw_member_str(&w, "refused", amp_span_str(refused->code));
     }
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0 || amp_buf_str(&b, "\n", err) < 0)
+    if (amp_jw_end_line(&w, err) < 0)
         return -1;
     return amp_out(amp_buf_span(&b), err);
 }

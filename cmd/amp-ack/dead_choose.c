@@ -283,10 +283,8 @@ int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_
     size_t before = out->len;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "id");
-    amp_jw_str(&w, id);
-    amp_jw_key(&w, "state");
-    amp_jw_str(&w, amp_span_str(d->open ? "DEAD" : d->withdrawn ? "WITHDRAWN" : "REQUEUED"));
+    amp_jw_member_str(&w, "id", id);
+    amp_jw_member_text(&w, "state", d->open ? "DEAD" : d->withdrawn ? "WITHDRAWN" : "REQUEUED");
     size_t brace = 0;
     int rc = amp_jw_end(&w, err) < 0 || amp_buf_str(out, ",", err) < 0 ? -1 : 0;
     if (rc == 0) {

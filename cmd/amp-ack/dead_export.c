@@ -156,12 +156,6 @@ static int add_config(struct export *x)
     return add_line(x, bundle_file(&x->b, "amp.json"), amp_buf_span(&text));
 }
 
-static void text_member(struct amp_jw *w, const char *key, const char *text)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, amp_span_str(text));
-}
-
 static int add_machine(struct export *x)
 {
     struct utsname u;
@@ -172,20 +166,17 @@ static int add_machine(struct export *x)
     amp_time_format(amp_now_ms(), when);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    text_member(&w, "toolkit", AMP_VERSION);
-    text_member(&w, "compiler", __VERSION__);
-    text_member(&w, "now", when);
+    amp_jw_member_text(&w, "toolkit", AMP_VERSION);
+    amp_jw_member_text(&w, "compiler", __VERSION__);
+    amp_jw_member_text(&w, "now", when);
     if (uname(&u) == 0) {
-        text_member(&w, "system", u.sysname);
-        text_member(&w, "release", u.release);
-        text_member(&w, "machine", u.machine);
+        amp_jw_member_text(&w, "system", u.sysname);
+        amp_jw_member_text(&w, "release", u.release);
+        amp_jw_member_text(&w, "machine", u.machine);
     }
-    amp_jw_key(&w, "processors");
-    amp_jw_int(&w, sysconf(_SC_NPROCESSORS_ONLN));
-    amp_jw_key(&w, "memory");
-    amp_jw_int(&w, (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
-    amp_jw_key(&w, "pipe_buffer");
-    amp_jw_int(&w, (int64_t)sysconf(_SC_PAGESIZE) * 16);
+    amp_jw_member_int(&w, "processors", sysconf(_SC_NPROCESSORS_ONLN));
+    amp_jw_member_int(&w, "memory", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+    amp_jw_member_int(&w, "pipe_buffer", (int64_t)sysconf(_SC_PAGESIZE) * 16);
     if (statvfs(amp_store_dir(x->s), &fs) == 0) {
         amp_jw_key(&w, "state_disk_free");
         amp_jw_uint(&w, (uint64_t)fs.f_bavail * fs.f_frsize);

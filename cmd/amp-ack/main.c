@@ -2,8 +2,6 @@
 #include "flow/config.h"
 #include "message/cursor.h"
 #include "message/delivery.h"
-#include "message/stages.h"
-#include "protocol/redact.h"
 #include "verbs.h"
 
 const char *ack_state, *ack_as;
@@ -52,7 +50,7 @@ static const int statuses[] = {
     0,         AMP_NO,       AMP_USAGE,  AMP_DATAERR,     AMP_UNAVAILABLE,
     AMP_IOERR, AMP_TEMPFAIL, AMP_CONFIG, AMP_INTERRUPTED, 0};
 static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_cursor_fsm, NULL};
-static const struct amp_setting settings[] = {AMP_STAGES_SETTINGS, {0}};
+AMP_CONFIG_RECORDER;
 static const struct amp_tool tool = {
     .name = "amp-ack",
     .doc = "track, acknowledge and escalate the delivery of messages",
@@ -60,10 +58,7 @@ static const struct amp_tool tool = {
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
-    .config = amp_config_values,
-    .check_config = amp_config_check,
-    .settings = settings,
-    .redact = amp_redact_pattern_list,
+    AMP_CONFIG_OF_RECORDER,
 };
 
 int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err)

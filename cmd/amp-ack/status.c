@@ -98,8 +98,7 @@ static int as_json(struct listing *l, struct amp_span id, const struct amp_messa
         amp_jw_str(&w, amp_span_str(t));
     }
     if (r->attempt > 0) {
-        amp_jw_key(&w, "attempt");
-        amp_jw_int(&w, r->attempt);
+        amp_jw_member_int(&w, "attempt", r->attempt);
     }
     amp_jw_key(&w, "acks");
     amp_jw_open(&w, '[');

@@ -10,12 +10,6 @@ static bool hit(const struct job *j, uint32_t rule)
     return j->hit[rule / 64] >> (rule % 64) & 1;
 }
 
-static void text(struct amp_jw *w, const char *key, const char *value)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, amp_span_str(value));
-}
-
 /* Why it would be answered instead of delivered; NULL: it would not. */
 static const char *refusal(const struct router *r, const struct job *j, const char **why)
 {
@@ -78,16 +72,15 @@ void dry_say(struct router *r, const struct job *j)
     amp_buf_init(&line, (size_t)1 << 20);
     amp_jw_init(&w, &line);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "line");
-    amp_jw_int(&w, (int64_t)j->number);
-    text(&w, "id", j->id);
-    text(&w, "protocol", amp_protocol_name(j->protocol));
+    amp_jw_member_int(&w, "line", (int64_t)j->number);
+    amp_jw_member_text(&w, "id", j->id);
+    amp_jw_member_text(&w, "protocol", amp_protocol_name(j->protocol));
     amp_jw_key(&w, "tried");
     amp_jw_open(&w, '[');
     bool any = false;
     for (uint32_t i = 0; i < r->n_rules && !(any && !r->all); i++) {
         amp_jw_open(&w, '{');
-        text(&w, "predicate", r->rules[i].text);
+        amp_jw_member_text(&w, "predicate", r->rules[i].text);
         amp_jw_key(&w, "holds");
         amp_jw_bool(&w, hit(j, i));
         amp_jw_close(&w, '}');
@@ -95,10 +88,10 @@ void dry_say(struct router *r, const struct job *j)
     }
     amp_jw_close(&w, ']');
     ports(&w, r, j);
-    text(&w, "lane", amp_lane_name(j->lane));
+    amp_jw_member_text(&w, "lane", amp_lane_name(j->lane));
     if (code) {
-        text(&w, "refused", code);
-        text(&w, "why", why);
+        amp_jw_member_text(&w, "refused", code);
+        amp_jw_member_text(&w, "why", why);
     }
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, &err) < 0) {

@@ -160,15 +160,13 @@ static int as_wrap(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_
     struct amp_jw w;
     amp_jw_init(&w, b);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "id");
-    amp_jw_str(&w, m->id);
-    amp_jw_key(&w, "attempt");
-    amp_jw_int(&w, m->attempt);
+    amp_jw_member_str(&w, "id", m->id);
+    amp_jw_member_int(&w, "attempt", m->attempt);
     amp_jw_key(&w, "redelivered");
     amp_jw_bool(&w, m->attempt > 1);
     amp_record_line(&w, m->line);
     amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err) < 0 || amp_buf_str(b, "\n", err) < 0 ? -1 : 0;
+    return amp_jw_end_line(&w, err);
 }
 
 static int write_out(struct hand *h, const struct amp_inbox_msg *m, struct amp_error *err)

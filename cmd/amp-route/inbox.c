@@ -99,19 +99,14 @@ static int list_fn(void *ctx, const struct amp_inbox_msg *m)
         struct amp_jw w;
         amp_jw_init(&w, &b);
         amp_jw_open(&w, '{');
-        amp_jw_key(&w, "id");
-        amp_jw_str(&w, m->id);
-        amp_jw_key(&w, "state");
-        amp_jw_str(&w, amp_span_str(amp_inbox_fsm.states[m->state].name));
-        amp_jw_key(&w, "since");
-        amp_jw_str(&w, amp_span_str(at));
-        amp_jw_key(&w, "attempts");
-        amp_jw_int(&w, m->attempt);
+        amp_jw_member_str(&w, "id", m->id);
+        amp_jw_member_str(&w, "state", amp_span_str(amp_inbox_fsm.states[m->state].name));
+        amp_jw_member_str(&w, "since", amp_span_str(at));
+        amp_jw_member_int(&w, "attempts", m->attempt);
         if (m->expires_ms > 0) {
             char expires[AMP_TIME_MAX];
             amp_time_format(m->expires_ms, expires);
-            amp_jw_key(&w, "expires");
-            amp_jw_str(&w, amp_span_str(expires));
+            amp_jw_member_str(&w, "expires", amp_span_str(expires));
         }
         amp_record_line(&w, m->line);
         amp_jw_close(&w, '}');

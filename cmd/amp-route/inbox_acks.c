@@ -75,7 +75,7 @@ struct saying {
 static bool has_word(const struct amp_view *v, enum amp_ack_stage stage)
 {
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
-        amp_stages_timeout(v, NULL) <= 0)
+        amp_stages_timeout(v) <= 0)
         return false;
     switch (v->protocol) {
     case AMP_PROTO_SW4RM:

@@ -10,9 +10,7 @@
 #include "flow/config.h"
 #include "inbox.h"
 #include "message/delivery.h"
-#include "message/stages.h"
 #include "once.h"
-#include "protocol/redact.h"
 #include "replay.h"
 
 static struct router router = {
@@ -250,17 +248,14 @@ static const int statuses[] = {0,
                                AMP_INTERRUPTED,
                                0};
 static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_inbox_fsm, NULL};
-static const struct amp_setting settings[] = {AMP_STAGES_SETTINGS, {0}};
+AMP_CONFIG_RECORDER;
 static const struct amp_tool tool = {
     .name = "amp-route",
     .doc = "deliver messages to FIFOs, files, spools and commands",
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
-    .config = amp_config_values,
-    .check_config = amp_config_check,
-    .settings = settings,
-    .redact = amp_redact_pattern_list,
+    AMP_CONFIG_OF_RECORDER,
 };
 
 int main(int argc, char **argv)

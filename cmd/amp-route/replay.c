@@ -89,8 +89,7 @@ static int put_wrapped(struct replay *r, const struct amp_recorded_item *item,
     amp_jw_open(&w, '{');
     amp_jw_key(&w, "frame");
     amp_jw_uint(&w, item->n);
-    amp_jw_key(&w, "recorded");
-    amp_jw_str(&w, amp_span_str(time));
+    amp_jw_member_str(&w, "recorded", amp_span_str(time));
     amp_jw_key(&w, "redelivered");
     amp_jw_bool(&w, true);
     amp_jw_key(&w, v->json ? "msg" : "text");

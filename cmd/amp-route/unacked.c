@@ -225,10 +225,8 @@ static int tell_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     amp_buf_reset(&t->json);
     amp_jw_init(&w, &t->json);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "batches");
-    amp_jw_int(&w, (int64_t)now->rev + 1);
-    amp_jw_key(&w, "port");
-    amp_jw_str(&w, amp_span_str(amp_port_spec(t->target->port)));
+    amp_jw_member_int(&w, "batches", (int64_t)now->rev + 1);
+    amp_jw_member_str(&w, "port", amp_span_str(amp_port_spec(t->target->port)));
     amp_jw_key(&w, "redelivered");
     amp_jw_open(&w, '[');
     for (uint32_t i = t->from; i < t->to; i++)

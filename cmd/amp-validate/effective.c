@@ -7,12 +7,6 @@
 
 enum { PATH_MOST = 1024 * 1024 };
 
-static void key_str(struct amp_jw *w, const char *key, const char *text)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, amp_span_str(text));
-}
-
 /* Opens {"value": …; `close` ends it with the source. */
 static void open(struct amp_jw *w, const char *name)
 {
@@ -23,7 +17,7 @@ static void open(struct amp_jw *w, const char *name)
 
 static void close(struct amp_jw *w, enum amp_aop_source source)
 {
-    key_str(w, "source", amp_aop_source_name(source));
+    amp_jw_member_text(w, "source", amp_aop_source_name(source));
     amp_jw_close(w, '}');
 }
 
@@ -138,8 +132,7 @@ static void delegation(struct amp_jw *w, const struct amp_aop_policy *p)
     amp_jw_key(w, "delegation");
     amp_jw_open(w, '{');
     flag(w, "allowed", &p->delegation);
-    amp_jw_key(w, "max_depth");
-    amp_jw_int(w, AMP_AOP_DEPTH_MOST);
+    amp_jw_member_int(w, "max_depth", AMP_AOP_DEPTH_MOST);
     amp_jw_close(w, '}');
 }
 
@@ -184,13 +177,10 @@ int effective_line(const struct verdict *v, struct amp_buf *out, struct amp_erro
     amp_jw_open(&w, '{');
     amp_jw_key(&w, "line");
     amp_jw_uint(&w, v->line);
-    key_str(&w, "protocol", amp_protocol_name(view->protocol));
-    amp_jw_key(&w, "type");
-    amp_jw_str(&w, view->type);
-    amp_jw_key(&w, "session_id");
-    amp_jw_str(&w, view->correlation);
-    amp_jw_key(&w, "task_id");
-    amp_jw_str(&w, view->task);
+    amp_jw_member_text(&w, "protocol", amp_protocol_name(view->protocol));
+    amp_jw_member_str(&w, "type", view->type);
+    amp_jw_member_str(&w, "session_id", view->correlation);
+    amp_jw_member_str(&w, "task_id", view->task);
     if (policy(&w, view, err) < 0)
         return -1;
     amp_jw_close(&w, '}');

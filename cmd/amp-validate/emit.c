@@ -8,12 +8,6 @@
 
 enum { TOLD_OF_LONG_LINE = 200 };
 
-static void member(struct amp_jw *w, const char *key, const char *text)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, amp_span_str(text));
-}
-
 static const struct amp_finding *first_error(const struct verdict *v)
 {
     for (unsigned i = 0; i < v->n_findings; i++)
@@ -31,7 +25,7 @@ static void write_found(struct amp_jw *w, const struct amp_found *at)
     amp_jw_uint(w, at->column);
     amp_jw_key(w, "offset");
     amp_jw_uint(w, at->offset);
-    member(w, "in", amp_found_name(at->in));
+    amp_jw_member_text(w, "in", amp_found_name(at->in));
     amp_jw_close(w, '}');
 }
 
@@ -41,18 +35,16 @@ static void write_line(struct amp_jw *w, const struct validate_options *opt,
 {
     static const struct amp_span none = {"", 0};
     if (opt->name_files)
-        member(w, "file", v->chunk->file);
+        amp_jw_member_text(w, "file", v->chunk->file);
     amp_jw_key(w, "line");
     amp_jw_uint(w, v->line);
     amp_jw_key(w, "offset");
     amp_jw_uint(w, v->offset);
     amp_jw_key(w, "valid");
     amp_jw_bool(w, v->answer == LINE_VALID);
-    member(w, "protocol", v->view ? amp_protocol_name(v->view->protocol) : "");
-    amp_jw_key(w, "type");
-    amp_jw_str(w, v->view ? v->view->type : none);
-    amp_jw_key(w, "id");
-    amp_jw_str(w, v->view ? v->view->id : none);
+    amp_jw_member_text(w, "protocol", v->view ? amp_protocol_name(v->view->protocol) : "");
+    amp_jw_member_str(w, "type", v->view ? v->view->type : none);
+    amp_jw_member_str(w, "id", v->view ? v->view->id : none);
     if (v->chunk->found) {
         amp_jw_key(w, "found");
         write_found(w, v->chunk->found);
@@ -85,12 +77,12 @@ static int verdict(const struct validate_options *opt, const struct verdict *v, 
     if (!f && v->n_findings > 0)
         f = &v->findings[0];
     if (f) {
-        member(&w, "code", f->code);
-        member(&w, "field", f->field);
-        member(&w, "pointer", f->pointer);
-        member(&w, "message", f->message);
+        amp_jw_member_text(&w, "code", f->code);
+        amp_jw_member_text(&w, "field", f->field);
+        amp_jw_member_text(&w, "pointer", f->pointer);
+        amp_jw_member_text(&w, "message", f->message);
         if (f->expected[0])
-            member(&w, "expected", f->expected);
+            amp_jw_member_text(&w, "expected", f->expected);
         amp_jw_key(&w, "errors");
         amp_jw_uint(&w, errors);
         amp_jw_key(&w, "warnings");

@@ -5,7 +5,6 @@
 
 #include "cli/cli.h"
 #include "flow/config.h"
-#include "protocol/redact.h"
 #include "validate.h"
 
 static struct validate_options opt = {
@@ -354,9 +353,7 @@ int main(int argc, char **argv)
         .opts = opts,
         .verbs = verbs,
         .statuses = statuses,
-        .config = amp_config_values,
-        .check_config = amp_config_check,
-        .redact = amp_redact_pattern_list,
+        AMP_CONFIG_OF_TOOL,
     };
     return amp_cli_main(&tool, argc, argv);
 }

@@ -87,26 +87,20 @@ static int found_record(const struct verdict *v, struct amp_buf *out, struct amp
     amp_time_format(amp_now_ms(), now);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "time");
-    amp_jw_str(&w, amp_span_str(now));
-    amp_jw_key(&w, "tool");
-    amp_jw_str(&w, amp_span_str(amp_cli_name()));
-    amp_jw_key(&w, "found");
-    amp_jw_str(&w, amp_span_str(amp_found_name(at->in)));
+    amp_jw_member_str(&w, "time", amp_span_str(now));
+    amp_jw_member_str(&w, "tool", amp_span_str(amp_cli_name()));
+    amp_jw_member_str(&w, "found", amp_span_str(amp_found_name(at->in)));
     amp_jw_key(&w, "line");
     amp_jw_uint(&w, at->line);
     amp_jw_key(&w, "column");
     amp_jw_uint(&w, at->column);
     amp_jw_key(&w, "offset");
     amp_jw_uint(&w, at->offset);
-    amp_jw_key(&w, "protocol");
-    amp_jw_str(&w, amp_span_str(amp_protocol_name(v->view->protocol)));
-    amp_jw_key(&w, "type");
-    amp_jw_str(&w, v->view->type);
-    amp_jw_key(&w, "id");
-    amp_jw_str(&w, v->view->id);
+    amp_jw_member_str(&w, "protocol", amp_span_str(amp_protocol_name(v->view->protocol)));
+    amp_jw_member_str(&w, "type", v->view->type);
+    amp_jw_member_str(&w, "id", v->view->id);
     amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err) < 0 ? -1 : amp_buf_str(out, "\n", err);
+    return amp_jw_end_line(&w, err);
 }
 
 int report_found(const struct validate_options *opt, const struct verdict *v, struct amp_buf *out,

@@ -180,8 +180,7 @@ static void write_rows(struct amp_jw *w, const struct table *t, const char *name
     for (unsigned i = 0; i < t->n; i++) {
         const struct row *r = &t->row[i];
         amp_jw_open(w, '{');
-        amp_jw_key(w, "protocol");
-        amp_jw_str(w, amp_span_str(amp_protocol_name(r->protocol)));
+        amp_jw_member_str(w, "protocol", amp_span_str(amp_protocol_name(r->protocol)));
         amp_jw_key(w, name);
         amp_jw_str(w, amp_span_str(r->name));
         amp_jw_key(w, good);

@@ -12,8 +12,6 @@
 #include "agent/agent.h"
 #include "flow/config.h"
 #include "hitl.h"
-#include "message/stages.h"
-#include "protocol/redact.h"
 #include "task/record.h"
 
 static const char *state, *in, *out, *as, *answer, *operator_name, *config_path;
@@ -363,17 +361,14 @@ static const int statuses[] = {AMP_OK,          AMP_NO,       AMP_USAGE,       A
                                AMP_UNAVAILABLE, AMP_IOERR,    AMP_TEMPFAIL,    AMP_NOPERM,
                                AMP_CONFIG,      AMP_TIMEDOUT, AMP_INTERRUPTED, 0};
 static const struct amp_fsm *const machines[] = {&amp_escalation_fsm, NULL};
-static const struct amp_setting settings[] = {AMP_STAGES_SETTINGS, {0}};
+AMP_CONFIG_RECORDER;
 static const struct amp_tool tool = {
     .name = "hitl-prompt",
     .doc = "put escalations to a person and send the decisions",
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
-    .config = amp_config_values,
-    .check_config = amp_config_check,
-    .settings = settings,
-    .redact = amp_redact_pattern_list,
+    AMP_CONFIG_OF_RECORDER,
 };
 
 int main(int argc, char **argv)

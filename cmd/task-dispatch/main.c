@@ -2,8 +2,6 @@
  */
 #include "agent/agent.h"
 #include "flow/config.h"
-#include "message/stages.h"
-#include "protocol/redact.h"
 #include "task/machines.h"
 #include "verbs.h"
 
@@ -50,7 +48,7 @@ static const int statuses[] = {0, 1, 64, 65, 69, 70, 74, 75, 77, 78, 130, 0};
 static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm, &amp_agent_fsm,
                                                  &amp_job_fsm, NULL};
 
-static const struct amp_setting settings[] = {AMP_STAGES_SETTINGS, {0}};
+AMP_CONFIG_RECORDER;
 static const struct amp_tool tool = {
     .name = "task-dispatch",
     .doc = "lead agents' tasks through dispatch, review and rework",
@@ -58,10 +56,7 @@ static const struct amp_tool tool = {
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,
-    .config = amp_config_values,
-    .check_config = amp_config_check,
-    .settings = settings,
-    .redact = amp_redact_pattern_list,
+    AMP_CONFIG_OF_RECORDER,
 };
 
 int task_open(struct amp_store **out, struct amp_error *err)

@@ -1,7 +1,6 @@
 /* worktree-bind: agents' worktrees, and the hooks that guard protected branches. */
 #include "bind.h"
 #include "flow/config.h"
-#include "protocol/redact.h"
 
 struct bind_options opt = {.repo = ".", .humans = "allow", .agent = "*", .ttl_ms = 600000};
 
@@ -188,9 +187,7 @@ int main(int argc, char **argv)
         .verbs = verbs,
         .statuses = statuses,
         .machines = machines,
-        .config = amp_config_values,
-        .check_config = amp_config_check,
-        .redact = amp_redact_pattern_list,
+        AMP_CONFIG_OF_TOOL,
     };
     return amp_cli_main(&tool, argc, argv);
 }

@@ -106,7 +106,7 @@ int print_binding(const struct amp_binding *b, const char *ref, const struct amp
         put(&w, "error", failure->what);
     }
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) || amp_buf_str(&out, "\n", err))
+    if (amp_jw_end_line(&w, err))
         return -1;
     return amp_out(amp_buf_span(&out), err);
 }

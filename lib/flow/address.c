@@ -1,12 +1,12 @@
-/* Names, roles and capabilities against the directory and the catalog as they stand in this turn.
- */
+/* Names, roles and capabilities against the directory as it stands in this turn. */
 #include "flow/address.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/capability.h"
+#include "agent/directory.h"
 #include "agent/registry.h"
+#include "flow/eligible.h"
 
 struct agent {
     char *name, *role; /* role may be NULL */
@@ -330,82 +330,12 @@ static int add_one_of(struct amp_addresses *a, const struct amp_view *v, struct 
 
 /* ---- by capability ---- */
 
-static bool same_major(struct amp_span a, struct amp_span b)
-{
-    const char *x = memchr(a.p, '.', a.n), *y = memchr(b.p, '.', b.n);
-    return x && y && x - a.p == y - b.p && memcmp(a.p, b.p, (size_t)(x - a.p)) == 0;
-}
-
-/* Whether the skill of those who ask goes with that of the owner. */
-static bool skills_fit(const json_t *catalog)
-{
-    const char *mode = text(catalog, "compatibilityMode");
-    struct amp_span asks = amp_span_str(
-                        text(json_object_get(catalog, "delegationSkillRef"), "version")),
-                    does =
-                        amp_span_str(text(json_object_get(catalog, "executorSkillRef"), "version"));
-    if (!mode || asks.n == 0 || does.n == 0)
-        return true;
-    int c = amp_semver_compare(does, asks);
-    if (strcmp(mode, "strict") == 0)
-        return c == 0;
-    return c >= 0 && (strcmp(mode, "backward") != 0 || same_major(does, asks));
-}
-
-static int cap_fail(struct amp_error *err, const char *code, struct amp_span cap, const char *why)
-{
-    return amp_fail(err, AMP_NO, code, "%.*s %s", (int)(cap.n < 160 ? cap.n : 160), cap.p, why);
-}
-
-/* Those of `eligible` that the capability's index names too. */
-static int narrow(struct amp_addresses *a, struct amp_span cap, json_t **eligible,
-                  struct amp_error *err)
-{
-    json_t *rec = NULL, *both, *x, *y;
-    size_t i, k;
-    if (amp_capability_find(a->store, cap, &rec, err) < 0)
-        return -1;
-    const json_t *catalog = json_object_get(rec, "catalog");
-    const char *status = text(catalog, "status");
-    int rc = 0;
-    if (!rec)
-        rc = cap_fail(err, "no_route", cap, "was never published");
-    else if (status && strcmp(status, "disabled") == 0)
-        rc = cap_fail(err, "capability_unavailable", cap, "is disabled");
-    else if (!skills_fit(catalog))
-        rc = cap_fail(err, "version_incompatible", cap,
-                      "has a delegation skill that does not go with its executor skill");
-    both = json_array();
-    json_array_foreach(json_object_get(json_object_get(rec, "index"), "eligibleAgentIds"), i, x)
-    {
-        bool had = !*eligible;
-        json_array_foreach(*eligible, k, y)
-        {
-            had = had || json_equal(x, y);
-        }
-        if (had)
-            json_array_append(both, x);
-    }
-    json_decref(*eligible);
-    *eligible = both;
-    json_decref(rec);
-    return rc;
-}
-
 static int add_eligible(struct amp_addresses *a, const struct amp_view *v,
                         const struct amp_spans *wanted, struct amp_error *err)
 {
     json_t *eligible = NULL, *x;
     size_t i;
-    int rc = 0;
-    if (!a->store)
-        return cap_fail(err, "no_route", wanted->v[0],
-                        "cannot be looked up: there is no state directory");
-    for (uint32_t k = 0; k < wanted->n && rc == 0; k++)
-        rc = narrow(a, wanted->v[k], &eligible, err);
-    if (rc == 0 && json_array_size(eligible) == 0)
-        rc = cap_fail(err, "no_route", wanted->v[0],
-                      "and what else is required is offered by no agent");
+    int rc = amp_eligible_find(a->store, wanted, &eligible, err);
     json_array_foreach(eligible, i, x)
     {
         struct amp_span name = amp_span_str(json_string_value(x));
@@ -418,7 +348,8 @@ static int add_eligible(struct amp_addresses *a, const struct amp_view *v,
     }
     json_decref(eligible);
     if (rc == 0 && a->n_to == 0)
-        rc = cap_fail(err, "capability_unavailable", wanted->v[0], "has no owner that answers");
+        rc = amp_eligible_refuse(err, "capability_unavailable", wanted->v[0],
+                                 "has no owner that answers");
     return rc;
 }
 
@@ -493,8 +424,9 @@ int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
         if (add_one_of(a, v, (struct amp_span){"", 0}, wanted, &gone, err) < 0)
             return -1;
         if (a->n_to == 0)
-            return cap_fail(err, gone ? "agent_unavailable" : "no_route", wanted->v[0],
-                            "and what else is required is offered by no agent that answers");
+            return amp_eligible_refuse(
+                err, gone ? "agent_unavailable" : "no_route", wanted->v[0],
+                "and what else is required is offered by no agent that answers");
     }
     bool by_name = !out->expanded;
     for (uint32_t i = 0; i < v->n_to && by_name; i++) {

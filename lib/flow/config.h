@@ -4,7 +4,19 @@
 
 #include <amp/base/buf.h>
 
+#include "message/stages.h"
+#include "protocol/redact.h"
+
 /* text is a whole amp.json. */
 int amp_config_check(struct amp_span text, struct amp_error *err);
+
+/* What amp.json says to a tool beside its options: rows for its struct amp_tool (cli/cli.h). */
+#define AMP_CONFIG_OF_TOOL                                                                         \
+    .config = amp_config_values, .check_config = amp_config_check, .redact = amp_redact_pattern_list
+
+/* Of a tool that records messages, and its table of settings. */
+#define AMP_CONFIG_OF_RECORDER AMP_CONFIG_OF_TOOL, .settings = recorder_settings
+#define AMP_CONFIG_RECORDER                                                                        \
+    static const struct amp_setting recorder_settings[] = {AMP_STAGES_SETTINGS, {0}}
 
 #endif

@@ -8,7 +8,7 @@
 
 void amp_jw_init(struct amp_jw *w, struct amp_buf *out)
 {
-    *w = (struct amp_jw){.out = out};
+    *w = (struct amp_jw){.out = out, .start = out->len};
 }
 
 static inline void put(struct amp_jw *w, const char *p, size_t n)
@@ -157,9 +157,46 @@ void amp_jw_raw(struct amp_jw *w, struct amp_span json)
     put(w, json.p, json.n);
 }
 
+void amp_jw_member_str(struct amp_jw *w, const char *key, struct amp_span text)
+{
+    amp_jw_key(w, key);
+    amp_jw_str(w, text);
+}
+
+void amp_jw_member_text(struct amp_jw *w, const char *key, const char *text)
+{
+    amp_jw_member_str(w, key, amp_span_str(text));
+}
+
+void amp_jw_member_int(struct amp_jw *w, const char *key, int64_t n)
+{
+    amp_jw_key(w, key);
+    amp_jw_int(w, n);
+}
+
+void amp_jw_some_str(struct amp_jw *w, const char *key, struct amp_span text)
+{
+    if (text.n > 0)
+        amp_jw_member_str(w, key, text);
+}
+
+void amp_jw_some_int(struct amp_jw *w, const char *key, int64_t n)
+{
+    if (n != 0)
+        amp_jw_member_int(w, key, n);
+}
+
 int amp_jw_end(struct amp_jw *w, struct amp_error *err)
 {
     if (!w->failed)
         return 0;
     return amp_fail(err, w->err.status, w->err.code, "%s", w->err.what);
+}
+
+int amp_jw_end_line(struct amp_jw *w, struct amp_error *err)
+{
+    if (amp_jw_end(w, err) == 0 && amp_buf_add(w->out, "\n", 1, err) == 0)
+        return 0;
+    w->out->len = w->start;
+    return -1;
 }

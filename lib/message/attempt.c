@@ -273,8 +273,7 @@ static int write_tries(struct amp_overdue *o, struct amp_buf *out)
         amp_jw_key(&w, texts[i].key);
         amp_jw_str(&w, texts[i].text);
     }
-    amp_jw_key(&w, "at_ms");
-    amp_jw_int(&w, r->timed_out_ms > 0 ? r->timed_out_ms : r->departed_ms);
+    amp_jw_member_int(&w, "at_ms", r->timed_out_ms > 0 ? r->timed_out_ms : r->departed_ms);
     amp_jw_close(&w, '}');
     return amp_jw_end(&w, o->sw->err);
 }

@@ -91,41 +91,29 @@ int amp_cursor_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_cu
     return rc;
 }
 
-static void number(struct amp_jw *w, const char *key, int64_t n)
-{
-    amp_jw_key(w, key);
-    amp_jw_int(w, n);
-}
-
-static void text(struct amp_jw *w, const char *key, struct amp_span s)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, s);
-}
-
 int amp_cursor_rec_write(const struct amp_cursor_rec *r, struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
     amp_buf_reset(out);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    text(&w, "consumer", r->consumer);
-    text(&w, "source", r->source);
-    number(&w, "last_seq", r->last_seq);
-    number(&w, "epoch", r->epoch);
+    amp_jw_member_str(&w, "consumer", r->consumer);
+    amp_jw_member_str(&w, "source", r->source);
+    amp_jw_member_int(&w, "last_seq", r->last_seq);
+    amp_jw_member_int(&w, "epoch", r->epoch);
     if (r->holder.n > 0)
-        text(&w, "holder", r->holder);
-    number(&w, "lease_until_ms", r->lease_until_ms);
-    number(&w, "updated_ms", r->updated_ms);
+        amp_jw_member_str(&w, "holder", r->holder);
+    amp_jw_member_int(&w, "lease_until_ms", r->lease_until_ms);
+    amp_jw_member_int(&w, "updated_ms", r->updated_ms);
     if (r->gap_since_ms > 0) {
-        number(&w, "gap_since_ms", r->gap_since_ms);
-        number(&w, "gap_due_ms", r->gap_due_ms);
-        number(&w, "gap_to", r->gap_to);
+        amp_jw_member_int(&w, "gap_since_ms", r->gap_since_ms);
+        amp_jw_member_int(&w, "gap_due_ms", r->gap_due_ms);
+        amp_jw_member_int(&w, "gap_to", r->gap_to);
     }
     if (r->held > 0)
-        number(&w, "held", r->held);
+        amp_jw_member_int(&w, "held", r->held);
     if (r->moves > 0)
-        number(&w, "moves", r->moves);
+        amp_jw_member_int(&w, "moves", r->moves);
     if (r->told) {
         amp_jw_key(&w, "told");
         amp_jw_bool(&w, true);

@@ -19,18 +19,6 @@ const char *amp_on_gap_word(enum amp_on_gap w)
     return words[w];
 }
 
-static void text(struct amp_jw *w, const char *key, struct amp_span s)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, s);
-}
-
-static void number(struct amp_jw *w, const char *key, int64_t n)
-{
-    amp_jw_key(w, key);
-    amp_jw_int(w, n);
-}
-
 int amp_cursor_tell(struct amp_store *s, const struct amp_cursor_gap *gap, int64_t now_ms,
                     struct amp_buf *mem, struct amp_span *id, struct amp_span *line,
                     struct amp_error *err)
@@ -48,26 +36,26 @@ int amp_cursor_tell(struct amp_store *s, const struct amp_cursor_gap *gap, int64
     size_t from = mem->len;
     amp_jw_init(&w, mem);
     amp_jw_open(&w, '{');
-    text(&w, "eventId", amp_span_str(event));
-    number(&w, "seq", seq);
-    text(&w, "kind", AMP_SPAN("signal"));
-    text(&w, "sourceNodeId", node);
-    text(&w, "sourceAgentId", node);
-    text(&w, "createdAt", amp_span_str(time));
+    amp_jw_member_str(&w, "eventId", amp_span_str(event));
+    amp_jw_member_int(&w, "seq", seq);
+    amp_jw_member_str(&w, "kind", AMP_SPAN("signal"));
+    amp_jw_member_str(&w, "sourceNodeId", node);
+    amp_jw_member_str(&w, "sourceAgentId", node);
+    amp_jw_member_str(&w, "createdAt", amp_span_str(time));
     amp_jw_key(&w, "payload");
     amp_jw_open(&w, '{');
-    text(&w, "signal", gap->tombstone ? AMP_SPAN("tombstone") : AMP_SPAN("incident"));
-    text(&w, "code", AMP_SPAN("gap_timeout"));
-    text(&w, "consumerNodeId", node);
-    text(&w, "sourceNodeId", gap->source);
-    number(&w, "fromSeq", gap->from);
-    number(&w, "toSeq", gap->to);
+    amp_jw_member_str(&w, "signal", gap->tombstone ? AMP_SPAN("tombstone") : AMP_SPAN("incident"));
+    amp_jw_member_str(&w, "code", AMP_SPAN("gap_timeout"));
+    amp_jw_member_str(&w, "consumerNodeId", node);
+    amp_jw_member_str(&w, "sourceNodeId", gap->source);
+    amp_jw_member_int(&w, "fromSeq", gap->from);
+    amp_jw_member_int(&w, "toSeq", gap->to);
     if (!gap->tombstone)
-        text(&w, "policy", amp_span_str(amp_on_gap_word(gap->on_gap)));
+        amp_jw_member_str(&w, "policy", amp_span_str(amp_on_gap_word(gap->on_gap)));
     amp_jw_close(&w, '}');
     amp_jw_key(&w, "trace");
     amp_jw_open(&w, '{');
-    number(&w, "attempt", 1);
+    amp_jw_member_int(&w, "attempt", 1);
     amp_jw_close(&w, '}');
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)

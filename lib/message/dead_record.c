@@ -58,32 +58,15 @@ static enum amp_dead_class class_of(const struct amp_dead_letter *d)
     return d->retryable ? AMP_DEAD_UNDELIVERABLE : AMP_DEAD_TERMINAL;
 }
 
-static void member(struct amp_jw *w, const char *key, struct amp_span text)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, text);
-}
-
-static void word(struct amp_jw *w, const char *key, const char *text)
-{
-    member(w, key, amp_span_str(text));
-}
-
-static void number(struct amp_jw *w, const char *key, int64_t n)
-{
-    amp_jw_key(w, key);
-    amp_jw_int(w, n);
-}
-
 static void attempt(struct amp_jw *w, const struct amp_dead_attempt *a)
 {
     amp_jw_open(w, '{');
     if (a->msg_id.n > 0)
-        member(w, "msg_id", a->msg_id);
-    number(w, "at_ms", a->at_ms);
-    word(w, "code", a->code);
-    word(w, "route", a->route);
-    word(w, "why", a->why);
+        amp_jw_member_str(w, "msg_id", a->msg_id);
+    amp_jw_member_int(w, "at_ms", a->at_ms);
+    amp_jw_member_text(w, "code", a->code);
+    amp_jw_member_text(w, "route", a->route);
+    amp_jw_member_text(w, "why", a->why);
     amp_jw_close(w, '}');
 }
 
@@ -124,19 +107,19 @@ static void write_routing(struct amp_jw *w, const struct amp_dead_letter *d, str
     struct amp_span route[] = {amp_span_str(d->route)};
     amp_jw_key(w, "routing");
     amp_jw_open(w, '{');
-    member(w, "by", by);
+    amp_jw_member_str(w, "by", by);
     if (d->n_recipients > 0)
         texts(w, "recipients", d->recipients, d->n_recipients);
     else
         texts(w, "recipients", one, d->to.n > 0);
     if (d->n_recipients > MAX_RECIPIENTS)
-        number(w, "n_recipients", d->n_recipients);
+        amp_jw_member_int(w, "n_recipients", d->n_recipients);
     if (d->n_tried > 0)
         texts(w, "tried", d->tried, d->n_tried);
     else
         texts(w, "tried", route, route[0].n > 0);
     if (d->lane && *d->lane)
-        word(w, "lane", d->lane);
+        amp_jw_member_text(w, "lane", d->lane);
     amp_jw_close(w, '}');
 }
 
@@ -147,26 +130,26 @@ int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter
     amp_buf_reset(out);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    member(&w, "msg_id", d->msg_id);
-    word(&w, "protocol", d->protocol);
-    member(&w, "type", d->type);
-    member(&w, "from", d->from);
-    member(&w, "to", d->to);
-    member(&w, "task", d->task);
-    member(&w, "correlation", d->correlation);
-    member(&w, "content_type", d->content_type);
-    word(&w, "code", d->code);
-    word(&w, "class", d->retryable ? "temporary" : "permanent");
-    word(&w, "failure_class", amp_dead_class_name(class_of(d)));
-    word(&w, "why", d->why);
-    word(&w, "route", d->route);
+    amp_jw_member_str(&w, "msg_id", d->msg_id);
+    amp_jw_member_text(&w, "protocol", d->protocol);
+    amp_jw_member_str(&w, "type", d->type);
+    amp_jw_member_str(&w, "from", d->from);
+    amp_jw_member_str(&w, "to", d->to);
+    amp_jw_member_str(&w, "task", d->task);
+    amp_jw_member_str(&w, "correlation", d->correlation);
+    amp_jw_member_str(&w, "content_type", d->content_type);
+    amp_jw_member_text(&w, "code", d->code);
+    amp_jw_member_text(&w, "class", d->retryable ? "temporary" : "permanent");
+    amp_jw_member_text(&w, "failure_class", amp_dead_class_name(class_of(d)));
+    amp_jw_member_text(&w, "why", d->why);
+    amp_jw_member_text(&w, "route", d->route);
     write_routing(&w, d, by);
-    number(&w, "created_ms", d->created_ms);
-    number(&w, "first_failed_ms", d->first_failed_ms);
-    number(&w, "failed_ms", d->failed_ms);
-    number(&w, "attempts", d->attempts);
-    number(&w, "size", (int64_t)d->line.n);
-    member(&w, "excerpt", d->excerpt);
+    amp_jw_member_int(&w, "created_ms", d->created_ms);
+    amp_jw_member_int(&w, "first_failed_ms", d->first_failed_ms);
+    amp_jw_member_int(&w, "failed_ms", d->failed_ms);
+    amp_jw_member_int(&w, "attempts", d->attempts);
+    amp_jw_member_int(&w, "size", (int64_t)d->line.n);
+    amp_jw_member_str(&w, "excerpt", d->excerpt);
     write_history(&w, old, d);
     amp_record_line(&w, d->line);
     amp_jw_close(&w, '}');

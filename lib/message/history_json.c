@@ -4,21 +4,13 @@
 
 #include "message/history.h"
 
-static void text(struct amp_jw *w, const char *key, struct amp_span s)
-{
-    if (s.n == 0)
-        return;
-    amp_jw_key(w, key);
-    amp_jw_str(w, s);
-}
-
 static void moment(struct amp_jw *w, const char *key, int64_t ms)
 {
     char at[AMP_TIME_MAX];
     if (ms <= 0)
         return;
     amp_time_format(ms, at);
-    text(w, key, amp_span_str(at));
+    amp_jw_some_str(w, key, amp_span_str(at));
 }
 
 int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struct amp_error *err)
@@ -28,32 +20,31 @@ int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struc
     amp_jw_open(&w, '{');
     amp_jw_key(&w, "n");
     amp_jw_uint(&w, r->n);
-    text(&w, "at", r->at);
-    text(&w, "correlation", r->correlation);
-    text(&w, "actor", r->actor);
-    text(&w, "what", amp_span_str(amp_history_word(r->what)));
-    text(&w, "kind", r->kind);
-    text(&w, "id", r->id);
-    text(&w, "event", r->event);
-    text(&w, "from", r->from);
-    text(&w, "to", r->to);
+    amp_jw_some_str(&w, "at", r->at);
+    amp_jw_some_str(&w, "correlation", r->correlation);
+    amp_jw_some_str(&w, "actor", r->actor);
+    amp_jw_some_str(&w, "what", amp_span_str(amp_history_word(r->what)));
+    amp_jw_some_str(&w, "kind", r->kind);
+    amp_jw_some_str(&w, "id", r->id);
+    amp_jw_some_str(&w, "event", r->event);
+    amp_jw_some_str(&w, "from", r->from);
+    amp_jw_some_str(&w, "to", r->to);
     amp_jw_key(&w, "details");
     amp_jw_open(&w, '{');
-    text(&w, "protocol", r->protocol);
-    text(&w, "type", r->type);
-    text(&w, "task", r->task);
-    text(&w, "sender", r->sender);
-    text(&w, "recipient", r->recipient);
-    text(&w, "agent", r->agent);
-    text(&w, "stage", r->stage);
-    text(&w, "by", r->by);
-    text(&w, "code", r->code);
-    text(&w, "why", r->why);
-    text(&w, "original", r->original);
-    text(&w, "decision", r->decision);
+    amp_jw_some_str(&w, "protocol", r->protocol);
+    amp_jw_some_str(&w, "type", r->type);
+    amp_jw_some_str(&w, "task", r->task);
+    amp_jw_some_str(&w, "sender", r->sender);
+    amp_jw_some_str(&w, "recipient", r->recipient);
+    amp_jw_some_str(&w, "agent", r->agent);
+    amp_jw_some_str(&w, "stage", r->stage);
+    amp_jw_some_str(&w, "by", r->by);
+    amp_jw_some_str(&w, "code", r->code);
+    amp_jw_some_str(&w, "why", r->why);
+    amp_jw_some_str(&w, "original", r->original);
+    amp_jw_some_str(&w, "decision", r->decision);
     if (r->attempt > 0) {
-        amp_jw_key(&w, "attempt");
-        amp_jw_int(&w, r->attempt);
+        amp_jw_member_int(&w, "attempt", r->attempt);
     }
     if (r->late) {
         amp_jw_key(&w, "late");

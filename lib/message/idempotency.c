@@ -267,18 +267,6 @@ static int read_op(struct work *w, const struct amp_store_rec *rec, struct amp_e
     return rc;
 }
 
-static void text(struct amp_jw *j, const char *key, struct amp_span s)
-{
-    amp_jw_key(j, key);
-    amp_jw_str(j, s);
-}
-
-static void number(struct amp_jw *j, const char *key, int64_t n)
-{
-    amp_jw_key(j, key);
-    amp_jw_int(j, n);
-}
-
 static int write_op(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
@@ -287,31 +275,31 @@ static int write_op(struct work *w, struct amp_error *err)
     amp_buf_reset(&w->out);
     amp_jw_init(&j, &w->out);
     amp_jw_open(&j, '{');
-    text(&j, "producer", v->from);
+    amp_jw_member_str(&j, "producer", v->from);
     if (v->protocol == AMP_PROTO_RTP)
-        number(&j, "attempt", w->op.attempt);
+        amp_jw_member_int(&j, "attempt", w->op.attempt);
     else if (v->token.n > 0)
-        text(&j, "token", v->token);
+        amp_jw_member_str(&j, "token", v->token);
     else
-        number(&j, "sequence", v->sequence);
-    text(&j, "original", amp_buf_span(&a->original));
+        amp_jw_member_int(&j, "sequence", v->sequence);
+    amp_jw_member_str(&j, "original", amp_buf_span(&a->original));
     amp_jw_key(&j, "attempts");
     amp_jw_open(&j, '[');
     const char *id = w->op.attempts.data;
     for (uint32_t i = 0; i < w->op.n_attempts; i++, id += strlen(id) + 1)
         amp_jw_str(&j, amp_span_str(id));
     amp_jw_close(&j, ']');
-    number(&j, "answered", w->op.answered + (a->verdict >= AMP_IDEM_RUNNING));
+    amp_jw_member_int(&j, "answered", w->op.answered + (a->verdict >= AMP_IDEM_RUNNING));
     amp_jw_key(&j, "last");
     amp_jw_open(&j, '{');
-    text(&j, "id", v->id);
-    text(&j, "correlation", v->correlation);
-    text(&j, "decision", amp_span_str(amp_idem_word(a->verdict)));
-    text(&j, "original_status", amp_span_str(a->status));
-    number(&j, "at_ms", w->opt->now_ms);
+    amp_jw_member_str(&j, "id", v->id);
+    amp_jw_member_str(&j, "correlation", v->correlation);
+    amp_jw_member_str(&j, "decision", amp_span_str(amp_idem_word(a->verdict)));
+    amp_jw_member_str(&j, "original_status", amp_span_str(a->status));
+    amp_jw_member_int(&j, "at_ms", w->opt->now_ms);
     amp_jw_close(&j, '}');
     if (a->verdict == AMP_IDEM_DONE)
-        number(&j, "cached_ms", a->at_ms);
+        amp_jw_member_int(&j, "cached_ms", a->at_ms);
     amp_jw_close(&j, '}');
     return amp_jw_end(&j, err);
 }

@@ -98,22 +98,6 @@ void amp_inbox_buffer_free(struct amp_inbox_buffer *b)
     b->n_waiting = b->n_open = 0;
 }
 
-static void number(struct amp_jw *w, const char *key, int64_t n)
-{
-    if (n == 0)
-        return;
-    amp_jw_key(w, key);
-    amp_jw_int(w, n);
-}
-
-static void text(struct amp_jw *w, const char *key, struct amp_span s)
-{
-    if (s.n == 0)
-        return;
-    amp_jw_key(w, key);
-    amp_jw_str(w, s);
-}
-
 int amp_inbox_buffer_write(const struct amp_inbox_buffer *b, struct amp_buf *out,
                            struct amp_error *err)
 {
@@ -121,22 +105,22 @@ int amp_inbox_buffer_write(const struct amp_inbox_buffer *b, struct amp_buf *out
     amp_buf_reset(out);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    text(&w, "agent", b->agent);
-    number(&w, "bound", b->bound);
-    number(&w, "credits", b->credits);
-    number(&w, "busy_ms", b->busy_ms);
-    number(&w, "until_ms", b->until_ms);
+    amp_jw_some_str(&w, "agent", b->agent);
+    amp_jw_some_int(&w, "bound", b->bound);
+    amp_jw_some_int(&w, "credits", b->credits);
+    amp_jw_some_int(&w, "busy_ms", b->busy_ms);
+    amp_jw_some_int(&w, "until_ms", b->until_ms);
     amp_jw_key(&w, "waiting");
     amp_jw_open(&w, '[');
     for (uint32_t i = 0; i < b->n_waiting; i++) {
         amp_jw_open(&w, '{');
-        text(&w, "id", b->waiting[i].id);
-        number(&w, "at_ms", b->waiting[i].at_ms);
-        number(&w, "expires_ms", b->waiting[i].expires_ms);
-        number(&w, "lane", b->waiting[i].lane);
-        number(&w, "order", b->waiting[i].order);
-        number(&w, "size", b->waiting[i].size);
-        number(&w, "own", b->waiting[i].own);
+        amp_jw_some_str(&w, "id", b->waiting[i].id);
+        amp_jw_some_int(&w, "at_ms", b->waiting[i].at_ms);
+        amp_jw_some_int(&w, "expires_ms", b->waiting[i].expires_ms);
+        amp_jw_some_int(&w, "lane", b->waiting[i].lane);
+        amp_jw_some_int(&w, "order", b->waiting[i].order);
+        amp_jw_some_int(&w, "size", b->waiting[i].size);
+        amp_jw_some_int(&w, "own", b->waiting[i].own);
         amp_jw_close(&w, '}');
     }
     amp_jw_close(&w, ']');
@@ -261,15 +245,15 @@ static int delivery_write(const struct amp_inbox_delivery *d, struct amp_buf *ou
     amp_buf_reset(out);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    text(&w, "msg_id", d->msg_id);
-    number(&w, "at_ms", d->at_ms);
-    number(&w, "expires_ms", d->expires_ms);
-    number(&w, "lane", d->lane);
-    number(&w, "attempt", d->attempt);
-    number(&w, "offered_ms", d->offered_ms);
-    number(&w, "read_ms", d->read_ms);
-    number(&w, "requeue", d->requeue);
-    text(&w, "code", d->code);
+    amp_jw_some_str(&w, "msg_id", d->msg_id);
+    amp_jw_some_int(&w, "at_ms", d->at_ms);
+    amp_jw_some_int(&w, "expires_ms", d->expires_ms);
+    amp_jw_some_int(&w, "lane", d->lane);
+    amp_jw_some_int(&w, "attempt", d->attempt);
+    amp_jw_some_int(&w, "offered_ms", d->offered_ms);
+    amp_jw_some_int(&w, "read_ms", d->read_ms);
+    amp_jw_some_int(&w, "requeue", d->requeue);
+    amp_jw_some_str(&w, "code", d->code);
     if (d->line.n > 0)
         amp_record_line(&w, d->line);
     amp_jw_close(&w, '}');

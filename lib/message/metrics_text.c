@@ -59,10 +59,8 @@ static void json_series(struct amp_jw *w, const struct amp_metric_series *s)
     struct amp_metric_pair pair[AMP_METRIC_LABELS];
     unsigned n = amp_metric_pairs(s, pair);
     amp_jw_open(w, '{');
-    amp_jw_key(w, "name");
-    amp_jw_str(w, amp_span_str(spec->name));
-    amp_jw_key(w, "type");
-    amp_jw_str(w, amp_span_str(kinds[spec->kind]));
+    amp_jw_member_str(w, "name", amp_span_str(spec->name));
+    amp_jw_member_str(w, "type", amp_span_str(kinds[spec->kind]));
     if (n > 0) {
         amp_jw_key(w, "labels");
         amp_jw_open(w, '{');
@@ -85,14 +83,10 @@ int amp_metrics_ndjson(const struct amp_metrics *m, int64_t now_ms, bool final, 
     amp_time_format(m->started_ms, started);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "at");
-    amp_jw_str(&w, amp_span_str(at));
-    amp_jw_key(&w, "tool");
-    amp_jw_str(&w, amp_span_str(m->tool));
-    amp_jw_key(&w, "pid");
-    amp_jw_int(&w, getpid());
-    amp_jw_key(&w, "since");
-    amp_jw_str(&w, amp_span_str(started));
+    amp_jw_member_str(&w, "at", amp_span_str(at));
+    amp_jw_member_str(&w, "tool", amp_span_str(m->tool));
+    amp_jw_member_int(&w, "pid", getpid());
+    amp_jw_member_str(&w, "since", amp_span_str(started));
     amp_jw_key(&w, "final");
     amp_jw_bool(&w, final);
     amp_jw_key(&w, "metrics");

@@ -62,8 +62,7 @@ void amp_record_line(struct amp_jw *w, struct amp_span line)
         amp_jw_key(w, "msg");
         amp_jw_raw(w, line);
     } else {
-        amp_jw_key(w, "text");
-        amp_jw_str(w, line);
+        amp_jw_member_str(w, "text", line);
     }
 }
 
@@ -112,22 +111,6 @@ int64_t amp_record_int(const struct amp_tape *t, const char *key)
     return n;
 }
 
-static void text_member(struct amp_jw *w, const char *key, struct amp_span text)
-{
-    if (text.n == 0)
-        return;
-    amp_jw_key(w, key);
-    amp_jw_str(w, text);
-}
-
-static void int_member(struct amp_jw *w, const char *key, int64_t n)
-{
-    if (n == 0)
-        return;
-    amp_jw_key(w, key);
-    amp_jw_int(w, n);
-}
-
 static void flag_member(struct amp_jw *w, const char *key, bool is)
 {
     if (!is)
@@ -138,20 +121,20 @@ static void flag_member(struct amp_jw *w, const char *key, bool is)
 
 static void write_attempts(struct amp_jw *w, const struct amp_message_rec *r)
 {
-    int_member(w, "attempt", r->attempt);
-    text_member(w, "origin", r->origin);
+    amp_jw_some_int(w, "attempt", r->attempt);
+    amp_jw_some_str(w, "origin", r->origin);
     if (r->tries.n > 0) {
         amp_jw_key(w, "tries");
         amp_jw_open(w, '[');
         amp_jw_raw(w, r->tries);
         amp_jw_close(w, ']');
     }
-    text_member(w, "next", r->next);
-    text_member(w, "node", r->node);
-    int_member(w, "sequence", r->sequence);
-    int_member(w, "departed_ms", r->departed_ms);
-    text_member(w, "failure", r->failure);
-    text_member(w, "given_up", r->given_up);
+    amp_jw_some_str(w, "next", r->next);
+    amp_jw_some_str(w, "node", r->node);
+    amp_jw_some_int(w, "sequence", r->sequence);
+    amp_jw_some_int(w, "departed_ms", r->departed_ms);
+    amp_jw_some_str(w, "failure", r->failure);
+    amp_jw_some_str(w, "given_up", r->given_up);
 }
 
 int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note *note,
@@ -160,20 +143,20 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
     struct amp_jw w;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    text_member(&w, "protocol", r->protocol);
-    text_member(&w, "type", r->type);
-    text_member(&w, "from", r->from);
-    text_member(&w, "to", r->to);
-    text_member(&w, "task", r->task);
-    text_member(&w, "correlation", r->correlation);
-    text_member(&w, "claim", r->claim);
-    text_member(&w, "holder", r->holder);
-    int_member(&w, "sent_ms", r->sent_ms);
-    int_member(&w, "due_ms", r->due_ms);
-    int_member(&w, "ack_timeout_ms", r->ack_timeout_ms);
-    int_member(&w, "timed_out_ms", r->timed_out_ms);
-    int_member(&w, "expires_ms", r->expires_ms);
-    int_member(&w, "sla_ms", r->sla_ms);
+    amp_jw_some_str(&w, "protocol", r->protocol);
+    amp_jw_some_str(&w, "type", r->type);
+    amp_jw_some_str(&w, "from", r->from);
+    amp_jw_some_str(&w, "to", r->to);
+    amp_jw_some_str(&w, "task", r->task);
+    amp_jw_some_str(&w, "correlation", r->correlation);
+    amp_jw_some_str(&w, "claim", r->claim);
+    amp_jw_some_str(&w, "holder", r->holder);
+    amp_jw_some_int(&w, "sent_ms", r->sent_ms);
+    amp_jw_some_int(&w, "due_ms", r->due_ms);
+    amp_jw_some_int(&w, "ack_timeout_ms", r->ack_timeout_ms);
+    amp_jw_some_int(&w, "timed_out_ms", r->timed_out_ms);
+    amp_jw_some_int(&w, "expires_ms", r->expires_ms);
+    amp_jw_some_int(&w, "sla_ms", r->sla_ms);
     flag_member(&w, "wants_outcome", r->wants_outcome);
     flag_member(&w, "for_many", r->for_many);
     flag_member(&w, "told", r->told);
@@ -185,11 +168,11 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
             amp_jw_raw(&w, r->acks);
         if (note) {
             amp_jw_open(&w, '{');
-            text_member(&w, "stage", amp_span_str(note->stage));
-            text_member(&w, "by", amp_span_str(note->by));
-            text_member(&w, "id", note->id);
-            text_member(&w, "code", note->code);
-            int_member(&w, "at_ms", note->at_ms);
+            amp_jw_some_str(&w, "stage", amp_span_str(note->stage));
+            amp_jw_some_str(&w, "by", amp_span_str(note->by));
+            amp_jw_some_str(&w, "id", note->id);
+            amp_jw_some_str(&w, "code", note->code);
+            amp_jw_some_int(&w, "at_ms", note->at_ms);
             if (note->late) {
                 amp_jw_key(&w, "late");
                 amp_jw_bool(&w, true);

@@ -13,12 +13,6 @@
 
 enum { REF_MOST = 200, SENTENCE_MOST = 2048 };
 
-static void member(struct amp_jw *w, const char *key, struct amp_span text)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, text);
-}
-
 /* What was wrong, in one sentence; where memory is short, the code alone. */
 static struct amp_span sentence(const struct amp_finding *f, struct amp_buf *out)
 {
@@ -61,30 +55,26 @@ int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, in
         return 1;
     const struct amp_span none = {"", 0};
     char time[AMP_TIME_MAX];
-    size_t before = out->len;
     AMP_BUF struct amp_buf said;
     struct amp_jw w;
     amp_buf_init(&said, SENTENCE_MOST);
     amp_time_format(now_ms, time);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    member(&w, "protocol_version", AMP_SPAN("AMP/1.0"));
-    member(&w, "type", AMP_SPAN("nack"));
-    member(&w, "ref_msg_id", v->id.n <= REF_MOST ? v->id : none);
-    member(&w, "task_id", is_task_id(v->task) ? v->task : none);
-    member(&w, "from", AMP_SPAN("system"));
-    member(&w, "failed_stage", amp_span_str(amp_ack_stage_name(AMP_STAGE_REJECTED)));
-    member(&w, "code", amp_span_str(first->code));
-    member(&w, "message", sentence(first, &said));
-    member(&w, "rule", amp_span_str(first->rule));
+    amp_jw_member_str(&w, "protocol_version", AMP_SPAN("AMP/1.0"));
+    amp_jw_member_str(&w, "type", AMP_SPAN("nack"));
+    amp_jw_member_str(&w, "ref_msg_id", v->id.n <= REF_MOST ? v->id : none);
+    amp_jw_member_str(&w, "task_id", is_task_id(v->task) ? v->task : none);
+    amp_jw_member_str(&w, "from", AMP_SPAN("system"));
+    amp_jw_member_str(&w, "failed_stage", amp_span_str(amp_ack_stage_name(AMP_STAGE_REJECTED)));
+    amp_jw_member_str(&w, "code", amp_span_str(first->code));
+    amp_jw_member_str(&w, "message", sentence(first, &said));
+    amp_jw_member_str(&w, "rule", amp_span_str(first->rule));
     amp_jw_key(&w, "retryable");
     amp_jw_bool(&w, strcmp(first->code, "undecided") == 0);
-    member(&w, "timestamp", amp_span_str(time));
+    amp_jw_member_str(&w, "timestamp", amp_span_str(time));
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) == 0 && amp_buf_str(out, "\n", err) == 0)
-        return 0;
-    out->len = before;
-    return -1;
+    return amp_jw_end_line(&w, err);
 }
 
 int amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,

@@ -105,7 +105,8 @@ extern const struct amp_fill_table amp_fill_nothing;
 const struct amp_kind_row *amp_spec_kind(const struct amp_spec *s, struct amp_span type);
 
 /* Who refuses a line, and the number of the refusal among what it says. Each thread is an outbox of
- * its own: lines leave in the order of the threads' work, not of the moments when they were made. */
+ * its own: lines leave in the order of the threads' work, not of the moments when they were made.
+ */
 #define AMP_REFUSER_MAX 32
 int64_t amp_refuse_number(int64_t now_ms, char who[AMP_REFUSER_MAX]);
 

@@ -106,8 +106,7 @@ static int answer(struct filter *filters, int n_filters, struct amp_tape *t, str
     struct amp_jw w;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "q");
-    amp_jw_int(&w, number);
+    amp_jw_member_int(&w, "q", number);
     amp_jw_key(&w, "r");
     amp_jw_open(&w, '[');
     arm(CPU_SECONDS);

@@ -49,14 +49,10 @@ static int answer(struct http *h, struct amp_tape *t, struct amp_span line, stru
     struct amp_jw w;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "q");
-    amp_jw_int(&w, q);
-    amp_jw_key(&w, "class");
-    amp_jw_str(&w, amp_span_str(names[how.what]));
-    amp_jw_key(&w, "after_ms");
-    amp_jw_int(&w, how.after_ms);
-    amp_jw_key(&w, "why");
-    amp_jw_str(&w, amp_span_str(how.why));
+    amp_jw_member_int(&w, "q", q);
+    amp_jw_member_str(&w, "class", amp_span_str(names[how.what]));
+    amp_jw_member_int(&w, "after_ms", how.after_ms);
+    amp_jw_member_str(&w, "why", amp_span_str(how.why));
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)
         return -1;

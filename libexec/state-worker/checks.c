@@ -7,12 +7,6 @@
 #include "task/task.h"
 #include "worker.h"
 
-static void member(struct amp_jw *w, const char *key, const char *text)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, amp_span_str(text));
-}
-
 void checks_finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
                     const char *expected, const char *fmt, ...)
 {
@@ -26,17 +20,17 @@ void checks_finding(struct checks *c, const char *code, const char *pointer, str
         if (*p == '/')
             *p = '.';
     amp_jw_open(c->out, '{');
-    member(c->out, "code", code);
-    member(c->out, "field", field);
-    member(c->out, "pointer", pointer);
-    member(c->out, "rule", "history");
-    member(c->out, "message", text);
+    amp_jw_member_text(c->out, "code", code);
+    amp_jw_member_text(c->out, "field", field);
+    amp_jw_member_text(c->out, "pointer", pointer);
+    amp_jw_member_text(c->out, "rule", "history");
+    amp_jw_member_text(c->out, "message", text);
     if (found.n > 120)
         found.n = 120;
     amp_jw_key(c->out, "found");
     amp_jw_str(c->out, found);
-    member(c->out, "expected", expected);
-    member(c->out, "severity", "error");
+    amp_jw_member_text(c->out, "expected", expected);
+    amp_jw_member_text(c->out, "severity", "error");
     amp_jw_close(c->out, '}');
     c->findings++;
 }

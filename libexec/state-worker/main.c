@@ -59,12 +59,9 @@ static void say_error(struct amp_jw *out, const struct amp_error *why)
 {
     amp_jw_key(out, "error");
     amp_jw_open(out, '{');
-    amp_jw_key(out, "status");
-    amp_jw_int(out, why->status);
-    amp_jw_key(out, "code");
-    amp_jw_str(out, amp_span_str(why->code));
-    amp_jw_key(out, "what");
-    amp_jw_str(out, amp_span_str(why->what));
+    amp_jw_member_int(out, "status", why->status);
+    amp_jw_member_str(out, "code", amp_span_str(why->code));
+    amp_jw_member_str(out, "what", amp_span_str(why->what));
     amp_jw_close(out, '}');
 }
 
@@ -88,8 +85,7 @@ static int answer(struct worker *w, struct amp_span line, struct amp_error *err)
     amp_buf_reset(&w->reply);
     amp_jw_init(&out, &w->reply);
     amp_jw_open(&out, '{');
-    amp_jw_key(&out, "q");
-    amp_jw_int(&out, q);
+    amp_jw_member_int(&out, "q", q);
     if (!w->checks.store)
         say_error(&out, &w->closed);
     else if (ask(w, amp_tok_source(&w->tape, message), &out, &why) < 0)

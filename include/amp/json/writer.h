@@ -10,6 +10,7 @@
 
 struct amp_jw {
     struct amp_buf *out;
+    size_t start; /* of what it wrote */
     bool comma, failed;
     struct amp_error err;
 };
@@ -24,6 +25,14 @@ void amp_jw_uint(struct amp_jw *w, uint64_t n);
 void amp_jw_bool(struct amp_jw *w, bool b);
 void amp_jw_null(struct amp_jw *w);
 void amp_jw_raw(struct amp_jw *w, struct amp_span json); /* a complete JSON value, as it is */
+/* A member of an object at once; the others leave out what is empty or 0. */
+void amp_jw_member_str(struct amp_jw *w, const char *key, struct amp_span text);
+void amp_jw_member_text(struct amp_jw *w, const char *key, const char *text);
+void amp_jw_member_int(struct amp_jw *w, const char *key, int64_t n);
+void amp_jw_some_str(struct amp_jw *w, const char *key, struct amp_span text);
+void amp_jw_some_int(struct amp_jw *w, const char *key, int64_t n);
 int amp_jw_end(struct amp_jw *w, struct amp_error *err);
+/* The end of a line: a LF behind it. On failure nothing of it is left in the buffer. */
+int amp_jw_end_line(struct amp_jw *w, struct amp_error *err);
 
 #endif

@@ -19,14 +19,6 @@ static const char *reason_of(const struct amp_finding *f)
     return f->field[0] ? "invalid_envelope" : "invalid_json";
 }
 
-static void text(struct amp_jw *w, const char *key, struct amp_span s)
-{
-    if (s.n == 0)
-        return;
-    amp_jw_key(w, key);
-    amp_jw_str(w, s);
-}
-
 /* Above 0, after the clock, and another one at each call. The log that takes the record in numbers
  * it anew. */
 static int64_t event_number(int64_t now_ms)
@@ -46,33 +38,28 @@ int amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first, in
     if (v->type.n > log.n && memcmp(v->type.p, log.p, log.n) == 0)
         return 1; /* a line of the log is not answered by another */
     char time[AMP_TIME_MAX];
-    size_t before = out->len;
     bool unknown = strcmp(first->code, "protocol.message.unknown") == 0;
     struct amp_jw w;
     amp_time_format(now_ms, time);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_key(&w, "eventId");
-    amp_jw_int(&w, event_number(now_ms));
-    text(&w, "type",
-         amp_span_str(unknown ? "protocol.message.unknown" : "protocol.message.rejected"));
-    text(&w, "timestamp", amp_span_str(time));
-    text(&w, "actor", AMP_SPAN("amp-validate"));
-    text(&w, "taskId", v->task);
+    amp_jw_member_int(&w, "eventId", event_number(now_ms));
+    amp_jw_some_str(
+        &w, "type",
+        amp_span_str(unknown ? "protocol.message.unknown" : "protocol.message.rejected"));
+    amp_jw_some_str(&w, "timestamp", amp_span_str(time));
+    amp_jw_some_str(&w, "actor", AMP_SPAN("amp-validate"));
+    amp_jw_some_str(&w, "taskId", v->task);
     amp_jw_key(&w, "payload");
     amp_jw_open(&w, '{');
     if (!unknown)
-        text(&w, "reason", amp_span_str(reason_of(first)));
-    text(&w, "messageType", v->type);
-    text(&w, "messageId", v->id);
-    text(&w, "fromAgent", v->from);
-    text(&w, "field", amp_span_str(first->field));
-    text(&w, "errors", amp_span_str(first->message));
+        amp_jw_some_str(&w, "reason", amp_span_str(reason_of(first)));
+    amp_jw_some_str(&w, "messageType", v->type);
+    amp_jw_some_str(&w, "messageId", v->id);
+    amp_jw_some_str(&w, "fromAgent", v->from);
+    amp_jw_some_str(&w, "field", amp_span_str(first->field));
+    amp_jw_some_str(&w, "errors", amp_span_str(first->message));
     amp_jw_close(&w, '}');
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0 || amp_buf_str(out, "\n", err) < 0) {
-        out->len = before;
-        return -1;
-    }
-    return 0;
+    return amp_jw_end_line(&w, err);
 }

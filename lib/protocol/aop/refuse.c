@@ -13,24 +13,12 @@
 
 enum { PROMPT_MOST = 16 * 1024 * 1024 };
 
-static void text(struct amp_jw *w, const char *key, const char *value)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, amp_span_str(value));
-}
-
-static void span(struct amp_jw *w, const char *key, struct amp_span value)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, value);
-}
-
 static void header(struct amp_jw *w, const char *type)
 {
-    text(w, "aop_version", AMP_AOP_VERSION);
-    text(w, "schema_version", "2.0.2");
-    text(w, "protocol_family", "AOP");
-    text(w, "message_type", type);
+    amp_jw_member_text(w, "aop_version", AMP_AOP_VERSION);
+    amp_jw_member_text(w, "schema_version", "2.0.2");
+    amp_jw_member_text(w, "protocol_family", "AOP");
+    amp_jw_member_text(w, "message_type", type);
 }
 
 /* The sentence that the finding is, with the field in front. */
@@ -50,14 +38,14 @@ static void error_details(struct amp_jw *w, const struct amp_finding *f)
 {
     amp_jw_key(w, "error_details");
     amp_jw_open(w, '{');
-    text(w, "error_code", f->code);
+    amp_jw_member_text(w, "error_code", f->code);
     amp_jw_key(w, "message");
     sentence(w, f);
     amp_jw_key(w, "extensions");
     amp_jw_open(w, '{');
-    text(w, "x_field", f->field);
-    text(w, "x_pointer", f->pointer);
-    text(w, "x_rule", f->rule);
+    amp_jw_member_text(w, "x_field", f->field);
+    amp_jw_member_text(w, "x_pointer", f->pointer);
+    amp_jw_member_text(w, "x_rule", f->rule);
     amp_jw_close(w, '}');
     amp_jw_close(w, '}');
 }
@@ -89,12 +77,12 @@ static void respond(struct amp_jw *w, const struct amp_view *v, const struct amp
 {
     struct amp_span raw;
     header(w, "RESPONSE");
-    span(w, "session_id", v->correlation);
-    span(w, "task_id", v->task);
+    amp_jw_member_str(w, "session_id", v->correlation);
+    amp_jw_member_str(w, "task_id", v->task);
     amp_jw_key(w, "agent");
     amp_jw_open(w, '{');
-    span(w, "name", v->n_to ? v->to[0] : AMP_SPAN("UNKNOWN"));
-    span(w, "provider", provider_of(v));
+    amp_jw_member_str(w, "name", v->n_to ? v->to[0] : AMP_SPAN("UNKNOWN"));
+    amp_jw_member_str(w, "provider", provider_of(v));
     amp_jw_key(w, "model");
     if (has_text(v, "/target/model", &raw))
         amp_jw_raw(w, raw);
@@ -103,14 +91,14 @@ static void respond(struct amp_jw *w, const struct amp_view *v, const struct amp
     amp_jw_close(w, '}');
     amp_jw_key(w, "task_status");
     amp_jw_open(w, '{');
-    text(w, "state", "FAILED");
-    text(w, "final_signal", "FAILURE");
+    amp_jw_member_text(w, "state", "FAILED");
+    amp_jw_member_text(w, "final_signal", "FAILURE");
     amp_jw_key(w, "message");
     sentence(w, f);
     amp_jw_close(w, '}');
     amp_jw_key(w, "execution_summary");
     amp_jw_open(w, '{');
-    text(w, "summary", "The task was refused before it was begun.");
+    amp_jw_member_text(w, "summary", "The task was refused before it was begun.");
     amp_jw_key(w, "actions");
     amp_jw_open(w, '[');
     amp_jw_str(w, AMP_SPAN("Checked the TASK message."));
@@ -119,10 +107,9 @@ static void respond(struct amp_jw *w, const struct amp_view *v, const struct amp
     error_details(w, f);
     amp_jw_key(w, "timing");
     amp_jw_open(w, '{');
-    text(w, "started_at", now);
-    text(w, "completed_at", now);
-    amp_jw_key(w, "duration_seconds");
-    amp_jw_int(w, 0);
+    amp_jw_member_text(w, "started_at", now);
+    amp_jw_member_text(w, "completed_at", now);
+    amp_jw_member_int(w, "duration_seconds", 0);
     amp_jw_close(w, '}');
 }
 
@@ -154,14 +141,14 @@ static int fall_back(struct amp_jw *w, const struct amp_view *v, const struct am
 {
     struct amp_span raw;
     header(w, "EVENT");
-    text(w, "event", "VERSION_FALLBACK");
+    amp_jw_member_text(w, "event", "VERSION_FALLBACK");
     /* An event belongs to a session, also where the message did not say to which. */
-    span(w, "session_id", v->correlation.n ? v->correlation : AMP_SPAN("UNKNOWN"));
+    amp_jw_member_str(w, "session_id", v->correlation.n ? v->correlation : AMP_SPAN("UNKNOWN"));
     if (v->task.n)
-        span(w, "task_id", v->task);
-    text(w, "timestamp", now);
-    text(w, "reason", f->code);
-    text(w, "classification", amp_aop_is_2(v->tape) ? "V2" : AMP_AOP_NEITHER);
+        amp_jw_member_str(w, "task_id", v->task);
+    amp_jw_member_text(w, "timestamp", now);
+    amp_jw_member_text(w, "reason", f->code);
+    amp_jw_member_text(w, "classification", amp_aop_is_2(v->tape) ? "V2" : AMP_AOP_NEITHER);
     amp_jw_key(w, "from_version");
     if (has_text(v, "/aop_version", &raw))
         amp_jw_raw(w, raw);
@@ -195,9 +182,5 @@ int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, in
         return -1;
     }
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0 || amp_buf_str(out, "\n", err) < 0) {
-        out->len = before;
-        return -1;
-    }
-    return 0;
+    return amp_jw_end_line(&w, err);
 }

@@ -255,12 +255,9 @@ static void put_subtask(struct amp_jw *w, const struct cv_row *row, const struct
     as_text(value_of(row, n), pool, &text);
     amp_jw_open(w, '[');
     amp_jw_open(w, '{');
-    amp_jw_key(w, "subtask_id");
-    amp_jw_str(w, amp_span_str(id));
-    amp_jw_key(w, "description");
-    amp_jw_str(w, text);
-    amp_jw_key(w, "estimated_lines");
-    amp_jw_int(w, 0);
+    amp_jw_member_str(w, "subtask_id", amp_span_str(id));
+    amp_jw_member_str(w, "description", text);
+    amp_jw_member_int(w, "estimated_lines", 0);
     amp_jw_close(w, '}');
     amp_jw_close(w, ']');
 }

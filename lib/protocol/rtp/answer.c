@@ -5,18 +5,6 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
-static void text(struct amp_jw *w, const char *key, struct amp_span s)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, s);
-}
-
-static void some(struct amp_jw *w, const char *key, struct amp_span s)
-{
-    if (s.n > 0)
-        text(w, key, s);
-}
-
 /* Up to the payload, which is left to the caller. */
 static void head(struct amp_jw *w, const struct amp_rtp_answer *a, const char *kind,
                  struct amp_span time)
@@ -24,30 +12,25 @@ static void head(struct amp_jw *w, const struct amp_rtp_answer *a, const char *k
     char uuid[AMP_UUID_MAX];
     amp_uuid4(uuid);
     amp_jw_open(w, '{');
-    text(w, "eventId", amp_span_str(uuid));
-    amp_jw_key(w, "seq");
-    amp_jw_int(w, a->sequence > 0 ? a->sequence : amp_id_number(a->now_ms));
-    text(w, "kind", amp_span_str(kind));
-    text(w, "sourceNodeId", amp_span_str(a->node));
-    text(w, "sourceAgentId", amp_span_str(a->by));
-    some(w, "toAgentId", a->source);
-    text(w, "corrId", a->correlation.n > 0 ? a->correlation : a->id);
-    text(w, "createdAt", time);
+    amp_jw_member_str(w, "eventId", amp_span_str(uuid));
+    amp_jw_member_int(w, "seq", a->sequence > 0 ? a->sequence : amp_id_number(a->now_ms));
+    amp_jw_member_str(w, "kind", amp_span_str(kind));
+    amp_jw_member_str(w, "sourceNodeId", amp_span_str(a->node));
+    amp_jw_member_str(w, "sourceAgentId", amp_span_str(a->by));
+    amp_jw_some_str(w, "toAgentId", a->source);
+    amp_jw_member_str(w, "corrId", a->correlation.n > 0 ? a->correlation : a->id);
+    amp_jw_member_str(w, "createdAt", time);
     amp_jw_key(w, "payload");
 }
 
-static int tail(struct amp_jw *w, struct amp_buf *out, size_t before, struct amp_error *err)
+static int tail(struct amp_jw *w, struct amp_error *err)
 {
     amp_jw_key(w, "trace");
     amp_jw_open(w, '{');
-    amp_jw_key(w, "attempt");
-    amp_jw_int(w, 1);
+    amp_jw_member_int(w, "attempt", 1);
     amp_jw_close(w, '}');
     amp_jw_close(w, '}');
-    if (amp_jw_end(w, err) == 0 && amp_buf_str(out, "\n", err) == 0)
-        return 0;
-    out->len = before;
-    return -1;
+    return amp_jw_end_line(w, err);
 }
 
 static const char *word_of(enum amp_ack_stage stage)
@@ -71,7 +54,6 @@ int amp_rtp_ack(const struct amp_rtp_answer *a, enum amp_ack_stage stage, struct
     const char *word = word_of(stage);
     char time[AMP_TIME_MAX];
     struct amp_jw w;
-    size_t before = out->len;
     if (!word)
         return amp_fail(err, AMP_NO, "unsupported_stage",
                         "an ack of the Runtime Protocol says accepted, processed or "
@@ -81,20 +63,20 @@ int amp_rtp_ack(const struct amp_rtp_answer *a, enum amp_ack_stage stage, struct
     amp_jw_init(&w, out);
     head(&w, a, "ack", amp_span_str(time));
     amp_jw_open(&w, '{');
-    text(&w, "refEventId", a->id);
-    some(&w, "refKind", a->type);
-    text(&w, "ackType", amp_span_str(word));
-    text(&w, "ackedByNodeId", amp_span_str(a->node));
-    text(&w, "ackedByAgentId", amp_span_str(a->by));
-    text(&w, "ackedAt", amp_span_str(time));
-    some(&w, "code", code);
-    some(&w, "reason", reason);
+    amp_jw_member_str(&w, "refEventId", a->id);
+    amp_jw_some_str(&w, "refKind", a->type);
+    amp_jw_member_str(&w, "ackType", amp_span_str(word));
+    amp_jw_member_str(&w, "ackedByNodeId", amp_span_str(a->node));
+    amp_jw_member_str(&w, "ackedByAgentId", amp_span_str(a->by));
+    amp_jw_member_str(&w, "ackedAt", amp_span_str(time));
+    amp_jw_some_str(&w, "code", code);
+    amp_jw_some_str(&w, "reason", reason);
     if (a->retryable && (stage == AMP_STAGE_REJECTED || stage == AMP_STAGE_FAILED)) {
         amp_jw_key(&w, "retryable");
         amp_jw_bool(&w, true);
     }
     amp_jw_close(&w, '}');
-    return tail(&w, out, before, err);
+    return tail(&w, err);
 }
 
 int amp_rtp_notice(const struct amp_rtp_answer *a, const char *kind, struct amp_span code,
@@ -102,14 +84,13 @@ int amp_rtp_notice(const struct amp_rtp_answer *a, const char *kind, struct amp_
 {
     char time[AMP_TIME_MAX];
     struct amp_jw w;
-    size_t before = out->len;
     amp_time_format(a->now_ms, time);
     amp_jw_init(&w, out);
     head(&w, a, kind, amp_span_str(time));
     amp_jw_open(&w, '{');
-    text(&w, "refEventId", a->id);
-    text(&w, "code", code);
-    text(&w, "reason", reason);
+    amp_jw_member_str(&w, "refEventId", a->id);
+    amp_jw_member_str(&w, "code", code);
+    amp_jw_member_str(&w, "reason", reason);
     amp_jw_close(&w, '}');
-    return tail(&w, out, before, err);
+    return tail(&w, err);
 }

@@ -13,19 +13,13 @@
 /* What a payload of the type ACKNOWLEDGEMENT should not pass. */
 #define ACK_MOST ((size_t)4 * 1024)
 
-static void member(struct amp_jw *w, const char *key, struct amp_span text)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, text);
-}
-
 static void capitals(struct amp_jw *w, const char *key, struct amp_span code)
 {
     char up[64];
     size_t i = 0;
     for (; i < code.n && i + 1 < sizeof(up); i++)
         up[i] = code.p[i] >= 'a' && code.p[i] <= 'z' ? (char)(code.p[i] - 'a' + 'A') : code.p[i];
-    member(w, key, (struct amp_span){up, i});
+    amp_jw_member_str(w, key, (struct amp_span){up, i});
 }
 
 static int token(const struct amp_answered *of, const char *from, struct amp_span payload,
@@ -45,46 +39,25 @@ static int token(const struct amp_answered *of, const char *from, struct amp_spa
 static int envelope(const struct amp_answered *of, const char *from, struct amp_span payload,
                     int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
-    char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[128], key[128];
-    uint16_t part;
-    size_t before = out->len;
+    char key[128];
     struct amp_jw w;
     if (token(of, from, payload, key, err) < 0)
         return -1;
-    amp_uuid4(id);
-    amp_uuid4(flow);
-    amp_random(&part, sizeof part);
-    amp_time_format(now_ms, time);
-    snprintf(hlc, sizeof hlc, "%lld.%06u.%.64s", (long long)now_ms * 1000, (unsigned)part, from);
+    /* A cached result may be larger than an acknowledgement should be. */
+    struct amp_sw4rm_said said = {.from = from,
+                                  .type = payload.n <= ACK_MOST ? "ACKNOWLEDGEMENT" : "DATA",
+                                  .token = key,
+                                  .correlation = of->correlation,
+                                  .sequence =
+                                      of->sequence > 0 ? of->sequence : amp_id_number(now_ms),
+                                  .now_ms = now_ms};
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    member(&w, "to", of->producer);
+    amp_jw_member_str(&w, "to", of->producer);
     amp_jw_key(&w, "msg");
-    amp_jw_open(&w, '{');
-    member(&w, "message_id", amp_span_str(id));
-    member(&w, "producer_id", amp_span_str(from));
-    member(&w, "correlation_id", of->correlation.n > 0 ? of->correlation : amp_span_str(flow));
-    amp_jw_key(&w, "sequence_number");
-    amp_jw_int(&w, of->sequence > 0 ? of->sequence : amp_id_number(now_ms));
-    amp_jw_key(&w, "retry_count");
-    amp_jw_int(&w, 0);
-    /* A cached result may be larger than an acknowledgement should be. */
-    member(&w, "message_type",
-           payload.n <= ACK_MOST ? AMP_SPAN("ACKNOWLEDGEMENT") : AMP_SPAN("DATA"));
-    member(&w, "content_type", AMP_SPAN("application/json"));
-    amp_jw_key(&w, "content_length");
-    amp_jw_uint(&w, payload.n);
-    member(&w, "idempotency_token", amp_span_str(key));
-    member(&w, "hlc_timestamp", amp_span_str(hlc));
-    member(&w, "timestamp", amp_span_str(time));
-    amp_jw_key(&w, "payload");
-    amp_jw_raw(&w, payload);
+    amp_sw4rm_envelope(&w, &said, payload);
     amp_jw_close(&w, '}');
-    amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) == 0 && amp_buf_str(out, "\n", err) == 0)
-        return 0;
-    out->len = before;
-    return -1;
+    return amp_jw_end_line(&w, err);
 }
 
 int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span code,
@@ -96,10 +69,10 @@ int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, stru
     amp_buf_init(&payload, 1 << 20);
     amp_jw_init(&w, &payload);
     amp_jw_open(&w, '{');
-    member(&w, "ack_for_message_id", of->id);
-    member(&w, "ack_stage", amp_span_str(amp_ack_stage_name(stage)));
+    amp_jw_member_str(&w, "ack_for_message_id", of->id);
+    amp_jw_member_str(&w, "ack_stage", amp_span_str(amp_ack_stage_name(stage)));
     capitals(&w, "error_code", code);
-    member(&w, "note", note);
+    amp_jw_member_str(&w, "note", note);
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)
         return -1;
@@ -115,10 +88,10 @@ int amp_sw4rm_ack(const struct amp_answered *of, enum amp_ack_stage stage, struc
     amp_buf_init(&payload, out->max);
     amp_jw_init(&w, &payload);
     amp_jw_open(&w, '{');
-    member(&w, "ack_for_message_id", of->id);
-    member(&w, "ack_stage", amp_span_str(amp_ack_stage_name(stage)));
+    amp_jw_member_str(&w, "ack_for_message_id", of->id);
+    amp_jw_member_str(&w, "ack_stage", amp_span_str(amp_ack_stage_name(stage)));
     if (note.n > 0)
-        member(&w, "note", note);
+        amp_jw_member_str(&w, "note", note);
     if (result.n > 0) {
         amp_jw_key(&w, "result");
         amp_jw_raw(&w, result);
@@ -140,11 +113,11 @@ int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_at
     amp_time_format(first->at_ms, at);
     amp_jw_init(&w, &payload);
     amp_jw_open(&w, '{');
-    member(&w, "status", AMP_SPAN("DUPLICATE_DETECTED"));
-    member(&w, "ack_for_message_id", of->id);
-    member(&w, "original_message_id", first->id);
-    member(&w, "original_status", amp_span_str(first->status));
-    member(&w, "cached_at", amp_span_str(at));
+    amp_jw_member_str(&w, "status", AMP_SPAN("DUPLICATE_DETECTED"));
+    amp_jw_member_str(&w, "ack_for_message_id", of->id);
+    amp_jw_member_str(&w, "original_message_id", first->id);
+    amp_jw_member_str(&w, "original_status", amp_span_str(first->status));
+    amp_jw_member_str(&w, "cached_at", amp_span_str(at));
     if (first->result.n > 0) {
         amp_jw_key(&w, "cached_result");
         amp_jw_raw(&w, first->result);

@@ -4,6 +4,7 @@
 #ifndef AMP_PROTOCOL_SW4RM_ANSWER_H
 #define AMP_PROTOCOL_SW4RM_ANSWER_H
 
+#include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>
 
 /* The message that is answered, and the answer's number among what its own producer says. */
@@ -11,6 +12,15 @@ struct amp_answered {
     struct amp_span id, producer, correlation;
     int64_t sequence; /* 0: one by the clock */
 };
+
+/* The envelope around what we say, a JSON object. */
+struct amp_sw4rm_said {
+    const char *from, *type, *token;
+    struct amp_span correlation; /* empty: a new one */
+    int64_t sequence, now_ms;
+};
+void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
+                        struct amp_span payload);
 
 /* An ACKNOWLEDGEMENT that names the stage where it ended (REJECTED, FAILED, TIMED_OUT) and why. The
  * code is written in capitals. */

@@ -6,24 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <amp/base/clock.h>
-#include <amp/base/id.h>
 #include <amp/json/writer.h>
 
 #include "protocol/meanings.h"
 #include "protocol/spec.h"
+#include "protocol/sw4rm/answer.h"
 #include "protocol/sw4rm/sw4rm.h"
 
 #define PRODUCER "amp-validate"
 
 /* Its own recommended size, less the other members. */
 enum { NOTE_MOST = 2048, ID_MOST = 512, PAYLOAD_MOST = 16 * 1024, CODE_MOST = 48 };
-
-static void member(struct amp_jw *w, const char *key, struct amp_span text)
-{
-    amp_jw_key(w, key);
-    amp_jw_str(w, text);
-}
 
 /* The protocol's own code, in capitals; the codes of any protocol become one of its. */
 static void code_of(const struct amp_finding *f, char out[CODE_MOST])
@@ -64,11 +57,11 @@ static int payload(const struct amp_view *v, const struct amp_finding *first, st
     code_of(first, code);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    member(&w, "ack_for_message_id",
-           v->id.n > 0 && v->id.n <= ID_MOST ? v->id : AMP_SPAN("unknown"));
-    member(&w, "ack_stage", amp_span_str(amp_ack_stage_name(AMP_STAGE_REJECTED)));
-    member(&w, "error_code", amp_span_str(code));
-    member(&w, "note", note_of(first, &note));
+    amp_jw_member_str(&w, "ack_for_message_id",
+                      v->id.n > 0 && v->id.n <= ID_MOST ? v->id : AMP_SPAN("unknown"));
+    amp_jw_member_str(&w, "ack_stage", amp_span_str(amp_ack_stage_name(AMP_STAGE_REJECTED)));
+    amp_jw_member_str(&w, "error_code", amp_span_str(code));
+    amp_jw_member_str(&w, "note", note_of(first, &note));
     amp_jw_close(&w, '}');
     return amp_jw_end(&w, err);
 }
@@ -94,46 +87,21 @@ int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, 
     /* Refusals are not refused, or two gates would never be done with each other. */
     if (amp_span_is(v->type, "ACKNOWLEDGEMENT"))
         return 1;
-    char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[64], key[64];
-    char who[AMP_REFUSER_MAX];
-    int64_t number = amp_refuse_number(now_ms, who);
-    uint16_t part;
-    size_t before = out->len;
+    char key[64], who[AMP_REFUSER_MAX];
     AMP_BUF struct amp_buf body;
     struct amp_jw w;
     amp_buf_init(&body, PAYLOAD_MOST);
     if (payload(v, first, &body, err) < 0)
         return -1;
     token(v, key);
-    amp_uuid4(id);
-    amp_uuid4(flow);
-    amp_random(&part, sizeof part);
-    amp_time_format(now_ms, time);
-    snprintf(hlc, sizeof hlc, "%lld.%06u.%s", (long long)now_ms * 1000, (unsigned)part, who);
+    struct amp_sw4rm_said said = {.from = who,
+                                  .type = "ACKNOWLEDGEMENT",
+                                  .token = key,
+                                  .sequence = amp_refuse_number(now_ms, who),
+                                  .now_ms = now_ms};
+    if (v->correlation.n <= ID_MOST)
+        said.correlation = v->correlation;
     amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    member(&w, "message_id", amp_span_str(id));
-    member(&w, "producer_id", amp_span_str(who));
-    member(&w, "correlation_id",
-           v->correlation.n > 0 && v->correlation.n <= ID_MOST ? v->correlation
-                                                               : amp_span_str(flow));
-    amp_jw_key(&w, "sequence_number");
-    amp_jw_int(&w, number);
-    amp_jw_key(&w, "retry_count");
-    amp_jw_int(&w, 0);
-    member(&w, "message_type", AMP_SPAN("ACKNOWLEDGEMENT"));
-    member(&w, "content_type", AMP_SPAN("application/json"));
-    amp_jw_key(&w, "content_length");
-    amp_jw_uint(&w, body.len);
-    member(&w, "idempotency_token", amp_span_str(key));
-    /* Nobody has told whether such clocks are on; where they are, it is demanded. */
-    member(&w, "hlc_timestamp", amp_span_str(hlc));
-    member(&w, "timestamp", amp_span_str(time));
-    amp_jw_key(&w, "payload");
-    amp_jw_raw(&w, amp_buf_span(&body));
-    amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) == 0 && amp_buf_str(out, "\n", err) == 0)
-        return 0;
-    out->len = before;
-    return -1;
+    amp_sw4rm_envelope(&w, &said, amp_buf_span(&body));
+    return amp_jw_end_line(&w, err);
 }
