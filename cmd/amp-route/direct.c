@@ -11,6 +11,8 @@
 
 #include "message/message.h"
 
+#define ENOUGH ((size_t)64 << 10) /* for a write */
+
 bool direct_may(const struct router *r)
 {
     return !r->store && !r->dry && !r->jq && !r->all && !r->eager && !r->metrics && !r->cursors &&
@@ -53,6 +55,8 @@ bool direct_give(struct router *r, const struct rule *rule, struct amp_span line
     if (amp_port_offer_since(t->port, (struct amp_span){"", 0}, line, 0, r->now_ms, NULL) < 0)
         return false;
     t->given++;
+    if (amp_port_pending(t->port) >= ENOUGH)
+        target_step(r, rule->port); /* while it is in the cache, and others look at what follows */
     return true;
 }
 

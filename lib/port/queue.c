@@ -52,8 +52,11 @@ int amp_queue_add(struct amp_queue *q, struct amp_span line, uint64_t tag, int64
         return amp_fail(err, AMP_NO, "buffer_full", "%zu bytes wait already", amp_queue_pending(q));
     if (room(q, err) < 0 || amp_buf_reserve(&q->bytes, line.n + 1, err) < 0)
         return -1;
-    amp_buf_add(&q->bytes, line.p, line.n, NULL);
-    amp_buf_add(&q->bytes, "\n", 1, NULL);
+    char *end = q->bytes.data + q->bytes.len;
+    if (line.n > 0)
+        memcpy(end, line.p, line.n);
+    memcpy(end + line.n, "\n", 2); /* the buffer has room for a NUL behind */
+    q->bytes.len += line.n + 1;
     q->v[q->first + q->n++] = (struct amp_queued){
         .tag = tag, .len = line.n + 1, .since_ms = now_ms, .number = ++q->numbers};
     return 0;

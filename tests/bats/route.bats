@@ -84,7 +84,7 @@ T
   [ ${#lines[@]} -eq 1 ]
   amp-validate <<<"$output"
   [ "$(jq -r '.type, .code, .ref_msg_id, .retryable' <<<"$output" | paste -sd' ')" = \
-    "nack no_route task_dispatch-T-2026-044-1772116327001 false" ]
+    "nack no_route task_dispatch-T-2026-044-1772116327001 true" ]
   jq -e '.message | test("not kept")' <<<"$output"
 }
 
