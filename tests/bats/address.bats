@@ -18,29 +18,41 @@ teardown() {
 join() { agent-registry register "$1" --connector x:y "${@:2}" >>events; }
 # event FROM KIND PAYLOAD [JQ]: of the Runtime Protocol.
 event() {
-  jq -nc --arg f "$1" --arg k "$2" --argjson p "$3" '{eventId: "evt_1", seq: 1, kind: $k,
-    sourceNodeId: "n", sourceAgentId: $f, corrId: "corr_1", createdAt: "2026-02-25T16:00:00Z",
-    payload: $p, trace: {attempt: 1}}' | jq -c "${4:-.}"
+  edited "{\"eventId\":\"evt_1\",\"seq\":1,\"kind\":\"$2\",\"sourceNodeId\":\"n\",\"sourceAgentId\":\"$1\",\"corrId\":\"corr_1\",\
+\"createdAt\":\"2026-02-25T16:00:00Z\",\"payload\":$3,\"trace\":{\"attempt\":1}}" "${4-}"
 }
 # says FROM TO...: a message for these.
-says() { event "$1" message "$(jq -nc '{toAgents: $ARGS.positional, body: "b"}' --args "${@:2}")"; }
+says() {
+  local to
+  to=$(printf '"%s",' "${@:2}")
+  event "$1" message "{\"toAgents\":[${to%,}],\"body\":\"b\"}"
+}
+# say_often N FROM TO...: so many, numbered.
+say_often() {
+  local line i
+  line=$(says "${@:2}")
+  for ((i = 1; i <= $1; i++)); do echo "${line/'"evt_1","seq":1'/"\"evt_$i\",\"seq\":$i"}"; done
+}
 # task FROM TO-JSON CAPABILITIES-JSON [JQ]
 task() {
-  event "$1" task_create "$(jq -nc --argjson to "$2" --argjson c "$3" '{taskId: "tsk_1", title: "t",
-    toAgents: $to, requiredCapabilities: $c, requesterAgentId: "x"}')" "${4:-.}"
+  event "$1" task_create "{\"taskId\":\"tsk_1\",\"title\":\"t\",\"toAgents\":$2,\"requiredCapabilities\":$3,\
+\"requesterAgentId\":\"x\"}" "${4-}"
 }
+# sw4rm FROM [PAYLOAD [JQ]]
 sw4rm() {
-  jq -nc --arg f "$1" --argjson p "${2:-{\}}" '{message_id: "5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234",
-    producer_id: $f, correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: 1,
-    retry_count: 0, message_type: "DATA", content_type: "application/json",
-    content_length: ($p | tojson | utf8bytelength), payload: $p}' | jq -c "${3:-.}"
+  local payload=${2:-"{}"}
+  edited "{\"message_id\":\"5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234\",\"producer_id\":\"$1\",\
+\"correlation_id\":\"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001\",\"sequence_number\":1,\"retry_count\":0,\
+\"message_type\":\"DATA\",\"content_type\":\"application/json\",\"content_length\":${#payload},\"payload\":$payload}" "${3-}"
 }
+# to NAMES-JSON: the inner message of the file inner, for them.
+to() { echo "{\"to\":$1,\"msg\":$(<inner)}"; }
 capability() {
   jq -nc --arg c "$1" --arg o "$2" '{capabilityId: $c, name: "n", version: "1.3.0", status: "active",
     ownerAgentId: $o, ownerNodeId: "n1", delegationSkillRef: {name: "d", version: "1.3.0", path: "/d"},
     executorSkillRef: {name: "e", version: "1.3.0", path: "/e"}, contractSchemaRef: "schema://x",
-    defaultEtaSeconds: 900, publishedAt: "2026-02-25T16:30:00.000Z", publishedByAgentId: "architect"}' |
-    jq -c "${3:-.}" | agent-registry publish >>events
+    defaultEtaSeconds: 900, publishedAt: "2026-02-25T16:30:00.000Z", publishedByAgentId: "architect"} | '"${3:-.}" |
+    agent-registry publish >>events
 }
 # agents NAME...: the router with a file for each.
 agents() {
@@ -55,9 +67,10 @@ who() {
 }
 # lost CODE [SEED]: the answer, the dead letter and the record in the error log.
 lost() {
-  local id
-  id=$(jq -r '.ref_msg_id // .payload.refEventId // .msg.payload.ack_for_message_id' <<<"$output")
-  [ "$(jq -r '.code // .payload.code // (.msg.payload.error_code | ascii_downcase)' <<<"$output")" = "$1" ]
+  local id code
+  read -r id code < <(jq -r '"\(.ref_msg_id // .payload.refEventId // .msg.payload.ack_for_message_id) \(.code //
+    .payload.code // (.msg.payload.error_code | ascii_downcase))"' <<<"$output")
+  [ "$code" = "$1" ]
   [ "$(amp-ack dead list --json | jq -r --arg i "$id" 'select(.msg_id == $i) | .code')" = "$1" ]
   [ "$(tail -n 1 state/error.ndjson | jq -r '.code + " " + (.seed_code // "")')" = "$1 ${2:-}" ]
 }
@@ -104,7 +117,7 @@ lost() {
 
 @test "all: an inbox each, its bound is each one's own" {
   for n in ann bob carl; do join "$n"; done
-  for i in 1 2 3 4 5; do says carl all | jq -c --argjson i "$i" '.eventId = "evt_\($i)" | .seq = $i'; done >in
+  say_often 5 carl all >in
   run -1 --separate-stderr amp-route -r '* => agents' --inbound inbox:bob=3 <in
   [ "$(jq -r 'select(.payload.code == "buffer_full") | .payload.refEventId' <<<"$output" | paste -sd ' ')" = "evt_4 evt_5" ]
   amp-route inbox ann | cmp - in
@@ -119,7 +132,7 @@ lost() {
 @test "sw4rm in an inbox: what only told the way is off, who it is for is on record" {
   join bob
   sw4rm carl >inner
-  jq -c '{to: "bob", msg: .}' inner | amp-route -r '* => agents' >answer
+  to '"bob"' | amp-route -r '* => agents' >answer
   [ "$(jq -r '.to + " " + .msg.payload.ack_stage' answer)" = "carl RECEIVED" ]
   amp-route inbox bob | cmp - inner
   [ "$(amp-ack status --all --json | jq -r '.to + " " + .state')" = "bob READ" ]
@@ -185,10 +198,10 @@ lost() {
   join ann
   join bob
   sw4rm carl >inner
-  jq -c '{to: "bob", msg: .}' inner | agents ann bob
+  to '"bob"' | agents ann bob
   cmp inner bob.out
   for to in '"all"' '["ann", "bob"]'; do
-    jq -c "{to: $to, msg: .}" inner >in
+    to "$to" >in
     run -1 --separate-stderr agents ann bob <in
     [ "$(tail -n 1 state/error.ndjson | jq -r '.code + " " + .rule')" = "validation_error unicast" ]
   done
@@ -199,7 +212,7 @@ lost() {
   # A role is one agent.
   join ex1 --role executor
   join ex2 --role executor
-  jq -c '{to: "executor", msg: .}' inner | agents ex1 ex2
+  to '"executor"' | agents ex1 ex2
   [ "$(cat ex?.out | wc -l)" -eq 1 ]
 }
 
@@ -318,24 +331,24 @@ lost() {
 
 @test "killed at any point, inboxes: each gets each message once" {
   for n in ann bob carl; do join "$n"; done
-  for i in $(seq 1 30); do says dora all | jq -c ".eventId = \"evt_$i\" | .seq = $i"; done >in
+  say_often 30 dora all >in
   for ms in 10 20 40 60 80; do
     timeout -s KILL "0.0$ms" amp-route --inbound 100 -r '* => agents' <in >/dev/null || :
   done
   amp-route --inbound 100 -r '* => agents' <in >/dev/null
-  for n in ann bob carl; do amp-route inbox "$n" | jq -r .eventId | sort | cmp - <(jq -r .eventId in | sort); done
+  for n in ann bob carl; do amp-route inbox "$n" | sort | cmp - <(sort in); done
 }
 
 @test "killed at any point: nobody is left out" {
   for n in ann bob carl; do join "$n"; done
-  for i in $(seq 1 60); do says dora all | jq -c ".eventId = \"evt_$i\" | .seq = $i"; done >in
+  say_often 60 dora all >in
   for ms in 00 02 05 10 20; do
     timeout -s KILL "0.0$ms" amp-route -r '* => agents' --agent ann=spool:ann --agent bob=spool:bob \
       --agent carl=spool:carl <in || :
   done
   amp-route -r '* => agents' --agent ann=spool:ann --agent bob=spool:bob --agent carl=spool:carl <in
   for n in ann bob carl; do
-    cat "$n"/new/* | jq -r .eventId | sort | cmp - <(jq -r .eventId in | sort)
+    cat "$n"/new/* | sort | cmp - <(sort in)
   done
 }
 
@@ -354,7 +367,7 @@ lost() {
   join bob
   mkfifo bob.fifo
   sleep 1.5 <bob.fifo &
-  for i in $(seq 1 40); do says carl all | jq -c --argjson i "$i" '.eventId = "evt_\($i)" | .seq = $i'; done >in
+  say_often 40 carl all >in
   run -69 --separate-stderr timeout 20 amp-route -r '* => agents' --patience 50ms --inbound 5 --open-timeout 100ms \
     --agent ann=file:ann.out --agent bob=fifo:bob.fifo <in
   jq -r .eventId ann.out | cmp - <(jq -r .eventId in)
@@ -366,7 +379,7 @@ lost() {
 @test "a time to live without a beginning counts from when it is read" {
   join bob
   sw4rm carl '{}' '.ttl_ms = 300' >inner
-  jq -c '{to: "bob", msg: .}' inner | amp-route -r '* => agents' >answer
+  to '"bob"' | amp-route -r '* => agents' >answer
   jq -c '{to: "bob", msg: (.message_id = "5a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1235" | .sequence_number = 2 | .ttl_ms = 60000)}' inner |
     amp-route -r '* => agents' >answer
   sleep 0.4

@@ -26,12 +26,13 @@ arrive() {
   }'
 }
 
-position() { amp-ack cursors show mbp vps 2>/dev/null | jq .lastSeq; }
+position() { amp-ack cursors show mbp vps 2>/dev/null | sed -n 's/.*"lastSeq":\([0-9]*\).*/\1/p'; }
 
-# Every move of the cursor in the log is by one.
+# Every move of the cursor in the log is by one. A frame that a kill cut off does not count.
 contiguous() {
-  cat state/log/*.ndjson | jq -rR 'fromjson? | select(.event == "enqueue") | .state.last_seq' |
-    awk 'NR > 1 && $1 != last + 1 { print "after " last " came " $1; bad = 1 } { last = $1 } END { exit bad }'
+  grep -h '"event":"enqueue"' state/log/*.ndjson | sed -n 's/.*"last_seq":\([0-9]*\)[,}].*}$/\1/p' >moves
+  [ -s moves ] || return 1
+  awk 'NR > 1 && $1 != last + 1 { print "after " last " came " $1; bad = 1 } { last = $1 } END { exit bad }' moves
 }
 
 @test "a cursor is contiguous, whatever is killed" {
@@ -54,7 +55,7 @@ contiguous() {
   amp-route --cursor mbp -r '* => spool:box' <in >>answers
   contiguous
   [ "$(position)" -eq $((at + 100)) ]
-  cat box/new/* | jq .seq | sort -n | cmp - <(seq $((at + 100)))
+  cat box/new/* | sed -n 's/.*"seq":\([0-9]*\),.*/\1/p' | sort -n | cmp - <(seq $((at + 100)))
   # Nobody was refused: what came again was known.
   [ ! -s answers ]
 }

@@ -25,11 +25,10 @@ control() {
 
 # task N PRIORITY CORRELATION: a task of the Runtime Protocol.
 task() {
-  jq -cn --arg n "$1" --arg p "$2" --arg c "$3" '{eventId: "evt-\($n)", seq: ($n | tonumber),
-    kind: "task_create", sourceNodeId: "n", sourceAgentId: "a", toAgentId: "b", corrId: $c,
-    createdAt: "2026-02-25T16:22:10.123Z", payload: {taskId: "tsk-\($n)", title: "t",
-    description: "d", toAgents: ["b"], priority: $p, requesterAgentId: "a", responseRequired: true},
-    trace: {attempt: 1, routingPolicyVersion: "r", capabilityPolicyVersion: "c"}}'
+  printf '{"eventId":"evt-%s","seq":%d,"kind":"task_create","sourceNodeId":"n","sourceAgentId":"a","toAgentId":"b",' "$1" "$1"
+  printf '"corrId":"%s","createdAt":"2026-02-25T16:22:10.123Z","payload":{"taskId":"tsk-%s","title":"t",' "$3" "$1"
+  printf '"description":"d","toAgents":["b"],"priority":"%s","requesterAgentId":"a","responseRequired":true},' "$2"
+  printf '"trace":{"attempt":1,"routingPolicyVersion":"r","capabilityPolicyVersion":"c"}}\n'
 }
 
 # numbers FILE: the numbers of the messages, in their order.
@@ -190,8 +189,8 @@ begin_reading() {
   export AMP_STATE=$PWD/state
   agent-registry register fast --class PRIVILEGED --connector x:y >/dev/null
   agent-registry register slow --class BULK --connector x:y >/dev/null
-  { for i in 1 2 3 4 5 6 7 8; do task $i normal c$i | jq -c '.payload.toAgents = ["slow"] | .toAgentId = "slow"'; done
-    task 9 normal c9 | jq -c '.payload.toAgents = ["fast"] | .toAgentId = "fast"'; } >lines
+  { for i in 1 2 3 4 5 6 7 8; do task $i normal c$i | sed 's/"b"/"slow"/g'; done
+    task 9 normal c9 | sed 's/"b"/"fast"/g'; } >lines
   exec 8<>a
   amp-route --in in --inbound 20 --agent slow=fifo:a --agent fast=fifo:a -r 'task=T-2026-044,to=admin => file:mark' \
     -r '* => agents' >answers 2>said &

@@ -36,7 +36,7 @@ stop() {
   status=0
   wait $route || status=$?
 }
-nth() { message task_dispatch ".msg_id += \"$1\""; }
+nth() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-1772116327001$1\""; }
 
 @test "routes are read again, between two messages" {
   routes '* => file:a'
@@ -82,7 +82,7 @@ nth() { message task_dispatch ".msg_id += \"$1\""; }
   exec 6<>s 7<>g
   routes 'task=T-2026-001 => fifo:s' 'type=review_request => file:mark' '* => fifo:g'
   start --inbound 100
-  for i in {1..60}; do nth "$i" | jq -c '.task_id = "T-2026-001" | .msg_id |= sub("044"; "001")'; nth "$i"; done >messages
+  for i in {1..60}; do nth "$i" | sed 's/T-2026-044/T-2026-001/g'; nth "$i"; done >messages
   cat messages >&8
   message escalation >&8
   nth 61 >&8

@@ -61,7 +61,8 @@ total() {
   [ "$refused" -ge 40 ]
 }
 
-ids() { jq -r .msg_id "$@" | sort; }
+# The ids of whole lines; without jq, for there are hundreds of runs.
+ids() { sed -n 's/^{"msg_id":"\([^"]*\)".*}$/\1/p' "$@" | sort; }
 
 # each_fault COMMAND...: the tool with each call of its run failing once; then check is called.
 each_fault() {
@@ -96,7 +97,7 @@ prepare() {
 @test "amp-ack track: what passed is in the ledger" {
   prepare
   check() {
-    amp-ack status --all --json | jq -r .msg_id | sort >known
+    amp-ack status --all --json | ids >known
     [ -z "$(comm -23 <(ids out) known)" ] && amp-ack track <in | cmp in -
   }
   each_fault amp-ack track
@@ -124,7 +125,7 @@ prepare() {
   head -n 6 in >six && mv six in
   amp-route --state before -r '* => inbox:executor' <in
   check() {
-    amp-ack status --all --json | jq -r 'select(.state == "READ") | .msg_id' | sort >read
+    amp-ack status --all --json | sed -n '/"state":"READ"/p' | ids >read
     # 1: it was empty.
     amp-route inbox executor >rest || [ $? -eq 1 ]
     # A line that was cut off by the end is none.
