@@ -15,6 +15,9 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
+/* After so many turns that did not wait there is no crowd any more; who left it may be dead. */
+enum { CALM = 16 };
+
 static int set_lock(int fd, int how, short type)
 {
     struct flock fl = {.l_type = type, .l_whence = SEEK_SET};
@@ -104,18 +107,39 @@ void amp_unlock(int fd)
     set_lock(fd, F_OFD_SETLK, F_UNLCK);
 }
 
+/* The lock, without a wait if that can be; else *crowded, and the word says so before it. */
+static int line_up(struct amp_turnstile *t, int fd, int64_t timeout_ms, bool *crowded,
+                   struct amp_error *err)
+{
+    if (t->crowd) {
+        if (set_lock(fd, F_OFD_SETLK, F_WRLCK) == 0)
+            return 0;
+        *crowded = true;
+        *t->crowd = 1;
+    }
+    return amp_lock(fd, timeout_ms, err);
+}
+
 int amp_turnstile_enter(struct amp_turnstile *t, int64_t timeout_ms, struct amp_error *err)
 {
+    bool crowded = false;
+    if (t->crowd && !*t->crowd && set_lock(t->main, F_OFD_SETLK, F_WRLCK) == 0)
+        return 0;
     int64_t start = amp_mono_ms();
-    if (amp_lock(t->next, timeout_ms, err))
+    if (line_up(t, t->next, timeout_ms, &crowded, err))
         return -1;
     if (timeout_ms > 0) {
         timeout_ms -= amp_mono_ms() - start;
         if (timeout_ms < 0)
             timeout_ms = 0;
     }
-    int rc = amp_lock(t->main, timeout_ms, err);
+    int rc = line_up(t, t->main, timeout_ms, &crowded, err);
     amp_unlock(t->next);
+    t->calm = crowded ? 0 : t->calm + 1;
+    if (t->crowd && t->calm >= CALM) {
+        t->calm = 0;
+        *t->crowd = 0;
+    }
     return rc;
 }
 

@@ -106,6 +106,7 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     if (!s->opt.read_only && (s->lock.next = open_lock(s, "next.lock", err)) < 0)
         return -1;
     amp_wm_open(&s->wm, s->logfd, s->opt.read_only);
+    s->lock.crowd = amp_wm_crowd(&s->wm);
     amp_log_init(&s->log, s->logfd, s->opt.read_only, &s->wm);
     amp_index_init(&s->index, s->dirfd, s->real, s->opt.read_only);
     amp_index_init(&s->filler.index, s->dirfd, s->real, s->opt.read_only);

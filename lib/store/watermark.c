@@ -18,7 +18,7 @@ struct amp_wm_page {
     char boot[BOOT_MAX];
     uint64_t dev, ino;
     _Atomic uint64_t durable;
-    _Atomic uint32_t failed, verified, epoch;
+    _Atomic uint32_t failed, verified, epoch, crowd;
 };
 
 static const char magic[8] = "ampwm1\n";
@@ -139,4 +139,9 @@ void amp_wm_set_failed(struct amp_watermark *w, bool failed)
 bool amp_wm_failed(const struct amp_watermark *w)
 {
     return w->ours && atomic_load(&w->page->failed);
+}
+
+_Atomic uint32_t *amp_wm_crowd(const struct amp_watermark *w)
+{
+    return w->page && !w->read_only ? &w->page->crowd : NULL;
 }

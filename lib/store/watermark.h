@@ -36,4 +36,7 @@ uint32_t amp_wm_epoch(const struct amp_watermark *w);
 void amp_wm_set_failed(struct amp_watermark *w, bool failed);
 bool amp_wm_failed(const struct amp_watermark *w);
 
+/* The turnstile's word; NULL: none. */
+_Atomic uint32_t *amp_wm_crowd(const struct amp_watermark *w);
+
 #endif

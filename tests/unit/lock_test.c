@@ -68,17 +68,19 @@ static void handed_over(void)
 }
 
 /* Writers that would each like every turn: how often another gets two turns while one waits. */
-static void fairness(void)
+static void fairness(bool crowd)
 {
     enum { WRITERS = 4, TURNS = 150 };
     struct shared {
+        _Atomic uint32_t crowd;
         volatile int inside, broken, turns[WRITERS], most[WRITERS];
     } *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int64_t until = amp_mono_ms() + 400;
     for (int i = 0; i < WRITERS; i++) {
         if (fork() != 0)
             continue;
-        struct amp_turnstile t = {open_lock(path_next), open_lock(path_main)};
+        struct amp_turnstile t = {.next = open_lock(path_next), .main = open_lock(path_main)};
+        t.crowd = crowd ? &s->crowd : NULL;
         /* Half of them wait for ever, half with a limit: both must get their turns. */
         while (amp_mono_ms() < until) {
             if (amp_turnstile_enter(&t, i % 2 ? 5000 : -1, NULL))
@@ -100,7 +102,7 @@ static void fairness(void)
         least = s->turns[i] < least ? s->turns[i] : least;
         most = s->turns[i] > most ? s->turns[i] : most;
     }
-    TAP_OK(!failed, "all writers ended well");
+    TAP_OK(!failed, "all writers ended well%s", crowd ? ", with a word for the crowd" : "");
     TAP_OK(!s->broken, "never two inside");
     TAP_OK(least > 20 && most < least * 8, "nobody starves: %d to %d turns", least, most);
     munmap(s, sizeof *s);
@@ -109,13 +111,40 @@ static void fairness(void)
 static void turnstile_times(void)
 {
     struct amp_error err;
-    struct amp_turnstile a = {open_lock(path_next), open_lock(path_main)};
-    struct amp_turnstile b = {open_lock(path_next), open_lock(path_main)};
+    struct amp_turnstile a = {.next = open_lock(path_next), .main = open_lock(path_main)};
+    struct amp_turnstile b = {.next = open_lock(path_next), .main = open_lock(path_main)};
     TAP_OK(!amp_turnstile_enter(&a, 0, &err), "the first one in");
     TAP_OK(amp_turnstile_enter(&b, 60, &err) == -1, "the second one not");
     TAP_OK(amp_turnstile_enter(&b, 0, &err) == -1, "nor at once");
     amp_turnstile_leave(&a);
     TAP_OK(!amp_turnstile_enter(&b, 60, &err), "after the first has left");
+    close(a.next);
+    close(a.main);
+    close(b.next);
+    close(b.main);
+}
+
+/* The word for a crowd: raised by who waits, taken down when nobody did for some turns. */
+static void crowd(void)
+{
+    _Atomic uint32_t word = 0;
+    int next = open_lock(path_next);
+    struct amp_turnstile a = {.next = open_lock(path_next), .main = open_lock(path_main)};
+    struct amp_turnstile b = {.next = open_lock(path_next), .main = open_lock(path_main)};
+    a.crowd = b.crowd = &word;
+    TAP_OK(!amp_lock(next, 0, NULL), "somebody is next");
+    TAP_OK(!amp_turnstile_enter(&a, 0, NULL), "without a crowd main is free all the same");
+    TAP_OK(amp_turnstile_enter(&b, 0, NULL) == -1 && word == 1, "who finds it taken says so");
+    amp_turnstile_leave(&a);
+    TAP_OK(amp_turnstile_enter(&a, 0, NULL) == -1, "and then nobody passes the one that is next");
+    amp_unlock(next);
+    int turns = 0;
+    while (word && turns < 1000 && !amp_turnstile_enter(&a, 0, NULL)) {
+        amp_turnstile_leave(&a);
+        turns++;
+    }
+    TAP_OK(!word && turns > 1, "after %d turns without a wait there is no crowd", turns);
+    close(next);
     close(a.next);
     close(a.main);
     close(b.next);
@@ -130,6 +159,8 @@ int main(void)
     times();
     handed_over();
     turnstile_times();
-    fairness();
+    fairness(false);
+    fairness(true);
+    crowd();
     return tap_done();
 }

@@ -34,9 +34,12 @@ int amp_lock(int fd, int64_t timeout_ms, struct amp_error *err);
 void amp_unlock(int fd);
 
 /* The turnstile: two locks that give writers their turns in order (lock next, lock main, unlock
- * next). The fds are two files that the caller opened close-on-exec. */
+ * next). The fds are two files that the caller opened close-on-exec. crowd may be a word that all
+ * of them share: while it is 0 nobody waits, and main is tried by itself. It is only a hint. */
 struct amp_turnstile {
     int next, main;
+    _Atomic uint32_t *crowd;
+    unsigned calm; /* turns of ours without a wait */
 };
 int amp_turnstile_enter(struct amp_turnstile *t, int64_t timeout_ms, struct amp_error *err);
 void amp_turnstile_leave(struct amp_turnstile *t);
