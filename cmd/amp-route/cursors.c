@@ -321,6 +321,22 @@ int cursors_turn(struct router *r, struct amp_error *err)
     return sync_all(r, err);
 }
 
+/* Lowers *timeout_ms to when the next lease or gap is due. */
+void cursors_watch(const struct router *r, int *timeout_ms)
+{
+    int64_t now = amp_now_ms(), first = INT64_MAX;
+    for (const struct stream *s = r->cursors ? r->cursors->all : NULL; s; s = s->also)
+        if (amp_cursor_due(s->cursor) < first)
+            first = amp_cursor_due(s->cursor);
+    /* The clock may be set meanwhile. */
+    int64_t wait = first == INT64_MAX    ? -1
+                   : first <= now        ? 0
+                   : first - now < 10000 ? first - now
+                                         : 10000;
+    if (wait >= 0 && (*timeout_ms < 0 || wait < *timeout_ms))
+        *timeout_ms = (int)wait;
+}
+
 /* ---- begin and end ---- */
 
 int cursors_alone(struct router *r, const char *consumer, int *fd, struct amp_error *err)

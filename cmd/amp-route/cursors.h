@@ -29,6 +29,7 @@ int resent_take(struct router *r, struct job *j, bool *seen, struct amp_error *e
 int cursors_record(struct router *r, struct job **batch, uint32_t *n, struct amp_error *err);
 /* Leases and gaps. */
 int cursors_turn(struct router *r, struct amp_error *err);
+void cursors_watch(const struct router *r, int *timeout_ms);
 /* Lets them go; tells what still waits (75). */
 void cursors_close(struct router *r);
 void cursors_say(const struct router *r); /* what was counted */

@@ -333,24 +333,43 @@ void targets_charge(struct router *r)
     r->held_ms = now;
 }
 
+/* Until the first of those that wait expires; -1: none does. */
+static int64_t expiry(const struct target *t)
+{
+    int64_t first = INT64_MAX;
+    for (int lane = 0; lane < AMP_LANE_COUNT; lane++) {
+        const struct place *p = t->line[lane].first;
+        if (p && p->job->expires_ms > 0 && p->job->expires_ms < first)
+            first = p->job->expires_ms;
+    }
+    int64_t wait = first == INT64_MAX ? -1 : first - amp_now_ms();
+    return first != INT64_MAX && wait < 0 ? 0 : wait;
+}
+
 void targets_watch(struct router *r, int *timeout_ms)
 {
     int64_t wait = -1;
     bool waiting = false;
     for (uint32_t i = 0; i < r->n_ports; i++) {
         struct target *t = r->targets[i];
-        if (!t || (!t->inbound && !unacked_full(t)) || depth(t) == 0)
+        if (!t || (!t->inbound && !unacked_full(t) && t->n == 0) || depth(t) == 0)
             continue;
         uint64_t before = t->taken;
         earn(r, t);
         if (t->taken != before)
             r->look_gap_ms = 0;
         bool stuck = full(t);
+        int64_t due = unacked_full(t) && t->n > 0 ? unacked_due(r, t) : -1;
+        if (due >= 0 && (wait < 0 || due < wait))
+            wait = due;
+        due = t->n > 0 ? expiry(t) : -1;
+        if (due >= 0 && (wait < 0 || due < wait))
+            wait = due;
         t->blocks = r->held_ms && stuck;
         if (t->blocks && t->patience_ms > 0 && (wait < 0 || t->patience_ms < wait))
             wait = t->patience_ms;
         /* A pipe does not tell when its reader takes something. */
-        waiting = waiting || t->n > 0 || stuck;
+        waiting = waiting || stuck || (t->n > 0 && t->inbound && !unacked_full(t));
     }
     if (waiting) {
         r->look_gap_ms = r->look_gap_ms == 0 ? LOOK_MS : r->look_gap_ms * 2;
@@ -361,6 +380,17 @@ void targets_watch(struct router *r, int *timeout_ms)
     }
     if (wait >= 0 && (*timeout_ms < 0 || wait < *timeout_ms))
         *timeout_ms = (int)wait;
+}
+
+/* Whether nothing is under way but what waits for an acknowledgement that will wake us. */
+bool targets_quiet(const struct router *r)
+{
+    for (uint32_t i = 0; i < r->n_ports; i++) {
+        const struct target *t = r->targets[i];
+        if (amp_port_pending(r->ports[i]) > 0 || (t && t->n > 0 && !unacked_full(t)))
+            return false;
+    }
+    return true;
 }
 
 size_t target_pending(const struct router *r, uint32_t port)

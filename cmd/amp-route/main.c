@@ -193,6 +193,7 @@ static void stop(struct router *r)
     amp_reader_free(r->again);
     amp_helper_free(r->jq);
     tee_end(r);
+    unacked_close(r);
     targets_free(r);
     for (uint32_t i = 0; i < r->n_ports; i++)
         amp_port_free(r->ports[i]);

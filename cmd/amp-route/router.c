@@ -7,6 +7,7 @@
 #include "from.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,9 +158,26 @@ static int finish_ports(struct router *r)
     return all && r->targets[0]->closed;
 }
 
+/* Signals come in only here: none between the look at its flag and the wait. */
+static bool wait_for_any(struct pollfd *fds, uint32_t n, int timeout_ms)
+{
+    struct timespec t = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000l};
+    sigset_t ours, were;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    sigaddset(&ours, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ours, &were);
+    if (amp_stop || (amp_hangup && timeout_ms < 0))
+        t = (struct timespec){0};
+    int rc = ppoll(fds, n, timeout_ms < 0 && !amp_stop && !amp_hangup ? NULL : &t, &were);
+    sigprocmask(SIG_SETMASK, &were, NULL);
+    return rc > 0;
+}
+
 static void wait_for_something(struct router *r, bool *readable)
 {
-    struct pollfd fds[PORTS_MAX * AMP_PORT_FDS + 3];
+    struct pollfd fds[PORTS_MAX * AMP_PORT_FDS + 4];
     int timeout = -1;
     uint32_t n = 0;
     *readable = false;
@@ -182,16 +200,24 @@ static void wait_for_something(struct router *r, bool *readable)
                    r->n_undecided < UNDECIDED_MAX &&
                    target_pending(r, 0) < r->port_options.max_pending / 2;
     fds[n] = (struct pollfd){.fd = reading ? r->in.fd : -1, .events = POLLIN};
-    if (timeout < 0 || timeout > 500)
-        timeout = 500; /* a signal may come just before the wait */
-    if (poll(fds, n + 1, timeout) > 0)
+    fds[n + 1] = (struct pollfd){.fd = r->wake.log, .events = POLLIN};
+    cursors_watch(r, &timeout);
+    /* Some of what is not done has a time of its own. */
+    bool quiet = !r->eof && !r->held_ms && r->n_undecided == 0 && r->n_answers == 0;
+    if ((!quiet || !targets_quiet(r)) && (timeout < 0 || timeout > 500))
+        timeout = 500;
+    if (wait_for_any(fds, n + 2, timeout)) {
         *readable = fds[n].revents != 0;
+        if (fds[n + 1].revents)
+            unacked_wake(r);
+    }
     r->now_ms = amp_mono_ms();
 }
 
 int router_run(struct router *r, struct amp_error *err)
 {
     r->now_ms = amp_mono_ms();
+    unacked_open(r);
     if (r->store && !r->dry && keep_recover(r, err) < 0)
         return -1;
     judge_step(r);

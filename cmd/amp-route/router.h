@@ -25,6 +25,7 @@
 #include "cli/cli.h"
 #include "count.h"
 #include "flow/intake.h"
+#include "flow/wake.h"
 #include "glance.h"
 #include "keep.h"
 #include "message/metrics.h"
@@ -73,6 +74,8 @@ struct router {
     int64_t patience_ms;
     int64_t held_ms; /* the input waits for a full port since, or 0 */
     int64_t look_gap_ms;
+    struct amp_wake wake; /* with credits: acknowledgements come by the log; or log -1 */
+    uint64_t log_moves;   /* how often it woke us */
 
     struct amp_input in;
     struct amp_intake intake;

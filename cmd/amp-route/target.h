@@ -52,6 +52,7 @@ bool target_idle(const struct router *r, uint32_t port);      /* nothing waits i
 size_t target_pending(const struct router *r, uint32_t port); /* bytes, also those of the port */
 /* Lowers *timeout_ms to when to look again. */
 void targets_watch(struct router *r, int *timeout_ms);
+bool targets_quiet(const struct router *r);
 /* Charges the ports that the input waited for. */
 void targets_charge(struct router *r);
 void targets_say(const struct router *r); /* what they counted */

@@ -196,10 +196,54 @@ int unacked_look(struct router *r, struct job *j, const struct amp_view *v, stru
 
 void unacked_turn(struct router *r, struct target *t)
 {
-    if (!r->store || r->now_ms - t->unacked.looked_ms < LOOK_GAP_MS)
+    bool told = r->wake.log >= 0;
+    if (!r->store || (told && t->unacked.moves == r->log_moves) ||
+        r->now_ms - t->unacked.looked_ms < LOOK_GAP_MS)
         return;
     t->unacked.looked_ms = r->now_ms;
+    t->unacked.moves = r->log_moves;
     release_read(r, t);
+}
+
+/* Milliseconds until unacked_turn has to look; -1: when somebody writes. */
+int64_t unacked_due(const struct router *r, const struct target *t)
+{
+    if (!r->store)
+        return -1; /* acknowledgements come by the input */
+    if (r->wake.log >= 0 && t->unacked.moves == r->log_moves)
+        return -1;
+    int64_t due = t->unacked.looked_ms + LOOK_GAP_MS - r->now_ms;
+    return due > 0 ? due : 0;
+}
+
+/* ---- the log tells that there may be some ---- */
+
+void unacked_open(struct router *r)
+{
+    struct amp_error err;
+    r->log_moves = 1;
+    r->wake.log = r->wake.timer = -1;
+    /* Without it the ledger is looked at now and then. */
+    if (r->store && r->credits > 0 && !r->dry &&
+        amp_wake_open(&r->wake, amp_store_dir(r->store), &err) < 0)
+        amp_warn("%s", err.what);
+}
+
+void unacked_close(struct router *r)
+{
+    if (r->log_moves > 0)
+        amp_wake_close(&r->wake);
+}
+
+void unacked_wake(struct router *r)
+{
+    unsigned why = 0;
+    struct amp_error err;
+    if (amp_wake_drain(&r->wake, &why, &err) < 0 || why & AMP_WAKE_GONE) {
+        amp_warn("the log is not watched any more");
+        amp_wake_close(&r->wake);
+    }
+    r->log_moves++;
 }
 
 bool unacked_hopeless(const struct router *r, const struct target *t)

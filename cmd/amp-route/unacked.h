@@ -30,6 +30,7 @@ struct unacked {
     uint32_t credits; /* 0: any number */
     uint32_t away;    /* that need an acknowledgement and have none, those under way too */
     int64_t looked_ms;
+    uint64_t moves; /* of the log, that were looked at */
     uint64_t again; /* given again */
 };
 
@@ -41,6 +42,11 @@ void unacked_given(struct target *t, const struct job *j);
 bool unacked_done(struct router *r, struct job *j, bool delivered);
 /* Lets go of what the ledger says was read, where that gives credit to what waits. */
 void unacked_turn(struct router *r, struct target *t);
+int64_t unacked_due(const struct router *r, const struct target *t);
+/* With credits: whoever writes to the log wakes us. */
+void unacked_open(struct router *r);
+void unacked_close(struct router *r);
+void unacked_wake(struct router *r);
 /* Its reader went away. */
 void unacked_lost(struct router *r, struct target *t);
 /* The port is closed, or we end: who has them is still there. */

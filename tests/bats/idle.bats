@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# Who has nothing to do does nothing: not one system call, until something comes.
+
+load lib
+load messages
+
+setup() {
+  need strace
+  cd "$BATS_TEST_TMPDIR" || return 1
+  export AMP_STATE=$PWD/state ASAN_OPTIONS=detect_leaks=0
+  amp-ack track </dev/null
+}
+
+teardown() {
+  [ ! -s trace ] || end
+}
+
+# traced COMMAND...: in the background, its system calls in the file trace.
+traced() {
+  rm -f trace
+  strace -f -qq -o trace "$@" 3>&- 7>&- 8>&- 9>&- &
+  wait_until 20 test -s trace
+}
+# end: the traced process ends by TERM.
+end() {
+  kill "$(head -n 1 trace | cut -d' ' -f1)" 2>/dev/null || :
+  wait $! || :
+}
+# still: the trace does not grow any more, its last line is a wait without an end; for 1.5 s not one
+# call more.
+still() {
+  local n
+  calm() { n=$(wc -l <trace) && [ "$n" -gt 0 ] && command sleep 0.3 && [ "$(wc -l <trace)" -eq "$n" ]; }
+  wait_until 20 calm
+  n=$(wc -l <trace)
+  command sleep 1.5
+  ! gone "$(head -n 1 trace | cut -d' ' -f1)" || return 1
+  [ "$(wc -l <trace)" -eq "$n" ] || {
+    tail -n 20 trace
+    return 1
+  }
+}
+task() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$1\""; }
+
+@test "a router whose input and readers are silent" {
+  mkfifo in out
+  exec 8<>out 7<>in
+  traced amp-route --in in --hold -r '* => fifo:out' >answers
+  still
+  task 1 >&7
+  read -r -t 20 line <&8
+  still
+  # Signals come in all the same.
+  kill -HUP "$(head -n 1 trace | cut -d' ' -f1)"
+  kill -TERM "$(head -n 1 trace | cut -d' ' -f1)"
+  rc=0
+  wait $! || rc=$?
+  [ "$rc" -eq 130 ]
+}
+
+@test "a router that follows a stream: only its lease" {
+  mkfifo in
+  exec 7<>in
+  traced amp-route --in in --hold --cursor mbp --cursor-lease 10m -r '* => file:out' >answers
+  jq -nc '{eventId: "evt_1", seq: 1, kind: "message", sourceNodeId: "vps", sourceAgentId: "arch",
+    createdAt: "2026-02-25T16:22:10Z", payload: {toAgents: ["mbp"], subject: "s", body: "b"}, trace: {attempt: 1}}' >&7
+  wait_until 20 has_lines out 1
+  still
+}
+
+@test "credits: who waits for an acknowledgement is woken by it" {
+  mkfifo in out
+  exec 8<>out 7<>in
+  traced amp-route --in in --hold --credits 1 -r '* => fifo:out' >answers
+  { task 1; task 2; task 3; } | tee sent >&7
+  read -r -t 20 line <&8
+  [[ $line == *-044-1* ]]
+  still
+  # By a process that shares nothing with it but the state.
+  head -n 1 sent | amp-ack track >/dev/null
+  still
+  record ack '.ref_msg_id = "task_dispatch-T-2026-044-1"' | amp-ack >/dev/null
+  read -r -t 20 line <&8
+  [[ $line == *-044-2* ]]
+  still
+  # By its own input.
+  record ack '.ref_msg_id = "task_dispatch-T-2026-044-2"' >&7
+  read -r -t 20 line <&8
+  [[ $line == *-044-3* ]]
+}
+
+@test "an inbox with acknowledgements, and one between turns" {
+  mkfifo acks
+  exec 8<>acks
+  traced amp-route inbox executor --follow --acks fifo:acks >out
+  still
+  task 1 | amp-route -r '* => inbox:executor'
+  read -r -t 20 line <&8
+  [ "$(jq -r .ref_msg_id <<<"$line")" = task_dispatch-T-2026-044-1 ]
+  still
+  end
+  { task 2; task 3; } | amp-route -r '* => inbox:executor'
+  traced amp-route inbox executor --follow --between-turns --lease 1h --acks fifo:acks >out2
+  wait_until 20 has_lines out2 1
+  still
+  amp-route inbox executor --idle
+  wait_until 20 has_lines out2 2
+}
+
+@test "watch, log --follow, the registry's heartbeats" {
+  traced amp-ack watch >out
+  still
+  end
+  traced amp-ack log --follow >out
+  still
+  end
+  mkfifo in
+  exec 9<>in
+  traced agent-registry heartbeat --emit --interval 1h <in >out
+  still
+}
