@@ -25,9 +25,8 @@ static struct amp_list capabilities, modalities, connectors, tools, health;
 static bool emit;
 
 static const struct amp_opt options[] = {
-    {'s', "state", AMP_OPT_DIR, &reg_state, "DIR", .doc = "the state directory",
-     .env = "AMP_STATE"},
-    {'c', "config", AMP_OPT_PATH, &config, "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"},
+    AMP_OPT_STATE(reg_state),
+    AMP_OPT_CONFIG(config),
     {0, "as", AMP_OPT_STRING, &as, "NAME", .doc = "sender of what it says, name in the state"},
     {0, "node", AMP_OPT_STRING, &node, "NAME",
      .doc = "the node's id; the sender's name unless given"},
@@ -43,8 +42,7 @@ static const struct amp_opt options[] = {
     {0, "required-by", AMP_OPT_DURATION, &reg_required_ms, "TIME",
      .doc = "how long agents have to install a skill", .min = 1000,
      .max = (int64_t)365 * 86400 * 1000},
-    {0, "lock-timeout", AMP_OPT_DURATION, &reg_lock_timeout_ms, "TIME",
-     .doc = "how long to wait for the state's lock"},
+    AMP_OPT_LOCK_TIMEOUT(reg_lock_timeout_ms),
     AMP_OPT_END,
 };
 static const struct amp_opt no_opts[] = {AMP_OPT_END};

@@ -9,7 +9,7 @@
 #include <amp/base/pipe.h>
 
 #include "agent/capability.h"
-#include "cli/cli.h"
+#include "cli/rows.h"
 #include "flow/intake.h"
 
 extern const char *reg_state, *reg_skills;

@@ -52,8 +52,7 @@ const struct amp_opt dead_requeue_opts[] = {
     DRY_OPT,
     DEAD_FILTER_OPTS,
     {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
-    {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
-     .doc = "how long to wait for a reader of --out"},
+    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
     AMP_OPT_END,
 };
 const struct amp_opt dead_purge_opts[] = {

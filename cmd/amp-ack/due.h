@@ -60,10 +60,7 @@ extern const char *const due_severities[];
          .config = "dead.max_count"},                                                              \
         {0, "from", AMP_OPT_STRING, &ack_due.from, "ROLE", .doc = "the escalations' sender"},      \
         {'o', "out", AMP_OPT_PATH, &ack_due.out_path, "PATH", .doc = "write to PATH"},             \
-    {                                                                                              \
-        0, "open-timeout", AMP_OPT_DURATION, &ack_due.open_timeout_ms, "TIME",                     \
-            .doc = "how long to wait for a reader of --out"                                        \
-    }
+        AMP_OPT_OPEN_TIMEOUT(ack_due.open_timeout_ms)
 
 void due_ctx(struct amp_metrics *metrics, struct amp_deadline_ctx *out);
 /* Sleeps and acts until a signal comes, or, with until_idle, until nobody waits for anything. */

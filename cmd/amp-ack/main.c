@@ -10,13 +10,10 @@ struct amp_metrics_options ack_metrics = {.interval_ms = AMP_METRICS_INTERVAL_MS
 const char *ack_config;
 
 static const struct amp_opt options[] = {
-    {'s', "state", AMP_OPT_DIR, &ack_state, "DIR", .doc = "the state directory",
-     .env = "AMP_STATE"},
-    {'c', "config", AMP_OPT_PATH, &ack_config, "FILE", .doc = "amp.json to read",
-     .env = "AMP_CONFIG"},
+    AMP_OPT_STATE(ack_state),
+    AMP_OPT_CONFIG(ack_config),
     {0, "as", AMP_OPT_STRING, &ack_as, "NAME", .doc = "name in the state directory"},
-    {0, "lock-timeout", AMP_OPT_DURATION, &ack_lock_timeout_ms, "TIME",
-     .doc = "how long to wait for the state's lock"},
+    AMP_OPT_LOCK_TIMEOUT(ack_lock_timeout_ms),
     AMP_OPT_END,
 };
 

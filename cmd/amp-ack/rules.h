@@ -2,7 +2,7 @@
 #ifndef AMP_ACK_RULES_H
 #define AMP_ACK_RULES_H
 
-#include "cli/cli.h"
+#include "cli/rows.h"
 #include "message/retry.h"
 
 extern struct amp_list ack_retries, ack_backoff, ack_idempotent;

@@ -20,8 +20,7 @@ const struct amp_opt show_opts[] = {
     {'i', "in", AMP_OPT_PATH, &in_path, "PATH", .doc = "read from PATH"},
     {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep an input FIFO open: no end of file"},
-    {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
-     .doc = "how long to wait for a reader of --out"},
+    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
     AMP_OPT_END,
 };
 

@@ -2,7 +2,7 @@
 #ifndef AMP_ACK_VERBS_H
 #define AMP_ACK_VERBS_H
 
-#include "cli/cli.h"
+#include "cli/rows.h"
 #include "message/metrics.h"
 
 /* Options that several verbs have; the tool's table names them. */

@@ -7,7 +7,7 @@
 
 #include <amp/base/pipe.h>
 
-#include "cli/cli.h"
+#include "cli/rows.h"
 #include "message/inbox.h"
 #include "port/port.h"
 

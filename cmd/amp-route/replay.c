@@ -6,7 +6,7 @@
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
-#include "cli/cli.h"
+#include "cli/rows.h"
 #include "message/predicate.h"
 #include "message/recorded.h"
 #include "replay.h"
@@ -17,15 +17,14 @@ static bool dry_run, wrap, verbose;
 static int64_t lock_timeout_ms = 10000;
 
 const struct amp_opt replay_opts[] = {
-    {'s', "state", AMP_OPT_DIR, &state, "DIR", .doc = "the state directory", .env = "AMP_STATE"},
+    AMP_OPT_STATE(state),
     {0, "from", AMP_OPT_STRING, &from, "POSITION", .doc = "where to begin: start unless given"},
     {0, "to", AMP_OPT_STRING, &to, "POSITION", .doc = "where to end: end unless given"},
     {0, "where", AMP_OPT_LIST, &where, "PREDICATE", .doc = "only messages for which it holds"},
     {'n', "dry-run", AMP_OPT_FLAG, &dry_run, NULL, .doc = "only tell what would be written"},
     {0, "wrap", AMP_OPT_FLAG, &wrap, NULL, .doc = "each message in a record that says where from"},
     {'v', "verbose", AMP_OPT_FLAG, &verbose, NULL, .doc = "tell each message"},
-    {0, "lock-timeout", AMP_OPT_DURATION, &lock_timeout_ms, "TIME",
-     .doc = "how long to wait for the state's lock"},
+    AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     AMP_OPT_END,
 };
 

@@ -22,7 +22,7 @@
 #include <amp/base/pipe.h>
 
 #include "address.h"
-#include "cli/cli.h"
+#include "cli/rows.h"
 #include "count.h"
 #include "flow/intake.h"
 #include "flow/wake.h"

@@ -32,40 +32,16 @@ int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena
     return amp_tok_text(t, tok, &over, out, err);
 }
 
-static int fill_texts(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
-                      struct amp_spans *out, struct amp_error *err)
+/* The texts among the values from `at` to `end`, at most so many. */
+static int fill_strings(const struct amp_tape *t, uint32_t at, uint32_t end, uint32_t most,
+                        struct amp_pool *arena, struct amp_span **out, uint32_t *n,
+                        struct amp_error *err)
 {
-    uint32_t n = t->tok[tok].count, have = 0;
-    if (n == 0) {
-        *out = (struct amp_spans){NULL, 0};
-        return 0;
-    }
-    struct amp_span *v = amp_pool_get(arena, n * sizeof *v);
-    if (!v)
+    uint32_t have = 0;
+    struct amp_span *v = most ? amp_pool_get(arena, most * sizeof *v) : NULL;
+    if (most && !v)
         return short_of_memory(err);
-    for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next) {
-        if (t->tok[i].type != AMP_JSON_STRING)
-            continue;
-        if (amp_fill_text(t, i, arena, &v[have], err) < 0)
-            return -1;
-        have++;
-    }
-    *out = (struct amp_spans){v, have};
-    return 0;
-}
-
-static int fill_names(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
-                      struct amp_span **out, uint32_t *count, struct amp_error *err)
-{
-    bool array = t->tok[tok].type == AMP_JSON_ARRAY;
-    uint32_t n = array ? t->tok[tok].count : 1, have = 0;
-    uint32_t end = t->tok[tok].next;
-    if (n > AMP_TO_MAX)
-        n = AMP_TO_MAX;
-    struct amp_span *v = n ? amp_pool_get(arena, n * sizeof *v) : NULL;
-    if (n && !v)
-        return short_of_memory(err);
-    for (uint32_t i = array ? tok + 1 : tok; i < end && have < n; i = t->tok[i].next) {
+    for (uint32_t i = at; i < end && have < most; i = t->tok[i].next) {
         if (t->tok[i].type != AMP_JSON_STRING)
             continue;
         if (amp_fill_text(t, i, arena, &v[have], err) < 0)
@@ -73,8 +49,28 @@ static int fill_names(const struct amp_tape *t, uint32_t tok, struct amp_pool *a
         have++;
     }
     *out = v;
-    *count = have;
+    *n = have;
     return 0;
+}
+
+static int fill_texts(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
+                      struct amp_spans *out, struct amp_error *err)
+{
+    struct amp_span *v;
+    uint32_t n;
+    if (fill_strings(t, tok + 1, t->tok[tok].next, t->tok[tok].count, arena, &v, &n, err) < 0)
+        return -1;
+    *out = (struct amp_spans){v, n};
+    return 0;
+}
+
+static int fill_names(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
+                      struct amp_span **out, uint32_t *count, struct amp_error *err)
+{
+    bool array = t->tok[tok].type == AMP_JSON_ARRAY;
+    uint32_t most = array ? t->tok[tok].count : 1;
+    return fill_strings(t, array ? tok + 1 : tok, t->tok[tok].next,
+                        most > AMP_TO_MAX ? AMP_TO_MAX : most, arena, out, count, err);
 }
 
 static enum amp_tri tri_of(const struct amp_tok *tok)

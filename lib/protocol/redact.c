@@ -23,24 +23,9 @@ struct scan {
     struct amp_error *err;
 };
 
-static bool is_upper(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
-static bool is_lower(char c)
-{
-    return c >= 'a' && c <= 'z';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_word(char c)
 {
-    return is_upper(c) || is_lower(c) || is_digit(c) || c == '_';
+    return amp_redact_upper(c) || amp_redact_lower(c) || amp_redact_digit(c) || c == '_';
 }
 
 /* ---- shapes with a prefix of their own ---- */
@@ -51,7 +36,7 @@ static bool in_set(char c, enum set s)
 {
     switch (s) {
     case UPPER:
-        return is_upper(c) || is_digit(c);
+        return amp_redact_upper(c) || amp_redact_digit(c);
     case ALNUM:
         return is_word(c) && c != '_';
     case WORD:
@@ -137,7 +122,7 @@ static const char *without_dots(const char *from, const char *p)
 
 static bool has_digit(const char *p, const char *end)
 {
-    while (p < end && !is_digit(*p))
+    while (p < end && !amp_redact_digit(*p))
         p++;
     return p < end;
 }
@@ -193,7 +178,7 @@ static int pem_at(struct scan *s)
     if (!starts(s, s->p, begin))
         return 0;
     const char *p = s->p + sizeof(begin) - 1, *label = p;
-    while (p < s->end && (is_upper(*p) || is_digit(*p) || *p == ' '))
+    while (p < s->end && (amp_redact_upper(*p) || amp_redact_digit(*p) || *p == ' '))
         p++;
     struct amp_span name = {label, (size_t)(p - label)};
     if (!amp_span_glob(name, AMP_SPAN("*PRIVATE KEY*")) && !(p == s->end && s->cut))
@@ -237,7 +222,7 @@ static int userinfo_at(struct scan *s)
     if (!cut_at(s, p) || !colon)
         return 0;
     for (const char *q = colon + 1; q < p; q++)
-        if (!is_digit(*q)) /* else it is a port */
+        if (!amp_redact_digit(*q)) /* else it is a port */
             return replace(s, user, p, "userinfo");
     return 0;
 }
@@ -368,7 +353,7 @@ static int named_at(struct scan *s)
         const char *to = sep;
         bool digit = false;
         while (to < s->end && (is_word(*to) || strchr("-.~+/=", *to)))
-            digit |= is_digit(*to++);
+            digit |= amp_redact_digit(*to++);
         to = without_dots(sep, to);
         if ((to - sep >= 16 && digit) || (to > sep && cut_at(s, to)))
             return replace(s, sep, to, "bearer");
@@ -386,7 +371,7 @@ static int step(struct scan *s)
         return pem_at(s);
     if (!is_word(c) || (s->p > s->begin && is_word(s->p[-1])))
         return 0;
-    if (is_lower(c) || is_upper(c))
+    if (amp_redact_lower(c) || amp_redact_upper(c))
         rc = shape_at(s);
     if (rc == 0 && c == 'e')
         rc = jwt_at(s);

@@ -37,6 +37,19 @@ const char *amp_redact_name(struct amp_span name);
 
 /* ---- of this room's files ---- */
 
+static inline bool amp_redact_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+static inline bool amp_redact_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+static inline bool amp_redact_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* What the built-in shapes know; the text with theirs replaced. */
 int amp_redact_shapes(struct amp_span text, bool cut, struct amp_buf *out, struct amp_error *err);
 /* Whether the value under a name that need not tell ("key") looks generated. */

@@ -5,21 +5,6 @@
 
 enum { NAME_MOST = 64, KEYLIKE_LEAST = 20 };
 
-static bool is_upper(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
-
-static bool is_lower(char c)
-{
-    return c >= 'a' && c <= 'z';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static const struct {
     const char *name, *kind; /* as it ends, without case and separators */
 } names[] = {
@@ -53,9 +38,9 @@ static size_t normalised(struct amp_span name, char out[NAME_MOST])
     }
     for (size_t i = 0; i < name.n; i++) {
         char c = name.p[i];
-        if (is_upper(c))
+        if (amp_redact_upper(c))
             c = (char)(c | 32);
-        if (is_lower(c) || is_digit(c))
+        if (amp_redact_lower(c) || amp_redact_digit(c))
             out[n++] = c;
     }
     return n;
@@ -89,11 +74,12 @@ bool amp_redact_keylike(struct amp_span v)
         return false;
     for (size_t i = 0; i < v.n; i++) {
         char c = v.p[i];
-        upper |= is_upper(c);
-        lower |= is_lower(c);
-        digit |= is_digit(c);
-        hex &= is_digit(c) || (c >= 'a' && c <= 'f');
-        if (!is_upper(c) && !is_lower(c) && !is_digit(c) && !strchr("_+/=-", c))
+        upper |= amp_redact_upper(c);
+        lower |= amp_redact_lower(c);
+        digit |= amp_redact_digit(c);
+        hex &= amp_redact_digit(c) || (c >= 'a' && c <= 'f');
+        if (!amp_redact_upper(c) && !amp_redact_lower(c) && !amp_redact_digit(c) &&
+            !strchr("_+/=-", c))
             return false;
     }
     return hex || (upper && lower && digit);

@@ -1,0 +1,26 @@
+/* Option rows that several tools have: the same words, the same meaning. d is what they set. */
+#ifndef CLI_ROWS_H
+#define CLI_ROWS_H
+
+#include "cli/cli.h"
+
+#define AMP_OPT_STATE(d)                                                                           \
+    {                                                                                              \
+        's', "state", AMP_OPT_DIR, &(d), "DIR", .doc = "the state directory", .env = "AMP_STATE"   \
+    }
+#define AMP_OPT_CONFIG(d)                                                                          \
+    {                                                                                              \
+        'c', "config", AMP_OPT_PATH, &(d), "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"  \
+    }
+#define AMP_OPT_LOCK_TIMEOUT(d)                                                                    \
+    {                                                                                              \
+        0, "lock-timeout", AMP_OPT_DURATION, &(d), "TIME",                                         \
+            .doc = "how long to wait for the state's lock"                                         \
+    }
+#define AMP_OPT_OPEN_TIMEOUT(d)                                                                    \
+    {                                                                                              \
+        0, "open-timeout", AMP_OPT_DURATION, &(d), "TIME",                                         \
+            .doc = "how long to wait for a reader of --out"                                        \
+    }
+
+#endif
