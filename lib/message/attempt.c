@@ -138,10 +138,13 @@ void amp_attempt_code(const struct amp_message_rec *r, char out[128])
     struct amp_json_fault f;
     amp_buf_init(&text, AMP_RECORD_MAX);
     amp_record_tape(&t);
+    bool aop = amp_span_is(r->protocol, "aop");
     bool expired = r->failure.n == 0 && amp_span_is(r->given_up, "ttl_expired");
     snprintf(out, 128, "%s",
              r->failure.n > 0 ? "rejected"
              : expired        ? "ttl_expired"
+             : r->silent      ? "E_HEARTBEAT_FAILURE"
+             : aop            ? "E_TIMEOUT"
                               : "ack_timeout");
     if (r->failure.n > 0 && amp_buf_fmt(&text, NULL, "[%.*s]", (int)r->acks.n, r->acks.p) == 0 &&
         amp_tape_scan(&t, text.data, text.len, &f) == 0)

@@ -21,6 +21,8 @@
     X(NACK_REJECTED, "nack_rejected", "refused before any work")                                   \
     X(NACK_FAILED, "nack_failed", "failed at work")                                                \
     X(TIMEOUT, "timeout", "its deadline passed")                                                   \
+    X(ALIVE, "alive", "another sign of life while it is at work")                                  \
+    X(SILENT, "silent", "no sign of life when one was due")                                        \
     X(EXPIRE, "expire", "its time to live passed")                                                 \
     X(RETRY, "retry", "another attempt is decided")                                                \
     X(RESEND, "resend", "the attempt leaves")                                                      \

@@ -92,6 +92,21 @@ static int64_t waits_until(const struct work *w)
     return w->rec.expires_ms > 0 && w->rec.expires_ms < until ? w->rec.expires_ms : until;
 }
 
+/* The next sign of life is due before its time is over. */
+static int64_t next_beat(const struct work *w)
+{
+    int64_t beat = w->now_ms + w->rec.beat_ms;
+    return w->rec.beat_ms > 0 && beat < w->rec.until_ms ? beat : w->rec.until_ms;
+}
+
+static void begin_to_wait(struct work *w)
+{
+    w->rec.due_ms = waits_until(w);
+    w->rec.until_ms = w->rec.beat_ms > 0 ? w->rec.due_ms : 0;
+    if (w->rec.until_ms > 0)
+        w->rec.due_ms = next_beat(w);
+}
+
 static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                      struct amp_error *err)
 {
@@ -129,7 +144,8 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         w->rec.ack_timeout_ms = w->former->ack_timeout_ms;
         w->rec.sla_ms = w->former->sla_ms;
     }
-    w->rec.due_ms = waits_until(w);
+    amp_stages_beat(v, &w->rec.beat_ms, &w->rec.beat_warns);
+    begin_to_wait(w);
     if (!w->former && amp_message_expired(v, w->now_ms)) { /* whether or not it is waited for */
         w->rec.expires_ms = v->expires_ms;
         w->rec.due_ms = w->now_ms;
@@ -225,6 +241,30 @@ static void settle_late(struct work *w, uint32_t eff)
     w->close_next = (eff & 1u << AMP_DELIVERY_DO_TRACK_BOTH) && w->stage != AMP_STAGE_RECEIVED;
 }
 
+static bool is_of_holder(const struct work *w)
+{
+    struct amp_holder_claim c = {.stage = w->stage, .by = w->note.by, .role = w->role};
+    return amp_holder_is(&w->rec, &c);
+}
+
+/* Another sign of life of work that goes on. */
+static bool is_beat(const struct work *w)
+{
+    return w->rec.beat_ms > 0 && w->rec.state == AMP_DELIVERY_READ && w->stage == AMP_STAGE_READ &&
+           is_of_holder(w);
+}
+
+/* While the work goes on. What waits in an inbox is not begun: of that no sign is due. */
+static void expect_beats(struct work *w, uint8_t to)
+{
+    if (w->rec.beat_ms == 0 || w->note.late)
+        return;
+    if (to == AMP_DELIVERY_RECEIVED)
+        w->rec.due_ms = w->rec.until_ms;
+    else if (to == AMP_DELIVERY_READ && is_of_holder(w))
+        w->rec.due_ms = next_beat(w);
+}
+
 static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                   struct amp_error *err)
 {
@@ -233,6 +273,10 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
     if (current(w, now, err) < 0)
         return -1;
+    if (is_beat(w)) {
+        w->rec.due_ms = next_beat(w);
+        return commit(w, "alive", w->rec.state, NULL, change, err);
+    }
     bool takes_up = w->holds && w->rec.holder.n == 0;
     if (!takes_up && amp_record_knows_ack(&w->rec, &w->note)) {
         w->close_outbox = true;
@@ -252,7 +296,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     w->close_outbox = admitted || w->note.late || (eff & 1u << AMP_DELIVERY_DO_CLOSE_OUTBOX);
     if (eff & 1u << AMP_DELIVERY_DO_CANCEL_RETRY) {
         w->rec.next = (struct amp_span){"", 0};
-        w->rec.due_ms = waits_until(w);
+        begin_to_wait(w);
     }
     bool put_off = w->eta_ms > 0 && step.to == AMP_DELIVERY_RECEIVED && w->rec.sla_ms > 0;
     if (admitted || put_off)
@@ -261,6 +305,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     bool runs_on = step.to == AMP_DELIVERY_READ && amp_span_is(w->rec.protocol, "aop");
     if (!runs_on && (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE))
         w->rec.due_ms = 0;
+    expect_beats(w, step.to);
     settle_late(w, eff);
     if (w->letters)
         w->rec.due_ms = w->now_ms;
@@ -354,7 +399,8 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
         return -1;
     struct amp_span none = {"", 0};
     w->rec.expires_ms = 0;
-    w->rec.due_ms = waits_until(w);
+    w->rec.silent = false;
+    begin_to_wait(w);
     w->rec.attempt = w->rec.departed_ms = w->rec.sequence = 0;
     w->rec.tries = w->rec.next = w->rec.node = w->rec.failure = w->rec.given_up = none;
     /* A new life: what was answered before must not make the next answer a repetition. */

@@ -79,6 +79,10 @@ struct amp_message_rec {
     bool wants_outcome; /* somebody waits for one */
     bool for_many;      /* several recipients, or all: `to` is not the only one */
     bool told;          /* of its timeout a person was told */
+    /* Signs of life (AOP §6.1): without one for beat_ms it counts as lost although its time runs
+     * until until_ms; beat_warns: that is only told. */
+    int64_t beat_ms, until_ms;
+    bool beat_warns, silent; /* silent: it timed out for that */
     /* Attempts (message/retry.h): this is the how manieth of the same operation, `tries` tells the
      * former ones as a dead letter's history does, `next` is the one after it, which has left at
      * departed_ms from the outbox `node`. */

@@ -50,12 +50,17 @@ static int move_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     return 0;
 }
 
+static const char *escalation_of(const struct amp_overdue *o)
+{
+    return o->silent || o->r.silent ? "heartbeat_timeout" : "ack_timeout";
+}
+
 static void count(const struct amp_overdue *o)
 {
     struct amp_metrics *m = o->sw->opt->metrics;
     struct amp_metric_labels l = {.agent = o->r.to,
-                                  .code =
-                                      o->r.given_up.n > 0 ? o->r.given_up : AMP_SPAN("ack_timeout"),
+                                  .code = o->r.given_up.n > 0 ? o->r.given_up
+                                                              : amp_span_str(escalation_of(o)),
                                   .protocol = amp_protocol_name(amp_protocol_find(o->r.protocol))};
     if (o->event == AMP_DELIVERY_EV_TIMEOUT)
         amp_metrics_add(m, AMP_METRIC_TIMEOUTS, &l, 1);
@@ -64,7 +69,7 @@ static void count(const struct amp_overdue *o)
     if (o->told == AMP_TOLD_SENDER)
         amp_metrics_add(m, AMP_METRIC_NACKS, &l, 1);
     if (o->told == AMP_TOLD_PERSON)
-        amp_sweep_count(o->sw, AMP_SPAN("ack_timeout"));
+        amp_sweep_count(o->sw, amp_span_str(escalation_of(o)));
 }
 
 int amp_overdue_move(struct amp_overdue *o)
@@ -133,7 +138,7 @@ static int tell_person(struct amp_overdue *o, enum amp_level level, const char *
              (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p);
     const char *affected[] = {whole ? msg_id : NULL, NULL};
     const char *suggested[] = {look, "Send the message again", "Terminate the task", NULL};
-    return amp_sweep_escalate(o->sw, "ack_timeout", level, o->r.task, what, affected, suggested);
+    return amp_sweep_escalate(o->sw, escalation_of(o), level, o->r.task, what, affected, suggested);
 }
 
 int amp_overdue_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
@@ -152,7 +157,35 @@ int amp_overdue_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char
 /* Another attempt, or a dead letter, follows. */
 static bool is_decided_on(const struct amp_overdue *o)
 {
-    return o->r.state == AMP_DELIVERY_SENT || o->r.state == AMP_DELIVERY_READ;
+    return o->r.state == AMP_DELIVERY_SENT || o->r.state == AMP_DELIVERY_READ ||
+           amp_span_is(o->r.protocol, "aop");
+}
+
+/* AOP §6.1: so many signs of life were missed that the agent counts as lost. */
+static bool is_silent(const struct amp_overdue *o)
+{
+    return o->r.beat_ms > 0 && o->sw->now_ms < o->r.until_ms;
+}
+
+static void no_sign(const struct amp_overdue *o, char *what, size_t size)
+{
+    snprintf(what, size,
+             "E_HEARTBEAT_FAILURE: no sign of life of %.*s by %.*s for %lld s and longer",
+             (int)(o->id.n < 200 ? o->id.n : 200), o->id.p, (int)(o->r.to.n < 64 ? o->r.to.n : 64),
+             o->r.to.p, (long long)(o->r.beat_ms / 1000));
+}
+
+/* Its time runs on; the next sign of life is followed by others that are due. */
+static int warn(struct amp_overdue *o)
+{
+    char what[400];
+    no_sign(o, what, sizeof(what));
+    if (amp_overdue_tell(o, AMP_STAGE_TIMED_OUT, "E_HEARTBEAT_FAILURE", o->sw->opt->severity,
+                         what) < 0)
+        return -1;
+    o->event = AMP_DELIVERY_EV_SILENT;
+    o->r.due_ms = o->r.until_ms;
+    return amp_overdue_move(o) < 0 ? -1 : 1;
 }
 
 /* With another attempt to come a person need not know yet; SW4RM's producer is told each time, the
@@ -172,7 +205,9 @@ static int time_out(struct amp_overdue *o)
     bool again = is_decided_on(o);
     bool accepted = o->r.state == AMP_DELIVERY_RECEIVED && o->r.sla_ms > 0;
     amp_time_format(o->r.sent_ms, sent);
-    if (accepted)
+    if (o->silent)
+        no_sign(o, what, sizeof(what));
+    else if (accepted)
         snprintf(what, sizeof(what),
                  "sla_breach: %.*s accepted %.*s of %s and told no outcome within %lld s, "
                  "message %.*s",
@@ -192,6 +227,7 @@ static int time_out(struct amp_overdue *o)
     o->event = AMP_DELIVERY_EV_TIMEOUT;
     o->r.timed_out_ms = o->sw->now_ms;
     o->r.told = o->told == AMP_TOLD_PERSON;
+    o->r.silent = o->silent;
     o->r.due_ms = again ? o->sw->now_ms : 0;
     return amp_overdue_move(o) < 0 ? -1 : 1;
 }
@@ -218,7 +254,8 @@ static int look(struct amp_overdue *o)
     case AMP_DELIVERY_SENT:
     case AMP_DELIVERY_RECEIVED:
     case AMP_DELIVERY_READ: /* of AOP */
-        return late ? expire(o) : time_out(o);
+        o->silent = !late && is_silent(o);
+        return late ? expire(o) : o->silent && o->r.beat_warns ? warn(o) : time_out(o);
     case AMP_DELIVERY_REJECTED:
     case AMP_DELIVERY_FAILED:
     case AMP_DELIVERY_TIMED_OUT:

@@ -160,6 +160,10 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
     flag_member(&w, "wants_outcome", r->wants_outcome);
     flag_member(&w, "for_many", r->for_many);
     flag_member(&w, "told", r->told);
+    amp_jw_some_int(&w, "beat_ms", r->beat_ms);
+    amp_jw_some_int(&w, "until_ms", r->until_ms);
+    flag_member(&w, "beat_warns", r->beat_warns);
+    flag_member(&w, "silent", r->silent);
     write_attempts(&w, r);
     if (r->acks.n > 0 || note) {
         amp_jw_key(&w, "acks");
@@ -254,6 +258,10 @@ static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct am
     r->wants_outcome = amp_tape_get(t, 0, AMP_SPAN("wants_outcome")) != AMP_TOK_NONE;
     r->for_many = amp_tape_get(t, 0, AMP_SPAN("for_many")) != AMP_TOK_NONE;
     r->told = amp_tape_get(t, 0, AMP_SPAN("told")) != AMP_TOK_NONE;
+    r->beat_ms = amp_record_int(t, "beat_ms");
+    r->until_ms = amp_record_int(t, "until_ms");
+    r->beat_warns = amp_tape_get(t, 0, AMP_SPAN("beat_warns")) != AMP_TOK_NONE;
+    r->silent = amp_tape_get(t, 0, AMP_SPAN("silent")) != AMP_TOK_NONE;
     return 0;
 }
 

@@ -77,6 +77,21 @@ int amp_stages_set_sla(void *arg, const char *text, struct amp_error *err)
     return 0;
 }
 
+bool amp_stages_beat(const struct amp_view *v, int64_t *beat_ms, bool *warns)
+{
+    struct amp_aop_policy p;
+    if (v->protocol != AMP_PROTO_AOP || v->kind != AMP_KIND_DISPATCH || !v->tape || v->tape->n == 0)
+        return false;
+    amp_aop_policy(v, &p);
+    double ms = p.heartbeat_seconds * 1000 * (double)p.heartbeat_missed_most.value;
+    if (!p.heartbeat.value || !(ms >= 1) || ms > 31536000000.0 ||
+        p.on_heartbeat_failure.value == AMP_AOP_SILENCE_CONTINUE)
+        return false;
+    *beat_ms = (int64_t)ms;
+    *warns = p.on_heartbeat_failure.value == AMP_AOP_SILENCE_WARN;
+    return true;
+}
+
 int64_t amp_stages_timeout(const struct amp_view *v)
 {
     const struct amp_stages *s = amp_stages_of(v->protocol);

@@ -36,4 +36,8 @@ int amp_stages_set_sla(void *arg, const char *text, struct amp_error *err);
         "ack.sla", amp_stages_set_sla                                                              \
     }
 
+/* Whether signs of life are due of the work while it goes on, and how long it may be silent; warns:
+ * silence is only told (AOP execution_policy.heartbeat). */
+bool amp_stages_beat(const struct amp_view *v, int64_t *beat_ms, bool *warns);
+
 #endif

@@ -31,7 +31,7 @@ struct amp_overdue {
     uint64_t rev;
     struct amp_message_rec r;
     enum amp_delivery_event event;
-    bool emits, raced;
+    bool emits, raced, silent;
     enum amp_told { AMP_TOLD_NOBODY, AMP_TOLD_SENDER, AMP_TOLD_PERSON } told;
 };
 

@@ -133,3 +133,58 @@ states() { amp-ack status --all --json | jq -r '"\(.msg_id) \(.state)"' | paste 
   handoff report "$QA" | track 12:00:03 >/dev/null
   [[ $(states) == *" FULFILLED" ]]
 }
+
+# beating WHAT: a task of ten minutes with a sign of life due each twenty seconds, three may be missed.
+beating() {
+  task '.execution_policy.timeout_seconds = 600 | .execution_policy.heartbeat = {enabled: true, interval_seconds: 20,
+    max_missed_beats: 3, on_heartbeat_failure: "'"$1"'"}'
+}
+beat() { base aop heartbeat '.session_id = "S" | .agent = "'"${1:-Emma}"'"'; }
+
+@test "AOP: an agent that misses its beats is lost: another attempt, or a person and a dead letter" {
+  beating ABORT | track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:00:59 --retries 9)" ]
+  beat | track 12:00:59 >/dev/null
+  [ -z "$(sweep 12:01:58 --retries 9)" ]
+  beat | track 12:01:50 >/dev/null
+  beat Eve | track 12:02:40 >/dev/null # no sign of Emma's life
+  [ -z "$(sweep 12:02:49 --retries 9)" ]
+  [ -z "$(sweep 12:02:50 --retries 9)" ] # and thirty seconds later it begins anew
+  [ "$(states)" = "S/TASK-001/1 RETRYING" ]
+  [ "$(sweep 12:03:20 --retries 9 | jq .task.attempt)" -eq 2 ]
+  # Its beats are due, too.
+  sweep 12:04:20 >told
+  jq -se 'length == 1 and .[0].payload.escalation_type == "heartbeat_timeout" and (.[0].payload.description |
+    startswith("E_HEARTBEAT_FAILURE: no sign of life of S/TASK-001/2 by Emma for 60 s"))' told
+  amp-validate told | cmp - told
+  amp-ack dead list --json | jq -e '.code == "retries_exhausted" and
+    [.history[].code] == ["E_HEARTBEAT_FAILURE", "E_HEARTBEAT_FAILURE"]'
+  [ -z "$(sweep 13:00:00)" ]
+}
+
+@test "AOP: beats that are only warned of, or do not matter; the task's own time runs on" {
+  beating WARN | track 12:00:00 >/dev/null
+  sweep 12:01:00 --retries 9 | jq -se 'length == 1 and .[0].payload.escalation_type == "heartbeat_timeout"'
+  [ -z "$(sweep 12:05:00 --retries 9)" ]
+  beat | track 12:05:00 >/dev/null # it lives; then it is silent again
+  sweep 12:06:00 --retries 9 | jq -se 'length == 1 and .[0].payload.escalation_type == "heartbeat_timeout"'
+  [ "$(states)" = "S/TASK-001/1 READ" ]
+  sweep 12:10:00 | jq -se 'length == 1 and .[0].payload.escalation_type == "ack_timeout"'
+  amp-ack dead list --json | jq -e '.history[0].code == "E_TIMEOUT"'
+  rm -r state
+  beating CONTINUE | track 12:00:00 >/dev/null
+  [ -z "$(sweep 12:09:59)" ]
+  response | track 12:09:59 >/dev/null
+  [ -z "$(sweep 13:00:00)" ]
+}
+
+@test "AOP: what waits in an inbox is not begun: of that no sign of life is due" {
+  need_tool amp-route
+  beating ABORT >in
+  amp-route -r '* => inbox:Emma' <in
+  amp-ack status --json | jq -e '.state == "RECEIVED"' || { amp-ack status --all --json; return 1; }
+  soon=$(date -u -d '+65 seconds' +%Y-%m-%dT%H:%M:%SZ)
+  [ -z "$(amp-ack sweep --now "$soon")" ]
+  amp-route inbox Emma | cmp - in
+  amp-ack sweep --now "$(date -u -d '+65 seconds' +%Y-%m-%dT%H:%M:%SZ)" | jq -e '.payload.escalation_type == "heartbeat_timeout"'
+}
