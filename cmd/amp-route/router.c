@@ -28,15 +28,25 @@ static int commit_batch(struct router *r, struct job **batch, uint32_t *n, struc
     return 0;
 }
 
-/* Who sent it is told, and it is kept. */
-static int too_large(struct router *r, const struct amp_view *v, struct amp_error *err)
+/* SW4RM §21: who sent what is not valid is told, and it is kept; so too of the Runtime Protocol.
+ * The others have the error log. */
+static int malformed(struct router *r, const struct amp_view *v, struct amp_error *err)
 {
+    char why[160];
+    const char *code = r->intake.bad_code, *field = r->intake.bad_field;
+    bool told = v->protocol == AMP_PROTO_SW4RM || v->protocol == AMP_PROTO_RTP;
+    if (r->dry || !told || v->id.n == 0 || v->from.n == 0 || v->kind == AMP_KIND_ACK ||
+        v->kind == AMP_KIND_NACK)
+        return 0;
     struct job *j = job_new(r, v->line, v);
     if (!j)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
     j->lane = amp_lane_of(&r->lane_rules, v);
-    keep_refuse(r, j, "oversize_payload", "its payload is larger than its type may carry", "",
-                false);
+    if (strcmp(code, "oversize_payload") == 0)
+        snprintf(why, sizeof why, "its payload is larger than its type may carry");
+    else
+        snprintf(why, sizeof why, "it is not valid%s%.100s", *field ? ": " : "", field);
+    keep_refuse(r, j, code, why, "", false);
     job_free(r, j);
     return 0;
 }
@@ -64,8 +74,7 @@ static int take_lines(struct router *r, struct amp_error *err)
             goto failed;
         if (rc == 2) {
             amp_status_note(AMP_NO);
-            if (strcmp(r->intake.bad_code, "oversize_payload") == 0 && !r->dry &&
-                too_large(r, &v, err) < 0)
+            if (malformed(r, &v, err) < 0)
                 goto failed;
             continue;
         }

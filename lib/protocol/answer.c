@@ -8,6 +8,7 @@
 #include "protocol/compose.h"
 #include "protocol/meanings.h"
 #include "protocol/rtp/answer.h"
+#include "protocol/rtp/rtp.h"
 #include "protocol/sw4rm/answer.h"
 
 static bool is_refusal(enum amp_ack_stage stage)
@@ -73,8 +74,9 @@ static int of_sw4rm(const struct amp_view *of, const struct amp_answer *a, struc
 static int of_rtp(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                   struct amp_error *err)
 {
+    bool known = amp_rtp_kind_of(of) < AMP_RTP_CATALOG;
     struct amp_rtp_answer to = {.id = of->id,
-                                .type = of->type,
+                                .type = known ? of->type : AMP_SPAN(""),
                                 .source = of->from,
                                 .correlation = of->correlation,
                                 .node = a->node ? a->node : a->by,
