@@ -11,10 +11,11 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#define MANY       ((size_t)48 << 10) /* bytes that are worth to be shared out */
-#define WIDE       ((size_t)512 << 10)
-#define BULK       8    /* reads of so many bytes, before a thread is started */
-#define LINES      4096 /* at most in a list */
+#define MANY       ((size_t)48 << 10)  /* bytes that are worth to be shared out */
+#define WIDE       ((size_t)128 << 10) /* a read, when there are masses, */
+#define WIDE_TWO   ((size_t)512 << 10) /* and when they are shared out */
+#define BULK       8                   /* reads of so many bytes are masses */
+#define LINES      4096                /* at most in a list */
 #define PIECES     256
 #define PIECE      ((size_t)8 << 10)
 #define MISSES_MAX 16
@@ -39,7 +40,7 @@ struct glance {
 
     uint32_t bulk;
     pthread_t thread;
-    bool started, stop;
+    bool tried, started, stop;
     enum state state;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -104,9 +105,10 @@ static bool start(struct glance *g)
     struct amp_error err;
     cpu_set_t cpus;
     sigset_t all, old;
-    if (g->started || g->bulk > BULK || g->r->threads < 2)
+    if (g->started || g->tried)
         return g->started;
-    if (++g->bulk <= BULK || sched_getaffinity(0, sizeof(cpus), &cpus) < 0 || CPU_COUNT(&cpus) < 2)
+    g->tried = true;
+    if (g->r->threads < 2 || sched_getaffinity(0, sizeof(cpus), &cpus) < 0 || CPU_COUNT(&cpus) < 2)
         return false;
     if (!g->reader[1] && !(g->reader[1] = amp_reader_new(NULL, &err)))
         return false;
@@ -116,6 +118,24 @@ static bool start(struct glance *g)
     g->started = pthread_create(&g->thread, NULL, help, g) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return g->started;
+}
+
+/* All of one read has to fit into one port that takes nothing meanwhile. */
+static void widen(struct router *r, size_t wide)
+{
+    size_t most = r->port_options.max_pending / 2;
+    amp_lines_widen(&r->intake.lines, most < wide ? most : wide);
+}
+
+/* Whether input comes in masses. */
+static bool masses(struct router *r)
+{
+    struct glance *g = r->glance;
+    if (r->intake.lines.buf.len - r->intake.lines.pos < MANY)
+        return false;
+    if (g->bulk < BULK && ++g->bulk == BULK)
+        widen(r, WIDE);
+    return g->bulk == BULK;
 }
 
 static void list(struct glance *g, struct amp_lines ahead)
@@ -139,12 +159,9 @@ static void list(struct glance *g, struct amp_lines ahead)
 void glance_begin(struct router *r)
 {
     struct glance *g = r->glance;
-    if (!g || !direct_may(r) || r->first || g->skip > 0 ||
-        r->intake.lines.buf.len - r->intake.lines.pos < MANY || !start(g))
+    if (!g || !direct_may(r) || r->first || g->skip > 0 || !masses(r) || !start(g))
         return;
-    /* All of one read has to fit into one port that takes nothing meanwhile. */
-    size_t most = r->port_options.max_pending / 2;
-    amp_lines_widen(&r->intake.lines, most < WIDE ? most : WIDE);
+    widen(r, WIDE_TWO);
     list(g, r->intake.lines);
     if (g->pieces < 2) {
         g->n = g->pieces = 0;

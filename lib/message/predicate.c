@@ -24,6 +24,7 @@ struct term {
     enum key key;
     bool differs;
     uint32_t first, count; /* its globs */
+    uint64_t holds;        /* of protocol and kind: a bit for each that one of them fits */
 };
 
 struct amp_predicate {
@@ -75,6 +76,28 @@ static int find_key(struct amp_span name, struct amp_error *err)
         (int)name.n, name.p);
 }
 
+static bool any_glob(const struct amp_predicate *p, const struct term *t, struct amp_span text)
+{
+    for (uint32_t i = 0; i < t->count; i++)
+        if (amp_span_glob(text, p->globs[t->first + i]))
+            return true;
+    return false;
+}
+
+/* What there is of these is known before any message comes. */
+static void weigh(const struct amp_predicate *p, struct term *t)
+{
+    _Static_assert(AMP_KIND_COUNT <= 64 && AMP_PROTO_COUNT <= 64, "a bit for each");
+    unsigned n = t->key == KEY_PROTOCOL ? AMP_PROTO_COUNT : t->key == KEY_KIND ? AMP_KIND_COUNT : 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct amp_span name =
+            amp_span_str(t->key == KEY_KIND ? amp_kind_name((enum amp_kind)i)
+                                            : amp_protocol_name((enum amp_protocol)i));
+        if (name.n > 0 && any_glob(p, t, name))
+            t->holds |= UINT64_C(1) << i;
+    }
+}
+
 /* One term, `text` without its comma. The bytes lie in p->text and stay there. */
 static int parse_term(struct amp_predicate *p, struct amp_span text, struct amp_error *err)
 {
@@ -108,6 +131,7 @@ static int parse_term(struct amp_predicate *p, struct amp_span text, struct amp_
         rest.n -= glob.n + 1;
         rest.p = bar + 1;
     }
+    weigh(p, &t);
     return add_term(p, &t, err);
 }
 
@@ -176,14 +200,6 @@ const char *amp_predicate_jq(const struct amp_predicate *p)
     return p->jq;
 }
 
-static bool any_glob(const struct amp_predicate *p, const struct term *t, struct amp_span text)
-{
-    for (uint32_t i = 0; i < t->count; i++)
-        if (amp_span_glob(text, p->globs[t->first + i]))
-            return true;
-    return false;
-}
-
 static struct amp_span decision_of(const struct amp_view *v)
 {
     if (v->kind == AMP_KIND_VERDICT)
@@ -220,8 +236,7 @@ static bool term_equals(const struct amp_predicate *p, const struct term *t,
         text = v->type;
         break;
     case KEY_KIND:
-        text = amp_span_str(amp_kind_name(v->kind));
-        break;
+        return t->holds >> v->kind & 1;
     case KEY_TASK:
         text = v->task;
         break;
@@ -232,8 +247,7 @@ static bool term_equals(const struct amp_predicate *p, const struct term *t,
         text = amp_order_source(v);
         break;
     case KEY_PROTOCOL:
-        text = amp_span_str(amp_protocol_name(v->protocol));
-        break;
+        return t->holds >> v->protocol & 1;
     case KEY_ID:
         text = v->id;
         break;
