@@ -213,8 +213,13 @@ static int decide(struct amp_overdue *o, const struct amp_view *v)
     enum amp_retry_verdict verdict = amp_retry_decide(&p, &f, &at);
     if (verdict != AMP_RETRY_AGAIN)
         return give_up(o, verdict);
-    if (amp_again_id(v, o->sw->now_ms, next, o->sw->err) < 0)
+    struct amp_error e = {0};
+    if (amp_again_id(v, o->sw->now_ms, next, &e) < 0) {
+        if (e.status == AMP_NO) /* it cannot be named; the others are not to wait for it */
+            return give_up(o, AMP_RETRY_EXHAUSTED);
+        *o->sw->err = e;
         return -1;
+    }
     o->event = AMP_DELIVERY_EV_RETRY;
     o->r.next = amp_span_str(next);
     o->r.due_ms = at;

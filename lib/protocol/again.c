@@ -72,6 +72,12 @@ static int64_t attempt_of(const struct amp_view *v)
     return v->has_attempt ? v->attempt : 1;
 }
 
+/* One more; what counts to its end stays there. */
+static int64_t counted(int64_t n, int64_t most)
+{
+    return n < most ? n + 1 : most;
+}
+
 int amp_again_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_MAX],
                  struct amp_error *err)
 {
@@ -89,7 +95,8 @@ int amp_again_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_
         break;
     case AMP_PROTO_AOP:
         n = snprintf(out, AMP_MSG_ID_MAX, "%.*s/%.*s/%lld", (int)of->correlation.n,
-                     of->correlation.p, (int)of->task.n, of->task.p, (long long)attempt_of(of) + 1);
+                     of->correlation.p, (int)of->task.n, of->task.p,
+                     (long long)counted(attempt_of(of), INT64_MAX));
         break;
     default:
         amp_uuid4(out);
@@ -158,7 +165,8 @@ static int edit_rtp(struct editing *e, const struct amp_again *a)
         return amp_fail(e->err, AMP_NO, "bad_value", "an event without trace has no attempts");
     if (set_text(e, 0, "eventId", amp_span_str(a->id)) < 0 ||
         set_text(e, 0, "sourceNodeId", amp_span_str(a->node)) < 0 ||
-        set_int(e, 0, "seq", a->sequence) < 0 || set_int(e, trace, "attempt", v->attempt + 1) < 0)
+        set_int(e, 0, "seq", a->sequence) < 0 ||
+        set_int(e, trace, "attempt", counted(v->attempt, INT64_MAX)) < 0)
         return -1;
     if (v->token.n > 0)
         return 0;
@@ -173,13 +181,13 @@ static int gather(struct editing *e, const struct amp_again *a)
     case AMP_PROTO_SW4RM:
         return set_text(e, 0, "message_id", amp_span_str(a->id)) < 0
                    ? -1
-                   : set_int(e, 0, "retry_count", e->v->attempt + 1);
+                   : set_int(e, 0, "retry_count", counted(e->v->attempt, UINT32_MAX));
     case AMP_PROTO_RTP:
         return edit_rtp(e, a);
     case AMP_PROTO_AOP:
         return e->v->payload == AMP_TOK_NONE
                    ? amp_fail(e->err, AMP_NO, "bad_value", "a message without a task")
-                   : set_int(e, e->v->payload, "attempt", attempt_of(e->v) + 1);
+                   : set_int(e, e->v->payload, "attempt", counted(attempt_of(e->v), INT64_MAX));
     default:
         return amp_fail(e->err, AMP_NO, "unsupported_protocol",
                         "messages of this protocol have no id of their own");
