@@ -81,6 +81,14 @@ static void check_fifo(const char *path, const struct stat *st)
                    e.who_writes, e.who_reads, n);
 }
 
+static void not_a_fifo(const char *path)
+{
+    char m[3 * PATH_MAX + 128];
+    const char *q = doctor_quote(path);
+    snprintf(m, sizeof(m), "mv %s %s.was && mkfifo %s", q, q, q);
+    doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, m, "%s is no FIFO", path);
+}
+
 static void check_path(const char *path, bool named_by_route)
 {
     struct stat st;
@@ -91,7 +99,7 @@ static void check_path(const char *path, bool named_by_route)
     else if (S_ISFIFO(st.st_mode))
         check_fifo(path, &st);
     else if (named_by_route)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, m, "%s is no FIFO", path);
+        not_a_fifo(path);
 }
 
 static int port_fn(void *arg, const char *text, struct amp_error *err)

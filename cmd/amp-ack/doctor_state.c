@@ -18,6 +18,7 @@
 #include "doctor.h"
 #include "due.h"
 #include "message/dead.h"
+#include "message/inbox.h"
 #include "store/history.h"
 
 #define MEND_MAX   (PATH_MAX + 128)
@@ -51,8 +52,8 @@ static bool check_directory(const char *dir)
                        mend(m, "amp-ack track --state %s </dev/null", doctor_quote(dir)),
                        "there is no state directory %s", dir);
         else
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, NULL, "cannot look at %s: %s", dir,
-                       strerror(errno));
+            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, mend(m, "namei -l %s", doctor_quote(dir)),
+                       "cannot look at %s: %s", dir, strerror(errno));
         return false;
     }
     if (!S_ISDIR(st.st_mode)) {
@@ -69,16 +70,22 @@ static bool check_directory(const char *dir)
                    "others may enter %s (mode %o)", dir, (unsigned)st.st_mode & 0777);
     AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && amp_fs_is_network(fd))
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL, "move it to a local disk",
+        doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
+                   mend(m,
+                        "end its programs, then cp -a %s to a local disk, and name that with "
+                        "--state",
+                        doctor_quote(dir)),
                    "%s lies on a network file system, where locks and syncs cannot be trusted",
                    dir);
     if (fd >= 0 && fstatvfs(fd, &fs) == 0) {
         unsigned long long room = (unsigned long long)fs.f_bavail * fs.f_frsize;
         if (room < (unsigned long long)doctor_opt.min_free)
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, mend(m, "df -h %s", doctor_quote(dir)),
+            doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
+                       mend(m, "df -h %s # and make room there", doctor_quote(dir)),
                        "%llu KiB are free on its disk", room >> 10);
         if (fs.f_files > 0 && fs.f_favail < 100)
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, mend(m, "df -i %s", doctor_quote(dir)),
+            doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
+                       mend(m, "df -i %s # and remove files there", doctor_quote(dir)),
                        "%llu files can still be made on its disk", (unsigned long long)fs.f_favail);
     }
     return true;
@@ -193,7 +200,8 @@ struct amp_store *doctor_state(const char *dir)
     if (amp_store_open(dir, &opt, &s, &err) < 0 || amp_store_count(s, "message", &n, &err) < 0) {
         bool repair = strcmp(err.code, "log_damaged") == 0 || strcmp(err.code, "log_failed") == 0;
         doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   repair ? mend(m, "amp-ack repair --state %s", doctor_quote(dir)) : NULL,
+                   repair ? mend(m, "amp-ack repair --state %s", doctor_quote(dir))
+                          : mend(m, "fuser -v %s/log/main.lock", doctor_quote(dir)),
                    "it cannot be read: %s: %s", err.code, err.what);
         amp_store_close(s);
         return NULL;
@@ -337,7 +345,8 @@ static void check_outbox(struct amp_store *s, const char *dir, const char *name)
     struct amp_error err;
     if (amp_store_outbox(s, name, entry_fn, &w, &err) < 0 ||
         (w.n > 0 && amp_store_frames(s, w.oldest, frame_fn, &w, &err) < 0)) {
-        doctor_say(DOCTOR_OUTBOX, DOCTOR_FAIL, NULL, "%s cannot be read: %s", name, err.what);
+        doctor_say(DOCTOR_OUTBOX, DOCTOR_FAIL, mend(m, "amp-ack repair --state %s", q),
+                   "%s cannot be read: %s", name, err.what);
         return;
     }
     if (w.n == 0)
@@ -348,6 +357,8 @@ static void check_outbox(struct amp_store *s, const char *dir, const char *name)
         mend(m, "amp-ack dead requeue --state %s - </dev/null >>messages.ndjson", q);
     else if (strcmp(name, "amp-ack.sweep") == 0)
         mend(m, "amp-ack sweep --state %s >>escalations.ndjson", q);
+    else if (strncmp(name, "inbox:", 6) == 0)
+        mend(m, "amp-route inbox %s --state %s --acks file:acks.ndjson", doctor_quote(name + 6), q);
     else
         mend(m, "start the program again that is named %s (--as) on this state directory", name);
     doctor_say(DOCTOR_OUTBOX, old ? DOCTOR_WARN : DOCTOR_OK, old ? m : NULL,
@@ -355,8 +366,25 @@ static void check_outbox(struct amp_store *s, const char *dir, const char *name)
                w.n == 1 ? "line waits" : "lines wait", when);
 }
 
+struct inboxes {
+    struct amp_store *store;
+    const char *dir;
+};
+
+/* Acknowledgements of what an agent was handed over. */
+static int inbox_fn(void *ctx, const struct amp_inbox_info *i)
+{
+    const struct inboxes *in = ctx;
+    char name[AMP_INBOX_AGENT_MAX + 8];
+    snprintf(name, sizeof(name), "inbox:%.*s", (int)i->agent.n, i->agent.p);
+    check_outbox(in->store, in->dir, name);
+    return 0;
+}
+
 void doctor_outbox(struct amp_store *s, const char *dir)
 {
+    struct inboxes in = {.store = s, .dir = dir};
+    struct amp_error err;
     char path[PATH_MAX], name[NAME_MAX + 16];
     snprintf(path, sizeof(path), "%s/run", dir);
     DIR *d = opendir(path);
@@ -372,6 +400,8 @@ void doctor_outbox(struct amp_store *s, const char *dir)
     }
     if (d)
         closedir(d);
+    if (amp_inbox_infos(s, inbox_fn, &in, &err) < 0)
+        doctor_say(DOCTOR_OUTBOX, DOCTOR_FAIL, NULL, "inboxes cannot be read: %s", err.what);
 }
 
 void doctor_deadlines(struct amp_store *s, const char *dir)
@@ -385,8 +415,9 @@ void doctor_deadlines(struct amp_store *s, const char *dir)
     for (unsigned i = 0; amp_deadlines[i].name; i++) {
         int64_t due = 0;
         if (amp_deadlines[i].next_due(s, &ctx, &due, &err) < 0) {
-            doctor_say(DOCTOR_DEADLINES, DOCTOR_FAIL, NULL, "%s: %s", amp_deadlines[i].name,
-                       err.what);
+            doctor_say(DOCTOR_DEADLINES, DOCTOR_FAIL,
+                       mend(m, "amp-ack repair --state %s", doctor_quote(dir)), "%s: %s",
+                       amp_deadlines[i].name, err.what);
             any = true;
         } else if (due > 0 && due < now - OVERDUE_MS) {
             since(due, when);
@@ -415,12 +446,16 @@ void doctor_dead(struct amp_store *s, const char *dir)
     int64_t n = 0;
     struct amp_error err;
     if (amp_store_each(s, "dead", "DEAD", count_fn, &n, &err) < 0) {
-        doctor_say(DOCTOR_DEAD, DOCTOR_FAIL, NULL, "they cannot be read: %s", err.what);
+        doctor_say(DOCTOR_DEAD, DOCTOR_FAIL,
+                   mend(m, "amp-ack repair --state %s", doctor_quote(dir)),
+                   "they cannot be read: %s", err.what);
         return;
     }
     bool many = n > doctor_opt.most_dead;
     doctor_say(DOCTOR_DEAD, many ? DOCTOR_WARN : DOCTOR_OK,
-               many ? mend(m, "amp-ack dead list --state %s", doctor_quote(dir)) : NULL,
+               many ? mend(m, "amp-ack dead list --state %s # then dead requeue, or dead purge",
+                           doctor_quote(dir))
+                    : NULL,
                "%lld dead %s", (long long)n, n == 1 ? "letter" : "letters");
 }
 

@@ -231,7 +231,9 @@ static void check_guard(struct amp_git *g, const char *repo)
     snprintf(m, sizeof(m), "worktree-bind hooks install --repo %s", doctor_quote(repo));
     if (amp_git_info(g, repo, &info, &err) < 0 || amp_hooks_find(g, repo, NULL, &h, &err) < 0) {
         bool none = strcmp(err.code, "repo_not_git") == 0 && !doctor_opt.repo;
-        doctor_say(DOCTOR_HOOKS, none ? DOCTOR_OK : DOCTOR_FAIL, NULL, "%s",
+        if (strcmp(err.code, "repo_not_git") == 0)
+            snprintf(m, sizeof(m), "git init %s", doctor_quote(repo));
+        doctor_say(DOCTOR_HOOKS, none ? DOCTOR_OK : DOCTOR_FAIL, none ? NULL : m, "%s",
                    none ? "no repository here (--repo)" : err.what);
         return;
     }
