@@ -14,13 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
-enum { ROOM_FROM = 16 * 1024, ROOM_MOST = 4 * 1024 * 1024 };
+enum { ROOM_FROM = 64 * 1024, ROOM_FIRST = 4 * 1024 * 1024, ROOM_SHARE = 16, BLOCK = 4096 };
 
 void amp_log_init(struct amp_log *l, int dirfd, bool read_only, struct amp_watermark *wm)
 {
@@ -227,19 +228,26 @@ int amp_log_append(struct amp_log *l, struct amp_frame *f, struct amp_pos *at,
 }
 
 /*
- * Blocks behind the end, taken many at a time: the sync of an append then need not wait until some
- * are found. The file's size stays what it is, so no reader sees them. A small log takes few.
+ * Blocks behind the end: the sync of an append then need not wait until some are found, and a file
+ * of few pieces has all that is known of them in one place. The file's size stays what it is, so no
+ * reader sees them. A small log takes none.
  */
 static void make_room(struct amp_log *l)
 {
-    uint64_t from = l->end.off - l->pending.len, step = l->end.off / 2;
+    struct statvfs fs;
+    uint64_t from = l->end.off - l->pending.len, to = ROOM_FIRST;
     if (l->room >= l->end.off || l->end.off < ROOM_FROM || l->no_room)
         return;
-    uint64_t to = l->end.off + (step < ROOM_MOST ? step : ROOM_MOST);
-    /* It is only for speed: a disk that is full or cannot do it says so when it is written to. */
-    if (fallocate(l->fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) != 0)
-        l->no_room = true;
+    if (l->end.off > ROOM_FIRST / 2 || l->most < ROOM_FIRST)
+        to = (l->most + BLOCK - 1) & ~(uint64_t)(BLOCK - 1);
+    if (to <= l->end.off)
+        return;
     l->room = to;
+    /* It is only for speed: a disk that cannot do it says so when it is written to, and of what is
+     * free most stays so. */
+    if (fstatvfs(l->fd, &fs) != 0 || fs.f_bavail * fs.f_frsize / ROOM_SHARE < to - from ||
+        fallocate(l->fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)) != 0)
+        l->no_room = true;
 }
 
 int amp_log_flush(struct amp_log *l, struct amp_error *err)
@@ -274,12 +282,14 @@ int amp_log_rotate(struct amp_log *l, struct amp_error *err)
 {
     struct amp_frame seal = {.head.log = AMP_FRAME_seal};
     struct amp_pos at;
+    uint64_t size = 0;
     if (!l->end.sealed && (amp_log_append(l, &seal, &at, err) != 0 || amp_log_flush(l, err) != 0))
         return -1;
     if (amp_log_datasync(l, err) != 0)
         return -1;
     amp_wm_raise(l->wm, l->end.n);
-    if (l->room > l->end.off && ftruncate(l->fd, (off_t)l->end.off) != 0)
+    if (amp_log_size(l, &size, NULL, NULL) == 0 && size == l->end.off && l->room > size + BLOCK &&
+        ftruncate(l->fd, (off_t)size) != 0)
         l->room = 0; /* some blocks stay unused */
     if (amp_log_create(l, l->end.seg + 1, err) != 0)
         return -1;

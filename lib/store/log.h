@@ -27,6 +27,7 @@ struct amp_log {
     int fd;               /* of segment `last`, -1 none */
     uint64_t room;        /* the size of the blocks under it, as last seen */
     bool no_room;         /* the file system gives none in advance */
+    uint64_t most;        /* where a segment is to end */
     struct amp_pos end;   /* verified; frames in pending counted */
     struct amp_buf pending;
     struct amp_watermark *wm;

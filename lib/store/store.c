@@ -108,6 +108,7 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     amp_wm_open(&s->wm, s->logfd, s->opt.read_only);
     s->lock.crowd = amp_wm_crowd(&s->wm);
     amp_log_init(&s->log, s->logfd, s->opt.read_only, &s->wm);
+    s->log.most = s->opt.segment_bytes;
     amp_index_init(&s->index, s->dirfd, s->real, s->opt.read_only);
     amp_index_init(&s->filler.index, s->dirfd, s->real, s->opt.read_only);
     if (!failed_too && !s->opt.read_only && faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
