@@ -72,6 +72,30 @@ static void too_long(struct telling *t, const struct amp_intake *in)
     tell(t, &f);
 }
 
+/* With a state: names by which something is kept there. */
+static int unkeepable(struct telling *t, const struct amp_view *v)
+{
+    char message[120];
+    bool id = v->id.n > AMP_INTAKE_ID_MAX;
+    if (!t->in->store || (!id && v->task.n <= AMP_INTAKE_ID_MAX))
+        return 0;
+    snprintf(message, sizeof message, "%s has %zu bytes; a state keeps those of at most %d",
+             id ? "its id" : "its task", id ? v->id.n : v->task.n, AMP_INTAKE_ID_MAX);
+    struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                            .protocol = v->protocol,
+                            .type = v->type,
+                            .id = v->id,
+                            .code = "bad_id",
+                            .field = "",
+                            .pointer = "",
+                            .rule = "limit",
+                            .message = message,
+                            .found = "",
+                            .expected = ""};
+    tell(t, &f);
+    return 1;
+}
+
 int amp_intake_next(struct amp_intake *in, struct amp_view *view, struct amp_error *err)
 {
     struct amp_line line;
@@ -98,6 +122,8 @@ int amp_intake_line(struct amp_intake *in, enum amp_line_result got, const struc
         good = amp_reader_line(in->reader, line.bytes, &in->check, view, tell, &t, err);
         if (good < 0)
             return -1;
+        if (good && unkeepable(&t, view))
+            good = 0;
     }
     if (t.failed) {
         if (err)

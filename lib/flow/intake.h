@@ -10,11 +10,13 @@
 
 #include "store/store.h"
 
+#define AMP_INTAKE_ID_MAX 1000 /* bytes of a message's or task's id, where there is a store */
+
 struct amp_intake {
     struct amp_reader *reader;
     struct amp_lines lines;
     struct amp_check_options check;
-    struct amp_store *store; /* its error log gets the rejections; may be NULL */
+    struct amp_store *store; /* its error log gets the rejections, bad_id is one; may be NULL */
     const char *tool;
     uint64_t accepted, rejected;
     /* The first error of the last bad line (amp_intake_next returned 2): its code and its dotted

@@ -29,6 +29,10 @@ const struct amp_meaning amp_meanings_any[] = {
      "a limit of this tool", "Mend what is told and look again."},
     {"undecided", AMP_SEV_ERROR, "The state could not be asked about this line in time (--state).",
      "a limit of this tool", "Send the same line again later."},
+    {"bad_id", AMP_SEV_ERROR,
+     "The id of the message or of its task is longer than the 1,000 bytes by which a state "
+     "directory keeps something (--state; not of amp-validate).",
+     "a limit of these tools", "Give it a shorter id."},
     {"schema_violation", AMP_SEV_ERROR,
      "The text does not fit the schema that was given with --schema; the rule is the keyword.",
      "JSON Schema", "Mend the value at the field, or the schema at schema_pointer."},

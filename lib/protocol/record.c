@@ -1,4 +1,6 @@
 /* The rejection record: one finding as a line of NDJSON. */
+#include <string.h>
+
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>
@@ -21,6 +23,22 @@ void amp_finding_members(struct amp_jw *w, const struct amp_finding *f)
     amp_jw_member_text(w, "severity", f->severity == AMP_SEV_ERROR ? "error" : "warning");
 }
 
+/* Texts of any length in a record of a known one. */
+static void shortened(struct amp_jw *w, const char *key, struct amp_span s, size_t most)
+{
+    char head[AMP_RECORD_ID_MAX + 4];
+    size_t n = most;
+    if (s.n <= most) {
+        amp_jw_member_str(w, key, s);
+        return;
+    }
+    while (n > 0 && ((unsigned char)s.p[n] & 0xc0) == 0x80)
+        n--;
+    memcpy(head, s.p, n);
+    memcpy(head + n, "…", sizeof "…");
+    amp_jw_member_text(w, key, head);
+}
+
 int amp_finding_record(const struct amp_finding *f, const struct amp_line_place *at,
                        struct amp_buf *out, struct amp_error *err)
 {
@@ -36,8 +54,8 @@ int amp_finding_record(const struct amp_finding *f, const struct amp_line_place 
     amp_jw_key(&w, "offset");
     amp_jw_uint(&w, at->offset + f->offset);
     amp_jw_member_text(&w, "protocol", amp_protocol_name(f->protocol));
-    amp_jw_member_str(&w, "type", f->type);
-    amp_jw_member_str(&w, "id", f->id);
+    shortened(&w, "type", f->type, AMP_RECORD_TYPE_MAX);
+    shortened(&w, "id", f->id, AMP_RECORD_ID_MAX);
     amp_finding_members(&w, f);
     if (f->output.n > 0) {
         amp_jw_key(&w, "output");

@@ -218,6 +218,34 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [[ "$output" == *"ack.timeout in amp.json"* ]]
 }
 
+@test "an id too long to be kept is refused, and the stream goes on" {
+  need_tool amp-route agent-registry hitl-prompt task-dispatch
+  local long=() t argv
+  for t in 1001 70000; do
+    m 1 ".message_id = \"i\" * $t"
+    create | jq -c ".eventId = \"e\" * $t"
+    create | jq -c ".payload.taskId = \"t\" * $t"
+    create | jq -c ".kind = \"k\" * $t | .eventId = \"e\" * $t"
+  done >bad
+  { cat bad && m 2; } >in
+  for t in "amp-ack track" "amp-ack send --every" "amp-route -r *=>file:x" "amp-route -r *=>inbox:bob" \
+    "amp-route -r *=>agents" "amp-route --cursor me -r *=>stdout" agent-registry hitl-prompt \
+    "task-dispatch coordinate --until-done"; do
+    rm -rf state
+    set -f
+    argv=($t)
+    set +f
+    run "${argv[@]}" <in
+    [ "$status" -eq 1 ] || { echo "$t: $status $output"; return 1; }
+    jq -es 'map(select(.code == "bad_id")) | length == 6 and all(.[]; .id | length <= 1001 and length > 4)' \
+      state/error.ndjson || { echo "$t"; return 1; }
+    [ "$(wc -L <state/error.ndjson)" -lt 4000 ]
+    # What comes behind it is dealt with.
+    [ "$(cat state/log/*.ndjson | grep -c 11111111-1111-4111-8111-111111111112)" -gt 0 ] ||
+      [[ "$output" == *11111111-1111-4111-8111-111111111112* ]] || { echo "$t: $output"; return 1; }
+  done
+}
+
 @test "SW4RM's numbers rise, whoever answers, over processes and clocks" {
   need_tool amp-route
   # One process, several answers in a millisecond; then others of the same producer.

@@ -120,7 +120,9 @@ int amp_reader_output(struct amp_reader *r, enum amp_output form, struct amp_buf
 struct amp_jw;
 void amp_finding_members(struct amp_jw *w, const struct amp_finding *f);
 
-/* The rejection record (docs/records.md) as one line with LF. */
+/* The rejection record (docs/records.md) as one line with LF. Longer types and ids are cut ("…").
+ */
+enum { AMP_RECORD_TYPE_MAX = 256, AMP_RECORD_ID_MAX = 1000 };
 struct amp_line_place {
     const char *tool;
     uint64_t line, offset;
