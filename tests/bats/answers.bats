@@ -218,6 +218,14 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [[ "$output" == *"ack.timeout in amp.json"* ]]
 }
 
+@test "a message for more agents than a message may name is refused, not cut" {
+  many() { ev message "$(jq -nc --argjson n "$1" '{toAgents: [range($n) | "a\(.)"], body: "b", expectsReply: false}')"; }
+  many 1024 | amp-validate >/dev/null
+  run -1 --separate-stderr amp-validate -e - < <(many 1025)
+  jq -e '.code == "invalid_targets" and .rule == "maxItems"' <<<"$stderr"
+  run -1 amp-validate < <(create | jq -c '.payload.toAgents = [range(1025) | "a\(.)"]')
+}
+
 @test "an id too long to be kept is refused, and the stream goes on" {
   need_tool amp-route agent-registry hitl-prompt task-dispatch
   local long=() t argv

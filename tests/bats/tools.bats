@@ -125,6 +125,71 @@ rows() {
   done
 }
 
+@test "the limits of the code are those of the manuals" {
+  local tool file name text n
+  while read -r tool file name text; do
+    # "#define NAME 64", "NAME ((size_t)64 << 20)", "NAME = 64,": the number as the compiler has it.
+    n=$(sed -nE "s/.*\\b$name\\b *=? *(.*)/\\1/p" "$file" | sed -nE '1s/\((size_t|off_t|int64_t)\)//; 1s/^([^,;/}]*).*/\1/; 1s/([0-9])[uUlL]+/\1/g; 1p')
+    n=$((n))
+    case $text in *@K*) n=$((n >> 10)) ;; *@M*) n=$((n >> 20)) ;; esac
+    text=${text//@/$n}
+    sed -n '/^\.Sh LIMITS/,/^\.Sh E/p' "man/$tool.1" | tr '\n' ' ' | grep -qF "$text" || {
+      echo "man/$tool.1 does not say \"$text\" ($name in $file)"
+      return 1
+    }
+  done <<'EOS'
+amp-route lib/flow/intake.h AMP_INTAKE_ID_MAX at most @ bytes
+amp-route include/amp/protocol/protocol.h AMP_RECORD_ID_MAX first @ bytes
+amp-route include/amp/protocol/protocol.h AMP_TO_MAX at most @ agents
+amp-route cmd/amp-route/job.h RULES_MAX at most @ routes
+amp-route lib/port/argv.c WORDS_MAX at most @ words
+amp-route lib/message/inbox.h AMP_INBOX_AGENT_MAX inbox @ bytes
+amp-route lib/message/inbox.h AMP_INBOX_BOUND_MAX at most @ messages
+amp-route cmd/amp-route/replay.c WHERE_MAX at most @ predicates
+amp-route cmd/amp-route/cursors.c STREAMS_MAX follows @ sources
+amp-route cmd/amp-route/unacked.h UNACKED_MAX has @ messages
+amp-route cmd/amp-route/unacked.c BYTES_MAX or @M
+amp-route lib/message/cursor.c HELD_BYTES with @M
+amp-route lib/port/tries.h AMP_TRIES_MAX @ tries of one port
+amp-route libexec/port-http/http.c ANSWER_MAX an answer @M
+amp-route libexec/port-http/http.c HEADERS_MAX a file of headers @K
+amp-route lib/cli/config_file.c CONFIG_MAX file of at most @M
+amp-route lib/protocol/redact_patterns.c PATTERNS_MOST at most @ patterns
+amp-route lib/protocol/redact_patterns.c PATTERN_MOST patterns of @ bytes
+amp-ack lib/message/retry.c BUDGET_MAX at most @ attempts
+amp-ack lib/message/retry.h AMP_RETRY_WAITS_MAX at most @ waits
+amp-ack lib/message/dead_record.c MAX_HISTORY at most @ attempts and
+amp-ack lib/message/dead_record.c MAX_RECIPIENTS and @ recipients
+amp-ack lib/message/dead.c EXCERPT_MAX at most @ bytes
+amp-ack lib/message/record.c LATE_ACKS_MAX at most @ late
+amp-ack cmd/amp-ack/dead_export.c NEEDLES_MAX at most @ ids
+amp-ack cmd/amp-ack/dead_export.c FRAMES_MAX has @M of the log
+amp-ack cmd/amp-ack/dead_export.c ERRORS_MAX last @M of the error log
+amp-ack cmd/amp-ack/token.c CANONICAL_MAX at most @M
+amp-ack lib/message/diagram.c PEOPLE_MAX at most @ participants
+amp-ack lib/message/diagram.c ROWS_MOST and @ rows
+amp-ack lib/message/diagram.c NAME_MOST with @ bytes of a name
+amp-ack lib/message/diagram.c TEXT_MOST and @ of a text
+task-dispatch cmd/task-dispatch/new.c FILE_MAX at most @M
+task-dispatch lib/flow/new.c PARTS_MAX @ subtasks
+task-dispatch lib/flow/coordinate.c INPUTS_MAX at most @ inputs
+task-dispatch lib/agent/contract.h AMP_ANSWER_MAX at most @M
+task-dispatch lib/agent/contract.h AMP_WORK_LOG_MAX work log @M
+task-dispatch lib/flow/patch.c PATCH_MAX looked at, @M
+task-dispatch lib/flow/verify.c APPROVALS_MAX tree @ approvals
+task-dispatch lib/task/policy.h AMP_CI_CHECKS_MAX at most @ checks
+task-dispatch lib/task/policy.h AMP_RESULT_RULES_MAX and @ rows
+hitl-prompt cmd/hitl-prompt/answers.c ANSWERS_MAX answers has at most @M
+hitl-prompt cmd/hitl-prompt/terminal.c FIELD_MAX field @ bytes
+worktree-bind lib/worktree/rule.h AMP_RULE_PATTERNS_MAX at most @ patterns
+EOS
+  for tool in "${tools[@]}"; do
+    grep -q '^\.Sh LIMITS' "man/$tool.1"
+  done
+  # Ports: one of them is the output.
+  grep -q '#define PORTS_MAX  *1100' cmd/amp-route/router.h
+}
+
 @test "the manuals have their sections and pass mandoc" {
   need mandoc
   for m in man/*.[17]; do
