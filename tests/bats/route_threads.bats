@@ -56,9 +56,9 @@ go() {
   local status=0
   mkdir "$1"
   (cd "$1" && shift && timeout 60 amp-route --max-line 64K -v "$@" <"$in" >answers 2>said) || status=$?
-  # What a refusal says, but for its own time and ids; notes of a batch may change places.
+  # What a refusal says, but for its own time and ids; those of one batch may change places.
   jq -c 'del(.. | .timestamp?, .message_id?, .msg_id?, .eventId?, .createdAt?, .ackedAt?, .seq?,
-    .sequence_number?, .hlc_timestamp?, .idempotency_token?)' "$1/answers" >"$1/answered"
+    .sequence_number?, .hlc_timestamp?, .idempotency_token?)' "$1/answers" | sort >"$1/answered"
   sort -o "$1/said" "$1/said"
   rm "$1/answers"
   echo "$status" >"$1/status"
