@@ -20,6 +20,7 @@
 
 #include "message/dead.h"
 #include "message/message.h"
+#include "message/named.h"
 #include "message/sequence.h"
 #include "protocol/answer.h"
 
@@ -325,8 +326,12 @@ static int compose(const struct router *r, const struct amp_view *v, const char 
                            .retryable = retryable,
                            .node = r->consumer,
                            .now_ms = amp_now_ms()};
-    return amp_sequence_answer(r->store, v, a.by, &a, err) < 0 ? -1
-                                                               : amp_answer_line(v, &a, out, err);
+    char name[AMP_MSG_ID_MAX];
+    struct amp_view named = *v;
+    amp_message_name(&named, name);
+    return amp_sequence_answer(r->store, v, a.by, &a, err) < 0
+               ? -1
+               : amp_answer_line(&named, &a, out, err);
 }
 
 static void refuse(struct router *r, struct job *j, const char *code, const char *why,

@@ -11,6 +11,8 @@
 
 #include <amp/base/id.h>
 
+#include "protocol/amp/amp.h"
+
 #define AMP_VERSION_WORD "AMP/1.0"
 
 static int no_memory(struct amp_error *err)
@@ -230,9 +232,10 @@ int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage,
                      const char *code, const char *message, const char *rule, bool retryable,
                      int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
+    const struct amp_span none = {"", 0};
     json_t *j = control("nack");
-    put(&j, "ref_msg_id", str_span(of->id));
-    put(&j, "task_id", str_span(of->task));
+    put(&j, "ref_msg_id", str_span(of->id.n <= AMP_NACK_REF_MAX ? of->id : none));
+    put(&j, "task_id", str_span(amp_is_task_id(of->task) ? of->task : none));
     put(&j, "from", json_string(from));
     put(&j, "failed_stage", json_string(amp_ack_stage_name(failed_stage)));
     put(&j, "code", json_string(code));

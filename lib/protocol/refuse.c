@@ -11,7 +11,7 @@
 #include "protocol/amp/amp.h"
 #include "protocol/spec.h"
 
-enum { REF_MOST = 200, SENTENCE_MOST = 2048 };
+enum { SENTENCE_MOST = 2048 };
 
 /* What was wrong, in one sentence; where memory is short, the code alone. */
 static struct amp_span sentence(const struct amp_finding *f, struct amp_buf *out)
@@ -24,8 +24,7 @@ static struct amp_span sentence(const struct amp_finding *f, struct amp_buf *out
     return good ? amp_buf_span(out) : amp_span_str(f->code);
 }
 
-/* T-YYYY-NNN. */
-static bool is_task_id(struct amp_span s)
+bool amp_is_task_id(struct amp_span s)
 {
     static const char form[] = "T-dddd-ddd";
     bool good = s.n == sizeof form - 1;
@@ -63,8 +62,8 @@ int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, in
     amp_jw_open(&w, '{');
     amp_jw_member_str(&w, "protocol_version", AMP_SPAN("AMP/1.0"));
     amp_jw_member_str(&w, "type", AMP_SPAN("nack"));
-    amp_jw_member_str(&w, "ref_msg_id", v->id.n <= REF_MOST ? v->id : none);
-    amp_jw_member_str(&w, "task_id", is_task_id(v->task) ? v->task : none);
+    amp_jw_member_str(&w, "ref_msg_id", v->id.n <= AMP_NACK_REF_MAX ? v->id : none);
+    amp_jw_member_str(&w, "task_id", amp_is_task_id(v->task) ? v->task : none);
     amp_jw_member_str(&w, "from", AMP_SPAN("system"));
     amp_jw_member_str(&w, "failed_stage", amp_span_str(amp_ack_stage_name(AMP_STAGE_REJECTED)));
     amp_jw_member_str(&w, "code", amp_span_str(first->code));

@@ -60,3 +60,23 @@ e5 bad_value'
   [ -z "$output" ]
   [ -z "$(amp-ack dead list --json --state state)" ]
 }
+
+@test "a refusal names the message, and is valid, whatever protocol it was of" {
+  jq -nc '{aop_version: "2.0.2-C", schema_version: "2.0.2", protocol_family: "AOP", message_type: "TASK",
+    session: {session_id: ("S1", "S" * 190, "S" * 240), created_at: "2026-02-26T14:00:00Z", orchestrator: "o", origin: "CLI"},
+    target: {agent_name: "Emma", role: "EXECUTOR", provider: "CODEX", model: "m"},
+    task: {task_id: "TASK-1", objective: "o", category: "ANALYSIS", complexity: "LOW", environment: {workspace_root: "/srv/w"}}}' >in
+  jq -nc '{protocol: "aof", version: 1, type: "handoff.request", projectId: "_inbox", taskId: "TASK-2026-02-09-060",
+    fromAgent: "a", toAgent: "zed", sentAt: "2026-02-09T21:00:00.000Z", payload: {taskId: "TASK-2026-02-09-060",
+    parentTaskId: "TASK-2026-02-09-057", fromAgent: "a", toAgent: "zed", dueBy: "2026-03-02T12:00:00Z",
+    acceptanceCriteria: ["x"], expectedOutputs: [], contextRefs: [], constraints: []}}' >>in
+  run -1 --separate-stderr amp-route --state state -r '* => agents' --agent b=file:got <in
+  echo "$output" >out
+  amp-validate out >/dev/null
+  diff <(jq -r '"\(.code) \(.ref_msg_id)"' out) - <<END >&2
+no_route S1/TASK-1/1
+no_route $(printf 'S%.0s' {1..190})/TASK-1/1
+no_route 
+no_route handoff.request/TASK-2026-02-09-060/1770670800000
+END
+}

@@ -6,6 +6,10 @@
 
 void amp_amp_rules(struct amp_check *c);
 
+/* A nack names no longer id, and no task of another form than T-YYYY-NNN: they stay empty. */
+#define AMP_NACK_REF_MAX 200
+bool amp_is_task_id(struct amp_span s);
+
 /* A nack; 1 for a nack, which is not answered. See spec.h. */
 int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err);
