@@ -7,7 +7,7 @@
 
 #include "protocol/redact.h"
 
-enum { FOUND_MOST = 80, SENTENCE_MOST = 400, LOOKED_AT = 4096 };
+enum { PATH_EXTRA = 64 * 1024, FOUND_MOST = 80, SENTENCE_MOST = 400, LOOKED_AT = 4096 };
 
 /* Characters that could drive a terminal or hide text: C0, DEL, C1, and the bidi controls. Returns
  * how many bytes the one at p has, 0 for a harmless one. */
@@ -108,8 +108,10 @@ static void place(struct amp_check *c, const struct amp_fault *fault, struct amp
 {
     struct amp_error err;
     AMP_BUF struct amp_buf pointer, dotted;
-    amp_buf_init(&pointer, 64 * 1024);
-    amp_buf_init(&dotted, 64 * 1024);
+    /* A path is made of the line's keys, at worst each byte of them escaped. */
+    size_t most = 2 * (size_t)c->v->tape->len + PATH_EXTRA;
+    amp_buf_init(&pointer, most);
+    amp_buf_init(&dotted, most);
     f->field = f->pointer = "";
     f->offset = 0;
     if (fault->tok == AMP_TOK_NONE)

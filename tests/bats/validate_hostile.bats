@@ -239,3 +239,14 @@ times() {
     [[ $output = *"not a regular expression"* ]]
   done
 }
+
+@test "a name of any length is told in part, and the stream goes on" {
+  jq -nc '{msg_id: "task_dispatch-T-2026-044-1", protocol_version: "AMP/1.0", type: "task_dispatch", from: "coordinator",
+    to: "executor", task_id: "T-2026-044", timestamp: "2026-02-26T14:32:07+00:00", requires_ack: true, payload: {
+    description: "x", repo: "/srv", branch: "f", subtasks: [{subtask_id: "T-2026-044-S1", description: "d",
+    estimated_lines: 1}], acceptance_criteria: ["a"], risk_level: "low"}}' >good
+  { jq -c '.["k" * 100000] = 1' good && jq -c '.payload["~" * 200000] = 1' good && cat good; } >in
+  run -1 amp-validate -e records in
+  [ "$output" = "$(<good)" ]
+  jq -es 'length == 2 and all(.[]; .code == "unknown_field" and (.field | length) <= 1001 and (.pointer | length) <= 1001)' records
+}
