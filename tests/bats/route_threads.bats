@@ -103,3 +103,25 @@ go() {
   kill "$(pgrep -P $route)"
   wait $route || [ $? -eq 130 ]
 }
+
+@test "what a file that takes no more is not given is answered, each" {
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-@"' |
+    awk -F@ '{ for (i = 1; i <= 12000; i++) print $1 i $2 }' >in
+  for threads in 1 2; do
+    rm -f out
+    status=0
+    (
+      trap '' XFSZ
+      ulimit -f 4096
+      timeout 60 amp-route --threads $threads -r '* => file:out' <in >answers 2>said
+    ) || status=$?
+    [ "$status" -eq 74 ]
+    head -n -1 out >whole
+    [ "$(wc -l <whole)" -gt 4000 ]
+    [ "$(wc -l <answers)" -gt 4000 ]
+    cmp whole <(head -n "$(wc -l <whole)" in)
+    # The last one in the file may be cut; of those under way some may be both.
+    { jq -r .msg_id whole && jq -r 'select(.type == "nack").ref_msg_id' answers; } | sort -u |
+      diff - <(jq -r .msg_id in | sort -u)
+  done
+}
