@@ -105,10 +105,11 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
     sqlite3_bind_int(st, 2, *rows);
     while (*stands > 0 && (rc = amp_index_step(&s->index, st, err)) == 1) {
         struct amp_span key = column(st, 0);
+        uint64_t h = amp_tail_hash(AMP_TAIL_KEY, key, (struct amp_span){0});
         taken++;
         /* What the tail knows is newer. */
         if ((uint64_t)sqlite3_column_int64(st, 4) < c->bound &&
-            amp_tail_rec(&s->tail, key, NULL) < 0) {
+            amp_tail_rec(&s->tail, h, key, NULL) < 0) {
             if (stand_key(s, key, column_place(st, 1), err) != 0) {
                 rc = -1;
                 break;

@@ -56,12 +56,11 @@ void amp_tail_into_filter(const struct amp_tail *t, struct amp_filter *out)
         amp_filter_add(out, t->entry[i].h);
 }
 
-static struct amp_tail_entry *find(const struct amp_tail *t, enum amp_tail_kind kind,
+static struct amp_tail_entry *find(const struct amp_tail *t, uint64_t h, enum amp_tail_kind kind,
                                    struct amp_span a, struct amp_span b)
 {
     if (!t->n)
         return NULL;
-    uint64_t h = amp_tail_hash(kind, a, b);
     for (uint32_t i = (uint32_t)h & (t->slots - 1); t->slot[i]; i = (i + 1) & (t->slots - 1)) {
         if (t->slot[i] >> 32 != h >> 32)
             continue;
@@ -111,13 +110,14 @@ static int keep_text(struct amp_tail *t, struct amp_span v, uint32_t *at, uint32
 static struct amp_tail_entry *entry(struct amp_tail *t, enum amp_tail_kind kind, struct amp_span a,
                                     struct amp_span b, struct amp_error *err)
 {
-    struct amp_tail_entry *e = find(t, kind, a, b);
+    uint64_t h = amp_tail_hash(kind, a, b);
+    struct amp_tail_entry *e = find(t, h, kind, a, b);
     if (e)
         return e;
     if (grow(t, err) != 0)
         return NULL;
     e = &t->entry[t->n];
-    *e = (struct amp_tail_entry){.h = amp_tail_hash(kind, a, b), .kind = (uint8_t)kind};
+    *e = (struct amp_tail_entry){.h = h, .kind = (uint8_t)kind};
     if (keep_text(t, a, &e->a, &e->n_a, err) != 0 || keep_text(t, b, &e->b, &e->n_b, err) != 0)
         return NULL;
     place(t, t->n++);
@@ -264,9 +264,10 @@ const struct amp_tail_out *amp_tail_next_out(const struct amp_tail *t, struct am
     return NULL;
 }
 
-int amp_tail_rec(const struct amp_tail *t, struct amp_span key, struct amp_index_rec *out)
+int amp_tail_rec(const struct amp_tail *t, uint64_t h, struct amp_span key,
+                 struct amp_index_rec *out)
 {
-    const struct amp_tail_entry *e = find(t, AMP_TAIL_KEY, key, (struct amp_span){0});
+    const struct amp_tail_entry *e = find(t, h, AMP_TAIL_KEY, key, (struct amp_span){0});
     if (!e)
         return -1;
     if (out)
@@ -274,10 +275,10 @@ int amp_tail_rec(const struct amp_tail *t, struct amp_span key, struct amp_index
     return !e->gone;
 }
 
-int amp_tail_seen(const struct amp_tail *t, struct amp_span consumer, struct amp_span id,
-                  struct amp_index_rec *out)
+int amp_tail_seen(const struct amp_tail *t, uint64_t h, struct amp_span consumer,
+                  struct amp_span id, struct amp_index_rec *out)
 {
-    const struct amp_tail_entry *e = find(t, AMP_TAIL_INPUT, consumer, id);
+    const struct amp_tail_entry *e = find(t, h, AMP_TAIL_INPUT, consumer, id);
     if (!e)
         return -1;
     *out = e->rec;

@@ -55,11 +55,12 @@ void amp_tail_release(struct amp_tail *t);
 void amp_tail_clear(struct amp_tail *t, uint64_t from);
 int amp_tail_apply(struct amp_tail *t, const struct amp_frame *f, const struct amp_pos *after,
                    struct amp_error *err);
-/* 1 found, 0 removed, -1 not here: ask the index. out may be NULL. */
-int amp_tail_rec(const struct amp_tail *t, struct amp_span key, struct amp_index_rec *out);
+/* 1 found, 0 removed, -1 not here: ask the index. h is its amp_tail_hash; out may be NULL. */
+int amp_tail_rec(const struct amp_tail *t, uint64_t h, struct amp_span key,
+                 struct amp_index_rec *out);
 /* 1 found (where its frame stands in out), -1 not here. */
-int amp_tail_seen(const struct amp_tail *t, struct amp_span consumer, struct amp_span id,
-                  struct amp_index_rec *out);
+int amp_tail_seen(const struct amp_tail *t, uint64_t h, struct amp_span consumer,
+                  struct amp_span id, struct amp_index_rec *out);
 /* Brings all of it into the index's open transaction, in the order of its tables. */
 int amp_tail_into(struct amp_tail *t, struct amp_index *ix, struct amp_error *err);
 /* NULL: not here, ask the index. */

@@ -307,25 +307,25 @@ int amp_turn_index(struct amp_store *s, struct amp_error *err)
     return amp_turn_heal(s, err);
 }
 
-/* Whether the index is worth a look. */
-static bool may_be_there(struct amp_store *s, enum amp_tail_kind kind, struct amp_span a,
-                         struct amp_span b)
+/* Whether the index is worth a look for what has this hash. */
+static bool may_be_there(struct amp_store *s, uint64_t h)
 {
     if (!s->filter.word && !s->opt.read_only && s->index.pos.n <= SCAN_AT_ONCE &&
         ++s->asked % ASKED == 0 && amp_index_begin_read(&s->index, NULL) == 0)
         amp_filler_scan(&s->index, &s->filter);
-    return amp_filter_may(&s->filter, amp_tail_hash(kind, a, b));
+    return amp_filter_may(&s->filter, h);
 }
 
 int amp_turn_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
                  struct amp_error *err)
 {
-    int rc = amp_tail_rec(&s->tail, key, out);
+    uint64_t h = amp_tail_hash(AMP_TAIL_KEY, key, (struct amp_span){0});
+    int rc = amp_tail_rec(&s->tail, h, key, out);
     if (rc < 0)
-        rc = amp_tail_rec(&s->filler.tail, key, out);
+        rc = amp_tail_rec(&s->filler.tail, h, key, out);
     if (rc >= 0)
         return rc;
-    if (!may_be_there(s, AMP_TAIL_KEY, key, (struct amp_span){0}))
+    if (!may_be_there(s, h))
         return 0;
     rc = amp_index_begin_read(&s->index, err) != 0 ? -1 : amp_index_rec(&s->index, key, out, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
@@ -353,10 +353,11 @@ int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span
                   char sum[AMP_DIGEST_MAX], struct amp_error *err)
 {
     struct amp_index_rec at;
-    int rc = amp_tail_seen(&s->tail, consumer, id, &at);
+    uint64_t h = amp_tail_hash(AMP_TAIL_INPUT, consumer, id);
+    int rc = amp_tail_seen(&s->tail, h, consumer, id, &at);
     if (rc < 0)
-        rc = amp_tail_seen(&s->filler.tail, consumer, id, &at);
-    if (rc < 0 && !may_be_there(s, AMP_TAIL_INPUT, consumer, id))
+        rc = amp_tail_seen(&s->filler.tail, h, consumer, id, &at);
+    if (rc < 0 && !may_be_there(s, h))
         return 0;
     if (rc < 0) {
         rc = amp_index_begin_read(&s->index, err) != 0
