@@ -96,6 +96,9 @@ awk '
       check(name[h] ": median of an unsaturated append, in syncs", middle(rate, u, 1, 1, "latency"), 2, 1)
       check(name[h] ": p99 of an unsaturated append, in syncs", middle(share, u, 1, 1, "latency"), 2, 1)
       printf "%-62s %7.2f\n", name[h] ": p99 of a bare append in the same run", middle(tail, u, 1, 1, "latency")
+      for (r = 0; r <= last; r++)
+        v[r] = tail[u, 1, 1, "latency", r] ? share[u, 1, 1, "latency", r] / tail[u, 1, 1, "latency", r] : 0
+      printf "%-62s %7.2f\n", name[h] ": p99 of ours in parts of that", median(v, last + 1)
       check(name[h] ": slowest of four writers, batch 1, of its share", middle(share, u, 4, 1, "store"), 0.8)
       check(name[h] ": slowest of four writers, batch 16, of its share", middle(share, u, 4, 16, "store"), 0.8)
     }
