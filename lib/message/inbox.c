@@ -87,6 +87,20 @@ static int supersede(struct offering *o, const struct amp_inbox_key *k,
     return amp_inbox_buffer_leave(o->s, o->agent, k->id, false, err);
 }
 
+/* One turn, so that of two inboxes with attempts at one operation one offers. 1: superseded. */
+static int offer_in_turn(struct offering *o, const struct amp_inbox_key *k,
+                         const struct amp_inbox_delivery *d, struct amp_inbox_step *step,
+                         struct amp_error *err)
+{
+    if (amp_store_begin(o->s, err) < 0)
+        return -1;
+    int rc = amp_inbox_superseded(o->s, o->agent, k, d, err);
+    if (rc == 0 && step)
+        rc = amp_inbox_step(o->s, k->key, step, err);
+    amp_store_end(o->s);
+    return rc;
+}
+
 /* 1: offered; 0: it is over, look at the next. */
 static int offer_place(struct offering *o, const struct amp_inbox_place *place,
                        struct amp_error *err)
@@ -104,11 +118,18 @@ static int offer_place(struct offering *o, const struct amp_inbox_place *place,
     /* Its router died, and has it in its outbox. */
     if (line.n == 0 || (place->own && d.state == AMP_INBOX_ABSENT))
         return amp_inbox_buffer_leave(o->s, o->agent, k.id, false, err);
-    int other = amp_inbox_superseded(o->s, o->agent, &k, &d, err);
+    int64_t expires_ms = d.state == AMP_INBOX_ABSENT ? place->expires_ms : d.expires_ms;
+    struct amp_inbox_delivery fresh = {.msg_id = k.id,
+                                       .at_ms = place->at_ms,
+                                       .expires_ms = place->expires_ms,
+                                       .lane = place->lane};
+    struct amp_inbox_step step = {
+        .event = AMP_INBOX_EV_OFFER, .now_ms = o->now_ms, .fresh = &fresh};
+    bool expired = expires_ms > 0 && expires_ms <= o->now_ms;
+    int other = offer_in_turn(o, &k, &d, expired ? NULL : &step, err);
     if (other != 0)
         return other < 0 ? -1 : supersede(o, &k, place, err);
-    int64_t expires_ms = d.state == AMP_INBOX_ABSENT ? place->expires_ms : d.expires_ms;
-    if (expires_ms > 0 && expires_ms <= o->now_ms) {
+    if (expired) {
         struct amp_inbox_refusal r = {.agent = o->agent,
                                       .id = k.id,
                                       .line = line,
@@ -118,12 +139,6 @@ static int offer_place(struct offering *o, const struct amp_inbox_place *place,
                                       .now_ms = o->now_ms};
         return amp_inbox_end(o->s, &k, &r, AMP_INBOX_EV_EXPIRE, err);
     }
-    struct amp_inbox_delivery fresh = {.msg_id = k.id,
-                                       .at_ms = place->at_ms,
-                                       .expires_ms = place->expires_ms,
-                                       .lane = place->lane};
-    struct amp_inbox_step step = {
-        .event = AMP_INBOX_EV_OFFER, .now_ms = o->now_ms, .fresh = &fresh};
     size_t line_at = 0, id_at;
     if (d.line.n > 0) {
         amp_buf_reset(o->mem);
@@ -141,8 +156,6 @@ static int offer_place(struct offering *o, const struct amp_inbox_place *place,
                                      .at_ms = place->at_ms,
                                      .expires_ms = expires_ms,
                                      .lane = place->lane};
-    if (amp_inbox_step(o->s, k.key, &step, err) < 0)
-        return -1;
     o->out->attempt = (uint32_t)step.attempt;
     if (o->turn->between_turns &&
         amp_inbox_busy(o->s, o->agent, o->now_ms, o->now_ms + o->turn->lease_ms, err) < 0)
@@ -221,7 +234,8 @@ int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct am
     struct amp_inbox_step step = {
         .event = AMP_INBOX_EV_READ, .now_ms = now_ms, .emit = emit, .actor = emit ? actor : NULL};
     if (amp_inbox_key_of(agent, id, &k, err) < 0 || amp_inbox_step(s, k.key, &step, err) < 0 ||
-        tell_read(s, agent, k.id, now_ms, err) < 0)
+        tell_read(s, agent, k.id, now_ms, err) < 0 ||
+        amp_inbox_withdraw_others(s, agent, k.id, now_ms, err) < 0)
         return -1;
     return amp_inbox_buffer_leave(s, agent, k.id, true, err);
 }

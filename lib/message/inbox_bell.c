@@ -71,6 +71,16 @@ int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, i
                     (int)agent.n, agent.p);
 }
 
+bool amp_inbox_is_served(const char *dir, struct amp_span agent)
+{
+    char path[PATH_LONGEST];
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (path_of(dir, agent, "lock", path, NULL) < 0)
+        return false;
+    AMP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return fd >= 0 && fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
 int amp_inbox_bell_open(const char *dir, struct amp_span agent, int *fd, struct amp_error *err)
 {
     char path[PATH_LONGEST];

@@ -37,6 +37,8 @@ static const struct amp_fsm_row rows[] = {
     ROW(OFFERED, OFFER, OFFERED, D(REDELIVER), NULL),
     ROW(OFFERED, READ, READ, D(DROP), NULL),
     ROW(OFFERED, EXPIRE, FAILED, D(DROP), "ttl_expired"),
+    /* Another agent took another attempt, after who handed it over here had died. */
+    ROW(OFFERED, SUPERSEDE, FAILED, D(DROP), "superseded"),
     ROW(OFFERED, GIVE_UP, FAILED, D(DROP), NULL),
 
     ROW(READ, PUT, READ, 0, NULL),

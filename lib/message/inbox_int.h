@@ -96,9 +96,15 @@ struct amp_inbox_refusal {
 /* The dead letter, the ledger, the delivery, the place. */
 int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
                   const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err);
-/* 1: another attempt at its operation came, or will come, to the agent in its place. */
+/* 1: another attempt at its operation came, or will come, to the agent in its place; or another
+ * agent has one. */
 int amp_inbox_superseded(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
                          const struct amp_inbox_delivery *d, struct amp_error *err);
+/* The agent took a message: the other attempts that wait in other inboxes are dropped there. */
+int amp_inbox_withdraw_others(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                              int64_t now_ms, struct amp_error *err);
+/* Whether a process hands over the messages of the agent. */
+bool amp_inbox_is_served(const char *dir, struct amp_span agent);
 /* The line of a delivery: its own, or the ledger's, then within mem; empty: it has none yet. */
 int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
                    const struct amp_inbox_delivery *d, struct amp_buf *mem, struct amp_span *line,

@@ -464,13 +464,14 @@ SH
   amp-route inbox executor | cmp - two
   run -1 amp-route inbox executor
   # The other way round.
+  rm -r state
+  amp-ack track <one >/dev/null
   amp-route -r '* => inbox:other' <one >/dev/null
   amp-route inbox other | cmp - one
+  amp-ack track <two >/dev/null # it is at work: nothing passes
   amp-route -r '* => inbox:other' <two >/dev/null
   run -1 amp-route inbox other
   [ -z "$output" ]
-  [ "$(jq -r 'select(.event == "supersede") | .key | ltrimstr("inbox.") | split("%") | .[0]' state/log/*.ndjson | sort |
-    paste -sd' ')" = "executor other" ]
 }
 
 @test "a command that fails is given no more messages than were asked for" {
@@ -509,4 +510,94 @@ SH
   kill "$waiter"
   wait_until 10 gone "$waiter"
   kill "$follower"
+}
+
+# attempts: two of one operation, the first given up by its sender, in the inboxes of two agents.
+attempts() {
+  for n in 1 2; do
+    jq -cn --argjson n $n --arg t "${1:-t}" '{message_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee00\($n)",
+      producer_id: "agent-1", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee009", sequence_number: 1,
+      retry_count: ($n - 1), message_type: "DATA", content_type: "application/json", content_length: 2,
+      idempotency_token: $t, timestamp: "2026-02-26T14:32:07Z", payload: {}}' >$n
+    amp-ack track <$n >/dev/null
+    amp-ack sweep --now "$(date -u -d '+1 hour' +%FT%TZ)" >/dev/null
+  done
+  amp-route -r '* => inbox:ann' <1 >/dev/null
+  amp-route -r '* => inbox:bob' <2 >/dev/null
+}
+dropped() {
+  jq -r 'select(.event == "supersede") | .key | ltrimstr("inbox.") | split("%") | .[0]' state/log/*.ndjson | paste -sd' '
+}
+
+@test "of two attempts in two inboxes the one that is handed over first is done, the other is taken out" {
+  attempts
+  [ "$(amp-route inbox ann --list --json | wc -l) $(amp-route inbox bob --list --json | wc -l)" = "1 1" ]
+  amp-route inbox bob | cmp - 2
+  # At once, not when ann looks: her place is free.
+  [ "$(dropped)" = ann ]
+  run -1 amp-route inbox ann --list
+  run -1 amp-route inbox ann
+  [ -z "$output" ]
+  rm -r state
+  attempts
+  amp-route inbox ann | cmp - 1 # the older one, as she was faster
+  run -1 amp-route inbox bob
+  [ -z "$output" ]
+  [ "$(dropped)" = bob ]
+}
+
+@test "two agents who take two attempts at the same moment: one gets one" {
+  for i in 1 2 3 4 5 6 7 8; do
+    rm -rf state
+    attempts
+    amp-route inbox ann >ann & amp-route inbox bob >bob &
+    wait
+    [ "$(cat ann bob | wc -l)" -eq 1 ]
+  done
+}
+
+@test "while one is at work on an attempt nobody else gets the other; what a dead one left is taken over" {
+  attempts
+  mkfifo go
+  amp-route inbox ann --exec sh -c 'echo begun >begun; read -r _ <go' &
+  worker=$!
+  wait_until 10 test -s begun
+  run -1 amp-route inbox bob # ann holds it, though it is not READ
+  [ -z "$output" ]
+  kill -KILL $worker
+  echo >go
+  wait $worker || :
+  # Another one who was killed on the way, and a newer attempt that another agent has.
+  rm -r state begun
+  attempts
+  amp-route inbox ann --exec sh -c 'echo begun >begun; read -r _ <go' &
+  worker=$!
+  wait_until 10 test -s begun
+  kill -KILL $worker
+  echo >go
+  wait $worker || :
+  amp-route inbox bob | cmp - 2
+  run -1 amp-route inbox ann
+  [ -z "$output" ]
+  [ "$(dropped)" = ann ]
+}
+
+@test "a newer attempt that somebody took up without an inbox ends the one that waits in one" {
+  attempts
+  rm -r state
+  for n in 1 2; do
+    amp-ack track <$n >/dev/null
+    amp-ack sweep --now "$(date -u -d '+1 hour' +%FT%TZ)" >/dev/null
+  done
+  amp-route -r '* => inbox:ann' <1 >/dev/null
+  amp-ack send --stage READ --from carl <2 >/dev/null
+  run -1 amp-route inbox ann
+  [ -z "$output" ]
+  [ "$(dropped)" = ann ]
+  # What carl could not do is ann's again.
+  rm -r state
+  attempts
+  amp-ack send --stage READ --from carl <2 >/dev/null
+  amp-ack send --stage FAILED --code tool_timeout --from carl <2 >/dev/null
+  amp-route inbox ann | cmp - 1
 }

@@ -30,12 +30,12 @@ struct cells {
 static const struct cells delivery[] = {
     {"SENT", "ack_received>RECEIVED timeout>TIMED_OUT!ack_timeout *ack_read>READ "
              "*ack_fulfilled>FULFILLED *nack_rejected>REJECTED *nack_failed>FAILED "
-             "*expire>FAILED!ttl_expired"},
+             "*expire>FAILED!ttl_expired *silent>SENT"},
     {"RECEIVED",
      "ack_read>READ nack_rejected>REJECTED nack_failed>FAILED *ack_received>RECEIVED "
      "*ack_fulfilled>FULFILLED *expire>FAILED!ttl_expired *timeout>TIMED_OUT!ack_timeout"},
     {"READ", "ack_fulfilled>FULFILLED nack_failed>FAILED *ack_received>READ *ack_read>READ "
-             "*nack_rejected>REJECTED *timeout>TIMED_OUT!ack_timeout"},
+             "*nack_rejected>REJECTED *timeout>TIMED_OUT!ack_timeout *alive>READ *silent>READ"},
     {"FULFILLED", LATE("FULFILLED") "*settle>FULFILLED"},
     {"REJECTED",
      LATE("REJECTED") "*requeue>SENT *retry>RETRYING *give_up>REJECTED *settle>REJECTED"},
@@ -73,7 +73,8 @@ static const struct cells cursor[] = {
 static const struct cells inbox[] = {
     {"ABSENT", "put>WAITING offer>OFFERED expire>FAILED!ttl_expired supersede>FAILED!superseded"},
     {"WAITING", "put>WAITING offer>OFFERED expire>FAILED!ttl_expired supersede>FAILED!superseded"},
-    {"OFFERED", "put>OFFERED offer>OFFERED read>READ expire>FAILED!ttl_expired give_up>FAILED"},
+    {"OFFERED", "put>OFFERED offer>OFFERED read>READ expire>FAILED!ttl_expired "
+                "supersede>FAILED!superseded give_up>FAILED"},
     {"READ", "put>READ read>READ return>OFFERED requeue>WAITING"},
     {"FAILED", "put>FAILED *requeue>WAITING"},
 };

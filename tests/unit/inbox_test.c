@@ -27,13 +27,13 @@ static struct amp_view view_of(const char *id, struct amp_span line)
                              .n_to = 1};
 }
 
-/* An attempt of SW4RM under one token. */
-static struct amp_view attempt(const char *id, int number)
+/* An attempt of SW4RM. */
+static struct amp_view attempt(const char *id, int number, const char *token)
 {
     struct amp_view v = view_of(id, AMP_SPAN("{\"a\":1}"));
     v.protocol = AMP_PROTO_SW4RM;
     v.type = AMP_SPAN("DATA");
-    v.token = AMP_SPAN("coordinator:op:1");
+    v.token = amp_span_str(token);
     v.attempt = number;
     v.ack_timeout_ms = 100;
     v.needs_ack = true;
@@ -167,14 +167,22 @@ static void claim(struct amp_view *v, int64_t now, int want)
         printf("# record: %s: %s\n", err.code, err.what);
 }
 
-/* Both are on their way; each test has agents of its own. */
+static void both(const char *first, const char *second, const char *token, struct amp_view *one,
+                 struct amp_view *two)
+{
+    *one = attempt(first, 0, token);
+    *two = attempt(second, 1, token);
+    claim(one, 1000, AMP_IDEM_NEW);
+    claim(two, 5000, AMP_IDEM_RETRY);
+}
+
+/* Both are on their way; each test has an operation and an agent of its own. */
 static void attempts(void)
 {
     static const struct amp_span a = {"a", 1}, b = {"b", 1}, c = {"c", 1};
-    struct amp_view one = attempt("op-1", 0), two = attempt("op-2", 1);
+    struct amp_view one, two;
     struct amp_inbox_delivery d;
-    claim(&one, 1000, AMP_IDEM_NEW);
-    claim(&two, 5000, AMP_IDEM_RETRY);
+    both("op-1", "op-2", "t1", &one, &two);
 
     put(&one, a, (struct amp_span){"", 0});
     put(&two, a, (struct amp_span){"", 0});
@@ -184,20 +192,22 @@ static void attempts(void)
     TAP_INT(state_of(a, "op-1", &d), AMP_INBOX_FAILED, "the other one is over");
     TAP_SPAN(d.code, "superseded", "for that reason");
 
+    both("op-3", "op-4", "t2", &one, &two);
     put(&one, b, (struct amp_span){"", 0});
-    TAP_STR(offer(b, 6000), "op-1", "who comes first is offered");
+    TAP_STR(offer(b, 6000), "op-3", "who comes first is offered");
     put(&two, b, (struct amp_span){"", 0});
-    TAP_STR(offer(b, 6000), "op-1", "it may have arrived: it comes again");
-    read_it(b, "op-1");
+    TAP_STR(offer(b, 6000), "op-3", "it may have arrived: it comes again");
+    read_it(b, "op-3");
     TAP_STR(offer(b, 6000), "", "the newer one does not come after it");
 
+    both("op-5", "op-6", "t3", &one, &two);
     put(&one, c, (struct amp_span){"", 0});
     offer(c, 6000);
-    read_it(c, "op-1");
-    amp_message_ack(store, AMP_SPAN("op-1"), AMP_STAGE_FAILED, "b", AMP_SPAN("x"), 6000, NULL,
+    read_it(c, "op-5");
+    amp_message_ack(store, AMP_SPAN("op-5"), AMP_STAGE_FAILED, "c", AMP_SPAN("x"), 6000, NULL,
                     &err);
     put(&two, c, (struct amp_span){"", 0});
-    TAP_STR(offer(c, 6000), "op-2", "what failed is tried again");
+    TAP_STR(offer(c, 6000), "op-6", "what failed is tried again");
 }
 
 /* ---- letters ---- */
