@@ -457,7 +457,7 @@ SH
   }
   attempt 1 0 | amp-ack track >one
   # It is held up; its sender does not wait.
-  amp-ack sweep --now "$(date -u -d '+1 hour' +%FT%TZ)" >/dev/null || true
+  amp-ack sweep --now "$(date -u -d '+10 minutes' +%FT%TZ)" >/dev/null || true
   attempt 2 1 | amp-ack track >two
   [ -s one ] && [ -s two ]
   cat one two | amp-route -r '* => inbox:executor' >/dev/null
@@ -520,7 +520,7 @@ attempts() {
       retry_count: ($n - 1), message_type: "DATA", content_type: "application/json", content_length: 2,
       idempotency_token: $t, timestamp: "2026-02-26T14:32:07Z", payload: {}}' >$n
     amp-ack track <$n >/dev/null
-    amp-ack sweep --now "$(date -u -d '+1 hour' +%FT%TZ)" >/dev/null
+    amp-ack sweep --now "$(date -u -d '+10 minutes' +%FT%TZ)" >/dev/null
   done
   amp-route -r '* => inbox:ann' <1 >/dev/null
   amp-route -r '* => inbox:bob' <2 >/dev/null
@@ -587,7 +587,7 @@ dropped() {
   rm -r state
   for n in 1 2; do
     amp-ack track <$n >/dev/null
-    amp-ack sweep --now "$(date -u -d '+1 hour' +%FT%TZ)" >/dev/null
+    amp-ack sweep --now "$(date -u -d '+10 minutes' +%FT%TZ)" >/dev/null
   done
   amp-route -r '* => inbox:ann' <1 >/dev/null
   amp-ack send --stage READ --from carl <2 >/dev/null
