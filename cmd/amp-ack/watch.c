@@ -65,6 +65,11 @@ static int64_t settle(struct row *r, int64_t due)
     return r->ran_ms + r->again_ms;
 }
 
+static int state_gone(struct amp_error *err)
+{
+    return amp_fail(err, AMP_IOERR, "state_gone", "the state directory was taken away");
+}
+
 /* Asks every row for its next moment. What was written after this wakes us again. */
 static int look(struct watch *w, struct amp_error *err)
 {
@@ -72,8 +77,12 @@ static int look(struct watch *w, struct amp_error *err)
     bool open = false;
     unsigned why = 0;
     w->looked_ms = amp_mono_ms();
-    if (amp_wake_drain(&w->wake, &why, err) < 0 ||
-        amp_store_outbox(w->store, w->ctx.actor, entry_fn, &open, err) < 0)
+    if (amp_wake_drain(&w->wake, &why, err) < 0)
+        return -1;
+    /* It is told once: taken here, sleep_well would not see it. */
+    if (why & AMP_WAKE_GONE)
+        return state_gone(err);
+    if (amp_store_outbox(w->store, w->ctx.actor, entry_fn, &open, err) < 0)
         return -1;
     w->idle = !open;
     for (unsigned i = 0; amp_deadlines[i].name; i++) {
@@ -176,7 +185,7 @@ static int sleep_well(struct watch *w, struct amp_error *err)
         if (why & AMP_WAKE_OUT)
             return amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
         if (why & AMP_WAKE_GONE)
-            return amp_fail(err, AMP_IOERR, "state_gone", "the state directory was taken away");
+            return state_gone(err);
         if (why & AMP_WAKE_TIME)
             return 0;
         if (why & AMP_WAKE_LOG)
