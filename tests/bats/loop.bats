@@ -1,9 +1,9 @@
-# LOOP_ROUNDS sets how many loops run in a row.
+# LOOP_ROUNDS sets how many loops run in a row, LOOP_TASKS how many tasks are in flight at once.
 # The whole loop, from `task-dispatch new` to the last verdict, through the script that users copy.
 
 load lib
 
-: "${LOOP_ROUNDS:=50}"
+: "${LOOP_ROUNDS:=50}" "${LOOP_TASKS:=100}"
 LOOP=$AMP_TOP/examples/qa-loop/loop.sh
 
 setup() {
@@ -91,9 +91,9 @@ approved() {
 }
 
 @test "100 tasks of 5 KB are in flight at once and all are approved" {
-  tasks 100 5000 >tasks.ndjson
+  tasks "$LOOP_TASKS" 5000 >tasks.ndjson
   timeout 240 bash "$LOOP" state <tasks.ndjson >out 2>err
-  [ "$(approved)" -eq 100 ]
+  [ "$(approved)" -eq "$LOOP_TASKS" ]
 }
 
 @test "agents that are killed at random cost attempts, not tasks" {
