@@ -32,6 +32,7 @@ struct stream {
     struct stream *next; /* in its bucket */
     struct stream *also; /* of all */
     char *source;
+    size_t source_n; /* it may hold a NUL */
     struct amp_cursor *cursor;
     int64_t gap_to; /* of the gap that was counted; 0: none */
     bool fresh;     /* an earlier holder may have left what may go */
@@ -62,7 +63,7 @@ static int stream_of(struct router *r, struct amp_span source, bool rising, int6
     struct cursors *c = r->cursors;
     uint32_t b = bucket_of(source);
     for (struct stream *s = c->bucket[b]; s; s = s->next)
-        if (amp_span_is(source, s->source)) {
+        if (amp_span_eq(source, (struct amp_span){s->source, s->source_n})) {
             *out = s;
             return 0;
         }
@@ -74,6 +75,7 @@ static int stream_of(struct router *r, struct amp_span source, bool rising, int6
         free(s);
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a stream");
     }
+    s->source_n = source.n;
     if (amp_cursor_open(r->store, source, rising ? &c->rising : &c->numbered, start, amp_now_ms(),
                         &s->cursor, err) < 0) {
         free(s->source);

@@ -165,6 +165,14 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
   [ "$(at mbp ann '"\(.lastSeq) \(.state)"')" = "500 ACTIVE" ]
 }
 
+@test "a source's name may hold anything" {
+  nul() { events "$@" | jq -c '.sourceNodeId = "a\u0000b"'; }
+  run -0 route < <(nul 1 2 && events 1 && nul 3)
+  [ "$(seqs)" = "1 2 1 3" ]
+  run -0 route < <(nul 4)
+  [ "$(seqs)" = "1 2 1 3 4" ]
+}
+
 @test "too many that wait are refused, for a while" {
   run -75 --separate-stderr route --max-waiting 2 < <(events 1 5 6 7)
   [ "$(jq -r '"\(.payload.code) \(.payload.retryable)"' <<<"$output")" = "backpressure true" ]
