@@ -39,6 +39,7 @@ int acks_open(struct acks *a, const char *spec, struct amp_error *err)
         return -1;
     if (strncmp(spec, "inbox:", 6) == 0)
         return amp_inbox_agent_check(amp_span_str(spec + 6), err);
+    opt.unopened = true;
     if (amp_port_new(spec, &opt, &a->port, err) < 0)
         return -1;
     if (!is_place(amp_port_kind(a->port)) || amp_port_is_network(a->port))
@@ -46,7 +47,10 @@ int acks_open(struct acks *a, const char *spec, struct amp_error *err)
                         "--acks takes a port of this machine (fifo:, file:, spool:, command:, "
                         "unix:, exec-each:, inbox:), not %s",
                         spec);
-    return 0;
+    amp_port_free(a->port);
+    a->port = NULL;
+    opt.unopened = false;
+    return amp_port_new(spec, &opt, &a->port, err);
 }
 
 void acks_close(struct acks *a)

@@ -48,7 +48,7 @@ found() {
   { cat good; awk -F'\t' -v k="$first" '$1 == k && $2 == "read"' good; } | found "again: $first"
   { cat good; awk -F'\t' '$1 ~ /^message/ && $4 == "FULFILLED"' good | head -n 1; } | found "fulfilled twice"
   cat state/log/*.ndjson >log
-  grep '"to":"FULFILLED"' log | head -n 1 | jq -c '.state.claim = "one"' | tee twice >>log
+  grep -m 1 '"to":"FULFILLED"' log | jq -c '.state.claim = "one"' | tee twice >>log
   run ! one_end log twice
 }
 
