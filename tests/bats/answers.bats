@@ -317,3 +317,18 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   complete | track 12:00:04 >/dev/null
   [ "$(state evt_1)" = FULFILLED ]
 }
+
+@test "what refuses names the message, the stage and the code, in the conversation, in each protocol" {
+  m 1 | jq -c '{to: "bob", msg: .}' | amp-ack send --stage REJECTED --code no_route --message why |
+    jq -e '.msg | .correlation_id == "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001" and (.payload |
+      .ack_for_message_id[-1:] == "1" and .ack_stage == "REJECTED" and .error_code == "NO_ROUTE")'
+  message task_dispatch | amp-ack send --stage REJECTED --code branch_violation --message why >nack
+  amp-validate nack | cmp - nack
+  jq -e '.type == "nack" and .ref_msg_id == "task_dispatch-T-2026-044-1772116327001" and .code == "branch_violation" and
+    .failed_stage and .task_id == "T-2026-044"' nack
+  create >in
+  amp-ack send --stage REJECTED --code overloaded --retryable <in >first
+  amp-ack send --stage FAILED --code overloaded <in >second
+  jq -se '[.[].seq] == [1, 2] and all(.sourceNodeId == "exec" and .corrId == "c" and .payload.refEventId == "evt_1" and
+    .payload.refKind == "task_create" and .payload.ackType == "failed_terminal" and .payload.code == "overloaded")' first second
+}

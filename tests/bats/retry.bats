@@ -336,3 +336,22 @@ closed() { amp-ack dead list --json --all | jq -r .state | sort | paste -sd' '; 
   [ -z "$(amp-ack sweep --now 2100-01-01T00:00:00Z)" ]
   amp-ack dead list --json | jq -e '.code == "ttl_expired" and .attempts == 1 and (.history | length) == 1'
 }
+
+@test "a tool is called again where every provider's descriptor in the directory says idempotent, and no longer where one does not" {
+  need_tool agent-registry
+  tool() {
+    jq -nc --argjson i "$1" '{tool_name: "write_file", description: "d", idempotent: $i, input_schema: {type: "object"},
+      output_schema: {type: "object"}}' >tool
+    agent-registry register "$2" --connector x:y --tool tool >/dev/null
+  }
+  call() { m "$1" '.message_type = "TOOL_CALL" | .idempotency_token = "t'"$1"'" | .payload = {call_id: "c'"$1"'", tool_name: "write_file",
+    provider_id: "fs", args: {}, content_type: "application/json", execution_policy: {timeout_ms: 5000}, stream: false}'; }
+  tool true fs
+  call 1 | track 12:00:00 >/dev/null
+  sweep 12:00:10 >/dev/null
+  [ "$(sweep 12:00:11 | jq -r 'select(.payload.call_id).retry_count')" = 1 ]
+  tool false other
+  call 2 | track 12:00:20 >/dev/null
+  sweep 12:00:30 >/dev/null
+  amp-ack dead list --json --code not_idempotent | jq -se --arg i ${M%1}2 'any(.id == $i)'
+}
