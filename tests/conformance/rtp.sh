@@ -84,12 +84,20 @@ rtp_delivery() {
   fi
 }
 
+# Whether another attempt left.
+delivery_resent() { jq -es --arg id "$(jq -r .eventId "$sent")" 'any(.kind == "task_create" and .eventId != $id)' "$dir/emitted" >/dev/null; }
+
 # A delivery in a given state, and what the receiver says or time brings.
 rtp_lifecycle() {
   local event elapsed got again=(--retries "rtp=$(jq -r '.given.max_attempts // 5 | . - 1' <<<"$case")"
     --backoff "rtp=1s,1s")
   elapsed=$(jq -r '.given.elapsed_s // empty' <<<"$case")
-  delivery_begin "$(rtp_message)"
+  # A task has another end; a reply is what a message waits for.
+  if given '[.input] | flatten | any(test("reply"))'; then
+    delivery_begin "$(rtp_message | jq -c '.kind = "message" | .payload = {toAgents: ["bob"], body: "b", expectsReply: true}')"
+  else
+    delivery_begin "$(rtp_message)"
+  fi
   case $(jq -r '.given.event // .given.delivery' <<<"$case") in
   Emitted) ;;
   Accepted) delivery_stage RECEIVED ;;
@@ -109,6 +117,19 @@ rtp_lifecycle() {
     *accepted*) delivery_stage RECEIVED ;;
     *processed*) delivery_stage FULFILLED ;;
     *failed_terminal*) delivery_stage FAILED ;;
+    *reply*)
+      clock=$(jq -n "$clock + 1")
+      jq -c '{eventId: "evt_reply", seq: 100, kind: "reply", sourceNodeId: "n2", sourceAgentId: "bob",
+        toAgentId: "cli", corrId, createdAt: "2026-02-25T16:00:01Z", trace: {attempt: 1},
+        payload: {refEventId: .eventId, taskId: "tsk_1", body: "b"}}' "$sent" | delivery_ack "$clock" track >>"$dir/emitted"
+      ;;
+    *retry* | *resend*)
+      delivery_pass 2 "${again[@]}"
+      delivery_resent && {
+        [ "$(want delivery)" = Emitted ] && pass || fail "it was sent again"
+        return
+      }
+      ;;
     *)
       if [ -n "$elapsed" ]; then
         clock=$elapsed
@@ -336,6 +357,8 @@ rtp_case() {
   reject | dead_letter)
     if [ "$(want code)" = "$(jq -rs '.[0].seed_code // "none"' "$dir/records")" ]; then
       pass
+    elif [ "$(want code)" = validation ] && [[ "${first#rtp }" =~ ^(bad_[a-z]+|missing_route_fields|invalid_targets|eta_range)\  ]]; then
+      refused rtp "${BASH_REMATCH[1]}"
     else
       refused rtp "$(rtp_code "$(want code)")"
     fi

@@ -73,7 +73,7 @@ sw4rm_token() {
 # A message whose token is known: the first attempt is brought into the given state, then the case's
 # message comes.
 sw4rm_known_token() {
-  local state=$dir/state now=1772116327 age first ack kind code
+  local state=$dir/state state_given now=1772116327 age first ack kind code
   have amp-ack || {
     skip "amp-ack is not built"
     return
@@ -82,8 +82,14 @@ sw4rm_known_token() {
   age=$(jq -r '.given.age_s // 1' <<<"$case")
   first=$(jq -c '.input | .message_id = "11111111-1111-4111-8111-111111111111"' <<<"$case")
   amp-ack --state "$state" --now "$(at $now)" <<<"$first" >/dev/null 2>"$dir/err"
-  for kind in RECEIVED READ $(jq -r '.given.token_state' <<<"$case"); do
-    [ "$kind" = "${ack:-}" ] && continue
+  state_given=$(jq -r '.given.token_state' <<<"$case")
+  case $state_given in
+  TIMED_OUT) amp-ack sweep --silence 0 --state "$state" --now "$(at $((now + 11)))" >/dev/null 2>>"$dir/err" && now=$((now + 11)) ;;
+  esac
+  for kind in RECEIVED READ $state_given; do
+    case $kind/$state_given in
+    "${ack:-}"/* | SENT/* | TIMED_OUT/* | */SENT | */TIMED_OUT | READ/RECEIVED) continue ;;
+    esac
     ack=$kind
     jq -c --arg s "$kind" '{message_id: "22222222-2222-4222-8222-222222222222", producer_id: "bob",
       correlation_id, sequence_number: 1, retry_count: 0, message_type: "ACKNOWLEDGEMENT",
@@ -135,8 +141,10 @@ sw4rm_lifecycle() {
     else empty end' <<<"$case")
   [[ $what != *buffer_full* ]] || CODE=BUFFER_FULL
   delivery_begin "$(sw4rm_message | jq -c --arg t "$ttl" 'if $t == "" then . else .ttl_ms = ($t | tonumber) end')"
-  delivery_into "$(jq -r '.given.state // "SENT"' <<<"$case")" \
-    "$(given .given.retry_delivered && echo delivered)" || {
+  state=$(jq -r '.given.state // "SENT"' <<<"$case")
+  # What times out is sent again by the sweep that sees it.
+  if [ "$state" = TIMED_OUT ] && given '[.input] | flatten | any(test("^retry"; "i"))'; then state=SENT clock=11; fi
+  delivery_into "$state" "$(given .given.retry_delivered && echo delivered)" || {
     fail "not in the given state but $(delivery_state): $(cat "$dir/err")"
     return
   }
@@ -147,7 +155,7 @@ sw4rm_lifecycle() {
     retry | RETRY | RETRYING) delivery_pass 0 --retries 3 --backoff 1000s,1000s ;;
     *) if [ -n "$elapsed" ]; then delivery_pass 0; else delivery_pass 11; fi ;;
     esac
-  done < <(jq -r '.input | if type == "array" then .[] else . end' <<<"$case")
+  done < <(jq -r '.input | if . == [] or . == null then "tick" elif type == "array" then .[] else . end' <<<"$case")
   state=$(delivery_state)
   if ! jq -e --arg s "$state" '.expect.state // $s | gsub("[(].*"; "") | split(" or ")
       | map(gsub("^ +| +$"; "")) | index($s)' <<<"$case" >/dev/null; then
@@ -165,11 +173,11 @@ sw4rm_lifecycle() {
 # A message to deliver: among agents, into a buffer.
 sw4rm_deliver() {
   local to
-  given_agents '.given.agents // .given.agent' || {
+  given_agents '.given.agents // [.given.agent]' || {
     fail "the agents could not be registered: $(cat "$dir/err")"
     return
   }
-  to=$(jq -r '.given | .to? // .target? // empty | strings' <<<"$case")
+  to=$(jq -r '.given | .to? // .target? // (.agent? | objects | .agent_id // .id // .name) // .agent? // empty | strings' <<<"$case")
   sw4rm_lines | jq -c --arg to "$to" 'if has("msg") or $to == "" then . else {to: $to, msg: .} end' >"$dir/in"
   routed "$dir/in"
   if [ "$(want verdict)" = accept ]; then
@@ -209,15 +217,23 @@ sw4rm_buffer() {
   fi
 }
 
-# The states that follow one of an agent's, as the machine has them.
+# The states that follow one of an agent's, a message's or a binding's, as the machine has them;
+# what comes late is no move, and what changes nothing is none either.
 sw4rm_successors() {
-  local got
-  have task-dispatch || {
-    skip "needs task-dispatch"
+  local got state tool=task-dispatch machine=agent
+  state=$(jq -r .given.state <<<"$case")
+  case $state in
+  SENT | RECEIVED | READ | FULFILLED | REJECTED | TIMED_OUT | RETRYING) tool=amp-ack machine=delivery ;;
+  UNBOUND | BOUND_HOME | SWITCH_PENDING | BOUND_NON_HOME | BIND_FAILED) tool=worktree-bind machine=worktree_binding ;;
+  FAILED) [[ $what != *message* ]] || tool=amp-ack machine=delivery ;;
+  esac
+  have $tool || {
+    skip "needs $tool"
     return
   }
-  got=$(task-dispatch --machine=ndjson | jq -sc --arg s "$(jq -r .given.state <<<"$case")" '
-    [.[] | select(.machine == "agent" and .from == $s and (.extra | not)) | .to] | unique')
+  got=$($tool --machine=ndjson | jq -sc --arg s "$state" --arg m "$machine" '
+    [.[] | select(.machine == $m and .from == $s and .to != $s and (.extra | not) and
+      ((.effects // []) | index("log_late") | not)) | .to] | unique')
   if jq -e --argjson got "$got" '(.expect.legal | sort) == $got' <<<"$case" >/dev/null; then
     pass
   else
@@ -254,11 +270,15 @@ sw4rm_case() {
     later "is about a machine: deliveries, agents, rooms, workflows, tools"
     return
   }
+  given '(.given | keys | any(test("queue|depth|pending"; "i"))) and (.input | type == "object" and has("message_id"))' && {
+    sw4rm_buffer
+    return
+  }
   [ "${code,,}" != buffer_full ] || ! given '.input | type == "object" and (has("message_id") or has("msg"))' || {
     sw4rm_buffer
     return
   }
-  given '(.given | has("agents")) and (.input | type == "object" and (has("message_id") or has("msg")))' && {
+  given '(.given | has("agents") or has("agent")) and (.input | type == "object" and (has("message_id") or has("msg")))' && {
     sw4rm_deliver
     return
   }
