@@ -177,9 +177,10 @@ static bool wait_for_any(struct pollfd *fds, uint32_t n, int timeout_ms)
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGHUP);
     sigprocmask(SIG_BLOCK, &ours, &were);
-    if (amp_stop || (amp_hangup && timeout_ms < 0))
+    bool at_once = amp_stop || (amp_hangup && (timeout_ms < 0 || timeout_ms > 500));
+    if (at_once)
         t = (struct timespec){0};
-    int rc = ppoll(fds, n, timeout_ms < 0 && !amp_stop && !amp_hangup ? NULL : &t, &were);
+    int rc = ppoll(fds, n, timeout_ms < 0 && !at_once ? NULL : &t, &were);
     sigprocmask(SIG_SETMASK, &were, NULL);
     return rc > 0;
 }
