@@ -69,7 +69,8 @@ rtp_says() {
 
 # How far the delivery came, in the protocol's words.
 rtp_delivery() {
-  if delivery_dead | grep -q .; then
+  # A letter that a late acknowledgement withdrew was one all the same.
+  if amp-ack dead list -a --json --state "$dir/delivery" 2>>"$dir/err" | grep -q .; then
     echo DeadLetter
   elif grep -q '"description":"sla_breach' "$dir/emitted"; then
     echo Incident
