@@ -3,6 +3,7 @@
 
 load lib
 load messages
+load events
 
 setup() {
   need_tool amp-ack
@@ -11,25 +12,14 @@ setup() {
   echo 0 >n
 }
 
-# m N [JQ]: a message of SW4RM; ev KIND PAYLOAD [JQ]: an event, numbered.
+# m N [JQ]: a message of SW4RM.
 m() {
   jq -nc --arg n "$1" '{message_id: "11111111-1111-4111-8111-11111111111\($n)",
     producer_id: "cli", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: 1,
     retry_count: 0, message_type: "DATA", content_type: "application/json",
     payload: {}, idempotency_token: "cli:x:\($n)"} | '"${2:-.}"' | .content_length = (.payload | tojson | length)'
 }
-ev() {
-  local n
-  n=$(($(<n) + 1))
-  echo "$n" >n
-  jq -nc --arg k "$1" --argjson p "$2" --argjson n "$n" '{eventId: "evt_\($n)", seq: $n, kind: $k,
-    sourceNodeId: "node", sourceAgentId: "exec", corrId: "c",
-    createdAt: "2026-02-25T16:22:10.123Z", payload: $p, trace: {attempt: 1}} | '"${3:-.}"
-}
 create() { ev task_create '{"taskId":"t","title":"T","toAgents":["exec"],"requesterAgentId":"cli"}' '.sourceAgentId = "cli"'; }
-accept() { ev task_accept '{"taskId":"t","acceptedByAgentId":"exec","etaSeconds":60}' "$@"; }
-complete() { ev task_complete '{"taskId":"t","completedByAgentId":"exec","resultSummary":"r","completedAt":"2026-02-25T16:25:00Z"}' "$@"; }
-fail() { ev task_failed '{"taskId":"t","failedByAgentId":"exec","failureClass":"timeout","errorSummary":"e","failedAt":"2026-02-25T16:25:00Z"}'; }
 processed() { ev ack '{"refEventId":"evt_1","ackType":"processed","ackedByAgentId":"exec","ackedAt":"2026-02-25T16:31:00Z"}'; }
 state() { amp-ack status --all --json | jq -r --arg i "$1" 'select(.msg_id == $i) | .state'; }
 track() { amp-ack track --now "2026-03-01T$1Z"; }

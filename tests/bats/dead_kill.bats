@@ -4,18 +4,11 @@
 
 load lib
 load messages
+load letters
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
   export AMP_STATE=$PWD/state
-}
-
-dead() {
-  local i
-  for i in $(seq "$1"); do
-    message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\""
-  done >messages
-  run -1 amp-route -r 'to=nobody => file:x' <messages
 }
 
 # killed AFTER COMMAND...: runs it and kills it after so many thousandths of a second.

@@ -3,6 +3,7 @@
 
 load lib
 load messages
+load lanes
 
 setup() {
   cd "$BATS_TEST_TMPDIR"
@@ -123,23 +124,6 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
   # The answers are written: the next router has none left.
   run -0 amp-route -r '* => inbox:executor' </dev/null
   [ -z "$output" ]
-}
-
-# control N PRIORITY: a command of SW4RM's scheduler.
-control() {
-  local payload="{\"command\":\"RUN\",\"agent_id\":\"ann\",\"priority\":$2}"
-  printf '{"message_id":"%08d-0000-4000-8000-000000000000","producer_id":"scheduler",' "$1"
-  printf '"correlation_id":"c","sequence_number":%d,"retry_count":0,"message_type":"CONTROL",' "$1"
-  printf '"content_type":"application/json","content_length":%d,"payload":%s}\n' ${#payload} "$payload"
-}
-
-# task N PRIORITY CORRELATION: a task of the Runtime Protocol.
-task() {
-  jq -cn --arg n "$1" --arg p "$2" --arg c "$3" '{eventId: "evt-\($n)", seq: ($n | tonumber),
-    kind: "task_create", sourceNodeId: "n", sourceAgentId: "a", toAgentId: "b", corrId: $c,
-    createdAt: "2026-02-25T16:22:10.123Z", payload: {taskId: "tsk-\($n)", title: "t",
-    description: "d", toAgents: ["b"], priority: $p, requesterAgentId: "a", responseRequired: true},
-    trace: {attempt: 1, routingPolicyVersion: "r", capabilityPolicyVersion: "c"}}'
 }
 
 @test "urgent messages come first; what belongs together keeps its order" {

@@ -1,6 +1,8 @@
 # amp-validate --state and the Runtime Protocol: what only other events can tell.
 
 load lib
+load messages
+load events
 
 setup() {
   need jq
@@ -9,21 +11,7 @@ setup() {
   echo 0 >n
 }
 
-# ev KIND PAYLOAD [JQ]: an event with a number and an id of its own, counted in a file, as the
-# events are made in subshells.
-ev() {
-  local n
-  n=$(($(<n) + 1))
-  echo "$n" >n
-  jq -nc --arg k "$1" --argjson p "$2" --argjson n "$n" '{eventId: "evt_\($n)", seq: $n, kind: $k,
-    sourceNodeId: "node", sourceAgentId: "exec", corrId: "c",
-    createdAt: "2026-02-25T16:22:10.123Z", payload: $p, trace: {attempt: 1}} | '"${3:-.}"
-}
 create() { ev task_create '{"taskId":"t","title":"T","toAgents":["exec","other"],"requesterAgentId":"a"}' "$@"; }
-accept() { ev task_accept '{"taskId":"t","acceptedByAgentId":"exec","etaSeconds":60}' "$@"; }
-update() { ev task_update '{"taskId":"t","status":"in_progress","progress":5}' "$@"; }
-complete() { ev task_complete '{"taskId":"t","completedByAgentId":"exec","resultSummary":"r","completedAt":"2026-02-25T16:25:00Z"}' "$@"; }
-fail() { ev task_failed '{"taskId":"t","failedByAgentId":"exec","failureClass":"timeout","errorSummary":"e","failedAt":"2026-02-25T16:25:00Z"}' "$@"; }
 ack() { ev ack '{"refEventId":"evt_1","ackType":"accepted","ackedByAgentId":"exec","ackedAt":"2026-02-25T16:31:00Z"}' "$@"; }
 
 # known: what stands on standard input is in the state.
