@@ -14,6 +14,8 @@ setup() {
 
 teardown() {
   for p in $(jobs -p); do kill -9 "$p" 2>/dev/null || :; done
+  # Who was traced outlives the tracer.
+  [ ! -s trace ] || kill "$(head -n 1 trace | cut -d' ' -f1)" 2>/dev/null || :
 }
 
 # due SECONDS N...: messages that must be acknowledged within SECONDS, in the ledger.
