@@ -39,8 +39,9 @@ static void specs(void)
         const struct amp_metric_spec *s = &amp_metric_specs[i];
         size_t n = strlen(s->name);
         bool total = n > 6 && strcmp(s->name + n - 6, "_total") == 0;
-        bool unit = !*s->unit ||
-                    (n > strlen(s->unit) && strcmp(s->name + n - strlen(s->unit), s->unit) == 0);
+        /* The family is named without the counter's _total, and ends in the unit. */
+        size_t family = total ? n - 6 : n, u = strlen(s->unit);
+        bool unit = u == 0 || (family > u && strncmp(s->name + family - u, s->unit, u) == 0);
         bool code = (strchr(s->labels, 'c') != NULL) == (*s->code != 0);
         bool ok = total == (s->kind == AMP_METRIC_COUNTER) && unit && code &&
                   strspn(s->labels, "palc") == strlen(s->labels) &&
