@@ -1,6 +1,5 @@
 /*
- * What is said of a hand-over (--acks), in the message's protocol: AMP's ack, SW4RM's READ, and
- * with
+ * What is said of a hand-over (--acks), in the message's protocol: AMP's ack, SW4RM's READ, and of
  * --fulfill SW4RM's FULFILLED and the Runtime Protocol's processed. A line stands in the outbox by
  * the commit that records what it says, leaves after the sync, and its entry closes when the port
  * has it. What a crash leaves open is written by the next one, as the same bytes.

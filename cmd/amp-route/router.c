@@ -176,12 +176,12 @@ static bool wait_for_any(struct pollfd *fds, uint32_t n, int timeout_ms)
     sigaddset(&ours, SIGINT);
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGHUP);
-    sigprocmask(SIG_BLOCK, &ours, &were);
+    pthread_sigmask(SIG_BLOCK, &ours, &were);
     bool at_once = amp_stop || (amp_hangup && (timeout_ms < 0 || timeout_ms > 500));
     if (at_once)
         t = (struct timespec){0};
     int rc = ppoll(fds, n, timeout_ms < 0 && !at_once ? NULL : &t, &were);
-    sigprocmask(SIG_SETMASK, &were, NULL);
+    pthread_sigmask(SIG_SETMASK, &were, NULL);
     return rc > 0;
 }
 

@@ -134,9 +134,6 @@ int lanes_set(const char *config, const char *state, const char *const *given, i
 /* routes.c */
 /* The number of the port with that spec, opened once however many lead to it; an agent's has a
  * bounded buffer unless its options say otherwise. */
-/* Whether the port can be delivered to at all: what it needs is there, an inbox's name is one.
- * USAGE no_state, bad_agent. */
-int routes_usable(const struct router *r, uint32_t port, struct amp_error *err);
 int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
                 struct amp_error *err);
 /* Whether the port can be delivered to at all: what it needs is there, an inbox's name is one.

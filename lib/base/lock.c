@@ -134,12 +134,13 @@ int amp_turnstile_enter(struct amp_turnstile *t, int64_t timeout_ms, struct amp_
             timeout_ms = 0;
     }
     int rc = line_up(t, t->main, timeout_ms, &crowded, err);
-    amp_unlock(t->next);
     t->calm = crowded ? 0 : t->calm + 1;
     if (t->crowd && t->calm >= CALM) {
+        /* Before `next` is free: who waits for it then finds main taken, and says so again. */
         t->calm = 0;
         *t->crowd = 0;
     }
+    amp_unlock(t->next);
     return rc;
 }
 
