@@ -126,6 +126,15 @@ int hand_wait(struct hand *h, struct pollfd *own, unsigned n, int64_t timeout_ms
     }
 }
 
+int hand_pause(struct hand *h, int64_t ms, struct amp_error *err)
+{
+    int64_t until = amp_mono_ms() + ms;
+    for (int64_t rest = ms; rest > 0; rest = until - amp_mono_ms())
+        if (hand_wait(h, NULL, 0, rest, err) < 0)
+            return -1;
+    return 0;
+}
+
 /* Until the pipe is empty. */
 static int wait_taken(struct hand *h, struct amp_error *err)
 {

@@ -212,7 +212,7 @@ static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_out
         uint16_t dice;
         amp_random(&dice, sizeof(dice));
         pause = pause / 2 + dice % (pause / 2 + 1);
-        return hand_wait(&in->hand, NULL, 0, pause, err);
+        return hand_pause(&in->hand, pause, err);
     }
     in->refused++;
     amp_status_note(AMP_NO);

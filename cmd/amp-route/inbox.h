@@ -32,6 +32,8 @@ struct acks {
     struct amp_store_entry_id away[ACKS_AWAY], closed[ACKS_AWAY * 2]; /* away: n 0 is free */
     enum { ACKS_GOES, ACKS_FAILED, ACKS_REFUSED } held[ACKS_AWAY];
     uint32_t n_away, n_closed;
+    uint64_t n_gone; /* closed so far */
+    bool more;       /* of the outbox than there is room for */
     bool rang;
 };
 /* store and agent are set before. spec NULL: none are made. */
@@ -70,6 +72,8 @@ int hand_over(struct hand *h, const struct amp_inbox_msg *m, enum hand_outcome *
 /* poll (two at most) without missing a signal: INTERRUPTED when one came. */
 int hand_wait(struct hand *h, struct pollfd *fds, unsigned n, int64_t timeout_ms,
               struct amp_error *err);
+/* All of that time; acknowledgements go on leaving. */
+int hand_pause(struct hand *h, int64_t ms, struct amp_error *err);
 /* The descriptor that says by POLLERR that the reader is gone, or -1. */
 int hand_reader(const struct hand *h);
 

@@ -6,11 +6,13 @@
  */
 #include "inbox.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
 
+#include "flow/intake.h"
 #include "message/message.h"
 #include "message/outcome.h"
 #include "message/record.h"
@@ -119,7 +121,7 @@ static int compose(struct acks *a, struct saying *s, enum amp_ack_stage stage, i
     s->line.len--; /* its LF */
     /* An id of its own: an acknowledgement of the message must not close it. */
     snprintf(s->id, sizeof(s->id), "%s-of-%.*s", amp_ack_stage_name(stage),
-             (int)(s->v.id.n < 900 ? s->v.id.n : 900), s->v.id.p);
+             (int)(s->v.id.n < AMP_INTAKE_ID_MAX ? s->v.id.n : AMP_INTAKE_ID_MAX), s->v.id.p);
     s->emit = (struct amp_store_emit){.id = amp_span_str(s->id), .line = amp_buf_span(&s->line)};
     return 0;
 }
@@ -208,6 +210,7 @@ static int close_entries(struct acks *a, struct amp_error *err)
     int rc = 0;
     if (a->n_closed > 0)
         rc = amp_store_outbox_close(a->store, a->outbox, a->closed, a->n_closed, err);
+    a->n_gone += a->n_closed;
     a->n_closed = 0;
     return rc;
 }
@@ -237,8 +240,10 @@ static int entry_fn(void *ctx, const struct amp_store_entry *e)
     for (uint32_t i = ACKS_AWAY; i-- > 0;)
         if (a->away[i].n == 0)
             free_at = i;
-    if (free_at == ACKS_AWAY || a->n_closed == ACKS_AWAY)
-        return 1; /* the rest when there is room */
+    if (free_at == ACKS_AWAY || a->n_closed == ACKS_AWAY) {
+        a->more = true; /* the rest when there is room */
+        return 1;
+    }
     struct amp_store_entry_id id = {.n = e->n, .index = e->index};
     int rc = a->port ? amp_port_offer(a->port, e->id, e->line, free_at + 1, &err)
                      : put(a, e->line, &err);
@@ -282,11 +287,16 @@ int acks_step(struct acks *a, struct amp_error *err)
 
 int acks_turn(struct acks *a, struct amp_error *err)
 {
+    uint64_t before;
     if (!a->spec)
         return 0;
-    if (amp_store_outbox(a->store, a->outbox, entry_fn, a, err) < 0 || acks_step(a, err) < 0 ||
-        close_entries(a, err) < 0)
-        return -1;
+    do {
+        before = a->n_gone;
+        a->more = false;
+        if (amp_store_outbox(a->store, a->outbox, entry_fn, a, err) < 0 || acks_step(a, err) < 0 ||
+            close_entries(a, err) < 0)
+            return -1;
+    } while (a->more && a->n_gone > before);
     if (a->rang) {
         if (amp_store_sync(a->store, err) < 0)
             return -1;
@@ -305,6 +315,24 @@ void acks_watch(const struct acks *a, struct pollfd fds[AMP_PORT_FDS], int64_t *
     amp_port_watch(a->port, fds, &wait);
     if (wait >= 0)
         *timeout_ms = wait;
+}
+
+static int count_fn(void *ctx, const struct amp_store_entry *e)
+{
+    (void)e;
+    ++*(uint64_t *)ctx;
+    return 0;
+}
+
+static int no_reader(struct acks *a, struct amp_error *err)
+{
+    uint64_t n = 0;
+    if (amp_store_outbox(a->store, a->outbox, count_fn, &n, err) < 0)
+        return -1;
+    return amp_fail(err, AMP_UNAVAILABLE, "no_reader",
+                    "%s: nobody reads: %" PRIu64 " lines wait in the outbox %s for the next "
+                    "hand-over",
+                    a->spec, n, a->outbox);
 }
 
 /* Until the port is done with all, or nobody came for them in time. */
@@ -326,9 +354,5 @@ int acks_finish(struct acks *a, int64_t timeout_ms, struct amp_error *err)
         if (a->n_away < ACKS_AWAY / 2 && acks_turn(a, err) < 0)
             return -1;
     }
-    if (a->n_away == 0 || amp_stop)
-        return 0;
-    return amp_fail(err, AMP_UNAVAILABLE, "no_reader",
-                    "%s: nobody reads: %u lines wait in the outbox %s for the next hand-over",
-                    a->spec, a->n_away, a->outbox);
+    return a->n_away == 0 || amp_stop ? 0 : no_reader(a, err);
 }

@@ -94,15 +94,13 @@ struct amp_inbox_turn {
 int amp_inbox_offer(struct amp_store *s, struct amp_span agent, const struct amp_inbox_turn *turn,
                     int64_t now_ms, struct amp_buf *mem, struct amp_inbox_msg *out,
                     int64_t *wake_ms, struct amp_error *err);
-/* The agent has it. */
+/* The agent has it; `emit` (may be NULL) goes into the outbox of `actor` by the same commit. */
 int amp_inbox_read(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
                    struct amp_error *err);
-/* `emit` (may be NULL) goes into the outbox of `actor` by the same commit. */
 int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct amp_span id,
                            int64_t now_ms, const struct amp_store_emit *emit, const char *actor,
                            struct amp_error *err);
-/* It will not come to the agent: a dead letter under that code, its answer in the actor's outbox.
- */
+/* It will not come to the agent: a dead letter of that code, an answer in the actor's outbox. */
 int amp_inbox_give_up(struct amp_store *s, struct amp_span agent, struct amp_span id,
                       const char *code, const char *why, const char *actor, int64_t now_ms,
                       struct amp_error *err);

@@ -1,0 +1,36 @@
+/* The rules by which messages go (routes.c), and reading them again while it runs (reload.c). */
+#ifndef AMP_ROUTE_ROUTES_H
+#define AMP_ROUTE_ROUTES_H
+
+#include "message/predicate.h"
+#include "port/port.h"
+
+struct router;
+struct amp_list;
+
+struct rule {
+    struct amp_predicate *predicate;
+    char *text; /* of the predicate, for answers */
+    int filter; /* of the jq worker, -1 for a native one */
+    uint32_t port;
+};
+
+/* The number of the port with that spec, opened once however many lead to it; an agent's has a
+ * bounded buffer unless its options say otherwise. */
+int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
+                struct amp_error *err);
+/* Whether the port can be delivered to at all: what it needs is there, an inbox's name is one.
+ * USAGE no_state, bad_agent. */
+int routes_usable(const struct router *r, uint32_t port, struct amp_error *err);
+int routes_add(struct router *r, const char *text, struct amp_error *err);
+void routes_free(struct router *r);
+/* Whether it is enough to look at the head of messages. */
+void routes_heads(struct router *r);
+
+/* reload.c: SIGHUP */
+void reload_start(struct router *r, const struct amp_list *routes);
+void reload_turn(struct router *r); /* reads the routes again, if that was asked for */
+/* Ports that no route leads to any more: closed when all is delivered. */
+void reload_close(struct router *r);
+
+#endif
