@@ -13,6 +13,24 @@
 #include "message/stages.h"
 #include "protocol/answer.h"
 
+struct admission {
+    struct router *r;
+    const struct amp_view *v;
+    const char *actor;
+    struct amp_answer say;
+    struct amp_buf *line; /* as it leaves */
+};
+
+static int say_admitted(void *ctx, struct amp_buf *line, struct amp_error *err)
+{
+    struct admission *a = ctx;
+    if (amp_sequence_answer(a->r->store, a->v, a->actor, &a->say, err) < 0 ||
+        amp_answer_line(a->v, &a->say, line, err) < 0)
+        return -1;
+    line->len--; /* its LF */
+    return amp_buf_add(a->line, line->data, line->len, err);
+}
+
 static int put(struct router *r, const struct job *j, struct amp_span agent, uint32_t port_index,
                struct amp_buf *answer, struct amp_store_entry_id *entry, struct amp_error *err)
 {
@@ -37,16 +55,16 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
     /* Who waits for admission is told of it. */
     const struct amp_stages *stages = amp_stages_of(v.protocol);
     amp_span_copy(agent, by, sizeof(by));
-    struct amp_answer say = {
-        .stage = AMP_STAGE_RECEIVED, .by = by, .node = r->consumer, .now_ms = now};
-    if (stages && stages->waits_for == AMP_STAGE_RECEIVED && amp_stages_timeout(&v) > 0 &&
-        v.id.n > 0 && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK) {
-        if (amp_sequence_answer(r->store, &v, actor, &say, err) < 0 ||
-            amp_answer_line(&v, &say, answer, err) < 0)
-            return -1;
-        answer->len--; /* its LF */
-    }
-    return amp_inbox_put(r->store, agent, &v, &opt, now, amp_buf_span(answer), entry, NULL, err);
+    struct admission told = {
+        .r = r,
+        .v = &v,
+        .actor = actor,
+        .say = {.stage = AMP_STAGE_RECEIVED, .by = by, .node = r->consumer, .now_ms = now},
+        .line = answer};
+    struct amp_inbox_answer say = {say_admitted, &told};
+    bool waits = stages && stages->waits_for == AMP_STAGE_RECEIVED && amp_stages_timeout(&v) > 0 &&
+                 v.id.n > 0 && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK;
+    return amp_inbox_put(r->store, agent, &v, &opt, now, waits ? &say : NULL, entry, NULL, err);
 }
 
 void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t port_index)

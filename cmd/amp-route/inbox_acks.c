@@ -223,8 +223,7 @@ static int put(struct acks *a, struct amp_span line, struct amp_error *err)
     struct amp_span to = amp_span_str(a->spec + 6);
     struct amp_inbox_options opt = {.actor = a->outbox, .lane = AMP_LANE_STANDARD, .line = line};
     if (amp_reader_line(a->reader, line, &check, &v, NULL, NULL, err) < 0 ||
-        amp_inbox_put(a->store, to, &v, &opt, amp_now_ms(), (struct amp_span){"", 0}, NULL, NULL,
-                      err) < 0)
+        amp_inbox_put(a->store, to, &v, &opt, amp_now_ms(), NULL, NULL, NULL, err) < 0)
         return -1;
     a->rang = true;
     return 0;

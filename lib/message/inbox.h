@@ -67,12 +67,19 @@ enum amp_inbox_put {
     AMP_INBOX_KNOWN, /* it was there already, or the agent had it: nothing changed */
 };
 
-/* Puts a message into an agent's inbox, and `answer` (may be empty) into the outbox of the actor by
+/* What is said of a message that got a place, made when it has one: nothing else takes a number. */
+struct amp_inbox_answer {
+    int (*compose)(void *ctx, struct amp_buf *line, struct amp_error *err);
+    void *ctx;
+};
+
+/* Puts a message into an agent's inbox, and the answer (NULL: none) into the outbox of the actor by
  * the commit of the delivery; *entry (may be NULL) names it. NO: buffer_full, duplicate_msg_id,
  * bad_agent. Not inside amp_store_begin. Ring the bell afterwards. */
 int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_view *v,
-                  const struct amp_inbox_options *opt, int64_t now_ms, struct amp_span answer,
-                  struct amp_store_entry_id *entry, enum amp_inbox_put *how, struct amp_error *err);
+                  const struct amp_inbox_options *opt, int64_t now_ms,
+                  const struct amp_inbox_answer *answer, struct amp_store_entry_id *entry,
+                  enum amp_inbox_put *how, struct amp_error *err);
 
 /* ---- handing over (one process an agent, under amp_inbox_lock) ---- */
 

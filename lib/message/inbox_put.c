@@ -210,9 +210,9 @@ struct putting {
     const struct amp_view *v;
     const struct amp_inbox_options *opt;
     int64_t now_ms;
-    struct amp_span answer;
+    const struct amp_inbox_answer *answer;
     struct amp_inbox_key key;
-    struct amp_buf mem, answer_id;
+    struct amp_buf mem, answer_id, said;
     struct amp_inbox_delivery had;
 };
 
@@ -243,7 +243,7 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
                        enum amp_inbox_put *how, struct amp_error *err)
 {
     const struct amp_view *v = p->v;
-    struct amp_store_emit emit = {.id = amp_buf_span(&p->answer_id), .line = p->answer};
+    struct amp_store_emit emit = {.id = amp_buf_span(&p->answer_id)};
     struct amp_span line = p->opt->line.n > 0 ? p->opt->line : v->line;
     bool of_ledger = in_ledger(v->id) && amp_span_eq(line, v->line);
     struct amp_inbox_delivery fresh = {.msg_id = v->id,
@@ -262,16 +262,19 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
         .bound = p->opt->bound > 0 ? p->opt->bound : AMP_INBOX_BOUND,
         .credits = p->opt->credits,
     };
-    struct amp_inbox_step step = {.now_ms = p->now_ms,
-                                  .fresh = &fresh,
-                                  .actor = p->opt->actor,
-                                  .emit = p->answer.n > 0 ? &emit : NULL};
+    struct amp_inbox_step step = {.now_ms = p->now_ms, .fresh = &fresh, .actor = p->opt->actor};
     bool needs_place;
     if (in_ledger(v->id) && amp_message_record(s, v, p->now_ms, NULL, err) < 0)
         return -1;
     if (decide(s, p, &step, &needs_place, err) < 0 ||
-        (needs_place && take_place(s, p->agent, &place, err) < 0) ||
-        amp_inbox_step(s, p->key.key, &step, err) < 0)
+        (needs_place && take_place(s, p->agent, &place, err) < 0))
+        return -1;
+    bool placed = p->had.state == AMP_INBOX_ABSENT || step.event == AMP_INBOX_EV_REQUEUE;
+    if (p->answer && placed && p->answer->compose(p->answer->ctx, &p->said, err) < 0)
+        return -1;
+    emit.line = amp_buf_span(&p->said);
+    step.emit = emit.line.n > 0 ? &emit : NULL;
+    if (amp_inbox_step(s, p->key.key, &step, err) < 0)
         return -1;
     *how = step.effects & AMP_INBOX_DO_PLACE ? AMP_INBOX_PLACED : AMP_INBOX_KNOWN;
     if (entry && step.committed && step.emit)
@@ -291,8 +294,9 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
 }
 
 int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_view *v,
-                  const struct amp_inbox_options *opt, int64_t now_ms, struct amp_span answer,
-                  struct amp_store_entry_id *entry, enum amp_inbox_put *how, struct amp_error *err)
+                  const struct amp_inbox_options *opt, int64_t now_ms,
+                  const struct amp_inbox_answer *answer, struct amp_store_entry_id *entry,
+                  enum amp_inbox_put *how, struct amp_error *err)
 {
     struct putting p = {.agent = agent, .v = v, .opt = opt, .now_ms = now_ms, .answer = answer};
     struct amp_store_entry_id made = {0};
@@ -301,6 +305,7 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
         return -1;
     amp_buf_init(&p.mem, AMP_RECORD_MAX);
     amp_buf_init(&p.answer_id, 1024);
+    amp_buf_init(&p.said, AMP_RECORD_MAX);
     /* An id of its own: an acknowledgement of the message must not close it. */
     int rc = amp_buf_fmt(&p.answer_id, err, "answer-to-%.*s", (int)p.key.id.n, p.key.id.p);
     if (rc == 0)
@@ -311,6 +316,7 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
     }
     amp_buf_release(&p.mem);
     amp_buf_release(&p.answer_id);
+    amp_buf_release(&p.said);
     if (rc < 0)
         return -1;
     if (entry)

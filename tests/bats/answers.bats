@@ -295,6 +295,18 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
     (.payload | .refEventId == "evt_1" and .ackType == "failed_terminal" and .code == "no_route")' told
 }
 
+@test "an outbox has no gap where an inbox was full, or had the message already" {
+  for t in 1 2 3; do create ".payload.taskId = \"t$t\" | .corrId = \"c$t\""; done >in
+  route() { amp-route -r '* => inbox:exec' --inbound 1; }
+  run -1 --separate-stderr route <in
+  jq -es 'map([.seq, .payload.ackType]) == [[1, "accepted"], [2, "failed_terminal"], [3, "failed_terminal"]]' <<<"$output"
+  head -n 1 in | route >again
+  [ ! -s again ]
+  create '.corrId = "c4"' >fourth
+  run -1 --separate-stderr route <fourth
+  jq -e '.seq == 4' <<<"$output"
+}
+
 @test "Runtime Protocol: who was not given the task, or did not claim it, tells no end" {
   create | track 12:00:00 >/dev/null
   run -1 --separate-stderr track 12:00:01 < <(complete '.payload.completedByAgentId = "eve" | .sourceAgentId = "eve"')

@@ -44,7 +44,7 @@ static void put(const struct amp_view *v, struct amp_span who, struct amp_span l
 {
     struct amp_inbox_options opt = {.actor = "route", .line = line};
     enum amp_inbox_put did = AMP_INBOX_KNOWN;
-    if (amp_inbox_put(store, who, v, &opt, 1000, (struct amp_span){"", 0}, NULL, &did, &err) < 0 ||
+    if (amp_inbox_put(store, who, v, &opt, 1000, NULL, NULL, &did, &err) < 0 ||
         did != AMP_INBOX_PLACED)
         printf("# put: %s: %s\n", err.code, err.what);
 }
