@@ -17,15 +17,21 @@ static struct amp_span key_name(const struct amp_output_step *s, uint32_t key, s
     return name;
 }
 
-/* The names of an object that a keyword applied to, as an annotation. */
+/* The names of an object that a keyword applied to, as an annotation; none where they are too long
+ * for one. */
+enum { NAMES_MOST = 16 << 20 };
 struct names {
     struct amp_buf json;
-    bool any;
+    bool any, too_long;
 };
 
 static void add_name(const struct amp_output_step *s, struct names *l, uint32_t key)
 {
     struct amp_span source = amp_tok_source(s->w->r->t, key);
+    if (l->too_long || l->json.len + source.n > NAMES_MOST - 2) {
+        l->too_long = s->w->units.truncated = true;
+        return;
+    }
     if (amp_buf_str(&l->json, l->any ? "," : "[", s->w->err) ||
         amp_buf_add(&l->json, source.p, source.n, s->w->err))
         s->w->r->failed = true;
@@ -35,7 +41,8 @@ static void add_name(const struct amp_output_step *s, struct names *l, uint32_t 
 static void tell_names(const struct amp_output_step *s, struct names *l)
 {
     bool annotates = s->w->s->resources[s->n->resource].draft != AMP_DRAFT_7;
-    if (l->any && annotates && !s->w->r->failed && !amp_buf_str(&l->json, "]", s->w->err))
+    if (l->any && !l->too_long && annotates && !s->w->r->failed &&
+        !amp_buf_str(&l->json, "]", s->w->err))
         amp_walk_annotate(s->w, s->n, s->key->name, amp_buf_span(&l->json));
     amp_buf_release(&l->json);
 }
@@ -74,7 +81,7 @@ static bool each_member(const struct amp_output_step *s, member_fn fn)
     bool ok = true;
     if (amp_step_type(s) != AMP_JSON_OBJECT)
         return true;
-    amp_buf_init(&names.json, 16 << 20);
+    amp_buf_init(&names.json, NAMES_MOST);
     for (uint32_t i = 0; i < t->tok[s->tok].count; i++, key = t->tok[key + 1].next) {
         int rc = fn(s, i, key, &ok);
         if (rc < 0)
@@ -158,7 +165,7 @@ static bool other_properties(const struct amp_output_step *s, bool unevaluated)
     bool ok = true;
     if (amp_step_type(s) != AMP_JSON_OBJECT)
         return true;
-    amp_buf_init(&names.json, 16 << 20);
+    amp_buf_init(&names.json, NAMES_MOST);
     for (uint32_t i = 0; i < t->tok[s->tok].count; i++, key = t->tok[key + 1].next) {
         if (unevaluated ? amp_marked(s->w->r, s->m, i) : is_named(s, key))
             continue;

@@ -489,3 +489,14 @@ EOF
   [ "$status" -eq 1 ]
   [ "$(jq -r '.code // "valid"' <<<"$output" | paste -sd' ')" = "pattern_limit pattern_limit valid" ]
 }
+
+@test "a location of any length is told in part, and the stream goes on" {
+  echo '{"additionalProperties":{"additionalProperties":{"type":"string"}}}' >nested.json
+  jq -cn '{a: {("k" * 17000000): 1}}, {}' >long
+  for form in basic detailed; do
+    amp-validate -s nested.json --output "$form" -e records <long >out || [ $? = 1 ]
+    [ "$(cat out)" = '{}' ]
+    [ "$(jq -c '.output | [.valid, .truncated]' records)" = '[false,true]' ]
+    rm records
+  done
+}
