@@ -20,6 +20,7 @@
 
 #define BUCKETS     1024
 #define STREAMS_MAX 4096
+#define NAME_ROOM   ((size_t)128 << 20) /* a line's */
 
 struct cursors_settings cursors_settings;
 const char *const cursors_gap_words[] = {
@@ -44,7 +45,8 @@ struct cursors {
     struct stream *bucket[BUCKETS], *all;
     uint32_t n;
     int lock;
-    bool dirty; /* something is not synced */
+    bool dirty;          /* something is not synced */
+    struct amp_buf name; /* of a stream */
     uint64_t seen, held, given_up;
 };
 
@@ -115,10 +117,14 @@ static void refuse(struct job *j, enum amp_cursor_verdict verdict)
 
 int cursors_admit(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
 {
-    struct amp_span source = amp_order_source(v);
+    struct amp_span source;
     bool rising = v->protocol == AMP_PROTO_SW4RM;
     /* A further attempt of SW4RM may bear the number of the first (§11.2): that is another rule. */
-    if (!r->cursors || source.n == 0 || v->sequence < 0 || (rising && v->attempt > 0))
+    if (!r->cursors || v->sequence < 0 || (rising && v->attempt > 0))
+        return STEP_GO;
+    if (amp_order_stream(v, &r->cursors->name, &source, err) < 0)
+        return -1;
+    if (source.n == 0)
         return STEP_GO;
     if (stream_of(r, source, rising, v->sequence - 1, &j->stream, err) < 0)
         return -1;
@@ -386,6 +392,7 @@ int cursors_open(struct router *r, struct amp_error *err)
     if (!c)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the cursors");
     c->lock = -1;
+    amp_buf_init(&c->name, NAME_ROOM);
     int alone = cursors_alone(r, o->consumer, &c->lock, err);
     r->cursors = c;
     if (alone < 0)
@@ -437,6 +444,7 @@ void cursors_close(struct router *r)
     }
     if (c->lock >= 0)
         close(c->lock);
+    amp_buf_release(&c->name);
     free(c);
     r->cursors = NULL;
 }

@@ -1,6 +1,8 @@
 /* Which messages keep their order among each other. */
 #include "message/order.h"
 
+#include <string.h>
+
 struct amp_span amp_order_key(const struct amp_view *v)
 {
     static const struct amp_span none = {"", 0};
@@ -19,4 +21,28 @@ struct amp_span amp_order_source(const struct amp_view *v)
     if (!v->has_sequence)
         return (struct amp_span){"", 0};
     return v->protocol == AMP_PROTO_SW4RM ? v->from : v->node;
+}
+
+static bool begins(struct amp_span s, struct amp_span with)
+{
+    return s.n >= with.n && memcmp(s.p, with.p, with.n) == 0;
+}
+
+int amp_order_stream(const struct amp_view *v, struct amp_buf *mem, struct amp_span *out,
+                     struct amp_error *err)
+{
+    static const struct amp_span producer = AMP_SPAN("sw4rm:"), node = AMP_SPAN("rtp:");
+    struct amp_span name = amp_order_source(v), before = {"", 0};
+    if (v->protocol == AMP_PROTO_SW4RM)
+        before = producer;
+    else if (begins(name, producer) || begins(name, node))
+        before = node;
+    *out = name;
+    if (name.n == 0 || before.n == 0)
+        return 0;
+    amp_buf_reset(mem);
+    if (amp_buf_add(mem, before.p, before.n, err) < 0 || amp_buf_add(mem, name.p, name.n, err) < 0)
+        return -1;
+    *out = amp_buf_span(mem);
+    return 0;
 }

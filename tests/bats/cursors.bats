@@ -162,7 +162,22 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
   [ "$(jq -r '"\(.sequence_number) \(.retry_count)"' out | paste -sd,)" = "10 0,500 0" ]
   # A further attempt may bear the number of the first: what that means, other rules say.
   [ "$(jq -r '(.msg // .).payload.error_code' <<<"$output" | paste -sd,)" = VALIDATION_ERROR,ALREADY_IN_PROGRESS ]
-  [ "$(at mbp ann '"\(.lastSeq) \(.state)"')" = "500 ACTIVE" ]
+  [ "$(at mbp sw4rm:ann '"\(.lastSeq) \(.state)"')" = "500 ACTIVE" ]
+}
+
+@test "a producer and a node of one name are two sources" {
+  same() {
+    jq -nc --argjson n "$1" --arg id "$(printf '%08d-0000-4000-8000-000000000000' "$1")" '
+      {message_id: $id, producer_id: "vps", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001",
+       sequence_number: $n, retry_count: 0, message_type: "DATA",
+       content_type: "application/json", content_length: 7, payload: {x: 1}}'
+  }
+  run -0 --separate-stderr route < <(events 1; same 700; events 2; same 900; events 3)
+  [ "$(jq -r '.seq // .sequence_number' out | paste -sd' ')" = "1 700 2 900 3" ]
+  [ "$(at mbp vps .lastSeq)" = 3 ]
+  [ "$(at mbp sw4rm:vps .lastSeq)" = 900 ]
+  run -0 route < <(same 950; events 4; events 4 | sed s/vps/sw4rm:vps/)
+  [ "$(at mbp vps .lastSeq) $(at mbp sw4rm:vps .lastSeq) $(at mbp rtp:sw4rm:vps .lastSeq)" = "4 950 4" ]
 }
 
 @test "a source's name may hold anything" {

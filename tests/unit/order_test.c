@@ -32,6 +32,19 @@ static void keys(const char *line, const char *key, const char *source, const ch
     "{\"eventId\":\"e1\",\"seq\":4,\"kind\":\"" kind "\",\"sourceNodeId\":\"vps\","                \
     "\"sourceAgentId\":\"arch\"," more "\"createdAt\":\"2026-02-25T16:22:10Z\",\"payload\":{}}"
 
+/* The stream of a source, in one name for all protocols. */
+static void stream(enum amp_protocol protocol, const char *source, const char *name)
+{
+    struct amp_error err;
+    AMP_BUF struct amp_buf mem;
+    struct amp_span got = {0};
+    struct amp_view v = {.protocol = protocol, .has_sequence = true};
+    amp_buf_init(&mem, 1 << 10);
+    v.from = v.node = amp_span_str(source);
+    TAP_INT(amp_order_stream(&v, &mem, &got, &err), 0, "a stream");
+    TAP_SPAN(got, name, source);
+}
+
 int main(void)
 {
     struct amp_error err;
@@ -54,6 +67,12 @@ int main(void)
                            .correlation = AMP_SPAN("x")};
     TAP_SPAN(amp_order_key(&amp), "", "AMP has no such order");
     TAP_SPAN(amp_order_source(&amp), "", "and no numbers");
+    stream(AMP_PROTO_RTP, "vps", "vps");
+    stream(AMP_PROTO_SW4RM, "vps", "sw4rm:vps");
+    stream(AMP_PROTO_RTP, "sw4rm:vps", "rtp:sw4rm:vps");
+    stream(AMP_PROTO_RTP, "rtp:vps", "rtp:rtp:vps");
+    stream(AMP_PROTO_SW4RM, "rtp:vps", "sw4rm:rtp:vps");
+    stream(AMP_PROTO_SW4RM, "", "");
     amp_reader_free(reader);
     return tap_done();
 }
