@@ -136,17 +136,18 @@ static int row_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d
                                      amp_span_str(when),
                                      amp_span_str(tries),
                                      d->from,
-                                     amp_span_str(d->route)};
-    l->rc = table_row(&l->t, cells, 7, l->err);
+                                     amp_span_str(d->route),
+                                     amp_span_str(dead_state(d))};
+    l->rc = table_row(&l->t, cells, dead_filter.all ? 8 : 7, l->err);
     return l->rc;
 }
 
 static int list(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
     static const char *const head[] = {"id",       "code", "class", "failed",
-                                       "attempts", "from", "route"};
+                                       "attempts", "from", "route", "state"};
     struct listing l = {.err = err};
-    table_init(&l.t, head, 7);
+    table_init(&l.t, head, dead_filter.all ? 8 : 7);
     int rc = dead_each_choice(s, c, json ? print_fn : row_fn, &l, err);
     if (rc == 0 && l.rc == 0 && !json)
         rc = table_print(&l.t, err);

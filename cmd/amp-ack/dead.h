@@ -115,6 +115,7 @@ void dead_where_free(struct dead_where *w);
 int dead_where_holds(struct dead_where *w, struct amp_span id, struct amp_span json,
                      struct amp_error *err);
 
+const char *dead_state(const struct amp_dead_letter *d); /* as the record has it */
 /* Appends the letter for people and files: {"id":…,"state":…, the record}, redacted unless --raw.
  */
 int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_span json,

@@ -276,6 +276,11 @@ void dead_choices_release(struct dead_choices *c)
     c->cap = 0;
 }
 
+const char *dead_state(const struct amp_dead_letter *d)
+{
+    return d->open ? "DEAD" : d->withdrawn ? "WITHDRAWN" : "REQUEUED";
+}
+
 int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_span json,
                 struct amp_buf *out, struct amp_error *err)
 {
@@ -284,7 +289,7 @@ int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     amp_jw_member_str(&w, "id", id);
-    amp_jw_member_text(&w, "state", d->open ? "DEAD" : d->withdrawn ? "WITHDRAWN" : "REQUEUED");
+    amp_jw_member_text(&w, "state", dead_state(d));
     size_t brace = 0;
     int rc = amp_jw_end(&w, err) < 0 || amp_buf_str(out, ",", err) < 0 ? -1 : 0;
     if (rc == 0) {

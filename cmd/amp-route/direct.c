@@ -83,7 +83,8 @@ void direct_done(struct router *r, const struct amp_error *why)
         router_break(r, why);
         return;
     }
-    keep_refuse(r, j, why->code, why->what, "", why->status != AMP_NO);
+    keep_refuse(r, j, why->code, why->what, amp_port_spec(r->stepping->port),
+                why->status != AMP_NO);
     amp_status_note(why->status);
     job_free(r, j);
 }

@@ -178,7 +178,8 @@ void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
     } else if (why) {
         unacked_done(r, j, false);
         j->tried = r->stepping ? r->stepping->port : NULL;
-        keep_refuse(r, j, why->code, why->what, "", why->status != AMP_NO);
+        keep_refuse(r, j, why->code, why->what, j->tried ? amp_port_spec(j->tried) : "",
+                    why->status != AMP_NO);
         j->tried = NULL;
         amp_status_note(why->status);
     } else if (!j->answer) {

@@ -221,6 +221,7 @@ ids() {
   run -1 amp-ack dead requeue --dry-run $id
   [ "$(jq -r .refused <<<"$output")" = already_requeued ]
   [ "$(amp-ack dead list --json --all | jq -r .state)" = REQUEUED ]
+  [[ $(amp-ack dead list --all | tail -n 1) == "$id"*" REQUEUED" && $(amp-ack dead list) != *state* ]]
   run -1 amp-route -r 'to=nobody => file:x' <again
   amp-ack dead show $id | jq -e '.state == "DEAD" and .attempts == 2 and (.history | length) == 2'
 }

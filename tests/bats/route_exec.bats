@@ -169,6 +169,7 @@ S
   run -1 amp-route -s state -r '* => exec-each:sh -c "exit 77"' < <(message task_dispatch)
   amp-ack dead list --state state --json >letters
   [ "$(jq -r '.code, .class' letters | paste -sd' ')" = "command_refused permanent" ]
+  [ "$(amp-ack dead list --state state --json --route 'exec-each:*' | jq -r .route)" = 'exec-each:sh -c "exit 77"' ]
 }
 
 @test "what a SW4RM producer is told has a code of its protocol, and ours beside it" {
