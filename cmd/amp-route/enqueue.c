@@ -9,6 +9,7 @@
 #include <amp/base/clock.h>
 
 #include "message/inbox.h"
+#include "message/inbox_bell.h"
 #include "message/sequence.h"
 #include "message/stages.h"
 #include "protocol/answer.h"

@@ -9,6 +9,7 @@
 
 #include "cli/rows.h"
 #include "message/inbox.h"
+#include "message/inbox_bell.h"
 #include "port/port.h"
 
 extern const struct amp_opt inbox_opts[];

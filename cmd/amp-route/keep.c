@@ -282,16 +282,15 @@ void keep_answer(struct router *r, struct amp_span line, struct amp_store_entry_
     r->answers[r->n_answers++] = a;
 }
 
-static void keep(struct router *r, struct job *j, const struct amp_view *v, const char *code,
-                 const char *why, const char *route, bool retryable, struct amp_span answer)
+static int keep(struct router *r, struct job *j, const struct amp_view *v, const char *code,
+                const char *why, const char *route, bool retryable, struct amp_span answer,
+                struct amp_store_entry_id *entry, struct amp_error *err)
 {
     struct amp_dead_letter d = {.code = code,
                                 .why = why,
                                 .route = route,
                                 .retryable = retryable,
                                 .failed_ms = amp_now_ms()};
-    struct amp_store_entry_id entry = {0};
-    struct amp_error err;
     char actor[ANSWERS_NAME_MAX];
     amp_dead_from_view(&d, v);
     struct amp_span tried = amp_span_str(j->tried ? amp_port_spec(j->tried) : route);
@@ -300,15 +299,8 @@ static void keep(struct router *r, struct job *j, const struct amp_view *v, cons
     d.n_tried = tried.n > 0;
     d.line = keep_whole(j);
     keep_answers_name(r, actor);
-    struct amp_span line = answer;
-    if (line.n > 0 && line.p[line.n - 1] == '\n')
-        line.n--;
-    if (amp_dead_add(r->store, &d, actor, line, &entry, &err) < 0) {
-        router_break(r, &err);
-        return;
-    }
-    if (answer.n > 0)
-        keep_answer(r, answer, entry);
+    answer.n -= answer.n > 0; /* its LF */
+    return amp_dead_add(r->store, &d, actor, answer, entry, err);
 }
 
 /* In the sender's protocol, where it has a word for it. */
@@ -347,6 +339,9 @@ static void refuse(struct router *r, struct job *j, const char *code, const char
         router_break(r, &err);
         return;
     }
+    /* One turn, so that a number which is taken for an answer leaves with it. */
+    struct amp_store_entry_id entry = {0};
+    bool turn = r->store && amp_store_begin(r->store, NULL) == 0;
     if (answer && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK) {
         snprintf(said, sizeof(said), "%.400s%s", why,
                  r->store ? "; kept in the dead letters" : "; not kept: no state directory");
@@ -355,8 +350,15 @@ static void refuse(struct router *r, struct job *j, const char *code, const char
             amp_status_note(err.status);
         }
     }
-    if (r->store) {
-        keep(r, j, &v, code, why, route, retryable, amp_buf_span(&nack));
+    int rc = 0;
+    if (r->store)
+        rc = keep(r, j, &v, code, why, route, retryable, amp_buf_span(&nack), &entry, &err);
+    if (turn)
+        amp_store_end(r->store);
+    if (rc < 0) {
+        router_break(r, &err);
+    } else if (r->store && nack.len > 0) {
+        keep_answer(r, amp_buf_span(&nack), entry);
     } else if (nack.len > 0) {
         struct job *a = answer_job(r, amp_buf_span(&nack));
         if (a)

@@ -207,9 +207,28 @@ static int due_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     return change_of(w, state, change, err);
 }
 
-/* 1: committed. */
-static int due_step(struct sweep *w, struct amp_span id, const struct amp_cursor_rec *r,
-                    uint8_t event, struct amp_error *err)
+/* Whether the gap that was seen is still there: 1. */
+static int still_gaps(const struct sweep *w, struct amp_span id, const struct amp_cursor_rec *seen,
+                      struct amp_error *err)
+{
+    struct amp_store_rec now;
+    struct amp_cursor_rec rec;
+    uint8_t state;
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, 1 << 20);
+    if (amp_store_get(w->store, KIND, id, &now, err) < 0)
+        return -1;
+    if (!now.found)
+        return 0;
+    if (parse(&now, &mem, &rec, &state, err) < 0)
+        return -1;
+    return state == AMP_CURSOR_GAP && rec.gap_due_ms <= w->now_ms &&
+           rec.last_seq == seen->last_seq && rec.gap_to == seen->gap_to;
+}
+
+/* 1: committed. A number that is taken for an incident leaves with it. */
+static int due_in_turn(struct sweep *w, struct amp_span id, const struct amp_cursor_rec *r,
+                       uint8_t event, struct amp_error *err)
 {
     struct amp_cursors_edit e = {.now_ms = w->now_ms};
     struct edit d = {.e = &e, .event = event, .actor = w->actor};
@@ -217,10 +236,15 @@ static int due_step(struct sweep *w, struct amp_span id, const struct amp_cursor
     AMP_BUF struct amp_buf said;
     AMP_FREE char *consumer = amp_span_dup(r->consumer);
     amp_buf_init(&said, 1 << 20);
+    if (!consumer)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a cursor");
+    int rc = event == AMP_CURSOR_EV_TIMEOUT ? still_gaps(w, id, r, err) : 1;
+    if (rc <= 0)
+        return rc;
     amp_buf_init(&d.mem, 1 << 20);
     amp_buf_init(&d.out, 1 << 20);
-    int rc = consumer ? 0 : amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a cursor");
-    if (rc == 0 && event == AMP_CURSOR_EV_TIMEOUT) {
+    rc = 0;
+    if (event == AMP_CURSOR_EV_TIMEOUT) {
         struct amp_cursor_gap gap = {.consumer = consumer,
                                      .source = r->source,
                                      .from = r->last_seq + 1,
@@ -233,6 +257,16 @@ static int due_step(struct sweep *w, struct amp_span id, const struct amp_cursor
     amp_buf_release(&d.mem);
     amp_buf_release(&d.out);
     return rc < 0 ? -1 : how == AMP_STORE_COMMITTED;
+}
+
+static int due_step(struct sweep *w, struct amp_span id, const struct amp_cursor_rec *r,
+                    uint8_t event, struct amp_error *err)
+{
+    if (amp_store_begin(w->store, err) < 0)
+        return -1;
+    int rc = due_in_turn(w, id, r, event, err);
+    amp_store_end(w->store);
+    return rc;
 }
 
 static int sweep_fn(void *ctx, struct amp_span id, const struct amp_store_rec *row)

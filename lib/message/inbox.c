@@ -101,9 +101,8 @@ static int offer_in_turn(struct offering *o, const struct amp_inbox_key *k,
     return rc;
 }
 
-/* 1: offered; 0: it is over, look at the next. */
-static int offer_place(struct offering *o, const struct amp_inbox_place *place,
-                       struct amp_error *err)
+/* 1: offered; 0: it is over, look at the next. NO illegal_transition: somebody was faster. */
+static int try_place(struct offering *o, const struct amp_inbox_place *place, struct amp_error *err)
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
@@ -161,6 +160,26 @@ static int offer_place(struct offering *o, const struct amp_inbox_place *place,
         amp_inbox_busy(o->s, o->agent, o->now_ms, o->now_ms + o->turn->lease_ms, err) < 0)
         return -1;
     return 1;
+}
+
+static int offer_place(struct offering *o, const struct amp_inbox_place *place,
+                       struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    struct amp_inbox_delivery d;
+    struct amp_error e = {0};
+    int rc = try_place(o, place, &e);
+    if (rc >= 0)
+        return rc;
+    /* Ended since it was looked at, by a sweep or an agent that has another attempt. */
+    if (e.status == AMP_NO && strcmp(e.code, "illegal_transition") == 0 &&
+        amp_inbox_key_of(o->agent, place->id, &k, &e) == 0 &&
+        amp_inbox_delivery_get(o->s, k.key, &o->own, &d, &e) == 0 &&
+        (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED))
+        return 0;
+    if (err)
+        *err = e;
+    return -1;
 }
 
 /* Whose turn it is. Of those that must keep their order the first one's lane is the lane of all. */
@@ -233,11 +252,18 @@ int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct am
     struct amp_inbox_key k;
     struct amp_inbox_step step = {
         .event = AMP_INBOX_EV_READ, .now_ms = now_ms, .emit = emit, .actor = emit ? actor : NULL};
-    if (amp_inbox_key_of(agent, id, &k, err) < 0 || amp_inbox_step(s, k.key, &step, err) < 0 ||
-        tell_read(s, agent, k.id, now_ms, err) < 0 ||
-        amp_inbox_withdraw_others(s, agent, k.id, now_ms, err) < 0)
+    /* One turn: who looks for other attempts at its operation sees all of this or nothing. */
+    if (amp_inbox_key_of(agent, id, &k, err) < 0 || amp_store_begin(s, err) < 0)
         return -1;
-    return amp_inbox_buffer_leave(s, agent, k.id, true, err);
+    int rc = amp_inbox_step(s, k.key, &step, err);
+    if (rc == 0)
+        rc = tell_read(s, agent, k.id, now_ms, err);
+    if (rc == 0)
+        rc = amp_inbox_withdraw_others(s, agent, k.id, now_ms, err);
+    if (rc == 0)
+        rc = amp_inbox_buffer_leave(s, agent, k.id, true, err);
+    amp_store_end(s);
+    return rc;
 }
 
 /* ---- back ---- */

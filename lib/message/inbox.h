@@ -7,8 +7,7 @@
  * Putting commits the ledger's record, the place in the buffer, the delivery, and RECEIVED in the
  * ledger, in that order: whoever dies in between still has the message in its outbox, and putting
  * again goes on where it stopped. Handing over commits OFFERED before the message leaves and READ
- * when it was taken; a delivery that is READ is never handed over again, whatever the buffer says.
- * All of it is committed only: the caller syncs before anything leaves.
+ * when it was taken; what is READ is never handed over again. The caller syncs before it leaves.
  */
 #ifndef AMP_MESSAGE_INBOX_H
 #define AMP_MESSAGE_INBOX_H
@@ -141,17 +140,5 @@ int amp_inbox_infos(struct amp_store *s, amp_inbox_info_fn fn, void *ctx, struct
 typedef int (*amp_inbox_msg_fn)(void *ctx, const struct amp_inbox_msg *m);
 int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn fn, void *ctx,
                    struct amp_error *err);
-
-/* ---- files under DIR/run ---- */
-
-/* One hand-over an agent: TEMPFAIL inbox_busy. timeout_ms as amp_lock. The lock goes with *fd. */
-int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, int *fd,
-                   struct amp_error *err);
-/* A FIFO that is readable once somebody rang: open it before looking, empty it before looking
- * again. */
-int amp_inbox_bell_open(const char *dir, struct amp_span agent, int *fd, struct amp_error *err);
-void amp_inbox_bell_empty(int fd);
-/* Never waits, and fails silently: without a listener there is nobody to wake. */
-void amp_inbox_ring(const char *dir, struct amp_span agent);
 
 #endif

@@ -4,6 +4,7 @@
  * readable, and it keeps the byte until the listener looks. Nothing in it says what happened; that
  * stands in the state.
  */
+#include "message/inbox_bell.h"
 #include "message/inbox_int.h"
 
 #include <errno.h>

@@ -97,11 +97,19 @@ static int ledger_expired(struct amp_store *s, struct amp_span id, bool *expired
     return 0;
 }
 
-int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
-                  const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err)
+static int end_in_turn(struct amp_store *s, const struct amp_inbox_key *k,
+                       const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err)
 {
     struct amp_inbox_step step = {.event = event, .now_ms = r->now_ms, .code = r->code};
+    struct amp_inbox_delivery d;
+    struct amp_fsm_result would;
+    AMP_BUF struct amp_buf mem;
     bool known = false;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    /* Somebody else may have ended it: then it has its letter. */
+    if (amp_inbox_delivery_get(s, k->key, &mem, &d, err) < 0 ||
+        amp_fsm_step(&amp_inbox_fsm, d.state, event, 0, &would, err) < 0)
+        return -1;
     if (event == AMP_INBOX_EV_EXPIRE && ledger_expired(s, r->id, &known, err) < 0)
         return -1;
     if (r->line.n > 0 && !known && bury(s, r, err) < 0)
@@ -109,6 +117,16 @@ int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
     if (amp_inbox_step(s, k->key, &step, err) < 0)
         return -1;
     return amp_inbox_buffer_leave(s, r->agent, k->id, false, err);
+}
+
+int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
+                  const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err)
+{
+    if (amp_store_begin(s, err) < 0)
+        return -1;
+    int rc = end_in_turn(s, k, r, event, err);
+    amp_store_end(s);
+    return rc;
 }
 
 int amp_inbox_give_up(struct amp_store *s, struct amp_span agent, struct amp_span id,

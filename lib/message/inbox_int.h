@@ -103,8 +103,6 @@ int amp_inbox_superseded(struct amp_store *s, struct amp_span agent, const struc
 /* The agent took a message: the other attempts that wait in other inboxes are dropped there. */
 int amp_inbox_withdraw_others(struct amp_store *s, struct amp_span agent, struct amp_span id,
                               int64_t now_ms, struct amp_error *err);
-/* Whether a process hands over the messages of the agent. */
-bool amp_inbox_is_served(const char *dir, struct amp_span agent);
 /* The line of a delivery: its own, or the ledger's, then within mem; empty: it has none yet. */
 int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
                    const struct amp_inbox_delivery *d, struct amp_buf *mem, struct amp_span *line,

@@ -3,6 +3,7 @@
  * and sent another, perhaps to another agent, and then both came. One agent gets one of them.
  */
 #include "message/idempotency.h"
+#include "message/inbox_bell.h"
 #include "message/inbox_int.h"
 
 /* Whether what the agent had of an attempt ended without success, so that the next one is due. */
@@ -72,7 +73,8 @@ static int each_inbox(struct amp_store *s, struct amp_span agent, struct amp_spa
     return rc;
 }
 
-/* Being handed over just now; what a process that died left is not. */
+/* Being handed over just now, or read, though the ledger does not say so yet; what a process that
+ * died left is not. */
 static int is_at_it(void *ctx, struct amp_span agent, struct amp_span id, struct amp_error *err)
 {
     struct amp_store *s = ctx;
@@ -82,7 +84,8 @@ static int is_at_it(void *ctx, struct amp_span agent, struct amp_span id, struct
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (delivery_of(s, agent, id, &k, &mem, &d, err) < 0)
         return -1;
-    return d.state == AMP_INBOX_OFFERED && amp_inbox_is_served(amp_store_dir(s), agent);
+    return d.state == AMP_INBOX_READ ||
+           (d.state == AMP_INBOX_OFFERED && amp_inbox_is_served(amp_store_dir(s), agent));
 }
 
 struct standing {

@@ -96,7 +96,12 @@ static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec 
 {
     struct amp_sweep *sw = ctx;
     (void)rec;
+    /* One turn, so that a number which is taken for an answer leaves with it. */
+    sw->rc = amp_store_begin(sw->store, sw->err);
+    if (sw->rc < 0)
+        return 1;
     sw->rc = amp_overdue_look(sw, id);
+    amp_store_end(sw->store);
     return sw->rc < 0;
 }
 

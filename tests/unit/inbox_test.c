@@ -228,6 +228,24 @@ static const char *letter(void)
     return amp_dead_each(store, false, letter_fn, text, &err) < 0 ? err.code : text;
 }
 
+/* Died after the delivery's READ: the ledger does not know of it, and the other attempt does. */
+static void half_read_elsewhere(void)
+{
+    static const struct amp_span e = {"e", 1}, g = {"g", 1};
+    struct amp_view one, two;
+    struct amp_inbox_delivery d;
+    struct amp_inbox_key k;
+    struct amp_inbox_step step = {.event = AMP_INBOX_EV_READ, .now_ms = 6000};
+    both("op-e1", "op-e2", "te", &one, &two);
+    put(&one, e, (struct amp_span){"", 0});
+    put(&two, g, (struct amp_span){"", 0});
+    TAP_STR(offer(e, 6000), "op-e1", "one agent is offered the first attempt");
+    amp_inbox_key_of(e, AMP_SPAN("op-e1"), &k, &err);
+    TAP_INT(amp_inbox_step(store, k.key, &step, &err), 0, "and has it");
+    TAP_STR(offer(g, 6000), "", "the other agent is not given the second");
+    TAP_INT(state_of(g, "op-e2", &d), AMP_INBOX_FAILED, "which is over");
+}
+
 static void letters(void)
 {
     static const struct amp_span p = {"p", 1}, q = {"q", 1};
@@ -258,6 +276,7 @@ int main(void)
     places();
     half_read();
     attempts();
+    half_read_elsewhere();
     letters();
     amp_store_close(store);
     amp_buf_release(&mem);
