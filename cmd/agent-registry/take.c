@@ -31,6 +31,12 @@ static int answer(struct registry *r, const struct amp_view *v, const char *stag
                               .to = v->from,
                               .correlation = flow && *flow ? flow : NULL,
                               .now_ms = amp_now_ms()};
+    /* What was said before has lower numbers, so it goes first. */
+    if ((r->out.fd >= 0 && outbox_emit(r, err) < 0) ||
+        amp_voice_numbers(&r->dir.voice, r->dir.store, 1, s.now_ms, err) < 0) {
+        json_decref(p);
+        return -1;
+    }
     if (amp_voice_sw4rm(&r->dir.voice, &s, p, &r->turn, NULL, err) < 0)
         return -1;
     return amp_buf_str(&r->turn, "\n", err);

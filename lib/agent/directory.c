@@ -318,6 +318,9 @@ static int run_told(struct update *u, const struct amp_store_input *in, struct a
     u->others = json_array();
     rc = amp_directory_each(u->d->store, participant, u->others, err);
     if (rc == 0)
+        rc = amp_voice_numbers(&u->d->voice, u->d->store, (uint32_t)json_array_size(u->others) + 1,
+                               u->now_ms, err);
+    if (rc == 0)
         rc = run(u, in, err);
     json_decref(u->others);
     u->others = NULL;
@@ -365,6 +368,8 @@ int amp_directory_ask(struct amp_directory *d, int64_t now_ms, uint32_t *asked,
     size_t i;
     uint32_t n = 0;
     int rc = amp_directory_each(d->store, participant, all, err);
+    if (rc == 0)
+        rc = amp_voice_numbers(&d->voice, d->store, (uint32_t)json_array_size(all), now_ms, err);
     json_array_foreach(all, i, name)
     {
         struct update u = {.d = d, .ask = true, .now_ms = now_ms};

@@ -5,6 +5,8 @@
 
 #include <amp/base/clock.h>
 
+#include "message/sequence.h"
+
 static int no_memory(struct amp_error *err)
 {
     return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
@@ -18,6 +20,18 @@ static int dump(json_t *j, struct amp_buf *out, struct amp_error *err)
     if (rc == 0 && out->len > 0 && out->data[out->len - 1] == '\n')
         out->data[--out->len] = '\0';
     return rc;
+}
+
+int amp_voice_numbers(struct amp_voice *v, struct amp_store *s, uint32_t n, int64_t now_ms,
+                      struct amp_error *err)
+{
+    v->next = v->end = 0;
+    if (n == 0)
+        return 0;
+    if (amp_sequence_rise_by(s, amp_span_str(v->name), n, now_ms, v->name, &v->next, err) < 0)
+        return -1;
+    v->end = v->next + n;
+    return 0;
 }
 
 int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *payload,
@@ -34,8 +48,8 @@ int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *
     amp_uuid4(id);
     amp_uuid4(flow);
     amp_time_format(s->now_ms, time);
-    int64_t n = amp_id_number(s->now_ms);
-    snprintf(hlc, sizeof hlc, "%lld.%06d.%.128s", (long long)n, 0, v->name);
+    int64_t now = amp_id_number(s->now_ms), n = v->next < v->end ? v->next++ : now;
+    snprintf(hlc, sizeof hlc, "%lld.%06d.%.128s", (long long)now, 0, v->name);
     json_t *j =
         json_pack("{s:s, s:s, s:s, s:I, s:i, s:s, s:s, s:I, s:s, s:s, s:o}", "message_id", id,
                   "producer_id", v->name, "correlation_id", s->correlation ? s->correlation : flow,

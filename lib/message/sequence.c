@@ -68,9 +68,15 @@ int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, c
 int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now_ms,
                       const char *actor, int64_t *number, struct amp_error *err)
 {
-    struct taking w = {.n = 1, .least = amp_id_number(now_ms), .actor = actor};
+    return amp_sequence_rise_by(s, producer, 1, now_ms, actor, number, err);
+}
+
+int amp_sequence_rise_by(struct amp_store *s, struct amp_span producer, uint32_t n, int64_t now_ms,
+                         const char *actor, int64_t *first, struct amp_error *err)
+{
+    struct taking w = {.n = n, .least = amp_id_number(now_ms), .actor = actor};
     char key[AMP_CURSOR_KEY_MAX];
-    return take(s, amp_cursor_key(AMP_SPAN("sw4rm"), producer, key), &w, number, err);
+    return take(s, amp_cursor_key(AMP_SPAN("sw4rm"), producer, key), &w, first, err);
 }
 
 int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,

@@ -18,6 +18,10 @@ int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, c
 int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now_ms,
                       const char *actor, int64_t *number, struct amp_error *err);
 
+/* n such numbers, the first of which is in *first. */
+int amp_sequence_rise_by(struct amp_store *s, struct amp_span producer, uint32_t n, int64_t now_ms,
+                         const char *actor, int64_t *first, struct amp_error *err);
+
 /* Numbers an answer to `of` as its protocol asks: in the outbox of its node (Runtime Protocol), or
  * among what it says (SW4RM). Others have no numbers, nor has anything without a store (NULL). */
 int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,

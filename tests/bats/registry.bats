@@ -131,6 +131,22 @@ EOF
   [ "$(jq -r .msg.message_type <<<"$output")" = ACKNOWLEDGEMENT ]
 }
 
+@test "what the registry says is numbered by the state, whatever the clock" {
+  join ann
+  join bob
+  agent-registry heartbeat --emit --count 2 --interval 100ms --timeout 50ms </dev/null >>events.ndjson
+  sw4rm CONTROL ann '{"command":"deregister","agent_id":"ann"}' | agent-registry >>events.ndjson
+  local producer
+  jq -r .msg.producer_id events.ndjson | sort -u >producers
+  [ -s producers ]
+  while read -r producer; do
+    jq -r --arg p "$producer" 'select(.msg.producer_id == $p).msg.sequence_number' events.ndjson >numbers
+    sort -nuc numbers
+    jq -r --arg k "sequence.sw4rm%0A${producer//./%2E}" 'select(.key == $k).state.last' state/log/*.ndjson >lasts
+    [ "$(tail -n 1 lasts)" -ge "$(tail -n 1 numbers)" ] # it may skip some
+  done <producers
+}
+
 @test "missed heartbeats are debounced, and never deregister" {
   join ann
   join bob
