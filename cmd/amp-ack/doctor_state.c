@@ -198,6 +198,10 @@ struct amp_store *doctor_state(const char *dir)
     check_tail(dir);
     check_index(dir);
     if (amp_store_open(dir, &opt, &s, &err) < 0 || amp_store_count(s, "message", &n, &err) < 0) {
+        /* check_directory told already, and how to mend it. */
+        if (strcmp(err.code, "state_permissions") == 0 || strcmp(err.code, "state_not_ours") == 0 ||
+            strcmp(err.code, "state_network_fs") == 0)
+            return NULL;
         bool repair = strcmp(err.code, "log_damaged") == 0 || strcmp(err.code, "log_failed") == 0;
         doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
                    repair ? mend(m, "amp-ack repair --state %s", doctor_quote(dir))

@@ -1,9 +1,13 @@
 /* What is counted of the router (--metrics): SW4RM §13's values, by port. */
 #include "router.h"
 
+#include <string.h>
+
 #include <amp/base/clock.h>
 
 #include "message/cursors.h"
+#include "message/inbox.h"
+#include "message/record.h"
 
 static struct amp_metric_labels labels(const char *port, const struct job *j)
 {
@@ -55,13 +59,39 @@ void count_waited(struct router *r, const char *port, int64_t ms)
     amp_metrics_observe(r->metrics, AMP_METRIC_DEQUEUE_LATENCY, &l, (double)ms / 1e3);
 }
 
+int count_inbox(struct amp_metrics *m, const char *label, struct amp_store *store,
+                struct amp_span agent, struct amp_error *err)
+{
+    struct amp_inbox_info i;
+    struct amp_metric_labels l = labels(label, NULL);
+    AMP_BUF struct amp_buf mem;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_inbox_info(store, agent, &mem, &i, err) < 0)
+        return -1;
+    int64_t age = i.waiting > 0 ? amp_now_ms() - i.oldest_ms : 0;
+    amp_metrics_set(m, AMP_METRIC_QUEUE_DEPTH, &l, i.waiting);
+    amp_metrics_set(m, AMP_METRIC_QUEUE_CAPACITY, &l, i.bound);
+    amp_metrics_set(m, AMP_METRIC_OLDEST_AGE, &l, age > 0 ? (double)age / 1e3 : 0);
+    if (i.credits > 0)
+        amp_metrics_set(m, AMP_METRIC_CREDITS, &l, i.credits > i.open ? i.credits - i.open : 0);
+    return 0;
+}
+
 /* The present values. */
 static void gauges(struct router *r)
 {
     struct amp_error err;
     for (uint32_t i = 1; i < r->n_ports; i++) {
         const struct target *t = r->targets[i];
-        struct amp_metric_labels l = labels(amp_port_spec(r->ports[i]), NULL);
+        const char *spec = amp_port_spec(r->ports[i]);
+        struct amp_metric_labels l = labels(spec, NULL);
+        if (amp_port_kind(r->ports[i]) == AMP_PORT_INBOX) {
+            /* What waits there is in the state. */
+            if (!r->broken && count_inbox(r->metrics, spec, r->store,
+                                          amp_span_str(spec + strlen("inbox:")), &err) < 0)
+                amp_warn("%s", err.what);
+            continue;
+        }
         int64_t oldest = r->now_ms;
         for (int lane = 0; lane < AMP_LANE_COUNT; lane++)
             if (t->line[lane].first && t->line[lane].first->since_ms < oldest)

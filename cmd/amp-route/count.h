@@ -11,6 +11,9 @@ void count_job(struct router *r, enum amp_metric which, const char *port, const 
 void count_refused(struct router *r, const char *port, const struct job *j, const char *code);
 void count_placed(struct router *r, const char *port, const struct job *j);
 void count_waited(struct router *r, const char *port, int64_t ms);
+/* The present values of an agent's inbox; of others too, the state has them. */
+int count_inbox(struct amp_metrics *m, const char *label, struct amp_store *store,
+                struct amp_span agent, struct amp_error *err);
 void count_turn(struct router *r);
 int count_end(struct router *r, struct amp_error *err);
 

@@ -78,6 +78,8 @@ void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t 
     snprintf(port, sizeof(port), "inbox:%.*s", (int)agent.n, agent.p);
     if (put(r, j, agent, port_index, &answer, &entry, &err) == 0) {
         r->delivered++;
+        count_placed(r, port, j);
+        count_job(r, AMP_METRIC_SENT, port, j);
         if (entry.n > 0)
             keep_answer(r, amp_buf_span(&answer), entry);
         amp_inbox_ring(amp_store_dir(r->store), agent);

@@ -158,29 +158,11 @@ static void count(struct inbox *in, const struct amp_inbox_msg *m, int64_t began
         amp_metrics_add(in->metrics, AMP_METRIC_SENT, &l, 1);
 }
 
-/* What the inbox holds now. */
-static int gauges(struct inbox *in, struct amp_error *err)
-{
-    struct amp_inbox_info i;
-    struct amp_metric_labels l = {.agent = in->agent};
-    AMP_BUF struct amp_buf mem;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
-    if (amp_inbox_info(in->store, in->agent, &mem, &i, err) < 0)
-        return -1;
-    int64_t age = i.waiting > 0 ? amp_now_ms() - i.oldest_ms : 0;
-    amp_metrics_set(in->metrics, AMP_METRIC_QUEUE_DEPTH, &l, i.waiting);
-    amp_metrics_set(in->metrics, AMP_METRIC_QUEUE_CAPACITY, &l, i.bound);
-    amp_metrics_set(in->metrics, AMP_METRIC_OLDEST_AGE, &l, age > 0 ? (double)age / 1e3 : 0);
-    if (i.credits > 0)
-        amp_metrics_set(in->metrics, AMP_METRIC_CREDITS, &l,
-                        i.credits > i.open ? i.credits - i.open : 0);
-    return 0;
-}
-
 static void write_metrics(struct inbox *in)
 {
     struct amp_error err;
-    if (amp_metrics_timeout(in->metrics) == 0 && gauges(in, &err) < 0)
+    if (amp_metrics_timeout(in->metrics) == 0 &&
+        count_inbox(in->metrics, in->name, in->store, in->agent, &err) < 0)
         amp_warn("%s", err.what);
     if (amp_metrics_tick(in->metrics, &err) < 0)
         amp_warn("%s", err.what);
@@ -358,7 +340,8 @@ static int work(struct inbox *in)
         return amp_complain(&err);
     int rc = hand_out(in, &err);
     struct amp_error late;
-    if (in->metrics && (gauges(in, &late) < 0 || amp_metrics_close(in->metrics, &late) < 0))
+    if (in->metrics && (count_inbox(in->metrics, in->name, in->store, in->agent, &late) < 0 ||
+                        amp_metrics_close(in->metrics, &late) < 0))
         amp_status_note(amp_complain(&late));
     if (rc < 0)
         return amp_complain(&err);

@@ -124,6 +124,18 @@ event() {
     createdAt: "2026-02-25T16:22:10Z", payload: {toAgents: ["mbp"], subject: "s", body: "b"}, trace: {attempt: 1}}'
 }
 
+@test "the router says of an inbox what is in it, whoever put it there" {
+  need_tool amp-route
+  for i in 1 2 3; do message review_request ".msg_id = \"review_request-T-2026-044-$i\""; done >in
+  amp-route --inbound 2 -r '* => inbox:reviewer' --metrics m.ndjson <in >/dev/null || [ $? -eq 1 ]
+  [ "$(values router.inbound_queue_depth) $(values router.inbound_queue_capacity)" = "inbox:reviewer 2 inbox:reviewer 2" ]
+  [ "$(values messages.sent_total)" = "amp inbox:reviewer STANDARD 2" ]
+  [ "$(values router.enqueue_latency_seconds)" = "inbox:reviewer 2" ]
+  amp-route inbox reviewer --one >/dev/null
+  amp-route --as two --inbound 2 -r '* => inbox:reviewer' --metrics m.ndjson </dev/null
+  [ "$(values router.inbound_queue_depth)" = "inbox:reviewer 1" ]
+}
+
 @test "every metric of the table is written, as the table says" {
   need_tool amp-route
   M="--metrics all.ndjson"
