@@ -185,7 +185,7 @@ static int release(struct router *r, struct stream *s, struct job **tail, struct
 static void count(struct router *r, const struct stream *s, enum amp_metric which, uint64_t n)
 {
     struct amp_metric_labels l = {.agent = amp_span_str(cursors_settings.consumer),
-                                  .code = amp_span_str(s->source)};
+                                  .code = {s->source, s->source_n}};
     amp_metrics_add(r->metrics, which, &l, n);
 }
 
