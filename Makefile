@@ -52,13 +52,16 @@ LIBS_git-worker := -lgit2
 LIBS_jq-worker  := -ljq
 LIBS_port-http  := -lcurl
 
-.PHONY: all demo check check-fast bench fuzz soak install uninstall deps deps-check format lint clean \
+.PHONY: all programs demo check check-fast bench fuzz soak install uninstall deps deps-check format lint clean \
   units print-flags
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
 
-all: deps-check $(BINS) $(LIBEXECS) $(BUILD)/lib/libamp.so
+all: programs $(BUILD)/lib/libamp.so
+
+# Without the shared library, which has objects of its own.
+programs: deps-check $(BINS) $(LIBEXECS)
 
 $(BUILD)/gen/schemas.c: scripts/embed-schemas.sh $(SCHEMAS)
 	@mkdir -p $(@D)
