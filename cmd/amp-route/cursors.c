@@ -279,13 +279,24 @@ static int add_mark(struct router *r, const struct amp_cursor_item *e, struct jo
     return keep_look(r, j, err);
 }
 
+/* One turn of the store, so that a number which is taken for an incident leaves with it. */
+static int turn_at_once(struct router *r, struct stream *s, struct amp_cursor_turn *done,
+                        struct amp_error *err)
+{
+    if (amp_store_begin(r->store, err) < 0)
+        return -1;
+    int rc = amp_cursor_turn(s->cursor, amp_now_ms(), done, err);
+    amp_store_end(r->store);
+    return rc;
+}
+
 static int turn(struct router *r, struct stream *s, struct amp_error *err)
 {
     struct cursors *c = r->cursors;
     struct amp_cursor_turn done;
     struct job *first = NULL, **tail = &first;
     int rc;
-    while ((rc = amp_cursor_turn(s->cursor, amp_now_ms(), &done, err)) > 0) {
+    while ((rc = turn_at_once(r, s, &done, err)) > 0) {
         c->dirty = true;
         if (done.incident.entry.n) {
             amp_warn("%.200s: %lld to %lld did not come in time", s->source, (long long)done.from,

@@ -267,9 +267,14 @@ int amp_capability_publish(struct amp_directory *d, const struct amp_publication
     struct update u = {.d = d, .p = p, .now_ms = now_ms, .others = json_array()};
     enum amp_store_outcome how = AMP_STORE_UNCHANGED;
     int rc = -1;
+    /* One turn, so that the numbers leave with what bears them. */
     if (check_owner(&u, err) == 0 && check_skill(&u, err) == 0 &&
-        amp_directory_each(d->store, other, &u, err) == 0 && take_numbers(&u, err) == 0)
-        rc = commit(&u, &how, err);
+        amp_directory_each(d->store, other, &u, err) == 0 && amp_store_begin(d->store, err) == 0) {
+        rc = take_numbers(&u, err);
+        if (rc == 0)
+            rc = commit(&u, &how, err);
+        amp_store_end(d->store);
+    }
     json_decref(u.others);
     if (rc == 0 && changed)
         *changed = how == AMP_STORE_COMMITTED;

@@ -163,3 +163,33 @@ SH
   echo "seed $seed"
   [[ $output == *again:* ]]
 }
+
+# seqs NODE: the numbers in its outbox that the log knows, each once.
+seqs() {
+  cat state/log/*.ndjson | jq -r --arg node "$1" '.. | strings | select(startswith("{\"eventId\"")) | fromjson |
+    select(.sourceNodeId == $node).seq' | sort -nu
+}
+
+@test "a kill leaves no hole in an outbox's numbers, whoever answers" {
+  event() {
+    jq -nc --argjson n "$1" --arg to "$2" '{eventId: "evt_\($n)", seq: $n, kind: "message", sourceNodeId: "n1",
+      sourceAgentId: "a", createdAt: "2026-02-25T16:22:10Z", trace: {attempt: 1},
+      payload: {toAgents: [$to], subject: "s", body: "b"}}'
+  }
+  # Some have no route, some a place in an inbox, some find it full, and a gap times out.
+  local routes=(-r 'id=evt_1 => inbox:ann' -r 'id=evt_2 => inbox:ann' -r 'id=evt_3 => inbox:ann' --inbound ann=1)
+  for n in 1 2 3 4 9; do event "$n" ann; done >in
+  local n killed=0
+  for ((n = 1; n < 100; n++)); do
+    rm -rf state
+    failing write:$n:KILL amp-route "${routes[@]}" --cursor c --gap-timeout 1ms <in >said.1 2>/dev/null
+    [ "$status" -eq 137 ] || break
+    killed=$((killed + 1))
+    amp-route "${routes[@]}" --cursor c --gap-timeout 1ms <in >said.2 2>/dev/null || [ $? -ne 70 ]
+    for node in amp-route c; do
+      seqs "$node" >numbers
+      [ "$(cat numbers)" = "$(seq "$(wc -l <numbers)")" ] || { echo "write $n: $node"; cat numbers; return 1; }
+    done
+  done
+  [ "$killed" -gt 5 ]
+}
