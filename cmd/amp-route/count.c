@@ -86,9 +86,10 @@ static void gauges(struct router *r)
         const char *spec = amp_port_spec(r->ports[i]);
         struct amp_metric_labels l = labels(spec, NULL);
         if (amp_port_kind(r->ports[i]) == AMP_PORT_INBOX) {
-            /* What waits there is in the state. */
-            if (!r->broken && count_inbox(r->metrics, spec, r->store,
-                                          amp_span_str(spec + strlen("inbox:")), &err) < 0)
+            /* What waits there is in the state, which --dry-run can do without. */
+            if (r->store && !r->broken &&
+                count_inbox(r->metrics, spec, r->store, amp_span_str(spec + strlen("inbox:")),
+                            &err) < 0)
                 amp_warn("%s", err.what);
             continue;
         }

@@ -136,6 +136,12 @@ event() {
   [ "$(values router.inbound_queue_depth)" = "inbox:reviewer 1" ]
 }
 
+@test "who only looks where a message would go has metrics too, without a state" {
+  message task_dispatch | env -u AMP_STATE amp-route --dry-run --metrics dry -r '* => inbox:ann' >would
+  [ "$(jq -r '.ports[]' would)" = inbox:ann ]
+  jq -es '.[-1] | .final and any(.metrics[]; .name == "messages.received_total")' dry
+}
+
 @test "every metric of the table is written, as the table says" {
   need_tool amp-route
   M="--metrics all.ndjson"
