@@ -21,7 +21,7 @@
 #define REQUEUED    "REQUEUED"
 #define WITHDRAWN   "WITHDRAWN"
 #define REMOVED     "REMOVED"
-#define ID_MAX      900 /* longer ids than a key takes are told apart by the line's digest */
+#define ID_MAX      1000 /* as the ledger; what has a longer one is told apart by its digest */
 #define EXCERPT_MAX 240
 
 struct work {

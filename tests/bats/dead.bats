@@ -257,3 +257,16 @@ ids() {
   grep -q hunter2 raw/letters.ndjson
   run ! ls ./*.partial
 }
+
+@test "a message with the longest id gets one letter, and then nothing is due of it" {
+  for n in 900 901 999 1000; do
+    jq -nc --argjson n "$n" '{to: "bob", msg: {message_id: ("m" * $n), producer_id: "p", sequence_number: $n, retry_count: 0,
+      correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", message_type: "CONTROL", content_type: "application/json",
+      content_length: 7, payload: {x: 1}}}'
+  done | amp-ack -s long track --now 2026-03-01T12:00:00Z >/dev/null
+  for n in 1 2 3; do amp-ack -s long sweep --now "2026-03-01T13:0$n:00Z" >/dev/null; done
+  amp-ack -s long dead list --json | jq -r '.msg_id | length' | sort -n | diff - <(printf '%s\n' 900 901 999 1000)
+  [ "$(cat long/log/*.ndjson | jq -r 'select(.key // "" | startswith("dead.")).rev' | sort -u)" = 1 ]
+  [ "$(cat long/log/*.ndjson | jq -r 'select(.key // "" | startswith("message.")) | [.key, .due // 0] | @tsv' |
+    awk '{ due[$1] = $2 } END { for (k in due) n += due[k] > 0; print n + 0 }')" = 0 ]
+}
