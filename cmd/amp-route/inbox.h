@@ -32,8 +32,9 @@ struct acks {
     char outbox[AMP_INBOX_AGENT_MAX + 8];
     struct amp_store_entry_id away[ACKS_AWAY], closed[ACKS_AWAY * 2]; /* away: n 0 is free */
     enum { ACKS_GOES, ACKS_FAILED, ACKS_REFUSED } held[ACKS_AWAY];
+    struct amp_buf refused; /* entries that the port will never take: not again in this run */
     uint32_t n_away, n_closed;
-    uint64_t n_gone; /* closed so far */
+    uint64_t n_gone; /* closed or refused so far */
     bool more;       /* of the outbox than there is room for */
     bool rang;
 };

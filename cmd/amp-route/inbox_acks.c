@@ -21,6 +21,7 @@
 #include "protocol/answer.h"
 
 #define PENDING_MAX ((size_t)4 << 20)
+#define REFUSED_MAX 10000 /* of them; more stand in the way of others */
 
 static bool is_place(enum amp_port_kind kind)
 {
@@ -34,6 +35,7 @@ int acks_open(struct acks *a, const char *spec, struct amp_error *err)
         .consumer = a->outbox, .open_timeout_ms = -1, .max_pending = PENDING_MAX, .durable = true};
     if (!spec)
         return 0;
+    amp_buf_init(&a->refused, REFUSED_MAX * sizeof(a->away[0]));
     snprintf(a->outbox, sizeof(a->outbox), "inbox:%.*s", (int)a->agent.n, a->agent.p);
     a->spec = spec;
     if (!(a->reader = amp_reader_new(NULL, err)))
@@ -58,6 +60,7 @@ void acks_close(struct acks *a)
 {
     amp_port_free(a->port);
     amp_reader_free(a->reader);
+    amp_buf_release(&a->refused);
     a->port = NULL;
     a->reader = NULL;
 }
@@ -197,6 +200,10 @@ static bool is_away(const struct acks *a, const struct amp_store_entry *e)
     for (uint32_t i = 0; i < ACKS_AWAY; i++)
         if (a->away[i].n == e->n && a->away[i].index == e->index)
             return true;
+    const struct amp_store_entry_id *refused = (const void *)a->refused.data;
+    for (size_t i = 0; i < a->refused.len / sizeof(*refused); i++)
+        if (refused[i].n == e->n && refused[i].index == e->index)
+            return true;
     return false;
 }
 
@@ -269,6 +276,12 @@ static void done_fn(void *ctx, uint64_t tag, const struct amp_error *why)
         amp_status_note(why->status);
         /* Not at once again: when there is more to say, or never in this run. */
         a->held[tag - 1] = why->status == AMP_NO ? ACKS_REFUSED : ACKS_FAILED;
+        if (why->status == AMP_NO &&
+            amp_buf_add(&a->refused, (const char *)id, sizeof(*id), NULL) == 0) {
+            *id = (struct amp_store_entry_id){0};
+            a->held[tag - 1] = ACKS_GOES;
+            a->n_gone++;
+        }
     } else {
         note_closed(a, *id);
         *id = (struct amp_store_entry_id){0};

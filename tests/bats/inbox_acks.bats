@@ -149,6 +149,20 @@ amp ack READ 2 executor" ]
   cmp acks read
 }
 
+@test "those that the port refuses for good do not stand in the way of the others" {
+  message task_dispatch '.msg_id = "task_dispatch-T-2026-044-@"' |
+    awk -F@ '{ for (i = 1; i <= 110; i++) print $1 i $2 }' |
+    amp-route --inbound 200 -r '* => inbox:executor'
+  printf '%s\n' '#!/bin/sh' 'read -r line' 'case $line in *-1[0-9][0-9]\"*) echo "$line" >>taken ;; *) exit 65 ;; esac' >port
+  chmod +x port
+  run -1 --separate-stderr amp-route inbox executor --acks "exec-each:$PWD/port"
+  [ "${#lines[@]}" -eq 110 ]
+  [ "${#stderr_lines[@]}" -eq 99 ]
+  [ "$(wc -l <taken)" -eq 11 ]
+  run -1 amp-route inbox executor --acks file:acks
+  [ "$(cat taken acks | jq -r .ref_msg_id | sort -u | wc -l) $(wc -l <acks)" = "110 99" ]
+}
+
 @test "they leave while the next message waits for its reader" {
   mkfifo out
   exec 7<>out
