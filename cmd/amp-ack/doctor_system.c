@@ -98,7 +98,7 @@ static int port_fn(void *arg, const char *text, struct amp_error *err)
     (void)err;
     port = port ? port + 2 : strchr(text, '=') ? strchr(text, '=') + 1 : text;
     port += strspn(port, " ");
-    if (strncmp(port, "exec:", 5) != 0 && strncmp(port, "exec-each:", 10) != 0)
+    if (strncmp(port, "command:", 8) != 0 && strncmp(port, "exec-each:", 10) != 0)
         return 0;
     port = strchr(port, ':') + 1;
     port += strspn(port, " ");

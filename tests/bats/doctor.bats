@@ -136,7 +136,7 @@ mended() {
   chmod +x helpers/jq-worker
   found fail peers 'of another version: jq-worker 0.0.1'
   unset AMP_LIBEXEC
-  echo '{"route": {"routes": ["to=x => exec:no-such-command --now", "* => exec-each:/bin/true"]}}' >amp.json
+  echo '{"route": {"routes": ["to=x => command:no-such-command --now", "* => exec-each:/bin/true"]}}' >amp.json
   found fail peers 'no-such-command of a route is not found' -c amp.json
   PATH=$AMP_BUILD/bin:$PWD/none found warn peers 'git is not found' || {
     # jq is not there either then: looked at by hand.

@@ -216,7 +216,7 @@ SH
   ill 'git-worker does not run'
   install -m 755 "$AMP_BUILD/libexec/amp/git-worker" helpers/
   well
-  echo '{"route": {"routes": ["* => exec:my-worker --now"]}}' >amp.json
+  echo '{"route": {"routes": ["* => command:my-worker --now"]}}' >amp.json
   ill 'my-worker of a route is not found' -c amp.json
   [[ $mend == "install it, or name it with its path" ]]
   mkdir bin
