@@ -52,8 +52,8 @@ struct job {
     struct job_address address;      /* address.h */
     struct stream *stream;           /* cursors.c: in which it has a number, or NULL */
     int64_t seq;
-    uint64_t resent; /* resent.c: the revision of the letter that it was sent again from, or 0 */
-    int64_t resent_ms;
+    uint64_t resent;   /* resent.c: how often it was sent again out of its letter, or 0 */
+    int64_t resent_ms; /* and when */
 
     uint32_t size; /* of the piece of memory that it is */
     char why[160]; /* and what follows: not cleared */

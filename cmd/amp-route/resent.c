@@ -1,7 +1,8 @@
 /*
  * What a person sent again out of the dead letters (amp-ack dead requeue) has a number that its
  * stream is past already. It passes beside the cursor, once for each time it was sent again: the
- * commit that puts it into the outbox has the letter's revision as its input.
+ * commit that puts it into the outbox has as its input how often and when that was. What became of
+ * the letter meanwhile does not matter: it may have failed again while it was on its way.
  */
 #include "cursors.h"
 
@@ -9,27 +10,40 @@
 
 #define KIND "route" /* the record that counts the batches of a router */
 
-/* What the cursor itself refused stays refused: the letter changed nothing about its number. */
+/* Where too many waited, the number was not what was wrong. */
+static bool by_number(const struct amp_dead_kept *l)
+{
+    return amp_span_is(l->first_route, "cursor") && !amp_span_is(l->first_code, "buffer_full") &&
+           !amp_span_is(l->first_code, "backpressure");
+}
+
+/* What the cursor itself refused first stays refused: nothing about its number is another. What had
+ * failed before in another way and came to the cursor late, or failed once more since it was sent
+ * again, is what the person meant. */
 int resent_look(struct router *r, struct job *j, struct amp_span id, struct amp_error *err)
 {
     struct amp_store_rec rec;
     AMP_BUF struct amp_buf mem;
     struct amp_dead_kept letter;
+    char digest[AMP_SHA256_MAX];
     amp_buf_init(&mem, (size_t)256 << 20);
     if (id.n == 0)
         return 0;
+    id = amp_dead_id(id, (struct amp_span){j->line, j->n}, digest);
     if (amp_store_get(r->store, "dead", id, &rec, err) < 0)
         return -1;
-    if (!rec.found || !amp_span_is(rec.state, "REQUEUED"))
+    if (!rec.found)
         return 0;
     uint64_t rev = rec.rev;
     int64_t failed_ms = rec.due_ms;
+    bool requeued = amp_span_is(rec.state, "REQUEUED");
     if (amp_dead_read(rec.json, &mem, &letter, err) < 0)
         return -1;
-    if (amp_span_is(letter.route, "cursor"))
+    if (by_number(&letter) || (letter.requeues == 0 && !requeued))
         return 0;
-    j->resent = rev;
-    j->resent_ms = failed_ms;
+    /* A letter of an earlier version does not say how often. */
+    j->resent = letter.requeues > 0 ? (uint64_t)letter.requeues : rev;
+    j->resent_ms = letter.requeues > 0 ? letter.requeued_ms : failed_ms;
     return 1;
 }
 
@@ -63,9 +77,11 @@ static int commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
     struct commit *w = ctx;
     const struct job *j = w->job;
     AMP_BUF struct amp_buf name;
+    char digest[AMP_SHA256_MAX];
+    struct amp_span id = amp_dead_id(amp_span_str(j->id), (struct amp_span){j->line, j->n}, digest);
     amp_buf_init(&name, 1 << 16);
-    if (amp_buf_fmt(&name, err, "resent-%llu-%lld-%s", (unsigned long long)j->resent,
-                    (long long)j->resent_ms, j->id) < 0)
+    if (amp_buf_fmt(&name, err, "resent-%llu-%lld-%.*s", (unsigned long long)j->resent,
+                    (long long)j->resent_ms, (int)id.n, id.p) < 0)
         return -1;
     struct amp_store_input in = {
         .consumer = w->r->consumer, .id = amp_buf_span(&name), .bytes = {j->line, j->n}};

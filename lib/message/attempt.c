@@ -341,18 +341,26 @@ int amp_attempt_depart(struct amp_overdue *o)
     amp_buf_init(&line, AMP_RECORD_MAX);
     if (o->r.next.n == 0)
         return amp_attempt_settle(o);
-    if (leaves && amp_span_is(o->r.protocol, "rtp")) {
+    bool numbered = leaves && amp_span_is(o->r.protocol, "rtp");
+    if (numbered) {
         o->r.node = amp_span_str(sw->opt->actor);
-        if (amp_sequence_next(sw->store, o->r.node, 1, sw->opt->actor, &o->r.sequence, sw->err) < 0)
-            return -1;
+        o->r.sequence = 1; /* only what leaves takes a number */
     }
     if (compose(o, &line) < 0)
         return -1;
     if (!leaves)
         return follow(o, &line);
     int rc = claim(o, amp_buf_span(&line));
-    if (rc <= 0)
+    if (rc <= 0) {
+        o->r.node = (struct amp_span){"", 0};
+        o->r.sequence = 0;
         return rc < 0 ? -1 : amp_attempt_settle(o);
+    }
+    amp_buf_reset(&line);
+    if ((numbered &&
+         amp_sequence_next(sw->store, o->r.node, 1, sw->opt->actor, &o->r.sequence, sw->err) < 0) ||
+        compose(o, &line) < 0)
+        return -1;
     sw->emit = (struct amp_store_emit){.id = o->r.next, .line = amp_buf_span(&line)};
     o->emits = true;
     o->event = AMP_DELIVERY_EV_DEPART;

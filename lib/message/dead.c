@@ -68,11 +68,12 @@ void amp_dead_from_view(struct amp_dead_letter *d, const struct amp_view *v)
         d->excerpt = amp_tok_source(v->tape, v->payload);
 }
 
-static struct amp_span letter_id(const struct amp_dead_letter *d, char digest[AMP_SHA256_MAX])
+struct amp_span amp_dead_id(struct amp_span msg_id, struct amp_span line,
+                            char digest[AMP_SHA256_MAX])
 {
-    if (d->msg_id.n > 0 && d->msg_id.n <= ID_MAX)
-        return d->msg_id;
-    amp_sha256_hex(d->line, digest);
+    if (msg_id.n > 0 && msg_id.n <= ID_MAX)
+        return msg_id;
+    amp_sha256_hex(line, digest);
     return (struct amp_span){digest, 16};
 }
 
@@ -112,7 +113,7 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
     struct work w;
     work_init(&w);
     char digest[AMP_SHA256_MAX];
-    struct amp_span id = letter_id(d, digest);
+    struct amp_span id = amp_dead_id(d->msg_id, d->line, digest);
     w.add = d;
     w.actor = actor;
     /* The answer has an id of its own: an acknowledgement of the message must not close it. */
@@ -246,7 +247,7 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     if (w->rev != 0 && w->rev != now->rev)
         return amp_fail(err, AMP_NO, "changed", "the letter failed again since it was looked at");
     if (amp_dead_read(now->json, &w->mem, &w->old, err) < 0 ||
-        amp_buf_add(&w->out, now->json.p, now->json.n, err) < 0)
+        amp_dead_write_requeue(now->json, &w->old, w->now_ms, &w->out, err) < 0)
         return -1;
     w->emit.line = w->old.d.line;
     change->event = "requeue";
@@ -278,6 +279,7 @@ int amp_dead_requeue(struct amp_store *s, struct amp_span dead_id, uint64_t rev,
     work_init(&w);
     w.actor = actor;
     w.rev = rev;
+    w.now_ms = now_ms;
     w.emit.id = dead_id;
     enum amp_store_outcome how;
     int rc = amp_store_update(s, KIND, dead_id, NULL, requeue_fn, &w, &how, err);

@@ -7,6 +7,7 @@
 #ifndef AMP_MESSAGE_DEAD_H
 #define AMP_MESSAGE_DEAD_H
 
+#include <amp/base/id.h>
 #include <amp/protocol/protocol.h>
 
 #include "store/store.h"
@@ -67,6 +68,10 @@ void amp_dead_from_view(struct amp_dead_letter *d, const struct amp_view *v);
  * instead of becoming a second letter. The ledger's record of the message becomes REJECTED. */
 int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const char *actor,
                  struct amp_span answer, struct amp_store_entry_id *entry, struct amp_error *err);
+
+/* Under which id its letter is: its own, or 16 digits of the line's digest. */
+struct amp_span amp_dead_id(struct amp_span msg_id, struct amp_span line,
+                            char digest[AMP_SHA256_MAX]);
 
 /* The letters; with_requeued: also those already sent again. Spans live during the call. */
 typedef int (*amp_dead_fn)(void *ctx, struct amp_span dead_id, const struct amp_dead_letter *d,

@@ -7,6 +7,7 @@
 
 #define MAX_HISTORY    32
 #define MAX_RECIPIENTS 16
+#define REQUEUED       "requeued"
 
 static const char *const classes[] = {
 #define X(id, name, doc) name,
@@ -123,6 +124,15 @@ static void write_routing(struct amp_jw *w, const struct amp_dead_letter *d, str
     amp_jw_close(w, '}');
 }
 
+static void write_requeues(struct amp_jw *w, int64_t n, int64_t at_ms)
+{
+    amp_jw_key(w, REQUEUED);
+    amp_jw_open(w, '{');
+    amp_jw_member_int(w, "n", n);
+    amp_jw_member_int(w, "at_ms", at_ms);
+    amp_jw_close(w, '}');
+}
+
 int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter *d,
                    struct amp_span by, struct amp_buf *out, struct amp_error *err)
 {
@@ -152,8 +162,38 @@ int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter
     amp_jw_member_str(&w, "excerpt", d->excerpt);
     write_history(&w, old, d);
     amp_record_line(&w, d->line);
+    if (old->requeues > 0)
+        write_requeues(&w, old->requeues, old->requeued_ms);
     amp_jw_close(&w, '}');
     return amp_jw_end(&w, err);
+}
+
+/* It is the last member, so what stands before it stays as it is. */
+int amp_dead_write_requeue(struct amp_span json, const struct amp_dead_kept *old, int64_t now_ms,
+                           struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_tape t;
+    struct amp_jw w;
+    size_t keep = json.n - 1;
+    amp_buf_reset(out);
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, json, err);
+    uint32_t tok = rc == 0 ? amp_tape_get(&t, 0, AMP_SPAN(REQUEUED)) : AMP_TOK_NONE;
+    if (tok != AMP_TOK_NONE)
+        keep = t.tok[tok - 1].off - 2; /* its comma */
+    amp_tape_release(&t);
+    if (rc < 0 || amp_buf_add(out, json.p, keep, err) < 0 || amp_buf_add(out, ",", 1, err) < 0)
+        return -1;
+    size_t at = out->len;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    write_requeues(&w, old->requeues + 1, now_ms);
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    memmove(out->data + at, out->data + at + 1, out->len - at - 1); /* its bracket */
+    out->len--;
+    return 0;
 }
 
 static int read_texts(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
@@ -211,6 +251,16 @@ static int read_words(const struct amp_tape *t, struct amp_buf *mem, struct amp_
     return 0;
 }
 
+static int64_t member_int(const struct amp_tape *t, uint32_t object, const char *key)
+{
+    int64_t n = 0;
+    uint32_t tok =
+        object == AMP_TOK_NONE ? AMP_TOK_NONE : amp_tape_get(t, object, amp_span_str(key));
+    if (tok != AMP_TOK_NONE)
+        amp_tok_int(t, tok, &n);
+    return n;
+}
+
 static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
                         struct amp_error *err)
 {
@@ -226,6 +276,11 @@ static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct am
     d->attempts = amp_record_int(t, "attempts");
     if (d->final == AMP_DEAD_UNSET)
         d->final = class_of(d);
+    uint32_t again = amp_tape_get(t, 0, AMP_SPAN(REQUEUED));
+    l->requeues = member_int(t, again, "n");
+    l->requeued_ms = member_int(t, again, "at_ms");
+    l->first_code = l->code;
+    l->first_route = l->route;
     uint32_t h = amp_tape_get(t, 0, AMP_SPAN("history"));
     if (h == AMP_TOK_NONE || t->tok[h].type != AMP_JSON_ARRAY || t->tok[h].count == 0)
         return 0;
@@ -235,7 +290,13 @@ static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct am
         return -1;
     l->history = (struct amp_span){mem->data + at, src.n - 2};
     l->n_history = t->tok[h].count;
-    return 0;
+    uint32_t code = amp_tape_get(t, h + 1, AMP_SPAN("code"));
+    uint32_t route = amp_tape_get(t, h + 1, AMP_SPAN("route"));
+    if (code == AMP_TOK_NONE || route == AMP_TOK_NONE)
+        return 0;
+    return amp_tok_text(t, code, mem, &l->first_code, err) < 0
+               ? -1
+               : amp_tok_text(t, route, mem, &l->first_route, err);
 }
 
 int amp_dead_read(struct amp_span json, struct amp_buf *mem, struct amp_dead_kept *out,

@@ -151,13 +151,15 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
   [[ $stderr == *"is retired"* ]]
 }
 
+# sw4rm N [RETRIES [DIGITS]]: a message of the producer ann.
+sw4rm() {
+  jq -nc --argjson n "$1" --argjson again "${2:-0}" --arg id "$(printf '%08d-0000-4000-8000-%012d' "$1" "${3:-0}")" '
+    {message_id: $id, producer_id: "ann", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001",
+     sequence_number: $n, retry_count: $again, message_type: "DATA", timestamp: "2026-03-01T12:00:00Z",
+     content_type: "application/json", content_length: 7, payload: {x: 1}}'
+}
+
 @test "the numbers of a SW4RM producer only rise" {
-  sw4rm() {
-    jq -nc --argjson n "$1" --argjson again "${2:-0}" --arg id "$(printf '%08d-0000-4000-8000-%012d' "$1" "${3:-0}")" '
-      {message_id: $id, producer_id: "ann", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001",
-       sequence_number: $n, retry_count: $again, message_type: "DATA",
-       content_type: "application/json", content_length: 7, payload: {x: 1}}'
-  }
   run -1 --separate-stderr route -e < <(sw4rm 10; sw4rm 500; sw4rm 10; sw4rm 20; sw4rm 10 1 7)
   [ "$(jq -r '"\(.sequence_number) \(.retry_count)"' out | paste -sd,)" = "10 0,500 0" ]
   # A further attempt may bear the number of the first: what that means, other rules say.
@@ -236,4 +238,136 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
   run -1 --separate-stderr route < <(amp-ack dead requeue --every)
   [[ $output == *seq_not_monotonic* ]]
   [ ! -s out ]
+}
+
+numbers() { jq -r '.seq // .sequence_number' out | paste -sd' '; }
+codes() { amp-ack dead list --json | jq -r '"\(.code) \(.routing.tried[0] // "-")"' | paste -sd,; }
+
+# of PROTOCOL N...: its messages with these numbers.
+of() {
+  if [ "$1" = rtp ]; then events "${@:2}"; else for n in "${@:2}"; do sw4rm "$n"; done; fi
+}
+
+@test "what timed out and came too late for its cursor is delivered when a person sends it again" {
+  local p
+  for p in sw4rm rtp; do
+    export AMP_STATE=$PWD/$p
+    rm -f out
+    of $p 4 | amp-ack track --now 2026-03-01T12:00:00Z >late
+    of $p 5 6 | amp-ack track | route
+    amp-ack sweep --retries 0 >/dev/null
+    [ "$(codes)" = "retries_exhausted -" ]
+    # The line itself comes now: nobody sent it again, so its number counts.
+    run -1 --separate-stderr route <late
+    [[ $output == *"number 4 is not above 6"* ]]
+    [ "$(amp-ack dead list --json | jq -r '.history | map(.code) | .[0]')" = ack_timeout ]
+    amp-ack dead requeue --every >again
+    run -0 route <again
+    run -0 route <again
+    [ "$(numbers)" = "5 6 4" ]
+    amp-ack dead list --all --json | jq -e '.state == "REQUEUED" and .requeued.n == 1 and .attempts == 2'
+  done
+}
+
+@test "a letter that failed again on its way, or arrived by then, passes once for each time it was sent again" {
+  local p
+  for p in sw4rm rtp; do
+    export AMP_STATE=$PWD/$p
+    rm -f out
+    of $p 4 | amp-ack track --now 2026-03-01T12:00:00Z >/dev/null
+    of $p 5 6 | amp-ack track --ack-timeout $p=1d | route
+    amp-ack sweep --retries 0 >/dev/null
+    amp-ack dead requeue --every >first
+    amp-ack sweep --retries 0 --now "$(date -u -d '+1 minute' +%FT%TZ)" >/dev/null
+    [ "$(codes)" = "retries_exhausted -" ]
+    route <first
+    route <first
+    [ "$(numbers)" = "5 6 4" ]
+    # Its letter is open still, and a person sends it once more.
+    amp-ack dead requeue --every >second
+    cmp first second
+    route <second
+    route <second
+    [ "$(numbers)" = "5 6 4 4" ]
+    amp-ack dead list --all --json | jq -e '.requeued.n == 2'
+  done
+}
+
+@test "letters of every cause pass their cursor" {
+  local p cause
+  for p in sw4rm rtp; do
+    for cause in no_route rejected ttl_expired; do
+      export AMP_STATE=$PWD/$p.$cause
+      rm -f out
+      of $p 4 | if [ $cause != ttl_expired ]; then cat; elif [ $p = rtp ]; then
+        jq -c '.expiresAt = "2026-03-01T12:00:30Z"'; else jq -c '.ttl_ms = 30000'; fi >line
+      case $cause in
+        no_route) amp-route --cursor mbp -r 'kind=NOBODY => stdout' <line >/dev/null || [ $? -eq 1 ] ;;
+        ttl_expired) route <line >/dev/null || [ $? -eq 1 ] ;;
+        rejected)
+          amp-ack track <line | route
+          if [ $p = rtp ]; then
+            jq -c '{eventId: "ack", seq: 1, kind: "ack", sourceNodeId: "mbp", sourceAgentId: "mbp", corrId: "c",
+              createdAt: "2026-03-01T12:00:00.000Z", payload: {refEventId: .eventId, refKind: .kind, ackType: "failed_terminal",
+              ackedByNodeId: "mbp", ackedByAgentId: "mbp", ackedAt: "2026-03-01T12:00:00.000Z"}, trace: {attempt: 1}}' line
+          else
+            jq -c '.payload = {ack_for_message_id: .message_id, ack_stage: "REJECTED", error_code: "VALIDATION_ERROR"} |
+              .message_id = "22222222-2222-4222-8222-222222222222" | .producer_id = "bob" |
+              .message_type = "ACKNOWLEDGEMENT" | .content_length = (.payload | tojson | length)' line
+          fi | amp-ack track >/dev/null
+          amp-ack sweep >/dev/null
+          rm -f out
+          ;;
+      esac
+      [ "$(amp-ack dead list --json | wc -l)" = 1 ]
+      of $p 5 6 | route
+      amp-ack dead requeue --every >again
+      if [ $cause = ttl_expired ]; then # it passes, and is too late still
+        run -1 --separate-stderr route <again
+        [[ $(codes) == *expired* ]]
+        continue
+      fi
+      route <again
+      route <again
+      [ "$(numbers)" = "5 6 4" ]
+    done
+  done
+}
+
+@test "a retry has a number in the sweep's outbox: the first one's stays a gap, its letter passes both cursors" {
+  amp-ack track </dev/null
+  amp-ack cursors move mbp vps 3
+  events 4 | amp-ack track --now 2026-03-01T12:00:00Z >/dev/null
+  events 5 | amp-ack track --now 2026-03-01T12:00:00Z --ack-timeout rtp=1d | route || [ $? -eq 75 ]
+  amp-ack sweep --retries 1 --backoff 1s,1s --now 2026-03-01T12:00:20Z >/dev/null
+  amp-ack sweep --retries 1 --backoff 1s,1s --now 2026-03-01T12:00:21Z >second
+  route <second || [ $? -eq 75 ]
+  # The operation came; the event did not, and what is behind it waits.
+  [ "$(jq -r '"\(.sourceNodeId) \(.seq) \(.trace.idempotencyKey // "-")"' out)" = "amp-ack.sweep 1 evt_4b" ]
+  [ "$(at mbp vps '"\(.lastSeq) \(.waiting)"')" = "3 1" ]
+  route < <(events 4)
+  [ "$(jq -r .seq out | paste -sd' ')" = "1 4 5" ]
+  amp-ack sweep --retries 1 --backoff 1s,1s --now 2026-03-01T12:00:41Z | route
+  [ "$(amp-ack dead list --json | jq -r '"\(.attempts) \(.msg.sourceNodeId)"')" = "2 amp-ack.sweep" ]
+  [ "$(at mbp amp-ack.sweep .lastSeq)" = 2 ]
+  rm out
+  amp-ack dead requeue --every >again
+  route <again
+  route <again
+  [ "$(jq -r '"\(.sourceNodeId) \(.seq)"' out)" = "amp-ack.sweep 1" ]
+}
+
+gone_on() {
+  route --gap-timeout 1ms </dev/null >/dev/null || [ $? -eq 75 ]
+  [ "$(at mbp vps .waiting)" = 0 ]
+}
+
+@test "too many that waited is no fault of a number: such a letter passes later" {
+  run -75 --separate-stderr route --max-waiting 1 < <(events 1 3 4)
+  [ "$(codes)" = "backpressure cursor" ]
+  route --gap-timeout 1ms < <(events 2 5) || [ $? -eq 75 ]
+  wait_until 20 gone_on
+  [ "$(numbers)" = "1 2 3 5" ]
+  amp-ack dead requeue --every | route
+  [ "$(numbers)" = "1 2 3 5 4" ]
 }

@@ -113,7 +113,7 @@ lane() {
   cd "$1"
   # However long the rounds take, nobody is too late: a further attempt would come from watch, with a number of its
   # own, and the cursor would wait for the first one's.
-  echo '{"ack": {"timeout": ["amp=1d", "rtp=1d", "sw4rm=1d"], "sla": "0"}}' >amp.json
+  echo '{"ack": {"timeout": ["amp=2s", "rtp=2s", "sw4rm=2s"]}}' >amp.json
   export AMP_STATE=$PWD/state AMP_CONFIG=$PWD/amp.json
   RANDOM=$((KILL_SEED + $1))
   touch answers pending ran
