@@ -343,17 +343,48 @@ static int open_fn(void *ctx, const struct amp_store_entry *e)
     return r->rc < 0;
 }
 
+/* Whether the ledger has not heard of it. What arrived, or came to an end once more since, is not
+ * to begin again. */
+static int is_undone(struct amp_store *s, struct amp_span dead_id, struct amp_buf mem[2],
+                     struct amp_span *msg_id, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct amp_dead_kept letter;
+    struct amp_message_rec r;
+    if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
+        return -1;
+    if (!rec.found || !amp_span_is(rec.state, REQUEUED))
+        return 0;
+    if (amp_dead_read(rec.json, &mem[0], &letter, err) < 0)
+        return -1;
+    *msg_id = letter.d.msg_id;
+    if (msg_id->n == 0 || msg_id->n > ID_MAX)
+        return 0;
+    if (amp_message_find(s, *msg_id, &mem[1], &r, err) < 0)
+        return -1;
+    bool later = letter.requeues > 0 && r.timed_out_ms >= letter.requeued_ms;
+    return r.found && r.due_ms == 0 &&
+           (r.state != AMP_DELIVERY_TIMED_OUT || (!later && !amp_record_arrived(&r)));
+}
+
 int amp_dead_recover(struct amp_store *s, const char *actor, int64_t now_ms, struct amp_error *err)
 {
     struct recovery r = {.s = s, .err = err};
+    struct amp_buf mem[2];
     amp_buf_init(&r.ids, (size_t)256 << 20);
+    amp_buf_init(&mem[0], AMP_RECORD_MAX);
+    amp_buf_init(&mem[1], AMP_RECORD_MAX);
     if (amp_store_outbox(s, actor, open_fn, &r, err) < 0)
         r.rc = -1;
     for (size_t at = 0; r.rc == 0 && at < r.ids.len;) {
-        struct amp_span id = amp_span_str(r.ids.data + at);
-        r.rc = requeue_message(s, id, now_ms, err);
+        struct amp_span id = amp_span_str(r.ids.data + at), msg_id;
+        r.rc = is_undone(s, id, mem, &msg_id, err);
+        if (r.rc > 0)
+            r.rc = requeue_message(s, msg_id, now_ms, err);
         at += id.n + 1;
     }
+    amp_buf_release(&mem[0]);
+    amp_buf_release(&mem[1]);
     amp_buf_release(&r.ids);
     return r.rc;
 }

@@ -270,3 +270,24 @@ ids() {
   [ "$(cat long/log/*.ndjson | jq -r 'select(.key // "" | startswith("message.")) | [.key, .due // 0] | @tsv' |
     awk '{ due[$1] = $2 } END { for (k in due) n += due[k] > 0; print n + 0 }')" = 0 ]
 }
+
+@test "what a run had not written starts no deadline anew where the message arrived meanwhile" {
+  jq -nc '{message_id: "11111111-1111-4111-8111-111111111111", producer_id: "cli", correlation_id: "c",
+    sequence_number: 1, retry_count: 0, message_type: "DATA", content_type: "application/json",
+    content_length: 2, timestamp: "2026-03-01T12:00:00Z", payload: {}}' >m
+  amp-ack track --now 2026-03-01T12:00:00Z <m >/dev/null
+  amp-ack sweep --now 2026-03-01T12:00:10Z >/dev/null
+  # Its reader is gone before the line is written; the message is under way for the ledger.
+  run -74 amp-ack dead requeue --every -o /dev/full
+  [ "$(amp-ack status --json | jq -r .state)" = SENT ]
+  amp-ack sweep --now "$(date -u -d '+1 minute' +%FT%TZ)" >/dev/null
+  [ "$(amp-ack dead list --json | jq .attempts)" = 2 ]
+  jq -c '.payload = {ack_for_message_id: .message_id, ack_stage: "RECEIVED"} | .producer_id = "bob" |
+    .message_id = "22222222-2222-4222-8222-222222222222" | .message_type = "ACKNOWLEDGEMENT" |
+    .content_length = (.payload | tojson | length)' m | amp-ack track >/dev/null
+  [ "$(amp-ack dead list --all --json | jq -r .state)" = WITHDRAWN ]
+  run amp-ack dead requeue --every
+  [ "$(amp-ack status --all --json | jq -r .state)" = TIMED_OUT ]
+  amp-ack sweep --now "$(date -u -d '+2 minutes' +%FT%TZ)" >/dev/null
+  [ "$(amp-ack dead list --all --json | jq -r .state)" = WITHDRAWN ]
+}
