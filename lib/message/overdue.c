@@ -215,12 +215,12 @@ static int time_out(struct amp_overdue *o)
                  (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p, sent,
                  (long long)(o->r.sla_ms / 1000), (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     else
-        snprintf(
-            what, sizeof(what), "No %s %.*s by %.*s: sent at %s, due within %lld s, message %.*s",
-            amp_span_is(o->r.protocol, "aop") ? "RESPONSE to" : "acknowledgement of",
-            (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p,
-            (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
-            (long long)(o->r.ack_timeout_ms / 1000), (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
+        snprintf(what, sizeof(what),
+                 "No %s %.*s by %.*s: sent at %s, due within %g s, message %.*s",
+                 amp_span_is(o->r.protocol, "aop") ? "RESPONSE to" : "acknowledgement of",
+                 (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p,
+                 (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
+                 (double)o->r.ack_timeout_ms / 1e3, (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     if (!is_told_later(o) &&
         amp_overdue_tell(o, AMP_STAGE_TIMED_OUT, "ack_timeout", o->sw->opt->severity, what) < 0)
         return -1;
