@@ -12,32 +12,39 @@ setup() {
 
 # m N [JQ]: a message of SW4RM; a N STAGE [JQ]: bob's acknowledgement of it; e N [JQ]: an event.
 m() {
-  jq -nc --arg n "$1" '{message_id: "11111111-1111-4111-8111-11111111111\($n)",
-    producer_id: "cli", correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: 1,
-    retry_count: 0, message_type: "DATA", content_type: "application/json", content_length: 2,
-    timestamp: "2026-03-01T12:00:00Z", payload: {}, idempotency_token: "t"} | '"${2:-.}"' |
-    .content_length = (.payload | tojson | length)'
+  local line="{\"message_id\":\"11111111-1111-4111-8111-11111111111$1\",\"producer_id\":\"cli\","
+  line+='"correlation_id":"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001","sequence_number":1,"retry_count":0,'
+  line+='"message_type":"DATA","content_type":"application/json","content_length":2,"timestamp":"2026-03-01T12:00:00Z",'
+  line+="\"payload\":{},\"idempotency_token\":\"t\"}"
+  if [ $# -eq 1 ]; then
+    printf '%s\n' "$line"
+  else
+    jq -c "$2 | .content_length = (.payload | tojson | length)" <<<"$line"
+  fi
 }
 a() {
-  jq -nc --arg id "$1" --arg s "$2" '{
-    message_id: "22222222-2222-4222-8222-222222222222", producer_id: "bob",
-    correlation_id: "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001", sequence_number: 1, retry_count: 0,
-    message_type: "ACKNOWLEDGEMENT", content_type: "application/json",
-    payload: {ack_for_message_id: $id, ack_stage: $s}} | '"${3:-.}"' |
-    .content_length = (.payload | tojson | length)'
+  local payload="{\"ack_for_message_id\":\"$1\",\"ack_stage\":\"$2\"}" line
+  line='{"message_id":"22222222-2222-4222-8222-222222222222","producer_id":"bob",'
+  line+='"correlation_id":"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001","sequence_number":1,"retry_count":0,'
+  line+='"message_type":"ACKNOWLEDGEMENT","content_type":"application/json",'
+  line+="\"payload\":$payload,\"content_length\":${#payload}}"
+  if [ $# -eq 2 ]; then
+    printf '%s\n' "$line"
+  else
+    jq -c "$3 | .content_length = (.payload | tojson | length)" <<<"$line"
+  fi
 }
 e() {
-  jq -nc --arg n "$1" '{eventId: "evt_\($n)", seq: 7, kind: "task_create", sourceNodeId: "node",
-    sourceAgentId: "cli", corrId: "corr_1", createdAt: "2026-03-01T12:00:00.000Z",
-    payload: {taskId: "t", title: "T", toAgents: ["bob"], requesterAgentId: "cli"},
-    trace: {attempt: 1}} | '"${2:-.}"
+  edited "{\"eventId\":\"evt_$1\",\"seq\":7,\"kind\":\"task_create\",\"sourceNodeId\":\"node\",\"sourceAgentId\":\"cli\",\
+\"corrId\":\"corr_1\",\"createdAt\":\"2026-03-01T12:00:00.000Z\",\"payload\":{\"taskId\":\"t\",\"title\":\"T\",\
+\"toAgents\":[\"bob\"],\"requesterAgentId\":\"cli\"},\"trace\":{\"attempt\":1}}" "${2-}"
 }
 M=11111111-1111-4111-8111-111111111111
 # at TIME…: the same day.
 track() { amp-ack track --now "2026-03-01T$1Z"; }
 sweep() { amp-ack sweep --now "2026-03-01T$1Z" --retries 2 --backoff 1s,2s "${@:2}"; }
 letters() { amp-ack dead list --json | jq -r '"\(.code) \(.attempts)"' | paste -sd,; }
-state() { amp-ack status --all --json | jq -r --arg i "$1" 'select(.msg_id == $i) | .state'; }
+state() { amp-ack status --all --json | grep -F "\"msg_id\":\"$1\"" | sed -n 's/^[^{]*{[^{]*"state":"\([A-Z_]*\)".*/\1/p'; }
 
 @test "SW4RM: two more attempts with growing counts, one operation; then a dead letter that tells all" {
   m 1 | jq -c '{to: "bob", msg: .}' | sed 's/,/ ,/g' >first
