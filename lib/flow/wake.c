@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -17,9 +18,14 @@ int amp_wake_open(struct amp_wake *w, const char *state_dir, struct amp_error *e
     if (snprintf(path, sizeof(path), "%s/log", state_dir) >= (int)sizeof(path))
         return amp_fail(err, AMP_CANTCREAT, "name_too_long", "the state directory's name");
     w->log = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (w->log < 0 || inotify_add_watch(w->log, path,
-                                        IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF |
-                                            IN_DELETE_SELF | IN_ONLYDIR) < 0) {
+    if (w->log < 0 ||
+        inotify_add_watch(w->log, path,
+                          IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_DELETE_SELF |
+                              IN_ONLYDIR) < 0 ||
+        /* A directory that is held open tells of its end only to the one that it was in. */
+        inotify_add_watch(w->log, state_dir,
+                          IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF | IN_ONLYDIR) <
+            0) {
         bool limit = errno == EMFILE || errno == ENOSPC;
         amp_fail_errno(err, limit ? AMP_UNAVAILABLE : AMP_IOERR, "cannot watch %s", path);
         if (limit && err)
@@ -57,16 +63,23 @@ int amp_wake_at(struct amp_wake *w, int64_t at_ms, struct amp_error *err)
     return 0;
 }
 
+static unsigned reason(const struct inotify_event *e)
+{
+    if (e->mask & (IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_UNMOUNT))
+        return AMP_WAKE_LOG | AMP_WAKE_GONE;
+    if (!(e->mask & (IN_DELETE | IN_MOVED_FROM)))
+        return AMP_WAKE_LOG;
+    return e->len > 0 && strcmp(e->name, "log") == 0 ? AMP_WAKE_LOG | AMP_WAKE_GONE : 0;
+}
+
 int amp_wake_drain(struct amp_wake *w, unsigned *why, struct amp_error *err)
 {
     _Alignas(struct inotify_event) char buf[4096];
     ssize_t n;
     while ((n = read(w->log, buf, sizeof(buf))) > 0) {
-        *why |= AMP_WAKE_LOG;
         for (char *p = buf; p < buf + n;) {
             const struct inotify_event *e = (const void *)p;
-            if (e->mask & (IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_UNMOUNT))
-                *why |= AMP_WAKE_GONE;
+            *why |= reason(e);
             p += sizeof(*e) + e->len;
         }
     }
