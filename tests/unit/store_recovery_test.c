@@ -167,7 +167,7 @@ static void test_lost_page(const char *dir)
     fill(dir, 3, true);
     struct amp_store *s = open_store(dir);
     for (int i = 4; i <= 6; i++) { /* in one turn's worth of unsynced frames */
-        char id[8], json[16] = "{\"i\":0}";
+        char id[16], json[16] = "{\"i\":0}";
         snprintf(id, sizeof id, "k%d", i);
         amp_store_update(s, "task", amp_span_str(id), NULL, take, json, NULL, &err);
     }
