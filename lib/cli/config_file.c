@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
@@ -73,6 +74,21 @@ static int read_config(struct config *c, struct amp_error *err)
     return 0;
 }
 
+/* What belongs to a state directory is read from the file that lies in it, by whoever opens it. */
+static void warn_misplaced(const struct config *c, const char *state_dir)
+{
+    char path[PATH_MAX];
+    struct stat ours, its;
+    if (!state_dir || !*state_dir || c->tape.n == 0 ||
+        amp_tape_get(&c->tape, 0, AMP_SPAN("store")) == AMP_TOK_NONE)
+        return;
+    int n = snprintf(path, sizeof path, "%s/amp.json", state_dir);
+    if (n > 0 && (size_t)n < sizeof path && stat(path, &its) == 0 &&
+        stat(config_path, &ours) == 0 && its.st_dev == ours.st_dev && its.st_ino == ours.st_ino)
+        return;
+    amp_warn("%s: store counts in the amp.json of the state directory only", config_path);
+}
+
 static void release(struct config *c)
 {
     amp_tape_release(&c->tape);
@@ -88,6 +104,7 @@ int amp_config_reload(const char *explicit_path, const char *state_dir, struct a
         release(&now);
         return -1;
     }
+    warn_misplaced(&now, state_dir);
     release(&config);
     config = now;
     loaded = true;

@@ -88,6 +88,17 @@ T
   [ "${lines[2]}" = "string=flag choice=one" ]
 }
 
+@test "what belongs to a state directory counts in its own amp.json" {
+  need_tool amp-ack
+  mkdir -m 700 state
+  echo '{"store":{"keep_segments":5}}' >amp.json
+  run -0 amp-ack status --state state --config amp.json
+  [[ $output == *"warning: amp.json: store counts in the amp.json of the state directory only"* ]]
+  cp amp.json state
+  run -0 amp-ack status --state state --config "$PWD/state/amp.json"
+  [[ $output != *warning* ]]
+}
+
 @test "where amp.json is looked for" {
   mkdir -p xdg/amp state
   echo '{"sample":{"string":"xdg"}}' >xdg/amp/amp.json
