@@ -57,19 +57,31 @@ static void tell(void *ctx, const struct amp_finding *f)
         t->failed = true;
 }
 
-static void too_long(struct telling *t, const struct amp_intake *in)
+/* What goes past a limit; v is NULL where the line is no message. */
+static void tell_limit(struct telling *t, const struct amp_view *v, const char *code,
+                       const char *message)
 {
-    char message[80];
-    snprintf(message, sizeof message, "is longer than %zu bytes", in->lines.max_line);
     struct amp_finding f = {.severity = AMP_SEV_ERROR,
-                            .code = "line_too_long",
+                            .code = code,
                             .field = "",
                             .pointer = "",
                             .rule = "limit",
                             .message = message,
                             .found = "",
                             .expected = ""};
+    if (v) {
+        f.protocol = v->protocol;
+        f.type = v->type;
+        f.id = v->id;
+    }
     tell(t, &f);
+}
+
+static void too_long(struct telling *t, const struct amp_intake *in)
+{
+    char message[80];
+    snprintf(message, sizeof message, "is longer than %zu bytes", in->lines.max_line);
+    tell_limit(t, NULL, "line_too_long", message);
 }
 
 /* With a state: names by which something is kept there. */
@@ -81,18 +93,7 @@ static int unkeepable(struct telling *t, const struct amp_view *v)
         return 0;
     snprintf(message, sizeof message, "%s has %zu bytes; a state keeps those of at most %d",
              id ? "its id" : "its task", id ? v->id.n : v->task.n, AMP_INTAKE_ID_MAX);
-    struct amp_finding f = {.severity = AMP_SEV_ERROR,
-                            .protocol = v->protocol,
-                            .type = v->type,
-                            .id = v->id,
-                            .code = "bad_id",
-                            .field = "",
-                            .pointer = "",
-                            .rule = "limit",
-                            .message = message,
-                            .found = "",
-                            .expected = ""};
-    tell(t, &f);
+    tell_limit(t, v, "bad_id", message);
     return 1;
 }
 
