@@ -78,7 +78,7 @@ struct recording {
     struct amp_store_emit *emits;
     uint32_t n_emits;
     struct amp_buf names; /* of recipients */
-    char json[64];
+    char json[KEEP_BATCH_MAX];
 };
 
 /* Control records have none; one that is too long for a key need not be found by it. */
@@ -101,18 +101,24 @@ static struct amp_span kid_id(struct recording *rec, const struct job *kid)
     return (struct amp_span){rec->names.data + at, n + 1};
 }
 
+void keep_batch(const struct amp_store_rec *now, struct amp_store_change *change,
+                char json[KEEP_BATCH_MAX], const struct amp_store_emit *emits, uint32_t n)
+{
+    snprintf(json, KEEP_BATCH_MAX, "{\"batches\":%llu}", (unsigned long long)now->rev + 1);
+    change->to = "OPEN";
+    change->json = amp_span_str(json);
+    change->emits = emits;
+    change->n_emits = n;
+}
+
 static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                      struct amp_error *err)
 {
     struct recording *rec = ctx;
     (void)err;
-    snprintf(rec->json, sizeof(rec->json), "{\"batches\":%llu}", (unsigned long long)now->rev + 1);
+    keep_batch(now, change, rec->json, rec->emits, rec->n_emits);
     change->actor = rec->actor;
     change->event = "record";
-    change->to = "OPEN";
-    change->json = amp_span_str(rec->json);
-    change->emits = rec->emits;
-    change->n_emits = rec->n_emits;
     return 0;
 }
 

@@ -27,6 +27,10 @@ typedef int keep_commit_fn(void *ctx, const struct amp_store_emit *emits, uint32
                            struct amp_store_entry_id *at, struct amp_error *err);
 int keep_commit(struct job *const *jobs, uint32_t n, keep_commit_fn *fn, void *ctx,
                 struct amp_error *err);
+/* What a commit makes of the record that counts the batches, in json; the rest is the caller's. */
+enum { KEEP_BATCH_MAX = 64 };
+void keep_batch(const struct amp_store_rec *now, struct amp_store_change *change,
+                char json[KEEP_BATCH_MAX], const struct amp_store_emit *emits, uint32_t n);
 void keep_settled(struct router *r, const struct job *j);
 /* The end of a turn: syncs and sends the answers, closes what is settled. */
 void keep_turn(struct router *r);

@@ -53,7 +53,7 @@ struct commit {
     const struct amp_store_emit *emits;
     uint32_t n_emits;
     enum amp_store_outcome how;
-    char json[64];
+    char json[KEEP_BATCH_MAX];
 };
 
 static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -61,13 +61,9 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 {
     struct commit *w = ctx;
     (void)err;
-    snprintf(w->json, sizeof w->json, "{\"batches\":%llu}", (unsigned long long)now->rev + 1);
+    keep_batch(now, change, w->json, w->emits, w->n_emits);
     change->actor = w->r->consumer;
     change->event = "resent";
-    change->to = "OPEN";
-    change->json = amp_span_str(w->json);
-    change->emits = w->emits;
-    change->n_emits = w->n_emits;
     return 0;
 }
 

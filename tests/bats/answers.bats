@@ -13,17 +13,7 @@ setup() {
 }
 
 # m N [JQ]: a message of SW4RM.
-m() {
-  local line="{\"message_id\":\"11111111-1111-4111-8111-11111111111$1\",\"producer_id\":\"cli\","
-  line+='"correlation_id":"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001","sequence_number":1,"retry_count":0,'
-  line+='"message_type":"DATA","content_type":"application/json","content_length":2,'
-  line+="\"payload\":{},\"idempotency_token\":\"cli:x:$1\"}"
-  if [ $# -eq 1 ]; then
-    printf '%s\n' "$line"
-  else
-    jq -c "$2 | .content_length = (.payload | tojson | length)" <<<"$line"
-  fi
-}
+m() { sw4rm "11111111-1111-4111-8111-11111111111$1" cli DATA '{}' ",\"idempotency_token\":\"cli:x:$1\"" "${@:2}"; }
 create() { ev task_create '{"taskId":"t","title":"T","toAgents":["exec"],"requesterAgentId":"cli"}' '.sourceAgentId = "cli"'; }
 processed() { ev ack '{"refEventId":"evt_1","ackType":"processed","ackedByAgentId":"exec","ackedAt":"2026-02-25T16:31:00Z"}'; }
 state() { amp-ack status --all --json | grep -F "\"msg_id\":\"$1\"" | sed -n 's/^[^{]*{[^{]*"state":"\([A-Z_]*\)".*/\1/p'; }

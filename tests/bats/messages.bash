@@ -124,3 +124,16 @@ refused() {
     return 1
   }
 }
+
+# sw4rm ID PRODUCER TYPE PAYLOAD MEMBERS [JQ]: a message of SW4RM with more members ("" or ",…"); the length is made
+# to fit after the filter.
+sw4rm() {
+  local line="{\"message_id\":\"$1\",\"producer_id\":\"$2\",\"correlation_id\":\"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001\","
+  line+="\"sequence_number\":1,\"retry_count\":0,\"message_type\":\"$3\",\"content_type\":\"application/json\","
+  line+="\"payload\":$4,\"content_length\":${#4}$5}"
+  if [ $# -eq 5 ]; then
+    printf '%s\n' "$line"
+  else
+    jq -c "$6 | .content_length = (.payload | tojson | length)" <<<"$line"
+  fi
+}

@@ -12,27 +12,12 @@ setup() {
 
 # m N [JQ]: a message of SW4RM; a N STAGE [JQ]: bob's acknowledgement of it; e N [JQ]: an event.
 m() {
-  local line="{\"message_id\":\"11111111-1111-4111-8111-11111111111$1\",\"producer_id\":\"cli\","
-  line+='"correlation_id":"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001","sequence_number":1,"retry_count":0,'
-  line+='"message_type":"DATA","content_type":"application/json","content_length":2,"timestamp":"2026-03-01T12:00:00Z",'
-  line+="\"payload\":{},\"idempotency_token\":\"t\"}"
-  if [ $# -eq 1 ]; then
-    printf '%s\n' "$line"
-  else
-    jq -c "$2 | .content_length = (.payload | tojson | length)" <<<"$line"
-  fi
+  sw4rm "11111111-1111-4111-8111-11111111111$1" cli DATA '{}' \
+    ',"timestamp":"2026-03-01T12:00:00Z","idempotency_token":"t"' "${@:2}"
 }
 a() {
-  local payload="{\"ack_for_message_id\":\"$1\",\"ack_stage\":\"$2\"}" line
-  line='{"message_id":"22222222-2222-4222-8222-222222222222","producer_id":"bob",'
-  line+='"correlation_id":"7f3f41a2-2017-4b8f-9b8b-2ad3caaee001","sequence_number":1,"retry_count":0,'
-  line+='"message_type":"ACKNOWLEDGEMENT","content_type":"application/json",'
-  line+="\"payload\":$payload,\"content_length\":${#payload}}"
-  if [ $# -eq 2 ]; then
-    printf '%s\n' "$line"
-  else
-    jq -c "$3 | .content_length = (.payload | tojson | length)" <<<"$line"
-  fi
+  sw4rm 22222222-2222-4222-8222-222222222222 bob ACKNOWLEDGEMENT \
+    "{\"ack_for_message_id\":\"$1\",\"ack_stage\":\"$2\"}" '' "${@:3}"
 }
 e() {
   edited "{\"eventId\":\"evt_$1\",\"seq\":7,\"kind\":\"task_create\",\"sourceNodeId\":\"node\",\"sourceAgentId\":\"cli\",\
