@@ -7,7 +7,6 @@
 #include "inbox.h"
 #include "router.h"
 
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -275,7 +274,7 @@ static int run(struct inbox *in, struct amp_error *err)
 static int take_turn(struct inbox *in, struct amp_error *err)
 {
     if (wait_turn)
-        signal(SIGTERM, SIG_DFL);
+        amp_signals_default();
     int rc =
         amp_inbox_lock(amp_store_dir(in->store), in->agent, wait_turn ? -1 : 0, &in->lock, err);
     amp_signals_install();

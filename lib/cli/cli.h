@@ -143,6 +143,9 @@ int amp_out_flush(struct amp_error *err);
 /* INT and TERM: *amp_stop becomes the signal's number; blocking calls return EINTR. */
 extern volatile int amp_stop;
 void amp_signals_install(void);
+/* Until that is called again they end the process, also one that came before: for a wait in which
+ * nothing is begun. */
+void amp_signals_default(void);
 /* HUP: *amp_hangup becomes 1 (whoever acts on it makes it 0); also interrupts. */
 extern volatile int amp_hangup;
 void amp_signals_reload(void);

@@ -22,6 +22,17 @@ void amp_signals_install(void)
         sigaction(SIGINT, &sa, NULL);
 }
 
+void amp_signals_default(void)
+{
+    struct sigaction now;
+    const int ends[] = {SIGTERM, SIGINT};
+    for (int i = 0; i < 2; i++)
+        if (sigaction(ends[i], NULL, &now) == 0 && now.sa_handler == on_stop)
+            signal(ends[i], SIG_DFL);
+    if (amp_stop)
+        raise(amp_stop);
+}
+
 static void on_hangup(int sig)
 {
     (void)sig;

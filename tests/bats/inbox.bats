@@ -488,10 +488,18 @@ SH
   follower=$!
   exec 9<hold
   read -r _ <&9
-  amp-route inbox executor --wait >other 3>&- &
+  for delay in 0 0.001 0.002 0.003 0.005 0.1; do # from the first moment on
+    amp-route inbox executor --wait >other 3>&- &
+    waiter=$!
+    command sleep "$delay"
+    kill "$waiter"
+    wait_until 10 gone "$waiter"
+  done
+  # As in an interactive shell, which lets INT through; its program ignores it until it is there.
+  env --default-signal=INT amp-route inbox executor --wait >other 3>&- &
   waiter=$!
-  wait_until 10 grep -q . "/proc/$waiter/wchan" || true
-  kill "$waiter"
+  wait_until 10 grep -q amp-route "/proc/$waiter/comm"
+  kill -s INT "$waiter"
   wait_until 10 gone "$waiter"
   kill "$follower"
 }
