@@ -2,7 +2,7 @@
 # Checks what the compiler does not. Prints one line a finding, "path:line: what"; status 1 when
 # there is any. Notes (prefixed "note:") do not fail it.
 #
-#   scripts/lint.sh [CHECK...]     includes headers banned exits processes caps words format shell
+#   scripts/lint.sh [CHECK...]     includes headers banned cleanup exits processes caps words format shell tests
 set -u
 cd "$(dirname "$0")/.." || exit 70
 shopt -s nullglob globstar lastpipe
@@ -120,6 +120,29 @@ check_banned() {
     'banned'
 }
 
+# A variable that is released at the end of its scope has a value from its declaration on: a return
+# before its first use would release what was on the stack.
+check_cleanup() {
+  local f
+  for f in include/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch] tests/**/*.c bench/*.c; do
+    grep -qE 'AMP_(BUF|FREE|CLOSE)|CLEANUP\(' "$f" || continue
+    code_of "$f" | awk -v f="$f" '
+      /^[ \t]*#/ || /^[ \t]*DEFINE_/ { next }
+      !open && /(^|[^_[:alnum:]])(AMP_(BUF|FREE|CLOSE)|CLEANUP\([a-z_]+\))[ \t]/ { open = NR; text = "" }
+      open {
+        text = text " " $0
+        if (!index($0, ";")) next
+        sub(/;.*/, "", text)
+        # Commas inside of parentheses and braces separate no declarators.
+        while (gsub(/[({][^(){}]*[)}]/, "", text)) {}
+        n = split(text, part, ",")
+        for (i = 1; i <= n; i++)
+          if (part[i] !~ /=/) { print f ":" open ": a cleanup variable without an initialiser"; break }
+        open = 0
+      }'
+  done | findings
+}
+
 check_exits() {
   local f lib=()
   for f in lib/**/*.c; do
@@ -188,8 +211,15 @@ check_shell() {
   [ ${#list[@]} -eq 0 ] || shellcheck -x -f gcc -S warning "${list[@]}" | findings
 }
 
+# A refusal has one exact status: a crash is a failure too.
+check_tests() {
+  grep -nE 'status"? (-ne|!=) "?0|(^|[[:space:]])run !' tests/bats/* |
+    sed 's|^\([^:]*:[0-9]*\):.*|\1: a refusal is tested by its exact status (run -N)|' | findings
+}
+
 checks=("$@")
-[ ${#checks[@]} -gt 0 ] || checks=(includes headers banned exits processes caps words format shell)
+[ ${#checks[@]} -gt 0 ] ||
+  checks=(includes headers banned cleanup exits processes caps words format shell)
 for c in "${checks[@]}"; do
   declare -F "check_$c" >/dev/null || {
     echo "lint: no check $c" >&2

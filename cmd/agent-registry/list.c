@@ -58,7 +58,7 @@ static void set_time(json_t *to, const char *key, int64_t ms)
 
 static int print_json(json_t *j, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)64 << 20);
     int rc = j ? amp_json_dump(j, &b, err)
                : amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a record");
@@ -71,7 +71,7 @@ static int print_json(json_t *j, struct amp_error *err)
 /* Columns of fixed widths: each row stands alone, also while following. */
 static int print_row(const char *const *cells, const int *widths, int n, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 1 << 16);
     for (int i = 0; i < n; i++) {
         size_t before = b.len;
@@ -125,7 +125,7 @@ static int agent_row(const struct listing *l, struct amp_span agent, uint8_t sta
     const json_t *d = json_object_get(rec, "agent"), *cap;
     char seen[24] = "", took[24] = "";
     size_t i;
-    AMP_BUF struct amp_buf caps;
+    AMP_BUF struct amp_buf caps = {0};
     AMP_FREE char *name = amp_span_dup(agent);
     amp_buf_init(&caps, 1 << 20);
     json_array_foreach(json_object_get(d, "capabilities"), i, cap)

@@ -144,7 +144,7 @@ static int say(const char *agent, const char *type, json_t *payload)
     struct amp_error err = {0};
     struct amp_voice voice = {.name = agent, .node = agent};
     struct amp_sw4rm_say s = {.type = type, .now_ms = amp_now_ms()};
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     int status = 0;
     amp_buf_init(&line, (size_t)32 << 20);
     if (amp_voice_sw4rm(&voice, &s, payload, &line, NULL, &err) < 0)
@@ -158,7 +158,7 @@ static int say(const char *agent, const char *type, json_t *payload)
 
 static json_t *load(const char *path)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_error err = {0};
     json_t *j = NULL;
     amp_buf_init(&b, 1 << 20);
@@ -265,7 +265,7 @@ static int do_publish(int argc, char **argv)
         argv = only;
     }
     for (int i = 0; i < argc && rc == 0; i++) {
-        AMP_BUF struct amp_buf line;
+        AMP_BUF struct amp_buf line = {0};
         amp_buf_init(&line, 1 << 20);
         json_t *j = load(argv[i]);
         if (!j)

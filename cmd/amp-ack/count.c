@@ -57,7 +57,7 @@ void count_answer(struct pass *p, struct amp_span id, const struct count_answer 
     struct amp_error err;
     if (!p->metrics)
         return;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, (size_t)256 << 20);
     if (!p->store || amp_message_find(p->store, id, &mem, &r, &err) < 0)
         r = (struct amp_message_rec){0};

@@ -44,7 +44,7 @@ static bool is_active(const struct amp_cursor_rec *r, uint8_t state, int64_t now
 static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now_ms,
                       struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
     char epoch[40];
     amp_buf_init(&b, 1 << 20);
@@ -147,7 +147,7 @@ int ack_cursors_show(int argc, char **argv)
     struct amp_error err = {0};
     struct amp_cursor_rec r;
     uint8_t state;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     if (argc != 2)
         amp_die_usage("a consumer and a source are needed");
     struct amp_store *s = ack_open_state(ACK_EXISTING, &status);

@@ -115,7 +115,7 @@ static int print_fn(void *ctx, struct amp_span id, const struct amp_dead_letter 
                     struct amp_span record)
 {
     struct listing *l = ctx;
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)1 << 30);
     l->rc = dead_format(id, d, record, &b, l->err) < 0 || amp_buf_str(&b, "\n", l->err) < 0
                 ? -1
@@ -181,7 +181,7 @@ int ack_dead_show(int argc, char **argv)
 int dead_tell(const char *action, const struct dead_choice *c, const struct amp_error *refused,
               struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
     amp_buf_init(&b, 1 << 16);
     amp_jw_init(&w, &b);
@@ -273,7 +273,7 @@ static int save_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *
                    struct amp_span record)
 {
     struct saving *sv = ctx;
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)1 << 30);
     if (dead_format(id, d, record, &b, sv->err) < 0 || amp_buf_str(&b, "\n", sv->err) < 0 ||
         amp_write_all(sv->fd, amp_buf_span(&b), sv->err) < 0)

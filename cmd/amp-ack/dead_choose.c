@@ -130,7 +130,7 @@ static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struc
 int dead_where_holds(struct dead_where *w, struct amp_span id, struct amp_span json,
                      struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, json.n + 64);
     if (amp_buf_str(&b, "\"f\":[0],\"m\":", err) < 0 || amp_buf_add(&b, json.p, json.n, err) < 0)
         return -1;
@@ -209,7 +209,7 @@ static int named(struct amp_store *s, struct choosing *c, struct amp_span id)
 
 static int from_stdin(struct amp_store *s, struct choosing *c)
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     char part[65536];
     size_t n;
     amp_buf_init(&text, (size_t)64 << 20);

@@ -71,7 +71,7 @@ static int add_needle(struct export *x, struct amp_span text)
         return 0;
     }
     /* As it stands in JSON: between quotes. */
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
     amp_buf_init(&b, text.n * 6 + 16);
     amp_jw_init(&w, &b);
@@ -122,7 +122,7 @@ static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
 static int add_errors(struct export *x)
 {
     char path[PATH_MAX];
-    AMP_BUF struct amp_buf part;
+    AMP_BUF struct amp_buf part = {0};
     struct amp_buf *out = bundle_file(&x->b, "errors.ndjson");
     amp_buf_init(&part, ERRORS_MAX + 1);
     snprintf(path, sizeof(path), "%s/error.ndjson", amp_store_dir(x->s));
@@ -147,7 +147,7 @@ static int add_config(struct export *x)
 {
     char path[PATH_MAX];
     const char *env = getenv("AMP_CONFIG"), *from = ack_config ? ack_config : env;
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     struct amp_error none;
     amp_buf_init(&text, CONFIG_MAX);
     snprintf(path, sizeof(path), "%s/amp.json", amp_store_dir(x->s));
@@ -234,7 +234,7 @@ static int add_state(struct export *x)
 
 static int add_manifest(struct export *x)
 {
-    AMP_BUF struct amp_buf about;
+    AMP_BUF struct amp_buf about = {0};
     char when[AMP_TIME_MAX];
     amp_buf_init(&about, 4096);
     amp_time_format(amp_now_ms(), when);

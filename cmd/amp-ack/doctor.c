@@ -66,7 +66,7 @@ static int record(enum doctor_check check, enum doctor_level level, const char *
 void doctor_say(enum doctor_check check, enum doctor_level level, const char *mend, const char *fmt,
                 ...)
 {
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     char what[2048];
     struct amp_error err;
     va_list ap;
@@ -119,7 +119,7 @@ const char *doctor_quote(const char *path)
 /* The name of a process, from its comm. */
 static void name_of(pid_t pid, char out[32])
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     char path[64];
     amp_buf_init(&b, 256);
     snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);

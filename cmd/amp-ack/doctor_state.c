@@ -224,7 +224,7 @@ struct held {
 
 static bool is_stopped(pid_t pid)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     char path[64];
     amp_buf_init(&b, 8192);
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
@@ -327,7 +327,7 @@ static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
     struct amp_tape t;
     struct amp_json_fault fault;
     struct amp_span at;
-    AMP_BUF struct amp_buf arena;
+    AMP_BUF struct amp_buf arena = {0};
     (void)n;
     amp_buf_init(&arena, 4096);
     amp_tape_init(&t, NULL);

@@ -144,7 +144,7 @@ void doctor_peers(const char *dir)
 /* Whether something in it is a secret by the same rules by which it would be redacted. */
 static bool has_secrets(const char *path)
 {
-    AMP_BUF struct amp_buf text, clean;
+    AMP_BUF struct amp_buf text = {0}, clean = {0};
     amp_buf_init(&text, CONFIG_MAX);
     amp_buf_init(&clean, 32 * CONFIG_MAX);
     if (amp_file_read(AT_FDCWD, path, CONFIG_MAX, &text, NULL) < 0 ||
@@ -270,7 +270,7 @@ void doctor_hooks(void)
 static int64_t last_frame(const char *dir)
 {
     char path[PATH_MAX];
-    AMP_BUF struct amp_buf part, arena;
+    AMP_BUF struct amp_buf part = {0}, arena = {0};
     int64_t at_ms = 0;
     struct amp_span at;
     amp_buf_init(&part, TAIL_MAX + 1);

@@ -186,7 +186,7 @@ static int show(struct reading *rd, struct amp_error *err)
         rc = amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
     if (rc < 0 || !rd->diagram)
         return rc;
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, (size_t)512 << 20);
     if (amp_diagram_write(rd->diagram, &text, err) < 0)
         return -1;

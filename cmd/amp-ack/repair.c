@@ -8,7 +8,7 @@ const struct amp_opt repair_opts[] = {AMP_OPT_END};
 int ack_repair(int argc, char **argv)
 {
     struct amp_error err = {0};
-    AMP_BUF struct amp_buf said;
+    AMP_BUF struct amp_buf said = {0};
     amp_buf_init(&said, 1 << 20);
     if (argc > 0)
         amp_die_usage("'%s' is not expected", argv[0]);

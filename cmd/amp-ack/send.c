@@ -54,7 +54,7 @@ static int check_rtp(struct pass *p, const struct amp_view *v, enum amp_ack_stag
                      struct amp_error *err)
 {
     struct amp_message_rec r;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, (size_t)256 << 20);
     if (v->protocol != AMP_PROTO_RTP || amp_answer_check(v->protocol, st, err) < 0)
         return v->protocol == AMP_PROTO_RTP ? -1 : 0;
@@ -95,7 +95,7 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
         !(amp_stages_timeout(v) > 0 || v->needs_ack || every))
         return 0;
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, 1 << 20);
     if (from)
         snprintf(by, sizeof(by), "%s", from);

@@ -149,8 +149,8 @@ static void tell(struct pass *p, const struct amp_view *v)
         color = amp_color(stderr);
     if (quiet_acks && v->kind == AMP_KIND_ACK)
         return;
-    AMP_BUF struct amp_buf plain;
-    AMP_BUF struct amp_buf safe;
+    AMP_BUF struct amp_buf plain = {0};
+    AMP_BUF struct amp_buf safe = {0};
     amp_buf_init(&l.detail, 4096);
     amp_buf_init(&plain, 8192);
     amp_buf_init(&safe, 1 << 16);

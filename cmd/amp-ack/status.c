@@ -61,7 +61,7 @@ enum { STANDING = 7 }; /* members that are always there */
 
 static int as_json(struct listing *l, struct amp_span id, const struct amp_message_rec *r)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
     struct {
         const char *key;
@@ -146,7 +146,7 @@ static int row_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec
 
 static int totals(struct listing *l)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 4096);
     for (int i = 0; i < AMP_DELIVERY_STATE_COUNT; i++)
         if (l->count[i] > 0 && amp_buf_fmt(&b, &l->err, "%s%lu %s", b.len > 0 ? ", " : "",
@@ -161,7 +161,7 @@ static int totals(struct listing *l)
 static int inbox_fn(void *ctx, const struct amp_inbox_info *i)
 {
     struct listing *l = ctx;
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     char old[24];
     amp_buf_init(&b, 4096);
     age(l->now_ms - i->oldest_ms, old);

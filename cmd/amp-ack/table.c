@@ -50,7 +50,7 @@ int table_print(struct table *t, struct amp_error *err)
 {
     const char *cell = t->cells.data;
     for (size_t row = 0; row < t->rows; row++) {
-        AMP_BUF struct amp_buf line;
+        AMP_BUF struct amp_buf line = {0};
         amp_buf_init(&line, 1 << 16);
         for (int i = 0; i < t->columns; i++) {
             int pad = i + 1 < t->columns ? t->width[i] - width_of(cell) + 2 : 0;

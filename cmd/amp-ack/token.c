@@ -31,7 +31,7 @@ static int read_all(struct amp_buf *out, struct amp_error *err)
 int ack_token(int argc, char **argv)
 {
     struct amp_error err = {0};
-    AMP_BUF struct amp_buf canonical, token;
+    AMP_BUF struct amp_buf canonical = {0}, token = {0};
     amp_buf_init(&canonical, CANONICAL_MAX);
     amp_buf_init(&token, 1 << 20);
     if (argc != 2)

@@ -67,7 +67,7 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
 static int answer(struct pass *p, const struct amp_view *v, const struct amp_idem_answer *a,
                   struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, (size_t)64 << 20);
     if (amp_idem_tell(p->store, v, a, ack_as ? ack_as : "amp-ack.track", now_ms(), &line, err) < 0)
         return -1;
@@ -110,7 +110,7 @@ static int settle(struct pass *p, const struct amp_view *v, bool again, struct a
 /* An expired message goes no further: its sender is told, and it becomes a dead letter. */
 static int expire(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf answers;
+    AMP_BUF struct amp_buf answers = {0};
     struct amp_sweep_options opt = {.actor = ack_as ? ack_as : "amp-ack.track",
                                     .from = "system",
                                     .answers = &answers,
@@ -162,7 +162,7 @@ static int open_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
     if (rec->due_ms == 0 ||
         !(amp_span_is(rec->state, "SENT") || amp_span_is(rec->state, "RECEIVED")))
         return 0;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, (size_t)256 << 20);
     if (amp_message_parse(rec, &mem, &r, &err) < 0 || pass_emit(p, r.line, &err) < 0) {
         amp_complain(&err);

@@ -64,7 +64,7 @@ int count_inbox(struct amp_metrics *m, const char *label, struct amp_store *stor
 {
     struct amp_inbox_info i;
     struct amp_metric_labels l = labels(label, NULL);
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_inbox_info(store, agent, &mem, &i, err) < 0)
         return -1;

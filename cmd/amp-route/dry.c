@@ -65,7 +65,7 @@ static void ports(struct amp_jw *w, const struct router *r, const struct job *j)
 
 void dry_say(struct router *r, const struct job *j)
 {
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     struct amp_jw w;
     struct amp_error err;
     const char *why, *code = refusal(r, j, &why);

@@ -73,7 +73,7 @@ void inbox_put(struct router *r, struct job *j, struct amp_span agent, uint32_t 
     struct amp_error err = {0};
     struct amp_store_entry_id entry = {0};
     char port[AMP_INBOX_AGENT_MAX + 8];
-    AMP_BUF struct amp_buf answer;
+    AMP_BUF struct amp_buf answer = {0};
     amp_buf_init(&answer, 1 << 20);
     snprintf(port, sizeof(port), "inbox:%.*s", (int)agent.n, agent.p);
     if (put(r, j, agent, port_index, &answer, &entry, &err) == 0) {

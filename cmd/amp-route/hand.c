@@ -180,7 +180,7 @@ static int as_wrap(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_
 
 static int write_out(struct hand *h, const struct amp_inbox_msg *m, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, LINE_MAX);
     int rc;
     if (strcmp(h->format, "text") == 0)

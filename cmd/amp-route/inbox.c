@@ -90,7 +90,7 @@ static int list_fn(void *ctx, const struct amp_inbox_msg *m)
     int *rc = ctx;
     char at[AMP_TIME_MAX];
     struct amp_error err;
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)256 << 20);
     amp_time_format(m->at_ms, at);
     if (json) {

@@ -153,7 +153,7 @@ int acks_read(struct acks *a, const struct amp_inbox_msg *m, int64_t now_ms, str
 static int will_be_taken(struct acks *a, const struct saying *s, struct amp_error *err)
 {
     struct amp_message_rec r;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     bool late;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_find(a->store, s->v.id, &mem, &r, err) < 0)

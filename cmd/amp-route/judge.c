@@ -73,7 +73,7 @@ static uint32_t ask_until(const struct router *r, const struct job *j)
 /* 0 asked, 1 not now, -1 failure of ours. */
 static int ask(struct router *r, struct job *j)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
     amp_buf_init(&b, (size_t)40 << 20);
     amp_jw_init(&w, &b);

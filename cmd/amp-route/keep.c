@@ -338,7 +338,7 @@ static void refuse(struct router *r, struct job *j, const char *code, const char
     struct amp_view v;
     struct amp_error err = {0};
     struct amp_check_options opt = {0};
-    AMP_BUF struct amp_buf nack;
+    AMP_BUF struct amp_buf nack = {0};
     char said[512];
     amp_buf_init(&nack, 1 << 20);
     if (amp_reader_line(r->again, keep_whole(j), &opt, &v, NULL, NULL, &err) < 0) {
@@ -396,7 +396,7 @@ static void log_record(struct router *r, const struct job *j, const struct told 
     struct amp_view v;
     struct amp_error err = {0};
     struct amp_check_options opt = {0};
-    AMP_BUF struct amp_buf record;
+    AMP_BUF struct amp_buf record = {0};
     amp_buf_init(&record, 1 << 16);
     if (!r->store)
         return;

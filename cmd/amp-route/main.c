@@ -104,7 +104,7 @@ static const struct amp_opt options[] = {
 
 static int open_output(struct router *r, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf spec;
+    AMP_BUF struct amp_buf spec = {0};
     amp_buf_init(&spec, 8192);
     if (!out_path || strcmp(out_path, "-") == 0) {
         if (amp_buf_str(&spec, "stdout", err) < 0)

@@ -26,7 +26,7 @@ static int settled(struct router *r, const struct job *j, int rc, struct amp_err
 static int tell(struct router *r, const struct amp_view *v, const struct amp_idem_answer *a,
                 struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, (size_t)64 << 20);
     if (amp_idem_tell(r->store, v, a, r->consumer, amp_now_ms(), &line, err) < 0)
         return -1;
@@ -60,7 +60,7 @@ int once_admit(struct router *r, struct job *j, const struct amp_view *v, struct
         return STEP_GO;
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
         return settled(r, j, amp_message_acknowledge(r->store, v, amp_now_ms(), &e), &e, err);
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, (size_t)256 << 20);
     if (v->id.n == 0 || amp_span_is(v->type, "HEARTBEAT"))
         return STEP_GO;

@@ -23,7 +23,7 @@ static bool by_number(const struct amp_dead_kept *l)
 int resent_look(struct router *r, struct job *j, struct amp_span id, struct amp_error *err)
 {
     struct amp_store_rec rec;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     struct amp_dead_kept letter;
     char digest[AMP_SHA256_MAX];
     amp_buf_init(&mem, (size_t)256 << 20);
@@ -72,7 +72,7 @@ static int commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
 {
     struct commit *w = ctx;
     const struct job *j = w->job;
-    AMP_BUF struct amp_buf name;
+    AMP_BUF struct amp_buf name = {0};
     char digest[AMP_SHA256_MAX];
     struct amp_span id = amp_dead_id(amp_span_str(j->id), (struct amp_span){j->line, j->n}, digest);
     amp_buf_init(&name, 1 << 16);

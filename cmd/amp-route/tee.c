@@ -9,7 +9,7 @@
 /* PORT as in a route, or the name of a file or FIFO. */
 static int add(struct router *r, const char *text, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf spec;
+    AMP_BUF struct amp_buf spec = {0};
     struct stat st;
     size_t word = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
     bool named = text[word] == ':' || strcmp(text, "stdout") == 0;

@@ -32,7 +32,7 @@ static int read_by(const struct job *j, const struct amp_store_rec *row, bool *r
     static const enum amp_ack_stage stages[] = {AMP_STAGE_READ, AMP_STAGE_FULFILLED,
                                                 AMP_STAGE_REJECTED, AMP_STAGE_FAILED};
     struct amp_message_rec rec;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     bool late;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_parse(row, &mem, &rec, err) < 0)

@@ -69,7 +69,7 @@ static int paths(struct amp_jw *w, const struct amp_view *v, const char *name,
                  const struct amp_aop_paths *p, struct amp_span root, struct amp_error *err)
 {
     const struct amp_tape *t = v->tape;
-    AMP_BUF struct amp_buf room, path;
+    AMP_BUF struct amp_buf room = {0}, path = {0};
     amp_buf_init(&room, PATH_MOST);
     amp_buf_init(&path, PATH_MOST);
     open(w, name);
@@ -140,7 +140,7 @@ static int policy(struct amp_jw *w, const struct amp_view *v, struct amp_error *
 {
     struct amp_aop_policy p;
     struct amp_span root;
-    AMP_BUF struct amp_buf room;
+    AMP_BUF struct amp_buf room = {0};
     amp_buf_init(&room, PATH_MOST);
     if (texts(v, "/task/environment/workspace_root", &room, &root, err) < 0)
         return -1;

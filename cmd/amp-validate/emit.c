@@ -111,7 +111,7 @@ static int write_own(struct amp_jw *w, struct amp_span text, struct amp_error *e
         amp_jw_raw(w, text);
         return 0;
     }
-    AMP_BUF struct amp_buf flat;
+    AMP_BUF struct amp_buf flat = {0};
     amp_buf_init(&flat, text.n + 1);
     if (amp_buf_add(&flat, text.p, text.n, err) < 0)
         return -1;

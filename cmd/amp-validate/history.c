@@ -153,7 +153,7 @@ static int turn(struct history *h, struct amp_error *err)
 
 static int ask(struct history *h, struct amp_span line, uint64_t tag, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf request;
+    AMP_BUF struct amp_buf request = {0};
     amp_buf_init(&request, TEXT_MOST);
     if (amp_buf_str(&request, "\"msg\":", err) < 0 ||
         amp_buf_add(&request, line.p, line.n, err) < 0)

@@ -54,7 +54,7 @@ static uint64_t line_of(const struct verdict *v, const struct amp_finding *f)
 static int say(const struct validate_options *opt, const struct verdict *v,
                const struct amp_finding *f, struct amp_buf *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, SENTENCE_MOST);
     size_t n = strlen(f->message);
     bool json = strcmp(f->rule, "json") == 0;
@@ -113,7 +113,7 @@ int report_found(const struct validate_options *opt, const struct verdict *v, st
     amp_span_copy(v->view->type, type, sizeof type);
     if (opt->errors)
         return found_record(v, out, err);
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, SENTENCE_MOST);
     if (amp_buf_fmt(&text, err, "%.60s:%llu:%llu: %s %s %s", v->chunk->file,
                     (unsigned long long)at->line, (unsigned long long)at->column,

@@ -143,7 +143,7 @@ static int say_rows(const struct table *t, const char *good, const char *bad, st
 {
     for (unsigned i = 0; i < t->n; i++) {
         const struct row *r = &t->row[i];
-        AMP_BUF struct amp_buf name;
+        AMP_BUF struct amp_buf name = {0};
         amp_buf_init(&name, 4096);
         struct amp_span shown = amp_span_str(r->name[0] ? r->name : "-");
         if (amp_text_safe(shown, 40, &name, NULL) < 0 ||
@@ -223,7 +223,7 @@ static int as_json(const struct stats *s, int64_t ms, struct amp_buf *out)
 void stats_tell(struct stats *s, const struct validate_options *opt, int64_t ms)
 {
     struct amp_error ignored;
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     amp_buf_init(&out, TEXT_MOST);
     qsort(s->types.row, s->types.n, sizeof s->types.row[0], by_name);
     qsort(s->codes.row, s->codes.n, sizeof s->codes.row[0], by_name);

@@ -41,7 +41,7 @@ static char *file_uri(const char *path)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~";
-    AMP_BUF struct amp_buf uri;
+    AMP_BUF struct amp_buf uri = {0};
     amp_buf_init(&uri, 4 * PATH_MOST);
     int bad = amp_buf_str(&uri, "file://", NULL);
     for (; *path; path++)
@@ -250,7 +250,7 @@ static int load(struct user_files *f, struct mapping *m, struct amp_span uri, st
     AMP_CLOSE int fd = open_file(m, uri, err);
     if (fd < 0)
         return -1;
-    AMP_BUF struct amp_buf buf;
+    AMP_BUF struct amp_buf buf = {0};
     amp_buf_init(&buf, TEXT_MOST);
     if (read_all(fd, &buf, err) < 0)
         return -1;

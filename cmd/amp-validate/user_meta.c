@@ -16,7 +16,7 @@ static void on_violation(void *ctx, const struct amp_violation *v)
     const struct misfit *m = ctx;
     struct amp_span at = amp_tok_source(m->tape, v->tok);
     unsigned line = 1;
-    AMP_BUF struct amp_buf pointer;
+    AMP_BUF struct amp_buf pointer = {0};
     amp_buf_init(&pointer, 64 * 1024);
     for (const char *p = m->tape->text; p < at.p; p++)
         line += *p == '\n';
@@ -54,7 +54,7 @@ static bool is_known(struct amp_span uri)
 static int check_tape(const struct amp_tape *t, struct user_files *files, const char *name,
                       struct amp_error *err)
 {
-    AMP_BUF struct amp_buf plain;
+    AMP_BUF struct amp_buf plain = {0};
     struct amp_span uri, text;
     uint32_t tok = amp_tape_get(t, 0, AMP_SPAN("$schema"));
     amp_buf_init(&plain, 64 * 1024);

@@ -46,7 +46,7 @@ static int compile(struct user_schema *u, const struct user_schema_options *opt,
                    struct amp_error *err)
 {
     static const char standard_input[] = "/dev/stdin";
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     AMP_FREE char *base = NULL;
     amp_buf_init(&text, SCHEMA_MOST);
     struct user_files *files = user_files_new(opt->resolve, opt->file, &base, err);

@@ -40,7 +40,7 @@ static void say(void *ctx, const struct amp_finding *f, const struct amp_line_pl
 /* An escalation that needs no decision: shown where somebody may see it. */
 static void on_info(void *ctx, const json_t *message)
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     struct amp_error err;
 
     amp_buf_init(&text, 1 << 18);

@@ -92,7 +92,7 @@ static int field(const char *label, const char *value, int width, struct amp_buf
     if (cut)
         left = FIELD_MAX;
     do {
-        AMP_BUF struct amp_buf safe;
+        AMP_BUF struct amp_buf safe = {0};
         size_t n = strcspn(value, "\n");
         struct amp_span line = {value, n < left ? n : left};
         bool last = line.n == left;
@@ -171,7 +171,7 @@ int escalation_text(const json_t *message, const struct amp_task *task, int widt
 {
     const json_t *p = json_object_get(message, "payload");
     const json_t *state = json_object_get(p, "system_state_snapshot");
-    AMP_BUF struct amp_buf head;
+    AMP_BUF struct amp_buf head = {0};
 
     amp_buf_init(&head, TEXT_MAX);
     if (amp_buf_fmt(&head, err, "%s: %s, task %s%s, triggered by the %s, %lld rejections",
@@ -197,7 +197,7 @@ void terminal_say(struct terminal *t, const char *words)
 int terminal_ask(struct terminal *t, const struct amp_question *q, const struct amp_task *task,
                  struct amp_error *err)
 {
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
 
     amp_buf_init(&out, TEXT_MAX);
     if (escalation_text(q->message, task, width_of(t->fd), &out, err) ||

@@ -159,7 +159,7 @@ static const char *const *protected_patterns(struct amp_error *err)
 
 static int emit(struct amp_store *store, json_t *task, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     const struct amp_new_options opt = {.protected_ = protected_patterns(err),
                                         .ack_timeout_sec = ack_timeout / 1000,
                                         .now_ms = amp_now_ms()};
@@ -173,7 +173,7 @@ static int emit(struct amp_store *store, json_t *task, struct amp_error *err)
 
 static int emit_file(struct amp_store *store, const char *path, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, FILE_MAX);
     if (amp_file_read(AT_FDCWD, path, FILE_MAX, &text, err) < 0)
         return -1;

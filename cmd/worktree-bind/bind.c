@@ -9,7 +9,7 @@
 /* One line for people: agent, state, and where or why. */
 static int say_binding(const struct amp_binding *b, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     const char *state = amp_binding_fsm.states[b->state].name;
     const char *path = b->state == AMP_BINDING_BOUND_NON_HOME ? b->other : b->worktree;
     amp_buf_init(&out, 64 << 10);

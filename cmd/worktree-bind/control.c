@@ -27,7 +27,7 @@ struct control {
 
 static void text_field(const struct amp_view *v, const char *key, char *out, size_t size)
 {
-    AMP_BUF struct amp_buf arena;
+    AMP_BUF struct amp_buf arena = {0};
     struct amp_span text = {NULL, 0};
     amp_buf_init(&arena, 1 << 20);
     out[0] = '\0';

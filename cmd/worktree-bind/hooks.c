@@ -105,7 +105,7 @@ int verb_hooks_uninstall(int argc, char **argv)
 
 static void print_finding(void *ctx, const struct amp_hook_finding *f)
 {
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     struct amp_jw w;
     struct amp_error *err = ctx;
     const char *severity = f->severity == AMP_HOOK_ERROR ? "error" : "warning";

@@ -74,7 +74,7 @@ static void put(struct amp_jw *w, const char *key, const char *value)
 int print_binding(const struct amp_binding *b, const char *ref, const struct amp_error *failure,
                   struct amp_error *err)
 {
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     struct amp_jw w;
     char time[AMP_TIME_MAX];
     amp_buf_init(&out, 64 << 10);

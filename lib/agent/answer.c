@@ -78,7 +78,7 @@ static int read_regular(const char *path, size_t max, struct amp_buf *out, struc
 int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **out,
                     struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
 
     amp_buf_init(&b, AMP_ANSWER_MAX + 65537);
     int rc = read_regular(a->result, AMP_ANSWER_MAX, &b, err);
@@ -152,7 +152,7 @@ static int log_line(json_t *log, struct amp_span line, int64_t now_ms, struct am
 int amp_work_log_read(const struct amp_attempt *a, int64_t now_ms, json_t *log,
                       struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
 
     amp_buf_init(&b, AMP_WORK_LOG_MAX + 65537);
     int rc = read_regular(a->work_log, AMP_WORK_LOG_MAX, &b, err);
@@ -171,7 +171,7 @@ int amp_work_log_read(const struct amp_attempt *a, int64_t now_ms, json_t *log,
 
 void amp_attempt_last_line(const char *path, char *out, size_t size)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     size_t end, from;
 
     out[0] = 0;

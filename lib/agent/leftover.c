@@ -73,7 +73,7 @@ static bool read_environ(pid_t pid, struct amp_buf *out)
 static pid_t parent_of(pid_t pid)
 {
     char path[64];
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     int64_t parent = 0;
 
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
@@ -123,7 +123,7 @@ static int end_once(const char *state_dir, const char *agent, struct amp_buf *en
 
 int amp_agent_end_leftovers(const char *state_dir, const char *agent)
 {
-    AMP_BUF struct amp_buf env;
+    AMP_BUF struct amp_buf env = {0};
     int all = 0, n;
 
     amp_buf_init(&env, ENVIRON_MAX + 65536);

@@ -38,7 +38,7 @@ int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *
                     struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err)
 {
     char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[192];
-    AMP_BUF struct amp_buf body;
+    AMP_BUF struct amp_buf body = {0};
     amp_buf_init(&body, 1 << 20);
     json_incref(payload);
     if (dump(payload, &body, err) < 0) {

@@ -39,7 +39,7 @@ int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
     AMP_CLOSE int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return amp_fail_errno(err, AMP_DATAERR, "cannot open %s", path);
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, max + 1);
     struct stat st;
     if (fstat(fd, &st))

@@ -170,7 +170,7 @@ static int set_scalar(uint32_t tok, const char *key,
                       int (*set)(void *arg, const char *text, struct amp_error *err), void *arg,
                       struct amp_error *err)
 {
-    AMP_BUF struct amp_buf arena;
+    AMP_BUF struct amp_buf arena = {0};
     struct amp_span text;
     char number[64];
     amp_buf_init(&arena, CONFIG_MAX);

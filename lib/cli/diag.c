@@ -61,7 +61,7 @@ int amp_diagnostic(enum amp_diagnostic_kind kind, bool color, struct amp_span wh
 
 static void say(enum amp_diagnostic_kind kind, struct amp_span what)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 65536);
     /* With no memory for the line there is still the plain text. */
     if (amp_diagnostic(kind, amp_color(stderr), what, &b, NULL)) {

@@ -83,7 +83,7 @@ static int verbs(struct amp_buf *b, const struct amp_tool *tool, struct amp_erro
 int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const struct cli_parse *p,
              struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, TEXT_MAX);
     bool one = verb && verb->name;
     if (one) {
@@ -128,7 +128,7 @@ static int option_row(struct amp_buf *b, const struct amp_opt *o, struct amp_err
 int cli_list_options(const struct amp_tool *tool, const struct amp_verb *verb,
                      const struct cli_parse *p, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, TEXT_MAX);
     for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
         if (v->name && !(verb && verb->name) &&
@@ -143,7 +143,7 @@ int cli_list_options(const struct amp_tool *tool, const struct amp_verb *verb,
 
 int cli_machines(const struct amp_tool *tool, const char *format, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, TEXT_MAX);
     for (int i = 0; tool->machines[i]; i++) {
         if (i && strcmp(format, "ndjson") != 0 && amp_buf_str(&b, "\n", err))

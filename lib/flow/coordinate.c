@@ -138,7 +138,7 @@ static int refuse_line(struct loop *l, const struct port *p, const struct amp_vi
     const struct amp_check_options any = {0};
     char why[256];
     bool ours = false;
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, 65536);
     for (uint32_t i = 0; i < v->n_to; i++)
         ours |= amp_span_is(v->to[i], "coordinator");

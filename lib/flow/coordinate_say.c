@@ -127,7 +127,7 @@ int amp_say_dispatch(struct amp_step *st, struct amp_task_part *p, bool rework,
     const char *refs[6] = {NULL};
     size_t n = 0, at = st->text.len;
     char *id = next_id(st);
-    AMP_BUF struct amp_buf words;
+    AMP_BUF struct amp_buf words = {0};
     amp_buf_init(&words, (size_t)48 << 20);
     add_ref(refs, &n, t->source_ref);
     if (rework) {
@@ -258,8 +258,8 @@ int amp_say_review(struct amp_step *st, struct amp_task_part *p, struct amp_erro
     size_t at = st->text.len;
     char *id = next_id(st);
     bool incremental = *since && *p->commit && !st->c->opt->policy.risk[t->risk].full_review;
-    AMP_BUF struct amp_buf url;
-    AMP_BUF struct amp_buf notes;
+    AMP_BUF struct amp_buf url = {0};
+    AMP_BUF struct amp_buf notes = {0};
     amp_buf_init(&url, NOTE_MAX);
     amp_buf_init(&notes, (size_t)48 << 20);
     if (diff_url(t, incremental ? since : t->base, p->commit, &url, err) < 0 ||
@@ -371,7 +371,7 @@ int amp_say_escalation(struct amp_step *st, struct amp_task_part *p, uint32_t ef
     const char *refs[6] = {NULL};
     size_t row = 0, n = 0, at = st->text.len;
     char *id = next_id(st), this_id[AMP_MSG_ID_MAX];
-    AMP_BUF struct amp_buf words;
+    AMP_BUF struct amp_buf words = {0};
     amp_buf_init(&words, (size_t)16 << 20);
     while (escalations[row].effect != effect)
         row++;

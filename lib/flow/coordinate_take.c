@@ -108,7 +108,7 @@ static int answer(struct amp_coordinator *c, const struct amp_view *v, const str
 {
     bool late;
     struct amp_error unknown = {0};
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, 65536);
     struct amp_view of = *v;
     if (v->kind == AMP_KIND_DECISION)
@@ -186,7 +186,7 @@ static int prepare(struct amp_coordinator *c, struct amp_step *st, const struct 
         amp_coordinator_find_base(c, st);
     if (v->kind != AMP_KIND_DECISION)
         return 0;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, LINES_MAX);
     if (amp_message_find(c->store, v->body.decision.ref, &mem, &rec, err) < 0)
         return -1;
@@ -259,7 +259,7 @@ static int tell_ended(struct amp_coordinator *c, struct amp_step *st, struct amp
         return -1;
     if (!*st->told)
         return 0;
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, 65536);
     struct amp_view of = {.protocol = AMP_PROTO_AMP, .id = amp_span_str(st->told)};
     of.task = st->view->task;

@@ -117,7 +117,7 @@ static int arrive(struct amp_worker *w, const struct amp_view *v, const char *ba
     if (step(d, v->id, &u, err))
         return -1;
     if (v->needs_ack) {
-        AMP_BUF struct amp_buf ack;
+        AMP_BUF struct amp_buf ack = {0};
         amp_buf_init(&ack, 1 << 16);
         if (amp_message_ack(w->store, v->id, AMP_STAGE_READ, "admin", (struct amp_span){NULL, 0},
                             now, &late, err) ||
@@ -242,7 +242,7 @@ out:
 
 int amp_decider_each(struct amp_decider *d, amp_question_fn fn, void *ctx, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     struct list l = {.d = d};
     struct amp_message_rec m;
     struct amp_task_status st;
@@ -311,7 +311,7 @@ int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const 
     if (step(d, amp_span_str(q->id), &u, err))
         return -1;
 
-    AMP_BUF struct amp_buf nack;
+    AMP_BUF struct amp_buf nack = {0};
     const struct amp_view of = {
         .protocol = AMP_PROTO_AMP, .id = amp_span_str(q->id), .task = amp_span_str(q->task)};
     amp_buf_init(&nack, 1 << 16);
@@ -325,7 +325,7 @@ int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const 
 int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
                        const struct amp_answer *a, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     char id[300];
     int64_t now = amp_now_ms();
 

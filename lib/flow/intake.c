@@ -50,7 +50,7 @@ static void tell(void *ctx, const struct amp_finding *f)
         in->say(in->say_ctx, f, &t->at);
     if (!in->store || t->failed)
         return;
-    AMP_BUF struct amp_buf record;
+    AMP_BUF struct amp_buf record = {0};
     amp_buf_init(&record, RECORD_MOST);
     if (amp_finding_record(f, &t->at, &record, &t->err) < 0 ||
         amp_store_error_log(in->store, amp_buf_span(&record), &t->err) < 0)

@@ -109,7 +109,7 @@ static int read_line(struct amp_patch *p, struct amp_span line, int64_t *minus, 
 
 int amp_patch_read(const char *path, struct amp_patch *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_patch p = {0};
     int64_t minus = 0, plus = 0;
 

@@ -39,7 +39,7 @@ static int admit(struct amp_worker *w, const struct amp_view *v, const char *bad
         return refuse(w, v, "suspended", "The task is suspended until the admin decides", true,
                       err);
     for (int i = 0; i < 2; i++) {
-        AMP_BUF struct amp_buf mem;
+        AMP_BUF struct amp_buf mem = {0};
         struct amp_message_rec rec;
         amp_buf_init(&mem, 33u << 20);
         if (amp_message_find(w->store, refs[i], &mem, &rec, err))
@@ -85,7 +85,7 @@ static int order_criteria(struct amp_judged *k, const struct amp_spans *criteria
 /* The messages that the request refers to. */
 static int look_up(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     struct amp_view d, r;
     const struct amp_span dref = k->v->body.review.dispatch_ref,
                           rref = k->v->body.review.result_ref;
@@ -201,7 +201,7 @@ static int approve(struct amp_worker *w, struct amp_judged *k, struct amp_span l
 static int give_up(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
                    const char *code, const char *why, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf nack;
+    AMP_BUF struct amp_buf nack = {0};
     bool late;
     struct amp_error e;
     struct amp_job_step step = {
@@ -227,7 +227,7 @@ static int tripped(struct amp_worker *w, struct amp_job *job, struct amp_judged 
                    const char *what, struct amp_error *err)
 {
     static const char *const suggested[] = {"Set the branch back", "Terminate the task", NULL};
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     char id[256];
     const char *affected[] = {id, NULL};
 
@@ -258,7 +258,7 @@ static int tripped(struct amp_worker *w, struct amp_job *job, struct amp_judged 
 static int conclude(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
                     enum amp_attempt_end end, const char *why, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     bool approved, spent;
     const struct amp_judgement j = {end, why, options(w)->verdict_by_exit};
     struct amp_job_step step = {.event = AMP_JOB_EV_ANSWER, .why = why};

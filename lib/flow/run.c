@@ -177,7 +177,7 @@ static int answer(struct amp_worker *w, struct amp_job *job, struct amp_work *k,
 {
     static const char *const suggested[] = {"Look at the branch", "Roll back to the base commit",
                                             "Dispatch the task again", "Terminate the task", NULL};
-    AMP_BUF struct amp_buf line, esc_line;
+    AMP_BUF struct amp_buf line = {0}, esc_line = {0};
     char task[256], id[256], what[512];
     const char *affected[2];
     struct amp_worker_lines lines = {.n = 1};
@@ -250,7 +250,7 @@ static int attempt(struct amp_worker *w, struct amp_job *job, struct amp_work *k
 static int cannot_begin(struct amp_worker *w, struct amp_job *job, struct amp_work *k,
                         const struct amp_error *cause, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     struct amp_job_step start = {.event = AMP_JOB_EV_START}, step = {.why = cause->code};
 
     amp_buf_init(&line, 16 << 20);

@@ -72,7 +72,7 @@ static const char *text(const json_t *j, const char *key)
 
 static int commit(struct amp_worker *w, struct amp_work *k, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf message;
+    AMP_BUF struct amp_buf message = {0};
     char email[256];
     struct amp_span what = k->sub ? k->sub->description : k->v->body.dispatch.description;
 

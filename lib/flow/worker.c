@@ -60,7 +60,7 @@ static int acknowledge(struct amp_worker *w, const struct amp_view *v, enum amp_
 
 static int take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf ack, id;
+    AMP_BUF struct amp_buf ack = {0}, id = {0};
     char task[256];
     enum amp_store_outcome outcome;
 

@@ -112,7 +112,7 @@ int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char
                       const char *why, bool retryable, const struct amp_escalation_args *esc,
                       struct amp_error *err)
 {
-    AMP_BUF struct amp_buf nack, line;
+    AMP_BUF struct amp_buf nack = {0}, line = {0};
     char task[256], text[512];
     bool late;
     enum amp_store_outcome outcome;
@@ -207,7 +207,7 @@ int amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp
         return -1;
     if (!strcmp(err->code, "suspended"))
         return 1;
-    AMP_BUF struct amp_buf nack;
+    AMP_BUF struct amp_buf nack = {0};
     amp_buf_init(&nack, 1 << 16);
     snprintf(code, sizeof code, "%s", err->code);
     w->opt->note("%s: dropped: %s", job->msg_id, code);

@@ -143,7 +143,7 @@ static int table_row(const char *const text[COLS], const size_t width[COLS], str
 /* Columns that no row uses are left out. */
 static int print_table(const struct amp_fsm *m, struct amp_buf *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf tmp;
+    AMP_BUF struct amp_buf tmp = {0};
     amp_buf_init(&tmp, CELL_MAX);
     size_t width[COLS] = {0};
     bool extras = false;

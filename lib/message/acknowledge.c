@@ -46,7 +46,7 @@ static enum amp_failure failure_of(const struct amp_view *v)
 static int check_outcome(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_message_rec r;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, (size_t)256 << 20);
     if (v->protocol != AMP_PROTO_RTP || v->body.ack.stage != AMP_STAGE_FULFILLED)
         return 0;
@@ -81,7 +81,7 @@ static int answer_rtp(struct amp_store *s, const struct amp_view *v,
                       struct amp_buf *line, struct amp_error *err)
 {
     bool done = a->verdict == AMP_IDEM_DONE;
-    AMP_BUF struct amp_buf why;
+    AMP_BUF struct amp_buf why = {0};
     amp_buf_init(&why, 1 << 16);
     struct amp_rtp_answer to = {.id = v->id,
                                 .type = v->type,
@@ -103,7 +103,7 @@ static int answer_sw4rm(struct amp_store *s, const struct amp_view *v,
                         struct amp_buf *line, struct amp_error *err)
 {
     struct amp_answered of = {.id = v->id, .producer = v->from, .correlation = v->correlation};
-    AMP_BUF struct amp_buf note;
+    AMP_BUF struct amp_buf note = {0};
     amp_buf_init(&note, 1 << 20);
     if (amp_sequence_rise(s, amp_span_str(node), now_ms, node, &of.sequence, err) < 0)
         return -1;

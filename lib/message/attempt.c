@@ -46,7 +46,7 @@ static bool arrived_here(const struct amp_message_rec *r)
 int amp_attempt_arrived(struct amp_overdue *o, bool *arrived)
 {
     struct amp_sweep *sw = o->sw;
-    AMP_BUF struct amp_buf text, mem, id;
+    AMP_BUF struct amp_buf text = {0}, mem = {0}, id = {0};
     struct amp_tape t;
     struct amp_json_fault f;
     amp_buf_init(&text, AMP_RECORD_MAX);
@@ -133,7 +133,7 @@ static int may_repeat(struct amp_overdue *o, const struct amp_view *v, bool *may
 
 void amp_attempt_code(const struct amp_message_rec *r, char out[128])
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     struct amp_tape t;
     struct amp_json_fault f;
     amp_buf_init(&text, AMP_RECORD_MAX);
@@ -289,7 +289,7 @@ static int write_tries(struct amp_overdue *o, struct amp_buf *out)
 /* It has left: the new attempt's record. */
 static int follow(struct amp_overdue *o, struct amp_buf *line)
 {
-    AMP_BUF struct amp_buf tries;
+    AMP_BUF struct amp_buf tries = {0};
     struct amp_view v;
     struct amp_error e = {0};
     amp_buf_init(&tries, AMP_RECORD_MAX);
@@ -335,7 +335,7 @@ static int claim(struct amp_overdue *o, struct amp_span line)
 
 int amp_attempt_depart(struct amp_overdue *o)
 {
-    AMP_BUF struct amp_buf line;
+    AMP_BUF struct amp_buf line = {0};
     struct amp_sweep *sw = o->sw;
     bool leaves = o->r.departed_ms == 0;
     amp_buf_init(&line, AMP_RECORD_MAX);

@@ -17,7 +17,7 @@ static int read_tries(struct amp_overdue *o, struct amp_buf *mem, struct amp_dea
 {
     struct amp_tape t;
     struct amp_json_fault f;
-    AMP_BUF struct amp_buf list;
+    AMP_BUF struct amp_buf list = {0};
     amp_buf_init(&list, AMP_RECORD_MAX);
     *n = 0;
     if (o->r.tries.n == 0)
@@ -105,7 +105,7 @@ int amp_attempt_bury(struct amp_overdue *o)
     struct amp_dead_attempt before[BEFORE_MAX];
     struct amp_dead_letter d = {0};
     struct amp_view v;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     char code[128], given[64], why[300];
     bool buried, nothing;
     amp_buf_init(&mem, AMP_RECORD_MAX);

@@ -297,7 +297,7 @@ static int judge_old(struct amp_cursor *c, const struct amp_cursor_item *e,
 static int hold(struct amp_cursor *c, const struct amp_cursor_item *e, int64_t now_ms,
                 struct amp_error *err)
 {
-    AMP_BUF struct amp_buf id;
+    AMP_BUF struct amp_buf id = {0};
     amp_buf_init(&id, 4096);
     if (amp_held_id(e->seq, now_ms, e->id, &id, err) < 0)
         return -1;

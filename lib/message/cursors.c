@@ -214,7 +214,7 @@ static int still_gaps(const struct sweep *w, struct amp_span id, const struct am
     struct amp_store_rec now;
     struct amp_cursor_rec rec;
     uint8_t state;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, 1 << 20);
     if (amp_store_get(w->store, KIND, id, &now, err) < 0)
         return -1;
@@ -233,7 +233,7 @@ static int due_in_turn(struct sweep *w, struct amp_span id, const struct amp_cur
     struct amp_cursors_edit e = {.now_ms = w->now_ms};
     struct edit d = {.e = &e, .event = event, .actor = w->actor};
     enum amp_store_outcome how;
-    AMP_BUF struct amp_buf said;
+    AMP_BUF struct amp_buf said = {0};
     AMP_FREE char *consumer = amp_span_dup(r->consumer);
     amp_buf_init(&said, 1 << 20);
     if (!consumer)
@@ -274,7 +274,7 @@ static int sweep_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     struct sweep *w = ctx;
     struct amp_cursor_rec r;
     uint8_t state;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     AMP_FREE char *key = amp_span_dup(id);
     amp_buf_init(&mem, 1 << 20);
     int rc = key ? parse(row, &mem, &r, &state, w->err)

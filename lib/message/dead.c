@@ -117,7 +117,7 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
     w.add = d;
     w.actor = actor;
     /* The answer has an id of its own: an acknowledgement of the message must not close it. */
-    AMP_BUF struct amp_buf answer_id, excerpt;
+    AMP_BUF struct amp_buf answer_id = {0}, excerpt = {0};
     amp_buf_init(&answer_id, id.n + 16);
     amp_buf_init(&excerpt, 1 << 16);
     enum amp_store_outcome how;

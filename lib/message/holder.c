@@ -71,7 +71,7 @@ int amp_holder_role(struct amp_store *s, const char *agent, char role[128], stru
     struct amp_store_rec rec;
     struct amp_tape t;
     struct amp_span text = {"", 0};
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, 1 << 16);
     role[0] = '\0';
     if (!*agent)

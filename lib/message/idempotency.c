@@ -188,7 +188,7 @@ static int keep(struct work *w, const struct attempt *t, const struct amp_messag
  * *same: it is the message's own, or the message is one of several that nobody took up. */
 static int look(struct work *w, struct attempt *out, bool *same, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, AMP_RECORD_MAX);
     *out = (struct attempt){.state = OPEN, .status = "SENT"};
     *same = false;

@@ -12,7 +12,7 @@
 static int rtp_key(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX];
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, v->line.n + v->from.n + v->id.n + 64);
     if ((v->kind != AMP_KIND_DISPATCH && !amp_span_is(v->type, "message")) || v->from.n == 0)
         return 0;
@@ -37,7 +37,7 @@ int amp_idem_key(const struct amp_view *v, struct amp_buf *out, struct amp_error
     bool has_token = v->token.n > 0;
     if (!has_token && !v->has_sequence)
         return 0;
-    AMP_BUF struct amp_buf name;
+    AMP_BUF struct amp_buf name = {0};
     amp_buf_init(&name, v->from.n + v->token.n + 64);
     /* A token does not begin with the LF that stands before a number. */
     if (amp_buf_add(&name, v->from.p, v->from.n, err) < 0 ||

@@ -30,7 +30,7 @@ static int tell_read(struct amp_store *s, struct amp_span agent, struct amp_span
 static int drop_if_over(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
                         struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     struct amp_inbox_delivery d;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_store_begin(s, err) < 0)
@@ -208,7 +208,7 @@ static uint32_t choose(const struct amp_inbox_buffer *b, struct amp_lanes *lanes
 static int offer_next(struct offering *o, int64_t *wake_ms, struct amp_error *err)
 {
     struct amp_inbox_buffer b;
-    AMP_BUF struct amp_buf names;
+    AMP_BUF struct amp_buf names = {0};
     amp_buf_init(&names, AMP_RECORD_MAX);
     for (;;) {
         if (amp_inbox_buffer_get(o->s, o->agent, &names, &b, NULL, err) < 0)
@@ -288,7 +288,7 @@ static int front_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
 static int return_in_turn(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
                           int64_t now_ms, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     struct amp_inbox_delivery d;
     struct amp_fsm_result r;
     struct amp_inbox_step step = {.event = AMP_INBOX_EV_RETURN, .now_ms = now_ms};

@@ -40,7 +40,7 @@ static int bury(struct amp_store *s, const struct amp_inbox_refusal *r, struct a
     struct amp_check_options opt = {0};
     struct amp_reader *reader = amp_reader_new(NULL, err);
     char route[AMP_INBOX_AGENT_MAX + 8], by[AMP_INBOX_AGENT_MAX + 1];
-    AMP_BUF struct amp_buf answer;
+    AMP_BUF struct amp_buf answer = {0};
     amp_buf_init(&answer, 1 << 20);
     if (!reader)
         return -1;
@@ -88,7 +88,7 @@ static int ledger_expired(struct amp_store *s, struct amp_span id, bool *expired
                           struct amp_error *err)
 {
     struct amp_message_rec rec;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_find(s, id, &mem, &rec, err) < 0)
         return -1;
@@ -103,7 +103,7 @@ static int end_in_turn(struct amp_store *s, const struct amp_inbox_key *k,
     struct amp_inbox_step step = {.event = event, .now_ms = r->now_ms, .code = r->code};
     struct amp_inbox_delivery d;
     struct amp_fsm_result would;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     bool known = false;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     /* Somebody else may have ended it: then it has its letter. */
@@ -135,7 +135,7 @@ int amp_inbox_give_up(struct amp_store *s, struct amp_span agent, struct amp_spa
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
-    AMP_BUF struct amp_buf own, mem;
+    AMP_BUF struct amp_buf own = {0}, mem = {0};
     amp_buf_init(&own, AMP_RECORD_MAX);
     amp_buf_init(&mem, AMP_RECORD_MAX);
     struct amp_inbox_refusal r = {
@@ -178,7 +178,7 @@ static int sweep_place(struct sweeping *sw, struct amp_span agent, struct amp_in
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
-    AMP_BUF struct amp_buf own, mem;
+    AMP_BUF struct amp_buf own = {0}, mem = {0};
     amp_buf_init(&own, AMP_RECORD_MAX);
     amp_buf_init(&mem, AMP_RECORD_MAX);
     struct amp_inbox_refusal r = {.agent = agent,
@@ -202,7 +202,7 @@ static int sweep_fn(void *ctx, struct amp_span agent, const struct amp_store_rec
 {
     struct sweeping *sw = ctx;
     struct amp_inbox_buffer b;
-    AMP_BUF struct amp_buf names;
+    AMP_BUF struct amp_buf names = {0};
     amp_buf_init(&names, AMP_RECORD_MAX);
     sw->rc = amp_inbox_buffer_read(rec->json, &names, &b, sw->err);
     if (sw->rc < 0)

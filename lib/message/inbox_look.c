@@ -90,7 +90,7 @@ int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn 
                    struct amp_error *err)
 {
     struct amp_inbox_buffer b;
-    AMP_BUF struct amp_buf names, own, mem;
+    AMP_BUF struct amp_buf names = {0}, own = {0}, mem = {0};
     amp_buf_init(&names, AMP_RECORD_MAX);
     amp_buf_init(&own, AMP_RECORD_MAX);
     amp_buf_init(&mem, AMP_RECORD_MAX);

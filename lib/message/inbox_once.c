@@ -43,7 +43,7 @@ typedef int (*agent_fn)(void *ctx, struct amp_span agent, struct amp_span id,
 static int each_inbox(struct amp_store *s, struct amp_span agent, struct amp_span id, agent_fn fn,
                       void *ctx, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem, text, name;
+    AMP_BUF struct amp_buf mem = {0}, text = {0}, name = {0};
     struct amp_message_rec r;
     struct amp_tape t;
     struct amp_json_fault f;
@@ -80,7 +80,7 @@ static int is_at_it(void *ctx, struct amp_span agent, struct amp_span id, struct
     struct amp_store *s = ctx;
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (delivery_of(s, agent, id, &k, &mem, &d, err) < 0)
         return -1;
@@ -99,7 +99,7 @@ struct standing {
 static int at_work(const struct standing *st, struct amp_span id, bool read, struct amp_error *err)
 {
     struct amp_message_rec r;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_find(st->s, id, &mem, &r, err) < 0)
         return -1;
@@ -116,7 +116,7 @@ static int stands_for(const struct standing *st, struct amp_span id, struct amp_
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (delivery_of(st->s, st->agent, id, &k, &mem, &d, err) < 0)
         return -1;
@@ -129,7 +129,7 @@ static int stands_for(const struct standing *st, struct amp_span id, struct amp_
 int amp_inbox_superseded(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
                          const struct amp_inbox_delivery *d, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf own, mem;
+    AMP_BUF struct amp_buf own = {0}, mem = {0};
     struct amp_span operation, ids[AMP_IDEM_ATTEMPTS];
     struct standing st = {.s = s, .agent = agent, .offered = d->state == AMP_INBOX_OFFERED};
     uint32_t n;
@@ -165,7 +165,7 @@ static int withdraw(void *ctx, struct amp_span agent, struct amp_span id, struct
     struct amp_inbox_delivery d;
     struct amp_error e = {0};
     struct amp_inbox_step step = {.event = AMP_INBOX_EV_SUPERSEDE, .now_ms = w->now_ms};
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (delivery_of(w->s, agent, id, &k, &mem, &d, err) < 0)
         return -1;
@@ -182,7 +182,7 @@ static int withdraw(void *ctx, struct amp_span agent, struct amp_span id, struct
 int amp_inbox_withdraw_others(struct amp_store *s, struct amp_span agent, struct amp_span id,
                               int64_t now_ms, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf own, mem;
+    AMP_BUF struct amp_buf own = {0}, mem = {0};
     struct amp_span operation, ids[AMP_IDEM_ATTEMPTS];
     struct withdrawing w = {.s = s, .now_ms = now_ms};
     uint32_t n;

@@ -112,7 +112,7 @@ static int ended_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
 static int has_ended(struct amp_store *s, struct amp_span id, bool *ended, struct amp_error *err)
 {
     struct amp_message_rec rec;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_find(s, id, &mem, &rec, err) < 0)
         return -1;
@@ -122,7 +122,7 @@ static int has_ended(struct amp_store *s, struct amp_span id, bool *ended, struc
 
 static int return_credits(struct amp_store *s, struct amp_span agent, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     struct amp_inbox_buffer b;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_inbox_buffer_get(s, agent, &mem, &b, NULL, err) < 0)
@@ -180,7 +180,7 @@ static int requeued(struct amp_store *s, struct amp_span agent, struct amp_span 
 {
     struct amp_store_rec rec;
     struct amp_span route = {"", 0};
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     struct amp_tape t;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     *rev = 0;

@@ -33,7 +33,7 @@ static int one(struct letters *l, struct amp_span id, const struct amp_message_r
 /* What we sent again ourselves: each record names the next one. */
 static int chain(struct letters *l, struct amp_span id)
 {
-    AMP_BUF struct amp_buf mem, name;
+    AMP_BUF struct amp_buf mem = {0}, name = {0};
     struct amp_message_rec r;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     amp_buf_init(&name, 1 << 16);
@@ -55,7 +55,7 @@ static int chain(struct letters *l, struct amp_span id)
 /* What bears the same token, whoever sent it. */
 static int siblings(struct letters *l, struct amp_span operation)
 {
-    AMP_BUF struct amp_buf mem, names;
+    AMP_BUF struct amp_buf mem = {0}, names = {0};
     struct amp_span ids[AMP_IDEM_ATTEMPTS];
     struct amp_message_rec r;
     uint32_t n;
@@ -72,7 +72,7 @@ static int siblings(struct letters *l, struct amp_span operation)
 
 static int walk(struct letters *l, struct amp_span id)
 {
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     struct amp_message_rec r;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_find(l->s, id, &mem, &r, l->err) < 0)

@@ -72,7 +72,7 @@ static int append(struct amp_metrics *m, struct amp_span text, struct amp_error 
 
 static int write_now(struct amp_metrics *m, bool final, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, TEXT_MAX);
     if (is_openmetrics(m)) {
         if (amp_metrics_openmetrics(m, &text, err) < 0)

@@ -91,7 +91,7 @@ static int read_ids(struct work *w, const struct amp_store_rec *rec, struct amp_
 {
     struct amp_tape t;
     struct amp_span id;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, 1 << 20);
     amp_buf_reset(&w->ids);
     w->n = 0;
@@ -195,7 +195,7 @@ static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 /* Whether one of its messages is on its way or at work. */
 static int look(struct forgetting *f)
 {
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     const char *id = f->w.ids.data;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     f->open = false;

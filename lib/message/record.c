@@ -296,7 +296,7 @@ bool amp_record_knows_ack(const struct amp_message_rec *r, struct amp_ack_note *
 {
     if (r->acks.n == 0)
         return false;
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, AMP_RECORD_MAX);
     struct amp_tape t;
     amp_record_tape(&t);
@@ -335,7 +335,7 @@ bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, cons
 
 bool amp_record_has_stage(const struct amp_message_rec *r, const char *stage)
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     struct amp_tape t;
     struct amp_json_fault f;
     bool has = false;

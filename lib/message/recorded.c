@@ -229,7 +229,7 @@ static int behind(struct amp_store *s, const char *name, uint64_t *n, struct amp
 {
     struct amp_cursor_rec rec;
     uint8_t state;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, 1 << 20);
     int rc =
         amp_cursors_find(s, amp_span_str(name), AMP_SPAN(AMP_LOG_SOURCE), &mem, &rec, &state, err);

@@ -21,7 +21,7 @@ int amp_token_make(struct amp_span producer, struct amp_span operation, struct a
                    struct amp_buf *out, struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX];
-    AMP_BUF struct amp_buf preimage;
+    AMP_BUF struct amp_buf preimage = {0};
     amp_buf_init(&preimage, producer.n + operation.n + canonical.n + 2);
     if (check_part("producer", producer, err) < 0 || check_part("operation", operation, err) < 0 ||
         amp_buf_add(&preimage, producer.p, producer.n, err) < 0 ||

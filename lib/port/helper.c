@@ -176,7 +176,7 @@ int amp_helper_ask(struct amp_helper *h, uint64_t tag, struct amp_span request,
 {
     if (h->n == IN_FLIGHT_MAX || (h->n > 0 && h->bytes + request.n > BYTES_MAX))
         return 1;
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, REQUEST_MAX);
     if (amp_buf_fmt(&b, err, "{\"q\":%llu,", (unsigned long long)h->next_q) < 0 ||
         amp_buf_add(&b, request.p, request.n, err) < 0 || amp_buf_add(&b, "}\n", 2, err) < 0)

@@ -129,7 +129,7 @@ static void key_of(const struct amp_try *t, char out[KEY_MAX + 1])
 /* 0 asked or failed, 1 not now. */
 static int ask(struct amp_port *p, struct amp_try *t, amp_port_done_fn done, void *ctx)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
     struct amp_error why = {0};
     char key[KEY_MAX + 1];

@@ -34,7 +34,7 @@ void amp_spool_name(const char *consumer, struct amp_span id, struct amp_span li
                     char out[AMP_SPOOL_NAME_MAX])
 {
     char digest[AMP_SHA256_MAX], whole[AMP_SHA256_MAX];
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, (size_t)64 << 20);
     /* A record without an id is known by its bytes. */
     amp_sha256_hex(id.n > 0 ? id : line, whole);
@@ -129,7 +129,7 @@ int amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,
                   struct amp_error *err)
 {
     char path[AMP_SPOOL_NAME_MAX + 8];
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, line.n + 2);
     if (amp_buf_add(&text, line.p, line.n, err) < 0 || amp_buf_add(&text, "\n", 1, err) < 0)
         return -1;

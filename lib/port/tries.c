@@ -18,7 +18,7 @@
 int amp_tries_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
                     struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, LENGTH_CHARS + id.n + line.n + 1);
     if (amp_buf_fmt(&text, err, "%08zx", id.n) < 0 || amp_buf_add(&text, id.p, id.n, err) < 0 ||
         amp_buf_add(&text, line.p, line.n, err) < 0)

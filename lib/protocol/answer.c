@@ -48,7 +48,7 @@ static int refuse_sw4rm(const struct amp_answered *to, const struct amp_answer *
                         struct amp_buf *out, struct amp_error *err)
 {
     const char *code = sw4rm_code(a), *said = a->note ? a->note : "";
-    AMP_BUF struct amp_buf note;
+    AMP_BUF struct amp_buf note = {0};
     amp_buf_init(&note, 1 << 16);
     if (a->code && strcasecmp(code, a->code) != 0 && amp_buf_fmt(&note, err, "%s: ", a->code) < 0)
         return -1;

@@ -107,7 +107,7 @@ static const char *copy(struct amp_check *c, struct amp_span text)
 static void place(struct amp_check *c, const struct amp_fault *fault, struct amp_finding *f)
 {
     struct amp_error err;
-    AMP_BUF struct amp_buf pointer, dotted;
+    AMP_BUF struct amp_buf pointer = {0}, dotted = {0};
     /* A path is made of the line's keys, at worst each byte of them escaped. */
     size_t most = 2 * (size_t)c->v->tape->len + PATH_EXTRA;
     amp_buf_init(&pointer, most);
@@ -142,7 +142,7 @@ static void place(struct amp_check *c, const struct amp_fault *fault, struct amp
 /* What was found, without the secrets in it. A sentence that quotes such a value gives way. */
 static void show(struct amp_check *c, uint32_t tok, struct amp_finding *f)
 {
-    AMP_BUF struct amp_buf clean;
+    AMP_BUF struct amp_buf clean = {0};
     struct amp_span source = amp_tok_source(c->v->tape, tok);
     bool cut = source.n > LOOKED_AT;
     struct amp_span seen = {source.p, cut ? LOOKED_AT : source.n};
@@ -163,7 +163,7 @@ static void show(struct amp_check *c, uint32_t tok, struct amp_finding *f)
 
 const char *amp_check_excerpt(struct amp_check *c, struct amp_span text, size_t at, size_t most)
 {
-    AMP_BUF struct amp_buf clean;
+    AMP_BUF struct amp_buf clean = {0};
     size_t from = at > LOOKED_AT ? at - LOOKED_AT : 0;
     amp_buf_init(&clean, 1 << 20);
     c->failed |=

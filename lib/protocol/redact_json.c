@@ -10,7 +10,7 @@ enum { EXCERPT_FROM = 64 * 1024, GROWTH = 24 /* one byte to "[redacted:…]" */ 
 
 int amp_redact_text(struct amp_span text, bool cut, struct amp_buf *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, out->max);
     if (!amp_redact_has_patterns())
         return amp_redact_shapes(text, cut, out, err);
@@ -167,7 +167,7 @@ static bool dangerous(const unsigned char *p, size_t n, size_t *bytes)
 int amp_redact_excerpt(struct amp_span line, size_t most, struct amp_buf *out,
                        struct amp_error *err)
 {
-    AMP_BUF struct amp_buf clean;
+    AMP_BUF struct amp_buf clean = {0};
     bool cut = line.n > EXCERPT_FROM;
     if (cut)
         line.n = EXCERPT_FROM;

@@ -133,7 +133,7 @@ static int one_pattern(const struct matching *m, unsigned i, struct amp_span tex
 
 int amp_redact_patterns(struct amp_span text, bool cut, struct amp_buf *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf a, b;
+    AMP_BUF struct amp_buf a = {0}, b = {0};
     struct amp_buf *in = &a, *to = &b;
     amp_buf_init(&a, out->max);
     amp_buf_init(&b, out->max);

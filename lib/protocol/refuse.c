@@ -54,7 +54,7 @@ int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, in
         return 1;
     const struct amp_span none = {"", 0};
     char time[AMP_TIME_MAX];
-    AMP_BUF struct amp_buf said;
+    AMP_BUF struct amp_buf said = {0};
     struct amp_jw w;
     amp_buf_init(&said, SENTENCE_MOST);
     amp_time_format(now_ms, time);

@@ -37,7 +37,7 @@ static struct amp_schema *compile(struct amp_schemas *s, const char *path, struc
         amp_fail(err, AMP_INTERNAL, "no_schema", "schema %s is not compiled in", path);
         return NULL;
     }
-    AMP_BUF struct amp_buf base;
+    AMP_BUF struct amp_buf base = {0};
     amp_buf_init(&base, 4096);
     if (amp_buf_fmt(&base, err, "%s%s", SCHEMA_BASE, path) < 0)
         return NULL;

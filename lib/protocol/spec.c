@@ -31,7 +31,7 @@ bool amp_spec_starts(const struct amp_tape *t, uint32_t object, const char *key,
         return false;
     struct amp_span raw = amp_tok_raw(t, tok);
     size_t n = strlen(text);
-    AMP_BUF struct amp_buf room;
+    AMP_BUF struct amp_buf room = {0};
     amp_buf_init(&room, 64 * 1024 * 1024);
     if ((t->tok[tok].flags & AMP_TOK_ESCAPED) && amp_tok_text(t, tok, &room, &raw, NULL) < 0)
         return false;

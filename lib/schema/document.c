@@ -39,7 +39,7 @@ static uint32_t member(const struct amp_document *d, uint32_t tok, const char *k
 static int text_of(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
                    struct amp_span *out)
 {
-    AMP_BUF struct amp_buf plain;
+    AMP_BUF struct amp_buf plain = {0};
     struct amp_span s;
     amp_buf_init(&plain, URI_MAX);
     if (amp_tok_text(&d->tape, tok, &plain, &s, c->err))
@@ -216,7 +216,7 @@ static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
     }
     if (before == 0)
         return 0;
-    AMP_BUF struct amp_buf uri;
+    AMP_BUF struct amp_buf uri = {0};
     struct amp_span kept;
     amp_buf_init(&uri, URI_MAX);
     if (amp_uri_resolve(around.uri, (struct amp_span){id.p, before}, &uri, c->err))

@@ -16,7 +16,7 @@ enum { WALK_DEPTH = 1000 };
 static int add_note(struct amp_output_walk *w, const struct amp_note *note)
 {
     struct amp_schema_run *r = w->r;
-    AMP_BUF struct amp_buf says;
+    AMP_BUF struct amp_buf says = {0};
     amp_buf_init(&says, 16 << 10);
     amp_say_expected(r, note);
     struct amp_span found = amp_tok_source(r->t, note->tok);
@@ -77,7 +77,7 @@ static int compact(const struct amp_tape *t, uint32_t tok, struct amp_buf *out,
 void amp_walk_remark(struct amp_output_walk *w, const struct amp_node *n, uint32_t key)
 {
     const struct amp_tape *t = &n->doc->tape;
-    AMP_BUF struct amp_buf json, name;
+    AMP_BUF struct amp_buf json = {0}, name = {0};
     struct amp_span plain;
     amp_buf_init(&json, 16 << 20);
     amp_buf_init(&name, 64 << 10);

@@ -58,7 +58,7 @@ static bool member(const struct amp_output_step *s, uint32_t i, uint32_t key,
                    const struct amp_node *child, const struct amp_span *way)
 {
     struct amp_buf *at = &s->w->units.instance;
-    AMP_BUF struct amp_buf room;
+    AMP_BUF struct amp_buf room = {0};
     struct amp_span name = key_name(s, key, &room);
     size_t before = amp_pointer_push(at, name, NULL);
     bool ok = way ? amp_step_down_name(s, *way, child, key + 1, NULL)
@@ -110,7 +110,7 @@ bool amp_step_properties(const struct amp_output_step *s)
 
 static bool pattern_fits(const struct amp_output_step *s, uint32_t pattern, uint32_t key)
 {
-    AMP_BUF struct amp_buf room;
+    AMP_BUF struct amp_buf room = {0};
     struct amp_span name = key_name(s, key, &room);
     return !s->w->r->failed &&
            amp_run_pattern(s->w->r, s->n->object->patterns[pattern].pattern, name);
@@ -126,7 +126,7 @@ static int patterns(const struct amp_output_step *s, uint32_t i, uint32_t key, b
     for (uint32_t p = 0; p < s->n->object->n_patterns; p++, k = schema->tok[k + 1].next) {
         if (!pattern_fits(s, p, key))
             continue;
-        AMP_BUF struct amp_buf room;
+        AMP_BUF struct amp_buf room = {0};
         struct amp_span way;
         amp_buf_init(&room, UINT32_MAX);
         if (amp_tok_text(schema, k, &room, &way, s->w->err))
@@ -170,7 +170,7 @@ static bool other_properties(const struct amp_output_step *s, bool unevaluated)
         if (unevaluated ? amp_marked(s->w->r, s->m, i) : is_named(s, key))
             continue;
         if (amp_node_is_false(child)) { /* said at the name, with the names that are allowed */
-            AMP_BUF struct amp_buf room;
+            AMP_BUF struct amp_buf room = {0};
             struct amp_span name = key_name(s, key, &room);
             size_t before = amp_pointer_push(&s->w->units.instance, name, NULL);
             ok = amp_walk_wrong(s->w, s->n, s->key->name, key + 1, NULL, name);
@@ -201,7 +201,7 @@ bool amp_step_property_names(const struct amp_output_step *s)
     if (amp_step_type(s) != AMP_JSON_OBJECT)
         return true;
     for (uint32_t key = s->tok + 1; key < t->tok[s->tok].next; key = t->tok[key + 1].next) {
-        AMP_BUF struct amp_buf room;
+        AMP_BUF struct amp_buf room = {0};
         struct amp_span name = key_name(s, key, &room);
         size_t before = amp_pointer_push(&s->w->units.instance, name, NULL);
         ok &= amp_step_down(s, amp_step_node(s, s->value), key, NULL);
@@ -311,7 +311,7 @@ bool amp_step_contains(const struct amp_output_step *s)
     const struct amp_array_rules *a = s->n->array;
     struct amp_units *u = &s->w->units;
     uint32_t k = s->tok + 1, found = 0, first = u->n, count = t->tok[s->tok].count;
-    AMP_BUF struct amp_buf list;
+    AMP_BUF struct amp_buf list = {0};
     amp_buf_init(&list, 16 << 20);
     if (amp_step_type(s) != AMP_JSON_ARRAY)
         return true;

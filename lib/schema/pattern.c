@@ -163,7 +163,7 @@ static int rewrite(struct amp_span text, struct amp_buf *out)
 
 static pcre2_code *compile(struct amp_span text, char *why, size_t size)
 {
-    AMP_BUF struct amp_buf source;
+    AMP_BUF struct amp_buf source = {0};
     int code;
     PCRE2_SIZE offset;
     amp_buf_init(&source, PATTERN_MAX);

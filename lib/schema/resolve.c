@@ -86,7 +86,7 @@ static int step(struct amp_compiler *c, struct amp_document *d, uint32_t at, str
     const struct amp_tok *t = &d->tape.tok[at];
     *out = AMP_TOK_NONE;
     if (t->type != AMP_JSON_OBJECT || t->count < INDEXED) {
-        AMP_BUF struct amp_buf pointer;
+        AMP_BUF struct amp_buf pointer = {0};
         amp_buf_init(&pointer, URI_MAX);
         if (amp_buf_str(&pointer, "/", c->err) || amp_buf_add(&pointer, name.p, name.n, c->err) ||
             pay(c, d, at, t->count))
@@ -158,7 +158,7 @@ static int find_resource(struct amp_compiler *c, struct amp_span uri, enum amp_d
 int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
                          struct amp_target *out)
 {
-    AMP_BUF struct amp_buf uri, fragment;
+    AMP_BUF struct amp_buf uri = {0}, fragment = {0};
     struct amp_uri parts = amp_uri_split(ref);
     size_t before = parts.has_fragment ? (size_t)(parts.fragment.p - 1 - ref.p) : ref.n;
     uint32_t to = resource;

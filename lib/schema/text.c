@@ -12,7 +12,7 @@ struct said {
 static void on_violation(void *ctx, const struct amp_violation *v)
 {
     struct said *s = ctx;
-    AMP_BUF struct amp_buf pointer, dotted;
+    AMP_BUF struct amp_buf pointer = {0}, dotted = {0};
 
     amp_buf_init(&pointer, 4096);
     amp_buf_init(&dotted, 4096);

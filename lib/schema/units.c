@@ -68,7 +68,7 @@ static int add_absolute(struct amp_buf *out, const struct amp_schema *s, const s
     const char *slash = res->uri.n ? memchr(res->uri.p, '/', res->uri.n) : NULL;
     if (!colon || (slash && slash < colon))
         return 0;
-    AMP_BUF struct amp_buf root, at;
+    AMP_BUF struct amp_buf root = {0}, at = {0};
     amp_buf_init(&root, POINTER_MOST);
     amp_buf_init(&at, POINTER_MOST);
     if (amp_tape_path(t, res->tok, &root, NULL, err) || amp_tape_path(t, n->tok, &at, NULL, err))

@@ -71,7 +71,7 @@ static void add_found(const struct amp_document *d, uint32_t tok, const char *co
 static int fail(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
                 const char *code, const char *what, bool found, const char *const *words)
 {
-    AMP_BUF struct amp_buf at, text;
+    AMP_BUF struct amp_buf at = {0}, text = {0};
     amp_buf_init(&at, 64 << 10);
     amp_buf_init(&text, sizeof c->err->what);
     add_place(c, d, d->tape.n ? (size_t)(amp_tok_source(&d->tape, tok).p - d->tape.text) : 0,
@@ -112,7 +112,7 @@ void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uin
     const char *meant = amp_keyword_nearest(name, &near);
     if ((!of_other && !meant[0]) || c->remarks == REMARKS_MOST)
         return;
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, 1024);
     int shown = (int)cut(name, FOUND_MOST).n;
     add_place(c, d, (size_t)(amp_tok_source(&d->tape, key).p - d->tape.text), &text);
@@ -128,7 +128,7 @@ void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uin
 int amp_schema_not_json(struct amp_compiler *c, const struct amp_document *d,
                         const struct amp_json_fault *fault)
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, sizeof c->err->what);
     add_place(c, d, fault->offset, &text);
     bool no_json = !strcmp(fault->code, "invalid_json") || !strcmp(fault->code, "invalid_utf8");

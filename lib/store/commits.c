@@ -175,7 +175,7 @@ int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t 
 static bool holds(struct amp_store *s, const char *name, uint64_t before, int64_t now_ms)
 {
     char path[300];
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     uint64_t from;
     int64_t until;
     amp_buf_init(&text, PIN_MOST);

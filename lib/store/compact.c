@@ -97,7 +97,7 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
                            : NULL;
     if (!st)
         return -1;
-    AMP_BUF struct amp_buf from;
+    AMP_BUF struct amp_buf from = {0};
     amp_buf_init(&from, AMP_KEY_MAX);
     if (amp_buf_add(&from, c->key.data, c->key.len, err) != 0)
         return -1;

@@ -202,7 +202,7 @@ int amp_store_outbox(struct amp_store *s, const char *consumer, amp_store_entry_
                      struct amp_error *err)
 {
     struct places places = {0};
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     bool own;
     amp_buf_init(&text, 72 * AMP_FRAME_MAX);
     if (amp_turn_enter(s, &own, err) != 0)

@@ -200,7 +200,7 @@ static int load_again(struct amp_store *s, struct amp_span key, struct amp_buf *
 static int each_row(struct amp_store *s, const struct rows *rows, amp_store_each_fn fn, void *ctx,
                     struct amp_error *err)
 {
-    AMP_BUF struct amp_buf id, rec;
+    AMP_BUF struct amp_buf id = {0}, rec = {0};
     amp_buf_init(&id, AMP_ID_MAX);
     amp_buf_init(&rec, 64 * AMP_FRAME_MAX);
     for (size_t i = 0; i < rows->n; i++) {

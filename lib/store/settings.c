@@ -41,7 +41,7 @@ static int read_settings(struct amp_store *s, const struct amp_tape *t, uint32_t
 
 static int read_file(struct amp_store *s, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     struct amp_tape t;
     struct amp_json_fault fault;
     amp_buf_init(&text, FILE_MAX);

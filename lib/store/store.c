@@ -250,7 +250,7 @@ static int commit(struct amp_store *s, struct amp_frame *f, const struct amp_sto
                   struct amp_error *err)
 {
     AMP_FREE struct amp_frame_out *out = NULL;
-    AMP_BUF struct amp_buf names;
+    AMP_BUF struct amp_buf names = {0};
     struct amp_pos at;
     amp_buf_init(&names, 72 * (c->n_emits + 1u));
     if (c->n_emits && !(out = calloc(c->n_emits, sizeof *out)))

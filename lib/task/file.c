@@ -76,7 +76,7 @@ int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MA
 static bool holds(int dir, const char *name, struct amp_span bytes)
 {
     struct stat st;
-    AMP_BUF struct amp_buf old;
+    AMP_BUF struct amp_buf old = {0};
     amp_buf_init(&old, bytes.n + 1);
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (size_t)st.st_size != bytes.n)
         return false;
@@ -88,7 +88,7 @@ static int write_file(struct amp_store *s, int dir, struct amp_span task_id, con
                       struct amp_error *err)
 {
     struct amp_store_rec rec;
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, FILE_MAX);
     if (amp_store_get(s, "task", task_id, &rec, err) < 0)
         return -1;
@@ -103,7 +103,7 @@ static int write_file(struct amp_store *s, int dir, struct amp_span task_id, con
 
 int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf path;
+    AMP_BUF struct amp_buf path = {0};
     char name[AMP_TASK_ID_MAX + 8];
     amp_buf_init(&path, 8192);
     if (task_id.n >= AMP_TASK_ID_MAX || !amp_id_is_safe(task_id))
@@ -125,7 +125,7 @@ int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error
 
 bool amp_task_file_after(struct amp_store *s, struct amp_span task_id, int64_t updated_ms)
 {
-    AMP_BUF struct amp_buf path;
+    AMP_BUF struct amp_buf path = {0};
     struct stat st;
     amp_buf_init(&path, 8192);
     if (amp_buf_fmt(&path, NULL, "%s/tasks/%.*s.json", amp_store_dir(s), (int)task_id.n,

@@ -32,7 +32,7 @@ static int match(void *ctx, const struct amp_git_worktree *w)
 static int put_marker(const char *gitdir, const char *agent, struct amp_error *err)
 {
     AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     if (fd < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", gitdir);
     amp_buf_init(&text, 1024);

@@ -46,7 +46,7 @@ enum amp_bind_reason amp_bind_reason_of(const struct amp_error *err)
 
 static void copy_field(const struct amp_tape *t, const char *key, char *out, size_t size)
 {
-    AMP_BUF struct amp_buf arena;
+    AMP_BUF struct amp_buf arena = {0};
     amp_buf_init(&arena, RECORD_MAX);
     struct amp_span text = {NULL, 0};
     uint32_t tok = amp_tape_get(t, 0, amp_span_str(key));

@@ -106,7 +106,7 @@ static int write_policy(const struct amp_hooks *h, const struct amp_rule *rule,
                         struct amp_error *err)
 {
     char dir[PATH_MAX + 8];
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, AMP_RULE_FILE_MAX);
     snprintf(dir, sizeof dir, "%s/amp", h->common);
     /* Where people of several accounts push, their hooks must be able to read it. */
@@ -121,7 +121,7 @@ static int write_policy(const struct amp_hooks *h, const struct amp_rule *rule,
 int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, const char *program,
                       struct amp_error *err)
 {
-    AMP_BUF struct amp_buf bytes;
+    AMP_BUF struct amp_buf bytes = {0};
     amp_buf_init(&bytes, PROGRAM_MAX + 1);
     if (h->foreign[0])
         return amp_fail(err, AMP_CONFIG, "foreign_hooks_path",
@@ -174,7 +174,7 @@ int amp_hooks_override(const struct amp_hooks *h, const struct amp_hook_override
                        struct amp_error *err)
 {
     char dir[PATH_MAX + 8];
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, 1024);
     snprintf(dir, sizeof dir, "%s/amp", h->common);
     if (strpbrk(o->branch, "\n ") || strpbrk(o->agent, "\n "))

@@ -143,7 +143,7 @@ static bool says_its_name(const char *path)
 static void check_program(struct check *c, const char *program)
 {
     char path[PATH_MAX + 32];
-    AMP_BUF struct amp_buf ours, theirs;
+    AMP_BUF struct amp_buf ours = {0}, theirs = {0};
     snprintf(path, sizeof path, "%s/" AMP_HOOK_PROGRAM, c->h->dir);
     amp_buf_init(&ours, PROGRAM_MAX + 1);
     amp_buf_init(&theirs, PROGRAM_MAX + 1);

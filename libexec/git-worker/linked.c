@@ -49,7 +49,7 @@ int linked_lock(struct request *r, git_repository *repo)
 /* The text of a small file without its line end; false when there is none. */
 static bool read_small(int dirfd, const char *name, char *out, size_t size)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, SMALL_FILE);
     if (amp_file_read(dirfd, name, SMALL_FILE - 1, &b, NULL))
         return false;
@@ -191,7 +191,7 @@ static int claim_name(struct request *r, const char *common, const char *path, s
 
 static int put(struct request *r, int fd, const char *name, const char *fmt, const char *value)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, SMALL_FILE);
     return amp_buf_fmt(&b, r->err, "%s%s\n", fmt, value) ||
                    amp_file_write_atomic(fd, name, 0644, amp_buf_span(&b), r->err)

@@ -49,7 +49,7 @@ int request_text(struct request *r, const char *key, bool wanted, const char **o
     *out = NULL;
     if (tok == AMP_TOK_NONE || r->tape->tok[tok].type == AMP_JSON_NULL)
         return wanted ? amp_fail(r->err, AMP_INTERNAL, "bad_request", "\"%s\" is missing", key) : 0;
-    AMP_BUF struct amp_buf arena;
+    AMP_BUF struct amp_buf arena = {0};
     amp_buf_init(&arena, LINE_MAX_BYTES);
     struct amp_span text;
     if (r->tape->tok[tok].type != AMP_JSON_STRING || r->n_texts == TEXTS_MAX)
@@ -190,7 +190,7 @@ int main(int argc, char **argv)
     struct amp_line line;
     struct amp_tape tape;
     struct amp_json_fault fault;
-    AMP_BUF struct amp_buf reply;
+    AMP_BUF struct amp_buf reply = {0};
     if (git_libgit2_init() < 0)
         return AMP_INTERNAL;
     amp_lines_init(&lines, LINE_MAX_BYTES);

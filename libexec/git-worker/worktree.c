@@ -149,7 +149,7 @@ int op_worktree_remove(struct request *r)
 static void reply_worktree(struct request *r, const struct linked *w, bool is_main)
 {
     char text[1024], agent[128];
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, sizeof text);
     AMP_CLOSE int fd = open(w->gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const char *branch = "", *head = "";

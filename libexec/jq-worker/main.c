@@ -152,7 +152,7 @@ static int serve(struct filter *filters, int n)
     struct amp_lines in;
     struct amp_line line;
     struct amp_error err = {0};
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     amp_buf_init(&out, LINE_MAX_);
     amp_tape_init(&t, &limits);
     amp_lines_init(&in, LINE_MAX_);

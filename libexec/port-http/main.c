@@ -67,8 +67,8 @@ static int serve(struct http *h)
     struct amp_lines in;
     struct amp_line line;
     struct amp_error err = {0};
-    AMP_BUF struct amp_buf out;
-    AMP_BUF struct amp_buf arena;
+    AMP_BUF struct amp_buf out = {0};
+    AMP_BUF struct amp_buf arena = {0};
     amp_buf_init(&out, 65536);
     amp_buf_init(&arena, LINE_MAX_);
     amp_tape_init(&t, &limits);

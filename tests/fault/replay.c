@@ -103,7 +103,7 @@ static void number_files(void)
 
 static void load(const char *path)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_error err;
     amp_buf_init(&b, 1u << 30);
     if (amp_file_read(AT_FDCWD, path, 1u << 30, &b, &err) != 0)

@@ -304,7 +304,7 @@ static int shown(void *ctx, const struct amp_store_entry *e)
 
 static int repair(const char *dir)
 {
-    AMP_BUF struct amp_buf said;
+    AMP_BUF struct amp_buf said = {0};
     amp_buf_init(&said, 65536);
     if (amp_store_repair(dir, &said, &err) != 0)
         return fail("repair");

@@ -9,7 +9,7 @@ static void again(const char *what, const char *line, const char *want)
     struct amp_reader *r = amp_reader_new(NULL, &err);
     struct amp_check_options opt = {0};
     struct amp_view v;
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     amp_buf_init(&out, 1 << 20);
     if (!r || amp_reader_line(r, amp_span_str(line), &opt, &v, NULL, NULL, &err) < 0) {
         TAP_OK(false, "%s is read", what);

@@ -209,7 +209,7 @@ static int refuse(const char *line, struct amp_buf *out, struct amp_view *v)
 static void refusals(void)
 {
     struct amp_view v;
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     amp_buf_init(&out, 65536);
     TAP_INT(refuse(AOF("status.update", "'taskId':'TASK-2026-02-09-060','agentId':'g'"), &out, &v),
             0, "AOF: a valid answer");

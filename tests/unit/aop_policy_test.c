@@ -157,7 +157,7 @@ static void resolving(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct amp_error err;
-        AMP_BUF struct amp_buf out;
+        AMP_BUF struct amp_buf out = {0};
         amp_buf_init(&out, 4096);
         int got = amp_aop_resolve(AMP_SPAN("C:/w"), amp_span_str(cases[i].path), &out, &err);
         if (cases[i].want)

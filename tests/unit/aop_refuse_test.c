@@ -85,7 +85,7 @@ static void schema(void)
 
 static void limits(void)
 {
-    AMP_BUF struct amp_buf big;
+    AMP_BUF struct amp_buf big = {0};
     struct amp_error err;
     amp_buf_init(&big, 1 << 20);
     int bad = amp_buf_str(&big, TASK("EXECUTOR", "read", ""), &err);

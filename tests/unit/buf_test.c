@@ -43,7 +43,7 @@ static void globs(void)
 
 static void buffers(void)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_error err;
     amp_buf_init(&b, 10);
     TAP_SPAN(amp_buf_span(&b), "", "new ones are empty");
@@ -67,7 +67,7 @@ static void buffers(void)
     TAP_OK(amp_buf_add(&z, "", 0, &err) == 0 && amp_buf_add(&z, "a", 1, &err) == -1, "bound 0");
     amp_buf_release(&z);
     amp_buf_release(&z);
-    AMP_BUF struct amp_buf big;
+    AMP_BUF struct amp_buf big = {0};
     amp_buf_init(&big, SIZE_MAX / 4);
     bool ok = true;
     for (int i = 0; i < 100000; i++)

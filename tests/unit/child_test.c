@@ -48,7 +48,7 @@ static struct amp_child_end run(const struct amp_child_spec *spec, int64_t timeo
 
 static bool file_is(const char *name, const char *text)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 65536);
     bool ok = !amp_file_read(AT_FDCWD, in_top(name), 65536, &b, NULL) &&
               amp_span_is(amp_buf_span(&b), text);
@@ -59,7 +59,7 @@ static bool file_is(const char *name, const char *text)
 
 static pid_t pid_in(const char *name)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     for (int i = 0; i < 500; i++) {
         amp_buf_init(&b, 100);
         if (!amp_file_read(AT_FDCWD, in_top(name), 100, &b, NULL) && b.len > 0 &&

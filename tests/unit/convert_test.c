@@ -56,7 +56,7 @@ static void pair(struct amp_span line, enum amp_protocol to)
 {
     struct amp_error err;
     struct amp_view v;
-    AMP_BUF struct amp_buf there, back, again;
+    AMP_BUF struct amp_buf there = {0}, back = {0}, again = {0};
     amp_buf_init(&there, 1 << 24);
     amp_buf_init(&back, 1 << 24);
     amp_buf_init(&again, 1 << 24);
@@ -164,7 +164,7 @@ static void mutate(struct amp_span line, struct amp_buf *out)
 
 static void check_mutated(struct amp_span line)
 {
-    AMP_BUF struct amp_buf a, b;
+    AMP_BUF struct amp_buf a = {0}, b = {0};
     amp_buf_init(&a, 1 << 24);
     amp_buf_init(&b, 1 << 24);
     mutated = true;

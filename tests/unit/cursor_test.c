@@ -307,7 +307,7 @@ static void watermark(void)
     TAP_INT(amp_cursor_watermark(store, e.source, later, &n, &err), 1, "one lease ran out");
     TAP_INT(n, 20, "and holds nothing back, swept or not");
     TAP_INT(amp_cursors_sweep(store, later, "sweep", NULL, &done, &err), 0, "swept");
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, 4096);
     struct amp_cursor_rec rec;
     uint8_t state;

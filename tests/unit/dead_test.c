@@ -61,7 +61,7 @@ static const char *all(void)
 
 static void contents(void)
 {
-    AMP_BUF struct amp_buf json;
+    AMP_BUF struct amp_buf json = {0};
     amp_buf_init(&json, 1 << 16);
     letter("x", "retries_exhausted", 30);
     amp_dead_find(store, AMP_SPAN("x"), note, &json, &err);
@@ -144,14 +144,14 @@ static void recovery(void)
                          .ack_timeout_ms = 1000};
     enum amp_store_outcome how;
     struct amp_message_rec rec;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, 1 << 20);
     amp_message_record(store, &v, 10, &how, &err);
     letter("m", "no_route", 20);
     amp_message_find(store, AMP_SPAN("m"), &mem, &rec, &err);
     TAP_INT(rec.state, AMP_DELIVERY_REJECTED, "dead: rejected in the ledger");
     struct amp_store_rec kept;
-    AMP_BUF struct amp_buf before;
+    AMP_BUF struct amp_buf before = {0};
     amp_buf_init(&before, 1 << 16);
     amp_store_get(store, "message", AMP_SPAN("m"), &kept, &err);
     amp_buf_add(&before, kept.json.p, kept.json.n, &err);

@@ -193,7 +193,7 @@ static void check_garbage(void)
                 n += len;
             }
         }
-        AMP_BUF struct amp_buf whole;
+        AMP_BUF struct amp_buf whole = {0};
         amp_buf_init(&whole, 1 << 20);
         struct amp_span got = search((struct amp_span){text, n}, 0, AMP_PROTO_NONE);
         amp_buf_add(&whole, got.p, got.n, NULL);

@@ -22,7 +22,7 @@ static int dir;
 
 static bool holds(const char *path, const char *text)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 1 << 20);
     return amp_file_read(dir, path, 1 << 20, &b, NULL) == 0 && amp_span_is(amp_buf_span(&b), text);
 }
@@ -89,7 +89,7 @@ static void publish(void)
 static void reading(void)
 {
     struct amp_error err;
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 100);
     amp_file_write_atomic(dir, "r", 0600, AMP_SPAN("12345"), NULL);
     TAP_OK(!amp_file_read(dir, "r", 5, &b, &err) && b.len == 5, "exactly the bound");

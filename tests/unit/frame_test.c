@@ -194,7 +194,7 @@ static void test_too_large(struct amp_buf *b)
 
 int main(void)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 4 * AMP_FRAME_MAX);
     test_round_trip(&b);
     test_not_whole(&b);

@@ -85,7 +85,7 @@ static void lint(void)
 
 static void print(void)
 {
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     struct amp_error err;
     amp_buf_init(&out, 4096);
     TAP_OK(amp_fsm_print(&sound, "ndjson", &out, &err) == 0, "ndjson");

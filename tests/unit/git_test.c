@@ -167,7 +167,7 @@ static void half_made(void)
 
 static void fake(const char *script)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     char file[PATH_MAX];
     amp_buf_init(&b, 4096);
     amp_buf_fmt(&b, NULL, "#!/bin/sh\n%s\n", script);

@@ -275,7 +275,7 @@ static void diagrams(void)
         "}",
     };
     enum { N = sizeof(hostile) / sizeof(hostile[0]) };
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     amp_buf_init(&out, 1 << 20);
     struct amp_diagram *d = amp_diagram_new(0, &err);
     for (unsigned i = 0; i < N; i++) {
@@ -336,7 +336,7 @@ static void json(void)
 {
     struct amp_history_row r = {
         .n = 7, .at = AMP_SPAN("t"), .id = AMP_SPAN("a\"b\n"), .late = true};
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     amp_buf_init(&out, 4096);
     amp_history_json(&r, &out, &err);
     TAP_SPAN(amp_buf_span(&out),

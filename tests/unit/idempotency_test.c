@@ -104,7 +104,7 @@ static void keys(void)
     TAP_STR(pass("cli", longest, "s8"), "retry", "is known again");
     struct amp_view v = view_of("cli", "", "s9");
     v.has_sequence = false;
-    AMP_BUF struct amp_buf key;
+    AMP_BUF struct amp_buf key = {0};
     amp_buf_init(&key, 4096);
     TAP_INT(amp_idem_key(&v, &key, &err), 0, "neither token nor number");
     v = view_of("cli", "t", "s9");

@@ -64,7 +64,7 @@ static void walk_rows(const struct amp_fsm *m)
 
 static void print(const struct amp_fsm *m)
 {
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     struct amp_tape tape;
     struct amp_json_fault fault;
     amp_buf_init(&out, 1 << 20);

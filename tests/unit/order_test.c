@@ -36,7 +36,7 @@ static void keys(const char *line, const char *key, const char *source, const ch
 static void stream(enum amp_protocol protocol, const char *source, const char *name)
 {
     struct amp_error err;
-    AMP_BUF struct amp_buf mem;
+    AMP_BUF struct amp_buf mem = {0};
     struct amp_span got = {0};
     struct amp_view v = {.protocol = protocol, .has_sequence = true};
     amp_buf_init(&mem, 1 << 10);

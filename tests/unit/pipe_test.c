@@ -94,7 +94,7 @@ static void writer(int fd, bool own, int who, int lines, size_t most)
 /* Reads to the end; counts whole good lines, torn ones and empty ones. */
 static void count(int fd, int *good, int *torn, int *empty)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 64 << 20);
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};

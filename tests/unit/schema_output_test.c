@@ -35,7 +35,7 @@ static void expect(const char *what, const char *schema, const char *value, enum
     struct amp_schema *s = amp_schema_compile(amp_span_str(schema), &opt, &err);
     struct amp_json_fault fault;
     struct amp_tape read;
-    AMP_BUF struct amp_buf out, lines;
+    AMP_BUF struct amp_buf out = {0}, lines = {0};
     amp_buf_init(&out, 1 << 20);
     amp_buf_init(&lines, 1 << 20);
     amp_tape_init(&read, NULL);
@@ -216,7 +216,7 @@ static void test_limits(void)
 {
     enum { MANY = 30000 };
     struct amp_error err = {0};
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     AMP_FREE char *text = malloc(MANY * 4 + 300);
     amp_buf_init(&out, 64 << 20);
     size_t n = 0;

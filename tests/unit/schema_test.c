@@ -363,7 +363,7 @@ static void test_uris(void)
         {"", "b.json", "b.json"},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        AMP_BUF struct amp_buf out;
+        AMP_BUF struct amp_buf out = {0};
         amp_buf_init(&out, 1000);
         amp_uri_resolve(amp_span_str(list[i][0]), amp_span_str(list[i][1]), &out, NULL);
         TAP_SPAN(amp_buf_span(&out), list[i][2], list[i][1]);

@@ -113,7 +113,7 @@ static void no_index(const char *dir)
 
 static void test_torn_tail(const char *dir)
 {
-    AMP_BUF struct amp_buf whole;
+    AMP_BUF struct amp_buf whole = {0};
     amp_buf_init(&whole, 1 << 20);
     fill(dir, 3, false);
     load(dir);
@@ -183,7 +183,7 @@ static void test_lost_page(const char *dir)
 
 static void test_damage(const char *dir)
 {
-    AMP_BUF struct amp_buf said;
+    AMP_BUF struct amp_buf said = {0};
     char where[40];
     amp_buf_init(&said, 4096);
     fill(dir, 6, true);
@@ -312,7 +312,7 @@ static void test_index_removed(const char *dir)
 
 static void test_failed(const char *dir)
 {
-    AMP_BUF struct amp_buf said;
+    AMP_BUF struct amp_buf said = {0};
     struct amp_store *s, *other;
     struct amp_store_rec rec;
     amp_buf_init(&said, 4096);

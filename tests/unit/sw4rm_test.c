@@ -186,7 +186,7 @@ static void refusals(void)
         "\"hlc_timestamp\":\"1.2.n\",\"producer_id\":[[[[\"\\\"\\\\\"]]]]}",
     };
     struct amp_view v, answer;
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     amp_buf_init(&out, 64 * 1024);
     TAP_INT(look(envelope("TOOL_CALL", "{\"tool_name\":\"t\"}"), false, &v), 0, "a bad call");
     const char *nack = refuse(&v, &out);

@@ -23,7 +23,7 @@ static bool load(struct amp_tape *t, const char *text)
 
 static void test_text(void)
 {
-    AMP_BUF struct amp_buf arena;
+    AMP_BUF struct amp_buf arena = {0};
     amp_buf_init(&arena, 1000);
     struct amp_span s;
     load(&a, "[\"plain\",\"a\\\"\\\\\\/"
@@ -146,7 +146,7 @@ static void expect_at(const char *pointer, const char *source)
         return;
     }
     TAP_SPAN(k == AMP_TOK_NONE ? AMP_SPAN("(none)") : amp_tok_source(&a, k), source, pointer);
-    AMP_BUF struct amp_buf back;
+    AMP_BUF struct amp_buf back = {0};
     amp_buf_init(&back, 1000);
     TAP_OK(k != AMP_TOK_NONE && !amp_tape_path(&a, k, &back, NULL, NULL) &&
                amp_span_is(amp_buf_span(&back), pointer),
@@ -174,7 +174,7 @@ static void test_pointers(void)
     expect_at("/foo/0/x", NULL);
     expect_at("/m~2n", NULL);
     expect_at("foo", NULL);
-    AMP_BUF struct amp_buf dotted;
+    AMP_BUF struct amp_buf dotted = {0};
     amp_buf_init(&dotted, 1000);
     amp_tape_path(&a, amp_tape_pointer(&a, 0, AMP_SPAN("/p/subtasks/2/id")), NULL, &dotted, NULL);
     TAP_SPAN(amp_buf_span(&dotted), "p.subtasks[2].id", "the dotted form");
@@ -277,7 +277,7 @@ static void test_lines(void)
         {"x\n1234567890123456789", "1@0:x/2|long 2@2:12345678/8|"},
         {"a\rb\n", "1@0:a\rb/4|"},
     };
-    AMP_BUF struct amp_buf seen;
+    AMP_BUF struct amp_buf seen = {0};
     amp_buf_init(&seen, 10000);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bool same = true;
@@ -299,7 +299,7 @@ static void test_lines(void)
 
 static void test_writer(void)
 {
-    AMP_BUF struct amp_buf out;
+    AMP_BUF struct amp_buf out = {0};
     struct amp_jw w;
     amp_buf_init(&out, 1000);
     amp_jw_init(&w, &out);
@@ -324,7 +324,7 @@ static void test_writer(void)
              "\"\\u0000\\b\\t\\n\\u001f\\u007f\\\\/\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"],"
              "\"raw\":{\"x\":1.50}}",
              "as wanted");
-    AMP_BUF struct amp_buf small;
+    AMP_BUF struct amp_buf small = {0};
     struct amp_error err;
     amp_buf_init(&small, 4);
     amp_jw_init(&w, &small);

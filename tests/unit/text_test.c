@@ -5,7 +5,7 @@
 
 static void shows(struct amp_span text, int width, const char *want, const char *name)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 1000);
     amp_text_safe(text, width, &b, NULL);
     TAP_SPAN(amp_buf_span(&b), want, name);

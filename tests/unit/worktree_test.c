@@ -89,7 +89,7 @@ static void rules(void)
 {
     struct amp_rule r;
     struct amp_error err;
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, AMP_RULE_FILE_MAX);
     amp_rule_default(&r);
     const char *m = "refs/heads/main";

@@ -24,7 +24,7 @@ static void header(struct amp_jw *w, const char *type)
 /* The sentence that the finding is, with the field in front. */
 static void sentence(struct amp_jw *w, const struct amp_finding *f)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_error err;
     amp_buf_init(&b, 8192);
     if (amp_buf_fmt(&b, &err, "%s%s%s%s%s", f->field, f->field[0] ? " " : "", f->message,
@@ -115,7 +115,7 @@ static void respond(struct amp_jw *w, const struct amp_view *v, const struct amp
 
 static int prompt(struct amp_jw *w, const struct amp_view *v, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, PROMPT_MOST);
     bool task = amp_aop_is_task(v);
     if (task && amp_aop_v1_prompt(v, &b, err) < 0) {

@@ -75,7 +75,7 @@ static int put_text(const struct amp_view *v, uint32_t tok, struct amp_buf *out,
                     struct amp_error *err)
 {
     struct amp_span text;
-    AMP_BUF struct amp_buf room;
+    AMP_BUF struct amp_buf room = {0};
     amp_buf_init(&room, 64 * 1024 * 1024);
     if (v->tape->tok[tok].type != AMP_JSON_STRING)
         text = amp_tok_source(v->tape, tok);

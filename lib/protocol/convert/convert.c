@@ -264,7 +264,7 @@ static int complete(struct job *j, const struct cv_shape *s, struct cv_neutral *
         n->v[CV_TIME] = n->v[CV_DONE_AT];
     if (n->v[CV_ID].is)
         return 0;
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, EXTRA);
     int k = snprintf(head, sizeof head, "%u", s->says);
     amp_buf_add(&b, head, (size_t)k, NULL);

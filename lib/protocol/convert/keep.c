@@ -19,7 +19,7 @@ static int plain_key(const struct amp_tape *t, uint32_t key, struct amp_buf *out
     struct amp_span s = amp_tok_raw(t, key);
     if (!(t->tok[key].flags & AMP_TOK_ESCAPED))
         return amp_buf_add(out, s.p, s.n, err);
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, s.n + 1);
     if (amp_tok_text(t, key, &text, &s, err) < 0)
         return -1;
@@ -37,7 +37,7 @@ static int plain_key(const struct amp_tape *t, uint32_t key, struct amp_buf *out
 /* A member's name as a part of a pointer. */
 static int push(struct amp_buf *path, const struct amp_tape *t, uint32_t key, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf name;
+    AMP_BUF struct amp_buf name = {0};
     struct amp_span raw = amp_tok_raw(t, key);
     amp_buf_init(&name, 6 * raw.n + 1);
     if (t->tok[key].flags & AMP_TOK_ESCAPED) {
@@ -133,7 +133,7 @@ int amp_cv_keep(const struct amp_tape *from, const struct amp_tape *to, struct a
                 const struct cv_keeping *how, struct amp_error *err)
 {
     struct keeping k = {.from = from, .to = to, .out = fields, .how = how};
-    AMP_BUF struct amp_buf path;
+    AMP_BUF struct amp_buf path = {0};
     amp_buf_init(&path, from->len + PATH_MOST);
     k.path = path;
     int rc = keep_object(&k, 0, 0, DEEP, err);
@@ -199,7 +199,7 @@ static int has_key(const struct amp_tape *t, uint32_t object, struct amp_span pl
                    struct amp_error *err)
 {
     for (uint32_t i = object + 1; i < t->tok[object].next; i = t->tok[i + 1].next) {
-        AMP_BUF struct amp_buf name;
+        AMP_BUF struct amp_buf name = {0};
         struct amp_span raw = amp_tok_raw(t, i);
         amp_buf_init(&name, 6 * raw.n + 1);
         if (t->tok[i].flags & AMP_TOK_ESCAPED) {
@@ -275,7 +275,7 @@ int amp_cv_restore(const struct amp_tape *t, const struct amp_tape *origin, stru
                    struct amp_error *err)
 {
     struct restoring r = {.t = t, .origin = origin, .out = out};
-    AMP_BUF struct amp_buf path, name;
+    AMP_BUF struct amp_buf path = {0}, name = {0};
     amp_buf_init(&path, t->len + origin->len + PATH_MOST);
     amp_buf_init(&name, origin->len + PATH_MOST);
     r.fields = amp_tape_get(origin, 0, AMP_SPAN("fields"));

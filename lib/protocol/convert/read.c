@@ -22,7 +22,7 @@ static int text_of(const struct amp_tape *t, uint32_t tok, struct amp_pool *pool
         *out = amp_tok_raw(t, tok);
         return 0;
     }
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)t->tok[tok].len + 1);
     if (amp_tok_text(t, tok, &b, out, err) < 0)
         return -1;

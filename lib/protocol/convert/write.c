@@ -98,7 +98,7 @@ static int64_t time_ms(const struct cv_neutral *n)
 static void put_object(struct amp_jw *w, const char *form, struct amp_span text,
                        const struct cv_neutral *n, unsigned most)
 {
-    AMP_BUF struct amp_buf b;
+    AMP_BUF struct amp_buf b = {0};
     struct amp_jw in;
     amp_buf_init(&b, text.n * 6 + 4096);
     for (const char *p = form; *p; p++) {
@@ -398,7 +398,7 @@ int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct am
 {
     struct path open = {.n = 0};
     size_t payload = 0;
-    AMP_BUF struct amp_buf value;
+    AMP_BUF struct amp_buf value = {0};
     amp_buf_init(&value, out->max);
     if (add(out, "{", err) < 0)
         return -1;

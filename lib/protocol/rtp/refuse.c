@@ -26,7 +26,7 @@ static void payload(struct amp_jw *w, const struct amp_view *v, const struct amp
     amp_jw_member_str(
         w, "code",
         amp_span_str(first->seed_code && first->seed_code[0] ? first->seed_code : first->code));
-    AMP_BUF struct amp_buf why;
+    AMP_BUF struct amp_buf why = {0};
     amp_buf_init(&why, 4096);
     if (amp_buf_fmt(&why, NULL, "%s%s%s", first->field, first->field[0] ? " " : "",
                     first->message) == 0)

@@ -26,7 +26,7 @@ static int token(const struct amp_answered *of, const char *from, struct amp_spa
                  char out[128], struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX];
-    AMP_BUF struct amp_buf text;
+    AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, of->id.n + payload.n + 2);
     if (amp_buf_add(&text, of->id.p, of->id.n, err) < 0 || amp_buf_add(&text, "\n", 1, err) < 0 ||
         amp_buf_add(&text, payload.p, payload.n, err) < 0)
@@ -64,7 +64,7 @@ int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, stru
                    struct amp_span note, const char *from, int64_t now_ms, struct amp_buf *out,
                    struct amp_error *err)
 {
-    AMP_BUF struct amp_buf payload;
+    AMP_BUF struct amp_buf payload = {0};
     struct amp_jw w;
     amp_buf_init(&payload, 1 << 20);
     amp_jw_init(&w, &payload);
@@ -83,7 +83,7 @@ int amp_sw4rm_ack(const struct amp_answered *of, enum amp_ack_stage stage, struc
                   struct amp_span result, const char *from, int64_t now_ms, struct amp_buf *out,
                   struct amp_error *err)
 {
-    AMP_BUF struct amp_buf payload;
+    AMP_BUF struct amp_buf payload = {0};
     struct amp_jw w;
     amp_buf_init(&payload, out->max);
     amp_jw_init(&w, &payload);
@@ -107,7 +107,7 @@ int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_at
                         struct amp_error *err)
 {
     char at[AMP_TIME_MAX];
-    AMP_BUF struct amp_buf payload;
+    AMP_BUF struct amp_buf payload = {0};
     struct amp_jw w;
     amp_buf_init(&payload, out->max);
     amp_time_format(first->at_ms, at);

@@ -51,7 +51,7 @@ static int payload(const struct amp_view *v, const struct amp_finding *first, st
                    struct amp_error *err)
 {
     char code[CODE_MOST];
-    AMP_BUF struct amp_buf note;
+    AMP_BUF struct amp_buf note = {0};
     struct amp_jw w;
     amp_buf_init(&note, NOTE_MOST);
     code_of(first, code);
@@ -88,7 +88,7 @@ int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, 
     if (amp_span_is(v->type, "ACKNOWLEDGEMENT"))
         return 1;
     char key[64], who[AMP_REFUSER_MAX];
-    AMP_BUF struct amp_buf body;
+    AMP_BUF struct amp_buf body = {0};
     struct amp_jw w;
     amp_buf_init(&body, PAYLOAD_MOST);
     if (payload(v, first, &body, err) < 0)
