@@ -25,7 +25,12 @@ static int put(struct session *s, struct amp_span bytes, struct amp_error *err)
     if (s->open_end && amp_out(AMP_SPAN("\n"), err) < 0)
         return -1;
     s->open_end = bytes.p[bytes.n - 1] != '\n';
-    return amp_out(bytes, err);
+    if (amp_out(bytes, err) < 0)
+        return -1;
+    if (!s->open_end || !s->shared)
+        return 0;
+    s->open_end = false;
+    return amp_out(AMP_SPAN("\n"), err);
 }
 
 /* The line that shows progress makes room for what is to stay. */
@@ -241,7 +246,7 @@ static void run(struct session *s, char **files, int n_files)
 int session_run(const struct validate_options *opt, char **files, int n_files)
 {
     struct amp_error err;
-    struct session s = {.opt = opt};
+    struct session s = {.opt = opt, .shared = amp_output_shared(STDOUT_FILENO)};
     if (report_open(opt, &err) < 0)
         return amp_complain(&err);
     amp_signals_install();

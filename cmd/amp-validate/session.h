@@ -10,6 +10,7 @@ struct session {
     struct judge *judge;
     struct history *history;
     bool open_end; /* the last line that left had no line end */
+    bool shared;   /* others' lines may follow ours on stdout: a last line is ended */
     uint64_t refused, refused_line, refused_offset;
     uint64_t line, offset; /* how far the current input has been dealt with */
     struct stats *stats;

@@ -32,7 +32,7 @@ static void forget(struct amp_outq *q)
 {
     q->fd = -1;
     q->at = 0;
-    q->locked = q->marked = q->owned = q->fifo = q->lead = false;
+    q->locked = q->marked = q->middle = q->owned = q->fifo = q->lead = false;
     q->retry_ms = 0;
 }
 
@@ -84,8 +84,7 @@ static void end_turn(struct amp_outq *q)
 void amp_outq_close(struct amp_outq *q)
 {
     /* In the middle of a line the mark stays: the next writer ends that line. */
-    bool middle = q->at > 0 && q->buf.data && q->buf.data[q->at - 1] != '\n';
-    if (q->fd >= 0 && !middle)
+    if (q->fd >= 0 && !q->middle)
         end_turn(q);
     if (q->fd >= 0 && q->owned)
         close(q->fd);
@@ -101,9 +100,8 @@ int amp_outq_add(struct amp_outq *q, struct amp_span lines, struct amp_error *er
         amp_buf_reset(&q->buf);
         q->at = 0;
     } else if (q->at > TURN && (q->at > q->buf.len / 2 || lines.n > q->buf.max - q->buf.len)) {
-        /* The last byte written stays: it tells whether a line is under way. */
-        amp_buf_drop(&q->buf, q->at - 1);
-        q->at = 1;
+        amp_buf_drop(&q->buf, q->at);
+        q->at = 0;
     }
     if (amp_buf_add(&q->buf, lines.p, lines.n, err))
         return -1;
@@ -179,7 +177,9 @@ static size_t chunk(const struct amp_outq *q)
 static int write_some(struct amp_outq *q, struct amp_error *err)
 {
     size_t n = chunk(q);
-    if (q->fifo && n > PIPE_BUF && !q->marked)
+    /* Bytes that a caller added without a line end are as good as a piece of a longer line. */
+    bool piece = n > PIPE_BUF || q->buf.data[q->at + n - 1] != '\n';
+    if (q->fifo && piece && !q->marked)
         q->marked = fchmod(q->fd, q->mode | S_ISVTX) == 0;
     /* A pipe that could not be made non-blocking takes this much after POLLOUT. */
     if (q->fifo && !q->owned && n > PIPE_BUF)
@@ -195,6 +195,8 @@ static int write_some(struct amp_outq *q, struct amp_error *err)
         return amp_fail_errno(err, AMP_IOERR, "cannot write");
     q->at += (size_t)k;
     q->written += (uint64_t)k;
+    if (k > 0)
+        q->middle = q->buf.data[q->at - 1] != '\n';
     return 1;
 }
 
@@ -215,13 +217,13 @@ int amp_outq_flush(struct amp_outq *q, struct amp_error *err)
         if (rc < 0)
             return -1;
         turn += q->at - before;
-        bool between = q->at == 0 || q->buf.data[q->at - 1] == '\n';
-        if (between && (rc == 0 || turn >= TURN))
+        if (!q->middle && (rc == 0 || turn >= TURN))
             end_turn(q);
         if (rc == 0)
             return 0;
     }
-    end_turn(q);
+    if (!q->middle)
+        end_turn(q);
     return 1;
 }
 
@@ -235,11 +237,10 @@ int amp_outq_drain(struct amp_outq *q, int64_t timeout_ms, volatile const int *c
         if (rc != 0)
             return rc < 0 ? -1 : 0;
         int64_t now = amp_mono_ms();
-        bool between = q->at == 0 || q->buf.data[q->at - 1] == '\n';
         if (cancel && *cancel) {
             if (!stopped)
                 stopped = now;
-            if (between || now - stopped > 1000)
+            if (!q->middle || now - stopped > 1000)
                 return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while writing");
         }
         if (timeout_ms >= 0 && now - start >= timeout_ms)
@@ -267,14 +268,13 @@ int amp_outq_through(struct amp_outq *q, struct amp_span lines, volatile const i
         .data = (char *)(uintptr_t)lines.p, .len = lines.n, .cap = lines.n, .max = lines.n};
     q->at = 0;
     int rc = amp_outq_drain(q, -1, cancel, err);
-    /* The last byte written stays: it tells whether a line is under way. */
-    size_t from = rc < 0 && q->at > 0 ? q->at - 1 : q->at;
+    size_t from = q->at;
     struct amp_error later;
     q->buf = own;
     amp_buf_reset(&q->buf);
-    q->at = q->at - from;
-    if (from < lines.n && amp_buf_add(&q->buf, lines.p + from, lines.n - from, &later))
-        q->at = 0;
+    q->at = 0;
+    if (from < lines.n)
+        amp_buf_add(&q->buf, lines.p + from, lines.n - from, &later);
     q->added += lines.n;
     return rc;
 }

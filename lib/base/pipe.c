@@ -27,6 +27,15 @@ void amp_pipe_widen(int fd)
         fcntl(fd, F_SETPIPE_SZ, WIDE); /* it works without */
 }
 
+bool amp_output_shared(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+        return true;
+    int flags = fcntl(fd, F_GETFL);
+    return flags < 0 || (flags & O_APPEND);
+}
+
 int amp_input_open(const char *path, bool hold, struct amp_input *out, struct amp_error *err)
 {
     struct amp_input in = {.fd = 0, .hold = -1};

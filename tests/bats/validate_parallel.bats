@@ -40,7 +40,8 @@ setup() {
     cmp want <(printf '%s' "$output")
     diff <(printf '%s\n' "$stderr") said
   done
-  { amp-validate -j 4 <in 2>"$T/err" || true; } | cmp - want
+  # On a pipe the last line is ended.
+  { amp-validate -j 4 <in 2>"$T/err" || true; } | cmp - <(cat want; echo)
   sed 's/ stdin:/ in:/' "$T/err" | diff - said
 }
 
@@ -58,7 +59,8 @@ setup() {
   diff <(jq -S 'del(.ms, .lines_per_second, .bytes_per_second)' "$T/one") \
     <(jq -S 'del(.ms, .lines_per_second, .bytes_per_second)' "$T/many")
   amp-validate --sample 3 in 2>/dev/null >"$T/one" || true
-  { amp-validate --sample 3 -j 3 in 2>/dev/null || true; } | cmp - "$T/one"
+  amp-validate --sample 3 -j 3 in 2>/dev/null >"$T/many" || true
+  cmp "$T/many" "$T/one"
 }
 
 @test "lines that are too long are skipped in the same way" {
@@ -138,7 +140,7 @@ setup() {
   wait "$a" || true
   exec 7>&-
   wait "$reader"
-  cat want want | grep . | sort | cmp - <(grep . "$T/out" | sort)
+  { cat want && echo && cat want && echo; } | grep . | sort | cmp - <(grep . "$T/out" | sort)
 }
 
 @test "history keeps its order with threads" {

@@ -24,6 +24,25 @@ setup() {
   cmp in out
 }
 
+@test "a last line without an end is ended where lines of others may follow" {
+  printf '%s' "$(cat good)" >in
+  amp-validate in | cmp - good
+  amp-validate --document in | cmp - good
+  amp-validate --nack in | cmp - good
+  cat good2 >out
+  amp-validate in >>out
+  amp-validate good2 >>out
+  cat good2 good good2 | cmp - out
+  mkfifo fifo
+  cat fifo >out &
+  exec 7>fifo
+  amp-validate in >&7
+  amp-validate good2 >&7
+  exec 7>&-
+  wait $!
+  cat good good2 | cmp - out
+}
+
 @test "empty lines are skipped and counted" {
   { echo; printf '\r\n'; cat good; echo; echo bad; } >in
   run --separate-stderr amp-validate -e - in

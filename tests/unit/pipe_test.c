@@ -201,6 +201,59 @@ static void killed(void)
     amp_input_close(&in);
 }
 
+static void half_lines(void)
+{
+    struct amp_outq q, r;
+    struct amp_error err;
+    struct amp_input in;
+    struct stat st;
+    char got[64];
+    int fd;
+    const char *path = fifo("half");
+    amp_input_open(path, true, &in, NULL);
+    amp_output_open(path, 0, NULL, &fd, NULL);
+    amp_outq_open(&q, fd, true, 1000, NULL);
+    amp_output_open(path, 0, NULL, &fd, NULL);
+    amp_outq_open(&r, fd, true, 1000, NULL);
+    amp_outq_add(&r, AMP_SPAN("other\n"), NULL);
+    amp_outq_add(&q, AMP_SPAN("ha"), NULL);
+    TAP_INT(amp_outq_flush(&q, &err), 1, "half a line goes out");
+    TAP_INT(amp_outq_flush(&r, &err), 0, "another writer waits for the rest");
+    amp_outq_through(&q, AMP_SPAN("l"), NULL, NULL);
+    TAP_INT(amp_outq_drain(&r, 20, NULL, &err), -1, "and waits on after a middle part");
+    amp_outq_add(&q, AMP_SPAN("f\n"), NULL);
+    TAP_OK(amp_outq_flush(&q, &err) == 1 && amp_outq_drain(&r, 1000, NULL, &err) == 0,
+           "then both are out");
+    TAP_OK(read(in.fd, got, sizeof got) == 11 && memcmp(got, "half\nother\n", 11) == 0,
+           "one after the other");
+    amp_outq_add(&q, AMP_SPAN("left"), NULL);
+    amp_outq_flush(&q, &err);
+    amp_outq_close(&q);
+    amp_outq_add(&r, AMP_SPAN("next\n"), NULL);
+    TAP_INT(amp_outq_drain(&r, 1000, NULL, &err), 0, "a half line that stayed blocks nobody");
+    TAP_OK(read(in.fd, got, sizeof got) == 10 && memcmp(got, "left\nnext\n", 10) == 0,
+           "and is ended by the next writer");
+    TAP_OK(stat(path, &st) == 0 && !(st.st_mode & S_ISVTX), "the mark is gone");
+    amp_outq_close(&r);
+    amp_input_close(&in);
+}
+
+static void shared(void)
+{
+    char path[128];
+    int p[2];
+    snprintf(path, sizeof path, "%s/regular", scratch_dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int appended = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    TAP_OK(fd >= 0 && !amp_output_shared(fd), "a file written from its start is ours");
+    TAP_OK(appended >= 0 && amp_output_shared(appended), "one that is appended to is shared");
+    TAP_OK(pipe(p) == 0 && amp_output_shared(p[1]), "so is a pipe");
+    close(fd);
+    close(appended);
+    close(p[0]);
+    close(p[1]);
+}
+
 static void bounds(void)
 {
     struct amp_outq q;
@@ -255,6 +308,8 @@ int main(void)
     scratch();
     opening();
     bounds();
+    half_lines();
+    shared();
     killed();
     together();
     return tap_done();

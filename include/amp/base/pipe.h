@@ -40,6 +40,11 @@ void amp_pipe_widen(int fd);
 int amp_output_open(const char *path, int64_t timeout_ms, volatile const int *cancel, int *fd,
                     struct amp_error *err);
 
+/* Whether lines of others may come after ours on fd: on all but a regular file that was not opened
+ * for appending. There a filter that passes bytes on ends its last line even if the input's last
+ * line has no end. */
+bool amp_output_shared(int fd);
+
 /*
  * Pending output of whole lines on one descriptor. What is a FIFO (a pipe too) is written under a
  * lock on it that is given back between lines only; the next writer ends a line that a killed one
@@ -49,6 +54,7 @@ struct amp_outq {
     int fd;
     bool owned, fifo, lead;
     bool locked, marked;
+    bool middle;        /* the last byte written does not end a line: the turn is kept */
     unsigned mode;      /* permission bits of the FIFO */
     int64_t retry_ms;   /* when to try for the lock again; 0 when nobody else had it */
     struct amp_buf buf; /* pending from buf.data + at on */
@@ -64,7 +70,8 @@ int amp_outq_open(struct amp_outq *q, int fd, bool own, size_t max, struct amp_e
 /* Drops what is pending. An fd that stayed the caller's is not closed. */
 void amp_outq_close(struct amp_outq *q);
 
-/* Adds whole lines, line end included, whole or not at all; "buffer_full" past the bound. */
+/* Adds complete lines, line ends included, all or nothing; "buffer_full" past the bound. After
+ * bytes without a line end the lock on a FIFO is kept until the rest of the line is written. */
 int amp_outq_add(struct amp_outq *q, struct amp_span lines, struct amp_error *err);
 size_t amp_outq_pending(const struct amp_outq *q);
 
