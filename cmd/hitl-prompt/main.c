@@ -75,6 +75,16 @@ static int pass(struct prompt *p, const char *why, struct amp_error *err)
     return done(p);
 }
 
+/* An answer that cannot be carried out. The person at the terminal is asked again; from a file it
+ * counts as one that is not understood. */
+static int refused(struct prompt *p, const struct amp_error *why)
+{
+    amp_warn("%s: the answer is refused: %s: %s", p->q.task, why->code, why->what);
+    if (answer)
+        p->status = (int)amp_status_worse((enum amp_status)p->status, why->status);
+    return 1;
+}
+
 /* 1: the answer was refused and the question stands. */
 static int decide(struct prompt *p, struct amp_answer *a, struct amp_error *err)
 {
@@ -85,9 +95,10 @@ static int decide(struct prompt *p, struct amp_answer *a, struct amp_error *err)
         p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_NOPERM);
         return 1;
     }
-    if (amp_decider_decide(p->d, &p->q, a, err)) {
-        if (!strcmp(err->code, "missing_commit"))
-            return amp_warn("%s", err->what), 1;
+    int rc = amp_decider_decide(p->d, &p->q, a, err);
+    if (rc == 1)
+        return refused(p, err);
+    if (rc < 0) {
         if (strcmp(err->code, "already_decided"))
             return -1;
         amp_note("%s: %s", p->q.id, err->what);

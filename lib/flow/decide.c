@@ -329,11 +329,14 @@ int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
     char id[300];
     int64_t now = amp_now_ms();
 
-    if (a->word == AMP_DO_ROLLBACK && (!a->commit || !*a->commit))
-        return amp_fail(err, AMP_USAGE, "missing_commit", "a rollback names the commit to go to");
+    if (a->word == AMP_DO_ROLLBACK && (!a->commit || !*a->commit)) {
+        amp_fail(err, AMP_DATAERR, "missing_commit",
+                 "rollback needs the commit to go back to (rollback COMMIT [NOTE])");
+        return 1;
+    }
     amp_buf_init(&line, 1 << 20);
     if (amp_compose_decision(q->id, q->task, a->word, a->note, a->commit, a->op, now, &line, err))
-        return -1;
+        return err->status == AMP_DATAERR ? 1 : -1;
     snprintf(id, sizeof id, "decision/%s", q->id);
     struct update u = {
         .event = AMP_ESC_EV_DECIDE,

@@ -47,7 +47,9 @@ struct amp_answer {
     enum amp_operator_word word;
     const char *note, *commit, *op; /* commit: needed for a rollback; op: who decides */
 };
-/* NO "already_decided": somebody else was first. USAGE "missing_commit". */
+/* 0: decided. 1: the answer cannot be carried out (err says why: DATAERR missing_commit, or
+ * buffer_full for a note that does not fit a record); the question stays as it was. -1 failure: NO
+ * already_decided when somebody else was first. */
 int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
                        const struct amp_answer *a, struct amp_error *err);
 

@@ -72,19 +72,52 @@ EOS
   escalation '.payload.severity = "info" | .payload.auto_suspended = false' >in.ndjson
   run -0 ask --answer answers <in.ndjson
   [[ "$output" == *"Three rejections"* ]]
-  run ! suspended
+  run -1 suspended
 }
 
-@test "a rollback without a commit and an unknown word are refused" {
+@test "an unknown word in the answers is refused with 65" {
   escalation >in.ndjson
   echo "perhaps" >answers
-  run --separate-stderr ask --answer answers <in.ndjson
+  run -65 --separate-stderr ask --answer answers <in.ndjson
+  no_decision "$output"
+  [ "$(state_of "$(jq -r .msg_id in.ndjson)")" = OPEN ]
+}
+
+@test "a rollback without a commit is refused as missing_commit, as a word and as JSON; the next answer counts" {
+  escalation '.msg_id = "escalation-T-2026-001-1"' >in.ndjson
+  escalation '.task_id = "T-2026-002" | .msg_id = "escalation-T-2026-002-1"' >>in.ndjson
+  printf 'rollback\n' >answers
+  run -65 --separate-stderr ask --answer answers <in.ndjson
+  no_decision "$output"
+  [[ "$stderr" == *"T-2026-001: the answer is refused: missing_commit: rollback needs the commit"* ]]
+  [ "$(state_of escalation-T-2026-001-1)" = OPEN ]
+  # An empty commit is none, and what follows is taken.
+  cat >answers <<'EOS'
+{"ref_msg_id":"escalation-T-2026-001-1","decision":"rollback"}
+{"task_id":"T-2026-001","decision":"rollback","commit":""}
+{"task_id":"T-2026-002","decision":"resume"}
+EOS
+  run -65 --separate-stderr ask --answer answers </dev/null
+  [ "$(grep -c "T-2026-001: the answer is refused: missing_commit" <<<"$stderr")" = 2 ]
+  jq -es 'map(select(.type == "decision")) | length == 1 and .[0].task_id == "T-2026-002"' <<<"$output"
+  [ "$(state_of escalation-T-2026-001-1)" = OPEN ]
+  [ "$(state_of escalation-T-2026-002-1)" = DECIDED ]
+}
+
+@test "a rollback without a commit through a FIFO leaves the question open for the next line" {
+  mkfifo answers
+  escalation >in.ndjson
+  ask --answer answers <in.ndjson >out.ndjson 2>err 3>&- &
+  pid=$!
+  exec 8>answers
+  echo "rollback" >&8
+  wait_until 10 grep -q "missing_commit" err
+  echo "resume as it is" >&8
+  wait_until 10 test -s out.ndjson
+  exec 8>&-
+  wait $pid && status=0 || status=$?
   [ "$status" = 65 ]
-  no_decision "$output"
-  echo "rollback" >answers
-  run --separate-stderr ask --answer answers </dev/null
-  [ "$status" != 0 ]
-  no_decision "$output"
+  got out.ndjson '.decision == "resume" and .note == "as it is"'
 }
 
 @test "only the operators of the configuration decide" {
@@ -158,11 +191,13 @@ shows() { screen | grep -qF -- "$1"; }
   shows "advice: Look at the diff"
   shows "(suspended)"
   # Neither colours nor reversals reach the terminal.
-  run ! grep -q $'\033' <(screen)
+  run -1 grep -q $'\033' <(screen)
   shows '[31m alarm'
   screen | grep -qx '  second line'
   keys "dance" Enter
   wait_until 10 shows "Please: resume"
+  keys "rollback" Enter
+  wait_until 10 shows "missing_commit"
   keys "resume careful now" Enter
   wait_until 10 test -s status
   [ "$(cat status)" = 0 ]
@@ -195,7 +230,7 @@ shows() { screen | grep -qF -- "$1"; }
   escalation >in.ndjson
   term 'set -m; hitl-prompt --state "$STATE" <in.ndjson >out.ndjson 2>err & tail --pid=$$ -n +1 -f err & while [ ! -e go ]; do command sleep 0.1; done; fg %1'
   wait_until 10 grep -q "bring it to the foreground" err
-  run ! shows "Answer: resume"
+  run -1 shows "Answer: resume"
   : >go
   wait_until 10 shows "Answer: resume"
   keys "terminate" Enter
