@@ -219,7 +219,7 @@ check_tests() {
 
 checks=("$@")
 [ ${#checks[@]} -gt 0 ] ||
-  checks=(includes headers banned cleanup exits processes caps words format shell)
+  checks=(includes headers banned cleanup exits processes caps words format shell tests)
 for c in "${checks[@]}"; do
   declare -F "check_$c" >/dev/null || {
     echo "lint: no check $c" >&2

@@ -148,5 +148,5 @@ EOS
   run -0 "$ADAPTERS/agent-claude" --help
   [[ "$output" == *"--model"* ]]
   run -64 "$ADAPTERS/agent-codex" --nonsense
-  run ! "$ADAPTERS/agent-claude"
+  run -1 "$ADAPTERS/agent-claude"
 }

@@ -33,7 +33,7 @@ ids() {
   dead 1 '.payload.description = "call me \u001b[2J with password=hunter2" |
     .payload.tech_constraints = {"api_key": "k1", "note": "https://ann:hunter2@host/", "max_tokens": "7"}'
   amp-ack dead list --json >letter
-  run ! grep -q 'hunter2\|"k1"' letter
+  run -1 grep -q 'hunter2\|"k1"' letter
   jq -e '.msg.payload.tech_constraints | .api_key == "[redacted:api_key]" and .max_tokens == "7"' letter
   jq -e '.excerpt | test("password=\\[redacted:password\\]") and (test("\u001b") | not)' letter
   amp-ack dead show --every >shown
@@ -199,7 +199,7 @@ ids() {
   [ "$(ids <out)" = task_dispatch-T-2026-044-1 ]
   [ "$(ids <gone)" = task_dispatch-T-2026-044-1 ]
   [ "$(stat -c %a gone)" = 600 ]
-  run ! grep -q '"t1"' gone
+  run -1 grep -q '"t1"' gone
   [ "$(amp-ack dead list --json | ids)" = "task_dispatch-T-2026-044-2 task_dispatch-T-2026-044-3" ]
   jq -se 'map(select(.event == "purge")) | length == 1 and .[0].actor == "amp-ack.purge"' state/log/*.ndjson
   # It does not write over a file, and then removes nothing.
@@ -245,7 +245,7 @@ ids() {
   jq -se 'all(.[]; tojson | test("044-1"))' bundle/frames.ndjson
   jq -e '.dead.DEAD == 2' bundle/state.json
   [ -s bundle/errors.ndjson ]
-  run ! grep -r 'hunter2\|INV-12' bundle
+  run -1 grep -r 'hunter2\|INV-12' bundle
   # Not over something else, and nothing half is left.
   run -73 amp-ack dead export --every --bundle bundle
   amp-ack dead export --limit 1 --bundle out.tar -c amp.json
@@ -255,7 +255,7 @@ ids() {
   run -73 amp-ack dead export --every --bundle nowhere/out.tar
   amp-ack dead export --every --raw --bundle raw
   grep -q hunter2 raw/letters.ndjson
-  run ! ls ./*.partial
+  run -2 ls ./*.partial
 }
 
 @test "a message with the longest id gets one letter, and then nothing is due of it" {

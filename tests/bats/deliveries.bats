@@ -49,7 +49,7 @@ found() {
   { cat good; awk -F'\t' '$1 ~ /^message/ && $4 == "FULFILLED"' good | head -n 1; } | found "fulfilled twice"
   cat state/log/*.ndjson >log
   grep -m 1 '"to":"FULFILLED"' log | jq -c '.state.claim = "one"' | tee twice >>log
-  run ! one_end log twice
+  run -1 one_end log twice
 }
 
 @test "a cursor that left one out" {
@@ -59,8 +59,8 @@ found() {
 }
 
 @test "lost, or too often" {
-  run ! all_reached came <(sed 1d came)
+  run -1 all_reached came <(sed 1d came)
   [[ $output == "lost: "* ]]
-  run ! no_oftener <(cat came; head -n 1 came) good
+  run -1 no_oftener <(cat came; head -n 1 came) good
   [[ $output == "too often: "* ]]
 }

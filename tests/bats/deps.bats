@@ -50,8 +50,8 @@ deps() {
   run -0 deps install gcc make git
   [ "$(grep -c install calls)" -eq 2 ]
   [ "$(grep -c update calls)" -eq 1 ]
-  run ! grep -q sudo calls
-  run ! grep -q ' gcc' calls
+  run -1 grep -q sudo calls
+  run -1 grep -q ' gcc' calls
   run -0 deps check gcc make git
 }
 

@@ -64,7 +64,7 @@ EOS
   echo '{"branches":{"protected":["release/*"]}}' >amp.json
   run run_agent --config amp.json --exec ./good < <(dispatch '.payload.branch = "release/1"')
   got out.ndjson '.type == "escalation" and .payload.escalation_type == "branch_violation"'
-  run ! git -C "$REPO" rev-parse -q --verify refs/heads/release/1
+  run -1 git -C "$REPO" rev-parse -q --verify refs/heads/release/1
 }
 
 @test "empty acceptance criteria are sent back to be completed" {
@@ -221,7 +221,7 @@ EOS
   wait_until 10 test -s "$STATE/daemon"
   kill -KILL $pid
   wait $pid || true
-  run ! gone "$(cat "$STATE/daemon")"
+  run -1 gone "$(cat "$STATE/daemon")"
   run_agent --exec ./waits </dev/null
   gone "$(cat "$STATE/daemon")"
   got out.ndjson '.type == "task_result" and .payload.diff_summary.files_changed == ["x"]'
@@ -335,7 +335,7 @@ EOS
     GIT_TERMINAL_PROMPT=0 GIT_EDITOR=true GIT_AUTHOR_NAME=executor GIT_COMMITTER_EMAIL=executor@; do
     grep -q "^$v" "$STATE/env" || { echo "missing $v"; cat "$STATE/env"; false; }
   done
-  run ! grep -qE '^(AMP_FOO|GIT_DIR|GIT_INDEX_FILE)=' "$STATE/env"
+  run -1 grep -qE '^(AMP_FOO|GIT_DIR|GIT_INDEX_FILE)=' "$STATE/env"
   [ ! -e "$STATE/pushed" ]
   [ -z "$(git -C origin.git for-each-ref)" ]
   [ ! -e "$STATE/tty" ]
@@ -360,7 +360,7 @@ ln -s /etc/passwd "$AMP_WORK_LOG"
 EOS
   dispatch | run_agent --exec ./odd
   got out.ndjson '.payload.completion_status? == "failed"'
-  run ! grep -q root: out.ndjson
+  run -1 grep -q root: out.ndjson
 }
 
 @test "what the agent prints is kept up to a bound and never reaches our stdout" {

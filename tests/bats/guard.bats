@@ -33,9 +33,11 @@ agent() {
   AMP_AGENT=bob "$@"
 }
 
-# refused COMMAND...: the agent is told no, and main did not move.
+# refused STATUS COMMAND...: the agent is refused with that status, and main did not move.
 refused() {
-  run ! agent "$@"
+  local expected=$1
+  shift
+  run "-$expected" agent "$@"
   [[ $output == *"protected branch: refused to bob"* ]]
   [ "$(git rev-parse main)" = "$main" ]
 }
@@ -48,46 +50,46 @@ clean() {
 
 @test "agent: commit is refused, what was staged stays staged" {
   echo change >>file
-  refused git commit -am no
+  refused 1 git commit -am no
   [ "$(git status --porcelain)" = " M file" ]
 }
 
 @test "agent: commit --no-verify is refused" {
-  refused git commit --no-verify --allow-empty -m no
+  refused 128 git commit --no-verify --allow-empty -m no
   clean
 }
 
 @test "agent: commit --amend is refused" {
-  refused git commit --amend -m no
+  refused 1 git commit --amend -m no
   clean
 }
 
 @test "agent: merge (fast-forward) is refused before the working tree changes" {
-  refused git merge --ff-only ahead
+  refused 128 git merge --ff-only ahead
   clean
 }
 
 @test "agent: merge (no fast-forward) is refused before the working tree changes" {
-  refused git merge --no-ff -m no feat
+  refused 128 git merge --no-ff -m no feat
   clean
-  refused git merge --no-verify -m no feat
+  refused 128 git merge --no-verify -m no feat
   clean
 }
 
 @test "agent: pull is refused before the working tree changes" {
   git clone -q --bare . ../origin.git
   git remote add origin ../origin.git
-  refused git pull -q --no-rebase origin feat
+  refused 128 git pull -q --no-rebase origin feat
   clean
 }
 
 @test "agent: rebase of main is refused" {
-  refused git rebase feat
+  refused 128 git rebase feat
   clean
 }
 
 @test "agent: rebase --no-verify is refused at its end, and --abort restores" {
-  refused git rebase --no-verify feat
+  refused 128 git rebase --no-verify feat
   [[ $output == *"git rebase --abort"* ]]
   agent git rebase --abort
   clean
@@ -95,12 +97,12 @@ clean() {
 
 @test "agent: rebase of main from elsewhere is refused" {
   git switch -q side
-  refused git rebase feat main
+  refused 128 git rebase feat main
   [ "$(git symbolic-ref HEAD)" = refs/heads/side ]
 }
 
 @test "agent: cherry-pick is refused and told how to clean up" {
-  refused git cherry-pick feat
+  refused 128 git cherry-pick feat
   [[ $output == *"git cherry-pick --quit; git reset --merge"* ]]
   agent git cherry-pick --quit
   agent git reset -q --merge
@@ -112,14 +114,14 @@ clean() {
   echo three >>file
   git commit -q -am three
   git switch -q main
-  refused git cherry-pick feat~2..feat
+  refused 128 git cherry-pick feat~2..feat
   agent git cherry-pick --quit
   agent git reset -q --merge
   clean
 }
 
 @test "agent: revert is refused and told how to clean up" {
-  refused git revert --no-edit HEAD
+  refused 128 git revert --no-edit HEAD
   [[ $output == *"git revert --quit; git reset --merge"* ]]
   agent git revert --quit
   agent git reset -q --merge
@@ -127,37 +129,37 @@ clean() {
 }
 
 @test "agent: reset --hard is refused and told how to clean up" {
-  refused git reset --hard HEAD~1
+  refused 128 git reset --hard HEAD~1
   [[ $output == *"git reset --hard"* ]]
   agent git reset -q --hard
   clean
 }
 
 @test "agent: reset --soft is refused" {
-  refused git reset --soft HEAD~1
+  refused 128 git reset --soft HEAD~1
   clean
 }
 
 @test "agent: branch -f is refused" {
   git switch -q side
-  refused git branch -f main feat
+  refused 128 git branch -f main feat
 }
 
 @test "agent: branch -D is refused, also of a packed branch" {
   git switch -q side
-  refused git branch -D main
+  refused 128 git branch -D main
   git pack-refs --all
-  refused git branch -D main
+  refused 128 git branch -D main
 }
 
 @test "agent: branch -M onto main is refused and loses nothing" {
   git switch -q side
   feat=$(git rev-parse feat)
-  run ! agent git branch -M feat main
+  run -128 agent git branch -M feat main
   [[ $output == *"renamed onto a protected branch"* ]]
   [ "$(git rev-parse feat)" = "$feat" ]
   [ "$(git rev-parse main)" = "$main" ]
-  run ! agent git branch -m main feat
+  run -128 agent git branch -m main feat
   [ "$(git rev-parse main)" = "$main" ]
 }
 
@@ -165,7 +167,7 @@ clean() {
   git switch -q side
   for command in "checkout -B" "switch -C"; do
     # shellcheck disable=SC2086
-    refused git $command main feat
+    refused 128 git $command main feat
     [[ $output == *"git reset --hard"* ]]
     git reset -q --hard
     [ -z "$(git status --porcelain)" ]
@@ -174,36 +176,36 @@ clean() {
 
 @test "agent: update-ref is refused, also by a symbolic name and for deletion" {
   git switch -q side
-  refused git update-ref refs/heads/main feat
-  refused git update-ref -d refs/heads/main
+  refused 128 git update-ref refs/heads/main feat
+  refused 128 git update-ref -d refs/heads/main
   git symbolic-ref refs/heads/alias refs/heads/main
-  refused git update-ref refs/heads/alias feat
+  refused 128 git update-ref refs/heads/alias feat
 }
 
 @test "agent: from a subdirectory, by --git-dir, in a bare repository, on a borrowed HEAD" {
   mkdir sub
   cd sub
-  refused git commit --no-verify --allow-empty -m no
+  refused 128 git commit --no-verify --allow-empty -m no
   cd "$BATS_TEST_TMPDIR"
-  run ! agent git --git-dir=work/.git --work-tree=work commit -q --no-verify --allow-empty -m no
-  run ! agent git -C work/.git update-ref refs/heads/main feat
+  run -128 agent git --git-dir=work/.git --work-tree=work commit -q --no-verify --allow-empty -m no
+  run -128 agent git -C work/.git update-ref refs/heads/main feat
   [ "$(git -C work rev-parse main)" = "$main" ]
   git clone -q --bare work bare.git
   worktree-bind -C bare.git hooks install 2>/dev/null
-  run ! agent git -C bare.git update-ref refs/heads/main feat
+  run -128 agent git -C bare.git update-ref refs/heads/main feat
   [ "$(git -C bare.git rev-parse main)" = "$main" ]
   cd work
   git worktree add -q -b work/bob ../wt
   cd ../wt
   git symbolic-ref HEAD refs/heads/main
-  refused git commit --no-verify --allow-empty -m no
+  refused 128 git commit --no-verify --allow-empty -m no
 }
 
 @test "agent: rebase --update-refs that would move main is refused, and --abort restores" {
   git switch -q side
   git merge -q main
   git commit -q --allow-empty -m top
-  run ! agent git rebase --update-refs --onto feat main~1
+  run -128 agent git rebase --update-refs --onto feat main~1
   [ "$(git rev-parse main)" = "$main" ]
   agent git rebase --abort || true
   [ -z "$(git status --porcelain)" ]
@@ -213,27 +215,27 @@ clean() {
   git switch -q side
   git clone -q --bare . ../origin.git
   git remote add origin ../origin.git
-  refused git fetch -q origin +feat:main
+  refused 128 git fetch -q origin +feat:main
 }
 
 @test "agent: am is refused before the working tree changes" {
   git format-patch -q -1 feat --stdout >../patch
-  refused git am ../patch
+  refused 128 git am ../patch
   clean
 }
 
 @test "agent: push to main is refused" {
   git init -q --bare ../origin.git
   git remote add origin ../origin.git
-  refused git push -q origin main
-  refused git push -q origin feat:main
-  refused git push -q -f origin +feat:refs/heads/main
-  run ! git -C ../origin.git rev-parse -q --verify main
+  refused 1 git push -q origin main
+  refused 1 git push -q origin feat:main
+  refused 1 git push -q -f origin +feat:refs/heads/main
+  run -1 git -C ../origin.git rev-parse -q --verify main
   agent git push -q origin feat
 }
 
 @test "agent: patterns are protected as well" {
-  run ! agent git branch release/1 feat
+  run -128 agent git branch release/1 feat
   [[ $output == *"refs/heads/release/1: protected branch"* ]]
   agent git branch released feat
 }
@@ -241,8 +243,8 @@ clean() {
 @test "agent: known by the marker in its worktree's git directory alone" {
   worktree-bind bind bob -b work/bob
   cd ../work.worktrees/bob
-  run ! git branch -f release/2 HEAD
-  run ! git update-ref refs/heads/main HEAD~1
+  run -128 git branch -f release/2 HEAD
+  run -128 git update-ref refs/heads/main HEAD~1
   [[ $output == *"refused to bob"* ]]
   git commit -q --allow-empty -m mine
 }
@@ -261,7 +263,7 @@ clean() {
   git commit -q --amend -m "y again"
   git merge -q -m merge feat
   git rebase -q main || git rebase --abort
-  run ! git rebase -q --onto side~0 main~1 main
+  run -128 git rebase -q --onto side~0 main~1 main
   git reset -q --hard HEAD~1
   git cherry-pick ahead --allow-empty
   git tag v1
@@ -327,13 +329,13 @@ clean() {
   git init -q -b main ../new
   cd ../new
   worktree-bind hooks install 2>/dev/null
-  run ! agent git commit -q --allow-empty -m first
+  run -1 agent git commit -q --allow-empty -m first
   git commit -q --allow-empty -m first
 }
 
 @test "people are held to it where the policy says so" {
   worktree-bind hooks install --humans refuse 2>/dev/null
-  run ! git commit -q --allow-empty -m no
+  run -1 git commit -q --allow-empty -m no
   [[ $output == *"refused to people"* ]]
   git switch -q side
   git commit -q --allow-empty -m yes
@@ -343,10 +345,10 @@ clean() {
 @test "an override is used once, and only for its branch and agent" {
   worktree-bind hooks override main --agent bob --reason "release by hand"
   git log -1 --format=%H main
-  run ! env AMP_AGENT=eve git commit -q --allow-empty -m no
-  run ! agent git branch release/1 feat
+  run -1 env AMP_AGENT=eve git commit -q --allow-empty -m no
+  run -128 agent git branch release/1 feat
   agent git commit -q --allow-empty -m once
-  run ! agent git commit -q --allow-empty -m twice
+  run -1 agent git commit -q --allow-empty -m twice
   grep -q 'for main used by bob' .git/amp/guard.log
   grep -h '"key":"override' .git/amp/log/* | grep -q 'release by hand'
 }
@@ -354,7 +356,7 @@ clean() {
 @test "an override that is too old does not count, and agents cannot write one" {
   worktree-bind hooks override main --reason x --for 1s
   sed -i 's/^until .*/until 1000/' .git/amp/override
-  run ! agent git commit -q --allow-empty -m no
+  run -1 agent git commit -q --allow-empty -m no
   run -77 agent worktree-bind hooks override main --reason x
   run -77 agent worktree-bind hooks install
   run -77 agent worktree-bind hooks uninstall
@@ -367,7 +369,7 @@ clean() {
 @test "a policy that cannot be read refuses agents and lets people work" {
   echo nonsense >>.git/amp/guard
   git switch -q side
-  run ! agent git commit -q --allow-empty -m no
+  run -1 agent git commit -q --allow-empty -m no
   [[ $output == *"the guard's policy, line"* ]]
   git commit -q --allow-empty -m yes
 }
@@ -399,20 +401,20 @@ clean() {
   printf '#!/bin/sh\nexit 1\n' >.git/hooks/pre-commit
   chmod +x .git/hooks/pre-commit
   worktree-bind hooks install 2>/dev/null
-  run ! git commit -q --allow-empty -m no
+  run -1 git commit -q --allow-empty -m no
 }
 
 @test "the server's hook refuses everybody but the pushers" {
   git init -q --bare ../server.git
   worktree-bind -C ../server.git hooks install --server --pusher alice 2>/dev/null
   git remote add origin ../server.git
-  run ! git push -q origin main
+  run -1 git push -q origin main
   [[ $output == *"protected branch: refused to $(id -un)"* ]]
-  run ! env REMOTE_USER=mallory git push -q origin main
+  run -1 env REMOTE_USER=mallory git push -q origin main
   [[ $output == *"refused to mallory"* ]]
   git push -q origin side
   REMOTE_USER=alice git push -q origin main
-  run ! env REMOTE_USER=alice AMP_AGENT=bob git -c core.hooksPath=/dev/null push -q origin feat:main
+  run -1 env REMOTE_USER=alice AMP_AGENT=bob git -c core.hooksPath=/dev/null push -q origin feat:main
   [ "$(git -C ../server.git rev-parse main)" = "$main" ]
 }
 
@@ -454,7 +456,7 @@ clean() {
   run -78 worktree-bind hooks install
   git config core.hooksPath "$PWD/.husky"
   worktree-bind hooks install --hooks-dir .husky 2>/dev/null
-  refused git commit --allow-empty -m no
+  refused 1 git commit --allow-empty -m no
 }
 
 @test "not covered locally, as docs/guard.md says: the trip-wire is for these" {
@@ -469,7 +471,7 @@ clean() {
 @test "the policy comes from amp.json where no option says otherwise" {
   echo '{"branches":{"protected":["rel/*"]},"guard":{"humans":"refuse"}}' >../amp.json
   worktree-bind hooks install --config ../amp.json 2>/dev/null
-  run ! git branch rel/1
+  run -128 git branch rel/1
   worktree-bind hooks install 2>/dev/null
   git branch rel/1
 }

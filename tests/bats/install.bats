@@ -60,7 +60,7 @@ setup() {
 @test "libamp.so exports only amp_ symbols, and all that the headers declare" {
   nm -D --defined-only "$AMP_BUILD/lib/libamp.so" | awk '$2 != "A" { print $3 }' |
     sed 's/@.*//' | sort -u >"$BATS_TEST_TMPDIR/exported"
-  run ! grep -v '^amp_' "$BATS_TEST_TMPDIR/exported"
+  run -1 grep -v '^amp_' "$BATS_TEST_TMPDIR/exported"
   # Every function of a public header is there.
   for h in include/amp/*/*.h; do
     echo "#include \"$PWD/$h\""

@@ -69,9 +69,8 @@ prepared() { cp -R ready run; }
 
 @test "the shim does fail what it is told to" {
   run -0 env FAILMALLOC_NTH=0 LD_PRELOAD="$AMP_BUILD/tests/fault/failmalloc.so" amp-validate --help
-  run env FAILMALLOC_NTH=1 FAILMALLOC_ON=1 LD_PRELOAD="$AMP_BUILD/tests/fault/failmalloc.so" \
+  run -70 env FAILMALLOC_NTH=1 FAILMALLOC_ON=1 LD_PRELOAD="$AMP_BUILD/tests/fault/failmalloc.so" \
     amp-validate --help
-  [ "$status" -ne 0 ]
 }
 
 @test "amp-validate" {

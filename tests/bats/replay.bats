@@ -61,7 +61,7 @@ numbers() { jq -r '.msg_id | sub(".*-"; "")' "$@" | paste -sd' '; }
   run -64 amp-route replay --where 'no'
   run -64 amp-route replay more
   run -1 amp-route --from nobody -r '* => stdout' </dev/null
-  AMP_STATE=elsewhere run ! amp-route replay
+  AMP_STATE=elsewhere run -69 amp-route replay
   [ ! -e elsewhere ]
   unset AMP_STATE
   run -64 amp-route replay

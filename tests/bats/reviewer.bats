@@ -179,7 +179,7 @@ EOS
   run -1 task-dispatch verify --state "$STATE" --repo "$REPO" main
   run -1 task-dispatch verify --state "$STATE" --repo "$REPO" no-such-commit
   run -64 task-dispatch verify --state "$STATE"
-  run ! task-dispatch verify --state "$BATS_TEST_TMPDIR/none" --repo "$REPO" feat/x
+  run -69 task-dispatch verify --state "$BATS_TEST_TMPDIR/none" --repo "$REPO" feat/x
   [ ! -e "$BATS_TEST_TMPDIR/none" ]
 }
 

@@ -82,7 +82,7 @@ T
   run -69 amp-route --attempts 1 -r '* => exec-each:sh -c "exit 75"' < <(message task_dispatch)
   run -69 amp-route --attempts 1 -r '* => exec-each:sh -c "kill -9 \$\$"' < <(message task_dispatch)
   [ "$(said .code .retryable)" = "command_failed true" ]
-  run ! amp-route --attempts 1 -r '* => exec-each:./absent' < <(message task_dispatch)
+  run -69 amp-route --attempts 1 -r '* => exec-each:./absent' < <(message task_dispatch)
   [ "$(said .retryable)" = true ]
 }
 

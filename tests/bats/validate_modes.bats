@@ -248,7 +248,7 @@ setup() {
   [ "$(tail -n 1 <<<"$stderr" | jq '.types | length')" -eq 256 ]
   [ "$(tail -n 1 <<<"$stderr" | jq '[.types[].refused] | add')" -eq 1000 ]
   run --separate-stderr amp-validate --stats -e records many
-  run ! grep -q $'\x1b' <<<"$stderr"
+  run -1 grep -q $'\x1b' <<<"$stderr"
 }
 
 @test "--stats shows progress on a terminal, and only there" {
@@ -258,7 +258,7 @@ setup() {
   grep -q 'note: 1 lines: 1 valid' shown
   amp-validate --stats good 2>shown >/dev/null
   [ "$(grep -c 'lines: ' shown)" -eq 1 ]
-  run ! grep -q $'\x1b' shown
+  run -1 grep -q $'\x1b' shown
 }
 
 @test "the README shows what it says" {

@@ -247,7 +247,7 @@ setup() {
   message task_dispatch '.payload.risk_level = "a\u001b[2J\u009b\u202eb"' >in
   run --separate-stderr amp-validate in
   [ "$status" -eq 1 ]
-  run ! grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae' <<<"$stderr"
+  run -1 grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae' <<<"$stderr"
 }
 
 @test "usage errors are 64" {
@@ -270,7 +270,7 @@ setup() {
   # A code of several protocols is explained for each, in whatever case it is written.
   run amp-validate --explain BAD_ENUM
   [[ $output == *"(error, AMP/1.0)"*"(error, Runtime Protocol v1)"* ]]
-  run ! grep -E '.{79}' <<<"$output"
+  run -1 grep -E '.{79}' <<<"$output"
   run --separate-stderr amp-validate --explain branchviolation
   [ "$status" -eq 64 ]
   [[ $stderr == *'did you mean `branch_violation`?'* ]]

@@ -34,7 +34,7 @@ control() {
 
 @test "bind without a branch is detached at the base" {
   worktree-bind bind rev --base feat
-  run ! git -C ../work.worktrees/rev symbolic-ref -q HEAD
+  run -1 git -C ../work.worktrees/rev symbolic-ref -q HEAD
   [ "$(git -C ../work.worktrees/rev rev-parse HEAD)" = "$(git rev-parse feat)" ]
 }
 
@@ -57,13 +57,13 @@ control() {
 }
 
 @test "failures are recorded with their reasons" {
-  run ! worktree-bind bind a -b task/a --base no-such-commit
-  run ! worktree-bind bind b -b main
+  run -1 worktree-bind bind a -b task/a --base no-such-commit
+  run -77 worktree-bind bind b -b main
   git worktree add -q ../taken feat
-  run ! worktree-bind bind d -b feat
+  run -1 worktree-bind bind d -b feat
   mkdir ../full
   touch ../full/x
-  run ! worktree-bind bind e -b task/e --path ../full
+  run -73 worktree-bind bind e -b task/e --path ../full
   run -0 worktree-bind --json list
   reason() { jq -r --arg a "$1" 'select(.agent_id == $a) | .reason // .state' <<<"$output"; }
   [ "$(reason a)" = worktree_not_found ]
@@ -75,13 +75,13 @@ control() {
 }
 
 @test "after a failure: unbind clears it, a new bind mends it" {
-  run ! worktree-bind bind bob -b main
+  run -77 worktree-bind bind bob -b main
   run -1 worktree-bind status bob
   [[ $output == *BIND_FAILED* ]]
   worktree-bind unbind bob
   run -1 worktree-bind status bob
   [[ $output == *UNBOUND* ]]
-  run ! worktree-bind bind bob -b main
+  run -77 worktree-bind bind bob -b main
   worktree-bind bind bob -b task/x
   worktree-bind status bob
 }
@@ -93,7 +93,7 @@ control() {
   [ ! -e .git/worktrees/bob/amp-agent ]
   worktree-bind bind bob -b task/x
   touch ../work.worktrees/bob/new
-  run ! worktree-bind unbind bob --remove
+  run -1 worktree-bind unbind bob --remove
   [ -e ../work.worktrees/bob/new ]
   worktree-bind status bob
   worktree-bind unbind bob --remove --force
