@@ -12,6 +12,7 @@
 
 #include "flow/config.h"
 #include "registry.h"
+#include "worktree/person.h"
 
 const char *reg_state, *reg_skills;
 int64_t reg_lock_timeout_ms = 10000, reg_interval_ms = 30000,
@@ -229,6 +230,14 @@ static int do_deregister(int argc, char **argv)
 {
     if (argc != 1)
         amp_die_usage("which agent?");
+    struct amp_agent_caller caller;
+    if (amp_agent_calls(environ, &caller) && strcmp(caller.name, argv[0]) != 0) {
+        struct amp_error err;
+        amp_fail(&err, AMP_NOPERM, "permission_denied",
+                 "the agent \"%s\" may deregister itself only, not \"%s\" (%s)", caller.name,
+                 argv[0], caller.how);
+        return amp_complain(&err);
+    }
     return say(argv[0], "CONTROL",
                json_pack("{s:s, s:s, s:s*}", "command", "deregister", "agent_id", argv[0], "reason",
                          reason));
@@ -308,6 +317,7 @@ static const int statuses[] = {0,
                                AMP_CANTCREAT,
                                AMP_IOERR,
                                AMP_TEMPFAIL,
+                               AMP_NOPERM,
                                AMP_CONFIG,
                                AMP_INTERRUPTED,
                                0};

@@ -11,6 +11,7 @@
 
 #include "dead.h"
 #include "table.h"
+#include "worktree/person.h"
 
 #define PURGE_NAME "amp-ack.purge"
 
@@ -358,6 +359,9 @@ static int purge(struct amp_store *s, struct dead_choices *c, struct amp_error *
 
 int ack_dead_purge(int argc, char **argv)
 {
+    struct amp_error err;
     dead_filter_check(argc, true);
+    if (amp_person_only(environ, "remove dead letters", &err))
+        return amp_complain(&err);
     return dead_with_choices(argc, argv, purge);
 }

@@ -43,9 +43,9 @@ static const struct amp_verb verbs[] = {
     {"repair", "", "mend a state directory after a failed write", repair_opts, ack_repair},
     {0},
 };
-static const int statuses[] = {
-    0,         AMP_NO,       AMP_USAGE,  AMP_DATAERR,     AMP_UNAVAILABLE,
-    AMP_IOERR, AMP_TEMPFAIL, AMP_CONFIG, AMP_INTERRUPTED, 0};
+static const int statuses[] = {0,         AMP_NO,       AMP_USAGE,  AMP_DATAERR, AMP_UNAVAILABLE,
+                               AMP_IOERR, AMP_TEMPFAIL, AMP_NOPERM, AMP_CONFIG,  AMP_INTERRUPTED,
+                               0};
 static const struct amp_fsm *const machines[] = {&amp_delivery_fsm, &amp_cursor_fsm, NULL};
 AMP_CONFIG_RECORDER;
 static const struct amp_tool tool = {

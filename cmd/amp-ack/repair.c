@@ -1,7 +1,9 @@
 /* amp-ack repair: makes a state directory usable again after a failed write, or damage. */
 #include <string.h>
+#include <unistd.h>
 
 #include "pass.h"
+#include "worktree/person.h"
 
 const struct amp_opt repair_opts[] = {AMP_OPT_END};
 
@@ -14,6 +16,8 @@ int ack_repair(int argc, char **argv)
         amp_die_usage("'%s' is not expected", argv[0]);
     if (!ack_state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
+    if (amp_person_only(environ, "repair a state directory", &err))
+        return amp_complain(&err);
     int rc = amp_store_repair(ack_state, &said, &err);
     for (char *line = said.data, *end; line && *line; line = end + 1) {
         end = strchr(line, '\n');

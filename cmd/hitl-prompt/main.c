@@ -13,9 +13,12 @@
 #include "flow/config.h"
 #include "hitl.h"
 #include "task/record.h"
+#include "worktree/person.h"
 
 static const char *state, *in, *out, *as, *answer, *operator_name, *config_path;
 static int64_t timeout_ms, open_timeout_ms = 60000;
+
+#define OPERATORS_MAX 256
 
 struct prompt {
     struct amp_store *store;
@@ -25,8 +28,10 @@ struct prompt {
     bool asking, undecided, nobody; /* nobody: no terminal */
     struct amp_question q;
     int64_t asked_ms;
-    const char *op;
-    const json_t *operators; /* who may decide; NULL: anybody */
+    const char *op; /* whose answers these are, where an answer names nobody */
+    const char *operators[OPERATORS_MAX]; /* who may decide; none: anybody */
+    size_t n_operators;
+    bool others; /* an operator other than the login may be named */
     int status;
     struct amp_error *failed; /* where match_one puts why it stopped */
 };
@@ -50,14 +55,22 @@ static void on_info(void *ctx, const json_t *message)
 
 static bool may_decide(const struct prompt *p, const char *who)
 {
-    size_t i;
-    json_t *o;
+    for (size_t i = 0; i < p->n_operators; i++)
+        if (!strcmp(p->operators[i], who))
+            return true;
+    return p->n_operators == 0;
+}
 
-    if (!p->operators)
-        return true;
-    json_array_foreach(p->operators, i,
-                       o) if (json_is_string(o) && !strcmp(json_string_value(o), who)) return true;
-    return false;
+static const char *login_name(void)
+{
+    const struct passwd *pw = getpwuid(geteuid());
+    return pw && *pw->pw_name ? pw->pw_name : "operator";
+}
+
+/* A name that was typed, or that an answer brings, proves nothing: only the login does. */
+static bool operator_allowed(const struct prompt *p, const char *who)
+{
+    return p->others || !strcmp(who, login_name());
 }
 
 static int done(struct prompt *p)
@@ -90,6 +103,13 @@ static int decide(struct prompt *p, struct amp_answer *a, struct amp_error *err)
 {
     if (!a->op || !*a->op)
         a->op = p->op;
+    if (!operator_allowed(p, a->op)) {
+        amp_warn("the answer names the operator \"%s\", but the login is \"%s\" "
+                 "(hitl.allow_operator in amp.json permits another name)",
+                 a->op, login_name());
+        p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_NOPERM);
+        return 1;
+    }
     if (!may_decide(p, a->op)) {
         amp_warn("%s is not among the operators of the configuration", a->op);
         p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_NOPERM);
@@ -294,26 +314,45 @@ static int loop(struct prompt *p, struct amp_error *err)
     return 0;
 }
 
-static const char *login(void)
+static int add_operator(void *arg, const char *text, struct amp_error *err)
 {
-    const struct passwd *pw = getpwuid(geteuid());
-    return pw && *pw->pw_name ? pw->pw_name : "operator";
+    struct prompt *p = arg;
+    if (p->n_operators == OPERATORS_MAX)
+        return amp_fail(err, AMP_CONFIG, "bad_config", "hitl.operators has more than %d names",
+                        OPERATORS_MAX);
+    p->operators[p->n_operators++] = text;
+    return 0;
+}
+
+static int set_others(void *arg, const char *text, struct amp_error *err)
+{
+    ((struct prompt *)arg)->others = !strcmp(text, "true");
+    return 0;
 }
 
 static int run(int argc, char **argv)
 {
     const struct amp_store_options opt = {.lock_timeout_ms = -1, .actor = amp_cli_name()};
-    struct prompt p = {.op = operator_name ? operator_name : login(), .answers = {.fd = -1}};
+    struct prompt p = {.answers = {.fd = -1}};
     struct amp_error err;
-    json_t *config = NULL;
 
     if (argc)
         amp_die_usage("hitl-prompt takes no operands");
+    if (amp_person_only(environ, "answer escalations", &err))
+        return amp_complain(&err);
     if (!state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
-    if (amp_config_load(config_path, state, &config, &err))
+    if (amp_config_values(config_path, state, "hitl.operators", add_operator, &p, &err) ||
+        amp_config_values(config_path, state, "hitl.allow_operator", set_others, &p, &err))
         return amp_complain(&err);
-    p.operators = json_object_get(json_object_get(config, "hitl"), "operators");
+    p.op = operator_name ? operator_name : login_name();
+    if (!operator_allowed(&p, p.op)) {
+        amp_fail(&err, AMP_NOPERM, "permission_denied",
+                 "--operator %s: the login is \"%s\", and amp.json does not set "
+                 "hitl.allow_operator",
+                 p.op, login_name());
+        return amp_complain(&err);
+    }
     amp_signals_install();
     signal(SIGTTOU, SIG_IGN);
     const struct amp_worker_options w = {
@@ -358,7 +397,8 @@ static const struct amp_opt opts[] = {
      "take answers from a file or a FIFO instead of the terminal"},
     {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME",
      "without an answer leave it undecided after TIME", 0, 30LL * 86400000},
-    {0, "operator", AMP_OPT_STRING, &operator_name, "NAME", "who decides, by default the login"},
+    {0, "operator", AMP_OPT_STRING, &operator_name, "NAME",
+     "who decides (default: the login; another needs hitl.allow_operator)"},
     {0, "as", AMP_OPT_STRING, &as, "NAME", "the consumer whose outbox is used"},
     {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
      "how long to wait for a reader of --out", 0, 86400000},

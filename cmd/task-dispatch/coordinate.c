@@ -1,8 +1,11 @@
 /* task-dispatch coordinate, and the verbless form: the coordinator as a filter. */
 #include "flow/coordinate.h"
 
+#include <unistd.h>
+
 #include "verbs.h"
 #include "worker_opts.h"
+#include "worktree/person.h"
 
 static struct amp_list inputs;
 static const char *output = "-", *consumer = "task-dispatch.coordinate";
@@ -103,7 +106,8 @@ int task_coordinate(int argc, char **argv)
     };
     if (argc > 0)
         amp_die_usage("coordinate takes no operands: name inputs with --in");
-    if (load_policy(&opt, &err) < 0 || task_open(&store, &err) < 0)
+    if (amp_person_only(environ, "coordinate tasks", &err) || load_policy(&opt, &err) < 0 ||
+        task_open(&store, &err) < 0)
         return amp_complain(&err);
     amp_signals_install();
     int status = amp_coordinate(store, &opt, &end, &err) < 0 ? amp_complain(&err) : report(&end);

@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
 #include "verbs.h"
 #include "worker_opts.h"
+#include "worktree/person.h"
 
 #define FILE_MAX ((size_t)8 << 20)
 
@@ -193,6 +195,8 @@ int task_new(int argc, char **argv)
     int status = AMP_OK;
     if (argc > 1 && id)
         amp_die_usage("--id with more than one file");
+    if (amp_person_only(environ, "create tasks", &err))
+        return amp_complain(&err);
     if ((task_state && *task_state) || !id)
         if (task_open(&store, &err) < 0)
             return amp_complain(&err);

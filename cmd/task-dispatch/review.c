@@ -1,7 +1,10 @@
 /* task-dispatch review: the Reviewer around an agent's command. */
+#include <unistd.h>
+
 #include "flow/review.h"
 #include "verbs.h"
 #include "worker_opts.h"
+#include "worktree/person.h"
 
 static struct worker_opts o = WORKER_OPTS_DEFAULT;
 static bool by_exit;
@@ -23,6 +26,8 @@ int task_review(int argc, char **argv)
 
     if (argc)
         amp_die_usage("review takes no operands: the agent's command follows --exec");
+    if (amp_person_only(environ, "start a reviewer", &err))
+        return amp_complain(&err);
     if (worker_open(&o, "reviewer", "review", &opt.worker, &store, &config, &err))
         return amp_complain(&err);
     int rc = amp_flow_review(store, &opt, &status, &err);

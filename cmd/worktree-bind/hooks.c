@@ -12,33 +12,17 @@
 
 #include "bind.h"
 #include "worktree/hooks.h"
-
-/* By the environment, or by the marker of the worktree that we are called in. */
-static int refuse_agents(struct amp_git *git, struct amp_error *err)
-{
-    struct amp_git_info here;
-    struct amp_error none;
-    char name[128];
-    int fd = -1;
-    if (amp_git_info(git, ".", &here, &none) == 0 && here.linked)
-        fd = open(here.gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool agent = amp_rule_agent(getenv("AMP_AGENT"), fd, name, sizeof name);
-    if (fd >= 0)
-        close(fd);
-    return agent ? amp_fail(err, AMP_NOPERM, "permission_denied",
-                            "the guard is set by people, not by agents (%s)", name)
-                 : 0;
-}
+#include "worktree/person.h"
 
 enum access { LOOKS, CHANGES };
 
 static int find(struct session *s, enum access access, bool with_store, struct amp_hooks *h,
                 struct amp_error *err)
 {
-    if (session_open(s, with_store, err))
+    if ((access == CHANGES && amp_person_only(environ, "change the guard", err)) ||
+        session_open(s, with_store, err))
         return -1;
-    if ((access == CHANGES && refuse_agents(s->git, err)) ||
-        amp_hooks_find(s->git, opt.repo, opt.hooks_dir, h, err)) {
+    if (amp_hooks_find(s->git, opt.repo, opt.hooks_dir, h, err)) {
         session_close(s);
         return -1;
     }

@@ -34,7 +34,7 @@ jq -r '"\(.task_id)  \(.payload.branch)  \(.payload.description)"' "$work/tasks.
 say "the loop"
 # What the human will say to the escalation; without this file hitl-prompt asks on the terminal.
 cat >"$work/answer" <<'ANSWER'
-{"task_id":"*","decision":"resume","note":"multiply first, convert to long afterwards","operator":"demo-human"}
+{"task_id":"*","decision":"resume","note":"multiply first, convert to long afterwards"}
 ANSWER
 EXECUTOR=$here/executor.sh REVIEWER=$here/reviewer.sh AMP_ANSWER=$work/answer \
   "$here/loop.sh" "$work/state" <"$work/tasks.ndjson"

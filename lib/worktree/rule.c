@@ -159,8 +159,8 @@ enum amp_rule_verdict amp_rule_decide(const struct amp_rule *r, const char *agen
 
 bool amp_rule_agent(const char *env_agent, int gitdir_fd, char *name, size_t size)
 {
-    if (env_agent && *env_agent) {
-        amp_span_copy(amp_span_str(env_agent), name, size);
+    if (env_agent) {
+        amp_span_copy(*env_agent ? amp_span_str(env_agent) : AMP_SPAN("unknown"), name, size);
         return true;
     }
     char text[256];

@@ -61,8 +61,9 @@ enum amp_rule_verdict {
 enum amp_rule_verdict amp_rule_decide(const struct amp_rule *r, const char *agent,
                                       const struct amp_ref_update *u);
 
-/* Who works in a git directory: the environment's AMP_AGENT (given), else the file amp-agent
- * there. false: a person. A marker that cannot be read counts as an agent "unknown". */
+/* Who works in a git directory: the environment's AMP_AGENT (given; an empty one is an agent
+ * "unknown"), else the file amp-agent there. false: a person. A marker that cannot be read counts
+ * as an agent "unknown". */
 #define AMP_AGENT_MARKER "amp-agent"
 bool amp_rule_agent(const char *env_agent, int gitdir_fd, char *name, size_t size);
 

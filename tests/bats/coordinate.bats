@@ -608,7 +608,7 @@ warning: waiting"
   new_task | hear
   amp-ack sweep --state "$S" --now 2036-01-01T00:00:00Z >"$BATS_TEST_TMPDIR/late"
   grep -q ack_timeout "$BATS_TEST_TMPDIR/late"
-  echo '{"task_id": "*", "decision": "resume", "note": "again", "operator": "ann"}' \
+  echo '{"task_id": "*", "decision": "resume", "note": "again"}' \
     >"$BATS_TEST_TMPDIR/answer"
   hitl-prompt --state "$S" --answer "$BATS_TEST_TMPDIR/answer" <"$BATS_TEST_TMPDIR/late" | hear
   [ "$(of_task .state)" = rework ]

@@ -363,7 +363,7 @@ clean() {
   worktree-bind bind eve -b work/eve
   cd ../work.worktrees/eve
   run -77 worktree-bind hooks uninstall
-  [[ $output == *"(eve)"* ]]
+  [[ $output == *'"eve"'* ]]
 }
 
 @test "a policy that cannot be read refuses agents and lets people work" {

@@ -8,6 +8,8 @@ setup() {
   need_tool hitl-prompt
   cd "$BATS_TEST_TMPDIR"
   STATE=$BATS_TEST_TMPDIR/state
+  mkdir -p "$XDG_CONFIG_HOME/amp"
+  echo '{"hitl":{"allow_operator":true}}' >"$XDG_CONFIG_HOME/amp/amp.json"
 }
 
 teardown() {
@@ -122,7 +124,7 @@ EOS
 
 @test "only the operators of the configuration decide" {
   mkdir -m 700 "$STATE"
-  echo '{"hitl":{"operators":["carol"]}}' >amp.json
+  echo '{"hitl":{"operators":["carol"],"allow_operator":true}}' >amp.json
   escalation >in.ndjson
   echo resume >answers
   run -77 --separate-stderr ask --config amp.json --answer answers <in.ndjson
@@ -130,6 +132,37 @@ EOS
   echo resume >answers
   hitl-prompt --state "$STATE" --operator carol --config amp.json --answer answers </dev/null >out.ndjson
   got out.ndjson '.operator == "carol"'
+}
+
+@test "an operator other than the login is named only where the configuration allows it" {
+  rm -r "$XDG_CONFIG_HOME"
+  login=$(id -un)
+  escalation >in.ndjson
+  id=$(jq -r .msg_id in.ndjson)
+  echo resume >answers
+  run -77 --separate-stderr ask --answer answers <in.ndjson
+  [ -z "$output" ]
+  [[ "$stderr" == *"--operator ada: the login is \"$login\""*hitl.allow_operator* ]]
+  [ ! -e "$STATE" ]
+  echo '{"decision":"resume","operator":"ada"}' >answers
+  run -77 --separate-stderr hitl-prompt --state "$STATE" --answer answers <in.ndjson
+  no_decision "$output"
+  [[ "$stderr" == *'names the operator "ada", but the login is "'"$login"'"'* ]]
+  [ "$(state_of "$id")" = OPEN ]
+  echo resume >answers
+  hitl-prompt --state "$STATE" --operator "$login" --answer answers </dev/null >out.ndjson
+  got out.ndjson ".operator == \"$login\""
+}
+
+@test "an agent answers no escalation" {
+  escalation >in.ndjson
+  echo resume >answers
+  for agent in executor ""; do
+    AMP_AGENT=$agent run -77 --separate-stderr ask --answer answers <in.ndjson
+    [ -z "$output" ]
+    [[ "$stderr" == *"only people may answer escalations"*"AMP_AGENT is set"* ]]
+  done
+  [ ! -e "$STATE" ]
 }
 
 @test "the same escalation again is not a second question" {

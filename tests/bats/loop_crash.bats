@@ -26,7 +26,7 @@ echo "{\"decision\": \"$d\", $i \"confidence\": 1,
   >"$AMP_RESULT.new" && mv "$AMP_RESULT.new" "$AMP_RESULT"
 SH
   chmod +x executor reviewer
-  echo '{"task_id": "*", "decision": "resume", "operator": "ann"}' >answer
+  echo '{"task_id": "*", "decision": "resume"}' >answer
 }
 
 # In the background its pid is the session's id.

@@ -115,8 +115,9 @@ new_task_in() {
 @test "hitl-prompt" {
   message escalation >in
   echo resume >answers
+  echo '{"hitl":{"allow_operator":true}}' >amp.json
   # The operator is named, for the C library's own look-up of a user does not survive this.
-  every_nth hitl-prompt nothing hitl-prompt --state run/state --answer answers --operator ann
+  every_nth hitl-prompt nothing hitl-prompt --state run/state --answer answers --operator ann --config amp.json
 }
 
 @test "worktree-bind" {

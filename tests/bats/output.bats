@@ -20,7 +20,8 @@ filters() {
   "$1" amp-ack show
   "$1" task-dispatch coordinate --state "s$((++n))"
   cp escalation in
-  "$1" hitl-prompt --state "s$((++n))" --answer answers --operator ann
+  echo '{"hitl":{"allow_operator":true}}' >amp.json
+  "$1" hitl-prompt --state "s$((++n))" --answer answers --operator ann --config amp.json
 }
 
 @test "a full disk is 74 and named once" {

@@ -1,0 +1,21 @@
+/* What /proc says of another process of this user. */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <amp/base/buf.h>
+
+#define AMP_ENVIRON_MAX (4u << 20) /* bytes of an environment that are read */
+
+/* The environment with which the process was started, entries ended by NUL, in out (reset first;
+ * its maximum should exceed AMP_ENVIRON_MAX). false: it ended, belongs to another user, or has no
+ * environment. */
+bool amp_process_environ(pid_t pid, struct amp_buf *out);
+/* The value of the first entry NAME=value; false where there is none. */
+bool amp_environ_get(struct amp_span env, const char *name, struct amp_span *value);
+/* The parent's id; 0 where it cannot be read. */
+pid_t amp_process_parent(pid_t pid);
+
+#endif

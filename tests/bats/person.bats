@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# What only people may do, and how an agent is recognised that tries it.
+
+setup() {
+  load lib
+  need_tool hitl-prompt task-dispatch agent-registry amp-ack worktree-bind
+  cd "$BATS_TEST_TMPDIR"
+  export AMP_STATE=$PWD/state
+  repo code
+}
+
+# acts FUNCTION: calls it with each command that belongs to people.
+acts() {
+  "$1" hitl-prompt
+  "$1" task-dispatch
+  "$1" task-dispatch coordinate
+  "$1" task-dispatch new -r code -b feat -d text -c criterion
+  "$1" task-dispatch review --exec true
+  "$1" agent-registry deregister other
+  "$1" amp-ack dead purge --every
+  "$1" amp-ack repair
+  "$1" worktree-bind -C code hooks install
+  "$1" worktree-bind -C code hooks uninstall
+  "$1" worktree-bind -C code hooks override main --reason why
+}
+
+# refused COMMAND...: with 77, without a trace.
+refused() {
+  run -77 --separate-stderr "${how[@]}" "$@" </dev/null
+  [ -z "$output" ]
+  [[ "$stderr" == *"$reason"* ]]
+  [ ! -e "$AMP_STATE" ]
+  [ ! -e code/.git/amp ]
+}
+
+@test "with AMP_AGENT, also an empty one, nobody decides, leads, removes or opens anything" {
+  reason="AMP_AGENT is set in the environment"
+  how=(env AMP_AGENT=executor)
+  acts refused
+  how=(env AMP_AGENT=)
+  acts refused
+}
+
+@test "an agent that clears its environment is known by its parents, its session and its worktree" {
+  # What it was started with stays readable in /proc.
+  cat >clean <<'SH'
+#!/bin/bash
+env -i PATH="$PATH" AMP_STATE="$AMP_STATE" "$@"
+exit $?
+SH
+  chmod +x clean
+  reason="was started with AMP_AGENT"
+  how=(env AMP_AGENT=executor ./clean)
+  acts refused
+  # The file of an answer is given to agents only.
+  reason="AMP_RESULT is set in the environment"
+  how=(env AMP_RESULT=result.json)
+  refused hitl-prompt
+  # An orphan of the agent's session: its parent has ended, the leader lives.
+  mkfifo go
+  cat >orphan <<'SH'
+#!/bin/bash
+hitl-prompt </dev/null 2>said
+echo $? >status
+SH
+  chmod +x orphan
+  reason="was started with AMP_AGENT"
+  AMP_AGENT=executor setsid bash -c '(./clean ./orphan &) ; read -r _ <go; exit 0' 3>&- &
+  leader=$!
+  wait_until 20 test -s status
+  echo >go
+  wait "$leader"
+  [ "$(<status)" = 77 ]
+  grep -q "$reason" said
+}
+
+@test "in an agent's worktree nobody is taken for a person" {
+  worktree-bind -C code --state bound bind executor --branch feat
+  cd code.worktrees/executor
+  mkdir sub
+  cd sub
+  reason="the agent's worktree"
+  how=(env)
+  refused hitl-prompt
+  run -77 --separate-stderr worktree-bind hooks override main --reason why
+  [[ "$stderr" == *'the agent "executor" calls'* ]]
+}
+
+@test "an agent deregisters itself, and a person anybody" {
+  agent-registry register ann --connector x:y >/dev/null
+  agent-registry register bob --connector x:y >/dev/null
+  AMP_AGENT=ann run -77 --separate-stderr agent-registry deregister bob
+  [[ "$stderr" == *'the agent "ann" may deregister itself only, not "bob"'* ]]
+  AMP_AGENT= run -77 agent-registry deregister ann
+  AMP_AGENT=ann agent-registry deregister ann >/dev/null
+  agent-registry deregister bob >/dev/null
+}
