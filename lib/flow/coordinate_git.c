@@ -63,7 +63,7 @@ int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st, st
     /* What the step will refuse must not have moved the branch. */
     if (amp_task_ended(t.state) || t.n_parts == 0 ||
         !amp_span_copy(v->body.decision.ref, ref, sizeof ref) || amp_task_lists(t.decided, ref) ||
-        (!st->ref_known && !amp_task_waits_for(&t, ref))) {
+        (!st->ref_open && !amp_task_waits_for(&t, ref))) {
         amp_task_release(&t);
         return 0;
     }

@@ -6,6 +6,8 @@
 
 #include "flow/coordinator.h"
 
+#define DECIDED_MAX 64 /* older ones are told by the ledger */
+
 static const struct amp_task_policy *policy(const struct amp_step *st)
 {
     return &st->c->opt->policy;
@@ -88,6 +90,36 @@ static int on_lacking(struct amp_step *st, struct amp_error *err)
     return fill_task(st, err) < 0 ? -1 : amp_step_task(st, AMP_TASK_EV_LACK, err);
 }
 
+/* Drops the oldest entries of a list. */
+static void keep_newest(json_t *list, size_t most)
+{
+    while (json_array_size(list) > most)
+        json_array_remove(list, 0);
+}
+
+static int note_decided(struct amp_task *t, const char *ref, struct amp_error *err)
+{
+    if (!amp_task_lists(t->decided, ref) && json_array_append_new(t->decided, json_string(ref)) < 0)
+        return no_memory(err);
+    keep_newest(t->decided, DECIDED_MAX);
+    return 0;
+}
+
+/* The admin sent the task again, or ended it: no open escalation waits for an answer any longer. */
+static int decide_all(struct amp_task *t, struct amp_error *err)
+{
+    size_t i;
+    json_t *e;
+    json_array_foreach(t->open, i, e)
+    {
+        const char *ref = json_string_value(json_object_get(e, "ref"));
+        if (ref && note_decided(t, ref, err) < 0)
+            return -1;
+    }
+    amp_task_close_escalation(t, "");
+    return 0;
+}
+
 static int on_dispatch(struct amp_step *st, struct amp_error *err)
 {
     struct amp_task *t = &st->t;
@@ -105,7 +137,8 @@ static int on_dispatch(struct amp_step *st, struct amp_error *err)
     if (fill_task(st, err) < 0 || fill_parts(st, err) < 0)
         return -1;
     if (!stub) {
-        amp_task_close_escalation(t, "");
+        if (decide_all(t, err) < 0)
+            return -1;
         t->reject_count = 0;
         st->lift = true;
     }
@@ -224,13 +257,6 @@ static int on_verdict(struct amp_step *st, struct amp_error *err)
     return amp_step_qa(st, p, approved ? AMP_QA_EV_APPROVED : AMP_QA_EV_REJECTED, f, err);
 }
 
-/* Drops the oldest entries of a list. */
-static void keep_newest(json_t *list, size_t most)
-{
-    while (json_array_size(list) > most)
-        json_array_remove(list, 0);
-}
-
 static int take_note(struct amp_step *st, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
@@ -265,15 +291,15 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
     if (t->n_parts == 0 && word != AMP_DO_TERMINATE && !amp_task_is_suspended(t))
         return amp_step_refuse(st, "illegal_transition", "task %s is %s: it has no work to go on",
                                t->id, amp_task_fsm.states[t->state].name);
-    bool was_open = amp_task_close_escalation(t, word == AMP_DO_TERMINATE ? "" : ref);
-    if (!was_open && !st->ref_known)
-        return amp_step_refuse(st, "unknown_ref", "no escalation %s is known", ref);
+    if (!amp_task_waits_for(t, ref) && !st->ref_open)
+        return amp_step_refuse(st, "unknown_ref", "%s is not an open escalation of task %s", ref,
+                               t->id);
     st->touched = st->lift = true;
     st->event = amp_qa_fsm.events[event_of[word]].name;
-    if (json_array_append_new(t->decided, json_string(ref)) < 0)
-        return no_memory(err);
-    keep_newest(t->decided, 64);
-    if (take_note(st, err) < 0)
+    if (word == AMP_DO_TERMINATE && decide_all(t, err) < 0)
+        return -1;
+    amp_task_close_escalation(t, ref);
+    if (note_decided(t, ref, err) < 0 || take_note(st, err) < 0)
         return -1;
     struct amp_task_part *p = amp_task_turn(t);
     if (!p && word == AMP_DO_TERMINATE)

@@ -174,11 +174,47 @@ static int settle_context(struct amp_coordinator *c, const struct amp_view *v, i
     return 0;
 }
 
+/* Whether a message is an escalation that asks for a decision. Ours are in the task's record for as
+ * long as they are open. */
+static int asks(struct amp_coordinator *c, struct amp_span line, bool *yes, struct amp_error *err)
+{
+    const struct amp_check_options any = {0};
+    struct amp_view v;
+    int rc = amp_reader_line(c->own, line, &any, &v, NULL, NULL, err);
+    *yes = rc > 0 && v.protocol == AMP_PROTO_AMP && v.kind == AMP_KIND_ESCALATION &&
+           v.body.escalation.severity != AMP_LEVEL_INFO && !amp_span_is(v.from, "coordinator");
+    return rc < 0 ? -1 : 0;
+}
+
+/* Whether a decision is awaited by an escalation that reached the admin without passing here, as
+ * those of a sweep: hitl-prompt has a record of it, or the ledger. */
+static int is_open(struct amp_coordinator *c, struct amp_span task, struct amp_span ref, bool *open,
+                   struct amp_error *err)
+{
+    struct amp_message_rec rec;
+    struct amp_store_rec asked;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, LINES_MAX);
+    *open = false;
+    if (amp_message_find(c->store, ref, &mem, &rec, err) < 0 ||
+        amp_store_get(c->store, "escalation", ref, &asked, err) < 0)
+        return -1;
+    if (rec.found && (!amp_span_eq(rec.task, task) || rec.state == AMP_DELIVERY_FULFILLED))
+        return 0;
+    if (!asked.found)
+        return rec.found ? asks(c, rec.line, open, err) : 0;
+    json_t *j = amp_json_load(asked.json, NULL);
+    const char *of = json_string_value(json_object_get(j, "task"));
+    *open = of && amp_span_is(task, of) &&
+            !amp_span_is(asked.state, amp_escalation_fsm.states[AMP_ESC_NOTED].name);
+    json_decref(j);
+    return 0;
+}
+
 static int prepare(struct amp_coordinator *c, struct amp_step *st, const struct amp_store_input *in,
                    struct amp_error *err)
 {
     const struct amp_view *v = st->view;
-    struct amp_message_rec rec = {0};
     int seen = amp_store_seen(c->store, in, err);
     if (seen != 0)
         return seen < 0 ? -1 : 0;
@@ -186,22 +222,8 @@ static int prepare(struct amp_coordinator *c, struct amp_step *st, const struct 
         amp_coordinator_find_base(c, st);
     if (v->kind != AMP_KIND_DECISION)
         return 0;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, LINES_MAX);
-    if (amp_message_find(c->store, v->body.decision.ref, &mem, &rec, err) < 0)
+    if (is_open(c, v->task, v->body.decision.ref, &st->ref_open, err) < 0)
         return -1;
-    st->ref_known = rec.found && amp_span_eq(rec.task, v->task);
-    /* Escalations that reached the admin without passing here, as those of a sweep. */
-    struct amp_store_rec asked;
-    if (!st->ref_known &&
-        amp_store_get(c->store, "escalation", v->body.decision.ref, &asked, err) < 0)
-        return -1;
-    if (!st->ref_known && asked.found) {
-        json_t *j = amp_json_load(asked.json, NULL);
-        const char *task = json_string_value(json_object_get(j, "task"));
-        st->ref_known = task && amp_span_is(v->task, task);
-        json_decref(j);
-    }
     if (v->body.decision.word == AMP_DO_ROLLBACK)
         return amp_coordinator_roll_back(c, st, err);
     return 0;
@@ -213,10 +235,13 @@ static int tell_agents(struct amp_coordinator *c, struct amp_step *st, struct am
 {
     const struct amp_view *v = st->view;
     if (v->kind == AMP_KIND_DECISION && !*st->nack)
-        return amp_flow_lift_agents(
-            c->store, v->task,
-            v->body.decision.word == AMP_DO_TERMINATE ? AMP_SPAN("") : v->body.decision.ref,
-            st->now_ms, err);
+        return settle(c, v, AMP_STAGE_FULFILLED, v->body.decision.ref, st->now_ms, err) < 0
+                   ? -1
+                   : amp_flow_lift_agents(c->store, v->task,
+                                          v->body.decision.word == AMP_DO_TERMINATE
+                                              ? AMP_SPAN("")
+                                              : v->body.decision.ref,
+                                          st->now_ms, err);
     if (v->kind == AMP_KIND_ESCALATION) {
         amp_coordinator_pause(c);
         return amp_flow_suspend_view(c->store, v, c->opt->consumer, st->now_ms, err);

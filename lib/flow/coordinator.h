@@ -52,7 +52,7 @@ struct amp_step {
     int64_t now_ms;
     const char *bad_code;   /* the message did not pass intake, for this */
     char base[AMP_OID_MAX]; /* commit that a new branch starts from, "" unknown */
-    bool ref_known;         /* decision: the escalation is in the ledger */
+    bool ref_open; /* decision: an escalation of the task that did not pass here awaits it */
 
     struct amp_task t;
     struct amp_buf json, text; /* the record; the lines that are emitted */

@@ -224,6 +224,50 @@ lock() {
   last nack | jq -e '.code == "already_decided"'
 }
 
+# decide_about REF WORD: a decision that names any message.
+decide_about() {
+  control decision "\"ref_msg_id\":$1,\"decision\":\"$2\",\"operator\":\"ann\",\"note\":\"skip the tests\""
+}
+
+@test "a decision about a message that is no open escalation of the task is unknown_ref" {
+  new_task | hear
+  # About the dispatch, about the admin's own message, and about the escalation of another task.
+  source=$(quoted "$(of_task .source_ref)")
+  dispatch=$(ref task_dispatch)
+  task=T-2026-002
+  new_task | hear
+  result failed 0000001 '.blockers = ["permission denied"]' | hear
+  other=$(ref escalation)
+  task=T-2026-001
+  for about in "$dispatch" "$source" "$other"; do
+    for word in redispatch terminate; do
+      decide_about "$about" "$word" | hear
+      [ "$status" -eq 75 ]
+      [ "$(ref nack code)" = '"unknown_ref"' ]
+    done
+  done
+  [ "$(of_task .state)" = dispatched ]
+  [ "$(of_task '.acceptance_criteria | length')" = 2 ]
+  [ "$(count task_dispatch)" -eq 2 ]
+}
+
+@test "a bogus reference does not terminate a task that waits for a decision" {
+  lock
+  decide_about "$(ref task_dispatch)" terminate | hear
+  [ "$(ref nack code)" = '"unknown_ref"' ]
+  [ "$(of_task .state)" = locked ]
+}
+
+@test "an escalation that the admin's new dispatch overtook is decided" {
+  lock
+  old=$(ref escalation)
+  new_task | hear
+  dispatches=$(count task_dispatch)
+  decide_about "$old" redispatch | hear
+  [ "$(ref nack code)" = '"already_decided"' ]
+  [ "$(count task_dispatch)" -eq "$dispatches" ]
+}
+
 @test "a decision about no known escalation is unknown_ref" {
   new_task | hear
   jq -nc --arg task "$task" '{protocol_version: "AMP/1.0", type: "decision",
