@@ -1,6 +1,10 @@
 /* What the coordinator says: dispatches, review requests and escalations, composed from the task's
  * record. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <amp/base/id.h>
 
 #include "flow/coordinator.h"
 
@@ -407,11 +411,55 @@ int amp_say_escalation(struct amp_step *st, struct amp_task_part *p, uint32_t ef
     return amp_task_open_escalation(t, id, a.type, amp_level_name(level), st->now_ms, err);
 }
 
+void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
+{
+    char sum[AMP_SHA256_MAX], task[AMP_TASK_ID_MAX];
+    bool to_admin = false;
+    for (uint32_t i = 0; i < v->n_to; i++)
+        to_admin |= amp_span_is(v->to[i], "admin");
+    if (to_admin) {
+        amp_span_copy(v->id, out, AMP_MSG_ID_MAX);
+        return;
+    }
+    amp_span_copy(v->task, task, sizeof task);
+    amp_sha256_hex(v->id, sum);
+    sum[15] = 0;
+    snprintf(out, AMP_MSG_ID_MAX, "escalation-%s-%llu", task, strtoull(sum, NULL, 16));
+}
+
+/* The escalation as the coordinator's own to the admin. It gets an id of its own because other
+ * bytes under the sender's id would be a conflict. */
+static int readdress(const struct amp_view *v, const char *id, struct amp_buf *out,
+                     struct amp_error *err)
+{
+    json_t *j = amp_json_load(v->line, err);
+    if (!j)
+        return -1;
+    json_t *refs = json_object_get(j, "context_ref");
+    refs = json_is_array(refs) ? json_copy(refs) : json_array();
+    if (json_array_append_new(refs, json_stringn(v->id.p, v->id.n)) < 0 ||
+        json_object_set_new(j, "context_ref", refs) < 0 ||
+        json_object_set_new(j, "msg_id", json_string(id)) < 0 ||
+        json_object_set_new(j, "from", json_string("coordinator")) < 0 ||
+        json_object_set_new(j, "to", json_string("admin")) < 0 ||
+        json_object_set_new(j, "requires_ack", json_false()) < 0) {
+        json_decref(j);
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for an escalation");
+    }
+    json_object_del(j, "ack_timeout_sec");
+    int rc = amp_json_dump(j, out, err);
+    json_decref(j);
+    return rc;
+}
+
 int amp_say_again(struct amp_step *st, struct amp_error *err)
 {
     size_t at = st->text.len;
-    amp_span_copy(st->view->id, next_id(st), AMP_MSG_ID_MAX);
-    if (amp_buf_add(&st->text, st->view->line.p, st->view->line.n, err) < 0 ||
+    const struct amp_view *v = st->view;
+    char *id = next_id(st);
+    amp_say_again_id(v, id);
+    if ((amp_span_is(v->id, id) ? amp_buf_add(&st->text, v->line.p, v->line.n, err)
+                                : readdress(v, id, &st->text, err)) < 0 ||
         amp_buf_str(&st->text, "\n", err) < 0)
         return -1;
     return add(st, at, false, err);

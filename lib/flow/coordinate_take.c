@@ -243,8 +243,12 @@ static int tell_agents(struct amp_coordinator *c, struct amp_step *st, struct am
                                               : v->body.decision.ref,
                                           st->now_ms, err);
     if (v->kind == AMP_KIND_ESCALATION) {
+        char ref[AMP_MSG_ID_MAX];
+        struct amp_view asked = *v;
+        amp_say_again_id(v, ref);
+        asked.id = amp_span_str(ref);
         amp_coordinator_pause(c);
-        return amp_flow_suspend_view(c->store, v, c->opt->consumer, st->now_ms, err);
+        return amp_flow_suspend_view(c->store, &asked, c->opt->consumer, st->now_ms, err);
     }
     if (st->lift)
         return amp_flow_lift_agents(c->store, v->task, AMP_SPAN(""), st->now_ms, err);

@@ -102,8 +102,11 @@ int amp_say_dispatch(struct amp_step *st, struct amp_task_part *part, bool rewor
 int amp_say_review(struct amp_step *st, struct amp_task_part *part, struct amp_error *err);
 int amp_say_escalation(struct amp_step *st, struct amp_task_part *part, uint32_t effect,
                        enum amp_level level, struct amp_error *err);
-/* Passes the message that came on as it is. */
+/* Passes an escalation on to the admin: as it is, or readdressed where it names somebody else. */
 int amp_say_again(struct amp_step *st, struct amp_error *err);
+/* The id under which the admin gets it: its own, or one made of its own, always the same, where it
+ * is readdressed or its own is too long to be referred to. */
+void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
 
 /* Adds committed lines. wants_ack false: the outbox lets go of id once it is written. */
 int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct amp_span line,

@@ -544,10 +544,28 @@ decide_about() {
 }
 
 escalate() {
-  message escalation "$2" admin "$(jq -nc --arg s "$1" --arg by "$2" '{escalation_type: "unknown",
+  message escalation "$2" "${3:-admin}" "$(jq -nc --arg s "$1" --arg by "$2" '{escalation_type: "unknown",
     severity: $s, triggered_by: $by, description: "x", affected_msgs: [],
     system_state_snapshot: {task_status: "dispatched", reject_count: 0,
     last_successful_msg_id: ""}, suggested_actions: [], auto_suspended: ($s != "info")}')"
+}
+
+@test "an escalation addressed to the coordinator reaches the admin, and its decision lifts what it suspended" {
+  new_task | hear
+  escalate critical executor coordinator >"$BATS_TEST_TMPDIR/e"
+  id=$(jq -r .msg_id "$BATS_TEST_TMPDIR/e")
+  hear <"$BATS_TEST_TMPDIR/e"
+  # Under an id of its own: other bytes under the executor's would be a conflict further on.
+  last escalation | jq -e --arg id "$id" '.to == "admin" and .from == "coordinator" and .msg_id != $id
+    and (.context_ref | index($id)) and .payload.triggered_by == "executor" and .payload.severity == "critical"'
+  last escalation | amp-validate | cmp - <(last escalation)
+  [ "$(of_task .suspended.ref)" = "$(last escalation | jq -r .msg_id)" ]
+  # The same one again is the same one.
+  hear <"$BATS_TEST_TMPDIR/e"
+  [ "$(count escalation)" -eq 1 ]
+  decision resume | hear
+  [ "$(of_task .state)" = rework ]
+  [ "$(count task_dispatch)" -eq 2 ]
 }
 
 @test "a reviewer that breaks down has judged nobody: the review is asked for again" {
