@@ -15,6 +15,8 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "message/refused.h"
+
 #define PENDING_MAX ((size_t)64 << 20) /* beside one turn, which may be one long line */
 #define TURN_MAX    ((size_t)128 << 20)
 
@@ -50,6 +52,9 @@ int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error
 {
     amp_status_note(AMP_NO);
     count_rejected(p, v->protocol, why->code);
+    if (p->store &&
+        amp_refused_record(p->store, v, why, ack_as ? ack_as : p->counts, amp_now_ms(), err) < 0)
+        return -1;
     return amp_intake_refuse(&p->intake, v, why, err);
 }
 

@@ -81,7 +81,8 @@ static int record(struct pass *p, const struct amp_view *v, struct amp_answer *a
     enum amp_store_outcome how;
     if (refusal)
         said.failure = retryable ? AMP_FAILURE_PASSING : AMP_FAILURE_TERMINAL;
-    if (amp_message_record(p->store, v, a->now_ms, &how, err) < 0 ||
+    if (amp_message_may_answer(p->store, v->id, v, &said, err) < 0 ||
+        amp_message_record(p->store, v, a->now_ms, &how, err) < 0 ||
         amp_message_answered(p->store, v->id, &said, a->now_ms, NULL, err) < 0)
         return -1;
     return amp_sequence_answer(p->store, v, "amp-ack.send", a, err);

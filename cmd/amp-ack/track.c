@@ -93,6 +93,23 @@ static int claim(struct pass *p, const struct amp_view *v, struct amp_error *err
     return rc;
 }
 
+/* Another process may have changed the work's holder since the check: the message is in the ledger
+ * then, and must not be sent again. */
+static int withdraw(struct pass *p, const struct amp_view *v, const struct amp_error *why,
+                    struct amp_error *err)
+{
+    struct amp_error e = {0};
+    struct amp_message_answer a = {.stage = AMP_STAGE_REJECTED,
+                                   .by = ack_as ? ack_as : "amp-ack.track",
+                                   .code = amp_span_str(why->code),
+                                   .ours = true};
+    if (v->id.n == 0 || amp_message_answered(p->store, v->id, &a, now_ms(), NULL, &e) == 0 ||
+        e.status == AMP_NO)
+        return 0;
+    *err = e;
+    return -1;
+}
+
 /* What answers an operation passes whether or not we know of one. */
 static int settle(struct pass *p, const struct amp_view *v, bool again, struct amp_error *err)
 {
@@ -102,7 +119,7 @@ static int settle(struct pass *p, const struct amp_view *v, bool again, struct a
         return pass_emit(p, v->line, err);
     }
     if (e.status == AMP_NO)
-        return pass_reject(p, v, &e, err);
+        return withdraw(p, v, &e, err) < 0 ? -1 : pass_reject(p, v, &e, err);
     *err = e;
     return -1;
 }
@@ -138,7 +155,10 @@ static int take(struct pass *p, const struct amp_view *message, struct amp_error
         return settle(p, v, false, err);
     enum amp_store_outcome how;
     struct amp_error e = {0};
-    int rc = claim(p, v, &e);
+    /* Whether it is refused is decided before anything is recorded. */
+    int rc = amp_outcome_check(p->store, v, &e) < 0 || amp_message_check(p->store, v, &e) < 0
+                 ? -1
+                 : claim(p, v, &e);
     if (rc == 0)
         return 0;
     if (rc > 0 && amp_message_record(p->store, v, now_ms(), &how, &e) == 0)

@@ -32,14 +32,25 @@ void count_taken(struct router *r, const struct job *j, const struct amp_view *v
     amp_metrics_tool(r->metrics, v);
 }
 
-void count_refused(struct router *r, const char *port, const struct job *j, const char *code)
+static void count_code(struct router *r, enum amp_metric which, const char *port,
+                       const struct job *j, const char *code)
 {
     if (!r->metrics)
         return;
     struct amp_metric_labels l = labels(port, j);
     l.code = amp_span_str(code);
-    amp_metrics_add(r->metrics, AMP_METRIC_REJECTS, &l, 1);
-    amp_metrics_add(r->metrics, AMP_METRIC_NACKS, &l, 1);
+    amp_metrics_add(r->metrics, which, &l, 1);
+}
+
+void count_denied(struct router *r, const struct job *j, const char *code)
+{
+    count_code(r, AMP_METRIC_REJECTS, "", j, code);
+}
+
+void count_refused(struct router *r, const char *port, const struct job *j, const char *code)
+{
+    count_code(r, AMP_METRIC_REJECTS, port, j, code);
+    count_code(r, AMP_METRIC_NACKS, port, j, code);
 }
 
 void count_placed(struct router *r, const char *port, const struct job *j)

@@ -21,6 +21,7 @@
 #include "message/dead.h"
 #include "message/message.h"
 #include "message/named.h"
+#include "message/refused.h"
 #include "message/sequence.h"
 #include "protocol/answer.h"
 
@@ -433,15 +434,19 @@ void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why
                               .what = why->what});
 }
 
-void keep_denied(struct router *r, const struct job *j, const struct amp_error *why)
+int keep_denied(struct router *r, const struct job *j, const struct amp_view *v,
+                const struct amp_error *why, struct amp_error *err)
 {
     amp_warn("%s: %s: %s", j->id, why->code, why->what);
+    amp_status_note(AMP_NO);
+    count_denied(r, j, why->code);
     log_record(r, j,
-               &(struct told){.severity = AMP_SEV_WARNING,
+               &(struct told){.severity = AMP_SEV_ERROR,
                               .code = why->code,
                               .field = "",
                               .pointer = "",
                               .what = why->what});
+    return amp_refused_record(r->store, v, why, r->consumer, amp_now_ms(), err);
 }
 
 void keep_unsigned(struct router *r, const struct job *j, const char *port)

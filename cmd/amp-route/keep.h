@@ -40,9 +40,10 @@ void keep_refuse(struct router *r, struct job *j, const char *code, const char *
 /* A message under the id of another: told and logged, not answered, for an answer names the id and
  * would be about the other. */
 void keep_duplicate(struct router *r, struct job *j, const struct amp_error *why);
-/* Told where somebody else than the holder of the work tells its end: it goes its way and counts
- * for nothing. */
-void keep_denied(struct router *r, const struct job *j, const struct amp_error *why);
+/* Refuses an acknowledgement or outcome whose sender does not hold the work: reported and logged,
+ * neither delivered nor kept nor answered. */
+int keep_denied(struct router *r, const struct job *j, const struct amp_view *v,
+                const struct amp_error *why, struct amp_error *err);
 /* A message that may leave this machine unsigned does: told and logged. */
 void keep_unsigned(struct router *r, const struct job *j, const char *port);
 /* Only keeps it. */

@@ -1,7 +1,8 @@
 /*
  * An operation of SW4RM is routed once (§11.2): who sends it again is answered in its place. What a
- * tracker of the same state passed was decided there. Acknowledgements that come by move what they
- * answer, so that a duplicate is told how far the first attempt came.
+ * tracker of the same state passed was decided there. Acknowledgements and outcomes that come by
+ * move what they answer, so that a duplicate is told how far the first attempt came. An outcome
+ * from an agent that does not hold the work is refused: it goes nowhere.
  */
 #include "once.h"
 
@@ -12,11 +13,11 @@
 #include "message/message.h"
 #include "message/outcome.h"
 
-static int settled(struct router *r, const struct job *j, int rc, struct amp_error *e,
-                   struct amp_error *err)
+static int settled(struct router *r, const struct job *j, const struct amp_view *v, int rc,
+                   struct amp_error *e, struct amp_error *err)
 {
     if (rc != 0 && amp_holder_denied(e))
-        keep_denied(r, j, e);
+        return keep_denied(r, j, v, e, err) < 0 ? -1 : STEP_DROP;
     if (rc == 0 || e->status == AMP_NO)
         return STEP_GO; /* it answers nothing that we know, or out of turn: it goes its way */
     *err = *e;
@@ -52,24 +53,46 @@ static int claim(struct router *r, const struct amp_view *v, struct amp_error *e
 
 int64_t once_window_ms = AMP_IDEM_WINDOW_MS;
 
+static int is_known(struct router *r, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    if (v->id.n == 0)
+        return 0;
+    return amp_store_get(r->store, "message", v->id, &rec, err) < 0 ? -1 : rec.found;
+}
+
+/* Work of the other protocols, which an inbox recorded: only its outcome counts here. */
+static int admit_outcome(struct router *r, struct job *j, const struct amp_view *v,
+                         struct amp_error *err)
+{
+    struct amp_error e = {0};
+    if (!amp_outcome_is(v))
+        return STEP_GO;
+    int known = is_known(r, v, err);
+    if (known != 0)
+        return known < 0 ? -1 : STEP_GO;
+    return settled(r, j, v, amp_outcome_apply(r->store, v, amp_now_ms(), &e), &e, err);
+}
+
 int once_admit(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
 {
-    struct amp_message_rec rec;
     struct amp_error e = {0};
-    if (!r->store || v->protocol != AMP_PROTO_SW4RM)
+    if (!r->store)
         return STEP_GO;
+    if (v->protocol != AMP_PROTO_SW4RM)
+        return admit_outcome(r, j, v, err);
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
-        return settled(r, j, amp_message_acknowledge(r->store, v, amp_now_ms(), &e), &e, err);
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, (size_t)256 << 20);
+        return settled(r, j, v, amp_message_acknowledge(r->store, v, amp_now_ms(), &e), &e, err);
     if (v->id.n == 0 || amp_span_is(v->type, "HEARTBEAT"))
         return STEP_GO;
-    if (amp_message_find(r->store, v->id, &mem, &rec, err) < 0)
-        return -1;
-    if (rec.found)
-        return STEP_GO;
+    int known = is_known(r, v, err);
+    if (known != 0)
+        return known < 0 ? -1 : STEP_GO;
+    /* Whether it is refused is decided before anything is recorded. */
+    if (amp_outcome_check(r->store, v, &e) < 0)
+        return settled(r, j, v, -1, &e, err);
     int rc = claim(r, v, &e);
     if (rc == STEP_GO)
-        return settled(r, j, amp_outcome_apply(r->store, v, amp_now_ms(), &e), &e, err);
-    return rc > 0 ? rc : settled(r, j, rc, &e, err);
+        return settled(r, j, v, amp_outcome_apply(r->store, v, amp_now_ms(), &e), &e, err);
+    return rc > 0 ? rc : settled(r, j, v, rc, &e, err);
 }

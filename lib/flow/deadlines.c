@@ -5,6 +5,7 @@
 #include "message/idempotency.h"
 #include "message/inbox.h"
 #include "message/outcome.h"
+#include "message/refused.h"
 
 #define ROUNDS_MAX 8 /* what a row's doing makes due at once: a retry of a timeout */
 
@@ -53,6 +54,19 @@ static int awaited_run(struct amp_store *s, int64_t now_ms, const struct amp_dea
     return amp_outcome_forget(s, now_ms, c->actor, done, err);
 }
 
+static int refused_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                       struct amp_error *err)
+{
+    (void)c;
+    return amp_store_next_due(s, AMP_REFUSED, ms, err);
+}
+
+static int refused_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                       uint32_t *done, struct amp_error *err)
+{
+    return amp_refused_forget(s, now_ms, c->actor, done, err);
+}
+
 static int cursor_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
                       struct amp_error *err)
 {
@@ -97,6 +111,8 @@ const struct amp_deadline amp_deadlines[] = {
      message_run, false},
     {"window", "outcomes of operations are forgotten", window_due, window_run, true},
     {"outcome", "who waited for an outcome is forgotten", awaited_due, awaited_run, true},
+    {"refused", "records of refused messages are removed after a day", refused_due, refused_run,
+     true},
     {"cursor", "gaps that nobody waits for, and leases that ran out", cursor_due, cursor_run,
      false},
     {"retention", "dead letters that are too old, or too many, go: only where it is configured",

@@ -107,20 +107,10 @@ static void begin_to_wait(struct work *w)
         w->rec.due_ms = next_beat(w);
 }
 
-static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                     struct amp_error *err)
+/* The record of a message that the ledger does not know. */
+static int describe(struct work *w, struct amp_error *err)
 {
-    struct work *w = ctx;
     const struct amp_view *v = w->view;
-    if (now->found) {
-        if (current(w, now, err) < 0)
-            return -1;
-        if (!amp_span_eq(w->rec.line, v->line))
-            return amp_fail(err, AMP_NO, "duplicate_msg_id",
-                            "another message already has the id %.*s", (int)v->id.n, v->id.p);
-        w->same = true;
-        return 1;
-    }
     w->rec.line = v->line;
     w->rec.protocol = amp_span_str(amp_protocol_name(v->protocol));
     w->rec.type = v->type;
@@ -136,6 +126,33 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     w->rec.sla_ms = amp_stages_sla(v);
     w->rec.wants_outcome = v->wants_outcome;
     w->rec.for_many = v->n_to > 1 || amp_span_is(w->rec.to, "all");
+    return 0;
+}
+
+static int check_same(const struct work *w, struct amp_error *err)
+{
+    const struct amp_view *v = w->view;
+    if (amp_span_eq(w->rec.line, v->line))
+        return 0;
+    return amp_fail(err, AMP_NO, "duplicate_msg_id", "another message already has the id %.*s",
+                    (int)v->id.n, v->id.p);
+}
+
+static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct work *w = ctx;
+    const struct amp_view *v = w->view;
+    if (now->found) {
+        if (current(w, now, err) < 0)
+            return -1;
+        if (check_same(w, err) < 0)
+            return -1;
+        w->same = true;
+        return 1;
+    }
+    if (describe(w, err) < 0)
+        return -1;
     w->rec.expires_ms = w->rec.ack_timeout_ms > 0 ? amp_message_expiry(v, w->now_ms) : 0;
     if (w->former) {
         w->rec.attempt = w->former->attempt + 1;
@@ -265,6 +282,13 @@ static void expect_beats(struct work *w, uint8_t to)
         w->rec.due_ms = next_beat(w);
 }
 
+/* It was said before, in the same words. */
+static bool is_repeated(struct work *w)
+{
+    bool takes_up = w->holds && w->rec.holder.n == 0;
+    return !takes_up && amp_record_knows_ack(&w->rec, &w->note);
+}
+
 static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                   struct amp_error *err)
 {
@@ -277,8 +301,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         w->rec.due_ms = next_beat(w);
         return commit(w, "alive", w->rec.state, NULL, change, err);
     }
-    bool takes_up = w->holds && w->rec.holder.n == 0;
-    if (!takes_up && amp_record_knows_ack(&w->rec, &w->note)) {
+    if (is_repeated(w)) {
         w->close_outbox = true;
         return 1;
     }
@@ -341,6 +364,73 @@ int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage 
     return amp_message_answered(s, id, &a, now_ms, late, err);
 }
 
+static void work_answer(struct work *w, struct amp_span id, const struct amp_message_answer *a,
+                        int64_t now_ms)
+{
+    work_init(w);
+    w->now_ms = now_ms;
+    w->stage = a->stage;
+    w->result = a->result;
+    w->failure = a->failure;
+    w->holds = a->holds;
+    w->ours = a->ours;
+    w->id = id;
+    w->eta_ms = a->eta_ms;
+    w->said = a;
+    w->note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
+                                    .by = a->by ? a->by : "",
+                                    .id = a->id,
+                                    .code = a->code,
+                                    .at_ms = now_ms};
+}
+
+int amp_message_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
+{
+    struct work w;
+    work_init(&w);
+    w.view = v;
+    int rc = amp_message_find(s, v->id, &w.mem, &w.rec, err);
+    if (rc == 0 && w.rec.found)
+        rc = check_same(&w, err);
+    work_release(&w);
+    return rc;
+}
+
+/* Checks the holder of the record that w has. */
+static int check_answer(struct amp_store *s, struct work *w, struct amp_error *err)
+{
+    struct amp_error e = {0};
+    if (is_beat(w) || is_repeated(w) || check_holder(w, w->id, &e) == 0)
+        return 0;
+    /* The message may be for a role. */
+    if (amp_holder_denied(&e) && amp_holder_role(s, w->note.by, w->role, err) < 0)
+        return -1;
+    if (*w->role && check_holder(w, w->id, &e) == 0)
+        return 0;
+    if (err)
+        *err = e;
+    return -1;
+}
+
+int amp_message_may_answer(struct amp_store *s, struct amp_span id, const struct amp_view *v,
+                           const struct amp_message_answer *a, struct amp_error *err)
+{
+    struct work w;
+    work_answer(&w, id, a, 0);
+    int rc = amp_message_find(s, id, &w.mem, &w.rec, err);
+    if (rc == 0 && !w.rec.found && v) {
+        w.view = v;
+        rc = describe(&w, err);
+        w.rec.found = rc == 0;
+    }
+    if (rc == 0 && !w.rec.found)
+        rc = amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
+    if (rc == 0)
+        rc = check_answer(s, &w, err);
+    work_release(&w);
+    return rc;
+}
+
 int amp_message_answered(struct amp_store *s, struct amp_span id,
                          const struct amp_message_answer *a, int64_t now_ms, bool *late,
                          struct amp_error *err)
@@ -348,21 +438,7 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     if (id.n == 0)
         return amp_fail(err, AMP_NO, "unknown_ref", "the acknowledgement names no id");
     struct work w;
-    work_init(&w);
-    w.now_ms = now_ms;
-    w.stage = a->stage;
-    w.result = a->result;
-    w.failure = a->failure;
-    w.holds = a->holds;
-    w.ours = a->ours;
-    w.id = id;
-    w.eta_ms = a->eta_ms;
-    w.said = a;
-    w.note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
-                                   .by = a->by ? a->by : "",
-                                   .id = a->id,
-                                   .code = a->code,
-                                   .at_ms = now_ms};
+    work_answer(&w, id, a, now_ms);
     enum amp_store_outcome how;
     bool done = a->stage == AMP_STAGE_FULFILLED;
     int rc = done ? amp_letters_look(s, id, &w.letters, err) : 0;

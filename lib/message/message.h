@@ -18,6 +18,9 @@
 int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                        enum amp_store_outcome *outcome, struct amp_error *err);
 
+/* Whether amp_message_record would take it, without changing anything: NO duplicate_msg_id. */
+int amp_message_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err);
+
 /* When its time to live is over, 0 never; where it does not say since when it lives, it lives since
  * now. */
 int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms);
@@ -54,6 +57,12 @@ struct amp_message_answer {
 int amp_message_answered(struct amp_store *s, struct amp_span id,
                          const struct amp_message_answer *a, int64_t now_ms, bool *late,
                          struct amp_error *err);
+
+/* Whether this answer would be taken, without changing anything: NO, a code of message/holder.h,
+ * where somebody else holds the work; NO unknown_ref. Where the ledger does not know the message
+ * yet, its view v (or NULL) describes it. */
+int amp_message_may_answer(struct amp_store *s, struct amp_span id, const struct amp_view *v,
+                           const struct amp_message_answer *a, struct amp_error *err);
 
 /* Puts a message that was refused, failed or timed out on its way again, with a new deadline. */
 int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,

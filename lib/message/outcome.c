@@ -306,7 +306,15 @@ static bool answer_of(const struct amp_view *v, struct amp_message_answer *a)
     return true;
 }
 
-int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+bool amp_outcome_is(const struct amp_view *v)
+{
+    struct amp_message_answer a = {0};
+    struct named name;
+    return answer_of(v, &a) && name_of(v, &name);
+}
+
+/* Settles the attempts that the message answers, or only checks whether its sender may. */
+static int answer_all(struct amp_store *s, const struct amp_view *v, int64_t now_ms, bool check,
                       struct amp_error *err)
 {
     struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED, .worded = true};
@@ -330,7 +338,8 @@ int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now
     bool taken = false;
     for (uint32_t i = 0; rc == 0 && i < w.n; i++, id += strlen(id) + 1) {
         struct amp_error e = {0};
-        if (amp_message_answered(s, amp_span_str(id), &a, now_ms, NULL, &e) == 0) {
+        if ((check ? amp_message_may_answer(s, amp_span_str(id), NULL, &a, &e)
+                   : amp_message_answered(s, amp_span_str(id), &a, now_ms, NULL, &e)) == 0) {
             taken = true;
         } else if (e.status != AMP_NO) {
             *err = e;
@@ -345,6 +354,17 @@ int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now
     }
     work_release(&w);
     return rc;
+}
+
+int amp_outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
+{
+    return answer_all(s, v, 0, true, err);
+}
+
+int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                      struct amp_error *err)
+{
+    return answer_all(s, v, now_ms, false, err);
 }
 
 bool amp_outcome_known(const struct amp_message_rec *r)

@@ -23,6 +23,13 @@ int amp_outcome_forget(struct amp_store *s, int64_t now_ms, const char *actor, u
 int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                       struct amp_error *err);
 
+/* Whether the message is an outcome, or a word about work under way, in one of the protocols. */
+bool amp_outcome_is(const struct amp_view *v);
+
+/* The same check without any change: call it before the message itself is claimed or recorded, so
+ * that a refused outcome leaves nothing that is sent again. */
+int amp_outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err);
+
 /* Whether an outcome is recorded, or nobody waits for one: what an ack of the type processed tells
  * (Runtime Protocol §5). */
 bool amp_outcome_known(const struct amp_message_rec *r);

@@ -315,6 +315,71 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [ "$(state evt_1)" = FULFILLED ]
 }
 
+# refused ID: the codes that the log gives for refusals of a message.
+refused() { amp-ack log --id "$1" --format ndjson | jq -r 'select(.event == "refuse") | [.kind, .id, .details.code] | join(" ")'; }
+
+@test "a refused outcome leaves nothing that is retried or delivered; the log shows the refusal" {
+  create | track 12:00:00 >/dev/null
+  complete '.payload.completedByAgentId = "eve" | .sourceAgentId = "eve"' >forged # evt_1 too: the number is counted in a subshell
+  jq -c '.eventId = "evt_9"' forged >in
+  run -1 --separate-stderr track 12:00:01 <in
+  [ -z "$output" ]
+  [ "$(refused evt_9)" = "refused evt_9 not_assignee" ]
+  [ -z "$(state evt_9)" ]
+  for at in 12:00:20 12:01:20 13:00:00; do sweep $at --retries 3; done >out
+  run -1 grep -e evt_9 -e task_complete out
+  amp-ack dead list --json >dead
+  run -1 grep evt_9 dead
+  amp-route --state "$AMP_STATE" -r '* => file:all' --from start </dev/null
+  run -1 grep -s evt_9 all
+  # Its id is free: the true event may bear it.
+  accept | track 12:00:02 >/dev/null
+  complete '.eventId = "evt_9"' | track 12:00:03 >/dev/null
+  [ "$(state evt_9)" = SENT ]
+}
+
+@test "SW4RM: a refused TOOL_RESULT claims no operation and is not sent again" {
+  call() { m "$1" '.message_type = "TOOL_CALL" | .idempotency_token = "cli:call:c" | .payload = {call_id: "c", tool_name: "ls",
+    provider_id: "fs", args: {}, content_type: "application/json", execution_policy: {timeout_ms: 5000}, stream: false}'; }
+  result() { m 8 '.message_type = "TOOL_RESULT" | .producer_id = "eve" | .idempotency_token = "eve:r:1" |
+    .payload = {call_id: "c", status: "OK", result_b64: "aGk=", content_type: "application/json"}'; }
+  call 1 | jq -c '{to: "fs", msg: .}' | track 12:00:00 >/dev/null
+  run -1 --separate-stderr track 12:00:01 < <(result)
+  [ -z "$output" ]
+  [ "$(refused 11111111-1111-4111-8111-111111111118)" = "refused 11111111-1111-4111-8111-111111111118 permission_denied" ]
+  jq -r 'select(.key // "" | startswith("token.eve")) | .event' "$AMP_STATE"/log/*.ndjson >claims
+  [ ! -s claims ]
+  for at in 12:00:20 12:01:20 13:00:00; do sweep $at --retries 3; done >out
+  run -1 grep TOOL_RESULT out
+  # Nor does a message that is refused for its id claim the operation it names.
+  m 5 '.payload = {a: 1}' | track 12:00:02 >/dev/null
+  run -1 --separate-stderr track 12:00:03 < <(m 5 '.payload = {a: 2} | .idempotency_token = "cli:x:6"')
+  [[ $stderr == *duplicate_msg_id* ]]
+  m 6 | track 12:00:04 | jq -e '.message_id | endswith("6")'
+}
+
+@test "send records nothing of a message whose answer is refused" {
+  create >in
+  run -1 --separate-stderr amp-ack send --stage FAILED --from eve <in
+  [[ -z $output && $stderr == *not_assignee* ]]
+  [ -z "$(state evt_1)" ]
+}
+
+@test "the router delivers no outcome that the holder did not send" {
+  need_tool amp-route
+  route() { amp-route -r 'type=task_create => inbox:exec' -r '* => file:cli' "$@"; }
+  create | route >/dev/null
+  complete '.eventId = "evt_9" | .payload.completedByAgentId = "eve" | .sourceAgentId = "eve"' >in
+  run -1 --separate-stderr route <in
+  [[ -z $output && $stderr == *"evt_9: not_assignee: exec holds the work, not eve"* ]]
+  [ ! -s cli ]
+  [ "$(refused evt_9)" = "refused evt_9 not_assignee" ]
+  [ "$(state evt_1)" = RECEIVED ]
+  complete '.eventId = "evt_8"' | route
+  [ "$(jq -r .eventId cli)" = evt_8 ]
+  [ "$(state evt_1)" = FULFILLED ]
+}
+
 @test "what refuses names the message, the stage and the code, in the conversation, in each protocol" {
   m 1 | jq -c '{to: "bob", msg: .}' | amp-ack send --stage REJECTED --code no_route --message why |
     jq -e '.msg | .correlation_id == "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001" and (.payload |
