@@ -40,16 +40,25 @@ static bool same(const struct amp_wm_page *p, int logfd, char boot[BOOT_MAX], st
            memcmp(p->boot, boot, BOOT_MAX) == 0 && p->dev == st->st_dev && p->ino == st->st_ino;
 }
 
+/* Whether the page has a block of the disk. A write to a mapped hole of a full disk is a SIGBUS. */
+static bool has_block(int fd, const struct stat *st, bool read_only)
+{
+    if (!S_ISREG(st->st_mode))
+        return false;
+    if (read_only || (st->st_size >= PAGE && st->st_blocks * 512 >= PAGE))
+        return st->st_size >= PAGE;
+    return posix_fallocate(fd, 0, PAGE) == 0;
+}
+
 void amp_wm_open(struct amp_watermark *w, int logfd, bool read_only)
 {
     *w = (struct amp_watermark){.read_only = read_only};
     int flags = read_only ? O_RDONLY : O_RDWR | O_CREAT;
-    int fd = openat(logfd, "watermark", flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = openat(logfd, "watermark", flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0)
         return;
     struct stat st;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        (st.st_size >= PAGE || (!read_only && ftruncate(fd, PAGE) == 0))) {
+    if (fstat(fd, &st) == 0 && has_block(fd, &st, read_only)) {
         void *p =
             mmap(NULL, PAGE, read_only ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (p != MAP_FAILED) {

@@ -1,6 +1,7 @@
 # The store under kill -9, failing disks and power loss: what was acknowledged is there afterwards.
 
 load lib
+load messages
 
 setup() {
   fault=$AMP_BUILD/tests/fault
@@ -99,6 +100,34 @@ replay() {
     done
   done
   [ "$failed" -ge 15 ]
+}
+
+@test "a full disk: a new state directory is refused by every tool, and none crashes" {
+  mkdir disk
+  unshare -rm mount -t tmpfs none disk 2>/dev/null || skip "no mounts in a namespace here"
+  cat >full <<'SH'
+set -e
+mount -t tmpfs -o size=256k,mode=700 none disk
+mkdir -m 700 disk/half disk/half/log
+head -c 1m /dev/zero >disk/film 2>/dev/null || :
+for state in disk/new disk/half; do
+  for tool in "amp-ack track" "amp-ack status" "amp-ack doctor" "amp-ack sweep" "amp-ack repair" \
+    "amp-route -r *=>file:out" agent-registry "task-dispatch coordinate"; do
+    rc=0
+    # shellcheck disable=SC2086
+    $tool --state $state <line >>said 2>&1 || rc=$?
+    echo "$tool: $rc"
+  done
+done
+rm disk/film
+amp-ack track --state disk/new <line >out
+SH
+  message task_dispatch >line
+  unshare -rm bash full >statuses || { cat statuses said; false; }
+  cat statuses
+  [ "$(grep -c '^amp-ack doctor: 1$' statuses)" -eq 2 ]
+  [ "$(grep -c ': 75$' statuses)" -eq 14 ]
+  cmp line out
 }
 
 @test "a failing index is no failure of the log" {
