@@ -69,7 +69,7 @@ int amp_log_frame(struct amp_log *l, uint32_t seg, uint64_t off, uint32_t len, s
                   struct amp_frame_head *head, struct amp_error *err);
 
 /* The number of a segment's first frame: what the segment before it must reach, and where its
- * authority ends. 0 when it has none. */
+ * authority ends. 0: it has none, or a damaged one. */
 uint64_t amp_log_first_number(struct amp_log *l, uint32_t seg);
 /* Goes through the frames behind *pos, which moves with them, and stops at the end, at a frame
  * that is bad (*bad set; pos is then where it begins) or when fn does not return 0. */

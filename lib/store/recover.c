@@ -320,6 +320,13 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
     return slow(s, same_epoch, err);
 }
 
+int amp_store_renew_index(struct amp_store *s, struct amp_error *err)
+{
+    if (open_index(s, 0, err) != 0)
+        return -1;
+    return s->new_generation ? 0 : next_generation(s, err);
+}
+
 int amp_store_new_generation(struct amp_store *s, struct amp_error *err)
 {
     amp_index_rollback(&s->index);

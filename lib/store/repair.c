@@ -5,8 +5,10 @@
  * something is lost a repair frame, after which the next frame's number may jump and its link is
  * not checked; the damaged file is kept as NNNNNN.damaged-<ms>. After a failed write or sync the
  * frames that are not known to be on disk are written into a new segment, byte for byte: a segment
- * takes over from the one before it at its first frame's number. Each step is whole and synced
+ * takes over from the one before it at its first frame's number. Each step is complete and synced
  * under a temporary name before it gets its own, so a crash in a repair only means repairing again.
+ * In a rewritten segment frames move, and the index has their places: its next generation begins
+ * before the first such segment gets its name, so that no crash leaves the old one in use.
  */
 #include "store/store_int.h"
 
@@ -27,6 +29,7 @@ struct repair {
     struct amp_buf old, new; /* a segment's bytes */
     struct amp_pos pos;      /* behind the last frame put into new */
     uint64_t lost;           /* bytes */
+    bool renewed;            /* the index is of a new generation */
 };
 
 static int put_repair_frame(struct repair *r, const char *note, struct amp_error *err)
@@ -67,14 +70,42 @@ static bool follows(const struct amp_pos *pos, const struct amp_frame_head *h)
     return pos->loose ? h->n > pos->n : h->n == pos->n + 1 && h->prev == pos->sum;
 }
 
+/* A repair frame for the frames up to `last`, which are lost; it is reported, too. */
+static int put_gap(struct repair *r, uint64_t last, struct amp_error *err)
+{
+    char note[128];
+    uint64_t first = r->pos.n + 1;
+    if (last > first)
+        snprintf(note, sizeof note, "frames %" PRIu64 " to %" PRIu64 " are lost", first, last);
+    else
+        snprintf(note, sizeof note, "frame %" PRIu64 " is lost", first);
+    if (amp_buf_fmt(r->said, err, "%s\n", note) != 0)
+        return -1;
+    return put_repair_frame(r, note, err);
+}
+
+/* Whether the frame at p lacks nothing but its line feed, which is then put back: what comes behind
+ * a damaged line feed would be taken for a part of this line. */
+static bool line_feed_was_lost(char *p, size_t n, struct amp_frame_head *h)
+{
+    if (!amp_frame_peek(p, n, h) || h->size > n)
+        return false;
+    char was = p[h->size - 1];
+    p[h->size - 1] = '\n';
+    if (amp_frame_check(p, n, h))
+        return true;
+    p[h->size - 1] = was;
+    return false;
+}
+
 /* All that is intact in old, into new. */
 static int salvage(struct repair *r, struct amp_error *err)
 {
-    const char *p = r->old.data, *end = p + r->old.len;
-    char note[128];
+    char *p = r->old.data, *end = p + r->old.len;
     while (p < end) {
         struct amp_frame_head h;
-        bool whole = amp_frame_check(p, (size_t)(end - p), &h);
+        bool whole = amp_frame_check(p, (size_t)(end - p), &h) ||
+                     line_feed_was_lost(p, (size_t)(end - p), &h);
         if (whole && follows(&r->pos, &h)) {
             if (put_frame(r, p, &h, err) != 0)
                 return -1;
@@ -82,14 +113,12 @@ static int salvage(struct repair *r, struct amp_error *err)
             continue;
         }
         if (whole && h.n > r->pos.n + 1 && !r->pos.loose) {
-            snprintf(note, sizeof note, "frames %" PRIu64 " to %" PRIu64 " are lost", r->pos.n + 1,
-                     h.n - 1);
-            if (put_repair_frame(r, note, err) != 0)
+            if (put_gap(r, h.n - 1, err) != 0)
                 return -1;
             continue;
         }
-        const char *lf = memchr(p, '\n', (size_t)(end - p));
-        const char *next = lf ? lf + 1 : end;
+        char *lf = memchr(p, '\n', (size_t)(end - p));
+        char *next = lf ? lf + 1 : end;
         r->lost += (uint64_t)(next - p);
         p = next;
     }
@@ -113,24 +142,44 @@ static int read_segment(struct repair *r, uint32_t seg, struct amp_error *err)
     return amp_file_read(r->s->logfd, name, SEGMENT_MAX, &r->old, err);
 }
 
-static int rewrite_segment(struct repair *r, const struct amp_pos *start, uint64_t next,
-                           struct amp_error *err)
+/* What the numbers of the next segment, or this boot's watermark, say is missing at the end. */
+static int put_end(struct repair *r, uint64_t next, struct amp_error *err)
+{
+    if (r->pos.loose)
+        return 0;
+    if (next)
+        return r->pos.n + 1 < next ? put_gap(r, next - 1, err) : 0;
+    if (r->pos.seg != r->s->log.last)
+        return r->pos.sealed ? 0 : put_repair_frame(r, "the frames behind are lost", err);
+    uint64_t durable = amp_wm_get(&r->s->wm);
+    return durable > r->pos.n ? put_gap(r, durable, err) : 0;
+}
+
+/* torn: a torn tail, if nothing intact is behind it. That is left to who catches up. */
+static int rewrite_segment(struct repair *r, const struct amp_pos *start, const struct amp_pos *bad,
+                           bool torn, struct amp_error *err)
 {
     char name[32], kept[64];
-    uint64_t before = r->lost;
+    uint64_t before = r->lost, next = amp_log_first_number(&r->s->log, start->seg + 1);
     r->pos = *start;
     if (read_segment(r, start->seg, err) != 0 || salvage(r, err) != 0)
         return -1;
-    if (next && r->pos.n + 1 < next && !r->pos.loose &&
-        put_repair_frame(r, "the frames behind are lost", err) != 0)
+    if (torn && r->pos.n == bad->n)
+        return 0;
+    if (put_end(r, next, err) != 0)
         return -1;
+    if (!r->renewed && amp_store_renew_index(r->s, err) != 0)
+        return -1;
+    r->renewed = true;
     amp_log_name(start->seg, name);
     snprintf(kept, sizeof kept, "%06u.damaged-%" PRId64, start->seg, amp_now_ms());
     if (linkat(r->s->logfd, name, r->s->logfd, kept, 0) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot keep log/%s", kept);
     if (publish(r, start->seg, err) != 0)
         return -1;
-    return amp_buf_fmt(r->said, err, "log/%s: %" PRIu64 " damaged bytes left out, kept in log/%s\n",
+    return amp_buf_fmt(r->said, err,
+                       "log/%s: written again without %" PRIu64
+                       " damaged bytes; the damaged file is log/%s\n",
                        name, r->lost - before, kept);
 }
 
@@ -144,15 +193,15 @@ static int mend(struct repair *r, struct amp_pos *end, struct amp_error *err)
         start = pos;
         if (amp_log_scan_segment(l, &pos, &ends, NULL, NULL, err) != 0)
             return -1;
-        if (!ends && amp_log_judge(l, &pos, NULL) != 0) {
-            if (rewrite_segment(r, &start, amp_log_first_number(l, start.seg + 1), err) != 0 ||
-                amp_log_list(l, err) != 0)
+        if (!ends) {
+            bool torn = amp_log_judge(l, &pos, NULL) == 0;
+            if (rewrite_segment(r, &start, &pos, torn, err) != 0 || amp_log_list(l, err) != 0)
                 return -1;
             pos = start;
             if (amp_log_scan_segment(l, &pos, &ends, NULL, NULL, err) != 0)
                 return -1;
             if (!ends && start.seg != l->last)
-                return amp_log_damaged(&pos, "repair could not mend it", err);
+                return amp_log_damaged(&pos, "repair could not fix it", err);
         }
         if (pos.seg == l->last)
             break;
@@ -245,8 +294,9 @@ static int repair(struct repair *r, struct amp_error *err)
         return -1;
     if (amp_log_flush(&s->log, err) != 0 || amp_log_datasync(&s->log, err) != 0)
         return amp_store_fail(s, err);
-    return amp_buf_fmt(r->said, err, "the log is whole: %" PRIu64 " frames in %u segments\n",
-                       s->log.end.n, s->log.last - s->log.first + 1);
+    return amp_buf_fmt(r->said, err,
+                       "the log can be read completely: %u segments, up to frame %" PRIu64 "\n",
+                       s->log.last - s->log.first + 1, s->log.end.n);
 }
 
 int amp_store_repair(const char *dir, struct amp_buf *said, struct amp_error *err)

@@ -71,9 +71,14 @@ uint64_t amp_log_first_number(struct amp_log *l, uint32_t seg)
 {
     char p[AMP_FRAME_PREFIX];
     struct amp_frame_head h;
+    struct amp_span frame;
     int fd = seg > l->last ? -1 : amp_log_fd(l, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
-    return n > 0 && amp_frame_peek(p, (size_t)n, &h) ? h.n : 0;
+    /* A damaged number would end the segment before it at a wrong place. */
+    return n > 0 && amp_frame_peek(p, (size_t)n, &h) &&
+                   amp_log_frame(l, seg, 0, h.size, &frame, &h, NULL) == 0
+               ? h.n
+               : 0;
 }
 
 static bool links(const struct amp_pos *pos, const struct amp_frame_head *h)
@@ -120,7 +125,7 @@ int amp_log_scan_segment(struct amp_log *l, struct amp_pos *pos, bool *ends, amp
         if (rc != 0)
             return rc;
     }
-    *ends = is_last || (next ? pos->n + 1 == next || pos->loose : pos->sealed);
+    *ends = is_last || pos->loose || (next ? pos->n + 1 == next : pos->sealed);
     return 0;
 }
 

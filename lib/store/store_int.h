@@ -110,6 +110,8 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err);
 int amp_store_catch_up(struct amp_store *s, struct amp_error *err);
 int amp_store_bring_up(struct amp_store *s, struct amp_error *err);
 int amp_store_new_generation(struct amp_store *s, struct amp_error *err);
+/* An empty file of the next generation; the next catching up fills it and tells the others. */
+int amp_store_renew_index(struct amp_store *s, struct amp_error *err);
 
 /* compact.c: at the end of a turn that appended, one step towards removing the oldest segment. */
 int amp_store_compact(struct amp_store *s, struct amp_error *err);
