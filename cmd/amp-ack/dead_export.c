@@ -22,7 +22,6 @@
 #define NEEDLES_MAX 512                /* ids and correlations looked for in the log */
 #define FRAMES_MAX  ((size_t)64 << 20) /* bytes of the log at most */
 #define ERRORS_MAX  ((off_t)1 << 20)   /* bytes from the end of the error log */
-#define CONFIG_MAX  (1 << 20)
 
 static const char *bundle_path;
 
@@ -145,15 +144,12 @@ static int add_errors(struct export *x)
 
 static int add_config(struct export *x)
 {
-    char path[PATH_MAX];
-    const char *env = getenv("AMP_CONFIG"), *from = ack_config ? ack_config : env;
-    AMP_BUF struct amp_buf text = {0};
-    struct amp_error none;
-    amp_buf_init(&text, CONFIG_MAX);
-    snprintf(path, sizeof(path), "%s/amp.json", amp_store_dir(x->s));
-    if (amp_file_read(AT_FDCWD, from ? from : path, CONFIG_MAX, &text, &none) < 0)
-        return 0; /* there is none */
-    return add_line(x, bundle_file(&x->b, "amp.json"), amp_buf_span(&text));
+    struct amp_config_files f = amp_config_files();
+    if (f.user.n > 0 && add_line(x, bundle_file(&x->b, "amp.json"), f.user) < 0)
+        return -1;
+    if (f.state.n > 0 && add_line(x, bundle_file(&x->b, "state-amp.json"), f.state) < 0)
+        return -1;
+    return 0;
 }
 
 static int add_machine(struct export *x)

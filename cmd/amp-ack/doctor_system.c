@@ -181,6 +181,28 @@ static unsigned check_file(const char *path, bool always)
     return 0;
 }
 
+/* Settings that would grant power, in a file that whoever writes to the state could change. */
+static unsigned check_ignored(void)
+{
+    char m[3 * PATH_MAX + 128], parent[PATH_MAX];
+    struct amp_config_files f = amp_config_files();
+    if (f.ignored.n == 0)
+        return 0;
+    const char *from = doctor_quote(f.state_path), *to = doctor_quote(f.user_path);
+    const char *slash = strrchr(f.user_path, '/');
+    snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - f.user_path) : 0, f.user_path);
+    /* All of it can move where nothing there belongs to the state directory. */
+    if (slash && f.user.n == 0 && !memmem(f.state.p, f.state.n, "\"store\"", 7))
+        snprintf(m, sizeof(m), "mkdir -p %s && mv -n %s %s", doctor_quote(parent), from, to);
+    else
+        snprintf(m, sizeof(m), "${EDITOR:-vi} %s %s", from, to);
+    doctor_say(DOCTOR_PERMISSIONS, DOCTOR_WARN, m,
+               "%s: ignored: %.*s; only settings of storage and display are read from a state "
+               "directory",
+               f.state_path, (int)f.ignored.n, f.ignored.p);
+    return 1;
+}
+
 void doctor_permissions(const char *dir, int n_files, char **files)
 {
     char path[PATH_MAX];
@@ -198,6 +220,7 @@ void doctor_permissions(const char *dir, int n_files, char **files)
         snprintf(path, sizeof(path), "%s/amp.json", dir);
         wrong += check_file(path, false);
     }
+    wrong += check_ignored();
     for (int i = 0; i < n_files; i++)
         wrong += check_file(files[i], true);
     if (wrong == 0)

@@ -11,6 +11,8 @@
 
 #include <amp/base/buf.h>
 
+#include "cli/config.h"
+
 enum amp_opt_kind {
     AMP_OPT_FLAG,     /* bool */
     AMP_OPT_STRING,   /* const char * */
@@ -56,11 +58,6 @@ struct amp_verb {
     const struct amp_opt *opts;
     int (*run)(int argc, char **argv); /* operands only, argv[0] is the first; returns a status */
 };
-/* Calls set for the value under a dotted key of amp.json, for each element of an array. */
-typedef int amp_config_fn(const char *explicit_path, const char *state_dir, const char *key,
-                          int (*set)(void *arg, const char *text, struct amp_error *err), void *arg,
-                          struct amp_error *err);
-amp_config_fn amp_config_values;
 
 /* What amp.json sets beside the options, for the whole process: set is called for the value under
  * the key, for each element of an array, before the verb runs. */
@@ -78,7 +75,10 @@ struct amp_tool {
     const struct amp_fsm *const *machines; /* NULL-terminated, for --machine; or NULL */
     amp_config_fn *config; /* amp_config_values where an option has a config key, else NULL */
     int (*check_config)(struct amp_span text, struct amp_error *err); /* of amp.json; or NULL */
-    const struct amp_setting *settings;                               /* ends with {0}; or NULL */
+    /* Whether the amp.json of a state directory may hold the setting with this dotted key. NULL:
+     * none; others that it holds are ignored with a warning. */
+    bool (*state_may_set)(struct amp_span key);
+    const struct amp_setting *settings; /* ends with {0}; or NULL */
     /* Takes --redact or redact.patterns before the verb runs; NULL: it writes nothing of others. */
     int (*redact)(const char *const *patterns, struct amp_error *err);
 };
@@ -96,23 +96,12 @@ struct amp_tool {
  * the argument is optional; CHOICES are separated by commas; absent fields are "-". */
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv);
 
-/* For tools that find their state directory: where no other was found, its amp.json redacts. */
+/* For tools that find their state directory: takes redact.patterns from its amp.json, where neither
+ * an option nor the user's amp.json has them, and warns about what is ignored there. */
 int amp_cli_state(const char *state_dir, struct amp_error *err);
 
 /* The running tool's name, for records and diagnostics. */
 const char *amp_cli_name(void);
-
-/* amp.json, the first that exists: explicit_path, AMP_CONFIG, $XDG_CONFIG_HOME/amp/amp.json, the
- * state directory's. Read once; *out is jansson's json_t (borrowed), NULL when there is none. The
- * first two must exist when named. Programs that do not call this do not link jansson: options get
- * their values without it, the paths being those of the tool's options "config" and "state". */
-struct json_t;
-int amp_config_load(const char *explicit_path, const char *state_dir, struct json_t **out,
-                    struct amp_error *err);
-
-/* Reads it again, for programs that live long: with a failure it stays as it was. Values that were
- * taken from it before stay valid; amp_config_load gives what it gave. */
-int amp_config_reload(const char *explicit_path, const char *state_dir, struct amp_error *err);
 
 /* Diagnostics on stderr: "tool: severity: what: why". Control characters are neutralised. */
 void amp_die_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -1,4 +1,6 @@
-/* amp.json: which one counts, and what it says in the place of options. */
+/* amp.json: which file is read, and the values that it gives to options. The user's file may hold
+ * every setting. The state directory's file may hold only those that the tool's state_may_set
+ * allows, because whoever can write there must not gain power; the others are reported. */
 #include "cli/private.h"
 
 #include <fcntl.h>
@@ -13,48 +15,67 @@
 #include <amp/json/tape.h>
 
 #define CONFIG_MAX (1 << 20)
+#define KEY_MAX    256
 
 struct config {
+    char path[PATH_MAX]; /* of the user's file also where there is none; "" where unknown */
     struct amp_buf text;
     struct amp_tape tape; /* n is 0 where there is no file */
 };
-static struct config config;
+static struct config config; /* the user's */
+static struct config local;  /* the state directory's */
 static bool loaded;
-static char config_path[PATH_MAX];
+static struct amp_buf ignored;
 static struct amp_list kept; /* options of text keep the pointer */
 
-/* The amp.json to read: one that is named must exist, the others are taken where they do. */
-static bool find_config(const char *explicit_path, const char *state_dir)
+/* The user's amp.json: a file that is named must exist, the default one may be absent. */
+static bool find_config(struct config *c, const char *explicit_path)
 {
     const char *env = getenv("AMP_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
     const char *wanted = explicit_path && *explicit_path ? explicit_path : env;
     if (wanted && *wanted) {
         /* One that is cut is not found, which is the right answer too. */
-        amp_span_copy(amp_span_str(wanted), config_path, sizeof config_path);
+        amp_span_copy(amp_span_str(wanted), c->path, sizeof c->path);
         return true;
     }
-    int n = -1;
+    int n = 0;
     if (xdg && xdg[0] == '/')
-        n = snprintf(config_path, sizeof config_path, "%s/amp/amp.json", xdg);
+        n = snprintf(c->path, sizeof c->path, "%s/amp/amp.json", xdg);
     else if (home && home[0] == '/')
-        n = snprintf(config_path, sizeof config_path, "%s/.config/amp/amp.json", home);
-    if (n > 0 && (size_t)n < sizeof config_path && access(config_path, F_OK) == 0)
-        return true;
-    if (!state_dir || !*state_dir)
-        return false;
-    n = snprintf(config_path, sizeof config_path, "%s/amp.json", state_dir);
-    return n > 0 && (size_t)n < sizeof config_path && access(config_path, F_OK) == 0;
+        n = snprintf(c->path, sizeof c->path, "%s/.config/amp/amp.json", home);
+    if (n <= 0 || (size_t)n >= sizeof c->path)
+        c->path[0] = '\0';
+    return c->path[0] && access(c->path, F_OK) == 0;
 }
 
-static int not_json(struct amp_span text, const struct amp_json_fault *fault, struct amp_error *err)
+static bool same_file(const char *a, const char *b)
 {
+    struct stat one, two;
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
+/* The state directory's amp.json, unless the user named that file. */
+static bool find_local(struct config *c, const char *state_dir, const struct config *user)
+{
+    if (!state_dir || !*state_dir)
+        return false;
+    int n = snprintf(c->path, sizeof c->path, "%s/amp.json", state_dir);
+    return n > 0 && (size_t)n < sizeof c->path && access(c->path, F_OK) == 0 &&
+           !(user->tape.n > 0 && same_file(c->path, user->path));
+}
+
+static int not_json(const struct config *c, const struct amp_json_fault *fault,
+                    struct amp_error *err)
+{
+    struct amp_span text = amp_buf_span(&c->text);
     unsigned line = 1, column = 1;
     for (size_t i = 0; i < text.n && i < fault->offset; i++) {
         column = text.p[i] == '\n' ? 1 : column + 1;
         line += text.p[i] == '\n';
     }
-    return amp_fail(err, AMP_CONFIG, "bad_config", "%s:%u:%u: %s", config_path, line, column,
+    return amp_fail(err, AMP_CONFIG, "bad_config", "%s:%u:%u: %s", c->path, line, column,
                     fault->what);
 }
 
@@ -62,31 +83,66 @@ static int read_config(struct config *c, struct amp_error *err)
 {
     struct amp_json_fault fault;
     struct amp_error why;
-    if (amp_file_read(AT_FDCWD, config_path, CONFIG_MAX, &c->text, &why))
+    if (amp_file_read(AT_FDCWD, c->path, CONFIG_MAX, &c->text, &why))
         return amp_fail(err, AMP_CONFIG, why.code, "%s", why.what);
     struct amp_span text = amp_buf_span(&c->text);
     if (amp_tape_scan(&c->tape, text.p, text.n, &fault))
-        return not_json(text, &fault, err);
+        return not_json(c, &fault, err);
     if (c->tape.tok[0].type != AMP_JSON_OBJECT)
-        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: not an object", config_path);
+        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: not an object", c->path);
     if (cli_check_config && cli_check_config(text, &why))
-        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: %s", config_path, why.what);
+        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: %s", c->path, why.what);
     return 0;
 }
 
-/* What belongs to a state directory is read from the file that lies in it, by whoever opens it. */
+/* How much the log keeps is read from the state directory's own file by whoever opens it. */
 static void warn_misplaced(const struct config *c, const char *state_dir)
 {
     char path[PATH_MAX];
-    struct stat ours, its;
     if (!state_dir || !*state_dir || c->tape.n == 0 ||
         amp_tape_get(&c->tape, 0, AMP_SPAN("store")) == AMP_TOK_NONE)
         return;
     int n = snprintf(path, sizeof path, "%s/amp.json", state_dir);
-    if (n > 0 && (size_t)n < sizeof path && stat(path, &its) == 0 &&
-        stat(config_path, &ours) == 0 && its.st_dev == ours.st_dev && its.st_ino == ours.st_ino)
+    if (n > 0 && (size_t)n < sizeof path && same_file(path, c->path))
         return;
-    amp_warn("%s: store counts in the amp.json of the state directory only", config_path);
+    amp_warn("%s: store counts in the amp.json of the state directory only", c->path);
+}
+
+/* Appends the names of the settings below tok that the state directory may not set. */
+static int list_ignored(const struct amp_tape *t, uint32_t tok, struct amp_span key,
+                        struct amp_buf *names, struct amp_error *err)
+{
+    if (t->tok[tok].type != AMP_JSON_OBJECT) {
+        if (cli_state_may_set && cli_state_may_set(key))
+            return 0;
+        return amp_buf_fmt(names, err, "%s%.*s", names->len ? ", " : "", (int)key.n, key.p);
+    }
+    for (uint32_t k = tok + 1; k < t->tok[tok].next; k = t->tok[k + 1].next) {
+        char path[KEY_MAX];
+        struct amp_span name = amp_tok_raw(t, k);
+        int n = snprintf(path, sizeof path, "%.*s%s%.*s", (int)key.n, key.p, key.n ? "." : "",
+                         (int)(name.n < KEY_MAX ? name.n : KEY_MAX), name.p);
+        struct amp_span sub = {path, n < KEY_MAX ? (size_t)n : KEY_MAX - 1};
+        if (list_ignored(t, k + 1, sub, names, err))
+            return -1;
+    }
+    return 0;
+}
+
+static void warn_ignored(struct amp_span names)
+{
+    if (names.n > 0)
+        amp_warn("%s: ignored: %.*s; only settings of storage and display are read from a state "
+                 "directory; move the others to %s or to a file given with --config",
+                 local.path, (int)names.n, names.p,
+                 config.path[0] ? config.path : "$XDG_CONFIG_HOME/amp/amp.json");
+}
+
+static void config_begin(struct config *c)
+{
+    c->path[0] = '\0';
+    amp_buf_init(&c->text, CONFIG_MAX);
+    amp_tape_init(&c->tape, NULL);
 }
 
 static void release(struct config *c)
@@ -95,20 +151,59 @@ static void release(struct config *c)
     amp_buf_release(&c->text);
 }
 
+/* Replaces what is known of the state directory's file; user is the file that stands before it. */
+static int read_local(const char *state_dir, const struct config *user, struct amp_error *err)
+{
+    static struct config now;
+    struct amp_buf names = {0};
+    config_begin(&now);
+    amp_buf_init(&names, CONFIG_MAX);
+    if (find_local(&now, state_dir, user) &&
+        (read_config(&now, err) ||
+         list_ignored(&now.tape, 0, (struct amp_span){"", 0}, &names, err))) {
+        release(&now);
+        amp_buf_release(&names);
+        return -1;
+    }
+    release(&local);
+    local = now;
+    amp_buf_release(&ignored);
+    ignored = names;
+    return 0;
+}
+
+int cli_config_local(const char *state_dir, struct amp_error *err)
+{
+    if (read_local(state_dir, &config, err))
+        return -1;
+    warn_ignored(amp_buf_span(&ignored));
+    return 0;
+}
+
 int amp_config_reload(const char *explicit_path, const char *state_dir, struct amp_error *err)
 {
-    struct config now = {0};
-    amp_buf_init(&now.text, CONFIG_MAX);
-    amp_tape_init(&now.tape, NULL);
-    if (find_config(explicit_path, state_dir) && read_config(&now, err)) {
+    static struct config now;
+    config_begin(&now);
+    if ((find_config(&now, explicit_path) && read_config(&now, err)) ||
+        read_local(state_dir, &now, err)) {
         release(&now);
         return -1;
     }
-    warn_misplaced(&now, state_dir);
     release(&config);
     config = now;
     loaded = true;
+    warn_misplaced(&config, state_dir);
+    warn_ignored(amp_buf_span(&ignored));
     return 0;
+}
+
+struct amp_config_files amp_config_files(void)
+{
+    return (struct amp_config_files){.user_path = config.path,
+                                     .state_path = local.path,
+                                     .user = amp_buf_span(&config.text),
+                                     .state = amp_buf_span(&local.text),
+                                     .ignored = amp_buf_span(&ignored)};
 }
 
 int cli_config_text(const char *explicit_path, const char *state_dir, struct amp_span *text,
@@ -118,11 +213,6 @@ int cli_config_text(const char *explicit_path, const char *state_dir, struct amp
         return -1;
     *text = amp_buf_span(&config.text);
     return 0;
-}
-
-bool cli_config_found(void)
-{
-    return config.tape.n > 0;
 }
 
 /* The value under a dotted key, or AMP_TOK_NONE. */
@@ -140,9 +230,9 @@ static uint32_t look_up(const struct amp_tape *t, const char *key)
 }
 
 /* The value as it would be typed; false for what cannot be. */
-static bool scalar_text(uint32_t tok, struct amp_buf *arena, char number[64], struct amp_span *out)
+static bool scalar_text(const struct amp_tape *t, uint32_t tok, struct amp_buf *arena,
+                        char number[64], struct amp_span *out)
 {
-    const struct amp_tape *t = &config.tape;
     int64_t n;
     double real;
     switch (t->tok[tok].type) {
@@ -166,7 +256,7 @@ static bool scalar_text(uint32_t tok, struct amp_buf *arena, char number[64], st
     }
 }
 
-static int set_scalar(uint32_t tok, const char *key,
+static int set_scalar(const struct config *c, uint32_t tok, const char *key,
                       int (*set)(void *arg, const char *text, struct amp_error *err), void *arg,
                       struct amp_error *err)
 {
@@ -174,9 +264,8 @@ static int set_scalar(uint32_t tok, const char *key,
     struct amp_span text;
     char number[64];
     amp_buf_init(&arena, CONFIG_MAX);
-    if (!scalar_text(tok, &arena, number, &text))
-        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: %s has the wrong type", config_path,
-                        key);
+    if (!scalar_text(&c->tape, tok, &arena, number, &text))
+        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: %s has the wrong type", c->path, key);
     char *copy = amp_span_dup(text);
     if (!copy)
         return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory for configuration");
@@ -194,14 +283,20 @@ int amp_config_values(const char *explicit_path, const char *state_dir, const ch
     struct amp_span text;
     if (cli_config_text(explicit_path, state_dir, &text, err))
         return -1;
-    const struct amp_tape *t = &config.tape;
-    uint32_t v = look_up(t, key);
+    const struct config *c = &config;
+    uint32_t v = look_up(&c->tape, key);
+    if (v == AMP_TOK_NONE && local.tape.n > 0 && cli_state_may_set &&
+        cli_state_may_set(amp_span_str(key))) {
+        c = &local;
+        v = look_up(&c->tape, key);
+    }
+    const struct amp_tape *t = &c->tape;
     if (v == AMP_TOK_NONE || t->tok[v].type == AMP_JSON_NULL)
         return 0;
     if (t->tok[v].type != AMP_JSON_ARRAY)
-        return set_scalar(v, key, set, arg, err);
+        return set_scalar(c, v, key, set, arg, err);
     for (uint32_t e = v + 1; e < t->tok[v].next; e = t->tok[e].next)
-        if (set_scalar(e, key, set, arg, err))
+        if (set_scalar(c, e, key, set, arg, err))
             return -1;
     return 0;
 }

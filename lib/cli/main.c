@@ -71,10 +71,11 @@ static int add_pattern(void *arg, const char *text, struct amp_error *err)
 int amp_cli_state(const char *state_dir, struct amp_error *err)
 {
     struct amp_list *l = &cli_standard.redact;
-    if (!running->redact || l->n > 0 || cli_config_found())
+    if (cli_config_local(state_dir, err))
+        return -1;
+    if (!running->redact || l->n > 0)
         return 0;
-    if (amp_config_reload(NULL, state_dir, err) ||
-        amp_config_values(NULL, state_dir, cli_redact_opts[0].config, add_pattern, l, err))
+    if (amp_config_values(NULL, state_dir, cli_redact_opts[0].config, add_pattern, l, err))
         return -1;
     return take_patterns(err);
 }
@@ -116,11 +117,13 @@ static int run(const struct amp_tool *tool, char **args)
 }
 
 int (*cli_check_config)(struct amp_span text, struct amp_error *err);
+bool (*cli_state_may_set)(struct amp_span key);
 
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
 {
     cli_set_name(tool->name);
     cli_check_config = tool->check_config;
+    cli_state_may_set = tool->state_may_set;
     running = tool;
     take_standard_fds();
     signal(SIGPIPE, SIG_IGN);

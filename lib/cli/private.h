@@ -55,9 +55,12 @@ int cli_machines(const struct amp_tool *tool, const char *format, struct amp_err
 /* The running tool's check of amp.json, or NULL. */
 extern int (*cli_check_config)(struct amp_span text, struct amp_error *err);
 
-/* Whether an amp.json was read. */
-bool cli_config_found(void);
-/* The bytes of amp.json, empty where there is none; read once. */
+/* Whether a state directory's amp.json may hold a setting, as the running tool says; or NULL. */
+extern bool (*cli_state_may_set)(struct amp_span key);
+
+/* Reads the state directory's amp.json, for tools that find this directory late. */
+int cli_config_local(const char *state_dir, struct amp_error *err);
+/* The bytes of the user's amp.json, empty where there is none; read once. */
 int cli_config_text(const char *explicit_path, const char *state_dir, struct amp_span *text,
                     struct amp_error *err);
 

@@ -10,9 +10,14 @@
 /* text is a whole amp.json. */
 int amp_config_check(struct amp_span text, struct amp_error *err);
 
+/* Whether the amp.json of a state directory may hold the setting with this dotted key: the schema
+ * marks its section with "x-state-directory": true. */
+bool amp_config_state_may_set(struct amp_span key);
+
 /* What amp.json says to a tool beside its options: rows for its struct amp_tool (cli/cli.h). */
 #define AMP_CONFIG_OF_TOOL                                                                         \
-    .config = amp_config_values, .check_config = amp_config_check, .redact = amp_redact_pattern_list
+    .config = amp_config_values, .check_config = amp_config_check,                                 \
+    .state_may_set = amp_config_state_may_set, .redact = amp_redact_pattern_list
 
 /* Of a tool that records messages, and its table of settings. */
 #define AMP_CONFIG_OF_RECORDER AMP_CONFIG_OF_TOOL, .settings = recorder_settings

@@ -187,8 +187,8 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
 @test "whoever records a message waits as long as the configuration says" {
   need_tool amp-route
   waits() { jq -r --arg k "message.$1" 'select(.key == $k) | .state | "\(.ack_timeout_ms) \(.sla_ms)"' state/log/*.ndjson | tail -1; }
-  mkdir -m 700 state
-  echo '{"ack": {"timeout": ["sw4rm=60s", "rtp=5s", "amp=7m"], "sla": "30s"}}' >state/amp.json
+  echo '{"ack": {"timeout": ["sw4rm=60s", "rtp=5s", "amp=7m"], "sla": "30s"}}' >amp.json
+  export AMP_CONFIG=amp.json
   m 1 | amp-route -r '* => file:out'
   [ "$(waits 11111111-1111-4111-8111-111111111111)" = "60000 null" ]
   { m 2 && create && message review_request 'del(.ack_timeout_sec) | .msg_id = "review_request-T-2026-044-7"'; } |

@@ -112,6 +112,61 @@ T
   [ "${lines[2]}" = "string=named choice=one" ]
 }
 
+@test "the amp.json of a state directory sets only what the tool allows there" {
+  mkdir -p state xdg/amp
+  echo '{"sample":{"string":"state","number":7,"rules":["x"],"flag":null}}' >state/amp.json
+  XDG_CONFIG_HOME=$PWD/xdg run -0 --separate-stderr cli-sample --state state
+  [ "${lines[0]}" = "flag=0 number=5 duration=1000 size=64 real=0.5" ]
+  [ "${lines[2]}" = "string=state choice=one" ]
+  [ "${#lines[@]}" -eq 4 ]
+  [ "$stderr" = "cli-sample: warning: state/amp.json: ignored: sample.number, sample.rules, sample.flag; only settings of \
+storage and display are read from a state directory; move the others to $PWD/xdg/amp/amp.json or to a file given with --config" ]
+  # The user's file comes first, and the other one is reported all the same.
+  echo '{"sample":{"number":3}}' >xdg/amp/amp.json
+  XDG_CONFIG_HOME=$PWD/xdg run -0 --separate-stderr cli-sample --state state
+  [ "${lines[0]}" = "flag=0 number=3 duration=1000 size=64 real=0.5" ]
+  [ "${lines[2]}" = "string=state choice=one" ]
+  [[ $stderr == *"ignored: sample.number, "* ]]
+  # A person who names the file means it.
+  run -0 --separate-stderr cli-sample --state state --config state/amp.json
+  [ "${lines[0]}" = "flag=0 number=7 duration=1000 size=64 real=0.5" ]
+  [ -z "$stderr" ]
+}
+
+@test "no tool takes power from the amp.json of a state directory" {
+  need_tool amp-route amp-ack task-dispatch hitl-prompt agent-registry worktree-bind amp-validate
+  mkdir -m 700 state
+  # One setting of each section; the schema says which sections may stand here.
+  echo '{"qa":{"min_confidence":0},"store":{"keep_days":9},"ci":{"checks":["x"]},"risk":{"high":{"approval":"reviewer"}},
+    "results":[],"branches":{"protected":["x"]},"guard":{"pushers":["eve"]},"ack":{"silence":"1d"},"dead":{"max_count":0},
+    "redact":{"patterns":["INV-[0-9]+"]},"retry":{"budget":["1"]},"inbox":{"credits":1},"registry":{"misses":9},
+    "route":{"routes":["* => command:touch ran"]},"lanes":{"bulk_weight":9},"cursor":{"on_gap":"skip"},
+    "hitl":{"operators":["eve"]}}' >state/amp.json
+  jq -r --slurpfile s "$AMP_TOP/schemas/config/amp.json" '$s[0].properties as $p | [paths(type != "object")
+    | .[:map(type) | index("number") // length] | select($p[.[0]]["x-state-directory"] == false) | join(".")] | unique[]' \
+    state/amp.json >want
+  jq -e '.properties | map(has("x-state-directory")) | all' "$AMP_TOP/schemas/config/amp.json"
+  grep -qx qa.min_confidence want
+  run -1 grep 'store\|redact' want
+  git init -q repo
+  git -C repo commit -q --allow-empty -m begin
+  local t argv
+  for t in "amp-route --state state" "amp-ack status --state state" "amp-validate --state state" "task-dispatch coordinate --state state" \
+    "hitl-prompt --state state" "agent-registry --state state" "worktree-bind -C repo list" "worktree-bind -C repo --state state hooks install"; do
+    read -ra argv <<<"$t"
+    [ "$t" != "worktree-bind -C repo list" ] || { mkdir -m 700 -p repo/.git/amp && cp state/amp.json repo/.git/amp/; }
+    "${argv[@]}" </dev/null >out 2>err || [ "$t" = "amp-route --state state" ]
+    sed -n 's/.*amp\.json: ignored: \([^;]*\);.*/\1/p' err | tr ',' '\n' | tr -d ' ' | sort | diff - <(sort want) || { echo "$t"; cat err; false; }
+    [ "$(wc -l <err)" -le 4 ]
+  done
+  run -64 amp-route --state state < <(echo '{}')
+  [[ $output == *"at least one route is needed"* ]]
+  run -0 amp-validate </dev/null
+  [ ! -e ran ]
+  run -1 grep eve repo/.git/amp/guard
+  run -1 grep -x x repo/.git/amp/guard
+}
+
 @test "wrong configuration is 78 and says where" {
   run -78 cli-sample --config none.json
   [[ "$output" == *none.json* ]]

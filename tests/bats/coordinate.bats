@@ -7,6 +7,12 @@ setup() {
   setup_coordinator
 }
 
+# configured JSON: the configuration of the tools from here on.
+configured() {
+  export AMP_CONFIG=$BATS_TEST_TMPDIR/amp.json
+  echo "$1" >"$AMP_CONFIG"
+}
+
 @test "a task is dispatched, reviewed, approved and done" {
   new_task | hear
   [ "$status" -eq 75 ]
@@ -321,13 +327,21 @@ decide_about() {
 }
 
 @test "the approval path of a risk level comes from amp.json" {
-  mkdir -m 700 "$S"
-  echo '{"risk": {"high": {"approval": "reviewer"}, "low": {"approval": "admin"}}}' >"$S/amp.json"
+  config='{"risk": {"high": {"approval": "reviewer"}, "low": {"approval": "admin"}}}'
+  configured "$config"
   new_task '.risk_level = "high"' | hear
   round aaaaaaa1 approved
   [ "$(of_task .state)" = done ]
   task=T-2026-002
   new_task '.risk_level = "low"' | hear
+  round aaaaaaa1 approved
+  [ "$(of_task .state)" = waiting ]
+  # In the state directory, where others may write, it changes nothing and is reported.
+  unset AMP_CONFIG
+  echo "$config" >"$S/amp.json"
+  task=T-2026-003
+  new_task '.risk_level = "high"' | hear
+  [[ $err == *"$S/amp.json: ignored: risk.high.approval, risk.low.approval;"*"to $XDG_CONFIG_HOME/amp/amp.json or"* ]]
   round aaaaaaa1 approved
   [ "$(of_task .state)" = waiting ]
 }
@@ -392,8 +406,7 @@ decide_about() {
 }
 
 @test "only the checks that the configuration names count" {
-  mkdir -m 700 "$S"
-  echo '{"ci": {"checks": ["build"]}}' >"$S/amp.json"
+  configured '{"ci": {"checks": ["build"]}}'
   new_task | hear
   ci aaaaaaa1 failed | hear
   result complete aaaaaaa1 | hear
@@ -412,8 +425,7 @@ decide_about() {
 }
 
 @test "what the table of results says is done" {
-  mkdir -m 700 "$S"
-  echo '{"results": [{"status": "partial", "blocker": "*key*", "action": "fail"}]}' >"$S/amp.json"
+  configured '{"results": [{"status": "partial", "blocker": "*key*", "action": "fail"}]}'
   new_task | hear
   result partial aaaaaaa1 | hear
   [ "$status" -eq 0 ]

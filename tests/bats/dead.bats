@@ -248,10 +248,13 @@ ids() {
   run -1 grep -r 'hunter2\|INV-12' bundle
   # Not over something else, and nothing half is left.
   run -73 amp-ack dead export --every --bundle bundle
+  echo '{"store": {"keep_days": 3}}' >state/amp.json
   amp-ack dead export --limit 1 --bundle out.tar -c amp.json
   mkdir got
   tar -C got -xf out.tar
   cmp got/out/letters.ndjson bundle/letters.ndjson
+  cmp got/out/amp.json bundle/amp.json
+  jq -e '.store.keep_days == 3' got/out/state-amp.json
   run -73 amp-ack dead export --every --bundle nowhere/out.tar
   amp-ack dead export --every --raw --bundle raw
   grep -q hunter2 raw/letters.ndjson

@@ -164,6 +164,22 @@ mended() {
   run -0 doctor -c amp.json headers
 }
 
+@test "settings that do not count in the state directory, with what moves them" {
+  export XDG_CONFIG_HOME=$PWD/cfg
+  echo '{"qa": {"min_confidence": 0.1}, "hitl": {"operators": ["eve"]}}' >state/amp.json
+  chmod 600 state/amp.json
+  found warn permissions 'amp.json: ignored: qa.min_confidence, hitl.operators; only settings of storage'
+  mended
+  run -0 doctor
+  jq -e '.qa.min_confidence == 0.1' cfg/amp/amp.json
+  # What belongs there stays, and is moved by hand.
+  echo '{"store": {"keep_days": 3}, "qa": {"lock_after": 9}}' >state/amp.json
+  chmod 600 state/amp.json
+  found warn permissions 'amp.json: ignored: qa.lock_after;'
+  EDITOR=echo run -0 mended
+  [[ $output == *"$PWD/state/amp.json $PWD/cfg/amp/amp.json" ]]
+}
+
 @test "the guard of a repository" {
   need_tool worktree-bind
   repo repo

@@ -95,9 +95,8 @@ MD
     [[ "$output" == *protected* ]]
   done
   run -77 new --protect 'release/*' --branch release/1 -d x -c y
-  mkdir -p -m 700 "$S"
-  echo '{"branches": {"protected": ["stable"]}}' >"$S/amp.json"
-  run -77 new --branch stable -d x -c y
+  echo '{"branches": {"protected": ["stable"]}}' >"$BATS_TEST_TMPDIR/amp.json"
+  run -77 new --config "$BATS_TEST_TMPDIR/amp.json" --branch stable -d x -c y
 }
 
 @test "what a task needs is asked for" {
