@@ -300,13 +300,7 @@ static int attempt(struct amp_worker *w, struct amp_job *job, struct amp_judged 
         return trip < 0 ? -1 : tripped(w, job, k, what, err);
     if (end == AMP_END_DONE || (end == AMP_END_FAILED && options(w)->verdict_by_exit))
         return conclude(w, job, k, end, why, err);
-    int64_t wait = 0;
-    json_t *said;
-    struct amp_error e;
-    if (end == AMP_END_REPEAT && !amp_answer_read(&k->files, NULL, &said, &e)) {
-        wait = 1000 * (int64_t)json_integer_value(json_object_get(said, "retry_after_sec"));
-        json_decref(said);
-    }
+    int64_t wait = end == AMP_END_REPEAT ? amp_worker_retry_after(w, &k->files) : 0;
     /* A reviewer that fails has not judged: that is no rejection. */
     if (amp_worker_again(w, job, end == AMP_END_FAILED ? AMP_END_MACHINERY : end, wait, why, &spent,
                          err))

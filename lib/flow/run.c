@@ -232,12 +232,13 @@ static int attempt(struct amp_worker *w, struct amp_job *job, struct amp_work *k
                                                            &end, why, sizeof why, &k->wall_ms, err))
         return -1;
     if (end == AMP_END_REPEAT || end == AMP_END_MACHINERY || end == AMP_END_STOPPED) {
+        int64_t wait = end == AMP_END_REPEAT ? amp_worker_retry_after(w, &k->files) : 0;
         /* A bound that was crossed does not wait for a proper end. */
         char what[512];
         int tripped = amp_worker_tripped(w, k->repo, &k->refs, what, sizeof what, err);
         if (tripped)
             return tripped < 0 ? -1 : answer(w, job, k, AMP_END_FAILED, why, err);
-        if (amp_worker_again(w, job, end, amp_work_retry_after(&k->files), why, &spent, err))
+        if (amp_worker_again(w, job, end, wait, why, &spent, err))
             return -1;
         if (!spent)
             return 0;

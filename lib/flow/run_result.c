@@ -154,21 +154,6 @@ bool amp_work_out_of_scope(const struct amp_work *k, const char *const *patterns
     return false;
 }
 
-int64_t amp_work_retry_after(const struct amp_attempt *files)
-{
-    json_t *j;
-    struct amp_error e;
-    int64_t ms = 0;
-
-    if (amp_answer_read(files, NULL, &j, &e) || !j)
-        return 0;
-    json_int_t sec = json_integer_value(json_object_get(j, "retry_after_sec"));
-    if (sec > 0 && sec <= 30 * 86400)
-        ms = (int64_t)sec * 1000;
-    json_decref(j);
-    return ms;
-}
-
 /* The word for the whole, and what stands in its way (an array, empty for complete). */
 static enum amp_completion conclude(struct amp_work *k, enum amp_attempt_end end, const char *why,
                                     json_t *blockers)

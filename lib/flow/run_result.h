@@ -35,7 +35,5 @@ bool amp_work_out_of_scope(const struct amp_work *k, const char *const *patterns
 /* One task_result line with LF. */
 int amp_work_result(struct amp_worker *w, struct amp_work *k, enum amp_attempt_end end,
                     const char *why, struct amp_buf *line, struct amp_error *err);
-/* Milliseconds that an agent asked to wait, 0 for none said. */
-int64_t amp_work_retry_after(const struct amp_attempt *files);
 
 #endif

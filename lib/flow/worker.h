@@ -132,6 +132,12 @@ int amp_worker_attempt(struct amp_worker *w, const struct amp_contract *c,
                        const struct amp_attempt *a, const char *cwd, enum amp_attempt_end *end,
                        char *why, size_t why_size, int64_t *wall_ms, struct amp_error *err);
 
+/* Milliseconds until the attempt is repeated, as the agent asked in retry_after_sec of its answer;
+ * 0 where it asked for nothing, or for what is not an integer from 0 to AMP_RETRY_AFTER_MAX_SEC
+ * (which is reported). */
+#define AMP_RETRY_AFTER_MAX_SEC (30 * 86400)
+int64_t amp_worker_retry_after(struct amp_worker *w, const struct amp_attempt *files);
+
 /* After an attempt that gave no answer: repeat, park, or give up. Makes the job's step; *spent says
  * that no attempts are left and nothing was stepped. */
 int amp_worker_again(struct amp_worker *w, struct amp_job *job, enum amp_attempt_end end,

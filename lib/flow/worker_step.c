@@ -236,6 +236,27 @@ static int step_and(struct amp_worker *w, struct amp_job *job, struct amp_job_st
     return amp_worker_step(w, job, step, NULL, err) ? -1 : amp_worker_finish(w, event, err);
 }
 
+int64_t amp_worker_retry_after(struct amp_worker *w, const struct amp_attempt *files)
+{
+    json_t *j;
+    struct amp_error e;
+    int64_t ms = 0;
+
+    if (amp_answer_read(files, NULL, &j, &e)) {
+        w->opt->note("%s is not used: %s", files->result, e.what);
+        return 0;
+    }
+    const json_t *asked = json_object_get(j, "retry_after_sec");
+    json_int_t sec = json_integer_value(asked);
+    if (asked && (!json_is_integer(asked) || sec < 0 || sec > AMP_RETRY_AFTER_MAX_SEC))
+        w->opt->note("%s: retry_after_sec is not used: expected an integer from 0 to %d",
+                     files->result, AMP_RETRY_AFTER_MAX_SEC);
+    else
+        ms = (int64_t)sec * 1000;
+    json_decref(j);
+    return ms;
+}
+
 int amp_worker_again(struct amp_worker *w, struct amp_job *job, enum amp_attempt_end end,
                      int64_t retry_after_ms, const char *why, bool *spent, struct amp_error *err)
 {

@@ -93,6 +93,26 @@ EOS
   got verdict.ndjson '.type == "nack" and .code == "bad_answer"'
 }
 
+@test "a reviewer's retry_after_sec past 30 days is reported, and the pause counts" {
+  done_work
+  agent later <<'EOS'
+n=$(wc -l 2>/dev/null <"$AMP_STATE/runs" || echo 0)
+echo run >>"$AMP_STATE/runs"
+case $n in
+0) echo '{"retry_after_sec":1000000000000}' ;;
+1) echo '{"retry_after_sec":9223372036854775}' ;;
+2) echo '{"retry_after_sec":-1}' ;;
+3) echo '{"retry_after_sec":"soon"}' ;;
+*) echo '{"decision":"approved","confidence":1}' ;;
+esac >"$AMP_RESULT"
+[ "$n" -ge 4 ] || exit 75
+EOS
+  review | timeout 60 task-dispatch review --state "$STATE" --pause 10ms --exec ./later >verdict.ndjson 2>err
+  got verdict.ndjson '.type == "review_verdict"'
+  [ "$(wc -l <"$STATE/runs")" = 5 ]
+  [ "$(grep -c 'result.json: retry_after_sec is not used: expected an integer from 0 to 2592000' err)" = 4 ]
+}
+
 @test "a plain test runner may be the reviewer, when asked for" {
   done_work
   agent passes <<'EOS'
