@@ -59,7 +59,9 @@ static int open_all(struct replay *r, struct amp_error *err)
         return -1;
     int64_t number; /* a frame that is named is read too */
     bool named = amp_num_parse(amp_span_str(to), 1, INT64_MAX, &number, NULL) == 0;
-    return amp_recorded_open(r->store, first, named ? behind : behind - 1, &r->log, err);
+    return amp_recorded_open(r->store, first, named ? behind : behind - 1, &r->log, err) < 0
+               ? -1
+               : amp_store_sync(r->store, err);
 }
 
 static bool wanted(const struct replay *r, const struct amp_view *v)

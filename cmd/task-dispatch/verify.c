@@ -4,10 +4,12 @@
 #include "verbs.h"
 
 static const char *repo = ".";
-static bool quiet;
+static bool quiet, no_coordinator;
 
 const struct amp_opt task_verify_opts[] = {
     {'r', "repo", AMP_OPT_DIR, &repo, "DIR", "the repository, by default the current directory"},
+    {0, "no-coordinator", AMP_OPT_FLAG, &no_coordinator, NULL,
+     "accept the verdict on a task that no coordinator knows"},
     {'q', "quiet", AMP_OPT_FLAG, &quiet, NULL, "say nothing, only exit"},
     AMP_OPT_END,
 };
@@ -24,11 +26,12 @@ int task_verify(int argc, char **argv)
         amp_die_usage("verify takes one COMMIT");
     if (!task_state || !*task_state)
         amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
+    const struct amp_verify what = {repo, argv[0], no_coordinator};
     if (amp_store_open(task_state, &opt, &store, &err))
         return amp_complain(&err);
     int rc = amp_git_open(NULL, &git, &err);
     if (!rc) {
-        rc = amp_flow_verify(store, git, repo, argv[0], &v, &err);
+        rc = amp_flow_verify(store, git, &what, &v, &err);
         amp_git_close(git);
     }
     amp_store_close(store);

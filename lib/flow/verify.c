@@ -57,9 +57,9 @@ static const char *text(const json_t *j, const char *key)
     return t ? t : "";
 }
 
-/* 1 the task accepted this verdict, or there is no such task (no coordinator); 0 it did not. */
-static int accepted(struct amp_store *s, const json_t *approval, struct amp_verified *out,
-                    struct amp_error *err)
+/* 1 the task accepted this verdict; 0 it did not. */
+static int accepted(struct amp_store *s, const json_t *approval, bool no_coordinator,
+                    struct amp_verified *out, struct amp_error *err)
 {
     struct amp_store_rec rec;
     struct amp_task t;
@@ -67,8 +67,12 @@ static int accepted(struct amp_store *s, const json_t *approval, struct amp_veri
 
     if (amp_store_get(s, "task", amp_span_str(out->task), &rec, err))
         return -1;
+    if (!rec.found && !no_coordinator)
+        snprintf(out->why, sizeof out->why,
+                 "no coordinator knows task %.200s (--no-coordinator accepts the reviewer's word)",
+                 out->task);
     if (!rec.found)
-        return 1;
+        return no_coordinator;
     if (amp_task_read(&t, &rec, amp_span_str(out->task), err))
         return -1;
     struct amp_task_part *part = amp_task_part(&t, amp_span_str(text(approval, "subtask")));
@@ -86,14 +90,14 @@ static int accepted(struct amp_store *s, const json_t *approval, struct amp_veri
     return rc;
 }
 
-int amp_flow_verify(struct amp_store *s, struct amp_git *g, const char *repo, const char *commit,
-                    struct amp_verified *out, struct amp_error *err)
+static int look_up(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
+                   struct amp_verified *out, struct amp_error *err)
 {
     struct amp_store_rec rec;
     struct amp_verified v = {0};
 
-    if (amp_git_resolve(g, repo, commit, v.commit, err) ||
-        amp_git_tree(g, repo, v.commit, v.tree, err) ||
+    if (amp_git_resolve(g, what->repo, what->commit, v.commit, err) ||
+        amp_git_tree(g, what->repo, v.commit, v.tree, err) ||
         amp_store_get(s, KIND, amp_span_str(v.tree), &rec, err))
         return -1;
     if (!rec.found) {
@@ -111,11 +115,18 @@ int amp_flow_verify(struct amp_store *s, struct amp_git *g, const char *repo, co
     {
         snprintf(v.task, sizeof v.task, "%s", text(one, "task"));
         snprintf(v.verdict, sizeof v.verdict, "%s", text(one, "verdict"));
-        if ((rc = accepted(s, one, &v, err)))
+        if ((rc = accepted(s, one, what->no_coordinator, &v, err)))
             break;
     }
     json_decref(j);
     if (rc >= 0)
         *out = v;
     return rc;
+}
+
+int amp_flow_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
+                    struct amp_verified *out, struct amp_error *err)
+{
+    int rc = look_up(s, g, what, out, err);
+    return rc < 0 || amp_store_sync(s, err) ? -1 : rc;
 }

@@ -15,13 +15,19 @@ struct amp_approval {
 /* Remembers what a verdict of ours approves. */
 int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struct amp_error *err);
 
-/* 1: the tree of `commit` in repo is approved; 0: it is not, why says what is known; -1 failure. */
+/* 1: the tree of `commit` in repo is approved; 0: it is not, why says what is known; -1 failure.
+ * A verdict counts once its task accepted it; no_coordinator: also for a task that is unknown here.
+ * What it answers with is on disk. */
 struct amp_verified {
     char tree[AMP_OID_MAX], commit[AMP_OID_MAX];
     char task[256], verdict[256];
     char why[512];
 };
-int amp_flow_verify(struct amp_store *s, struct amp_git *g, const char *repo, const char *commit,
+struct amp_verify {
+    const char *repo, *commit;
+    bool no_coordinator;
+};
+int amp_flow_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
                     struct amp_verified *out, struct amp_error *err);
 
 #endif

@@ -89,7 +89,8 @@ uint64_t amp_store_last_frame(const struct amp_store *s);
 int amp_store_begin(struct amp_store *s, struct amp_error *err);
 void amp_store_end(struct amp_store *s);
 
-/* Returns when an fdatasync that began after everything this process read or wrote succeeded. */
+/* Returns when an fdatasync that began after everything this process read or wrote succeeded; also
+ * of a read-only store. */
 int amp_store_sync(struct amp_store *s, struct amp_error *err);
 
 /* Reads (each catches the index up first). get: 0 also when not found. */

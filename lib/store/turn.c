@@ -48,6 +48,15 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err)
 
 /* look: in the directory too. That is done where a turn starts and after a sync, which is what an
  * acknowledgement rests on; between them what is known in memory does. */
+static int failed_before(const struct amp_store *s, bool look, struct amp_error *err)
+{
+    if (amp_wm_failed(&s->wm) || (look && faccessat(s->logfd, "FAILED", F_OK, 0) == 0))
+        return amp_fail(
+            err, AMP_TEMPFAIL, "log_failed",
+            "a write to the log failed (see %s/log/FAILED); mend it with amp-ack repair", s->dir);
+    return 0;
+}
+
 static int check_failed(struct amp_store *s, bool look, struct amp_error *err)
 {
     if (s->opt.read_only)
@@ -57,11 +66,7 @@ static int check_failed(struct amp_store *s, bool look, struct amp_error *err)
             *err = s->why;
         return -1;
     }
-    if (amp_wm_failed(&s->wm) || (look && faccessat(s->logfd, "FAILED", F_OK, 0) == 0))
-        return amp_fail(
-            err, AMP_TEMPFAIL, "log_failed",
-            "a write to the log failed (see %s/log/FAILED); mend it with amp-ack repair", s->dir);
-    return 0;
+    return failed_before(s, look, err);
 }
 
 /* A read-only store shares main with other readers. */
@@ -394,9 +399,23 @@ void amp_store_end(struct amp_store *s)
     }
 }
 
+/* A reader may sync, too; it keeps no record of a failure. */
+static int sync_read(struct amp_store *s, struct amp_error *err)
+{
+    if (s->log.fd < 0 || amp_wm_get(&s->wm) >= s->need)
+        return 0;
+    if (failed_before(s, true, err) != 0 || amp_log_datasync(&s->log, err) != 0 ||
+        failed_before(s, true, err) != 0)
+        return -1;
+    amp_wm_raise(&s->wm, s->need);
+    return 0;
+}
+
 int amp_store_sync(struct amp_store *s, struct amp_error *err)
 {
     struct amp_error why;
+    if (s->opt.read_only)
+        return sync_read(s, err);
     if (s->in_turn)
         return amp_fail(err, AMP_INTERNAL, "sync_in_turn", "a sync within a batch");
     if (s->is_late) {
@@ -408,7 +427,7 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err)
     if (check_failed(s, false, err) != 0)
         return -1;
     uint64_t need = s->need;
-    if (s->log.fd < 0 || s->opt.read_only || amp_wm_get(&s->wm) >= need)
+    if (s->log.fd < 0 || amp_wm_get(&s->wm) >= need)
         return 0;
     if (amp_log_datasync(&s->log, &why) != 0) {
         amp_store_fail(s, &why);

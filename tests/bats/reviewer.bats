@@ -146,8 +146,8 @@ EOS
   [ "$(git -C "$REPO" log -1 --format=%an feat/x)" = reviewer ]
   [ "$(git -C "$REPO" show --format= --name-only feat/x)" = hello.txt ]
   # The fixed tree is the approved one, the one before it is not.
-  task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
-  run -1 task-dispatch verify --state "$STATE" --repo "$REPO" "$before"
+  task-dispatch verify --no-coordinator --state "$STATE" --repo "$REPO" feat/x
+  run -1 task-dispatch verify --no-coordinator --state "$STATE" --repo "$REPO" "$before"
 }
 
 @test "fixes out of range are refused by measuring them" {
@@ -192,15 +192,37 @@ EOS
   run -1 task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
   verdict_agent '{"decision":"approved","confidence":1}'
   review | review_agent --exec ./judge
-  task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
+  verify=(task-dispatch verify --no-coordinator --state "$STATE" --repo "$REPO")
+  "${verify[@]}" feat/x
   # Another commit of the same tree is as good; another tree is not.
   same=$(git -C "$REPO" commit-tree -m again "feat/x^{tree}")
-  task-dispatch verify --state "$STATE" --repo "$REPO" "$same"
-  run -1 task-dispatch verify --state "$STATE" --repo "$REPO" main
-  run -1 task-dispatch verify --state "$STATE" --repo "$REPO" no-such-commit
+  "${verify[@]}" "$same"
+  run -1 "${verify[@]}" main
+  run -1 "${verify[@]}" no-such-commit
+  # A verdict on a task that no coordinator accepted is the reviewer's word only.
+  run -1 --separate-stderr task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
+  [[ "$stderr" == *"is not approved: no coordinator knows task T-2026-001 (--no-coordinator"* ]]
   run -64 task-dispatch verify --state "$STATE"
   run -69 task-dispatch verify --state "$BATS_TEST_TMPDIR/none" --repo "$REPO" feat/x
   [ ! -e "$BATS_TEST_TMPDIR/none" ]
+}
+
+@test "verify believes only what is synced" {
+  shim=$AMP_BUILD/tests/fault/faildisk.so
+  grep -q fsanitize "$AMP_BUILD/flags" && skip "the sanitizer comes before the shim"
+  done_work
+  verdict_agent '{"decision":"approved","confidence":1}'
+  review | review_agent --exec ./judge
+  verify=(task-dispatch verify --no-coordinator --state "$STATE" --repo "$REPO" feat/x)
+  # Without the watermark nobody knows how far the log is on disk.
+  rm "$STATE/log/watermark"
+  AMP_FAULT_MATCH=log/0 AMP_FAULT_ROOT=$STATE AMP_FAULT=sync:1:EIO LD_PRELOAD=$shim \
+    run -75 --separate-stderr "${verify[@]}"
+  [[ "$stderr" == *"cannot sync the log"* ]]
+  "${verify[@]}"
+  touch "$STATE/log/FAILED"
+  run -75 --separate-stderr "${verify[@]}"
+  [[ "$stderr" == *"a write to the log failed"* ]]
 }
 
 @test "the reviewer that moves main trips the wire" {
