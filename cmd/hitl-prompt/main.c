@@ -152,7 +152,9 @@ static int match_one(void *ctx, const struct amp_question *q)
     json_decref(keep);
     if (!found && p->answers.done) {
         p->undecided = true;
-        amp_note("task %s waits for a decision, and %s has none for it", q->task, answer);
+        amp_note("task %s waits for a decision%s%s%s, and %s has none for it", q->task,
+                 *q->refused ? " (the last one was refused: " : "", q->refused,
+                 *q->refused ? ")" : "", answer);
         if (amp_decider_pass(p->d, q, "no answer in the file", &err) &&
             strcmp(err.code, "already_decided")) {
             *p->failed = err;
@@ -308,7 +310,8 @@ static int loop(struct prompt *p, struct amp_error *err)
             return 0;
         }
         struct pollfd fd = {.fd = answer && p->answers.fifo ? p->answers.fd : -1, .events = POLLIN};
-        if (idle && amp_decider_turn(p->d, &fd, 1, answer && open ? 500 : 30000, err))
+        /* The coordinator may open a question again at any time. */
+        if (idle && amp_decider_turn(p->d, &fd, 1, answer && open ? 500 : 1000, err))
             return -1;
     }
     return 0;

@@ -198,9 +198,11 @@ int terminal_ask(struct terminal *t, const struct amp_question *q, const struct 
                  struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};
+    int width = width_of(t->fd);
 
     amp_buf_init(&out, TEXT_MAX);
-    if (escalation_text(q->message, task, width_of(t->fd), &out, err) ||
+    if (escalation_text(q->message, task, width, &out, err) ||
+        (*q->refused && field("The last answer was refused: ", q->refused, width, &out, err)) ||
         amp_buf_str(&out,
                     "  Answer: resume [NOTE] | redispatch [NOTE] | rollback COMMIT [NOTE] | "
                     "terminate [NOTE]\n  An empty line leaves it undecided.\n> ",

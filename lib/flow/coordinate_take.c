@@ -9,6 +9,7 @@
 #include <amp/base/id.h>
 
 #include "flow/coordinator.h"
+#include "flow/decide.h"
 #include "flow/suspend.h"
 #include "hitl/escalation.h"
 #include "message/message.h"
@@ -103,6 +104,25 @@ static int record_own(struct amp_coordinator *c, struct amp_span line, int64_t n
     return amp_message_record(c->store, &v, now_ms, &outcome, err);
 }
 
+/* The nack goes where a route takes it; the question is open again here and now. */
+static int reopen(struct amp_coordinator *c, const struct amp_view *v, const struct amp_step *st,
+                  struct amp_error *err)
+{
+    const struct amp_refusal r = {.ref = v->body.decision.ref,
+                                  .task = v->task,
+                                  .code = amp_span_str(st->nack),
+                                  .why = amp_span_str(st->why),
+                                  .by = c->opt->consumer,
+                                  .at_ms = st->now_ms};
+    bool reopened = false;
+    if (amp_flow_reopens(r.code) && amp_flow_reopen(c->store, &r, &reopened, err) < 0)
+        return -1;
+    c->opt->warn("%.*s: the decision %s is refused: %s: %s%s", (int)v->task.n, v->task.p,
+                 amp_operator_word_name(v->body.decision.word), st->nack, st->why,
+                 reopened ? "; the question is open again" : "");
+    return 0;
+}
+
 static int answer(struct amp_coordinator *c, const struct amp_view *v, const struct amp_step *st,
                   struct amp_error *err)
 {
@@ -133,7 +153,7 @@ static int answer(struct amp_coordinator *c, const struct amp_view *v, const str
     if (amp_coordinator_queue(c, AMP_SPAN(""), amp_buf_span(&line), true, err) < 0)
         return -1;
     if (v->kind == AMP_KIND_DECISION)
-        return 0;
+        return reopen(c, v, st, err);
     if (amp_message_ack(c->store, v->id, no ? AMP_STAGE_REJECTED : AMP_STAGE_READ, "coordinator",
                         amp_span_str(st->nack), st->now_ms, &late, &unknown) < 0 &&
         unknown.status != AMP_NO) {

@@ -10,9 +10,12 @@
 #include "flow/worker_io.h"
 #include "message/message.h"
 #include "protocol/compose.h"
+#include "task/record.h"
 #include "task/task.h"
+#include "worktree/git.h"
 
-#define KIND "escalation"
+#define KIND       "escalation"
+#define RECORD_MAX (1u << 20)
 
 struct amp_decider {
     struct amp_worker w;
@@ -32,7 +35,21 @@ struct update {
     struct amp_buf json;
     char state[16];
     const char *actor; /* whose outbox it is */
+    const struct amp_refusal *refusal;
 };
+
+/* Nothing to open again: it is not decided, is about another task, or the refusal was recorded. */
+static bool is_known_refusal(const struct amp_store_rec *now, int at, const struct update *u)
+{
+    if (!now->found || at != AMP_ESC_DECIDED)
+        return true;
+    json_t *j = amp_json_load(now->json, NULL);
+    const char *task = json_string_value(json_object_get(j, "task"));
+    int64_t before = json_integer_value(json_object_get(j, "refused_at"));
+    bool known = !task || !amp_span_is(u->refusal->task, task) || before >= u->refusal->at_ms;
+    json_decref(j);
+    return known;
+}
 
 static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
                   struct amp_error *err)
@@ -43,7 +60,9 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
 
     if (now->found && u->event == AMP_ESC_EV_ARRIVE)
         return 1;
-    if (at == AMP_ESC_DECIDED)
+    if (u->event == AMP_ESC_EV_REFUSE && is_known_refusal(now, at, u))
+        return 1;
+    if (at == AMP_ESC_DECIDED && u->event != AMP_ESC_EV_REFUSE)
         return amp_fail(err, AMP_NO, "already_decided", "it was decided already");
     if (at < 0 || amp_fsm_step(&amp_escalation_fsm, (uint8_t)at, u->event, u->facts, &r, err))
         return -1;
@@ -66,17 +85,51 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     return rc;
 }
 
+/* Takes u->set. */
+static int update(struct amp_store *s, struct amp_span id, struct update *u,
+                  enum amp_store_outcome *outcome, struct amp_error *err)
+{
+    amp_buf_init(&u->json, RECORD_MAX);
+    int rc = u->set ? amp_store_update(s, KIND, id, NULL, change, u, outcome, err)
+                    : amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an escalation");
+    amp_buf_release(&u->json);
+    json_decref(u->set);
+    return rc;
+}
+
 static int step(struct amp_decider *d, struct amp_span id, struct update *u, struct amp_error *err)
 {
     enum amp_store_outcome outcome;
 
     u->actor = d->opt.consumer;
-    amp_buf_init(&u->json, 1 << 20);
-    int rc = amp_store_update(d->w.store, KIND, id, NULL, change, u, &outcome, err);
-    amp_buf_release(&u->json);
-    json_decref(u->set);
     d->w.io->dirty = true;
-    return rc;
+    return update(d->w.store, id, u, &outcome, err);
+}
+
+bool amp_flow_reopens(struct amp_span code)
+{
+    return !amp_span_is(code, "already_decided") && !amp_span_is(code, "terminal");
+}
+
+int amp_flow_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reopened,
+                    struct amp_error *err)
+{
+    enum amp_store_outcome outcome = AMP_STORE_UNCHANGED;
+    char why[512];
+
+    snprintf(why, sizeof why, "%.*s: %.*s", (int)(r->code.n < 100 ? r->code.n : 100), r->code.p,
+             (int)(r->why.n < 400 ? r->why.n : 400), r->why.p);
+    struct update u = {
+        .event = AMP_ESC_EV_REFUSE,
+        .set = json_pack("{s:o, s:I}", "refused", amp_json_text(why), "refused_at",
+                         (json_int_t)r->at_ms),
+        .actor = r->by,
+        .refusal = r,
+    };
+    if (update(s, r->ref, &u, &outcome, err))
+        return -1;
+    *reopened = outcome == AMP_STORE_COMMITTED;
+    return 0;
 }
 
 /* Recorded, suspended if nobody did so yet, acknowledged where that is asked for. */
@@ -135,6 +188,35 @@ static int arrive(struct amp_worker *w, const struct amp_view *v, const char *ba
     return 1;
 }
 
+/* The coordinator says what a decision has come to; where both share the state it has opened the
+ * question again itself. */
+static int nacked(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_decider *d = w->ctx;
+    struct amp_store_rec rec;
+    bool reopened;
+
+    if (!amp_span_is(v->from, "coordinator") || !v->body.ack.ref.n)
+        return 0;
+    if (amp_store_get(w->store, KIND, v->body.ack.ref, &rec, err))
+        return -1;
+    if (!rec.found)
+        return 0;
+    w->opt->note("%.*s: the decision was refused: %.*s: %.*s", (int)v->body.ack.ref.n,
+                 v->body.ack.ref.p, (int)v->body.ack.code.n, v->body.ack.code.p,
+                 (int)v->body.ack.note.n, v->body.ack.note.p);
+    if (!amp_flow_reopens(v->body.ack.code))
+        return 1;
+    const struct amp_refusal r = {.ref = v->body.ack.ref,
+                                  .task = v->task,
+                                  .code = v->body.ack.code,
+                                  .why = v->body.ack.note,
+                                  .by = d->opt.consumer,
+                                  .at_ms = v->created_ms};
+    d->w.io->dirty = true;
+    return amp_flow_reopen(w->store, &r, &reopened, err) ? -1 : 1;
+}
+
 static int no_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                    struct amp_error *err)
 {
@@ -144,7 +226,8 @@ static int no_work(struct amp_worker *w, struct amp_job *job, const struct amp_v
 struct amp_decider *amp_decider_new(struct amp_store *s, const struct amp_worker_options *opt,
                                     amp_info_fn on_info, void *ctx, struct amp_error *err)
 {
-    static const struct amp_worker_role role = {AMP_KIND_ESCALATION, false, arrive, no_work};
+    static const struct amp_worker_role role = {AMP_KIND_ESCALATION, false, arrive, no_work,
+                                                nacked};
     struct amp_decider *d = calloc(1, sizeof *d);
 
     if (!d) {
@@ -199,7 +282,7 @@ void amp_question_release(struct amp_question *q)
 struct list {
     struct amp_decider *d;
     struct {
-        char id[256], task[256];
+        char id[256], task[256], refused[512];
         int64_t arrived;
     } * v;
     size_t n, cap;
@@ -235,6 +318,8 @@ static int collect(void *ctx, struct amp_span id, const struct amp_store_rec *re
     memcpy(l->v[at].id, name, sizeof name);
     snprintf(l->v[at].task, sizeof l->v[at].task, "%s", task);
     l->v[at].arrived = arrived;
+    const char *refused = json_string_value(json_object_get(j, "refused"));
+    snprintf(l->v[at].refused, sizeof l->v[at].refused, "%s", refused ? refused : "");
 out:
     json_decref(j);
     return rc;
@@ -256,6 +341,7 @@ int amp_decider_each(struct amp_decider *d, amp_question_fn fn, void *ctx, struc
         struct amp_question q = {.arrived_ms = l.v[i].arrived};
         memcpy(q.id, l.v[i].id, sizeof q.id);
         memcpy(q.task, l.v[i].task, sizeof q.task);
+        memcpy(q.refused, l.v[i].refused, sizeof q.refused);
         if (amp_task_status(d->w.store, amp_span_str(q.task), &st, err) ||
             amp_message_find(d->w.store, amp_span_str(q.id), &mem, &m, err)) {
             rc = -1;
@@ -322,20 +408,51 @@ int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const 
                : 0;
 }
 
-int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
-                       const struct amp_answer *a, struct amp_error *err)
+/* The commit of a rollback as the task's repository knows it, into oid; as it was typed where the
+ * state does not know the task. 1: it is refused, err says why. */
+static int resolve(struct amp_decider *d, const struct amp_question *q, const char *commit,
+                   char oid[AMP_OID_MAX], struct amp_error *err)
 {
-    AMP_BUF struct amp_buf line = {0};
-    char id[300];
-    int64_t now = amp_now_ms();
+    struct amp_span id = amp_span_str(q->task);
+    struct amp_store_rec rec;
+    struct amp_task t;
+    int rc = 0;
 
-    if (a->word == AMP_DO_ROLLBACK && (!a->commit || !*a->commit)) {
+    if (!commit || !*commit) {
         amp_fail(err, AMP_DATAERR, "missing_commit",
                  "rollback needs the commit to go back to (rollback COMMIT [NOTE])");
         return 1;
     }
-    amp_buf_init(&line, 1 << 20);
-    if (amp_compose_decision(q->id, q->task, a->word, a->note, a->commit, a->op, now, &line, err))
+    if (amp_store_get(d->w.store, "task", id, &rec, err) || amp_task_read(&t, &rec, id, err))
+        return -1;
+    *oid = 0;
+    if (*t.repo && !d->w.git && amp_git_open(NULL, &d->w.git, err))
+        rc = -1;
+    else if (*t.repo && amp_git_resolve(d->w.git, t.repo, commit, oid, err)) {
+        if (err->status == AMP_NO)
+            err->status = AMP_DATAERR;
+        rc = 1;
+    }
+    amp_task_release(&t);
+    return rc;
+}
+
+int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
+                       const struct amp_answer *a, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    char id[300], oid[AMP_OID_MAX];
+    const char *commit = a->commit;
+    int64_t now = amp_now_ms();
+
+    if (a->word == AMP_DO_ROLLBACK) {
+        int rc = resolve(d, q, a->commit, oid, err);
+        if (rc)
+            return rc;
+        commit = *oid ? oid : a->commit;
+    }
+    amp_buf_init(&line, RECORD_MAX);
+    if (amp_compose_decision(q->id, q->task, a->word, a->note, commit, a->op, now, &line, err))
         return err->status == AMP_DATAERR ? 1 : -1;
     snprintf(id, sizeof id, "decision/%s", q->id);
     struct update u = {

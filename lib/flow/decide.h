@@ -30,6 +30,7 @@ struct amp_question {
     char id[256], task[256];
     json_t *message; /* the escalation */
     int64_t arrived_ms;
+    char refused[512]; /* why the last decision was refused, or "" */
 };
 void amp_question_release(struct amp_question *q);
 int amp_decider_next(struct amp_decider *d, struct amp_question *q, struct amp_error *err);
@@ -47,11 +48,28 @@ struct amp_answer {
     enum amp_operator_word word;
     const char *note, *commit, *op; /* commit: needed for a rollback; op: who decides */
 };
-/* 0: decided. 1: the answer cannot be carried out (err says why: DATAERR missing_commit, or
- * buffer_full for a note that does not fit a record); the question stays as it was. -1 failure: NO
- * already_decided when somebody else was first. */
+/* 0: decided. 1: the answer cannot be carried out and the question stays as it was; err says why:
+ * DATAERR missing_commit, unknown_revision (the task's repository has no such commit),
+ * repo_not_git or another code of worktree/git.h where that repository cannot be read, buffer_full
+ * for a note that does not fit a record. -1 failure: NO already_decided when somebody else was
+ * first. */
 int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
                        const struct amp_answer *a, struct amp_error *err);
+
+/* The coordinator refused a decision about `ref`: the question is open again, with the reason.
+ * Nothing changes where it has no record here, where it is not decided, or where this refusal
+ * (known by its time) was recorded before. Needs an amp_store_sync before anything is told about
+ * it. */
+struct amp_refusal {
+    struct amp_span ref, task, code, why;
+    const char *by; /* who records it */
+    int64_t at_ms;
+};
+int amp_flow_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reopened,
+                    struct amp_error *err);
+/* Whether a refusal with this code opens the question again: not where it is settled all the same
+ * (already_decided, terminal). */
+bool amp_flow_reopens(struct amp_span code);
 
 /* "resume", "rollback COMMIT NOTE…" into its parts; false when it is none. Memory is line's. */
 bool amp_answer_parse(char *line, struct amp_answer *out);

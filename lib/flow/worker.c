@@ -100,6 +100,11 @@ static int handle(struct amp_worker *w, const struct amp_view *v, const char *ba
     if (!ours) {
         if (bad)
             return 0;
+        if (v->kind == AMP_KIND_NACK && w->role->nacked) {
+            int own = w->role->nacked(w, v, err);
+            if (own)
+                return own < 0 ? -1 : 0;
+        }
         if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
             return take_ack(w, v, err);
         return amp_worker_send(w, v->line, err);

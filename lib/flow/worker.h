@@ -46,6 +46,9 @@ struct amp_worker_role {
     /* Works on a job. 0: it made its step; 1: it has to wait (suspended). */
     int (*work)(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                 struct amp_error *err);
+    /* A nack came. 1: it is about something of the role's own; 0: about a message that was sent.
+     * NULL: always the latter. */
+    int (*nacked)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
 };
 
 struct amp_worker {

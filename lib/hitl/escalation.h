@@ -1,6 +1,7 @@
 /*
  * Escalations and the decisions of people (AMP escalation, SW4RM §15). Key "escalation.<msg_id>":
- * {"task","type","severity","line","arrived","asked"?,"decision"?,"operator"?,"decided_at"?}.
+ * {"task","type","severity","arrived","asked"?,"decision"?,"operator"?,"decided_at"?,"note"?,
+ * "refused"?,"refused_at"?}; the last two of a decision that the coordinator refused.
  */
 #ifndef AMP_HITL_ESCALATION_H
 #define AMP_HITL_ESCALATION_H
@@ -21,7 +22,8 @@
     X(AMP_ESC_EV_ARRIVE, "arrive", "the escalation came")                                          \
     X(AMP_ESC_EV_ASK, "ask", "the question is put to a person")                                    \
     X(AMP_ESC_EV_DECIDE, "decide", "a person answered")                                            \
-    X(AMP_ESC_EV_PASS, "pass", "no answer: a time limit, end of file, an empty line")
+    X(AMP_ESC_EV_PASS, "pass", "no answer: a time limit, end of file, an empty line")              \
+    X(AMP_ESC_EV_REFUSE, "refuse", "the coordinator could not carry the decision out")
 
 /* The nack for an escalation that nobody answered: it stays open, and whoever waits for the
  * decision need not wait in this run. */

@@ -37,6 +37,8 @@ static const struct amp_fsm_row rows[] = {
     {.from = S(ASKED), .event = E(DECIDE), .to = S(DECIDED), .effects = D(EMIT)},
     {.from = S(ASKED), .event = E(PASS), .to = S(OPEN)},
     {.from = S(OPEN), .event = E(PASS), .to = S(OPEN)},
+    /* A decision that has no effect is none. */
+    {.from = S(DECIDED), .event = E(REFUSE), .to = S(OPEN), .extra = true},
 };
 
 const struct amp_fsm amp_escalation_fsm = {

@@ -85,6 +85,15 @@ json_t *amp_json_load(struct amp_span text, struct amp_error *err)
     return j;
 }
 
+json_t *amp_json_text(const char *s)
+{
+    size_t n = strlen(s);
+    json_t *j = json_stringn(s, n);
+    for (int i = 0; !j && n > 0 && i < 3; i++)
+        j = json_stringn(s, --n);
+    return j;
+}
+
 static int dump_part(const char *p, size_t n, void *out)
 {
     return amp_buf_add(out, p, n, NULL) < 0 ? -1 : 0;
@@ -239,7 +248,7 @@ int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage,
     put(&j, "from", json_string(from));
     put(&j, "failed_stage", json_string(amp_ack_stage_name(failed_stage)));
     put(&j, "code", json_string(code));
-    put(&j, "message", json_string(message));
+    put(&j, "message", amp_json_text(message));
     put(&j, "rule", json_string(rule && *rule ? rule : code));
     put(&j, "retryable", json_boolean(retryable));
     put(&j, "timestamp", time_json(now_ms));
@@ -249,14 +258,14 @@ int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage,
 int amp_compose_escalation(const struct amp_escalation_args *a, struct amp_buf *out,
                            char id_out[AMP_MSG_ID_MAX], struct amp_error *err)
 {
-    json_t *p = json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:I, s:s}, s:o, s:b}",
-                          "escalation_type", a->type, "severity", amp_level_name(a->severity),
-                          "triggered_by", a->triggered_by, "description", a->description,
-                          "affected_msgs", str_list(a->affected), "system_state_snapshot",
-                          "task_status", a->task_status ? a->task_status : "unknown",
-                          "reject_count", (json_int_t)a->reject_count, "last_successful_msg_id",
-                          a->last_successful ? a->last_successful : "", "suggested_actions",
-                          str_list(a->suggested), "auto_suspended", a->severity != AMP_LEVEL_INFO);
+    json_t *p = json_pack(
+        "{s:s, s:s, s:s, s:o, s:o, s:{s:s, s:I, s:s}, s:o, s:b}", "escalation_type", a->type,
+        "severity", amp_level_name(a->severity), "triggered_by", a->triggered_by, "description",
+        amp_json_text(a->description), "affected_msgs", str_list(a->affected),
+        "system_state_snapshot", "task_status", a->task_status ? a->task_status : "unknown",
+        "reject_count", (json_int_t)a->reject_count, "last_successful_msg_id",
+        a->last_successful ? a->last_successful : "", "suggested_actions", str_list(a->suggested),
+        "auto_suspended", a->severity != AMP_LEVEL_INFO);
     if (!p)
         return no_memory(err);
     struct amp_envelope e = {

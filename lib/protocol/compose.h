@@ -74,5 +74,8 @@ int amp_compose_decision(const char *ref_msg_id, const char *task_id, enum amp_o
 /* jansson with our flags: duplicates refused, compact, keys in insertion order, one line. */
 json_t *amp_json_load(struct amp_span text, struct amp_error *err);
 int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err);
+/* A string that a buffer's end may have cut within a character: that character is left out. NULL:
+ * no memory, or text that is not UTF-8. */
+json_t *amp_json_text(const char *s);
 
 #endif

@@ -122,6 +122,82 @@ EOS
   got out.ndjson '.decision == "resume" and .note == "as it is"'
 }
 
+# stuck: a task of $REPO whose executor asks for a decision; the coordinator's words in said.ndjson.
+stuck() {
+  workplace
+  task-dispatch new --state "$STATE" --repo "$REPO" --base main --branch feat/x --description d --criterion c >new.ndjson
+  id=$(jq -r .task_id new.ndjson)
+  escalation ".task_id = \"$id\" | .msg_id = \"escalation-$id-1\" | .from = \"executor\"" >asked.ndjson
+  cat new.ndjson asked.ndjson | coordinate
+}
+# coordinate <LINES: one run of the coordinator, which leaves its task open.
+coordinate() {
+  run -75 --separate-stderr task-dispatch coordinate --state "$STATE"
+  printf '%s\n' "$output" >said.ndjson
+}
+
+@test "a rollback to a commit that the task's repository does not have is refused; one that it has leaves as its full id" {
+  stuck
+  git -C "$REPO" branch feat/x
+  printf '{"decision":"rollback","commit":"0123456789abcdef"}\n' >answers
+  run -65 --separate-stderr ask --answer answers <said.ndjson
+  no_decision "$output"
+  [[ "$stderr" == *"$id: the answer is refused: unknown_revision: 0123456789abcdef"* ]]
+  [ "$(state_of "escalation-$id-1")" = OPEN ]
+  echo "rollback main" >answers
+  ask --answer answers </dev/null >out.ndjson
+  jq -es --arg c "$(git -C "$REPO" rev-parse main)" 'any(.[]; .decision == "rollback" and .commit == $c)' out.ndjson
+  coordinate <out.ndjson
+  got said.ndjson '.type == "task_dispatch"'
+}
+
+@test "the coordinator refuses a decision: the question is open again with the reason, also after a restart" {
+  stuck
+  # The commit is there, the branch is not.
+  echo "rollback main" >answers
+  ask --answer answers <said.ndjson >out.ndjson
+  [ "$(state_of "escalation-$id-1")" = DECIDED ]
+  coordinate <out.ndjson
+  [[ "$stderr" == *"$id: the decision rollback is refused: unknown_revision: "*"feat/x"*"the question is open again"* ]]
+  got said.ndjson '.type == "nack" and .code == "unknown_revision"'
+  [ "$(state_of "escalation-$id-1")" = OPEN ]
+  # The nack itself says nothing new.
+  : >answers
+  run -1 --separate-stderr ask --answer answers <said.ndjson
+  [[ "$stderr" == *"the last one was refused: unknown_revision: "*"feat/x"* ]]
+  [ "$(state_of "escalation-$id-1")" = OPEN ]
+  term 'hitl-prompt --state "$STATE" --operator ada </dev/null >out.ndjson'
+  wait_until 10 shows "The last answer was refused: unknown_revision"
+  keys "resume" Enter
+  wait_until 10 test -s status
+  [ "$(cat status)" = 0 ]
+  coordinate <out.ndjson
+  got said.ndjson '.type == "task_dispatch"'
+}
+
+@test "a refusal that comes as a message opens the question once; what is settled all the same stays" {
+  escalation '.msg_id = "escalation-T-2026-001-1"' >in.ndjson
+  refusal() {
+    jq -cn --arg code "$1" --arg time "$2" '{protocol_version: "AMP/1.0", type: "nack", ref_msg_id: "escalation-T-2026-001-1",
+      task_id: "T-2026-001", from: "coordinator", failed_stage: "REJECTED", code: $code, message: "so it is", rule: $code,
+      retryable: false, timestamp: $time}'
+  }
+  echo "resume" >answers
+  ask --answer answers <in.ndjson >out.ndjson
+  : >none
+  refusal already_decided 2026-02-26T14:32:07Z | ask --answer none
+  [ "$(state_of escalation-T-2026-001-1)" = DECIDED ]
+  refusal unknown_ref 2026-02-26T14:32:08Z >nack.ndjson
+  run -1 --separate-stderr ask --answer none <nack.ndjson
+  [[ "$stderr" == *"the last one was refused: unknown_ref: so it is"* ]]
+  [ "$(state_of escalation-T-2026-001-1)" = OPEN ]
+  # Decided again; the nack of the first decision comes again.
+  ask --answer answers <nack.ndjson >out.ndjson
+  got out.ndjson '.decision == "resume"'
+  run -0 ask --answer none <nack.ndjson
+  [ "$(state_of escalation-T-2026-001-1)" = DECIDED ]
+}
+
 @test "only the operators of the configuration decide" {
   mkdir -m 700 "$STATE"
   echo '{"hitl":{"operators":["carol"],"allow_operator":true}}' >amp.json

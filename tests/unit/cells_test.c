@@ -137,7 +137,7 @@ static const struct cells escalation[] = {
     {"NEW", "arrive[critical]>OPEN arrive[info]>NOTED arrive>OPEN"},
     {"OPEN", "ask>ASKED decide>DECIDED pass>OPEN"},
     {"ASKED", "ask>ASKED decide>DECIDED pass>OPEN"},
-    {"DECIDED", ""},
+    {"DECIDED", "*refuse>OPEN"},
     {"NOTED", ""},
 };
 
