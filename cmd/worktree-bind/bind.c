@@ -69,16 +69,19 @@ int verb_unbind(int argc, char **argv)
     struct session s;
     struct amp_error err;
     struct amp_binding b;
-    const char *agent = one_agent(argc, argv);
+    const struct amp_unbind_spec spec = {.agent = one_agent(argc, argv),
+                                         .repo = opt.state ? NULL : opt.repo,
+                                         .remove = opt.remove,
+                                         .force = opt.force,
+                                         .now_ms = amp_now_ms()};
     if (opt.force && !opt.remove)
         amp_die_usage("--force goes with --remove");
     if (session_open(&s, true, &err))
         return amp_complain(&err);
-    int status =
-        amp_unbind(s.store, s.git, agent, opt.remove, opt.force, amp_now_ms(), NULL, &b, &err) ||
-                amp_store_sync(s.store, &err) || show(&b, &err)
-            ? amp_complain(&err)
-            : 0;
+    int status = amp_unbind(s.store, s.git, &spec, &b, &err) || amp_store_sync(s.store, &err) ||
+                         show(&b, &err)
+                     ? amp_complain(&err)
+                     : 0;
     session_close(&s);
     return status;
 }

@@ -179,8 +179,13 @@ static int carry_out(struct session *s, const struct control *c,
 {
     if (strcmp(c->operation, "BIND") == 0)
         return bind_agent(s, c, input, b, err);
-    if (strcmp(c->operation, "UNBIND") == 0)
-        return amp_unbind(s->store, s->git, c->agent, false, false, amp_now_ms(), input, b, err);
+    if (strcmp(c->operation, "UNBIND") == 0) {
+        const struct amp_unbind_spec spec = {.agent = c->agent,
+                                             .repo = opt.state || opt.repos.n ? NULL : opt.repo,
+                                             .now_ms = amp_now_ms(),
+                                             .input = input};
+        return amp_unbind(s->store, s->git, &spec, b, err);
+    }
     if (strcmp(c->operation, "SWITCH_REQUEST") == 0)
         return switch_to(s, c, AMP_BINDING_SWITCH_REQUEST, input, b, err);
     if (strcmp(c->operation, "SWITCH_APPROVE") == 0)

@@ -129,8 +129,8 @@ int amp_judged_fixes(struct amp_worker *w, struct amp_judged *k, const json_t *c
         return -1;
     amp_agent_email(w->opt->agent, email, sizeof email);
     snprintf(message, sizeof message, "Small fixes from the review of %s\n", k->subtask);
-    const struct amp_git_commit_spec spec = {k->worktree, w->opt->agent, email, message,
-                                             w->opt->agent};
+    const struct amp_git_commit_spec spec = {k->repo, k->worktree, w->opt->agent,
+                                             email,   message,     w->opt->agent};
     int rc = measure(k, &p, claimed, err) || sweep_leftovers(k->worktree, &p, claimed, err) ||
                      amp_git_commit(w->git, &spec, k->fixed, err) < 0
                  ? -1

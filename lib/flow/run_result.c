@@ -86,8 +86,8 @@ static int commit(struct amp_worker *w, struct amp_work *k, struct amp_error *er
                            (long long)k->attempt)) {
         return -1;
     }
-    const struct amp_git_commit_spec spec = {k->worktree, w->opt->agent, email,
-                                             amp_buf_span(&message).p, w->opt->agent};
+    const struct amp_git_commit_spec spec = {
+        k->repo, k->worktree, w->opt->agent, email, amp_buf_span(&message).p, w->opt->agent};
     return amp_git_commit(w->git, &spec, k->commit, err) < 0 ? -1 : 0;
 }
 

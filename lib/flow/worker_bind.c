@@ -55,7 +55,7 @@ static int find_own(void *ctx, const struct amp_git_worktree *t)
 {
     struct search *s = ctx;
 
-    if (t->main || t->locked || strcmp(t->agent, s->agent))
+    if (t->main || t->locked || t->foreign || strcmp(t->agent, s->agent))
         return 0;
     snprintf(s->paths[s->n++], PATH_MAX, "%s", t->path);
     return s->n == OWN_MAX;
@@ -74,7 +74,7 @@ static void clear_own(struct amp_worker *w, const char *repo)
     if (!amp_git_worktrees(w->git, repo, find_own, s, &e))
         for (int i = 0; i < s->n; i++)
             if (!is_busy(s->paths[i]) &&
-                amp_git_worktree_remove(w->git, repo, s->paths[i], false, &e) &&
+                amp_git_worktree_remove(w->git, repo, s->paths[i], false, &e) < 0 &&
                 !strcmp(e.code, "worktree_dirty"))
                 w->opt->note("%s: left as it is, with changes that nobody committed", s->paths[i]);
     free(s);
@@ -88,6 +88,27 @@ static void forget(struct amp_worker *w, struct amp_binding *now)
     struct amp_error e;
 
     amp_binding_step(w->store, &step, now, NULL, &e);
+}
+
+/* Unbinds and removes the worktree. What may not be removed is left, and reported. */
+static void give_up(struct amp_worker *w, bool force, struct amp_binding *now)
+{
+    struct amp_error e;
+    const struct amp_unbind_spec spec = {
+        .agent = w->opt->agent, .remove = true, .force = force, .now_ms = amp_now_ms()};
+    char path[PATH_MAX] = "";
+
+    if (!amp_binding_get(w->store, w->opt->agent, now, &e) && now->state != AMP_BINDING_UNBOUND &&
+        now->state != AMP_BINDING_BIND_FAILED)
+        snprintf(path, sizeof path, "%s", now->worktree);
+    if (!amp_unbind(w->store, w->git, &spec, now, &e)) {
+        if (*path && !access(path, F_OK))
+            w->opt->note("%s: left as it is: its .git does not lead back to the repository", path);
+        return;
+    }
+    w->opt->note("%s", e.what);
+    if (strcmp(e.code, "worktree_dirty"))
+        forget(w, now);
 }
 
 static int bind_at(struct amp_worker *w, const struct amp_bind_spec *spec, struct amp_binding *now,
@@ -138,7 +159,6 @@ int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char
                     size_t size, struct amp_error *err)
 {
     struct amp_binding now;
-    struct amp_error e;
     char real[PATH_MAX];
     const char *branch = p->branch ? p->branch : "";
     struct amp_bind_spec spec = {
@@ -161,7 +181,7 @@ int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char
     else if (same && !bind_at(w, &spec, &now, err))
         goto bound;
     else if (now.found && now.state != AMP_BINDING_UNBOUND)
-        amp_unbind(w->store, w->git, w->opt->agent, true, true, spec.now_ms, NULL, &now, &e);
+        give_up(w, true, &now);
     if (bind_anew(w, &spec, &now, err))
         return -1;
 bound:
@@ -180,6 +200,5 @@ void amp_worker_unbind(struct amp_worker *w)
     w->tree = -1;
     if (busy)
         return forget(w, &b);
-    amp_unbind(w->store, w->git, w->opt->agent, true, w->role->disposable, amp_now_ms(), NULL, &b,
-               &e);
+    give_up(w, w->role->disposable, &b);
 }

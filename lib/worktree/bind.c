@@ -86,7 +86,8 @@ static int make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_
     struct search s = {.path = b->worktree};
     if (amp_git_worktrees(g, spec->repo, match, &s, err))
         return -1;
-    if (s.hit && !s.found.missing)
+    /* A worktree whose .git leads elsewhere is not taken; making one there will be refused. */
+    if (s.hit && !s.found.missing && !s.found.foreign)
         return take_existing(&s.found, spec, err);
     struct amp_git_worktree_spec w = {spec->repo, b->worktree, spec->branch, spec->base,
                                       spec->agent};
@@ -95,7 +96,8 @@ static int make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_
         return 0;
     /* The worker of a bind that was killed may have made it meanwhile. */
     if (strcmp(failed.code, "worktree_exists") == 0 &&
-        amp_git_worktrees(g, spec->repo, match, &s, err) == 0 && s.hit && !s.found.missing)
+        amp_git_worktrees(g, spec->repo, match, &s, err) == 0 && s.hit && !s.found.missing &&
+        !s.found.foreign)
         return take_existing(&s.found, spec, err);
     if (err)
         *err = failed;
@@ -149,17 +151,37 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     return -1;
 }
 
-int amp_unbind(struct amp_store *s, struct amp_git *g, const char *agent, bool remove, bool force,
-               int64_t now_ms, const struct amp_store_input *input, struct amp_binding *out,
-               struct amp_error *err)
+/* A state directory that was copied with its repository names the worktrees of the original. */
+static int is_of_repo(struct amp_git *g, const char *repo, const struct amp_binding *b,
+                      struct amp_error *err)
+{
+    struct amp_git_info here, there;
+    if (amp_git_info(g, repo, &here, err))
+        return -1;
+    if (amp_git_info(g, b->repo, &there, err))
+        return strcmp(err->code, "repo_not_git") ? -1 : 0;
+    return strcmp(here.common, there.common) == 0;
+}
+
+int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_spec *spec,
+               struct amp_binding *out, struct amp_error *err)
 {
     struct amp_binding now;
+    const char *agent = spec->agent;
+    bool remove = spec->remove, force = spec->force;
     struct amp_binding_step step = {
-        .agent = agent, .event = AMP_BINDING_UNBIND, .now_ms = now_ms, .input = input};
+        .agent = agent, .event = AMP_BINDING_UNBIND, .now_ms = spec->now_ms, .input = spec->input};
     if (amp_binding_get(s, agent, &now, err))
         return -1;
     bool bound = now.state != AMP_BINDING_UNBOUND && now.state != AMP_BINDING_BIND_FAILED;
-    if (bound && now.worktree[0]) {
+    int known = bound && spec->repo ? is_of_repo(g, spec->repo, &now, err) : 1;
+    if (known < 0)
+        return -1;
+    if (!known && remove)
+        return amp_fail(err, AMP_NO, "worktree_unknown",
+                        "%s: not removed: a worktree of %s, not of this repository", now.worktree,
+                        now.repo);
+    if (bound && known && now.worktree[0]) {
         struct search w = {.path = now.worktree};
         struct amp_error gone;
         /* A repository that is gone took its worktree with it. */
@@ -169,7 +191,7 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const char *agent, bool r
             return -1;
         }
         bool ours = w.hit && strcmp(w.found.agent, agent) == 0;
-        if (ours && remove && amp_git_worktree_remove(g, now.repo, now.worktree, force, err))
+        if (ours && remove && amp_git_worktree_remove(g, now.repo, now.worktree, force, err) < 0)
             return -1;
         if (ours && !remove && drop_marker(w.found.gitdir, err))
             return -1;

@@ -70,7 +70,7 @@ int amp_git_worktree_remove(struct amp_git *g, const char *repo, const char *pat
     amp_git_put(g, "repo", repo);
     amp_git_put(g, "path", path);
     amp_git_put_flag(g, "force", force);
-    return amp_git_call(g, err);
+    return amp_git_call(g, err) ? -1 : amp_git_field_bool(g, 0, "left") ? 1 : 0;
 }
 
 int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
@@ -95,6 +95,7 @@ int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn f
         all[i].main = amp_git_field_bool(g, tok, "main");
         all[i].locked = amp_git_field_bool(g, tok, "locked");
         all[i].missing = amp_git_field_bool(g, tok, "missing");
+        all[i].foreign = amp_git_field_bool(g, tok, "foreign");
     }
     for (uint32_t i = 0; i < n && fn(ctx, &all[i]) == 0; i++)
         ;
@@ -106,6 +107,7 @@ int amp_git_commit(struct amp_git *g, const struct amp_git_commit_spec *spec, ch
                    struct amp_error *err)
 {
     amp_git_begin(g, "commit");
+    amp_git_put(g, "repo", spec->repo);
     amp_git_put(g, "worktree", spec->worktree);
     amp_git_put(g, "name", spec->name);
     amp_git_put(g, "email", spec->email);

@@ -56,8 +56,10 @@ struct amp_git_worktree_spec {
 };
 int amp_git_worktree_add(struct amp_git *g, const struct amp_git_worktree_spec *spec,
                          char head[AMP_OID_MAX], struct amp_error *err);
-/* Without force refuses (NO worktree_dirty) where there is something uncommitted or untracked.
- * worktree_not_found, worktree_locked. The branch stays. */
+/* Without force refuses (NO worktree_dirty) where there is something uncommitted or untracked. The
+ * branch stays. NO worktree_not_found, worktree_locked; worktree_unknown: the directory's .git does
+ * not lead back to the repository; worktree_outside: not inside <repo>.worktrees. 1: the directory
+ * has no .git any more and was left, only git's record of it went. */
 int amp_git_worktree_remove(struct amp_git *g, const char *repo, const char *path, bool force,
                             struct amp_error *err);
 
@@ -65,20 +67,22 @@ struct amp_git_worktree {
     char path[PATH_MAX], gitdir[PATH_MAX];
     char branch[256]; /* "" when detached */
     char head[AMP_OID_MAX];
-    char agent[128]; /* of the marker file, or "" */
-    bool main, locked, missing;
+    char agent[128];            /* of the marker file, or "" */
+    bool main, locked, missing; /* missing: there is no .git at path */
+    bool foreign;               /* the .git at path leads elsewhere: nothing there is ours */
 };
 typedef int (*amp_git_worktree_fn)(void *ctx, const struct amp_git_worktree *w);
 int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
                       struct amp_error *err);
 
-/* Commits everything in a worktree (ignored files excepted) under an identity. 1: there was
+/* Commits everything in a worktree of repo (ignored files excepted) under an identity. NO
+ * worktree_unknown: what is at that path is not a worktree of repo. 1: there was
  * nothing to commit and oid is HEAD; 0: oid is the new commit. The rule is checked when the
  * worktree has an agent or agent is given. No hook is run. NO worktree_unfinished: a merge or the
  * like was left; NO filter_unsupported: a file that git would send through a program; NO
  * nested_repository. */
 struct amp_git_commit_spec {
-    const char *worktree, *name, *email, *message, *agent;
+    const char *repo, *worktree, *name, *email, *message, *agent;
 };
 int amp_git_commit(struct amp_git *g, const struct amp_git_commit_spec *spec, char oid[AMP_OID_MAX],
                    struct amp_error *err);

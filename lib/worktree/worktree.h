@@ -60,10 +60,18 @@ struct amp_bind_spec {
 };
 int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec *spec,
              struct amp_binding *out, struct amp_error *err);
-/* Gives the binding up. remove: the worktree goes too (force: also with changes in it). */
-int amp_unbind(struct amp_store *s, struct amp_git *g, const char *agent, bool remove, bool force,
-               int64_t now_ms, const struct amp_store_input *input, struct amp_binding *out,
-               struct amp_error *err);
+/* Gives the binding up. remove: the worktree goes too (force: also with changes in it); it fails
+ * with the codes of amp_git_worktree_remove, and the agent stays bound. repo: the repository that
+ * the state belongs to, or NULL; a worktree of another one is not touched, and with remove it is
+ * NO worktree_unknown. */
+struct amp_unbind_spec {
+    const char *agent, *repo;
+    bool remove, force;
+    int64_t now_ms;
+    const struct amp_store_input *input; /* or NULL */
+};
+int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_spec *spec,
+               struct amp_binding *out, struct amp_error *err);
 
 /* Whether path, after resolving what exists of it, lies inside root (component by component, never
  * by string prefix). NOPERM path_escape. out (PATH_MAX) gets the canonical path; may be NULL. */

@@ -77,18 +77,17 @@ static int ask_rule(struct request *r, git_repository *repo, const char *agent)
 
 int op_commit(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_repository_cleanup) git_repository *owner = NULL, *repo = NULL;
     CLEANUP(git_commit_cleanup) git_commit *parent = NULL;
     CLEANUP(git_tree_cleanup) git_tree *tree = NULL;
     CLEANUP(git_signature_cleanup) git_signature *who = NULL;
-    const char *path, *name, *email, *message, *agent;
+    const char *from, *path, *name, *email, *message, *agent;
     git_oid tree_id, head, oid;
-    if (request_text(r, "worktree", true, &path) || request_text(r, "name", true, &name) ||
-        request_text(r, "email", true, &email) || request_text(r, "message", true, &message) ||
-        request_text(r, "agent", false, &agent) || open_repository(r, path, &repo))
+    if (request_text(r, "repo", true, &from) || request_text(r, "worktree", true, &path) ||
+        request_text(r, "name", true, &name) || request_text(r, "email", true, &email) ||
+        request_text(r, "message", true, &message) || request_text(r, "agent", false, &agent) ||
+        open_repository(r, from, &owner) || open_worktree(r, owner, path, &repo))
         return -1;
-    if (git_repository_is_bare(repo))
-        return amp_fail(r->err, AMP_DATAERR, "repo_not_git", "%s: no worktree", path);
     int state = git_repository_state(repo);
     if (state != GIT_REPOSITORY_STATE_NONE && state != GIT_REPOSITORY_STATE_BISECT)
         return amp_fail(r->err, AMP_NO, "worktree_unfinished",
@@ -126,28 +125,19 @@ int op_commit(struct request *r)
 
 struct holder {
     const char *ref;
-    char path[4096];
+    char path[4096], gitdir[4096];
     bool is_agents;
 };
-
-static bool stands_on(const char *path, const char *ref)
-{
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
-    char branch[1024];
-    if (git_repository_open(&repo, path))
-        return false;
-    head_branch(repo, branch, sizeof branch);
-    return strcmp(branch, ref) == 0;
-}
 
 static int find_holder(void *ctx, const struct linked *w)
 {
     struct holder *h = ctx;
     char name[128];
-    if (w->missing || w->unfinished || !stands_on(w->path, h->ref))
+    if (w->missing || w->foreign || w->unfinished || !linked_head_is(w->gitdir, h->ref))
         return 0;
     h->is_agents = find_agent(NULL, w->gitdir, name, sizeof name);
-    return amp_span_copy(amp_span_str(w->path), h->path, sizeof h->path);
+    return amp_span_copy(amp_span_str(w->gitdir), h->gitdir, sizeof h->gitdir) &&
+           amp_span_copy(amp_span_str(w->path), h->path, sizeof h->path);
 }
 
 static bool has_changes(git_repository *repo)
@@ -161,17 +151,17 @@ static bool has_changes(git_repository *repo)
 
 /* In the worktree that stands on the branch, files follow; a person's uncommitted work is not
  * thrown away for it. */
-static int roll_worktree(struct request *r, const struct holder *h, const char *name,
-                         const char *email, const git_oid *to)
+static int roll_worktree(struct request *r, const struct holder *h, const char *common,
+                         const char *name, const char *email, const git_oid *to)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_object_cleanup) git_object *target = NULL;
-    int rc = git_repository_open(&repo, h->path);
-    if (rc == 0 && !h->is_agents && has_changes(repo))
+    if (open_tree(r, common, h->gitdir, h->path, &repo))
+        return -1;
+    if (!h->is_agents && has_changes(repo))
         return amp_fail(r->err, AMP_NO, "worktree_dirty",
                         "%s: there are changes that are not committed", h->path);
-    if (rc == 0)
-        rc = git_repository_set_ident(repo, name, email);
+    int rc = git_repository_set_ident(repo, name, email);
     if (rc == 0)
         rc = git_object_lookup(&target, repo, to, GIT_OBJECT_COMMIT);
     if (rc == 0)
@@ -205,14 +195,15 @@ int op_rollback(struct request *r)
     if (expect && (!now || git_oid_streq(now, expect) != 0))
         return amp_fail(r->err, AMP_NO, "branch_moved", "%s: no longer at %s", branch, expect);
     h.ref = git_reference_name(ref);
-    if (!linked_each(repo, find_holder, &h)) {
-        rc = git_repository_open(&main_repo, git_repository_commondir(repo));
+    const char *common = git_repository_commondir(repo);
+    if (!linked_each(repo, find_holder, &h) && linked_head_is(common, h.ref)) {
+        rc = git_repository_open(&main_repo, common);
         const char *workdir = rc == 0 ? git_repository_workdir(main_repo) : NULL;
-        if (workdir && stands_on(workdir, h.ref))
-            amp_span_copy(amp_span_str(workdir), h.path, sizeof h.path);
+        if (workdir && amp_span_copy(amp_span_str(common), h.gitdir, sizeof h.gitdir))
+            trim_path(workdir, h.path, sizeof h.path);
     }
     if (h.path[0])
-        return roll_worktree(r, &h, name, email, git_commit_id(commit));
+        return roll_worktree(r, &h, common, name, email, git_commit_id(commit));
     rc = git_repository_set_ident(repo, name, email);
     if (rc == 0)
         rc = git_reference_set_target(&moved, ref, git_commit_id(commit), "amp: rollback");

@@ -112,6 +112,11 @@ int op_diff(struct request *r)
         open_repository(r, path, &repo) || tree_of(r, repo, from_rev, &from) ||
         (to_rev && tree_of(r, repo, to_rev, &to)))
         return -1;
+    const char *workdir = git_repository_workdir(repo);
+    if (!to_rev && (!workdir || !same_dir(AT_FDCWD, workdir, AT_FDCWD, path)))
+        return amp_fail(r->err, AMP_NO, "worktree_unknown",
+                        "%s: not read: git takes %s for its work directory", path,
+                        workdir ? workdir : "nothing");
     opt.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
                 GIT_DIFF_SHOW_UNTRACKED_CONTENT | GIT_DIFF_INCLUDE_TYPECHANGE;
     int rc = to_rev ? git_diff_tree_to_tree(&diff, repo, from, to, &opt)

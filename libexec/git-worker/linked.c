@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +57,34 @@ static bool read_small(int dirfd, const char *name, char *out, size_t size)
     return amp_span_copy(amp_buf_span(&b), out, size);
 }
 
+bool same_dir(int a_fd, const char *a, int b_fd, const char *b)
+{
+    struct stat x, y;
+    return fstatat(a_fd, a, &x, 0) == 0 && fstatat(b_fd, b, &y, 0) == 0 && S_ISDIR(x.st_mode) &&
+           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Whether the .git of the directory at path leads to gitdir. The path in an entry proves nothing:
+ * whoever can write the repository can write it, and a copied repository names the worktrees of
+ * the original. Only a regular file .git that leads back to the entry makes the directory ours. */
+static void look_back(struct linked *w)
+{
+    char text[SMALL_FILE];
+    struct stat st;
+    w->missing = w->foreign = w->dangling = false;
+    AMP_CLOSE int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstatat(fd, ".git", &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        w->missing = errno == ENOENT;
+        w->foreign = !w->missing;
+        return;
+    }
+    const size_t key = strlen("gitdir: ");
+    bool file = S_ISREG(st.st_mode) && read_small(fd, ".git", text, sizeof text) &&
+                strncmp(text, "gitdir: ", key) == 0;
+    w->foreign = !file || !same_dir(fd, text + key, AT_FDCWD, w->gitdir);
+    w->dangling = file && faccessat(fd, text + key, F_OK, 0) != 0;
+}
+
 static bool describe(const char *common, const char *name, struct linked *w)
 {
     char text[SMALL_FILE];
@@ -65,7 +92,7 @@ static bool describe(const char *common, const char *name, struct linked *w)
     int n = snprintf(w->gitdir, sizeof w->gitdir, "%sworktrees/%s", common, name);
     if (n < 0 || (size_t)n >= sizeof w->gitdir || !amp_span_copy(amp_span_str(name), w->name, 256))
         return false;
-    AMP_CLOSE int fd = open(w->gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AMP_CLOSE int fd = open(w->gitdir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return false;
     w->locked = faccessat(fd, "locked", F_OK, 0) == 0;
@@ -74,11 +101,13 @@ static bool describe(const char *common, const char *name, struct linked *w)
     if (!read_small(fd, "gitdir", text, sizeof text))
         return w->unfinished; /* not even as far as its path */
     size_t len = strlen(text);
-    w->missing = access(text, F_OK) != 0;
-    if (len < 5 || strcmp(text + len - 5, "/.git") != 0)
+    if (len < 6 || text[0] != '/' || strcmp(text + len - 5, "/.git") != 0)
         return false;
     text[len - 5] = '\0';
-    return amp_span_copy(amp_span_str(text), w->path, sizeof w->path);
+    if (!amp_span_copy(amp_span_str(text), w->path, sizeof w->path))
+        return false;
+    look_back(w);
+    return true;
 }
 
 int linked_each(git_repository *repo, linked_fn fn, void *ctx)
@@ -86,9 +115,15 @@ int linked_each(git_repository *repo, linked_fn fn, void *ctx)
     char dir[PATH_MAX];
     const char *common = git_repository_commondir(repo);
     int n = snprintf(dir, sizeof dir, "%sworktrees", common), rc = 0;
-    DIR *d = n > 0 && (size_t)n < sizeof dir ? opendir(dir) : NULL;
-    if (!d)
+    int fd = n > 0 && (size_t)n < sizeof dir
+                 ? open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                 : -1;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
         return 0;
+    }
     for (struct dirent *e; rc == 0 && (e = readdir(d));) {
         struct linked w;
         if (e->d_name[0] != '.' && describe(common, e->d_name, &w))
@@ -98,35 +133,73 @@ int linked_each(git_repository *repo, linked_fn fn, void *ctx)
     return rc;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+/* Removes name and everything in it, except the entry `keep` at the top. Symbolic links are
+ * removed, not followed, also one that takes a directory's place meanwhile. Other file systems are
+ * left alone. */
+static void remove_tree(int dirfd, const char *name, dev_t dev, const char *keep)
 {
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
+    struct stat st;
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        unlinkat(dirfd, name, 0);
+        return;
+    }
+    DIR *d = fstat(fd, &st) == 0 && st.st_dev == dev ? fdopendir(fd) : NULL;
+    if (!d) {
+        close(fd);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(d));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            (!keep || strcmp(e->d_name, keep) != 0))
+            remove_tree(fd, e->d_name, dev, NULL);
+    if (keep && faccessat(fd, keep, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        unlinkat(fd, keep, 0);
+    closedir(d);
+    unlinkat(dirfd, name, AT_REMOVEDIR);
 }
 
-/* Symbolic links are removed, not followed; other file systems are left alone. */
-static void remove_tree(const char *path)
+/* What amp_file_write_atomic leaves of a .git when it is killed, and then an empty directory. */
+static void remove_unfinished(const char *path)
 {
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    static const char head[] = "..git.";
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strncmp(e->d_name, head, sizeof head - 1) == 0)
+            unlinkat(fd, e->d_name, 0);
+    if (d)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
+    rmdir(path);
 }
 
-/* The files go first: a registered worktree without files is cleared later, files without a
- * registration would stand in the way for ever. */
+/* The files go first, .git as the last of them, so that a removal that was interrupted can be
+ * repeated: a registered worktree without files is cleared later, files without a registration
+ * would be nobody's. Files at a path that does not lead back here are not touched. */
 void linked_remove(const struct linked *w, bool with_files)
 {
-    if (with_files && w->path[0])
-        remove_tree(w->path);
-    if (w->gitdir[0])
-        remove_tree(w->gitdir);
+    struct linked now = *w;
+    struct stat st;
+    if (with_files && w->path[0]) {
+        look_back(&now);
+        if (!now.missing && !now.foreign && lstat(w->path, &st) == 0)
+            remove_tree(AT_FDCWD, w->path, st.st_dev, ".git");
+        else if (now.missing && w->unfinished)
+            remove_unfinished(w->path);
+        else if (now.missing)
+            rmdir(w->path);
+    }
+    if (w->gitdir[0] && lstat(w->gitdir, &st) == 0)
+        remove_tree(AT_FDCWD, w->gitdir, st.st_dev, NULL);
 }
 
 static int clear_stale(void *ctx, const struct linked *w)
 {
     const char *path = ctx;
     /* Under the lock nobody else is at an unfinished one; without a path it has no files. */
-    if (w->unfinished && (!w->path[0] || strcmp(w->path, path) == 0))
+    if (w->unfinished && !w->foreign && (!w->path[0] || strcmp(w->path, path) == 0))
         linked_remove(w, true);
     else if (w->missing && !w->locked && strcmp(w->path, path) == 0)
         linked_remove(w, false);
@@ -134,7 +207,7 @@ static int clear_stale(void *ctx, const struct linked *w)
 }
 
 /* The library's own question fails altogether where one worktree is half made. */
-static bool head_is(const char *gitdir, const char *ref)
+bool linked_head_is(const char *gitdir, const char *ref)
 {
     char text[SMALL_FILE];
     AMP_CLOSE int fd = open(gitdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -142,16 +215,19 @@ static bool head_is(const char *gitdir, const char *ref)
            strcmp(text + 5, ref) == 0;
 }
 
+/* A .git that leads to another repository holds nothing here. One that leads nowhere may be
+ * repaired (the repository was moved), and its branch is not given away until then. */
 static int holds(void *ctx, const struct linked *w)
 {
-    return !w->unfinished && (!w->missing || w->locked) && head_is(w->gitdir, ctx);
+    return !w->unfinished && (!w->foreign || w->dangling) && (!w->missing || w->locked) &&
+           linked_head_is(w->gitdir, ctx);
 }
 
 bool linked_checked_out(git_repository *repo, const char *ref)
 {
     char copy[1024];
     return !amp_span_copy(amp_span_str(ref), copy, sizeof copy) ||
-           (head_is(git_repository_commondir(repo), ref) && !git_repository_is_bare(repo)) ||
+           (linked_head_is(git_repository_commondir(repo), ref) && !git_repository_is_bare(repo)) ||
            linked_each(repo, holds, copy) != 0;
 }
 
@@ -234,6 +310,7 @@ int linked_make(struct request *r, git_repository *repo, const char *path, const
 {
     const char *common = git_repository_commondir(repo);
     memset(out, 0, sizeof *out);
+    out->unfinished = true;
     if (path[0] != '/')
         return amp_fail(r->err, AMP_USAGE, "bad_path", "%s: not an absolute path", path);
     if (!is_empty_or_absent(path))

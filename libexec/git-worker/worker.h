@@ -48,8 +48,13 @@ bool trim_path(const char *path, char *out, size_t size);
 /* linked.c: linked worktrees as git lays them out on disk. */
 struct linked {
     char name[256], gitdir[4096], path[4096];
-    bool locked, missing, unfinished;
+    bool locked, unfinished;
+    bool missing;  /* there is no PATH/.git */
+    bool foreign;  /* there is one, and it does not lead back here: nothing at path is ours */
+    bool dangling; /* foreign, and it leads nowhere at all */
 };
+/* Whether both paths, each relative to its descriptor, are one directory. */
+bool same_dir(int a_fd, const char *a, int b_fd, const char *b);
 typedef int (*linked_fn)(void *ctx, const struct linked *w); /* non-zero stops, and is returned */
 int linked_lock(struct request *r, git_repository *repo);    /* a descriptor to close, or -1 */
 int linked_each(git_repository *repo, linked_fn fn, void *ctx);
@@ -60,7 +65,18 @@ bool linked_checked_out(git_repository *repo, const char *ref);
 int linked_make(struct request *r, git_repository *repo, const char *path, const char *head,
                 const char *agent, struct linked *out);
 int linked_finish(struct request *r, const struct linked *w);
+/* Removes the entry; with_files: also the directory, if it leads back to the entry now. */
 void linked_remove(const struct linked *w, bool with_files);
+/* Whether the HEAD in a git directory names the branch (a full name). */
+bool linked_head_is(const char *gitdir, const char *ref);
+
+/* worktree.c: opens the worktree at path for reading and changing its files: NO worktree_unknown
+ * unless the library takes path for its work directory, gitdir for its git directory and common
+ * for the shared one. */
+int open_tree(struct request *r, const char *common, const char *gitdir, const char *path,
+              git_repository **out);
+/* The same for the linked worktree that the repository has at path. */
+int open_worktree(struct request *r, git_repository *repo, const char *path, git_repository **out);
 
 int op_info(struct request *r);
 int op_resolve(struct request *r);

@@ -34,15 +34,67 @@ static int take_branch(struct request *r, git_repository *repo, const char *bran
     return rc ? fail_git(r, rc, AMP_CANTCREAT, "git_error", branch) : 0;
 }
 
-static int check_out(struct request *r, const struct linked *w)
+int open_tree(struct request *r, const char *common, const char *gitdir, const char *path,
+              git_repository **out)
+{
+    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    int rc = git_repository_open(&repo, path);
+    if (rc)
+        return fail_git(r, rc, AMP_NO, "worktree_unknown", path);
+    const char *workdir = git_repository_workdir(repo);
+    if (!workdir || !same_dir(AT_FDCWD, workdir, AT_FDCWD, path) ||
+        !same_dir(AT_FDCWD, git_repository_path(repo), AT_FDCWD, gitdir) ||
+        !same_dir(AT_FDCWD, git_repository_commondir(repo), AT_FDCWD, common))
+        return amp_fail(r->err, AMP_NO, "worktree_unknown",
+                        "%s: left alone: its .git leads to %s with the work directory %s, not to "
+                        "%s",
+                        path, git_repository_path(repo), workdir ? workdir : "(none)", gitdir);
+    *out = repo;
+    repo = NULL;
+    return 0;
+}
+
+static int refuse_foreign(struct request *r, const struct linked *w)
+{
+    return amp_fail(r->err, AMP_NO, "worktree_unknown",
+                    "%s: left alone: its .git does not lead back to %s", w->path, w->gitdir);
+}
+
+struct search {
+    const char *path;
+    struct linked found;
+};
+
+static int match_path(void *ctx, const struct linked *w)
+{
+    struct search *s = ctx;
+    if (strcmp(w->path, s->path) != 0)
+        return 0;
+    s->found = *w;
+    return 1;
+}
+
+int open_worktree(struct request *r, git_repository *repo, const char *path, git_repository **out)
+{
+    const char *common = git_repository_commondir(repo);
+    struct search s = {.path = path};
+    if (!linked_each(repo, match_path, &s))
+        return amp_fail(r->err, AMP_NO, "worktree_unknown", "%s: not a worktree of %s", path,
+                        common);
+    if (s.found.missing || s.found.foreign)
+        return refuse_foreign(r, &s.found);
+    return open_tree(r, common, s.found.gitdir, path, out);
+}
+
+static int check_out(struct request *r, git_repository *from, const struct linked *w)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     git_checkout_options opt;
     git_checkout_options_init(&opt, GIT_CHECKOUT_OPTIONS_VERSION);
     opt.checkout_strategy = GIT_CHECKOUT_FORCE | GIT_CHECKOUT_RECREATE_MISSING;
-    int rc = git_repository_open(&repo, w->path);
-    if (rc == 0)
-        rc = git_checkout_head(repo, &opt);
+    if (open_tree(r, git_repository_commondir(from), w->gitdir, w->path, &repo))
+        return -1;
+    int rc = git_checkout_head(repo, &opt);
     if (rc)
         return fail_git(r, rc, AMP_CANTCREAT, "filesystem_error", w->path);
     git_oid oid;
@@ -82,7 +134,7 @@ int op_worktree_add(struct request *r)
         git_oid_tostr(head, sizeof head, git_commit_id(commit));
     }
     int rc = linked_make(r, repo, path, head, agent, &w);
-    if (rc == 0 && check_out(r, &w)) {
+    if (rc == 0 && check_out(r, repo, &w)) {
         linked_remove(&w, true);
         rc = -1;
     }
@@ -91,21 +143,7 @@ int op_worktree_add(struct request *r)
     return rc;
 }
 
-struct search {
-    const char *path;
-    struct linked found;
-};
-
-static int match_path(void *ctx, const struct linked *w)
-{
-    struct search *s = ctx;
-    if (strcmp(w->path, s->path) != 0)
-        return 0;
-    s->found = *w;
-    return 1;
-}
-
-static bool is_dirty(const char *path)
+static bool is_dirty(struct request *r, git_repository *from, const struct linked *w)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_status_list_cleanup) git_status_list *list = NULL;
@@ -113,14 +151,35 @@ static bool is_dirty(const char *path)
     git_status_options_init(&opt, GIT_STATUS_OPTIONS_VERSION);
     opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
     opt.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED;
-    if (git_repository_open(&repo, path) || git_status_list_new(&list, repo, &opt))
+    if (open_tree(r, git_repository_commondir(from), w->gitdir, w->path, &repo) ||
+        git_status_list_new(&list, repo, &opt))
         return true; /* what cannot be judged is kept */
     return git_status_list_entrycount(list) > 0 ||
            git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE;
 }
 
+/* Only what is inside REPO.worktrees was made for agents and is removed with its files. */
+static bool is_outside(git_repository *repo, const char *path, char *root, size_t size)
+{
+    char parent[PATH_MAX], real_root[PATH_MAX], real[PATH_MAX];
+    trim_path(git_repository_commondir(repo), root, size);
+    size_t n = strlen(root);
+    if (n > 5 && strcmp(root + n - 5, "/.git") == 0)
+        root[n - 5] = '\0';
+    n = strlen(root);
+    snprintf(root + n, size - n, ".worktrees");
+    const char *slash = strrchr(path, '/');
+    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - path) : 0, path);
+    /* The parent, because the directory itself may be gone. */
+    if (!realpath(root, real_root) || !realpath(parent, real))
+        return true;
+    n = strlen(real_root);
+    return strncmp(real, real_root, n) != 0 || (real[n] != '\0' && real[n] != '/');
+}
+
 int op_worktree_remove(struct request *r)
 {
+    char root[PATH_MAX + 32];
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     const char *from, *path;
     struct search s = {0};
@@ -133,16 +192,27 @@ int op_worktree_remove(struct request *r)
         return -1;
     s.path = path;
     if (!linked_each(repo, match_path, &s))
-        return amp_fail(r->err, AMP_NO, "worktree_not_found", "%s: no worktree of %s", path,
+        return amp_fail(r->err, AMP_NO, "worktree_not_found", "%s: not a worktree of %s", path,
                         git_repository_commondir(repo));
+    if (s.found.foreign)
+        return refuse_foreign(r, &s.found);
     if (s.found.locked && !s.found.unfinished)
         return amp_fail(r->err, AMP_NO, "worktree_locked", "%s: the worktree is locked", path);
-    if (!force && !s.found.missing && !s.found.unfinished && is_dirty(path))
+    bool files = !s.found.missing, outside = is_outside(repo, path, root, sizeof root);
+    if (files && outside)
+        return amp_fail(r->err, AMP_NO, "worktree_outside",
+                        "%s: not removed: only worktrees inside %s are; use git worktree remove",
+                        path, root);
+    if (!force && files && !s.found.unfinished && is_dirty(r, repo, &s.found))
         return amp_fail(r->err, AMP_NO, "worktree_dirty",
                         "%s: there are changes that are not committed", path);
-    linked_remove(&s.found, true);
-    if (access(path, F_OK) == 0)
-        return amp_fail(r->err, AMP_IOERR, "filesystem_error", "%s: cannot be removed whole", path);
+    linked_remove(&s.found, !outside);
+    bool left = access(path, F_OK) == 0;
+    if (left && files)
+        return amp_fail(r->err, AMP_IOERR, "filesystem_error", "%s: cannot be removed completely",
+                        path);
+    amp_jw_key(&r->out, "left");
+    amp_jw_bool(&r->out, left);
     return 0;
 }
 
@@ -163,7 +233,8 @@ static void reply_worktree(struct request *r, const struct linked *w, bool is_ma
         if (strncmp(text, "ref: refs/heads/", 16) == 0)
             branch = text + 16;
     }
-    if (!w->missing && git_repository_open(&repo, w->path[0] ? w->path : w->gitdir) == 0 &&
+    if (!w->missing && !w->foreign &&
+        git_repository_open(&repo, w->path[0] ? w->path : w->gitdir) == 0 &&
         git_reference_name_to_id(&oid, repo, "HEAD") == 0)
         head = git_oid_tostr(hex, sizeof hex, &oid);
     amp_jw_open(&r->out, '{');
@@ -178,6 +249,8 @@ static void reply_worktree(struct request *r, const struct linked *w, bool is_ma
     amp_jw_bool(&r->out, w->locked);
     amp_jw_key(&r->out, "missing");
     amp_jw_bool(&r->out, w->missing);
+    amp_jw_key(&r->out, "foreign");
+    amp_jw_bool(&r->out, w->foreign);
     amp_jw_close(&r->out, '}');
 }
 

@@ -504,5 +504,57 @@ A
   run_agent --exec ./gone <in.ndjson
   jq -es '[.[] | select(.type == "task_result") | .payload.completion_status] ==
     ["failed", "failed", "failed", "complete"]' out.ndjson
-  [ ! -e repo.worktrees/executor ]
+  # What has no .git that leads back is nobody's, and stays.
+  [ -e repo.worktrees/executor/file.txt ]
+  [ ! -e repo.worktrees/executor/.git ]
+  [ -d repo.worktrees/executor-2/.git ]
+  [ ! -e repo.worktrees/executor-3 ]
+}
+
+@test "an agent that moves its worktree's entry gets nothing committed or removed elsewhere" {
+  workplace
+  mkdir victim
+  echo mine >victim/precious
+  cat >forge <<'A'
+#!/bin/sh
+echo x >x
+entry=$(git rev-parse --absolute-git-dir)
+echo "$TOP/victim/.git" >"$entry/gitdir"
+case $AMP_BRANCH in
+*linked) cp .git "$TOP/victim/.git" ;;
+*again) [ ! -e "$TOP/once" ] && touch "$TOP/once" && exit 75 ;;
+esac
+exit 0
+A
+  chmod +x forge
+  export TOP=$PWD
+  n=1
+  for b in plain linked again; do
+    dispatch ".payload.branch = \"agent/$b\" | .task_id = \"T-2026-00$n\" | .msg_id = \"task_dispatch-T-2026-00$n-1\"
+      | .payload.subtasks[0].subtask_id = \"T-2026-00$n-S1\""
+    n=$((n + 1))
+  done >in.ndjson
+  run_agent --exec ./forge <in.ndjson
+  jq -es '[.[] | select(.type == "task_result") | .payload.completion_status] ==
+    ["failed", "failed", "failed"]' out.ndjson
+  grep -q "its .git does not lead back" err
+  [ "$(cat victim/precious)" = mine ]
+  [ -z "$(git -C repo log --branches --format=%H -- precious)" ]
+}
+
+@test "an agent whose .git leads to another repository gets nothing committed there" {
+  workplace
+  repo other
+  git -C other switch -qc feat/x
+  cat >lead <<'A'
+#!/bin/sh
+echo x >x
+echo "gitdir: $TOP/other/.git" >.git
+A
+  chmod +x lead
+  export TOP=$PWD
+  before=$(git -C other rev-parse feat/x)
+  run_agent --exec ./lead < <(dispatch)
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"'
+  [ "$(git -C other rev-parse feat/x)" = "$before" ]
 }

@@ -102,6 +102,65 @@ control() {
   [ -z "$(git worktree prune -n -v)" ]
 }
 
+@test "a directory whose .git does not lead back to the repository is never removed" {
+  worktree-bind bind bob -b task/x
+  wt=$PWD.worktrees/bob
+  echo mine >"$wt/precious"
+  # Another repository stands there now.
+  mv "$wt/.git" ../kept
+  git init -q "$wt"
+  run -1 worktree-bind unbind bob --remove --force
+  [[ $output == *"its .git does not lead back to"* ]]
+  # A symbolic link, even to what leads back, is not a file.
+  rm -r "$wt/.git"
+  ln -s ../../kept "$wt/.git"
+  run -1 worktree-bind unbind bob --remove --force
+  # None at all: git's record of it goes, the files stay.
+  rm "$wt/.git"
+  run -0 worktree-bind unbind bob --remove --force
+  [ "$(cat "$wt/precious")" = mine ]
+  [ ! -e .git/worktrees/bob ]
+}
+
+@test "an entry that names another directory removes nothing there" {
+  worktree-bind bind bob -b task/x
+  mkdir ../victim
+  echo mine >../victim/precious
+  echo "$BATS_TEST_TMPDIR/victim/.git" >.git/worktrees/bob/gitdir
+  worktree-bind unbind bob --remove --force
+  # Half made, as a crash leaves it, and at the place of the next worktree.
+  mkdir -p ../work.worktrees/eve
+  echo mine >../work.worktrees/eve/precious
+  echo "$PWD.worktrees/eve/.git" >.git/worktrees/bob/gitdir
+  echo "amp: being made" >.git/worktrees/bob/locked
+  run -73 worktree-bind bind eve -b task/e
+  [ "$(cat ../victim/precious)" = mine ]
+  [ "$(cat ../work.worktrees/eve/precious)" = mine ]
+}
+
+@test "a worktree outside REPO.worktrees is not removed" {
+  git worktree add -q -b task/y ../mine
+  worktree-bind bind bob --path ../mine -b task/y
+  run -1 worktree-bind unbind bob --remove --force
+  [[ $output == *"only worktrees inside $PWD.worktrees are"* ]]
+  [ -e ../mine/.git ]
+}
+
+@test "a copied repository leaves the worktrees of the original alone" {
+  worktree-bind bind bob -b task/x
+  echo mine >../work.worktrees/bob/precious
+  cp -a ../work ../copy
+  run -1 worktree-bind -C ../copy unbind bob --remove --force
+  [[ $output == *"not of this repository"* ]]
+  worktree-bind -C ../copy unbind bob
+  [ -e .git/worktrees/bob/amp-agent ]
+  # The copy's own entry still names the original's directory.
+  worktree-bind -C ../copy bind bob -b task/x
+  [ -e ../copy.worktrees/bob/.git ]
+  worktree-bind -C ../copy unbind bob --remove
+  [ "$(cat ../work.worktrees/bob/precious)" = mine ]
+}
+
 @test "a worktree that somebody deleted is made again" {
   worktree-bind bind bob -b task/x
   rm -r ../work.worktrees/bob

@@ -69,36 +69,39 @@ static void real_work(void)
     TAP_OK(amp_git_worktrees(g, repo, see_worktree, NULL, &err) == 0 && seen_agents == 1,
            "listed with its agent");
 
-    sh("cd tree && echo two >>f && echo new >n");
+    sh("cd repo.worktrees/tree && echo two >>f && echo new >n");
     struct amp_git_diff diff;
     TAP_OK(amp_git_diff(g, tree, head, NULL, NULL, &diff, &err) == 0, "diff to the working tree");
     TAP_OK(diff.n_files == 2 && diff.lines_added == 2 && diff.lines_removed == 0, "counts");
     TAP_STR(diff.files[1], "n", "untracked files count");
     amp_git_diff_release(&diff);
 
-    struct amp_git_commit_spec commit = {tree, "bob", "bob@x", "work", NULL};
+    struct amp_git_commit_spec commit = {repo, tree, "bob", "bob@x", "work", NULL};
     TAP_INT(amp_git_commit(g, &commit, oid, &err), 0, "commit");
     TAP_INT(amp_git_commit(g, &commit, other, &err), 1, "then there is nothing to commit");
     TAP_STR(other, oid, "and HEAD is told");
-    sh("cd tree && echo '*.bin filter=lfs' >.gitattributes && echo b >b.bin");
+    sh("cd repo.worktrees/tree && echo '*.bin filter=lfs' >.gitattributes && echo b >b.bin");
     TAP_INT(amp_git_commit(g, &commit, other, &err), -1, "what needs a filter is not taken raw");
     TAP_STR(err.code, "filter_unsupported", "its code");
-    sh("cd tree && rm .gitattributes b.bin && git init -q nested && echo x >nested/x");
+    sh("cd repo.worktrees/tree && rm .gitattributes b.bin && git init -q nested && echo x "
+       ">nested/x");
     TAP_INT(amp_git_commit(g, &commit, other, &err), -1, "a repository inside is not left out");
     TAP_STR(err.code, "nested_repository", "its code");
-    sh("cd tree && rm -r nested");
-    sh("cd tree && git switch -q -c clash main && echo other >f && git commit -qam clash && "
+    sh("cd repo.worktrees/tree && rm -r nested");
+    sh("cd repo.worktrees/tree && git switch -q -c clash main && echo other >f && git commit -qam "
+       "clash && "
        "git switch -q task/a");
-    sh("cd tree && git merge clash || true");
+    sh("cd repo.worktrees/tree && git merge clash || true");
     TAP_INT(amp_git_commit(g, &commit, other, &err), -1, "an unfinished merge is not committed");
     TAP_STR(err.code, "worktree_unfinished", "its code");
-    sh("cd tree && git merge --abort && git branch -qD clash");
-    sh("cd tree && git switch -q --detach && echo x >>f");
+    sh("cd repo.worktrees/tree && git merge --abort && git branch -qD clash");
+    sh("cd repo.worktrees/tree && git switch -q --detach && echo x >>f");
     TAP_INT(amp_git_commit(g, &commit, other, &err), 0, "a detached commit");
-    sh("cd tree && git switch -q task/a && git symbolic-ref HEAD refs/heads/main && echo y >>f");
+    sh("cd repo.worktrees/tree && git switch -q task/a && git symbolic-ref HEAD refs/heads/main && "
+       "echo y >>f");
     TAP_INT(amp_git_commit(g, &commit, other, &err), -1, "the marker holds the agent off main");
     TAP_STR(err.code, "branch_violation", "its code");
-    sh("cd tree && git symbolic-ref HEAD refs/heads/task/a && git reset -q --hard");
+    sh("cd repo.worktrees/tree && git symbolic-ref HEAD refs/heads/task/a && git reset -q --hard");
 
     struct amp_git_reflog log;
     TAP_OK(amp_git_reflog(g, repo, "refs/heads/task/a", oid, &log, &err) == 0, "reflog");
@@ -114,14 +117,15 @@ static void real_work(void)
     TAP_OK(amp_git_rollback(g, &roll, &err) == 0, "rollback");
     roll.branch = "main";
     TAP_OK(amp_git_rollback(g, &roll, &err) == -1, "never on main");
-    sh("cd tree && test -z \"$(git status --short)\" && ! test -e n || echo dirty >../bad");
+    sh("cd repo.worktrees/tree && test -z \"$(git status --short)\" && ! test -e n || echo dirty "
+       ">../../bad");
     char bad[PATH_MAX];
     path(bad, "bad");
     TAP_OK(access(bad, F_OK) != 0, "the worktree followed");
 
     TAP_OK(amp_git_config(g, repo, "core.nothing", other, sizeof other, &err) == 1,
            "config: unset");
-    sh("cd tree && echo z >untracked");
+    sh("cd repo.worktrees/tree && echo z >untracked");
     TAP_OK(amp_git_worktree_remove(g, repo, tree, false, &err) == -1, "a dirty worktree stays");
     TAP_STR(err.code, "worktree_dirty", "its code");
     TAP_OK(amp_git_worktree_remove(g, repo, tree, true, &err) == 0, "unless it is forced");
@@ -141,11 +145,12 @@ static void half_made(void)
     struct amp_git_worktree_spec spec = {repo, tree, "task/b", NULL, "bob"};
     amp_git_open(NULL, &g, &err);
     amp_git_worktree_add(g, &spec, head, &err);
-    sh("printf 'amp: being made\\n' >repo/.git/worktrees/tree/locked && rm -f tree/f");
+    sh("printf 'amp: being made\\n' >repo/.git/worktrees/tree/locked && rm -f "
+       "repo.worktrees/tree/f");
     TAP_OK(amp_git_worktree_add(g, &spec, head, &err) == 0, "made anew over a half-made one");
-    sh("rm -r tree");
+    sh("rm -r repo.worktrees/tree");
     TAP_OK(amp_git_worktree_add(g, &spec, head, &err) == 0, "made anew where the files vanished");
-    sh("git -C tree worktree lock .");
+    sh("git -C repo.worktrees/tree worktree lock .");
     TAP_OK(amp_git_worktree_remove(g, repo, tree, true, &err) == -1, "a locked one stays");
     TAP_STR(err.code, "worktree_locked", "its code");
     if (geteuid() == 0) {
@@ -156,7 +161,7 @@ static void half_made(void)
     } else {
         tap_skip(2, "only root can give files away");
     }
-    sh("git -C tree worktree unlock . && echo '[extensions]' >>repo/.git/config && "
+    sh("git -C repo.worktrees/tree worktree unlock . && echo '[extensions]' >>repo/.git/config && "
        "echo 'objectformat = sha256' >>repo/.git/config && "
        "git -C repo config core.repositoryformatversion 1 || "
        "sed -i 's/repositoryformatversion = 0/repositoryformatversion = 1/' repo/.git/config");
@@ -206,7 +211,7 @@ int main(void)
     if (!mkdtemp(template) || !amp_span_copy(amp_span_str(template), dir, sizeof dir))
         return 1;
     path(repo, "repo");
-    path(tree, "tree");
+    path(tree, "repo.worktrees/tree");
     setenv("GIT_CONFIG_GLOBAL", "/dev/null", 1);
     setenv("GIT_AUTHOR_NAME", "t", 1);
     setenv("GIT_AUTHOR_EMAIL", "t@x", 1);
