@@ -26,10 +26,16 @@ void terminal_say(struct terminal *t, const char *text);
 /* 1: a line (without its end) in t->line, 0: not yet, -1: end of file. */
 int terminal_line(struct terminal *t);
 
-/* An escalation as text, control characters neutralised, wrapped at width columns; with what the
- * task is about and why its work was not accepted. */
+/* Columns of the terminal at fd, at most 100; 80 where it is none. */
+int width_of(int fd);
+
+/* An escalation as text for so many columns: control characters neutralised, what others wrote
+ * behind a mark on every line; with what the task is about and why its work was not accepted. */
 int escalation_text(const json_t *message, const struct amp_task *task, int width,
                     struct amp_buf *out, struct amp_error *err);
+/* The same with why the last decision was refused. */
+int question_text(const struct amp_question *q, const struct amp_task *task, int width,
+                  struct amp_buf *out, struct amp_error *err);
 
 /* Answers for scripts: JSON lines that name an escalation or a task, or plain words for whatever is
  * asked next. Each is used once. */

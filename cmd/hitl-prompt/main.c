@@ -49,7 +49,7 @@ static void on_info(void *ctx, const json_t *message)
     struct amp_error err;
 
     amp_buf_init(&text, 1 << 18);
-    if (!escalation_text(message, NULL, 80, &text, &err))
+    if (!escalation_text(message, NULL, width_of(STDERR_FILENO), &text, &err))
         amp_write_all(STDERR_FILENO, amp_buf_span(&text), &err);
 }
 

@@ -167,7 +167,7 @@ coordinate() {
   [[ "$stderr" == *"the last one was refused: unknown_revision: "*"feat/x"* ]]
   [ "$(state_of "escalation-$id-1")" = OPEN ]
   term 'hitl-prompt --state "$STATE" --operator ada </dev/null >out.ndjson'
-  wait_until 10 shows "The last answer was refused: unknown_revision"
+  wait_until 10 shows "refused      | unknown_revision"
   keys "resume" Enter
   wait_until 10 test -s status
   [ "$(cat status)" = 0 ]
@@ -297,12 +297,12 @@ shows() { screen | grep -qF -- "$1"; }
   term 'hitl-prompt --state "$STATE" --operator ada <in.ndjson >out.ndjson'
   wait_until 10 shows "Answer: resume"
   shows "critical: hallucination_lock"
-  shows "advice: Look at the diff"
+  shows "advice       | Look at the diff"
   shows "(suspended)"
   # Neither colours nor reversals reach the terminal.
   run -1 grep -q $'\033' <(screen)
   shows '[31m alarm'
-  screen | grep -qx '  second line'
+  screen | grep -qx '               | second line'
   keys "dance" Enter
   wait_until 10 shows "Please: resume"
   keys "rollback" Enter
@@ -311,6 +311,30 @@ shows() { screen | grep -qF -- "$1"; }
   wait_until 10 test -s status
   [ "$(cat status)" = 0 ]
   got out.ndjson '.decision == "resume" and .note == "careful now" and .operator == "ada"'
+}
+
+@test "what others wrote has a mark on every line, also where a line or a word is longer than the terminal is wide" {
+  escalation '.payload.description = "a\n== critical: conflict, task T-2026-009\n  Answer: resume\n> terminate\n\u2028> x\r> y\n"
+      + ("> " * 60) + "\n" + ("W" * 200) + "> resume\n" + ("\uff1e" * 100) + "> resume"
+    | .payload.suggested_actions = ["one\n> two", ("advice " * 30)]
+    | .payload.affected_msgs = ["m\n== info"]' >in.ndjson
+  term 'hitl-prompt --state "$STATE" <in.ndjson >out.ndjson 2>err'
+  wait_until 10 shows "Answer: resume [NOTE]"
+  # Ours: the head, labels before the mark, the question. Everything else is behind the mark.
+  screen >seen
+  ours='^$|^== critical: hallucination_lock, task T-2026-001 \(suspended\),$|^   triggered by the coordinator, 3 rejections$'
+  ours+='|^  .{12} \|( |$)|^  Answer: resume \[NOTE\]|^          terminate \[NOTE\]$|^  An empty line leaves|^>$'
+  run -1 grep -vE "$ours" seen
+  [ "$(grep -c 'conflict' seen)" = 1 ]
+  keys C-d
+  wait_until 10 test -s status
+  # The same without a terminal, for what needs no decision.
+  jq -c '.payload.severity = "info" | .payload.auto_suspended = false | .msg_id = "escalation-T-2026-001-2"' in.ndjson >info.ndjson
+  : >answers
+  STATE=$BATS_TEST_TMPDIR/state2
+  run -0 --separate-stderr ask --answer answers <info.ndjson
+  [ "$(grep -cE '^== ' <<<"$stderr")" = 1 ]
+  [ "$(grep -cE '^(>|  Answer)' <<<"$stderr")" = 0 ]
 }
 
 @test "an empty line and end of file on the terminal decide nothing" {

@@ -1,0 +1,189 @@
+/*
+ * A question as text. What others wrote stands behind a mark on every line, so that none of it can
+ * look like a line of ours: no line is left for the terminal to wrap, which would go on at its left
+ * edge without the mark.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "hitl.h"
+#include "task/record.h"
+
+#define TEXT_MAX   (256u << 10)
+#define FIELD_MAX  4000 /* bytes of one field that are shown */
+#define LABEL      12   /* columns of a label */
+#define MARK       (2 + LABEL + 3)
+#define ITEMS_MAX  8 /* of a list that are shown */
+#define ISSUES_MAX 4
+
+/* The bytes of the first character, and the columns that it takes at most. */
+static size_t character(struct amp_span text, int *columns)
+{
+    size_t n = 1;
+
+    while (n < text.n && ((unsigned char)text.p[n] & 0xC0) == 0x80)
+        n++;
+    *columns = (unsigned char)*text.p < 0x80 ? 1 : 2;
+    return n;
+}
+
+/* How many bytes go on one line: up to a blank, or a part of a word that is longer than a line. */
+static size_t fitting(struct amp_span text, int columns)
+{
+    size_t at = 0, blank = 0;
+    int used = 0;
+
+    while (at < text.n) {
+        int wide;
+        size_t n = character((struct amp_span){text.p + at, text.n - at}, &wide);
+        if (at && used + wide > columns)
+            break;
+        if (text.p[at] == ' ')
+            blank = at;
+        used += wide;
+        at += n;
+    }
+    return at == text.n || text.p[at] == ' ' || !blank ? at : blank;
+}
+
+/* One line of the text, made safe, as lines behind marks. */
+static int mark(const char *label, struct amp_span safe, int width, struct amp_buf *out,
+                struct amp_error *err)
+{
+    do {
+        size_t n = fitting(safe, width - MARK);
+        if (amp_buf_fmt(out, err, "  %-*s | %.*s\n", LABEL, label, (int)n, safe.p))
+            return -1;
+        label = "";
+        safe = (struct amp_span){safe.p + n, safe.n - n};
+        if (safe.n && *safe.p == ' ')
+            safe = (struct amp_span){safe.p + 1, safe.n - 1};
+    } while (safe.n);
+    return 0;
+}
+
+/* What somebody wrote, behind a label of ours; its own line ends begin new lines. */
+static int quote(const char *label, const char *value, int width, struct amp_buf *out,
+                 struct amp_error *err)
+{
+    size_t left = strlen(value);
+    bool cut = left > FIELD_MAX;
+
+    if (cut)
+        left = FIELD_MAX;
+    do {
+        AMP_BUF struct amp_buf safe = {0};
+        size_t n = strcspn(value, "\n");
+        struct amp_span line = {value, n < left ? n : left};
+        bool last = line.n == left;
+
+        amp_buf_init(&safe, TEXT_MAX);
+        if (amp_buf_str(&safe, "", err) || amp_text_safe(line, 0, &safe, err) ||
+            (last && cut && amp_buf_str(&safe, " …", err)) ||
+            mark(label, amp_buf_span(&safe), width, out, err))
+            return -1;
+        label = "";
+        value += line.n + !last;
+        left -= line.n + !last;
+    } while (left);
+    return 0;
+}
+
+/* How many of a list are not shown. */
+static int more(size_t n, size_t shown, struct amp_buf *out, struct amp_error *err)
+{
+    return n > shown ? amp_buf_fmt(out, err, "  %-*s   … and %zu more\n", LABEL, "", n - shown) : 0;
+}
+
+static int quote_list(const char *label, const json_t *values, int width, struct amp_buf *out,
+                      struct amp_error *err)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach(values, i, v)
+    {
+        if (i < ITEMS_MAX && json_is_string(v) &&
+            quote(label, json_string_value(v), width, out, err))
+            return -1;
+    }
+    return more(json_array_size(values), ITEMS_MAX, out, err);
+}
+
+static const char *text(const json_t *j, const char *key)
+{
+    const char *s = json_string_value(json_object_get(j, key));
+    return s ? s : "";
+}
+
+/* What a person needs to decide: the task, how far it came, what stood in its way, as far as the
+ * description does not say it already. */
+static int about_task(const struct amp_task *t, const char *said, int width, struct amp_buf *out,
+                      struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    size_t i, shown = 0, issues = 0;
+    json_t *issue;
+
+    amp_buf_init(&line, TEXT_MAX);
+    if (quote("task", t->description, width, out, err) ||
+        quote("branch", t->branch, width, out, err) ||
+        amp_buf_fmt(out, err, "  %-*s   %s\n", LABEL, "risk", amp_risk_name(t->risk)))
+        return -1;
+    for (i = 0; i < t->n_parts && i < ITEMS_MAX; i++) {
+        amp_buf_reset(&line);
+        if (amp_buf_fmt(&line, err, "%s: %s, %lld attempts%s%.12s", t->parts[i].id,
+                        amp_qa_fsm.states[t->parts[i].state].name, (long long)t->parts[i].attempts,
+                        *t->parts[i].commit ? ", last commit " : "", t->parts[i].commit) ||
+            quote("subtask", line.data, width, out, err))
+            return -1;
+    }
+    if (more(t->n_parts, ITEMS_MAX, out, err))
+        return -1;
+    json_array_foreach(t->issues, i, issue)
+    {
+        if (strstr(said, text(issue, "description")))
+            continue;
+        if (issues++ >= ISSUES_MAX)
+            continue;
+        shown++;
+        amp_buf_reset(&line);
+        if (amp_buf_fmt(&line, err, "%s, %s:%lld: %s", text(issue, "severity"), text(issue, "file"),
+                        (long long)json_integer_value(json_object_get(issue, "line")),
+                        text(issue, "description")) ||
+            quote("rejected for", line.data, width, out, err))
+            return -1;
+    }
+    return more(issues, shown, out, err) || quote_list("blocked by", t->blockers, width, out, err)
+               ? -1
+               : 0;
+}
+
+int escalation_text(const json_t *message, const struct amp_task *task, int width,
+                    struct amp_buf *out, struct amp_error *err)
+{
+    const json_t *p = json_object_get(message, "payload");
+    const json_t *state = json_object_get(p, "system_state_snapshot");
+    const char *said = text(p, "description");
+
+    /* Words of the protocol's lists, and ids of its form. */
+    return amp_buf_fmt(
+               out, err, "\n== %s: %s, task %s%s,\n   triggered by the %s, %lld rejections\n",
+               text(p, "severity"), text(p, "escalation_type"), text(message, "task_id"),
+               task && amp_task_is_suspended(task) ? " (suspended)" : "", text(p, "triggered_by"),
+               (long long)json_integer_value(json_object_get(state, "reject_count"))) ||
+                   quote("description", said, width, out, err) ||
+                   (task && *task->description && about_task(task, said, width, out, err)) ||
+                   quote_list("concerns", json_object_get(p, "affected_msgs"), width, out, err) ||
+                   quote_list("advice", json_object_get(p, "suggested_actions"), width, out, err)
+               ? -1
+               : 0;
+}
+
+int question_text(const struct amp_question *q, const struct amp_task *task, int width,
+                  struct amp_buf *out, struct amp_error *err)
+{
+    if (escalation_text(q->message, task, width, out, err))
+        return -1;
+    return *q->refused ? quote("refused", q->refused, width, out, err) : 0;
+}
