@@ -176,7 +176,12 @@ static int fulfil(struct acks *a, const struct amp_inbox_msg *m, int64_t now_ms,
         said.emit = &s->emit;
         said.actor = a->outbox;
     }
-    return rc < 0 ? -1 : amp_message_answered(a->store, m->id, &said, now_ms, NULL, err);
+    struct amp_span known;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (rc < 0 || amp_inbox_known_as(a->store, a->agent, m->id, &mem, &known, err) < 0)
+        return -1;
+    return amp_message_answered(a->store, known, &said, now_ms, NULL, err);
 }
 
 int acks_fulfilled(struct acks *a, const struct amp_inbox_msg *m, int64_t now_ms,

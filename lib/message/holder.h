@@ -11,7 +11,7 @@
 struct amp_holder_claim {
     enum amp_ack_stage stage;
     const char *by, *role; /* role: of who says it; may be empty */
-    bool takes_up;         /* what he says is a word of AOF that only the holder may say */
+    bool takes_up;         /* a word that only the agent which has the work may say */
 };
 
 /* NO, with the protocol's own code: permission_denied, E_PERMISSION_DENIED, unauthorized_agent,

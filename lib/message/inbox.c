@@ -10,13 +10,30 @@
 
 /* ---- offering ---- */
 
+int amp_inbox_known_as(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                       struct amp_buf *mem, struct amp_span *out, struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    struct amp_inbox_delivery d;
+    if (amp_inbox_key_of(agent, id, &k, err) < 0 ||
+        amp_inbox_delivery_get(s, k.key, mem, &d, err) < 0)
+        return -1;
+    *out = d.msg_id.n > 0 ? d.msg_id : id;
+    return 0;
+}
+
 static int tell_read(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
                      struct amp_error *err)
 {
     char by[AMP_INBOX_AGENT_MAX + 1];
     struct amp_error e = {0};
+    struct amp_span known;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_inbox_known_as(s, agent, id, &mem, &known, err) < 0)
+        return -1;
     amp_span_copy(agent, by, sizeof(by));
-    if (amp_message_ack(s, id, AMP_STAGE_READ, by, (struct amp_span){"", 0}, now_ms, NULL, &e) ==
+    if (amp_message_ack(s, known, AMP_STAGE_READ, by, (struct amp_span){"", 0}, now_ms, NULL, &e) ==
             0 ||
         e.status == AMP_NO) /* it has no record there, or it came further */
         return 0;

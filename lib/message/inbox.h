@@ -89,6 +89,10 @@ struct amp_inbox_msg {
     uint32_t attempt; /* of handing it over, from 1; above 1: redelivered */
     int64_t at_ms, expires_ms, lane;
 };
+/* The id under which the ledger knows a message of the inbox: a TASK of AOP, which has none, by its
+ * session, task and attempt. The span is in mem, or is id itself. */
+int amp_inbox_known_as(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                       struct amp_buf *mem, struct amp_span *out, struct amp_error *err);
 struct amp_inbox_turn {
     bool between_turns;      /* nothing while the agent is busy; what is offered makes it busy */
     int64_t lease_ms;        /* how long busy holds at most */

@@ -33,8 +33,10 @@ static int answer_line(struct amp_store *s, const struct amp_view *v,
     return rc;
 }
 
-/* The dead letter with its answer, then FAILED in the ledger. */
-static int bury(struct amp_store *s, const struct amp_inbox_refusal *r, struct amp_error *err)
+/* FAILED in the ledger, which may know the message by another id than the inbox, and the dead
+ * letter with its answer. */
+static int bury(struct amp_store *s, const struct amp_inbox_refusal *r, struct amp_span known_as,
+                struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options opt = {0};
@@ -50,9 +52,9 @@ static int bury(struct amp_store *s, const struct amp_inbox_refusal *r, struct a
     if (rc >= 0)
         rc = answer_line(s, &v, r, &answer, err);
     struct amp_error e = {0};
-    if (rc == 0 && v.id.n > 0 &&
-        amp_message_ack(s, v.id, AMP_STAGE_FAILED, by, amp_span_str(r->code), r->now_ms, NULL, &e) <
-            0 &&
+    if (rc == 0 && known_as.n > 0 &&
+        amp_message_ack(s, known_as, AMP_STAGE_FAILED, by, amp_span_str(r->code), r->now_ms, NULL,
+                        &e) < 0 &&
         e.status != AMP_NO) {
         rc = -1;
         if (err)
@@ -112,7 +114,7 @@ static int end_in_turn(struct amp_store *s, const struct amp_inbox_key *k,
         return -1;
     if (event == AMP_INBOX_EV_EXPIRE && ledger_expired(s, r->id, &known, err) < 0)
         return -1;
-    if (r->line.n > 0 && !known && bury(s, r, err) < 0)
+    if (r->line.n > 0 && !known && bury(s, r, d.msg_id, err) < 0)
         return -1;
     if (amp_inbox_step(s, k->key, &step, err) < 0)
         return -1;

@@ -11,6 +11,8 @@
 
 #include <amp/base/id.h>
 
+#include "message/named.h"
+
 #define ORDER_MASK ((1ull << 53) - 1) /* what every reader of JSON gets back */
 
 int amp_inbox_agent_check(struct amp_span agent, struct amp_error *err)
@@ -208,6 +210,7 @@ static int requeued(struct amp_store *s, struct amp_span agent, struct amp_span 
 struct putting {
     struct amp_span agent;
     const struct amp_view *v;
+    const struct amp_view *known; /* with the id that the ledger has for it */
     const struct amp_inbox_options *opt;
     int64_t now_ms;
     const struct amp_inbox_answer *answer;
@@ -243,10 +246,11 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
                        enum amp_inbox_put *how, struct amp_error *err)
 {
     const struct amp_view *v = p->v;
+    struct amp_span known = p->known->id;
     struct amp_store_emit emit = {.id = amp_buf_span(&p->answer_id)};
     struct amp_span line = p->opt->line.n > 0 ? p->opt->line : v->line;
     bool of_ledger = in_ledger(v->id) && amp_span_eq(line, v->line);
-    struct amp_inbox_delivery fresh = {.msg_id = v->id,
+    struct amp_inbox_delivery fresh = {.msg_id = known,
                                        .at_ms = p->now_ms,
                                        .expires_ms = v->expires_ms,
                                        .lane = p->opt->lane,
@@ -264,7 +268,7 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
     };
     struct amp_inbox_step step = {.now_ms = p->now_ms, .fresh = &fresh, .actor = p->opt->actor};
     bool needs_place;
-    if (in_ledger(v->id) && amp_message_record(s, v, p->now_ms, NULL, err) < 0)
+    if (in_ledger(known) && amp_message_record(s, p->known, p->now_ms, NULL, err) < 0)
         return -1;
     if (decide(s, p, &step, &needs_place, err) < 0 ||
         (needs_place && take_place(s, p->agent, &place, err) < 0))
@@ -279,17 +283,33 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
     *how = step.effects & AMP_INBOX_DO_PLACE ? AMP_INBOX_PLACED : AMP_INBOX_KNOWN;
     if (entry && step.committed && step.emit)
         entry->n = amp_store_last_frame(s);
-    if (!in_ledger(v->id) || step.to == AMP_INBOX_READ || step.to == AMP_INBOX_FAILED)
+    if (!in_ledger(known) || step.to == AMP_INBOX_READ || step.to == AMP_INBOX_FAILED)
         return 0;
     char by[AMP_INBOX_AGENT_MAX + 1];
     struct amp_error e = {0};
     amp_span_copy(p->agent, by, sizeof(by));
-    if (amp_message_ack(s, v->id, AMP_STAGE_RECEIVED, by, (struct amp_span){"", 0}, p->now_ms, NULL,
-                        &e) == 0 ||
+    struct amp_message_answer a = {.stage = AMP_STAGE_RECEIVED, .by = by, .waits = true};
+    if (amp_message_answered(s, known, &a, p->now_ms, NULL, &e) == 0 ||
         e.status == AMP_NO) /* the ledger came further */
         return 0;
     if (err)
         *err = e;
+    return -1;
+}
+
+/* Work without an id of its own is in the ledger under a name, so that its time is watched. 0: it
+ * has none, or the same attempt in other words has it. */
+static int name_for_ledger(struct amp_store *s, struct amp_view *v, char name[AMP_MSG_ID_MAX],
+                           struct amp_error *err)
+{
+    struct amp_error e = {0};
+    if (v->id.n > 0 || !amp_message_name(v, name))
+        return 0;
+    if (amp_message_check(s, v, &e) == 0)
+        return 1;
+    if (e.status == AMP_NO)
+        return 0;
+    *err = e;
     return -1;
 }
 
@@ -298,9 +318,15 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
                   const struct amp_inbox_answer *answer, struct amp_store_entry_id *entry,
                   enum amp_inbox_put *how, struct amp_error *err)
 {
+    char name[AMP_MSG_ID_MAX];
+    struct amp_view named = *v;
     struct putting p = {.agent = agent, .v = v, .opt = opt, .now_ms = now_ms, .answer = answer};
     struct amp_store_entry_id made = {0};
     enum amp_inbox_put did = AMP_INBOX_KNOWN;
+    int known = name_for_ledger(s, &named, name, err);
+    if (known < 0)
+        return -1;
+    p.known = known ? &named : v;
     if (amp_inbox_key_for(agent, v, &p.key, err) < 0)
         return -1;
     amp_buf_init(&p.mem, AMP_RECORD_MAX);

@@ -234,13 +234,51 @@ static bool is_failure(enum amp_ack_stage stage)
     return stage == AMP_STAGE_REJECTED || stage == AMP_STAGE_FAILED;
 }
 
+static bool is_sw4rm(const struct work *w)
+{
+    return amp_span_is(w->rec.protocol, "sw4rm");
+}
+
+/* When its outcome must be known, where its time begins now. */
+static int64_t outcome_due(const struct work *w)
+{
+    return (w->eta_ms > w->now_ms ? w->eta_ms : w->now_ms) + w->rec.sla_ms;
+}
+
 /* Admitted: SW4RM's messages may still expire unread, the Runtime Protocol's tasks have until the
- * outcome that somebody waits for. */
+ * outcome that somebody waits for. A TOOL_CALL's time is that of its execution: in an inbox it has
+ * not begun. */
 static int64_t after_admission(const struct work *w)
 {
-    if (w->rec.sla_ms > 0)
-        return (w->eta_ms > w->now_ms ? w->eta_ms : w->now_ms) + w->rec.sla_ms;
-    return amp_span_is(w->rec.protocol, "sw4rm") ? w->rec.expires_ms : 0;
+    if (w->rec.sla_ms == 0 || (is_sw4rm(w) && w->said->waits))
+        return is_sw4rm(w) ? w->rec.expires_ms : 0;
+    int64_t due = outcome_due(w);
+    bool expires_first = is_sw4rm(w) && w->rec.expires_ms > 0 && w->rec.expires_ms < due;
+    return expires_first ? w->rec.expires_ms : due;
+}
+
+static bool is_of_holder(const struct work *w)
+{
+    struct amp_holder_claim c = {.stage = w->stage, .by = w->note.by, .role = w->role};
+    return amp_holder_is(&w->rec, &c);
+}
+
+/* Whether the agent that has the work tells when it expects to be done. */
+static bool puts_off(const struct work *w)
+{
+    return w->eta_ms > 0 && w->rec.sla_ms > 0 &&
+           (w->rec.state == AMP_DELIVERY_RECEIVED || w->rec.state == AMP_DELIVERY_READ) &&
+           outcome_due(w) != w->rec.due_ms && is_of_holder(w);
+}
+
+/* Work that was taken up runs on until its outcome. The Runtime Protocol counts from the admission,
+ * an execution begins when it is taken up. */
+static void expect_outcome(struct work *w)
+{
+    bool admitted = w->rec.state == AMP_DELIVERY_RECEIVED && w->rec.due_ms > 0;
+    if (w->rec.state == AMP_DELIVERY_READ || (admitted && !is_sw4rm(w)))
+        return;
+    w->rec.due_ms = outcome_due(w);
 }
 
 /* The receiver has this attempt after all: none is needed that did not begin its way yet. */
@@ -256,12 +294,6 @@ static void settle_late(struct work *w, uint32_t eff)
                    !amp_span_is(w->rec.protocol, "aop");
     w->letters |= left || (w->rec.given_up.n > 0 && (silence || w->stage == AMP_STAGE_FULFILLED));
     w->close_next = (eff & 1u << AMP_DELIVERY_DO_TRACK_BOTH) && w->stage != AMP_STAGE_RECEIVED;
-}
-
-static bool is_of_holder(const struct work *w)
-{
-    struct amp_holder_claim c = {.stage = w->stage, .by = w->note.by, .role = w->role};
-    return amp_holder_is(&w->rec, &c);
 }
 
 /* Another sign of life of work that goes on. */
@@ -286,7 +318,7 @@ static void expect_beats(struct work *w, uint8_t to)
 static bool is_repeated(struct work *w)
 {
     bool takes_up = w->holds && w->rec.holder.n == 0;
-    return !takes_up && amp_record_knows_ack(&w->rec, &w->note);
+    return !takes_up && !puts_off(w) && amp_record_knows_ack(&w->rec, &w->note);
 }
 
 static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -321,13 +353,17 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         w->rec.next = (struct amp_span){"", 0};
         begin_to_wait(w);
     }
-    bool put_off = w->eta_ms > 0 && step.to == AMP_DELIVERY_RECEIVED && w->rec.sla_ms > 0;
-    if (admitted || put_off)
+    if (puts_off(w) && step.to == w->rec.state)
+        w->rec.due_ms = outcome_due(w);
+    else if (admitted)
         w->rec.due_ms = after_admission(w);
-    /* Of AOP signs of life are no end: the time of the task runs on. */
-    bool runs_on = step.to == AMP_DELIVERY_READ && amp_span_is(w->rec.protocol, "aop");
+    /* Neither a sign of life (AOP) nor the beginning of the work is an end: its time runs on. */
+    bool at_work = step.to == AMP_DELIVERY_READ;
+    bool runs_on = at_work && (amp_span_is(w->rec.protocol, "aop") || w->rec.sla_ms > 0);
     if (!runs_on && (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE))
         w->rec.due_ms = 0;
+    if (at_work && w->rec.sla_ms > 0)
+        expect_outcome(w);
     expect_beats(w, step.to);
     settle_late(w, eff);
     if (w->letters)

@@ -46,8 +46,9 @@ struct amp_message_answer {
     enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL } failure;
     bool holds;     /* who says RECEIVED takes the work up with it */
     bool worded;    /* by a message, not by who handed the work over */
-    bool takes_up;  /* READ that only who it was handed to may say */
+    bool takes_up;  /* a word that only the agent which has the work may say */
     bool ours;      /* told by who carries it: where nobody took it up, nobody is asked */
+    bool waits;     /* RECEIVED into an inbox: the work has not begun */
     int64_t eta_ms; /* of RECEIVED: an outcome is expected only then; 0: not said */
     /* A line that leaves because of it, into the outbox of `actor` by the same commit; NULL: none.
      * Where nothing is committed (it was said before) none leaves. */

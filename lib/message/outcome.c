@@ -296,7 +296,7 @@ static bool answer_of(const struct amp_view *v, struct amp_message_answer *a)
         a->code = v->body.result.failure;
     } else if (amp_span_is(v->type, "task_accept")) {
         a->stage = AMP_STAGE_RECEIVED;
-        a->holds = true;
+        a->holds = a->takes_up = true; /* only the assignee may */
         a->eta_ms = v->body.progress.eta_ms;
     } else if (v->kind != AMP_KIND_RESULT && !amp_span_is(v->type, "reply")) {
         return false;

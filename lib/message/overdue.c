@@ -157,8 +157,7 @@ int amp_overdue_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char
 /* Another attempt, or a dead letter, follows. */
 static bool is_decided_on(const struct amp_overdue *o)
 {
-    return o->r.state == AMP_DELIVERY_SENT || o->r.state == AMP_DELIVERY_READ ||
-           amp_span_is(o->r.protocol, "aop");
+    return o->r.state == AMP_DELIVERY_SENT || amp_span_is(o->r.protocol, "aop");
 }
 
 /* AOP §6.1: so many signs of life were missed that the agent counts as lost. */
@@ -203,17 +202,22 @@ static int time_out(struct amp_overdue *o)
 {
     char what[512], sent[AMP_TIME_MAX];
     bool again = is_decided_on(o);
-    bool accepted = o->r.state == AMP_DELIVERY_RECEIVED && o->r.sla_ms > 0;
+    bool accepted = o->r.state != AMP_DELIVERY_SENT && o->r.sla_ms > 0;
+    bool call = accepted && amp_span_is(o->r.protocol, "sw4rm");
+    struct amp_span who = o->r.holder.n > 0 ? o->r.holder : o->r.to;
     amp_time_format(o->r.sent_ms, sent);
     if (o->silent)
         no_sign(o, what, sizeof(what));
+    else if (call)
+        snprintf(what, sizeof(what), "No result of %.*s within %lld ms",
+                 (int)(o->id.n < 200 ? o->id.n : 200), o->id.p, (long long)o->r.sla_ms);
     else if (accepted)
         snprintf(what, sizeof(what),
                  "sla_breach: %.*s accepted %.*s of %s and told no outcome within %lld s, "
                  "message %.*s",
-                 (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p,
-                 (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p, sent,
-                 (long long)(o->r.sla_ms / 1000), (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
+                 (int)(who.n < 64 ? who.n : 64), who.p, (int)(o->r.type.n < 64 ? o->r.type.n : 64),
+                 o->r.type.p, sent, (long long)(o->r.sla_ms / 1000),
+                 (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     else
         snprintf(what, sizeof(what),
                  "No %s %.*s by %.*s: sent at %s, due within %g s, message %.*s",
@@ -222,7 +226,8 @@ static int time_out(struct amp_overdue *o)
                  (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
                  (double)o->r.ack_timeout_ms / 1e3, (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     if (!is_told_later(o) &&
-        amp_overdue_tell(o, AMP_STAGE_TIMED_OUT, "ack_timeout", o->sw->opt->severity, what) < 0)
+        amp_overdue_tell(o, AMP_STAGE_TIMED_OUT, call ? "tool_timeout" : "ack_timeout",
+                         o->sw->opt->severity, what) < 0)
         return -1;
     o->event = AMP_DELIVERY_EV_TIMEOUT;
     o->r.timed_out_ms = o->sw->now_ms;
@@ -248,12 +253,13 @@ static int expire(struct amp_overdue *o)
 /* One step: 1 when the next may follow at once, 0 when nothing is due any more. */
 static int look(struct amp_overdue *o)
 {
-    bool late = o->r.expires_ms > 0 && o->r.expires_ms <= o->sw->now_ms;
+    bool taken_up = o->r.state == AMP_DELIVERY_READ || o->r.holder.n > 0;
+    bool late = !taken_up && o->r.expires_ms > 0 && o->r.expires_ms <= o->sw->now_ms;
     o->emits = false;
     switch (o->r.state) {
     case AMP_DELIVERY_SENT:
     case AMP_DELIVERY_RECEIVED:
-    case AMP_DELIVERY_READ: /* of AOP */
+    case AMP_DELIVERY_READ:
         o->silent = !late && is_silent(o);
         return late ? expire(o) : o->silent && o->r.beat_warns ? warn(o) : time_out(o);
     case AMP_DELIVERY_REJECTED:

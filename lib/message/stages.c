@@ -105,9 +105,20 @@ int64_t amp_stages_timeout(const struct amp_view *v)
     return ours > 0 ? ours : s->ack_timeout_ms;
 }
 
+/* A TOOL_CALL says how long it may be at work (SW4RM §18.2, §18.5.1). */
+static int64_t call_timeout(const struct amp_view *v)
+{
+    int64_t most = v->body.tool_call.timeout_ms, wall = v->body.tool_call.wall_ms;
+    if (most <= 0 || (wall > 0 && wall < most))
+        most = wall;
+    return most > 0 && most <= YEAR_MS ? most : 0;
+}
+
 int64_t amp_stages_sla(const struct amp_view *v)
 {
     const struct amp_stages *s = amp_stages_of(v->protocol);
+    if (v->protocol == AMP_PROTO_SW4RM && v->kind == AMP_KIND_TOOL_CALL)
+        return call_timeout(v);
     if (!s || s->sla_ms == 0 || !v->wants_outcome || is_silent(s, v))
         return 0;
     if (set.sla_ms != 0)

@@ -14,7 +14,7 @@ setup() {
 
 # m N [JQ]: a message of SW4RM.
 m() { sw4rm "11111111-1111-4111-8111-11111111111$1" cli DATA '{}' ",\"idempotency_token\":\"cli:x:$1\"" "${@:2}"; }
-create() { ev task_create '{"taskId":"t","title":"T","toAgents":["exec"],"requesterAgentId":"cli"}' '.sourceAgentId = "cli"'; }
+create() { ev task_create '{"taskId":"t","title":"T","toAgents":["exec"],"requesterAgentId":"cli"}' ".sourceAgentId = \"cli\" | ${1:-.}"; }
 processed() { ev ack '{"refEventId":"evt_1","ackType":"processed","ackedByAgentId":"exec","ackedAt":"2026-02-25T16:31:00Z"}'; }
 state() { amp-ack status --all --json | grep -F "\"msg_id\":\"$1\"" | sed -n 's/^[^{]*{[^{]*"state":"\([A-Z_]*\)".*/\1/p'; }
 track() { amp-ack track --now "2026-03-01T$1Z"; }
@@ -306,6 +306,8 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   create | track 12:00:00 >/dev/null
   run -1 --separate-stderr track 12:00:01 < <(complete '.payload.completedByAgentId = "eve" | .sourceAgentId = "eve"')
   [[ -z $output && $stderr == *"not_assignee: exec holds the work, not eve"*evt_1* ]]
+  run -1 --separate-stderr track 12:00:01 < <(accept '.payload.acceptedByAgentId = "eve" | .sourceAgentId = "eve"')
+  [[ -z $output && $stderr == *"not_assignee: exec holds the work, not eve"* ]]
   echo 3 >n
   accept | track 12:00:02 >/dev/null
   run -1 --separate-stderr track 12:00:03 < <(complete '.payload.completedByAgentId = "eve" | .sourceAgentId = "eve"')
@@ -378,6 +380,48 @@ refused() { amp-ack log --id "$1" --format ndjson | jq -r 'select(.event == "ref
   complete '.eventId = "evt_8"' | route
   [ "$(jq -r .eventId cli)" = evt_8 ]
   [ "$(state evt_1)" = FULFILLED ]
+}
+
+# later SECONDS: the escalations and answers that a sweep so much later gives.
+later() { amp-ack sweep --now "$(date -u -d "+$1 seconds" +%FT%TZ)" "${@:2}"; }
+
+@test "work that was read from an inbox has its time, until its outcome" {
+  need_tool amp-route
+  create '.payload.taskId = "t1"' >in # a task without an outcome
+  echo 1 >n
+  create '.payload.taskId = "t2"' >>in # one that is put off
+  echo 2 >n
+  create '.payload.taskId = "t3"' >>in # one that ends
+  amp-route -r '* => inbox:exec' <in >/dev/null
+  amp-route inbox exec >read
+  cmp in read
+  [ "$(state evt_1)" = READ ]
+  echo 3 >n
+  accept ".payload |= (del(.etaSeconds) + {taskId: \"t2\", etaAt: \"$(date -u -d '+1 hour' +%FT%TZ)\"})" | amp-ack >/dev/null
+  complete '.eventId = "evt_9" | .payload.taskId = "t3"' | amp-ack >/dev/null
+  [ -z "$(later 60 --retries 3 | grep -v evt_4)" ]
+  later 300 --retries 3 | grep sla_breach >told
+  jq -se 'length == 1 and (.[0] | .type == "escalation" and .payload.affected_msgs == ["evt_1"] and
+    (.payload.description | startswith("sla_breach: exec accepted task_create")))' told
+  [ "$(state evt_1)" = TIMED_OUT ]
+  [ -z "$(later 400 | grep sla_breach)" ]
+  later 4000 | grep sla_breach | jq -e '.payload.affected_msgs == ["evt_2"]'
+}
+
+@test "a TOOL_CALL has the time of its execution_policy from when it is taken up" {
+  need_tool amp-route
+  call() { m "$1" '.message_type = "TOOL_CALL" | .idempotency_token = "cli:call:'"$1"'" | .payload = {call_id: "'"$1"'", tool_name: "ls",
+    provider_id: "fs", args: {}, content_type: "application/json", execution_policy: {timeout_ms: 600000'"$2"'}, stream: false}' |
+    jq -c '{to: "fs", msg: .}'; }
+  { call 1; call 2 ', budget_wall_ms: 60000'; } >in
+  amp-route -r '* => inbox:fs' <in >/dev/null
+  [ -z "$(later 900)" ] # in the inbox it has not begun
+  amp-route inbox fs >/dev/null
+  [ -z "$(later 30)" ]
+  later 120 | jq -se 'length == 1 and (.[0] | .to == "cli" and (.msg.payload | .ack_stage == "TIMED_OUT" and
+    .error_code == "TOOL_TIMEOUT" and .ack_for_message_id[-1:] == "2"))'
+  later 900 | jq -e '.msg.payload.ack_for_message_id[-1:] == "1"'
+  [ "$(state 11111111-1111-4111-8111-111111111111)" = TIMED_OUT ]
 }
 
 @test "what refuses names the message, the stage and the code, in the conversation, in each protocol" {

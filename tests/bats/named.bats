@@ -56,6 +56,18 @@ states() { amp-ack status --all --json | jq -r '"\(.msg_id) \(.state)"' | paste 
   amp-ack dead list --json | jq -e '.code == "retries_exhausted" and .attempts == 3 and .id == "S/TASK-001/3"'
 }
 
+@test "AOP: a task that was read from an inbox has the time that it says, until its RESPONSE" {
+  need_tool amp-route
+  later() { amp-ack sweep --now "$(date -u -d "+$1 seconds" +%FT%TZ)"; }
+  { task '.execution_policy.timeout_seconds = 600'; task '.execution_policy.timeout_seconds = 600 | .task.task_id = "T2"'; } |
+    amp-route -r '* => inbox:Emma' >/dev/null
+  amp-route inbox Emma >/dev/null
+  response '.task_id = "T2"' | amp-ack >/dev/null
+  [ -z "$(later 500)" ]
+  later 700 | jq -se 'length == 1 and (.[0].payload | .affected_msgs == ["S/TASK-001/1"] and
+    (.description | startswith("No RESPONSE to")))'
+}
+
 @test "AOP: a failure that may pass is tried again, another one is a dead letter" {
   { task; failed E_TIMEOUT; } | track 12:00:00 >/dev/null
   [ -z "$(sweep 12:00:00 --retries 9)" ]
