@@ -31,15 +31,15 @@ static void write_found(struct amp_jw *w, const struct amp_found *at)
 
 /* The members that verdicts and wrapped lines begin with. */
 static void write_line(struct amp_jw *w, const struct validate_options *opt,
-                       const struct verdict *v)
+                       const struct verdict *v, struct place at)
 {
     static const struct amp_span none = {"", 0};
     if (opt->name_files)
         amp_jw_member_text(w, "file", v->chunk->file);
     amp_jw_key(w, "line");
-    amp_jw_uint(w, v->line);
+    amp_jw_uint(w, at.line);
     amp_jw_key(w, "offset");
-    amp_jw_uint(w, v->offset);
+    amp_jw_uint(w, at.offset);
     amp_jw_key(w, "valid");
     amp_jw_bool(w, v->answer == LINE_VALID);
     amp_jw_member_text(w, "protocol", v->view ? amp_protocol_name(v->view->protocol) : "");
@@ -72,10 +72,10 @@ static int verdict(const struct validate_options *opt, const struct verdict *v, 
     }
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    write_line(&w, opt, v);
     const struct amp_finding *f = first_error(v);
     if (!f && v->n_findings > 0)
         f = &v->findings[0];
+    write_line(&w, opt, v, place_of(v, f));
     if (f) {
         amp_jw_member_text(&w, "code", f->code);
         amp_jw_member_text(&w, "field", f->field);
@@ -98,6 +98,10 @@ static void write_finding(struct amp_jw *w, const struct verdict *v, const struc
 {
     amp_jw_open(w, '{');
     amp_finding_members(w, f);
+    if (v->chunk->document) {
+        amp_jw_key(w, "line");
+        amp_jw_uint(w, place_of(v, f).line);
+    }
     amp_jw_key(w, "offset");
     amp_jw_uint(w, v->offset + f->offset);
     amp_jw_close(w, '}');
@@ -128,7 +132,7 @@ static int annotated(const struct validate_options *opt, const struct verdict *v
     struct amp_jw w;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    write_line(&w, opt, v);
+    write_line(&w, opt, v, place_of(v, NULL));
     amp_jw_key(&w, "findings");
     amp_jw_open(&w, '[');
     for (unsigned i = 0; i < v->n_findings; i++)

@@ -16,6 +16,7 @@ static int take(void *ctx, struct amp_span text, const struct amp_found *at, str
     struct extraction *e = ctx;
     /* What is no JSON may have line ends in it; it is one text all the same. */
     bool whole = !at->too_long && memchr(text.p, '\n', text.n);
+    e->session->found++;
     amp_buf_reset(&e->line);
     if (amp_buf_add(&e->line, text.p, text.n, err) < 0 ||
         (!whole && amp_buf_add(&e->line, "\n", 1, err) < 0))

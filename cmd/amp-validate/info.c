@@ -9,7 +9,7 @@
 #include "schema/nearest.h"
 #include "validate.h"
 
-enum { WIDTH = 78, HEADING = 10 };
+enum { WIDTH = 78, HEADING = 10, SCHEMA_MOST = 16 * 1024 * 1024 };
 
 static int print(const char *text)
 {
@@ -139,7 +139,10 @@ int info_schema(const char *name)
         if (strncmp(path, name, n) != 0 || (strcmp(path + n, ".json") != 0 && path[n] != '/'))
             continue;
         found = true;
-        if (amp_out(amp_schema_files[i].text, &err) < 0)
+        AMP_BUF struct amp_buf text = {0};
+        amp_buf_init(&text, SCHEMA_MOST);
+        if (amp_schema_bundle(&amp_schema_files[i], &text, &err) < 0 ||
+            amp_out(amp_buf_span(&text), &err) < 0)
             return amp_complain(&err);
     }
     if (!found)

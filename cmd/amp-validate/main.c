@@ -145,7 +145,7 @@ static const struct amp_opt opts[] = {
      .kind = AMP_OPT_PATH,
      .dest = &own.file,
      .arg = "FILE",
-     .doc = "check against this JSON Schema instead of the protocols"},
+     .doc = "check against this JSON Schema, or built-in (--list), not the protocols"},
     {.name = "document",
      .kind = AMP_OPT_FLAG,
      .dest = &opt.document,
@@ -194,7 +194,7 @@ static const struct amp_opt opts[] = {
      .kind = AMP_OPT_STRING,
      .dest = &opt.schema,
      .arg = "PROTO[/TYPE]",
-     .doc = "print a schema, or all of a protocol"},
+     .doc = "print a schema that needs no other file, or all of a protocol"},
     {.name = "explain",
      .kind = AMP_OPT_STRING,
      .dest = &opt.explain,
@@ -204,7 +204,7 @@ static const struct amp_opt opts[] = {
 };
 
 /* The protocols' options say nothing about a user's schema, and the other way round. */
-static void check_combination(int n_files)
+static void check_combination(int n_files, char **files)
 {
     if (!own.file && (resolve.n || own.draft || own.formats))
         amp_die_usage("--resolve, --draft and --formats go with --schema");
@@ -212,7 +212,10 @@ static void check_combination(int n_files)
         (opt.protocol || opt.state || opt.check_repo || protect.n || opt.hlc || opt.now))
         amp_die_usage("--schema goes with no option of the protocols "
                       "(-p, --state, --check-repo, --protect, --hlc, --now)");
-    if (own.file && strcmp(own.file, "-") == 0 && n_files == 0)
+    bool lines = n_files == 0; /* from standard input */
+    for (int i = 0; i < n_files; i++)
+        lines = lines || user_schema_is_stdin(files[i]);
+    if (own.file && lines && user_schema_is_stdin(own.file))
         amp_die_usage("the schema and the lines cannot both come from standard input");
     if (own.file && opt.mode == MODE_NACK)
         amp_die_usage("--nack answers in the sender's protocol: --schema knows none");
@@ -332,7 +335,7 @@ static int run(int argc, char **argv)
     if (opt.explain)
         return info_explain(opt.explain);
     opt.color = amp_color(stderr);
-    check_combination(argc);
+    check_combination(argc, argv);
     check_conversion();
     if (own.file)
         return run_own(argc, argv);

@@ -41,13 +41,18 @@ int report_open(const struct validate_options *opt, struct amp_error *err)
     return amp_outq_open(&records, fd, own, PENDING_MOST, err);
 }
 
-/* Inside a document the line at fault. */
-static uint64_t line_of(const struct verdict *v, const struct amp_finding *f)
+struct place place_of(const struct verdict *v, const struct amp_finding *f)
 {
-    uint64_t line = v->line;
-    for (size_t i = 0; v->chunk->document && i < f->offset && i < v->bytes.n; i++)
-        line += v->bytes.p[i] == '\n';
-    return line;
+    struct place at = {v->line, v->offset};
+    for (size_t i = 0; f && v->chunk->document && i < f->offset && i < v->bytes.n; i++)
+        if (v->bytes.p[i] == '\n')
+            at = (struct place){at.line + 1, v->offset + i + 1};
+    return at;
+}
+
+static const char *file_of(const struct validate_options *opt, const struct verdict *v)
+{
+    return opt->name_files ? v->chunk->file : NULL;
 }
 
 /* Place, field, code, what is wrong, what was found, what would be right. */
@@ -59,9 +64,9 @@ static int say(const struct validate_options *opt, const struct verdict *v,
     size_t n = strlen(f->message);
     bool json = strcmp(f->rule, "json") == 0;
     bool asks = n > 0 && f->message[n - 1] == '?';
-    int bad = amp_buf_fmt(&text, err, "%.60s:%llu: %.200s%s%s: %.800s", v->chunk->file,
-                          (unsigned long long)line_of(v, f), f->field, f->field[0] ? ": " : "",
-                          f->code, f->message);
+    int bad = amp_buf_fmt(&text, err, "%s:%llu: %.200s%s%s: %.800s", v->chunk->file,
+                          (unsigned long long)place_of(v, f).line, f->field,
+                          f->field[0] ? ": " : "", f->code, f->message);
     if (bad == 0 && json && !v->chunk->document)
         bad = amp_buf_fmt(&text, err, ", at byte %llu", (unsigned long long)f->offset + 1);
     if (bad == 0 && f->found[0])
@@ -79,7 +84,8 @@ static int say(const struct validate_options *opt, const struct verdict *v,
 }
 
 /* A record of its own shape: the message is good. */
-static int found_record(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
+static int found_record(const struct validate_options *opt, const struct verdict *v,
+                        struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_found *at = v->chunk->found;
     char now[AMP_TIME_MAX];
@@ -89,6 +95,8 @@ static int found_record(const struct verdict *v, struct amp_buf *out, struct amp
     amp_jw_open(&w, '{');
     amp_jw_member_str(&w, "time", amp_span_str(now));
     amp_jw_member_str(&w, "tool", amp_span_str(amp_cli_name()));
+    if (file_of(opt, v))
+        amp_jw_member_text(&w, "file", file_of(opt, v));
     amp_jw_member_str(&w, "found", amp_span_str(amp_found_name(at->in)));
     amp_jw_key(&w, "line");
     amp_jw_uint(&w, at->line);
@@ -112,10 +120,10 @@ int report_found(const struct validate_options *opt, const struct verdict *v, st
     char type[80];
     amp_span_copy(v->view->type, type, sizeof type);
     if (opt->errors)
-        return found_record(v, out, err);
+        return found_record(opt, v, out, err);
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, SENTENCE_MOST);
-    if (amp_buf_fmt(&text, err, "%.60s:%llu:%llu: %s %s %s", v->chunk->file,
+    if (amp_buf_fmt(&text, err, "%s:%llu:%llu: %s %s %s", v->chunk->file,
                     (unsigned long long)at->line, (unsigned long long)at->column,
                     amp_protocol_name(v->view->protocol), type, where[at->in]) < 0)
         return -1;
@@ -127,8 +135,11 @@ int report_add(const struct validate_options *opt, const struct verdict *v,
 {
     if (!opt->errors)
         return say(opt, v, f, out, err);
-    struct amp_line_place at = {
-        .tool = amp_cli_name(), .line = line_of(v, f), .offset = v->offset, .now_ms = amp_now_ms()};
+    struct amp_line_place at = {.tool = amp_cli_name(),
+                                .file = file_of(opt, v),
+                                .line = place_of(v, f).line,
+                                .offset = v->offset,
+                                .now_ms = amp_now_ms()};
     return amp_finding_record(f, &at, out, err);
 }
 

@@ -211,6 +211,7 @@ static int run_files(struct session *s, char **files, int n)
         const char *path = n ? files[i] : standard;
         int stop = take_file(s, path, &err);
         if (stop < 0) {
+            s->unread = true;
             clear(s);
             amp_status_note(amp_complain(&err));
             if (s->line && strcmp(err.code, "closed_pipe") != 0)
@@ -225,6 +226,18 @@ static int run_files(struct session *s, char **files, int n)
     return 0;
 }
 
+/* --extract: the answer is no. */
+static void nothing_found(char **files, int n)
+{
+    struct amp_error err;
+    if (n > 1)
+        amp_fail(&err, AMP_NO, "not_found", "no message found in any of the %d files", n);
+    else
+        amp_fail(&err, AMP_NO, "not_found", "no message found in %s",
+                 n && strcmp(files[0], "-") != 0 ? files[0] : "stdin");
+    amp_status_note(amp_complain(&err));
+}
+
 static void run(struct session *s, char **files, int n_files)
 {
     struct amp_error err;
@@ -236,6 +249,8 @@ static void run(struct session *s, char **files, int n_files)
         amp_status_note(amp_complain(&err));
     else if (end < 0)
         report_flush(&err);
+    if (end >= 0 && s->opt->extract && s->found == 0 && !s->unread)
+        nothing_found(files, n_files);
     if (s->opt->fail_fast && s->refused > 0)
         amp_note("stopped at line %llu, byte %llu, the first that was refused",
                  (unsigned long long)s->refused_line, (unsigned long long)s->refused_offset);

@@ -9,8 +9,10 @@ struct session {
     const struct validate_options *opt;
     struct judge *judge;
     struct history *history;
-    bool open_end; /* the last line that left had no line end */
-    bool shared;   /* others' lines may follow ours on stdout: a last line is ended */
+    bool open_end;  /* the last line that left had no line end */
+    bool shared;    /* others' lines may follow ours on stdout: a last line is ended */
+    uint64_t found; /* --extract: the texts that claimed to be messages */
+    bool unread;    /* an input could not be read */
     uint64_t refused, refused_line, refused_offset;
     uint64_t line, offset; /* how far the current input has been dealt with */
     struct stats *stats;

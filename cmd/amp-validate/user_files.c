@@ -12,6 +12,8 @@
 
 #include <amp/base/file.h>
 
+#include <amp/schema/schema.h>
+
 #include "user_schema.h"
 
 enum { TEXT_MOST = 32 * 1024 * 1024, FILES_MOST = 10000, PATH_MOST = 4000 };
@@ -110,7 +112,7 @@ struct user_files *user_files_new(const char *const *resolve, const char *schema
     bool good = true;
     for (size_t i = 0; i < n && good; i++)
         good = add_mapping(f, resolve[i], err) == 0;
-    if (good && strcmp(schema, "-") != 0)
+    if (good && schema)
         good = add_own(f, schema, base, err) == 0;
     if (good)
         return f;
@@ -269,6 +271,11 @@ int user_files_resolve(void *files, struct amp_span uri, struct amp_span *text)
     for (size_t i = 0; i < f->n_maps; i++)
         if (fits(f->maps[i].prefix, uri) && (!best || f->maps[i].prefix.n > best->prefix.n))
             best = &f->maps[i];
+    const struct amp_schema_file *known = best ? NULL : amp_schema_file_by_uri(uri);
+    if (known) {
+        *text = known->text;
+        return 0;
+    }
     if (!best) {
         snprintf(f->why, sizeof f->why,
                  "no --resolve URI-PREFIX=DIR fits %.*s, and nothing is fetched", shown, uri.p);

@@ -1,16 +1,20 @@
 /* A user's own schema: compiled once, checked by each thread with memory of its own. */
 #include "user_schema.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <amp/base/file.h>
+#include <amp/base/pipe.h>
 
 #include "cli/cli.h"
 #include "protocol/check.h"
 #include "protocol/spec.h"
+#include "schema/nearest.h"
 
 enum { SCHEMA_MOST = 32 * 1024 * 1024, POOL_MOST = 64 * 1024 * 1024 };
 
@@ -42,43 +46,128 @@ static void on_remark(void *ctx, const char *what)
     amp_warn("%s", what);
 }
 
+/* Where a schema comes from. */
+struct source {
+    const struct amp_schema_file *known; /* compiled in; or */
+    int fd;                              /* to read it from */
+    bool own_fd;                         /* to be closed */
+    bool has_dir;                        /* a file: what is beside it may be referred to */
+    const char *name;
+};
+
+static const struct amp_schema_file *find_known(const char *name)
+{
+    char path[256];
+    int n = snprintf(path, sizeof path, "%s.json", name);
+    return n > 0 && (size_t)n < sizeof path ? amp_schema_file_find(amp_span_str(path)) : NULL;
+}
+
+/* Adds the built-in schema that was probably meant. */
+static void suggest_known(const char *name, struct amp_error *err)
+{
+    struct amp_nearest near;
+    size_t n = strlen(err->what);
+    amp_nearest_init(&near, amp_span_str(name));
+    for (size_t i = 0; i < amp_schema_files_count; i++) {
+        const char *path = amp_schema_files[i].path;
+        amp_nearest_try(&near, (struct amp_span){path, strlen(path) - strlen(".json")});
+    }
+    if (near.word[0])
+        snprintf(err->what + n, sizeof err->what - n, "; did you mean the built-in `%s`?",
+                 near.word);
+}
+
+bool user_schema_is_stdin(const char *path)
+{
+    struct stat it, in;
+    if (strcmp(path, "-") == 0)
+        return true;
+    /* A file can be opened once more, a pipe cannot. */
+    return stat(path, &it) == 0 && fstat(STDIN_FILENO, &in) == 0 && !S_ISREG(it.st_mode) &&
+           !S_ISDIR(it.st_mode) && it.st_dev == in.st_dev && it.st_ino == in.st_ino;
+}
+
+static int open_source(const char *file, struct source *s, struct amp_error *err)
+{
+    struct stat st;
+    *s = (struct source){.fd = STDIN_FILENO, .name = "stdin"};
+    if (user_schema_is_stdin(file))
+        return 0;
+    s->name = file;
+    s->fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (s->fd < 0 && errno == ENOENT && (s->known = find_known(file)))
+        return 0;
+    if (s->fd < 0 || fstat(s->fd, &st) < 0) {
+        amp_fail_errno(err, AMP_DATAERR, "cannot open the schema %s", file);
+        suggest_known(file, err);
+        return -1;
+    }
+    s->own_fd = true;
+    s->has_dir = S_ISREG(st.st_mode);
+    return 0;
+}
+
+static int read_source(const struct source *s, struct amp_buf *out, struct amp_error *err)
+{
+    int got = 1;
+    if (s->known)
+        return amp_buf_add(out, s->known->text.p, s->known->text.n, err);
+    while (got > 0 && out->len <= SCHEMA_MOST)
+        got = amp_read_more(s->fd, out, 64 * 1024, s->name, err);
+    if (got < 0 && err->status == AMP_IOERR)
+        err->status = AMP_DATAERR; /* a directory, for one */
+    if (got > 0)
+        return amp_fail(err, AMP_DATAERR, "file_too_large", "%s is larger than %d bytes", s->name,
+                        SCHEMA_MOST);
+    return got;
+}
+
+static int compile_text(struct user_schema *u, const struct user_schema_options *opt,
+                        const struct source *s, struct user_files *files, const char *base,
+                        struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    int slips = 0;
+    amp_buf_init(&text, SCHEMA_MOST + 128 * 1024);
+    if (read_source(s, &text, err) < 0)
+        return -1;
+    struct amp_schema_options how = {.resolve = user_files_resolve,
+                                     .resolve_ctx = files,
+                                     .base_uri = base,
+                                     .name = s->name,
+                                     .remark = on_remark,
+                                     .remark_ctx = &slips,
+                                     .formats = opt->formats,
+                                     .draft7 = opt->draft && strcmp(opt->draft, "7") == 0};
+    u->schema = amp_schema_compile(amp_buf_span(&text), &how, err);
+    if (!u->schema) {
+        add_why(err, user_files_why(files));
+        return -1;
+    }
+    if (user_meta_check(amp_buf_span(&text), files, how.name, err) < 0)
+        return -1;
+    if (opt->strict && slips)
+        return amp_fail(err, AMP_DATAERR, "invalid_schema",
+                        "the schema has keywords that are none (--strict)");
+    return 0;
+}
+
 static int compile(struct user_schema *u, const struct user_schema_options *opt,
                    struct amp_error *err)
 {
-    static const char standard_input[] = "/dev/stdin";
-    AMP_BUF struct amp_buf text = {0};
     AMP_FREE char *base = NULL;
-    amp_buf_init(&text, SCHEMA_MOST);
-    struct user_files *files = user_files_new(opt->resolve, opt->file, &base, err);
-    if (!files)
+    char uri[sizeof AMP_SCHEMA_URI + 256];
+    struct source s;
+    if (open_source(opt->file, &s, err) < 0)
         return -1;
-    int slips = 0;
-    bool from_stdin = strcmp(opt->file, "-") == 0;
-    int got =
-        amp_file_read(AT_FDCWD, from_stdin ? standard_input : opt->file, SCHEMA_MOST, &text, err);
-    if (got == 0) {
-        struct amp_schema_options how = {.resolve = user_files_resolve,
-                                         .resolve_ctx = files,
-                                         .base_uri = base,
-                                         .name = from_stdin ? "stdin" : opt->file,
-                                         .remark = on_remark,
-                                         .remark_ctx = &slips,
-                                         .formats = opt->formats,
-                                         .draft7 = opt->draft && strcmp(opt->draft, "7") == 0};
-        u->schema = amp_schema_compile(amp_buf_span(&text), &how, err);
-        if (!u->schema) {
-            got = -1;
-            add_why(err, user_files_why(files));
-        } else if (user_meta_check(amp_buf_span(&text), files, how.name, err) < 0) {
-            got = -1;
-        } else if (opt->strict && slips) {
-            got = amp_fail(err, AMP_DATAERR, "invalid_schema",
-                           "the schema has keywords that are none (--strict)");
-        }
-    } else if (err->status == AMP_IOERR) {
-        err->status = AMP_DATAERR; /* a directory, for one */
-    }
+    struct user_files *files =
+        user_files_new(opt->resolve, s.has_dir ? opt->file : NULL, &base, err);
+    if (s.known)
+        snprintf(uri, sizeof uri, "%s%s", AMP_SCHEMA_URI, s.known->path);
+    int got = files ? compile_text(u, opt, &s, files, s.known ? uri : base, err) : -1;
     user_files_free(files);
+    if (s.own_fd)
+        close(s.fd);
     return got;
 }
 

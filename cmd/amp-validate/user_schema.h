@@ -6,7 +6,7 @@
 #include <amp/schema/output.h>
 
 struct user_schema_options {
-    const char *file;           /* "-" is standard input */
+    const char *file;           /* a path, "-" for standard input, or the name of a built-in */
     const char *const *resolve; /* URI-PREFIX=DIR, NULL-terminated, or NULL */
     const char *draft;          /* "7", "2020-12" or NULL: where the schema does not say */
     bool formats;               /* assert them */
@@ -17,6 +17,9 @@ struct user_schema_options {
 struct user_schema;
 struct user_schema *user_schema_new(const struct user_schema_options *opt, struct amp_error *err);
 void user_schema_free(struct user_schema *u);
+
+/* Whether this path is standard input, where only one reader gets what there is. */
+bool user_schema_is_stdin(const char *path);
 
 /* What one thread needs to check. */
 struct user_check;
@@ -33,8 +36,9 @@ int user_check_output(struct user_check *c, enum amp_output form, struct amp_buf
 
 /* user_files.c: schema files by URI. Nothing is ever fetched. */
 struct user_files;
-/* `schema` is the file of the schema itself: what lies beside or below it is found by its own file
- * URI, which is set at *base (heap) unless it is standard input. */
+/* `schema` is the file of the schema itself, or NULL: what lies beside or below it is found by its
+ * own file URI, which is set at *base (heap). Built-in schemas are found by their own URIs, where
+ * no prefix in `resolve` fits. */
 struct user_files *user_files_new(const char *const *resolve, const char *schema, char **base,
                                   struct amp_error *err);
 void user_files_free(struct user_files *f);

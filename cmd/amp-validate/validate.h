@@ -93,6 +93,13 @@ int result_pass(struct result *r, const struct chunk *c, struct amp_span whole,
 size_t result_begin(const struct result *r);
 int result_end(struct result *r, size_t begun, struct amp_error *err);
 
+/* Where a finding is: its line, and where this line begins. Inside a document that is the line at
+ * fault. f may be NULL: the place of the text itself. */
+struct place {
+    uint64_t line, offset;
+};
+struct place place_of(const struct verdict *v, const struct amp_finding *f);
+
 /* What the mode writes for a line, and the reports about it. */
 int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
               struct amp_error *err);

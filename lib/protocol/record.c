@@ -49,6 +49,8 @@ int amp_finding_record(const struct amp_finding *f, const struct amp_line_place 
     amp_jw_open(&w, '{');
     amp_jw_member_text(&w, "time", time);
     amp_jw_member_text(&w, "tool", at->tool);
+    if (at->file)
+        amp_jw_member_text(&w, "file", at->file);
     amp_jw_key(&w, "line");
     amp_jw_uint(&w, at->line);
     amp_jw_key(&w, "offset");

@@ -11,6 +11,14 @@ const struct amp_schema_file *amp_schema_file_find(struct amp_span path)
     return NULL;
 }
 
+const struct amp_schema_file *amp_schema_file_by_uri(struct amp_span uri)
+{
+    size_t n = strlen(AMP_SCHEMA_URI);
+    if (uri.n <= n || memcmp(uri.p, AMP_SCHEMA_URI, n) != 0)
+        return amp_metaschema_find(uri);
+    return amp_schema_file_find((struct amp_span){uri.p + n, uri.n - n});
+}
+
 const struct amp_schema_file *amp_metaschema_find(struct amp_span uri)
 {
     static const char draft7[] = "http://json-schema.org/draft-07/schema";

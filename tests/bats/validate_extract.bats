@@ -106,9 +106,9 @@ said() {
   LC_ALL=C awk 'BEGIN { srand(3); s = "{}[]\":,\\\n `~>ab1\033\200\377";
     for (i = 0; i < 300000; i++) printf "%s", substr(s, int(rand() * length(s)) + 1, 1) }' >in
   head -c 200000 /dev/urandom >>in
-  run --separate-stderr amp-validate --extract in
+  run -1 --separate-stderr amp-validate --extract in
   [ -z "$output" ]
-  [ "$status" -eq 0 ]
+  [ "$stderr" = "amp-validate: error: no message found in in" ]
 }
 
 @test "with other modes: verdicts, refusals, conversion, one protocol" {
@@ -121,4 +121,21 @@ said() {
   amp-validate --check <out | jq -s -e 'map(.protocol == "sw4rm" and .valid) | all and length == 12'
   run amp-validate --extract --document in
   [ "$status" -eq 64 ]
+}
+
+@test "a text without a message is a no, with the reason" {
+  echo "Hello, {name}!" >prose
+  run -1 --separate-stderr amp-validate --extract prose
+  [ -z "$output" ]
+  [ "$stderr" = "amp-validate: error: no message found in prose" ]
+  run -1 amp-validate --extract </dev/null
+  [ "$output" = "amp-validate: error: no message found in stdin" ]
+  run -1 amp-validate --extract -p aop prose dispatch
+  [[ $output == *"no message found in any of the 2 files"* ]]
+  # One message in one of the files is enough; what is refused was found.
+  run -0 amp-validate --extract prose dispatch prose
+  run -1 amp-validate --extract prose - < <(message task_dispatch '.from = "robot"')
+  [[ $output != *"no message found"* ]]
+  run -65 amp-validate --extract nowhere
+  [[ $output != *"no message found"* ]]
 }

@@ -49,7 +49,7 @@ EOF
   { head -n 1 in && tail -n 1 in; } >want
   run amp-validate -s schema.json -e records in
   [ "$status" -eq 1 ]
-  { amp-validate -s schema.json in 2>/dev/null || true; } | cmp - want
+  { amp-validate -s schema.json in 2>/dev/null || true; } | cmp - <(cat want && echo)
   jq -r '[.line,.offset,.code,.field,.pointer,.rule,.schema_pointer//"-",.message,.found//"-",.expected//"-"]|map(tostring)|join("|")' \
     records >got
   diff - got <<'EOF'
@@ -307,6 +307,92 @@ EOF
   run amp-validate -s schema.json --resolve https://x.org/=meta <<<1
   [ "$status" -eq 65 ]
   [[ $output == *"no metaschema is known by it"*"none.json"* || $output == *"no metaschema is known by it"*"cannot open none"* ]]
+}
+
+@test "a schema comes from any path, a pipe, or is a built-in one" {
+  echo '{"type":"object","required":["a"]}' >schema.json
+  want='amp-validate: error: stdin:1: a: schema_violation: is missing'
+  run -1 --separate-stderr amp-validate -s <(cat schema.json) <<<'{}'
+  [ "$stderr" = "$want" ]
+  echo '{}' >in
+  run -1 --separate-stderr amp-validate -s /dev/stdin in < <(cat schema.json)
+  [ "$stderr" = "${want/stdin/in}" ]
+  run -1 --separate-stderr amp-validate -s /dev/stdin in <schema.json
+  run -1 --separate-stderr amp-validate -s /proc/self/fd/0 in < <(cat schema.json)
+  mkfifo fifo
+  cat schema.json >fifo &
+  run -1 amp-validate -s fifo in
+  local options
+  for options in "-s /dev/stdin" "-s /dev/fd/0" "-s -" "-s - in -" "-s - /dev/stdin"; do
+    # shellcheck disable=SC2086
+    run -64 amp-validate $options < <(cat schema.json)
+    [[ $output == *"cannot both come from standard input"* ]]
+  done
+  # Nothing is beside a pipe.
+  run -65 amp-validate -s <(echo '{"$ref":"schema.json"}') <<<'{}'
+  [[ $output == *"no schema is known by this reference"* ]]
+  # A built-in one, by the name that --list prints; what it refers to is built in as well.
+  echo '{"decision":"approved","confidence":1}' >good
+  echo '{"decision":"approved","confidence":2}' >bad
+  amp-validate -s agent/verdict good | cmp - good
+  run -1 --separate-stderr amp-validate -s agent/verdict bad
+  [[ $stderr == "amp-validate: error: bad:1: confidence: schema_violation: is too large; found 2; expected at most 1" ]]
+  run -1 --separate-stderr amp-validate -s rtp/envelope bad
+  [[ $stderr == *"schema_violation: "* ]]
+  # A schema of one's own may refer to it, and a file of that name comes first.
+  echo '{"items":{"$ref":"https://amp.invalid/schemas/agent/verdict.json"}}' >list.json
+  amp-validate -s list.json <<<"[$(cat good)]"
+  run -1 amp-validate -s list.json <<<"[$(cat bad)]"
+  mkdir agent
+  echo false >agent/verdict
+  run -1 amp-validate -s agent/verdict good
+  run -65 amp-validate -s agent/verdic good
+  [[ $output == *"cannot open the schema agent/verdic: No such file or directory; did you mean the built-in \`agent/verdict\`?"* ]]
+}
+
+@test "a printed schema needs no other file" {
+  local s n=0 meta=$AMP_TOP/schemas/json-schema/draft2020-12-schema.json
+  mkdir alone
+  cd alone
+  while read -r s; do
+    amp-validate --print-schema "$s" >bundle.json
+    # Every reference leads somewhere, also where no file lies beside it.
+    amp-validate -s - /dev/null <bundle.json
+    n=$((n + 1))
+  done < <(amp-validate --list | grep -v '^json-schema/draft7\|^sw4rm/[^rt]')
+  [ "$n" -gt 40 ]
+  amp-validate --print-schema aop/task >task.json
+  jq -e '."$id" == "https://amp.invalid/schemas/aop/task.json" and (."$defs"."aop/common" | ."$id" == "https://amp.invalid/schemas/aop/common.json")' task.json
+  amp-validate -s "$meta" --formats --document task.json >/dev/null
+  # It judges as the built-in one does.
+  load messages
+  head -n 40 "$AMP_TOP/tests/fixture/protocols/aop.jsonl" | jq -c '.line? // .message? // .' >lines
+  amp-validate -s task.json -e bundled lines >one || [ $? -eq 1 ]
+  amp-validate -s aop/task -e builtin lines >two || [ $? -eq 1 ]
+  cmp one two
+  diff <(jq -c 'del(.time,.schema_pointer)' bundled) <(jq -c 'del(.time,.schema_pointer)' builtin)
+  [ -s bundled ]
+}
+
+@test "every report of a document names the line and the file alike" {
+  echo '{"additionalProperties":{"type":"integer"}}' >schema.json
+  printf '{\n"a":1,\n"b":"x",\n"c":"y"}\n' >doc.json
+  run -1 --separate-stderr amp-validate -s schema.json --document doc.json
+  [ "$(cut -d' ' -f3 <<<"$stderr")" = $'doc.json:3:\ndoc.json:4:' ]
+  run -1 amp-validate -s schema.json --document -e records doc.json
+  [ "$(jq -r '"\(.file):\(.line):"' records)" = $'doc.json:3:\ndoc.json:4:' ]
+  run -1 amp-validate -s schema.json --document --check doc.json
+  jq -e '.file == "doc.json" and .line == 3 and .offset == 9' <<<"$output"
+  amp-validate -s "$AMP_TOP/schemas/records/verdict.json" <<<"$output"
+  run -1 amp-validate -s schema.json --document --annotate doc.json
+  jq -e '.line == 1 and [.findings[].line] == [3, 4]' <<<"$output"
+  amp-validate -s "$AMP_TOP/schemas/records/annotated.json" <<<"$output"
+  amp-validate -s "$AMP_TOP/schemas/records/rejection.json" --formats <records
+  # Lines say nothing else than before, but the file.
+  run -1 amp-validate -e - - doc.json <<<'[]'
+  [ "$(jq -r '"\(.file):\(.line)"' <<<"$output" | paste -sd' ')" = "stdin:1 doc.json:1 doc.json:2 doc.json:3 doc.json:4" ]
+  run -1 amp-validate -e - <<<'[]'
+  jq -e '.line == 1 and (has("file") | not)' <<<"$output"
 }
 
 @test "dynamic references and what nobody looked at" {

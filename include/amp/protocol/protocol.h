@@ -127,6 +127,7 @@ struct amp_line_place {
     const char *tool;
     uint64_t line, offset;
     int64_t now_ms;
+    const char *file; /* or NULL */
 };
 int amp_finding_record(const struct amp_finding *f, const struct amp_line_place *at,
                        struct amp_buf *out, struct amp_error *err);

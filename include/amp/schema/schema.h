@@ -77,6 +77,16 @@ extern const struct amp_schema_file amp_schema_files[];
 extern const size_t amp_schema_files_count;
 const struct amp_schema_file *amp_schema_file_find(struct amp_span path);
 
+/* The URI of a schema that is compiled in is its $id, else this and its path. by_uri takes both,
+ * and the drafts' own URIs. */
+#define AMP_SCHEMA_URI "https://amp.invalid/schemas/"
+const struct amp_schema_file *amp_schema_file_by_uri(struct amp_span uri);
+
+/* Appends a schema that is compiled in as a document that needs no other: the schemas that it
+ * refers to are embedded under $defs, and all have an $id then. Without such references the text is
+ * appended as it is. */
+int amp_schema_bundle(const struct amp_schema_file *f, struct amp_buf *out, struct amp_error *err);
+
 /* Checks a whole document against a schema that is compiled in; the error tells the first thing at
  * fault and what was expected (DATAERR schema_violation, invalid_json). */
 int amp_schema_check_text(const char *path, struct amp_span text, struct amp_error *err);
