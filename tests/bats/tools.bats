@@ -180,7 +180,7 @@ task-dispatch lib/flow/verify.c APPROVALS_MAX tree @ approvals
 task-dispatch lib/task/policy.h AMP_CI_CHECKS_MAX at most @ checks
 task-dispatch lib/task/policy.h AMP_RESULT_RULES_MAX and @ rows
 hitl-prompt cmd/hitl-prompt/answers.c ANSWERS_MAX answers has at most @M
-hitl-prompt cmd/hitl-prompt/terminal.c FIELD_MAX field @ bytes
+hitl-prompt cmd/hitl-prompt/question.c FIELD_MAX field @ bytes
 worktree-bind lib/worktree/rule.h AMP_RULE_PATTERNS_MAX at most @ patterns
 EOS
   for tool in "${tools[@]}"; do
