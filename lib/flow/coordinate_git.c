@@ -3,6 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <amp/base/clock.h>
+
 #include "flow/coordinator.h"
 
 static bool is_local_git(const char *repo)
@@ -56,7 +58,7 @@ int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st, st
     struct amp_store_rec rec;
     struct amp_task t;
     struct amp_error why = {0};
-    char commit[AMP_OID_MAX], op[128], ref[AMP_MSG_ID_MAX];
+    char commit[AMP_OID_MAX], op[128], ref[AMP_MSG_ID_MAX], keep[AMP_KEEP_REF_MAX];
     if (amp_store_get(c->store, "task", v->task, &rec, err) < 0 ||
         amp_task_read(&t, &rec, v->task, err) < 0)
         return -1;
@@ -76,8 +78,14 @@ int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st, st
                                              .branch = t.branch,
                                              .commit = commit,
                                              .name = op,
-                                             .email = "operator@operators.invalid"};
-        if (amp_git_rollback(c->git, &spec, &why) == 0) {
+                                             .email = "operator@operators.invalid",
+                                             .keep = keep};
+        amp_git_keep_ref("rollback", amp_now_ms(), keep);
+        int rc = amp_git_rollback(c->git, &spec, &why);
+        if (rc > 0)
+            c->opt->warn("%.*s: what was on %s is kept as %s", (int)v->task.n, v->task.p, t.branch,
+                         keep);
+        if (rc >= 0) {
             amp_task_release(&t);
             return 0;
         }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <amp/base/clock.h>
 #include <amp/base/file.h>
 
 #include "flow/review_verdict.h"
@@ -91,10 +92,15 @@ static int advance(struct amp_worker *w, struct amp_judged *k, const char *email
 {
     char head[AMP_OID_MAX], there[AMP_OID_MAX], mine[AMP_OID_MAX];
     struct amp_error e;
-    const struct amp_git_rollback_spec spec = {k->repo,   k->branch,     k->fixed,
-                                               k->commit, w->opt->agent, email};
+    char ref[AMP_KEEP_REF_MAX];
 
-    if (!amp_git_rollback(w->git, &spec, err))
+    amp_git_keep_ref(w->opt->agent, amp_now_ms(), ref);
+    const struct amp_git_rollback_spec spec = {k->repo,       k->branch, k->fixed, k->commit,
+                                               w->opt->agent, email,     ref};
+    int rc = amp_git_rollback(w->git, &spec, err);
+    if (rc > 0)
+        w->opt->note("%s: what nobody committed in its worktree is kept as %s", k->branch, ref);
+    if (rc >= 0)
         return 0;
     if (amp_git_resolve(w->git, k->repo, k->branch, head, &e) ||
         amp_git_tree(w->git, k->repo, head, there, &e) ||

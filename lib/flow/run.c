@@ -1,8 +1,8 @@
 /*
  * The Executor's work on one dispatch.
  *
- * A repeated attempt begins where the first one began: what a killed agent left is thrown away with
- * its worktree, and what it committed is taken back from the branch. A finished attempt is
+ * A repeated attempt begins where the first one began: what a killed agent left is kept
+ * under a ref, and what it committed is taken back from the branch. A finished attempt is
  * committed under the agent's name before anything is measured.
  */
 #include <stdio.h>
@@ -159,12 +159,17 @@ static int prepare(struct amp_worker *w, struct amp_job *job, struct amp_work *k
         amp_git_resolve(w->git, k->worktree, "HEAD", head, err))
         return -1;
     if (again && strcmp(head, job->start)) {
-        char email[256];
+        char email[256], ref[AMP_KEEP_REF_MAX];
         amp_agent_email(w->opt->agent, email, sizeof email);
-        const struct amp_git_rollback_spec back = {k->repo, k->branch,     job->start,
-                                                   head,    w->opt->agent, email};
-        if (amp_git_rollback(w->git, &back, err))
+        amp_git_keep_ref(w->opt->agent, amp_now_ms(), ref);
+        const struct amp_git_rollback_spec back = {k->repo,       k->branch, job->start, head,
+                                                   w->opt->agent, email,     ref};
+        int rc = amp_git_rollback(w->git, &back, err);
+        if (rc < 0)
             return -1;
+        if (rc)
+            w->opt->note("%s: back at %.12s; what the attempt before committed is kept as %s",
+                         k->branch, job->start, ref);
         snprintf(head, sizeof head, "%s", job->start);
     }
     snprintf(k->start, sizeof k->start, "%s", head);

@@ -120,8 +120,9 @@ int amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp
 int amp_worker_finish(struct amp_worker *w, uint8_t agent_event, struct amp_error *err);
 
 /* The agent's worktree: on the branch (made from base where it does not exist), or detached at base
- * where branch is NULL; fresh: whatever stands there is thrown away. unbind: given up and removed,
- * unless something in it was not committed. */
+ * where branch is NULL; fresh: nothing of an earlier attempt is in it. What is not committed, or on
+ * no branch, is kept under a ref first; a directory that has more than the ref is left, and another
+ * one is used. unbind: given up and removed, unless something in it was not committed. */
 struct amp_worker_place {
     const char *repo, *branch, *base;
     bool fresh;

@@ -1,5 +1,6 @@
 /*
- * The agent's worktree for a job. It is ours to throw away: what matters is committed. Whoever
+ * The agent's worktree for a job. What is committed on a branch needs no worktree; anything else is
+ * kept under a ref, and the directory with it, before another worktree is used. Whoever
  * works in one holds a lock on its .git file, so that a run with another state directory, which
  * knows nothing of this one, neither takes it nor clears it away.
  */
@@ -90,25 +91,63 @@ static void forget(struct amp_worker *w, struct amp_binding *now)
     amp_binding_step(w->store, &step, now, NULL, &e);
 }
 
-/* Unbinds and removes the worktree. What may not be removed is left, and reported. */
-static void give_up(struct amp_worker *w, bool force, struct amp_binding *now)
+static int unbind(struct amp_worker *w, bool force, struct amp_binding *now, struct amp_error *err)
 {
-    struct amp_error e;
     const struct amp_unbind_spec spec = {
         .agent = w->opt->agent, .remove = true, .force = force, .now_ms = amp_now_ms()};
-    char path[PATH_MAX] = "";
 
-    if (!amp_binding_get(w->store, w->opt->agent, now, &e) && now->state != AMP_BINDING_UNBOUND &&
-        now->state != AMP_BINDING_BIND_FAILED)
-        snprintf(path, sizeof path, "%s", now->worktree);
-    if (!amp_unbind(w->store, w->git, &spec, now, &e)) {
-        if (*path && !access(path, F_OK))
-            w->opt->note("%s: left as it is: its .git does not lead back to the repository", path);
+    return amp_unbind(w->store, w->git, &spec, now, err);
+}
+
+/* Copies what nobody committed to a ref. 0 when all of it is there, or there was nothing. */
+static int keep(struct amp_worker *w, const struct amp_binding *b, bool release, char *ref)
+{
+    struct amp_error e;
+    char email[256];
+
+    amp_agent_email(w->opt->agent, email, sizeof email);
+    amp_git_keep_ref(w->opt->agent, amp_now_ms(), ref);
+    const struct amp_git_keep_spec spec = {b->repo,       b->worktree, ref,
+                                           w->opt->agent, email,       release};
+    int rc = amp_git_keep(w->git, &spec, &e);
+    if (rc < 0 || rc == 1)
+        *ref = 0;
+    if (rc < 0)
+        w->opt->note("%s: not copied to a ref: %s", b->worktree, e.what);
+    return rc < 0 || rc == 2 ? -1 : 0;
+}
+
+/* Gives a worktree up for another one. It is removed unless something in it is not committed or is
+ * on no branch, which is kept under a ref. The directory stays then, but for that of an attempt
+ * that is repeated (spent): the ref is a full copy. */
+static void vacate(struct amp_worker *w, bool spent, struct amp_binding *now)
+{
+    const struct amp_binding was = *now;
+    struct amp_error e;
+    char ref[AMP_KEEP_REF_MAX];
+
+    if (!unbind(w, false, now, &e)) {
+        if (*was.worktree && was.state != AMP_BINDING_BIND_FAILED && !access(was.worktree, F_OK))
+            w->opt->note("%s: left as it is: its .git does not lead back to %s", was.worktree,
+                         was.repo);
         return;
     }
-    w->opt->note("%s", e.what);
-    if (strcmp(e.code, "worktree_dirty"))
-        forget(w, now);
+    if (strcmp(e.code, "worktree_dirty")) {
+        w->opt->note("%s", e.what);
+        return forget(w, now);
+    }
+    bool copied = !keep(w, &was, spent, ref);
+    /* A commit that only lacked a ref has one now: then the directory may go after all. */
+    if (!unbind(w, spent && copied, now, &e)) {
+        if (*ref)
+            w->opt->note("%s: removed; what was on no branch there is kept as %s (git show %s)",
+                         was.worktree, ref, ref);
+        return;
+    }
+    w->opt->note("%s: left as it is, with work that nobody committed%s%s; remove it with git "
+                 "worktree remove --force",
+                 was.worktree, *ref ? ", which is also kept as " : "", ref);
+    forget(w, now);
 }
 
 static int bind_at(struct amp_worker *w, const struct amp_bind_spec *spec, struct amp_binding *now,
@@ -169,19 +208,27 @@ int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char
         .now_ms = amp_now_ms(),
     };
 
+    bool held = w->tree >= 0;
     amp_auto_close(&w->tree);
     w->tree = -1;
     if (amp_binding_get(w->store, w->opt->agent, &now, err))
         return -1;
-    bool home = now.found && now.state == AMP_BINDING_BOUND_HOME;
-    bool same = home && !p->fresh && *branch && !strcmp(now.branch, branch) &&
-                realpath(p->repo, real) && !strcmp(now.repo, real) && !access(now.worktree, F_OK);
-    if (now.found && now.state != AMP_BINDING_UNBOUND && *now.worktree && is_busy(now.worktree))
+    bool bound = now.found && now.state != AMP_BINDING_UNBOUND;
+    bool here = realpath(p->repo, real) && !strcmp(now.repo, real);
+    bool same = bound && here && !strcmp(now.branch, branch);
+    if (bound && *now.worktree && is_busy(now.worktree)) {
         forget(w, &now);
-    else if (same && !bind_at(w, &spec, &now, err))
+    } else if (same && *branch && !p->fresh && now.state == AMP_BINDING_BOUND_HOME &&
+               !access(now.worktree, F_OK) && !bind_at(w, &spec, &now, err)) {
         goto bound;
-    else if (now.found && now.state != AMP_BINDING_UNBOUND)
-        give_up(w, true, &now);
+    } else if (bound && !here && !held) {
+        /* Another repository's, and not of this run: the state may be a copy. */
+        if (*now.worktree && now.state != AMP_BINDING_BIND_FAILED)
+            w->opt->note("%s: left as it is: a worktree of %s", now.worktree, now.repo);
+        forget(w, &now);
+    } else if (bound) {
+        vacate(w, same && (p->fresh || w->role->disposable), &now);
+    }
     if (bind_anew(w, &spec, &now, err))
         return -1;
 bound:
@@ -193,12 +240,16 @@ void amp_worker_unbind(struct amp_worker *w)
 {
     struct amp_binding b;
     struct amp_error e;
+    bool held = w->tree >= 0;
 
-    bool busy = w->tree < 0 && !amp_binding_get(w->store, w->opt->agent, &b, &e) && b.found &&
-                *b.worktree && is_busy(b.worktree);
     amp_auto_close(&w->tree);
     w->tree = -1;
-    if (busy)
+    if (amp_binding_get(w->store, w->opt->agent, &b, &e) || !b.found)
+        return;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", b.worktree);
+    if (!held && *path && is_busy(path))
         return forget(w, &b);
-    give_up(w, w->role->disposable, &b);
+    if (unbind(w, w->role->disposable && held, &b, &e) && *path && !access(path, F_OK))
+        w->opt->note("%s: left as it is: %s", path, e.what);
 }

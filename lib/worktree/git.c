@@ -1,6 +1,9 @@
 /* The typed calls of git.h: each is one request to git-worker and its reply taken apart. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <amp/base/id.h>
 
 #include "worktree/git_call.h"
 
@@ -253,7 +256,35 @@ int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec
     amp_git_put(g, "expect", spec->expect);
     amp_git_put(g, "name", spec->name);
     amp_git_put(g, "email", spec->email);
-    return amp_git_call(g, err);
+    amp_git_put(g, "keep", spec->keep);
+    return amp_git_call(g, err) ? -1 : amp_git_field_bool(g, 0, "kept") ? 1 : 0;
+}
+
+int amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec, struct amp_error *err)
+{
+    amp_git_begin(g, "keep");
+    amp_git_put(g, "repo", spec->repo);
+    amp_git_put(g, "worktree", spec->worktree);
+    amp_git_put(g, "ref", spec->ref);
+    amp_git_put(g, "name", spec->name);
+    amp_git_put(g, "email", spec->email);
+    amp_git_put_flag(g, "release", spec->release);
+    if (amp_git_call(g, err))
+        return -1;
+    return amp_git_field_bool(g, 0, "partial") ? 2 : amp_git_field_bool(g, 0, "kept") ? 0 : 1;
+}
+
+void amp_git_keep_ref(const char *who, int64_t now_ms, char out[AMP_KEEP_REF_MAX])
+{
+    char name[129];
+    uint32_t salt;
+    /* Names of agents may have what a ref's may not: "..", ".lock", a dot at the end. */
+    snprintf(name, sizeof name, "%s", who);
+    for (char *c = name; *c; c++)
+        if (*c == '.')
+            *c = '_';
+    amp_random(&salt, sizeof salt);
+    snprintf(out, AMP_KEEP_REF_MAX, "refs/amp/kept/%s/%lld-%08x", name, (long long)now_ms, salt);
 }
 
 int amp_git_config(struct amp_git *g, const char *repo, const char *key, char *out, size_t size,

@@ -87,6 +87,19 @@ struct amp_git_commit_spec {
 int amp_git_commit(struct amp_git *g, const struct amp_git_commit_spec *spec, char oid[AMP_OID_MAX],
                    struct amp_error *err);
 
+/* Keeps what nobody committed in a worktree of repo under the new ref spec->ref, and changes
+ * nothing else: a commit of the files on top of HEAD, or HEAD itself if no ref reaches it. 0: kept;
+ * 1: there was nothing to keep; 2: a repository inside the worktree could not be kept, the rest was
+ * (then, with release, HEAD is detached so that another worktree can have the branch). */
+struct amp_git_keep_spec {
+    const char *repo, *worktree, *ref, *name, *email;
+    bool release;
+};
+int amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec, struct amp_error *err);
+#define AMP_KEEP_REF_MAX 200
+/* A new name for such a ref: refs/amp/kept/WHO/TIME-RANDOM. */
+void amp_git_keep_ref(const char *who, int64_t now_ms, char out[AMP_KEEP_REF_MAX]);
+
 /* Differences from the tree of `from` to that of `to`; to NULL: to the working tree at repo,
  * untracked files included. patch, when not NULL, is a file that gets the text. */
 struct amp_git_diff {
@@ -131,9 +144,11 @@ int amp_git_reflog(struct amp_git *g, const char *repo, const char *ref, const c
 
 /* Sets a branch back to a commit (a person's rollback), and the worktree that has it checked out
  * with it. Protected branches are refused whoever asks. expect, when not NULL, is the value that
- * the branch must have now (NO branch_moved). */
+ * the branch must have now (NO branch_moved). keep, when not NULL, is a new ref for what would be
+ * lost: commits that nothing else reaches, and what an agent's worktree has uncommitted (without
+ * keep that is NO worktree_dirty, as a person's always is). 1: done, and something was kept. */
 struct amp_git_rollback_spec {
-    const char *repo, *branch, *commit, *expect, *name, *email;
+    const char *repo, *branch, *commit, *expect, *name, *email, *keep;
 };
 int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec,
                      struct amp_error *err);

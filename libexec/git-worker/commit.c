@@ -149,18 +149,26 @@ static bool has_changes(git_repository *repo)
     return git_status_list_new(&list, repo, &opt) || git_status_list_entrycount(list) > 0;
 }
 
-/* In the worktree that stands on the branch, files follow; a person's uncommitted work is not
- * thrown away for it. */
+/* In the worktree that stands on the branch, files follow. Uncommitted work is not thrown away for
+ * it: an agent's is kept first, a person's refuses the rollback. */
 static int roll_worktree(struct request *r, const struct holder *h, const char *common,
-                         const char *name, const char *email, const git_oid *to)
+                         const char *name, const char *email, const git_oid *to, const char *keep,
+                         const git_oid *tip, bool *kept)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_object_cleanup) git_object *target = NULL;
+    bool partial = false;
     if (open_tree(r, common, h->gitdir, h->path, &repo))
         return -1;
-    if (!h->is_agents && has_changes(repo))
+    bool changes = has_changes(repo);
+    if (changes && h->is_agents && keep && keep_tree(r, repo, name, email, keep, kept, &partial))
+        return -1;
+    if (changes && (!h->is_agents || !keep || partial))
         return amp_fail(r->err, AMP_NO, "worktree_dirty",
                         "%s: there are changes that are not committed", h->path);
+    /* A snapshot has the tip for its parent. */
+    if (keep && tip && !*kept && keep_tip(r, repo, tip, h->ref, to, keep, kept))
+        return -1;
     int rc = git_repository_set_ident(repo, name, email);
     if (rc == 0)
         rc = git_object_lookup(&target, repo, to, GIT_OBJECT_COMMIT);
@@ -174,13 +182,15 @@ int op_rollback(struct request *r)
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL, *main_repo = NULL;
     CLEANUP(git_reference_cleanup) git_reference *ref = NULL, *moved = NULL;
     CLEANUP(git_commit_cleanup) git_commit *commit = NULL;
-    const char *path, *branch, *rev, *expect, *name, *email;
+    const char *path, *branch, *rev, *expect, *name, *email, *keep;
+    bool kept = false;
     struct amp_rule rule;
     struct holder h = {0};
     if (request_text(r, "repo", true, &path) || request_text(r, "branch", true, &branch) ||
         request_text(r, "commit", true, &rev) || request_text(r, "expect", false, &expect) ||
         request_text(r, "name", true, &name) || request_text(r, "email", true, &email) ||
-        open_repository(r, path, &repo) || load_rule(r, repo, &rule))
+        request_text(r, "keep", false, &keep) || open_repository(r, path, &repo) ||
+        load_rule(r, repo, &rule))
         return -1;
     if (amp_rule_protects(&rule, amp_span_str(branch)))
         return refuse_branch(r, branch, NULL);
@@ -202,10 +212,19 @@ int op_rollback(struct request *r)
         if (workdir && amp_span_copy(amp_span_str(common), h.gitdir, sizeof h.gitdir))
             trim_path(workdir, h.path, sizeof h.path);
     }
-    if (h.path[0])
-        return roll_worktree(r, &h, common, name, email, git_commit_id(commit));
-    rc = git_repository_set_ident(repo, name, email);
-    if (rc == 0)
-        rc = git_reference_set_target(&moved, ref, git_commit_id(commit), "amp: rollback");
-    return rc ? fail_git(r, rc, AMP_IOERR, "git_error", branch) : 0;
+    const git_oid *to = git_commit_id(commit);
+    if (h.path[0]) {
+        rc = roll_worktree(r, &h, common, name, email, to, keep, now, &kept);
+    } else if (keep && now && keep_tip(r, repo, now, h.ref, to, keep, &kept)) {
+        rc = -1;
+    } else {
+        rc = git_repository_set_ident(repo, name, email);
+        if (rc == 0)
+            rc = git_reference_set_target(&moved, ref, to, "amp: rollback");
+        if (rc)
+            rc = fail_git(r, rc, AMP_IOERR, "git_error", branch);
+    }
+    amp_jw_key(&r->out, "kept");
+    amp_jw_bool(&r->out, kept);
+    return rc;
 }

@@ -40,6 +40,7 @@ static const struct {
     {"worktrees", op_worktrees},
     {"commit", op_commit},
     {"rollback", op_rollback},
+    {"keep", op_keep},
     {"diff", op_diff},
 };
 

@@ -78,6 +78,16 @@ int open_tree(struct request *r, const char *common, const char *gitdir, const c
 /* The same for the linked worktree that the repository has at path. */
 int open_worktree(struct request *r, git_repository *repo, const char *path, git_repository **out);
 
+/* keep.c: what nobody committed goes under a new ref. keep_tip: the commit, unless a ref other than
+ * `except`, or the commit `extra`, reaches it (both may be NULL). keep_tree: the files of a
+ * worktree, or its HEAD when no ref reaches that; partial: a repository inside was left out. */
+bool keep_is_reachable(git_repository *repo, const git_oid *oid, const char *except,
+                       const git_oid *extra);
+int keep_tip(struct request *r, git_repository *repo, const git_oid *tip, const char *except,
+             const git_oid *extra, const char *ref, bool *kept);
+int keep_tree(struct request *r, git_repository *tree, const char *name, const char *email,
+              const char *ref, bool *kept, bool *partial);
+
 int op_info(struct request *r);
 int op_resolve(struct request *r);
 int op_tree(struct request *r);
@@ -89,6 +99,7 @@ int op_worktree_remove(struct request *r);
 int op_worktrees(struct request *r);
 int op_commit(struct request *r);
 int op_rollback(struct request *r);
+int op_keep(struct request *r);
 int op_diff(struct request *r);
 
 #define CLEANUP(fn) __attribute__((cleanup(fn)))

@@ -154,8 +154,12 @@ static bool is_dirty(struct request *r, git_repository *from, const struct linke
     if (open_tree(r, git_repository_commondir(from), w->gitdir, w->path, &repo) ||
         git_status_list_new(&list, repo, &opt))
         return true; /* what cannot be judged is kept */
+    git_oid head;
     return git_status_list_entrycount(list) > 0 ||
-           git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE;
+           git_repository_state(repo) != GIT_REPOSITORY_STATE_NONE ||
+           (git_repository_head_detached(repo) == 1 &&
+            git_reference_name_to_id(&head, repo, "HEAD") == 0 &&
+            !keep_is_reachable(repo, &head, NULL, NULL));
 }
 
 /* Only what is inside REPO.worktrees was made for agents and is removed with its files. */
@@ -205,7 +209,8 @@ int op_worktree_remove(struct request *r)
                         path, root);
     if (!force && files && !s.found.unfinished && is_dirty(r, repo, &s.found))
         return amp_fail(r->err, AMP_NO, "worktree_dirty",
-                        "%s: there are changes that are not committed", path);
+                        "%s: there are changes that are not committed, or commits on no branch",
+                        path);
     linked_remove(&s.found, !outside);
     bool left = access(path, F_OK) == 0;
     if (left && files)

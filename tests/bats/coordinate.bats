@@ -190,9 +190,19 @@ lock() {
   round aaaaaaa1 rejected
   round aaaaaaa2 rejected
   round aaaaaaa3 rejected
+  # The branch's worktree is an agent's, with a file that nobody committed.
+  git -C "$BATS_TEST_TMPDIR/r" worktree add -q "$BATS_TEST_TMPDIR/r.worktrees/bob" fix/units
+  echo bob >"$BATS_TEST_TMPDIR/r/.git/worktrees/bob/amp-agent"
+  echo mine >"$BATS_TEST_TMPDIR/r.worktrees/bob/precious"
+  git -C "$BATS_TEST_TMPDIR/r.worktrees/bob" add precious
+  wrong=$(git -C "$BATS_TEST_TMPDIR/r" rev-parse fix/units)
   decision rollback "start over" "$first" | hear
   [ "$(git -C "$BATS_TEST_TMPDIR/r" rev-parse fix/units)" = "$first" ]
   [ "$(of_task .state)" = rework ]
+  [[ $err =~ "kept as "(refs/amp/kept/rollback/[^ ]*) ]]
+  kept=${BASH_REMATCH[1]%%[[:space:]]*}
+  [ "$(git -C "$BATS_TEST_TMPDIR/r" rev-parse "$kept^")" = "$wrong" ]
+  [ "$(git -C "$BATS_TEST_TMPDIR/r" show "$kept:precious")" = mine ]
 }
 
 @test "a rollback that git refuses changes nothing and is answered with a nack" {

@@ -558,3 +558,92 @@ A
   got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"'
   [ "$(git -C other rev-parse feat/x)" = "$before" ]
 }
+
+# bound NAME BRANCH: the agent's worktree, bound in $STATE, with a file that nobody committed.
+bound() {
+  worktree-bind -C "$REPO" --state "$STATE" bind "$1" -b "$2"
+  echo mine >"$REPO.worktrees/$1/precious"
+}
+
+@test "work that nobody committed on another branch is kept: a ref, the folder, a new worktree" {
+  need_tool worktree-bind
+  workplace
+  good_agent
+  bound executor feat/old
+  echo staged >"$REPO.worktrees/executor/file.txt"
+  git -C "$REPO.worktrees/executor" add file.txt
+  echo changed >"$REPO.worktrees/executor/file.txt"
+  run_agent --exec ./good < <(dispatch)
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+  [ "$(cat repo.worktrees/executor/precious)" = mine ]
+  [ "$(git -C repo.worktrees/executor symbolic-ref HEAD)" = refs/heads/feat/old ]
+  ref=$(grep -o 'refs/amp/kept/executor/[^ ;]*' err)
+  grep -q "$PWD/repo.worktrees/executor: left as it is" err
+  [ "$(git -C repo show "$ref:precious")" = mine ]
+  [ "$(git -C repo show "$ref:file.txt")" = changed ]
+  [ "$(git -C repo show "$ref^2:file.txt")" = staged ]
+  [ "$(git -C repo rev-parse "$ref^1")" = "$(git -C repo rev-parse feat/old)" ]
+  [ "$(git -C repo log -1 --format=%s feat/x)" = "Write hello" ]
+  [ -z "$(git -C repo log --format=%H feat/x -- precious)" ]
+}
+
+@test "a commit that no branch has is kept under a ref when its worktree goes" {
+  need_tool worktree-bind
+  workplace
+  good_agent
+  worktree-bind -C "$REPO" --state "$STATE" bind executor -b feat/old
+  git -C repo.worktrees/executor switch -q --detach
+  git -C repo.worktrees/executor commit -q --allow-empty -m lonely
+  lonely=$(git -C repo.worktrees/executor rev-parse HEAD)
+  run_agent --exec ./good < <(dispatch)
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+  [ "$(git -C repo for-each-ref --format='%(objectname)' refs/amp/kept/executor)" = "$lonely" ]
+}
+
+@test "what a repeated attempt throws away is kept under a ref: files, and commits of the branch" {
+  workplace
+  agent twice <<'EOS'
+if [ ! -e "$TOP/once" ]; then
+  touch "$TOP/once"
+  git commit -q --allow-empty -m "first attempt"
+  echo one >precious
+  git init -q nested && echo deep >nested/deep
+  [ "$MODE" = plain ] && rm -r nested
+  exit 75
+fi
+echo two >hello.txt
+EOS
+  export TOP=$PWD MODE=plain
+  run_agent --exec ./twice < <(dispatch)
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+  ref=$(grep -o 'refs/amp/kept/executor/[^ ;]*' err | head -1)
+  [ "$(git -C repo show "$ref:precious")" = one ]
+  [ "$(git -C repo log -1 --format=%s "$ref^")" = "first attempt" ]
+  [ "$(git -C repo rev-list --count main..feat/x)" = 1 ]
+  [ ! -e repo.worktrees/executor ]
+
+  # A repository inside cannot be copied to a ref: the folder stays, and gives the branch free.
+  rm once
+  MODE=nested
+  run_agent --exec ./twice < <(dispatch '.task_id = "T-2026-002" | .payload.branch = "feat/y"
+    | .msg_id = "task_dispatch-T-2026-002-1" | .payload.subtasks[0].subtask_id = "T-2026-002-S1"')
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+  grep -q "$PWD/repo.worktrees/executor: left as it is" err
+  [ "$(cat repo.worktrees/executor/nested/deep)" = deep ]
+  [ "$(cat repo.worktrees/executor/precious)" = one ]
+}
+
+@test "a run in a copied repository, with a copied state, leaves the original's worktree alone" {
+  need_tool worktree-bind
+  workplace
+  good_agent
+  STATE=$REPO/.git/run-state
+  worktree-bind -C "$REPO" --state "$STATE" bind executor -b feat/old
+  cp -a repo copy
+  STATE=$PWD/copy/.git/run-state
+  REPO=$PWD/copy
+  run_agent --exec ./good < <(dispatch)
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+  [ "$(git -C repo.worktrees/executor symbolic-ref HEAD)" = refs/heads/feat/old ]
+  [ -e repo/.git/worktrees/executor/amp-agent ]
+}
