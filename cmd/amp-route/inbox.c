@@ -14,12 +14,15 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "agent/registry.h"
 #include "message/message.h"
 #include "message/metrics.h"
 #include "message/record.h"
+#include "task/task.h"
 
 #define SWEEPER  "amp-ack.sweep" /* its outbox gets the answers to who sent what did not come */
 #define PAUSE_MS 500
+#define TOLD_MAX (1u << 20)
 
 static const char *state, *config, *out_path = "-", *format = "line", *return_id, *acks_port;
 static int64_t lock_timeout_ms = 10000, max_messages, lease_ms = 1800000, attempts = 5,
@@ -81,6 +84,8 @@ struct inbox {
     struct amp_lanes lanes;
     int64_t handed, refused, this_turn;
     struct amp_metrics *metrics; /* NULL: none are kept */
+    struct amp_reader *reader;   /* of what might be held */
+    struct amp_buf told, notes;  /* ids that were reported as held; what is to be said now */
 };
 
 /* ---- looking ---- */
@@ -201,6 +206,60 @@ static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_out
                              acks_actor(&in->acks, SWEEPER), now, err);
 }
 
+/* Noted once a message; written after the turn, in which nothing may block. */
+static int note_held(struct inbox *in, struct amp_span id, const char *why, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    amp_buf_init(&line, TOLD_MAX);
+    if (amp_buf_fmt(&line, err, "\n%.*s\n", (int)id.n, id.p) < 0)
+        return -1;
+    if (in->told.len > 0 && memmem(in->told.data, in->told.len, line.data, line.len))
+        return 0;
+    if (in->told.len + line.len > TOLD_MAX)
+        amp_buf_reset(&in->told);
+    return amp_buf_add(&in->told, line.data, line.len, err) < 0
+               ? -1
+               : amp_buf_fmt(&in->notes, err, "%.*s stays in the inbox: %s\n",
+                             (int)(id.n < 200 ? id.n : 200), id.p, why);
+}
+
+static void tell_held(struct inbox *in)
+{
+    for (size_t at = 0; at < in->notes.len;) {
+        const char *text = in->notes.data + at, *end = memchr(text, '\n', in->notes.len - at);
+        size_t n = end ? (size_t)(end - text) : in->notes.len - at;
+        amp_note("%.*s", (int)n, text);
+        at += n + 1;
+    }
+    amp_buf_reset(&in->notes);
+}
+
+/* New work waits while its task, or the agent, is suspended. */
+static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
+{
+    struct inbox *in = ctx;
+    struct amp_view v;
+    struct amp_agent_status st;
+    struct amp_task_status task;
+    struct amp_check_options any = {0};
+    char why[700];
+    int rc = amp_reader_line(in->reader, text, &any, &v, NULL, NULL, err);
+    if (rc <= 0 || !steps_work(&v))
+        return rc < 0 ? -1 : 0;
+    if (amp_task_status(in->store, v.task, &task, err) < 0 ||
+        amp_agent_status(in->store, in->name, &st, err) < 0)
+        return -1;
+    if (task.suspended)
+        snprintf(why, sizeof(why), "task %.*s is suspended until the admin decides %s",
+                 (int)(v.task.n < 200 ? v.task.n : 200), v.task.p, task.ref);
+    else if (st.suspended)
+        snprintf(why, sizeof(why), "agent %s is suspended until the admin decides %s", in->name,
+                 st.ref);
+    else
+        return 0;
+    return note_held(in, v.id, why, err) < 0 ? -1 : 1;
+}
+
 /* 1: one was dealt with, 0: there is none now. */
 static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
 {
@@ -210,8 +269,11 @@ static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
     struct amp_inbox_turn turn = {.between_turns = between && (follow || in->this_turn == 0),
                                   .lease_ms = lease_ms,
                                   .lanes = &in->lanes,
+                                  .held = is_held,
+                                  .ctx = in,
                                   .actor = acks_actor(&in->acks, SWEEPER)};
     int rc = amp_inbox_offer(in->store, in->agent, &turn, amp_now_ms(), &in->mem, &m, wake_ms, err);
+    tell_held(in);
     /* Also the READ of the one before; nothing leaves while it might be lost. */
     if (rc < 0 || amp_store_sync(in->store, err) < 0 || acks_turn(&in->acks, err) < 0)
         return -1;
@@ -332,6 +394,8 @@ static int work(struct inbox *in)
         return 0;
     if (lanes_set(config, state, NULL, 0, &in->rules, &err) < 0)
         return amp_complain(&err);
+    if (!(in->reader = amp_reader_new(NULL, &err)))
+        return amp_complain(&err);
     amp_lanes_init(&in->lanes, &in->rules, amp_now_ms());
     in->acks.store = in->store;
     in->acks.agent = in->agent;
@@ -369,10 +433,15 @@ int route_inbox(int argc, char **argv)
                             .out = {.fd = -1}};
     amp_signals_install();
     amp_buf_init(&in.mem, AMP_RECORD_MAX);
+    amp_buf_init(&in.told, TOLD_MAX);
+    amp_buf_init(&in.notes, 4 * TOLD_MAX);
     int status = work(&in);
     hand_close(&in.hand);
     acks_close(&in.acks);
     amp_buf_release(&in.mem);
+    amp_buf_release(&in.told);
+    amp_buf_release(&in.notes);
+    amp_reader_free(in.reader);
     amp_store_close(in.store);
     if (in.bell >= 0)
         close(in.bell);

@@ -8,14 +8,18 @@
 #include "once.h"
 #include "task/task.h"
 
+bool steps_work(const struct amp_view *v)
+{
+    return v->task.n > 0 && (v->kind == AMP_KIND_REVIEW ||
+                             (v->kind == AMP_KIND_DISPATCH &&
+                              !(v->n_to == 1 && amp_span_is(v->to[0], "coordinator"))));
+}
+
 /* New work for a suspended task waits for a person. */
 static int suspended(struct router *r, struct job *j, const struct amp_view *v,
                      struct amp_error *err)
 {
-    bool work =
-        v->kind == AMP_KIND_REVIEW ||
-        (v->kind == AMP_KIND_DISPATCH && !(v->n_to == 1 && amp_span_is(v->to[0], "coordinator")));
-    if (!r->store || !work || v->task.n == 0)
+    if (!r->store || !steps_work(v))
         return STEP_GO;
     int rc = amp_task_suspended(r->store, v->task, err);
     if (rc == 1)

@@ -14,6 +14,9 @@ typedef int step_fn(struct router *r, struct job *j, const struct amp_view *v,
                     struct amp_error *err);
 step_fn steps_admit, steps_look;
 
+/* Whether it is new work of a task, which waits while the task is suspended. */
+bool steps_work(const struct amp_view *v);
+
 /* judge.c */
 int judge_start(struct router *r, struct amp_error *err);
 /* Native rules at once; what only jq can say stays open. */

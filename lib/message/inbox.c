@@ -104,21 +104,26 @@ static int supersede(struct offering *o, const struct amp_inbox_key *k,
     return amp_inbox_buffer_leave(o->s, o->agent, k->id, false, err);
 }
 
-/* One turn, so that of two inboxes with attempts at one operation one offers. 1: superseded. */
+enum { OVER, OFFERED, HELD };
+
+/* One turn, so that of two inboxes with attempts at one operation one offers, and that a suspension
+ * comes before or after. 1: superseded; 2: held. */
 static int offer_in_turn(struct offering *o, const struct amp_inbox_key *k,
-                         const struct amp_inbox_delivery *d, struct amp_inbox_step *step,
-                         struct amp_error *err)
+                         const struct amp_inbox_delivery *d, struct amp_span line,
+                         struct amp_inbox_step *step, struct amp_error *err)
 {
     if (amp_store_begin(o->s, err) < 0)
         return -1;
     int rc = amp_inbox_superseded(o->s, o->agent, k, d, err);
+    if (rc == 0 && step && o->turn->held && (rc = o->turn->held(o->turn->ctx, line, err)) > 0)
+        rc = HELD;
     if (rc == 0 && step)
         rc = amp_inbox_step(o->s, k->key, step, err);
     amp_store_end(o->s);
     return rc;
 }
 
-/* 1: offered; 0: it is over, look at the next. NO illegal_transition: somebody was faster. */
+/* OVER: look at the next. NO illegal_transition: somebody was faster. */
 static int try_place(struct offering *o, const struct amp_inbox_place *place, struct amp_error *err)
 {
     struct amp_inbox_key k;
@@ -142,7 +147,9 @@ static int try_place(struct offering *o, const struct amp_inbox_place *place, st
     struct amp_inbox_step step = {
         .event = AMP_INBOX_EV_OFFER, .now_ms = o->now_ms, .fresh = &fresh};
     bool expired = expires_ms > 0 && expires_ms <= o->now_ms;
-    int other = offer_in_turn(o, &k, &d, expired ? NULL : &step, err);
+    int other = offer_in_turn(o, &k, &d, line, expired ? NULL : &step, err);
+    if (other == HELD)
+        return HELD;
     if (other != 0)
         return other < 0 ? -1 : supersede(o, &k, place, err);
     if (expired) {
@@ -176,7 +183,7 @@ static int try_place(struct offering *o, const struct amp_inbox_place *place, st
     if (o->turn->between_turns &&
         amp_inbox_busy(o->s, o->agent, o->now_ms, o->now_ms + o->turn->lease_ms, err) < 0)
         return -1;
-    return 1;
+    return OFFERED;
 }
 
 static int offer_place(struct offering *o, const struct amp_inbox_place *place,
@@ -193,33 +200,66 @@ static int offer_place(struct offering *o, const struct amp_inbox_place *place,
         amp_inbox_key_of(o->agent, place->id, &k, &e) == 0 &&
         amp_inbox_delivery_get(o->s, k.key, &o->own, &d, &e) == 0 &&
         (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED))
-        return 0;
+        return OVER;
     if (err)
         *err = e;
     return -1;
 }
 
-/* Whose turn it is. Of those that must keep their order the first one's lane is the lane of all. */
-static uint32_t choose(const struct amp_inbox_buffer *b, struct amp_lanes *lanes, int64_t now_ms)
+/* The first of those with the same order. */
+static uint32_t first_of_order(const struct amp_inbox_buffer *b, uint32_t i)
+{
+    uint32_t k = 0;
+    while (k < i && (b->waiting[i].order == 0 || b->waiting[k].order != b->waiting[i].order))
+        k++;
+    return k;
+}
+
+/* Whose turn it is, n_waiting: nobody's. Of those that must keep their order the first one's lane
+ * is the lane of all, and where it is held all are. */
+static uint32_t choose(const struct amp_inbox_buffer *b, const bool *held, struct amp_lanes *lanes,
+                       int64_t now_ms)
 {
     struct amp_lane_head heads[AMP_LANE_COUNT] = {{0}};
-    uint32_t first[AMP_LANE_COUNT] = {0};
-    if (!lanes)
-        return 0;
+    uint32_t first[AMP_LANE_COUNT] = {0}, earliest = b->n_waiting;
     for (uint32_t i = 0; i < b->n_waiting; i++) {
         const struct amp_inbox_place *p = &b->waiting[i];
-        uint32_t k = 0;
-        while (k < i && (p->order == 0 || b->waiting[k].order != p->order))
-            k++;
+        uint32_t k = first_of_order(b, i);
         int64_t lane = b->waiting[k].lane;
+        if (held[i] || held[k])
+            continue;
+        if (earliest == b->n_waiting)
+            earliest = i;
+        if (!lanes)
+            break;
         if (lane < 0 || lane >= AMP_LANE_COUNT || heads[lane].any)
             continue;
         first[lane] = i;
         heads[lane] = (struct amp_lane_head){
             .any = true, .bytes = (size_t)(p->size > 0 ? p->size : 0), .since_ms = p->at_ms};
     }
+    if (!lanes || earliest == b->n_waiting)
+        return earliest;
     struct amp_lane_turn t = amp_lanes_next(lanes, heads, now_ms);
-    return t.lane == AMP_LANE_COUNT ? 0 : first[t.lane];
+    return t.lane == AMP_LANE_COUNT ? earliest : first[t.lane];
+}
+
+/* The next of the buffer that is not held. OVER: read the buffer again, another may be there. */
+static int offer_from(struct offering *o, const struct amp_inbox_buffer *b, int64_t *wake_ms,
+                      bool *any, struct amp_error *err)
+{
+    AMP_FREE bool *held = calloc(b->n_waiting + 1, sizeof *held);
+    if (!held)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an inbox");
+    for (;;) {
+        uint32_t i = choose(b, held, o->turn->lanes, o->now_ms);
+        *any = i < b->n_waiting;
+        int rc = *any ? offer_place(o, &b->waiting[i], err) : OVER;
+        if (rc != HELD)
+            return rc;
+        held[i] = true;
+        *wake_ms = o->now_ms + AMP_INBOX_HELD_MS;
+    }
 }
 
 static int offer_next(struct offering *o, int64_t *wake_ms, struct amp_error *err)
@@ -231,11 +271,10 @@ static int offer_next(struct offering *o, int64_t *wake_ms, struct amp_error *er
         if (amp_inbox_buffer_get(o->s, o->agent, &names, &b, NULL, err) < 0)
             return -1;
         int rc = 0;
-        bool held = o->turn->between_turns && b.until_ms > o->now_ms;
-        *wake_ms = held ? b.until_ms : 0;
-        bool any = b.n_waiting > 0 && !held;
-        if (any)
-            rc = offer_place(o, &b.waiting[choose(&b, o->turn->lanes, o->now_ms)], err);
+        bool busy = o->turn->between_turns && b.until_ms > o->now_ms, any = false;
+        *wake_ms = busy ? b.until_ms : 0;
+        if (!busy)
+            rc = offer_from(o, &b, wake_ms, &any, err);
         amp_inbox_buffer_free(&b);
         if (rc != 0 || !any)
             return rc;

@@ -98,9 +98,15 @@ struct amp_inbox_turn {
     int64_t lease_ms;        /* how long busy holds at most */
     struct amp_lanes *lanes; /* whose turn it is; NULL: as they came */
     const char *actor;       /* whose outbox gets the answers about what expired */
+    /* Whether a message stays in its place for now: 1, 0, or -1. Asked in the turn in which it
+     * would be offered. NULL: none does. */
+    int (*held)(void *ctx, struct amp_span line, struct amp_error *err);
+    void *ctx;
 };
+#define AMP_INBOX_HELD_MS 500 /* when to look again at what was held */
 /* The next message, OFFERED by this call: 1, with spans into mem; 0: there is none now, look again
- * when the bell rings or at *wake_ms (0: never by itself). */
+ * when the bell rings or at *wake_ms (0: never by itself). What has the order of a message that is
+ * held waits with it; others pass. */
 int amp_inbox_offer(struct amp_store *s, struct amp_span agent, const struct amp_inbox_turn *turn,
                     int64_t now_ms, struct amp_buf *mem, struct amp_inbox_msg *out,
                     int64_t *wake_ms, struct amp_error *err);

@@ -593,3 +593,30 @@ dropped() {
   amp-ack send --stage FAILED --code tool_timeout --from carl <2 >/dev/null
   amp-route inbox ann | cmp - 1
 }
+
+@test "work whose task was suspended after it came waits in the inbox, and others pass" {
+  need_tool hitl-prompt task-dispatch
+  message task_dispatch >work
+  message task_dispatch '.task_id = "T-2026-045" | .msg_id = "task_dispatch-T-2026-045-1"' >other
+  message review_request >review
+  message task_result '.to = "executor"' >news
+  cat work review other news | amp-route -r '* => inbox:executor'
+  # A critical escalation that nobody answers.
+  message escalation >question
+  run -1 hitl-prompt --answer /dev/null <question
+  amp-route inbox executor >out 2>err
+  cat other news | cmp - out
+  [ "$(grep -c 'stays in the inbox: task T-2026-044 is suspended until the admin decides' err)" = 2 ]
+  run -1 amp-route inbox executor
+  run -0 amp-route inbox executor --list
+  [ "${#lines[@]}" -eq 2 ]
+  # Who waits for it has it soon after the decision.
+  timeout 20 amp-route inbox executor --follow --max 2 >out 2>err 3>&- &
+  follower=$!
+  wait_until 10 grep -q 'stays in the inbox' err
+  echo resume >answers
+  hitl-prompt --answer answers </dev/null >decision
+  task-dispatch coordinate <decision >/dev/null
+  wait "$follower"
+  cat work review | cmp - out
+}
