@@ -56,9 +56,9 @@ static int stays(struct amp_store *s, const char *name, uint64_t bound, struct a
     if (!st)
         return -1;
     sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-    int rc = amp_index_step(&s->index, st, err);
+    int rc = amp_index_next(&s->index, st, AMP_INDEX_BLOB, err);
     if (rc == 1) {
-        rc = (uint64_t)sqlite3_column_int64(st, 0) >= bound;
+        rc = (uint64_t)sqlite3_column_int64(st, 1) >= bound;
         sqlite3_reset(st);
     }
     return rc;

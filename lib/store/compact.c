@@ -55,6 +55,8 @@ static int stand_key(struct amp_store *s, struct amp_span key, struct place plac
     struct amp_pos at;
     if (old_frame(s, place, &old, err) != 0)
         return -1;
+    if (!amp_span_eq(old.key, key))
+        return amp_index_wrong(&s->index, "a row leads to the frame of another key", err);
     struct amp_frame f = {
         .head.log = AMP_FRAME_stand,
         .key = key,
@@ -103,14 +105,14 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
         return -1;
     sqlite3_bind_text(st, 1, from.data, (int)from.len, SQLITE_STATIC);
     sqlite3_bind_int(st, 2, *rows);
-    while (*stands > 0 && (rc = amp_index_step(&s->index, st, err)) == 1) {
+    while (*stands > 0 && (rc = amp_index_next(&s->index, st, AMP_INDEX_REC, err)) == 1) {
         struct amp_span key = column(st, 0);
         uint64_t h = amp_tail_hash(AMP_TAIL_KEY, key, (struct amp_span){0});
         taken++;
         /* What the tail knows is newer. */
-        if ((uint64_t)sqlite3_column_int64(st, 4) < c->bound &&
+        if ((uint64_t)sqlite3_column_int64(st, 9) < c->bound &&
             amp_tail_rec(&s->tail, h, key, NULL) < 0) {
-            if (stand_key(s, key, column_place(st, 1), err) != 0) {
+            if (stand_key(s, key, column_place(st, 4), err) != 0) {
                 rc = -1;
                 break;
             }
@@ -142,13 +144,13 @@ static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, st
     sqlite3_bind_int64(st, 1, (sqlite3_int64)c->out_n);
     sqlite3_bind_int64(st, 2, c->out_i);
     sqlite3_bind_int(st, 3, *rows);
-    while (*stands > 0 && (rc = amp_index_step(&s->index, st, err)) == 1) {
-        struct place place = column_place(st, 3);
+    while (*stands > 0 && (rc = amp_index_next(&s->index, st, AMP_INDEX_OUT, err)) == 1) {
+        struct place place = column_place(st, 4);
         uint64_t n = (uint64_t)sqlite3_column_int64(st, 0);
         uint32_t i = (uint32_t)sqlite3_column_int64(st, 1);
         taken++;
         if (place.seg <= c->seg && !amp_tail_out(&s->tail, n, i)) {
-            if (stand_entry(s, n, i, column(st, 2), place, err) != 0) {
+            if (stand_entry(s, n, i, column(st, 3), place, err) != 0) {
                 rc = -1;
                 break;
             }
@@ -270,7 +272,7 @@ static int start_pass(struct amp_store *s, struct amp_error *err)
     return 0;
 }
 
-int amp_store_compact(struct amp_store *s, struct amp_error *err)
+static int step(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_compaction *c = &s->old;
@@ -290,4 +292,12 @@ int amp_store_compact(struct amp_store *s, struct amp_error *err)
     if (c->keys_done && rows > 0 && pass_outs(s, &rows, &stands, &done, err) != 0)
         return -1;
     return done ? let_go(s, err) : 0;
+}
+
+int amp_store_compact(struct amp_store *s, struct amp_error *err)
+{
+    int rc = step(s, err);
+    if (rc != 0 && amp_turn_heal(s, NULL) == 0)
+        s->old.seg = 0; /* the next turn begins again */
+    return rc;
 }

@@ -130,14 +130,28 @@ static void look_at_input(struct eye *e, struct amp_frame *f)
     must(e, SEE(e, "}"));
 }
 
+/* Behind `,"key":"`, which stands near the start; NULL: there is none. */
+static const char *key_of(struct amp_span frame)
+{
+    const char *key = memmem(frame.p, frame.n < 200 ? frame.n : 200, ",\"key\":\"", 8);
+    return key ? key + 8 : NULL;
+}
+
+bool amp_frame_is_of(struct amp_span frame, struct amp_span key)
+{
+    const char *p = key_of(frame);
+    return p && (size_t)(frame.p + frame.n - p) > key.n && memcmp(p, key.p, key.n) == 0 &&
+           p[key.n] == '"';
+}
+
 bool amp_frame_glance(struct amp_span frame, const struct amp_frame_head *head,
                       struct amp_frame_arena *a, struct amp_frame *out)
 {
     struct amp_frame f = {.head = *head};
     if (head->log != AMP_FRAME_none || frame.n < AMP_FRAME_HEAD + 8)
         return false;
-    const char *key = memmem(frame.p, frame.n < 200 ? frame.n : 200, ",\"key\":\"", 8);
-    struct eye e = {key ? key + 8 : frame.p, frame.p + frame.n - 2, key != NULL};
+    const char *key = key_of(frame);
+    struct eye e = {key ? key : frame.p, frame.p + frame.n - 2, key != NULL};
     f.key = word(&e);
     must(&e, SEE(&e, ",\"was\":"));
     f.was = digits(&e);

@@ -1,8 +1,8 @@
 /*
  * The index in SQLite. Rows do not hold records, they hold where in the log a record stands; the
- * frame's checksum is checked again at each read. Write-ahead log, synchronous=NORMAL: after a
- * power loss it may be behind the log or ahead of it, which its meta row (the checksum of the last
- * frame) tells, and never torn.
+ * frame's checksum is checked again at each read, and its key compared. Write-ahead log,
+ * synchronous=NORMAL: after a power loss it may be behind the log or ahead of it, which its meta
+ * row (the checksum of the last frame) tells, and never torn.
  */
 #include "store/index.h"
 
@@ -74,6 +74,12 @@ static void bind_text(sqlite3_stmt *st, int i, struct amp_span v)
 static void bind_u64(sqlite3_stmt *st, int i, uint64_t v)
 {
     sqlite3_bind_int64(st, i, (sqlite3_int64)v);
+}
+
+static void bind_numbers(sqlite3_stmt *st, int i, const uint64_t *v, int n)
+{
+    for (int k = 0; k < n; k++)
+        bind_u64(st, i + k, v[k]);
 }
 
 static uint64_t column_u64(sqlite3_stmt *st, int i)
@@ -166,12 +172,17 @@ void amp_index_checkpoint(struct amp_index *ix, int above_pages, bool truncate)
 {
     if (!ix->db || ix->memory || ix->read_only || ix->wal_pages <= above_pages)
         return;
+    bool noted = amp_index_will_write(ix);
     /* Whoever reads or checkpoints besides us is not waited for. */
     sqlite3_busy_timeout(ix->db, 0);
     if (sqlite3_wal_checkpoint_v2(ix->db, NULL,
                                   truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
-                                  NULL, NULL) == SQLITE_OK)
+                                  NULL, NULL) == SQLITE_OK) {
         ix->wal_pages = 0;
+        /* Else another process may be writing: it says so when it is done. */
+        if (noted)
+            amp_index_has_written(ix);
+    }
     sqlite3_busy_timeout(ix->db, AMP_INDEX_BUSY_MS);
 }
 
@@ -208,15 +219,13 @@ int amp_index_put_rec(struct amp_index *ix, struct amp_span key, const struct am
         return -1;
     bind_text(st, 1, key);
     if (at) {
-        bind_u64(st, 2, at->rev);
-        bind_text(st, 3, amp_span_str(at->state));
-        sqlite3_bind_int64(st, 4, at->due);
-        bind_u64(st, 5, at->seg);
-        bind_u64(st, 6, at->off);
-        bind_u64(st, 7, at->len);
-        bind_u64(st, 8, at->joff);
-        bind_u64(st, 9, at->jlen);
-        bind_u64(st, 10, n);
+        const uint64_t v[] = {at->rev, (uint64_t)at->due, at->seg,  at->off,
+                              at->len, at->joff,          at->jlen, n};
+        struct amp_span state = amp_span_str(at->state);
+        bind_u64(st, 2, v[0]);
+        bind_text(st, 3, state);
+        bind_numbers(st, 4, v + 1, 7);
+        bind_u64(st, 11, amp_index_row_sum(ix, AMP_INDEX_REC, key, state, v, 8));
     }
     return amp_index_step(ix, st, err) < 0 ? -1 : 0;
 }
@@ -227,12 +236,11 @@ int amp_index_put_seen(struct amp_index *ix, struct amp_span consumer, struct am
     sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_PUT_SEEN, err);
     if (!st)
         return -1;
+    const uint64_t v[] = {at->seg, at->off, at->len, n};
     bind_text(st, 1, consumer);
     bind_text(st, 2, id);
-    bind_u64(st, 3, at->seg);
-    bind_u64(st, 4, at->off);
-    bind_u64(st, 5, at->len);
-    bind_u64(st, 6, n);
+    bind_numbers(st, 3, v, 4);
+    bind_u64(st, 7, amp_index_row_sum(ix, AMP_INDEX_SEEN, consumer, id, v, 4));
     return amp_index_step(ix, st, err) < 0 ? -1 : 0;
 }
 
@@ -246,11 +254,12 @@ int amp_index_put_out(struct amp_index *ix, uint64_t n, uint32_t i, struct amp_s
     bind_u64(st, 1, n);
     bind_u64(st, 2, i);
     if (at) {
-        bind_u64(st, 3, amp_store_hash(ix->salt, id, (struct amp_span){0}));
+        struct amp_span none = {0};
+        const uint64_t v[] = {n, i, amp_store_hash(ix->salt, id, none), at->seg, at->off, at->len};
+        bind_u64(st, 3, v[2]);
         bind_text(st, 4, consumer);
-        bind_u64(st, 5, at->seg);
-        bind_u64(st, 6, at->off);
-        bind_u64(st, 7, at->len);
+        bind_numbers(st, 5, v + 3, 3);
+        bind_u64(st, 8, amp_index_row_sum(ix, AMP_INDEX_OUT, consumer, none, v, 6));
     }
     return amp_index_step(ix, st, err) < 0 ? -1 : 0;
 }
@@ -263,6 +272,7 @@ int amp_index_put_blob(struct amp_index *ix, struct amp_span name, uint64_t n,
         return -1;
     bind_text(st, 1, name);
     bind_u64(st, 2, n);
+    bind_u64(st, 3, amp_index_row_sum(ix, AMP_INDEX_BLOB, name, (struct amp_span){0}, &n, 1));
     return amp_index_step(ix, st, err) < 0 ? -1 : 0;
 }
 
@@ -302,26 +312,26 @@ int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_re
     if (!st)
         return -1;
     bind_text(st, 1, key);
-    int rc = amp_index_step(ix, st, err);
+    int rc = amp_index_next(ix, st, AMP_INDEX_REC, err);
     if (rc == 1) {
-        amp_index_read_rec(st, 0, out);
+        amp_index_read_rec(st, out);
         sqlite3_reset(st);
     }
     return rc;
 }
 
-void amp_index_read_rec(sqlite3_stmt *st, int column, struct amp_index_rec *out)
+void amp_index_read_rec(sqlite3_stmt *st, struct amp_index_rec *out)
 {
     *out = (struct amp_index_rec){
-        .rev = column_u64(st, column),
-        .due = sqlite3_column_int64(st, column + 2),
-        .seg = (uint32_t)column_u64(st, column + 3),
-        .off = column_u64(st, column + 4),
-        .len = (uint32_t)column_u64(st, column + 5),
-        .joff = (uint32_t)column_u64(st, column + 6),
-        .jlen = (uint32_t)column_u64(st, column + 7),
+        .rev = column_u64(st, 1),
+        .due = sqlite3_column_int64(st, 3),
+        .seg = (uint32_t)column_u64(st, 4),
+        .off = column_u64(st, 5),
+        .len = (uint32_t)column_u64(st, 6),
+        .joff = (uint32_t)column_u64(st, 7),
+        .jlen = (uint32_t)column_u64(st, 8),
     };
-    const unsigned char *state = sqlite3_column_text(st, column + 1);
+    const unsigned char *state = sqlite3_column_text(st, 2);
     snprintf(out->state, sizeof out->state, "%s", state ? (const char *)state : "");
 }
 
@@ -333,12 +343,12 @@ int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_sp
         return -1;
     bind_text(st, 1, consumer);
     bind_text(st, 2, id);
-    int rc = amp_index_step(ix, st, err);
+    int rc = amp_index_next(ix, st, AMP_INDEX_SEEN, err);
     if (rc == 1) {
         *out = (struct amp_index_rec){
-            .seg = (uint32_t)column_u64(st, 0),
-            .off = column_u64(st, 1),
-            .len = (uint32_t)column_u64(st, 2),
+            .seg = (uint32_t)column_u64(st, 2),
+            .off = column_u64(st, 3),
+            .len = (uint32_t)column_u64(st, 4),
         };
         sqlite3_reset(st);
     }

@@ -1,7 +1,8 @@
 /*
  * The index: an SQLite file that answers look-ups about the log and can be thrown away. Its one
  * meta row says up to which frame it has the log. It is read and written under main; the file is
- * index.db, or index.<generation>.db after one was found corrupt.
+ * index.db, or index.<generation>.db after one was found damaged. Statements that give rows of a
+ * table give all its columns, in order: amp_index_next compares them with the row's checksum.
  */
 #ifndef AMP_STORE_INDEX_H
 #define AMP_STORE_INDEX_H
@@ -9,6 +10,7 @@
 #include "store/log.h"
 
 struct sqlite3;
+struct stat;
 struct sqlite3_stmt;
 
 #define AMP_INDEX_STATEMENTS(X)                                                                    \
@@ -18,29 +20,28 @@ struct sqlite3_stmt;
     X(ROLLBACK, "ROLLBACK")                                                                        \
     X(META, "SELECT seg,off,len,n,sum,flags,salt FROM meta")                                       \
     X(SET_META, "UPDATE meta SET seg=?1,off=?2,len=?3,n=?4,sum=?5,flags=?6")                       \
-    X(REC, "SELECT rev,state,due,seg,off,len,joff,jlen FROM rec WHERE key=?1")                     \
-    X(PUT_REC, "REPLACE INTO rec(key,rev,state,due,seg,off,len,joff,jlen,n)"                       \
-               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)")                                          \
+    X(REC, "SELECT * FROM rec WHERE key=?1")                                                       \
+    X(PUT_REC, "REPLACE INTO rec VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")                      \
     X(DEL_REC, "DELETE FROM rec WHERE key=?1")                                                     \
-    X(SEEN, "SELECT seg,off,len FROM seen WHERE c=?1 AND id=?2")                                   \
-    X(PUT_SEEN, "REPLACE INTO seen(c,id,seg,off,len,n) VALUES(?1,?2,?3,?4,?5,?6)")                 \
-    X(PUT_BLOB, "REPLACE INTO blob(name,n) VALUES(?1,?2)")                                         \
-    X(BLOB, "SELECT n FROM blob WHERE name=?1")                                                    \
+    X(SEEN, "SELECT * FROM seen WHERE c=?1 AND id=?2")                                             \
+    X(PUT_SEEN, "REPLACE INTO seen VALUES(?1,?2,?3,?4,?5,?6,?7)")                                  \
+    X(PUT_BLOB, "REPLACE INTO blob VALUES(?1,?2,?3)")                                              \
+    X(BLOB, "SELECT * FROM blob WHERE name=?1")                                                    \
     X(DROP_BLOB, "DELETE FROM blob WHERE n<?1")                                                    \
-    X(PUT_OUT, "INSERT INTO outbox(n,i,h,c,seg,off,len) VALUES(?1,?2,?3,?4,?5,?6,?7)"              \
-               " ON CONFLICT(n,i) DO UPDATE SET seg=?5,off=?6,len=?7")                             \
+    X(PUT_OUT, "INSERT INTO outbox VALUES(?1,?2,?3,?4,?5,?6,?7,?8)"                                \
+               " ON CONFLICT(n,i) DO UPDATE SET h=?3,c=?4,seg=?5,off=?6,len=?7,ck=?8")             \
     X(DEL_OUT, "DELETE FROM outbox WHERE n=?1 AND i=?2")                                           \
-    X(OUT, "SELECT n,i,seg,off,len FROM outbox WHERE c=?1 ORDER BY n,i")                           \
-    X(OUT_AT, "SELECT seg,off,len FROM outbox WHERE n=?1 AND i=?2")                                \
-    X(OUT_ID, "SELECT n,i,seg,off,len FROM outbox WHERE h=?1 ORDER BY n,i")                        \
-    X(EACH, "SELECT key,rev,state,due,seg,off,len,joff,jlen FROM rec"                              \
+    X(OUT, "SELECT * FROM outbox WHERE c=?1 ORDER BY n,i")                                         \
+    X(OUT_AT, "SELECT * FROM outbox WHERE n=?1 AND i=?2")                                          \
+    X(OUT_ID, "SELECT * FROM outbox WHERE h=?1 ORDER BY n,i")                                      \
+    X(EACH, "SELECT * FROM rec"                                                                    \
             " WHERE key>?1 AND key<?2 AND (?3 IS NULL OR state=?3) ORDER BY key")                  \
-    X(DUE, "SELECT key,rev,state,due,seg,off,len,joff,jlen FROM rec"                               \
+    X(DUE, "SELECT * FROM rec"                                                                     \
            " WHERE due>0 AND due<=?3 AND key>?1 AND key<?2 ORDER BY due,key")                      \
     X(HOW_MANY, "SELECT count(*) FROM rec WHERE key>?1 AND key<?2")                                \
     X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
-    X(OLD_REC, "SELECT key,seg,off,len,n FROM rec WHERE key>?1 ORDER BY key LIMIT ?2")             \
-    X(OLD_OUT, "SELECT n,i,c,seg,off,len FROM outbox WHERE (n,i)>(?1,?2) ORDER BY n,i LIMIT ?3")   \
+    X(OLD_REC, "SELECT * FROM rec WHERE key>?1 ORDER BY key LIMIT ?2")                             \
+    X(OLD_OUT, "SELECT * FROM outbox WHERE (n,i)>(?1,?2) ORDER BY n,i LIMIT ?3")                   \
     X(DROP_SEEN, "DELETE FROM seen WHERE n<?1")                                                    \
     X(ALL, "SELECT (SELECT count(*) FROM rec)+(SELECT count(*) FROM seen)")                        \
     X(ALL_REC, "SELECT key,'' FROM rec")                                                           \
@@ -54,6 +55,7 @@ enum amp_index_statement {
 };
 
 enum { AMP_INDEX_BUSY_MS = 10000 };
+enum amp_index_table { AMP_INDEX_REC, AMP_INDEX_SEEN, AMP_INDEX_BLOB, AMP_INDEX_OUT };
 
 struct amp_index {
     int dirfd;
@@ -66,7 +68,9 @@ struct amp_index {
     bool reading;  /* one for look-ups is */
     bool memory;   /* read-only and rebuilt in memory */
     bool read_only;
-    bool corrupt; /* SQLite said so: heal before going on */
+    bool corrupt;             /* SQLite or a checksum said so: heal before going on */
+    bool checked;             /* the open file was, by us, and there is no page to note it on */
+    struct amp_watermark *wm; /* where it is noted; NULL: nowhere */
     uint64_t dev, ino;
     int wal_pages;
     struct amp_pos pos; /* what the meta row says, as last read or written */
@@ -118,7 +122,8 @@ void amp_index_checkpoint(struct amp_index *ix, int above_pages, bool truncate);
 /* 1 found, 0 not, -1 error. */
 int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_rec *out,
                   struct amp_error *err);
-void amp_index_read_rec(struct sqlite3_stmt *st, int column, struct amp_index_rec *out);
+/* From a row of rec. */
+void amp_index_read_rec(struct sqlite3_stmt *st, struct amp_index_rec *out);
 /* The same for an input: where the frame that it caused stands. */
 int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_span id,
                    struct amp_index_rec *out, struct amp_error *err);
@@ -129,9 +134,28 @@ int amp_index_failed(struct amp_index *ix, const char *what, struct amp_error *e
 struct sqlite3_stmt *amp_index_stmt(struct amp_index *ix, enum amp_index_statement which,
                                     struct amp_error *err);
 int amp_index_step(struct amp_index *ix, struct sqlite3_stmt *st, struct amp_error *err);
+/* The same for rows of a table; one whose checksum differs is corruption. */
+int amp_index_next(struct amp_index *ix, struct sqlite3_stmt *st, enum amp_index_table table,
+                   struct amp_error *err);
+/* The checksum of a row of these texts and numbers. */
+uint64_t amp_index_row_sum(const struct amp_index *ix, enum amp_index_table table,
+                           struct amp_span a, struct amp_span b, const uint64_t *v, unsigned n);
+/* Notes corruption; returns -1. */
+int amp_index_wrong(struct amp_index *ix, const char *what, struct amp_error *err);
 int amp_index_begin(struct amp_index *ix, struct amp_error *err);
 /* One transaction for all look-ups of a turn; it must not outlast the turn. */
 int amp_index_begin_read(struct amp_index *ix, struct amp_error *err);
 void amp_index_end_read(struct amp_index *ix);
+
+/* Under main. Whether this boot has checked the open file, and none but us has written to it since.
+ * To check it, all of it is read: corruption is noted. The result is noted for all processes. */
+bool amp_index_trusted(const struct amp_index *ix);
+int amp_index_check(struct amp_index *ix, struct amp_error *err);
+void amp_index_note_checked(struct amp_index *ix);
+/* Around each write to the file itself: who looks meanwhile must not take it for a stranger's.
+ * false: nothing is known of the file, and nothing need be said afterwards. */
+bool amp_index_will_write(struct amp_index *ix);
+void amp_index_has_written(struct amp_index *ix);
+int amp_index_stat(const struct amp_index *ix, struct stat *st);
 
 #endif

@@ -16,17 +16,17 @@
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
-enum { FORMAT = 2 };
+enum { FORMAT = 3 };
 
 static const char schema[] =
     "CREATE TABLE meta(seg INT,off INT,len INT,n INT,sum INT,flags INT,salt INT);"
     "CREATE TABLE rec(key TEXT PRIMARY KEY,rev INT,state TEXT,due INT,seg INT,off INT,len INT,"
-    " joff INT,jlen INT,n INT) WITHOUT ROWID;"
+    " joff INT,jlen INT,n INT,ck INT) WITHOUT ROWID;"
     "CREATE INDEX rec_due ON rec(due) WHERE due>0;"
-    "CREATE TABLE seen(c TEXT,id TEXT,seg INT,off INT,len INT,n INT,PRIMARY KEY(c,id))"
+    "CREATE TABLE seen(c TEXT,id TEXT,seg INT,off INT,len INT,n INT,ck INT,PRIMARY KEY(c,id))"
     " WITHOUT ROWID;"
-    "CREATE TABLE blob(name TEXT PRIMARY KEY,n INT) WITHOUT ROWID;"
-    "CREATE TABLE outbox(n INT,i INT,h INT,c TEXT,seg INT,off INT,len INT,PRIMARY KEY(n,i))"
+    "CREATE TABLE blob(name TEXT PRIMARY KEY,n INT,ck INT) WITHOUT ROWID;"
+    "CREATE TABLE outbox(n INT,i INT,h INT,c TEXT,seg INT,off INT,len INT,ck INT,PRIMARY KEY(n,i))"
     " WITHOUT ROWID;"
     "CREATE INDEX outbox_h ON outbox(h);"
     "CREATE INDEX outbox_c ON outbox(c);";
@@ -42,6 +42,7 @@ void amp_index_close(struct amp_index *ix)
     ix->writing = false;
     ix->reading = false;
     ix->memory = false;
+    ix->checked = false;
     ix->pos = (struct amp_pos){0};
 }
 
@@ -77,15 +78,19 @@ static uint64_t highest(int dirfd)
     return gen;
 }
 
-bool amp_index_current(const struct amp_index *ix)
+int amp_index_stat(const struct amp_index *ix, struct stat *st)
 {
     char name[48];
+    file_name(ix->gen, name);
+    return fstatat(ix->dirfd, name, st, AT_SYMLINK_NOFOLLOW);
+}
+
+bool amp_index_current(const struct amp_index *ix)
+{
     struct stat st;
     if (ix->memory)
         return true;
-    file_name(ix->gen, name);
-    return fstatat(ix->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == ix->dev &&
-           st.st_ino == ix->ino;
+    return amp_index_stat(ix, &st) == 0 && st.st_dev == ix->dev && st.st_ino == ix->ino;
 }
 
 static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)

@@ -32,19 +32,25 @@ static int add(struct places *out, const struct place *place, struct amp_error *
     return 0;
 }
 
+/* From a row of outbox. */
+static struct place row_place(sqlite3_stmt *st)
+{
+    return (struct place){
+        .n = (uint64_t)sqlite3_column_int64(st, 0),
+        .i = (uint32_t)sqlite3_column_int64(st, 1),
+        .seg = (uint32_t)sqlite3_column_int64(st, 4),
+        .off = (uint64_t)sqlite3_column_int64(st, 5),
+        .len = (uint32_t)sqlite3_column_int64(st, 6),
+    };
+}
+
 /* Rows of the index, but for those of which the tail knows more. */
 static int collect(struct amp_store *s, sqlite3_stmt *st, struct places *out, struct amp_error *err)
 {
     int rc;
     out->n = 0;
-    while ((rc = amp_index_step(&s->index, st, err)) == 1) {
-        struct place p = {
-            .n = (uint64_t)sqlite3_column_int64(st, 0),
-            .i = (uint32_t)sqlite3_column_int64(st, 1),
-            .seg = (uint32_t)sqlite3_column_int64(st, 2),
-            .off = (uint64_t)sqlite3_column_int64(st, 3),
-            .len = (uint32_t)sqlite3_column_int64(st, 4),
-        };
+    while ((rc = amp_index_next(&s->index, st, AMP_INDEX_OUT, err)) == 1) {
+        struct place p = row_place(st);
         if (!amp_tail_out(&s->tail, p.n, p.i) && add(out, &p, err) != 0) {
             rc = -1;
             break;
@@ -103,24 +109,26 @@ static int of_id(struct amp_store *s, struct amp_span id, struct places *out, st
     return collect(s, st, out, err) != 0 ? -1 : collect_tail(s, id, (struct amp_span){0}, out, err);
 }
 
-/* The entry at a place, decoded; it lives until the next call. */
+/* The entry at a place, decoded; it lives until the next call. 1: it is not there. */
 static int entry(struct amp_store *s, const struct place *p, struct amp_frame_out *out,
                  struct amp_span *consumer, struct amp_error *err)
 {
     struct amp_span frame;
     struct amp_frame_head head;
     struct amp_frame f;
-    if (amp_log_frame(&s->log, p->seg, p->off, p->len, &frame, &head, err) != 0 ||
-        amp_frame_decode(frame, &head, &s->check, &f, err) != 0)
+    bool whole = amp_log_frame(&s->log, p->seg, p->off, p->len, &frame, &head, err) == 0;
+    if (whole && amp_frame_decode(frame, &head, &s->check, &f, err) != 0)
         return -1;
-    for (uint32_t i = 0; i < f.n_out; i++)
+    for (uint32_t i = 0; whole && i < f.n_out; i++)
         if (f.out[i].n == p->n && f.out[i].i == p->i) {
             *out = f.out[i];
             *consumer = amp_frame_consumer(&f, i);
             return 0;
         }
-    return amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu has no line %u",
-                    (unsigned long long)p->n, p->i);
+    amp_fail(err, AMP_TEMPFAIL, "index_failed",
+             "the index has a wrong place for line %u of frame %llu", p->i,
+             (unsigned long long)p->n);
+    return 1;
 }
 
 /* Where an entry stands by now: 1, 0 when it is closed, -1. */
@@ -142,24 +150,24 @@ static int find(struct amp_store *s, struct place *p, struct amp_error *err)
         return -1;
     sqlite3_bind_int64(st, 1, (sqlite3_int64)p->n);
     sqlite3_bind_int64(st, 2, p->i);
-    int rc = amp_index_step(&s->index, st, err);
+    int rc = amp_index_next(&s->index, st, AMP_INDEX_OUT, err);
     if (rc == 1) {
-        p->seg = (uint32_t)sqlite3_column_int64(st, 0);
-        p->off = (uint64_t)sqlite3_column_int64(st, 1);
-        p->len = (uint32_t)sqlite3_column_int64(st, 2);
+        *p = row_place(st);
         sqlite3_reset(st);
     }
     return rc;
 }
 
-/* Reads an entry into memory of its own; out's spans are of text. 0 when it is not for `to`. */
+/* Reads an entry into memory of its own; out's spans are of text. 1, 0 when it is not for `to`, 2
+ * when it is not there. */
 static int copy(struct amp_store *s, const struct place *p, const char *to, struct amp_buf *text,
                 struct amp_store_entry *out, struct amp_error *err)
 {
     struct amp_frame_out o;
     struct amp_span consumer;
-    if (entry(s, p, &o, &consumer, err) != 0)
-        return -1;
+    int rc = entry(s, p, &o, &consumer, err);
+    if (rc != 0)
+        return rc < 0 ? -1 : 2;
     if (!amp_span_is(consumer, to))
         return 0; /* only the hash was the same */
     amp_buf_reset(text);
@@ -177,6 +185,23 @@ static int copy(struct amp_store *s, const struct place *p, const char *to, stru
     return 1;
 }
 
+/* The same where its segment may have gone, or the index may be wrong. 0 also when it is closed. */
+static int copy_again(struct amp_store *s, struct place *p, const char *to, struct amp_buf *text,
+                      struct amp_store_entry *out, struct amp_error *err)
+{
+    for (int round = 0;; round++) {
+        int rc = find(s, p, err);
+        if (rc < 0 && amp_turn_heal(s, err) == 0)
+            rc = find(s, p, err);
+        if (rc == 1)
+            rc = copy(s, p, to, text, out, err);
+        if (rc < 2)
+            return rc;
+        if (round || amp_turn_misled(s, p->seg, err) != 0)
+            return -1;
+    }
+}
+
 /* Hands out one entry, outside of the turn, so that fn may use the store. Its segment may have gone
  * since: then it was closed, or stands elsewhere. */
 static int hand_out(struct amp_store *s, const struct place *place, const char *to,
@@ -186,12 +211,10 @@ static int hand_out(struct amp_store *s, const struct place *place, const char *
     struct place p = *place;
     bool own;
     int rc = copy(s, &p, to, text, &e, err);
-    if (rc < 0) {
+    if (rc < 0 || rc == 2) {
         if (amp_turn_enter(s, &own, err) != 0)
             return -1;
-        rc = find(s, &p, err);
-        if (rc == 1)
-            rc = copy(s, &p, to, text, &e, err);
+        rc = copy_again(s, &p, to, text, &e, err);
         if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
             return -1;
     }
@@ -273,6 +296,7 @@ int amp_store_outbox_close(struct amp_store *s, const char *consumer,
     return rc;
 }
 
+/* 1: the index was wrong and is another one now. */
 static int close_acked(struct amp_store *s, struct amp_span id, bool waiting_only,
                        struct places *places, struct amp_error *err)
 {
@@ -287,8 +311,9 @@ static int close_acked(struct amp_store *s, struct amp_span id, bool waiting_onl
     for (size_t i = 0; i < places->n; i++) {
         struct amp_frame_out o;
         struct amp_span consumer;
-        if (entry(s, &places->p[i], &o, &consumer, err) != 0)
-            return -1;
+        int rc = entry(s, &places->p[i], &o, &consumer, err);
+        if (rc != 0)
+            return rc > 0 && amp_turn_misled(s, places->p[i].seg, err) == 0 ? 1 : -1;
         if (amp_span_eq(o.id, id) && (o.ack || !waiting_only))
             refs[n++] = (struct amp_frame_ref){places->p[i].n, places->p[i].i};
     }
@@ -303,8 +328,8 @@ static int close_of_id(struct amp_store *s, struct amp_span msg_id, bool waiting
     if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
     int rc = close_acked(s, msg_id, waiting_only, &places, err);
-    if (rc < 0 && amp_turn_heal(s, err) == 0)
-        rc = close_acked(s, msg_id, waiting_only, &places, err);
+    if (rc > 0 || (rc < 0 && amp_turn_heal(s, err) == 0))
+        rc = close_acked(s, msg_id, waiting_only, &places, err) == 0 ? 0 : -1;
     if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
         rc = -1;
     free(places.p);

@@ -55,17 +55,20 @@ static int key_id(struct amp_span key, struct amp_buf *buf, struct amp_error *er
     return 0;
 }
 
-int amp_store_load(struct amp_store *s, const struct amp_index_rec *row, struct amp_buf *buf,
-                   struct amp_store_rec *out, struct amp_error *err)
+/* The record of a row: 0, 1 when there is no such frame where the row leads, -1. */
+static int load(struct amp_store *s, struct amp_span key, const struct amp_index_rec *row,
+                struct amp_buf *buf, struct amp_store_rec *out, struct amp_error *err)
 {
     struct amp_span frame, json;
     struct amp_frame_head head;
     amp_buf_reset(buf);
-    if (amp_log_frame(&s->log, row->seg, row->off, row->len, &frame, &head, err) != 0)
-        return -1;
+    if (amp_log_frame(&s->log, row->seg, row->off, row->len, &frame, &head, err) != 0 ||
+        !amp_frame_is_of(frame, key) || (uint64_t)row->joff + row->jlen > frame.n) {
+        amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has a wrong place for %.*s",
+                 (int)(key.n > 200 ? 200 : key.n), key.p);
+        return 1;
+    }
     if (row->jlen) {
-        if ((uint64_t)row->joff + row->jlen > frame.n)
-            return amp_fail(err, AMP_IOERR, "log_damaged", "the index points past a frame's end");
         json = (struct amp_span){frame.p + row->joff, row->jlen};
         if (amp_buf_add(buf, json.p, json.n, err) != 0)
             return -1;
@@ -89,19 +92,32 @@ int amp_store_load(struct amp_store *s, const struct amp_index_rec *row, struct 
     return 0;
 }
 
+int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
+                   struct amp_store_rec *out, struct amp_error *err)
+{
+    struct amp_index_rec row;
+    for (int round = 0;; round++) {
+        int rc = amp_turn_rec(s, key, &row, err);
+        if (rc != 1)
+            return rc;
+        rc = load(s, key, &row, buf, out, err);
+        if (rc == 0)
+            return 1;
+        if (rc < 0 || round || amp_turn_misled(s, row.seg, err) != 0)
+            return -1;
+    }
+}
+
 int amp_store_get(struct amp_store *s, const char *kind, struct amp_span id,
                   struct amp_store_rec *out, struct amp_error *err)
 {
     char text[AMP_KEY_MAX];
     struct amp_span key;
-    struct amp_index_rec row;
     struct amp_store_rec rec = {0};
     bool own;
     if (amp_store_key(kind, id, text, &key, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = amp_turn_rec(s, key, &row, err);
-    if (rc == 1)
-        rc = amp_store_load(s, &row, &s->rec, &rec, err);
+    int rc = amp_store_find(s, key, &s->rec, &rec, err);
     if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0 || rc < 0)
         return -1;
     *out = rec;
@@ -157,7 +173,7 @@ static int collect(struct amp_store *s, enum amp_index_statement which, const ch
         sqlite3_bind_text(st, 3, state, -1, SQLITE_STATIC);
     else
         sqlite3_bind_null(st, 3);
-    while ((rc = amp_index_step(&s->index, st, err)) == 1) {
+    while ((rc = amp_index_next(&s->index, st, AMP_INDEX_REC, err)) == 1) {
         if (rows->n == rows->cap) {
             size_t cap = rows->cap ? rows->cap * 2 : 64;
             struct row *p = realloc(rows->row, cap * sizeof *p);
@@ -171,7 +187,7 @@ static int collect(struct amp_store *s, enum amp_index_statement which, const ch
         struct row *r = &rows->row[rows->n];
         r->key_off = rows->keys.len;
         r->key_len = (size_t)sqlite3_column_bytes(st, 0);
-        amp_index_read_rec(st, 1, &r->rec);
+        amp_index_read_rec(st, &r->rec);
         if (amp_buf_add(&rows->keys, sqlite3_column_blob(st, 0), r->key_len, err) != 0) {
             rc = -1;
             break;
@@ -185,13 +201,10 @@ static int collect(struct amp_store *s, enum amp_index_statement which, const ch
 static int load_again(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
                       struct amp_store_rec *out, struct amp_error *err)
 {
-    struct amp_index_rec row;
     bool own;
     if (amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = amp_turn_rec(s, key, &row, err);
-    if (rc == 1 && amp_store_load(s, &row, buf, out, err) != 0)
-        rc = -1;
+    int rc = amp_store_find(s, key, buf, out, err);
     if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
         return -1;
     return rc;
@@ -209,7 +222,7 @@ static int each_row(struct amp_store *s, const struct rows *rows, amp_store_each
         struct amp_span key = {rows->keys.data + r->key_off, r->key_len};
         if (key_id(key, &id, err) != 0)
             return -1;
-        if (amp_store_load(s, &r->rec, &rec, &out, err) != 0) {
+        if (load(s, key, &r->rec, &rec, &out, err) != 0) {
             /* Its segment may have gone since; the key then stands elsewhere, or no more. */
             int rc = load_again(s, key, &rec, &out, err);
             if (rc < 0)

@@ -116,7 +116,10 @@ static int verify_last(struct amp_store *s, bool *cut, struct amp_pos *end, stru
 static int next_generation(struct amp_store *s, struct amp_error *err)
 {
     s->new_generation = true;
-    return amp_index_open(&s->index, s->index.gen + 1, err);
+    if (amp_index_open(&s->index, s->index.gen + 1, err) != 0)
+        return -1;
+    amp_index_note_checked(&s->index);
+    return 0;
 }
 
 /* Opens the index if there is none or its file was replaced. */
@@ -135,6 +138,23 @@ static int open_index(struct amp_store *s, uint64_t gen, struct amp_error *err)
     if (!ix->corrupt)
         return -1;
     return next_generation(s, err);
+}
+
+/* The first holder of main in a boot checks the index, and so does who finds that a stranger wrote
+ * to its file. What SQLite has read of it before is then worth nothing. */
+static int check_index(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_index *ix = &s->index;
+    if (amp_index_trusted(ix))
+        return 0;
+    if (amp_index_open(ix, ix->gen, err) == 0 && amp_index_check(ix, err) == 0) {
+        amp_index_note_checked(ix);
+        return 0;
+    }
+    amp_filter_release(&s->filter);
+    if (s->opt.read_only)
+        return amp_index_open_memory(ix, err);
+    return ix->corrupt ? next_generation(s, err) : -1;
 }
 
 /* Replays from *pos. *again: what the index had does not fit the log, start from nothing. */
@@ -260,7 +280,7 @@ static int slow(struct amp_store *s, bool same_epoch, struct amp_error *err)
         l->end = (struct amp_pos){0};
         return open_index(s, 0, err);
     }
-    if (open_index(s, 0, err) != 0)
+    if (open_index(s, 0, err) != 0 || check_index(s, err) != 0)
         return -1;
     l->gen = s->index.gen;
     if (!s->verified && !s->opt.read_only && verify_last(s, &cut, &end, err) != 0)
@@ -273,8 +293,7 @@ static int slow(struct amp_store *s, bool same_epoch, struct amp_error *err)
         amp_index_rollback(&s->index);
         if (!s->index.corrupt || s->opt.read_only)
             return -1;
-        if (amp_index_open(&s->index, s->index.gen + 1, err) != 0 ||
-            amp_store_bring_up(s, err) != 0)
+        if (next_generation(s, err) != 0 || amp_store_bring_up(s, err) != 0)
             return -1;
     }
     if (amp_wm_get(&s->wm) > l->end.n)

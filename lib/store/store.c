@@ -111,6 +111,7 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     s->log.most = s->opt.segment_bytes;
     amp_index_init(&s->index, s->dirfd, s->real, s->opt.read_only);
     amp_index_init(&s->filler.index, s->dirfd, s->real, s->opt.read_only);
+    s->index.wm = s->filler.index.wm = &s->wm;
     if (!failed_too && !s->opt.read_only && faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
         return amp_fail(
             err, AMP_TEMPFAIL, "log_failed",
@@ -285,7 +286,6 @@ static int update(struct amp_store *s, struct amp_span key, const struct amp_sto
                   const char *digest, amp_store_fn fn, void *ctx, enum amp_store_outcome *outcome,
                   struct amp_error *err)
 {
-    struct amp_index_rec row;
     struct amp_store_rec now = {0};
     struct amp_store_change change = {0};
     struct amp_frame f = {.key = key};
@@ -305,8 +305,7 @@ static int update(struct amp_store *s, struct amp_span key, const struct amp_sto
         f.in_id = input->id;
         f.in_sum = amp_span_str(digest);
     }
-    int found = amp_turn_rec(s, key, &row, err);
-    if (found < 0 || (found && amp_store_load(s, &row, &s->rec, &now, err) != 0))
+    if (amp_store_find(s, key, &s->rec, &now, err) < 0)
         return -1;
     int rc = fn(ctx, &now, &change, err);
     if (rc != 0) {

@@ -100,6 +100,9 @@ int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at
                     struct amp_error *err);
 /* After a query failed: a corrupt index is replaced and 0 returned, try again; else -1. */
 int amp_turn_heal(struct amp_store *s, struct amp_error *err);
+/* In a turn, where a row of the index does not lead to its frame in that segment: 0 when the index
+ * is to blame, which was replaced: try again. -1: the log is damaged (IOERR log_damaged). */
+int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err);
 /* Opens also what has failed, for repair. */
 int amp_store_open_failed(const char *dir, const struct amp_store_options *opt,
                           struct amp_store **out, struct amp_error *err);
@@ -137,8 +140,8 @@ int amp_blob_sweep(struct amp_store *s, uint64_t bound, struct amp_error *err);
 int amp_blob_shrink(struct amp_store *s, struct amp_frame *f, struct amp_frame_out *out,
                     struct amp_buf *names, struct amp_error *err);
 
-/* query.c: the record of a row, its JSON read into buf. */
-int amp_store_load(struct amp_store *s, const struct amp_index_rec *row, struct amp_buf *buf,
+/* query.c: in a turn, the record of a key, its JSON read into buf: 1, 0 when there is none, -1. */
+int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
                    struct amp_store_rec *out, struct amp_error *err);
 int amp_store_key(const char *kind, struct amp_span id, char out[AMP_KEY_MAX], struct amp_span *key,
                   struct amp_error *err);

@@ -279,7 +279,24 @@ int amp_turn_heal(struct amp_store *s, struct amp_error *err)
         return -1;
     if (amp_log_flush(&s->log, err) != 0)
         return amp_store_fail(s, err);
+    amp_turn_reap(s, true);
+    amp_filter_release(&s->filter); /* it was made from what is damaged */
     return amp_store_new_generation(s, err);
+}
+
+int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err)
+{
+    struct amp_pos pos = {.seg = seg};
+    bool ends = true;
+    if (amp_log_flush(&s->log, err) != 0)
+        return amp_store_fail(s, err);
+    if (seg >= s->log.first && seg <= s->log.last &&
+        amp_log_scan_segment(&s->log, &pos, &ends, NULL, NULL, err) != 0)
+        return -1;
+    if (!ends)
+        return amp_log_damaged(&pos, "no intact frame stands there", err);
+    s->index.corrupt = true;
+    return amp_turn_heal(s, err);
 }
 
 /* The tail into the index; -1 where that is not the place for it, and the log is to be read. */
@@ -338,40 +355,61 @@ int amp_turn_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec 
     return rc;
 }
 
-/* What an input's frame says of its bytes. A frame that went with its segment says nothing. */
-static int input_sum(struct amp_store *s, const struct amp_index_rec *at, char sum[AMP_DIGEST_MAX],
-                     struct amp_error *err)
+/* What an input's frame says of its bytes. A frame that went with its segment says nothing. 2: the
+ * frame there is not of this input. */
+static int input_sum(struct amp_store *s, const struct amp_index_rec *at, struct amp_span consumer,
+                     struct amp_span id, char sum[AMP_DIGEST_MAX], struct amp_error *err)
 {
     struct amp_span frame;
     struct amp_frame_head head;
     struct amp_frame f;
     if (at->seg < s->log.first || amp_log_fd(&s->log, at->seg, NULL) < 0)
         return 0;
-    if (amp_log_frame(&s->log, at->seg, at->off, at->len, &frame, &head, err) != 0 ||
-        amp_frame_decode(frame, &head, &s->check, &f, err) != 0)
+    if (amp_log_frame(&s->log, at->seg, at->off, at->len, &frame, &head, err) != 0)
+        return 2;
+    if (amp_frame_decode(frame, &head, &s->check, &f, err) != 0)
         return -1;
+    if (!amp_span_eq(f.in_id, id) || !amp_span_eq(f.in_consumer, consumer)) {
+        amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has a wrong place for an input");
+        return 2;
+    }
     amp_span_copy(f.in_sum, sum, AMP_DIGEST_MAX);
     return 1;
+}
+
+/* Where the frame of an input is: 1, 0 when there is none, -1. */
+static int find_input(struct amp_store *s, struct amp_span consumer, struct amp_span id,
+                      struct amp_index_rec *at, struct amp_error *err)
+{
+    uint64_t h = amp_tail_hash(AMP_TAIL_INPUT, consumer, id);
+    int rc = amp_tail_seen(&s->tail, h, consumer, id, at);
+    if (rc < 0)
+        rc = amp_tail_seen(&s->filler.tail, h, consumer, id, at);
+    if (rc >= 0)
+        return rc;
+    if (!may_be_there(s, h))
+        return 0;
+    rc = amp_index_begin_read(&s->index, err) != 0
+             ? -1
+             : amp_index_seen(&s->index, consumer, id, at, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = amp_index_seen(&s->index, consumer, id, at, err);
+    return rc;
 }
 
 int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span id,
                   char sum[AMP_DIGEST_MAX], struct amp_error *err)
 {
     struct amp_index_rec at;
-    uint64_t h = amp_tail_hash(AMP_TAIL_INPUT, consumer, id);
-    int rc = amp_tail_seen(&s->tail, h, consumer, id, &at);
-    if (rc < 0)
-        rc = amp_tail_seen(&s->filler.tail, h, consumer, id, &at);
-    if (rc < 0 && !may_be_there(s, h))
-        return 0;
-    if (rc < 0) {
-        rc = amp_index_begin_read(&s->index, err) != 0
-                 ? -1
-                 : amp_index_seen(&s->index, consumer, id, &at, err);
-        if (rc < 0 && amp_turn_heal(s, err) == 0)
-            rc = amp_index_seen(&s->index, consumer, id, &at, err);
+    for (int round = 0;; round++) {
+        int rc = find_input(s, consumer, id, &at, err);
+        if (rc == 1)
+            rc = input_sum(s, &at, consumer, id, sum, err);
+        if (rc < 2)
+            return rc;
+        if (round || amp_turn_misled(s, at.seg, err) != 0)
+            return -1;
     }
-    return rc == 1 ? input_sum(s, &at, sum, err) : rc;
 }
 
 int amp_store_begin(struct amp_store *s, struct amp_error *err)

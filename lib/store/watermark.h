@@ -36,6 +36,11 @@ uint32_t amp_wm_epoch(const struct amp_watermark *w);
 void amp_wm_set_failed(struct amp_watermark *w, bool failed);
 bool amp_wm_failed(const struct amp_watermark *w);
 
+/* The index's file that was checked in this boot, by its inode, and when it was written last; 0: by
+ * one of us, just now. false: no such file, or no page of ours. */
+bool amp_wm_index(const struct amp_watermark *w, uint64_t ino, uint64_t *written);
+bool amp_wm_set_index(struct amp_watermark *w, uint64_t ino, uint64_t written);
+
 /* The turnstile's word; NULL: none. */
 _Atomic uint32_t *amp_wm_crowd(const struct amp_watermark *w);
 

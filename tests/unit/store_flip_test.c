@@ -3,8 +3,10 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 #include <dirent.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "store/store.h"
 #include "tap.h"
@@ -82,6 +84,20 @@ static void keep(const char *dir, const char *below, const char *pattern)
             printf("# %s\n", err.what);
     }
     closedir(d);
+}
+
+static void keep_all(const char *dir)
+{
+    keep(dir, ".", "index*");
+    keep(dir, "log", "0*");
+    keep(dir, "log", "watermark");
+}
+
+static void release(void)
+{
+    for (int i = 0; i < n_kept; i++)
+        amp_buf_release(&kept[i].data);
+    n_kept = 0;
 }
 
 static void forget(const char *dir, const char *below, const char *pattern)
@@ -237,6 +253,95 @@ static void test_log(const char *dir)
     TAP_INT(bad, 0, "after a flipped bit and a repair, all but the damaged frame is there");
 }
 
+/* Writes to a key: what is there already must be seen. */
+static int update(const char *dir, int key)
+{
+    struct amp_store *s = open_store(dir);
+    struct amp_store_rec rec;
+    char id[24];
+    snprintf(id, sizeof id, "key-%02d", key);
+    int rc = 1;
+    if (s &&
+        amp_store_update(s, "task", amp_span_str(id), NULL, take, (char[]){"{}"}, NULL, &err) ==
+            0 &&
+        amp_store_get(s, "task", amp_span_str(id), &rec, &err) == 0)
+        rc = rec.rev != 3 || !amp_span_is(rec.state, "AGAIN");
+    amp_store_close(s);
+    return rc;
+}
+
+static void make_old(const char *dir)
+{
+    char path[600];
+    const struct timespec old[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+    path_of(dir, "index.db", path);
+    if (utimensat(AT_FDCWD, path, old, 0) != 0)
+        printf("# cannot set a time\n");
+}
+
+/* checked: the index was found sound in this boot, then the bit flips. */
+static void test_index(const char *dir, const char *file, bool checked, const char *says)
+{
+    int bad = 0, renewed = 0;
+    for (int i = 0; i < rounds(); i++) {
+        char what[100];
+        int n = 0;
+        restore(dir, i % 2 == 0);
+        make_old(dir);
+        if (checked)
+            n = wrong(dir);
+        flip(dir, file, what);
+        n += wrong(dir);
+        n += update(dir, rand() % KEYS + 1);
+        renewed += tree_has(dir, "index.1.db");
+        if (n) {
+            printf("# %s: wrong %d: %s\n", what, n, err.what);
+            bad++;
+        }
+    }
+    TAP_INT(bad, 0, says);
+    printf("# %d new generations\n", renewed);
+}
+
+/* What is in the write-ahead log goes into the file. */
+static void checkpoint(const char *dir)
+{
+    char path[600];
+    sqlite3 *db;
+    path_of(dir, "index.db", path);
+    TAP_INT(sqlite3_open(path, &db), SQLITE_OK, "the index is opened");
+    TAP_INT(sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL), SQLITE_OK,
+            "and all of it written into its file");
+    sqlite3_close(db);
+}
+
+/* An index of a log before a repair: its rows are sound, and lead to other frames or to none. */
+static void test_misled(const char *dir)
+{
+    AMP_BUF struct amp_buf said = {0};
+    char path[600];
+    int id = 0;
+    amp_buf_init(&said, 1 << 20);
+    restore(dir, true);
+    while (strcmp(kept[id].name, "log/000002.ndjson") != 0)
+        id++;
+    path_of(dir, kept[id].name, path);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    TAP_INT(pwrite(fd, "??", 2, 60), 2, "the second segment is damaged");
+    close(fd);
+    TAP_INT(amp_store_repair(dir, &said, &err), 0, "and repaired");
+    TAP_INT(wrong(dir), 1, "of the damaged frame the revision before it is there");
+    TAP_OK(tree_has(dir, "index.1.db"), "a new generation of the index has the places");
+    forget(dir, ".", "index*");
+    for (id = 0; strcmp(kept[id].name, "./index.db") != 0;)
+        id++;
+    path_of(dir, "index.9.db", path);
+    TAP_INT(amp_file_write_atomic(AT_FDCWD, path, 0600, amp_buf_span(&kept[id].data), &err), 0,
+            "with an index of before the repair");
+    TAP_INT(wrong(dir), 1, "all is there");
+    TAP_OK(tree_has(dir, "index.10.db"), "by the next generation");
+}
+
 int main(void)
 {
     char dir[64], sub[80];
@@ -248,15 +353,21 @@ int main(void)
     tree_temporary(dir, sizeof dir);
     snprintf(sub, sizeof sub, "%s/state", dir);
     fill(sub);
-    keep(sub, ".", "index*");
-    keep(sub, "log", "0*");
-    keep(sub, "log", "watermark");
+    keep_all(sub);
     TAP_INT(wrong(sub), 0, "all is there");
     restore(sub, true);
     TAP_INT(wrong(sub), 0, "and again");
     test_log(sub);
-    for (int i = 0; i < n_kept; i++)
-        amp_buf_release(&kept[i].data);
+    test_index(sub, "./index.db-wal", false,
+               "after a flipped bit in its write-ahead log, all is there");
+    restore(sub, true);
+    checkpoint(sub);
+    release();
+    keep_all(sub);
+    test_index(sub, "./index.db", false, "after a flipped bit in the index, all is there");
+    test_index(sub, "./index.db", true, "and where it had been checked in this boot");
+    test_misled(sub);
+    release();
     tree_remove(dir);
     return tap_done();
 }
