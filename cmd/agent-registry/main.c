@@ -165,7 +165,7 @@ static json_t *load(const char *path)
     amp_buf_init(&b, 1 << 20);
     if (strcmp(path, "-") == 0)
         path = "/dev/stdin";
-    if (amp_file_read(AT_FDCWD, path, 1 << 20, &b, &err) < 0 ||
+    if (amp_file_read_any(path, 1 << 20, &b, &err) < 0 ||
         !(j = amp_json_load(amp_buf_span(&b), &err))) {
         amp_warn("%s:", path);
         amp_status_note(amp_complain(&err));

@@ -20,9 +20,9 @@ int outbox_open(struct registry *r, struct amp_error *err)
     if (amp_mkdirs(path, 0700, err) < 0)
         return -1;
     snprintf(path, sizeof(path), "%s/run/%s.lock", amp_store_dir(r->dir.store), r->name);
-    r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    r->lock = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600, err);
     if (r->lock < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
+        return -1;
     if (amp_lock(r->lock, reg_lock_timeout_ms, NULL) < 0)
         return amp_fail(
             err, AMP_TEMPFAIL, "lock_timeout",

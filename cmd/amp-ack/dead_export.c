@@ -125,7 +125,7 @@ static int add_errors(struct export *x)
     struct amp_buf *out = bundle_file(&x->b, "errors.ndjson");
     amp_buf_init(&part, ERRORS_MAX + 1);
     snprintf(path, sizeof(path), "%s/error.ndjson", amp_store_dir(x->s));
-    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
     off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     off_t from = size > ERRORS_MAX ? size - ERRORS_MAX : 0;
     if (size <= 0 || amp_buf_reserve(&part, ERRORS_MAX, x->err) < 0)

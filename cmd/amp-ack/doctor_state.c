@@ -134,7 +134,7 @@ static void check_tail(const char *dir)
     char path[PATH_MAX], m[MEND_MAX], c = '\n';
     if (!doctor_last_segment(dir, path))
         return;
-    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
     off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     if (end > 0 && pread(fd, &c, 1, end - 1) == 1 && c != '\n')
         doctor_say(DOCTOR_STATE, DOCTOR_WARN,
@@ -157,7 +157,7 @@ static void check_index(const char *dir)
         if (!amp_span_glob(name, AMP_SPAN("index*.db")))
             continue;
         any = true;
-        AMP_CLOSE int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC);
+        AMP_CLOSE int fd = amp_file_open(dirfd(d), e->d_name, O_RDONLY, 0, NULL);
         struct stat st;
         if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
             (pread(fd, head, 16, 0) != 16 || memcmp(head, "SQLite format 3", 16) != 0))
@@ -256,7 +256,7 @@ static void check_main(const char *dir)
     struct stat st;
     struct held h = {.who = ""};
     snprintf(path, sizeof(path), "%s/log/main.lock", dir);
-    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
     if (fd < 0 || fstat(fd, &st) < 0)
         return;
     for (int i = 0; i < 10; i++) {
@@ -285,7 +285,7 @@ void doctor_locks(const char *dir)
         struct held h = {.who = ""};
         if (!amp_span_glob(amp_span_str(e->d_name), AMP_SPAN("*.lock")))
             continue;
-        AMP_CLOSE int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC);
+        AMP_CLOSE int fd = amp_file_open(dirfd(d), e->d_name, O_RDONLY, 0, NULL);
         if (fd < 0 || fstat(fd, &st) < 0 || !is_locked(fd))
             continue;
         n++;

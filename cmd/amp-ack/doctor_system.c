@@ -300,7 +300,7 @@ static int64_t last_frame(const char *dir)
     amp_buf_init(&arena, 4096);
     if (!doctor_last_segment(dir, path) || amp_buf_reserve(&part, TAIL_MAX, NULL) < 0)
         return 0;
-    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
     off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     off_t from = size > TAIL_MAX ? size - TAIL_MAX : 0;
     ssize_t n = fd < 0 ? 0 : pread(fd, part.data, TAIL_MAX, from);

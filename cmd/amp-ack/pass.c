@@ -222,9 +222,9 @@ static int lock_within(struct amp_store *s, const char *name, int64_t timeout_ms
     if (amp_mkdirs(path, 0700, err) < 0)
         return -1;
     snprintf(path, sizeof(path), "%s/run/%s.lock", amp_store_dir(s), name);
-    int f = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int f = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600, err);
     if (f < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
+        return -1;
     if (amp_lock(f, timeout_ms, err) < 0) {
         close(f);
         return -1;

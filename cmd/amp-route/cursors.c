@@ -366,9 +366,9 @@ int cursors_alone(struct router *r, const char *consumer, int *fd, struct amp_er
     if (r->cursors && strcmp(consumer, cursors_settings.consumer) == 0)
         return r->cursors->numbered.alone;
     snprintf(path, sizeof path, "%s/run/cursor.%s.lock", amp_store_dir(r->store), consumer);
-    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    *fd = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600, err);
     if (*fd < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
+        return -1;
     return amp_lock(*fd, 0, &e) == 0;
 }
 

@@ -40,9 +40,9 @@ static int lock_name(struct router *r, int64_t timeout_ms, struct amp_error *err
     if (amp_mkdirs(path, 0700, err) < 0)
         return -1;
     snprintf(path, sizeof(path), "%s/run/%s.lock", amp_store_dir(r->store), r->consumer);
-    r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    r->lock = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600, err);
     if (r->lock < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
+        return -1;
     struct amp_error e;
     if (amp_lock(r->lock, timeout_ms < 0 ? 0 : timeout_ms, &e) == 0)
         return 0;

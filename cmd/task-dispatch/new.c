@@ -177,7 +177,7 @@ static int emit_file(struct amp_store *store, const char *path, struct amp_error
 {
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, FILE_MAX);
-    if (amp_file_read(AT_FDCWD, path, FILE_MAX, &text, err) < 0)
+    if (amp_file_read_any(path, FILE_MAX, &text, err) < 0)
         return -1;
     json_t *task = amp_new_read(amp_buf_span(&text), err);
     if (!task)

@@ -24,9 +24,9 @@ int amp_agent_hold(const char *state_dir, const char *agent, int *fd, struct amp
     if (amp_mkdirs(path, 0700, err))
         return -1;
     snprintf(path, sizeof path, "%s/run/%s.lock", state_dir, agent);
-    AMP_CLOSE int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    AMP_CLOSE int lock = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
     if (lock < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "%s", path);
+        return -1;
     if (amp_lock(lock, 0, err)) {
         if (!strcmp(err->code, "lock_timeout"))
             amp_fail(err, AMP_TEMPFAIL, "agent_busy",

@@ -60,6 +60,16 @@ int amp_fail_errno(struct amp_error *err, enum amp_status status, const char *fm
     return -1;
 }
 
+int amp_fail_again(struct amp_error *err, enum amp_status status, const char *where,
+                   const struct amp_error *why)
+{
+    int sys = why->sys;
+    amp_fail(err, status, why->code, "%s: %s", where, why->what);
+    if (err)
+        err->sys = sys;
+    return -1;
+}
+
 enum amp_status amp_status_worse(enum amp_status a, enum amp_status b)
 {
     static const enum amp_status order[] = {

@@ -33,12 +33,26 @@ int amp_write_all(int fd, struct amp_span data, struct amp_error *err)
     return 0;
 }
 
-int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
-                  struct amp_error *err)
+int amp_file_open(int dirfd, const char *path, int flags, mode_t mode, struct amp_error *err)
 {
-    AMP_CLOSE int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return amp_fail_errno(err, AMP_DATAERR, "cannot open %s", path);
+    struct stat st;
+    int fd = openat(dirfd, path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, mode);
+    /* ENXIO: a FIFO without a reader, a socket or a device without a driver. */
+    if (fd < 0 && errno != ENXIO)
+        return amp_fail_errno(err, flags & O_CREAT ? AMP_CANTCREAT : AMP_DATAERR, "cannot open %s",
+                              path);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    amp_fail(err, AMP_DATAERR, "not_a_file", "%s is not a regular file", path);
+    errno = EINVAL;
+    return -1;
+}
+
+static int read_whole(int fd, const char *path, size_t max, bool any, struct amp_buf *out,
+                      struct amp_error *err)
+{
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, max + 1);
     struct stat st;
@@ -52,8 +66,11 @@ int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
         if (amp_buf_reserve(&b, want, err))
             return -1;
         ssize_t n = read(fd, b.data + b.len, want);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && errno == EINTR && !any)
             continue;
+        if (n < 0 && errno == EINTR)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while reading %s",
+                            path);
         if (n < 0)
             return amp_fail_errno(err, AMP_IOERR, "cannot read %s", path);
         if (n == 0)
@@ -64,6 +81,23 @@ int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
         return amp_fail(err, AMP_DATAERR, "file_too_large", "%s is larger than %zu bytes", path,
                         max);
     return amp_buf_add(out, b.data, b.len, err);
+}
+
+int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
+                  struct amp_error *err)
+{
+    AMP_CLOSE int fd = amp_file_open(dirfd, path, O_RDONLY, 0, err);
+    return fd < 0 ? -1 : read_whole(fd, path, max, false, out, err);
+}
+
+int amp_file_read_any(const char *path, size_t max, struct amp_buf *out, struct amp_error *err)
+{
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 && errno == EINTR)
+        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while opening %s", path);
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_DATAERR, "cannot open %s", path);
+    return read_whole(fd, path, max, true, out, err);
 }
 
 /* A name beside path that nobody has; starts with a dot, so that directory readers skip it. */

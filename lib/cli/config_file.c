@@ -79,11 +79,14 @@ static int not_json(const struct config *c, const struct amp_json_fault *fault,
                     fault->what);
 }
 
-static int read_config(struct config *c, struct amp_error *err)
+/* given: a person named it, so it may be a pipe; what was found must be a regular file. */
+static int read_config(struct config *c, bool given, struct amp_error *err)
 {
     struct amp_json_fault fault;
     struct amp_error why;
-    if (amp_file_read(AT_FDCWD, c->path, CONFIG_MAX, &c->text, &why))
+    int got = given ? amp_file_read_any(c->path, CONFIG_MAX, &c->text, &why)
+                    : amp_file_read(AT_FDCWD, c->path, CONFIG_MAX, &c->text, &why);
+    if (got < 0)
         return amp_fail(err, AMP_CONFIG, why.code, "%s", why.what);
     struct amp_span text = amp_buf_span(&c->text);
     if (amp_tape_scan(&c->tape, text.p, text.n, &fault))
@@ -159,7 +162,7 @@ static int read_local(const char *state_dir, const struct config *user, struct a
     config_begin(&now);
     amp_buf_init(&names, CONFIG_MAX);
     if (find_local(&now, state_dir, user) &&
-        (read_config(&now, err) ||
+        (read_config(&now, false, err) ||
          list_ignored(&now.tape, 0, (struct amp_span){"", 0}, &names, err))) {
         release(&now);
         amp_buf_release(&names);
@@ -183,8 +186,9 @@ int cli_config_local(const char *state_dir, struct amp_error *err)
 int amp_config_reload(const char *explicit_path, const char *state_dir, struct amp_error *err)
 {
     static struct config now;
+    bool given = !loaded && explicit_path && *explicit_path;
     config_begin(&now);
-    if ((find_config(&now, explicit_path) && read_config(&now, err)) ||
+    if ((find_config(&now, explicit_path) && read_config(&now, given, err)) ||
         read_local(state_dir, &now, err)) {
         release(&now);
         return -1;

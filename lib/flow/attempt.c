@@ -133,9 +133,9 @@ static int start(struct amp_worker *w, const struct amp_contract *c, const struc
     AMP_CLOSE int err_w = -1;
     const char *const *envp;
 
-    in = open(a->message, O_RDONLY | O_CLOEXEC);
+    in = amp_file_open(AT_FDCWD, a->message, O_RDONLY, 0, err);
     if (in < 0)
-        return amp_fail_errno(err, AMP_IOERR, "%s", a->message);
+        return -1;
     if (capture_open(out, a->out, w->opt->output_bytes, &out_w, err) ||
         capture_open(errs, a->err, w->opt->output_bytes, &err_w, err) ||
         amp_contract_env(c, a, w->opt->envp, &env, err))

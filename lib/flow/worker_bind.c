@@ -25,9 +25,9 @@ static int hold(const char *worktree, int *fd, struct amp_error *err)
     char path[PATH_MAX + 8];
 
     snprintf(path, sizeof path, "%s/.git", worktree);
-    AMP_CLOSE int lock = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    AMP_CLOSE int lock = amp_file_open(AT_FDCWD, path, O_RDWR | O_NOFOLLOW, 0, err);
     if (lock < 0)
-        return amp_fail_errno(err, AMP_IOERR, "%s", path);
+        return -1;
     if (amp_lock(lock, 0, err))
         return strcmp(err->code, "lock_timeout")
                    ? -1

@@ -54,9 +54,9 @@ int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, i
     struct amp_error e;
     if (make_run(dir, err) < 0 || path_of(dir, agent, "lock", path, err) < 0)
         return -1;
-    int f = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int f = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
     if (f < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
+        return -1;
     if (amp_lock(f, timeout_ms, &e) == 0) {
         *fd = f;
         return 0;
@@ -78,7 +78,7 @@ bool amp_inbox_is_served(const char *dir, struct amp_span agent)
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (path_of(dir, agent, "lock", path, NULL) < 0)
         return false;
-    AMP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDWR | O_NOFOLLOW, 0, NULL);
     return fd >= 0 && fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 

@@ -51,13 +51,18 @@ static int end_half_line(int fd)
 static int open_file(struct amp_port *p, int *fd, struct amp_error *err)
 {
     p->regular = false;
-    int f = open(p->arg, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+    int f = open(p->arg, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
     if (f < 0 && (errno == EACCES || errno == EPERM))
-        f = open(p->arg, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+        f = open(p->arg, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
     if (f < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot open the port %s", p->spec);
     struct stat st;
     p->regular = fstat(f, &st) == 0 && S_ISREG(st.st_mode);
+    if (S_ISFIFO(st.st_mode)) {
+        close(f);
+        return amp_fail(err, AMP_CANTCREAT, "not_a_file", "%s is a FIFO (use fifo:%s)", p->arg,
+                        p->arg);
+    }
     if (p->regular && end_half_line(f) < 0) {
         amp_fail_errno(err, AMP_IOERR, "cannot write to %s", p->arg);
         close(f);

@@ -60,7 +60,7 @@ int amp_spool_open(struct amp_spool *s, const char *path, struct amp_error *err)
             return -1;
         }
     }
-    made.lock = openat(made.dir, ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    made.lock = amp_file_open(made.dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600, NULL);
     if (made.lock < 0) {
         amp_fail_errno(err, AMP_CANTCREAT, "cannot make the lock of the spool %s", path);
         amp_spool_close(&made);

@@ -63,10 +63,9 @@ static int open_segment(struct amp_log *l, uint32_t seg, int flags, struct amp_e
 {
     char name[32];
     amp_log_name(seg, name);
-    int fd = openat(l->dirfd, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
-    if (fd < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot open log/%s", name);
-    return fd;
+    struct amp_error why;
+    int fd = amp_file_open(l->dirfd, name, flags | O_NOFOLLOW, 0600, &why);
+    return fd < 0 ? amp_fail_again(err, AMP_IOERR, "log", &why) : fd;
 }
 
 /* NNNNNN.ndjson, six digits or more. */

@@ -85,10 +85,9 @@ static int open_log_dir(struct amp_store *s, struct amp_error *err)
 static int open_lock(struct amp_store *s, const char *name, struct amp_error *err)
 {
     int flags = s->opt.read_only ? O_RDONLY : O_RDWR | O_CREAT;
-    int fd = openat(s->logfd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s/log/%s", s->dir, name);
-    return fd;
+    struct amp_error why;
+    int fd = amp_file_open(s->logfd, name, flags | O_NOFOLLOW, 0600, &why);
+    return fd < 0 ? amp_fail_again(err, AMP_CANTCREAT, s->dir, &why) : fd;
 }
 
 static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *err)
@@ -350,10 +349,11 @@ int amp_store_update(struct amp_store *s, const char *kind, struct amp_span id,
 
 int amp_store_error_log(struct amp_store *s, struct amp_span record, struct amp_error *err)
 {
-    AMP_CLOSE int fd = openat(s->dirfd, "error.ndjson",
-                              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct amp_error why;
+    AMP_CLOSE int fd = amp_file_open(s->dirfd, "error.ndjson",
+                                     O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600, &why);
     if (fd < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot open %s/error.ndjson", s->dir);
+        return amp_fail_again(err, AMP_IOERR, s->dir, &why);
     if (amp_lock(fd, s->opt.lock_timeout_ms, err) != 0)
         return -1;
     return amp_write_all(fd, record, err);

@@ -34,7 +34,7 @@ int amp_store_fail(struct amp_store *s, const struct amp_error *err)
         amp_wm_set_failed(&s->wm, true);
         amp_time_format(amp_now_ms(), at);
         int n = snprintf(text, sizeof text, "%s %s: %s\n", at, s->why.code, s->why.what);
-        int fd = openat(s->logfd, "FAILED", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        int fd = amp_file_open(s->logfd, "FAILED", O_WRONLY | O_CREAT | O_APPEND, 0600, NULL);
         if (fd >= 0) {
             /* What it says is for people; that it is there is what counts. */
             if (n < 0 || write(fd, text, strlen(text)) < 0 || fsync(fd) != 0 ||

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <amp/base/file.h>
+
 enum { PAGE = 4096, BOOT_MAX = 40 };
 
 struct amp_wm_page {
@@ -55,7 +57,7 @@ void amp_wm_open(struct amp_watermark *w, int logfd, bool read_only)
 {
     *w = (struct amp_watermark){.read_only = read_only};
     int flags = read_only ? O_RDONLY : O_RDWR | O_CREAT;
-    int fd = openat(logfd, "watermark", flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    int fd = amp_file_open(logfd, "watermark", flags | O_NOFOLLOW, 0600, NULL);
     if (fd < 0)
         return;
     struct stat st;

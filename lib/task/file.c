@@ -114,9 +114,9 @@ int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error
     AMP_CLOSE int dir = open(path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", path.data);
-    AMP_CLOSE int lock = openat(dir, ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    AMP_CLOSE int lock = amp_file_open(dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
     if (lock < 0)
-        return amp_fail_errno(err, AMP_CANTCREAT, "%s/.lock", path.data);
+        return -1;
     if (amp_lock(lock, -1, err) < 0)
         return -1;
     snprintf(name, sizeof name, "%.*s.json", (int)task_id.n, task_id.p);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <amp/base/file.h>
 #include <amp/protocol/protocol.h>
 
 #include "worktree/rule.h"
@@ -99,7 +100,7 @@ int amp_rule_format(const struct amp_rule *r, struct amp_buf *out, struct amp_er
 /* Reads a small file whole. -1 with errno; EFBIG when it does not fit. */
 static ssize_t read_small(int dirfd, const char *path, char *buf, size_t size)
 {
-    int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = amp_file_open(dirfd, path, O_RDONLY | O_NOFOLLOW, 0, NULL);
     if (fd < 0)
         return -1;
     size_t n = 0;
@@ -123,6 +124,9 @@ int amp_rule_load(struct amp_rule *r, int common_fd, struct amp_error *err)
         amp_rule_default(r);
         return 0;
     }
+    if (n < 0 && errno == EINVAL)
+        return amp_fail(err, AMP_CONFIG, "not_a_file",
+                        "the guard's policy amp/" AMP_RULE_FILE " is not a regular file");
     if (n < 0)
         return amp_fail_errno(err, AMP_CONFIG, "cannot read the guard's policy");
     return amp_rule_parse(r, (struct amp_span){text, (size_t)n}, err);

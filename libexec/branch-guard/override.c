@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/file.h>
 #include <amp/base/num.h>
 #include <amp/protocol/protocol.h>
 
@@ -19,7 +20,8 @@
 void override_find(struct override *o, int common_fd, int64_t now_ms)
 {
     memset(o, 0, sizeof *o);
-    int fd = common_fd < 0 ? -1 : openat(common_fd, OVERRIDE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd =
+        common_fd < 0 ? -1 : amp_file_open(common_fd, OVERRIDE, O_RDONLY | O_NOFOLLOW, 0, NULL);
     if (fd < 0)
         return;
     ssize_t n = read(fd, o->text, sizeof o->text - 1);
@@ -68,8 +70,8 @@ bool override_use(const struct override *o, int common_fd, const char *agent, in
     amp_time_format(now_ms, time);
     int n = snprintf(line, sizeof line, "%s override %.*s for %.*s used by %s\n", time,
                      (int)o->id.n, o->id.p, (int)o->branch.n, o->branch.p, agent ? agent : "-");
-    int fd = openat(common_fd, "amp/guard.log",
-                    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = amp_file_open(common_fd, "amp/guard.log", O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW,
+                           0600, NULL);
     if (fd < 0)
         return true;
     ssize_t put = write(fd, line, n > 0 && (size_t)n < sizeof line ? (size_t)n : 0);

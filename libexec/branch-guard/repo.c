@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <amp/base/file.h>
+
 #include "guard.h"
 
 #define LINKS_MAX  5
@@ -14,7 +16,7 @@
 
 static ssize_t read_text(int dirfd, const char *path, char *buf, size_t size)
 {
-    int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+    int fd = amp_file_open(dirfd, path, O_RDONLY, 0, NULL);
     if (fd < 0)
         return -1;
     size_t n = 0;
@@ -85,7 +87,7 @@ static void read_packed(struct repo *r)
     if (r->common < 0)
         return;
     r->packed_locked = faccessat(r->common, "packed-refs.lock", F_OK, 0) == 0;
-    int fd = openat(r->common, "packed-refs", O_RDONLY | O_CLOEXEC);
+    int fd = amp_file_open(r->common, "packed-refs", O_RDONLY, 0, NULL);
     struct stat st;
     if (fd < 0)
         return;

@@ -47,9 +47,10 @@ static int write_patch(struct request *r, git_diff *diff, const char *path)
     int n = snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
     if (n < 0 || (size_t)n >= sizeof temporary)
         return amp_fail(r->err, AMP_CANTCREAT, "path_too_long", "%s", path);
-    AMP_CLOSE int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    AMP_CLOSE int fd =
+        amp_file_open(AT_FDCWD, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600, r->err);
     if (fd < 0)
-        return amp_fail_errno(r->err, AMP_CANTCREAT, "%s", temporary);
+        return -1;
     struct patch p = {.fd = fd, .err = r->err};
     amp_buf_init(&p.buf, 256u << 20);
     r->err->code[0] = '\0';

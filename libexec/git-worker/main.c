@@ -93,6 +93,9 @@ int fail_git(struct request *r, int rc, enum amp_status status, const char *code
 {
     const git_error *e = git_error_last();
     const char *why = e && e->message ? e->message : "no reason given";
+    if (open_refused())
+        return amp_fail(r->err, AMP_DATAERR, "not_a_file", "%s: %s is not a regular file", doing,
+                        open_refused());
     if (rc == GIT_EOWNER)
         return amp_fail(r->err, AMP_NOPERM, "repo_not_owned",
                         "%s: the repository belongs to another user; git config --global --add "
@@ -150,6 +153,7 @@ static int answer(const struct amp_tape *tape, struct amp_buf *reply)
     do {
         begin_reply(&r, reply, q, true);
         git_error_clear();
+        open_refused_clear();
         rc = dispatch(&r);
         amp_jw_close(&r.out, '}');
         if (amp_jw_end(&r.out, &late) && rc == 0) {

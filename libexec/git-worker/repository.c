@@ -13,7 +13,7 @@ int open_repository(struct request *r, const char *path, git_repository **out)
     /* Without any safe.directory the library takes that for the repository's absence. */
     if (rc == GIT_ENOTFOUND && e && e->message && strstr(e->message, "safe.directory"))
         rc = GIT_EOWNER;
-    if (rc == GIT_ENOTFOUND)
+    if (rc == GIT_ENOTFOUND && !open_refused())
         return amp_fail(r->err, AMP_DATAERR, "repo_not_git", "%s: no git repository", path);
     return rc ? fail_git(r, rc, AMP_DATAERR, "repo_not_git", path) : 0;
 }

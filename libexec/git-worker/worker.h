@@ -34,6 +34,10 @@ void reply_oid(struct request *r, const char *key, const git_oid *oid);
 int fail_git(struct request *r, int rc, enum amp_status status, const char *code,
              const char *doing);
 
+/* open.c: the last path that was refused because it is neither a regular file nor a directory. */
+const char *open_refused(void); /* NULL: none since the last clear */
+void open_refused_clear(void);
+
 /* repository.c */
 int open_repository(struct request *r, const char *path, git_repository **out);
 int find_commit(struct request *r, git_repository *repo, const char *rev, git_commit **out);

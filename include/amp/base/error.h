@@ -47,6 +47,11 @@ int amp_fail(struct amp_error *err, enum amp_status status, const char *code, co
 int amp_fail_errno(struct amp_error *err, enum amp_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A failure of a lower call, reported by a higher one: its code and errno, another status, and
+ * "where: " before what it says. */
+int amp_fail_again(struct amp_error *err, enum amp_status status, const char *where,
+                   const struct amp_error *why);
+
 /* The status that a run reports when both happened: first of 70 74 73 75 69 124 77, then the
  * remaining usage-class ones (130, 78, 65, 64), then 1, then 0. */
 enum amp_status amp_status_worse(enum amp_status a, enum amp_status b);

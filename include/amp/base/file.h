@@ -9,9 +9,15 @@
 
 /* Writes all of data; EINTR and short writes are handled; on a non-blocking descriptor waits. */
 int amp_write_all(int fd, struct amp_span data, struct amp_error *err);
-/* Reads a whole file, at most max bytes ("file_too_large" past it). */
+/* Opens a regular file with O_CLOEXEC. Never waits: anything else that has the name (a FIFO, a
+ * device, a directory) is refused as "not_a_file" with errno EINVAL. mode counts with O_CREAT. */
+int amp_file_open(int dirfd, const char *path, int flags, mode_t mode, struct amp_error *err);
+/* Reads a regular file completely, at most max bytes ("file_too_large" past it). */
 int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
                   struct amp_error *err);
+/* The same for a path that a person gave, which may also be a pipe or a device: waits for its
+ * writer. A signal that the program handles ends that: INTERRUPTED "interrupted". */
+int amp_file_read_any(const char *path, size_t max, struct amp_buf *out, struct amp_error *err);
 /* Replaces path: O_EXCL temporary beside it, write, fsync, close, rename, fsync of the directory.
  */
 int amp_file_write_atomic(int dirfd, const char *path, mode_t mode, struct amp_span data,
