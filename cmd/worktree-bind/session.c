@@ -8,8 +8,9 @@ int session_open(struct session *s, bool with_store, struct amp_error *err)
 {
     char dir[PATH_MAX];
     struct amp_store_options options = {.lock_timeout_ms = 60000, .actor = amp_cli_name()};
+    const struct amp_git_options git = {.stop = &amp_stop};
     *s = (struct session){0};
-    if (amp_git_open(NULL, &s->git, err))
+    if (amp_git_open(&git, &s->git, err))
         return -1;
     if (amp_git_info(s->git, opt.repo, &s->info, err) ||
         (with_store && !opt.state &&

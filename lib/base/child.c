@@ -126,8 +126,8 @@ static void run_child(struct start *s)
         setsid();
     else
         setpgid(0, 0);
-    if (spec->owns_tree) {
-        /* The one who would end the tree is gone: do not work on unseen. */
+    if (spec->owns_tree || spec->dies_with_us) {
+        /* Without the process that would end it, or takes its answers, it must not work on. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != s->parent)
             _exit(127);

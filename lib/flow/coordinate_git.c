@@ -24,19 +24,19 @@ static bool is_local_git(const char *repo)
 
 static struct amp_git *git(struct amp_coordinator *c, struct amp_error *err)
 {
-    if (!c->git && amp_git_open(NULL, &c->git, err) < 0)
+    const struct amp_git_options opt = {.stop = c->opt->stop};
+    if (!c->git && amp_git_open(&opt, &c->git, err) < 0)
         return NULL;
     return c->git;
 }
 
-/* The commit that a new task's branch starts from. Not knowing it is no failure. */
-void amp_coordinator_find_base(struct amp_coordinator *c, struct amp_step *st)
+int amp_coordinator_find_base(struct amp_coordinator *c, struct amp_step *st, struct amp_error *why)
 {
     char repo[PATH_MAX], rev[256] = "HEAD";
     struct amp_error err = {0};
     const struct amp_view *v = st->view;
     if (!amp_span_copy(v->body.dispatch.repo, repo, sizeof repo) || !is_local_git(repo))
-        return;
+        return 0;
     json_t *constraints =
         v->body.dispatch.constraints.n ? amp_json_load(v->body.dispatch.constraints, NULL) : NULL;
     const char *base = json_string_value(json_object_get(constraints, "base"));
@@ -46,9 +46,14 @@ void amp_coordinator_find_base(struct amp_coordinator *c, struct amp_step *st)
     amp_coordinator_pause(c);
     if (!git(c, &err) || amp_git_resolve(c->git, repo, rev, st->base, &err) < 0) {
         st->base[0] = 0;
+        if (err.status == AMP_INTERRUPTED) {
+            *why = err;
+            return -1;
+        }
         c->opt->warn("%.*s: the base %s is not known: %s", (int)v->task.n, v->task.p, rev,
                      err.what);
     }
+    return 0;
 }
 
 /* The branch goes back before the decision is recorded: done twice it is the same. */
@@ -89,6 +94,11 @@ int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st, st
             amp_task_release(&t);
             return 0;
         }
+    }
+    if (why.status == AMP_INTERRUPTED) {
+        *err = why;
+        amp_task_release(&t);
+        return -1;
     }
     amp_step_refuse(st, why.code, "the branch was not put back: %s", why.what);
     amp_task_release(&t);

@@ -238,8 +238,8 @@ static int prepare(struct amp_coordinator *c, struct amp_step *st, const struct 
     int seen = amp_store_seen(c->store, in, err);
     if (seen != 0)
         return seen < 0 ? -1 : 0;
-    if (v->kind == AMP_KIND_DISPATCH && !st->bad_code)
-        amp_coordinator_find_base(c, st);
+    if (v->kind == AMP_KIND_DISPATCH && !st->bad_code && amp_coordinator_find_base(c, st, err) < 0)
+        return -1;
     if (v->kind != AMP_KIND_DECISION)
         return 0;
     if (is_open(c, v->task, v->body.decision.ref, &st->ref_open, err) < 0)

@@ -116,8 +116,10 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
                          struct amp_error *err);
 /* Gives the store's turn up, before anything that may take its time. */
 void amp_coordinator_pause(struct amp_coordinator *c);
-/* The commit that a new task's branch starts from, into st->base. Not knowing it is no failure. */
-void amp_coordinator_find_base(struct amp_coordinator *c, struct amp_step *st);
+/* The commit that a new task's branch starts from, into st->base. A commit that is not known is no
+ * failure; an interruption is. */
+int amp_coordinator_find_base(struct amp_coordinator *c, struct amp_step *st,
+                              struct amp_error *err);
 /* Puts the branch back before the decision is recorded: done twice it is the same. Where git
  * refuses the step is refused. */
 int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st,

@@ -322,7 +322,7 @@ static int work(struct amp_worker *w, struct amp_job *job, const struct amp_view
         rc = claimed == 2 ? 0 : claimed;
     } else if (look_up(w, k, err) || find_range(w, k, err) || bind(w, k, err)) {
         if (err->status != AMP_INTERNAL && err->status != AMP_TEMPFAIL &&
-            err->status != AMP_IOERR) {
+            err->status != AMP_IOERR && err->status != AMP_INTERRUPTED) {
             struct amp_error cause = *err;
             rc = give_up(w, job, k, cause.code, cause.what, err);
         }

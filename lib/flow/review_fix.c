@@ -102,6 +102,8 @@ static int advance(struct amp_worker *w, struct amp_judged *k, const char *email
         w->opt->note("%s: what nobody committed in its worktree is kept as %s", k->branch, ref);
     if (rc >= 0)
         return 0;
+    if (err->status == AMP_INTERRUPTED)
+        return -1;
     if (amp_git_resolve(w->git, k->repo, k->branch, head, &e) ||
         amp_git_tree(w->git, k->repo, head, there, &e) ||
         amp_git_tree(w->git, k->repo, k->fixed, mine, &e) || strcmp(there, mine))

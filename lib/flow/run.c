@@ -290,7 +290,8 @@ static int work(struct amp_worker *w, struct amp_job *job, const struct amp_view
     if (look_up(w, k, err))
         goto out;
     if (prepare(w, job, k, err)) {
-        if (err->status == AMP_INTERNAL || err->status == AMP_TEMPFAIL || err->status == AMP_IOERR)
+        if (err->status == AMP_INTERNAL || err->status == AMP_TEMPFAIL ||
+            err->status == AMP_IOERR || err->status == AMP_INTERRUPTED)
             goto out;
         struct amp_error cause = *err;
         rc = cannot_begin(w, job, k, &cause, err);

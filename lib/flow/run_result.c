@@ -123,12 +123,18 @@ int amp_work_measure(struct amp_worker *w, struct amp_work *k, struct amp_error 
                      *info.branch ? info.branch : "a detached commit");
         else
             snprintf(k->trouble, sizeof k->trouble, "The agent did away with its worktree");
-        if (amp_git_resolve(w->git, k->repo, k->branch, k->commit, &e))
+        int rc = amp_git_resolve(w->git, k->repo, k->branch, k->commit, &e);
+        if (rc && e.status == AMP_INTERRUPTED) {
+            *err = e;
+            return -1;
+        }
+        if (rc)
             snprintf(k->commit, sizeof k->commit, "%s", k->start);
         return amp_git_diff(w->git, k->repo, k->base, k->commit, NULL, &k->diff, err);
     }
     if (commit(w, k, &e)) {
-        if (e.status == AMP_INTERNAL || e.status == AMP_UNAVAILABLE) {
+        if (e.status == AMP_INTERNAL || e.status == AMP_UNAVAILABLE ||
+            e.status == AMP_INTERRUPTED) {
             *err = e;
             return -1;
         }

@@ -260,7 +260,8 @@ static int run(struct amp_worker *w, struct amp_error *err)
     int left = amp_agent_end_leftovers(w->state_dir, o->agent);
     if (left)
         o->note("ended %d processes that an earlier run of %s left behind", left, o->agent);
-    if (amp_git_open(NULL, &w->git, err) || amp_worker_open(w, err) ||
+    const struct amp_git_options git = {.stop = o->stop};
+    if (amp_git_open(&git, &w->git, err) || amp_worker_open(w, err) ||
         amp_agent_register(w->store, o->agent, o->role, amp_now_ms(), err))
         return -1;
     int rc = loop(w, err);

@@ -122,7 +122,8 @@ int amp_helper_probe(struct amp_helper *h, struct amp_error *err)
                                   .fd_in = -1,
                                   .fd_out = -1,
                                   .fd_err = STDERR_FILENO,
-                                  .no_new_privs = true};
+                                  .no_new_privs = true,
+                                  .dies_with_us = true};
     struct amp_child child;
     struct amp_child_end end;
     if (amp_child_start(&spec, &child, err) < 0 ||
@@ -154,6 +155,7 @@ static int start(struct amp_helper *h, struct amp_error *err)
         .fd_out = out[1],
         .fd_err = STDERR_FILENO,
         .no_new_privs = true,
+        .dies_with_us = true,
     };
     int rc = amp_child_start(&spec, &h->child, err);
     close(in[0]);

@@ -24,7 +24,9 @@
 struct amp_git;
 
 struct amp_git_options {
-    int64_t time_limit_ms; /* a call; 0: 60 s */
+    int64_t time_limit_ms;    /* a call; 0: 60 s */
+    volatile const int *stop; /* non-zero: a call has 2 s more, then fails as INTERRUPTED
+                                 "interrupted"; it may have been carried out. NULL: none */
 };
 int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct amp_error *err);
 void amp_git_close(struct amp_git *g);

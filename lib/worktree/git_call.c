@@ -21,6 +21,8 @@
 #define REPLY_MAX     (32u << 20)
 #define READ_SIZE     65536
 #define KILL_GRACE_MS 1000
+#define STOP_GRACE_MS 2000
+#define LOOK_MS       100 /* a signal may come just before the wait */
 
 int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct amp_error *err)
 {
@@ -28,6 +30,7 @@ int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct
     if (!g)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "out of memory");
     g->time_limit_ms = opt && opt->time_limit_ms ? opt->time_limit_ms : TIME_LIMIT_MS;
+    g->stop = opt ? opt->stop : NULL;
     g->fd = -1;
     amp_buf_init(&g->request, REQUEST_MAX);
     amp_buf_init(&g->reply, REPLY_MAX);
@@ -76,8 +79,11 @@ static int start_worker(struct amp_git *g, struct amp_error *err)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return amp_fail_errno(err, AMP_INTERNAL, "cannot make a socket for git-worker");
     const char *const argv[] = {path, NULL};
-    struct amp_child_spec spec = {
-        .argv = argv, .fd_in = pair[1], .fd_out = pair[1], .fd_err = STDERR_FILENO};
+    struct amp_child_spec spec = {.argv = argv,
+                                  .fd_in = pair[1],
+                                  .fd_out = pair[1],
+                                  .fd_err = STDERR_FILENO,
+                                  .dies_with_us = true};
     int rc = amp_child_start(&spec, &g->child, err);
     close(pair[1]);
     if (rc || fcntl(pair[0], F_SETFL, O_NONBLOCK) != 0) {
@@ -123,15 +129,22 @@ static int broken(struct amp_git *g)
 /* Moves bytes until the whole reply is there. */
 static int exchange(struct amp_git *g, struct amp_error *err)
 {
-    int64_t end = amp_mono_ms() + g->time_limit_ms;
+    int64_t end = amp_mono_ms() + g->time_limit_ms, stop = INT64_MAX;
     size_t sent = 0;
     amp_buf_reset(&g->reply);
     for (;;) {
-        int64_t left = end - amp_mono_ms();
+        int64_t now = amp_mono_ms(), left = end - now, wait = left;
+        if (g->stop && wait > LOOK_MS)
+            wait = LOOK_MS;
+        if (g->stop && *g->stop && stop == INT64_MAX)
+            stop = now + STOP_GRACE_MS;
+        if (now >= stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted",
+                            "interrupted while git-worker did not answer");
         struct pollfd p = {.fd = g->fd, .events = POLLIN};
         if (sent < g->request.len)
             p.events |= POLLOUT;
-        int n = left > 0 ? poll(&p, 1, left > INT32_MAX ? INT32_MAX : (int)left) : 0;
+        int n = left > 0 ? poll(&p, 1, wait > INT32_MAX ? INT32_MAX : (int)wait) : 0;
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

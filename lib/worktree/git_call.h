@@ -13,6 +13,7 @@
 
 struct amp_git {
     int64_t time_limit_ms;
+    volatile const int *stop;
     struct amp_child child;
     int fd; /* a socket to the worker's stdin and stdout; -1 when none runs */
     int64_t q;

@@ -18,7 +18,8 @@ struct amp_child_spec {
     int fd_in, fd_out, fd_err;
     bool new_session; /* setsid: no controlling terminal */
     bool no_new_privs;
-    bool owns_tree;          /* we become subreaper; amp_child_kill_tree reaches orphans too */
+    bool dies_with_us; /* KILL when the thread that started it ends, however that ends */
+    bool owns_tree; /* the same, and we become subreaper; amp_child_kill_tree reaches orphans too */
     uint64_t max_file_bytes; /* RLIMIT_FSIZE, 0 for none */
 };
 
