@@ -253,8 +253,8 @@ static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
         snprintf(why, sizeof(why), "task %.*s is suspended until the admin decides %s",
                  (int)(v.task.n < 200 ? v.task.n : 200), v.task.p, task.ref);
     else if (st.suspended)
-        snprintf(why, sizeof(why), "agent %s is suspended until the admin decides %s", in->name,
-                 st.ref);
+        snprintf(why, sizeof(why), "task %s suspends agent %s until the admin decides %s", st.cause,
+                 in->name, st.ref);
     else
         return 0;
     return note_held(in, v.id, why, err) < 0 ? -1 : 1;

@@ -415,7 +415,7 @@ static const int statuses[] = {AMP_OK,          AMP_NO,       AMP_USAGE,       A
                                AMP_UNAVAILABLE, AMP_IOERR,    AMP_TEMPFAIL,    AMP_NOPERM,
                                AMP_CONFIG,      AMP_TIMEDOUT, AMP_INTERRUPTED, 0};
 static const struct amp_fsm *const machines[] = {&amp_escalation_fsm, NULL};
-AMP_CONFIG_RECORDER;
+AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {
     .name = "hitl-prompt",
     .doc = "put escalations to a person and send the decisions",

@@ -48,7 +48,7 @@ static const int statuses[] = {0, 1, 64, 65, 69, 70, 74, 75, 77, 78, 130, 0};
 static const struct amp_fsm *const machines[] = {&amp_task_fsm, &amp_qa_fsm, &amp_agent_fsm,
                                                  &amp_job_fsm, NULL};
 
-AMP_CONFIG_RECORDER;
+AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {
     .name = "task-dispatch",
     .doc = "lead agents' tasks through dispatch, review and rework",

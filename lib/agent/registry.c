@@ -198,6 +198,7 @@ static void read_status(const struct amp_store_rec *rec, const json_t *j,
     snprintf(out->role, sizeof out->role, "%s", text(j, "role"));
     snprintf(out->task, sizeof out->task, "%s", text(j, "task"));
     snprintf(out->ref, sizeof out->ref, "%s", text(sus, "ref"));
+    snprintf(out->cause, sizeof out->cause, "%s", text(sus, "task"));
     snprintf(out->last_task, sizeof out->last_task, "%s", text(j, "last_task"));
     out->last_seen_ms = json_integer_value(json_object_get(j, "last_seen"));
 }

@@ -8,8 +8,9 @@
 
 struct amp_agent_status {
     bool found, suspended;
-    uint8_t state;                                      /* of amp_agent_fsm */
-    char role[32], task[128], last_task[128], ref[256]; /* ref: the escalation that suspends it */
+    uint8_t state; /* of amp_agent_fsm */
+    char role[32], task[128], last_task[128];
+    char ref[256], cause[256]; /* the escalation that suspends it, and its task */
     int64_t last_seen_ms;
 };
 int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_status *out,

@@ -4,6 +4,7 @@
 
 #include <amp/base/buf.h>
 
+#include "flow/suspend.h"
 #include "message/stages.h"
 #include "protocol/redact.h"
 
@@ -23,5 +24,9 @@ bool amp_config_state_may_set(struct amp_span key);
 #define AMP_CONFIG_OF_RECORDER AMP_CONFIG_OF_TOOL, .settings = recorder_settings
 #define AMP_CONFIG_RECORDER                                                                        \
     static const struct amp_setting recorder_settings[] = {AMP_STAGES_SETTINGS, {0}}
+/* The table of one that suspends as well. */
+#define AMP_CONFIG_SUSPENDER                                                                       \
+    static const struct amp_setting recorder_settings[] = {                                        \
+        AMP_STAGES_SETTINGS, AMP_SUSPEND_SETTINGS, {0}}
 
 #endif

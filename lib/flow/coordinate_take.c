@@ -268,7 +268,9 @@ static int tell_agents(struct amp_coordinator *c, struct amp_step *st, struct am
         amp_say_again_id(v, ref);
         asked.id = amp_span_str(ref);
         amp_coordinator_pause(c);
-        return amp_flow_suspend_view(c->store, &asked, c->opt->consumer, st->now_ms, err);
+        const struct amp_suspend how = {
+            .by = c->opt->consumer, .say = c->opt->warn, .now_ms = st->now_ms};
+        return amp_flow_suspend_view(c->store, &asked, &how, err);
     }
     if (st->lift)
         return amp_flow_lift_agents(c->store, v->task, AMP_SPAN(""), st->now_ms, err);
@@ -280,6 +282,7 @@ static int tell_agents(struct amp_coordinator *c, struct amp_step *st, struct am
                                   .triggered_by = "coordinator",
                                   .level = AMP_LEVEL_CRITICAL,
                                   .by = c->opt->consumer,
+                                  .say = c->opt->warn,
                                   .now_ms = st->now_ms};
     return amp_flow_suspend(c->store, &a, err);
 }
@@ -497,6 +500,7 @@ static int restore_task(void *ctx, struct amp_span id, const struct amp_store_re
                                       .triggered_by = "coordinator",
                                       .level = AMP_LEVEL_CRITICAL,
                                       .by = c->opt->consumer,
+                                      .say = c->opt->warn,
                                       .now_ms = now_ms};
         if (amp_task_is_suspended(&t))
             rc = amp_flow_suspend(c->store, &a, r->err);

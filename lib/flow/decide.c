@@ -156,7 +156,8 @@ static int arrive(struct amp_worker *w, const struct amp_view *v, const char *ba
     if (amp_store_get(w->store, KIND, v->id, &rec, err))
         return -1;
     bool known = rec.found;
-    if (!known && amp_flow_suspend_view(w->store, v, "hitl-prompt", now, err))
+    const struct amp_suspend how = {.by = "hitl-prompt", .say = w->opt->note, .now_ms = now};
+    if (!known && amp_flow_suspend_view(w->store, v, &how, err))
         return -1;
     struct update u = {
         .event = AMP_ESC_EV_ARRIVE,

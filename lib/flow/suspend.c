@@ -1,16 +1,40 @@
 /* Carrying out suspensions: the task's key first, then each agent's. A process that dies between
  * leaves the rest to the next one that sees the escalation. */
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/registry.h"
 #include "flow/suspend.h"
 #include "task/task.h"
 
+static bool task_only;
+
+int amp_suspend_set_scope(void *arg, const char *text, struct amp_error *err)
+{
+    (void)arg;
+    if (strcmp(text, "task") != 0 && strcmp(text, "agents") != 0)
+        return amp_fail(err, AMP_USAGE, "bad_value", "\"%s\": expected agents or task", text);
+    task_only = strcmp(text, "task") == 0;
+    return 0;
+}
+
 struct walk {
     struct amp_store *s;
     const struct amp_suspend *a;
     struct amp_error *err;
+    char names[400]; /* of those that it suspended */
+    unsigned n;
 };
+
+static void remember(struct walk *w, const char *name)
+{
+    size_t used = strlen(w->names);
+    if (used + strlen(name) + 8 < sizeof w->names)
+        snprintf(w->names + used, sizeof w->names - used, "%s%s", used ? ", " : "", name);
+    else if (used && w->names[used - 1] != '.')
+        snprintf(w->names + used, sizeof w->names - used, ", ...");
+    w->n++;
+}
 
 static int suspend_one(struct walk *w, const char *name)
 {
@@ -23,7 +47,12 @@ static int suspend_one(struct walk *w, const char *name)
         if (!st.found || strcmp(st.role, w->a->triggered_by))
             return 0;
     }
-    return amp_agent_suspend(w->s, &one, NULL, w->err);
+    bool changed;
+    if (amp_agent_suspend(w->s, &one, &changed, w->err))
+        return -1;
+    if (changed)
+        remember(w, name);
+    return 0;
 }
 
 static int on_claimant(void *ctx, const char *agent)
@@ -38,20 +67,38 @@ static int on_agent(void *ctx, const char *name, const struct amp_agent_status *
 
 int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err)
 {
-    struct walk w = {s, a, err};
+    struct walk w = {.s = s, .a = a, .err = err};
     const struct amp_task_suspension t = {a->task_id, a->ref, a->type, a->by, a->now_ms};
 
     if (a->level == AMP_LEVEL_INFO)
         return 0;
     if (a->level == AMP_LEVEL_CRITICAL && amp_task_suspend(s, &t, err))
         return -1;
-    if (amp_task_each_agent(s, a->task_id, on_claimant, &w, err))
+    /* Also where it was made under the other setting. */
+    if (a->level == AMP_LEVEL_CRITICAL && task_only)
+        return amp_flow_lift_agents(s, a->task_id, a->ref, a->now_ms, err);
+    if (amp_task_each_agent(s, a->task_id, on_claimant, &w, err) ||
+        amp_agent_each(s, a->task_id, on_agent, &w, err))
         return -1;
-    return amp_agent_each(s, a->task_id, on_agent, &w, err);
+    const struct amp_agent_suspension one = {a->agent, a->ref, a->task_id, a->now_ms};
+    bool changed = false;
+    if (a->agent && amp_agent_suspend(s, &one, &changed, err))
+        return -1;
+    if (changed)
+        remember(&w, a->agent);
+    if (w.n && a->say)
+        a->say("task %.*s suspends its %s %s by %.*s: work on all other tasks waits too, until the "
+               "admin decides%s",
+               (int)(a->task_id.n < 200 ? a->task_id.n : 200), a->task_id.p,
+               w.n == 1 ? "agent" : "agents", w.names, (int)(a->ref.n < 200 ? a->ref.n : 200),
+               a->ref.p,
+               a->level == AMP_LEVEL_CRITICAL ? " (suspension.scope: task limits it to the task)"
+                                              : "");
+    return 0;
 }
 
-int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *v, const char *by,
-                          int64_t now_ms, struct amp_error *err)
+int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *v,
+                          const struct amp_suspend *how, struct amp_error *err)
 {
     char type[64], party[32];
     const struct amp_suspend a = {
@@ -60,8 +107,9 @@ int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *v, const c
         .type = type,
         .triggered_by = party,
         .level = v->body.escalation.severity,
-        .by = by,
-        .now_ms = now_ms,
+        .by = how->by,
+        .say = how->say,
+        .now_ms = how->now_ms,
     };
 
     amp_span_copy(v->body.escalation.type, type, sizeof type);

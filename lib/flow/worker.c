@@ -225,6 +225,7 @@ int amp_worker_open(struct amp_worker *w, struct amp_error *err)
     const struct amp_worker_options *o = w->opt;
 
     amp_buf_init(&w->message, LINE_MAX_BYTES);
+    amp_buf_init(&w->told, 2 * AMP_WORKER_TOLD);
     if (amp_intake_init(&w->intake, w->store, o->tool, err))
         return -1;
     w->intake.check.protected_ = o->protected_;
@@ -246,6 +247,7 @@ void amp_worker_close(struct amp_worker *w)
     amp_reader_free(w->own_reader);
     amp_intake_release(&w->intake);
     amp_buf_release(&w->message);
+    amp_buf_release(&w->told);
 }
 
 static int run(struct amp_worker *w, struct amp_error *err)

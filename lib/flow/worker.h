@@ -35,6 +35,8 @@ struct amp_worker_options {
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
 };
 
+#define AMP_WORKER_TOLD (1u << 20)
+
 struct amp_worker;
 struct amp_worker_role {
     enum amp_kind takes;
@@ -65,6 +67,7 @@ struct amp_worker {
     struct amp_buf message;                                  /* the line of the job at work */
     struct amp_worker_io *io;
     struct amp_store_entry_id sent; /* the last outbox entry handed to the output */
+    struct amp_buf told;            /* jobs that were reported as waiting, and for what */
     int64_t seen_ms, looked_ms;
     bool halted;      /* the task at work or the agent was suspended */
     const char *task; /* at work, or NULL */

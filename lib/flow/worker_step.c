@@ -98,14 +98,12 @@ int amp_worker_escalate(struct amp_worker *w, const struct amp_escalation_args *
         .triggered_by = a->triggered_by,
         .level = a->severity,
         .by = w->opt->agent,
+        .say = w->opt->note,
+        .agent = w->opt->agent,
         .now_ms = a->now_ms,
     };
     w->opt->note("%s: escalated %s: %s", a->task_id, a->type, a->description);
-    if (amp_flow_suspend(w->store, &s, err))
-        return -1;
-    /* The triggering agent is suspended even where it never claimed the task. */
-    const struct amp_agent_suspension me = {w->opt->agent, s.ref, s.task_id, a->now_ms};
-    return a->severity == AMP_LEVEL_INFO ? 0 : amp_agent_suspend(w->store, &me, NULL, err);
+    return amp_flow_suspend(w->store, &s, err);
 }
 
 int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char *code,
@@ -191,6 +189,35 @@ static int claim_agent(struct amp_worker *w, const char *task, struct amp_error 
     return amp_agent_step(w->store, w->opt->agent, AMP_AGENT_EV_ASSIGN, task, amp_now_ms(), err);
 }
 
+/* Says once what a job waits for. */
+static int note_waiting(struct amp_worker *w, const struct amp_job *job, const char *task,
+                        struct amp_error *err)
+{
+    AMP_BUF struct amp_buf key = {0};
+    struct amp_agent_status st;
+    struct amp_task_status t;
+
+    if (amp_task_status(w->store, amp_span_str(task), &t, err) ||
+        amp_agent_status(w->store, w->opt->agent, &st, err))
+        return -1;
+    amp_buf_init(&key, 2048);
+    if (amp_buf_fmt(&key, err, "\n%s %s\n", job->msg_id, t.suspended ? t.ref : st.ref))
+        return -1;
+    if (w->told.len && memmem(w->told.data, w->told.len, key.data, key.len))
+        return 0;
+    if (w->told.len + key.len > AMP_WORKER_TOLD)
+        amp_buf_reset(&w->told);
+    if (t.suspended)
+        w->opt->note("%s waits: task %s is suspended until the admin decides %s", job->msg_id, task,
+                     t.ref);
+    else if (st.suspended)
+        w->opt->note("%s waits: task %s suspends agent %s until the admin decides %s", job->msg_id,
+                     st.cause, w->opt->agent, st.ref);
+    else /* lifted meanwhile */
+        return 0;
+    return amp_buf_add(&w->told, key.data, key.len, err);
+}
+
 int amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                      struct amp_span dispatch, struct amp_error *err)
 {
@@ -201,12 +228,12 @@ int amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp
     if (!amp_task_claim(w->store, &claim, err)) {
         if (!claim_agent(w, task, err))
             return agent_event(w, AMP_AGENT_EV_START, task, err);
-        return strcmp(err->code, "suspended") ? -1 : 1;
+        return strcmp(err->code, "suspended") || note_waiting(w, job, task, err) ? -1 : 1;
     }
     if (err->status != AMP_NO)
         return -1;
     if (!strcmp(err->code, "suspended"))
-        return 1;
+        return note_waiting(w, job, task, err) ? -1 : 1;
     AMP_BUF struct amp_buf nack = {0};
     amp_buf_init(&nack, 1 << 16);
     snprintf(code, sizeof code, "%s", err->code);

@@ -411,6 +411,41 @@ EOS
   got_no out.ndjson '.type == "task_result"'
 }
 
+@test "a suspended task names itself where other work waits for it; suspension.scope: task lets that go on" {
+  workplace
+  need_tool hitl-prompt
+  good_agent
+  second() { dispatch '.task_id = "T-2026-002" | .msg_id |= sub("001-"; "002-") | .payload.branch = "feat/y"'; }
+  # The executor had the task last.
+  dispatch | run_agent --exec ./good
+  escalation >question
+  run -1 --separate-stderr hitl-prompt --state "$STATE" --answer /dev/null <question
+  [[ "$stderr" == *"task T-2026-001 suspends its agent executor by escalation-T-2026-001-"* ]]
+  [[ "$stderr" == *"work on all other tasks waits too"*"suspension.scope: task"* ]]
+  second >in.ndjson
+  run -75 run_agent --exec ./good <in.ndjson
+  got_no out.ndjson '.type == "task_result" and .task_id == "T-2026-002"'
+  [ "$(grep -c 'waits: task T-2026-001 suspends agent executor until the admin decides escalation-' err)" = 1 ]
+  cat "$STATE"/log/*.ndjson | jq -es 'any(.[]; .key == "agent.executor" and .event == "suspend"
+    and .state.suspended.task == "T-2026-001")' >/dev/null
+  # Decided, and asked again where the scope is the task.
+  mkdir -p "$XDG_CONFIG_HOME/amp"
+  echo '{"suspension":{"scope":"task"}}' >"$XDG_CONFIG_HOME/amp/amp.json"
+  echo resume >answers
+  hitl-prompt --state "$STATE" --answer answers </dev/null >decision
+  task-dispatch coordinate --state "$STATE" <decision >/dev/null
+  escalation >question
+  run -1 --separate-stderr hitl-prompt --state "$STATE" --answer /dev/null <question
+  [[ "$stderr" != *"suspends its agent"* ]]
+  run_agent --exec ./good </dev/null
+  got out.ndjson '.type == "task_result" and .task_id == "T-2026-002" and .payload.completion_status == "complete"'
+  # Its own work waits all the same.
+  run -0 run_agent --exec ./good < <(dispatch)
+  got out.ndjson '.type == "nack" and .code == "suspended"'
+  echo '{"suspension":{"scope":"all"}}' >"$XDG_CONFIG_HOME/amp/amp.json"
+  run -78 run_agent --exec ./good </dev/null
+}
+
 @test "messages for others pass through byte for byte" {
   workplace
   good_agent
