@@ -141,7 +141,7 @@ storage and display are read from a state directory; move the others to $PWD/xdg
     "results":[],"branches":{"protected":["x"]},"guard":{"pushers":["eve"]},"ack":{"silence":"1d"},"dead":{"max_count":0},
     "redact":{"patterns":["INV-[0-9]+"]},"retry":{"budget":["1"]},"inbox":{"credits":1},"registry":{"misses":9},
     "route":{"routes":["* => command:touch ran"]},"lanes":{"bulk_weight":9},"cursor":{"on_gap":"skip"},
-    "hitl":{"operators":["eve"]}}' >state/amp.json
+    "hitl":{"operators":["eve"]},"suspension":{"scope":"task"}}' >state/amp.json
   jq -r --slurpfile s "$AMP_TOP/schemas/config/amp.json" '$s[0].properties as $p | [paths(type != "object")
     | .[:map(type) | index("number") // length] | select($p[.[0]]["x-state-directory"] == false) | join(".")] | unique[]' \
     state/amp.json >want
