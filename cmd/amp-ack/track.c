@@ -13,6 +13,7 @@
 #include "message/message.h"
 #include "message/named.h"
 #include "message/outcome.h"
+#include "message/rails.h"
 #include "message/stages.h"
 #include "rules.h"
 
@@ -114,7 +115,7 @@ static int withdraw(struct pass *p, const struct amp_view *v, const struct amp_e
 static int settle(struct pass *p, const struct amp_view *v, bool again, struct amp_error *err)
 {
     struct amp_error e = {0};
-    if (amp_outcome_apply(p->store, v, now_ms(), &e) == 0) {
+    if (amp_rails_apply(p->store, v, now_ms(), &e) == 0) {
         count_passed(p, v, again);
         return pass_emit(p, v->line, err);
     }

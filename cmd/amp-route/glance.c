@@ -250,6 +250,7 @@ void glance_set(struct router *r)
     }
     g->check = r->intake.check;
     g->check.brief = true;
+    g->check.waives = NULL; /* other threads must not ask the state */
     g->check.bare = plain;
 }
 

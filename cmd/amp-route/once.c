@@ -9,14 +9,14 @@
 #include <amp/base/clock.h>
 
 #include "message/acknowledge.h"
-#include "message/holder.h"
 #include "message/message.h"
 #include "message/outcome.h"
+#include "message/rails.h"
 
 static int settled(struct router *r, const struct job *j, const struct amp_view *v, int rc,
                    struct amp_error *e, struct amp_error *err)
 {
-    if (rc != 0 && amp_holder_denied(e))
+    if (rc != 0 && amp_rails_refused(e))
         return keep_denied(r, j, v, e, err) < 0 ? -1 : STEP_DROP;
     if (rc == 0 || e->status == AMP_NO)
         return STEP_GO; /* it answers nothing that we know, or out of turn: it goes its way */
@@ -71,7 +71,7 @@ static int admit_outcome(struct router *r, struct job *j, const struct amp_view 
     int known = is_known(r, v, err);
     if (known != 0)
         return known < 0 ? -1 : STEP_GO;
-    return settled(r, j, v, amp_outcome_apply(r->store, v, amp_now_ms(), &e), &e, err);
+    return settled(r, j, v, amp_rails_apply(r->store, v, amp_now_ms(), &e), &e, err);
 }
 
 int once_admit(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
@@ -93,6 +93,6 @@ int once_admit(struct router *r, struct job *j, const struct amp_view *v, struct
         return settled(r, j, v, -1, &e, err);
     int rc = claim(r, v, &e);
     if (rc == STEP_GO)
-        return settled(r, j, v, amp_outcome_apply(r->store, v, amp_now_ms(), &e), &e, err);
+        return settled(r, j, v, amp_rails_apply(r->store, v, amp_now_ms(), &e), &e, err);
     return rc > 0 ? rc : settled(r, j, v, rc, &e, err);
 }

@@ -24,6 +24,13 @@ struct judge {
 
 enum { SAID_EXTRA = 1024 * 1024, OUTPUT_MOST = 64 * 1024 * 1024 };
 
+static unsigned waive_all(void *ctx, const struct amp_view *response)
+{
+    (void)ctx;
+    (void)response;
+    return AMP_WAIVES_REPORT | AMP_WAIVES_SIGNAL;
+}
+
 struct judge *judge_new(const struct validate_options *opt, struct amp_error *err)
 {
     struct amp_json_limits limits = amp_json_limits_default;
@@ -45,6 +52,8 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
                                           .texts = true,
                                           .bare = opt->mode != MODE_NACK &&
                                                   opt->mode != MODE_EFFECTIVE && !opt->to};
+    if (opt->state) /* the helper asks the TASK */
+        j->check.waives = waive_all;
     if (opt->protocol)
         j->check.only = amp_protocol_find(amp_span_str(opt->protocol));
     if (opt->user)
@@ -233,7 +242,8 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
         v->view = &view;
         v->json = view.json;
         bool has_history =
-            good && (view.protocol == AMP_PROTO_AMP || view.protocol == AMP_PROTO_RTP);
+            good && (view.protocol == AMP_PROTO_AMP || view.protocol == AMP_PROTO_RTP ||
+                     (view.protocol == AMP_PROTO_AOP && view.kind == AMP_KIND_RESULT));
         if (asking)
             return has_history ? add_ask(r, v->bytes, err) : 0;
         if (h && has_history && hear(j, h, (*asked)++, &view, r, err) < 0)

@@ -120,7 +120,14 @@ int amp_intake_line(struct amp_intake *in, enum amp_line_result got, const struc
         *view = (struct amp_view){.line = line.bytes, .text = line.bytes, .payload = AMP_TOK_NONE};
         too_long(&t, in);
     } else {
+        in->rails = (struct amp_rails){.store = in->store};
+        in->check.waives = in->store ? amp_rails_waives : NULL;
+        in->check.waives_ctx = &in->rails;
         good = amp_reader_line(in->reader, line.bytes, &in->check, view, tell, &t, err);
+        if (good >= 0 && in->rails.failed) {
+            *err = in->rails.err;
+            return -1;
+        }
         if (good < 0)
             return -1;
         if (good && unkeepable(&t, view))

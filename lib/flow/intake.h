@@ -8,6 +8,7 @@
 #include <amp/json/lines.h>
 #include <amp/protocol/protocol.h>
 
+#include "message/rails.h"
 #include "store/store.h"
 
 #define AMP_INTAKE_ID_MAX 1000 /* bytes of a message's or task's id, where there is a store */
@@ -16,7 +17,9 @@ struct amp_intake {
     struct amp_reader *reader;
     struct amp_lines lines;
     struct amp_check_options check;
-    struct amp_store *store; /* its error log gets the rejections, bad_id is one; may be NULL */
+    struct amp_store *store; /* its error log gets the rejections, bad_id is one; may be NULL. Its
+                                ledger says what the TASK of an AOP RESPONSE requires. */
+    struct amp_rails rails;
     const char *tool;
     uint64_t accepted, rejected;
     /* The first error of the last bad line (amp_intake_next returned 2): its code and its dotted

@@ -313,25 +313,44 @@ bool amp_outcome_is(const struct amp_view *v)
     return answer_of(v, &a) && name_of(v, &name);
 }
 
-/* Settles the attempts that the message answers, or only checks whether its sender may. */
-static int answer_all(struct amp_store *s, const struct amp_view *v, int64_t now_ms, bool check,
-                      struct amp_error *err)
+/* The attempts that the message answers, into w->ids. */
+static int find_attempts(struct amp_store *s, const struct amp_view *v, struct work *w,
+                         struct amp_error *err)
 {
-    struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED, .worded = true};
     struct amp_store_rec rec;
     struct named name;
-    char by[256];
-    if (!answer_of(v, &a) || !name_of(v, &name))
+    if (!name_of(v, &name))
         return 0;
+    return key_of(&name, &w->key, err) < 0 ||
+                   amp_store_get(s, KIND, amp_buf_span(&w->key), &rec, err) < 0 ||
+                   read_ids(w, &rec, err) < 0
+               ? -1
+               : 0;
+}
+
+int amp_outcome_attempts(struct amp_store *s, const struct amp_view *v, amp_outcome_fn fn,
+                         void *ctx, struct amp_error *err)
+{
+    struct work w;
+    work_init(&w);
+    int rc = find_attempts(s, v, &w, err);
+    const char *id = w.ids.data;
+    for (uint32_t i = 0; rc == 0 && i < w.n; i++, id += strlen(id) + 1)
+        rc = fn(ctx, amp_span_str(id), err);
+    work_release(&w);
+    return rc;
+}
+
+/* Settles the attempts that the message answers with `a`, or only checks whether its sender may. */
+static int answer_all(struct amp_store *s, const struct amp_view *v, struct amp_message_answer a,
+                      int64_t now_ms, bool check, struct amp_error *err)
+{
+    char by[256];
     struct work w;
     work_init(&w);
     amp_span_copy(v->from, by, sizeof(by));
     a.by = by;
-    int rc = key_of(&name, &w.key, err);
-    if (rc == 0)
-        rc = amp_store_get(s, KIND, amp_buf_span(&w.key), &rec, err);
-    if (rc == 0)
-        rc = read_ids(&w, &rec, err);
+    int rc = find_attempts(s, v, &w, err);
     /* Of several attempts, or hand-overs, the answer is to those whose holder gives it. */
     const char *id = w.ids.data;
     struct amp_error denied = {0};
@@ -358,13 +377,25 @@ static int answer_all(struct amp_store *s, const struct amp_view *v, int64_t now
 
 int amp_outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
 {
-    return answer_all(s, v, 0, true, err);
+    struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED, .worded = true};
+    return answer_of(v, &a) ? answer_all(s, v, a, 0, true, err) : 0;
 }
 
 int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                       struct amp_error *err)
 {
-    return answer_all(s, v, now_ms, false, err);
+    struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED, .worded = true};
+    return answer_of(v, &a) ? answer_all(s, v, a, now_ms, false, err) : 0;
+}
+
+int amp_outcome_fail(struct amp_store *s, const struct amp_view *v, const char *code,
+                     int64_t now_ms, struct amp_error *err)
+{
+    struct amp_message_answer a = {.stage = AMP_STAGE_FAILED,
+                                   .worded = true,
+                                   .code = amp_span_str(code),
+                                   .failure = AMP_FAILURE_TERMINAL};
+    return answer_all(s, v, a, now_ms, false, err);
 }
 
 bool amp_outcome_known(const struct amp_message_rec *r)

@@ -30,6 +30,17 @@ bool amp_outcome_is(const struct amp_view *v);
  * that a refused outcome leaves nothing that is sent again. */
 int amp_outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err);
 
+/* Settles what the message answers as FAILED with this code, whatever the message says; there is no
+ * further attempt. Else as amp_outcome_apply. */
+int amp_outcome_fail(struct amp_store *s, const struct amp_view *v, const char *code,
+                     int64_t now_ms, struct amp_error *err);
+
+/* The ids of the attempts that the message answers, as far as they are remembered, the oldest
+ * first. fn returns 0 to go on, -1 with err. */
+typedef int (*amp_outcome_fn)(void *ctx, struct amp_span id, struct amp_error *err);
+int amp_outcome_attempts(struct amp_store *s, const struct amp_view *v, amp_outcome_fn fn,
+                         void *ctx, struct amp_error *err);
+
 /* Whether an outcome is recorded, or nobody waits for one: what an ack of the type processed tells
  * (Runtime Protocol §5). */
 bool amp_outcome_known(const struct amp_message_rec *r);

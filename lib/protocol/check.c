@@ -39,7 +39,17 @@ void amp_check_start(struct amp_check *c, const struct amp_view *v,
     c->row = NULL;
     c->schema = NULL;
     c->n = c->untold = 0;
-    c->refuses = c->failed = false;
+    c->refuses = c->failed = c->waived = c->asked = false;
+}
+
+bool amp_check_waives(struct amp_check *c, unsigned what)
+{
+    if (!c->opt->waives)
+        return false;
+    if (!c->asked)
+        c->waives = c->opt->waives(c->opt->waives_ctx, c->v);
+    c->asked = true;
+    return c->waives & what;
 }
 
 const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t most)

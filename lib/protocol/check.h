@@ -21,6 +21,9 @@ struct amp_check {
     unsigned untold; /* findings past that many, */
     bool refuses;    /* and one of them is an error */
     bool failed;     /* memory was short while gathering */
+    bool waived;     /* a finding was left out for what waives said, */
+    bool asked;      /* which it was asked, */
+    unsigned waives; /* and this is the answer */
 };
 
 /* Forgets the line before. */
@@ -52,6 +55,9 @@ struct amp_violation;
 struct amp_code_row;
 void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
                          const struct amp_code_row *codes);
+
+/* Whether the options waive this requirement of an AOP RESPONSE (AMP_WAIVES_). */
+bool amp_check_waives(struct amp_check *c, unsigned what);
 
 /* Copies into the arena: shortened to `most` bytes, control characters made visible. */
 const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t most);

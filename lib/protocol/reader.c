@@ -365,13 +365,20 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
 
 struct explaining {
     struct amp_check *check;
+    const struct amp_spec *spec;
     const struct amp_code_row *codes;
 };
 
 static void explain(void *ctx, const struct amp_violation *v)
 {
     const struct explaining *e = ctx;
-    amp_check_violation(e->check, v, e->codes);
+    struct amp_check *c = e->check;
+    unsigned before = c->n;
+    amp_check_violation(c, v, e->codes);
+    if (c->n == before || !e->spec->waives || !e->spec->waives(c, &c->found[before]))
+        return;
+    c->n = before;
+    c->waived = true;
 }
 
 /* A limit that a check meets is a fault of the line; anything else ends the run. */
@@ -398,18 +405,19 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
     int valid = amp_schema_check(schema, r->run, v->tape, 0, err);
     if (valid != 0)
         return valid < 0 ? at_limit(r, err) : 0;
-    if (r->check.opt->brief) {
+    if (r->check.opt->brief && !(s->waives && r->check.opt->waives)) {
         r->check.untold++;
         r->check.refuses = true;
         return 0;
     }
-    struct explaining e = {&r->check, kind && kind->codes ? kind->codes : s->codes};
+    struct explaining e = {&r->check, s, kind && kind->codes ? kind->codes : s->codes};
     r->check.schema = path;
     if (amp_schemas_unfold(&r->schemas, schema, err) < 0)
         return -1;
     if (amp_schema_explain(schema, r->run, v->tape, 0, 0, explain, &e, err) < 0)
         return at_limit(r, err);
-    if (r->check.n == 0) { /* never let a refused line pass for want of an explanation */
+    if (r->check.n == 0 &&
+        !r->check.waived) { /* never let a refused line pass for want of an explanation */
         struct amp_fault f = {.severity = AMP_SEV_ERROR, .code = "bad_value", .rule = "schema"};
         amp_check_add(&r->check, &f, "does not fit schema %s", path);
     }

@@ -72,6 +72,9 @@ struct amp_spec {
                             message without a type word is then named after its row */
     /* Priority and expiry where a bare view lacks them; may be NULL. */
     void (*hurry)(struct amp_view *v);
+    /* Whether a violation of the schema is of something that this message need not have; may be
+     * NULL. */
+    bool (*waives)(struct amp_check *c, const struct amp_finding *f);
     /* What the schemas cannot say; may be NULL. */
     void (*rules)(struct amp_check *c);
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "message/message.h"
+#include "message/rails.h"
 #include "task/task.h"
 #include "worker.h"
 
@@ -150,6 +151,18 @@ static int review(struct checks *c, const struct amp_view *v, const struct amp_t
     return 0;
 }
 
+/* What the work cost, held against the TASK that the state knows. */
+static int budget(struct checks *c, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_aop_policy p;
+    int known = amp_rails_policy(c->store, v, &p, err);
+    if (known > 0 && amp_aop_response_fault(&p, v))
+        checks_finding(c, amp_aop_response_fault(&p, v), "/cost_tracking", (struct amp_span){"", 0},
+                       "a cost within the lower of the TASK's budgets",
+                       "is more than a budget of the TASK allows");
+    return known < 0 ? -1 : 0;
+}
+
 /* An escalation is in the ledger, or in the state as one that waits. */
 static int escalation(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
@@ -178,7 +191,9 @@ int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err
         bad = suspended(c, v, &task) | review(c, v, &task, err);
         break;
     case AMP_KIND_RESULT:
-        bad = subtask(c, v, &task, err);
+        bad = v->protocol == AMP_PROTO_AOP   ? budget(c, v, err)
+              : v->protocol == AMP_PROTO_AMP ? subtask(c, v, &task, err)
+                                             : 0;
         break;
     case AMP_KIND_ACK:
     case AMP_KIND_NACK:

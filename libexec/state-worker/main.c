@@ -11,6 +11,7 @@
 #include <amp/json/lines.h>
 
 #include "cli/cli.h"
+#include "message/rails.h"
 #include "worker.h"
 
 enum { REQUEST_MOST = 64 * 1024 * 1024 + 1024, REPLY_MOST = 256 * 1024 };
@@ -35,24 +36,44 @@ struct worker {
     struct amp_reader *reader;
     struct amp_tape tape; /* of the request */
     struct amp_buf reply;
+    unsigned noted;          /* findings of the message by itself */
     struct amp_error closed; /* why the state could not be opened: the answer to everything */
 };
 
-/* The message is checked again here: the helper trusts its own eyes only. */
+/* What a RESPONSE of AOP lacks although its TASK requires it. */
+static void note(void *ctx, const struct amp_finding *f)
+{
+    struct worker *w = ctx;
+    if (f->severity != AMP_SEV_ERROR || f->protocol != AMP_PROTO_AOP)
+        return;
+    amp_jw_open(w->checks.out, '{');
+    amp_finding_members(w->checks.out, f);
+    amp_jw_close(w->checks.out, '}');
+    w->noted++;
+}
+
+/* The message is checked again here: the helper trusts its own eyes only. amp-validate waives what
+ * the guard rails of a TASK may waive, for only the state knows the TASK. */
 static int ask(struct worker *w, struct amp_span message, struct amp_jw *out, struct amp_error *err)
 {
     struct amp_view v;
-    int good = amp_reader_line(w->reader, message, NULL, &v, NULL, NULL, err);
-    if (good < 0)
-        return -1;
-    if (!good)
-        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "the request holds no valid message");
+    struct amp_rails rails = {.store = w->checks.store};
+    struct amp_check_options opt = {.waives = amp_rails_waives, .waives_ctx = &rails};
+    w->checks.out = out;
+    w->noted = 0;
     amp_jw_key(out, "findings");
     amp_jw_open(out, '[');
-    w->checks.out = out;
-    int bad = checks_run(&w->checks, &v, err);
+    int good = amp_reader_line(w->reader, message, &opt, &v, note, w, err), bad = 0;
+    if (good >= 0 && rails.failed) {
+        *err = rails.err;
+        good = -1;
+    }
+    if (good == 0 && w->noted == 0)
+        good = amp_fail(err, AMP_INTERNAL, "helper_protocol", "the request holds no valid message");
+    if (good > 0)
+        bad = checks_run(&w->checks, &v, err);
     amp_jw_close(out, ']');
-    return bad;
+    return good < 0 ? -1 : bad;
 }
 
 static void say_error(struct amp_jw *out, const struct amp_error *why)

@@ -68,6 +68,81 @@ states() { amp-ack status --all --json | jq -r '"\(.msg_id) \(.state)"' | paste 
     (.description | startswith("No RESPONSE to")))'
 }
 
+# checked FILE: the codes and fields that amp-validate finds with the state, or "valid".
+checked() {
+  amp-validate --state state -e - "$1" 2>&1 >passed | jq -r '.code + " " + .field' | sort -u
+  [ ! -s passed ] || echo valid
+}
+
+@test "AOP: the TASK's own guard rails say what its RESPONSE must have, in track and with --state" {
+  { task '.guard_rails.require_minimal_report = false'
+    task '.task.task_id = "T2" | .guard_rails.require_final_signal = false'
+    task '.task.task_id = "T3"'; } | track 12:00:00 >/dev/null
+  response '.execution_summary |= (.actions = [] | .summary = "")' >bare
+  response '.task_id = "T2" | del(.task_status.final_signal)' >silent
+  jq -c '.task_id = "T3"' bare silent >strict
+  jq -c '.task_id = "T4"' bare silent >unknown
+  jq -c '.task_id = "T2"' bare >mixed
+  [ "$(checked bare)" = valid ]
+  [ "$(checked silent)" = valid ]
+  [ "$(checked mixed)" = "E_MALFORMED_RESPONSE execution_summary.actions
+E_MALFORMED_RESPONSE execution_summary.summary" ]
+  [ "$(checked strict | grep -c E_MALFORMED_RESPONSE)" -eq 3 ]
+  [ "$(checked unknown | grep -c E_MALFORMED_RESPONSE)" -eq 3 ]
+  # Without the state, the defaults count.
+  run -1 amp-validate -e - bare
+  for f in strict unknown mixed; do
+    run -1 --separate-stderr track 12:00:01 <$f
+    [[ -z $output && $stderr == *E_MALFORMED_RESPONSE* ]]
+  done
+  cat bare silent | track 12:00:02 >out
+  cmp out <(cat bare silent)
+  [ "$(states)" = "S/T2/1 FULFILLED,S/T3/1 SENT,S/TASK-001/1 FULFILLED" ]
+  # Blank text is no report either, where one is required; a failure without a signal is one.
+  task '.task.attempt = 2 | .guard_rails = {require_minimal_report: false, require_final_signal: false}' | track 12:00:03 >/dev/null
+  response '.execution_summary |= (.actions = [" "] | .summary = " ") | .task_status = {state: "FAILED", message: "m"}' |
+    track 12:00:04 >/dev/null
+  [[ $(states) == *"S/TASK-001/2 FAILED"* ]]
+  # No state and no signal tells nothing: that is refused whatever the TASK says.
+  response '.task_status = {message: "m"}' >in
+  run -1 --separate-stderr track 12:00:05 <in
+  [[ $stderr == *E_MALFORMED_RESPONSE* ]]
+}
+
+@test "AOP: a RESPONSE that cost more than the TASK's budget is refused, and the work is not begun anew" {
+  spent() { response ".cost_tracking = {estimated_cost_usd: 9, actual_cost_usd: $1, tokens_input: 10, tokens_output: ${2:-10}}"; }
+  budget='.task.constraints.max_cost_usd = 2 | .task.budgets = {max_cost_usd: 1.5, max_tokens: 100}'
+  task "$budget" | track 12:00:00 >/dev/null
+  spent 1.51 >over
+  [ "$(checked over)" = "E_COST_LIMIT_EXCEEDED cost_tracking" ]
+  spent 1 91 >many
+  [ "$(checked many)" = "E_COST_LIMIT_EXCEEDED cost_tracking" ]
+  spent 1.5 90 >equal
+  [ "$(checked equal)" = valid ]
+  # Nobody else's bill counts.
+  jq -c '.agent.name = "Eve"' over >in
+  run -1 --separate-stderr track 12:00:01 <in
+  [[ $stderr == *E_PERMISSION_DENIED* ]]
+  [ "$(states)" = "S/TASK-001/1 SENT" ]
+  run -1 --separate-stderr track 12:00:01 <over
+  [[ -z $output && $stderr == *E_COST_LIMIT_EXCEEDED* ]]
+  jq -se 'map(.code) == ["E_PERMISSION_DENIED", "E_COST_LIMIT_EXCEEDED"]' state/error.ndjson
+  [ "$(states)" = "S/TASK-001/1 FAILED" ]
+  sweep 13:00:00 --retries 3 >out
+  run -1 grep '"attempt":2' out
+  amp-ack dead list --json | jq -e '.id == "S/TASK-001/1" and .code == "E_COST_LIMIT_EXCEEDED"'
+  rm -r state
+  task "$budget" | track 12:00:00 >/dev/null
+  track 12:00:01 <equal | cmp - equal
+  [ "$(states)" = "S/TASK-001/1 FULFILLED" ]
+  # 0 is a budget; none is none.
+  { task '.task.task_id = "T2" | .task.budgets.max_cost_usd = 0'; task '.task.task_id = "T3"'; } | track 12:00:02 >/dev/null
+  jq -c '.task_id = "T3"' over | track 12:00:03 >/dev/null
+  jq -c '.task_id = "T2" | .cost_tracking.actual_cost_usd = 0.01' over >in
+  run -1 track 12:00:03 <in
+  [[ $output == *E_COST_LIMIT_EXCEEDED* ]]
+}
+
 @test "AOP: a failure that may pass is tried again, another one is a dead letter" {
   { task; failed E_TIMEOUT; } | track 12:00:00 >/dev/null
   [ -z "$(sweep 12:00:00 --retries 9)" ]

@@ -85,6 +85,9 @@ struct amp_finding amp_finding_rest(unsigned more, enum amp_severity severity,
                                     char text[AMP_REST_MAX]);
 typedef void (*amp_finding_fn)(void *ctx, const struct amp_finding *f);
 
+/* What an AOP TASK's guard rails may not require of its RESPONSE (AOP §5). */
+enum { AMP_WAIVES_REPORT = 1, AMP_WAIVES_SIGNAL = 2 };
+
 struct amp_check_options {
     enum amp_protocol only; /* pins one protocol; NONE detects */
     bool strict;
@@ -102,6 +105,10 @@ struct amp_check_options {
     bool bare;      /* nobody looks at the view's body: only what the rules need is filled */
     bool brief;     /* a bad line is told by the result alone; with bare the view says protocol,
                        kind, type, priority and expiry of a good one */
+    /* Which of them the TASK of this RESPONSE does not require; NULL: all are required. Asked at
+     * most once a line, and only where the RESPONSE lacks something. */
+    unsigned (*waives)(void *ctx, const struct amp_view *response);
+    void *waives_ctx;
 };
 
 /* Scans, detects, views and checks one line. 1: valid (warnings may have been reported); 0: at

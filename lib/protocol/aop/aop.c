@@ -279,11 +279,12 @@ static int finish_response(struct amp_view *v, struct amp_pool *arena, struct am
     struct amp_body *b = &v->body;
     if (amp_fill(v->tape, 0, &response, v, arena, err) < 0)
         return -1;
-    if (b->result.notes.n == 0)
+    uint32_t actions = amp_tape_pointer(v->tape, 0, AMP_SPAN("/execution_summary/actions"));
+    if (b->result.notes.n == 0 && actions != AMP_TOK_NONE && v->tape->tok[actions].count > 0)
         return 0; /* nobody wants the body */
-    /* Complete is only what says so twice. */
-    unsigned at = state.n;
+    /* Complete is only what says so twice, or once where the TASK requires no more. */
     uint32_t tok = amp_tape_pointer(v->tape, 0, AMP_SPAN("/task_status/state"));
+    unsigned at = tok == AMP_TOK_NONE ? 0 : state.n;
     for (unsigned i = 0; tok != AMP_TOK_NONE && i < state.n; i++)
         if (v->tape->tok[tok].type == AMP_JSON_STRING &&
             amp_tok_is(v->tape, tok, amp_span_str(state.word[i])))
@@ -356,5 +357,6 @@ const struct amp_spec amp_spec_aop = {
     .finish = finish,
     .finish_is_view = true,
     .hurry = hurry,
+    .waives = amp_aop_waives,
     .rules = amp_aop_rules,
 };

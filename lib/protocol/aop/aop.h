@@ -11,6 +11,9 @@
 /* What the schemas cannot say. */
 void amp_aop_rules(struct amp_check *c);
 
+/* See spec.h, waives. */
+bool amp_aop_waives(struct amp_check *c, const struct amp_finding *f);
+
 /* Detection of version 1 (AOP §1.3): AMP_AOP_V1 where the text is a task in Markdown, else NULL. */
 const char *amp_aop_text(struct amp_span text, bool pinned);
 /* The task of a view as version 1 says it, for an agent that reads nothing else. Appends to out. */

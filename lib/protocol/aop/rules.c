@@ -123,7 +123,8 @@ static void report(struct amp_check *c)
     uint32_t summary = amp_aop_at(c->v, 0, AMP_SPAN("execution_summary"));
     uint32_t text = amp_aop_at(c->v, summary, AMP_SPAN("summary"));
     uint32_t actions = amp_aop_at(c->v, summary, AMP_SPAN("actions"));
-    if (is(c, text, AMP_JSON_STRING) && t->tok[text].len > 0 && blank(c, text))
+    if (is(c, text, AMP_JSON_STRING) && t->tok[text].len > 0 && blank(c, text) &&
+        !amp_check_waives(c, AMP_WAIVES_REPORT))
         amp_check_rule(c, AMP_SEV_ERROR, "E_MALFORMED_RESPONSE", "minimal_report",
                        "/execution_summary/summary", "what was done", "says nothing");
     if (!is(c, actions, AMP_JSON_ARRAY))
@@ -131,11 +132,45 @@ static void report(struct amp_check *c)
     uint32_t i = actions + 1;
     while (i < t->tok[actions].next && is(c, i, AMP_JSON_STRING) && blank(c, i))
         i = t->tok[i].next;
-    if (i == t->tok[actions].next && t->tok[actions].count > 0)
+    if (i == t->tok[actions].next && t->tok[actions].count > 0 &&
+        !amp_check_waives(c, AMP_WAIVES_REPORT))
         amp_check_rule(c, AMP_SEV_ERROR, "E_MALFORMED_RESPONSE", "minimal_report",
                        "/execution_summary/actions", "at least one action", "says nothing");
     if (t->tok[actions].count > ACTIONS_MOST)
         warn_size(c, actions, "actions", "at most 200 actions", t->tok[actions].count, "actions");
+}
+
+/* One of the two has to say how the task ended. */
+static bool lacks_signal(struct amp_check *c, const struct amp_finding *f)
+{
+    uint32_t status = amp_aop_at(c->v, 0, AMP_SPAN("task_status"));
+    bool missing = strcmp(f->rule, "required") == 0;
+    if (missing && strcmp(f->field, "task_status.final_signal") == 0)
+        return amp_aop_at(c->v, status, AMP_SPAN("state")) != AMP_TOK_NONE;
+    if (missing && strcmp(f->field, "task_status.state") == 0)
+        return amp_aop_at(c->v, status, AMP_SPAN("final_signal")) != AMP_TOK_NONE;
+    return false;
+}
+
+/* Missing or empty, not of another type. */
+static bool lacks_report(const struct amp_finding *f)
+{
+    static const char *const fields[] = {"execution_summary", "execution_summary.summary",
+                                         "execution_summary.actions"};
+    bool lacks = strcmp(f->rule, "required") == 0 || strcmp(f->rule, "minLength") == 0 ||
+                 strcmp(f->rule, "minItems") == 0;
+    for (unsigned i = 0; lacks && i < AMP_SPEC_COUNT(fields); i++)
+        if (strcmp(f->field, fields[i]) == 0)
+            return true;
+    return false;
+}
+
+bool amp_aop_waives(struct amp_check *c, const struct amp_finding *f)
+{
+    if (c->v->kind != AMP_KIND_RESULT)
+        return false;
+    return (lacks_report(f) && amp_check_waives(c, AMP_WAIVES_REPORT)) ||
+           (lacks_signal(c, f) && amp_check_waives(c, AMP_WAIVES_SIGNAL));
 }
 
 static const char *expected(const struct amp_aop_paths *p, const char *listed)
