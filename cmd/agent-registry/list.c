@@ -200,8 +200,6 @@ int reg_list(int argc, char **argv)
     struct listing l = {0};
     struct amp_error err = {0};
     int status = 0;
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     if (follow)
         l.known = json_object();
     int rc = reg_open(&l.r, NULL, true, &err);

@@ -160,6 +160,7 @@ int reg_loop(int64_t rounds)
     sigaddset(&stops, SIGINT);
     sigaddset(&stops, SIGTERM);
     sigprocmask(SIG_BLOCK, &stops, &awake);
+    amp_note_terminal(NULL);
     if (reg_open(&l.r, rounds < 0 ? ".filter" : ".emit", false, &err) == 0 &&
         amp_intake_init(&l.intake, l.r.dir.store, amp_cli_name(), &err) == 0 &&
         amp_input_open("-", false, &l.in, &err) == 0) {

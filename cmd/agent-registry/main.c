@@ -163,6 +163,7 @@ static json_t *load(const char *path)
     struct amp_error err = {0};
     json_t *j = NULL;
     amp_buf_init(&b, 1 << 20);
+    amp_note_terminal(path);
     if (strcmp(path, "-") == 0)
         path = "/dev/stdin";
     if (amp_file_read_any(path, 1 << 20, &b, &err) < 0 ||
@@ -292,8 +293,6 @@ static int do_publish(int argc, char **argv)
 
 static int filter(int argc, char **argv)
 {
-    if (argc > 0)
-        amp_die_usage("'%s' is neither a verb nor expected", argv[0]);
     return reg_loop(-1);
 }
 

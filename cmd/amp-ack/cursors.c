@@ -124,8 +124,6 @@ int ack_cursors_list(int argc, char **argv)
     static const char *const head[] = {"consumer", "source",  "position", "state",
                                        "missing",  "waiting", "lease",    "holder"};
     int status;
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
     if (!s)
         return status;

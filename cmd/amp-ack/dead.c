@@ -164,8 +164,6 @@ static int show(struct amp_store *s, struct dead_choices *c, struct amp_error *e
 
 int ack_dead_list(int argc, char **argv)
 {
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     dead_filter_check(0, false);
     return dead_with_choices(argc, argv, list);
 }

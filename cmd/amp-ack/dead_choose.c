@@ -213,6 +213,7 @@ static int from_stdin(struct amp_store *s, struct choosing *c)
     char part[65536];
     size_t n;
     amp_buf_init(&text, (size_t)64 << 20);
+    amp_note_terminal(NULL);
     while ((n = fread(part, 1, sizeof(part), stdin)) > 0)
         if (amp_buf_add(&text, part, n, c->err) < 0)
             return -1;

@@ -202,8 +202,6 @@ int ack_log(int argc, char **argv)
                                    .id = amp_span_str(id),
                                    .blob = blob};
     struct reading rd = {.rc = 0};
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     bool mermaid = strcmp(format, "mermaid") == 0;
     if (mermaid && follow)
         amp_die_usage(

@@ -160,6 +160,7 @@ static int open_all(struct pass *p, struct amp_error *err)
         return -1;
     p->intake.say = say;
     p->intake.say_ctx = p;
+    amp_note_terminal(p->in_path);
     if (amp_input_open(p->in_path, p->hold, &p->in, err) < 0)
         return -1;
     return ack_open_output(p->out_path, p->open_timeout_ms, &p->out, err);

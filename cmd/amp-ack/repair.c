@@ -12,8 +12,6 @@ int ack_repair(int argc, char **argv)
     struct amp_error err = {0};
     AMP_BUF struct amp_buf said = {0};
     amp_buf_init(&said, 1 << 20);
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     if (!ack_state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
     if (amp_person_only(environ, "repair a state directory", &err))

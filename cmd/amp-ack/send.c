@@ -139,8 +139,6 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 int ack_send(int argc, char **argv)
 {
     int status;
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     struct amp_error err;
     if (ack_terms(&err) < 0)
         amp_die_usage("%s", err.what);

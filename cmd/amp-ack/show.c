@@ -176,8 +176,6 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 
 int ack_show(int argc, char **argv)
 {
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     struct pass p = {.in_path = in_path,
                      .out_path = out_path,
                      .open_timeout_ms = open_timeout_ms,

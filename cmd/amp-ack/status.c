@@ -186,8 +186,6 @@ int ack_status(int argc, char **argv)
 {
     static const char *const head[] = {"id", "from → to", "task", "state", "age", "overdue"};
     int status;
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
     if (!s)
         return status;

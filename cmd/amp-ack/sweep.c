@@ -92,8 +92,6 @@ int ack_sweep(int argc, char **argv)
 {
     int status;
     struct amp_error err = {0};
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     if (follow && now_text)
         amp_die_usage("--now and --follow exclude each other");
     if (ack_retry_rules(&ack_due.rules, &err) < 0)

@@ -12,6 +12,7 @@ const struct amp_opt token_opts[] = {AMP_OPT_END};
 static int read_all(struct amp_buf *out, struct amp_error *err)
 {
     char piece[65536];
+    amp_note_terminal(NULL);
     for (;;) {
         ssize_t n = read(STDIN_FILENO, piece, sizeof(piece));
         if (n == 0)

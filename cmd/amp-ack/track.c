@@ -205,8 +205,6 @@ static int begin(struct pass *p, struct amp_error *err)
 int ack_track(int argc, char **argv)
 {
     int status;
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     if (now_text && !amp_time_parse(amp_span_str(now_text), &pretended_ms))
         amp_die_usage("--now takes an RFC 3339 time with an offset");
     struct amp_error err;

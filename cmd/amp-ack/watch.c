@@ -240,8 +240,6 @@ int ack_watch(int argc, char **argv)
     int status;
     struct amp_error err = {0};
     struct amp_outq q = {.fd = -1};
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     if (ack_as && !amp_id_is_safe(amp_span_str(ack_as)))
         amp_die_usage("--as takes letters, digits, '.', '_' and '-'");
     if (ack_retry_rules(&ack_due.rules, &err) < 0)

@@ -180,6 +180,7 @@ static int start(struct router *r, struct amp_error *err)
     if ((!r->dry && (cursors_open(r, err) < 0 || from_open(r, err) < 0)) ||
         amp_metrics_open(&metrics, &r->metrics, err) < 0)
         return -1;
+    amp_note_terminal(in_path);
     return amp_input_open(in_path, hold, &r->in, err);
 }
 
@@ -208,8 +209,6 @@ static void stop(struct router *r)
 static int run(int argc, char **argv)
 {
     struct amp_error err = {0};
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected: routes are given with -r", argv[0]);
     amp_signals_install();
     int status = 0;
     if (start(&router, &err) < 0 || router_run(&router, &err) < 0)
@@ -230,7 +229,7 @@ static int run(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "route messages from stdin to ports", options, run},
+    {NULL, "", "route messages from stdin to ports", options, run, "routes are given with -r"},
     {"replay", "", "write again what the state recorded, changing nothing", replay_opts,
      route_replay},
     {"inbox", "AGENT", "give an agent its messages one at a time", inbox_opts, route_inbox},

@@ -141,8 +141,6 @@ int route_replay(int argc, char **argv)
     struct amp_error err = {0};
     struct replay r = {0};
     int status = 0;
-    if (argc > 0)
-        amp_die_usage("'%s' is not expected", argv[0]);
     if (!state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
     amp_signals_install();

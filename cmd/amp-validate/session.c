@@ -189,6 +189,7 @@ static int take_file(struct session *s, const char *path, struct amp_error *err)
     struct amp_input in;
     struct stream stream;
     s->line = s->offset = 0;
+    amp_note_terminal(path);
     if (amp_input_open(path, false, &in, err) < 0)
         return -1;
     if (in.fifo)

@@ -110,6 +110,8 @@ static int open_source(const char *file, struct source *s, struct amp_error *err
 static int read_source(const struct source *s, struct amp_buf *out, struct amp_error *err)
 {
     int got = 1;
+    if (s->fd == STDIN_FILENO)
+        amp_note_terminal(NULL);
     if (s->known)
         return amp_buf_add(out, s->known->text.p, s->known->text.n, err);
     while (got > 0 && out->len <= SCHEMA_MOST)

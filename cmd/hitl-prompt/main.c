@@ -339,8 +339,6 @@ static int run(int argc, char **argv)
     struct prompt p = {.answers = {.fd = -1}};
     struct amp_error err;
 
-    if (argc)
-        amp_die_usage("hitl-prompt takes no operands");
     if (amp_person_only(environ, "answer escalations", &err))
         return amp_complain(&err);
     if (!state)
@@ -358,6 +356,7 @@ static int run(int argc, char **argv)
     }
     amp_signals_install();
     signal(SIGTTOU, SIG_IGN);
+    amp_note_terminal(in);
     const struct amp_worker_options w = {
         .tool = amp_cli_name(),
         .consumer = as ? as : "hitl-prompt",

@@ -104,11 +104,13 @@ int task_coordinate(int argc, char **argv)
         .say = say,
         .warn = amp_warn,
     };
-    if (argc > 0)
-        amp_die_usage("coordinate takes no operands: name inputs with --in");
     if (amp_person_only(environ, "coordinate tasks", &err) || load_policy(&opt, &err) < 0 ||
         task_open(&store, &err) < 0)
         return amp_complain(&err);
+    if (inputs.n == 0)
+        amp_note_terminal(NULL);
+    for (int i = 0; i < inputs.n; i++)
+        amp_note_terminal(inputs.v[i]);
     amp_signals_install();
     int status = amp_coordinate(store, &opt, &end, &err) < 0 ? amp_complain(&err) : report(&end);
     amp_buf_release(&end.names);

@@ -31,14 +31,18 @@ static const struct amp_opt opts[] = {
     AMP_OPT_END,
 };
 
+#define INPUT_HINT   "inputs are given with --in"
+#define COMMAND_HINT "the agent's command follows --exec"
+
 static const struct amp_verb verbs[] = {
     {NULL, "", "coordinate", task_coordinate_opts, task_coordinate},
     {"new", "[FILE…]", "write new tasks for the coordinator", task_new_opts, task_new},
-    {"coordinate", "", "lead tasks from dispatch to verdict", task_coordinate_opts,
-     task_coordinate},
-    {"run", "", "take dispatches and have an agent work on them", task_run_opts, task_run},
+    {"coordinate", "", "lead tasks from dispatch to verdict", task_coordinate_opts, task_coordinate,
+     INPUT_HINT},
+    {"run", "", "take dispatches and have an agent work on them", task_run_opts, task_run,
+     COMMAND_HINT},
     {"review", "", "take review requests and have an agent judge them", task_review_opts,
-     task_review},
+     task_review, COMMAND_HINT},
     {"verify", "COMMIT", "tell whether exactly this tree was approved", task_verify_opts,
      task_verify},
     {0},

@@ -24,8 +24,6 @@ int task_review(int argc, char **argv)
     json_t *config = NULL;
     enum amp_status status;
 
-    if (argc)
-        amp_die_usage("review takes no operands: the agent's command follows --exec");
     if (amp_person_only(environ, "start a reviewer", &err))
         return amp_complain(&err);
     if (worker_open(&o, "reviewer", "review", &opt.worker, &store, &config, &err))

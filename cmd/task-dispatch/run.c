@@ -23,8 +23,6 @@ int task_run(int argc, char **argv)
     json_t *config = NULL;
     enum amp_status status;
 
-    if (argc)
-        amp_die_usage("run takes no operands: the agent's command follows --exec");
     if (worker_open(&o, "executor", "run", &opt.worker, &store, &config, &err))
         return amp_complain(&err);
     int rc = 0;

@@ -112,6 +112,7 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
     };
     if (worker_patterns(*config, "branches", "protected", NULL, &w->protected_, err))
         return -1;
+    amp_note_terminal(o->in);
     amp_signals_install();
     return task_open(store, err);
 }

@@ -121,8 +121,6 @@ int verb_list(int argc, char **argv)
     struct session s;
     struct amp_error err;
     (void)argv;
-    if (argc)
-        amp_die_usage("list takes no operands");
     if (session_open(&s, true, &err))
         return amp_complain(&err);
     int status = session_expire(&s, amp_now_ms(), &err) || amp_store_sync(s.store, &err) ||

@@ -274,8 +274,6 @@ int verb_filter(int argc, char **argv)
     struct amp_error err;
     struct amp_intake in;
     (void)argv;
-    if (argc)
-        amp_die_usage("unknown verb");
     amp_signals_install();
     if (session_open(&s, true, &err))
         return amp_complain(&err);
@@ -284,6 +282,7 @@ int verb_filter(int argc, char **argv)
         return amp_complain(&err);
     }
     in.say = say_finding;
+    amp_note_terminal(NULL);
     int status = 0;
     while (status == 0) {
         if (drain(&s, &in, &err) || amp_out_flush(&err)) {

@@ -53,8 +53,6 @@ int verb_hooks_install(int argc, char **argv)
     struct amp_rule rule;
     char program[PATH_MAX];
     (void)argv;
-    if (argc)
-        amp_die_usage("hooks install takes no operands");
     if (opt.pushers.n && !opt.server)
         amp_die_usage("--pusher goes with --server");
     amp_rule_default(&rule);
@@ -78,8 +76,6 @@ int verb_hooks_uninstall(int argc, char **argv)
     struct amp_error err;
     struct amp_hooks h;
     (void)argv;
-    if (argc)
-        amp_die_usage("hooks uninstall takes no operands");
     if (find(&s, CHANGES, false, &h, &err))
         return amp_complain(&err);
     int status = amp_hooks_uninstall(&h, &err) ? amp_complain(&err) : 0;
@@ -123,8 +119,6 @@ int verb_hooks_check(int argc, char **argv)
     struct amp_hooks h;
     char program[PATH_MAX];
     (void)argv;
-    if (argc)
-        amp_die_usage("hooks check takes no operands");
     if (find(&s, LOOKS, false, &h, &err))
         return amp_complain(&err);
     if (s.info.bare && !h.server) {

@@ -57,6 +57,7 @@ struct amp_verb {
     const char *doc;  /* one line */
     const struct amp_opt *opts;
     int (*run)(int argc, char **argv); /* operands only, argv[0] is the first; returns a status */
+    const char *operand_hint; /* where args is "": what is meant instead of operands, or NULL */
 };
 
 /* What amp.json sets beside the options, for the whole process: set is called for the value under
@@ -87,7 +88,8 @@ struct amp_tool {
  * -h/--help, --version, --color=WHEN, --machine[=FORMAT] (where machines exist), --redact REGEX
  * (where the tool redacts) and --options.
  * Options and operands may mix; `--` ends options. No abbreviations; a repeated single-valued
- * option is an error. Tool options may stand before the verb. SIGPIPE is ignored.
+ * option is an error. Tool options may stand before the verb. Operands of a verb whose args is ""
+ * are refused before run is called. SIGPIPE is ignored.
  *
  * `TOOL [VERB] --options` prints the tables, tab separated, for completions and tests:
  *     verb    NAME  ARGS  DOC
@@ -114,6 +116,9 @@ int amp_diagnostic(enum amp_diagnostic_kind kind, bool color, struct amp_span wh
                    struct amp_buf *out, struct amp_error *err);
 /* Prints err ("tool: error: what") and returns its status, to be returned from run. */
 int amp_complain(const struct amp_error *err);
+/* Notes once that input comes from a terminal, where path is NULL or "-" and it does: a program
+ * that only waits looks as if it hung. */
+void amp_note_terminal(const char *path);
 /* Remembers the worst status of a stream that goes on; amp_cli_main returns it. */
 void amp_status_note(int status);
 

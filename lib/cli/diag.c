@@ -99,6 +99,15 @@ void amp_note(const char *fmt, ...)
     va_end(ap);
 }
 
+void amp_note_terminal(const char *path)
+{
+    static bool noted_once;
+    if (noted_once || (path && strcmp(path, "-") != 0) || !isatty(STDIN_FILENO))
+        return;
+    noted_once = true;
+    amp_note("reading from the terminal; Ctrl-D ends the input");
+}
+
 int amp_complain(const struct amp_error *err)
 {
     /* A reader that left has seen what it wanted; who interrupted us knows that they did. */

@@ -65,11 +65,12 @@ static int statuses(struct amp_buf *b, const int *status, struct amp_error *err)
     return 0;
 }
 
-static int verbs(struct amp_buf *b, const struct amp_tool *tool, struct amp_error *err)
+static int verbs(struct amp_buf *b, const struct amp_tool *tool, const char *group,
+                 struct amp_error *err)
 {
     bool any = false;
     for (const struct amp_verb *v = tool->verbs; v && v->run; v++) {
-        if (!v->name)
+        if (!cli_verb_listed(v, group))
             continue;
         if (!any && amp_buf_str(b, "\nVerbs:\n", err))
             return -1;
@@ -80,8 +81,8 @@ static int verbs(struct amp_buf *b, const struct amp_tool *tool, struct amp_erro
     return 0;
 }
 
-int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const struct cli_parse *p,
-             struct amp_error *err)
+int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const char *group,
+             const struct cli_parse *p, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, TEXT_MAX);
@@ -90,12 +91,17 @@ int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const str
         if (usage_line(&b, tool, verb, true, err))
             return -1;
     } else {
-        for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
-            if (usage_line(&b, tool, v, v == tool->verbs, err))
+        bool first = true;
+        for (const struct amp_verb *v = tool->verbs; v && v->run; v++) {
+            if (group && !cli_verb_listed(v, group))
+                continue;
+            if (usage_line(&b, tool, v, first, err))
                 return -1;
+            first = false;
+        }
     }
     const char *doc = one ? verb->doc : tool->doc;
-    if (amp_buf_fmt(&b, err, "\n%s\n", doc ? doc : "") || (!one && verbs(&b, tool, err)) ||
+    if (amp_buf_fmt(&b, err, "\n%s\n", doc ? doc : "") || (!one && verbs(&b, tool, group, err)) ||
         amp_buf_str(&b, "\nOptions:\n", err))
         return -1;
     const struct amp_opt *o;

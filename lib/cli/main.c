@@ -28,13 +28,13 @@ static int usage(const struct amp_tool *tool, const struct amp_error *err)
 }
 
 /* The options that answer about the tool itself; -1 when there was none. */
-static int standard(const struct amp_tool *tool, const struct amp_verb *verb,
+static int standard(const struct amp_tool *tool, const struct amp_verb *verb, const char *group,
                     const struct cli_parse *p)
 {
     struct amp_error err;
     int rc;
     if (cli_standard.help) {
-        rc = cli_help(tool, verb, p, &err);
+        rc = cli_help(tool, verb, group, p, &err);
     } else if (cli_standard.version) {
         char line[160];
         snprintf(line, sizeof line, "%s %s\n", tool->name, AMP_VERSION);
@@ -83,28 +83,32 @@ int amp_cli_state(const char *state_dir, struct amp_error *err)
 static int run(const struct amp_tool *tool, char **args)
 {
     struct amp_error err;
-    int words;
-    const struct amp_verb *verb = cli_find_verb(tool, args, &words);
+    struct cli_command c = cli_find_verb(tool, args);
+    const struct amp_verb *verb = c.verb;
+    const char *group = cli_verb_group(tool, &c);
     static struct cli_parse p; /* its operands live as long as the program */
-    p = (struct cli_parse){.tables = {cli_standard_opts, tool->machines ? cli_machine_opts : NULL,
+    p = (struct cli_parse){.tool = tool,
+                           .tables = {cli_standard_opts, tool->machines ? cli_machine_opts : NULL,
                                       tool->redact ? cli_redact_opts : NULL, tool->opts,
                                       verb ? verb->opts : NULL}};
     if (cli_opt_at(&p, CLI_MAX_OPTS)) {
         amp_fail(&err, AMP_INTERNAL, "too_many_options", "more than %d options", CLI_MAX_OPTS);
         return amp_complain(&err);
     }
-    if (cli_parse_args(&p, args, words, &err))
+    /* An unknown verb is reported before its options, which would be unknown too. A group without
+     * a verb may ask for help. */
+    if (!group && c.at && cli_check_verb(tool, &c, &err))
         return usage(tool, &err);
-    int status = standard(tool, verb, &p);
-    if (status >= 0)
-        return status;
-    if (!verb) {
-        if (p.operands.n)
-            amp_fail(&err, AMP_USAGE, "unknown_verb", "unknown verb '%s'", p.operands.v[0]);
-        else
-            amp_fail(&err, AMP_USAGE, "missing_verb", "a verb is missing");
+    if (cli_parse_args(&p, args, c.words, &err)) {
+        if (group)
+            cli_check_verb(tool, &c, &err);
         return usage(tool, &err);
     }
+    int status = standard(tool, verb, group, &p);
+    if (status >= 0)
+        return status;
+    if (cli_check_verb(tool, &c, &err) || cli_check_operands(tool, verb, &p.operands, &err))
+        return usage(tool, &err);
     typed_patterns = cli_standard.redact.n > 0;
     if (cli_parse_rest(&p, tool->config, &err) || take_patterns(&err) ||
         cli_settings(&p, tool, &err))

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool takes_arg(const struct amp_opt *o)
+bool cli_opt_takes_arg(const struct amp_opt *o)
 {
     return o->kind != AMP_OPT_FLAG && !o->optional_arg;
 }
@@ -52,13 +52,13 @@ static int take_long(struct cli_parse *p, char ***args, struct amp_error *err)
     snprintf(as, sizeof as, "--%.*s", n > 64 ? 64 : (int)n, text);
     int i = cli_opt_find(p, 0, (struct amp_span){text, n});
     if (i < 0)
-        return amp_fail(err, AMP_USAGE, "unknown_option", "unknown option %s", as);
+        return cli_unknown_option(p->tool, p, (struct amp_span){text, n}, err);
     const struct amp_opt *o = cli_opt_at(p, i);
     if (o->kind == AMP_OPT_REST)
         return take_rest(p, i, value, args, as, err);
     if (o->kind == AMP_OPT_FLAG && value)
         return amp_fail(err, AMP_USAGE, "unexpected_argument", "%s takes no argument", as);
-    if (takes_arg(o) && !value) {
+    if (cli_opt_takes_arg(o) && !value) {
         if (!(*args)[1])
             return amp_fail(err, AMP_USAGE, "missing_argument", "%s needs an argument", as);
         value = *++*args;
@@ -76,7 +76,7 @@ static int take_short(struct cli_parse *p, char ***args, struct amp_error *err)
         const struct amp_opt *o = cli_opt_at(p, i);
         if (o->kind == AMP_OPT_REST)
             return take_rest(p, i, c[1] ? c + 1 : NULL, args, as, err);
-        if (!takes_arg(o)) {
+        if (!cli_opt_takes_arg(o)) {
             if (take(p, i, NULL, as, err))
                 return -1;
             continue;
@@ -111,51 +111,6 @@ int cli_parse_args(struct cli_parse *p, char **args, int verb_words, struct amp_
             return -1;
     }
     return 0;
-}
-
-/* How many words of the verb's name stand at args, 0 when it is another. */
-static int verb_matches(const char *name, char **args)
-{
-    size_t n = strcspn(name, " ");
-    if (strncmp(name, args[0], n) != 0 || args[0][n] != '\0')
-        return 0;
-    if (!name[n])
-        return 1;
-    return args[1] && strcmp(name + n + 1, args[1]) == 0 ? 2 : 0;
-}
-
-const struct amp_verb *cli_find_verb(const struct amp_tool *tool, char **args, int *words)
-{
-    const struct amp_verb *none = NULL;
-    *words = 0;
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
-        if (!v->name)
-            none = v;
-    /* Only the tool's own options may stand before a verb, so only they need to be stepped over;
-     * anything else belongs to the verbless form. */
-    struct cli_parse p = {.tables = {cli_standard_opts, cli_machine_opts,
-                                     tool->redact ? cli_redact_opts : NULL, tool->opts, NULL}};
-    for (; *args && (*args)[0] == '-' && (*args)[1] && strcmp(*args, "--") != 0; args++) {
-        const char *a = *args;
-        bool lng = a[1] == '-';
-        size_t n = lng ? strcspn(a + 2, "=") : 1;
-        int i = cli_opt_find(&p, lng ? 0 : a[1], (struct amp_span){a + 2, n});
-        if (i < 0)
-            return none;
-        bool joined = lng ? a[2 + n] == '=' : a[2] != '\0';
-        if (takes_arg(cli_opt_at(&p, i)) && !joined && args[1])
-            args++;
-    }
-    if (!*args)
-        return none;
-    for (const struct amp_verb *v = tool->verbs; v && v->run; v++) {
-        int w = v->name ? verb_matches(v->name, args) : 0;
-        if (w > *words) {
-            *words = w;
-            none = v;
-        }
-    }
-    return none;
 }
 
 struct config_arg {

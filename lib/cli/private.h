@@ -11,6 +11,7 @@ enum cli_source { CLI_FROM_FLAG, CLI_FROM_ENV, CLI_FROM_CONFIG };
 
 /* The tables that hold at once: standard, machine, redact, the tool's, the verb's. */
 struct cli_parse {
+    const struct amp_tool *tool;
     const struct amp_opt *tables[5];
     bool seen[CLI_MAX_OPTS];
     struct amp_list operands;
@@ -43,11 +44,31 @@ int cli_parse_args(struct cli_parse *p, char **args, int verb_words, struct amp_
 int cli_parse_rest(struct cli_parse *p, amp_config_fn *config, struct amp_error *err);
 /* What amp.json sets beside the options. */
 int cli_settings(const struct cli_parse *p, const struct amp_tool *tool, struct amp_error *err);
-/* The verb that argv names, the verbless form, or NULL; *words are its words in argv. */
-const struct amp_verb *cli_find_verb(const struct amp_tool *tool, char **args, int *words);
+bool cli_opt_takes_arg(const struct amp_opt *o);
 
-int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const struct cli_parse *p,
-             struct amp_error *err);
+/* What the arguments name. */
+struct cli_command {
+    const struct amp_verb *verb; /* or the verbless form, or NULL */
+    int words;                   /* of the verb's name */
+    char **at;                   /* where a verb could stand: the first operand; or NULL */
+};
+struct cli_command cli_find_verb(const struct amp_tool *tool, char **args);
+/* USAGE where a verb is unknown or missing: it names the nearest, or the verbs that there are. */
+int cli_check_verb(const struct amp_tool *tool, const struct cli_command *c, struct amp_error *err);
+/* USAGE where the verb takes no operands. */
+int cli_check_operands(const struct amp_tool *tool, const struct amp_verb *verb,
+                       const struct amp_list *operands, struct amp_error *err);
+/* The first word of verbs of two words ("dead") where the arguments name none of them, or NULL. */
+const char *cli_verb_group(const struct amp_tool *tool, const struct cli_command *c);
+/* Whether a list of the group's verbs, or with NULL of all, has this one. */
+bool cli_verb_listed(const struct amp_verb *v, const char *group);
+/* Fails with USAGE, and names the option that was probably meant, or the verb that has this one. */
+int cli_unknown_option(const struct amp_tool *tool, const struct cli_parse *p, struct amp_span name,
+                       struct amp_error *err);
+
+/* Of one verb; or of the tool, all of it or one group of verbs. */
+int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const char *group,
+             const struct cli_parse *p, struct amp_error *err);
 int cli_list_options(const struct amp_tool *tool, const struct amp_verb *verb,
                      const struct cli_parse *p, struct amp_error *err);
 int cli_machines(const struct amp_tool *tool, const char *format, struct amp_error *err);

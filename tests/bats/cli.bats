@@ -36,7 +36,8 @@ setup() {
     [ "${stderr_lines[1]}" = "cli-sample: note: try 'cli-sample --help'" ]
   done <<'T'
 --nonsense|unknown option --nonsense
---numb 3|unknown option --numb
+--numb 3|unknown option --numb (did you mean '--number'?)
+--dur=3|unknown option --dur (did you mean '--duration'?)
 -x|unknown option -x
 -fx|unknown option -x
 --number|--number needs an argument
@@ -49,7 +50,11 @@ setup() {
 --real 2|--real: '2' is not between 0 and 1
 -c three|--choice: 'three' is none of one, two
 --path=|--path: an empty path
-first --string x|unknown option --string
+first --string x|unknown option --string ('spout' has it)
+--only x|unknown option --only ('first' has it)
+first --onyl x|unknown option --onyl (did you mean '--only'?)
+die --only x|unknown option --only ('first' has it)
+two words x|two words: unexpected operand 'x'
 T
 }
 

@@ -230,6 +230,62 @@ EOS
   done
 }
 
+@test "unknown verbs and options are named, with the nearest or with what there is" {
+  while IFS='|' read -r args what; do
+    # shellcheck disable=SC2086
+    run -64 --separate-stderr $args </dev/null
+    [ -z "$output" ]
+    [ "${stderr_lines[0]}" = "${args%% *}: error: $what" ] || { echo "$args: $stderr"; false; }
+    [ "${#stderr_lines[@]}" -eq 2 ]
+  done <<'T'
+amp-ack stats|unknown verb 'stats' (did you mean 'status'?)
+amp-ack --state /nowhere stats --json|unknown verb 'stats' (did you mean 'status'?)
+amp-ack stat|unknown verb 'stat' (did you mean 'status'?)
+amp-ack dead|'dead' needs a verb: list, show, requeue, export, purge
+amp-ack dead --json|'dead' needs a verb: list, show, requeue, export, purge
+amp-ack dead --no-such-option|'dead' needs a verb: list, show, requeue, export, purge
+amp-ack dead lst|unknown verb 'dead lst' (did you mean 'dead list'?)
+amp-ack ded list|unknown verb 'ded list' (did you mean 'dead list'?)
+amp-ack dead frob|unknown verb 'dead frob': 'dead' has list, show, requeue, export, purge
+amp-ack cursors|'cursors' needs a verb: list, show, move, retire
+amp-ack status now|status: unexpected operand 'now'
+amp-ack --now 1 status|the verb 'status' must stand before its options
+amp-ack status --jsn|unknown option --jsn (did you mean '--json'?)
+amp-ack status --stage x|unknown option --stage ('send' has it)
+amp-ack status -Y|unknown option -Y
+amp-route reply|unknown verb 'reply' (did you mean 'replay'?)
+amp-route to=x|unknown verb 'to=x': routes are given with -r
+amp-route --ruote x|unknown option --ruote (did you mean '--route'?)
+amp-validate --extra|unknown option --extra (did you mean '--extract'?)
+task-dispatch nwe --branch x|unknown verb 'nwe' (did you mean 'new'?)
+task-dispatch run claude|run: unexpected operand 'claude': the agent's command follows --exec
+task-dispatch frob|unknown verb 'frob': the verbs are new, coordinate, run, review, verify
+agent-registry lst|unknown verb 'lst' (did you mean 'list'?)
+worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override
+worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks install'?)
+worktree-bind list x|list: unexpected operand 'x'
+hitl-prompt x|unexpected operand 'x'
+hitl-prompt --anser x|unknown option --anser (did you mean '--answer'?)
+T
+  run -0 amp-ack dead --help
+  [ "${lines[0]}" = "usage: amp-ack dead list [OPTION...]" ]
+  [[ $output != *sweep* ]]
+}
+
+@test "a tool that reads from a terminal says so once" {
+  need script
+  cd "$BATS_TEST_TMPDIR"
+  git init -q repo
+  local t note="note: reading from the terminal; Ctrl-D ends the input"
+  for t in amp-validate "amp-validate - -" "amp-route -r '* => stdout'" "amp-ack track" "amp-ack show" "amp-ack token p o" \
+    task-dispatch "task-dispatch run --exec true" hitl-prompt agent-registry "worktree-bind -C repo"; do
+    NO_COLOR=1 AMP_STATE=$PWD/state timeout 20 script -qec "$t" /dev/null </dev/null >said || true
+    [ "$(grep -c "^${t%% *}: $note" said)" -eq 1 ] || { echo "$t"; cat said; false; }
+  done
+  NO_COLOR=1 script -qec "amp-validate in </dev/null; amp-validate /dev/null" /dev/null </dev/null >said
+  run -1 grep terminal said
+}
+
 # The libraries that a program may need besides libc (libm, the loader and gcc's are libc's kin).
 may_link() {
   case $1 in
