@@ -231,6 +231,7 @@ void doctor_permissions(const char *dir, int n_files, char **files)
 
 struct guard {
     const char *repo;
+    const struct amp_hooks *hooks;
     unsigned wrong;
 };
 
@@ -238,7 +239,16 @@ static void hook_fn(void *ctx, const struct amp_hook_finding *f)
 {
     struct guard *g = ctx;
     char m[MEND_MAX];
-    snprintf(m, sizeof(m), "worktree-bind hooks install --repo %s", doctor_quote(g->repo));
+    const char *dir = amp_hooks_where_git_looks(g->hooks);
+    if (strcmp(f->code, "relative_hooks_path") == 0) {
+        int n = snprintf(m, sizeof(m), "git -C %s config core.hooksPath ", doctor_quote(g->repo));
+        snprintf(m + n, sizeof(m) - (size_t)n, "%s", doctor_quote(dir));
+    } else {
+        int n =
+            snprintf(m, sizeof(m), "worktree-bind hooks install --repo %s", doctor_quote(g->repo));
+        if (g->hooks->foreign[0])
+            snprintf(m + n, sizeof(m) - (size_t)n, " --hooks-dir %s", doctor_quote(dir));
+    }
     g->wrong++;
     doctor_say(DOCTOR_HOOKS, f->severity == AMP_HOOK_ERROR ? DOCTOR_FAIL : DOCTOR_WARN, m,
                "%s: %s: %s", f->path, f->code, f->what);
@@ -250,7 +260,7 @@ static void check_guard(struct amp_git *g, const char *repo)
     struct amp_hooks h = {.server = false};
     struct amp_git_info info;
     struct amp_error err;
-    struct guard found = {.repo = repo};
+    struct guard found = {.repo = repo, .hooks = &h};
     snprintf(m, sizeof(m), "worktree-bind hooks install --repo %s", doctor_quote(repo));
     if (amp_git_info(g, repo, &info, &err) < 0 || amp_hooks_find(g, repo, NULL, &h, &err) < 0) {
         bool none = strcmp(err.code, "repo_not_git") == 0 && !doctor_opt.repo;
@@ -266,7 +276,7 @@ static void check_guard(struct amp_git *g, const char *repo)
                    doctor_opt.repo ? m : NULL, "no guard is installed in %s", h.common);
         return;
     }
-    snprintf(path, sizeof(path), "%s/update", h.dir);
+    snprintf(path, sizeof(path), "%s/update", amp_hooks_where_git_looks(&h));
     h.server = info.bare && access(path, F_OK) == 0;
     bool known = amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof(program), NULL) == 0;
     if (amp_hooks_check(&h, known ? program : NULL, getenv("PATH"), hook_fn, &found, &err) < 0)

@@ -45,10 +45,36 @@ static int fill(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct amp_list
     return 0;
 }
 
+/* One line or record for each step: stdout, for that is what the verb is asked for. */
+static void print_step(void *ctx, const char *did, const char *path, const char *note)
+{
+    AMP_BUF struct amp_buf out = {0};
+    struct amp_jw w;
+    struct amp_error *err = ctx;
+    amp_buf_init(&out, 64 << 10);
+    if (!opt.json) {
+        amp_buf_fmt(&out, err, "%s: ", did);
+        amp_text_safe(amp_span_str(path), 0, &out, err);
+        amp_buf_fmt(&out, err, "%s%s", *note ? ": " : "", note);
+    } else {
+        const char *const texts[] = {"action", did, "path", path, "message", note};
+        amp_jw_init(&w, &out);
+        amp_jw_open(&w, '{');
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i += 2) {
+            amp_jw_key(&w, texts[i]);
+            amp_jw_str(&w, amp_span_str(texts[i + 1]));
+        }
+        amp_jw_close(&w, '}');
+        amp_jw_end(&w, err);
+    }
+    if (amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err))
+        amp_status_note(AMP_IOERR);
+}
+
 int verb_hooks_install(int argc, char **argv)
 {
     struct session s;
-    struct amp_error err;
+    struct amp_error err, late;
     struct amp_hooks h;
     struct amp_rule rule;
     char program[PATH_MAX];
@@ -62,7 +88,8 @@ int verb_hooks_install(int argc, char **argv)
         amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, &err) ||
         find(&s, CHANGES, false, &h, &err))
         return amp_complain(&err);
-    int status = amp_hooks_install(&h, &rule, program, &err) ? amp_complain(&err) : 0;
+    int status =
+        amp_hooks_install(&h, &rule, program, print_step, &late, &err) ? amp_complain(&err) : 0;
     session_close(&s);
     if (status == 0)
         amp_note("protected in %s: main, master%s", h.common,
@@ -73,12 +100,12 @@ int verb_hooks_install(int argc, char **argv)
 int verb_hooks_uninstall(int argc, char **argv)
 {
     struct session s;
-    struct amp_error err;
+    struct amp_error err, late;
     struct amp_hooks h;
     (void)argv;
     if (find(&s, CHANGES, false, &h, &err))
         return amp_complain(&err);
-    int status = amp_hooks_uninstall(&h, &err) ? amp_complain(&err) : 0;
+    int status = amp_hooks_uninstall(&h, print_step, &late, &err) ? amp_complain(&err) : 0;
     session_close(&s);
     return status;
 }
@@ -123,7 +150,7 @@ int verb_hooks_check(int argc, char **argv)
         return amp_complain(&err);
     if (s.info.bare && !h.server) {
         char update[PATH_MAX + 16];
-        snprintf(update, sizeof update, "%s/update", h.dir);
+        snprintf(update, sizeof update, "%s/update", amp_hooks_where_git_looks(&h));
         h.server = access(update, F_OK) == 0;
     }
     bool known = amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof program, NULL) == 0;

@@ -287,12 +287,13 @@ void amp_git_keep_ref(const char *who, int64_t now_ms, char out[AMP_KEEP_REF_MAX
     snprintf(out, AMP_KEEP_REF_MAX, "refs/amp/kept/%s/%lld-%08x", name, (long long)now_ms, salt);
 }
 
-int amp_git_config(struct amp_git *g, const char *repo, const char *key, char *out, size_t size,
-                   struct amp_error *err)
+int amp_git_config(struct amp_git *g, const char *repo, const char *key, bool is_path, char *out,
+                   size_t size, struct amp_error *err)
 {
     amp_git_begin(g, "config");
     amp_git_put(g, "repo", repo);
     amp_git_put(g, "key", key);
+    amp_git_put_flag(g, "path", is_path);
     if (amp_git_call(g, err))
         return -1;
     if (!amp_git_field_bool(g, 0, "found"))

@@ -155,8 +155,9 @@ struct amp_git_rollback_spec {
 int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec,
                      struct amp_error *err);
 
-/* One value of the repository's configuration ("core.hookspath"); 1 when it is not set. */
-int amp_git_config(struct amp_git *g, const char *repo, const char *key, char *out, size_t size,
-                   struct amp_error *err);
+/* One value of the repository's configuration ("core.hookspath"); 1 when it is not set. is_path: a
+ * leading ~/ is expanded. */
+int amp_git_config(struct amp_git *g, const char *repo, const char *key, bool is_path, char *out,
+                   size_t size, struct amp_error *err);
 
 #endif

@@ -34,9 +34,10 @@ static int foreign_path(struct amp_git *g, const struct amp_git_info *info, cons
                         struct amp_hooks *h, struct amp_error *err)
 {
     char value[PATH_MAX], path[PATH_MAX * 2], real[PATH_MAX], standard[PATH_MAX];
-    int rc = amp_git_config(g, repo, "core.hookspath", value, sizeof value, err);
+    int rc = amp_git_config(g, repo, "core.hookspath", true, value, sizeof value, err);
     if (rc)
         return rc < 0 ? -1 : 0;
+    h->relative = value[0] != '/' && value[0] != '~' && !info->bare;
     snprintf(path, sizeof path, "%s/%s", info->workdir[0] ? info->workdir : info->common, value);
     if (value[0] == '~' || amp_path_canonical(value[0] == '/' ? value : path, real, NULL))
         amp_span_copy(amp_span_str(value), real, sizeof real);
@@ -66,6 +67,25 @@ int amp_hooks_find(struct amp_git *g, const char *repo, const char *dir, struct 
     return 0;
 }
 
+const char *amp_hooks_where_git_looks(const struct amp_hooks *h)
+{
+    return h->foreign[0] ? h->foreign : h->dir;
+}
+
+struct steps {
+    const struct amp_hooks *h;
+    amp_hook_did_fn fn;
+    void *ctx;
+};
+
+static void tell(const struct steps *s, const char *did, const char *dir, const char *name,
+                 const char *note)
+{
+    char path[PATH_MAX * 2];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    s->fn(s->ctx, did, path, note);
+}
+
 bool amp_hook_is_ours(int dirfd, const char *name)
 {
     char target[64];
@@ -80,13 +100,16 @@ static bool exists(int dirfd, const char *name)
     return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int place_link(int dirfd, const struct amp_hooks *h, const char *name, struct amp_error *err)
+static int place_link(int dirfd, const struct steps *s, const char *name, struct amp_error *err)
 {
+    const struct amp_hooks *h = s->h;
     char kept[128], temporary[128];
     snprintf(kept, sizeof kept, "%s" AMP_HOOK_KEPT, name);
     snprintf(temporary, sizeof temporary, "%s.amp-new", name);
-    if (amp_hook_is_ours(dirfd, name))
+    if (amp_hook_is_ours(dirfd, name)) {
+        tell(s, "unchanged", h->dir, name, "");
         return 0;
+    }
     if (exists(dirfd, name)) {
         if (exists(dirfd, kept))
             return amp_fail(err, AMP_CONFIG, "hook_conflict",
@@ -94,18 +117,21 @@ static int place_link(int dirfd, const struct amp_hooks *h, const char *name, st
                             kept);
         if (renameat(dirfd, name, dirfd, kept) != 0)
             return amp_fail_errno(err, AMP_CANTCREAT, "%s/%s", h->dir, kept);
+        tell(s, "kept", h->dir, kept, "the hook that was there; the guard calls it");
     }
     unlinkat(dirfd, temporary, 0);
     if (symlinkat(AMP_HOOK_PROGRAM, dirfd, temporary) != 0 ||
         renameat(dirfd, temporary, dirfd, name) != 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s/%s", h->dir, name);
+    tell(s, "linked", h->dir, name, "to " AMP_HOOK_PROGRAM);
     return 0;
 }
 
-static int write_policy(const struct amp_hooks *h, const struct amp_rule *rule,
-                        struct amp_error *err)
+static int write_policy(const struct steps *s, const struct amp_rule *rule, struct amp_error *err)
 {
+    const struct amp_hooks *h = s->h;
     char dir[PATH_MAX + 8];
+    struct stat st;
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, AMP_RULE_FILE_MAX);
     snprintf(dir, sizeof dir, "%s/amp", h->common);
@@ -115,12 +141,20 @@ static int write_policy(const struct amp_hooks *h, const struct amp_rule *rule,
     AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s", dir);
-    return amp_file_write_atomic(fd, AMP_RULE_FILE, 0644, amp_buf_span(&text), err);
+    if (amp_file_write_atomic(fd, AMP_RULE_FILE, 0644, amp_buf_span(&text), err))
+        return -1;
+    bool closed = h->server && fstat(fd, &st) == 0 && (st.st_mode & 055) != 055;
+    tell(s, "policy", dir, AMP_RULE_FILE,
+         closed ? "other accounts' hooks cannot read it: chmod 755 the directory amp, and keep the "
+                  "state elsewhere (--state)"
+                : "");
+    return 0;
 }
 
 int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, const char *program,
-                      struct amp_error *err)
+                      amp_hook_did_fn did, void *ctx, struct amp_error *err)
 {
+    const struct steps s = {h, did, ctx};
     AMP_BUF struct amp_buf bytes = {0};
     amp_buf_init(&bytes, PROGRAM_MAX + 1);
     if (h->foreign[0])
@@ -128,7 +162,7 @@ int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, co
                         "core.hooksPath leads git to %s: unset it, or install there with "
                         "--hooks-dir",
                         h->foreign);
-    if (amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &bytes, err) || write_policy(h, rule, err) ||
+    if (amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &bytes, err) || write_policy(&s, rule, err) ||
         amp_mkdirs(h->dir, 0755, err))
         return -1;
     AMP_CLOSE int dirfd = open(h->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -137,36 +171,46 @@ int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, co
     /* Read-only: a hook manager that writes to pre-commit would write through the link. */
     if (amp_file_write_atomic(dirfd, AMP_HOOK_PROGRAM, 0555, amp_buf_span(&bytes), err))
         return -1;
+    tell(&s, "copied", h->dir, AMP_HOOK_PROGRAM, "");
     for (const struct amp_hook_name *n = amp_hook_names; n->name; n++)
-        if ((!n->server || h->server) && place_link(dirfd, h, n->name, err))
+        if ((!n->server || h->server) && place_link(dirfd, &s, n->name, err))
             return -1;
     return amp_fsync_dir(dirfd, ".", err);
 }
 
-int amp_hooks_uninstall(const struct amp_hooks *h, struct amp_error *err)
+static int uninstall_from(const struct steps *s, const char *dir, struct amp_error *err)
 {
-    AMP_CLOSE int dirfd = open(h->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AMP_CLOSE int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
-        return amp_fail_errno(err, AMP_IOERR, "%s", h->dir);
+        return errno == ENOENT ? 0 : amp_fail_errno(err, AMP_IOERR, "%s", dir);
     for (const struct amp_hook_name *n = amp_hook_names; n->name; n++) {
         char kept[128];
         snprintf(kept, sizeof kept, "%s" AMP_HOOK_KEPT, n->name);
-        bool ours = amp_hook_is_ours(dirfd, n->name);
-        if (!ours && exists(dirfd, n->name))
+        bool ours = amp_hook_is_ours(dirfd, n->name), has_kept = exists(dirfd, kept);
+        if ((!ours && exists(dirfd, n->name)) || (!ours && !has_kept))
             continue;
-        int rc = exists(dirfd, kept) ? renameat(dirfd, kept, dirfd, n->name)
-                 : ours              ? unlinkat(dirfd, n->name, 0)
-                                     : 0;
-        if (rc != 0)
-            return amp_fail_errno(err, AMP_IOERR, "%s/%s", h->dir, n->name);
+        if (has_kept ? renameat(dirfd, kept, dirfd, n->name) : unlinkat(dirfd, n->name, 0))
+            return amp_fail_errno(err, AMP_IOERR, "%s/%s", dir, n->name);
+        tell(s, has_kept ? "restored" : "removed", dir, n->name, "");
     }
-    if (unlinkat(dirfd, AMP_HOOK_PROGRAM, 0) != 0 && errno != ENOENT)
-        return amp_fail_errno(err, AMP_IOERR, "%s/" AMP_HOOK_PROGRAM, h->dir);
+    if (unlinkat(dirfd, AMP_HOOK_PROGRAM, 0) == 0)
+        tell(s, "removed", dir, AMP_HOOK_PROGRAM, "");
+    else if (errno != ENOENT)
+        return amp_fail_errno(err, AMP_IOERR, "%s/" AMP_HOOK_PROGRAM, dir);
+    return 0;
+}
+
+int amp_hooks_uninstall(const struct amp_hooks *h, amp_hook_did_fn did, void *ctx,
+                        struct amp_error *err)
+{
+    const struct steps s = {h, did, ctx};
+    if (uninstall_from(&s, h->dir, err) || (h->foreign[0] && uninstall_from(&s, h->foreign, err)))
+        return -1;
     AMP_CLOSE int common = open(h->common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (common >= 0) {
-        unlinkat(common, "amp/" AMP_RULE_FILE, 0);
-        unlinkat(common, "amp/" AMP_OVERRIDE, 0);
-    }
+    if (common >= 0 && unlinkat(common, "amp/" AMP_RULE_FILE, 0) == 0)
+        tell(&s, "removed", h->common, "amp/" AMP_RULE_FILE, "");
+    if (common >= 0 && unlinkat(common, "amp/" AMP_OVERRIDE, 0) == 0)
+        tell(&s, "removed", h->common, "amp/" AMP_OVERRIDE, "");
     return 0;
 }
 

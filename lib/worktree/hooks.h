@@ -19,20 +19,29 @@
 struct amp_hooks {
     char common[PATH_MAX];  /* the repository's common git directory */
     char dir[PATH_MAX];     /* where the hooks go */
-    char foreign[PATH_MAX]; /* core.hooksPath where it leads elsewhere, else "" */
+    char foreign[PATH_MAX]; /* where git looks instead (core.hooksPath), else "" */
+    bool relative;          /* core.hooksPath is: every worktree has a directory of its own */
     bool server;            /* also `update`, for a repository that is pushed to */
 };
 
 /* Finds the directories of a repository. dir, when not NULL, is used whatever core.hooksPath. */
 int amp_hooks_find(struct amp_git *g, const char *repo, const char *dir, struct amp_hooks *out,
                    struct amp_error *err);
+/* Where git looks for hooks: foreign, or else dir. */
+const char *amp_hooks_where_git_looks(const struct amp_hooks *h);
+
+/* What install and uninstall did, step by step: "copied", "linked", "kept", "restored", "removed",
+ * "unchanged", "policy". note may be "". */
+typedef void (*amp_hook_did_fn)(void *ctx, const char *did, const char *path, const char *note);
 
 /* Idempotent. CONFIG foreign_hooks_path: git would not look there; CONFIG hook_conflict: NAME and
  * NAME.amp-kept are both somebody else's. program is the file to copy. */
 int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, const char *program,
-                      struct amp_error *err);
-/* Puts kept hooks back and removes what install made; the policy goes too. */
-int amp_hooks_uninstall(const struct amp_hooks *h, struct amp_error *err);
+                      amp_hook_did_fn did, void *ctx, struct amp_error *err);
+/* Puts kept hooks back and removes what install made, in dir and where git looks; the policy goes
+ * too. */
+int amp_hooks_uninstall(const struct amp_hooks *h, amp_hook_did_fn did, void *ctx,
+                        struct amp_error *err);
 
 enum amp_hook_severity { AMP_HOOK_ERROR, AMP_HOOK_WARNING };
 struct amp_hook_finding {
@@ -42,10 +51,11 @@ struct amp_hook_finding {
     const char *what;
 };
 typedef void (*amp_hook_fn)(void *ctx, const struct amp_hook_finding *f);
-/* Looks for everything that would make the guard silent, or git fail: hooks that are missing,
- * replaced or not executable (git skips these without a word), interpreters that are missing (every
- * ref update fails), a foreign core.hooksPath, an old copy, a policy that cannot be read. env_path
- * is where `env` would search. Returns the number of errors, or -1. */
+/* Looks, where git looks, for everything that would make the guard silent, or git fail: hooks that
+ * are missing, replaced or not executable (git ignores these silently), interpreters that are
+ * missing (every ref update fails), a guard that is not byte for byte `program` (NULL: unknown), a
+ * policy that cannot be read. Nothing from the repository is run. env_path is where `env` would
+ * search. Returns the number of errors, or -1. */
 int amp_hooks_check(const struct amp_hooks *h, const char *program, const char *env_path,
                     amp_hook_fn fn, void *ctx, struct amp_error *err);
 

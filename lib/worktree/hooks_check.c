@@ -5,21 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <amp/base/child.h>
 #include <amp/base/file.h>
 
 #include "worktree/hooks.h"
 #include "worktree/hooks_int.h"
 
-#define PROGRAM_MAX  (16u << 20)
-#define RUN_LIMIT_MS 5000
+#define PROGRAM_MAX (16u << 20)
 
 struct check {
     const struct amp_hooks *h;
+    const char *dir; /* where git looks */
     const char *env_path;
     amp_hook_fn fn;
     void *ctx;
@@ -81,12 +80,12 @@ static void check_foreign(struct check *c, const char *name)
 {
     char which[128], what[256];
     if (faccessat(c->dirfd, name, X_OK, 0) != 0) {
-        found(c, AMP_HOOK_WARNING, "hook_not_executable", c->h->dir, name,
-              "not executable: git skips it without a word");
+        found(c, AMP_HOOK_WARNING, "hook_not_executable", c->dir, name,
+              "not executable: git silently ignores it");
     } else if (interpreter_missing(c, name, which, sizeof which)) {
         snprintf(what, sizeof what, "its interpreter %s is missing: git commands that run it fail",
                  which);
-        found(c, AMP_HOOK_ERROR, "interpreter_missing", c->h->dir, name, what);
+        found(c, AMP_HOOK_ERROR, "interpreter_missing", c->dir, name, what);
     }
 }
 
@@ -94,14 +93,14 @@ static void check_ours(struct check *c, const char *name)
 {
     struct stat st;
     if (fstatat(c->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        found(c, AMP_HOOK_ERROR, "hook_missing", c->h->dir, name, "not installed");
+        found(c, AMP_HOOK_ERROR, "hook_missing", c->dir, name, "not installed");
     else if (!amp_hook_is_ours(c->dirfd, name))
-        found(c, AMP_HOOK_ERROR, "hook_replaced", c->h->dir, name,
+        found(c, AMP_HOOK_ERROR, "hook_replaced", c->dir, name,
               "another hook stands here: the guard is not asked");
     else if (faccessat(c->dirfd, name, X_OK, 0) != 0)
-        found(c, AMP_HOOK_ERROR, "hook_not_executable", c->h->dir, name,
-              errno == ENOENT ? "leads to nothing: git skips it without a word"
-                              : "not executable: git skips it without a word");
+        found(c, AMP_HOOK_ERROR, "hook_not_executable", c->dir, name,
+              errno == ENOENT ? "leads to nothing: git silently ignores it"
+                              : "not executable: git silently ignores it");
 }
 
 static bool is_hook_name(const char *name)
@@ -116,7 +115,7 @@ static bool is_hook_name(const char *name)
 
 static void check_others(struct check *c)
 {
-    DIR *d = opendir(c->h->dir);
+    DIR *d = opendir(c->dir);
     for (struct dirent *e; d && (e = readdir(d));)
         if (is_hook_name(e->d_name) && !amp_hook_is_ours(c->dirfd, e->d_name))
             check_foreign(c, e->d_name);
@@ -124,38 +123,27 @@ static void check_others(struct check *c)
         closedir(d);
 }
 
-/* Runs it: only that tells of a file system without exec, a copy for another machine, or of a hook
- * manager that wrote through one of the links. */
-static bool says_its_name(const char *path)
-{
-    char text[64] = "";
-    struct amp_child child;
-    struct amp_child_end end;
-    const char *const argv[] = {path, "--version", NULL};
-    AMP_CLOSE int out = memfd_create("amp-guard-version", MFD_CLOEXEC);
-    struct amp_child_spec spec = {.argv = argv, .fd_in = -1, .fd_out = out, .fd_err = -1};
-    return out >= 0 && amp_child_start(&spec, &child, NULL) == 0 &&
-           amp_child_wait(&child, RUN_LIMIT_MS, 0, NULL, &end, NULL) == 0 && end.exited &&
-           end.exit_code == 0 && pread(out, text, sizeof text - 1, 0) > 0 &&
-           strncmp(text, AMP_HOOK_PROGRAM " ", strlen(AMP_HOOK_PROGRAM) + 1) == 0;
-}
-
+/* Compares bytes and runs nothing: what is in a repository may be anybody's program. */
 static void check_program(struct check *c, const char *program)
 {
     char path[PATH_MAX + 32];
+    struct statvfs fs;
     AMP_BUF struct amp_buf ours = {0}, theirs = {0};
-    snprintf(path, sizeof path, "%s/" AMP_HOOK_PROGRAM, c->h->dir);
+    snprintf(path, sizeof path, "%s/" AMP_HOOK_PROGRAM, c->dir);
     amp_buf_init(&ours, PROGRAM_MAX + 1);
     amp_buf_init(&theirs, PROGRAM_MAX + 1);
     if (amp_file_read(AT_FDCWD, path, PROGRAM_MAX, &ours, NULL))
         found(c, AMP_HOOK_ERROR, "guard_missing", path, "", "the guard's program cannot be read");
-    else if (!says_its_name(path))
-        found(c, AMP_HOOK_ERROR, "guard_broken", path, "",
-              "does not run, or is another program: run hooks install again");
-    else if (program && amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &theirs, NULL) == 0 &&
-             !amp_span_eq(amp_buf_span(&ours), amp_buf_span(&theirs)))
-        found(c, AMP_HOOK_WARNING, "guard_outdated", path, "",
-              "another version than the installed one: run hooks install again");
+    else if (!program || amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &theirs, NULL))
+        found(c, AMP_HOOK_ERROR, "guard_unknown", path, "",
+              "cannot be compared: the installed " AMP_HOOK_PROGRAM " cannot be read");
+    else if (!amp_span_eq(amp_buf_span(&ours), amp_buf_span(&theirs)))
+        found(c, AMP_HOOK_ERROR, "guard_differs", path, "",
+              "not the installed guard, but another version or another program: run hooks install "
+              "again");
+    else if (statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOEXEC))
+        found(c, AMP_HOOK_ERROR, "hook_not_executable", path, "",
+              "on a file system without exec: git silently ignores the hooks");
 }
 
 static void check_policy(struct check *c)
@@ -176,15 +164,25 @@ static void check_policy(struct check *c)
 int amp_hooks_check(const struct amp_hooks *h, const char *program, const char *env_path,
                     amp_hook_fn fn, void *ctx, struct amp_error *err)
 {
-    struct check c = {.h = h, .env_path = env_path ? env_path : "", .fn = fn, .ctx = ctx};
-    AMP_CLOSE int dirfd = open(h->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dirfd < 0 && errno != ENOENT)
-        return amp_fail_errno(err, AMP_IOERR, "%s", h->dir);
-    if (h->foreign[0])
+    struct check c = {.h = h,
+                      .dir = amp_hooks_where_git_looks(h),
+                      .env_path = env_path ? env_path : "",
+                      .fn = fn,
+                      .ctx = ctx};
+    AMP_CLOSE int dirfd = open(c.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0 && errno != ENOENT && errno != ENOTDIR)
+        return amp_fail_errno(err, AMP_IOERR, "%s", c.dir);
+    if (h->relative)
+        found(&c, AMP_HOOK_ERROR, "relative_hooks_path", c.dir, "",
+              "core.hooksPath is relative: in each worktree git looks below that worktree, where "
+              "its agent can change the hooks; make it an absolute path");
+    if (h->foreign[0] && (dirfd < 0 || faccessat(dirfd, AMP_HOOK_PROGRAM, F_OK, 0) != 0)) {
         found(&c, AMP_HOOK_ERROR, "foreign_hooks_path", h->foreign, "",
               "core.hooksPath leads git here: the guard is not asked");
+        return c.errors;
+    }
     if (dirfd < 0) {
-        found(&c, AMP_HOOK_ERROR, "hook_missing", h->dir, "", "no such directory");
+        found(&c, AMP_HOOK_ERROR, "hook_missing", c.dir, "", "no such directory");
         return c.errors;
     }
     c.dirfd = dirfd;

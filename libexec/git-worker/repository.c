@@ -133,15 +133,22 @@ int op_config(struct request *r)
     if (request_text(r, "repo", true, &path) || request_text(r, "key", true, &key) ||
         open_repository(r, path, &repo))
         return -1;
+    git_buf expanded = {0};
     int rc = git_repository_config_snapshot(&config, repo);
-    if (rc == 0)
+    if (rc == 0 && request_flag(r, "path")) {
+        rc = git_config_get_path(&expanded, config, key);
+        value = expanded.ptr;
+    } else if (rc == 0) {
         rc = git_config_get_string(&value, config, key);
-    if (rc && rc != GIT_ENOTFOUND)
-        return fail_git(r, rc, AMP_CONFIG, "git_config", key);
-    amp_jw_key(&r->out, "found");
-    amp_jw_bool(&r->out, rc == 0);
-    reply_text(r, "value", rc == 0 ? value : "");
-    return 0;
+    }
+    if (rc == 0 || rc == GIT_ENOTFOUND) {
+        amp_jw_key(&r->out, "found");
+        amp_jw_bool(&r->out, rc == 0);
+        reply_text(r, "value", rc == 0 ? value : "");
+        rc = 0;
+    }
+    git_buf_dispose(&expanded);
+    return rc ? fail_git(r, rc, AMP_CONFIG, "git_config", key) : 0;
 }
 
 int op_reflog(struct request *r)

@@ -436,7 +436,7 @@ clean() {
     "hook_missing hook_not_executable interpreter_missing interpreter_missing " ]
   chmod -x .git/hooks/branch-guard
   run -1 worktree-bind hooks check
-  [[ $output == *"reference-transaction: not executable: git skips it without a word"* ]]
+  [[ $output == *"reference-transaction: not executable: git silently ignores it"* ]]
 }
 
 @test "hooks check finds a program that was written over through a link" {
@@ -444,9 +444,57 @@ clean() {
   chmod 755 .git/hooks/branch-guard
   printf '#!/bin/sh\nexit 0\n' >.git/hooks/pre-commit
   run -1 worktree-bind --json hooks check
-  [ "$(jq -r .code <<<"$output")" = guard_broken ]
+  [ "$(jq -r .code <<<"$output")" = guard_differs ]
   worktree-bind hooks install 2>/dev/null
   worktree-bind hooks check
+}
+
+@test "hooks check compares the guard and runs nothing from the repository" {
+  rm .git/hooks/branch-guard
+  printf '#!/bin/sh\ntouch "%s"\necho branch-guard 9.9\n' "$PWD/ran" >.git/hooks/branch-guard
+  chmod +x .git/hooks/branch-guard
+  run -1 worktree-bind --json hooks check
+  [ "$(jq -r .code <<<"$output")" = guard_differs ]
+  run -1 amp-ack doctor --repo .
+  [[ $output == *guard_differs* ]]
+  [ ! -e ran ]
+}
+
+@test "hooks check looks where git looks" {
+  git config core.hooksPath "$PWD/.husky"
+  worktree-bind hooks install --hooks-dir .husky 2>/dev/null
+  # What is wrong in .git/hooks does not matter, what is wrong there does.
+  rm .git/hooks/pre-push
+  worktree-bind hooks check
+  rm .husky/pre-push
+  run -1 worktree-bind hooks check
+  [[ $output == *"$PWD/.husky/pre-push: not installed"* ]]
+  HOME=$PWD git config core.hooksPath '~/.husky'
+  HOME=$PWD run -1 worktree-bind hooks check
+  [[ $output == *"$PWD/.husky/pre-push: not installed"* ]]
+  git config core.hooksPath .husky
+  run -1 worktree-bind --json hooks check
+  [ "$(jq -r .code <<<"$output" | tr '\n' ' ')" = "relative_hooks_path hook_missing " ]
+  git config core.hooksPath "$PWD/.husky"
+  worktree-bind hooks uninstall
+  [ ! -e .husky/branch-guard ]
+  [ ! -e .git/hooks/branch-guard ]
+}
+
+@test "hooks install and uninstall report what they did" {
+  worktree-bind hooks uninstall
+  printf '#!/bin/sh\n' >.git/hooks/pre-commit
+  chmod +x .git/hooks/pre-commit
+  run -0 --separate-stderr worktree-bind hooks install
+  [[ $output == *"policy: $PWD/.git/amp/guard"* ]]
+  [[ $output == *"copied: $PWD/.git/hooks/branch-guard"* ]]
+  [[ $output == *"kept: $PWD/.git/hooks/pre-commit.amp-kept: "* ]]
+  [[ $output == *"linked: $PWD/.git/hooks/pre-push: to branch-guard"* ]]
+  run -0 --separate-stderr worktree-bind --json hooks install
+  [ "$(jq -r .action <<<"$output" | sort | uniq -c | tr -s ' \n' ' ')" = " 1 copied 1 policy 5 unchanged " ]
+  run -0 --separate-stderr worktree-bind hooks uninstall
+  [[ $output == *"restored: $PWD/.git/hooks/pre-commit"* ]]
+  [[ $output == *"removed: $PWD/.git/hooks/pre-push"* ]]
 }
 
 @test "hooks check finds a foreign core.hooksPath, and install refuses it" {
@@ -461,6 +509,12 @@ clean() {
 
 @test "not covered locally, as docs/guard.md says: the trip-wire is for these" {
   git switch -q side
+  # Bound by worktree-bind bind, an agent has no environment that refuses pushes.
+  git init -q --bare ../away.git
+  worktree-bind bind bob -b task/x
+  run -1 git -C "$PWD.worktrees/bob" push -q ../../away.git main
+  git -C "$PWD.worktrees/bob" push -q --no-verify ../../away.git main
+  git -C ../away.git rev-parse -q --verify main
   agent git branch -C feat main
   [ "$(git rev-parse main)" = "$(git rev-parse feat)" ]
   agent git -c core.hooksPath=/dev/null update-ref refs/heads/main "$main"

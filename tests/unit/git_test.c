@@ -123,7 +123,7 @@ static void real_work(void)
     path(bad, "bad");
     TAP_OK(access(bad, F_OK) != 0, "the worktree followed");
 
-    TAP_OK(amp_git_config(g, repo, "core.nothing", other, sizeof other, &err) == 1,
+    TAP_OK(amp_git_config(g, repo, "core.nothing", false, other, sizeof other, &err) == 1,
            "config: unset");
     sh("cd repo.worktrees/tree && echo z >untracked");
     TAP_OK(amp_git_worktree_remove(g, repo, tree, false, &err) == -1, "a dirty worktree stays");
