@@ -117,20 +117,17 @@ static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
     return 0;
 }
 
-/* The last lines of the error log. */
-static int add_errors(struct export *x)
+/* The last lines of a file of the error log, at most so many bytes; *room is what is left. */
+static int add_error_file(struct export *x, int fd, struct amp_buf *out, off_t *room)
 {
-    char path[PATH_MAX];
     AMP_BUF struct amp_buf part = {0};
-    struct amp_buf *out = bundle_file(&x->b, "errors.ndjson");
     amp_buf_init(&part, ERRORS_MAX + 1);
-    snprintf(path, sizeof(path), "%s/error.ndjson", amp_store_dir(x->s));
-    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
     off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
-    off_t from = size > ERRORS_MAX ? size - ERRORS_MAX : 0;
+    off_t from = size > *room ? size - *room : 0;
     if (size <= 0 || amp_buf_reserve(&part, ERRORS_MAX, x->err) < 0)
         return size <= 0 ? 0 : -1;
-    ssize_t n = pread(fd, part.data, ERRORS_MAX, from);
+    ssize_t n = pread(fd, part.data, (size_t)(size - from), from);
+    *room -= size - from;
     for (ssize_t at = 0; at < n;) {
         const char *line = part.data + at, *nl = memchr(line, '\n', (size_t)(n - at));
         size_t len = nl ? (size_t)(nl - line) : (size_t)(n - at);
@@ -140,6 +137,26 @@ static int add_errors(struct export *x)
         at += (ssize_t)len + 1;
     }
     return 0;
+}
+
+static int open_errors(struct export *x, const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", amp_store_dir(x->s), name);
+    return amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
+}
+
+/* The last lines of the error log, also of the file before, which may have just been renamed. */
+static int add_errors(struct export *x)
+{
+    struct amp_buf *out = bundle_file(&x->b, "errors.ndjson");
+    AMP_CLOSE int fd = open_errors(x, "error.ndjson");
+    AMP_CLOSE int before = open_errors(x, "error.1.ndjson");
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END), room = ERRORS_MAX - size;
+    if (room > 0 && add_error_file(x, before, out, &room) < 0)
+        return -1;
+    room = ERRORS_MAX;
+    return add_error_file(x, fd, out, &room);
 }
 
 static int add_config(struct export *x)

@@ -25,10 +25,12 @@ static int number(const struct amp_tape *t, uint32_t store, const char *key, dou
 static int read_settings(struct amp_store *s, const struct amp_tape *t, uint32_t store,
                          struct amp_error *err)
 {
-    double bytes = 0, segments = 0, days = 0;
+    double bytes = 0, segments = 0, days = 0, error_bytes = 0, error_files = 0;
     if (number(t, store, "segment_bytes", 65536, 1 << 30, &bytes, err) != 0 ||
         number(t, store, "keep_segments", 2, 1000000, &segments, err) != 0 ||
-        number(t, store, "keep_days", 0, 36500, &days, err) != 0)
+        number(t, store, "keep_days", 0, 36500, &days, err) != 0 ||
+        number(t, store, "error_bytes", 65536, 1 << 30, &error_bytes, err) != 0 ||
+        number(t, store, "error_files", 2, 1000, &error_files, err) != 0)
         return -1;
     if (!s->opt.segment_bytes)
         s->opt.segment_bytes = (uint64_t)bytes;
@@ -36,6 +38,10 @@ static int read_settings(struct amp_store *s, const struct amp_tape *t, uint32_t
         s->opt.keep_segments = (uint32_t)segments;
     if (!s->opt.keep_ms)
         s->opt.keep_ms = (uint64_t)(days * day_ms);
+    if (!s->opt.error_bytes)
+        s->opt.error_bytes = (uint64_t)error_bytes;
+    if (!s->opt.error_files)
+        s->opt.error_files = (uint32_t)error_files;
     return 0;
 }
 
@@ -71,5 +77,9 @@ int amp_store_settings(struct amp_store *s, struct amp_error *err)
         s->opt.segment_bytes = 64u << 20;
     if (!s->opt.keep_segments)
         s->opt.keep_segments = 16;
+    if (!s->opt.error_bytes)
+        s->opt.error_bytes = 16u << 20;
+    if (!s->opt.error_files)
+        s->opt.error_files = 4;
     return 0;
 }

@@ -346,15 +346,3 @@ int amp_store_update(struct amp_store *s, const char *kind, struct amp_span id,
         *outcome = what;
     return rc;
 }
-
-int amp_store_error_log(struct amp_store *s, struct amp_span record, struct amp_error *err)
-{
-    struct amp_error why;
-    AMP_CLOSE int fd = amp_file_open(s->dirfd, "error.ndjson",
-                                     O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600, &why);
-    if (fd < 0)
-        return amp_fail_again(err, AMP_IOERR, s->dir, &why);
-    if (amp_lock(fd, s->opt.lock_timeout_ms, err) != 0)
-        return -1;
-    return amp_write_all(fd, record, err);
-}

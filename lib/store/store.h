@@ -13,9 +13,11 @@ struct amp_store;
 
 struct amp_store_options {
     int64_t lock_timeout_ms; /* < 0 waits; TEMPFAIL lock_timeout when it passes */
-    uint64_t segment_bytes;  /* rotation past it; for this and the next two, 0: see settings.c */
+    uint64_t segment_bytes;  /* rotation past it; for this and the next four, 0: see settings.c */
     uint32_t keep_segments;  /* older ones go, and the inputs in them are forgotten; 16 */
     uint64_t keep_ms;        /* so do those whose last frame is older; no limit */
+    uint64_t error_bytes;    /* of error.ndjson, which is renamed when it is full; 16 MiB */
+    uint32_t error_files;    /* so many of those stay; 4 */
     bool read_only;          /* never writes or cuts; the index may be rebuilt in memory */
     const char *actor; /* who, for the log, where neither change nor input says; stays valid */
 };
@@ -134,7 +136,8 @@ int amp_store_outbox_close(struct amp_store *s, const char *consumer,
 int amp_store_outbox_acked(struct amp_store *s, struct amp_span msg_id, struct amp_error *err);
 int amp_store_outbox_answered(struct amp_store *s, struct amp_span msg_id, struct amp_error *err);
 
-/* Appends one record (a JSON line with LF) to DIR/error.ndjson. */
+/* Appends one record (a JSON line with LF) to DIR/error.ndjson, which goes on in a new file when it
+ * is full; the oldest go (see errors.c). */
 int amp_store_error_log(struct amp_store *s, struct amp_span record, struct amp_error *err);
 
 /* After a failed write or damage: appends what lies past the last durable point again, in a new

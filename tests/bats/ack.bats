@@ -267,3 +267,21 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
     amp-ack --machine | sed -n "/^$machine (/,/^\$/p" | sed '/^$/d' | diff documented -
   done
 }
+
+@test "the error log is bounded: full files are renamed, the oldest dropped, and counted" {
+  mkdir -m 700 state
+  echo '{"store": {"error_bytes": 65536, "error_files": 3}}' >state/amp.json
+  seq -f '{"type":"task_dispatch","n":%g}' 600 >junk
+  for i in 1 2 3; do amp-ack track --state state <junk 2>said$i & done
+  for i in 1 2 3; do wait -n || [ $? -eq 1 ]; done
+  wc -l said?
+  [ "$(ls state | grep -c '^error')" -eq 3 ]
+  sizes=$(stat -c %s state/error*)
+  for n in $sizes; do [ "$n" -le 65536 ]; done
+  cat state/error.2.ndjson state/error.1.ndjson state/error.ndjson >all
+  jq -es 'map(select(.code != "older_records")) as $kept | map(select(.code == "older_records")) as $heads |
+    ($heads | length) == 3 and $heads[0].earlier == $heads[2].dropped and
+    $heads[2].dropped + ($kept | length) == '"$(($(grep -c . said1) + $(grep -c . said2) + $(grep -c . said3)))" all
+  jq -c 'select(.code == "older_records")' all >heads
+  amp-validate -s "$AMP_TOP/schemas/records/older_records.json" heads | cmp - heads
+}
