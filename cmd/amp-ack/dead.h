@@ -91,6 +91,7 @@ struct dead_choice {
     char *id;
     uint64_t rev;
     int64_t failed_ms;
+    uint64_t frame;
     bool open;
 };
 struct dead_choices {

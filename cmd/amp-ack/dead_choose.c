@@ -178,7 +178,7 @@ static int add(struct choosing *c, struct amp_span id, const struct amp_dead_let
     char *copy = amp_span_dup(id);
     if (!copy)
         return amp_fail(c->err, AMP_TEMPFAIL, "no_memory", "no memory for a list of letters");
-    o->v[o->n++] = (struct dead_choice){copy, d->rev, d->failed_ms, d->open};
+    o->v[o->n++] = (struct dead_choice){copy, d->rev, d->failed_ms, d->frame, d->open};
     return 0;
 }
 
@@ -232,11 +232,14 @@ static int from_stdin(struct amp_store *s, struct choosing *c)
     return 0;
 }
 
+/* The oldest first; of the same millisecond in the order of the log. */
 static int by_age(const void *a, const void *b)
 {
     const struct dead_choice *x = a, *y = b;
     if (x->failed_ms != y->failed_ms)
         return x->failed_ms < y->failed_ms ? -1 : 1;
+    if (x->frame != y->frame)
+        return x->frame < y->frame ? -1 : 1;
     return strcmp(x->id, y->id);
 }
 

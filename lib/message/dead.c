@@ -93,6 +93,7 @@ static int add_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         d.first_failed_ms = w->old.d.first_failed_ms;
     }
     d.excerpt = w->excerpt;
+    d.frame = now->next;
     if (amp_dead_write(&w->old, &d, amp_span_str(w->actor), &w->out, err) < 0)
         return -1;
     change->event = d.code;

@@ -58,6 +58,7 @@ struct amp_dead_letter {
     uint32_t n_before;
     struct amp_span excerpt; /* to write: of what (empty: of the line); read: as it was kept */
     uint64_t rev;            /* read only */
+    uint64_t frame;          /* of the last failure: its place in the log; 0: not known */
     bool open, withdrawn;    /* read only: DEAD; WITHDRAWN; neither: REQUEUED */
 };
 /* The parts of a letter that the message itself tells. The spans are the view's. */

@@ -157,6 +157,7 @@ int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter
     amp_jw_member_int(&w, "created_ms", d->created_ms);
     amp_jw_member_int(&w, "first_failed_ms", d->first_failed_ms);
     amp_jw_member_int(&w, "failed_ms", d->failed_ms);
+    amp_jw_some_int(&w, "frame", (int64_t)d->frame);
     amp_jw_member_int(&w, "attempts", d->attempts);
     amp_jw_member_int(&w, "size", (int64_t)d->line.n);
     amp_jw_member_str(&w, "excerpt", d->excerpt);
@@ -270,6 +271,7 @@ static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct am
         return -1;
     d->created_ms = amp_record_int(t, "created_ms");
     d->failed_ms = amp_record_int(t, "failed_ms");
+    d->frame = (uint64_t)amp_record_int(t, "frame");
     d->first_failed_ms = amp_record_int(t, "first_failed_ms");
     if (d->first_failed_ms == 0)
         d->first_failed_ms = d->failed_ms;

@@ -37,7 +37,7 @@ struct sqlite3_stmt;
     X(EACH, "SELECT * FROM rec"                                                                    \
             " WHERE key>?1 AND key<?2 AND (?3 IS NULL OR state=?3) ORDER BY key")                  \
     X(DUE, "SELECT * FROM rec"                                                                     \
-           " WHERE due>0 AND due<=?3 AND key>?1 AND key<?2 ORDER BY due,key")                      \
+           " WHERE due>0 AND due<=?3 AND key>?1 AND key<?2 ORDER BY due,n")                        \
     X(HOW_MANY, "SELECT count(*) FROM rec WHERE key>?1 AND key<?2")                                \
     X(NEXT_DUE, "SELECT due FROM rec WHERE due>0 AND key>?1 AND key<?2 ORDER BY due LIMIT 1")      \
     X(OLD_REC, "SELECT * FROM rec WHERE key>?1 ORDER BY key LIMIT ?2")                             \

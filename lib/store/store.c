@@ -306,6 +306,7 @@ static int update(struct amp_store *s, struct amp_span key, const struct amp_sto
     }
     if (amp_store_find(s, key, &s->rec, &now, err) < 0)
         return -1;
+    now.next = s->log.end.n + 1;
     int rc = fn(ctx, &now, &change, err);
     if (rc != 0) {
         if (rc > 0)

@@ -37,6 +37,7 @@ struct amp_store_rec {
     struct amp_span state; /* the machine's state name */
     struct amp_span json;  /* the record: a JSON object */
     int64_t due_ms;        /* deadline projection, 0 none */
+    uint64_t next;         /* in an update: the number of the frame that it appends */
 };
 
 /* A line that the transition emits. It stays open until closed; see amp_store_outbox. */
@@ -105,7 +106,7 @@ int amp_store_seen(struct amp_store *s, const struct amp_store_input *input, str
 typedef int (*amp_store_each_fn)(void *ctx, struct amp_span id, const struct amp_store_rec *rec);
 int amp_store_each(struct amp_store *s, const char *kind, const char *state /* NULL: any */,
                    amp_store_each_fn fn, void *ctx, struct amp_error *err);
-/* Records with 0 < due_ms <= now, earliest first. */
+/* Records with 0 < due_ms <= now, earliest first; of the same moment in the order of the log. */
 int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_store_each_fn fn,
                   void *ctx, struct amp_error *err);
 /* How many records of a kind there are, without reading them. */

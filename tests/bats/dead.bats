@@ -46,6 +46,26 @@ ids() {
   cmp again messages
 }
 
+@test "letters of the same millisecond are chosen in the order of the log" {
+  local i line n=60
+  line=$(message task_dispatch)
+  for ((i = n; i > 0; i--)); do # the later one has the smaller id
+    echo "${line/044-1772116327001/044-$((1000 + i))}"
+  done >messages
+  run -1 amp-route -r 'to=nobody => file:x' <messages
+  # Several share a millisecond.
+  amp-ack dead list --json >letters
+  [ "$(jq .failed_ms letters | sort -u | wc -l)" -lt $n ]
+  jq -r .id letters | cmp - <(jq -r .msg_id messages)
+  amp-ack dead requeue --every >again
+  cmp again messages
+  # What goes for its number is the oldest, too.
+  rm -r state
+  run -1 amp-route -r 'to=nobody => file:x' <messages
+  amp-ack sweep --dead-max-count 1 >/dev/null
+  [ "$(amp-ack dead list --json | jq -r .id)" = "$(tail -n 1 messages | jq -r .msg_id)" ]
+}
+
 @test "every filter, alone and together, on every verb" {
   dead 2
   message review_request '.msg_id = "review_request-T-2026-045-3" | .task_id = "T-2026-045"' >other
