@@ -1,7 +1,6 @@
 /* Opening a state directory, and the compare-and-set of one key. */
 #include "store/store_int.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,22 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_empty(int dirfd)
-{
-    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    bool empty = d != NULL;
-    if (!d && fd >= 0)
-        close(fd);
-    for (struct dirent *e; empty && (e = readdir(d));)
-        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-    if (d)
-        closedir(d);
-    return empty;
-}
-
-/* The directory must be ours alone. An empty one is made so; one in use may be anything. */
-static int check_dir(const char *dir, int fd, bool read_only, struct amp_error *err)
+/* The directory must be ours alone. The mode of one that exists is its owner's to change: it may be
+ * anything, also when it is empty. */
+static int check_dir(const char *dir, int fd, struct amp_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -38,11 +24,10 @@ static int check_dir(const char *dir, int fd, bool read_only, struct amp_error *
                         dir);
     if ((st.st_mode & 077) == 0)
         return 0;
-    if (!read_only && is_empty(fd) && fchmod(fd, 0700) == 0)
-        return 0;
     return amp_fail(err, AMP_NOPERM, "state_permissions",
-                    "%s is open to others (mode %03o): chmod 700 it", dir,
-                    (unsigned)st.st_mode & 0777);
+                    "%s is open to others (mode %03o): chmod 700 it, or name a directory that does "
+                    "not exist yet",
+                    dir, (unsigned)st.st_mode & 0777);
 }
 
 /* Opens dir, made with its parents when it does not exist. */
@@ -93,8 +78,8 @@ static int open_lock(struct amp_store *s, const char *name, struct amp_error *er
 static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *err)
 {
     s->dirfd = open_dir(s->dir, s->opt.read_only, err);
-    if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, s->opt.read_only, err) != 0 ||
-        amp_store_settings(s, err) != 0 || open_log_dir(s, err) != 0)
+    if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, err) != 0 || amp_store_settings(s, err) != 0 ||
+        open_log_dir(s, err) != 0)
         return -1;
     /* SQLite gets a path, and opens it later: whoever changes the directory until then may. */
     if (!(s->real = realpath(s->dir, NULL)))

@@ -22,7 +22,8 @@ struct amp_store_options {
     const char *actor; /* who, for the log, where neither change nor input says; stays valid */
 };
 
-/* Opens a state directory; one that is not there or empty is made 0700. Codes: state_network_fs,
+/* Opens a state directory; one that is not there is made, 0700; the mode of
+ * one that is there is not changed. Codes: state_network_fs,
  * state_not_ours, state_permissions, config_invalid, log_failed (repair needed). Any later call,
  * too, may fail with log_failed, or log_damaged (with segment and offset). */
 int amp_store_open(const char *dir, const struct amp_store_options *opt, struct amp_store **out,

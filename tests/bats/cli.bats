@@ -265,3 +265,16 @@ storage and display are read from a state directory; move the others to $PWD/xdg
   [ $status -eq 130 ]
   [ "$(cat err)" = "cli-sample: error: interrupted while writing" ]
 }
+
+@test "the mode of a state directory that exists is not changed: one that is open to others is refused" {
+  need_tool amp-ack agent-registry
+  cd "$BATS_TEST_TMPDIR"
+  mkdir -m 755 state
+  run -77 amp-ack track --state state </dev/null
+  [[ $output == *"state is open to others (mode 755): chmod 700 it, or name a directory that does not exist yet"* ]]
+  run -77 agent-registry --state state </dev/null
+  [ "$(stat -c %a state)" = 755 ]
+  [ -z "$(ls -A state)" ]
+  amp-ack track --state fresh </dev/null
+  [ "$(stat -c %a fresh)" = 700 ]
+}

@@ -401,20 +401,16 @@ static void test_door(const char *dir)
     char path[300];
     struct amp_store *s = NULL;
     snprintf(path, sizeof path, "%s/d", dir);
-    mkdir(path, 0755);
-    TAP_INT(amp_store_open(path, NULL, &s, &err), 0, "an empty directory is made ours");
-    amp_store_close(s);
     struct stat sb;
+    TAP_INT(amp_store_open(path, NULL, &s, &err), 0, "a directory that is not there is made");
+    amp_store_close(s);
     TAP_OK(stat(path, &sb) == 0 && (sb.st_mode & 0777) == 0700, "mode 0700");
     chmod(path, 0750);
-    TAP_INT(amp_store_open(path, NULL, &s, &err), -1, "one with a log that others may enter");
+    TAP_INT(amp_store_open(path, NULL, &s, &err), -1, "one that others may enter");
     TAP_STR(err.code, "state_permissions", "is refused");
     snprintf(path, sizeof path, "%s/used", dir);
     mkdir(path, 0755);
-    char inside[320];
-    snprintf(inside, sizeof inside, "%s/something", path);
-    mkdir(inside, 0700);
-    TAP_INT(amp_store_open(path, NULL, &s, &err), -1, "a directory with other things in it, too");
+    TAP_INT(amp_store_open(path, NULL, &s, &err), -1, "an empty one, too");
     TAP_OK(stat(path, &sb) == 0 && (sb.st_mode & 0777) == 0755, "and stays as it was");
 }
 
