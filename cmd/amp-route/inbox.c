@@ -7,9 +7,11 @@
 #include "inbox.h"
 #include "router.h"
 
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <amp/base/child.h>
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
@@ -423,6 +425,9 @@ int route_inbox(int argc, char **argv)
     struct amp_error err;
     if (amp_inbox_agent_check(in.agent, &err) < 0)
         amp_die_usage("%s", err.what);
+    char program[PATH_MAX];
+    if (command.n > 0 && amp_child_find(command.v[0], environ, program, sizeof(program), &err) < 0)
+        amp_die_usage("--exec: %s", err.what);
     if (one)
         max_messages = 1;
     in.hand = (struct hand){.format = format,

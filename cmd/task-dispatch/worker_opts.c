@@ -1,9 +1,11 @@
 /* What run and review do alike before they begin. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <amp/base/child.h>
 #include <amp/base/id.h>
 
 #include "verbs.h"
@@ -22,10 +24,14 @@ static void say(void *ctx, const struct amp_finding *f, const struct amp_line_pl
 }
 
 /* The command is found from where we were started, not from the worktree it will run in. */
-static int absolute(const char **word, struct amp_error *err)
+static int find_command(const char **word, struct amp_error *err)
 {
+    char found[PATH_MAX];
+    struct amp_error why;
     char *path;
 
+    if (amp_child_find(*word, environ, found, sizeof found, &why))
+        return amp_fail(err, AMP_USAGE, why.code, "--exec: %s", why.what);
     if (!strchr(*word, '/') || **word == '/')
         return 0;
     if (!(path = realpath(*word, NULL)))
@@ -88,7 +94,7 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
         amp_die_usage("--agent: \"%s\" is no name: letters, digits, dot, dash, underscore",
                       o->agent);
     snprintf(consumer, sizeof consumer, "task-dispatch.%s.%s", verb, o->agent);
-    if (absolute(&o->exec.v[0], err) || amp_config_load(task_config, task_state, config, err))
+    if (find_command(&o->exec.v[0], err) || amp_config_load(task_config, task_state, config, err))
         return -1;
     *w = (struct amp_worker_options){
         .tool = amp_cli_name(),

@@ -93,13 +93,14 @@ int amp_answer_read(const struct amp_attempt *a, const char *schema, json_t **ou
         snprintf(path, sizeof path, "agent/%s", schema);
         if (amp_schema_check_text(path, amp_buf_span(&b), err)) {
             struct amp_error why = *err;
-            return amp_fail(err, why.status, "bad_answer", "answer: %s", why.what);
+            return amp_fail(err, why.status, "bad_answer", "%s (schemas/%s, in %s)", why.what, path,
+                            a->result);
         }
     }
     json_t *j = amp_json_load(amp_buf_span(&b), err);
     if (!json_is_object(j)) {
         json_decref(j);
-        return amp_fail(err, AMP_DATAERR, "bad_answer", "answer: not a JSON object");
+        return amp_fail(err, AMP_DATAERR, "bad_answer", "%s: expected a JSON object", a->result);
     }
     *out = j;
     return 0;

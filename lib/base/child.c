@@ -78,6 +78,19 @@ static int find_program(const char *name, char *const *envp, char *out, size_t s
     return amp_fail(err, AMP_UNAVAILABLE, "command_not_found", "%s: command not found", name);
 }
 
+int amp_child_find(const char *name, char *const *envp, char *out, size_t size,
+                   struct amp_error *err)
+{
+    struct stat st;
+    if (find_program(name, envp, out, size, err))
+        return -1;
+    if (stat(out, &st) != 0)
+        return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", name);
+    if (!S_ISREG(st.st_mode) || access(out, X_OK) != 0)
+        return amp_fail(err, AMP_UNAVAILABLE, "not_executable", "%s: not executable", name);
+    return 0;
+}
+
 static void give_up(const struct start *s, int stage)
 {
     struct failure f = {stage, errno};

@@ -348,8 +348,11 @@ static int explain(const struct amp_step *st, const struct amp_task_part *p, siz
          add_texts(b, " Blockers:", st->t.blockers, err) < 0))
         return -1;
     if (v->kind == AMP_KIND_NACK &&
-        amp_buf_fmt(b, err, " It was refused: %.*s.", (int)v->body.ack.code.n,
-                    v->body.ack.code.p ? v->body.ack.code.p : "") < 0)
+        amp_buf_fmt(b, err, " It was refused by %.*s (%.*s): %.*s", (int)v->from.n,
+                    v->from.p ? v->from.p : "", (int)v->body.ack.code.n,
+                    v->body.ack.code.p ? v->body.ack.code.p : "",
+                    (int)(v->body.ack.note.n < 2000 ? v->body.ack.note.n : 2000),
+                    v->body.ack.note.p ? v->body.ack.note.p : "") < 0)
         return -1;
     return 0;
 }

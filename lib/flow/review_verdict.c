@@ -106,6 +106,18 @@ static int read_said(const struct amp_judged *k, const struct amp_judgement *j, 
     return amp_fail(err, AMP_NO, "no_verdict", "It gave no verdict: %s", j->how);
 }
 
+/* The first error: field, rule and what is wrong. */
+struct broken {
+    char text[300];
+};
+
+static void on_finding(void *ctx, const struct amp_finding *f)
+{
+    struct broken *b = ctx;
+    if (f->severity == AMP_SEV_ERROR && !*b->text)
+        snprintf(b->text, sizeof b->text, "%s: %s: %s", f->field, f->rule, f->message);
+}
+
 static int compose(struct amp_worker *w, struct amp_judged *k, json_t *said, struct amp_buf *line,
                    struct amp_error *err)
 {
@@ -142,13 +154,12 @@ static int compose(struct amp_worker *w, struct amp_judged *k, json_t *said, str
     /* The rules of the protocol beyond the shape of the answer: what does not keep them is no
      * verdict. */
     struct amp_view mine;
+    struct broken broken = {""};
     const struct amp_check_options opt = {0};
     int ok = amp_reader_line(w->own_reader, (struct amp_span){line->data, line->len - 1}, &opt,
-                             &mine, NULL, NULL, err);
+                             &mine, on_finding, &broken, err);
     if (ok == 0)
-        return amp_fail(err, AMP_NO, "bad_answer",
-                        "The verdict breaks a rule of the protocol (a rejection names issues, "
-                        "confidence is from 0 to 1)");
+        return amp_fail(err, AMP_NO, "bad_answer", "%s (in %s)", broken.text, k->files.result);
     return ok < 0 ? -1 : 0;
 }
 

@@ -111,7 +111,7 @@ int amp_work_measure(struct amp_worker *w, struct amp_work *k, struct amp_error 
 
     if (amp_answer_read(&k->files, "result.json", &k->said, &e)) {
         k->said = NULL;
-        snprintf(k->trouble, sizeof k->trouble, "The agent's answer cannot be used: %s", e.what);
+        snprintf(k->trouble, sizeof k->trouble, "The agent's answer is refused: %s", e.what);
     }
     int ours = is_worktree(w, k, &info, err);
     if (ours < 0)
@@ -176,7 +176,7 @@ static enum amp_completion conclude(struct amp_work *k, enum amp_attempt_end end
     json_array_foreach(own, i, b) json_array_append(blockers, b);
     if (*k->trouble || end != AMP_END_DONE || (word && !strcmp(word, "failed")))
         c = AMP_COMPLETION_FAILED;
-    else if (word && !strcmp(word, "partial"))
+    else if ((word && !strcmp(word, "partial")) || (!word && json_array_size(own)))
         c = AMP_COMPLETION_PARTIAL;
     if (end != AMP_END_DONE && !(*k->trouble && end == AMP_END_MACHINERY && !*k->files.dir)) {
         amp_attempt_last_line(k->files.err, line, sizeof line);

@@ -27,6 +27,17 @@ static void on_violation(void *ctx, const struct amp_violation *v)
              (int)name.n, name.p, v->keyword, v->expected ? v->expected : "another value");
 }
 
+static int resolve(void *ctx, struct amp_span uri, struct amp_span *text)
+{
+    const struct amp_schema_file *f = amp_schema_file_by_uri(uri);
+
+    (void)ctx;
+    if (!f)
+        return -1;
+    *text = f->text;
+    return 0;
+}
+
 int amp_schema_check_text(const char *path, struct amp_span text, struct amp_error *err)
 {
     struct amp_json_fault fault;
@@ -45,7 +56,7 @@ int amp_schema_check_text(const char *path, struct amp_span text, struct amp_err
         amp_fail(err, AMP_DATAERR, "invalid_json", "%s at byte %u", fault.what, fault.offset);
         goto out;
     }
-    const struct amp_schema_options opt = {0};
+    const struct amp_schema_options opt = {.resolve = resolve};
     if (!(s = amp_schema_compile(f->text, &opt, err)) || !(run = amp_schema_run_new(err)))
         goto out;
     rc = amp_schema_check(s, run, &tape, 0, err);

@@ -112,12 +112,15 @@ extract() {
       | keep(["decision", "criteria_results", "issues", "direct_fixes", "architecture_notes", "confidence"])
       | if .decision == "rejected" then . else del(.issues | select(. == [])) end
       | if .decision == "approved_with_fix" then . else del(.direct_fixes) end
+      | select(.decision != "rejected" or (.issues // [] | length) > 0)
+      | select(.decision != "approved_with_fix" or (.direct_fixes // [] | length) > 0)
     else
       map(select((.completion_status | type) == "string" or (.self_assessment | type) == "object")) | last // empty
       | keep(["completion_status", "self_assessment", "blockers", "commit_message", "work_log"])
       | if .self_assessment then .self_assessment |= keep(["criteria_met", "notes"]) else . end
       | if .blockers then .blockers |= map(strings | select(. != "")) else . end
       | if .commit_message == "" then del(.commit_message) else . end
+      | select((.completion_status | IN("partial", "failed") | not) or (.blockers // [] | length) > 0)
     end' 2>/dev/null
 }
 

@@ -108,14 +108,27 @@ EOS
   got out.ndjson '.payload.subtask_id? == "T-2026-002-S1" and .payload.completion_status == "complete"'
 }
 
-@test "a command that is not found or not executable is the machinery's failure" {
+@test "a command that is not found or not executable is refused at start" {
   workplace
-  dispatch | run_agent --retries 1 --exec no-such-command-here
+  echo "not a program" >noexec
+  mkdir folder
+  for verb in run review; do
+    for command in no-such-command-here ./no-such-file ./noexec "$PWD/noexec" ./folder; do
+      run -64 --separate-stderr task-dispatch $verb --state "$STATE" --exec "$command" </dev/null
+      [[ "$stderr" == *"--exec: $command: "* ]]
+    done
+  done
+  [[ "$stderr" == *"not executable"* ]]
+  [ ! -e "$STATE" ]
+}
+
+@test "a command that cannot be started after all is the machinery's failure" {
+  workplace
+  printf '#!/no/such/interpreter\n' >noexec
+  chmod +x noexec
+  dispatch | run_agent --retries 1 --exec ./noexec
   got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"'
   grep -q "nobody is blamed, once more" err
-
-  echo "not a program" >noexec
-  dispatch '.msg_id += "9"' | run_agent --retries 0 --exec ./noexec
   got out.ndjson '.type == "task_result" and (.payload.blockers | join(" ") | test("could not be started"))'
 }
 
@@ -444,6 +457,31 @@ EOS
   got out.ndjson '.type == "nack" and .code == "suspended"'
   echo '{"suspension":{"scope":"all"}}' >"$XDG_CONFIG_HOME/amp/amp.json"
   run -78 run_agent --exec ./good </dev/null
+}
+
+@test "an answer that breaks a rule of the result is refused with its field, its rule and its file" {
+  workplace
+  agent odd <<'EOS'
+echo x >>x
+case $AMP_TASK_ID in
+*1) echo '{"completion_status":"partial"}' ;;
+*2) echo '{"completion_status":"complete","blockers":["no disk"]}' ;;
+*3) echo '{"completion_status":"done"}' ;;
+*4) echo '{"blockers":["no disk"]}' ;;
+esac >"$AMP_RESULT"
+EOS
+  for i in 1 2 3 4; do
+    dispatch ".task_id = \"T-2026-00$i\" | .msg_id |= sub(\"001-\"; \"00$i-\") | .payload.branch = \"feat/$i\""
+  done | run_agent --exec ./odd
+  refused() {
+    got out.ndjson ".task_id == \"T-2026-00$1\" and .payload.completion_status? == \"failed\"
+      and (.payload.blockers[0] | test(\"answer is refused: $2.*schemas/agent/result.json, in $STATE/run/T-2026-00$1/.*/result.json\"))"
+  }
+  refused 1 "blockers: required"
+  refused 2 "blockers: maxItems"
+  refused 3 "completion_status: enum"
+  # Blockers alone say that it is not complete.
+  got out.ndjson '.task_id == "T-2026-004" and .payload.completion_status? == "partial" and .payload.blockers == ["no disk"]'
 }
 
 @test "messages for others pass through byte for byte" {

@@ -304,6 +304,16 @@ SH
   [ "$(ids <<<"$output")" = 2 ]
 }
 
+@test "--exec: a command that cannot be started is refused at start, and the message stays" {
+  put executor 1
+  : >plain
+  for command in no-such-command ./plain; do
+    run -64 --separate-stderr amp-route inbox executor --exec "$command"
+    [[ "$stderr" == *"--exec: $command: "* ]]
+  done
+  [ "$(events executor 1)" = put ]
+}
+
 @test "--exec: after the last attempt it is a dead letter" {
   put executor 1 2
   run -1 --separate-stderr amp-route inbox executor --attempts 2 --exec sh -c 'grep -q 044-1.,.proto || exit 0; exit 75'

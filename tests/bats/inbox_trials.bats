@@ -102,6 +102,8 @@ SH
   [ "$(amp-ack dead list --json | wc -l)" -eq 0 ]
   put < <(message review_request)
   # That is no fault of the message: it stays.
+  printf '#!/no/such/interpreter\n' >none
+  chmod +x none
   run -69 --separate-stderr amp-route inbox executor --attempts 1 --exec ./none
   [ "$(amp-ack dead list --json | wc -l)" -eq 0 ]
   amp-route inbox executor 2>/dev/null | grep -q review_request

@@ -87,10 +87,26 @@ EOS
   review | review_agent --retries 0 --exec ./judge
   got verdict.ndjson '.type == "nack" and .code == "bad_answer" and (.message | test("decision"))'
 
-  # A rejection that names no issue breaks a rule of the protocol.
-  verdict_agent '{"decision":"rejected","confidence":1}'
-  review | review_agent --retries 0 --exec ./judge
-  got verdict.ndjson '.type == "nack" and .code == "bad_answer"'
+}
+
+@test "an answer that breaks a rule of the verdict is refused with its field, its rule and its file" {
+  done_work
+  refused() {
+    verdict_agent "$1"
+    review | review_agent --retries 0 --exec ./judge
+    got verdict.ndjson ".type == \"nack\" and .code == \"bad_answer\"
+      and (.message | test(\"^$2: .*schemas/agent/verdict.json, in $STATE/run/T-2026-001/.*/result.json\"))"
+    got_no verdict.ndjson '.type == "review_verdict"'
+    grep -q "no verdict: $2: " err
+    # The published schema says the same.
+    printf '%s\n' "$1" | tr -d '\n' >answer.json
+    run -1 amp-validate -s agent/verdict answer.json
+  }
+  refused '{"decision":"rejected","confidence":1}' "issues: required"
+  refused '{"decision":"rejected","confidence":1,"issues":[]}' "issues: minItems"
+  refused '{"decision":"approved_with_fix","confidence":1}' "direct_fixes: required"
+  refused '{"decision":"approved","confidence":2}' "confidence: maximum"
+  refused '{"decision":"approved","confidence":1,"issues":[{"severity":"bad","description":"x"}]}' "issues.0..severity: enum"
 }
 
 @test "a reviewer's retry_after_sec past 30 days is reported, and the pause counts" {

@@ -42,6 +42,10 @@ struct amp_child_end {
     int64_t wall_ms;
 };
 
+/* The program that start would execute, "/usr/bin/true" for "true"; a path with a slash is checked
+ * from here. PATH is envp's. UNAVAILABLE command_not_found, not_executable. */
+int amp_child_find(const char *name, char *const *envp, char *out, size_t size,
+                   struct amp_error *err);
 /* A failed exec is reported here (127 not found → "command_not_found", 126 → "not_executable"),
  * not as the child's exit status. PATH is envp's; its relative entries are not searched, and a
  * path with a slash is taken after cwd. */
