@@ -97,12 +97,12 @@ static bool names(const json_t *j, const char *key, const char *id)
 }
 
 /* 1 it is for q, 0 for another one, -1 not understood. */
-static int match(const char *line, const struct amp_question *q, struct amp_answer *out,
+static int match(const char *line, const struct amp_question *q, struct amp_operator_answer *out,
                  json_t **keep, struct amp_error *err)
 {
     static const char *const none = "";
     char word[512];
-    struct amp_answer a;
+    struct amp_operator_answer a;
     json_t *j = amp_json_load(amp_span_str(line), err);
 
     if (!json_is_object(j)) {
@@ -110,18 +110,26 @@ static int match(const char *line, const struct amp_question *q, struct amp_answ
         return amp_fail(err, AMP_DATAERR, "bad_answer", "an answer is not a JSON object");
     }
     bool by_ref = json_object_get(j, "ref_msg_id"), by_task = json_object_get(j, "task_id");
-    if ((by_ref && !names(j, "ref_msg_id", q->id)) || (by_task && !names(j, "task_id", q->task))) {
+    bool by_call = json_object_get(j, "invocation_id"),
+         by_protocol = json_object_get(j, "protocol");
+    if ((by_ref && !names(j, "ref_msg_id", q->id)) ||
+        (by_task && !names(j, "task_id", q->about.task)) ||
+        (by_protocol && !names(j, "protocol", q->about.protocol)) ||
+        (by_call && !names(j, "invocation_id", amp_question_invocation(q)))) {
         json_decref(j);
         return 0;
     }
     const char *decision = json_string_value(json_object_get(j, "decision"));
-    amp_span_copy(amp_span_str(decision ? decision : none), word, sizeof word);
-    if (!amp_answer_parse(word, &a)) {
+    bool whole = amp_span_copy(amp_span_str(decision ? decision : none), word, sizeof word);
+    if (!whole || !amp_answer_parse(q, word, &a)) {
         json_decref(j);
-        return amp_fail(err, AMP_DATAERR, "bad_answer",
-                        "an answer's decision is not resume, redispatch, rollback or terminate");
+        return amp_fail(err, AMP_DATAERR, "bad_answer", "%s: an answer's decision is not %s",
+                        q->name, amp_answer_words(q));
     }
     a.note = json_string_value(json_object_get(j, "note"));
+    if (!a.note)
+        a.note = json_string_value(json_object_get(j, "rationale"));
+    a.patch = json_string_value(json_object_get(j, "patch_b64"));
     a.commit = json_string_value(json_object_get(j, "commit"));
     a.op = json_string_value(json_object_get(j, "operator"));
     *out = a;
@@ -129,7 +137,7 @@ static int match(const char *line, const struct amp_question *q, struct amp_answ
     return 1;
 }
 
-int answers_find(struct answers *a, const struct amp_question *q, struct amp_answer *out,
+int answers_find(struct answers *a, const struct amp_question *q, struct amp_operator_answer *out,
                  json_t **keep, struct amp_error *err)
 {
     *keep = NULL;
@@ -137,13 +145,13 @@ int answers_find(struct answers *a, const struct amp_question *q, struct amp_ans
         if (a->v[i].used)
             continue;
         int rc = a->v[i].line[0] == '{' ? match(a->v[i].line, q, out, keep, err)
-                                        : (amp_answer_parse(a->v[i].line, out) ? 1 : -1);
+                                        : (amp_answer_parse(q, a->v[i].line, out) ? 1 : -1);
         if (rc == 0)
             continue;
         a->v[i].used = true;
         if (rc < 0 && a->v[i].line[0] != '{')
-            amp_fail(err, AMP_DATAERR, "bad_answer",
-                     "an answer is not resume, redispatch, rollback or terminate");
+            amp_fail(err, AMP_DATAERR, "bad_answer", "%s: an answer is not %s", q->name,
+                     amp_answer_words(q));
         return rc;
     }
     return 0;

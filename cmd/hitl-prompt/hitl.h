@@ -33,7 +33,7 @@ int width_of(int fd);
  * behind a mark on every line; with what the task is about and why its work was not accepted. */
 int escalation_text(const json_t *message, const struct amp_task *task, int width,
                     struct amp_buf *out, struct amp_error *err);
-/* The same with why the last decision was refused. */
+/* Any question as text, with why its last decision was refused. */
 int question_text(const struct amp_question *q, const struct amp_task *task, int width,
                   struct amp_buf *out, struct amp_error *err);
 
@@ -56,7 +56,7 @@ void answers_release(struct answers *a);
 int answers_read(struct answers *a, struct amp_error *err);
 /* 1: out answers q (its strings live in *keep, a JSON value or NULL, and in the list); 0: nothing
  * for it; -1: an answer that cannot be understood. */
-int answers_find(struct answers *a, const struct amp_question *q, struct amp_answer *out,
+int answers_find(struct answers *a, const struct amp_question *q, struct amp_operator_answer *out,
                  json_t **keep, struct amp_error *err);
 
 #endif

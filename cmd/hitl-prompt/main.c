@@ -80,10 +80,16 @@ static int done(struct prompt *p)
     return 0;
 }
 
+/* Somebody else decided it, or there is nothing left to decide. */
+static bool is_settled(const struct amp_error *err)
+{
+    return !strcmp(err->code, "already_decided") || !strcmp(err->code, "ended");
+}
+
 static int pass(struct prompt *p, const char *why, struct amp_error *err)
 {
     p->undecided = true;
-    if (amp_decider_pass(p->d, &p->q, why, err) && strcmp(err->code, "already_decided"))
+    if (amp_decider_pass(p->d, &p->q, why, err) && !is_settled(err))
         return -1;
     return done(p);
 }
@@ -92,14 +98,14 @@ static int pass(struct prompt *p, const char *why, struct amp_error *err)
  * counts as one that is not understood. */
 static int refused(struct prompt *p, const struct amp_error *why)
 {
-    amp_warn("%s: the answer is refused: %s: %s", p->q.task, why->code, why->what);
+    amp_warn("%s: the answer is refused: %s: %s", p->q.name, why->code, why->what);
     if (answer)
         p->status = (int)amp_status_worse((enum amp_status)p->status, why->status);
     return 1;
 }
 
 /* 1: the answer was refused and the question stands. */
-static int decide(struct prompt *p, struct amp_answer *a, struct amp_error *err)
+static int decide(struct prompt *p, struct amp_operator_answer *a, struct amp_error *err)
 {
     if (!a->op || !*a->op)
         a->op = p->op;
@@ -119,12 +125,12 @@ static int decide(struct prompt *p, struct amp_answer *a, struct amp_error *err)
     if (rc == 1)
         return refused(p, err);
     if (rc < 0) {
-        if (strcmp(err->code, "already_decided"))
+        if (!is_settled(err))
             return -1;
         amp_note("%s: %s", p->q.id, err->what);
         return done(p);
     }
-    amp_note("%s: %s by %s", p->q.task, amp_operator_word_name(a->word), a->op);
+    amp_note("%s: %s by %s", p->q.name, a->action, a->op);
     return done(p);
 }
 
@@ -133,7 +139,7 @@ static int decide(struct prompt *p, struct amp_answer *a, struct amp_error *err)
 static int match_one(void *ctx, const struct amp_question *q)
 {
     struct prompt *p = ctx;
-    struct amp_answer a;
+    struct amp_operator_answer a;
     struct amp_error err;
     json_t *keep;
     int found = answers_find(&p->answers, q, &a, &keep, &err), rc = found;
@@ -152,11 +158,10 @@ static int match_one(void *ctx, const struct amp_question *q)
     json_decref(keep);
     if (!found && p->answers.done) {
         p->undecided = true;
-        amp_note("task %s waits for a decision%s%s%s, and %s has none for it", q->task,
+        amp_note("%s waits for a decision%s%s%s, and %s has none for it", q->name,
                  *q->refused ? " (the last one was refused: " : "", q->refused,
                  *q->refused ? ")" : "", answer);
-        if (amp_decider_pass(p->d, q, "no answer in the file", &err) &&
-            strcmp(err.code, "already_decided")) {
+        if (amp_decider_pass(p->d, q, "no answer in the file", &err) && !is_settled(&err)) {
             *p->failed = err;
             return -1;
         }
@@ -175,9 +180,12 @@ static int serve_file(struct prompt *p, struct amp_error *err)
 /* With what the state knows of the task. */
 static int show(struct prompt *p, struct amp_error *err)
 {
-    struct amp_span id = amp_span_str(p->q.task);
+    struct amp_span id = amp_span_str(p->q.about.task);
     struct amp_store_rec rec;
     struct amp_task t;
+
+    if (p->q.about.kind != AMP_SUBJECT_TASK)
+        return terminal_ask(&p->tty, &p->q, NULL, err);
 
     if (amp_store_get(p->store, "task", id, &rec, err) || amp_task_read(&t, &rec, id, err))
         return -1;
@@ -202,20 +210,22 @@ static int put(struct prompt *p, struct amp_error *err)
     if (p->tty.eof)
         return pass(p, "end of file on the terminal", err);
     if (p->nobody) {
-        amp_warn("task %s waits for a decision, and there is no terminal to ask on", p->q.task);
+        amp_warn("%s waits for a decision, and there is no terminal to ask on", p->q.name);
         p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_UNAVAILABLE);
         return pass(p, "no terminal to ask on", err);
     }
     if (!terminal_ours(&p->tty)) {
         if (!p->tty.told)
-            amp_note("task %s waits for a decision; this is a background job: bring it to the "
+            amp_note("%s waits for a decision; this is a background job: bring it to the "
                      "foreground (fg) to answer",
-                     p->q.task);
+                     p->q.name);
         p->tty.told = true;
         return 0;
     }
     p->tty.told = false;
-    if (amp_decider_ask(p->d, &p->q, err) || show(p, err))
+    if (amp_decider_ask(p->d, &p->q, err))
+        return is_settled(err) ? done(p) : -1;
+    if (show(p, err))
         return -1;
     p->asking = true;
     return 0;
@@ -223,7 +233,7 @@ static int put(struct prompt *p, struct amp_error *err)
 
 static int answered(struct prompt *p, struct amp_error *err)
 {
-    struct amp_answer a;
+    struct amp_operator_answer a;
     int rc = terminal_line(&p->tty);
 
     if (rc == 0)
@@ -236,10 +246,13 @@ static int answered(struct prompt *p, struct amp_error *err)
         terminal_say(&p->tty, "  Undecided: it is asked again by the next run.\n");
         return pass(p, "no answer", err);
     }
-    rc = amp_answer_parse(p->tty.line.data, &a) ? decide(p, &a, err) : 1;
+    rc = amp_answer_parse(&p->q, p->tty.line.data, &a) ? decide(p, &a, err) : 1;
     amp_buf_reset(&p->tty.line);
-    if (rc == 1)
-        terminal_say(&p->tty, "  Please: resume, redispatch, rollback COMMIT or terminate.\n> ");
+    if (rc == 1) {
+        terminal_say(&p->tty, "  Please: ");
+        terminal_say(&p->tty, amp_answer_words(&p->q));
+        terminal_say(&p->tty, ".\n> ");
+    }
     return rc < 0 ? -1 : 0;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hitl.h"
+#include "protocol/compose.h"
 #include "task/record.h"
 
 #define TEXT_MAX   (256u << 10)
@@ -167,11 +168,14 @@ int escalation_text(const json_t *message, const struct amp_task *task, int widt
     const char *said = text(p, "description");
 
     /* Words of the protocol's lists, and ids of its form. */
-    return amp_buf_fmt(
-               out, err, "\n== %s: %s, task %s%s,\n   triggered by the %s, %lld rejections\n",
-               text(p, "severity"), text(p, "escalation_type"), text(message, "task_id"),
-               task && amp_task_is_suspended(task) ? " (suspended)" : "", text(p, "triggered_by"),
-               (long long)json_integer_value(json_object_get(state, "reject_count"))) ||
+    const char *id = text(message, "task_id");
+    bool none = strcmp(id, AMP_TASK_NONE) == 0;
+    return amp_buf_fmt(out, err, "\n== %s: %s, %s%s%s,\n   triggered by the %s, %lld rejections\n",
+                       text(p, "severity"), text(p, "escalation_type"),
+                       none ? "about the work of another protocol" : "task ", none ? "" : id,
+                       task && amp_task_is_suspended(task) ? " (suspended)" : "",
+                       text(p, "triggered_by"),
+                       (long long)json_integer_value(json_object_get(state, "reject_count"))) ||
                    quote("description", said, width, out, err) ||
                    (task && *task->description && about_task(task, said, width, out, err)) ||
                    quote_list("concerns", json_object_get(p, "affected_msgs"), width, out, err) ||
@@ -180,10 +184,70 @@ int escalation_text(const json_t *message, const struct amp_task *task, int widt
                : 0;
 }
 
+/* A member that is text, or JSON. */
+static int quote_value(const char *label, const json_t *v, int width, struct amp_buf *out,
+                       struct amp_error *err)
+{
+    AMP_BUF struct amp_buf words = {0};
+
+    if (!v || json_is_null(v))
+        return 0;
+    if (json_is_string(v))
+        return *json_string_value(v) ? quote(label, json_string_value(v), width, out, err) : 0;
+    amp_buf_init(&words, TEXT_MAX);
+    if (amp_json_dump(v, &words, NULL)) /* larger than anybody reads here */
+        return quote(label, "(too long to be shown)", width, out, err);
+    return amp_buf_add(&words, "", 1, err) || quote(label, words.data, width, out, err) ? -1 : 0;
+}
+
+/* SW4RM §15.2. */
+static int invocation_text(const struct amp_question *q, int width, struct amp_buf *out,
+                           struct amp_error *err)
+{
+    static const struct {
+        const char *label, *key;
+    } of_subject[] = {{"task", "task_id"}, {"repository", "repo_id"}, {"worktree", "worktree_id"}},
+      of_payload[] = {{"facts at", "context_uri"},
+                      {"facts", "context"},
+                      {"priority", "priority"},
+                      {"decide by", "deadline_ts"},
+                      {"suggested", "suggested_action"}};
+    const json_t *p = json_object_get(q->message, "payload");
+    const json_t *subject = json_object_get(p, "subject");
+
+    /* The reason is one of the protocol's list. */
+    if (amp_buf_fmt(out, err, "\n== %s, asked in SW4RM\n", text(p, "reason_type")) ||
+        quote("question", amp_question_invocation(q), width, out, err) ||
+        quote("asked by", text(q->message, "producer_id"), width, out, err))
+        return -1;
+    for (size_t i = 0; i < sizeof of_subject / sizeof of_subject[0]; i++)
+        if (quote_value(of_subject[i].label, json_object_get(subject, of_subject[i].key), width,
+                        out, err))
+            return -1;
+    for (size_t i = 0; i < sizeof of_payload / sizeof of_payload[0]; i++)
+        if (quote_value(of_payload[i].label, json_object_get(p, of_payload[i].key), width, out,
+                        err))
+            return -1;
+    return quote_list("proposed", json_object_get(p, "proposed_actions"), width, out, err);
+}
+
+/* What an escalation about another protocol's work is about. */
+static int about_text(const struct amp_subject *a, int width, struct amp_buf *out,
+                      struct amp_error *err)
+{
+    if (a->kind != AMP_SUBJECT_MESSAGE)
+        return 0;
+    if (quote("message", a->id, width, out, err) || quote("protocol", a->protocol, width, out, err))
+        return -1;
+    return *a->task ? quote("its task", a->task, width, out, err) : 0;
+}
+
 int question_text(const struct amp_question *q, const struct amp_task *task, int width,
                   struct amp_buf *out, struct amp_error *err)
 {
-    if (escalation_text(q->message, task, width, out, err))
+    if (q->protocol == AMP_PROTO_SW4RM ? invocation_text(q, width, out, err)
+                                       : escalation_text(q->message, task, width, out, err) ||
+                                             about_text(&q->about, width, out, err))
         return -1;
     return *q->refused ? quote("refused", q->refused, width, out, err) : 0;
 }

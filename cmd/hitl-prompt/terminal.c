@@ -59,18 +59,26 @@ void terminal_say(struct terminal *t, const char *words)
     amp_write_all(t->fd, amp_span_str(words), &err);
 }
 
+static int answer_lines(const struct amp_question *q, struct amp_buf *out, struct amp_error *err)
+{
+    const char *words =
+        q->protocol == AMP_PROTO_SW4RM
+            ? "  Answer: approve [WHY] | deny [WHY] | modify [WHY] | defer [WHY],\n"
+              "          or one of the proposed actions\n"
+        : q->about.kind == AMP_SUBJECT_TASK
+            ? "  Answer: resume [NOTE] | redispatch [NOTE] | rollback COMMIT [NOTE] |\n"
+              "          terminate [NOTE]\n"
+            : "  Answer: resume [NOTE] | redispatch [NOTE] | terminate [NOTE]\n";
+    return amp_buf_fmt(out, err, "%s  An empty line leaves it undecided.\n> ", words);
+}
+
 int terminal_ask(struct terminal *t, const struct amp_question *q, const struct amp_task *task,
                  struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};
 
     amp_buf_init(&out, TEXT_MAX);
-    if (question_text(q, task, width_of(t->fd), &out, err) ||
-        amp_buf_str(&out,
-                    "  Answer: resume [NOTE] | redispatch [NOTE] | rollback COMMIT [NOTE] |\n"
-                    "          terminate [NOTE]\n"
-                    "  An empty line leaves it undecided.\n> ",
-                    err))
+    if (question_text(q, task, width_of(t->fd), &out, err) || answer_lines(q, &out, err))
         return -1;
     /* What was typed before the question was seen is no answer to it. */
     tcflush(t->fd, TCIFLUSH);

@@ -211,6 +211,8 @@ static int read_ports(struct loop *l, const struct pollfd *fds, struct amp_error
 static int look_again(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct loop *l = ctx;
+    if (amp_span_is(id, AMP_TASK_NONE))
+        return 0;
     int state = amp_fsm_state(&amp_task_fsm, rec->state);
     bool open = state < 0 || amp_task_is_open((uint8_t)state);
     return amp_coordinator_know(&l->c, id, open, NULL) ? 0 : -1;

@@ -407,6 +407,40 @@ static bool is_ours(const struct amp_view *v)
     }
 }
 
+/* What an escalation about another protocol's work (AMP_TASK_NONE) brings: it passes on its way to
+ * the admin, and hitl-prompt has carried the decision out. As the task of anything else the name is
+ * refused. */
+static int take_foreign(struct amp_coordinator *c, const struct amp_view *v, int64_t now_ms,
+                        struct amp_error *err)
+{
+    struct amp_store_rec asked;
+    struct amp_step st;
+    amp_step_init(&st, c, v, now_ms);
+    int rc = 0;
+    switch (v->kind) {
+    case AMP_KIND_ESCALATION:
+        if ((rc = amp_say_again(&st, err)) == 0)
+            rc = amp_coordinator_queue(c, AMP_SPAN(""),
+                                       (struct amp_span){st.text.data, st.out[0].n}, true, err);
+        break;
+    case AMP_KIND_NACK: /* about a question that nobody answered, or that ended */
+        break;
+    case AMP_KIND_DECISION:
+        rc = amp_store_get(c->store, "escalation", v->body.decision.ref, &asked, err);
+        if (rc == 0 && !asked.found) {
+            amp_step_refuse(&st, "unknown_ref", "%.*s is not an escalation of this state",
+                            (int)v->body.decision.ref.n, v->body.decision.ref.p);
+            rc = answer(c, v, &st, err);
+        }
+        break;
+    default:
+        amp_step_refuse(&st, "bad_value", "%s is not the id of a task", AMP_TASK_NONE);
+        rc = answer(c, v, &st, err);
+    }
+    amp_step_release(&st);
+    return rc;
+}
+
 int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, const char *bad_code,
                          struct amp_error *err)
 {
@@ -419,6 +453,8 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
             return settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err);
         return bad_code ? 0 : amp_coordinator_queue(c, AMP_SPAN(""), v->line, true, err);
     }
+    if (amp_span_is(v->task, AMP_TASK_NONE))
+        return take_foreign(c, v, now_ms, err);
     c->seen = true;
     if (is_no_answer(v)) {
         park(c, v->task);
@@ -483,6 +519,8 @@ static int restore_task(void *ctx, struct amp_span id, const struct amp_store_re
     struct amp_coordinator *c = r->c;
     struct amp_task t;
     int64_t now_ms = amp_now_ms();
+    if (amp_span_is(id, AMP_TASK_NONE)) /* of a former version */
+        return 0;
     if (amp_task_read(&t, rec, id, r->err) < 0)
         return -1;
     bool open = amp_task_is_open(t.state);

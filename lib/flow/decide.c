@@ -1,146 +1,135 @@
-/* Escalations in, decisions out. */
+/* Questions in: what arrives, which are open, and those that nobody answers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
 
-#include "flow/decide.h"
+#include "flow/decider.h"
 #include "flow/suspend.h"
-#include "flow/worker_io.h"
+#include "message/dead.h"
 #include "message/message.h"
+#include "message/sequence.h"
 #include "protocol/compose.h"
-#include "task/record.h"
-#include "task/task.h"
-#include "worktree/git.h"
+#include "protocol/sw4rm/answer.h"
 
-#define KIND       "escalation"
-#define RECORD_MAX (1u << 20)
-
-struct amp_decider {
-    struct amp_worker w;
-    struct amp_worker_options opt;
-    amp_info_fn on_info;
-    void *ctx;
-    char (*passed)[256]; /* the escalations that were passed over in this run */
-    size_t n_passed, cap_passed;
-};
-
-/* One step of an escalation's record. */
-struct update {
-    uint8_t event;
-    uint32_t facts, effects;
-    json_t *set; /* members to lay over the record */
-    struct amp_store_emit emit;
-    struct amp_buf json;
-    char state[16];
-    const char *actor; /* whose outbox it is */
-    const struct amp_refusal *refusal;
-};
-
-/* Nothing to open again: it is not decided, is about another task, or the refusal was recorded. */
-static bool is_known_refusal(const struct amp_store_rec *now, int at, const struct update *u)
+/* An escalation to the admin; SW4RM's is for whoever is the human here, whether or not it says so.
+ */
+static bool is_question(const struct amp_view *v)
 {
-    if (!now->found || at != AMP_ESC_DECIDED)
-        return true;
-    json_t *j = amp_json_load(now->json, NULL);
-    const char *task = json_string_value(json_object_get(j, "task"));
-    int64_t before = json_integer_value(json_object_get(j, "refused_at"));
-    bool known = !task || !amp_span_is(u->refusal->task, task) || before >= u->refusal->at_ms;
-    json_decref(j);
-    return known;
+    bool to_admin = false;
+
+    for (uint32_t i = 0; i < v->n_to; i++)
+        to_admin |= amp_span_is(v->to[i], "admin");
+    return v->kind == AMP_KIND_ESCALATION && v->id.n &&
+           (v->protocol == AMP_PROTO_SW4RM ||
+            (v->protocol == AMP_PROTO_AMP && v->task.n && to_admin));
 }
 
-static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+/* The envelope, without the address around it. */
+static json_t *load(struct amp_span line, struct amp_error *err)
+{
+    json_t *j = amp_json_load(line, err), *inner = json_object_get(j, "msg");
+
+    if (!inner || json_object_get(j, "message_id"))
+        return j;
+    json_incref(inner);
+    json_decref(j);
+    return inner;
+}
+
+static int acknowledge(struct amp_decider *d, const struct amp_view *v, int64_t now,
+                       struct amp_error *err)
+{
+    AMP_BUF struct amp_buf ack = {0};
+    struct amp_worker *w = &d->w;
+    struct amp_answered of = {.id = v->id, .producer = v->from, .correlation = v->correlation};
+    const struct amp_span none = {"", 0};
+    bool late;
+
+    amp_buf_init(&ack, 1 << 16);
+    if (amp_message_ack(w->store, v->id, AMP_STAGE_READ, "admin", none, now, &late, err))
+        return -1;
+    int rc;
+    if (v->protocol == AMP_PROTO_AMP)
+        rc = amp_compose_ack(v, AMP_STAGE_READ, "admin", NULL, now, &ack, err);
+    else
+        rc = amp_sequence_rise(w->store, amp_span_str(d->opt.consumer), now, d->opt.consumer,
+                               &of.sequence, err) ||
+             amp_sw4rm_ack(&of, AMP_STAGE_READ, none, none, d->opt.consumer, now, &ack, err);
+    w->io->dirty = true;
+    return rc || amp_worker_send(w, amp_buf_span(&ack), err) ? -1 : 0;
+}
+
+/* What needs no decision is shown whether or not its subject ended. */
+static uint32_t facts_of(const struct amp_view *v, bool ended)
+{
+    enum amp_level level = v->body.escalation.severity;
+
+    if (v->protocol == AMP_PROTO_AMP && level == AMP_LEVEL_INFO)
+        return AMP_ESC_IF_INFO;
+    return (ended ? AMP_ESC_IF_ENDED : 0) |
+           (v->protocol == AMP_PROTO_AMP && level == AMP_LEVEL_CRITICAL ? AMP_ESC_IF_CRITICAL : 0);
+}
+
+/* Its record; suspended before, if nobody did so yet: who dies between does it again. effects: of
+ * the step, 0 where it is known. */
+static int record(struct amp_decider *d, const struct amp_view *v, int64_t now, uint32_t *effects,
                   struct amp_error *err)
 {
-    struct update *u = ctx;
-    int at = now->found ? amp_fsm_state(&amp_escalation_fsm, now->state) : AMP_ESC_NEW;
-    struct amp_fsm_result r;
+    AMP_BUF struct amp_buf nack = {0};
+    struct amp_store *s = d->w.store;
+    struct amp_store_rec rec;
+    struct amp_subject about;
+    char key[AMP_QUESTION_KEY_MAX], emit[AMP_QUESTION_KEY_MAX + 8];
+    bool ended;
 
-    if (now->found && u->event == AMP_ESC_EV_ARRIVE)
-        return 1;
-    if (u->event == AMP_ESC_EV_REFUSE && is_known_refusal(now, at, u))
-        return 1;
-    if (at == AMP_ESC_DECIDED && u->event != AMP_ESC_EV_REFUSE)
-        return amp_fail(err, AMP_NO, "already_decided", "it was decided already");
-    if (at < 0 || amp_fsm_step(&amp_escalation_fsm, (uint8_t)at, u->event, u->facts, &r, err))
+    *effects = 0;
+    amp_question_key(v->protocol, v->id, key);
+    if (amp_store_get(s, AMP_QUESTION_KIND, amp_span_str(key), &rec, err))
         return -1;
-    json_t *j = now->found ? amp_json_load(now->json, err) : json_object();
-    if (!j)
+    if (rec.found)
+        return 0;
+    const struct amp_suspend how = {.by = d->opt.consumer, .say = d->opt.note, .now_ms = now};
+    if (amp_subject_find(s, v, &about, err) || amp_subject_ended(s, &about, &ended, err) ||
+        (about.kind == AMP_SUBJECT_TASK && amp_flow_suspend_view(s, v, &how, err)))
         return -1;
-    json_object_update(j, u->set);
-    snprintf(u->state, sizeof u->state, "%s", amp_escalation_fsm.states[r.to].name);
-    int rc = amp_json_dump(j, &u->json, err);
-    json_decref(j);
-    u->effects = r.effects;
-    c->event = amp_escalation_fsm.events[u->event].name;
-    c->actor = u->actor;
-    c->to = u->state;
-    c->json = amp_buf_span(&u->json);
-    if (r.effects & AMP_ESC_DO_EMIT) {
-        c->emits = &u->emit;
-        c->n_emits = 1;
-    }
-    return rc;
-}
-
-/* Takes u->set. */
-static int update(struct amp_store *s, struct amp_span id, struct update *u,
-                  enum amp_store_outcome *outcome, struct amp_error *err)
-{
-    amp_buf_init(&u->json, RECORD_MAX);
-    int rc = u->set ? amp_store_update(s, KIND, id, NULL, change, u, outcome, err)
-                    : amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an escalation");
-    amp_buf_release(&u->json);
-    json_decref(u->set);
-    return rc;
-}
-
-static int step(struct amp_decider *d, struct amp_span id, struct update *u, struct amp_error *err)
-{
-    enum amp_store_outcome outcome;
-
-    u->actor = d->opt.consumer;
-    d->w.io->dirty = true;
-    return update(d->w.store, id, u, &outcome, err);
-}
-
-bool amp_flow_reopens(struct amp_span code)
-{
-    return !amp_span_is(code, "already_decided") && !amp_span_is(code, "terminal");
-}
-
-int amp_flow_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reopened,
-                    struct amp_error *err)
-{
-    enum amp_store_outcome outcome = AMP_STORE_UNCHANGED;
-    char why[512];
-
-    snprintf(why, sizeof why, "%.*s: %.*s", (int)(r->code.n < 100 ? r->code.n : 100), r->code.p,
-             (int)(r->why.n < 400 ? r->why.n : 400), r->why.p);
-    struct update u = {
-        .event = AMP_ESC_EV_REFUSE,
-        .set = json_pack("{s:o, s:I}", "refused", amp_json_text(why), "refused_at",
-                         (json_int_t)r->at_ms),
-        .actor = r->by,
-        .refusal = r,
+    amp_buf_init(&nack, 1 << 16);
+    if (ended && amp_compose_nack(v, AMP_STAGE_REJECTED, "admin", "terminal",
+                                  "what it asks about has ended", "", false, now, &nack, err))
+        return -1;
+    snprintf(emit, sizeof emit, "ended/%s", key);
+    struct amp_question_update u = {
+        .event = AMP_ESC_EV_ARRIVE,
+        .facts = facts_of(v, ended),
+        .set = json_pack("{s:o, s:o, s:s, s:I, s:s, s:o}", "task",
+                         json_stringn(v->task.p ? v->task.p : "", v->task.n), "type",
+                         json_stringn(v->body.escalation.type.p ? v->body.escalation.type.p : "",
+                                      v->body.escalation.type.n),
+                         "severity",
+                         v->protocol == AMP_PROTO_AMP ? amp_level_name(v->body.escalation.severity)
+                                                      : "",
+                         "arrived", (json_int_t)now, "protocol", amp_protocol_name(v->protocol),
+                         "about", amp_subject_json(&about)),
+        .emit = {amp_span_str(emit), {nack.data, nack.len ? nack.len - 1 : 0}, false},
     };
-    if (update(s, r->ref, &u, &outcome, err))
+    if (amp_question_step(d, key, &u, err))
         return -1;
-    *reopened = outcome == AMP_STORE_COMMITTED;
+    *effects = u.effects;
+    if (u.effects & AMP_ESC_DO_EMIT) {
+        d->opt.note("%.*s is not asked: what it is about has ended", (int)v->id.n, v->id.p);
+        d->w.status = amp_status_worse(d->w.status, AMP_NO);
+    }
     return 0;
 }
 
-/* Recorded, suspended if nobody did so yet, acknowledged where that is asked for. */
 static int arrive(struct amp_worker *w, const struct amp_view *v, const char *bad,
                   struct amp_error *err)
 {
     struct amp_decider *d = w->ctx;
-    enum amp_level level = v->body.escalation.severity;
     enum amp_store_outcome outcome;
     int64_t now = amp_now_ms();
-    bool late;
+    uint32_t effects;
 
     if (bad)
         return 1;
@@ -151,36 +140,12 @@ static int arrive(struct amp_worker *w, const struct amp_view *v, const char *ba
         w->opt->note("%.*s: %s", (int)v->id.n, v->id.p, err->what);
         return 1;
     }
-    /* Suspended before it is recorded: who dies between does it again. */
-    struct amp_store_rec rec;
-    if (amp_store_get(w->store, KIND, v->id, &rec, err))
+    /* SW4RM's messages are acknowledged without saying that they want it (§11). */
+    bool ack = v->needs_ack || v->protocol == AMP_PROTO_SW4RM;
+    if (record(d, v, now, &effects, err) || (ack && acknowledge(d, v, now, err)))
         return -1;
-    bool known = rec.found;
-    const struct amp_suspend how = {.by = "hitl-prompt", .say = w->opt->note, .now_ms = now};
-    if (!known && amp_flow_suspend_view(w->store, v, &how, err))
-        return -1;
-    struct update u = {
-        .event = AMP_ESC_EV_ARRIVE,
-        .facts = level == AMP_LEVEL_CRITICAL ? AMP_ESC_IF_CRITICAL
-                 : level == AMP_LEVEL_INFO   ? AMP_ESC_IF_INFO
-                                             : 0,
-        .set = json_pack("{s:o, s:o, s:s, s:I}", "task", json_stringn(v->task.p, v->task.n), "type",
-                         json_stringn(v->body.escalation.type.p, v->body.escalation.type.n),
-                         "severity", amp_level_name(level), "arrived", (json_int_t)now),
-    };
-    if (step(d, v->id, &u, err))
-        return -1;
-    if (v->needs_ack) {
-        AMP_BUF struct amp_buf ack = {0};
-        amp_buf_init(&ack, 1 << 16);
-        if (amp_message_ack(w->store, v->id, AMP_STAGE_READ, "admin", (struct amp_span){NULL, 0},
-                            now, &late, err) ||
-            amp_compose_ack(v, AMP_STAGE_READ, "admin", NULL, now, &ack, err) ||
-            amp_worker_send(w, amp_buf_span(&ack), err))
-            return -1;
-    }
-    if (u.effects & AMP_ESC_DO_SHOW) {
-        json_t *m = amp_json_load(v->line, err);
+    if (effects & AMP_ESC_DO_SHOW) {
+        json_t *m = load(v->line, err);
         if (!m)
             return -1;
         d->on_info(d->ctx, m);
@@ -197,9 +162,9 @@ static int nacked(struct amp_worker *w, const struct amp_view *v, struct amp_err
     struct amp_store_rec rec;
     bool reopened;
 
-    if (!amp_span_is(v->from, "coordinator") || !v->body.ack.ref.n)
+    if (v->protocol != AMP_PROTO_AMP || !amp_span_is(v->from, "coordinator") || !v->body.ack.ref.n)
         return 0;
-    if (amp_store_get(w->store, KIND, v->body.ack.ref, &rec, err))
+    if (amp_store_get(w->store, AMP_QUESTION_KIND, v->body.ack.ref, &rec, err))
         return -1;
     if (!rec.found)
         return 0;
@@ -227,8 +192,11 @@ static int no_work(struct amp_worker *w, struct amp_job *job, const struct amp_v
 struct amp_decider *amp_decider_new(struct amp_store *s, const struct amp_worker_options *opt,
                                     amp_info_fn on_info, void *ctx, struct amp_error *err)
 {
-    static const struct amp_worker_role role = {AMP_KIND_ESCALATION, false, arrive, no_work,
-                                                nacked};
+    static const struct amp_worker_role role = {.takes = AMP_KIND_ESCALATION,
+                                                .admit = arrive,
+                                                .work = no_work,
+                                                .nacked = nacked,
+                                                .ours = is_question};
     struct amp_decider *d = calloc(1, sizeof *d);
 
     if (!d) {
@@ -241,7 +209,7 @@ struct amp_decider *amp_decider_new(struct amp_store *s, const struct amp_worker
     d->on_info = on_info;
     d->ctx = ctx;
     d->w = (struct amp_worker){.opt = &d->opt, .role = &role, .ctx = d, .store = s};
-    if (amp_worker_open(&d->w, err)) {
+    if (amp_dead_recover(s, d->opt.consumer, amp_now_ms(), err) || amp_worker_open(&d->w, err)) {
         amp_decider_free(d);
         return NULL;
     }
@@ -279,74 +247,134 @@ void amp_question_release(struct amp_question *q)
     q->message = NULL;
 }
 
-/* The open escalations, earliest first. */
+/* The open questions, earliest first. */
 struct list {
     struct amp_decider *d;
     struct {
-        char id[256], task[256], refused[512];
+        char key[AMP_QUESTION_KEY_MAX];
         int64_t arrived;
     } * v;
     size_t n, cap;
+    bool short_of_memory;
 };
 
 static int collect(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct list *l = ctx;
-    json_t *j = amp_json_load(rec->json, NULL);
-    const char *task = json_string_value(json_object_get(j, "task"));
-    char name[256];
-    int rc = 0;
+    char key[AMP_QUESTION_KEY_MAX];
 
-    if (!amp_span_copy(id, name, sizeof name) || !task)
-        goto out;
+    amp_span_copy(id, key, sizeof key);
     for (size_t i = 0; i < l->d->n_passed; i++)
-        if (!strcmp(l->d->passed[i], name))
-            goto out;
+        if (!strcmp(l->d->passed[i], key))
+            return 0;
     if (l->n == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 16;
         void *p = realloc(l->v, cap * sizeof l->v[0]);
-        if (!p) {
-            rc = 1;
-            goto out;
-        }
+        l->short_of_memory = !p;
+        if (!p)
+            return 1;
         l->v = p;
         l->cap = cap;
     }
+    json_t *j = amp_json_load(rec->json, NULL);
     int64_t arrived = json_integer_value(json_object_get(j, "arrived"));
+    json_decref(j);
     size_t at = l->n++;
     for (; at && l->v[at - 1].arrived > arrived; at--)
         l->v[at] = l->v[at - 1];
-    memcpy(l->v[at].id, name, sizeof name);
-    snprintf(l->v[at].task, sizeof l->v[at].task, "%s", task);
+    memcpy(l->v[at].key, key, sizeof key);
     l->v[at].arrived = arrived;
-    const char *refused = json_string_value(json_object_get(j, "refused"));
-    snprintf(l->v[at].refused, sizeof l->v[at].refused, "%s", refused ? refused : "");
-out:
+    return 0;
+}
+
+static const char *text(const json_t *j, const char *key)
+{
+    const char *s = json_string_value(json_object_get(j, key));
+    return s ? s : "";
+}
+
+static void name(struct amp_question *q)
+{
+    const struct amp_subject *a = &q->about;
+    const char *what = *a->task ? a->task : *a->id ? a->id : q->id;
+
+    if (a->kind == AMP_SUBJECT_TASK || !*a->protocol)
+        snprintf(q->name, sizeof q->name, "%s", what);
+    else
+        snprintf(q->name, sizeof q->name, "%s %s", a->protocol, what);
+}
+
+/* What is left of a question whose message the state no longer has. */
+static json_t *gone(const struct amp_question *q, const json_t *rec)
+{
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:s}}", "msg_id", q->id, "task_id",
+                     text(rec, "task"), "payload", "severity", text(rec, "severity"),
+                     "escalation_type", text(rec, "type"), "triggered_by", "unknown", "description",
+                     "The state no longer has the message itself.");
+}
+
+/* The question of a record: 1; 0 there is nothing to ask (any more). */
+static int fill(struct amp_decider *d, const char *key, struct amp_question *q,
+                struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_store *s = d->w.store;
+    struct amp_store_rec rec;
+    struct amp_message_rec m;
+    bool ended = false;
+
+    *q = (struct amp_question){0};
+    if (amp_store_get(s, AMP_QUESTION_KIND, amp_span_str(key), &rec, err))
+        return -1;
+    json_t *j = rec.found ? amp_json_load(rec.json, err) : NULL;
+    if (!j)
+        return rec.found ? -1 : 0;
+    const char *protocol = text(j, "protocol");
+    q->protocol = *protocol ? amp_protocol_find(amp_span_str(protocol)) : AMP_PROTO_AMP;
+    q->arrived_ms = json_integer_value(json_object_get(j, "arrived"));
+    amp_span_copy(amp_span_str(key), q->key, sizeof q->key);
+    const char *id = q->protocol == AMP_PROTO_AMP ? key : key + strlen(protocol) + 1;
+    amp_span_copy(amp_span_str(id), q->id, sizeof q->id);
+    amp_span_copy(amp_span_str(text(j, "refused")), q->refused, sizeof q->refused);
+    const json_t *about = json_object_get(j, "about");
+    amp_subject_read(about, &q->about);
+    if (!about) { /* recorded by a former version */
+        q->about = (struct amp_subject){.kind = AMP_SUBJECT_TASK, .protocol = "amp"};
+        amp_span_copy(amp_span_str(text(j, "task")), q->about.task, sizeof q->about.task);
+        if (!strcmp(q->about.task, AMP_TASK_NONE))
+            q->about = (struct amp_subject){.kind = AMP_SUBJECT_UNKNOWN};
+    }
+    name(q);
+    amp_buf_init(&mem, 33u << 20);
+    int rc = amp_message_find(s, amp_span_str(q->id), &mem, &m, err);
+    if (!rc && !(q->message = m.found ? load(m.line, err) : gone(q, j)))
+        rc = -1;
     json_decref(j);
-    return rc;
+    if (!rc)
+        rc = amp_subject_ended(s, &q->about, &ended, err);
+    if (!rc && ended)
+        rc = amp_question_end(d, q, err);
+    if (rc || ended)
+        amp_question_release(q);
+    return rc ? -1 : !ended;
 }
 
 int amp_decider_each(struct amp_decider *d, amp_question_fn fn, void *ctx, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0};
     struct list l = {.d = d};
-    struct amp_message_rec m;
-    struct amp_task_status st;
+    struct amp_question q;
     int rc = 0;
 
-    amp_buf_init(&mem, 33u << 20);
-    if (amp_store_each(d->w.store, KIND, "OPEN", collect, &l, err) ||
-        amp_store_each(d->w.store, KIND, "ASKED", collect, &l, err))
+    if (amp_store_each(d->w.store, AMP_QUESTION_KIND, "OPEN", collect, &l, err) ||
+        amp_store_each(d->w.store, AMP_QUESTION_KIND, "ASKED", collect, &l, err))
         rc = -1;
+    if (!rc && l.short_of_memory)
+        rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the open questions");
     for (size_t i = 0; !rc && i < l.n; i++) {
-        struct amp_question q = {.arrived_ms = l.v[i].arrived};
-        memcpy(q.id, l.v[i].id, sizeof q.id);
-        memcpy(q.task, l.v[i].task, sizeof q.task);
-        memcpy(q.refused, l.v[i].refused, sizeof q.refused);
-        if (amp_task_status(d->w.store, amp_span_str(q.task), &st, err) ||
-            amp_message_find(d->w.store, amp_span_str(q.id), &mem, &m, err)) {
+        int open = fill(d, l.v[i].key, &q, err);
+        if (open < 0) {
             rc = -1;
-        } else if (!st.terminal && m.found && (q.message = amp_json_load(m.line, NULL))) {
+        } else if (open) {
             rc = fn(ctx, &q);
             amp_question_release(&q);
         }
@@ -374,15 +402,17 @@ int amp_decider_next(struct amp_decider *d, struct amp_question *q, struct amp_e
 
 int amp_decider_ask(struct amp_decider *d, const struct amp_question *q, struct amp_error *err)
 {
-    struct update u = {.event = AMP_ESC_EV_ASK,
-                       .set = json_pack("{s:I}", "asked", (json_int_t)amp_now_ms())};
-    return step(d, amp_span_str(q->id), &u, err);
+    struct amp_question_update u = {.event = AMP_ESC_EV_ASK,
+                                    .set = json_pack("{s:I}", "asked", (json_int_t)amp_now_ms())};
+    return amp_question_step(d, q->key, &u, err);
 }
 
 int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const char *why,
                      struct amp_error *err)
 {
-    struct update u = {.event = AMP_ESC_EV_PASS, .set = json_pack("{s:s}", "passed", why)};
+    AMP_BUF struct amp_buf nack = {0};
+    struct amp_question_update u = {.event = AMP_ESC_EV_PASS,
+                                    .set = json_pack("{s:s}", "passed", why)};
 
     if (d->n_passed == d->cap_passed) {
         size_t cap = d->cap_passed ? 2 * d->cap_passed : 16;
@@ -394,109 +424,13 @@ int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const 
         d->passed = p;
         d->cap_passed = cap;
     }
-    memcpy(d->passed[d->n_passed++], q->id, sizeof q->id);
-    if (step(d, amp_span_str(q->id), &u, err))
+    memcpy(d->passed[d->n_passed++], q->key, sizeof q->key);
+    if (amp_question_step(d, q->key, &u, err))
         return -1;
-
-    AMP_BUF struct amp_buf nack = {0};
-    const struct amp_view of = {
-        .protocol = AMP_PROTO_AMP, .id = amp_span_str(q->id), .task = amp_span_str(q->task)};
     amp_buf_init(&nack, 1 << 16);
-    return amp_compose_nack(&of, AMP_STAGE_FULFILLED, "admin", AMP_HITL_UNAVAILABLE, why, "", true,
-                            amp_now_ms(), &nack, err) ||
+    return amp_question_nack(d, q, AMP_STAGE_FULFILLED, AMP_HITL_UNAVAILABLE, why, true, &nack,
+                             err) ||
                    amp_worker_send(&d->w, amp_buf_span(&nack), err)
                ? -1
                : 0;
-}
-
-/* The commit of a rollback as the task's repository knows it, into oid; as it was typed where the
- * state does not know the task. 1: it is refused, err says why. */
-static int resolve(struct amp_decider *d, const struct amp_question *q, const char *commit,
-                   char oid[AMP_OID_MAX], struct amp_error *err)
-{
-    struct amp_span id = amp_span_str(q->task);
-    struct amp_store_rec rec;
-    struct amp_task t;
-    int rc = 0;
-
-    if (!commit || !*commit) {
-        amp_fail(err, AMP_DATAERR, "missing_commit",
-                 "rollback needs the commit to go back to (rollback COMMIT [NOTE])");
-        return 1;
-    }
-    if (amp_store_get(d->w.store, "task", id, &rec, err) || amp_task_read(&t, &rec, id, err))
-        return -1;
-    *oid = 0;
-    if (*t.repo && !d->w.git && amp_git_open(NULL, &d->w.git, err))
-        rc = -1;
-    else if (*t.repo && amp_git_resolve(d->w.git, t.repo, commit, oid, err)) {
-        if (err->status == AMP_NO)
-            err->status = AMP_DATAERR;
-        rc = 1;
-    }
-    amp_task_release(&t);
-    return rc;
-}
-
-int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
-                       const struct amp_answer *a, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf line = {0};
-    char id[300], oid[AMP_OID_MAX];
-    const char *commit = a->commit;
-    int64_t now = amp_now_ms();
-
-    if (a->word == AMP_DO_ROLLBACK) {
-        int rc = resolve(d, q, a->commit, oid, err);
-        if (rc)
-            return rc;
-        commit = *oid ? oid : a->commit;
-    }
-    amp_buf_init(&line, RECORD_MAX);
-    if (amp_compose_decision(q->id, q->task, a->word, a->note, commit, a->op, now, &line, err))
-        return err->status == AMP_DATAERR ? 1 : -1;
-    snprintf(id, sizeof id, "decision/%s", q->id);
-    struct update u = {
-        .event = AMP_ESC_EV_DECIDE,
-        .set = json_pack("{s:s, s:s, s:I, s:s}", "decision", amp_operator_word_name(a->word),
-                         "operator", a->op, "decided_at", (json_int_t)now, "note",
-                         a->note ? a->note : ""),
-        .emit = {amp_span_str(id), {line.data, line.len - 1}, false},
-    };
-    return step(d, amp_span_str(q->id), &u, err);
-}
-
-bool amp_answer_parse(char *line, struct amp_answer *out)
-{
-    static const char *const words[] = {
-#define X(id, name) [AMP_DO_##id] = name,
-        AMP_DO_LIST(X)
-#undef X
-    };
-    static const char space[] = " \t\r\n";
-    struct amp_answer a = {0};
-    char *p = line + strspn(line, space);
-    size_t n = strcspn(p, space);
-    int word = -1;
-
-    for (int i = 0; i < (int)(sizeof words / sizeof words[0]); i++)
-        if (strlen(words[i]) == n && !strncasecmp(p, words[i], n))
-            word = i;
-    if (word < 0)
-        return false;
-    a.word = (enum amp_operator_word)word;
-    p += n;
-    p += strspn(p, space);
-    if (a.word == AMP_DO_ROLLBACK) {
-        a.commit = p;
-        p += strcspn(p, space);
-        if (*p)
-            *p++ = 0;
-        p += strspn(p, space);
-    }
-    for (size_t len = strlen(p); len && strchr(space, p[len - 1]);)
-        p[--len] = 0;
-    a.note = p;
-    *out = a;
-    return true;
 }

@@ -1,12 +1,15 @@
 /*
- * Escalations to a person and decisions back (AMP/1.0 escalation, decisions resume, redispatch,
- * rollback, terminate). An escalation is recorded when it arrives; a critical one suspends its task
- * and its agents if nobody did so yet. A decision is one commit: the escalation is DECIDED and the
- * decision record stands in the outbox. Nothing but an answer decides.
+ * Questions to a person and decisions back: AMP/1.0 escalations (resume, redispatch, rollback,
+ * terminate) and SW4RM's HITL_INVOCATION (approve, deny, modify, defer, or a proposed action). A
+ * question is recorded when it arrives; a critical escalation suspends its task and its agents if
+ * nobody did so yet. A decision is one commit: the record is DECIDED and the decision stands in the
+ * outbox. Nothing but an answer decides. A question ends with its subject (flow/subject.h), and
+ * whoever asked is told so.
  */
 #ifndef AMP_FLOW_DECIDE_H
 #define AMP_FLOW_DECIDE_H
 
+#include "flow/subject.h"
 #include "flow/worker.h"
 #include "hitl/escalation.h"
 
@@ -24,37 +27,47 @@ int amp_decider_turn(struct amp_decider *d, struct pollfd *fds, unsigned n, int6
 bool amp_decider_ended(const struct amp_decider *d); /* no more input */
 enum amp_status amp_decider_status(const struct amp_decider *d);
 
-/* The earliest open escalation that was not passed over in this run. 1: q is filled (release it),
- * 0: there is none. Escalations of ended tasks are passed over silently. */
+#define AMP_QUESTION_KEY_MAX (AMP_SUBJECT_MAX + 16)
 struct amp_question {
-    char id[256], task[256];
-    json_t *message; /* the escalation */
+    char key[AMP_QUESTION_KEY_MAX];  /* of its record */
+    char id[AMP_SUBJECT_MAX];        /* of the message that asks */
+    char name[AMP_SUBJECT_MAX + 16]; /* what to call it: its task, or what else it is about */
+    enum amp_protocol protocol;      /* AMP or SW4RM */
+    struct amp_subject about;
+    json_t *message; /* an AMP escalation, a SW4RM envelope */
     int64_t arrived_ms;
     char refused[512]; /* why the last decision was refused, or "" */
 };
 void amp_question_release(struct amp_question *q);
+/* What a SW4RM question calls itself, and its answer it. */
+const char *amp_question_invocation(const struct amp_question *q);
+
+/* The earliest open question that was not passed over in this run. 1: q is filled (release it), 0:
+ * there is none. */
 int amp_decider_next(struct amp_decider *d, struct amp_question *q, struct amp_error *err);
 /* All that are open, in order of arrival, for matching answers by name. fn: 0 go on, 1 stop. */
 typedef int (*amp_question_fn)(void *ctx, const struct amp_question *q);
 int amp_decider_each(struct amp_decider *d, amp_question_fn fn, void *ctx, struct amp_error *err);
 
 /* The question is before a person; nobody answered it (it is open again and passed over in this
- * run, and whoever waits for the decision is told so by a nack). */
+ * run, and whoever waits for the decision is told so by a nack). NO already_decided, ended. */
 int amp_decider_ask(struct amp_decider *d, const struct amp_question *q, struct amp_error *err);
 int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const char *why,
                      struct amp_error *err);
 
-struct amp_answer {
-    enum amp_operator_word word;
+struct amp_operator_answer {
+    enum amp_operator_word word;    /* AMP */
+    const char *action, *patch;     /* the word as it is recorded; SW4RM: base64, or NULL */
     const char *note, *commit, *op; /* commit: needed for a rollback; op: who decides */
 };
 /* 0: decided. 1: the answer cannot be carried out and the question stays as it was; err says why:
  * DATAERR missing_commit, unknown_revision (the task's repository has no such commit),
- * repo_not_git or another code of worktree/git.h where that repository cannot be read, buffer_full
- * for a note that does not fit a record. -1 failure: NO already_decided when somebody else was
- * first. */
+ * repo_not_git or another code of worktree/git.h where that repository cannot be read, no_task
+ * (a rollback, but the question is not about a task of AMP), no_letter (a redispatch of a message
+ * that is not among the dead letters), buffer_full for a note that does not fit a record. -1
+ * failure: NO already_decided when somebody else was first, NO ended when the subject ended. */
 int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
-                       const struct amp_answer *a, struct amp_error *err);
+                       const struct amp_operator_answer *a, struct amp_error *err);
 
 /* The coordinator refused a decision about `ref`: the question is open again, with the reason.
  * Nothing changes where it has no record here, where it is not decided, or where this refusal
@@ -71,7 +84,10 @@ int amp_flow_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reop
  * (already_decided, terminal). */
 bool amp_flow_reopens(struct amp_span code);
 
-/* "resume", "rollback COMMIT NOTE…" into its parts; false when it is none. Memory is line's. */
-bool amp_answer_parse(char *line, struct amp_answer *out);
+/* "resume", "rollback COMMIT NOTE…", "approve WHY…" into its parts; false when it is no answer to
+ * the question. Memory is line's and the question's. */
+bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_operator_answer *out);
+/* The words that answer it: "resume, redispatch, rollback COMMIT or terminate". */
+const char *amp_answer_words(const struct amp_question *q);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "agent/registry.h"
 #include "flow/suspend.h"
+#include "protocol/compose.h"
 #include "task/task.h"
 
 static bool task_only;
@@ -69,8 +70,13 @@ int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct am
 {
     struct walk w = {.s = s, .a = a, .err = err};
     const struct amp_task_suspension t = {a->task_id, a->ref, a->type, a->by, a->now_ms};
+    struct amp_task_status st;
 
-    if (a->level == AMP_LEVEL_INFO)
+    if (a->level == AMP_LEVEL_INFO || amp_span_is(a->task_id, AMP_TASK_NONE))
+        return 0;
+    if (amp_task_status(s, a->task_id, &st, err))
+        return -1;
+    if (st.terminal) /* nobody would lift it */
         return 0;
     if (a->level == AMP_LEVEL_CRITICAL && amp_task_suspend(s, &t, err))
         return -1;

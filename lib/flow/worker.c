@@ -93,7 +93,9 @@ static int take(struct amp_worker *w, const struct amp_view *v, struct amp_error
 static int handle(struct amp_worker *w, const struct amp_view *v, const char *bad,
                   struct amp_error *err)
 {
-    bool ours = v->kind == w->role->takes && v->id.n && v->task.n && addressed(v, w->opt->role);
+    bool ours = w->role->ours ? w->role->ours(v)
+                              : v->kind == w->role->takes && v->id.n && v->task.n &&
+                                    addressed(v, w->opt->role);
 
     if (bad)
         w->status = amp_status_worse(w->status, AMP_NO);

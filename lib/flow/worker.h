@@ -51,6 +51,9 @@ struct amp_worker_role {
     /* A nack came. 1: it is about something of the role's own; 0: about a message that was sent.
      * NULL: always the latter. */
     int (*nacked)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
+    /* Whether a message is for this worker. NULL: those of the kind that are addressed to the role.
+     */
+    bool (*ours)(const struct amp_view *v);
 };
 
 struct amp_worker {

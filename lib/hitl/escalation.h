@@ -1,7 +1,9 @@
 /*
- * Escalations and the decisions of people (AMP escalation, SW4RM §15). Key "escalation.<msg_id>":
- * {"task","type","severity","arrived","asked"?,"decision"?,"operator"?,"decided_at"?,"note"?,
- * "refused"?,"refused_at"?}; the last two of a decision that the coordinator refused.
+ * Escalations and the decisions of people (AMP escalation, SW4RM §15). Key "escalation.<msg_id>",
+ * "escalation.sw4rm/<message_id>" for SW4RM:
+ * {"task","type","severity","arrived","protocol","about","asked"?,"decision"?,"operator"?,
+ * "decided_at"?,"note"?,"refused"?,"refused_at"?,"ended"?}; about: flow/subject.h; refused,
+ * refused_at: of a decision that the coordinator refused.
  */
 #ifndef AMP_HITL_ESCALATION_H
 #define AMP_HITL_ESCALATION_H
@@ -16,13 +18,15 @@
     X(AMP_ESC_OPEN, "OPEN", "waits for a person")                                                  \
     X(AMP_ESC_ASKED, "ASKED", "a person is looking at it")                                         \
     X(AMP_ESC_DECIDED, "DECIDED", "a person decided")                                              \
-    X(AMP_ESC_NOTED, "NOTED", "shown; needs no decision")
+    X(AMP_ESC_NOTED, "NOTED", "shown; needs no decision")                                          \
+    X(AMP_ESC_ENDED, "ENDED", "its subject ended before a person decided")
 
 #define AMP_ESCALATION_EVENTS(X)                                                                   \
     X(AMP_ESC_EV_ARRIVE, "arrive", "the escalation came")                                          \
     X(AMP_ESC_EV_ASK, "ask", "the question is put to a person")                                    \
     X(AMP_ESC_EV_DECIDE, "decide", "a person answered")                                            \
     X(AMP_ESC_EV_PASS, "pass", "no answer: a time limit, end of file, an empty line")              \
+    X(AMP_ESC_EV_END, "end", "what it is about has ended")                                         \
     X(AMP_ESC_EV_REFUSE, "refuse", "the coordinator could not carry the decision out")
 
 /* The nack for an escalation that nobody answered: it stays open, and whoever waits for the
@@ -31,11 +35,11 @@
 
 enum { AMP_ESCALATION_STATES(AMP_FSM_ENUM) AMP_ESC_STATE_COUNT };
 enum { AMP_ESCALATION_EVENTS(AMP_FSM_ENUM) AMP_ESC_EVENT_COUNT };
-enum { AMP_ESC_IF_CRITICAL = 1, AMP_ESC_IF_INFO = 2 };
+enum { AMP_ESC_IF_CRITICAL = 1, AMP_ESC_IF_INFO = 2, AMP_ESC_IF_ENDED = 4 };
 enum {
     AMP_ESC_DO_SUSPEND = 1, /* the task and its agents */
     AMP_ESC_DO_ASK = 2,
-    AMP_ESC_DO_EMIT = 4, /* the decision record */
+    AMP_ESC_DO_EMIT = 4, /* the decision record; or, of what ended, a nack */
     AMP_ESC_DO_SHOW = 8,
 };
 extern const struct amp_fsm amp_escalation_fsm;

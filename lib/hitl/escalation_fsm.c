@@ -7,11 +7,12 @@ static const struct amp_fsm_name events[] = {AMP_ESCALATION_EVENTS(AMP_FSM_NAMES
 static const struct amp_fsm_name facts[] = {
     {"critical", "its severity is critical"},
     {"info", "its severity is info"},
+    {"ended", "what it asks about has ended"},
 };
 static const struct amp_fsm_name effects[] = {
     {"suspend", "suspend the task and its agents"},
     {"ask", "put the question"},
-    {"emit", "send the decision"},
+    {"emit", "send the decision, or a nack where none is to come"},
     {"show", "show it"},
 };
 
@@ -20,6 +21,12 @@ static const struct amp_fsm_name effects[] = {
 #define D(x) AMP_ESC_DO_##x
 
 static const struct amp_fsm_row rows[] = {
+    {.from = S(NEW),
+     .event = E(ARRIVE),
+     .to = S(ENDED),
+     .if_all = AMP_ESC_IF_ENDED,
+     .effects = D(EMIT),
+     .extra = true},
     {.from = S(NEW),
      .event = E(ARRIVE),
      .to = S(OPEN),
@@ -37,6 +44,8 @@ static const struct amp_fsm_row rows[] = {
     {.from = S(ASKED), .event = E(DECIDE), .to = S(DECIDED), .effects = D(EMIT)},
     {.from = S(ASKED), .event = E(PASS), .to = S(OPEN)},
     {.from = S(OPEN), .event = E(PASS), .to = S(OPEN)},
+    {.from = S(OPEN), .event = E(END), .to = S(ENDED), .effects = D(EMIT), .extra = true},
+    {.from = S(ASKED), .event = E(END), .to = S(ENDED), .effects = D(EMIT), .extra = true},
     /* A decision that has no effect is none. */
     {.from = S(DECIDED), .event = E(REFUSE), .to = S(OPEN), .extra = true},
 };
@@ -54,7 +63,7 @@ const struct amp_fsm amp_escalation_fsm = {
     .n_facts = sizeof facts / sizeof facts[0],
     .n_effects = sizeof effects / sizeof effects[0],
     .initial = AMP_ESC_NEW,
-    .terminal = 1u << AMP_ESC_DECIDED | 1u << AMP_ESC_NOTED,
+    .terminal = 1u << AMP_ESC_DECIDED | 1u << AMP_ESC_NOTED | 1u << AMP_ESC_ENDED,
     .rows = rows,
     .n_rows = sizeof rows / sizeof rows[0],
 };

@@ -132,13 +132,14 @@ static int tell_rtp(struct amp_overdue *o, enum amp_ack_stage stage, const char 
 
 static int tell_person(struct amp_overdue *o, enum amp_level level, const char *what)
 {
-    char msg_id[AMP_MSG_ID_MAX], look[160];
+    char msg_id[AMP_AFFECTED_MAX + 1], look[160];
     bool whole = amp_span_copy(o->id, msg_id, sizeof(msg_id));
     snprintf(look, sizeof(look), "Look whether the %.*s is running and reads its input",
              (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p);
     const char *affected[] = {whole ? msg_id : NULL, NULL};
     const char *suggested[] = {look, "Send the message again", "Terminate the task", NULL};
-    return amp_sweep_escalate(o->sw, escalation_of(o), level, o->r.task, what, affected, suggested);
+    return amp_sweep_escalate(o->sw, escalation_of(o), level, o->r.protocol, o->r.task, what,
+                              affected, suggested);
 }
 
 int amp_overdue_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,

@@ -7,18 +7,7 @@
 #include <string.h>
 
 #include "message/sweep.h"
-
-#define TASK_UNKNOWN "T-0000-000"
-
-static bool is_task_id(struct amp_span t)
-{
-    if (t.n < 10 || t.p[0] != 'T' || t.p[1] != '-')
-        return false;
-    for (size_t i = 2; i < t.n; i++)
-        if (i == 6 ? t.p[i] != '-' : t.p[i] < '0' || t.p[i] > '9')
-            return false;
-    return true;
-}
+#include "protocol/amp/amp.h"
 
 /* What the task's own record says, for the snapshot in the escalation. */
 static int64_t task_snapshot(struct amp_sweep *sw, struct amp_span task, char status[64])
@@ -37,27 +26,48 @@ static int64_t task_snapshot(struct amp_sweep *sw, struct amp_span task, char st
     return rejects;
 }
 
-int amp_sweep_escalate(struct amp_sweep *sw, const char *type, enum amp_level level,
-                       struct amp_span task, const char *what, const char *const *affected,
-                       const char *const *suggested)
+/* "What (rtp task tsk-1)": the work, where it is not a task of AMP. */
+static int describe(struct amp_sweep *sw, const char *what, struct amp_span protocol,
+                    struct amp_span task, struct amp_buf *out)
 {
-    char task_id[128], status[64];
-    if (!is_task_id(task) || !amp_span_copy(task, task_id, sizeof(task_id)))
-        snprintf(task_id, sizeof(task_id), TASK_UNKNOWN);
+    int n = (int)(protocol.n < 16 ? protocol.n : 16);
+    if (n == 0)
+        return amp_buf_str(out, what, sw->err);
+    if (task.n == 0)
+        return amp_buf_fmt(out, sw->err, "%s (work of %.*s)", what, n, protocol.p);
+    return amp_buf_fmt(out, sw->err, "%s (%.*s task %.*s)", what, n, protocol.p,
+                       (int)(task.n < 200 ? task.n : 200), task.p);
+}
+
+int amp_sweep_escalate(struct amp_sweep *sw, const char *type, enum amp_level level,
+                       struct amp_span protocol, struct amp_span task, const char *what,
+                       const char *const *affected, const char *const *suggested)
+{
+    char task_id[128] = AMP_TASK_NONE, status[64] = "unknown";
+    AMP_BUF struct amp_buf words = {0};
+    bool ours = amp_span_is(protocol, "amp") && amp_is_task_id(task);
+    int64_t rejects = 0;
+    amp_buf_init(&words, 8192);
+    if (ours) {
+        amp_span_copy(task, task_id, sizeof(task_id));
+        rejects = task_snapshot(sw, task, status);
+    } else if (describe(sw, what, protocol, task, &words) < 0) {
+        return -1;
+    }
     struct amp_escalation_args a = {
         .type = type,
         .from = sw->opt->from,
         .severity = level,
         .triggered_by = "system",
         .task_id = task_id,
-        .description = what,
+        .description = ours ? what : words.data,
         .affected = affected,
         .suggested = suggested,
         .task_status = status,
         .last_successful = "",
+        .reject_count = rejects,
         .now_ms = sw->now_ms,
     };
-    a.reject_count = task_snapshot(sw, amp_span_str(task_id), status);
     amp_buf_reset(&sw->line);
     if (amp_compose_escalation(&a, &sw->line, sw->id, sw->err) < 0)
         return -1;
@@ -178,8 +188,11 @@ static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     const char *affected[] = {NULL};
     const char *suggested[] = {"Look whether the agent's process is alive",
                                "Dispatch the task again", "Terminate the task", NULL};
-    if (amp_sweep_escalate(sw, "heartbeat_timeout", sw->opt->severity, amp_span_str(task_text),
-                           what, affected, suggested) < 0)
+    /* Which protocol's task an agent works on its record does not say; AMP's have a form of their
+     * own. */
+    struct amp_span protocol = amp_is_task_id(task) ? AMP_SPAN("amp") : AMP_SPAN("");
+    if (amp_sweep_escalate(sw, "heartbeat_timeout", sw->opt->severity, protocol, task, what,
+                           affected, suggested) < 0)
         return 1;
     enum amp_store_outcome how;
     if (amp_store_update(sw->store, "silence", id, NULL, silence_fn, sw, &how, sw->err) < 0)

@@ -35,10 +35,11 @@ struct amp_overdue {
     enum amp_told { AMP_TOLD_NOBODY, AMP_TOLD_SENDER, AMP_TOLD_PERSON } told;
 };
 
-/* Composes an escalation into sw->line and sw->emit. */
+/* Composes an escalation into sw->line and sw->emit. protocol, task: whose work it is about; what
+ * is not AMP's stands in the description. */
 int amp_sweep_escalate(struct amp_sweep *sw, const char *type, enum amp_level level,
-                       struct amp_span task, const char *what, const char *const *affected,
-                       const char *const *suggested);
+                       struct amp_span protocol, struct amp_span task, const char *what,
+                       const char *const *affected, const char *const *suggested);
 /* Takes sw->line, composed with LF, as the answer to a message. */
 void amp_sweep_answer(struct amp_sweep *sw, struct amp_span id);
 

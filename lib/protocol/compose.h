@@ -55,6 +55,12 @@ struct amp_review_args {
 int amp_compose_review(const struct amp_review_args *a, struct amp_buf *out,
                        char id_out[AMP_MSG_ID_MAX], struct amp_error *err);
 
+/* The task of an escalation about work that is not AMP's: every one needs some. It names no task,
+ * and is never a key: what such an escalation is about says flow/subject.h. */
+#define AMP_TASK_NONE "T-0000-000"
+
+#define AMP_AFFECTED_MAX 200 /* bytes of an id among those that an escalation affects */
+
 struct amp_escalation_args {
     const char *type; /* "hallucination_lock" … */
     const char *from; /* the sender's role */

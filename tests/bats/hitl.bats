@@ -4,6 +4,8 @@
 setup() {
   load lib
   load agents
+  load messages
+  load events
   need jq
   need_tool hitl-prompt
   cd "$BATS_TEST_TMPDIR"
@@ -368,4 +370,138 @@ shows() { screen | grep -qF -- "$1"; }
   wait_until 10 shows "Answer: resume"
   keys "terminate" Enter
   wait_until 10 grep -q terminate out.ndjson
+}
+
+# work TASK: a task of the Runtime Protocol that exec accepted.
+work() {
+  ev task_create "{\"taskId\":\"$1\",\"title\":\"T\",\"toAgents\":[\"exec\"],\"requesterAgentId\":\"cli\"}" \
+    ".sourceAgentId = \"cli\" | .corrId = \"$1\""
+  ev ack "{\"refEventId\":\"evt_$(<n)\",\"ackType\":\"accepted\",\"ackedByAgentId\":\"exec\",\"ackedAt\":\"2026-02-25T16:31:00Z\"}" \
+    ".corrId = \"$1\""
+}
+finish() { complete ".payload.taskId = \"$1\" | .corrId = \"$1\"" | amp-ack track --state "$STATE" --now 2026-03-01T12:03:00Z >/dev/null; }
+
+@test "escalations about another protocol's work are asked one by one, and each ends with its work" {
+  echo 0 >n
+  { work tsk_1; work tsk_2; work tsk_3; work tsk_4; } | amp-ack track --state "$STATE" --now 2026-03-01T12:00:00Z >/dev/null
+  amp-ack sweep --state "$STATE" --now 2026-03-01T12:02:00Z >told
+  [ "$(grep -c '(rtp task tsk_' told)" = 4 ]
+  amp-validate told | cmp - told
+  grep tsk_4 told >fourth
+  grep -v tsk_4 told >three
+  echo '{"task_id":"tsk_1","decision":"terminate","note":"not needed"}' >answers
+  run -1 --separate-stderr ask --answer answers <three
+  [ "$(grep -c '"type":"decision"' <<<"$output")" = 1 ]
+  [[ "$stderr" == *"rtp tsk_1: terminate by ada"* ]]
+  [[ "$stderr" == *"rtp tsk_2 waits for a decision"* ]]
+  [[ "$stderr" == *"rtp tsk_3 waits for a decision"* ]]
+  # The next one is asked although one was terminated; no task has their common name.
+  echo '{"task_id":"tsk_2","protocol":"rtp","decision":"resume"}' >answers
+  run -1 --separate-stderr ask --answer answers </dev/null
+  [[ "$stderr" == *"rtp tsk_2: resume by ada"* ]]
+  grep '"type":"decision"' <<<"$output" >decision
+  ! grep -l 'task.T-0000-000' "$STATE"/log/*.ndjson
+  # A rollback has nothing to go back to.
+  echo rollback main >answers
+  run -65 --separate-stderr ask --answer answers </dev/null
+  [[ "$stderr" == *"rtp tsk_3: the answer is refused: no_task: "* ]]
+  # Work that ends takes its question with it: one that waits, and one that comes too late.
+  finish tsk_3
+  finish tsk_4
+  : >answers
+  run -0 --separate-stderr ask --answer answers </dev/null
+  jq -es 'length == 1 and .[0].code == "terminal" and (.[0].ref_msg_id | startswith("escalation-T-0000-000-"))' <<<"$output"
+  [[ "$stderr" == *"rtp tsk_3: "*" is no longer asked: "* ]]
+  run -1 --separate-stderr ask --answer answers <fourth
+  jq -es 'length == 1 and .[0].code == "terminal"' <<<"$output"
+  run -0 ask --answer answers </dev/null
+  [ -z "$output" ]
+  # The coordinator has no part in it.
+  run -0 --separate-stderr task-dispatch coordinate --state "$STATE" < <(cat fourth decision)
+  [ "$output" = "$(cat fourth)" ]
+}
+
+@test "an AOP task that is named like one of AMP's is another task; redispatch sends its dead letter again" {
+  jq -nc '{aop_version: "2.0.2-C", schema_version: "2.0.2", protocol_family: "AOP", message_type: "TASK",
+    session: {session_id: "s", created_at: "2026-02-26T14:32:07Z", orchestrator: "cli", origin: "x"},
+    target: {agent_name: "bob", role: "EXECUTOR", provider: "CLAUDE", model: "m"},
+    task: {task_id: "T-2026-001", objective: "o", category: "OTHER", complexity: "LOW", environment: {workspace_root: "/srv"}}}' >in
+  amp-ack track --state "$STATE" --now 2026-03-01T12:00:00Z <in >/dev/null
+  amp-ack sweep --state "$STATE" --severity critical --now 2026-03-01T13:00:00Z >told
+  got told '.task_id == "T-0000-000" and .payload.severity == "critical" and (.payload.description | contains("(aop task T-2026-001)"))'
+  echo '{"task_id":"T-2026-001","protocol":"amp","decision":"terminate"}' >answers
+  run -1 --separate-stderr ask --answer answers <told
+  [[ "$stderr" == *"aop T-2026-001 waits for a decision"* ]]
+  run -1 suspended
+  echo 'redispatch' >answers
+  run -0 --separate-stderr ask --answer answers </dev/null
+  [[ "${lines[0]}" == *'"decision":"redispatch"'* ]]
+  [ "${lines[1]}" = "$(cat in)" ]
+}
+
+@test "an escalation about a task that ended is answered, and suspends nobody" {
+  stuck
+  echo terminate >answers
+  ask --answer answers <said.ndjson >out.ndjson
+  run -0 task-dispatch coordinate --state "$STATE" <out.ndjson
+  escalation ".task_id = \"$id\" | .msg_id = \"escalation-$id-2\"" >late.ndjson
+  run -1 --separate-stderr ask --answer answers <late.ndjson
+  jq -es --arg id "escalation-$id-2" 'length == 1 and .[0].type == "nack" and .[0].code == "terminal" and .[0].ref_msg_id == $id' <<<"$output"
+  [ "$(state_of "escalation-$id-2")" = ENDED ]
+}
+
+# invocation ID [JQ]: a question of SW4RM, edited.
+invocation() {
+  sw4rm "$1" sched HITL_INVOCATION '{"invocation_id":"hitl-001","reason_type":"SECURITY_APPROVAL","subject":{"repo_id":"core","task_id":"T-2026-001"},"context_uri":"sw4rm://hitl/context/hitl-001","suggested_action":"approve","proposed_actions":["QUEUE_TASKS"],"deadline_ts":"2026-12-24T12:00:00Z"}' "" "${@:2}"
+}
+
+@test "SW4RM: a HITL_INVOCATION, addressed or not, is answered by a HITL_DECISION with its invocation_id" {
+  invocation 11111111-1111-4111-8111-111111111111 >in
+  invocation 11111111-1111-4111-8111-111111111112 '.payload.invocation_id = "hitl-002" | del(.payload.subject)' |
+    jq -c '{to: "admin", msg: .}' >>in
+  invocation 11111111-1111-4111-8111-111111111113 'del(.payload.invocation_id)' >>in
+  cat >answers <<'EOS'
+{"invocation_id":"hitl-002","decision":"modify","rationale":"smaller","patch_b64":"YQ=="}
+{"ref_msg_id":"*113","decision":"queue_tasks"}
+{"invocation_id":"hitl-001","decision":"resume"}
+EOS
+  run -65 --separate-stderr ask --answer answers <in
+  [[ "$stderr" == *"approve, deny, modify, defer or a proposed action"* ]]
+  printf '%s\n' "$output" >out
+  amp-validate out | cmp - out
+  # Each is acknowledged, two are answered, and who waits for the third is told.
+  [ "$(jq -c 'select(.msg.payload.ack_stage == "READ")' out | wc -l)" = 3 ]
+  got out '.to == "sched" and .msg.message_type == "HITL_DECISION" and .msg.correlation_id == "7f3f41a2-2017-4b8f-9b8b-2ad3caaee001"
+    and (.msg.payload | .invocation_id == "hitl-002" and .decision == "modify" and .rationale == "smaller" and .patch_b64 == "YQ=="
+      and .operator == "ada" and (.decided_at | length > 0))'
+  got out '.msg.payload | .invocation_id == "11111111-1111-4111-8111-111111111113" and .decision == "QUEUE_TASKS" and .patch_b64 == null'
+  got out '.to == "sched" and (.msg.payload | .ack_stage == "FAILED" and .error_code == "HITL_UNAVAILABLE" and (.ack_for_message_id | endswith("111")))'
+  [ "$(state_of sw4rm%2F11111111-1111-4111-8111-111111111111)" = OPEN ]
+  # It suspends no task of AMP, and is asked again by the next run.
+  run -1 suspended
+  echo "approve low risk" >answers
+  ask --answer answers </dev/null >out
+  jq -es 'length == 1 and (.[0].msg.payload | .invocation_id == "hitl-001" and .decision == "approve" and .rationale == "low risk")' out
+  # Once answered it is no question any more.
+  run -0 ask --answer answers <in
+}
+
+@test "SW4RM: the question on the terminal, with its facts behind marks; without one the status is 69" {
+  invocation 11111111-1111-4111-8111-111111111111 '.payload.context = {diff: "a\n> b"} | .producer_id = "x\n== fake"' >in
+  run -69 --separate-stderr setsid -w hitl-prompt --state "$STATE" <in
+  [[ "$stderr" == *"sw4rm T-2026-001 waits for a decision, and there is no terminal"* ]]
+  [[ "$output" == *HITL_UNAVAILABLE* ]]
+  term 'hitl-prompt --state "$STATE" --operator ada </dev/null >out'
+  wait_until 10 shows "Answer: approve [WHY]"
+  shows "== SECURITY_APPROVAL, asked in SW4RM"
+  shows "question     | hitl-001"
+  shows "task         | T-2026-001"
+  shows "suggested    | approve"
+  shows '             | == fake'
+  keys "resume" Enter
+  wait_until 10 shows "Please: approve, deny, modify, defer or a proposed action."
+  keys "deny too risky" Enter
+  wait_until 10 test -s status
+  [ "$(cat status)" = 0 ]
+  got out '.msg.payload | .decision == "deny" and .rationale == "too risky"'
 }

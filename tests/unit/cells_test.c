@@ -134,11 +134,12 @@ static const struct cells job[] = {
 
 /* AMP: critical and warning wait for the admin, info is shown; no answer is no decision. */
 static const struct cells escalation[] = {
-    {"NEW", "arrive[critical]>OPEN arrive[info]>NOTED arrive>OPEN"},
-    {"OPEN", "ask>ASKED decide>DECIDED pass>OPEN"},
-    {"ASKED", "ask>ASKED decide>DECIDED pass>OPEN"},
+    {"NEW", "*arrive[ended]>ENDED arrive[critical]>OPEN arrive[info]>NOTED arrive>OPEN"},
+    {"OPEN", "ask>ASKED decide>DECIDED pass>OPEN *end>ENDED"},
+    {"ASKED", "ask>ASKED decide>DECIDED pass>OPEN *end>ENDED"},
     {"DECIDED", "*refuse>OPEN"},
     {"NOTED", ""},
+    {"ENDED", ""},
 };
 
 struct move {

@@ -7,6 +7,7 @@
 #include "flow/decide.h"
 #include "flow/review.h"
 #include "flow/run.h"
+#include "protocol/compose.h"
 #include "tap.h"
 
 static void test_scope(void)
@@ -94,18 +95,35 @@ static void test_patch(void)
 
 static void test_answer(void)
 {
-    struct amp_answer a;
+    struct amp_operator_answer a;
+    struct amp_question amp = {.protocol = AMP_PROTO_AMP}, sw4rm = {.protocol = AMP_PROTO_SW4RM};
     char resume[] = "  Resume  go on \r\n", back[] = "rollback abc123 try again",
          bare[] = "rollback", word[] = "resumed", empty[] = "";
 
-    TAP_OK(amp_answer_parse(resume, &a) && a.word == AMP_DO_RESUME, "resume");
+    TAP_OK(amp_answer_parse(&amp, resume, &a) && a.word == AMP_DO_RESUME, "resume");
     TAP_STR(a.note, "go on", "with its note");
-    TAP_OK(amp_answer_parse(back, &a) && a.word == AMP_DO_ROLLBACK, "rollback");
+    TAP_OK(amp_answer_parse(&amp, back, &a) && a.word == AMP_DO_ROLLBACK, "rollback");
     TAP_STR(a.commit, "abc123", "its commit");
     TAP_STR(a.note, "try again", "its note");
-    TAP_OK(amp_answer_parse(bare, &a) && !*a.commit, "no commit is empty");
-    TAP_OK(!amp_answer_parse(word, &a), "no other word");
-    TAP_OK(!amp_answer_parse(empty, &a), "nothing is no answer");
+    TAP_OK(amp_answer_parse(&amp, bare, &a) && !*a.commit, "no commit is empty");
+    TAP_OK(!amp_answer_parse(&amp, word, &a), "no other word");
+    TAP_OK(!amp_answer_parse(&amp, empty, &a), "nothing is no answer");
+
+    char deny[] = "Deny too risky", all[] = "approve all of it", queue[] = "queue_tasks",
+         other[] = "resume", more[] = "approval";
+    sw4rm.message = amp_json_load(
+        AMP_SPAN("{\"payload\":{\"proposed_actions\":[\"QUEUE_TASKS\",\"approve all\",7]}}"), NULL);
+    TAP_OK(amp_answer_parse(&sw4rm, deny, &a), "an action of SW4RM");
+    TAP_STR(a.action, "deny", "spelled as the protocol does");
+    TAP_STR(a.note, "too risky", "with its rationale");
+    TAP_OK(amp_answer_parse(&sw4rm, all, &a), "a proposed action of two words");
+    TAP_STR(a.action, "approve all", "before the shorter one");
+    TAP_STR(a.note, "of it", "and its rationale");
+    TAP_OK(amp_answer_parse(&sw4rm, queue, &a), "a proposed action in other letters");
+    TAP_STR(a.action, "QUEUE_TASKS", "spelled as it was proposed");
+    TAP_OK(!amp_answer_parse(&sw4rm, other, &a), "a word of AMP is none of SW4RM's");
+    TAP_OK(!amp_answer_parse(&sw4rm, more, &a), "nor is the start of another word");
+    amp_question_release(&sw4rm);
 }
 
 int main(void)

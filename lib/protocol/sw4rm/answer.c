@@ -36,16 +36,16 @@ static int token(const struct amp_answered *of, const char *from, struct amp_spa
     return 0;
 }
 
-static int envelope(const struct amp_answered *of, const char *from, struct amp_span payload,
-                    int64_t now_ms, struct amp_buf *out, struct amp_error *err)
+static int envelope(const struct amp_answered *of, const char *type, const char *from,
+                    struct amp_span payload, int64_t now_ms, struct amp_buf *out,
+                    struct amp_error *err)
 {
     char key[128];
     struct amp_jw w;
     if (token(of, from, payload, key, err) < 0)
         return -1;
-    /* A cached result may be larger than an acknowledgement should be. */
     struct amp_sw4rm_said said = {.from = from,
-                                  .type = payload.n <= ACK_MOST ? "ACKNOWLEDGEMENT" : "DATA",
+                                  .type = type,
                                   .token = key,
                                   .correlation = of->correlation,
                                   .sequence =
@@ -58,6 +58,12 @@ static int envelope(const struct amp_answered *of, const char *from, struct amp_
     amp_sw4rm_envelope(&w, &said, payload);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
+}
+
+/* A cached result may be larger than an acknowledgement should be. */
+static const char *ack_type(const struct amp_buf *payload)
+{
+    return payload->len <= ACK_MOST ? "ACKNOWLEDGEMENT" : "DATA";
 }
 
 int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span code,
@@ -76,7 +82,7 @@ int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, stru
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)
         return -1;
-    return envelope(of, from, amp_buf_span(&payload), now_ms, out, err);
+    return envelope(of, ack_type(&payload), from, amp_buf_span(&payload), now_ms, out, err);
 }
 
 int amp_sw4rm_ack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span note,
@@ -99,7 +105,7 @@ int amp_sw4rm_ack(const struct amp_answered *of, enum amp_ack_stage stage, struc
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)
         return -1;
-    return envelope(of, from, amp_buf_span(&payload), now_ms, out, err);
+    return envelope(of, ack_type(&payload), from, amp_buf_span(&payload), now_ms, out, err);
 }
 
 int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_attempt *first,
@@ -127,5 +133,31 @@ int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_at
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)
         return -1;
-    return envelope(of, from, amp_buf_span(&payload), now_ms, out, err);
+    return envelope(of, ack_type(&payload), from, amp_buf_span(&payload), now_ms, out, err);
+}
+
+int amp_sw4rm_decision(const struct amp_answered *of, const struct amp_sw4rm_decided *what,
+                       const char *from, int64_t now_ms, struct amp_buf *out, struct amp_error *err)
+{
+    char at[AMP_TIME_MAX];
+    AMP_BUF struct amp_buf payload = {0};
+    struct amp_jw w;
+    amp_buf_init(&payload, out->max);
+    amp_time_format(now_ms, at);
+    amp_jw_init(&w, &payload);
+    amp_jw_open(&w, '{');
+    amp_jw_member_str(&w, "invocation_id", amp_span_str(what->invocation));
+    amp_jw_member_str(&w, "decision", amp_span_str(what->action));
+    amp_jw_member_str(&w, "rationale", amp_span_str(what->rationale));
+    amp_jw_key(&w, "patch_b64");
+    if (what->patch)
+        amp_jw_str(&w, amp_span_str(what->patch));
+    else
+        amp_jw_raw(&w, AMP_SPAN("null"));
+    amp_jw_member_str(&w, "operator", amp_span_str(what->op));
+    amp_jw_member_str(&w, "decided_at", amp_span_str(at));
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    return envelope(of, "HITL_DECISION", from, amp_buf_span(&payload), now_ms, out, err);
 }

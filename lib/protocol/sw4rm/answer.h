@@ -33,6 +33,15 @@ int amp_sw4rm_ack(const struct amp_answered *of, enum amp_ack_stage stage, struc
                   struct amp_span result, const char *from, int64_t now_ms, struct amp_buf *out,
                   struct amp_error *err);
 
+/* HITL_DECISION (§15.2), the answer to an invocation; patch: base64, or NULL. DATAERR buffer_full.
+ */
+struct amp_sw4rm_decided {
+    const char *invocation, *action, *rationale, *patch, *op;
+};
+int amp_sw4rm_decision(const struct amp_answered *of, const struct amp_sw4rm_decided *what,
+                       const char *from, int64_t now_ms, struct amp_buf *out,
+                       struct amp_error *err);
+
 /* DUPLICATE_DETECTED: the outcome of the first attempt (§21). */
 struct amp_first_attempt {
     struct amp_span id, code, result; /* code: of a failure; result: a JSON value; or empty */
