@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MANY       ((size_t)48 << 10)  /* bytes that are worth to be shared out */
 #define WIDE       ((size_t)128 << 10) /* a read, when there are masses, */
@@ -46,12 +47,19 @@ struct glance {
     pthread_cond_t changed;
 };
 
+/* A NUL, which its id may not have: the long way looks where it is. */
+static bool may_have_nul(struct amp_span line)
+{
+    const char *escape = memchr(line.p, '\\', line.n);
+    return escape && memmem(escape, line.n - (size_t)(escape - line.p), "\\u0000", 6);
+}
+
 static const struct rule *look(const struct glance *g, struct amp_reader *reader,
                                struct amp_span line)
 {
     struct amp_view v;
     struct amp_error err;
-    if (amp_reader_line(reader, line, &g->check, &v, NULL, NULL, &err) != 1)
+    if (may_have_nul(line) || amp_reader_line(reader, line, &g->check, &v, NULL, NULL, &err) != 1)
         return NULL;
     return direct_rule(g->r, &v);
 }

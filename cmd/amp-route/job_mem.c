@@ -45,6 +45,13 @@ static char *put(char **at, struct amp_span s)
     return copy;
 }
 
+/* An id is used as a C string: one with a NUL, out of an older log, is none. */
+static struct amp_span id_of(const struct amp_view *v)
+{
+    struct amp_span none = {"", 0};
+    return !v || (v->id.n > 0 && memchr(v->id.p, '\0', v->id.n)) ? none : v->id;
+}
+
 static struct amp_span text_of(const struct router *r, const struct amp_view *v)
 {
     bool wrapped = v && (v->text.p != v->line.p || v->text.n != v->line.n);
@@ -53,7 +60,7 @@ static struct amp_span text_of(const struct router *r, const struct amp_view *v)
 
 struct job *job_new(struct router *r, struct amp_span line, const struct amp_view *v)
 {
-    struct amp_span id = v ? v->id : (struct amp_span){"", 0}, text = text_of(r, v);
+    struct amp_span id = id_of(v), text = text_of(r, v);
     struct job *j = take(r, sizeof(*j) + line.n + id.n + text.n + 3);
     if (!j)
         return NULL;
@@ -81,7 +88,7 @@ int job_fill(const struct router *r, struct job *j, struct amp_span line, const 
     if (!own)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
     j->line = put(&at, line);
-    j->id = put(&at, v->id);
+    j->id = put(&at, id_of(v));
     j->text = text.p ? put(&at, text) : NULL;
     free(j->own);
     j->own = own;

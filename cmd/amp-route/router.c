@@ -35,8 +35,10 @@ static int malformed(struct router *r, const struct amp_view *v, struct amp_erro
     char why[160];
     const char *code = r->intake.bad_code, *field = r->intake.bad_field;
     bool told = v->protocol == AMP_PROTO_SW4RM || v->protocol == AMP_PROTO_RTP;
-    if (r->dry || !told || v->id.n == 0 || v->from.n == 0 || v->kind == AMP_KIND_ACK ||
-        v->kind == AMP_KIND_NACK)
+    /* An answer about an id with a NUL would be taken for one about another message. */
+    if (v->id.n == 0 || memchr(v->id.p, '\0', v->id.n))
+        return 0;
+    if (r->dry || !told || v->from.n == 0 || v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
         return 0;
     struct job *j = job_new(r, v->line, v);
     if (!j)

@@ -5,6 +5,7 @@
 #include "flow/intake.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <amp/base/clock.h>
 
@@ -84,6 +85,15 @@ static void too_long(struct telling *t, const struct amp_intake *in)
     tell_limit(t, NULL, "line_too_long", message);
 }
 
+/* An id names keys, files and headers. One with a NUL would be taken for what is before it. */
+static int has_nul(struct telling *t, const struct amp_view *v)
+{
+    if (v->id.n == 0 || !memchr(v->id.p, '\0', v->id.n))
+        return 0;
+    tell_limit(t, v, "validation_error", "its id has a NUL in it");
+    return 1;
+}
+
 /* With a state: names by which something is kept there. */
 static int unkeepable(struct telling *t, const struct amp_view *v)
 {
@@ -130,7 +140,7 @@ int amp_intake_line(struct amp_intake *in, enum amp_line_result got, const struc
         }
         if (good < 0)
             return -1;
-        if (good && unkeepable(&t, view))
+        if (good && (has_nul(&t, view) || unkeepable(&t, view)))
             good = 0;
     }
     if (t.failed) {

@@ -44,6 +44,38 @@ many() {
   [ -z "$output" ]
 }
 
+@test "an id with a NUL is refused by every tool, and takes nobody's place" {
+  local line code=validation_error
+  line=$(message task_dispatch | jq -c --arg t 2026-02-25T16:22:10.123Z '{eventId: "evt-1", seq: 1, kind: "message",
+    sourceNodeId: "node", sourceAgentId: "ann", toAgentId: "bob", corrId: "c", createdAt: $t, trace: {attempt: 1},
+    payload: {toAgents: ["bob"], subject: "s", body: "b", priority: "normal", expectsReply: false}}')
+  { echo "${line/evt-1/evt-1\\u0000x}"; echo "$line"; } >in
+  amp-validate in | cmp - in # it is a message
+  for state in state ""; do
+    for route in spool:box file:out inbox:bob; do
+      [[ -n $state || $route != inbox:* ]] || continue
+      rm -rf box out state
+      AMP_STATE=$state run -1 --separate-stderr amp-route -r "* => $route" <in
+      [[ $output != *evt-1*u0000* && $stderr == *"$code: its id has a NUL in it"* ]]
+      [[ $route != inbox:* ]] || amp-route inbox bob >out
+      case $route in spool:*) mv box/new/* out ;; esac
+      cmp out <(tail -n 1 in)
+    done
+    [ -n "$state" ] || continue
+    [ "$(jq -r .code state/error.ndjson)" = $code ]
+    run -0 amp-ack dead list --json
+    [ -z "$output" ]
+  done
+  run -1 --separate-stderr amp-ack track <in
+  [ "$output" = "$(tail -n 1 in)" ]
+  [[ $stderr == *"$code: its id has a NUL in it"* ]]
+  # Many at once go a shorter way.
+  for i in {1..2000}; do echo "${line/evt-1/evt-$i}"; done >many
+  cat many in many >all
+  AMP_STATE='' run -1 --separate-stderr amp-route -r '* => file:fast' <all
+  cat many <(tail -n 1 in) many | cmp - fast
+}
+
 @test "what a consumer took or finished does not appear again" {
   many 3 >in
   amp-route -r '* => spool:box' <in
