@@ -147,12 +147,13 @@ static int resolve(struct amp_decider *d, const struct amp_question *q, const ch
     if (amp_store_get(d->w.store, "task", id, &rec, err) || amp_task_read(&t, &rec, id, err))
         return -1;
     *oid = 0;
-    if (*t.repo && !d->w.git && amp_git_open(NULL, &d->w.git, err))
+    const struct amp_git_options git = {.stop = d->opt.stop};
+    if (*t.repo && !d->w.git && amp_git_open(&git, &d->w.git, err))
         rc = -1;
     else if (*t.repo && amp_git_resolve(d->w.git, t.repo, commit, oid, err)) {
+        rc = err->status == AMP_INTERRUPTED ? -1 : 1;
         if (err->status == AMP_NO)
             err->status = AMP_DATAERR;
-        rc = 1;
     }
     amp_task_release(&t);
     return rc;

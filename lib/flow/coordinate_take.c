@@ -378,11 +378,24 @@ static bool is_no_answer(const struct amp_view *v)
            amp_span_is(v->body.ack.code, AMP_HITL_UNAVAILABLE);
 }
 
-static void park(struct amp_coordinator *c, struct amp_span task)
+/* Only where it is about an open escalation of the task: nobody else's nack ends this run. */
+static int park(struct amp_coordinator *c, const struct amp_view *v, struct amp_error *err)
 {
+    struct amp_store_rec rec;
+    struct amp_task t;
+    char ref[AMP_MSG_ID_MAX];
+    bool open = false;
+    if (amp_store_get(c->store, "task", v->task, &rec, err) < 0 ||
+        amp_task_read(&t, &rec, v->task, err) < 0)
+        return -1;
+    bool waits = amp_span_copy(v->body.ack.ref, ref, sizeof ref) && amp_task_waits_for(&t, ref);
+    amp_task_release(&t);
+    if (!waits && is_open(c, v->task, v->body.ack.ref, &open, err) < 0)
+        return -1;
     for (size_t i = 0; i < c->n_tasks; i++)
-        if (amp_span_is(task, c->tasks[i].id))
+        if ((waits || open) && amp_span_is(v->task, c->tasks[i].id))
             c->tasks[i].parked = true;
+    return 0;
 }
 
 /* Whether the message is the coordinator's business; what is not passes through. */
@@ -456,10 +469,8 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
     if (amp_span_is(v->task, AMP_TASK_NONE))
         return take_foreign(c, v, now_ms, err);
     c->seen = true;
-    if (is_no_answer(v)) {
-        park(c, v->task);
-        return 0;
-    }
+    if (is_no_answer(v))
+        return park(c, v, err);
     struct amp_step st;
     amp_step_init(&st, c, v, now_ms);
     st.bad_code = bad_code;

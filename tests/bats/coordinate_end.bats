@@ -68,6 +68,20 @@ no_answer() {
   [ "$status" = 0 ]
 }
 
+@test "a nack about anything but its open escalation does not give a task up" {
+  new_task | hear
+  result failed aaaaaaa1 '.blockers = ["no permission to push"]' | hear
+  decision terminate >"$BATS_TEST_TMPDIR/decision"
+  no_answer | jq -c --arg ref "$(last task_dispatch | jq -r .msg_id)" '.ref_msg_id = $ref' >&8
+  message escalation executor admin '{"escalation_type":"unknown","severity":"info","triggered_by":"executor","description":"behind it",
+    "affected_msgs":[],"system_state_snapshot":{"task_status":"x","reject_count":0,"last_successful_msg_id":""},
+    "suggested_actions":[],"auto_suspended":false}' >&8
+  timeout 20 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" </dev/null >>"$said" 3>&- &
+  wait_until 10 grep -qF '"description":"behind it"' "$said"
+  cat "$BATS_TEST_TMPDIR/decision" >&8
+  wait $!
+}
+
 @test "a decision after the missing answer puts the task to work again" {
   new_task | hear
   result failed aaaaaaa1 '.blockers = ["no permission to push"]' | hear
