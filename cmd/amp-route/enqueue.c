@@ -43,6 +43,7 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
     struct amp_inbox_options opt = {.bound = t->inbound == 0 || t->inbound > AMP_INBOX_BOUND_MAX
                                                  ? AMP_INBOX_BOUND_MAX
                                                  : t->inbound,
+                                    .urgent = r->lane_rules.urgent_places,
                                     .lane = amp_lanes_admit(&t->lanes, j->lane, r->now_ms),
                                     .order = j->order,
                                     .credits = (uint32_t)r->credits,

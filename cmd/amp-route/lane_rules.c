@@ -22,6 +22,7 @@ static const struct {
     {"privileged_rate", "lanes.privileged_rate", AT(urgent_rate), false, 0, 1000000},
     {"privileged_burst", "lanes.privileged_burst", AT(urgent_burst), false, 0, 1000000},
     {"privileged_run", "lanes.privileged_run", AT(urgent_run), false, 1, 1000000},
+    {"privileged_places", "lanes.privileged_places", AT(urgent_places), false, 0, 1000},
     {"starved_ms", "lanes.starved_ms", AT(starved_ms), true, 1, 86400000},
 };
 #define N_KEYS (sizeof(keys) / sizeof(keys[0]))

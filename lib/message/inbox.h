@@ -55,6 +55,7 @@ int amp_inbox_agent_check(struct amp_span agent, struct amp_error *err);
 
 struct amp_inbox_options {
     uint32_t bound;       /* how many may wait; 0: 10 */
+    uint32_t urgent;      /* how many more of the lane PRIVILEGED may */
     uint32_t credits;     /* how many may wait or be read and not ended; 0: no such limit */
     const char *actor;    /* whose outbox the answer goes to */
     struct amp_span line; /* what the agent gets; empty: the message as it came */

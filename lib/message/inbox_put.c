@@ -62,7 +62,7 @@ int amp_inbox_key_for(struct amp_span agent, const struct amp_view *v, struct am
 
 struct placing {
     struct amp_inbox_place place;
-    int64_t bound, credits;
+    int64_t bound, urgent, credits;
 };
 
 static int place_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err)
@@ -72,10 +72,13 @@ static int place_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
         return 1;
     b->bound = p->bound;
     b->credits = p->credits;
-    if (b->n_waiting >= p->bound)
+    bool urgent = p->place.lane == AMP_LANE_PRIVILEGED;
+    int64_t most = p->bound + (urgent ? p->urgent : 0);
+    if (b->n_waiting >= most)
         return amp_fail(err, AMP_NO, "buffer_full",
-                        "the inbox of %.*s is full: %u messages wait, the bound is %lld",
-                        (int)b->agent.n, b->agent.p, b->n_waiting, (long long)p->bound);
+                        "the inbox of %.*s is full: %u messages wait, the bound is %lld%s",
+                        (int)b->agent.n, b->agent.p, b->n_waiting, (long long)most,
+                        urgent ? " for urgent ones" : "");
     if (p->credits > 0 && b->n_waiting + b->n_open >= p->credits)
         return amp_fail(err, AMP_NO, "buffer_full",
                         "%.*s has no credit left: %u messages wait and %u are not ended, of %lld",
@@ -264,6 +267,7 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
                   .size = (int64_t)line.n,
                   .own = !of_ledger},
         .bound = p->opt->bound > 0 ? p->opt->bound : AMP_INBOX_BOUND,
+        .urgent = p->opt->urgent,
         .credits = p->opt->credits,
     };
     struct amp_inbox_step step = {.now_ms = p->now_ms, .fresh = &fresh, .actor = p->opt->actor};

@@ -18,6 +18,7 @@ const struct amp_lane_rules amp_lane_rules_default = {
     .urgent_rate = 20,
     .urgent_burst = 40,
     .urgent_run = 8,
+    .urgent_places = 2,
     .starved_ms = 30000,
 };
 

@@ -26,6 +26,7 @@ struct amp_lane_rules {
     uint32_t urgent_rate;            /* a second */
     uint32_t urgent_burst;           /* at once */
     uint32_t urgent_run;             /* one after the other while others wait, at least 1 */
+    uint32_t urgent_places;          /* of their own in an inbox, beyond its bound */
     int64_t starved_ms;              /* waiting longer behind others is told */
 };
 extern const struct amp_lane_rules amp_lane_rules_default;

@@ -69,6 +69,27 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
   [ "$(amp-route inbox executor | ids | sort -n | paste -sd' ')" = "11 12" ]
 }
 
+@test "urgent messages have places of their own in an inbox, which BULK cannot fill" {
+  local n
+  for n in {10..24}; do control "$n" 15; done >bulk
+  for n in {41..43}; do control "$n" -15; done >urgent
+  route() { amp-route -r '* => inbox:b' "$@"; }
+  waiting() { amp-route inbox b --list --json | jq -r '.msg.sequence_number' | paste -sd' '; }
+  run -1 --separate-stderr route <bulk
+  [ "$(waiting)" = "10 11 12 13 14 15 16 17 18 19" ]
+  run -1 --separate-stderr route < <(control 31 0)
+  run -1 --separate-stderr route <urgent
+  [ "$(waiting)" = "10 11 12 13 14 15 16 17 18 19 41 42" ]
+  [ "$(amp-ack dead list --json | jq -r '.code + " " + .id[6:8]' | paste -sd,)" = "buffer_full 20,buffer_full 21,\
+buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
+  amp-route inbox b --one | jq -e '.sequence_number == 41'
+  # How many is set, also in the configuration; none is none.
+  echo '{"lanes": {"privileged_places": 3}}' >amp.json
+  run -0 route --config amp.json < <(control 51 -15; control 52 -15)
+  run -1 route --lane privileged_places=0 < <(control 53 -15)
+  run -64 route --lane privileged_places=-1 </dev/null
+}
+
 @test "--inbound says how many may wait" {
   run -1 --separate-stderr amp-route --inbound inbox:b=2 -r 'to=executor => inbox:a' -r '* => inbox:b' < <(
     for i in {1..11}; do message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$i\""; done
