@@ -40,7 +40,7 @@ well() {
 fault() {
   shim=$AMP_BUILD/tests/fault/$1.so
   [ -e "$shim" ] || make_same "$shim" || make_same "build/tests/fault/$1.so"
-  [[ $(cat "$AMP_BUILD/flags") != *-fsanitize* ]] || skip "the sanitizer wants to be first"
+  native "a preloaded shim must come first"
 }
 # A sudo that only root may need.
 own_sudo() {
@@ -144,6 +144,7 @@ SH
 
 @test "locks: a stopped process has the state's lock" {
   need strace
+  not_under_valgrind "strace would show what valgrind does"
   # It stops where it writes to the log, with the lock.
   message review_request >in
   strace -qq -o /dev/null -e trace=pwrite64,write -e inject=pwrite64,write:signal=STOP:when=1 -P "$PWD/state/log/000001.ndjson" \

@@ -6,6 +6,7 @@ load messages
 
 setup() {
   need strace
+  not_under_valgrind "strace would show what valgrind does"
   cd "$BATS_TEST_TMPDIR" || return 1
   export AMP_STATE=$PWD/state ASAN_OPTIONS=detect_leaks=0
   amp-ack track </dev/null

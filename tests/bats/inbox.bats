@@ -227,6 +227,7 @@ buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
 
 @test "--follow is woken by what comes, and does nothing in between" {
   need strace
+  not_under_valgrind "strace would show what valgrind does"
   amp-route -r '* => inbox:executor' </dev/null
   ASAN_OPTIONS=detect_leaks=0 strace -f -qq -o trace amp-route inbox executor --follow --max 2 >out 3>&- &
   follower=$!

@@ -27,9 +27,10 @@ export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 export GIT_AUTHOR_NAME=tester GIT_AUTHOR_EMAIL=tester@example.org
 export GIT_COMMITTER_NAME=tester GIT_COMMITTER_EMAIL=tester@example.org
 
-# wait_until SECONDS COMMAND...: true as soon as the command is true.
+# wait_until SECONDS COMMAND...: true as soon as the command is true. Where everything is slow,
+# TEST_SLOW says how many times as long is waited, also by timeout.
 wait_until() {
-  local end=$((SECONDS + $1))
+  local end=$((SECONDS + $1 * ${TEST_SLOW:-1}))
   shift
   until "$@" >/dev/null 2>&1; do
     [ "$SECONDS" -lt "$end" ] || {
@@ -38,6 +39,16 @@ wait_until() {
     }
     command sleep 0.02
   done
+}
+
+[ -z "${TEST_SLOW-}" ] || timeout() {
+  local options=()
+  while [[ $1 == -* ]]; do
+    options+=("$1")
+    [[ $1 != -[ks] ]] || { options+=("$2") && shift; }
+    shift
+  done
+  command timeout "${options[@]}" "$(awk -v s="$1" -v n="$TEST_SLOW" 'BEGIN { print s * n }')" "${@:2}"
 }
 
 # gone PID: no such process any more (a zombie counts as gone).
@@ -67,6 +78,18 @@ need_tool() {
       return 1
     }
   done
+}
+
+# native REASON: skips the test where the programs run in a sanitizer or under valgrind, which take
+# the place of what a shim replaces, or need more than a limit allows.
+native() {
+  ! grep -q fsanitize "$AMP_BUILD/flags" || skip "in a sanitizer: $1"
+  not_under_valgrind "$1"
+}
+
+# not_under_valgrind REASON: skips the test in tests/valgrind/run.
+not_under_valgrind() {
+  [ ! -e "$AMP_BUILD/valgrind" ] || skip "under valgrind: $1"
 }
 
 # repo DIR: a new git repository on branch main with one commit.

@@ -263,6 +263,7 @@ bob agent_unreachable ann,bob agent_unreachable bob" ]
 
 @test "who follows sees each change, and sleeps meanwhile" {
   need strace
+  not_under_valgrind "strace would show what valgrind does"
   join ann
   agent-registry list --json --follow >seen &
   pid=$!

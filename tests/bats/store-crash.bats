@@ -16,10 +16,6 @@ with_shim() {
   env AMP_FAULT_ROOT="$S" LD_PRELOAD="$fault/faildisk.so" "$@"
 }
 
-no_sanitizer() {
-  case $AMP_BUILD in *san*) skip "the shim is not loaded before a sanitizer" ;; esac
-}
-
 # Three processes at work, their disk operations traced.
 record_trace() {
   local i
@@ -76,7 +72,7 @@ replay() {
 }
 
 @test "after a failed write or sync there is no ack, status 75, and repair brings back the rest" {
-  no_sanitizer
+  native "a preloaded shim must come first"
   "$tool" "$S" work seed 3 1 >base
   cp -R "$S" pristine
   failed=0
@@ -131,7 +127,7 @@ SH
 }
 
 @test "a failing index is no failure of the log" {
-  no_sanitizer
+  native "a preloaded shim must come first"
   "$tool" "$S" work seed 3 1 >base
   cp -R "$S" pristine
   for what in write:EIO write:ENOSPC sync:EIO; do
@@ -149,7 +145,7 @@ SH
 }
 
 @test "whichever allocation fails, nothing that was acknowledged is lost" {
-  no_sanitizer
+  native "a preloaded shim must come first"
   "$tool" "$S" work seed 3 1 >base
   cp -R "$S" pristine
   for ((n = 1; n < 300; n += 7)); do
@@ -166,13 +162,13 @@ SH
 }
 
 @test "power loss at any moment loses nothing that was acknowledged" {
-  no_sanitizer
+  native "a preloaded shim must come first"
   record_trace
   replay "${CRASH_SEED:-1}" "${CRASH_IMAGES:-120}"
 }
 
 @test "nor while old segments go" {
-  no_sanitizer
+  native "a preloaded shim must come first"
   export AMP_TEST_KEEP=3 AMP_TEST_SEGMENT=4096
   record_trace
   [ ! -e "$S/log/000001.ndjson" ]
@@ -180,7 +176,7 @@ SH
 }
 
 @test "control: without fdatasync the same test finds losses" {
-  no_sanitizer
+  native "a preloaded shim must come first"
   record_trace AMP_FAULT_NOSYNC=1
   run -1 replay 1 40
   [[ $output == *"was acknowledged and is not there"* ]]
@@ -195,7 +191,7 @@ record_mix() {
 }
 
 @test "power loss before and after each sync: keys, closed lines, blobs, segments that went" {
-  no_sanitizer
+  native "a preloaded shim must come first"
   record_mix
   [ ! -e "$S/log/000001.ndjson" ]
   [ -n "$(ls "$S/blob")" ]
@@ -204,7 +200,7 @@ record_mix() {
 }
 
 @test "control: without fdatasync the images of each sync show losses" {
-  no_sanitizer
+  native "a preloaded shim must come first"
   record_mix AMP_FAULT_NOSYNC=1
   run -1 replay 1 60
   [[ $output == *"was acknowledged and is not there"* ]]

@@ -15,6 +15,7 @@ setup() {
 
 # within SECONDS MIB COMMAND...: the command's status, or 98 and 99 when it took more than that.
 within() {
+  not_under_valgrind "it limits time and memory"
   "$AMP_BUILD/tests/fixture/within" $(($1 * many)) $(($2 * many)) "${@:3}"
 }
 

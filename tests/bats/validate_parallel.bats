@@ -162,6 +162,7 @@ setup() {
 
 @test "one job needs no threads" {
   need strace
+  not_under_valgrind "strace would show what valgrind does"
   # A leak checker cannot work in a traced process.
   export ASAN_OPTIONS=detect_leaks=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
   run -0 --separate-stderr strace -f -e trace=clone,clone3 -o "$T/trace" amp-validate -j 1 good
