@@ -5,8 +5,8 @@
 
 #include <amp/protocol/meaning.h>
 
+#include "base/nearest.h"
 #include "cli/cli.h"
-#include "schema/nearest.h"
 #include "validate.h"
 
 enum { WIDTH = 78, HEADING = 10, SCHEMA_MOST = 16 * 1024 * 1024 };

@@ -11,10 +11,10 @@
 
 #include <amp/base/pipe.h>
 
+#include "base/nearest.h"
 #include "cli/cli.h"
 #include "protocol/check.h"
 #include "protocol/spec.h"
-#include "schema/nearest.h"
 
 enum { SCHEMA_MOST = 32 * 1024 * 1024, POOL_MOST = 64 * 1024 * 1024 };
 

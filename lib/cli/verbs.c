@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "schema/nearest.h"
+#include "base/nearest.h"
 
 /* How many words of the verb's name stand at args, 0 when it is another. */
 static int verb_matches(const char *name, char **args)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "schema/nearest.h"
+#include "base/nearest.h"
 
 enum { D7 = AMP_DRAFT_7, D20 = AMP_DRAFT_2020, BOTH = D7 | D20 };
 enum { CORE = VOCAB_CORE, APP = VOCAB_APPLICATOR, VAL = VOCAB_VALIDATION, UNE = VOCAB_UNEVALUATED };

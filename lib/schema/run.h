@@ -2,7 +2,7 @@
 #ifndef SCHEMA_RUN_H
 #define SCHEMA_RUN_H
 
-#include "schema/nearest.h"
+#include "base/nearest.h"
 #include "schema/pattern.h"
 #include "schema/program.h"
 

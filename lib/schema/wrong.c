@@ -2,8 +2,8 @@
  * was expected. */
 #include <string.h>
 
+#include "base/nearest.h"
 #include "schema/compiler.h"
-#include "schema/nearest.h"
 
 enum { POINTER_MOST = 160, FOUND_MOST = 40, NAME_MOST = 120, REMARKS_MOST = 20 };
 

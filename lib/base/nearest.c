@@ -1,5 +1,5 @@
 /* Edit distance over short words; everything longer gets no suggestion. */
-#include "schema/nearest.h"
+#include "base/nearest.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The word that somebody probably meant: few letters added, lost, changed or swapped. */
-#ifndef SCHEMA_NEAREST_H
-#define SCHEMA_NEAREST_H
+#ifndef BASE_NEAREST_H
+#define BASE_NEAREST_H
 
 #include <amp/base/buf.h>
 
