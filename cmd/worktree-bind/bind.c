@@ -96,8 +96,9 @@ int verb_status(int argc, char **argv)
     if (session_open(&s, true, &err))
         return amp_complain(&err);
     int status = 0;
-    if (session_expire(&s, amp_now_ms(), &err) || amp_binding_get(s.store, agent, &b, &err) ||
-        amp_store_sync(s.store, &err) || show(&b, &err))
+    if (session_expire(&s, amp_now_ms(), &err) || session_warn(&s, amp_now_ms(), &err) ||
+        amp_binding_get(s.store, agent, &b, &err) || amp_store_sync(s.store, &err) ||
+        show(&b, &err))
         status = amp_complain(&err);
     else if (b.state == AMP_BINDING_UNBOUND || b.state == AMP_BINDING_BIND_FAILED)
         status = AMP_NO;
@@ -123,7 +124,8 @@ int verb_list(int argc, char **argv)
     (void)argv;
     if (session_open(&s, true, &err))
         return amp_complain(&err);
-    int status = session_expire(&s, amp_now_ms(), &err) || amp_store_sync(s.store, &err) ||
+    int status = session_expire(&s, amp_now_ms(), &err) || session_warn(&s, amp_now_ms(), &err) ||
+                         amp_store_sync(s.store, &err) ||
                          amp_binding_each(s.store, show_each, NULL, &err)
                      ? amp_complain(&err)
                      : 0;

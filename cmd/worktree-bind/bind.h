@@ -32,8 +32,10 @@ struct session {
 };
 int session_open(struct session *s, bool with_store, struct amp_error *err);
 void session_close(struct session *s);
-/* Ends switches whose time is over and failures that nobody mended in time. */
+/* Ends switches whose time is over, as amp-ack watch does. */
 int session_expire(struct session *s, int64_t now_ms, struct amp_error *err);
+/* A warning for each agent that is in BIND_FAILED for too long. */
+int session_warn(struct session *s, int64_t now_ms, struct amp_error *err);
 
 /* A binding as one JSON line on stdout. ref: the message that caused it, or NULL; failure: what
  * refused it, or NULL. */

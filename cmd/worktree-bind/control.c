@@ -4,7 +4,9 @@
  * a worktree must lie inside the directory for worktrees.
  *
  * payload: {operation, agent_id, repo_id?, worktree_id?, branch?, base?, target_worktree_id?,
- * ttl_ms?, reason?}; agent_id may be missing where the message's recipient names the agent.
+ * ttl_ms?, requires_hitl?, reason?}; agent_id may be missing where the message's recipient names
+ * the agent. A switch that requires a person is asked about with a HITL_INVOCATION, and only the
+ * HITL_DECISION for it allows or refuses it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +17,9 @@
 #include <amp/base/id.h>
 
 #include "bind.h"
+#include "flow/binding.h"
 #include "flow/intake.h"
+#include "worktree/person.h"
 
 #define TTL_MAX_MS (24 * 3600 * 1000)
 
@@ -23,6 +27,7 @@ struct control {
     char operation[32], agent[128], repo_id[PATH_MAX], worktree_id[PATH_MAX], target[PATH_MAX];
     char branch[256], base[256];
     int64_t ttl_ms;
+    bool needs_person;
 };
 
 static void text_field(const struct amp_view *v, const char *key, char *out, size_t size)
@@ -53,6 +58,7 @@ static int take_apart(const struct amp_view *v, struct control *c, struct amp_er
     TEXT(v, "base", c->base);
     if (!c->agent[0] && v->n_to == 1)
         amp_span_copy(v->to[0], c->agent, sizeof c->agent);
+    c->needs_person = v->body.worktree.needs_human;
     uint32_t ttl =
         c->operation[0] ? amp_tape_get(v->tape, v->payload, AMP_SPAN("ttl_ms")) : AMP_TOK_NONE;
     if (ttl != AMP_TOK_NONE &&
@@ -114,6 +120,8 @@ static int step(struct session *s, const struct control *c, enum amp_binding_eve
                                   .ttl_ms = c->ttl_ms,
                                   .input = input};
     amp_span_copy(amp_span_str(other), st.with.other, sizeof st.with.other);
+    if (event == AMP_BINDING_SWITCH_REQUEST && c->needs_person)
+        amp_uuid4(st.with.invocation);
     return amp_binding_step(s->store, &st, b, NULL, err);
 }
 
@@ -139,14 +147,40 @@ static int bind_agent(struct session *s, const struct control *c,
 
 struct target {
     const char *path;
+    char agent[128];
     bool hit;
 };
 
 static int is_target(void *ctx, const struct amp_git_worktree *w)
 {
     struct target *t = ctx;
-    t->hit |= strcmp(w->path, t->path) == 0 && !w->missing && !w->main;
+    t->hit = strcmp(w->path, t->path) == 0 && !w->missing && !w->foreign && !w->main;
+    if (t->hit)
+        snprintf(t->agent, sizeof t->agent, "%s", w->agent);
     return t->hit;
+}
+
+/* A worktree that another agent is bound to, has switched to, or has its marker in is no target. */
+static int check_free(struct session *s, const struct control *c, const struct target *t,
+                      struct amp_error *err)
+{
+    char holder[128];
+    int held = amp_binding_holder(s->store, t->path, c->agent, false, holder, err);
+    if (held < 0)
+        return -1;
+    if (!held && (!*t->agent || strcmp(t->agent, c->agent) == 0))
+        return 0;
+    return amp_fail(err, AMP_NO, "worktree_locked", "%s: held by %s", t->path,
+                    held ? holder : t->agent);
+}
+
+/* Whoever asks for a switch does not allow it. */
+static int check_approver(const struct amp_view *v, const char *agent, struct amp_error *err)
+{
+    if (amp_span_is(v->from, agent))
+        return amp_fail(err, AMP_NOPERM, "permission_denied",
+                        "%s: an agent does not approve its own switch", agent);
+    return amp_person_only(environ, "approve a switch", err);
 }
 
 /* The worktree that is asked for must be there and inside the root, now and when it is allowed. */
@@ -170,10 +204,26 @@ static int switch_to(struct session *s, const struct control *c, enum amp_bindin
     if (event == AMP_BINDING_SWITCH_APPROVE && now.other[0] && strcmp(now.other, path) != 0)
         return amp_fail(err, AMP_NO, "validation_error", "%s was asked for, not %s", now.other,
                         path);
+    if (check_free(s, c, &t, err))
+        return -1;
     return step(s, c, event, input, path, b, err);
 }
 
-static int carry_out(struct session *s, const struct control *c,
+static int approve(struct session *s, const struct amp_view *v, const struct control *c,
+                   const struct amp_store_input *input, struct amp_binding *b,
+                   struct amp_error *err)
+{
+    struct amp_binding now;
+    if (check_approver(v, c->agent, err) || amp_binding_get(s->store, c->agent, &now, err))
+        return -1;
+    if (now.invocation[0])
+        return amp_fail(err, AMP_NOPERM, "permission_denied",
+                        "%s: the switch requires a person: answer HITL_INVOCATION %s", c->agent,
+                        now.invocation);
+    return switch_to(s, c, AMP_BINDING_SWITCH_APPROVE, input, b, err);
+}
+
+static int carry_out(struct session *s, const struct amp_view *v, const struct control *c,
                      const struct amp_store_input *input, struct amp_binding *b,
                      struct amp_error *err)
 {
@@ -189,7 +239,7 @@ static int carry_out(struct session *s, const struct control *c,
     if (strcmp(c->operation, "SWITCH_REQUEST") == 0)
         return switch_to(s, c, AMP_BINDING_SWITCH_REQUEST, input, b, err);
     if (strcmp(c->operation, "SWITCH_APPROVE") == 0)
-        return switch_to(s, c, AMP_BINDING_SWITCH_APPROVE, input, b, err);
+        return approve(s, v, c, input, b, err);
     if (strcmp(c->operation, "SWITCH_REJECT") == 0)
         return step(s, c, AMP_BINDING_SWITCH_REJECT, input, "", b, err);
     if (strcmp(c->operation, "SWITCH_REVOKE") == 0)
@@ -207,32 +257,82 @@ static bool is_answer(const struct amp_error *err)
            err->status == AMP_UNAVAILABLE || err->status == AMP_TIMEDOUT;
 }
 
+struct asked {
+    struct amp_span invocation;
+    char agent[128];
+};
+
+static int is_asked(void *ctx, const struct amp_binding *b)
+{
+    struct asked *a = ctx;
+    if (!b->invocation[0] || !amp_span_is(a->invocation, b->invocation))
+        return 0;
+    snprintf(a->agent, sizeof a->agent, "%s", b->agent);
+    return 1;
+}
+
+/* A person's decision about a switch: approve and deny are carried out, others leave it pending. */
+static int decide(struct session *s, const struct amp_view *v, struct control *c,
+                  const struct amp_store_input *input, struct amp_binding *b, struct amp_error *err)
+{
+    struct asked a = {.invocation = v->body.decision.ref};
+    *c = (struct control){.ttl_ms = 0};
+    if (amp_binding_each(s->store, is_asked, &a, err) < 0)
+        return -1;
+    if (!*a.agent)
+        return amp_fail(err, AMP_NO, "validation_error", "%.*s: no switch waits for this decision",
+                        (int)a.invocation.n, a.invocation.p);
+    memcpy(c->agent, a.agent, sizeof c->agent);
+    if (check_approver(v, c->agent, err))
+        return -1;
+    if (amp_span_is(v->body.decision.action, "approve"))
+        return switch_to(s, c, AMP_BINDING_SWITCH_APPROVE, input, b, err);
+    if (amp_span_is(v->body.decision.action, "deny"))
+        return step(s, c, AMP_BINDING_SWITCH_REJECT, input, "", b, err);
+    return amp_binding_get(s->store, c->agent, b, err);
+}
+
+static int print_question(const struct amp_binding *b, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    amp_buf_init(&line, 1 << 20);
+    return amp_binding_ask(b, amp_cli_name(), amp_now_ms(), &line, err) ||
+                   amp_out(amp_buf_span(&line), err)
+               ? -1
+               : 0;
+}
+
 /* What was refused is an answer too; only failures of the state end the run. */
 static int answer(struct session *s, const struct amp_view *v, struct amp_error *err)
 {
-    struct control c;
+    struct control c = {0};
     struct amp_binding b = {0};
     struct amp_error failed;
     char id[256];
     struct amp_store_input input = {"worktree-bind", v->id, v->line};
     amp_span_copy(v->id, id, sizeof id);
-    if (!amp_span_is(v->type, "WORKTREE_CONTROL")) {
+    bool decision = amp_span_is(v->type, "HITL_DECISION");
+    if (!decision && !amp_span_is(v->type, "WORKTREE_CONTROL")) {
         amp_status_note(AMP_NO);
-        amp_warn("%s: not a WORKTREE_CONTROL message", id);
+        amp_warn("%s: neither a WORKTREE_CONTROL message nor a HITL_DECISION", id);
         return 0;
     }
     if (session_expire(s, amp_now_ms(), err))
         return -1;
-    int rc = take_apart(v, &c, &failed);
+    int rc = decision ? 0 : take_apart(v, &c, &failed);
     int seen = rc == 0 ? amp_store_seen(s->store, &input, err) : 0;
     if (seen < 0)
         return -1;
+    if (seen == 1 && decision) /* carried out already; its agent may be at something else */
+        return 0;
     if (seen == 1) /* applied already: the same answer, no second effect */
         rc = amp_binding_get(s->store, c.agent, &b, &failed);
     else if (seen == 2)
         rc = amp_fail(&failed, AMP_NO, "duplicate_msg_id", "%s: seen with other contents", id);
+    else if (decision)
+        rc = decide(s, v, &c, &input, &b, &failed);
     else if (rc == 0)
-        rc = carry_out(s, &c, &input, &b, &failed);
+        rc = carry_out(s, v, &c, &input, &b, &failed);
     if (rc && !is_answer(&failed)) {
         *err = failed;
         return -1;
@@ -243,8 +343,11 @@ static int answer(struct session *s, const struct amp_view *v, struct amp_error 
         if (c.agent[0] && amp_binding_get(s->store, c.agent, &b, err))
             return -1;
     }
-    return amp_store_sync(s->store, err) || print_binding(&b, id, rc ? &failed : NULL, err) ? -1
-                                                                                            : 0;
+    if (amp_store_sync(s->store, err) || print_binding(&b, id, rc ? &failed : NULL, err))
+        return -1;
+    return rc == 0 && b.invocation[0] && strcmp(c.operation, "SWITCH_REQUEST") == 0
+               ? print_question(&b, err)
+               : 0;
 }
 
 static void say_finding(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)

@@ -3,6 +3,7 @@
 #include <amp/json/writer.h>
 
 #include "bind.h"
+#include "flow/binding.h"
 
 int session_open(struct session *s, bool with_store, struct amp_error *err)
 {
@@ -30,38 +31,23 @@ void session_close(struct session *s)
     *s = (struct session){0};
 }
 
-struct due {
-    struct amp_store *store;
-    int64_t now_ms;
-    struct amp_error *err;
-};
-
-static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int warn_overdue(void *ctx, const struct amp_binding *b)
 {
-    struct due *d = ctx;
-    char agent[128];
-    struct amp_binding b;
-    int state = amp_fsm_state(&amp_binding_fsm, rec->state);
-    amp_span_copy(id, agent, sizeof agent);
-    struct amp_binding_step step = {.agent = agent, .now_ms = d->now_ms};
-    if (state == AMP_BINDING_BOUND_NON_HOME)
-        step.event = AMP_BINDING_TTL_EXPIRED;
-    else if (state == AMP_BINDING_BIND_FAILED)
-        step.event = AMP_BINDING_RECOVERY_TIMEOUT;
-    else
-        return 0;
-    if (amp_binding_step(d->store, &step, &b, NULL, d->err) == 0 &&
-        step.event == AMP_BINDING_RECOVERY_TIMEOUT)
-        amp_warn("%s: in BIND_FAILED for more than %d s (%s): bind again, or unbind", b.agent,
-                 AMP_BINDING_RECOVERY_MS / 1000, amp_bind_reason_name(b.reason));
+    const int64_t *now_ms = ctx;
+    if (b->state == AMP_BINDING_BIND_FAILED && b->since_ms + AMP_BINDING_RECOVERY_MS <= *now_ms)
+        amp_warn("%s: in BIND_FAILED for more than %d s (%s): bind again, or unbind", b->agent,
+                 AMP_BINDING_RECOVERY_MS / 1000, amp_bind_reason_name(b->reason));
     return 0;
 }
 
 int session_expire(struct session *s, int64_t now_ms, struct amp_error *err)
 {
-    struct amp_error ignored; /* somebody else may have moved it on meanwhile */
-    struct due d = {s->store, now_ms, &ignored};
-    return amp_store_due(s->store, AMP_BINDING_KIND, now_ms, expire_one, &d, err);
+    return amp_binding_expire(s->store, now_ms, NULL, NULL, err);
+}
+
+int session_warn(struct session *s, int64_t now_ms, struct amp_error *err)
+{
+    return amp_binding_each(s->store, warn_overdue, &now_ms, err);
 }
 
 static void put(struct amp_jw *w, const char *key, const char *value)
@@ -88,6 +74,7 @@ int print_binding(const struct amp_binding *b, const char *ref, const struct amp
         b->state == AMP_BINDING_BOUND_NON_HOME && b->other[0] ? b->other : b->worktree);
     if (b->state == AMP_BINDING_SWITCH_PENDING)
         put(&w, "target_worktree_id", b->other);
+    put(&w, "invocation_id", b->invocation);
     if (b->state == AMP_BINDING_BOUND_NON_HOME)
         put(&w, "home_worktree_id", b->worktree);
     put(&w, "branch", b->branch);

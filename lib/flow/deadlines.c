@@ -1,6 +1,7 @@
 /* The kinds of deadlines, in the order in which they are looked at. */
 #include "flow/deadlines.h"
 
+#include "flow/binding.h"
 #include "message/cursors.h"
 #include "message/idempotency.h"
 #include "message/inbox.h"
@@ -105,6 +106,19 @@ static int inbox_run(struct amp_store *s, int64_t now_ms, const struct amp_deadl
     return amp_inbox_sweep(s, now_ms, c->actor, done, err);
 }
 
+static int binding_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                       struct amp_error *err)
+{
+    (void)c;
+    return amp_store_next_due(s, AMP_BINDING_KIND, ms, err);
+}
+
+static int binding_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                       uint32_t *done, struct amp_error *err)
+{
+    return amp_binding_expire(s, now_ms, c->actor, done, err);
+}
+
 const struct amp_deadline amp_deadlines[] = {
     {"acknowledgement",
      "messages: acknowledgement, time to live, retries; and agents that fell silent", message_due,
@@ -118,6 +132,8 @@ const struct amp_deadline amp_deadlines[] = {
     {"retention", "dead letters that are too old, or too many, go: only where it is configured",
      dead_due, dead_run, true},
     {"inbox", "what waits in an inbox expires", inbox_due, inbox_run, false},
+    {"binding", "worktrees: a switch ends, a failed bind is reported", binding_due, binding_run,
+     false},
     {0},
 };
 

@@ -135,6 +135,16 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     struct amp_bind_spec here = *spec;
     if (now.state == AMP_BINDING_BOUND_HOME && !spec->path)
         here.path = now.worktree;
+    if (here.path) {
+        char real[PATH_MAX], holder[128];
+        if (amp_path_canonical(here.path, real, err))
+            return -1;
+        int held = amp_binding_holder(s, real, spec->agent, true, holder, err);
+        if (held)
+            return held < 0 ? -1
+                            : amp_fail(err, AMP_NO, "worktree_locked", "%s: %s has switched to it",
+                                       real, holder);
+    }
     if (make(g, &here, &step.with, &failed) == 0)
         return amp_binding_step(s, &step, out, NULL, err);
 

@@ -1,4 +1,5 @@
 /* Bindings in the store: one record an agent, stepped by the machine under compare-and-set. */
+#include <stdio.h>
 #include <string.h>
 
 #include <amp/json/tape.h>
@@ -88,6 +89,7 @@ static int decode(const struct amp_store_rec *rec, const char *agent, struct amp
     copy_field(&t, "other", b.other, sizeof b.other);
     copy_field(&t, "branch", b.branch, sizeof b.branch);
     copy_field(&t, "why", b.why, sizeof b.why);
+    copy_field(&t, "invocation", b.invocation, sizeof b.invocation);
     copy_field(&t, "reason", reason, sizeof reason);
     for (int i = 0; i < AMP_BIND_REASON_COUNT; i++)
         if (strcmp(reason, reasons[i]) == 0)
@@ -108,9 +110,10 @@ static int encode(const struct amp_binding *b, struct amp_buf *out, struct amp_e
     const struct {
         const char *key, *value;
     } texts[] = {
-        {"agent", b->agent}, {"repo", b->repo},     {"worktree", b->worktree},
-        {"other", b->other}, {"branch", b->branch}, {"reason", amp_bind_reason_name(b->reason)},
-        {"why", b->why},
+        {"agent", b->agent},       {"repo", b->repo},
+        {"worktree", b->worktree}, {"other", b->other},
+        {"branch", b->branch},     {"reason", amp_bind_reason_name(b->reason)},
+        {"why", b->why},           {"invocation", b->invocation},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         amp_jw_key(&w, texts[i].key);
@@ -158,6 +161,36 @@ int amp_binding_each(struct amp_store *s, amp_binding_fn fn, void *ctx, struct a
     return e.rc;
 }
 
+struct holder {
+    const char *path, *agent;
+    bool visiting, found;
+    char *name;
+};
+
+static int is_holder(void *ctx, const struct amp_binding *b)
+{
+    struct holder *h = ctx;
+    bool home = !h->visiting &&
+                (b->state == AMP_BINDING_BOUND_HOME || b->state == AMP_BINDING_BOUND_NON_HOME ||
+                 b->state == AMP_BINDING_SWITCH_PENDING) &&
+                strcmp(b->worktree, h->path) == 0;
+    bool away = b->state == AMP_BINDING_BOUND_NON_HOME && strcmp(b->other, h->path) == 0;
+    if (strcmp(b->agent, h->agent) == 0 || (!home && !away))
+        return 0;
+    snprintf(h->name, 128, "%s", b->agent);
+    h->found = true;
+    return 1;
+}
+
+int amp_binding_holder(struct amp_store *s, const char *path, const char *agent, bool visiting,
+                       char holder[128], struct amp_error *err)
+{
+    struct holder h = {.path = path, .agent = agent, .visiting = visiting, .name = holder};
+    if (amp_binding_each(s, is_holder, &h, err) < 0)
+        return -1;
+    return h.found;
+}
+
 /* What one update works on: lives until amp_store_update returns. */
 struct update {
     const struct amp_binding_step *step;
@@ -194,8 +227,11 @@ static void apply(struct amp_binding *b, const struct amp_binding_step *step,
         b->due_ms = step->now_ms + AMP_BINDING_RECOVERY_MS;
     if (HAS(NOTIFY_OPERATOR))
         b->due_ms = 0;
-    if (HAS(ASK_APPROVAL))
+    b->invocation[0] = '\0';
+    if (HAS(ASK_APPROVAL)) {
         memcpy(b->other, with->other, sizeof b->other);
+        memcpy(b->invocation, with->invocation, sizeof b->invocation);
+    }
     if (HAS(ARM_TTL))
         b->due_ms = step->now_ms + (step->ttl_ms ? step->ttl_ms : AMP_BINDING_SWITCH_TTL_MS);
     if (HAS(GO_HOME) || step->event == AMP_BINDING_SWITCH_REJECT)
@@ -240,6 +276,11 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
     change->to = amp_binding_fsm.states[r.to].name;
     change->json = amp_buf_span(&u->json);
     change->due_ms = b.due_ms;
+    if (step->emit) {
+        change->actor = step->actor;
+        change->emits = step->emit;
+        change->n_emits = 1;
+    }
     *u->out = b;
     return 0;
 }

@@ -220,23 +220,39 @@ control() {
   [ "$(jq -r .ref_message_id out | tail -1)" = 6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d003 ]
 }
 
+# spare NAME: a worktree that nobody is bound to.
+spare() { git worktree add -q -b "$1" "../work.worktrees/$1"; }
+
+# decision N INVOCATION DECISION [PRODUCER]: a person's HITL_DECISION.
+decision() {
+  local payload="{\"invocation_id\":\"$2\",\"decision\":\"$3\",\"rationale\":\"looked at it\"}"
+  printf '{"message_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2e%03d","producer_id":"%s",' "$1" "${4:-ada}"
+  printf '"correlation_id":"6ae58b74-4e19-4b2f-9e7a-1a1a1fd2d999","sequence_number":%d,' "$1"
+  printf '"retry_count":0,"message_type":"HITL_DECISION","content_type":"application/json",'
+  printf '"content_length":%d,"timestamp":"2026-01-01T00:00:00Z",' "${#payload}"
+  printf '"payload":%s}\n' "$payload"
+}
+
+# states FILE: the states in it, in one line.
+states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
+
 @test "messages: a switch is asked for, approved for a time, and revoked" {
-  worktree-bind bind other -b task/o
+  spare other
   {
     control 1 BIND bob '"branch":"task/x"'
-    control 2 SWITCH_REQUEST bob '"target_worktree_id":"other","requires_hitl":true'
+    control 2 SWITCH_REQUEST bob '"target_worktree_id":"other"'
     control 3 SWITCH_APPROVE bob '"target_worktree_id":"other","ttl_ms":900000'
     control 4 SWITCH_REVOKE bob
     control 5 SWITCH_REQUEST bob '"target_worktree_id":"other"'
     control 6 SWITCH_REJECT bob
   } | worktree-bind >out
-  [ "$(jq -r .state out | tr '\n' ' ')" = \
+  [ "$(states out)" = \
     "BOUND_HOME SWITCH_PENDING BOUND_NON_HOME BOUND_HOME SWITCH_PENDING BOUND_HOME " ]
   [ "$(sed -n 3p out | jq -r .worktree_id)" = "$PWD.worktrees/other" ]
 }
 
 @test "messages: a switch ends by itself" {
-  worktree-bind bind other -b task/o
+  spare other
   {
     control 1 BIND bob '"branch":"task/x"'
     control 2 SWITCH_REQUEST bob '"target_worktree_id":"other"'
@@ -244,6 +260,109 @@ control() {
   } | worktree-bind >/dev/null
   home() { worktree-bind status bob | grep -q BOUND_HOME; }
   wait_until 5 home
+}
+
+@test "messages: a switch that requires a person waits for the person's decision" {
+  spare other
+  {
+    control 1 BIND bob '"branch":"task/x"'
+    control 2 SWITCH_REQUEST bob '"target_worktree_id":"other","requires_hitl":true'
+  } | worktree-bind >out
+  sed -n 3p out >question
+  amp-validate <question >/dev/null
+  jq -e --arg to "$PWD.worktrees/other" '.to == "admin" and .msg.message_type == "HITL_INVOCATION" and
+    (.msg.payload | .reason_type == "WORKTREE_OVERRIDE" and .context.agent_id == "bob" and .subject.worktree_id == $to)' question
+  id=$(jq -r .msg.payload.invocation_id question)
+  # The same request again: the same question.
+  control 2 SWITCH_REQUEST bob '"target_worktree_id":"other","requires_hitl":true' | worktree-bind >again
+  [ "$(jq -r '.msg.payload.invocation_id // empty' again)" = "$id" ]
+  # Nobody else's word counts, nor another question's answer, nor bob's own.
+  {
+    control 3 SWITCH_APPROVE bob
+    decision 4 "$id-x" approve
+    decision 5 "$id" approve bob
+    decision 6 "$id" defer
+  } >in
+  run -77 --separate-stderr worktree-bind <in
+  [ "$(jq -r '.error_code // .state' <<<"$output" | tr '\n' ' ')" = \
+    "permission_denied validation_error permission_denied SWITCH_PENDING " ]
+  decision 7 "$id" approve | worktree-bind >out
+  [ "$(states out)" = "BOUND_NON_HOME " ]
+  jq -e '(.until | fromdateiso8601) - (.since | fromdateiso8601) | . >= 899 and . <= 901' <(sed 's/\.[0-9]*Z/Z/g' out)
+  # Denied, the agent stays at home; the answer to an old question has no effect.
+  {
+    control 8 SWITCH_REVOKE bob
+    control 9 SWITCH_REQUEST bob '"target_worktree_id":"other","requires_hitl":true'
+  } | worktree-bind >out
+  run -1 worktree-bind < <(decision 10 "$id" approve)
+  id=$(jq -r '.msg.payload.invocation_id // empty' out)
+  decision 11 "$id" deny | worktree-bind >out
+  [ "$(states out)" = "BOUND_HOME " ]
+}
+
+@test "messages: an agent does not approve its own switch" {
+  spare other
+  {
+    control 1 BIND scheduler '"branch":"task/x"'
+    control 2 SWITCH_REQUEST scheduler '"target_worktree_id":"other"'
+  } | worktree-bind >/dev/null
+  run -77 --separate-stderr worktree-bind < <(control 3 SWITCH_APPROVE scheduler)
+  [ "$(jq -r '.state + " " + .error_code' <<<"$output")" = "SWITCH_PENDING permission_denied" ]
+  # A process of an agent, whatever producer it names.
+  {
+    control 4 BIND bob '"branch":"task/y"'
+    control 5 SWITCH_REQUEST bob '"target_worktree_id":"other"'
+  } | worktree-bind >/dev/null
+  AMP_AGENT=bob run -77 --separate-stderr worktree-bind < <(control 6 SWITCH_APPROVE bob)
+  worktree-bind < <(control 7 SWITCH_APPROVE bob) >out
+  [ "$(states out)" = "BOUND_NON_HOME " ]
+}
+
+@test "messages: a worktree that another agent holds is no target, and none to bind to" {
+  spare free
+  worktree-bind bind other -b task/o
+  {
+    control 1 BIND bob '"branch":"task/x"'
+    control 2 BIND eve '"branch":"task/e"'
+    control 3 SWITCH_REQUEST eve '"target_worktree_id":"free"'
+    control 4 SWITCH_REQUEST bob '"target_worktree_id":"free"'
+    control 5 SWITCH_APPROVE eve
+  } | worktree-bind >out
+  {
+    control 6 SWITCH_APPROVE bob
+    control 7 SWITCH_REJECT bob
+    control 8 SWITCH_REQUEST bob '"target_worktree_id":"other"'
+    control 9 SWITCH_REQUEST bob '"target_worktree_id":"free"'
+    control 10 BIND ann '"worktree_id":"free","branch":"free"'
+  } >in
+  run -1 --separate-stderr worktree-bind <in
+  [ "$(jq -r '.error_code // .state' <<<"$output" | tr '\n' ' ')" = \
+    "worktree_locked BOUND_HOME worktree_locked worktree_locked worktree_locked " ]
+  [[ $stderr == *"held by eve"* ]]
+  [[ $stderr == *"held by other"* ]]
+}
+
+@test "amp-ack watch and sweep end switches, and report a bind that stays failed, once" {
+  need_tool amp-ack
+  spare other
+  {
+    control 1 BIND bob '"branch":"task/x"'
+    control 2 SWITCH_REQUEST bob '"target_worktree_id":"other"'
+    control 3 SWITCH_APPROVE bob '"ttl_ms":1'
+  } | worktree-bind >/dev/null
+  amp-ack watch --until-idle --state .git/amp >said
+  [ ! -s said ]
+  grep -q '"event":"TTL_EXPIRED"' .git/amp/log/*.ndjson
+  run -77 worktree-bind bind ann -b main
+  amp-ack sweep --state .git/amp --now 2099-01-01T00:00:00Z >said
+  [ "$(wc -l <said)" -eq 1 ]
+  amp-validate <said >/dev/null
+  jq -e '.to == "admin" and .msg.message_type == "NOTIFICATION" and (.msg.payload |
+    .event == "bind_failed" and .agent_id == "ann" and .reason == "permission_denied")' said
+  amp-ack sweep --state .git/amp --now 2099-01-02T00:00:00Z >said
+  [ ! -s said ]
+  run -1 worktree-bind status ann
+  [[ $output == *BIND_FAILED* ]]
 }
 
 @test "messages: what leads out of the directory for worktrees is refused, the stream goes on" {
