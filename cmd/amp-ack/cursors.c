@@ -124,7 +124,7 @@ int ack_cursors_list(int argc, char **argv)
     static const char *const head[] = {"consumer", "source",  "position", "state",
                                        "missing",  "waiting", "lease",    "holder"};
     int status;
-    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
+    struct amp_store *s = ack_open_state(ACK_LOOK, &status);
     if (!s)
         return status;
     struct listing l = {.now_ms = amp_now_ms()};
@@ -148,7 +148,7 @@ int ack_cursors_show(int argc, char **argv)
     AMP_BUF struct amp_buf mem = {0};
     if (argc != 2)
         amp_die_usage("a consumer and a source are needed");
-    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
+    struct amp_store *s = ack_open_state(ACK_LOOK, &status);
     if (!s)
         return status;
     amp_buf_init(&mem, 1 << 20);

@@ -70,14 +70,14 @@ const struct amp_opt dead_purge_opts[] = {
 };
 
 /* Opens, chooses, does. */
-int dead_with_choices(int argc, char **argv,
+int dead_with_choices(enum ack_need need, int argc, char **argv,
                       int (*run)(struct amp_store *s, struct dead_choices *c,
                                  struct amp_error *err))
 {
     int status;
     struct amp_error err = {0};
     struct dead_choices c = {0};
-    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
+    struct amp_store *s = ack_open_state(need, &status);
     if (!s)
         return status;
     amp_signals_install();
@@ -165,13 +165,13 @@ static int show(struct amp_store *s, struct dead_choices *c, struct amp_error *e
 int ack_dead_list(int argc, char **argv)
 {
     dead_filter_check(0, false);
-    return dead_with_choices(argc, argv, list);
+    return dead_with_choices(ACK_LOOK, argc, argv, list);
 }
 
 int ack_dead_show(int argc, char **argv)
 {
     dead_filter_check(argc, true);
-    return dead_with_choices(argc, argv, show);
+    return dead_with_choices(ACK_LOOK, argc, argv, show);
 }
 
 /* ---- what changes letters ---- */
@@ -258,7 +258,7 @@ static int requeue(struct amp_store *s, struct dead_choices *c, struct amp_error
 int ack_dead_requeue(int argc, char **argv)
 {
     dead_filter_check(argc, true);
-    return dead_with_choices(argc, argv, requeue);
+    return dead_with_choices(ACK_EXISTING, argc, argv, requeue);
 }
 
 /* ---- purge ---- */
@@ -361,5 +361,5 @@ int ack_dead_purge(int argc, char **argv)
     dead_filter_check(argc, true);
     if (amp_person_only(environ, "remove dead letters", &err))
         return amp_complain(&err);
-    return dead_with_choices(argc, argv, purge);
+    return dead_with_choices(ACK_EXISTING, argc, argv, purge);
 }

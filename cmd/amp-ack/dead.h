@@ -123,7 +123,7 @@ int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_
                 struct amp_buf *out, struct amp_error *err);
 
 /* Opens the state, chooses, runs; a status. */
-int dead_with_choices(int argc, char **argv,
+int dead_with_choices(enum ack_need need, int argc, char **argv,
                       int (*run)(struct amp_store *s, struct dead_choices *c,
                                  struct amp_error *err));
 /* Each letter once more, as it stands now; one that is gone since is passed over. */

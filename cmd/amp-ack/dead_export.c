@@ -296,5 +296,5 @@ static int export(struct amp_store *s, struct dead_choices *c, struct amp_error 
 int ack_dead_export(int argc, char **argv)
 {
     dead_filter_check(argc, true);
-    return dead_with_choices(argc, argv, export);
+    return dead_with_choices(ACK_LOOK, argc, argv, export);
 }

@@ -209,7 +209,7 @@ int ack_log(int argc, char **argv)
     if (since_of(&f.since_ms, &err) < 0)
         return amp_complain(&err);
     amp_signals_install();
-    rd.store = ack_open_state(ACK_EXISTING, &status);
+    rd.store = ack_open_state(ACK_LOOK, &status);
     if (!rd.store)
         return status;
     f.blob_ctx = rd.store;

@@ -40,7 +40,12 @@ int pass_run(struct pass *p);
 
 /* The state directory that --state names: NULL with a complaint when it cannot be opened. Who only
  * looks into it makes none: a mistyped name is told, not answered with "nothing there". */
-enum ack_need { ACK_OPTIONAL, ACK_MAKE, ACK_EXISTING };
+enum ack_need {
+    ACK_OPTIONAL,
+    ACK_MAKE,
+    ACK_EXISTING,
+    ACK_LOOK /* existing, and only read where it cannot be written to, as on a read-only medium */
+};
 struct amp_store *ack_open_state(enum ack_need need, int *status);
 /* An output like --out: "-" is stdout. */
 int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q,

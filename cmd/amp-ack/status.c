@@ -186,7 +186,7 @@ int ack_status(int argc, char **argv)
 {
     static const char *const head[] = {"id", "from → to", "task", "state", "age", "overdue"};
     int status;
-    struct amp_store *s = ack_open_state(ACK_EXISTING, &status);
+    struct amp_store *s = ack_open_state(ACK_LOOK, &status);
     if (!s)
         return status;
     struct listing l = {.now_ms = amp_now_ms()};

@@ -285,3 +285,29 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   jq -c 'select(.code == "older_records")' all >heads
   amp-validate -s "$AMP_TOP/schemas/records/older_records.json" heads | cmp - heads
 }
+
+@test "status, log and letters on a read-only medium" {
+  message task_dispatch | amp-ack track >out
+  mkdir medium
+  unshare -rm mount --bind state medium 2>/dev/null || skip "no mounts in a namespace here"
+  cat >look <<'SH'
+set -e
+mount --bind state medium
+mount -o remount,ro,bind medium
+export AMP_STATE=$PWD/medium
+amp-ack status --all --json
+amp-ack log | grep -c task_dispatch
+amp-ack dead list
+amp-ack cursors list
+amp-ack doctor --skip clock --skip peers
+rc=0
+amp-ack sweep || rc=$?
+[ $rc -eq 73 ]
+SH
+  run -0 unshare -rm bash look
+  [[ $output == *'"msg_id":"task_dispatch-T-2026-044-'*"can be read: 1 messages"*"Read-only file system"* ]]
+  # The same where only the index has to be read again from the log.
+  rm state/index*
+  run -0 unshare -rm bash look
+  [[ $output == *'"msg_id":"task_dispatch-T-2026-044-'* ]]
+}
