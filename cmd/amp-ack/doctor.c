@@ -18,7 +18,7 @@
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
-static bool json;
+static bool json, strict;
 static struct amp_list skip;
 struct doctor_options doctor_opt = {
     .min_free = 64 << 20, .old_ms = 10 * 60 * 1000, .most_dead = 100};
@@ -28,6 +28,7 @@ const struct amp_opt doctor_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "one record a line"},
     {0, "repo", AMP_OPT_DIR, &doctor_opt.repo, "DIR",
      .doc = "the repository whose guard is looked at; the one here, unless given"},
+    {0, "strict", AMP_OPT_FLAG, &strict, NULL, .doc = "exit with 1 for warnings, too"},
     {0, "skip", AMP_OPT_LIST, &skip, "CHECK", .doc = "leave a check out"},
     {0, "min-free", AMP_OPT_SIZE, &doctor_opt.min_free, "SIZE",
      .doc = "room that the state's disk must have"},
@@ -48,8 +49,10 @@ static const char *const levels[] = {"ok", "warn", "fail"};
 static int record(enum doctor_check check, enum doctor_level level, const char *mend,
                   const char *what, struct amp_buf *out)
 {
-    const char *const texts[] = {"check", names[check], "level", levels[level],
-                                 "what",  what,         "mend",  mend};
+    bool advice = mend && strncmp(mend, "# ", 2) == 0;
+    const char *const texts[] = {
+        "check", names[check],         "level",  levels[level],           "what", what,
+        "mend",  advice ? NULL : mend, "advice", advice ? mend + 2 : NULL};
     struct amp_jw w;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
@@ -82,12 +85,41 @@ void doctor_say(enum doctor_check check, enum doctor_level level, const char *me
         rc = amp_buf_fmt(&out, &err, "%-4s  %-11s  ", levels[level], names[check]);
         rc |= amp_text_safe(amp_span_str(what), 0, &out, &err);
         if (mend) {
-            rc |= amp_buf_str(&out, "\n      mend: ", &err);
-            rc |= amp_text_safe(amp_span_str(mend), 0, &out, &err);
+            bool advice = strncmp(mend, "# ", 2) == 0;
+            rc |= amp_buf_str(&out, advice ? "\n      advice: " : "\n      fix: ", &err);
+            rc |= amp_text_safe(amp_span_str(mend + (advice ? 2 : 0)), 0, &out, &err);
         }
     }
     if (rc < 0 || amp_buf_str(&out, "\n", &err) < 0 || amp_out(amp_buf_span(&out), &err) < 0)
         amp_status_note(AMP_IOERR);
+}
+
+const char *doctor_mend(char out[DOCTOR_MEND_MAX], const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(out, DOCTOR_MEND_MAX, fmt, ap);
+    va_end(ap);
+    return out;
+}
+
+const char *doctor_sudo(void)
+{
+    return geteuid() == 0 ? "" : "sudo ";
+}
+
+void doctor_unreadable(enum doctor_check check, const char *dir, const char *what,
+                       const struct amp_error *err)
+{
+    char m[DOCTOR_MEND_MAX];
+    const char *fix = "# amp-exit(7) explains the code";
+    if (strcmp(err->code, "log_damaged") == 0 || strcmp(err->code, "log_failed") == 0)
+        fix = doctor_mend(m, "amp-ack repair --state %s", doctor_quote(dir));
+    else if (strcmp(err->code, "lock_timeout") == 0)
+        fix = "# end or continue the process that the check 'locks' names";
+    else if (strcmp(err->code, "config_invalid") == 0)
+        fix = doctor_mend(m, "# correct %s/amp.json", doctor_quote(dir));
+    doctor_say(check, DOCTOR_FAIL, fix, "cannot read %s: %s: %s", what, err->code, err->what);
 }
 
 const char *doctor_quote(const char *path)
@@ -96,6 +128,11 @@ const char *doctor_quote(const char *path)
     static unsigned turn;
     char *out = text[turn++ % 4];
     size_t n = 0;
+    char below[PATH_MAX + 2];
+    if (*path == '-') {
+        snprintf(below, sizeof(below), "./%s", path);
+        path = below;
+    }
     bool plain = *path != '\0';
     for (const char *p = path; *p; p++)
         plain = plain && ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') ||
@@ -186,9 +223,13 @@ static void check_skips(void)
     }
 }
 
-static void about_store(void)
+/* false: nothing in it can be looked at. */
+static bool about_store(void)
 {
-    struct amp_store *s = doctor_state(ack_state);
+    bool usable = false;
+    struct amp_store *s = doctor_state(ack_state, &usable);
+    if (!usable)
+        return false;
     if (!skipped(DOCTOR_LOCKS))
         doctor_locks(ack_state);
     if (s && !skipped(DOCTOR_OUTBOX))
@@ -200,25 +241,33 @@ static void about_store(void)
     if (s && !skipped(DOCTOR_TASKS))
         doctor_tasks(s, ack_state);
     amp_store_close(s);
+    return true;
+}
+
+static void sum_up(void)
+{
+    if (!json && wrong[DOCTOR_FAIL] + wrong[DOCTOR_WARN] > 0)
+        amp_note("%u %s, %u %s", wrong[DOCTOR_FAIL],
+                 wrong[DOCTOR_FAIL] == 1 ? "problem" : "problems", wrong[DOCTOR_WARN],
+                 wrong[DOCTOR_WARN] == 1 ? "warning" : "warnings");
 }
 
 int ack_doctor(int argc, char **argv)
 {
     check_skips();
     doctor_opt.config = ack_config;
-    if (ack_state && !skipped(DOCTOR_STATE))
-        about_store();
+    /* What cannot be read is one finding; no other check says it again. */
+    const char *dir = ack_state && (skipped(DOCTOR_STATE) || about_store()) ? ack_state : NULL;
     if (!skipped(DOCTOR_PEERS))
-        doctor_peers(ack_state);
+        doctor_peers(dir);
     if (!skipped(DOCTOR_PERMISSIONS))
-        doctor_permissions(ack_state, argc, argv);
+        doctor_permissions(dir, argc, argv);
     if (!skipped(DOCTOR_HOOKS))
         doctor_hooks();
     if (!skipped(DOCTOR_FIFOS))
-        doctor_fifos(ack_state, argc, argv);
+        doctor_fifos(dir, argc, argv);
     if (!skipped(DOCTOR_CLOCK))
-        doctor_clock(ack_state);
-    if (!json && wrong[DOCTOR_WARN] + wrong[DOCTOR_FAIL] > 0)
-        amp_note("%u to mend", wrong[DOCTOR_WARN] + wrong[DOCTOR_FAIL]);
-    return wrong[DOCTOR_WARN] + wrong[DOCTOR_FAIL] > 0 ? AMP_NO : 0;
+        doctor_clock(dir);
+    sum_up();
+    return wrong[DOCTOR_FAIL] > 0 || (strict && wrong[DOCTOR_WARN] > 0) ? AMP_NO : 0;
 }

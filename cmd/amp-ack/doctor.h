@@ -35,11 +35,22 @@ struct doctor_options {
 };
 extern struct doctor_options doctor_opt;
 
-/* One line of the report; mend: the command that mends it, or NULL. */
+#define DOCTOR_MEND_MAX (PATH_MAX * 3 + 128)
+
+/* One line of the report. mend: the command that fixes it, which runs in a shell as it is printed;
+ * what only a person can do begins with "# "; or NULL. */
 void doctor_say(enum doctor_check check, enum doctor_level level, const char *mend, const char *fmt,
                 ...) __attribute__((format(printf, 4, 5)));
-/* "--state DIR" in a mending command; quoted where a shell would split it. */
+const char *doctor_mend(char out[DOCTOR_MEND_MAX], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* "sudo " where it is needed. */
+const char *doctor_sudo(void);
+/* "--state DIR" in a mending command; quoted where a shell would split it or take it for an option.
+ */
 const char *doctor_quote(const char *path);
+/* A failure, for the reason in err, to read `what` from the state directory. */
+void doctor_unreadable(enum doctor_check check, const char *dir, const char *what,
+                       const struct amp_error *err);
 
 /* Everybody of ours who has this file open; reads and writes as opened. */
 typedef void (*doctor_holder_fn)(void *ctx, pid_t pid, const char *name, bool reads, bool writes);
@@ -48,8 +59,14 @@ void doctor_holders(dev_t dev, ino_t ino, doctor_holder_fn fn, void *ctx);
 /* The path of the newest segment; false where there is none. */
 bool doctor_last_segment(const char *dir, char out[PATH_MAX]);
 
-/* The parts. A store is NULL where it cannot be opened, which doctor_state told. */
-struct amp_store *doctor_state(const char *dir);
+/* Reads all segments; how many are damaged, which is reported, or -1. */
+int doctor_segments(struct amp_store *s, const char *dir, struct amp_error *err);
+void doctor_tail(const char *dir);
+void doctor_index(const char *dir);
+
+/* The parts. A store is NULL where it cannot be opened, which doctor_state told. *usable: what is
+ * in the directory can be looked at. */
+struct amp_store *doctor_state(const char *dir, bool *usable);
 void doctor_locks(const char *dir);
 void doctor_outbox(struct amp_store *s, const char *dir);
 void doctor_deadlines(struct amp_store *s, const char *dir);

@@ -11,8 +11,6 @@
 
 #include "doctor.h"
 
-#define MEND_MAX (PATH_MAX + 128)
-
 struct ends {
     unsigned readers, writers;
     char who_reads[200], who_writes[200];
@@ -53,7 +51,7 @@ static int unread(const char *path, const struct ends *e, int *room)
 static void check_fifo(const char *path, const struct stat *st)
 {
     struct ends e = {0};
-    char m[MEND_MAX];
+    char m[DOCTOR_MEND_MAX];
     int room = 0;
     doctor_holders(st->st_dev, st->st_ino, end_fn, &e);
     int n = unread(path, &e, &room);
@@ -64,17 +62,17 @@ static void check_fifo(const char *path, const struct stat *st)
                    "%s: a writer ended amid a line; the next one of ours ends it", path);
     }
     if (e.readers == 0 && e.writers > 0)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, "start its reader again",
+        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, "# start its reader again",
                    "%s: %s %s, and nobody reads", path, e.who_writes,
                    e.writers == 1 ? "writes" : "write");
     else if (e.readers == 0)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_WARN, "start its reader and its writer",
+        doctor_say(DOCTOR_FIFOS, DOCTOR_WARN, "# start its reader and its writer",
                    "%s: nobody has it open", path);
     else if (n > 0 && room > 0 && n > room - 4096)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, "see what its reader waits for",
+        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, "# see what its reader waits for",
                    "%s: it is full (%d bytes), and %s does not read", path, n, e.who_reads);
     else if (e.writers == 0)
-        doctor_say(DOCTOR_FIFOS, DOCTOR_WARN, "start its writer", "%s: %s waits for a writer%s",
+        doctor_say(DOCTOR_FIFOS, DOCTOR_WARN, "# start its writer", "%s: %s waits for a writer%s",
                    path, e.who_reads, n > 0 ? ", with bytes unread" : "");
     else
         doctor_say(DOCTOR_FIFOS, DOCTOR_OK, NULL, "%s: %s to %s, %d bytes unread", path,
@@ -83,7 +81,7 @@ static void check_fifo(const char *path, const struct stat *st)
 
 static void not_a_fifo(const char *path)
 {
-    char m[3 * PATH_MAX + 128];
+    char m[DOCTOR_MEND_MAX];
     const char *q = doctor_quote(path);
     snprintf(m, sizeof(m), "mv %s %s.was && mkfifo %s", q, q, q);
     doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, m, "%s is no FIFO", path);
@@ -92,8 +90,13 @@ static void not_a_fifo(const char *path)
 static void check_path(const char *path, bool named_by_route)
 {
     struct stat st;
-    char m[MEND_MAX];
-    snprintf(m, sizeof(m), "mkfifo %s", doctor_quote(path));
+    char m[DOCTOR_MEND_MAX], parent[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path);
+    if (*parent && access(parent, F_OK) < 0)
+        doctor_mend(m, "mkdir -p %s && mkfifo %s", doctor_quote(parent), doctor_quote(path));
+    else
+        doctor_mend(m, "mkfifo %s", doctor_quote(path));
     if (stat(path, &st) < 0)
         doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, m, "%s: there is no such file", path);
     else if (S_ISFIFO(st.st_mode))

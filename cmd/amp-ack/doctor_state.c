@@ -21,18 +21,7 @@
 #include "message/inbox.h"
 #include "store/history.h"
 
-#define MEND_MAX   (PATH_MAX + 128)
 #define OVERDUE_MS 10000 /* later than any watcher would be */
-
-__attribute__((format(printf, 2, 3))) static const char *mend(char out[MEND_MAX], const char *fmt,
-                                                              ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(out, MEND_MAX, fmt, ap);
-    va_end(ap);
-    return out;
-}
 
 static void since(int64_t ms, char out[AMP_TIME_MAX])
 {
@@ -43,49 +32,50 @@ static void since(int64_t ms, char out[AMP_TIME_MAX])
 
 static bool check_directory(const char *dir)
 {
-    char m[MEND_MAX];
+    char m[DOCTOR_MEND_MAX];
     struct stat st;
     struct statvfs fs;
     if (stat(dir, &st) < 0) {
         if (errno == ENOENT)
             doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                       mend(m, "amp-ack track --state %s </dev/null", doctor_quote(dir)),
+                       doctor_mend(m, "amp-ack track --state %s </dev/null", doctor_quote(dir)),
                        "there is no state directory %s", dir);
         else
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, mend(m, "namei -l %s", doctor_quote(dir)),
+            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, doctor_mend(m, "namei -l %s", doctor_quote(dir)),
                        "cannot look at %s: %s", dir, strerror(errno));
         return false;
     }
     if (!S_ISDIR(st.st_mode)) {
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL, "name another one with --state", "%s is no directory",
-                   dir);
+        doctor_say(DOCTOR_STATE, DOCTOR_FAIL, "# name another one with --state",
+                   "%s is no directory", dir);
         return false;
     }
     if (st.st_uid != geteuid())
         doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   mend(m, "sudo chown -R %u %s", (unsigned)geteuid(), doctor_quote(dir)),
+                   doctor_mend(m, "%schown -R %u %s", doctor_sudo(), (unsigned)geteuid(),
+                               doctor_quote(dir)),
                    "%s belongs to user %u", dir, (unsigned)st.st_uid);
     if (st.st_mode & 077)
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL, mend(m, "chmod 700 %s", doctor_quote(dir)),
+        doctor_say(DOCTOR_STATE, DOCTOR_FAIL, doctor_mend(m, "chmod 700 %s", doctor_quote(dir)),
                    "others may enter %s (mode %o)", dir, (unsigned)st.st_mode & 0777);
     AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && amp_fs_is_network(fd))
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   mend(m,
-                        "end its programs, then cp -a %s to a local disk, and name that with "
+        doctor_say(
+            DOCTOR_STATE, DOCTOR_FAIL,
+            doctor_mend(m,
+                        "# end its programs, then cp -a %s to a local disk, and name that with "
                         "--state",
                         doctor_quote(dir)),
-                   "%s lies on a network file system, where locks and syncs cannot be trusted",
-                   dir);
+            "%s lies on a network file system, where locks and syncs cannot be trusted", dir);
     if (fd >= 0 && fstatvfs(fd, &fs) == 0) {
         unsigned long long room = (unsigned long long)fs.f_bavail * fs.f_frsize;
         if (room < (unsigned long long)doctor_opt.min_free)
             doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                       mend(m, "df -h %s # and make room there", doctor_quote(dir)),
+                       doctor_mend(m, "df -h %s # and make room there", doctor_quote(dir)),
                        "%llu KiB are free on its disk", room >> 10);
         if (fs.f_files > 0 && fs.f_favail < 100)
             doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                       mend(m, "df -i %s # and remove files there", doctor_quote(dir)),
+                       doctor_mend(m, "df -i %s # and remove files there", doctor_quote(dir)),
                        "%llu files can still be made on its disk", (unsigned long long)fs.f_favail);
     }
     return true;
@@ -94,7 +84,7 @@ static bool check_directory(const char *dir)
 /* Each file below that somebody else may read or write. */
 static unsigned check_modes(const char *dir, const char *below)
 {
-    char path[PATH_MAX], m[MEND_MAX];
+    char path[PATH_MAX], m[DOCTOR_MEND_MAX];
     unsigned n = 0;
     snprintf(path, sizeof(path), "%s/%s", dir, below);
     DIR *d = opendir(path);
@@ -105,7 +95,8 @@ static unsigned check_modes(const char *dir, const char *below)
             S_ISLNK(st.st_mode) || !(st.st_mode & 077))
             continue;
         if (n++ == 0)
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, mend(m, "chmod -R go= %s", doctor_quote(dir)),
+            doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
+                       doctor_mend(m, "chmod -R go= %s", doctor_quote(dir)),
                        "others may open %s/%s", path, e->d_name);
     }
     if (d)
@@ -113,81 +104,63 @@ static unsigned check_modes(const char *dir, const char *below)
     return n;
 }
 
-bool doctor_last_segment(const char *dir, char out[PATH_MAX])
+/* A directory that cannot be read says nothing, not even that it is empty. */
+static bool is_readable(const char *dir, const char *below)
 {
-    char path[PATH_MAX - NAME_MAX - 2], name[NAME_MAX + 1] = "";
-    snprintf(path, sizeof(path), "%s/log", dir);
-    DIR *d = opendir(path);
-    struct dirent *e;
-    while (d && (e = readdir(d)))
-        if (amp_span_glob(amp_span_str(e->d_name), AMP_SPAN("??????.ndjson")) &&
-            strcmp(e->d_name, name) > 0)
-            snprintf(name, sizeof(name), "%s", e->d_name);
-    if (d)
-        closedir(d);
-    snprintf(out, PATH_MAX, "%s/%s", path, name);
-    return name[0] != '\0';
+    char path[PATH_MAX], m[DOCTOR_MEND_MAX];
+    struct stat st;
+    snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if ((fd >= 0 && faccessat(fd, ".", R_OK | X_OK, AT_EACCESS) == 0) || errno == ENOENT)
+        return true;
+    int why = errno;
+    bool own = lstat(path, &st) == 0 && st.st_uid == geteuid();
+    if (why == EACCES && own)
+        doctor_mend(m, "chmod 700 %s", doctor_quote(path));
+    else
+        doctor_mend(m, "namei -l %s", doctor_quote(path));
+    doctor_say(DOCTOR_STATE, DOCTOR_FAIL, m, "cannot read the directory %s: %s", path,
+               strerror(why));
+    return false;
 }
 
-static void check_tail(const char *dir)
+static struct amp_store *open_state(const char *dir)
 {
-    char path[PATH_MAX], m[MEND_MAX], c = '\n';
-    if (!doctor_last_segment(dir, path))
-        return;
-    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
-    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
-    if (end > 0 && pread(fd, &c, 1, end - 1) == 1 && c != '\n')
-        doctor_say(DOCTOR_STATE, DOCTOR_WARN,
-                   mend(m, "amp-ack sweep --state %s >>escalations.ndjson", doctor_quote(dir)),
-                   "the last line of %s is torn, as by a writer that was killed: the next "
-                   "writer cuts it",
-                   path);
-}
-
-/* Nothing is lost with it, but looking up takes the whole log until it is built again. */
-static void check_index(const char *dir)
-{
-    char path[PATH_MAX], m[MEND_MAX];
-    bool any = false, segments = doctor_last_segment(dir, path);
-    DIR *d = opendir(dir);
-    struct dirent *e;
-    while (d && (e = readdir(d))) {
-        char head[16] = "";
-        struct amp_span name = amp_span_str(e->d_name);
-        if (!amp_span_glob(name, AMP_SPAN("index*.db")))
-            continue;
-        any = true;
-        AMP_CLOSE int fd = amp_file_open(dirfd(d), e->d_name, O_RDONLY, 0, NULL);
-        struct stat st;
-        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
-            (pread(fd, head, 16, 0) != 16 || memcmp(head, "SQLite format 3", 16) != 0))
-            doctor_say(DOCTOR_STATE, DOCTOR_WARN, mend(m, "rm %s/%s", doctor_quote(dir), e->d_name),
-                       "%s is damaged; the next writer builds it again from the log", e->d_name);
-    }
-    if (d)
-        closedir(d);
-    if (!any && segments)
-        doctor_say(DOCTOR_STATE, DOCTOR_WARN,
-                   mend(m, "amp-ack sweep --state %s >>escalations.ndjson", doctor_quote(dir)),
-                   "there is no index; the next writer builds it from the log");
-}
-
-struct amp_store *doctor_state(const char *dir)
-{
-    char m[MEND_MAX], path[PATH_MAX];
     struct amp_error err;
     struct amp_store *s = NULL;
     struct amp_store_options opt = {.lock_timeout_ms = 2000, .read_only = true};
     uint64_t n = 0;
-    if (!check_directory(dir))
+    int damaged = 0;
+    if (amp_store_open(dir, &opt, &s, &err) == 0 &&
+        (damaged = doctor_segments(s, dir, &err)) == 0 &&
+        amp_store_count(s, "message", &n, &err) == 0) {
+        doctor_say(DOCTOR_STATE, DOCTOR_OK, NULL, "%s can be read: %llu messages", dir,
+                   (unsigned long long)n);
+        return s;
+    }
+    /* What was reported already is not again. */
+    if (damaged <= 0 && strcmp(err.code, "state_permissions") != 0 &&
+        strcmp(err.code, "state_not_ours") != 0 && strcmp(err.code, "state_network_fs") != 0)
+        doctor_unreadable(DOCTOR_STATE, dir, dir, &err);
+    amp_store_close(s);
+    return NULL;
+}
+
+struct amp_store *doctor_state(const char *dir, bool *usable)
+{
+    char m[DOCTOR_MEND_MAX], path[PATH_MAX];
+    if (!check_directory(dir) || !is_readable(dir, "") || !is_readable(dir, "log"))
+        return NULL;
+    *usable = is_readable(dir, "run");
+    if (!*usable)
         return NULL;
     if (check_modes(dir, ".") == 0)
         check_modes(dir, "log");
     snprintf(path, sizeof(path), "%s/log/FAILED", dir);
     if (access(path, F_OK) == 0) {
         doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   mend(m, "amp-ack repair --state %s", doctor_quote(dir)),
-                   "a write to the log failed; nobody writes until it is mended");
+                   doctor_mend(m, "amp-ack repair --state %s", doctor_quote(dir)),
+                   "a write to the log failed; every tool refuses to write until it is repaired");
         return NULL;
     }
     snprintf(path, sizeof(path), "%s/log", dir);
@@ -195,24 +168,9 @@ struct amp_store *doctor_state(const char *dir)
         doctor_say(DOCTOR_STATE, DOCTOR_OK, NULL, "%s is empty", dir);
         return NULL;
     }
-    check_tail(dir);
-    check_index(dir);
-    if (amp_store_open(dir, &opt, &s, &err) < 0 || amp_store_count(s, "message", &n, &err) < 0) {
-        /* check_directory told already, and how to mend it. */
-        if (strcmp(err.code, "state_permissions") == 0 || strcmp(err.code, "state_not_ours") == 0 ||
-            strcmp(err.code, "state_network_fs") == 0)
-            return NULL;
-        bool repair = strcmp(err.code, "log_damaged") == 0 || strcmp(err.code, "log_failed") == 0;
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   repair ? mend(m, "amp-ack repair --state %s", doctor_quote(dir))
-                          : mend(m, "fuser -v %s/log/main.lock", doctor_quote(dir)),
-                   "it cannot be read: %s: %s", err.code, err.what);
-        amp_store_close(s);
-        return NULL;
-    }
-    doctor_say(DOCTOR_STATE, DOCTOR_OK, NULL, "%s can be read: %llu messages", dir,
-               (unsigned long long)n);
-    return s;
+    doctor_tail(dir);
+    doctor_index(dir);
+    return open_state(dir);
 }
 
 /* ---- locks ---- */
@@ -252,7 +210,7 @@ static bool is_locked(int fd)
 /* A lock that is taken for short times only. */
 static void check_main(const char *dir)
 {
-    char path[PATH_MAX], m[MEND_MAX];
+    char path[PATH_MAX], m[DOCTOR_MEND_MAX];
     struct stat st;
     struct held h = {.who = ""};
     snprintf(path, sizeof(path), "%s/log/main.lock", dir);
@@ -266,15 +224,15 @@ static void check_main(const char *dir)
     }
     doctor_holders(st.st_dev, st.st_ino, held_fn, &h);
     doctor_say(DOCTOR_LOCKS, DOCTOR_FAIL,
-               h.stopped ? mend(m, "kill -CONT %d", (int)h.stopped)
-                         : mend(m, "fuser -v %s", doctor_quote(path)),
+               h.stopped ? doctor_mend(m, "kill -CONT %d", (int)h.stopped)
+                         : "# see what these processes do, and end the one that hangs",
                "the state's lock is held for a second and longer; open by %s",
                h.who[0] ? h.who : "somebody else's process");
 }
 
 void doctor_locks(const char *dir)
 {
-    char path[PATH_MAX], m[MEND_MAX];
+    char path[PATH_MAX], m[DOCTOR_MEND_MAX];
     unsigned n = 0;
     check_main(dir);
     snprintf(path, sizeof(path), "%s/run", dir);
@@ -291,7 +249,7 @@ void doctor_locks(const char *dir)
         n++;
         doctor_holders(st.st_dev, st.st_ino, held_fn, &h);
         if (h.stopped)
-            doctor_say(DOCTOR_LOCKS, DOCTOR_WARN, mend(m, "kill -CONT %d", (int)h.stopped),
+            doctor_say(DOCTOR_LOCKS, DOCTOR_WARN, doctor_mend(m, "kill -CONT %d", (int)h.stopped),
                        "run/%s is held by a stopped process: %s", e->d_name, h.who);
         else
             doctor_say(DOCTOR_LOCKS, DOCTOR_OK, NULL, "run/%s is held by %s", e->d_name,
@@ -341,16 +299,15 @@ static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
 }
 
 /* Whose run/NAME.lock there is has an outbox of that name, and perhaps one for its answers. */
-static void check_outbox(struct amp_store *s, const char *dir, const char *name)
+static void check_outbox(struct amp_store *s, const char *dir, const char *name, bool inbox_waits)
 {
-    char m[MEND_MAX], when[AMP_TIME_MAX];
+    char m[DOCTOR_MEND_MAX], when[AMP_TIME_MAX];
     const char *q = doctor_quote(dir);
     struct waiting w = {0};
     struct amp_error err;
     if (amp_store_outbox(s, name, entry_fn, &w, &err) < 0 ||
         (w.n > 0 && amp_store_frames(s, w.oldest, frame_fn, &w, &err) < 0)) {
-        doctor_say(DOCTOR_OUTBOX, DOCTOR_FAIL, mend(m, "amp-ack repair --state %s", q),
-                   "%s cannot be read: %s", name, err.what);
+        doctor_unreadable(DOCTOR_OUTBOX, dir, name, &err);
         return;
     }
     if (w.n == 0)
@@ -358,13 +315,18 @@ static void check_outbox(struct amp_store *s, const char *dir, const char *name)
     since(w.at_ms, when);
     bool old = amp_now_ms() - w.at_ms > doctor_opt.old_ms;
     if (strcmp(name, "amp-ack.dead") == 0)
-        mend(m, "amp-ack dead requeue --state %s - </dev/null >>messages.ndjson", q);
+        doctor_mend(m, "amp-ack dead requeue --state %s - </dev/null >>messages.ndjson", q);
     else if (strcmp(name, "amp-ack.sweep") == 0)
-        mend(m, "amp-ack sweep --state %s >>escalations.ndjson", q);
+        doctor_mend(m, "amp-ack sweep --state %s >>escalations.ndjson", q);
+    else if (strncmp(name, "inbox:", 6) == 0 && inbox_waits)
+        /* A command that writes them would also hand over what waits, to whoever runs it. */
+        doctor_mend(m, "# they leave when %s takes its inbox again with --acks", name + 6);
     else if (strncmp(name, "inbox:", 6) == 0)
-        mend(m, "amp-route inbox %s --state %s --acks file:acks.ndjson", doctor_quote(name + 6), q);
+        doctor_mend(m, "amp-route inbox %s --state %s --acks file:acks.ndjson",
+                    doctor_quote(name + 6), q);
     else
-        mend(m, "start the program again that is named %s (--as) on this state directory", name);
+        doctor_mend(m, "# start the program again that is named %s (--as) on this state directory",
+                    name);
     doctor_say(DOCTOR_OUTBOX, old ? DOCTOR_WARN : DOCTOR_OK, old ? m : NULL,
                "%s: %u %s to be written, the oldest since %s", name, w.n,
                w.n == 1 ? "line waits" : "lines wait", when);
@@ -381,7 +343,7 @@ static int inbox_fn(void *ctx, const struct amp_inbox_info *i)
     const struct inboxes *in = ctx;
     char name[AMP_INBOX_AGENT_MAX + 8];
     snprintf(name, sizeof(name), "inbox:%.*s", (int)i->agent.n, i->agent.p);
-    check_outbox(in->store, in->dir, name);
+    check_outbox(in->store, in->dir, name, i->waiting > 0);
     return 0;
 }
 
@@ -398,19 +360,19 @@ void doctor_outbox(struct amp_store *s, const char *dir)
         if (!amp_span_glob(file, AMP_SPAN("?*.lock")))
             continue;
         snprintf(name, sizeof(name), "%.*s", (int)(file.n - 5), file.p);
-        check_outbox(s, dir, name);
+        check_outbox(s, dir, name, false);
         snprintf(name, sizeof(name), "%.*s.answers", (int)(file.n - 5), file.p);
-        check_outbox(s, dir, name);
+        check_outbox(s, dir, name, false);
     }
     if (d)
         closedir(d);
     if (amp_inbox_infos(s, inbox_fn, &in, &err) < 0)
-        doctor_say(DOCTOR_OUTBOX, DOCTOR_FAIL, NULL, "inboxes cannot be read: %s", err.what);
+        doctor_unreadable(DOCTOR_OUTBOX, dir, "the inboxes", &err);
 }
 
 void doctor_deadlines(struct amp_store *s, const char *dir)
 {
-    char m[MEND_MAX], when[AMP_TIME_MAX];
+    char m[DOCTOR_MEND_MAX], when[AMP_TIME_MAX];
     int64_t now = amp_now_ms();
     struct amp_deadline_ctx ctx;
     struct amp_error err;
@@ -419,15 +381,14 @@ void doctor_deadlines(struct amp_store *s, const char *dir)
     for (unsigned i = 0; amp_deadlines[i].name; i++) {
         int64_t due = 0;
         if (amp_deadlines[i].next_due(s, &ctx, &due, &err) < 0) {
-            doctor_say(DOCTOR_DEADLINES, DOCTOR_FAIL,
-                       mend(m, "amp-ack repair --state %s", doctor_quote(dir)), "%s: %s",
-                       amp_deadlines[i].name, err.what);
+            doctor_unreadable(DOCTOR_DEADLINES, dir, amp_deadlines[i].name, &err);
             any = true;
         } else if (due > 0 && due < now - OVERDUE_MS) {
             since(due, when);
-            doctor_say(DOCTOR_DEADLINES, amp_deadlines[i].upkeep ? DOCTOR_OK : DOCTOR_WARN,
-                       mend(m, "amp-ack watch --state %s >>escalations.ndjson", doctor_quote(dir)),
-                       "%s: overdue since %s, and nobody watches", amp_deadlines[i].name, when);
+            doctor_say(
+                DOCTOR_DEADLINES, amp_deadlines[i].upkeep ? DOCTOR_OK : DOCTOR_WARN,
+                doctor_mend(m, "amp-ack watch --state %s >>escalations.ndjson", doctor_quote(dir)),
+                "%s: overdue since %s, and nobody watches", amp_deadlines[i].name, when);
             any = true;
         }
     }
@@ -446,51 +407,18 @@ static int count_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
 
 void doctor_dead(struct amp_store *s, const char *dir)
 {
-    char m[MEND_MAX];
+    char m[DOCTOR_MEND_MAX];
     int64_t n = 0;
     struct amp_error err;
     if (amp_store_each(s, "dead", "DEAD", count_fn, &n, &err) < 0) {
-        doctor_say(DOCTOR_DEAD, DOCTOR_FAIL,
-                   mend(m, "amp-ack repair --state %s", doctor_quote(dir)),
-                   "they cannot be read: %s", err.what);
+        doctor_unreadable(DOCTOR_DEAD, dir, "the dead letters", &err);
         return;
     }
     bool many = n > doctor_opt.most_dead;
     doctor_say(DOCTOR_DEAD, many ? DOCTOR_WARN : DOCTOR_OK,
-               many ? mend(m, "amp-ack dead list --state %s # then dead requeue, or dead purge",
-                           doctor_quote(dir))
+               many ? doctor_mend(m,
+                                  "amp-ack dead list --state %s # then dead requeue, or dead purge",
+                                  doctor_quote(dir))
                     : NULL,
                "%lld dead %s", (long long)n, n == 1 ? "letter" : "letters");
-}
-
-struct suspended {
-    const char *dir;
-    unsigned n;
-};
-
-static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
-{
-    struct suspended *sp = ctx;
-    char m[MEND_MAX], state[32];
-    if (!amp_span_is(rec->state, "suspended") && !amp_span_is(rec->state, "locked"))
-        return 0;
-    sp->n++;
-    amp_span_copy(rec->state, state, sizeof(state));
-    doctor_say(DOCTOR_TASKS, DOCTOR_WARN,
-               mend(m,
-                    "hitl-prompt --state %s <escalations.ndjson | task-dispatch coordinate --state "
-                    "%s",
-                    doctor_quote(sp->dir), doctor_quote(sp->dir)),
-               "%.*s is %s: a person has to decide", (int)(id.n > 200 ? 200 : id.n), id.p, state);
-    return 0;
-}
-
-void doctor_tasks(struct amp_store *s, const char *dir)
-{
-    struct suspended sp = {.dir = dir};
-    struct amp_error err;
-    if (amp_store_each(s, "task", NULL, task_fn, &sp, &err) < 0)
-        doctor_say(DOCTOR_TASKS, DOCTOR_FAIL, NULL, "they cannot be read: %s", err.what);
-    else if (sp.n == 0)
-        doctor_say(DOCTOR_TASKS, DOCTOR_OK, NULL, "none is suspended");
 }

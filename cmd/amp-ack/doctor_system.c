@@ -18,7 +18,6 @@
 #include "protocol/redact.h"
 #include "worktree/hooks.h"
 
-#define MEND_MAX    (PATH_MAX + 128)
 #define CONFIG_MAX  (1 << 20)
 #define AHEAD_MS    2000 /* what a file system may round */
 #define VERSION_SEC 10
@@ -54,18 +53,18 @@ static unsigned check_helper(const char *name)
     char path[PATH_MAX], said[160], want[80];
     struct amp_error err;
     if (amp_helper_path(name, path, sizeof(path), &err) < 0 || access(path, X_OK) < 0) {
-        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, "install the toolkit again: make install",
+        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, "# install the toolkit again: make install",
                    "the helper %s is missing, or not executable", name);
         return 1;
     }
     snprintf(want, sizeof(want), "%s %s", name, AMP_VERSION);
     if (!says((const char *const[]){path, "--version", NULL}, said)) {
-        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, "install the toolkit again: make install",
+        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, "# install the toolkit again: make install",
                    "%s does not run", path);
         return 1;
     }
     if (strcmp(said, want) != 0) {
-        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, "install the toolkit again: make install",
+        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, "# install the toolkit again: make install",
                    "%s is of another version: %.100s, not %s", path, said, want);
         return 1;
     }
@@ -105,7 +104,7 @@ static int port_fn(void *arg, const char *text, struct amp_error *err)
     size_t n = strcspn(port, " ");
     snprintf(name, sizeof(name), "%.*s", (int)n, port);
     if (n > 0 && *port != '\'' && *port != '"' && !is_command(name)) {
-        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, "install it, or name it with its path",
+        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, "# install it, or name it with its path",
                    "the command %s of a route is not found", name);
         ++*wrong;
     }
@@ -122,7 +121,8 @@ void doctor_peers(const char *dir)
     for (size_t i = 0; i < sizeof(helpers) / sizeof(helpers[0]); i++)
         wrong += check_helper(helpers[i]);
     if (!says((const char *const[]){"git", "--version", NULL}, git)) {
-        doctor_say(DOCTOR_PEERS, DOCTOR_WARN, "apt-get install git",
+        doctor_say(DOCTOR_PEERS, DOCTOR_WARN,
+                   geteuid() == 0 ? "apt-get install git" : "sudo apt-get install git",
                    "git is not found; agents work with it");
         wrong++;
     }
@@ -156,7 +156,7 @@ static bool has_secrets(const char *path)
 /* always: it holds secrets by what it is for. */
 static unsigned check_file(const char *path, bool always)
 {
-    char m[MEND_MAX];
+    char m[DOCTOR_MEND_MAX];
     struct stat st;
     if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
@@ -173,7 +173,7 @@ static unsigned check_file(const char *path, bool always)
         return 1;
     }
     if (st.st_uid != geteuid() && st.st_uid != 0) {
-        snprintf(m, sizeof(m), "sudo chown %u %s", (unsigned)geteuid(), doctor_quote(path));
+        doctor_mend(m, "%schown %u %s", doctor_sudo(), (unsigned)geteuid(), doctor_quote(path));
         doctor_say(DOCTOR_PERMISSIONS, DOCTOR_FAIL, m, "%s belongs to user %u", path,
                    (unsigned)st.st_uid);
         return 1;
@@ -238,7 +238,7 @@ struct guard {
 static void hook_fn(void *ctx, const struct amp_hook_finding *f)
 {
     struct guard *g = ctx;
-    char m[MEND_MAX];
+    char m[DOCTOR_MEND_MAX];
     const char *dir = amp_hooks_where_git_looks(g->hooks);
     if (strcmp(f->code, "relative_hooks_path") == 0) {
         int n = snprintf(m, sizeof(m), "git -C %s config core.hooksPath ", doctor_quote(g->repo));
@@ -256,7 +256,7 @@ static void hook_fn(void *ctx, const struct amp_hook_finding *f)
 
 static void check_guard(struct amp_git *g, const char *repo)
 {
-    char m[MEND_MAX], path[PATH_MAX + 16], program[PATH_MAX];
+    char m[DOCTOR_MEND_MAX], path[PATH_MAX + 16], program[PATH_MAX];
     struct amp_hooks h = {.server = false};
     struct amp_git_info info;
     struct amp_error err;
@@ -343,6 +343,11 @@ static int64_t jump_ms(void)
     return d < 0 ? -d : d;
 }
 
+static const char *set_ntp(void)
+{
+    return geteuid() == 0 ? "timedatectl set-ntp true" : "sudo timedatectl set-ntp true";
+}
+
 static unsigned check_ahead(const char *dir)
 {
     char path[PATH_MAX];
@@ -350,7 +355,7 @@ static unsigned check_ahead(const char *dir)
     int64_t now = amp_now_ms(), frame = last_frame(dir);
     unsigned wrong = 0;
     if (frame > now + AHEAD_MS) {
-        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL, "sudo timedatectl set-ntp true",
+        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL, set_ntp(),
                    "the last line of the log is %lld s in the future: the clock was set back, and "
                    "deadlines come late",
                    (long long)(frame - now) / 1000);
@@ -358,7 +363,7 @@ static unsigned check_ahead(const char *dir)
     }
     if (doctor_last_segment(dir, path) && stat(path, &st) == 0 &&
         (int64_t)st.st_mtim.tv_sec * 1000 > now + AHEAD_MS) {
-        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL, "sudo timedatectl set-ntp true",
+        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL, set_ntp(),
                    "the log was written %lld s in the future by the file system's time",
                    (long long)((int64_t)st.st_mtim.tv_sec - now / 1000));
         wrong++;
@@ -372,14 +377,14 @@ void doctor_clock(const char *dir)
     unsigned wrong = dir ? check_ahead(dir) : 0;
     int64_t jump = jump_ms();
     if (jump > JUMP_MS) {
-        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL, "see what sets it: journalctl -u '*ntp*' -u '*time*'",
+        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL,
+                   "journalctl -n 50 -u '*ntp*' -u '*time*' # what sets it",
                    "it jumped by %lld ms within a tenth of a second", (long long)jump);
         wrong++;
     }
     int state = adjtimex(&tx);
     if (state == TIME_ERROR || (state >= 0 && tx.status & STA_UNSYNC)) {
-        doctor_say(DOCTOR_CLOCK, DOCTOR_WARN, "sudo timedatectl set-ntp true",
-                   "it is not synchronised with any other");
+        doctor_say(DOCTOR_CLOCK, DOCTOR_WARN, set_ntp(), "it is not synchronised with any other");
         wrong++;
     }
     if (wrong == 0)

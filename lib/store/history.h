@@ -23,6 +23,15 @@ int amp_store_commits(struct amp_store *s, uint64_t from, uint64_t to, amp_store
                       void *ctx, struct amp_error *err);
 /* The numbers of the first and the last frame that the log still has; 0, 0: it is empty. */
 int amp_store_range(struct amp_store *s, uint64_t *first, uint64_t *last, struct amp_error *err);
+/* Reads all segments, whatever the index says, outside of a turn. fn hears of each: damage is NULL,
+ * or log_damaged with the place; a torn end of the last one is no damage. 1 from fn ends it. */
+struct amp_store_segment {
+    uint32_t number, first, last; /* it, and those that there are */
+    const struct amp_error *damage;
+};
+typedef int (*amp_store_segment_fn)(void *ctx, const struct amp_store_segment *seg);
+int amp_store_segments(struct amp_store *s, amp_store_segment_fn fn, void *ctx,
+                       struct amp_error *err);
 /* Until then no segment goes that has frames from `from` on; 0: the pin goes. */
 int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t until_ms,
                   struct amp_error *err);

@@ -15,11 +15,12 @@ doctor() {
   amp-ack doctor --skip clock "$@"
 }
 
-# found LEVEL CHECK TEXT [OPTION...]: status 1, and one such line with a command behind it.
+# found LEVEL CHECK TEXT [OPTION...]: one such line with a command behind it, and status 1 for a failure.
 found() {
-  local level=$1 check=$2 text=$3
+  local level=$1 check=$2 text=$3 status=0
   shift 3
-  run -1 --separate-stderr doctor --json "$@"
+  [ "$level" = warn ] || status=1
+  run "-$status" --separate-stderr doctor --json "$@"
   jq -se --arg l "$level" --arg c "$check" --arg t "$text" \
     'map(select(.level == $l and .check == $c and (.what | test($t)))) | length >= 1' <<<"$output" ||
     {
@@ -31,7 +32,7 @@ found() {
 # mended: what the doctor said mends it does.
 mended() {
   local command
-  command=$(jq -rs 'map(select(.level != "ok")) | .[0].mend' <<<"$output")
+  command=$(jq -rs 'map(select(.level != "ok")) | .[0].mend // "false"' <<<"$output")
   echo "mend: $command"
   (eval "$command")
 }
@@ -140,7 +141,7 @@ mended() {
   found fail peers 'no-such-command of a route is not found' -c amp.json
   PATH=$AMP_BUILD/bin:$PWD/none found warn peers 'git is not found' || {
     # jq is not there either then: looked at by hand.
-    run -1 env PATH="$AMP_BUILD/bin" amp-ack doctor --skip clock
+    run -1 env PATH="$AMP_BUILD/bin" amp-ack doctor --skip clock --strict
     [[ $output == *"git is not found"* ]]
   }
 }
@@ -237,6 +238,83 @@ mended() {
   [[ $output == *"fail  clock"*"in the future"* ]]
   FAIL_CLOCK_JUMP=5000 run -1 clock
   [[ $output == *"it jumped by"* ]]
-  FAIL_CLOCK_SYNC=0 run -1 env LD_PRELOAD="$shim" FAIL_CLOCK_SYNC=0 amp-ack doctor --skip peers --skip hooks
+  run -0 env LD_PRELOAD="$shim" FAIL_CLOCK_SYNC=0 amp-ack doctor --skip peers --skip hooks
   [[ $output == *"not synchronised"* ]]
+}
+
+@test "a warning changes the status only with --strict" {
+  rm -f state/index*
+  run -0 doctor --skip peers
+  [[ $output == *"warn  state"*"fix: amp-ack status --state "* ]]
+  [[ $output == *"0 problems, 1 warning"* ]]
+  run -1 doctor --skip peers --strict
+  amp-ack status >/dev/null
+  run -0 doctor --skip peers --strict
+}
+
+@test "damage in an old segment is found, and what the doctor says repairs it" {
+  echo '{"store": {"segment_bytes": 65536}}' >state/amp.json
+  chmod 600 state/amp.json
+  message task_dispatch '.requires_ack = false | del(.ack_timeout_sec)' |
+    awk '{ for (i = 0; i < 300; i++) { l = $0; sub(/1772116327001/, "1772116327001" i, l); print l } }' >in
+  amp-ack track <in >out
+  [ -e state/log/000003.ndjson ]
+  run -0 doctor --skip peers
+  # One bit, in the middle of the first.
+  middle=$(($(stat -c %s state/log/000001.ndjson) / 2))
+  byte=$(od -An -tu1 -j "$middle" -N 1 state/log/000001.ndjson)
+  printf "\\x$(printf %02x $((byte ^ 1)))" | dd of=state/log/000001.ndjson bs=1 seek="$middle" conv=notrunc status=none
+  found fail state 'log_damaged: log/000001.ndjson is damaged at offset' --skip peers
+  [[ $output != *"can be read"* ]]
+  mended 2>said
+  grep -q 'frame [0-9]* is lost' said
+  run -0 doctor --skip peers
+  [ "$(amp-ack status --all --json | wc -l)" -eq 300 ]
+}
+
+@test "on a terminal the doctor says how far it has read" {
+  need script
+  echo '{"store": {"segment_bytes": 65536}}' >state/amp.json
+  message task_dispatch '.requires_ack = false | del(.ack_timeout_sec)' |
+    awk '{ for (i = 0; i < 200; i++) { l = $0; sub(/1772116327001/, "1772116327001" i, l); print l } }' |
+    amp-ack track >out
+  run script -qec "amp-ack doctor --skip clock --skip peers" /dev/null
+  [[ $output == *"reading the log: segment 1 of "*"reading the log: segment 2 of "* ]]
+}
+
+@test "a directory that cannot be read is one finding" {
+  as=()
+  if [ "$(id -u)" -eq 0 ]; then
+    need setpriv
+    as=(setpriv --bounding-set -dac_override,-dac_read_search --inh-caps -all)
+    "${as[@]}" true 2>/dev/null || skip "capabilities cannot be dropped here"
+  fi
+  for below in . log run; do
+    mkdir -p state/run
+    chmod 700 state/run
+    chmod 0 "state/$below"
+    run -1 --separate-stderr "${as[@]}" "$(command -v amp-ack)" doctor --skip clock --json
+    [ "$(grep -vc '"level":"ok"' <<<"$output")" -eq 1 ]
+    [[ $output == *'cannot read the directory'* ]]
+    mended
+    "${as[@]}" "$(command -v amp-ack)" doctor --skip clock --skip peers
+  done
+}
+
+@test "questions that nobody can answer any more" {
+  need_tool hitl-prompt task-dispatch
+  message escalation >one
+  message escalation '.msg_id |= sub("1$"; "2")' >two
+  cat one two | run -1 hitl-prompt --answer /dev/null
+  found warn tasks 'T-2026-044 is suspended: a person has to decide' --skip peers
+  # Decided, and the decision went nowhere.
+  ref=$(jq -r .msg_id one)
+  jq -nc --arg ref "$ref" '{ref_msg_id: $ref, decision: "terminate", note: "done"}' >answer
+  run -1 --separate-stderr hitl-prompt --answer answer <one
+  grep '"type":"decision"' <<<"$output" >decision
+  found warn tasks "the question it waits for, $ref, was decided, and no coordinator" --skip peers
+  # The task ends; the other question is left over.
+  run -0 task-dispatch coordinate <decision
+  found warn tasks "the question $(jq -r .msg_id two) about T-2026-044 can no longer be answered: its task has ended" --skip peers
+  [ "$(jq -s 'map(select(.level != "ok")) | length' <<<"$output")" -eq 1 ]
 }
