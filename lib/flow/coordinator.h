@@ -124,6 +124,17 @@ int amp_coordinator_find_base(struct amp_coordinator *c, struct amp_step *st,
  * refuses the step is refused. */
 int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st,
                               struct amp_error *err);
+/* Whether a decision is awaited by an escalation of the task that reached the admin without passing
+ * here. */
+int amp_coordinator_is_open(struct amp_coordinator *c, struct amp_span task, struct amp_span ref,
+                            bool *open, struct amp_error *err);
+/* Warns that a decision was refused, and opens its question again. */
+int amp_coordinator_reopen(struct amp_coordinator *c, const struct amp_view *v,
+                           const struct amp_step *st, struct amp_error *err);
+/* The nack of the admin's side that nobody answers now; the task then waits for another run. */
+bool amp_coordinator_is_no_answer(const struct amp_view *v);
+int amp_coordinator_park(struct amp_coordinator *c, const struct amp_view *v,
+                         struct amp_error *err);
 /* Ends the turn: everything taken is on disk and lines may be written. */
 int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err);
 /* What earlier runs left open: lines in the outbox, suspensions half carried out. */
