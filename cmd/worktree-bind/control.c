@@ -311,6 +311,9 @@ static int answer(struct session *s, const struct amp_view *v, struct amp_error 
     char id[256];
     struct amp_store_input input = {"worktree-bind", v->id, v->line};
     amp_span_copy(v->id, id, sizeof id);
+    /* Whoever answers a question of ours acknowledges it first. */
+    if (amp_span_is(v->type, "ACKNOWLEDGEMENT"))
+        return 0;
     bool decision = amp_span_is(v->type, "HITL_DECISION");
     if (!decision && !amp_span_is(v->type, "WORKTREE_CONTROL")) {
         amp_status_note(AMP_NO);

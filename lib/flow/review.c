@@ -175,7 +175,7 @@ static int contract(struct amp_worker *w, struct amp_judged *k, struct amp_error
         .extra = amp_agent_git_env(),
     };
     if (amp_attempt_make(&k->contract, &k->files, err) ||
-        amp_git_diff(w->git, k->repo, k->base, k->commit, k->files.diff, &d, err))
+        amp_git_diff(w->git, k->repo, NULL, k->base, k->commit, k->files.diff, &d, err))
         return -1;
     amp_git_diff_release(&d);
     return 0;

@@ -34,7 +34,7 @@ static int out_of_range(struct amp_error *err, const char *path, const char *why
 static int sweep_leftovers(const char *worktree, const struct amp_patch *p, const json_t *claimed,
                            struct amp_error *err)
 {
-    AMP_CLOSE int root = open(worktree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AMP_CLOSE int root = open(worktree, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     if (root < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", worktree);
@@ -130,7 +130,7 @@ int amp_judged_fixes(struct amp_worker *w, struct amp_judged *k, const json_t *c
         return amp_fail(err, AMP_NO, "fix_out_of_range",
                         "the reviewer committed itself; fixes are left uncommitted");
     snprintf(path, sizeof path, "%s/fix.patch", k->files.dir);
-    if (amp_git_diff(w->git, k->worktree, k->commit, NULL, path, &d, err))
+    if (amp_git_diff(w->git, k->repo, k->worktree, k->commit, NULL, path, &d, err))
         return -1;
     amp_git_diff_release(&d);
     if (amp_patch_read(path, &p, err))

@@ -130,7 +130,7 @@ int amp_work_measure(struct amp_worker *w, struct amp_work *k, struct amp_error 
         }
         if (rc)
             snprintf(k->commit, sizeof k->commit, "%s", k->start);
-        return amp_git_diff(w->git, k->repo, k->base, k->commit, NULL, &k->diff, err);
+        return amp_git_diff(w->git, k->repo, NULL, k->base, k->commit, NULL, &k->diff, err);
     }
     if (commit(w, k, &e)) {
         if (e.status == AMP_INTERNAL || e.status == AMP_UNAVAILABLE ||
@@ -142,7 +142,7 @@ int amp_work_measure(struct amp_worker *w, struct amp_work *k, struct amp_error 
                  e.what);
         snprintf(k->commit, sizeof k->commit, "%s", info.head);
     }
-    return amp_git_diff(w->git, k->worktree, k->base, k->commit, NULL, &k->diff, err);
+    return amp_git_diff(w->git, k->repo, NULL, k->base, k->commit, NULL, &k->diff, err);
 }
 
 bool amp_work_out_of_scope(const struct amp_work *k, const char *const *patterns, char *what,

@@ -191,7 +191,11 @@ static int bind_anew(struct amp_worker *w, const struct amp_bind_spec *spec,
         if (strcmp(err->code, "worktree_locked") && strcmp(err->code, "worktree_exists"))
             return -1;
     }
-    return -1;
+    return amp_fail(
+        err, AMP_NO, "worktree_exists",
+        "%s.worktrees: no free directory for %s (up to %s-%d): remove what is no longer "
+        "needed with git worktree remove",
+        info.common, spec->agent, spec->agent, PLACES_MAX);
 }
 
 int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char *worktree,

@@ -129,11 +129,12 @@ static void free_texts(char **v, uint32_t n)
     free(v);
 }
 
-int amp_git_diff(struct amp_git *g, const char *repo, const char *from, const char *to,
-                 const char *patch, struct amp_git_diff *out, struct amp_error *err)
+int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, const char *from,
+                 const char *to, const char *patch, struct amp_git_diff *out, struct amp_error *err)
 {
     amp_git_begin(g, "diff");
     amp_git_put(g, "repo", repo);
+    amp_git_put(g, "worktree", worktree);
     amp_git_put(g, "from", from);
     amp_git_put(g, "to", to);
     amp_git_put(g, "patch", patch);

@@ -102,16 +102,18 @@ int amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec, struct
 /* A new name for such a ref: refs/amp/kept/WHO/TIME-RANDOM. */
 void amp_git_keep_ref(const char *who, int64_t now_ms, char out[AMP_KEEP_REF_MAX]);
 
-/* Differences from the tree of `from` to that of `to`; to NULL: to the working tree at repo,
- * untracked files included. patch, when not NULL, is a file that gets the text. */
+/* Differences from the tree of `from` to that of `to`; to NULL: to the files of repo's worktree
+ * at that path (else NULL), untracked ones included; NO worktree_unknown as with amp_git_commit.
+ * patch, when not NULL, is a file that gets the text. */
 struct amp_git_diff {
     char **files; /* NULL-terminated, in path order */
     uint32_t n_files;
     int64_t lines_added, lines_removed;
     bool truncated; /* more than 10,000 files: the list was cut, the counts are whole */
 };
-int amp_git_diff(struct amp_git *g, const char *repo, const char *from, const char *to,
-                 const char *patch, struct amp_git_diff *out, struct amp_error *err);
+int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, const char *from,
+                 const char *to, const char *patch, struct amp_git_diff *out,
+                 struct amp_error *err);
 void amp_git_diff_release(struct amp_git_diff *d);
 
 /* All refs with their commits at one time, to compare later (the trip-wire). */

@@ -102,22 +102,18 @@ static int tree_of(struct request *r, git_repository *repo, const char *rev, git
 
 int op_diff(struct request *r)
 {
-    CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
+    CLEANUP(git_repository_cleanup) git_repository *owner = NULL, *repo = NULL;
     CLEANUP(git_tree_cleanup) git_tree *from = NULL, *to = NULL;
     CLEANUP(git_diff_cleanup) git_diff *diff = NULL;
-    const char *path, *from_rev, *to_rev, *patch;
+    const char *path, *tree, *from_rev, *to_rev, *patch;
     git_diff_options opt;
     git_diff_options_init(&opt, GIT_DIFF_OPTIONS_VERSION);
     if (request_text(r, "repo", true, &path) || request_text(r, "from", true, &from_rev) ||
         request_text(r, "to", false, &to_rev) || request_text(r, "patch", false, &patch) ||
-        open_repository(r, path, &repo) || tree_of(r, repo, from_rev, &from) ||
-        (to_rev && tree_of(r, repo, to_rev, &to)))
+        request_text(r, "worktree", !to_rev, &tree) || open_repository(r, path, &owner) ||
+        (to_rev ? open_repository(r, path, &repo) : open_worktree(r, owner, tree, &repo)) ||
+        tree_of(r, repo, from_rev, &from) || (to_rev && tree_of(r, repo, to_rev, &to)))
         return -1;
-    const char *workdir = git_repository_workdir(repo);
-    if (!to_rev && (!workdir || !same_dir(AT_FDCWD, workdir, AT_FDCWD, path)))
-        return amp_fail(r->err, AMP_NO, "worktree_unknown",
-                        "%s: not read: git takes %s for its work directory", path,
-                        workdir ? workdir : "nothing");
     opt.flags = GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_RECURSE_UNTRACKED_DIRS |
                 GIT_DIFF_SHOW_UNTRACKED_CONTENT | GIT_DIFF_INCLUDE_TYPECHANGE;
     int rc = to_rev ? git_diff_tree_to_tree(&diff, repo, from, to, &opt)

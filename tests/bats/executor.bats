@@ -720,3 +720,16 @@ EOS
   [ "$(git -C repo.worktrees/executor symbolic-ref HEAD)" = refs/heads/feat/old ]
   [ -e repo/.git/worktrees/executor/amp-agent ]
 }
+
+@test "a dispatch for which no directory of the agent is free is refused, with what to do" {
+  workplace
+  good_agent
+  mkdir -p repo.worktrees/executor
+  echo mine >repo.worktrees/executor/precious
+  for i in 2 3 4 5 6 7 8 9; do cp -r repo.worktrees/executor "repo.worktrees/executor-$i"; done
+  run_agent --exec ./good < <(dispatch)
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"
+    and (.payload.blockers | tostring | test("no free directory for executor"))'
+  [ "$(cat repo.worktrees/executor*/precious | sort -u)" = mine ]
+  [ ! -e repo.worktrees/executor-10 ]
+}

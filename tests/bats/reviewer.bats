@@ -196,6 +196,26 @@ EOS
   [ "$(git -C "$REPO" rev-parse feat/x)" = "$before" ]
 }
 
+@test "a reviewer that puts another directory in its worktree's place has nothing removed there" {
+  done_work
+  agent swap <<'EOS'
+git -C "$REPO" worktree add -q --detach "$REPO.mine"
+echo mine >"$REPO.mine/precious"
+git -C "$REPO.mine" checkout -q --detach "$(git rev-parse HEAD)"
+sed -i s/hello/Hello/ "$REPO.mine/hello.txt"
+rm -r "$AMP_WORKTREE"
+ln -s "$REPO.mine" "$AMP_WORKTREE"
+echo '{"decision":"approved_with_fix","confidence":1,
+  "direct_fixes":[{"file":"hello.txt","change_type":"typo","diff_lines":0}]}' >"$AMP_RESULT"
+EOS
+  export REPO
+  before=$(git -C "$REPO" rev-parse feat/x)
+  review | review_agent --retries 0 --exec ./swap
+  got_no verdict.ndjson '.type == "review_verdict"'
+  [ "$(cat "$REPO.mine/precious")" = mine ]
+  [ "$(git -C "$REPO" rev-parse feat/x)" = "$before" ]
+}
+
 @test "references that cannot be read are refused" {
   done_work
   verdict_agent '{"decision":"approved","confidence":1}'

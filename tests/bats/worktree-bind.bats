@@ -300,6 +300,19 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
   [ "$(states out)" = "BOUND_HOME " ]
 }
 
+@test "messages: a person answers through hitl-prompt" {
+  need_tool hitl-prompt
+  spare other
+  {
+    control 1 BIND bob '"branch":"task/x"'
+    control 2 SWITCH_REQUEST bob '"target_worktree_id":"other","requires_hitl":true'
+  } | worktree-bind >out
+  echo "approve for the fix" >answers
+  sed -n 3p out | hitl-prompt --state ../asked --answer answers >answer
+  worktree-bind <answer >out
+  [ "$(states out)" = "BOUND_NON_HOME " ]
+}
+
 @test "messages: an agent does not approve its own switch" {
   spare other
   {
