@@ -2,10 +2,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/inotify.h>
 #include <unistd.h>
+
+#include <amp/base/pipe.h>
 
 #include "registry.h"
 
@@ -13,16 +14,11 @@ int reg_follow(const char *dir, int (*look)(void *ctx, struct amp_error *err), v
                struct amp_error *err)
 {
     char path[PATH_MAX], events[4096];
-    sigset_t stops, awake;
     snprintf(path, sizeof(path), "%s/log", dir);
     AMP_CLOSE int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (fd < 0 || inotify_add_watch(fd, path, IN_MODIFY | IN_CREATE | IN_MOVED_TO) < 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot watch %s", path);
     amp_signals_install();
-    sigemptyset(&stops);
-    sigaddset(&stops, SIGINT);
-    sigaddset(&stops, SIGTERM);
-    sigprocmask(SIG_BLOCK, &stops, &awake);
     int rc = 0;
     while (rc == 0) {
         while (read(fd, events, sizeof(events)) > 0) {
@@ -34,9 +30,8 @@ int reg_follow(const char *dir, int (*look)(void *ctx, struct amp_error *err), v
             break;
         struct pollfd p[2] = {{.fd = fd, .events = POLLIN},
                               {.fd = STDOUT_FILENO, .events = 0}}; /* its reader may go */
-        if (rc == 0 && ppoll(p, 2, NULL, &awake) > 0 && p[1].revents & (POLLERR | POLLHUP))
+        if (rc == 0 && amp_poll(p, 2, -1, &amp_stop) > 0 && p[1].revents & (POLLERR | POLLHUP))
             break;
     }
-    sigprocmask(SIG_SETMASK, &awake, NULL);
     return rc;
 }

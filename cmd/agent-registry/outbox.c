@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
@@ -23,10 +24,13 @@ int outbox_open(struct registry *r, struct amp_error *err)
     r->lock = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600, err);
     if (r->lock < 0)
         return -1;
-    if (amp_lock(r->lock, reg_lock_timeout_ms, NULL) < 0)
-        return amp_fail(
-            err, AMP_TEMPFAIL, "lock_timeout",
-            "another %s runs on this state directory: give this one another name (--as)", r->name);
+    if (amp_lock(r->lock, reg_lock_timeout_ms, err) < 0)
+        return strcmp(err->code, "lock_timeout") != 0
+                   ? -1
+                   : amp_fail(err, AMP_TEMPFAIL, "lock_timeout",
+                              "another %s runs on this state directory: give this one another "
+                              "name (--as)",
+                              r->name);
     amp_buf_init(&r->turn, PENDING_MAX);
     return amp_outq_open(&r->out, STDOUT_FILENO, false, PENDING_MAX, err);
 }

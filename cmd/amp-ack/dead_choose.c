@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/pipe.h>
 #include <amp/json/lines.h>
 #include <amp/json/writer.h>
 
@@ -82,7 +83,8 @@ struct dead_where {
 int dead_where_new(const char *expr, struct dead_where **out, struct amp_error *err)
 {
     const char *args[] = {expr, NULL};
-    struct amp_helper_options opt = {.name = "jq-worker", .args = args, .limit_ms = WHERE_LIMIT_MS};
+    struct amp_helper_options opt = {
+        .name = "jq-worker", .args = args, .limit_ms = WHERE_LIMIT_MS, .stop = &amp_stop};
     struct dead_where *w = calloc(1, sizeof(*w));
     if (!w)
         return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an expression");
@@ -143,9 +145,9 @@ int dead_where_holds(struct dead_where *w, struct amp_span id, struct amp_span j
     }
     while (amp_helper_in_flight(w->helper) > 0) {
         struct pollfd fds[2];
-        int timeout;
+        int timeout = -1;
         amp_helper_watch(w->helper, fds, &timeout);
-        poll(fds, 2, timeout < 0 || timeout > 500 ? 500 : timeout);
+        amp_poll(fds, 2, timeout, &amp_stop);
         if (amp_helper_step(w->helper, replied, w, err) < 0)
             return -1;
         if (amp_stop)

@@ -37,7 +37,8 @@ static bool says(const char *const *argv, char out[160])
     if (pipe2(p, O_CLOEXEC) < 0)
         return false;
     AMP_CLOSE int in = p[0];
-    struct amp_child_spec spec = {.argv = argv, .fd_in = -1, .fd_out = p[1], .fd_err = -1};
+    struct amp_child_spec spec = {
+        .argv = argv, .fd_in = -1, .fd_out = p[1], .fd_err = -1, .dies_with_us = true};
     int rc = amp_child_start(&spec, &c, &err);
     close(p[1]);
     if (rc < 0 || amp_child_wait(&c, VERSION_SEC * 1000, 100, NULL, &end, &err) < 0)

@@ -34,8 +34,10 @@ int judge_start(struct router *r, struct amp_error *err)
     }
     if (r->n_filters == 0)
         return 0;
-    struct amp_helper_options opt = {
-        .name = "jq-worker", .args = r->filters, .limit_ms = r->predicate_limit_ms};
+    struct amp_helper_options opt = {.name = "jq-worker",
+                                     .args = r->filters,
+                                     .limit_ms = r->predicate_limit_ms,
+                                     .stop = &amp_stop};
     if (amp_helper_new(&opt, &r->jq, err) < 0)
         return -1;
     return amp_helper_probe(r->jq, err);

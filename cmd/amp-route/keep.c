@@ -46,6 +46,10 @@ static int lock_name(struct router *r, int64_t timeout_ms, struct amp_error *err
     struct amp_error e;
     if (amp_lock(r->lock, timeout_ms < 0 ? 0 : timeout_ms, &e) == 0)
         return 0;
+    if (strcmp(e.code, "lock_timeout") != 0) {
+        *err = e;
+        return -1;
+    }
     return amp_fail(err, AMP_TEMPFAIL, "lock_timeout",
                     "another %s runs on this state directory: give this one another name (--as)",
                     r->consumer);

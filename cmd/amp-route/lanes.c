@@ -96,8 +96,13 @@ static int give(struct router *r, struct target *t, struct job *j, int64_t since
                 struct amp_error *err)
 {
     if (amp_port_offer_since(t->port, amp_span_str(j->id), (struct amp_span){j->line, j->n},
-                             (uintptr_t)j, since_ms, err) < 0)
-        return -1;
+                             (uintptr_t)j, since_ms, err) < 0) {
+        if (err->status != AMP_INTERRUPTED)
+            return -1;
+        /* It stays as it is: not delivered, and not refused. */
+        router_break(r, err);
+        return 0;
+    }
     t->given++;
     unacked_given(t, j);
     count_job(r, AMP_METRIC_SENT, amp_port_spec(t->port), j);

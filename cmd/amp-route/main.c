@@ -142,7 +142,8 @@ static int start(struct router *r, struct amp_error *err)
                                                 .attempts = (uint32_t)attempts,
                                                 .attempt_timeout_ms = attempt_timeout_ms,
                                                 .minds = state != NULL || r->credits > 0,
-                                                .durable = state != NULL};
+                                                .durable = state != NULL,
+                                                .stop = &amp_stop};
     r->predicate_limit_ms = limit_ms;
     r->inbounds = inbounds.v;
     r->n_inbounds = inbounds.n;

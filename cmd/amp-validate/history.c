@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <amp/base/pipe.h>
+
 #include "cli/cli.h"
 #include "port/helper.h"
 #include "validate.h"
@@ -136,9 +138,9 @@ static void on_reply(void *ctx, uint64_t tag, struct amp_span answer, const stru
 static int turn(struct history *h, struct amp_error *err)
 {
     struct pollfd fds[2];
-    int timeout;
+    int timeout = -1;
     amp_helper_watch(h->helper, fds, &timeout);
-    if (poll(fds, 2, timeout) < 0 && errno != EINTR)
+    if (amp_poll(fds, 2, timeout, &amp_stop) < 0 && errno != EINTR)
         return amp_fail_errno(err, AMP_IOERR, "cannot wait for state-worker");
     if (amp_stop)
         return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");

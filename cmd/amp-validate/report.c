@@ -160,7 +160,7 @@ int report_write(struct amp_span bytes, struct amp_error *err)
     if (bytes.n == 0)
         return 0;
     if (records.fd < 0) { /* for people; where they do not look, nothing else suffers */
-        amp_write_all(2, bytes, &local);
+        amp_err(bytes);
         return 0;
     }
     if (failed || amp_outq_add(&records, bytes, &local) < 0)

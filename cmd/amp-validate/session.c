@@ -36,9 +36,8 @@ static int put(struct session *s, struct amp_span bytes, struct amp_error *err)
 /* The line that shows progress makes room for what is to stay. */
 static void clear(struct session *s)
 {
-    struct amp_error ignored;
     if (s->shown)
-        amp_write_all(2, AMP_SPAN("\r\033[K"), &ignored);
+        amp_err(AMP_SPAN("\r\033[K"));
     s->shown = false;
 }
 

@@ -222,27 +222,25 @@ static int as_json(const struct stats *s, int64_t ms, struct amp_buf *out)
 
 void stats_tell(struct stats *s, const struct validate_options *opt, int64_t ms)
 {
-    struct amp_error ignored;
     AMP_BUF struct amp_buf out = {0};
     amp_buf_init(&out, TEXT_MOST);
     qsort(s->types.row, s->types.n, sizeof s->types.row[0], by_name);
     qsort(s->codes.row, s->codes.n, sizeof s->codes.row[0], by_name);
     bool json = strcmp(opt->stats, "json") == 0;
     if ((json ? as_json(s, ms, &out) : as_text(s, ms, opt->color, &out)) == 0)
-        amp_write_all(2, amp_buf_span(&out), &ignored);
+        amp_err(amp_buf_span(&out));
     else
         amp_warn("no memory for the statistics");
 }
 
 bool stats_progress(const struct stats *s, int64_t ms, int64_t *last_ms)
 {
-    struct amp_error ignored;
     char line[240], shown[260];
     if (ms - *last_ms < TICK_MS)
         return false;
     *last_ms = ms;
     summary(s, ms, line, sizeof line);
     int n = snprintf(shown, sizeof shown, "\r\033[K%s", line);
-    amp_write_all(2, (struct amp_span){shown, (size_t)n}, &ignored);
+    amp_err((struct amp_span){shown, (size_t)n});
     return true;
 }

@@ -50,7 +50,7 @@ static void on_info(void *ctx, const json_t *message)
 
     amp_buf_init(&text, 1 << 18);
     if (!escalation_text(message, NULL, width_of(STDERR_FILENO), &text, &err))
-        amp_write_all(STDERR_FILENO, amp_buf_span(&text), &err);
+        amp_err(amp_buf_span(&text));
 }
 
 static bool may_decide(const struct prompt *p, const char *who)

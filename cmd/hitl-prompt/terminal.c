@@ -8,7 +8,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <amp/base/file.h>
+#include <amp/base/pipe.h>
 
 #include "hitl.h"
 
@@ -32,7 +32,7 @@ int terminal_open(struct terminal *t, struct amp_error *err)
 {
     if (t->fd >= 0)
         return 0;
-    t->fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    t->fd = open("/dev/tty", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (t->fd < 0)
         return amp_fail(err, AMP_UNAVAILABLE, "no_terminal",
                         "there is no terminal to ask on: use --answer");
@@ -56,7 +56,7 @@ int width_of(int fd)
 void terminal_say(struct terminal *t, const char *words)
 {
     struct amp_error err;
-    amp_write_all(t->fd, amp_span_str(words), &err);
+    amp_write_until(t->fd, amp_span_str(words), &amp_stop, &err);
 }
 
 static int answer_lines(const struct amp_question *q, struct amp_buf *out, struct amp_error *err)
@@ -83,7 +83,7 @@ int terminal_ask(struct terminal *t, const struct amp_question *q, const struct 
     /* What was typed before the question was seen is no answer to it. */
     tcflush(t->fd, TCIFLUSH);
     amp_buf_reset(&t->line);
-    return amp_write_all(t->fd, amp_buf_span(&out), err);
+    return amp_write_until(t->fd, amp_buf_span(&out), &amp_stop, err);
 }
 
 int terminal_line(struct terminal *t)

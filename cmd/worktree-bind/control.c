@@ -8,13 +8,14 @@
  * the agent. A switch that requires a person is asked about with a HITL_INVOCATION, and only the
  * HITL_DECISION for it allows or refuses it.
  */
-#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
+#include <amp/base/pipe.h>
 
 #include "bind.h"
 #include "flow/binding.h"
@@ -397,8 +398,11 @@ int verb_filter(int argc, char **argv)
             status = AMP_INTERRUPTED;
         } else if (in.lines.eof) {
             break;
-        } else if (amp_lines_fill(&in.lines, STDIN_FILENO, &err) < 0 && err.sys != EINTR) {
-            status = amp_complain(&err);
+        } else {
+            struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+            if (amp_poll(&fd, 1, -1, &amp_stop) > 0 &&
+                amp_lines_fill(&in.lines, STDIN_FILENO, &err) < 0)
+                status = amp_complain(&err);
         }
     }
     amp_intake_release(&in);

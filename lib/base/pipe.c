@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,6 +27,50 @@ void amp_pipe_widen(int fd)
     int size = is_fifo(fd) ? fcntl(fd, F_GETPIPE_SZ) : -1;
     if (size > 0 && size < WIDE)
         fcntl(fd, F_SETPIPE_SZ, WIDE); /* it works without */
+}
+
+int amp_poll(struct pollfd *fds, unsigned n, int64_t timeout_ms, volatile const int *stop)
+{
+    struct timespec ts = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000};
+    sigset_t stops, before;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &stops, &before);
+    int rc = -1;
+    errno = EINTR;
+    if (!stop || !*stop)
+        rc = ppoll(fds, n, timeout_ms < 0 ? NULL : &ts, &before);
+    int saved = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
+    return rc;
+}
+
+int amp_write_until(int fd, struct amp_span data, volatile const int *stop, struct amp_error *err)
+{
+    struct stat st;
+    /* As much as a pipe or a terminal that has room takes without waiting. */
+    size_t most = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? SIZE_MAX : PIPE_BUF;
+    while (data.n > 0) {
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        bool stopping = stop && *stop;
+        int rc = stopping ? poll(&p, 1, 0) : amp_poll(&p, 1, -1, stop);
+        if (rc < 0 && errno != EINTR)
+            return amp_fail_errno(err, AMP_IOERR, "cannot wait for output");
+        if (rc == 0)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while writing");
+        if (rc < 0)
+            continue;
+        ssize_t n = write(fd, data.p, data.n < most ? data.n : most);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return amp_fail_errno(err, AMP_IOERR, "cannot write");
+        if (n > 0) {
+            data.p += n;
+            data.n -= (size_t)n;
+        }
+    }
+    return 0;
 }
 
 bool amp_output_shared(int fd)

@@ -114,6 +114,8 @@ void amp_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 enum amp_diagnostic_kind { AMP_DIAG_ERROR, AMP_DIAG_WARNING, AMP_DIAG_NOTE };
 int amp_diagnostic(enum amp_diagnostic_kind kind, bool color, struct amp_span what,
                    struct amp_buf *out, struct amp_error *err);
+/* Text for standard error; where nobody reads it, it is waited for until INT or TERM. */
+void amp_err(struct amp_span text);
 /* Prints err ("tool: error: what") and returns its status, to be returned from run. */
 int amp_complain(const struct amp_error *err);
 /* Notes once that input comes from a terminal, where path is NULL or "-" and it does: a program

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <amp/base/file.h>
+#include <amp/base/pipe.h>
 
 static const char *tool_name = "amp";
 static int noted;
@@ -71,8 +71,12 @@ static void say(enum amp_diagnostic_kind kind, struct amp_span what)
         (void)n;
         return;
     }
-    struct amp_error ignored;
-    amp_write_all(2, amp_buf_span(&b), &ignored);
+    amp_err(amp_buf_span(&b));
+}
+
+void amp_err(struct amp_span text)
+{
+    amp_write_until(2, text, &amp_stop, NULL); /* where it goes wrong there is no one to tell */
 }
 
 __attribute__((format(printf, 2, 0))) static void say_args(enum amp_diagnostic_kind kind,

@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+#include <amp/base/file.h>
+
 volatile int amp_stop, amp_hangup;
 
 static void on_stop(int sig)
@@ -16,6 +18,7 @@ void amp_signals_install(void)
     /* No SA_RESTART: a blocking call must return, so that the loop sees the flag. */
     struct sigaction sa = {.sa_handler = on_stop};
     sigaction(SIGTERM, &sa, NULL);
+    amp_lock_stop(&amp_stop);
     /* A background job of a shell ignores INT; that stays. */
     struct sigaction old;
     if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)

@@ -296,7 +296,7 @@ static int round_once(struct loop *l, struct amp_error *err)
     int wait = amp_outq_timeout(&l->out);
     if (opt->until_done && (wait < 0 || wait > RECHECK_MS))
         wait = RECHECK_MS;
-    int ready = poll(fds, (nfds_t)l->n_ports + 1, more ? 0 : wait);
+    int ready = amp_poll(fds, (unsigned)l->n_ports + 1, more ? 0 : wait, opt->stop);
     if (ready < 0)
         return errno == EINTR ? 0 : amp_fail_errno(err, AMP_IOERR, "poll");
     /* A quiet moment first: what is on its way in a FIFO may be a task. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/base/pipe.h>
 
 #include "agent/registry.h"
 #include "flow/worker_io.h"
@@ -215,7 +216,7 @@ int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, in
         wait = retry;
     if (w->task && wait > LOOK_MS)
         wait = LOOK_MS;
-    int rc = poll(p, n, *w->opt->stop ? 0 : (int)wait);
+    int rc = amp_poll(p, n, wait, w->opt->stop);
     for (unsigned i = 0; i < n_fds && i < 6; i++)
         fds[i].revents = rc > 0 ? p[i].revents : 0;
     if (rc > 0 && in >= 0 && p[in].revents && read_some(w, err))

@@ -32,6 +32,7 @@ struct amp_helper {
     char path[4096];
     const char *argv[ARGS_MAX];
     int64_t limit_ms;
+    volatile const int *stop;
     struct amp_child child;
     int to, from; /* -1: it does not run */
     struct amp_lines answers;
@@ -71,6 +72,7 @@ int amp_helper_new(const struct amp_helper_options *opt, struct amp_helper **out
         h->argv[n++] = *a;
     }
     h->limit_ms = opt->limit_ms;
+    h->stop = opt->stop;
     h->to = h->from = -1;
     h->next_q = 1;
     amp_lines_init(&h->answers, ANSWER_MAX);
@@ -127,8 +129,10 @@ int amp_helper_probe(struct amp_helper *h, struct amp_error *err)
     struct amp_child child;
     struct amp_child_end end;
     if (amp_child_start(&spec, &child, err) < 0 ||
-        amp_child_wait(&child, h->limit_ms + 10000, 0, NULL, &end, err) < 0)
+        amp_child_wait(&child, h->limit_ms + 10000, 0, h->stop, &end, err) < 0)
         return -1;
+    if (end.stopped_by_us && !end.timed_out)
+        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
     if (end.exited && end.exit_code == 0)
         return 0;
     if (end.exited && end.exit_code == AMP_USAGE)

@@ -14,9 +14,10 @@
 #include <amp/base/buf.h>
 
 struct amp_helper_options {
-    const char *name;        /* of libexec/amp */
-    const char *const *args; /* NULL-terminated, without argv[0] */
-    int64_t limit_ms;        /* for one request */
+    const char *name;         /* of libexec/amp */
+    const char *const *args;  /* NULL-terminated, without argv[0] */
+    int64_t limit_ms;         /* for one request */
+    volatile const int *stop; /* non-zero: amp_helper_probe ends as INTERRUPTED; NULL none */
 };
 
 struct amp_helper;

@@ -107,7 +107,8 @@ static int http_open(struct amp_port *p, struct amp_error *err)
     p->tries->window = WINDOW;
     struct amp_helper_options opt = {.name = "port-http",
                                      .args = (const char *const *)p->argv,
-                                     .limit_ms = p->opt.attempt_timeout_ms + HELPER_GRACE};
+                                     .limit_ms = p->opt.attempt_timeout_ms + HELPER_GRACE,
+                                     .stop = p->opt.stop};
     if (amp_helper_new(&opt, &p->helper, err) < 0)
         return -1;
     return amp_helper_probe(p->helper, err);

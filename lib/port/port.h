@@ -47,10 +47,11 @@ struct amp_port_options {
     int64_t attempt_timeout_ms;      /* of one such attempt; 0 none */
     const char *const *http_headers; /* HOST=FILE */
     int n_http_headers;
-    const char *http_ca; /* certificates to trust instead of the system's; NULL none */
-    bool unopened;       /* only its name is looked at: for who wants to know what it is */
-    bool minds;          /* a reader that goes away is to be asked for: amp_port_lost */
-    bool durable;        /* files are synced before a line counts as delivered */
+    const char *http_ca;      /* certificates to trust instead of the system's; NULL none */
+    bool unopened;            /* only its name is looked at: for who wants to know what it is */
+    bool minds;               /* a reader that goes away is to be asked for: amp_port_lost */
+    bool durable;             /* files are synced before a line counts as delivered */
+    volatile const int *stop; /* non-zero: opening a port that takes its time ends; NULL none */
 };
 
 struct amp_port;

@@ -72,17 +72,7 @@ static int check_failed(struct amp_store *s, bool look, struct amp_error *err)
 /* A read-only store shares main with other readers. */
 static int lock_shared(struct amp_store *s, struct amp_error *err)
 {
-    struct flock fl = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-    int64_t limit = s->opt.lock_timeout_ms < 0 ? INT64_MAX : amp_mono_ms() + s->opt.lock_timeout_ms;
-    while (fcntl(s->lock.main, F_OFD_SETLK, &fl) != 0) {
-        struct timespec ms = {.tv_nsec = 1000000};
-        if (errno != EAGAIN && errno != EACCES && errno != EINTR)
-            return amp_fail_errno(err, AMP_IOERR, "cannot lock the log");
-        if (amp_mono_ms() >= limit)
-            return amp_fail(err, AMP_TEMPFAIL, "lock_timeout", "the log stayed locked");
-        nanosleep(&ms, NULL);
-    }
-    return 0;
+    return amp_lock_shared(s->lock.main, s->opt.lock_timeout_ms, err);
 }
 
 static int take(struct amp_store *s, struct amp_error *err)

@@ -353,6 +353,32 @@ shows() { screen | grep -qF -- "$1"; }
   [ "$(state_of escalation-T-2026-002-1)" = OPEN ]
 }
 
+@test "INT and TERM end it while it asks, also on a terminal that takes no output" {
+  local sig
+  escalation >in.ndjson
+  for sig in INT TERM; do
+    rm -f pid go
+    term 'until [ -e go ]; do command sleep 0.02; done; echo $$ >pid; exec hitl-prompt --state "$STATE" <in.ndjson >out.ndjson'
+    touch go
+    wait_until 10 shows "Answer: resume"
+    kill -$sig "$(cat pid)"
+    wait_until 5 gone "$(cat pid)"
+    tmux -S "$TMUX_SOCKET" kill-server
+    wait_until 5 eval '! tmux -S "$TMUX_SOCKET" list-sessions'
+    rm -f pid go
+    term 'until [ -e go ]; do command sleep 0.02; done; echo $$ >pid; exec hitl-prompt --state "$STATE" <in.ndjson >out.ndjson'
+    keys C-s
+    touch go
+    wait_until 10 test -s pid
+    wait_until 10 eval '[ "$(cat "/proc/$(cat pid)/comm")" = hitl-prompt ]'
+    wait_until 10 eval 'grep -q "State:.S" "/proc/$(cat pid)/status"'
+    kill -$sig "$(cat pid)"
+    wait_until 5 gone "$(cat pid)"
+    tmux -S "$TMUX_SOCKET" kill-server
+    wait_until 5 eval '! tmux -S "$TMUX_SOCKET" list-sessions'
+  done
+}
+
 @test "nobody at the terminal: after --timeout it stays undecided, exit 124" {
   escalation >in.ndjson
   term 'hitl-prompt --state "$STATE" --timeout 300ms <in.ndjson >out.ndjson'

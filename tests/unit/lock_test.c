@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <amp/base/clock.h>
@@ -39,6 +41,88 @@ static void times(void)
     TAP_OK(!amp_lock(a, -1, &err), "closing gave it back");
     close(a);
     TAP_OK(amp_lock(a, 10, &err) == -1 && err.status == AMP_IOERR, "no descriptor");
+}
+
+static volatile sig_atomic_t handled;
+
+static void on_signal(int sig)
+{
+    handled = sig;
+}
+
+/* A child sends the signal when it sees that we wait, and ends. */
+static void signal_later(int sig)
+{
+    if (fork() != 0)
+        return;
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/syscall", (int)getppid());
+    for (int i = 0; i < 1000; i++) {
+        int fd = open(path, O_RDONLY);
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+        close(fd);
+        text[n > 0 ? n : 0] = '\0';
+        if (n <= 0 ? i > 20 : atoi(text) == SYS_fcntl)
+            break;
+        poll(NULL, 0, 5);
+    }
+    kill(getppid(), sig);
+    _exit(0);
+}
+
+static void signals(void)
+{
+    struct amp_error err;
+    struct sigaction sa = {.sa_handler = on_signal}, now;
+    sigset_t stops, mask;
+    int a = open_lock(path_main), b = open_lock(path_main);
+    sigaction(SIGTERM, &sa, NULL);
+    amp_lock(a, 0, &err);
+    signal_later(SIGTERM);
+    TAP_OK(amp_lock(b, -1, &err) == -1 && err.status == AMP_INTERRUPTED, "TERM ends a wait");
+    TAP_STR(err.code, "interrupted", "its code");
+    TAP_OK(handled == SIGTERM, "the program's handler ran");
+    sigaction(SIGTERM, NULL, &now);
+    TAP_OK(now.sa_handler == on_signal, "and is in its place");
+    while (wait(NULL) > 0)
+        ;
+    handled = 0;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stops, &mask);
+    signal_later(SIGTERM);
+    TAP_OK(amp_lock(b, 20000, &err) == -1 && err.status == AMP_INTERRUPTED,
+           "also one that is blocked");
+    TAP_INT(handled, 0, "whose handler waits for that");
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    TAP_INT(handled, SIGTERM, "and then runs");
+    while (wait(NULL) > 0)
+        ;
+    sigprocmask(SIG_BLOCK, &stops, &mask);
+    raise(SIGTERM);
+    TAP_OK(amp_lock_shared(b, -1, &err) == -1 && err.status == AMP_INTERRUPTED,
+           "one that came before the wait");
+    amp_unlock(a);
+    raise(SIGTERM);
+    TAP_OK(!amp_lock(b, -1, &err), "without a wait the lock is taken");
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    close(b);
+    amp_lock(a, 0, &err);
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGTERM, SIG_DFL);
+        sigprocmask(SIG_BLOCK, &stops, NULL);
+        int fd = open_lock(path_main);
+        raise(SIGTERM);
+        amp_lock(fd, -1, NULL);
+        _exit(9);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    TAP_OK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "without a handler it ends us");
+    close(a);
+    sa.sa_handler = SIG_DFL;
+    sigaction(SIGTERM, &sa, NULL);
 }
 
 static void handed_over(void)
@@ -157,6 +241,7 @@ int main(void)
     snprintf(path_next, sizeof path_next, "%s/next", top);
     snprintf(path_main, sizeof path_main, "%s/main", top);
     times();
+    signals();
     handed_over();
     turnstile_times();
     fairness(false);

@@ -35,8 +35,14 @@ int amp_open_beneath(int dirfd, const char *path, int flags, mode_t mode, struct
 bool amp_fs_is_network(int fd);
 
 /* Exclusive open-file-description lock on the whole file. timeout_ms < 0 waits for ever, 0 tries
- * once; TEMPFAIL "lock_timeout" when it passes. Released by amp_unlock or closing the fd. */
+ * once; TEMPFAIL "lock_timeout" when it passes. Released by amp_unlock or closing the fd. A wait
+ * ends on INT and TERM, also where the caller blocks them: if the program handles the signal, its
+ * handler runs and the answer is INTERRUPTED "interrupted". One thread may wait at a time. */
 int amp_lock(int fd, int64_t timeout_ms, struct amp_error *err);
+/* The same for readers, who share it; the fd is open for reading. */
+int amp_lock_shared(int fd, int64_t timeout_ms, struct amp_error *err);
+/* The program's flag of INT and TERM: once it is set no wait for a lock takes longer than 2 s. */
+void amp_lock_stop(volatile const int *stop);
 void amp_unlock(int fd);
 
 /* The turnstile: two locks that give writers their turns in order (lock next, lock main, unlock

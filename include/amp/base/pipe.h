@@ -30,6 +30,15 @@ void amp_input_close(struct amp_input *in);
  * `what`, or b is full. */
 int amp_read_more(int fd, struct amp_buf *b, size_t n, const char *what, struct amp_error *err);
 
+/* poll(2) that INT and TERM end, also one that came just before: -1 with errno EINTR where *stop is
+ * non-zero or a signal was handled. stop, which the program's handlers set, may be NULL. */
+struct pollfd;
+int amp_poll(struct pollfd *fds, unsigned n, int64_t timeout_ms, volatile const int *stop);
+
+/* Writes all to what a person or another program reads, waiting for room: INTERRUPTED "interrupted"
+ * once *stop is non-zero and there is none. For terminals and standard error. */
+int amp_write_until(int fd, struct amp_span data, volatile const int *stop, struct amp_error *err);
+
 /* Asks for more room in a pipe, so that its two ends take turns less often: a fifth of a filter's
  * time. Nothing happens where fd is no pipe or the system refuses. */
 void amp_pipe_widen(int fd);
