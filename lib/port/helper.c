@@ -293,10 +293,18 @@ static int died(struct amp_helper *h, struct amp_error *err)
     bool too_often = h->crashes[1] > 0 && now - h->crashes[1] < CRASH_WINDOW;
     h->crashes[1] = h->crashes[0];
     h->crashes[0] = now;
-    if (too_often)
-        return amp_fail(err, AMP_UNAVAILABLE, "helper_unavailable",
-                        "%s died three times within a minute", h->path);
-    return 0;
+    /* Whether the helper is broken, or only what it is asked: one without requests tells. Otherwise
+     * whoever sends three requests that kill it could end the program. */
+    struct amp_error why;
+    if (!too_often || amp_helper_probe(h, &why) == 0)
+        return 0;
+    if (why.status == AMP_INTERRUPTED) {
+        *err = why;
+        return -1;
+    }
+    return amp_fail(err, AMP_UNAVAILABLE, "helper_unavailable",
+                    "%s died three times within a minute, and does not start: %s", h->path,
+                    why.what);
 }
 
 int amp_helper_step(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx,

@@ -41,7 +41,8 @@ void amp_helper_watch(const struct amp_helper *h, struct pollfd fds[2], int *tim
 
 /* Does what can be done. `reply` is called once for each request, in their order: with the answer's
  * line, or with why there is none ("helper_timeout", "helper_died"). -1: the helper cannot be
- * started, or died three times within a minute (UNAVAILABLE "helper_unavailable"). */
+ * started, or died three times within a minute and does not come up without requests either
+ * (UNAVAILABLE "helper_unavailable"). */
 typedef void (*amp_helper_reply_fn)(void *ctx, uint64_t tag, struct amp_span answer,
                                     const struct amp_error *why);
 int amp_helper_step(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx,

@@ -161,6 +161,21 @@ T
   cmp good a
 }
 
+@test "messages at which libjq aborts are undeliverable, however many; the router lives" {
+  message task_dispatch >good
+  for i in 1 2 3 4 5; do
+    message task_dispatch "$(id $i) | .payload.description = \"bomb\""
+  done >in
+  cat good >>in
+  run -1 --separate-stderr amp-route --state state \
+    -r 'jq:if .payload.description == "bomb" then ([] | .[500000000] = 1 | length) > 0 else true end => file:a' <in
+  [ "$(jq -r .code <<<"$output" | paste -sd' ')" = \
+    "predicate_error predicate_error predicate_error predicate_error predicate_error" ]
+  cmp good a
+  run -0 amp-ack dead list --state state --json
+  [ "$(jq -r .code <<<"$output" | sort | uniq -c | xargs)" = "5 predicate_error" ]
+}
+
 @test "jq sees the document inside a wrapped line" {
   inner='{"protocol":"aof","version":1,"type":"status.update","taskId":"TASK-2026-01-01-001","fromAgent":"a","toAgent":"b","sentAt":"2026-01-01T00:00:00Z","payload":{"taskId":"TASK-2026-01-01-001","agentId":"a","progress":"half"}}'
   { jq -c -n --arg t "$inner" '$t'; echo "AOF/1 $inner"; } >in

@@ -146,11 +146,18 @@ EOF
   [ "$(jq -r '"\(.line) \(.code)"' records)" = "3 undecided" ]
 }
 
-@test "a helper that keeps dying ends it; nothing passes" {
+@test "lines at which the helper dies are undecided, however many" {
   fake_helper T-2026
-  run --separate-stderr amp-validate --state state dispatch dispatch dispatch dispatch
-  # Lines are undecided (75), which weighs more than the helper's absence (69).
-  [ "$status" -eq 75 ]
+  run -75 --separate-stderr amp-validate --state state -e records dispatch dispatch dispatch dispatch dispatch
   [ -z "$output" ]
-  [[ $stderr == *"died three times"* ]]
+  [ "$(jq -r .code records | sort | uniq -c | xargs)" = "5 undecided" ]
+}
+
+@test "a helper that dies by itself ends it; nothing passes" {
+  fake_helper x
+  printf '#!/bin/bash\nexit 9\n' >helpers/state-worker
+  run -75 --separate-stderr amp-validate --state state dispatch dispatch dispatch dispatch
+  # Lines are undecided (75), which weighs more than the helper's absence (69).
+  [ -z "$output" ]
+  [[ $stderr == *"died three times within a minute, and does not start"* ]]
 }
