@@ -166,7 +166,7 @@ int amp_port_offer_since(struct amp_port *p, struct amp_span id, struct amp_span
     amp_spool_name(p->opt.consumer, id, line, name);
     if (amp_spool_put(&p->spool, name, line, err) < 0)
         return -1;
-    /* Delivered already; step() says so. */
+    /* Delivered already; step() syncs, and says so. */
     return amp_queue_add(&p->queue, (struct amp_span){"", 0}, tag, 0, err);
 }
 
@@ -332,11 +332,13 @@ void amp_port_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
     }
     if (p->kind == AMP_PORT_SPOOL) {
         const struct amp_queued *head;
+        struct amp_error why = {0};
+        int rc = amp_queue_at(&p->queue, 0) ? amp_spool_sync(&p->spool, &why) : 0;
         while ((head = amp_queue_at(&p->queue, 0))) {
             uint64_t tag = head->tag;
             p->telling = head->number;
             amp_queue_pop(&p->queue);
-            done(ctx, tag, NULL);
+            done(ctx, tag, rc < 0 ? &why : NULL);
         }
         return;
     }

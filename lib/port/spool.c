@@ -14,6 +14,7 @@
  */
 #include "port/spool.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +29,10 @@
 
 #define LOCK_WAIT_MS 10000
 
-static const char *const rooms[] = {"new", "cur", "done"};
+#define TRIES 10
+
+enum { NEW, CUR, DONE, ROOMS };
+static const char *const rooms[ROOMS] = {"new", "cur", "done"};
 
 void amp_spool_name(const char *consumer, struct amp_span id, struct amp_span line,
                     char out[AMP_SPOOL_NAME_MAX])
@@ -45,30 +49,74 @@ void amp_spool_name(const char *consumer, struct amp_span id, struct amp_span li
     snprintf(out, AMP_SPOOL_NAME_MAX, "%.32s.json", digest);
 }
 
+/* A room, which must not be a link to elsewhere. */
+static int open_room(const struct amp_spool *s, int i, struct amp_error *err)
+{
+    int fd = openat(s->dir, rooms[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? amp_fail_errno(err, AMP_IOERR, "cannot open the directory %s of the spool",
+                                   rooms[i])
+                  : fd;
+}
+
+/* A name that amp_file_publish made for a message of ours. */
+static bool is_temporary(const char *name)
+{
+    size_t n = strlen(name), hex = strspn(name + 1, "0123456789abcdef");
+    return n == 1 + 32 + 6 + 16 + 4 && name[0] == '.' && hex == 32 &&
+           strncmp(name + 33, ".json.", 6) == 0 && strspn(name + 39, "0123456789abcdef") == 16 &&
+           strcmp(name + 55, ".tmp") == 0;
+}
+
+/* Routers write under the lock: whoever has it finds only what killed ones left. */
+static void remove_leftovers(const struct amp_spool *s)
+{
+    int fd = open_room(s, NEW, NULL);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(d));)
+        if (is_temporary(e->d_name))
+            unlinkat(dirfd(d), e->d_name, 0);
+    closedir(d);
+}
+
+static int make_rooms(const struct amp_spool *s, const char *path, struct amp_error *err)
+{
+    for (int i = 0; i < ROOMS; i++) {
+        if (mkdirat(s->dir, rooms[i], 0700) < 0 && errno != EEXIST)
+            return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s/%s", path, rooms[i]);
+        AMP_CLOSE int fd = open_room(s, i, err);
+        if (fd < 0)
+            return -1;
+    }
+    return amp_fsync_dir(s->dir, ".", err);
+}
+
 int amp_spool_open(struct amp_spool *s, const char *path, struct amp_error *err)
 {
-    struct amp_spool made = {-1, -1};
+    struct amp_spool made = {.dir = -1, .lock = -1};
+    struct amp_error why;
     if (amp_mkdirs(path, 0700, err) < 0)
         return -1;
     made.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (made.dir < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot open the spool %s", path);
-    for (int i = 0; i < 3; i++) {
-        if (mkdirat(made.dir, rooms[i], 0700) < 0 && errno != EEXIST) {
-            amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s/%s", path, rooms[i]);
-            amp_spool_close(&made);
-            return -1;
-        }
+    if (make_rooms(&made, path, err) < 0) {
+        amp_spool_close(&made);
+        return -1;
     }
-    made.lock = amp_file_open(made.dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600, NULL);
+    made.lock = amp_file_open(made.dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600, &why);
     if (made.lock < 0) {
-        amp_fail_errno(err, AMP_CANTCREAT, "cannot make the lock of the spool %s", path);
         amp_spool_close(&made);
-        return -1;
+        return amp_fail_again(err, AMP_CANTCREAT, path, &why);
     }
-    if (amp_fsync_dir(made.dir, ".", err) < 0) {
-        amp_spool_close(&made);
-        return -1;
+    if (amp_lock(made.lock, 0, NULL) ==
+        0) { /* else another router is at work; the next one does it */
+        remove_leftovers(&made);
+        amp_unlock(made.lock);
     }
     *s = made;
     return 0;
@@ -83,7 +131,7 @@ void amp_spool_close(struct amp_spool *s)
     s->lock = s->dir = -1;
 }
 
-/* Whether the file holds line, or nothing any more: what is finished may be made empty. */
+/* 1 the file holds line, 0 it does not, -1 with errno. */
 static int same(int fd, struct amp_span line)
 {
     char part[16384];
@@ -94,52 +142,101 @@ static int same(int fd, struct amp_span line)
             continue;
         if (n < 0)
             return -1;
-        size_t left = line.n - at, here = (size_t)n < left ? (size_t)n : left;
-        if (memcmp(part, line.p + at, here) != 0)
+        size_t left = line.n - at;
+        if ((size_t)n > left || memcmp(part, line.p + at, (size_t)n) != 0)
             return 0;
-        at += here;
-        if (here < (size_t)n)
-            return 0;
+        at += (size_t)n;
     }
-    return at == 0 || at == line.n;
+    return at == line.n;
 }
 
-/* 1 it is there, 0 it is not; another message of that name is an error. */
-static int known(const struct amp_spool *s, const char *name, struct amp_span text,
-                 struct amp_error *err)
+/* What has the name in one room: 1 our message; 0 nothing; 2 a file that was never
+ * written. Another message, or what is no file, is an error. */
+static int look(struct amp_spool *s, int i, const char *name, struct amp_span text,
+                struct amp_error *err)
 {
-    for (int i = 0; i < 3; i++) {
-        char path[AMP_SPOOL_NAME_MAX + 8];
-        snprintf(path, sizeof(path), "%s/%s", rooms[i], name);
-        AMP_CLOSE int fd = openat(s->dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd < 0 && errno == ENOENT)
-            continue;
-        int rc = fd < 0 ? -1 : same(fd, text);
-        if (rc < 0)
-            return amp_fail_errno(err, AMP_IOERR, "cannot read %s in the spool", path);
-        if (rc == 0)
-            return amp_fail(err, AMP_NO, "duplicate_msg_id",
-                            "%s in the spool is another message of the same id", path);
-        return 1;
+    struct stat st;
+    AMP_CLOSE int room = open_room(s, i, err);
+    if (room < 0)
+        return -1;
+    AMP_CLOSE int fd = openat(room, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0 && errno != ELOOP && errno != ENXIO)
+        return amp_fail_errno(err, AMP_IOERR, "cannot open %s/%s in the spool", rooms[i], name);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return amp_fail(err, AMP_IOERR, "not_a_file",
+                        "%s/%s in the spool is not a regular file: remove it", rooms[i], name);
+    /* What is finished may be made empty. In new an empty file was never a message. */
+    if (st.st_size == 0 && i == NEW)
+        return 2;
+    int rc = st.st_size == 0 && i == DONE ? 1 : same(fd, text);
+    if (rc < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot read %s/%s in the spool", rooms[i], name);
+    if (rc == 0)
+        return amp_fail(err, AMP_NO, "duplicate_msg_id",
+                        "%s/%s in the spool is another message of the same id", rooms[i], name);
+    /* Its bytes were synced before it got its name; the router may have been killed before it
+     * synced the name. */
+    s->unsynced[i] = true;
+    return 1;
+}
+
+/* As look, for all rooms in the order in which a file moves. */
+static int known(struct amp_spool *s, const char *name, struct amp_span text, struct amp_error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < ROOMS && rc == 0; i++)
+        rc = look(s, i, name, text, err);
+    return rc;
+}
+
+static int publish(struct amp_spool *s, const char *name, struct amp_span text,
+                   struct amp_error *err)
+{
+    for (int tries = 0; tries < TRIES; tries++) {
+        int rc = known(s, name, text, err);
+        if (rc != 0 && rc != 2)
+            return rc;
+        AMP_CLOSE int room = open_room(s, NEW, err);
+        if (room < 0)
+            return -1;
+        if (rc == 2)
+            return amp_file_write_atomic(room, name, 0600, text, err);
+        rc = amp_file_publish(room, name, 0600, text, err);
+        if (rc <= 0)
+            return rc;
+        /* Somebody who does not know the lock was faster: see what it is. */
     }
-    return 0;
+    return amp_fail(err, AMP_IOERR, "spool_busy", "new/%s in the spool comes and goes", name);
 }
 
 int amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,
                   struct amp_error *err)
 {
-    char path[AMP_SPOOL_NAME_MAX + 8];
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, line.n + 2);
     if (amp_buf_add(&text, line.p, line.n, err) < 0 || amp_buf_add(&text, "\n", 1, err) < 0)
         return -1;
     if (amp_lock(s->lock, LOCK_WAIT_MS, err) < 0)
         return -1;
-    int rc = known(s, name, amp_buf_span(&text), err);
-    if (rc == 0) {
-        snprintf(path, sizeof(path), "new/%s", name);
-        rc = amp_file_publish(s->dir, path, 0600, amp_buf_span(&text), err);
-    }
+    int rc = publish(s, name, amp_buf_span(&text), err);
     amp_unlock(s->lock);
     return rc;
+}
+
+int amp_spool_sync(struct amp_spool *s, struct amp_error *err)
+{
+    for (int i = 0; i < ROOMS; i++) {
+        if (!s->unsynced[i])
+            continue;
+        AMP_CLOSE int room = open_room(s, i, err);
+        if (room < 0)
+            return -1;
+        if (fsync(room) < 0)
+            return amp_fail_errno(err, AMP_IOERR, "cannot sync the directory %s of the spool",
+                                  rooms[i]);
+        s->unsynced[i] = false;
+    }
+    return 0;
 }

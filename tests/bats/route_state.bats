@@ -86,6 +86,59 @@ many() {
   [ "$(ls box/new)" = "${names[2]}" ]
 }
 
+@test "only what was published counts as delivered: no empty file, FIFO or link in a spool" {
+  need strace
+  many 3 >in
+  amp-route -r '* => spool:box' <in
+  mapfile -t names < <(ls box/new)
+  cp -r box first
+  : >"box/new/${names[0]}"
+  rm "box/new/${names[1]}" "box/new/${names[2]}"
+  mkfifo "box/new/${names[1]}"
+  ln -s /dev/null "box/cur/${names[2]}"
+  run -74 --separate-stderr amp-route -r '* => spool:box' <in
+  cmp "first/new/${names[0]}" "box/new/${names[0]}"
+  [ "$(jq -r .code <<<"$output" | sort | uniq -c | xargs)" = "2 not_a_file" ]
+  # What is finished may be made empty; a link is not finished.
+  mv first/new/* first/done/
+  : >"first/done/${names[0]}"
+  amp-route -r '* => spool:first' <in
+  [ -z "$(ls first/new)" ]
+  ln -sf /dev/null "first/done/${names[0]}"
+  run -74 --separate-stderr amp-route -r '* => spool:first' <in
+}
+
+@test "a spool's three directories may not be links" {
+  local room
+  many 1 >in
+  for room in new cur done; do
+    rm -rf box
+    mkdir -p box elsewhere
+    ln -s ../elsewhere "box/$room"
+    run -74 --separate-stderr amp-route -r '* => spool:box' <in
+    [[ $stderr == *"cannot open the directory $room of the spool"* ]]
+    [ -z "$(ls elsewhere)" ]
+  done
+}
+
+@test "what is known already is synced before it is reported, with its directory" {
+  need strace
+  export ASAN_OPTIONS=detect_leaks=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+  many 1 >in
+  amp-route -r '* => spool:box' <in
+  strace -y -e trace=fsync,fdatasync -o trace amp-route -r '* => spool:box' <in
+  grep -q 'fsync([0-9]*<.*/box/new>)' trace
+}
+
+@test "half written files of killed routers are removed from a spool, and nothing else" {
+  many 1 >in
+  amp-route -r '* => spool:box' <in
+  name=$(ls box/new)
+  touch "box/new/.$name.0123456789abcdef.tmp" "box/new/.$name.tmp" box/new/.hidden box/new/other.tmp
+  amp-route -r '* => spool:box' <in
+  [ "$(ls -A box/new | sort | xargs)" = "$(printf '%s\n' ".$name.tmp" .hidden "$name" other.tmp | sort | xargs)" ]
+}
+
 @test "another consumer's spool entries are its own" {
   many 1 >in
   amp-route --as one -r '* => spool:box' <in
