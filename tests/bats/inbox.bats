@@ -523,6 +523,8 @@ SH
   for delay in 0 0.001 0.002 0.003 0.005 0.1; do # from the first moment on
     amp-route inbox executor --wait >other 3>&- &
     waiter=$!
+    # Before, it is this shell's copy, which would end as a failed test.
+    wait_until 10 grep -q amp-route "/proc/$waiter/comm"
     command sleep "$delay"
     kill "$waiter"
     wait_until 10 gone "$waiter"
