@@ -7,12 +7,14 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
+#include <amp/base/num.h>
 
 #include "verbs.h"
 #include "worker_opts.h"
 #include "worktree/person.h"
 
-#define FILE_MAX ((size_t)8 << 20)
+#define FILE_MAX     ((size_t)8 << 20)
+#define PATTERNS_MAX 256
 
 static const char *id, *description, *repo, *branch, *base, *risk;
 static struct amp_list subtasks, criteria, forbidden, constraints, protected_;
@@ -90,28 +92,57 @@ const struct amp_opt task_new_opts[] = {
     AMP_OPT_END,
 };
 
-static void set_text(json_t *task, const char *key, const char *value)
+/* The options that set a member: one value, or values that are added to the file's list. */
+static const struct {
+    const char *member, *option;
+    const char **value;
+    const struct amp_list *list;
+} sources[] = {
+    {"task_id", "--id", &id, NULL},
+    {"description", "--description", &description, NULL},
+    {"repo", "--repo", &repo, NULL},
+    {"branch", "--branch", &branch, NULL},
+    {"base", "--base", &base, NULL},
+    {"risk_level", "--risk", &risk, NULL},
+    {"subtasks", "--subtask", NULL, &subtasks},
+    {"acceptance_criteria", "--criterion", NULL, &criteria},
+    {"forbidden_actions", "--forbid", NULL, &forbidden},
+    {"tech_constraints", "--constraint", NULL, &constraints},
+};
+enum { SOURCES = sizeof sources / sizeof *sources };
+
+/* A task and where it was written. */
+struct draft {
+    json_t *task;
+    const char *path;     /* NULL: from the options alone */
+    struct amp_span text; /* of the file */
+    size_t own[SOURCES];  /* how many elements of a list are the file's */
+};
+
+static void not_utf8(const char *option)
 {
-    if (value && json_object_set_new(task, key, json_string(value)) < 0)
-        amp_die_usage("the %s is not UTF-8", key);
+    amp_die_usage("%s: the value is not UTF-8", option);
 }
 
-static void add_texts(json_t *task, const char *key, const struct amp_list *list)
+static void add_texts(struct draft *d, size_t i)
 {
-    json_t *a = json_object_get(task, key);
-    if (list->n && !json_is_array(a)) {
+    json_t *a = json_object_get(d->task, sources[i].member);
+    const struct amp_list *list = sources[i].list;
+    d->own[i] = json_array_size(a);
+    if (list->n && !a) {
         a = json_array();
-        json_object_set_new(task, key, a);
+        json_object_set_new(d->task, sources[i].member, a);
     }
-    for (int i = 0; i < list->n; i++)
-        if (json_array_append_new(a, json_string(list->v[i])) < 0)
-            amp_die_usage("%s: text that is not UTF-8", key);
+    /* What is no list in the file is refused later. */
+    for (int k = 0; json_is_array(a) && k < list->n; k++)
+        if (json_array_append_new(a, json_string(list->v[k])) < 0)
+            not_utf8(sources[i].option);
 }
 
 static void add_constraints(json_t *task)
 {
     json_t *o = json_object_get(task, "tech_constraints");
-    if (constraints.n && !json_is_object(o)) {
+    if (constraints.n && !o) {
         o = json_object();
         json_object_set_new(task, "tech_constraints", o);
     }
@@ -120,25 +151,69 @@ static void add_constraints(json_t *task)
         char key[128];
         if (!eq || eq == text ||
             !amp_span_copy((struct amp_span){text, (size_t)(eq - text)}, key, sizeof key))
-            amp_die_usage("--constraint %s: expected NAME=VALUE", text);
-        if (json_object_set_new(o, key, json_string(eq + 1)) < 0)
-            amp_die_usage("--constraint %s: not UTF-8", key);
+            amp_die_usage("--constraint %s: expected NAME=VALUE, a name of at most %zu bytes", text,
+                          sizeof key - 1);
+        if (json_is_object(o) && json_object_set_new(o, key, json_string(eq + 1)) < 0)
+            not_utf8("--constraint");
     }
 }
 
 /* Options stand before what a file says; lists are added to it. */
-static void apply_options(json_t *task)
+static void apply_options(struct draft *d)
 {
-    set_text(task, "task_id", id);
-    set_text(task, "description", description);
-    set_text(task, "repo", repo);
-    set_text(task, "branch", branch);
-    set_text(task, "base", base);
-    set_text(task, "risk_level", risk);
-    add_texts(task, "subtasks", &subtasks);
-    add_texts(task, "acceptance_criteria", &criteria);
-    add_texts(task, "forbidden_actions", &forbidden);
-    add_constraints(task);
+    for (size_t i = 0; i < SOURCES; i++) {
+        const char *value = sources[i].value ? *sources[i].value : NULL;
+        if (value && json_object_set_new(d->task, sources[i].member, json_string(value)) < 0)
+            not_utf8(sources[i].option);
+        if (sources[i].list && sources[i].list != &constraints)
+            add_texts(d, i);
+    }
+    add_constraints(d->task);
+}
+
+static bool constraint_given(struct amp_span name)
+{
+    for (int i = 0; i < constraints.n; i++)
+        if (strncmp(constraints.v[i], name.p, name.n) == 0 && constraints.v[i][name.n] == '=')
+            return true;
+    return false;
+}
+
+/* Whether the member at fault was written as an option. An element of a list is the file's up to
+ * its number, and a list that is wrong as such is the file's too. */
+static bool by_option(const struct draft *d, size_t i, struct amp_span element)
+{
+    int64_t k;
+    if (sources[i].value)
+        return *sources[i].value != NULL;
+    if (sources[i].list == &constraints)
+        return constraint_given(element);
+    return amp_num_parse(element, 0, INT64_MAX, &k, NULL) == 0 && (uint64_t)k >= d->own[i];
+}
+
+/* Puts in front of err what the person wrote: the option, or the file and line. */
+static int name_place(const struct draft *d, const struct amp_new_fault *at, struct amp_error *err)
+{
+    struct amp_error why = *err;
+    unsigned line = at->line;
+    const char *member = at->pointer + (*at->pointer == '/');
+    size_t n = strcspn(member, "/"), i = 0;
+    const char *rest = member + n + (member[n] == '/');
+    while (i < SOURCES && !amp_span_is((struct amp_span){member, n}, sources[i].member))
+        i++;
+    if (*member && i < SOURCES &&
+        (!d->path || by_option(d, i, (struct amp_span){rest, strcspn(rest, "/")})))
+        return amp_fail(err, why.status, why.code, "%s: %s", sources[i].option, why.what);
+    if (!d->path)
+        return -1;
+    if (!line && *member)
+        line = amp_new_line(d->text, at->pointer);
+    if (line)
+        return amp_fail(err, why.status, why.code, "%s:%u: %.*s%s%s", d->path, line, (int)n, member,
+                        n ? ": " : "", why.what);
+    return amp_fail(err, why.status, why.code, "%s: %s%s%s", d->path, why.what,
+                    *member && i < SOURCES ? ": missing there, and not given as " : "",
+                    *member && i < SOURCES ? sources[i].option : "");
 }
 
 /* --protect and what the configuration says. */
@@ -146,45 +221,61 @@ static const char *const *protected_patterns(struct amp_error *err)
 {
     struct json_t *config = NULL;
     static const char *const *more; /* kept for the run */
-    static const char *all[256];
+    static const char *all[PATTERNS_MAX + 1];
     size_t n = 0;
     if (amp_config_load(task_config, task_state, &config, err) < 0 ||
         (!more && worker_patterns(config, "branches", "protected", NULL, &more, err) < 0))
         return NULL;
-    for (int i = 0; i < protected_.n && n < 255; i++)
+    size_t configured = 0;
+    while (more && more[configured])
+        configured++;
+    if ((size_t)protected_.n + configured > PATTERNS_MAX) {
+        amp_fail(err, AMP_USAGE, "bad_value",
+                 "--protect and branches.protected have %zu patterns: expected at most %d",
+                 (size_t)protected_.n + configured, PATTERNS_MAX);
+        return NULL;
+    }
+    for (int i = 0; i < protected_.n; i++)
         all[n++] = protected_.v[i];
-    for (size_t i = 0; more && more[i] && n < 255; i++)
+    for (size_t i = 0; i < configured; i++)
         all[n++] = more[i];
     all[n] = NULL;
     return all;
 }
 
-static int emit(struct amp_store *store, json_t *task, struct amp_error *err)
+static struct amp_git *git; /* for tasks with a base */
+
+static int emit(struct amp_store *store, struct draft *d, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
-    const struct amp_new_options opt = {.protected_ = protected_patterns(err),
-                                        .ack_timeout_sec = ack_timeout / 1000,
-                                        .now_ms = amp_now_ms()};
+    struct amp_new_fault at;
+    struct amp_new_options opt = {.protected_ = protected_patterns(err),
+                                  .ack_timeout_sec = ack_timeout / 1000,
+                                  .now_ms = amp_now_ms()};
     amp_buf_init(&line, 2 * FILE_MAX);
-    if (!opt.protected_)
+    apply_options(d);
+    if (!opt.protected_ ||
+        (json_object_get(d->task, "base") && !git && amp_git_open(NULL, &git, err)))
         return -1;
-    if (amp_new_compose(store, task, &opt, &line, NULL, err) < 0)
-        return -1;
+    opt.git = git;
+    if (amp_new_compose(store, d->task, &opt, &line, &at, err) < 0)
+        return *at.pointer ? name_place(d, &at, err) : -1;
     return amp_out(amp_buf_span(&line), err);
 }
 
 static int emit_file(struct amp_store *store, const char *path, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
+    struct amp_new_fault at = {0};
     amp_buf_init(&text, FILE_MAX);
-    if (amp_file_read_any(path, FILE_MAX, &text, err) < 0)
+    if (amp_file_read(AT_FDCWD, path, FILE_MAX, &text, err) < 0)
         return -1;
-    json_t *task = amp_new_read(amp_buf_span(&text), err);
-    if (!task)
-        return -1;
-    apply_options(task);
-    int rc = emit(store, task, err);
-    json_decref(task);
+    struct draft d = {.path = path, .text = amp_buf_span(&text)};
+    d.task = amp_new_read(d.text, &at, err);
+    if (!d.task)
+        return name_place(&d, &at, err);
+    int rc = emit(store, &d, err);
+    json_decref(d.task);
     return rc;
 }
 
@@ -201,18 +292,16 @@ int task_new(int argc, char **argv)
         if (task_open(&store, &err) < 0)
             return amp_complain(&err);
     for (int i = 0; i < argc; i++)
-        if (emit_file(store, argv[i], &err) < 0) {
-            amp_note("%s:", argv[i]);
+        if (emit_file(store, argv[i], &err) < 0)
             status =
                 (int)amp_status_worse((enum amp_status)status, (enum amp_status)amp_complain(&err));
-        }
     if (argc == 0) {
-        json_t *task = json_object();
-        apply_options(task);
-        if (emit(store, task, &err) < 0)
+        struct draft d = {.task = json_object()};
+        if (emit(store, &d, &err) < 0)
             status = amp_complain(&err);
-        json_decref(task);
+        json_decref(d.task);
     }
+    amp_git_close(git);
     amp_store_close(store);
     return status;
 }

@@ -16,6 +16,7 @@
  *     ## Constraints
  *     - c_standard: c11
  */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -48,8 +49,23 @@ struct reading {
     const char *section; /* member, NULL: the description */
     struct amp_buf words;
     unsigned line;
-    bool in_head; /* "Branch: x" lines are still read */
+    bool in_head;       /* "Branch: x" lines are still read */
+    const char *wanted; /* a pointer, or NULL */
+    unsigned *found;    /* the line of it, or of what contains it */
 };
+
+/* The line at hand holds this member, or the element i of it (-1: the member itself). */
+static void note_place(const struct reading *r, const char *member, int64_t i)
+{
+    char pointer[96];
+    if (i < 0)
+        snprintf(pointer, sizeof pointer, "/%s", member);
+    else
+        snprintf(pointer, sizeof pointer, "/%s/%lld", member, (long long)i);
+    size_t n = strlen(pointer);
+    if (r->wanted && strncmp(r->wanted, pointer, n) == 0 && strchr("/", r->wanted[n]))
+        *r->found = r->line;
+}
 
 static struct amp_span trim(struct amp_span s)
 {
@@ -67,7 +83,9 @@ static bool same_word(struct amp_span s, const char *word)
 
 static int wrong(const struct reading *r, const char *what, struct amp_error *err)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_task", "line %u: %s", r->line, what);
+    if (!r->wanted)
+        *r->found = r->line;
+    return amp_fail(err, AMP_DATAERR, "bad_task", "%s", what);
 }
 
 static int set_text(json_t *o, const char *key, struct amp_span s)
@@ -84,8 +102,10 @@ static int read_head(struct reading *r, struct amp_span s)
     struct amp_span key = trim((struct amp_span){s.p, (size_t)(colon - s.p)});
     struct amp_span value = trim((struct amp_span){colon + 1, (size_t)(s.p + s.n - colon - 1)});
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
-        if (same_word(key, heads[i].word))
+        if (same_word(key, heads[i].word)) {
+            note_place(r, heads[i].member, -1);
             return set_text(r->task, heads[i].member, value);
+        }
     return 1;
 }
 
@@ -94,12 +114,16 @@ static int read_section(struct reading *r, struct amp_span title, struct amp_err
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
         if (same_word(title, sections[i].title)) {
             r->section = sections[i].member;
+            note_place(r, r->section, -1);
             if (json_object_get(r->task, r->section))
                 return 0;
             bool object = strcmp(r->section, "tech_constraints") == 0;
             return json_object_set_new(r->task, r->section, object ? json_object() : json_array());
         }
-    return wrong(r, "a section that a task does not have", err);
+    return wrong(r,
+                 "unknown section: expected Subtasks, Acceptance criteria, Forbidden actions or "
+                 "Constraints",
+                 err);
 }
 
 /* "words (~40 lines)" */
@@ -119,6 +143,8 @@ static json_t *subtask(struct amp_span s)
 static int read_item(struct reading *r, struct amp_span s, struct amp_error *err)
 {
     json_t *place = json_object_get(r->task, r->section);
+    if (json_is_array(place))
+        note_place(r, r->section, (int64_t)json_array_size(place));
     if (strcmp(r->section, "subtasks") == 0)
         return json_array_append_new(place, subtask(s));
     if (json_is_array(place))
@@ -127,7 +153,7 @@ static int read_item(struct reading *r, struct amp_span s, struct amp_error *err
     char key[128];
     if (!colon ||
         !amp_span_copy(trim((struct amp_span){s.p, (size_t)(colon - s.p)}), key, sizeof key))
-        return wrong(r, "a constraint is written as \"- name: value\"", err);
+        return wrong(r, "a constraint is malformed: expected \"- name: value\"", err);
     return set_text(place, key,
                     trim((struct amp_span){colon + 1, (size_t)(s.p + s.n - colon - 1)}));
 }
@@ -141,8 +167,10 @@ static int read_line(struct reading *r, struct amp_span raw, struct amp_error *e
     if (r->section) {
         if (s.n >= 2 && (*s.p == '-' || *s.p == '*') && s.p[1] == ' ')
             return read_item(r, trim((struct amp_span){s.p + 2, s.n - 2}), err);
-        return s.n ? wrong(r, "a section holds a list", err) : 0;
+        return s.n ? wrong(r, "a section holds a list: expected \"- text\"", err) : 0;
     }
+    if (!r->words.len && s.n)
+        note_place(r, "description", -1);
     if (!r->words.len && s.n >= 2 && memcmp(s.p, "# ", 2) == 0) {
         r->in_head = true;
         return amp_buf_add(&r->words, s.p + 2, s.n - 2, err);
@@ -159,9 +187,10 @@ static int read_line(struct reading *r, struct amp_span raw, struct amp_error *e
     return amp_buf_add(&r->words, s.p, s.n, err);
 }
 
-json_t *amp_new_markdown(struct amp_span text, struct amp_error *err)
+json_t *amp_new_markdown(struct amp_span text, const char *wanted, unsigned *line,
+                         struct amp_error *err)
 {
-    struct reading r = {.task = json_object(), .in_head = true};
+    struct reading r = {.task = json_object(), .in_head = true, .wanted = wanted, .found = line};
     int rc = r.task ? 0 : -1;
     amp_buf_init(&r.words, WORDS_MAX);
     if (rc < 0)

@@ -113,6 +113,63 @@ MD
   run -65 new --branch fix/a -d x -c y --id X-1
 }
 
+# said STATUS TEXT ARG...: new answers with the status and the text, and writes nothing.
+said() {
+  local status=$1 text=$2
+  shift 2
+  run "-$status" --separate-stderr new "$@"
+  [ -z "$output" ]
+  [[ "$stderr" == *"$text"* ]] || {
+    echo "$stderr"
+    return 1
+  }
+}
+
+@test "a refusal names the option as it was written, and the expected form" {
+  said 65 'error: --base: "nosuch" is not a commit of '"$(realpath "$R")"': expected a branch, a tag or a commit' \
+    --base nosuch --branch fix/a -d x -c y
+  said 65 'error: --id: has not the right form: expected T-YYYY-NNN, such as T-2026-044, found "X-1"' \
+    --id X-1 --branch fix/a -d x -c y
+  said 77 'error: --branch: "main" is a protected branch: expected another one' --branch main -d x -c y
+  said 65 'error: --branch: holds a character that git refuses' --branch 'a b' -d x -c y
+  said 65 'error: --branch: a task needs' -d x -c y
+  said 65 'error: --description: a task needs' --branch fix/a -c y
+  said 65 'error: --criterion: is empty: expected' --branch fix/a -d x -c y -c ''
+  said 65 'error: --subtask: a subtask has no description: expected a text' --branch fix/a -d x -c y --subtask ''
+  said 64 '--constraint a: expected NAME=VALUE' --branch fix/a -d x -c y --constraint a
+  said 64 'error: --description: the value is not UTF-8' --branch fix/a -d $'x\xff' -c y
+  run -65 --separate-stderr task-dispatch new -s "$S" --repo "$BATS_TEST_TMPDIR/none" --branch fix/a -d x -c y
+  [[ "$stderr" == *"error: --repo: $BATS_TEST_TMPDIR/none: No such file or directory"* ]]
+  # None of them has used up an id.
+  run -0 new --branch fix/a -d x -c y
+  [[ "$output" == *"\"task_id\":\"T-$(date -u +%Y)-001\""* ]]
+}
+
+@test "a refusal names the file and line, and the option where that is what counts" {
+  cd "$BATS_TEST_TMPDIR"
+  printf '%s\n' '# Parse' 'Branch: main' 'Base: nosuch' 'Risk: extreme' '' words '## Acceptance criteria' '- one' >t.md
+  said 77 't.md:2: branch: "main" is a protected branch' t.md
+  said 65 't.md:3: base: "nosuch" is not a commit' --branch fix/a t.md
+  said 65 'error: --base: "other" is not a commit' --branch fix/a --base other t.md
+  said 65 't.md:4: risk_level: expected low, medium or high' --branch fix/a --base main t.md
+  said 65 'error: --criterion: is empty' --branch fix/a --base main --risk low -c '' t.md
+  cp t.md u.md
+  echo '## Nonsense' >>u.md
+  said 65 'u.md:9: unknown section: expected Subtasks, Acceptance criteria' u.md
+  printf '%s\n' '{"description": "a",' '"branch": "fix/a",' '"acceptance_criteria": ["x",' '5],' \
+    '"subtasks": ["a", {"estimated_lines": 4}]}' >t.json
+  said 65 't.json:4: acceptance_criteria: expected a text' t.json
+  sed 's/^5/"y"/' t.json >u.json
+  said 65 'u.json:5: subtasks: a subtask has no description' u.json
+  printf '{"description": "a",\n b' >v.json
+  said 65 'v.json:2: ' v.json
+  echo '{"description": "a", "acceptance_criteria": "x"}' >w.json
+  said 65 'w.json: a task needs a branch to work on: missing there, and not given as --branch' -c y w.json
+  said 65 'w.json:1: acceptance_criteria: expected a list of texts' --branch fix/a -c y w.json
+  run -0 new --branch fix/a --base main --risk low t.md
+  [[ "$output" == *"\"task_id\":\"T-$(date -u +%Y)-001\""* ]]
+}
+
 @test "what new says is valid and readable in the state" {
   need_tool amp-validate
   new --branch fix/a -d x -c y >"$BATS_TEST_TMPDIR/line"
