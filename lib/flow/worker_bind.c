@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
@@ -44,6 +45,17 @@ static bool is_busy(const char *worktree)
     struct amp_error e = {0};
 
     return hold(worktree, &fd, &e) && !strcmp(e.code, "worktree_locked");
+}
+
+/* Whether the lock is on this worktree. */
+static bool is_held(int fd, const char *worktree)
+{
+    char path[PATH_MAX + 8];
+    struct stat mine, there;
+
+    snprintf(path, sizeof path, "%s/.git", worktree);
+    return fd >= 0 && *worktree && !fstat(fd, &mine) && !lstat(path, &there) &&
+           mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
 struct search {
@@ -212,11 +224,11 @@ int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char
         .now_ms = amp_now_ms(),
     };
 
-    bool held = w->tree >= 0;
-    amp_auto_close(&w->tree);
-    w->tree = -1;
     if (amp_binding_get(w->store, w->opt->agent, &now, err))
         return -1;
+    bool held = is_held(w->tree, now.worktree);
+    amp_auto_close(&w->tree);
+    w->tree = -1;
     bool bound = now.found && now.state != AMP_BINDING_UNBOUND;
     bool here = realpath(p->repo, real) && !strcmp(now.repo, real);
     bool same = bound && here && !strcmp(now.branch, branch);
@@ -230,6 +242,8 @@ int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char
         if (*now.worktree && now.state != AMP_BINDING_BIND_FAILED)
             w->opt->note("%s: left as it is: a worktree of %s", now.worktree, now.repo);
         forget(w, &now);
+    } else if (bound && held && w->role->disposable && !unbind(w, true, &now, err)) {
+        ; /* nothing of a review is kept but its verdict and fixes */
     } else if (bound) {
         vacate(w, same && (p->fresh || w->role->disposable), &now);
     }
@@ -244,13 +258,14 @@ void amp_worker_unbind(struct amp_worker *w)
 {
     struct amp_binding b;
     struct amp_error e;
-    bool held = w->tree >= 0;
+    char path[PATH_MAX];
+    bool known = !amp_binding_get(w->store, w->opt->agent, &b, &e) && b.found;
+    bool held = known && is_held(w->tree, b.worktree);
 
     amp_auto_close(&w->tree);
     w->tree = -1;
-    if (amp_binding_get(w->store, w->opt->agent, &b, &e) || !b.found)
+    if (!known)
         return;
-    char path[PATH_MAX];
     snprintf(path, sizeof path, "%s", b.worktree);
     if (!held && *path && is_busy(path))
         return forget(w, &b);

@@ -196,6 +196,22 @@ EOS
   [ "$(git -C "$REPO" rev-parse feat/x)" = "$before" ]
 }
 
+@test "what reviews leave in their worktree goes with it, and is kept under no ref" {
+  done_work
+  agent builds <<'EOS'
+echo object >leftover.o
+echo '{"decision":"rejected","confidence":1,
+  "issues":[{"severity":"minor","file":"hello.txt","line":1,"description":"dull"}]}' >"$AMP_RESULT"
+EOS
+  {
+    review
+    review
+  } | review_agent --exec ./builds
+  [ "$(grep -c '"type":"review_verdict"' verdict.ndjson)" = 2 ]
+  [ -z "$(git -C "$REPO" for-each-ref refs/amp)" ]
+  [ ! -e "$REPO.worktrees/reviewer" ]
+}
+
 @test "a reviewer that puts another directory in its worktree's place has nothing removed there" {
   done_work
   agent swap <<'EOS'
