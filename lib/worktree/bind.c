@@ -104,6 +104,21 @@ static int make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_
     return -1;
 }
 
+/* A worktree that another agent has switched to is not free, though it has no marker. */
+static int check_visitor(struct amp_store *s, const struct amp_bind_spec *spec,
+                         struct amp_error *err)
+{
+    char real[PATH_MAX], holder[128];
+    if (!spec->path)
+        return 0;
+    if (amp_path_canonical(spec->path, real, err))
+        return -1;
+    int held = amp_binding_holder(s, real, spec->agent, true, holder, err);
+    if (held > 0)
+        amp_fail(err, AMP_NO, "worktree_locked", "%s: %s has switched to it", real, holder);
+    return held ? -1 : 0;
+}
+
 int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec *spec,
              struct amp_binding *out, struct amp_error *err)
 {
@@ -135,17 +150,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     struct amp_bind_spec here = *spec;
     if (now.state == AMP_BINDING_BOUND_HOME && !spec->path)
         here.path = now.worktree;
-    if (here.path) {
-        char real[PATH_MAX], holder[128];
-        if (amp_path_canonical(here.path, real, err))
-            return -1;
-        int held = amp_binding_holder(s, real, spec->agent, true, holder, err);
-        if (held)
-            return held < 0 ? -1
-                            : amp_fail(err, AMP_NO, "worktree_locked", "%s: %s has switched to it",
-                                       real, holder);
-    }
-    if (make(g, &here, &step.with, &failed) == 0)
+    if (check_visitor(s, &here, &failed) == 0 && make(g, &here, &step.with, &failed) == 0)
         return amp_binding_step(s, &step, out, NULL, err);
 
     /* A home that stays as it was is not lost because a repeated bind found fault. */

@@ -351,6 +351,7 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
   run -1 --separate-stderr worktree-bind <in
   [ "$(jq -r '.error_code // .state' <<<"$output" | tr '\n' ' ')" = \
     "worktree_locked BOUND_HOME worktree_locked worktree_locked worktree_locked " ]
+  [ "$(tail -n 1 <<<"$output" | jq -r '.state + " " + .reason')" = "BIND_FAILED worktree_locked" ]
   [[ $stderr == *"held by eve"* ]]
   [[ $stderr == *"held by other"* ]]
 }
