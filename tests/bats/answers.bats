@@ -330,11 +330,11 @@ refused() { amp-ack log --id "$1" --format ndjson | jq -r 'select(.event == "ref
   [ "$(refused evt_9)" = "refused evt_9 not_assignee" ]
   [ -z "$(state evt_9)" ]
   for at in 12:00:20 12:01:20 13:00:00; do sweep $at --retries 3; done >out
-  run -1 grep -e evt_9 -e task_complete out
+  run -1 grep -e '"evt_9"' -e task_complete out
   amp-ack dead list --json >dead
-  run -1 grep evt_9 dead
+  run -1 grep '"evt_9"' dead
   amp-route --state "$AMP_STATE" -r '* => file:all' --from start </dev/null
-  run -1 grep -s evt_9 all
+  run -1 grep -s '"evt_9"' all
   # Its id is free: the true event may bear it.
   accept | track 12:00:02 >/dev/null
   complete '.eventId = "evt_9"' | track 12:00:03 >/dev/null
