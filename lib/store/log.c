@@ -100,12 +100,12 @@ int amp_log_list(struct amp_log *l, struct amp_error *err)
             last = seg;
     }
     closedir(d);
-    if (count && count != last - first + 1)
-        return amp_fail(err, AMP_IOERR, "log_damaged",
-                        "log: a segment between %06u and %06u is missing", first, last);
     close_all(l);
     l->first = first;
     l->last = last;
+    if (count && count != last - first + 1)
+        return amp_fail(err, AMP_IOERR, "log_damaged",
+                        "log: a segment between %06u and %06u is missing", first, last);
     if (last) {
         fd = open_segment(l, last, l->read_only ? O_RDONLY : O_RDWR, err);
         if (fd < 0)

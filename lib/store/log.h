@@ -46,7 +46,8 @@ void amp_log_release(struct amp_log *l);
 void amp_log_name(uint32_t seg, char out[32]);
 /* A descriptor of a segment, kept by the log; -1 on failure. */
 int amp_log_fd(struct amp_log *l, uint32_t seg, struct amp_error *err);
-/* Looks which segments exist and opens the last one. */
+/* Looks which segments exist and opens the last one. IOERR log_damaged when one between the first
+ * and the last is missing. */
 int amp_log_list(struct amp_log *l, struct amp_error *err);
 /* Makes segment `seg` (synced, with its directory) the last one. */
 int amp_log_create(struct amp_log *l, uint32_t seg, struct amp_error *err);

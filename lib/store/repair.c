@@ -12,6 +12,7 @@
  */
 #include "store/store_int.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -266,13 +267,36 @@ static int append_again(struct repair *r, const struct amp_pos *end, struct amp_
                        t.n, l->last + 1);
 }
 
+/* A segment that is missing becomes an empty one, which is then rewritten as a damaged one is. */
+static int list_segments(struct repair *r, struct amp_error *err)
+{
+    struct amp_log *l = &r->s->log;
+    char name[32];
+    if (amp_log_list(l, err) == 0)
+        return 0;
+    if (strcmp(err->code, "log_damaged") != 0)
+        return -1;
+    for (uint32_t seg = l->first; seg < l->last; seg++) {
+        amp_log_name(seg, name);
+        int fd = openat(r->s->logfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno == EEXIST)
+            continue;
+        if (fd < 0)
+            return amp_fail_errno(err, AMP_IOERR, "cannot make log/%s", name);
+        close(fd);
+        if (amp_buf_fmt(r->said, err, "log/%s is missing\n", name) != 0)
+            return -1;
+    }
+    return amp_log_list(l, err);
+}
+
 static int repair(struct repair *r, struct amp_error *err)
 {
     struct amp_store *s = r->s;
     struct amp_pos end;
     amp_wm_claim(&s->wm, s->logfd);
     bool failed = amp_wm_failed(&s->wm) || faccessat(s->logfd, "FAILED", F_OK, 0) == 0;
-    if (amp_log_list(&s->log, err) != 0)
+    if (list_segments(r, err) != 0)
         return -1;
     if (!s->log.last)
         return amp_buf_str(r->said, "there is no log\n", err);

@@ -347,6 +347,25 @@ static void test_misled(const char *dir)
     TAP_OK(tree_has(dir, "index.10.db"), "by the next generation");
 }
 
+static void test_missing(const char *dir)
+{
+    AMP_BUF struct amp_buf said = {0};
+    amp_buf_init(&said, 1 << 20);
+    restore(dir, true);
+    tree_remove_file(dir, "log/000003.ndjson");
+    tree_remove_file(dir, "log/000004.ndjson");
+    forget(dir, ".", "index*");
+    TAP_INT(wrong(dir) >= 100000, 1, "a log without two of its segments is refused");
+    TAP_STR(err.code, "log_damaged", "with its code");
+    TAP_INT(amp_store_repair(dir, &said, &err), 0, "repair");
+    TAP_OK(strstr(said.data, "log/000003.ndjson is missing") != NULL, "says what is missing");
+    int n = wrong(dir);
+    TAP_OK(n > 0 && n < KEYS, "and keeps all that was in the others");
+    forget(dir, ".", "index*");
+    tree_remove_file(dir, "log/watermark");
+    TAP_INT(wrong(dir), n, "also when all is read anew");
+}
+
 int main(void)
 {
     char dir[64], sub[80];
@@ -372,6 +391,7 @@ int main(void)
     test_index(sub, "./index.db", false, "after a flipped bit in the index, all is there");
     test_index(sub, "./index.db", true, "and where it had been checked in this boot");
     test_misled(sub);
+    test_missing(sub);
     release();
     tree_remove(dir);
     return tap_done();
