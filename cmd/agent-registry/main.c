@@ -79,8 +79,8 @@ static const struct amp_opt heartbeat_opts[] = {
 
 int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err)
 {
-    struct amp_store_options opt = {.lock_timeout_ms = reg_lock_timeout_ms,
-                                    .actor = amp_cli_name()};
+    struct amp_store_options opt = {
+        .lock_timeout_ms = reg_lock_timeout_ms, .look = existing, .actor = amp_cli_name()};
     r->lock = r->out.fd = -1;
     if (!reg_state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");

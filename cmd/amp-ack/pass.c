@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -190,23 +189,13 @@ int pass_run(struct pass *p)
     return status;
 }
 
-/* Whether the state directory is there, but its lock cannot be opened for writing. */
-static bool cannot_write(void)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/log/main.lock", ack_state);
-    return faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0 &&
-           (errno == EROFS || errno == EACCES);
-}
-
 static int open_store(enum ack_need need, struct amp_store **s, struct amp_error *err)
 {
-    struct amp_store_options opt = {.lock_timeout_ms = ack_lock_timeout_ms,
-                                    .actor = amp_cli_name()};
+    struct amp_store_options opt = {
+        .lock_timeout_ms = ack_lock_timeout_ms, .look = need == ACK_LOOK, .actor = amp_cli_name()};
     if (need >= ACK_EXISTING && access(ack_state, F_OK) != 0 && errno == ENOENT)
         return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
                         ack_state);
-    opt.read_only = need == ACK_LOOK && cannot_write();
     return amp_store_open(ack_state, &opt, s, err);
 }
 

@@ -381,7 +381,8 @@ static int tell(struct inbox *in, struct amp_error *err)
 static int work(struct inbox *in)
 {
     struct amp_error err = {0};
-    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms, .actor = "amp-route.inbox"};
+    struct amp_store_options opt = {
+        .lock_timeout_ms = lock_timeout_ms, .look = list, .actor = "amp-route.inbox"};
     if (access(state, F_OK) != 0)
         amp_fail(&err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s", state);
     else

@@ -75,9 +75,18 @@ static int open_lock(struct amp_store *s, const char *name, struct amp_error *er
     return fd < 0 ? amp_fail_again(err, AMP_CANTCREAT, s->dir, &why) : fd;
 }
 
+/* There is a lock, but it cannot be opened for writing. */
+static bool cannot_write(int dirfd)
+{
+    return faccessat(dirfd, "log/main.lock", R_OK | W_OK, AT_EACCESS) != 0 &&
+           (errno == EROFS || errno == EACCES);
+}
+
 static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *err)
 {
     s->dirfd = open_dir(s->dir, s->opt.read_only, err);
+    if (s->dirfd >= 0 && s->opt.look && cannot_write(s->dirfd))
+        s->opt.read_only = true;
     if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, err) != 0 || amp_store_settings(s, err) != 0 ||
         open_log_dir(s, err) != 0)
         return -1;

@@ -19,6 +19,7 @@ struct amp_store_options {
     uint64_t error_bytes;    /* of error.ndjson, which is renamed when it is full; 16 MiB */
     uint32_t error_files;    /* so many of those stay; 4 */
     bool read_only;          /* never writes or cuts; the index may be rebuilt in memory */
+    bool look;               /* the same where nothing can be written, as on a read-only medium */
     const char *actor; /* who, for the log, where neither change nor input says; stays valid */
 };
 

@@ -299,6 +299,8 @@ amp-ack status --all --json
 amp-ack log | grep -c task_dispatch
 amp-ack dead list
 amp-ack cursors list
+amp-route inbox executor --list || [ $? -eq 1 ] # it is empty
+agent-registry list
 amp-ack doctor --skip clock --skip peers
 rc=0
 amp-ack sweep || rc=$?
