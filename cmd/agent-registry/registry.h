@@ -32,8 +32,8 @@ struct registry {
     size_t n_open, cap_open;
 };
 
-/* main.c: opens the state; suffix tells the long-lived forms from the verbs. existing: only to look,
- * also on a read-only medium. */
+/* main.c: opens the state; suffix tells the long-lived forms from the verbs. existing: only to
+ * look, also on a read-only medium. */
 int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err);
 void reg_close(struct registry *r);
 
