@@ -109,7 +109,8 @@ static int answer(struct worker *w, struct amp_span line, struct amp_error *err)
     amp_jw_member_int(&out, "q", q);
     if (!w->checks.store)
         say_error(&out, &w->closed);
-    else if (ask(w, amp_tok_source(&w->tape, message), &out, &why) < 0)
+    else if (ask(w, amp_tok_source(&w->tape, message), &out, &why) < 0 ||
+             amp_store_sync(w->checks.store, &why) < 0) /* the answer lets a line out */
         say_error(&out, &why);
     amp_jw_close(&out, '}');
     if (amp_jw_end(&out, err) < 0 || amp_buf_str(&w->reply, "\n", err) < 0)

@@ -161,3 +161,15 @@ EOF
   [ -z "$output" ]
   [[ $stderr == *"died three times within a minute, and does not start"* ]]
 }
+
+@test "what history tells is synced before a line passes" {
+  shim=$AMP_BUILD/tests/fault/faildisk.so
+  grep -q fsanitize "$AMP_BUILD/flags" && skip "the sanitizer comes before the shim"
+  # Without the watermark nobody knows how far the log is on disk. The helper has an environment of its own.
+  rm state/log/watermark
+  printf '{"q":1,"msg":%s}\n' "$(<dispatch)" >request
+  AMP_FAULT_MATCH=log/0 AMP_FAULT_ROOT=$PWD/state AMP_FAULT=sync:1:EIO LD_PRELOAD=$shim \
+    run -0 "$AMP_BUILD/libexec/amp/state-worker" --state state <request
+  jq -e '.q == 1 and .error.status == 75 and (.error.what | test("cannot sync the log"))' <<<"$output"
+  amp-validate --state state dispatch | cmp - dispatch
+}
