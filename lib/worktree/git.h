@@ -1,7 +1,8 @@
 /*
  * Git without the git program: typed calls to the git-worker helper, which alone links libgit2.
  * One worker process serves many calls; past its time limit it is killed and the call fails
- * (TIMEDOUT git_timeout); the next call starts a new one. Three crashes in a minute: UNAVAILABLE.
+ * (TIMEDOUT git_timeout); the next call starts a new one. UNAVAILABLE git_unavailable: after three
+ * crashes in a minute it does not start any more.
  *
  * `repo` is any path inside a repository or a worktree. Refused alike by every call:
  *   DATAERR repo_not_git         no repository there

@@ -16,13 +16,14 @@
 
 #include "worktree/git_call.h"
 
-#define TIME_LIMIT_MS 60000
-#define REQUEST_MAX   (1u << 20)
-#define REPLY_MAX     (32u << 20)
-#define READ_SIZE     65536
-#define KILL_GRACE_MS 1000
-#define STOP_GRACE_MS 2000
-#define LOOK_MS       100 /* a signal may come just before the wait */
+#define TIME_LIMIT_MS  60000
+#define REQUEST_MAX    (1u << 20)
+#define REPLY_MAX      (32u << 20)
+#define READ_SIZE      65536
+#define KILL_GRACE_MS  1000
+#define START_LIMIT_MS 5000
+#define STOP_GRACE_MS  2000
+#define LOOK_MS        100 /* a signal may come just before the wait */
 
 int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct amp_error *err)
 {
@@ -64,18 +65,33 @@ void amp_git_close(struct amp_git *g)
     free(g);
 }
 
+/* Whether the worker starts at all, asked after several crashes: otherwise one repository that it
+ * does not survive would keep it from all the others. */
+static bool comes_up(struct amp_git *g, const char *path)
+{
+    struct amp_child child;
+    struct amp_child_end end = {0};
+    const char *const argv[] = {path, "--version", NULL};
+    struct amp_child_spec spec = {
+        .argv = argv, .fd_in = -1, .fd_out = -1, .fd_err = -1, .dies_with_us = true};
+    return amp_child_start(&spec, &child, NULL) == 0 &&
+           amp_child_wait(&child, START_LIMIT_MS, 0, g->stop, &end, NULL) == 0 && end.exited &&
+           end.exit_code == 0;
+}
+
 static int start_worker(struct amp_git *g, struct amp_error *err)
 {
-    int64_t now = amp_mono_ms();
-    /* The ring's next place holds the oldest of the last crashes. */
-    if (g->n_crashes >= AMP_GIT_CRASHES_MAX &&
-        now - g->crashes[g->n_crashes % AMP_GIT_CRASHES_MAX] < AMP_GIT_CRASHES_MS)
-        return amp_fail(err, AMP_UNAVAILABLE, "git_unavailable",
-                        "git-worker broke down %d times within a minute", AMP_GIT_CRASHES_MAX);
     char path[PATH_MAX];
     int pair[2];
     if (amp_helper_path("git-worker", path, sizeof path, err))
         return -1;
+    /* The ring's next place holds the oldest of the last crashes. */
+    if (g->n_crashes >= AMP_GIT_CRASHES_MAX &&
+        amp_mono_ms() - g->crashes[g->n_crashes % AMP_GIT_CRASHES_MAX] < AMP_GIT_CRASHES_MS &&
+        !comes_up(g, path))
+        return amp_fail(err, AMP_UNAVAILABLE, "git_unavailable",
+                        "git-worker broke down %d times within a minute, and does not start",
+                        AMP_GIT_CRASHES_MAX);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return amp_fail_errno(err, AMP_INTERNAL, "cannot make a socket for git-worker");
     const char *const argv[] = {path, NULL};

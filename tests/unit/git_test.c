@@ -199,8 +199,12 @@ static void failing_workers(void)
     TAP_STR(err.code, "git_crashed", "is noticed");
     fake("read -r x; echo '{\"q\":99,\"ok\":true}'");
     TAP_OK(amp_git_resolve(g, repo, "HEAD", oid, &err) == -1, "a worker that answers another");
+    fake("[ \"$1\" = --version ] && exit 0; exit 3");
     TAP_OK(amp_git_resolve(g, repo, "HEAD", oid, &err) == -1, "the fourth within a minute");
-    TAP_STR(err.code, "git_unavailable", "is not even started");
+    TAP_STR(err.code, "git_crashed", "is blamed on what was asked");
+    fake("exit 3");
+    TAP_OK(amp_git_resolve(g, repo, "HEAD", oid, &err) == -1, "one that does not come up");
+    TAP_STR(err.code, "git_unavailable", "is not asked");
     TAP_INT(err.status, AMP_UNAVAILABLE, "its status");
     amp_git_close(g);
     amp_git_close(NULL);
