@@ -268,7 +268,7 @@ static int emit_file(struct amp_store *store, const char *path, struct amp_error
     AMP_BUF struct amp_buf text = {0};
     struct amp_new_fault at = {0};
     amp_buf_init(&text, FILE_MAX);
-    if (amp_file_read(AT_FDCWD, path, FILE_MAX, &text, err) < 0)
+    if (amp_file_read_any(path, FILE_MAX, &text, err) < 0)
         return -1;
     struct draft d = {.path = path, .text = amp_buf_span(&text)};
     d.task = amp_new_read(d.text, &at, err);
