@@ -1,7 +1,6 @@
 /* task-dispatch new: tasks from options and files, as task_dispatch messages to the coordinator. */
 #include "flow/new.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
