@@ -73,9 +73,9 @@ no_answer() {
   result failed aaaaaaa1 '.blockers = ["no permission to push"]' | hear
   decision terminate >"$BATS_TEST_TMPDIR/decision"
   no_answer | jq -c --arg ref "$(last task_dispatch | jq -r .msg_id)" '.ref_msg_id = $ref' >&8
-  message escalation executor admin '{"escalation_type":"unknown","severity":"info","triggered_by":"executor","description":"behind it",
-    "affected_msgs":[],"system_state_snapshot":{"task_status":"x","reject_count":0,"last_successful_msg_id":""},
-    "suggested_actions":[],"auto_suspended":false}' >&8
+  # Behind it one that passes through: when that is out, the nack was taken.
+  new_task '.description = "behind it"' |
+    sed 's/"to":"coordinator"/"to":"executor"/; s/"from":"admin"/"from":"coordinator"/' >&8
   timeout 20 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" </dev/null >>"$said" 3>&- &
   wait_until 10 grep -qF '"description":"behind it"' "$said"
   cat "$BATS_TEST_TMPDIR/decision" >&8
