@@ -8,6 +8,7 @@ setup() {
   cd "$BATS_TEST_TMPDIR" || return
   mkdir -p build/bin build/tests/fault
   : >build/flags
+  cp "$AMP_BUILD/tests/fault/failvalgrind.so" build/tests/fault/
   printf '%s\n' "load $AMP_TOP/tests/bats/lib" '@test "x" { amp-sample || true; }' >x.bats
 }
 
