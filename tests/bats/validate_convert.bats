@@ -127,6 +127,48 @@ there() {
     amp-validate --to rtp -e /dev/null | jq -e '.payload.ackType == "processed"'
 }
 
+@test "a single recipient is kept, to and from the Runtime Protocol and SW4RM" {
+  event() {
+    jq -nc --arg k "$1" --argjson p "$2" '{eventId: "evt_1", seq: 1, kind: $k, sourceNodeId: "n", sourceAgentId: "ann",
+      corrId: "c", createdAt: "2026-02-25T16:22:10.123Z", payload: $p, trace: {attempt: 1}}'" | ${3:-.}"
+  }
+  to() { # where the recipient is, in each protocol
+    jq -r '[.to, .toAgentId, .toAgent, .target.agent_name?, .payload?.toAgents?[0], .payload?.agent_id] | map(values) | unique | join(" ")'
+  }
+  # Where only the list names it.
+  event task_create '{"taskId": "t", "title": "T", "toAgents": ["bob"], "requesterAgentId": "ann"}' >create
+  [ "$(amp-validate --to aof -e /dev/null create | to)" = bob ]
+  amp-validate --to sw4rm -e /dev/null create >there
+  [ "$(to <there)" = bob ]
+  amp-validate there | cmp - there
+  amp-validate --to rtp -e /dev/null there | cmp - create
+  [ "$(amp-validate --to aof -e /dev/null there | to)" = bob ]
+  # Where SW4RM's payload has no place for it.
+  event task_complete '{"taskId": "t", "completedByAgentId": "ann", "resultSummary": "r", "completedAt": "2026-02-25T16:25:00Z"}' \
+    '.toAgentId = "bob"' >complete
+  event ack '{"refEventId": "evt_0", "ackType": "processed", "ackedByAgentId": "ann", "ackedAt": "2026-02-25T16:31:00Z"}' \
+    '.toAgentId = "bob"' >ack
+  for f in complete ack; do
+    amp-validate --to sw4rm -e /dev/null $f >there
+    [ "$(to <there)" = bob ]
+    jq -e '.msg.message_type' there
+    amp-validate there | cmp - there
+    cmp <(amp-validate --to rtp -e /dev/null there | jq -S .) <(jq -S . $f)
+    # What routing would strip is said by the outer object alone.
+    jq -c '.to = "eve"' there >changed
+    [ "$(amp-validate --to rtp -e /dev/null changed | to)" = eve ]
+    [ "$(amp-validate --to aof -e /dev/null there | to)" = bob ]
+  done
+  sed -n "/\"type\":\"task_result\"/{p;q}" "$all" >result
+  amp-validate --to sw4rm -e /dev/null result >there
+  [ "$(to <there)" = coordinator ]
+  cmp <(amp-validate --to amp -e /dev/null there | jq -S .) <(jq -S . result)
+  # Several are not made one.
+  event task_create '{"taskId": "t", "title": "T", "toAgents": ["bob", "eve"], "requesterAgentId": "ann"}' >several
+  run -1 amp-validate --to sw4rm several
+  [[ $output == *"one recipient, the message several"* ]]
+}
+
 @test "options that contradict are wrong usage" {
   run amp-validate --fill repo=x </dev/null
   [ "$status" -eq 64 ]

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <amp/json/writer.h>
+
 #include "protocol/convert/convert.h"
 #include "protocol/convert/derive.h"
 
@@ -32,6 +34,7 @@ struct job {
     void *ctx;
     bool keeps;
     bool says[CV_FIELDS]; /* what the result says itself */
+    bool told;            /* the payload of the result names the recipient */
 };
 
 struct amp_convert *amp_convert_new(const struct amp_json_limits *limits,
@@ -309,6 +312,24 @@ static int write_there(struct job *j, struct amp_error *err)
     return 0;
 }
 
+/* Recipients: only the runtime protocol has several. */
+static bool several(const struct job *j)
+{
+    return j->v->n_to > 1 || (j->v->n_to == 1 && amp_span_is(j->v->to[0], "all"));
+}
+
+/* Whom an outer object has to name, empty: nobody. A message that came from SW4RM goes back as it
+ * was; "unknown" is what stands where nobody was named; a question goes to the admin by its type.
+ */
+static struct amp_span outer(const struct job *j)
+{
+    const struct cv_value *to = &j->n.v[CV_TO];
+    struct amp_span none = {"", 0};
+    bool named = j->to == AMP_PROTO_SW4RM && to->is == CV_IS_TEXT && !several(j) && !j->came.n;
+    bool asks = (j->src->says & CVK_ESCALATION) && amp_span_is(to->text, "admin");
+    return named && !asks && !amp_span_is(to->text, "unknown") ? to->text : none;
+}
+
 /* What the way back would make of it, in c->again. */
 static int write_back(struct job *j, struct amp_error *err)
 {
@@ -317,6 +338,12 @@ static int write_back(struct job *j, struct amp_error *err)
     struct cv_neutral n;
     if (amp_cv_read(j->dst, &c->there, &c->pool, &n, err) < 0)
         return -1;
+    const struct cv_value *to = &n.v[CV_TO];
+    j->told = to->is == CV_IS_TEXT && amp_span_eq(to->text, j->n.v[CV_TO].text);
+    bool listed = j->to == AMP_PROTO_RTP && (j->dst->says & CVK_DISPATCH) && !several(j) &&
+                  to->is == CV_ABSENT && j->n.v[CV_TO].is == CV_IS_TEXT;
+    if (outer(j).n > 0 || listed) /* see wrap; toAgents */
+        n.v[CV_TO] = j->n.v[CV_TO];
     for (unsigned i = 0; i < CV_FIELDS; i++)
         j->says[i] = n.v[i].is != CV_ABSENT;
     if (complete(j, j->dst, &n, err) < 0)
@@ -389,10 +416,26 @@ static int name_kept(struct job *j, struct amp_error *err)
     return amp_cv_keep(j->v->tape, &j->c->again, &j->c->kept, &how, err);
 }
 
-/* Recipients: only the runtime protocol has several. */
-static bool several(const struct job *j)
+/* SW4RM's envelope names no recipient: where the payload does not either, an outer object does. */
+static int wrap(struct job *j, const struct amp_view *made, struct amp_error *err)
 {
-    return j->v->n_to > 1 || (j->v->n_to == 1 && amp_span_is(j->v->to[0], "all"));
+    struct amp_buf *line = &j->c->restored;
+    struct amp_jw w;
+    AMP_BUF struct amp_buf b = {0};
+    struct amp_span to = outer(j);
+    if (to.n == 0 || j->told || (made->n_to == 1 && amp_span_eq(made->to[0], to)))
+        return 0;
+    amp_buf_init(&b, line->max);
+    amp_jw_init(&w, &b);
+    amp_jw_open(&w, '{');
+    amp_jw_member_str(&w, "to", to);
+    amp_jw_key(&w, "msg");
+    amp_jw_raw(&w, amp_buf_span(line));
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    amp_buf_reset(line);
+    return amp_buf_add(line, b.data, b.len, err);
 }
 
 static int valid(struct job *j, struct amp_error *err)
@@ -401,8 +444,9 @@ static int valid(struct job *j, struct amp_error *err)
     struct amp_view view;
     struct amp_check_options opt = j->c->check;
     opt.only = j->to;
-    return amp_reader_line(j->c->reader, amp_buf_span(&j->c->restored), &opt, &view, note_invalid,
-                           &r, err);
+    int good = amp_reader_line(j->c->reader, amp_buf_span(&j->c->restored), &opt, &view,
+                               note_invalid, &r, err);
+    return good > 0 && wrap(j, &view, err) < 0 ? -1 : good;
 }
 
 static enum amp_convert_result convert(struct job *j, const char *const *pairs, struct amp_buf *out,
@@ -418,7 +462,10 @@ static enum amp_convert_result convert(struct job *j, const char *const *pairs, 
                       amp_protocol_name(j->v->protocol));
     if (amp_cv_read(j->src, j->v->tape, &c->pool, &j->n, err) < 0)
         return AMP_CONVERT_FAILED;
-    if (j->v->protocol == AMP_PROTO_SW4RM && j->v->n_to == 1 && !j->n.v[CV_TO].is)
+    /* Where the shape reads none, the view may know the one recipient: of an outer object, or of a
+     * list that is not a field of its own. */
+    if ((j->v->protocol == AMP_PROTO_SW4RM || j->v->protocol == AMP_PROTO_RTP) && j->v->n_to == 1 &&
+        !j->n.v[CV_TO].is)
         j->n.v[CV_TO] = (struct cv_value){.is = CV_IS_TEXT, .text = j->v->to[0]};
     j->dst = came_from(j);
     if (read_again(j, err) < 0)
