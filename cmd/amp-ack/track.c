@@ -136,7 +136,7 @@ static int expire(struct pass *p, const struct amp_view *v, struct amp_error *er
     amp_buf_init(&answers, 1 << 20);
     if (amp_message_sweep_one(p->store, v->id, now_ms(), &opt, err) < 0)
         return -1;
-    amp_status_note(AMP_NO);
+    amp_refused("ttl_expired", 1);
     if (answers.len == 0)
         return 0;
     answers.len--; /* its LF */

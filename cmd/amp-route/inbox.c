@@ -142,7 +142,10 @@ static int show(struct inbox *in)
         amp_time_format(info.until_ms, until);
         amp_note("%s is busy since %s, until %s at most", in->name, since, until);
     }
-    return info.waiting > 0 ? 0 : AMP_NO;
+    if (info.waiting > 0)
+        return 0;
+    amp_note("no message waits for %s", in->name);
+    return AMP_NO;
 }
 
 /* ---- handing over ---- */
@@ -411,7 +414,11 @@ static int work(struct inbox *in)
         amp_status_note(amp_complain(&late));
     if (rc < 0)
         return amp_complain(&err);
-    return in->handed > 0 ? 0 : AMP_NO;
+    if (in->handed > 0)
+        return 0;
+    if (in->refused == 0)
+        amp_note("no message was handed over to %s", in->name);
+    return AMP_NO;
 }
 
 int route_inbox(int argc, char **argv)

@@ -380,7 +380,7 @@ static void refuse(struct router *r, struct job *j, const char *code, const char
 void keep_refuse(struct router *r, struct job *j, const char *code, const char *why,
                  const char *route, bool retryable)
 {
-    amp_status_note(AMP_NO);
+    amp_refused(code, 1);
     count_refused(r, route, j, code);
     refuse(r, j, code, why, route, retryable, true);
 }

@@ -123,6 +123,9 @@ int amp_complain(const struct amp_error *err);
 void amp_note_terminal(const char *path);
 /* Remembers the worst status of a stream that goes on; amp_cli_main returns it. */
 void amp_status_note(int status);
+/* Counts a refusal, or whatever else is a "no" (status 1), that no line on stderr tells by itself.
+ * At the end amp_cli_main prints how many there were of each code. */
+void amp_refused(const char *code, uint64_t n);
 
 /* Untrusted text for a terminal: control characters (C0, DEL, C1, bidi overrides) become visible
  * escapes, at most width columns (0: no limit), cut with "…". */

@@ -32,6 +32,40 @@ void amp_status_note(int status)
     noted = (int)amp_status_worse((enum amp_status)noted, (enum amp_status)status);
 }
 
+#define CODES_MOST 32 /* the others count as one */
+
+static struct {
+    char code[48];
+    unsigned long long n;
+} refusals[CODES_MOST + 1];
+static unsigned n_refusals;
+
+void amp_refused(const char *code, uint64_t n)
+{
+    unsigned i = 0;
+    if (n == 0)
+        return;
+    amp_status_note(AMP_NO);
+    while (i < n_refusals && i < CODES_MOST && strcmp(refusals[i].code, code) != 0)
+        i++;
+    if (i == n_refusals) {
+        n_refusals++;
+        snprintf(refusals[i].code, sizeof refusals[i].code, "%s",
+                 i < CODES_MOST ? code : "of other codes");
+    }
+    refusals[i].n += n;
+}
+
+void cli_tell_refused(void)
+{
+    AMP_BUF struct amp_buf b = {0};
+    amp_buf_init(&b, 4096);
+    for (unsigned i = 0; i < n_refusals; i++)
+        amp_buf_fmt(&b, NULL, "%s%llu %s", i ? ", " : "", refusals[i].n, refusals[i].code);
+    if (b.len > 0)
+        amp_warn("refused: %.*s", (int)b.len, b.data);
+}
+
 bool amp_color(FILE *f)
 {
     if (strcmp(cli_standard.color, "always") == 0)

@@ -139,5 +139,6 @@ int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
             amp_complain(&err);
         status = (int)amp_status_worse((enum amp_status)status, err.status);
     }
+    cli_tell_refused();
     return (int)amp_status_worse((enum amp_status)status, (enum amp_status)cli_noted_status());
 }

@@ -87,6 +87,8 @@ int cli_config_text(const char *explicit_path, const char *state_dir, struct amp
 
 void cli_set_name(const char *name);
 int cli_noted_status(void);
+/* Prints what amp_refused counted. */
+void cli_tell_refused(void);
 /* Whether the last complaint was this one: an output that failed says so again at the end. */
 bool cli_complained(const struct amp_error *err);
 

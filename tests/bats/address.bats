@@ -105,10 +105,10 @@ lost() {
   # Durably queued: told to the sender.
   [ "$(jq -r .payload.ackType answer)" = accepted ]
   amp-route inbox ann | cmp - in
-  run -1 amp-route inbox ann
+  run -1 --separate-stderr amp-route inbox ann
   # Sent again it is known.
   agents bob <in >answer
-  run -1 amp-route inbox ann
+  run -1 --separate-stderr amp-route inbox ann
   # Who left, though it was meant, is told of.
   agent-registry deregister ann >>events
   run -1 --separate-stderr agents bob <<<"$(jq -c '.eventId = "evt_2"' in)"
@@ -122,11 +122,11 @@ lost() {
   [ "$(jq -r 'select(.payload.code == "buffer_full") | .payload.refEventId' <<<"$output" | paste -sd ' ')" = "evt_4 evt_5" ]
   amp-route inbox ann | cmp - in
   amp-route inbox bob | cmp - <(head -n 3 in)
-  run -1 amp-route inbox carl
+  run -1 --separate-stderr amp-route inbox carl
   # Requeued, it comes to whoever has not had it.
   amp-ack dead requeue --every | amp-route -r '* => agents' >/dev/null
   amp-route inbox bob | cmp - <(tail -n 2 in)
-  run -1 amp-route inbox ann
+  run -1 --separate-stderr amp-route inbox ann
 }
 
 @test "sw4rm in an inbox: what only told the way is off, who it is for is on record" {

@@ -223,10 +223,10 @@ sw4rm() {
   # The same again is a repetition, also for another port.
   amp-route --cursor mbp -r '* => file:out' <again
   [ ! -s out ]
-  run -1 amp-route inbox mbp
+  run -1 --separate-stderr amp-route inbox mbp
   # It fails once more, and is sent once more.
-  run -1 amp-route --cursor mbp --inbound 2 -r '* => inbox:hub' < <(events 5 6 7)
-  amp-ack dead requeue --every | run -1 amp-route --cursor mbp --inbound 2 -r '* => inbox:hub'
+  run -1 --separate-stderr amp-route --cursor mbp --inbound 2 -r '* => inbox:hub' < <(events 5 6 7)
+  amp-ack dead requeue --every | run -1 --separate-stderr amp-route --cursor mbp --inbound 2 -r '* => inbox:hub'
   [ "$(amp-ack dead list --json | wc -l)" = 1 ]
   amp-route inbox hub >got
   amp-ack dead requeue --every | amp-route --cursor mbp --inbound 2 -r '* => inbox:hub'
@@ -237,7 +237,7 @@ sw4rm() {
 @test "what the cursor refused is refused again when it is sent again" {
   amp-ack track </dev/null
   amp-ack cursors move mbp vps 3
-  run -1 route < <(events 2)
+  run -1 --separate-stderr route < <(events 2)
   [[ $output == *seq_not_monotonic* ]]
   run -1 --separate-stderr route < <(amp-ack dead requeue --every)
   [[ $output == *seq_not_monotonic* ]]

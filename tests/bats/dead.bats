@@ -52,7 +52,7 @@ ids() {
   for ((i = n; i > 0; i--)); do # the later one has the smaller id
     echo "${line/044-1772116327001/044-$((1000 + i))}"
   done >messages
-  run -1 amp-route -r 'to=nobody => file:x' <messages
+  run -1 --separate-stderr amp-route -r 'to=nobody => file:x' <messages
   # Several share a millisecond.
   amp-ack dead list --json >letters
   [ "$(jq .failed_ms letters | sort -u | wc -l)" -lt $n ]
@@ -61,7 +61,7 @@ ids() {
   cmp again messages
   # What goes for its number is the oldest, too.
   rm -r state
-  run -1 amp-route -r 'to=nobody => file:x' <messages
+  run -1 --separate-stderr amp-route -r 'to=nobody => file:x' <messages
   amp-ack sweep --dead-max-count 1 >/dev/null
   [ "$(amp-ack dead list --json | jq -r .id)" = "$(tail -n 1 messages | jq -r .msg_id)" ]
 }
@@ -242,14 +242,14 @@ ids() {
   [ "$(jq -r .refused <<<"$output")" = already_requeued ]
   [ "$(amp-ack dead list --json --all | jq -r .state)" = REQUEUED ]
   [[ $(amp-ack dead list --all | tail -n 1) == "$id"*" REQUEUED" && $(amp-ack dead list) != *state* ]]
-  run -1 amp-route -r 'to=nobody => file:x' <again
+  run -1 --separate-stderr amp-route -r 'to=nobody => file:x' <again
   amp-ack dead show $id | jq -e '.state == "DEAD" and .attempts == 2 and (.history | length) == 2'
 }
 
 @test "export: letters, or a bundle that explains them, whole and without secrets" {
   echo '{"redact": {"patterns": ["INV-[0-9]+"]}, "route": {"routes": ["* => https://ann:hunter2@h/"]}}' >amp.json
   dead 2 '.payload.tech_constraints = {"password": "hunter2", "note": "INV-12"}'
-  run -1 amp-route -r '* => file:x' < <(message task_dispatch '.payload.risk_level = "hunter" | .payload.password = "hunter2"')
+  run -1 --separate-stderr amp-route -r '* => file:x' < <(message task_dispatch '.payload.risk_level = "hunter" | .payload.password = "hunter2"')
   amp-ack dead export --every -c amp.json | cmp - <(amp-ack dead list --json -c amp.json)
   run -64 amp-ack dead export --bundle bundle
   amp-ack dead export --dry-run --every --bundle bundle >would

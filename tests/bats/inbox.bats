@@ -39,12 +39,12 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
   amp-route inbox executor >>out
   cmp in out
   [ "$(state_of 2)" = READ ]
-  run -1 amp-route inbox executor
+  run -1 --separate-stderr amp-route inbox executor
   [ -z "$output" ]
-  run -1 amp-route inbox executor --list
+  run -1 --separate-stderr amp-route inbox executor --list
   # Sent again by somebody who does not know: it was read.
   amp-route -r '* => inbox:executor' <in
-  run -1 amp-route inbox executor
+  run -1 --separate-stderr amp-route inbox executor
   [ "$(events executor 1)" = "put offer read" ]
 }
 
@@ -52,14 +52,14 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
   message task_dispatch >in
   amp-route --all -r '* => inbox:one' -r '* => inbox:two' <in
   amp-route inbox one | cmp - in
-  run -1 amp-route inbox one
+  run -1 --separate-stderr amp-route inbox one
   amp-route inbox two | cmp - in
   [ "$(amp-ack status --all --json | jq -r '[.acks[] | .stage + " " + .by] | sort | join(", ")')" = \
     "READ one, READ two, RECEIVED one, RECEIVED two" ]
 }
 
 @test "a full inbox refuses: buffer_full, answered and kept, nothing dropped" {
-  run -1 put executor {1..12}
+  run -1 --separate-stderr put executor {1..12}
   [ "${#lines[@]}" -eq 2 ]
   [ "$(jq -r '.code + " " + .ref_msg_id' <<<"${lines[0]}")" = "buffer_full task_dispatch-T-2026-044-11" ]
   [ "$(amp-ack dead list --json | jq -r '.code + " " + .route' | sort -u)" = "buffer_full inbox:executor" ]
@@ -76,6 +76,7 @@ events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key =
   route() { amp-route -r '* => inbox:b' "$@"; }
   waiting() { amp-route inbox b --list --json | jq -r '.msg.sequence_number' | paste -sd' '; }
   run -1 --separate-stderr route <bulk
+  [ "$stderr" = "amp-route: warning: refused: 5 buffer_full" ]
   [ "$(waiting)" = "10 11 12 13 14 15 16 17 18 19" ]
   run -1 --separate-stderr route < <(control 31 0)
   run -1 --separate-stderr route <urgent
@@ -86,7 +87,7 @@ buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
   # How many is set, also in the configuration; none is none.
   echo '{"lanes": {"privileged_places": 3}}' >amp.json
   run -0 route --config amp.json < <(control 51 -15; control 52 -15)
-  run -1 route --lane privileged_places=0 < <(control 53 -15)
+  run -1 --separate-stderr route --lane privileged_places=0 < <(control 53 -15)
   run -64 route --lane privileged_places=-1 </dev/null
 }
 
@@ -116,10 +117,10 @@ buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
   [ "$(jq -r '.ref_msg_id[-1:] + .code' <<<"$output")" = 3buffer_full ]
   amp-route inbox executor >got
   # Read, not done: no room yet.
-  run -1 amp-route --credits 2 -r '* => inbox:executor' < <(message task_dispatch '.msg_id = "task_dispatch-T-2026-044-4"')
+  run -1 --separate-stderr amp-route --credits 2 -r '* => inbox:executor' < <(message task_dispatch '.msg_id = "task_dispatch-T-2026-044-4"')
   head -n 1 got | amp-ack send --stage FULFILLED >/dev/null
   amp-route --credits 2 -r '* => inbox:executor' < <(message task_dispatch '.msg_id = "task_dispatch-T-2026-044-5"')
-  run -1 amp-route --credits 2 -r '* => inbox:executor' < <(message task_dispatch '.msg_id = "task_dispatch-T-2026-044-6"')
+  run -1 --separate-stderr amp-route --credits 2 -r '* => inbox:executor' < <(message task_dispatch '.msg_id = "task_dispatch-T-2026-044-6"')
   [ "$(amp-route inbox executor | ids)" = 5 ]
 }
 
@@ -162,7 +163,7 @@ buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
   amp-route -r '* => inbox:coordinator' <in
   amp-route -r '* => inbox:coordinator' <in
   amp-route inbox coordinator | cmp - in
-  run -1 amp-route inbox coordinator
+  run -1 --separate-stderr amp-route inbox coordinator
 }
 
 @test "another message under the same id is not put" {
@@ -257,18 +258,18 @@ buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
 @test "between turns: nothing while the agent is busy" {
   put executor 1 2 3
   amp-route inbox executor --busy
-  run -1 amp-route inbox executor --between-turns
+  run -1 --separate-stderr amp-route inbox executor --between-turns
   [ -z "$output" ]
   run -0 --separate-stderr amp-route inbox executor --list
   [[ "$stderr" == *"executor is busy"* ]]
   # Its turn ends: one, and it is busy again.
   run -0 amp-route inbox executor --idle --between-turns --one
   [ "$(ids <<<"$output")" = 1 ]
-  run -1 amp-route inbox executor --between-turns
+  run -1 --separate-stderr amp-route inbox executor --between-turns
   run -0 amp-route inbox executor --idle --between-turns --format text
   [[ "$output" == "Message task_dispatch-T-2026-044-2:"*"Message task_dispatch-T-2026-044-3:"* ]]
   # Nothing waits: it stays idle.
-  run -1 amp-route inbox executor --idle --between-turns
+  run -1 --separate-stderr amp-route inbox executor --idle --between-turns
   put executor 4
   run -0 amp-route inbox executor --between-turns
   [ "$(ids <<<"$output")" = 4 ]
@@ -291,7 +292,7 @@ buffer_full 22,buffer_full 23,buffer_full 24,buffer_full 31,buffer_full 43" ]
   put executor 1 2
   echo '{"inbox": {"busy_lease": "400ms"}}' >amp.json
   run -0 amp-route inbox executor --between-turns --one -c amp.json
-  run -1 amp-route inbox executor --between-turns --one
+  run -1 --separate-stderr amp-route inbox executor --between-turns --one
   # Waiting for it needs no word of anybody.
   run -0 amp-route inbox executor --between-turns --follow --max 1
   [ "$(ids <<<"$output")" = 2 ]
@@ -370,16 +371,16 @@ SH
   [ -z "$(amp-ack sweep)" ]
   wait_until 20 eval '[ "$(amp-ack sweep | tee -a swept | wc -l)" -gt 0 ]'
   [ "$(amp-ack dead list --json | jq -r '.msg_id + " " + .code')" = "e1 ttl_expired" ]
-  run -1 amp-route inbox executor --list
+  run -1 --separate-stderr amp-route inbox executor --list
   [ -z "$(amp-ack sweep)" ]
 }
 
 @test "--return: read, not done: it comes again, first, and marked" {
   put executor 1 2
   amp-route inbox executor --one >/dev/null
-  run -1 amp-route inbox executor --return task_dispatch-T-2026-044-9
-  run -1 amp-route inbox executor --return task_dispatch-T-2026-044-2
-  [[ "$output" == *"return"* ]]
+  run -1 --separate-stderr amp-route inbox executor --return task_dispatch-T-2026-044-9
+  run -1 --separate-stderr amp-route inbox executor --return task_dispatch-T-2026-044-2
+  [[ "$stderr" == *"return"* ]]
   amp-route inbox executor --return task_dispatch-T-2026-044-1
   [ "$(amp-route inbox executor --format wrap | jq -r '[.msg.msg_id[-1:], .redelivered] | join(" ")' | paste -sd,)" = \
     "1 true,2 false" ]
@@ -478,7 +479,7 @@ SH
   [ -s one ] && [ -s two ]
   cat one two | amp-route -r '* => inbox:executor' >/dev/null
   amp-route inbox executor | cmp - two
-  run -1 amp-route inbox executor
+  run -1 --separate-stderr amp-route inbox executor
   # The other way round.
   rm -r state
   amp-ack track <one >/dev/null
@@ -486,7 +487,7 @@ SH
   amp-route inbox other | cmp - one
   amp-ack track <two >/dev/null # it is at work: nothing passes
   amp-route -r '* => inbox:other' <two >/dev/null
-  run -1 amp-route inbox other
+  run -1 --separate-stderr amp-route inbox other
   [ -z "$output" ]
 }
 
@@ -561,13 +562,13 @@ dropped() {
   amp-route inbox bob | cmp - 2
   # At once, not when ann looks: her place is free.
   [ "$(dropped)" = ann ]
-  run -1 amp-route inbox ann --list
-  run -1 amp-route inbox ann
+  run -1 --separate-stderr amp-route inbox ann --list
+  run -1 --separate-stderr amp-route inbox ann
   [ -z "$output" ]
   rm -r state
   attempts
   amp-route inbox ann | cmp - 1 # the older one, as she was faster
-  run -1 amp-route inbox bob
+  run -1 --separate-stderr amp-route inbox bob
   [ -z "$output" ]
   [ "$(dropped)" = bob ]
 }
@@ -588,7 +589,7 @@ dropped() {
   amp-route inbox ann --exec sh -c 'echo begun >begun; read -r _ <go' &
   worker=$!
   wait_until 10 test -s begun
-  run -1 amp-route inbox bob # ann holds it, though it is not READ
+  run -1 --separate-stderr amp-route inbox bob # ann holds it, though it is not READ
   [ -z "$output" ]
   kill -KILL $worker
   echo >go
@@ -603,7 +604,7 @@ dropped() {
   echo >go
   wait $worker || :
   amp-route inbox bob | cmp - 2
-  run -1 amp-route inbox ann
+  run -1 --separate-stderr amp-route inbox ann
   [ -z "$output" ]
   [ "$(dropped)" = ann ]
 }
@@ -617,7 +618,7 @@ dropped() {
   done
   amp-route -r '* => inbox:ann' <1 >/dev/null
   amp-ack send --stage READ --from carl <2 >/dev/null
-  run -1 amp-route inbox ann
+  run -1 --separate-stderr amp-route inbox ann
   [ -z "$output" ]
   [ "$(dropped)" = ann ]
   # What carl could not do is ann's again.
@@ -641,7 +642,7 @@ dropped() {
   amp-route inbox executor >out 2>err
   cat other news | cmp - out
   [ "$(grep -c 'stays in the inbox: task T-2026-044 is suspended until the admin decides' err)" = 2 ]
-  run -1 amp-route inbox executor
+  run -1 --separate-stderr amp-route inbox executor
   run -0 amp-route inbox executor --list
   [ "${#lines[@]}" -eq 2 ]
   # Who waits for it has it soon after the decision.

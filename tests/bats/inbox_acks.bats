@@ -125,7 +125,7 @@ sw4rm READ 6 executor" ]
   run -69 --separate-stderr amp-route inbox executor --acks fifo:fifo --open-timeout 100ms
   [ "${#lines[@]}" -eq 2 ]
   [[ "$stderr" == *"2 lines wait in the outbox inbox:executor"* ]]
-  run -1 amp-route inbox executor --acks file:acks
+  run -1 --separate-stderr amp-route inbox executor --acks file:acks
   [ "$(said acks)" = "amp ack READ 1 executor
 amp ack READ 2 executor" ]
 }
@@ -139,7 +139,7 @@ amp ack READ 2 executor" ]
   [ "${#lines[@]}" -eq 150 ]
   [[ "$stderr" == *"150 lines wait in the outbox inbox:executor"* ]]
   cp -r state other
-  run -1 amp-route inbox executor --acks file:acks
+  run -1 --separate-stderr amp-route inbox executor --acks file:acks
   [ "$(jq -r .ref_msg_id acks | sort -u | wc -l)" -eq 150 ]
   [ "$(wc -l <acks)" -eq 150 ]
   cat fifo >read &
@@ -159,7 +159,7 @@ amp ack READ 2 executor" ]
   [ "${#lines[@]}" -eq 110 ]
   [ "${#stderr_lines[@]}" -eq 99 ]
   [ "$(wc -l <taken)" -eq 11 ]
-  run -1 amp-route inbox executor --acks file:acks
+  run -1 --separate-stderr amp-route inbox executor --acks file:acks
   [ "$(cat taken acks | jq -r .ref_msg_id | sort -u | wc -l) $(wc -l <acks)" = "110 99" ]
 }
 
@@ -182,7 +182,7 @@ amp ack READ 2 executor" ]
   run -74 --separate-stderr amp-route inbox executor --acks file:/dev/full
   [ "${#lines[@]}" -eq 2 ]
   [ "$(grep -c 'stays in the outbox' <<<"$stderr")" -le 4 ]
-  run -1 amp-route inbox executor --acks file:acks
+  run -1 --separate-stderr amp-route inbox executor --acks file:acks
   [ "$(said acks | sort)" = "amp ack READ 1 executor
 amp ack READ 2 executor" ]
 }

@@ -46,7 +46,7 @@ put() { amp-route -r '* => inbox:executor' >answers; }
   wait "$pids"
   cmp five out
   put <five
-  run -1 amp-route inbox executor
+  run -1 --separate-stderr amp-route inbox executor
   [ -z "$output" ]
 }
 
@@ -126,7 +126,7 @@ SH
   kill -9 "$child" 2>/dev/null || :
   amp-route inbox executor --exec ./work
   [ "$(cat ran)" = $'1 first\n2 1' ]
-  run -1 amp-route inbox executor --exec ./work
+  run -1 --separate-stderr amp-route inbox executor --exec ./work
 }
 
 @test "two copies at once: each message once, whoever hands it over" {
@@ -148,7 +148,7 @@ SH
   sh "$hooks/prompt.sh" >prompt
   [ "$(grep -c '^Message ' prompt)" -eq 5 ]
   message review_request | put
-  run -1 amp-route inbox executor --between-turns
+  run -1 --separate-stderr amp-route inbox executor --between-turns
   [ -z "$output" ]
   # Its end goes on with what came meanwhile.
   sh "$hooks/stop.sh" >stop

@@ -142,8 +142,8 @@ what() {
     and .ack_for_message_id[-1:] == "2")' told
   amp-validate --strict told | cmp - told
   { a 1 READ bob; a 1 FULFILLED eve '.payload.result = 1'; a 1 FULFILLED bob '.payload.result = 2'; } >in
-  run -1 route <in
-  [[ $output == *permission_denied* ]]
+  run -1 --separate-stderr route <in
+  [[ $stderr == *permission_denied* ]]
   [ "$(wc -l <acks)" -eq 2 ] # a stranger's word goes nowhere
   [ "$(jq -r .code state/error.ndjson | grep -c permission_denied)" -eq 1 ]
   m 3 t | route | jq -e '.msg.payload | .status == "DUPLICATE_DETECTED" and .cached_result == 2'

@@ -80,7 +80,7 @@ T
 }
 
 @test "what matches nothing is answered with no_route, status 1" {
-  run -1 amp-route -r 'to=admin => file:a' < <(message task_dispatch)
+  run -1 --separate-stderr amp-route -r 'to=admin => file:a' < <(message task_dispatch)
   [ ${#lines[@]} -eq 1 ]
   amp-validate <<<"$output"
   [ "$(jq -r '.type, .code, .ref_msg_id, .retryable' <<<"$output" | paste -sd' ')" = \
@@ -107,7 +107,7 @@ T
 }
 
 @test "reject answers, dead without a state is wrong usage" {
-  run -1 amp-route -r '* => reject' < <(message task_dispatch)
+  run -1 --separate-stderr amp-route -r '* => reject' < <(message task_dispatch)
   [ "$(jq -r .code <<<"$output")" = rejected ]
   run -64 amp-route -r '* => dead' </dev/null
 }
@@ -141,7 +141,7 @@ T
 }
 
 @test "a jq predicate that fails makes a predicate_error, never the next route" {
-  run -1 amp-route -r 'jq:.payload.description | tonumber => file:a' -r '* => file:b' \
+  run -1 --separate-stderr amp-route -r 'jq:.payload.description | tonumber => file:a' -r '* => file:b' \
     < <(message task_dispatch)
   [ "$(jq -r .code <<<"$output")" = predicate_error ]
   [ ! -s a ]
@@ -155,7 +155,7 @@ T
     cat good
     message task_dispatch "$(id 2) | .payload.description = \"loop\""
   } >in
-  run -1 amp-route --predicate-timeout 250ms \
+  run -1 --separate-stderr amp-route --predicate-timeout 250ms \
     -r 'jq:if .payload.description == "loop" then last(range(1e12)) else true end => file:a' <in
   [ "$(jq -r .code <<<"$output" | paste -sd' ')" = "predicate_error predicate_error" ]
   cmp good a

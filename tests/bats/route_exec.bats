@@ -78,7 +78,7 @@ T
 }
 
 @test "the exit status tells a refusal from an absent handler" {
-  run -1 amp-route -r '* => exec-each:false' < <(message task_dispatch)
+  run -1 --separate-stderr amp-route -r '* => exec-each:false' < <(message task_dispatch)
   run -69 amp-route --attempts 1 -r '* => exec-each:sh -c "exit 75"' < <(message task_dispatch)
   run -69 amp-route --attempts 1 -r '* => exec-each:sh -c "kill -9 \$\$"' < <(message task_dispatch)
   [ "$(said .code .retryable)" = "command_failed true" ]
@@ -166,7 +166,7 @@ S
 
 @test "with a state: what a handler refuses is a permanent dead letter" {
   need_tool amp-ack
-  run -1 amp-route -s state -r '* => exec-each:sh -c "exit 77"' < <(message task_dispatch)
+  run -1 --separate-stderr amp-route -s state -r '* => exec-each:sh -c "exit 77"' < <(message task_dispatch)
   amp-ack dead list --state state --json >letters
   [ "$(jq -r '.code, .class' letters | paste -sd' ')" = "command_refused permanent" ]
   [ "$(amp-ack dead list --state state --json --route 'exec-each:*' | jq -r .route)" = 'exec-each:sh -c "exit 77"' ]

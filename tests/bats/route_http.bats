@@ -93,10 +93,10 @@ helper_of() {
   [ "$(jq -r .path log | paste -sd' ')" = "/same /ok" ]
   "$AMP_BUILD/tests/fixture/http-server" port2 log2 &
   wait_until 5 test -s port2
-  run -1 amp-route -r "* => $url/to/$(cat port2)" < <(message task_dispatch)
+  run -1 --separate-stderr amp-route -r "* => $url/to/$(cat port2)" < <(message task_dispatch)
   [[ "$output" == *"another origin"* ]]
   [ ! -s log2 ]
-  run -1 amp-route -r "* => $url/loop" < <(message task_dispatch)
+  run -1 --separate-stderr amp-route -r "* => $url/loop" < <(message task_dispatch)
   [ "$(grep -c '"/loop"' log)" -eq 4 ]
 }
 
@@ -195,10 +195,10 @@ helper_of() {
   openssl s_server -accept 127.0.0.1:0 -cert c.pem -key k.pem <silence >tls 2>&1 &
   wait_until 5 grep -q ACCEPT tls
   port=$(sed -n 's/^ACCEPT .*:\([0-9]*\)$/\1/p' tls)
-  run -1 amp-route -r "* => https://localhost:$port/x" < <(message task_dispatch)
+  run -1 --separate-stderr amp-route -r "* => https://localhost:$port/x" < <(message task_dispatch)
   [ "$(jq -r '.code, .retryable' <<<"$output" | paste -sd' ')" = "http_refused false" ]
   # The name has to be the certificate's too.
-  run -1 amp-route --http-ca c.pem -r "* => https://127.0.0.1:$port/x" < <(message task_dispatch)
+  run -1 --separate-stderr amp-route --http-ca c.pem -r "* => https://127.0.0.1:$port/x" < <(message task_dispatch)
   [ "$(jq -r .code <<<"$output")" = http_refused ]
   [ "$(grep -c task_dispatch tls)" -eq 0 ]
   run amp-route --http-ca c.pem --attempts 1 --attempt-timeout 1s -r "* => https://localhost:$port/x" \

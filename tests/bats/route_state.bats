@@ -181,7 +181,7 @@ many() {
 }
 
 @test "no_route: answered, kept, listed, shown and sent again" {
-  run -1 amp-route -r 'to=admin => file:x' < <(message task_dispatch)
+  run -1 --separate-stderr amp-route -r 'to=admin => file:x' < <(message task_dispatch)
   jq -e '.message | test("dead letters")' <<<"$output"
   run -0 amp-ack dead list --json
   [ "$(jq -r '.code, .class, .attempts, .task' <<<"$output" | paste -sd' ')" = \
@@ -199,7 +199,7 @@ many() {
 
 @test "the same message refused again is one letter with two attempts" {
   for i in 1 2; do
-    run -1 amp-route -r 'to=admin => file:x' < <(message task_dispatch)
+    run -1 --separate-stderr amp-route -r 'to=admin => file:x' < <(message task_dispatch)
   done
   run -0 amp-ack dead list --json
   [ "$(jq -r '.attempts, (.history | length)' <<<"$output" | paste -sd' ')" = "2 2" ]
@@ -224,7 +224,7 @@ many() {
 }
 
 @test "reject and dead keep the message" {
-  run -1 amp-route -r 'to=executor => reject' < <(message task_dispatch)
+  run -1 --separate-stderr amp-route -r 'to=executor => reject' < <(message task_dispatch)
   [ "$(jq -r .code <<<"$output")" = rejected ]
   run -0 amp-route -r 'to=reviewer => dead' < <(message review_request)
   [ -z "$output" ]
@@ -238,7 +238,7 @@ many() {
   message task_dispatch '.payload.description = ("x" * 3000000)' >big
   amp-route -r 'to=executor => spool:box' <big
   cmp big box/new/*.json
-  run -1 amp-route -r 'to=admin => file:x' <big
+  run -1 --separate-stderr amp-route -r 'to=admin => file:x' <big
   amp-ack dead requeue --every >again
   cmp big again
 }
@@ -247,7 +247,7 @@ many() {
   need_tool hitl-prompt
   # A critical escalation that nobody answers.
   run -1 hitl-prompt --answer /dev/null < <(message escalation)
-  run -1 amp-route -r '* => file:x' < <(message task_dispatch)
+  run -1 --separate-stderr amp-route -r '* => file:x' < <(message task_dispatch)
   [ "$(jq -r '.code, .retryable' <<<"$output" | paste -sd' ')" = "suspended true" ]
   [ ! -s x ]
   run -0 amp-route -r '* => file:x' < <(message task_result)
