@@ -17,7 +17,7 @@
 #include "bundle.h"
 #include "dead.h"
 #include "protocol/redact.h"
-#include "store/history.h"
+#include "store/history/history.h"
 
 #define NEEDLES_MAX 512                /* ids and correlations looked for in the log */
 #define FRAMES_MAX  ((size_t)64 << 20) /* bytes of the log at most */

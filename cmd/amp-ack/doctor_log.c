@@ -12,7 +12,7 @@
 #include <amp/base/file.h>
 
 #include "doctor.h"
-#include "store/history.h"
+#include "store/history/history.h"
 
 enum { PROGRESS_MS = 2000 };
 

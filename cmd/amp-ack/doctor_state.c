@@ -19,7 +19,7 @@
 #include "due.h"
 #include "message/dead.h"
 #include "message/inbox.h"
-#include "store/history.h"
+#include "store/history/history.h"
 
 #define OVERDUE_MS 10000 /* later than any watcher would be */
 

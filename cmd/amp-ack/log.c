@@ -9,7 +9,7 @@
 #include "flow/wake.h"
 #include "message/diagram.h"
 #include "pass.h"
-#include "store/follow.h"
+#include "store/history/follow.h"
 
 #define BLOB_MAX ((size_t)64 << 20)
 #define DAYS_MS  ((int64_t)100 * 365 * 24 * 3600 * 1000)

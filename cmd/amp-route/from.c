@@ -4,7 +4,7 @@
  * While a consumer reads, the log keeps what lies before it (a pin).
  */
 #include "from.h"
-#include "store/history.h"
+#include "store/history/history.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Reading in pages: nothing but the log is looked at while a page is filled. */
 #include "message/recorded.h"
-#include "store/history.h"
+#include "store/history/history.h"
 
 #include <stdlib.h>
 #include <string.h>

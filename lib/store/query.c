@@ -1,5 +1,5 @@
 /* Reading: one key, keys in order, what is due, frames. */
-#include "store/history.h"
+#include "store/history/history.h"
 #include "store/store_int.h"
 
 #include <fcntl.h>

@@ -6,11 +6,11 @@
 
 #include <amp/base/file.h>
 
-#include "store/filler.h"
-#include "store/index.h"
-#include "store/log.h"
+#include "store/cache/filler.h"
+#include "store/cache/tail.h"
+#include "store/index/index.h"
+#include "store/log/log.h"
 #include "store/store.h"
-#include "store/tail.h"
 
 enum {
     AMP_TURN_FRAMES = 256,

@@ -7,8 +7,8 @@
 #include "message/idempotency.h"
 #include "message/message.h"
 #include "scratch.h"
-#include "store/follow.h"
-#include "store/history.h"
+#include "store/history/follow.h"
+#include "store/history/history.h"
 #include "tap.h"
 
 static struct amp_error err;

@@ -1,6 +1,6 @@
 /* The log read again: each message once, in order; what is gone is told; a pin keeps it. */
 #include "message/recorded.h"
-#include "store/history.h"
+#include "store/history/history.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * The watermark. The page names the boot and the log directory that it speaks of: after a restart
  * of the machine, or in a copy of the directory, it counts for nothing.
  */
-#include "store/watermark.h"
+#include "store/log/watermark.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

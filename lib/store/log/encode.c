@@ -1,6 +1,6 @@
 /* Frames: encoding. Nearly all members of nearly all frames are texts without anything to escape,
  * put one behind the other; the rest is left to the JSON writer. */
-#include "store/frame.h"
+#include "store/log/frame.h"
 
 #include <string.h>
 

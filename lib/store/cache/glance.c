@@ -4,7 +4,7 @@
  * checksum was right, so this is our own writing; whatever looks otherwise is left to
  * amp_frame_decode.
  */
-#include "store/frame.h"
+#include "store/log/frame.h"
 
 #include <string.h>
 

@@ -13,8 +13,8 @@
 
 #include <pthread.h>
 
-#include "store/filter.h"
-#include "store/tail.h"
+#include "store/cache/filter.h"
+#include "store/cache/tail.h"
 
 struct amp_filler {
     pthread_t thread;

@@ -2,8 +2,8 @@
 #ifndef AMP_STORE_FOLLOW_H
 #define AMP_STORE_FOLLOW_H
 
-#include "store/history.h"
-#include "store/log.h"
+#include "store/history/history.h"
+#include "store/log/log.h"
 #include "store/store.h"
 
 /* Zeros: before the first frame that there is. */

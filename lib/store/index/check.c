@@ -3,7 +3,7 @@
  * keyed by the salt of the meta row: a row that a fault of the disk changed is noticed when it is
  * read. A row that is gone is noticed only by going through all of them.
  */
-#include "store/index.h"
+#include "store/index/index.h"
 
 #include <sqlite3.h>
 #include <string.h>

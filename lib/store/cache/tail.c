@@ -1,5 +1,5 @@
 /* The tail: a small hash table over the newest frames. */
-#include "store/tail.h"
+#include "store/cache/tail.h"
 
 #include <stdio.h>
 #include <stdlib.h>

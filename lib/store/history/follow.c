@@ -1,5 +1,5 @@
 /* Reading on from a place. */
-#include "store/follow.h"
+#include "store/history/follow.h"
 
 #include "store/store_int.h"
 

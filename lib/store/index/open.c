@@ -2,7 +2,7 @@
  * The index's files: which one is current, opening it, making its tables. A file that is not an
  * index, or a corrupt one, is left alone; the next generation takes its place.
  */
-#include "store/index.h"
+#include "store/index/index.h"
 
 #include <dirent.h>
 #include <fcntl.h>

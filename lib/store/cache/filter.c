@@ -1,5 +1,5 @@
 /* The filter: four bits in the one word that the hash chooses. */
-#include "store/filter.h"
+#include "store/cache/filter.h"
 
 #include <stdlib.h>
 

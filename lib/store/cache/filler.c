@@ -1,5 +1,5 @@
 /* The thread that fills the index. */
-#include "store/filler.h"
+#include "store/cache/filler.h"
 
 #include <signal.h>
 #include <sqlite3.h>

@@ -4,8 +4,8 @@
 #ifndef AMP_STORE_LOG_H
 #define AMP_STORE_LOG_H
 
-#include "store/frame.h"
-#include "store/watermark.h"
+#include "store/log/frame.h"
+#include "store/log/watermark.h"
 
 /* A place between two frames. */
 struct amp_pos {

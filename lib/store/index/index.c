@@ -4,7 +4,7 @@
  * synchronous=NORMAL: after a power loss it may be behind the log or ahead of it, which its meta
  * row (the checksum of the last frame) tells, and never torn.
  */
-#include "store/index.h"
+#include "store/index/index.h"
 
 #include <sqlite3.h>
 #include <stdio.h>

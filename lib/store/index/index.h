@@ -7,7 +7,7 @@
 #ifndef AMP_STORE_INDEX_H
 #define AMP_STORE_INDEX_H
 
-#include "store/log.h"
+#include "store/log/log.h"
 
 struct sqlite3;
 struct stat;

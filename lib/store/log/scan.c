@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/log.h"
+#include "store/log/log.h"
 
 /* A moving window over one segment. */
 struct window {

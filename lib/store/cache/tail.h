@@ -8,8 +8,8 @@
 #ifndef AMP_STORE_TAIL_H
 #define AMP_STORE_TAIL_H
 
-#include "store/filter.h"
-#include "store/index.h"
+#include "store/cache/filter.h"
+#include "store/index/index.h"
 
 /* It is full at so many frames or lines, and takes this many times as much. */
 enum { AMP_TAIL_MAX = 4096, AMP_TAIL_OUTS = 8192, AMP_TAIL_TIMES = 4 };

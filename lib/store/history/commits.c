@@ -12,7 +12,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
-#include "store/history.h"
+#include "store/history/history.h"
 #include "store/store_int.h"
 
 #define PIN       "pin."

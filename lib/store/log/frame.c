@@ -1,5 +1,5 @@
 /* Frames: checking, decoding. */
-#include "store/frame.h"
+#include "store/log/frame.h"
 
 #include <stdlib.h>
 #include <string.h>

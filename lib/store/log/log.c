@@ -6,7 +6,7 @@
  * is synced with its directory before a frame goes into it; therefore only the last one can be
  * torn, and an fdatasync of the last one makes the whole log durable.
  */
-#include "store/log.h"
+#include "store/log/log.h"
 
 #include <dirent.h>
 #include <errno.h>
