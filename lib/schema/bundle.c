@@ -2,8 +2,8 @@
  * embedded under $defs with an absolute $id, so that its references still lead to it. */
 #include <string.h>
 
-#include "schema/compiler.h"
-#include "schema/uri.h"
+#include "schema/compile/compiler.h"
+#include "schema/format/uri.h"
 
 enum { PARTS_MOST = 256, URI_MOST = 4096 };
 

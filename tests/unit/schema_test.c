@@ -2,8 +2,8 @@
  * bounded time, plain patterns, references. */
 #include <time.h>
 
-#include "schema/plain_pattern.h"
-#include "schema/uri.h"
+#include "schema/format/plain_pattern.h"
+#include "schema/format/uri.h"
 #include "schema_help.h"
 
 static void test_refused(void)

@@ -1,0 +1,101 @@
+/* The explaining pass: the check again with notes, put in the document's order and in words. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/check/run.h"
+#include "schema/compile/compiler.h"
+
+void amp_run_note(struct amp_schema_run *r, const struct amp_node *n, const char *keyword,
+                  uint32_t tok, const void *detail, struct amp_span name)
+{
+    if (r->n_notes < RUN_NOTES)
+        r->notes[r->n_notes++] = (struct amp_note){n, keyword, tok, name, detail};
+}
+
+/* In the document's order; notes of one place stay as they were found. */
+static void sort(struct amp_note *notes, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        struct amp_note v = notes[i];
+        uint32_t k = i;
+        for (; k > 0 && notes[k - 1].tok > v.tok; k--)
+            notes[k] = notes[k - 1];
+        notes[k] = v;
+    }
+}
+
+/* The description of a property, its own or that of what it refers to; as it stands. */
+static struct amp_span about(const struct amp_node *n, struct amp_span name)
+{
+    const struct amp_tape *t = &n->doc->tape;
+    uint32_t tok = amp_tape_get(t, n->tok, AMP_SPAN("properties"));
+    if (tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_OBJECT)
+        tok = amp_tape_get(t, tok, name);
+    for (int hops = 0; hops < 8 && tok != AMP_TOK_NONE; hops++) {
+        if (t->tok[tok].type != AMP_JSON_OBJECT)
+            break;
+        uint32_t says = amp_tape_get(t, tok, AMP_SPAN("description"));
+        if (says != AMP_TOK_NONE && t->tok[says].type == AMP_JSON_STRING)
+            return amp_tok_raw(t, says);
+        n = n->doc->node[tok];
+        if (!n || !n->place || !n->place->first_ref)
+            break;
+        n = n->place->first_ref;
+        t = &n->doc->tape;
+        tok = n->tok;
+    }
+    return (struct amp_span){"", 0};
+}
+
+static int tell(struct amp_schema_run *r, const struct amp_note *note, amp_violation_fn fn,
+                void *ctx)
+{
+    struct amp_violation v = {.keyword = note->keyword, .tok = note->tok, .name = note->name};
+    bool of_key = !strcmp(note->keyword, "additionalProperties") ||
+                  !strcmp(note->keyword, "unevaluatedProperties");
+    amp_buf_reset(&r->pointer);
+    amp_buf_reset(&r->name);
+    if (of_key && amp_tok_text(r->t, note->tok - 1, &r->name, &v.name, r->err))
+        return -1;
+    if (amp_tape_path(&note->node->doc->tape, note->node->tok, &r->pointer, NULL, r->err))
+        return -1;
+    if (strcmp(note->keyword, "false") != 0 &&
+        (amp_buf_str(&r->pointer, "/", r->err) || amp_buf_str(&r->pointer, note->keyword, r->err)))
+        return -1;
+    struct amp_note named = *note;
+    named.name = v.name;
+    amp_say_expected(r, &named);
+    v.schema_at = amp_buf_span(&r->pointer);
+    v.expected = r->expected.data ? r->expected.data : "";
+    v.nearest = r->nearest.word;
+    if (!strcmp(note->keyword, "required"))
+        v.about = about(note->node, note->name);
+    fn(ctx, &v);
+    return 0;
+}
+
+int amp_schema_explain(const struct amp_schema *s, struct amp_schema_run *r,
+                       const struct amp_tape *t, uint32_t tok, int most, amp_violation_fn fn,
+                       void *ctx, struct amp_error *err)
+{
+    struct amp_error unread;
+    if (!r->notes && !(r->notes = calloc(RUN_NOTES, sizeof *r->notes)))
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain");
+    r->schema = s;
+    r->t = t;
+    r->err = err ? err : &unread;
+    r->failed = false;
+    r->explain = true;
+    r->depth = r->n_scope = r->n_bits = r->n_notes = r->branches = 0;
+    amp_run_start(r);
+    amp_run_node(r, s->root, tok, NULL);
+    r->explain = false;
+    if (r->failed)
+        return -1;
+    sort(r->notes, r->n_notes);
+    uint32_t n = most > 0 && (uint32_t)most < r->n_notes ? (uint32_t)most : r->n_notes;
+    for (uint32_t i = 0; i < n; i++)
+        if (tell(r, &r->notes[i], fn, ctx))
+            return -1;
+    return (int)n;
+}

@@ -1,0 +1,374 @@
+/*
+ * From schema text to program. Every subschema that can be reached becomes one node; references
+ * share nodes, so recursive schemas are graphs. What is wrong in a schema is refused here with its
+ * place, nothing is left to be found while checking.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/compile/compiler.h"
+#include "schema/format/pattern.h"
+
+void *amp_compile_get(struct amp_compiler *c, size_t size)
+{
+    void *p = amp_arena_get(&c->schema->arena, size);
+    if (!p)
+        amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+    return p;
+}
+
+int amp_compile_text(struct amp_compiler *c, const struct amp_node *n, uint32_t tok,
+                     struct amp_span *out)
+{
+    const struct amp_tape *t = &n->doc->tape;
+    if (!(t->tok[tok].flags & AMP_TOK_ESCAPED)) {
+        *out = amp_tok_raw(t, tok); /* the document's text lives as long as the schema */
+        return 0;
+    }
+    struct amp_span s;
+    size_t most = t->tok[tok].len;
+    char *p = amp_compile_get(c, most + 1);
+    struct amp_buf buf = {p, 0, most + 1, most};
+    if (!p || amp_tok_text(t, tok, &buf, &s, c->err))
+        return -1;
+    *out = s;
+    return 0;
+}
+
+int amp_compile_count(struct amp_compiler *c, const struct amp_node *n, uint32_t value,
+                      uint32_t *out)
+{
+    const struct amp_tape *t = &n->doc->tape;
+    struct amp_decimal d = {0};
+    int64_t v;
+    bool number = t->tok[value].type == AMP_JSON_NUMBER;
+    if (number)
+        d = amp_decimal_read(amp_tok_raw(t, value));
+    if (!number || d.neg || !amp_decimal_is_integer(&d))
+        return amp_schema_wrong_value(c, n->doc, value, "a whole number of 0 or more is expected",
+                                      NULL);
+    *out = amp_decimal_int64(&d, &v) && v < NODE_NO_SIZE ? (uint32_t)v : NODE_NO_SIZE;
+    return 0;
+}
+
+struct amp_string_rules *amp_string_rules(struct amp_compiler *c, struct amp_node *n)
+{
+    if (!n->string && (n->string = amp_compile_get(c, sizeof *n->string)))
+        n->string->max = NODE_NO_SIZE;
+    return n->string;
+}
+
+struct amp_number_rules *amp_number_rules(struct amp_compiler *c, struct amp_node *n)
+{
+    if (!n->number)
+        n->number = amp_compile_get(c, sizeof *n->number);
+    return n->number;
+}
+
+struct amp_object_rules *amp_object_rules(struct amp_compiler *c, struct amp_node *n)
+{
+    if (!n->object && (n->object = amp_compile_get(c, sizeof *n->object)))
+        n->object->max = NODE_NO_SIZE;
+    return n->object;
+}
+
+struct amp_array_rules *amp_array_rules(struct amp_compiler *c, struct amp_node *n)
+{
+    if (!n->array && (n->array = amp_compile_get(c, sizeof *n->array))) {
+        n->array->max = n->array->max_contains = NODE_NO_SIZE;
+        n->array->min_contains = 1;
+    }
+    return n->array;
+}
+
+struct amp_place_rules *amp_place_rules(struct amp_compiler *c, struct amp_node *n)
+{
+    if (!n->place)
+        n->place = amp_compile_get(c, sizeof *n->place);
+    return n->place;
+}
+
+struct amp_node *amp_node_at(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+                             uint32_t resource)
+{
+    if (d->node[tok])
+        return d->node[tok];
+    enum amp_json_type type = d->tape.tok[tok].type;
+    if (type != AMP_JSON_OBJECT && type != AMP_JSON_TRUE && type != AMP_JSON_FALSE) {
+        amp_schema_wrong_value(c, d, tok, "a schema is an object, true or false", NULL);
+        return NULL;
+    }
+    struct amp_node *n = amp_compile_get(c, sizeof *n);
+    if (!n)
+        return NULL;
+    n->types = type == AMP_JSON_FALSE ? 0 : NODE_TYPE_ANY;
+    n->doc = d;
+    n->tok = tok;
+    n->resource = d->resource[tok] ? d->resource[tok] - 1 : resource;
+    d->node[tok] = n;
+    *c->last = n;
+    c->last = &n->next;
+    return n;
+}
+
+struct amp_node *amp_node_child(struct amp_compiler *c, const struct amp_node *n, uint32_t tok)
+{
+    return amp_node_at(c, n->doc, tok, n->resource);
+}
+
+/* Bounds that are small integers, as one range. */
+static void join_bounds(struct amp_number_rules *b)
+{
+    const struct amp_bound *const given[] = {b->minimum, b->maximum, b->above, b->below};
+    b->small = !b->multiple;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        b->small =
+            b->small &&
+            (!given[i] || (given[i]->small && given[i]->i < INT64_MAX && given[i]->i > INT64_MIN));
+    b->least = b->minimum ? b->minimum->i : INT64_MIN;
+    b->most = b->maximum ? b->maximum->i : INT64_MAX;
+    if (b->small && b->above && b->above->i >= b->least)
+        b->least = b->above->i + 1;
+    if (b->small && b->below && b->below->i <= b->most)
+        b->most = b->below->i - 1;
+}
+
+static int compile_node(struct amp_compiler *c, struct amp_node *n)
+{
+    const struct amp_tape *t = &n->doc->tape;
+    if (t->tok[n->tok].type != AMP_JSON_OBJECT) {
+        n->only_type = true;
+        return 0;
+    }
+    struct amp_resource r = *amp_node_resource(c, n);
+    uint32_t ref = AMP_TOK_NONE;
+    if (r.draft == AMP_DRAFT_7) /* a reference stands alone there */
+        ref = amp_tape_get(t, n->tok, AMP_SPAN("$ref"));
+    for (uint32_t k = n->tok + 1; k < t->tok[n->tok].next; k = t->tok[k + 1].next) {
+        const struct amp_keyword *w = amp_keyword_find(t, k, r.draft);
+        if (!w && c->opt->remark)
+            amp_schema_remark(c, n->doc, k, r.draft);
+        if (!w || !w->compile || !(w->vocabulary & r.vocabulary) ||
+            (ref != AMP_TOK_NONE && k + 1 != ref))
+            continue;
+        if (w->compile(c, n, k + 1))
+            return -1;
+    }
+    if (n->number)
+        join_bounds(n->number);
+    const struct amp_place_rules *p = n->place;
+    bool nothing = !n->values && !n->string && !n->number && !n->object && !n->array && !n->integer;
+    n->only_type = nothing && !p;
+    n->leaf = !p && !n->object && !n->array;
+    n->bare_ref = nothing && n->types == NODE_TYPE_ANY && p && p->ref && !p->dynamic && !p->not_ &&
+                  !p->if_ && !p->all.n && !p->any.n && !p->one.n && !p->unevaluated_properties &&
+                  !p->unevaluated_items;
+    return 0;
+}
+
+/* A schema that applies itself to the same value again never ends. Depth first over the nodes that
+ * apply to one place; the way back is kept in a list, not on the stack. */
+struct step {
+    struct amp_node *node;
+    uint32_t next;
+};
+
+static struct amp_node *same_place(const struct amp_node *n, uint32_t i)
+{
+    const struct amp_place_rules *p = n->place;
+    if (p) {
+        struct amp_node *const single[] = {
+            p->ref, p->not_, p->if_, p->then_, p->else_, p->dynamic ? p->dynamic->fallback : NULL};
+        const struct amp_node_list *const lists[] = {&p->all, &p->any, &p->one};
+        for (size_t k = 0; k < sizeof single / sizeof *single; k++)
+            if (single[k] && i-- == 0)
+                return single[k];
+        for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+            if (i < lists[k]->n)
+                return lists[k]->at[i];
+            i -= lists[k]->n;
+        }
+    }
+    for (uint32_t k = 0; n->object && k < n->object->n_dependents; k++)
+        if (n->object->dependents[k].node && i-- == 0)
+            return n->object->dependents[k].node;
+    return NULL;
+}
+
+enum { WHITE, GREY, BLACK };
+
+static int refuse_endless(struct amp_compiler *c)
+{
+    uint32_t count = 0;
+    for (struct amp_node *n = c->schema->nodes; n; n = n->next)
+        count++;
+    AMP_FREE struct step *way = malloc(count * sizeof *way);
+    if (!way)
+        return amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+    for (struct amp_node *n = c->schema->nodes; n; n = n->next) {
+        uint32_t depth = 0;
+        if (n->colour != WHITE)
+            continue;
+        n->colour = GREY;
+        way[depth++] = (struct step){n, 0};
+        while (depth > 0) {
+            struct step *s = &way[depth - 1];
+            struct amp_node *to = same_place(s->node, s->next++);
+            if (!to) {
+                s->node->colour = BLACK;
+                depth--;
+            } else if (to->colour == GREY) {
+                return amp_schema_wrong(c, s->node->doc, s->node->tok, "invalid_schema",
+                                        "this schema applies itself to the same value again");
+            } else if (to->colour == WHITE) {
+                to->colour = GREY;
+                way[depth++] = (struct step){to, 0};
+            }
+        }
+    }
+    return 0;
+}
+
+/* References that say nothing else are skipped for good. */
+static void shorten(struct amp_node **p)
+{
+    while (*p && (*p)->bare_ref)
+        *p = (*p)->place->ref;
+}
+
+static void shorten_list(struct amp_node_list *l)
+{
+    for (uint32_t i = 0; i < l->n; i++)
+        shorten(&l->at[i]);
+}
+
+static void shorten_all(struct amp_schema *s)
+{
+    shorten(&s->root);
+    for (struct amp_node *n = s->nodes; n; n = n->next) {
+        struct amp_place_rules *p = n->place;
+        struct amp_object_rules *o = n->object;
+        struct amp_array_rules *a = n->array;
+        for (uint32_t i = 0; o && i < o->n_properties; i++)
+            shorten(&o->properties[i].node);
+        for (uint32_t i = 0; o && i < o->n_patterns; i++)
+            shorten(&o->patterns[i].node);
+        for (uint32_t i = 0; o && i < o->n_dependents; i++)
+            shorten(&o->dependents[i].node);
+        if (o) {
+            shorten(&o->additional);
+            shorten(&o->names);
+        }
+        for (uint32_t i = 0; a && i < a->n_prefix; i++)
+            shorten(&a->prefix[i]);
+        if (a) {
+            shorten(&a->items);
+            shorten(&a->contains);
+        }
+        if (p) {
+            struct amp_node **const all[] = {&p->not_,
+                                             &p->if_,
+                                             &p->then_,
+                                             &p->else_,
+                                             &p->unevaluated_properties,
+                                             &p->unevaluated_items};
+            for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+                shorten(all[i]);
+            if (!n->bare_ref)
+                shorten(&p->ref);
+            shorten_list(&p->all);
+            shorten_list(&p->any);
+            shorten_list(&p->one);
+        }
+    }
+}
+
+/* Every $dynamicAnchor may become the target of a $dynamicRef. */
+static int add_dynamic_anchors(struct amp_compiler *c, uint32_t *done)
+{
+    for (; *done < c->n_anchors; ++*done) {
+        const struct amp_anchor a = c->anchors[*done];
+        if (a.dynamic && !amp_node_at(c, a.doc, a.tok, a.resource))
+            return -1;
+    }
+    return 0;
+}
+
+static int keep_dynamic_anchors(struct amp_compiler *c)
+{
+    struct amp_schema *s = c->schema;
+    s->dynamic = true;
+    s->anchors = amp_compile_get(c, (c->n_anchors + 1) * sizeof *s->anchors);
+    if (!s->anchors)
+        return -1;
+    for (uint32_t i = 0; i < c->n_anchors; i++) {
+        const struct amp_anchor *a = &c->anchors[i];
+        if (a->dynamic)
+            s->anchors[s->n_anchors++] =
+                (struct amp_dynamic_anchor){a->resource, a->name, a->doc->node[a->tok]};
+    }
+    return 0;
+}
+
+static int compile(struct amp_compiler *c, struct amp_span text)
+{
+    struct amp_span base = amp_span_str(c->opt->base_uri);
+    enum amp_draft draft = c->opt->draft7 ? AMP_DRAFT_7 : AMP_DRAFT_2020;
+    const struct amp_document *d = amp_document_load(c, text, base, draft);
+    if (!d)
+        return -1;
+    c->last = &c->schema->nodes;
+    c->schema->root = amp_node_at(c, d, 0, d->root);
+    if (!c->schema->root)
+        return -1;
+    c->schema->first = c->schema->root;
+    uint32_t anchors = 0;
+    for (struct amp_node *n = c->schema->root; n; n = n->next) {
+        if (compile_node(c, n))
+            return -1;
+        if (!n->next && c->dynamic_refs && add_dynamic_anchors(c, &anchors))
+            return -1;
+    }
+    if (refuse_endless(c) || (c->dynamic_refs && keep_dynamic_anchors(c)))
+        return -1;
+    if (!c->schema->dynamic)
+        shorten_all(c->schema);
+    return 0;
+}
+
+struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_schema_options *opt,
+                                      struct amp_error *err)
+{
+    static const struct amp_schema_options none = {0};
+    struct amp_error unread;
+    struct amp_compiler c = {.opt = opt ? opt : &none, .err = err ? err : &unread};
+    static atomic_uint_least64_t ids;
+    c.schema = calloc(1, sizeof *c.schema);
+    if (!c.schema) {
+        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+        return NULL;
+    }
+    c.schema->id = atomic_fetch_add(&ids, 1) + 1;
+    c.uri_index.arena = c.anchor_index.arena = &c.schema->arena;
+    bool failed = compile(&c, text) != 0;
+    c.schema->resources = c.resources;
+    c.schema->n_resources = c.n_resources;
+    free(c.anchors);
+    if (failed) {
+        amp_schema_free(c.schema);
+        c.schema = NULL;
+    }
+    return c.schema;
+}
+
+void amp_schema_free(struct amp_schema *s)
+{
+    if (!s)
+        return;
+    amp_pattern_free_all(s->patterns);
+    amp_document_free(s->documents);
+    free(s->resources);
+    amp_arena_release(&s->arena);
+    free(s);
+}

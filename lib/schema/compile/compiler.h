@@ -1,0 +1,149 @@
+/* The state of one compilation: documents, the resources inside them, and what is still to do. */
+#ifndef SCHEMA_COMPILER_H
+#define SCHEMA_COMPILER_H
+
+#include "schema/compile/index.h"
+#include "schema/compile/program.h"
+
+enum amp_draft { AMP_DRAFT_7 = 1, AMP_DRAFT_2020 = 2 };
+
+enum {
+    VOCAB_CORE = 1,
+    VOCAB_APPLICATOR = 2,
+    VOCAB_UNEVALUATED = 4,
+    VOCAB_VALIDATION = 8,
+    VOCAB_FORMAT_ASSERTION = 16,
+    VOCAB_OTHER = 32, /* format-annotation, content, meta-data: nothing to check */
+    VOCAB_USUAL = VOCAB_CORE | VOCAB_APPLICATOR | VOCAB_UNEVALUATED | VOCAB_VALIDATION,
+};
+
+/* One schema text. */
+struct amp_document {
+    struct amp_document *next;
+    struct amp_tape tape;
+    struct amp_span text;
+    struct amp_span asked;  /* the URI it was loaded for */
+    uint32_t root;          /* its resource */
+    uint32_t *resource;     /* by token: 1 + the resource of a subschema that was found, 0 none */
+    struct amp_node **node; /* by token */
+    struct amp_members *members;
+};
+
+/* The index of a large object that references lead through. */
+struct amp_members {
+    struct amp_members *next;
+    uint32_t object;
+    struct amp_index keys;
+};
+
+/* A part of a document with a URI of its own. */
+struct amp_resource {
+    struct amp_document *doc;
+    uint32_t tok;
+    struct amp_span uri;
+    enum amp_draft draft;
+    unsigned vocabulary;
+};
+
+struct amp_anchor {
+    uint32_t resource, tok;
+    struct amp_span name;
+    bool dynamic;
+    struct amp_document *doc;
+};
+
+struct amp_compiler {
+    struct amp_schema *schema;
+    const struct amp_schema_options *opt;
+    struct amp_error *err;
+    struct amp_resource *resources;
+    uint32_t n_resources, cap_resources;
+    struct amp_anchor *anchors;
+    uint32_t n_anchors, cap_anchors;
+    struct amp_node **last; /* where the next node is hung */
+    struct amp_index uri_index, anchor_index;
+    uint32_t metas;
+    uint32_t remarks;
+    uint64_t work; /* steps of searches without an index */
+    bool dynamic_refs;
+};
+
+/* Where a reference leads. */
+struct amp_target {
+    struct amp_document *doc;
+    uint32_t tok, resource;
+    const struct amp_anchor *anchor; /* when it was by an anchor's name */
+};
+
+/* document.c */
+struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
+                                       struct amp_span uri, enum amp_draft draft);
+void amp_document_free(struct amp_document *d);
+/* Finds the resources and anchors in the schema at a token. */
+int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+                      uint32_t resource);
+
+/* resolve.c: the number of an anchor, or AMP_TOK_NONE. */
+uint32_t amp_anchor_find(const struct amp_compiler *c, uint32_t resource, struct amp_span name);
+uint32_t amp_anchor_hash(uint32_t resource, struct amp_span name);
+/* 1: no schema is known by this URI; 2: that schema has no such place. */
+int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
+                         struct amp_target *out);
+
+/* wrong.c: fails with the place of a token: code and a sentence. */
+int amp_schema_wrong(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+                     const char *code, const char *what);
+/* invalid_schema, with what stands there and the nearest of the words (NULL-terminated, or NULL).
+ */
+int amp_schema_wrong_value(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+                           const char *what, const char *const *words);
+/* Tells opt->remark about a keyword that is probably a slip. */
+void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uint32_t key,
+                       enum amp_draft draft);
+int amp_schema_not_json(struct amp_compiler *c, const struct amp_document *d,
+                        const struct amp_json_fault *fault);
+
+/* files.c: the metaschemas of the drafts, or NULL. */
+const struct amp_schema_file *amp_metaschema_find(struct amp_span uri);
+
+/* keyword.c */
+enum amp_walk { WALK_NONE, WALK_SCHEMA, WALK_LIST, WALK_MAP, WALK_EITHER, WALK_DEPENDENCIES };
+typedef int (*amp_keyword_fn)(struct amp_compiler *c, struct amp_node *n, uint32_t value);
+struct amp_keyword {
+    const char *name;
+    uint8_t length, drafts, vocabulary, walk;
+    amp_keyword_fn compile; /* NULL: nothing to check */
+};
+struct amp_nearest;
+/* The keyword of any draft that an unknown one is nearly written like, or "". */
+const char *amp_keyword_nearest(struct amp_span name, struct amp_nearest *near);
+const struct amp_keyword *amp_keyword_find(const struct amp_tape *t, uint32_t key,
+                                           enum amp_draft draft);
+
+/* compile.c: nodes are found now and compiled later, so long chains of references need no stack. */
+struct amp_node *amp_node_at(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+                             uint32_t resource);
+/* A subschema of n at a token of its document. */
+struct amp_node *amp_node_child(struct amp_compiler *c, const struct amp_node *n, uint32_t tok);
+void *amp_compile_get(struct amp_compiler *c, size_t size); /* arena memory, or NULL with err */
+int amp_compile_text(struct amp_compiler *c, const struct amp_node *n, uint32_t tok,
+                     struct amp_span *out);
+static inline const struct amp_resource *amp_node_resource(const struct amp_compiler *c,
+                                                           const struct amp_node *n)
+{
+    return &c->resources[n->resource];
+}
+
+/* The rule groups, made at first use; NULL with err when memory is short. */
+struct amp_string_rules *amp_string_rules(struct amp_compiler *c, struct amp_node *n);
+struct amp_number_rules *amp_number_rules(struct amp_compiler *c, struct amp_node *n);
+struct amp_object_rules *amp_object_rules(struct amp_compiler *c, struct amp_node *n);
+struct amp_array_rules *amp_array_rules(struct amp_compiler *c, struct amp_node *n);
+struct amp_place_rules *amp_place_rules(struct amp_compiler *c, struct amp_node *n);
+
+/* A count for minLength and its kin: a whole number of 0 or more; larger than 32 bits is the
+ * largest. */
+int amp_compile_count(struct amp_compiler *c, const struct amp_node *n, uint32_t value,
+                      uint32_t *out);
+
+#endif

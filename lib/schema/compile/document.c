@@ -1,0 +1,333 @@
+/*
+ * Schema texts: loaded, their resources ($id) and anchors found, references resolved.
+ *
+ * Identifiers are looked for only where a keyword really holds a subschema, so an "$id" inside an
+ * enum or below an unknown keyword names nothing. A reference by pointer may still lead there; then
+ * the place is searched when the reference is met.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/compile/compiler.h"
+#include "schema/format/uri.h"
+
+enum { URI_MAX = 64 << 10, MOST_RESOURCES = 100000, MOST_METAS = 8, TEXT_MAX = 32 << 20 };
+
+static int no_memory(struct amp_compiler *c)
+{
+    return amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+}
+
+static bool more(void **list, uint32_t *cap, uint32_t n, size_t size)
+{
+    if (n < *cap)
+        return true;
+    uint32_t want = *cap ? *cap * 2 : 16;
+    void *p = want <= MOST_RESOURCES ? realloc(*list, want * size) : NULL;
+    if (!p)
+        return false;
+    *list = p;
+    *cap = want;
+    return true;
+}
+
+static uint32_t member(const struct amp_document *d, uint32_t tok, const char *key)
+{
+    return amp_tape_get(&d->tape, tok, amp_span_str(key));
+}
+
+static int text_of(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+                   struct amp_span *out)
+{
+    AMP_BUF struct amp_buf plain = {0};
+    struct amp_span s;
+    amp_buf_init(&plain, URI_MAX);
+    if (amp_tok_text(&d->tape, tok, &plain, &s, c->err))
+        return -1;
+    return amp_arena_text(&c->schema->arena, s, out) ? 0 : no_memory(c);
+}
+
+static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t resource,
+                      uint32_t tok, uint32_t value, size_t skip, bool dynamic)
+{
+    struct amp_span name;
+    if (d->tape.tok[value].type != AMP_JSON_STRING)
+        return amp_schema_wrong(c, d, value, "invalid_schema", "an anchor is a string");
+    if (text_of(c, d, value, &name))
+        return -1;
+    name.p += skip;
+    name.n -= skip;
+    for (size_t i = 0; i < name.n && !skip; i++) {
+        char b = name.p[i];
+        bool letter = (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || b == '_';
+        if (!letter && (i == 0 || !((b >= '0' && b <= '9') || b == '-' || b == '.')))
+            return amp_schema_wrong(c, d, value, "invalid_schema", "not a plain anchor name");
+    }
+    if (!name.n)
+        return amp_schema_wrong(c, d, value, "invalid_schema", "an anchor has a name");
+    uint32_t found = amp_anchor_find(c, resource, name);
+    if (found != AMP_TOK_NONE) {
+        if (c->anchors[found].tok != tok)
+            return amp_schema_wrong(c, d, value, "invalid_schema", "this anchor stands twice");
+        c->anchors[found].dynamic |= dynamic;
+        return 0;
+    }
+    if (!more((void **)&c->anchors, &c->cap_anchors, c->n_anchors, sizeof *c->anchors) ||
+        !amp_index_add(&c->anchor_index, amp_anchor_hash(resource, name), c->n_anchors))
+        return no_memory(c);
+    c->anchors[c->n_anchors++] = (struct amp_anchor){resource, tok, name, dynamic, d};
+    return 0;
+}
+
+static const struct {
+    const char *uri;
+    unsigned bit;
+} vocabularies[] = {
+    {"https://json-schema.org/draft/2020-12/vocab/core", VOCAB_CORE},
+    {"https://json-schema.org/draft/2020-12/vocab/applicator", VOCAB_APPLICATOR},
+    {"https://json-schema.org/draft/2020-12/vocab/unevaluated", VOCAB_UNEVALUATED},
+    {"https://json-schema.org/draft/2020-12/vocab/validation", VOCAB_VALIDATION},
+    {"https://json-schema.org/draft/2020-12/vocab/format-assertion", VOCAB_FORMAT_ASSERTION},
+    {"https://json-schema.org/draft/2020-12/vocab/format-annotation", VOCAB_OTHER},
+    {"https://json-schema.org/draft/2020-12/vocab/content", VOCAB_OTHER},
+    {"https://json-schema.org/draft/2020-12/vocab/meta-data", VOCAB_OTHER},
+};
+
+/* What a metaschema of somebody's own says in $vocabulary. */
+static int read_vocabulary(struct amp_compiler *c, const struct amp_document *meta, uint32_t map,
+                           unsigned *out)
+{
+    const struct amp_tape *t = &meta->tape;
+    unsigned bits = VOCAB_CORE;
+    if (t->tok[map].type != AMP_JSON_OBJECT)
+        return amp_schema_wrong(c, meta, map, "invalid_schema", "$vocabulary is an object");
+    for (uint32_t k = map + 1; k < t->tok[map].next; k = t->tok[k + 1].next) {
+        unsigned bit = 0;
+        for (size_t i = 0; i < sizeof vocabularies / sizeof *vocabularies; i++)
+            if (amp_tok_is(t, k, amp_span_str(vocabularies[i].uri)))
+                bit = vocabularies[i].bit;
+        if (!bit && t->tok[k + 1].type == AMP_JSON_TRUE)
+            return amp_schema_wrong(c, meta, k, "unknown_vocabulary",
+                                    "a vocabulary that it requires is not known");
+        bits |= bit;
+    }
+    *out = bits;
+    return 0;
+}
+
+static bool without_hash(struct amp_span *uri)
+{
+    if (uri->n && uri->p[uri->n - 1] == '#')
+        uri->n--;
+    return uri->n > 0;
+}
+
+static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+                        struct amp_resource *r)
+{
+    uint32_t value = member(d, tok, "$schema");
+    struct amp_span uri;
+    if (value == AMP_TOK_NONE)
+        return 0;
+    if (d->tape.tok[value].type != AMP_JSON_STRING)
+        return amp_schema_wrong(c, d, value, "invalid_schema", "$schema is a string");
+    if (text_of(c, d, value, &uri))
+        return -1;
+    without_hash(&uri);
+    if (amp_span_is(uri, "https://json-schema.org/draft/2020-12/schema") ||
+        amp_span_is(uri, "http://json-schema.org/draft/2020-12/schema")) {
+        r->draft = AMP_DRAFT_2020;
+        r->vocabulary = VOCAB_USUAL;
+        return 0;
+    }
+    if (amp_span_is(uri, "http://json-schema.org/draft-07/schema") ||
+        amp_span_is(uri, "https://json-schema.org/draft-07/schema")) {
+        r->draft = AMP_DRAFT_7;
+        r->vocabulary = VOCAB_USUAL;
+        return 0;
+    }
+    /* A metaschema of one's own: what it says about vocabularies counts. */
+    struct amp_span text;
+    if (!c->opt->resolve || c->opt->resolve(c->opt->resolve_ctx, uri, &text) != 0)
+        return amp_schema_wrong(c, d, value, "unresolved_ref",
+                                "this $schema is neither draft 2020-12 nor draft-07, and no "
+                                "metaschema is known by it");
+    if (++c->metas > MOST_METAS)
+        return amp_schema_wrong(c, d, value, "invalid_schema", "metaschemas without an end");
+    struct amp_document meta = {.next = d, .asked = uri, .text = text};
+    struct amp_json_fault fault;
+    struct amp_resource above = {.draft = r->draft, .vocabulary = r->vocabulary};
+    int result = 0;
+    amp_tape_init(&meta.tape, NULL);
+    if (amp_tape_scan(&meta.tape, text.p, text.n, &fault))
+        result = amp_schema_wrong(c, d, value, "invalid_schema", "its metaschema is not JSON");
+    if (!result && member(&meta, 0, "$schema") != AMP_TOK_NONE)
+        result = read_dialect(c, &meta, 0, &above);
+    uint32_t map = result ? AMP_TOK_NONE : member(&meta, 0, "$vocabulary");
+    if (map != AMP_TOK_NONE && above.draft == AMP_DRAFT_2020)
+        result = read_vocabulary(c, &meta, map, &above.vocabulary);
+    if (!result) {
+        r->draft = above.draft;
+        r->vocabulary = above.vocabulary;
+    }
+    amp_tape_release(&meta.tape);
+    c->metas--;
+    return result;
+}
+
+static int add_resource(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+                        struct amp_span uri, const struct amp_resource *around, uint32_t *out)
+{
+    struct amp_resource r = *around;
+    r.doc = d;
+    r.tok = tok;
+    r.uri = uri;
+    if (d->tape.tok[tok].type == AMP_JSON_OBJECT && read_dialect(c, d, tok, &r))
+        return -1;
+    if (!more((void **)&c->resources, &c->cap_resources, c->n_resources, sizeof *c->resources) ||
+        !amp_index_add(&c->uri_index, amp_index_hash(uri), c->n_resources))
+        return no_memory(c);
+    c->resources[c->n_resources] = r;
+    *out = c->n_resources++;
+    return 0;
+}
+
+/* $id: a new resource, or in draft-07 perhaps only an anchor. */
+static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok, uint32_t *resource)
+{
+    struct amp_resource around = c->resources[*resource];
+    uint32_t value = member(d, tok, "$id");
+    struct amp_span id;
+    if (value == AMP_TOK_NONE)
+        return 0;
+    if (d->tape.tok[value].type != AMP_JSON_STRING)
+        return amp_schema_wrong(c, d, value, "invalid_schema", "$id is a string");
+    if (around.draft == AMP_DRAFT_7 && member(d, tok, "$ref") != AMP_TOK_NONE)
+        return 0;
+    if (text_of(c, d, value, &id))
+        return -1;
+    const char *hash = id.n ? memchr(id.p, '#', id.n) : NULL;
+    size_t before = hash ? (size_t)(hash - id.p) : id.n;
+    if (hash && before + 1 < id.n) {
+        if (around.draft != AMP_DRAFT_7)
+            return amp_schema_wrong(c, d, value, "invalid_schema", "$id cannot have a fragment");
+        if (before == 0)
+            return add_anchor(c, d, *resource, tok, value, 1, false);
+    }
+    if (before == 0)
+        return 0;
+    AMP_BUF struct amp_buf uri = {0};
+    struct amp_span kept;
+    amp_buf_init(&uri, URI_MAX);
+    if (amp_uri_resolve(around.uri, (struct amp_span){id.p, before}, &uri, c->err))
+        return -1;
+    if (!amp_arena_text(&c->schema->arena, amp_buf_span(&uri), &kept))
+        return no_memory(c);
+    if (tok == around.tok && d == around.doc) { /* the document's root: its own name */
+        c->resources[*resource].uri = kept;
+        return amp_index_add(&c->uri_index, amp_index_hash(kept), *resource) ? 0 : no_memory(c);
+    }
+    uint32_t key = amp_index_hash(kept);
+    for (uint32_t at = key, i; amp_index_next(&c->uri_index, key, &at, &i);)
+        if (amp_span_eq(c->resources[i].uri, kept) && c->resources[i].doc == d &&
+            c->resources[i].tok != tok)
+            return amp_schema_wrong(c, d, value, "invalid_schema", "this $id stands twice");
+    return add_resource(c, d, tok, kept, &around, resource);
+}
+
+static int walk_all(struct amp_compiler *c, struct amp_document *d, uint32_t list,
+                    uint32_t resource, uint32_t step)
+{
+    const struct amp_tape *t = &d->tape;
+    for (uint32_t k = list + 1; k < t->tok[list].next; k = t->tok[k + step].next)
+        if (amp_document_walk(c, d, k + step, resource))
+            return -1;
+    return 0;
+}
+
+int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+                      uint32_t resource)
+{
+    const struct amp_tape *t = &d->tape;
+    if (d->resource[tok])
+        return 0;
+    if (t->tok[tok].type != AMP_JSON_OBJECT) {
+        d->resource[tok] = resource + 1;
+        return 0;
+    }
+    if (read_id(c, d, tok, &resource))
+        return -1;
+    d->resource[tok] = resource + 1;
+    enum amp_draft draft = c->resources[resource].draft;
+    for (uint32_t k = tok + 1; k < t->tok[tok].next; k = t->tok[k + 1].next) {
+        uint32_t value = k + 1;
+        bool dynamic = amp_tok_is(t, k, AMP_SPAN("$dynamicAnchor"));
+        if (draft == AMP_DRAFT_2020 && (dynamic || amp_tok_is(t, k, AMP_SPAN("$anchor"))) &&
+            add_anchor(c, d, resource, tok, value, 0, dynamic))
+            return -1;
+        const struct amp_keyword *w = amp_keyword_find(t, k, draft);
+        enum amp_json_type type = t->tok[value].type;
+        if (!w || w->walk == WALK_NONE)
+            continue;
+        if (w->walk == WALK_SCHEMA || (w->walk == WALK_EITHER && type != AMP_JSON_ARRAY)) {
+            if (amp_document_walk(c, d, value, resource))
+                return -1;
+        } else if (type == AMP_JSON_ARRAY && (w->walk == WALK_LIST || w->walk == WALK_EITHER)) {
+            if (walk_all(c, d, value, resource, 0))
+                return -1;
+        } else if (type == AMP_JSON_OBJECT && w->walk != WALK_LIST) {
+            if (walk_all(c, d, value, resource, 1))
+                return -1;
+        }
+    }
+    return 0;
+}
+
+struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
+                                       struct amp_span uri, enum amp_draft draft)
+{
+    struct amp_json_fault fault;
+    struct amp_document *d = calloc(1, sizeof *d);
+    if (!d) {
+        no_memory(c);
+        return NULL;
+    }
+    amp_tape_init(&d->tape, NULL);
+    d->next = c->schema->documents;
+    c->schema->documents = d;
+    /* The program points into the text and into its tape. */
+    d->text = text;
+    if ((!c->opt->lasting && !amp_arena_text(&c->schema->arena, text, &d->text)) ||
+        !amp_arena_text(&c->schema->arena, uri, &d->asked)) {
+        no_memory(c);
+        return NULL;
+    }
+    without_hash(&d->asked);
+    if (amp_tape_scan(&d->tape, d->text.p, d->text.n, &fault)) {
+        amp_schema_not_json(c, d, &fault);
+        return NULL;
+    }
+    amp_tape_settle(&d->tape);
+    d->resource = calloc(d->tape.n, sizeof *d->resource);
+    d->node = calloc(d->tape.n, sizeof *d->node);
+    if (!d->resource || !d->node) {
+        no_memory(c);
+        return NULL;
+    }
+    struct amp_resource around = {.draft = draft, .vocabulary = VOCAB_USUAL};
+    if (add_resource(c, d, 0, d->asked, &around, &d->root) || amp_document_walk(c, d, 0, d->root))
+        return NULL;
+    return d;
+}
+
+void amp_document_free(struct amp_document *d)
+{
+    while (d) {
+        struct amp_document *next = d->next;
+        amp_tape_release(&d->tape);
+        free(d->resource);
+        free(d->node);
+        free(d);
+        d = next;
+    }
+}

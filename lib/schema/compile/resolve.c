@@ -1,0 +1,202 @@
+/* References: to a resource by its URI, inside it by an anchor or a pointer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/compile/compiler.h"
+#include "schema/format/uri.h"
+
+enum {
+    URI_MAX = 64 << 10,
+    INDEXED = 32, /* members of an object that is worth an index */
+    PLACE_STEPS = 1000,
+    WORK_MOST = 1 << 30,
+};
+
+/* The resource that a place belongs to where no keyword led to it. */
+static uint32_t around(const struct amp_document *d, uint32_t root, uint32_t tok)
+{
+    const struct amp_tape *t = &d->tape;
+    uint32_t at = root, found = d->resource[root] ? d->resource[root] - 1 : d->root;
+    while (at != tok) {
+        uint32_t k = at + 1;
+        if (t->tok[at].type == AMP_JSON_OBJECT) {
+            while (t->tok[k + 1].next <= tok)
+                k = t->tok[k + 1].next;
+            at = k + 1;
+        } else {
+            while (t->tok[k].next <= tok)
+                k = t->tok[k].next;
+            at = k;
+        }
+        if (d->resource[at])
+            found = d->resource[at] - 1;
+    }
+    return found;
+}
+
+uint32_t amp_anchor_hash(uint32_t resource, struct amp_span name)
+{
+    return amp_index_hash(name) ^ resource * 0x9e3779b1u;
+}
+
+uint32_t amp_anchor_find(const struct amp_compiler *c, uint32_t resource, struct amp_span name)
+{
+    uint32_t hash = amp_anchor_hash(resource, name);
+    for (uint32_t at = hash, i; amp_index_next(&c->anchor_index, hash, &at, &i);)
+        if (c->anchors[i].resource == resource && amp_span_eq(c->anchors[i].name, name))
+            return i;
+    return AMP_TOK_NONE;
+}
+
+/* Searches that no index shortens are paid for. */
+static int pay(struct amp_compiler *c, const struct amp_document *d, uint32_t at, uint32_t steps)
+{
+    c->work += steps;
+    if (c->work <= WORK_MOST)
+        return 0;
+    return amp_schema_wrong(c, d, at, "schema_limit",
+                            "resolving references needs more steps than the limit allows");
+}
+
+/* Large objects are indexed when a pointer first leads through them: a hash's numbers are keys. */
+static struct amp_members *members_of(struct amp_compiler *c, struct amp_document *d,
+                                      uint32_t object)
+{
+    for (struct amp_members *m = d->members; m; m = m->next, c->work++)
+        if (m->object == object)
+            return m;
+    struct amp_members *m = amp_compile_get(c, sizeof *m);
+    if (!m)
+        return NULL;
+    *m = (struct amp_members){d->members, object, {.arena = &c->schema->arena}};
+    const struct amp_tok *t = d->tape.tok;
+    for (uint32_t k = object + 1; k < t[object].next; k = t[k + 1].next)
+        if (!amp_index_add(&m->keys, t[k].count, k)) {
+            amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+            return NULL;
+        }
+    d->members = m;
+    return m;
+}
+
+/* One step of a pointer, its escapes undone. */
+static int step(struct amp_compiler *c, struct amp_document *d, uint32_t at, struct amp_span name,
+                uint32_t *out)
+{
+    const struct amp_tok *t = &d->tape.tok[at];
+    *out = AMP_TOK_NONE;
+    if (t->type != AMP_JSON_OBJECT || t->count < INDEXED) {
+        AMP_BUF struct amp_buf pointer = {0};
+        amp_buf_init(&pointer, URI_MAX);
+        if (amp_buf_str(&pointer, "/", c->err) || amp_buf_add(&pointer, name.p, name.n, c->err) ||
+            pay(c, d, at, t->count))
+            return -1;
+        *out = amp_tape_pointer(&d->tape, at, amp_buf_span(&pointer));
+        return 0;
+    }
+    if (pay(c, d, at, 1))
+        return -1;
+    struct amp_members *m = members_of(c, d, at);
+    AMP_FREE char *plain = malloc(name.n + 1);
+    if (!m || !plain)
+        return amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+    struct amp_span key = {plain, 0};
+    for (size_t i = 0; i < name.n; i++) {
+        bool tilde = name.p[i] == '~';
+        if (tilde && (++i == name.n || (name.p[i] != '0' && name.p[i] != '1')))
+            return 0;
+        plain[key.n++] = !tilde ? name.p[i] : name.p[i] == '0' ? '~' : '/';
+    }
+    uint32_t hash = amp_index_hash(key);
+    for (uint32_t k = hash, i; amp_index_next(&m->keys, hash, &k, &i);)
+        if (amp_tok_is(&d->tape, i, key))
+            *out = i + 1;
+    return 0;
+}
+
+static int follow(struct amp_compiler *c, struct amp_document *d, uint32_t at,
+                  struct amp_span pointer, uint32_t *out)
+{
+    while (pointer.n && at != AMP_TOK_NONE) {
+        pointer.p++;
+        pointer.n--;
+        const char *slash = pointer.n ? memchr(pointer.p, '/', pointer.n) : NULL;
+        struct amp_span name = {pointer.p, slash ? (size_t)(slash - pointer.p) : pointer.n};
+        if (step(c, d, at, name, &at))
+            return -1;
+        pointer.p += name.n;
+        pointer.n -= name.n;
+    }
+    *out = at;
+    return 0;
+}
+
+static int find_resource(struct amp_compiler *c, struct amp_span uri, enum amp_draft draft,
+                         uint32_t *out)
+{
+    struct amp_span text;
+    uint32_t hash = amp_index_hash(uri);
+    for (uint32_t at = hash, i; amp_index_next(&c->uri_index, hash, &at, &i);) {
+        const struct amp_resource *r = &c->resources[i];
+        if (amp_span_eq(r->uri, uri) || (r->tok == 0 && amp_span_eq(r->doc->asked, uri))) {
+            *out = i;
+            return 1;
+        }
+    }
+    const struct amp_schema_file *meta = amp_metaschema_find(uri);
+    if (meta)
+        text = meta->text;
+    else if (!c->opt->resolve || c->opt->resolve(c->opt->resolve_ctx, uri, &text) != 0)
+        return 0;
+    struct amp_document *d = amp_document_load(c, text, uri, draft);
+    if (!d)
+        return -1;
+    *out = d->root;
+    return 1;
+}
+
+int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
+                         struct amp_target *out)
+{
+    AMP_BUF struct amp_buf uri = {0}, fragment = {0};
+    struct amp_uri parts = amp_uri_split(ref);
+    size_t before = parts.has_fragment ? (size_t)(parts.fragment.p - 1 - ref.p) : ref.n;
+    uint32_t to = resource;
+    *out = (struct amp_target){0};
+    amp_buf_init(&uri, URI_MAX);
+    amp_buf_init(&fragment, URI_MAX);
+    if (before > 0) {
+        struct amp_resource from = c->resources[resource];
+        if (amp_uri_resolve(from.uri, (struct amp_span){ref.p, before}, &uri, c->err))
+            return -1;
+        int found = find_resource(c, amp_buf_span(&uri), from.draft, &to);
+        if (found <= 0)
+            return found < 0 ? -1 : 1;
+    }
+    if (amp_uri_decode(parts.fragment, &fragment, c->err))
+        return -1;
+    struct amp_document *d = c->resources[to].doc;
+    struct amp_span name = amp_buf_span(&fragment);
+    *out = (struct amp_target){d, c->resources[to].tok, to, NULL};
+    if (name.n && name.p[0] != '/') {
+        uint32_t found = amp_anchor_find(c, to, name);
+        if (found == AMP_TOK_NONE)
+            return 2;
+        out->anchor = &c->anchors[found];
+        out->tok = out->anchor->tok;
+        return 0;
+    }
+    if (name.n) {
+        if (follow(c, d, c->resources[to].tok, name, &out->tok))
+            return -1;
+        if (out->tok == AMP_TOK_NONE)
+            return 2;
+        if (!d->resource[out->tok] && pay(c, d, out->tok, PLACE_STEPS))
+            return -1;
+        if (!d->resource[out->tok] &&
+            amp_document_walk(c, d, out->tok, around(d, c->resources[to].tok, out->tok)))
+            return -1;
+        out->resource = d->resource[out->tok] - 1;
+    }
+    return 0;
+}

@@ -1,0 +1,264 @@
+/* Output units: gathered, thinned, written in the two forms of the standard. */
+#include "schema/output/units.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/json/writer.h>
+
+#include "schema/compile/compiler.h"
+
+enum { UNITS_MOST = 10000, TEXTS_MOST = 64 << 20, FULL_AT = 16 << 20, POINTER_MOST = 1 << 20 };
+
+void amp_units_init(struct amp_units *u)
+{
+    *u = (struct amp_units){.n = 0};
+    amp_buf_init(&u->texts, TEXTS_MOST);
+    amp_buf_init(&u->keyword, POINTER_MOST);
+    amp_buf_init(&u->instance, POINTER_MOST);
+}
+
+void amp_units_release(struct amp_units *u)
+{
+    free(u->v);
+    amp_buf_release(&u->texts);
+    amp_buf_release(&u->keyword);
+    amp_buf_release(&u->instance);
+}
+
+size_t amp_pointer_push(struct amp_buf *pointer, struct amp_span name, struct amp_error *err)
+{
+    size_t before = pointer->len;
+    int bad = amp_buf_str(pointer, "/", err);
+    for (size_t i = 0; i < name.n && !bad; i++)
+        bad = name.p[i] == '~'   ? amp_buf_str(pointer, "~0", err)
+              : name.p[i] == '/' ? amp_buf_str(pointer, "~1", err)
+                                 : amp_buf_add(pointer, name.p + i, 1, err);
+    return before; /* what does not fit is cut; the units are bounded anyway */
+}
+
+size_t amp_pointer_push_index(struct amp_buf *pointer, uint32_t index, struct amp_error *err)
+{
+    size_t before = pointer->len;
+    amp_buf_fmt(pointer, err, "/%u", index);
+    return before;
+}
+
+/* A pointer inside a URI's fragment. */
+static int add_fragment(struct amp_buf *out, struct amp_span pointer, struct amp_error *err)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "-._~!$&'()*+,;=:@/?";
+    int bad = 0;
+    for (size_t i = 0; i < pointer.n && !bad; i++) {
+        unsigned char c = (unsigned char)pointer.p[i];
+        bad = c && strchr(allowed, c) ? amp_buf_add(out, pointer.p + i, 1, err)
+                                      : amp_buf_fmt(out, err, "%%%02X", c);
+    }
+    return bad;
+}
+
+/* URI of n's resource with the pointer from there; nothing when it is not absolute. */
+static int add_absolute(struct amp_buf *out, const struct amp_schema *s, const struct amp_node *n,
+                        const char *keyword, struct amp_error *err)
+{
+    const struct amp_resource *res = &s->resources[n->resource];
+    const struct amp_tape *t = &n->doc->tape;
+    const char *colon = res->uri.n ? memchr(res->uri.p, ':', res->uri.n) : NULL;
+    const char *slash = res->uri.n ? memchr(res->uri.p, '/', res->uri.n) : NULL;
+    if (!colon || (slash && slash < colon))
+        return 0;
+    AMP_BUF struct amp_buf root = {0}, at = {0};
+    amp_buf_init(&root, POINTER_MOST);
+    amp_buf_init(&at, POINTER_MOST);
+    if (amp_tape_path(t, res->tok, &root, NULL, err) || amp_tape_path(t, n->tok, &at, NULL, err))
+        return -1;
+    struct amp_span below = amp_buf_span(&at);
+    if (n->doc == res->doc && below.n >= root.len) {
+        below.p += root.len;
+        below.n -= root.len;
+    }
+    if (amp_buf_add(out, res->uri.p, res->uri.n, err) || amp_buf_str(out, "#", err) ||
+        add_fragment(out, below, err))
+        return -1;
+    if (!keyword)
+        return 0;
+    return amp_buf_str(out, "/", err) || add_fragment(out, amp_span_str(keyword), err) ? -1 : 0;
+}
+
+static struct amp_unit *new_unit(struct amp_units *u, struct amp_error *err)
+{
+    if (u->n == u->cap) {
+        uint32_t cap = u->cap ? u->cap * 2 : 64;
+        struct amp_unit *v = realloc(u->v, cap * sizeof *v);
+        if (!v) {
+            amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the output");
+            return NULL;
+        }
+        u->v = v;
+        u->cap = cap;
+    }
+    return &u->v[u->n++];
+}
+
+int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp_schema *s,
+                  const struct amp_node *n, const char *keyword, struct amp_span says,
+                  struct amp_error *err)
+{
+    bool full = u->n >= UNITS_MOST || u->texts.len >= FULL_AT;
+    if (full && kind != UNIT_GROUP) {
+        u->truncated = true;
+        return 0;
+    }
+    struct amp_unit *v = new_unit(u, err);
+    if (!v)
+        return -1;
+    struct amp_buf *t = &u->texts;
+    uint32_t at = (uint32_t)t->len;
+    *v = (struct amp_unit){kind, u->depth, at, 0, at, 0, at, 0, at, 0};
+    if (full) /* a group that nothing comes into */
+        return 0;
+    if (amp_buf_add(t, u->keyword.data, u->keyword.len, err) ||
+        (keyword && (amp_buf_str(t, "/", err) || amp_buf_str(t, keyword, err))))
+        return -1;
+    v->keyword_n = (uint32_t)t->len - v->keyword;
+    v->instance = (uint32_t)t->len;
+    if (amp_buf_add(t, u->instance.data, u->instance.len, err))
+        return -1;
+    v->instance_n = (uint32_t)t->len - v->instance;
+    v->absolute = (uint32_t)t->len;
+    if (add_absolute(t, s, n, keyword, err))
+        return -1;
+    v->absolute_n = (uint32_t)t->len - v->absolute;
+    v->says = (uint32_t)t->len;
+    if (amp_buf_add(t, says.p, says.n, err))
+        return -1;
+    v->says_n = (uint32_t)says.n;
+    return 0;
+}
+
+void amp_units_drop(struct amp_units *u, uint32_t from, enum amp_unit_kind kind)
+{
+    uint32_t to = from;
+    for (uint32_t i = from; i < u->n; i++)
+        if (u->v[i].kind != (uint32_t)kind)
+            u->v[to++] = u->v[i];
+    u->n = to;
+    /* From behind, so that a group which holds empty groups only goes too. */
+    to = u->n;
+    uint32_t below = 0; /* depth of the unit that follows, 0 for none that counts */
+    for (uint32_t i = u->n; i-- > from;) {
+        if (u->v[i].kind == UNIT_GROUP && below <= u->v[i].depth)
+            continue;
+        below = u->v[i].depth;
+        u->v[--to] = u->v[i];
+    }
+    memmove(u->v + from, u->v + to, (u->n - to) * sizeof *u->v);
+    u->n = from + (u->n - to);
+    const struct amp_unit *last = u->n ? &u->v[u->n - 1] : NULL;
+    u->texts.len = last ? last->says + last->says_n : 0;
+}
+
+static struct amp_span text(const struct amp_units *u, uint32_t at, uint32_t n)
+{
+    return (struct amp_span){n ? u->texts.data + at : "", n};
+}
+
+static void open_unit(const struct amp_units *u, const struct amp_unit *v, bool valid,
+                      struct amp_jw *w)
+{
+    amp_jw_open(w, '{');
+    amp_jw_key(w, "valid");
+    amp_jw_bool(w, valid);
+    amp_jw_key(w, "keywordLocation");
+    amp_jw_str(w, text(u, v->keyword, v->keyword_n));
+    if (v->absolute_n) {
+        amp_jw_key(w, "absoluteKeywordLocation");
+        amp_jw_str(w, text(u, v->absolute, v->absolute_n));
+    }
+    amp_jw_key(w, "instanceLocation");
+    amp_jw_str(w, text(u, v->instance, v->instance_n));
+    if (v->kind == UNIT_ERROR) {
+        amp_jw_key(w, "error");
+        amp_jw_str(w, text(u, v->says, v->says_n));
+    } else if (v->kind == UNIT_ANNOTATION) {
+        amp_jw_key(w, "annotation");
+        amp_jw_raw(w, text(u, v->says, v->says_n));
+    }
+}
+
+/* Behind the last unit below the one at i. */
+static uint32_t end_of(const struct amp_units *u, uint32_t i)
+{
+    uint32_t k = i + 1;
+    while (k < u->n && u->v[k].depth > u->v[i].depth)
+        k++;
+    return k;
+}
+
+/* The units of the tree in [i, end). What has one child is replaced by it. The way down has no
+ * more steps than the walk had. */
+static void write_tree(const struct amp_units *u, uint32_t i, uint32_t end, bool valid,
+                       struct amp_jw *w)
+{
+    while (i < end) {
+        uint32_t behind = end_of(u, i);
+        if (u->v[i].kind == UNIT_GROUP && (behind == i + 1 || end_of(u, i + 1) == behind)) {
+            i++; /* none or one below: that one stands for it */
+            continue;
+        }
+        open_unit(u, &u->v[i], valid, w);
+        if (behind > i + 1) {
+            amp_jw_key(w, valid ? "annotations" : "errors");
+            amp_jw_open(w, '[');
+            write_tree(u, i + 1, behind, valid, w);
+            amp_jw_close(w, ']');
+        }
+        amp_jw_close(w, '}');
+        i = behind;
+    }
+}
+
+static void write_list(const struct amp_units *u, bool valid, struct amp_jw *w)
+{
+    for (uint32_t i = 1; i < u->n; i++) {
+        if (u->v[i].kind == UNIT_GROUP)
+            continue;
+        open_unit(u, &u->v[i], valid, w);
+        amp_jw_close(w, '}');
+    }
+}
+
+int amp_units_write(const struct amp_units *u, bool valid, enum amp_output form,
+                    struct amp_buf *out, struct amp_error *err)
+{
+    static const struct amp_unit nothing = {.kind = UNIT_GROUP};
+    size_t before = out->len;
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    if (form == AMP_OUTPUT_FLAG) {
+        amp_jw_open(&w, '{');
+        amp_jw_key(&w, "valid");
+        amp_jw_bool(&w, valid);
+    } else {
+        open_unit(u, u->n ? &u->v[0] : &nothing, valid, &w);
+        if (u->n > 1) {
+            amp_jw_key(&w, valid ? "annotations" : "errors");
+            amp_jw_open(&w, '[');
+            if (form == AMP_OUTPUT_BASIC)
+                write_list(u, valid, &w);
+            else
+                write_tree(u, 1, u->n, valid, &w);
+            amp_jw_close(&w, ']');
+        }
+        if (u->truncated) {
+            amp_jw_key(&w, "truncated");
+            amp_jw_bool(&w, true);
+        }
+    }
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) == 0)
+        return 0;
+    out->len = before;
+    return -1;
+}

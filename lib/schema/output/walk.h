@@ -1,0 +1,38 @@
+/* The state of a walk for the standard output, shared by output.c and ways.c. */
+#ifndef SCHEMA_OUTPUT_WALK_H
+#define SCHEMA_OUTPUT_WALK_H
+
+#include "schema/check/run.h"
+#include "schema/compile/compiler.h"
+#include "schema/compile/keywords.h"
+#include "schema/output/units.h"
+
+struct amp_output_walk {
+    const struct amp_schema *s;
+    struct amp_schema_run *r;
+    struct amp_error *err;
+    struct amp_units units;
+    uint32_t depth;
+};
+
+/* Whether the value is valid; its units are added. */
+bool amp_walk_node(struct amp_output_walk *w, const struct amp_node *n, uint32_t tok,
+                   const struct amp_marks *m);
+
+/* One keyword with schemas below it or a rule of its own; true for all others. Turns: those that
+ * look at what others left come later. */
+enum { AMP_WALK_TURNS = 3 };
+bool amp_walk_keyword(struct amp_output_walk *w, const struct amp_node *n,
+                      const struct amp_keyword *key, int turn, uint32_t value, uint32_t tok,
+                      const struct amp_marks *m);
+
+/* An error unit of this keyword; always false. The arguments are a note's. */
+bool amp_walk_wrong(struct amp_output_walk *w, const struct amp_node *n, const char *keyword,
+                    uint32_t tok, const void *detail, struct amp_span name);
+/* An annotation unit; `json` is a whole value. */
+void amp_walk_annotate(struct amp_output_walk *w, const struct amp_node *n, const char *keyword,
+                       struct amp_span json);
+/* The value of a keyword as it stands in the schema. */
+void amp_walk_remark(struct amp_output_walk *w, const struct amp_node *n, uint32_t key);
+
+#endif
