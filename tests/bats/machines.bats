@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # The machines' tables, as the unit tests see them.
+# static
 
 load lib
 

@@ -1,4 +1,5 @@
 # The test runner itself: what fails must be seen to fail.
+# static
 load lib
 
 suite() {
