@@ -45,10 +45,11 @@ level_of() {
   base) echo 0 ;;
   schema | fsm | json) echo 1 ;;
   protocol | port | store) echo 2 ;;
-  message) echo 3 ;;
-  task | agent | hitl | worktree) echo 4 ;;
-  flow) echo 5 ;;
-  cmd | libexec) echo 6 ;;
+  metrics) echo 3 ;;
+  message) echo 4 ;;
+  task | agent | hitl | worktree) echo 5 ;;
+  flow) echo 6 ;;
+  cmd | libexec) echo 7 ;;
   *) echo 99 ;;
   esac
 }
@@ -72,7 +73,7 @@ check_includes() {
           ;;
         esac
       elif [ "$to" = cli ]; then
-        [ "$level" -eq 6 ] || finding "$f:$line: $room includes cli"
+        [ "$level" -eq 7 ] || finding "$f:$line: $room includes cli"
       elif [ "$to" != "$room" ] && [ "$(level_of "$to")" -ge "$level" ] &&
         [ "$(level_of "$to")" -ne 99 ]; then
         # The schema checker reads tapes: the one arrow inside a floor.

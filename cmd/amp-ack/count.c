@@ -1,9 +1,9 @@
 /* What track and send count (--metrics). Nothing is looked up where nothing is counted. */
 #include "count.h"
 
-#include "message/acknowledge.h"
-#include "message/lane.h"
-#include "message/record.h"
+#include "message/inbox/lane.h"
+#include "message/record/record.h"
+#include "message/settle/acknowledge.h"
 
 static struct amp_metric_labels labels_of(const struct amp_view *v)
 {

@@ -2,7 +2,7 @@
 #ifndef AMP_ACK_COUNT_H
 #define AMP_ACK_COUNT_H
 
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 #include "pass.h"
 
 void count_taken(struct pass *p, const struct amp_view *v);

@@ -6,7 +6,7 @@
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
-#include "message/cursors.h"
+#include "message/cursor/cursors.h"
 #include "pass.h"
 #include "table.h"
 

@@ -2,7 +2,7 @@
 #ifndef AMP_ACK_DEAD_H
 #define AMP_ACK_DEAD_H
 
-#include "message/dead.h"
+#include "message/dead/dead.h"
 #include "pass.h"
 
 #define DEAD_REQUEUE "amp-ack.dead"

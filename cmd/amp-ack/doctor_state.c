@@ -17,8 +17,8 @@
 
 #include "doctor.h"
 #include "due.h"
-#include "message/dead.h"
-#include "message/inbox.h"
+#include "message/dead/dead.h"
+#include "message/inbox/inbox.h"
 #include "store/history/history.h"
 
 #define OVERDUE_MS 10000 /* later than any watcher would be */

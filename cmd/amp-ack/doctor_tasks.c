@@ -7,7 +7,7 @@
 
 #include "doctor.h"
 #include "hitl/escalation.h"
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 #include "task/task.h"
 
 enum { ID_MAX = 200, LINES_MAX = 33 << 20 };

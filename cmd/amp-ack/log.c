@@ -7,7 +7,7 @@
 #include <amp/base/num.h>
 
 #include "flow/wake.h"
-#include "message/diagram.h"
+#include "message/history/diagram.h"
 #include "pass.h"
 #include "store/history/follow.h"
 

@@ -15,7 +15,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
-#include "message/refused.h"
+#include "message/ledger/refused.h"
 
 #define PENDING_MAX ((size_t)64 << 20) /* beside one turn, which may be one long line */
 #define TURN_MAX    ((size_t)128 << 20)

@@ -1,7 +1,7 @@
 /* How long is waited, and how often and when messages are sent again. */
 #include "rules.h"
 
-#include "message/stages.h"
+#include "message/ledger/stages.h"
 
 struct amp_list ack_timeouts;
 const char *ack_sla;

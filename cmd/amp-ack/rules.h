@@ -3,7 +3,7 @@
 #define AMP_ACK_RULES_H
 
 #include "cli/rows.h"
-#include "message/retry.h"
+#include "message/operation/retry.h"
 
 extern struct amp_list ack_retries, ack_backoff, ack_idempotent;
 

@@ -8,10 +8,10 @@
 
 #include <amp/base/clock.h>
 
-#include "message/message.h"
-#include "message/outcome.h"
-#include "message/sequence.h"
-#include "message/stages.h"
+#include "message/ledger/ledger.h"
+#include "message/ledger/stages.h"
+#include "message/operation/outcome.h"
+#include "message/record/sequence.h"
 #include "protocol/answer.h"
 #include "rules.h"
 

@@ -4,8 +4,8 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
-#include "message/inbox.h"
-#include "message/message.h"
+#include "message/inbox/inbox.h"
+#include "message/ledger/ledger.h"
 #include "pass.h"
 #include "table.h"
 

@@ -9,8 +9,8 @@
 #include <amp/base/id.h>
 
 #include "due.h"
-#include "message/cursors.h"
-#include "message/idempotency.h"
+#include "message/cursor/cursors.h"
+#include "message/operation/idempotency.h"
 #include "pass.h"
 
 static const char *now_text;

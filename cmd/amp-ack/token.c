@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "message/token.h"
+#include "message/operation/token.h"
 #include "verbs.h"
 
 #define CANONICAL_MAX ((size_t)64 << 20)

@@ -7,14 +7,14 @@
 
 #include <amp/base/clock.h>
 
-#include "message/acknowledge.h"
-#include "message/holder.h"
-#include "message/idempotency.h"
-#include "message/message.h"
-#include "message/named.h"
-#include "message/outcome.h"
-#include "message/rails.h"
-#include "message/stages.h"
+#include "message/ledger/holder.h"
+#include "message/ledger/ledger.h"
+#include "message/ledger/stages.h"
+#include "message/operation/idempotency.h"
+#include "message/operation/outcome.h"
+#include "message/operation/rails.h"
+#include "message/record/named.h"
+#include "message/settle/acknowledge.h"
 #include "rules.h"
 
 static const char *in_path = "-", *out_path = "-";

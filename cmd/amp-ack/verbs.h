@@ -3,7 +3,7 @@
 #define AMP_ACK_VERBS_H
 
 #include "cli/rows.h"
-#include "message/metrics.h"
+#include "metrics/metrics.h"
 
 /* Options that several verbs have; the tool's table names them. */
 extern const char *ack_state, *ack_as, *ack_config;

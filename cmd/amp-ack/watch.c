@@ -12,7 +12,7 @@
 #include "base/heap.h"
 #include "due.h"
 #include "flow/wake.h"
-#include "message/cursors.h"
+#include "message/cursor/cursors.h"
 #include "pass.h"
 
 #define LOOK_MS   100  /* between two looks at a log that others write without a pause */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "flow/modality.h"
-#include "message/inbox.h"
+#include "message/inbox/inbox.h"
 
 static bool is_agents(const struct router *r, uint32_t rule)
 {

@@ -5,9 +5,9 @@
 
 #include <amp/base/clock.h>
 
-#include "message/cursors.h"
-#include "message/inbox.h"
-#include "message/record.h"
+#include "message/cursor/cursors.h"
+#include "message/inbox/inbox.h"
+#include "message/record/record.h"
 
 static struct amp_metric_labels labels(const char *port, const struct job *j)
 {

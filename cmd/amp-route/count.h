@@ -3,7 +3,7 @@
 #define AMP_ROUTE_COUNT_H
 
 #include "job.h"
-#include "message/metrics.h"
+#include "metrics/metrics.h"
 
 /* A message came in. */
 void count_taken(struct router *r, const struct job *j, const struct amp_view *v);

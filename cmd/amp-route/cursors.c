@@ -15,7 +15,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
-#include "message/cursors.h"
+#include "message/cursor/cursors.h"
 #include "message/order.h"
 
 #define BUCKETS     1024

@@ -1,5 +1,5 @@
-/* The router's cursors (message/cursor.h): one for each stream that it reads, when --cursor names
- * the consumer. */
+/* The router's cursors (message/cursor/cursor.h): one for each stream that it reads, when --cursor
+ * names the consumer. */
 #ifndef AMP_ROUTE_CURSORS_H
 #define AMP_ROUTE_CURSORS_H
 

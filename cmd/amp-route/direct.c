@@ -9,7 +9,7 @@
 
 #include <amp/base/clock.h>
 
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 
 #define ENOUGH ((size_t)64 << 10) /* for a write */
 

@@ -8,10 +8,10 @@
 
 #include <amp/base/clock.h>
 
-#include "message/inbox.h"
-#include "message/inbox_bell.h"
-#include "message/sequence.h"
-#include "message/stages.h"
+#include "message/inbox/bell.h"
+#include "message/inbox/inbox.h"
+#include "message/ledger/stages.h"
+#include "message/record/sequence.h"
 #include "protocol/answer.h"
 
 struct admission {

@@ -16,8 +16,8 @@
 #include <amp/base/num.h>
 
 #include "cursors.h"
-#include "message/cursors.h"
-#include "message/recorded.h"
+#include "message/cursor/cursors.h"
+#include "message/history/recorded.h"
 
 #define ROOM   256 /* undecided messages, past which the log waits */
 #define PIN_MS (60 * 1000)

@@ -20,7 +20,7 @@
 #include <amp/json/writer.h>
 
 #include "inbox.h"
-#include "message/record.h"
+#include "message/record/record.h"
 
 #define GRACE_MS 2000
 #define LINE_MAX ((size_t)256 << 20)

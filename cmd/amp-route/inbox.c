@@ -17,9 +17,9 @@
 #include <amp/json/writer.h>
 
 #include "agent/registry.h"
-#include "message/message.h"
-#include "message/metrics.h"
-#include "message/record.h"
+#include "message/ledger/ledger.h"
+#include "message/record/record.h"
+#include "metrics/metrics.h"
 #include "task/task.h"
 
 #define SWEEPER  "amp-ack.sweep" /* its outbox gets the answers to who sent what did not come */

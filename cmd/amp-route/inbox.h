@@ -8,8 +8,8 @@
 #include <amp/base/pipe.h>
 
 #include "cli/rows.h"
-#include "message/inbox.h"
-#include "message/inbox_bell.h"
+#include "message/inbox/bell.h"
+#include "message/inbox/inbox.h"
 #include "port/port.h"
 
 extern const struct amp_opt inbox_opts[];

@@ -13,11 +13,11 @@
 #include <amp/base/clock.h>
 
 #include "flow/intake.h"
-#include "message/message.h"
-#include "message/outcome.h"
-#include "message/record.h"
-#include "message/sequence.h"
-#include "message/stages.h"
+#include "message/ledger/ledger.h"
+#include "message/ledger/stages.h"
+#include "message/operation/outcome.h"
+#include "message/record/record.h"
+#include "message/record/sequence.h"
 #include "protocol/answer.h"
 
 #define PENDING_MAX ((size_t)4 << 20)

@@ -6,7 +6,7 @@
 
 #include "address.h"
 #include "cli/cli.h"
-#include "message/lane.h"
+#include "message/inbox/lane.h"
 #include "port/port.h"
 
 struct stream;

@@ -18,11 +18,11 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
-#include "message/dead.h"
-#include "message/message.h"
-#include "message/named.h"
-#include "message/refused.h"
-#include "message/sequence.h"
+#include "message/dead/dead.h"
+#include "message/ledger/ledger.h"
+#include "message/ledger/refused.h"
+#include "message/record/named.h"
+#include "message/record/sequence.h"
 #include "protocol/answer.h"
 
 #define ANSWERS ".answers" /* the outbox of our answers is the consumer's with this behind it */

@@ -8,10 +8,10 @@
 
 #include <amp/base/clock.h>
 
-#include "message/acknowledge.h"
-#include "message/message.h"
-#include "message/outcome.h"
-#include "message/rails.h"
+#include "message/ledger/ledger.h"
+#include "message/operation/outcome.h"
+#include "message/operation/rails.h"
+#include "message/settle/acknowledge.h"
 
 static int settled(struct router *r, const struct job *j, const struct amp_view *v, int rc,
                    struct amp_error *e, struct amp_error *err)

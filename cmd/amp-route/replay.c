@@ -7,8 +7,8 @@
 #include <amp/json/writer.h>
 
 #include "cli/rows.h"
+#include "message/history/recorded.h"
 #include "message/predicate.h"
-#include "message/recorded.h"
 #include "replay.h"
 
 static const char *state, *from = "start", *to = "end";

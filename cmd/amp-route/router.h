@@ -10,7 +10,7 @@
  *   record  keep.c, with a state directory
  *   judge   which rules hold; native ones while the message is in view
  *   offer   jobs.c offer_to[]: by the kind of the rule's port
- *   lanes   lanes.c: waits for its port, who goes next is said by message/lane.h
+ *   lanes   lanes.c: waits for its port, who goes next is said by message/inbox/lane.h
  * direct.c is the short way of what needs none of this, glance.c sees which lines may go it.
  * A part that adds to this has a file of its own and one row in one of these tables.
  */
@@ -28,8 +28,8 @@
 #include "flow/wake.h"
 #include "glance.h"
 #include "keep.h"
-#include "message/metrics.h"
 #include "message/predicate.h"
+#include "metrics/metrics.h"
 #include "port/helper.h"
 #include "routes.h"
 #include "steps.h"

@@ -6,7 +6,7 @@
 
 #include <amp/base/num.h>
 
-#include "message/inbox.h"
+#include "message/inbox/inbox.h"
 
 /* How many messages may wait for it: as the options say, the last that names it counts; 0 any. */
 static int inbound_of(const struct router *r, const char *spec, bool agent, uint32_t *inbound,

@@ -3,7 +3,7 @@
 
 #include <amp/base/clock.h>
 
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 #include "message/order.h"
 #include "once.h"
 #include "task/task.h"

@@ -3,7 +3,7 @@
 #define AMP_ROUTE_TARGET_H
 
 #include "job.h"
-#include "message/lane.h"
+#include "message/inbox/lane.h"
 #include "port/port.h"
 #include "unacked.h"
 

@@ -6,9 +6,9 @@
 
 #include <amp/base/clock.h>
 
-#include "message/message.h"
-#include "message/record.h"
-#include "message/stages.h"
+#include "message/ledger/ledger.h"
+#include "message/ledger/stages.h"
+#include "message/record/record.h"
 
 #define LOOK_GAP_MS  10
 #define BYTES_MAX    ((size_t)16 << 20) /* of a port without credits */

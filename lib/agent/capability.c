@@ -12,7 +12,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
-#include "message/sequence.h"
+#include "message/record/sequence.h"
 
 #define KIND     "capability"
 #define LINE_MAX ((size_t)64 << 20)

@@ -8,7 +8,7 @@
 
 #include <amp/base/clock.h>
 
-#include "message/inbox.h"
+#include "message/inbox/inbox.h"
 
 #define KIND     "directory"
 #define LINE_MAX ((size_t)64 << 20)

@@ -5,7 +5,7 @@
 
 #include <amp/base/clock.h>
 
-#include "message/sequence.h"
+#include "message/record/sequence.h"
 
 static int no_memory(struct amp_error *err)
 {

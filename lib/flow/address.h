@@ -13,7 +13,7 @@
 
 #include <amp/protocol/protocol.h>
 
-#include "message/lane.h"
+#include "message/inbox/lane.h"
 #include "store/store.h"
 
 #define AMP_ADDRESS_MAX 1024 /* recipients of one message */

@@ -6,9 +6,9 @@
 #include <amp/base/clock.h>
 
 #include "flow/decider.h"
-#include "message/dead.h"
-#include "message/message.h"
-#include "message/sequence.h"
+#include "message/dead/dead.h"
+#include "message/ledger/ledger.h"
+#include "message/record/sequence.h"
 #include "protocol/compose.h"
 #include "protocol/sw4rm/answer.h"
 #include "task/record.h"

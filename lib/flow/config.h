@@ -5,7 +5,7 @@
 #include <amp/base/buf.h>
 
 #include "flow/suspend.h"
-#include "message/stages.h"
+#include "message/ledger/stages.h"
 #include "protocol/redact.h"
 
 /* text is a whole amp.json. */

@@ -2,7 +2,7 @@
  * where nobody answers. */
 #include "flow/coordinator.h"
 #include "flow/decide.h"
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 
 #define LINES_MAX ((size_t)256 << 20)
 

@@ -12,7 +12,7 @@
 #include "flow/decide.h"
 #include "flow/suspend.h"
 #include "hitl/escalation.h"
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 
 #define LINES_MAX ((size_t)256 << 20)
 

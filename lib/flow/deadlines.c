@@ -2,11 +2,11 @@
 #include "flow/deadlines.h"
 
 #include "flow/binding.h"
-#include "message/cursors.h"
-#include "message/idempotency.h"
-#include "message/inbox.h"
-#include "message/outcome.h"
-#include "message/refused.h"
+#include "message/cursor/cursors.h"
+#include "message/inbox/inbox.h"
+#include "message/ledger/refused.h"
+#include "message/operation/idempotency.h"
+#include "message/operation/outcome.h"
 
 #define ROUNDS_MAX 8 /* what a row's doing makes due at once: a retry of a timeout */
 

@@ -6,9 +6,9 @@
 #ifndef AMP_FLOW_DEADLINES_H
 #define AMP_FLOW_DEADLINES_H
 
-#include "message/dead.h"
-#include "message/message.h"
-#include "message/metrics.h"
+#include "message/dead/dead.h"
+#include "message/ledger/ledger.h"
+#include "metrics/metrics.h"
 
 /* What the rows are told. */
 struct amp_deadline_ctx {

@@ -7,9 +7,9 @@
 
 #include "flow/decider.h"
 #include "flow/suspend.h"
-#include "message/dead.h"
-#include "message/message.h"
-#include "message/sequence.h"
+#include "message/dead/dead.h"
+#include "message/ledger/ledger.h"
+#include "message/record/sequence.h"
 #include "protocol/compose.h"
 #include "protocol/sw4rm/answer.h"
 

@@ -11,7 +11,7 @@
 #include <amp/json/tape.h>
 #include <amp/protocol/protocol.h>
 
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 #include "protocol/compose.h"
 #include "task/task.h"
 

@@ -5,7 +5,7 @@
 #include <amp/base/clock.h>
 
 #include "flow/decider.h"
-#include "message/sequence.h"
+#include "message/record/sequence.h"
 #include "protocol/compose.h"
 #include "protocol/sw4rm/answer.h"
 

@@ -9,7 +9,7 @@
 #include "agent/registry.h"
 #include "flow/review_verdict.h"
 #include "flow/verify.h"
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 #include "protocol/compose.h"
 #include "task/record.h"
 #include "worktree/worktree.h"

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "message/message.h"
-#include "message/outcome.h"
-#include "message/record.h"
+#include "message/ledger/ledger.h"
+#include "message/operation/outcome.h"
+#include "message/record/record.h"
 #include "protocol/compose.h"
 #include "task/task.h"
 

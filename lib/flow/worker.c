@@ -10,7 +10,7 @@
 #include "agent/registry.h"
 #include "flow/suspend.h"
 #include "flow/worker_io.h"
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 #include "protocol/compose.h"
 #include "task/task.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "message/message.h"
-#include "message/rails.h"
+#include "message/ledger/ledger.h"
+#include "message/operation/rails.h"
 #include "task/task.h"
 #include "worker.h"
 

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 #include "rtp.h"
 
 /* How old the picture of the ledger may be: what reading it costs is at most a twentieth. */

@@ -7,7 +7,7 @@
 
 #include <amp/base/id.h>
 
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 #include "rtp.h"
 
 static uint64_t hash(const struct rtp_history *h, struct amp_span text)

@@ -21,7 +21,7 @@ tree() {
 @test "an upward and a sideways include are found" {
   tree lib/store/x.c <<<'/* x */
 #include <amp/base/buf.h>
-#include "message/message.h"
+#include "message/ledger/ledger.h"
 #include "port/port.h"
 #include "cli/cli.h"'
   run -1 bash scripts/lint.sh includes

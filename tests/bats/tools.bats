@@ -143,33 +143,33 @@ amp-route include/amp/protocol/protocol.h AMP_RECORD_ID_MAX first @ bytes
 amp-route include/amp/protocol/protocol.h AMP_TO_MAX at most @ agents
 amp-route cmd/amp-route/job.h RULES_MAX at most @ routes
 amp-route lib/port/argv.c WORDS_MAX at most @ words
-amp-route lib/message/inbox.h AMP_INBOX_AGENT_MAX inbox @ bytes
-amp-route lib/message/inbox.h AMP_INBOX_BOUND_MAX at most @ messages
+amp-route lib/message/inbox/inbox.h AMP_INBOX_AGENT_MAX inbox @ bytes
+amp-route lib/message/inbox/inbox.h AMP_INBOX_BOUND_MAX at most @ messages
 amp-route cmd/amp-route/replay.c WHERE_MAX at most @ predicates
 amp-route cmd/amp-route/cursors.c STREAMS_MAX follows @ sources
 amp-route cmd/amp-route/unacked.h UNACKED_MAX has @ messages
 amp-route cmd/amp-route/unacked.c BYTES_MAX or @M
-amp-route lib/message/cursor.c HELD_BYTES with @M
+amp-route lib/message/cursor/cursor.c HELD_BYTES with @M
 amp-route lib/port/tries.h AMP_TRIES_MAX @ tries of one port
 amp-route libexec/port-http/http.c ANSWER_MAX an answer @M
 amp-route libexec/port-http/http.c HEADERS_MAX a file of headers @K
 amp-route lib/cli/config_file.c CONFIG_MAX file of at most @M
 amp-route lib/protocol/redact_patterns.c PATTERNS_MOST at most @ patterns
 amp-route lib/protocol/redact_patterns.c PATTERN_MOST patterns of @ bytes
-amp-ack lib/message/retry.c BUDGET_MAX at most @ attempts
-amp-ack lib/message/retry.h AMP_RETRY_WAITS_MAX at most @ waits
-amp-ack lib/message/dead_record.c MAX_HISTORY at most @ attempts and
-amp-ack lib/message/dead_record.c MAX_RECIPIENTS and @ recipients
-amp-ack lib/message/dead.c EXCERPT_MAX at most @ bytes
-amp-ack lib/message/record.c LATE_ACKS_MAX at most @ late
+amp-ack lib/message/operation/retry.c BUDGET_MAX at most @ attempts
+amp-ack lib/message/operation/retry.h AMP_RETRY_WAITS_MAX at most @ waits
+amp-ack lib/message/dead/record.c MAX_HISTORY at most @ attempts and
+amp-ack lib/message/dead/record.c MAX_RECIPIENTS and @ recipients
+amp-ack lib/message/dead/dead.c EXCERPT_MAX at most @ bytes
+amp-ack lib/message/record/record.c LATE_ACKS_MAX at most @ late
 amp-ack cmd/amp-ack/dead_export.c NEEDLES_MAX at most @ ids
 amp-ack cmd/amp-ack/dead_export.c FRAMES_MAX has @M of the log
 amp-ack cmd/amp-ack/dead_export.c ERRORS_MAX last @M of the error log
 amp-ack cmd/amp-ack/token.c CANONICAL_MAX at most @M
-amp-ack lib/message/diagram.c PEOPLE_MAX at most @ participants
-amp-ack lib/message/diagram.c ROWS_MOST and @ rows
-amp-ack lib/message/diagram.c NAME_MOST with @ bytes of a name
-amp-ack lib/message/diagram.c TEXT_MOST and @ of a text
+amp-ack lib/message/history/diagram.c PEOPLE_MAX at most @ participants
+amp-ack lib/message/history/diagram.c ROWS_MOST and @ rows
+amp-ack lib/message/history/diagram.c NAME_MOST with @ bytes of a name
+amp-ack lib/message/history/diagram.c TEXT_MOST and @ of a text
 task-dispatch cmd/task-dispatch/new.c FILE_MAX at most @M
 task-dispatch lib/flow/new.c PARTS_MAX @ subtasks
 task-dispatch lib/flow/coordinate.c INPUTS_MAX at most @ inputs

@@ -1,10 +1,10 @@
 /* Cursors: whatever the order, repetition and loss, what is queued is queued once and in order. */
-#include "message/cursor.h"
+#include "message/cursor/cursor.h"
 
 #include <stdlib.h>
 
-#include "message/cursors.h"
-#include "message/sequence.h"
+#include "message/cursor/cursors.h"
+#include "message/record/sequence.h"
 #include "scratch.h"
 #include "tap.h"
 

@@ -1,6 +1,6 @@
 /* Every kind of deadline: nothing to do before its moment, done once at it, then quiet. */
 #include "flow/deadlines.h"
-#include "message/idempotency.h"
+#include "message/operation/idempotency.h"
 #include "scratch.h"
 #include "tap.h"
 

@@ -2,10 +2,10 @@
  * that hostile names cannot break. */
 #include <stdlib.h>
 
-#include "message/dead.h"
-#include "message/diagram.h"
-#include "message/idempotency.h"
-#include "message/message.h"
+#include "message/dead/dead.h"
+#include "message/history/diagram.h"
+#include "message/ledger/ledger.h"
+#include "message/operation/idempotency.h"
 #include "scratch.h"
 #include "store/history/follow.h"
 #include "store/history/history.h"

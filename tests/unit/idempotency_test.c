@@ -1,8 +1,8 @@
 /* An operation is done once: who may pass, who is answered, whose outcome counts. */
 #include <stdlib.h>
 
-#include "message/idempotency.h"
-#include "message/message.h"
+#include "message/ledger/ledger.h"
+#include "message/operation/idempotency.h"
 #include "scratch.h"
 #include "tap.h"
 

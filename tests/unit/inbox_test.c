@@ -1,9 +1,9 @@
 /* What a crash leaves in an inbox, between any two commits, and what the next step makes of it. */
 #include <stdlib.h>
 
-#include "message/dead.h"
-#include "message/idempotency.h"
-#include "message/inbox_int.h"
+#include "message/dead/dead.h"
+#include "message/inbox/inbox_int.h"
+#include "message/operation/idempotency.h"
 #include "scratch.h"
 #include "tap.h"
 

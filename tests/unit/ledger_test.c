@@ -1,8 +1,8 @@
 /* The ledger on a store: bytes kept as they came, acknowledgements, deadlines, dead letters. */
 #include <stdlib.h>
 
-#include "message/dead.h"
-#include "message/message.h"
+#include "message/dead/dead.h"
+#include "message/ledger/ledger.h"
 #include "scratch.h"
 #include "tap.h"
 

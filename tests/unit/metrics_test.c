@@ -3,7 +3,7 @@
 
 #include <amp/json/tape.h>
 
-#include "message/metrics_int.h"
+#include "metrics/metrics_int.h"
 #include "tap.h"
 
 static struct amp_error err;

@@ -1,5 +1,5 @@
 /* How long each protocol waits for an acknowledgement, and for which. */
-#include "message/stages.h"
+#include "message/ledger/stages.h"
 #include "tap.h"
 
 int main(void)

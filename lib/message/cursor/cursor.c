@@ -1,0 +1,481 @@
+/*
+ * The handle of who holds a cursor. Every step is one compare-and-set of the record, which refuses
+ * a holder whose epoch or position is not the record's; the event itself stands in the same frame,
+ * in the outbox. What waits stands in an outbox of its own until it is queued; should a crash come
+ * between the queueing and its end there, the position tells that it is queued.
+ */
+#include "message/cursor/cursor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "message/cursor/held.h"
+#include "message/cursor/record.h"
+#include "message/cursor/tell.h"
+
+#define KIND       "cursor"
+#define HELD_BYTES ((size_t)16 << 20)
+
+struct amp_cursor {
+    struct amp_store *store;
+    const struct amp_cursor_options *opt;
+    char key[AMP_CURSOR_KEY_MAX], source[AMP_CURSOR_NAME_MAX];
+    char held_box[AMP_CURSOR_KEY_MAX + 8];
+    int64_t lease_ms, gap_ms;
+    uint32_t max_held;
+    struct amp_buf mem, out, lines; /* the record's texts; what is written; what turn made */
+    struct amp_cursor_rec rec;
+    uint8_t state;
+    struct amp_held_list held;
+};
+
+/* ---- one commit ---- */
+
+struct step {
+    struct amp_cursor *c;
+    struct amp_cursor_step s;
+    struct amp_cursor_rec rec;
+    uint8_t state;
+    uint32_t effects;
+    const char *actor;
+    struct amp_store_emit emit;
+    bool emits;
+    const struct amp_cursor_item *item; /* its own emits count, where it has some */
+    struct amp_buf mem;
+};
+
+static int fenced(const struct amp_cursor *c, struct amp_error *err)
+{
+    return amp_fail(err, AMP_TEMPFAIL, "cursor_fenced",
+                    "the cursor of %.100s over %.200s was taken over or moved: start again",
+                    c->opt->consumer, c->source);
+}
+
+static int fill_change(struct step *w, struct amp_store_change *change, struct amp_error *err)
+{
+    struct amp_cursor *c = w->c;
+    if (amp_cursor_rec_write(&w->rec, &c->out, err) < 0)
+        return -1;
+    change->event = amp_cursor_fsm.events[w->s.event].name;
+    change->to = amp_cursor_fsm.states[w->state].name;
+    change->json = amp_buf_span(&c->out);
+    change->due_ms = amp_cursor_rec_due(&w->rec, w->state);
+    change->actor = w->actor;
+    bool own = w->item && w->item->n_emits > 0;
+    change->emits = own ? w->item->emits : &w->emit;
+    change->n_emits = own ? w->item->n_emits : w->emits;
+    return 0;
+}
+
+static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                   struct amp_error *err)
+{
+    struct step *w = ctx;
+    struct amp_cursor *c = w->c;
+    int state = now->found ? amp_fsm_state(&amp_cursor_fsm, now->state) : -1;
+    if (state < 0 || amp_cursor_rec_read(now->json, &w->mem, &w->rec, err) < 0)
+        return state < 0 ? fenced(c, err) : -1;
+    if (w->rec.epoch != c->rec.epoch || w->rec.last_seq != c->rec.last_seq)
+        return fenced(c, err);
+    w->state = (uint8_t)state;
+    if (amp_cursor_apply(&w->rec, &w->state, &w->s, &w->effects, err) < 0)
+        return -1;
+    w->rec.held = c->held.n + (w->s.event == AMP_CURSOR_EV_HOLD);
+    return fill_change(w, change, err);
+}
+
+/* Keeps what was committed. */
+static int keep(struct step *w, struct amp_error *err)
+{
+    struct amp_cursor *c = w->c;
+    c->state = w->state;
+    return amp_cursor_rec_read(amp_buf_span(&c->out), &c->mem, &c->rec, err);
+}
+
+static int commit(struct step *w, const struct amp_store_input *input, amp_store_fn fn,
+                  enum amp_store_outcome *how, struct amp_error *err)
+{
+    struct amp_cursor *c = w->c;
+    enum amp_store_outcome what;
+    amp_buf_init(&w->mem, 1 << 20);
+    w->s.lease_ms = c->lease_ms;
+    w->s.gap_ms = c->gap_ms;
+    int rc = amp_store_update(c->store, KIND, amp_span_str(c->key), input, fn, w, &what, err);
+    if (rc == 0 && what == AMP_STORE_COMMITTED)
+        rc = keep(w, err);
+    amp_buf_release(&w->mem);
+    if (how)
+        *how = what;
+    return rc;
+}
+
+/* ---- taking it ---- */
+
+static int open_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                   struct amp_error *err)
+{
+    struct step *w = ctx;
+    struct amp_cursor *c = w->c;
+    const struct amp_cursor_options *opt = c->opt;
+    if (!now->found) {
+        w->rec = (struct amp_cursor_rec){.consumer = amp_span_str(opt->consumer),
+                                         .source = amp_span_str(c->source),
+                                         .last_seq = w->s.seq};
+        w->state = AMP_CURSOR_ACTIVE;
+    } else {
+        int state = amp_fsm_state(&amp_cursor_fsm, now->state);
+        if (state < 0 || amp_cursor_rec_read(now->json, &w->mem, &w->rec, err) < 0)
+            return -1;
+        w->state = (uint8_t)state;
+    }
+    if (w->state == AMP_CURSOR_RETIRED)
+        return amp_fail(err, AMP_NO, "cursor_retired",
+                        "the cursor of %.100s over %.200s is retired: 'amp-ack cursors move' sets "
+                        "it anew",
+                        opt->consumer, c->source);
+    if (!opt->alone && w->rec.holder.n > 0 && !amp_span_is(w->rec.holder, opt->holder) &&
+        w->rec.lease_until_ms > w->s.now_ms)
+        return amp_fail(err, AMP_TEMPFAIL, "cursor_leased",
+                        "%.*s holds the cursor of %.100s over %.200s for another %lld s",
+                        (int)w->rec.holder.n, w->rec.holder.p, opt->consumer, c->source,
+                        (long long)(w->rec.lease_until_ms - w->s.now_ms + 999) / 1000);
+    uint32_t i = 0;
+    while (i < c->held.n && c->held.v[i].seq <= w->rec.last_seq)
+        i++;
+    if (i < c->held.n && c->held.v[i].seq - 1 > w->rec.last_seq) {
+        w->s.facts |= 1u << AMP_CURSOR_IF_MISSING;
+        w->s.gap_to = c->held.v[i].seq - 1;
+    }
+    if (amp_cursor_apply(&w->rec, &w->state, &w->s, &w->effects, err) < 0)
+        return -1;
+    w->rec.held = c->held.n - i;
+    return fill_change(w, change, err);
+}
+
+/* What waited and is queued, or lies behind us by a person's will. */
+static int drop_old(struct amp_cursor *c, struct amp_error *err)
+{
+    while (c->held.n > 0 && c->held.v[0].seq <= c->rec.last_seq) {
+        if (amp_store_outbox_close(c->store, c->held_box, &c->held.v[0].entry, 1, err) < 0)
+            return -1;
+        amp_held_drop_first(&c->held);
+    }
+    return 0;
+}
+
+int amp_cursor_open(struct amp_store *s, struct amp_span source,
+                    const struct amp_cursor_options *opt, int64_t start, int64_t now_ms,
+                    struct amp_cursor **out, struct amp_error *err)
+{
+    struct amp_cursor *c = calloc(1, sizeof *c);
+    if (!c)
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a cursor");
+    c->store = s;
+    c->opt = opt;
+    c->lease_ms = opt->lease_ms > 0 ? opt->lease_ms : AMP_CURSOR_LEASE_MS;
+    c->gap_ms = opt->gap_ms > 0 ? opt->gap_ms : AMP_GAP_TIMEOUT_MS;
+    c->max_held = opt->max_held ? opt->max_held : AMP_CURSOR_HELD;
+    amp_buf_init(&c->mem, 1 << 20);
+    amp_buf_init(&c->out, 1 << 20);
+    amp_buf_init(&c->lines, 1 << 20);
+    amp_cursor_key(amp_span_str(opt->consumer), source, c->key);
+    amp_cursor_name(source, c->source);
+    snprintf(c->held_box, sizeof c->held_box, "held\n%s", c->key);
+    struct step w = {.c = c,
+                     .actor = opt->outbox,
+                     .s = {.event = AMP_CURSOR_EV_TAKE_OVER,
+                           .seq = start,
+                           .now_ms = now_ms,
+                           .holder = opt->holder}};
+    if (amp_held_load(s, c->held_box, &c->held, err) < 0 ||
+        commit(&w, NULL, open_fn, NULL, err) < 0 || drop_old(c, err) < 0) {
+        amp_cursor_free(c);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+void amp_cursor_free(struct amp_cursor *c)
+{
+    if (!c)
+        return;
+    amp_held_release(&c->held);
+    amp_buf_release(&c->mem);
+    amp_buf_release(&c->out);
+    amp_buf_release(&c->lines);
+    free(c);
+}
+
+int amp_cursor_close(struct amp_cursor *c, int64_t now_ms, struct amp_error *err)
+{
+    int rc = 0;
+    if (c && now_ms > 0) {
+        struct step w = {
+            .c = c,
+            .actor = c->opt->outbox,
+            .s = {.event = AMP_CURSOR_EV_LET_GO, .now_ms = now_ms, .gap_to = c->rec.gap_to}};
+        rc = drop_old(c, err) < 0 ? -1 : commit(&w, NULL, step_fn, NULL, err);
+    }
+    amp_cursor_free(c);
+    return rc;
+}
+
+/* ---- events ---- */
+
+/* Whether something waits behind a gap once the position is `last` and `skip` of them are gone. */
+static void look_behind(const struct amp_cursor *c, int64_t last, uint32_t skip,
+                        struct amp_cursor_step *s)
+{
+    if (skip >= c->held.n || c->held.v[skip].seq - 1 <= last)
+        return;
+    s->facts |= 1u << AMP_CURSOR_IF_MISSING;
+    s->gap_to = c->held.v[skip].seq - 1;
+    if (s->gap_to == c->rec.gap_to)
+        s->facts |= 1u << AMP_CURSOR_IF_SAME;
+}
+
+/* By which the store knows an event again. Moves count: what is read again after one is new. */
+static struct amp_span input_id(const struct amp_cursor *c, int64_t moves, int64_t seq,
+                                char out[AMP_CURSOR_KEY_MAX + 64])
+{
+    int n = snprintf(out, AMP_CURSOR_KEY_MAX + 64, "%s\n%" PRId64 " %" PRId64, c->key, moves, seq);
+    return (struct amp_span){out, (size_t)n};
+}
+
+static int enqueue(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms, uint32_t skip,
+                   enum amp_store_outcome *how, struct amp_error *err)
+{
+    char id[AMP_CURSOR_KEY_MAX + 64];
+    struct amp_store_input input = {
+        .consumer = c->opt->outbox, .id = input_id(c, c->rec.moves, e->seq, id), .bytes = e->line};
+    struct step w = {.c = c,
+                     .actor = c->opt->outbox,
+                     .s = {.event = AMP_CURSOR_EV_ENQUEUE, .seq = e->seq, .now_ms = now_ms},
+                     .emit = {.id = e->id, .line = e->line},
+                     .emits = !e->nothing,
+                     .item = e};
+    look_behind(c, e->seq, skip, &w.s);
+    if (commit(&w, &input, step_fn, how, err) < 0)
+        return -1;
+    e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
+    return 0;
+}
+
+static bool same_bytes(const struct amp_held *h, struct amp_span line)
+{
+    return h->n == line.n && memcmp(h->line, line.p, line.n) == 0;
+}
+
+/* An event at or below the position. */
+static int judge_old(struct amp_cursor *c, const struct amp_cursor_item *e,
+                     enum amp_cursor_verdict *verdict, struct amp_error *err)
+{
+    char id[AMP_CURSOR_KEY_MAX + 64];
+    for (uint32_t i = 0; i < c->rec.n_holes; i++)
+        if (e->seq >= c->rec.hole[i].from && e->seq <= c->rec.hole[i].to) {
+            *verdict = AMP_CURSOR_LATE;
+            return 0;
+        }
+    *verdict = AMP_CURSOR_OTHER;
+    for (int64_t m = c->rec.moves; m >= 0 && m > c->rec.moves - 8; m--) {
+        struct amp_store_input input = {
+            .consumer = c->opt->outbox, .id = input_id(c, m, e->seq, id), .bytes = e->line};
+        int seen = amp_store_seen(c->store, &input, err);
+        if (seen < 0)
+            return -1;
+        if (seen == 1)
+            *verdict = AMP_CURSOR_SEEN;
+        if (seen != 0)
+            break;
+    }
+    return 0;
+}
+
+static int hold(struct amp_cursor *c, const struct amp_cursor_item *e, int64_t now_ms,
+                struct amp_error *err)
+{
+    AMP_BUF struct amp_buf id = {0};
+    amp_buf_init(&id, 4096);
+    if (amp_held_id(e->seq, now_ms, e->id, &id, err) < 0)
+        return -1;
+    struct step w = {.c = c,
+                     .actor = c->held_box,
+                     .s = {.event = AMP_CURSOR_EV_HOLD, .now_ms = now_ms},
+                     .emit = {.id = amp_buf_span(&id), .line = e->line},
+                     .emits = true};
+    w.s.gap_to = c->held.n > 0 && c->held.v[0].seq < e->seq ? c->held.v[0].seq - 1 : e->seq - 1;
+    if (commit(&w, NULL, step_fn, NULL, err) < 0)
+        return -1;
+    struct amp_held h = {
+        .seq = e->seq, .at_ms = now_ms, .entry = {.n = amp_store_last_frame(c->store)}};
+    return amp_held_add(&c->held, &h, e->line, e->id, err);
+}
+
+int amp_cursor_take(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
+                    enum amp_cursor_verdict *verdict, struct amp_error *err)
+{
+    enum amp_store_outcome how;
+    if (drop_old(c, err) < 0)
+        return -1;
+    if (e->seq <= c->rec.last_seq)
+        return judge_old(c, e, verdict, err);
+    const struct amp_held *h = amp_held_find(&c->held, e->seq);
+    if (h) {
+        *verdict = same_bytes(h, e->line) ? AMP_CURSOR_SEEN : AMP_CURSOR_OTHER;
+        return 0;
+    }
+    if (c->opt->ordered || e->seq - 1 == c->rec.last_seq) {
+        if (enqueue(c, e, now_ms, 0, &how, err) < 0)
+            return -1;
+        *verdict = how == AMP_STORE_COMMITTED ? AMP_CURSOR_TAKEN : AMP_CURSOR_SEEN;
+        return 0;
+    }
+    if (c->held.n >= c->max_held || c->held.bytes + e->line.n > HELD_BYTES) {
+        *verdict = AMP_CURSOR_FULL;
+        return 0;
+    }
+    *verdict = AMP_CURSOR_HELD_UP;
+    return hold(c, e, now_ms, err);
+}
+
+int amp_cursor_peek(struct amp_cursor *c, struct amp_cursor_item *e, struct amp_error *err)
+{
+    if (drop_old(c, err) < 0)
+        return -1;
+    if (c->held.n == 0 || c->held.v[0].seq - 1 != c->rec.last_seq)
+        return 0;
+    const struct amp_held *h = &c->held.v[0];
+    *e =
+        (struct amp_cursor_item){.seq = h->seq, .id = amp_span_str(h->id), .line = {h->line, h->n}};
+    return 1;
+}
+
+int amp_cursor_go(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
+                  struct amp_error *err)
+{
+    return enqueue(c, e, now_ms, 1, NULL, err);
+}
+
+int amp_cursor_next(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
+                    struct amp_error *err)
+{
+    int rc = amp_cursor_peek(c, e, err);
+    return rc > 0 && amp_cursor_go(c, e, now_ms, err) < 0 ? -1 : rc;
+}
+
+/* ---- time ---- */
+
+int64_t amp_cursor_position(const struct amp_cursor *c)
+{
+    return c->rec.last_seq;
+}
+
+uint32_t amp_cursor_waiting(const struct amp_cursor *c, int64_t *from, int64_t *to)
+{
+    uint32_t i = 0;
+    while (i < c->held.n && c->held.v[i].seq <= c->rec.last_seq)
+        i++;
+    *from = c->rec.last_seq + 1;
+    *to = i < c->held.n ? c->held.v[i].seq - 1 : c->rec.last_seq;
+    return c->held.n - i;
+}
+
+static int64_t renewal(const struct amp_cursor *c)
+{
+    return c->rec.lease_until_ms - c->lease_ms * 2 / 3;
+}
+
+static bool gives_up(const struct amp_cursor *c)
+{
+    return c->state == AMP_CURSOR_OVERDUE && c->opt->on_gap != AMP_ON_GAP_HOLD;
+}
+
+int64_t amp_cursor_due(const struct amp_cursor *c)
+{
+    int64_t due = renewal(c);
+    if (gives_up(c))
+        return 1;
+    if (c->state == AMP_CURSOR_GAP && c->rec.gap_due_ms < due)
+        due = c->rec.gap_due_ms;
+    return due;
+}
+
+static int time_out(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,
+                    struct amp_error *err)
+{
+    struct amp_cursor_gap gap = {.consumer = c->opt->consumer,
+                                 .source = amp_span_str(c->source),
+                                 .from = c->rec.last_seq + 1,
+                                 .to = c->rec.gap_to,
+                                 .on_gap = c->opt->on_gap};
+    struct step w = {
+        .c = c,
+        .actor = c->opt->answers,
+        .s = {.event = AMP_CURSOR_EV_TIMEOUT, .now_ms = now_ms, .gap_to = c->rec.gap_to},
+        .emits = true};
+    struct amp_cursor_item *e = &done->incident;
+    if (amp_cursor_tell(c->store, &gap, now_ms, &c->lines, &e->id, &e->line, err) < 0)
+        return -1;
+    w.emit = (struct amp_store_emit){.id = e->id, .line = e->line};
+    done->from = gap.from;
+    done->to = gap.to;
+    if (commit(&w, NULL, step_fn, NULL, err) < 0)
+        return -1;
+    e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
+    return 0;
+}
+
+static int give_up(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,
+                   struct amp_error *err)
+{
+    bool tombstone = c->opt->on_gap == AMP_ON_GAP_TOMBSTONE;
+    struct step w = {.c = c,
+                     .actor = c->opt->outbox,
+                     .s = {.event = tombstone ? AMP_CURSOR_EV_TOMBSTONE : AMP_CURSOR_EV_SKIP,
+                           .seq = c->held.n > 0 ? c->held.v[0].seq - 1 : c->rec.gap_to,
+                           .now_ms = now_ms}};
+    done->from = c->rec.last_seq + 1;
+    done->to = w.s.seq;
+    done->given_up = true;
+    struct amp_cursor_item *e = &done->mark;
+    if (tombstone) {
+        struct amp_cursor_gap gap = {.consumer = c->opt->consumer,
+                                     .source = amp_span_str(c->source),
+                                     .from = done->from,
+                                     .to = done->to,
+                                     .on_gap = AMP_ON_GAP_TOMBSTONE,
+                                     .tombstone = true};
+        if (amp_cursor_tell(c->store, &gap, now_ms, &c->lines, &e->id, &e->line, err) < 0)
+            return -1;
+        w.emits = true;
+        w.emit = (struct amp_store_emit){.id = e->id, .line = e->line};
+    }
+    if (commit(&w, NULL, step_fn, NULL, err) < 0)
+        return -1;
+    if (tombstone)
+        e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
+    return 0;
+}
+
+int amp_cursor_turn(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,
+                    struct amp_error *err)
+{
+    *done = (struct amp_cursor_turn){.from = 1};
+    if (drop_old(c, err) < 0)
+        return -1;
+    amp_buf_reset(&c->lines);
+    if (c->state == AMP_CURSOR_GAP && now_ms >= c->rec.gap_due_ms)
+        return time_out(c, now_ms, done, err) < 0 ? -1 : 1;
+    if (gives_up(c))
+        return give_up(c, now_ms, done, err) < 0 ? -1 : 1;
+    if (now_ms < renewal(c))
+        return 0;
+    struct step w = {
+        .c = c,
+        .actor = c->opt->outbox,
+        .s = {.event = AMP_CURSOR_EV_RENEW, .now_ms = now_ms, .gap_to = c->rec.gap_to}};
+    return commit(&w, NULL, step_fn, NULL, err) < 0 ? -1 : 0;
+}

@@ -1,0 +1,82 @@
+/*
+ * A cursor. The Runtime Protocol (§6) says it in words, without a table: it advances after a
+ * durable enqueue only, a gap blocks it up to its timeout, then an incident and the configured skip
+ * or tombstone; a lease, an epoch. Rows marked extra are what persons do, and what a holder's end
+ * needs.
+ */
+#include "message/cursor/cursor.h"
+
+static const struct amp_fsm_name states[] = {AMP_CURSOR_STATES(AMP_FSM_NAMES)};
+static const struct amp_fsm_name events[] = {AMP_CURSOR_EVENTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name facts[] = {AMP_CURSOR_FACTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name effects[] = {AMP_CURSOR_EFFECTS(AMP_FSM_NAMES)};
+
+#define S(x)    AMP_CURSOR_##x
+#define E(x)    AMP_CURSOR_EV_##x
+#define EFF(x)  (1u << AMP_CURSOR_DO_##x)
+#define IF(x)   (1u << AMP_CURSOR_IF_##x)
+#define MOVES   (EFF(ADVANCE) | EFF(LEASE))
+#define TAKEN   (EFF(FENCE) | EFF(LEASE))
+#define REWOUND (EFF(FENCE) | EFF(END_LEASE) | EFF(LEASE) | EFF(DISARM))
+#define GONE    (EFF(END_LEASE) | EFF(DISARM))
+
+/* clang-format off */
+#define ROW(f, e, t, fa, eff, c)   {S(f), E(e), S(t), false, (fa), 0, (eff), (c)}
+#define EXTRA(f, e, t, fa, eff, c) {S(f), E(e), S(t), true, (fa), 0, (eff), (c)}
+#define HELD_ROWS(s)                                                                               \
+    ROW(s, RENEW, s, 0, EFF(LEASE), NULL),                                                         \
+    EXTRA(s, LET_GO, s, 0, EFF(END_LEASE), NULL),                                                  \
+    ROW(s, EXPIRE, EXPIRED, 0, EFF(END_LEASE) | EFF(FENCE), "cursor_expired"),                     \
+    ROW(s, TAKE_OVER, s, 0, TAKEN, NULL),                                                          \
+    EXTRA(s, MOVE, ACTIVE, 0, REWOUND, NULL),                                                      \
+    EXTRA(s, RETIRE, RETIRED, 0, GONE, NULL)
+
+static const struct amp_fsm_row rows[] = {
+    ROW(ACTIVE, ENQUEUE, GAP, IF(MISSING), MOVES | EFF(ARM), NULL),
+    ROW(ACTIVE, ENQUEUE, ACTIVE, 0, MOVES, NULL),
+    ROW(ACTIVE, HOLD, GAP, 0, EFF(KEEP) | EFF(ARM) | EFF(LEASE), NULL),
+    ROW(ACTIVE, TAKE_OVER, GAP, IF(MISSING), TAKEN | EFF(ARM), NULL),
+    HELD_ROWS(ACTIVE),
+
+    ROW(GAP, ENQUEUE, GAP, IF(MISSING) | IF(SAME), MOVES, NULL),
+    ROW(GAP, ENQUEUE, GAP, IF(MISSING), MOVES | EFF(ARM), NULL),
+    ROW(GAP, ENQUEUE, ACTIVE, 0, MOVES | EFF(DISARM), NULL),
+    ROW(GAP, HOLD, GAP, 0, EFF(KEEP) | EFF(LEASE), NULL),
+    ROW(GAP, TIMEOUT, OVERDUE, 0, EFF(INCIDENT) | EFF(DISARM), "gap_timeout"),
+    HELD_ROWS(GAP),
+
+    ROW(OVERDUE, ENQUEUE, OVERDUE, IF(MISSING) | IF(SAME), MOVES, NULL),
+    ROW(OVERDUE, ENQUEUE, GAP, IF(MISSING), MOVES | EFF(ARM), NULL),
+    ROW(OVERDUE, ENQUEUE, ACTIVE, 0, MOVES, NULL),
+    ROW(OVERDUE, HOLD, OVERDUE, 0, EFF(KEEP) | EFF(LEASE), NULL),
+    ROW(OVERDUE, SKIP, ACTIVE, 0, MOVES, NULL),
+    ROW(OVERDUE, TOMBSTONE, ACTIVE, 0, MOVES, NULL),
+    HELD_ROWS(OVERDUE),
+
+    ROW(EXPIRED, TAKE_OVER, OVERDUE, IF(MISSING) | IF(TOLD), TAKEN, NULL),
+    ROW(EXPIRED, TAKE_OVER, GAP, IF(MISSING), TAKEN, NULL),
+    ROW(EXPIRED, TAKE_OVER, ACTIVE, 0, TAKEN, NULL),
+    EXTRA(EXPIRED, MOVE, ACTIVE, 0, REWOUND, NULL),
+    EXTRA(EXPIRED, RETIRE, RETIRED, 0, GONE, NULL),
+
+    EXTRA(RETIRED, MOVE, ACTIVE, 0, REWOUND, NULL),
+};
+/* clang-format on */
+
+const struct amp_fsm amp_cursor_fsm = {
+    .name = "cursor",
+    .source = "Runtime Protocol §6",
+    .doc = "How far a consumer has read the stream of a source",
+    .states = states,
+    .events = events,
+    .facts = facts,
+    .effects = effects,
+    .n_states = AMP_CURSOR_STATE_COUNT,
+    .n_events = AMP_CURSOR_EV_COUNT,
+    .n_facts = AMP_CURSOR_IF_COUNT,
+    .n_effects = AMP_CURSOR_DO_COUNT,
+    .initial = AMP_CURSOR_ACTIVE,
+    .terminal = 1u << AMP_CURSOR_RETIRED,
+    .rows = rows,
+    .n_rows = sizeof(rows) / sizeof(rows[0]),
+};

@@ -1,0 +1,118 @@
+/* Events behind a gap: sorted by number, found by bisection. */
+#include "message/cursor/held.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ID_MOST 800 /* a longer id is not kept: none finds it by it */
+
+static int no_memory(struct amp_error *err)
+{
+    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an event that waits");
+}
+
+void amp_held_release(struct amp_held_list *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        free(l->v[i].line);
+        free(l->v[i].id);
+    }
+    free(l->v);
+    memset(l, 0, sizeof *l);
+}
+
+/* The place of a number, or where it would go. */
+static uint32_t place(const struct amp_held_list *l, int64_t seq)
+{
+    uint32_t from = 0, to = l->n;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        if (l->v[mid].seq < seq)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+const struct amp_held *amp_held_find(const struct amp_held_list *l, int64_t seq)
+{
+    uint32_t i = place(l, seq);
+    return i < l->n && l->v[i].seq == seq ? &l->v[i] : NULL;
+}
+
+int amp_held_add(struct amp_held_list *l, const struct amp_held *h, struct amp_span line,
+                 struct amp_span id, struct amp_error *err)
+{
+    uint32_t i = place(l, h->seq);
+    if (i < l->n && l->v[i].seq == h->seq)
+        return 0;
+    if (l->n == l->cap) {
+        uint32_t cap = l->cap ? l->cap * 2 : 16;
+        struct amp_held *v = realloc(l->v, cap * sizeof *v);
+        if (!v)
+            return no_memory(err);
+        l->v = v;
+        l->cap = cap;
+    }
+    struct amp_held new = *h;
+    new.line = amp_span_dup(line);
+    new.id = amp_span_dup(id);
+    new.n = line.n;
+    if (!new.line || !new.id) {
+        free(new.line);
+        free(new.id);
+        return no_memory(err);
+    }
+    memmove(l->v + i + 1, l->v + i, (l->n - i) * sizeof *l->v);
+    l->v[i] = new;
+    l->n++;
+    l->bytes += new.n;
+    return 0;
+}
+
+void amp_held_drop_first(struct amp_held_list *l)
+{
+    l->bytes -= l->v[0].n;
+    free(l->v[0].line);
+    free(l->v[0].id);
+    memmove(l->v, l->v + 1, --l->n * sizeof *l->v);
+}
+
+int amp_held_id(int64_t seq, int64_t at_ms, struct amp_span id, struct amp_buf *out,
+                struct amp_error *err)
+{
+    if (amp_buf_fmt(out, err, "held %" PRId64 " %" PRId64 " ", seq, at_ms) < 0)
+        return -1;
+    return id.n > ID_MOST ? 0 : amp_buf_add(out, id.p, id.n, err);
+}
+
+struct loading {
+    struct amp_held_list *list;
+    struct amp_error *err;
+    int rc;
+};
+
+static int load_fn(void *ctx, const struct amp_store_entry *e)
+{
+    struct loading *w = ctx;
+    char id[ID_MOST + 80];
+    int at = 0;
+    struct amp_held h = {.entry = {e->n, e->index}};
+    if (!amp_span_copy(e->id, id, sizeof id) ||
+        sscanf(id, "held %" SCNd64 " %" SCNd64 "%n", &h.seq, &h.at_ms, &at) != 2 || id[at] != ' ')
+        return 0;
+    w->rc = amp_held_add(w->list, &h, e->line, amp_span_str(id + at + 1), w->err);
+    return w->rc < 0;
+}
+
+int amp_held_load(struct amp_store *s, const char *outbox, struct amp_held_list *l,
+                  struct amp_error *err)
+{
+    struct loading w = {.list = l, .err = err};
+    if (amp_store_outbox(s, outbox, load_fn, &w, err) < 0)
+        return -1;
+    return w.rc;
+}

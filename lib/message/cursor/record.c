@@ -1,0 +1,197 @@
+/* The record, its key, and what a step of the machine does to it. */
+#include "message/cursor/record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/id.h>
+
+#include "message/record/record.h"
+
+#define NAME_MOST 256 /* bytes of a part; longer ones are told by their digest */
+
+static bool plain(struct amp_span s)
+{
+    if (s.n > NAME_MOST || (s.n > 7 && memcmp(s.p, "sha256:", 7) == 0))
+        return false;
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] < 0x20)
+            return false;
+    return true;
+}
+
+struct amp_span amp_cursor_name(struct amp_span name, char out[AMP_CURSOR_NAME_MAX])
+{
+    if (plain(name)) {
+        memcpy(out, name.p ? name.p : "", name.n);
+        out[name.n] = '\0';
+        return (struct amp_span){out, name.n};
+    }
+    char digest[AMP_SHA256_MAX];
+    amp_sha256_hex(name, digest);
+    int n = snprintf(out, AMP_CURSOR_NAME_MAX, "sha256:%s", digest);
+    return (struct amp_span){out, (size_t)n};
+}
+
+struct amp_span amp_cursor_key(struct amp_span consumer, struct amp_span source,
+                               char out[AMP_CURSOR_KEY_MAX])
+{
+    char name[AMP_CURSOR_NAME_MAX];
+    size_t n = amp_cursor_name(consumer, out).n;
+    struct amp_span part = amp_cursor_name(source, name);
+    out[n++] = '\n';
+    memcpy(out + n, part.p, part.n + 1);
+    return (struct amp_span){out, n + part.n};
+}
+
+static void read_holes(const struct amp_tape *t, struct amp_cursor_rec *r)
+{
+    uint32_t list = amp_tape_get(t, 0, AMP_SPAN("given_up"));
+    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
+        return;
+    for (uint32_t i = list + 1; i < t->tok[list].next && r->n_holes < AMP_CURSOR_HOLES;
+         i = t->tok[i].next) {
+        struct amp_cursor_hole *h = &r->hole[r->n_holes];
+        uint32_t a = amp_tape_at(t, i, 0), b = amp_tape_at(t, i, 1), c = amp_tape_at(t, i, 2);
+        if (a != AMP_TOK_NONE && b != AMP_TOK_NONE && c != AMP_TOK_NONE &&
+            amp_tok_int(t, a, &h->from) && amp_tok_int(t, b, &h->to) &&
+            amp_tok_int(t, c, &h->at_ms))
+            r->n_holes++;
+    }
+}
+
+int amp_cursor_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_cursor_rec *out,
+                        struct amp_error *err)
+{
+    struct amp_tape t;
+    struct amp_cursor_rec r = {0};
+    amp_buf_reset(mem);
+    amp_record_tape(&t);
+    int rc = -1;
+    if (amp_buf_reserve(mem, json.n, err) == 0 && amp_record_scan(&t, json, err) == 0 &&
+        amp_record_text(&t, "consumer", mem, &r.consumer, err) == 0 &&
+        amp_record_text(&t, "source", mem, &r.source, err) == 0 &&
+        amp_record_text(&t, "holder", mem, &r.holder, err) == 0) {
+        r.last_seq = amp_record_int(&t, "last_seq");
+        r.epoch = amp_record_int(&t, "epoch");
+        r.lease_until_ms = amp_record_int(&t, "lease_until_ms");
+        r.updated_ms = amp_record_int(&t, "updated_ms");
+        r.gap_since_ms = amp_record_int(&t, "gap_since_ms");
+        r.gap_due_ms = amp_record_int(&t, "gap_due_ms");
+        r.gap_to = amp_record_int(&t, "gap_to");
+        r.moves = amp_record_int(&t, "moves");
+        r.held = (uint32_t)amp_record_int(&t, "held");
+        uint32_t told = amp_tape_get(&t, 0, AMP_SPAN("told"));
+        r.told = told != AMP_TOK_NONE && t.tok[told].type == AMP_JSON_TRUE;
+        read_holes(&t, &r);
+        *out = r;
+        rc = 0;
+    }
+    amp_tape_release(&t);
+    return rc;
+}
+
+int amp_cursor_rec_write(const struct amp_cursor_rec *r, struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_buf_reset(out);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_str(&w, "consumer", r->consumer);
+    amp_jw_member_str(&w, "source", r->source);
+    amp_jw_member_int(&w, "last_seq", r->last_seq);
+    amp_jw_member_int(&w, "epoch", r->epoch);
+    if (r->holder.n > 0)
+        amp_jw_member_str(&w, "holder", r->holder);
+    amp_jw_member_int(&w, "lease_until_ms", r->lease_until_ms);
+    amp_jw_member_int(&w, "updated_ms", r->updated_ms);
+    if (r->gap_since_ms > 0) {
+        amp_jw_member_int(&w, "gap_since_ms", r->gap_since_ms);
+        amp_jw_member_int(&w, "gap_due_ms", r->gap_due_ms);
+        amp_jw_member_int(&w, "gap_to", r->gap_to);
+    }
+    if (r->held > 0)
+        amp_jw_member_int(&w, "held", r->held);
+    if (r->moves > 0)
+        amp_jw_member_int(&w, "moves", r->moves);
+    if (r->told) {
+        amp_jw_key(&w, "told");
+        amp_jw_bool(&w, true);
+    }
+    if (r->n_holes > 0) {
+        amp_jw_key(&w, "given_up");
+        amp_jw_open(&w, '[');
+        for (uint32_t i = 0; i < r->n_holes; i++) {
+            amp_jw_open(&w, '[');
+            amp_jw_int(&w, r->hole[i].from);
+            amp_jw_int(&w, r->hole[i].to);
+            amp_jw_int(&w, r->hole[i].at_ms);
+            amp_jw_close(&w, ']');
+        }
+        amp_jw_close(&w, ']');
+    }
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, err);
+}
+
+int64_t amp_cursor_rec_due(const struct amp_cursor_rec *r, uint8_t state)
+{
+    if (state == AMP_CURSOR_EXPIRED || state == AMP_CURSOR_RETIRED)
+        return 0;
+    if (state == AMP_CURSOR_GAP && r->holder.n == 0 && r->gap_due_ms < r->lease_until_ms)
+        return r->gap_due_ms;
+    return r->lease_until_ms;
+}
+
+static void give_up(struct amp_cursor_rec *r, int64_t from, int64_t to, int64_t now_ms)
+{
+    if (r->n_holes == AMP_CURSOR_HOLES)
+        memmove(r->hole, r->hole + 1, --r->n_holes * sizeof r->hole[0]);
+    r->hole[r->n_holes++] = (struct amp_cursor_hole){from, to, now_ms};
+}
+
+int amp_cursor_apply(struct amp_cursor_rec *r, uint8_t *state, const struct amp_cursor_step *step,
+                     uint32_t *effects, struct amp_error *err)
+{
+    struct amp_fsm_result res;
+    uint32_t facts = step->facts | (r->told ? 1u << AMP_CURSOR_IF_TOLD : 0);
+    if (amp_fsm_step(&amp_cursor_fsm, *state, step->event, facts, &res, err) < 0)
+        return -1;
+#define DOES(x) (res.effects & 1u << AMP_CURSOR_DO_##x)
+    if (step->event == AMP_CURSOR_EV_SKIP || step->event == AMP_CURSOR_EV_TOMBSTONE)
+        give_up(r, r->last_seq + 1, step->seq, step->now_ms);
+    if (DOES(ADVANCE) || step->event == AMP_CURSOR_EV_MOVE)
+        r->last_seq = step->seq;
+    if (step->event == AMP_CURSOR_EV_MOVE) {
+        r->moves++;
+        r->n_holes = 0;
+    }
+    if (DOES(LEASE))
+        r->lease_until_ms = step->now_ms + step->lease_ms;
+    if (DOES(END_LEASE))
+        r->holder = (struct amp_span){"", 0};
+    if (DOES(FENCE))
+        r->epoch++;
+    if (step->event == AMP_CURSOR_EV_TAKE_OVER)
+        r->holder = amp_span_str(step->holder);
+    if (res.to == AMP_CURSOR_EXPIRED || res.to == AMP_CURSOR_RETIRED)
+        r->lease_until_ms = 0;
+    if (DOES(ARM)) {
+        r->gap_since_ms = step->now_ms;
+        r->gap_due_ms = step->now_ms + step->gap_ms;
+        r->told = false;
+    }
+    if (DOES(INCIDENT))
+        r->told = true;
+    if (res.to == AMP_CURSOR_GAP || res.to == AMP_CURSOR_OVERDUE) {
+        r->gap_to = step->gap_to;
+    } else if (res.to == AMP_CURSOR_ACTIVE) {
+        r->gap_since_ms = r->gap_due_ms = r->gap_to = 0;
+        r->told = false;
+    }
+#undef DOES
+    r->updated_ms = step->now_ms;
+    *state = res.to;
+    *effects = res.effects;
+    return 0;
+}

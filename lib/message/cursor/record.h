@@ -1,0 +1,54 @@
+/* The record of a cursor as JSON: written and read here only. */
+#ifndef AMP_MESSAGE_CURSOR_RECORD_H
+#define AMP_MESSAGE_CURSOR_RECORD_H
+
+#include "message/cursor/cursor.h"
+
+/* A part of a key: the name, or a digest of one that is longer than a part may be, or has control
+ * characters in it. */
+#define AMP_CURSOR_NAME_MAX 304
+struct amp_span amp_cursor_name(struct amp_span name, char out[AMP_CURSOR_NAME_MAX]);
+/* The key's id: both parts with an LF between. */
+#define AMP_CURSOR_KEY_MAX (2 * AMP_CURSOR_NAME_MAX)
+struct amp_span amp_cursor_key(struct amp_span consumer, struct amp_span source,
+                               char out[AMP_CURSOR_KEY_MAX]);
+
+/* A gap that was given up. */
+struct amp_cursor_hole {
+    int64_t from, to, at_ms;
+};
+#define AMP_CURSOR_HOLES 32 /* the newest are kept */
+
+struct amp_cursor_rec {
+    struct amp_span consumer, source, holder; /* holder empty: nobody */
+    int64_t last_seq, lease_until_ms, updated_ms, epoch;
+    int64_t gap_since_ms, gap_due_ms, gap_to; /* of a gap; 0: none */
+    uint32_t held;
+    int64_t moves; /* how often a person moved it */
+    bool told;     /* the incident of the gap */
+    struct amp_cursor_hole hole[AMP_CURSOR_HOLES];
+    uint32_t n_holes;
+};
+
+/* Texts are copied into mem, which is emptied first. */
+int amp_cursor_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_cursor_rec *out,
+                        struct amp_error *err);
+int amp_cursor_rec_write(const struct amp_cursor_rec *r, struct amp_buf *out,
+                         struct amp_error *err);
+/* When somebody else than a living holder must look: the lease's end, and the gap's where nobody
+ * holds it; 0 for none. */
+int64_t amp_cursor_rec_due(const struct amp_cursor_rec *r, uint8_t state);
+
+/* One step: the machine's, and what it does to the record. `source` of the change: seq is the new
+ * position (ENQUEUE, SKIP, TOMBSTONE, MOVE), gap_to the last number missing then. */
+struct amp_cursor_step {
+    uint8_t event;
+    uint32_t facts; /* beside TOLD, which the record says */
+    int64_t seq, gap_to, now_ms, lease_ms, gap_ms;
+    const char *holder; /* TAKE_OVER */
+};
+/* *state is the state before and after; *effects what the row says. */
+int amp_cursor_apply(struct amp_cursor_rec *r, uint8_t *state, const struct amp_cursor_step *step,
+                     uint32_t *effects, struct amp_error *err);
+
+#endif

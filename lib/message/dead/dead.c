@@ -1,0 +1,415 @@
+/*
+ * Dead letters. A letter and the answer that tells the sender about it are one commit, so that no
+ * message is ever refused without being kept, nor kept without being answered. The ledger follows
+ * in a commit of its own: should a crash come between, the router still holds the message in its
+ * outbox and comes here again, which only counts one more attempt.
+ */
+#include "message/dead/dead.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/id.h>
+
+#include "message/dead/record.h"
+#include "message/ledger/ledger.h"
+#include "message/record/record.h"
+#include "protocol/redact.h"
+
+#define KIND        "dead"
+#define DEAD        "DEAD"
+#define REQUEUED    "REQUEUED"
+#define WITHDRAWN   "WITHDRAWN"
+#define REMOVED     "REMOVED"
+#define ID_MAX      1000 /* as the ledger; what has a longer one is told apart by its digest */
+#define EXCERPT_MAX 240
+
+struct work {
+    const struct amp_dead_letter *add;
+    struct amp_dead_kept old;
+    struct amp_buf mem, out;
+    struct amp_store_emit emit;
+    struct amp_span excerpt;
+    const char *actor, *event;
+    uint64_t rev;
+    int64_t now_ms;
+};
+
+static void work_init(struct work *w)
+{
+    memset(w, 0, sizeof(*w));
+    amp_buf_init(&w->mem, AMP_RECORD_MAX);
+    amp_buf_init(&w->out, AMP_RECORD_MAX);
+}
+
+static void work_release(struct work *w)
+{
+    amp_buf_release(&w->mem);
+    amp_buf_release(&w->out);
+}
+
+void amp_dead_from_view(struct amp_dead_letter *d, const struct amp_view *v)
+{
+    d->line = v->line;
+    d->msg_id = v->id;
+    d->task = v->task;
+    d->type = v->type;
+    d->from = v->from;
+    d->to = v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0};
+    d->recipients = v->to;
+    d->n_recipients = v->n_to;
+    d->correlation = v->correlation;
+    d->content_type = v->content_type;
+    if (d->content_type.n == 0)
+        d->content_type = v->json ? AMP_SPAN("application/json") : AMP_SPAN("text/plain");
+    d->protocol = amp_protocol_name(v->protocol);
+    d->created_ms = v->created_ms;
+    if (v->payload != AMP_TOK_NONE && v->tape && v->payload < v->tape->n)
+        d->excerpt = amp_tok_source(v->tape, v->payload);
+}
+
+struct amp_span amp_dead_id(struct amp_span msg_id, struct amp_span line,
+                            char digest[AMP_SHA256_MAX])
+{
+    if (msg_id.n > 0 && msg_id.n <= ID_MAX)
+        return msg_id;
+    amp_sha256_hex(line, digest);
+    return (struct amp_span){digest, 16};
+}
+
+static int add_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                  struct amp_error *err)
+{
+    struct work *w = ctx;
+    struct amp_dead_letter d = *w->add;
+    if (d.attempts <= d.n_before)
+        d.attempts = (int64_t)d.n_before + 1;
+    if (d.first_failed_ms == 0)
+        d.first_failed_ms = d.n_before > 0 ? d.before[0].at_ms : d.failed_ms;
+    if (now->found) {
+        if (amp_dead_read(now->json, &w->mem, &w->old, err) < 0)
+            return -1;
+        d.attempts = w->old.d.attempts + 1;
+        d.first_failed_ms = w->old.d.first_failed_ms;
+    }
+    d.excerpt = w->excerpt;
+    d.frame = now->next;
+    if (amp_dead_write(&w->old, &d, amp_span_str(w->actor), &w->out, err) < 0)
+        return -1;
+    change->event = d.code;
+    change->due_ms = d.failed_ms; /* from when on its age counts: see retention */
+    change->to = DEAD;
+    change->json = amp_buf_span(&w->out);
+    change->actor = w->actor;
+    if (w->emit.line.n > 0) {
+        change->emits = &w->emit;
+        change->n_emits = 1;
+    }
+    return 0;
+}
+
+int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const char *actor,
+                 struct amp_span answer, struct amp_store_entry_id *entry, struct amp_error *err)
+{
+    struct work w;
+    work_init(&w);
+    char digest[AMP_SHA256_MAX];
+    struct amp_span id = amp_dead_id(d->msg_id, d->line, digest);
+    w.add = d;
+    w.actor = actor;
+    /* The answer has an id of its own: an acknowledgement of the message must not close it. */
+    AMP_BUF struct amp_buf answer_id = {0}, excerpt = {0};
+    amp_buf_init(&answer_id, id.n + 16);
+    amp_buf_init(&excerpt, 1 << 16);
+    enum amp_store_outcome how;
+    int rc =
+        amp_redact_excerpt(d->excerpt.n > 0 ? d->excerpt : d->line, EXCERPT_MAX, &excerpt, err);
+    w.excerpt = amp_buf_span(&excerpt);
+    if (rc == 0)
+        rc = amp_buf_fmt(&answer_id, err, "answer-to-%.*s", (int)id.n, id.p);
+    w.emit = (struct amp_store_emit){.id = amp_buf_span(&answer_id), .line = answer};
+    if (rc == 0)
+        rc = amp_store_update(s, KIND, id, NULL, add_fn, &w, &how, err);
+    work_release(&w);
+    if (rc < 0)
+        return -1;
+    struct amp_store_entry_id made = {.n = amp_store_last_frame(s)};
+    if (!d->settled && d->msg_id.n > 0 && d->msg_id.n <= ID_MAX) {
+        struct amp_error e = {0};
+        bool expired = strcmp(d->code, "ttl_expired") == 0;
+        struct amp_message_answer end = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
+                                         .by = actor,
+                                         .code = amp_span_str(d->code),
+                                         .ours = true};
+        if (amp_message_answered(s, d->msg_id, &end, d->failed_ms, NULL, &e) < 0 &&
+            e.status != AMP_NO) { /* NO: the ledger does not know it, or it came further */
+            if (err)
+                *err = e;
+            return -1;
+        }
+    }
+    if (entry)
+        *entry = made;
+    return 0;
+}
+
+struct each {
+    amp_dead_fn fn;
+    void *ctx;
+    bool with_requeued;
+    struct amp_buf mem, json;
+    struct amp_error *err;
+    int rc;
+};
+
+static void each_init(struct each *e, amp_dead_fn fn, void *ctx, struct amp_error *err)
+{
+    *e = (struct each){.fn = fn, .ctx = ctx, .err = err};
+    amp_buf_init(&e->mem, AMP_RECORD_MAX * 2);
+    amp_buf_init(&e->json, AMP_RECORD_MAX);
+}
+
+static void each_release(struct each *e)
+{
+    amp_buf_release(&e->mem);
+    amp_buf_release(&e->json);
+}
+
+static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct each *e = ctx;
+    struct amp_dead_kept l;
+    bool open = amp_span_is(rec->state, DEAD), withdrawn = amp_span_is(rec->state, WITHDRAWN);
+    uint64_t rev = rec->rev;
+    if (!e->with_requeued && !open)
+        return 0;
+    amp_buf_reset(&e->json);
+    if (amp_dead_read(rec->json, &e->mem, &l, e->err) < 0 ||
+        amp_buf_add(&e->json, rec->json.p, rec->json.n, e->err) < 0) {
+        e->rc = -1;
+        return 1;
+    }
+    l.d.rev = rev;
+    l.d.open = open;
+    l.d.withdrawn = withdrawn;
+    return e->fn(e->ctx, id, &l.d, amp_buf_span(&e->json));
+}
+
+int amp_dead_each(struct amp_store *s, bool with_requeued, amp_dead_fn fn, void *ctx,
+                  struct amp_error *err)
+{
+    struct each e;
+    each_init(&e, fn, ctx, err);
+    e.with_requeued = with_requeued;
+    if (amp_store_each(s, KIND, NULL, each_fn, &e, err) < 0)
+        e.rc = -1;
+    each_release(&e);
+    return e.rc;
+}
+
+int amp_dead_find(struct amp_store *s, struct amp_span dead_id, amp_dead_fn fn, void *ctx,
+                  struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct each e;
+    if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
+    each_init(&e, fn, ctx, err);
+    e.with_requeued = true;
+    each_fn(&e, dead_id, &rec);
+    each_release(&e);
+    return e.rc;
+}
+
+int amp_dead_oldest(struct amp_store *s, int64_t until_ms, amp_dead_fn fn, void *ctx,
+                    struct amp_error *err)
+{
+    struct each e;
+    each_init(&e, fn, ctx, err);
+    e.with_requeued = true;
+    if (amp_store_due(s, KIND, until_ms, each_fn, &e, err) < 0)
+        e.rc = -1;
+    each_release(&e);
+    return e.rc;
+}
+
+static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                      struct amp_error *err)
+{
+    struct work *w = ctx;
+    if (!now->found)
+        return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
+    if (amp_span_is(now->state, WITHDRAWN))
+        return amp_fail(err, AMP_NO, "withdrawn", "the message arrived after all");
+    if (!amp_span_is(now->state, DEAD))
+        return amp_fail(err, AMP_NO, "already_requeued", "the letter was sent again already");
+    if (w->rev != 0 && w->rev != now->rev)
+        return amp_fail(err, AMP_NO, "changed", "the letter failed again since it was looked at");
+    if (amp_dead_read(now->json, &w->mem, &w->old, err) < 0 ||
+        amp_dead_write_requeue(now->json, &w->old, w->now_ms, &w->out, err) < 0)
+        return -1;
+    w->emit.line = w->old.d.line;
+    change->event = "requeue";
+    change->to = REQUEUED;
+    change->json = amp_buf_span(&w->out);
+    change->due_ms = now->due_ms;
+    change->actor = w->actor;
+    change->emits = &w->emit;
+    change->n_emits = 1;
+    return 0;
+}
+
+/* The ledger's part. NO: it does not know the message, or it is on its way already. */
+static int requeue_message(struct amp_store *s, struct amp_span id, int64_t now_ms,
+                           struct amp_error *err)
+{
+    struct amp_error e = {0};
+    if (id.n == 0 || amp_message_requeue(s, id, now_ms, &e) == 0 || e.status == AMP_NO)
+        return 0;
+    if (err)
+        *err = e;
+    return -1;
+}
+
+int amp_dead_requeue(struct amp_store *s, struct amp_span dead_id, uint64_t rev, const char *actor,
+                     int64_t now_ms, struct amp_error *err)
+{
+    struct work w;
+    work_init(&w);
+    w.actor = actor;
+    w.rev = rev;
+    w.now_ms = now_ms;
+    w.emit.id = dead_id;
+    enum amp_store_outcome how;
+    int rc = amp_store_update(s, KIND, dead_id, NULL, requeue_fn, &w, &how, err);
+    if (rc == 0)
+        rc = requeue_message(s, w.old.d.msg_id, now_ms, err);
+    work_release(&w);
+    return rc;
+}
+
+struct withdrawal {
+    struct work w;
+    bool timeout;
+};
+
+static int withdraw_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                       struct amp_error *err)
+{
+    struct withdrawal *wd = ctx;
+    struct work *w = &wd->w;
+    if (!now->found || !amp_span_is(now->state, DEAD))
+        return 1;
+    if (amp_dead_read(now->json, &w->mem, &w->old, err) < 0 ||
+        amp_buf_add(&w->out, now->json.p, now->json.n, err) < 0)
+        return -1;
+    if (wd->timeout && w->old.d.final != AMP_DEAD_EXHAUSTED &&
+        strcmp(w->old.d.code, "not_idempotent") != 0)
+        return 1;
+    change->event = "withdraw";
+    change->to = WITHDRAWN;
+    change->json = amp_buf_span(&w->out);
+    change->due_ms = now->due_ms;
+    change->actor = w->actor;
+    return 0;
+}
+
+int amp_dead_withdraw(struct amp_store *s, struct amp_span dead_id, bool timeout, const char *actor,
+                      struct amp_error *err)
+{
+    struct withdrawal wd = {.timeout = timeout};
+    enum amp_store_outcome how;
+    work_init(&wd.w);
+    wd.w.actor = actor;
+    int rc = amp_store_update(s, KIND, dead_id, NULL, withdraw_fn, &wd, &how, err);
+    work_release(&wd.w);
+    return rc;
+}
+
+struct recovery {
+    struct amp_store *s;
+    struct amp_buf ids; /* each with its NUL: the store is not called while it reads */
+    struct amp_error *err;
+    int rc;
+};
+
+static int open_fn(void *ctx, const struct amp_store_entry *e)
+{
+    struct recovery *r = ctx;
+    if (amp_buf_add(&r->ids, e->id.p, e->id.n, r->err) < 0 ||
+        amp_buf_add(&r->ids, "", 1, r->err) < 0)
+        r->rc = -1;
+    return r->rc < 0;
+}
+
+/* Whether the ledger has not heard of it. What arrived, or came to an end once more since, is not
+ * to begin again. */
+static int is_undone(struct amp_store *s, struct amp_span dead_id, struct amp_buf mem[2],
+                     struct amp_span *msg_id, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct amp_dead_kept letter;
+    struct amp_message_rec r;
+    if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
+        return -1;
+    if (!rec.found || !amp_span_is(rec.state, REQUEUED))
+        return 0;
+    if (amp_dead_read(rec.json, &mem[0], &letter, err) < 0)
+        return -1;
+    *msg_id = letter.d.msg_id;
+    if (msg_id->n == 0 || msg_id->n > ID_MAX)
+        return 0;
+    if (amp_message_find(s, *msg_id, &mem[1], &r, err) < 0)
+        return -1;
+    bool later = letter.requeues > 0 && r.timed_out_ms >= letter.requeued_ms;
+    return r.found && r.due_ms == 0 &&
+           (r.state != AMP_DELIVERY_TIMED_OUT || (!later && !amp_record_arrived(&r)));
+}
+
+int amp_dead_recover(struct amp_store *s, const char *actor, int64_t now_ms, struct amp_error *err)
+{
+    struct recovery r = {.s = s, .err = err};
+    struct amp_buf mem[2];
+    amp_buf_init(&r.ids, (size_t)256 << 20);
+    amp_buf_init(&mem[0], AMP_RECORD_MAX);
+    amp_buf_init(&mem[1], AMP_RECORD_MAX);
+    if (amp_store_outbox(s, actor, open_fn, &r, err) < 0)
+        r.rc = -1;
+    for (size_t at = 0; r.rc == 0 && at < r.ids.len;) {
+        struct amp_span id = amp_span_str(r.ids.data + at), msg_id;
+        r.rc = is_undone(s, id, mem, &msg_id, err);
+        if (r.rc > 0)
+            r.rc = requeue_message(s, msg_id, now_ms, err);
+        at += id.n + 1;
+    }
+    amp_buf_release(&mem[0]);
+    amp_buf_release(&mem[1]);
+    amp_buf_release(&r.ids);
+    return r.rc;
+}
+
+static int remove_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct work *w = ctx;
+    if (!now->found)
+        return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
+    if (w->rev != 0 && w->rev != now->rev)
+        return amp_fail(err, AMP_NO, "changed",
+                        "the letter failed again or was sent again since it was looked at");
+    change->event = w->event;
+    change->to = REMOVED;
+    change->remove = true;
+    change->actor = w->actor;
+    return 0;
+}
+
+int amp_dead_remove(struct amp_store *s, struct amp_span dead_id, uint64_t rev, const char *event,
+                    const char *actor, struct amp_error *err)
+{
+    struct work w = {.rev = rev, .event = event, .actor = actor};
+    enum amp_store_outcome how;
+    return amp_store_update(s, KIND, dead_id, NULL, remove_fn, &w, &how, err);
+}

@@ -1,0 +1,460 @@
+/*
+ * Rows out of frames. Most frames of a large log are not of the conversation that is asked for, so
+ * a frame is looked through for the bytes of the id before it is parsed; the members then decide.
+ */
+#include "message/history/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "message/history/set.h"
+#include "message/record/record.h"
+
+#define KEY_MAX 4096
+
+struct amp_history {
+    struct amp_history_filter f;
+    char *copies[3];       /* of the filter's texts */
+    struct amp_buf needle; /* the id as it stands in JSON */
+    struct amp_buf mem, state;
+    struct amp_tape tape, inner;
+    struct amp_reader *reader;
+    struct amp_history_set ids;     /* of the conversation's messages */
+    struct amp_history_places outs; /* of its lines in outboxes */
+    /* The frame under way. */
+    amp_history_fn fn;
+    void *ctx;
+    struct amp_error *err;
+    bool stopped;
+};
+
+const char *amp_history_word(enum amp_history_what w)
+{
+    static const char *const words[] = {"step", "emit", "left"};
+    return words[w];
+}
+
+/* ---- what is wanted ---- */
+
+static bool is_known(const struct amp_history *h, struct amp_span id)
+{
+    return id.n > 0 && amp_history_set_has(&h->ids, id);
+}
+
+static bool of_conversation(const struct amp_history *h, const struct amp_history_row *r)
+{
+    struct amp_span c = h->f.correlation;
+    return amp_span_eq(r->correlation, c) || amp_span_eq(r->task, c) || amp_span_eq(r->id, c) ||
+           is_known(h, r->id) || is_known(h, r->original) || is_known(h, r->correlation);
+}
+
+static bool of_agent(const struct amp_history_row *r, struct amp_span a)
+{
+    return amp_span_eq(r->sender, a) || amp_span_eq(r->recipient, a) || amp_span_eq(r->by, a) ||
+           amp_span_eq(r->actor, a) || amp_span_eq(r->agent, a);
+}
+
+static bool is_wanted(const struct amp_history *h, const struct amp_history_row *r)
+{
+    return (h->f.correlation.n == 0 || of_conversation(h, r)) &&
+           (h->f.id.n == 0 || amp_span_eq(r->id, h->f.id) || amp_span_eq(r->original, h->f.id)) &&
+           (h->f.agent.n == 0 || of_agent(r, h->f.agent));
+}
+
+/* What a row names belongs to the conversation from then on, also where it came too early to be
+ * shown. */
+static int remember(struct amp_history *h, const struct amp_history_row *r)
+{
+    if (h->f.correlation.n == 0 || !of_conversation(h, r))
+        return 0;
+    if (r->id.n > 0 && amp_history_set_add(&h->ids, r->id, h->err) < 0)
+        return -1;
+    return 0;
+}
+
+static int give(struct amp_history *h, const struct amp_history_row *r)
+{
+    int64_t at;
+    if (remember(h, r) < 0)
+        return -1;
+    if (!is_wanted(h, r))
+        return 0;
+    if (h->f.since_ms > 0 && (!amp_time_parse(r->at, &at) || at < h->f.since_ms))
+        return 0;
+    h->stopped = h->fn(h->ctx, r) != 0;
+    return h->stopped ? 1 : 0;
+}
+
+/* ---- members ---- */
+
+static struct amp_span text(struct amp_history *h, const struct amp_tape *t, uint32_t object,
+                            const char *key)
+{
+    uint32_t tok =
+        object == AMP_TOK_NONE ? AMP_TOK_NONE : amp_tape_get(t, object, amp_span_str(key));
+    struct amp_span out = {"", 0};
+    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING)
+        return out;
+    /* There is room for all of a frame's texts: nothing moves. */
+    if (amp_tok_text(t, tok, &h->mem, &out, NULL) < 0)
+        return (struct amp_span){"", 0};
+    return out;
+}
+
+static int64_t number(const struct amp_tape *t, uint32_t object, const char *key)
+{
+    int64_t n = 0;
+    uint32_t tok =
+        object == AMP_TOK_NONE ? AMP_TOK_NONE : amp_tape_get(t, object, amp_span_str(key));
+    return tok != AMP_TOK_NONE && amp_tok_int(t, tok, &n) ? n : 0;
+}
+
+static uint32_t child(const struct amp_tape *t, uint32_t object, const char *key, int type)
+{
+    uint32_t tok = object == AMP_TOK_NONE || t->tok[object].type != AMP_JSON_OBJECT
+                       ? AMP_TOK_NONE
+                       : amp_tape_get(t, object, amp_span_str(key));
+    return tok != AMP_TOK_NONE && t->tok[tok].type == type ? tok : AMP_TOK_NONE;
+}
+
+static int nibble(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* "kind.<encoded id>"; a recipient's delivery is named AGENT LF ID. */
+static void read_key(struct amp_history *h, struct amp_span key, struct amp_history_row *r)
+{
+    const char *dot = memchr(key.p, '.', key.n);
+    size_t at = h->mem.len, i = dot ? (size_t)(dot - key.p) + 1 : key.n;
+    r->kind = (struct amp_span){key.p, dot ? (size_t)(dot - key.p) : key.n};
+    for (; i < key.n; i++) {
+        char c = key.p[i];
+        if (c == '%' && i + 2 < key.n && nibble(key.p[i + 1]) >= 0 && nibble(key.p[i + 2]) >= 0) {
+            c = (char)(nibble(key.p[i + 1]) << 4 | nibble(key.p[i + 2]));
+            i += 2;
+        }
+        if (amp_buf_add(&h->mem, &c, 1, NULL) < 0)
+            break;
+    }
+    r->id = (struct amp_span){h->mem.data + at, h->mem.len - at};
+    const char *lf = r->id.n ? memchr(r->id.p, '\n', r->id.n) : NULL;
+    if (lf && amp_span_is(r->kind, "inbox")) {
+        r->agent = (struct amp_span){r->id.p, (size_t)(lf - r->id.p)};
+        r->id = (struct amp_span){lf + 1, r->id.n - r->agent.n - 1};
+    }
+}
+
+static bool starts(struct amp_span a, const char *with)
+{
+    size_t n = strlen(with);
+    return a.n >= n && memcmp(a.p, with, n) == 0;
+}
+
+/* The acknowledgement that this event is about: the last of them. */
+static void read_ack(struct amp_history *h, const struct amp_tape *t, uint32_t state,
+                     struct amp_history_row *r)
+{
+    uint32_t acks = child(t, state, "acks", AMP_JSON_ARRAY), last = AMP_TOK_NONE;
+    if (acks == AMP_TOK_NONE || !(starts(r->event, "ack_") || starts(r->event, "nack_")))
+        return;
+    for (uint32_t i = acks + 1; i < t->tok[acks].next; i = t->tok[i].next)
+        last = i;
+    r->stage = text(h, t, last, "stage");
+    r->by = text(h, t, last, "by");
+    r->code = text(h, t, last, "code");
+    r->late = last != AMP_TOK_NONE && amp_tape_get(t, last, AMP_SPAN("late")) != AMP_TOK_NONE;
+    if (r->late) {
+        r->acked_ms = number(t, last, "at_ms");
+        r->timed_out_ms = number(t, state, "timed_out_ms");
+    }
+}
+
+static void first_of(struct amp_span *to, struct amp_span or)
+{
+    if (to->n == 0)
+        *to = or ;
+}
+
+static void read_state(struct amp_history *h, const struct amp_tape *t, uint32_t state,
+                       struct amp_history_row *r)
+{
+    r->correlation = text(h, t, state, "correlation");
+    r->task = text(h, t, state, "task");
+    if (r->task.n == 0)
+        r->task = text(h, t, state, "task_id");
+    r->protocol = text(h, t, state, "protocol");
+    r->type = text(h, t, state, "type");
+    r->sender = text(h, t, state, "from");
+    r->recipient = text(h, t, state, "to");
+    r->code = text(h, t, state, "code");
+    r->why = text(h, t, state, "why");
+    r->original = text(h, t, state, "original");
+    r->attempt = number(t, state, "attempt");
+    if (r->attempt == 0)
+        r->attempt = number(t, state, "attempts");
+    read_ack(h, t, state, r);
+    /* Of an operation: the last decision, about the message that asked. */
+    uint32_t last = child(t, state, "last", AMP_JSON_OBJECT);
+    if (last != AMP_TOK_NONE && amp_span_is(r->kind, "token")) {
+        r->id = text(h, t, last, "id");
+        r->correlation = text(h, t, last, "correlation");
+        r->decision = text(h, t, last, "decision");
+        r->sender = text(h, t, state, "producer");
+    }
+    if (amp_span_is(r->kind, "task"))
+        r->task = r->id;
+    if (amp_span_is(r->kind, "agent"))
+        r->agent = r->id;
+    /* Who acted, where the frame does not say so: who acknowledged, or sent. */
+    first_of(&r->actor, r->by.n > 0 ? r->by : r->sender);
+}
+
+/* ---- lines ---- */
+
+static void nobody(void *ctx, const struct amp_finding *f)
+{
+}
+
+/* A line that is emitted or was taken: what it says of itself. */
+static int give_line(struct amp_history *h, const struct amp_history_row *frame, struct amp_span id,
+                     struct amp_span line)
+{
+    static const struct amp_check_options quick = {.texts = true, .most = 1};
+    struct amp_history_row r = {.n = frame->n,
+                                .what = AMP_HISTORY_EMIT,
+                                .at = frame->at,
+                                .kind = frame->kind,
+                                .id = id,
+                                .actor = frame->actor,
+                                .event = AMP_SPAN("emit")};
+    struct amp_view v = {0};
+    if (amp_reader_line(h->reader, line, &quick, &v, nobody, NULL, h->err) < 0)
+        return -1;
+    if (v.id.n > 0)
+        r.id = v.id;
+    if (starts(id, "unnamed") && v.id.n == 0)
+        r.id = (struct amp_span){"", 0};
+    r.correlation = v.correlation;
+    r.task = v.task;
+    r.protocol = amp_span_str(amp_protocol_name(v.protocol));
+    r.type = v.type;
+    r.sender = v.from;
+    r.recipient = v.n_to > 0 ? v.to[0] : (struct amp_span){"", 0};
+    if (v.kind == AMP_KIND_ACK || v.kind == AMP_KIND_NACK) {
+        r.stage = amp_span_str(amp_ack_stage_name(v.body.ack.stage));
+        r.code = v.body.ack.code;
+        r.original = v.body.ack.ref;
+        /* An answer that names nobody goes to who sent what it answers. */
+        if (r.recipient.n == 0)
+            r.recipient = frame->sender;
+    }
+    if (r.protocol.n == 0)
+        r.correlation = frame->correlation;
+    return give(h, &r);
+}
+
+static int give_lines(struct amp_history *h, const struct amp_history_row *frame)
+{
+    const struct amp_tape *t = &h->tape;
+    uint32_t out = child(t, 0, "out", AMP_JSON_ARRAY);
+    int64_t i = 0;
+    if (out == AMP_TOK_NONE)
+        return 0;
+    for (uint32_t k = out + 1; k < t->tok[out].next; k = t->tok[k].next, i++) {
+        struct amp_span id = text(h, t, k, "id"), line = text(h, t, k, "line");
+        if (line.n == 0 || (id.n > 0 && id.p[0] == '\n'))
+            continue; /* a blob, or a recipient's mark */
+        int rc = give_line(h, frame, id, line);
+        if (rc == 0 && is_known(h, id))
+            rc = amp_history_places_add(&h->outs, frame->n, i, id, h->err);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Lines of the conversation that have left; without one, all at once. */
+static int give_close(struct amp_history *h, struct amp_history_row *r)
+{
+    const struct amp_tape *t = &h->tape;
+    uint32_t list = child(t, 0, "close", AMP_JSON_ARRAY);
+    r->what = AMP_HISTORY_LEFT;
+    r->kind = AMP_SPAN("outbox");
+    r->event = AMP_SPAN("close");
+    r->id = text(h, t, 0, "acked");
+    if (r->id.n > 0 || h->ids.n == 0)
+        return give(h, r);
+    for (uint32_t k = list == AMP_TOK_NONE ? 0 : list + 1;
+         list != AMP_TOK_NONE && k < t->tok[list].next; k = t->tok[k].next) {
+        int64_t n = 0, i = 0;
+        if (t->tok[k].type != AMP_JSON_ARRAY || t->tok[k].count != 2 ||
+            !amp_tok_int(t, k + 1, &n) || !amp_tok_int(t, k + 2, &i) ||
+            !amp_history_places_get(&h->outs, (uint64_t)n, i, &r->id))
+            continue;
+        int rc = give(h, r);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- frames ---- */
+
+static bool has(struct amp_span in, struct amp_span what)
+{
+    return what.n == 0 || memmem(in.p, in.n, what.p, what.n) != NULL;
+}
+
+/* The message that a frame's key names, without parsing: for frames of a conversation that do not
+ * repeat its id. */
+static bool key_is_known(struct amp_history *h, struct amp_span frame)
+{
+    static const struct amp_span mark = {"\"key\":\"", 7};
+    struct amp_history_row r = {0};
+    struct amp_span head = {frame.p, frame.n < 512 ? frame.n : 512};
+    const char *at = h->ids.n ? memmem(head.p, head.n, mark.p, mark.n) : NULL;
+    if (!at)
+        return false;
+    at += mark.n;
+    size_t left = frame.n - (size_t)(at - frame.p);
+    const char *end = memchr(at, '"', left < KEY_MAX ? left : KEY_MAX);
+    if (!end)
+        return false;
+    amp_buf_reset(&h->mem);
+    read_key(h, (struct amp_span){at, (size_t)(end - at)}, &r);
+    return is_known(h, r.id);
+}
+
+static bool may_be_wanted(struct amp_history *h, struct amp_span frame)
+{
+    static const struct amp_span close = {"\"log\":\"close\"", 13};
+    struct amp_span head = {frame.p, frame.n < 256 ? frame.n : 256};
+    if (h->needle.len == 0 || has(frame, amp_buf_span(&h->needle)))
+        return true;
+    if (h->outs.n > 0 && has(head, close))
+        return true;
+    return key_is_known(h, frame);
+}
+
+/* Makes room for all texts of the frame and of the blob that stands for its record: from then on
+ * none moves. */
+static int read_blob(struct amp_history *h, struct amp_span frame)
+{
+    struct amp_span blob = text(h, &h->tape, 0, "state_blob");
+    amp_buf_reset(&h->state);
+    if (blob.n > 0 && h->f.blob &&
+        (h->f.blob(h->f.blob_ctx, blob, &h->state, h->err) < 0 ||
+         amp_record_scan(&h->inner, amp_buf_span(&h->state), h->err) < 0))
+        return -1;
+    amp_buf_reset(&h->mem);
+    return amp_buf_reserve(&h->mem, 2 * frame.n + h->state.len + KEY_MAX, h->err);
+}
+
+static int read_frame(struct amp_history *h, uint64_t n, struct amp_span frame)
+{
+    struct amp_history_row r = {.n = n};
+    if (amp_record_scan(&h->tape, frame, h->err) < 0 || read_blob(h, frame) < 0)
+        return -1;
+    r.at = text(h, &h->tape, 0, "at");
+    r.actor = text(h, &h->tape, 0, "actor");
+    struct amp_span log = text(h, &h->tape, 0, "log");
+    if (amp_span_is(log, "close"))
+        return give_close(h, &r);
+    if (log.n > 0) {
+        if (amp_span_is(log, "stand"))
+            return 0; /* said before */
+        r.kind = AMP_SPAN("log");
+        r.event = log;
+        return give(h, &r);
+    }
+    if (r.actor.n == 0)
+        r.actor = text(h, &h->tape, child(&h->tape, 0, "in", AMP_JSON_OBJECT), "c");
+    r.event = text(h, &h->tape, 0, "event");
+    r.from = text(h, &h->tape, 0, "from");
+    r.to = text(h, &h->tape, 0, "to");
+    read_key(h, text(h, &h->tape, 0, "key"), &r);
+    if (h->state.len > 0)
+        read_state(h, &h->inner, 0, &r);
+    else
+        read_state(h, &h->tape, child(&h->tape, 0, "state", AMP_JSON_OBJECT), &r);
+    int rc = give(h, &r);
+    return rc == 0 ? give_lines(h, &r) : rc;
+}
+
+int amp_history_frame(struct amp_history *h, uint64_t n, struct amp_span frame, amp_history_fn fn,
+                      void *ctx, struct amp_error *err)
+{
+    h->fn = fn;
+    h->ctx = ctx;
+    h->err = err;
+    if (!may_be_wanted(h, frame))
+        return 0;
+    return read_frame(h, n, frame);
+}
+
+/* Whether JSON writes it in one way only, so that its bytes can be looked for. */
+static bool is_plain(struct amp_span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] < 0x20 || (unsigned char)s.p[i] >= 0x7f ||
+            strchr("\"\\/%", s.p[i]))
+            return false;
+    return s.n > 0;
+}
+
+static int copy_filter(struct amp_history *h, const struct amp_history_filter *f,
+                       struct amp_error *err)
+{
+    struct amp_span in[] = {f->correlation, f->agent, f->id};
+    struct amp_span *out[] = {&h->f.correlation, &h->f.agent, &h->f.id};
+    h->f = *f;
+    for (int i = 0; i < 3; i++) {
+        char *copy = h->copies[i] = amp_span_dup(in[i]);
+        if (!copy)
+            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+        *out[i] = (struct amp_span){copy, in[i].n};
+    }
+    struct amp_span one = f->correlation.n ? f->correlation : f->id.n ? f->id : f->agent;
+    return is_plain(one) ? amp_buf_add(&h->needle, one.p, one.n, err) : 0;
+}
+
+struct amp_history *amp_history_new(const struct amp_history_filter *f, struct amp_error *err)
+{
+    struct amp_history *h = calloc(1, sizeof(*h));
+    if (!h) {
+        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+        return NULL;
+    }
+    amp_buf_init(&h->needle, 1 << 20);
+    amp_buf_init(&h->mem, AMP_RECORD_MAX);
+    amp_buf_init(&h->state, AMP_RECORD_MAX);
+    amp_record_tape(&h->tape);
+    amp_record_tape(&h->inner);
+    h->reader = amp_reader_new(NULL, err);
+    /* What is asked for by its id is found by keys, too. */
+    if (!h->reader || copy_filter(h, f, err) < 0 ||
+        (f->correlation.n > 0 && amp_history_set_add(&h->ids, f->correlation, err) < 0) ||
+        (f->id.n > 0 && amp_history_set_add(&h->ids, f->id, err) < 0)) {
+        amp_history_free(h);
+        return NULL;
+    }
+    return h;
+}
+
+void amp_history_free(struct amp_history *h)
+{
+    if (!h)
+        return;
+    for (int i = 0; i < 3; i++)
+        free(h->copies[i]);
+    amp_history_set_release(&h->ids);
+    amp_history_places_release(&h->outs);
+    amp_reader_free(h->reader);
+    amp_buf_release(&h->needle);
+    amp_buf_release(&h->mem);
+    amp_buf_release(&h->state);
+    amp_tape_release(&h->tape);
+    amp_tape_release(&h->inner);
+    free(h);
+}

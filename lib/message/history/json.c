@@ -1,0 +1,60 @@
+/* A row as a record. */
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "message/history/history.h"
+
+static void moment(struct amp_jw *w, const char *key, int64_t ms)
+{
+    char at[AMP_TIME_MAX];
+    if (ms <= 0)
+        return;
+    amp_time_format(ms, at);
+    amp_jw_some_str(w, key, amp_span_str(at));
+}
+
+int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_key(&w, "n");
+    amp_jw_uint(&w, r->n);
+    amp_jw_some_str(&w, "at", r->at);
+    amp_jw_some_str(&w, "correlation", r->correlation);
+    amp_jw_some_str(&w, "actor", r->actor);
+    amp_jw_some_str(&w, "what", amp_span_str(amp_history_word(r->what)));
+    amp_jw_some_str(&w, "kind", r->kind);
+    amp_jw_some_str(&w, "id", r->id);
+    amp_jw_some_str(&w, "event", r->event);
+    amp_jw_some_str(&w, "from", r->from);
+    amp_jw_some_str(&w, "to", r->to);
+    amp_jw_key(&w, "details");
+    amp_jw_open(&w, '{');
+    amp_jw_some_str(&w, "protocol", r->protocol);
+    amp_jw_some_str(&w, "type", r->type);
+    amp_jw_some_str(&w, "task", r->task);
+    amp_jw_some_str(&w, "sender", r->sender);
+    amp_jw_some_str(&w, "recipient", r->recipient);
+    amp_jw_some_str(&w, "agent", r->agent);
+    amp_jw_some_str(&w, "stage", r->stage);
+    amp_jw_some_str(&w, "by", r->by);
+    amp_jw_some_str(&w, "code", r->code);
+    amp_jw_some_str(&w, "why", r->why);
+    amp_jw_some_str(&w, "original", r->original);
+    amp_jw_some_str(&w, "decision", r->decision);
+    if (r->attempt > 0) {
+        amp_jw_member_int(&w, "attempt", r->attempt);
+    }
+    if (r->late) {
+        amp_jw_key(&w, "late");
+        amp_jw_bool(&w, true);
+        moment(&w, "acked_at", r->acked_ms);
+        moment(&w, "timed_out_at", r->timed_out_ms);
+    }
+    amp_jw_close(&w, '}');
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    return amp_buf_add(out, "\n", 1, err);
+}

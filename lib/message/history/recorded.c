@@ -1,0 +1,271 @@
+/* Reading in pages: nothing but the log is looked at while a page is filled. */
+#include "message/history/recorded.h"
+#include "store/history/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/num.h>
+
+#include "message/cursor/cursors.h"
+#include "message/record/record.h"
+
+#define PAGE_BYTES ((size_t)8 << 20)
+#define PAGE_ITEMS 16384
+#define LOG_KEY    "%0A%40log" /* how the key of a cursor over the log ends */
+#define SEEN_FIRST 4096
+#define SEEN_MOST  ((size_t)1 << 24) /* ids that are remembered, 128 MiB */
+
+struct item {
+    uint64_t n;
+    int64_t at_ms;
+    size_t line, size, id, id_size; /* in the page's text */
+    bool copy;                      /* a router's: the ledger may have it too */
+};
+
+struct amp_recorded {
+    struct amp_store *store;
+    uint64_t next, to; /* frames of the next page */
+    struct amp_buf text, mem;
+    struct item *items;
+    uint32_t n, at;
+    bool full, failed;
+    struct amp_error err;
+    uint64_t *seen; /* hashes of ids, 0 is none */
+    size_t n_seen, cap_seen;
+};
+
+static uint64_t hash_of(struct amp_span s)
+{
+    uint64_t h = 1469598103934665603ull;
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned char)s.p[i]) * 1099511628211ull;
+    h ^= h >> 29;
+    return h ? h : 1;
+}
+
+static bool put(uint64_t *table, size_t cap, uint64_t h)
+{
+    size_t i = h & (cap - 1);
+    while (table[i] && table[i] != h)
+        i = (i + 1) & (cap - 1);
+    if (table[i])
+        return false;
+    table[i] = h;
+    return true;
+}
+
+/* 1: it is new, 0: it was there. Past the bound everything is new. */
+static int add_seen(struct amp_recorded *r, uint64_t h, struct amp_error *err)
+{
+    if (r->n_seen * 2 >= r->cap_seen && r->cap_seen < SEEN_MOST) {
+        size_t cap = r->cap_seen ? r->cap_seen * 2 : SEEN_FIRST;
+        uint64_t *t = calloc(cap, sizeof *t);
+        if (!t)
+            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for what was read");
+        for (size_t i = 0; i < r->cap_seen; i++)
+            if (r->seen[i])
+                put(t, cap, r->seen[i]);
+        free(r->seen);
+        r->seen = t;
+        r->cap_seen = cap;
+    }
+    if (r->n_seen * 2 >= r->cap_seen)
+        return 1;
+    int new = put(r->seen, r->cap_seen, h);
+    r->n_seen += (size_t) new;
+    return new;
+}
+
+static bool starts(struct amp_span s, const char *with)
+{
+    size_t n = strlen(with);
+    return s.n >= n && memcmp(s.p, with, n) == 0;
+}
+
+static bool ends(struct amp_span s, const char *with)
+{
+    size_t n = strlen(with);
+    return s.n >= n && memcmp(s.p + s.n - n, with, n) == 0;
+}
+
+/* A line that a router took: not what it read again, not a recipient of one (its id begins with an
+ * LF), not an event that still waits, nor an incident. */
+static bool is_routed(const struct amp_store_commit *c)
+{
+    if (!c->has_line || (c->id.n > 0 && c->id.p[0] == '\n'))
+        return false;
+    if (starts(c->key, "route."))
+        return amp_span_is(c->event, "record");
+    return starts(c->key, "cursor.") && amp_span_is(c->event, "enqueue") && !ends(c->key, LOG_KEY);
+}
+
+static int add_item(struct amp_recorded *r, const struct amp_store_commit *c, struct amp_span id,
+                    struct amp_span line, bool copy)
+{
+    struct item *i = &r->items[r->n];
+    *i = (struct item){.n = c->n,
+                       .at_ms = c->at_ms,
+                       .line = r->text.len,
+                       .size = line.n,
+                       .id = r->text.len + line.n,
+                       .id_size = id.n,
+                       .copy = copy};
+    if (amp_buf_add(&r->text, line.p, line.n, &r->err) < 0 ||
+        amp_buf_add(&r->text, id.p, id.n, &r->err) < 0)
+        return -1;
+    r->n++;
+    return 0;
+}
+
+static int commit_fn(void *ctx, const struct amp_store_commit *c)
+{
+    struct amp_recorded *r = ctx;
+    /* A page ends between frames. */
+    if (c->index == 0 && (r->text.len >= PAGE_BYTES || r->n >= PAGE_ITEMS)) {
+        r->full = true;
+        r->next = c->n;
+        return 1;
+    }
+    if (r->n > 0 && r->n >= PAGE_ITEMS * 2) /* no frame has as many */
+        return 0;
+    int rc = 0;
+    if (starts(c->key, "message.") && c->was == 0 && c->index == 0 && c->json.n > 0) {
+        struct amp_message_rec rec = {0};
+        rc = amp_record_read(c->json, &r->mem, &rec, &r->err);
+        if (rc == 0)
+            rc = add_item(r, c, (struct amp_span){c->key.p + 8, c->key.n - 8}, rec.line, false);
+    } else if (is_routed(c)) {
+        rc = add_item(r, c, c->id, c->line, true);
+    }
+    r->failed = rc < 0;
+    return rc < 0;
+}
+
+static int fill(struct amp_recorded *r, struct amp_error *err)
+{
+    amp_buf_reset(&r->text);
+    r->n = r->at = 0;
+    r->full = false;
+    if (amp_store_commits(r->store, r->next, r->to, commit_fn, r, err) < 0)
+        return -1;
+    if (r->failed) {
+        *err = r->err;
+        return -1;
+    }
+    if (!r->full)
+        r->next = r->to + 1;
+    return 0;
+}
+
+int amp_recorded_open(struct amp_store *s, uint64_t from, uint64_t to, struct amp_recorded **out,
+                      struct amp_error *err)
+{
+    uint64_t first, last;
+    if (amp_store_range(s, &first, &last, err) < 0)
+        return -1;
+    struct amp_recorded *r = calloc(1, sizeof *r);
+    if (!r || !(r->items = calloc(PAGE_ITEMS * 2, sizeof *r->items))) {
+        free(r);
+        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the log");
+    }
+    r->store = s;
+    r->next = from < first ? first : from;
+    r->to = to > last ? last : to;
+    amp_buf_init(&r->text, PAGE_BYTES + AMP_RECORD_MAX * 2);
+    amp_buf_init(&r->mem, AMP_RECORD_MAX);
+    *out = r;
+    return 0;
+}
+
+void amp_recorded_free(struct amp_recorded *r)
+{
+    if (!r)
+        return;
+    amp_buf_release(&r->text);
+    amp_buf_release(&r->mem);
+    free(r->items);
+    free(r->seen);
+    free(r);
+}
+
+/* 1: it is to be given. A router's copy of what the ledger has is not. */
+static int counts(struct amp_recorded *r, const struct item *i, struct amp_error *err)
+{
+    struct amp_span id = {r->text.data + i->id, i->id_size};
+    struct amp_span line = {r->text.data + i->line, i->size};
+    struct amp_store_rec rec;
+    if (i->copy && !amp_span_is(id, "unnamed")) {
+        if (amp_store_get(r->store, "message", id, &rec, err) < 0)
+            return -1;
+        if (rec.found)
+            return 0;
+    }
+    return add_seen(r, hash_of(line), err);
+}
+
+int amp_recorded_next(struct amp_recorded *r, struct amp_recorded_item *out, struct amp_error *err)
+{
+    for (;;) {
+        while (r->at < r->n) {
+            const struct item *i = &r->items[r->at++];
+            int rc = counts(r, i, err);
+            if (rc < 0)
+                return -1;
+            if (rc == 0)
+                continue;
+            *out = (struct amp_recorded_item){
+                .n = i->n, .at_ms = i->at_ms, .line = {r->text.data + i->line, i->size}};
+            return 1;
+        }
+        if (r->next > r->to || r->next == 0)
+            return 0;
+        if (fill(r, err) < 0)
+            return -1;
+    }
+}
+
+static int behind(struct amp_store *s, const char *name, uint64_t *n, struct amp_error *err)
+{
+    struct amp_cursor_rec rec;
+    uint8_t state;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, 1 << 20);
+    int rc =
+        amp_cursors_find(s, amp_span_str(name), AMP_SPAN(AMP_LOG_SOURCE), &mem, &rec, &state, err);
+    if (rc == 0)
+        return amp_fail(err, AMP_NO, "unknown_ref",
+                        "%.100s has no cursor over the log: begin with start, or with a frame's "
+                        "number",
+                        name);
+    *n = rc > 0 ? (uint64_t)rec.last_seq + 1 : 0;
+    return rc < 0 ? -1 : 0;
+}
+
+int amp_recorded_position(struct amp_store *s, const char *text, uint64_t *n, struct amp_error *err)
+{
+    uint64_t first, last;
+    int64_t number;
+    if (amp_store_range(s, &first, &last, err) < 0)
+        return -1;
+    if (strcmp(text, "start") == 0) {
+        *n = first ? first : 1;
+        return 0;
+    }
+    if (strcmp(text, "end") == 0) {
+        *n = last + 1;
+        return 0;
+    }
+    bool name = amp_num_parse(amp_span_str(text), 1, INT64_MAX, &number, NULL) < 0;
+    if (name && behind(s, text, n, err) < 0)
+        return -1;
+    if (!name)
+        *n = (uint64_t)number;
+    if (*n >= first)
+        return 0;
+    return amp_fail(
+        err, AMP_NO, "cursor_expired",
+        "frame %llu is gone, the log begins at %llu: --from start reads what there is%s%s",
+        (unsigned long long)*n, (unsigned long long)first,
+        name ? ", and takes the cursor along with --cursor " : "", name ? text : "");
+}

@@ -1,0 +1,34 @@
+/*
+ * The messages that a state has seen, read again out of its log, in the order of its frames: those
+ * of the ledger, and those that a router recorded and no ledger knows. A message comes once, at its
+ * first frame of the range.
+ */
+#ifndef AMP_MESSAGE_HISTORY_RECORDED_H
+#define AMP_MESSAGE_HISTORY_RECORDED_H
+
+#include "store/store.h"
+
+/* The source under which consumers have cursors over the log; positions are numbers of frames. */
+#define AMP_LOG_SOURCE "@log"
+
+struct amp_recorded;
+struct amp_recorded_item {
+    uint64_t n;
+    int64_t at_ms;
+    struct amp_span line; /* lives until the next call */
+};
+
+/* Frames from..to; both are cut to what the log has. */
+int amp_recorded_open(struct amp_store *s, uint64_t from, uint64_t to, struct amp_recorded **out,
+                      struct amp_error *err);
+/* 1, 0: no more. */
+int amp_recorded_next(struct amp_recorded *r, struct amp_recorded_item *out, struct amp_error *err);
+void amp_recorded_free(struct amp_recorded *r);
+
+/* A position: "start", "end", a number of a frame, or the name of a consumer, for what is behind
+ * its cursor over the log. *n is the first frame to read. NO cursor_expired: the log has lost what
+ * the position needs; NO unknown_ref: no such cursor. */
+int amp_recorded_position(struct amp_store *s, const char *text, uint64_t *n,
+                          struct amp_error *err);
+
+#endif

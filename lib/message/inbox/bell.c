@@ -1,0 +1,121 @@
+/*
+ * The files of an inbox under DIR/run: the lock of who hands over, and the bell. The bell is a FIFO
+ * that its listener holds open for reading and writing: a byte written by anybody makes it
+ * readable, and it keeps the byte until the listener looks. Nothing in it says what happened; that
+ * stands in the state.
+ */
+#include "message/inbox/bell.h"
+#include "message/inbox/inbox_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <amp/base/id.h>
+
+#define PATH_LONGEST 4096
+
+/* An agent's name is any text; as a file's it is one that cannot lead anywhere. */
+static int path_of(const char *dir, struct amp_span agent, const char *tail, char *out,
+                   struct amp_error *err)
+{
+    char name[AMP_INBOX_AGENT_MAX + 1], digest[AMP_SHA256_MAX];
+    if (amp_inbox_agent_check(agent, err) < 0)
+        return -1;
+    if (amp_id_is_safe(agent)) {
+        amp_span_copy(agent, name, sizeof(name));
+    } else {
+        amp_sha256_hex(agent, digest);
+        snprintf(name, sizeof(name), "=%.32s", digest); /* no safe name begins so */
+    }
+    int n = snprintf(out, PATH_LONGEST, "%s/run/inbox.%s.%s", dir, name, tail);
+    if (n < 0 || n >= PATH_LONGEST)
+        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "the state directory's path is long");
+    return 0;
+}
+
+static int make_run(const char *dir, struct amp_error *err)
+{
+    char path[PATH_LONGEST];
+    int n = snprintf(path, sizeof(path), "%s/run", dir);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "the state directory's path is long");
+    return amp_mkdirs(path, 0700, err);
+}
+
+int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, int *fd,
+                   struct amp_error *err)
+{
+    char path[PATH_LONGEST];
+    struct amp_error e;
+    if (make_run(dir, err) < 0 || path_of(dir, agent, "lock", path, err) < 0)
+        return -1;
+    int f = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
+    if (f < 0)
+        return -1;
+    if (amp_lock(f, timeout_ms, &e) == 0) {
+        *fd = f;
+        return 0;
+    }
+    close(f);
+    if (strcmp(e.code, "lock_timeout") != 0) {
+        if (err)
+            *err = e;
+        return -1;
+    }
+    return amp_fail(err, AMP_TEMPFAIL, "inbox_busy",
+                    "another process hands over the messages of %.*s (--wait waits for its end)",
+                    (int)agent.n, agent.p);
+}
+
+bool amp_inbox_is_served(const char *dir, struct amp_span agent)
+{
+    char path[PATH_LONGEST];
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (path_of(dir, agent, "lock", path, NULL) < 0)
+        return false;
+    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDWR | O_NOFOLLOW, 0, NULL);
+    return fd >= 0 && fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
+int amp_inbox_bell_open(const char *dir, struct amp_span agent, int *fd, struct amp_error *err)
+{
+    char path[PATH_LONGEST];
+    struct stat st;
+    if (make_run(dir, err) < 0 || path_of(dir, agent, "bell", path, err) < 0)
+        return -1;
+    if (mkfifo(path, 0600) < 0 && errno != EEXIST)
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot make the FIFO %s", path);
+    int f = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    if (f < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s", path);
+    if (fstat(f, &st) < 0 || !S_ISFIFO(st.st_mode)) {
+        close(f);
+        return amp_fail(err, AMP_CANTCREAT, "not_a_fifo", "%s is not a FIFO", path);
+    }
+    *fd = f;
+    return 0;
+}
+
+void amp_inbox_bell_empty(int fd)
+{
+    char bytes[4096];
+    while (read(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
+        ;
+}
+
+void amp_inbox_ring(const char *dir, struct amp_span agent)
+{
+    char path[PATH_LONGEST];
+    struct stat st;
+    if (path_of(dir, agent, "bell", path, NULL) < 0)
+        return;
+    AMP_CLOSE int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    /* Full: it rings already. */
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && write(fd, "", 1) < 0)
+        errno = 0;
+}

@@ -1,0 +1,242 @@
+/*
+ * What will not come to the agent: it expired, or its command failed too often. It becomes a dead
+ * letter with an answer to its sender before the delivery ends, so that a crash in between makes a
+ * second attempt of the letter, never a loss.
+ */
+#include "message/inbox/inbox_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "message/dead/dead.h"
+#include "message/record/sequence.h"
+#include "protocol/answer.h"
+
+static int answer_line(struct amp_store *s, const struct amp_view *v,
+                       const struct amp_inbox_refusal *r, struct amp_buf *out,
+                       struct amp_error *err)
+{
+    if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0)
+        return 0;
+    struct amp_answer a = {.stage = AMP_STAGE_FAILED,
+                           .by = "system",
+                           .code = r->code,
+                           .note = r->why,
+                           .rule = "inbox",
+                           .node = r->actor,
+                           .now_ms = r->now_ms};
+    int rc = amp_sequence_answer(s, v, r->actor, &a, err);
+    if (rc == 0)
+        rc = amp_answer_line(v, &a, out, err);
+    if (rc == 0 && out->len > 0)
+        out->len--; /* its LF */
+    return rc;
+}
+
+/* FAILED in the ledger, which may know the message by another id than the inbox, and the dead
+ * letter with its answer. */
+static int bury(struct amp_store *s, const struct amp_inbox_refusal *r, struct amp_span known_as,
+                struct amp_error *err)
+{
+    struct amp_view v;
+    struct amp_check_options opt = {0};
+    struct amp_reader *reader = amp_reader_new(NULL, err);
+    char route[AMP_INBOX_AGENT_MAX + 8], by[AMP_INBOX_AGENT_MAX + 1];
+    AMP_BUF struct amp_buf answer = {0};
+    amp_buf_init(&answer, 1 << 20);
+    if (!reader)
+        return -1;
+    snprintf(route, sizeof(route), "inbox:%.*s", (int)r->agent.n, r->agent.p);
+    amp_span_copy(r->agent, by, sizeof(by));
+    int rc = amp_reader_line(reader, r->line, &opt, &v, NULL, NULL, err);
+    if (rc >= 0)
+        rc = answer_line(s, &v, r, &answer, err);
+    struct amp_error e = {0};
+    if (rc == 0 && known_as.n > 0 &&
+        amp_message_ack(s, known_as, AMP_STAGE_FAILED, by, amp_span_str(r->code), r->now_ms, NULL,
+                        &e) < 0 &&
+        e.status != AMP_NO) {
+        rc = -1;
+        if (err)
+            *err = e;
+    }
+    if (rc == 0) {
+        struct amp_dead_letter d = {
+            .code = r->code, .why = r->why, .route = route, .failed_ms = r->now_ms};
+        amp_dead_from_view(&d, &v);
+        rc = amp_dead_add(s, &d, r->actor, amp_buf_span(&answer), NULL, err);
+    }
+    amp_reader_free(reader);
+    return rc < 0 ? -1 : 0;
+}
+
+int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
+                   const struct amp_inbox_delivery *d, struct amp_buf *mem, struct amp_span *line,
+                   struct amp_error *err)
+{
+    struct amp_message_rec rec = {0};
+    *line = d->line;
+    if (d->line.n > 0)
+        return 0;
+    if (amp_message_find(s, k->id, mem, &rec, err) < 0)
+        return -1;
+    *line = rec.found ? rec.line : (struct amp_span){"", 0};
+    return 0;
+}
+
+/* The ledger has deadlines of its own, with letters and answers of its own: those are enough. Of a
+ * message that another recipient failed to do they say nothing. */
+static int ledger_expired(struct amp_store *s, struct amp_span id, bool *expired,
+                          struct amp_error *err)
+{
+    struct amp_message_rec rec;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_message_find(s, id, &mem, &rec, err) < 0)
+        return -1;
+    *expired =
+        rec.found && rec.state == AMP_DELIVERY_FAILED && amp_span_is(rec.given_up, "ttl_expired");
+    return 0;
+}
+
+static int end_in_turn(struct amp_store *s, const struct amp_inbox_key *k,
+                       const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err)
+{
+    struct amp_inbox_step step = {.event = event, .now_ms = r->now_ms, .code = r->code};
+    struct amp_inbox_delivery d;
+    struct amp_fsm_result would;
+    AMP_BUF struct amp_buf mem = {0};
+    bool known = false;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    /* Somebody else may have ended it: then it has its letter. */
+    if (amp_inbox_delivery_get(s, k->key, &mem, &d, err) < 0 ||
+        amp_fsm_step(&amp_inbox_fsm, d.state, event, 0, &would, err) < 0)
+        return -1;
+    if (event == AMP_INBOX_EV_EXPIRE && ledger_expired(s, r->id, &known, err) < 0)
+        return -1;
+    if (r->line.n > 0 && !known && bury(s, r, d.msg_id, err) < 0)
+        return -1;
+    if (amp_inbox_step(s, k->key, &step, err) < 0)
+        return -1;
+    return amp_inbox_buffer_leave(s, r->agent, k->id, false, err);
+}
+
+int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
+                  const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err)
+{
+    if (amp_store_begin(s, err) < 0)
+        return -1;
+    int rc = end_in_turn(s, k, r, event, err);
+    amp_store_end(s);
+    return rc;
+}
+
+int amp_inbox_give_up(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                      const char *code, const char *why, const char *actor, int64_t now_ms,
+                      struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    struct amp_inbox_delivery d;
+    AMP_BUF struct amp_buf own = {0}, mem = {0};
+    amp_buf_init(&own, AMP_RECORD_MAX);
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    struct amp_inbox_refusal r = {
+        .agent = agent, .code = code, .why = why, .actor = actor, .now_ms = now_ms};
+    if (amp_inbox_key_of(agent, id, &k, err) < 0 ||
+        amp_inbox_delivery_get(s, k.key, &own, &d, err) < 0 ||
+        amp_inbox_line(s, &k, &d, &mem, &r.line, err) < 0)
+        return -1;
+    if (d.state != AMP_INBOX_OFFERED)
+        return amp_fail(err, AMP_NO, "unknown_ref", "%.*s is not being handed over", (int)id.n,
+                        id.p);
+    return amp_inbox_end(s, &k, &r, AMP_INBOX_EV_GIVE_UP, err);
+}
+
+/* ---- in time ---- */
+
+struct sweeping {
+    struct amp_store *s;
+    const char *actor;
+    int64_t now_ms;
+    uint32_t expired;
+    struct amp_error *err;
+    int rc;
+};
+
+/* What is being handed over is left to who does that: it no longer makes the buffer due. */
+static int forget_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err)
+{
+    const struct amp_inbox_place *p = ctx;
+    (void)err;
+    uint32_t i = amp_inbox_buffer_find(b, p->id);
+    if (i == b->n_waiting)
+        return 1;
+    b->waiting[i].expires_ms = 0;
+    return 0;
+}
+
+static int sweep_place(struct sweeping *sw, struct amp_span agent, struct amp_inbox_place *p,
+                       struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    struct amp_inbox_delivery d;
+    AMP_BUF struct amp_buf own = {0}, mem = {0};
+    amp_buf_init(&own, AMP_RECORD_MAX);
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    struct amp_inbox_refusal r = {.agent = agent,
+                                  .id = p->id,
+                                  .code = "ttl_expired",
+                                  .why = AMP_INBOX_EXPIRED_WHY,
+                                  .actor = sw->actor,
+                                  .now_ms = sw->now_ms};
+    if (amp_inbox_key_of(agent, p->id, &k, err) < 0 ||
+        amp_inbox_delivery_get(sw->s, k.key, &own, &d, err) < 0)
+        return -1;
+    if (d.state != AMP_INBOX_WAITING)
+        return amp_inbox_buffer_update(sw->s, agent, "forget", forget_fn, p, err);
+    if (amp_inbox_line(sw->s, &k, &d, &mem, &r.line, err) < 0)
+        return -1;
+    sw->expired++;
+    return amp_inbox_end(sw->s, &k, &r, AMP_INBOX_EV_EXPIRE, err);
+}
+
+static int sweep_fn(void *ctx, struct amp_span agent, const struct amp_store_rec *rec)
+{
+    struct sweeping *sw = ctx;
+    struct amp_inbox_buffer b;
+    AMP_BUF struct amp_buf names = {0};
+    amp_buf_init(&names, AMP_RECORD_MAX);
+    sw->rc = amp_inbox_buffer_read(rec->json, &names, &b, sw->err);
+    if (sw->rc < 0)
+        return 1;
+    for (uint32_t i = 0; i < b.n_waiting && sw->rc == 0; i++) {
+        struct amp_error e = {0};
+        if (b.waiting[i].expires_ms == 0 || b.waiting[i].expires_ms > sw->now_ms)
+            continue;
+        /* NO: somebody else was faster. */
+        if (sweep_place(sw, agent, &b.waiting[i], &e) < 0 && e.status != AMP_NO) {
+            *sw->err = e;
+            sw->rc = -1;
+        }
+    }
+    amp_inbox_buffer_free(&b);
+    return sw->rc < 0;
+}
+
+int amp_inbox_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *expired,
+                    struct amp_error *err)
+{
+    struct amp_error e = {0};
+    struct sweeping sw = {.s = s, .actor = actor, .now_ms = now_ms, .err = &e};
+    if (amp_store_due(s, AMP_INBOX_BUFFERS, now_ms, sweep_fn, &sw, &e) < 0)
+        sw.rc = -1;
+    if (sw.rc < 0 && err)
+        *err = e;
+    *expired = sw.expired;
+    return sw.rc;
+}
+
+int amp_inbox_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
+{
+    return amp_store_next_due(s, AMP_INBOX_BUFFERS, ms, err);
+}

@@ -1,0 +1,375 @@
+/*
+ * Handing over: one message at a time, in the buffer's order. OFFERED is committed before a message
+ * leaves and READ when the agent has it; what lies between a crash and either is handed over again
+ * and marked.
+ */
+#include "message/inbox/inbox_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- offering ---- */
+
+int amp_inbox_known_as(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                       struct amp_buf *mem, struct amp_span *out, struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    struct amp_inbox_delivery d;
+    if (amp_inbox_key_of(agent, id, &k, err) < 0 ||
+        amp_inbox_delivery_get(s, k.key, mem, &d, err) < 0)
+        return -1;
+    *out = d.msg_id.n > 0 ? d.msg_id : id;
+    return 0;
+}
+
+static int tell_read(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
+                     struct amp_error *err)
+{
+    char by[AMP_INBOX_AGENT_MAX + 1];
+    struct amp_error e = {0};
+    struct amp_span known;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_inbox_known_as(s, agent, id, &mem, &known, err) < 0)
+        return -1;
+    amp_span_copy(agent, by, sizeof(by));
+    if (amp_message_ack(s, known, AMP_STAGE_READ, by, (struct amp_span){"", 0}, now_ms, NULL, &e) ==
+            0 ||
+        e.status == AMP_NO) /* it has no record there, or it came further */
+        return 0;
+    if (err)
+        *err = e;
+    return -1;
+}
+
+/* A place whose delivery ended: who ended it died before giving the place back. Looking and giving
+ * back is one turn, so that nobody puts it there again in between. */
+static int drop_if_over(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
+                        struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_inbox_delivery d;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_store_begin(s, err) < 0)
+        return -1;
+    int rc = amp_inbox_delivery_get(s, k->key, &mem, &d, err);
+    if (rc == 0 && d.state == AMP_INBOX_READ)
+        rc = tell_read(s, agent, k->id, d.read_ms, err);
+    if (rc == 0 && (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED))
+        rc = amp_inbox_buffer_leave(s, agent, k->id, d.state == AMP_INBOX_READ, err);
+    amp_store_end(s);
+    return rc;
+}
+
+static int busy_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err)
+{
+    const int64_t *when = ctx;
+    (void)err;
+    if (b->busy_ms == when[0] && b->until_ms == when[1])
+        return 1;
+    b->busy_ms = when[1] > 0 ? when[0] : 0;
+    b->until_ms = when[1];
+    return 0;
+}
+
+int amp_inbox_busy(struct amp_store *s, struct amp_span agent, int64_t since_ms, int64_t until_ms,
+                   struct amp_error *err)
+{
+    int64_t when[2] = {until_ms > 0 ? since_ms : 0, until_ms};
+    if (amp_inbox_agent_check(agent, err) < 0)
+        return -1;
+    return amp_inbox_buffer_update(s, agent, until_ms > 0 ? "busy" : "idle", busy_fn, when, err);
+}
+
+struct offering {
+    struct amp_store *s;
+    struct amp_span agent;
+    const struct amp_inbox_turn *turn;
+    int64_t now_ms;
+    struct amp_buf *mem;
+    struct amp_buf own;
+    struct amp_inbox_msg *out;
+};
+
+static int supersede(struct offering *o, const struct amp_inbox_key *k,
+                     const struct amp_inbox_place *place, struct amp_error *err)
+{
+    struct amp_inbox_delivery fresh = {.msg_id = k->id, .at_ms = place->at_ms};
+    struct amp_inbox_step step = {.event = AMP_INBOX_EV_SUPERSEDE,
+                                  .now_ms = o->now_ms,
+                                  .fresh = &fresh,
+                                  .actor = o->turn->actor};
+    if (amp_inbox_step(o->s, k->key, &step, err) < 0)
+        return -1;
+    return amp_inbox_buffer_leave(o->s, o->agent, k->id, false, err);
+}
+
+enum { OVER, OFFERED, HELD };
+
+/* One turn, so that of two inboxes with attempts at one operation one offers, and that a suspension
+ * comes before or after. 1: superseded; 2: held. */
+static int offer_in_turn(struct offering *o, const struct amp_inbox_key *k,
+                         const struct amp_inbox_delivery *d, struct amp_span line,
+                         struct amp_inbox_step *step, struct amp_error *err)
+{
+    if (amp_store_begin(o->s, err) < 0)
+        return -1;
+    int rc = amp_inbox_superseded(o->s, o->agent, k, d, err);
+    if (rc == 0 && step && o->turn->held && (rc = o->turn->held(o->turn->ctx, line, err)) > 0)
+        rc = HELD;
+    if (rc == 0 && step)
+        rc = amp_inbox_step(o->s, k->key, step, err);
+    amp_store_end(o->s);
+    return rc;
+}
+
+/* OVER: look at the next. NO illegal_transition: somebody was faster. */
+static int try_place(struct offering *o, const struct amp_inbox_place *place, struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    struct amp_inbox_delivery d;
+    struct amp_span line;
+    if (amp_inbox_key_of(o->agent, place->id, &k, err) < 0 ||
+        amp_inbox_delivery_get(o->s, k.key, &o->own, &d, err) < 0)
+        return -1;
+    if (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED)
+        return drop_if_over(o->s, o->agent, &k, err);
+    if (amp_inbox_line(o->s, &k, &d, o->mem, &line, err) < 0)
+        return -1;
+    /* Its router died, and has it in its outbox. */
+    if (line.n == 0 || (place->own && d.state == AMP_INBOX_ABSENT))
+        return amp_inbox_buffer_leave(o->s, o->agent, k.id, false, err);
+    int64_t expires_ms = d.state == AMP_INBOX_ABSENT ? place->expires_ms : d.expires_ms;
+    struct amp_inbox_delivery fresh = {.msg_id = k.id,
+                                       .at_ms = place->at_ms,
+                                       .expires_ms = place->expires_ms,
+                                       .lane = place->lane};
+    struct amp_inbox_step step = {
+        .event = AMP_INBOX_EV_OFFER, .now_ms = o->now_ms, .fresh = &fresh};
+    bool expired = expires_ms > 0 && expires_ms <= o->now_ms;
+    int other = offer_in_turn(o, &k, &d, line, expired ? NULL : &step, err);
+    if (other == HELD)
+        return HELD;
+    if (other != 0)
+        return other < 0 ? -1 : supersede(o, &k, place, err);
+    if (expired) {
+        struct amp_inbox_refusal r = {.agent = o->agent,
+                                      .id = k.id,
+                                      .line = line,
+                                      .code = "ttl_expired",
+                                      .why = AMP_INBOX_EXPIRED_WHY,
+                                      .actor = o->turn->actor,
+                                      .now_ms = o->now_ms};
+        return amp_inbox_end(o->s, &k, &r, AMP_INBOX_EV_EXPIRE, err);
+    }
+    size_t line_at = 0, id_at;
+    if (d.line.n > 0) {
+        amp_buf_reset(o->mem);
+        if (amp_buf_add(o->mem, line.p, line.n, err) < 0)
+            return -1;
+    } else {
+        line_at = (size_t)(line.p - o->mem->data);
+    }
+    id_at = o->mem->len;
+    if (amp_buf_add(o->mem, k.id.p, k.id.n, err) < 0)
+        return -1;
+    *o->out = (struct amp_inbox_msg){.id = {o->mem->data + id_at, k.id.n},
+                                     .line = {o->mem->data + line_at, line.n},
+                                     .state = AMP_INBOX_OFFERED,
+                                     .at_ms = place->at_ms,
+                                     .expires_ms = expires_ms,
+                                     .lane = place->lane};
+    o->out->attempt = (uint32_t)step.attempt;
+    if (o->turn->between_turns &&
+        amp_inbox_busy(o->s, o->agent, o->now_ms, o->now_ms + o->turn->lease_ms, err) < 0)
+        return -1;
+    return OFFERED;
+}
+
+static int offer_place(struct offering *o, const struct amp_inbox_place *place,
+                       struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    struct amp_inbox_delivery d;
+    struct amp_error e = {0};
+    int rc = try_place(o, place, &e);
+    if (rc >= 0)
+        return rc;
+    /* Ended since it was looked at, by a sweep or an agent that has another attempt. */
+    if (e.status == AMP_NO && strcmp(e.code, "illegal_transition") == 0 &&
+        amp_inbox_key_of(o->agent, place->id, &k, &e) == 0 &&
+        amp_inbox_delivery_get(o->s, k.key, &o->own, &d, &e) == 0 &&
+        (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED))
+        return OVER;
+    if (err)
+        *err = e;
+    return -1;
+}
+
+/* The first of those with the same order. */
+static uint32_t first_of_order(const struct amp_inbox_buffer *b, uint32_t i)
+{
+    uint32_t k = 0;
+    while (k < i && (b->waiting[i].order == 0 || b->waiting[k].order != b->waiting[i].order))
+        k++;
+    return k;
+}
+
+/* Whose turn it is, n_waiting: nobody's. Of those that must keep their order the first one's lane
+ * is the lane of all, and where it is held all are. */
+static uint32_t choose(const struct amp_inbox_buffer *b, const bool *held, struct amp_lanes *lanes,
+                       int64_t now_ms)
+{
+    struct amp_lane_head heads[AMP_LANE_COUNT] = {{0}};
+    uint32_t first[AMP_LANE_COUNT] = {0}, earliest = b->n_waiting;
+    for (uint32_t i = 0; i < b->n_waiting; i++) {
+        const struct amp_inbox_place *p = &b->waiting[i];
+        uint32_t k = first_of_order(b, i);
+        int64_t lane = b->waiting[k].lane;
+        if (held[i] || held[k])
+            continue;
+        if (earliest == b->n_waiting)
+            earliest = i;
+        if (!lanes)
+            break;
+        if (lane < 0 || lane >= AMP_LANE_COUNT || heads[lane].any)
+            continue;
+        first[lane] = i;
+        heads[lane] = (struct amp_lane_head){
+            .any = true, .bytes = (size_t)(p->size > 0 ? p->size : 0), .since_ms = p->at_ms};
+    }
+    if (!lanes || earliest == b->n_waiting)
+        return earliest;
+    struct amp_lane_turn t = amp_lanes_next(lanes, heads, now_ms);
+    return t.lane == AMP_LANE_COUNT ? earliest : first[t.lane];
+}
+
+/* The next of the buffer that is not held. OVER: read the buffer again, another may be there. */
+static int offer_from(struct offering *o, const struct amp_inbox_buffer *b, int64_t *wake_ms,
+                      bool *any, struct amp_error *err)
+{
+    AMP_FREE bool *held = calloc(b->n_waiting + 1, sizeof *held);
+    if (!held)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an inbox");
+    for (;;) {
+        uint32_t i = choose(b, held, o->turn->lanes, o->now_ms);
+        *any = i < b->n_waiting;
+        int rc = *any ? offer_place(o, &b->waiting[i], err) : OVER;
+        if (rc != HELD)
+            return rc;
+        held[i] = true;
+        *wake_ms = o->now_ms + AMP_INBOX_HELD_MS;
+    }
+}
+
+static int offer_next(struct offering *o, int64_t *wake_ms, struct amp_error *err)
+{
+    struct amp_inbox_buffer b;
+    AMP_BUF struct amp_buf names = {0};
+    amp_buf_init(&names, AMP_RECORD_MAX);
+    for (;;) {
+        if (amp_inbox_buffer_get(o->s, o->agent, &names, &b, NULL, err) < 0)
+            return -1;
+        int rc = 0;
+        bool busy = o->turn->between_turns && b.until_ms > o->now_ms, any = false;
+        *wake_ms = busy ? b.until_ms : 0;
+        if (!busy)
+            rc = offer_from(o, &b, wake_ms, &any, err);
+        amp_inbox_buffer_free(&b);
+        if (rc != 0 || !any)
+            return rc;
+    }
+}
+
+int amp_inbox_offer(struct amp_store *s, struct amp_span agent, const struct amp_inbox_turn *turn,
+                    int64_t now_ms, struct amp_buf *mem, struct amp_inbox_msg *out,
+                    int64_t *wake_ms, struct amp_error *err)
+{
+    struct offering o = {
+        .s = s, .agent = agent, .turn = turn, .now_ms = now_ms, .mem = mem, .out = out};
+    if (amp_inbox_agent_check(agent, err) < 0)
+        return -1;
+    amp_buf_init(&o.own, AMP_RECORD_MAX);
+    int rc = offer_next(&o, wake_ms, err);
+    amp_buf_release(&o.own);
+    return rc;
+}
+
+int amp_inbox_read(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
+                   struct amp_error *err)
+{
+    return amp_inbox_read_and_say(s, agent, id, now_ms, NULL, NULL, err);
+}
+
+int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                           int64_t now_ms, const struct amp_store_emit *emit, const char *actor,
+                           struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    struct amp_inbox_step step = {
+        .event = AMP_INBOX_EV_READ, .now_ms = now_ms, .emit = emit, .actor = emit ? actor : NULL};
+    /* One turn: who looks for other attempts at its operation sees all of this or nothing. */
+    if (amp_inbox_key_of(agent, id, &k, err) < 0 || amp_store_begin(s, err) < 0)
+        return -1;
+    int rc = amp_inbox_step(s, k.key, &step, err);
+    if (rc == 0)
+        rc = tell_read(s, agent, k.id, now_ms, err);
+    if (rc == 0)
+        rc = amp_inbox_withdraw_others(s, agent, k.id, now_ms, err);
+    if (rc == 0)
+        rc = amp_inbox_buffer_leave(s, agent, k.id, true, err);
+    amp_store_end(s);
+    return rc;
+}
+
+/* ---- back ---- */
+
+static int front_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err)
+{
+    const struct amp_inbox_place *p = ctx;
+    (void)err;
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < b->n_open; i++)
+        if (!amp_span_eq(b->open[i], p->id))
+            b->open[open++] = b->open[i];
+    b->n_open = open;
+    if (amp_inbox_buffer_find(b, p->id) < b->n_waiting)
+        return 1;
+    memmove(&b->waiting[1], &b->waiting[0], b->n_waiting * sizeof(*b->waiting));
+    b->waiting[0] = *p;
+    b->n_waiting++;
+    return 0;
+}
+
+static int return_in_turn(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
+                          int64_t now_ms, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_inbox_delivery d;
+    struct amp_fsm_result r;
+    struct amp_inbox_step step = {.event = AMP_INBOX_EV_RETURN, .now_ms = now_ms};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_inbox_delivery_get(s, k->key, &mem, &d, err) < 0)
+        return -1;
+    if (d.state == AMP_INBOX_ABSENT)
+        return amp_fail(err, AMP_NO, "unknown_ref", "%.*s never had a message %.*s", (int)agent.n,
+                        agent.p, (int)k->id.n, k->id.p);
+    if (amp_fsm_step(&amp_inbox_fsm, d.state, step.event, 0, &r, err) < 0)
+        return -1;
+    struct amp_inbox_place p = {
+        .id = k->id, .at_ms = d.at_ms, .expires_ms = d.expires_ms, .lane = d.lane};
+    if (amp_inbox_buffer_update(s, agent, "return", front_fn, &p, err) < 0)
+        return -1;
+    return amp_inbox_step(s, k->key, &step, err);
+}
+
+int amp_inbox_return(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
+                     struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    if (amp_inbox_key_of(agent, id, &k, err) < 0 || amp_store_begin(s, err) < 0)
+        return -1;
+    int rc = return_in_turn(s, agent, &k, now_ms, err);
+    amp_store_end(s);
+    return rc;
+}

@@ -1,0 +1,68 @@
+/*
+ * One delivery to one recipient. OFFERED stands in the log before the message leaves us, so that
+ * whoever comes after a crash knows that it may have arrived; READ ends it for good. Only a person
+ * who sends a dead letter again, or who says that the work was not done, brings it back.
+ */
+#include "message/inbox/inbox.h"
+
+static const struct amp_fsm_name states[] = {AMP_INBOX_STATES(AMP_FSM_NAMES)};
+static const struct amp_fsm_name events[] = {AMP_INBOX_EVENTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name effects[] = {
+    {"place", "it needs a place in the buffer"},
+    {"drop", "its place in the buffer is free"},
+    {"redeliver", "it may have been there before: it is marked"},
+};
+
+#define S(x) AMP_INBOX_##x
+#define E(x) AMP_INBOX_EV_##x
+#define D(x) AMP_INBOX_DO_##x
+
+/* clang-format off */
+#define ROW(f, e, t, eff, c) {S(f), E(e), S(t), false, 0, 0, (eff), (c)}
+#define EXTRA(f, e, t, eff, c) {S(f), E(e), S(t), true, 0, 0, (eff), (c)}
+
+static const struct amp_fsm_row rows[] = {
+    ROW(ABSENT, PUT, WAITING, D(PLACE), NULL),
+    /* Its place stands, and who put it there died before the delivery was recorded. */
+    ROW(ABSENT, OFFER, OFFERED, 0, NULL),
+    ROW(ABSENT, EXPIRE, FAILED, D(DROP), "ttl_expired"),
+    ROW(ABSENT, SUPERSEDE, FAILED, D(DROP), "superseded"),
+
+    ROW(WAITING, PUT, WAITING, 0, NULL),
+    ROW(WAITING, OFFER, OFFERED, 0, NULL),
+    ROW(WAITING, EXPIRE, FAILED, D(DROP), "ttl_expired"),
+    ROW(WAITING, SUPERSEDE, FAILED, D(DROP), "superseded"),
+
+    ROW(OFFERED, PUT, OFFERED, 0, NULL),
+    ROW(OFFERED, OFFER, OFFERED, D(REDELIVER), NULL),
+    ROW(OFFERED, READ, READ, D(DROP), NULL),
+    ROW(OFFERED, EXPIRE, FAILED, D(DROP), "ttl_expired"),
+    /* Another agent took another attempt, after who handed it over here had died. */
+    ROW(OFFERED, SUPERSEDE, FAILED, D(DROP), "superseded"),
+    ROW(OFFERED, GIVE_UP, FAILED, D(DROP), NULL),
+
+    ROW(READ, PUT, READ, 0, NULL),
+    ROW(READ, READ, READ, D(DROP), NULL),
+    ROW(READ, RETURN, OFFERED, D(PLACE), NULL),
+    ROW(READ, REQUEUE, WAITING, D(PLACE), NULL),
+
+    ROW(FAILED, PUT, FAILED, 0, NULL),
+    EXTRA(FAILED, REQUEUE, WAITING, D(PLACE), NULL),
+};
+/* clang-format on */
+
+const struct amp_fsm amp_inbox_fsm = {
+    .name = "inbox",
+    .source = "SW4RM §11, §13; Runtime Protocol §3, §5",
+    .doc = "the delivery of one message to one recipient's inbox",
+    .states = states,
+    .events = events,
+    .effects = effects,
+    .n_states = AMP_INBOX_STATE_COUNT,
+    .n_events = AMP_INBOX_EV_COUNT,
+    .n_effects = sizeof effects / sizeof effects[0],
+    .initial = AMP_INBOX_ABSENT,
+    .terminal = 1u << AMP_INBOX_FAILED,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof rows[0],
+};

@@ -1,0 +1,111 @@
+/* What the files of the inbox share: the two records as JSON, and the steps of a delivery. */
+#ifndef AMP_MESSAGE_INBOX_INBOX_INT_H
+#define AMP_MESSAGE_INBOX_INBOX_INT_H
+
+#include "message/inbox/inbox.h"
+#include "message/record/record.h"
+
+#define AMP_INBOX_KIND    "inbox"
+#define AMP_INBOX_BUFFERS "inboxes"
+#define AMP_INBOX_KEY_MAX 1024
+#define AMP_INBOX_ID_MAX  700 /* a longer id is known by its digest */
+
+/* A place in the buffer. */
+struct amp_inbox_place {
+    struct amp_span id;
+    int64_t at_ms, expires_ms, lane, order, size;
+    bool own; /* what the agent gets is not what the ledger has: only the delivery tells */
+};
+
+/* The record of kind "inboxes". */
+struct amp_inbox_buffer {
+    struct amp_span agent;
+    int64_t bound, credits, busy_ms, until_ms;
+    struct amp_inbox_place *waiting; /* n_waiting, with room for one more */
+    struct amp_span *open;           /* n_open ids that were read, room for one more */
+    uint32_t n_waiting, n_open;
+};
+int amp_inbox_buffer_read(struct amp_span json, struct amp_buf *mem, struct amp_inbox_buffer *out,
+                          struct amp_error *err);
+void amp_inbox_buffer_free(struct amp_inbox_buffer *b);
+int amp_inbox_buffer_write(const struct amp_inbox_buffer *b, struct amp_buf *out,
+                           struct amp_error *err);
+/* The index among the waiting, or n_waiting. */
+uint32_t amp_inbox_buffer_find(const struct amp_inbox_buffer *b, struct amp_span id);
+void amp_inbox_buffer_drop(struct amp_inbox_buffer *b, uint32_t index);
+
+/* The record of kind "inbox". */
+struct amp_inbox_delivery {
+    uint8_t state;
+    struct amp_span msg_id, line; /* line: of a message that the ledger does not have */
+    struct amp_span code;
+    int64_t at_ms, expires_ms, lane, attempt, offered_ms, read_ms, requeue;
+};
+int amp_inbox_delivery_get(struct amp_store *s, struct amp_span key, struct amp_buf *mem,
+                           struct amp_inbox_delivery *out, struct amp_error *err);
+
+/* The key of a delivery; its id part is the message's id, or a digest of the line. */
+struct amp_inbox_key {
+    char text[AMP_INBOX_KEY_MAX];
+    struct amp_span key, id;
+    char digest[80];
+};
+int amp_inbox_key_of(struct amp_span agent, struct amp_span id, struct amp_inbox_key *out,
+                     struct amp_error *err);
+/* Of a message: where it has no id that fits, the digest of the line stands for it. */
+int amp_inbox_key_for(struct amp_span agent, const struct amp_view *v, struct amp_inbox_key *out,
+                      struct amp_error *err);
+
+/* One step of a delivery, committed with what `set` (may be NULL) changes. *effects are the
+ * machine's; *from the state before. A step to the same state without effects and without an
+ * emission commits nothing. */
+struct amp_inbox_step {
+    uint8_t event;
+    int64_t now_ms;
+    const struct amp_inbox_delivery *fresh; /* what a record that is not there begins with */
+    int64_t requeue;
+    const char *code;
+    const struct amp_store_emit *emit;
+    const char *actor;
+    uint32_t effects;
+    uint8_t from, to;
+    int64_t attempt; /* afterwards */
+    bool committed;
+};
+int amp_inbox_step(struct amp_store *s, struct amp_span key, struct amp_inbox_step *step,
+                   struct amp_error *err);
+
+/* One change of the buffer: `fn` returns 0 to commit, 1 to leave it, -1 to refuse. */
+typedef int (*amp_inbox_buffer_fn)(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err);
+int amp_inbox_buffer_update(struct amp_store *s, struct amp_span agent, const char *event,
+                            amp_inbox_buffer_fn fn, void *ctx, struct amp_error *err);
+/* The buffer as it stands; all zero where there is none. */
+int amp_inbox_buffer_get(struct amp_store *s, struct amp_span agent, struct amp_buf *mem,
+                         struct amp_inbox_buffer *out, bool *found, struct amp_error *err);
+/* Gives a place back; `open` remembers it as read and not ended. */
+int amp_inbox_buffer_leave(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                           bool open, struct amp_error *err);
+
+/* Why a delivery ends without the agent. */
+struct amp_inbox_refusal {
+    struct amp_span agent, id, line;
+    const char *code, *why, *actor;
+    int64_t now_ms;
+};
+#define AMP_INBOX_EXPIRED_WHY "its time to live passed before the agent took it"
+/* The dead letter, the ledger, the delivery, the place. */
+int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
+                  const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err);
+/* 1: another attempt at its operation came, or will come, to the agent in its place; or another
+ * agent has one. */
+int amp_inbox_superseded(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
+                         const struct amp_inbox_delivery *d, struct amp_error *err);
+/* The agent took a message: the other attempts that wait in other inboxes are dropped there. */
+int amp_inbox_withdraw_others(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                              int64_t now_ms, struct amp_error *err);
+/* The line of a delivery: its own, or the ledger's, then within mem; empty: it has none yet. */
+int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
+                   const struct amp_inbox_delivery *d, struct amp_buf *mem, struct amp_span *line,
+                   struct amp_error *err);
+
+#endif

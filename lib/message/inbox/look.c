@@ -1,0 +1,112 @@
+/* Looking into inboxes: nothing changes. */
+#include "message/inbox/inbox_int.h"
+
+static void info_of(const struct amp_inbox_buffer *b, struct amp_span agent,
+                    struct amp_inbox_info *out)
+{
+    *out = (struct amp_inbox_info){.found = true,
+                                   .agent = agent,
+                                   .waiting = b->n_waiting,
+                                   .bound = (uint32_t)b->bound,
+                                   .credits = (uint32_t)b->credits,
+                                   .open = b->n_open,
+                                   .busy_ms = b->busy_ms,
+                                   .until_ms = b->until_ms};
+    for (uint32_t i = 0; i < b->n_waiting; i++)
+        if (out->oldest_ms == 0 || b->waiting[i].at_ms < out->oldest_ms)
+            out->oldest_ms = b->waiting[i].at_ms;
+}
+
+int amp_inbox_info(struct amp_store *s, struct amp_span agent, struct amp_buf *mem,
+                   struct amp_inbox_info *out, struct amp_error *err)
+{
+    struct amp_inbox_buffer b;
+    bool found;
+    if (amp_inbox_agent_check(agent, err) < 0 ||
+        amp_inbox_buffer_get(s, agent, mem, &b, &found, err) < 0)
+        return -1;
+    info_of(&b, agent, out);
+    out->found = found;
+    amp_inbox_buffer_free(&b);
+    return 0;
+}
+
+struct infos {
+    amp_inbox_info_fn fn;
+    void *ctx;
+    struct amp_buf mem;
+    struct amp_error *err;
+    int rc;
+};
+
+static int infos_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct infos *all = ctx;
+    struct amp_inbox_buffer b;
+    struct amp_inbox_info info;
+    if (amp_inbox_buffer_read(rec->json, &all->mem, &b, all->err) < 0) {
+        all->rc = -1;
+        return 1;
+    }
+    info_of(&b, id, &info);
+    int rc = all->fn(all->ctx, &info);
+    amp_inbox_buffer_free(&b);
+    return rc;
+}
+
+int amp_inbox_infos(struct amp_store *s, amp_inbox_info_fn fn, void *ctx, struct amp_error *err)
+{
+    struct infos all = {.fn = fn, .ctx = ctx, .err = err};
+    amp_buf_init(&all.mem, AMP_RECORD_MAX);
+    if (amp_store_each(s, AMP_INBOX_BUFFERS, NULL, infos_fn, &all, err) < 0)
+        all.rc = -1;
+    amp_buf_release(&all.mem);
+    return all.rc;
+}
+
+static int each_place(struct amp_store *s, struct amp_span agent,
+                      const struct amp_inbox_place *place, struct amp_inbox_msg *m,
+                      struct amp_buf *own, struct amp_buf *mem, struct amp_error *err)
+{
+    struct amp_inbox_key k;
+    struct amp_inbox_delivery d;
+    struct amp_message_rec rec = {0};
+    if (amp_inbox_key_of(agent, place->id, &k, err) < 0 ||
+        amp_inbox_delivery_get(s, k.key, own, &d, err) < 0)
+        return -1;
+    if (d.line.n == 0 && amp_message_find(s, k.id, mem, &rec, err) < 0)
+        return -1;
+    *m = (struct amp_inbox_msg){.id = place->id,
+                                .line = d.line.n > 0 ? d.line : rec.line,
+                                .state = d.state,
+                                .attempt = (uint32_t)d.attempt,
+                                .at_ms = place->at_ms,
+                                .expires_ms = place->expires_ms,
+                                .lane = place->lane};
+    return 0;
+}
+
+int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn fn, void *ctx,
+                   struct amp_error *err)
+{
+    struct amp_inbox_buffer b;
+    AMP_BUF struct amp_buf names = {0}, own = {0}, mem = {0};
+    amp_buf_init(&names, AMP_RECORD_MAX);
+    amp_buf_init(&own, AMP_RECORD_MAX);
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_inbox_agent_check(agent, err) < 0 ||
+        amp_inbox_buffer_get(s, agent, &names, &b, NULL, err) < 0)
+        return -1;
+    int rc = 0;
+    for (uint32_t i = 0; i < b.n_waiting && rc == 0; i++) {
+        struct amp_inbox_msg m;
+        rc = each_place(s, agent, &b.waiting[i], &m, &own, &mem, err);
+        /* What is over waits for nothing. */
+        bool absent = b.waiting[i].own && m.state == AMP_INBOX_ABSENT;
+        if (rc == 0 && m.line.n > 0 && !absent && m.state != AMP_INBOX_READ &&
+            m.state != AMP_INBOX_FAILED && fn(ctx, &m) != 0)
+            break;
+    }
+    amp_inbox_buffer_free(&b);
+    return rc;
+}

@@ -1,0 +1,357 @@
+/*
+ * Putting a message into an inbox. The commits follow each other in the order of the header, so
+ * that what stands in the log after a crash is always a beginning of them; putting again (the
+ * router's outbox sees to that) finds how far it came.
+ */
+#include "message/inbox/inbox_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/id.h>
+
+#include "message/record/named.h"
+
+#define ORDER_MASK ((1ull << 53) - 1) /* what every reader of JSON gets back */
+
+int amp_inbox_agent_check(struct amp_span agent, struct amp_error *err)
+{
+    bool fine = agent.n > 0 && agent.n <= AMP_INBOX_AGENT_MAX;
+    for (size_t i = 0; fine && i < agent.n; i++)
+        fine = (unsigned char)agent.p[i] >= 0x20 && agent.p[i] != 0x7f;
+    if (fine)
+        return 0;
+    return amp_fail(err, AMP_NO, "bad_agent",
+                    "an agent's name has 1 to %d bytes and no control characters",
+                    AMP_INBOX_AGENT_MAX);
+}
+
+int amp_inbox_key_of(struct amp_span agent, struct amp_span id, struct amp_inbox_key *out,
+                     struct amp_error *err)
+{
+    if (amp_inbox_agent_check(agent, err) < 0)
+        return -1;
+    if (id.n == 0 || id.n > AMP_INBOX_ID_MAX)
+        return amp_fail(err, AMP_NO, "unknown_ref", "an inbox has no message of that id");
+    memcpy(out->text, agent.p, agent.n);
+    out->text[agent.n] = '\n';
+    memcpy(out->text + agent.n + 1, id.p, id.n);
+    out->key = (struct amp_span){out->text, agent.n + 1 + id.n};
+    out->id = (struct amp_span){out->text + agent.n + 1, id.n};
+    return 0;
+}
+
+static bool in_ledger(struct amp_span id)
+{
+    return id.n > 0 && id.n <= AMP_INBOX_ID_MAX;
+}
+
+int amp_inbox_key_for(struct amp_span agent, const struct amp_view *v, struct amp_inbox_key *out,
+                      struct amp_error *err)
+{
+    char sum[AMP_SHA256_MAX];
+    if (in_ledger(v->id))
+        return amp_inbox_key_of(agent, v->id, out, err);
+    amp_sha256_hex(v->line, sum);
+    snprintf(out->digest, sizeof(out->digest), "sha256:%s", sum);
+    return amp_inbox_key_of(agent, amp_span_str(out->digest), out, err);
+}
+
+/* ---- the place ---- */
+
+struct placing {
+    struct amp_inbox_place place;
+    int64_t bound, urgent, credits;
+};
+
+static int place_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err)
+{
+    const struct placing *p = ctx;
+    if (amp_inbox_buffer_find(b, p->place.id) < b->n_waiting)
+        return 1;
+    b->bound = p->bound;
+    b->credits = p->credits;
+    bool urgent = p->place.lane == AMP_LANE_PRIVILEGED;
+    int64_t most = p->bound + (urgent ? p->urgent : 0);
+    if (b->n_waiting >= most)
+        return amp_fail(err, AMP_NO, "buffer_full",
+                        "the inbox of %.*s is full: %u messages wait, the bound is %lld%s",
+                        (int)b->agent.n, b->agent.p, b->n_waiting, (long long)most,
+                        urgent ? " for urgent ones" : "");
+    if (p->credits > 0 && b->n_waiting + b->n_open >= p->credits)
+        return amp_fail(err, AMP_NO, "buffer_full",
+                        "%.*s has no credit left: %u messages wait and %u are not ended, of %lld",
+                        (int)b->agent.n, b->agent.p, b->n_waiting, b->n_open,
+                        (long long)p->credits);
+    b->waiting[b->n_waiting++] = p->place;
+    return 0;
+}
+
+/* Ends of messages are told to the ledger, whoever tells them; the credits follow when they are
+ * needed. */
+struct ended {
+    bool *gone; /* by index in open, as it stood */
+    struct amp_span *ids;
+    uint32_t n;
+};
+
+static int ended_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err)
+{
+    const struct ended *e = ctx;
+    uint32_t kept = 0;
+    (void)err;
+    for (uint32_t i = 0; i < b->n_open; i++) {
+        bool gone = false;
+        for (uint32_t k = 0; k < e->n && !gone; k++)
+            gone = e->gone[k] && amp_span_eq(e->ids[k], b->open[i]);
+        if (!gone)
+            b->open[kept++] = b->open[i];
+    }
+    if (kept == b->n_open)
+        return 1;
+    b->n_open = kept;
+    return 0;
+}
+
+static int has_ended(struct amp_store *s, struct amp_span id, bool *ended, struct amp_error *err)
+{
+    struct amp_message_rec rec;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_message_find(s, id, &mem, &rec, err) < 0)
+        return -1;
+    *ended = !rec.found || amp_delivery_fsm.terminal >> rec.state & 1;
+    return 0;
+}
+
+static int return_credits(struct amp_store *s, struct amp_span agent, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_inbox_buffer b;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_inbox_buffer_get(s, agent, &mem, &b, NULL, err) < 0)
+        return -1;
+    struct ended e = {.ids = b.open, .n = b.n_open, .gone = calloc(b.n_open + 1, sizeof(bool))};
+    int rc = e.gone ? 0 : amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an inbox");
+    for (uint32_t i = 0; i < e.n && rc == 0; i++)
+        rc = has_ended(s, e.ids[i], &e.gone[i], err);
+    if (rc == 0 && e.n > 0)
+        rc = amp_inbox_buffer_update(s, agent, "credit", ended_fn, &e, err);
+    free(e.gone);
+    amp_inbox_buffer_free(&b);
+    return rc;
+}
+
+static int take_place(struct amp_store *s, struct amp_span agent, struct placing *p,
+                      struct amp_error *err)
+{
+    struct amp_error e = {0};
+    if (amp_inbox_buffer_update(s, agent, "put", place_fn, p, &e) == 0)
+        return 0;
+    if (p->credits > 0 && strcmp(e.code, "buffer_full") == 0) {
+        if (return_credits(s, agent, err) < 0)
+            return -1;
+        return amp_inbox_buffer_update(s, agent, "put", place_fn, p, err);
+    }
+    if (err)
+        *err = e;
+    return -1;
+}
+
+/* ---- sent again by a person ---- */
+
+/* Whether the message failed after the agent had it. That an inbox was full says nothing of it. */
+static bool failed_since(const struct amp_tape *t, int64_t read_ms)
+{
+    uint32_t list = amp_tape_get(t, 0, AMP_SPAN("history"));
+    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
+        return false;
+    for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next) {
+        int64_t at_ms = 0;
+        uint32_t at = amp_tape_get(t, i, AMP_SPAN("at_ms"));
+        uint32_t code = amp_tape_get(t, i, AMP_SPAN("code"));
+        if (at != AMP_TOK_NONE && amp_tok_int(t, at, &at_ms) && at_ms >= read_ms &&
+            !(code != AMP_TOK_NONE && amp_tok_is(t, code, AMP_SPAN("buffer_full"))))
+            return true;
+    }
+    return false;
+}
+
+/* The revision of the dead letter when somebody sent it again to this recipient; 0: nobody did, or
+ * the letter is older than the delivery that ended. read_ms 0: it never came to the agent. */
+static int requeued(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t read_ms,
+                    int64_t *rev, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct amp_span route = {"", 0};
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_tape t;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    *rev = 0;
+    if (amp_store_get(s, "dead", id, &rec, err) < 0)
+        return -1;
+    if (!rec.found || !amp_span_is(rec.state, "REQUEUED"))
+        return 0;
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, rec.json, err);
+    if (rc == 0)
+        rc = amp_record_text(&t, "route", &mem, &route, err);
+    bool after = rc == 0 && (read_ms == 0 || failed_since(&t, read_ms));
+    amp_tape_release(&t);
+    if (rc < 0 || !after)
+        return rc;
+    /* It came back from another inbox than this one: that one is to have it again. */
+    bool other = route.n > 6 && memcmp(route.p, "inbox:", 6) == 0 &&
+                 !amp_span_eq((struct amp_span){route.p + 6, route.n - 6}, agent);
+    *rev = other ? 0 : (int64_t)rec.rev;
+    return 0;
+}
+
+/* ---- putting ---- */
+
+struct putting {
+    struct amp_span agent;
+    const struct amp_view *v;
+    const struct amp_view *known; /* with the id that the ledger has for it */
+    const struct amp_inbox_options *opt;
+    int64_t now_ms;
+    const struct amp_inbox_answer *answer;
+    struct amp_inbox_key key;
+    struct amp_buf mem, answer_id, said;
+    struct amp_inbox_delivery had;
+};
+
+/* Which event it is, and whether the buffer needs a place for it. */
+static int decide(struct amp_store *s, struct putting *p, struct amp_inbox_step *step, bool *place,
+                  struct amp_error *err)
+{
+    if (amp_inbox_delivery_get(s, p->key.key, &p->mem, &p->had, err) < 0)
+        return -1;
+    bool past = p->had.state == AMP_INBOX_READ || p->had.state == AMP_INBOX_FAILED;
+    step->event = AMP_INBOX_EV_PUT;
+    *place = !past;
+    if (!past || !in_ledger(p->v->id))
+        return 0;
+    int64_t rev;
+    if (requeued(s, p->agent, p->v->id, p->had.state == AMP_INBOX_READ ? p->had.read_ms : 0, &rev,
+                 err) < 0)
+        return -1;
+    if (rev > 0 && rev != p->had.requeue) {
+        step->event = AMP_INBOX_EV_REQUEUE;
+        step->requeue = rev;
+        *place = true;
+    }
+    return 0;
+}
+
+static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_entry_id *entry,
+                       enum amp_inbox_put *how, struct amp_error *err)
+{
+    const struct amp_view *v = p->v;
+    struct amp_span known = p->known->id;
+    struct amp_store_emit emit = {.id = amp_buf_span(&p->answer_id)};
+    struct amp_span line = p->opt->line.n > 0 ? p->opt->line : v->line;
+    bool of_ledger = in_ledger(v->id) && amp_span_eq(line, v->line);
+    struct amp_inbox_delivery fresh = {.msg_id = known,
+                                       .at_ms = p->now_ms,
+                                       .expires_ms = v->expires_ms,
+                                       .lane = p->opt->lane,
+                                       .line = of_ledger ? (struct amp_span){"", 0} : line};
+    struct placing place = {
+        .place = {.id = p->key.id,
+                  .at_ms = p->now_ms,
+                  .expires_ms = v->expires_ms,
+                  .lane = p->opt->lane,
+                  .order = (int64_t)(p->opt->order & ORDER_MASK),
+                  .size = (int64_t)line.n,
+                  .own = !of_ledger},
+        .bound = p->opt->bound > 0 ? p->opt->bound : AMP_INBOX_BOUND,
+        .urgent = p->opt->urgent,
+        .credits = p->opt->credits,
+    };
+    struct amp_inbox_step step = {.now_ms = p->now_ms, .fresh = &fresh, .actor = p->opt->actor};
+    bool needs_place;
+    if (in_ledger(known) && amp_message_record(s, p->known, p->now_ms, NULL, err) < 0)
+        return -1;
+    if (decide(s, p, &step, &needs_place, err) < 0 ||
+        (needs_place && take_place(s, p->agent, &place, err) < 0))
+        return -1;
+    bool placed = p->had.state == AMP_INBOX_ABSENT || step.event == AMP_INBOX_EV_REQUEUE;
+    if (p->answer && placed && p->answer->compose(p->answer->ctx, &p->said, err) < 0)
+        return -1;
+    emit.line = amp_buf_span(&p->said);
+    step.emit = emit.line.n > 0 ? &emit : NULL;
+    if (amp_inbox_step(s, p->key.key, &step, err) < 0)
+        return -1;
+    *how = step.effects & AMP_INBOX_DO_PLACE ? AMP_INBOX_PLACED : AMP_INBOX_KNOWN;
+    if (entry && step.committed && step.emit)
+        entry->n = amp_store_last_frame(s);
+    if (!in_ledger(known) || step.to == AMP_INBOX_READ || step.to == AMP_INBOX_FAILED)
+        return 0;
+    char by[AMP_INBOX_AGENT_MAX + 1];
+    struct amp_error e = {0};
+    amp_span_copy(p->agent, by, sizeof(by));
+    struct amp_message_answer a = {.stage = AMP_STAGE_RECEIVED, .by = by, .waits = true};
+    if (amp_message_answered(s, known, &a, p->now_ms, NULL, &e) == 0 ||
+        e.status == AMP_NO) /* the ledger came further */
+        return 0;
+    if (err)
+        *err = e;
+    return -1;
+}
+
+/* Work without an id of its own is in the ledger under a name, so that its time is watched. 0: it
+ * has none, or the same attempt in other words has it. */
+static int name_for_ledger(struct amp_store *s, struct amp_view *v, char name[AMP_MSG_ID_MAX],
+                           struct amp_error *err)
+{
+    struct amp_error e = {0};
+    if (v->id.n > 0 || !amp_message_name(v, name))
+        return 0;
+    if (amp_message_check(s, v, &e) == 0)
+        return 1;
+    if (e.status == AMP_NO)
+        return 0;
+    *err = e;
+    return -1;
+}
+
+int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_view *v,
+                  const struct amp_inbox_options *opt, int64_t now_ms,
+                  const struct amp_inbox_answer *answer, struct amp_store_entry_id *entry,
+                  enum amp_inbox_put *how, struct amp_error *err)
+{
+    char name[AMP_MSG_ID_MAX];
+    struct amp_view named = *v;
+    struct putting p = {.agent = agent, .v = v, .opt = opt, .now_ms = now_ms, .answer = answer};
+    struct amp_store_entry_id made = {0};
+    enum amp_inbox_put did = AMP_INBOX_KNOWN;
+    int known = name_for_ledger(s, &named, name, err);
+    if (known < 0)
+        return -1;
+    p.known = known ? &named : v;
+    if (amp_inbox_key_for(agent, v, &p.key, err) < 0)
+        return -1;
+    amp_buf_init(&p.mem, AMP_RECORD_MAX);
+    amp_buf_init(&p.answer_id, 1024);
+    amp_buf_init(&p.said, AMP_RECORD_MAX);
+    /* An id of its own: an acknowledgement of the message must not close it. */
+    int rc = amp_buf_fmt(&p.answer_id, err, "answer-to-%.*s", (int)p.key.id.n, p.key.id.p);
+    if (rc == 0)
+        rc = amp_store_begin(s, err);
+    if (rc == 0) {
+        rc = put_in_turn(s, &p, &made, &did, err);
+        amp_store_end(s);
+    }
+    amp_buf_release(&p.mem);
+    amp_buf_release(&p.answer_id);
+    amp_buf_release(&p.said);
+    if (rc < 0)
+        return -1;
+    if (entry)
+        *entry = made;
+    if (how)
+        *how = did;
+    return 0;
+}

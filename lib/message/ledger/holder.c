@@ -1,0 +1,91 @@
+/* Holders of work, and the words for everybody else. */
+#include "message/ledger/holder.h"
+
+#include <string.h>
+
+#include "message/record/record.h"
+
+static const char *const codes[] = {"permission_denied", "E_PERMISSION_DENIED",
+                                    "unauthorized_agent", "not_assignee", "not_claimant"};
+
+bool amp_holder_named(const struct amp_message_rec *r)
+{
+    return r->to.n > 0 && (amp_span_is(r->protocol, "aop") || amp_span_is(r->protocol, "aof"));
+}
+
+static struct amp_span owner_of(const struct amp_message_rec *r)
+{
+    return r->holder.n > 0 || r->for_many ? r->holder : r->to;
+}
+
+bool amp_holder_is(const struct amp_message_rec *r, const struct amp_holder_claim *c)
+{
+    struct amp_span owner = amp_holder_named(r) ? r->to : owner_of(r);
+    return owner.n == 0 || amp_span_is(owner, c->by) || amp_span_is(r->holder, c->by) ||
+           (c->role && *c->role && amp_span_is(owner, c->role));
+}
+
+static const char *code_of(const struct amp_message_rec *r)
+{
+    switch (amp_protocol_find(r->protocol)) {
+    case AMP_PROTO_AOP:
+        return codes[1];
+    case AMP_PROTO_AOF:
+        return codes[2];
+    case AMP_PROTO_RTP:
+        return r->holder.n > 0 ? codes[4] : codes[3];
+    default:
+        return codes[0];
+    }
+}
+
+int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
+                     const struct amp_holder_claim *c, struct amp_error *err)
+{
+    bool ends = c->stage == AMP_STAGE_FULFILLED || c->stage == AMP_STAGE_FAILED ||
+                c->stage == AMP_STAGE_REJECTED || c->takes_up;
+    bool named = amp_holder_named(r);
+    if (!ends || (r->claim.n == 0 && !named))
+        return 0;
+    /* Refusals before any work may come from anybody on the way. */
+    if (c->stage == AMP_STAGE_REJECTED && r->holder.n == 0 && !named)
+        return 0;
+    if (amp_holder_is(r, c))
+        return 0;
+    struct amp_span owner = owner_of(r);
+    return amp_fail(
+        err, AMP_NO, code_of(r), "%.*s holds the work, not %s: the outcome is not taken of %.*s",
+        (int)(owner.n < 100 ? owner.n : 100), owner.p, c->by, (int)(id.n < 200 ? id.n : 200), id.p);
+}
+
+bool amp_holder_denied(const struct amp_error *e)
+{
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (e->status == AMP_NO && strcmp(e->code, codes[i]) == 0)
+            return true;
+    return false;
+}
+
+int amp_holder_role(struct amp_store *s, const char *agent, char role[128], struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct amp_tape t;
+    struct amp_span text = {"", 0};
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, 1 << 16);
+    role[0] = '\0';
+    if (!*agent)
+        return 0;
+    if (amp_store_get(s, "directory", amp_span_str(agent), &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0;
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, rec.json, err);
+    if (rc == 0)
+        rc = amp_record_text(&t, "role", &mem, &text, err);
+    if (rc == 0 && !amp_span_copy(text, role, 128))
+        role[0] = '\0';
+    amp_tape_release(&t);
+    return rc;
+}

@@ -1,0 +1,105 @@
+/* What the log says about refused messages. */
+#include "message/ledger/refused.h"
+
+#include <string.h>
+
+#include "message/record/named.h"
+#include "message/record/record.h"
+
+#define KEEP_MS ((int64_t)24 * 3600 * 1000)
+#define ID_MAX  900
+
+struct refusal {
+    const struct amp_view *view;
+    const struct amp_error *why;
+    const char *actor;
+    int64_t now_ms;
+    struct amp_buf out;
+};
+
+static int refuse_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct refusal *r = ctx;
+    const struct amp_view *v = r->view;
+    struct amp_jw w;
+    (void)now;
+    amp_jw_init(&w, &r->out);
+    amp_jw_open(&w, '{');
+    amp_jw_some_str(&w, "protocol", amp_span_str(amp_protocol_name(v->protocol)));
+    amp_jw_some_str(&w, "type", v->type);
+    amp_jw_some_str(&w, "from", v->from);
+    amp_jw_some_str(&w, "to", v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0});
+    amp_jw_some_str(&w, "task", v->task);
+    amp_jw_some_str(&w, "correlation", v->correlation);
+    amp_jw_member_str(&w, "code", amp_span_str(r->why->code));
+    amp_jw_member_str(&w, "why", amp_span_str(r->why->what));
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    change->event = "refuse";
+    change->to = "REFUSED";
+    change->json = amp_buf_span(&r->out);
+    change->due_ms = r->now_ms + KEEP_MS;
+    change->actor = r->actor;
+    return 0;
+}
+
+int amp_refused_record(struct amp_store *s, const struct amp_view *v, const struct amp_error *why,
+                       const char *actor, int64_t now_ms, struct amp_error *err)
+{
+    char name[AMP_MSG_ID_MAX];
+    struct amp_view named = *v;
+    struct refusal r = {.view = &named, .why = why, .actor = actor, .now_ms = now_ms};
+    enum amp_store_outcome how;
+    if (!amp_message_name(&named, name) || named.id.n > ID_MAX ||
+        memchr(named.id.p, '\0', named.id.n))
+        return 0;
+    amp_buf_init(&r.out, AMP_RECORD_MAX);
+    int rc = amp_store_update(s, AMP_REFUSED, named.id, NULL, refuse_fn, &r, &how, err);
+    amp_buf_release(&r.out);
+    return rc;
+}
+
+struct forgetting {
+    struct amp_store *store;
+    const char *actor;
+    int64_t now_ms;
+    uint32_t gone;
+    struct amp_error *err;
+    int rc;
+};
+
+static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct forgetting *f = ctx;
+    (void)err;
+    if (!now->found || now->due_ms > f->now_ms) /* refused again since */
+        return 1;
+    change->remove = true;
+    change->event = "forget";
+    change->to = "REFUSED";
+    change->actor = f->actor;
+    f->gone++;
+    return 0;
+}
+
+static int forget_each(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct forgetting *f = ctx;
+    enum amp_store_outcome how;
+    (void)rec;
+    f->rc = amp_store_update(f->store, AMP_REFUSED, id, NULL, forget_fn, f, &how, f->err);
+    return f->rc < 0;
+}
+
+int amp_refused_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
+                       struct amp_error *err)
+{
+    struct forgetting f = {.store = s, .actor = actor, .now_ms = now_ms, .err = err};
+    if (amp_store_due(s, AMP_REFUSED, now_ms, forget_each, &f, err) < 0 || f.rc < 0)
+        return -1;
+    *gone = f.gone;
+    return 0;
+}

@@ -1,0 +1,487 @@
+/*
+ * Operations and their attempts. A claim reads the operation's record and the ledger's records of
+ * its attempts, decides, and commits by compare-and-set; a decision that another one has overtaken
+ * is made again. So two attempts at once never both pass.
+ */
+#include "message/operation/idempotency.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "message/record/record.h"
+
+#define KIND         "token"
+#define ATTEMPTS_MAX AMP_IDEM_ATTEMPTS /* kept in a record: the first, and the newest */
+#define RACES_MAX    64
+
+static const char *const words[] = {
+#define X(id, word) [AMP_IDEM_##id] = word,
+    AMP_IDEM_VERDICTS(X)
+#undef X
+};
+
+const char *amp_idem_word(enum amp_idem_verdict v)
+{
+    return v < AMP_IDEM_COUNT ? words[v] : "unknown";
+}
+
+void amp_idem_answer_init(struct amp_idem_answer *a)
+{
+    memset(a, 0, sizeof(*a));
+    amp_buf_init(&a->original, AMP_RECORD_MAX);
+    amp_buf_init(&a->result, AMP_RECORD_MAX);
+    amp_buf_init(&a->code, 1 << 16);
+    a->status = "";
+}
+
+void amp_idem_answer_release(struct amp_idem_answer *a)
+{
+    amp_buf_release(&a->original);
+    amp_buf_release(&a->result);
+    amp_buf_release(&a->code);
+}
+
+/* The operation's record as it stood when the decision was made. */
+struct op {
+    struct amp_buf attempts; /* ids, each with its NUL */
+    uint32_t n_attempts;
+    int64_t answered, attempt; /* attempt: the highest count seen */
+    uint64_t rev;
+    bool found;
+};
+
+/* What the ledger says of one attempt. */
+enum attempt_state { OPEN, AT_WORK, SUCCEEDED, FAILED };
+struct attempt {
+    enum attempt_state state;
+    const char *status;
+    int64_t at_ms;
+};
+
+struct work {
+    struct amp_store *store;
+    const struct amp_view *view;
+    const struct amp_idem_options *opt;
+    struct amp_idem_answer *answer;
+    struct amp_buf key, mem, out;
+    struct op op;
+    bool raced;
+};
+
+static void work_init(struct work *w)
+{
+    memset(w, 0, sizeof(*w));
+    amp_buf_init(&w->key, 4096);
+    amp_buf_init(&w->mem, AMP_RECORD_MAX);
+    amp_buf_init(&w->out, AMP_RECORD_MAX);
+    amp_buf_init(&w->op.attempts, AMP_RECORD_MAX);
+}
+
+static void work_release(struct work *w)
+{
+    amp_buf_release(&w->key);
+    amp_buf_release(&w->mem);
+    amp_buf_release(&w->out);
+    amp_buf_release(&w->op.attempts);
+}
+
+/* Refusals before any work, which another attempt may be spared. */
+static bool is_passing(struct amp_span code)
+{
+    static const char *const codes[] = {"buffer_full",           "no_route",   "agent_unavailable",
+                                        "agent_shutdown",        "overloaded", "ack_timeout",
+                                        "capability_unavailable"};
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (code.n == strlen(codes[i]) && strncasecmp(code.p, codes[i], code.n) == 0)
+            return true;
+    return false;
+}
+
+/* What the acknowledgements of an attempt come to. */
+struct acks {
+    bool taken_up, admitted;
+    int64_t fulfilled_ms, last_ms;
+    struct amp_span code; /* of the last one that has one */
+};
+
+static int read_acks(const struct amp_message_rec *r, struct amp_buf *text, struct acks *out,
+                     struct amp_error *err)
+{
+    struct amp_tape t;
+    struct amp_json_fault f;
+    amp_buf_reset(text);
+    if (r->acks.n == 0)
+        return 0;
+    if (amp_buf_str(text, "[", err) < 0 || amp_buf_add(text, r->acks.p, r->acks.n, err) < 0 ||
+        amp_buf_str(text, "]", err) < 0)
+        return -1;
+    amp_record_tape(&t);
+    int rc = amp_tape_scan(&t, text->data, text->len, &f);
+    for (uint32_t i = 1; rc == 0 && i < t.n; i = t.tok[i].next) {
+        uint32_t stage = amp_tape_get(&t, i, AMP_SPAN("stage"));
+        uint32_t at = amp_tape_get(&t, i, AMP_SPAN("at_ms"));
+        uint32_t code = amp_tape_get(&t, i, AMP_SPAN("code"));
+        int64_t ms = 0;
+        if (stage == AMP_TOK_NONE)
+            continue;
+        if (at != AMP_TOK_NONE && amp_tok_int(&t, at, &ms))
+            out->last_ms = ms;
+        if (amp_tok_is(&t, stage, AMP_SPAN("FULFILLED")) &&
+            (out->fulfilled_ms == 0 || ms < out->fulfilled_ms))
+            out->fulfilled_ms = ms > 0 ? ms : 1;
+        out->admitted |= amp_tok_is(&t, stage, AMP_SPAN("RECEIVED"));
+        out->taken_up |= amp_tok_is(&t, stage, AMP_SPAN("READ"));
+        if (code != AMP_TOK_NONE)
+            out->code = amp_tok_raw(&t, code); /* it points into text, not into the tape */
+    }
+    amp_tape_release(&t);
+    return rc < 0 ? amp_fail(err, AMP_INTERNAL, "bad_record", "a record's acks are not JSON") : 0;
+}
+
+static struct attempt judge(const struct amp_message_rec *r, const struct acks *a, int64_t now_ms)
+{
+    struct attempt t = {.state = AT_WORK, .at_ms = a->last_ms};
+    if (!r->found)
+        return (struct attempt){.state = OPEN, .status = "SENT"};
+    t.status = amp_delivery_fsm.states[r->state].name;
+    if (a->fulfilled_ms > 0)
+        return (struct attempt){SUCCEEDED, "FULFILLED", a->fulfilled_ms};
+    switch (r->state) {
+    case AMP_DELIVERY_FULFILLED:
+        t.state = SUCCEEDED;
+        break;
+    case AMP_DELIVERY_FAILED:
+        t.state = FAILED;
+        break;
+    case AMP_DELIVERY_REJECTED:
+        t.state = !a->taken_up && is_passing(a->code) ? OPEN : FAILED;
+        break;
+    case AMP_DELIVERY_SENT: /* nobody swept yet */
+        t.state = r->due_ms > 0 && r->due_ms <= now_ms ? OPEN : AT_WORK;
+        break;
+    case AMP_DELIVERY_TIMED_OUT:
+    case AMP_DELIVERY_RETRYING: /* after a failure at work another attempt is decided on */
+        t.state = r->failure.n == 0 && (a->taken_up || a->admitted) ? AT_WORK : OPEN;
+        break;
+    default:
+        break;
+    }
+    return t;
+}
+
+/* Takes an attempt's result or error along. */
+static int keep(struct work *w, const struct attempt *t, const struct amp_message_rec *r,
+                const struct acks *a, struct amp_error *err)
+{
+    struct amp_idem_answer *out = w->answer;
+    out->status = t->status;
+    out->at_ms = t->at_ms;
+    amp_buf_reset(&out->result);
+    amp_buf_reset(&out->code);
+    if (r->result.n > 0 && amp_buf_add(&out->result, r->result.p, r->result.n, err) < 0)
+        return -1;
+    return t->state == FAILED && a->code.n > 0 ? amp_buf_add(&out->code, a->code.p, a->code.n, err)
+                                               : 0;
+}
+
+/* The earliest success counts; else work that goes on; else what became of the newest attempt.
+ * *same: it is the message's own, or the message is one of several that nobody took up. */
+static int look(struct work *w, struct attempt *out, bool *same, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, AMP_RECORD_MAX);
+    *out = (struct attempt){.state = OPEN, .status = "SENT"};
+    *same = false;
+    const char *id = w->op.attempts.data;
+    for (uint32_t i = 0; i < w->op.n_attempts; i++, id += strlen(id) + 1) {
+        struct amp_message_rec r;
+        struct acks a = {0};
+        bool this = amp_span_is(w->view->id, id);
+        if (amp_message_find(w->store, amp_span_str(id), &w->mem, &r, err) < 0 ||
+            read_acks(&r, &text, &a, err) < 0)
+            return -1;
+        struct attempt t = judge(&r, &a, w->opt->now_ms);
+        bool better;
+        if (out->state == SUCCEEDED)
+            better = t.state == SUCCEEDED && t.at_ms < out->at_ms;
+        else
+            better = t.state == SUCCEEDED || t.state == AT_WORK || out->state != AT_WORK;
+        if (!better) {
+            *same |= this && out->state == OPEN;
+            continue;
+        }
+        *same = this || (t.state == OPEN && *same);
+        *out = t;
+        if (keep(w, &t, &r, &a, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int add_attempt(struct op *op, struct amp_span id, struct amp_error *err)
+{
+    if (memchr(id.p, '\0', id.n))
+        return amp_fail(err, AMP_NO, "validation_error", "a message_id with a NUL in it");
+    if (op->n_attempts == ATTEMPTS_MAX) {
+        size_t first = strlen(op->attempts.data) + 1;
+        size_t second = strlen(op->attempts.data + first) + 1;
+        memmove(op->attempts.data + first, op->attempts.data + first + second,
+                op->attempts.len - first - second);
+        op->attempts.len -= second;
+        op->n_attempts--;
+    }
+    if (amp_buf_add(&op->attempts, id.p, id.n, err) < 0 ||
+        amp_buf_add(&op->attempts, "", 1, err) < 0)
+        return -1;
+    op->n_attempts++;
+    return 0;
+}
+
+static int read_op(struct work *w, const struct amp_store_rec *rec, struct amp_error *err)
+{
+    struct op *op = &w->op;
+    amp_buf_reset(&op->attempts);
+    op->n_attempts = 0;
+    op->found = rec->found;
+    op->rev = rec->rev;
+    op->answered = op->attempt = 0;
+    if (!rec->found)
+        return 0;
+    struct amp_tape t;
+    amp_record_tape(&t);
+    amp_buf_reset(&w->mem);
+    int rc = amp_buf_reserve(&w->mem, rec->json.n, err);
+    if (rc == 0)
+        rc = amp_record_scan(&t, rec->json, err);
+    uint32_t list = rc == 0 ? amp_tape_get(&t, 0, AMP_SPAN("attempts")) : AMP_TOK_NONE;
+    if (list != AMP_TOK_NONE && t.tok[list].type == AMP_JSON_ARRAY)
+        for (uint32_t i = list + 1; rc == 0 && i < t.tok[list].next; i = t.tok[i].next) {
+            struct amp_span id;
+            rc = amp_tok_text(&t, i, &w->mem, &id, err);
+            if (rc == 0)
+                rc = add_attempt(op, id, err);
+        }
+    op->answered = rc == 0 ? amp_record_int(&t, "answered") : 0;
+    op->attempt = rc == 0 ? amp_record_int(&t, "attempt") : 0;
+    amp_tape_release(&t);
+    return rc;
+}
+
+static int write_op(struct work *w, struct amp_error *err)
+{
+    const struct amp_view *v = w->view;
+    const struct amp_idem_answer *a = w->answer;
+    struct amp_jw j;
+    amp_buf_reset(&w->out);
+    amp_jw_init(&j, &w->out);
+    amp_jw_open(&j, '{');
+    amp_jw_member_str(&j, "producer", v->from);
+    if (v->protocol == AMP_PROTO_RTP)
+        amp_jw_member_int(&j, "attempt", w->op.attempt);
+    else if (v->token.n > 0)
+        amp_jw_member_str(&j, "token", v->token);
+    else
+        amp_jw_member_int(&j, "sequence", v->sequence);
+    amp_jw_member_str(&j, "original", amp_buf_span(&a->original));
+    amp_jw_key(&j, "attempts");
+    amp_jw_open(&j, '[');
+    const char *id = w->op.attempts.data;
+    for (uint32_t i = 0; i < w->op.n_attempts; i++, id += strlen(id) + 1)
+        amp_jw_str(&j, amp_span_str(id));
+    amp_jw_close(&j, ']');
+    amp_jw_member_int(&j, "answered", w->op.answered + (a->verdict >= AMP_IDEM_RUNNING));
+    amp_jw_key(&j, "last");
+    amp_jw_open(&j, '{');
+    amp_jw_member_str(&j, "id", v->id);
+    amp_jw_member_str(&j, "correlation", v->correlation);
+    amp_jw_member_str(&j, "decision", amp_span_str(amp_idem_word(a->verdict)));
+    amp_jw_member_str(&j, "original_status", amp_span_str(a->status));
+    amp_jw_member_int(&j, "at_ms", w->opt->now_ms);
+    amp_jw_close(&j, '}');
+    if (a->verdict == AMP_IDEM_DONE)
+        amp_jw_member_int(&j, "cached_ms", a->at_ms);
+    amp_jw_close(&j, '}');
+    return amp_jw_end(&j, err);
+}
+
+static int claim_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                    struct amp_error *err)
+{
+    struct work *w = ctx;
+    w->raced = now->found != w->op.found || now->rev != w->op.rev;
+    if (w->raced)
+        return 1;
+    if (write_op(w, err) < 0)
+        return -1;
+    bool done = w->answer->verdict == AMP_IDEM_DONE;
+    change->event = amp_idem_word(w->answer->verdict);
+    change->to = done ? "DONE" : "RUNNING";
+    change->json = amp_buf_span(&w->out);
+    change->due_ms = (done ? w->answer->at_ms : w->opt->now_ms) + w->opt->window_ms;
+    change->actor = w->opt->actor;
+    return 0;
+}
+
+static bool is_known(const struct work *w)
+{
+    const char *id = w->op.attempts.data;
+    for (uint32_t i = 0; i < w->op.n_attempts; i++, id += strlen(id) + 1)
+        if (amp_span_is(w->view->id, id))
+            return true;
+    return false;
+}
+
+/* The same words said again in a conversation, as a first attempt, are another message. A task has
+ * an id. */
+static bool is_said_anew(const struct work *w)
+{
+    const struct amp_view *v = w->view;
+    return amp_span_is(v->type, "message") && v->protocol == AMP_PROTO_RTP && v->attempt <= 1 &&
+           !is_known(w);
+}
+
+/* Runtime Protocol §1: another event for the same operation counts higher. */
+static int check_count(struct work *w, struct amp_error *err)
+{
+    const struct amp_view *v = w->view;
+    if (v->protocol != AMP_PROTO_RTP || !v->has_attempt)
+        return 0;
+    if (!is_known(w) && v->attempt <= w->op.attempt)
+        return amp_fail(err, AMP_NO, "attempt_not_incremented",
+                        "attempt %lld of what was sent before as attempt %lld",
+                        (long long)v->attempt, (long long)w->op.attempt);
+    if (v->attempt > w->op.attempt)
+        w->op.attempt = v->attempt;
+    return 0;
+}
+
+static int decide(struct work *w, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct amp_idem_answer *a = w->answer;
+    struct attempt t;
+    bool same;
+    if (amp_store_get(w->store, KIND, amp_buf_span(&w->key), &rec, err) < 0 ||
+        read_op(w, &rec, err) < 0 || look(w, &t, &same, err) < 0)
+        return -1;
+    bool ended = t.state == SUCCEEDED || t.state == FAILED;
+    if (w->op.n_attempts == 0 || is_said_anew(w) ||
+        (ended && w->opt->now_ms - t.at_ms >= w->opt->window_ms)) {
+        a->verdict = AMP_IDEM_NEW;
+        amp_buf_reset(&w->op.attempts);
+        w->op.n_attempts = 0;
+        w->op.answered = w->op.attempt = 0;
+    } else if (ended) {
+        a->verdict = AMP_IDEM_DONE;
+    } else if (same) {
+        a->verdict = AMP_IDEM_SAME;
+    } else {
+        a->verdict = t.state == AT_WORK ? AMP_IDEM_RUNNING : AMP_IDEM_RETRY;
+    }
+    if (check_count(w, err) < 0)
+        return -1;
+    if ((a->verdict == AMP_IDEM_NEW || a->verdict == AMP_IDEM_RETRY) &&
+        add_attempt(&w->op, w->view->id, err) < 0)
+        return -1;
+    if (a->verdict == AMP_IDEM_NEW)
+        a->status = "SENT";
+    amp_buf_reset(&a->original);
+    return amp_buf_str(&a->original, w->op.attempts.data, err);
+}
+
+int amp_idem_claim(struct amp_store *s, const struct amp_view *v,
+                   const struct amp_idem_options *opt, struct amp_idem_answer *out,
+                   struct amp_error *err)
+{
+    struct work w;
+    work_init(&w);
+    w.store = s;
+    w.view = v;
+    w.opt = opt;
+    w.answer = out;
+    out->verdict = AMP_IDEM_NEW;
+    int rc = amp_idem_key(v, &w.key, err);
+    for (int i = 0; rc == 0 && w.key.len > 0; i++) {
+        enum amp_store_outcome how;
+        rc = decide(&w, err);
+        if (rc == 0)
+            rc = amp_store_update(s, KIND, amp_buf_span(&w.key), NULL, claim_fn, &w, &how, err);
+        if (rc == 0 && !w.raced)
+            break;
+        if (rc == 0 && i == RACES_MAX)
+            rc = amp_fail(err, AMP_TEMPFAIL, "busy", "others decide on the same operation");
+    }
+    work_release(&w);
+    return rc;
+}
+
+struct forgetting {
+    struct work w;
+    struct amp_view view; /* of nobody: it is no attempt */
+    bool ended;
+    int64_t at_ms;
+    uint32_t gone;
+    struct amp_error *err;
+    int rc;
+};
+
+/* Past the window the record goes, also that of an operation which nobody took up: its next attempt
+ * would pass anyway. What is at work is looked at again later. */
+static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                     struct amp_error *err)
+{
+    struct forgetting *f = ctx;
+    if (!now->found || now->rev != f->w.op.rev)
+        return 1;
+    amp_buf_reset(&f->w.out);
+    if (amp_buf_add(&f->w.out, now->json.p, now->json.n, err) < 0)
+        return -1;
+    int64_t until = (f->ended ? f->at_ms : f->w.opt->now_ms) + f->w.opt->window_ms;
+    change->remove = f->ended && until <= f->w.opt->now_ms;
+    change->event = change->remove ? "forget" : "keep";
+    change->to = f->ended ? "DONE" : "RUNNING";
+    change->json = amp_buf_span(&f->w.out);
+    change->due_ms = until;
+    change->actor = f->w.opt->actor;
+    f->gone += change->remove;
+    return 0;
+}
+
+static int forget_each(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct forgetting *f = ctx;
+    struct attempt t;
+    bool same;
+    enum amp_store_outcome how;
+    amp_buf_reset(&f->w.key);
+    f->rc = -1;
+    if (amp_buf_add(&f->w.key, id.p, id.n, f->err) < 0 || read_op(&f->w, rec, f->err) < 0 ||
+        look(&f->w, &t, &same, f->err) < 0)
+        return 1;
+    f->ended = t.state != AT_WORK;
+    f->at_ms = t.state == OPEN ? 0 : t.at_ms;
+    f->rc = amp_store_update(f->w.store, KIND, amp_buf_span(&f->w.key), NULL, forget_fn, f, &how,
+                             f->err);
+    return f->rc < 0;
+}
+
+int amp_idem_forget(struct amp_store *s, const struct amp_idem_options *opt, uint32_t *gone,
+                    struct amp_error *err)
+{
+    struct amp_idem_answer answer;
+    struct forgetting f = {.err = err};
+    work_init(&f.w);
+    amp_idem_answer_init(&answer);
+    f.w.store = s;
+    f.w.opt = opt;
+    f.w.view = &f.view;
+    f.w.answer = &answer;
+    int rc = amp_store_due(s, KIND, opt->now_ms, forget_each, &f, err);
+    if (rc == 0)
+        rc = f.rc;
+    if (rc == 0 && gone)
+        *gone = f.gone;
+    amp_idem_answer_release(&answer);
+    work_release(&f.w);
+    return rc;
+}

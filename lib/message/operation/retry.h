@@ -1,0 +1,65 @@
+/*
+ * Whether and when a message is sent again (SW4RM §11, §18.3, §21.1; PROTOCOLS' defaults as data).
+ * Pure: the time and the dice are arguments. What carries it out is the sweep.
+ */
+#ifndef AMP_MESSAGE_OPERATION_RETRY_H
+#define AMP_MESSAGE_OPERATION_RETRY_H
+
+#include <amp/protocol/protocol.h>
+
+#include "message/ledger/ledger.h"
+
+#define AMP_RETRY_WAITS_MAX 16
+
+struct amp_retry_policy {
+    uint32_t budget;         /* attempts after the first; 0: nothing is sent again */
+    int64_t base_ms, cap_ms; /* the n-th wait is 0 .. min(cap, base * 2^(n-1)), evenly */
+    bool steady;             /* no dice: the longest of these */
+    int64_t list_ms[AMP_RETRY_WAITS_MAX]; /* in their place, where n_list > 0: these, the last */
+    uint32_t n_list;                      /* one again and again */
+};
+
+/* Each protocol's waits, with a budget of 0 (Runtime Protocol: 4). */
+struct amp_retry_rules {
+    struct amp_retry_policy of[AMP_PROTO_COUNT];
+    const char *const *idempotent; /* tools that may be called twice; NULL-terminated, or NULL */
+};
+void amp_retry_defaults(struct amp_retry_rules *out);
+
+/* "[PROTOCOL=]N" sets budgets, "[PROTOCOL=]MIN..MAX" or "[PROTOCOL=]TIME,TIME…" waits: of one
+ * protocol or of all. USAGE bad_retries, bad_backoff. */
+int amp_retry_set_budget(struct amp_retry_rules *r, const char *text, struct amp_error *err);
+int amp_retry_set_backoff(struct amp_retry_rules *r, const char *text, struct amp_error *err);
+
+/* What a code of a refusal or failure means for another attempt. NONE: neither is anything to be
+ * done again nor is anything lost (the operation is done, or at work). */
+enum amp_failure amp_retry_class(struct amp_span code);
+
+/* X(id, what a dead letter says of it, why) */
+#define AMP_RETRY_VERDICTS(X)                                                                      \
+    X(AGAIN, "", "another attempt at at_ms")                                                       \
+    X(EXHAUSTED, "retries_exhausted", "the budget is used up")                                     \
+    X(TERMINAL, "terminal_error", "the error is one that comes again")                             \
+    X(UNSAFE, "not_idempotent", "a tool call that must not happen twice")                          \
+    X(EXPIRED, "ttl_expired", "its time to live passes before the next attempt")
+
+enum amp_retry_verdict {
+#define X(id, word, doc) AMP_RETRY_##id,
+    AMP_RETRY_VERDICTS(X)
+#undef X
+        AMP_RETRY_COUNT
+};
+const char *amp_retry_word(enum amp_retry_verdict v);
+const char *amp_retry_why(enum amp_retry_verdict v);
+
+struct amp_retry_facts {
+    uint32_t retries; /* made so far */
+    bool terminal;    /* the failure's class */
+    bool tool_call, idempotent;
+    int64_t now_ms, expires_ms; /* expires_ms 0: never */
+    uint64_t dice;              /* evenly random */
+};
+enum amp_retry_verdict amp_retry_decide(const struct amp_retry_policy *p,
+                                        const struct amp_retry_facts *f, int64_t *at_ms);
+
+#endif

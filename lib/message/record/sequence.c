@@ -1,0 +1,102 @@
+/* Numbers by one commit: who gets them has them alone. */
+#include "message/record/sequence.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <amp/base/id.h>
+
+#include "message/cursor/record.h"
+#include "message/record/record.h"
+
+#define KIND "sequence"
+
+struct taking {
+    uint32_t n;
+    int64_t least;
+    const char *actor;
+    int64_t first;
+    char json[48];
+};
+
+static int last_of(struct amp_span json, int64_t *last, struct amp_error *err)
+{
+    struct amp_tape t;
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, json, err);
+    *last = rc == 0 ? amp_record_int(&t, "last") : 0;
+    amp_tape_release(&t);
+    return rc;
+}
+
+static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                   struct amp_error *err)
+{
+    struct taking *w = ctx;
+    int64_t last = 0;
+    if (now->found && last_of(now->json, &last, err) < 0)
+        return -1;
+    if (last > INT64_MAX - w->n)
+        return amp_fail(err, AMP_NO, "sequence_exhausted", "there are no numbers left");
+    w->first = last < w->least ? w->least : last + 1;
+    snprintf(w->json, sizeof w->json, "{\"last\":%" PRId64 "}", w->first + w->n - 1);
+    change->event = "assign";
+    change->to = "OPEN";
+    change->json = amp_span_str(w->json);
+    change->actor = w->actor;
+    return 0;
+}
+
+static int take(struct amp_store *s, struct amp_span key, struct taking *w, int64_t *first,
+                struct amp_error *err)
+{
+    enum amp_store_outcome how;
+    if (amp_store_update(s, KIND, key, NULL, take_fn, w, &how, err) < 0)
+        return -1;
+    *first = w->first;
+    return 0;
+}
+
+int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, const char *actor,
+                      int64_t *first, struct amp_error *err)
+{
+    struct taking w = {.n = n, .actor = actor};
+    char key[AMP_CURSOR_NAME_MAX];
+    return take(s, amp_cursor_name(source, key), &w, first, err);
+}
+
+int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now_ms,
+                      const char *actor, int64_t *number, struct amp_error *err)
+{
+    return amp_sequence_rise_by(s, producer, 1, now_ms, actor, number, err);
+}
+
+int amp_sequence_rise_by(struct amp_store *s, struct amp_span producer, uint32_t n, int64_t now_ms,
+                         const char *actor, int64_t *first, struct amp_error *err)
+{
+    struct taking w = {.n = n, .least = amp_id_number(now_ms), .actor = actor};
+    char key[AMP_CURSOR_KEY_MAX];
+    return take(s, amp_cursor_key(AMP_SPAN("sw4rm"), producer, key), &w, first, err);
+}
+
+int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,
+                        struct amp_answer *a, struct amp_error *err)
+{
+    if (s && of->protocol == AMP_PROTO_RTP && of->id.n > 0)
+        return amp_sequence_next(s, amp_span_str(a->node ? a->node : a->by), 1, actor, &a->sequence,
+                                 err);
+    if (s && of->protocol == AMP_PROTO_SW4RM && of->from.n > 0)
+        return amp_sequence_rise(s, amp_span_str(a->by), a->now_ms, actor, &a->sequence, err);
+    return 0;
+}
+
+int amp_sequence_last(struct amp_store *s, struct amp_span source, int64_t *last,
+                      struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    char name[AMP_CURSOR_NAME_MAX];
+    *last = 0;
+    if (amp_store_get(s, KIND, amp_cursor_name(source, name), &rec, err) < 0)
+        return -1;
+    return rec.found ? last_of(rec.json, last, err) : 0;
+}

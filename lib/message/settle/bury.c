@@ -1,0 +1,151 @@
+/*
+ * What is not sent again: a dead letter of it, with the attempts that were made, unless it turns
+ * out that one of them came through.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "message/dead/dead.h"
+#include "message/settle/letters.h"
+#include "message/settle/sweep.h"
+
+#define BEFORE_MAX 31
+
+/* The former attempts for the letter; their texts live in mem. */
+static int read_tries(struct amp_overdue *o, struct amp_buf *mem, struct amp_dead_attempt *out,
+                      uint32_t *n)
+{
+    struct amp_tape t;
+    struct amp_json_fault f;
+    AMP_BUF struct amp_buf list = {0};
+    amp_buf_init(&list, AMP_RECORD_MAX);
+    *n = 0;
+    if (o->r.tries.n == 0)
+        return 0;
+    amp_record_tape(&t);
+    int rc = amp_buf_reserve(mem, o->r.tries.n * 2, o->sw->err);
+    if (rc == 0)
+        rc = amp_buf_fmt(&list, o->sw->err, "[%.*s]", (int)o->r.tries.n, o->r.tries.p);
+    if (rc == 0 && amp_tape_scan(&t, list.data, list.len, &f) < 0)
+        rc = amp_fail(o->sw->err, AMP_INTERNAL, "bad_record", "a record's tries are not JSON");
+    for (uint32_t i = 1; rc == 0 && i < t.n && *n < BEFORE_MAX; i = t.tok[i].next) {
+        static const char *const keys[] = {"msg_id", "code", "why"};
+        const char *text[3] = {"", "", ""};
+        for (size_t k = 0; rc == 0 && k < 3; k++) {
+            struct amp_span s;
+            uint32_t tok = amp_tape_get(&t, i, amp_span_str(keys[k]));
+            if (tok == AMP_TOK_NONE)
+                continue;
+            size_t at = mem->len;
+            s = amp_tok_raw(&t, tok);
+            rc = amp_buf_add(mem, s.p, s.n, o->sw->err) < 0 ? -1
+                                                            : amp_buf_add(mem, "", 1, o->sw->err);
+            text[k] = mem->data + at;
+        }
+        struct amp_dead_attempt *a = &out[(*n)++];
+        *a = (struct amp_dead_attempt){
+            .msg_id = amp_span_str(text[0]), .code = text[1], .why = text[2], .route = ""};
+        uint32_t tok = amp_tape_get(&t, i, AMP_SPAN("at_ms"));
+        if (tok != AMP_TOK_NONE)
+            amp_tok_int(&t, tok, &a->at_ms);
+    }
+    amp_tape_release(&t);
+    return rc;
+}
+
+/* Whether the letter of this end is there already: a crash came after it. */
+static int is_buried(struct amp_overdue *o, bool *buried)
+{
+    struct amp_store_rec rec;
+    struct amp_tape t;
+    if (amp_store_get(o->sw->store, "dead", o->id, &rec, o->sw->err) < 0)
+        return -1;
+    *buried = false;
+    if (!rec.found || !amp_span_is(rec.state, "DEAD"))
+        return 0;
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, rec.json, o->sw->err);
+    *buried = rc == 0 && amp_record_int(&t, "failed_ms") >= o->r.due_ms;
+    amp_tape_release(&t);
+    return rc;
+}
+
+/* Whether there is nothing to bury: the message that nobody acknowledged arrived after all, or what
+ * failed or expired was done. */
+static int is_void(struct amp_overdue *o, bool *void_)
+{
+    if (o->r.state == AMP_DELIVERY_TIMED_OUT && o->r.failure.n == 0)
+        return amp_attempt_arrived(o, void_);
+    *void_ = amp_record_has_stage(&o->r, "FULFILLED");
+    return 0;
+}
+
+int amp_attempt_withdraw(struct amp_overdue *o)
+{
+    return amp_letters_withdraw(o->sw->store, o->id, o->sw->opt->actor, o->sw->err) < 0
+               ? -1
+               : amp_attempt_settle(o);
+}
+
+/* What the record tells of a message that its protocol does not read. */
+static void describe(struct amp_dead_letter *d, const struct amp_message_rec *r)
+{
+    d->protocol = amp_protocol_name(amp_protocol_find(r->protocol));
+    d->type = r->type;
+    d->from = r->from;
+    d->to = r->to;
+    d->task = r->task;
+    d->correlation = r->correlation;
+    d->content_type = AMP_SPAN("text/plain");
+    d->created_ms = r->sent_ms;
+}
+
+int amp_attempt_bury(struct amp_overdue *o)
+{
+    struct amp_dead_attempt before[BEFORE_MAX];
+    struct amp_dead_letter d = {0};
+    struct amp_view v;
+    AMP_BUF struct amp_buf mem = {0};
+    char code[128], given[64], why[300];
+    bool buried, nothing;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (is_void(o, &nothing) < 0)
+        return -1;
+    if (nothing)
+        return amp_attempt_withdraw(o);
+    if (is_buried(o, &buried) < 0)
+        return -1;
+    if (buried)
+        return amp_attempt_settle(o);
+    int valid = amp_attempt_view(o, o->r.line, &v);
+    if (valid < 0 || read_tries(o, &mem, before, &d.n_before) < 0)
+        return -1;
+    amp_attempt_code(&o->r, code);
+    amp_span_copy(o->r.given_up, given, sizeof(given));
+    bool terminal = strcmp(given, "terminal_error") == 0;
+    snprintf(why, sizeof(why), "%s after %lld %s; the last: %s", given,
+             (long long)amp_attempt_count(&o->r),
+             amp_attempt_count(&o->r) == 1 ? "attempt" : "attempts", code);
+    if (valid)
+        amp_dead_from_view(&d, &v);
+    else
+        describe(&d, &o->r);
+    d.line = o->r.line;
+    d.msg_id = o->id;
+    d.code = terminal ? code : given;
+    d.last_code = code;
+    d.settled = true;
+    d.why = why;
+    d.route = "";
+    d.retryable = strcmp(given, "retries_exhausted") == 0;
+    d.failed_ms = o->sw->now_ms;
+    d.attempts = amp_attempt_count(&o->r);
+    d.before = before;
+    if (amp_dead_add(o->sw->store, &d, o->sw->opt->actor, (struct amp_span){"", 0}, NULL,
+                     o->sw->err) < 0)
+        return -1;
+    struct amp_metric_labels l = {
+        .agent = d.to, .code = amp_span_str(d.code), .protocol = d.protocol};
+    amp_metrics_add(o->sw->opt->metrics, AMP_METRIC_DEAD_LETTERS, &l, 1);
+    return 1; /* what is due of it now is seen to be done */
+}

@@ -1,0 +1,296 @@
+/*
+ * The sweep: what nobody acknowledged in time, and agents that fell silent. The escalation is
+ * composed first and then committed together with the transition: whoever loses the race throws
+ * its draft away, and a crash leaves either both or neither.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "message/settle/sweep.h"
+#include "protocol/amp/amp.h"
+
+/* What the task's own record says, for the snapshot in the escalation. */
+static int64_t task_snapshot(struct amp_sweep *sw, struct amp_span task, char status[64])
+{
+    struct amp_store_rec rec;
+    int64_t rejects = 0;
+    snprintf(status, 64, "unknown");
+    if (amp_store_get(sw->store, "task", task, &rec, NULL) < 0 || !rec.found)
+        return 0;
+    amp_span_copy(rec.state, status, 64);
+    struct amp_tape t;
+    amp_record_tape(&t);
+    if (amp_record_scan(&t, rec.json, NULL) == 0)
+        rejects = amp_record_int(&t, "reject_count");
+    amp_tape_release(&t);
+    return rejects;
+}
+
+/* "What (rtp task tsk-1)": the work, where it is not a task of AMP. */
+static int describe(struct amp_sweep *sw, const char *what, struct amp_span protocol,
+                    struct amp_span task, struct amp_buf *out)
+{
+    int n = (int)(protocol.n < 16 ? protocol.n : 16);
+    if (n == 0)
+        return amp_buf_str(out, what, sw->err);
+    if (task.n == 0)
+        return amp_buf_fmt(out, sw->err, "%s (work of %.*s)", what, n, protocol.p);
+    return amp_buf_fmt(out, sw->err, "%s (%.*s task %.*s)", what, n, protocol.p,
+                       (int)(task.n < 200 ? task.n : 200), task.p);
+}
+
+int amp_sweep_escalate(struct amp_sweep *sw, const char *type, enum amp_level level,
+                       struct amp_span protocol, struct amp_span task, const char *what,
+                       const char *const *affected, const char *const *suggested)
+{
+    char task_id[128] = AMP_TASK_NONE, status[64] = "unknown";
+    AMP_BUF struct amp_buf words = {0};
+    bool ours = amp_span_is(protocol, "amp") && amp_is_task_id(task);
+    int64_t rejects = 0;
+    amp_buf_init(&words, 8192);
+    if (ours) {
+        amp_span_copy(task, task_id, sizeof(task_id));
+        rejects = task_snapshot(sw, task, status);
+    } else if (describe(sw, what, protocol, task, &words) < 0) {
+        return -1;
+    }
+    struct amp_escalation_args a = {
+        .type = type,
+        .from = sw->opt->from,
+        .severity = level,
+        .triggered_by = "system",
+        .task_id = task_id,
+        .description = ours ? what : words.data,
+        .affected = affected,
+        .suggested = suggested,
+        .task_status = status,
+        .last_successful = "",
+        .reject_count = rejects,
+        .now_ms = sw->now_ms,
+    };
+    amp_buf_reset(&sw->line);
+    if (amp_compose_escalation(&a, &sw->line, sw->id, sw->err) < 0)
+        return -1;
+    struct amp_span line = amp_buf_span(&sw->line);
+    if (line.n > 0 && line.p[line.n - 1] == '\n')
+        line.n--;
+    sw->emit = (struct amp_store_emit){.id = amp_span_str(sw->id), .line = line};
+    sw->committed = false;
+    return 0;
+}
+
+static void emits(struct amp_sweep *sw, struct amp_store_change *change)
+{
+    change->actor = sw->opt->actor;
+    change->emits = &sw->emit;
+    change->n_emits = 1;
+    sw->committed = true;
+}
+
+void amp_sweep_count(const struct amp_sweep *sw, struct amp_span type)
+{
+    struct amp_metric_labels l = {.code = type};
+    amp_metrics_add(sw->opt->metrics, AMP_METRIC_ESCALATIONS, &l, 1);
+}
+
+void amp_sweep_answer(struct amp_sweep *sw, struct amp_span id)
+{
+    struct amp_span line = amp_buf_span(&sw->line);
+    line.n -= line.n > 0; /* its LF */
+    snprintf(sw->id, sizeof(sw->id), "answer-to-%.*s", (int)(id.n < 200 ? id.n : 200), id.p);
+    sw->emit = (struct amp_store_emit){.id = amp_span_str(sw->id), .line = line};
+    sw->committed = false;
+}
+
+static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct amp_sweep *sw = ctx;
+    (void)rec;
+    /* One turn, so that a number which is taken for an answer leaves with it. */
+    sw->rc = amp_store_begin(sw->store, sw->err);
+    if (sw->rc < 0)
+        return 1;
+    sw->rc = amp_overdue_look(sw, id);
+    amp_store_end(sw->store);
+    return sw->rc < 0;
+}
+
+/* An agent's record gives a time as people write it, or milliseconds. */
+static int64_t last_seen(const struct amp_tape *t)
+{
+    uint32_t tok = amp_tape_get(t, 0, AMP_SPAN("last_seen"));
+    int64_t ms = 0;
+    if (tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_STRING)
+        return amp_time_parse(amp_tok_raw(t, tok), &ms) ? ms : 0;
+    return tok != AMP_TOK_NONE && amp_tok_int(t, tok, &ms) ? ms : 0;
+}
+
+static int silence_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                      struct amp_error *err)
+{
+    struct amp_sweep *sw = ctx;
+    if (now->found) {
+        struct amp_tape t;
+        amp_record_tape(&t);
+        int rc = amp_record_scan(&t, now->json, err);
+        int64_t told = rc == 0 ? amp_record_int(&t, "last_seen_ms") : 0;
+        amp_tape_release(&t);
+        if (rc < 0)
+            return -1;
+        if (told >= sw->last_seen)
+            return 1;
+    }
+    amp_buf_reset(&sw->out);
+    if (amp_buf_fmt(&sw->out, err, "{\"last_seen_ms\":%lld,\"escalation\":\"%s\"}",
+                    (long long)sw->last_seen, sw->id) < 0)
+        return -1;
+    change->event = "heartbeat_timeout";
+    change->to = "SILENT";
+    change->json = amp_buf_span(&sw->out);
+    emits(sw, change);
+    return 0;
+}
+
+/* Reads one agent's record: 1 when it is silent for too long. */
+static int agent_is_silent(struct amp_sweep *sw, struct amp_span json, struct amp_span *task)
+{
+    struct amp_tape t;
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, json, sw->err);
+    amp_buf_reset(&sw->mem);
+    if (rc == 0)
+        rc = amp_record_text(&t, "task", &sw->mem, task, sw->err);
+    sw->last_seen = rc == 0 ? last_seen(&t) : 0;
+    amp_tape_release(&t);
+    if (rc < 0)
+        return -1;
+    return sw->last_seen > 0 && sw->last_seen + sw->opt->silence_ms <= sw->now_ms;
+}
+
+static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct amp_sweep *sw = ctx;
+    struct amp_span task;
+    char what[512], seen[AMP_TIME_MAX], task_text[128];
+    if (rec->due_ms == 0)
+        return 0; /* it is not at work: nobody waits for it */
+    sw->rc = -1;
+    int silent = agent_is_silent(sw, rec->json, &task);
+    if (silent <= 0) {
+        sw->rc = silent;
+        return silent < 0;
+    }
+    amp_span_copy(task, task_text, sizeof(task_text));
+    amp_time_format(sw->last_seen, seen);
+    snprintf(what, sizeof(what),
+             "Agent %.*s, at work on %s, gave no sign of life for %lld min: last seen at %s",
+             (int)id.n, id.p, task_text, (long long)(sw->opt->silence_ms / 60000), seen);
+    const char *affected[] = {NULL};
+    const char *suggested[] = {"Look whether the agent's process is alive",
+                               "Dispatch the task again", "Terminate the task", NULL};
+    /* Which protocol's task an agent works on its record does not say; AMP's have a form of their
+     * own. */
+    struct amp_span protocol = amp_is_task_id(task) ? AMP_SPAN("amp") : AMP_SPAN("");
+    if (amp_sweep_escalate(sw, "heartbeat_timeout", sw->opt->severity, protocol, task, what,
+                           affected, suggested) < 0)
+        return 1;
+    enum amp_store_outcome how;
+    if (amp_store_update(sw->store, "silence", id, NULL, silence_fn, sw, &how, sw->err) < 0)
+        return 1;
+    sw->raised += sw->committed;
+    if (sw->committed)
+        amp_sweep_count(sw, AMP_SPAN("heartbeat_timeout"));
+    sw->rc = 0;
+    return 0;
+}
+
+static void begin(struct amp_sweep *sw)
+{
+    amp_buf_init(&sw->line, 1 << 20);
+    amp_buf_init(&sw->mem, AMP_RECORD_MAX);
+    amp_buf_init(&sw->out, AMP_RECORD_MAX);
+}
+
+static void end(struct amp_sweep *sw)
+{
+    amp_reader_free(sw->reader);
+    amp_buf_release(&sw->line);
+    amp_buf_release(&sw->mem);
+    amp_buf_release(&sw->out);
+}
+
+int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_sweep_options *opt,
+                      uint32_t *raised, struct amp_error *err)
+{
+    struct amp_sweep sw = {.store = s, .opt = opt, .now_ms = now_ms, .err = err};
+    begin(&sw);
+    int rc = amp_store_due(s, "message", now_ms, overdue_fn, &sw, err);
+    if (rc == 0)
+        rc = sw.rc;
+    if (rc == 0 && opt->silence_ms > 0) {
+        rc = amp_store_each(s, "agent", NULL, agent_fn, &sw, err);
+        if (rc == 0)
+            rc = sw.rc;
+    }
+    if (rc == 0 && raised)
+        *raised = sw.raised;
+    end(&sw);
+    return rc;
+}
+
+int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_ms,
+                          const struct amp_sweep_options *opt, struct amp_error *err)
+{
+    struct amp_sweep sw = {.store = s, .opt = opt, .now_ms = now_ms, .err = err};
+    begin(&sw);
+    int rc = amp_overdue_look(&sw, id);
+    end(&sw);
+    return rc;
+}
+
+struct earliest {
+    struct amp_store *store;
+    int64_t silence_ms, due_ms;
+};
+
+/* Whether the silence since that sign of life was told already. */
+static bool silence_told(struct amp_store *s, struct amp_span agent, int64_t seen)
+{
+    struct amp_store_rec rec;
+    bool told = false;
+    if (amp_store_get(s, "silence", agent, &rec, NULL) < 0 || !rec.found)
+        return false;
+    struct amp_tape t;
+    amp_record_tape(&t);
+    if (amp_record_scan(&t, rec.json, NULL) == 0)
+        told = amp_record_int(&t, "last_seen_ms") >= seen;
+    amp_tape_release(&t);
+    return told;
+}
+
+static int earliest_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct earliest *e = ctx;
+    struct amp_tape t;
+    amp_record_tape(&t);
+    if (amp_record_scan(&t, rec->json, NULL) == 0) {
+        int64_t seen = last_seen(&t);
+        if (rec->due_ms > 0 && seen > 0 && (e->due_ms == 0 || seen + e->silence_ms < e->due_ms) &&
+            !silence_told(e->store, id, seen))
+            e->due_ms = seen + e->silence_ms;
+    }
+    amp_tape_release(&t);
+    return 0;
+}
+
+int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_ms,
+                         struct amp_error *err)
+{
+    struct earliest e = {.store = s, .silence_ms = silence_ms};
+    if (amp_store_next_due(s, "message", &e.due_ms, err) < 0)
+        return -1;
+    if (silence_ms > 0 && amp_store_each(s, "agent", NULL, earliest_fn, &e, err) < 0)
+        return -1;
+    *due_ms = e.due_ms;
+    return 0;
+}

@@ -1,0 +1,86 @@
+/*
+ * Counters, gauges and histograms of a process (SW4RM §13, §19), written to a file at an interval
+ * and at the end. A handle of NULL counts nothing, so that callers need not ask. A metric is
+ * counted by the labels that its row allows; a label's text is untrusted and is kept shortened and
+ * neutralised. Past a bound the label sets of a metric are counted together under "other".
+ */
+#ifndef AMP_METRICS_METRICS_H
+#define AMP_METRICS_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+#include <amp/protocol/protocol.h>
+
+#include "metrics/list.h"
+
+struct amp_metrics;
+
+struct amp_metrics_options {
+    const char *path;    /* NULL: none are kept */
+    const char *format;  /* of amp_metrics_formats; NULL: the first */
+    const char *tool;    /* "amp-route": who counts */
+    int64_t interval_ms; /* 0: only at the end */
+    int64_t sets_max;    /* label sets of each metric; 0: 1000 */
+};
+extern const char *const amp_metrics_formats[]; /* "ndjson", "openmetrics", NULL */
+
+/* *out is NULL where there is no path. Codes: those of opening a file. */
+int amp_metrics_open(const struct amp_metrics_options *o, struct amp_metrics **out,
+                     struct amp_error *err);
+/* Milliseconds until tick has something to do, -1 never: for the poll loop. */
+int amp_metrics_timeout(const struct amp_metrics *m);
+/* Writes when it is time; never blocks on a reader. A failure is reported once, and counting goes
+ * on. */
+int amp_metrics_tick(struct amp_metrics *m, struct amp_error *err);
+/* The last values, then everything is freed, also on failure. */
+int amp_metrics_close(struct amp_metrics *m, struct amp_error *err);
+
+/* Labels that a row does not have are passed over; empty ones are left out. */
+struct amp_metric_labels {
+    struct amp_span agent; /* whose buffer, port or message it is */
+    struct amp_span code;  /* what the row names it: error_code, reason, stage … */
+    const char *protocol, *lane;
+};
+void amp_metrics_add(struct amp_metrics *m, enum amp_metric which,
+                     const struct amp_metric_labels *l, uint64_t n);
+void amp_metrics_set(struct amp_metrics *m, enum amp_metric which,
+                     const struct amp_metric_labels *l, double value);
+/* Times in seconds. */
+void amp_metrics_observe(struct amp_metrics *m, enum amp_metric which,
+                         const struct amp_metric_labels *l, double value);
+
+/* A frame of a tool's stream, where the message is one. */
+void amp_metrics_tool(struct amp_metrics *m, const struct amp_view *v);
+
+/* The present values: one JSON object and LF; or OpenMetrics text from "# TYPE" to "# EOF". */
+int amp_metrics_ndjson(const struct amp_metrics *m, int64_t now_ms, bool final, struct amp_buf *out,
+                       struct amp_error *err);
+int amp_metrics_openmetrics(const struct amp_metrics *m, struct amp_buf *out,
+                            struct amp_error *err);
+
+#define AMP_METRICS_INTERVAL_MS 10000
+/* Rows for a tool's option table; o is its struct amp_metrics_options. */
+#define AMP_METRICS_OPTS(o)                                                                        \
+    {0, "metrics", AMP_OPT_PATH, &(o).path, "FILE", .doc = "count, and write the values to FILE"}, \
+        {0,                                                                                        \
+         "metrics-format",                                                                         \
+         AMP_OPT_CHOICE,                                                                           \
+         &(o).format,                                                                              \
+         "FORMAT",                                                                                 \
+         .doc = "ndjson appends records; openmetrics replaces the file",                           \
+         .choices = amp_metrics_formats},                                                          \
+        {0,                                                                                        \
+         "metrics-interval",                                                                       \
+         AMP_OPT_DURATION,                                                                         \
+         &(o).interval_ms,                                                                         \
+         "TIME",                                                                                   \
+         .doc = "how often the values are written; 0: at the end only"},                           \
+    {                                                                                              \
+        0, "metrics-sets", AMP_OPT_INT, &(o).sets_max, "N",                                        \
+            .doc = "label sets kept of each metric; the rest count as other", .min = 1,            \
+            .max = 1000000                                                                         \
+    }
+
+#endif

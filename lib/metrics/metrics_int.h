@@ -1,0 +1,61 @@
+/* What the metrics' files share. */
+#ifndef AMP_METRICS_METRICS_INT_H
+#define AMP_METRICS_METRICS_INT_H
+
+#include <amp/base/pipe.h>
+
+#include "metrics/metrics.h"
+
+enum { AMP_METRIC_BUCKETS = 14, AMP_METRIC_LABELS = 4 };
+
+/* One label set of one metric. */
+struct amp_metric_series {
+    struct amp_metric_series *next; /* of the metric, in the order in which they came */
+    uint64_t hash;
+    uint32_t len;
+    enum amp_metric metric;
+    union {
+        uint64_t count;
+        double value;
+        struct {
+            double sum;
+            uint64_t bucket[AMP_METRIC_BUCKETS + 1]; /* not cumulative; the last: past all */
+        } times;
+    };
+    char labels[]; /* protocol NUL agent NUL lane NUL code NUL */
+};
+
+struct amp_metrics {
+    struct amp_metrics_options o;
+    char *path, *tool;
+    struct amp_metric_series *first[AMP_METRIC_N], *last[AMP_METRIC_N];
+    struct amp_metric_series *other[AMP_METRIC_N]; /* made beforehand: counting never fails */
+    uint32_t sets[AMP_METRIC_N];
+    uint8_t mask[AMP_METRIC_N]; /* bit i: the row has label i of a series' text */
+    struct amp_metric_series **slot;
+    uint32_t slots, used;
+    int64_t started_ms, due_ms; /* due: of the monotonic clock; INT64_MAX never */
+    bool failing;
+    struct amp_outq q; /* ndjson; fd -1 while nobody reads a FIFO */
+};
+
+/* The upper bounds of a histogram's buckets, as numbers and as OpenMetrics writes them. */
+struct amp_metric_bounds {
+    unsigned n;
+    const double *le;
+    const char *const *text;
+};
+const struct amp_metric_bounds *amp_metric_bounds(enum amp_metric which);
+/* The four labels of a series, in the order of its text; NULL names are absent ones. */
+struct amp_metric_pair {
+    const char *name;
+    struct amp_span value;
+};
+unsigned amp_metric_pairs(const struct amp_metric_series *s,
+                          struct amp_metric_pair out[AMP_METRIC_LABELS]);
+
+/* A handle that writes nothing by itself; NULL when memory is short. */
+struct amp_metrics *amp_metrics_make(const struct amp_metrics_options *o);
+void amp_metrics_free(struct amp_metrics *m);
+
+#endif
