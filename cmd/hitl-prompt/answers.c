@@ -4,23 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "hitl.h"
 #include "protocol/compose.h"
 
-#define ANSWERS_MAX (1u << 20)
+#define ANSWERS_MAX  (1u << 20)
+#define PIPEFS_MAGIC 0x50495045 /* statfs(2) of a pipe without a name */
 
 int answers_open(struct answers *a, const char *path, struct amp_error *err)
 {
+    struct statfs fs;
     struct stat st;
 
     *a = (struct answers){.path = path, .fd = -1, .hold = -1};
     amp_buf_init(&a->text, ANSWERS_MAX);
     a->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (a->fd < 0 || fstat(a->fd, &st))
+    if (a->fd < 0 || fstat(a->fd, &st) || fstatfs(a->fd, &fs))
         return amp_fail_errno(err, AMP_DATAERR, "%s", path);
-    a->fifo = S_ISFIFO(st.st_mode);
+    a->pipe = S_ISFIFO(st.st_mode);
+    /* A pipe without a name, as of <(...) or /dev/stdin, ends with its writers. */
+    a->fifo = a->pipe && fs.f_type != PIPEFS_MAGIC;
     /* A spare writer: answers may come one after another from different processes. */
     if (a->fifo)
         a->hold = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);

@@ -42,7 +42,8 @@ int question_text(const struct amp_question *q, const struct amp_task *task, int
 struct answers {
     const char *path;
     int fd, hold;
-    bool fifo, done;
+    bool pipe, fifo; /* fifo: it has a name, so that other writers may come */
+    bool done;       /* read to its end */
     struct amp_buf text;
     struct {
         char *line;

@@ -310,7 +310,7 @@ static int loop(struct prompt *p, struct amp_error *err)
                 if (!ended)
                     ended = amp_mono_ms();
                 bool late = timeout_ms && amp_mono_ms() - ended >= timeout_ms;
-                if (!open || !p->answers.fifo || late) {
+                if (!open || p->answers.done || late) {
                     p->undecided |= open > 0;
                     if (open && late)
                         p->status = AMP_TIMEDOUT;
@@ -322,7 +322,9 @@ static int loop(struct prompt *p, struct amp_error *err)
         } else if (idle && amp_decider_ended(p->d)) {
             return 0;
         }
-        struct pollfd fd = {.fd = answer && p->answers.fifo ? p->answers.fd : -1, .events = POLLIN};
+        struct pollfd fd = {.fd =
+                                answer && p->answers.pipe && !p->answers.done ? p->answers.fd : -1,
+                            .events = POLLIN};
         /* The coordinator may open a question again at any time. */
         if (idle && amp_decider_turn(p->d, &fd, 1, answer && open ? 500 : 1000, err))
             return -1;

@@ -124,8 +124,15 @@ bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_opera
 
 /* ---- whether it can be carried out ---- */
 
-/* The commit of a rollback as the task's repository knows it, into oid; as it was typed where the
- * state does not know the task. 1: it is refused, err says why. */
+/* The form that every protocol message requires of a commit: 4 to 64 hexadecimal digits. */
+static bool is_commit_id(const char *commit)
+{
+    size_t n = strspn(commit, "0123456789abcdefABCDEF");
+    return !commit[n] && n >= 4 && n <= 64;
+}
+
+/* The commit of a rollback as the task's repository knows it, into oid; where the state does not
+ * know the task, the id that was typed. 1: it is refused, err says why. */
 static int resolve(struct amp_decider *d, const struct amp_question *q, const char *commit,
                    char oid[AMP_OID_MAX], struct amp_error *err)
 {
@@ -146,11 +153,19 @@ static int resolve(struct amp_decider *d, const struct amp_question *q, const ch
     }
     if (amp_store_get(d->w.store, "task", id, &rec, err) || amp_task_read(&t, &rec, id, err))
         return -1;
-    *oid = 0;
     const struct amp_git_options git = {.stop = d->opt.stop};
-    if (*t.repo && !d->w.git && amp_git_open(&git, &d->w.git, err))
+    if (!*t.repo && is_commit_id(commit)) {
+        snprintf(oid, AMP_OID_MAX, "%s", commit);
+    } else if (!*t.repo) {
+        rc = 1;
+        amp_fail(
+            err, AMP_DATAERR, "unknown_revision",
+            "this state does not know the task, so \"%.100s\" cannot be looked up; give the id "
+            "of the commit (4 to 64 hexadecimal digits)",
+            commit);
+    } else if (!d->w.git && amp_git_open(&git, &d->w.git, err)) {
         rc = -1;
-    else if (*t.repo && amp_git_resolve(d->w.git, t.repo, commit, oid, err)) {
+    } else if (amp_git_resolve(d->w.git, t.repo, commit, oid, err)) {
         rc = err->status == AMP_INTERRUPTED ? -1 : 1;
         if (err->status == AMP_NO)
             err->status = AMP_DATAERR;
@@ -211,17 +226,14 @@ static int compose_amp(struct amp_decider *d, const struct amp_question *q,
                        const struct amp_operator_answer *a, int64_t now, struct amp_buf *line,
                        struct amp_error *err)
 {
-    char oid[AMP_OID_MAX];
-    const char *commit = a->commit;
+    char oid[AMP_OID_MAX] = "";
     int rc = a->word == AMP_DO_ROLLBACK     ? resolve(d, q, a->commit, oid, err)
              : a->word == AMP_DO_REDISPATCH ? find_letter(d, q, err)
                                             : 0;
 
     if (rc)
         return rc;
-    if (a->word == AMP_DO_ROLLBACK && *oid)
-        commit = oid;
-    return amp_compose_decision(q->id, text(q->message, "task_id"), a->word, a->note, commit, a->op,
+    return amp_compose_decision(q->id, text(q->message, "task_id"), a->word, a->note, oid, a->op,
                                 now, line, err);
 }
 

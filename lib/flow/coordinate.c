@@ -16,6 +16,7 @@
 
 #include "flow/coordinator.h"
 #include "flow/intake.h"
+#include "protocol/amp/amp.h"
 
 #define PENDING_MAX ((size_t)64 << 20) /* bytes that wait for the output's reader */
 #define INPUTS_MAX  64
@@ -129,24 +130,28 @@ static int flush(struct loop *l, struct amp_error *err)
     return close_written(l, err);
 }
 
-/* A line for us that is not valid, from somebody who can be answered: it would be waited for. */
+/* A line for us that is not valid, from somebody who can be answered: it would be waited for. A
+ * decision is refused like a valid one, for its question has to be opened again. */
 static int refuse_line(struct loop *l, const struct port *p, const struct amp_view *v,
                        struct amp_error *err)
 {
     struct amp_coordinator *c = &l->c;
-    struct amp_view own;
+    struct amp_view own, of = *v;
     const struct amp_check_options any = {0};
     char why[256];
-    bool ours = false;
+    bool decision = v->kind == AMP_KIND_DECISION, ours = decision;
     AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, 65536);
     for (uint32_t i = 0; i < v->n_to; i++)
         ours |= amp_span_is(v->to[i], "coordinator");
-    if (!ours || v->protocol != AMP_PROTO_AMP || !v->id.n || !v->task.n)
+    if (decision)
+        of.id = v->body.decision.ref;
+    if (!ours || v->protocol != AMP_PROTO_AMP || !of.id.n || !v->task.n ||
+        (decision && (!amp_is_task_id(v->task) || memchr(of.id.p, 0, of.id.n))))
         return 0;
     snprintf(why, sizeof why, "the message is not valid: %.48s: %.160s", p->intake.bad_code,
              p->intake.bad_field);
-    if (amp_compose_nack(v, AMP_STAGE_REJECTED, "coordinator", p->intake.bad_code, why, "", false,
+    if (amp_compose_nack(&of, AMP_STAGE_REJECTED, "coordinator", p->intake.bad_code, why, "", false,
                          amp_now_ms(), &line, err) < 0)
         return -1;
     line.len--;
@@ -154,6 +159,8 @@ static int refuse_line(struct loop *l, const struct port *p, const struct amp_vi
     int rc = amp_reader_line(c->own, amp_buf_span(&line), &any, &own, NULL, NULL, err);
     if (rc <= 0)
         return rc;
+    if (decision)
+        return amp_coordinator_take(c, v, p->intake.bad_code, p->intake.bad_field, err);
     c->refused++;
     return amp_coordinator_queue(c, AMP_SPAN(""), amp_buf_span(&line), true, err);
 }
@@ -176,7 +183,7 @@ static int take(struct loop *l, struct port *p, int *left, struct amp_error *err
         /* A task without criteria is known all the same: it can be completed. */
         bool lacking = code && strcmp(code, "empty_acceptance_criteria") == 0;
         if (code && !lacking ? refuse_line(l, p, &v, err) < 0
-                             : amp_coordinator_take(&l->c, &v, code, err) < 0)
+                             : amp_coordinator_take(&l->c, &v, code, p->intake.bad_field, err) < 0)
             return -1;
     }
     return 0;

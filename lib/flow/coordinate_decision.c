@@ -56,9 +56,10 @@ int amp_coordinator_reopen(struct amp_coordinator *c, const struct amp_view *v,
     bool reopened = false;
     if (amp_flow_reopens(r.code) && amp_flow_reopen(c->store, &r, &reopened, err) < 0)
         return -1;
-    c->opt->warn("%.*s: the decision %s is refused: %s: %s%s", (int)v->task.n, v->task.p,
-                 amp_operator_word_name(v->body.decision.word), st->nack, st->why,
-                 reopened ? "; the question is open again" : "");
+    c->opt->warn("%.*s: the decision%s%s is refused: %s: %s%s", (int)v->task.n, v->task.p,
+                 st->bad_code ? "" : " ",
+                 st->bad_code ? "" : amp_operator_word_name(v->body.decision.word), st->nack,
+                 st->why, reopened ? "; the question is open again" : "");
     return 0;
 }
 

@@ -294,6 +294,9 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
     if (!amp_task_waits_for(t, ref) && !st->ref_open)
         return amp_step_refuse(st, "unknown_ref", "%s is not an open escalation of task %s", ref,
                                t->id);
+    if (st->bad_code)
+        return amp_step_refuse(st, st->bad_code, "the decision is not valid: %s: %.160s",
+                               st->bad_code, st->bad_field);
     st->touched = st->lift = true;
     st->event = amp_qa_fsm.events[event_of[word]].name;
     if (word == AMP_DO_TERMINATE && decide_all(t, err) < 0)

@@ -188,7 +188,7 @@ static int prepare(struct amp_coordinator *c, struct amp_step *st, const struct 
         return 0;
     if (amp_coordinator_is_open(c, v->task, v->body.decision.ref, &st->ref_open, err) < 0)
         return -1;
-    if (v->body.decision.word == AMP_DO_ROLLBACK)
+    if (v->body.decision.word == AMP_DO_ROLLBACK && !st->bad_code)
         return amp_coordinator_roll_back(c, st, err);
     return 0;
 }
@@ -372,7 +372,7 @@ static int take_foreign(struct amp_coordinator *c, const struct amp_view *v, int
 }
 
 int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, const char *bad_code,
-                         struct amp_error *err)
+                         const char *bad_field, struct amp_error *err)
 {
     int64_t now_ms = amp_now_ms();
     enum amp_store_outcome outcome;
@@ -391,6 +391,7 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
     struct amp_step st;
     amp_step_init(&st, c, v, now_ms);
     st.bad_code = bad_code;
+    st.bad_field = bad_field;
     int rc = 0;
     if (v->id.n && v->kind != AMP_KIND_NACK && !bad_code) {
         struct amp_error why = {0};

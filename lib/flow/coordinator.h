@@ -51,6 +51,7 @@ struct amp_step {
     const struct amp_view *view;
     int64_t now_ms;
     const char *bad_code;   /* the message did not pass intake, for this */
+    const char *bad_field;  /* and the field that is at fault */
     char base[AMP_OID_MAX]; /* commit that a new branch starts from, "" unknown */
     bool ref_open; /* decision: an escalation of the task that did not pass here awaits it */
 
@@ -111,9 +112,10 @@ void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
 /* Adds committed lines. wants_ack false: the outbox lets go of id once it is written. */
 int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
                           bool wants_ack, struct amp_error *err);
-/* Takes one message; opens the store's turn. Failures of the state are -1; a refusal is not. */
+/* Takes one message; opens the store's turn. bad_code and bad_field: why it did not pass intake, or
+ * NULL. Failures of the state are -1; a refusal is not. */
 int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, const char *bad_code,
-                         struct amp_error *err);
+                         const char *bad_field, struct amp_error *err);
 /* Gives the store's turn up, before anything that may take its time. */
 void amp_coordinator_pause(struct amp_coordinator *c);
 /* The commit that a new task's branch starts from, into st->base. A commit that is not known is no

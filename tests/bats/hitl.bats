@@ -124,6 +124,30 @@ EOS
   got out.ndjson '.decision == "resume" and .note == "as it is"'
 }
 
+@test "answers from a pipe without a name end with it, and a late one counts" {
+  escalation >in.ndjson
+  run -65 --separate-stderr timeout 20 hitl-prompt --state "$STATE" --operator ada --answer <(echo rollback) <in.ndjson
+  no_decision "$output"
+  mkfifo go
+  { read -r line && echo "$line"; } <go | ask --answer /dev/stdin --in in.ndjson >out.ndjson 3>&- &
+  pid=$!
+  echo "resume in time" >go
+  wait $pid
+  got out.ndjson '.decision == "resume" and .note == "in time"'
+}
+
+@test "where the state does not know the task, a rollback needs the id of a commit; a commit counts only for a rollback" {
+  printf '%s\n' '{"decision":"rollback","commit":"HEAD"}' 'rollback ../main' >answers
+  escalation >in.ndjson
+  run -65 --separate-stderr ask --answer answers <in.ndjson
+  no_decision "$output"
+  [ "$(grep -c 'the answer is refused: unknown_revision: this state does not know the task, so ".*4 to 64 hex' <<<"$stderr")" = 2 ]
+  echo '{"decision":"resume","commit":"no commit"}' >answers
+  ask --answer answers </dev/null >out.ndjson
+  amp-validate out.ndjson >/dev/null
+  got out.ndjson '.decision == "resume" and (has("commit") | not)'
+}
+
 # stuck: a task of $REPO whose executor asks for a decision; the coordinator's words in said.ndjson.
 stuck() {
   workplace
@@ -174,6 +198,23 @@ coordinate() {
   wait_until 10 test -s status
   [ "$(cat status)" = 0 ]
   coordinate <out.ndjson
+  got said.ndjson '.type == "task_dispatch"'
+}
+
+@test "a decision that is not valid is refused too: the question is open again with the reason" {
+  stuck
+  ref=escalation-$id-1
+  echo "resume" >answers
+  ask --answer answers <said.ndjson >out.ndjson
+  jq -c 'select(.type == "decision") | .decision = "rollback" | .commit = "no commit"' out.ndjson >bad.ndjson
+  coordinate <bad.ndjson
+  [[ "$stderr" == *"$id: the decision is refused: bad_value: the decision is not valid: bad_value: commit; the question is open again"* ]]
+  got said.ndjson ".type == \"nack\" and .ref_msg_id == \"$ref\" and .code == \"bad_value\""
+  [ "$(state_of "$ref")" = OPEN ]
+  # What names no task, or no escalation that could be referred to, is only reported.
+  { jq -c '.task_id = "../x"' bad.ndjson && jq -c '.ref_msg_id += "\u0000x"' bad.ndjson; } | coordinate
+  got_no said.ndjson '.type == "nack"'
+  jq -c 'select(.type == "decision")' out.ndjson | coordinate
   got said.ndjson '.type == "task_dispatch"'
 }
 
