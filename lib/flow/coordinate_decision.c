@@ -6,14 +6,18 @@
 
 #define LINES_MAX ((size_t)256 << 20)
 
-/* Whether a message is an escalation that asks for a decision. Ours are in the task's record for as
- * long as they are open. */
+/* Whether a message is an escalation that asks the admin for a decision. Ours are in the task's
+ * record for as long as they are open, and so is what asks for one that is not addressed to the
+ * admin: it went on as ours. */
 static int asks(struct amp_coordinator *c, struct amp_span line, bool *yes, struct amp_error *err)
 {
     const struct amp_check_options any = {0};
     struct amp_view v;
     int rc = amp_reader_line(c->own, line, &any, &v, NULL, NULL, err);
-    *yes = rc > 0 && v.protocol == AMP_PROTO_AMP && v.kind == AMP_KIND_ESCALATION &&
+    bool to_admin = false;
+    for (uint32_t i = 0; rc > 0 && i < v.n_to; i++)
+        to_admin |= amp_span_is(v.to[i], "admin");
+    *yes = to_admin && v.protocol == AMP_PROTO_AMP && v.kind == AMP_KIND_ESCALATION &&
            v.body.escalation.severity != AMP_LEVEL_INFO && !amp_span_is(v.from, "coordinator");
     return rc < 0 ? -1 : 0;
 }

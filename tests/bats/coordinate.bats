@@ -585,6 +585,12 @@ escalate() {
   # The same one again is the same one.
   hear <"$BATS_TEST_TMPDIR/e"
   [ "$(count escalation)" -eq 1 ]
+  # The executor's own id is no question that anybody was asked.
+  for word in redispatch terminate; do
+    decide_about "$(quoted "$id")" "$word" | hear
+    [ "$(ref nack code)" = '"unknown_ref"' ]
+  done
+  [ "$(of_task '.acceptance_criteria | length')" = 2 ]
   decision resume | hear
   [ "$(of_task .state)" = rework ]
   [ "$(count task_dispatch)" -eq 2 ]
