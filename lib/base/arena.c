@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BLOCK = 1 << 10, MOST = 256 << 20 };
+enum { FIRST_BLOCK = 1 << 10, MOST = 256 << 20, ALIGNED = alignof(uint64_t) };
 
 struct amp_arena_block {
     struct amp_arena_block *next;
     size_t used, size;
-    alignas(max_align_t) char data[];
+    alignas(ALIGNED) char data[];
 };
 
 void *amp_arena_get(struct amp_arena *a, size_t size)
@@ -18,7 +18,7 @@ void *amp_arena_get(struct amp_arena *a, size_t size)
     struct amp_arena_block *b = a->blocks;
     if (size > MOST)
         return NULL;
-    size = (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+    size = (size + ALIGNED - 1) / ALIGNED * ALIGNED;
     if (!b || b->size - b->used < size) {
         /* What is left over in the last block stays small beside the whole. */
         size_t want = FIRST_BLOCK + a->total / 8;

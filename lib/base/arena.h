@@ -9,7 +9,8 @@ struct amp_arena {
     size_t total;
 };
 
-/* Zeroed memory, aligned for anything; NULL when memory is short or past 256 MiB. */
+/* Zeroed memory, aligned for pointers and 64-bit numbers; NULL when memory is short or past 256
+ * MiB. */
 void *amp_arena_get(struct amp_arena *a, size_t size);
 /* A copy with a NUL behind it. */
 bool amp_arena_text(struct amp_arena *a, struct amp_span text, struct amp_span *out);

@@ -8,8 +8,7 @@
 
 void amp_schemas_release(struct amp_schemas *s)
 {
-    for (unsigned i = 0; i < s->n; i++)
-        amp_schema_free(s->row[i].schema);
+    amp_schema_set_free(s->set);
     memset(s, 0, sizeof *s);
 }
 
@@ -29,25 +28,19 @@ static int resolve(void *ctx, struct amp_span uri, struct amp_span *text)
 
 static struct amp_schema *compile(struct amp_schemas *s, const char *path, struct amp_error *err)
 {
-    for (unsigned i = 0; i < s->n; i++)
-        if (strcmp(s->row[i].path, path) == 0)
-            return s->row[i].schema;
-    const struct amp_schema_file *file = amp_schema_file_find(amp_span_str(path));
-    if (!file || s->n == AMP_SCHEMAS_MOST) {
-        amp_fail(err, AMP_INTERNAL, "no_schema", "schema %s is not compiled in", path);
+    static const struct amp_schema_options opt = {
+        .resolve = resolve, .formats = true, .lasting = true};
+    AMP_BUF struct amp_buf uri = {0};
+    amp_buf_init(&uri, 4096);
+    if ((!s->set && !(s->set = amp_schema_set_new(&opt, err))) ||
+        amp_buf_fmt(&uri, err, "%s%s", SCHEMA_BASE, path) < 0)
         return NULL;
-    }
-    AMP_BUF struct amp_buf base = {0};
-    amp_buf_init(&base, 4096);
-    if (amp_buf_fmt(&base, err, "%s%s", SCHEMA_BASE, path) < 0)
-        return NULL;
-    struct amp_schema_options opt = {
-        .resolve = resolve, .base_uri = base.data, .formats = true, .lasting = true};
-    struct amp_schema *schema = amp_schema_compile(file->text, &opt, err);
-    if (!schema)
-        return NULL;
-    amp_schema_fold(schema);
-    s->row[s->n++] = (struct amp_schemas_row){path, schema};
+    struct amp_schema *schema = amp_schema_set_get(s->set, amp_buf_span(&uri), err);
+    bool ready = false;
+    for (unsigned i = 0; i < AMP_SCHEMAS_UNFOLDED; i++)
+        ready |= s->unfolded[i] == schema;
+    if (schema && !ready)
+        amp_schema_fold(schema);
     return schema;
 }
 

@@ -5,14 +5,14 @@
 
 #include <amp/schema/schema.h>
 
-enum { AMP_SCHEMAS_MOST = 160, AMP_SCHEMAS_SLOTS = 512, AMP_SCHEMAS_UNFOLDED = 24 };
+enum { AMP_SCHEMAS_SLOTS = 512, AMP_SCHEMAS_UNFOLDED = 24 };
 
 struct amp_schemas {
+    struct amp_schema_set *set; /* NULL until the first one is asked for */
     struct amp_schemas_row {
         const char *path;
         struct amp_schema *schema;
-    } row[AMP_SCHEMAS_MOST], by_address[AMP_SCHEMAS_SLOTS]; /* of the path: it is not compared */
-    unsigned n;
+    } by_address[AMP_SCHEMAS_SLOTS];                   /* of the path: it is not compared */
     struct amp_schema *unfolded[AMP_SCHEMAS_UNFOLDED]; /* those that are ready to explain */
     unsigned n_unfolded;
 };

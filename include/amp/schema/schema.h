@@ -35,6 +35,20 @@ struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_sch
                                       struct amp_error *err);
 void amp_schema_free(struct amp_schema *s);
 
+/* Schemas with the same options that share documents and compiled subschemas: what several of them
+ * refer to is compiled once. One thread uses a set and all its schemas. The set's resolve function
+ * finds every document; $dynamicRef is refused (invalid_schema), as its meaning depends on the
+ * schema that leads to it. The strings in opt must outlive the set. */
+struct amp_schema_set;
+struct amp_schema_set *amp_schema_set_new(const struct amp_schema_options *opt,
+                                          struct amp_error *err);
+/* Frees the schemas as well. */
+void amp_schema_set_free(struct amp_schema_set *set);
+/* The schema with this absolute URI, compiled when it is first asked for; owned by the set. NULL on
+ * failure, as amp_schema_compile; a set that failed to compile a schema fails from then on. */
+struct amp_schema *amp_schema_set_get(struct amp_schema_set *set, struct amp_span uri,
+                                      struct amp_error *err);
+
 /* For a schema compiled with `lasting` that one thread uses: gives back the memory that only
  * amp_schema_explain and the output forms need; unfold makes it again before they are called. */
 void amp_schema_fold(struct amp_schema *s);

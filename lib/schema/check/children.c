@@ -174,7 +174,7 @@ static struct amp_run_shape *shape_slot(struct amp_schema_run *r, const struct a
 static inline bool shape_is(const struct amp_schema_run *r, const struct amp_run_shape *s,
                             const struct amp_node *n, uint16_t shape)
 {
-    return s->node == n && s->shape == shape && s->schema == r->schema->id &&
+    return s->node == n && s->shape == shape && s->program == r->schema->program->id &&
            s->tape == r->t->shapes->id;
 }
 
@@ -219,7 +219,7 @@ static void keep_shape(struct amp_schema_run *r, const struct amp_node *n, uint3
         if ((t[key].flags & AMP_TOK_ESCAPED) || !only_node(r, o, key, &s->member[i]))
             return;
     s->node = n;
-    s->schema = r->schema->id;
+    s->program = r->schema->program->id;
     s->tape = r->t->shapes->id;
     s->shape = k->shape;
 }

@@ -38,9 +38,9 @@ static struct amp_span about(const struct amp_node *n, struct amp_span name)
         if (says != AMP_TOK_NONE && t->tok[says].type == AMP_JSON_STRING)
             return amp_tok_raw(t, says);
         n = n->doc->node[tok];
-        if (!n || !n->place || !n->place->first_ref)
+        if (!n || !n->ref)
             break;
-        n = n->place->first_ref;
+        n = n->ref;
         t = &n->doc->tape;
         tok = n->tok;
     }

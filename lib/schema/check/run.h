@@ -27,7 +27,7 @@ struct amp_note {
 enum { RUN_SHAPES = 512, RUN_SHAPE_KEYS = 24 };
 struct amp_run_shape {
     const struct amp_node *node;
-    uint64_t schema, tape; /* ids of the schema and of the tape's table of shapes */
+    uint64_t program, tape; /* ids of the program and of the tape's table of shapes */
     uint16_t shape;
     bool busy, turn; /* in use, not to be replaced; of a pair's first: the second goes next */
     const struct amp_node *member[RUN_SHAPE_KEYS];

@@ -12,7 +12,7 @@
 
 void *amp_compile_get(struct amp_compiler *c, size_t size)
 {
-    void *p = amp_arena_get(&c->schema->arena, size);
+    void *p = amp_arena_get(&c->program->arena, size);
     if (!p)
         amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
     return p;
@@ -89,7 +89,7 @@ struct amp_place_rules *amp_place_rules(struct amp_compiler *c, struct amp_node 
     return n->place;
 }
 
-struct amp_node *amp_node_at(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
                              uint32_t resource)
 {
     if (d->node[tok])
@@ -99,6 +99,16 @@ struct amp_node *amp_node_at(struct amp_compiler *c, const struct amp_document *
         amp_schema_wrong_value(c, d, tok, "a schema is an object, true or false", NULL);
         return NULL;
     }
+    if (c->n_nodes == c->cap_nodes) {
+        uint32_t want = c->cap_nodes ? c->cap_nodes * 2 : 64;
+        struct amp_node **more = realloc(c->nodes, want * sizeof(struct amp_node *));
+        if (!more) {
+            amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+            return NULL;
+        }
+        c->nodes = more;
+        c->cap_nodes = want;
+    }
     struct amp_node *n = amp_compile_get(c, sizeof *n);
     if (!n)
         return NULL;
@@ -107,8 +117,9 @@ struct amp_node *amp_node_at(struct amp_compiler *c, const struct amp_document *
     n->tok = tok;
     n->resource = d->resource[tok] ? d->resource[tok] - 1 : resource;
     d->node[tok] = n;
-    *c->last = n;
-    c->last = &n->next;
+    n->next = d->nodes;
+    d->nodes = n;
+    c->nodes[c->n_nodes++] = n;
     return n;
 }
 
@@ -132,6 +143,15 @@ static void join_bounds(struct amp_number_rules *b)
         b->least = b->above->i + 1;
     if (b->small && b->below && b->below->i <= b->most)
         b->most = b->below->i - 1;
+}
+
+static int apply_reference(struct amp_compiler *c, struct amp_node *n)
+{
+    struct amp_place_rules *p = amp_place_rules(c, n);
+    if (!p)
+        return -1;
+    p->ref = n->ref;
+    return 0;
 }
 
 static int compile_node(struct amp_compiler *c, struct amp_node *n)
@@ -159,12 +179,10 @@ static int compile_node(struct amp_compiler *c, struct amp_node *n)
         join_bounds(n->number);
     const struct amp_place_rules *p = n->place;
     bool nothing = !n->values && !n->string && !n->number && !n->object && !n->array && !n->integer;
-    n->only_type = nothing && !p;
-    n->leaf = !p && !n->object && !n->array;
-    n->bare_ref = nothing && n->types == NODE_TYPE_ANY && p && p->ref && !p->dynamic && !p->not_ &&
-                  !p->if_ && !p->all.n && !p->any.n && !p->one.n && !p->unevaluated_properties &&
-                  !p->unevaluated_items;
-    return 0;
+    n->only_type = nothing && !p && !n->ref;
+    n->leaf = !p && !n->ref && !n->object && !n->array;
+    n->bare_ref = nothing && n->types == NODE_TYPE_ANY && n->ref && !p;
+    return n->ref && !n->bare_ref ? apply_reference(c, n) : 0;
 }
 
 /* A schema that applies itself to the same value again never ends. Depth first over the nodes that
@@ -177,9 +195,11 @@ struct step {
 static struct amp_node *same_place(const struct amp_node *n, uint32_t i)
 {
     const struct amp_place_rules *p = n->place;
+    if (n->ref && i-- == 0)
+        return n->ref;
     if (p) {
-        struct amp_node *const single[] = {
-            p->ref, p->not_, p->if_, p->then_, p->else_, p->dynamic ? p->dynamic->fallback : NULL};
+        struct amp_node *const single[] = {p->not_, p->if_, p->then_, p->else_,
+                                           p->dynamic ? p->dynamic->fallback : NULL};
         const struct amp_node_list *const lists[] = {&p->all, &p->any, &p->one};
         for (size_t k = 0; k < sizeof single / sizeof *single; k++)
             if (single[k] && i-- == 0)
@@ -200,13 +220,11 @@ enum { WHITE, GREY, BLACK };
 
 static int refuse_endless(struct amp_compiler *c)
 {
-    uint32_t count = 0;
-    for (struct amp_node *n = c->schema->nodes; n; n = n->next)
-        count++;
-    AMP_FREE struct step *way = malloc(count * sizeof *way);
+    AMP_FREE struct step *way = malloc((c->n_nodes + 1) * sizeof *way);
     if (!way)
         return amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
-    for (struct amp_node *n = c->schema->nodes; n; n = n->next) {
+    for (uint32_t i = 0; i < c->n_nodes; i++) {
+        struct amp_node *n = c->nodes[i];
         uint32_t depth = 0;
         if (n->colour != WHITE)
             continue;
@@ -234,7 +252,7 @@ static int refuse_endless(struct amp_compiler *c)
 static void shorten(struct amp_node **p)
 {
     while (*p && (*p)->bare_ref)
-        *p = (*p)->place->ref;
+        *p = (*p)->ref;
 }
 
 static void shorten_list(struct amp_node_list *l)
@@ -243,10 +261,11 @@ static void shorten_list(struct amp_node_list *l)
         shorten(&l->at[i]);
 }
 
-static void shorten_all(struct amp_schema *s)
+static void shorten_all(struct amp_compiler *c)
 {
-    shorten(&s->root);
-    for (struct amp_node *n = s->nodes; n; n = n->next) {
+    shorten(&c->schema->root);
+    for (uint32_t at = 0; at < c->n_nodes; at++) {
+        struct amp_node *n = c->nodes[at];
         struct amp_place_rules *p = n->place;
         struct amp_object_rules *o = n->object;
         struct amp_array_rules *a = n->array;
@@ -275,8 +294,7 @@ static void shorten_all(struct amp_schema *s)
                                              &p->unevaluated_items};
             for (size_t i = 0; i < sizeof all / sizeof *all; i++)
                 shorten(all[i]);
-            if (!n->bare_ref)
-                shorten(&p->ref);
+            shorten(&p->ref);
             shorten_list(&p->all);
             shorten_list(&p->any);
             shorten_list(&p->one);
@@ -287,8 +305,8 @@ static void shorten_all(struct amp_schema *s)
 /* Every $dynamicAnchor may become the target of a $dynamicRef. */
 static int add_dynamic_anchors(struct amp_compiler *c, uint32_t *done)
 {
-    for (; *done < c->n_anchors; ++*done) {
-        const struct amp_anchor a = c->anchors[*done];
+    for (; *done < c->program->n_anchors; ++*done) {
+        const struct amp_anchor a = c->program->anchors[*done];
         if (a.dynamic && !amp_node_at(c, a.doc, a.tok, a.resource))
             return -1;
     }
@@ -299,11 +317,11 @@ static int keep_dynamic_anchors(struct amp_compiler *c)
 {
     struct amp_schema *s = c->schema;
     s->dynamic = true;
-    s->anchors = amp_compile_get(c, (c->n_anchors + 1) * sizeof *s->anchors);
+    s->anchors = amp_compile_get(c, (c->program->n_anchors + 1) * sizeof *s->anchors);
     if (!s->anchors)
         return -1;
-    for (uint32_t i = 0; i < c->n_anchors; i++) {
-        const struct amp_anchor *a = &c->anchors[i];
+    for (uint32_t i = 0; i < c->program->n_anchors; i++) {
+        const struct amp_anchor *a = &c->program->anchors[i];
         if (a->dynamic)
             s->anchors[s->n_anchors++] =
                 (struct amp_dynamic_anchor){a->resource, a->name, a->doc->node[a->tok]};
@@ -311,64 +329,153 @@ static int keep_dynamic_anchors(struct amp_compiler *c)
     return 0;
 }
 
-static int compile(struct amp_compiler *c, struct amp_span text)
+/* The nodes that a schema adds to the program, from where it begins. */
+static int compile(struct amp_compiler *c, struct amp_document *d, uint32_t tok, uint32_t resource)
 {
-    struct amp_span base = amp_span_str(c->opt->base_uri);
-    enum amp_draft draft = c->opt->draft7 ? AMP_DRAFT_7 : AMP_DRAFT_2020;
-    const struct amp_document *d = amp_document_load(c, text, base, draft);
-    if (!d)
-        return -1;
-    c->last = &c->schema->nodes;
-    c->schema->root = amp_node_at(c, d, 0, d->root);
-    if (!c->schema->root)
-        return -1;
-    c->schema->first = c->schema->root;
+    struct amp_schema *s = c->schema;
     uint32_t anchors = 0;
-    for (struct amp_node *n = c->schema->root; n; n = n->next) {
-        if (compile_node(c, n))
+    s->root = s->first = amp_node_at(c, d, tok, resource);
+    if (!s->root)
+        return -1;
+    for (uint32_t i = 0; i < c->n_nodes; i++) {
+        if (compile_node(c, c->nodes[i]))
             return -1;
-        if (!n->next && c->dynamic_refs && add_dynamic_anchors(c, &anchors))
+        if (i + 1 == c->n_nodes && c->dynamic_refs && add_dynamic_anchors(c, &anchors))
             return -1;
     }
     if (refuse_endless(c) || (c->dynamic_refs && keep_dynamic_anchors(c)))
         return -1;
-    if (!c->schema->dynamic)
-        shorten_all(c->schema);
-    return 0;
+    /* In the dynamic scope a reference counts that says nothing else. */
+    for (uint32_t i = 0; i < c->n_nodes && s->dynamic; i++)
+        if (c->nodes[i]->bare_ref && apply_reference(c, c->nodes[i]))
+            return -1;
+    if (!s->dynamic)
+        shorten_all(c);
+    return amp_document_use(c->program, d, 1, c->err);
 }
+
+static void program_init(struct amp_program *p)
+{
+    static atomic_uint_least64_t ids;
+    *p = (struct amp_program){.id = atomic_fetch_add(&ids, 1) + 1};
+    p->uri_index.arena = p->anchor_index.arena = &p->arena;
+}
+
+static void program_release(struct amp_program *p)
+{
+    amp_pattern_free_all(p->patterns);
+    amp_document_free(p->documents);
+    free(p->resources);
+    free(p->anchors);
+    amp_arena_release(&p->arena);
+}
+
+/* A schema and a program of its own. */
+struct alone {
+    struct amp_schema schema;
+    struct amp_program program;
+};
 
 struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_schema_options *opt,
                                       struct amp_error *err)
 {
     static const struct amp_schema_options none = {0};
     struct amp_error unread;
-    struct amp_compiler c = {.opt = opt ? opt : &none, .err = err ? err : &unread};
-    static atomic_uint_least64_t ids;
-    c.schema = calloc(1, sizeof *c.schema);
-    if (!c.schema) {
+    struct alone *s = calloc(1, sizeof *s);
+    if (!s) {
         amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
         return NULL;
     }
-    c.schema->id = atomic_fetch_add(&ids, 1) + 1;
-    c.uri_index.arena = c.anchor_index.arena = &c.schema->arena;
-    bool failed = compile(&c, text) != 0;
-    c.schema->resources = c.resources;
-    c.schema->n_resources = c.n_resources;
-    free(c.anchors);
-    if (failed) {
-        amp_schema_free(c.schema);
-        c.schema = NULL;
-    }
-    return c.schema;
+    program_init(&s->program);
+    s->schema.program = &s->program;
+    struct amp_compiler c = {.schema = &s->schema,
+                             .program = &s->program,
+                             .opt = opt ? opt : &none,
+                             .err = err ? err : &unread};
+    enum amp_draft draft = c.opt->draft7 ? AMP_DRAFT_7 : AMP_DRAFT_2020;
+    struct amp_document *d = amp_document_load(&c, text, amp_span_str(c.opt->base_uri), draft);
+    bool failed = !d || compile(&c, d, 0, d->root) != 0;
+    free(c.nodes);
+    free(s->program.anchors);
+    s->program.anchors = NULL;
+    if (!failed)
+        return &s->schema;
+    amp_schema_free(&s->schema);
+    return NULL;
 }
 
 void amp_schema_free(struct amp_schema *s)
 {
     if (!s)
         return;
-    amp_pattern_free_all(s->patterns);
-    amp_document_free(s->documents);
-    free(s->resources);
-    amp_arena_release(&s->arena);
-    free(s);
+    program_release(s->program);
+    free((struct alone *)s);
+}
+
+struct amp_schema_set *amp_schema_set_new(const struct amp_schema_options *opt,
+                                          struct amp_error *err)
+{
+    struct amp_schema_set *set = calloc(1, sizeof *set);
+    if (!set) {
+        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for schemas");
+        return NULL;
+    }
+    program_init(&set->program);
+    if (opt)
+        set->opt = *opt;
+    return set;
+}
+
+void amp_schema_set_free(struct amp_schema_set *set)
+{
+    if (!set)
+        return;
+    program_release(&set->program);
+    free(set);
+}
+
+/* The schema that begins at a document, in a list of those that were asked for. */
+static int set_find(struct amp_compiler *c, struct amp_schema_set *set, struct amp_span uri,
+                    struct amp_schema **out)
+{
+    uint32_t resource;
+    enum amp_draft draft = set->opt.draft7 ? AMP_DRAFT_7 : AMP_DRAFT_2020;
+    int found = amp_resource_find(c, uri, draft, &resource);
+    if (found == 0)
+        return amp_fail(c->err, AMP_CONFIG, "unresolved_ref", "no schema is known by the URI %.*s",
+                        (int)uri.n, uri.p);
+    if (found < 0)
+        return -1;
+    struct amp_resource r = set->program.resources[resource];
+    for (struct amp_schema *s = set->schemas; s; s = s->next)
+        if (s->first->doc == r.doc && s->first->tok == r.tok) {
+            *out = s;
+            return 0;
+        }
+    struct amp_schema *s = amp_compile_get(c, sizeof *s);
+    if (!s)
+        return -1;
+    s->program = c->program;
+    c->schema = s;
+    if (amp_document_open(r.doc, c->err) || compile(c, r.doc, r.tok, resource))
+        return -1;
+    s->next = set->schemas;
+    set->schemas = s;
+    *out = s;
+    return 0;
+}
+
+struct amp_schema *amp_schema_set_get(struct amp_schema_set *set, struct amp_span uri,
+                                      struct amp_error *err)
+{
+    struct amp_error why = set->broken;
+    struct amp_schema *s = NULL;
+    struct amp_compiler c = {
+        .program = &set->program, .opt = &set->opt, .err = &why, .in_set = true};
+    if (!why.code[0] && set_find(&c, set, uri, &s))
+        set->broken = why;
+    free(c.nodes);
+    if (!s && err)
+        *err = why;
+    return s;
 }

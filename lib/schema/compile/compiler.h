@@ -26,7 +26,19 @@ struct amp_document {
     uint32_t root;          /* its resource */
     uint32_t *resource;     /* by token: 1 + the resource of a subschema that was found, 0 none */
     struct amp_node **node; /* by token */
+    struct amp_node *nodes; /* all that were compiled */
     struct amp_members *members;
+    struct amp_reference *references; /* to other documents */
+    uint32_t users;                   /* schemas that may be explained: tape and `node` are there */
+    uint32_t found_in;                /* amp_program.search */
+    struct amp_document *reached;     /* the next that this search found */
+    bool compared;                    /* checks compare with tokens of its tape */
+    bool has_parts;                   /* holds a resource besides its root: `resource` stays */
+};
+
+struct amp_reference {
+    struct amp_reference *next;
+    struct amp_document *to;
 };
 
 /* The index of a large object that references lead through. */
@@ -54,14 +66,12 @@ struct amp_anchor {
 
 struct amp_compiler {
     struct amp_schema *schema;
+    struct amp_program *program;
     const struct amp_schema_options *opt;
     struct amp_error *err;
-    struct amp_resource *resources;
-    uint32_t n_resources, cap_resources;
-    struct amp_anchor *anchors;
-    uint32_t n_anchors, cap_anchors;
-    struct amp_node **last; /* where the next node is hung */
-    struct amp_index uri_index, anchor_index;
+    struct amp_node **nodes; /* that were found in this compilation, in that order */
+    uint32_t n_nodes, cap_nodes;
+    bool in_set;
     uint32_t metas;
     uint32_t remarks;
     uint64_t work; /* steps of searches without an index */
@@ -79,6 +89,14 @@ struct amp_target {
 struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
                                        struct amp_span uri, enum amp_draft draft);
 void amp_document_free(struct amp_document *d);
+/* Gives back the tape and what goes with it, as far as no check needs them; makes them again. */
+void amp_document_close(struct amp_document *d);
+int amp_document_open(struct amp_document *d, struct amp_error *err);
+/* Notes that one document refers to another. */
+int amp_document_refer(struct amp_compiler *c, struct amp_document *from, struct amp_document *to);
+/* Adds `by` to the users of all documents that a schema in this one can lead to. A document without
+ * users is closed, one with users open; -1 when memory is short, then nothing has changed. */
+int amp_document_use(struct amp_program *p, struct amp_document *d, int by, struct amp_error *err);
 /* Finds the resources and anchors in the schema at a token. */
 int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
                       uint32_t resource);
@@ -89,6 +107,9 @@ uint32_t amp_anchor_hash(uint32_t resource, struct amp_span name);
 /* 1: no schema is known by this URI; 2: that schema has no such place. */
 int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
                          struct amp_target *out);
+/* The resource of a URI, its document loaded if need be: 1, 0 where none is known by it, -1. */
+int amp_resource_find(struct amp_compiler *c, struct amp_span uri, enum amp_draft draft,
+                      uint32_t *out);
 
 /* wrong.c: fails with the place of a token: code and a sentence. */
 int amp_schema_wrong(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
@@ -121,7 +142,7 @@ const struct amp_keyword *amp_keyword_find(const struct amp_tape *t, uint32_t ke
                                            enum amp_draft draft);
 
 /* compile.c: nodes are found now and compiled later, so long chains of references need no stack. */
-struct amp_node *amp_node_at(struct amp_compiler *c, const struct amp_document *d, uint32_t tok,
+struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
                              uint32_t resource);
 /* A subschema of n at a token of its document. */
 struct amp_node *amp_node_child(struct amp_compiler *c, const struct amp_node *n, uint32_t tok);
@@ -131,7 +152,7 @@ int amp_compile_text(struct amp_compiler *c, const struct amp_node *n, uint32_t 
 static inline const struct amp_resource *amp_node_resource(const struct amp_compiler *c,
                                                            const struct amp_node *n)
 {
-    return &c->resources[n->resource];
+    return &c->program->resources[n->resource];
 }
 
 /* The rule groups, made at first use; NULL with err when memory is short. */

@@ -44,7 +44,7 @@ static int text_of(struct amp_compiler *c, const struct amp_document *d, uint32_
     amp_buf_init(&plain, URI_MAX);
     if (amp_tok_text(&d->tape, tok, &plain, &s, c->err))
         return -1;
-    return amp_arena_text(&c->schema->arena, s, out) ? 0 : no_memory(c);
+    return amp_arena_text(&c->program->arena, s, out) ? 0 : no_memory(c);
 }
 
 static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t resource,
@@ -67,15 +67,18 @@ static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t r
         return amp_schema_wrong(c, d, value, "invalid_schema", "an anchor has a name");
     uint32_t found = amp_anchor_find(c, resource, name);
     if (found != AMP_TOK_NONE) {
-        if (c->anchors[found].tok != tok)
+        if (c->program->anchors[found].tok != tok)
             return amp_schema_wrong(c, d, value, "invalid_schema", "this anchor stands twice");
-        c->anchors[found].dynamic |= dynamic;
+        c->program->anchors[found].dynamic |= dynamic;
         return 0;
     }
-    if (!more((void **)&c->anchors, &c->cap_anchors, c->n_anchors, sizeof *c->anchors) ||
-        !amp_index_add(&c->anchor_index, amp_anchor_hash(resource, name), c->n_anchors))
+    if (!more((void **)&c->program->anchors, &c->program->cap_anchors, c->program->n_anchors,
+              sizeof *c->program->anchors) ||
+        !amp_index_add(&c->program->anchor_index, amp_anchor_hash(resource, name),
+                       c->program->n_anchors))
         return no_memory(c);
-    c->anchors[c->n_anchors++] = (struct amp_anchor){resource, tok, name, dynamic, d};
+    c->program->anchors[c->program->n_anchors++] =
+        (struct amp_anchor){resource, tok, name, dynamic, d};
     return 0;
 }
 
@@ -184,18 +187,20 @@ static int add_resource(struct amp_compiler *c, struct amp_document *d, uint32_t
     r.uri = uri;
     if (d->tape.tok[tok].type == AMP_JSON_OBJECT && read_dialect(c, d, tok, &r))
         return -1;
-    if (!more((void **)&c->resources, &c->cap_resources, c->n_resources, sizeof *c->resources) ||
-        !amp_index_add(&c->uri_index, amp_index_hash(uri), c->n_resources))
+    if (!more((void **)&c->program->resources, &c->program->cap_resources, c->program->n_resources,
+              sizeof *c->program->resources) ||
+        !amp_index_add(&c->program->uri_index, amp_index_hash(uri), c->program->n_resources))
         return no_memory(c);
-    c->resources[c->n_resources] = r;
-    *out = c->n_resources++;
+    c->program->resources[c->program->n_resources] = r;
+    *out = c->program->n_resources++;
+    d->has_parts |= tok != 0;
     return 0;
 }
 
 /* $id: a new resource, or in draft-07 perhaps only an anchor. */
 static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok, uint32_t *resource)
 {
-    struct amp_resource around = c->resources[*resource];
+    struct amp_resource around = c->program->resources[*resource];
     uint32_t value = member(d, tok, "$id");
     struct amp_span id;
     if (value == AMP_TOK_NONE)
@@ -221,16 +226,18 @@ static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
     amp_buf_init(&uri, URI_MAX);
     if (amp_uri_resolve(around.uri, (struct amp_span){id.p, before}, &uri, c->err))
         return -1;
-    if (!amp_arena_text(&c->schema->arena, amp_buf_span(&uri), &kept))
+    if (!amp_arena_text(&c->program->arena, amp_buf_span(&uri), &kept))
         return no_memory(c);
     if (tok == around.tok && d == around.doc) { /* the document's root: its own name */
-        c->resources[*resource].uri = kept;
-        return amp_index_add(&c->uri_index, amp_index_hash(kept), *resource) ? 0 : no_memory(c);
+        c->program->resources[*resource].uri = kept;
+        return amp_index_add(&c->program->uri_index, amp_index_hash(kept), *resource)
+                   ? 0
+                   : no_memory(c);
     }
     uint32_t key = amp_index_hash(kept);
-    for (uint32_t at = key, i; amp_index_next(&c->uri_index, key, &at, &i);)
-        if (amp_span_eq(c->resources[i].uri, kept) && c->resources[i].doc == d &&
-            c->resources[i].tok != tok)
+    for (uint32_t at = key, i; amp_index_next(&c->program->uri_index, key, &at, &i);)
+        if (amp_span_eq(c->program->resources[i].uri, kept) && c->program->resources[i].doc == d &&
+            c->program->resources[i].tok != tok)
             return amp_schema_wrong(c, d, value, "invalid_schema", "this $id stands twice");
     return add_resource(c, d, tok, kept, &around, resource);
 }
@@ -258,7 +265,7 @@ int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t t
     if (read_id(c, d, tok, &resource))
         return -1;
     d->resource[tok] = resource + 1;
-    enum amp_draft draft = c->resources[resource].draft;
+    enum amp_draft draft = c->program->resources[resource].draft;
     for (uint32_t k = tok + 1; k < t->tok[tok].next; k = t->tok[k + 1].next) {
         uint32_t value = k + 1;
         bool dynamic = amp_tok_is(t, k, AMP_SPAN("$dynamicAnchor"));
@@ -293,12 +300,12 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
         return NULL;
     }
     amp_tape_init(&d->tape, NULL);
-    d->next = c->schema->documents;
-    c->schema->documents = d;
+    d->next = c->program->documents;
+    c->program->documents = d;
     /* The program points into the text and into its tape. */
     d->text = text;
-    if ((!c->opt->lasting && !amp_arena_text(&c->schema->arena, text, &d->text)) ||
-        !amp_arena_text(&c->schema->arena, uri, &d->asked)) {
+    if ((!c->opt->lasting && !amp_arena_text(&c->program->arena, text, &d->text)) ||
+        !amp_arena_text(&c->program->arena, uri, &d->asked)) {
         no_memory(c);
         return NULL;
     }
@@ -330,4 +337,78 @@ void amp_document_free(struct amp_document *d)
         free(d);
         d = next;
     }
+}
+
+void amp_document_close(struct amp_document *d)
+{
+    free(d->node);
+    d->node = NULL;
+    if (!d->has_parts) {
+        free(d->resource);
+        d->resource = NULL;
+    }
+    if (!d->compared)
+        amp_tape_release(&d->tape);
+}
+
+int amp_document_open(struct amp_document *d, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    if (!d->tape.n) {
+        if (amp_tape_scan(&d->tape, d->text.p, d->text.n, &fault))
+            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+        amp_tape_settle(&d->tape);
+    }
+    if (!d->resource)
+        d->resource = calloc(d->tape.n, sizeof *d->resource);
+    if (!d->node && (d->node = calloc(d->tape.n, sizeof *d->node)))
+        for (struct amp_node *n = d->nodes; n; n = n->next)
+            d->node[n->tok] = n;
+    if (!d->resource || !d->node)
+        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+    return 0;
+}
+
+int amp_document_refer(struct amp_compiler *c, struct amp_document *from, struct amp_document *to)
+{
+    for (const struct amp_reference *r = from->references; r; r = r->next)
+        if (r->to == to)
+            return 0;
+    struct amp_reference *r = from == to ? NULL : amp_compile_get(c, sizeof *r);
+    if (!r)
+        return from == to ? 0 : -1;
+    *r = (struct amp_reference){from->references, to};
+    from->references = r;
+    return 0;
+}
+
+/* The documents that one leads to, itself first, as a list. */
+static struct amp_document *reach(struct amp_program *p, struct amp_document *d)
+{
+    struct amp_document *last = d;
+    d->found_in = ++p->search;
+    d->reached = NULL;
+    for (const struct amp_document *at = d; at; at = at->reached)
+        for (const struct amp_reference *r = at->references; r; r = r->next) {
+            if (r->to->found_in == p->search)
+                continue;
+            r->to->found_in = p->search;
+            r->to->reached = NULL;
+            last = last->reached = r->to;
+        }
+    return d;
+}
+
+int amp_document_use(struct amp_program *p, struct amp_document *d, int by, struct amp_error *err)
+{
+    int rc = 0;
+    reach(p, d);
+    for (struct amp_document *at = d; at && by > 0 && !rc; at = at->reached)
+        rc = amp_document_open(at, err);
+    for (; d; d = d->reached) {
+        d->users += rc ? 0 : (uint32_t)by;
+        if (!d->users)
+            amp_document_close(d);
+    }
+    return rc;
 }

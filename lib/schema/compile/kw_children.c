@@ -5,7 +5,10 @@
 #include "schema/format/pattern.h"
 #include "json/hash.h"
 
-enum { COMPARED = 256 }; /* names that are compared each with each */
+enum {
+    COMPARED = 256, /* names that are compared each with each */
+    COUNTED = 128,  /* names that are counted before there is a table of them */
+};
 
 static int wrong(struct amp_compiler *c, const struct amp_node *n, uint32_t tok, const char *what)
 {
@@ -145,6 +148,19 @@ static struct amp_property *property(struct amp_compiler *c, struct amp_object_r
     return p;
 }
 
+/* Most of the required properties are named: how many, so that there is room for each once. */
+static uint32_t count_named(const struct amp_node *n, uint32_t named, uint32_t required)
+{
+    const struct amp_tape *t = &n->doc->tape;
+    uint32_t count = 0;
+    if (type_of(n, named) != AMP_JSON_OBJECT)
+        return 0;
+    for (uint32_t k = required + 1; k < t->tok[required].next; k = t->tok[k].next)
+        count += type_of(n, k) == AMP_JSON_STRING && !(t->tok[k].flags & AMP_TOK_ESCAPED) &&
+                 amp_tape_get(t, named, amp_tok_raw(t, k)) != AMP_TOK_NONE;
+    return count;
+}
+
 /* Room for all that `properties` and `required` of this schema can name. */
 static int make_table(struct amp_compiler *c, struct amp_node *n)
 {
@@ -156,8 +172,10 @@ static int make_table(struct amp_compiler *c, struct amp_node *n)
         return 0;
     uint32_t named = amp_tape_get(t, n->tok, AMP_SPAN("properties"));
     uint32_t required = amp_tape_get(t, n->tok, AMP_SPAN("required"));
-    uint32_t count = (named == AMP_TOK_NONE ? 0 : t->tok[named].count) +
-                     (required == AMP_TOK_NONE ? 0 : t->tok[required].count);
+    uint32_t names = named == AMP_TOK_NONE ? 0 : t->tok[named].count;
+    uint32_t count = names + (required == AMP_TOK_NONE ? 0 : t->tok[required].count);
+    if (required != AMP_TOK_NONE && count <= COUNTED && names)
+        count -= count_named(n, named, required);
     uint32_t slots = 4;
     if (count > 65000)
         return wrong(c, n, n->tok, "more than 65,000 properties in one schema");

@@ -23,17 +23,13 @@ static int find(struct amp_compiler *c, struct amp_node *n, uint32_t value, stru
                                        : "this reference leads nowhere: there is no such place or "
                                          "anchor");
     *out = amp_node_at(c, to->doc, to->tok, to->resource);
-    return *out ? 0 : -1;
+    return *out ? amp_document_refer(c, n->doc, to->doc) : -1;
 }
 
 AMP_KEYWORD_FN(amp_kw_ref)
 {
-    struct amp_place_rules *p = amp_place_rules(c, n);
     struct amp_target to;
-    if (!p || find(c, n, value, &to, &p->ref))
-        return -1;
-    p->first_ref = p->ref;
-    return 0;
+    return find(c, n, value, &to, &n->ref);
 }
 
 AMP_KEYWORD_FN(amp_kw_dynamic_ref)
@@ -46,6 +42,9 @@ AMP_KEYWORD_FN(amp_kw_dynamic_ref)
     p->dynamic = amp_compile_get(c, sizeof *p->dynamic);
     if (!p->dynamic)
         return -1;
+    if (c->in_set)
+        return amp_schema_wrong(c, n->doc, value, "invalid_schema",
+                                "a schema of a set cannot have $dynamicRef");
     /* Without a $dynamicAnchor at its first target it is an ordinary reference: an empty name. */
     p->dynamic->fallback = first;
     if (to.anchor && to.anchor->dynamic) {

@@ -77,7 +77,7 @@ static int index_values(struct amp_compiler *c, const struct amp_node *n, struct
     struct amp_index *x = amp_compile_get(c, sizeof *x);
     if (!x)
         return -1;
-    x->arena = &c->schema->arena;
+    x->arena = &c->program->arena;
     bool good = true;
     for (uint32_t i = 0; i < v->n_texts && good; i++)
         good = amp_index_add(x, amp_index_hash(v->texts[i]), i);
@@ -112,6 +112,7 @@ static int add_values(struct amp_compiler *c, struct amp_node *n, uint32_t at, u
             return -1;
     }
     n->values = v;
+    n->doc->compared |= others > 0;
     return v->n_texts + v->n_others > FEW_VALUES ? index_values(c, n, v) : 0;
 }
 

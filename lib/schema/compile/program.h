@@ -1,6 +1,7 @@
 /*
  * A compiled schema: nodes, one for each subschema that can be reached. A node holds only pointers
- * to the groups of rules it has, so a check looks at what is there and nothing else.
+ * to the groups of rules it has, so a check looks at what is there and nothing else. The schemas of
+ * a set share one program: a subschema that several of them reach is one node.
  */
 #ifndef SCHEMA_PROGRAM_H
 #define SCHEMA_PROGRAM_H
@@ -18,17 +19,18 @@ struct amp_node {
     bool integer;           /* numbers must be integers */
     bool only_type;         /* no rule but the type */
     bool leaf;              /* looks at no other value and applies no other node */
-    bool bare_ref;          /* nothing but a reference */
+    bool bare_ref;          /* nothing but a reference; has no place rules unless `dynamic` */
     uint8_t colour;         /* of the search for endless references */
     uint32_t resource, tok; /* tok: in its document */
+    struct amp_node *ref;   /* where its reference leads; place->ref may be shortened */
     struct amp_value_rules *values;
     struct amp_string_rules *string;
     struct amp_number_rules *number;
     struct amp_object_rules *object;
     struct amp_array_rules *array;
     struct amp_place_rules *place;
-    const struct amp_document *doc;
-    struct amp_node *next; /* of all, in the order they were found */
+    struct amp_document *doc;
+    struct amp_node *next; /* the document's next node */
 };
 
 /* A $dynamicAnchor. */
@@ -38,19 +40,38 @@ struct amp_dynamic_anchor {
     struct amp_node *node;
 };
 
-struct amp_schema {
+/* What schemas are made of. */
+struct amp_program {
     uint64_t id; /* unlike its address never used again */
     struct amp_arena arena;
-    struct amp_node *root, *nodes; /* root: behind references that say nothing else */
-    struct amp_node *first;        /* the schema as it stands */
     struct amp_document *documents;
     struct amp_pattern *patterns;
+    struct amp_resource *resources; /* by amp_node.resource */
+    uint32_t n_resources, cap_resources;
+    struct amp_anchor *anchors;
+    uint32_t n_anchors, cap_anchors;
+    struct amp_index uri_index, anchor_index;
+    uint32_t search; /* number of the last search over the documents */
+};
+
+struct amp_schema {
+    struct amp_program *program;
+    struct amp_node *root;  /* behind references that say nothing else */
+    struct amp_node *first; /* the schema as it stands */
     struct amp_dynamic_anchor *anchors;
     uint32_t n_anchors;
-    struct amp_resource *resources; /* by amp_node.resource */
-    uint32_t n_resources;
-    bool dynamic; /* the dynamic scope must be kept */
-    bool folded;  /* amp_schema_fold */
+    bool dynamic;            /* the dynamic scope must be kept */
+    bool folded;             /* amp_schema_fold */
+    struct amp_schema *next; /* of its set */
+};
+
+/* Schemas with one program. */
+struct amp_schema_set {
+    struct amp_schema_options opt;
+    struct amp_program program;
+    struct amp_schema *schemas;
+    struct amp_error
+        broken; /* what a failed compilation left behind is not used: the first error */
 };
 
 #endif

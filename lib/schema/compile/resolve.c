@@ -42,8 +42,9 @@ uint32_t amp_anchor_hash(uint32_t resource, struct amp_span name)
 uint32_t amp_anchor_find(const struct amp_compiler *c, uint32_t resource, struct amp_span name)
 {
     uint32_t hash = amp_anchor_hash(resource, name);
-    for (uint32_t at = hash, i; amp_index_next(&c->anchor_index, hash, &at, &i);)
-        if (c->anchors[i].resource == resource && amp_span_eq(c->anchors[i].name, name))
+    for (uint32_t at = hash, i; amp_index_next(&c->program->anchor_index, hash, &at, &i);)
+        if (c->program->anchors[i].resource == resource &&
+            amp_span_eq(c->program->anchors[i].name, name))
             return i;
     return AMP_TOK_NONE;
 }
@@ -68,7 +69,7 @@ static struct amp_members *members_of(struct amp_compiler *c, struct amp_documen
     struct amp_members *m = amp_compile_get(c, sizeof *m);
     if (!m)
         return NULL;
-    *m = (struct amp_members){d->members, object, {.arena = &c->schema->arena}};
+    *m = (struct amp_members){d->members, object, {.arena = &c->program->arena}};
     const struct amp_tok *t = d->tape.tok;
     for (uint32_t k = object + 1; k < t[object].next; k = t[k + 1].next)
         if (!amp_index_add(&m->keys, t[k].count, k)) {
@@ -131,13 +132,13 @@ static int follow(struct amp_compiler *c, struct amp_document *d, uint32_t at,
     return 0;
 }
 
-static int find_resource(struct amp_compiler *c, struct amp_span uri, enum amp_draft draft,
-                         uint32_t *out)
+int amp_resource_find(struct amp_compiler *c, struct amp_span uri, enum amp_draft draft,
+                      uint32_t *out)
 {
     struct amp_span text;
     uint32_t hash = amp_index_hash(uri);
-    for (uint32_t at = hash, i; amp_index_next(&c->uri_index, hash, &at, &i);) {
-        const struct amp_resource *r = &c->resources[i];
+    for (uint32_t at = hash, i; amp_index_next(&c->program->uri_index, hash, &at, &i);) {
+        const struct amp_resource *r = &c->program->resources[i];
         if (amp_span_eq(r->uri, uri) || (r->tok == 0 && amp_span_eq(r->doc->asked, uri))) {
             *out = i;
             return 1;
@@ -166,35 +167,37 @@ int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_s
     amp_buf_init(&uri, URI_MAX);
     amp_buf_init(&fragment, URI_MAX);
     if (before > 0) {
-        struct amp_resource from = c->resources[resource];
+        struct amp_resource from = c->program->resources[resource];
         if (amp_uri_resolve(from.uri, (struct amp_span){ref.p, before}, &uri, c->err))
             return -1;
-        int found = find_resource(c, amp_buf_span(&uri), from.draft, &to);
+        int found = amp_resource_find(c, amp_buf_span(&uri), from.draft, &to);
         if (found <= 0)
             return found < 0 ? -1 : 1;
     }
     if (amp_uri_decode(parts.fragment, &fragment, c->err))
         return -1;
-    struct amp_document *d = c->resources[to].doc;
+    struct amp_document *d = c->program->resources[to].doc;
     struct amp_span name = amp_buf_span(&fragment);
-    *out = (struct amp_target){d, c->resources[to].tok, to, NULL};
+    if (amp_document_open(d, c->err))
+        return -1;
+    *out = (struct amp_target){d, c->program->resources[to].tok, to, NULL};
     if (name.n && name.p[0] != '/') {
         uint32_t found = amp_anchor_find(c, to, name);
         if (found == AMP_TOK_NONE)
             return 2;
-        out->anchor = &c->anchors[found];
+        out->anchor = &c->program->anchors[found];
         out->tok = out->anchor->tok;
         return 0;
     }
     if (name.n) {
-        if (follow(c, d, c->resources[to].tok, name, &out->tok))
+        if (follow(c, d, c->program->resources[to].tok, name, &out->tok))
             return -1;
         if (out->tok == AMP_TOK_NONE)
             return 2;
         if (!d->resource[out->tok] && pay(c, d, out->tok, PLACE_STEPS))
             return -1;
         if (!d->resource[out->tok] &&
-            amp_document_walk(c, d, out->tok, around(d, c->resources[to].tok, out->tok)))
+            amp_document_walk(c, d, out->tok, around(d, c->program->resources[to].tok, out->tok)))
             return -1;
         out->resource = d->resource[out->tok] - 1;
     }

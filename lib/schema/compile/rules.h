@@ -106,7 +106,6 @@ struct amp_node_list {
 /* What applies to the same value, and what looks at what the others left. */
 struct amp_place_rules {
     struct amp_node *ref, *not_, *if_, *then_, *else_;
-    struct amp_node *first_ref; /* where the reference itself leads: ref may have been shortened */
     struct amp_dynamic_ref *dynamic;
     struct amp_node_list all, any, one;
     struct amp_node *unevaluated_properties, *unevaluated_items;

@@ -216,8 +216,8 @@ struct amp_pattern *amp_pattern_compile(struct amp_compiler *c, const struct amp
     }
     static atomic_uint_least64_t ids;
     p->id = atomic_fetch_add(&ids, 1) + 1;
-    p->next = c->schema->patterns;
-    c->schema->patterns = p;
+    p->next = c->program->patterns;
+    c->program->patterns = p;
     return p;
 }
 

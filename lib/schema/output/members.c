@@ -40,7 +40,7 @@ static void add_name(const struct amp_output_step *s, struct names *l, uint32_t 
 
 static void tell_names(const struct amp_output_step *s, struct names *l)
 {
-    bool annotates = s->w->s->resources[s->n->resource].draft != AMP_DRAFT_7;
+    bool annotates = s->w->s->program->resources[s->n->resource].draft != AMP_DRAFT_7;
     if (l->any && !l->too_long && annotates && !s->w->r->failed &&
         !amp_buf_str(&l->json, "]", s->w->err))
         amp_walk_annotate(s->w, s->n, s->key->name, amp_buf_span(&l->json));
@@ -49,7 +49,7 @@ static void tell_names(const struct amp_output_step *s, struct names *l)
 
 static void tell(const struct amp_output_step *s, const char *json)
 {
-    if (s->w->s->resources[s->n->resource].draft != AMP_DRAFT_7)
+    if (s->w->s->program->resources[s->n->resource].draft != AMP_DRAFT_7)
         amp_walk_annotate(s->w, s->n, s->key->name, amp_span_str(json));
 }
 

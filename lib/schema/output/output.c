@@ -146,7 +146,7 @@ static bool keywords(struct amp_output_walk *w, const struct amp_node *n, uint32
                      const struct amp_marks *m)
 {
     const struct amp_tape *t = &n->doc->tape;
-    const struct amp_resource *res = &w->s->resources[n->resource];
+    const struct amp_resource *res = &w->s->program->resources[n->resource];
     enum amp_json_type type = (enum amp_json_type)w->r->t->tok[tok].type;
     uint32_t ref = AMP_TOK_NONE;
     bool ok = assertions(w, n, tok);

@@ -62,7 +62,7 @@ static int add_fragment(struct amp_buf *out, struct amp_span pointer, struct amp
 static int add_absolute(struct amp_buf *out, const struct amp_schema *s, const struct amp_node *n,
                         const char *keyword, struct amp_error *err)
 {
-    const struct amp_resource *res = &s->resources[n->resource];
+    const struct amp_resource *res = &s->program->resources[n->resource];
     const struct amp_tape *t = &n->doc->tape;
     const char *colon = res->uri.n ? memchr(res->uri.p, ':', res->uri.n) : NULL;
     const char *slash = res->uri.n ? memchr(res->uri.p, '/', res->uri.n) : NULL;

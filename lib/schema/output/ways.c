@@ -36,7 +36,7 @@ bool amp_step_down_index(const struct amp_output_step *s, uint32_t i, const stru
 
 static bool ref(const struct amp_output_step *s)
 {
-    return amp_step_down(s, s->n->place->first_ref, s->tok, s->m);
+    return amp_step_down(s, s->n->ref, s->tok, s->m);
 }
 
 static bool dynamic_ref(const struct amp_output_step *s)
