@@ -149,8 +149,8 @@ static int refuse_line(struct loop *l, const struct port *p, const struct amp_vi
     if (!ours || v->protocol != AMP_PROTO_AMP || !of.id.n || !v->task.n ||
         (decision && (!amp_is_task_id(v->task) || memchr(of.id.p, 0, of.id.n))))
         return 0;
-    snprintf(why, sizeof why, "the message is not valid: %.48s: %.160s", p->intake.bad_code,
-             p->intake.bad_field);
+    snprintf(why, sizeof why, "the message is not valid: %.48s%s%.160s", p->intake.bad_code,
+             *p->intake.bad_field ? ": " : "", p->intake.bad_field);
     if (amp_compose_nack(&of, AMP_STAGE_REJECTED, "coordinator", p->intake.bad_code, why, "", false,
                          amp_now_ms(), &line, err) < 0)
         return -1;
@@ -179,6 +179,12 @@ static int take(struct loop *l, struct port *p, int *left, struct amp_error *err
             return 0;
         }
         --*left;
+        if (rc == 1 && amp_coordinator_is_ours(&v)) {
+            int held = amp_intake_holds(&p->intake, &v, err);
+            if (held < 0)
+                return -1;
+            rc = held ? 1 : 2;
+        }
         const char *code = rc == 2 ? p->intake.bad_code : NULL;
         /* A task without criteria is known all the same: it can be completed. */
         bool lacking = code && strcmp(code, "empty_acceptance_criteria") == 0;

@@ -315,9 +315,10 @@ static int step(struct amp_coordinator *c, struct amp_step *st, struct amp_error
     return begin(c, err) < 0 ? -1 : answer(c, v, st, err);
 }
 
-/* Whether the message is the coordinator's business; what is not passes through. */
-static bool is_ours(const struct amp_view *v)
+bool amp_coordinator_is_ours(const struct amp_view *v)
 {
+    if (v->protocol != AMP_PROTO_AMP)
+        return false;
     switch (v->kind) {
     case AMP_KIND_DISPATCH:
     case AMP_KIND_RESULT:
@@ -378,7 +379,7 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
     enum amp_store_outcome outcome;
     if (begin(c, err) < 0)
         return -1;
-    if (v->protocol != AMP_PROTO_AMP || !is_ours(v)) {
+    if (!amp_coordinator_is_ours(v)) {
         if (v->kind == AMP_KIND_ACK && v->protocol == AMP_PROTO_AMP)
             return settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err);
         return bad_code ? 0 : amp_coordinator_queue(c, AMP_SPAN(""), v->line, true, err);

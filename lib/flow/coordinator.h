@@ -112,6 +112,8 @@ void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
 /* Adds committed lines. wants_ack false: the outbox lets go of id once it is written. */
 int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
                           bool wants_ack, struct amp_error *err);
+/* Whether the message is the coordinator's business; what is not passes through. */
+bool amp_coordinator_is_ours(const struct amp_view *v);
 /* Takes one message; opens the store's turn. bad_code and bad_field: why it did not pass intake, or
  * NULL. Failures of the state are -1; a refusal is not. */
 int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, const char *bad_code,

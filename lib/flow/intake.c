@@ -9,6 +9,8 @@
 
 #include <amp/base/clock.h>
 
+#include "protocol/compose.h"
+
 enum { RECORD_MOST = 64 * 1024 };
 
 /* What the finding callback needs. */
@@ -176,4 +178,19 @@ int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
     if (t.failed && err)
         *err = t.err;
     return t.failed ? -1 : 0;
+}
+
+int amp_intake_holds(struct amp_intake *in, const struct amp_view *view, struct amp_error *err)
+{
+    struct amp_error why = {0};
+    json_t *j = amp_json_load(view->line.n && *view->line.p == '{' ? view->line : view->text, &why);
+    if (j) {
+        json_decref(j);
+        return 1;
+    }
+    amp_span_copy(AMP_SPAN("bad_value"), why.code, sizeof why.code);
+    in->bad_code[0] = in->bad_field[0] = '\0';
+    in->accepted--;
+    in->rejected++;
+    return amp_intake_refuse(in, view, &why, err);
 }

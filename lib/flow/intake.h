@@ -47,4 +47,9 @@ int amp_intake_line(struct amp_intake *in, enum amp_line_result got, const struc
 int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
                       const struct amp_error *why, struct amp_error *err);
 
+/* For a message whose members are used or composed again: 1, or 0 where it has what a document in
+ * memory cannot hold, a NUL in a text or a number out of range. Then it is refused like a bad line.
+ * -1 failure. */
+int amp_intake_holds(struct amp_intake *in, const struct amp_view *view, struct amp_error *err);
+
 #endif

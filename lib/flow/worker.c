@@ -97,8 +97,17 @@ static int handle(struct amp_worker *w, const struct amp_view *v, const char *ba
                               : v->kind == w->role->takes && v->id.n && v->task.n &&
                                     addressed(v, w->opt->role);
 
+    if (ours && !bad) {
+        int held = amp_intake_holds(&w->intake, v, err);
+        if (held < 0)
+            return -1;
+        bad = held ? NULL : w->intake.bad_code;
+    }
     if (bad)
         w->status = amp_status_worse(w->status, AMP_NO);
+    /* What refers to an id that is cut at its NUL is about another message. */
+    if (bad && v->id.n && memchr(v->id.p, '\0', v->id.n))
+        return 0;
     if (!ours) {
         if (bad)
             return 0;

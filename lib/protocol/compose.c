@@ -79,9 +79,12 @@ json_t *amp_json_load(struct amp_span text, struct amp_error *err)
         return NULL;
     }
     json_t *j = json_loadb(text.p ? text.p : "", text.n, JSON_REJECT_DUPLICATES, &je);
-    if (!j)
-        amp_fail(err, AMP_DATAERR, "invalid_json", "%s (line %d, column %d)", je.text, je.line,
-                 je.column);
+    if (!j) {
+        enum json_error_code code = json_error_code(&je);
+        bool nul = code == json_error_null_character || code == json_error_null_byte_in_key;
+        amp_fail(err, AMP_DATAERR, "invalid_json", "%s (line %d, column %d)",
+                 nul ? "\\u0000 cannot be part of a text here" : je.text, je.line, je.column);
+    }
     return j;
 }
 

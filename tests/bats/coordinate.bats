@@ -683,6 +683,19 @@ warning: waiting"
   [ -s "$S/error.ndjson" ]
 }
 
+@test "a text with a NUL and a number out of range are refused, and the next message is taken" {
+  {
+    new_task | sed 's/"payload":{/&"tech_constraints":{"most":99999999999999999999},/'
+    escalate critical executor coordinator | sed 's/"description":"x"/"description":"x\\u0000y"/'
+  } | hear
+  [ "$status" -eq 1 ]
+  [[ $err == *"bad_value: too big integer"* && $err == *"bad_value: \\u0000 cannot be part of a text here"* ]]
+  [ "$(grep -c '"code":"bad_value"' "$said")" -eq 2 ]
+  [ ! -e "$S/tasks/$task.json" ]
+  new_task | hear
+  [ "$(of_task .state)" = dispatched ]
+}
+
 @test "whoever says something invalid is told so" {
   new_task '.branch = "main"' | hear
   last nack | jq -e '.code == "branch_violation" and .task_id == "T-2026-001"'

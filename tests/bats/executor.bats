@@ -364,6 +364,19 @@ EOS
   got out.ndjson '.payload.completion_status? == "failed" and (.payload.blockers[0] | test("criteria_met"))'
 }
 
+@test "a dispatch whose id has a NUL is not answered, and the next one is done" {
+  workplace
+  agent work <<'EOS'
+echo hi >hello.txt
+EOS
+  dispatch >good
+  sed 's/"msg_id":"[^"]*/&\\u0000x/' good >in.ndjson
+  cat good >>in.ndjson
+  run -1 task-dispatch run --state "$STATE" --pause 10ms --exec ./work <in.ndjson
+  [[ $output == *bad_msg_id* && $output != *'"nack"'* && $output != *refused* ]]
+  [[ $output == *'"type":"task_result"'* ]]
+}
+
 @test "an answer that is a FIFO or a link does not hang or lead astray" {
   workplace
   agent odd <<'EOS'

@@ -24,6 +24,17 @@ no_decision() { jq -es 'all(.type != "decision")' <<<"$1" >/dev/null; }
 state_of() { cat "$STATE"/log/*.ndjson | jq -r --arg k "escalation.$1" 'select(.key == $k).to' | tail -1; }
 suspended() { cat "$STATE"/log/*.ndjson | jq -es 'any(.[]; .key == "task.T-2026-001" and .to == "suspended")' >/dev/null; }
 
+@test "an escalation with a NUL in a text is refused, and the next one is asked" {
+  escalation | sed 's/"description":"/&a\\u0000b/' >in.ndjson
+  escalation >>in.ndjson
+  id=$(tail -n 1 in.ndjson | jq -r .msg_id)
+  echo resume >answers
+  run -1 --separate-stderr ask --answer answers <in.ndjson
+  [[ $stderr == *"bad_value: \\u0000 cannot be part of a text here"* ]]
+  [[ $output == *"\"decision\""*"\"ref_msg_id\":\"$id\""* ]]
+  [ "$(grep -c '"event":"arrive"' "$STATE/log/000001.ndjson")" -eq 1 ]
+}
+
 @test "a plain word from a file decides; the record says who, when and why" {
   escalation >in.ndjson
   id=$(jq -r .msg_id in.ndjson)
