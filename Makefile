@@ -45,6 +45,7 @@ CHECKERS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c tests/di
 # The fuzz targets as programs that run their inputs, without libFuzzer.
 REPLAYS   := $(patsubst %_fuzz.c,$(BUILD)/%_replay,$(wildcard tests/fuzz/*_fuzz.c))
 SCHEMAS   := $(sort $(wildcard schemas/*/*.json))
+PUB_H     := $(sort $(wildcard include/amp/*.h include/amp/*/*.h))
 
 # Only what a program really uses is linked: --as-needed drops the rest.
 LIBS          := -lpthread -lpcre2-8 -lsqlite3 -ljansson -lsodium
@@ -93,10 +94,16 @@ $(BUILD)/lib/libamp.a: $(LIB_OBJ)
 	$(call say,AR,$@)
 	$(Q)$(AR) rcs $@ $^
 
-$(BUILD)/lib/libamp.so: $(SO_OBJ) scripts/libamp.map
+# What the shared library exports: exactly what the public headers declare.
+$(BUILD)/gen/libamp.map: scripts/exports.sh $(PUB_H)
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)
+	$(Q)CC='$(CC)' sh scripts/exports.sh --map $(PUB_H) >$@
+
+$(BUILD)/lib/libamp.so: $(SO_OBJ) $(BUILD)/gen/libamp.map
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libamp.so.0 -Wl,--version-script=scripts/libamp.map \
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libamp.so.0 -Wl,--version-script=$(BUILD)/gen/libamp.map \
 	  $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(SO_OBJ) -Wl,--as-needed $(LIBS)
 
 define program
