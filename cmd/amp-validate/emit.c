@@ -199,6 +199,14 @@ static int pass(const struct validate_options *opt, const struct verdict *v, str
     return amp_buf_add(&r->text, v->said.p, v->said.n, err) < 0 ? -1 : result_end(r, begun, err);
 }
 
+static const char *first_code(const struct verdict *v)
+{
+    for (unsigned i = 0; i < v->n_findings; i++)
+        if (v->findings[i].severity == AMP_SEV_ERROR)
+            return v->findings[i].code;
+    return "";
+}
+
 int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
               struct amp_error *err)
 {
@@ -211,6 +219,8 @@ int emit_line(const struct validate_options *opt, const struct verdict *v, struc
                 return -1;
     if (r->stats)
         stats_line(r->stats, v);
+    else if (!tells && v->answer == LINE_REFUSED && opt->errors && strcmp(opt->errors, "-") != 0)
+        result_count(r, first_code(v));
     if (passes && v->answer != LINE_REFUSED)
         return pass(opt, v, r, err);
     return v->answer == LINE_UNCHECKED ? 0 : compose(opt, v, r, err);

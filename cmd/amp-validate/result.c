@@ -1,5 +1,7 @@
 /* What came of a chunk: pieces of output in order, reports, counts. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "validate.h"
 
@@ -31,6 +33,7 @@ void result_reset(struct result *r)
     r->n_pieces = r->n_asks = r->used = 0;
     r->lines = r->refused = r->refused_line = r->refused_offset = 0;
     r->undecided = r->stop = false;
+    r->n_refusals = 0;
     if (r->stats)
         stats_reset(r->stats);
 }
@@ -72,4 +75,19 @@ int result_end(struct result *r, size_t begun, struct amp_error *err)
     if (r->text.len == begun)
         return 0;
     return add(r, (struct piece){false, begun, r->text.len - begun}, err);
+}
+
+void result_count(struct result *r, const char *code)
+{
+    unsigned i = 0;
+    while (i < r->n_refusals && i < REFUSALS_MOST - 1 && strcmp(r->refusals[i].code, code) != 0)
+        i++;
+    if (i == r->n_refusals) {
+        bool fits = i < REFUSALS_MOST - 1;
+        r->refusals[i].n = 0;
+        r->n_refusals++;
+        snprintf(r->refusals[i].code, sizeof r->refusals[i].code, "%s",
+                 fits ? code : "other codes");
+    }
+    r->refusals[i].n++;
 }

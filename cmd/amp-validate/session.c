@@ -58,6 +58,8 @@ int session_emit(struct session *s, const struct chunk *c, struct result *r, str
     }
     if (r->undecided)
         amp_status_note(AMP_TEMPFAIL);
+    for (unsigned i = 0; i < r->n_refusals; i++)
+        amp_refused(r->refusals[i].code, r->refusals[i].n);
     if (s->refused == 0) {
         s->refused_line = r->refused_line;
         s->refused_offset = r->refused_offset;

@@ -70,12 +70,19 @@ struct piece {
 };
 
 /* What came of a chunk. */
+#define REFUSALS_MOST 16 /* codes of one result; further ones count as "other codes" */
 struct result {
     struct piece *pieces;
     size_t n_pieces, cap_pieces;
     struct amp_buf text;    /* composed output */
     struct amp_buf reports; /* for stderr, or records */
     uint64_t lines, refused;
+    /* -e FILE: the refused lines of each code, for the count on stderr. */
+    struct refusals {
+        char code[48];
+        uint64_t n;
+    } refusals[REFUSALS_MOST];
+    unsigned n_refusals;
     size_t used;                           /* bytes that were judged: a part, where much was said */
     uint64_t refused_line, refused_offset; /* the first that was refused */
     bool undecided;                        /* a line is worth another try */
@@ -92,6 +99,9 @@ int result_pass(struct result *r, const struct chunk *c, struct amp_span whole,
 /* Output is composed in r->text from result_begin on; result_end makes a piece of it. */
 size_t result_begin(const struct result *r);
 int result_end(struct result *r, size_t begun, struct amp_error *err);
+
+/* Counts a refused line of which stderr says nothing else. */
+void result_count(struct result *r, const char *code);
 
 /* Where a finding is: its line, and where this line begins. Inside a document that is the line at
  * fault. f may be NULL: the place of the text itself. */

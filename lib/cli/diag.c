@@ -51,7 +51,7 @@ void amp_refused(const char *code, uint64_t n)
     if (i == n_refusals) {
         n_refusals++;
         snprintf(refusals[i].code, sizeof refusals[i].code, "%s",
-                 i < CODES_MOST ? code : "of other codes");
+                 i < CODES_MOST ? code : "other codes");
     }
     refusals[i].n += n;
 }

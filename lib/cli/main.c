@@ -139,6 +139,9 @@ int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
             amp_complain(&err);
         status = (int)amp_status_worse((enum amp_status)status, err.status);
     }
-    cli_tell_refused();
-    return (int)amp_status_worse((enum amp_status)status, (enum amp_status)cli_noted_status());
+    status = (int)amp_status_worse((enum amp_status)status, (enum amp_status)cli_noted_status());
+    /* A reader of the output that leaves gets a quiet end; other output errors were reported. */
+    if (status != AMP_IOERR)
+        cli_tell_refused();
+    return status;
 }

@@ -29,7 +29,7 @@ padded() {
     base heartbeat '.extensions.x_pad = "x" * 600000'
   } >in
   [ "$(LC_ALL=C awk 'NR < 5 { print length }' in | xargs)" = "204800 204801 512000 512001" ]
-  run -1 amp-validate -e records in
+  run -1 --separate-stderr amp-validate -e records in
   [ "$(jq -r '"\(.line) \(.code) \(.field)"' records)" = $'2 E_CONTEXT_OVERFLOW \n4 E_CONTEXT_OVERFLOW ' ]
   cmp <(echo "$output") <(sed '2d;4d' in)
 }

@@ -70,8 +70,7 @@ there() {
 
 @test "facts are not made up: the reason names what to give" {
   jq -c 'select(.kind == "task_create")' "$all" >in
-  run amp-validate --to amp -e records in
-  [ "$status" -eq 1 ]
+  run -1 --separate-stderr amp-validate --to amp -e records in
   [ -z "$output" ]
   [ "$(jq -r .code records)" = cannot_convert ]
   [[ $(jq -r .message records) == *payload.repo*"--fill repo="* ]]
@@ -99,8 +98,7 @@ there() {
     jq -c '.extensions.x_amp_origin.fields["/payload/branch"] = {is: "release/1"}' >in
   amp-validate --to amp -e /dev/null in >out
   [ "$(jq -r .payload.branch out)" = release/1 ]
-  run amp-validate --to amp --protect 'release/*' -e records in
-  [ "$status" -eq 1 ]
+  run -1 --separate-stderr amp-validate --to amp --protect 'release/*' -e records in
   [ -z "$output" ]
   jq -r 'select(.code == "cannot_convert") | .message' records | grep -q payload.branch
 }

@@ -102,8 +102,7 @@ times() {
   for ((i = 12; i < ${#text}; i += 7)); do
     printf '%s\n' "${text:0:i}"
   done >in
-  run amp-validate -e records in
-  [ "$status" -eq 1 ]
+  run -1 --separate-stderr amp-validate -e records in
   [ "$(jq -r .code records | sort -u)" = invalid_json ]
   [ "$(jq -r .line records | sort -u | wc -l)" -eq "$(wc -l <in)" ]
   [ "$(jq -r 'select(.message | test("string not closed")) | .line' records | wc -l)" -ge 80 ]
@@ -185,8 +184,7 @@ times() {
   # Nothing but carriage returns: one line without a value.
   printf '\r\r\r\r' >in
   rm records
-  run amp-validate -e records in
-  [ "$status" -eq 1 ]
+  run -1 --separate-stderr amp-validate -e records in
   [ -z "$output" ]
   [ "$(jq -r .code records)" = invalid_json ]
 }
@@ -246,7 +244,7 @@ times() {
     description: "x", repo: "/srv", branch: "f", subtasks: [{subtask_id: "T-2026-044-S1", description: "d",
     estimated_lines: 1}], acceptance_criteria: ["a"], risk_level: "low"}}' >good
   { jq -c '.["k" * 100000] = 1' good && jq -c '.payload["~" * 200000] = 1' good && cat good; } >in
-  run -1 amp-validate -e records in
+  run -1 --separate-stderr amp-validate -e records in
   [ "$output" = "$(<good)" ]
   jq -es 'length == 2 and all(.[]; .code == "unknown_field" and (.field | length) <= 1001 and (.pointer | length) <= 1001)' records
 }

@@ -41,17 +41,17 @@ padded() {
   cmp out <(sed 4d in)
   # Far longer lines cost no more.
   { cat good; filler $((200 * 1024 * 1024)); echo; cat good; } >in
-  run -1 within 30 200 amp-validate -e records in
+  run -1 --separate-stderr within 30 200 amp-validate -e records in
   [ "${#lines[@]}" -eq 3 ]
 }
 
 @test "a line without an end" {
   { cat good; filler $((100 * 1024 * 1024)); } >in
-  run -1 within 30 200 amp-validate -e records in
+  run -1 --separate-stderr within 30 200 amp-validate -e records in
   [ "$(jq -r '"\(.line) \(.code)"' records)" = "2 line_too_long" ]
   { cat good; printf '{"a":"'; filler $((30 * 1024 * 1024)); } >in
   rm records
-  run -1 within 30 200 amp-validate -e records in
+  run -1 --separate-stderr within 30 200 amp-validate -e records in
   [ "$(jq -r '"\(.code) \(.message)"' records)" = "invalid_json string not closed" ]
 }
 

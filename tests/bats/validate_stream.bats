@@ -98,9 +98,9 @@ setup() {
 
 @test "--max-line and --max-depth" {
   { cat good; message task_dispatch '.payload.description = "x" * 2000'; cat good2; } >in
-  run amp-validate -e records --max-line 1500 in
-  [ "$status" -eq 1 ]
+  run -1 --separate-stderr amp-validate -e records --max-line 1500 in
   [ "${#lines[@]}" -eq 2 ]
+  [ "$stderr" = "amp-validate: warning: refused: 1 line_too_long" ]
   [ "$(jq -r '"\(.code) \(.line)"' records)" = "line_too_long 2" ]
   rm records
   run amp-validate -e records --max-depth 2 good
