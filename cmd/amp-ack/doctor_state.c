@@ -104,6 +104,38 @@ static unsigned check_modes(const char *dir, const char *below)
     return n;
 }
 
+/* A FIFO or a device in the place of a file: whatever needs the file refuses. */
+static bool has_files(const char *dir, const char *below)
+{
+    static const char *const names[] = {"amp.json", "error*.ndjson", "index*", "*.lock",
+                                        "watermark"};
+    char path[PATH_MAX], file[PATH_MAX + 256], m[DOCTOR_MEND_MAX];
+    bool good = true;
+    snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
+    DIR *d = opendir(path);
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        struct stat st;
+        bool file_here = false;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            file_here |= amp_span_glob(amp_span_str(e->d_name), amp_span_str(names[i]));
+        if (!file_here || fstatat(dirfd(d), e->d_name, &st, 0) < 0 || S_ISREG(st.st_mode))
+            continue;
+        good = false;
+        snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
+        /* A state that is only read makes no locks. */
+        bool lock = amp_span_glob(amp_span_str(e->d_name), AMP_SPAN("*.lock"));
+        const char *q = doctor_quote(file);
+        doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
+                   lock ? doctor_mend(m, "rm -r %s && install -m 600 /dev/null %s", q, q)
+                        : doctor_mend(m, "rm -r %s", q),
+                   "%s is not a regular file", file);
+    }
+    if (d)
+        closedir(d);
+    return good;
+}
+
 /* A directory that cannot be read says nothing, not even that it is empty. */
 static bool is_readable(const char *dir, const char *below)
 {
@@ -156,6 +188,8 @@ struct amp_store *doctor_state(const char *dir, bool *usable)
         return NULL;
     if (check_modes(dir, ".") == 0)
         check_modes(dir, "log");
+    if (!has_files(dir, "") || !has_files(dir, "log"))
+        return NULL;
     snprintf(path, sizeof(path), "%s/log/FAILED", dir);
     if (access(path, F_OK) == 0) {
         doctor_say(DOCTOR_STATE, DOCTOR_FAIL,

@@ -301,6 +301,19 @@ mended() {
   done
 }
 
+@test "what is not a regular file is found, one finding for each" {
+  for file in index.db error.ndjson log/next.lock log/main.lock log/watermark; do
+    rm -f "state/$file"
+    mkfifo -m 600 "state/$file"
+    run -1 --separate-stderr amp-ack doctor --skip clock --json
+    [ "$(grep -vc '"level":"ok"' <<<"$output")" -eq 1 ]
+    [[ $output == *"state/$file is not a regular file"* ]]
+    mended
+    amp-ack doctor --skip clock --skip peers
+  done
+  [ "$(amp-ack status --json --all | grep -c msg_id)" -eq 1 ]
+}
+
 @test "questions that nobody can answer any more" {
   need_tool hitl-prompt task-dispatch
   message escalation >one
