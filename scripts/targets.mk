@@ -2,7 +2,7 @@
 
 DEPS_BUILD := gcc make git libjansson-dev libjq-dev libcurl4-openssl-dev libgit2-dev \
   libsqlite3-dev libpcre2-dev libsodium-dev libxxhash-dev
-DEPS_TEST  := bats jq mandoc openssl procps shellcheck sqlite3 strace pkg-config zsh fish
+DEPS_TEST  := bats g++ jq mandoc openssl procps shellcheck sqlite3 strace pkg-config zsh fish
 
 deps-check:
 	@sh scripts/deps.sh check $(DEPS_BUILD)

@@ -133,3 +133,41 @@ C
   LD_LIBRARY_PATH=$dest/opt/amp/lib run -0 ./p
   [ "$output" = 1970-01-01T00:00:00.000Z ]
 }
+
+@test "each header compiles from C++ by itself, and a C++ program links" {
+  local h
+  need g++ pkg-config
+  native "it looks at the symbols of the library"
+  make_same install DESTDIR="$dest" PREFIX=/opt/amp
+  cd "$dest/opt/amp/include"
+  while IFS= read -r h; do
+    echo "#include <$h>" >"$BATS_TEST_TMPDIR/h.cc"
+    g++ -std=c++11 -Wall -Wextra -pedantic -Werror -I. -fsyntax-only "$BATS_TEST_TMPDIR/h.cc"
+  done < <(find amp -name '*.h')
+  cat >"$BATS_TEST_TMPDIR/p.cc" <<'C'
+#include <cstdio>
+#include <cstring>
+#include <amp/base/file.h>
+#include <amp/json/tape.h>
+#include <amp/schema/schema.h>
+int main()
+{
+    const char *text = "{\"a\":[1,2]}";
+    struct amp_tape tape;
+    struct amp_json_fault fault;
+    int64_t second = 0;
+    amp_tape_init(&tape, nullptr);
+    if (amp_tape_scan(&tape, text, strlen(text), &fault) == 0)
+        amp_tok_int(&tape, amp_tape_pointer(&tape, 0, amp_span_str("/a/1")), &second);
+    amp_tape_release(&tape);
+    std::printf("%d\n", (int)second);
+    return amp_schema_file_find(amp_span_str("amp/ack.json")) ? 0 : 1;
+}
+C
+  cd "$BATS_TEST_TMPDIR"
+  export PKG_CONFIG_SYSROOT_DIR=$dest PKG_CONFIG_PATH=$dest/opt/amp/lib/pkgconfig
+  # shellcheck disable=SC2046
+  g++ -std=c++11 -Wall -Werror -o pp p.cc $(pkg-config --cflags --libs libamp)
+  LD_LIBRARY_PATH=$dest/opt/amp/lib run -0 ./pp
+  [ "$output" = 2 ]
+}

@@ -9,7 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/error.h>
+
+AMP_API_BEGIN
 
 /* Bytes that somebody else owns; not NUL-terminated. p may be NULL only when n is 0. */
 struct amp_span {
@@ -52,5 +55,7 @@ void amp_auto_close(int *fd); /* for a descriptor, -1 is none */
 #define AMP_FREE  __attribute__((cleanup(amp_auto_free)))
 #define AMP_CLOSE __attribute__((cleanup(amp_auto_close)))
 #define AMP_BUF   __attribute__((cleanup(amp_buf_release)))
+
+AMP_API_END
 
 #endif

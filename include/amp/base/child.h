@@ -6,7 +6,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 /* What to start. argv[0] is found by PATH when it has no slash; no shell is ever involved. fds of
  * -1 mean /dev/null. Every other descriptor is closed in the child, signals are reset. The child
@@ -65,5 +68,7 @@ void amp_child_kill_tree(struct amp_child *c, int sig);
 /* The path of a helper program (libexec/amp/NAME): $AMP_LIBEXEC, else ../libexec/amp beside the
  * running program's real path (also in the build tree). */
 int amp_helper_path(const char *name, char *out, size_t size, struct amp_error *err);
+
+AMP_API_END
 
 #endif

@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 #define AMP_TIME_MAX 32 /* bytes that amp_time_format writes at most, NUL included */
 
@@ -21,5 +24,7 @@ void amp_time_format(int64_t ms, char out[AMP_TIME_MAX]);
 /* RFC 3339 date-time with an offset or Z (leap second 60 accepted only at 23:59 UTC). Fractions
  * beyond milliseconds are cut. */
 bool amp_time_parse(struct amp_span text, int64_t *ms);
+
+AMP_API_END
 
 #endif

@@ -7,6 +7,10 @@
 #ifndef AMP_BASE_ERROR_H
 #define AMP_BASE_ERROR_H
 
+#include <amp/base/api.h>
+
+AMP_API_BEGIN
+
 /* Exit statuses, one table for every program (amp-exit(7)): X(name, value, meaning). */
 #define AMP_STATUS_LIST(X)                                                                         \
     X(OK, 0, "good")                                                                               \
@@ -58,5 +62,7 @@ enum amp_status amp_status_worse(enum amp_status a, enum amp_status b);
 
 /* The meaning column of the table; "unknown" for other values. */
 const char *amp_status_meaning(int status);
+
+AMP_API_END
 
 #endif

@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 /* Writes all of data; EINTR and short writes are handled; on a non-blocking descriptor waits. */
 int amp_write_all(int fd, struct amp_span data, struct amp_error *err);
@@ -50,10 +53,12 @@ void amp_unlock(int fd);
  * of them share: while it is 0 nobody waits, and main is tried by itself. It is only a hint. */
 struct amp_turnstile {
     int next, main;
-    _Atomic uint32_t *crowd;
+    AMP_ATOMIC uint32_t *crowd;
     unsigned calm; /* turns of ours without a wait */
 };
 int amp_turnstile_enter(struct amp_turnstile *t, int64_t timeout_ms, struct amp_error *err);
 void amp_turnstile_leave(struct amp_turnstile *t);
+
+AMP_API_END
 
 #endif

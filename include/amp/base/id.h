@@ -4,7 +4,10 @@
 
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 #define AMP_UUID_MAX   37
 #define AMP_SHA256_MAX 65
@@ -25,5 +28,7 @@ void amp_sha256_hex(struct amp_span data, char out[AMP_SHA256_MAX]);
 /* Whether text may stand as one path component of ours: 1..128 bytes of [A-Za-z0-9._-], not
  * starting with a dot or a dash. */
 bool amp_id_is_safe(struct amp_span text);
+
+AMP_API_END
 
 #endif

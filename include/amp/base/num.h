@@ -4,7 +4,10 @@
 
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 /* Decimal integer, optional minus, nothing else around it; within [min, max]. */
 int amp_num_parse(struct amp_span text, int64_t min, int64_t max, int64_t *out,
@@ -16,5 +19,7 @@ int amp_num_duration(struct amp_span text, int64_t min_ms, int64_t max_ms, int64
 int amp_num_size(struct amp_span text, int64_t min, int64_t max, int64_t *bytes,
                  struct amp_error *err);
 int amp_num_real(struct amp_span text, double min, double max, double *out, struct amp_error *err);
+
+AMP_API_END
 
 #endif

@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 /*
  * An input. Wait with poll(POLLIN) on fd and read only when poll said POLLIN or POLLHUP: then a
@@ -102,5 +105,7 @@ int amp_outq_flush(struct amp_outq *q, struct amp_error *err);
  * "interrupted". */
 int amp_outq_drain(struct amp_outq *q, int64_t timeout_ms, volatile const int *cancel,
                    struct amp_error *err);
+
+AMP_API_END
 
 #endif

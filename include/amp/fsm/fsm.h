@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 struct amp_fsm_name {
     const char *name; /* as printed */
@@ -63,5 +66,7 @@ int amp_fsm_print(const struct amp_fsm *m, const char *format, struct amp_buf *o
 /* Helpers for X-macro lists: X(NAME, "spelling", "doc"). */
 #define AMP_FSM_ENUM(id, name, doc)  id,
 #define AMP_FSM_NAMES(id, name, doc) {name, doc},
+
+AMP_API_END
 
 #endif

@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 enum amp_line_result {
     AMP_LINE,          /* a line */
@@ -37,5 +40,7 @@ void amp_lines_release(struct amp_lines *l);
 enum amp_line_result amp_lines_next(struct amp_lines *l, struct amp_line *out);
 /* One read(2). 1: bytes came; 0: end of file; 2: it would block; -1: error. */
 int amp_lines_fill(struct amp_lines *l, int fd, struct amp_error *err);
+
+AMP_API_END
 
 #endif

@@ -12,7 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 enum amp_json_type {
     AMP_JSON_NULL,
@@ -110,5 +113,7 @@ int amp_tape_path(const struct amp_tape *t, uint32_t tok, struct amp_buf *pointe
 
 /* Value equality across tapes, numbers by exact value, objects without order. */
 bool amp_tape_equal(const struct amp_tape *a, uint32_t x, const struct amp_tape *b, uint32_t y);
+
+AMP_API_END
 
 #endif

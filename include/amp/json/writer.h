@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 struct amp_jw {
     struct amp_buf *out;
@@ -34,5 +37,7 @@ void amp_jw_some_int(struct amp_jw *w, const char *key, int64_t n);
 int amp_jw_end(struct amp_jw *w, struct amp_error *err);
 /* The end of a line: a LF behind it. On failure nothing of it is left in the buffer. */
 int amp_jw_end_line(struct amp_jw *w, struct amp_error *err);
+
+AMP_API_END
 
 #endif

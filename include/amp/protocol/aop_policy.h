@@ -6,7 +6,10 @@
 #ifndef AMP_PROTOCOL_AOP_POLICY_H
 #define AMP_PROTOCOL_AOP_POLICY_H
 
+#include <amp/base/api.h>
 #include <amp/protocol/protocol.h>
+
+AMP_API_BEGIN
 
 /* The member of the message that a value comes from: X(id, path). */
 #define AMP_AOP_SOURCE_LIST(X)                                                                     \
@@ -106,5 +109,7 @@ const char *amp_aop_response_fault(const struct amp_aop_policy *p, const struct 
 
 /* Whether so long a silence means that the agent is lost (E_HEARTBEAT_FAILURE). */
 bool amp_aop_lost(const struct amp_aop_policy *p, int64_t last_ms, int64_t now_ms);
+
+AMP_API_END
 
 #endif

@@ -6,9 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
 #include <amp/protocol/items.h>
 #include <amp/protocol/words.h>
+
+AMP_API_BEGIN
 
 #define AMP_KIND_LIST(X)                                                                           \
     X(OTHER, "other")                                                                              \
@@ -146,5 +149,7 @@ struct amp_body {
         } workflow;
     };
 };
+
+AMP_API_END
 
 #endif

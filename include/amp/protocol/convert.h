@@ -9,7 +9,10 @@
 #ifndef AMP_PROTOCOL_CONVERT_H
 #define AMP_PROTOCOL_CONVERT_H
 
+#include <amp/base/api.h>
 #include <amp/protocol/protocol.h>
+
+AMP_API_BEGIN
 
 struct amp_convert; /* one a thread */
 /* What comes out is checked with the same options as what goes in (borrowed; NULL: the defaults).
@@ -35,5 +38,7 @@ enum amp_convert_result amp_convert_message(struct amp_convert *c, const struct 
                                             enum amp_protocol to, const char *const *fill,
                                             struct amp_buf *out, amp_finding_fn fn, void *ctx,
                                             struct amp_error *err);
+
+AMP_API_END
 
 #endif

@@ -10,7 +10,10 @@
 #ifndef AMP_PROTOCOL_EXTRACT_H
 #define AMP_PROTOCOL_EXTRACT_H
 
+#include <amp/base/api.h>
 #include <amp/protocol/protocol.h>
+
+AMP_API_BEGIN
 
 /* Where a message stood: X(id, name). */
 #define AMP_FOUND_LIST(X)                                                                          \
@@ -49,5 +52,7 @@ void amp_extract_free(struct amp_extract *x);
 int amp_extract_feed(struct amp_extract *x, struct amp_span part, struct amp_error *err);
 /* The text is at its end; the next part begins another one. */
 int amp_extract_end(struct amp_extract *x, struct amp_error *err);
+
+AMP_API_END
 
 #endif

@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <amp/base/api.h>
 #include <amp/base/buf.h>
+
+AMP_API_BEGIN
 
 struct amp_spans {
     const struct amp_span *v;
@@ -31,5 +34,7 @@ struct amp_fix {
     struct amp_span file, change_type;
     int64_t diff_lines;
 };
+
+AMP_API_END
 
 #endif

@@ -3,7 +3,10 @@
 #ifndef AMP_PROTOCOL_MEANING_H
 #define AMP_PROTOCOL_MEANING_H
 
+#include <amp/base/api.h>
 #include <amp/protocol/protocol.h>
+
+AMP_API_BEGIN
 
 struct amp_meaning {
     const char *code;
@@ -16,5 +19,7 @@ struct amp_meaning {
 /* A protocol's table ends with a NULL code. AMP_PROTO_NONE: the codes of any protocol. The same
  * code may mean something else in another protocol. */
 const struct amp_meaning *amp_meanings(enum amp_protocol p);
+
+AMP_API_END
 
 #endif

@@ -5,10 +5,13 @@
 #ifndef AMP_PROTOCOL_PROTOCOL_H
 #define AMP_PROTOCOL_PROTOCOL_H
 
+#include <amp/base/api.h>
 #include <amp/base/clock.h>
 #include <amp/json/tape.h>
 #include <amp/protocol/body.h>
 #include <amp/schema/output.h>
+
+AMP_API_BEGIN
 
 #define AMP_PROTOCOL_LIST(X)                                                                       \
     X(AMP, "amp", "AMP/1.0")                                                                       \
@@ -147,5 +150,7 @@ int amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_
 
 /* The branch rule of the protocols: main, master, refs/heads/ forms, and the given patterns. */
 bool amp_branch_is_protected(struct amp_span branch, const char *const *patterns);
+
+AMP_API_END
 
 #endif

@@ -3,6 +3,10 @@
 #ifndef AMP_PROTOCOL_WORDS_H
 #define AMP_PROTOCOL_WORDS_H
 
+#include <amp/base/api.h>
+
+AMP_API_BEGIN
+
 #define AMP_RISK_LIST(X)                                                                           \
     X(NONE, "none")                                                                                \
     X(LOW, "low")                                                                                  \
@@ -57,5 +61,7 @@ const char *amp_verdict_name(enum amp_decision_word v);
 const char *amp_level_name(enum amp_level v);
 const char *amp_operator_word_name(enum amp_operator_word v);
 const char *amp_ack_stage_name(enum amp_ack_stage v);
+
+AMP_API_END
 
 #endif

@@ -6,7 +6,10 @@
 #ifndef AMP_SCHEMA_OUTPUT_H
 #define AMP_SCHEMA_OUTPUT_H
 
+#include <amp/base/api.h>
 #include <amp/schema/schema.h>
+
+AMP_API_BEGIN
 
 #define AMP_OUTPUT_LIST(X)                                                                         \
     X(FLAG, "flag")         /* {"valid":…} */                                                    \
@@ -24,5 +27,7 @@ enum amp_output {
 int amp_schema_output(const struct amp_schema *s, struct amp_schema_run *r,
                       const struct amp_tape *t, uint32_t tok, enum amp_output form,
                       struct amp_buf *out, struct amp_error *err);
+
+AMP_API_END
 
 #endif

@@ -6,7 +6,10 @@
 #ifndef AMP_SCHEMA_SCHEMA_H
 #define AMP_SCHEMA_SCHEMA_H
 
+#include <amp/base/api.h>
 #include <amp/json/tape.h>
+
+AMP_API_BEGIN
 
 struct amp_schema;
 
@@ -104,5 +107,7 @@ int amp_schema_bundle(const struct amp_schema_file *f, struct amp_buf *out, stru
 /* Checks a whole document against a schema that is compiled in; the error tells the first thing at
  * fault and what was expected (DATAERR schema_violation, invalid_json). */
 int amp_schema_check_text(const char *path, struct amp_span text, struct amp_error *err);
+
+AMP_API_END
 
 #endif
