@@ -1,7 +1,7 @@
 /* amp-ack: the delivery lifecycle of messages: track, acknowledge, sweep, look, send again. */
 #include "flow/config.h"
 #include "message/cursor/cursor.h"
-#include "message/ledger/delivery.h"
+#include "message/record/delivery.h"
 #include "verbs.h"
 
 const char *ack_state, *ack_as;

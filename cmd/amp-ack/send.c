@@ -10,8 +10,9 @@
 
 #include "message/ledger/ledger.h"
 #include "message/ledger/stages.h"
-#include "message/operation/outcome.h"
 #include "message/record/sequence.h"
+#include "message/settle/answer.h"
+#include "message/settle/outcome.h"
 #include "protocol/answer.h"
 #include "rules.h"
 
@@ -83,7 +84,7 @@ static int record(struct pass *p, const struct amp_view *v, struct amp_answer *a
         said.failure = retryable ? AMP_FAILURE_PASSING : AMP_FAILURE_TERMINAL;
     if (amp_message_may_answer(p->store, v->id, v, &said, err) < 0 ||
         amp_message_record(p->store, v, a->now_ms, &how, err) < 0 ||
-        amp_message_answered(p->store, v->id, &said, a->now_ms, NULL, err) < 0)
+        amp_settle_answer(p->store, v->id, &said, a->now_ms, NULL, err) < 0)
         return -1;
     return amp_sequence_answer(p->store, v, "amp-ack.send", a, err);
 }

@@ -11,10 +11,12 @@
 #include "message/ledger/ledger.h"
 #include "message/ledger/stages.h"
 #include "message/operation/idempotency.h"
-#include "message/operation/outcome.h"
-#include "message/operation/rails.h"
 #include "message/record/named.h"
 #include "message/settle/acknowledge.h"
+#include "message/settle/answer.h"
+#include "message/settle/outcome.h"
+#include "message/settle/rails.h"
+#include "message/settle/sweep.h"
 #include "rules.h"
 
 static const char *in_path = "-", *out_path = "-";
@@ -104,7 +106,7 @@ static int withdraw(struct pass *p, const struct amp_view *v, const struct amp_e
                                    .by = ack_as ? ack_as : "amp-ack.track",
                                    .code = amp_span_str(why->code),
                                    .ours = true};
-    if (v->id.n == 0 || amp_message_answered(p->store, v->id, &a, now_ms(), NULL, &e) == 0 ||
+    if (v->id.n == 0 || amp_settle_answer(p->store, v->id, &a, now_ms(), NULL, &e) == 0 ||
         e.status == AMP_NO)
         return 0;
     *err = e;

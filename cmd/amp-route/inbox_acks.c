@@ -15,9 +15,10 @@
 #include "flow/intake.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/stages.h"
-#include "message/operation/outcome.h"
 #include "message/record/record.h"
 #include "message/record/sequence.h"
+#include "message/settle/answer.h"
+#include "message/settle/outcome.h"
 #include "protocol/answer.h"
 
 #define PENDING_MAX ((size_t)4 << 20)
@@ -181,7 +182,7 @@ static int fulfil(struct acks *a, const struct amp_inbox_msg *m, int64_t now_ms,
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (rc < 0 || amp_inbox_known_as(a->store, a->agent, m->id, &mem, &known, err) < 0)
         return -1;
-    return amp_message_answered(a->store, known, &said, now_ms, NULL, err);
+    return amp_settle_answer(a->store, known, &said, now_ms, NULL, err);
 }
 
 int acks_fulfilled(struct acks *a, const struct amp_inbox_msg *m, int64_t now_ms,

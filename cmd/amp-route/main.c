@@ -9,7 +9,7 @@
 
 #include "flow/config.h"
 #include "inbox.h"
-#include "message/ledger/delivery.h"
+#include "message/record/delivery.h"
 #include "once.h"
 #include "replay.h"
 

@@ -9,9 +9,9 @@
 #include <amp/base/clock.h>
 
 #include "message/ledger/ledger.h"
-#include "message/operation/outcome.h"
-#include "message/operation/rails.h"
 #include "message/settle/acknowledge.h"
+#include "message/settle/outcome.h"
+#include "message/settle/rails.h"
 
 static int settled(struct router *r, const struct job *j, const struct amp_view *v, int rc,
                    struct amp_error *e, struct amp_error *err)

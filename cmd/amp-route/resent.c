@@ -6,6 +6,7 @@
  */
 #include "cursors.h"
 
+#include "message/dead/dead.h"
 #include "message/dead/record.h"
 
 #define KIND "route" /* the record that counts the batches of a router */

@@ -9,6 +9,7 @@
 #include "message/dead/dead.h"
 #include "message/ledger/ledger.h"
 #include "message/record/sequence.h"
+#include "message/settle/answer.h"
 #include "protocol/compose.h"
 #include "protocol/sw4rm/answer.h"
 #include "task/record.h"
@@ -284,8 +285,8 @@ int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
                    ? send_again(d, q, now, err)
                    : 0;
     /* The decision is the answer: the ledger waits for nothing more. */
-    if (amp_message_ack(d->w.store, amp_span_str(q->id), AMP_STAGE_FULFILLED, "admin",
-                        (struct amp_span){NULL, 0}, now, &late, &e) &&
+    if (amp_settle_ack(d->w.store, amp_span_str(q->id), AMP_STAGE_FULFILLED, "admin",
+                       (struct amp_span){NULL, 0}, now, &late, &e) &&
         e.status != AMP_NO) {
         *err = e;
         return -1;

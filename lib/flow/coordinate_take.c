@@ -13,6 +13,7 @@
 #include "flow/suspend.h"
 #include "hitl/escalation.h"
 #include "message/ledger/ledger.h"
+#include "message/settle/answer.h"
 
 #define LINES_MAX ((size_t)256 << 20)
 
@@ -135,8 +136,8 @@ static int answer(struct amp_coordinator *c, const struct amp_view *v, const str
         return -1;
     if (v->kind == AMP_KIND_DECISION)
         return amp_coordinator_reopen(c, v, st, err);
-    if (amp_message_ack(c->store, v->id, no ? AMP_STAGE_REJECTED : AMP_STAGE_READ, "coordinator",
-                        amp_span_str(st->nack), st->now_ms, &late, &unknown) < 0 &&
+    if (amp_settle_ack(c->store, v->id, no ? AMP_STAGE_REJECTED : AMP_STAGE_READ, "coordinator",
+                       amp_span_str(st->nack), st->now_ms, &late, &unknown) < 0 &&
         unknown.status != AMP_NO) {
         if (err)
             *err = unknown;
@@ -154,7 +155,7 @@ static int settle(struct amp_coordinator *c, const struct amp_view *v, enum amp_
     char by[64] = "coordinator";
     amp_span_copy(v->from, by, sizeof by);
     struct amp_span code = v->kind == AMP_KIND_NACK ? v->body.ack.code : AMP_SPAN("");
-    if (!ref.n || amp_message_ack(c->store, ref, stage, by, code, now_ms, &late, &unknown) == 0 ||
+    if (!ref.n || amp_settle_ack(c->store, ref, stage, by, code, now_ms, &late, &unknown) == 0 ||
         unknown.status == AMP_NO)
         return 0;
     if (err)
@@ -238,8 +239,8 @@ static int drop(struct amp_coordinator *c, const struct amp_step *st, const char
     bool late;
     struct amp_error unknown = {0};
     if (!*id ||
-        amp_message_ack(c->store, amp_span_str(id), AMP_STAGE_FAILED, "coordinator",
-                        amp_span_str(code), st->now_ms, &late, &unknown) == 0 ||
+        amp_settle_ack(c->store, amp_span_str(id), AMP_STAGE_FAILED, "coordinator",
+                       amp_span_str(code), st->now_ms, &late, &unknown) == 0 ||
         unknown.status == AMP_NO)
         return 0;
     if (err)

@@ -4,9 +4,11 @@
 #include "flow/binding.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
+#include "message/ledger/awaited.h"
 #include "message/ledger/refused.h"
 #include "message/operation/idempotency.h"
-#include "message/operation/outcome.h"
+#include "message/settle/outcome.h"
+#include "message/settle/sweep.h"
 
 #define ROUNDS_MAX 8 /* what a row's doing makes due at once: a retry of a timeout */
 
@@ -52,7 +54,7 @@ static int awaited_due(struct amp_store *s, const struct amp_deadline_ctx *c, in
 static int awaited_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                        uint32_t *done, struct amp_error *err)
 {
-    return amp_outcome_forget(s, now_ms, c->actor, done, err);
+    return amp_awaited_forget(s, now_ms, c->actor, done, err);
 }
 
 static int refused_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,

@@ -10,6 +10,7 @@
 #include "message/dead/dead.h"
 #include "message/ledger/ledger.h"
 #include "message/record/sequence.h"
+#include "message/settle/answer.h"
 #include "protocol/compose.h"
 #include "protocol/sw4rm/answer.h"
 
@@ -48,7 +49,7 @@ static int acknowledge(struct amp_decider *d, const struct amp_view *v, int64_t 
     bool late;
 
     amp_buf_init(&ack, 1 << 16);
-    if (amp_message_ack(w->store, v->id, AMP_STAGE_READ, "admin", none, now, &late, err))
+    if (amp_settle_ack(w->store, v->id, AMP_STAGE_READ, "admin", none, now, &late, err))
         return -1;
     int rc;
     if (v->protocol == AMP_PROTO_AMP)

@@ -8,7 +8,7 @@
 #include <amp/json/lines.h>
 #include <amp/protocol/protocol.h>
 
-#include "message/operation/rails.h"
+#include "message/settle/rails.h"
 #include "store/store.h"
 
 #define AMP_INTAKE_ID_MAX 1000 /* bytes of a message's or task's id, where there is a store */

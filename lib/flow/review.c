@@ -10,6 +10,7 @@
 #include "flow/review_verdict.h"
 #include "flow/verify.h"
 #include "message/ledger/ledger.h"
+#include "message/settle/answer.h"
 #include "protocol/compose.h"
 #include "task/record.h"
 #include "worktree/worktree.h"
@@ -218,8 +219,8 @@ static int give_up(struct amp_worker *w, struct amp_job *job, struct amp_judged 
     const struct amp_worker_lines lines = {{amp_buf_span(&nack)}, 1};
     if (amp_worker_step(w, job, &step, &lines, err))
         return -1;
-    amp_message_ack(w->store, k->v->id, AMP_STAGE_FAILED, w->opt->agent, amp_span_str(code),
-                    amp_now_ms(), &late, &e);
+    amp_settle_ack(w->store, k->v->id, AMP_STAGE_FAILED, w->opt->agent, amp_span_str(code),
+                   amp_now_ms(), &late, &e);
     return amp_worker_finish(w, AMP_AGENT_EV_FAIL, err);
 }
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "message/ledger/ledger.h"
-#include "message/operation/outcome.h"
 #include "message/record/record.h"
+#include "message/settle/outcome.h"
 #include "protocol/compose.h"
 #include "task/task.h"
 

@@ -11,6 +11,7 @@
 #include "flow/suspend.h"
 #include "flow/worker_io.h"
 #include "message/ledger/ledger.h"
+#include "message/settle/answer.h"
 #include "protocol/compose.h"
 #include "task/task.h"
 
@@ -36,8 +37,8 @@ static int take_ack(struct amp_worker *w, const struct amp_view *v, struct amp_e
     if (v->kind == AMP_KIND_NACK)
         w->opt->note("%.*s was refused: %.*s", (int)v->body.ack.ref.n, v->body.ack.ref.p,
                      (int)v->body.ack.code.n, v->body.ack.code.p);
-    if (amp_message_ack(w->store, v->body.ack.ref, v->body.ack.stage, by, v->body.ack.code,
-                        amp_now_ms(), &late, &e) &&
+    if (amp_settle_ack(w->store, v->body.ack.ref, v->body.ack.stage, by, v->body.ack.code,
+                       amp_now_ms(), &late, &e) &&
         e.status != AMP_NO) {
         *err = e;
         return -1;
@@ -55,7 +56,7 @@ static int acknowledge(struct amp_worker *w, const struct amp_view *v, enum amp_
                        struct amp_span code, struct amp_error *err)
 {
     bool late;
-    return amp_message_ack(w->store, v->id, stage, w->opt->agent, code, amp_now_ms(), &late, err);
+    return amp_settle_ack(w->store, v->id, stage, w->opt->agent, code, amp_now_ms(), &late, err);
 }
 
 static int take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)

@@ -8,6 +8,7 @@
 #include "flow/suspend.h"
 #include "flow/worker_io.h"
 #include "message/ledger/ledger.h"
+#include "message/settle/answer.h"
 #include "protocol/compose.h"
 #include "task/task.h"
 
@@ -153,8 +154,8 @@ int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char
     amp_span_copy(v->id, job.msg_id, sizeof job.msg_id);
     if (amp_worker_step(w, &job, &step, &lines, err))
         return -1;
-    if (amp_message_ack(w->store, v->id, AMP_STAGE_REJECTED, w->opt->agent, amp_span_str(code),
-                        amp_now_ms(), &late, &e) &&
+    if (amp_settle_ack(w->store, v->id, AMP_STAGE_REJECTED, w->opt->agent, amp_span_str(code),
+                       amp_now_ms(), &late, &e) &&
         e.status != AMP_NO) {
         *err = e;
         return -1;

@@ -12,7 +12,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
-#include "metrics/metrics_int.h"
+#include "metrics/series.h"
 
 #define TEXT_MAX    ((size_t)64 << 20)
 #define PENDING_MAX ((size_t)8 << 20) /* of a FIFO whose reader is slow */

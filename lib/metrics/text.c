@@ -8,7 +8,7 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
-#include "metrics/metrics_int.h"
+#include "metrics/series.h"
 
 static const char *const kinds[] = {"counter", "gauge", "histogram", "histogram"};
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "message/ledger/ledger.h"
-#include "message/operation/rails.h"
+#include "message/settle/rails.h"
 #include "task/task.h"
 #include "worker.h"
 

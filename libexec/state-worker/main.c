@@ -11,7 +11,7 @@
 #include <amp/json/lines.h>
 
 #include "cli/cli.h"
-#include "message/operation/rails.h"
+#include "message/settle/rails.h"
 #include "worker.h"
 
 enum { REQUEST_MOST = 64 * 1024 * 1024 + 1024, REPLY_MOST = 256 * 1024 };

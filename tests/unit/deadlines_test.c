@@ -1,6 +1,7 @@
 /* Every kind of deadline: nothing to do before its moment, done once at it, then quiet. */
 #include "flow/deadlines.h"
 #include "message/operation/idempotency.h"
+#include "message/settle/answer.h"
 #include "scratch.h"
 #include "tap.h"
 
@@ -100,8 +101,8 @@ static void windows(void)
     TAP_INT(amp_idem_claim(store, &v, &o, &a, &err), 0, "an operation");
     amp_idem_answer_release(&a);
     TAP_INT(amp_message_record(store, &v, T0, NULL, &err), 0, "its attempt");
-    TAP_INT(amp_message_ack(store, AMP_SPAN("m2"), AMP_STAGE_FULFILLED, "executor",
-                            (struct amp_span){"", 0}, T0 + 1000, NULL, &err),
+    TAP_INT(amp_settle_ack(store, AMP_SPAN("m2"), AMP_STAGE_FULFILLED, "executor",
+                           (struct amp_span){"", 0}, T0 + 1000, NULL, &err),
             0, "its end");
     TAP_INT(due_of("window"), T0 + 3600000, "is looked at after the window");
     TAP_INT(run(T0 + 3600000, "window"), 0, "and kept for a window after its end");

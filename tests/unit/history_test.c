@@ -6,6 +6,8 @@
 #include "message/history/diagram.h"
 #include "message/ledger/ledger.h"
 #include "message/operation/idempotency.h"
+#include "message/settle/answer.h"
+#include "message/settle/sweep.h"
 #include "scratch.h"
 #include "store/history/follow.h"
 #include "store/history/history.h"
@@ -96,8 +98,8 @@ static void conversations(void)
     message("m1", "flow-1", "{\"a\":1}", true);
     message("m2", "flow-2", "{\"b\":1}", false);
     message("m3", "flow-1", "{\"c\":1}", true);
-    amp_message_ack(store, AMP_SPAN("m1"), AMP_STAGE_RECEIVED, "executor", (struct amp_span){"", 0},
-                    2000, NULL, &err);
+    amp_settle_ack(store, AMP_SPAN("m1"), AMP_STAGE_RECEIVED, "executor", (struct amp_span){"", 0},
+                   2000, NULL, &err);
     amp_dead_add(store, &d, "router", (struct amp_span){"", 0}, NULL, &err);
     amp_message_sweep(store, 20000, &sweep, &raised, &err);
     TAP_STR(rows(&one),

@@ -3,6 +3,8 @@
 
 #include "message/ledger/ledger.h"
 #include "message/operation/idempotency.h"
+#include "message/record/operation_key.h"
+#include "message/settle/answer.h"
 #include "scratch.h"
 #include "tap.h"
 
@@ -57,7 +59,7 @@ static const char *ack(const char *id, enum amp_ack_stage stage, const char *by,
     struct amp_message_answer a = {.stage = stage, .by = by, .code = amp_span_str(code)};
     if (stage == AMP_STAGE_FULFILLED)
         a.result = AMP_SPAN("{\"n\":1}");
-    return amp_message_answered(store, amp_span_str(id), &a, now, NULL, &err) < 0 ? err.code : "ok";
+    return amp_settle_answer(store, amp_span_str(id), &a, now, NULL, &err) < 0 ? err.code : "ok";
 }
 
 static void once(void)
@@ -106,13 +108,13 @@ static void keys(void)
     v.has_sequence = false;
     AMP_BUF struct amp_buf key = {0};
     amp_buf_init(&key, 4096);
-    TAP_INT(amp_idem_key(&v, &key, &err), 0, "neither token nor number");
+    TAP_INT(amp_operation_key(&v, &key, &err), 0, "neither token nor number");
     v = view_of("cli", "t", "s9");
     v.type = AMP_SPAN("ACKNOWLEDGEMENT");
-    amp_idem_key(&v, &key, &err);
+    amp_operation_key(&v, &key, &err);
     v.protocol = AMP_PROTO_AMP;
     v.type = AMP_SPAN("task_dispatch");
-    amp_idem_key(&v, &key, &err);
+    amp_operation_key(&v, &key, &err);
     TAP_INT((int64_t)key.len, 0, "and what is not deduplicated has no key");
 }
 

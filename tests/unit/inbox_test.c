@@ -2,8 +2,9 @@
 #include <stdlib.h>
 
 #include "message/dead/dead.h"
-#include "message/inbox/inbox_int.h"
+#include "message/inbox/private.h"
 #include "message/operation/idempotency.h"
+#include "message/settle/answer.h"
 #include "scratch.h"
 #include "tap.h"
 
@@ -204,8 +205,7 @@ static void attempts(void)
     put(&one, c, (struct amp_span){"", 0});
     offer(c, 6000);
     read_it(c, "op-5");
-    amp_message_ack(store, AMP_SPAN("op-5"), AMP_STAGE_FAILED, "c", AMP_SPAN("x"), 6000, NULL,
-                    &err);
+    amp_settle_ack(store, AMP_SPAN("op-5"), AMP_STAGE_FAILED, "c", AMP_SPAN("x"), 6000, NULL, &err);
     put(&two, c, (struct amp_span){"", 0});
     TAP_STR(offer(c, 6000), "op-6", "what failed is tried again");
 }
@@ -255,7 +255,7 @@ static void letters(void)
     put(&v, q, (struct amp_span){"", 0});
     offer(p, 1500);
     read_it(p, "l1");
-    if (amp_message_ack(store, v.id, AMP_STAGE_FAILED, "p", AMP_SPAN("x"), 2500, NULL, &err) < 0)
+    if (amp_settle_ack(store, v.id, AMP_STAGE_FAILED, "p", AMP_SPAN("x"), 2500, NULL, &err) < 0)
         printf("# %s\n", err.what);
     uint32_t expired = 0;
     amp_inbox_sweep(store, 10000, "sweep", &expired, &err);

@@ -3,6 +3,8 @@
 
 #include "message/dead/dead.h"
 #include "message/ledger/ledger.h"
+#include "message/settle/answer.h"
+#include "message/settle/sweep.h"
 #include "scratch.h"
 #include "tap.h"
 
@@ -46,8 +48,8 @@ static bool find(const char *id)
 static int ack(const char *id, enum amp_ack_stage stage, const char *by, bool *late)
 {
     *late = false;
-    return amp_message_ack(store, amp_span_str(id), stage, by, (struct amp_span){"", 0}, 2000, late,
-                           &err);
+    return amp_settle_ack(store, amp_span_str(id), stage, by, (struct amp_span){"", 0}, 2000, late,
+                          &err);
 }
 
 /* Whatever a line looks like, the same bytes come back. */

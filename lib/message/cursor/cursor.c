@@ -14,6 +14,7 @@
 #include "message/cursor/held.h"
 #include "message/cursor/record.h"
 #include "message/cursor/tell.h"
+#include "message/record/source.h"
 
 #define KIND       "cursor"
 #define HELD_BYTES ((size_t)16 << 20)
@@ -21,8 +22,8 @@
 struct amp_cursor {
     struct amp_store *store;
     const struct amp_cursor_options *opt;
-    char key[AMP_CURSOR_KEY_MAX], source[AMP_CURSOR_NAME_MAX];
-    char held_box[AMP_CURSOR_KEY_MAX + 8];
+    char key[AMP_SOURCE_KEY_MAX], source[AMP_SOURCE_NAME_MAX];
+    char held_box[AMP_SOURCE_KEY_MAX + 8];
     int64_t lease_ms, gap_ms;
     uint32_t max_held;
     struct amp_buf mem, out, lines; /* the record's texts; what is written; what turn made */
@@ -180,8 +181,8 @@ int amp_cursor_open(struct amp_store *s, struct amp_span source,
     amp_buf_init(&c->mem, 1 << 20);
     amp_buf_init(&c->out, 1 << 20);
     amp_buf_init(&c->lines, 1 << 20);
-    amp_cursor_key(amp_span_str(opt->consumer), source, c->key);
-    amp_cursor_name(source, c->source);
+    amp_source_key(amp_span_str(opt->consumer), source, c->key);
+    amp_source_name(source, c->source);
     snprintf(c->held_box, sizeof c->held_box, "held\n%s", c->key);
     struct step w = {.c = c,
                      .actor = opt->outbox,
@@ -239,16 +240,16 @@ static void look_behind(const struct amp_cursor *c, int64_t last, uint32_t skip,
 
 /* By which the store knows an event again. Moves count: what is read again after one is new. */
 static struct amp_span input_id(const struct amp_cursor *c, int64_t moves, int64_t seq,
-                                char out[AMP_CURSOR_KEY_MAX + 64])
+                                char out[AMP_SOURCE_KEY_MAX + 64])
 {
-    int n = snprintf(out, AMP_CURSOR_KEY_MAX + 64, "%s\n%" PRId64 " %" PRId64, c->key, moves, seq);
+    int n = snprintf(out, AMP_SOURCE_KEY_MAX + 64, "%s\n%" PRId64 " %" PRId64, c->key, moves, seq);
     return (struct amp_span){out, (size_t)n};
 }
 
 static int enqueue(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms, uint32_t skip,
                    enum amp_store_outcome *how, struct amp_error *err)
 {
-    char id[AMP_CURSOR_KEY_MAX + 64];
+    char id[AMP_SOURCE_KEY_MAX + 64];
     struct amp_store_input input = {
         .consumer = c->opt->outbox, .id = input_id(c, c->rec.moves, e->seq, id), .bytes = e->line};
     struct step w = {.c = c,
@@ -273,7 +274,7 @@ static bool same_bytes(const struct amp_held *h, struct amp_span line)
 static int judge_old(struct amp_cursor *c, const struct amp_cursor_item *e,
                      enum amp_cursor_verdict *verdict, struct amp_error *err)
 {
-    char id[AMP_CURSOR_KEY_MAX + 64];
+    char id[AMP_SOURCE_KEY_MAX + 64];
     for (uint32_t i = 0; i < c->rec.n_holes; i++)
         if (e->seq >= c->rec.hole[i].from && e->seq <= c->rec.hole[i].to) {
             *verdict = AMP_CURSOR_LATE;

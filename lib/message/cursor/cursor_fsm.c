@@ -4,7 +4,7 @@
  * or tombstone; a lease, an epoch. Rows marked extra are what persons do, and what a holder's end
  * needs.
  */
-#include "message/cursor/cursor.h"
+#include "message/cursor/cursor_fsm.h"
 
 static const struct amp_fsm_name states[] = {AMP_CURSOR_STATES(AMP_FSM_NAMES)};
 static const struct amp_fsm_name events[] = {AMP_CURSOR_EVENTS(AMP_FSM_NAMES)};

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "message/cursor/cursor_fsm.h"
 #include "message/cursor/tell.h"
+#include "message/record/source.h"
 #include "metrics/metrics.h"
 
 #define KIND "cursor"
@@ -52,9 +54,9 @@ int amp_cursors_find(struct amp_store *s, struct amp_span consumer, struct amp_s
                      struct amp_buf *mem, struct amp_cursor_rec *out, uint8_t *state,
                      struct amp_error *err)
 {
-    char key[AMP_CURSOR_KEY_MAX];
+    char key[AMP_SOURCE_KEY_MAX];
     struct amp_store_rec rec;
-    if (amp_store_get(s, KIND, amp_cursor_key(consumer, source, key), &rec, err) < 0)
+    if (amp_store_get(s, KIND, amp_source_key(consumer, source, key), &rec, err) < 0)
         return -1;
     if (!rec.found)
         return 0;
@@ -117,12 +119,12 @@ static int edit_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
 static int edit(struct amp_store *s, const struct amp_cursors_edit *e, uint8_t event,
                 struct amp_error *err)
 {
-    char key[AMP_CURSOR_KEY_MAX];
+    char key[AMP_SOURCE_KEY_MAX];
     struct edit w = {.e = e, .event = event, .actor = e->actor};
     enum amp_store_outcome how;
     amp_buf_init(&w.mem, 1 << 20);
     amp_buf_init(&w.out, 1 << 20);
-    int rc = amp_store_update(s, KIND, amp_cursor_key(e->consumer, e->source, key), NULL, edit_fn,
+    int rc = amp_store_update(s, KIND, amp_source_key(e->consumer, e->source, key), NULL, edit_fn,
                               &w, &how, err);
     amp_buf_release(&w.mem);
     amp_buf_release(&w.out);
@@ -147,7 +149,7 @@ static bool is_active(const struct amp_cursor_rec *r, uint8_t state, int64_t now
 }
 
 struct least {
-    char source[AMP_CURSOR_NAME_MAX];
+    char source[AMP_SOURCE_NAME_MAX];
     int64_t now_ms, n;
     bool any;
 };
@@ -167,7 +169,7 @@ int amp_cursor_watermark(struct amp_store *s, struct amp_span source, int64_t no
                          struct amp_error *err)
 {
     struct least w = {.now_ms = now_ms};
-    amp_cursor_name(source, w.source);
+    amp_source_name(source, w.source);
     if (amp_cursors_each(s, least_fn, &w, err) < 0)
         return -1;
     *n = w.n;

@@ -2,6 +2,7 @@
 #ifndef AMP_MESSAGE_CURSOR_CURSORS_H
 #define AMP_MESSAGE_CURSOR_CURSORS_H
 
+#include "message/cursor/cursor.h"
 #include "message/cursor/record.h"
 
 /* By consumer and source. The record lives during the call; 1 ends it. */

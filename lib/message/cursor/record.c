@@ -1,4 +1,4 @@
-/* The record, its key, and what a step of the machine does to it. */
+/* The record, and what a step of the machine does to it. */
 #include "message/cursor/record.h"
 
 #include <stdio.h>
@@ -6,43 +6,8 @@
 
 #include <amp/base/id.h>
 
+#include "message/cursor/cursor_fsm.h"
 #include "message/record/record.h"
-
-#define NAME_MOST 256 /* bytes of a part; longer ones are told by their digest */
-
-static bool plain(struct amp_span s)
-{
-    if (s.n > NAME_MOST || (s.n > 7 && memcmp(s.p, "sha256:", 7) == 0))
-        return false;
-    for (size_t i = 0; i < s.n; i++)
-        if ((unsigned char)s.p[i] < 0x20)
-            return false;
-    return true;
-}
-
-struct amp_span amp_cursor_name(struct amp_span name, char out[AMP_CURSOR_NAME_MAX])
-{
-    if (plain(name)) {
-        memcpy(out, name.p ? name.p : "", name.n);
-        out[name.n] = '\0';
-        return (struct amp_span){out, name.n};
-    }
-    char digest[AMP_SHA256_MAX];
-    amp_sha256_hex(name, digest);
-    int n = snprintf(out, AMP_CURSOR_NAME_MAX, "sha256:%s", digest);
-    return (struct amp_span){out, (size_t)n};
-}
-
-struct amp_span amp_cursor_key(struct amp_span consumer, struct amp_span source,
-                               char out[AMP_CURSOR_KEY_MAX])
-{
-    char name[AMP_CURSOR_NAME_MAX];
-    size_t n = amp_cursor_name(consumer, out).n;
-    struct amp_span part = amp_cursor_name(source, name);
-    out[n++] = '\n';
-    memcpy(out + n, part.p, part.n + 1);
-    return (struct amp_span){out, n + part.n};
-}
 
 static void read_holes(const struct amp_tape *t, struct amp_cursor_rec *r)
 {

@@ -2,16 +2,7 @@
 #ifndef AMP_MESSAGE_CURSOR_RECORD_H
 #define AMP_MESSAGE_CURSOR_RECORD_H
 
-#include "message/cursor/cursor.h"
-
-/* A part of a key: the name, or a digest of one that is longer than a part may be, or has control
- * characters in it. */
-#define AMP_CURSOR_NAME_MAX 304
-struct amp_span amp_cursor_name(struct amp_span name, char out[AMP_CURSOR_NAME_MAX]);
-/* The key's id: both parts with an LF between. */
-#define AMP_CURSOR_KEY_MAX (2 * AMP_CURSOR_NAME_MAX)
-struct amp_span amp_cursor_key(struct amp_span consumer, struct amp_span source,
-                               char out[AMP_CURSOR_KEY_MAX]);
+#include "store/store.h"
 
 /* A gap that was given up. */
 struct amp_cursor_hole {

@@ -3,7 +3,16 @@
 #ifndef AMP_MESSAGE_CURSOR_TELL_H
 #define AMP_MESSAGE_CURSOR_TELL_H
 
-#include "message/cursor/cursor.h"
+#include "store/store.h"
+
+/* What happens to a gap that timed out. */
+#define AMP_CURSOR_GAP_WORDS(X) X(SKIP, "skip") X(TOMBSTONE, "tombstone") X(HOLD, "hold")
+enum amp_on_gap {
+#define X(id, word) AMP_ON_GAP_##id,
+    AMP_CURSOR_GAP_WORDS(X)
+#undef X
+        AMP_ON_GAP_COUNT
+};
 
 struct amp_cursor_gap {
     const char *consumer;

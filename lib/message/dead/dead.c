@@ -141,7 +141,11 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
                                          .by = actor,
                                          .code = amp_span_str(d->code),
                                          .ours = true};
-        if (amp_message_answered(s, d->msg_id, &end, d->failed_ms, NULL, &e) < 0 &&
+        struct amp_message_changes changes;
+        int told = amp_message_answered(s, d->msg_id, &end, d->failed_ms, &changes, &e);
+        if (told == 0)
+            told = amp_message_close_outbox(s, d->msg_id, &changes, &e);
+        if (told < 0 &&
             e.status != AMP_NO) { /* NO: the ledger does not know it, or it came further */
             if (err)
                 *err = e;
@@ -150,6 +154,16 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
     }
     if (entry)
         *entry = made;
+    return 0;
+}
+
+int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, bool *open,
+                     struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
+        return -1;
+    *open = rec.found && amp_span_is(rec.state, DEAD);
     return 0;
 }
 

@@ -10,57 +10,9 @@
 #include <amp/base/id.h>
 #include <amp/protocol/protocol.h>
 
+#include "message/dead/record.h"
 #include "store/store.h"
 
-/* The final class: why it was given up. */
-#define AMP_DEAD_CLASSES(X)                                                                        \
-    X(UNSET, "", "derived from the code")                                                          \
-    X(UNDELIVERABLE, "undeliverable", "nobody took it; later somebody may")                        \
-    X(EXHAUSTED, "retries_exhausted", "no attempt in the budget brought it through")               \
-    X(TERMINAL, "terminal_error", "what it asks cannot succeed as it is")                          \
-    X(POLICY, "policy_violation", "a rule or a resource limit forbids it")                         \
-    X(EXPIRED, "ttl_expired", "its time to live passed")
-
-enum amp_dead_class {
-#define X(id, name, doc) AMP_DEAD_##id,
-    AMP_DEAD_CLASSES(X)
-#undef X
-        AMP_DEAD_CLASS_COUNT
-};
-const char *amp_dead_class_name(enum amp_dead_class c);
-enum amp_dead_class amp_dead_class_find(const char *name); /* COUNT: unknown */
-
-/* An attempt before the one that a letter is made of. */
-struct amp_dead_attempt {
-    struct amp_span msg_id; /* of that attempt, empty: the letter's */
-    int64_t at_ms;
-    const char *code, *route, *why;
-};
-
-struct amp_dead_letter {
-    struct amp_span line; /* the original bytes */
-    struct amp_span msg_id, task, type, from, to;
-    struct amp_span correlation, content_type;
-    const char *protocol;
-    const char *code, *why; /* "no_route" and a sentence */
-    const char *route;      /* the route or port that failed, "" for none */
-    const char *lane;       /* "" or NULL: none */
-    struct amp_span *recipients,
-        *tried; /* all it is for; ports tried: to write only, may be NULL */
-    uint32_t n_recipients, n_tried;
-    const char *last_code;     /* of the last attempt, NULL: `code`; to write only */
-    bool settled;              /* to write: the ledger knows of the end already */
-    bool retryable;            /* class: temporary, else permanent */
-    enum amp_dead_class final; /* UNSET: by code and retryable */
-    int64_t created_ms, first_failed_ms, failed_ms;
-    int64_t attempts;                      /* all, the last included; to write: 0 counts */
-    const struct amp_dead_attempt *before; /* earlier attempts, oldest first; to write only */
-    uint32_t n_before;
-    struct amp_span excerpt; /* to write: of what (empty: of the line); read: as it was kept */
-    uint64_t rev;            /* read only */
-    uint64_t frame;          /* of the last failure: its place in the log; 0: not known */
-    bool open, withdrawn;    /* read only: DEAD; WITHDRAWN; neither: REQUEUED */
-};
 /* The parts of a letter that the message itself tells. The spans are the view's. */
 void amp_dead_from_view(struct amp_dead_letter *d, const struct amp_view *v);
 
@@ -73,6 +25,10 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
 /* Under which id its letter is: its own, or 16 digits of the line's digest. */
 struct amp_span amp_dead_id(struct amp_span msg_id, struct amp_span line,
                             char digest[AMP_SHA256_MAX]);
+
+/* Whether there is a letter that nobody requeued or withdrew. */
+int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, bool *open,
+                     struct amp_error *err);
 
 /* The letters; with_requeued: also those already sent again. Spans live during the call. */
 typedef int (*amp_dead_fn)(void *ctx, struct amp_span dead_id, const struct amp_dead_letter *d,

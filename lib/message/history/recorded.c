@@ -196,7 +196,7 @@ static int counts(struct amp_recorded *r, const struct item *i, struct amp_error
     struct amp_span line = {r->text.data + i->line, i->size};
     struct amp_store_rec rec;
     if (i->copy && !amp_span_is(id, "unnamed")) {
-        if (amp_store_get(r->store, "message", id, &rec, err) < 0)
+        if (amp_store_get(r->store, AMP_MESSAGE_KIND, id, &rec, err) < 0)
             return -1;
         if (rec.found)
             return 0;

@@ -5,7 +5,7 @@
  * stands in the state.
  */
 #include "message/inbox/bell.h"
-#include "message/inbox/inbox_int.h"
+#include "message/inbox/private.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,13 +3,14 @@
  * letter with an answer to its sender before the delivery ends, so that a crash in between makes a
  * second attempt of the letter, never a loss.
  */
-#include "message/inbox/inbox_int.h"
+#include "message/inbox/private.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "message/dead/dead.h"
 #include "message/record/sequence.h"
+#include "message/settle/answer.h"
 #include "protocol/answer.h"
 
 static int answer_line(struct amp_store *s, const struct amp_view *v,
@@ -53,8 +54,8 @@ static int bury(struct amp_store *s, const struct amp_inbox_refusal *r, struct a
         rc = answer_line(s, &v, r, &answer, err);
     struct amp_error e = {0};
     if (rc == 0 && known_as.n > 0 &&
-        amp_message_ack(s, known_as, AMP_STAGE_FAILED, by, amp_span_str(r->code), r->now_ms, NULL,
-                        &e) < 0 &&
+        amp_settle_ack(s, known_as, AMP_STAGE_FAILED, by, amp_span_str(r->code), r->now_ms, NULL,
+                       &e) < 0 &&
         e.status != AMP_NO) {
         rc = -1;
         if (err)

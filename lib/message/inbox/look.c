@@ -1,5 +1,5 @@
 /* Looking into inboxes: nothing changes. */
-#include "message/inbox/inbox_int.h"
+#include "message/inbox/private.h"
 
 static void info_of(const struct amp_inbox_buffer *b, struct amp_span agent,
                     struct amp_inbox_info *out)

@@ -3,7 +3,7 @@
  * and sent another, perhaps to another agent, and then both came. One agent gets one of them.
  */
 #include "message/inbox/bell.h"
-#include "message/inbox/inbox_int.h"
+#include "message/inbox/private.h"
 #include "message/operation/idempotency.h"
 
 /* Whether what the agent had of an attempt ended without success, so that the next one is due. */

@@ -3,7 +3,7 @@
  * that what stands in the log after a crash is always a beginning of them; putting again (the
  * router's outbox sees to that) finds how far it came.
  */
-#include "message/inbox/inbox_int.h"
+#include "message/inbox/private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include <amp/base/id.h>
 
 #include "message/record/named.h"
+#include "message/settle/answer.h"
 
 #define ORDER_MASK ((1ull << 53) - 1) /* what every reader of JSON gets back */
 
@@ -293,7 +294,7 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
     struct amp_error e = {0};
     amp_span_copy(p->agent, by, sizeof(by));
     struct amp_message_answer a = {.stage = AMP_STAGE_RECEIVED, .by = by, .waits = true};
-    if (amp_message_answered(s, known, &a, p->now_ms, NULL, &e) == 0 ||
+    if (amp_settle_answer(s, known, &a, p->now_ms, NULL, &e) == 0 ||
         e.status == AMP_NO) /* the ledger came further */
         return 0;
     if (err)

@@ -1,5 +1,5 @@
 /* The two records of an inbox as JSON: read and written here only. */
-#include "message/inbox/inbox_int.h"
+#include "message/inbox/private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,9 @@
 #ifndef AMP_MESSAGE_LEDGER_HOLDER_H
 #define AMP_MESSAGE_LEDGER_HOLDER_H
 
-#include "message/ledger/ledger.h"
+#include <amp/protocol/protocol.h>
+
+#include "message/record/record.h"
 
 struct amp_holder_claim {
     enum amp_ack_stage stage;

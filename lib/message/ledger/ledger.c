@@ -4,16 +4,14 @@
  * so two acknowledgements at once, or an acknowledgement against a sweep, come out in some order
  * and never half.
  */
+#include "message/ledger/ledger.h"
+
+#include "message/ledger/awaited.h"
 #include "message/ledger/holder.h"
 #include "message/ledger/stages.h"
-#include "message/operation/idempotency.h"
-#include "message/operation/outcome.h"
-#include "message/record/record.h"
-#include "message/settle/letters.h"
+#include "message/record/operation_key.h"
 
 #include <string.h>
-
-#define KIND "message"
 
 static const uint8_t stage_events[] = {
     [AMP_STAGE_RECEIVED] = AMP_DELIVERY_EV_ACK_RECEIVED,
@@ -46,7 +44,8 @@ struct work {
     bool holds, ours;
     struct amp_span id;
     char role[128];
-    bool same, close_outbox, close_next, letters;
+    bool same;
+    struct amp_message_changes *changes; /* of an answer */
 };
 
 static void work_init(struct work *w)
@@ -117,7 +116,7 @@ static int describe(struct work *w, struct amp_error *err)
     w->rec.from = v->from;
     w->rec.to = v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0};
     w->rec.task = v->task;
-    if (amp_idem_key(v, &w->claim, err) < 0)
+    if (amp_operation_key(v, &w->claim, err) < 0)
         return -1;
     w->rec.claim = amp_buf_span(&w->claim);
     w->rec.sent_ms = w->now_ms;
@@ -190,9 +189,9 @@ static int record(struct amp_store *s, struct work *w, enum amp_store_outcome *o
     enum amp_store_outcome how;
     if (w->view->id.n == 0)
         return amp_fail(err, AMP_NO, "missing_field", "a message without an id is not recorded");
-    int rc = amp_outcome_await(s, w->view, w->now_ms, err);
+    int rc = amp_awaited_note(s, w->view, w->now_ms, err);
     if (rc == 0)
-        rc = amp_store_update(s, KIND, w->view->id, NULL, record_fn, w, &how, err);
+        rc = amp_store_update(s, AMP_MESSAGE_KIND, w->view->id, NULL, record_fn, w, &how, err);
     if (rc == 0 && outcome)
         *outcome = w->same ? AMP_STORE_REDELIVERED : how;
     work_release(w);
@@ -288,12 +287,15 @@ static void settle_late(struct work *w, uint32_t eff)
         return;
     if (w->rec.state == AMP_DELIVERY_TIMED_OUT)
         w->rec.due_ms = 0;
-    /* A letter of it, or of a later attempt, is closed below, or by the sweep after a crash. */
+    /* A letter of it, or of a later attempt, is closed after this commit, or by the sweep after a
+     * crash. */
     bool left = (eff & 1u << AMP_DELIVERY_DO_TRACK_BOTH) && w->rec.due_ms == 0;
     bool silence = w->rec.state == AMP_DELIVERY_TIMED_OUT && w->rec.failure.n == 0 &&
                    !amp_span_is(w->rec.protocol, "aop");
-    w->letters |= left || (w->rec.given_up.n > 0 && (silence || w->stage == AMP_STAGE_FULFILLED));
-    w->close_next = (eff & 1u << AMP_DELIVERY_DO_TRACK_BOTH) && w->stage != AMP_STAGE_RECEIVED;
+    w->changes->withdraw |=
+        left || (w->rec.given_up.n > 0 && (silence || w->stage == AMP_STAGE_FULFILLED));
+    if ((eff & 1u << AMP_DELIVERY_DO_TRACK_BOTH) && w->stage != AMP_STAGE_RECEIVED)
+        amp_span_copy(w->rec.next, w->changes->close_next, sizeof(w->changes->close_next));
 }
 
 /* Another sign of life of work that goes on. */
@@ -334,7 +336,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return commit(w, "alive", w->rec.state, NULL, change, err);
     }
     if (is_repeated(w)) {
-        w->close_outbox = true;
+        w->changes->close_outbox = true;
         return 1;
     }
     if (check_holder(w, w->id, err) < 0)
@@ -348,7 +350,8 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     bool admitted = (eff & 1u << AMP_DELIVERY_DO_ADMITTED) && admission_is_enough(w->rec.protocol);
     w->note.late = (eff & 1u << AMP_DELIVERY_DO_LOG_LATE) != 0;
     /* Late or not: the receiver has spoken, the sender need not keep the message. */
-    w->close_outbox = admitted || w->note.late || (eff & 1u << AMP_DELIVERY_DO_CLOSE_OUTBOX);
+    w->changes->close_outbox =
+        admitted || w->note.late || (eff & 1u << AMP_DELIVERY_DO_CLOSE_OUTBOX);
     if (eff & 1u << AMP_DELIVERY_DO_CANCEL_RETRY) {
         w->rec.next = (struct amp_span){"", 0};
         begin_to_wait(w);
@@ -366,7 +369,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         expect_outcome(w);
     expect_beats(w, step.to);
     settle_late(w, eff);
-    if (w->letters)
+    if (w->changes->withdraw)
         w->rec.due_ms = w->now_ms;
     if (!w->note.late && w->failure != AMP_FAILURE_NONE && is_failure(w->stage)) {
         w->rec.failure = amp_span_str(w->failure == AMP_FAILURE_PASSING ? "passing" : "terminal");
@@ -390,14 +393,6 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     if (w->said->emit)
         change->actor = w->said->actor;
     return 0;
-}
-
-int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
-                    const char *by, struct amp_span code, int64_t now_ms, bool *late,
-                    struct amp_error *err)
-{
-    struct amp_message_answer a = {.stage = stage, .by = by, .code = code};
-    return amp_message_answered(s, id, &a, now_ms, late, err);
 }
 
 static void work_answer(struct work *w, struct amp_span id, const struct amp_message_answer *a,
@@ -468,32 +463,33 @@ int amp_message_may_answer(struct amp_store *s, struct amp_span id, const struct
 }
 
 int amp_message_answered(struct amp_store *s, struct amp_span id,
-                         const struct amp_message_answer *a, int64_t now_ms, bool *late,
-                         struct amp_error *err)
+                         const struct amp_message_answer *a, int64_t now_ms,
+                         struct amp_message_changes *changes, struct amp_error *err)
 {
+    *changes = (struct amp_message_changes){.withdraw = a->has_letter};
     if (id.n == 0)
         return amp_fail(err, AMP_NO, "unknown_ref", "the acknowledgement names no id");
     struct work w;
     work_answer(&w, id, a, now_ms);
+    w.changes = changes;
     enum amp_store_outcome how;
-    bool done = a->stage == AMP_STAGE_FULFILLED;
-    int rc = done ? amp_letters_look(s, id, &w.letters, err) : 0;
-    if (rc == 0)
-        rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
+    int rc = amp_store_update(s, AMP_MESSAGE_KIND, id, NULL, ack_fn, &w, &how, err);
     /* The message may be for a role. */
     if (rc < 0 && err && amp_holder_denied(err) &&
         amp_holder_role(s, w.note.by, w.role, err) == 0 && *w.role)
-        rc = amp_store_update(s, KIND, id, NULL, ack_fn, &w, &how, err);
-    if (rc == 0 && w.letters)
-        rc = amp_letters_withdraw(s, id, w.note.by, err);
-    if (rc == 0 && w.close_outbox)
-        rc = amp_store_outbox_answered(s, id, err);
-    if (rc == 0 && w.close_next && w.rec.next.n > 0)
-        rc = amp_store_outbox_acked(s, w.rec.next, err);
-    if (rc == 0 && late)
-        *late = w.note.late;
+        rc = amp_store_update(s, AMP_MESSAGE_KIND, id, NULL, ack_fn, &w, &how, err);
+    changes->late = w.note.late;
     work_release(&w);
     return rc;
+}
+
+int amp_message_close_outbox(struct amp_store *s, struct amp_span id,
+                             const struct amp_message_changes *changes, struct amp_error *err)
+{
+    if (changes->close_outbox && amp_store_outbox_answered(s, id, err) < 0)
+        return -1;
+    return *changes->close_next ? amp_store_outbox_acked(s, amp_span_str(changes->close_next), err)
+                                : 0;
 }
 
 static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -529,35 +525,7 @@ int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
     work_init(&w);
     w.now_ms = now_ms;
     enum amp_store_outcome how;
-    int rc = amp_store_update(s, KIND, id, NULL, requeue_fn, &w, &how, err);
+    int rc = amp_store_update(s, AMP_MESSAGE_KIND, id, NULL, requeue_fn, &w, &how, err);
     work_release(&w);
     return rc;
-}
-
-int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
-                      struct amp_message_rec *out, struct amp_error *err)
-{
-    struct amp_message_rec r = {.found = true};
-    int state = amp_fsm_state(&amp_delivery_fsm, row->state);
-    if (state < 0)
-        return amp_fail(err, AMP_INTERNAL, "bad_record", "unknown delivery state \"%.*s\"",
-                        (int)row->state.n, row->state.p);
-    r.state = (uint8_t)state;
-    if (amp_record_read(row->json, mem, &r, err) < 0)
-        return -1;
-    *out = r;
-    return 0;
-}
-
-int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
-                     struct amp_message_rec *out, struct amp_error *err)
-{
-    struct amp_store_rec row;
-    if (amp_store_get(s, KIND, id, &row, err) < 0)
-        return -1;
-    if (!row.found) {
-        *out = (struct amp_message_rec){0};
-        return 0;
-    }
-    return amp_message_parse(&row, mem, out, err);
 }

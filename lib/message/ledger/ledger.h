@@ -8,8 +8,8 @@
 
 #include <amp/protocol/protocol.h>
 
-#include "message/ledger/delivery.h"
-#include "metrics/metrics.h"
+#include "message/record/record.h"
+#include "protocol/compose.h"
 #include "store/store.h"
 
 /* Records the message as SENT with its ack deadline (due_ms, when it needs an ack; how long that
@@ -28,16 +28,9 @@ int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms);
  * not handed over any more. */
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms);
 
-/* Applies an acknowledgement stage. A late one is recorded and changes nothing (*late true). An
- * unknown id: NO unknown_ref. Closes the outbox entries of the id. */
-int amp_message_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
-                    const char *by, struct amp_span code, int64_t now_ms, bool *late,
-                    struct amp_error *err);
-
-/* The same with all that an acknowledgement may say. Of a message that is an attempt at an
- * operation, only who took it up may tell the end: NO message/ledger/holder.h's codes from anybody
- * else.
- */
+/* What an acknowledgement, or another answer, says of a message. Of a message that is an attempt at
+ * an operation, only who took it up may tell the end: NO message/ledger/holder.h's codes from
+ * anybody else. */
 struct amp_message_answer {
     enum amp_ack_stage stage;
     const char *by;
@@ -45,20 +38,35 @@ struct amp_message_answer {
     struct amp_span code, result; /* result: a JSON value, kept when it ends the work */
     /* Of a refusal or failure: what the sweep makes of it, another attempt or a dead letter. */
     enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL } failure;
-    bool holds;     /* who says RECEIVED takes the work up with it */
-    bool worded;    /* by a message, not by who handed the work over */
-    bool takes_up;  /* a word that only the agent which has the work may say */
-    bool ours;      /* told by who carries it: where nobody took it up, nobody is asked */
-    bool waits;     /* RECEIVED into an inbox: the work has not begun */
+    bool holds;    /* who says RECEIVED takes the work up with it */
+    bool worded;   /* by a message, not by who handed the work over */
+    bool takes_up; /* a word that only the agent which has the work may say */
+    bool ours;     /* told by who carries it: where nobody took it up, nobody is asked */
+    bool waits;    /* RECEIVED into an inbox: the work has not begun */
+    /* Of FULFILLED: an attempt at the operation has an open dead letter. */
+    bool has_letter;
     int64_t eta_ms; /* of RECEIVED: an outcome is expected only then; 0: not said */
     /* A line that leaves because of it, into the outbox of `actor` by the same commit; NULL: none.
      * Where nothing is committed (it was said before) none leaves. */
     const struct amp_store_emit *emit;
     const char *actor;
 };
+
+/* What an answer changed, and what its caller has to do after it, in this order (settle/answer.h
+ * does). A crash in between leaves a record that is due, or an outbox entry that is sent again. */
+struct amp_message_changes {
+    bool late;         /* it was recorded, and moved nothing */
+    bool withdraw;     /* the dead letters of the operation are void */
+    bool close_outbox; /* the sender need not keep the message: amp_message_close_outbox */
+    char close_next[AMP_MSG_ID_MAX]; /* nor the attempt after it, which has this id; empty: none */
+};
+/* Commits the answer. NO unknown_ref: the ledger does not know the id. */
 int amp_message_answered(struct amp_store *s, struct amp_span id,
-                         const struct amp_message_answer *a, int64_t now_ms, bool *late,
-                         struct amp_error *err);
+                         const struct amp_message_answer *a, int64_t now_ms,
+                         struct amp_message_changes *changes, struct amp_error *err);
+/* Closes the outbox entries that the changes name. */
+int amp_message_close_outbox(struct amp_store *s, struct amp_span id,
+                             const struct amp_message_changes *changes, struct amp_error *err);
 
 /* Whether this answer would be taken, without changing anything: NO, a code of
  * message/ledger/holder.h, where somebody else holds the work; NO unknown_ref. Where the ledger
@@ -70,70 +78,13 @@ int amp_message_may_answer(struct amp_store *s, struct amp_span id, const struct
 int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
                         struct amp_error *err);
 
-/* What the ledger knows of a message. The spans point into the caller's `mem` (an initialised
- * buffer, emptied first) and live as long as it does. */
-struct amp_message_rec {
-    bool found;
-    uint8_t state;                                  /* of amp_delivery_fsm */
-    struct amp_span line;                           /* the message's bytes */
-    struct amp_span protocol, type, from, to, task; /* to: the first recipient */
-    struct amp_span acks; /* the acknowledgements so far: the elements of a JSON array */
-    struct amp_span correlation;
-    struct amp_span claim;  /* the operation it is an attempt at; empty: none is kept */
-    struct amp_span holder; /* who took the work up */
-    struct amp_span
-        result; /* what the acknowledgement of the end gave: a JSON value; empty: none */
-    int64_t sent_ms, due_ms, timed_out_ms; /* 0: not, or no deadline */
-    int64_t ack_timeout_ms;
-    int64_t expires_ms; /* 0: never */
-    int64_t sla_ms;     /* from admission to an outcome; 0: it does not matter */
-    bool wants_outcome; /* somebody waits for one */
-    bool for_many;      /* several recipients, or all: `to` is not the only one */
-    bool told;          /* of its timeout a person was told */
-    /* Signs of life (AOP §6.1): without one for beat_ms it counts as lost although its time runs
-     * until until_ms; beat_warns: that is only told. */
-    int64_t beat_ms, until_ms;
-    bool beat_warns, silent; /* silent: it timed out for that */
-    /* Attempts (message/operation/retry.h): this is the how manieth of the same operation, `tries`
-     * tells the former ones as a dead letter's history does, `next` is the one after it, which has
-     * left at departed_ms from the outbox `node`. */
-    int64_t attempt, departed_ms, sequence;
-    struct amp_span origin, tries, next, node;
-    struct amp_span failure;  /* "passing", "terminal": what became of it is to be decided */
-    struct amp_span given_up; /* why there is no further attempt */
+/* Records an attempt that follows another: SENT, where it is not recorded yet. */
+struct amp_message_former {
+    int64_t attempt, ack_timeout_ms, sla_ms; /* of the one before it */
+    struct amp_span first, tries;            /* the first one's id; all so far, as in the record */
 };
-int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
-                     struct amp_message_rec *out, struct amp_error *err);
-/* The same for a row of kind "message" as amp_store_each gives it. */
-int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
-                      struct amp_message_rec *out, struct amp_error *err);
-
-/* Deadlines. A message whose acknowledgement is overdue goes to TIMED_OUT, and the escalation
- * "ack_timeout" stands in the outbox of `actor` by the same commit; an agent at work that
- * was silent for silence_ms gets "heartbeat_timeout" the same way, once for each last sign of life.
- * So an escalation is made once however many sweep, also across crashes; who emits the outbox does
- * it under one lock. *raised counts the escalations made now. With rules for retries an overdue,
- * refused or failed message is sent again by the same outbox, or becomes a dead letter. */
-struct amp_retry_rules;
-struct amp_sweep_options {
-    const char *actor; /* the outbox they go to: the tool's consumer name */
-    const char *from;  /* the escalation's sender: a role, "system" */
-    enum amp_level severity;
-    int64_t silence_ms;                  /* 0: agents are not looked at */
-    const struct amp_retry_rules *retry; /* NULL: nothing is sent again */
-    int64_t
-        window_ms; /* how long an operation's outcome counts (message/operation/idempotency.h) */
-    struct amp_buf
-        *answers; /* what is told is appended here as lines, not to the outbox; or NULL */
-    struct amp_metrics *metrics;
-};
-int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_sweep_options *opt,
-                      uint32_t *raised, struct amp_error *err);
-/* The same for one message: one that expired before it was passed on. */
-int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_ms,
-                          const struct amp_sweep_options *opt, struct amp_error *err);
-/* The earliest moment at which a sweep has something to do, 0 for none. */
-int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_ms,
-                         struct amp_error *err);
+int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
+                            const struct amp_message_former *former, int64_t now_ms,
+                            struct amp_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "message/record/operation_key.h"
 #include "message/record/record.h"
 
 #define KIND         "token"
@@ -400,7 +401,7 @@ int amp_idem_claim(struct amp_store *s, const struct amp_view *v,
     w.opt = opt;
     w.answer = out;
     out->verdict = AMP_IDEM_NEW;
-    int rc = amp_idem_key(v, &w.key, err);
+    int rc = amp_operation_key(v, &w.key, err);
     for (int i = 0; rc == 0 && w.key.len > 0; i++) {
         enum amp_store_outcome how;
         rc = decide(&w, err);

@@ -42,11 +42,6 @@ struct amp_idem_answer {
 void amp_idem_answer_init(struct amp_idem_answer *a);
 void amp_idem_answer_release(struct amp_idem_answer *a);
 
-/* Appends the id of the message's operation; nothing for messages that are not deduplicated:
- * acknowledgements, messages without a producer, all protocols but SW4RM and the Runtime Protocol,
- * of which tasks and messages are. */
-int amp_idem_key(const struct amp_view *v, struct amp_buf *out, struct amp_error *err);
-
 /* Decides whether a message may pass, and commits the decision with a link to the first attempt.
  * Who passes a message records it in the ledger after this. NO attempt_not_incremented: another
  * event of the Runtime Protocol for an operation that was sent before. */

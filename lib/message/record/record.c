@@ -356,3 +356,31 @@ bool amp_record_arrived(const struct amp_message_rec *r)
     return amp_record_has_stage(r, "RECEIVED") || amp_record_has_stage(r, "READ") ||
            amp_record_has_stage(r, "FULFILLED");
 }
+
+int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
+                      struct amp_message_rec *out, struct amp_error *err)
+{
+    struct amp_message_rec r = {.found = true};
+    int state = amp_fsm_state(&amp_delivery_fsm, row->state);
+    if (state < 0)
+        return amp_fail(err, AMP_INTERNAL, "bad_record", "unknown delivery state \"%.*s\"",
+                        (int)row->state.n, row->state.p);
+    r.state = (uint8_t)state;
+    if (amp_record_read(row->json, mem, &r, err) < 0)
+        return -1;
+    *out = r;
+    return 0;
+}
+
+int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
+                     struct amp_message_rec *out, struct amp_error *err)
+{
+    struct amp_store_rec row;
+    if (amp_store_get(s, AMP_MESSAGE_KIND, id, &row, err) < 0)
+        return -1;
+    if (!row.found) {
+        *out = (struct amp_message_rec){0};
+        return 0;
+    }
+    return amp_message_parse(&row, mem, out, err);
+}

@@ -2,9 +2,51 @@
 #ifndef AMP_MESSAGE_RECORD_RECORD_H
 #define AMP_MESSAGE_RECORD_RECORD_H
 
+#include <amp/json/tape.h>
 #include <amp/json/writer.h>
 
-#include "message/ledger/ledger.h"
+#include "message/record/delivery.h"
+#include "store/store.h"
+
+#define AMP_MESSAGE_KIND "message" /* of the ledger's records in the store */
+
+/* What the ledger knows of a message. The spans point into the caller's `mem` (an initialised
+ * buffer, emptied first) and live as long as it does. */
+struct amp_message_rec {
+    bool found;
+    uint8_t state;                                  /* of amp_delivery_fsm */
+    struct amp_span line;                           /* the message's bytes */
+    struct amp_span protocol, type, from, to, task; /* to: the first recipient */
+    struct amp_span acks; /* the acknowledgements so far: the elements of a JSON array */
+    struct amp_span correlation;
+    struct amp_span claim;  /* the operation it is an attempt at; empty: none is kept */
+    struct amp_span holder; /* who took the work up */
+    struct amp_span
+        result; /* what the acknowledgement of the end gave: a JSON value; empty: none */
+    int64_t sent_ms, due_ms, timed_out_ms; /* 0: not, or no deadline */
+    int64_t ack_timeout_ms;
+    int64_t expires_ms; /* 0: never */
+    int64_t sla_ms;     /* from admission to an outcome; 0: it does not matter */
+    bool wants_outcome; /* somebody waits for one */
+    bool for_many;      /* several recipients, or all: `to` is not the only one */
+    bool told;          /* of its timeout a person was told */
+    /* Signs of life (AOP §6.1): without one for beat_ms it counts as lost although its time runs
+     * until until_ms; beat_warns: that is only told. */
+    int64_t beat_ms, until_ms;
+    bool beat_warns, silent; /* silent: it timed out for that */
+    /* Attempts (message/operation/retry.h): this is the how manieth of the same operation, `tries`
+     * tells the former ones as a dead letter's history does, `next` is the one after it, which has
+     * left at departed_ms from the outbox `node`. */
+    int64_t attempt, departed_ms, sequence;
+    struct amp_span origin, tries, next, node;
+    struct amp_span failure;  /* "passing", "terminal": what became of it is to be decided */
+    struct amp_span given_up; /* why there is no further attempt */
+};
+int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *mem,
+                     struct amp_message_rec *out, struct amp_error *err);
+/* The same for a row of kind "message" as amp_store_each gives it. */
+int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
+                      struct amp_message_rec *out, struct amp_error *err);
 
 /* One acknowledgement that is added to a record. */
 struct amp_ack_note {
@@ -44,15 +86,6 @@ int64_t amp_record_int(const struct amp_tape *t, const char *key);
 /* A tape for records: they hold a whole line and what we say about it. */
 void amp_record_tape(struct amp_tape *t);
 int amp_record_scan(struct amp_tape *t, struct amp_span json, struct amp_error *err);
-
-/* Records an attempt that follows another: SENT, where it is not recorded yet. */
-struct amp_message_former {
-    int64_t attempt, ack_timeout_ms, sla_ms; /* of the one before it */
-    struct amp_span first, tries;            /* the first one's id; all so far, as in the record */
-};
-int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
-                            const struct amp_message_former *former, int64_t now_ms,
-                            struct amp_error *err);
 
 #define AMP_RECORD_MAX ((size_t)256 << 20) /* a 32 MiB line, escaped six-fold at worst */
 

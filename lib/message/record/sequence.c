@@ -6,8 +6,8 @@
 
 #include <amp/base/id.h>
 
-#include "message/cursor/record.h"
 #include "message/record/record.h"
+#include "message/record/source.h"
 
 #define KIND "sequence"
 
@@ -61,8 +61,8 @@ int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, c
                       int64_t *first, struct amp_error *err)
 {
     struct taking w = {.n = n, .actor = actor};
-    char key[AMP_CURSOR_NAME_MAX];
-    return take(s, amp_cursor_name(source, key), &w, first, err);
+    char key[AMP_SOURCE_NAME_MAX];
+    return take(s, amp_source_name(source, key), &w, first, err);
 }
 
 int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now_ms,
@@ -75,8 +75,8 @@ int amp_sequence_rise_by(struct amp_store *s, struct amp_span producer, uint32_t
                          const char *actor, int64_t *first, struct amp_error *err)
 {
     struct taking w = {.n = n, .least = amp_id_number(now_ms), .actor = actor};
-    char key[AMP_CURSOR_KEY_MAX];
-    return take(s, amp_cursor_key(AMP_SPAN("sw4rm"), producer, key), &w, first, err);
+    char key[AMP_SOURCE_KEY_MAX];
+    return take(s, amp_source_key(AMP_SPAN("sw4rm"), producer, key), &w, first, err);
 }
 
 int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,
@@ -94,9 +94,9 @@ int amp_sequence_last(struct amp_store *s, struct amp_span source, int64_t *last
                       struct amp_error *err)
 {
     struct amp_store_rec rec;
-    char name[AMP_CURSOR_NAME_MAX];
+    char name[AMP_SOURCE_NAME_MAX];
     *last = 0;
-    if (amp_store_get(s, KIND, amp_cursor_name(source, name), &rec, err) < 0)
+    if (amp_store_get(s, KIND, amp_source_name(source, name), &rec, err) < 0)
         return -1;
     return rec.found ? last_of(rec.json, last, err) : 0;
 }

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "message/ledger/ledger.h"
-#include "message/operation/outcome.h"
 #include "message/operation/retry.h"
 #include "message/record/sequence.h"
+#include "message/settle/answer.h"
+#include "message/settle/outcome.h"
 #include "protocol/rtp/answer.h"
 #include "protocol/sw4rm/answer.h"
 
@@ -73,7 +74,7 @@ int amp_message_acknowledge(struct amp_store *s, const struct amp_view *v, int64
         a.failure = failure_of(v);
     return check_outcome(s, v, err) < 0
                ? -1
-               : amp_message_answered(s, v->body.ack.ref, &a, now_ms, NULL, err);
+               : amp_settle_answer(s, v->body.ack.ref, &a, now_ms, NULL, err);
 }
 
 static int answer_rtp(struct amp_store *s, const struct amp_view *v,

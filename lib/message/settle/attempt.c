@@ -9,70 +9,13 @@
 
 #include <amp/base/id.h>
 
+#include "message/dead/letters.h"
 #include "message/operation/idempotency.h"
 #include "message/operation/retry.h"
 #include "message/record/named.h"
 #include "message/record/sequence.h"
-#include "message/settle/letters.h"
-#include "message/settle/sweep.h"
+#include "message/settle/step.h"
 #include "protocol/again.h"
-
-int amp_attempt_settle(struct amp_overdue *o)
-{
-    o->event = AMP_DELIVERY_EV_SETTLE;
-    o->r.due_ms = 0;
-    return amp_overdue_move(o) < 0 ? -1 : 1;
-}
-
-int amp_attempt_view(struct amp_overdue *o, struct amp_span line, struct amp_view *v)
-{
-    struct amp_sweep *sw = o->sw;
-    struct amp_check_options opt = {.bare = false};
-    if (!sw->reader && !(sw->reader = amp_reader_new(NULL, sw->err)))
-        return -1;
-    int rc = amp_reader_line(sw->reader, line, &opt, v, NULL, NULL, sw->err);
-    if (rc > 0)
-        amp_message_name(v, sw->named);
-    return rc;
-}
-
-/* A task of AOP is begun anew where its RESPONSE did not come, whoever was at work on it. */
-static bool arrived_here(const struct amp_message_rec *r)
-{
-    return amp_span_is(r->protocol, "aop") ? amp_record_has_stage(r, "FULFILLED")
-                                           : amp_record_arrived(r);
-}
-
-int amp_attempt_arrived(struct amp_overdue *o, bool *arrived)
-{
-    struct amp_sweep *sw = o->sw;
-    AMP_BUF struct amp_buf text = {0}, mem = {0}, id = {0};
-    struct amp_tape t;
-    struct amp_json_fault f;
-    amp_buf_init(&text, AMP_RECORD_MAX);
-    amp_buf_init(&mem, AMP_RECORD_MAX);
-    amp_buf_init(&id, AMP_RECORD_MAX);
-    *arrived = arrived_here(&o->r);
-    if (*arrived || o->r.tries.n == 0)
-        return 0;
-    amp_record_tape(&t);
-    int rc = amp_buf_fmt(&text, sw->err, "[%.*s]", (int)o->r.tries.n, o->r.tries.p);
-    if (rc == 0 && amp_tape_scan(&t, text.data, text.len, &f) < 0)
-        rc = amp_fail(sw->err, AMP_INTERNAL, "bad_record", "a record's tries are not JSON");
-    for (uint32_t i = 1; rc == 0 && i < t.n && !*arrived; i = t.tok[i].next) {
-        struct amp_message_rec former;
-        struct amp_span name;
-        uint32_t tok = amp_tape_get(&t, i, AMP_SPAN("msg_id"));
-        if (tok == AMP_TOK_NONE)
-            continue;
-        rc = amp_tok_text(&t, tok, &id, &name, sw->err) < 0
-                 ? -1
-                 : amp_message_find(sw->store, name, &mem, &former, sw->err);
-        *arrived = rc == 0 && former.found && arrived_here(&former);
-    }
-    amp_tape_release(&t);
-    return rc;
-}
 
 /* ---- whether a tool may be called twice ---- */
 
@@ -131,54 +74,23 @@ static int may_repeat(struct amp_overdue *o, const struct amp_view *v, bool *may
 
 /* ---- deciding ---- */
 
-void amp_attempt_code(const struct amp_message_rec *r, char out[128])
-{
-    AMP_BUF struct amp_buf text = {0};
-    struct amp_tape t;
-    struct amp_json_fault f;
-    amp_buf_init(&text, AMP_RECORD_MAX);
-    amp_record_tape(&t);
-    bool aop = amp_span_is(r->protocol, "aop");
-    bool expired = r->failure.n == 0 && amp_span_is(r->given_up, "ttl_expired");
-    snprintf(out, 128, "%s",
-             r->failure.n > 0 ? "rejected"
-             : expired        ? "ttl_expired"
-             : r->silent      ? "E_HEARTBEAT_FAILURE"
-             : aop            ? "E_TIMEOUT"
-                              : "ack_timeout");
-    if (r->failure.n > 0 && amp_buf_fmt(&text, NULL, "[%.*s]", (int)r->acks.n, r->acks.p) == 0 &&
-        amp_tape_scan(&t, text.data, text.len, &f) == 0)
-        for (uint32_t i = 1; i < t.n; i = t.tok[i].next) {
-            uint32_t code = amp_tape_get(&t, i, AMP_SPAN("code"));
-            if (code != AMP_TOK_NONE)
-                amp_span_copy(amp_tok_raw(&t, code), out, 128);
-        }
-    amp_tape_release(&t);
-}
-
-int64_t amp_attempt_count(const struct amp_message_rec *r)
-{
-    return r->attempt > 0 ? r->attempt : 1;
-}
-
 static int give_up(struct amp_overdue *o, enum amp_retry_verdict verdict)
 {
     char what[400], code[128];
-    amp_attempt_code(&o->r, code);
+    amp_step_code(&o->r, code);
     snprintf(what, sizeof(what), "%s: %s, after %lld %s, the last %.*s: %s",
-             amp_retry_word(verdict), amp_retry_why(verdict), (long long)amp_attempt_count(&o->r),
-             amp_attempt_count(&o->r) == 1 ? "attempt" : "attempts",
+             amp_retry_word(verdict), amp_retry_why(verdict), (long long)amp_step_attempts(&o->r),
+             amp_step_attempts(&o->r) == 1 ? "attempt" : "attempts",
              (int)(o->id.n < 100 ? o->id.n : 100), o->id.p, code);
     /* A refusal was told by who refused; SW4RM's producer knows of the timeout. */
     if (o->r.state == AMP_DELIVERY_TIMED_OUT && !amp_span_is(o->r.protocol, "sw4rm") &&
         !o->r.told &&
-        amp_overdue_tell(o, AMP_STAGE_REJECTED, amp_retry_word(verdict), AMP_LEVEL_CRITICAL, what) <
-            0)
+        amp_tell_end(o, AMP_STAGE_REJECTED, amp_retry_word(verdict), AMP_LEVEL_CRITICAL, what) < 0)
         return -1;
     o->event = AMP_DELIVERY_EV_GIVE_UP;
     o->r.given_up = amp_span_str(amp_retry_word(verdict));
     o->r.due_ms = o->sw->now_ms;
-    return amp_overdue_move(o) < 0 ? -1 : 1;
+    return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
 /* What the message itself says of its retries: never more than it allows. */
@@ -198,7 +110,7 @@ static int decide(struct amp_overdue *o, const struct amp_view *v)
 {
     struct amp_retry_policy p = o->sw->opt->retry->of[v->protocol];
     struct amp_retry_facts f = {
-        .retries = (uint32_t)(amp_attempt_count(&o->r) - 1),
+        .retries = (uint32_t)(amp_step_attempts(&o->r) - 1),
         .terminal = !amp_again_can(v->protocol),
         .tool_call = v->kind == AMP_KIND_TOOL_CALL,
         .now_ms = o->sw->now_ms,
@@ -224,7 +136,7 @@ static int decide(struct amp_overdue *o, const struct amp_view *v)
     o->r.next = amp_span_str(next);
     o->r.due_ms = at;
     o->r.departed_ms = 0;
-    return amp_overdue_move(o) < 0 ? -1 : 1;
+    return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
 int amp_attempt_decide(struct amp_overdue *o)
@@ -233,14 +145,14 @@ int amp_attempt_decide(struct amp_overdue *o)
     bool arrived;
     if (amp_span_is(o->r.failure, "terminal"))
         return give_up(o, AMP_RETRY_TERMINAL); /* kept for a person, whoever would send again */
-    if (amp_attempt_arrived(o, &arrived) < 0)
+    if (amp_step_arrived(o, &arrived) < 0)
         return -1;
     /* What a receiver said no to arrived, too: there only the attempts before this one tell. */
     if (arrived && o->r.failure.n == 0)
-        return amp_attempt_settle(o);
+        return amp_step_settle(o);
     if (!o->sw->opt->retry)
         return give_up(o, AMP_RETRY_EXHAUSTED);
-    int rc = amp_attempt_view(o, o->r.line, &v);
+    int rc = amp_step_read(o, o->r.line, &v);
     return rc < 0 ? -1 : rc == 0 ? give_up(o, AMP_RETRY_TERMINAL) : decide(o, &v);
 }
 
@@ -256,7 +168,7 @@ static int compose(struct amp_overdue *o, struct amp_buf *out)
                           .node = node,
                           .sequence = o->r.sequence,
                           .first = o->r.origin.n > 0 ? o->r.origin : o->id};
-    return amp_attempt_view(o, o->r.line, &v) < 0 ? -1 : amp_again_line(&v, &a, out, o->sw->err);
+    return amp_step_read(o, o->r.line, &v) < 0 ? -1 : amp_again_line(&v, &a, out, o->sw->err);
 }
 
 /* The attempts so far, this one with what became of it. */
@@ -265,9 +177,9 @@ static int write_tries(struct amp_overdue *o, struct amp_buf *out)
     const struct amp_message_rec *r = &o->r;
     struct amp_jw w;
     char code[128], why[200], sent[AMP_TIME_MAX];
-    amp_attempt_code(r, code);
+    amp_step_code(r, code);
     amp_time_format(r->sent_ms, sent);
-    snprintf(why, sizeof(why), "attempt %lld, sent at %s", (long long)amp_attempt_count(r), sent);
+    snprintf(why, sizeof(why), "attempt %lld, sent at %s", (long long)amp_step_attempts(r), sent);
     if (r->tries.n > 0 && (amp_buf_add(out, r->tries.p, r->tries.n, o->sw->err) < 0 ||
                            amp_buf_add(out, ",", 1, o->sw->err) < 0))
         return -1;
@@ -293,9 +205,9 @@ static int follow(struct amp_overdue *o, struct amp_buf *line)
     struct amp_view v;
     struct amp_error e = {0};
     amp_buf_init(&tries, AMP_RECORD_MAX);
-    if (write_tries(o, &tries) < 0 || amp_attempt_view(o, amp_buf_span(line), &v) < 0)
+    if (write_tries(o, &tries) < 0 || amp_step_read(o, amp_buf_span(line), &v) < 0)
         return -1;
-    struct amp_message_former former = {.attempt = amp_attempt_count(&o->r),
+    struct amp_message_former former = {.attempt = amp_step_attempts(&o->r),
                                         .first = o->r.origin.n > 0 ? o->r.origin : o->id,
                                         .tries = amp_buf_span(&tries),
                                         .ack_timeout_ms = o->r.ack_timeout_ms,
@@ -305,10 +217,10 @@ static int follow(struct amp_overdue *o, struct amp_buf *line)
         *o->sw->err = e;
         return -1;
     }
-    if (arrived_here(&o->r) &&
+    if (amp_step_has_arrived(&o->r) &&
         amp_letters_withdraw(o->sw->store, o->id, o->sw->opt->actor, o->sw->err) < 0)
         return -1;
-    return amp_attempt_settle(o);
+    return amp_step_settle(o);
 }
 
 /* 1: it may leave; 0: another one is at work on the operation, or has ended it. */
@@ -318,7 +230,7 @@ static int claim(struct amp_overdue *o, struct amp_span line)
     struct amp_idem_answer a;
     struct amp_idem_options opt = {
         .now_ms = o->sw->now_ms, .window_ms = o->sw->opt->window_ms, .actor = o->sw->opt->actor};
-    if (amp_attempt_view(o, line, &v) < 0)
+    if (amp_step_read(o, line, &v) < 0)
         return -1;
     amp_idem_answer_init(&a);
     struct amp_error e = {0};
@@ -340,7 +252,7 @@ int amp_attempt_depart(struct amp_overdue *o)
     bool leaves = o->r.departed_ms == 0;
     amp_buf_init(&line, AMP_RECORD_MAX);
     if (o->r.next.n == 0)
-        return amp_attempt_settle(o);
+        return amp_step_settle(o);
     bool numbered = leaves && amp_span_is(o->r.protocol, "rtp");
     if (numbered) {
         o->r.node = amp_span_str(sw->opt->actor);
@@ -354,7 +266,7 @@ int amp_attempt_depart(struct amp_overdue *o)
     if (rc <= 0) {
         o->r.node = (struct amp_span){"", 0};
         o->r.sequence = 0;
-        return rc < 0 ? -1 : amp_attempt_settle(o);
+        return rc < 0 ? -1 : amp_step_settle(o);
     }
     amp_buf_reset(&line);
     if ((numbered &&
@@ -365,5 +277,5 @@ int amp_attempt_depart(struct amp_overdue *o)
     o->emits = true;
     o->event = AMP_DELIVERY_EV_DEPART;
     o->r.departed_ms = o->r.due_ms = sw->now_ms;
-    return amp_overdue_move(o) < 0 ? -1 : 1;
+    return amp_step_commit(o) < 0 ? -1 : 1;
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "message/dead/dead.h"
-#include "message/settle/letters.h"
-#include "message/settle/sweep.h"
+#include "message/dead/letters.h"
+#include "message/settle/step.h"
 
 #define BEFORE_MAX 31
 
@@ -75,16 +75,16 @@ static int is_buried(struct amp_overdue *o, bool *buried)
 static int is_void(struct amp_overdue *o, bool *void_)
 {
     if (o->r.state == AMP_DELIVERY_TIMED_OUT && o->r.failure.n == 0)
-        return amp_attempt_arrived(o, void_);
+        return amp_step_arrived(o, void_);
     *void_ = amp_record_has_stage(&o->r, "FULFILLED");
     return 0;
 }
 
-int amp_attempt_withdraw(struct amp_overdue *o)
+int amp_bury_withdraw(struct amp_overdue *o)
 {
     return amp_letters_withdraw(o->sw->store, o->id, o->sw->opt->actor, o->sw->err) < 0
                ? -1
-               : amp_attempt_settle(o);
+               : amp_step_settle(o);
 }
 
 /* What the record tells of a message that its protocol does not read. */
@@ -100,7 +100,7 @@ static void describe(struct amp_dead_letter *d, const struct amp_message_rec *r)
     d->created_ms = r->sent_ms;
 }
 
-int amp_attempt_bury(struct amp_overdue *o)
+int amp_bury_letter(struct amp_overdue *o)
 {
     struct amp_dead_attempt before[BEFORE_MAX];
     struct amp_dead_letter d = {0};
@@ -112,20 +112,20 @@ int amp_attempt_bury(struct amp_overdue *o)
     if (is_void(o, &nothing) < 0)
         return -1;
     if (nothing)
-        return amp_attempt_withdraw(o);
+        return amp_bury_withdraw(o);
     if (is_buried(o, &buried) < 0)
         return -1;
     if (buried)
-        return amp_attempt_settle(o);
-    int valid = amp_attempt_view(o, o->r.line, &v);
+        return amp_step_settle(o);
+    int valid = amp_step_read(o, o->r.line, &v);
     if (valid < 0 || read_tries(o, &mem, before, &d.n_before) < 0)
         return -1;
-    amp_attempt_code(&o->r, code);
+    amp_step_code(&o->r, code);
     amp_span_copy(o->r.given_up, given, sizeof(given));
     bool terminal = strcmp(given, "terminal_error") == 0;
     snprintf(why, sizeof(why), "%s after %lld %s; the last: %s", given,
-             (long long)amp_attempt_count(&o->r),
-             amp_attempt_count(&o->r) == 1 ? "attempt" : "attempts", code);
+             (long long)amp_step_attempts(&o->r),
+             amp_step_attempts(&o->r) == 1 ? "attempt" : "attempts", code);
     if (valid)
         amp_dead_from_view(&d, &v);
     else
@@ -139,7 +139,7 @@ int amp_attempt_bury(struct amp_overdue *o)
     d.route = "";
     d.retryable = strcmp(given, "retries_exhausted") == 0;
     d.failed_ms = o->sw->now_ms;
-    d.attempts = amp_attempt_count(&o->r);
+    d.attempts = amp_step_attempts(&o->r);
     d.before = before;
     if (amp_dead_add(o->sw->store, &d, o->sw->opt->actor, (struct amp_span){"", 0}, NULL,
                      o->sw->err) < 0)

@@ -7,152 +7,18 @@
 #include <stdio.h>
 
 #include "message/operation/retry.h"
-#include "message/record/sequence.h"
-#include "message/settle/sweep.h"
-#include "protocol/rtp/answer.h"
-#include "protocol/sw4rm/answer.h"
+#include "message/settle/step.h"
 
 #define STEPS_MAX 16
 
 static int load(struct amp_overdue *o)
 {
     struct amp_store_rec row;
-    if (amp_store_get(o->sw->store, "message", o->id, &row, o->sw->err) < 0)
+    if (amp_store_get(o->sw->store, AMP_MESSAGE_KIND, o->id, &row, o->sw->err) < 0)
         return -1;
     o->rev = row.rev;
     o->r.found = row.found;
     return row.found ? amp_message_parse(&row, &o->sw->mem, &o->r, o->sw->err) : 0;
-}
-
-static int move_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                   struct amp_error *err)
-{
-    struct amp_overdue *o = ctx;
-    struct amp_sweep *sw = o->sw;
-    struct amp_fsm_result step;
-    o->raced = now->rev != o->rev;
-    if (o->raced)
-        return 1;
-    if (amp_fsm_step(&amp_delivery_fsm, o->r.state, o->event, 0, &step, err) < 0)
-        return -1;
-    amp_buf_reset(&sw->out);
-    if (amp_record_write(&o->r, NULL, &sw->out, err) < 0)
-        return -1;
-    change->event = amp_delivery_fsm.events[o->event].name;
-    change->to = amp_delivery_fsm.states[step.to].name;
-    change->json = amp_buf_span(&sw->out);
-    change->due_ms = o->r.due_ms;
-    change->actor = sw->opt->actor;
-    if (o->emits && !sw->opt->answers) {
-        change->emits = &sw->emit;
-        change->n_emits = 1;
-    }
-    return 0;
-}
-
-static const char *escalation_of(const struct amp_overdue *o)
-{
-    return o->silent || o->r.silent ? "heartbeat_timeout" : "ack_timeout";
-}
-
-static void count(const struct amp_overdue *o)
-{
-    struct amp_metrics *m = o->sw->opt->metrics;
-    struct amp_metric_labels l = {.agent = o->r.to,
-                                  .code = o->r.given_up.n > 0 ? o->r.given_up
-                                                              : amp_span_str(escalation_of(o)),
-                                  .protocol = amp_protocol_name(amp_protocol_find(o->r.protocol))};
-    if (o->event == AMP_DELIVERY_EV_TIMEOUT)
-        amp_metrics_add(m, AMP_METRIC_TIMEOUTS, &l, 1);
-    if (o->event == AMP_DELIVERY_EV_DEPART)
-        amp_metrics_add(m, AMP_METRIC_RETRIES, &l, 1);
-    if (o->told == AMP_TOLD_SENDER)
-        amp_metrics_add(m, AMP_METRIC_NACKS, &l, 1);
-    if (o->told == AMP_TOLD_PERSON)
-        amp_sweep_count(o->sw, amp_span_str(escalation_of(o)));
-}
-
-int amp_overdue_move(struct amp_overdue *o)
-{
-    enum amp_store_outcome how;
-    if (amp_store_update(o->sw->store, "message", o->id, NULL, move_fn, o, &how, o->sw->err) < 0)
-        return -1;
-    if (o->raced)
-        return 1;
-    o->sw->raised += o->emits;
-    count(o);
-    struct amp_buf *answers = o->sw->opt->answers;
-    struct amp_span line = o->sw->emit.line;
-    if (o->emits && answers &&
-        (amp_buf_add(answers, line.p, line.n, o->sw->err) < 0 ||
-         amp_buf_add(answers, "\n", 1, o->sw->err) < 0))
-        return -1;
-    return 0;
-}
-
-static int tell_sw4rm(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
-                      const char *what)
-{
-    struct amp_sweep *sw = o->sw;
-    struct amp_answered of = {.id = o->id, .producer = o->r.from, .correlation = o->r.correlation};
-    amp_buf_reset(&sw->line);
-    if (amp_sequence_rise(sw->store, amp_span_str(sw->opt->actor), sw->now_ms, sw->opt->actor,
-                          &of.sequence, sw->err) < 0)
-        return -1;
-    if (amp_sw4rm_nack(&of, stage, amp_span_str(code), amp_span_str(what), sw->opt->actor,
-                       sw->now_ms, &sw->line, sw->err) < 0)
-        return -1;
-    amp_sweep_answer(sw, o->id);
-    return 0;
-}
-
-static int tell_rtp(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
-                    const char *what)
-{
-    struct amp_sweep *sw = o->sw;
-    struct amp_rtp_answer a = {.id = o->id,
-                               .type = o->r.type,
-                               .source = o->r.from,
-                               .correlation = o->r.correlation,
-                               .node = sw->opt->actor,
-                               .by = sw->opt->actor,
-                               .now_ms = sw->now_ms};
-    amp_buf_reset(&sw->line);
-    if (amp_sequence_next(sw->store, amp_span_str(a.node), 1, sw->opt->actor, &a.sequence,
-                          sw->err) < 0)
-        return -1;
-    int rc = stage == AMP_STAGE_FAILED ? amp_rtp_ack(&a, stage, amp_span_str(code),
-                                                     amp_span_str(what), &sw->line, sw->err)
-                                       : amp_rtp_notice(&a, "dead_letter", amp_span_str(code),
-                                                        amp_span_str(what), &sw->line, sw->err);
-    if (rc == 0)
-        amp_sweep_answer(sw, o->id);
-    return rc;
-}
-
-static int tell_person(struct amp_overdue *o, enum amp_level level, const char *what)
-{
-    char msg_id[AMP_AFFECTED_MAX + 1], look[160];
-    bool whole = amp_span_copy(o->id, msg_id, sizeof(msg_id));
-    snprintf(look, sizeof(look), "Look whether the %.*s is running and reads its input",
-             (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p);
-    const char *affected[] = {whole ? msg_id : NULL, NULL};
-    const char *suggested[] = {look, "Send the message again", "Terminate the task", NULL};
-    return amp_sweep_escalate(o->sw, escalation_of(o), level, o->r.protocol, o->r.task, what,
-                              affected, suggested);
-}
-
-int amp_overdue_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
-                     enum amp_level level, const char *what)
-{
-    o->emits = true;
-    o->told = AMP_TOLD_SENDER;
-    if (amp_span_is(o->r.protocol, "sw4rm") && o->r.from.n > 0)
-        return tell_sw4rm(o, stage, code, what);
-    if (amp_span_is(o->r.protocol, "rtp") && stage != AMP_STAGE_TIMED_OUT)
-        return tell_rtp(o, stage, code, what);
-    o->told = AMP_TOLD_PERSON;
-    return tell_person(o, level, what);
 }
 
 /* Another attempt, or a dead letter, follows. */
@@ -180,12 +46,11 @@ static int warn(struct amp_overdue *o)
 {
     char what[400];
     no_sign(o, what, sizeof(what));
-    if (amp_overdue_tell(o, AMP_STAGE_TIMED_OUT, "E_HEARTBEAT_FAILURE", o->sw->opt->severity,
-                         what) < 0)
+    if (amp_tell_end(o, AMP_STAGE_TIMED_OUT, "E_HEARTBEAT_FAILURE", o->sw->opt->severity, what) < 0)
         return -1;
     o->event = AMP_DELIVERY_EV_SILENT;
     o->r.due_ms = o->r.until_ms;
-    return amp_overdue_move(o) < 0 ? -1 : 1;
+    return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
 /* With another attempt to come a person need not know yet; SW4RM's producer is told each time, the
@@ -227,15 +92,15 @@ static int time_out(struct amp_overdue *o)
                  (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
                  (double)o->r.ack_timeout_ms / 1e3, (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     if (!is_told_later(o) &&
-        amp_overdue_tell(o, AMP_STAGE_TIMED_OUT, call ? "tool_timeout" : "ack_timeout",
-                         o->sw->opt->severity, what) < 0)
+        amp_tell_end(o, AMP_STAGE_TIMED_OUT, call ? "tool_timeout" : "ack_timeout",
+                     o->sw->opt->severity, what) < 0)
         return -1;
     o->event = AMP_DELIVERY_EV_TIMEOUT;
     o->r.timed_out_ms = o->sw->now_ms;
     o->r.told = o->told == AMP_TOLD_PERSON;
     o->r.silent = o->silent;
     o->r.due_ms = again ? o->sw->now_ms : 0;
-    return amp_overdue_move(o) < 0 ? -1 : 1;
+    return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
 static int expire(struct amp_overdue *o)
@@ -243,12 +108,12 @@ static int expire(struct amp_overdue *o)
     char what[200], at[AMP_TIME_MAX];
     amp_time_format(o->r.expires_ms, at);
     snprintf(what, sizeof(what), "Its time to live ended at %s and nobody had taken it up", at);
-    if (amp_overdue_tell(o, AMP_STAGE_FAILED, "ttl_expired", o->sw->opt->severity, what) < 0)
+    if (amp_tell_end(o, AMP_STAGE_FAILED, "ttl_expired", o->sw->opt->severity, what) < 0)
         return -1;
     o->event = AMP_DELIVERY_EV_EXPIRE;
     o->r.given_up = AMP_SPAN("ttl_expired");
     o->r.due_ms = o->sw->now_ms;
-    return amp_overdue_move(o) < 0 ? -1 : 1;
+    return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
 /* One step: 1 when the next may follow at once, 0 when nothing is due any more. */
@@ -266,11 +131,11 @@ static int look(struct amp_overdue *o)
     case AMP_DELIVERY_REJECTED:
     case AMP_DELIVERY_FAILED:
     case AMP_DELIVERY_TIMED_OUT:
-        return o->r.given_up.n > 0 ? amp_attempt_bury(o) : amp_attempt_decide(o);
+        return o->r.given_up.n > 0 ? amp_bury_letter(o) : amp_attempt_decide(o);
     case AMP_DELIVERY_RETRYING:
         return late && o->r.departed_ms == 0 ? expire(o) : amp_attempt_depart(o);
     case AMP_DELIVERY_FULFILLED:
-        return amp_attempt_withdraw(o);
+        return amp_bury_withdraw(o);
     default: /* nobody waits for it */
         return 0;
     }

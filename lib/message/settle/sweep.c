@@ -6,78 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "message/settle/sweep.h"
+#include "message/settle/step.h"
 #include "protocol/amp/amp.h"
-
-/* What the task's own record says, for the snapshot in the escalation. */
-static int64_t task_snapshot(struct amp_sweep *sw, struct amp_span task, char status[64])
-{
-    struct amp_store_rec rec;
-    int64_t rejects = 0;
-    snprintf(status, 64, "unknown");
-    if (amp_store_get(sw->store, "task", task, &rec, NULL) < 0 || !rec.found)
-        return 0;
-    amp_span_copy(rec.state, status, 64);
-    struct amp_tape t;
-    amp_record_tape(&t);
-    if (amp_record_scan(&t, rec.json, NULL) == 0)
-        rejects = amp_record_int(&t, "reject_count");
-    amp_tape_release(&t);
-    return rejects;
-}
-
-/* "What (rtp task tsk-1)": the work, where it is not a task of AMP. */
-static int describe(struct amp_sweep *sw, const char *what, struct amp_span protocol,
-                    struct amp_span task, struct amp_buf *out)
-{
-    int n = (int)(protocol.n < 16 ? protocol.n : 16);
-    if (n == 0)
-        return amp_buf_str(out, what, sw->err);
-    if (task.n == 0)
-        return amp_buf_fmt(out, sw->err, "%s (work of %.*s)", what, n, protocol.p);
-    return amp_buf_fmt(out, sw->err, "%s (%.*s task %.*s)", what, n, protocol.p,
-                       (int)(task.n < 200 ? task.n : 200), task.p);
-}
-
-int amp_sweep_escalate(struct amp_sweep *sw, const char *type, enum amp_level level,
-                       struct amp_span protocol, struct amp_span task, const char *what,
-                       const char *const *affected, const char *const *suggested)
-{
-    char task_id[128] = AMP_TASK_NONE, status[64] = "unknown";
-    AMP_BUF struct amp_buf words = {0};
-    bool ours = amp_span_is(protocol, "amp") && amp_is_task_id(task);
-    int64_t rejects = 0;
-    amp_buf_init(&words, 8192);
-    if (ours) {
-        amp_span_copy(task, task_id, sizeof(task_id));
-        rejects = task_snapshot(sw, task, status);
-    } else if (describe(sw, what, protocol, task, &words) < 0) {
-        return -1;
-    }
-    struct amp_escalation_args a = {
-        .type = type,
-        .from = sw->opt->from,
-        .severity = level,
-        .triggered_by = "system",
-        .task_id = task_id,
-        .description = ours ? what : words.data,
-        .affected = affected,
-        .suggested = suggested,
-        .task_status = status,
-        .last_successful = "",
-        .reject_count = rejects,
-        .now_ms = sw->now_ms,
-    };
-    amp_buf_reset(&sw->line);
-    if (amp_compose_escalation(&a, &sw->line, sw->id, sw->err) < 0)
-        return -1;
-    struct amp_span line = amp_buf_span(&sw->line);
-    if (line.n > 0 && line.p[line.n - 1] == '\n')
-        line.n--;
-    sw->emit = (struct amp_store_emit){.id = amp_span_str(sw->id), .line = line};
-    sw->committed = false;
-    return 0;
-}
 
 static void emits(struct amp_sweep *sw, struct amp_store_change *change)
 {
@@ -85,21 +15,6 @@ static void emits(struct amp_sweep *sw, struct amp_store_change *change)
     change->emits = &sw->emit;
     change->n_emits = 1;
     sw->committed = true;
-}
-
-void amp_sweep_count(const struct amp_sweep *sw, struct amp_span type)
-{
-    struct amp_metric_labels l = {.code = type};
-    amp_metrics_add(sw->opt->metrics, AMP_METRIC_ESCALATIONS, &l, 1);
-}
-
-void amp_sweep_answer(struct amp_sweep *sw, struct amp_span id)
-{
-    struct amp_span line = amp_buf_span(&sw->line);
-    line.n -= line.n > 0; /* its LF */
-    snprintf(sw->id, sizeof(sw->id), "answer-to-%.*s", (int)(id.n < 200 ? id.n : 200), id.p);
-    sw->emit = (struct amp_store_emit){.id = amp_span_str(sw->id), .line = line};
-    sw->committed = false;
 }
 
 static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
@@ -191,15 +106,15 @@ static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     /* Which protocol's task an agent works on its record does not say; AMP's have a form of their
      * own. */
     struct amp_span protocol = amp_is_task_id(task) ? AMP_SPAN("amp") : AMP_SPAN("");
-    if (amp_sweep_escalate(sw, "heartbeat_timeout", sw->opt->severity, protocol, task, what,
-                           affected, suggested) < 0)
+    if (amp_tell_person(sw, "heartbeat_timeout", sw->opt->severity, protocol, task, what, affected,
+                        suggested) < 0)
         return 1;
     enum amp_store_outcome how;
     if (amp_store_update(sw->store, "silence", id, NULL, silence_fn, sw, &how, sw->err) < 0)
         return 1;
     sw->raised += sw->committed;
     if (sw->committed)
-        amp_sweep_count(sw, AMP_SPAN("heartbeat_timeout"));
+        amp_step_count(sw, AMP_SPAN("heartbeat_timeout"));
     sw->rc = 0;
     return 0;
 }
@@ -224,7 +139,7 @@ int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_swee
 {
     struct amp_sweep sw = {.store = s, .opt = opt, .now_ms = now_ms, .err = err};
     begin(&sw);
-    int rc = amp_store_due(s, "message", now_ms, overdue_fn, &sw, err);
+    int rc = amp_store_due(s, AMP_MESSAGE_KIND, now_ms, overdue_fn, &sw, err);
     if (rc == 0)
         rc = sw.rc;
     if (rc == 0 && opt->silence_ms > 0) {
@@ -287,7 +202,7 @@ int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_m
                          struct amp_error *err)
 {
     struct earliest e = {.store = s, .silence_ms = silence_ms};
-    if (amp_store_next_due(s, "message", &e.due_ms, err) < 0)
+    if (amp_store_next_due(s, AMP_MESSAGE_KIND, &e.due_ms, err) < 0)
         return -1;
     if (silence_ms > 0 && amp_store_each(s, "agent", NULL, earliest_fn, &e, err) < 0)
         return -1;

@@ -1,12 +1,10 @@
-/* Operations and what ends them. */
-#include "message/operation/outcome.h"
+/* Messages that wait for an outcome, and the attempts that an outcome answers. */
+#include "message/ledger/awaited.h"
 
 #include <string.h>
 
 #include <amp/base/id.h>
 
-#include "message/ledger/holder.h"
-#include "message/operation/retry.h"
 #include "message/record/named.h"
 #include "message/record/record.h"
 
@@ -28,7 +26,7 @@ static bool is_aof_answer(const struct amp_view *v)
 }
 
 /* What a request and its outcome both name; false where the message is neither. */
-static bool name_of(const struct amp_view *v, struct named *out)
+static bool name_operation(const struct amp_view *v, struct named *out)
 {
     if (v->protocol == AMP_PROTO_SW4RM && v->kind == AMP_KIND_TOOL_CALL)
         *out = (struct named){"sw4rm", v->correlation, v->body.tool_call.call};
@@ -50,7 +48,7 @@ static bool name_of(const struct amp_view *v, struct named *out)
     return out->second.n > 0;
 }
 
-static int key_of(const struct named *n, struct amp_buf *out, struct amp_error *err)
+static int write_key(const struct named *n, struct amp_buf *out, struct amp_error *err)
 {
     if (amp_buf_fmt(out, err, "%s\n", n->protocol) < 0 ||
         amp_buf_add(out, n->first.p, n->first.n, err) < 0 || amp_buf_add(out, "\n", 1, err) < 0 ||
@@ -143,19 +141,19 @@ static int await_fn(void *ctx, const struct amp_store_rec *now, struct amp_store
     return rc;
 }
 
-int amp_outcome_await(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
-                      struct amp_error *err)
+int amp_awaited_note(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                     struct amp_error *err)
 {
     struct named name;
     bool waits = v->wants_outcome || v->kind == AMP_KIND_TOOL_CALL || amp_message_is_named(v);
-    if (!waits || v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || !name_of(v, &name))
+    if (!waits || v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || !name_operation(v, &name))
         return 0;
     struct work w;
     enum amp_store_outcome how;
     work_init(&w);
     w.id = v->id;
     w.now_ms = now_ms;
-    int rc = key_of(&name, &w.key, err);
+    int rc = write_key(&name, &w.key, err);
     if (rc == 0)
         rc = amp_store_update(s, KIND, amp_buf_span(&w.key), NULL, await_fn, &w, &how, err);
     work_release(&w);
@@ -193,7 +191,7 @@ static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 }
 
 /* Whether one of its messages is on its way or at work. */
-static int look(struct forgetting *f)
+static int find_open(struct forgetting *f)
 {
     AMP_BUF struct amp_buf mem = {0};
     const char *id = f->w.ids.data;
@@ -219,14 +217,14 @@ static int forget_each(void *ctx, struct amp_span id, const struct amp_store_rec
     if (f->rc == 0)
         f->rc = read_ids(&f->w, rec, f->err);
     if (f->rc == 0)
-        f->rc = look(f);
+        f->rc = find_open(f);
     if (f->rc == 0)
         f->rc = amp_store_update(f->store, KIND, amp_buf_span(&f->w.key), NULL, forget_fn, f, &how,
                                  f->err);
     return f->rc < 0;
 }
 
-int amp_outcome_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
+int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
                        struct amp_error *err)
 {
     struct forgetting f = {.store = s, .actor = actor, .err = err};
@@ -241,76 +239,10 @@ int amp_outcome_forget(struct amp_store *s, int64_t now_ms, const char *actor, u
     return rc;
 }
 
-/* AOP's RESPONSE and its signs of life. Complete in parts is an end, too. */
-static bool aop_answer(const struct amp_view *v, struct amp_message_answer *a)
+bool amp_awaited_is_named(const struct amp_view *v)
 {
-    a->stage = AMP_STAGE_READ;
-    if (v->kind == AMP_KIND_HEARTBEAT || v->kind == AMP_KIND_PROGRESS)
-        return true;
-    a->stage = AMP_STAGE_FULFILLED;
-    if (v->kind == AMP_KIND_RESULT && v->body.result.completion == AMP_COMPLETION_FAILED) {
-        a->code = v->body.result.failure.n > 0 ? v->body.result.failure : AMP_SPAN("E_UNKNOWN");
-        a->failure = amp_retry_class(a->code);
-        a->stage = amp_span_is(a->code, "E_PERMISSION_DENIED") ||
-                           amp_span_is(a->code, "E_CONTEXT_OVERFLOW")
-                       ? AMP_STAGE_REJECTED
-                       : AMP_STAGE_FAILED;
-    }
-    return v->kind == AMP_KIND_RESULT;
-}
-
-/* AOF's answers to a handoff.request: taken, refused, at work, reported. */
-static bool aof_answer(const struct amp_view *v, struct amp_message_answer *a)
-{
-    a->stage = v->kind == AMP_KIND_NACK     ? AMP_STAGE_REJECTED
-               : v->kind == AMP_KIND_RESULT ? AMP_STAGE_FULFILLED
-                                            : AMP_STAGE_READ;
-    a->takes_up = v->kind == AMP_KIND_ACK;
-    if (v->kind == AMP_KIND_NACK)
-        a->code = AMP_SPAN("handoff_rejected");
-    if (v->kind == AMP_KIND_RESULT && v->body.result.completion == AMP_COMPLETION_FAILED) {
-        a->stage = AMP_STAGE_FAILED;
-        a->code = AMP_SPAN("blocked");
-    }
-    return v->kind == AMP_KIND_NACK || v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_RESULT ||
-           v->kind == AMP_KIND_PROGRESS;
-}
-
-/* What the message says of the operation: false where it is no end and no beginning of the work. */
-static bool answer_of(const struct amp_view *v, struct amp_message_answer *a)
-{
-    if (v->protocol == AMP_PROTO_AOP)
-        return aop_answer(v, a);
-    if (v->protocol == AMP_PROTO_AOF)
-        return aof_answer(v, a);
-    if (v->kind == AMP_KIND_TOOL_RESULT) {
-        if (v->body.tool_result.has_frame && !v->body.tool_result.final)
-            return false;
-        a->code = v->body.tool_result.code;
-        if (a->code.n > 0 || amp_span_is(v->type, "TOOL_ERROR")) {
-            a->stage = AMP_STAGE_FAILED;
-            a->failure = amp_retry_class(a->code);
-        }
-    } else if (amp_span_is(v->type, "task_failed")) {
-        a->stage = AMP_STAGE_FAILED; /* an end like another: the work was done and told */
-        a->code = v->body.result.failure;
-    } else if (amp_span_is(v->type, "task_accept")) {
-        a->stage = AMP_STAGE_RECEIVED;
-        a->holds = a->takes_up = true; /* only the assignee may */
-        a->eta_ms = v->body.progress.eta_ms;
-    } else if (v->kind != AMP_KIND_RESULT && !amp_span_is(v->type, "reply")) {
-        return false;
-    }
-    if (a->stage == AMP_STAGE_FULFILLED && v->payload != AMP_TOK_NONE)
-        a->result = amp_tok_source(v->tape, v->payload);
-    return true;
-}
-
-bool amp_outcome_is(const struct amp_view *v)
-{
-    struct amp_message_answer a = {0};
     struct named name;
-    return answer_of(v, &a) && name_of(v, &name);
+    return name_operation(v, &name);
 }
 
 /* The attempts that the message answers, into w->ids. */
@@ -319,17 +251,17 @@ static int find_attempts(struct amp_store *s, const struct amp_view *v, struct w
 {
     struct amp_store_rec rec;
     struct named name;
-    if (!name_of(v, &name))
+    if (!name_operation(v, &name))
         return 0;
-    return key_of(&name, &w->key, err) < 0 ||
+    return write_key(&name, &w->key, err) < 0 ||
                    amp_store_get(s, KIND, amp_buf_span(&w->key), &rec, err) < 0 ||
                    read_ids(w, &rec, err) < 0
                ? -1
                : 0;
 }
 
-int amp_outcome_attempts(struct amp_store *s, const struct amp_view *v, amp_outcome_fn fn,
-                         void *ctx, struct amp_error *err)
+int amp_awaited_each(struct amp_store *s, const struct amp_view *v, amp_awaited_fn fn, void *ctx,
+                     struct amp_error *err)
 {
     struct work w;
     work_init(&w);
@@ -339,67 +271,4 @@ int amp_outcome_attempts(struct amp_store *s, const struct amp_view *v, amp_outc
         rc = fn(ctx, amp_span_str(id), err);
     work_release(&w);
     return rc;
-}
-
-/* Settles the attempts that the message answers with `a`, or only checks whether its sender may. */
-static int answer_all(struct amp_store *s, const struct amp_view *v, struct amp_message_answer a,
-                      int64_t now_ms, bool check, struct amp_error *err)
-{
-    char by[256];
-    struct work w;
-    work_init(&w);
-    amp_span_copy(v->from, by, sizeof(by));
-    a.by = by;
-    int rc = find_attempts(s, v, &w, err);
-    /* Of several attempts, or hand-overs, the answer is to those whose holder gives it. */
-    const char *id = w.ids.data;
-    struct amp_error denied = {0};
-    bool taken = false;
-    for (uint32_t i = 0; rc == 0 && i < w.n; i++, id += strlen(id) + 1) {
-        struct amp_error e = {0};
-        if ((check ? amp_message_may_answer(s, amp_span_str(id), NULL, &a, &e)
-                   : amp_message_answered(s, amp_span_str(id), &a, now_ms, NULL, &e)) == 0) {
-            taken = true;
-        } else if (e.status != AMP_NO) {
-            *err = e;
-            rc = -1;
-        } else if (amp_holder_denied(&e)) {
-            denied = e; /* else unknown, or out of turn: nothing to settle */
-        }
-    }
-    if (rc == 0 && !taken && denied.status == AMP_NO) {
-        *err = denied;
-        rc = -1;
-    }
-    work_release(&w);
-    return rc;
-}
-
-int amp_outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
-{
-    struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED, .worded = true};
-    return answer_of(v, &a) ? answer_all(s, v, a, 0, true, err) : 0;
-}
-
-int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
-                      struct amp_error *err)
-{
-    struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED, .worded = true};
-    return answer_of(v, &a) ? answer_all(s, v, a, now_ms, false, err) : 0;
-}
-
-int amp_outcome_fail(struct amp_store *s, const struct amp_view *v, const char *code,
-                     int64_t now_ms, struct amp_error *err)
-{
-    struct amp_message_answer a = {.stage = AMP_STAGE_FAILED,
-                                   .worded = true,
-                                   .code = amp_span_str(code),
-                                   .failure = AMP_FAILURE_TERMINAL};
-    return answer_all(s, v, a, now_ms, false, err);
-}
-
-bool amp_outcome_known(const struct amp_message_rec *r)
-{
-    return !r->wants_outcome || amp_record_has_stage(r, "FULFILLED") ||
-           amp_record_has_stage(r, "FAILED");
 }

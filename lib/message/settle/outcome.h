@@ -1,20 +1,12 @@
 /*
  * What ends an operation beside an acknowledgement: a TOOL_RESULT or TOOL_ERROR answers its
- * TOOL_CALL, a task_complete or task_failed its task_create, a reply its message. A message that
- * waits for one is found by what both name: key "awaited.<protocol>LF…", with the ids of its
- * attempts.
+ * TOOL_CALL, a task_complete or task_failed its task_create, a reply its message. The messages that
+ * wait for it are in ledger/awaited.h.
  */
-#ifndef AMP_MESSAGE_OPERATION_OUTCOME_H
-#define AMP_MESSAGE_OPERATION_OUTCOME_H
+#ifndef AMP_MESSAGE_SETTLE_OUTCOME_H
+#define AMP_MESSAGE_SETTLE_OUTCOME_H
 
 #include "message/ledger/ledger.h"
-
-/* Notes that the message waits for an outcome, where it is of a kind that does. */
-int amp_outcome_await(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
-                      struct amp_error *err);
-/* Forgets those that nobody waits for any more: looked at a day after they were noted. */
-int amp_outcome_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
-                       struct amp_error *err);
 
 /* Settles in the ledger what the message answers: FULFILLED with its payload as the result, FAILED
  * with its code; a task_accept makes its sender the holder and puts the end off to its eta. Nothing
@@ -34,12 +26,6 @@ int amp_outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_
  * further attempt. Else as amp_outcome_apply. */
 int amp_outcome_fail(struct amp_store *s, const struct amp_view *v, const char *code,
                      int64_t now_ms, struct amp_error *err);
-
-/* The ids of the attempts that the message answers, as far as they are remembered, the oldest
- * first. fn returns 0 to go on, -1 with err. */
-typedef int (*amp_outcome_fn)(void *ctx, struct amp_span id, struct amp_error *err);
-int amp_outcome_attempts(struct amp_store *s, const struct amp_view *v, amp_outcome_fn fn,
-                         void *ctx, struct amp_error *err);
 
 /* Whether an outcome is recorded, or nobody waits for one: what an ack of the type processed tells
  * (Runtime Protocol §5). */

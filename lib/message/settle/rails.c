@@ -1,11 +1,12 @@
 /* From a RESPONSE to the policy of its TASK. */
-#include "message/operation/rails.h"
+#include "message/settle/rails.h"
 
 #include <string.h>
 
+#include "message/ledger/awaited.h"
 #include "message/ledger/holder.h"
-#include "message/operation/outcome.h"
 #include "message/record/record.h"
+#include "message/settle/outcome.h"
 
 struct search {
     struct amp_store *store;
@@ -16,8 +17,9 @@ struct search {
 };
 
 /* Takes the policy of one attempt, where the ledger has it. */
-static int take(struct search *s, struct amp_span id, struct amp_error *err)
+static int take_policy(void *ctx, struct amp_span id, struct amp_error *err)
 {
+    struct search *s = ctx;
     struct amp_check_options opt = {.only = AMP_PROTO_AOP};
     struct amp_message_rec r;
     struct amp_view task;
@@ -40,18 +42,13 @@ static int take(struct search *s, struct amp_span id, struct amp_error *err)
     return 0;
 }
 
-static int each_fn(void *ctx, struct amp_span id, struct amp_error *err)
-{
-    return take(ctx, id, err);
-}
-
 int amp_rails_policy(struct amp_store *s, const struct amp_view *response,
                      struct amp_aop_policy *out, struct amp_error *err)
 {
     struct search look = {.store = s, .response = response, .out = out};
     if (response->protocol != AMP_PROTO_AOP || response->kind != AMP_KIND_RESULT)
         return 0;
-    int rc = amp_outcome_attempts(s, response, each_fn, &look, err);
+    int rc = amp_awaited_each(s, response, take_policy, &look, err);
     amp_reader_free(look.reader);
     return rc < 0 ? -1 : look.found;
 }

@@ -2,8 +2,8 @@
  * Dead letters of what was done after all: a late acknowledgement, or another attempt at the same
  * operation, came through. No fulfilled message has an open letter.
  */
-#ifndef AMP_MESSAGE_SETTLE_LETTERS_H
-#define AMP_MESSAGE_SETTLE_LETTERS_H
+#ifndef AMP_MESSAGE_DEAD_LETTERS_H
+#define AMP_MESSAGE_DEAD_LETTERS_H
 
 #include "message/ledger/ledger.h"
 

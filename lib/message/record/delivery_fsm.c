@@ -5,7 +5,7 @@
  * so a message may be read or settled straight from SENT; a refusal may come before admission
  * (no_route, buffer_full …); a person may send a dead message again.
  */
-#include "message/ledger/delivery.h"
+#include "message/record/delivery.h"
 
 #define NAMES(id, name, doc) {name, doc},
 

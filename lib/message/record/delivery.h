@@ -1,6 +1,6 @@
 /* The words of the delivery machine. */
-#ifndef AMP_MESSAGE_LEDGER_DELIVERY_H
-#define AMP_MESSAGE_LEDGER_DELIVERY_H
+#ifndef AMP_MESSAGE_RECORD_DELIVERY_H
+#define AMP_MESSAGE_RECORD_DELIVERY_H
 
 #include <amp/fsm/fsm.h>
 

@@ -8,7 +8,7 @@
 
 #include <amp/base/clock.h>
 
-#include "metrics/metrics_int.h"
+#include "metrics/series.h"
 #include "json/text.h"
 
 #define SETS_MAX  1000

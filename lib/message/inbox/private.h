@@ -1,6 +1,6 @@
 /* What the files of the inbox share: the two records as JSON, and the steps of a delivery. */
-#ifndef AMP_MESSAGE_INBOX_INBOX_INT_H
-#define AMP_MESSAGE_INBOX_INBOX_INT_H
+#ifndef AMP_MESSAGE_INBOX_PRIVATE_H
+#define AMP_MESSAGE_INBOX_PRIVATE_H
 
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"

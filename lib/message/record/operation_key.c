@@ -1,15 +1,15 @@
 /* Which operation a message is an attempt at. */
+#include "message/record/operation_key.h"
+
 #include <string.h>
 
 #include <amp/base/id.h>
-
-#include "message/operation/idempotency.h"
 
 #define KEY_MAX 700 /* a longer name of an operation is replaced by its digest */
 
 /* The Runtime Protocol's events have no token. The same event sent again is told by its kind, its
  * conversation and the payload's bytes; outside of a conversation by its id. */
-static int rtp_key(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
+static int write_rtp_key(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX];
     AMP_BUF struct amp_buf text = {0};
@@ -28,10 +28,10 @@ static int rtp_key(const struct amp_view *v, struct amp_buf *out, struct amp_err
     return amp_buf_fmt(out, err, "rtp\nsha256:%s", sum);
 }
 
-int amp_idem_key(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
+int amp_operation_key(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
 {
     if (v->protocol == AMP_PROTO_RTP)
-        return rtp_key(v, out, err);
+        return write_rtp_key(v, out, err);
     if (v->protocol != AMP_PROTO_SW4RM || v->from.n == 0 || amp_span_is(v->type, "ACKNOWLEDGEMENT"))
         return 0;
     bool has_token = v->token.n > 0;

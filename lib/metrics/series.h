@@ -1,6 +1,6 @@
 /* What the metrics' files share. */
-#ifndef AMP_METRICS_METRICS_INT_H
-#define AMP_METRICS_METRICS_INT_H
+#ifndef AMP_METRICS_SERIES_H
+#define AMP_METRICS_SERIES_H
 
 #include <amp/base/pipe.h>
 

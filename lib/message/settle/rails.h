@@ -2,8 +2,8 @@
  * The guard rails of an AOP TASK, for the RESPONSE that answers it (AOP §5, §9): what its report
  * must have, and what the work may cost.
  */
-#ifndef AMP_MESSAGE_OPERATION_RAILS_H
-#define AMP_MESSAGE_OPERATION_RAILS_H
+#ifndef AMP_MESSAGE_SETTLE_RAILS_H
+#define AMP_MESSAGE_SETTLE_RAILS_H
 
 #include <amp/protocol/aop_policy.h>
 

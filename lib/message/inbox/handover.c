@@ -3,7 +3,8 @@
  * leaves and READ when the agent has it; what lies between a crash and either is handed over again
  * and marked.
  */
-#include "message/inbox/inbox_int.h"
+#include "message/inbox/private.h"
+#include "message/settle/answer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static int tell_read(struct amp_store *s, struct amp_span agent, struct amp_span
     if (amp_inbox_known_as(s, agent, id, &mem, &known, err) < 0)
         return -1;
     amp_span_copy(agent, by, sizeof(by));
-    if (amp_message_ack(s, known, AMP_STAGE_READ, by, (struct amp_span){"", 0}, now_ms, NULL, &e) ==
+    if (amp_settle_ack(s, known, AMP_STAGE_READ, by, (struct amp_span){"", 0}, now_ms, NULL, &e) ==
             0 ||
         e.status == AMP_NO) /* it has no record there, or it came further */
         return 0;

@@ -1,0 +1,167 @@
+/*
+ * The steps of the sweep. Each is one commit, which holds against the record as it was looked at.
+ */
+#include <stdio.h>
+
+#include "message/record/named.h"
+#include "message/settle/step.h"
+
+const char *amp_step_escalation(const struct amp_overdue *o)
+{
+    return o->silent || o->r.silent ? "heartbeat_timeout" : "ack_timeout";
+}
+
+void amp_step_count(const struct amp_sweep *sw, struct amp_span type)
+{
+    struct amp_metric_labels l = {.code = type};
+    amp_metrics_add(sw->opt->metrics, AMP_METRIC_ESCALATIONS, &l, 1);
+}
+
+static int move_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                   struct amp_error *err)
+{
+    struct amp_overdue *o = ctx;
+    struct amp_sweep *sw = o->sw;
+    struct amp_fsm_result step;
+    o->raced = now->rev != o->rev;
+    if (o->raced)
+        return 1;
+    if (amp_fsm_step(&amp_delivery_fsm, o->r.state, o->event, 0, &step, err) < 0)
+        return -1;
+    amp_buf_reset(&sw->out);
+    if (amp_record_write(&o->r, NULL, &sw->out, err) < 0)
+        return -1;
+    change->event = amp_delivery_fsm.events[o->event].name;
+    change->to = amp_delivery_fsm.states[step.to].name;
+    change->json = amp_buf_span(&sw->out);
+    change->due_ms = o->r.due_ms;
+    change->actor = sw->opt->actor;
+    if (o->emits && !sw->opt->answers) {
+        change->emits = &sw->emit;
+        change->n_emits = 1;
+    }
+    return 0;
+}
+
+static void count(const struct amp_overdue *o)
+{
+    struct amp_metrics *m = o->sw->opt->metrics;
+    struct amp_metric_labels l = {
+        .agent = o->r.to,
+        .code = o->r.given_up.n > 0 ? o->r.given_up : amp_span_str(amp_step_escalation(o)),
+        .protocol = amp_protocol_name(amp_protocol_find(o->r.protocol))};
+    if (o->event == AMP_DELIVERY_EV_TIMEOUT)
+        amp_metrics_add(m, AMP_METRIC_TIMEOUTS, &l, 1);
+    if (o->event == AMP_DELIVERY_EV_DEPART)
+        amp_metrics_add(m, AMP_METRIC_RETRIES, &l, 1);
+    if (o->told == AMP_TOLD_SENDER)
+        amp_metrics_add(m, AMP_METRIC_NACKS, &l, 1);
+    if (o->told == AMP_TOLD_PERSON)
+        amp_step_count(o->sw, amp_span_str(amp_step_escalation(o)));
+}
+
+int amp_step_commit(struct amp_overdue *o)
+{
+    enum amp_store_outcome how;
+    if (amp_store_update(o->sw->store, AMP_MESSAGE_KIND, o->id, NULL, move_fn, o, &how,
+                         o->sw->err) < 0)
+        return -1;
+    if (o->raced)
+        return 1;
+    o->sw->raised += o->emits;
+    count(o);
+    struct amp_buf *answers = o->sw->opt->answers;
+    struct amp_span line = o->sw->emit.line;
+    if (o->emits && answers &&
+        (amp_buf_add(answers, line.p, line.n, o->sw->err) < 0 ||
+         amp_buf_add(answers, "\n", 1, o->sw->err) < 0))
+        return -1;
+    return 0;
+}
+
+int amp_step_settle(struct amp_overdue *o)
+{
+    o->event = AMP_DELIVERY_EV_SETTLE;
+    o->r.due_ms = 0;
+    return amp_step_commit(o) < 0 ? -1 : 1;
+}
+
+int amp_step_read(struct amp_overdue *o, struct amp_span line, struct amp_view *v)
+{
+    struct amp_sweep *sw = o->sw;
+    struct amp_check_options opt = {.bare = false};
+    if (!sw->reader && !(sw->reader = amp_reader_new(NULL, sw->err)))
+        return -1;
+    int rc = amp_reader_line(sw->reader, line, &opt, v, NULL, NULL, sw->err);
+    if (rc > 0)
+        amp_message_name(v, sw->named);
+    return rc;
+}
+
+/* A task of AOP is begun anew where its RESPONSE did not come, whoever was at work on it. */
+bool amp_step_has_arrived(const struct amp_message_rec *r)
+{
+    return amp_span_is(r->protocol, "aop") ? amp_record_has_stage(r, "FULFILLED")
+                                           : amp_record_arrived(r);
+}
+
+int amp_step_arrived(struct amp_overdue *o, bool *arrived)
+{
+    struct amp_sweep *sw = o->sw;
+    AMP_BUF struct amp_buf text = {0}, mem = {0}, id = {0};
+    struct amp_tape t;
+    struct amp_json_fault f;
+    amp_buf_init(&text, AMP_RECORD_MAX);
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    amp_buf_init(&id, AMP_RECORD_MAX);
+    *arrived = amp_step_has_arrived(&o->r);
+    if (*arrived || o->r.tries.n == 0)
+        return 0;
+    amp_record_tape(&t);
+    int rc = amp_buf_fmt(&text, sw->err, "[%.*s]", (int)o->r.tries.n, o->r.tries.p);
+    if (rc == 0 && amp_tape_scan(&t, text.data, text.len, &f) < 0)
+        rc = amp_fail(sw->err, AMP_INTERNAL, "bad_record", "a record's tries are not JSON");
+    for (uint32_t i = 1; rc == 0 && i < t.n && !*arrived; i = t.tok[i].next) {
+        struct amp_message_rec former;
+        struct amp_span name;
+        uint32_t tok = amp_tape_get(&t, i, AMP_SPAN("msg_id"));
+        if (tok == AMP_TOK_NONE)
+            continue;
+        rc = amp_tok_text(&t, tok, &id, &name, sw->err) < 0
+                 ? -1
+                 : amp_message_find(sw->store, name, &mem, &former, sw->err);
+        *arrived = rc == 0 && former.found && amp_step_has_arrived(&former);
+    }
+    amp_tape_release(&t);
+    return rc;
+}
+
+void amp_step_code(const struct amp_message_rec *r, char out[128])
+{
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_tape t;
+    struct amp_json_fault f;
+    amp_buf_init(&text, AMP_RECORD_MAX);
+    amp_record_tape(&t);
+    bool aop = amp_span_is(r->protocol, "aop");
+    bool expired = r->failure.n == 0 && amp_span_is(r->given_up, "ttl_expired");
+    snprintf(out, 128, "%s",
+             r->failure.n > 0 ? "rejected"
+             : expired        ? "ttl_expired"
+             : r->silent      ? "E_HEARTBEAT_FAILURE"
+             : aop            ? "E_TIMEOUT"
+                              : "ack_timeout");
+    if (r->failure.n > 0 && amp_buf_fmt(&text, NULL, "[%.*s]", (int)r->acks.n, r->acks.p) == 0 &&
+        amp_tape_scan(&t, text.data, text.len, &f) == 0)
+        for (uint32_t i = 1; i < t.n; i = t.tok[i].next) {
+            uint32_t code = amp_tape_get(&t, i, AMP_SPAN("code"));
+            if (code != AMP_TOK_NONE)
+                amp_span_copy(amp_tok_raw(&t, code), out, 128);
+        }
+    amp_tape_release(&t);
+}
+
+int64_t amp_step_attempts(const struct amp_message_rec *r)
+{
+    return r->attempt > 0 ? r->attempt : 1;
+}

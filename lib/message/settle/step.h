@@ -1,0 +1,85 @@
+/*
+ * The steps of which a sweep is made, and what they share. step.c commits, tell.c tells sender or
+ * person, attempt.c decides on further attempts, bury.c makes dead letters, overdue.c says which
+ * step is due.
+ */
+#ifndef AMP_MESSAGE_SETTLE_STEP_H
+#define AMP_MESSAGE_SETTLE_STEP_H
+
+#include "message/settle/sweep.h"
+#include "protocol/compose.h"
+
+struct amp_sweep {
+    struct amp_store *store;
+    const struct amp_sweep_options *opt;
+    int64_t now_ms;
+    uint32_t raised;
+    struct amp_error *err;
+    int rc;
+    /* The line that is being committed, and the record that goes with it. */
+    struct amp_buf line, mem, out;
+    char id[AMP_MSG_ID_MAX];
+    struct amp_store_emit emit;
+    int64_t last_seen;
+    bool committed;
+    char named[AMP_MSG_ID_MAX]; /* the id of the message that was looked at, where it bears none */
+    struct amp_reader *reader;  /* of messages that are looked at again; made when needed */
+};
+
+/* The message that is looked at: its record as it stood, and what a commit makes of it. */
+struct amp_overdue {
+    struct amp_sweep *sw;
+    struct amp_span id;
+    uint64_t rev;
+    struct amp_message_rec r;
+    enum amp_delivery_event event;
+    bool emits, raced, silent;
+    enum amp_told { AMP_TOLD_NOBODY, AMP_TOLD_SENDER, AMP_TOLD_PERSON } told;
+};
+
+/* ---- step.c ---- */
+
+/* Commits o->r by o->event; what the machine clears is cleared, o->r.due_ms is the caller's. 1 when
+ * the record had changed in the meantime: look again. */
+int amp_step_commit(struct amp_overdue *o);
+/* Nothing is left to do about it. */
+int amp_step_settle(struct amp_overdue *o);
+/* The message as its protocol reads it: 1; 0: it is none that the protocol allows any more. The
+ * view lives until the next one. */
+int amp_step_read(struct amp_overdue *o, struct amp_span line, struct amp_view *v);
+/* Whether the record says that its message arrived; whether this attempt or one before it did. */
+bool amp_step_has_arrived(const struct amp_message_rec *r);
+int amp_step_arrived(struct amp_overdue *o, bool *arrived);
+/* The code of the last acknowledgement that has one; its number among the attempts (1, 2, …). */
+void amp_step_code(const struct amp_message_rec *r, char out[128]);
+int64_t amp_step_attempts(const struct amp_message_rec *r);
+/* The type of the escalation that tells of its timeout. Counts an escalation of a type. */
+const char *amp_step_escalation(const struct amp_overdue *o);
+void amp_step_count(const struct amp_sweep *sw, struct amp_span type);
+
+/* ---- tell.c ---- */
+
+/* Composes an escalation into sw->line and sw->emit. protocol, task: whose work it is about; what
+ * is not AMP's is in the description. */
+int amp_tell_person(struct amp_sweep *sw, const char *type, enum amp_level level,
+                    struct amp_span protocol, struct amp_span task, const char *what,
+                    const char *const *affected, const char *const *suggested);
+/* Tells the sender of the end: a nack, a dead_letter or an escalation in its protocol. */
+int amp_tell_end(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
+                 enum amp_level level, const char *what);
+
+/* ---- attempt.c, bury.c, overdue.c: 1 when another step may follow at once ---- */
+
+/* Another attempt at a message that timed out or failed, or none; the attempt that is due leaves.
+ */
+int amp_attempt_decide(struct amp_overdue *o);
+int amp_attempt_depart(struct amp_overdue *o);
+/* Makes the dead letter. */
+int amp_bury_letter(struct amp_overdue *o);
+/* It was done although it, or another attempt, had a letter: that is closed. */
+int amp_bury_withdraw(struct amp_overdue *o);
+
+/* Everything that is due of one message. */
+int amp_overdue_look(struct amp_sweep *sw, struct amp_span id);
+
+#endif
