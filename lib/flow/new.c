@@ -158,7 +158,7 @@ static int check_base(const json_t *task, const struct amp_new_options *opt,
     const json_t *given = json_object_get(task, "base");
     if (given && !json_is_string(given))
         return bad(at, "/base", "expected the name of a commit as text", err);
-    if (!*base || !opt->git || amp_git_resolve(opt->git, repo, base, commit, &why) == 0)
+    if (!given || !opt->git || amp_git_resolve(opt->git, repo, base, commit, &why) == 0)
         return 0;
     if (why.status != AMP_NO && why.status != AMP_DATAERR) {
         *err = why;

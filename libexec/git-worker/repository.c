@@ -24,6 +24,9 @@ static int find_object(git_repository *repo, const char *rev, git_object **out)
 {
     CLEANUP(git_reference_cleanup) git_reference *ref = NULL;
     git_oid oid;
+    /* The library takes no name for HEAD. */
+    if (!*rev)
+        return GIT_ENOTFOUND;
     if (strlen(rev) == GIT_OID_HEXSZ && git_oid_fromstr(&oid, rev) == 0)
         return git_object_lookup(out, repo, &oid, GIT_OBJECT_ANY);
     if (git_reference_dwim(&ref, repo, rev) == 0)

@@ -126,6 +126,7 @@ said() {
 }
 
 @test "a refusal names the option as it was written, and the expected form" {
+  said 65 'error: --base: "" is not a commit of ' --branch fix/a --base "" -d x -c y
   said 65 'error: --base: "nosuch" is not a commit of '"$(realpath "$R")"': expected a branch, a tag or a commit' \
     --base nosuch --branch fix/a -d x -c y
   said 65 'error: --id: has not the right form: expected T-YYYY-NNN, such as T-2026-044, found "X-1"' \

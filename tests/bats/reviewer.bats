@@ -251,6 +251,9 @@ EOS
   "${verify[@]}" "$same"
   run -1 "${verify[@]}" main
   run -1 "${verify[@]}" no-such-commit
+  git -C "$REPO" checkout -q --detach feat/x
+  run -1 --separate-stderr "${verify[@]}" ""
+  [[ "$stderr" == *"no such commit"* ]]
   # A verdict on a task that no coordinator accepted is the reviewer's word only.
   run -1 --separate-stderr task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
   [[ "$stderr" == *"is not approved: no coordinator knows task T-2026-001 (--no-coordinator"* ]]
