@@ -60,8 +60,7 @@ static int print_json(json_t *j, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)64 << 20);
-    int rc = j ? amp_json_dump(j, &b, err)
-               : amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a record");
+    int rc = j ? amp_json_dump(j, &b, err) : amp_fail_memory(err);
     json_decref(j);
     if (rc < 0 || amp_buf_str(&b, "\n", err) < 0)
         return -1;

@@ -63,7 +63,7 @@ static int give(void *ctx, const struct amp_store_entry *e)
         size_t cap = r->cap_open ? r->cap_open * 2 : 64;
         struct reg_line *v = realloc(r->open, cap * sizeof(*v));
         if (!v) {
-            g->rc = amp_fail(g->err, AMP_TEMPFAIL, "no_memory", "no memory for the outbox");
+            g->rc = amp_fail_memory(g->err);
             return 1;
         }
         r->open = v;

@@ -87,7 +87,7 @@ int dead_where_new(const char *expr, struct dead_where **out, struct amp_error *
         .name = "jq-worker", .args = args, .limit_ms = WHERE_LIMIT_MS, .stop = &amp_stop};
     struct dead_where *w = calloc(1, sizeof(*w));
     if (!w)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an expression");
+        return amp_fail_memory(err);
     if (amp_helper_new(&opt, &w->helper, err) < 0 || amp_helper_probe(w->helper, err) < 0) {
         dead_where_free(w);
         return -1;
@@ -173,13 +173,13 @@ static int add(struct choosing *c, struct amp_span id, const struct amp_dead_let
         size_t cap = o->cap ? o->cap * 2 : 64;
         struct dead_choice *v = realloc(o->v, cap * sizeof(*v));
         if (!v)
-            return amp_fail(c->err, AMP_TEMPFAIL, "no_memory", "no memory for a list of letters");
+            return amp_fail_memory(c->err);
         o->v = v;
         o->cap = cap;
     }
     char *copy = amp_span_dup(id);
     if (!copy)
-        return amp_fail(c->err, AMP_TEMPFAIL, "no_memory", "no memory for a list of letters");
+        return amp_fail_memory(c->err);
     o->v[o->n++] = (struct dead_choice){copy, d->rev, d->failed_ms, d->frame, d->open};
     return 0;
 }

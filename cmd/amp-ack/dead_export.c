@@ -79,7 +79,7 @@ static int add_needle(struct export *x, struct amp_span text)
         return -1;
     char *copy = amp_span_dup((struct amp_span){b.data + 1, b.len - 2});
     if (!copy)
-        return amp_fail(x->err, AMP_TEMPFAIL, "no_memory", "no memory for a list of ids");
+        return amp_fail_memory(x->err);
     x->needle[x->n_needles++] = copy;
     return 0;
 }
@@ -279,7 +279,7 @@ static int export(struct amp_store *s, struct dead_choices *c, struct amp_error 
     struct export *x = calloc(1, sizeof(*x));
     int rc = 0;
     if (!x)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory to export");
+        return amp_fail_memory(err);
     x->s = s;
     x->err = err;
     for (size_t i = 0; dead_filter.dry_run && i < c->n && rc == 0; i++)

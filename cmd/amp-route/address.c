@@ -33,7 +33,7 @@ static int add_agent(struct router *r, const char *text, struct amp_error *err)
         routes_port(r, eq + 1, true, &a->port, err) < 0)
         return -1;
     if (!(a->name = amp_span_dup(name)))
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an agent's port");
+        return amp_fail_memory(err);
     r->addressing.n++;
     r->targets[a->port]->unacked.credits = a->port > 0 ? (uint32_t)r->credits : 0;
     if (amp_port_kind(r->ports[a->port]) == AMP_PORT_AGENTS)
@@ -55,7 +55,7 @@ int address_start(struct router *r, const struct amp_list *agents, struct amp_er
         return -1;
     r->addressing.ports = calloc((size_t)agents->n + 1, sizeof(*r->addressing.ports));
     if (!r->addressing.ports)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for agents' ports");
+        return amp_fail_memory(err);
     for (int i = 0; i < agents->n; i++)
         if (add_agent(r, agents->v[i], err) < 0)
             return -1;
@@ -86,7 +86,7 @@ int address_add(struct router *r, struct job *j, struct amp_span name,
 {
     struct job *kid = job_new(r, (struct amp_span){"", 0}, NULL);
     if (!kid || !(kid->address.name = amp_span_dup(name)))
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a recipient");
+        return amp_fail_memory(err);
     kid->entry = entry;
     kid->address.of = j;
     if (j->address.last)
@@ -125,7 +125,7 @@ static int mark(struct job *j, struct amp_error *err)
     size_t n = strlen(j->id);
     j->address.mark = malloc(n + 2);
     if (!j->address.mark)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+        return amp_fail_memory(err);
     memcpy(j->address.mark, j->id, n);
     memcpy(j->address.mark + n, "\n", 2);
     return 0;
@@ -186,7 +186,7 @@ int address_look(struct router *r, struct job *j, const struct amp_view *v, stru
                      "%.*s is neither an agent nor a role (%u of its recipients are not)",
                      (int)(to.lost.n < 160 ? to.lost.n : 160), to.lost.p, to.n_lost);
         if (!(j->address.nobody = malloc(sizeof(*j->address.nobody))))
-            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+            return amp_fail_memory(err);
         j->address.nobody->why = why;
         j->address.nobody->seed_code = amp_address_seed_code(v, why.code);
     }

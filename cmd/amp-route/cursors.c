@@ -75,7 +75,7 @@ static int stream_of(struct router *r, struct amp_span source, bool rising, int6
     struct stream *s = calloc(1, sizeof *s);
     if (!s || !(s->source = amp_span_dup(source))) {
         free(s);
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a stream");
+        return amp_fail_memory(err);
     }
     s->source_n = source.n;
     if (amp_cursor_open(r->store, source, rising ? &c->rising : &c->numbered, start, amp_now_ms(),
@@ -170,7 +170,7 @@ static int release(struct router *r, struct stream *s, struct job **tail, struct
     while ((rc = amp_cursor_peek(s->cursor, &w.item, err)) > 0) {
         struct job *j = job_new(r, w.item.line, NULL);
         if (!j)
-            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+            return amp_fail_memory(err);
         if (keep_look(r, j, err) < 0 || keep_commit(&j, 1, commit_fn, &w, err) < 0) {
             job_free(r, j);
             return -1;
@@ -273,7 +273,7 @@ static int add_mark(struct router *r, const struct amp_cursor_item *e, struct jo
 {
     struct job *j = job_new(r, e->line, NULL);
     if (!j)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+        return amp_fail_memory(err);
     j->entry = e->entry;
     *tail = j;
     return keep_look(r, j, err);
@@ -401,7 +401,7 @@ int cursors_open(struct router *r, struct amp_error *err)
                         "--cursor takes letters, digits, '.', '_' and '-'");
     struct cursors *c = calloc(1, sizeof *c);
     if (!c)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the cursors");
+        return amp_fail_memory(err);
     c->lock = -1;
     amp_buf_init(&c->name, NAME_ROOM);
     int alone = cursors_alone(r, o->consumer, &c->lock, err);

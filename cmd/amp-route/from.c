@@ -105,7 +105,7 @@ int from_open(struct router *r, struct amp_error *err)
     if (!r->store)
         return amp_fail(err, AMP_USAGE, "no_state", "--from needs --state");
     if (!(r->from = calloc(1, sizeof *r->from)))
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the log");
+        return amp_fail_memory(err);
     r->from->lock = -1;
     return start(r, err);
 }
@@ -167,7 +167,7 @@ static int take_frame(struct router *r, struct job **tail, uint32_t *taken, stru
     do {
         struct job *j = job_new(r, f->item.line, NULL);
         if (!j)
-            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+            return amp_fail_memory(err);
         jobs[n++] = j;
         if (keep_look(r, j, err) < 0)
             return -1;

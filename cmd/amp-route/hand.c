@@ -276,7 +276,7 @@ static int run_command(struct hand *h, const struct amp_inbox_msg *m, enum hand_
     fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     AMP_FREE char **env = environment(h, m, words);
     if (!env)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a command");
+        return amp_fail_memory(err);
     struct amp_child_spec spec = {.argv = h->argv,
                                   .envp = (const char *const *)env,
                                   .fd_in = fd,

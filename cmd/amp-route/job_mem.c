@@ -86,7 +86,7 @@ int job_fill(const struct router *r, struct job *j, struct amp_span line, const 
     struct amp_span text = text_of(r, v);
     char *own = malloc(line.n + v->id.n + text.n + 3), *at = own;
     if (!own)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+        return amp_fail_memory(err);
     j->line = put(&at, line);
     j->id = put(&at, id_of(v));
     j->text = text.p ? put(&at, text) : NULL;

@@ -144,7 +144,7 @@ static int emits_of(struct recording *rec, struct amp_error *err)
     amp_buf_init(&rec->names, names + 1);
     rec->emits = calloc(n, sizeof(*rec->emits));
     if (!rec->emits || amp_buf_reserve(&rec->names, names, NULL) < 0)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a batch");
+        return amp_fail_memory(err);
     for (uint32_t i = 0; i < rec->n; i++) {
         const struct job *j = rec->jobs[i];
         rec->emits[rec->n_emits++] =

@@ -21,7 +21,7 @@ int target_add(struct router *r, uint32_t port, uint32_t inbound, struct amp_err
 {
     struct target *t = calloc(1, sizeof(*t));
     if (!t)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
+        return amp_fail_memory(err);
     t->port = r->ports[port];
     t->inbound = inbound;
     t->patience_ms = r->patience_ms;
@@ -44,7 +44,7 @@ static struct place *place_new(struct router *r, struct amp_error *err)
     if (p)
         r->spare = p->next;
     else if (!(p = malloc(sizeof(*p))))
-        amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message that waits");
+        amp_fail_memory(err);
     return p;
 }
 

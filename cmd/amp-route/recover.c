@@ -105,7 +105,7 @@ int keep_recover(struct router *r, struct amp_error *err)
         keep_answers_name(r, name);
         rc = amp_store_outbox(r->store, answers ? name : r->consumer, found_fn, &f, err);
         if (rc == 0 && f.failed)
-            rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for what a former run left");
+            rc = amp_fail_memory(err);
         uint32_t i = 0;
         if (f.n > 0 && !answers)
             amp_note("%u %s of an earlier run %s delivered again", f.n,

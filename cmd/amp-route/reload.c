@@ -19,7 +19,7 @@ static int collect(void *arg, const char *text, struct amp_error *err)
     if (t->n == RULES_MAX)
         return amp_fail(err, AMP_CONFIG, "too_many", "more than %d routes", RULES_MAX);
     if (!(t->v[t->n] = strdup(text)))
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a route");
+        return amp_fail_memory(err);
     t->n++;
     return 0;
 }

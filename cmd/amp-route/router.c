@@ -42,7 +42,7 @@ static int malformed(struct router *r, const struct amp_view *v, struct amp_erro
         return 0;
     struct job *j = job_new(r, v->line, v);
     if (!j)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+        return amp_fail_memory(err);
     j->lane = amp_lane_of(&r->lane_rules, v);
     if (strcmp(code, "oversize_payload") == 0)
         snprintf(why, sizeof why, "its payload is larger than its type may carry");
@@ -91,7 +91,7 @@ static int take_lines(struct router *r, struct amp_error *err)
         }
         struct job *j = job_new(r, v.line, &v);
         if (!j) {
-            amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+            amp_fail_memory(err);
             goto failed;
         }
         j->number = r->intake.lines.number;

@@ -92,7 +92,7 @@ int routes_add(struct router *r, const char *text, struct amp_error *err)
     rule->text = amp_span_dup(predicate);
     AMP_FREE char *spec = amp_span_dup(port);
     if (!rule->text || !spec)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a route");
+        return amp_fail_memory(err);
     if (routes_port(r, spec, false, &rule->port, err) < 0)
         return -1;
     return routes_usable(r, rule->port, err);

@@ -32,7 +32,7 @@ int tee_start(struct router *r, const char *const *specs, int n, struct amp_erro
 {
     r->tees = calloc((size_t)n + 1, sizeof(*r->tees));
     if (!r->tees)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for ports");
+        return amp_fail_memory(err);
     for (int i = 0; i < n; i++)
         if (add(r, specs[i], err) < 0)
             return -1;

@@ -117,7 +117,7 @@ static int keep(struct target *t, struct job *j, uint64_t number, struct amp_err
         uint32_t cap = u->cap ? u->cap * 2 : 16;
         struct kept *v = realloc(u->v, cap * sizeof(*v));
         if (!v)
-            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
+            return amp_fail_memory(err);
         u->v = v;
         u->cap = cap;
     }
@@ -315,7 +315,7 @@ static int again(struct router *r, struct target *t, struct amp_error *err)
     uint32_t n = 0;
     AMP_FREE struct amp_port_line *lines = calloc((size_t)u->n + 1, sizeof(*lines));
     if (!lines)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
+        return amp_fail_memory(err);
     while (n < u->n && u->v[n].number < first)
         n++;
     if (tell(r, t, n, err) < 0)

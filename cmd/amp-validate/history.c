@@ -42,7 +42,7 @@ struct history *history_open(const char *state, struct amp_error *err)
     struct amp_helper_options opt = {.name = "state-worker", .args = args, .limit_ms = LIMIT_MS};
     struct history *h = calloc(1, sizeof *h);
     if (!h) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the history checks");
+        amp_fail_memory(err);
         return NULL;
     }
     amp_buf_init(&h->text, TEXT_MOST);
@@ -174,7 +174,7 @@ int history_ask(struct history *h, const struct result *r, struct amp_error *err
     if (r->n_asks > h->cap) {
         struct said *said = realloc(h->said, r->n_asks * sizeof *said);
         if (!said)
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for answers");
+            return amp_fail_memory(err);
         h->said = said;
         h->cap = r->n_asks;
     }

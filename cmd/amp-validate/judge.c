@@ -38,7 +38,7 @@ struct judge *judge_new(const struct validate_options *opt, struct amp_error *er
     limits.max_depth = (uint32_t)opt->max_depth;
     struct judge *j = calloc(1, sizeof *j);
     if (!j) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a judge");
+        amp_fail_memory(err);
         return NULL;
     }
     j->opt = opt;
@@ -176,7 +176,7 @@ static int add_ask(struct result *r, struct amp_span line, struct amp_error *err
         size_t cap = r->cap_asks ? r->cap_asks * 2 : 64;
         struct amp_span *asks = realloc(r->asks, cap * sizeof *asks);
         if (!asks)
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for questions");
+            return amp_fail_memory(err);
         r->asks = asks;
         r->cap_asks = cap;
     }

@@ -125,7 +125,7 @@ static struct pool *start(struct session *s, struct amp_error *err)
 {
     struct pool *p = calloc(1, sizeof *p);
     if (!p) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for threads");
+        amp_fail_memory(err);
         return NULL;
     }
     unsigned jobs = s->opt->jobs > JOBS_MOST ? JOBS_MOST : (unsigned)s->opt->jobs;

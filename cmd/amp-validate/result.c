@@ -13,7 +13,7 @@ int result_init(struct result *r, const struct validate_options *opt, struct amp
     amp_buf_init(&r->text, TEXT_MOST);
     amp_buf_init(&r->reports, TEXT_MOST);
     if (opt->stats && !(r->stats = stats_new()))
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the counts");
+        return amp_fail_memory(err);
     return 0;
 }
 
@@ -51,7 +51,7 @@ static int add(struct result *r, struct piece p, struct amp_error *err)
         size_t cap = r->cap_pieces ? r->cap_pieces * 2 : 16;
         struct piece *pieces = realloc(r->pieces, cap * sizeof *pieces);
         if (!pieces)
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the output");
+            return amp_fail_memory(err);
         r->pieces = pieces;
         r->cap_pieces = cap;
     }

@@ -278,7 +278,7 @@ int session_run(const struct validate_options *opt, char **files, int n_files)
         s.stats = stats_new();
         s.progress = isatty(2) && strcmp(opt->stats, "text") == 0;
         if (!s.stats)
-            ready = amp_fail(&err, AMP_INTERNAL, "no_memory", "no memory for the counts") == 0;
+            ready = amp_fail_memory(&err) == 0;
     }
     if (ready)
         run(&s, files, n_files);

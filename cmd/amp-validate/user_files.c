@@ -33,11 +33,6 @@ struct user_files {
     char why[800];
 };
 
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
-}
-
 /* A file's path as a URI. */
 static char *file_uri(const char *path)
 {
@@ -63,11 +58,11 @@ static int add_own(struct user_files *f, const char *schema, char **base, struct
     slash[slash == real] = '\0';
     f->own_dir = strdup(real);
     if (!uri || !f->own_dir)
-        return no_memory(err);
+        return amp_fail_memory(err);
     const char *end = strrchr(uri, '/');
     f->own_prefix = amp_span_dup((struct amp_span){uri, (size_t)(end + 1 - uri)});
     if (!f->own_prefix)
-        return no_memory(err);
+        return amp_fail_memory(err);
     f->maps[f->n_maps++] = (struct mapping){amp_span_str(f->own_prefix), f->own_dir, -1};
     *base = uri;
     uri = NULL;
@@ -105,7 +100,7 @@ struct user_files *user_files_new(const char *const *resolve, const char *schema
         continue;
     if (!f || !(f->maps = calloc(n + 1, sizeof *f->maps))) {
         free(f);
-        no_memory(err);
+        amp_fail_memory(err);
         return NULL;
     }
     *base = NULL;
@@ -245,7 +240,7 @@ static int load(struct user_files *f, struct mapping *m, struct amp_span uri, st
         size_t cap = f->cap_texts ? f->cap_texts * 2 : 16;
         struct amp_buf *texts = realloc(f->texts, cap * sizeof *texts);
         if (!texts)
-            return no_memory(err);
+            return amp_fail_memory(err);
         f->texts = texts;
         f->cap_texts = cap;
     }

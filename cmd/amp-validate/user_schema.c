@@ -177,7 +177,7 @@ struct user_schema *user_schema_new(const struct user_schema_options *opt, struc
 {
     struct user_schema *u = calloc(1, sizeof *u);
     if (!u) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+        amp_fail_memory(err);
         return NULL;
     }
     if (compile(u, opt, err) == 0)
@@ -199,7 +199,7 @@ struct user_check *user_check_new(const struct user_schema *u, const struct amp_
 {
     struct user_check *c = calloc(1, sizeof *c);
     if (!c) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the check");
+        amp_fail_memory(err);
         return NULL;
     }
     c->of = u;
@@ -248,7 +248,7 @@ static int at_limit(struct user_check *c, struct amp_error *why, struct amp_erro
     }
     char *code = amp_pool_get(&c->pool, sizeof why->code);
     if (!code)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain a line");
+        return amp_fail_memory(err);
     memcpy(code, why->code, sizeof why->code);
     whole(c, code, "limit", why->what, 0);
     return 0;
@@ -292,7 +292,7 @@ int user_check_text(struct user_check *c, struct amp_span text, const struct amp
         return -1;
     }
     if (c->check.failed)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain a line");
+        return amp_fail_memory(err);
     return amp_check_tell(&c->check, fn, ctx) == 0;
 }
 

@@ -55,13 +55,13 @@ static int add(struct answers *a, struct amp_span line, struct amp_error *err)
         size_t cap = a->cap ? 2 * a->cap : 16;
         void *p = realloc(a->v, cap * sizeof a->v[0]);
         if (!p)
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for answers");
+            return amp_fail_memory(err);
         a->v = p;
         a->cap = cap;
     }
     a->v[a->n].used = false;
     if (!(a->v[a->n].line = amp_span_dup(line)))
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for answers");
+        return amp_fail_memory(err);
     a->n++;
     return 0;
 }

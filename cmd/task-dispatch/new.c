@@ -1,6 +1,8 @@
 /* task-dispatch new: tasks from options and files, as task_dispatch messages to the coordinator. */
 #include "flow/new.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -118,8 +120,14 @@ struct draft {
     size_t own[SOURCES];  /* how many elements of a list are the file's */
 };
 
-static void not_utf8(const char *option)
+/* jansson makes no string of it: it is not UTF-8, or there is no memory. */
+static void refuse_value(const char *option)
 {
+    struct amp_error err;
+    if (errno == ENOMEM) {
+        amp_fail_memory(&err);
+        exit(amp_complain(&err));
+    }
     amp_die_usage("%s: the value is not UTF-8", option);
 }
 
@@ -128,23 +136,19 @@ static void add_texts(struct draft *d, size_t i)
     json_t *a = json_object_get(d->task, sources[i].member);
     const struct amp_list *list = sources[i].list;
     d->own[i] = json_array_size(a);
-    if (list->n && !a) {
-        a = json_array();
-        json_object_set_new(d->task, sources[i].member, a);
-    }
+    if (list->n && !a && json_object_set_new(d->task, sources[i].member, a = json_array()) < 0)
+        refuse_value(sources[i].option);
     /* What is no list in the file is refused later. */
     for (int k = 0; json_is_array(a) && k < list->n; k++)
         if (json_array_append_new(a, json_string(list->v[k])) < 0)
-            not_utf8(sources[i].option);
+            refuse_value(sources[i].option);
 }
 
 static void add_constraints(json_t *task)
 {
     json_t *o = json_object_get(task, "tech_constraints");
-    if (constraints.n && !o) {
-        o = json_object();
-        json_object_set_new(task, "tech_constraints", o);
-    }
+    if (constraints.n && !o && json_object_set_new(task, "tech_constraints", o = json_object()) < 0)
+        refuse_value("--constraint");
     for (int i = 0; i < constraints.n; i++) {
         const char *text = constraints.v[i], *eq = strchr(text, '=');
         char key[128];
@@ -153,17 +157,18 @@ static void add_constraints(json_t *task)
             amp_die_usage("--constraint %s: expected NAME=VALUE, a name of at most %zu bytes", text,
                           sizeof key - 1);
         if (json_is_object(o) && json_object_set_new(o, key, json_string(eq + 1)) < 0)
-            not_utf8("--constraint");
+            refuse_value("--constraint");
     }
 }
 
 /* Options stand before what a file says; lists are added to it. */
 static void apply_options(struct draft *d)
 {
+    errno = 0;
     for (size_t i = 0; i < SOURCES; i++) {
         const char *value = sources[i].value ? *sources[i].value : NULL;
         if (value && json_object_set_new(d->task, sources[i].member, json_string(value)) < 0)
-            not_utf8(sources[i].option);
+            refuse_value(sources[i].option);
         if (sources[i].list && sources[i].list != &constraints)
             add_texts(d, i);
     }
@@ -296,7 +301,7 @@ int task_new(int argc, char **argv)
                 (int)amp_status_worse((enum amp_status)status, (enum amp_status)amp_complain(&err));
     if (argc == 0) {
         struct draft d = {.task = json_object()};
-        if (emit(store, &d, &err) < 0)
+        if ((d.task ? emit(store, &d, &err) : amp_fail_memory(&err)) < 0)
             status = amp_complain(&err);
         json_decref(d.task);
     }

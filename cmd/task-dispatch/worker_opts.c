@@ -49,9 +49,11 @@ static int patterns(const json_t *list, const char *key, const char *const **out
 
     if (!list)
         return 0;
-    if (!json_is_array(list) || !(v = calloc(n + 1, sizeof *v)))
+    if (!json_is_array(list))
         return amp_fail(err, AMP_CONFIG, "bad_value", "%s in the configuration: expected a list",
                         key);
+    if (!(v = calloc(n + 1, sizeof *v)))
+        return amp_fail_memory(err);
     json_array_foreach(list, i, p)
     {
         if (!(v[i] = json_string_value(p)))

@@ -51,11 +51,12 @@ static void print_step(void *ctx, const char *did, const char *path, const char 
     AMP_BUF struct amp_buf out = {0};
     struct amp_jw w;
     struct amp_error *err = ctx;
+    int rc;
     amp_buf_init(&out, 64 << 10);
     if (!opt.json) {
-        amp_buf_fmt(&out, err, "%s: ", did);
-        amp_text_safe(amp_span_str(path), 0, &out, err);
-        amp_buf_fmt(&out, err, "%s%s", *note ? ": " : "", note);
+        rc = amp_buf_fmt(&out, err, "%s: ", did) ||
+             amp_text_safe(amp_span_str(path), 0, &out, err) ||
+             amp_buf_fmt(&out, err, "%s%s", *note ? ": " : "", note);
     } else {
         const char *const texts[] = {"action", did, "path", path, "message", note};
         amp_jw_init(&w, &out);
@@ -65,10 +66,10 @@ static void print_step(void *ctx, const char *did, const char *path, const char 
             amp_jw_str(&w, amp_span_str(texts[i + 1]));
         }
         amp_jw_close(&w, '}');
-        amp_jw_end(&w, err);
+        rc = amp_jw_end(&w, err);
     }
-    if (amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err))
-        amp_status_note(AMP_IOERR);
+    if (rc || amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err))
+        amp_status_note((int)err->status);
 }
 
 int verb_hooks_install(int argc, char **argv)
@@ -115,13 +116,13 @@ static void print_finding(void *ctx, const struct amp_hook_finding *f)
     AMP_BUF struct amp_buf out = {0};
     struct amp_jw w;
     struct amp_error *err = ctx;
+    int rc;
     const char *severity = f->severity == AMP_HOOK_ERROR ? "error" : "warning";
     amp_buf_init(&out, 64 << 10);
     if (!opt.json) {
-        amp_buf_fmt(&out, err, "%s: ", severity);
-        amp_text_safe(amp_span_str(f->path), 0, &out, err);
-        amp_buf_str(&out, ": ", err);
-        amp_text_safe(amp_span_str(f->what), 0, &out, err);
+        rc = amp_buf_fmt(&out, err, "%s: ", severity) ||
+             amp_text_safe(amp_span_str(f->path), 0, &out, err) || amp_buf_str(&out, ": ", err) ||
+             amp_text_safe(amp_span_str(f->what), 0, &out, err);
     } else {
         const char *const texts[] = {"severity", severity, "code",    f->code,
                                      "path",     f->path,  "message", f->what};
@@ -132,10 +133,10 @@ static void print_finding(void *ctx, const struct amp_hook_finding *f)
             amp_jw_str(&w, amp_span_str(texts[i + 1]));
         }
         amp_jw_close(&w, '}');
-        amp_jw_end(&w, err);
+        rc = amp_jw_end(&w, err);
     }
-    if (amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err))
-        amp_status_note(AMP_IOERR);
+    if (rc || amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err))
+        amp_status_note((int)err->status);
 }
 
 /* 1: the guard is not what it should be. */

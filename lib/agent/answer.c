@@ -126,7 +126,7 @@ int amp_work_log_add(json_t *log, const json_t *entry, int64_t now_ms, struct am
                           text_or(entry, "action", "note"), "file", text_or(entry, "file", ""),
                           "detail", text_or(entry, "detail", ""));
     if (!e || json_array_append_new(log, e))
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the work log");
+        return amp_fail_memory(err);
     return 0;
 }
 

@@ -191,7 +191,7 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     json_t *j = json_pack("{s:O, s:O, s:I}", "catalog", u->p->catalog, "index", index, "published",
                           (json_int_t)n);
     if (!j)
-        rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a capability");
+        rc = amp_fail_memory(err);
     else if (announce(u, index, n, err) < 0 || amp_json_dump(j, &u->json, err) < 0)
         rc = -1;
     json_decref(index);
@@ -250,7 +250,7 @@ static int commit(struct update *u, enum amp_store_outcome *how, struct amp_erro
     amp_buf_init(&u->json, LINE_MAX);
     amp_buf_init(&u->lines, LINE_MAX);
     if (!u->emits || !u->ids)
-        amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a capability");
+        amp_fail_memory(err);
     else
         rc = amp_store_update(u->d->store, KIND, amp_span_str(text(u->p->catalog, "capabilityId")),
                               NULL, change, u, how, err);

@@ -24,7 +24,7 @@ static int env_push(struct amp_env *e, char *entry, struct amp_error *err)
         char **v = realloc(e->v, cap * sizeof *v);
         if (!v) {
             free(entry);
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an environment");
+            return amp_fail_memory(err);
         }
         e->v = v;
         e->cap = cap;
@@ -40,7 +40,7 @@ int amp_env_set(struct amp_env *e, const char *name, const char *value, struct a
     char *entry;
 
     if (asprintf(&entry, "%s=%s", name, value ? value : "") < 0)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an environment");
+        return amp_fail_memory(err);
     for (size_t i = 0; i < e->n; i++) {
         if (!strncmp(e->v[i], name, n) && e->v[i][n] == '=') {
             free(e->v[i]);
@@ -113,7 +113,7 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         char *copy = strdup(parent[i]);
         if (!copy) {
             amp_env_release(&e);
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an environment");
+            return amp_fail_memory(err);
         }
         if (env_push(&e, copy, err)) {
             amp_env_release(&e);
@@ -130,7 +130,7 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         char *copy = strdup(c->extra[i]);
         if (!copy || env_push(&e, copy, err)) {
             amp_env_release(&e);
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an environment");
+            return amp_fail_memory(err);
         }
     }
     *out = e;

@@ -299,7 +299,7 @@ static int run(struct update *u, const struct amp_store_input *in, struct amp_er
     amp_buf_init(&u->json, LINE_MAX);
     amp_buf_init(&u->lines, LINE_MAX);
     if (!u->emits || !u->ids)
-        amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the directory");
+        amp_fail_memory(err);
     else
         rc = amp_store_update(u->d->store, KIND, u->agent, in, change, u, &how, err);
     amp_buf_release(&u->json);

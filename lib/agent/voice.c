@@ -7,15 +7,10 @@
 
 #include "message/record/sequence.h"
 
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a message");
-}
-
 /* One line, its LF taken off again. */
 static int dump(json_t *j, struct amp_buf *out, struct amp_error *err)
 {
-    int rc = j ? amp_json_dump(j, out, err) : no_memory(err);
+    int rc = j ? amp_json_dump(j, out, err) : amp_fail_memory(err);
     json_decref(j);
     if (rc == 0 && out->len > 0 && out->data[out->len - 1] == '\n')
         out->data[--out->len] = '\0';
@@ -57,7 +52,7 @@ int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *
                   "content_type", "application/json", "content_length", (json_int_t)body.len,
                   "hlc_timestamp", hlc, "timestamp", time, "payload", payload);
     if (!j)
-        return no_memory(err);
+        return amp_fail_memory(err);
     if (s->to.n > 0)
         j = json_pack("{s:s%, s:o}", "to", s->to.p, s->to.n, "msg", j);
     if (dump(j, out, err) < 0)

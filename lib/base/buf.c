@@ -101,7 +101,7 @@ int amp_buf_reserve(struct amp_buf *b, size_t n, struct amp_error *err)
         cap = cap > b->max / 2 ? b->max + 1 : cap * 2;
     char *data = realloc(b->data, cap);
     if (!data)
-        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory for %zu bytes", cap);
+        return amp_fail_memory(err);
     b->data = data;
     b->cap = cap;
     return 0;

@@ -31,7 +31,7 @@ int amp_child_tree_know(pid_t pid, bool owns_tree, struct amp_error *err)
         size_t cap = known_cap ? known_cap * 2 : 8;
         struct known *p = realloc(known, cap * sizeof *p);
         if (!p)
-            return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory for a child");
+            return amp_fail_memory(err);
         known = p;
         known_cap = cap;
     }

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char no_memory[] = "no_memory";
+
 static void fill(struct amp_error *err, enum amp_status status, int sys, const char *code,
                  const char *what)
 {
-    err->status = status;
+    err->status = strcmp(code, no_memory) == 0 ? AMP_TEMPFAIL : status;
     err->sys = sys;
     snprintf(err->code, sizeof err->code, "%s", code);
     snprintf(err->what, sizeof err->what, "%s", what);
@@ -49,7 +51,9 @@ int amp_fail_errno(struct amp_error *err, enum amp_status status, const char *fm
     if (n >= 0 && (size_t)n < sizeof what)
         snprintf(what + n, sizeof what - (size_t)n, ": %s", text ? text : "unknown error");
     const char *name = strerrorname_np(saved);
-    if (name) {
+    if (saved == ENOMEM) {
+        snprintf(word, sizeof word, "%s", no_memory);
+    } else if (name) {
         size_t i = 0;
         for (; name[i] && i < sizeof word - 1; i++)
             word[i] = (char)tolower((unsigned char)name[i]);
@@ -67,6 +71,13 @@ int amp_fail_again(struct amp_error *err, enum amp_status status, const char *wh
     amp_fail(err, status, why->code, "%s: %s", where, why->what);
     if (err)
         err->sys = sys;
+    return -1;
+}
+
+int amp_fail_memory(struct amp_error *err)
+{
+    if (err)
+        fill(err, AMP_TEMPFAIL, 0, no_memory, "out of memory");
     return -1;
 }
 

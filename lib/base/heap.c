@@ -47,7 +47,7 @@ int amp_heap_set(struct amp_heap *h, struct amp_heap_node *node, int64_t due, st
             size_t cap = h->cap ? 2 * h->cap : 16;
             struct amp_heap_node **p = realloc(h->node, cap * sizeof(struct amp_heap_node *));
             if (!p)
-                return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a deadline");
+                return amp_fail_memory(err);
             h->node = p;
             h->cap = cap;
         }

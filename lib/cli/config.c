@@ -2,6 +2,7 @@
  * their options do not link jansson. */
 #include "cli/private.h"
 
+#include <errno.h>
 #include <jansson.h>
 
 int amp_config_load(const char *explicit_path, const char *state_dir, json_t **out,
@@ -12,10 +13,12 @@ int amp_config_load(const char *explicit_path, const char *state_dir, json_t **o
     json_error_t at;
     if (cli_config_text(explicit_path, state_dir, &text, err))
         return -1;
+    errno = 0;
     if (text.n > 0 && !config &&
         !(config = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &at)))
-        return amp_fail(err, AMP_CONFIG, "bad_config", "amp.json:%d:%d: %s", at.line, at.column,
-                        at.text);
+        return errno == ENOMEM ? amp_fail_memory(err)
+                               : amp_fail(err, AMP_CONFIG, "bad_config", "amp.json:%d:%d: %s",
+                                          at.line, at.column, at.text);
     *out = config;
     return 0;
 }

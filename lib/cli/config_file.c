@@ -90,11 +90,12 @@ static int read_config(struct config *c, bool given, struct amp_error *err)
         return amp_fail(err, AMP_CONFIG, why.code, "%s", why.what);
     struct amp_span text = amp_buf_span(&c->text);
     if (amp_tape_scan(&c->tape, text.p, text.n, &fault))
-        return not_json(c, &fault, err);
+        return amp_json_fault_is_memory(&fault) ? amp_fail_memory(err) : not_json(c, &fault, err);
     if (c->tape.tok[0].type != AMP_JSON_OBJECT)
         return amp_fail(err, AMP_CONFIG, "bad_config", "%s: not an object", c->path);
     if (cli_check_config && cli_check_config(text, &why))
-        return amp_fail(err, AMP_CONFIG, "bad_config", "%s: %s", c->path, why.what);
+        return amp_fail(err, AMP_CONFIG, why.status == AMP_TEMPFAIL ? why.code : "bad_config",
+                        "%s: %s", c->path, why.what);
     return 0;
 }
 
@@ -272,7 +273,7 @@ static int set_scalar(const struct config *c, uint32_t tok, const char *key,
         return amp_fail(err, AMP_CONFIG, "bad_config", "%s: %s has the wrong type", c->path, key);
     char *copy = amp_span_dup(text);
     if (!copy)
-        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory for configuration");
+        return amp_fail_memory(err);
     if (cli_list_add(&kept, copy, err)) {
         free(copy);
         return -1;

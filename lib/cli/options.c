@@ -103,7 +103,7 @@ int cli_list_add(struct amp_list *l, const char *text, struct amp_error *err)
     if ((n & (n - 1)) == 0) {
         const char **v = realloc(l->v, (2 * n + 2) * sizeof *v);
         if (!v)
-            return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory for arguments");
+            return amp_fail_memory(err);
         l->v = v;
     }
     l->v[n] = text;

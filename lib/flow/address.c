@@ -30,11 +30,6 @@ struct amp_addresses {
     uint32_t n_to, n_lost;
 };
 
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for recipients");
-}
-
 static const char *text(const json_t *j, const char *key)
 {
     return json_string_value(json_object_get(j, key));
@@ -72,7 +67,7 @@ struct amp_addresses *amp_addresses_new(struct amp_store *store, struct amp_erro
 {
     struct amp_addresses *a = calloc(1, sizeof *a);
     if (!a)
-        no_memory(err);
+        amp_fail_memory(err);
     else
         a->store = store;
     return a;
@@ -109,7 +104,7 @@ int amp_addresses_add(struct amp_addresses *a, struct amp_span agent, struct amp
     if (agent.n == 0 || amp_span_is(agent, "all"))
         return amp_fail(err, AMP_USAGE, "bad_agent", "\"%.*s\" is no agent's name",
                         (int)(agent.n < 200 ? agent.n : 200), agent.p);
-    return names_add(&a->given, agent) < 0 ? no_memory(err) : 0;
+    return names_add(&a->given, agent) < 0 ? amp_fail_memory(err) : 0;
 }
 
 bool amp_addresses_has(const struct amp_addresses *a, struct amp_span agent)
@@ -156,7 +151,7 @@ static int load(struct amp_addresses *a, struct amp_error *err)
     if (amp_directory_each(a->store, load_one, &l, err) < 0)
         return -1;
     if (l.failed)
-        return no_memory(err);
+        return amp_fail_memory(err);
     a->loaded = true;
     return 0;
 }
@@ -203,7 +198,7 @@ int amp_addresses_lane(struct amp_addresses *a, struct amp_span agent, enum amp_
         json_decref(rec);
         free(a->classed);
         if (!(a->classed = amp_span_dup(agent)))
-            return no_memory(err);
+            return amp_fail_memory(err);
     }
     *lane = a->lane;
     return 0;
@@ -259,7 +254,7 @@ static int add(struct amp_addresses *a, struct amp_span name, struct amp_error *
                         AMP_ADDRESS_MAX);
     int at = names_add(&a->kept, name);
     if (at < 0)
-        return no_memory(err);
+        return amp_fail_memory(err);
     a->to[a->n_to++] = amp_span_str(a->kept.v[at]);
     return 0;
 }
@@ -316,7 +311,7 @@ static int add_one_of(struct amp_addresses *a, const struct amp_view *v, struct 
         if (!amp_reach_active(x->state))
             *gone = true;
         else if (names_add(&among, amp_span_str(x->name)) < 0)
-            rc = no_memory(err);
+            rc = amp_fail_memory(err);
     }
     if (rc == 0 && among.n > 0) {
         rc = pick(a, v, &among, &picked, err);

@@ -362,7 +362,7 @@ int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt
 {
     struct loop *l = calloc(1, sizeof *l);
     if (!l)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory to coordinate");
+        return amp_fail_memory(err);
     memset(end, 0, sizeof *end);
     amp_buf_init(&end->names, (size_t)1 << 20);
     l->end = end;

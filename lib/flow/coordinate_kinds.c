@@ -13,11 +13,6 @@ static const struct amp_task_policy *policy(const struct amp_step *st)
     return &st->c->opt->policy;
 }
 
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for a step");
-}
-
 static bool ci_is_red(const struct amp_task *t, struct amp_span commit)
 {
     const char *red = json_string_value(json_object_get(t->ci, "commit"));
@@ -100,7 +95,7 @@ static void keep_newest(json_t *list, size_t most)
 static int note_decided(struct amp_task *t, const char *ref, struct amp_error *err)
 {
     if (!amp_task_lists(t->decided, ref) && json_array_append_new(t->decided, json_string(ref)) < 0)
-        return no_memory(err);
+        return amp_fail_memory(err);
     keep_newest(t->decided, DECIDED_MAX);
     return 0;
 }
@@ -264,12 +259,13 @@ static int take_note(struct amp_step *st, struct amp_error *err)
     if (!note.n)
         return 0;
     if (json_array_append_new(st->t.notes, json_stringn(note.p, note.n)) < 0)
-        return no_memory(err);
+        return amp_fail_memory(err);
     keep_newest(st->t.notes, 32);
     if (v->body.decision.word != AMP_DO_REDISPATCH)
         return 0;
-    return json_array_append_new(st->t.criteria, json_stringn(note.p, note.n)) < 0 ? no_memory(err)
-                                                                                   : 0;
+    return json_array_append_new(st->t.criteria, json_stringn(note.p, note.n)) < 0
+               ? amp_fail_memory(err)
+               : 0;
 }
 
 static int on_decision(struct amp_step *st, struct amp_error *err)

@@ -447,7 +447,7 @@ static int readdress(const struct amp_view *v, const char *id, struct amp_buf *o
         json_object_set_new(j, "to", json_string("admin")) < 0 ||
         json_object_set_new(j, "requires_ack", json_false()) < 0) {
         json_decref(j);
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for an escalation");
+        return amp_fail_memory(err);
     }
     json_object_del(j, "ack_timeout_sec");
     int rc = amp_json_dump(j, out, err);

@@ -83,15 +83,10 @@ json_t *amp_step_texts(const struct amp_spans *v)
     return a;
 }
 
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for a step");
-}
-
 int amp_step_replace(json_t **place, json_t *value, struct amp_error *err)
 {
     if (!value)
-        return no_memory(err);
+        return amp_fail_memory(err);
     json_decref(*place);
     *place = value;
     return 0;

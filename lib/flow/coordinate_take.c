@@ -47,7 +47,7 @@ struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct am
         size_t cap = c->cap_tasks ? c->cap_tasks * 2 : 64;
         struct amp_known_task *v = realloc(c->tasks, cap * sizeof *v);
         if (!v) {
-            amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for the tasks");
+            amp_fail_memory(err);
             return NULL;
         }
         c->tasks = v;
@@ -71,7 +71,7 @@ int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct 
         size_t cap = c->cap_said ? c->cap_said * 2 : 64;
         struct amp_said *v = realloc(c->said, cap * sizeof *v);
         if (!v)
-            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for the output");
+            return amp_fail_memory(err);
         c->said = v;
         c->cap_said = cap;
     }

@@ -201,7 +201,7 @@ struct amp_decider *amp_decider_new(struct amp_store *s, const struct amp_worker
     struct amp_decider *d = calloc(1, sizeof *d);
 
     if (!d) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+        amp_fail_memory(err);
         return NULL;
     }
     d->opt = *opt;
@@ -370,7 +370,7 @@ int amp_decider_each(struct amp_decider *d, amp_question_fn fn, void *ctx, struc
         amp_store_each(d->w.store, AMP_QUESTION_KIND, "ASKED", collect, &l, err))
         rc = -1;
     if (!rc && l.short_of_memory)
-        rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the open questions");
+        rc = amp_fail_memory(err);
     for (size_t i = 0; !rc && i < l.n; i++) {
         int open = fill(d, l.v[i].key, &q, err);
         if (open < 0) {
@@ -420,7 +420,7 @@ int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const 
         void *p = realloc(d->passed, cap * sizeof d->passed[0]);
         if (!p) {
             json_decref(u.set);
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+            return amp_fail_memory(err);
         }
         d->passed = p;
         d->cap_passed = cap;

@@ -1,6 +1,7 @@
 /* Composing new tasks: see new.h. */
 #include "flow/new.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,11 +17,6 @@
 #include "task/task.h"
 
 #define PARTS_MAX 512
-
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for a task");
-}
 
 /* Remembers the member at fault; -1. */
 static int at_member(struct amp_new_fault *at, const char *fmt, ...)
@@ -76,7 +72,10 @@ json_t *amp_new_read(struct amp_span text, struct amp_new_fault *at, struct amp_
     if (rc == 0)
         return amp_json_load(text, err);
     at->line = line_at(text, fault.offset);
-    amp_fail(err, AMP_DATAERR, "bad_task", "%s", fault.what);
+    if (amp_json_fault_is_memory(&fault))
+        amp_fail_memory(err);
+    else
+        amp_fail(err, AMP_DATAERR, "bad_task", "%s", fault.what);
     return NULL;
 }
 
@@ -130,9 +129,11 @@ static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *e
             return at_member(at, "/repo");
         }
     }
-    return json_object_set_new(task, "repo", json_string(real)) < 0
-               ? bad(at, "/repo", "the repository's path is not UTF-8", err)
-               : 0;
+    errno = 0;
+    if (json_object_set_new(task, "repo", json_string(real)) == 0)
+        return 0;
+    return errno == ENOMEM ? amp_fail_memory(err)
+                           : bad(at, "/repo", "the repository's path is not UTF-8", err);
 }
 
 static int check_branch(const json_t *task, const struct amp_new_options *opt,
@@ -190,7 +191,7 @@ static json_t *texts_of(json_t *task, const char *key, struct amp_new_fault *at,
     json_t *v = json_object_get(task, key);
     if (!v) {
         if (json_object_set_new(task, key, json_array()) < 0)
-            no_memory(err);
+            amp_fail_memory(err);
         return json_object_get(task, key);
     }
     size_t i = 0;
@@ -264,7 +265,7 @@ static json_t *constraints_of(const json_t *task, struct amp_new_fault *at, stru
                  json_object_set(copy, "base", json_object_get(task, "base")) == 0))
         return copy;
     json_decref(copy);
-    no_memory(err);
+    amp_fail_memory(err);
     return NULL;
 }
 

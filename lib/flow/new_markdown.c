@@ -194,7 +194,7 @@ json_t *amp_new_markdown(struct amp_span text, const char *wanted, unsigned *lin
     int rc = r.task ? 0 : -1;
     amp_buf_init(&r.words, WORDS_MAX);
     if (rc < 0)
-        amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for a task");
+        amp_fail_memory(err);
     for (size_t at = 0; rc == 0 && at < text.n;) {
         const char *end = memchr(text.p + at, '\n', text.n - at);
         size_t n = end ? (size_t)(end - text.p) - at : text.n - at;

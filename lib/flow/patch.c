@@ -50,7 +50,7 @@ static int add_file(struct amp_patch *p, struct amp_span line, struct amp_error 
     const char *b = NULL;
 
     if (!v)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a diff");
+        return amp_fail_memory(err);
     p->v = v;
     if (names.n > 5 && (names.n - 5) % 2 == 0)
         b = names.p + 2 + (names.n - 5) / 2;
@@ -59,7 +59,7 @@ static int add_file(struct amp_patch *p, struct amp_span line, struct amp_error 
         path = (struct amp_span){b + 3, names.n - (size_t)(b + 3 - names.p)};
     p->v[p->n] = (struct amp_patch_file){.path = amp_span_dup(path)};
     if (!p->v[p->n].path)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a diff");
+        return amp_fail_memory(err);
     p->n++;
     return 0;
 }

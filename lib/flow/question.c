@@ -73,7 +73,7 @@ int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_que
     u->effects = 0;
     amp_buf_init(&u->json, AMP_QUESTION_BYTES);
     int rc = u->set ? amp_store_update(s, AMP_QUESTION_KIND, key, NULL, change, u, outcome, err)
-                    : amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an escalation");
+                    : amp_fail_memory(err);
     amp_buf_release(&u->json);
     json_decref(u->set);
     u->set = NULL;

@@ -316,7 +316,7 @@ static int work(struct amp_worker *w, struct amp_job *job, const struct amp_view
     int rc = -1;
 
     if (!k)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+        return amp_fail_memory(err);
     k->v = v;
     int claimed = amp_worker_claim(w, job, v, (struct amp_span){NULL, 0}, err);
     if (claimed) {

@@ -279,7 +279,7 @@ static int work(struct amp_worker *w, struct amp_job *job, const struct amp_view
     int rc = -1;
 
     if (!k)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+        return amp_fail_memory(err);
     k->v = v;
     amp_work_names(k, job->next);
     int claimed = amp_worker_claim(w, job, v, v->id, err);

@@ -27,7 +27,7 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     if (!all || !one) {
         json_decref(j);
         json_decref(one);
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an approval");
+        return amp_fail_memory(err);
     }
     json_array_append_new(all, one);
     if (json_array_size(all) > APPROVALS_MAX)

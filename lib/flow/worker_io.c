@@ -19,7 +19,7 @@ int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
     const struct amp_worker_options *o = w->opt;
 
     if (!io)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+        return amp_fail_memory(err);
     w->io = io;
     amp_buf_init(&io->line, AMP_WORKER_PENDING);
     if (amp_input_open(o->in ? o->in : "-", false, &io->in, err))

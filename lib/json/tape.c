@@ -25,6 +25,19 @@ void amp_tape_release(struct amp_tape *t)
     *t = (struct amp_tape){.limits = t->limits};
 }
 
+bool amp_json_fault_is_memory(const struct amp_json_fault *fault)
+{
+    return strcmp(fault->code, "no_memory") == 0;
+}
+
+int amp_json_fail(struct amp_error *err, enum amp_status status, const char *code, const char *what,
+                  const struct amp_json_fault *fault)
+{
+    return amp_json_fault_is_memory(fault)
+               ? amp_fail_memory(err)
+               : amp_fail(err, status, code, "%s: %s", what, fault->what);
+}
+
 void amp_tape_settle(struct amp_tape *t)
 {
     for (uint32_t i = 0; i < t->n; i++)

@@ -48,7 +48,7 @@ static int add_term(struct amp_predicate *p, const struct term *t, struct amp_er
 {
     struct term *grown = realloc(p->terms, (p->n_terms + 1) * sizeof(*grown));
     if (!grown)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a predicate");
+        return amp_fail_memory(err);
     p->terms = grown;
     p->terms[p->n_terms++] = *t;
     return 0;
@@ -58,7 +58,7 @@ static int add_glob(struct amp_predicate *p, struct amp_span glob, struct amp_er
 {
     struct amp_span *grown = realloc(p->globs, (p->n_globs + 1) * sizeof(*grown));
     if (!grown)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a predicate");
+        return amp_fail_memory(err);
     p->globs = grown;
     p->globs[p->n_globs++] = glob;
     return 0;
@@ -163,18 +163,17 @@ int amp_predicate_parse(struct amp_span text, struct amp_predicate **out, struct
         return amp_fail(err, AMP_USAGE, "bad_predicate", "the predicate is empty; * is all");
     struct amp_predicate *p = calloc(1, sizeof(*p));
     if (!p)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a predicate");
+        return amp_fail_memory(err);
     int rc = 0;
     if (text.n >= 3 && memcmp(text.p, "jq:", 3) == 0) {
         struct amp_span expr = trim((struct amp_span){text.p + 3, text.n - 3});
         if (expr.n == 0)
             rc = amp_fail(err, AMP_USAGE, "bad_predicate", "jq: needs an expression");
         else if (!(p->jq = amp_span_dup(expr)))
-            rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a predicate");
+            rc = amp_fail_memory(err);
     } else if (!amp_span_is(text, "*")) {
         p->text = amp_span_dup(text);
-        rc = p->text ? parse_terms(p, text.n, err)
-                     : amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a predicate");
+        rc = p->text ? parse_terms(p, text.n, err) : amp_fail_memory(err);
     }
     if (rc < 0) {
         amp_predicate_free(p);

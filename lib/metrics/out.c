@@ -93,7 +93,7 @@ int amp_metrics_open(const struct amp_metrics_options *o, struct amp_metrics **o
     }
     struct amp_metrics *m = amp_metrics_make(o);
     if (!m)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the metrics");
+        return amp_fail_memory(err);
     /* A path that cannot be written is told now, and an old text does not pass for this run's. */
     if ((is_openmetrics(m) ? write_now(m, false, err) : open_queue(m, err)) < 0) {
         amp_metrics_free(m);

@@ -41,7 +41,7 @@ int amp_argv_split(const char *text, char ***out, struct amp_error *err)
     AMP_FREE char *room = malloc(strlen(text) + 1);
     int n = 0;
     if (!argv || !room)
-        goto no_memory;
+        goto failed;
     for (const char *p = text;;) {
         p += strspn(p, " \t");
         if (!*p)
@@ -54,7 +54,7 @@ int amp_argv_split(const char *text, char ***out, struct amp_error *err)
                             text);
         }
         if (!(argv[n] = strdup(room)))
-            goto no_memory;
+            goto failed;
         n++;
     }
     if (n == 0) {
@@ -63,7 +63,7 @@ int amp_argv_split(const char *text, char ***out, struct amp_error *err)
     }
     *out = argv;
     return 0;
-no_memory:
+failed:
     amp_argv_free(argv);
-    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a command line");
+    return amp_fail_memory(err);
 }

@@ -24,7 +24,7 @@ static int each_open(struct amp_port *p, struct amp_error *err)
     if (amp_argv_split(p->arg, &p->argv, err) < 0)
         return -1;
     if (!(p->tries = calloc(1, sizeof(*p->tries))))
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
+        return amp_fail_memory(err);
     p->tries->window = p->opt.jobs < AMP_TRIES_MAX ? p->opt.jobs : AMP_TRIES_MAX;
     p->ends = epoll_create1(EPOLL_CLOEXEC);
     if (p->ends < 0)

@@ -57,7 +57,7 @@ int amp_helper_new(const struct amp_helper_options *opt, struct amp_helper **out
 {
     struct amp_helper *h = calloc(1, sizeof(*h));
     if (!h)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a helper");
+        return amp_fail_memory(err);
     if (amp_helper_path(opt->name, h->path, sizeof(h->path), err) < 0) {
         free(h);
         return -1;
@@ -189,7 +189,7 @@ int amp_helper_ask(struct amp_helper *h, uint64_t tag, struct amp_span request,
         return -1;
     char *line = amp_span_dup(amp_buf_span(&b));
     if (!line)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a request");
+        return amp_fail_memory(err);
     if (h->n == 0)
         h->head_since_ms = amp_mono_ms();
     *at(h, h->n++) = (struct request){.tag = tag, .q = h->next_q++, .len = b.len, .line = line};

@@ -100,10 +100,10 @@ static int http_open(struct amp_port *p, struct amp_error *err)
     p->argv = calloc((size_t)n + 1, sizeof(*p->argv));
     for (int i = 0; p->argv && i < n; i++)
         if (!(p->argv[i] = strdup(args[i])))
-            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
+            return amp_fail_memory(err);
     p->tries = calloc(1, sizeof(*p->tries));
     if (!p->argv || !p->tries)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
+        return amp_fail_memory(err);
     p->tries->window = WINDOW;
     struct amp_helper_options opt = {.name = "port-http",
                                      .args = (const char *const *)p->argv,

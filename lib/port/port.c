@@ -95,7 +95,7 @@ int amp_port_new(const char *spec, const struct amp_port_options *opt, struct am
     struct amp_port *p = calloc(1, sizeof(*p));
     if (!p || !(p->spec = strdup(spec))) {
         free(p);
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a port");
+        return amp_fail_memory(err);
     }
     p->opt = *opt;
     p->opt.jobs = opt->jobs ? opt->jobs : JOBS;

@@ -31,7 +31,7 @@ static int room(struct amp_queue *q, struct amp_error *err)
     uint32_t cap = q->cap ? q->cap * 2 : 64;
     struct amp_queued *v = realloc(q->v, cap * sizeof(*v));
     if (!v)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for pending lines");
+        return amp_fail_memory(err);
     q->v = v;
     q->cap = cap;
     return 0;

@@ -5,6 +5,7 @@
  */
 #include "protocol/compose.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +15,6 @@
 #include "protocol/amp/amp.h"
 
 #define AMP_VERSION_WORD "AMP/1.0"
-
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_TEMPFAIL, "no_memory",
-                    "a message could not be composed: no memory, or text that is not UTF-8");
-}
 
 static json_t *str_span(struct amp_span s)
 {
@@ -60,7 +55,7 @@ static void put(json_t **j, const char *key, json_t *value)
 static int finish(json_t *j, struct amp_buf *out, struct amp_error *err)
 {
     if (!j)
-        return no_memory(err);
+        return amp_fail_memory(err);
     size_t before = out->len;
     int rc = amp_json_dump(j, out, err);
     json_decref(j);
@@ -78,8 +73,11 @@ json_t *amp_json_load(struct amp_span text, struct amp_error *err)
         amp_fail(err, AMP_DATAERR, "invalid_json", "a NUL byte stands in the text");
         return NULL;
     }
+    errno = 0;
     json_t *j = json_loadb(text.p ? text.p : "", text.n, JSON_REJECT_DUPLICATES, &je);
-    if (!j) {
+    if (!j && errno == ENOMEM) {
+        amp_fail_memory(err);
+    } else if (!j) {
         enum json_error_code code = json_error_code(&je);
         bool nul = code == json_error_null_character || code == json_error_null_byte_in_key;
         amp_fail(err, AMP_DATAERR, "invalid_json", "%s (line %d, column %d)",
@@ -97,17 +95,29 @@ json_t *amp_json_text(const char *s)
     return j;
 }
 
-static int dump_part(const char *p, size_t n, void *out)
+/* jansson goes on where a key could not be written. */
+struct dump {
+    struct amp_buf *out;
+    struct amp_error why;
+    bool failed;
+};
+
+static int dump_part(const char *p, size_t n, void *ctx)
 {
-    return amp_buf_add(out, p, n, NULL) < 0 ? -1 : 0;
+    struct dump *d = ctx;
+    d->failed = d->failed || amp_buf_add(d->out, p, n, &d->why) < 0;
+    return d->failed ? -1 : 0;
 }
 
 int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err)
 {
+    struct dump d = {.out = out};
     size_t before = out->len;
-    if (json_dump_callback(j, dump_part, out, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+    if (json_dump_callback(j, dump_part, &d, JSON_COMPACT | JSON_ENCODE_ANY) == 0 && !d.failed)
         return 0;
     out->len = before;
+    if (!d.failed || d.why.status == AMP_TEMPFAIL)
+        return amp_fail_memory(err);
     return amp_fail(err, AMP_DATAERR, "buffer_full", "a composed message does not fit its buffer");
 }
 
@@ -137,7 +147,7 @@ int amp_compose_message(const struct amp_envelope *e, json_t *payload, struct am
         json_decref(payload);
     if (rc < 0) {
         json_decref(j);
-        return no_memory(err);
+        return amp_fail_memory(err);
     }
     if (finish(j, out, err) < 0)
         return -1;
@@ -183,7 +193,7 @@ int amp_compose_dispatch(const struct amp_dispatch_args *a, struct amp_buf *out,
         .context_ref = a->context_ref,
         .ack_timeout_sec = a->ack_timeout_sec,
     };
-    return p ? amp_compose_message(&e, p, out, id_out, err) : no_memory(err);
+    return p ? amp_compose_message(&e, p, out, id_out, err) : amp_fail_memory(err);
 }
 
 /* The checks, and when they were looked at. */
@@ -217,7 +227,7 @@ int amp_compose_review(const struct amp_review_args *a, struct amp_buf *out,
         .context_ref = refs,
         .ack_timeout_sec = a->ack_timeout_sec,
     };
-    return p ? amp_compose_message(&e, p, out, id_out, err) : no_memory(err);
+    return p ? amp_compose_message(&e, p, out, id_out, err) : amp_fail_memory(err);
 }
 
 /* The start that every control record shares. */
@@ -270,7 +280,7 @@ int amp_compose_escalation(const struct amp_escalation_args *a, struct amp_buf *
         a->last_successful ? a->last_successful : "", "suggested_actions", str_list(a->suggested),
         "auto_suspended", a->severity != AMP_LEVEL_INFO);
     if (!p)
-        return no_memory(err);
+        return amp_fail_memory(err);
     struct amp_envelope e = {
         .type = "escalation",
         .from = a->from,

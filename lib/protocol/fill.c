@@ -12,7 +12,7 @@
 
 static int short_of_memory(struct amp_error *err)
 {
-    return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the view of a message");
+    return amp_fail_memory(err);
 }
 
 int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,

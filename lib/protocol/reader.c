@@ -47,7 +47,7 @@ struct amp_reader *amp_reader_new(const struct amp_json_limits *limits, struct a
 {
     struct amp_reader *r = calloc(1, sizeof *r);
     if (!r) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a reader");
+        amp_fail_memory(err);
         return NULL;
     }
     amp_tape_init(&r->outer, limits);
@@ -75,6 +75,7 @@ static void scan_finding(struct amp_reader *r, struct amp_span text,
 {
     struct amp_fault f = {
         .severity = AMP_SEV_ERROR, .code = fault->code, .rule = "json", .tok = AMP_TOK_NONE};
+    r->check.failed = r->check.failed || amp_json_fault_is_memory(fault);
     amp_check_add(&r->check, &f, "%s", fault->what);
     if (r->check.n == 0)
         return;
@@ -265,6 +266,10 @@ static int find_document(struct amp_reader *r, enum amp_protocol only, struct do
 static void open_text(struct amp_reader *r, struct amp_span line, struct document *d,
                       const struct amp_json_fault *fault)
 {
+    if (amp_json_fault_is_memory(fault)) {
+        scan_finding(r, line, fault);
+        return;
+    }
     enum amp_protocol only = r->check.opt->only;
     bool aof = only == AMP_PROTO_AOF;
     bool other = strcmp(fault->code, "invalid_json") == 0;
@@ -465,7 +470,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
             d.spec->rules(&r->check);
     }
     if (r->check.failed)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain a line");
+        return amp_fail_memory(err);
     *view = v;
     if (r->check.n == 0 && r->check.untold == 0)
         return 1;

@@ -139,9 +139,7 @@ int amp_redact_patterns(struct amp_span text, bool cut, struct amp_buf *out, str
     amp_buf_init(&b, out->max);
     struct matching m = {.data = pcre2_match_data_create(1, NULL),
                          .limits = pcre2_match_context_create(NULL)};
-    int rc = m.data && m.limits
-                 ? amp_buf_add(in, text.p, text.n, err)
-                 : amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory to redact a text");
+    int rc = m.data && m.limits ? amp_buf_add(in, text.p, text.n, err) : amp_fail_memory(err);
     if (rc == 0) {
         pcre2_set_match_limit(m.limits, STEPS);
         pcre2_set_depth_limit(m.limits, DEPTH);

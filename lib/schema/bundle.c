@@ -43,8 +43,7 @@ static int scan(const struct amp_schema_file *f, struct amp_tape *t, struct amp_
     if (amp_tape_scan(t, f->text.p, f->text.n, &fault) == 0)
         return 0;
     amp_tape_release(t);
-    return amp_fail(err, AMP_INTERNAL, "bad_schema", "schema %s is not JSON: %s", f->path,
-                    fault.what);
+    return amp_json_fail(err, AMP_INTERNAL, "bad_schema", f->path, &fault);
 }
 
 /* Adds the schema that a reference leads to. */

@@ -53,7 +53,10 @@ int amp_schema_check_text(const char *path, struct amp_span text, struct amp_err
         goto out;
     }
     if (amp_tape_scan(&tape, text.p, text.n, &fault)) {
-        amp_fail(err, AMP_DATAERR, "invalid_json", "%s at byte %u", fault.what, fault.offset);
+        if (amp_json_fault_is_memory(&fault))
+            amp_fail_memory(err);
+        else
+            amp_fail(err, AMP_DATAERR, "invalid_json", "%s at byte %u", fault.what, fault.offset);
         goto out;
     }
     const struct amp_schema_options opt = {.resolve = resolve};

@@ -72,7 +72,7 @@ int amp_blob_sweep(struct amp_store *s, uint64_t bound, struct amp_error *err)
     DIR *d = fdopendir(fd);
     if (!d) {
         close(fd);
-        return amp_fail(err, AMP_IOERR, "out_of_memory", "cannot read %s/blob", s->dir);
+        return amp_fail_memory(err);
     }
     if (amp_index_begin_read(&s->index, err) != 0)
         rc = -1;

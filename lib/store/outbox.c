@@ -24,7 +24,7 @@ static int add(struct places *out, const struct place *place, struct amp_error *
         size_t cap = out->cap ? out->cap * 2 : 32;
         struct place *p = realloc(out->p, cap * sizeof *p);
         if (!p)
-            return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+            return amp_fail_memory(err);
         out->p = p;
         out->cap = cap;
     }
@@ -285,7 +285,7 @@ int amp_store_outbox_close(struct amp_store *s, const char *consumer,
         return 0;
     AMP_FREE struct amp_frame_ref *refs = calloc(n_ids, sizeof *refs);
     if (!refs)
-        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+        return amp_fail_memory(err);
     if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
     int rc = close_open(s, consumer, ids, n_ids, refs, err);
@@ -306,7 +306,7 @@ static int close_acked(struct amp_store *s, struct amp_span id, bool waiting_onl
         return 0;
     AMP_FREE struct amp_frame_ref *refs = calloc(places->n, sizeof *refs);
     if (!refs)
-        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+        return amp_fail_memory(err);
     uint32_t n = 0;
     for (size_t i = 0; i < places->n; i++) {
         struct amp_frame_out o;

@@ -180,7 +180,7 @@ static int collect(struct amp_store *s, enum amp_index_statement which, const ch
             size_t cap = rows->cap ? rows->cap * 2 : 64;
             struct row *p = realloc(rows->row, cap * sizeof *p);
             if (!p) {
-                rc = amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+                rc = amp_fail_memory(err);
                 break;
             }
             rows->row = p;

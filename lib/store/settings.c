@@ -58,8 +58,8 @@ static int read_file(struct amp_store *s, struct amp_error *err)
     amp_tape_init(&t, NULL);
     int rc = 0;
     if (amp_tape_scan(&t, text.data, text.len, &fault) != 0) {
-        rc = amp_fail(err, AMP_CONFIG, "config_invalid",
-                      "amp.json of the state directory is not JSON: %s", fault.what);
+        rc = amp_json_fail(err, AMP_CONFIG, "config_invalid",
+                           "amp.json of the state directory is not JSON", &fault);
     } else {
         uint32_t store = amp_tape_get(&t, 0, AMP_SPAN("store"));
         if (store != AMP_TOK_NONE)

@@ -118,7 +118,7 @@ static int open_store(const char *dir, const struct amp_store_options *opt, bool
     struct amp_store *s = calloc(1, sizeof *s);
     if (!s || !(s->dir = strdup(dir))) {
         free(s);
-        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+        return amp_fail_memory(err);
     }
     if (opt)
         s->opt = *opt;
@@ -234,7 +234,7 @@ static int check_change(struct amp_store *s, const struct amp_store_change *c,
     if (c->json.n && memchr(c->json.p, '\n', c->json.n))
         return amp_fail(err, AMP_INTERNAL, "bad_change", "a record stands on one line");
     if (amp_tape_scan(&s->check.tape, c->json.p, c->json.n, &fault) != 0)
-        return amp_fail(err, AMP_INTERNAL, "bad_change", "a record is not JSON: %s", fault.what);
+        return amp_json_fail(err, AMP_INTERNAL, "bad_change", "a record is not JSON", &fault);
     if (s->check.tape.tok[0].type != AMP_JSON_OBJECT)
         return amp_fail(err, AMP_INTERNAL, "bad_change", "a record is a JSON object");
     return 0;
@@ -248,7 +248,7 @@ static int commit(struct amp_store *s, struct amp_frame *f, const struct amp_sto
     struct amp_pos at;
     amp_buf_init(&names, 72 * (c->n_emits + 1u));
     if (c->n_emits && !(out = calloc(c->n_emits, sizeof *out)))
-        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+        return amp_fail_memory(err);
     for (uint32_t i = 0; i < c->n_emits; i++)
         out[i] = (struct amp_frame_out){
             .id = c->emits[i].id, .line = c->emits[i].line, .ack = c->emits[i].wants_ack};

@@ -66,11 +66,6 @@ static const struct field part_fields[] = {
 };
 #define N(a) (sizeof(a) / sizeof(a)[0])
 
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "not enough memory for a task");
-}
-
 static int bad_record(struct amp_error *err, const char *key)
 {
     return amp_fail(err, AMP_DATAERR, "bad_record", "a task's record has no usable %s", key);
@@ -80,7 +75,7 @@ int amp_task_set(char **place, struct amp_span value, struct amp_error *err)
 {
     char *copy = amp_span_dup(value);
     if (!copy)
-        return no_memory(err);
+        return amp_fail_memory(err);
     free(*place);
     *place = copy;
     return 0;
@@ -96,11 +91,11 @@ static int fresh(void *s, const struct field *f, size_t n, struct amp_error *err
     for (size_t i = 0; i < n; i++) {
         void *p = place_of(s, &f[i]);
         if (f[i].as == AS_TEXT && !(*(char **)p = strdup("")))
-            return no_memory(err);
+            return amp_fail_memory(err);
         if (f[i].as == AS_LIST && !(*(json_t **)p = json_array()))
-            return no_memory(err);
+            return amp_fail_memory(err);
         if (f[i].as == AS_OBJECT && !(*(json_t **)p = json_object()))
-            return no_memory(err);
+            return amp_fail_memory(err);
     }
     return 0;
 }
@@ -232,7 +227,7 @@ int amp_task_add_part(struct amp_task *t, struct amp_span id, struct amp_span de
 {
     struct amp_task_part *v = realloc(t->parts, (t->n_parts + 1) * sizeof *v);
     if (!v)
-        return no_memory(err);
+        return amp_fail_memory(err);
     t->parts = v;
     struct amp_task_part *p = &v[t->n_parts];
     memset(p, 0, sizeof *p);
@@ -333,7 +328,7 @@ int amp_task_write(const struct amp_task *t, struct amp_buf *out, struct amp_err
         json_object_set_new(o, "state", json_string(amp_task_fsm.states[t->state].name)) < 0 ||
         json_object_set_new(o, "suspended", suspension_json(t)) < 0 ||
         json_object_set_new(o, "subtasks", parts_json(t)) < 0)
-        no_memory(err);
+        amp_fail_memory(err);
     else
         rc = amp_json_dump(o, out, err);
     json_decref(o);
@@ -392,7 +387,7 @@ int amp_task_open_escalation(struct amp_task *t, const char *ref, const char *ty
         return 0;
     if (json_array_append_new(t->open, json_pack("{s:s, s:s, s:s}", "ref", ref, "type", type,
                                                  "severity", severity)) < 0)
-        return no_memory(err);
+        return amp_fail_memory(err);
     if (strcmp(severity, "critical") != 0 || amp_task_is_suspended(t))
         return 0;
     t->suspended_ms = now_ms;

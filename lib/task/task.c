@@ -227,7 +227,7 @@ static int claim(struct amp_task *t, const void *arg, bool *changed, struct amp_
     if (amp_task_lists(t->agents, a->agent))
         return 0;
     if (json_array_append_new(t->agents, json_string(a->agent)) < 0)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "the agent's name cannot be recorded");
+        return amp_fail_memory(err);
     *changed = true;
     return 0;
 }

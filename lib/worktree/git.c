@@ -88,7 +88,7 @@ int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn f
     /* Taken apart before the first call of fn, which may itself ask the worker. */
     struct amp_git_worktree *all = n ? calloc(n, sizeof *all) : NULL;
     if (n && !all)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "out of memory");
+        return amp_fail_memory(err);
     for (uint32_t i = 0, tok = list + 1; i < n; i++, tok = g->tape.tok[tok].next) {
         COPY(g, tok, "path", all[i].path);
         COPY(g, tok, "gitdir", all[i].gitdir);
@@ -154,7 +154,7 @@ int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, cons
         }
     }
     if (!files)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "out of memory");
+        return amp_fail_memory(err);
     *out = (struct amp_git_diff){.files = files, .n_files = n};
     out->lines_added = amp_git_field_int(g, 0, "added");
     out->lines_removed = amp_git_field_int(g, 0, "removed");
@@ -194,7 +194,7 @@ int amp_git_refs(struct amp_git *g, const char *repo, bool protected_only, struc
     }
     if (!refs.v || refs.n < n) {
         amp_git_refs_release(&refs);
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "out of memory");
+        return amp_fail_memory(err);
     }
     qsort(refs.v, refs.n, sizeof *refs.v, by_name);
     *out = refs;

@@ -29,7 +29,7 @@ int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct
 {
     struct amp_git *g = calloc(1, sizeof *g);
     if (!g)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "out of memory");
+        return amp_fail_memory(err);
     g->time_limit_ms = opt && opt->time_limit_ms ? opt->time_limit_ms : TIME_LIMIT_MS;
     g->stop = opt ? opt->stop : NULL;
     g->fd = -1;
@@ -198,9 +198,12 @@ int amp_git_call(struct amp_git *g, struct amp_error *err)
         return -1;
     if (exchange(g, err))
         return broken(g);
-    if (amp_tape_scan(&g->tape, g->reply.data, g->reply.len, &fault) ||
-        amp_git_field_int(g, 0, "q") != g->q) {
-        amp_fail(err, AMP_INTERNAL, "git_crashed", "git-worker's reply is not understood");
+    if (amp_tape_scan(&g->tape, g->reply.data, g->reply.len, &fault)) {
+        amp_json_fail(err, AMP_INTERNAL, "git_crashed", "git-worker's reply", &fault);
+        return broken(g);
+    }
+    if (amp_git_field_int(g, 0, "q") != g->q) {
+        amp_fail(err, AMP_INTERNAL, "git_crashed", "git-worker answered out of turn");
         return broken(g);
     }
     if (amp_git_field_bool(g, 0, "ok"))

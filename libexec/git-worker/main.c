@@ -59,7 +59,7 @@ int request_text(struct request *r, const char *key, bool wanted, const char **o
         return -1;
     char *copy = amp_span_dup(text);
     if (!copy)
-        return amp_fail(r->err, AMP_TEMPFAIL, "no_memory", "out of memory");
+        return amp_fail_memory(r->err);
     if (strlen(copy) != text.n) {
         free(copy);
         return amp_fail(r->err, AMP_DATAERR, "bad_request", "\"%s\" holds a NUL", key);

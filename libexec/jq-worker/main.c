@@ -94,7 +94,7 @@ static int answer(struct filter *filters, int n_filters, struct amp_tape *t, str
 {
     struct amp_json_fault fault;
     if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_request", "%s", fault.what);
+        return amp_json_fail(err, AMP_DATAERR, "bad_request", "a request", &fault);
     uint32_t q = amp_tape_get(t, 0, AMP_SPAN("q"));
     uint32_t list = amp_tape_get(t, 0, AMP_SPAN("f"));
     uint32_t m = amp_tape_get(t, 0, AMP_SPAN("m"));
@@ -201,7 +201,7 @@ int main(int argc, char **argv)
     setrlimit(RLIMIT_CORE, &none);
     struct filter *filters = calloc((size_t)argc, sizeof(*filters));
     if (!filters)
-        return AMP_INTERNAL;
+        return AMP_TEMPFAIL;
     int rc = 0, n = 0;
     for (; n < argc - 1 && rc == 0; n++)
         if (compile(&filters[n], argv[n + 1]) < 0)

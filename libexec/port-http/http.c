@@ -40,7 +40,7 @@ static int add_header(struct curl_slist **list, const char *text, struct amp_err
 {
     struct curl_slist *more = curl_slist_append(*list, text);
     if (!more)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for headers");
+        return amp_fail_memory(err);
     *list = more;
     return 0;
 }
@@ -83,7 +83,7 @@ static int take_headers(struct http *h, const char *path, struct amp_error *err)
 {
     AMP_FREE char *text = malloc(HEADERS_MAX);
     if (!text)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for headers");
+        return amp_fail_memory(err);
     if (read_headers(path, text, HEADERS_MAX, err) < 0)
         return -1;
     int number = 0;
@@ -145,7 +145,7 @@ int http_new(const struct http_options *opt, struct http **out, struct amp_error
     h->base = curl_url();
     if (!h->curl || !h->base) {
         http_free(h);
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for HTTP");
+        return amp_fail_memory(err);
     }
     if (curl_url_set(h->base, CURLUPART_URL, opt->url, 0) != CURLUE_OK) {
         http_free(h);
@@ -259,7 +259,7 @@ int http_post(struct http *h, struct amp_span key, struct amp_span body, struct 
     int rc = -1;
     snprintf(line, sizeof(line), "Idempotency-Key: %.*s", (int)(key.n < 256 ? key.n : 256), key.p);
     if (!url)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a request");
+        return amp_fail_memory(err);
     if (add_header(&own, line, err) < 0 ||
         add_header(&own,
                    body.n > 0 && (*body.p == '{' || *body.p == '[')

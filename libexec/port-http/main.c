@@ -35,7 +35,7 @@ static int answer(struct http *h, struct amp_tape *t, struct amp_span line, stru
     struct http_outcome how = {0};
     int64_t q;
     if (amp_tape_scan(t, line.p, line.n, &fault) < 0)
-        return amp_fail(err, AMP_DATAERR, "bad_request", "%s", fault.what);
+        return amp_json_fail(err, AMP_DATAERR, "bad_request", "a request", &fault);
     uint32_t tq = amp_tape_get(t, 0, AMP_SPAN("q")), tk = amp_tape_get(t, 0, AMP_SPAN("key")),
              tb = amp_tape_get(t, 0, AMP_SPAN("body"));
     if (tq == AMP_TOK_NONE || tk == AMP_TOK_NONE || tb == AMP_TOK_NONE || !amp_tok_int(t, tq, &q) ||

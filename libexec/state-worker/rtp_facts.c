@@ -69,7 +69,7 @@ int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rt
         return 0;
     f->assignees = calloc(t->tok[list].count, sizeof *f->assignees);
     if (!f->assignees)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the history");
+        return amp_fail_memory(err);
     for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next)
         if (t->tok[i].type == AMP_JSON_STRING)
             f->assignees[f->n_assignees++] = hash(h, amp_tok_raw(t, i));
@@ -159,7 +159,7 @@ static int load_one(struct loading *l, struct amp_span id, const struct amp_stor
         size_t cap = l->cap ? l->cap * 2 : 256;
         struct rtp_fact *more = realloc(l->v, cap * sizeof *more);
         if (!more)
-            return amp_fail(&l->err, AMP_INTERNAL, "no_memory", "no memory for the history");
+            return amp_fail_memory(&l->err);
         l->v = more;
         l->cap = cap;
     }
@@ -211,7 +211,7 @@ int rtp_history_new(struct rtp_history **out, struct amp_error *err)
 {
     struct rtp_history *h = calloc(1, sizeof *h);
     if (!h)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the history");
+        return amp_fail_memory(err);
     amp_random(h->key, sizeof h->key);
     h->everyone = hash(h, AMP_SPAN("all"));
     table_init(&h->events, sizeof(struct rtp_event));

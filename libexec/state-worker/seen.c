@@ -29,7 +29,7 @@ struct seen *seen_new(struct amp_error *err)
         s->slots = calloc(FIRST, sizeof *s->slots);
     if (!s || !s->slots) {
         free(s);
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the ids");
+        amp_fail_memory(err);
         return NULL;
     }
     s->cap = FIRST;
@@ -97,7 +97,7 @@ static int rehash(struct seen *s, struct amp_error *err)
     uint64_t oldest = forget ? s->n - s->used / 2 : 0;
     struct slot *slots = calloc(cap, sizeof *slots);
     if (!slots)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the ids");
+        return amp_fail_memory(err);
     s->used = 0;
     for (uint32_t i = 0; i < s->cap; i++) {
         if (s->slots[i].n == 0 || s->slots[i].n < oldest)

@@ -45,7 +45,7 @@ static int grow(struct table *t, struct amp_error *err)
     if (!keys || !values) {
         free(keys);
         free(values);
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the history");
+        return amp_fail_memory(err);
     }
     for (uint32_t i = 0; i < t->cap; i++) {
         if (t->keys[i] == 0)

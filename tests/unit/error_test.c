@@ -22,6 +22,17 @@ int main(void)
     TAP_INT(e.sys, ENOSPC, "kept");
     TAP_INT(errno, ENOSPC, "errno itself too");
     TAP_STR(e.what, "cannot write f: No space left on device", "its text");
+    TAP_INT(amp_fail_memory(&e), -1, "out of memory");
+    TAP_INT(e.status, AMP_TEMPFAIL, "may work another time");
+    TAP_STR(e.code, "no_memory", "its code");
+    amp_fail_memory(NULL);
+    struct amp_error above;
+    amp_fail_again(&above, AMP_CONFIG, "amp.json", &e);
+    TAP_INT(above.status, AMP_TEMPFAIL, "also where a higher call reports it");
+    errno = ENOMEM;
+    amp_fail_errno(&e, AMP_INTERNAL, "cannot map f");
+    TAP_INT(e.status, AMP_TEMPFAIL, "also by its errno");
+    TAP_STR(e.code, "no_memory", "with the same code");
     char big[2000];
     memset(big, 'x', sizeof big - 1);
     big[sizeof big - 1] = '\0';

@@ -56,6 +56,11 @@ int amp_fail_errno(struct amp_error *err, enum amp_status status, const char *fm
 int amp_fail_again(struct amp_error *err, enum amp_status status, const char *where,
                    const struct amp_error *why);
 
+/* Out of memory, the same everywhere: AMP_TEMPFAIL with the code "no_memory". The functions above
+ * keep to it: they report that code, and the errno ENOMEM, with that status, whatever status they
+ * are given. */
+int amp_fail_memory(struct amp_error *err);
+
 /* The status that a run reports when both happened: first of 70 74 73 75 69 124 77, then the
  * remaining usage-class ones (130, 78, 65, 64), then 1, then 0. */
 enum amp_status amp_status_worse(enum amp_status a, enum amp_status b);

@@ -61,6 +61,12 @@ struct amp_json_fault {
     char what[160];
 };
 
+/* Reports a fault, "what: the fault's own words", with a status and a code; out of memory as what
+ * it is (amp_fail_memory). */
+int amp_json_fail(struct amp_error *err, enum amp_status status, const char *code, const char *what,
+                  const struct amp_json_fault *fault);
+bool amp_json_fault_is_memory(const struct amp_json_fault *fault);
+
 struct amp_json_shapes;
 
 struct amp_tape {

@@ -172,7 +172,7 @@ int amp_cursor_open(struct amp_store *s, struct amp_span source,
 {
     struct amp_cursor *c = calloc(1, sizeof *c);
     if (!c)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a cursor");
+        return amp_fail_memory(err);
     c->store = s;
     c->opt = opt;
     c->lease_ms = opt->lease_ms > 0 ? opt->lease_ms : AMP_CURSOR_LEASE_MS;

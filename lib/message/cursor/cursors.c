@@ -239,7 +239,7 @@ static int due_in_turn(struct sweep *w, struct amp_span id, const struct amp_cur
     AMP_FREE char *consumer = amp_span_dup(r->consumer);
     amp_buf_init(&said, 1 << 20);
     if (!consumer)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for a cursor");
+        return amp_fail_memory(err);
     int rc = event == AMP_CURSOR_EV_TIMEOUT ? still_gaps(w, id, r, err) : 1;
     if (rc <= 0)
         return rc;
@@ -279,8 +279,7 @@ static int sweep_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     AMP_BUF struct amp_buf mem = {0};
     AMP_FREE char *key = amp_span_dup(id);
     amp_buf_init(&mem, 1 << 20);
-    int rc = key ? parse(row, &mem, &r, &state, w->err)
-                 : amp_fail(w->err, AMP_TEMPFAIL, "no_memory", "no memory for a cursor");
+    int rc = key ? parse(row, &mem, &r, &state, w->err) : amp_fail_memory(w->err);
     if (rc == 0 && state == AMP_CURSOR_GAP && r.gap_due_ms <= w->now_ms)
         rc = due_step(w, amp_span_str(key), &r, AMP_CURSOR_EV_TIMEOUT, w->err);
     struct amp_metric_labels l = {.agent = r.consumer, .code = r.source};
@@ -366,7 +365,7 @@ int amp_cursors_measure(struct amp_store *s, int64_t now_ms, struct amp_metrics 
         return 0;
     int rc = amp_cursors_each(s, measure_fn, &m, err);
     if (rc == 0 && m.failed)
-        rc = amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the cursors' values");
+        rc = amp_fail_memory(err);
     if (rc == 0 && m.n > 0)
         qsort(m.marks, m.n, sizeof(*m.marks), by_source);
     for (size_t i = 0; i < m.n; i++) {

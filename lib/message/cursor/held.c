@@ -8,11 +8,6 @@
 
 #define ID_MOST 800 /* a longer id is not kept: none finds it by it */
 
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an event that waits");
-}
-
 void amp_held_release(struct amp_held_list *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
@@ -53,7 +48,7 @@ int amp_held_add(struct amp_held_list *l, const struct amp_held *h, struct amp_s
         uint32_t cap = l->cap ? l->cap * 2 : 16;
         struct amp_held *v = realloc(l->v, cap * sizeof *v);
         if (!v)
-            return no_memory(err);
+            return amp_fail_memory(err);
         l->v = v;
         l->cap = cap;
     }
@@ -64,7 +59,7 @@ int amp_held_add(struct amp_held_list *l, const struct amp_held *h, struct amp_s
     if (!new.line || !new.id) {
         free(new.line);
         free(new.id);
-        return no_memory(err);
+        return amp_fail_memory(err);
     }
     memmove(l->v + i + 1, l->v + i, (l->n - i) * sizeof *l->v);
     l->v[i] = new;

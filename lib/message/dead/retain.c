@@ -49,7 +49,7 @@ static int choose(void *ctx, struct amp_span id, const struct amp_dead_letter *d
         return 1;
     char *copy = grow(c) < 0 ? NULL : amp_span_dup(id);
     if (!copy) {
-        c->rc = amp_fail(c->err, AMP_TEMPFAIL, "no_memory", "no memory for a list of letters");
+        c->rc = amp_fail_memory(c->err);
         return 1;
     }
     c->v[c->n++] = (struct chosen){copy, id.n, d->rev};

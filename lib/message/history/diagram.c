@@ -79,7 +79,7 @@ static int person(struct amp_diagram *d, struct amp_span name, unsigned *out, st
     }
     char *copy = amp_span_dup(name);
     if (!copy)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a diagram");
+        return amp_fail_memory(err);
     d->name[d->n_people++] = copy;
     *out = d->n_people;
     if (amp_buf_fmt(&d->people, err, "    participant P%u as ", *out) < 0 ||
@@ -213,7 +213,7 @@ struct amp_diagram *amp_diagram_new(uint32_t limit, struct amp_error *err)
 {
     struct amp_diagram *d = calloc(1, sizeof(*d));
     if (!d) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a diagram");
+        amp_fail_memory(err);
         return NULL;
     }
     d->limit = limit ? limit : ROWS_MOST;

@@ -412,7 +412,7 @@ static int copy_filter(struct amp_history *h, const struct amp_history_filter *f
     for (int i = 0; i < 3; i++) {
         char *copy = h->copies[i] = amp_span_dup(in[i]);
         if (!copy)
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+            return amp_fail_memory(err);
         *out[i] = (struct amp_span){copy, in[i].n};
     }
     struct amp_span one = f->correlation.n ? f->correlation : f->id.n ? f->id : f->agent;
@@ -423,7 +423,7 @@ struct amp_history *amp_history_new(const struct amp_history_filter *f, struct a
 {
     struct amp_history *h = calloc(1, sizeof(*h));
     if (!h) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory");
+        amp_fail_memory(err);
         return NULL;
     }
     amp_buf_init(&h->needle, 1 << 20);

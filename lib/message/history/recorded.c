@@ -62,7 +62,7 @@ static int add_seen(struct amp_recorded *r, uint64_t h, struct amp_error *err)
         size_t cap = r->cap_seen ? r->cap_seen * 2 : SEEN_FIRST;
         uint64_t *t = calloc(cap, sizeof *t);
         if (!t)
-            return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for what was read");
+            return amp_fail_memory(err);
         for (size_t i = 0; i < r->cap_seen; i++)
             if (r->seen[i])
                 put(t, cap, r->seen[i]);
@@ -167,7 +167,7 @@ int amp_recorded_open(struct amp_store *s, uint64_t from, uint64_t to, struct am
     struct amp_recorded *r = calloc(1, sizeof *r);
     if (!r || !(r->items = calloc(PAGE_ITEMS * 2, sizeof *r->items))) {
         free(r);
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for the log");
+        return amp_fail_memory(err);
     }
     r->store = s;
     r->next = from < first ? first : from;

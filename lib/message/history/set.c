@@ -31,7 +31,7 @@ static int grow(struct amp_history_set *s, struct amp_error *err)
     struct amp_history_set larger = {.cap = s->cap ? 2 * s->cap : 256, .n = s->n};
     larger.v = calloc(larger.cap, sizeof(uint64_t));
     if (!larger.v)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a conversation");
+        return amp_fail_memory(err);
     for (size_t i = 0; i < s->cap; i++)
         if (s->v[i])
             larger.v[slot_of(&larger, s->v[i])] = s->v[i];
@@ -63,13 +63,13 @@ int amp_history_places_add(struct amp_history_places *p, uint64_t n, int64_t i, 
         size_t cap = p->cap ? 2 * p->cap : 64;
         struct amp_history_place *v = realloc(p->v, cap * sizeof(struct amp_history_place));
         if (!v)
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a conversation");
+            return amp_fail_memory(err);
         p->v = v;
         p->cap = cap;
     }
     char *copy = amp_span_dup(id);
     if (!copy)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for a conversation");
+        return amp_fail_memory(err);
     p->v[p->n++] = (struct amp_history_place){.n = n, .i = i, .id = copy, .id_len = id.n};
     return 0;
 }

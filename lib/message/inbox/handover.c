@@ -251,7 +251,7 @@ static int offer_from(struct offering *o, const struct amp_inbox_buffer *b, int6
 {
     AMP_FREE bool *held = calloc(b->n_waiting + 1, sizeof *held);
     if (!held)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for an inbox");
+        return amp_fail_memory(err);
     for (;;) {
         uint32_t i = choose(b, held, o->turn->lanes, o->now_ms);
         *any = i < b->n_waiting;

@@ -163,7 +163,7 @@ static int grow(struct amp_lane_keys *k, struct amp_error *err)
     struct amp_lane_keys bigger = {.n = k->n, .cap = k->cap ? k->cap * 2 : KEYS_FIRST};
     bigger.v = calloc(bigger.cap, sizeof(*bigger.v));
     if (!bigger.v)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for what keeps its order");
+        return amp_fail_memory(err);
     for (uint32_t i = 0; i < k->cap; i++)
         if (k->v[i].key != 0)
             *slot(&bigger, k->v[i].key) = k->v[i];

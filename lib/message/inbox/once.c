@@ -57,7 +57,7 @@ static int each_inbox(struct amp_store *s, struct amp_span agent, struct amp_spa
     amp_record_tape(&t);
     int rc = amp_buf_fmt(&text, err, "[%.*s]", (int)r.acks.n, r.acks.p);
     if (rc == 0 && amp_tape_scan(&t, text.data, text.len, &f) < 0)
-        rc = amp_fail(err, AMP_INTERNAL, "bad_record", "a record's acks are not JSON");
+        rc = amp_json_fail(err, AMP_INTERNAL, "bad_record", "a record's acks are not JSON", &f);
     for (uint32_t i = 1; rc == 0 && i < t.n; i = t.tok[i].next) {
         uint32_t stage = amp_tape_get(&t, i, AMP_SPAN("stage"));
         uint32_t by = amp_tape_get(&t, i, AMP_SPAN("by"));

@@ -134,7 +134,7 @@ static int return_credits(struct amp_store *s, struct amp_span agent, struct amp
     if (amp_inbox_buffer_get(s, agent, &mem, &b, NULL, err) < 0)
         return -1;
     struct ended e = {.ids = b.open, .n = b.n_open, .gone = calloc(b.n_open + 1, sizeof(bool))};
-    int rc = e.gone ? 0 : amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an inbox");
+    int rc = e.gone ? 0 : amp_fail_memory(err);
     for (uint32_t i = 0; i < e.n && rc == 0; i++)
         rc = has_ended(s, e.ids[i], &e.gone[i], err);
     if (rc == 0 && e.n > 0)

@@ -45,7 +45,7 @@ static int read_lists(const struct amp_tape *t, struct amp_buf *mem, struct amp_
     b->waiting = calloc(n_waiting + 1, sizeof(*b->waiting));
     b->open = calloc(n_open + 1, sizeof(*b->open));
     if (!b->waiting || !b->open)
-        return amp_fail(err, AMP_TEMPFAIL, "no_memory", "no memory for an inbox");
+        return amp_fail_memory(err);
     uint32_t tok = waiting + 1;
     for (; b->n_waiting < n_waiting; tok = t->tok[tok].next) {
         struct amp_inbox_place *p = &b->waiting[b->n_waiting++];

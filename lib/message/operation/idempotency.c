@@ -136,7 +136,9 @@ static int read_acks(const struct amp_message_rec *r, struct amp_buf *text, stru
             out->code = amp_tok_raw(&t, code); /* it points into text, not into the tape */
     }
     amp_tape_release(&t);
-    return rc < 0 ? amp_fail(err, AMP_INTERNAL, "bad_record", "a record's acks are not JSON") : 0;
+    return rc < 0
+               ? amp_json_fail(err, AMP_INTERNAL, "bad_record", "a record's acks are not JSON", &f)
+               : 0;
 }
 
 static struct attempt judge(const struct amp_message_rec *r, const struct acks *a, int64_t now_ms)

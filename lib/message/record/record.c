@@ -21,8 +21,8 @@ int amp_record_scan(struct amp_tape *t, struct amp_span json, struct amp_error *
 {
     struct amp_json_fault f;
     if (amp_tape_scan(t, json.p, json.n, &f) < 0)
-        return amp_fail(err, AMP_INTERNAL, "bad_record", "a record of the state is not JSON: %s",
-                        f.what);
+        return amp_json_fail(err, AMP_INTERNAL, "bad_record", "a record of the state is not JSON",
+                             &f);
     if (t->n == 0 || t->tok[0].type != AMP_JSON_OBJECT)
         return amp_fail(err, AMP_INTERNAL, "bad_record", "a record of the state is no object");
     return 0;

@@ -27,7 +27,8 @@ static int read_tries(struct amp_overdue *o, struct amp_buf *mem, struct amp_dea
     if (rc == 0)
         rc = amp_buf_fmt(&list, o->sw->err, "[%.*s]", (int)o->r.tries.n, o->r.tries.p);
     if (rc == 0 && amp_tape_scan(&t, list.data, list.len, &f) < 0)
-        rc = amp_fail(o->sw->err, AMP_INTERNAL, "bad_record", "a record's tries are not JSON");
+        rc = amp_json_fail(o->sw->err, AMP_INTERNAL, "bad_record", "a record's tries are not JSON",
+                           &f);
     for (uint32_t i = 1; rc == 0 && i < t.n && *n < BEFORE_MAX; i = t.tok[i].next) {
         static const char *const keys[] = {"msg_id", "code", "why"};
         const char *text[3] = {"", "", ""};

@@ -120,7 +120,8 @@ int amp_step_arrived(struct amp_overdue *o, bool *arrived)
     amp_record_tape(&t);
     int rc = amp_buf_fmt(&text, sw->err, "[%.*s]", (int)o->r.tries.n, o->r.tries.p);
     if (rc == 0 && amp_tape_scan(&t, text.data, text.len, &f) < 0)
-        rc = amp_fail(sw->err, AMP_INTERNAL, "bad_record", "a record's tries are not JSON");
+        rc =
+            amp_json_fail(sw->err, AMP_INTERNAL, "bad_record", "a record's tries are not JSON", &f);
     for (uint32_t i = 1; rc == 0 && i < t.n && !*arrived; i = t.tok[i].next) {
         struct amp_message_rec former;
         struct amp_span name;

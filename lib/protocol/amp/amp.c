@@ -308,7 +308,7 @@ static int records_party(struct amp_view *v, struct amp_span from, struct amp_po
 {
     struct amp_span *to = amp_pool_get(arena, sizeof *to);
     if (!to)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the view of a message");
+        return amp_fail_memory(err);
     *to = AMP_SPAN("coordinator");
     v->from = from;
     v->to = to;

@@ -230,7 +230,7 @@ static int gather(const struct amp_view *v, uint32_t array, struct amp_span key,
         return 0;
     struct amp_span *list = amp_pool_get(arena, t->tok[array].count * sizeof *list);
     if (!list)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the view of a message");
+        return amp_fail_memory(err);
     uint32_t n = 0;
     for (uint32_t i = array + 1; i < t->tok[array].next; i = t->tok[i].next) {
         uint32_t tok = amp_tape_get(t, i, key);

@@ -42,7 +42,7 @@ struct amp_convert *amp_convert_new(const struct amp_json_limits *limits,
 {
     struct amp_convert *c = calloc(1, sizeof *c);
     if (!c) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to convert messages");
+        amp_fail_memory(err);
         return NULL;
     }
     struct amp_json_limits l = limits ? *limits : amp_json_limits_default;
@@ -275,7 +275,7 @@ static int complete(struct job *j, const struct cv_shape *s, struct cv_neutral *
         add_text(&b, &n->v[parts[i]]);
     struct amp_span id = amp_cv_uuid(amp_buf_span(&b), &j->c->pool);
     if (!id.p)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to convert a message");
+        return amp_fail_memory(err);
     n->v[CV_ID] = (struct cv_value){.is = CV_IS_TEXT, .text = id};
     return 0;
 }
@@ -300,15 +300,15 @@ static int write_there(struct job *j, struct amp_error *err)
     if (amp_cv_write(j->dst, &j->n, &c->pool, &c->first, err) < 0)
         return -1;
     if (amp_tape_scan(&c->there, c->first.data, c->first.len, &fault) < 0)
-        return amp_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON: %s",
-                        fault.what);
+        return amp_json_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON",
+                             &fault);
     if (!j->came.n)
         return amp_buf_add(&c->restored, c->first.data, c->first.len, err);
     if (amp_cv_restore(&c->there, &c->from, &c->restored, err) < 0)
         return -1;
     if (amp_tape_scan(&c->there, c->restored.data, c->restored.len, &fault) < 0)
-        return amp_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON: %s",
-                        fault.what);
+        return amp_json_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON",
+                             &fault);
     return 0;
 }
 
@@ -353,8 +353,8 @@ static int write_back(struct job *j, struct amp_error *err)
     if (amp_cv_write(j->src, &n, &c->pool, &c->back, err) < 0)
         return -1;
     if (amp_tape_scan(&c->again, c->back.data, c->back.len, &fault) < 0)
-        return amp_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON: %s",
-                        fault.what);
+        return amp_json_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON",
+                             &fault);
     return 0;
 }
 

@@ -10,11 +10,6 @@
 
 #define ORIGIN_MARK "x_amp_origin "
 
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to convert a message");
-}
-
 static int text_of(const struct amp_tape *t, uint32_t tok, struct amp_pool *pool,
                    struct amp_span *out, struct amp_error *err)
 {
@@ -28,7 +23,7 @@ static int text_of(const struct amp_tape *t, uint32_t tok, struct amp_pool *pool
         return -1;
     char *p = amp_pool_get(pool, out->n ? out->n : 1);
     if (!p)
-        return no_memory(err);
+        return amp_fail_memory(err);
     if (out->n > 0)
         memcpy(p, out->p, out->n);
     out->p = p;
@@ -42,7 +37,7 @@ static int texts_of(const struct amp_tape *t, uint32_t tok, const char *key, str
     uint32_t count = t->tok[tok].count, n = 0;
     struct amp_span *list = amp_pool_get(pool, (count ? count : 1) * sizeof *list);
     if (!list)
-        return no_memory(err);
+        return amp_fail_memory(err);
     for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next) {
         uint32_t at = i;
         if (key)
@@ -65,7 +60,7 @@ static int lines_of(struct amp_span text, struct amp_pool *pool, struct cv_value
         n += text.p[i] == '\n';
     struct amp_span *list = amp_pool_get(pool, n * sizeof *list);
     if (!list)
-        return no_memory(err);
+        return amp_fail_memory(err);
     n = 0;
     for (size_t from = 0, i = 0; i <= text.n; i++)
         if (i == text.n || text.p[i] == '\n') {
@@ -146,7 +141,7 @@ static int print_int(int64_t k, struct amp_pool *pool, struct cv_value *v, struc
 {
     char *p = amp_pool_get(pool, 24);
     if (!p)
-        return no_memory(err);
+        return amp_fail_memory(err);
     int n = snprintf(p, 24, "%" PRId64, k);
     *v = (struct cv_value){.is = CV_IS_RAW, .text = {p, (size_t)n}};
     return 0;
@@ -156,7 +151,7 @@ static int time_of(int64_t ms, struct amp_pool *pool, struct cv_value *v, struct
 {
     char *p = amp_pool_get(pool, AMP_TIME_MAX);
     if (!p)
-        return no_memory(err);
+        return amp_fail_memory(err);
     amp_time_format(ms, p);
     *v = (struct cv_value){.is = CV_IS_TEXT, .text = amp_span_str(p)};
     return 0;

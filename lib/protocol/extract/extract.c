@@ -41,7 +41,7 @@ struct amp_extract *amp_extract_new(const struct amp_json_limits *limits, enum a
 {
     struct amp_extract *x = calloc(1, sizeof *x);
     if (!x) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to look for messages");
+        amp_fail_memory(err);
         return NULL;
     }
     x->fn = fn;
@@ -73,11 +73,6 @@ void amp_extract_free(struct amp_extract *x)
     amp_tape_release(&x->tape);
     free(x->dead);
     free(x);
-}
-
-static int no_memory(struct amp_error *err)
-{
-    return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to look for messages");
 }
 
 /* ---- what was found */
@@ -250,7 +245,7 @@ static int bury(struct amp_extract *x, struct amp_error *err)
         size_t cap = x->n_dead + x->walk.depth + 64;
         uint64_t *more = realloc(x->dead, cap * sizeof *more);
         if (!more)
-            return no_memory(err);
+            return amp_fail_memory(err);
         x->dead = more;
         x->cap_dead = cap;
     }

@@ -27,8 +27,7 @@ int amp_walk_init(struct amp_walk *w, uint32_t max_depth, struct amp_error *err)
 {
     *w = (struct amp_walk){.max_depth = max_depth ? max_depth : 1};
     w->level = calloc(w->max_depth, sizeof *w->level);
-    return w->level ? 0
-                    : amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to look for messages");
+    return w->level ? 0 : amp_fail_memory(err);
 }
 
 void amp_walk_release(struct amp_walk *w)

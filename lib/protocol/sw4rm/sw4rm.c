@@ -63,7 +63,7 @@ static int recipient(struct amp_view *v, struct amp_span to, struct amp_pool *ar
         return 0;
     v->to = amp_pool_get(arena, sizeof *v->to);
     if (!v->to)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the view of a message");
+        return amp_fail_memory(err);
     *v->to = to;
     v->n_to = 1;
     return 0;

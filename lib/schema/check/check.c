@@ -29,6 +29,14 @@ bool amp_run_fail(struct amp_schema_run *r, const char *code, const char *what)
     return false;
 }
 
+bool amp_run_fail_memory(struct amp_schema_run *r)
+{
+    if (!r->failed)
+        amp_fail_memory(r->err);
+    r->failed = true;
+    return false;
+}
+
 bool amp_run_text(struct amp_schema_run *r, uint32_t tok, struct amp_span *out)
 {
     amp_buf_reset(&r->text);
@@ -54,7 +62,7 @@ bool amp_marks_push(struct amp_schema_run *r, uint32_t count, struct amp_marks *
         uint32_t cap = (r->n_bits + words) * 2;
         uint64_t *bits = cap < (64u << 20) ? realloc(r->bits, cap * sizeof *bits) : NULL;
         if (!bits)
-            return amp_run_fail(r, "no_memory", "no memory for the check");
+            return amp_run_fail_memory(r);
         r->bits = bits;
         r->cap_bits = cap;
     }
@@ -459,7 +467,7 @@ struct amp_schema_run *amp_schema_run_new(struct amp_error *err)
     struct amp_schema_run *r = calloc(1, sizeof *r);
     if (!r || !(r->matcher = amp_matcher_new(err))) {
         free(r);
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the check");
+        amp_fail_memory(err);
         return NULL;
     }
     amp_buf_init(&r->text, UINT32_MAX);

@@ -320,7 +320,7 @@ static bool many_unique(struct amp_schema_run *r, uint32_t tok, uint32_t *second
     if (slots > r->cap_slots) {
         uint32_t *p = realloc(r->slots, slots * 2 * sizeof *p);
         if (!p)
-            return amp_run_fail(r, "no_memory", "no memory for the check");
+            return amp_run_fail_memory(r);
         r->slots = p;
         r->cap_slots = slots;
     }

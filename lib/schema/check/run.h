@@ -85,6 +85,7 @@ const struct amp_property *amp_run_property(const struct amp_schema_run *r,
 /* Decoded text of a string token, until the next call; false (and failed): memory is short. */
 bool amp_run_text(struct amp_schema_run *r, uint32_t tok, struct amp_span *out);
 bool amp_run_fail(struct amp_schema_run *r, const char *code, const char *what);
+bool amp_run_fail_memory(struct amp_schema_run *r);
 bool amp_run_pattern(struct amp_schema_run *r, const struct amp_pattern *p, struct amp_span text);
 
 bool amp_marks_push(struct amp_schema_run *r, uint32_t count, struct amp_marks *out);

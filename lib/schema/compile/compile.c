@@ -14,7 +14,7 @@ void *amp_compile_get(struct amp_compiler *c, size_t size)
 {
     void *p = amp_arena_get(&c->program->arena, size);
     if (!p)
-        amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+        amp_fail_memory(c->err);
     return p;
 }
 
@@ -103,7 +103,7 @@ struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_document *d, uin
         uint32_t want = c->cap_nodes ? c->cap_nodes * 2 : 64;
         struct amp_node **more = realloc(c->nodes, want * sizeof(struct amp_node *));
         if (!more) {
-            amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+            amp_fail_memory(c->err);
             return NULL;
         }
         c->nodes = more;
@@ -222,7 +222,7 @@ static int refuse_endless(struct amp_compiler *c)
 {
     AMP_FREE struct step *way = malloc((c->n_nodes + 1) * sizeof *way);
     if (!way)
-        return amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+        return amp_fail_memory(c->err);
     for (uint32_t i = 0; i < c->n_nodes; i++) {
         struct amp_node *n = c->nodes[i];
         uint32_t depth = 0;
@@ -383,7 +383,7 @@ struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_sch
     struct amp_error unread;
     struct alone *s = calloc(1, sizeof *s);
     if (!s) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+        amp_fail_memory(err);
         return NULL;
     }
     program_init(&s->program);
@@ -417,7 +417,7 @@ struct amp_schema_set *amp_schema_set_new(const struct amp_schema_options *opt,
 {
     struct amp_schema_set *set = calloc(1, sizeof *set);
     if (!set) {
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for schemas");
+        amp_fail_memory(err);
         return NULL;
     }
     program_init(&set->program);

@@ -13,11 +13,6 @@
 
 enum { URI_MAX = 64 << 10, MOST_RESOURCES = 100000, MOST_METAS = 8, TEXT_MAX = 32 << 20 };
 
-static int no_memory(struct amp_compiler *c)
-{
-    return amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
-}
-
 static bool more(void **list, uint32_t *cap, uint32_t n, size_t size)
 {
     if (n < *cap)
@@ -44,7 +39,7 @@ static int text_of(struct amp_compiler *c, const struct amp_document *d, uint32_
     amp_buf_init(&plain, URI_MAX);
     if (amp_tok_text(&d->tape, tok, &plain, &s, c->err))
         return -1;
-    return amp_arena_text(&c->program->arena, s, out) ? 0 : no_memory(c);
+    return amp_arena_text(&c->program->arena, s, out) ? 0 : amp_fail_memory(c->err);
 }
 
 static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t resource,
@@ -76,7 +71,7 @@ static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t r
               sizeof *c->program->anchors) ||
         !amp_index_add(&c->program->anchor_index, amp_anchor_hash(resource, name),
                        c->program->n_anchors))
-        return no_memory(c);
+        return amp_fail_memory(c->err);
     c->program->anchors[c->program->n_anchors++] =
         (struct amp_anchor){resource, tok, name, dynamic, d};
     return 0;
@@ -190,7 +185,7 @@ static int add_resource(struct amp_compiler *c, struct amp_document *d, uint32_t
     if (!more((void **)&c->program->resources, &c->program->cap_resources, c->program->n_resources,
               sizeof *c->program->resources) ||
         !amp_index_add(&c->program->uri_index, amp_index_hash(uri), c->program->n_resources))
-        return no_memory(c);
+        return amp_fail_memory(c->err);
     c->program->resources[c->program->n_resources] = r;
     *out = c->program->n_resources++;
     d->has_parts |= tok != 0;
@@ -227,12 +222,12 @@ static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
     if (amp_uri_resolve(around.uri, (struct amp_span){id.p, before}, &uri, c->err))
         return -1;
     if (!amp_arena_text(&c->program->arena, amp_buf_span(&uri), &kept))
-        return no_memory(c);
+        return amp_fail_memory(c->err);
     if (tok == around.tok && d == around.doc) { /* the document's root: its own name */
         c->program->resources[*resource].uri = kept;
         return amp_index_add(&c->program->uri_index, amp_index_hash(kept), *resource)
                    ? 0
-                   : no_memory(c);
+                   : amp_fail_memory(c->err);
     }
     uint32_t key = amp_index_hash(kept);
     for (uint32_t at = key, i; amp_index_next(&c->program->uri_index, key, &at, &i);)
@@ -296,7 +291,7 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
     struct amp_json_fault fault;
     struct amp_document *d = calloc(1, sizeof *d);
     if (!d) {
-        no_memory(c);
+        amp_fail_memory(c->err);
         return NULL;
     }
     amp_tape_init(&d->tape, NULL);
@@ -306,7 +301,7 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
     d->text = text;
     if ((!c->opt->lasting && !amp_arena_text(&c->program->arena, text, &d->text)) ||
         !amp_arena_text(&c->program->arena, uri, &d->asked)) {
-        no_memory(c);
+        amp_fail_memory(c->err);
         return NULL;
     }
     without_hash(&d->asked);
@@ -318,7 +313,7 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
     d->resource = calloc(d->tape.n, sizeof *d->resource);
     d->node = calloc(d->tape.n, sizeof *d->node);
     if (!d->resource || !d->node) {
-        no_memory(c);
+        amp_fail_memory(c->err);
         return NULL;
     }
     struct amp_resource around = {.draft = draft, .vocabulary = VOCAB_USUAL};
@@ -356,7 +351,7 @@ int amp_document_open(struct amp_document *d, struct amp_error *err)
     struct amp_json_fault fault;
     if (!d->tape.n) {
         if (amp_tape_scan(&d->tape, d->text.p, d->text.n, &fault))
-            return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+            return amp_fail_memory(err);
         amp_tape_settle(&d->tape);
     }
     if (!d->resource)
@@ -365,7 +360,7 @@ int amp_document_open(struct amp_document *d, struct amp_error *err)
         for (struct amp_node *n = d->nodes; n; n = n->next)
             d->node[n->tok] = n;
     if (!d->resource || !d->node)
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+        return amp_fail_memory(err);
     return 0;
 }
 

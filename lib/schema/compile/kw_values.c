@@ -85,7 +85,7 @@ static int index_values(struct amp_compiler *c, const struct amp_node *n, struct
         good =
             amp_index_add(x, (uint32_t)amp_tape_hash(&n->doc->tape, v->others[i]), v->n_texts + i);
     v->index = x;
-    return good ? 0 : amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+    return good ? 0 : amp_fail_memory(c->err);
 }
 
 /* Values of const (one token) or enum (the children of an array). */

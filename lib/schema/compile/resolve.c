@@ -73,7 +73,7 @@ static struct amp_members *members_of(struct amp_compiler *c, struct amp_documen
     const struct amp_tok *t = d->tape.tok;
     for (uint32_t k = object + 1; k < t[object].next; k = t[k + 1].next)
         if (!amp_index_add(&m->keys, t[k].count, k)) {
-            amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+            amp_fail_memory(c->err);
             return NULL;
         }
     d->members = m;
@@ -100,7 +100,7 @@ static int step(struct amp_compiler *c, struct amp_document *d, uint32_t at, str
     struct amp_members *m = members_of(c, d, at);
     AMP_FREE char *plain = malloc(name.n + 1);
     if (!m || !plain)
-        return amp_fail(c->err, AMP_INTERNAL, "no_memory", "no memory for the schema");
+        return amp_fail_memory(c->err);
     struct amp_span key = {plain, 0};
     for (size_t i = 0; i < name.n; i++) {
         bool tilde = name.p[i] == '~';

@@ -128,6 +128,8 @@ void amp_schema_remark(struct amp_compiler *c, const struct amp_document *d, uin
 int amp_schema_not_json(struct amp_compiler *c, const struct amp_document *d,
                         const struct amp_json_fault *fault)
 {
+    if (amp_json_fault_is_memory(fault))
+        return amp_fail_memory(c->err);
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, sizeof c->err->what);
     add_place(c, d, fault->offset, &text);

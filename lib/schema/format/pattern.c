@@ -2,6 +2,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "schema/format/pattern.h"
 
+#include <errno.h>
 #include <pcre2.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -191,7 +192,7 @@ static pcre2_code *compile(struct amp_span text, char *why, size_t size)
 struct amp_pattern *amp_pattern_compile(struct amp_compiler *c, const struct amp_document *d,
                                         uint32_t tok, struct amp_span text)
 {
-    char why[128] = "no memory", what[200];
+    char why[128] = "", what[200];
     struct amp_pattern *p = amp_compile_get(c, sizeof *p);
     if (!p)
         return NULL;
@@ -203,11 +204,19 @@ struct amp_pattern *amp_pattern_compile(struct amp_compiler *c, const struct amp
             return NULL;
         memcpy(p->plain, &plain, n);
     } else {
+        errno = 0;
         if (!amp_format_regex(text.p, text.n)) {
-            amp_schema_wrong(c, d, tok, "bad_pattern", "not a regular expression of ECMA-262");
+            if (errno == ENOMEM)
+                amp_fail_memory(c->err);
+            else
+                amp_schema_wrong(c, d, tok, "bad_pattern", "not a regular expression of ECMA-262");
             return NULL;
         }
         p->code = compile(text, why, sizeof why);
+        if (!p->code && errno == ENOMEM) {
+            amp_fail_memory(c->err);
+            return NULL;
+        }
         if (!p->code) {
             snprintf(what, sizeof what, "not a regular expression: %s", why);
             amp_schema_wrong(c, d, tok, "bad_pattern", what);
@@ -231,7 +240,7 @@ struct amp_matcher *amp_matcher_new(struct amp_error *err)
 {
     struct amp_matcher *m = calloc(1, sizeof *m);
     if (!m)
-        amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for matching patterns");
+        amp_fail_memory(err);
     return m;
 }
 
@@ -335,7 +344,7 @@ int amp_pattern_match(const struct amp_pattern *p, struct amp_matcher *m, struct
     if (!p->code)
         return amp_plain_pattern_match(p->plain, subject);
     if (!prepare(m))
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for matching patterns");
+        return amp_fail_memory(err);
     if (*used == 0)
         m->spent_ns = 0;
     uint32_t limit = steps_for((*used)++, subject.n);

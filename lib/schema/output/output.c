@@ -221,7 +221,7 @@ int amp_schema_output(const struct amp_schema *s, struct amp_schema_run *r,
     struct amp_error unread;
     struct amp_output_walk w = {.s = s, .r = r, .err = err ? err : &unread};
     if (!r->notes && !(r->notes = calloc(RUN_NOTES, sizeof *r->notes)))
-        return amp_fail(err, AMP_INTERNAL, "no_memory", "no memory to explain");
+        return amp_fail_memory(err);
     r->schema = s;
     r->t = t;
     r->err = w.err;

@@ -92,7 +92,7 @@ static struct amp_unit *new_unit(struct amp_units *u, struct amp_error *err)
         uint32_t cap = u->cap ? u->cap * 2 : 64;
         struct amp_unit *v = realloc(u->v, cap * sizeof *v);
         if (!v) {
-            amp_fail(err, AMP_INTERNAL, "no_memory", "no memory for the output");
+            amp_fail_memory(err);
             return NULL;
         }
         u->v = v;

@@ -89,7 +89,7 @@ static int grow(struct amp_tail *t, struct amp_error *err)
         t->entry = e;
     uint64_t *slot = e ? calloc(cap * 2u, sizeof *slot) : NULL;
     if (!slot)
-        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+        return amp_fail_memory(err);
     free(t->slot);
     t->slot = slot;
     t->slots = cap * 2;
@@ -150,7 +150,7 @@ static int grow_out(struct amp_tail *t, struct amp_error *err)
         t->out = p;
     uint32_t *slot = p ? calloc((size_t)cap * 2, sizeof *slot) : NULL;
     if (!slot)
-        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+        return amp_fail_memory(err);
     free(t->out_slot);
     t->out_slot = slot;
     t->out_slots = cap * 2;
@@ -325,7 +325,7 @@ int amp_tail_into(struct amp_tail *t, struct amp_index *ix, struct amp_error *er
 {
     AMP_FREE uint32_t *order = calloc(t->n + 1u, sizeof *order);
     if (!order)
-        return amp_fail(err, AMP_INTERNAL, "out_of_memory", "no memory");
+        return amp_fail_memory(err);
     for (uint32_t i = 0; i < t->n; i++)
         order[i] = i;
     qsort_r(order, t->n, sizeof *order, in_order, t);

@@ -18,11 +18,14 @@ static const char *const sql[AMP_IX_COUNT] = {
 
 int amp_index_failed(struct amp_index *ix, const char *what, struct amp_error *err)
 {
-    int rc = ix->db ? sqlite3_errcode(ix->db) : SQLITE_NOMEM;
+    int rc = ix->db ? sqlite3_extended_errcode(ix->db) : SQLITE_NOMEM;
+    if (rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM)
+        return amp_fail_memory(err);
+    rc &= 0xff; /* without its extension */
     if (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR || rc == SQLITE_SCHEMA)
         ix->corrupt = true;
     return amp_fail(err, AMP_TEMPFAIL, "index_failed", "cannot %s the index: %s", what,
-                    ix->db ? sqlite3_errmsg(ix->db) : "no memory");
+                    sqlite3_errmsg(ix->db));
 }
 
 void amp_index_init(struct amp_index *ix, int dirfd, const char *dir, bool read_only)

@@ -261,8 +261,10 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
     if (amp_buf_reserve(&a->text, frame.n, err) != 0)
         return -1;
     if (amp_tape_scan(&a->tape, frame.p, frame.n - 1, &fault) != 0)
-        return amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu is not JSON: %s",
-                        (unsigned long long)head->n, fault.what);
+        return amp_json_fault_is_memory(&fault)
+                   ? amp_fail_memory(err)
+                   : amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu is not JSON: %s",
+                              (unsigned long long)head->n, fault.what);
     f.key = text(&d, 0, "key");
     f.was = (uint64_t)integer(&d, 0, "was");
     f.rev = (uint64_t)integer(&d, 0, "rev");
