@@ -90,9 +90,11 @@ static void too_long(struct telling *t, const struct amp_intake *in)
 /* An id names keys, files and headers. One with a NUL would be taken for what is before it. */
 static int has_nul(struct telling *t, const struct amp_view *v)
 {
-    if (v->id.n == 0 || !memchr(v->id.p, '\0', v->id.n))
+    bool id = v->id.n && memchr(v->id.p, '\0', v->id.n);
+    if (!id && !(v->task.n && memchr(v->task.p, '\0', v->task.n)))
         return 0;
-    tell_limit(t, v, "validation_error", "its id has a NUL in it");
+    tell_limit(t, v, "validation_error",
+               id ? "its id has a NUL in it" : "the id of its task has a NUL in it");
     return 1;
 }
 

@@ -44,6 +44,15 @@ many() {
   [ -z "$output" ]
 }
 
+@test "the id of a task with a NUL is refused" {
+  local line
+  line=$(jq -c 'select(.base == "minimal").line' "$AMP_TOP/tests/fixture/protocols/aop.jsonl" | head -n 1)
+  echo "${line/TASK-001/TASK-001\\u0000x}" >in
+  run -1 --separate-stderr amp-route --state state -r '* => spool:box' <in
+  [[ $stderr == *"validation_error: the id of its task has a NUL in it"* ]]
+  [ -z "$(ls box/new)" ]
+}
+
 @test "an id with a NUL is refused by every tool, and takes nobody's place" {
   local line code=validation_error
   line=$(message task_dispatch | jq -c --arg t 2026-02-25T16:22:10.123Z '{eventId: "evt-1", seq: 1, kind: "message",
