@@ -3,7 +3,8 @@
  *
  * durable WHAT DIR PROCESSES BATCH COMMITS: each process makes COMMITS records of 512 bytes, BATCH
  * of them between two syncs. Prints commits/s in all, and of the moment when the first process was
- * done how far the last one was in parts of what they all had done on average.
+ * done how far the last one was in parts of what they all had done on average. no-cache is
+ * the store without its cache.
  *
  * durable latency DIR 1 1 COMMITS: one append at a time with a pause before each, in turns with a
  * bare append and fdatasync, which has the same pause before it. Prints the median and the 99th
@@ -24,7 +25,7 @@
 
 #include <amp/base/num.h>
 
-#include "store/store.h"
+#include "store/store_int.h"
 
 enum { RECORD = 512, PROCESSES_MAX = 16 };
 
@@ -83,7 +84,7 @@ static int put(void *ctx, const struct amp_store_rec *now, struct amp_store_chan
     return 0;
 }
 
-static void run_store(const char *dir, long batch, long commits)
+static void run_store(const char *dir, bool no_cache, long batch, long commits)
 {
     struct amp_store_options o = {.lock_timeout_ms = -1};
     struct amp_store *s;
@@ -92,6 +93,7 @@ static void run_store(const char *dir, long batch, long commits)
     fill(json);
     if (amp_store_open(dir, &o, &s, &err) != 0)
         die(err.what);
+    s->cache.off = no_cache;
     start_line();
     for (long i = 0; i < commits;) {
         if (batch > 1 && amp_store_begin(s, &err) != 0)
@@ -311,7 +313,8 @@ static long number(const char *text, long max)
 int main(int argc, char **argv)
 {
     if (argc != 6)
-        die("usage: durable store|track|wal|delete|bare|latency DIR PROCESSES BATCH COMMITS");
+        die("usage: durable store|no-cache|track|wal|delete|bare|latency DIR PROCESSES "
+            "BATCH COMMITS");
     const char *what = argv[1], *dir = argv[2];
     processes = (int)number(argv[3], PROCESSES_MAX);
     long batch = number(argv[4], 10000), commits = number(argv[5], 10000000);
@@ -328,7 +331,9 @@ int main(int argc, char **argv)
         if (fork() != 0)
             continue;
         if (strcmp(what, "store") == 0)
-            run_store(dir, batch, commits);
+            run_store(dir, false, batch, commits);
+        else if (strcmp(what, "no-cache") == 0)
+            run_store(dir, true, batch, commits);
         else if (strcmp(what, "track") == 0)
             run_track(dir, batch, commits);
         else if (strcmp(what, "bare") == 0)

@@ -107,11 +107,10 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
     sqlite3_bind_int(st, 2, *rows);
     while (*stands > 0 && (rc = amp_index_next(&s->index, st, AMP_INDEX_REC, err)) == 1) {
         struct amp_span key = column(st, 0);
-        uint64_t h = amp_tail_hash(AMP_TAIL_KEY, key, (struct amp_span){0});
         taken++;
-        /* What the tail knows is newer. */
+        /* What the cache knows is newer. */
         if ((uint64_t)sqlite3_column_int64(st, 9) < c->bound &&
-            amp_tail_rec(&s->tail, h, key, NULL) < 0) {
+            amp_cache_find(&s->cache, key, NULL) < 0) {
             if (stand_key(s, key, column_place(st, 4), err) != 0) {
                 rc = -1;
                 break;
@@ -149,7 +148,7 @@ static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, st
         uint64_t n = (uint64_t)sqlite3_column_int64(st, 0);
         uint32_t i = (uint32_t)sqlite3_column_int64(st, 1);
         taken++;
-        if (place.seg <= c->seg && !amp_tail_out(&s->tail, n, i)) {
+        if (place.seg <= c->seg && !amp_cache_out(&s->cache, n, i)) {
             if (stand_entry(s, n, i, column(st, 3), place, err) != 0) {
                 rc = -1;
                 break;
@@ -285,8 +284,6 @@ static int step(struct amp_store *s, struct amp_error *err)
         return -1;
     if (!c->seg)
         return 0;
-    if (amp_turn_join(s, err) != 0)
-        return -1;
     if (!c->keys_done && pass_keys(s, &rows, &stands, err) != 0)
         return -1;
     if (c->keys_done && rows > 0 && pass_outs(s, &rows, &stands, &done, err) != 0)

@@ -44,14 +44,14 @@ static struct place row_place(sqlite3_stmt *st)
     };
 }
 
-/* Rows of the index, but for those of which the tail knows more. */
+/* Rows of the index, but for those of which the cache knows more. */
 static int collect(struct amp_store *s, sqlite3_stmt *st, struct places *out, struct amp_error *err)
 {
     int rc;
     out->n = 0;
     while ((rc = amp_index_next(&s->index, st, AMP_INDEX_OUT, err)) == 1) {
         struct place p = row_place(st);
-        if (!amp_tail_out(&s->tail, p.n, p.i) && add(out, &p, err) != 0) {
+        if (!amp_cache_out(&s->cache, p.n, p.i) && add(out, &p, err) != 0) {
             rc = -1;
             break;
         }
@@ -60,12 +60,12 @@ static int collect(struct amp_store *s, sqlite3_stmt *st, struct places *out, st
     return rc;
 }
 
-/* What the tail has open for an id, or for a consumer. */
-static int collect_tail(struct amp_store *s, struct amp_span id, struct amp_span consumer,
-                        struct places *out, struct amp_error *err)
+/* What the cache has open for an id, or for a consumer. */
+static int collect_cached(struct amp_store *s, struct amp_span id, struct amp_span consumer,
+                          struct places *out, struct amp_error *err)
 {
-    const struct amp_tail_out *o;
-    for (uint32_t at = 0; (o = amp_tail_next_out(&s->tail, id, consumer, &at)) != NULL;) {
+    const struct amp_cache_out *o;
+    for (uint32_t at = 0; (o = amp_cache_next_out(&s->cache, id, consumer, &at)) != NULL;) {
         struct place p = {.n = o->n, .i = o->i, .seg = o->seg, .off = o->off, .len = o->len};
         if (add(out, &p, err) != 0)
             return -1;
@@ -85,12 +85,12 @@ static int of_consumer(struct amp_store *s, const char *consumer, struct places 
                        struct amp_error *err)
 {
     sqlite3_stmt *st;
-    if (amp_turn_join(s, err) != 0 || amp_index_begin_read(&s->index, err) != 0 ||
+    if (amp_index_begin_read(&s->index, err) != 0 ||
         !(st = amp_index_stmt(&s->index, AMP_IX_OUT, err)))
         return -1;
     sqlite3_bind_text(st, 1, consumer, -1, SQLITE_STATIC);
     if (collect(s, st, out, err) != 0 ||
-        collect_tail(s, (struct amp_span){0}, amp_span_str(consumer), out, err) != 0)
+        collect_cached(s, (struct amp_span){0}, amp_span_str(consumer), out, err) != 0)
         return -1;
     if (out->n)
         qsort(out->p, out->n, sizeof *out->p, by_number);
@@ -101,12 +101,13 @@ static int of_consumer(struct amp_store *s, const char *consumer, struct places 
 static int of_id(struct amp_store *s, struct amp_span id, struct places *out, struct amp_error *err)
 {
     sqlite3_stmt *st;
-    if (amp_turn_join(s, err) != 0 || amp_index_begin_read(&s->index, err) != 0 ||
+    if (amp_index_begin_read(&s->index, err) != 0 ||
         !(st = amp_index_stmt(&s->index, AMP_IX_OUT_ID, err)))
         return -1;
     uint64_t h = amp_store_hash(s->index.salt, id, (struct amp_span){0});
     sqlite3_bind_int64(st, 1, (sqlite3_int64)h);
-    return collect(s, st, out, err) != 0 ? -1 : collect_tail(s, id, (struct amp_span){0}, out, err);
+    return collect(s, st, out, err) != 0 ? -1
+                                         : collect_cached(s, id, (struct amp_span){0}, out, err);
 }
 
 /* The entry at a place, decoded; it lives until the next call. 1: it is not there. */
@@ -134,9 +135,7 @@ static int entry(struct amp_store *s, const struct place *p, struct amp_frame_ou
 /* Where an entry stands by now: 1, 0 when it is closed, -1. */
 static int find(struct amp_store *s, struct place *p, struct amp_error *err)
 {
-    const struct amp_tail_out *o = amp_tail_out(&s->tail, p->n, p->i);
-    if (!o)
-        o = amp_tail_out(&s->filler.tail, p->n, p->i);
+    const struct amp_cache_out *o = amp_cache_out(&s->cache, p->n, p->i);
     if (o) {
         p->seg = o->seg;
         p->off = o->off;

@@ -32,27 +32,25 @@ static int replay_frame(void *ctx, const struct amp_frame_head *head, struct amp
     return amp_index_apply(&r->s->index, &f, after, err);
 }
 
-static int tail_frame(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
+static int read_frame(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
                       const struct amp_pos *after, struct amp_error *err)
 {
     struct amp_store *s = ctx;
     struct amp_frame f;
-    if (head->gen > s->index.gen ||
-        (s->known ? amp_tail_brimming(&s->tail) : amp_tail_full(&s->tail)))
+    if (head->gen > s->index.gen || !amp_cache_takes(&s->cache, s->known))
         return 1;
-    if (!amp_frame_glance(frame, head, &s->arena, &f) &&
-        amp_frame_decode(frame, head, &s->arena, &f, err) != 0)
+    if (amp_frame_decode(frame, head, &s->arena, &f, err) != 0)
         return -1;
-    return amp_tail_apply(&s->tail, &f, after, err);
+    return amp_cache_note(&s->cache, &f, after, err);
 }
 
-/* Reads what stands behind `from` into the tail and moves the log's end; false when that is too
+/* Reads what stands behind `from` into the cache and moves the log's end; false when that is too
  * much or not all good, and the index is the place for it. */
-static bool read_tail(struct amp_store *s, const struct amp_pos *from)
+static bool read_on(struct amp_store *s, const struct amp_pos *from)
 {
     struct amp_pos pos = *from;
     bool bad;
-    if (amp_log_scan(&s->log, &pos, &bad, tail_frame, s, NULL) != 0 || bad ||
+    if (amp_log_scan(&s->log, &pos, &bad, read_frame, s, NULL) != 0 || bad ||
         pos.seg != s->log.last)
         return false;
     s->log.end = pos;
@@ -151,7 +149,6 @@ static int check_index(struct amp_store *s, struct amp_error *err)
         amp_index_note_checked(ix);
         return 0;
     }
-    amp_filter_release(&s->filter);
     if (s->opt.read_only)
         return amp_index_open_memory(ix, err);
     return ix->corrupt ? next_generation(s, err) : -1;
@@ -213,7 +210,7 @@ int amp_store_bring_up(struct amp_store *s, struct amp_error *err)
                 return -1;
             if (size == pos.off && !pos.sealed) {
                 l->end = pos;
-                amp_turn_forget(s, pos.n);
+                amp_cache_clear(&s->cache, pos.n);
                 return 0;
             }
         }
@@ -243,7 +240,7 @@ int amp_store_bring_up(struct amp_store *s, struct amp_error *err)
         if (amp_index_commit(ix, &pos, err) != 0)
             return -1;
         l->end = pos;
-        amp_turn_forget(s, pos.n);
+        amp_cache_clear(&s->cache, pos.n);
         if (gen <= ix->gen || s->opt.read_only)
             return 0;
         if (open_index(s, gen, err) != 0)
@@ -261,15 +258,11 @@ static int tell_generation(struct amp_store *s, struct amp_error *err)
     return amp_turn_append(s, &f, &at, err);
 }
 
-static int slow(struct amp_store *s, bool same_epoch, struct amp_error *err)
+static int slow(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_pos end;
     bool cut;
-    amp_turn_reap(s, true);
-    /* What it knows is of this log only where the log goes on from there. */
-    if (!s->known || !same_epoch || !l->end.len || !amp_log_stands(l, &l->end))
-        amp_filter_release(&s->filter);
     s->known = false;
     amp_index_rollback(&s->index);
     if (amp_log_list(l, err) != 0)
@@ -286,8 +279,8 @@ static int slow(struct amp_store *s, bool same_epoch, struct amp_error *err)
     if (!s->verified && !s->opt.read_only && verify_last(s, &cut, &end, err) != 0)
         return -1;
     bool meta = amp_index_read_meta(&s->index, NULL) == 0;
-    amp_turn_forget(s, meta ? s->index.pos.n : 0);
-    if (meta && stands(l, &s->index.pos) && read_tail(s, &s->index.pos)) {
+    amp_cache_clear(&s->cache, meta ? s->index.pos.n : 0);
+    if (meta && stands(l, &s->index.pos) && read_on(s, &s->index.pos)) {
         /* The index is behind, but not far. */
     } else if (amp_store_bring_up(s, err) != 0) {
         amp_index_rollback(&s->index);
@@ -329,14 +322,15 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
         /* Within one epoch nobody cuts what a holder of main has verified. */
         if (linked && size == l->end.off && !l->end.sealed)
             return 0;
-        if (linked && amp_log_stands(l, &l->end) && size > l->end.off &&
-            size - l->end.off <= AMP_FRAME_MAX && !l->end.sealed && read_tail(s, &l->end) &&
+        if (linked && size > l->end.off && !l->end.sealed && amp_log_stands(l, &l->end) &&
+            /* Of so much a part may be in the index already. */
+            ((size - l->end.off <= AMP_FRAME_MAX && read_on(s, &l->end)) ||
+             amp_store_bring_up(s, NULL) == 0) &&
             !l->end.sealed)
             return 0;
     }
-    bool same_epoch = epoch && epoch == s->epoch;
     s->epoch = epoch;
-    return slow(s, same_epoch, err);
+    return slow(s, err);
 }
 
 int amp_store_renew_index(struct amp_store *s, struct amp_error *err)

@@ -103,8 +103,7 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     amp_log_init(&s->log, s->logfd, s->opt.read_only, &s->wm);
     s->log.most = s->opt.segment_bytes;
     amp_index_init(&s->index, s->dirfd, s->real, s->opt.read_only);
-    amp_index_init(&s->filler.index, s->dirfd, s->real, s->opt.read_only);
-    s->index.wm = s->filler.index.wm = &s->wm;
+    s->index.wm = &s->wm;
     if (!failed_too && !s->opt.read_only && faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
         return amp_fail(
             err, AMP_TEMPFAIL, "log_failed",
@@ -128,8 +127,7 @@ static int open_store(const char *dir, const struct amp_store_options *opt, bool
     s->log.fd = -1;
     amp_log_init(&s->log, -1, true, &s->wm);
     amp_frame_arena_init(&s->arena);
-    amp_tail_init(&s->tail);
-    amp_filler_init(&s->filler, -1, NULL, &s->wm);
+    amp_cache_init(&s->cache);
     amp_frame_arena_init(&s->check);
     amp_buf_init(&s->rec, 64 * AMP_FRAME_MAX);
     amp_buf_init(&s->old.key, AMP_KEY_MAX);
@@ -163,10 +161,8 @@ void amp_store_close(struct amp_store *s)
     }
     if (s->lock.main >= 0)
         amp_turn_last(s);
-    amp_filler_release(&s->filler);
-    amp_filter_release(&s->filter);
     amp_index_close(&s->index);
-    amp_tail_release(&s->tail);
+    amp_cache_release(&s->cache);
     amp_log_release(&s->log);
     amp_wm_close(&s->wm);
     amp_frame_arena_release(&s->arena);

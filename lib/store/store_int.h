@@ -6,8 +6,7 @@
 
 #include <amp/base/file.h>
 
-#include "store/cache/filler.h"
-#include "store/cache/tail.h"
+#include "store/cache/cache.h"
 #include "store/index/index.h"
 #include "store/log/log.h"
 #include "store/store.h"
@@ -45,10 +44,7 @@ struct amp_store {
     sigset_t mask; /* to restore when the turn ends */
     struct amp_log log;
     struct amp_index index;
-    struct amp_tail tail;
-    struct amp_filler filler;
-    struct amp_filter filter; /* with what is in the tails: no less than the index holds */
-    unsigned asked;           /* look-ups for want of a filter */
+    struct amp_cache cache;
     struct amp_watermark wm;
     bool known;          /* log.end is a verified place */
     bool verified;       /* the last segment was read whole, by us or in this boot */
@@ -84,13 +80,7 @@ void amp_turn_last(struct amp_store *s);
 int amp_turn_renew(struct amp_store *s, struct amp_error *err);
 /* Brings the index up to the log's end, for a query by ranges. */
 int amp_turn_index(struct amp_store *s, struct amp_error *err);
-/* What the thread brought into the index leaves memory. wait: for its end. */
-void amp_turn_reap(struct amp_store *s, bool wait);
-/* After it, nothing is in memory but the tail. */
-int amp_turn_join(struct amp_store *s, struct amp_error *err);
-/* The index has all up to frame `from`, or the log is read again from there. */
-void amp_turn_forget(struct amp_store *s, uint64_t from);
-/* Look-ups by id, in the tail and then in the index: 1 found, 0 not, -1 error. */
+/* Look-ups by id, in the cache and then in the index: 1 found, 0 not, -1 error. */
 int amp_turn_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
                  struct amp_error *err);
 int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span id,

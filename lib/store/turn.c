@@ -17,9 +17,7 @@
 
 #include <amp/base/clock.h>
 
-enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 4000, WAL_AT_END = 128, TAIL_AT_END = 128 };
-/* So many look-ups without a filter, in an index of so few frames: one is made at once. */
-enum { ASKED = 16, SCAN_AT_ONCE = 1024 };
+enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 4000, WAL_AT_END = 128, FRAMES_AT_END = 128 };
 
 int amp_store_fail(struct amp_store *s, const struct amp_error *err)
 {
@@ -117,57 +115,9 @@ static int start(struct amp_store *s, struct amp_error *err)
         give(s);
         return -1;
     }
-    amp_turn_reap(s, false);
     if (s->log.end.n > s->need)
         s->need = s->log.end.n;
     return 0;
-}
-
-void amp_turn_forget(struct amp_store *s, uint64_t from)
-{
-    amp_tail_into_filter(&s->filler.tail, &s->filter);
-    amp_tail_into_filter(&s->tail, &s->filter);
-    if (from > s->tail.upto) /* what stands in between was never here */
-        amp_filter_release(&s->filter);
-    amp_tail_clear(&s->filler.tail, from);
-    amp_tail_clear(&s->tail, from);
-}
-
-void amp_turn_reap(struct amp_store *s, bool wait)
-{
-    struct amp_filler *f = &s->filler;
-    if (!f->posted || !amp_filler_idle(f, wait) || !f->ok)
-        return;
-    /* What was read so far may be older than what the thread committed. */
-    amp_index_end_read(&s->index);
-    if (f->filter.word) {
-        amp_filter_release(&s->filter);
-        s->filter = f->filter;
-        f->filter = (struct amp_filter){0};
-    } else {
-        amp_tail_into_filter(&f->tail, &s->filter);
-    }
-    amp_tail_clear(&f->tail, f->to.n);
-    if (f->index.wal_pages > s->index.wal_pages)
-        s->index.wal_pages = f->index.wal_pages;
-}
-
-int amp_turn_join(struct amp_store *s, struct amp_error *err)
-{
-    amp_turn_reap(s, true);
-    return s->filler.tail.frames ? amp_turn_index(s, err) : 0;
-}
-
-/* A full tail goes to the thread; where that is still busy, this one takes some more. */
-static void spill(struct amp_store *s)
-{
-    amp_turn_reap(s, amp_tail_brimming(&s->tail));
-    if (s->filler.posted)
-        return;
-    s->filler.want_filter = !s->filter.word || amp_filter_crowded(&s->filter);
-    /* A failure leaves the frames to the next turn; they are in the log. */
-    if (!s->known || amp_filler_post(&s->filler, &s->index, &s->tail, &s->log.end) != 0)
-        amp_turn_index(s, NULL);
 }
 
 /* Writes, rotates, commits. */
@@ -188,8 +138,9 @@ static int settle(struct amp_store *s, struct amp_error *err)
             s->need = l->end.n;
     }
     amp_index_end_read(&s->index);
-    if (amp_tail_full(&s->tail))
-        spill(s);
+    /* A failure leaves the frames to the next turn; they are in the log. */
+    if (amp_cache_full(&s->cache))
+        amp_turn_index(s, NULL);
     return 0;
 }
 
@@ -211,13 +162,12 @@ void amp_turn_last(struct amp_store *s)
 {
     bool own;
     int64_t wait = s->opt.lock_timeout_ms;
-    amp_turn_reap(s, true);
     if (s->opt.read_only || s->failed ||
-        (s->tail.frames < TAIL_AT_END && s->index.wal_pages <= WAL_AT_END))
+        (s->cache.frames < FRAMES_AT_END && s->index.wal_pages <= WAL_AT_END))
         return;
     s->opt.lock_timeout_ms = 0;
     if (amp_turn_enter(s, &own, NULL) == 0) {
-        if (s->tail.frames >= TAIL_AT_END)
+        if (s->cache.frames >= FRAMES_AT_END)
             amp_turn_index(s, NULL);
         amp_index_checkpoint(&s->index, WAL_AT_END, true);
         amp_turn_leave(s, own, NULL);
@@ -257,7 +207,7 @@ int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at
         return -1;
     s->turn_frames++;
     s->turn_bytes += f->head.size;
-    if (amp_tail_apply(&s->tail, f, at, err) == 0 || amp_turn_index(s, NULL) == 0)
+    if (amp_cache_note(&s->cache, f, at, err) == 0 || amp_turn_index(s, NULL) == 0)
         return 0;
     /* Nobody may decide on what we now do not know. */
     return amp_store_fail(s, err);
@@ -269,8 +219,6 @@ int amp_turn_heal(struct amp_store *s, struct amp_error *err)
         return -1;
     if (amp_log_flush(&s->log, err) != 0)
         return amp_store_fail(s, err);
-    amp_turn_reap(s, true);
-    amp_filter_release(&s->filter); /* it was made from what is damaged */
     return amp_store_new_generation(s, err);
 }
 
@@ -289,16 +237,16 @@ int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err)
     return amp_turn_heal(s, err);
 }
 
-/* The tail into the index; -1 where that is not the place for it, and the log is to be read. */
-static int tail_into_index(struct amp_store *s)
+/* The cache into the index; -1 where that is not the place for it, and the log is to be read. */
+static int cache_into_index(struct amp_store *s)
 {
     struct amp_index *ix = &s->index;
     if (!s->known || ix->memory || ix->corrupt || s->opt.read_only || !amp_index_current(ix))
         return -1;
     if (amp_index_begin(ix, NULL) == 0 && amp_index_read_meta(ix, NULL) == 0 &&
-        ix->pos.n >= s->tail.from && ix->pos.n <= s->log.end.n &&
-        amp_tail_into(&s->tail, ix, NULL) == 0 && amp_index_commit(ix, &s->log.end, NULL) == 0) {
-        amp_turn_forget(s, s->log.end.n);
+        ix->pos.n >= s->cache.from && ix->pos.n <= s->log.end.n &&
+        amp_cache_into(&s->cache, ix, NULL) == 0 && amp_index_commit(ix, &s->log.end, NULL) == 0) {
+        amp_cache_clear(&s->cache, s->log.end.n);
         return 0;
     }
     amp_index_rollback(ix);
@@ -307,38 +255,23 @@ static int tail_into_index(struct amp_store *s)
 
 int amp_turn_index(struct amp_store *s, struct amp_error *err)
 {
-    amp_turn_reap(s, true);
-    if (!s->tail.frames && !s->filler.tail.frames && !s->log.pending.len)
+    if (!s->cache.frames && !s->log.pending.len)
         return 0;
     if (amp_log_flush(&s->log, err) != 0)
         return amp_store_fail(s, err);
     amp_index_end_read(&s->index);
-    if (tail_into_index(s) == 0 || amp_store_bring_up(s, err) == 0)
+    if (cache_into_index(s) == 0 || amp_store_bring_up(s, err) == 0)
         return 0;
     amp_index_rollback(&s->index);
     return amp_turn_heal(s, err);
 }
 
-/* Whether the index is worth a look for what has this hash. */
-static bool may_be_there(struct amp_store *s, uint64_t h)
-{
-    if (!s->filter.word && !s->opt.read_only && s->index.pos.n <= SCAN_AT_ONCE &&
-        ++s->asked % ASKED == 0 && amp_index_begin_read(&s->index, NULL) == 0)
-        amp_filler_scan(&s->index, &s->filter);
-    return amp_filter_may(&s->filter, h);
-}
-
 int amp_turn_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
                  struct amp_error *err)
 {
-    uint64_t h = amp_tail_hash(AMP_TAIL_KEY, key, (struct amp_span){0});
-    int rc = amp_tail_rec(&s->tail, h, key, out);
-    if (rc < 0)
-        rc = amp_tail_rec(&s->filler.tail, h, key, out);
+    int rc = amp_cache_find(&s->cache, key, out);
     if (rc >= 0)
         return rc;
-    if (!may_be_there(s, h))
-        return 0;
     rc = amp_index_begin_read(&s->index, err) != 0 ? -1 : amp_index_rec(&s->index, key, out, err);
     if (rc < 0 && amp_turn_heal(s, err) == 0)
         rc = amp_index_rec(&s->index, key, out, err);
@@ -371,14 +304,9 @@ static int input_sum(struct amp_store *s, const struct amp_index_rec *at, struct
 static int find_input(struct amp_store *s, struct amp_span consumer, struct amp_span id,
                       struct amp_index_rec *at, struct amp_error *err)
 {
-    uint64_t h = amp_tail_hash(AMP_TAIL_INPUT, consumer, id);
-    int rc = amp_tail_seen(&s->tail, h, consumer, id, at);
-    if (rc < 0)
-        rc = amp_tail_seen(&s->filler.tail, h, consumer, id, at);
+    int rc = amp_cache_seen(&s->cache, consumer, id, at);
     if (rc >= 0)
         return rc;
-    if (!may_be_there(s, h))
-        return 0;
     rc = amp_index_begin_read(&s->index, err) != 0
              ? -1
              : amp_index_seen(&s->index, consumer, id, at, err);

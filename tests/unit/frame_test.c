@@ -107,8 +107,8 @@ static struct amp_span one_of(const char *const *texts, unsigned n, unsigned *di
     return amp_span_str(texts[(*dice >> 8) % n]);
 }
 
-/* Whatever a glance takes, it takes as the parser does. */
-static void test_glance(struct amp_buf *b)
+/* Whatever a frame says can be read again. */
+static void test_any(struct amp_buf *b)
 {
     static const char *const words[] = {"",
                                         "a",
@@ -126,10 +126,9 @@ static void test_glance(struct amp_buf *b)
                                          "{\"a\":\"}}\\\"{\",\"due\":5}",
                                          "{\"x\":[{\"y\":\"]}\"},2]}",
                                          "{\"e\":\"\xc3\xa9\\\\\"}"};
-    struct amp_frame_arena one, two;
-    unsigned dice = 7, taken = 0, wrong = 0;
-    amp_frame_arena_init(&one);
-    amp_frame_arena_init(&two);
+    struct amp_frame_arena arena;
+    unsigned dice = 7, wrong = 0;
+    amp_frame_arena_init(&arena);
     for (int round = 0; round < 20000; round++) {
         unsigned all = sizeof words / sizeof *words, plain = 4;
         unsigned n = (dice >> 20) % 3 ? plain : all;
@@ -152,31 +151,27 @@ static void test_glance(struct amp_buf *b)
         f.due = (dice >> 20) % 3 ? 0 : 1772116328000;
         f.n_out = (dice >> 16) % 5 < 3 ? 0 : (dice >> 18) % 4;
         struct amp_frame_head h;
-        struct amp_frame g, p;
+        struct amp_frame p;
         amp_buf_reset(b);
         if (amp_frame_encode(&f, b, &err) != 0 || !amp_frame_check(b->data, b->len, &h) ||
-            amp_frame_decode(amp_buf_span(b), &h, &two, &p, &err) != 0) {
+            amp_frame_decode(amp_buf_span(b), &h, &arena, &p, &err) != 0) {
             wrong++;
             continue;
         }
-        if (!amp_frame_glance(amp_buf_span(b), &h, &one, &g))
-            continue;
-        taken++;
-        bool same = amp_span_eq(g.key, p.key) && g.was == p.was && g.rev == p.rev &&
-                    amp_span_eq(g.to, p.to) && amp_span_eq(g.actor, p.actor) &&
-                    amp_span_eq(g.in_consumer, p.in_consumer) && amp_span_eq(g.in_id, p.in_id) &&
-                    amp_span_eq(g.in_sum, p.in_sum) && g.gone == p.gone && g.due == p.due &&
-                    amp_span_eq(g.state, p.state) && g.state_off == p.state_off &&
-                    g.n_out == p.n_out;
-        for (uint32_t i = 0; same && i < g.n_out; i++)
-            same = amp_span_eq(g.out[i].id, p.out[i].id) && g.out[i].n == p.out[i].n &&
-                   g.out[i].i == p.out[i].i && g.out[i].ack == p.out[i].ack;
+        bool same = amp_span_eq(p.key, f.key) && p.was == f.was && p.rev == f.rev &&
+                    amp_span_eq(p.to, f.to) && amp_span_eq(p.actor, f.actor) &&
+                    amp_span_eq(p.in_id, f.in_id) && p.gone == f.gone && p.due == f.due &&
+                    (!f.in_id.n || (amp_span_eq(p.in_consumer, f.in_consumer) &&
+                                    amp_span_eq(p.in_sum, f.in_sum))) &&
+                    (f.gone || (amp_span_eq(p.state, f.state) && p.state_off == f.state_off)) &&
+                    p.n_out == f.n_out;
+        for (uint32_t i = 0; same && i < p.n_out; i++)
+            same = amp_span_eq(p.out[i].id, out[i].id) && amp_span_eq(p.out[i].line, out[i].line) &&
+                   p.out[i].i == i && p.out[i].ack == out[i].ack;
         wrong += !same;
     }
-    TAP_INT((int64_t)wrong, 0, "a glance sees what the parser reads");
-    TAP_OK(taken > 10000, "of most frames (%u)", taken);
-    amp_frame_arena_release(&one);
-    amp_frame_arena_release(&two);
+    TAP_INT((int64_t)wrong, 0, "what a frame says is read again as it was");
+    amp_frame_arena_release(&arena);
 }
 
 static void test_too_large(struct amp_buf *b)
@@ -199,7 +194,7 @@ int main(void)
     test_round_trip(&b);
     test_not_whole(&b);
     test_log_frames(&b);
-    test_glance(&b);
+    test_any(&b);
     test_too_large(&b);
     return tap_done();
 }

@@ -1,5 +1,5 @@
-/* The store past the size of its tail: what is in memory, with the thread that fills the index, in
- * the index and only in a filter answers alike, to two stores that take turns. */
+/* The store past the size of its cache: what is in memory and what is in the index answers alike,
+ * to two stores that take turns. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "store/store_int.h"
 #include "tap.h"
 
-enum { IDS = 3 * AMP_TAIL_MAX + 500, STORES = 2 };
+enum { IDS = 3 * AMP_CACHE_FRAMES + 500, STORES = 2 };
 
 static struct amp_error err;
 static struct amp_store *store[STORES];
@@ -149,27 +149,6 @@ static void open_all(const char *dir, uint64_t segment)
     }
 }
 
-static void test_filter(void)
-{
-    struct amp_filter f = {0};
-    unsigned missed = 0, may = 0;
-    TAP_OK(amp_filter_may(&f, 1), "without a filter anything may be there");
-    amp_filter_make(&f, 10000);
-    for (uint64_t i = 0; i < 20000; i++)
-        amp_filter_add(&f, amp_tail_hash(AMP_TAIL_KEY, (struct amp_span){(char *)&i, 8},
-                                         (struct amp_span){0}));
-    for (uint64_t i = 0; i < 120000; i++) {
-        bool may_be =
-            amp_filter_may(&f, amp_tail_hash(AMP_TAIL_KEY, (struct amp_span){(char *)&i, 8},
-                                             (struct amp_span){0}));
-        missed += i < 20000 && !may_be;
-        may += i >= 20000 && may_be;
-    }
-    TAP_OK(missed == 0, "a filter misses none of what is in it");
-    TAP_OK(may < 5000, "and seldom takes another for one: %u of 100000", may);
-    amp_filter_release(&f);
-}
-
 /* A growing segment has blocks behind its end, which its size does not tell; a sealed one has none.
  */
 static void test_room(const char *dir)
@@ -195,11 +174,9 @@ int main(void)
     char dir[128], index[160];
     snprintf(dir, sizeof dir, "%s/state", scratch());
     snprintf(index, sizeof index, "%s/index.db", dir);
-    test_filter();
     open_all(dir, 0);
     turns(0, IDS / 2);
-    TAP_OK(store[0]->filler.started && store[0]->filter.word,
-           "a thread fills the index; ids are known");
+    TAP_OK(store[0]->index.pos.n > AMP_CACHE_FRAMES, "the index lags, but not for long");
     all("half of them");
     turns(IDS / 2, IDS);
     all("all of them");
@@ -207,12 +184,15 @@ int main(void)
     turns(0, 1000);
     all("opened again");
     test_room(dir);
-    /* A removed index is noticed while its work is with the thread. */
-    turns(0, AMP_TAIL_MAX / 2);
+    /* A removed index is noticed. */
+    turns(0, AMP_CACHE_FRAMES / 2);
     unlink(index);
-    turns(0, AMP_TAIL_MAX);
+    turns(0, AMP_CACHE_FRAMES);
     all("with an index that was removed");
     TAP_OK(amp_store_sync(store[0], &err) == 0, "and it syncs");
+    store[0]->cache.off = true;
+    turns(0, 1000);
+    all("one of them without a cache");
     for (unsigned i = 0; i < STORES; i++)
         amp_store_close(store[i]);
     return tap_done();

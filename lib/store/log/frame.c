@@ -185,11 +185,6 @@ static bool grow(void *array, uint32_t *cap, uint32_t n, size_t size)
     return true;
 }
 
-bool amp_frame_arena_out(struct amp_frame_arena *a, uint32_t n)
-{
-    return n <= a->cap_out || grow(&a->out, &a->cap_out, n < 8 ? 8 : n * 2, sizeof *a->out);
-}
-
 static void decode_out(struct decoder *d, struct amp_frame *f)
 {
     struct amp_frame_arena *a = d->a;
@@ -298,4 +293,14 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
                         (unsigned long long)head->n);
     *out = f;
     return 0;
+}
+
+bool amp_frame_is_of(struct amp_span frame, struct amp_span key)
+{
+    static const char before[] = ",\"key\":\"";
+    const size_t n = sizeof before - 1;
+    /* It stands near the start. */
+    const char *p = memmem(frame.p, frame.n < 200 ? frame.n : 200, before, n);
+    return p && (size_t)(frame.p + frame.n - p) > n + key.n && memcmp(p + n, key.p, key.n) == 0 &&
+           p[n + key.n] == '"';
 }

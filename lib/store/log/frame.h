@@ -97,13 +97,8 @@ int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error 
 int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
                      struct amp_frame_arena *a, struct amp_frame *out, struct amp_error *err);
 
-/* The same for a usual commit, sooner: without its time and the texts of its lines. false: decode.
- */
-bool amp_frame_glance(struct amp_span frame, const struct amp_frame_head *head,
-                      struct amp_frame_arena *a, struct amp_frame *out);
 /* Whether a checked frame is about this key. */
 bool amp_frame_is_of(struct amp_span frame, struct amp_span key);
-bool amp_frame_arena_out(struct amp_frame_arena *a, uint32_t n); /* room for n lines */
 
 /* To whom the line f->out[i] belongs: the consumer of the input, else the actor. */
 struct amp_span amp_frame_consumer(const struct amp_frame *f, uint32_t i);
