@@ -86,7 +86,7 @@ static unsigned check_modes(const char *dir, const char *below)
 {
     char path[PATH_MAX], m[DOCTOR_MEND_MAX];
     unsigned n = 0;
-    snprintf(path, sizeof(path), "%s/%s", dir, below);
+    snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
     DIR *d = opendir(path);
     struct dirent *e;
     while (d && (e = readdir(d))) {
@@ -186,7 +186,7 @@ struct amp_store *doctor_state(const char *dir, bool *usable)
     *usable = is_readable(dir, "run");
     if (!*usable)
         return NULL;
-    if (check_modes(dir, ".") == 0)
+    if (check_modes(dir, "") == 0)
         check_modes(dir, "log");
     if (!has_files(dir, "") || !has_files(dir, "log"))
         return NULL;

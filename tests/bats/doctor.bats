@@ -61,6 +61,10 @@ mended() {
   chmod 644 state/log/000001.ndjson
   found fail state 'others may open'
   mended
+  (umask 022 && echo '{}' >state/amp.json)
+  found fail state 'others may open [^ ]*state/amp.json'
+  mended
+  rm state/amp.json
   found fail state 'free on its disk' --min-free 1000000G
   (umask 077 && touch state/log/FAILED)
   found fail state 'a write to the log failed'
