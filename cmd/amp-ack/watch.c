@@ -9,16 +9,19 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "base/backoff.h"
 #include "base/heap.h"
 #include "due.h"
 #include "flow/wake.h"
 #include "message/cursor/cursors.h"
 #include "pass.h"
 
-#define LOOK_MS   100  /* between two looks at a log that others write without a pause */
-#define AGAIN_MS  1000 /* what stayed due although it was done, and after a busy lock */
-#define AGAIN_MAX 60000
-#define ROWS_MAX  32
+#define LOOK_MS  100 /* between two looks at a log that others write without a pause */
+#define AGAIN_MS 1000
+#define ROWS_MAX 32
+
+static const struct amp_backoff still_due = {AGAIN_MS, 60000}; /* due although it was done */
+static const struct amp_backoff lock_busy = {LOOK_MS / 2, AGAIN_MS};
 
 static bool until_idle;
 
@@ -103,11 +106,6 @@ static int look(struct watch *w, struct amp_error *err)
     return 0;
 }
 
-static int64_t longer(int64_t ms)
-{
-    return ms == 0 ? AGAIN_MS : 2 * ms < AGAIN_MAX ? 2 * ms : AGAIN_MAX;
-}
-
 /* Does what is due, and writes the outbox. 1: somebody else is at it. */
 static int act(struct watch *w, struct amp_error *err)
 {
@@ -124,7 +122,7 @@ static int act(struct watch *w, struct amp_error *err)
         struct row *r = &w->row[i];
         if (r->node.place == 0 || r->node.due > now)
             continue;
-        r->again_ms = longer(r->again_ms);
+        r->again_ms = amp_backoff_next(&still_due, r->again_ms);
         r->ran_ms = now;
     }
     if (amp_deadlines_run(w->store, now, &w->ctx, NULL, err) < 0)
@@ -148,9 +146,7 @@ static int step(struct watch *w, struct amp_error *err)
             return -1;
         if (rc == 1) {
             w->idle = false;
-            w->busy_ms = w->busy_ms == 0         ? LOOK_MS / 2
-                         : w->busy_ms < AGAIN_MS ? 2 * w->busy_ms
-                                                 : AGAIN_MS;
+            w->busy_ms = amp_backoff_next(&lock_busy, w->busy_ms);
             return amp_wake_at(&w->wake, amp_now_ms() + w->busy_ms, err);
         }
         w->busy_ms = 0;

@@ -17,14 +17,17 @@
 #include <amp/json/writer.h>
 
 #include "agent/registry.h"
+#include "base/backoff.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
 #include "metrics/metrics.h"
 #include "task/task.h"
 
 #define SWEEPER  "amp-ack.sweep" /* its outbox gets the answers to who sent what did not come */
-#define PAUSE_MS 500
 #define TOLD_MAX (1u << 20)
+
+/* Half of a pause is always waited, so that what failed has some time to heal. */
+static const struct amp_backoff pauses = {.first_ms = 500, .most_ms = 16000};
 
 static const char *state, *config, *out_path = "-", *format = "line", *return_id, *acks_port;
 static int64_t lock_timeout_ms = 10000, max_messages, lease_ms = 1800000, attempts = 5,
@@ -198,12 +201,10 @@ static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_out
     }
     amp_warn("%.*s: %s", (int)(m->id.n < 200 ? m->id.n : 200), m->id.p, in->hand.why);
     if (how == HAND_AGAIN && m->attempt < attempts) {
-        /* Half of the pause at least, so that what failed has some time to heal. */
-        int64_t pause = PAUSE_MS << (m->attempt < 6 ? m->attempt - 1 : 5);
-        uint16_t dice;
-        amp_random(&dice, sizeof(dice));
-        pause = pause / 2 + dice % (pause / 2 + 1);
-        return hand_pause(&in->hand, pause, err);
+        int64_t half = amp_backoff_nth(&pauses, m->attempt - 1) / 2;
+        uint64_t random;
+        amp_random(&random, sizeof(random));
+        return hand_pause(&in->hand, half + amp_backoff_jitter(half, random), err);
     }
     in->refused++;
     amp_status_note(AMP_NO);

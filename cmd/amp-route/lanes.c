@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include <amp/base/clock.h>
 
-#define EARNS_OF    100 /* messages that earn the whole patience */
-#define AHEAD_OF    4   /* of a bounded buffer, what may lie in the pipe already */
-#define LOOK_MS     1
-#define LOOK_MAX_MS 50
+#define EARNS_OF 100 /* messages that earn the whole patience */
+#define AHEAD_OF 4   /* of a bounded buffer, what may lie in the pipe already */
+
+static const struct amp_backoff looks = {.first_ms = 1, .most_ms = 50};
 
 int target_add(struct router *r, uint32_t port, uint32_t inbound, struct amp_error *err)
 {
@@ -377,9 +378,7 @@ void targets_watch(struct router *r, int *timeout_ms)
         waiting = waiting || stuck || (t->n > 0 && t->inbound && !unacked_full(t));
     }
     if (waiting) {
-        r->look_gap_ms = r->look_gap_ms == 0 ? LOOK_MS : r->look_gap_ms * 2;
-        if (r->look_gap_ms > LOOK_MAX_MS)
-            r->look_gap_ms = LOOK_MAX_MS;
+        r->look_gap_ms = amp_backoff_next(&looks, r->look_gap_ms);
         if (wait < 0 || r->look_gap_ms < wait)
             wait = r->look_gap_ms;
     }

@@ -14,11 +14,13 @@
 
 #include <amp/base/clock.h>
 
+#include "base/backoff.h"
+
 #define OPEN_RETRY_MS    10
 #define CONNECT_RETRY_MS 50
-#define LOOK_MS          2
-#define LOOK_MAX_MS      500
 #define AHEAD_MAX        ((size_t)64 << 20)
+
+static const struct amp_backoff looks = {.first_ms = 2, .most_ms = 500};
 
 static int open_fifo(struct amp_port *p, int *fd, struct amp_error *err)
 {
@@ -140,9 +142,7 @@ bool amp_port_look(struct amp_port *p, int64_t now_ms)
         p->taken = p->outq.written;
         p->look_gap = 0;
     } else if (now_ms >= p->look_ms) {
-        p->look_gap = p->look_gap == 0 ? LOOK_MS : p->look_gap * 2;
-        if (p->look_gap > LOOK_MAX_MS)
-            p->look_gap = LOOK_MAX_MS;
+        p->look_gap = amp_backoff_next(&looks, p->look_gap);
         p->look_ms = now_ms + p->look_gap;
     }
     return true;

@@ -8,11 +8,12 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "base/backoff.h"
 #include "port/private.h"
 
-#define PAUSE_MS     500 /* before the second attempt; doubled before each further one */
-#define PAUSE_MAX_MS 30000
 #define LENGTH_CHARS 8
+
+static const struct amp_backoff pauses = {.first_ms = 500, .most_ms = 30000};
 
 /* In the queue a line bears the length of its id, the id, and itself. */
 int amp_tries_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
@@ -73,23 +74,14 @@ static void end_try(struct amp_tries *s, struct amp_try *t)
     *t = (struct amp_try){0};
 }
 
-static int64_t pause_ms(uint32_t begun)
-{
-    uint64_t most = PAUSE_MS, random;
-    for (uint32_t i = 1; i < begun && most < PAUSE_MAX_MS; i++)
-        most *= 2;
-    if (most > PAUSE_MAX_MS)
-        most = PAUSE_MAX_MS;
-    amp_random(&random, sizeof(random));
-    return (int64_t)(random % (most + 1));
-}
-
 void amp_try_ended(struct amp_port *p, struct amp_try *t, const struct amp_error *why, bool again,
                    int64_t after_ms, amp_port_done_fn done, void *ctx)
 {
     t->running = false;
     if (why && again && t->begun < p->opt.attempts) {
-        int64_t pause = pause_ms(t->begun);
+        uint64_t random;
+        amp_random(&random, sizeof(random));
+        int64_t pause = amp_backoff_jitter(amp_backoff_nth(&pauses, t->begun - 1), random);
         t->due_ms = amp_mono_ms() + (pause > after_ms ? pause : after_ms);
         return;
     }

@@ -7,6 +7,8 @@
 
 #include <amp/base/num.h>
 
+#include "base/backoff.h"
+
 #define BUDGET_MAX 1000
 #define WAIT_MAX   ((int64_t)7 * 24 * 3600 * 1000)
 
@@ -162,14 +164,9 @@ static int64_t wait_of(const struct amp_retry_policy *p, uint32_t retries, uint6
 {
     if (p->n_list > 0)
         return p->list_ms[retries < p->n_list ? retries : p->n_list - 1];
-    int64_t most = p->base_ms;
-    for (uint32_t i = 0; i < retries && most < p->cap_ms; i++)
-        most = most > p->cap_ms / 2 ? p->cap_ms : most * 2;
-    if (most > p->cap_ms)
-        most = p->cap_ms;
-    if (most <= 0 || p->steady)
-        return most > 0 ? most : 0;
-    return (int64_t)(dice % ((uint64_t)most + 1));
+    const struct amp_backoff waits = {.first_ms = p->base_ms, .most_ms = p->cap_ms};
+    int64_t most = amp_backoff_nth(&waits, retries);
+    return p->steady ? most : amp_backoff_jitter(most, dice);
 }
 
 enum amp_retry_verdict amp_retry_decide(const struct amp_retry_policy *p,
