@@ -51,16 +51,16 @@ static void add_hint(struct scan *s, const char *hint)
 static int grow(struct scan *s)
 {
     struct amp_tape *t = s->t;
-    if (t->cap >= t->limits.max_tokens)
+    if (t->memory->cap >= t->limits.max_tokens)
         return amp_scan_fail(s, "too_many_tokens", s->p, "more values than the limit allows");
-    uint64_t cap = t->cap ? (uint64_t)t->cap * 2 : FIRST_TOKENS;
+    uint64_t cap = t->memory->cap ? (uint64_t)t->memory->cap * 2 : FIRST_TOKENS;
     if (cap > t->limits.max_tokens)
         cap = t->limits.max_tokens;
     struct amp_tok *tok = realloc(t->tok, (size_t)cap * sizeof *tok);
     if (!tok)
         return amp_scan_fail(s, "no_memory", s->p, "no memory for the tokens");
     t->tok = tok;
-    t->cap = (uint32_t)cap;
+    t->memory->cap = (uint32_t)cap;
     return 0;
 }
 
@@ -179,7 +179,7 @@ static int check_keys(struct scan *s, uint32_t object, uint64_t *names)
         slots *= 2;
     if (amp_scan_scratch(s, slots * sizeof(uint32_t)))
         return -1;
-    uint32_t *table = t->scratch; /* 0: free; no key has token 0 */
+    uint32_t *table = t->memory->scratch; /* 0: free; no key has token 0 */
     memset(table, 0, slots * sizeof *table);
     for (uint32_t i = 0; i < count; i++, k = tok[k + 1].next) {
         size_t at = tok[k].count & (slots - 1);
@@ -227,11 +227,11 @@ static inline void put_token(struct amp_tok *k, uint32_t off, uint32_t len, uint
 static inline int close_object(struct scan *s, uint32_t object, uint64_t chain)
 {
     struct amp_tape *t = s->t;
-    struct amp_json_shapes *shapes = t->shapes;
+    struct amp_json_shapes *shapes = &t->memory->shapes;
     struct amp_tok *k = &t->tok[object];
     uint64_t names = UINT64_MAX;
     unsigned at = 0;
-    bool shaped = chain && shapes && k->count <= AMP_SHAPE_KEYS;
+    bool shaped = chain && k->count <= AMP_SHAPE_KEYS;
     if (shaped)
         k->shape = amp_shape_find(shapes, chain, &at);
     if (k->shape) {
@@ -243,7 +243,7 @@ static inline int close_object(struct scan *s, uint32_t object, uint64_t chain)
             k->shape = amp_shape_add(shapes, chain, at, names);
     }
     if (object == 0)
-        t->names = names;
+        t->memory->names = names;
     return 0;
 }
 
@@ -257,7 +257,7 @@ static int scan_text(struct scan *s)
     const unsigned char *const base = s->base, *const end = s->end, *p, *first;
     const unsigned char *const last = end - base < 16 ? base : end - 15; /* see amp_to_quote */
     struct amp_tok *tok = t->tok, *k = tok, *open = NULL; /* k: the next token, number n */
-    uint32_t n = 0, cap = t->cap, depth = 0;
+    uint32_t n = 0, cap = t->memory->cap, depth = 0;
     /* The chain of the keys of the object that is open, and of those around it. */
     uint64_t chain = 0, around[AMP_SHAPE_DEPTH], hash, escaped;
     bool object = false;
@@ -282,7 +282,7 @@ key:
         if (grow(s))
             return -1;
         tok = t->tok;
-        cap = t->cap;
+        cap = t->memory->cap;
         k = tok + n;
         open = tok + at;
     }
@@ -327,7 +327,7 @@ value:
         if (grow(s))
             return -1;
         tok = t->tok;
-        cap = t->cap;
+        cap = t->memory->cap;
         k = tok + n;
         open = open ? tok + at : NULL;
     }
@@ -457,14 +457,19 @@ int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_jso
         .key = amp_json_hash_key(),
         .fault = fault ? fault : &unread,
     };
+    uint32_t cap = t->n; /* of a settled tape */
     t->n = 0;
     t->len = 0;
     t->text = text;
-    t->names = UINT64_MAX;
-    if (!t->shapes && (t->shapes = malloc(sizeof *t->shapes)))
-        amp_json_shapes_start(t->shapes); /* it works without */
-    if (t->shapes && t->shapes->misses > AMP_SHAPE_MISSES)
-        amp_json_shapes_start(t->shapes);
+    if (!t->memory) {
+        if (!(t->memory = calloc(1, sizeof *t->memory)))
+            return amp_scan_fail(&s, "no_memory", s.base, "no memory for the tokens");
+        t->memory->cap = cap;
+        amp_json_shapes_start(&t->memory->shapes);
+    }
+    t->memory->names = UINT64_MAX;
+    if (t->memory->shapes.misses > AMP_SHAPE_MISSES)
+        amp_json_shapes_start(&t->memory->shapes);
     if (n > t->limits.max_bytes)
         return amp_scan_fail(&s, "line_too_long", s.base, "longer than the limit allows");
     if (scan_text(&s)) {

@@ -18,14 +18,14 @@ int amp_scan_fail(struct scan *s, const char *code, const unsigned char *at, con
 
 int amp_scan_scratch(struct scan *s, size_t bytes)
 {
-    struct amp_tape *t = s->t;
-    if (bytes <= t->scratch_cap)
+    struct amp_tape_memory *m = s->t->memory;
+    if (bytes <= m->scratch_cap)
         return 0;
-    void *p = bytes <= UINT32_MAX ? realloc(t->scratch, bytes) : NULL;
+    void *p = bytes <= UINT32_MAX ? realloc(m->scratch, bytes) : NULL;
     if (!p)
         return amp_scan_fail(s, "no_memory", s->p, "no memory to compare the keys");
-    t->scratch = p;
-    t->scratch_cap = (uint32_t)bytes;
+    m->scratch = p;
+    m->scratch_cap = (uint32_t)bytes;
     return 0;
 }
 
@@ -146,7 +146,7 @@ int amp_scan_escaped_hash(struct scan *s, const unsigned char *raw, size_t len, 
 {
     if (amp_scan_scratch(s, len))
         return -1;
-    size_t n = amp_json_decode((const char *)raw, len, s->t->scratch);
-    *hash = amp_json_hash64(s->key, s->t->scratch, n);
+    size_t n = amp_json_decode((const char *)raw, len, s->t->memory->scratch);
+    *hash = amp_json_hash64(s->key, s->t->memory->scratch, n);
     return 0;
 }

@@ -8,8 +8,7 @@
 #ifndef JSON_SHAPES_H
 #define JSON_SHAPES_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <amp/json/tape.h>
 
 #include "json/hash.h"
 
@@ -28,6 +27,22 @@ struct amp_json_shapes {
 };
 
 void amp_json_shapes_start(struct amp_json_shapes *s);
+
+/* What a tape keeps from scan to scan; a settled tape has none. */
+struct amp_tape_memory {
+    uint32_t cap; /* tokens that there is room for */
+    uint32_t scratch_cap;
+    void *scratch;
+    uint64_t names; /* of the outermost object: a bit for each key, by its hash; a hint only */
+    struct amp_json_shapes shapes;
+};
+
+/* The id of the table that the shapes of a tape's tokens belong to. Only for a tape that has a
+ * token with a shape. */
+static inline uint64_t amp_tape_shapes(const struct amp_tape *t)
+{
+    return t->memory->shapes.id;
+}
 
 static inline uint64_t amp_shape_chain(uint64_t chain, uint64_t hash, uint64_t key)
 {

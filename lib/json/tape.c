@@ -8,6 +8,7 @@
 #include "json/bytes.h"
 #include "json/decimal.h"
 #include "json/hash.h"
+#include "json/shapes.h"
 #include "json/text.h"
 
 void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits)
@@ -17,11 +18,18 @@ void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits)
         t->limits.max_bytes = INT32_MAX;
 }
 
+static void memory_free(struct amp_tape *t)
+{
+    if (t->memory)
+        free(t->memory->scratch);
+    free(t->memory);
+    t->memory = NULL;
+}
+
 void amp_tape_release(struct amp_tape *t)
 {
     free(t->tok);
-    free(t->scratch);
-    free(t->shapes);
+    memory_free(t);
     *t = (struct amp_tape){.limits = t->limits};
 }
 
@@ -43,15 +51,9 @@ void amp_tape_settle(struct amp_tape *t)
     for (uint32_t i = 0; i < t->n; i++)
         t->tok[i].shape = 0; /* their numbers mean nothing without the table */
     struct amp_tok *tok = t->n ? realloc(t->tok, t->n * sizeof *tok) : NULL;
-    if (tok) {
+    if (tok)
         t->tok = tok;
-        t->cap = t->n;
-    }
-    free(t->shapes);
-    free(t->scratch);
-    t->shapes = NULL;
-    t->scratch = NULL;
-    t->scratch_cap = 0;
+    memory_free(t);
 }
 
 struct amp_span amp_tok_raw(const struct amp_tape *t, uint32_t tok)
@@ -140,7 +142,7 @@ static uint32_t get_outermost(const struct amp_tape *t, struct amp_span key)
 {
     const struct amp_tok *tok = t->tok;
     uint32_t hash = amp_json_hash32(amp_json_hash_key(), key.p, key.n), k = 1;
-    if (!(t->names >> (hash & 63) & 1))
+    if (t->memory && !(t->memory->names >> (hash & 63) & 1))
         return AMP_TOK_NONE;
     for (uint32_t i = 0; i < tok[0].count; i++, k = tok[k + 1].next)
         if (tok[k].count == hash &&

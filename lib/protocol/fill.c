@@ -303,11 +303,11 @@ static const struct amp_fill_plan *plan_of(struct amp_pool *a, const struct amp_
         make_plan(own, m, table, n);
         return own;
     }
-    if (p->table != table || p->shape != k->shape || p->shapes != m->t->shapes->id) {
+    if (p->table != table || p->shape != k->shape || p->shapes != amp_tape_shapes(m->t)) {
         make_plan(p, m, table, n);
         p->table = table;
         p->shape = k->shape;
-        p->shapes = m->t->shapes->id;
+        p->shapes = amp_tape_shapes(m->t);
     }
     return p;
 }

@@ -99,9 +99,9 @@ static const struct amp_spec *detect_object(struct amp_reader *r)
     if (t->tok[0].type != AMP_JSON_OBJECT)
         return NULL;
     if (shape) {
-        if (r->shapes != t->shapes->id) {
+        if (r->shapes != amp_tape_shapes(t)) {
             memset(r->ruled_out, 0, sizeof r->ruled_out);
-            r->shapes = t->shapes->id;
+            r->shapes = amp_tape_shapes(t);
         }
         i = r->ruled_out[shape - 1];
         if (i >= CERTAIN)

@@ -67,18 +67,12 @@ int amp_json_fail(struct amp_error *err, enum amp_status status, const char *cod
                   const struct amp_json_fault *fault);
 bool amp_json_fault_is_memory(const struct amp_json_fault *fault);
 
-struct amp_json_shapes;
-
 struct amp_tape {
     const char *text;
-    uint32_t len;
+    uint32_t len, n; /* bytes of text, tokens */
     struct amp_tok *tok;
-    uint32_t n, cap;
     struct amp_json_limits limits;
-    uint64_t names; /* of the outermost object: a bit for each key, by its hash; a hint only */
-    void *scratch;  /* the scanner's own */
-    uint32_t scratch_cap;
-    struct amp_json_shapes *shapes; /* or NULL */
+    struct amp_tape_memory *memory; /* private */
 };
 
 void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits); /* NULL: defaults */

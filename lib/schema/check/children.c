@@ -175,7 +175,7 @@ static inline bool shape_is(const struct amp_schema_run *r, const struct amp_run
                             const struct amp_node *n, uint16_t shape)
 {
     return s->node == n && s->shape == shape && s->program == r->schema->program->id &&
-           s->tape == r->t->shapes->id;
+           s->tape == amp_tape_shapes(r->t);
 }
 
 /* The one node that a member meets, NULL for none; false where it meets several. */
@@ -220,7 +220,7 @@ static void keep_shape(struct amp_schema_run *r, const struct amp_node *n, uint3
             return;
     s->node = n;
     s->program = r->schema->program->id;
-    s->tape = r->t->shapes->id;
+    s->tape = amp_tape_shapes(r->t);
     s->shape = k->shape;
 }
 

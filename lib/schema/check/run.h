@@ -24,7 +24,7 @@ struct amp_note {
 
 /* What is left to check in an object of one shape, by one node: the node that each member meets,
  * NULL where anything goes. Found out once, then used line after line. */
-enum { RUN_SHAPES = 512, RUN_SHAPE_KEYS = 24 };
+enum { RUN_SHAPES = 256, RUN_SHAPE_KEYS = 24 };
 struct amp_run_shape {
     const struct amp_node *node;
     uint64_t program, tape; /* ids of the program and of the tape's table of shapes */

@@ -1,4 +1,5 @@
 /* Keywords about the elements of arrays and the members of objects. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "schema/compile/keywords.h"
@@ -210,15 +211,11 @@ AMP_KEYWORD_FN(amp_kw_properties)
     return 0;
 }
 
+/* The names in an array, into a list with room for as many as it has elements. */
 static int read_names(struct amp_compiler *c, struct amp_node *n, uint32_t value,
-                      const struct amp_span **names, uint32_t *count)
+                      struct amp_span *list, uint32_t *count)
 {
     const struct amp_tape *t = &n->doc->tape;
-    if (type_of(n, value) != AMP_JSON_ARRAY)
-        return wrong(c, n, value, "an array of names is expected");
-    struct amp_span *list = amp_compile_get(c, (t->tok[value].count + 1) * sizeof *list);
-    if (!list)
-        return -1;
     *count = 0;
     for (uint32_t k = value + 1; k < t->tok[value].next; k = t->tok[k].next) {
         if (type_of(n, k) != AMP_JSON_STRING)
@@ -229,15 +226,18 @@ static int read_names(struct amp_compiler *c, struct amp_node *n, uint32_t value
         if (amp_compile_text(c, n, k, &list[(*count)++]))
             return -1;
     }
-    *names = list;
     return 0;
 }
 
 AMP_KEYWORD_FN(amp_kw_required)
 {
-    const struct amp_span *names;
     uint32_t count;
-    if (read_names(c, n, value, &names, &count) || make_table(c, n))
+    if (type_of(n, value) != AMP_JSON_ARRAY)
+        return wrong(c, n, value, "an array of names is expected");
+    AMP_FREE struct amp_span *names = malloc((n->doc->tape.tok[value].count + 1) * sizeof *names);
+    if (!names)
+        return amp_fail_memory(c->err);
+    if (read_names(c, n, value, names, &count) || make_table(c, n))
         return -1;
     for (uint32_t i = 0; i < count; i++) {
         struct amp_property *p = property(c, n->object, names[i]);
@@ -323,7 +323,11 @@ static int add_dependents(struct amp_compiler *c, struct amp_node *n, uint32_t v
         if (amp_compile_text(c, n, k, &d->name))
             return -1;
         if (lists && (list || !schemas)) {
-            if (read_names(c, n, k + 1, &d->required, &d->n_required))
+            if (!list)
+                return wrong(c, n, k + 1, "an array of names is expected");
+            struct amp_span *names = amp_compile_get(c, t->tok[k + 1].count * sizeof *names);
+            d->required = names;
+            if (!names || read_names(c, n, k + 1, names, &d->n_required))
                 return -1;
         } else if (set_child(c, n, k + 1, &d->node)) {
             return -1;
