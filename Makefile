@@ -26,7 +26,7 @@ include scripts/flags.mk
 
 LIB_SRC   := $(wildcard lib/*/*.c lib/*/*/*.c)
 LIB_OBJ   := $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/gen/schemas.o
-PUB_ROOMS := base json schema fsm protocol
+PUB_ROOMS := base json schema fsm protocol machines
 # The shared library: the public rooms and the machines' tables, without composing (jansson).
 SO_SRC    := $(filter-out lib/protocol/compose% lib/protocol/answer.c,$(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) \
   lib/*/*_fsm.c lib/*/*/*_fsm.c))

@@ -48,7 +48,7 @@ level_of() {
   metrics) echo 3 ;;
   message) echo 4 ;;
   task | agent | hitl | worktree) echo 5 ;;
-  flow) echo 6 ;;
+  flow | machines) echo 6 ;;
   cmd | libexec) echo 7 ;;
   *) echo 99 ;;
   esac

@@ -47,6 +47,11 @@ int amp_fsm_event(const struct amp_fsm *m, struct amp_span name)
     return find(m->events, m->n_events, name);
 }
 
+int amp_fsm_fact(const struct amp_fsm *m, struct amp_span name)
+{
+    return find(m->facts, m->n_facts, name);
+}
+
 static int unsound(struct amp_error *err, const struct amp_fsm *m, const char *what,
                    const char *which)
 {

@@ -9,14 +9,9 @@
  */
 #include <stdlib.h>
 
-#include <amp/fsm/fsm.h>
+#include <amp/machines.h>
 
-#include "machines_list.h"
 #include "tap.h"
-
-#define X(name) extern const struct amp_fsm amp_##name##_fsm;
-MACHINES(X)
-#undef X
 
 struct cells {
     const char *state, *moves;

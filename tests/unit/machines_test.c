@@ -1,19 +1,8 @@
 /* Every machine is sound, every cell of it answers, and every format prints it. */
-#include <amp/fsm/fsm.h>
 #include <amp/json/tape.h>
+#include <amp/machines.h>
 
-#include "machines_list.h"
 #include "tap.h"
-
-#define X(name) extern const struct amp_fsm amp_##name##_fsm;
-MACHINES(X)
-#undef X
-
-static const struct amp_fsm *const machines[] = {
-#define X(name) &amp_##name##_fsm,
-    MACHINES(X)
-#undef X
-};
 
 /* Facts are tried all, up to this many combinations a cell. */
 #define FACTS_MAX 4096
@@ -90,14 +79,20 @@ static void print(const struct amp_fsm *m)
 
 int main(void)
 {
-    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+    for (size_t i = 0; amp_machines[i]; i++) {
         struct amp_error err = {0};
-        const struct amp_fsm *m = machines[i];
+        const struct amp_fsm *m = amp_machines[i];
         if (!TAP_OK(amp_fsm_lint(m, &err) == 0, "%s: the table is sound", m->name))
             printf("# %s\n", err.what);
         walk(m);
         walk_rows(m);
         print(m);
+        TAP_OK(amp_machine_find(amp_span_str(m->name)) == m, "%s: found by its name", m->name);
+        bool found = true;
+        for (int k = 0; k < m->n_facts; k++)
+            found &= amp_fsm_fact(m, amp_span_str(m->facts[k].name)) == k;
+        TAP_OK(found, "%s: its facts are found by their names", m->name);
     }
+    TAP_OK(!amp_machine_find(AMP_SPAN("no such machine")), "no machine of another name");
     return tap_done();
 }

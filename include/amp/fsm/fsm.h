@@ -53,6 +53,8 @@ int amp_fsm_step(const struct amp_fsm *m, uint8_t state, uint8_t event, uint32_t
 /* Index by name, or -1. */
 int amp_fsm_state(const struct amp_fsm *m, struct amp_span name);
 int amp_fsm_event(const struct amp_fsm *m, struct amp_span name);
+/* A fact's bit is 1 << its index. */
+int amp_fsm_fact(const struct amp_fsm *m, struct amp_span name);
 
 /* Whether the table is sound: indexes in range, every state reachable, no row after one that
  * takes all it could match, no event without a row, every name described, terminal states not left
