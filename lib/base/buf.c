@@ -22,6 +22,18 @@ bool amp_span_is(struct amp_span a, const char *s)
     return amp_span_eq(a, amp_span_str(s));
 }
 
+bool amp_span_starts(struct amp_span a, const char *with)
+{
+    size_t n = strlen(with);
+    return a.n >= n && memcmp(a.p, with, n) == 0;
+}
+
+bool amp_span_ends(struct amp_span a, const char *with)
+{
+    size_t n = strlen(with);
+    return a.n >= n && memcmp(a.p + a.n - n, with, n) == 0;
+}
+
 bool amp_span_copy(struct amp_span a, char *dst, size_t size)
 {
     if (size == 0)

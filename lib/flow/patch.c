@@ -36,12 +36,6 @@ void amp_patch_release(struct amp_patch *p)
     *p = (struct amp_patch){0};
 }
 
-static bool starts(struct amp_span line, const char *with)
-{
-    size_t n = strlen(with);
-    return line.n >= n && !memcmp(line.p, with, n);
-}
-
 /* "diff --git a/PATH b/PATH": both names are the same length where nothing was renamed. */
 static int add_file(struct amp_patch *p, struct amp_span line, struct amp_error *err)
 {
@@ -90,18 +84,19 @@ static int read_line(struct amp_patch *p, struct amp_span line, int64_t *minus, 
         f->lines += c == '-' || c == '+';
         return 0;
     }
-    if (starts(line, "diff --git "))
+    if (amp_span_starts(line, "diff --git "))
         return add_file(p, line, err);
     if (!f)
         return 0;
-    if (starts(line, "@@ ")) {
+    if (amp_span_starts(line, "@@ ")) {
         char head[128];
         amp_span_copy(line, head, sizeof head);
         *minus = count_of(head, '-');
         *plus = count_of(head, '+');
-    } else if (starts(line, "new file mode")) {
+    } else if (amp_span_starts(line, "new file mode")) {
         f->created = true;
-    } else if (starts(line, "Binary files ") || starts(line, "GIT binary patch")) {
+    } else if (amp_span_starts(line, "Binary files ") ||
+               amp_span_starts(line, "GIT binary patch")) {
         f->binary = true;
     }
     return 0;

@@ -23,11 +23,6 @@ struct amp_span amp_order_source(const struct amp_view *v)
     return v->protocol == AMP_PROTO_SW4RM ? v->from : v->node;
 }
 
-static bool begins(struct amp_span s, struct amp_span with)
-{
-    return s.n >= with.n && memcmp(s.p, with.p, with.n) == 0;
-}
-
 int amp_order_stream(const struct amp_view *v, struct amp_buf *mem, struct amp_span *out,
                      struct amp_error *err)
 {
@@ -35,7 +30,7 @@ int amp_order_stream(const struct amp_view *v, struct amp_buf *mem, struct amp_s
     struct amp_span name = amp_order_source(v), before = {"", 0};
     if (v->protocol == AMP_PROTO_SW4RM)
         before = producer;
-    else if (begins(name, producer) || begins(name, node))
+    else if (amp_span_starts(name, "sw4rm:") || amp_span_starts(name, "rtp:"))
         before = node;
     *out = name;
     if (name.n == 0 || before.n == 0)

@@ -35,7 +35,7 @@ struct amp_predicate {
     uint32_t n_terms, n_globs;
 };
 
-static struct amp_span trim(struct amp_span s)
+static struct amp_span span_trim(struct amp_span s)
 {
     while (s.n > 0 && (*s.p == ' ' || *s.p == '\t'))
         s.p++, s.n--;
@@ -44,7 +44,7 @@ static struct amp_span trim(struct amp_span s)
     return s;
 }
 
-static int add_term(struct amp_predicate *p, const struct term *t, struct amp_error *err)
+static int term_add(struct amp_predicate *p, const struct term *t, struct amp_error *err)
 {
     struct term *grown = realloc(p->terms, (p->n_terms + 1) * sizeof(*grown));
     if (!grown)
@@ -54,7 +54,7 @@ static int add_term(struct amp_predicate *p, const struct term *t, struct amp_er
     return 0;
 }
 
-static int add_glob(struct amp_predicate *p, struct amp_span glob, struct amp_error *err)
+static int glob_add(struct amp_predicate *p, struct amp_span glob, struct amp_error *err)
 {
     struct amp_span *grown = realloc(p->globs, (p->n_globs + 1) * sizeof(*grown));
     if (!grown)
@@ -64,7 +64,7 @@ static int add_glob(struct amp_predicate *p, struct amp_span glob, struct amp_er
     return 0;
 }
 
-static int find_key(struct amp_span name, struct amp_error *err)
+static int key_find(struct amp_span name, struct amp_error *err)
 {
     for (int i = 0; i < KEY_COUNT; i++)
         if (amp_span_is(name, key_names[i]))
@@ -76,7 +76,7 @@ static int find_key(struct amp_span name, struct amp_error *err)
         (int)name.n, name.p);
 }
 
-static bool any_glob(const struct amp_predicate *p, const struct term *t, struct amp_span text)
+static bool globs_match(const struct amp_predicate *p, const struct term *t, struct amp_span text)
 {
     for (uint32_t i = 0; i < t->count; i++)
         if (amp_span_glob(text, p->globs[t->first + i]))
@@ -85,7 +85,7 @@ static bool any_glob(const struct amp_predicate *p, const struct term *t, struct
 }
 
 /* What there is of these is known before any message comes. */
-static void weigh(const struct amp_predicate *p, struct term *t)
+static void term_weigh(const struct amp_predicate *p, struct term *t)
 {
     _Static_assert(AMP_KIND_COUNT <= 64 && AMP_PROTO_COUNT <= 64, "a bit for each");
     unsigned n = t->key == KEY_PROTOCOL ? AMP_PROTO_COUNT : t->key == KEY_KIND ? AMP_KIND_COUNT : 0;
@@ -93,15 +93,15 @@ static void weigh(const struct amp_predicate *p, struct term *t)
         struct amp_span name =
             amp_span_str(t->key == KEY_KIND ? amp_kind_name((enum amp_kind)i)
                                             : amp_protocol_name((enum amp_protocol)i));
-        if (name.n > 0 && any_glob(p, t, name))
+        if (name.n > 0 && globs_match(p, t, name))
             t->holds |= UINT64_C(1) << i;
     }
 }
 
 /* One term, `text` without its comma. The bytes lie in p->text and stay there. */
-static int parse_term(struct amp_predicate *p, struct amp_span text, struct amp_error *err)
+static int term_parse(struct amp_predicate *p, struct amp_span text, struct amp_error *err)
 {
-    text = trim(text);
+    text = span_trim(text);
     const char *eq = text.n > 0 ? memchr(text.p, '=', text.n) : NULL;
     if (!eq || eq == text.p)
         return amp_fail(err, AMP_USAGE, "bad_predicate", "\"%.*s\" is not KEY=GLOB or KEY!=GLOB",
@@ -112,18 +112,18 @@ static int parse_term(struct amp_predicate *p, struct amp_span text, struct amp_
         t.differs = true;
         name.n--;
     }
-    int key = find_key(trim(name), err);
+    int key = key_find(span_trim(name), err);
     if (key < 0)
         return -1;
     t.key = (enum key)key;
-    struct amp_span rest = trim((struct amp_span){eq + 1, (size_t)(text.p + text.n - eq - 1)});
+    struct amp_span rest = span_trim((struct amp_span){eq + 1, (size_t)(text.p + text.n - eq - 1)});
     for (;;) {
         const char *bar = rest.n > 0 ? memchr(rest.p, '|', rest.n) : NULL;
         struct amp_span glob = {rest.p, bar ? (size_t)(bar - rest.p) : rest.n};
         if (glob.n == 0)
             return amp_fail(err, AMP_USAGE, "bad_predicate", "\"%.*s\" has an empty value",
                             (int)text.n, text.p);
-        if (add_glob(p, glob, err) < 0)
+        if (glob_add(p, glob, err) < 0)
             return -1;
         t.count++;
         if (!bar)
@@ -131,18 +131,18 @@ static int parse_term(struct amp_predicate *p, struct amp_span text, struct amp_
         rest.n -= glob.n + 1;
         rest.p = bar + 1;
     }
-    weigh(p, &t);
-    return add_term(p, &t, err);
+    term_weigh(p, &t);
+    return term_add(p, &t, err);
 }
 
 /* Splits at commas; the backslash of `\,` is taken out in place. */
-static int parse_terms(struct amp_predicate *p, size_t n, struct amp_error *err)
+static int terms_parse(struct amp_predicate *p, size_t n, struct amp_error *err)
 {
     char *from = p->text, *to = p->text, *start = p->text, *end = p->text + n;
     for (;; from++) {
         if (from == end || *from == ',') {
             bool last = from == end;
-            if (parse_term(p, (struct amp_span){start, (size_t)(to - start)}, err) < 0)
+            if (term_parse(p, (struct amp_span){start, (size_t)(to - start)}, err) < 0)
                 return -1;
             if (last)
                 return 0;
@@ -158,7 +158,7 @@ static int parse_terms(struct amp_predicate *p, size_t n, struct amp_error *err)
 
 int amp_predicate_parse(struct amp_span text, struct amp_predicate **out, struct amp_error *err)
 {
-    text = trim(text);
+    text = span_trim(text);
     if (text.n == 0)
         return amp_fail(err, AMP_USAGE, "bad_predicate", "the predicate is empty; * is all");
     struct amp_predicate *p = calloc(1, sizeof(*p));
@@ -166,14 +166,14 @@ int amp_predicate_parse(struct amp_span text, struct amp_predicate **out, struct
         return amp_fail_memory(err);
     int rc = 0;
     if (text.n >= 3 && memcmp(text.p, "jq:", 3) == 0) {
-        struct amp_span expr = trim((struct amp_span){text.p + 3, text.n - 3});
+        struct amp_span expr = span_trim((struct amp_span){text.p + 3, text.n - 3});
         if (expr.n == 0)
             rc = amp_fail(err, AMP_USAGE, "bad_predicate", "jq: needs an expression");
         else if (!(p->jq = amp_span_dup(expr)))
             rc = amp_fail_memory(err);
     } else if (!amp_span_is(text, "*")) {
         p->text = amp_span_dup(text);
-        rc = p->text ? parse_terms(p, text.n, err) : amp_fail_memory(err);
+        rc = p->text ? terms_parse(p, text.n, err) : amp_fail_memory(err);
     }
     if (rc < 0) {
         amp_predicate_free(p);
@@ -225,7 +225,7 @@ static bool term_equals(const struct amp_predicate *p, const struct term *t,
     switch (t->key) {
     case KEY_TO:
         for (uint32_t i = 0; i < v->n_to; i++)
-            if (any_glob(p, t, v->to[i]))
+            if (globs_match(p, t, v->to[i]))
                 return true;
         return false;
     case KEY_FROM:
@@ -263,7 +263,7 @@ static bool term_equals(const struct amp_predicate *p, const struct term *t,
     case KEY_COUNT:
         break;
     }
-    return text.n > 0 && any_glob(p, t, text);
+    return text.n > 0 && globs_match(p, t, text);
 }
 
 bool amp_predicate_match(const struct amp_predicate *p, const struct amp_view *v)
@@ -301,8 +301,8 @@ int amp_route_split(struct amp_span text, struct amp_span *predicate, struct amp
     if (at == text.n)
         return amp_fail(err, AMP_USAGE, "bad_route", "\"%.*s\" is not 'PREDICATE => PORT'",
                         (int)text.n, text.p);
-    struct amp_span left = trim((struct amp_span){text.p, at});
-    struct amp_span right = trim((struct amp_span){text.p + at + 2, text.n - at - 2});
+    struct amp_span left = span_trim((struct amp_span){text.p, at});
+    struct amp_span right = span_trim((struct amp_span){text.p + at + 2, text.n - at - 2});
     if (right.n == 0)
         return amp_fail(err, AMP_USAGE, "bad_route", "\"%.*s\" names no port", (int)text.n, text.p);
     *predicate = left;

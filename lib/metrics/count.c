@@ -61,7 +61,7 @@ unsigned amp_metric_pairs(const struct amp_metric_series *s,
 }
 
 /* Appends the text with its NUL: at most LABEL_MAX bytes, valid UTF-8, no control characters. */
-static size_t put_label(char *dst, struct amp_span text)
+static size_t label_put(char *dst, struct amp_span text)
 {
     const unsigned char *p = (const unsigned char *)text.p;
     size_t at = 0, i = 0;
@@ -88,7 +88,7 @@ static size_t put_label(char *dst, struct amp_span text)
 
 #define LABELS_MAX (AMP_METRIC_LABELS * (LABEL_MAX + 8))
 
-static uint32_t put_labels(const struct amp_metrics *m, enum amp_metric which,
+static uint32_t labels_put(const struct amp_metrics *m, enum amp_metric which,
                            const struct amp_metric_labels *l, char out[LABELS_MAX])
 {
     static const struct amp_metric_labels none = {0};
@@ -98,7 +98,7 @@ static uint32_t put_labels(const struct amp_metrics *m, enum amp_metric which,
     size_t n = 0;
     for (unsigned i = 0; i < AMP_METRIC_LABELS; i++) {
         if (m->mask[which] & 1u << i)
-            n += put_label(out + n, all[i]);
+            n += label_put(out + n, all[i]);
         else
             out[n++] = 0;
     }
@@ -113,8 +113,8 @@ static uint64_t hash_of(enum amp_metric which, const char *labels, uint32_t n)
     return h ^ h >> 29;
 }
 
-static struct amp_metric_series *make(enum amp_metric which, uint64_t hash, const char *labels,
-                                      uint32_t n)
+static struct amp_metric_series *series_make(enum amp_metric which, uint64_t hash,
+                                             const char *labels, uint32_t n)
 {
     struct amp_metric_series *s = calloc(1, sizeof(*s) + n);
     if (!s)
@@ -126,7 +126,7 @@ static struct amp_metric_series *make(enum amp_metric which, uint64_t hash, cons
     return s;
 }
 
-static void list(struct amp_metrics *m, struct amp_metric_series *s)
+static void series_list(struct amp_metrics *m, struct amp_metric_series *s)
 {
     if (m->last[s->metric])
         m->last[s->metric]->next = s;
@@ -135,7 +135,7 @@ static void list(struct amp_metrics *m, struct amp_metric_series *s)
     m->last[s->metric] = s;
 }
 
-static bool grow(struct amp_metrics *m)
+static bool table_grow(struct amp_metrics *m)
 {
     uint32_t n = m->slots ? 2 * m->slots : 64;
     struct amp_metric_series **slot = calloc(n, sizeof(struct amp_metric_series *));
@@ -155,39 +155,39 @@ static bool grow(struct amp_metrics *m)
     return true;
 }
 
-static struct amp_metric_series *overflow(struct amp_metrics *m, enum amp_metric which)
+static struct amp_metric_series *series_other(struct amp_metrics *m, enum amp_metric which)
 {
     struct amp_metric_series *s = m->other[which];
     if (s->len == 0) { /* its first value */
         s->len = 1;
-        list(m, s);
+        series_list(m, s);
     }
     amp_metrics_add(m, AMP_METRIC_OTHER_SETS, NULL, 1);
     return s;
 }
 
-static struct amp_metric_series *find(struct amp_metrics *m, enum amp_metric which,
-                                      const struct amp_metric_labels *l)
+static struct amp_metric_series *series_find(struct amp_metrics *m, enum amp_metric which,
+                                             const struct amp_metric_labels *l)
 {
     char labels[LABELS_MAX];
-    uint32_t n = put_labels(m, which, l, labels);
+    uint32_t n = labels_put(m, which, l, labels);
     uint64_t hash = hash_of(which, labels, n);
-    if (m->used * 2 >= m->slots && !grow(m))
-        return overflow(m, which);
+    if (m->used * 2 >= m->slots && !table_grow(m))
+        return series_other(m, which);
     uint32_t at = (uint32_t)(hash & (m->slots - 1));
     for (struct amp_metric_series *s; (s = m->slot[at]) != NULL; at = (at + 1) & (m->slots - 1))
         if (s->hash == hash && s->metric == which && s->len == n &&
             memcmp(s->labels, labels, n) == 0)
             return s;
     if (m->sets[which] >= (uint64_t)m->o.sets_max)
-        return overflow(m, which);
-    struct amp_metric_series *s = make(which, hash, labels, n);
+        return series_other(m, which);
+    struct amp_metric_series *s = series_make(which, hash, labels, n);
     if (!s)
-        return overflow(m, which);
+        return series_other(m, which);
     m->slot[at] = s;
     m->used++;
     m->sets[which]++;
-    list(m, s);
+    series_list(m, s);
     return s;
 }
 
@@ -195,14 +195,14 @@ void amp_metrics_add(struct amp_metrics *m, enum amp_metric which,
                      const struct amp_metric_labels *l, uint64_t n)
 {
     if (m && amp_metric_specs[which].kind == AMP_METRIC_COUNTER)
-        find(m, which, l)->count += n;
+        series_find(m, which, l)->count += n;
 }
 
 void amp_metrics_set(struct amp_metrics *m, enum amp_metric which,
                      const struct amp_metric_labels *l, double value)
 {
     if (m && amp_metric_specs[which].kind == AMP_METRIC_GAUGE)
-        find(m, which, l)->value = value;
+        series_find(m, which, l)->value = value;
 }
 
 void amp_metrics_observe(struct amp_metrics *m, enum amp_metric which,
@@ -211,7 +211,7 @@ void amp_metrics_observe(struct amp_metrics *m, enum amp_metric which,
     const struct amp_metric_bounds *b = m ? amp_metric_bounds(which) : NULL;
     if (!b)
         return;
-    struct amp_metric_series *s = find(m, which, l);
+    struct amp_metric_series *s = series_find(m, which, l);
     unsigned i = 0;
     value = value < 0 ? 0 : value; /* a clock that was set back */
     while (i < b->n && value > b->le[i])
@@ -244,7 +244,7 @@ void amp_metrics_free(struct amp_metrics *m)
 
 /* In "other" the agent and the row's own label are told so; the few protocols and lanes are left
  * out. */
-static bool make_others(struct amp_metrics *m)
+static bool others_make(struct amp_metrics *m)
 {
     static const char *const letters = "palc";
     char labels[LABELS_MAX];
@@ -256,8 +256,8 @@ static bool make_others(struct amp_metrics *m)
         struct amp_metric_labels l = {.agent = AMP_SPAN("other"), .code = AMP_SPAN("other")};
         if (!(m->mask[i] & (1u << 1 | 1u << 3)))
             l.protocol = l.lane = "other";
-        uint32_t n = put_labels(m, (enum amp_metric)i, &l, labels);
-        m->other[i] = make((enum amp_metric)i, 0, labels, n);
+        uint32_t n = labels_put(m, (enum amp_metric)i, &l, labels);
+        m->other[i] = series_make((enum amp_metric)i, 0, labels, n);
         if (!m->other[i])
             return false;
         m->other[i]->len = 0;
@@ -277,7 +277,7 @@ struct amp_metrics *amp_metrics_make(const struct amp_metrics_options *o)
     m->path = amp_span_dup(amp_span_str(o->path));
     m->tool = amp_span_dup(amp_span_str(o->tool ? o->tool : ""));
     m->due_ms = o->interval_ms > 0 ? amp_mono_ms() + o->interval_ms : INT64_MAX;
-    if (!m->path || !m->tool || !make_others(m)) {
+    if (!m->path || !m->tool || !others_make(m)) {
         amp_metrics_free(m);
         return NULL;
     }

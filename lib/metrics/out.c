@@ -26,7 +26,7 @@ static bool is_openmetrics(const struct amp_metrics *m)
 }
 
 /* 0 also where a FIFO has no reader: then q.fd stays -1. */
-static int open_queue(struct amp_metrics *m, struct amp_error *err)
+static int queue_open(struct amp_metrics *m, struct amp_error *err)
 {
     if (m->q.fd >= 0)
         return 0;
@@ -43,17 +43,17 @@ static int open_queue(struct amp_metrics *m, struct amp_error *err)
     return -1;
 }
 
-static void drop_queue(struct amp_metrics *m)
+static void queue_drop(struct amp_metrics *m)
 {
     if (m->q.fd >= 0)
         amp_outq_close(&m->q);
     m->q.fd = -1;
 }
 
-static int append(struct amp_metrics *m, struct amp_span text, struct amp_error *err)
+static int record_append(struct amp_metrics *m, struct amp_span text, struct amp_error *err)
 {
     struct amp_error why;
-    if (open_queue(m, err) < 0)
+    if (queue_open(m, err) < 0)
         return -1;
     if (m->q.fd < 0)
         return 0;
@@ -63,14 +63,14 @@ static int append(struct amp_metrics *m, struct amp_span text, struct amp_error 
     }
     if (amp_outq_flush(&m->q, &why) >= 0)
         return 0;
-    drop_queue(m);
+    queue_drop(m);
     if (strcmp(why.code, "closed_pipe") == 0)
         return 0;
     *err = why;
     return -1;
 }
 
-static int write_now(struct amp_metrics *m, bool final, struct amp_error *err)
+static int metrics_write(struct amp_metrics *m, bool final, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, TEXT_MAX);
@@ -81,7 +81,7 @@ static int write_now(struct amp_metrics *m, bool final, struct amp_error *err)
     }
     if (amp_metrics_ndjson(m, amp_now_ms(), final, &text, err) < 0)
         return -1;
-    return append(m, amp_buf_span(&text), err);
+    return record_append(m, amp_buf_span(&text), err);
 }
 
 int amp_metrics_open(const struct amp_metrics_options *o, struct amp_metrics **out,
@@ -95,7 +95,7 @@ int amp_metrics_open(const struct amp_metrics_options *o, struct amp_metrics **o
     if (!m)
         return amp_fail_memory(err);
     /* A path that cannot be written is told now, and an old text does not pass for this run's. */
-    if ((is_openmetrics(m) ? write_now(m, false, err) : open_queue(m, err)) < 0) {
+    if ((is_openmetrics(m) ? metrics_write(m, false, err) : queue_open(m, err)) < 0) {
         amp_metrics_free(m);
         return -1;
     }
@@ -119,7 +119,7 @@ int amp_metrics_tick(struct amp_metrics *m, struct amp_error *err)
         return 0;
     /* From now on, not from when it was due: after a stop there is one record, not many. */
     m->due_ms = now + m->o.interval_ms;
-    if (write_now(m, false, &why) == 0) {
+    if (metrics_write(m, false, &why) == 0) {
         m->failing = false;
         return 0;
     }
@@ -135,7 +135,7 @@ int amp_metrics_close(struct amp_metrics *m, struct amp_error *err)
 {
     if (!m)
         return 0;
-    int rc = write_now(m, true, err);
+    int rc = metrics_write(m, true, err);
     if (rc == 0 && m->q.fd >= 0 && amp_outq_pending(&m->q) > 0) {
         struct amp_error why;
         /* A reader that does not read is no failure of ours. */
@@ -144,7 +144,7 @@ int amp_metrics_close(struct amp_metrics *m, struct amp_error *err)
             rc = -1;
         }
     }
-    drop_queue(m);
+    queue_drop(m);
     amp_metrics_free(m);
     return rc;
 }

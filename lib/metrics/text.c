@@ -12,13 +12,13 @@
 
 static const char *const kinds[] = {"counter", "gauge", "histogram", "histogram"};
 
-static const char *number(double v, char out[40])
+static const char *number_write(double v, char out[40])
 {
     snprintf(out, 40, "%.9g", isfinite(v) ? v : 0.0);
     return out;
 }
 
-static uint64_t total(const struct amp_metric_series *s)
+static uint64_t series_total(const struct amp_metric_series *s)
 {
     uint64_t n = 0;
     for (int i = 0; i <= AMP_METRIC_BUCKETS; i++)
@@ -35,14 +35,14 @@ static void json_values(struct amp_jw *w, const struct amp_metric_series *s)
         if (amp_metric_specs[s->metric].kind == AMP_METRIC_COUNTER)
             amp_jw_uint(w, s->count);
         else
-            amp_jw_raw(w, amp_span_str(number(s->value, text)));
+            amp_jw_raw(w, amp_span_str(number_write(s->value, text)));
         return;
     }
     uint64_t below = 0;
     amp_jw_key(w, "count");
-    amp_jw_uint(w, total(s));
+    amp_jw_uint(w, series_total(s));
     amp_jw_key(w, "sum");
-    amp_jw_raw(w, amp_span_str(number(s->times.sum, text)));
+    amp_jw_raw(w, amp_span_str(number_write(s->times.sum, text)));
     amp_jw_key(w, "buckets");
     amp_jw_open(w, '{');
     for (unsigned i = 0; i < b->n; i++) {
@@ -102,7 +102,7 @@ int amp_metrics_ndjson(const struct amp_metrics *m, int64_t now_ms, bool final, 
 }
 
 /* A family's name: "amp_" and the row's, without the _total of a counter's samples. */
-static void family(enum amp_metric which, char out[96])
+static void family_write(enum amp_metric which, char out[96])
 {
     const struct amp_metric_spec *spec = &amp_metric_specs[which];
     size_t n = (size_t)snprintf(out, 96, "amp_%s", spec->name);
@@ -113,7 +113,7 @@ static void family(enum amp_metric which, char out[96])
             *c = '_';
 }
 
-static int quoted(struct amp_buf *out, struct amp_span text, struct amp_error *err)
+static int text_write_quoted(struct amp_buf *out, struct amp_span text, struct amp_error *err)
 {
     if (amp_buf_add(out, "\"", 1, err) < 0)
         return -1;
@@ -129,54 +129,55 @@ static int quoted(struct amp_buf *out, struct amp_span text, struct amp_error *e
 }
 
 /* NAME SUFFIX {tool="…",…,le="…"} VALUE */
-static int sample(const struct amp_metrics *m, const struct amp_metric_series *s,
-                  const char *suffix, const char *le, const char *value, struct amp_buf *out,
-                  struct amp_error *err)
+static int sample_write(const struct amp_metrics *m, const struct amp_metric_series *s,
+                        const char *suffix, const char *le, const char *value, struct amp_buf *out,
+                        struct amp_error *err)
 {
     struct amp_metric_pair pair[AMP_METRIC_LABELS];
     char name[96];
     unsigned n = amp_metric_pairs(s, pair);
-    family(s->metric, name);
+    family_write(s->metric, name);
     if (amp_buf_fmt(out, err, "%s%s{tool=", name, suffix) < 0 ||
-        quoted(out, amp_span_str(m->tool), err) < 0)
+        text_write_quoted(out, amp_span_str(m->tool), err) < 0)
         return -1;
     for (unsigned i = 0; i < n; i++)
-        if (amp_buf_fmt(out, err, ",%s=", pair[i].name) < 0 || quoted(out, pair[i].value, err) < 0)
+        if (amp_buf_fmt(out, err, ",%s=", pair[i].name) < 0 ||
+            text_write_quoted(out, pair[i].value, err) < 0)
             return -1;
     if (le && amp_buf_fmt(out, err, ",le=\"%s\"", le) < 0)
         return -1;
     return amp_buf_fmt(out, err, "} %s\n", value);
 }
 
-static int histogram(const struct amp_metrics *m, const struct amp_metric_series *s,
-                     struct amp_buf *out, struct amp_error *err)
+static int histogram_write(const struct amp_metrics *m, const struct amp_metric_series *s,
+                           struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_metric_bounds *b = amp_metric_bounds(s->metric);
     uint64_t below = 0;
     char text[40];
     for (unsigned i = 0; i <= b->n; i++) {
-        below = i < b->n ? below + s->times.bucket[i] : total(s);
+        below = i < b->n ? below + s->times.bucket[i] : series_total(s);
         snprintf(text, sizeof(text), "%" PRIu64, below);
-        if (sample(m, s, "_bucket", i < b->n ? b->text[i] : "+Inf", text, out, err) < 0)
+        if (sample_write(m, s, "_bucket", i < b->n ? b->text[i] : "+Inf", text, out, err) < 0)
             return -1;
     }
-    if (sample(m, s, "_count", NULL, text, out, err) < 0)
+    if (sample_write(m, s, "_count", NULL, text, out, err) < 0)
         return -1;
-    return sample(m, s, "_sum", NULL, number(s->times.sum, text), out, err);
+    return sample_write(m, s, "_sum", NULL, number_write(s->times.sum, text), out, err);
 }
 
-static int series(const struct amp_metrics *m, const struct amp_metric_series *s,
-                  struct amp_buf *out, struct amp_error *err)
+static int series_write(const struct amp_metrics *m, const struct amp_metric_series *s,
+                        struct amp_buf *out, struct amp_error *err)
 {
     char text[40];
     switch (amp_metric_specs[s->metric].kind) {
     case AMP_METRIC_COUNTER:
         snprintf(text, sizeof(text), "%" PRIu64, s->count);
-        return sample(m, s, "_total", NULL, text, out, err);
+        return sample_write(m, s, "_total", NULL, text, out, err);
     case AMP_METRIC_GAUGE:
-        return sample(m, s, "", NULL, number(s->value, text), out, err);
+        return sample_write(m, s, "", NULL, number_write(s->value, text), out, err);
     default:
-        return histogram(m, s, out, err);
+        return histogram_write(m, s, out, err);
     }
 }
 
@@ -185,7 +186,7 @@ int amp_metrics_openmetrics(const struct amp_metrics *m, struct amp_buf *out, st
     for (int i = 0; i < AMP_METRIC_N; i++) {
         const struct amp_metric_spec *spec = &amp_metric_specs[i];
         char name[96];
-        family((enum amp_metric)i, name);
+        family_write((enum amp_metric)i, name);
         if (!m->first[i])
             continue;
         if (amp_buf_fmt(out, err, "# TYPE %s %s\n", name, kinds[spec->kind]) < 0 ||
@@ -193,7 +194,7 @@ int amp_metrics_openmetrics(const struct amp_metrics *m, struct amp_buf *out, st
             amp_buf_fmt(out, err, "# HELP %s %s.\n", name, spec->help) < 0)
             return -1;
         for (const struct amp_metric_series *s = m->first[i]; s; s = s->next)
-            if (series(m, s, out, err) < 0)
+            if (series_write(m, s, out, err) < 0)
                 return -1;
     }
     return amp_buf_str(out, "# EOF\n", err);

@@ -25,6 +25,8 @@ struct amp_span {
 struct amp_span amp_span_str(const char *s); /* NULL gives the empty span */
 bool amp_span_eq(struct amp_span a, struct amp_span b);
 bool amp_span_is(struct amp_span a, const char *s);
+bool amp_span_starts(struct amp_span a, const char *with);
+bool amp_span_ends(struct amp_span a, const char *with);
 /* Copies at most size - 1 bytes and terminates; returns false when it did not fit. */
 bool amp_span_copy(struct amp_span a, char *dst, size_t size);
 /* A heap copy with a NUL; NULL when memory is short. The caller frees it. */

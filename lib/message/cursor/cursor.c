@@ -47,14 +47,14 @@ struct step {
     struct amp_buf mem;
 };
 
-static int fenced(const struct amp_cursor *c, struct amp_error *err)
+static int fence_refuse(const struct amp_cursor *c, struct amp_error *err)
 {
     return amp_fail(err, AMP_TEMPFAIL, "cursor_fenced",
                     "the cursor of %.100s over %.200s was taken over or moved: start again",
                     c->opt->consumer, c->source);
 }
 
-static int fill_change(struct step *w, struct amp_store_change *change, struct amp_error *err)
+static int change_fill(struct step *w, struct amp_store_change *change, struct amp_error *err)
 {
     struct amp_cursor *c = w->c;
     if (amp_cursor_rec_write(&w->rec, &c->out, err) < 0)
@@ -77,26 +77,26 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     struct amp_cursor *c = w->c;
     int state = now->found ? amp_fsm_state(&amp_cursor_fsm, now->state) : -1;
     if (state < 0 || amp_cursor_rec_read(now->json, &w->mem, &w->rec, err) < 0)
-        return state < 0 ? fenced(c, err) : -1;
+        return state < 0 ? fence_refuse(c, err) : -1;
     if (w->rec.epoch != c->rec.epoch || w->rec.last_seq != c->rec.last_seq)
-        return fenced(c, err);
+        return fence_refuse(c, err);
     w->state = (uint8_t)state;
     if (amp_cursor_apply(&w->rec, &w->state, &w->s, &w->effects, err) < 0)
         return -1;
     w->rec.held = c->held.n + (w->s.event == AMP_CURSOR_EV_HOLD);
-    return fill_change(w, change, err);
+    return change_fill(w, change, err);
 }
 
 /* Keeps what was committed. */
-static int keep(struct step *w, struct amp_error *err)
+static int record_keep(struct step *w, struct amp_error *err)
 {
     struct amp_cursor *c = w->c;
     c->state = w->state;
     return amp_cursor_rec_read(amp_buf_span(&c->out), &c->mem, &c->rec, err);
 }
 
-static int commit(struct step *w, const struct amp_store_input *input, amp_store_fn fn,
-                  enum amp_store_outcome *how, struct amp_error *err)
+static int step_commit(struct step *w, const struct amp_store_input *input, amp_store_fn fn,
+                       enum amp_store_outcome *how, struct amp_error *err)
 {
     struct amp_cursor *c = w->c;
     enum amp_store_outcome what;
@@ -105,7 +105,7 @@ static int commit(struct step *w, const struct amp_store_input *input, amp_store
     w->s.gap_ms = c->gap_ms;
     int rc = amp_store_update(c->store, KIND, amp_span_str(c->key), input, fn, w, &what, err);
     if (rc == 0 && what == AMP_STORE_COMMITTED)
-        rc = keep(w, err);
+        rc = record_keep(w, err);
     amp_buf_release(&w->mem);
     if (how)
         *how = what;
@@ -152,11 +152,11 @@ static int open_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     if (amp_cursor_apply(&w->rec, &w->state, &w->s, &w->effects, err) < 0)
         return -1;
     w->rec.held = c->held.n - i;
-    return fill_change(w, change, err);
+    return change_fill(w, change, err);
 }
 
 /* What waited and is queued, or lies behind us by a person's will. */
-static int drop_old(struct amp_cursor *c, struct amp_error *err)
+static int held_drop_old(struct amp_cursor *c, struct amp_error *err)
 {
     while (c->held.n > 0 && c->held.v[0].seq <= c->rec.last_seq) {
         if (amp_store_outbox_close(c->store, c->held_box, &c->held.v[0].entry, 1, err) < 0)
@@ -191,7 +191,7 @@ int amp_cursor_open(struct amp_store *s, struct amp_span source,
                            .now_ms = now_ms,
                            .holder = opt->holder}};
     if (amp_held_load(s, c->held_box, &c->held, err) < 0 ||
-        commit(&w, NULL, open_fn, NULL, err) < 0 || drop_old(c, err) < 0) {
+        step_commit(&w, NULL, open_fn, NULL, err) < 0 || held_drop_old(c, err) < 0) {
         amp_cursor_free(c);
         return -1;
     }
@@ -218,7 +218,7 @@ int amp_cursor_close(struct amp_cursor *c, int64_t now_ms, struct amp_error *err
             .c = c,
             .actor = c->opt->outbox,
             .s = {.event = AMP_CURSOR_EV_LET_GO, .now_ms = now_ms, .gap_to = c->rec.gap_to}};
-        rc = drop_old(c, err) < 0 ? -1 : commit(&w, NULL, step_fn, NULL, err);
+        rc = held_drop_old(c, err) < 0 ? -1 : step_commit(&w, NULL, step_fn, NULL, err);
     }
     amp_cursor_free(c);
     return rc;
@@ -227,8 +227,8 @@ int amp_cursor_close(struct amp_cursor *c, int64_t now_ms, struct amp_error *err
 /* ---- events ---- */
 
 /* Whether something waits behind a gap once the position is `last` and `skip` of them are gone. */
-static void look_behind(const struct amp_cursor *c, int64_t last, uint32_t skip,
-                        struct amp_cursor_step *s)
+static void held_look_behind(const struct amp_cursor *c, int64_t last, uint32_t skip,
+                             struct amp_cursor_step *s)
 {
     if (skip >= c->held.n || c->held.v[skip].seq - 1 <= last)
         return;
@@ -246,8 +246,8 @@ static struct amp_span input_id(const struct amp_cursor *c, int64_t moves, int64
     return (struct amp_span){out, (size_t)n};
 }
 
-static int enqueue(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms, uint32_t skip,
-                   enum amp_store_outcome *how, struct amp_error *err)
+static int item_enqueue(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
+                        uint32_t skip, enum amp_store_outcome *how, struct amp_error *err)
 {
     char id[AMP_SOURCE_KEY_MAX + 64];
     struct amp_store_input input = {
@@ -258,21 +258,21 @@ static int enqueue(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_
                      .emit = {.id = e->id, .line = e->line},
                      .emits = !e->nothing,
                      .item = e};
-    look_behind(c, e->seq, skip, &w.s);
-    if (commit(&w, &input, step_fn, how, err) < 0)
+    held_look_behind(c, e->seq, skip, &w.s);
+    if (step_commit(&w, &input, step_fn, how, err) < 0)
         return -1;
     e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
     return 0;
 }
 
-static bool same_bytes(const struct amp_held *h, struct amp_span line)
+static bool bytes_equal(const struct amp_held *h, struct amp_span line)
 {
     return h->n == line.n && memcmp(h->line, line.p, line.n) == 0;
 }
 
 /* An event at or below the position. */
-static int judge_old(struct amp_cursor *c, const struct amp_cursor_item *e,
-                     enum amp_cursor_verdict *verdict, struct amp_error *err)
+static int item_classify_old(struct amp_cursor *c, const struct amp_cursor_item *e,
+                             enum amp_cursor_verdict *verdict, struct amp_error *err)
 {
     char id[AMP_SOURCE_KEY_MAX + 64];
     for (uint32_t i = 0; i < c->rec.n_holes; i++)
@@ -295,8 +295,8 @@ static int judge_old(struct amp_cursor *c, const struct amp_cursor_item *e,
     return 0;
 }
 
-static int hold(struct amp_cursor *c, const struct amp_cursor_item *e, int64_t now_ms,
-                struct amp_error *err)
+static int item_hold(struct amp_cursor *c, const struct amp_cursor_item *e, int64_t now_ms,
+                     struct amp_error *err)
 {
     AMP_BUF struct amp_buf id = {0};
     amp_buf_init(&id, 4096);
@@ -308,7 +308,7 @@ static int hold(struct amp_cursor *c, const struct amp_cursor_item *e, int64_t n
                      .emit = {.id = amp_buf_span(&id), .line = e->line},
                      .emits = true};
     w.s.gap_to = c->held.n > 0 && c->held.v[0].seq < e->seq ? c->held.v[0].seq - 1 : e->seq - 1;
-    if (commit(&w, NULL, step_fn, NULL, err) < 0)
+    if (step_commit(&w, NULL, step_fn, NULL, err) < 0)
         return -1;
     struct amp_held h = {
         .seq = e->seq, .at_ms = now_ms, .entry = {.n = amp_store_last_frame(c->store)}};
@@ -319,17 +319,17 @@ int amp_cursor_take(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now
                     enum amp_cursor_verdict *verdict, struct amp_error *err)
 {
     enum amp_store_outcome how;
-    if (drop_old(c, err) < 0)
+    if (held_drop_old(c, err) < 0)
         return -1;
     if (e->seq <= c->rec.last_seq)
-        return judge_old(c, e, verdict, err);
+        return item_classify_old(c, e, verdict, err);
     const struct amp_held *h = amp_held_find(&c->held, e->seq);
     if (h) {
-        *verdict = same_bytes(h, e->line) ? AMP_CURSOR_SEEN : AMP_CURSOR_OTHER;
+        *verdict = bytes_equal(h, e->line) ? AMP_CURSOR_SEEN : AMP_CURSOR_OTHER;
         return 0;
     }
     if (c->opt->ordered || e->seq - 1 == c->rec.last_seq) {
-        if (enqueue(c, e, now_ms, 0, &how, err) < 0)
+        if (item_enqueue(c, e, now_ms, 0, &how, err) < 0)
             return -1;
         *verdict = how == AMP_STORE_COMMITTED ? AMP_CURSOR_TAKEN : AMP_CURSOR_SEEN;
         return 0;
@@ -339,12 +339,12 @@ int amp_cursor_take(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now
         return 0;
     }
     *verdict = AMP_CURSOR_HELD_UP;
-    return hold(c, e, now_ms, err);
+    return item_hold(c, e, now_ms, err);
 }
 
 int amp_cursor_peek(struct amp_cursor *c, struct amp_cursor_item *e, struct amp_error *err)
 {
-    if (drop_old(c, err) < 0)
+    if (held_drop_old(c, err) < 0)
         return -1;
     if (c->held.n == 0 || c->held.v[0].seq - 1 != c->rec.last_seq)
         return 0;
@@ -357,7 +357,7 @@ int amp_cursor_peek(struct amp_cursor *c, struct amp_cursor_item *e, struct amp_
 int amp_cursor_go(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
                   struct amp_error *err)
 {
-    return enqueue(c, e, now_ms, 1, NULL, err);
+    return item_enqueue(c, e, now_ms, 1, NULL, err);
 }
 
 int amp_cursor_next(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
@@ -384,28 +384,28 @@ uint32_t amp_cursor_waiting(const struct amp_cursor *c, int64_t *from, int64_t *
     return c->held.n - i;
 }
 
-static int64_t renewal(const struct amp_cursor *c)
+static int64_t lease_renewal(const struct amp_cursor *c)
 {
     return c->rec.lease_until_ms - c->lease_ms * 2 / 3;
 }
 
-static bool gives_up(const struct amp_cursor *c)
+static bool gap_gives_up(const struct amp_cursor *c)
 {
     return c->state == AMP_CURSOR_OVERDUE && c->opt->on_gap != AMP_ON_GAP_HOLD;
 }
 
 int64_t amp_cursor_due(const struct amp_cursor *c)
 {
-    int64_t due = renewal(c);
-    if (gives_up(c))
+    int64_t due = lease_renewal(c);
+    if (gap_gives_up(c))
         return 1;
     if (c->state == AMP_CURSOR_GAP && c->rec.gap_due_ms < due)
         due = c->rec.gap_due_ms;
     return due;
 }
 
-static int time_out(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,
-                    struct amp_error *err)
+static int gap_time_out(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,
+                        struct amp_error *err)
 {
     struct amp_cursor_gap gap = {.consumer = c->opt->consumer,
                                  .source = amp_span_str(c->source),
@@ -423,14 +423,14 @@ static int time_out(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn
     w.emit = (struct amp_store_emit){.id = e->id, .line = e->line};
     done->from = gap.from;
     done->to = gap.to;
-    if (commit(&w, NULL, step_fn, NULL, err) < 0)
+    if (step_commit(&w, NULL, step_fn, NULL, err) < 0)
         return -1;
     e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
     return 0;
 }
 
-static int give_up(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,
-                   struct amp_error *err)
+static int gap_give_up(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn *done,
+                       struct amp_error *err)
 {
     bool tombstone = c->opt->on_gap == AMP_ON_GAP_TOMBSTONE;
     struct step w = {.c = c,
@@ -454,7 +454,7 @@ static int give_up(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn 
         w.emits = true;
         w.emit = (struct amp_store_emit){.id = e->id, .line = e->line};
     }
-    if (commit(&w, NULL, step_fn, NULL, err) < 0)
+    if (step_commit(&w, NULL, step_fn, NULL, err) < 0)
         return -1;
     if (tombstone)
         e->entry = (struct amp_store_entry_id){.n = amp_store_last_frame(c->store)};
@@ -465,18 +465,18 @@ int amp_cursor_turn(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_turn
                     struct amp_error *err)
 {
     *done = (struct amp_cursor_turn){.from = 1};
-    if (drop_old(c, err) < 0)
+    if (held_drop_old(c, err) < 0)
         return -1;
     amp_buf_reset(&c->lines);
     if (c->state == AMP_CURSOR_GAP && now_ms >= c->rec.gap_due_ms)
-        return time_out(c, now_ms, done, err) < 0 ? -1 : 1;
-    if (gives_up(c))
-        return give_up(c, now_ms, done, err) < 0 ? -1 : 1;
-    if (now_ms < renewal(c))
+        return gap_time_out(c, now_ms, done, err) < 0 ? -1 : 1;
+    if (gap_gives_up(c))
+        return gap_give_up(c, now_ms, done, err) < 0 ? -1 : 1;
+    if (now_ms < lease_renewal(c))
         return 0;
     struct step w = {
         .c = c,
         .actor = c->opt->outbox,
         .s = {.event = AMP_CURSOR_EV_RENEW, .now_ms = now_ms, .gap_to = c->rec.gap_to}};
-    return commit(&w, NULL, step_fn, NULL, err) < 0 ? -1 : 0;
+    return step_commit(&w, NULL, step_fn, NULL, err) < 0 ? -1 : 0;
 }

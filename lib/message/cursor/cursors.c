@@ -19,8 +19,8 @@ struct each {
     int rc;
 };
 
-static int parse(const struct amp_store_rec *rec, struct amp_buf *mem, struct amp_cursor_rec *out,
-                 uint8_t *state, struct amp_error *err)
+static int record_parse(const struct amp_store_rec *rec, struct amp_buf *mem,
+                        struct amp_cursor_rec *out, uint8_t *state, struct amp_error *err)
 {
     int st = amp_fsm_state(&amp_cursor_fsm, rec->state);
     if (st < 0)
@@ -36,7 +36,7 @@ static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *ro
     struct amp_cursor_rec rec;
     uint8_t state;
     (void)id;
-    if (parse(row, &w->mem, &rec, &state, w->err) < 0)
+    if (record_parse(row, &w->mem, &rec, &state, w->err) < 0)
         w->rc = -1;
     return w->rc < 0 ? 1 : w->fn(w->ctx, &rec, state);
 }
@@ -60,7 +60,7 @@ int amp_cursors_find(struct amp_store *s, struct amp_span consumer, struct amp_s
         return -1;
     if (!rec.found)
         return 0;
-    return parse(&rec, mem, out, state, err) < 0 ? -1 : 1;
+    return record_parse(&rec, mem, out, state, err) < 0 ? -1 : 1;
 }
 
 /* ---- by hand ---- */
@@ -74,8 +74,8 @@ struct edit {
     const char *actor;
 };
 
-static int change_of(struct edit *w, uint8_t state, struct amp_store_change *change,
-                     struct amp_error *err)
+static int change_fill(struct edit *w, uint8_t state, struct amp_store_change *change,
+                       struct amp_error *err)
 {
     if (amp_cursor_rec_write(&w->rec, &w->out, err) < 0)
         return -1;
@@ -97,7 +97,7 @@ static int edit_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     uint8_t state = AMP_CURSOR_ACTIVE;
     uint32_t effects;
     w->rec = (struct amp_cursor_rec){.consumer = e->consumer, .source = e->source};
-    if (now->found && parse(now, &w->mem, &w->rec, &state, err) < 0)
+    if (now->found && record_parse(now, &w->mem, &w->rec, &state, err) < 0)
         return -1;
     if (!now->found && w->event == AMP_CURSOR_EV_RETIRE)
         return amp_fail(err, AMP_NO, "unknown_ref", "%.*s has no cursor over %.*s",
@@ -113,11 +113,11 @@ static int edit_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
         .event = w->event, .seq = e->seq, .now_ms = e->now_ms, .lease_ms = e->lease_ms};
     if (amp_cursor_apply(&w->rec, &state, &step, &effects, err) < 0)
         return -1;
-    return change_of(w, state, change, err);
+    return change_fill(w, state, change, err);
 }
 
-static int edit(struct amp_store *s, const struct amp_cursors_edit *e, uint8_t event,
-                struct amp_error *err)
+static int cursor_edit(struct amp_store *s, const struct amp_cursors_edit *e, uint8_t event,
+                       struct amp_error *err)
 {
     char key[AMP_SOURCE_KEY_MAX];
     struct edit w = {.e = e, .event = event, .actor = e->actor};
@@ -133,12 +133,12 @@ static int edit(struct amp_store *s, const struct amp_cursors_edit *e, uint8_t e
 
 int amp_cursors_move(struct amp_store *s, const struct amp_cursors_edit *e, struct amp_error *err)
 {
-    return edit(s, e, AMP_CURSOR_EV_MOVE, err);
+    return cursor_edit(s, e, AMP_CURSOR_EV_MOVE, err);
 }
 
 int amp_cursors_retire(struct amp_store *s, const struct amp_cursors_edit *e, struct amp_error *err)
 {
-    return edit(s, e, AMP_CURSOR_EV_RETIRE, err);
+    return cursor_edit(s, e, AMP_CURSOR_EV_RETIRE, err);
 }
 
 /* ---- what is still needed ---- */
@@ -194,7 +194,7 @@ static int due_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     struct edit *w = ctx;
     uint8_t state;
     uint32_t effects;
-    if (!now->found || parse(now, &w->mem, &w->rec, &state, err) < 0)
+    if (!now->found || record_parse(now, &w->mem, &w->rec, &state, err) < 0)
         return now->found ? -1 : 1;
     struct amp_cursor_step step = {
         .event = w->event, .now_ms = w->e->now_ms, .gap_to = w->rec.gap_to};
@@ -206,12 +206,12 @@ static int due_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return 1;
     if (amp_cursor_apply(&w->rec, &state, &step, &effects, err) < 0)
         return -1;
-    return change_of(w, state, change, err);
+    return change_fill(w, state, change, err);
 }
 
 /* Whether the gap that was seen is still there: 1. */
-static int still_gaps(const struct sweep *w, struct amp_span id, const struct amp_cursor_rec *seen,
-                      struct amp_error *err)
+static int gap_is_open(const struct sweep *w, struct amp_span id, const struct amp_cursor_rec *seen,
+                       struct amp_error *err)
 {
     struct amp_store_rec now;
     struct amp_cursor_rec rec;
@@ -222,7 +222,7 @@ static int still_gaps(const struct sweep *w, struct amp_span id, const struct am
         return -1;
     if (!now.found)
         return 0;
-    if (parse(&now, &mem, &rec, &state, err) < 0)
+    if (record_parse(&now, &mem, &rec, &state, err) < 0)
         return -1;
     return state == AMP_CURSOR_GAP && rec.gap_due_ms <= w->now_ms &&
            rec.last_seq == seen->last_seq && rec.gap_to == seen->gap_to;
@@ -240,7 +240,7 @@ static int due_in_turn(struct sweep *w, struct amp_span id, const struct amp_cur
     amp_buf_init(&said, 1 << 20);
     if (!consumer)
         return amp_fail_memory(err);
-    int rc = event == AMP_CURSOR_EV_TIMEOUT ? still_gaps(w, id, r, err) : 1;
+    int rc = event == AMP_CURSOR_EV_TIMEOUT ? gap_is_open(w, id, r, err) : 1;
     if (rc <= 0)
         return rc;
     amp_buf_init(&d.mem, 1 << 20);
@@ -279,7 +279,7 @@ static int sweep_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     AMP_BUF struct amp_buf mem = {0};
     AMP_FREE char *key = amp_span_dup(id);
     amp_buf_init(&mem, 1 << 20);
-    int rc = key ? parse(row, &mem, &r, &state, w->err) : amp_fail_memory(w->err);
+    int rc = key ? record_parse(row, &mem, &r, &state, w->err) : amp_fail_memory(w->err);
     if (rc == 0 && state == AMP_CURSOR_GAP && r.gap_due_ms <= w->now_ms)
         rc = due_step(w, amp_span_str(key), &r, AMP_CURSOR_EV_TIMEOUT, w->err);
     struct amp_metric_labels l = {.agent = r.consumer, .code = r.source};

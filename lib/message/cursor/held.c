@@ -19,7 +19,7 @@ void amp_held_release(struct amp_held_list *l)
 }
 
 /* The place of a number, or where it would go. */
-static uint32_t place(const struct amp_held_list *l, int64_t seq)
+static uint32_t held_place(const struct amp_held_list *l, int64_t seq)
 {
     uint32_t from = 0, to = l->n;
     while (from < to) {
@@ -34,14 +34,14 @@ static uint32_t place(const struct amp_held_list *l, int64_t seq)
 
 const struct amp_held *amp_held_find(const struct amp_held_list *l, int64_t seq)
 {
-    uint32_t i = place(l, seq);
+    uint32_t i = held_place(l, seq);
     return i < l->n && l->v[i].seq == seq ? &l->v[i] : NULL;
 }
 
 int amp_held_add(struct amp_held_list *l, const struct amp_held *h, struct amp_span line,
                  struct amp_span id, struct amp_error *err)
 {
-    uint32_t i = place(l, h->seq);
+    uint32_t i = held_place(l, h->seq);
     if (i < l->n && l->v[i].seq == h->seq)
         return 0;
     if (l->n == l->cap) {

@@ -9,7 +9,7 @@
 #include "message/cursor/cursor_fsm.h"
 #include "message/record/record.h"
 
-static void read_holes(const struct amp_tape *t, struct amp_cursor_rec *r)
+static void holes_read(const struct amp_tape *t, struct amp_cursor_rec *r)
 {
     uint32_t list = amp_tape_get(t, 0, AMP_SPAN("given_up"));
     if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
@@ -48,7 +48,7 @@ int amp_cursor_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_cu
         r.held = (uint32_t)amp_record_int(&t, "held");
         uint32_t told = amp_tape_get(&t, 0, AMP_SPAN("told"));
         r.told = told != AMP_TOK_NONE && t.tok[told].type == AMP_JSON_TRUE;
-        read_holes(&t, &r);
+        holes_read(&t, &r);
         *out = r;
         rc = 0;
     }
@@ -108,7 +108,7 @@ int64_t amp_cursor_rec_due(const struct amp_cursor_rec *r, uint8_t state)
     return r->lease_until_ms;
 }
 
-static void give_up(struct amp_cursor_rec *r, int64_t from, int64_t to, int64_t now_ms)
+static void hole_add(struct amp_cursor_rec *r, int64_t from, int64_t to, int64_t now_ms)
 {
     if (r->n_holes == AMP_CURSOR_HOLES)
         memmove(r->hole, r->hole + 1, --r->n_holes * sizeof r->hole[0]);
@@ -124,7 +124,7 @@ int amp_cursor_apply(struct amp_cursor_rec *r, uint8_t *state, const struct amp_
         return -1;
 #define DOES(x) (res.effects & 1u << AMP_CURSOR_DO_##x)
     if (step->event == AMP_CURSOR_EV_SKIP || step->event == AMP_CURSOR_EV_TOMBSTONE)
-        give_up(r, r->last_seq + 1, step->seq, step->now_ms);
+        hole_add(r, r->last_seq + 1, step->seq, step->now_ms);
     if (DOES(ADVANCE) || step->event == AMP_CURSOR_EV_MOVE)
         r->last_seq = step->seq;
     if (step->event == AMP_CURSOR_EV_MOVE) {

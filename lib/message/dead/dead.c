@@ -157,14 +157,60 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
     return 0;
 }
 
-int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, bool *open,
+int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, int64_t since_ms, bool *open,
                      struct amp_error *err)
 {
     struct amp_store_rec rec;
+    struct amp_tape t;
     if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
         return -1;
     *open = rec.found && amp_span_is(rec.state, DEAD);
-    return 0;
+    if (!*open || since_ms == 0)
+        return 0;
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, rec.json, err);
+    *open = rc == 0 && amp_record_int(&t, "failed_ms") >= since_ms;
+    amp_tape_release(&t);
+    return rc;
+}
+
+/* Whether the history has a failure since then. That an inbox was full says nothing of the message.
+ */
+static bool history_has_failure(const struct amp_tape *t, int64_t since_ms)
+{
+    uint32_t list = amp_tape_get(t, 0, AMP_SPAN("history"));
+    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
+        return false;
+    for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next) {
+        int64_t at_ms = 0;
+        uint32_t at = amp_tape_get(t, i, AMP_SPAN("at_ms"));
+        uint32_t code = amp_tape_get(t, i, AMP_SPAN("code"));
+        if (at != AMP_TOK_NONE && amp_tok_int(t, at, &at_ms) && at_ms >= since_ms &&
+            !(code != AMP_TOK_NONE && amp_tok_is(t, code, AMP_SPAN("buffer_full"))))
+            return true;
+    }
+    return false;
+}
+
+int amp_dead_find_requeued(struct amp_store *s, struct amp_span dead_id, int64_t since_ms,
+                           struct amp_buf *mem, struct amp_span *route, uint64_t *rev,
+                           struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct amp_tape t;
+    if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
+        return -1;
+    if (!rec.found || !amp_span_is(rec.state, REQUEUED))
+        return 0;
+    *rev = rec.rev;
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, rec.json, err);
+    if (rc == 0)
+        rc = amp_record_text(&t, "route", mem, route, err);
+    if (rc == 0)
+        rc = since_ms == 0 || history_has_failure(&t, since_ms);
+    amp_tape_release(&t);
+    return rc;
 }
 
 struct each {
@@ -276,7 +322,7 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
 }
 
 /* The ledger's part. NO: it does not know the message, or it is on its way already. */
-static int requeue_message(struct amp_store *s, struct amp_span id, int64_t now_ms,
+static int message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
                            struct amp_error *err)
 {
     struct amp_error e = {0};
@@ -299,7 +345,7 @@ int amp_dead_requeue(struct amp_store *s, struct amp_span dead_id, uint64_t rev,
     enum amp_store_outcome how;
     int rc = amp_store_update(s, KIND, dead_id, NULL, requeue_fn, &w, &how, err);
     if (rc == 0)
-        rc = requeue_message(s, w.old.d.msg_id, now_ms, err);
+        rc = message_requeue(s, w.old.d.msg_id, now_ms, err);
     work_release(&w);
     return rc;
 }
@@ -395,7 +441,7 @@ int amp_dead_recover(struct amp_store *s, const char *actor, int64_t now_ms, str
         struct amp_span id = amp_span_str(r.ids.data + at), msg_id;
         r.rc = is_undone(s, id, mem, &msg_id, err);
         if (r.rc > 0)
-            r.rc = requeue_message(s, msg_id, now_ms, err);
+            r.rc = message_requeue(s, msg_id, now_ms, err);
         at += id.n + 1;
     }
     amp_buf_release(&mem[0]);

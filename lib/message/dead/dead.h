@@ -26,9 +26,16 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
 struct amp_span amp_dead_id(struct amp_span msg_id, struct amp_span line,
                             char digest[AMP_SHA256_MAX]);
 
-/* Whether there is a letter that nobody requeued or withdrew. */
-int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, bool *open,
+/* Whether there is a letter that nobody requeued or withdrew, and that failed at since_ms (0: at
+ * any time) or later. */
+int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, int64_t since_ms, bool *open,
                      struct amp_error *err);
+
+/* A letter that a person requeued: 1 with its revision and the route that failed, in mem; 0: there
+ * is none, or it names no failure since since_ms (0: any) but a full inbox. */
+int amp_dead_find_requeued(struct amp_store *s, struct amp_span dead_id, int64_t since_ms,
+                           struct amp_buf *mem, struct amp_span *route, uint64_t *rev,
+                           struct amp_error *err);
 
 /* The letters; with_requeued: also those already sent again. Spans live during the call. */
 typedef int (*amp_dead_fn)(void *ctx, struct amp_span dead_id, const struct amp_dead_letter *d,

@@ -16,7 +16,7 @@ struct letters {
 
 /* A letter may be of another recipient, or tell another failure than silence: then only the end of
  * the work voids it. */
-static int visit_letter(struct letters *l, struct amp_span id, const struct amp_message_rec *r)
+static int letter_visit(struct letters *l, struct amp_span id, const struct amp_message_rec *r)
 {
     bool silence = r->failure.n == 0 && r->state != AMP_DELIVERY_FAILED;
     if (l->actor && !l->done && !silence)
@@ -24,14 +24,14 @@ static int visit_letter(struct letters *l, struct amp_span id, const struct amp_
     if (l->actor)
         return amp_dead_withdraw(l->s, id, !l->done || r->for_many, l->actor, l->err);
     bool open;
-    if (amp_dead_is_open(l->s, id, &open, l->err) < 0)
+    if (amp_dead_is_open(l->s, id, 0, &open, l->err) < 0)
         return -1;
     l->open |= open;
     return 0;
 }
 
 /* What we sent again ourselves: each record names the next one. */
-static int visit_chain(struct letters *l, struct amp_span id)
+static int chain_visit(struct letters *l, struct amp_span id)
 {
     AMP_BUF struct amp_buf mem = {0}, name = {0};
     struct amp_message_rec r;
@@ -42,7 +42,7 @@ static int visit_chain(struct letters *l, struct amp_span id)
             return -1;
         if (!r.found)
             return 0;
-        if (visit_letter(l, id, &r) < 0)
+        if (letter_visit(l, id, &r) < 0)
             return -1;
         amp_buf_reset(&name);
         if (amp_buf_add(&name, r.next.p, r.next.n, l->err) < 0)
@@ -53,7 +53,7 @@ static int visit_chain(struct letters *l, struct amp_span id)
 }
 
 /* What bears the same token, whoever sent it. */
-static int visit_siblings(struct letters *l, struct amp_span operation)
+static int siblings_visit(struct letters *l, struct amp_span operation)
 {
     AMP_BUF struct amp_buf mem = {0}, names = {0};
     struct amp_span ids[AMP_IDEM_ATTEMPTS];
@@ -65,12 +65,12 @@ static int visit_siblings(struct letters *l, struct amp_span operation)
         return -1;
     for (uint32_t i = 0; i < n; i++)
         if (amp_message_find(l->s, ids[i], &mem, &r, l->err) < 0 ||
-            (r.found && visit_letter(l, ids[i], &r) < 0))
+            (r.found && letter_visit(l, ids[i], &r) < 0))
             return -1;
     return 0;
 }
 
-static int visit_operation(struct letters *l, struct amp_span id)
+static int operation_visit(struct letters *l, struct amp_span id)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_message_rec r;
@@ -80,15 +80,15 @@ static int visit_operation(struct letters *l, struct amp_span id)
     if (!r.found)
         return 0;
     l->done = amp_record_has_stage(&r, "FULFILLED");
-    if (r.claim.n > 0 && visit_siblings(l, r.claim) < 0)
+    if (r.claim.n > 0 && siblings_visit(l, r.claim) < 0)
         return -1;
-    return visit_chain(l, id);
+    return chain_visit(l, id);
 }
 
 int amp_letters_look(struct amp_store *s, struct amp_span id, bool *open, struct amp_error *err)
 {
     struct letters l = {.s = s, .err = err};
-    int rc = visit_operation(&l, id);
+    int rc = operation_visit(&l, id);
     *open = l.open;
     return rc;
 }
@@ -97,5 +97,5 @@ int amp_letters_withdraw(struct amp_store *s, struct amp_span id, const char *ac
                          struct amp_error *err)
 {
     struct letters l = {.s = s, .actor = actor, .err = err};
-    return visit_operation(&l, id);
+    return operation_visit(&l, id);
 }

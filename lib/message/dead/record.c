@@ -59,7 +59,7 @@ static enum amp_dead_class class_of(const struct amp_dead_letter *d)
     return d->retryable ? AMP_DEAD_UNDELIVERABLE : AMP_DEAD_TERMINAL;
 }
 
-static void attempt(struct amp_jw *w, const struct amp_dead_attempt *a)
+static void attempt_write(struct amp_jw *w, const struct amp_dead_attempt *a)
 {
     amp_jw_open(w, '{');
     if (a->msg_id.n > 0)
@@ -71,7 +71,7 @@ static void attempt(struct amp_jw *w, const struct amp_dead_attempt *a)
     amp_jw_close(w, '}');
 }
 
-static void write_history(struct amp_jw *w, const struct amp_dead_kept *old,
+static void history_write(struct amp_jw *w, const struct amp_dead_kept *old,
                           const struct amp_dead_letter *d)
 {
     static const struct amp_span none = {"", 0};
@@ -82,17 +82,17 @@ static void write_history(struct amp_jw *w, const struct amp_dead_kept *old,
         amp_jw_raw(w, old->history);
     else
         for (uint32_t i = 0; i < d->n_before && n < MAX_HISTORY - 1; i++, n++)
-            attempt(w, &d->before[i]);
+            attempt_write(w, &d->before[i]);
     if (n < MAX_HISTORY)
-        attempt(w, &(struct amp_dead_attempt){.msg_id = d->last_code ? d->msg_id : none,
-                                              .at_ms = d->failed_ms,
-                                              .code = d->last_code ? d->last_code : d->code,
-                                              .route = d->route,
-                                              .why = d->why});
+        attempt_write(w, &(struct amp_dead_attempt){.msg_id = d->last_code ? d->msg_id : none,
+                                                    .at_ms = d->failed_ms,
+                                                    .code = d->last_code ? d->last_code : d->code,
+                                                    .route = d->route,
+                                                    .why = d->why});
     amp_jw_close(w, ']');
 }
 
-static void texts(struct amp_jw *w, const char *key, const struct amp_span *v, uint32_t n)
+static void texts_write(struct amp_jw *w, const char *key, const struct amp_span *v, uint32_t n)
 {
     amp_jw_key(w, key);
     amp_jw_open(w, '[');
@@ -102,7 +102,7 @@ static void texts(struct amp_jw *w, const char *key, const struct amp_span *v, u
 }
 
 /* What an operator needs to see where it was lost. */
-static void write_routing(struct amp_jw *w, const struct amp_dead_letter *d, struct amp_span by)
+static void routing_write(struct amp_jw *w, const struct amp_dead_letter *d, struct amp_span by)
 {
     struct amp_span one[] = {d->to};
     struct amp_span route[] = {amp_span_str(d->route)};
@@ -110,21 +110,21 @@ static void write_routing(struct amp_jw *w, const struct amp_dead_letter *d, str
     amp_jw_open(w, '{');
     amp_jw_member_str(w, "by", by);
     if (d->n_recipients > 0)
-        texts(w, "recipients", d->recipients, d->n_recipients);
+        texts_write(w, "recipients", d->recipients, d->n_recipients);
     else
-        texts(w, "recipients", one, d->to.n > 0);
+        texts_write(w, "recipients", one, d->to.n > 0);
     if (d->n_recipients > MAX_RECIPIENTS)
         amp_jw_member_int(w, "n_recipients", d->n_recipients);
     if (d->n_tried > 0)
-        texts(w, "tried", d->tried, d->n_tried);
+        texts_write(w, "tried", d->tried, d->n_tried);
     else
-        texts(w, "tried", route, route[0].n > 0);
+        texts_write(w, "tried", route, route[0].n > 0);
     if (d->lane && *d->lane)
         amp_jw_member_text(w, "lane", d->lane);
     amp_jw_close(w, '}');
 }
 
-static void write_requeues(struct amp_jw *w, int64_t n, int64_t at_ms)
+static void requeues_write(struct amp_jw *w, int64_t n, int64_t at_ms)
 {
     amp_jw_key(w, REQUEUED);
     amp_jw_open(w, '{');
@@ -153,7 +153,7 @@ int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter
     amp_jw_member_text(&w, "failure_class", amp_dead_class_name(class_of(d)));
     amp_jw_member_text(&w, "why", d->why);
     amp_jw_member_text(&w, "route", d->route);
-    write_routing(&w, d, by);
+    routing_write(&w, d, by);
     amp_jw_member_int(&w, "created_ms", d->created_ms);
     amp_jw_member_int(&w, "first_failed_ms", d->first_failed_ms);
     amp_jw_member_int(&w, "failed_ms", d->failed_ms);
@@ -161,10 +161,10 @@ int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter
     amp_jw_member_int(&w, "attempts", d->attempts);
     amp_jw_member_int(&w, "size", (int64_t)d->line.n);
     amp_jw_member_str(&w, "excerpt", d->excerpt);
-    write_history(&w, old, d);
+    history_write(&w, old, d);
     amp_record_line(&w, d->line);
     if (old->requeues > 0)
-        write_requeues(&w, old->requeues, old->requeued_ms);
+        requeues_write(&w, old->requeues, old->requeued_ms);
     amp_jw_close(&w, '}');
     return amp_jw_end(&w, err);
 }
@@ -188,7 +188,7 @@ int amp_dead_write_requeue(struct amp_span json, const struct amp_dead_kept *old
     size_t at = out->len;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    write_requeues(&w, old->requeues + 1, now_ms);
+    requeues_write(&w, old->requeues + 1, now_ms);
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, err) < 0)
         return -1;
@@ -197,7 +197,7 @@ int amp_dead_write_requeue(struct amp_span json, const struct amp_dead_kept *old
     return 0;
 }
 
-static int read_texts(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
+static int texts_read(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
                       struct amp_error *err)
 {
     struct amp_dead_letter *d = &l->d;
@@ -227,7 +227,7 @@ static int read_texts(const struct amp_tape *t, struct amp_buf *mem, struct amp_
     return 0;
 }
 
-static int read_words(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
+static int words_read(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
                       struct amp_error *err)
 {
     struct amp_dead_letter *d = &l->d;
@@ -262,12 +262,12 @@ static int64_t member_int(const struct amp_tape *t, uint32_t object, const char 
     return n;
 }
 
-static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
+static int members_read(const struct amp_tape *t, struct amp_buf *mem, struct amp_dead_kept *l,
                         struct amp_error *err)
 {
     struct amp_dead_letter *d = &l->d;
-    if (amp_record_line_read(t, mem, &d->line, err) < 0 || read_texts(t, mem, l, err) < 0 ||
-        read_words(t, mem, l, err) < 0)
+    if (amp_record_line_read(t, mem, &d->line, err) < 0 || texts_read(t, mem, l, err) < 0 ||
+        words_read(t, mem, l, err) < 0)
         return -1;
     d->created_ms = amp_record_int(t, "created_ms");
     d->failed_ms = amp_record_int(t, "failed_ms");
@@ -311,7 +311,7 @@ int amp_dead_read(struct amp_span json, struct amp_buf *mem, struct amp_dead_kep
     int rc = -1;
     /* Room for all parts (the words twice) at once, so that spans into mem stay where they are. */
     if (amp_buf_reserve(mem, json.n * 2 + 16, err) == 0 && amp_record_scan(&t, json, err) == 0 &&
-        read_members(&t, mem, &l, err) == 0) {
+        members_read(&t, mem, &l, err) == 0) {
         *out = l;
         rc = 0;
     }

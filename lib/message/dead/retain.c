@@ -27,7 +27,7 @@ struct choice {
     int rc;
 };
 
-static int grow(struct choice *c)
+static int choice_grow(struct choice *c)
 {
     if (c->n < c->cap)
         return 0;
@@ -41,13 +41,13 @@ static int grow(struct choice *c)
 }
 
 /* They come the oldest first: the first that may stay is the end. */
-static int choose(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                  struct amp_span json)
+static int letter_choose(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                         struct amp_span json)
 {
     struct choice *c = ctx;
     if (c->n >= c->over && d->failed_ms > c->until_ms)
         return 1;
-    char *copy = grow(c) < 0 ? NULL : amp_span_dup(id);
+    char *copy = choice_grow(c) < 0 ? NULL : amp_span_dup(id);
     if (!copy) {
         c->rc = amp_fail_memory(c->err);
         return 1;
@@ -56,8 +56,8 @@ static int choose(void *ctx, struct amp_span id, const struct amp_dead_letter *d
     return c->fn ? c->fn(c->ctx, id, d, json) : 0;
 }
 
-static int surplus(struct amp_store *s, const struct amp_dead_limits *l, size_t *over,
-                   struct amp_error *err)
+static int surplus_count(struct amp_store *s, const struct amp_dead_limits *l, size_t *over,
+                         struct amp_error *err)
 {
     uint64_t count = 0;
     *over = 0;
@@ -77,9 +77,9 @@ int amp_dead_retain(struct amp_store *s, const struct amp_dead_limits *limits, i
     struct choice c = {.fn = fn, .ctx = ctx, .err = err};
     uint32_t done = 0;
     c.until_ms = limits->max_age_ms > 0 ? now_ms - limits->max_age_ms : INT64_MIN;
-    int rc = surplus(s, limits, &c.over, err);
+    int rc = surplus_count(s, limits, &c.over, err);
     if (rc == 0 && (c.over > 0 || limits->max_age_ms > 0))
-        rc = amp_dead_oldest(s, c.over > 0 ? INT64_MAX : c.until_ms, choose, &c, err);
+        rc = amp_dead_oldest(s, c.over > 0 ? INT64_MAX : c.until_ms, letter_choose, &c, err);
     if (c.rc < 0)
         rc = -1;
     for (size_t i = 0; i < c.n && rc == 0; i++) {
@@ -108,7 +108,7 @@ int amp_dead_next_due(struct amp_store *s, const struct amp_dead_limits *limits,
 {
     size_t over;
     int64_t oldest = 0;
-    if (surplus(s, limits, &over, err) < 0 ||
+    if (surplus_count(s, limits, &over, err) < 0 ||
         ((over > 0 || limits->max_age_ms > 0) && amp_store_next_due(s, KIND, &oldest, err) < 0))
         return -1;
     *due_ms = oldest == 0 ? 0 : over > 0 ? oldest : oldest + limits->max_age_ms;

@@ -62,7 +62,8 @@ int amp_diagram_text(struct amp_span text, unsigned most, struct amp_buf *out,
 }
 
 /* The number of a participant; PEOPLE_MAX stands for all further ones. */
-static int person(struct amp_diagram *d, struct amp_span name, unsigned *out, struct amp_error *err)
+static int person_number(struct amp_diagram *d, struct amp_span name, unsigned *out,
+                         struct amp_error *err)
 {
     if (name.n == 0)
         name = AMP_SPAN("somebody");
@@ -88,7 +89,8 @@ static int person(struct amp_diagram *d, struct amp_span name, unsigned *out, st
     return amp_buf_add(&d->people, "\n", 1, err);
 }
 
-static int words(struct amp_diagram *d, const struct amp_span *w, unsigned n, struct amp_error *err)
+static int words_write(struct amp_diagram *d, const struct amp_span *w, unsigned n,
+                       struct amp_error *err)
 {
     bool any = false;
     for (unsigned i = 0; i < n; i++) {
@@ -103,33 +105,28 @@ static int words(struct amp_diagram *d, const struct amp_span *w, unsigned n, st
     return any ? amp_buf_add(&d->lines, "\n", 1, err) : amp_buf_str(&d->lines, "-\n", err);
 }
 
-static int arrow(struct amp_diagram *d, struct amp_span from, struct amp_span to, const char *sign,
-                 const struct amp_span *w, unsigned n, struct amp_error *err)
+static int arrow_write(struct amp_diagram *d, struct amp_span from, struct amp_span to,
+                       const char *sign, const struct amp_span *w, unsigned n,
+                       struct amp_error *err)
 {
     unsigned a, b;
-    if (person(d, from, &a, err) < 0 || person(d, to, &b, err) < 0 ||
+    if (person_number(d, from, &a, err) < 0 || person_number(d, to, &b, err) < 0 ||
         amp_buf_fmt(&d->lines, err, "    P%u%sP%u: ", a, sign, b) < 0)
         return -1;
-    return words(d, w, n, err);
+    return words_write(d, w, n, err);
 }
 
-static int note(struct amp_diagram *d, struct amp_span over, struct amp_span and,
-                const struct amp_span *w, unsigned n, struct amp_error *err)
+static int note_write(struct amp_diagram *d, struct amp_span over, struct amp_span and,
+                      const struct amp_span *w, unsigned n, struct amp_error *err)
 {
     unsigned a, b = 0;
-    if (person(d, over, &a, err) < 0 || (and.n > 0 && person(d, and, &b, err) < 0))
+    if (person_number(d, over, &a, err) < 0 || (and.n > 0 && person_number(d, and, &b, err) < 0))
         return -1;
     if ((b && b != a
              ? amp_buf_fmt(&d->lines, err, "    Note over P%u,P%u: ", a < b ? a : b, a < b ? b : a)
              : amp_buf_fmt(&d->lines, err, "    Note over P%u: ", a)) < 0)
         return -1;
-    return words(d, w, n, err);
-}
-
-static bool starts(struct amp_span a, const char *with)
-{
-    size_t n = strlen(with);
-    return a.n >= n && memcmp(a.p, with, n) == 0;
+    return words_write(d, w, n, err);
 }
 
 static int message_row(struct amp_diagram *d, const struct amp_history_row *r,
@@ -138,22 +135,22 @@ static int message_row(struct amp_diagram *d, const struct amp_history_row *r,
     struct amp_span late = r->late ? AMP_SPAN("(late)") : (struct amp_span){"", 0};
     struct amp_span attempt =
         amp_span_is(r->event, "resend") ? AMP_SPAN("again") : (struct amp_span){"", 0};
-    if (starts(r->event, "ack_")) {
+    if (amp_span_starts(r->event, "ack_")) {
         const struct amp_span w[] = {r->stage, late, r->id};
-        return arrow(d, r->by, r->sender, "-->>", w, 3, err);
+        return arrow_write(d, r->by, r->sender, "-->>", w, 3, err);
     }
-    if (starts(r->event, "nack_")) {
+    if (amp_span_starts(r->event, "nack_")) {
         const struct amp_span w[] = {r->stage, r->code, late, r->id};
-        return arrow(d, r->by, r->sender, "--x", w, 4, err);
+        return arrow_write(d, r->by, r->sender, "--x", w, 4, err);
     }
     if (amp_span_is(r->to, "SENT")) {
         const struct amp_span w[] = {r->type, attempt, r->id};
-        return arrow(d, r->sender, r->recipient, "->>", w, 3, err);
+        return arrow_write(d, r->sender, r->recipient, "->>", w, 3, err);
     }
     if (amp_span_eq(r->from, r->to))
         return 0; /* the ledger's own book-keeping */
     const struct amp_span w[] = {r->event, r->from, AMP_SPAN("to"), r->to, r->id};
-    return note(d, r->sender, r->recipient, w, 5, err);
+    return note_write(d, r->sender, r->recipient, w, 5, err);
 }
 
 static int step_row(struct amp_diagram *d, const struct amp_history_row *r, struct amp_error *err)
@@ -162,20 +159,20 @@ static int step_row(struct amp_diagram *d, const struct amp_history_row *r, stru
         return message_row(d, r, err);
     if (amp_span_is(r->kind, "dead")) {
         const struct amp_span w[] = {AMP_SPAN("dead letter"), r->to, r->code, r->why, r->id};
-        return note(d, r->actor, r->sender, w, 5, err);
+        return note_write(d, r->actor, r->sender, w, 5, err);
     }
     if (amp_span_is(r->kind, "token")) {
         const struct amp_span w[] = {r->decision.n ? r->decision : r->event, r->id,
                                      r->original.n ? AMP_SPAN("of") : r->original, r->original};
-        return note(d, r->sender, (struct amp_span){"", 0}, w, 4, err);
+        return note_write(d, r->sender, (struct amp_span){"", 0}, w, 4, err);
     }
     if (amp_span_is(r->kind, "inbox")) {
         const struct amp_span w[] = {AMP_SPAN("inbox"), r->event, r->to, r->id};
-        return note(d, r->agent, (struct amp_span){"", 0}, w, 4, err);
+        return note_write(d, r->agent, (struct amp_span){"", 0}, w, 4, err);
     }
     const struct amp_span w[] = {
         r->kind, r->id, r->event, r->from, r->from.n ? AMP_SPAN("to") : r->from, r->to};
-    return note(d, r->actor, (struct amp_span){"", 0}, w, 6, err);
+    return note_write(d, r->actor, (struct amp_span){"", 0}, w, 6, err);
 }
 
 int amp_diagram_row(struct amp_diagram *d, const struct amp_history_row *r, struct amp_error *err)
@@ -194,7 +191,7 @@ int amp_diagram_row(struct amp_diagram *d, const struct amp_history_row *r, stru
     if (r->what == AMP_HISTORY_STEP)
         return step_row(d, r, err);
     const struct amp_span w[] = {r->type, r->stage, r->code, r->original.n ? r->original : r->id};
-    return arrow(d, r->actor, r->recipient, "-)", w, 4, err);
+    return arrow_write(d, r->actor, r->recipient, "-)", w, 4, err);
 }
 
 int amp_diagram_write(const struct amp_diagram *d, struct amp_buf *out, struct amp_error *err)

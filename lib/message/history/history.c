@@ -63,7 +63,7 @@ static bool is_wanted(const struct amp_history *h, const struct amp_history_row 
 
 /* What a row names belongs to the conversation from then on, also where it came too early to be
  * shown. */
-static int remember(struct amp_history *h, const struct amp_history_row *r)
+static int row_remember(struct amp_history *h, const struct amp_history_row *r)
 {
     if (h->f.correlation.n == 0 || !of_conversation(h, r))
         return 0;
@@ -72,10 +72,10 @@ static int remember(struct amp_history *h, const struct amp_history_row *r)
     return 0;
 }
 
-static int give(struct amp_history *h, const struct amp_history_row *r)
+static int row_give(struct amp_history *h, const struct amp_history_row *r)
 {
     int64_t at;
-    if (remember(h, r) < 0)
+    if (row_remember(h, r) < 0)
         return -1;
     if (!is_wanted(h, r))
         return 0;
@@ -87,8 +87,8 @@ static int give(struct amp_history *h, const struct amp_history_row *r)
 
 /* ---- members ---- */
 
-static struct amp_span text(struct amp_history *h, const struct amp_tape *t, uint32_t object,
-                            const char *key)
+static struct amp_span member_text(struct amp_history *h, const struct amp_tape *t, uint32_t object,
+                                   const char *key)
 {
     uint32_t tok =
         object == AMP_TOK_NONE ? AMP_TOK_NONE : amp_tape_get(t, object, amp_span_str(key));
@@ -101,7 +101,7 @@ static struct amp_span text(struct amp_history *h, const struct amp_tape *t, uin
     return out;
 }
 
-static int64_t number(const struct amp_tape *t, uint32_t object, const char *key)
+static int64_t member_int(const struct amp_tape *t, uint32_t object, const char *key)
 {
     int64_t n = 0;
     uint32_t tok =
@@ -109,7 +109,7 @@ static int64_t number(const struct amp_tape *t, uint32_t object, const char *key
     return tok != AMP_TOK_NONE && amp_tok_int(t, tok, &n) ? n : 0;
 }
 
-static uint32_t child(const struct amp_tape *t, uint32_t object, const char *key, int type)
+static uint32_t member_child(const struct amp_tape *t, uint32_t object, const char *key, int type)
 {
     uint32_t tok = object == AMP_TOK_NONE || t->tok[object].type != AMP_JSON_OBJECT
                        ? AMP_TOK_NONE
@@ -117,21 +117,22 @@ static uint32_t child(const struct amp_tape *t, uint32_t object, const char *key
     return tok != AMP_TOK_NONE && t->tok[tok].type == type ? tok : AMP_TOK_NONE;
 }
 
-static int nibble(char c)
+static int nibble_value(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* "kind.<encoded id>"; a recipient's delivery is named AGENT LF ID. */
-static void read_key(struct amp_history *h, struct amp_span key, struct amp_history_row *r)
+static void key_read(struct amp_history *h, struct amp_span key, struct amp_history_row *r)
 {
     const char *dot = memchr(key.p, '.', key.n);
     size_t at = h->mem.len, i = dot ? (size_t)(dot - key.p) + 1 : key.n;
     r->kind = (struct amp_span){key.p, dot ? (size_t)(dot - key.p) : key.n};
     for (; i < key.n; i++) {
         char c = key.p[i];
-        if (c == '%' && i + 2 < key.n && nibble(key.p[i + 1]) >= 0 && nibble(key.p[i + 2]) >= 0) {
-            c = (char)(nibble(key.p[i + 1]) << 4 | nibble(key.p[i + 2]));
+        if (c == '%' && i + 2 < key.n && nibble_value(key.p[i + 1]) >= 0 &&
+            nibble_value(key.p[i + 2]) >= 0) {
+            c = (char)(nibble_value(key.p[i + 1]) << 4 | nibble_value(key.p[i + 2]));
             i += 2;
         }
         if (amp_buf_add(&h->mem, &c, 1, NULL) < 0)
@@ -145,28 +146,23 @@ static void read_key(struct amp_history *h, struct amp_span key, struct amp_hist
     }
 }
 
-static bool starts(struct amp_span a, const char *with)
-{
-    size_t n = strlen(with);
-    return a.n >= n && memcmp(a.p, with, n) == 0;
-}
-
 /* The acknowledgement that this event is about: the last of them. */
-static void read_ack(struct amp_history *h, const struct amp_tape *t, uint32_t state,
+static void ack_read(struct amp_history *h, const struct amp_tape *t, uint32_t state,
                      struct amp_history_row *r)
 {
-    uint32_t acks = child(t, state, "acks", AMP_JSON_ARRAY), last = AMP_TOK_NONE;
-    if (acks == AMP_TOK_NONE || !(starts(r->event, "ack_") || starts(r->event, "nack_")))
+    uint32_t acks = member_child(t, state, "acks", AMP_JSON_ARRAY), last = AMP_TOK_NONE;
+    if (acks == AMP_TOK_NONE ||
+        !(amp_span_starts(r->event, "ack_") || amp_span_starts(r->event, "nack_")))
         return;
     for (uint32_t i = acks + 1; i < t->tok[acks].next; i = t->tok[i].next)
         last = i;
-    r->stage = text(h, t, last, "stage");
-    r->by = text(h, t, last, "by");
-    r->code = text(h, t, last, "code");
+    r->stage = member_text(h, t, last, "stage");
+    r->by = member_text(h, t, last, "by");
+    r->code = member_text(h, t, last, "code");
     r->late = last != AMP_TOK_NONE && amp_tape_get(t, last, AMP_SPAN("late")) != AMP_TOK_NONE;
     if (r->late) {
-        r->acked_ms = number(t, last, "at_ms");
-        r->timed_out_ms = number(t, state, "timed_out_ms");
+        r->acked_ms = member_int(t, last, "at_ms");
+        r->timed_out_ms = member_int(t, state, "timed_out_ms");
     }
 }
 
@@ -176,31 +172,31 @@ static void first_of(struct amp_span *to, struct amp_span or)
         *to = or ;
 }
 
-static void read_state(struct amp_history *h, const struct amp_tape *t, uint32_t state,
+static void state_read(struct amp_history *h, const struct amp_tape *t, uint32_t state,
                        struct amp_history_row *r)
 {
-    r->correlation = text(h, t, state, "correlation");
-    r->task = text(h, t, state, "task");
+    r->correlation = member_text(h, t, state, "correlation");
+    r->task = member_text(h, t, state, "task");
     if (r->task.n == 0)
-        r->task = text(h, t, state, "task_id");
-    r->protocol = text(h, t, state, "protocol");
-    r->type = text(h, t, state, "type");
-    r->sender = text(h, t, state, "from");
-    r->recipient = text(h, t, state, "to");
-    r->code = text(h, t, state, "code");
-    r->why = text(h, t, state, "why");
-    r->original = text(h, t, state, "original");
-    r->attempt = number(t, state, "attempt");
+        r->task = member_text(h, t, state, "task_id");
+    r->protocol = member_text(h, t, state, "protocol");
+    r->type = member_text(h, t, state, "type");
+    r->sender = member_text(h, t, state, "from");
+    r->recipient = member_text(h, t, state, "to");
+    r->code = member_text(h, t, state, "code");
+    r->why = member_text(h, t, state, "why");
+    r->original = member_text(h, t, state, "original");
+    r->attempt = member_int(t, state, "attempt");
     if (r->attempt == 0)
-        r->attempt = number(t, state, "attempts");
-    read_ack(h, t, state, r);
+        r->attempt = member_int(t, state, "attempts");
+    ack_read(h, t, state, r);
     /* Of an operation: the last decision, about the message that asked. */
-    uint32_t last = child(t, state, "last", AMP_JSON_OBJECT);
+    uint32_t last = member_child(t, state, "last", AMP_JSON_OBJECT);
     if (last != AMP_TOK_NONE && amp_span_is(r->kind, "token")) {
-        r->id = text(h, t, last, "id");
-        r->correlation = text(h, t, last, "correlation");
-        r->decision = text(h, t, last, "decision");
-        r->sender = text(h, t, state, "producer");
+        r->id = member_text(h, t, last, "id");
+        r->correlation = member_text(h, t, last, "correlation");
+        r->decision = member_text(h, t, last, "decision");
+        r->sender = member_text(h, t, state, "producer");
     }
     if (amp_span_is(r->kind, "task"))
         r->task = r->id;
@@ -212,12 +208,12 @@ static void read_state(struct amp_history *h, const struct amp_tape *t, uint32_t
 
 /* ---- lines ---- */
 
-static void nobody(void *ctx, const struct amp_finding *f)
+static void finding_ignore(void *ctx, const struct amp_finding *f)
 {
 }
 
 /* A line that is emitted or was taken: what it says of itself. */
-static int give_line(struct amp_history *h, const struct amp_history_row *frame, struct amp_span id,
+static int line_give(struct amp_history *h, const struct amp_history_row *frame, struct amp_span id,
                      struct amp_span line)
 {
     static const struct amp_check_options quick = {.texts = true, .most = 1};
@@ -229,11 +225,11 @@ static int give_line(struct amp_history *h, const struct amp_history_row *frame,
                                 .actor = frame->actor,
                                 .event = AMP_SPAN("emit")};
     struct amp_view v = {0};
-    if (amp_reader_line(h->reader, line, &quick, &v, nobody, NULL, h->err) < 0)
+    if (amp_reader_line(h->reader, line, &quick, &v, finding_ignore, NULL, h->err) < 0)
         return -1;
     if (v.id.n > 0)
         r.id = v.id;
-    if (starts(id, "unnamed") && v.id.n == 0)
+    if (amp_span_starts(id, "unnamed") && v.id.n == 0)
         r.id = (struct amp_span){"", 0};
     r.correlation = v.correlation;
     r.task = v.task;
@@ -251,21 +247,21 @@ static int give_line(struct amp_history *h, const struct amp_history_row *frame,
     }
     if (r.protocol.n == 0)
         r.correlation = frame->correlation;
-    return give(h, &r);
+    return row_give(h, &r);
 }
 
-static int give_lines(struct amp_history *h, const struct amp_history_row *frame)
+static int lines_give(struct amp_history *h, const struct amp_history_row *frame)
 {
     const struct amp_tape *t = &h->tape;
-    uint32_t out = child(t, 0, "out", AMP_JSON_ARRAY);
+    uint32_t out = member_child(t, 0, "out", AMP_JSON_ARRAY);
     int64_t i = 0;
     if (out == AMP_TOK_NONE)
         return 0;
     for (uint32_t k = out + 1; k < t->tok[out].next; k = t->tok[k].next, i++) {
-        struct amp_span id = text(h, t, k, "id"), line = text(h, t, k, "line");
+        struct amp_span id = member_text(h, t, k, "id"), line = member_text(h, t, k, "line");
         if (line.n == 0 || (id.n > 0 && id.p[0] == '\n'))
             continue; /* a blob, or a recipient's mark */
-        int rc = give_line(h, frame, id, line);
+        int rc = line_give(h, frame, id, line);
         if (rc == 0 && is_known(h, id))
             rc = amp_history_places_add(&h->outs, frame->n, i, id, h->err);
         if (rc != 0)
@@ -275,16 +271,16 @@ static int give_lines(struct amp_history *h, const struct amp_history_row *frame
 }
 
 /* Lines of the conversation that have left; without one, all at once. */
-static int give_close(struct amp_history *h, struct amp_history_row *r)
+static int close_give(struct amp_history *h, struct amp_history_row *r)
 {
     const struct amp_tape *t = &h->tape;
-    uint32_t list = child(t, 0, "close", AMP_JSON_ARRAY);
+    uint32_t list = member_child(t, 0, "close", AMP_JSON_ARRAY);
     r->what = AMP_HISTORY_LEFT;
     r->kind = AMP_SPAN("outbox");
     r->event = AMP_SPAN("close");
-    r->id = text(h, t, 0, "acked");
+    r->id = member_text(h, t, 0, "acked");
     if (r->id.n > 0 || h->ids.n == 0)
-        return give(h, r);
+        return row_give(h, r);
     for (uint32_t k = list == AMP_TOK_NONE ? 0 : list + 1;
          list != AMP_TOK_NONE && k < t->tok[list].next; k = t->tok[k].next) {
         int64_t n = 0, i = 0;
@@ -292,7 +288,7 @@ static int give_close(struct amp_history *h, struct amp_history_row *r)
             !amp_tok_int(t, k + 1, &n) || !amp_tok_int(t, k + 2, &i) ||
             !amp_history_places_get(&h->outs, (uint64_t)n, i, &r->id))
             continue;
-        int rc = give(h, r);
+        int rc = row_give(h, r);
         if (rc != 0)
             return rc;
     }
@@ -301,7 +297,7 @@ static int give_close(struct amp_history *h, struct amp_history_row *r)
 
 /* ---- frames ---- */
 
-static bool has(struct amp_span in, struct amp_span what)
+static bool span_has(struct amp_span in, struct amp_span what)
 {
     return what.n == 0 || memmem(in.p, in.n, what.p, what.n) != NULL;
 }
@@ -322,7 +318,7 @@ static bool key_is_known(struct amp_history *h, struct amp_span frame)
     if (!end)
         return false;
     amp_buf_reset(&h->mem);
-    read_key(h, (struct amp_span){at, (size_t)(end - at)}, &r);
+    key_read(h, (struct amp_span){at, (size_t)(end - at)}, &r);
     return is_known(h, r.id);
 }
 
@@ -330,18 +326,18 @@ static bool may_be_wanted(struct amp_history *h, struct amp_span frame)
 {
     static const struct amp_span close = {"\"log\":\"close\"", 13};
     struct amp_span head = {frame.p, frame.n < 256 ? frame.n : 256};
-    if (h->needle.len == 0 || has(frame, amp_buf_span(&h->needle)))
+    if (h->needle.len == 0 || span_has(frame, amp_buf_span(&h->needle)))
         return true;
-    if (h->outs.n > 0 && has(head, close))
+    if (h->outs.n > 0 && span_has(head, close))
         return true;
     return key_is_known(h, frame);
 }
 
 /* Makes room for all texts of the frame and of the blob that stands for its record: from then on
  * none moves. */
-static int read_blob(struct amp_history *h, struct amp_span frame)
+static int blob_read(struct amp_history *h, struct amp_span frame)
 {
-    struct amp_span blob = text(h, &h->tape, 0, "state_blob");
+    struct amp_span blob = member_text(h, &h->tape, 0, "state_blob");
     amp_buf_reset(&h->state);
     if (blob.n > 0 && h->f.blob &&
         (h->f.blob(h->f.blob_ctx, blob, &h->state, h->err) < 0 ||
@@ -351,35 +347,35 @@ static int read_blob(struct amp_history *h, struct amp_span frame)
     return amp_buf_reserve(&h->mem, 2 * frame.n + h->state.len + KEY_MAX, h->err);
 }
 
-static int read_frame(struct amp_history *h, uint64_t n, struct amp_span frame)
+static int frame_read(struct amp_history *h, uint64_t n, struct amp_span frame)
 {
     struct amp_history_row r = {.n = n};
-    if (amp_record_scan(&h->tape, frame, h->err) < 0 || read_blob(h, frame) < 0)
+    if (amp_record_scan(&h->tape, frame, h->err) < 0 || blob_read(h, frame) < 0)
         return -1;
-    r.at = text(h, &h->tape, 0, "at");
-    r.actor = text(h, &h->tape, 0, "actor");
-    struct amp_span log = text(h, &h->tape, 0, "log");
+    r.at = member_text(h, &h->tape, 0, "at");
+    r.actor = member_text(h, &h->tape, 0, "actor");
+    struct amp_span log = member_text(h, &h->tape, 0, "log");
     if (amp_span_is(log, "close"))
-        return give_close(h, &r);
+        return close_give(h, &r);
     if (log.n > 0) {
         if (amp_span_is(log, "stand"))
             return 0; /* said before */
         r.kind = AMP_SPAN("log");
         r.event = log;
-        return give(h, &r);
+        return row_give(h, &r);
     }
     if (r.actor.n == 0)
-        r.actor = text(h, &h->tape, child(&h->tape, 0, "in", AMP_JSON_OBJECT), "c");
-    r.event = text(h, &h->tape, 0, "event");
-    r.from = text(h, &h->tape, 0, "from");
-    r.to = text(h, &h->tape, 0, "to");
-    read_key(h, text(h, &h->tape, 0, "key"), &r);
+        r.actor = member_text(h, &h->tape, member_child(&h->tape, 0, "in", AMP_JSON_OBJECT), "c");
+    r.event = member_text(h, &h->tape, 0, "event");
+    r.from = member_text(h, &h->tape, 0, "from");
+    r.to = member_text(h, &h->tape, 0, "to");
+    key_read(h, member_text(h, &h->tape, 0, "key"), &r);
     if (h->state.len > 0)
-        read_state(h, &h->inner, 0, &r);
+        state_read(h, &h->inner, 0, &r);
     else
-        read_state(h, &h->tape, child(&h->tape, 0, "state", AMP_JSON_OBJECT), &r);
-    int rc = give(h, &r);
-    return rc == 0 ? give_lines(h, &r) : rc;
+        state_read(h, &h->tape, member_child(&h->tape, 0, "state", AMP_JSON_OBJECT), &r);
+    int rc = row_give(h, &r);
+    return rc == 0 ? lines_give(h, &r) : rc;
 }
 
 int amp_history_frame(struct amp_history *h, uint64_t n, struct amp_span frame, amp_history_fn fn,
@@ -390,7 +386,7 @@ int amp_history_frame(struct amp_history *h, uint64_t n, struct amp_span frame, 
     h->err = err;
     if (!may_be_wanted(h, frame))
         return 0;
-    return read_frame(h, n, frame);
+    return frame_read(h, n, frame);
 }
 
 /* Whether JSON writes it in one way only, so that its bytes can be looked for. */
@@ -403,7 +399,7 @@ static bool is_plain(struct amp_span s)
     return s.n > 0;
 }
 
-static int copy_filter(struct amp_history *h, const struct amp_history_filter *f,
+static int filter_copy(struct amp_history *h, const struct amp_history_filter *f,
                        struct amp_error *err)
 {
     struct amp_span in[] = {f->correlation, f->agent, f->id};
@@ -433,7 +429,7 @@ struct amp_history *amp_history_new(const struct amp_history_filter *f, struct a
     amp_record_tape(&h->inner);
     h->reader = amp_reader_new(NULL, err);
     /* What is asked for by its id is found by keys, too. */
-    if (!h->reader || copy_filter(h, f, err) < 0 ||
+    if (!h->reader || filter_copy(h, f, err) < 0 ||
         (f->correlation.n > 0 && amp_history_set_add(&h->ids, f->correlation, err) < 0) ||
         (f->id.n > 0 && amp_history_set_add(&h->ids, f->id, err) < 0)) {
         amp_history_free(h);

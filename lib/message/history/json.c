@@ -4,7 +4,7 @@
 
 #include "message/history/history.h"
 
-static void moment(struct amp_jw *w, const char *key, int64_t ms)
+static void moment_write(struct amp_jw *w, const char *key, int64_t ms)
 {
     char at[AMP_TIME_MAX];
     if (ms <= 0)
@@ -49,8 +49,8 @@ int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struc
     if (r->late) {
         amp_jw_key(&w, "late");
         amp_jw_bool(&w, true);
-        moment(&w, "acked_at", r->acked_ms);
-        moment(&w, "timed_out_at", r->timed_out_ms);
+        moment_write(&w, "acked_at", r->acked_ms);
+        moment_write(&w, "timed_out_at", r->timed_out_ms);
     }
     amp_jw_close(&w, '}');
     amp_jw_close(&w, '}');

@@ -44,7 +44,7 @@ static uint64_t hash_of(struct amp_span s)
     return h ? h : 1;
 }
 
-static bool put(uint64_t *table, size_t cap, uint64_t h)
+static bool seen_put(uint64_t *table, size_t cap, uint64_t h)
 {
     size_t i = h & (cap - 1);
     while (table[i] && table[i] != h)
@@ -56,7 +56,7 @@ static bool put(uint64_t *table, size_t cap, uint64_t h)
 }
 
 /* 1: it is new, 0: it was there. Past the bound everything is new. */
-static int add_seen(struct amp_recorded *r, uint64_t h, struct amp_error *err)
+static int seen_add(struct amp_recorded *r, uint64_t h, struct amp_error *err)
 {
     if (r->n_seen * 2 >= r->cap_seen && r->cap_seen < SEEN_MOST) {
         size_t cap = r->cap_seen ? r->cap_seen * 2 : SEEN_FIRST;
@@ -65,28 +65,16 @@ static int add_seen(struct amp_recorded *r, uint64_t h, struct amp_error *err)
             return amp_fail_memory(err);
         for (size_t i = 0; i < r->cap_seen; i++)
             if (r->seen[i])
-                put(t, cap, r->seen[i]);
+                seen_put(t, cap, r->seen[i]);
         free(r->seen);
         r->seen = t;
         r->cap_seen = cap;
     }
     if (r->n_seen * 2 >= r->cap_seen)
         return 1;
-    int new = put(r->seen, r->cap_seen, h);
+    int new = seen_put(r->seen, r->cap_seen, h);
     r->n_seen += (size_t) new;
     return new;
-}
-
-static bool starts(struct amp_span s, const char *with)
-{
-    size_t n = strlen(with);
-    return s.n >= n && memcmp(s.p, with, n) == 0;
-}
-
-static bool ends(struct amp_span s, const char *with)
-{
-    size_t n = strlen(with);
-    return s.n >= n && memcmp(s.p + s.n - n, with, n) == 0;
 }
 
 /* A line that a router took: not what it read again, not a recipient of one (its id begins with an
@@ -95,12 +83,13 @@ static bool is_routed(const struct amp_store_commit *c)
 {
     if (!c->has_line || (c->id.n > 0 && c->id.p[0] == '\n'))
         return false;
-    if (starts(c->key, "route."))
+    if (amp_span_starts(c->key, "route."))
         return amp_span_is(c->event, "record");
-    return starts(c->key, "cursor.") && amp_span_is(c->event, "enqueue") && !ends(c->key, LOG_KEY);
+    return amp_span_starts(c->key, "cursor.") && amp_span_is(c->event, "enqueue") &&
+           !amp_span_ends(c->key, LOG_KEY);
 }
 
-static int add_item(struct amp_recorded *r, const struct amp_store_commit *c, struct amp_span id,
+static int item_add(struct amp_recorded *r, const struct amp_store_commit *c, struct amp_span id,
                     struct amp_span line, bool copy)
 {
     struct item *i = &r->items[r->n];
@@ -130,19 +119,19 @@ static int commit_fn(void *ctx, const struct amp_store_commit *c)
     if (r->n > 0 && r->n >= PAGE_ITEMS * 2) /* no frame has as many */
         return 0;
     int rc = 0;
-    if (starts(c->key, "message.") && c->was == 0 && c->index == 0 && c->json.n > 0) {
+    if (amp_span_starts(c->key, "message.") && c->was == 0 && c->index == 0 && c->json.n > 0) {
         struct amp_message_rec rec = {0};
         rc = amp_record_read(c->json, &r->mem, &rec, &r->err);
         if (rc == 0)
-            rc = add_item(r, c, (struct amp_span){c->key.p + 8, c->key.n - 8}, rec.line, false);
+            rc = item_add(r, c, (struct amp_span){c->key.p + 8, c->key.n - 8}, rec.line, false);
     } else if (is_routed(c)) {
-        rc = add_item(r, c, c->id, c->line, true);
+        rc = item_add(r, c, c->id, c->line, true);
     }
     r->failed = rc < 0;
     return rc < 0;
 }
 
-static int fill(struct amp_recorded *r, struct amp_error *err)
+static int page_fill(struct amp_recorded *r, struct amp_error *err)
 {
     amp_buf_reset(&r->text);
     r->n = r->at = 0;
@@ -190,7 +179,7 @@ void amp_recorded_free(struct amp_recorded *r)
 }
 
 /* 1: it is to be given. A router's copy of what the ledger has is not. */
-static int counts(struct amp_recorded *r, const struct item *i, struct amp_error *err)
+static int item_counts(struct amp_recorded *r, const struct item *i, struct amp_error *err)
 {
     struct amp_span id = {r->text.data + i->id, i->id_size};
     struct amp_span line = {r->text.data + i->line, i->size};
@@ -201,7 +190,7 @@ static int counts(struct amp_recorded *r, const struct item *i, struct amp_error
         if (rec.found)
             return 0;
     }
-    return add_seen(r, hash_of(line), err);
+    return seen_add(r, hash_of(line), err);
 }
 
 int amp_recorded_next(struct amp_recorded *r, struct amp_recorded_item *out, struct amp_error *err)
@@ -209,7 +198,7 @@ int amp_recorded_next(struct amp_recorded *r, struct amp_recorded_item *out, str
     for (;;) {
         while (r->at < r->n) {
             const struct item *i = &r->items[r->at++];
-            int rc = counts(r, i, err);
+            int rc = item_counts(r, i, err);
             if (rc < 0)
                 return -1;
             if (rc == 0)
@@ -220,12 +209,12 @@ int amp_recorded_next(struct amp_recorded *r, struct amp_recorded_item *out, str
         }
         if (r->next > r->to || r->next == 0)
             return 0;
-        if (fill(r, err) < 0)
+        if (page_fill(r, err) < 0)
             return -1;
     }
 }
 
-static int behind(struct amp_store *s, const char *name, uint64_t *n, struct amp_error *err)
+static int cursor_behind(struct amp_store *s, const char *name, uint64_t *n, struct amp_error *err)
 {
     struct amp_cursor_rec rec;
     uint8_t state;
@@ -257,7 +246,7 @@ int amp_recorded_position(struct amp_store *s, const char *text, uint64_t *n, st
         return 0;
     }
     bool name = amp_num_parse(amp_span_str(text), 1, INT64_MAX, &number, NULL) < 0;
-    if (name && behind(s, text, n, err) < 0)
+    if (name && cursor_behind(s, text, n, err) < 0)
         return -1;
     if (!name)
         *n = (uint64_t)number;

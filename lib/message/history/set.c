@@ -26,7 +26,7 @@ bool amp_history_set_has(const struct amp_history_set *s, struct amp_span id)
     return s->cap > 0 && s->v[slot_of(s, hash_of(id))] != 0;
 }
 
-static int grow(struct amp_history_set *s, struct amp_error *err)
+static int set_grow(struct amp_history_set *s, struct amp_error *err)
 {
     struct amp_history_set larger = {.cap = s->cap ? 2 * s->cap : 256, .n = s->n};
     larger.v = calloc(larger.cap, sizeof(uint64_t));
@@ -42,7 +42,7 @@ static int grow(struct amp_history_set *s, struct amp_error *err)
 
 int amp_history_set_add(struct amp_history_set *s, struct amp_span id, struct amp_error *err)
 {
-    if (2 * s->n >= s->cap && grow(s, err) < 0)
+    if (2 * s->n >= s->cap && set_grow(s, err) < 0)
         return -1;
     size_t at = slot_of(s, hash_of(id));
     s->n += s->v[at] == 0;

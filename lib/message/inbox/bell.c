@@ -38,7 +38,7 @@ static int path_of(const char *dir, struct amp_span agent, const char *tail, cha
     return 0;
 }
 
-static int make_run(const char *dir, struct amp_error *err)
+static int run_make(const char *dir, struct amp_error *err)
 {
     char path[PATH_LONGEST];
     int n = snprintf(path, sizeof(path), "%s/run", dir);
@@ -52,7 +52,7 @@ int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, i
 {
     char path[PATH_LONGEST];
     struct amp_error e;
-    if (make_run(dir, err) < 0 || path_of(dir, agent, "lock", path, err) < 0)
+    if (run_make(dir, err) < 0 || path_of(dir, agent, "lock", path, err) < 0)
         return -1;
     int f = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
     if (f < 0)
@@ -86,7 +86,7 @@ int amp_inbox_bell_open(const char *dir, struct amp_span agent, int *fd, struct 
 {
     char path[PATH_LONGEST];
     struct stat st;
-    if (make_run(dir, err) < 0 || path_of(dir, agent, "bell", path, err) < 0)
+    if (run_make(dir, err) < 0 || path_of(dir, agent, "bell", path, err) < 0)
         return -1;
     if (mkfifo(path, 0600) < 0 && errno != EEXIST)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot make the FIFO %s", path);

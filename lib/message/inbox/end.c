@@ -13,9 +13,9 @@
 #include "message/settle/answer.h"
 #include "protocol/answer.h"
 
-static int answer_line(struct amp_store *s, const struct amp_view *v,
-                       const struct amp_inbox_refusal *r, struct amp_buf *out,
-                       struct amp_error *err)
+static int answer_write(struct amp_store *s, const struct amp_view *v,
+                        const struct amp_inbox_refusal *r, struct amp_buf *out,
+                        struct amp_error *err)
 {
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0)
         return 0;
@@ -36,8 +36,8 @@ static int answer_line(struct amp_store *s, const struct amp_view *v,
 
 /* FAILED in the ledger, which may know the message by another id than the inbox, and the dead
  * letter with its answer. */
-static int bury(struct amp_store *s, const struct amp_inbox_refusal *r, struct amp_span known_as,
-                struct amp_error *err)
+static int letter_bury(struct amp_store *s, const struct amp_inbox_refusal *r,
+                       struct amp_span known_as, struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options opt = {0};
@@ -51,7 +51,7 @@ static int bury(struct amp_store *s, const struct amp_inbox_refusal *r, struct a
     amp_span_copy(r->agent, by, sizeof(by));
     int rc = amp_reader_line(reader, r->line, &opt, &v, NULL, NULL, err);
     if (rc >= 0)
-        rc = answer_line(s, &v, r, &answer, err);
+        rc = answer_write(s, &v, r, &answer, err);
     struct amp_error e = {0};
     if (rc == 0 && known_as.n > 0 &&
         amp_settle_ack(s, known_as, AMP_STAGE_FAILED, by, amp_span_str(r->code), r->now_ms, NULL,
@@ -100,8 +100,8 @@ static int ledger_expired(struct amp_store *s, struct amp_span id, bool *expired
     return 0;
 }
 
-static int end_in_turn(struct amp_store *s, const struct amp_inbox_key *k,
-                       const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err)
+static int delivery_end(struct amp_store *s, const struct amp_inbox_key *k,
+                        const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err)
 {
     struct amp_inbox_step step = {.event = event, .now_ms = r->now_ms, .code = r->code};
     struct amp_inbox_delivery d;
@@ -115,7 +115,7 @@ static int end_in_turn(struct amp_store *s, const struct amp_inbox_key *k,
         return -1;
     if (event == AMP_INBOX_EV_EXPIRE && ledger_expired(s, r->id, &known, err) < 0)
         return -1;
-    if (r->line.n > 0 && !known && bury(s, r, d.msg_id, err) < 0)
+    if (r->line.n > 0 && !known && letter_bury(s, r, d.msg_id, err) < 0)
         return -1;
     if (amp_inbox_step(s, k->key, &step, err) < 0)
         return -1;
@@ -127,7 +127,7 @@ int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
 {
     if (amp_store_begin(s, err) < 0)
         return -1;
-    int rc = end_in_turn(s, k, r, event, err);
+    int rc = delivery_end(s, k, r, event, err);
     amp_store_end(s);
     return rc;
 }
@@ -176,7 +176,7 @@ static int forget_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *er
     return 0;
 }
 
-static int sweep_place(struct sweeping *sw, struct amp_span agent, struct amp_inbox_place *p,
+static int place_sweep(struct sweeping *sw, struct amp_span agent, struct amp_inbox_place *p,
                        struct amp_error *err)
 {
     struct amp_inbox_key k;
@@ -215,7 +215,7 @@ static int sweep_fn(void *ctx, struct amp_span agent, const struct amp_store_rec
         if (b.waiting[i].expires_ms == 0 || b.waiting[i].expires_ms > sw->now_ms)
             continue;
         /* NO: somebody else was faster. */
-        if (sweep_place(sw, agent, &b.waiting[i], &e) < 0 && e.status != AMP_NO) {
+        if (place_sweep(sw, agent, &b.waiting[i], &e) < 0 && e.status != AMP_NO) {
             *sw->err = e;
             sw->rc = -1;
         }

@@ -23,8 +23,8 @@ int amp_inbox_known_as(struct amp_store *s, struct amp_span agent, struct amp_sp
     return 0;
 }
 
-static int tell_read(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
-                     struct amp_error *err)
+static int read_report(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                       int64_t now_ms, struct amp_error *err)
 {
     char by[AMP_INBOX_AGENT_MAX + 1];
     struct amp_error e = {0};
@@ -45,8 +45,8 @@ static int tell_read(struct amp_store *s, struct amp_span agent, struct amp_span
 
 /* A place whose delivery ended: who ended it died before giving the place back. Looking and giving
  * back is one turn, so that nobody puts it there again in between. */
-static int drop_if_over(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
-                        struct amp_error *err)
+static int place_drop_if_over(struct amp_store *s, struct amp_span agent,
+                              const struct amp_inbox_key *k, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_inbox_delivery d;
@@ -55,7 +55,7 @@ static int drop_if_over(struct amp_store *s, struct amp_span agent, const struct
         return -1;
     int rc = amp_inbox_delivery_get(s, k->key, &mem, &d, err);
     if (rc == 0 && d.state == AMP_INBOX_READ)
-        rc = tell_read(s, agent, k->id, d.read_ms, err);
+        rc = read_report(s, agent, k->id, d.read_ms, err);
     if (rc == 0 && (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED))
         rc = amp_inbox_buffer_leave(s, agent, k->id, d.state == AMP_INBOX_READ, err);
     amp_store_end(s);
@@ -92,8 +92,8 @@ struct offering {
     struct amp_inbox_msg *out;
 };
 
-static int supersede(struct offering *o, const struct amp_inbox_key *k,
-                     const struct amp_inbox_place *place, struct amp_error *err)
+static int place_supersede(struct offering *o, const struct amp_inbox_key *k,
+                           const struct amp_inbox_place *place, struct amp_error *err)
 {
     struct amp_inbox_delivery fresh = {.msg_id = k->id, .at_ms = place->at_ms};
     struct amp_inbox_step step = {.event = AMP_INBOX_EV_SUPERSEDE,
@@ -109,9 +109,9 @@ enum { OVER, OFFERED, HELD };
 
 /* One turn, so that of two inboxes with attempts at one operation one offers, and that a suspension
  * comes before or after. 1: superseded; 2: held. */
-static int offer_in_turn(struct offering *o, const struct amp_inbox_key *k,
-                         const struct amp_inbox_delivery *d, struct amp_span line,
-                         struct amp_inbox_step *step, struct amp_error *err)
+static int place_commit_offer(struct offering *o, const struct amp_inbox_key *k,
+                              const struct amp_inbox_delivery *d, struct amp_span line,
+                              struct amp_inbox_step *step, struct amp_error *err)
 {
     if (amp_store_begin(o->s, err) < 0)
         return -1;
@@ -125,7 +125,7 @@ static int offer_in_turn(struct offering *o, const struct amp_inbox_key *k,
 }
 
 /* OVER: look at the next. NO illegal_transition: somebody was faster. */
-static int try_place(struct offering *o, const struct amp_inbox_place *place, struct amp_error *err)
+static int place_try(struct offering *o, const struct amp_inbox_place *place, struct amp_error *err)
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
@@ -134,7 +134,7 @@ static int try_place(struct offering *o, const struct amp_inbox_place *place, st
         amp_inbox_delivery_get(o->s, k.key, &o->own, &d, err) < 0)
         return -1;
     if (d.state == AMP_INBOX_READ || d.state == AMP_INBOX_FAILED)
-        return drop_if_over(o->s, o->agent, &k, err);
+        return place_drop_if_over(o->s, o->agent, &k, err);
     if (amp_inbox_line(o->s, &k, &d, o->mem, &line, err) < 0)
         return -1;
     /* Its router died, and has it in its outbox. */
@@ -148,11 +148,11 @@ static int try_place(struct offering *o, const struct amp_inbox_place *place, st
     struct amp_inbox_step step = {
         .event = AMP_INBOX_EV_OFFER, .now_ms = o->now_ms, .fresh = &fresh};
     bool expired = expires_ms > 0 && expires_ms <= o->now_ms;
-    int other = offer_in_turn(o, &k, &d, line, expired ? NULL : &step, err);
+    int other = place_commit_offer(o, &k, &d, line, expired ? NULL : &step, err);
     if (other == HELD)
         return HELD;
     if (other != 0)
-        return other < 0 ? -1 : supersede(o, &k, place, err);
+        return other < 0 ? -1 : place_supersede(o, &k, place, err);
     if (expired) {
         struct amp_inbox_refusal r = {.agent = o->agent,
                                       .id = k.id,
@@ -187,13 +187,13 @@ static int try_place(struct offering *o, const struct amp_inbox_place *place, st
     return OFFERED;
 }
 
-static int offer_place(struct offering *o, const struct amp_inbox_place *place,
+static int place_offer(struct offering *o, const struct amp_inbox_place *place,
                        struct amp_error *err)
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
     struct amp_error e = {0};
-    int rc = try_place(o, place, &e);
+    int rc = place_try(o, place, &e);
     if (rc >= 0)
         return rc;
     /* Ended since it was looked at, by a sweep or an agent that has another attempt. */
@@ -218,8 +218,8 @@ static uint32_t first_of_order(const struct amp_inbox_buffer *b, uint32_t i)
 
 /* Whose turn it is, n_waiting: nobody's. Of those that must keep their order the first one's lane
  * is the lane of all, and where it is held all are. */
-static uint32_t choose(const struct amp_inbox_buffer *b, const bool *held, struct amp_lanes *lanes,
-                       int64_t now_ms)
+static uint32_t place_choose(const struct amp_inbox_buffer *b, const bool *held,
+                             struct amp_lanes *lanes, int64_t now_ms)
 {
     struct amp_lane_head heads[AMP_LANE_COUNT] = {{0}};
     uint32_t first[AMP_LANE_COUNT] = {0}, earliest = b->n_waiting;
@@ -246,16 +246,16 @@ static uint32_t choose(const struct amp_inbox_buffer *b, const bool *held, struc
 }
 
 /* The next of the buffer that is not held. OVER: read the buffer again, another may be there. */
-static int offer_from(struct offering *o, const struct amp_inbox_buffer *b, int64_t *wake_ms,
-                      bool *any, struct amp_error *err)
+static int buffer_offer(struct offering *o, const struct amp_inbox_buffer *b, int64_t *wake_ms,
+                        bool *any, struct amp_error *err)
 {
     AMP_FREE bool *held = calloc(b->n_waiting + 1, sizeof *held);
     if (!held)
         return amp_fail_memory(err);
     for (;;) {
-        uint32_t i = choose(b, held, o->turn->lanes, o->now_ms);
+        uint32_t i = place_choose(b, held, o->turn->lanes, o->now_ms);
         *any = i < b->n_waiting;
-        int rc = *any ? offer_place(o, &b->waiting[i], err) : OVER;
+        int rc = *any ? place_offer(o, &b->waiting[i], err) : OVER;
         if (rc != HELD)
             return rc;
         held[i] = true;
@@ -263,7 +263,7 @@ static int offer_from(struct offering *o, const struct amp_inbox_buffer *b, int6
     }
 }
 
-static int offer_next(struct offering *o, int64_t *wake_ms, struct amp_error *err)
+static int place_offer_next(struct offering *o, int64_t *wake_ms, struct amp_error *err)
 {
     struct amp_inbox_buffer b;
     AMP_BUF struct amp_buf names = {0};
@@ -275,7 +275,7 @@ static int offer_next(struct offering *o, int64_t *wake_ms, struct amp_error *er
         bool busy = o->turn->between_turns && b.until_ms > o->now_ms, any = false;
         *wake_ms = busy ? b.until_ms : 0;
         if (!busy)
-            rc = offer_from(o, &b, wake_ms, &any, err);
+            rc = buffer_offer(o, &b, wake_ms, &any, err);
         amp_inbox_buffer_free(&b);
         if (rc != 0 || !any)
             return rc;
@@ -291,7 +291,7 @@ int amp_inbox_offer(struct amp_store *s, struct amp_span agent, const struct amp
     if (amp_inbox_agent_check(agent, err) < 0)
         return -1;
     amp_buf_init(&o.own, AMP_RECORD_MAX);
-    int rc = offer_next(&o, wake_ms, err);
+    int rc = place_offer_next(&o, wake_ms, err);
     amp_buf_release(&o.own);
     return rc;
 }
@@ -314,7 +314,7 @@ int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct am
         return -1;
     int rc = amp_inbox_step(s, k.key, &step, err);
     if (rc == 0)
-        rc = tell_read(s, agent, k.id, now_ms, err);
+        rc = read_report(s, agent, k.id, now_ms, err);
     if (rc == 0)
         rc = amp_inbox_withdraw_others(s, agent, k.id, now_ms, err);
     if (rc == 0)
@@ -342,8 +342,8 @@ static int front_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
     return 0;
 }
 
-static int return_in_turn(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
-                          int64_t now_ms, struct amp_error *err)
+static int delivery_return(struct amp_store *s, struct amp_span agent,
+                           const struct amp_inbox_key *k, int64_t now_ms, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_inbox_delivery d;
@@ -370,7 +370,7 @@ int amp_inbox_return(struct amp_store *s, struct amp_span agent, struct amp_span
     struct amp_inbox_key k;
     if (amp_inbox_key_of(agent, id, &k, err) < 0 || amp_store_begin(s, err) < 0)
         return -1;
-    int rc = return_in_turn(s, agent, &k, now_ms, err);
+    int rc = delivery_return(s, agent, &k, now_ms, err);
     amp_store_end(s);
     return rc;
 }

@@ -56,7 +56,7 @@ void amp_lanes_init(struct amp_lanes *l, const struct amp_lane_rules *rules, int
         l->went_ms[i] = INT64_MIN;
 }
 
-static void fill(struct amp_lanes *l, int64_t now_ms)
+static void bucket_fill(struct amp_lanes *l, int64_t now_ms)
 {
     int64_t most = (int64_t)l->rules->urgent_burst * TOKEN;
     int64_t passed = now_ms - l->filled_ms;
@@ -78,7 +78,7 @@ enum amp_lane amp_lanes_admit(struct amp_lanes *l, enum amp_lane wanted, int64_t
 {
     if (wanted != AMP_LANE_PRIVILEGED)
         return wanted;
-    fill(l, now_ms);
+    bucket_fill(l, now_ms);
     if (l->thousandths >= TOKEN) {
         l->thousandths -= TOKEN;
         return wanted;
@@ -91,7 +91,7 @@ enum amp_lane amp_lanes_admit(struct amp_lanes *l, enum amp_lane wanted, int64_t
 }
 
 /* Of the lanes below the urgent one: who has had least for its weight. */
-static enum amp_lane fair(struct amp_lanes *l, const struct amp_lane_head *heads)
+static enum amp_lane lane_fair(struct amp_lanes *l, const struct amp_lane_head *heads)
 {
     enum amp_lane best = AMP_LANE_COUNT;
     for (int i = AMP_LANE_STANDARD; i < AMP_LANE_COUNT; i++) {
@@ -109,7 +109,7 @@ struct amp_lane_turn amp_lanes_next(struct amp_lanes *l,
                                     const struct amp_lane_head heads[AMP_LANE_COUNT],
                                     int64_t now_ms)
 {
-    struct amp_lane_turn t = {.lane = fair(l, heads)};
+    struct amp_lane_turn t = {.lane = lane_fair(l, heads)};
     bool others = t.lane != AMP_LANE_COUNT;
     if (heads[AMP_LANE_PRIVILEGED].any && (!others || l->run < l->rules->urgent_run)) {
         l->run += others;
@@ -150,7 +150,7 @@ uint64_t amp_lane_key_of(struct amp_span text)
     return text.n > 0 ? h | 1 : 0;
 }
 
-static struct amp_lane_key *slot(const struct amp_lane_keys *k, uint64_t key)
+static struct amp_lane_key *key_slot(const struct amp_lane_keys *k, uint64_t key)
 {
     uint32_t i = (uint32_t)(key * 0x9E3779B97F4A7C15u >> 32) & (k->cap - 1);
     while (k->v[i].key != 0 && k->v[i].key != key)
@@ -158,7 +158,7 @@ static struct amp_lane_key *slot(const struct amp_lane_keys *k, uint64_t key)
     return &k->v[i];
 }
 
-static int grow(struct amp_lane_keys *k, struct amp_error *err)
+static int keys_grow(struct amp_lane_keys *k, struct amp_error *err)
 {
     struct amp_lane_keys bigger = {.n = k->n, .cap = k->cap ? k->cap * 2 : KEYS_FIRST};
     bigger.v = calloc(bigger.cap, sizeof(*bigger.v));
@@ -166,7 +166,7 @@ static int grow(struct amp_lane_keys *k, struct amp_error *err)
         return amp_fail_memory(err);
     for (uint32_t i = 0; i < k->cap; i++)
         if (k->v[i].key != 0)
-            *slot(&bigger, k->v[i].key) = k->v[i];
+            *key_slot(&bigger, k->v[i].key) = k->v[i];
     free(k->v);
     *k = bigger;
     return 0;
@@ -177,9 +177,9 @@ int amp_lane_keys_add(struct amp_lane_keys *k, uint64_t key, enum amp_lane *lane
 {
     if (key == 0)
         return 0;
-    if ((k->n + 1) * 2 > k->cap && grow(k, err) < 0)
+    if ((k->n + 1) * 2 > k->cap && keys_grow(k, err) < 0)
         return -1;
-    struct amp_lane_key *s = slot(k, key);
+    struct amp_lane_key *s = key_slot(k, key);
     if (s->key == 0) {
         *s = (struct amp_lane_key){.key = key, .lane = *lane};
         k->n++;
@@ -193,7 +193,7 @@ void amp_lane_keys_drop(struct amp_lane_keys *k, uint64_t key)
 {
     if (key == 0 || k->cap == 0)
         return;
-    struct amp_lane_key *s = slot(k, key);
+    struct amp_lane_key *s = key_slot(k, key);
     if (s->key == 0 || --s->n > 0)
         return;
     /* The hole is closed: those behind it move up. */
@@ -203,7 +203,7 @@ void amp_lane_keys_drop(struct amp_lane_keys *k, uint64_t key)
     while (k->v[i = (i + 1) & (k->cap - 1)].key != 0) {
         struct amp_lane_key moved = k->v[i];
         k->v[i].key = 0;
-        *slot(k, moved.key) = moved;
+        *key_slot(k, moved.key) = moved;
     }
 }
 

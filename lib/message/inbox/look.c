@@ -64,7 +64,7 @@ int amp_inbox_infos(struct amp_store *s, amp_inbox_info_fn fn, void *ctx, struct
     return all.rc;
 }
 
-static int each_place(struct amp_store *s, struct amp_span agent,
+static int place_each(struct amp_store *s, struct amp_span agent,
                       const struct amp_inbox_place *place, struct amp_inbox_msg *m,
                       struct amp_buf *own, struct amp_buf *mem, struct amp_error *err)
 {
@@ -100,7 +100,7 @@ int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn 
     int rc = 0;
     for (uint32_t i = 0; i < b.n_waiting && rc == 0; i++) {
         struct amp_inbox_msg m;
-        rc = each_place(s, agent, &b.waiting[i], &m, &own, &mem, err);
+        rc = place_each(s, agent, &b.waiting[i], &m, &own, &mem, err);
         /* What is over waits for nothing. */
         bool absent = b.waiting[i].own && m.state == AMP_INBOX_ABSENT;
         if (rc == 0 && m.line.n > 0 && !absent && m.state != AMP_INBOX_READ &&

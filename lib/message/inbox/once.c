@@ -40,7 +40,7 @@ static int delivery_of(struct amp_store *s, struct amp_span agent, struct amp_sp
 /* Each other agent that has, or had, the message in its inbox. fn returns 0 to go on. */
 typedef int (*agent_fn)(void *ctx, struct amp_span agent, struct amp_span id,
                         struct amp_error *err);
-static int each_inbox(struct amp_store *s, struct amp_span agent, struct amp_span id, agent_fn fn,
+static int inbox_each(struct amp_store *s, struct amp_span agent, struct amp_span id, agent_fn fn,
                       void *ctx, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0}, text = {0}, name = {0};
@@ -96,7 +96,8 @@ struct standing {
 };
 
 /* read: our agent has it. */
-static int at_work(const struct standing *st, struct amp_span id, bool read, struct amp_error *err)
+static int agent_at_work(const struct standing *st, struct amp_span id, bool read,
+                         struct amp_error *err)
 {
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {0};
@@ -109,10 +110,10 @@ static int at_work(const struct standing *st, struct amp_span id, bool read, str
         return 0;
     if (read || amp_record_has_stage(&r, "READ") || amp_record_has_stage(&r, "FULFILLED"))
         return 1;
-    return st->offered ? 0 : each_inbox(st->s, st->agent, id, is_at_it, st->s, err);
+    return st->offered ? 0 : inbox_each(st->s, st->agent, id, is_at_it, st->s, err);
 }
 
-static int stands_for(const struct standing *st, struct amp_span id, struct amp_error *err)
+static int attempt_stands_for(const struct standing *st, struct amp_span id, struct amp_error *err)
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
@@ -123,7 +124,7 @@ static int stands_for(const struct standing *st, struct amp_span id, struct amp_
     if ((d.state == AMP_INBOX_WAITING && st->newer && !st->offered) ||
         (d.state == AMP_INBOX_OFFERED && !st->offered))
         return 1;
-    return at_work(st, id, d.state == AMP_INBOX_READ, err);
+    return agent_at_work(st, id, d.state == AMP_INBOX_READ, err);
 }
 
 int amp_inbox_superseded(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
@@ -148,7 +149,7 @@ int amp_inbox_superseded(struct amp_store *s, struct amp_span agent, const struc
         if (amp_span_eq(ids[i], k->id))
             st.newer = true;
         else
-            rc = stands_for(&st, ids[i], err);
+            rc = attempt_stands_for(&st, ids[i], err);
     }
     return rc;
 }
@@ -158,7 +159,8 @@ struct withdrawing {
     int64_t now_ms;
 };
 
-static int withdraw(void *ctx, struct amp_span agent, struct amp_span id, struct amp_error *err)
+static int delivery_withdraw(void *ctx, struct amp_span agent, struct amp_span id,
+                             struct amp_error *err)
 {
     const struct withdrawing *w = ctx;
     struct amp_inbox_key k;
@@ -195,7 +197,8 @@ int amp_inbox_withdraw_others(struct amp_store *s, struct amp_span agent, struct
     if (amp_idem_attempts(s, operation, &mem, ids, &n, err) < 0)
         return -1;
     for (uint32_t i = 0; i < n; i++)
-        if (!amp_span_eq(ids[i], id) && each_inbox(s, agent, ids[i], withdraw, &w, err) < 0)
+        if (!amp_span_eq(ids[i], id) &&
+            inbox_each(s, agent, ids[i], delivery_withdraw, &w, err) < 0)
             return -1;
     return 0;
 }

@@ -11,6 +11,7 @@
 
 #include <amp/base/id.h>
 
+#include "message/dead/dead.h"
 #include "message/record/named.h"
 #include "message/settle/answer.h"
 
@@ -126,7 +127,7 @@ static int has_ended(struct amp_store *s, struct amp_span id, bool *ended, struc
     return 0;
 }
 
-static int return_credits(struct amp_store *s, struct amp_span agent, struct amp_error *err)
+static int credits_return(struct amp_store *s, struct amp_span agent, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_inbox_buffer b;
@@ -144,14 +145,14 @@ static int return_credits(struct amp_store *s, struct amp_span agent, struct amp
     return rc;
 }
 
-static int take_place(struct amp_store *s, struct amp_span agent, struct placing *p,
+static int place_take(struct amp_store *s, struct amp_span agent, struct placing *p,
                       struct amp_error *err)
 {
     struct amp_error e = {0};
     if (amp_inbox_buffer_update(s, agent, "put", place_fn, p, &e) == 0)
         return 0;
     if (p->credits > 0 && strcmp(e.code, "buffer_full") == 0) {
-        if (return_credits(s, agent, err) < 0)
+        if (credits_return(s, agent, err) < 0)
             return -1;
         return amp_inbox_buffer_update(s, agent, "put", place_fn, p, err);
     }
@@ -162,50 +163,23 @@ static int take_place(struct amp_store *s, struct amp_span agent, struct placing
 
 /* ---- sent again by a person ---- */
 
-/* Whether the message failed after the agent had it. That an inbox was full says nothing of it. */
-static bool failed_since(const struct amp_tape *t, int64_t read_ms)
-{
-    uint32_t list = amp_tape_get(t, 0, AMP_SPAN("history"));
-    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
-        return false;
-    for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next) {
-        int64_t at_ms = 0;
-        uint32_t at = amp_tape_get(t, i, AMP_SPAN("at_ms"));
-        uint32_t code = amp_tape_get(t, i, AMP_SPAN("code"));
-        if (at != AMP_TOK_NONE && amp_tok_int(t, at, &at_ms) && at_ms >= read_ms &&
-            !(code != AMP_TOK_NONE && amp_tok_is(t, code, AMP_SPAN("buffer_full"))))
-            return true;
-    }
-    return false;
-}
-
 /* The revision of the dead letter when somebody sent it again to this recipient; 0: nobody did, or
  * the letter is older than the delivery that ended. read_ms 0: it never came to the agent. */
-static int requeued(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t read_ms,
-                    int64_t *rev, struct amp_error *err)
+static int letter_requeued(struct amp_store *s, struct amp_span agent, struct amp_span id,
+                           int64_t read_ms, int64_t *rev, struct amp_error *err)
 {
-    struct amp_store_rec rec;
-    struct amp_span route = {"", 0};
+    struct amp_span route;
     AMP_BUF struct amp_buf mem = {0};
-    struct amp_tape t;
+    uint64_t at;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     *rev = 0;
-    if (amp_store_get(s, "dead", id, &rec, err) < 0)
-        return -1;
-    if (!rec.found || !amp_span_is(rec.state, "REQUEUED"))
-        return 0;
-    amp_record_tape(&t);
-    int rc = amp_record_scan(&t, rec.json, err);
-    if (rc == 0)
-        rc = amp_record_text(&t, "route", &mem, &route, err);
-    bool after = rc == 0 && (read_ms == 0 || failed_since(&t, read_ms));
-    amp_tape_release(&t);
-    if (rc < 0 || !after)
+    int rc = amp_dead_find_requeued(s, id, read_ms, &mem, &route, &at, err);
+    if (rc <= 0)
         return rc;
     /* It came back from another inbox than this one: that one is to have it again. */
-    bool other = route.n > 6 && memcmp(route.p, "inbox:", 6) == 0 &&
+    bool other = route.n > 6 && amp_span_starts(route, "inbox:") &&
                  !amp_span_eq((struct amp_span){route.p + 6, route.n - 6}, agent);
-    *rev = other ? 0 : (int64_t)rec.rev;
+    *rev = other ? 0 : (int64_t)at;
     return 0;
 }
 
@@ -224,8 +198,8 @@ struct putting {
 };
 
 /* Which event it is, and whether the buffer needs a place for it. */
-static int decide(struct amp_store *s, struct putting *p, struct amp_inbox_step *step, bool *place,
-                  struct amp_error *err)
+static int event_decide(struct amp_store *s, struct putting *p, struct amp_inbox_step *step,
+                        bool *place, struct amp_error *err)
 {
     if (amp_inbox_delivery_get(s, p->key.key, &p->mem, &p->had, err) < 0)
         return -1;
@@ -235,8 +209,8 @@ static int decide(struct amp_store *s, struct putting *p, struct amp_inbox_step 
     if (!past || !in_ledger(p->v->id))
         return 0;
     int64_t rev;
-    if (requeued(s, p->agent, p->v->id, p->had.state == AMP_INBOX_READ ? p->had.read_ms : 0, &rev,
-                 err) < 0)
+    if (letter_requeued(s, p->agent, p->v->id, p->had.state == AMP_INBOX_READ ? p->had.read_ms : 0,
+                        &rev, err) < 0)
         return -1;
     if (rev > 0 && rev != p->had.requeue) {
         step->event = AMP_INBOX_EV_REQUEUE;
@@ -246,8 +220,8 @@ static int decide(struct amp_store *s, struct putting *p, struct amp_inbox_step 
     return 0;
 }
 
-static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_entry_id *entry,
-                       enum amp_inbox_put *how, struct amp_error *err)
+static int delivery_put(struct amp_store *s, struct putting *p, struct amp_store_entry_id *entry,
+                        enum amp_inbox_put *how, struct amp_error *err)
 {
     const struct amp_view *v = p->v;
     struct amp_span known = p->known->id;
@@ -275,8 +249,8 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
     bool needs_place;
     if (in_ledger(known) && amp_message_record(s, p->known, p->now_ms, NULL, err) < 0)
         return -1;
-    if (decide(s, p, &step, &needs_place, err) < 0 ||
-        (needs_place && take_place(s, p->agent, &place, err) < 0))
+    if (event_decide(s, p, &step, &needs_place, err) < 0 ||
+        (needs_place && place_take(s, p->agent, &place, err) < 0))
         return -1;
     bool placed = p->had.state == AMP_INBOX_ABSENT || step.event == AMP_INBOX_EV_REQUEUE;
     if (p->answer && placed && p->answer->compose(p->answer->ctx, &p->said, err) < 0)
@@ -304,8 +278,8 @@ static int put_in_turn(struct amp_store *s, struct putting *p, struct amp_store_
 
 /* Work without an id of its own is in the ledger under a name, so that its time is watched. 0: it
  * has none, or the same attempt in other words has it. */
-static int name_for_ledger(struct amp_store *s, struct amp_view *v, char name[AMP_MSG_ID_MAX],
-                           struct amp_error *err)
+static int message_name(struct amp_store *s, struct amp_view *v, char name[AMP_MSG_ID_MAX],
+                        struct amp_error *err)
 {
     struct amp_error e = {0};
     if (v->id.n > 0 || !amp_message_name(v, name))
@@ -328,7 +302,7 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
     struct putting p = {.agent = agent, .v = v, .opt = opt, .now_ms = now_ms, .answer = answer};
     struct amp_store_entry_id made = {0};
     enum amp_inbox_put did = AMP_INBOX_KNOWN;
-    int known = name_for_ledger(s, &named, name, err);
+    int known = message_name(s, &named, name, err);
     if (known < 0)
         return -1;
     p.known = known ? &named : v;
@@ -342,7 +316,7 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
     if (rc == 0)
         rc = amp_store_begin(s, err);
     if (rc == 0) {
-        rc = put_in_turn(s, &p, &made, &did, err);
+        rc = delivery_put(s, &p, &made, &did, err);
         amp_store_end(s);
     }
     amp_buf_release(&p.mem);

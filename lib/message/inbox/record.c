@@ -37,7 +37,7 @@ static uint32_t array_of(const struct amp_tape *t, const char *key, uint32_t *co
     return tok;
 }
 
-static int read_lists(const struct amp_tape *t, struct amp_buf *mem, struct amp_inbox_buffer *b,
+static int lists_read(const struct amp_tape *t, struct amp_buf *mem, struct amp_inbox_buffer *b,
                       struct amp_error *err)
 {
     uint32_t n_waiting, n_open;
@@ -75,7 +75,7 @@ int amp_inbox_buffer_read(struct amp_span json, struct amp_buf *mem, struct amp_
     /* The texts never need more than the record, so that the spans stay where they are. */
     if (amp_buf_reserve(mem, json.n, err) == 0 && amp_record_scan(&t, json, err) == 0 &&
         amp_record_text(&t, "agent", mem, &b.agent, err) == 0 &&
-        read_lists(&t, mem, &b, err) == 0) {
+        lists_read(&t, mem, &b, err) == 0) {
         b.bound = amp_record_int(&t, "bound");
         b.credits = amp_record_int(&t, "credits");
         b.busy_ms = amp_record_int(&t, "busy_ms");

@@ -26,7 +26,7 @@ static bool is_aof_answer(const struct amp_view *v)
 }
 
 /* What a request and its outcome both name; false where the message is neither. */
-static bool name_operation(const struct amp_view *v, struct named *out)
+static bool operation_name(const struct amp_view *v, struct named *out)
 {
     if (v->protocol == AMP_PROTO_SW4RM && v->kind == AMP_KIND_TOOL_CALL)
         *out = (struct named){"sw4rm", v->correlation, v->body.tool_call.call};
@@ -48,7 +48,7 @@ static bool name_operation(const struct amp_view *v, struct named *out)
     return out->second.n > 0;
 }
 
-static int write_key(const struct named *n, struct amp_buf *out, struct amp_error *err)
+static int key_write(const struct named *n, struct amp_buf *out, struct amp_error *err)
 {
     if (amp_buf_fmt(out, err, "%s\n", n->protocol) < 0 ||
         amp_buf_add(out, n->first.p, n->first.n, err) < 0 || amp_buf_add(out, "\n", 1, err) < 0 ||
@@ -85,7 +85,7 @@ static void work_release(struct work *w)
     amp_buf_release(&w->out);
 }
 
-static int read_ids(struct work *w, const struct amp_store_rec *rec, struct amp_error *err)
+static int ids_read(struct work *w, const struct amp_store_rec *rec, struct amp_error *err)
 {
     struct amp_tape t;
     struct amp_span id;
@@ -115,7 +115,7 @@ static int await_fn(void *ctx, const struct amp_store_rec *now, struct amp_store
 {
     struct work *w = ctx;
     struct amp_jw j;
-    if (read_ids(w, now, err) < 0)
+    if (ids_read(w, now, err) < 0)
         return -1;
     const char *id = w->ids.data;
     for (uint32_t i = 0; i < w->n; i++, id += strlen(id) + 1)
@@ -146,14 +146,14 @@ int amp_awaited_note(struct amp_store *s, const struct amp_view *v, int64_t now_
 {
     struct named name;
     bool waits = v->wants_outcome || v->kind == AMP_KIND_TOOL_CALL || amp_message_is_named(v);
-    if (!waits || v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || !name_operation(v, &name))
+    if (!waits || v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || !operation_name(v, &name))
         return 0;
     struct work w;
     enum amp_store_outcome how;
     work_init(&w);
     w.id = v->id;
     w.now_ms = now_ms;
-    int rc = write_key(&name, &w.key, err);
+    int rc = key_write(&name, &w.key, err);
     if (rc == 0)
         rc = amp_store_update(s, KIND, amp_buf_span(&w.key), NULL, await_fn, &w, &how, err);
     work_release(&w);
@@ -191,7 +191,7 @@ static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 }
 
 /* Whether one of its messages is on its way or at work. */
-static int find_open(struct forgetting *f)
+static int ids_any_open(struct forgetting *f)
 {
     AMP_BUF struct amp_buf mem = {0};
     const char *id = f->w.ids.data;
@@ -207,7 +207,7 @@ static int find_open(struct forgetting *f)
     return 0;
 }
 
-static int forget_each(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int due_forget(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct forgetting *f = ctx;
     enum amp_store_outcome how;
@@ -215,9 +215,9 @@ static int forget_each(void *ctx, struct amp_span id, const struct amp_store_rec
     f->rev = rec->rev;
     f->rc = amp_buf_add(&f->w.key, id.p, id.n, f->err);
     if (f->rc == 0)
-        f->rc = read_ids(&f->w, rec, f->err);
+        f->rc = ids_read(&f->w, rec, f->err);
     if (f->rc == 0)
-        f->rc = find_open(f);
+        f->rc = ids_any_open(f);
     if (f->rc == 0)
         f->rc = amp_store_update(f->store, KIND, amp_buf_span(&f->w.key), NULL, forget_fn, f, &how,
                                  f->err);
@@ -230,7 +230,7 @@ int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, u
     struct forgetting f = {.store = s, .actor = actor, .err = err};
     work_init(&f.w);
     f.w.now_ms = now_ms;
-    int rc = amp_store_due(s, KIND, now_ms, forget_each, &f, err);
+    int rc = amp_store_due(s, KIND, now_ms, due_forget, &f, err);
     if (rc == 0)
         rc = f.rc;
     if (rc == 0 && gone)
@@ -242,20 +242,20 @@ int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, u
 bool amp_awaited_is_named(const struct amp_view *v)
 {
     struct named name;
-    return name_operation(v, &name);
+    return operation_name(v, &name);
 }
 
 /* The attempts that the message answers, into w->ids. */
-static int find_attempts(struct amp_store *s, const struct amp_view *v, struct work *w,
+static int attempts_find(struct amp_store *s, const struct amp_view *v, struct work *w,
                          struct amp_error *err)
 {
     struct amp_store_rec rec;
     struct named name;
-    if (!name_operation(v, &name))
+    if (!operation_name(v, &name))
         return 0;
-    return write_key(&name, &w->key, err) < 0 ||
+    return key_write(&name, &w->key, err) < 0 ||
                    amp_store_get(s, KIND, amp_buf_span(&w->key), &rec, err) < 0 ||
-                   read_ids(w, &rec, err) < 0
+                   ids_read(w, &rec, err) < 0
                ? -1
                : 0;
 }
@@ -265,7 +265,7 @@ int amp_awaited_each(struct amp_store *s, const struct amp_view *v, amp_awaited_
 {
     struct work w;
     work_init(&w);
-    int rc = find_attempts(s, v, &w, err);
+    int rc = attempts_find(s, v, &w, err);
     const char *id = w.ids.data;
     for (uint32_t i = 0; rc == 0 && i < w.n; i++, id += strlen(id) + 1)
         rc = fn(ctx, amp_span_str(id), err);

@@ -63,13 +63,14 @@ static void work_release(struct work *w)
     amp_buf_release(&w->claim);
 }
 
-static int current(struct work *w, const struct amp_store_rec *now, struct amp_error *err)
+static int record_load(struct work *w, const struct amp_store_rec *now, struct amp_error *err)
 {
     return amp_message_parse(now, &w->mem, &w->rec, err);
 }
 
-static int commit(struct work *w, const char *event, uint8_t to, const struct amp_ack_note *note,
-                  struct amp_store_change *change, struct amp_error *err)
+static int record_commit(struct work *w, const char *event, uint8_t to,
+                         const struct amp_ack_note *note, struct amp_store_change *change,
+                         struct amp_error *err)
 {
     amp_buf_reset(&w->out);
     if (amp_record_write(&w->rec, note, &w->out, err) < 0)
@@ -83,7 +84,7 @@ static int commit(struct work *w, const char *event, uint8_t to, const struct am
 }
 
 /* When somebody has to look whether it was acknowledged, or expired before. */
-static int64_t waits_until(const struct work *w)
+static int64_t wait_until(const struct work *w)
 {
     int64_t wait = w->rec.ack_timeout_ms, until = w->now_ms + wait;
     if (wait <= 0)
@@ -92,22 +93,22 @@ static int64_t waits_until(const struct work *w)
 }
 
 /* The next sign of life is due before its time is over. */
-static int64_t next_beat(const struct work *w)
+static int64_t beat_next(const struct work *w)
 {
     int64_t beat = w->now_ms + w->rec.beat_ms;
     return w->rec.beat_ms > 0 && beat < w->rec.until_ms ? beat : w->rec.until_ms;
 }
 
-static void begin_to_wait(struct work *w)
+static void wait_begin(struct work *w)
 {
-    w->rec.due_ms = waits_until(w);
+    w->rec.due_ms = wait_until(w);
     w->rec.until_ms = w->rec.beat_ms > 0 ? w->rec.due_ms : 0;
     if (w->rec.until_ms > 0)
-        w->rec.due_ms = next_beat(w);
+        w->rec.due_ms = beat_next(w);
 }
 
 /* The record of a message that the ledger does not know. */
-static int describe(struct work *w, struct amp_error *err)
+static int record_describe(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
     w->rec.line = v->line;
@@ -128,7 +129,7 @@ static int describe(struct work *w, struct amp_error *err)
     return 0;
 }
 
-static int check_same(const struct work *w, struct amp_error *err)
+static int bytes_check(const struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
     if (amp_span_eq(w->rec.line, v->line))
@@ -143,14 +144,14 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     struct work *w = ctx;
     const struct amp_view *v = w->view;
     if (now->found) {
-        if (current(w, now, err) < 0)
+        if (record_load(w, now, err) < 0)
             return -1;
-        if (check_same(w, err) < 0)
+        if (bytes_check(w, err) < 0)
             return -1;
         w->same = true;
         return 1;
     }
-    if (describe(w, err) < 0)
+    if (record_describe(w, err) < 0)
         return -1;
     w->rec.expires_ms = w->rec.ack_timeout_ms > 0 ? amp_message_expiry(v, w->now_ms) : 0;
     if (w->former) {
@@ -161,12 +162,12 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         w->rec.sla_ms = w->former->sla_ms;
     }
     amp_stages_beat(v, &w->rec.beat_ms, &w->rec.beat_warns);
-    begin_to_wait(w);
+    wait_begin(w);
     if (!w->former && amp_message_expired(v, w->now_ms)) { /* whether or not it is waited for */
         w->rec.expires_ms = v->expires_ms;
         w->rec.due_ms = w->now_ms;
     }
-    return commit(w, w->former ? "resend" : "record", AMP_DELIVERY_SENT, NULL, change, err);
+    return record_commit(w, w->former ? "resend" : "record", AMP_DELIVERY_SENT, NULL, change, err);
 }
 
 int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
@@ -183,8 +184,8 @@ bool amp_message_expired(const struct amp_view *v, int64_t now_ms)
     return v->expires_ms > 0 && v->expires_ms <= now_ms && v->protocol != AMP_PROTO_AOF;
 }
 
-static int record(struct amp_store *s, struct work *w, enum amp_store_outcome *outcome,
-                  struct amp_error *err)
+static int message_record(struct amp_store *s, struct work *w, enum amp_store_outcome *outcome,
+                          struct amp_error *err)
 {
     enum amp_store_outcome how;
     if (w->view->id.n == 0)
@@ -205,7 +206,7 @@ int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t no
     work_init(&w);
     w.view = v;
     w.now_ms = now_ms;
-    return record(s, &w, outcome, err);
+    return message_record(s, &w, outcome, err);
 }
 
 int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
@@ -217,11 +218,11 @@ int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
     w.view = v;
     w.former = former;
     w.now_ms = now_ms;
-    return record(s, &w, NULL, err);
+    return message_record(s, &w, NULL, err);
 }
 
 /* What the machinery says of work that nobody took up needs no holder. */
-static int check_holder(const struct work *w, struct amp_span id, struct amp_error *err)
+static int holder_check(const struct work *w, struct amp_span id, struct amp_error *err)
 {
     struct amp_holder_claim c = {
         .stage = w->stage, .by = w->note.by, .role = w->role, .takes_up = w->said->takes_up};
@@ -247,7 +248,7 @@ static int64_t outcome_due(const struct work *w)
 /* Admitted: SW4RM's messages may still expire unread, the Runtime Protocol's tasks have until the
  * outcome that somebody waits for. A TOOL_CALL's time is that of its execution: in an inbox it has
  * not begun. */
-static int64_t after_admission(const struct work *w)
+static int64_t admission_due(const struct work *w)
 {
     if (w->rec.sla_ms == 0 || (is_sw4rm(w) && w->said->waits))
         return is_sw4rm(w) ? w->rec.expires_ms : 0;
@@ -272,7 +273,7 @@ static bool puts_off(const struct work *w)
 
 /* Work that was taken up runs on until its outcome. The Runtime Protocol counts from the admission,
  * an execution begins when it is taken up. */
-static void expect_outcome(struct work *w)
+static void outcome_expect(struct work *w)
 {
     bool admitted = w->rec.state == AMP_DELIVERY_RECEIVED && w->rec.due_ms > 0;
     if (w->rec.state == AMP_DELIVERY_READ || (admitted && !is_sw4rm(w)))
@@ -281,7 +282,7 @@ static void expect_outcome(struct work *w)
 }
 
 /* The receiver has this attempt after all: none is needed that did not begin its way yet. */
-static void settle_late(struct work *w, uint32_t eff)
+static void late_settle(struct work *w, uint32_t eff)
 {
     if (!w->note.late || is_failure(w->stage) || w->stage == AMP_STAGE_TIMED_OUT)
         return;
@@ -306,14 +307,14 @@ static bool is_beat(const struct work *w)
 }
 
 /* While the work goes on. What waits in an inbox is not begun: of that no sign is due. */
-static void expect_beats(struct work *w, uint8_t to)
+static void beats_expect(struct work *w, uint8_t to)
 {
     if (w->rec.beat_ms == 0 || w->note.late)
         return;
     if (to == AMP_DELIVERY_RECEIVED)
         w->rec.due_ms = w->rec.until_ms;
     else if (to == AMP_DELIVERY_READ && is_of_holder(w))
-        w->rec.due_ms = next_beat(w);
+        w->rec.due_ms = beat_next(w);
 }
 
 /* It was said before, in the same words. */
@@ -329,17 +330,17 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     struct work *w = ctx;
     if (!now->found)
         return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
-    if (current(w, now, err) < 0)
+    if (record_load(w, now, err) < 0)
         return -1;
     if (is_beat(w)) {
-        w->rec.due_ms = next_beat(w);
-        return commit(w, "alive", w->rec.state, NULL, change, err);
+        w->rec.due_ms = beat_next(w);
+        return record_commit(w, "alive", w->rec.state, NULL, change, err);
     }
     if (is_repeated(w)) {
         w->changes->close_outbox = true;
         return 1;
     }
-    if (check_holder(w, w->id, err) < 0)
+    if (holder_check(w, w->id, err) < 0)
         return -1;
     struct amp_fsm_result step;
     uint8_t event = stage_events[w->stage];
@@ -354,21 +355,21 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         admitted || w->note.late || (eff & 1u << AMP_DELIVERY_DO_CLOSE_OUTBOX);
     if (eff & 1u << AMP_DELIVERY_DO_CANCEL_RETRY) {
         w->rec.next = (struct amp_span){"", 0};
-        begin_to_wait(w);
+        wait_begin(w);
     }
     if (puts_off(w) && step.to == w->rec.state)
         w->rec.due_ms = outcome_due(w);
     else if (admitted)
-        w->rec.due_ms = after_admission(w);
+        w->rec.due_ms = admission_due(w);
     /* Neither a sign of life (AOP) nor the beginning of the work is an end: its time runs on. */
     bool at_work = step.to == AMP_DELIVERY_READ;
     bool runs_on = at_work && (amp_span_is(w->rec.protocol, "aop") || w->rec.sla_ms > 0);
     if (!runs_on && (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE))
         w->rec.due_ms = 0;
     if (at_work && w->rec.sla_ms > 0)
-        expect_outcome(w);
-    expect_beats(w, step.to);
-    settle_late(w, eff);
+        outcome_expect(w);
+    beats_expect(w, step.to);
+    late_settle(w, eff);
     if (w->changes->withdraw)
         w->rec.due_ms = w->now_ms;
     if (!w->note.late && w->failure != AMP_FAILURE_NONE && is_failure(w->stage)) {
@@ -388,7 +389,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         change->emits = w->said->emit;
         change->n_emits = 1;
     }
-    if (commit(w, amp_delivery_fsm.events[event].name, step.to, &w->note, change, err) < 0)
+    if (record_commit(w, amp_delivery_fsm.events[event].name, step.to, &w->note, change, err) < 0)
         return -1;
     if (w->said->emit)
         change->actor = w->said->actor;
@@ -422,21 +423,21 @@ int amp_message_check(struct amp_store *s, const struct amp_view *v, struct amp_
     w.view = v;
     int rc = amp_message_find(s, v->id, &w.mem, &w.rec, err);
     if (rc == 0 && w.rec.found)
-        rc = check_same(&w, err);
+        rc = bytes_check(&w, err);
     work_release(&w);
     return rc;
 }
 
 /* Checks the holder of the record that w has. */
-static int check_answer(struct amp_store *s, struct work *w, struct amp_error *err)
+static int answer_check(struct amp_store *s, struct work *w, struct amp_error *err)
 {
     struct amp_error e = {0};
-    if (is_beat(w) || is_repeated(w) || check_holder(w, w->id, &e) == 0)
+    if (is_beat(w) || is_repeated(w) || holder_check(w, w->id, &e) == 0)
         return 0;
     /* The message may be for a role. */
     if (amp_holder_denied(&e) && amp_holder_role(s, w->note.by, w->role, err) < 0)
         return -1;
-    if (*w->role && check_holder(w, w->id, &e) == 0)
+    if (*w->role && holder_check(w, w->id, &e) == 0)
         return 0;
     if (err)
         *err = e;
@@ -451,13 +452,13 @@ int amp_message_may_answer(struct amp_store *s, struct amp_span id, const struct
     int rc = amp_message_find(s, id, &w.mem, &w.rec, err);
     if (rc == 0 && !w.rec.found && v) {
         w.view = v;
-        rc = describe(&w, err);
+        rc = record_describe(&w, err);
         w.rec.found = rc == 0;
     }
     if (rc == 0 && !w.rec.found)
         rc = amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
     if (rc == 0)
-        rc = check_answer(s, &w, err);
+        rc = answer_check(s, &w, err);
     work_release(&w);
     return rc;
 }
@@ -498,7 +499,7 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     struct work *w = ctx;
     if (!now->found)
         return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
-    if (current(w, now, err) < 0)
+    if (record_load(w, now, err) < 0)
         return -1;
     if (w->rec.state == AMP_DELIVERY_SENT)
         return 1;
@@ -508,14 +509,14 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     struct amp_span none = {"", 0};
     w->rec.expires_ms = 0;
     w->rec.silent = false;
-    begin_to_wait(w);
+    wait_begin(w);
     w->rec.attempt = w->rec.departed_ms = w->rec.sequence = 0;
     w->rec.tries = w->rec.next = w->rec.node = w->rec.failure = w->rec.given_up = none;
     /* A new life: what was answered before must not make the next answer a repetition. */
     w->rec.timed_out_ms = 0;
     w->rec.told = false;
     w->rec.acks = w->rec.holder = w->rec.result = none;
-    return commit(w, "requeue", step.to, NULL, change, err);
+    return record_commit(w, "requeue", step.to, NULL, change, err);
 }
 
 int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,

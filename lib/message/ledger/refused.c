@@ -85,7 +85,7 @@ static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     return 0;
 }
 
-static int forget_each(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int due_forget(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct forgetting *f = ctx;
     enum amp_store_outcome how;
@@ -98,7 +98,7 @@ int amp_refused_forget(struct amp_store *s, int64_t now_ms, const char *actor, u
                        struct amp_error *err)
 {
     struct forgetting f = {.store = s, .actor = actor, .now_ms = now_ms, .err = err};
-    if (amp_store_due(s, AMP_REFUSED, now_ms, forget_each, &f, err) < 0 || f.rc < 0)
+    if (amp_store_due(s, AMP_REFUSED, now_ms, due_forget, &f, err) < 0 || f.rc < 0)
         return -1;
     *gone = f.gone;
     return 0;

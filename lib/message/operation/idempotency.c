@@ -105,7 +105,7 @@ struct acks {
     struct amp_span code; /* of the last one that has one */
 };
 
-static int read_acks(const struct amp_message_rec *r, struct amp_buf *text, struct acks *out,
+static int acks_read(const struct amp_message_rec *r, struct amp_buf *text, struct acks *out,
                      struct amp_error *err)
 {
     struct amp_tape t;
@@ -141,7 +141,8 @@ static int read_acks(const struct amp_message_rec *r, struct amp_buf *text, stru
                : 0;
 }
 
-static struct attempt judge(const struct amp_message_rec *r, const struct acks *a, int64_t now_ms)
+static struct attempt attempt_classify(const struct amp_message_rec *r, const struct acks *a,
+                                       int64_t now_ms)
 {
     struct attempt t = {.state = AT_WORK, .at_ms = a->last_ms};
     if (!r->found)
@@ -173,8 +174,8 @@ static struct attempt judge(const struct amp_message_rec *r, const struct acks *
 }
 
 /* Takes an attempt's result or error along. */
-static int keep(struct work *w, const struct attempt *t, const struct amp_message_rec *r,
-                const struct acks *a, struct amp_error *err)
+static int result_keep(struct work *w, const struct attempt *t, const struct amp_message_rec *r,
+                       const struct acks *a, struct amp_error *err)
 {
     struct amp_idem_answer *out = w->answer;
     out->status = t->status;
@@ -189,7 +190,7 @@ static int keep(struct work *w, const struct attempt *t, const struct amp_messag
 
 /* The earliest success counts; else work that goes on; else what became of the newest attempt.
  * *same: it is the message's own, or the message is one of several that nobody took up. */
-static int look(struct work *w, struct attempt *out, bool *same, struct amp_error *err)
+static int attempts_weigh(struct work *w, struct attempt *out, bool *same, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, AMP_RECORD_MAX);
@@ -201,9 +202,9 @@ static int look(struct work *w, struct attempt *out, bool *same, struct amp_erro
         struct acks a = {0};
         bool this = amp_span_is(w->view->id, id);
         if (amp_message_find(w->store, amp_span_str(id), &w->mem, &r, err) < 0 ||
-            read_acks(&r, &text, &a, err) < 0)
+            acks_read(&r, &text, &a, err) < 0)
             return -1;
-        struct attempt t = judge(&r, &a, w->opt->now_ms);
+        struct attempt t = attempt_classify(&r, &a, w->opt->now_ms);
         bool better;
         if (out->state == SUCCEEDED)
             better = t.state == SUCCEEDED && t.at_ms < out->at_ms;
@@ -215,13 +216,13 @@ static int look(struct work *w, struct attempt *out, bool *same, struct amp_erro
         }
         *same = this || (t.state == OPEN && *same);
         *out = t;
-        if (keep(w, &t, &r, &a, err) < 0)
+        if (result_keep(w, &t, &r, &a, err) < 0)
             return -1;
     }
     return 0;
 }
 
-static int add_attempt(struct op *op, struct amp_span id, struct amp_error *err)
+static int attempt_add(struct op *op, struct amp_span id, struct amp_error *err)
 {
     if (memchr(id.p, '\0', id.n))
         return amp_fail(err, AMP_NO, "validation_error", "a message_id with a NUL in it");
@@ -240,7 +241,7 @@ static int add_attempt(struct op *op, struct amp_span id, struct amp_error *err)
     return 0;
 }
 
-static int read_op(struct work *w, const struct amp_store_rec *rec, struct amp_error *err)
+static int record_read(struct work *w, const struct amp_store_rec *rec, struct amp_error *err)
 {
     struct op *op = &w->op;
     amp_buf_reset(&op->attempts);
@@ -262,7 +263,7 @@ static int read_op(struct work *w, const struct amp_store_rec *rec, struct amp_e
             struct amp_span id;
             rc = amp_tok_text(&t, i, &w->mem, &id, err);
             if (rc == 0)
-                rc = add_attempt(op, id, err);
+                rc = attempt_add(op, id, err);
         }
     op->answered = rc == 0 ? amp_record_int(&t, "answered") : 0;
     op->attempt = rc == 0 ? amp_record_int(&t, "attempt") : 0;
@@ -270,7 +271,7 @@ static int read_op(struct work *w, const struct amp_store_rec *rec, struct amp_e
     return rc;
 }
 
-static int write_op(struct work *w, struct amp_error *err)
+static int record_write(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
     const struct amp_idem_answer *a = w->answer;
@@ -314,7 +315,7 @@ static int claim_fn(void *ctx, const struct amp_store_rec *now, struct amp_store
     w->raced = now->found != w->op.found || now->rev != w->op.rev;
     if (w->raced)
         return 1;
-    if (write_op(w, err) < 0)
+    if (record_write(w, err) < 0)
         return -1;
     bool done = w->answer->verdict == AMP_IDEM_DONE;
     change->event = amp_idem_word(w->answer->verdict);
@@ -344,7 +345,7 @@ static bool is_said_anew(const struct work *w)
 }
 
 /* Runtime Protocol §1: another event for the same operation counts higher. */
-static int check_count(struct work *w, struct amp_error *err)
+static int attempt_check(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
     if (v->protocol != AMP_PROTO_RTP || !v->has_attempt)
@@ -358,14 +359,14 @@ static int check_count(struct work *w, struct amp_error *err)
     return 0;
 }
 
-static int decide(struct work *w, struct amp_error *err)
+static int claim_decide(struct work *w, struct amp_error *err)
 {
     struct amp_store_rec rec;
     struct amp_idem_answer *a = w->answer;
     struct attempt t;
     bool same;
     if (amp_store_get(w->store, KIND, amp_buf_span(&w->key), &rec, err) < 0 ||
-        read_op(w, &rec, err) < 0 || look(w, &t, &same, err) < 0)
+        record_read(w, &rec, err) < 0 || attempts_weigh(w, &t, &same, err) < 0)
         return -1;
     bool ended = t.state == SUCCEEDED || t.state == FAILED;
     if (w->op.n_attempts == 0 || is_said_anew(w) ||
@@ -381,10 +382,10 @@ static int decide(struct work *w, struct amp_error *err)
     } else {
         a->verdict = t.state == AT_WORK ? AMP_IDEM_RUNNING : AMP_IDEM_RETRY;
     }
-    if (check_count(w, err) < 0)
+    if (attempt_check(w, err) < 0)
         return -1;
     if ((a->verdict == AMP_IDEM_NEW || a->verdict == AMP_IDEM_RETRY) &&
-        add_attempt(&w->op, w->view->id, err) < 0)
+        attempt_add(&w->op, w->view->id, err) < 0)
         return -1;
     if (a->verdict == AMP_IDEM_NEW)
         a->status = "SENT";
@@ -406,7 +407,7 @@ int amp_idem_claim(struct amp_store *s, const struct amp_view *v,
     int rc = amp_operation_key(v, &w.key, err);
     for (int i = 0; rc == 0 && w.key.len > 0; i++) {
         enum amp_store_outcome how;
-        rc = decide(&w, err);
+        rc = claim_decide(&w, err);
         if (rc == 0)
             rc = amp_store_update(s, KIND, amp_buf_span(&w.key), NULL, claim_fn, &w, &how, err);
         if (rc == 0 && !w.raced)
@@ -450,7 +451,7 @@ static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     return 0;
 }
 
-static int forget_each(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int due_forget(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct forgetting *f = ctx;
     struct attempt t;
@@ -458,8 +459,8 @@ static int forget_each(void *ctx, struct amp_span id, const struct amp_store_rec
     enum amp_store_outcome how;
     amp_buf_reset(&f->w.key);
     f->rc = -1;
-    if (amp_buf_add(&f->w.key, id.p, id.n, f->err) < 0 || read_op(&f->w, rec, f->err) < 0 ||
-        look(&f->w, &t, &same, f->err) < 0)
+    if (amp_buf_add(&f->w.key, id.p, id.n, f->err) < 0 || record_read(&f->w, rec, f->err) < 0 ||
+        attempts_weigh(&f->w, &t, &same, f->err) < 0)
         return 1;
     f->ended = t.state != AT_WORK;
     f->at_ms = t.state == OPEN ? 0 : t.at_ms;
@@ -479,7 +480,7 @@ int amp_idem_forget(struct amp_store *s, const struct amp_idem_options *opt, uin
     f.w.opt = opt;
     f.w.view = &f.view;
     f.w.answer = &answer;
-    int rc = amp_store_due(s, KIND, opt->now_ms, forget_each, &f, err);
+    int rc = amp_store_due(s, KIND, opt->now_ms, due_forget, &f, err);
     if (rc == 0)
         rc = f.rc;
     if (rc == 0 && gone)

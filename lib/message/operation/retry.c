@@ -47,7 +47,7 @@ void amp_retry_defaults(struct amp_retry_rules *out)
 }
 
 /* "sw4rm=…": from that protocol to itself; else from the first to the last. */
-static int which(struct amp_span *text, int *from, int *to, struct amp_error *err)
+static int protocols_parse(struct amp_span *text, int *from, int *to, struct amp_error *err)
 {
     const char *eq = memchr(text->p, '=', text->n);
     *from = AMP_PROTO_NONE;
@@ -68,14 +68,14 @@ int amp_retry_set_budget(struct amp_retry_rules *r, const char *text, struct amp
     struct amp_span t = amp_span_str(text);
     int from, to;
     int64_t n;
-    if (which(&t, &from, &to, err) < 0 || amp_num_parse(t, 0, BUDGET_MAX, &n, err) < 0)
+    if (protocols_parse(&t, &from, &to, err) < 0 || amp_num_parse(t, 0, BUDGET_MAX, &n, err) < 0)
         return -1;
     for (int p = from; p <= to; p++)
         r->of[p].budget = (uint32_t)n;
     return 0;
 }
 
-static int read_waits(struct amp_span t, struct amp_retry_policy *p, struct amp_error *err)
+static int waits_parse(struct amp_span t, struct amp_retry_policy *p, struct amp_error *err)
 {
     const char *end = t.p + t.n;
     for (p->n_list = 0; t.p <= end; t.p++) {
@@ -91,8 +91,8 @@ static int read_waits(struct amp_span t, struct amp_retry_policy *p, struct amp_
     return 0;
 }
 
-static int read_range(struct amp_span t, const char *dots, struct amp_retry_policy *p,
-                      struct amp_error *err)
+static int range_parse(struct amp_span t, const char *dots, struct amp_retry_policy *p,
+                       struct amp_error *err)
 {
     struct amp_span least = {t.p, (size_t)(dots - t.p)};
     struct amp_span most = {dots + 2, t.n - least.n - 2};
@@ -107,10 +107,10 @@ int amp_retry_set_backoff(struct amp_retry_rules *r, const char *text, struct am
     struct amp_span t = amp_span_str(text);
     struct amp_retry_policy p = {0};
     int from, to;
-    if (which(&t, &from, &to, err) < 0)
+    if (protocols_parse(&t, &from, &to, err) < 0)
         return -1;
     const char *dots = strstr(t.p, "..");
-    if ((dots ? read_range(t, dots, &p, err) : read_waits(t, &p, err)) < 0)
+    if ((dots ? range_parse(t, dots, &p, err) : waits_parse(t, &p, err)) < 0)
         return -1;
     for (int i = from; i <= to; i++) {
         p.budget = r->of[i].budget;

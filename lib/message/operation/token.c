@@ -7,7 +7,7 @@
 
 #define DIGITS 16
 
-static int check_part(const char *what, struct amp_span part, struct amp_error *err)
+static int part_check(const char *what, struct amp_span part, struct amp_error *err)
 {
     if (part.n == 0)
         return amp_fail(err, AMP_USAGE, "bad_token_part", "the %s of a token is empty", what);
@@ -23,7 +23,7 @@ int amp_token_make(struct amp_span producer, struct amp_span operation, struct a
     char sum[AMP_SHA256_MAX];
     AMP_BUF struct amp_buf preimage = {0};
     amp_buf_init(&preimage, producer.n + operation.n + canonical.n + 2);
-    if (check_part("producer", producer, err) < 0 || check_part("operation", operation, err) < 0 ||
+    if (part_check("producer", producer, err) < 0 || part_check("operation", operation, err) < 0 ||
         amp_buf_add(&preimage, producer.p, producer.n, err) < 0 ||
         amp_buf_add(&preimage, "\n", 1, err) < 0 ||
         amp_buf_add(&preimage, operation.p, operation.n, err) < 0 ||

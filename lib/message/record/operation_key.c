@@ -9,7 +9,7 @@
 
 /* The Runtime Protocol's events have no token. The same event sent again is told by its kind, its
  * conversation and the payload's bytes; outside of a conversation by its id. */
-static int write_rtp_key(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
+static int rtp_key_write(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX];
     AMP_BUF struct amp_buf text = {0};
@@ -31,7 +31,7 @@ static int write_rtp_key(const struct amp_view *v, struct amp_buf *out, struct a
 int amp_operation_key(const struct amp_view *v, struct amp_buf *out, struct amp_error *err)
 {
     if (v->protocol == AMP_PROTO_RTP)
-        return write_rtp_key(v, out, err);
+        return rtp_key_write(v, out, err);
     if (v->protocol != AMP_PROTO_SW4RM || v->from.n == 0 || amp_span_is(v->type, "ACKNOWLEDGEMENT"))
         return 0;
     bool has_token = v->token.n > 0;

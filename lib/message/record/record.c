@@ -29,7 +29,7 @@ int amp_record_scan(struct amp_tape *t, struct amp_span json, struct amp_error *
 }
 
 /* One object from its first byte to its last, and not too deep. The line passed the checks. */
-static bool stands_raw(struct amp_span line)
+static bool line_is_raw(struct amp_span line)
 {
     if (line.n < 2 || line.p[0] != '{' || line.p[line.n - 1] != '}')
         return false;
@@ -58,7 +58,7 @@ static bool stands_raw(struct amp_span line)
 
 void amp_record_line(struct amp_jw *w, struct amp_span line)
 {
-    if (stands_raw(line)) {
+    if (line_is_raw(line)) {
         amp_jw_key(w, "msg");
         amp_jw_raw(w, line);
     } else {
@@ -119,7 +119,7 @@ static void flag_member(struct amp_jw *w, const char *key, bool is)
     amp_jw_bool(w, true);
 }
 
-static void write_attempts(struct amp_jw *w, const struct amp_message_rec *r)
+static void attempts_write(struct amp_jw *w, const struct amp_message_rec *r)
 {
     amp_jw_some_int(w, "attempt", r->attempt);
     amp_jw_some_str(w, "origin", r->origin);
@@ -164,7 +164,7 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
     amp_jw_some_int(&w, "until_ms", r->until_ms);
     flag_member(&w, "beat_warns", r->beat_warns);
     flag_member(&w, "silent", r->silent);
-    write_attempts(&w, r);
+    attempts_write(&w, r);
     if (r->acks.n > 0 || note) {
         amp_jw_key(&w, "acks");
         amp_jw_open(&w, '[');
@@ -195,7 +195,7 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
 }
 
 /* The elements of an array member, as they stand. */
-static int read_elements(const struct amp_tape *t, const char *key, struct amp_buf *mem,
+static int elements_read(const struct amp_tape *t, const char *key, struct amp_buf *mem,
                          struct amp_span *out, struct amp_error *err)
 {
     *out = (struct amp_span){"", 0};
@@ -210,7 +210,7 @@ static int read_elements(const struct amp_tape *t, const char *key, struct amp_b
     return 0;
 }
 
-static int read_attempts(const struct amp_tape *t, struct amp_buf *mem, struct amp_message_rec *r,
+static int attempts_read(const struct amp_tape *t, struct amp_buf *mem, struct amp_message_rec *r,
                          struct amp_error *err)
 {
     r->attempt = amp_record_int(t, "attempt");
@@ -222,10 +222,10 @@ static int read_attempts(const struct amp_tape *t, struct amp_buf *mem, struct a
                    amp_record_text(t, "failure", mem, &r->failure, err) < 0 ||
                    amp_record_text(t, "given_up", mem, &r->given_up, err) < 0
                ? -1
-               : read_elements(t, "tries", mem, &r->tries, err);
+               : elements_read(t, "tries", mem, &r->tries, err);
 }
 
-static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct amp_message_rec *r,
+static int members_read(const struct amp_tape *t, struct amp_buf *mem, struct amp_message_rec *r,
                         struct amp_error *err)
 {
     if (amp_record_line_read(t, mem, &r->line, err) < 0 ||
@@ -247,7 +247,7 @@ static int read_members(const struct amp_tape *t, struct amp_buf *mem, struct am
             return -1;
         r->result = (struct amp_span){mem->data + at, src.n};
     }
-    if (read_elements(t, "acks", mem, &r->acks, err) < 0 || read_attempts(t, mem, r, err) < 0)
+    if (elements_read(t, "acks", mem, &r->acks, err) < 0 || attempts_read(t, mem, r, err) < 0)
         return -1;
     r->sent_ms = amp_record_int(t, "sent_ms");
     r->due_ms = amp_record_int(t, "due_ms");
@@ -275,7 +275,7 @@ int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_messag
     int rc = -1;
     /* The parts never need more than the record, so that the spans stay where they are. */
     if (amp_buf_reserve(mem, json.n, err) == 0 && amp_record_scan(&t, json, err) == 0 &&
-        read_members(&t, mem, &r, err) == 0) {
+        members_read(&t, mem, &r, err) == 0) {
         *out = r;
         rc = 0;
     }

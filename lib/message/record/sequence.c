@@ -47,8 +47,8 @@ static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     return 0;
 }
 
-static int take(struct amp_store *s, struct amp_span key, struct taking *w, int64_t *first,
-                struct amp_error *err)
+static int numbers_take(struct amp_store *s, struct amp_span key, struct taking *w, int64_t *first,
+                        struct amp_error *err)
 {
     enum amp_store_outcome how;
     if (amp_store_update(s, KIND, key, NULL, take_fn, w, &how, err) < 0)
@@ -62,7 +62,7 @@ int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, c
 {
     struct taking w = {.n = n, .actor = actor};
     char key[AMP_SOURCE_NAME_MAX];
-    return take(s, amp_source_name(source, key), &w, first, err);
+    return numbers_take(s, amp_source_name(source, key), &w, first, err);
 }
 
 int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now_ms,
@@ -76,7 +76,7 @@ int amp_sequence_rise_by(struct amp_store *s, struct amp_span producer, uint32_t
 {
     struct taking w = {.n = n, .least = amp_id_number(now_ms), .actor = actor};
     char key[AMP_SOURCE_KEY_MAX];
-    return take(s, amp_source_key(AMP_SPAN("sw4rm"), producer, key), &w, first, err);
+    return numbers_take(s, amp_source_key(AMP_SPAN("sw4rm"), producer, key), &w, first, err);
 }
 
 int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,

@@ -44,7 +44,7 @@ static enum amp_failure failure_of(const struct amp_view *v)
 }
 
 /* Runtime Protocol §5: processed means that there is an outcome. */
-static int check_outcome(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
+static int outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {0};
@@ -72,12 +72,12 @@ int amp_message_acknowledge(struct amp_store *s, const struct amp_view *v, int64
     a.eta_ms = v->body.ack.eta_ms;
     if (a.stage == AMP_STAGE_REJECTED || a.stage == AMP_STAGE_FAILED)
         a.failure = failure_of(v);
-    return check_outcome(s, v, err) < 0
+    return outcome_check(s, v, err) < 0
                ? -1
                : amp_settle_answer(s, v->body.ack.ref, &a, now_ms, NULL, err);
 }
 
-static int answer_rtp(struct amp_store *s, const struct amp_view *v,
+static int rtp_answer(struct amp_store *s, const struct amp_view *v,
                       const struct amp_idem_answer *a, const char *node, int64_t now_ms,
                       struct amp_buf *line, struct amp_error *err)
 {
@@ -99,7 +99,7 @@ static int answer_rtp(struct amp_store *s, const struct amp_view *v,
                        amp_span_str(amp_idem_word(a->verdict)), amp_buf_span(&why), line, err);
 }
 
-static int answer_sw4rm(struct amp_store *s, const struct amp_view *v,
+static int sw4rm_answer(struct amp_store *s, const struct amp_view *v,
                         const struct amp_idem_answer *a, const char *node, int64_t now_ms,
                         struct amp_buf *line, struct amp_error *err)
 {
@@ -127,6 +127,6 @@ static int answer_sw4rm(struct amp_store *s, const struct amp_view *v,
 int amp_idem_tell(struct amp_store *s, const struct amp_view *v, const struct amp_idem_answer *a,
                   const char *node, int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
-    return v->protocol == AMP_PROTO_RTP ? answer_rtp(s, v, a, node, now_ms, out, err)
-                                        : answer_sw4rm(s, v, a, node, now_ms, out, err);
+    return v->protocol == AMP_PROTO_RTP ? rtp_answer(s, v, a, node, now_ms, out, err)
+                                        : sw4rm_answer(s, v, a, node, now_ms, out, err);
 }

@@ -26,7 +26,7 @@ struct tool {
 
 /* Whether an object of a record describes the tool, and as what. Descriptors stand in a list
  * "tools", or in that of a provider's manifest. */
-static void look_at(const struct amp_tape *t, uint32_t list, struct tool *tool)
+static void tools_look_at(const struct amp_tape *t, uint32_t list, struct tool *tool)
 {
     if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
         return;
@@ -52,13 +52,13 @@ static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     amp_record_tape(&t);
     if (amp_record_scan(&t, rec->json, NULL) == 0)
         for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-            look_at(&t, amp_tape_pointer(&t, 0, amp_span_str(places[i])), tool);
+            tools_look_at(&t, amp_tape_pointer(&t, 0, amp_span_str(places[i])), tool);
     amp_tape_release(&t);
     return 0;
 }
 
 /* Unknown is not idempotent; two providers that disagree are not either. */
-static int may_repeat(struct amp_overdue *o, const struct amp_view *v, bool *may)
+static int tool_may_repeat(struct amp_overdue *o, const struct amp_view *v, bool *may)
 {
     const char *const *names = o->sw->opt->retry->idempotent;
     struct tool tool = {.name = v->body.tool_call.tool};
@@ -74,7 +74,7 @@ static int may_repeat(struct amp_overdue *o, const struct amp_view *v, bool *may
 
 /* ---- deciding ---- */
 
-static int give_up(struct amp_overdue *o, enum amp_retry_verdict verdict)
+static int attempt_give_up(struct amp_overdue *o, enum amp_retry_verdict verdict)
 {
     char what[400], code[128];
     amp_step_code(&o->r, code);
@@ -94,7 +94,7 @@ static int give_up(struct amp_overdue *o, enum amp_retry_verdict verdict)
 }
 
 /* What the message itself says of its retries: never more than it allows. */
-static void own_terms(const struct amp_view *v, struct amp_retry_policy *p)
+static void terms_restrict(const struct amp_view *v, struct amp_retry_policy *p)
 {
     struct amp_again_terms t;
     amp_again_terms(v, &t);
@@ -106,7 +106,7 @@ static void own_terms(const struct amp_view *v, struct amp_retry_policy *p)
         p->n_list = t.n_waits < AMP_RETRY_WAITS_MAX ? t.n_waits : AMP_RETRY_WAITS_MAX;
 }
 
-static int decide(struct amp_overdue *o, const struct amp_view *v)
+static int attempt_decide(struct amp_overdue *o, const struct amp_view *v)
 {
     struct amp_retry_policy p = o->sw->opt->retry->of[v->protocol];
     struct amp_retry_facts f = {
@@ -119,16 +119,16 @@ static int decide(struct amp_overdue *o, const struct amp_view *v)
     char next[AMP_MSG_ID_MAX];
     int64_t at;
     amp_random(&f.dice, sizeof(f.dice));
-    if (f.tool_call && may_repeat(o, v, &f.idempotent) < 0)
+    if (f.tool_call && tool_may_repeat(o, v, &f.idempotent) < 0)
         return -1;
-    own_terms(v, &p);
+    terms_restrict(v, &p);
     enum amp_retry_verdict verdict = amp_retry_decide(&p, &f, &at);
     if (verdict != AMP_RETRY_AGAIN)
-        return give_up(o, verdict);
+        return attempt_give_up(o, verdict);
     struct amp_error e = {0};
     if (amp_again_id(v, o->sw->now_ms, next, &e) < 0) {
         if (e.status == AMP_NO) /* it cannot be named; the others are not to wait for it */
-            return give_up(o, AMP_RETRY_EXHAUSTED);
+            return attempt_give_up(o, AMP_RETRY_EXHAUSTED);
         *o->sw->err = e;
         return -1;
     }
@@ -144,21 +144,22 @@ int amp_attempt_decide(struct amp_overdue *o)
     struct amp_view v;
     bool arrived;
     if (amp_span_is(o->r.failure, "terminal"))
-        return give_up(o, AMP_RETRY_TERMINAL); /* kept for a person, whoever would send again */
+        return attempt_give_up(
+            o, AMP_RETRY_TERMINAL); /* kept for a person, whoever would send again */
     if (amp_step_arrived(o, &arrived) < 0)
         return -1;
     /* What a receiver said no to arrived, too: there only the attempts before this one tell. */
     if (arrived && o->r.failure.n == 0)
         return amp_step_settle(o);
     if (!o->sw->opt->retry)
-        return give_up(o, AMP_RETRY_EXHAUSTED);
+        return attempt_give_up(o, AMP_RETRY_EXHAUSTED);
     int rc = amp_step_read(o, o->r.line, &v);
-    return rc < 0 ? -1 : rc == 0 ? give_up(o, AMP_RETRY_TERMINAL) : decide(o, &v);
+    return rc < 0 ? -1 : rc == 0 ? attempt_give_up(o, AMP_RETRY_TERMINAL) : attempt_decide(o, &v);
 }
 
 /* ---- leaving ---- */
 
-static int compose(struct amp_overdue *o, struct amp_buf *out)
+static int attempt_compose(struct amp_overdue *o, struct amp_buf *out)
 {
     struct amp_view v;
     char id[AMP_MSG_ID_MAX], node[160];
@@ -172,7 +173,7 @@ static int compose(struct amp_overdue *o, struct amp_buf *out)
 }
 
 /* The attempts so far, this one with what became of it. */
-static int write_tries(struct amp_overdue *o, struct amp_buf *out)
+static int tries_write(struct amp_overdue *o, struct amp_buf *out)
 {
     const struct amp_message_rec *r = &o->r;
     struct amp_jw w;
@@ -199,13 +200,13 @@ static int write_tries(struct amp_overdue *o, struct amp_buf *out)
 }
 
 /* It has left: the new attempt's record. */
-static int follow(struct amp_overdue *o, struct amp_buf *line)
+static int attempt_record(struct amp_overdue *o, struct amp_buf *line)
 {
     AMP_BUF struct amp_buf tries = {0};
     struct amp_view v;
     struct amp_error e = {0};
     amp_buf_init(&tries, AMP_RECORD_MAX);
-    if (write_tries(o, &tries) < 0 || amp_step_read(o, amp_buf_span(line), &v) < 0)
+    if (tries_write(o, &tries) < 0 || amp_step_read(o, amp_buf_span(line), &v) < 0)
         return -1;
     struct amp_message_former former = {.attempt = amp_step_attempts(&o->r),
                                         .first = o->r.origin.n > 0 ? o->r.origin : o->id,
@@ -224,7 +225,7 @@ static int follow(struct amp_overdue *o, struct amp_buf *line)
 }
 
 /* 1: it may leave; 0: another one is at work on the operation, or has ended it. */
-static int claim(struct amp_overdue *o, struct amp_span line)
+static int attempt_claim(struct amp_overdue *o, struct amp_span line)
 {
     struct amp_view v;
     struct amp_idem_answer a;
@@ -258,11 +259,11 @@ int amp_attempt_depart(struct amp_overdue *o)
         o->r.node = amp_span_str(sw->opt->actor);
         o->r.sequence = 1; /* only what leaves takes a number */
     }
-    if (compose(o, &line) < 0)
+    if (attempt_compose(o, &line) < 0)
         return -1;
     if (!leaves)
-        return follow(o, &line);
-    int rc = claim(o, amp_buf_span(&line));
+        return attempt_record(o, &line);
+    int rc = attempt_claim(o, amp_buf_span(&line));
     if (rc <= 0) {
         o->r.node = (struct amp_span){"", 0};
         o->r.sequence = 0;
@@ -271,7 +272,7 @@ int amp_attempt_depart(struct amp_overdue *o)
     amp_buf_reset(&line);
     if ((numbered &&
          amp_sequence_next(sw->store, o->r.node, 1, sw->opt->actor, &o->r.sequence, sw->err) < 0) ||
-        compose(o, &line) < 0)
+        attempt_compose(o, &line) < 0)
         return -1;
     sw->emit = (struct amp_store_emit){.id = o->r.next, .line = amp_buf_span(&line)};
     o->emits = true;

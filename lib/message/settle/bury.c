@@ -12,7 +12,7 @@
 #define BEFORE_MAX 31
 
 /* The former attempts for the letter; their texts live in mem. */
-static int read_tries(struct amp_overdue *o, struct amp_buf *mem, struct amp_dead_attempt *out,
+static int tries_read(struct amp_overdue *o, struct amp_buf *mem, struct amp_dead_attempt *out,
                       uint32_t *n)
 {
     struct amp_tape t;
@@ -54,26 +54,9 @@ static int read_tries(struct amp_overdue *o, struct amp_buf *mem, struct amp_dea
     return rc;
 }
 
-/* Whether the letter of this end is there already: a crash came after it. */
-static int is_buried(struct amp_overdue *o, bool *buried)
-{
-    struct amp_store_rec rec;
-    struct amp_tape t;
-    if (amp_store_get(o->sw->store, "dead", o->id, &rec, o->sw->err) < 0)
-        return -1;
-    *buried = false;
-    if (!rec.found || !amp_span_is(rec.state, "DEAD"))
-        return 0;
-    amp_record_tape(&t);
-    int rc = amp_record_scan(&t, rec.json, o->sw->err);
-    *buried = rc == 0 && amp_record_int(&t, "failed_ms") >= o->r.due_ms;
-    amp_tape_release(&t);
-    return rc;
-}
-
 /* Whether there is nothing to bury: the message that nobody acknowledged arrived after all, or what
  * failed or expired was done. */
-static int is_void(struct amp_overdue *o, bool *void_)
+static int letter_is_void(struct amp_overdue *o, bool *void_)
 {
     if (o->r.state == AMP_DELIVERY_TIMED_OUT && o->r.failure.n == 0)
         return amp_step_arrived(o, void_);
@@ -89,7 +72,7 @@ int amp_bury_withdraw(struct amp_overdue *o)
 }
 
 /* What the record tells of a message that its protocol does not read. */
-static void describe(struct amp_dead_letter *d, const struct amp_message_rec *r)
+static void letter_describe(struct amp_dead_letter *d, const struct amp_message_rec *r)
 {
     d->protocol = amp_protocol_name(amp_protocol_find(r->protocol));
     d->type = r->type;
@@ -110,16 +93,17 @@ int amp_bury_letter(struct amp_overdue *o)
     char code[128], given[64], why[300];
     bool buried, nothing;
     amp_buf_init(&mem, AMP_RECORD_MAX);
-    if (is_void(o, &nothing) < 0)
+    if (letter_is_void(o, &nothing) < 0)
         return -1;
     if (nothing)
         return amp_bury_withdraw(o);
-    if (is_buried(o, &buried) < 0)
+    /* A crash came after the letter of this end. */
+    if (amp_dead_is_open(o->sw->store, o->id, o->r.due_ms, &buried, o->sw->err) < 0)
         return -1;
     if (buried)
         return amp_step_settle(o);
     int valid = amp_step_read(o, o->r.line, &v);
-    if (valid < 0 || read_tries(o, &mem, before, &d.n_before) < 0)
+    if (valid < 0 || tries_read(o, &mem, before, &d.n_before) < 0)
         return -1;
     amp_step_code(&o->r, code);
     amp_span_copy(o->r.given_up, given, sizeof(given));
@@ -130,7 +114,7 @@ int amp_bury_letter(struct amp_overdue *o)
     if (valid)
         amp_dead_from_view(&d, &v);
     else
-        describe(&d, &o->r);
+        letter_describe(&d, &o->r);
     d.line = o->r.line;
     d.msg_id = o->id;
     d.code = terminal ? code : given;

@@ -9,7 +9,7 @@
 #include "message/settle/answer.h"
 
 /* AOP's RESPONSE and its signs of life. Complete in parts is an end, too. */
-static bool read_aop_answer(const struct amp_view *v, struct amp_message_answer *a)
+static bool aop_answer_read(const struct amp_view *v, struct amp_message_answer *a)
 {
     a->stage = AMP_STAGE_READ;
     if (v->kind == AMP_KIND_HEARTBEAT || v->kind == AMP_KIND_PROGRESS)
@@ -27,7 +27,7 @@ static bool read_aop_answer(const struct amp_view *v, struct amp_message_answer 
 }
 
 /* AOF's answers to a handoff.request: taken, refused, at work, reported. */
-static bool read_aof_answer(const struct amp_view *v, struct amp_message_answer *a)
+static bool aof_answer_read(const struct amp_view *v, struct amp_message_answer *a)
 {
     a->stage = v->kind == AMP_KIND_NACK     ? AMP_STAGE_REJECTED
                : v->kind == AMP_KIND_RESULT ? AMP_STAGE_FULFILLED
@@ -44,12 +44,12 @@ static bool read_aof_answer(const struct amp_view *v, struct amp_message_answer 
 }
 
 /* What the message says of the operation: false where it is no end and no beginning of the work. */
-static bool read_answer(const struct amp_view *v, struct amp_message_answer *a)
+static bool answer_read(const struct amp_view *v, struct amp_message_answer *a)
 {
     if (v->protocol == AMP_PROTO_AOP)
-        return read_aop_answer(v, a);
+        return aop_answer_read(v, a);
     if (v->protocol == AMP_PROTO_AOF)
-        return read_aof_answer(v, a);
+        return aof_answer_read(v, a);
     if (v->kind == AMP_KIND_TOOL_RESULT) {
         if (v->body.tool_result.has_frame && !v->body.tool_result.final)
             return false;
@@ -76,7 +76,7 @@ static bool read_answer(const struct amp_view *v, struct amp_message_answer *a)
 bool amp_outcome_is(const struct amp_view *v)
 {
     struct amp_message_answer a = {0};
-    return read_answer(v, &a) && amp_awaited_is_named(v);
+    return answer_read(v, &a) && amp_awaited_is_named(v);
 }
 
 /* One answer to all attempts at an operation. */
@@ -90,7 +90,7 @@ struct telling {
 };
 
 /* Of several attempts, or hand-overs, the answer is to those whose holder gives it. */
-static int answer_attempt(void *ctx, struct amp_span id, struct amp_error *err)
+static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
 {
     struct telling *t = ctx;
     struct amp_error e = {0};
@@ -108,7 +108,7 @@ static int answer_attempt(void *ctx, struct amp_span id, struct amp_error *err)
 }
 
 /* Settles the attempts that the message answers with `a`, or only checks whether its sender may. */
-static int answer_attempts(struct amp_store *s, const struct amp_view *v,
+static int attempts_answer(struct amp_store *s, const struct amp_view *v,
                            struct amp_message_answer a, int64_t now_ms, bool check,
                            struct amp_error *err)
 {
@@ -116,7 +116,7 @@ static int answer_attempts(struct amp_store *s, const struct amp_view *v,
     struct telling t = {.store = s, .answer = &a, .now_ms = now_ms, .check = check};
     amp_span_copy(v->from, by, sizeof(by));
     a.by = by;
-    if (amp_awaited_each(s, v, answer_attempt, &t, err) < 0)
+    if (amp_awaited_each(s, v, attempt_answer, &t, err) < 0)
         return -1;
     if (t.taken || t.denied.status != AMP_NO)
         return 0;
@@ -127,14 +127,14 @@ static int answer_attempts(struct amp_store *s, const struct amp_view *v,
 int amp_outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED, .worded = true};
-    return read_answer(v, &a) ? answer_attempts(s, v, a, 0, true, err) : 0;
+    return answer_read(v, &a) ? attempts_answer(s, v, a, 0, true, err) : 0;
 }
 
 int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                       struct amp_error *err)
 {
     struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED, .worded = true};
-    return read_answer(v, &a) ? answer_attempts(s, v, a, now_ms, false, err) : 0;
+    return answer_read(v, &a) ? attempts_answer(s, v, a, now_ms, false, err) : 0;
 }
 
 int amp_outcome_fail(struct amp_store *s, const struct amp_view *v, const char *code,
@@ -144,7 +144,7 @@ int amp_outcome_fail(struct amp_store *s, const struct amp_view *v, const char *
                                    .worded = true,
                                    .code = amp_span_str(code),
                                    .failure = AMP_FAILURE_TERMINAL};
-    return answer_attempts(s, v, a, now_ms, false, err);
+    return attempts_answer(s, v, a, now_ms, false, err);
 }
 
 bool amp_outcome_known(const struct amp_message_rec *r)

@@ -11,7 +11,7 @@
 
 #define STEPS_MAX 16
 
-static int load(struct amp_overdue *o)
+static int record_load(struct amp_overdue *o)
 {
     struct amp_store_rec row;
     if (amp_store_get(o->sw->store, AMP_MESSAGE_KIND, o->id, &row, o->sw->err) < 0)
@@ -33,7 +33,7 @@ static bool is_silent(const struct amp_overdue *o)
     return o->r.beat_ms > 0 && o->sw->now_ms < o->r.until_ms;
 }
 
-static void no_sign(const struct amp_overdue *o, char *what, size_t size)
+static void silence_describe(const struct amp_overdue *o, char *what, size_t size)
 {
     snprintf(what, size,
              "E_HEARTBEAT_FAILURE: no sign of life of %.*s by %.*s for %lld s and longer",
@@ -42,10 +42,10 @@ static void no_sign(const struct amp_overdue *o, char *what, size_t size)
 }
 
 /* Its time runs on; the next sign of life is followed by others that are due. */
-static int warn(struct amp_overdue *o)
+static int silence_warn(struct amp_overdue *o)
 {
     char what[400];
-    no_sign(o, what, sizeof(what));
+    silence_describe(o, what, sizeof(what));
     if (amp_tell_end(o, AMP_STAGE_TIMED_OUT, "E_HEARTBEAT_FAILURE", o->sw->opt->severity, what) < 0)
         return -1;
     o->event = AMP_DELIVERY_EV_SILENT;
@@ -64,7 +64,7 @@ static bool is_told_later(const struct amp_overdue *o)
     return p == AMP_PROTO_RTP || (rules && rules->of[p].budget > 0);
 }
 
-static int time_out(struct amp_overdue *o)
+static int message_time_out(struct amp_overdue *o)
 {
     char what[512], sent[AMP_TIME_MAX];
     bool again = is_decided_on(o);
@@ -73,7 +73,7 @@ static int time_out(struct amp_overdue *o)
     struct amp_span who = o->r.holder.n > 0 ? o->r.holder : o->r.to;
     amp_time_format(o->r.sent_ms, sent);
     if (o->silent)
-        no_sign(o, what, sizeof(what));
+        silence_describe(o, what, sizeof(what));
     else if (call)
         snprintf(what, sizeof(what), "No result of %.*s within %lld ms",
                  (int)(o->id.n < 200 ? o->id.n : 200), o->id.p, (long long)o->r.sla_ms);
@@ -103,7 +103,7 @@ static int time_out(struct amp_overdue *o)
     return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
-static int expire(struct amp_overdue *o)
+static int message_expire(struct amp_overdue *o)
 {
     char what[200], at[AMP_TIME_MAX];
     amp_time_format(o->r.expires_ms, at);
@@ -117,7 +117,7 @@ static int expire(struct amp_overdue *o)
 }
 
 /* One step: 1 when the next may follow at once, 0 when nothing is due any more. */
-static int look(struct amp_overdue *o)
+static int step_choose(struct amp_overdue *o)
 {
     bool taken_up = o->r.state == AMP_DELIVERY_READ || o->r.holder.n > 0;
     bool late = !taken_up && o->r.expires_ms > 0 && o->r.expires_ms <= o->sw->now_ms;
@@ -127,13 +127,15 @@ static int look(struct amp_overdue *o)
     case AMP_DELIVERY_RECEIVED:
     case AMP_DELIVERY_READ:
         o->silent = !late && is_silent(o);
-        return late ? expire(o) : o->silent && o->r.beat_warns ? warn(o) : time_out(o);
+        return late                           ? message_expire(o)
+               : o->silent && o->r.beat_warns ? silence_warn(o)
+                                              : message_time_out(o);
     case AMP_DELIVERY_REJECTED:
     case AMP_DELIVERY_FAILED:
     case AMP_DELIVERY_TIMED_OUT:
         return o->r.given_up.n > 0 ? amp_bury_letter(o) : amp_attempt_decide(o);
     case AMP_DELIVERY_RETRYING:
-        return late && o->r.departed_ms == 0 ? expire(o) : amp_attempt_depart(o);
+        return late && o->r.departed_ms == 0 ? message_expire(o) : amp_attempt_depart(o);
     case AMP_DELIVERY_FULFILLED:
         return amp_bury_withdraw(o);
     default: /* nobody waits for it */
@@ -146,11 +148,11 @@ int amp_overdue_look(struct amp_sweep *sw, struct amp_span id)
     int rc = 1;
     for (int i = 0; rc > 0 && i < STEPS_MAX; i++) {
         struct amp_overdue o = {.sw = sw, .id = id};
-        if (load(&o) < 0)
+        if (record_load(&o) < 0)
             return -1;
         if (!o.r.found || o.r.due_ms == 0 || o.r.due_ms > sw->now_ms)
             return 0;
-        rc = look(&o);
+        rc = step_choose(&o);
     }
     return rc < 0 ? -1 : 0;
 }

@@ -17,7 +17,7 @@ struct search {
 };
 
 /* Takes the policy of one attempt, where the ledger has it. */
-static int take_policy(void *ctx, struct amp_span id, struct amp_error *err)
+static int policy_take(void *ctx, struct amp_span id, struct amp_error *err)
 {
     struct search *s = ctx;
     struct amp_check_options opt = {.only = AMP_PROTO_AOP};
@@ -48,7 +48,7 @@ int amp_rails_policy(struct amp_store *s, const struct amp_view *response,
     struct search look = {.store = s, .response = response, .out = out};
     if (response->protocol != AMP_PROTO_AOP || response->kind != AMP_KIND_RESULT)
         return 0;
-    int rc = amp_awaited_each(s, response, take_policy, &look, err);
+    int rc = amp_awaited_each(s, response, policy_take, &look, err);
     amp_reader_free(look.reader);
     return rc < 0 ? -1 : look.found;
 }

@@ -43,7 +43,7 @@ static int move_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     return 0;
 }
 
-static void count(const struct amp_overdue *o)
+static void step_count(const struct amp_overdue *o)
 {
     struct amp_metrics *m = o->sw->opt->metrics;
     struct amp_metric_labels l = {
@@ -69,7 +69,7 @@ int amp_step_commit(struct amp_overdue *o)
     if (o->raced)
         return 1;
     o->sw->raised += o->emits;
-    count(o);
+    step_count(o);
     struct amp_buf *answers = o->sw->opt->answers;
     struct amp_span line = o->sw->emit.line;
     if (o->emits && answers &&

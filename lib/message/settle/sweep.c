@@ -9,7 +9,7 @@
 #include "message/settle/step.h"
 #include "protocol/amp/amp.h"
 
-static void emits(struct amp_sweep *sw, struct amp_store_change *change)
+static void escalation_emit(struct amp_sweep *sw, struct amp_store_change *change)
 {
     change->actor = sw->opt->actor;
     change->emits = &sw->emit;
@@ -62,7 +62,7 @@ static int silence_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     change->event = "heartbeat_timeout";
     change->to = "SILENT";
     change->json = amp_buf_span(&sw->out);
-    emits(sw, change);
+    escalation_emit(sw, change);
     return 0;
 }
 
@@ -119,14 +119,14 @@ static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     return 0;
 }
 
-static void begin(struct amp_sweep *sw)
+static void sweep_begin(struct amp_sweep *sw)
 {
     amp_buf_init(&sw->line, 1 << 20);
     amp_buf_init(&sw->mem, AMP_RECORD_MAX);
     amp_buf_init(&sw->out, AMP_RECORD_MAX);
 }
 
-static void end(struct amp_sweep *sw)
+static void sweep_end(struct amp_sweep *sw)
 {
     amp_reader_free(sw->reader);
     amp_buf_release(&sw->line);
@@ -138,7 +138,7 @@ int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_swee
                       uint32_t *raised, struct amp_error *err)
 {
     struct amp_sweep sw = {.store = s, .opt = opt, .now_ms = now_ms, .err = err};
-    begin(&sw);
+    sweep_begin(&sw);
     int rc = amp_store_due(s, AMP_MESSAGE_KIND, now_ms, overdue_fn, &sw, err);
     if (rc == 0)
         rc = sw.rc;
@@ -149,7 +149,7 @@ int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_swee
     }
     if (rc == 0 && raised)
         *raised = sw.raised;
-    end(&sw);
+    sweep_end(&sw);
     return rc;
 }
 
@@ -157,9 +157,9 @@ int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_m
                           const struct amp_sweep_options *opt, struct amp_error *err)
 {
     struct amp_sweep sw = {.store = s, .opt = opt, .now_ms = now_ms, .err = err};
-    begin(&sw);
+    sweep_begin(&sw);
     int rc = amp_overdue_look(&sw, id);
-    end(&sw);
+    sweep_end(&sw);
     return rc;
 }
 

@@ -26,8 +26,8 @@ static int64_t task_snapshot(struct amp_sweep *sw, struct amp_span task, char st
 }
 
 /* "What (rtp task tsk-1)": the work, where it is not a task of AMP. */
-static int describe(struct amp_sweep *sw, const char *what, struct amp_span protocol,
-                    struct amp_span task, struct amp_buf *out)
+static int work_describe(struct amp_sweep *sw, const char *what, struct amp_span protocol,
+                         struct amp_span task, struct amp_buf *out)
 {
     int n = (int)(protocol.n < 16 ? protocol.n : 16);
     if (n == 0)
@@ -50,7 +50,7 @@ int amp_tell_person(struct amp_sweep *sw, const char *type, enum amp_level level
     if (ours) {
         amp_span_copy(task, task_id, sizeof(task_id));
         rejects = task_snapshot(sw, task, status);
-    } else if (describe(sw, what, protocol, task, &words) < 0) {
+    } else if (work_describe(sw, what, protocol, task, &words) < 0) {
         return -1;
     }
     struct amp_escalation_args a = {
@@ -78,7 +78,7 @@ int amp_tell_person(struct amp_sweep *sw, const char *type, enum amp_level level
     return 0;
 }
 
-static void take_answer(struct amp_sweep *sw, struct amp_span id)
+static void answer_emit(struct amp_sweep *sw, struct amp_span id)
 {
     struct amp_span line = amp_buf_span(&sw->line);
     line.n -= line.n > 0; /* its LF */
@@ -87,7 +87,7 @@ static void take_answer(struct amp_sweep *sw, struct amp_span id)
     sw->committed = false;
 }
 
-static int tell_sw4rm(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
+static int sw4rm_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
                       const char *what)
 {
     struct amp_sweep *sw = o->sw;
@@ -99,11 +99,11 @@ static int tell_sw4rm(struct amp_overdue *o, enum amp_ack_stage stage, const cha
     if (amp_sw4rm_nack(&of, stage, amp_span_str(code), amp_span_str(what), sw->opt->actor,
                        sw->now_ms, &sw->line, sw->err) < 0)
         return -1;
-    take_answer(sw, o->id);
+    answer_emit(sw, o->id);
     return 0;
 }
 
-static int tell_rtp(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
+static int rtp_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
                     const char *what)
 {
     struct amp_sweep *sw = o->sw;
@@ -123,11 +123,11 @@ static int tell_rtp(struct amp_overdue *o, enum amp_ack_stage stage, const char 
                                        : amp_rtp_notice(&a, "dead_letter", amp_span_str(code),
                                                         amp_span_str(what), &sw->line, sw->err);
     if (rc == 0)
-        take_answer(sw, o->id);
+        answer_emit(sw, o->id);
     return rc;
 }
 
-static int tell_timeout(struct amp_overdue *o, enum amp_level level, const char *what)
+static int person_tell(struct amp_overdue *o, enum amp_level level, const char *what)
 {
     char msg_id[AMP_AFFECTED_MAX + 1], look[160];
     bool whole = amp_span_copy(o->id, msg_id, sizeof(msg_id));
@@ -145,9 +145,9 @@ int amp_tell_end(struct amp_overdue *o, enum amp_ack_stage stage, const char *co
     o->emits = true;
     o->told = AMP_TOLD_SENDER;
     if (amp_span_is(o->r.protocol, "sw4rm") && o->r.from.n > 0)
-        return tell_sw4rm(o, stage, code, what);
+        return sw4rm_tell(o, stage, code, what);
     if (amp_span_is(o->r.protocol, "rtp") && stage != AMP_STAGE_TIMED_OUT)
-        return tell_rtp(o, stage, code, what);
+        return rtp_tell(o, stage, code, what);
     o->told = AMP_TOLD_PERSON;
-    return tell_timeout(o, level, what);
+    return person_tell(o, level, what);
 }
