@@ -1,13 +1,11 @@
 /* Waiting for the state to change: the log's directory tells when somebody wrote to it. */
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include <amp/base/pipe.h>
-
+#include "base/loop.h"
 #include "registry.h"
 
 int reg_follow(const char *dir, int (*look)(void *ctx, struct amp_error *err), void *ctx,
@@ -28,9 +26,15 @@ int reg_follow(const char *dir, int (*look)(void *ctx, struct amp_error *err), v
             rc = amp_out_flush(err);
         if (rc == 0 && amp_stop)
             break;
-        struct pollfd p[2] = {{.fd = fd, .events = POLLIN},
-                              {.fd = STDOUT_FILENO, .events = 0}}; /* its reader may go */
-        if (rc == 0 && amp_poll(p, 2, -1, &amp_stop) > 0 && p[1].revents & (POLLERR | POLLHUP))
+        if (rc != 0)
+            break;
+        struct pollfd fds[2];
+        struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
+        amp_loop_add(&turn, fd, POLLIN);
+        const struct pollfd *out = amp_loop_add(&turn, STDOUT_FILENO, 0); /* its reader may go */
+        if (amp_loop_wait(&turn, err) < 0)
+            return -1;
+        if (out->revents & (POLLERR | POLLHUP))
             break;
     }
     return rc;

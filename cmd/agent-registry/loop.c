@@ -3,13 +3,12 @@
  * the next round or the next missed heartbeat wakes it.
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
 
+#include "base/loop.h"
 #include "registry.h"
 
 struct loop {
@@ -117,15 +116,13 @@ static int first_look(struct loop *l, struct amp_error *err)
 
 static int64_t wait_ms(const struct loop *l)
 {
-    int64_t at = l->look_ms, now = amp_now_ms(), ms;
+    int64_t at = l->look_ms, now = amp_now_ms();
     if (l->rounds >= 0 && l->round_ms < at)
         at = l->round_ms;
-    ms = at > now ? at - now : 0;
-    int out = amp_outq_timeout(&l->r.out);
-    return out >= 0 && out < ms ? out : ms;
+    return at > now ? at - now : 0;
 }
 
-static int run(struct loop *l, const sigset_t *awake, struct amp_error *err)
+static int run(struct loop *l, struct amp_error *err)
 {
     for (;;) {
         int rc = tick(l, err);
@@ -135,14 +132,14 @@ static int run(struct loop *l, const sigset_t *awake, struct amp_error *err)
             return 0;
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-        int64_t ms = wait_ms(l);
-        struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
         bool full = amp_outq_pending(&l->r.out) >= ((size_t)64 << 20);
-        struct pollfd fds[2] = {
-            {.fd = l->eof || full ? -1 : l->in.fd, .events = POLLIN},
-            {.fd = amp_outq_events(&l->r.out) ? l->r.out.fd : -1, .events = POLLOUT},
-        };
-        if (ppoll(fds, 2, &ts, awake) > 0 && fds[0].revents && fill(l, err) < 0)
+        struct pollfd fds[2];
+        struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
+        const struct pollfd *in = amp_loop_add(&turn, l->eof || full ? -1 : l->in.fd, POLLIN);
+        amp_loop_add(&turn, amp_outq_events(&l->r.out) ? l->r.out.fd : -1, POLLOUT);
+        amp_loop_within(&turn, wait_ms(l));
+        amp_loop_within(&turn, amp_outq_timeout(&l->r.out));
+        if (amp_loop_wait(&turn, err) < 0 || (in->revents && fill(l, err) < 0))
             return -1;
     }
 }
@@ -151,15 +148,9 @@ int reg_loop(int64_t rounds)
 {
     struct loop l = {.rounds = rounds, .r.answer = true};
     struct amp_error err = {0};
-    sigset_t stops, awake;
     int status = 0, rc = -1;
     l.in.fd = l.in.hold = -1;
     amp_signals_install();
-    /* They come while we wait only, so that none comes just before the wait. */
-    sigemptyset(&stops);
-    sigaddset(&stops, SIGINT);
-    sigaddset(&stops, SIGTERM);
-    sigprocmask(SIG_BLOCK, &stops, &awake);
     amp_note_terminal(NULL);
     if (reg_open(&l.r, rounds < 0 ? ".filter" : ".emit", false, &err) == 0 &&
         amp_intake_init(&l.intake, l.r.dir.store, amp_cli_name(), &err) == 0 &&
@@ -167,9 +158,8 @@ int reg_loop(int64_t rounds)
         l.intake.say = say;
         rc = first_look(&l, &err);
         if (rc == 0)
-            rc = run(&l, &awake, &err);
+            rc = run(&l, &err);
     }
-    sigprocmask(SIG_SETMASK, &awake, NULL);
     if (rc == 0)
         rc = outbox_finish(&l.r, &err);
     if (rc < 0)

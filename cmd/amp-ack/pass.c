@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 
+#include "base/loop.h"
 #include "message/ledger/refused.h"
 
 #define PENDING_MAX ((size_t)64 << 20) /* beside one turn, which may be one long line */
@@ -115,20 +115,20 @@ static int loop(struct pass *p, struct amp_error *err)
         if (amp_stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
         bool full = amp_outq_pending(&p->out) >= PENDING_MAX;
-        struct pollfd fds[2] = {
-            {.fd = full ? -1 : p->in.fd, .events = POLLIN},
-            {.fd = amp_outq_events(&p->out) ? p->out.fd : -1, .events = POLLOUT},
-        };
-        int wait = amp_outq_timeout(&p->out), count = amp_metrics_timeout(p->metrics);
-        if (wait < 0 || wait > 500)
-            wait = 500; /* a signal may come just before the wait */
-        if (count >= 0 && count < wait)
-            wait = count;
+        struct pollfd fds[2];
+        struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
+        const struct pollfd *in = amp_loop_add(&turn, full ? -1 : p->in.fd, POLLIN);
+        amp_loop_add(&turn, amp_outq_events(&p->out) ? p->out.fd : -1, POLLOUT);
+        amp_loop_within(&turn, amp_outq_timeout(&p->out));
+        amp_loop_within(&turn, amp_metrics_timeout(p->metrics));
         if (amp_metrics_tick(p->metrics, &late) < 0)
             amp_warn("%s", late.what);
-        if (poll(fds, 2, wait) <= 0 || fds[0].revents == 0)
+        int rc = amp_loop_wait(&turn, err);
+        if (rc < 0)
+            return -1;
+        if (in->revents == 0)
             continue;
-        int rc = fill(p, err);
+        rc = fill(p, err);
         if (rc < 0)
             return -1;
         if (rc == 1)

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,6 +18,7 @@
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
 
+#include "base/loop.h"
 #include "inbox.h"
 #include "message/record/record.h"
 
@@ -76,43 +76,26 @@ static int closed(struct amp_error *err)
     return amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
 }
 
-static int wait_once(struct pollfd *fds, unsigned n, int64_t timeout_ms, struct amp_error *err)
-{
-    struct timespec t = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000};
-    sigset_t ours, were;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    /* A signal comes before the look at the flag, or interrupts the wait. */
-    sigprocmask(SIG_BLOCK, &ours, &were);
-    int rc = amp_stop ? -1 : ppoll(fds, n, timeout_ms < 0 ? NULL : &t, &were);
-    int saved = errno;
-    sigprocmask(SIG_SETMASK, &were, NULL);
-    if (amp_stop)
-        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-    if (rc >= 0)
-        return 0;
-    for (unsigned i = 0; i < n; i++)
-        fds[i].revents = 0;
-    errno = saved;
-    return saved == EINTR ? 0 : amp_fail_errno(err, AMP_IOERR, "cannot wait");
-}
-
 int hand_wait(struct hand *h, struct pollfd *own, unsigned n, int64_t timeout_ms,
               struct amp_error *err)
 {
     int64_t until = timeout_ms < 0 ? -1 : amp_mono_ms() + timeout_ms;
     for (;;) {
         struct pollfd fds[2 + AMP_PORT_FDS];
+        struct amp_loop turn = amp_loop_turn(fds, 2 + AMP_PORT_FDS, &amp_stop, NULL);
         int64_t rest = until < 0 ? -1 : until - amp_mono_ms();
         int64_t wait = rest = until >= 0 && rest < 0 ? 0 : rest;
         bool any = false;
         for (unsigned i = 0; i < n; i++)
-            fds[i] = own[i];
+            amp_loop_add(&turn, own[i].fd, own[i].events);
         if (h->acks)
-            acks_watch(h->acks, &fds[n], &wait);
-        if (wait_once(fds, h->acks ? n + AMP_PORT_FDS : n, wait, err) < 0)
+            acks_watch(h->acks, amp_loop_places(&turn, AMP_PORT_FDS), &wait);
+        amp_loop_within(&turn, wait);
+        int ended = amp_loop_wait(&turn, err);
+        if (ended < 0)
             return -1;
+        if (amp_stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
         for (unsigned i = 0; i < n; i++) {
             own[i].revents = fds[i].revents;
             any = any || own[i].revents != 0;

@@ -5,13 +5,13 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
 #include <amp/base/pipe.h>
 
+#include "base/loop.h"
 #include "cli/cli.h"
 #include "session.h"
 
@@ -81,35 +81,19 @@ int session_settle(struct session *s, struct amp_error *err)
 
 int session_wait(struct session *s, int input, int other, bool block, struct amp_error *err)
 {
-    struct pollfd p[] = {{.fd = input, .events = POLLIN}, {.fd = other, .events = POLLIN}};
-    const struct timespec at_once = {0, 0};
-    sigset_t stops, before;
-    if (!block) {
-        if (amp_stop)
-            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-        int ready = ppoll(p, 2, &at_once, NULL);
-        return ready < 0 && errno != EINTR
-                   ? amp_fail_errno(err, AMP_IOERR, "cannot wait for the input")
-                   : ready > 0;
-    }
-    /* A signal between the look at the flag and the wait would be waited out. */
-    sigemptyset(&stops);
-    sigaddset(&stops, SIGINT);
-    sigaddset(&stops, SIGTERM);
-    sigprocmask(SIG_BLOCK, &stops, &before);
-    int ready = -1;
-    while (!amp_stop && ready < 0) {
-        ready = ppoll(p, 2, NULL, &before);
-        if (ready < 0 && errno != EINTR) {
-            amp_fail_errno(err, AMP_IOERR, "cannot wait for the input");
-            break;
-        }
-    }
-    bool stopped = amp_stop != 0;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    if (stopped)
+    struct pollfd fds[2];
+    struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
+    amp_loop_add(&turn, input, POLLIN);
+    amp_loop_add(&turn, other, POLLIN);
+    if (!block)
+        amp_loop_within(&turn, 0);
+    int ended;
+    do
+        ended = amp_loop_wait(&turn, err);
+    while (block && ended == AMP_LOOP_SIGNAL && !amp_stop);
+    if (ended >= 0 && amp_stop)
         return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-    return ready < 0 ? -1 : 1;
+    return ended < 0 ? -1 : ended == AMP_LOOP_READY;
 }
 
 /* What has been read. With a history the chunk is judged twice, before and after asking. */

@@ -5,13 +5,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
+
+#include "base/loop.h"
 
 #define RETRY_MS 10
 
@@ -31,20 +32,9 @@ void amp_pipe_widen(int fd)
 
 int amp_poll(struct pollfd *fds, unsigned n, int64_t timeout_ms, volatile const int *stop)
 {
-    struct timespec ts = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000};
-    sigset_t stops, before;
-    sigemptyset(&stops);
-    sigaddset(&stops, SIGINT);
-    sigaddset(&stops, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &stops, &before);
-    int rc = -1;
-    errno = EINTR;
-    if (!stop || !*stop)
-        rc = ppoll(fds, n, timeout_ms < 0 ? NULL : &ts, &before);
-    int saved = errno;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = saved;
-    return rc;
+    struct amp_loop turn = {.fds = fds, .n = n, .most = n, .wait_ms = timeout_ms, .stop = stop};
+    int ended = amp_loop_wait(&turn, NULL);
+    return ended == AMP_LOOP_READY ? 1 : ended == AMP_LOOP_LATE ? 0 : -1;
 }
 
 int amp_write_until(int fd, struct amp_span data, volatile const int *stop, struct amp_error *err)
