@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "schema/check/run.h"
+#include "schema/compile/compiler.h"
 #include "json/bytes.h"
 #include "json/equal.h"
 #include "json/text.h"

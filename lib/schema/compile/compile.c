@@ -18,6 +18,19 @@ void *amp_compile_get(struct amp_compiler *c, size_t size)
     return p;
 }
 
+struct amp_pattern *amp_compile_pattern(struct amp_compiler *c, const struct amp_node *n,
+                                        uint32_t tok, struct amp_span text)
+{
+    char why[AMP_PATTERN_WHY];
+    struct amp_program *to = c->program;
+    struct amp_pattern *p = amp_pattern_compile(&to->arena, &to->patterns, text, why);
+    if (!p && !why[0])
+        amp_fail_memory(c->err);
+    else if (!p)
+        amp_schema_wrong(c, n->doc, tok, "bad_pattern", why);
+    return p;
+}
+
 int amp_compile_text(struct amp_compiler *c, const struct amp_node *n, uint32_t tok,
                      struct amp_span *out)
 {

@@ -147,6 +147,9 @@ struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_document *d, uin
 /* A subschema of n at a token of its document. */
 struct amp_node *amp_node_child(struct amp_compiler *c, const struct amp_node *n, uint32_t tok);
 void *amp_compile_get(struct amp_compiler *c, size_t size); /* arena memory, or NULL with err */
+/* The pattern at a token, or NULL with err (bad_pattern and its place). */
+struct amp_pattern *amp_compile_pattern(struct amp_compiler *c, const struct amp_node *n,
+                                        uint32_t tok, struct amp_span text);
 int amp_compile_text(struct amp_compiler *c, const struct amp_node *n, uint32_t tok,
                      struct amp_span *out);
 static inline const struct amp_resource *amp_node_resource(const struct amp_compiler *c,

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "schema/compile/keywords.h"
-#include "schema/format/pattern.h"
 #include "json/hash.h"
 
 enum {
@@ -274,7 +273,7 @@ AMP_KEYWORD_FN(amp_kw_pattern_properties)
         struct amp_pattern_property *p = &o->patterns[o->n_patterns++];
         if (amp_compile_text(c, n, k, &name))
             return -1;
-        p->pattern = amp_pattern_compile(c, n->doc, k, name);
+        p->pattern = amp_compile_pattern(c, n, k, name);
         if (!p->pattern || set_child(c, n, k + 1, &p->node))
             return -1;
     }

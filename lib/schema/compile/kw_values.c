@@ -3,7 +3,6 @@
 
 #include "schema/compile/keywords.h"
 #include "schema/format/format.h"
-#include "schema/format/pattern.h"
 #include "json/equal.h"
 
 enum { FEW_VALUES = 16 };
@@ -149,7 +148,7 @@ AMP_KEYWORD_FN(amp_kw_pattern)
         return wrong(c, n, value, "pattern is a string");
     if (amp_compile_text(c, n, value, &s->pattern_text))
         return -1;
-    s->pattern = amp_pattern_compile(c, n->doc, value, s->pattern_text);
+    s->pattern = amp_compile_pattern(c, n, value, s->pattern_text);
     return s->pattern ? 0 : -1;
 }
 

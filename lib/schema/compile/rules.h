@@ -5,6 +5,7 @@
 #include <amp/base/buf.h>
 
 #include "schema/compile/index.h"
+#include "schema/format/format.h"
 #include "json/decimal.h"
 
 enum {
@@ -14,7 +15,6 @@ enum {
 
 struct amp_pattern;
 struct amp_node;
-typedef bool (*amp_format_fn)(const char *p, size_t n);
 
 /* `const` and `enum`: texts decoded; everything else as tokens of the schema's own tape. */
 struct amp_value_rules {

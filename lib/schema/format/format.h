@@ -2,7 +2,9 @@
 #ifndef SCHEMA_FORMAT_H
 #define SCHEMA_FORMAT_H
 
-#include "schema/compile/program.h"
+#include <amp/base/buf.h>
+
+typedef bool (*amp_format_fn)(const char *p, size_t n);
 
 struct amp_format {
     const char *name;

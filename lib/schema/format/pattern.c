@@ -189,44 +189,35 @@ static pcre2_code *compile(struct amp_span text, char *why, size_t size)
     return re;
 }
 
-struct amp_pattern *amp_pattern_compile(struct amp_compiler *c, const struct amp_document *d,
-                                        uint32_t tok, struct amp_span text)
+struct amp_pattern *amp_pattern_compile(struct amp_arena *arena, struct amp_pattern **list,
+                                        struct amp_span text, char why[AMP_PATTERN_WHY])
 {
-    char why[128] = "", what[200];
-    struct amp_pattern *p = amp_compile_get(c, sizeof *p);
+    struct amp_plain_pattern plain;
+    struct amp_pattern *p = amp_arena_get(arena, sizeof *p);
+    why[0] = '\0';
     if (!p)
         return NULL;
-    struct amp_plain_pattern plain;
     if (amp_plain_pattern_read(text, &plain)) {
         size_t n = offsetof(struct amp_plain_pattern, step) + plain.n * sizeof *plain.step;
-        p->plain = amp_compile_get(c, n);
+        p->plain = amp_arena_get(arena, n);
         if (!p->plain)
             return NULL;
         memcpy(p->plain, &plain, n);
+    } else if (!amp_format_regex(text.p, text.n)) {
+        snprintf(why, AMP_PATTERN_WHY, "not a regular expression of ECMA-262");
+        return NULL;
     } else {
-        errno = 0;
-        if (!amp_format_regex(text.p, text.n)) {
-            if (errno == ENOMEM)
-                amp_fail_memory(c->err);
-            else
-                amp_schema_wrong(c, d, tok, "bad_pattern", "not a regular expression of ECMA-262");
-            return NULL;
-        }
-        p->code = compile(text, why, sizeof why);
-        if (!p->code && errno == ENOMEM) {
-            amp_fail_memory(c->err);
-            return NULL;
-        }
+        char fault[128] = "no memory";
+        p->code = compile(text, fault, sizeof fault);
         if (!p->code) {
-            snprintf(what, sizeof what, "not a regular expression: %s", why);
-            amp_schema_wrong(c, d, tok, "bad_pattern", what);
+            snprintf(why, AMP_PATTERN_WHY, "not a regular expression: %s", fault);
             return NULL;
         }
     }
     static atomic_uint_least64_t ids;
     p->id = atomic_fetch_add(&ids, 1) + 1;
-    p->next = c->program->patterns;
-    c->program->patterns = p;
+    p->next = *list;
+    *list = p;
     return p;
 }
 

@@ -4,14 +4,17 @@
 #ifndef SCHEMA_PATTERN_H
 #define SCHEMA_PATTERN_H
 
-#include "schema/compile/compiler.h"
+#include "base/arena.h"
 
 struct amp_matcher; /* working memory, one a checker */
 
-/* NULL with err (bad_pattern and its place) when it is no regular expression. */
-struct amp_pattern *amp_pattern_compile(struct amp_compiler *c, const struct amp_document *d,
-                                        uint32_t tok, struct amp_span text);
-void amp_pattern_free_all(struct amp_pattern *p);
+/* Adds a pattern to a list whose memory is in an arena. NULL when the text is no regular
+ * expression: `why` says so then, and is empty when memory is short. */
+enum { AMP_PATTERN_WHY = 200 };
+struct amp_pattern *amp_pattern_compile(struct amp_arena *arena, struct amp_pattern **list,
+                                        struct amp_span text, char why[AMP_PATTERN_WHY]);
+/* What is outside of the arena. */
+void amp_pattern_free_all(struct amp_pattern *list);
 
 struct amp_matcher *amp_matcher_new(struct amp_error *err);
 void amp_matcher_free(struct amp_matcher *m);
