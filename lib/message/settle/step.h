@@ -6,7 +6,7 @@
 #ifndef AMP_MESSAGE_SETTLE_STEP_H
 #define AMP_MESSAGE_SETTLE_STEP_H
 
-#include "message/settle/sweep.h"
+#include "message/settle/options.h"
 #include "protocol/compose.h"
 
 struct amp_sweep {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "message/settle/step.h"
+#include "message/settle/sweep.h"
 #include "protocol/amp/amp.h"
 
 static void escalation_emit(struct amp_sweep *sw, struct amp_store_change *change)

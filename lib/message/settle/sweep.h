@@ -4,8 +4,7 @@
 #ifndef AMP_MESSAGE_SETTLE_SWEEP_H
 #define AMP_MESSAGE_SETTLE_SWEEP_H
 
-#include "message/ledger/ledger.h"
-#include "metrics/metrics.h"
+#include "message/settle/options.h"
 
 /* Deadlines. A message whose acknowledgement is overdue goes to TIMED_OUT, and the escalation
  * "ack_timeout" stands in the outbox of `actor` by the same commit; an agent at work that
@@ -13,19 +12,6 @@
  * So an escalation is made once however many sweep, also across crashes; who emits the outbox does
  * it under one lock. *raised counts the escalations made now. With rules for retries an overdue,
  * refused or failed message is sent again by the same outbox, or becomes a dead letter. */
-struct amp_retry_rules;
-struct amp_sweep_options {
-    const char *actor; /* the outbox they go to: the tool's consumer name */
-    const char *from;  /* the escalation's sender: a role, "system" */
-    enum amp_level severity;
-    int64_t silence_ms;                  /* 0: agents are not looked at */
-    const struct amp_retry_rules *retry; /* NULL: nothing is sent again */
-    int64_t
-        window_ms; /* how long an operation's outcome counts (message/operation/idempotency.h) */
-    struct amp_buf
-        *answers; /* what is told is appended here as lines, not to the outbox; or NULL */
-    struct amp_metrics *metrics;
-};
 int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_sweep_options *opt,
                       uint32_t *raised, struct amp_error *err);
 /* The same for one message: one that expired before it was passed on. */
