@@ -17,7 +17,7 @@
 
 enum { BLOB_MAX = 64 * 1024 * 1024 };
 
-int amp_blob_put(struct amp_store *s, struct amp_span data, char name[72], struct amp_error *err)
+static int blob_put(struct amp_store *s, struct amp_span data, char name[72], struct amp_error *err)
 {
     char path[80];
     amp_sha256_hex(data, name);
@@ -100,7 +100,7 @@ static int move_out(struct amp_store *s, struct amp_span *part, struct amp_span 
 {
     char name[72];
     size_t at = names->len;
-    if (amp_blob_put(s, *part, name, err) != 0 || amp_buf_add(names, name, 64, err) != 0)
+    if (blob_put(s, *part, name, err) != 0 || amp_buf_add(names, name, 64, err) != 0)
         return -1;
     *blob = (struct amp_span){names->data + at, 64};
     *part = (struct amp_span){0};

@@ -1,12 +1,9 @@
-/* Reading: one key, keys in order, what is due, frames. */
-#include "store/history/history.h"
+/* Reading: one key or input, keys in order, what is due. */
 #include "store/store_int.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Letters, digits, '-' and '_' stand for themselves; so a key is one word in any store. */
 int amp_store_key(const char *kind, struct amp_span id, char out[AMP_KEY_MAX], struct amp_span *key,
@@ -57,6 +54,70 @@ static int key_id(struct amp_span key, struct amp_buf *buf, struct amp_error *er
     return 0;
 }
 
+static int find_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
+                    struct amp_error *err)
+{
+    int rc = amp_cache_find(&s->cache, key, out);
+    if (rc >= 0)
+        return rc;
+    rc = amp_index_begin_read(&s->index, err) != 0 ? -1 : amp_index_rec(&s->index, key, out, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = amp_index_rec(&s->index, key, out, err);
+    return rc;
+}
+
+/* What an input's frame says of its bytes. A frame that went with its segment says nothing. 2: the
+ * frame there is not of this input. */
+static int input_sum(struct amp_store *s, const struct amp_index_rec *at, struct amp_span consumer,
+                     struct amp_span id, char sum[AMP_DIGEST_MAX], struct amp_error *err)
+{
+    struct amp_span frame;
+    struct amp_frame_head head;
+    struct amp_frame f;
+    if (at->seg < s->log.first || amp_log_fd(&s->log, at->seg, NULL) < 0)
+        return 0;
+    if (amp_log_frame(&s->log, at->seg, at->off, at->len, &frame, &head, err) != 0)
+        return 2;
+    if (amp_frame_decode(frame, &head, &s->check, &f, err) != 0)
+        return -1;
+    if (!amp_span_eq(f.in_id, id) || !amp_span_eq(f.in_consumer, consumer)) {
+        amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has a wrong place for an input");
+        return 2;
+    }
+    amp_span_copy(f.in_sum, sum, AMP_DIGEST_MAX);
+    return 1;
+}
+
+/* Where the frame of an input is: 1, 0 when there is none, -1. */
+static int find_input(struct amp_store *s, struct amp_span consumer, struct amp_span id,
+                      struct amp_index_rec *at, struct amp_error *err)
+{
+    int rc = amp_cache_seen(&s->cache, consumer, id, at);
+    if (rc >= 0)
+        return rc;
+    rc = amp_index_begin_read(&s->index, err) != 0
+             ? -1
+             : amp_index_seen(&s->index, consumer, id, at, err);
+    if (rc < 0 && amp_turn_heal(s, err) == 0)
+        rc = amp_index_seen(&s->index, consumer, id, at, err);
+    return rc;
+}
+
+int amp_store_find_input(struct amp_store *s, struct amp_span consumer, struct amp_span id,
+                         char sum[AMP_DIGEST_MAX], struct amp_error *err)
+{
+    struct amp_index_rec at;
+    for (int round = 0;; round++) {
+        int rc = find_input(s, consumer, id, &at, err);
+        if (rc == 1)
+            rc = input_sum(s, &at, consumer, id, sum, err);
+        if (rc < 2)
+            return rc;
+        if (round || amp_turn_misled(s, at.seg, err) != 0)
+            return -1;
+    }
+}
+
 /* The record of a row: 0, 1 when there is no such frame where the row leads, -1. */
 static int load(struct amp_store *s, struct amp_span key, const struct amp_index_rec *row,
                 struct amp_buf *buf, struct amp_store_rec *out, struct amp_error *err)
@@ -99,7 +160,7 @@ int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf
 {
     struct amp_index_rec row;
     for (int round = 0;; round++) {
-        int rc = amp_turn_rec(s, key, &row, err);
+        int rc = find_rec(s, key, &row, err);
         if (rc != 1)
             return rc;
         rc = load(s, key, &row, buf, out, err);
@@ -315,97 +376,5 @@ int amp_store_count(struct amp_store *s, const char *kind, uint64_t *n, struct a
     if (number(s, AMP_IX_HOW_MANY, kind, &count, err) < 0)
         return -1;
     *n = (uint64_t)count;
-    return 0;
-}
-
-struct frames {
-    uint64_t from, to;
-    amp_store_frame_fn fn;
-    void *ctx;
-};
-
-static int one_frame(void *ctx, const struct amp_frame_head *head, struct amp_span frame,
-                     const struct amp_pos *after, struct amp_error *err)
-{
-    struct frames *f = ctx;
-    if (head->n > f->to)
-        return 1;
-    if (head->n < f->from)
-        return 0;
-    return f->fn(f->ctx, head->n, (struct amp_span){frame.p, frame.n - 1}) != 0;
-}
-
-int amp_store_frames(struct amp_store *s, uint64_t from, amp_store_frame_fn fn, void *ctx,
-                     struct amp_error *err)
-{
-    struct frames f = {from, 0, fn, ctx};
-    struct amp_pos pos = {0};
-    bool own, bad;
-    if (s->batch)
-        return amp_fail(err, AMP_INTERNAL, "nested_turn", "frames are read outside of a batch");
-    if (amp_turn_enter(s, &own, err) != 0)
-        return -1;
-    f.to = s->log.end.n;
-    if (f.to && amp_log_list(&s->log, err) != 0) {
-        amp_turn_leave(s, own, NULL);
-        return -1;
-    }
-    if (amp_turn_leave(s, own, err) != 0)
-        return -1;
-    if (!f.to)
-        return 0;
-    int rc = amp_log_scan(&s->log, &pos, &bad, one_frame, &f, err);
-    if (rc < 0)
-        return -1;
-    if (rc == 0 && bad && pos.n < f.to)
-        return amp_log_damaged(&pos, "no intact frame stands there", err);
-    return 0;
-}
-
-/* Goes on behind *pos, to the end of its segment; *damage is left alone where there is none. */
-static int read_segment(struct amp_store *s, struct amp_pos *pos, bool *whole,
-                        struct amp_error *damage, struct amp_error *err)
-{
-    struct amp_log *l = &s->log;
-    *whole = true;
-    if (amp_log_scan_segment(l, pos, whole, NULL, NULL, err) != 0)
-        return -1;
-    if (*whole)
-        return 0;
-    /* What is no torn tail: judged says so. */
-    *whole = amp_log_judge(l, pos, damage) == 0;
-    return 0;
-}
-
-int amp_store_segments(struct amp_store *s, amp_store_segment_fn fn, void *ctx,
-                       struct amp_error *err)
-{
-    struct amp_log *l = &s->log;
-    if (s->batch)
-        return amp_fail(err, AMP_INTERNAL, "nested_turn", "segments are read outside of a batch");
-    s->known = false; /* the segments that it has open are others afterwards */
-    if (amp_log_list(l, err) != 0)
-        return -1;
-    uint32_t first = l->first, last = l->last;
-    struct amp_pos pos = {.seg = first};
-    for (; pos.seg && pos.seg <= last; pos.seg++, pos.off = 0, pos.len = 0, pos.sealed = false) {
-        struct amp_error damage;
-        bool whole;
-        if (amp_log_fd(l, pos.seg, err) < 0) {
-            char name[32];
-            amp_log_name(pos.seg, name);
-            if (faccessat(l->dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-                return -1;
-            pos.n = 0; /* it was let go meanwhile */
-            continue;
-        }
-        if (read_segment(s, &pos, &whole, &damage, err) != 0)
-            return -1;
-        struct amp_store_segment seg = {pos.seg, first, last, whole ? NULL : &damage};
-        if (fn(ctx, &seg) != 0)
-            break;
-        if (!whole)
-            pos.n = 0; /* what the next one is to follow is not known */
-    }
     return 0;
 }

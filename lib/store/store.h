@@ -143,6 +143,10 @@ int amp_store_outbox_answered(struct amp_store *s, struct amp_span msg_id, struc
  * is full; the oldest go (see errors.c). */
 int amp_store_error_log(struct amp_store *s, struct amp_span record, struct amp_error *err);
 
+/* Until then no segment goes that has frames from `from` on; 0: the pin goes. */
+int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t until_ms,
+                  struct amp_error *err);
+
 /* After a failed write or damage: appends what lies past the last durable point again, in a new
  * segment; puts aside what cannot be read, clears log/FAILED. Tells what it did in `said`. */
 int amp_store_repair(const char *dir, struct amp_buf *said, struct amp_error *err);

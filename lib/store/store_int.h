@@ -71,45 +71,8 @@ struct amp_store {
     } pins; /* what was seen of them last */
 };
 
-/* Takes a turn unless a batch holds one; *own says whether this call must end it. */
-int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err);
-int amp_turn_leave(struct amp_store *s, bool own, struct amp_error *err);
-/* Before closing: leaves a short write-ahead log to the next process, if nobody is in the way. */
-void amp_turn_last(struct amp_store *s);
-/* In a batch: ends the turn and takes the next when this one is used up. */
-int amp_turn_renew(struct amp_store *s, struct amp_error *err);
-/* Brings the index up to the log's end, for a query by ranges. */
-int amp_turn_index(struct amp_store *s, struct amp_error *err);
-/* Look-ups by id, in the cache and then in the index: 1 found, 0 not, -1 error. */
-int amp_turn_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
-                 struct amp_error *err);
-int amp_turn_seen(struct amp_store *s, struct amp_span consumer, struct amp_span id,
-                  char sum[AMP_DIGEST_MAX], struct amp_error *err);
-/* Appends a frame in this turn. */
-int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at,
-                    struct amp_error *err);
-/* After a query failed: a corrupt index is replaced and 0 returned, try again; else -1. */
-int amp_turn_heal(struct amp_store *s, struct amp_error *err);
-/* In a turn, where a row of the index does not lead to its frame in that segment: 0 when the index
- * is to blame, which was replaced: try again. -1: the log is damaged (IOERR log_damaged). */
-int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err);
-/* Opens also what has failed, for repair. */
-int amp_store_open_failed(const char *dir, const struct amp_store_options *opt,
-                          struct amp_store **out, struct amp_error *err);
-/* Marks the store failed, for all: err says why. Returns -1. */
-int amp_store_fail(struct amp_store *s, const struct amp_error *err);
+/* ---- each of these groups calls those above it ---- */
 
-/* recover.c: under main, brings log.end and the index to the log's end. */
-int amp_store_catch_up(struct amp_store *s, struct amp_error *err);
-int amp_store_bring_up(struct amp_store *s, struct amp_error *err);
-int amp_store_new_generation(struct amp_store *s, struct amp_error *err);
-/* An empty file of the next generation; the next catching up fills it and tells the others. */
-int amp_store_renew_index(struct amp_store *s, struct amp_error *err);
-
-/* compact.c: at the end of a turn that appended, one step towards removing the oldest segment. */
-int amp_store_compact(struct amp_store *s, struct amp_error *err);
-/* Whether the last segment is to end, by its size or its age. */
-bool amp_store_segment_full(struct amp_store *s);
 /* settings.c: what the directory's amp.json says, into s->opt where that is 0. */
 int amp_store_settings(struct amp_store *s, struct amp_error *err);
 
@@ -117,11 +80,7 @@ int amp_store_settings(struct amp_store *s, struct amp_error *err);
 void amp_store_digest(struct amp_span bytes, char out[AMP_DIGEST_MAX]);
 bool amp_store_digest_is(const char *sum, const char *digest, struct amp_span bytes);
 
-/* commits.c: whether somebody still needs frames before that one. */
-bool amp_store_pinned(struct amp_store *s, uint64_t before);
-
 /* blob.c */
-int amp_blob_put(struct amp_store *s, struct amp_span data, char name[72], struct amp_error *err);
 int amp_blob_get(struct amp_store *s, struct amp_span name, struct amp_buf *out,
                  struct amp_error *err);
 /* Under main, the index at the log's end: removes the blobs that no frame from `bound` on names. */
@@ -130,10 +89,57 @@ int amp_blob_sweep(struct amp_store *s, uint64_t bound, struct amp_error *err);
 int amp_blob_shrink(struct amp_store *s, struct amp_frame *f, struct amp_frame_out *out,
                     struct amp_buf *names, struct amp_error *err);
 
+/* turn/failure.c: marks the store failed, for all: err says why. Returns -1. */
+int amp_store_fail(struct amp_store *s, const struct amp_error *err);
+/* Refuses what failed. look: in the directory too. That is done where a turn starts and after a
+ * sync, which is what an acknowledgement rests on; between them what is known in memory does. */
+int amp_store_check_failed(struct amp_store *s, bool look, struct amp_error *err);
+/* The same without this handle's own memory of it, which a read-only store does not keep. */
+int amp_store_failed_before(const struct amp_store *s, bool look, struct amp_error *err);
+
+/* turn/pins.c: whether somebody still needs frames before that one. */
+bool amp_store_pinned(struct amp_store *s, uint64_t before);
+
+/* turn/recover.c: under main, brings log.end, and the cache or the index, to the log's end. */
+int amp_store_catch_up(struct amp_store *s, struct amp_error *err);
+/* An empty file of the next generation; the next catching up fills it and tells the others. */
+int amp_store_renew_index(struct amp_store *s, struct amp_error *err);
+/* Appends a frame in this turn. */
+int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at,
+                    struct amp_error *err);
+/* Brings the index up to the log's end, for a query by ranges. */
+int amp_turn_index(struct amp_store *s, struct amp_error *err);
+/* After a query failed: a corrupt index is replaced and 0 returned, try again; else -1. */
+int amp_turn_heal(struct amp_store *s, struct amp_error *err);
+/* In a turn, where a row of the index does not lead to its frame in that segment: 0 when the index
+ * is to blame, which was replaced: try again. -1: the log is damaged (IOERR log_damaged). */
+int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err);
+
+/* turn/compact.c: at the end of a turn that appended, one step towards removing the oldest segment.
+ */
+int amp_store_compact(struct amp_store *s, struct amp_error *err);
+/* Whether the last segment is to end, by its size or its age. */
+bool amp_store_segment_full(struct amp_store *s);
+
+/* turn/turn.c: takes a turn unless a batch holds one; *own says whether this call must end it. */
+int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err);
+int amp_turn_leave(struct amp_store *s, bool own, struct amp_error *err);
+/* In a batch: ends the turn and takes the next when this one is used up. */
+int amp_turn_renew(struct amp_store *s, struct amp_error *err);
+/* Before closing: leaves a short write-ahead log to the next process, if nobody is in the way. */
+void amp_turn_last(struct amp_store *s);
+
 /* query.c: in a turn, the record of a key, its JSON read into buf: 1, 0 when there is none, -1. */
 int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
                    struct amp_store_rec *out, struct amp_error *err);
+/* In a turn, the digest of an input's bytes: 1, 0 when it is not known, -1. */
+int amp_store_find_input(struct amp_store *s, struct amp_span consumer, struct amp_span id,
+                         char sum[AMP_DIGEST_MAX], struct amp_error *err);
 int amp_store_key(const char *kind, struct amp_span id, char out[AMP_KEY_MAX], struct amp_span *key,
                   struct amp_error *err);
+
+/* open.c: opens also what has failed, for repair. */
+int amp_store_open_failed(const char *dir, const struct amp_store_options *opt,
+                          struct amp_store **out, struct amp_error *err);
 
 #endif

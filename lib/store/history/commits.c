@@ -1,23 +1,8 @@
-/* The commits of the log, read again from a position on; and pins, which keep them there. */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <amp/base/clock.h>
-#include <amp/base/file.h>
-#include <amp/base/id.h>
+/* The commits of the log, read again from a position on. */
 
 #include "store/history/history.h"
 #include "store/store_int.h"
 
-#define PIN       "pin."
-#define PIN_MOST  80
-#define LOOK_MS   1000 /* how long what the pins say is believed */
 #define BLOB_MOST ((size_t)256 << 20)
 
 struct reading {
@@ -151,59 +136,4 @@ int amp_store_commits(struct amp_store *s, uint64_t from, uint64_t to, amp_store
     if (rc == 0 && bad && pos.n < w.to)
         return amp_log_damaged(&pos, "no intact frame stands there", err);
     return rc < 0 ? -1 : 0;
-}
-
-/* ---- pins ---- */
-
-int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t until_ms,
-                  struct amp_error *err)
-{
-    char path[200], text[PIN_MOST];
-    if (!amp_id_is_safe(amp_span_str(name)) || strlen(name) > 128)
-        return amp_fail(err, AMP_USAGE, "bad_name", "a pin's name has other characters");
-    if (mkdirat(s->dirfd, "run", 0700) != 0 && errno != EEXIST)
-        return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s/run", s->dir);
-    snprintf(path, sizeof path, "run/" PIN "%s", name);
-    if (until_ms == 0)
-        return unlinkat(s->dirfd, path, 0) != 0 && errno != ENOENT
-                   ? amp_fail_errno(err, AMP_IOERR, "cannot remove %s/%s", s->dir, path)
-                   : 0;
-    snprintf(text, sizeof text, "%" PRIu64 " %" PRId64 "\n", from, until_ms);
-    return amp_file_write_atomic(s->dirfd, path, 0600, amp_span_str(text), err);
-}
-
-static bool holds(struct amp_store *s, const char *name, uint64_t before, int64_t now_ms)
-{
-    char path[300];
-    AMP_BUF struct amp_buf text = {0};
-    uint64_t from;
-    int64_t until;
-    amp_buf_init(&text, PIN_MOST);
-    snprintf(path, sizeof path, "run/%.255s", name);
-    if (amp_file_read(s->dirfd, path, PIN_MOST - 1, &text, NULL) != 0 ||
-        sscanf(text.data ? text.data : "", "%" SCNu64 " %" SCNd64, &from, &until) != 2)
-        return false;
-    return from < before && until > now_ms;
-}
-
-bool amp_store_pinned(struct amp_store *s, uint64_t before)
-{
-    int64_t now = amp_now_ms();
-    if (s->pins.bound == before && now - s->pins.at_ms < LOOK_MS && now >= s->pins.at_ms)
-        return s->pins.held;
-    s->pins.bound = before;
-    s->pins.at_ms = now;
-    s->pins.held = false;
-    int fd = openat(s->dirfd, "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
-        return false;
-    }
-    for (struct dirent *e; !s->pins.held && (e = readdir(d));)
-        if (strncmp(e->d_name, PIN, strlen(PIN)) == 0)
-            s->pins.held = holds(s, e->d_name, before, now);
-    closedir(d);
-    return s->pins.held;
 }

@@ -1,4 +1,4 @@
-/* The log's history: its frames and commits, how much of it there is, and keeping some of it. */
+/* The log's history: its frames and commits, and how much of it there is. */
 #ifndef AMP_STORE_HISTORY_H
 #define AMP_STORE_HISTORY_H
 
@@ -32,8 +32,5 @@ struct amp_store_segment {
 typedef int (*amp_store_segment_fn)(void *ctx, const struct amp_store_segment *seg);
 int amp_store_segments(struct amp_store *s, amp_store_segment_fn fn, void *ctx,
                        struct amp_error *err);
-/* Until then no segment goes that has frames from `from` on; 0: the pin goes. */
-int amp_store_pin(struct amp_store *s, const char *name, uint64_t from, int64_t until_ms,
-                  struct amp_error *err);
 
 #endif

@@ -10,57 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const sql[AMP_IX_COUNT] = {
-#define X(name, text) text,
-    AMP_INDEX_STATEMENTS(X)
-#undef X
-};
-
-int amp_index_failed(struct amp_index *ix, const char *what, struct amp_error *err)
-{
-    int rc = ix->db ? sqlite3_extended_errcode(ix->db) : SQLITE_NOMEM;
-    if (rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM)
-        return amp_fail_memory(err);
-    rc &= 0xff; /* without its extension */
-    if (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR || rc == SQLITE_SCHEMA)
-        ix->corrupt = true;
-    return amp_fail(err, AMP_TEMPFAIL, "index_failed", "cannot %s the index: %s", what,
-                    sqlite3_errmsg(ix->db));
-}
-
 void amp_index_init(struct amp_index *ix, int dirfd, const char *dir, bool read_only)
 {
     *ix = (struct amp_index){.dirfd = dirfd, .dir = dir, .read_only = read_only};
-}
-
-sqlite3_stmt *amp_index_stmt(struct amp_index *ix, enum amp_index_statement which,
-                             struct amp_error *err)
-{
-    sqlite3_stmt *st = ix->st[which];
-    if (st) {
-        sqlite3_reset(st);
-        return st;
-    }
-    if (sqlite3_prepare_v3(ix->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT, &ix->st[which],
-                           NULL) != SQLITE_OK) {
-        amp_index_failed(ix, "ask", err);
-        return NULL;
-    }
-    return ix->st[which];
-}
-
-int amp_index_step(struct amp_index *ix, sqlite3_stmt *st, struct amp_error *err)
-{
-    int rc = sqlite3_step(st);
-    if (rc == SQLITE_ROW)
-        return 1;
-    if (rc == SQLITE_DONE) {
-        sqlite3_reset(st);
-        return 0;
-    }
-    amp_index_failed(ix, "use", err);
-    sqlite3_reset(st);
-    return -1;
 }
 
 static int run(struct amp_index *ix, enum amp_index_statement which, struct amp_error *err)
@@ -88,32 +40,6 @@ static void bind_numbers(sqlite3_stmt *st, int i, const uint64_t *v, int n)
 static uint64_t column_u64(sqlite3_stmt *st, int i)
 {
     return (uint64_t)sqlite3_column_int64(st, i);
-}
-
-int amp_index_read_meta(struct amp_index *ix, struct amp_error *err)
-{
-    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_META, err);
-    if (!st)
-        return -1;
-    int rc = amp_index_step(ix, st, err);
-    if (rc < 0)
-        return -1;
-    if (rc == 0) {
-        ix->corrupt = true;
-        return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has no meta row");
-    }
-    ix->pos = (struct amp_pos){
-        .seg = (uint32_t)column_u64(st, 0),
-        .off = column_u64(st, 1),
-        .len = (uint32_t)column_u64(st, 2),
-        .n = column_u64(st, 3),
-        .sum = column_u64(st, 4),
-        .loose = (sqlite3_column_int(st, 5) & 1) != 0,
-        .sealed = (sqlite3_column_int(st, 5) & 2) != 0,
-    };
-    ix->salt = column_u64(st, 6);
-    sqlite3_reset(st);
-    return 0;
 }
 
 int amp_index_begin(struct amp_index *ix, struct amp_error *err)

@@ -101,6 +101,32 @@ static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
+int amp_index_read_meta(struct amp_index *ix, struct amp_error *err)
+{
+    sqlite3_stmt *st = amp_index_stmt(ix, AMP_IX_META, err);
+    if (!st)
+        return -1;
+    int rc = amp_index_step(ix, st, err);
+    if (rc < 0)
+        return -1;
+    if (rc == 0) {
+        ix->corrupt = true;
+        return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has no meta row");
+    }
+    ix->pos = (struct amp_pos){
+        .seg = (uint32_t)(uint64_t)sqlite3_column_int64(st, 0),
+        .off = (uint64_t)sqlite3_column_int64(st, 1),
+        .len = (uint32_t)(uint64_t)sqlite3_column_int64(st, 2),
+        .n = (uint64_t)sqlite3_column_int64(st, 3),
+        .sum = (uint64_t)sqlite3_column_int64(st, 4),
+        .loose = (sqlite3_column_int(st, 5) & 1) != 0,
+        .sealed = (sqlite3_column_int(st, 5) & 2) != 0,
+    };
+    ix->salt = (uint64_t)sqlite3_column_int64(st, 6);
+    sqlite3_reset(st);
+    return 0;
+}
+
 /* Makes the tables of an empty file. */
 static int create_schema(struct amp_index *ix, struct amp_error *err)
 {

@@ -193,7 +193,7 @@ static int replay(struct amp_store *s, struct amp_pos *pos, bool from_start, boo
     return 0;
 }
 
-int amp_store_bring_up(struct amp_store *s, struct amp_error *err)
+static int bring_up(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_index *ix = &s->index;
@@ -282,11 +282,11 @@ static int slow(struct amp_store *s, struct amp_error *err)
     amp_cache_clear(&s->cache, meta ? s->index.pos.n : 0);
     if (meta && stands(l, &s->index.pos) && read_on(s, &s->index.pos)) {
         /* The index is behind, but not far. */
-    } else if (amp_store_bring_up(s, err) != 0) {
+    } else if (bring_up(s, err) != 0) {
         amp_index_rollback(&s->index);
         if (!s->index.corrupt || s->opt.read_only)
             return -1;
-        if (next_generation(s, err) != 0 || amp_store_bring_up(s, err) != 0)
+        if (next_generation(s, err) != 0 || bring_up(s, err) != 0)
             return -1;
     }
     if (amp_wm_get(&s->wm) > l->end.n)
@@ -325,7 +325,7 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
         if (linked && size > l->end.off && !l->end.sealed && amp_log_stands(l, &l->end) &&
             /* Of so much a part may be in the index already. */
             ((size - l->end.off <= AMP_FRAME_MAX && read_on(s, &l->end)) ||
-             amp_store_bring_up(s, NULL) == 0) &&
+             bring_up(s, NULL) == 0) &&
             !l->end.sealed)
             return 0;
     }
@@ -340,13 +340,79 @@ int amp_store_renew_index(struct amp_store *s, struct amp_error *err)
     return s->new_generation ? 0 : next_generation(s, err);
 }
 
-int amp_store_new_generation(struct amp_store *s, struct amp_error *err)
+static int new_generation(struct amp_store *s, struct amp_error *err)
 {
     amp_index_rollback(&s->index);
     if (s->opt.read_only)
-        return amp_index_open_memory(&s->index, err) != 0 ? -1 : amp_store_bring_up(s, err);
-    if (next_generation(s, err) != 0 || amp_store_bring_up(s, err) != 0)
+        return amp_index_open_memory(&s->index, err) != 0 ? -1 : bring_up(s, err);
+    if (next_generation(s, err) != 0 || bring_up(s, err) != 0)
         return -1;
     s->log.gen = s->index.gen;
     return tell_generation(s, err);
+}
+
+int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at,
+                    struct amp_error *err)
+{
+    if (amp_log_append(&s->log, f, at, err) != 0)
+        return -1;
+    s->turn_frames++;
+    s->turn_bytes += f->head.size;
+    if (amp_cache_note(&s->cache, f, at, err) == 0 || amp_turn_index(s, NULL) == 0)
+        return 0;
+    /* Nobody may decide on what we now do not know. */
+    return amp_store_fail(s, err);
+}
+
+int amp_turn_heal(struct amp_store *s, struct amp_error *err)
+{
+    if (!s->index.corrupt || s->failed)
+        return -1;
+    if (amp_log_flush(&s->log, err) != 0)
+        return amp_store_fail(s, err);
+    return new_generation(s, err);
+}
+
+int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err)
+{
+    struct amp_pos pos = {.seg = seg};
+    bool ends = true;
+    if (amp_log_flush(&s->log, err) != 0)
+        return amp_store_fail(s, err);
+    if (seg >= s->log.first && seg <= s->log.last &&
+        amp_log_scan_segment(&s->log, &pos, &ends, NULL, NULL, err) != 0)
+        return -1;
+    if (!ends)
+        return amp_log_damaged(&pos, "no intact frame stands there", err);
+    s->index.corrupt = true;
+    return amp_turn_heal(s, err);
+}
+
+/* The cache into the index; -1 where that is not the place for it, and the log is to be read. */
+static int cache_into_index(struct amp_store *s)
+{
+    struct amp_index *ix = &s->index;
+    if (!s->known || ix->memory || ix->corrupt || s->opt.read_only || !amp_index_current(ix))
+        return -1;
+    if (amp_index_begin(ix, NULL) == 0 && amp_index_read_meta(ix, NULL) == 0 &&
+        ix->pos.n >= s->cache.from && ix->pos.n <= s->log.end.n &&
+        amp_cache_into(&s->cache, ix, NULL) == 0 && amp_index_commit(ix, &s->log.end, NULL) == 0) {
+        amp_cache_clear(&s->cache, s->log.end.n);
+        return 0;
+    }
+    amp_index_rollback(ix);
+    return -1;
+}
+
+int amp_turn_index(struct amp_store *s, struct amp_error *err)
+{
+    if (!s->cache.frames && !s->log.pending.len)
+        return 0;
+    if (amp_log_flush(&s->log, err) != 0)
+        return amp_store_fail(s, err);
+    amp_index_end_read(&s->index);
+    if (cache_into_index(s) == 0 || bring_up(s, err) == 0)
+        return 0;
+    amp_index_rollback(&s->index);
+    return amp_turn_heal(s, err);
 }

@@ -1,0 +1,115 @@
+/*
+ * The index's statements, and the rows that they give. Each row ends with a checksum of its other
+ * columns, keyed by the salt of the meta row: a row that a fault of the disk changed is noticed
+ * when it is read. A row that is gone is noticed only by going through all of them.
+ */
+#include "store/index/index.h"
+
+#include <sqlite3.h>
+
+static const char *const sql[AMP_IX_COUNT] = {
+#define X(name, text) text,
+    AMP_INDEX_STATEMENTS(X)
+#undef X
+};
+
+int amp_index_failed(struct amp_index *ix, const char *what, struct amp_error *err)
+{
+    int rc = ix->db ? sqlite3_extended_errcode(ix->db) : SQLITE_NOMEM;
+    if (rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM)
+        return amp_fail_memory(err);
+    rc &= 0xff; /* without its extension */
+    if (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB || rc == SQLITE_ERROR || rc == SQLITE_SCHEMA)
+        ix->corrupt = true;
+    return amp_fail(err, AMP_TEMPFAIL, "index_failed", "cannot %s the index: %s", what,
+                    sqlite3_errmsg(ix->db));
+}
+
+sqlite3_stmt *amp_index_stmt(struct amp_index *ix, enum amp_index_statement which,
+                             struct amp_error *err)
+{
+    sqlite3_stmt *st = ix->st[which];
+    if (st) {
+        sqlite3_reset(st);
+        return st;
+    }
+    if (sqlite3_prepare_v3(ix->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT, &ix->st[which],
+                           NULL) != SQLITE_OK) {
+        amp_index_failed(ix, "ask", err);
+        return NULL;
+    }
+    return ix->st[which];
+}
+
+int amp_index_step(struct amp_index *ix, sqlite3_stmt *st, struct amp_error *err)
+{
+    int rc = sqlite3_step(st);
+    if (rc == SQLITE_ROW)
+        return 1;
+    if (rc == SQLITE_DONE) {
+        sqlite3_reset(st);
+        return 0;
+    }
+    amp_index_failed(ix, "use", err);
+    sqlite3_reset(st);
+    return -1;
+}
+
+enum { NUMBERS_MAX = 8 };
+
+/* A row's columns, but for the checksum: t text, i integer. */
+static const char *const columns_of[] = {
+    [AMP_INDEX_REC] = "titiiiiiii",
+    [AMP_INDEX_SEEN] = "ttiiii",
+    [AMP_INDEX_BLOB] = "ti",
+    [AMP_INDEX_OUT] = "iiitiii",
+};
+
+uint64_t amp_index_row_sum(const struct amp_index *ix, enum amp_index_table table,
+                           struct amp_span a, struct amp_span b, const uint64_t *v, unsigned n)
+{
+    uint64_t h = amp_store_hash(ix->salt + table, a, b);
+    return amp_store_hash(h ^ a.n, (struct amp_span){(const char *)v, n * sizeof *v},
+                          (struct amp_span){0});
+}
+
+static bool row_fits(const struct amp_index *ix, sqlite3_stmt *st, enum amp_index_table table)
+{
+    const char *columns = columns_of[table];
+    struct amp_span text[2] = {{0}};
+    uint64_t v[NUMBERS_MAX];
+    unsigned n_text = 0, n = 0;
+    int i = 0;
+    for (; columns[i]; i++) {
+        if (columns[i] == 'i') {
+            if (sqlite3_column_type(st, i) != SQLITE_INTEGER)
+                return false;
+            v[n++] = (uint64_t)sqlite3_column_int64(st, i);
+        } else {
+            if (sqlite3_column_type(st, i) != SQLITE_TEXT)
+                return false;
+            text[n_text].p = sqlite3_column_blob(st, i);
+            text[n_text].n = text[n_text].p ? (size_t)sqlite3_column_bytes(st, i) : 0;
+            n_text++;
+        }
+    }
+    return sqlite3_column_type(st, i) == SQLITE_INTEGER &&
+           (uint64_t)sqlite3_column_int64(st, i) ==
+               amp_index_row_sum(ix, table, text[0], text[1], v, n);
+}
+
+int amp_index_wrong(struct amp_index *ix, const char *what, struct amp_error *err)
+{
+    ix->corrupt = true;
+    return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index is damaged: %s", what);
+}
+
+int amp_index_next(struct amp_index *ix, sqlite3_stmt *st, enum amp_index_table table,
+                   struct amp_error *err)
+{
+    int rc = amp_index_step(ix, st, err);
+    if (rc != 1 || row_fits(ix, st, table))
+        return rc;
+    sqlite3_reset(st);
+    return amp_index_wrong(ix, "a row is not what was written", err);
+}

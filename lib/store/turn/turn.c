@@ -1,0 +1,212 @@
+/*
+ * Turns: who holds main, and what happens at the end of it.
+ *
+ * Enter: the turnstile, the failure flag, catching up. Leave: write what was appended, rotate when
+ * the segment is full, commit the index, note the end, unlock. The fdatasync comes later, outside
+ * the lock (amp_store_sync). TERM, INT, HUP and TSTP wait while main is held.
+ */
+#include "store/store_int.h"
+
+enum { WAL_IN_TURN = 8000, WAL_OUTSIDE = 4000, WAL_AT_END = 128, FRAMES_AT_END = 128 };
+
+/* A read-only store shares main with other readers. */
+static int lock_shared(struct amp_store *s, struct amp_error *err)
+{
+    return amp_lock_shared(s->lock.main, s->opt.lock_timeout_ms, err);
+}
+
+static int take(struct amp_store *s, struct amp_error *err)
+{
+    sigset_t wait;
+    sigemptyset(&wait);
+    sigaddset(&wait, SIGTERM);
+    sigaddset(&wait, SIGINT);
+    sigaddset(&wait, SIGHUP);
+    sigaddset(&wait, SIGTSTP);
+    sigprocmask(SIG_BLOCK, &wait, &s->mask);
+    if ((s->opt.read_only ? lock_shared(s, err)
+                          : amp_turnstile_enter(&s->lock, s->opt.lock_timeout_ms, err)) != 0) {
+        sigprocmask(SIG_SETMASK, &s->mask, NULL);
+        return -1;
+    }
+    s->in_turn = true;
+    s->turn_frames = 0;
+    s->turn_bytes = 0;
+    return 0;
+}
+
+static void give(struct amp_store *s)
+{
+    s->in_turn = false;
+    if (s->opt.read_only)
+        amp_unlock(s->lock.main);
+    else
+        amp_turnstile_leave(&s->lock);
+    sigprocmask(SIG_SETMASK, &s->mask, NULL);
+}
+
+static int start(struct amp_store *s, struct amp_error *err)
+{
+    if (amp_store_check_failed(s, false, err) != 0 || take(s, err) != 0)
+        return -1;
+    if (amp_store_check_failed(s, true, err) != 0 || amp_store_catch_up(s, err) != 0) {
+        amp_buf_reset(&s->log.pending);
+        amp_index_end_read(&s->index);
+        amp_index_rollback(&s->index);
+        s->known = false;
+        give(s);
+        return -1;
+    }
+    if (s->log.end.n > s->need)
+        s->need = s->log.end.n;
+    return 0;
+}
+
+/* Writes, rotates, commits. */
+static int settle(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_log *l = &s->log;
+    if (amp_store_check_failed(s, false, err) != 0)
+        return -1;
+    if (l->pending.len) {
+        /* What cannot be let go stays; that is no reason to refuse a commit. */
+        if (amp_store_compact(s, NULL) != 0 && amp_store_check_failed(s, false, err) != 0)
+            return -1;
+        if (amp_log_flush(l, err) != 0)
+            return amp_store_fail(s, err);
+        if (amp_store_segment_full(s) && amp_log_rotate(l, err) != 0)
+            return amp_store_fail(s, err);
+        if (l->end.n > s->need)
+            s->need = l->end.n;
+    }
+    amp_index_end_read(&s->index);
+    /* A failure leaves the frames to the next turn; they are in the log. */
+    if (amp_cache_full(&s->cache))
+        amp_turn_index(s, NULL);
+    return 0;
+}
+
+static int end(struct amp_store *s, struct amp_error *err)
+{
+    int rc = settle(s, err);
+    if (rc != 0) {
+        amp_buf_reset(&s->log.pending);
+        amp_index_rollback(&s->index);
+        s->known = false;
+    }
+    amp_index_end_read(&s->index);
+    amp_index_checkpoint(&s->index, WAL_IN_TURN, true);
+    give(s);
+    return rc;
+}
+
+void amp_turn_last(struct amp_store *s)
+{
+    bool own;
+    int64_t wait = s->opt.lock_timeout_ms;
+    if (s->opt.read_only || s->failed ||
+        (s->cache.frames < FRAMES_AT_END && s->index.wal_pages <= WAL_AT_END))
+        return;
+    s->opt.lock_timeout_ms = 0;
+    if (amp_turn_enter(s, &own, NULL) == 0) {
+        if (s->cache.frames >= FRAMES_AT_END)
+            amp_turn_index(s, NULL);
+        amp_index_checkpoint(&s->index, WAL_AT_END, true);
+        amp_turn_leave(s, own, NULL);
+    }
+    s->opt.lock_timeout_ms = wait;
+}
+
+int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err)
+{
+    *own = false;
+    if (s->in_turn)
+        return amp_store_check_failed(s, false, err);
+    if (start(s, err) != 0)
+        return -1;
+    *own = true;
+    return 0;
+}
+
+int amp_turn_leave(struct amp_store *s, bool own, struct amp_error *err)
+{
+    return own ? end(s, err) : 0;
+}
+
+int amp_turn_renew(struct amp_store *s, struct amp_error *err)
+{
+    if (!s->batch || (s->turn_frames < AMP_TURN_FRAMES && s->turn_bytes < AMP_TURN_BYTES))
+        return 0;
+    if (end(s, err) != 0)
+        return -1;
+    return start(s, err);
+}
+
+int amp_store_begin(struct amp_store *s, struct amp_error *err)
+{
+    if (s->in_turn)
+        return amp_fail(err, AMP_INTERNAL, "nested_turn", "a batch within a batch");
+    if (start(s, err) != 0)
+        return -1;
+    s->batch = true;
+    return 0;
+}
+
+void amp_store_end(struct amp_store *s)
+{
+    struct amp_error err;
+    if (!s->batch)
+        return;
+    s->batch = false;
+    if (!s->in_turn)
+        return; /* a renewal failed and gave the lock back */
+    /* A failure is reported by the sync that must follow. */
+    if (end(s, &err) != 0 && !s->failed) {
+        s->late = err;
+        s->is_late = true;
+    }
+}
+
+/* A reader may sync, too; it keeps no record of a failure. */
+static int sync_read(struct amp_store *s, struct amp_error *err)
+{
+    if (s->log.fd < 0 || amp_wm_get(&s->wm) >= s->need)
+        return 0;
+    if (amp_store_failed_before(s, true, err) != 0 || amp_log_datasync(&s->log, err) != 0 ||
+        amp_store_failed_before(s, true, err) != 0)
+        return -1;
+    amp_wm_raise(&s->wm, s->need);
+    return 0;
+}
+
+int amp_store_sync(struct amp_store *s, struct amp_error *err)
+{
+    struct amp_error why;
+    if (s->opt.read_only)
+        return sync_read(s, err);
+    if (s->in_turn)
+        return amp_fail(err, AMP_INTERNAL, "sync_in_turn", "a sync within a batch");
+    if (s->is_late) {
+        s->is_late = false;
+        if (err)
+            *err = s->late;
+        return -1;
+    }
+    if (amp_store_check_failed(s, false, err) != 0)
+        return -1;
+    uint64_t need = s->need;
+    if (s->log.fd < 0 || amp_wm_get(&s->wm) >= need)
+        return 0;
+    if (amp_log_datasync(&s->log, &why) != 0) {
+        amp_store_fail(s, &why);
+        if (err)
+            *err = s->why;
+        return -1;
+    }
+    /* Another process's failed sync may have taken our pages with it. */
+    if (amp_store_check_failed(s, true, err) != 0)
+        return -1;
+    amp_wm_raise(&s->wm, need);
+    amp_index_checkpoint(&s->index, WAL_OUTSIDE, false);
+    return 0;
+}

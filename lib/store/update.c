@@ -1,0 +1,160 @@
+/* The compare-and-set of one key. */
+#include "store/store_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* 0 new, 1 seen with the same bytes, 2 with others. */
+static int seen(struct amp_store *s, const struct amp_store_input *input, const char *digest,
+                struct amp_error *err)
+{
+    char sum[72];
+    struct amp_span c = amp_span_str(input->consumer);
+    int rc = amp_store_find_input(s, c, input->id, sum, err);
+    return rc <= 0 ? rc : amp_store_digest_is(sum, digest, input->bytes) ? 1 : 2;
+}
+
+static int check_input(const struct amp_store_input *input, struct amp_error *err)
+{
+    if (input && (!input->id.n || input->id.n > AMP_ID_MAX || !input->consumer ||
+                  strlen(input->consumer) > 256))
+        return amp_fail(err, AMP_NO, "bad_id", "an id of %zu bytes; 1 to %d can be kept",
+                        input->id.n, AMP_ID_MAX);
+    return 0;
+}
+
+int amp_store_seen(struct amp_store *s, const struct amp_store_input *input, struct amp_error *err)
+{
+    char digest[AMP_DIGEST_MAX];
+    bool own;
+    if (check_input(input, err) != 0)
+        return -1;
+    amp_store_digest(input->bytes, digest);
+    if (amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    int rc = seen(s, input, digest, err);
+    if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
+        return -1;
+    return rc;
+}
+
+/* The callback's answer must fit a frame that can be read again. */
+static int check_change(struct amp_store *s, const struct amp_store_change *c,
+                        struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    if (!c->to || !*c->to || strlen(c->to) > AMP_STATE_MAX)
+        return amp_fail(err, AMP_INTERNAL, "bad_change", "a state's name has 1 to %d bytes",
+                        AMP_STATE_MAX);
+    if (c->remove)
+        return 0;
+    if (c->json.n && memchr(c->json.p, '\n', c->json.n))
+        return amp_fail(err, AMP_INTERNAL, "bad_change", "a record stands on one line");
+    if (amp_tape_scan(&s->check.tape, c->json.p, c->json.n, &fault) != 0)
+        return amp_json_fail(err, AMP_INTERNAL, "bad_change", "a record is not JSON", &fault);
+    if (s->check.tape.tok[0].type != AMP_JSON_OBJECT)
+        return amp_fail(err, AMP_INTERNAL, "bad_change", "a record is a JSON object");
+    return 0;
+}
+
+static int commit(struct amp_store *s, struct amp_frame *f, const struct amp_store_change *c,
+                  struct amp_error *err)
+{
+    AMP_FREE struct amp_frame_out *out = NULL;
+    AMP_BUF struct amp_buf names = {0};
+    struct amp_pos at;
+    amp_buf_init(&names, 72 * (c->n_emits + 1u));
+    if (c->n_emits && !(out = calloc(c->n_emits, sizeof *out)))
+        return amp_fail_memory(err);
+    for (uint32_t i = 0; i < c->n_emits; i++)
+        out[i] = (struct amp_frame_out){
+            .id = c->emits[i].id, .line = c->emits[i].line, .ack = c->emits[i].wants_ack};
+    f->event = amp_span_str(c->event);
+    f->to = amp_span_str(c->to);
+    f->actor = amp_span_str(c->actor || f->in_id.n ? c->actor : s->opt.actor);
+    f->gone = c->remove;
+    if (!c->remove) {
+        f->state = c->json;
+        f->due = c->due_ms;
+    }
+    f->out = out;
+    f->n_out = c->n_emits;
+    if (amp_blob_shrink(s, f, out, &names, err) != 0)
+        return -1;
+    if (amp_turn_append(s, f, &at, err) != 0)
+        return -1;
+    s->last = f->head.n;
+    return 0;
+}
+
+uint64_t amp_store_last_frame(const struct amp_store *s)
+{
+    return s->last;
+}
+
+static int update(struct amp_store *s, struct amp_span key, const struct amp_store_input *input,
+                  const char *digest, amp_store_fn fn, void *ctx, enum amp_store_outcome *outcome,
+                  struct amp_error *err)
+{
+    struct amp_store_rec now = {0};
+    struct amp_store_change change = {0};
+    struct amp_frame f = {.key = key};
+    if (input) {
+        int rc = seen(s, input, digest, err);
+        if (rc < 0)
+            return -1;
+        if (rc == 2)
+            return amp_fail(err, AMP_NO, "duplicate_msg_id",
+                            "the id %.*s was used before for another message",
+                            (int)(input->id.n > 200 ? 200 : input->id.n), input->id.p);
+        if (rc == 1) {
+            *outcome = AMP_STORE_REDELIVERED;
+            return 0;
+        }
+        f.in_consumer = amp_span_str(input->consumer);
+        f.in_id = input->id;
+        f.in_sum = amp_span_str(digest);
+    }
+    if (amp_store_find(s, key, &s->rec, &now, err) < 0)
+        return -1;
+    now.next = s->log.end.n + 1;
+    int rc = fn(ctx, &now, &change, err);
+    if (rc != 0) {
+        if (rc > 0)
+            *outcome = AMP_STORE_UNCHANGED;
+        return rc > 0 ? 0 : -1;
+    }
+    if (check_change(s, &change, err) != 0)
+        return -1;
+    f.was = now.rev;
+    f.rev = now.rev + 1;
+    f.from = now.state;
+    if (commit(s, &f, &change, err) != 0)
+        return -1;
+    *outcome = AMP_STORE_COMMITTED;
+    return 0;
+}
+
+int amp_store_update(struct amp_store *s, const char *kind, struct amp_span id,
+                     const struct amp_store_input *input, amp_store_fn fn, void *ctx,
+                     enum amp_store_outcome *outcome, struct amp_error *err)
+{
+    char text[AMP_KEY_MAX], digest[AMP_DIGEST_MAX] = "";
+    struct amp_span key;
+    enum amp_store_outcome what = AMP_STORE_UNCHANGED;
+    bool own;
+    if (s->opt.read_only)
+        return amp_fail(err, AMP_INTERNAL, "read_only", "an update of a read-only store");
+    if (amp_store_key(kind, id, text, &key, err) != 0 || check_input(input, err) != 0)
+        return -1;
+    if (input)
+        amp_store_digest(input->bytes, digest);
+    if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
+        return -1;
+    int rc = update(s, key, input, digest, fn, ctx, &what, err);
+    if (amp_turn_leave(s, own, rc != 0 ? NULL : err) != 0)
+        return -1;
+    if (rc == 0 && outcome)
+        *outcome = what;
+    return rc;
+}
