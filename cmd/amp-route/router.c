@@ -7,11 +7,12 @@
 #include "from.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
+
+#include "base/loop.h"
 
 #define UNDECIDED_MAX   512
 #define LISTENS_MS      1000 /* how long a port that only listens is waited for at the end */
@@ -169,24 +170,6 @@ static int finish_ports(struct router *r)
     return all && r->targets[0]->closed;
 }
 
-/* Signals come in only here: none between the look at its flag and the wait. */
-static bool wait_for_any(struct pollfd *fds, uint32_t n, int timeout_ms)
-{
-    struct timespec t = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000l};
-    sigset_t ours, were;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &ours, &were);
-    bool at_once = amp_stop || (amp_hangup && (timeout_ms < 0 || timeout_ms > 500));
-    if (at_once)
-        t = (struct timespec){0};
-    int rc = ppoll(fds, n, timeout_ms < 0 && !at_once ? NULL : &t, &were);
-    pthread_sigmask(SIG_SETMASK, &were, NULL);
-    return rc > 0;
-}
-
 static void wait_for_something(struct router *r, bool *readable)
 {
     struct pollfd fds[PORTS_MAX * AMP_PORT_FDS + 4];
@@ -218,7 +201,15 @@ static void wait_for_something(struct router *r, bool *readable)
     bool quiet = !r->eof && !r->held_ms && r->n_undecided == 0 && r->n_answers == 0;
     if ((!quiet || !targets_quiet(r)) && (timeout < 0 || timeout > 500))
         timeout = 500;
-    if (wait_for_any(fds, n + 2, timeout)) {
+    /* A hang-up waits for what is decided now, which takes no longer. */
+    const volatile int *hangup = timeout < 0 || timeout > 500 ? &amp_hangup : NULL;
+    struct amp_loop turn = {.fds = fds,
+                            .n = n + 2,
+                            .most = n + 2,
+                            .wait_ms = timeout,
+                            .stop = &amp_stop,
+                            .hangup = hangup};
+    if (amp_loop_wait(&turn, NULL) == AMP_LOOP_READY) {
         *readable = fds[n].revents != 0;
         if (fds[n + 1].revents)
             unacked_wake(r);

@@ -2,15 +2,16 @@
 #include <amp/base/child.h>
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/child_tree.h"
 #include <amp/base/clock.h>
+
+#include "base/child_tree.h"
+#include "base/loop.h"
 
 /* Kills until nothing of the tree is left: what forks while we look is met in the next round. */
 static void kill_all(pid_t pid)
@@ -103,11 +104,13 @@ int amp_child_wait(struct amp_child *c, int64_t timeout_ms, int64_t grace_ms,
             until = now + (e.stopped_by_us ? 100 : grace_ms);
             e.stopped_by_us = true;
         }
-        int64_t left = until - now;
-        /* A signal may come between the look at *cancel and the wait: so never long. */
-        int64_t most = cancel && !e.stopped_by_us ? 100 : INT_MAX;
-        struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
-        poll(&p, 1, (int)(left < most ? left : most));
+        struct pollfd fd;
+        struct amp_loop turn = amp_loop_turn(&fd, 1, e.stopped_by_us ? NULL : cancel, NULL);
+        amp_loop_add(&turn, c->pidfd, POLLIN);
+        if (until < INT64_MAX)
+            amp_loop_within(&turn, until - now);
+        if (amp_loop_wait(&turn, err) < 0)
+            return -1;
     }
     finish(c, &si, &e);
     *end = e;

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,8 +24,11 @@
 
 #include <amp/base/clock.h>
 
+#include "base/loop.h"
+
 #define TURN       65536 /* bytes after which others get the lock */
 #define LOCK_RETRY 5     /* ms */
+#define MIDDLE_MS  1000  /* for the rest of a line after a signal */
 
 static void forget(struct amp_outq *q)
 {
@@ -240,17 +242,21 @@ int amp_outq_drain(struct amp_outq *q, int64_t timeout_ms, volatile const int *c
         if (cancel && *cancel) {
             if (!stopped)
                 stopped = now;
-            if (!q->middle || now - stopped > 1000)
+            if (!q->middle || now - stopped > MIDDLE_MS)
                 return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted while writing");
         }
         if (timeout_ms >= 0 && now - start >= timeout_ms)
             return amp_fail(err, AMP_TEMPFAIL, "output_timeout", "the output takes no more");
-        int wait = amp_outq_timeout(q);
-        /* Not longer: a signal may come just before the wait. */
-        if (wait < 0 || wait > 100)
-            wait = 100;
-        struct pollfd p = {.fd = q->fd, .events = amp_outq_events(q)};
-        poll(&p, p.events ? 1 : 0, wait);
+        struct pollfd fd;
+        struct amp_loop turn = amp_loop_turn(&fd, 1, stopped ? NULL : cancel, NULL);
+        amp_loop_add(&turn, amp_outq_events(q) ? q->fd : -1, amp_outq_events(q));
+        amp_loop_within(&turn, amp_outq_timeout(q));
+        if (timeout_ms >= 0)
+            amp_loop_within(&turn, timeout_ms - (now - start));
+        if (stopped)
+            amp_loop_within(&turn, MIDDLE_MS + 1 - (now - stopped));
+        if (amp_loop_wait(&turn, err) < 0)
+            return -1;
     }
 }
 

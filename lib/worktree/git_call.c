@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/loop.h"
 #include "worktree/git_call.h"
 
 #define TIME_LIMIT_MS  60000
@@ -23,7 +23,6 @@
 #define KILL_GRACE_MS  1000
 #define START_LIMIT_MS 5000
 #define STOP_GRACE_MS  2000
-#define LOOK_MS        100 /* a signal may come just before the wait */
 
 int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct amp_error *err)
 {
@@ -149,32 +148,32 @@ static int exchange(struct amp_git *g, struct amp_error *err)
     size_t sent = 0;
     amp_buf_reset(&g->reply);
     for (;;) {
-        int64_t now = amp_mono_ms(), left = end - now, wait = left;
-        if (g->stop && wait > LOOK_MS)
-            wait = LOOK_MS;
+        int64_t now = amp_mono_ms(), left = end - now;
         if (g->stop && *g->stop && stop == INT64_MAX)
             stop = now + STOP_GRACE_MS;
         if (now >= stop)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted",
                             "interrupted while git-worker did not answer");
-        struct pollfd p = {.fd = g->fd, .events = POLLIN};
-        if (sent < g->request.len)
-            p.events |= POLLOUT;
-        int n = left > 0 ? poll(&p, 1, wait > INT32_MAX ? INT32_MAX : (int)wait) : 0;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return amp_fail_errno(err, AMP_INTERNAL, "poll");
-        if (n == 0 && left <= 0)
+        struct pollfd fd;
+        struct amp_loop turn = amp_loop_turn(&fd, 1, stop == INT64_MAX ? g->stop : NULL, NULL);
+        const struct pollfd *p =
+            amp_loop_add(&turn, g->fd, sent < g->request.len ? POLLIN | POLLOUT : POLLIN);
+        amp_loop_within(&turn, left > 0 ? left : 0);
+        if (stop < INT64_MAX)
+            amp_loop_within(&turn, stop - now);
+        int ended = amp_loop_wait(&turn, err);
+        if (ended < 0)
+            return -1;
+        if (ended == AMP_LOOP_LATE && left <= 0)
             return amp_fail(err, AMP_TIMEDOUT, "git_timeout", "git-worker took longer than %lld ms",
                             (long long)g->time_limit_ms);
-        if (p.revents & POLLOUT) {
+        if (p->revents & POLLOUT) {
             ssize_t put = send(g->fd, g->request.data + sent, g->request.len - sent, MSG_NOSIGNAL);
             if (put < 0 && errno != EAGAIN && errno != EINTR)
                 return amp_fail(err, AMP_TEMPFAIL, "git_crashed", "git-worker ended early");
             sent += put > 0 ? (size_t)put : 0;
         }
-        if (!(p.revents & (POLLIN | POLLHUP | POLLERR)))
+        if (!(p->revents & (POLLIN | POLLHUP | POLLERR)))
             continue;
         if (amp_buf_reserve(&g->reply, READ_SIZE, err))
             return -1;
