@@ -27,9 +27,8 @@ include scripts/flags.mk
 LIB_SRC   := $(wildcard lib/*/*.c lib/*/*/*.c)
 LIB_OBJ   := $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/gen/schemas.o
 PUB_ROOMS := base json schema fsm protocol machines
-# The shared library: the public rooms and the machines' tables, without composing (jansson).
-SO_SRC    := $(filter-out lib/protocol/compose% lib/protocol/answer.c,$(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) \
-  lib/*/*_fsm.c lib/*/*/*_fsm.c))
+# The shared library: the public rooms and the machines' tables.
+SO_SRC    := $(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) lib/*/*_fsm.c lib/*/*/*_fsm.c)
 SO_OBJ    := $(SO_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/gen/schemas.o
 TOOLS     := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.c))))
 HELPERS   := $(notdir $(patsubst %/,%,$(dir $(wildcard libexec/*/main.c))))

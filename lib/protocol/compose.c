@@ -156,6 +156,19 @@ int amp_compose_message(const struct amp_envelope *e, json_t *payload, struct am
     return 0;
 }
 
+int amp_compose_text(const struct amp_envelope *e, struct amp_span payload, struct amp_buf *out,
+                     char id_out[AMP_MSG_ID_MAX], struct amp_error *err)
+{
+    json_t *j = amp_json_load(payload, err);
+    if (!j)
+        return -1;
+    if (!json_is_object(j)) {
+        json_decref(j);
+        return amp_fail(err, AMP_DATAERR, "invalid_json", "the payload is not an object");
+    }
+    return amp_compose_message(e, j, out, id_out, err);
+}
+
 static json_t *parts_list(const struct amp_dispatch_args *a)
 {
     json_t *list = json_array();

@@ -7,26 +7,12 @@
 
 #include <jansson.h>
 
-#include <amp/protocol/protocol.h>
+#include <amp/compose.h>
 
-/* AMP's envelope around a payload. The payload's reference is stolen, also on failure. msg_id is
- * made (amp_id_tail) and copied to id_out when that is not NULL. */
-#define AMP_MSG_ID_MAX 256
-struct amp_envelope {
-    const char *type, *from, *to, *task_id;
-    int64_t now_ms;
-    const char *const *context_ref; /* NULL-terminated, or NULL */
-    int64_t ack_timeout_sec;        /* 0: the type's default */
-};
+/* A message around a payload, as amp_compose_text. The payload's reference is stolen, also on
+ * failure. */
 int amp_compose_message(const struct amp_envelope *e, json_t *payload, struct amp_buf *out,
                         char id_out[AMP_MSG_ID_MAX], struct amp_error *err);
-
-/* AMP control records: they answer a viewed message, in its protocol. */
-int amp_compose_ack(const struct amp_view *of, enum amp_ack_stage stage, const char *from,
-                    const char *note, int64_t now_ms, struct amp_buf *out, struct amp_error *err);
-int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage, const char *from,
-                     const char *code, const char *message, const char *rule, bool retryable,
-                     int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
 /* Work for an executor. The documents are borrowed; constraints may be NULL. */
 struct amp_dispatch_part {
@@ -58,24 +44,6 @@ int amp_compose_review(const struct amp_review_args *a, struct amp_buf *out,
 /* The task of an escalation about work that is not AMP's: every one needs some. It names no task,
  * and is never a key: what such an escalation is about says flow/subject.h. */
 #define AMP_TASK_NONE "T-0000-000"
-
-#define AMP_AFFECTED_MAX 200 /* bytes of an id among those that an escalation affects */
-
-struct amp_escalation_args {
-    const char *type; /* "hallucination_lock" … */
-    const char *from; /* the sender's role */
-    enum amp_level severity;
-    const char *triggered_by, *task_id, *description;
-    const char *const *affected;               /* NULL-terminated msg_ids */
-    const char *const *suggested;              /* NULL-terminated */
-    const char *task_status, *last_successful; /* "" allowed for the last */
-    int64_t reject_count, now_ms;
-};
-int amp_compose_escalation(const struct amp_escalation_args *a, struct amp_buf *out,
-                           char id_out[AMP_MSG_ID_MAX], struct amp_error *err);
-int amp_compose_decision(const char *ref_msg_id, const char *task_id, enum amp_operator_word word,
-                         const char *note, const char *commit, const char *op, int64_t now_ms,
-                         struct amp_buf *out, struct amp_error *err);
 
 /* jansson with our flags: duplicates refused, compact, keys in insertion order, one line. */
 json_t *amp_json_load(struct amp_span text, struct amp_error *err);

@@ -113,6 +113,7 @@ C
   cat >"$BATS_TEST_TMPDIR/p.c" <<'C'
 #include <stdio.h>
 #include <amp/base/clock.h>
+#include <amp/compose.h>
 #include <amp/base/num.h>
 #include <amp/fsm/fsm.h>
 #include <amp/json/tape.h>
@@ -129,6 +130,15 @@ int main(void)
     amp_fsm_step(m, m->initial, (uint8_t)amp_fsm_event(m, AMP_SPAN("arrive")),
                  1u << amp_fsm_fact(m, AMP_SPAN("info")), &r, NULL);
     puts(m->states[r.to].name);
+    struct amp_envelope e = {.type = "task_result", .from = "executor", .to = "coordinator",
+                             .task_id = "T-2026-001"};
+    struct amp_buf line;
+    amp_buf_init(&line, 4096);
+    if (amp_compose_text(&e, AMP_SPAN("[]"), &line, NULL, NULL) == 0 || line.len ||
+        amp_compose_text(&e, AMP_SPAN("{\"a\":[1]}"), &line, NULL, NULL))
+        return 1;
+    fwrite(line.data, 1, line.len, stdout);
+    amp_buf_release(&line);
     return amp_machines[0] != &amp_agent_fsm;
 }
 C
@@ -139,6 +149,7 @@ C
   LD_LIBRARY_PATH=$dest/opt/amp/lib run -0 ./p
   [ "${lines[0]}" = 1970-01-01T00:00:00.000Z ]
   [ "${lines[1]}" = NOTED ]
+  [[ ${lines[2]} == '{"msg_id":"task_result-T-2026-001-'*'"payload":{"a":[1]}}' ]]
 }
 
 @test "each header compiles from C++ by itself, and a C++ program links" {
