@@ -38,8 +38,8 @@ static struct place column_place(sqlite3_stmt *st, int i)
     };
 }
 
-static int old_frame(struct amp_store *s, struct place at, struct amp_frame *f,
-                     struct amp_error *err)
+static int frame_read(struct amp_store *s, struct place at, struct amp_frame *f,
+                      struct amp_error *err)
 {
     struct amp_span frame;
     struct amp_frame_head head;
@@ -48,12 +48,12 @@ static int old_frame(struct amp_store *s, struct place at, struct amp_frame *f,
     return amp_frame_decode(frame, &head, &s->check, f, err);
 }
 
-static int stand_key(struct amp_store *s, struct amp_span key, struct place place,
-                     struct amp_error *err)
+static int key_repeat(struct amp_store *s, struct amp_span key, struct place place,
+                      struct amp_error *err)
 {
     struct amp_frame old;
     struct amp_pos at;
-    if (old_frame(s, place, &old, err) != 0)
+    if (frame_read(s, place, &old, err) != 0)
         return -1;
     if (!amp_span_eq(old.key, key))
         return amp_index_wrong(&s->index, "a row leads to the frame of another key", err);
@@ -70,12 +70,12 @@ static int stand_key(struct amp_store *s, struct amp_span key, struct place plac
     return amp_turn_append(s, &f, &at, err);
 }
 
-static int stand_entry(struct amp_store *s, uint64_t n, uint32_t i, struct amp_span consumer,
-                       struct place place, struct amp_error *err)
+static int entry_repeat(struct amp_store *s, uint64_t n, uint32_t i, struct amp_span consumer,
+                        struct place place, struct amp_error *err)
 {
     struct amp_frame old;
     struct amp_pos at;
-    if (old_frame(s, place, &old, err) != 0)
+    if (frame_read(s, place, &old, err) != 0)
         return -1;
     for (uint32_t k = 0; k < old.n_out; k++) {
         if (old.out[k].n != n || old.out[k].i != i)
@@ -111,7 +111,7 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
         /* What the cache knows is newer. */
         if ((uint64_t)sqlite3_column_int64(st, 9) < c->bound &&
             amp_cache_find(&s->cache, key, NULL) < 0) {
-            if (stand_key(s, key, column_place(st, 4), err) != 0) {
+            if (key_repeat(s, key, column_place(st, 4), err) != 0) {
                 rc = -1;
                 break;
             }
@@ -149,7 +149,7 @@ static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, st
         uint32_t i = (uint32_t)sqlite3_column_int64(st, 1);
         taken++;
         if (place.seg <= c->seg && !amp_cache_out(&s->cache, n, i)) {
-            if (stand_entry(s, n, i, column(st, 3), place, err) != 0) {
+            if (entry_repeat(s, n, i, column(st, 3), place, err) != 0) {
                 rc = -1;
                 break;
             }
@@ -163,8 +163,8 @@ static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, st
     return rc < 0 ? -1 : 0;
 }
 
-static int run(struct amp_store *s, enum amp_index_statement which, uint64_t before,
-               struct amp_error *err)
+static int rows_drop(struct amp_store *s, enum amp_index_statement which, uint64_t before,
+                     struct amp_error *err)
 {
     sqlite3_stmt *st = amp_index_stmt(&s->index, which, err);
     if (!st)
@@ -173,7 +173,7 @@ static int run(struct amp_store *s, enum amp_index_statement which, uint64_t bef
     return amp_index_step(&s->index, st, err) < 0 ? -1 : 0;
 }
 
-static int forget(struct amp_store *s, uint64_t before, struct amp_error *err)
+static int inputs_forget(struct amp_store *s, uint64_t before, struct amp_error *err)
 {
     struct amp_index *ix = &s->index;
     amp_index_end_read(ix);
@@ -182,13 +182,14 @@ static int forget(struct amp_store *s, uint64_t before, struct amp_error *err)
     struct amp_pos pos = ix->pos;
     if (pos.n != s->log.end.n)
         return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index is behind");
-    if (run(s, AMP_IX_DROP_SEEN, before, err) != 0 || run(s, AMP_IX_DROP_BLOB, before, err) != 0)
+    if (rows_drop(s, AMP_IX_DROP_SEEN, before, err) != 0 ||
+        rows_drop(s, AMP_IX_DROP_BLOB, before, err) != 0)
         return -1;
     return amp_index_commit(ix, &pos, err);
 }
 
 /* Nothing lives in the oldest segment any more. */
-static int let_go(struct amp_store *s, struct amp_error *err)
+static int segment_remove(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     uint64_t before = s->old.bound;
@@ -205,7 +206,7 @@ static int let_go(struct amp_store *s, struct amp_error *err)
     if (unlinkat(l->dirfd, name, 0) != 0 || fsync(l->dirfd) != 0)
         return amp_fail_errno(err, AMP_IOERR, "cannot remove log/%s", name);
     l->first++;
-    if (forget(s, before, err) != 0) {
+    if (inputs_forget(s, before, err) != 0) {
         amp_index_rollback(&s->index);
         return -1;
     }
@@ -223,13 +224,13 @@ static int64_t first_time(struct amp_store *s, uint32_t seg, struct amp_age *kno
     int fd = amp_log_fd(&s->log, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
     if (n <= 0 || !amp_frame_peek(p, (size_t)n, &h) ||
-        old_frame(s, (struct place){.seg = seg, .len = h.size}, &f, NULL) != 0)
+        frame_read(s, (struct place){.seg = seg, .len = h.size}, &f, NULL) != 0)
         return 0;
     *known = (struct amp_age){seg, f.at};
     return f.at;
 }
 
-static bool older(int64_t at, uint64_t ms)
+static bool is_older(int64_t at, uint64_t ms)
 {
     int64_t now = amp_now_ms();
     return at > 0 && now > at && (uint64_t)(now - at) > ms;
@@ -242,19 +243,19 @@ bool amp_store_segment_full(struct amp_store *s)
         return true;
     /* So that what is old does not stay because it shares a segment with what is new. */
     return s->opt.keep_ms && l->end.len &&
-           older(first_time(s, l->last, &s->newest), s->opt.keep_ms / 4);
+           is_older(first_time(s, l->last, &s->newest), s->opt.keep_ms / 4);
 }
 
 /* Whether the oldest segment has to go: one too many, or all in it too old. */
-static bool must_go(struct amp_store *s)
+static bool segment_must_go(struct amp_store *s)
 {
     const struct amp_log *l = &s->log;
     if (l->last - l->first + 1 > s->opt.keep_segments)
         return true;
-    return s->opt.keep_ms && older(first_time(s, l->first + 1, &s->oldest), s->opt.keep_ms);
+    return s->opt.keep_ms && is_older(first_time(s, l->first + 1, &s->oldest), s->opt.keep_ms);
 }
 
-static int start_pass(struct amp_store *s, struct amp_error *err)
+static int pass_start(struct amp_store *s, struct amp_error *err)
 {
     struct amp_compaction *c = &s->old;
     uint64_t bound = amp_log_first_number(&s->log, s->log.first + 1);
@@ -271,16 +272,16 @@ static int start_pass(struct amp_store *s, struct amp_error *err)
     return 0;
 }
 
-static int step(struct amp_store *s, struct amp_error *err)
+static int pass_step(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_compaction *c = &s->old;
     int rows = s->turn_frames < ROWS_MOST / ROWS ? (int)s->turn_frames * ROWS : ROWS_MOST;
     int stands = s->turn_frames < STANDS_MOST / STANDS ? (int)s->turn_frames * STANDS : STANDS_MOST;
     bool done = false;
-    if (l->first + 1 >= l->last || !stands || !must_go(s))
+    if (l->first + 1 >= l->last || !stands || !segment_must_go(s))
         return 0;
-    if (c->seg != l->first && start_pass(s, err) != 0)
+    if (c->seg != l->first && pass_start(s, err) != 0)
         return -1;
     if (!c->seg)
         return 0;
@@ -288,12 +289,12 @@ static int step(struct amp_store *s, struct amp_error *err)
         return -1;
     if (c->keys_done && rows > 0 && pass_outs(s, &rows, &stands, &done, err) != 0)
         return -1;
-    return done ? let_go(s, err) : 0;
+    return done ? segment_remove(s, err) : 0;
 }
 
 int amp_store_compact(struct amp_store *s, struct amp_error *err)
 {
-    int rc = step(s, err);
+    int rc = pass_step(s, err);
     if (rc != 0 && amp_turn_heal(s, NULL) == 0)
         s->old.seg = 0; /* the next turn begins again */
     return rc;

@@ -46,7 +46,7 @@ static int read_frame(void *ctx, const struct amp_frame_head *head, struct amp_s
 
 /* Reads what stands behind `from` into the cache and moves the log's end; false when that is too
  * much or not all good, and the index is the place for it. */
-static bool read_on(struct amp_store *s, const struct amp_pos *from)
+static bool log_read_on(struct amp_store *s, const struct amp_pos *from)
 {
     struct amp_pos pos = *from;
     bool bad;
@@ -73,7 +73,7 @@ static int segment_start(struct amp_log *l, struct amp_pos *pos, struct amp_erro
 }
 
 /* Whether the meta row's place is one of this log. */
-static bool stands(struct amp_log *l, const struct amp_pos *pos)
+static bool place_stands(struct amp_log *l, const struct amp_pos *pos)
 {
     struct amp_pos start;
     if (!pos->n || !amp_log_stands(l, pos))
@@ -84,7 +84,8 @@ static bool stands(struct amp_log *l, const struct amp_pos *pos)
 }
 
 /* Checks the last segment from its start, whatever the index says; cuts a torn tail (*cut). */
-static int verify_last(struct amp_store *s, bool *cut, struct amp_pos *end, struct amp_error *err)
+static int segment_verify(struct amp_store *s, bool *cut, struct amp_pos *end,
+                          struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_pos pos = {.seg = l->last};
@@ -111,7 +112,7 @@ static int verify_last(struct amp_store *s, bool *cut, struct amp_pos *end, stru
     return 0;
 }
 
-static int next_generation(struct amp_store *s, struct amp_error *err)
+static int generation_next(struct amp_store *s, struct amp_error *err)
 {
     s->new_generation = true;
     if (amp_index_open(&s->index, s->index.gen + 1, err) != 0)
@@ -121,7 +122,7 @@ static int next_generation(struct amp_store *s, struct amp_error *err)
 }
 
 /* Opens the index if there is none or its file was replaced. */
-static int open_index(struct amp_store *s, uint64_t gen, struct amp_error *err)
+static int index_open(struct amp_store *s, uint64_t gen, struct amp_error *err)
 {
     struct amp_index *ix = &s->index;
     if (ix->memory || (ix->db && !ix->corrupt && ix->gen >= gen && amp_index_current(ix)))
@@ -135,12 +136,12 @@ static int open_index(struct amp_store *s, uint64_t gen, struct amp_error *err)
         return 0;
     if (!ix->corrupt)
         return -1;
-    return next_generation(s, err);
+    return generation_next(s, err);
 }
 
 /* The first holder of main in a boot checks the index, and so does who finds that a stranger wrote
  * to its file. What SQLite has read of it before is then worth nothing. */
-static int check_index(struct amp_store *s, struct amp_error *err)
+static int index_check(struct amp_store *s, struct amp_error *err)
 {
     struct amp_index *ix = &s->index;
     if (amp_index_trusted(ix))
@@ -151,12 +152,12 @@ static int check_index(struct amp_store *s, struct amp_error *err)
     }
     if (s->opt.read_only)
         return amp_index_open_memory(ix, err);
-    return ix->corrupt ? next_generation(s, err) : -1;
+    return ix->corrupt ? generation_next(s, err) : -1;
 }
 
 /* Replays from *pos. *again: what the index had does not fit the log, start from nothing. */
-static int replay(struct amp_store *s, struct amp_pos *pos, bool from_start, bool *again,
-                  uint64_t *gen, struct amp_error *err)
+static int index_replay(struct amp_store *s, struct amp_pos *pos, bool from_start, bool *again,
+                        uint64_t *gen, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct replay r = {s, s->index.gen};
@@ -174,7 +175,7 @@ static int replay(struct amp_store *s, struct amp_pos *pos, bool from_start, boo
         return 0;
     }
     struct amp_pos end;
-    if (verify_last(s, &cut, &end, err) != 0)
+    if (segment_verify(s, &cut, &end, err) != 0)
         return -1;
     if (!cut) {
         if (from_start)
@@ -193,7 +194,7 @@ static int replay(struct amp_store *s, struct amp_pos *pos, bool from_start, boo
     return 0;
 }
 
-static int bring_up(struct amp_store *s, struct amp_error *err)
+static int index_bring_up(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_index *ix = &s->index;
@@ -204,7 +205,7 @@ static int bring_up(struct amp_store *s, struct amp_error *err)
         if (amp_index_read_meta(ix, err) != 0)
             return -1;
         struct amp_pos pos = ix->pos;
-        bool fits = stands(l, &pos);
+        bool fits = place_stands(l, &pos);
         if (fits && pos.seg == l->last) {
             if (amp_log_size(l, &size, NULL, err) != 0)
                 return -1;
@@ -228,13 +229,13 @@ static int bring_up(struct amp_store *s, struct amp_error *err)
             if (amp_index_wipe(ix, err) != 0)
                 return -1;
         }
-        if (replay(s, &pos, !fits, &again, &gen, err) != 0)
+        if (index_replay(s, &pos, !fits, &again, &gen, err) != 0)
             return -1;
         if (again) {
             if (amp_index_wipe(ix, err) != 0)
                 return -1;
             pos = (struct amp_pos){0};
-            if (replay(s, &pos, true, &again, &gen, err) != 0)
+            if (index_replay(s, &pos, true, &again, &gen, err) != 0)
                 return -1;
         }
         if (amp_index_commit(ix, &pos, err) != 0)
@@ -243,14 +244,14 @@ static int bring_up(struct amp_store *s, struct amp_error *err)
         amp_cache_clear(&s->cache, pos.n);
         if (gen <= ix->gen || s->opt.read_only)
             return 0;
-        if (open_index(s, gen, err) != 0)
+        if (index_open(s, gen, err) != 0)
             return -1;
     }
     return amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index's generation does not settle");
 }
 
 /* A frame of the new generation, so that all who replay it change over. */
-static int tell_generation(struct amp_store *s, struct amp_error *err)
+static int generation_tell(struct amp_store *s, struct amp_error *err)
 {
     struct amp_frame f = {.head.log = AMP_FRAME_index, .note = AMP_SPAN("rebuilt")};
     struct amp_pos at;
@@ -258,7 +259,7 @@ static int tell_generation(struct amp_store *s, struct amp_error *err)
     return amp_turn_append(s, &f, &at, err);
 }
 
-static int slow(struct amp_store *s, struct amp_error *err)
+static int log_look_again(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     struct amp_pos end;
@@ -271,22 +272,22 @@ static int slow(struct amp_store *s, struct amp_error *err)
         if (!s->opt.read_only)
             return -1;
         l->end = (struct amp_pos){0};
-        return open_index(s, 0, err);
+        return index_open(s, 0, err);
     }
-    if (open_index(s, 0, err) != 0 || check_index(s, err) != 0)
+    if (index_open(s, 0, err) != 0 || index_check(s, err) != 0)
         return -1;
     l->gen = s->index.gen;
-    if (!s->verified && !s->opt.read_only && verify_last(s, &cut, &end, err) != 0)
+    if (!s->verified && !s->opt.read_only && segment_verify(s, &cut, &end, err) != 0)
         return -1;
     bool meta = amp_index_read_meta(&s->index, NULL) == 0;
     amp_cache_clear(&s->cache, meta ? s->index.pos.n : 0);
-    if (meta && stands(l, &s->index.pos) && read_on(s, &s->index.pos)) {
+    if (meta && place_stands(l, &s->index.pos) && log_read_on(s, &s->index.pos)) {
         /* The index is behind, but not far. */
-    } else if (bring_up(s, err) != 0) {
+    } else if (index_bring_up(s, err) != 0) {
         amp_index_rollback(&s->index);
         if (!s->index.corrupt || s->opt.read_only)
             return -1;
-        if (next_generation(s, err) != 0 || bring_up(s, err) != 0)
+        if (generation_next(s, err) != 0 || index_bring_up(s, err) != 0)
             return -1;
     }
     if (amp_wm_get(&s->wm) > l->end.n)
@@ -301,7 +302,7 @@ static int slow(struct amp_store *s, struct amp_error *err)
         l->end.sealed = false;
     }
     s->known = true;
-    return s->new_generation ? tell_generation(s, err) : 0;
+    return s->new_generation ? generation_tell(s, err) : 0;
 }
 
 int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
@@ -324,31 +325,31 @@ int amp_store_catch_up(struct amp_store *s, struct amp_error *err)
             return 0;
         if (linked && size > l->end.off && !l->end.sealed && amp_log_stands(l, &l->end) &&
             /* Of so much a part may be in the index already. */
-            ((size - l->end.off <= AMP_FRAME_MAX && read_on(s, &l->end)) ||
-             bring_up(s, NULL) == 0) &&
+            ((size - l->end.off <= AMP_FRAME_MAX && log_read_on(s, &l->end)) ||
+             index_bring_up(s, NULL) == 0) &&
             !l->end.sealed)
             return 0;
     }
     s->epoch = epoch;
-    return slow(s, err);
+    return log_look_again(s, err);
 }
 
 int amp_store_renew_index(struct amp_store *s, struct amp_error *err)
 {
-    if (open_index(s, 0, err) != 0)
+    if (index_open(s, 0, err) != 0)
         return -1;
-    return s->new_generation ? 0 : next_generation(s, err);
+    return s->new_generation ? 0 : generation_next(s, err);
 }
 
-static int new_generation(struct amp_store *s, struct amp_error *err)
+static int generation_replace(struct amp_store *s, struct amp_error *err)
 {
     amp_index_rollback(&s->index);
     if (s->opt.read_only)
-        return amp_index_open_memory(&s->index, err) != 0 ? -1 : bring_up(s, err);
-    if (next_generation(s, err) != 0 || bring_up(s, err) != 0)
+        return amp_index_open_memory(&s->index, err) != 0 ? -1 : index_bring_up(s, err);
+    if (generation_next(s, err) != 0 || index_bring_up(s, err) != 0)
         return -1;
     s->log.gen = s->index.gen;
-    return tell_generation(s, err);
+    return generation_tell(s, err);
 }
 
 int amp_turn_append(struct amp_store *s, struct amp_frame *f, struct amp_pos *at,
@@ -370,7 +371,7 @@ int amp_turn_heal(struct amp_store *s, struct amp_error *err)
         return -1;
     if (amp_log_flush(&s->log, err) != 0)
         return amp_store_fail(s, err);
-    return new_generation(s, err);
+    return generation_replace(s, err);
 }
 
 int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err)
@@ -411,7 +412,7 @@ int amp_turn_index(struct amp_store *s, struct amp_error *err)
     if (amp_log_flush(&s->log, err) != 0)
         return amp_store_fail(s, err);
     amp_index_end_read(&s->index);
-    if (cache_into_index(s) == 0 || bring_up(s, err) == 0)
+    if (cache_into_index(s) == 0 || index_bring_up(s, err) == 0)
         return 0;
     amp_index_rollback(&s->index);
     return amp_turn_heal(s, err);

@@ -15,7 +15,7 @@ static int lock_shared(struct amp_store *s, struct amp_error *err)
     return amp_lock_shared(s->lock.main, s->opt.lock_timeout_ms, err);
 }
 
-static int take(struct amp_store *s, struct amp_error *err)
+static int lock_take(struct amp_store *s, struct amp_error *err)
 {
     sigset_t wait;
     sigemptyset(&wait);
@@ -35,7 +35,7 @@ static int take(struct amp_store *s, struct amp_error *err)
     return 0;
 }
 
-static void give(struct amp_store *s)
+static void lock_release(struct amp_store *s)
 {
     s->in_turn = false;
     if (s->opt.read_only)
@@ -45,16 +45,16 @@ static void give(struct amp_store *s)
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
 }
 
-static int start(struct amp_store *s, struct amp_error *err)
+static int turn_start(struct amp_store *s, struct amp_error *err)
 {
-    if (amp_store_check_failed(s, false, err) != 0 || take(s, err) != 0)
+    if (amp_store_check_failed(s, false, err) != 0 || lock_take(s, err) != 0)
         return -1;
     if (amp_store_check_failed(s, true, err) != 0 || amp_store_catch_up(s, err) != 0) {
         amp_buf_reset(&s->log.pending);
         amp_index_end_read(&s->index);
         amp_index_rollback(&s->index);
         s->known = false;
-        give(s);
+        lock_release(s);
         return -1;
     }
     if (s->log.end.n > s->need)
@@ -63,7 +63,7 @@ static int start(struct amp_store *s, struct amp_error *err)
 }
 
 /* Writes, rotates, commits. */
-static int settle(struct amp_store *s, struct amp_error *err)
+static int turn_write(struct amp_store *s, struct amp_error *err)
 {
     struct amp_log *l = &s->log;
     if (amp_store_check_failed(s, false, err) != 0)
@@ -86,9 +86,9 @@ static int settle(struct amp_store *s, struct amp_error *err)
     return 0;
 }
 
-static int end(struct amp_store *s, struct amp_error *err)
+static int turn_end(struct amp_store *s, struct amp_error *err)
 {
-    int rc = settle(s, err);
+    int rc = turn_write(s, err);
     if (rc != 0) {
         amp_buf_reset(&s->log.pending);
         amp_index_rollback(&s->index);
@@ -96,7 +96,7 @@ static int end(struct amp_store *s, struct amp_error *err)
     }
     amp_index_end_read(&s->index);
     amp_index_checkpoint(&s->index, WAL_IN_TURN, true);
-    give(s);
+    lock_release(s);
     return rc;
 }
 
@@ -122,7 +122,7 @@ int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err)
     *own = false;
     if (s->in_turn)
         return amp_store_check_failed(s, false, err);
-    if (start(s, err) != 0)
+    if (turn_start(s, err) != 0)
         return -1;
     *own = true;
     return 0;
@@ -130,23 +130,23 @@ int amp_turn_enter(struct amp_store *s, bool *own, struct amp_error *err)
 
 int amp_turn_leave(struct amp_store *s, bool own, struct amp_error *err)
 {
-    return own ? end(s, err) : 0;
+    return own ? turn_end(s, err) : 0;
 }
 
 int amp_turn_renew(struct amp_store *s, struct amp_error *err)
 {
     if (!s->batch || (s->turn_frames < AMP_TURN_FRAMES && s->turn_bytes < AMP_TURN_BYTES))
         return 0;
-    if (end(s, err) != 0)
+    if (turn_end(s, err) != 0)
         return -1;
-    return start(s, err);
+    return turn_start(s, err);
 }
 
 int amp_store_begin(struct amp_store *s, struct amp_error *err)
 {
     if (s->in_turn)
         return amp_fail(err, AMP_INTERNAL, "nested_turn", "a batch within a batch");
-    if (start(s, err) != 0)
+    if (turn_start(s, err) != 0)
         return -1;
     s->batch = true;
     return 0;
@@ -161,14 +161,14 @@ void amp_store_end(struct amp_store *s)
     if (!s->in_turn)
         return; /* a renewal failed and gave the lock back */
     /* A failure is reported by the sync that must follow. */
-    if (end(s, &err) != 0 && !s->failed) {
+    if (turn_end(s, &err) != 0 && !s->failed) {
         s->late = err;
         s->is_late = true;
     }
 }
 
 /* A reader may sync, too; it keeps no record of a failure. */
-static int sync_read(struct amp_store *s, struct amp_error *err)
+static int reader_sync(struct amp_store *s, struct amp_error *err)
 {
     if (s->log.fd < 0 || amp_wm_get(&s->wm) >= s->need)
         return 0;
@@ -183,7 +183,7 @@ int amp_store_sync(struct amp_store *s, struct amp_error *err)
 {
     struct amp_error why;
     if (s->opt.read_only)
-        return sync_read(s, err);
+        return reader_sync(s, err);
     if (s->in_turn)
         return amp_fail(err, AMP_INTERNAL, "sync_in_turn", "a sync within a batch");
     if (s->is_late) {
