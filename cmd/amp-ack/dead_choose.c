@@ -1,5 +1,4 @@
 /* Which dead letters are meant: ids, filters, a jq expression. */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <amp/json/lines.h>
 #include <amp/json/writer.h>
 
+#include "base/loop.h"
 #include "dead.h"
 #include "port/helper.h"
 #include "protocol/redact.h"
@@ -145,9 +145,12 @@ int dead_where_holds(struct dead_where *w, struct amp_span id, struct amp_span j
     }
     while (amp_helper_in_flight(w->helper) > 0) {
         struct pollfd fds[2];
+        struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
         int timeout = -1;
-        amp_helper_watch(w->helper, fds, &timeout);
-        amp_poll(fds, 2, timeout, &amp_stop);
+        amp_helper_watch(w->helper, amp_loop_places(&turn, 2), &timeout);
+        amp_loop_within(&turn, timeout);
+        if (amp_loop_wait(&turn, err) < 0)
+            return -1;
         if (amp_helper_step(w->helper, replied, w, err) < 0)
             return -1;
         if (amp_stop)

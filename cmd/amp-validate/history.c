@@ -3,12 +3,12 @@
  * such lines of a chunk, and its answers are kept until the chunk has been judged.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/pipe.h>
 
+#include "base/loop.h"
 #include "cli/cli.h"
 #include "port/helper.h"
 #include "validate.h"
@@ -138,10 +138,12 @@ static void on_reply(void *ctx, uint64_t tag, struct amp_span answer, const stru
 static int turn(struct history *h, struct amp_error *err)
 {
     struct pollfd fds[2];
+    struct amp_loop turn = amp_loop_turn(fds, 2, &amp_stop, NULL);
     int timeout = -1;
-    amp_helper_watch(h->helper, fds, &timeout);
-    if (amp_poll(fds, 2, timeout, &amp_stop) < 0 && errno != EINTR)
-        return amp_fail_errno(err, AMP_IOERR, "cannot wait for state-worker");
+    amp_helper_watch(h->helper, amp_loop_places(&turn, 2), &timeout);
+    amp_loop_within(&turn, timeout);
+    if (amp_loop_wait(&turn, err) < 0)
+        return -1;
     if (amp_stop)
         return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
     if (amp_helper_step(h->helper, on_reply, h, err) < 0)

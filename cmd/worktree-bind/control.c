@@ -8,7 +8,6 @@
  * the agent. A switch that requires a person is asked about with a HITL_INVOCATION, and only the
  * HITL_DECISION for it allows or refuses it.
  */
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <amp/base/id.h>
 #include <amp/base/pipe.h>
 
+#include "base/loop.h"
 #include "bind.h"
 #include "flow/binding.h"
 #include "flow/intake.h"
@@ -399,9 +399,12 @@ int verb_filter(int argc, char **argv)
         } else if (in.lines.eof) {
             break;
         } else {
-            struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
-            if (amp_poll(&fd, 1, -1, &amp_stop) > 0 &&
-                amp_lines_fill(&in.lines, STDIN_FILENO, &err) < 0)
+            struct pollfd fd;
+            struct amp_loop turn = amp_loop_turn(&fd, 1, &amp_stop, NULL);
+            amp_loop_add(&turn, STDIN_FILENO, POLLIN);
+            int ended = amp_loop_wait(&turn, &err);
+            if (ended < 0 ||
+                (ended == AMP_LOOP_READY && amp_lines_fill(&in.lines, STDIN_FILENO, &err) < 0))
                 status = amp_complain(&err);
         }
     }

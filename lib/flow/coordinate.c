@@ -6,7 +6,6 @@
 #include "flow/coordinate.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include <amp/base/pipe.h>
 
+#include "base/loop.h"
 #include "flow/coordinator.h"
 #include "flow/intake.h"
 #include "protocol/amp/amp.h"
@@ -291,11 +291,12 @@ static int round_once(struct loop *l, struct amp_error *err)
 {
     const struct amp_coordinate_options *opt = l->c.opt;
     struct pollfd fds[INPUTS_MAX + 1];
+    struct amp_loop turn = amp_loop_turn(fds, INPUTS_MAX + 1, opt->stop, NULL);
     bool alive = false, more = false, full = l->c.lines.len > 0;
     for (size_t i = 0; i < l->n_ports; i++) {
         const struct port *p = &l->ports[i];
         /* Past the bound nothing more is taken until the output moves. */
-        fds[i] = (struct pollfd){.fd = p->ended || full ? -1 : p->in.fd, .events = POLLIN};
+        amp_loop_add(&turn, p->ended || full ? -1 : p->in.fd, POLLIN);
         alive |= !p->ended;
         more |= p->more && !full;
     }
@@ -303,19 +304,22 @@ static int round_once(struct loop *l, struct amp_error *err)
         return 1;
     if (!alive && !full)
         return 1;
-    fds[l->n_ports] = (struct pollfd){.fd = l->out.fd, .events = amp_outq_events(&l->out)};
-    if (!fds[l->n_ports].events)
-        fds[l->n_ports].fd = -1;
-    int wait = amp_outq_timeout(&l->out);
-    if (opt->until_done && (wait < 0 || wait > RECHECK_MS))
-        wait = RECHECK_MS;
-    int ready = amp_poll(fds, (unsigned)l->n_ports + 1, more ? 0 : wait, opt->stop);
-    if (ready < 0)
-        return errno == EINTR ? 0 : amp_fail_errno(err, AMP_IOERR, "poll");
+    amp_loop_add(&turn, amp_outq_events(&l->out) ? l->out.fd : -1, amp_outq_events(&l->out));
+    amp_loop_within(&turn, amp_outq_timeout(&l->out));
+    if (opt->until_done)
+        amp_loop_within(&turn, RECHECK_MS);
+    if (more)
+        amp_loop_within(&turn, 0);
+    int ended = amp_loop_wait(&turn, err);
+    if (ended < 0)
+        return -1;
+    if (ended == AMP_LOOP_SIGNAL)
+        return 0;
+    bool late = ended == AMP_LOOP_LATE;
     /* A quiet moment first: what is on its way in a FIFO may be a task. */
-    if (ready == 0 && !more && opt->until_done && no_task_comes(l))
+    if (late && !more && opt->until_done && no_task_comes(l))
         return 1;
-    if (ready == 0 && opt->until_done && l->c.seen &&
+    if (late && opt->until_done && l->c.seen &&
         amp_store_each(l->c.store, "task", NULL, look_again, l, err) < 0)
         return -1;
     if (!full && read_ports(l, fds, err) < 0)

@@ -1,5 +1,4 @@
 /* A worker's input and output: polling, the outbox on its way out. */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +6,7 @@
 #include <amp/base/pipe.h>
 
 #include "agent/registry.h"
+#include "base/loop.h"
 #include "flow/worker_io.h"
 #include "task/task.h"
 
@@ -196,30 +196,30 @@ int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, in
                     struct amp_error *err)
 {
     struct amp_worker_io *io = w->io;
-    struct pollfd p[8];
-    unsigned n = 0;
-    int in = -1;
+    struct pollfd all[8];
+    struct amp_loop turn = amp_loop_turn(all, 8, w->opt->stop, NULL);
+    const struct pollfd *in = NULL;
 
     if (amp_worker_flush(w, err) || look_after(w, err))
         return -1;
-    for (; n < n_fds && n < 6; n++)
-        p[n] = fds[n];
-    if (!io->ended && amp_outq_pending(&io->out) < AMP_WORKER_PENDING / 2) {
-        in = (int)n;
-        p[n++] = (struct pollfd){.fd = io->in.fd, .events = POLLIN};
+    for (unsigned i = 0; i < n_fds; i++)
+        amp_loop_add(&turn, fds[i].fd, fds[i].events);
+    if (!io->ended && amp_outq_pending(&io->out) < AMP_WORKER_PENDING / 2)
+        in = amp_loop_add(&turn, io->in.fd, POLLIN);
+    if (!io->broken) {
+        if (amp_outq_events(&io->out))
+            amp_loop_add(&turn, io->out.fd, amp_outq_events(&io->out));
+        amp_loop_within(&turn, amp_outq_timeout(&io->out));
     }
-    if (!io->broken && amp_outq_events(&io->out))
-        p[n++] = (struct pollfd){.fd = io->out.fd, .events = amp_outq_events(&io->out)};
-    int64_t wait = wait_ms < 0 || wait_ms > HEARTBEAT_MS ? HEARTBEAT_MS : wait_ms;
-    int retry = io->broken ? -1 : amp_outq_timeout(&io->out);
-    if (retry >= 0 && retry < wait)
-        wait = retry;
-    if (w->task && wait > LOOK_MS)
-        wait = LOOK_MS;
-    int rc = amp_poll(p, n, wait, w->opt->stop);
-    for (unsigned i = 0; i < n_fds && i < 6; i++)
-        fds[i].revents = rc > 0 ? p[i].revents : 0;
-    if (rc > 0 && in >= 0 && p[in].revents && read_some(w, err))
+    amp_loop_within(&turn, HEARTBEAT_MS);
+    amp_loop_within(&turn, wait_ms);
+    if (w->task)
+        amp_loop_within(&turn, LOOK_MS);
+    if (amp_loop_wait(&turn, err) < 0)
+        return -1;
+    for (unsigned i = 0; i < n_fds; i++)
+        fds[i].revents = all[i].revents;
+    if (in && in->revents && read_some(w, err))
         return -1;
     return amp_worker_flush(w, err);
 }
