@@ -6,6 +6,7 @@
 
 #include "message/inbox/inbox.h"
 #include "message/ledger/ledger.h"
+#include "message/record/record.h"
 #include "pass.h"
 #include "table.h"
 
@@ -40,7 +41,7 @@ static bool is_open(const struct amp_message_rec *r)
     case AMP_DELIVERY_FAILED:
         return false;
     default:
-        return r->due_ms > 0;
+        return amp_record_due(r, AMP_SILENCE_MS) > 0;
     }
 }
 
@@ -79,7 +80,9 @@ static int as_json(struct listing *l, struct amp_span id, const struct amp_messa
     struct {
         const char *key;
         int64_t ms;
-    } times[] = {{"sent", r->sent_ms}, {"due", r->due_ms}, {"timed_out", r->timed_out_ms}};
+    } times[] = {{"sent", r->sent_ms},
+                 {"due", amp_record_due(r, AMP_SILENCE_MS)},
+                 {"timed_out", r->timed_out_ms}};
     amp_buf_init(&b, 1 << 20);
     amp_jw_init(&w, &b);
     amp_jw_open(&w, '{');
@@ -115,8 +118,9 @@ static int as_row(struct listing *l, struct amp_span id, const struct amp_messag
 {
     char sent[24], due[24] = "", way[128];
     age(l->now_ms - r->sent_ms, sent);
-    if (r->due_ms > 0)
-        age(l->now_ms - r->due_ms, due);
+    int64_t due_ms = amp_record_due(r, AMP_SILENCE_MS);
+    if (due_ms > 0)
+        age(l->now_ms - due_ms, due);
     snprintf(way, sizeof(way), "%.*s → %.*s", (int)(r->from.n < 48 ? r->from.n : 48), r->from.p,
              (int)(r->to.n < 48 ? r->to.n : 48), r->to.p);
     const struct amp_span cells[] = {id,

@@ -79,10 +79,11 @@ int once_admit(struct router *r, struct job *j, const struct amp_view *v, struct
     struct amp_error e = {0};
     if (!r->store)
         return STEP_GO;
+    bool answers = v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK;
+    if (answers && (v->protocol == AMP_PROTO_SW4RM || v->protocol == AMP_PROTO_AMP))
+        return settled(r, j, v, amp_message_acknowledge(r->store, v, amp_now_ms(), &e), &e, err);
     if (v->protocol != AMP_PROTO_SW4RM)
         return admit_outcome(r, j, v, err);
-    if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
-        return settled(r, j, v, amp_message_acknowledge(r->store, v, amp_now_ms(), &e), &e, err);
     if (v->id.n == 0 || amp_span_is(v->type, "HEARTBEAT"))
         return STEP_GO;
     int known = is_known(r, v, err);

@@ -14,6 +14,7 @@
 #include "hitl/escalation.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
+#include "message/settle/heard.h"
 
 #define LINES_MAX ((size_t)256 << 20)
 
@@ -382,7 +383,9 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
         return -1;
     if (!amp_coordinator_is_ours(v)) {
         if (v->kind == AMP_KIND_ACK && v->protocol == AMP_PROTO_AMP)
-            return settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err);
+            return settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err) < 0
+                       ? -1
+                       : amp_heard_apply(c->store, v, now_ms, err);
         return bad_code ? 0 : amp_coordinator_queue(c, AMP_SPAN(""), v->line, true, err);
     }
     if (amp_span_is(v->task, AMP_TASK_NONE))
@@ -412,6 +415,8 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
         rc = settle_context(c, v, now_ms, err);
     if (rc == 0)
         rc = step(c, &st, err);
+    if (rc == 0 && !*st.nack)
+        rc = amp_heard_apply(c->store, v, now_ms, err);
     amp_step_release(&st);
     return rc;
 }

@@ -52,11 +52,12 @@ static int record(struct amp_worker *w, const struct amp_view *v, struct amp_err
     return amp_message_record(w->store, v, amp_now_ms(), &outcome, err);
 }
 
-static int acknowledge(struct amp_worker *w, const struct amp_view *v, enum amp_ack_stage stage,
-                       struct amp_span code, struct amp_error *err)
+/* The agent's record tells whether it is alive: the ledger need not watch the work. */
+static int acknowledge(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
 {
-    bool late;
-    return amp_settle_ack(w->store, v->id, stage, w->opt->agent, code, amp_now_ms(), &late, err);
+    struct amp_message_answer a = {
+        .stage = AMP_STAGE_READ, .by = w->opt->agent, .supervised = true};
+    return amp_settle_answer(w->store, v->id, &a, amp_now_ms(), NULL, err);
 }
 
 static int take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
@@ -85,9 +86,10 @@ static int take(struct amp_worker *w, const struct amp_view *v, struct amp_error
     if (amp_job_take(w->store, &t, &outcome, err))
         return -1;
     w->io->dirty = true;
-    if (outcome == AMP_STORE_REDELIVERED && v->needs_ack)
-        return amp_worker_send(w, amp_buf_span(&ack), err);
-    return acknowledge(w, v, AMP_STAGE_READ, (struct amp_span){NULL, 0}, err);
+    if (outcome == AMP_STORE_REDELIVERED && v->needs_ack &&
+        amp_worker_send(w, amp_buf_span(&ack), err))
+        return -1;
+    return acknowledge(w, v, err);
 }
 
 /* bad: the checks rejected the line (it is in the error log); the view is filled in part. */

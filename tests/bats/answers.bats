@@ -409,6 +409,98 @@ later() { amp-ack sweep --now "$(date -u -d "+$1 seconds" +%FT%TZ)" "${@:2}"; }
   later 4000 | grep sla_breach | jq -e '.payload.affected_msgs == ["evt_2"]'
 }
 
+# silences: which messages the heartbeat_timeouts on standard input are about.
+silences() { jq -r 'select(.payload.escalation_type == "heartbeat_timeout") | .payload.affected_msgs[0]' | sort | paste -sd' '; }
+# work N [JQ]: a task_dispatch of the subtask SN of T-2026-044.
+work() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$1\" | .payload.subtasks |= [.[0] | .subtask_id = \"S$1\"] | ${2:-.}"; }
+# done_with N [JQ]: the result of that subtask.
+done_with() { message task_result ".msg_id = \"task_result-T-2026-044-$1\" | .payload.subtask_id = \"S$1\" | ${2:-.}"; }
+W=task_dispatch-T-2026-044-
+
+@test "AMP: work that was read from an inbox is watched until its outcome" {
+  need_tool amp-route
+  message review_request '.msg_id = "review_request-T-2026-044-1"' >review
+  work 4 '.to = "coordinator"' >own
+  { work 1; work 2; work 3; cat review own; } | amp-route -r 'to=executor => inbox:exe' -r '* => inbox:rev'
+  [ -z "$(later 1000 | silences)" ] # nobody has read it: that is told by ack_timeout
+  amp-route inbox exe >/dev/null
+  amp-route inbox rev >/dev/null
+  [ "$(state ${W}1)" = TIMED_OUT ] # however late it was read
+  # It refers to its work, or names the subtask only; another agent's word about the task is none.
+  done_with 2 ".context_ref = [\"${W}2\"]" | amp-ack >/dev/null
+  done_with 3 | amp-ack >/dev/null
+  message ack ".ref_msg_id = \"x\" | .from = \"admin\"" | amp-ack >/dev/null 2>&1
+  amp-ack status --json | jq -se --arg id ${W}1 'map(select(.msg_id == $id)) | length == 1 and .[0].due'
+  [ -z "$(later 1740 | silences)" ]
+  later 1860 | jq -c 'select(.payload.escalation_type == "heartbeat_timeout")' >told
+  [ "$(silences <told)" = "review_request-T-2026-044-1 ${W}1" ]
+  amp-validate told | cmp - told
+  jq -se --arg id ${W}1 'map(select(.payload.affected_msgs == [$id])) | length == 1 and (.[0] | .task_id == "T-2026-044" and
+    (.payload.description | startswith("Agent exe, at work on T-2026-044, gave no sign of life for 30 min: ") and
+      endswith(", message \($id)")))' told
+  rm state/index* # all of it stands in the log
+  [ -z "$(later 9000 | silences)" ] # once for each last sign of life
+  message review_verdict '.context_ref = ["review_request-T-2026-044-1"]' | amp-ack >/dev/null
+  message escalation '.from = "executor" | .payload.severity = "info" | .payload.auto_suspended = false' | amp-ack >/dev/null
+  [ -z "$(later 1740 | silences)" ]
+  [ "$(later 1860 | silences)" = "${W}1" ]
+  done_with 1 | amp-ack >/dev/null
+  [ -z "$(later 9000 | silences)" ]
+  amp-ack status --all --json | jq -se 'all(.[]; .due == null or (.msg_id | startswith("task_dispatch") | not))'
+}
+
+@test "AMP: the router sees signs of life and outcomes as the tracker does" {
+  need_tool amp-route
+  route() { amp-route --state state -r 'type=task_dispatch => inbox:exe' -r '* => file:out'; }
+  { work 1; work 2; work 3; } | route
+  amp-route inbox exe >/dev/null
+  [ "$(later 1860 | silences)" = "${W}1 ${W}2 ${W}3" ]
+  # One refers to its work, one names the subtask only, and both say that the agent is alive.
+  { done_with 2 ".context_ref = [\"${W}2\"]"; done_with 3; } | route
+  [ "$(state ${W}2) $(state ${W}3) $(state ${W}1)" = "FULFILLED FULFILLED READ" ]
+  [ "$(later 1860 | silences)" = "${W}1" ]
+  record ack ".ref_msg_id = \"${W}1\"" | route
+  [ "$(later 1860 | silences)" = "${W}1" ]
+  record nack ".ref_msg_id = \"${W}1\"" | route
+  [ -z "$(later 1860 | silences)" ]
+}
+
+@test "AMP: the silence is what the sweep is told, as for agents" {
+  need_tool amp-route
+  work 1 | amp-route -r '* => inbox:exe'
+  amp-route inbox exe >/dev/null
+  [ -z "$(later 240 --silence 5m)" ]
+  [ "$(later 360 --silence 5m | silences)" = "${W}1" ]
+  work 2 | amp-route -r '* => inbox:exe'
+  amp-route inbox exe >/dev/null
+  [ -z "$(later 90000 --silence 0)" ]
+  [ -z "$(later 7000 --silence 2h)" ]
+  [ "$(later 7300 --silence 2h | silences)" = "${W}2" ]
+  work 3 | amp-route -r '* => inbox:exe'
+  amp-route inbox exe >/dev/null
+  # The watcher wakes for it by itself.
+  amp-ack watch --silence 1s >told 3>&- &
+  watcher=$!
+  wait_until 10 grep -q "${W}3" told
+  kill "$watcher"
+  wait "$watcher" || [ $? -eq 130 ]
+  [ "$(silences <told)" = "${W}3" ]
+}
+
+@test "AMP: while its task is suspended nobody is expected to give a sign of life" {
+  need_tool amp-route hitl-prompt task-dispatch
+  work 1 | amp-route -r '* => inbox:executor'
+  amp-route inbox executor >/dev/null
+  message escalation >question
+  run -1 hitl-prompt --answer /dev/null <question
+  [ -z "$(later 1860 | silences)" ]
+  [ "$(later 3700 | silences)" = "" ]
+  echo resume >answers
+  hitl-prompt --answer answers </dev/null | task-dispatch coordinate >/dev/null
+  [ -z "$(later 3700 | silences)" ]
+  [ "$(later 5600 | silences)" = "${W}1" ]
+}
+
 @test "a TOOL_CALL has the time of its execution_policy from when it is taken up" {
   need_tool amp-route
   call() { m "$1" '.message_type = "TOOL_CALL" | .idempotency_token = "cli:call:'"$1"'" | .payload = {call_id: "'"$1"'", tool_name: "ls",

@@ -259,7 +259,7 @@ mended() {
 @test "damage in an old segment is found, and what the doctor says repairs it" {
   echo '{"store": {"segment_bytes": 65536}}' >state/amp.json
   chmod 600 state/amp.json
-  message task_dispatch '.requires_ack = false | del(.ack_timeout_sec)' |
+  message task_result '.requires_ack = false | del(.ack_timeout_sec)' |
     awk '{ for (i = 0; i < 300; i++) { l = $0; sub(/1772116327001/, "1772116327001" i, l); print l } }' >in
   amp-ack track <in >out
   [ -e state/log/000003.ndjson ]

@@ -411,6 +411,26 @@ EOS
   got out.ndjson '.payload.completion_status? == "failed" and (.payload.blockers[0] | test("left the branch"))'
 }
 
+@test "work that came through an inbox is told once when its agent falls silent" {
+  workplace
+  need_tool amp-route amp-ack
+  agent waits <<'EOS'
+echo $$ >"$AMP_STATE/child"
+exec sleep 1000
+EOS
+  dispatch | amp-route --state "$STATE" -r '* => inbox:executor'
+  amp-route inbox executor --state "$STATE" >in.ndjson
+  env --default-signal=INT task-dispatch run --state "$STATE" --exec ./waits <in.ndjson >out.ndjson 2>err 3>&- &
+  pid=$!
+  wait_until 10 test -s "$STATE/child"
+  amp-ack sweep --state "$STATE" --now "$(date -u -d '+2000 seconds' +%FT%TZ)" >told
+  amp-ack sweep --state "$STATE" --now "$(date -u -d '+9000 seconds' +%FT%TZ)" >>told
+  jq -se 'length == 1 and (.[0].payload | .escalation_type == "heartbeat_timeout" and .affected_msgs == [] and
+    (.description | startswith("Agent executor, at work on T-2026-001")))' told
+  kill -INT $pid
+  wait $pid || [ $? = 130 ]
+}
+
 @test "a suspension in the middle ends the agent; the job waits and goes on after it" {
   workplace
   need_tool hitl-prompt

@@ -209,6 +209,9 @@ static void silence(void)
         .actor = "watch", .from = "system", .severity = 1, .silence_ms = 1800000};
     const int64_t seen = 1767225600000; /* 2026-01-01 */
     uint32_t raised;
+    amp_message_sweep(store, seen, &opt, &raised, &err);
+    TAP_INT(raised, 2, "who read \"one\" and \"slow\" is silent");
+    TAP_OK(find("slow") && rec.state == AMP_DELIVERY_TIMED_OUT && rec.lost, "which is all");
     agent_at("{\"role\":\"executor\",\"task\":\"T-2026-001\","
              "\"last_seen\":\"2026-01-01T00:00:00.000Z\"}",
              seen + 1800000);
@@ -225,7 +228,7 @@ static void silence(void)
     agent_at("{\"task\":\"T-2026-001\",\"last_seen\":\"2026-01-01T02:00:00.000Z\"}", 0);
     amp_message_sweep(store, seen + 99000000, &opt, &raised, &err);
     TAP_INT(raised, 0, "an agent that is not at work may be silent");
-    TAP_INT(open_entries("watch"), 2, "both stand in the outbox");
+    TAP_INT(open_entries("watch"), 4, "all stand in the outbox");
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 
 #define KIND    "awaited"
 #define KEY_MAX 700
-#define IDS_MAX 16 /* attempts that are kept: the newest */
+#define IDS_MAX 64 /* attempts that are kept: the newest */
 #define KEEP_MS ((int64_t)24 * 3600 * 1000)
 
 struct named {
@@ -43,6 +43,8 @@ static bool operation_name(const struct amp_view *v, struct named *out)
         *out = (struct named){"aop", v->correlation, v->task};
     else if (v->protocol == AMP_PROTO_AOF && (amp_message_is_named(v) || is_aof_answer(v)))
         *out = (struct named){"aof", AMP_SPAN("task"), v->task};
+    else if (v->protocol == AMP_PROTO_AMP)
+        *out = (struct named){"amp", AMP_SPAN("task"), v->task};
     else
         return false;
     return out->second.n > 0;
@@ -145,7 +147,9 @@ int amp_awaited_note(struct amp_store *s, const struct amp_view *v, int64_t now_
                      struct amp_error *err)
 {
     struct named name;
-    bool waits = v->wants_outcome || v->kind == AMP_KIND_TOOL_CALL || amp_message_is_named(v);
+    bool waits = v->wants_outcome || v->kind == AMP_KIND_TOOL_CALL || amp_message_is_named(v) ||
+                 (v->protocol == AMP_PROTO_AMP &&
+                  (v->kind == AMP_KIND_DISPATCH || v->kind == AMP_KIND_REVIEW));
     if (!waits || v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || !operation_name(v, &name))
         return 0;
     struct work w;
@@ -202,7 +206,7 @@ static int ids_any_open(struct forgetting *f)
         if (amp_message_find(f->store, amp_span_str(id), &mem, &r, f->err) < 0)
             return -1;
         f->open = r.found && (r.state == AMP_DELIVERY_SENT || r.state == AMP_DELIVERY_RECEIVED ||
-                              r.state == AMP_DELIVERY_READ);
+                              r.state == AMP_DELIVERY_READ || r.seen_ms > 0);
     }
     return 0;
 }

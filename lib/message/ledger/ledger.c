@@ -9,6 +9,7 @@
 #include "message/ledger/awaited.h"
 #include "message/ledger/holder.h"
 #include "message/ledger/stages.h"
+#include "message/ledger/work.h"
 #include "message/record/operation_key.h"
 
 #include <string.h>
@@ -78,7 +79,7 @@ static int record_commit(struct work *w, const char *event, uint8_t to,
     change->event = event;
     change->to = amp_delivery_fsm.states[to].name;
     change->json = amp_buf_span(&w->out);
-    change->due_ms = w->rec.due_ms;
+    change->due_ms = amp_record_due(&w->rec, AMP_SILENCE_MS);
     change->actor = note && *note->by ? note->by : NULL;
     return 0;
 }
@@ -317,11 +318,44 @@ static void beats_expect(struct work *w, uint8_t to)
         w->rec.due_ms = beat_next(w);
 }
 
+static bool has_outcome(const struct work *w)
+{
+    return amp_record_has_stage(&w->rec, "FULFILLED") || amp_record_has_stage(&w->rec, "FAILED") ||
+           amp_record_has_stage(&w->rec, "REJECTED");
+}
+
+/* Work of AMP is watched from when it is read until its end, however late. Of an agent that is
+ * supervised, its own record tells. */
+static void work_watch(struct work *w, uint8_t to)
+{
+    bool goes_on =
+        to == AMP_DELIVERY_READ || to == AMP_DELIVERY_TIMED_OUT || to == AMP_DELIVERY_RETRYING;
+    if (goes_on && w->stage == AMP_STAGE_READ && amp_work_is(&w->rec) && !has_outcome(w)) {
+        w->rec.supervised |= w->said->supervised;
+        w->rec.lost = false;
+        if (w->rec.seen_ms < w->now_ms)
+            w->rec.seen_ms = w->now_ms;
+    }
+    if (w->rec.supervised || w->stage == AMP_STAGE_FULFILLED || is_failure(w->stage))
+        w->rec.seen_ms = 0;
+}
+
+/* A sign of life of who holds the work: 1 where it tells nothing. */
+static int life_note(struct work *w, struct amp_store_change *change, struct amp_error *err)
+{
+    if (w->rec.seen_ms == 0 || w->rec.seen_ms >= w->now_ms || !amp_work_holds(&w->rec, w->note.by))
+        return 1;
+    w->rec.seen_ms = w->now_ms;
+    w->rec.lost = false;
+    return record_commit(w, "alive", w->rec.state, NULL, change, err);
+}
+
 /* It was said before, in the same words. */
 static bool is_repeated(struct work *w)
 {
     bool takes_up = w->holds && w->rec.holder.n == 0;
-    return !takes_up && !puts_off(w) && amp_record_knows_ack(&w->rec, &w->note);
+    bool supervises = w->said->supervised && !w->rec.supervised && amp_work_is(&w->rec);
+    return !supervises && !takes_up && !puts_off(w) && amp_record_knows_ack(&w->rec, &w->note);
 }
 
 static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -332,6 +366,8 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
     if (record_load(w, now, err) < 0)
         return -1;
+    if (w->said->alive)
+        return life_note(w, change, err);
     if (is_beat(w)) {
         w->rec.due_ms = beat_next(w);
         return record_commit(w, "alive", w->rec.state, NULL, change, err);
@@ -378,7 +414,9 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     }
     if (step.to == AMP_DELIVERY_TIMED_OUT && w->rec.state != step.to)
         w->rec.timed_out_ms = w->now_ms;
-    bool takes = w->rec.claim.n > 0 || (!w->said->worded && amp_holder_named(&w->rec));
+    work_watch(w, step.to);
+    bool takes = w->rec.claim.n > 0 || amp_work_is(&w->rec) ||
+                 (!w->said->worded && amp_holder_named(&w->rec));
     if (takes && w->rec.holder.n == 0 && (w->stage == AMP_STAGE_READ || w->holds))
         w->rec.holder = amp_span_str(w->note.by);
     /* The earliest success is what is told to duplicates. */
@@ -507,8 +545,8 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     if (amp_fsm_step(&amp_delivery_fsm, w->rec.state, AMP_DELIVERY_EV_REQUEUE, 0, &step, err) < 0)
         return -1;
     struct amp_span none = {"", 0};
-    w->rec.expires_ms = 0;
-    w->rec.silent = false;
+    w->rec.expires_ms = w->rec.seen_ms = 0;
+    w->rec.silent = w->rec.lost = w->rec.supervised = false;
     wait_begin(w);
     w->rec.attempt = w->rec.departed_ms = w->rec.sequence = 0;
     w->rec.tries = w->rec.next = w->rec.node = w->rec.failure = w->rec.given_up = none;

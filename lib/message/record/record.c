@@ -164,6 +164,9 @@ int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note 
     amp_jw_some_int(&w, "until_ms", r->until_ms);
     flag_member(&w, "beat_warns", r->beat_warns);
     flag_member(&w, "silent", r->silent);
+    amp_jw_some_int(&w, "seen_ms", r->seen_ms);
+    flag_member(&w, "lost", r->lost);
+    flag_member(&w, "supervised", r->supervised);
     attempts_write(&w, r);
     if (r->acks.n > 0 || note) {
         amp_jw_key(&w, "acks");
@@ -262,7 +265,21 @@ static int members_read(const struct amp_tape *t, struct amp_buf *mem, struct am
     r->until_ms = amp_record_int(t, "until_ms");
     r->beat_warns = amp_tape_get(t, 0, AMP_SPAN("beat_warns")) != AMP_TOK_NONE;
     r->silent = amp_tape_get(t, 0, AMP_SPAN("silent")) != AMP_TOK_NONE;
+    r->seen_ms = amp_record_int(t, "seen_ms");
+    r->lost = amp_tape_get(t, 0, AMP_SPAN("lost")) != AMP_TOK_NONE;
+    r->supervised = amp_tape_get(t, 0, AMP_SPAN("supervised")) != AMP_TOK_NONE;
     return 0;
+}
+
+int64_t amp_record_lost_at(const struct amp_message_rec *r, int64_t silence_ms)
+{
+    return r->seen_ms > 0 && !r->lost && silence_ms > 0 ? r->seen_ms + silence_ms : 0;
+}
+
+int64_t amp_record_due(const struct amp_message_rec *r, int64_t silence_ms)
+{
+    int64_t lost = amp_record_lost_at(r, silence_ms);
+    return r->due_ms == 0 || (lost > 0 && lost < r->due_ms) ? lost : r->due_ms;
 }
 
 int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_message_rec *out,

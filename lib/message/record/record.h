@@ -34,6 +34,10 @@ struct amp_message_rec {
      * until until_ms; beat_warns: that is only told. */
     int64_t beat_ms, until_ms;
     bool beat_warns, silent; /* silent: it timed out for that */
+    /* AMP's work that was read: the last sign of life of who holds it (ledger/work.h), 0 where
+     * nobody is watched; lost: a person was told since. supervised: never watched here. */
+    int64_t seen_ms;
+    bool lost, supervised;
     /* Attempts (message/operation/retry.h): this is the how manieth of the same operation, `tries`
      * tells the former ones as a dead letter's history does, `next` is the one after it, which has
      * left at departed_ms from the outbox `node`. */
@@ -73,6 +77,12 @@ bool amp_record_knows_ack(const struct amp_message_rec *r, struct amp_ack_note *
 /* Whether anybody said, in time or late, that the message came to that stage; that it arrived. */
 bool amp_record_has_stage(const struct amp_message_rec *r, const char *stage);
 bool amp_record_arrived(const struct amp_message_rec *r);
+
+#define AMP_SILENCE_MS (30 * 60 * 1000) /* AMP: an agent gives a sign of life that often */
+/* When whoever holds the work counts as silent, where that long without a sign of life is too long;
+ * 0: never. When somebody has to look at the record, for that or its deadline; 0: never. */
+int64_t amp_record_lost_at(const struct amp_message_rec *r, int64_t silence_ms);
+int64_t amp_record_due(const struct amp_message_rec *r, int64_t silence_ms);
 
 /* Appends "msg":{…} with the line as it stands, or "text":"…" where that would not give the same
  * bytes back. The counterpart reads either from an object of a tape. */

@@ -7,6 +7,7 @@
 #include "message/operation/retry.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
+#include "message/settle/heard.h"
 #include "message/settle/outcome.h"
 #include "protocol/rtp/answer.h"
 #include "protocol/sw4rm/answer.h"
@@ -72,9 +73,10 @@ int amp_message_acknowledge(struct amp_store *s, const struct amp_view *v, int64
     a.eta_ms = v->body.ack.eta_ms;
     if (a.stage == AMP_STAGE_REJECTED || a.stage == AMP_STAGE_FAILED)
         a.failure = failure_of(v);
-    return outcome_check(s, v, err) < 0
-               ? -1
-               : amp_settle_answer(s, v->body.ack.ref, &a, now_ms, NULL, err);
+    if (outcome_check(s, v, err) < 0 ||
+        amp_settle_answer(s, v->body.ack.ref, &a, now_ms, NULL, err) < 0)
+        return -1;
+    return amp_heard_apply(s, v, now_ms, err);
 }
 
 static int rtp_answer(struct amp_store *s, const struct amp_view *v,

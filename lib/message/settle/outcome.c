@@ -7,6 +7,7 @@
 #include "message/ledger/holder.h"
 #include "message/operation/retry.h"
 #include "message/settle/answer.h"
+#include "message/settle/heard.h"
 
 /* AOP's RESPONSE and its signs of life. Complete in parts is an end, too. */
 static bool aop_answer_read(const struct amp_view *v, struct amp_message_answer *a)
@@ -46,6 +47,8 @@ static bool aof_answer_read(const struct amp_view *v, struct amp_message_answer 
 /* What the message says of the operation: false where it is no end and no beginning of the work. */
 static bool answer_read(const struct amp_view *v, struct amp_message_answer *a)
 {
+    if (v->protocol == AMP_PROTO_AMP)
+        return false; /* amp_heard_apply */
     if (v->protocol == AMP_PROTO_AOP)
         return aop_answer_read(v, a);
     if (v->protocol == AMP_PROTO_AOF)
@@ -76,7 +79,7 @@ static bool answer_read(const struct amp_view *v, struct amp_message_answer *a)
 bool amp_outcome_is(const struct amp_view *v)
 {
     struct amp_message_answer a = {0};
-    return answer_read(v, &a) && amp_awaited_is_named(v);
+    return amp_heard_is(v) || (answer_read(v, &a) && amp_awaited_is_named(v));
 }
 
 /* One answer to all attempts at an operation. */
@@ -134,6 +137,8 @@ int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now
                       struct amp_error *err)
 {
     struct amp_message_answer a = {.stage = AMP_STAGE_FULFILLED, .worded = true};
+    if (amp_heard_is(v))
+        return amp_heard_apply(s, v, now_ms, err);
     return answer_read(v, &a) ? attempts_answer(s, v, a, now_ms, false, err) : 0;
 }
 

@@ -8,10 +8,10 @@
 
 #include "message/ledger/ledger.h"
 
-/* Settles in the ledger what the message answers: FULFILLED with its payload as the result, FAILED
- * with its code; a task_accept makes its sender the holder and puts the end off to its eta. Nothing
- * where it answers nothing that is known. NO, a code of message/ledger/holder.h: somebody else
- * holds the work. */
+/* Of AMP: settle/heard.h. Settles in the ledger what the message answers: FULFILLED with its
+ * payload as the result, FAILED with its code; a task_accept makes its sender the holder and puts
+ * the end off to its eta. Nothing where it answers nothing that is known. NO, a code of
+ * message/ledger/holder.h: somebody else holds the work. */
 int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                       struct amp_error *err);
 

@@ -116,6 +116,34 @@ static int message_expire(struct amp_overdue *o)
     return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
+/* AMP: who holds work that was read gave no sign of life. It is told once, until the next one.
+ * While the task is suspended none is expected. */
+static int holder_lose(struct amp_overdue *o)
+{
+    char what[500], seen[AMP_TIME_MAX];
+    int suspended = amp_tell_suspended(o->sw, o->r.task);
+    if (suspended < 0)
+        return -1;
+    o->event = suspended ? AMP_DELIVERY_EV_ALIVE : AMP_DELIVERY_EV_SILENT;
+    if (suspended) {
+        o->r.seen_ms = o->sw->now_ms;
+        return amp_step_commit(o) < 0 ? -1 : 1;
+    }
+    amp_time_format(o->r.seen_ms, seen);
+    snprintf(what, sizeof(what),
+             "Agent %.*s, at work on %.*s, gave no sign of life for %lld min: last seen at %s, "
+             "message %.*s",
+             (int)(o->r.holder.n < 64 ? o->r.holder.n : 64), o->r.holder.p,
+             (int)(o->r.task.n < 64 ? o->r.task.n : 64), o->r.task.p,
+             (long long)(o->sw->opt->silence_ms / 60000), seen,
+             (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
+    o->silent = true;
+    if (amp_tell_end(o, AMP_STAGE_TIMED_OUT, "heartbeat_timeout", o->sw->opt->severity, what) < 0)
+        return -1;
+    o->r.lost = true;
+    return amp_step_commit(o) < 0 ? -1 : 1;
+}
+
 /* One step: 1 when the next may follow at once, 0 when nothing is due any more. */
 static int step_choose(struct amp_overdue *o)
 {
@@ -150,9 +178,15 @@ int amp_overdue_look(struct amp_sweep *sw, struct amp_span id)
         struct amp_overdue o = {.sw = sw, .id = id};
         if (record_load(&o) < 0)
             return -1;
-        if (!o.r.found || o.r.due_ms == 0 || o.r.due_ms > sw->now_ms)
+        if (!o.r.found)
             return 0;
-        rc = step_choose(&o);
+        int64_t lost = amp_record_lost_at(&o.r, sw->opt->silence_ms);
+        if (o.r.due_ms > 0 && o.r.due_ms <= sw->now_ms)
+            rc = step_choose(&o);
+        else if (lost > 0 && lost <= sw->now_ms)
+            rc = holder_lose(&o);
+        else
+            return 0;
     }
     return rc < 0 ? -1 : 0;
 }

@@ -34,7 +34,7 @@ static int move_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     change->event = amp_delivery_fsm.events[o->event].name;
     change->to = amp_delivery_fsm.states[step.to].name;
     change->json = amp_buf_span(&sw->out);
-    change->due_ms = o->r.due_ms;
+    change->due_ms = amp_record_due(&o->r, AMP_SILENCE_MS);
     change->actor = sw->opt->actor;
     if (o->emits && !sw->opt->answers) {
         change->emits = &sw->emit;

@@ -64,6 +64,8 @@ void amp_step_count(const struct amp_sweep *sw, struct amp_span type);
 int amp_tell_person(struct amp_sweep *sw, const char *type, enum amp_level level,
                     struct amp_span protocol, struct amp_span task, const char *what,
                     const char *const *affected, const char *const *suggested);
+/* Whether the task of AMP waits for an admin's decision: 0 also where it is not known. */
+int amp_tell_suspended(struct amp_sweep *sw, struct amp_span task);
 /* Tells the sender of the end: a nack, a dead_letter or an escalation in its protocol. */
 int amp_tell_end(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
                  enum amp_level level, const char *what);

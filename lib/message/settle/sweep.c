@@ -139,8 +139,11 @@ int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_swee
                       uint32_t *raised, struct amp_error *err)
 {
     struct amp_sweep sw = {.store = s, .opt = opt, .now_ms = now_ms, .err = err};
+    /* The index has the usual silence: what is due earlier by a shorter one is looked at too. */
+    bool sooner = opt->silence_ms > 0 && opt->silence_ms < AMP_SILENCE_MS;
+    int64_t ahead = sooner ? AMP_SILENCE_MS - opt->silence_ms : 0;
     sweep_begin(&sw);
-    int rc = amp_store_due(s, AMP_MESSAGE_KIND, now_ms, overdue_fn, &sw, err);
+    int rc = amp_store_due(s, AMP_MESSAGE_KIND, now_ms + ahead, overdue_fn, &sw, err);
     if (rc == 0)
         rc = sw.rc;
     if (rc == 0 && opt->silence_ms > 0) {
@@ -167,6 +170,8 @@ int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_m
 struct earliest {
     struct amp_store *store;
     int64_t silence_ms, due_ms;
+    struct amp_error *err;
+    int rc;
 };
 
 /* Whether the silence since that sign of life was told already. */
@@ -199,11 +204,40 @@ static int earliest_fn(void *ctx, struct amp_span id, const struct amp_store_rec
     return 0;
 }
 
+/* By the order of the index, which has the usual silence: so much later a row may stand there. */
+static int message_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct earliest *e = ctx;
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem = {0};
+    int64_t later =
+        e->silence_ms > 0 && e->silence_ms < AMP_SILENCE_MS ? AMP_SILENCE_MS - e->silence_ms : 0;
+    (void)id;
+    if (e->due_ms > 0 && rec->due_ms - later >= e->due_ms)
+        return 1;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    e->rc = amp_message_parse(rec, &mem, &r, e->err);
+    if (e->rc < 0)
+        return 1;
+    int64_t due = amp_record_due(&r, e->silence_ms);
+    if (due > 0 && (e->due_ms == 0 || due < e->due_ms))
+        e->due_ms = due;
+    return 0;
+}
+
+static int message_due(struct earliest *e)
+{
+    if (e->silence_ms == AMP_SILENCE_MS)
+        return amp_store_next_due(e->store, AMP_MESSAGE_KIND, &e->due_ms, e->err);
+    return amp_store_due(e->store, AMP_MESSAGE_KIND, INT64_MAX, message_fn, e, e->err) < 0 ? -1
+                                                                                           : e->rc;
+}
+
 int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_ms,
                          struct amp_error *err)
 {
-    struct earliest e = {.store = s, .silence_ms = silence_ms};
-    if (amp_store_next_due(s, AMP_MESSAGE_KIND, &e.due_ms, err) < 0)
+    struct earliest e = {.store = s, .silence_ms = silence_ms, .err = err};
+    if (message_due(&e) < 0)
         return -1;
     if (silence_ms > 0 && amp_store_each(s, "agent", NULL, earliest_fn, &e, err) < 0)
         return -1;

@@ -25,6 +25,23 @@ static int64_t task_snapshot(struct amp_sweep *sw, struct amp_span task, char st
     return rejects;
 }
 
+int amp_tell_suspended(struct amp_sweep *sw, struct amp_span task)
+{
+    struct amp_store_rec rec;
+    struct amp_tape t;
+    if (amp_store_get(sw->store, "task", task, &rec, sw->err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0;
+    amp_record_tape(&t);
+    int rc = amp_record_scan(&t, rec.json, sw->err);
+    uint32_t by = rc == 0 ? amp_tape_get(&t, 0, AMP_SPAN("suspended")) : AMP_TOK_NONE;
+    if (by != AMP_TOK_NONE)
+        rc = t.tok[by].type == AMP_JSON_OBJECT;
+    amp_tape_release(&t);
+    return rc;
+}
+
 /* "What (rtp task tsk-1)": the work, where it is not a task of AMP. */
 static int work_describe(struct amp_sweep *sw, const char *what, struct amp_span protocol,
                          struct amp_span task, struct amp_buf *out)

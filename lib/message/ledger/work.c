@@ -1,0 +1,15 @@
+/* Who is at work on a message of AMP. */
+#include "message/ledger/work.h"
+
+bool amp_work_is(const struct amp_message_rec *r)
+{
+    return amp_span_is(r->protocol, "amp") && !amp_span_is(r->to, "coordinator") &&
+           (amp_span_is(r->type, "task_dispatch") || amp_span_is(r->type, "review_request"));
+}
+
+/* AMP's messages name the role of their sender; who read the message is known by its own name. */
+bool amp_work_holds(const struct amp_message_rec *r, const char *by)
+{
+    return amp_span_is(r->holder, by) || amp_span_is(r->to, by) ||
+           (r->for_many && !amp_span_is(r->from, by));
+}
