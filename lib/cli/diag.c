@@ -56,10 +56,16 @@ void amp_refused(const char *code, uint64_t n)
     refusals[i].n += n;
 }
 
+static int compare_codes(const void *a, const void *b)
+{
+    return strcmp(a, b); /* the code comes first in its row */
+}
+
 void cli_tell_refused(void)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 4096);
+    qsort(refusals, n_refusals, sizeof refusals[0], compare_codes);
     for (unsigned i = 0; i < n_refusals; i++)
         amp_buf_fmt(&b, NULL, "%s%llu %s", i ? ", " : "", refusals[i].n, refusals[i].code);
     if (b.len > 0)

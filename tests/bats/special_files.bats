@@ -23,7 +23,7 @@ make_worktree() {
 ask() {
   local op n=0
   for op in '"commit","repo":"R","worktree":"W","name":"n","email":"e@x","message":"m","agent":"bob"' \
-    '"worktrees","repo":"R"' '"refs","repo":"R"' '"diff","repo":"W","from":"main","to":null'; do
+    '"worktrees","repo":"R"' '"refs","repo":"R"' '"diff","repo":"R","worktree":"W","from":"main","to":null'; do
     op=${op//\"W\"/\"$PWD/w\"}
     printf '{"q":%d,"op":%s}\n' $((++n)) "${op//\"R\"/\"$PWD/r\"}"
   done | timeout -s KILL 20 "$WORKER"
