@@ -36,13 +36,14 @@ static const struct cells delivery[] = {
      LATE("REJECTED") "*requeue>SENT *retry>RETRYING *give_up>REJECTED *settle>REJECTED"},
     {"FAILED", LATE("FAILED") "*requeue>SENT *retry>RETRYING *give_up>FAILED *settle>FAILED"},
     {"TIMED_OUT",
-     LATE("TIMED_OUT") "retry>RETRYING *requeue>SENT *give_up>TIMED_OUT *settle>TIMED_OUT"},
+     LATE("TIMED_OUT") "retry>RETRYING *requeue>SENT *give_up>TIMED_OUT *settle>TIMED_OUT "
+                       "*alive>TIMED_OUT *silent>TIMED_OUT"},
     {"RETRYING",
      "resend>SENT ack_received[retry_delivered]>RETRYING~ ack_read[retry_delivered]>RETRYING~ "
      "ack_fulfilled[retry_delivered]>RETRYING~ ack_received>RECEIVED~ ack_read>READ~ "
      "ack_fulfilled>FULFILLED~ nack_rejected>RETRYING~ nack_failed>RETRYING~ "
      "*depart>RETRYING *settle>RETRYING *give_up>RETRYING *requeue>SENT "
-     "*expire>FAILED!ttl_expired"},
+     "*expire>FAILED!ttl_expired *alive>RETRYING *silent>RETRYING"},
 };
 
 /* Runtime Protocol §6: on after a durable enqueue only; a gap blocks until its timeout, then an

@@ -203,16 +203,18 @@ struct amp_pattern *amp_pattern_compile(struct amp_arena *arena, struct amp_patt
         if (!p->plain)
             return NULL;
         memcpy(p->plain, &plain, n);
-    } else if (!amp_format_regex(text.p, text.n)) {
-        snprintf(why, AMP_PATTERN_WHY, "not a regular expression of ECMA-262");
-        return NULL;
     } else {
-        char fault[128] = "no memory";
-        p->code = compile(text, fault, sizeof fault);
-        if (!p->code) {
+        char fault[128] = "";
+        errno = 0; /* what fails for want of memory is no fault of the pattern */
+        bool is_regex = amp_format_regex(text.p, text.n);
+        if (is_regex)
+            p->code = compile(text, fault, sizeof fault);
+        if (!p->code && errno != ENOMEM && is_regex)
             snprintf(why, AMP_PATTERN_WHY, "not a regular expression: %s", fault);
+        else if (!p->code && errno != ENOMEM)
+            snprintf(why, AMP_PATTERN_WHY, "not a regular expression of ECMA-262");
+        if (!p->code)
             return NULL;
-        }
     }
     static atomic_uint_least64_t ids;
     p->id = atomic_fetch_add(&ids, 1) + 1;
