@@ -1,6 +1,6 @@
 /*
  * amp-ack doctor: goes through what could keep messages from flowing, says what is wrong and the
- * command that mends it. It changes nothing: the store is opened read-only, a FIFO is looked at
+ * command that fixes it. It changes nothing: the store is opened read-only, a FIFO is looked at
  * through /proc, and opened only where somebody reads it already.
  */
 #include "doctor.h"
@@ -46,13 +46,22 @@ static const char *const names[] = {
 };
 static const char *const levels[] = {"ok", "warn", "fail"};
 
-static int record(enum doctor_check check, enum doctor_level level, const char *mend,
+struct remedy {
+    const char *label, *text;
+};
+
+/* A command is a fix; what begins with "# " is advice for a person. */
+static struct remedy read_remedy(const char *fix)
+{
+    bool is_advice = fix && strncmp(fix, "# ", 2) == 0;
+    return is_advice ? (struct remedy){"advice", fix + 2} : (struct remedy){"fix", fix};
+}
+
+static int record(enum doctor_check check, enum doctor_level level, struct remedy remedy,
                   const char *what, struct amp_buf *out)
 {
-    bool advice = mend && strncmp(mend, "# ", 2) == 0;
-    const char *const texts[] = {
-        "check", names[check],         "level",  levels[level],           "what", what,
-        "mend",  advice ? NULL : mend, "advice", advice ? mend + 2 : NULL};
+    const char *const texts[] = {"check", names[check], "level",      levels[level],
+                                 "what",  what,         remedy.label, remedy.text};
     struct amp_jw w;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
@@ -66,7 +75,7 @@ static int record(enum doctor_check check, enum doctor_level level, const char *
     return amp_jw_end(&w, NULL);
 }
 
-void doctor_say(enum doctor_check check, enum doctor_level level, const char *mend, const char *fmt,
+void doctor_say(enum doctor_check check, enum doctor_level level, const char *fix, const char *fmt,
                 ...)
 {
     AMP_BUF struct amp_buf out = {0};
@@ -79,26 +88,26 @@ void doctor_say(enum doctor_check check, enum doctor_level level, const char *me
     wrong[level]++;
     amp_buf_init(&out, 1 << 20);
     int rc;
+    struct remedy remedy = read_remedy(fix);
     if (json) {
-        rc = record(check, level, mend, what, &out);
+        rc = record(check, level, remedy, what, &out);
     } else {
         rc = amp_buf_fmt(&out, &err, "%-4s  %-11s  ", levels[level], names[check]);
         rc |= amp_text_safe(amp_span_str(what), 0, &out, &err);
-        if (mend) {
-            bool advice = strncmp(mend, "# ", 2) == 0;
-            rc |= amp_buf_str(&out, advice ? "\n      advice: " : "\n      fix: ", &err);
-            rc |= amp_text_safe(amp_span_str(mend + (advice ? 2 : 0)), 0, &out, &err);
+        if (remedy.text) {
+            rc |= amp_buf_fmt(&out, &err, "\n      %s: ", remedy.label);
+            rc |= amp_text_safe(amp_span_str(remedy.text), 0, &out, &err);
         }
     }
     if (rc < 0 || amp_buf_str(&out, "\n", &err) < 0 || amp_out(amp_buf_span(&out), &err) < 0)
         amp_status_note(AMP_IOERR);
 }
 
-const char *doctor_mend(char out[DOCTOR_MEND_MAX], const char *fmt, ...)
+const char *doctor_fix(char out[DOCTOR_FIX_MAX], const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(out, DOCTOR_MEND_MAX, fmt, ap);
+    vsnprintf(out, DOCTOR_FIX_MAX, fmt, ap);
     va_end(ap);
     return out;
 }
@@ -111,14 +120,14 @@ const char *doctor_sudo(void)
 void doctor_unreadable(enum doctor_check check, const char *dir, const char *what,
                        const struct amp_error *err)
 {
-    char m[DOCTOR_MEND_MAX];
+    char m[DOCTOR_FIX_MAX];
     const char *fix = "# amp-exit(7) explains the code";
     if (strcmp(err->code, "log_damaged") == 0 || strcmp(err->code, "log_failed") == 0)
-        fix = doctor_mend(m, "amp-ack repair --state %s", doctor_quote(dir));
+        fix = doctor_fix(m, "amp-ack repair --state %s", doctor_quote(dir));
     else if (strcmp(err->code, "lock_timeout") == 0)
         fix = "# end or continue the process that the check 'locks' names";
     else if (strcmp(err->code, "config_invalid") == 0)
-        fix = doctor_mend(m, "# correct %s/amp.json", doctor_quote(dir));
+        fix = doctor_fix(m, "# correct %s/amp.json", doctor_quote(dir));
     doctor_say(check, DOCTOR_FAIL, fix, "cannot read %s: %s: %s", what, err->code, err->what);
 }
 

@@ -1,4 +1,4 @@
-/* amp-ack doctor: what is wrong with an installation and its state, and what mends it. */
+/* amp-ack doctor: what is wrong with an installation and its state, and what fixes it. */
 #ifndef AMP_ACK_DOCTOR_H
 #define AMP_ACK_DOCTOR_H
 
@@ -35,17 +35,17 @@ struct doctor_options {
 };
 extern struct doctor_options doctor_opt;
 
-#define DOCTOR_MEND_MAX (PATH_MAX * 3 + 128)
+#define DOCTOR_FIX_MAX (PATH_MAX * 3 + 128)
 
-/* One line of the report. mend: the command that fixes it, which runs in a shell as it is printed;
+/* One line of the report. fix: the command that fixes it, which runs in a shell as it is printed;
  * what only a person can do begins with "# "; or NULL. */
-void doctor_say(enum doctor_check check, enum doctor_level level, const char *mend, const char *fmt,
+void doctor_say(enum doctor_check check, enum doctor_level level, const char *fix, const char *fmt,
                 ...) __attribute__((format(printf, 4, 5)));
-const char *doctor_mend(char out[DOCTOR_MEND_MAX], const char *fmt, ...)
+const char *doctor_fix(char out[DOCTOR_FIX_MAX], const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* "sudo " where it is needed. */
 const char *doctor_sudo(void);
-/* "--state DIR" in a mending command; quoted where a shell would split it or take it for an option.
+/* "--state DIR" in a fix; quoted where a shell would split it or take it for an option.
  */
 const char *doctor_quote(const char *path);
 /* A failure, for the reason in err, to read `what` from the state directory. */

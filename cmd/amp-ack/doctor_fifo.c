@@ -51,7 +51,7 @@ static int unread(const char *path, const struct ends *e, int *room)
 static void check_fifo(const char *path, const struct stat *st)
 {
     struct ends e = {0};
-    char m[DOCTOR_MEND_MAX];
+    char m[DOCTOR_FIX_MAX];
     int room = 0;
     doctor_holders(st->st_dev, st->st_ino, end_fn, &e);
     int n = unread(path, &e, &room);
@@ -81,7 +81,7 @@ static void check_fifo(const char *path, const struct stat *st)
 
 static void not_a_fifo(const char *path)
 {
-    char m[DOCTOR_MEND_MAX];
+    char m[DOCTOR_FIX_MAX];
     const char *q = doctor_quote(path);
     snprintf(m, sizeof(m), "mv %s %s.was && mkfifo %s", q, q, q);
     doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, m, "%s is no FIFO", path);
@@ -90,13 +90,13 @@ static void not_a_fifo(const char *path)
 static void check_path(const char *path, bool named_by_route)
 {
     struct stat st;
-    char m[DOCTOR_MEND_MAX], parent[PATH_MAX];
+    char m[DOCTOR_FIX_MAX], parent[PATH_MAX];
     const char *slash = strrchr(path, '/');
     snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path);
     if (*parent && access(parent, F_OK) < 0)
-        doctor_mend(m, "mkdir -p %s && mkfifo %s", doctor_quote(parent), doctor_quote(path));
+        doctor_fix(m, "mkdir -p %s && mkfifo %s", doctor_quote(parent), doctor_quote(path));
     else
-        doctor_mend(m, "mkfifo %s", doctor_quote(path));
+        doctor_fix(m, "mkfifo %s", doctor_quote(path));
     if (stat(path, &st) < 0)
         doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, m, "%s: there is no such file", path);
     else if (S_ISFIFO(st.st_mode))

@@ -34,14 +34,14 @@ bool doctor_last_segment(const char *dir, char out[PATH_MAX])
 
 void doctor_tail(const char *dir)
 {
-    char path[PATH_MAX], m[DOCTOR_MEND_MAX], c = '\n';
+    char path[PATH_MAX], m[DOCTOR_FIX_MAX], c = '\n';
     if (!doctor_last_segment(dir, path))
         return;
     AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
     off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
     if (end > 0 && pread(fd, &c, 1, end - 1) == 1 && c != '\n')
         doctor_say(DOCTOR_STATE, DOCTOR_WARN,
-                   doctor_mend(m, "amp-ack status --state %s", doctor_quote(dir)),
+                   doctor_fix(m, "amp-ack status --state %s", doctor_quote(dir)),
                    "the last line of %s is torn, as by a writer that was killed: the next "
                    "writer cuts it",
                    path);
@@ -50,7 +50,7 @@ void doctor_tail(const char *dir)
 /* Nothing is lost with it, but looking up takes the whole log until it is built again. */
 void doctor_index(const char *dir)
 {
-    char path[PATH_MAX], m[DOCTOR_MEND_MAX];
+    char path[PATH_MAX], m[DOCTOR_FIX_MAX];
     bool any = false, segments = doctor_last_segment(dir, path);
     DIR *d = opendir(dir);
     struct dirent *e;
@@ -65,14 +65,14 @@ void doctor_index(const char *dir)
         if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
             (pread(fd, head, 16, 0) != 16 || memcmp(head, "SQLite format 3", 16) != 0))
             doctor_say(DOCTOR_STATE, DOCTOR_WARN,
-                       doctor_mend(m, "rm %s/%s", doctor_quote(dir), e->d_name),
+                       doctor_fix(m, "rm %s/%s", doctor_quote(dir), e->d_name),
                        "%s is damaged; the next writer builds it again from the log", e->d_name);
     }
     if (d)
         closedir(d);
     if (!any && segments)
         doctor_say(DOCTOR_STATE, DOCTOR_WARN,
-                   doctor_mend(m, "amp-ack status --state %s", doctor_quote(dir)),
+                   doctor_fix(m, "amp-ack status --state %s", doctor_quote(dir)),
                    "there is no index; the next writer builds it from the log");
 }
 
@@ -96,13 +96,13 @@ static void tell_progress(struct reading *r, const struct amp_store_segment *seg
 static int segment_fn(void *ctx, const struct amp_store_segment *seg)
 {
     struct reading *r = ctx;
-    char m[DOCTOR_MEND_MAX];
+    char m[DOCTOR_FIX_MAX];
     r->read++;
     tell_progress(r, seg);
     if (seg->damage) {
         r->damaged++;
         doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   doctor_mend(m, "amp-ack repair --state %s", doctor_quote(r->dir)), "%s: %s",
+                   doctor_fix(m, "amp-ack repair --state %s", doctor_quote(r->dir)), "%s: %s",
                    seg->damage->code, seg->damage->what);
     }
     return 0;

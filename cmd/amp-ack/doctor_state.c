@@ -32,16 +32,16 @@ static void since(int64_t ms, char out[AMP_TIME_MAX])
 
 static bool check_directory(const char *dir)
 {
-    char m[DOCTOR_MEND_MAX];
+    char m[DOCTOR_FIX_MAX];
     struct stat st;
     struct statvfs fs;
     if (stat(dir, &st) < 0) {
         if (errno == ENOENT)
             doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                       doctor_mend(m, "amp-ack track --state %s </dev/null", doctor_quote(dir)),
+                       doctor_fix(m, "amp-ack track --state %s </dev/null", doctor_quote(dir)),
                        "there is no state directory %s", dir);
         else
-            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, doctor_mend(m, "namei -l %s", doctor_quote(dir)),
+            doctor_say(DOCTOR_STATE, DOCTOR_FAIL, doctor_fix(m, "namei -l %s", doctor_quote(dir)),
                        "cannot look at %s: %s", dir, strerror(errno));
         return false;
     }
@@ -52,30 +52,30 @@ static bool check_directory(const char *dir)
     }
     if (st.st_uid != geteuid())
         doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   doctor_mend(m, "%schown -R %u %s", doctor_sudo(), (unsigned)geteuid(),
-                               doctor_quote(dir)),
+                   doctor_fix(m, "%schown -R %u %s", doctor_sudo(), (unsigned)geteuid(),
+                              doctor_quote(dir)),
                    "%s belongs to user %u", dir, (unsigned)st.st_uid);
     if (st.st_mode & 077)
-        doctor_say(DOCTOR_STATE, DOCTOR_FAIL, doctor_mend(m, "chmod 700 %s", doctor_quote(dir)),
+        doctor_say(DOCTOR_STATE, DOCTOR_FAIL, doctor_fix(m, "chmod 700 %s", doctor_quote(dir)),
                    "others may enter %s (mode %o)", dir, (unsigned)st.st_mode & 0777);
     AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && amp_fs_is_network(fd))
         doctor_say(
             DOCTOR_STATE, DOCTOR_FAIL,
-            doctor_mend(m,
-                        "# end its programs, then cp -a %s to a local disk, and name that with "
-                        "--state",
-                        doctor_quote(dir)),
+            doctor_fix(m,
+                       "# end its programs, then cp -a %s to a local disk, and name that with "
+                       "--state",
+                       doctor_quote(dir)),
             "%s lies on a network file system, where locks and syncs cannot be trusted", dir);
     if (fd >= 0 && fstatvfs(fd, &fs) == 0) {
         unsigned long long room = (unsigned long long)fs.f_bavail * fs.f_frsize;
         if (room < (unsigned long long)doctor_opt.min_free)
             doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                       doctor_mend(m, "df -h %s # and make room there", doctor_quote(dir)),
+                       doctor_fix(m, "df -h %s # and make room there", doctor_quote(dir)),
                        "%llu KiB are free on its disk", room >> 10);
         if (fs.f_files > 0 && fs.f_favail < 100)
             doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                       doctor_mend(m, "df -i %s # and remove files there", doctor_quote(dir)),
+                       doctor_fix(m, "df -i %s # and remove files there", doctor_quote(dir)),
                        "%llu files can still be made on its disk", (unsigned long long)fs.f_favail);
     }
     return true;
@@ -84,7 +84,7 @@ static bool check_directory(const char *dir)
 /* Each file below that somebody else may read or write. */
 static unsigned check_modes(const char *dir, const char *below)
 {
-    char path[PATH_MAX], m[DOCTOR_MEND_MAX];
+    char path[PATH_MAX], m[DOCTOR_FIX_MAX];
     unsigned n = 0;
     snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
     DIR *d = opendir(path);
@@ -96,8 +96,8 @@ static unsigned check_modes(const char *dir, const char *below)
             continue;
         if (n++ == 0)
             doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                       doctor_mend(m, "chmod -R go= %s", doctor_quote(dir)),
-                       "others may open %s/%s", path, e->d_name);
+                       doctor_fix(m, "chmod -R go= %s", doctor_quote(dir)), "others may open %s/%s",
+                       path, e->d_name);
     }
     if (d)
         closedir(d);
@@ -109,7 +109,7 @@ static bool has_files(const char *dir, const char *below)
 {
     static const char *const names[] = {"amp.json", "error*.ndjson", "index*", "*.lock",
                                         "watermark"};
-    char path[PATH_MAX], file[PATH_MAX + 256], m[DOCTOR_MEND_MAX];
+    char path[PATH_MAX], file[PATH_MAX + 256], m[DOCTOR_FIX_MAX];
     bool good = true;
     snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
     DIR *d = opendir(path);
@@ -127,8 +127,8 @@ static bool has_files(const char *dir, const char *below)
         bool lock = amp_span_glob(amp_span_str(e->d_name), AMP_SPAN("*.lock"));
         const char *q = doctor_quote(file);
         doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   lock ? doctor_mend(m, "rm -r %s && install -m 600 /dev/null %s", q, q)
-                        : doctor_mend(m, "rm -r %s", q),
+                   lock ? doctor_fix(m, "rm -r %s && install -m 600 /dev/null %s", q, q)
+                        : doctor_fix(m, "rm -r %s", q),
                    "%s is not a regular file", file);
     }
     if (d)
@@ -139,7 +139,7 @@ static bool has_files(const char *dir, const char *below)
 /* A directory that cannot be read says nothing, not even that it is empty. */
 static bool is_readable(const char *dir, const char *below)
 {
-    char path[PATH_MAX], m[DOCTOR_MEND_MAX];
+    char path[PATH_MAX], m[DOCTOR_FIX_MAX];
     struct stat st;
     snprintf(path, sizeof(path), "%s%s%s", dir, *below ? "/" : "", below);
     AMP_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -148,9 +148,9 @@ static bool is_readable(const char *dir, const char *below)
     int why = errno;
     bool own = lstat(path, &st) == 0 && st.st_uid == geteuid();
     if (why == EACCES && own)
-        doctor_mend(m, "chmod 700 %s", doctor_quote(path));
+        doctor_fix(m, "chmod 700 %s", doctor_quote(path));
     else
-        doctor_mend(m, "namei -l %s", doctor_quote(path));
+        doctor_fix(m, "namei -l %s", doctor_quote(path));
     doctor_say(DOCTOR_STATE, DOCTOR_FAIL, m, "cannot read the directory %s: %s", path,
                strerror(why));
     return false;
@@ -180,7 +180,7 @@ static struct amp_store *open_state(const char *dir)
 
 struct amp_store *doctor_state(const char *dir, bool *usable)
 {
-    char m[DOCTOR_MEND_MAX], path[PATH_MAX];
+    char m[DOCTOR_FIX_MAX], path[PATH_MAX];
     if (!check_directory(dir) || !is_readable(dir, "") || !is_readable(dir, "log"))
         return NULL;
     *usable = is_readable(dir, "run");
@@ -193,7 +193,7 @@ struct amp_store *doctor_state(const char *dir, bool *usable)
     snprintf(path, sizeof(path), "%s/log/FAILED", dir);
     if (access(path, F_OK) == 0) {
         doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
-                   doctor_mend(m, "amp-ack repair --state %s", doctor_quote(dir)),
+                   doctor_fix(m, "amp-ack repair --state %s", doctor_quote(dir)),
                    "a write to the log failed; every tool refuses to write until it is repaired");
         return NULL;
     }
@@ -244,7 +244,7 @@ static bool is_locked(int fd)
 /* A lock that is taken for short times only. */
 static void check_main(const char *dir)
 {
-    char path[PATH_MAX], m[DOCTOR_MEND_MAX];
+    char path[PATH_MAX], m[DOCTOR_FIX_MAX];
     struct stat st;
     struct held h = {.who = ""};
     snprintf(path, sizeof(path), "%s/log/main.lock", dir);
@@ -258,7 +258,7 @@ static void check_main(const char *dir)
     }
     doctor_holders(st.st_dev, st.st_ino, held_fn, &h);
     doctor_say(DOCTOR_LOCKS, DOCTOR_FAIL,
-               h.stopped ? doctor_mend(m, "kill -CONT %d", (int)h.stopped)
+               h.stopped ? doctor_fix(m, "kill -CONT %d", (int)h.stopped)
                          : "# see what these processes do, and end the one that hangs",
                "the state's lock is held for a second and longer; open by %s",
                h.who[0] ? h.who : "somebody else's process");
@@ -266,7 +266,7 @@ static void check_main(const char *dir)
 
 void doctor_locks(const char *dir)
 {
-    char path[PATH_MAX], m[DOCTOR_MEND_MAX];
+    char path[PATH_MAX], m[DOCTOR_FIX_MAX];
     unsigned n = 0;
     check_main(dir);
     snprintf(path, sizeof(path), "%s/run", dir);
@@ -283,7 +283,7 @@ void doctor_locks(const char *dir)
         n++;
         doctor_holders(st.st_dev, st.st_ino, held_fn, &h);
         if (h.stopped)
-            doctor_say(DOCTOR_LOCKS, DOCTOR_WARN, doctor_mend(m, "kill -CONT %d", (int)h.stopped),
+            doctor_say(DOCTOR_LOCKS, DOCTOR_WARN, doctor_fix(m, "kill -CONT %d", (int)h.stopped),
                        "run/%s is held by a stopped process: %s", e->d_name, h.who);
         else
             doctor_say(DOCTOR_LOCKS, DOCTOR_OK, NULL, "run/%s is held by %s", e->d_name,
@@ -335,7 +335,7 @@ static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
 /* Whose run/NAME.lock there is has an outbox of that name, and perhaps one for its answers. */
 static void check_outbox(struct amp_store *s, const char *dir, const char *name, bool inbox_waits)
 {
-    char m[DOCTOR_MEND_MAX], when[AMP_TIME_MAX];
+    char m[DOCTOR_FIX_MAX], when[AMP_TIME_MAX];
     const char *q = doctor_quote(dir);
     struct waiting w = {0};
     struct amp_error err;
@@ -349,18 +349,18 @@ static void check_outbox(struct amp_store *s, const char *dir, const char *name,
     since(w.at_ms, when);
     bool old = amp_now_ms() - w.at_ms > doctor_opt.old_ms;
     if (strcmp(name, "amp-ack.dead") == 0)
-        doctor_mend(m, "amp-ack dead requeue --state %s - </dev/null >>messages.ndjson", q);
+        doctor_fix(m, "amp-ack dead requeue --state %s - </dev/null >>messages.ndjson", q);
     else if (strcmp(name, "amp-ack.sweep") == 0)
-        doctor_mend(m, "amp-ack sweep --state %s >>escalations.ndjson", q);
+        doctor_fix(m, "amp-ack sweep --state %s >>escalations.ndjson", q);
     else if (strncmp(name, "inbox:", 6) == 0 && inbox_waits)
         /* A command that writes them would also hand over what waits, to whoever runs it. */
-        doctor_mend(m, "# they leave when %s takes its inbox again with --acks", name + 6);
+        doctor_fix(m, "# they leave when %s takes its inbox again with --acks", name + 6);
     else if (strncmp(name, "inbox:", 6) == 0)
-        doctor_mend(m, "amp-route inbox %s --state %s --acks file:acks.ndjson",
-                    doctor_quote(name + 6), q);
+        doctor_fix(m, "amp-route inbox %s --state %s --acks file:acks.ndjson",
+                   doctor_quote(name + 6), q);
     else
-        doctor_mend(m, "# start the program again that is named %s (--as) on this state directory",
-                    name);
+        doctor_fix(m, "# start the program again that is named %s (--as) on this state directory",
+                   name);
     doctor_say(DOCTOR_OUTBOX, old ? DOCTOR_WARN : DOCTOR_OK, old ? m : NULL,
                "%s: %u %s to be written, the oldest since %s", name, w.n,
                w.n == 1 ? "line waits" : "lines wait", when);
@@ -406,7 +406,7 @@ void doctor_outbox(struct amp_store *s, const char *dir)
 
 void doctor_deadlines(struct amp_store *s, const char *dir)
 {
-    char m[DOCTOR_MEND_MAX], when[AMP_TIME_MAX];
+    char m[DOCTOR_FIX_MAX], when[AMP_TIME_MAX];
     int64_t now = amp_now_ms();
     struct amp_deadline_ctx ctx;
     struct amp_error err;
@@ -421,7 +421,7 @@ void doctor_deadlines(struct amp_store *s, const char *dir)
             since(due, when);
             doctor_say(
                 DOCTOR_DEADLINES, amp_deadlines[i].upkeep ? DOCTOR_OK : DOCTOR_WARN,
-                doctor_mend(m, "amp-ack watch --state %s >>escalations.ndjson", doctor_quote(dir)),
+                doctor_fix(m, "amp-ack watch --state %s >>escalations.ndjson", doctor_quote(dir)),
                 "%s: overdue since %s, and nobody watches", amp_deadlines[i].name, when);
             any = true;
         }
@@ -441,7 +441,7 @@ static int count_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
 
 void doctor_dead(struct amp_store *s, const char *dir)
 {
-    char m[DOCTOR_MEND_MAX];
+    char m[DOCTOR_FIX_MAX];
     int64_t n = 0;
     struct amp_error err;
     if (amp_store_each(s, "dead", "DEAD", count_fn, &n, &err) < 0) {
@@ -450,9 +450,9 @@ void doctor_dead(struct amp_store *s, const char *dir)
     }
     bool many = n > doctor_opt.most_dead;
     doctor_say(DOCTOR_DEAD, many ? DOCTOR_WARN : DOCTOR_OK,
-               many ? doctor_mend(m,
-                                  "amp-ack dead list --state %s # then dead requeue, or dead purge",
-                                  doctor_quote(dir))
+               many ? doctor_fix(m,
+                                 "amp-ack dead list --state %s # then dead requeue, or dead purge",
+                                 doctor_quote(dir))
                     : NULL,
                "%lld dead %s", (long long)n, n == 1 ? "letter" : "letters");
 }

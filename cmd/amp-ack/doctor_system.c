@@ -157,7 +157,7 @@ static bool has_secrets(const char *path)
 /* always: it holds secrets by what it is for. */
 static unsigned check_file(const char *path, bool always)
 {
-    char m[DOCTOR_MEND_MAX];
+    char m[DOCTOR_FIX_MAX];
     struct stat st;
     if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
@@ -174,7 +174,7 @@ static unsigned check_file(const char *path, bool always)
         return 1;
     }
     if (st.st_uid != geteuid() && st.st_uid != 0) {
-        doctor_mend(m, "%schown %u %s", doctor_sudo(), (unsigned)geteuid(), doctor_quote(path));
+        doctor_fix(m, "%schown %u %s", doctor_sudo(), (unsigned)geteuid(), doctor_quote(path));
         doctor_say(DOCTOR_PERMISSIONS, DOCTOR_FAIL, m, "%s belongs to user %u", path,
                    (unsigned)st.st_uid);
         return 1;
@@ -239,7 +239,7 @@ struct guard {
 static void hook_fn(void *ctx, const struct amp_hook_finding *f)
 {
     struct guard *g = ctx;
-    char m[DOCTOR_MEND_MAX];
+    char m[DOCTOR_FIX_MAX];
     const char *dir = amp_hooks_where_git_looks(g->hooks);
     if (strcmp(f->code, "relative_hooks_path") == 0) {
         int n = snprintf(m, sizeof(m), "git -C %s config core.hooksPath ", doctor_quote(g->repo));
@@ -257,7 +257,7 @@ static void hook_fn(void *ctx, const struct amp_hook_finding *f)
 
 static void check_guard(struct amp_git *g, const char *repo)
 {
-    char m[DOCTOR_MEND_MAX], path[PATH_MAX + 16], program[PATH_MAX];
+    char m[DOCTOR_FIX_MAX], path[PATH_MAX + 16], program[PATH_MAX];
     struct amp_hooks h = {.server = false};
     struct amp_git_info info;
     struct amp_error err;

@@ -92,7 +92,7 @@ static int why_unasked(struct asking *a, struct amp_span task, struct amp_span r
 static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct asking *a = ctx;
-    char m[DOCTOR_MEND_MAX], state[32];
+    char m[DOCTOR_FIX_MAX], state[32];
     struct amp_task_status st;
     const char *why;
     const char *dir = doctor_quote(a->dir);
@@ -106,8 +106,8 @@ static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
     }
     int n = (int)(id.n > ID_MAX ? ID_MAX : id.n);
     a->n++;
-    doctor_mend(m, "hitl-prompt --state %s </dev/null | task-dispatch coordinate --state %s", dir,
-                dir);
+    doctor_fix(m, "hitl-prompt --state %s </dev/null | task-dispatch coordinate --state %s", dir,
+               dir);
     if (why)
         doctor_say(DOCTOR_TASKS, DOCTOR_WARN, m,
                    "%.*s is %s, and the question it waits for, %s, %s", n, id.p, state, st.ref,

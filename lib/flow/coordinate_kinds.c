@@ -6,7 +6,7 @@
 
 #include "flow/coordinator.h"
 
-#define DECIDED_MAX 64 /* older ones are told by the ledger */
+#define DECIDED_MAX 64 /* the ledger knows the older ones */
 
 static const struct amp_task_policy *policy(const struct amp_step *st)
 {

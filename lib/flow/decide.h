@@ -1,10 +1,10 @@
 /*
  * Questions to a person and decisions back: AMP/1.0 escalations (resume, redispatch, rollback,
  * terminate) and SW4RM's HITL_INVOCATION (approve, deny, modify, defer, or a proposed action). A
- * question is recorded when it arrives; a critical escalation suspends its task and its agents if
- * nobody did so yet. A decision is one commit: the record is DECIDED and the decision stands in the
- * outbox. Nothing but an answer decides. A question ends with its subject (flow/subject.h), and
- * whoever asked is told so.
+ * question is recorded when it arrives; a critical escalation suspends its task and its agents,
+ * unless they are suspended already. A decision is one commit: the record becomes DECIDED and the
+ * decision enters the outbox. Only an answer decides. A question ends with its subject
+ * (flow/subject.h), and the sender of the question gets a nack.
  */
 #ifndef AMP_FLOW_DECIDE_H
 #define AMP_FLOW_DECIDE_H
@@ -49,8 +49,10 @@ int amp_decider_next(struct amp_decider *d, struct amp_question *q, struct amp_e
 typedef int (*amp_question_fn)(void *ctx, const struct amp_question *q);
 int amp_decider_each(struct amp_decider *d, amp_question_fn fn, void *ctx, struct amp_error *err);
 
-/* The question is before a person; nobody answered it (it is open again and passed over in this
- * run, and whoever waits for the decision is told so by a nack). NO already_decided, ended. */
+/* amp_decider_ask: a person sees the question now. amp_decider_pass: no answer came; the question
+ * is open again, this run does not ask it again, and the sender gets a nack. NO already_decided,
+ * ended.
+ */
 int amp_decider_ask(struct amp_decider *d, const struct amp_question *q, struct amp_error *err);
 int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const char *why,
                      struct amp_error *err);
@@ -71,8 +73,8 @@ int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
 
 /* The coordinator refused a decision about `ref`: the question is open again, with the reason.
  * Nothing changes where it has no record here, where it is not decided, or where this refusal
- * (known by its time) was recorded before. Needs an amp_store_sync before anything is told about
- * it. */
+ * (known by its time) was recorded before. Call amp_store_sync before anything is reported
+ * about it. */
 struct amp_refusal {
     struct amp_span ref, task, code, why;
     const char *by; /* who records it */

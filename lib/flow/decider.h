@@ -46,7 +46,7 @@ int amp_question_step(struct amp_decider *d, const char *key, struct amp_questio
 int amp_question_nack(struct amp_decider *d, const struct amp_question *q, enum amp_ack_stage stage,
                       const char *code, const char *why, bool retryable, struct amp_buf *out,
                       struct amp_error *err);
-/* The question is no longer asked because its subject ended; whoever asked is told (nack terminal).
+/* The question is no longer asked because its subject ended; the sender gets the nack terminal.
  */
 int amp_question_end(struct amp_decider *d, const struct amp_question *q, struct amp_error *err);
 

@@ -32,7 +32,7 @@ found() {
 # mended: what the doctor said mends it does.
 mended() {
   local command
-  command=$(jq -rs 'map(select(.level != "ok")) | .[0].mend // "false"' <<<"$output")
+  command=$(jq -rs 'map(select(.level != "ok")) | .[0].fix // "false"' <<<"$output")
   echo "mend: $command"
   (eval "$command")
 }

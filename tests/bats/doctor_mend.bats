@@ -29,7 +29,7 @@ ill() {
   local text=$1
   shift
   wrong "$@"
-  mend=$(jq -rs --arg t "$text" '[.[] | select(.level != "ok" and (.what | contains($t))) | .mend // ("# " + .advice)] | .[0] // ""' <<<"$out")
+  mend=$(jq -rs --arg t "$text" '[.[] | select(.level != "ok" and (.what | contains($t))) | .fix // ("# " + .advice)] | .[0] // ""' <<<"$out")
   echo "mend: $mend"
   [ -n "$mend" ]
 }
@@ -103,14 +103,14 @@ export AMP_STATE=$PWD/disk/state
 amp-ack doctor --skip clock --min-free 2M >first
 head -c 7m /dev/zero >disk/film
 ! amp-ack doctor --skip clock --min-free 2M --json >full
-jq -r 'select(.level == "fail") | .mend' full >mend
+jq -r 'select(.level == "fail") | .fix' full >mend
 sh mend >said
 rm disk/film
 amp-ack doctor --skip clock --min-free 2M >mended
 mkdir disk/many
 (cd disk/many && touch $(seq 350))
 ! amp-ack doctor --skip clock --min-free 1K --json >full2
-jq -r 'select(.level == "fail") | .mend' full2 >mend2
+jq -r 'select(.level == "fail") | .fix' full2 >mend2
 sh mend2 >said2
 rm -r disk/many
 amp-ack doctor --skip clock --min-free 1K >mended2

@@ -98,7 +98,7 @@ ask() {
   message task_dispatch >in
   echo bad >>in
   repo r
-  amp-ack track --state first <in >out 2>err || true
+  run -1 --separate-stderr amp-ack track --state first <in
   for file in amp.json error.ndjson index.db log/000001.ndjson log/main.lock log/next.lock \
     log/watermark log/FAILED run tasks; do
     for tool in 'amp-ack track' 'amp-ack status' 'amp-ack doctor' 'amp-ack repair' 'amp-validate' \
