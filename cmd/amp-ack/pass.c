@@ -136,12 +136,14 @@ static int loop(struct pass *p, struct amp_error *err)
     }
 }
 
-int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q, struct amp_error *err)
+/* 1 where the input (-1: none) ended before the output had a reader. */
+static int open_output(const char *path, int64_t timeout_ms, int input, struct amp_outq *q,
+                       struct amp_error *err)
 {
-    int fd = STDOUT_FILENO;
+    int fd = STDOUT_FILENO, rc = 0;
     bool own = strcmp(path, "-") != 0;
-    if (own && amp_output_open(path, timeout_ms, &amp_stop, &fd, err) < 0)
-        return -1;
+    if (own && (rc = amp_output_open(path, timeout_ms, input, &amp_stop, &fd, err)) != 0)
+        return rc;
     if (amp_outq_open(q, fd, own, PENDING_MAX + TURN_MAX, err) == 0)
         return 0;
     if (own)
@@ -149,6 +151,12 @@ int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q, st
     return -1;
 }
 
+int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q, struct amp_error *err)
+{
+    return open_output(path, timeout_ms, -1, q, err);
+}
+
+/* 1 where there is nothing to pass on and nobody to pass it to. */
 static int open_all(struct pass *p, struct amp_error *err)
 {
     amp_buf_init(&p->turn, TURN_MAX);
@@ -163,7 +171,7 @@ static int open_all(struct pass *p, struct amp_error *err)
     amp_note_terminal(p->in_path);
     if (amp_input_open(p->in_path, p->hold, &p->in, err) < 0)
         return -1;
-    return ack_open_output(p->out_path, p->open_timeout_ms, &p->out, err);
+    return open_output(p->out_path, p->open_timeout_ms, p->store ? -1 : p->in.fd, &p->out, err);
 }
 
 int pass_run(struct pass *p)
@@ -172,7 +180,8 @@ int pass_run(struct pass *p)
     int status = 0;
     p->in.fd = p->in.hold = p->out.fd = -1;
     amp_signals_install();
-    if (open_all(p, &err) < 0 || loop(p, &err) < 0)
+    int opened = open_all(p, &err);
+    if (opened < 0 || (opened == 0 && loop(p, &err) < 0))
         status = amp_complain(&err);
     if (ack_metrics_end(p->metrics, 0, &err) < 0)
         status =

@@ -45,7 +45,7 @@ int hand_open(struct hand *h, const char *path, int64_t open_timeout_ms, struct 
     h->out.fd = -1;
     if (h->argv)
         return 0;
-    if (own && amp_output_open(path, open_timeout_ms, &amp_stop, &fd, err) < 0)
+    if (own && amp_output_open(path, open_timeout_ms, -1, &amp_stop, &fd, err) < 0)
         return -1;
     if (amp_outq_open(&h->out, fd, own, LINE_MAX, err) < 0) {
         if (own)

@@ -34,7 +34,7 @@ int report_open(const struct validate_options *opt, struct amp_error *err)
             if (made < 0)
                 return amp_fail_errno(err, AMP_CANTCREAT, "cannot create %s", path);
             fd = made;
-        } else if (amp_output_open(path, -1, &amp_stop, &fd, err) < 0) {
+        } else if (amp_output_open(path, -1, -1, &amp_stop, &fd, err) < 0) {
             return -1;
         }
     }

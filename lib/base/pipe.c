@@ -120,8 +120,14 @@ void amp_input_close(struct amp_input *in)
     *in = (struct amp_input){.fd = -1, .hold = -1};
 }
 
-int amp_output_open(const char *path, int64_t timeout_ms, volatile const int *cancel, int *fd,
-                    struct amp_error *err)
+static bool is_ended_empty(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1 && p.revents == POLLHUP;
+}
+
+int amp_output_open(const char *path, int64_t timeout_ms, int input, volatile const int *cancel,
+                    int *fd, struct amp_error *err)
 {
     int64_t start = amp_mono_ms();
     for (;;) {
@@ -135,6 +141,10 @@ int amp_output_open(const char *path, int64_t timeout_ms, volatile const int *ca
         if (cancel && *cancel)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted",
                             "interrupted while %s has no reader", path);
+        if (is_ended_empty(input)) {
+            *fd = -1;
+            return 1;
+        }
         int64_t gone = amp_mono_ms() - start;
         if (timeout_ms >= 0 && gone >= timeout_ms)
             return amp_fail(err, AMP_UNAVAILABLE, "no_reader", "%s has no reader", path);

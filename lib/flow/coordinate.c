@@ -56,7 +56,7 @@ static int open_all(struct loop *l, struct amp_error *err)
     }
     int fd = STDOUT_FILENO;
     bool own = strcmp(opt->output, "-") != 0;
-    if (own && amp_output_open(opt->output, opt->open_timeout_ms, opt->stop, &fd, err) < 0)
+    if (own && amp_output_open(opt->output, opt->open_timeout_ms, -1, opt->stop, &fd, err) < 0)
         return -1;
     if (amp_outq_open(&l->out, fd, own, PENDING_MAX, err) < 0)
         return -1;

@@ -13,6 +13,46 @@
 #define HEARTBEAT_MS 30000
 #define LOOK_MS      500 /* how often a running agent's suspension is looked up */
 
+static int on_unsent(void *ctx, const struct amp_store_entry *e)
+{
+    bool *any = ctx;
+
+    (void)e;
+    *any = true;
+    return 1;
+}
+
+/* Whether there is something to do or to say without the input: 1 yes, 0 no, -1 failure. */
+static int has_work(struct amp_worker *w, struct amp_error *err)
+{
+    bool found, unsent = false;
+    struct amp_job job;
+    int64_t wake, open;
+
+    if (amp_job_next(w->store, w->opt->consumer, amp_now_ms(), NULL, &found, &job, &wake, &open,
+                     err) ||
+        amp_store_outbox(w->store, w->opt->consumer, on_unsent, &unsent, err) < 0)
+        return -1;
+    return found || wake || open || unsent;
+}
+
+/* -1 failure. Without a reader the input may end first: then there is no output, and where nothing
+ * is left to do the worker ends. */
+static int open_output(struct amp_worker *w, int *fd, struct amp_error *err)
+{
+    const struct amp_worker_options *o = w->opt;
+    int work, rc = amp_output_open(o->out, o->open_timeout_ms, w->io->in.fd, o->stop, fd, err);
+
+    if (rc <= 0)
+        return rc;
+    if ((work = has_work(w, err)) < 0)
+        return -1;
+    if (work)
+        return amp_output_open(o->out, o->open_timeout_ms, -1, o->stop, fd, err);
+    w->io->broken = w->io->ended = true;
+    return 0;
+}
+
 int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
 {
     struct amp_worker_io *io = calloc(1, sizeof *io);
@@ -26,9 +66,10 @@ int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
         return -1;
     io->in_open = true;
     int fd = 1;
-    if (o->out && strcmp(o->out, "-") &&
-        amp_output_open(o->out, o->open_timeout_ms, o->stop, &fd, err))
+    if (o->out && strcmp(o->out, "-") && open_output(w, &fd, err))
         return -1;
+    if (io->broken)
+        return 0;
     if (amp_outq_open(&io->out, fd, fd != 1, AMP_WORKER_PENDING, err))
         return -1;
     io->out_open = true;

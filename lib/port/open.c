@@ -31,7 +31,7 @@ static int open_fifo(struct amp_port *p, int *fd, struct amp_error *err)
     if (!S_ISFIFO(st.st_mode))
         return amp_fail(err, AMP_CANTCREAT, "not_a_fifo", "%s is not a FIFO (make one with mkfifo)",
                         p->arg);
-    if (amp_output_open(p->arg, 0, NULL, fd, &e) == 0)
+    if (amp_output_open(p->arg, 0, -1, NULL, fd, &e) == 0)
         return 1;
     if (strcmp(e.code, "no_reader") == 0)
         return 0;

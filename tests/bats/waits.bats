@@ -271,3 +271,20 @@ stuck() {
   wait_until 10 eval '[ -n "$(pgrep -P "${PIDS[5]}" -x sleep)" ]'
   ended
 }
+
+@test "no wait for an output's reader once the input has ended with nothing" {
+  local i
+  mkfifo back in{1..4}
+  timeout 20 task-dispatch run --state A --in in1 --out back --exec true &
+  timeout 20 task-dispatch review --state B --in in2 --out back --exec true &
+  timeout 20 hitl-prompt --state C --in in3 --out back &
+  timeout 20 amp-ack show --in in4 --out back &
+  PIDS=($(jobs -p))
+  for i in {1..4}; do
+    # Opening waits for the reader.
+    timeout 20 sh -c ': >"$1"' - "in$i"
+  done
+  for i in "${PIDS[@]}"; do
+    wait "$i"
+  done
+}

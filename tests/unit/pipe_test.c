@@ -32,17 +32,30 @@ static void opening(void)
     char buf[64];
     int fd = -5;
     const char *path = fifo("open");
-    TAP_OK(amp_output_open(path, 0, NULL, &fd, &err) == -1 && fd == -5, "no reader, tried once");
+    TAP_OK(amp_output_open(path, 0, -1, NULL, &fd, &err) == -1 && fd == -5,
+           "no reader, tried once");
     TAP_STR(err.code, "no_reader", "its code");
     int64_t t = amp_mono_ms();
-    TAP_OK(amp_output_open(path, 60, NULL, &fd, &err) == -1 && amp_mono_ms() - t >= 60,
+    TAP_OK(amp_output_open(path, 60, -1, NULL, &fd, &err) == -1 && amp_mono_ms() - t >= 60,
            "with a limit");
     volatile int stop = 2;
-    TAP_OK(amp_output_open(path, -1, &stop, &fd, &err) == -1 && err.status == AMP_INTERRUPTED,
+    int input[2];
+    TAP_OK(!pipe(input), "an input");
+    TAP_OK(amp_output_open(path, 60, input[0], NULL, &fd, &err) == -1 && fd == -5,
+           "no reader, and an input that goes on");
+    TAP_OK(write(input[1], "x", 1) == 1 && !close(input[1]) &&
+               amp_output_open(path, 60, input[0], NULL, &fd, &err) == -1 && fd == -5,
+           "nor one that ended with something to read");
+    char byte;
+    TAP_OK(read(input[0], &byte, 1) == 1 &&
+               amp_output_open(path, -1, input[0], NULL, &fd, &err) == 1 && fd == -1,
+           "an input that has ended ends the wait");
+    close(input[0]);
+    TAP_OK(amp_output_open(path, -1, -1, &stop, &fd, &err) == -1 && err.status == AMP_INTERRUPTED,
            "cancelled");
     TAP_OK(!amp_input_open(path, false, &in, &err) && in.fifo, "a reader does not wait");
     TAP_OK(look(in.fd) == 0, "no writer yet: poll is silent");
-    TAP_OK(!amp_output_open(path, 0, NULL, &fd, &err), "a writer");
+    TAP_OK(!amp_output_open(path, 0, -1, NULL, &fd, &err), "a writer");
     TAP_OK(look(in.fd) == 0, "it wrote nothing yet");
     (void)!write(fd, "x\n", 2);
     close(fd);
@@ -51,13 +64,13 @@ static void opening(void)
     amp_input_close(&in);
 
     TAP_OK(!amp_input_open(path, true, &in, &err) && in.hold >= 0, "held");
-    TAP_OK(!amp_output_open(path, 0, NULL, &fd, &err), "a writer");
+    TAP_OK(!amp_output_open(path, 0, -1, NULL, &fd, &err), "a writer");
     close(fd);
     TAP_OK(look(in.fd) == 0, "and no end when it leaves");
     amp_input_close(&in);
     TAP_OK(amp_input_open("/no/such", false, &in, &err) == -1, "no such input");
     TAP_STR(err.code, "enoent", "its code");
-    TAP_OK(amp_output_open("/no/such", 0, NULL, &fd, &err) == -1, "no such output is not made");
+    TAP_OK(amp_output_open("/no/such", 0, -1, NULL, &fd, &err) == -1, "no such output is not made");
     TAP_STR(err.code, "enoent", "its code");
 }
 
@@ -131,7 +144,7 @@ static void together(void)
     for (int who = 0; who < 3; who++)
         if (fork() == 0) {
             int fd;
-            if (amp_output_open(path, 5000, NULL, &fd, NULL))
+            if (amp_output_open(path, 5000, -1, NULL, &fd, NULL))
                 _exit(4);
             close(keep);
             writer(fd, true, who, 150, who == 2 ? 150000 : 10000);
@@ -172,7 +185,7 @@ static void killed(void)
     pid_t pid = fork();
     if (pid == 0) {
         int fd;
-        amp_output_open(path, 0, NULL, &fd, NULL);
+        amp_output_open(path, 0, -1, NULL, &fd, NULL);
         writer(fd, true, 1, 2, 1 << 20); /* does not fit into the FIFO */
     }
     struct stat st;
@@ -184,7 +197,7 @@ static void killed(void)
     waitpid(pid, NULL, 0);
     int fd;
     struct amp_outq q;
-    amp_output_open(path, 0, NULL, &fd, NULL);
+    amp_output_open(path, 0, -1, NULL, &fd, NULL);
     amp_outq_open(&q, fd, true, 1 << 20, NULL);
     char line[200];
     amp_outq_add(&q, (struct amp_span){line, make_line(line, sizeof line, 2, 7)}, NULL);
@@ -211,9 +224,9 @@ static void half_lines(void)
     int fd;
     const char *path = fifo("half");
     amp_input_open(path, true, &in, NULL);
-    amp_output_open(path, 0, NULL, &fd, NULL);
+    amp_output_open(path, 0, -1, NULL, &fd, NULL);
     amp_outq_open(&q, fd, true, 1000, NULL);
-    amp_output_open(path, 0, NULL, &fd, NULL);
+    amp_output_open(path, 0, -1, NULL, &fd, NULL);
     amp_outq_open(&r, fd, true, 1000, NULL);
     amp_outq_add(&r, AMP_SPAN("other\n"), NULL);
     amp_outq_add(&q, AMP_SPAN("ha"), NULL);

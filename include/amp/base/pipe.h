@@ -48,9 +48,11 @@ void amp_pipe_widen(int fd);
 
 /* Opens an existing FIFO, file (to append) or device for output, O_NONBLOCK and close-on-exec. A
  * FIFO without a reader is tried again until timeout_ms have passed (< 0: for ever, 0: once; then
- * UNAVAILABLE "no_reader") or *cancel becomes non-zero (INTERRUPTED "interrupted"; may be NULL). */
-int amp_output_open(const char *path, int64_t timeout_ms, volatile const int *cancel, int *fd,
-                    struct amp_error *err);
+ * UNAVAILABLE "no_reader") or *cancel becomes non-zero (INTERRUPTED "interrupted"; may be NULL).
+ * 1 with *fd -1 where `input`, a pipe (-1: none), ends without a byte meanwhile: in a cycle that
+ * ends, the reader may be gone before this writer has come. */
+int amp_output_open(const char *path, int64_t timeout_ms, int input, volatile const int *cancel,
+                    int *fd, struct amp_error *err);
 
 /* Whether lines of others may come after ours on fd: on all but a regular file that was not opened
  * for appending. There a filter that passes bytes on ends its last line even if the input's last
