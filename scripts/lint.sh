@@ -185,7 +185,7 @@ check_words() {
   for f in lib/**/*.c cmd/**/*.c libexec/**/*.c; do
     case $(head -c 2 "$f") in '/*') ;; *) finding "$f:1: does not say what it is for" ;; esac
   done
-  grep -nE '/(home|work|root|Users)/[a-z]' -r include lib cmd libexec scripts man completions \
+  grep -nE '(^|[^[:alnum:]_.])/(home|work|root|Users)/[a-z]' -r include lib cmd libexec scripts man completions \
     examples README.md CONTRIBUTING.md docs 2>/dev/null |
     grep -v '^scripts/lint.sh' | sed 's|^\([^:]*:[0-9]*\):.*|\1: a path of one machine|' | findings
 }

@@ -3,7 +3,7 @@
 #define HITL_PROMPT_H
 
 #include "cli/cli.h"
-#include "flow/decide.h"
+#include "flow/work/decide.h"
 
 /* The terminal: /dev/tty, never stdin. */
 struct terminal {

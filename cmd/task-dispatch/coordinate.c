@@ -1,5 +1,5 @@
 /* task-dispatch coordinate, and the verbless form: the coordinator as a filter. */
-#include "flow/coordinate.h"
+#include "flow/coordinate/coordinate.h"
 
 #include <unistd.h>
 

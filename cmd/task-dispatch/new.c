@@ -1,5 +1,5 @@
 /* task-dispatch new: tasks from options and files, as task_dispatch messages to the coordinator. */
-#include "flow/new.h"
+#include "task/new.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 
 #include "verbs.h"
 #include "worker_opts.h"
+#include "worktree/git.h"
 #include "worktree/person.h"
 
 #define FILE_MAX     ((size_t)8 << 20)
@@ -247,7 +248,17 @@ static const char *const *protected_patterns(struct amp_error *err)
     return all;
 }
 
-static struct amp_git *git; /* for tasks with a base */
+/* ctx: the worker that answers, started for the first task with a base. */
+static int find_commit(void *ctx, const char *repository, const char *rev, struct amp_error *err)
+{
+    struct amp_git **git = ctx;
+    char oid[AMP_OID_MAX];
+    return *git || amp_git_open(NULL, git, err) == 0
+               ? amp_git_resolve(*git, repository, rev, oid, err)
+               : -1;
+}
+
+static struct amp_git *git;
 
 static int emit(struct amp_store *store, struct draft *d, struct amp_error *err)
 {
@@ -255,13 +266,13 @@ static int emit(struct amp_store *store, struct draft *d, struct amp_error *err)
     struct amp_new_fault at;
     struct amp_new_options opt = {.protected_ = protected_patterns(err),
                                   .ack_timeout_sec = ack_timeout / 1000,
-                                  .now_ms = amp_now_ms()};
+                                  .now_ms = amp_now_ms(),
+                                  .find_commit = find_commit,
+                                  .ctx = &git};
     amp_buf_init(&line, 2 * FILE_MAX);
     apply_options(d);
-    if (!opt.protected_ ||
-        (json_object_get(d->task, "base") && !git && amp_git_open(NULL, &git, err)))
+    if (!opt.protected_)
         return -1;
-    opt.git = git;
     if (amp_new_compose(store, d->task, &opt, &line, &at, err) < 0)
         return *at.pointer ? name_place(d, &at, err) : -1;
     return amp_out(amp_buf_span(&line), err);

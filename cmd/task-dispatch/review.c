@@ -1,7 +1,7 @@
 /* task-dispatch review: the Reviewer around an agent's command. */
 #include <unistd.h>
 
-#include "flow/review.h"
+#include "flow/work/review.h"
 #include "verbs.h"
 #include "worker_opts.h"
 #include "worktree/person.h"

@@ -1,5 +1,5 @@
 /* task-dispatch run: the Executor around an agent's command. */
-#include "flow/run.h"
+#include "flow/work/run.h"
 #include "verbs.h"
 #include "worker_opts.h"
 

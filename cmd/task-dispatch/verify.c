@@ -1,5 +1,5 @@
 /* task-dispatch verify: whether exactly this tree was approved. */
-#include "flow/verify.h"
+#include "flow/work/verify.h"
 #include "cli/cli.h"
 #include "verbs.h"
 

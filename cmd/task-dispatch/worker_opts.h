@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
-#include "flow/worker.h"
+#include "flow/work/worker.h"
 
 struct worker_opts {
     const char *in, *out, *agent, *as, *progress;

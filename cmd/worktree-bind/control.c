@@ -18,8 +18,8 @@
 
 #include "base/loop.h"
 #include "bind.h"
-#include "flow/binding.h"
 #include "flow/intake.h"
+#include "flow/work/binding.h"
 #include "worktree/person.h"
 
 #define TTL_MAX_MS (24 * 3600 * 1000)

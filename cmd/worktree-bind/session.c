@@ -3,7 +3,7 @@
 #include <amp/json/writer.h>
 
 #include "bind.h"
-#include "flow/binding.h"
+#include "flow/work/binding.h"
 
 int session_open(struct session *s, bool with_store, struct amp_error *err)
 {

@@ -1,7 +1,7 @@
 /* The kinds of deadlines, in the order in which they are looked at. */
 #include "flow/deadlines.h"
 
-#include "flow/binding.h"
+#include "flow/work/binding.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/awaited.h"

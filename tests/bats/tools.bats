@@ -171,12 +171,12 @@ amp-ack lib/message/history/diagram.c ROWS_MOST and @ rows
 amp-ack lib/message/history/diagram.c NAME_MOST with @ bytes of a name
 amp-ack lib/message/history/diagram.c TEXT_MOST and @ of a text
 task-dispatch cmd/task-dispatch/new.c FILE_MAX at most @M
-task-dispatch lib/flow/new.c PARTS_MAX @ subtasks
-task-dispatch lib/flow/coordinate.c INPUTS_MAX at most @ inputs
+task-dispatch lib/task/new.c PARTS_MAX @ subtasks
+task-dispatch lib/flow/coordinate/coordinate.c INPUTS_MAX at most @ inputs
 task-dispatch lib/agent/contract.h AMP_ANSWER_MAX at most @M
 task-dispatch lib/agent/contract.h AMP_WORK_LOG_MAX work log @M
-task-dispatch lib/flow/patch.c PATCH_MAX looked at, @M
-task-dispatch lib/flow/verify.c APPROVALS_MAX tree @ approvals
+task-dispatch lib/worktree/patch.c PATCH_MAX looked at, @M
+task-dispatch lib/flow/work/verify.c APPROVALS_MAX tree @ approvals
 task-dispatch lib/task/policy.h AMP_CI_CHECKS_MAX at most @ checks
 task-dispatch lib/task/policy.h AMP_RESULT_RULES_MAX and @ rows
 hitl-prompt cmd/hitl-prompt/answers.c ANSWERS_MAX answers has at most @M

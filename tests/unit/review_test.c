@@ -4,11 +4,10 @@
 
 #include <amp/base/file.h>
 
-#include "flow/decide.h"
-#include "flow/review.h"
-#include "flow/run.h"
+#include "flow/work/decide.h"
 #include "protocol/compose.h"
 #include "tap.h"
+#include "worktree/patch.h"
 
 static void test_scope(void)
 {

@@ -1,0 +1,40 @@
+/*
+ * The coordinator as a filter (AMP/1.0): new tasks, results, verdicts, decisions, CI status,
+ * acknowledgements and escalations in; dispatches, review requests and escalations out.
+ */
+#ifndef AMP_FLOW_COORDINATE_COORDINATE_H
+#define AMP_FLOW_COORDINATE_COORDINATE_H
+
+#include <amp/protocol/protocol.h>
+
+#include "store/store.h"
+#include "task/policy.h"
+
+struct amp_coordinate_options {
+    const char *tool, *consumer; /* "task-dispatch", "task-dispatch.coordinate" */
+    const char *const *inputs;   /* paths, "-" is standard input; NULL-terminated */
+    const char *output;          /* path, "-" is standard output */
+    int64_t open_timeout_ms;     /* for the output's reader */
+    bool until_done;             /* end once a task was seen and all are terminal */
+    bool hold;                   /* no end of file on FIFOs */
+    int64_t ack_timeout_sec;     /* written into what we send; 0: the protocol's default */
+    struct amp_task_policy policy;
+    const char *const *protected_; /* branches beside main and master, NULL-terminated, or NULL */
+    volatile const int *stop;      /* a signal's number once it came */
+    void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
+    void (*warn)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+};
+
+/* How it ended. */
+struct amp_coordinate_end {
+    uint64_t accepted, rejected, refused, refused_tasks;
+    uint32_t open_tasks;  /* not terminal at the end */
+    struct amp_buf names; /* of them, separated by blanks; the caller releases it */
+    bool interrupted, output_closed;
+    bool no_task; /* the state knows no task, and none was opened */
+};
+
+int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt,
+                   struct amp_coordinate_end *end, struct amp_error *err);
+
+#endif

@@ -1,0 +1,418 @@
+/*
+ * What each kind of message means for its task: which facts hold, which event it is. See
+ * coordinate_step.c for what then happens.
+ */
+#include <string.h>
+
+#include "flow/coordinate/coordinator.h"
+
+#define DECIDED_MAX 64 /* the ledger knows the older ones */
+
+static const struct amp_task_policy *policy(const struct amp_step *st)
+{
+    return &st->c->opt->policy;
+}
+
+static bool ci_is_red(const struct amp_task *t, struct amp_span commit)
+{
+    const char *red = json_string_value(json_object_get(t->ci, "commit"));
+    return json_is_true(json_object_get(t->ci, "failed")) && red &&
+           amp_step_same_commit(red, commit);
+}
+
+static int fill_task(struct amp_step *st, struct amp_error *err)
+{
+    struct amp_task *t = &st->t;
+    const struct amp_view *v = st->view;
+    if (amp_task_set(&t->description, v->body.dispatch.description, err) < 0 ||
+        amp_task_set(&t->repo, v->body.dispatch.repo, err) < 0 ||
+        amp_task_set(&t->branch, v->body.dispatch.branch, err) < 0 ||
+        amp_task_set(&t->source_ref, v->id, err) < 0 ||
+        amp_task_set(&t->last_ref, v->id, err) < 0 ||
+        amp_step_replace(&t->criteria, amp_step_texts(&v->body.dispatch.criteria), err) < 0 ||
+        amp_step_replace(&t->forbidden, amp_step_texts(&v->body.dispatch.forbidden), err) < 0)
+        return -1;
+    t->risk = v->body.dispatch.risk;
+    if (*st->base && amp_task_set(&t->base, amp_span_str(st->base), err) < 0)
+        return -1;
+    if (!v->body.dispatch.constraints.n)
+        return 0;
+    json_t *c = amp_json_load(v->body.dispatch.constraints, err);
+    return c ? amp_step_replace(&t->constraints, c, err) : -1;
+}
+
+/* The subtasks as the admin now wants them; what was approved and is unchanged stays approved. */
+static int fill_parts(struct amp_step *st, struct amp_error *err)
+{
+    const struct amp_view *v = st->view;
+    struct amp_task old;
+    if (amp_task_init(&old, v->task, err) < 0)
+        return -1;
+    amp_task_swap_parts(&old, &st->t);
+    int rc = 0;
+    for (uint32_t i = 0; i < v->body.dispatch.n_subtasks && rc == 0; i++) {
+        const struct amp_subtask *s = &v->body.dispatch.subtasks[i];
+        rc = amp_task_add_part(&st->t, s->id, s->description, s->estimated_lines, err);
+        struct amp_task_part *was = amp_task_part(&old, s->id);
+        if (rc < 0 || !was)
+            continue;
+        struct amp_task_part *now = &st->t.parts[st->t.n_parts - 1], tmp = *now;
+        bool stays = was->state == AMP_QA_APPROVED && amp_span_is(s->description, was->description);
+        *now = *was;
+        *was = tmp;
+        now->ci_reds = 0;
+        if (stays)
+            continue;
+        now->state = AMP_QA_PENDING;
+        now->estimated_lines = s->estimated_lines;
+        if (amp_task_set(&now->description, s->description, err) < 0 ||
+            amp_task_set(&now->held, AMP_SPAN(""), err) < 0 ||
+            amp_task_set(&now->rejected_commit, AMP_SPAN(""), err) < 0)
+            rc = -1;
+    }
+    amp_task_release(&old);
+    return rc;
+}
+
+static int on_lacking(struct amp_step *st, struct amp_error *err)
+{
+    struct amp_task *t = &st->t;
+    amp_step_refuse(st, st->bad_code, "the task has no acceptance criteria; send it completed");
+    if (t->state != AMP_TASK_NEW && t->state != AMP_TASK_INCOMPLETE)
+        return 0;
+    st->event = "lack";
+    st->touched = true;
+    return fill_task(st, err) < 0 ? -1 : amp_step_task(st, AMP_TASK_EV_LACK, err);
+}
+
+/* Drops the oldest entries of a list. */
+static void keep_newest(json_t *list, size_t most)
+{
+    while (json_array_size(list) > most)
+        json_array_remove(list, 0);
+}
+
+static int note_decided(struct amp_task *t, const char *ref, struct amp_error *err)
+{
+    if (!amp_task_lists(t->decided, ref) && json_array_append_new(t->decided, json_string(ref)) < 0)
+        return amp_fail_memory(err);
+    keep_newest(t->decided, DECIDED_MAX);
+    return 0;
+}
+
+/* The admin sent the task again, or ended it: no open escalation waits for an answer any longer. */
+static int decide_all(struct amp_task *t, struct amp_error *err)
+{
+    size_t i;
+    json_t *e;
+    json_array_foreach(t->open, i, e)
+    {
+        const char *ref = json_string_value(json_object_get(e, "ref"));
+        if (ref && note_decided(t, ref, err) < 0)
+            return -1;
+    }
+    amp_task_close_escalation(t, "");
+    return 0;
+}
+
+static int on_dispatch(struct amp_step *st, struct amp_error *err)
+{
+    struct amp_task *t = &st->t;
+    if (!amp_span_is(st->view->from, "admin"))
+        return amp_step_refuse(st, "bad_value", "a task comes from the admin, not from %.*s",
+                               (int)st->view->from.n, st->view->from.p);
+    if (amp_task_ended(t->state))
+        return amp_step_refuse(st, "terminal", "task %s is %s; give the work a new id", t->id,
+                               amp_task_fsm.states[t->state].name);
+    if (st->bad_code)
+        return on_lacking(st, err);
+    bool stub = t->n_parts == 0;
+    st->event = "open";
+    st->touched = true;
+    if (fill_task(st, err) < 0 || fill_parts(st, err) < 0)
+        return -1;
+    if (!stub) {
+        if (decide_all(t, err) < 0)
+            return -1;
+        t->reject_count = 0;
+        st->lift = true;
+    }
+    if (!amp_task_is_suspended(t) && amp_step_task(st, AMP_TASK_EV_OPEN, err) < 0)
+        return -1;
+    struct amp_task_part *p = amp_task_turn(t);
+    st->touched = p != NULL;
+    if (!p)
+        return amp_step_refuse(st, "terminal", "every subtask of %s is approved already", t->id);
+    return amp_step_qa(st, p, AMP_QA_EV_DISPATCH, amp_step_standing(st, p), err);
+}
+
+/* Whether the message names, among the ids of its context, one that starts with the type. */
+static bool names_type(const struct amp_view *v, struct amp_span type, const char *but)
+{
+    bool other = false;
+    for (uint32_t i = 0; i < v->context.n; i++) {
+        struct amp_span id = v->context.v[i];
+        if (id.n > type.n && memcmp(id.p, type.p, type.n) == 0) {
+            if (amp_span_is(id, but))
+                return false;
+            other = true;
+        }
+    }
+    return other;
+}
+
+static bool names(const struct amp_view *v, const char *id)
+{
+    for (uint32_t i = 0; *id && i < v->context.n; i++)
+        if (amp_span_is(v->context.v[i], id))
+            return true;
+    return false;
+}
+
+static int on_result(struct amp_step *st, struct amp_error *err)
+{
+    static const uint8_t event_of[] = {[AMP_COMPLETION_COMPLETE] = AMP_QA_EV_COMPLETE,
+                                       [AMP_COMPLETION_PARTIAL] = AMP_QA_EV_PARTIAL,
+                                       [AMP_COMPLETION_FAILED] = AMP_QA_EV_FAILED};
+    const struct amp_view *v = st->view;
+    struct amp_task_part *p = amp_task_part(&st->t, v->body.result.subtask);
+    if (!p)
+        return amp_step_refuse(st, "unknown_ref", "there is no subtask %.*s in task %s",
+                               (int)v->body.result.subtask.n, v->body.result.subtask.p, st->t.id);
+    uint32_t f = amp_step_standing(st, p);
+    struct amp_span commit = v->body.result.commit;
+    if (names_type(v, AMP_SPAN("task_dispatch-"), p->dispatch_ref))
+        f |= AMP_QA_IF_STALE;
+    if (amp_step_same_commit(p->rejected_commit, commit))
+        f |= AMP_QA_IF_SAME_COMMIT;
+    if (ci_is_red(&st->t, commit))
+        f |= AMP_QA_IF_CI_RED;
+    if (v->body.result.completion != AMP_COMPLETION_COMPLETE) {
+        const struct amp_result_rule *rule = amp_task_policy_result(
+            policy(st), v->body.result.completion, &v->body.result.blockers, p->attempts);
+        f |= rule->action == AMP_RESULT_REDISPATCH ? AMP_QA_IF_RETRY : 0;
+        f |= rule->action == AMP_RESULT_FAIL ? AMP_QA_IF_FAILS : 0;
+    }
+    return amp_step_qa(st, p, event_of[v->body.result.completion], f, err);
+}
+
+/* The subtask that a verdict is about: the one that its context names, else the one whose turn it
+ * is, else the last. */
+static struct amp_task_part *judged(const struct amp_step *st)
+{
+    const struct amp_task *t = &st->t;
+    for (size_t i = 0; i < t->n_parts; i++) {
+        const struct amp_task_part *p = &t->parts[i];
+        if (names(st->view, p->request_ref) || names(st->view, p->result_ref) ||
+            names(st->view, p->verdict_for) || names(st->view, p->verdict_request))
+            return &t->parts[i];
+    }
+    struct amp_task_part *turn = amp_task_turn(t);
+    return turn ? turn : t->n_parts ? &t->parts[t->n_parts - 1] : NULL;
+}
+
+static uint32_t verdict_facts(const struct amp_step *st, const struct amp_task_part *p,
+                              bool approved)
+{
+    const struct amp_view *v = st->view;
+    bool was_approved = strcmp(p->verdict, amp_verdict_name(AMP_VERDICT_REJECTED)) != 0;
+    bool is_judged = *p->verdict && (!*p->result_ref || strcmp(p->verdict_for, p->result_ref) == 0);
+    bool to_current = names(v, p->result_ref) || names(v, p->request_ref);
+    bool to_judged = *p->verdict && (names(v, p->verdict_for) || names(v, p->verdict_request) ||
+                                     (is_judged && to_current));
+    bool to_other = !to_current && !to_judged &&
+                    (names_type(v, AMP_SPAN("task_result-"), p->result_ref) ||
+                     names_type(v, AMP_SPAN("review_request-"), p->request_ref));
+    if (to_other)
+        return AMP_QA_IF_STALE;
+    if (to_judged || (is_judged && !to_current))
+        return was_approved == approved ? AMP_QA_IF_ANSWERED : AMP_QA_IF_CONTRADICTS;
+    return 0;
+}
+
+static int on_verdict(struct amp_step *st, struct amp_error *err)
+{
+    const struct amp_view *v = st->view;
+    struct amp_task_part *p = judged(st);
+    if (!p)
+        return amp_step_refuse(st, "unknown_ref", "task %s is not known", st->t.id);
+    bool failed = false, blocking = v->body.verdict.n_blocking > 0;
+    for (uint32_t i = 0; i < v->body.verdict.n_criteria; i++)
+        failed |= v->body.verdict.criteria[i].passed == AMP_TRI_FALSE;
+    bool approved = v->body.verdict.decision != AMP_VERDICT_REJECTED;
+    uint32_t f = amp_step_standing(st, p) | verdict_facts(st, p, approved);
+    if (approved && (failed || blocking))
+        f |= AMP_QA_IF_INCONSISTENT;
+    if (!approved && !blocking && !failed && policy(st)->minor_approves)
+        approved = true;
+    if (v->body.verdict.confidence < policy(st)->min_confidence)
+        f |= AMP_QA_IF_LOW_CONFIDENCE;
+    if (st->t.reject_count + 1 >= policy(st)->lock_after)
+        f |= AMP_QA_IF_LOCKS;
+    return amp_step_qa(st, p, approved ? AMP_QA_EV_APPROVED : AMP_QA_EV_REJECTED, f, err);
+}
+
+static int take_note(struct amp_step *st, struct amp_error *err)
+{
+    const struct amp_view *v = st->view;
+    struct amp_span note = v->body.decision.note;
+    if (!note.n)
+        return 0;
+    if (json_array_append_new(st->t.notes, json_stringn(note.p, note.n)) < 0)
+        return amp_fail_memory(err);
+    keep_newest(st->t.notes, 32);
+    if (v->body.decision.word != AMP_DO_REDISPATCH)
+        return 0;
+    return json_array_append_new(st->t.criteria, json_stringn(note.p, note.n)) < 0
+               ? amp_fail_memory(err)
+               : 0;
+}
+
+static int on_decision(struct amp_step *st, struct amp_error *err)
+{
+    static const uint8_t event_of[] = {[AMP_DO_RESUME] = AMP_QA_EV_RESUME,
+                                       [AMP_DO_TERMINATE] = AMP_QA_EV_TERMINATE,
+                                       [AMP_DO_REDISPATCH] = AMP_QA_EV_REDISPATCH,
+                                       [AMP_DO_ROLLBACK] = AMP_QA_EV_ROLLBACK};
+    struct amp_task *t = &st->t;
+    char ref[AMP_MSG_ID_MAX];
+    enum amp_operator_word word = st->view->body.decision.word;
+    if (!amp_span_copy(st->view->body.decision.ref, ref, sizeof ref))
+        return amp_step_refuse(st, "unknown_ref", "the escalation's id is too long");
+    if (amp_task_lists(t->decided, ref))
+        return amp_step_refuse(st, "already_decided", "%s was decided before", ref);
+    if (amp_task_ended(t->state))
+        return amp_step_refuse(st, "terminal", "task %s is %s", t->id,
+                               amp_task_fsm.states[t->state].name);
+    if (t->n_parts == 0 && word != AMP_DO_TERMINATE && !amp_task_is_suspended(t))
+        return amp_step_refuse(st, "illegal_transition", "task %s is %s: it has no work to go on",
+                               t->id, amp_task_fsm.states[t->state].name);
+    if (!amp_task_waits_for(t, ref) && !st->ref_open)
+        return amp_step_refuse(st, "unknown_ref", "%s is not an open escalation of task %s", ref,
+                               t->id);
+    if (st->bad_code)
+        return amp_step_refuse(st, st->bad_code, "the decision is not valid: %s: %.160s",
+                               st->bad_code, st->bad_field);
+    st->touched = st->lift = true;
+    st->event = amp_qa_fsm.events[event_of[word]].name;
+    if (word == AMP_DO_TERMINATE && decide_all(t, err) < 0)
+        return -1;
+    amp_task_close_escalation(t, ref);
+    if (note_decided(t, ref, err) < 0 || take_note(st, err) < 0)
+        return -1;
+    struct amp_task_part *p = amp_task_turn(t);
+    if (!p && word == AMP_DO_TERMINATE)
+        return amp_step_task(st, AMP_TASK_EV_TERMINATE, err);
+    if (!p)
+        return amp_task_is_suspended(t) ? 0 : amp_step_task(st, AMP_TASK_EV_LIFT, err);
+    if (word == AMP_DO_TERMINATE)
+        amp_span_copy(amp_span_str(p->state == AMP_QA_IN_REVIEW ? p->request_ref : p->dispatch_ref),
+                      st->told, sizeof st->told);
+    return amp_step_qa(st, p, event_of[word], amp_step_standing(st, p), err);
+}
+
+static int on_ci(struct amp_step *st, struct amp_error *err)
+{
+    struct amp_task *t = &st->t;
+    const struct amp_view *v = st->view;
+    bool failed = false;
+    const char *name;
+    json_t *state, *checks = amp_json_load(v->body.ci.checks, err);
+    if (!checks)
+        return -1;
+    json_object_foreach(checks, name, state) if (json_is_string(state) &&
+                                                 strcmp(json_string_value(state), "failed") == 0 &&
+                                                 amp_task_policy_counts(policy(st), name)) failed =
+        true;
+    json_t *ci = json_pack("{s:s%, s:s%, s:o, s:b}", "commit", v->body.ci.commit.p,
+                           v->body.ci.commit.n, "branch", v->body.ci.branch.p, v->body.ci.branch.n,
+                           "checks", checks, "failed", failed);
+    if (t->n_parts == 0) {
+        json_decref(ci);
+        return amp_step_refuse(st, "unknown_ref", "task %s is not known", t->id);
+    }
+    if (amp_step_replace(&t->ci, ci, err) < 0)
+        return -1;
+    st->event = "ci_status";
+    st->touched = true;
+    for (size_t i = 0; failed && i < t->n_parts; i++)
+        if (amp_step_same_commit(t->parts[i].commit, v->body.ci.commit))
+            return amp_step_qa(st, &t->parts[i], AMP_QA_EV_CI_RED,
+                               amp_step_standing(st, &t->parts[i]) | AMP_QA_IF_CI_RED, err);
+    return 0;
+}
+
+static int on_escalation(struct amp_step *st, struct amp_error *err)
+{
+    struct amp_task *t = &st->t;
+    const struct amp_view *v = st->view;
+    char ref[AMP_MSG_ID_MAX];
+    enum amp_level level = v->body.escalation.severity;
+    st->event = "escalation";
+    st->touched = true;
+    if (amp_say_again(st, err) < 0)
+        return -1;
+    if (amp_task_ended(t->state) || level == AMP_LEVEL_INFO)
+        return 0;
+    amp_say_again_id(v, ref);
+    amp_span_copy(v->body.escalation.type, st->suspend_type, sizeof st->suspend_type);
+    if (amp_task_open_escalation(t, ref, st->suspend_type, amp_level_name(level), st->now_ms, err) <
+        0)
+        return -1;
+    memcpy(st->suspend_ref, ref, sizeof ref);
+    if (level == AMP_LEVEL_CRITICAL)
+        return amp_step_task(st, AMP_TASK_EV_SUSPEND, err);
+    struct amp_task_part *p = amp_task_turn(t);
+    return p ? amp_step_qa(st, p, AMP_QA_EV_HOLD, amp_step_standing(st, p), err) : 0;
+}
+
+/* Refusals that only say what the state knows already change nothing. */
+static bool is_echo(struct amp_span code)
+{
+    static const char *const echoes[] = {"suspended", "stale_dispatch", "duplicate_msg_id",
+                                         "terminal", "already_decided"};
+    for (size_t i = 0; i < sizeof echoes / sizeof echoes[0]; i++)
+        if (amp_span_is(code, echoes[i]))
+            return true;
+    return false;
+}
+
+static int on_nack(struct amp_step *st, struct amp_error *err)
+{
+    struct amp_task *t = &st->t;
+    struct amp_span ref = st->view->body.ack.ref;
+    struct amp_task_part *p = amp_task_turn(t);
+    if (!p || is_echo(st->view->body.ack.code))
+        return 0;
+    bool ours = amp_span_is(ref, p->dispatch_ref) ||
+                (p->state == AMP_QA_IN_REVIEW && amp_span_is(ref, p->request_ref));
+    if (ours && amp_span_is(st->view->body.ack.code, "empty_acceptance_criteria")) {
+        st->event = "lack";
+        st->touched = true;
+        return amp_step_task(st, AMP_TASK_EV_LACK, err);
+    }
+    return amp_step_qa(st, p, AMP_QA_EV_REFUSED,
+                       amp_step_standing(st, p) | (ours ? 0 : AMP_QA_IF_STALE), err);
+}
+
+int amp_step_message(struct amp_step *st, struct amp_error *err)
+{
+    switch (st->view->kind) {
+    case AMP_KIND_DISPATCH:
+        return on_dispatch(st, err);
+    case AMP_KIND_RESULT:
+        return on_result(st, err);
+    case AMP_KIND_VERDICT:
+        return on_verdict(st, err);
+    case AMP_KIND_DECISION:
+        return on_decision(st, err);
+    case AMP_KIND_CI_STATUS:
+        return on_ci(st, err);
+    case AMP_KIND_ESCALATION:
+        return on_escalation(st, err);
+    case AMP_KIND_NACK:
+        return on_nack(st, err);
+    default:
+        return 0;
+    }
+}

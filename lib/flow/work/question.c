@@ -1,0 +1,172 @@
+/* The record of a question and its steps. */
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "flow/work/decider.h"
+#include "message/record/sequence.h"
+#include "protocol/compose.h"
+#include "protocol/sw4rm/answer.h"
+
+void amp_question_key(enum amp_protocol p, struct amp_span id, char out[AMP_QUESTION_KEY_MAX])
+{
+    if (p == AMP_PROTO_AMP)
+        amp_span_copy(id, out, AMP_QUESTION_KEY_MAX);
+    else
+        snprintf(out, AMP_QUESTION_KEY_MAX, "%s/%.*s", amp_protocol_name(p), (int)id.n, id.p);
+}
+
+/* Nothing to open again: it is not decided, is about another task, or the refusal was recorded. */
+static bool is_known_refusal(const struct amp_store_rec *now, int at,
+                             const struct amp_question_update *u)
+{
+    if (!now->found || at != AMP_ESC_DECIDED)
+        return true;
+    json_t *j = amp_json_load(now->json, NULL);
+    const char *task = json_string_value(json_object_get(j, "task"));
+    int64_t before = json_integer_value(json_object_get(j, "refused_at"));
+    bool known = !task || !amp_span_is(u->refusal->task, task) || before >= u->refusal->at_ms;
+    json_decref(j);
+    return known;
+}
+
+static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                  struct amp_error *err)
+{
+    struct amp_question_update *u = ctx;
+    int at = now->found ? amp_fsm_state(&amp_escalation_fsm, now->state) : AMP_ESC_NEW;
+    struct amp_fsm_result r;
+
+    if (now->found && u->event == AMP_ESC_EV_ARRIVE)
+        return 1;
+    if (u->event == AMP_ESC_EV_REFUSE && is_known_refusal(now, at, u))
+        return 1;
+    if (at == AMP_ESC_DECIDED && u->event != AMP_ESC_EV_REFUSE)
+        return amp_fail(err, AMP_NO, "already_decided", "it was decided already");
+    if (at == AMP_ESC_ENDED)
+        return amp_fail(err, AMP_NO, "ended", "what it asked about has ended");
+    if (at < 0 || amp_fsm_step(&amp_escalation_fsm, (uint8_t)at, u->event, u->facts, &r, err))
+        return -1;
+    json_t *j = now->found ? amp_json_load(now->json, err) : json_object();
+    if (!j)
+        return -1;
+    json_object_update(j, u->set);
+    snprintf(u->state, sizeof u->state, "%s", amp_escalation_fsm.states[r.to].name);
+    int rc = amp_json_dump(j, &u->json, err);
+    json_decref(j);
+    u->effects = r.effects;
+    c->event = amp_escalation_fsm.events[u->event].name;
+    c->actor = u->actor;
+    c->to = u->state;
+    c->json = amp_buf_span(&u->json);
+    if (r.effects & AMP_ESC_DO_EMIT) {
+        c->emits = &u->emit;
+        c->n_emits = 1;
+    }
+    return rc;
+}
+
+int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_question_update *u,
+                        enum amp_store_outcome *outcome, struct amp_error *err)
+{
+    u->effects = 0;
+    amp_buf_init(&u->json, AMP_QUESTION_BYTES);
+    int rc = u->set ? amp_store_update(s, AMP_QUESTION_KIND, key, NULL, change, u, outcome, err)
+                    : amp_fail_memory(err);
+    amp_buf_release(&u->json);
+    json_decref(u->set);
+    u->set = NULL;
+    return rc;
+}
+
+int amp_question_step(struct amp_decider *d, const char *key, struct amp_question_update *u,
+                      struct amp_error *err)
+{
+    enum amp_store_outcome outcome;
+
+    u->actor = d->opt.consumer;
+    d->w.io->dirty = true;
+    return amp_question_update(d->w.store, amp_span_str(key), u, &outcome, err);
+}
+
+bool amp_flow_reopens(struct amp_span code)
+{
+    return !amp_span_is(code, "already_decided") && !amp_span_is(code, "terminal");
+}
+
+int amp_flow_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reopened,
+                    struct amp_error *err)
+{
+    enum amp_store_outcome outcome = AMP_STORE_UNCHANGED;
+    char why[512];
+
+    snprintf(why, sizeof why, "%.*s: %.*s", (int)(r->code.n < 100 ? r->code.n : 100), r->code.p,
+             (int)(r->why.n < 400 ? r->why.n : 400), r->why.p);
+    struct amp_question_update u = {
+        .event = AMP_ESC_EV_REFUSE,
+        .set = json_pack("{s:o, s:I}", "refused", amp_json_text(why), "refused_at",
+                         (json_int_t)r->at_ms),
+        .actor = r->by,
+        .refusal = r,
+    };
+    if (amp_question_update(s, r->ref, &u, &outcome, err))
+        return -1;
+    *reopened = outcome == AMP_STORE_COMMITTED;
+    return 0;
+}
+
+static struct amp_span member(const json_t *j, const char *key)
+{
+    const char *s = json_string_value(json_object_get(j, key));
+    return amp_span_str(s ? s : "");
+}
+
+int amp_question_nack(struct amp_decider *d, const struct amp_question *q, enum amp_ack_stage stage,
+                      const char *code, const char *why, bool retryable, struct amp_buf *out,
+                      struct amp_error *err)
+{
+    int64_t now = amp_now_ms();
+
+    if (q->protocol == AMP_PROTO_AMP) {
+        const struct amp_view of = {.protocol = AMP_PROTO_AMP,
+                                    .id = amp_span_str(q->id),
+                                    .task = member(q->message, "task_id")};
+        return amp_compose_nack(&of, stage, "admin", code, why, "", retryable, now, out, err);
+    }
+    struct amp_answered of = {.id = amp_span_str(q->id),
+                              .producer = member(q->message, "producer_id"),
+                              .correlation = member(q->message, "correlation_id")};
+    return amp_sequence_rise(d->w.store, amp_span_str(d->opt.consumer), now, d->opt.consumer,
+                             &of.sequence, err) ||
+                   amp_sw4rm_nack(&of, AMP_STAGE_FAILED, amp_span_str(code), amp_span_str(why),
+                                  d->opt.consumer, now, out, err)
+               ? -1
+               : 0;
+}
+
+int amp_question_end(struct amp_decider *d, const struct amp_question *q, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    char id[AMP_QUESTION_KEY_MAX + 8];
+    struct amp_error e;
+
+    amp_buf_init(&line, AMP_QUESTION_BYTES);
+    if (amp_question_nack(d, q, AMP_STAGE_REJECTED, "terminal", "what it asked about has ended",
+                          false, &line, err))
+        return -1;
+    snprintf(id, sizeof id, "ended/%s", q->key);
+    struct amp_question_update u = {
+        .event = AMP_ESC_EV_END,
+        .set = json_pack("{s:I}", "ended", (json_int_t)amp_now_ms()),
+        .emit = {amp_span_str(id), {line.data, line.len - 1}, false},
+    };
+    if (amp_question_step(d, q->key, &u, &e) == 0) {
+        d->opt.note("%s: %s is no longer asked: what it is about has ended", q->name, q->id);
+        return 0;
+    }
+    if (e.status == AMP_NO) /* decided, or ended, by another process */
+        return 0;
+    *err = e;
+    return -1;
+}

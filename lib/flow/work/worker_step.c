@@ -1,0 +1,314 @@
+/* What the roles do with a job: claim it, step it with its lines, refuse it, escalate. */
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "agent/registry.h"
+#include "flow/suspend.h"
+#include "flow/work/worker_io.h"
+#include "message/ledger/ledger.h"
+#include "message/settle/answer.h"
+#include "protocol/compose.h"
+#include "task/task.h"
+
+static struct amp_span trim(struct amp_span line)
+{
+    while (line.n && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r'))
+        line.n--;
+    return line;
+}
+
+/* The id and the need of an ack of each line, as our own checks read them. A line that does not
+ * pass them never leaves. */
+static int view_line(struct amp_worker *w, struct amp_span line, struct amp_view *v,
+                     struct amp_error *err)
+{
+    const struct amp_check_options opt = {0};
+    int rc = amp_reader_line(w->own_reader, line, &opt, v, NULL, NULL, err);
+
+    if (rc == 0)
+        return amp_fail(err, AMP_INTERNAL, "invalid_answer",
+                        "a message that we composed does not pass our checks: %.*s",
+                        (int)(line.n > 300 ? 300 : line.n), line.p);
+    return rc < 0 ? -1 : 0;
+}
+
+static int fill_emits(struct amp_worker *w, const struct amp_worker_lines *lines,
+                      struct amp_store_emit *emits, char ids[][256], struct amp_error *err)
+{
+    struct amp_view v;
+
+    for (uint32_t i = 0; i < lines->n; i++) {
+        struct amp_span line = trim(lines->v[i]);
+        if (view_line(w, line, &v, err))
+            return -1;
+        if (v.id.n)
+            amp_span_copy(v.id, ids[i], 256);
+        else
+            snprintf(ids[i], 256, "%s/%.*s", v.kind == AMP_KIND_NACK ? "nack" : "ack",
+                     (int)v.body.ack.ref.n, v.body.ack.ref.p);
+        emits[i] = (struct amp_store_emit){amp_span_str(ids[i]), line, v.needs_ack};
+    }
+    return 0;
+}
+
+static int record_sent(struct amp_worker *w, const struct amp_worker_lines *lines,
+                       const struct amp_store_emit *emits, struct amp_error *err)
+{
+    enum amp_store_outcome outcome;
+    struct amp_view v;
+
+    for (uint32_t i = 0; i < lines->n; i++)
+        if (emits[i].wants_ack && (view_line(w, emits[i].line, &v, err) ||
+                                   amp_message_record(w->store, &v, amp_now_ms(), &outcome, err)))
+            return -1;
+    return 0;
+}
+
+int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+                    const struct amp_worker_lines *lines, struct amp_error *err)
+{
+    char ids[6][256], id[256];
+    struct amp_store_emit emits[6];
+
+    snprintf(id, sizeof id, "%s", job->msg_id);
+    if (lines && fill_emits(w, lines, emits, ids, err))
+        return -1;
+    step->ref = (struct amp_job_ref){w->opt->consumer, amp_span_str(id)};
+    step->emits = emits;
+    step->n_emits = lines ? lines->n : 0;
+    step->now_ms = amp_now_ms();
+    if (amp_job_step(w->store, step, job, err))
+        return -1;
+    w->io->dirty = true;
+    return lines ? record_sent(w, lines, emits, err) : 0;
+}
+
+int amp_worker_escalate(struct amp_worker *w, const struct amp_escalation_args *a,
+                        struct amp_buf *out, struct amp_error *err)
+{
+    char id[AMP_MSG_ID_MAX];
+
+    if (amp_compose_escalation(a, out, id, err))
+        return -1;
+    const struct amp_suspend s = {
+        .task_id = amp_span_str(a->task_id),
+        .ref = amp_span_str(id),
+        .type = a->type,
+        .triggered_by = a->triggered_by,
+        .level = a->severity,
+        .by = w->opt->agent,
+        .say = w->opt->note,
+        .agent = w->opt->agent,
+        .now_ms = a->now_ms,
+    };
+    w->opt->note("%s: escalated %s: %s", a->task_id, a->type, a->description);
+    return amp_flow_suspend(w->store, &s, err);
+}
+
+int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char *code,
+                      const char *why, bool retryable, const struct amp_escalation_args *esc,
+                      struct amp_error *err)
+{
+    AMP_BUF struct amp_buf nack = {0}, line = {0};
+    char task[256], text[512];
+    bool late;
+    enum amp_store_outcome outcome;
+    struct amp_error e;
+    struct amp_worker_lines lines = {.n = 1};
+
+    snprintf(text, sizeof text, "%s", why);
+    amp_buf_init(&nack, 1 << 18);
+    amp_buf_init(&line, 1 << 18);
+    amp_span_copy(v->task, task, sizeof task);
+    if (amp_compose_nack(v, AMP_STAGE_REJECTED, w->opt->role, code, text, code, retryable,
+                         amp_now_ms(), &nack, err))
+        return -1;
+    lines.v[0] = amp_buf_span(&nack);
+    w->opt->note("%.*s: refused: %s: %s", (int)v->id.n, v->id.p, code, text);
+    /* Under the id of something else: an answer, but nothing to remember. */
+    if (!strcmp(code, "duplicate_msg_id"))
+        return amp_worker_send(w, amp_buf_span(&nack), err);
+    const struct amp_job_take t = {
+        .ref = {w->opt->consumer, v->id},
+        .line = v->line,
+        .agent = w->opt->agent,
+        .task = task,
+        .now_ms = amp_now_ms(),
+    };
+    if (amp_job_take(w->store, &t, &outcome, err)) {
+        if (err->status != AMP_NO)
+            return -1;
+        outcome = AMP_STORE_REDELIVERED; /* another message had the id: answered all the same */
+    }
+    if (outcome == AMP_STORE_REDELIVERED)
+        return amp_worker_send(w, amp_buf_span(&nack), err);
+    if (esc) {
+        if (amp_worker_escalate(w, esc, &line, err))
+            return -1;
+        lines.v[lines.n++] = amp_buf_span(&line);
+    }
+    struct amp_job job = {0};
+    struct amp_job_step step = {.event = AMP_JOB_EV_REFUSE, .why = code};
+    amp_span_copy(v->id, job.msg_id, sizeof job.msg_id);
+    if (amp_worker_step(w, &job, &step, &lines, err))
+        return -1;
+    if (amp_settle_ack(w->store, v->id, AMP_STAGE_REJECTED, w->opt->agent, amp_span_str(code),
+                       amp_now_ms(), &late, &e) &&
+        e.status != AMP_NO) {
+        *err = e;
+        return -1;
+    }
+    return 0;
+}
+
+/* The agent's record follows what happens; a step that does not fit says nothing about the job. */
+static int agent_event(struct amp_worker *w, uint8_t event, const char *task, struct amp_error *err)
+{
+    if (!amp_agent_step(w->store, w->opt->agent, event, task, amp_now_ms(), err))
+        return 0;
+    return strcmp(err->code, "illegal_transition") ? -1 : 0;
+}
+
+static int claim_agent(struct amp_worker *w, const char *task, struct amp_error *err)
+{
+    struct amp_agent_status st;
+
+    if (amp_agent_status(w->store, w->opt->agent, &st, err))
+        return -1;
+    switch (st.state) {
+    case AMP_AGENT_SUSPENDED:
+        return amp_agent_step(w->store, w->opt->agent, AMP_AGENT_EV_RESUME, task, amp_now_ms(),
+                              err);
+    case AMP_AGENT_RUNNABLE:
+        break;
+    default: /* a life that ended in the middle */
+        if (amp_agent_register(w->store, w->opt->agent, w->opt->role, amp_now_ms(), err))
+            return -1;
+    }
+    return amp_agent_step(w->store, w->opt->agent, AMP_AGENT_EV_ASSIGN, task, amp_now_ms(), err);
+}
+
+/* Says once what a job waits for. */
+static int note_waiting(struct amp_worker *w, const struct amp_job *job, const char *task,
+                        struct amp_error *err)
+{
+    AMP_BUF struct amp_buf key = {0};
+    struct amp_agent_status st;
+    struct amp_task_status t;
+
+    if (amp_task_status(w->store, amp_span_str(task), &t, err) ||
+        amp_agent_status(w->store, w->opt->agent, &st, err))
+        return -1;
+    amp_buf_init(&key, 2048);
+    if (amp_buf_fmt(&key, err, "\n%s %s\n", job->msg_id, t.suspended ? t.ref : st.ref))
+        return -1;
+    if (w->told.len && memmem(w->told.data, w->told.len, key.data, key.len))
+        return 0;
+    if (w->told.len + key.len > AMP_WORKER_TOLD)
+        amp_buf_reset(&w->told);
+    if (t.suspended)
+        w->opt->note("%s waits: task %s is suspended until the admin decides %s", job->msg_id, task,
+                     t.ref);
+    else if (st.suspended)
+        w->opt->note("%s waits: task %s suspends agent %s until the admin decides %s", job->msg_id,
+                     st.cause, w->opt->agent, st.ref);
+    else /* lifted meanwhile */
+        return 0;
+    return amp_buf_add(&w->told, key.data, key.len, err);
+}
+
+int amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+                     struct amp_span dispatch, struct amp_error *err)
+{
+    char task[256], code[48];
+    const struct amp_task_claim claim = {v->task, dispatch, w->opt->agent, amp_now_ms()};
+
+    amp_span_copy(v->task, task, sizeof task);
+    if (!amp_task_claim(w->store, &claim, err)) {
+        if (!claim_agent(w, task, err))
+            return agent_event(w, AMP_AGENT_EV_START, task, err);
+        return strcmp(err->code, "suspended") || note_waiting(w, job, task, err) ? -1 : 1;
+    }
+    if (err->status != AMP_NO)
+        return -1;
+    if (!strcmp(err->code, "suspended"))
+        return note_waiting(w, job, task, err) ? -1 : 1;
+    AMP_BUF struct amp_buf nack = {0};
+    amp_buf_init(&nack, 1 << 16);
+    snprintf(code, sizeof code, "%s", err->code);
+    w->opt->note("%s: dropped: %s", job->msg_id, code);
+    if (amp_compose_nack(v, AMP_STAGE_REJECTED, w->opt->role, code, "the task moved on", code,
+                         false, amp_now_ms(), &nack, err))
+        return -1;
+    const struct amp_worker_lines lines = {{amp_buf_span(&nack)}, 1};
+    struct amp_job_step step = {.event = AMP_JOB_EV_REFUSE, .why = code};
+    return amp_worker_step(w, job, &step, &lines, err) ? -1 : 2;
+}
+
+int amp_worker_finish(struct amp_worker *w, uint8_t event, struct amp_error *err)
+{
+    if (agent_event(w, event, NULL, err))
+        return -1;
+    if (event == AMP_AGENT_EV_FAIL && agent_event(w, AMP_AGENT_EV_RECOVER, NULL, err))
+        return -1;
+    if (event == AMP_AGENT_EV_FAIL || event == AMP_AGENT_EV_COMPLETE)
+        return agent_event(w, AMP_AGENT_EV_READY, NULL, err);
+    return 0;
+}
+
+static int step_and(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+                    uint8_t event, struct amp_error *err)
+{
+    return amp_worker_step(w, job, step, NULL, err) ? -1 : amp_worker_finish(w, event, err);
+}
+
+int64_t amp_worker_retry_after(struct amp_worker *w, const struct amp_attempt *files)
+{
+    json_t *j;
+    struct amp_error e;
+    int64_t ms = 0;
+
+    if (amp_answer_read(files, NULL, &j, &e)) {
+        w->opt->note("%s is not used: %s", files->result, e.what);
+        return 0;
+    }
+    const json_t *asked = json_object_get(j, "retry_after_sec");
+    json_int_t sec = json_integer_value(asked);
+    if (asked && (!json_is_integer(asked) || sec < 0 || sec > AMP_RETRY_AFTER_MAX_SEC))
+        w->opt->note("%s: retry_after_sec is not used: expected an integer from 0 to %d",
+                     files->result, AMP_RETRY_AFTER_MAX_SEC);
+    else
+        ms = (int64_t)sec * 1000;
+    json_decref(j);
+    return ms;
+}
+
+int amp_worker_again(struct amp_worker *w, struct amp_job *job, enum amp_attempt_end end,
+                     int64_t retry_after_ms, const char *why, bool *spent, struct amp_error *err)
+{
+    struct amp_job_step step = {.why = why};
+
+    *spent = false;
+    if (end == AMP_END_STOPPED) {
+        step.event = AMP_JOB_EV_STOP;
+        w->opt->note("%s: stopped; it begins again later", job->msg_id);
+        return step_and(w, job, &step, w->halted ? AMP_AGENT_EV_SUSPEND : AMP_AGENT_EV_SHUTDOWN,
+                        err);
+    }
+    if (end == AMP_END_REPEAT && job->attempts <= w->opt->retries + 20) {
+        step.event = AMP_JOB_EV_PARK;
+        step.until_ms = amp_now_ms() + (retry_after_ms > 0 ? retry_after_ms : w->opt->pause_ms);
+        w->opt->note("%s: %s: again later", job->msg_id, why);
+        return step_and(w, job, &step, AMP_AGENT_EV_COMPLETE, err);
+    }
+    if (job->breaks >= w->opt->retries) {
+        *spent = true;
+        return 0;
+    }
+    step.event = AMP_JOB_EV_BREAK;
+    step.most = w->opt->retries;
+    w->opt->note("%s: %s: nobody is blamed, once more", job->msg_id, why);
+    return step_and(w, job, &step, AMP_AGENT_EV_FAIL, err);
+}

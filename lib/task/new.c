@@ -1,0 +1,388 @@
+/* Composing new tasks: see new.h. */
+#include "task/new.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <amp/json/tape.h>
+#include <amp/protocol/protocol.h>
+
+#include "message/ledger/ledger.h"
+#include "protocol/compose.h"
+#include "task/task.h"
+
+#define PARTS_MAX 512
+
+/* Remembers the member at fault; -1. */
+static int at_member(struct amp_new_fault *at, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static int at_member(struct amp_new_fault *at, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(at->pointer, sizeof at->pointer, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+static int bad(struct amp_new_fault *at, const char *pointer, const char *what,
+               struct amp_error *err)
+{
+    amp_fail(err, AMP_DATAERR, "bad_task", "%s", what);
+    return at_member(at, "%s", pointer);
+}
+
+static const char *text_of(const json_t *task, const char *key)
+{
+    const char *s = json_string_value(json_object_get(task, key));
+    return s ? s : "";
+}
+
+static bool is_json(struct amp_span text)
+{
+    size_t i = 0;
+    while (i < text.n && strchr(" \t\r\n", text.p[i]))
+        i++;
+    return i < text.n && text.p[i] == '{';
+}
+
+static unsigned line_at(struct amp_span text, size_t at)
+{
+    unsigned line = 1;
+    for (size_t i = 0; i < at && i < text.n; i++)
+        line += text.p[i] == '\n';
+    return line;
+}
+
+json_t *amp_new_read(struct amp_span text, struct amp_new_fault *at, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    struct amp_tape tape;
+    *at = (struct amp_new_fault){0};
+    if (!is_json(text))
+        return amp_new_markdown(text, NULL, &at->line, err);
+    amp_tape_init(&tape, NULL);
+    int rc = amp_tape_scan(&tape, text.p, text.n, &fault);
+    amp_tape_release(&tape);
+    if (rc == 0)
+        return amp_json_load(text, err);
+    at->line = line_at(text, fault.offset);
+    if (amp_json_fault_is_memory(&fault))
+        amp_fail_memory(err);
+    else
+        amp_fail(err, AMP_DATAERR, "bad_task", "%s", fault.what);
+    return NULL;
+}
+
+static unsigned json_line(struct amp_span text, const char *pointer)
+{
+    struct amp_json_fault fault;
+    struct amp_tape tape;
+    struct amp_span p = amp_span_str(pointer);
+    unsigned line = 0;
+    amp_tape_init(&tape, NULL);
+    if (amp_tape_scan(&tape, text.p, text.n, &fault) == 0)
+        while (p.n && !line) {
+            uint32_t tok = amp_tape_pointer(&tape, 0, p);
+            if (tok != AMP_TOK_NONE)
+                line = line_at(text, (size_t)(amp_tok_source(&tape, tok).p - tape.text));
+            while (p.n && p.p[--p.n] != '/')
+                continue;
+        }
+    amp_tape_release(&tape);
+    return line;
+}
+
+unsigned amp_new_line(struct amp_span text, const char *pointer)
+{
+    unsigned line = 0;
+    if (is_json(text))
+        return json_line(text, pointer);
+    json_decref(amp_new_markdown(text, pointer, &line, NULL));
+    return line;
+}
+
+/* A repository, also a bare one, at exactly this directory. */
+static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *err)
+{
+    const char *repo = text_of(task, "repo");
+    char real[PATH_MAX], inside[PATH_MAX + 8];
+    struct stat sb;
+    const json_t *given = json_object_get(task, "repo");
+    if (given && !json_is_string(given))
+        return bad(at, "/repo", "expected a path as text", err);
+    if (!realpath(*repo ? repo : ".", real)) {
+        amp_fail_errno(err, AMP_DATAERR, "%s", repo);
+        return at_member(at, "/repo");
+    }
+    snprintf(inside, sizeof inside, "%s/.git", real);
+    if (stat(inside, &sb) < 0) {
+        snprintf(inside, sizeof inside, "%s/HEAD", real);
+        if (stat(inside, &sb) < 0) {
+            amp_fail(err, AMP_DATAERR, "repo_not_git",
+                     "%s holds no git repository: expected its top directory", real);
+            return at_member(at, "/repo");
+        }
+    }
+    errno = 0;
+    if (json_object_set_new(task, "repo", json_string(real)) == 0)
+        return 0;
+    return errno == ENOMEM ? amp_fail_memory(err)
+                           : bad(at, "/repo", "the repository's path is not UTF-8", err);
+}
+
+static int check_branch(const json_t *task, const struct amp_new_options *opt,
+                        struct amp_new_fault *at, struct amp_error *err)
+{
+    const char *branch = text_of(task, "branch");
+    if (!*branch)
+        return bad(at, "/branch", "a task needs a branch to work on", err);
+    if (!amp_branch_is_protected(amp_span_str(branch), opt->protected_))
+        return 0;
+    amp_fail(err, AMP_NOPERM, "branch_violation",
+             "\"%s\" is a protected branch: expected another one, such as fix/NAME", branch);
+    return at_member(at, "/branch");
+}
+
+/* A dispatch with a base that is no commit would fail at its first attempt. */
+static int check_base(const json_t *task, const struct amp_new_options *opt,
+                      struct amp_new_fault *at, struct amp_error *err)
+{
+    const char *base = text_of(task, "base"), *repo = text_of(task, "repo");
+    struct amp_error why;
+    const json_t *given = json_object_get(task, "base");
+    if (given && !json_is_string(given))
+        return bad(at, "/base", "expected the name of a commit as text", err);
+    if (!given || opt->find_commit(opt->ctx, repo, base, &why) == 0)
+        return 0;
+    if (why.status != AMP_NO && why.status != AMP_DATAERR) {
+        *err = why;
+        return -1;
+    }
+    amp_fail(err, AMP_DATAERR, "bad_base",
+             "\"%s\" is not a commit of %s: expected a branch, a tag or a commit", base, repo);
+    return at_member(at, "/base");
+}
+
+static int risk_of(const json_t *task, enum amp_risk *risk, struct amp_new_fault *at,
+                   struct amp_error *err)
+{
+    const json_t *given = json_object_get(task, "risk_level");
+    const char *word = text_of(task, "risk_level");
+    *risk = AMP_RISK_MEDIUM;
+    for (int i = AMP_RISK_LOW; i <= AMP_RISK_HIGH; i++)
+        if (strcmp(word, amp_risk_name((enum amp_risk)i)) == 0) {
+            *risk = (enum amp_risk)i;
+            return 0;
+        }
+    return given ? bad(at, "/risk_level", "expected low, medium or high", err) : 0;
+}
+
+/* A list of texts, or an empty one; what it returns is borrowed from the task. */
+static json_t *texts_of(json_t *task, const char *key, struct amp_new_fault *at,
+                        struct amp_error *err)
+{
+    json_t *v = json_object_get(task, key);
+    if (!v) {
+        if (json_object_set_new(task, key, json_array()) < 0)
+            amp_fail_memory(err);
+        return json_object_get(task, key);
+    }
+    size_t i = 0;
+    while (i < json_array_size(v) && json_is_string(json_array_get(v, i)))
+        i++;
+    if (json_is_array(v) && i == json_array_size(v))
+        return v;
+    amp_fail(err, AMP_DATAERR, "bad_task", "expected %s",
+             json_is_array(v) ? "a text" : "a list of texts");
+    if (json_is_array(v))
+        at_member(at, "/%s/%zu", key, i);
+    else
+        at_member(at, "/%s", key);
+    return NULL;
+}
+
+struct parts {
+    struct amp_dispatch_part v[PARTS_MAX];
+    char id[PARTS_MAX][160];
+    size_t n;
+};
+
+static int fill_part(const json_t *s, const char *task_id, struct parts *p, size_t i,
+                     struct amp_error *err)
+{
+    const json_t *o = json_is_object(s) ? s : NULL;
+    const char *given = o ? text_of(o, "subtask_id") : "";
+    const char *words = o ? text_of(o, "description") : json_string_value(s);
+    int len = *given ? snprintf(p->id[i], sizeof p->id[i], "%s", given)
+                     : snprintf(p->id[i], sizeof p->id[i], "%s-S%zu", task_id, i + 1);
+    if (!words || !*words)
+        return amp_fail(err, AMP_DATAERR, "bad_task",
+                        "a subtask has no description: expected a text, or an object with one");
+    if (len < 0 || (size_t)len >= sizeof p->id[i])
+        return amp_fail(err, AMP_DATAERR, "bad_task", "a subtask_id has at most %zu bytes",
+                        sizeof p->id[i] - 1);
+    p->v[i] = (struct amp_dispatch_part){
+        p->id[i], words, o ? json_integer_value(json_object_get(o, "estimated_lines")) : 0};
+    return 0;
+}
+
+static int fill_parts(const json_t *task, const char *task_id, struct parts *p,
+                      struct amp_new_fault *at, struct amp_error *err)
+{
+    const json_t *list = json_object_get(task, "subtasks");
+    size_t n = json_array_size(list);
+    if (list && !json_is_array(list))
+        return bad(at, "/subtasks", "expected a list of texts or objects", err);
+    if (n > PARTS_MAX) {
+        amp_fail(err, AMP_DATAERR, "bad_task", "%zu subtasks: expected at most %d", n, PARTS_MAX);
+        return at_member(at, "/subtasks");
+    }
+    p->n = n ? n : 1;
+    for (size_t i = 0; i < p->n; i++)
+        if (fill_part(n ? json_array_get(list, i) : json_object_get(task, "description"), task_id,
+                      p, i, err) < 0)
+            return at_member(at, "/subtasks/%zu", i);
+    return 0;
+}
+
+/* The constraints with the base among them, where the coordinator looks for it. */
+static json_t *constraints_of(const json_t *task, struct amp_new_fault *at, struct amp_error *err)
+{
+    const json_t *c = json_object_get(task, "tech_constraints");
+    if (c && !json_is_object(c)) {
+        bad(at, "/tech_constraints", "expected an object", err);
+        return NULL;
+    }
+    json_t *copy = c ? json_copy(json_object_get(task, "tech_constraints")) : json_object();
+    if (copy && (!*text_of(task, "base") ||
+                 json_object_set(copy, "base", json_object_get(task, "base")) == 0))
+        return copy;
+    json_decref(copy);
+    amp_fail_memory(err);
+    return NULL;
+}
+
+struct found {
+    struct amp_error *err;
+    struct amp_new_fault *at;
+};
+
+/* The message's member is the task's; the base is one of the constraints there. */
+static void first_error(void *ctx, const struct amp_finding *f)
+{
+    static const char payload[] = "/payload";
+    struct found *b = ctx;
+    const char *p = f->pointer;
+    if (f->severity != AMP_SEV_ERROR || *b->err->code)
+        return;
+    amp_fail(b->err, AMP_DATAERR, f->code, "%s%s%s%s%s", f->message,
+             *f->expected ? ": expected " : "", f->expected, *f->found ? ", found " : "", f->found);
+    if (strncmp(p, payload, sizeof payload - 1) == 0)
+        p += sizeof payload - 1;
+    at_member(b->at, "%s", strcmp(p, "/tech_constraints/base") == 0 ? "/base" : p);
+}
+
+/* What we compose passes our own check; the ledger keeps it. */
+static int check_and_record(struct amp_store *s, struct amp_span line, int64_t now_ms,
+                            struct amp_new_fault *at, struct amp_error *err)
+{
+    struct amp_error first = {0};
+    struct found f = {&first, at};
+    struct amp_view v;
+    const struct amp_check_options any = {.only = AMP_PROTO_AMP};
+    enum amp_store_outcome outcome;
+    struct amp_reader *r = amp_reader_new(NULL, err);
+    if (!r)
+        return -1;
+    line.n--;
+    int rc = amp_reader_line(r, line, &any, &v, first_error, &f, err);
+    if (rc == 0 && err)
+        *err = first;
+    rc = rc > 0 ? 0 : -1;
+    if (rc == 0 && s)
+        rc = amp_message_record(s, &v, now_ms, &outcome, err) < 0 ? -1 : amp_store_sync(s, err);
+    amp_reader_free(r);
+    return rc;
+}
+
+static int compose(struct amp_store *s, json_t *task, const char *task_id,
+                   const struct amp_new_options *opt, struct amp_buf *out, struct amp_new_fault *at,
+                   struct amp_error *err)
+{
+    struct parts parts;
+    enum amp_risk risk;
+    size_t begin = out->len;
+    json_t *criteria = texts_of(task, "acceptance_criteria", at, err);
+    json_t *forbidden = criteria ? texts_of(task, "forbidden_actions", at, err) : NULL;
+    if (!forbidden || risk_of(task, &risk, at, err) < 0 ||
+        fill_parts(task, task_id, &parts, at, err) < 0)
+        return -1;
+    json_t *constraints = constraints_of(task, at, err);
+    if (!constraints)
+        return -1;
+    struct amp_dispatch_args a = {
+        .from = "admin",
+        .to = "coordinator",
+        .task_id = task_id,
+        .description = text_of(task, "description"),
+        .repo = text_of(task, "repo"),
+        .branch = text_of(task, "branch"),
+        .parts = parts.v,
+        .n_parts = parts.n,
+        .criteria = criteria,
+        .forbidden = forbidden,
+        .constraints = constraints,
+        .risk = risk,
+        .ack_timeout_sec = opt->ack_timeout_sec,
+        .now_ms = opt->now_ms,
+    };
+    int rc = amp_compose_dispatch(&a, out, NULL, err);
+    json_decref(constraints);
+    if (rc == 0)
+        rc = check_and_record(s, (struct amp_span){out->data + begin, out->len - begin},
+                              opt->now_ms, at, err);
+    if (rc < 0)
+        out->len = begin;
+    return rc;
+}
+
+int amp_new_compose(struct amp_store *s, json_t *task, const struct amp_new_options *opt,
+                    struct amp_buf *out, struct amp_new_fault *at, struct amp_error *err)
+{
+    char id[AMP_TASK_ID_MAX] = "";
+    const char *given = text_of(task, "task_id");
+    size_t begin = out->len;
+    *at = (struct amp_new_fault){0};
+    if (!*text_of(task, "description"))
+        return bad(at, "/description", "a task needs a description", err);
+    const json_t *criteria = json_object_get(task, "acceptance_criteria");
+    if (!criteria || (json_is_array(criteria) && json_array_size(criteria) == 0)) {
+        amp_fail(err, AMP_DATAERR, "empty_acceptance_criteria",
+                 "a task needs at least one acceptance criterion");
+        return at_member(at, "/acceptance_criteria");
+    }
+    if (real_repo(task, at, err) < 0 || check_branch(task, opt, at, err) < 0 ||
+        check_base(task, opt, at, err) < 0)
+        return -1;
+    if (json_object_get(task, "task_id") && !*given)
+        return bad(at, "/task_id", "expected a text of the form T-YYYY-NNN", err);
+    if (!*given && !s)
+        return bad(at, "/task_id", "without a state directory a task needs its id", err);
+    if (!amp_span_copy(amp_span_str(given), id, sizeof id))
+        return bad(at, "/task_id", "too long: expected the form T-YYYY-NNN", err);
+    if (!*id) {
+        /* All of it is checked under some id, so that a refused task uses none up. */
+        if (compose(NULL, task, "T-2000-001", opt, out, at, err) < 0)
+            return -1;
+        out->len = begin;
+        if (amp_task_new_id(s, opt->now_ms, id, err) < 0)
+            return -1;
+    }
+    return compose(s, task, id, opt, out, at, err);
+}
