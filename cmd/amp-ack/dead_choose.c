@@ -11,7 +11,7 @@
 #include "base/loop.h"
 #include "dead.h"
 #include "port/helper.h"
-#include "protocol/redact.h"
+#include "protocol/redact/redact.h"
 
 #define WHERE_LIMIT_MS 2000
 

@@ -16,7 +16,7 @@
 
 #include "bundle.h"
 #include "dead.h"
-#include "protocol/redact.h"
+#include "protocol/redact/redact.h"
 #include "store/history/history.h"
 
 #define NEEDLES_MAX 512                /* ids and correlations looked for in the log */

@@ -15,7 +15,7 @@
 #include <amp/json/tape.h>
 
 #include "doctor.h"
-#include "protocol/redact.h"
+#include "protocol/redact/redact.h"
 #include "worktree/hooks.h"
 
 #define CONFIG_MAX  (1 << 20)

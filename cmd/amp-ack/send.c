@@ -13,7 +13,7 @@
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
-#include "protocol/answer.h"
+#include "protocol/compose/answer.h"
 #include "rules.h"
 
 static const char *in_path = "-", *out_path = "-", *stage, *from, *note, *code,

@@ -12,7 +12,7 @@
 #include "message/inbox/inbox.h"
 #include "message/ledger/stages.h"
 #include "message/record/sequence.h"
-#include "protocol/answer.h"
+#include "protocol/compose/answer.h"
 
 struct admission {
     struct router *r;

@@ -19,7 +19,7 @@
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
-#include "protocol/answer.h"
+#include "protocol/compose/answer.h"
 
 #define PENDING_MAX ((size_t)4 << 20)
 #define REFUSED_MAX 10000 /* of them; more stand in the way of others */

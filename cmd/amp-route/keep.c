@@ -23,7 +23,7 @@
 #include "message/ledger/refused.h"
 #include "message/record/named.h"
 #include "message/record/sequence.h"
-#include "protocol/answer.h"
+#include "protocol/compose/answer.h"
 
 #define ANSWERS ".answers" /* the outbox of our answers is the consumer's with this behind it */
 

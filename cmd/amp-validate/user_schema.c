@@ -13,7 +13,7 @@
 
 #include "base/nearest.h"
 #include "cli/cli.h"
-#include "protocol/check.h"
+#include "protocol/check/check.h"
 #include "protocol/spec.h"
 
 enum { SCHEMA_MOST = 32 * 1024 * 1024, POOL_MOST = 64 * 1024 * 1024 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "agent/job.h"
-#include "protocol/compose.h"
+#include "protocol/compose/compose.h"
 
 #define KIND "job"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "agent/registry.h"
-#include "protocol/compose.h"
+#include "protocol/compose/compose.h"
 
 #define KIND "agent"
 

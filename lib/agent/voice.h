@@ -6,7 +6,7 @@
 
 #include <amp/base/id.h>
 
-#include "protocol/compose.h"
+#include "protocol/compose/compose.h"
 #include "store/store.h"
 
 struct amp_voice {

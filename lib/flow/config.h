@@ -6,7 +6,7 @@
 
 #include "flow/suspend.h"
 #include "message/ledger/stages.h"
-#include "protocol/redact.h"
+#include "protocol/redact/redact.h"
 
 /* text is a whole amp.json. */
 int amp_config_check(struct amp_span text, struct amp_error *err);

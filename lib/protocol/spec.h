@@ -9,8 +9,8 @@
 
 #include <amp/protocol/protocol.h>
 
-#include "protocol/check.h"
-#include "protocol/fill.h"
+#include "protocol/check/check.h"
+#include "protocol/view/fill.h"
 
 struct amp_code_row;
 

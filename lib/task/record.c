@@ -6,7 +6,7 @@
 
 #include <amp/base/clock.h>
 
-#include "protocol/compose.h"
+#include "protocol/compose/compose.h"
 
 enum as { AS_TEXT, AS_INT, AS_TIME, AS_LIST, AS_OBJECT, AS_QA_STATE, AS_RISK };
 

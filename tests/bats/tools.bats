@@ -154,8 +154,8 @@ amp-route lib/port/tries.h AMP_TRIES_MAX @ tries of one port
 amp-route libexec/port-http/http.c ANSWER_MAX an answer @M
 amp-route libexec/port-http/http.c HEADERS_MAX a file of headers @K
 amp-route lib/cli/config_file.c CONFIG_MAX file of at most @M
-amp-route lib/protocol/redact_patterns.c PATTERNS_MOST at most @ patterns
-amp-route lib/protocol/redact_patterns.c PATTERN_MOST patterns of @ bytes
+amp-route lib/protocol/redact/patterns.c PATTERNS_MOST at most @ patterns
+amp-route lib/protocol/redact/patterns.c PATTERN_MOST patterns of @ bytes
 amp-ack lib/message/operation/retry.c BUDGET_MAX at most @ attempts
 amp-ack lib/message/operation/retry.h AMP_RETRY_WAITS_MAX at most @ waits
 amp-ack lib/message/dead/record.c MAX_HISTORY at most @ attempts and

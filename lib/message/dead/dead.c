@@ -14,7 +14,7 @@
 #include "message/dead/record.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
-#include "protocol/redact.h"
+#include "protocol/redact/redact.h"
 
 #define KIND        "dead"
 #define DEAD        "DEAD"

@@ -11,7 +11,7 @@
 #include "message/dead/dead.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
-#include "protocol/answer.h"
+#include "protocol/compose/answer.h"
 
 static int answer_write(struct amp_store *s, const struct amp_view *v,
                         const struct amp_inbox_refusal *r, struct amp_buf *out,

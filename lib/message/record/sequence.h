@@ -5,7 +5,7 @@
 #ifndef AMP_MESSAGE_RECORD_SEQUENCE_H
 #define AMP_MESSAGE_RECORD_SEQUENCE_H
 
-#include "protocol/answer.h"
+#include "protocol/compose/answer.h"
 #include "store/store.h"
 
 /* Takes n numbers of the outbox: *first and those behind it are the caller's alone. They are

@@ -15,7 +15,7 @@
 #include "message/record/named.h"
 #include "message/record/sequence.h"
 #include "message/settle/step.h"
-#include "protocol/again.h"
+#include "protocol/compose/again.h"
 
 /* ---- whether a tool may be called twice ---- */
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "protocol/amp/amp.h"
-#include "protocol/names.h"
 #include "protocol/spec.h"
+#include "protocol/view/names.h"
 
 #define V(field) offsetof(struct amp_view, field)
 #define B(field) offsetof(struct amp_body, field)

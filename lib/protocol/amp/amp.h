@@ -2,7 +2,7 @@
 #ifndef AMP_PROTOCOL_AMP_H
 #define AMP_PROTOCOL_AMP_H
 
-#include "protocol/check.h"
+#include "protocol/check/check.h"
 
 void amp_amp_rules(struct amp_check *c);
 

@@ -1,7 +1,7 @@
 /* The codes of AMP/1.0: see meaning.h. */
 #include <stddef.h>
 
-#include "protocol/meanings.h"
+#include "protocol/codes/meanings.h"
 
 #define SHAPE "amp-validate --print-schema amp/TYPE shows what the message may hold."
 

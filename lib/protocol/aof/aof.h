@@ -2,7 +2,7 @@
 #ifndef AMP_PROTOCOL_AOF_H
 #define AMP_PROTOCOL_AOF_H
 
-#include "protocol/check.h"
+#include "protocol/check/check.h"
 
 void amp_aof_rules(struct amp_check *c);
 

@@ -1,7 +1,7 @@
 /* The codes of AOF/1: see meaning.h. */
 #include <stddef.h>
 
-#include "protocol/meanings.h"
+#include "protocol/codes/meanings.h"
 
 const struct amp_meaning amp_meanings_aof[] = {
     {"payload_too_large", AMP_SEV_ERROR, "The envelope has more than 10485760 bytes.",

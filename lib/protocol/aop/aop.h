@@ -2,7 +2,7 @@
 #ifndef AMP_PROTOCOL_AOP_H
 #define AMP_PROTOCOL_AOP_H
 
-#include "protocol/check.h"
+#include "protocol/check/check.h"
 
 #define AMP_AOP_VERSION "2.0.2-C" /* what we write */
 #define AMP_AOP_V1      "V1_MARKDOWN"

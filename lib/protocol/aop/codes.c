@@ -2,7 +2,7 @@
  * a task are here so that they can be explained; a check of messages alone never gives them. */
 #include <stddef.h>
 
-#include "protocol/meanings.h"
+#include "protocol/codes/meanings.h"
 
 const struct amp_meaning amp_meanings_aop[] = {
     {"E_SCHEMA_VALIDATION", AMP_SEV_ERROR,

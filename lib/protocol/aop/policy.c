@@ -2,7 +2,7 @@
 #include <amp/protocol/aop_policy.h>
 
 #include "protocol/aop/aop.h"
-#include "protocol/fill.h"
+#include "protocol/view/fill.h"
 
 #define COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
 

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "protocol/aop/aop.h"
-#include "protocol/fill.h"
+#include "protocol/view/fill.h"
 #include "json/text.h"
 
 /* Text that may go to an agent or a terminal: UTF-8 without control characters. */

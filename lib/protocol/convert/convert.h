@@ -8,7 +8,7 @@
 #include <amp/protocol/convert.h>
 
 #include "protocol/convert/fields.h"
-#include "protocol/pool.h"
+#include "protocol/view/pool.h"
 
 struct cv_value {
     enum { CV_ABSENT, CV_IS_TEXT, CV_IS_LIST, CV_IS_RAW } is;

@@ -2,9 +2,9 @@
 #ifndef PROTOCOL_CONVERT_DERIVE_H
 #define PROTOCOL_CONVERT_DERIVE_H
 
-#include "protocol/pool.h"
+#include "protocol/view/pool.h"
 
-/* Ids and times that are derived (convert_derive.c); the texts are the pool's or the value's. */
+/* Ids and times that are derived; the texts are the pool's or the value's. */
 struct amp_span amp_cv_uuid(struct amp_span text, struct amp_pool *pool);
 struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_pool *pool);
 struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool);

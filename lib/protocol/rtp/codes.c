@@ -1,7 +1,7 @@
 /* The codes of Runtime Protocol v1: see meaning.h. */
 #include <stddef.h>
 
-#include "protocol/meanings.h"
+#include "protocol/codes/meanings.h"
 
 #define E AMP_SEV_ERROR
 

@@ -2,7 +2,7 @@
 #ifndef AMP_PROTOCOL_RTP_H
 #define AMP_PROTOCOL_RTP_H
 
-#include "protocol/check.h"
+#include "protocol/check/check.h"
 
 /* What an event is, finer than amp_kind. */
 enum amp_rtp_kind {

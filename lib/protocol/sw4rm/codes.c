@@ -2,7 +2,7 @@
  * come first, the others travel in acknowledgements and tool errors. */
 #include <stddef.h>
 
-#include "protocol/meanings.h"
+#include "protocol/codes/meanings.h"
 
 const struct amp_meaning amp_meanings_sw4rm[] = {
     {"validation_error", AMP_SEV_ERROR,

@@ -1,8 +1,8 @@
 /* SW4RM: what a view tells of each shape, and the row of a message. */
 #include <stddef.h>
 
-#include "protocol/names.h"
 #include "protocol/sw4rm/sw4rm.h"
+#include "protocol/view/names.h"
 
 #define B(field) offsetof(struct amp_body, field)
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "protocol/meanings.h"
+#include "protocol/codes/meanings.h"
 #include "protocol/sw4rm/sw4rm.h"
 
 enum { WORDS_MOST = 200 };

@@ -8,7 +8,7 @@
 
 #include <amp/json/writer.h>
 
-#include "protocol/meanings.h"
+#include "protocol/codes/meanings.h"
 #include "protocol/spec.h"
 #include "protocol/sw4rm/answer.h"
 #include "protocol/sw4rm/sw4rm.h"

@@ -2,7 +2,7 @@
 #ifndef AMP_PROTOCOL_SW4RM_H
 #define AMP_PROTOCOL_SW4RM_H
 
-#include "protocol/check.h"
+#include "protocol/check/check.h"
 #include "protocol/spec.h"
 
 /* X(id, word, recommended most bytes of the payload, kind, usual shape of a JSON object): the

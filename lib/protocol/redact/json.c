@@ -3,7 +3,7 @@
 
 #include <amp/json/writer.h>
 
-#include "protocol/redact.h"
+#include "protocol/redact/redact.h"
 
 enum { EXCERPT_FROM = 64 * 1024, GROWTH = 24 /* one byte to "[redacted:…]" */ };
 #include "json/text.h"

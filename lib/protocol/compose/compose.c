@@ -3,7 +3,7 @@
  * decided above. Everything is built as a document first and dumped once, so that a failure leaves
  * the output as it was.
  */
-#include "protocol/compose.h"
+#include "protocol/compose/compose.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 
 #include <amp/protocol/protocol.h>
 
-#include "protocol/pool.h"
+#include "protocol/view/pool.h"
 
 struct amp_kind_row;
 struct amp_check {

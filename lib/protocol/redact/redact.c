@@ -2,7 +2,7 @@
  * The scanner. It goes from left to right and never looks at a byte more than a few times: what a
  * shape or a value has been read over is either taken whole or skipped whole.
  */
-#include "protocol/redact.h"
+#include "protocol/redact/redact.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* Which protocol's answer. */
-#include "protocol/answer.h"
+#include "protocol/compose/answer.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-#include "protocol/compose.h"
-#include "protocol/meanings.h"
+#include "protocol/codes/meanings.h"
+#include "protocol/compose/compose.h"
 #include "protocol/rtp/answer.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/sw4rm/answer.h"

@@ -1,5 +1,5 @@
 /* The one interpreter of the pointer tables: see fill.h. */
-#include "protocol/fill.h"
+#include "protocol/view/fill.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include <amp/json/tape.h>
 
-#include "protocol/pool.h"
+#include "protocol/view/pool.h"
 
 enum amp_fill_as {
     AMP_AS_TEXT,    /* struct amp_span, decoded */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "protocol/aof/text.h"
-#include "protocol/check.h"
-#include "protocol/schemas.h"
+#include "protocol/check/check.h"
+#include "protocol/check/schemas.h"
 #include "protocol/spec.h"
 #include "json/shapes.h"
 

@@ -1,5 +1,5 @@
 /* A chain of blocks: pieces keep their place, because views point at them. */
-#include "protocol/pool.h"
+#include "protocol/view/pool.h"
 
 #include <stdlib.h>
 #include <string.h>

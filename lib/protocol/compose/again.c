@@ -1,5 +1,5 @@
 /* A line with a few values replaced. Everything else stays as it came, numbers and order too. */
-#include "protocol/again.h"
+#include "protocol/compose/again.h"
 
 #include <stdio.h>
 #include <string.h>

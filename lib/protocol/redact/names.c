@@ -1,7 +1,7 @@
 /* Names that tell of a secret, and values that look generated. */
 #include <string.h>
 
-#include "protocol/redact.h"
+#include "protocol/redact/redact.h"
 
 enum { NAME_MOST = 64, KEYLIKE_LEAST = 20 };
 

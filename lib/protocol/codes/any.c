@@ -1,7 +1,7 @@
 /* The codes of any protocol: see meaning.h. */
 #include <stddef.h>
 
-#include "protocol/meanings.h"
+#include "protocol/codes/meanings.h"
 
 const struct amp_meaning amp_meanings_any[] = {
     {"invalid_json", AMP_SEV_ERROR, "The line is not JSON.", "RFC 8259",

@@ -1,11 +1,11 @@
 /* Gathering one line's findings, and telling them in an order that helps: see check.h. */
-#include "protocol/check.h"
+#include "protocol/check/check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/redact.h"
+#include "protocol/redact/redact.h"
 
 enum { PATH_EXTRA = 64 * 1024, FOUND_MOST = 80, SENTENCE_MOST = 400, LOOKED_AT = 4096 };
 

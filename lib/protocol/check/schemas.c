@@ -1,5 +1,5 @@
 /* Built-in schemas by path: see schemas.h. */
-#include "protocol/schemas.h"
+#include "protocol/check/schemas.h"
 
 #include <string.h>
 

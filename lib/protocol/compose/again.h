@@ -6,7 +6,7 @@
 #ifndef AMP_PROTOCOL_AGAIN_H
 #define AMP_PROTOCOL_AGAIN_H
 
-#include "protocol/compose.h"
+#include "protocol/compose/compose.h"
 
 /* Whether messages of the protocol can be sent again by themselves. */
 bool amp_again_can(enum amp_protocol p);

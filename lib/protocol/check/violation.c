@@ -4,8 +4,8 @@
 
 #include <amp/schema/schema.h>
 
-#include "protocol/check.h"
-#include "protocol/describe.h"
+#include "protocol/check/check.h"
+#include "protocol/check/describe.h"
 #include "protocol/spec.h"
 
 /* Field patterns: "[]" stands for any index; "*part*" is found anywhere. */

@@ -4,7 +4,7 @@
  * rest of the text counts as secret.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "protocol/redact.h"
+#include "protocol/redact/redact.h"
 
 #include <pcre2.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Looking a description up in the schema's text: slow, and only for lines that were refused. */
-#include "protocol/describe.h"
+#include "protocol/check/describe.h"
 
 #include <stdio.h>
 #include <string.h>

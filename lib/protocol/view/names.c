@@ -1,7 +1,7 @@
 /* Spellings of the enums, each from its one list. */
 #include <amp/protocol/protocol.h>
 
-#include "protocol/names.h"
+#include "protocol/view/names.h"
 
 #define X(id, name) name,
 static const char *const kind_names[] = {AMP_KIND_LIST(X)};

@@ -1,7 +1,7 @@
 /* Which table explains which protocol's codes. */
 #include <amp/protocol/meaning.h>
 
-#include "protocol/meanings.h"
+#include "protocol/codes/meanings.h"
 
 const struct amp_meaning *amp_meanings(enum amp_protocol p)
 {
