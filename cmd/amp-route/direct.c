@@ -1,71 +1,89 @@
 /*
- * The short way of a message that nothing has to be kept of: no state, native routes, and a port
- * that takes it at once. It goes from the input into the port's queue, as line 0 of nobody; only
- * where it fails it becomes a job, for the answer.
+ * The short way of a message of which nothing has to be kept: no state, native predicates, and
+ * files that take it at once. Only what the rules and the predicates ask for is looked at, and the
+ * line goes from the input into the port's queue, as line 0 without a job; a job is made only if
+ * writing fails, for the answer. Every other line takes the long way.
  */
 #include "router.h"
 
 #include <string.h>
 
 #include <amp/base/clock.h>
+#include <amp/json/tape.h>
 
 #include "message/ledger/ledger.h"
 
 #define ENOUGH ((size_t)64 << 10) /* for a write */
 
-bool direct_may(const struct router *r)
+static bool takes_lines_at_once(const struct router *r, uint32_t port)
 {
-    return !r->store && !r->dry && !r->jq && !r->all && !r->eager && !r->metrics && !r->cursors &&
-           !r->from && !r->addressing.book && !r->credits && r->n_tees == 0;
+    enum amp_port_kind kind = amp_port_kind(r->ports[port]);
+    return (kind == AMP_PORT_FILE || kind == AMP_PORT_STDOUT) && !r->targets[port]->inbound;
 }
 
-static const struct rule *first_rule(const struct router *r, const struct amp_view *v)
+void direct_set(struct router *r)
 {
+    struct direct *d = &r->direct;
+    bool plain = true;
+    d->open = !r->store && !r->dry && !r->all && !r->eager && !r->metrics && r->n_tees == 0;
+    for (uint32_t i = 0; i < r->n_rules && d->open; i++) {
+        d->open = r->rules[i].filter < 0 && takes_lines_at_once(r, r->rules[i].port);
+        plain = plain && d->open && amp_predicate_is_plain(r->rules[i].predicate);
+    }
+    d->check = r->intake.check;
+    d->check.brief = true;
+    d->check.bare = plain;
+}
+
+/* An id may not hold a NUL: the long way says where it is. */
+static bool has_nul(const struct amp_tape *tape)
+{
+    unsigned flags = 0;
+    for (uint32_t i = 0; i < tape->n; i++)
+        flags |= tape->tok[i].flags;
+    return flags & AMP_TOK_NUL;
+}
+
+static const struct rule *find_rule(const struct router *r, const struct amp_view *v)
+{
+    if ((v->expires_ms > 0 && amp_message_expired(v, amp_now_ms())) ||
+        amp_lane_of(&r->lane_rules, v) == AMP_LANE_PRIVILEGED)
+        return NULL;
     for (uint32_t i = 0; i < r->n_rules; i++)
         if (amp_predicate_match(r->rules[i].predicate, v))
             return &r->rules[i];
     return NULL;
 }
 
-static bool has_room(struct router *r, uint32_t port, size_t n)
+static bool has_room(struct router *r, struct target *t, uint32_t port, size_t n)
 {
-    struct target *t = r->targets[port];
-    enum amp_port_kind kind = amp_port_kind(t->port);
-    if ((kind != AMP_PORT_FILE && kind != AMP_PORT_STDOUT) || t->n > 0 || t->inbound)
-        return false;
-    if (!amp_port_room(t->port, 0))
+    if (t->n == 0 && !amp_port_room(t->port, 0))
         target_step(r, port);
     return t->n == 0 && amp_port_room(t->port, 0) &&
            amp_port_pending(t->port) + n + 1 <= r->port_options.max_pending;
 }
 
-const struct rule *direct_rule(const struct router *r, const struct amp_view *v)
+bool direct_take(struct router *r, struct amp_span line)
 {
-    if ((v->expires_ms > 0 && amp_message_expired(v, amp_now_ms())) ||
-        amp_lane_of(&r->lane_rules, v) == AMP_LANE_PRIVILEGED)
-        return NULL;
-    return first_rule(r, v);
-}
-
-bool direct_give(struct router *r, const struct rule *rule, struct amp_span line)
-{
-    if (!has_room(r, rule->port, line.n))
+    struct amp_view v;
+    struct amp_error err;
+    const struct direct *d = &r->direct;
+    if (!d->open || r->first ||
+        amp_reader_line(r->intake.reader, line, &d->check, &v, NULL, NULL, &err) != 1 ||
+        v.text.p != line.p || has_nul(v.tape))
+        return false;
+    const struct rule *rule = find_rule(r, &v);
+    if (!rule)
         return false;
     struct target *t = r->targets[rule->port];
-    if (amp_port_offer_since(t->port, (struct amp_span){"", 0}, line, 0, r->now_ms, NULL) < 0)
+    if (!has_room(r, t, rule->port, line.n) ||
+        amp_port_offer_since(t->port, (struct amp_span){"", 0}, line, 0, r->now_ms, NULL) < 0)
         return false;
     t->given++;
+    r->intake.accepted++;
     if (amp_port_pending(t->port) >= ENOUGH)
-        target_step(r, rule->port); /* while it is in the cache, and others look at what follows */
+        target_step(r, rule->port); /* while it is in the cache */
     return true;
-}
-
-bool direct_take(struct router *r, const struct amp_view *v)
-{
-    if (!direct_may(r) || r->first)
-        return false;
-    const struct rule *rule = direct_rule(r, v);
-    return rule && direct_give(r, rule, v->line);
 }
 
 void direct_done(struct router *r, const struct amp_error *why)

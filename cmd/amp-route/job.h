@@ -73,12 +73,10 @@ int job_fill(const struct router *r, struct job *j, struct amp_span line, const 
 void job_refuse(struct job *j, const char *code, const char *why, const char *by, bool again);
 /* Whether the input had better wait until a port of it has room. */
 bool job_holds(struct router *r, const struct job *j);
-/* direct.c: takes it the short way, where that is open. */
-bool direct_may(const struct router *r);
-bool direct_take(struct router *r, const struct amp_view *v);
-/* The rule by which it may go that way, or NULL: it has to be looked at closely. */
-const struct rule *direct_rule(const struct router *r, const struct amp_view *v);
-bool direct_give(struct router *r, const struct rule *rule, struct amp_span line);
+/* direct.c: whether messages may go the short way is decided when the rules are set. */
+void direct_set(struct router *r);
+/* Takes the line that way, if it can. */
+bool direct_take(struct router *r, struct amp_span line);
 void direct_done(struct router *r, const struct amp_error *why);
 void job_dispatch(struct router *r, struct job *j);
 void job_offer(struct router *r, struct job *j, const struct rule *rule);

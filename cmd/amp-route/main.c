@@ -13,8 +13,7 @@
 #include "once.h"
 #include "replay.h"
 
-static struct router router = {
-    .lock = -1, .consumer = "amp-route", .patience_ms = 1000, .threads = 2};
+static struct router router = {.lock = -1, .consumer = "amp-route", .patience_ms = 1000};
 static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees;
 static const char *state, *config, *in_path = "-", *out_path, *http_ca;
 static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
@@ -71,8 +70,6 @@ static const struct amp_opt options[] = {
      .doc = "trust the certificates in FILE, not the system's"},
     {0, "allow-unsigned", AMP_OPT_FLAG, &router.allow_unsigned, NULL,
      .doc = "let unsigned sw4rm messages leave this machine, with a warning"},
-    {0, "threads", AMP_OPT_INT, &router.threads, "N",
-     .doc = "threads that look at lines where input comes in masses", .min = 1, .max = 2},
     {0, "predicate-timeout", AMP_OPT_DURATION, &limit_ms, "TIME",
      .doc = "limit of one jq predicate", .min = 10, .max = 60000},
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
@@ -174,13 +171,13 @@ static int start(struct router *r, struct amp_error *err)
         amp_intake_init(&r->intake, r->dry ? NULL : r->store, "amp-route", err) < 0)
         return -1;
     r->intake.say = say;
-    routes_heads(r);
     r->intake.lines.max_line = (size_t)max_line;
     if (!(r->again = amp_reader_new(NULL, err)))
         return -1;
     if ((!r->dry && (cursors_open(r, err) < 0 || from_open(r, err) < 0)) ||
         amp_metrics_open(&metrics, &r->metrics, err) < 0)
         return -1;
+    routes_heads(r);
     amp_note_terminal(in_path);
     return amp_input_open(in_path, hold, &r->in, err);
 }
@@ -199,7 +196,6 @@ static void stop(struct router *r)
     for (uint32_t i = 0; i < r->n_ports; i++)
         amp_port_free(r->ports[i]);
     jobs_free(r);
-    glance_free(r);
     routes_free(r);
     address_stop(r);
     from_close(r);

@@ -65,11 +65,10 @@ static int take_lines(struct router *r, struct amp_error *err)
     enum amp_line_result got;
     int rc = 0;
     address_turn(r);
-    glance_begin(r);
     while ((got = amp_lines_next(&r->intake.lines, &line)) <= AMP_LINE_TOO_LONG) {
-        if (n > 0 && direct_may(r) && commit_batch(r, batch, &n, err) < 0)
+        if (n > 0 && r->direct.open && commit_batch(r, batch, &n, err) < 0)
             goto failed;
-        if (got == AMP_LINE && glance_take(r, line.bytes)) {
+        if (got == AMP_LINE && direct_take(r, line.bytes)) {
             bytes = 0;
             continue;
         }
@@ -79,10 +78,6 @@ static int take_lines(struct router *r, struct amp_error *err)
             amp_status_note(AMP_NO);
             if (malformed(r, &v, err) < 0)
                 goto failed;
-            continue;
-        }
-        if (n == 0 && direct_take(r, &v)) {
-            bytes = 0;
             continue;
         }
         if (n > 0 && (n == BATCH_MAX || bytes + v.line.n > BATCH_BYTES)) {
@@ -111,11 +106,9 @@ static int take_lines(struct router *r, struct amp_error *err)
         count_taken(r, j, &v);
         bytes += j->address.n * RECIPIENT_BYTES;
     }
-    glance_end(r);
     if (commit_batch(r, batch, &n, err) == 0)
         return 0;
 failed:
-    glance_end(r);
     while (n > 0)
         job_free(r, batch[--n]);
     return -1;

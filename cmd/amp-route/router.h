@@ -11,7 +11,7 @@
  *   judge   which rules hold; native ones while the message is in view
  *   offer   jobs.c offer_to[]: by the kind of the rule's port
  *   lanes   lanes.c: waits for its port, who goes next is said by message/inbox/lane.h
- * direct.c is the short way of what needs none of this, glance.c sees which lines may go it.
+ * direct.c is the short way of what needs none of this.
  * A part that adds to this has a file of its own and one row in one of these tables.
  */
 #ifndef AMP_ROUTE_ROUTER_H
@@ -26,7 +26,6 @@
 #include "count.h"
 #include "flow/intake.h"
 #include "flow/wake.h"
-#include "glance.h"
 #include "keep.h"
 #include "message/predicate.h"
 #include "metrics/metrics.h"
@@ -47,7 +46,6 @@ struct router {
     const char *consumer;
     struct amp_port_options port_options;
     int64_t predicate_limit_ms;
-    int64_t threads;     /* glance.c */
     int64_t credits;     /* of an inbox: messages that wait or are at work; 0: any */
     bool allow_unsigned; /* sw4rm messages may leave this machine as they are */
 
@@ -108,8 +106,11 @@ struct router {
 
     struct amp_metrics *metrics; /* NULL: none are kept */
     uint64_t delivered, unmatched_acks;
-    struct glance *glance; /* or NULL */
-    bool broken;           /* a failure of ours: stop */
+    struct direct {
+        bool open;                      /* messages may go the short way, */
+        struct amp_check_options check; /* looked at like this */
+    } direct;
+    bool broken; /* a failure of ours: stop */
     struct amp_error why;
 };
 

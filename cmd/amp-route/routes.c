@@ -113,5 +113,5 @@ void routes_heads(struct router *r)
     for (uint32_t i = 0; i < r->n_rules; i++)
         if (amp_predicate_asks_body(r->rules[i].predicate))
             r->intake.check.heads = false;
-    glance_set(r);
+    direct_set(r);
 }

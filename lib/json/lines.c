@@ -11,17 +11,9 @@ enum { CHUNK = 64 << 10 };
 
 void amp_lines_init(struct amp_lines *l, size_t max_line)
 {
-    *l = (struct amp_lines){.max_line = max_line, .chunk = CHUNK};
+    *l = (struct amp_lines){.max_line = max_line};
     /* One line with its CRLF, and one read beyond. */
     amp_buf_init(&l->buf, max_line + 2 + CHUNK + 1);
-}
-
-void amp_lines_widen(struct amp_lines *l, size_t chunk)
-{
-    if (chunk <= l->chunk)
-        return;
-    l->buf.max += chunk - l->chunk;
-    l->chunk = chunk;
 }
 
 void amp_lines_release(struct amp_lines *l)
@@ -98,7 +90,7 @@ int amp_lines_fill(struct amp_lines *l, int fd, struct amp_error *err)
         l->scanned -= l->pos;
         l->pos = 0;
     }
-    int rc = amp_read_more(fd, &l->buf, l->chunk, "the input", err);
+    int rc = amp_read_more(fd, &l->buf, CHUNK, "the input", err);
     if (rc == 0)
         l->eof = true;
     return rc;

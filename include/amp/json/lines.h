@@ -29,13 +29,11 @@ struct amp_lines {
     struct amp_buf buf;
     size_t pos, scanned;
     uint64_t number, offset;
-    size_t max_line, chunk; /* chunk: bytes that a read asks for */
+    size_t max_line;
     bool eof, skipping;
 };
 
 void amp_lines_init(struct amp_lines *l, size_t max_line);
-/* Reads of that many bytes instead, for who has much to do with much input. */
-void amp_lines_widen(struct amp_lines *l, size_t chunk);
 void amp_lines_release(struct amp_lines *l);
 enum amp_line_result amp_lines_next(struct amp_lines *l, struct amp_line *out);
 /* One read(2). 1: bytes came; 0: end of file; 2: it would block; -1: error. */
