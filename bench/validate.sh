@@ -70,8 +70,8 @@ if $has_npm; then
   [ -n "$sourcemeta" ] && cp "$work/one" "$work/one.jsonl" &&
     row meta one "exec '$sourcemeta' validate --fast -F '$work/schema.json' '$work/one.jsonl'"
 fi
-amp-validate -s "$work/schema.json" </dev/null >/dev/null 2>&1 &&
-  row schema one "exec amp-validate -s '$work/schema.json' --formats"
+amp-validate -S "$work/schema.json" </dev/null >/dev/null 2>&1 &&
+  row schema one "exec amp-validate -S '$work/schema.json' --formats"
 row built one 'exec amp-validate'
 
 for ((round = 0; round < rounds; round++)); do
@@ -117,7 +117,7 @@ line '`cat \| cat \| cat`' "$big_mb MB, mixed" cats
 line '`amp-validate`' "$small_mb MB, mixed" small
 line '`jq -c .`, which only parses' "$small_mb MB, mixed" jq "amp-validate: $(times small jq)"
 line "ajv $(version ajv), standalone code in node" "$small_mb MB, mixed" ajv "amp-validate: $(times small ajv)"
-line '`amp-validate -s SCHEMA`' "$small_mb MB, one type" schema
+line '`amp-validate -S SCHEMA`' "$small_mb MB, one type" schema
 line '`amp-validate`, its own schema' "$small_mb MB, one type" built
 ours=schema
 [ -n "$(speed schema)" ] || ours=built

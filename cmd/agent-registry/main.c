@@ -15,7 +15,7 @@
 #include "worktree/person.h"
 
 const char *reg_state, *reg_skills;
-int64_t reg_lock_timeout_ms = 10000, reg_interval_ms = 30000,
+int64_t reg_lock_timeout_ms = AMP_LOCK_TIMEOUT_MS, reg_interval_ms = 30000,
         reg_required_ms = (int64_t)2 * 3600 * 1000;
 bool reg_signing;
 static int64_t timeout_ms = 5000, misses = 3, rounds;

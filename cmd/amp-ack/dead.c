@@ -17,7 +17,7 @@
 
 static bool json;
 static const char *out_path = "-", *export_path;
-static int64_t open_timeout_ms = 60000;
+static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
 
 #define RAW_OPT                                                                                    \
     {                                                                                              \

@@ -26,7 +26,7 @@ static unsigned wrong[DOCTOR_FAIL + 1];
 
 const struct amp_opt doctor_opts[] = {
     {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "one record a line"},
-    {0, "repo", AMP_OPT_DIR, &doctor_opt.repo, "DIR",
+    {'C', "repo", AMP_OPT_DIR, &doctor_opt.repo, "DIR",
      .doc = "the repository whose guard is looked at; the one here, unless given"},
     {0, "strict", AMP_OPT_FLAG, &strict, NULL, .doc = "exit with 1 for warnings, too"},
     {0, "skip", AMP_OPT_LIST, &skip, "CHECK", .doc = "leave a check out"},

@@ -5,7 +5,7 @@
 #include "verbs.h"
 
 const char *ack_state, *ack_as;
-int64_t ack_lock_timeout_ms = 10000;
+int64_t ack_lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 struct amp_metrics_options ack_metrics = {.interval_ms = AMP_METRICS_INTERVAL_MS};
 const char *ack_config;
 

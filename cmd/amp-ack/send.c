@@ -18,7 +18,7 @@
 
 static const char *in_path = "-", *out_path = "-", *stage, *from, *note, *code,
                   *message = "refused";
-static int64_t open_timeout_ms = 60000;
+static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
 static bool every, retryable;
 
 static const char *const stages[] = {"RECEIVED", "READ", "FULFILLED", "REJECTED", "FAILED", NULL};

@@ -11,7 +11,7 @@
 #include "pass.h"
 
 static const char *in_path = "-", *out_path = "-";
-static int64_t open_timeout_ms = 60000;
+static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
 static bool hold, quiet_acks, last;
 
 const struct amp_opt show_opts[] = {

@@ -19,7 +19,7 @@ struct due ack_due = {
     .out_path = "-",
     .severity = "warning",
     .from = "system",
-    .open_timeout_ms = 60000,
+    .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
     .silence_ms = 30 * 60 * 1000,
     .window_ms = AMP_IDEM_WINDOW_MS,
 };

@@ -21,7 +21,7 @@
 
 static const char *in_path = "-", *out_path = "-";
 static const char *now_text;
-static int64_t open_timeout_ms = 60000, window_ms = AMP_IDEM_WINDOW_MS, pretended_ms;
+static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS, window_ms = AMP_IDEM_WINDOW_MS, pretended_ms;
 static bool hold, resend;
 
 const struct amp_opt track_opts[] = {

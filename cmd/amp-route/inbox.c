@@ -30,8 +30,8 @@
 static const struct amp_backoff pauses = {.first_ms = 500, .most_ms = 16000};
 
 static const char *state, *config, *out_path = "-", *format = "line", *return_id, *acks_port;
-static int64_t lock_timeout_ms = 10000, max_messages, lease_ms = 1800000, attempts = 5,
-               attempt_timeout_ms, open_timeout_ms = 60000;
+static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS, max_messages, lease_ms = 1800000,
+               attempts = 5, attempt_timeout_ms, open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
 static bool follow, one, between, busy, idle, list, json, wait_turn, fulfill;
 static struct amp_list command;
 static struct amp_metrics_options metrics = {.tool = "amp-route",
@@ -44,7 +44,7 @@ const struct amp_opt inbox_opts[] = {
     {'1', "one", AMP_OPT_FLAG, &one, NULL, .doc = "hand over one message at most"},
     {0, "max", AMP_OPT_INT, &max_messages, "N", .doc = "hand over N messages at most", .min = 1,
      .max = 1000000},
-    {'b', "between-turns", AMP_OPT_FLAG, &between, NULL,
+    {0, "between-turns", AMP_OPT_FLAG, &between, NULL,
      .doc = "nothing while the agent is busy; what is handed over makes it busy"},
     {0, "busy", AMP_OPT_FLAG, &busy, NULL, .doc = "the agent begins a turn"},
     {0, "idle", AMP_OPT_FLAG, &idle, NULL, .doc = "the agent ended its turn"},

@@ -16,8 +16,8 @@
 static struct router router = {.lock = -1, .consumer = "amp-route", .patience_ms = 1000};
 static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees;
 static const char *state, *config, *in_path = "-", *out_path, *http_ca;
-static int64_t open_timeout_ms = 60000, max_pending = 64 << 20, limit_ms = 2000,
-               lock_timeout_ms = 10000, max_line = 32 << 20, jobs = 4, attempts = 5,
+static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS, max_pending = 64 << 20, limit_ms = 2000,
+               lock_timeout_ms = AMP_LOCK_TIMEOUT_MS, max_line = 32 << 20, jobs = 4, attempts = 5,
                attempt_timeout_ms;
 static bool hold;
 
@@ -34,7 +34,7 @@ static const struct amp_opt options[] = {
      .doc = "only say for each line where it would go, and why"},
     {0, "tee", AMP_OPT_LIST, &tees, "PORT",
      .doc = "a copy of each routed message to a port, or a file or FIFO"},
-    {'e', "eager", AMP_OPT_FLAG, &router.eager, NULL, .doc = "write each line at once"},
+    {0, "eager", AMP_OPT_FLAG, &router.eager, NULL, .doc = "write each line at once"},
     {'i', "in", AMP_OPT_PATH, &in_path, "PATH",
      .doc = "read from PATH (a FIFO is opened without waiting)"},
     {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep an input FIFO open: no end of file"},

@@ -14,7 +14,7 @@
 static const char *state, *from = "start", *to = "end";
 static struct amp_list where;
 static bool dry_run, wrap, verbose;
-static int64_t lock_timeout_ms = 10000;
+static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 
 const struct amp_opt replay_opts[] = {
     AMP_OPT_STATE(state),

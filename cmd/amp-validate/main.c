@@ -4,6 +4,7 @@
 #include <amp/base/clock.h>
 
 #include "cli/cli.h"
+#include "cli/rows.h"
 #include "flow/config.h"
 #include "validate.h"
 
@@ -68,14 +69,9 @@ static const struct amp_opt opts[] = {
      .dest = &opt.now,
      .arg = "TIME",
      .doc = "rtp: what is over at this time is refused (RFC 3339, or now)"},
-    {.letter = 'c',
-     .name = "config",
-     .kind = AMP_OPT_PATH,
-     .dest = &config,
-     .arg = "FILE",
-     .doc = "amp.json to read",
-     .env = "AMP_CONFIG"},
-    {.name = "state",
+    AMP_OPT_CONFIG(config),
+    {.letter = 's',
+     .name = "state",
      .kind = AMP_OPT_DIR,
      .dest = &opt.state,
      .arg = "DIR",
@@ -140,7 +136,7 @@ static const struct amp_opt opts[] = {
      .doc = "check in N threads; the order of lines stays",
      .min = 1,
      .max = 64},
-    {.letter = 's',
+    {.letter = 'S',
      .name = "schema",
      .kind = AMP_OPT_PATH,
      .dest = &own.file,

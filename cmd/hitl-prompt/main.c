@@ -10,13 +10,15 @@
 #include <amp/base/file.h>
 
 #include "agent/agent.h"
+#include "cli/rows.h"
 #include "flow/config.h"
 #include "hitl.h"
 #include "task/record.h"
 #include "worktree/person.h"
 
 static const char *state, *in, *out, *as, *answer, *operator_name, *config_path;
-static int64_t timeout_ms, open_timeout_ms = 60000;
+static int64_t timeout_ms, open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
+                           lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 
 #define OPERATORS_MAX 256
 
@@ -350,7 +352,8 @@ static int set_others(void *arg, const char *text, struct amp_error *err)
 
 static int run(int argc, char **argv)
 {
-    const struct amp_store_options opt = {.lock_timeout_ms = -1, .actor = amp_cli_name()};
+    const struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
+                                          .actor = amp_cli_name()};
     struct prompt p = {.answers = {.fd = -1}};
     struct amp_error err;
 
@@ -407,20 +410,19 @@ static int run(int argc, char **argv)
 }
 
 static const struct amp_opt opts[] = {
-    {'s', "state", AMP_OPT_DIR, &state, "DIR", "the state directory", .env = "AMP_STATE"},
+    AMP_OPT_STATE(state),
+    AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     {'i', "in", AMP_OPT_PATH, &in, "PATH", "read escalations from PATH instead of stdin"},
     {'o', "out", AMP_OPT_PATH, &out, "PATH", "write decisions to PATH instead of stdout"},
-    {'a', "answer", AMP_OPT_PATH, &answer, "PATH",
+    {0, "answer", AMP_OPT_PATH, &answer, "PATH",
      "take answers from a file or a FIFO instead of the terminal"},
     {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME",
      "without an answer leave it undecided after TIME", 0, 30LL * 86400000},
     {0, "operator", AMP_OPT_STRING, &operator_name, "NAME",
      "who decides (default: the login; another needs hitl.allow_operator)"},
     {0, "as", AMP_OPT_STRING, &as, "NAME", "the consumer whose outbox is used"},
-    {0, "open-timeout", AMP_OPT_DURATION, &open_timeout_ms, "TIME",
-     "how long to wait for a reader of --out", 0, 86400000},
-    {'c', "config", AMP_OPT_PATH, &config_path, "FILE", "the configuration, amp.json",
-     .env = "AMP_CONFIG"},
+    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
+    AMP_OPT_CONFIG(config_path),
     AMP_OPT_END,
 };
 

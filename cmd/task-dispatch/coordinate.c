@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "cli/rows.h"
 #include "verbs.h"
 #include "worker_opts.h"
 #include "worktree/person.h"
@@ -10,7 +11,7 @@
 static struct amp_list inputs;
 static const char *output = "-", *consumer = "task-dispatch.coordinate";
 static bool until_done, hold;
-static int64_t open_timeout = 30000, ack_timeout;
+static int64_t open_timeout = AMP_OPEN_TIMEOUT_MS, ack_timeout;
 
 const struct amp_opt task_coordinate_opts[] = {
     {.letter = 'i',
@@ -30,13 +31,7 @@ const struct amp_opt task_coordinate_opts[] = {
      .dest = &until_done,
      .doc = "end once a task was seen and all tasks are ended"},
     {.name = "hold", .kind = AMP_OPT_FLAG, .dest = &hold, .doc = "input FIFOs have no end of file"},
-    {.name = "open-timeout",
-     .kind = AMP_OPT_DURATION,
-     .dest = &open_timeout,
-     .arg = "TIME",
-     .doc = "longest wait for a reader of --out (default 30s)",
-     .min = 0,
-     .max = 86400000},
+    AMP_OPT_OPEN_TIMEOUT(open_timeout),
     {.name = "ack-timeout",
      .kind = AMP_OPT_DURATION,
      .dest = &ack_timeout,

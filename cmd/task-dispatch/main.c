@@ -1,33 +1,18 @@
 /* task-dispatch: tasks, results and verdicts in; dispatches, review requests and escalations out.
  */
 #include "agent/agent.h"
+#include "cli/rows.h"
 #include "flow/config.h"
 #include "task/machines.h"
 #include "verbs.h"
 
 const char *task_state, *task_config;
-int64_t task_lock_timeout = -1;
+int64_t task_lock_timeout = AMP_LOCK_TIMEOUT_MS;
 
 static const struct amp_opt opts[] = {
-    {.letter = 's',
-     .name = "state",
-     .kind = AMP_OPT_DIR,
-     .dest = &task_state,
-     .arg = "DIR",
-     .doc = "state directory",
-     .env = "AMP_STATE"},
-    {.name = "config",
-     .kind = AMP_OPT_PATH,
-     .dest = &task_config,
-     .arg = "FILE",
-     .doc = "configuration, instead of amp.json"},
-    {.name = "lock-timeout",
-     .kind = AMP_OPT_DURATION,
-     .dest = &task_lock_timeout,
-     .arg = "TIME",
-     .doc = "longest wait for the state (default: without limit)",
-     .min = 1,
-     .max = 86400000},
+    AMP_OPT_STATE(task_state),
+    AMP_OPT_CONFIG(task_config),
+    AMP_OPT_LOCK_TIMEOUT(task_lock_timeout),
     AMP_OPT_END,
 };
 

@@ -10,6 +10,7 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
+#include "cli/rows.h"
 #include "verbs.h"
 #include "worker_opts.h"
 #include "worktree/git.h"
@@ -30,12 +31,7 @@ const struct amp_opt task_new_opts[] = {
      .dest = &description,
      .arg = "TEXT",
      .doc = "what is to be done"},
-    {.letter = 'r',
-     .name = "repo",
-     .kind = AMP_OPT_DIR,
-     .dest = &repo,
-     .arg = "DIR",
-     .doc = "the repository (default: the current directory)"},
+    AMP_OPT_REPO(repo),
     {.letter = 'b',
      .name = "branch",
      .kind = AMP_OPT_STRING,
@@ -52,8 +48,7 @@ const struct amp_opt task_new_opts[] = {
      .dest = &subtasks,
      .arg = "TEXT",
      .doc = "a part of the task; may be repeated (default: the description is the only one)"},
-    {.letter = 'c',
-     .name = "criterion",
+    {.name = "criterion",
      .kind = AMP_OPT_LIST,
      .dest = &criteria,
      .arg = "TEXT",

@@ -7,7 +7,7 @@ static struct worker_opts o = WORKER_OPTS_DEFAULT;
 static const char *base;
 
 const struct amp_opt task_run_opts[] = {
-    {'b', "base", AMP_OPT_STRING, &base, "REVISION",
+    {0, "base", AMP_OPT_STRING, &base, "REVISION",
      "where a branch begins that does not exist yet and whose task records no base"},
     WORKER_OPT_TABLE("executor"),
     AMP_OPT_END,

@@ -1,13 +1,14 @@
 /* task-dispatch verify: whether exactly this tree was approved. */
 #include "flow/work/verify.h"
-#include "cli/cli.h"
+
+#include "cli/rows.h"
 #include "verbs.h"
 
 static const char *repo = ".";
 static bool quiet, no_coordinator;
 
 const struct amp_opt task_verify_opts[] = {
-    {'r', "repo", AMP_OPT_DIR, &repo, "DIR", "the repository, by default the current directory"},
+    AMP_OPT_REPO(repo),
     {0, "no-coordinator", AMP_OPT_FLAG, &no_coordinator, NULL,
      "accept the verdict on a task that no coordinator knows"},
     {'q', "quiet", AMP_OPT_FLAG, &quiet, NULL, "say nothing, only exit"},

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli/cli.h"
+#include "cli/rows.h"
 #include "flow/work/worker.h"
 
 struct worker_opts {
@@ -18,7 +18,7 @@ extern const char *const worker_progress[];
 /* clang-format off */
 #define WORKER_OPTS_DEFAULT                                                                        \
     {.progress = "auto", .timeout_ms = 3600000, .grace_ms = 10000, .pause_ms = 30000, .retries = 2,                    \
-     .open_timeout_ms = 60000, .output_bytes = 8 << 20}
+     .open_timeout_ms = AMP_OPEN_TIMEOUT_MS, .output_bytes = 8 << 20}
 
 #define OPT(letter, name, kind, field, arg, doc, ...)                                              \
     {letter, name, AMP_OPT_##kind, &o.field, arg, doc, __VA_ARGS__}
@@ -26,7 +26,7 @@ extern const char *const worker_progress[];
 #define WORKER_OPT_TABLE(who)                                                                      \
     OPT('i', "in", PATH, in, "PATH", "read messages from PATH instead of stdin", 0),               \
     OPT('o', "out", PATH, out, "PATH", "write to PATH instead of stdout", 0),                      \
-    OPT('a', "agent", STRING, agent, "NAME", "the agent's name, by default " who, 0),              \
+    OPT(0, "agent", STRING, agent, "NAME", "the agent's name, by default " who, 0),              \
     OPT(0, "as", STRING, as, "NAME", "the consumer under which messages are taken once", 0),       \
     OPT('t', "timeout", DURATION, timeout_ms, "TIME", "time limit of one attempt, 0 for none",     \
         0, 365LL * DAY_MS),                                                                        \
@@ -35,8 +35,7 @@ extern const char *const worker_progress[];
         "repeat an attempt that the machinery failed at most N times", 0, 1000),                   \
     OPT(0, "pause", DURATION, pause_ms, "TIME",                                                    \
         "before an attempt that the agent asked to repeat", 0, DAY_MS),                            \
-    OPT(0, "open-timeout", DURATION, open_timeout_ms, "TIME",                                      \
-        "how long to wait for a reader of --out", 0, DAY_MS),                                      \
+    AMP_OPT_OPEN_TIMEOUT(o.open_timeout_ms),                                                       \
     OPT(0, "max-output", SIZE, output_bytes, "BYTES",                                              \
         "keep so much of the agent's stdout and of its stderr", 0, 1 << 30),                       \
     OPT(0, "progress", CHOICE, progress, "WHEN", "tell on stderr what goes on", 0, 0,              \

@@ -20,7 +20,7 @@ struct bind_options {
     const char *hooks_dir, *humans, *agent, *reason, *config;
     struct amp_list protect, pushers;
     bool server;
-    int64_t ttl_ms;
+    int64_t ttl_ms, lock_timeout_ms;
 };
 extern struct bind_options opt;
 

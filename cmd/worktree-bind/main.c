@@ -1,24 +1,26 @@
 /* worktree-bind: agents' worktrees, and the hooks that guard protected branches. */
 #include "bind.h"
+#include "cli/rows.h"
 #include "flow/config.h"
 
-struct bind_options opt = {.repo = ".", .humans = "allow", .agent = "*", .ttl_ms = 600000};
+struct bind_options opt = {.repo = ".",
+                           .humans = "allow",
+                           .agent = "*",
+                           .ttl_ms = 600000,
+                           .lock_timeout_ms = AMP_LOCK_TIMEOUT_MS};
 
 static const char *const humans_choices[] = {"allow", "refuse", NULL};
 
 static const struct amp_opt tool_opts[] = {
-    {.letter = 'C',
-     .name = "repo",
-     .kind = AMP_OPT_DIR,
-     .dest = &opt.repo,
-     .arg = "DIR",
-     .doc = "a directory of the repository instead of the current one"},
-    {.name = "state",
+    AMP_OPT_REPO(opt.repo),
+    {.letter = 's',
+     .name = "state",
      .kind = AMP_OPT_DIR,
      .dest = &opt.state,
      .arg = "DIR",
      .doc = "the state directory instead of amp in the common git directory",
      .env = "AMP_STATE"},
+    AMP_OPT_LOCK_TIMEOUT(opt.lock_timeout_ms),
     {.name = "json",
      .kind = AMP_OPT_FLAG,
      .dest = &opt.json,
@@ -105,11 +107,7 @@ static const struct amp_opt install_opts[] = {
      .arg = "NAME",
      .doc = "with --server: who may push to protected branches",
      .config = "guard.pushers"},
-    {.name = "config",
-     .kind = AMP_OPT_PATH,
-     .dest = &opt.config,
-     .arg = "FILE",
-     .doc = "read this amp.json"},
+    AMP_OPT_CONFIG(opt.config),
     AMP_OPT_END,
 };
 static const struct amp_opt uninstall_opts[] = {HOOKS_DIR, AMP_OPT_END};

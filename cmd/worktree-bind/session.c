@@ -8,7 +8,8 @@
 int session_open(struct session *s, bool with_store, struct amp_error *err)
 {
     char dir[PATH_MAX];
-    struct amp_store_options options = {.lock_timeout_ms = 60000, .actor = amp_cli_name()};
+    struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
+                                        .actor = amp_cli_name()};
     const struct amp_git_options git = {.stop = &amp_stop};
     *s = (struct session){0};
     if (amp_git_open(&git, &s->git, err))

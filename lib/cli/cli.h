@@ -93,9 +93,10 @@ struct amp_tool {
  *
  * `TOOL [VERB] --options` prints the tables, tab separated, for completions and tests:
  *     verb    NAME  ARGS  DOC
- *     option  LETTER  NAME  KIND  ARG  CHOICES  DOC  ENV
+ *     option  LETTER  NAME  KIND  ARG  CHOICES  DOC  ENV  DEFAULT
  * KIND is flag string path dir int duration size real choice list rest, with "?" appended where
- * the argument is optional; CHOICES are separated by commas; absent fields are "-". */
+ * the argument is optional; CHOICES are separated by commas; durations have the unit ms; absent
+ * fields are "-", as is the default of a list or of an option that was given. */
 int amp_cli_main(const struct amp_tool *tool, int argc, char **argv);
 
 /* For tools that find their state directory: takes redact.patterns from its amp.json, where neither

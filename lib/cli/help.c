@@ -118,7 +118,28 @@ static const char *or_dash(const char *s)
     return s && *s ? s : "-";
 }
 
-static int option_row(struct amp_buf *b, const struct amp_opt *o, struct amp_error *err)
+/* What the option's variable holds before the arguments are read: "-" where that is nothing. */
+static int option_default(struct amp_buf *b, const struct amp_opt *o, struct amp_error *err)
+{
+    switch (o->kind) {
+    case AMP_OPT_FLAG:
+        return amp_buf_str(b, *(const bool *)o->dest ? "yes" : "-", err);
+    case AMP_OPT_INT:
+    case AMP_OPT_SIZE:
+        return amp_buf_fmt(b, err, "%lld", (long long)*(const int64_t *)o->dest);
+    case AMP_OPT_DURATION:
+        return amp_buf_fmt(b, err, "%lldms", (long long)*(const int64_t *)o->dest);
+    case AMP_OPT_REAL:
+        return amp_buf_fmt(b, err, "%g", *(const double *)o->dest);
+    case AMP_OPT_LIST:
+    case AMP_OPT_REST:
+        return amp_buf_str(b, "-", err);
+    default:
+        return amp_buf_str(b, or_dash(*(const char *const *)o->dest), err);
+    }
+}
+
+static int option_row(struct amp_buf *b, const struct amp_opt *o, bool given, struct amp_error *err)
 {
     if (amp_buf_fmt(b, err, "option\t%c\t%s\t%s%s\t%s\t", o->letter ? o->letter : '-',
                     or_dash(o->name), cli_kind_names[o->kind], o->optional_arg ? "?" : "",
@@ -127,8 +148,11 @@ static int option_row(struct amp_buf *b, const struct amp_opt *o, struct amp_err
     for (int i = 0; o->choices && o->choices[i]; i++)
         if (amp_buf_fmt(b, err, "%s%s", i ? "," : "", o->choices[i]))
             return -1;
-    return amp_buf_fmt(b, err, "%s\t%s\t%s\n", o->choices ? "" : "-", or_dash(o->doc),
-                       or_dash(o->env));
+    if (amp_buf_fmt(b, err, "%s\t%s\t%s\t", o->choices ? "" : "-", or_dash(o->doc),
+                    or_dash(o->env)) ||
+        (given ? amp_buf_str(b, "-", err) : option_default(b, o, err)))
+        return -1;
+    return amp_buf_str(b, "\n", err);
 }
 
 int cli_list_options(const struct amp_tool *tool, const struct amp_verb *verb,
@@ -142,7 +166,7 @@ int cli_list_options(const struct amp_tool *tool, const struct amp_verb *verb,
             return -1;
     const struct amp_opt *o;
     for (int i = 0; (o = cli_opt_at(p, i)); i++)
-        if (!shadowed(p, i) && option_row(&b, o, err))
+        if (!shadowed(p, i) && option_row(&b, o, p->seen[i], err))
             return -1;
     return say(&b, err);
 }

@@ -4,6 +4,10 @@
 
 #include "cli/cli.h"
 
+/* Defaults of the waits that several tools have, in milliseconds. */
+#define AMP_LOCK_TIMEOUT_MS 60000
+#define AMP_OPEN_TIMEOUT_MS 60000
+
 #define AMP_OPT_STATE(d)                                                                           \
     {                                                                                              \
         's', "state", AMP_OPT_DIR, &(d), "DIR", .doc = "the state directory", .env = "AMP_STATE"   \
@@ -12,15 +16,20 @@
     {                                                                                              \
         'c', "config", AMP_OPT_PATH, &(d), "FILE", .doc = "amp.json to read", .env = "AMP_CONFIG"  \
     }
+#define AMP_OPT_REPO(d)                                                                            \
+    {                                                                                              \
+        'C', "repo", AMP_OPT_DIR, &(d), "DIR",                                                     \
+            .doc = "the repository (default: the current directory)"                               \
+    }
 #define AMP_OPT_LOCK_TIMEOUT(d)                                                                    \
     {                                                                                              \
         0, "lock-timeout", AMP_OPT_DURATION, &(d), "TIME",                                         \
-            .doc = "how long to wait for the state's lock"                                         \
+            .doc = "how long to wait for the state's lock", .max = 86400000                        \
     }
 #define AMP_OPT_OPEN_TIMEOUT(d)                                                                    \
     {                                                                                              \
         0, "open-timeout", AMP_OPT_DURATION, &(d), "TIME",                                         \
-            .doc = "how long to wait for a reader of --out"                                        \
+            .doc = "how long to wait for a reader of --out", .max = 86400000                       \
     }
 
 #endif

@@ -283,7 +283,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
     ($heads | length) == 3 and $heads[0].earlier == $heads[2].dropped and
     $heads[2].dropped + ($kept | length) == '"$(($(grep -c . said1) + $(grep -c . said2) + $(grep -c . said3)))" all
   jq -c 'select(.code == "older_records")' all >heads
-  amp-validate -s "$AMP_TOP/schemas/records/older_records.json" heads | cmp - heads
+  amp-validate -S "$AMP_TOP/schemas/records/older_records.json" heads | cmp - heads
 }
 
 @test "status, log and letters on a read-only medium" {

@@ -13,7 +13,7 @@ new() {
 }
 
 @test "a task from options" {
-  run -0 --separate-stderr new --branch fix/a --base main -d "Parse" -c one -c two \
+  run -0 --separate-stderr new --branch fix/a --base main -d "Parse" --criterion one --criterion two \
     --subtask "first" --subtask "second" --risk high --forbid "edit tests" \
     --constraint std=c11 --ack-timeout 2m
   year=$(date -u +%Y)
@@ -29,7 +29,7 @@ new() {
 
 @test "ids are never given twice, also by processes at once" {
   for i in 1 2 3 4 5 6 7 8; do
-    new --branch fix/a -d x -c y >"$BATS_TEST_TMPDIR/$i" &
+    new --branch fix/a -d x --criterion y >"$BATS_TEST_TMPDIR/$i" &
   done
   wait
   [ "$(cat "$BATS_TEST_TMPDIR"/[1-8] | jq -r .task_id | sort -u | wc -l)" -eq 8 ]
@@ -70,7 +70,7 @@ MD
 @test "a task from JSON, and options before it" {
   jq -n '{description: "Parse", branch: "fix/a", acceptance_criteria: ["one"],
     subtasks: ["first", {description: "second", estimated_lines: 7}]}' >"$BATS_TEST_TMPDIR/t.json"
-  run -0 new --branch fix/b -c two "$BATS_TEST_TMPDIR/t.json"
+  run -0 new --branch fix/b --criterion two "$BATS_TEST_TMPDIR/t.json"
   jq -e '.payload.branch == "fix/b" and .payload.acceptance_criteria == ["one", "two"]
     and .payload.subtasks[1].estimated_lines == 7 and .payload.risk_level == "medium"' <<<"$output"
 }
@@ -84,33 +84,33 @@ MD
 }
 
 @test "without a state directory the id is given" {
-  run -0 task-dispatch new --id T-2026-044 --repo "$R" --branch fix/a -d x -c y
+  run -0 task-dispatch new --id T-2026-044 --repo "$R" --branch fix/a -d x --criterion y
   jq -e '.task_id == "T-2026-044"' <<<"$output"
-  run -64 task-dispatch new --repo "$R" --branch fix/a -d x -c y
+  run -64 task-dispatch new --repo "$R" --branch fix/a -d x --criterion y
 }
 
 @test "protected branches are refused by policy" {
   for b in main master refs/heads/main; do
-    run -77 new --branch "$b" -d x -c y
+    run -77 new --branch "$b" -d x --criterion y
     [[ "$output" == *protected* ]]
   done
-  run -77 new --protect 'release/*' --branch release/1 -d x -c y
+  run -77 new --protect 'release/*' --branch release/1 -d x --criterion y
   echo '{"branches": {"protected": ["stable"]}}' >"$BATS_TEST_TMPDIR/amp.json"
-  run -77 new --config "$BATS_TEST_TMPDIR/amp.json" --branch stable -d x -c y
+  run -77 new --config "$BATS_TEST_TMPDIR/amp.json" --branch stable -d x --criterion y
 }
 
 @test "what a task needs is asked for" {
-  run -65 new --branch fix/a -c y
+  run -65 new --branch fix/a --criterion y
   [[ "$output" == *description* ]]
   run -65 new --branch fix/a -d x
   [[ "$output" == *criterion* ]]
-  run -65 new -d x -c y
+  run -65 new -d x --criterion y
   [[ "$output" == *branch* ]]
-  run -65 task-dispatch new -s "$S" --repo "$BATS_TEST_TMPDIR" --branch fix/a -d x -c y
+  run -65 task-dispatch new -s "$S" --repo "$BATS_TEST_TMPDIR" --branch fix/a -d x --criterion y
   [[ "$output" == *"no git repository"* ]]
-  run -64 new --branch fix/a -d x -c y --risk extreme
-  run -64 new --branch fix/a -d x -c y --constraint novalue
-  run -65 new --branch fix/a -d x -c y --id X-1
+  run -64 new --branch fix/a -d x --criterion y --risk extreme
+  run -64 new --branch fix/a -d x --criterion y --constraint novalue
+  run -65 new --branch fix/a -d x --criterion y --id X-1
 }
 
 # said STATUS TEXT ARG...: new answers with the status and the text, and writes nothing.
@@ -126,23 +126,23 @@ said() {
 }
 
 @test "a refusal names the option as it was written, and the expected form" {
-  said 65 'error: --base: "" is not a commit of ' --branch fix/a --base "" -d x -c y
+  said 65 'error: --base: "" is not a commit of ' --branch fix/a --base "" -d x --criterion y
   said 65 'error: --base: "nosuch" is not a commit of '"$(realpath "$R")"': expected a branch, a tag or a commit' \
-    --base nosuch --branch fix/a -d x -c y
+    --base nosuch --branch fix/a -d x --criterion y
   said 65 'error: --id: has not the right form: expected T-YYYY-NNN, such as T-2026-044, found "X-1"' \
-    --id X-1 --branch fix/a -d x -c y
-  said 77 'error: --branch: "main" is a protected branch: expected another one' --branch main -d x -c y
-  said 65 'error: --branch: holds a character that git refuses' --branch 'a b' -d x -c y
-  said 65 'error: --branch: a task needs' -d x -c y
-  said 65 'error: --description: a task needs' --branch fix/a -c y
-  said 65 'error: --criterion: is empty: expected' --branch fix/a -d x -c y -c ''
-  said 65 'error: --subtask: a subtask has no description: expected a text' --branch fix/a -d x -c y --subtask ''
-  said 64 '--constraint a: expected NAME=VALUE' --branch fix/a -d x -c y --constraint a
-  said 64 'error: --description: the value is not UTF-8' --branch fix/a -d $'x\xff' -c y
-  run -65 --separate-stderr task-dispatch new -s "$S" --repo "$BATS_TEST_TMPDIR/none" --branch fix/a -d x -c y
+    --id X-1 --branch fix/a -d x --criterion y
+  said 77 'error: --branch: "main" is a protected branch: expected another one' --branch main -d x --criterion y
+  said 65 'error: --branch: holds a character that git refuses' --branch 'a b' -d x --criterion y
+  said 65 'error: --branch: a task needs' -d x --criterion y
+  said 65 'error: --description: a task needs' --branch fix/a --criterion y
+  said 65 'error: --criterion: is empty: expected' --branch fix/a -d x --criterion y --criterion ''
+  said 65 'error: --subtask: a subtask has no description: expected a text' --branch fix/a -d x --criterion y --subtask ''
+  said 64 '--constraint a: expected NAME=VALUE' --branch fix/a -d x --criterion y --constraint a
+  said 64 'error: --description: the value is not UTF-8' --branch fix/a -d $'x\xff' --criterion y
+  run -65 --separate-stderr task-dispatch new -s "$S" --repo "$BATS_TEST_TMPDIR/none" --branch fix/a -d x --criterion y
   [[ "$stderr" == *"error: --repo: $BATS_TEST_TMPDIR/none: No such file or directory"* ]]
   # None of them has used up an id.
-  run -0 new --branch fix/a -d x -c y
+  run -0 new --branch fix/a -d x --criterion y
   [[ "$output" == *"\"task_id\":\"T-$(date -u +%Y)-001\""* ]]
 }
 
@@ -153,7 +153,7 @@ said() {
   said 65 't.md:3: base: "nosuch" is not a commit' --branch fix/a t.md
   said 65 'error: --base: "other" is not a commit' --branch fix/a --base other t.md
   said 65 't.md:4: risk_level: expected low, medium or high' --branch fix/a --base main t.md
-  said 65 'error: --criterion: is empty' --branch fix/a --base main --risk low -c '' t.md
+  said 65 'error: --criterion: is empty' --branch fix/a --base main --risk low --criterion '' t.md
   cp t.md u.md
   echo '## Nonsense' >>u.md
   said 65 'u.md:9: unknown section: expected Subtasks, Acceptance criteria' u.md
@@ -165,15 +165,15 @@ said() {
   printf '{"description": "a",\n b' >v.json
   said 65 'v.json:2: ' v.json
   echo '{"description": "a", "acceptance_criteria": "x"}' >w.json
-  said 65 'w.json: a task needs a branch to work on: missing there, and not given as --branch' -c y w.json
-  said 65 'w.json:1: acceptance_criteria: expected a list of texts' --branch fix/a -c y w.json
+  said 65 'w.json: a task needs a branch to work on: missing there, and not given as --branch' --criterion y w.json
+  said 65 'w.json:1: acceptance_criteria: expected a list of texts' --branch fix/a --criterion y w.json
   run -0 new --branch fix/a --base main --risk low t.md
   [[ "$output" == *"\"task_id\":\"T-$(date -u +%Y)-001\""* ]]
 }
 
 @test "what new says is valid and readable in the state" {
   need_tool amp-validate
-  new --branch fix/a -d x -c y >"$BATS_TEST_TMPDIR/line"
+  new --branch fix/a -d x --criterion y >"$BATS_TEST_TMPDIR/line"
   amp-validate -p amp --check-repo "$BATS_TEST_TMPDIR/line" | cmp - "$BATS_TEST_TMPDIR/line"
   grep -q "$(jq -r .msg_id "$BATS_TEST_TMPDIR/line")" "$S"/log/*.ndjson
 }

@@ -14,7 +14,7 @@ acts() {
   "$1" hitl-prompt
   "$1" task-dispatch
   "$1" task-dispatch coordinate
-  "$1" task-dispatch new -r code -b feat -d text -c criterion
+  "$1" task-dispatch new -C code -b feat -d text --criterion criterion
   "$1" task-dispatch review --exec true
   "$1" agent-registry deregister other
   "$1" amp-ack dead purge --every

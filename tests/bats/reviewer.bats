@@ -100,7 +100,7 @@ EOS
     grep -q "no verdict: $2: " err
     # The published schema says the same.
     printf '%s\n' "$1" | tr -d '\n' >answer.json
-    run -1 amp-validate -s agent/verdict answer.json
+    run -1 amp-validate -S agent/verdict answer.json
   }
   refused '{"decision":"rejected","confidence":1}' "issues: required"
   refused '{"decision":"rejected","confidence":1,"issues":[]}' "issues: minItems"

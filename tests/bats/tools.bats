@@ -68,11 +68,88 @@ rows() {
   done
 }
 
+@test "a letter means one option in all tools, an option has one letter" {
+  for t in "${tools[@]}"; do
+    while IFS= read -r verb; do
+      rows "$t" "$verb" | awk -F '\t' -v form="$t $verb" '{ print form "\t" $2 "\t" $3 }'
+    done < <(forms_of "$t")
+  done | awk -F '\t' '
+    function wrong(text) { print text; bad = 1 }
+    BEGIN {
+      # Options of several tools that have their letter wherever they are.
+      split("s state c config i in o out C repo h help", common, " ")
+      for (i = 1; i in common; i += 2) letter[common[i + 1]] = common[i]
+    }
+    $3 in letter && $2 != letter[$3] && ($2 != "-" || always($3)) { wrong($1 ": --" $3 " has -" $2 ", elsewhere -" letter[$3]) }
+    $2 == "-" { next }
+    $2 in name && name[$2] != $3 { wrong($1 ": -" $2 " is --" $3 ", elsewhere --" name[$2]) }
+    { name[$2] = $3; letter[$3] = $2; n++ }
+    function always(option) { return option ~ /^(state|config|in|out|repo|help)$/ }
+    END { if (n < 100) wrong("only " n " letters seen"); exit bad }'
+}
+
+@test "an option has one default in all tools" {
+  # What may differ, and why: "OPTION DEFAULT TOOL [VERB]".
+  cat >"$BATS_TEST_TMPDIR/reasons" <<'EOS'
+agent * worktree-bind hooks override: an exception is for whoever comes first
+as agent-registry agent-registry: each tool has its own name in the state directory
+as amp-route amp-route: each tool has its own name in the state directory
+as task-dispatch.coordinate task-dispatch: each tool has its own name in the state directory
+class STANDARD agent-registry register: sets a class; elsewhere it selects one
+format line amp-route inbox: how a message is written, not a report
+format table amp-ack log: how a report is written
+from start amp-route replay: a position; elsewhere it is a role
+from system amp-ack: the role that sends escalations
+jobs 1 amp-validate: threads; a stream of messages needs one
+jobs 4 amp-route: processes, which mostly wait
+limit 2000 amp-ack log: a diagram has to end
+repo . task-dispatch verify: the current directory, as without
+repo . worktree-bind: the current directory, as without
+timeout 3600000ms task-dispatch: an agent's attempt; hitl-prompt waits for a person
+timeout 5000ms agent-registry: an answer of an agent
+EOS
+  for t in "${tools[@]}"; do
+    while IFS= read -r verb; do
+      rows "$t" "$verb" | awk -F '\t' -v form="$t $verb" '{ print form "\t" $3 "\t" $4 "\t" $9 }'
+    done < <(forms_of "$t")
+  done | awk -F '\t' -v reasons="$BATS_TEST_TMPDIR/reasons" '
+    BEGIN {
+      while ((getline line <reasons) > 0) {
+        split(line, part, ":")
+        n = split(part[1], word, " ")
+        form = word[3]
+        for (i = 4; i <= n; i++) form = form " " word[i]
+        reason[word[1] " " word[2] " " form] = 1
+      }
+    }
+    {
+      tool = $1
+      sub(/ .*/, "", tool)
+      form = $1
+      sub(/ $/, "", form)
+      for (i = 1; i <= 2; i++) {
+        key = $2 " " $4 " " (i == 1 ? form : tool)
+        if (key in reason) { used[key] = 1; next }
+      }
+      key = $2 " " $3
+      if (key in value && value[key] != $4) {
+        print $1 ": --" $2 " has the default " $4 ", " first[key] " has " value[key]
+        bad = 1
+      }
+      if (!(key in value)) { value[key] = $4; first[key] = $1 }
+    }
+    END {
+      for (key in reason) if (!(key in used)) { print "not so: " key; bad = 1 }
+      if (value["lock-timeout duration"] == "") { print "no --lock-timeout"; bad = 1 }
+      exit bad
+    }'
+}
+
 @test "options have a description, and those with an argument name it" {
   for t in "${tools[@]}"; do
     while IFS= read -r verb; do
       rows "$t" "$verb" | awk -F '\t' -v t="$t $verb" '
-        NF != 8 { print t ": " NF " fields: " $0; bad = 1 }
+        NF != 9 { print t ": " NF " fields: " $0; bad = 1 }
         $7 == "-" { print t ": --" $3 " has no description"; bad = 1 }
         $7 ~ /\.$/ { print t ": --" $3 " ends with a full stop"; bad = 1 }
         $4 != "flag" && $5 == "-" { print t ": --" $3 " does not name its argument"; bad = 1 }

@@ -71,7 +71,7 @@ padded() {
   echo "$output" >out
   [ "$(jq -r .line out | xargs)" = "1 2 3 4 5" ]
   [ "$(jq -r '"\(.session_id) \(.task_id)"' out | sort -u)" = "AOP-SESSION-2026-02-26-001 TASK-001" ]
-  amp-validate -s "$AMP_TOP/schemas/records/effective.json" out | cmp - out
+  amp-validate -S "$AMP_TOP/schemas/records/effective.json" out | cmp - out
   [ "$(jq -rs 'map(.timeout_seconds | "\(.value) \(.source)") | join(", ")' out)" = \
     "1800 default, 1800 guard_rails, 600 guard_rails, 1800 default, 1800 default" ]
   [ "$(jq -rs 'map(.network_access | "\(.value) \(.source)") | join(", ")' out)" = \

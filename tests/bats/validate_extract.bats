@@ -45,7 +45,7 @@ said() {
   [ "$(sed 's/^amp-validate: note: in:[0-9]*:[0-9]*: [a-z]* [a-z._]* //' <<<"$stderr" | xargs)" = \
     "in a fence in prose in prose in prose in a fence in prose on a line on a line in a string inside an object in a string in prose" ]
   amp-validate --extract -e records in >out
-  amp-validate -s "$AMP_TOP/schemas/records/found.json" records | cmp - records
+  amp-validate -S "$AMP_TOP/schemas/records/found.json" records | cmp - records
   [ "$(jq -r .found records | xargs)" = \
     "fence prose prose prose fence prose line line string object string prose" ]
   # The place is where the message, or the string that it is in, begins.

@@ -137,14 +137,14 @@ setup() {
   ln -s "$BATS_FILE_TMPDIR/all" all
   local s=$AMP_TOP/schemas/records
   amp-validate --check all >verdicts || true
-  amp-validate -s "$s/verdict.json" verdicts | cmp - verdicts
+  amp-validate -S "$s/verdict.json" verdicts | cmp - verdicts
   amp-validate --annotate all >wrapped || true
-  amp-validate -s "$s/annotated.json" wrapped | cmp - wrapped
+  amp-validate -S "$s/annotated.json" wrapped | cmp - wrapped
   [ "$(wc -l <verdicts)" -eq "$(grep -c . all)" ]
   [ "$(wc -l <wrapped)" -eq "$(grep -c . all)" ]
   amp-validate -e records --stats=json all 2>counts >/dev/null || true
-  amp-validate -s "$s/rejection.json" records | cmp - records
-  amp-validate -s "$s/statistics.json" counts | cmp - counts
+  amp-validate -S "$s/rejection.json" records | cmp - records
+  amp-validate -S "$s/statistics.json" counts | cmp - counts
   # They agree with each other.
   [ "$(jq -s 'map(select(.valid)) | length' verdicts)" -eq "$(jq .valid counts)" ]
   [ "$(jq -s 'map(.errors // 0) | add' verdicts)" -eq "$(jq '[.codes[].errors] | add' counts)" ]

@@ -20,7 +20,7 @@ verdicts() {
   printf '%s\n' "$schema" >schema.json
   cut -c2- cases >in
   sed -n 's/^+//p' cases >want
-  amp-validate -s schema.json -e records "$@" in >out || [ $? -eq 1 ]
+  amp-validate -S schema.json -e records "$@" in >out || [ $? -eq 1 ]
   diff want out
 }
 
@@ -47,9 +47,9 @@ EOF
     printf '{"id":2,"state":"\\u0064one"}'
   } >in
   { head -n 1 in && tail -n 1 in; } >want
-  run amp-validate -s schema.json -e records in
+  run amp-validate -S schema.json -e records in
   [ "$status" -eq 1 ]
-  { amp-validate -s schema.json in 2>/dev/null || true; } | cmp - <(cat want && echo)
+  { amp-validate -S schema.json in 2>/dev/null || true; } | cmp - <(cat want && echo)
   jq -r '[.line,.offset,.code,.field,.pointer,.rule,.schema_pointer//"-",.message,.found//"-",.expected//"-"]|map(tostring)|join("|")' \
     records >got
   diff - got <<'EOF'
@@ -60,7 +60,7 @@ EOF
 4|83|schema_violation|id|/id|required|/required|is missing (names the job)|-|-
 5|108|invalid_json|||json|-|string not closed|-|-
 EOF
-  amp-validate -s "$AMP_TOP/schemas/records/rejection.json" --formats records | cmp - records
+  amp-validate -S "$AMP_TOP/schemas/records/rejection.json" --formats records | cmp - records
 }
 
 @test "values are compared by what they mean" {
@@ -126,10 +126,10 @@ EOF
   printf '[\r\n  {"a": 1},\r\n  {"b": "x\\ny"}\r\n]' >bad.json
   printf '[\n{"a":1},\n{"a":}]\n' >broken.json
   : >empty.json
-  amp-validate -s schema.json --document good.json compact.json >out
+  amp-validate -S schema.json --document good.json compact.json >out
   { cat good.json compact.json; } | cmp - out
-  amp-validate -s schema.json --document <good.json | cmp - good.json
-  run --separate-stderr amp-validate -s schema.json --document good.json bad.json broken.json empty.json compact.json
+  amp-validate -S schema.json --document <good.json | cmp - good.json
+  run --separate-stderr amp-validate -S schema.json --document good.json bad.json broken.json empty.json compact.json
   [ "$status" -eq 1 ]
   [ "$output" = "$(cat good.json compact.json)" ]
   diff - <(echo "$stderr") <<'EOF'
@@ -138,18 +138,18 @@ amp-validate: error: bad.json:3: [1].b: schema_violation: is a string; found "x\
 amp-validate: error: broken.json:3: invalid_json: found '}' where a value is wanted
 amp-validate: error: empty.json:1: invalid_json: no JSON value
 EOF
-  run --separate-stderr amp-validate -s schema.json --document --max-line 64 bad.json - < <(printf '[%100s]' '')
+  run --separate-stderr amp-validate -S schema.json --document --max-line 64 bad.json - < <(printf '[%100s]' '')
   [ "$status" -eq 1 ]
   [[ $stderr == *"stdin:1: line_too_long"* ]]
-  run amp-validate -s schema.json --document none.json good.json
+  run amp-validate -S schema.json --document none.json good.json
   [ "$status" -eq 65 ]
 }
 
 @test "our own schemas are right by the draft's metaschema" {
   local meta=$AMP_TOP/schemas/json-schema/draft2020-12-schema.json
-  amp-validate -s "$meta" --formats --document "$AMP_TOP"/schemas/*/*.json >/dev/null
-  amp-validate -s "$AMP_TOP/schemas/json-schema/draft7.json" --document "$AMP_TOP/schemas/json-schema/draft7.json" >/dev/null
-  run amp-validate -s "$meta" - <<<'{"type":"strin","minLength":-1,"properties":{"a":{"items":[]}}}'
+  amp-validate -S "$meta" --formats --document "$AMP_TOP"/schemas/*/*.json >/dev/null
+  amp-validate -S "$AMP_TOP/schemas/json-schema/draft7.json" --document "$AMP_TOP/schemas/json-schema/draft7.json" >/dev/null
+  run amp-validate -S "$meta" - <<<'{"type":"strin","minLength":-1,"properties":{"a":{"items":[]}}}'
   [ "$status" -eq 1 ]
   [[ $output == *"properties.a.items"* ]]
 }
@@ -158,7 +158,7 @@ EOF
   local schema want
   while IFS='|' read -r schema want; do
     printf "$schema" >schema.json
-    run --separate-stderr amp-validate -s schema.json <<<'{}'
+    run --separate-stderr amp-validate -S schema.json <<<'{}'
     [ "$status" -eq 65 ]
     [ -z "$output" ]
     [[ $stderr == "amp-validate: error: $want"* ]] || {
@@ -184,11 +184,11 @@ EOF
 |schema.json:1:1: not JSON: 
 EOF
   printf '{"items":%.0s' {1..200} >schema.json
-  run amp-validate -s schema.json <<<'{}'
+  run amp-validate -S schema.json <<<'{}'
   [ "$status" -eq 65 ] && [[ $output != *"not JSON"* ]]
-  run amp-validate -s none.json <<<'{}'
+  run amp-validate -S none.json <<<'{}'
   [ "$status" -eq 65 ]
-  run amp-validate -s . <<<'{}'
+  run amp-validate -S . <<<'{}'
   [ "$status" -eq 65 ]
 }
 
@@ -197,7 +197,7 @@ EOF
 {"properties":{"requird":{"maxlength":2}},
  "requird":["a"],"x-title":1,"note":1,"name":2,"unit":"m","additionalItems":false,"$Ref":"#"}
 EOF
-  run --separate-stderr amp-validate -s schema.json <<<'{}'
+  run --separate-stderr amp-validate -S schema.json <<<'{}'
   [ "$status" -eq 0 ] && [ "$output" = '{}' ]
   diff - <(echo "$stderr") <<'EOF'
 amp-validate: warning: schema.json:2:2: requird is no keyword; did you mean `required`?
@@ -205,7 +205,7 @@ amp-validate: warning: schema.json:2:59: additionalItems is no keyword of draft 
 amp-validate: warning: schema.json:2:83: $Ref is no keyword; did you mean `$ref`?
 amp-validate: warning: schema.json:1:27: maxlength is no keyword; did you mean `maxLength`?
 EOF
-  run amp-validate --strict -s schema.json <<<'{}'
+  run amp-validate --strict -S schema.json <<<'{}'
   [ "$status" -eq 65 ]
 }
 
@@ -222,7 +222,7 @@ EOF
     value=1
     [ "$word" = string ] && value=null
     # shellcheck disable=SC2086
-    run --separate-stderr amp-validate -s schemas/main.json $options <<<"{\"a\":$value}"
+    run --separate-stderr amp-validate -S schemas/main.json $options <<<"{\"a\":$value}"
     if [ "$word" = refused ]; then
       [ "$status" -eq 65 ] && [[ $stderr == *"#/properties/a/\$ref: no schema is known"* ]]
     else
@@ -259,9 +259,9 @@ https://x.org/%00|--resolve https://x.org/=out|refused
 urn:x:n.json|--resolve urn:x:=schemas|null
 EOF
   printf '{"$id":"https://x.org/s/main","$ref":"n","$defs":{"e":{"$id":"e","$anchor":"here"}},"properties":{"b":{"$ref":"e#here"}}}' >schemas/main.json
-  run amp-validate -s schemas/main.json <<<1
+  run amp-validate -S schemas/main.json <<<1
   [ "$status" -eq 65 ]
-  run amp-validate -s schemas/main.json --resolve https://x.org/s=other <<<1
+  run amp-validate -S schemas/main.json --resolve https://x.org/s=other <<<1
   [ "$status" -eq 1 ]
 }
 
@@ -291,20 +291,20 @@ EOF
  "\$dynamicAnchor":"meta","allOf":[{"\$ref":"$draft2020"}],"required":["title"],"properties":{"title":{"maxLength":5}}}
 EOF
   echo '{"$schema":"https://x.org/house","title":"short","maximum":3}' >schema.json
-  amp-validate -s schema.json --resolve https://x.org/=meta <<<3
+  amp-validate -S schema.json --resolve https://x.org/=meta <<<3
   printf '{"$schema":"https://x.org/house",\n"title":"longer"}' >schema.json
-  run amp-validate -s schema.json --resolve https://x.org/=meta <<<3
+  run amp-validate -S schema.json --resolve https://x.org/=meta <<<3
   [ "$status" -eq 65 ]
   [[ $output == *"schema.json:2: #/title: does not fit its metaschema: expected at most 5 characters" ]]
   echo '{"$schema":"https://x.org/house","title":"short","properties":{"a":{"type":"null"}}}' >schema.json
-  run amp-validate -s schema.json --resolve https://x.org/=meta <<<3
+  run amp-validate -S schema.json --resolve https://x.org/=meta <<<3
   [ "$status" -eq 65 ] && [[ $output == *"#/properties/a: does not fit its metaschema: expected the field title" ]]
   echo '{"$schema":"https://x.org/strange"}' >schema.json
-  run amp-validate -s schema.json --resolve https://x.org/=meta <<<1
+  run amp-validate -S schema.json --resolve https://x.org/=meta <<<1
   [ "$status" -eq 65 ]
   [[ $output == *"https://x.org/strange:1:"*"vocabulary that it requires is not known"* ]]
   echo '{"$schema":"https://x.org/none"}' >schema.json
-  run amp-validate -s schema.json --resolve https://x.org/=meta <<<1
+  run amp-validate -S schema.json --resolve https://x.org/=meta <<<1
   [ "$status" -eq 65 ]
   [[ $output == *"no metaschema is known by it"*"none.json"* || $output == *"no metaschema is known by it"*"cannot open none"* ]]
 }
@@ -312,41 +312,41 @@ EOF
 @test "a schema comes from any path, a pipe, or is a built-in one" {
   echo '{"type":"object","required":["a"]}' >schema.json
   want='amp-validate: error: stdin:1: a: schema_violation: is missing'
-  run -1 --separate-stderr amp-validate -s <(cat schema.json) <<<'{}'
+  run -1 --separate-stderr amp-validate -S <(cat schema.json) <<<'{}'
   [ "$stderr" = "$want" ]
   echo '{}' >in
-  run -1 --separate-stderr amp-validate -s /dev/stdin in < <(cat schema.json)
+  run -1 --separate-stderr amp-validate -S /dev/stdin in < <(cat schema.json)
   [ "$stderr" = "${want/stdin/in}" ]
-  run -1 --separate-stderr amp-validate -s /dev/stdin in <schema.json
-  run -1 --separate-stderr amp-validate -s /proc/self/fd/0 in < <(cat schema.json)
+  run -1 --separate-stderr amp-validate -S /dev/stdin in <schema.json
+  run -1 --separate-stderr amp-validate -S /proc/self/fd/0 in < <(cat schema.json)
   mkfifo fifo
   cat schema.json >fifo &
-  run -1 amp-validate -s fifo in
+  run -1 amp-validate -S fifo in
   local options
-  for options in "-s /dev/stdin" "-s /dev/fd/0" "-s -" "-s - in -" "-s - /dev/stdin"; do
+  for options in "-S /dev/stdin" "-S /dev/fd/0" "-S -" "-S - in -" "-S - /dev/stdin"; do
     # shellcheck disable=SC2086
     run -64 amp-validate $options < <(cat schema.json)
     [[ $output == *"cannot both come from standard input"* ]]
   done
   # Nothing is beside a pipe.
-  run -65 amp-validate -s <(echo '{"$ref":"schema.json"}') <<<'{}'
+  run -65 amp-validate -S <(echo '{"$ref":"schema.json"}') <<<'{}'
   [[ $output == *"no schema is known by this reference"* ]]
   # A built-in one, by the name that --list prints; what it refers to is built in as well.
   echo '{"decision":"approved","confidence":1}' >good
   echo '{"decision":"approved","confidence":2}' >bad
-  amp-validate -s agent/verdict good | cmp - good
-  run -1 --separate-stderr amp-validate -s agent/verdict bad
+  amp-validate -S agent/verdict good | cmp - good
+  run -1 --separate-stderr amp-validate -S agent/verdict bad
   [[ $stderr == "amp-validate: error: bad:1: confidence: schema_violation: is too large; found 2; expected at most 1" ]]
-  run -1 --separate-stderr amp-validate -s rtp/envelope bad
+  run -1 --separate-stderr amp-validate -S rtp/envelope bad
   [[ $stderr == *"schema_violation: "* ]]
   # A schema of one's own may refer to it, and a file of that name comes first.
   echo '{"items":{"$ref":"https://amp.invalid/schemas/agent/verdict.json"}}' >list.json
-  amp-validate -s list.json <<<"[$(cat good)]"
-  run -1 amp-validate -s list.json <<<"[$(cat bad)]"
+  amp-validate -S list.json <<<"[$(cat good)]"
+  run -1 amp-validate -S list.json <<<"[$(cat bad)]"
   mkdir agent
   echo false >agent/verdict
-  run -1 amp-validate -s agent/verdict good
-  run -65 amp-validate -s agent/verdic good
+  run -1 amp-validate -S agent/verdict good
+  run -65 amp-validate -S agent/verdic good
   [[ $output == *"cannot open the schema agent/verdic: No such file or directory; did you mean the built-in \`agent/verdict\`?"* ]]
 }
 
@@ -357,18 +357,18 @@ EOF
   while read -r s; do
     amp-validate --print-schema "$s" >bundle.json
     # Every reference leads somewhere, also where no file lies beside it.
-    amp-validate -s - /dev/null <bundle.json
+    amp-validate -S - /dev/null <bundle.json
     n=$((n + 1))
   done < <(amp-validate --list | grep -v '^json-schema/draft7\|^sw4rm/[^rt]')
   [ "$n" -gt 40 ]
   amp-validate --print-schema aop/task >task.json
   jq -e '."$id" == "https://amp.invalid/schemas/aop/task.json" and (."$defs"."aop/common" | ."$id" == "https://amp.invalid/schemas/aop/common.json")' task.json
-  amp-validate -s "$meta" --formats --document task.json >/dev/null
+  amp-validate -S "$meta" --formats --document task.json >/dev/null
   # It judges as the built-in one does.
   load messages
   head -n 40 "$AMP_TOP/tests/fixture/protocols/aop.jsonl" | jq -c '.line? // .message? // .' >lines
-  amp-validate -s task.json -e bundled lines >one || [ $? -eq 1 ]
-  amp-validate -s aop/task -e builtin lines >two || [ $? -eq 1 ]
+  amp-validate -S task.json -e bundled lines >one || [ $? -eq 1 ]
+  amp-validate -S aop/task -e builtin lines >two || [ $? -eq 1 ]
   cmp one two
   diff <(jq -c 'del(.time,.schema_pointer)' bundled) <(jq -c 'del(.time,.schema_pointer)' builtin)
   [ -s bundled ]
@@ -377,17 +377,17 @@ EOF
 @test "every report of a document names the line and the file alike" {
   echo '{"additionalProperties":{"type":"integer"}}' >schema.json
   printf '{\n"a":1,\n"b":"x",\n"c":"y"}\n' >doc.json
-  run -1 --separate-stderr amp-validate -s schema.json --document doc.json
+  run -1 --separate-stderr amp-validate -S schema.json --document doc.json
   [ "$(cut -d' ' -f3 <<<"$stderr")" = $'doc.json:3:\ndoc.json:4:' ]
-  run -1 amp-validate -s schema.json --document -e records doc.json
+  run -1 amp-validate -S schema.json --document -e records doc.json
   [ "$(jq -r '"\(.file):\(.line):"' records)" = $'doc.json:3:\ndoc.json:4:' ]
-  run -1 amp-validate -s schema.json --document --check doc.json
+  run -1 amp-validate -S schema.json --document --check doc.json
   jq -e '.file == "doc.json" and .line == 3 and .offset == 9' <<<"$output"
-  amp-validate -s "$AMP_TOP/schemas/records/verdict.json" <<<"$output"
-  run -1 amp-validate -s schema.json --document --annotate doc.json
+  amp-validate -S "$AMP_TOP/schemas/records/verdict.json" <<<"$output"
+  run -1 amp-validate -S schema.json --document --annotate doc.json
   jq -e '.line == 1 and [.findings[].line] == [3, 4]' <<<"$output"
-  amp-validate -s "$AMP_TOP/schemas/records/annotated.json" <<<"$output"
-  amp-validate -s "$AMP_TOP/schemas/records/rejection.json" --formats <records
+  amp-validate -S "$AMP_TOP/schemas/records/annotated.json" <<<"$output"
+  amp-validate -S "$AMP_TOP/schemas/records/rejection.json" --formats <records
   # Lines say nothing else than before, but the file.
   run -1 amp-validate -e - - doc.json <<<'[]'
   [ "$(jq -r '"\(.file):\(.line)"' <<<"$output" | paste -sd' ')" = "stdin:1 doc.json:1 doc.json:2 doc.json:3 doc.json:4" ]
@@ -422,7 +422,7 @@ EOF
   {"type":"null"}]}
 EOF
   printf '%s\n' '{"kind":"box","w":1}' '{"kind":"circle","r":"x"}' '{"kind":"crcle","r":1}' '7' >in
-  run amp-validate -s schema.json -e records in
+  run amp-validate -S schema.json -e records in
   [ "$status" -eq 1 ]
   diff - <(jq -r '[.line,.field,.rule,.expected//"-"]|map(tostring)|join("|")' records) <<'EOF'
 1|h|required|-
@@ -438,10 +438,10 @@ EOF
   printf '%s\n' '[{"x":1}]' '[{},{"x":0}]' '{' >in
   for form in basic detailed; do
     rm -f records
-    run amp-validate -s schema.json --output $form -e records in
+    run amp-validate -S schema.json --output $form -e records in
     [ "$status" -eq 1 ]
     [ "$(jq -c 'has("output")' records | tr '\n' ' ')" = "true false false " ]
-    amp-validate -s "$AMP_TOP/schemas/records/rejection.json" records | cmp - records
+    amp-validate -S "$AMP_TOP/schemas/records/rejection.json" records | cmp - records
     head -n 1 records | jq -c .output >$form
   done
   diff - basic <<'EOF'
@@ -449,7 +449,7 @@ EOF
 EOF
   jq -S . basic >b && jq -S . detailed | diff - b
   echo '{"title":"numbers","items":{"type":"number","title":"one of them","x-unit":"m"}}' >titled.json
-  amp-validate -s titled.json --annotate --output basic <<<'[1]' |
+  amp-validate -S titled.json --annotate --output basic <<<'[1]' |
     jq -c '.output.annotations[] | [.keywordLocation, .instanceLocation, .annotation]' >got
   diff - got <<'EOF'
 ["/title","","numbers"]
@@ -458,7 +458,7 @@ EOF
 ["/items","",true]
 EOF
   rm -f records
-  run amp-validate -s schema.json --output flag -e records in
+  run amp-validate -S schema.json --output flag -e records in
   [ "$(jq -c 'has("output")' records | sort -u)" = false ]
 }
 
@@ -492,10 +492,10 @@ EOF
     printf '{"deep":%s%s}\n' "$(printf '[%.0s' $(seq 200))" "$(printf ']%.0s' $(seq 200))"
     echo '{"d":"x","p":"a"}'
   } >in
-  run timeout 60 amp-validate -s schema.json -e records in
+  run timeout 60 amp-validate -S schema.json -e records in
   [ "$status" -eq 1 ]
   [ "$(jq -c '[.line,.code]' records | tr '\n' ' ')" = '[2,"pattern_limit"] [4,"schema_limit"] [5,"too_deep"] [6,"schema_limit"] ' ]
-  [ "$(amp-validate -s schema.json in 2>/dev/null || true)" = "$(sed -n '1p;3p' in)" ]
+  [ "$(amp-validate -S schema.json in 2>/dev/null || true)" = "$(sed -n '1p;3p' in)" ]
 }
 
 @test "a hundred thousand names, words and references take their time and no more" {
@@ -512,9 +512,9 @@ EOF
     printf ']}}'
   } >schema.json
   awk -v n=$n 'BEGIN{printf "{"; for(i=0;i<n;i++) if(i<20000) printf "%s\"k%d\":%d",(i?",":""),i,i; else printf ",\"k%d\":\"word %d\"",i,i%20000; print "}"}' >in
-  timeout 20 amp-validate -s schema.json in | cmp - in
+  timeout 20 amp-validate -S schema.json in | cmp - in
   sed 's/"word 5"/"wordy"/;s/"k7":7,//' in >bad
-  run timeout 20 amp-validate -s schema.json -e records bad
+  run timeout 20 amp-validate -S schema.json -e records bad
   [ "$status" -eq 1 ]
   jq -e -s 'any(.[]; .rule == "required" and .field == "k7")' records
 }
@@ -522,15 +522,15 @@ EOF
 @test "threads give the same output and records in the same order" {
   echo '{"properties":{"i":{"multipleOf":3}}}' >schema.json
   seq -f '{"i":%.0f,"text":"some text to make the line a little longer"}' 20000 >in
-  amp-validate -s schema.json -e r1 in >o1 || [ $? -eq 1 ]
-  amp-validate -s schema.json -j 3 -e r3 in >o3 || [ $? -eq 1 ]
+  amp-validate -S schema.json -e r1 in >o1 || [ $? -eq 1 ]
+  amp-validate -S schema.json -j 3 -e r3 in >o3 || [ $? -eq 1 ]
   cmp o1 o3
   cmp <(jq -c 'del(.time)' r1) <(jq -c 'del(.time)' r3)
 }
 
 @test "the schema may come from standard input; options that do not go together are refused" {
   echo '{"a":1}' >in
-  amp-validate -s - in <<<'{"required":["a"]}' | cmp - in
+  amp-validate -S - in <<<'{"required":["a"]}' | cmp - in
   echo '{}' >schema.json
   local options
   while read -r options; do
@@ -544,21 +544,21 @@ EOF
 --formats
 --draft 7
 --resolve https://x.org/=.
--s schema.json -p amp
--s schema.json --check-repo
--s schema.json --protect x
--s schema.json --state state
--s schema.json --draft 4
--s schema.json --output verbose
--s schema.json -s schema.json
--s schema.json --resolve here
--s schema.json --resolve =.
--s schema.json --resolve relative/=.
--s schema.json --resolve x:=. --resolve x:=.
+-S schema.json -p amp
+-S schema.json --check-repo
+-S schema.json --protect x
+-S schema.json --state state
+-S schema.json --draft 4
+-S schema.json --output verbose
+-S schema.json -S schema.json
+-S schema.json --resolve here
+-S schema.json --resolve =.
+-S schema.json --resolve relative/=.
+-S schema.json --resolve x:=. --resolve x:=.
 EOF
-  run amp-validate -s - </dev/null
+  run amp-validate -S - </dev/null
   [ "$status" -eq 64 ]
-  run amp-validate -s schema.json --resolve x:=none in
+  run amp-validate -S schema.json --resolve x:=none in
   [ "$status" -eq 65 ]
 }
 
@@ -571,7 +571,7 @@ EOF
       jq -cR '{b: [. as $text | range(20) | $text]}'
     echo '{"a":"9s"}'
   } >in
-  run timeout 60 amp-validate --check -s schema in
+  run timeout 60 amp-validate --check -S schema in
   [ "$status" -eq 1 ]
   [ "$(jq -r '.code // "valid"' <<<"$output" | paste -sd' ')" = "pattern_limit pattern_limit valid" ]
 }
@@ -580,7 +580,7 @@ EOF
   echo '{"additionalProperties":{"additionalProperties":{"type":"string"}}}' >nested.json
   jq -cn '{a: {("k" * 17000000): 1}}, {}' >long
   for form in basic detailed; do
-    amp-validate -s nested.json --output "$form" -e records <long >out || [ $? = 1 ]
+    amp-validate -S nested.json --output "$form" -e records <long >out || [ $? = 1 ]
     [ "$(cat out)" = '{}' ]
     [ "$(jq -c '.output | [.valid, .truncated]' records)" = '[false,true]' ]
     rm records

@@ -317,7 +317,7 @@ at least 236 more findings are left out" ]
     "o": {"anyOf": [{"type": "string"}, {"type": "array"}]}, "p": {"not": {"type": "null"}},
     "q": {"contains": {"const": 1}}, "r": {"prefixItems": [true], "items": false}}}' >schema
   echo '{"a":1,"n":4,"o":1,"p":null,"q":[2],"r":[1,2]}' >in
-  run amp-validate -e records -s schema in
+  run amp-validate -e records -S schema in
   [ "$status" -eq 1 ]
   [ "$(jq -r '.field + " " + .message' records)" = "b is missing
 n is no such multiple

@@ -93,7 +93,7 @@ hold() {
   each amp-validate -j 2
   each amp-validate --extract
   each amp-validate --document
-  each bash -c 'exec amp-validate -s quiet </dev/null'
+  each bash -c 'exec amp-validate -S quiet </dev/null'
   each amp-route -r 'type=* => file:/dev/null'
   each amp-ack track --state s1
   each amp-ack token producer operation
@@ -176,7 +176,7 @@ hold() {
   each task-dispatch coordinate --state st
   begin task-dispatch run --agent a --state st -x true
   begin task-dispatch run --agent b --state st -x true
-  each task-dispatch verify main -r r --state st
+  each task-dispatch verify main -C r --state st
   each hitl-prompt --state st
   each worktree-bind -C r --state st
   each worktree-bind -C r list --state st
@@ -267,7 +267,7 @@ stuck() {
   each amp-route -i in -r 'type=* => command:sleep 600'
   amp-route -i in -r 'type=* => inbox:bob' --state st
   begin amp-route inbox bob --state st -x sleep 600
-  begin task-dispatch run --state s1 -i work -a a -x sleep 600
+  begin task-dispatch run --state s1 -i work --agent a -x sleep 600
   wait_until 10 eval '[ -n "$(pgrep -P "${PIDS[5]}" -x sleep)" ]'
   ended
 }
