@@ -139,7 +139,7 @@ static int as_text(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_
 {
     if (amp_buf_str(b, "Message ", err) < 0 || amp_text_safe(m->id, 200, b, err) < 0)
         return -1;
-    if (m->attempt > 1 && amp_buf_str(b, " (again: it may have been handed over before)", err) < 0)
+    if (m->redelivered && amp_buf_str(b, " (again: it may have been handed over before)", err) < 0)
         return -1;
     return amp_buf_str(b, ":\n", err) < 0 || amp_buf_add(b, m->line.p, m->line.n, err) < 0 ||
                    amp_buf_str(b, "\n\n", err) < 0
@@ -155,7 +155,7 @@ static int as_wrap(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_
     amp_jw_member_str(&w, "id", m->id);
     amp_jw_member_int(&w, "attempt", m->attempt);
     amp_jw_key(&w, "redelivered");
-    amp_jw_bool(&w, m->attempt > 1);
+    amp_jw_bool(&w, m->redelivered);
     amp_record_line(&w, m->line);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
@@ -200,7 +200,7 @@ static char **environment(const struct hand *h, const struct amp_inbox_msg *m, c
     snprintf(words[1], 256, "%s%u", names[1], m->attempt);
     snprintf(words[2], 256, "%s%.*s", names[2], (int)(m->id.n < 200 ? m->id.n : 200), m->id.p);
     snprintf(words[3], 256, "%s1", names[3]);
-    for (int i = 0; i < (m->attempt > 1 ? 4 : 3); i++)
+    for (int i = 0; i < (m->redelivered ? 4 : 3); i++)
         env[out++] = words[i];
     for (size_t i = 0; i < n; i++) {
         bool ours = false;

@@ -285,7 +285,7 @@ static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
         return -1;
     if (rc == 0)
         return 0;
-    if (m.attempt > 1 && !in->hand.argv)
+    if (m.redelivered && !in->hand.argv)
         amp_note("%.*s again: it may have been handed over before",
                  (int)(m.id.n < 200 ? m.id.n : 200), m.id.p);
     int64_t began = amp_now_ms();

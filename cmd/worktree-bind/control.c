@@ -121,7 +121,7 @@ static int step(struct session *s, const struct control *c, enum amp_binding_eve
                                   .ttl_ms = c->ttl_ms,
                                   .input = input};
     amp_span_copy(amp_span_str(other), st.with.other, sizeof st.with.other);
-    if (event == AMP_BINDING_SWITCH_REQUEST && c->needs_person)
+    if (event == AMP_BINDING_EV_SWITCH_REQUEST && c->needs_person)
         amp_uuid4(st.with.invocation);
     return amp_binding_step(s->store, &st, b, NULL, err);
 }
@@ -202,7 +202,7 @@ static int switch_to(struct session *s, const struct control *c, enum amp_bindin
         return -1;
     if (!t.hit)
         return amp_fail(err, AMP_NO, "worktree_not_found", "%s: no worktree of %s", path, repo);
-    if (event == AMP_BINDING_SWITCH_APPROVE && now.other[0] && strcmp(now.other, path) != 0)
+    if (event == AMP_BINDING_EV_SWITCH_APPROVE && now.other[0] && strcmp(now.other, path) != 0)
         return amp_fail(err, AMP_NO, "validation_error", "%s was asked for, not %s", now.other,
                         path);
     if (check_free(s, c, &t, err))
@@ -221,7 +221,7 @@ static int approve(struct session *s, const struct amp_view *v, const struct con
         return amp_fail(err, AMP_NOPERM, "permission_denied",
                         "%s: the switch requires a person: answer HITL_INVOCATION %s", c->agent,
                         now.invocation);
-    return switch_to(s, c, AMP_BINDING_SWITCH_APPROVE, input, b, err);
+    return switch_to(s, c, AMP_BINDING_EV_SWITCH_APPROVE, input, b, err);
 }
 
 static int carry_out(struct session *s, const struct amp_view *v, const struct control *c,
@@ -238,13 +238,13 @@ static int carry_out(struct session *s, const struct amp_view *v, const struct c
         return amp_unbind(s->store, s->git, &spec, b, err);
     }
     if (strcmp(c->operation, "SWITCH_REQUEST") == 0)
-        return switch_to(s, c, AMP_BINDING_SWITCH_REQUEST, input, b, err);
+        return switch_to(s, c, AMP_BINDING_EV_SWITCH_REQUEST, input, b, err);
     if (strcmp(c->operation, "SWITCH_APPROVE") == 0)
         return approve(s, v, c, input, b, err);
     if (strcmp(c->operation, "SWITCH_REJECT") == 0)
-        return step(s, c, AMP_BINDING_SWITCH_REJECT, input, "", b, err);
+        return step(s, c, AMP_BINDING_EV_SWITCH_REJECT, input, "", b, err);
     if (strcmp(c->operation, "SWITCH_REVOKE") == 0)
-        return step(s, c, AMP_BINDING_SWITCH_REVOKE, input, "", b, err);
+        return step(s, c, AMP_BINDING_EV_SWITCH_REVOKE, input, "", b, err);
     if (strcmp(c->operation, "STATUS") == 0)
         return amp_binding_get(s->store, c->agent, b, err);
     return amp_fail(err, AMP_NO, "validation_error",
@@ -287,9 +287,9 @@ static int decide(struct session *s, const struct amp_view *v, struct control *c
     if (check_approver(v, c->agent, err))
         return -1;
     if (amp_span_is(v->body.decision.action, "approve"))
-        return switch_to(s, c, AMP_BINDING_SWITCH_APPROVE, input, b, err);
+        return switch_to(s, c, AMP_BINDING_EV_SWITCH_APPROVE, input, b, err);
     if (amp_span_is(v->body.decision.action, "deny"))
-        return step(s, c, AMP_BINDING_SWITCH_REJECT, input, "", b, err);
+        return step(s, c, AMP_BINDING_EV_SWITCH_REJECT, input, "", b, err);
     return amp_binding_get(s->store, c->agent, b, err);
 }
 

@@ -66,6 +66,7 @@ int64_t amp_agent_limit_ms(uint8_t state);
     X(AMP_JOB_FAILED, "FAILED", "the machinery failed too often")
 
 #define AMP_JOB_EVENTS(X)                                                                          \
+    X(AMP_JOB_EV_TAKE, "take", "the message was taken")                                            \
     X(AMP_JOB_EV_START, "start", "an attempt begins")                                              \
     X(AMP_JOB_EV_STEP, "step", "one subtask was answered, others are left")                        \
     X(AMP_JOB_EV_ANSWER, "answer", "all that was asked was answered")                              \
@@ -75,15 +76,21 @@ int64_t amp_agent_limit_ms(uint8_t state);
     X(AMP_JOB_EV_STOP, "stop", "interrupted by us or suspended")                                   \
     X(AMP_JOB_EV_WAKE, "wake", "the time to wait is over")
 
+#define AMP_JOB_FACTS(X) X(AMP_JOB_IF_SPENT, "spent", "no attempts are left")
+
+#define AMP_JOB_EFFECTS(X)                                                                         \
+    X(AMP_JOB_DO_ATTEMPT, "attempt", "count an attempt")                                           \
+    X(AMP_JOB_DO_BREAK, "break", "count a failure of the machinery")                               \
+    X(AMP_JOB_DO_NEXT, "next", "go on to the next subtask, whose attempts count from zero")        \
+    X(AMP_JOB_DO_WAIT, "wait", "wait until the given time")                                        \
+    X(AMP_JOB_DO_EMIT, "emit", "commit the lines that leave with the step")
+
 enum { AMP_JOB_STATES(AMP_FSM_ENUM) AMP_JOB_STATE_COUNT };
 enum { AMP_JOB_EVENTS(AMP_FSM_ENUM) AMP_JOB_EVENT_COUNT };
-enum { AMP_JOB_IF_SPENT = 1 /* no attempts are left */ };
-enum {
-    AMP_JOB_DO_RUN = 1,
-    AMP_JOB_DO_EMIT = 2,
-    AMP_JOB_DO_REPEAT = 4,
-    AMP_JOB_DO_ESCALATE = 8,
-};
+enum { AMP_JOB_FACTS(AMP_FSM_BIT) AMP_JOB_FACT_COUNT };
+enum { AMP_JOB_FACTS(AMP_FSM_FLAG) };
+enum { AMP_JOB_EFFECTS(AMP_FSM_BIT) AMP_JOB_EFFECT_COUNT };
+enum { AMP_JOB_EFFECTS(AMP_FSM_FLAG) };
 extern const struct amp_fsm amp_job_fsm;
 
 #endif

@@ -21,7 +21,6 @@ struct update {
     const struct amp_beat *beat;
     const char *reason;
     bool wants; /* it has to tell, and knows not whom */
-    bool ask;   /* a heartbeat goes out instead of an event of the machine */
     int64_t now_ms, answer_ms;
     struct amp_span agent;
     json_t *others; /* the participants' names */
@@ -90,13 +89,20 @@ static int say(struct update *u, const char *type, struct amp_span to, json_t *p
     return 0;
 }
 
-static int tell(struct update *u, const json_t *rec, uint8_t state, uint32_t effects,
+/* The effects that tell of something, and the event that they tell. */
+static const struct {
+    uint32_t effect;
+    const char *event;
+} notices[] = {
+    {AMP_REACH_DO_JOIN, "agent_joined"},
+    {AMP_REACH_DO_LEAVE, "agent_left"},
+    {AMP_REACH_DO_LOST, "agent_unreachable"},
+    {AMP_REACH_DO_BACK, "agent_reachable"},
+};
+
+static int tell(struct update *u, const json_t *rec, uint8_t state, const char *event,
                 struct amp_error *err)
 {
-    const char *event = effects & AMP_REACH_DO_JOIN    ? "agent_joined"
-                        : effects & AMP_REACH_DO_LEAVE ? "agent_left"
-                        : effects & AMP_REACH_DO_LOST  ? "agent_unreachable"
-                                                       : "agent_reachable";
     char flow[AMP_UUID_MAX];
     size_t i;
     json_t *name;
@@ -180,6 +186,21 @@ static int do_ask(struct update *u, json_t *j, struct amp_error *err)
     return 0;
 }
 
+/* Carries out the effects of a step. 1: the participants have to be known first. */
+static int reach_carry(struct update *u, json_t *j, uint8_t state, uint32_t effects,
+                       struct amp_error *err)
+{
+    if (effects & AMP_REACH_DO_ASK)
+        return do_ask(u, j, err);
+    for (size_t i = 0; i < sizeof notices / sizeof notices[0]; i++) {
+        if (!(effects & notices[i].effect))
+            continue;
+        u->wants = !u->others;
+        return u->wants ? 1 : tell(u, j, state, notices[i].event, err);
+    }
+    return 0;
+}
+
 static int step(struct update *u, json_t *j, uint8_t *state, uint32_t *effects,
                 struct amp_error *err)
 {
@@ -201,6 +222,8 @@ static int step(struct update *u, json_t *j, uint8_t *state, uint32_t *effects,
     case AMP_REACH_EV_MISS:
         put_num(j, "missed", num(j, "missed") + 1);
         break;
+    case AMP_REACH_EV_ASK:
+        break;
     default:
         put_num(j, "left", u->now_ms);
         put_text(j, "reason", u->reason ? u->reason : "");
@@ -217,7 +240,7 @@ static int64_t due(const struct update *u, const struct amp_store_rec *now, uint
     if (!amp_reach_active(state))
         return 0;
     int64_t answer = u->now_ms + u->d->timeout_ms;
-    if (u->ask)
+    if (u->event == AMP_REACH_EV_ASK)
         return now->due_ms > 0 && now->due_ms < answer ? now->due_ms : answer;
     return u->now_ms + u->d->interval_ms + (u->event == AMP_REACH_EV_MISS ? 0 : u->d->timeout_ms);
 }
@@ -255,22 +278,17 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     amp_buf_reset(&u->json);
     amp_buf_reset(&u->lines);
     int rc = 0;
-    if (u->ask && (state == AMP_REACH_ABSENT || state == AMP_REACH_LEFT))
+    if (u->event == AMP_REACH_EV_ASK && (state == AMP_REACH_ABSENT || state == AMP_REACH_LEFT))
         rc = 1; /* it left meanwhile */
-    else if (u->event == AMP_REACH_EV_MISS && !u->ask &&
-             (now->due_ms == 0 || now->due_ms > u->now_ms))
+    else if (u->event == AMP_REACH_EV_MISS && (now->due_ms == 0 || now->due_ms > u->now_ms))
         rc = 1; /* another sweep was first, or it came after all */
     else
-        rc = u->ask ? do_ask(u, j, err) : step(u, j, &state, &effects, err);
-    if (rc == 0 && effects && !u->others) {
-        u->wants = true;
-        rc = 1;
-    }
-    if (rc == 0 && effects)
-        rc = tell(u, j, state, effects, err);
+        rc = step(u, j, &state, &effects, err);
+    if (rc == 0)
+        rc = reach_carry(u, j, state, effects, err);
     if (rc == 0) {
         snprintf(u->state, sizeof u->state, "%s", amp_reach_fsm.states[state].name);
-        c->event = u->ask ? "ask" : amp_reach_fsm.events[u->event].name;
+        c->event = amp_reach_fsm.events[u->event].name;
         c->due_ms = due(u, now, state);
         rc = finish(u, j, c, err);
     }
@@ -372,7 +390,7 @@ int amp_directory_ask(struct amp_directory *d, int64_t now_ms, uint32_t *asked,
         rc = amp_voice_numbers(&d->voice, d->store, (uint32_t)json_array_size(all), now_ms, err);
     json_array_foreach(all, i, name)
     {
-        struct update u = {.d = d, .ask = true, .now_ms = now_ms};
+        struct update u = {.d = d, .event = AMP_REACH_EV_ASK, .now_ms = now_ms};
         u.agent = (struct amp_span){json_string_value(name), json_string_length(name)};
         if (rc == 0 && (rc = run(&u, NULL, err)) == 0)
             n++;

@@ -27,17 +27,25 @@
     X(AMP_REACH_EV_REGISTER, "register", "a registration came")                                    \
     X(AMP_REACH_EV_BEAT, "beat", "a sign of life came")                                            \
     X(AMP_REACH_EV_MISS, "miss", "no sign of life came in time")                                   \
-    X(AMP_REACH_EV_DEREGISTER, "deregister", "somebody deregistered it")
+    X(AMP_REACH_EV_DEREGISTER, "deregister", "somebody deregistered it")                           \
+    X(AMP_REACH_EV_ASK, "ask", "a heartbeat is due")
+
+#define AMP_REACH_FACTS(X)                                                                         \
+    X(AMP_REACH_IF_SPENT, "spent", "it was the last miss that the debounce allows")
+
+#define AMP_REACH_EFFECTS(X)                                                                       \
+    X(AMP_REACH_DO_JOIN, "join", "tell the participants that it joined")                           \
+    X(AMP_REACH_DO_LEAVE, "leave", "tell them that it left")                                       \
+    X(AMP_REACH_DO_LOST, "lost", "tell them that it is unreachable")                               \
+    X(AMP_REACH_DO_BACK, "back", "tell them that it answers again")                                \
+    X(AMP_REACH_DO_ASK, "ask", "send it a heartbeat")
 
 enum { AMP_REACH_STATES(AMP_FSM_ENUM) AMP_REACH_STATE_COUNT };
 enum { AMP_REACH_EVENTS(AMP_FSM_ENUM) AMP_REACH_EVENT_COUNT };
-enum { AMP_REACH_IF_SPENT = 1 /* it was the last that the debounce allows */ };
-enum {
-    AMP_REACH_DO_JOIN = 1, /* tell the participants: agent_joined, agent_left … */
-    AMP_REACH_DO_LEAVE = 2,
-    AMP_REACH_DO_LOST = 4,
-    AMP_REACH_DO_BACK = 8,
-};
+enum { AMP_REACH_FACTS(AMP_FSM_BIT) AMP_REACH_FACT_COUNT };
+enum { AMP_REACH_FACTS(AMP_FSM_FLAG) };
+enum { AMP_REACH_EFFECTS(AMP_FSM_BIT) AMP_REACH_EFFECT_COUNT };
+enum { AMP_REACH_EFFECTS(AMP_FSM_FLAG) };
 extern const struct amp_fsm amp_reach_fsm;
 
 /* Whether it can be a key of Ed25519 or ECDSA, bare or as a SubjectPublicKeyInfo. */

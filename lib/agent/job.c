@@ -60,8 +60,47 @@ static void write_job(const struct amp_job *b, json_t *j)
     json_object_set_new(j, "start", json_string(b->start));
 }
 
-static int finish(struct update *u, json_t *j, struct amp_store_change *c, struct amp_error *err)
+/* Carries out the effects of a step on the job and on what is committed. */
+static int job_carry(struct amp_job *b, const struct amp_job_step *st,
+                     const struct amp_fsm_result *r, struct amp_store_change *c,
+                     struct amp_error *err)
 {
+    b->state = r->to;
+    b->until_ms = r->effects & AMP_JOB_DO_WAIT ? st->until_ms : 0;
+    if (r->effects & AMP_JOB_DO_ATTEMPT) {
+        b->attempts++;
+        if (st->start)
+            snprintf(b->start, sizeof b->start, "%s", st->start);
+    }
+    if (r->effects & AMP_JOB_DO_BREAK)
+        b->breaks++;
+    if (r->effects & AMP_JOB_DO_NEXT) {
+        b->next++;
+        b->attempts = b->breaks = 0;
+        b->start[0] = 0;
+    }
+    if (st->n_emits > 0 && !(r->effects & AMP_JOB_DO_EMIT))
+        return amp_fail(err, AMP_INTERNAL, "machine_unsound", "job: nothing leaves on %s",
+                        amp_job_fsm.events[st->event].name);
+    c->emits = st->emits;
+    c->n_emits = st->n_emits;
+    return 0;
+}
+
+/* Steps u->job; takes j. */
+static int finish(struct update *u, const struct amp_job_step *st, json_t *j,
+                  struct amp_store_change *c, struct amp_error *err)
+{
+    struct amp_fsm_result r;
+    uint32_t facts =
+        st->event == AMP_JOB_EV_BREAK && u->job.breaks >= st->most ? AMP_JOB_IF_SPENT : 0;
+
+    if (amp_fsm_step(&amp_job_fsm, u->job.state, st->event, facts, &r, err) ||
+        job_carry(&u->job, st, &r, c, err)) {
+        json_decref(j);
+        return -1;
+    }
+    c->event = amp_job_fsm.events[st->event].name;
     write_job(&u->job, j);
     snprintf(u->state, sizeof u->state, "%s", amp_job_fsm.states[u->job.state].name);
     int rc = amp_json_dump(j, &u->json, err);
@@ -85,11 +124,10 @@ static int on_take(void *ctx, const struct amp_store_rec *now, struct amp_store_
                   t->task, "msg_id", json_stringn(t->ref.msg_id.p, t->ref.msg_id.n));
     if (!j)
         return amp_fail(err, AMP_DATAERR, "bad_msg_id", "message id is not text");
+    const struct amp_job_step take = {
+        .event = AMP_JOB_EV_TAKE, .emits = t->emits, .n_emits = t->n_emits};
     u->job = (struct amp_job){.state = AMP_JOB_QUEUED, .taken_ms = t->now_ms};
-    c->event = "take";
-    c->emits = t->emits;
-    c->n_emits = t->n_emits;
-    return finish(u, j, c, err);
+    return finish(u, &take, j, c, err);
 }
 
 int amp_job_take(struct amp_store *s, const struct amp_job_take *t, enum amp_store_outcome *outcome,
@@ -112,40 +150,17 @@ static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_
 {
     struct update *u = ctx;
     const struct amp_job_step *st = u->step;
-    struct amp_job *b = &u->job;
-    struct amp_fsm_result r;
 
     if (!now->found)
         return amp_fail(err, AMP_INTERNAL, "unknown_ref", "no such job");
     json_t *j = amp_json_load(now->json, err);
     if (!j)
         return -1;
-    read_job(now, j, b);
-    uint32_t facts = st->event == AMP_JOB_EV_BREAK && b->breaks >= st->most ? AMP_JOB_IF_SPENT : 0;
-    if (amp_fsm_step(&amp_job_fsm, b->state, st->event, facts, &r, err)) {
-        json_decref(j);
-        return -1;
-    }
-    b->state = r.to;
-    b->until_ms = st->event == AMP_JOB_EV_PARK ? st->until_ms : 0;
-    if (st->event == AMP_JOB_EV_START) {
-        b->attempts++;
-        if (st->start)
-            snprintf(b->start, sizeof b->start, "%s", st->start);
-    } else if (st->event == AMP_JOB_EV_STEP) {
-        b->next++;
-        b->attempts = b->breaks = 0;
-        b->start[0] = 0;
-    } else if (st->event == AMP_JOB_EV_BREAK) {
-        b->breaks++;
-    }
+    read_job(now, j, &u->job);
     if (st->why)
         json_object_set_new(j, "why", json_string(st->why));
-    c->event = amp_job_fsm.events[st->event].name;
     c->actor = st->ref.consumer;
-    c->emits = st->emits;
-    c->n_emits = st->n_emits;
-    return finish(u, j, c, err);
+    return finish(u, st, j, c, err);
 }
 
 int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_job *out,

@@ -3,12 +3,8 @@
 
 static const struct amp_fsm_name states[] = {AMP_REACH_STATES(AMP_FSM_NAMES)};
 static const struct amp_fsm_name events[] = {AMP_REACH_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name facts[] = {
-    {"spent", "it was the last miss that the debounce allows"}};
-static const struct amp_fsm_name effects[] = {{"join", "tell the participants that it joined"},
-                                              {"leave", "tell them that it left"},
-                                              {"lost", "tell them that it is unreachable"},
-                                              {"back", "tell them that it answers again"}};
+static const struct amp_fsm_name facts[] = {AMP_REACH_FACTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name effects[] = {AMP_REACH_EFFECTS(AMP_FSM_NAMES)};
 
 #define ROW(f, e, t, fx)                                                                           \
     {                                                                                              \
@@ -36,6 +32,9 @@ static const struct amp_fsm_row rows[] = {
     ROW(REACHABLE, DEREGISTER, LEFT, AMP_REACH_DO_LEAVE),
     ROW(LATE, DEREGISTER, LEFT, AMP_REACH_DO_LEAVE),
     ROW(UNREACHABLE, DEREGISTER, LEFT, AMP_REACH_DO_LEAVE),
+    ROW(REACHABLE, ASK, REACHABLE, AMP_REACH_DO_ASK),
+    ROW(LATE, ASK, LATE, AMP_REACH_DO_ASK),
+    ROW(UNREACHABLE, ASK, UNREACHABLE, AMP_REACH_DO_ASK),
 };
 
 const struct amp_fsm amp_reach_fsm = {
@@ -48,8 +47,8 @@ const struct amp_fsm amp_reach_fsm = {
     .effects = effects,
     .n_states = AMP_REACH_STATE_COUNT,
     .n_events = AMP_REACH_EVENT_COUNT,
-    .n_facts = 1,
-    .n_effects = 4,
+    .n_facts = AMP_REACH_FACT_COUNT,
+    .n_effects = AMP_REACH_EFFECT_COUNT,
     .initial = AMP_REACH_ABSENT,
     .terminal = 0,
     .rows = rows,

@@ -29,19 +29,29 @@
     X(AMP_ESC_EV_END, "end", "what it is about has ended")                                         \
     X(AMP_ESC_EV_REFUSE, "refuse", "the coordinator could not carry the decision out")
 
+#define AMP_ESCALATION_FACTS(X)                                                                    \
+    X(AMP_ESC_IF_CRITICAL, "critical", "it is about a task, and critical")                         \
+    X(AMP_ESC_IF_WARNING, "warning", "it is about a task, and a warning")                          \
+    X(AMP_ESC_IF_INFO, "info", "its severity is info")                                             \
+    X(AMP_ESC_IF_ENDED, "ended", "what it asks about has ended")
+
+#define AMP_ESCALATION_EFFECTS(X)                                                                  \
+    X(AMP_ESC_DO_SUSPEND, "suspend", "suspend the task and its agents")                            \
+    X(AMP_ESC_DO_SUSPEND_PARTY, "suspend_party", "suspend the party that triggered it")            \
+    X(AMP_ESC_DO_ASK, "ask", "record when it was asked")                                           \
+    X(AMP_ESC_DO_EMIT, "emit", "send the decision, or a nack where none is to come")               \
+    X(AMP_ESC_DO_SHOW, "show", "show it")
+
 /* The nack for an escalation that nobody answered: it stays open, and whoever waits for the
  * decision need not wait in this run. */
 #define AMP_HITL_UNAVAILABLE "hitl_unavailable"
 
 enum { AMP_ESCALATION_STATES(AMP_FSM_ENUM) AMP_ESC_STATE_COUNT };
 enum { AMP_ESCALATION_EVENTS(AMP_FSM_ENUM) AMP_ESC_EVENT_COUNT };
-enum { AMP_ESC_IF_CRITICAL = 1, AMP_ESC_IF_INFO = 2, AMP_ESC_IF_ENDED = 4 };
-enum {
-    AMP_ESC_DO_SUSPEND = 1, /* the task and its agents */
-    AMP_ESC_DO_ASK = 2,
-    AMP_ESC_DO_EMIT = 4, /* the decision record; or, of what ended, a nack */
-    AMP_ESC_DO_SHOW = 8,
-};
+enum { AMP_ESCALATION_FACTS(AMP_FSM_BIT) AMP_ESC_FACT_COUNT };
+enum { AMP_ESCALATION_FACTS(AMP_FSM_FLAG) };
+enum { AMP_ESCALATION_EFFECTS(AMP_FSM_BIT) AMP_ESC_EFFECT_COUNT };
+enum { AMP_ESCALATION_EFFECTS(AMP_FSM_FLAG) };
 extern const struct amp_fsm amp_escalation_fsm;
 
 #endif

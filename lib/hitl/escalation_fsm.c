@@ -4,17 +4,8 @@
 
 static const struct amp_fsm_name states[] = {AMP_ESCALATION_STATES(AMP_FSM_NAMES)};
 static const struct amp_fsm_name events[] = {AMP_ESCALATION_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name facts[] = {
-    {"critical", "its severity is critical"},
-    {"info", "its severity is info"},
-    {"ended", "what it asks about has ended"},
-};
-static const struct amp_fsm_name effects[] = {
-    {"suspend", "suspend the task and its agents"},
-    {"ask", "put the question"},
-    {"emit", "send the decision, or a nack where none is to come"},
-    {"show", "show it"},
-};
+static const struct amp_fsm_name facts[] = {AMP_ESCALATION_FACTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name effects[] = {AMP_ESCALATION_EFFECTS(AMP_FSM_NAMES)};
 
 #define S(x) AMP_ESC_##x
 #define E(x) AMP_ESC_EV_##x
@@ -32,6 +23,11 @@ static const struct amp_fsm_row rows[] = {
      .to = S(OPEN),
      .if_all = AMP_ESC_IF_CRITICAL,
      .effects = D(SUSPEND)},
+    {.from = S(NEW),
+     .event = E(ARRIVE),
+     .to = S(OPEN),
+     .if_all = AMP_ESC_IF_WARNING,
+     .effects = D(SUSPEND_PARTY)},
     {.from = S(NEW),
      .event = E(ARRIVE),
      .to = S(NOTED),
@@ -60,8 +56,8 @@ const struct amp_fsm amp_escalation_fsm = {
     .effects = effects,
     .n_states = AMP_ESC_STATE_COUNT,
     .n_events = AMP_ESC_EVENT_COUNT,
-    .n_facts = sizeof facts / sizeof facts[0],
-    .n_effects = sizeof effects / sizeof effects[0],
+    .n_facts = AMP_ESC_FACT_COUNT,
+    .n_effects = AMP_ESC_EFFECT_COUNT,
     .initial = AMP_ESC_NEW,
     .terminal = 1u << AMP_ESC_DECIDED | 1u << AMP_ESC_NOTED | 1u << AMP_ESC_ENDED,
     .rows = rows,

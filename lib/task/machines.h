@@ -62,57 +62,52 @@ extern const struct amp_fsm amp_task_fsm;
     X(AMP_QA_EV_TERMINATE, "terminate", "the admin: end it")
 
 #define AMP_QA_FACTS(X)                                                                            \
-    X(SUSPENDED, "suspended", "the task is suspended")                                             \
-    X(STALE, "stale", "it answers something that is no longer asked")                              \
-    X(ANSWERED, "answered", "its result has a verdict that says the same")                         \
-    X(CONTRADICTS, "contradicts", "its result has a verdict that says otherwise")                  \
-    X(SAME_COMMIT, "same_commit", "the commit is the one that was rejected")                       \
-    X(CI_RED, "ci_red", "a check that counts is red for the commit")                               \
-    X(CI_AGAIN, "ci_again", "it was red as often as is tolerated")                                 \
-    X(RETRY, "retry", "the table of results says: again")                                          \
-    X(FAILS, "fails", "the table of results says: give up")                                        \
-    X(INCONSISTENT, "inconsistent", "approved in spite of what it found")                          \
-    X(LOW_CONFIDENCE, "low_confidence", "the verdict's confidence is below the minimum")           \
-    X(LOCKS, "locks", "this rejection reaches the limit")                                          \
-    X(NEEDS_ADMIN, "needs_admin", "the risk level wants the admin's approval")                     \
-    X(LAST, "last", "no other subtask is left")                                                    \
-    X(HELD_APPROVAL, "held_approval", "an approval is what is held")                               \
-    X(HELD_REVIEW, "held_review", "a review without verdict is what is held")
+    X(AMP_QA_IF_SUSPENDED, "suspended", "the task is suspended")                                   \
+    X(AMP_QA_IF_STALE, "stale", "it answers something that is no longer asked")                    \
+    X(AMP_QA_IF_ANSWERED, "answered", "its result has a verdict that says the same")               \
+    X(AMP_QA_IF_CONTRADICTS, "contradicts", "its result has a verdict that says otherwise")        \
+    X(AMP_QA_IF_SAME_COMMIT, "same_commit", "the commit is the one that was rejected")             \
+    X(AMP_QA_IF_CI_RED, "ci_red", "a check that counts is red for the commit")                     \
+    X(AMP_QA_IF_CI_AGAIN, "ci_again", "it was red as often as is tolerated")                       \
+    X(AMP_QA_IF_RETRY, "retry", "the table of results says: again")                                \
+    X(AMP_QA_IF_FAILS, "fails", "the table of results says: give up")                              \
+    X(AMP_QA_IF_INCONSISTENT, "inconsistent", "approved in spite of what it found")                \
+    X(AMP_QA_IF_LOW_CONFIDENCE, "low_confidence", "the verdict's confidence is below the minimum") \
+    X(AMP_QA_IF_LOCKS, "locks", "this rejection reaches the limit")                                \
+    X(AMP_QA_IF_NEEDS_ADMIN, "needs_admin", "the risk level wants the admin's approval")           \
+    X(AMP_QA_IF_LAST, "last", "no other subtask is left")                                          \
+    X(AMP_QA_IF_HELD_APPROVAL, "held_approval", "an approval is what is held")                     \
+    X(AMP_QA_IF_HELD_REVIEW, "held_review", "a review without verdict is what is held")
 
 #define AMP_QA_EFFECTS(X)                                                                          \
-    X(DISPATCH, "dispatch", "send it to the executor")                                             \
-    X(REVIEW, "review", "ask the reviewer")                                                        \
-    X(NEXT, "next", "the next subtask's turn comes")                                               \
-    X(KEEP, "keep", "record the result")                                                           \
-    X(KEEP_VERDICT, "keep_verdict", "record the verdict")                                          \
-    X(COUNT, "count", "one more rejection in a row")                                               \
-    X(COUNT_CI, "count_ci", "one more red in a row")                                               \
-    X(RESET, "reset", "no rejections in a row")                                                    \
-    X(AMEND, "amend", "the note joins the criteria")                                               \
-    X(BACK, "back", "the branch was put back")                                                     \
-    X(SUSPEND, "suspend", "suspend the task and its agents")                                       \
-    X(ESC_LOCK, "escalate_lock", "escalate hallucination_lock")                                    \
-    X(ESC_CONFLICT, "escalate_conflict", "escalate conflict")                                      \
-    X(ESC_CI, "escalate_ci", "escalate ci_failure")                                                \
-    X(ESC_CONFIDENCE, "escalate_confidence", "report a verdict of low confidence")                 \
-    X(ESC_APPROVAL, "escalate_approval", "ask for the admin's approval")                           \
-    X(ESC_BLOCKED, "escalate_blocked", "report what blocks the executor")                          \
-    X(FINISH, "finish", "the task is done")                                                        \
-    X(FAIL, "fail", "the task failed")                                                             \
-    X(END, "end", "the task is terminated")                                                        \
-    X(NACK, "nack", "refuse the message")
-
-#define AMP_QA_FACT_BIT(id, name, doc)   AMP_QA_BIT_IF_##id,
-#define AMP_QA_FACT_ID(id, name, doc)    AMP_QA_IF_##id = 1u << AMP_QA_BIT_IF_##id,
-#define AMP_QA_EFFECT_BIT(id, name, doc) AMP_QA_BIT_DO_##id,
-#define AMP_QA_EFFECT_ID(id, name, doc)  AMP_QA_DO_##id = 1u << AMP_QA_BIT_DO_##id,
+    X(AMP_QA_DO_DISPATCH, "dispatch", "send it to the executor")                                   \
+    X(AMP_QA_DO_REVIEW, "review", "ask the reviewer")                                              \
+    X(AMP_QA_DO_NEXT, "next", "the next subtask's turn comes")                                     \
+    X(AMP_QA_DO_KEEP, "keep", "record the result")                                                 \
+    X(AMP_QA_DO_KEEP_VERDICT, "keep_verdict", "record the verdict")                                \
+    X(AMP_QA_DO_COUNT, "count", "one more rejection in a row")                                     \
+    X(AMP_QA_DO_COUNT_CI, "count_ci", "one more red in a row")                                     \
+    X(AMP_QA_DO_RESET, "reset", "no rejections in a row")                                          \
+    X(AMP_QA_DO_AMEND, "amend", "the note joins the criteria")                                     \
+    X(AMP_QA_DO_BACK, "back", "the branch was put back")                                           \
+    X(AMP_QA_DO_SUSPEND, "suspend", "suspend the task and its agents")                             \
+    X(AMP_QA_DO_ESC_LOCK, "escalate_lock", "escalate hallucination_lock")                          \
+    X(AMP_QA_DO_ESC_CONFLICT, "escalate_conflict", "escalate conflict")                            \
+    X(AMP_QA_DO_ESC_CI, "escalate_ci", "escalate ci_failure")                                      \
+    X(AMP_QA_DO_ESC_CONFIDENCE, "escalate_confidence", "report a verdict of low confidence")       \
+    X(AMP_QA_DO_ESC_APPROVAL, "escalate_approval", "ask for the admin's approval")                 \
+    X(AMP_QA_DO_ESC_BLOCKED, "escalate_blocked", "report what blocks the executor")                \
+    X(AMP_QA_DO_FINISH, "finish", "the task is done")                                              \
+    X(AMP_QA_DO_FAIL, "fail", "the task failed")                                                   \
+    X(AMP_QA_DO_END, "end", "the task is terminated")                                              \
+    X(AMP_QA_DO_NACK, "nack", "refuse the message")
 
 enum amp_qa_state { AMP_QA_STATES(AMP_FSM_ENUM) AMP_QA_STATE_COUNT };
 enum amp_qa_event { AMP_QA_EVENTS(AMP_FSM_ENUM) AMP_QA_EVENT_COUNT };
-enum { AMP_QA_FACTS(AMP_QA_FACT_BIT) AMP_QA_FACT_COUNT };
-enum { AMP_QA_FACTS(AMP_QA_FACT_ID) };
-enum { AMP_QA_EFFECTS(AMP_QA_EFFECT_BIT) AMP_QA_EFFECT_COUNT };
-enum { AMP_QA_EFFECTS(AMP_QA_EFFECT_ID) };
+enum { AMP_QA_FACTS(AMP_FSM_BIT) AMP_QA_FACT_COUNT };
+enum { AMP_QA_FACTS(AMP_FSM_FLAG) };
+enum { AMP_QA_EFFECTS(AMP_FSM_BIT) AMP_QA_EFFECT_COUNT };
+enum { AMP_QA_EFFECTS(AMP_FSM_FLAG) };
 extern const struct amp_fsm amp_qa_fsm;
 
 /* What the task does when a subtask made this step, or -1: nothing. */

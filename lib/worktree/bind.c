@@ -119,12 +119,21 @@ static int check_visitor(struct amp_store *s, const struct amp_bind_spec *spec,
     return held ? -1 : 0;
 }
 
+/* Whether the bind is for something else than the one that failed: its tries do not count. */
+static bool binding_is_other(const struct amp_binding *failed, const struct amp_bind_spec *spec)
+{
+    char real[PATH_MAX];
+    return strcmp(failed->branch, spec->branch ? spec->branch : "") != 0 ||
+           (spec->path && failed->worktree[0] && amp_path_canonical(spec->path, real, NULL) == 0 &&
+            strcmp(real, failed->worktree) != 0);
+}
+
 int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec *spec,
              struct amp_binding *out, struct amp_error *err)
 {
     struct amp_binding now;
     struct amp_binding_step step = {.agent = spec->agent,
-                                    .event = AMP_BINDING_BIND,
+                                    .event = AMP_BINDING_EV_BIND,
                                     .now_ms = spec->now_ms,
                                     .input = spec->input};
     struct amp_error failed, late;
@@ -147,6 +156,12 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
             return amp_fail(err, AMP_NOPERM, "permission_denied", "%s is bound to %s already",
                             spec->agent, now.worktree);
     }
+    if (now.state == AMP_BINDING_BIND_FAILED && binding_is_other(&now, spec)) {
+        const struct amp_binding_step reset = {
+            .agent = spec->agent, .event = AMP_BINDING_EV_RETRY_RESET, .now_ms = spec->now_ms};
+        if (amp_binding_step(s, &reset, &now, NULL, err))
+            return -1;
+    }
     struct amp_bind_spec here = *spec;
     if (now.state == AMP_BINDING_BOUND_HOME && !spec->path)
         here.path = now.worktree;
@@ -155,7 +170,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
 
     /* A home that stays as it was is not lost because a repeated bind found fault. */
     if (now.state != AMP_BINDING_BOUND_HOME) {
-        step.event = AMP_BINDING_BIND_ERROR;
+        step.event = AMP_BINDING_EV_BIND_ERROR;
         step.with.reason = amp_bind_reason_of(&failed);
         amp_span_copy(amp_span_str(failed.what), step.with.why, sizeof step.with.why);
         if (amp_binding_step(s, &step, out, NULL, &late))
@@ -184,8 +199,10 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
     struct amp_binding now;
     const char *agent = spec->agent;
     bool remove = spec->remove, force = spec->force;
-    struct amp_binding_step step = {
-        .agent = agent, .event = AMP_BINDING_UNBIND, .now_ms = spec->now_ms, .input = spec->input};
+    struct amp_binding_step step = {.agent = agent,
+                                    .event = AMP_BINDING_EV_UNBIND,
+                                    .now_ms = spec->now_ms,
+                                    .input = spec->input};
     if (amp_binding_get(s, agent, &now, err))
         return -1;
     bool bound = now.state != AMP_BINDING_UNBOUND && now.state != AMP_BINDING_BIND_FAILED;

@@ -198,47 +198,45 @@ struct update {
     struct amp_buf json;
 };
 
-/* The record after the machine's row; only effects change it. */
-static void apply(struct amp_binding *b, const struct amp_binding_step *step,
-                  const struct amp_fsm_result *r)
+/* Carries out the effects of a step on the record. */
+static void binding_carry(struct amp_binding *b, const struct amp_binding_step *step,
+                          const struct amp_fsm_result *r)
 {
     const struct amp_binding *with = &step->with;
-#define HAS(x) (r->effects >> AMP_BINDING_##x & 1)
     if (r->to != b->state) {
         b->since_ms = step->now_ms;
         b->due_ms = 0;
     }
-    if (step->event == AMP_BINDING_BIND || step->event == AMP_BINDING_BIND_ERROR) {
+    if (r->effects & AMP_BINDING_DO_RECORD_PLACE) {
         memcpy(b->repo, with->repo, sizeof b->repo);
         memcpy(b->worktree, with->worktree, sizeof b->worktree);
         memcpy(b->branch, with->branch, sizeof b->branch);
     }
-    if (HAS(RECORD_REASON)) {
+    if (r->effects & AMP_BINDING_DO_RECORD_REASON) {
         b->reason = with->reason;
         memcpy(b->why, with->why, sizeof b->why);
         b->tries++;
     }
-    if (HAS(CLEAR_REASON)) {
+    if (r->effects & AMP_BINDING_DO_CLEAR_REASON) {
         b->reason = AMP_BIND_NONE;
         b->why[0] = '\0';
         b->tries = 0;
     }
-    if (HAS(ARM_RECOVERY))
+    if (r->effects & AMP_BINDING_DO_ARM_RECOVERY)
         b->due_ms = step->now_ms + AMP_BINDING_RECOVERY_MS;
-    if (HAS(NOTIFY_OPERATOR))
+    if (r->effects & AMP_BINDING_DO_NOTIFY_OPERATOR)
         b->due_ms = 0;
     b->invocation[0] = '\0';
-    if (HAS(ASK_APPROVAL)) {
+    if (r->effects & AMP_BINDING_DO_ASK_APPROVAL) {
         memcpy(b->other, with->other, sizeof b->other);
         memcpy(b->invocation, with->invocation, sizeof b->invocation);
     }
-    if (HAS(ARM_TTL))
+    if (r->effects & AMP_BINDING_DO_ARM_TTL)
         b->due_ms = step->now_ms + (step->ttl_ms ? step->ttl_ms : AMP_BINDING_SWITCH_TTL_MS);
-    if (HAS(GO_HOME) || step->event == AMP_BINDING_SWITCH_REJECT)
+    if (r->effects & AMP_BINDING_DO_GO_HOME)
         b->other[0] = '\0';
-    if (HAS(RELEASE) || r->to == AMP_BINDING_UNBOUND)
+    if (r->effects & AMP_BINDING_DO_RELEASE)
         b->worktree[0] = b->other[0] = b->branch[0] = '\0';
-#undef HAS
     b->state = r->to;
 }
 
@@ -252,18 +250,18 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
     if (decode(now, step->agent, &b, err))
         return -1;
     bool same = strcmp(b.worktree, step->with.worktree) == 0;
-    if (step->event == AMP_BINDING_UNBIND && b.state == AMP_BINDING_UNBOUND) {
+    if (step->event == AMP_BINDING_EV_UNBIND && b.state == AMP_BINDING_UNBOUND) {
         *u->out = b; /* applied already */
         return 1;
     }
-    if (step->event == AMP_BINDING_BIND && b.state == AMP_BINDING_BOUND_HOME && !same)
+    if (step->event == AMP_BINDING_EV_BIND && b.state == AMP_BINDING_BOUND_HOME && !same)
         return amp_fail(err, AMP_NOPERM, "permission_denied", "%s is bound to %s already",
                         step->agent, b.worktree);
     if (amp_fsm_step(&amp_binding_fsm, b.state, (uint8_t)step->event,
-                     same ? 1u << AMP_BINDING_SAME : 0, &r, err))
+                     same ? AMP_BINDING_IF_SAME : 0, &r, err))
         return -1;
     bool nothing = r.to == b.state && !r.effects;
-    apply(&b, step, &r);
+    binding_carry(&b, step, &r);
     b.found = true;
     if (nothing) {
         *u->out = b;

@@ -13,34 +13,38 @@
     X(AMP_BINDING_BIND_FAILED, "BIND_FAILED", "a bind failed; the reason is recorded")
 
 #define AMP_BINDING_EVENTS(X)                                                                      \
-    X(AMP_BINDING_BIND, "BIND", "a bind succeeded")                                                \
-    X(AMP_BINDING_BIND_ERROR, "BIND_ERROR", "a bind failed")                                       \
-    X(AMP_BINDING_RETRY_RESET, "RETRY_RESET", "the failure is cleared for a new try")              \
-    X(AMP_BINDING_UNBIND, "UNBIND", "the binding is given up")                                     \
-    X(AMP_BINDING_SWITCH_REQUEST, "SWITCH_REQUEST", "another worktree is asked for")               \
-    X(AMP_BINDING_SWITCH_APPROVE, "SWITCH_APPROVE", "the switch is allowed, for a time")           \
-    X(AMP_BINDING_SWITCH_REJECT, "SWITCH_REJECT", "the switch is refused")                         \
-    X(AMP_BINDING_SWITCH_REVOKE, "SWITCH_REVOKE", "the switch is taken back")                      \
-    X(AMP_BINDING_TTL_EXPIRED, "TTL_EXPIRED", "the time of the switch is over")                    \
-    X(AMP_BINDING_RECOVERY_TIMEOUT, "RECOVERY_TIMEOUT", "too long in BIND_FAILED")
+    X(AMP_BINDING_EV_BIND, "BIND", "a bind succeeded")                                             \
+    X(AMP_BINDING_EV_BIND_ERROR, "BIND_ERROR", "a bind failed")                                    \
+    X(AMP_BINDING_EV_RETRY_RESET, "RETRY_RESET",                                                   \
+      "a bind of something else than what failed begins anew")                                     \
+    X(AMP_BINDING_EV_UNBIND, "UNBIND", "the binding is given up")                                  \
+    X(AMP_BINDING_EV_SWITCH_REQUEST, "SWITCH_REQUEST", "another worktree is asked for")            \
+    X(AMP_BINDING_EV_SWITCH_APPROVE, "SWITCH_APPROVE", "the switch is allowed, for a time")        \
+    X(AMP_BINDING_EV_SWITCH_REJECT, "SWITCH_REJECT", "the switch is refused")                      \
+    X(AMP_BINDING_EV_SWITCH_REVOKE, "SWITCH_REVOKE", "the switch is taken back")                   \
+    X(AMP_BINDING_EV_TTL_EXPIRED, "TTL_EXPIRED", "the time of the switch is over")                 \
+    X(AMP_BINDING_EV_RECOVERY_TIMEOUT, "RECOVERY_TIMEOUT", "too long in BIND_FAILED")
 
 #define AMP_BINDING_FACTS(X)                                                                       \
-    X(AMP_BINDING_SAME, "same_worktree", "the bind names the worktree already bound")
+    X(AMP_BINDING_IF_SAME, "same_worktree", "the bind names the worktree already bound")
 
 #define AMP_BINDING_EFFECTS(X)                                                                     \
-    X(AMP_BINDING_RECORD_REASON, "record_reason", "keep why the bind failed")                      \
-    X(AMP_BINDING_CLEAR_REASON, "clear_reason", "forget the failure")                              \
-    X(AMP_BINDING_ARM_RECOVERY, "arm_recovery", "a deadline for the recovery (60 s)")              \
-    X(AMP_BINDING_ASK_APPROVAL, "ask_approval", "ask a human or the policy")                       \
-    X(AMP_BINDING_ARM_TTL, "arm_ttl", "a deadline for the switch")                                 \
-    X(AMP_BINDING_GO_HOME, "go_home", "the home worktree counts again")                            \
-    X(AMP_BINDING_RELEASE, "release", "the worktree is free")                                      \
-    X(AMP_BINDING_NOTIFY_OPERATOR, "notify_operator", "a person should look")
+    X(AMP_BINDING_DO_RECORD_REASON, "record_reason", "keep why the bind failed")                   \
+    X(AMP_BINDING_DO_RECORD_PLACE, "record_place", "keep the repository, worktree and branch")     \
+    X(AMP_BINDING_DO_CLEAR_REASON, "clear_reason", "forget the failure")                           \
+    X(AMP_BINDING_DO_ARM_RECOVERY, "arm_recovery", "a deadline for the recovery (60 s)")           \
+    X(AMP_BINDING_DO_ASK_APPROVAL, "ask_approval", "ask a human or the policy")                    \
+    X(AMP_BINDING_DO_ARM_TTL, "arm_ttl", "a deadline for the switch")                              \
+    X(AMP_BINDING_DO_GO_HOME, "go_home", "the home worktree counts again")                         \
+    X(AMP_BINDING_DO_RELEASE, "release", "the worktree is free")                                   \
+    X(AMP_BINDING_DO_NOTIFY_OPERATOR, "notify_operator", "tell a person")
 
 enum amp_binding_state { AMP_BINDING_STATES(AMP_FSM_ENUM) AMP_BINDING_STATE_COUNT };
 enum amp_binding_event { AMP_BINDING_EVENTS(AMP_FSM_ENUM) AMP_BINDING_EVENT_COUNT };
-enum amp_binding_fact { AMP_BINDING_FACTS(AMP_FSM_ENUM) AMP_BINDING_FACT_COUNT };
-enum amp_binding_effect { AMP_BINDING_EFFECTS(AMP_FSM_ENUM) AMP_BINDING_EFFECT_COUNT };
+enum { AMP_BINDING_FACTS(AMP_FSM_BIT) AMP_BINDING_FACT_COUNT };
+enum { AMP_BINDING_FACTS(AMP_FSM_FLAG) };
+enum { AMP_BINDING_EFFECTS(AMP_FSM_BIT) AMP_BINDING_EFFECT_COUNT };
+enum { AMP_BINDING_EFFECTS(AMP_FSM_FLAG) };
 
 extern const struct amp_fsm amp_binding_fsm;
 

@@ -6,33 +6,33 @@ static const struct amp_fsm_name events[] = {AMP_BINDING_EVENTS(AMP_FSM_NAMES)};
 static const struct amp_fsm_name facts[] = {AMP_BINDING_FACTS(AMP_FSM_NAMES)};
 static const struct amp_fsm_name effects[] = {AMP_BINDING_EFFECTS(AMP_FSM_NAMES)};
 
-#define BIT(x) (1u << AMP_BINDING_##x)
+#define BIT(x) AMP_BINDING_DO_##x
 #define ROW(f, e, t, ...)                                                                          \
     {                                                                                              \
-        .from = AMP_BINDING_##f, .event = AMP_BINDING_##e, .to = AMP_BINDING_##t, __VA_ARGS__      \
+        .from = AMP_BINDING_##f, .event = AMP_BINDING_EV_##e, .to = AMP_BINDING_##t, __VA_ARGS__   \
     }
-#define DO(x) .effects = (x)
+#define DO(x)  .effects = (x)
+#define FAILED (BIT(RECORD_PLACE) | BIT(RECORD_REASON) | BIT(ARM_RECOVERY))
 
 static const struct amp_fsm_row rows[] = {
-    ROW(UNBOUND, BIND, BOUND_HOME, DO(0)),
-    ROW(UNBOUND, BIND_ERROR, BIND_FAILED, DO(BIT(RECORD_REASON) | BIT(ARM_RECOVERY))),
-    ROW(BIND_FAILED, RETRY_RESET, UNBOUND, DO(BIT(CLEAR_REASON))),
-    ROW(BIND_FAILED, UNBIND, UNBOUND, DO(BIT(CLEAR_REASON))),
-    ROW(BIND_FAILED, BIND, BOUND_HOME, DO(BIT(CLEAR_REASON))),
+    ROW(UNBOUND, BIND, BOUND_HOME, DO(BIT(RECORD_PLACE))),
+    ROW(UNBOUND, BIND_ERROR, BIND_FAILED, DO(FAILED)),
+    ROW(BIND_FAILED, RETRY_RESET, UNBOUND, DO(BIT(CLEAR_REASON) | BIT(RELEASE))),
+    ROW(BIND_FAILED, UNBIND, UNBOUND, DO(BIT(CLEAR_REASON) | BIT(RELEASE))),
+    ROW(BIND_FAILED, BIND, BOUND_HOME, DO(BIT(CLEAR_REASON) | BIT(RECORD_PLACE))),
     ROW(BOUND_HOME, SWITCH_REQUEST, SWITCH_PENDING, DO(BIT(ASK_APPROVAL))),
     ROW(SWITCH_PENDING, SWITCH_APPROVE, BOUND_NON_HOME, DO(BIT(ARM_TTL))),
-    ROW(SWITCH_PENDING, SWITCH_REJECT, BOUND_HOME, DO(0)),
+    ROW(SWITCH_PENDING, SWITCH_REJECT, BOUND_HOME, DO(BIT(GO_HOME))),
     ROW(BOUND_NON_HOME, TTL_EXPIRED, BOUND_HOME, DO(BIT(GO_HOME))),
     ROW(BOUND_NON_HOME, SWITCH_REVOKE, BOUND_HOME, DO(BIT(GO_HOME))),
     ROW(BOUND_HOME, UNBIND, UNBOUND, DO(BIT(RELEASE))),
     ROW(BOUND_NON_HOME, UNBIND, UNBOUND, DO(BIT(RELEASE))),
     /* A retry may fail again; an unbind need not wait for an approval; a bind that is repeated
      * after a crash finds what it made; an operator hears of a failure that nobody mends. */
-    ROW(BIND_FAILED, BIND_ERROR, BIND_FAILED, DO(BIT(RECORD_REASON) | BIT(ARM_RECOVERY)),
-        .extra = true),
+    ROW(BIND_FAILED, BIND_ERROR, BIND_FAILED, DO(FAILED), .extra = true),
     ROW(BIND_FAILED, RECOVERY_TIMEOUT, BIND_FAILED, DO(BIT(NOTIFY_OPERATOR)), .extra = true),
     ROW(SWITCH_PENDING, UNBIND, UNBOUND, DO(BIT(RELEASE)), .extra = true),
-    ROW(BOUND_HOME, BIND, BOUND_HOME, DO(0), .if_all = BIT(SAME), .extra = true),
+    ROW(BOUND_HOME, BIND, BOUND_HOME, DO(0), .if_all = AMP_BINDING_IF_SAME, .extra = true),
 };
 
 const struct amp_fsm amp_binding_fsm = {

@@ -78,12 +78,13 @@ static const struct cells inbox[] = {
 /* SW4RM §14: debounced, and no agent leaves but explicitly. */
 static const struct cells reach[] = {
     {"ABSENT", "register>REACHABLE"},
-    {"REACHABLE", "register>REACHABLE beat>REACHABLE miss[spent]>UNREACHABLE!agent_unavailable "
-                  "miss>LATE deregister>LEFT"},
-    {"LATE",
-     "register>REACHABLE beat>REACHABLE miss[spent]>UNREACHABLE!agent_unavailable miss>LATE "
-     "deregister>LEFT"},
-    {"UNREACHABLE", "register>REACHABLE beat>REACHABLE deregister>LEFT"},
+    {"REACHABLE",
+     "ask>REACHABLE register>REACHABLE beat>REACHABLE miss[spent]>UNREACHABLE!agent_unavailable "
+     "miss>LATE deregister>LEFT"},
+    {"LATE", "ask>LATE register>REACHABLE beat>REACHABLE miss[spent]>UNREACHABLE!agent_unavailable "
+             "miss>LATE "
+             "deregister>LEFT"},
+    {"UNREACHABLE", "ask>UNREACHABLE register>REACHABLE beat>REACHABLE deregister>LEFT"},
     {"LEFT", "register>REACHABLE"},
 };
 
@@ -119,7 +120,7 @@ static const struct cells binding[] = {
 /* AMP: one answer to what was taken; failures of the machinery are no answer until they are too
  * many. */
 static const struct cells job[] = {
-    {"QUEUED", "start>RUNNING refuse>REFUSED"},
+    {"QUEUED", "take>QUEUED start>RUNNING refuse>REFUSED"},
     {"RUNNING", "start>RUNNING step>QUEUED answer>DONE refuse>REFUSED break[spent]>FAILED "
                 "break>QUEUED park>PARKED stop>QUEUED"},
     {"PARKED", "wake>QUEUED refuse>REFUSED"},
@@ -130,7 +131,8 @@ static const struct cells job[] = {
 
 /* AMP: critical and warning wait for the admin, info is shown; no answer is no decision. */
 static const struct cells escalation[] = {
-    {"NEW", "*arrive[ended]>ENDED arrive[critical]>OPEN arrive[info]>NOTED arrive>OPEN"},
+    {"NEW", "*arrive[ended]>ENDED arrive[critical]>OPEN arrive[warning]>OPEN arrive[info]>NOTED "
+            "arrive>OPEN"},
     {"OPEN", "ask>ASKED decide>DECIDED pass>OPEN *end>ENDED"},
     {"ASKED", "ask>ASKED decide>DECIDED pass>OPEN *end>ENDED"},
     {"DECIDED", "*refuse>OPEN"},

@@ -67,7 +67,7 @@ static void cell(const struct want *w)
                w->event);
         return;
     }
-    bool late = rc == 0 && (out.effects & 1u << AMP_DELIVERY_DO_LOG_LATE);
+    bool late = rc == 0 && (out.effects & AMP_DELIVERY_DO_LOG_LATE);
     bool code = rc == 0 && (w->code ? out.code && strcmp(out.code, w->code) == 0 : !out.code);
     TAP_OK(rc == 0 && strcmp(m->states[out.to].name, w->to) == 0 && out.row->extra == w->extra &&
                late == w->late && code,
@@ -79,9 +79,8 @@ static void retry_is_out(void)
 {
     struct amp_fsm_result out;
     int rc = amp_fsm_step(&amp_delivery_fsm, AMP_DELIVERY_RETRYING, AMP_DELIVERY_EV_ACK_READ,
-                          1u << AMP_DELIVERY_IF_RETRY_DELIVERED, &out, NULL);
-    TAP_OK(rc == 0 && out.to == AMP_DELIVERY_RETRYING &&
-               (out.effects & 1u << AMP_DELIVERY_DO_TRACK_BOTH),
+                          AMP_DELIVERY_IF_RETRY_DELIVERED, &out, NULL);
+    TAP_OK(rc == 0 && out.to == AMP_DELIVERY_RETRYING && (out.effects & AMP_DELIVERY_DO_TRACK_BOTH),
            "an ack of the first attempt when the retry is out: both are tracked");
 }
 

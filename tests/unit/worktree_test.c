@@ -148,26 +148,26 @@ static void bindings(void)
         return;
     amp_binding_get(s, "bob", &b, &err);
     TAP_OK(!b.found && b.state == AMP_BINDING_UNBOUND, "unbound at first");
-    TAP_OK(step(s, AMP_BINDING_BIND_ERROR, "/w", &b, &err) == 0, "a bind that fails");
+    TAP_OK(step(s, AMP_BINDING_EV_BIND_ERROR, "/w", &b, &err) == 0, "a bind that fails");
     TAP_OK(b.state == AMP_BINDING_BIND_FAILED && b.tries == 1 && b.due_ms == 61000, "is recorded");
     TAP_STR(amp_bind_reason_name(b.reason), "worktree_locked", "with its reason");
-    TAP_OK(step(s, AMP_BINDING_BIND, "/w", &b, &err) == 0 && b.state == AMP_BINDING_BOUND_HOME,
+    TAP_OK(step(s, AMP_BINDING_EV_BIND, "/w", &b, &err) == 0 && b.state == AMP_BINDING_BOUND_HOME,
            "a bind that works");
     TAP_OK(b.reason == AMP_BIND_NONE && b.tries == 0 && b.due_ms == 0, "clears it");
-    TAP_OK(step(s, AMP_BINDING_BIND, "/w", &b, &err) == 0, "again the same");
-    TAP_OK(step(s, AMP_BINDING_BIND, "/v", &b, &err) == -1, "another is refused");
+    TAP_OK(step(s, AMP_BINDING_EV_BIND, "/w", &b, &err) == 0, "again the same");
+    TAP_OK(step(s, AMP_BINDING_EV_BIND, "/v", &b, &err) == -1, "another is refused");
     TAP_STR(err.code, "permission_denied", "its code");
-    TAP_OK(step(s, AMP_BINDING_SWITCH_APPROVE, "/v", &b, &err) == -1, "nothing was asked for");
+    TAP_OK(step(s, AMP_BINDING_EV_SWITCH_APPROVE, "/v", &b, &err) == -1, "nothing was asked for");
     TAP_STR(err.code, "illegal_transition", "its code");
-    step(s, AMP_BINDING_SWITCH_REQUEST, "/v", &b, &err);
-    TAP_OK(step(s, AMP_BINDING_SWITCH_APPROVE, "/v", &b, &err) == 0 &&
+    step(s, AMP_BINDING_EV_SWITCH_REQUEST, "/v", &b, &err);
+    TAP_OK(step(s, AMP_BINDING_EV_SWITCH_APPROVE, "/v", &b, &err) == 0 &&
                b.due_ms == 1000 + AMP_BINDING_SWITCH_TTL_MS,
            "a switch has an end");
     amp_binding_get(s, "bob", &b, &err);
     TAP_STR(b.other, "/v", "and is remembered");
-    TAP_OK(step(s, AMP_BINDING_TTL_EXPIRED, "", &b, &err) == 0 && !b.other[0], "home again");
-    TAP_OK(step(s, AMP_BINDING_UNBIND, "", &b, &err) == 0 && !b.worktree[0], "unbound");
-    TAP_OK(step(s, AMP_BINDING_UNBIND, "", &b, &err) == 0, "unbound twice is no error");
+    TAP_OK(step(s, AMP_BINDING_EV_TTL_EXPIRED, "", &b, &err) == 0 && !b.other[0], "home again");
+    TAP_OK(step(s, AMP_BINDING_EV_UNBIND, "", &b, &err) == 0 && !b.worktree[0], "unbound");
+    TAP_OK(step(s, AMP_BINDING_EV_UNBIND, "", &b, &err) == 0, "unbound twice is no error");
     amp_store_close(s);
 }
 

@@ -68,6 +68,9 @@ int amp_fsm_print(const struct amp_fsm *m, const char *format, struct amp_buf *o
 /* Helpers for X-macro lists: X(NAME, "spelling", "doc"). */
 #define AMP_FSM_ENUM(id, name, doc)  id,
 #define AMP_FSM_NAMES(id, name, doc) {name, doc},
+/* Of facts and effects: first ID_BIT, its number, then ID, its bit. */
+#define AMP_FSM_BIT(id, name, doc)  id##_BIT,
+#define AMP_FSM_FLAG(id, name, doc) id = 1u << id##_BIT,
 
 AMP_API_END
 

@@ -128,9 +128,9 @@ static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec 
     amp_span_copy(id, agent, sizeof agent);
     struct amp_binding_step step = {.agent = agent, .now_ms = d->now_ms};
     if (state == AMP_BINDING_BOUND_NON_HOME) {
-        step.event = AMP_BINDING_TTL_EXPIRED;
+        step.event = AMP_BINDING_EV_TTL_EXPIRED;
     } else if (state == AMP_BINDING_BIND_FAILED && d->actor) {
-        step.event = AMP_BINDING_RECOVERY_TIMEOUT;
+        step.event = AMP_BINDING_EV_RECOVERY_TIMEOUT;
         amp_buf_init(&line, LINE_MAX_BYTES);
         d->rc = amp_binding_get(d->store, agent, &b, d->err) ||
                         notice(&b, d->actor, d->now_ms, token, sizeof token, &line, d->err)

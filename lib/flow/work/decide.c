@@ -63,18 +63,34 @@ static int acknowledge(struct amp_decider *d, const struct amp_view *v, int64_t 
 }
 
 /* What needs no decision is shown whether or not its subject ended. */
-static uint32_t facts_of(const struct amp_view *v, bool ended)
+static uint32_t facts_of(const struct amp_view *v, const struct amp_subject *about, bool ended)
 {
-    enum amp_level level = v->body.escalation.severity;
+    static const uint32_t of_level[] = {[AMP_LEVEL_INFO] = AMP_ESC_IF_INFO,
+                                        [AMP_LEVEL_WARNING] = AMP_ESC_IF_WARNING,
+                                        [AMP_LEVEL_CRITICAL] = AMP_ESC_IF_CRITICAL};
+    uint32_t level = v->protocol == AMP_PROTO_AMP ? of_level[v->body.escalation.severity] : 0;
 
-    if (v->protocol == AMP_PROTO_AMP && level == AMP_LEVEL_INFO)
-        return AMP_ESC_IF_INFO;
-    return (ended ? AMP_ESC_IF_ENDED : 0) |
-           (v->protocol == AMP_PROTO_AMP && level == AMP_LEVEL_CRITICAL ? AMP_ESC_IF_CRITICAL : 0);
+    if (level == AMP_ESC_IF_INFO)
+        return level;
+    return (ended ? AMP_ESC_IF_ENDED : 0) | (about->kind == AMP_SUBJECT_TASK ? level : 0);
 }
 
-/* Its record; suspended before, if nobody did so yet: who dies between does it again. effects: of
- * the step, 0 where it is known. */
+/* Carries out what an arrival has to do before it is recorded, so that a process that dies in
+ * between does it again. */
+static int arrival_carry(struct amp_decider *d, const struct amp_view *v, uint32_t facts,
+                         int64_t now, struct amp_error *err)
+{
+    const struct amp_suspend how = {.by = d->opt.consumer, .say = d->opt.note, .now_ms = now};
+    struct amp_fsm_result r;
+
+    if (amp_fsm_step(&amp_escalation_fsm, AMP_ESC_NEW, AMP_ESC_EV_ARRIVE, facts, &r, err))
+        return -1;
+    return r.effects & (AMP_ESC_DO_SUSPEND | AMP_ESC_DO_SUSPEND_PARTY)
+               ? amp_flow_suspend_view(d->w.store, v, &how, err)
+               : 0;
+}
+
+/* Records it. effects: of the step, 0 where it is known. */
 static int record(struct amp_decider *d, const struct amp_view *v, int64_t now, uint32_t *effects,
                   struct amp_error *err)
 {
@@ -91,9 +107,10 @@ static int record(struct amp_decider *d, const struct amp_view *v, int64_t now, 
         return -1;
     if (rec.found)
         return 0;
-    const struct amp_suspend how = {.by = d->opt.consumer, .say = d->opt.note, .now_ms = now};
-    if (amp_subject_find(s, v, &about, err) || amp_subject_ended(s, &about, &ended, err) ||
-        (about.kind == AMP_SUBJECT_TASK && amp_flow_suspend_view(s, v, &how, err)))
+    if (amp_subject_find(s, v, &about, err) || amp_subject_ended(s, &about, &ended, err))
+        return -1;
+    uint32_t facts = facts_of(v, &about, ended);
+    if (arrival_carry(d, v, facts, now, err))
         return -1;
     amp_buf_init(&nack, 1 << 16);
     if (ended && amp_compose_nack(v, AMP_STAGE_REJECTED, "admin", "terminal",
@@ -102,7 +119,7 @@ static int record(struct amp_decider *d, const struct amp_view *v, int64_t now, 
     snprintf(emit, sizeof emit, "ended/%s", key);
     struct amp_question_update u = {
         .event = AMP_ESC_EV_ARRIVE,
-        .facts = facts_of(v, ended),
+        .facts = facts,
         .set = json_pack("{s:o, s:o, s:s, s:I, s:s, s:o}", "task",
                          json_stringn(v->task.p ? v->task.p : "", v->task.n), "type",
                          json_stringn(v->body.escalation.type.p ? v->body.escalation.type.p : "",
@@ -403,8 +420,8 @@ int amp_decider_next(struct amp_decider *d, struct amp_question *q, struct amp_e
 
 int amp_decider_ask(struct amp_decider *d, const struct amp_question *q, struct amp_error *err)
 {
-    struct amp_question_update u = {.event = AMP_ESC_EV_ASK,
-                                    .set = json_pack("{s:I}", "asked", (json_int_t)amp_now_ms())};
+    struct amp_question_update u = {
+        .event = AMP_ESC_EV_ASK, .set = json_object(), .now_ms = amp_now_ms()};
     return amp_question_step(d, q->key, &u, err);
 }
 

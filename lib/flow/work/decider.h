@@ -29,6 +29,7 @@ struct amp_question_update {
     uint8_t event;
     uint32_t facts, effects; /* effects: of the step that was made, 0 for none */
     json_t *set;             /* members to lay over the record; taken */
+    int64_t now_ms;          /* of ASK */
     struct amp_store_emit emit;
     struct amp_buf json;
     char state[16];

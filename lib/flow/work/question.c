@@ -52,6 +52,8 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     if (!j)
         return -1;
     json_object_update(j, u->set);
+    if (r.effects & AMP_ESC_DO_ASK)
+        json_object_set_new(j, "asked", json_integer(u->now_ms));
     snprintf(u->state, sizeof u->state, "%s", amp_escalation_fsm.states[r.to].name);
     int rc = amp_json_dump(j, &u->json, err);
     json_decref(j);

@@ -97,7 +97,7 @@ static void clear_own(struct amp_worker *w, const char *repo)
 static void forget(struct amp_worker *w, struct amp_binding *now)
 {
     const struct amp_binding_step step = {
-        .agent = w->opt->agent, .event = AMP_BINDING_UNBIND, .now_ms = amp_now_ms()};
+        .agent = w->opt->agent, .event = AMP_BINDING_EV_UNBIND, .now_ms = amp_now_ms()};
     struct amp_error e;
 
     amp_binding_step(w->store, &step, now, NULL, &e);

@@ -83,7 +83,7 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     w->state = (uint8_t)state;
     if (amp_cursor_apply(&w->rec, &w->state, &w->s, &w->effects, err) < 0)
         return -1;
-    w->rec.held = c->held.n + (w->s.event == AMP_CURSOR_EV_HOLD);
+    w->rec.held = c->held.n + ((w->effects & AMP_CURSOR_DO_KEEP) != 0);
     return change_fill(w, change, err);
 }
 
@@ -146,7 +146,7 @@ static int open_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     while (i < c->held.n && c->held.v[i].seq <= w->rec.last_seq)
         i++;
     if (i < c->held.n && c->held.v[i].seq - 1 > w->rec.last_seq) {
-        w->s.facts |= 1u << AMP_CURSOR_IF_MISSING;
+        w->s.facts |= AMP_CURSOR_IF_MISSING;
         w->s.gap_to = c->held.v[i].seq - 1;
     }
     if (amp_cursor_apply(&w->rec, &w->state, &w->s, &w->effects, err) < 0)
@@ -232,10 +232,10 @@ static void held_look_behind(const struct amp_cursor *c, int64_t last, uint32_t 
 {
     if (skip >= c->held.n || c->held.v[skip].seq - 1 <= last)
         return;
-    s->facts |= 1u << AMP_CURSOR_IF_MISSING;
+    s->facts |= AMP_CURSOR_IF_MISSING;
     s->gap_to = c->held.v[skip].seq - 1;
     if (s->gap_to == c->rec.gap_to)
-        s->facts |= 1u << AMP_CURSOR_IF_SAME;
+        s->facts |= AMP_CURSOR_IF_SAME;
 }
 
 /* By which the store knows an event again. Moves count: what is read again after one is new. */

@@ -11,14 +11,16 @@ static const struct amp_fsm_name events[] = {AMP_CURSOR_EVENTS(AMP_FSM_NAMES)};
 static const struct amp_fsm_name facts[] = {AMP_CURSOR_FACTS(AMP_FSM_NAMES)};
 static const struct amp_fsm_name effects[] = {AMP_CURSOR_EFFECTS(AMP_FSM_NAMES)};
 
-#define S(x)    AMP_CURSOR_##x
-#define E(x)    AMP_CURSOR_EV_##x
-#define EFF(x)  (1u << AMP_CURSOR_DO_##x)
-#define IF(x)   (1u << AMP_CURSOR_IF_##x)
-#define MOVES   (EFF(ADVANCE) | EFF(LEASE))
-#define TAKEN   (EFF(FENCE) | EFF(LEASE))
-#define REWOUND (EFF(FENCE) | EFF(END_LEASE) | EFF(LEASE) | EFF(DISARM))
-#define GONE    (EFF(END_LEASE) | EFF(DISARM))
+#define S(x)   AMP_CURSOR_##x
+#define E(x)   AMP_CURSOR_EV_##x
+#define EFF(x) AMP_CURSOR_DO_##x
+#define IF(x)  AMP_CURSOR_IF_##x
+#define MOVES  (EFF(ADVANCE) | EFF(LEASE))
+#define TAKEN  (EFF(FENCE) | EFF(LEASE) | EFF(HOLDER))
+#define REWOUND                                                                                    \
+    (EFF(ADVANCE) | EFF(REWIND) | EFF(FENCE) | EFF(END_LEASE) | EFF(LEASE) | EFF(DISARM))
+#define GONE     (EFF(END_LEASE) | EFF(LAPSE) | EFF(DISARM))
+#define GIVES_UP (MOVES | EFF(HOLE) | EFF(DISARM))
 
 /* clang-format off */
 #define ROW(f, e, t, fa, eff, c)   {S(f), E(e), S(t), false, (fa), 0, (eff), (c)}
@@ -26,7 +28,7 @@ static const struct amp_fsm_name effects[] = {AMP_CURSOR_EFFECTS(AMP_FSM_NAMES)}
 #define HELD_ROWS(s)                                                                               \
     ROW(s, RENEW, s, 0, EFF(LEASE), NULL),                                                         \
     EXTRA(s, LET_GO, s, 0, EFF(END_LEASE), NULL),                                                  \
-    ROW(s, EXPIRE, EXPIRED, 0, EFF(END_LEASE) | EFF(FENCE), "cursor_expired"),                     \
+    ROW(s, EXPIRE, EXPIRED, 0, EFF(END_LEASE) | EFF(LAPSE) | EFF(FENCE), "cursor_expired"),                     \
     ROW(s, TAKE_OVER, s, 0, TAKEN, NULL),                                                          \
     EXTRA(s, MOVE, ACTIVE, 0, REWOUND, NULL),                                                      \
     EXTRA(s, RETIRE, RETIRED, 0, GONE, NULL)
@@ -42,20 +44,20 @@ static const struct amp_fsm_row rows[] = {
     ROW(GAP, ENQUEUE, GAP, IF(MISSING), MOVES | EFF(ARM), NULL),
     ROW(GAP, ENQUEUE, ACTIVE, 0, MOVES | EFF(DISARM), NULL),
     ROW(GAP, HOLD, GAP, 0, EFF(KEEP) | EFF(LEASE), NULL),
-    ROW(GAP, TIMEOUT, OVERDUE, 0, EFF(INCIDENT) | EFF(DISARM), "gap_timeout"),
+    ROW(GAP, TIMEOUT, OVERDUE, 0, EFF(INCIDENT), "gap_timeout"),
     HELD_ROWS(GAP),
 
     ROW(OVERDUE, ENQUEUE, OVERDUE, IF(MISSING) | IF(SAME), MOVES, NULL),
     ROW(OVERDUE, ENQUEUE, GAP, IF(MISSING), MOVES | EFF(ARM), NULL),
-    ROW(OVERDUE, ENQUEUE, ACTIVE, 0, MOVES, NULL),
+    ROW(OVERDUE, ENQUEUE, ACTIVE, 0, MOVES | EFF(DISARM), NULL),
     ROW(OVERDUE, HOLD, OVERDUE, 0, EFF(KEEP) | EFF(LEASE), NULL),
-    ROW(OVERDUE, SKIP, ACTIVE, 0, MOVES, NULL),
-    ROW(OVERDUE, TOMBSTONE, ACTIVE, 0, MOVES, NULL),
+    ROW(OVERDUE, SKIP, ACTIVE, 0, GIVES_UP, NULL),
+    ROW(OVERDUE, TOMBSTONE, ACTIVE, 0, GIVES_UP, NULL),
     HELD_ROWS(OVERDUE),
 
     ROW(EXPIRED, TAKE_OVER, OVERDUE, IF(MISSING) | IF(TOLD), TAKEN, NULL),
     ROW(EXPIRED, TAKE_OVER, GAP, IF(MISSING), TAKEN, NULL),
-    ROW(EXPIRED, TAKE_OVER, ACTIVE, 0, TAKEN, NULL),
+    ROW(EXPIRED, TAKE_OVER, ACTIVE, 0, TAKEN | EFF(DISARM), NULL),
     EXTRA(EXPIRED, MOVE, ACTIVE, 0, REWOUND, NULL),
     EXTRA(EXPIRED, RETIRE, RETIRED, 0, GONE, NULL),
 

@@ -5,48 +5,51 @@
 #include <amp/fsm/fsm.h>
 
 #define AMP_CURSOR_STATES(X)                                                                       \
-    X(ACTIVE, "ACTIVE", "nothing is missing")                                                      \
-    X(GAP, "GAP", "an event is missing and later ones wait")                                       \
-    X(OVERDUE, "OVERDUE", "it has been missing for longer than is waited for")                     \
-    X(EXPIRED, "EXPIRED", "its lease ran out: it holds nothing back any more")                     \
-    X(RETIRED, "RETIRED", "its consumer is gone for good")
+    X(AMP_CURSOR_ACTIVE, "ACTIVE", "nothing is missing")                                           \
+    X(AMP_CURSOR_GAP, "GAP", "an event is missing and later ones wait")                            \
+    X(AMP_CURSOR_OVERDUE, "OVERDUE", "it has been missing for longer than is waited for")          \
+    X(AMP_CURSOR_EXPIRED, "EXPIRED", "its lease ran out: it holds nothing back any more")          \
+    X(AMP_CURSOR_RETIRED, "RETIRED", "its consumer is gone for good")
 
 #define AMP_CURSOR_EVENTS(X)                                                                       \
-    X(ENQUEUE, "enqueue", "the next event is durably queued")                                      \
-    X(HOLD, "hold", "an event beyond the next one is kept")                                        \
-    X(TIMEOUT, "gap_timeout", "nobody sent what is missing in time")                               \
-    X(SKIP, "skip", "what is missing is given up")                                                 \
-    X(TOMBSTONE, "tombstone", "it is given up, and a mark stands in its place")                    \
-    X(RENEW, "renew", "its holder is alive")                                                       \
-    X(LET_GO, "let_go", "its holder ends")                                                         \
-    X(EXPIRE, "expire", "the lease ran out")                                                       \
-    X(TAKE_OVER, "take_over", "a consumer takes it")                                               \
-    X(MOVE, "move", "a person sets it")                                                            \
-    X(RETIRE, "retire", "a person ends it")
+    X(AMP_CURSOR_EV_ENQUEUE, "enqueue", "the next event is durably queued")                        \
+    X(AMP_CURSOR_EV_HOLD, "hold", "an event beyond the next one is kept")                          \
+    X(AMP_CURSOR_EV_TIMEOUT, "gap_timeout", "nobody sent what is missing in time")                 \
+    X(AMP_CURSOR_EV_SKIP, "skip", "what is missing is given up")                                   \
+    X(AMP_CURSOR_EV_TOMBSTONE, "tombstone", "it is given up, and a mark stands in its place")      \
+    X(AMP_CURSOR_EV_RENEW, "renew", "its holder is alive")                                         \
+    X(AMP_CURSOR_EV_LET_GO, "let_go", "its holder ends")                                           \
+    X(AMP_CURSOR_EV_EXPIRE, "expire", "the lease ran out")                                         \
+    X(AMP_CURSOR_EV_TAKE_OVER, "take_over", "a consumer takes it")                                 \
+    X(AMP_CURSOR_EV_MOVE, "move", "a person sets it")                                              \
+    X(AMP_CURSOR_EV_RETIRE, "retire", "a person ends it")
 
 #define AMP_CURSOR_FACTS(X)                                                                        \
-    X(MISSING, "missing", "an event waits, and the one before it is not there")                    \
-    X(SAME, "same_gap", "it is the gap that was there before")                                     \
-    X(TOLD, "told", "its incident was told already")
+    X(AMP_CURSOR_IF_MISSING, "missing", "an event waits, and the one before it is not there")      \
+    X(AMP_CURSOR_IF_SAME, "same_gap", "it is the gap that was there before")                       \
+    X(AMP_CURSOR_IF_TOLD, "told", "its incident was told already")
 
 #define AMP_CURSOR_EFFECTS(X)                                                                      \
-    X(ADVANCE, "advance", "the position moves, by the commit that queues")                         \
-    X(KEEP, "keep", "the event waits in the store")                                                \
-    X(ARM, "arm", "wait for what is missing")                                                      \
-    X(DISARM, "disarm", "nothing is waited for")                                                   \
-    X(INCIDENT, "incident", "tell it, once")                                                       \
-    X(LEASE, "lease", "the lease runs anew")                                                       \
-    X(END_LEASE, "end_lease", "nobody holds it")                                                   \
-    X(FENCE, "fence", "a new epoch: what an earlier holder commits is refused")
+    X(AMP_CURSOR_DO_ADVANCE, "advance", "the position moves, by the commit that queues")           \
+    X(AMP_CURSOR_DO_REWIND, "rewind",                                                              \
+      "a person set the position: what was given up counts no more")                               \
+    X(AMP_CURSOR_DO_HOLE, "hole", "remember what was given up")                                    \
+    X(AMP_CURSOR_DO_KEEP, "keep", "the event waits in the store")                                  \
+    X(AMP_CURSOR_DO_ARM, "arm", "wait for what is missing")                                        \
+    X(AMP_CURSOR_DO_DISARM, "disarm", "nothing is waited for")                                     \
+    X(AMP_CURSOR_DO_INCIDENT, "incident", "tell it, once")                                         \
+    X(AMP_CURSOR_DO_LEASE, "lease", "the lease runs anew")                                         \
+    X(AMP_CURSOR_DO_END_LEASE, "end_lease", "nobody holds it")                                     \
+    X(AMP_CURSOR_DO_LAPSE, "lapse", "the lease is over at once")                                   \
+    X(AMP_CURSOR_DO_HOLDER, "holder", "who takes it holds it")                                     \
+    X(AMP_CURSOR_DO_FENCE, "fence", "a new epoch: what an earlier holder commits is refused")
 
-#define AMP_CURSOR_STATE_ID(id, name, doc)  AMP_CURSOR_##id,
-#define AMP_CURSOR_EVENT_ID(id, name, doc)  AMP_CURSOR_EV_##id,
-#define AMP_CURSOR_FACT_ID(id, name, doc)   AMP_CURSOR_IF_##id,
-#define AMP_CURSOR_EFFECT_ID(id, name, doc) AMP_CURSOR_DO_##id,
-enum amp_cursor_state { AMP_CURSOR_STATES(AMP_CURSOR_STATE_ID) AMP_CURSOR_STATE_COUNT };
-enum amp_cursor_event { AMP_CURSOR_EVENTS(AMP_CURSOR_EVENT_ID) AMP_CURSOR_EV_COUNT };
-enum amp_cursor_fact { AMP_CURSOR_FACTS(AMP_CURSOR_FACT_ID) AMP_CURSOR_IF_COUNT };
-enum amp_cursor_effect { AMP_CURSOR_EFFECTS(AMP_CURSOR_EFFECT_ID) AMP_CURSOR_DO_COUNT };
+enum amp_cursor_state { AMP_CURSOR_STATES(AMP_FSM_ENUM) AMP_CURSOR_STATE_COUNT };
+enum amp_cursor_event { AMP_CURSOR_EVENTS(AMP_FSM_ENUM) AMP_CURSOR_EV_COUNT };
+enum { AMP_CURSOR_FACTS(AMP_FSM_BIT) AMP_CURSOR_IF_COUNT };
+enum { AMP_CURSOR_FACTS(AMP_FSM_FLAG) };
+enum { AMP_CURSOR_EFFECTS(AMP_FSM_BIT) AMP_CURSOR_DO_COUNT };
+enum { AMP_CURSOR_EFFECTS(AMP_FSM_FLAG) };
 
 extern const struct amp_fsm amp_cursor_fsm;
 

@@ -115,46 +115,52 @@ static void hole_add(struct amp_cursor_rec *r, int64_t from, int64_t to, int64_t
     r->hole[r->n_holes++] = (struct amp_cursor_hole){from, to, now_ms};
 }
 
-int amp_cursor_apply(struct amp_cursor_rec *r, uint8_t *state, const struct amp_cursor_step *step,
-                     uint32_t *effects, struct amp_error *err)
+/* Carries out the effects of a step on the record; an event that is kept, and the line of an
+ * incident, are committed by who makes the step. */
+static void cursor_carry(struct amp_cursor_rec *r, const struct amp_cursor_step *step,
+                         const struct amp_fsm_result *res)
 {
-    struct amp_fsm_result res;
-    uint32_t facts = step->facts | (r->told ? 1u << AMP_CURSOR_IF_TOLD : 0);
-    if (amp_fsm_step(&amp_cursor_fsm, *state, step->event, facts, &res, err) < 0)
-        return -1;
-#define DOES(x) (res.effects & 1u << AMP_CURSOR_DO_##x)
-    if (step->event == AMP_CURSOR_EV_SKIP || step->event == AMP_CURSOR_EV_TOMBSTONE)
+    if (res->effects & AMP_CURSOR_DO_HOLE)
         hole_add(r, r->last_seq + 1, step->seq, step->now_ms);
-    if (DOES(ADVANCE) || step->event == AMP_CURSOR_EV_MOVE)
+    if (res->effects & AMP_CURSOR_DO_ADVANCE)
         r->last_seq = step->seq;
-    if (step->event == AMP_CURSOR_EV_MOVE) {
+    if (res->effects & AMP_CURSOR_DO_REWIND) {
         r->moves++;
         r->n_holes = 0;
     }
-    if (DOES(LEASE))
+    if (res->effects & AMP_CURSOR_DO_LEASE)
         r->lease_until_ms = step->now_ms + step->lease_ms;
-    if (DOES(END_LEASE))
-        r->holder = (struct amp_span){"", 0};
-    if (DOES(FENCE))
-        r->epoch++;
-    if (step->event == AMP_CURSOR_EV_TAKE_OVER)
-        r->holder = amp_span_str(step->holder);
-    if (res.to == AMP_CURSOR_EXPIRED || res.to == AMP_CURSOR_RETIRED)
+    if (res->effects & AMP_CURSOR_DO_LAPSE)
         r->lease_until_ms = 0;
-    if (DOES(ARM)) {
+    if (res->effects & AMP_CURSOR_DO_END_LEASE)
+        r->holder = (struct amp_span){"", 0};
+    if (res->effects & AMP_CURSOR_DO_HOLDER)
+        r->holder = amp_span_str(step->holder);
+    if (res->effects & AMP_CURSOR_DO_FENCE)
+        r->epoch++;
+    if (res->effects & AMP_CURSOR_DO_ARM) {
         r->gap_since_ms = step->now_ms;
         r->gap_due_ms = step->now_ms + step->gap_ms;
         r->told = false;
     }
-    if (DOES(INCIDENT))
+    if (res->effects & AMP_CURSOR_DO_INCIDENT)
         r->told = true;
-    if (res.to == AMP_CURSOR_GAP || res.to == AMP_CURSOR_OVERDUE) {
+    if (res->to == AMP_CURSOR_GAP || res->to == AMP_CURSOR_OVERDUE)
         r->gap_to = step->gap_to;
-    } else if (res.to == AMP_CURSOR_ACTIVE) {
+    if (res->effects & AMP_CURSOR_DO_DISARM) {
         r->gap_since_ms = r->gap_due_ms = r->gap_to = 0;
         r->told = false;
     }
-#undef DOES
+}
+
+int amp_cursor_apply(struct amp_cursor_rec *r, uint8_t *state, const struct amp_cursor_step *step,
+                     uint32_t *effects, struct amp_error *err)
+{
+    struct amp_fsm_result res;
+    uint32_t facts = step->facts | (r->told ? AMP_CURSOR_IF_TOLD : 0);
+    if (amp_fsm_step(&amp_cursor_fsm, *state, step->event, facts, &res, err) < 0)
+        return -1;
+    cursor_carry(r, step, &res);
     r->updated_ms = step->now_ms;
     *state = res.to;
     *effects = res.effects;

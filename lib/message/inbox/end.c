@@ -119,7 +119,7 @@ static int delivery_end(struct amp_store *s, const struct amp_inbox_key *k,
         return -1;
     if (amp_inbox_step(s, k->key, &step, err) < 0)
         return -1;
-    return amp_inbox_buffer_leave(s, r->agent, k->id, false, err);
+    return amp_inbox_carry(s, r->agent, k, &step, err);
 }
 
 int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,

@@ -102,7 +102,7 @@ static int place_supersede(struct offering *o, const struct amp_inbox_key *k,
                                   .actor = o->turn->actor};
     if (amp_inbox_step(o->s, k->key, &step, err) < 0)
         return -1;
-    return amp_inbox_buffer_leave(o->s, o->agent, k->id, false, err);
+    return amp_inbox_carry(o->s, o->agent, k, &step, err);
 }
 
 enum { OVER, OFFERED, HELD };
@@ -181,6 +181,7 @@ static int place_try(struct offering *o, const struct amp_inbox_place *place, st
                                      .expires_ms = expires_ms,
                                      .lane = place->lane};
     o->out->attempt = (uint32_t)step.attempt;
+    o->out->redelivered = (step.effects & AMP_INBOX_DO_REDELIVER) != 0;
     if (o->turn->between_turns &&
         amp_inbox_busy(o->s, o->agent, o->now_ms, o->now_ms + o->turn->lease_ms, err) < 0)
         return -1;
@@ -318,7 +319,7 @@ int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct am
     if (rc == 0)
         rc = amp_inbox_withdraw_others(s, agent, k.id, now_ms, err);
     if (rc == 0)
-        rc = amp_inbox_buffer_leave(s, agent, k.id, true, err);
+        rc = amp_inbox_carry(s, agent, &k, &step, err);
     amp_store_end(s);
     return rc;
 }
@@ -359,7 +360,8 @@ static int delivery_return(struct amp_store *s, struct amp_span agent,
         return -1;
     struct amp_inbox_place p = {
         .id = k->id, .at_ms = d.at_ms, .expires_ms = d.expires_ms, .lane = d.lane};
-    if (amp_inbox_buffer_update(s, agent, "return", front_fn, &p, err) < 0)
+    if ((r.effects & AMP_INBOX_DO_PLACE) &&
+        amp_inbox_buffer_update(s, agent, "return", front_fn, &p, err) < 0)
         return -1;
     return amp_inbox_step(s, k->key, &step, err);
 }

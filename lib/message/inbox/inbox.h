@@ -35,13 +35,15 @@
     X(AMP_INBOX_EV_RETURN, "return", "it was not done: the agent is to get it again")              \
     X(AMP_INBOX_EV_REQUEUE, "requeue", "a person sent it again")
 
+#define AMP_INBOX_EFFECTS(X)                                                                       \
+    X(AMP_INBOX_DO_PLACE, "place", "it needs a place in the buffer")                               \
+    X(AMP_INBOX_DO_DROP, "drop", "its place in the buffer is free")                                \
+    X(AMP_INBOX_DO_REDELIVER, "redeliver", "it may have been there before: it is marked")
+
 enum { AMP_INBOX_STATES(AMP_FSM_ENUM) AMP_INBOX_STATE_COUNT };
 enum { AMP_INBOX_EVENTS(AMP_FSM_ENUM) AMP_INBOX_EV_COUNT };
-enum {
-    AMP_INBOX_DO_PLACE = 1,     /* needs a place in the buffer */
-    AMP_INBOX_DO_DROP = 2,      /* gives its place back */
-    AMP_INBOX_DO_REDELIVER = 4, /* it may have been there before: say so */
-};
+enum { AMP_INBOX_EFFECTS(AMP_FSM_BIT) AMP_INBOX_DO_COUNT };
+enum { AMP_INBOX_EFFECTS(AMP_FSM_FLAG) };
 extern const struct amp_fsm amp_inbox_fsm;
 
 #define AMP_INBOX_BOUND     10
@@ -87,7 +89,8 @@ struct amp_inbox_msg {
     struct amp_span id; /* the message's, or a digest where it has none */
     struct amp_span line;
     uint8_t state;
-    uint32_t attempt; /* of handing it over, from 1; above 1: redelivered */
+    uint32_t attempt; /* of handing it over, from 1 */
+    bool redelivered; /* it may have been handed over before */
     int64_t at_ms, expires_ms, lane;
 };
 /* The id under which the ledger knows a message of the inbox: a TASK of AOP, which has none, by its

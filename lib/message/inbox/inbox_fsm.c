@@ -7,11 +7,7 @@
 
 static const struct amp_fsm_name states[] = {AMP_INBOX_STATES(AMP_FSM_NAMES)};
 static const struct amp_fsm_name events[] = {AMP_INBOX_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name effects[] = {
-    {"place", "it needs a place in the buffer"},
-    {"drop", "its place in the buffer is free"},
-    {"redeliver", "it may have been there before: it is marked"},
-};
+static const struct amp_fsm_name effects[] = {AMP_INBOX_EFFECTS(AMP_FSM_NAMES)};
 
 #define S(x) AMP_INBOX_##x
 #define E(x) AMP_INBOX_EV_##x
@@ -60,7 +56,7 @@ const struct amp_fsm amp_inbox_fsm = {
     .effects = effects,
     .n_states = AMP_INBOX_STATE_COUNT,
     .n_events = AMP_INBOX_EV_COUNT,
-    .n_effects = sizeof effects / sizeof effects[0],
+    .n_effects = AMP_INBOX_DO_COUNT,
     .initial = AMP_INBOX_ABSENT,
     .terminal = 1u << AMP_INBOX_FAILED,
     .rows = rows,

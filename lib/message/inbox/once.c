@@ -174,7 +174,7 @@ static int delivery_withdraw(void *ctx, struct amp_span agent, struct amp_span i
     if (d.state != AMP_INBOX_WAITING || d.requeue > 0)
         return 0;
     if (amp_inbox_step(w->s, k.key, &step, &e) == 0)
-        return amp_inbox_buffer_leave(w->s, agent, k.id, false, err);
+        return amp_inbox_carry(w->s, agent, &k, &step, err);
     if (e.status == AMP_NO) /* it is handed over there since */
         return 0;
     *err = e;

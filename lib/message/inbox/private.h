@@ -74,6 +74,10 @@ struct amp_inbox_step {
 };
 int amp_inbox_step(struct amp_store *s, struct amp_span key, struct amp_inbox_step *step,
                    struct amp_error *err);
+/* Carries out what is left of a step's effects once the ledger has heard of it: only then the place
+ * may go, by which the next one finds what was left undone. */
+int amp_inbox_carry(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
+                    const struct amp_inbox_step *step, struct amp_error *err);
 
 /* One change of the buffer: `fn` returns 0 to commit, 1 to leave it, -1 to refuse. */
 typedef int (*amp_inbox_buffer_fn)(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err);

@@ -204,19 +204,20 @@ static int event_decide(struct amp_store *s, struct putting *p, struct amp_inbox
     if (amp_inbox_delivery_get(s, p->key.key, &p->mem, &p->had, err) < 0)
         return -1;
     bool past = p->had.state == AMP_INBOX_READ || p->had.state == AMP_INBOX_FAILED;
+    struct amp_fsm_result r;
+    int64_t rev = 0;
     step->event = AMP_INBOX_EV_PUT;
-    *place = !past;
-    if (!past || !in_ledger(p->v->id))
-        return 0;
-    int64_t rev;
-    if (letter_requeued(s, p->agent, p->v->id, p->had.state == AMP_INBOX_READ ? p->had.read_ms : 0,
+    if (past && in_ledger(p->v->id) &&
+        letter_requeued(s, p->agent, p->v->id, p->had.state == AMP_INBOX_READ ? p->had.read_ms : 0,
                         &rev, err) < 0)
         return -1;
     if (rev > 0 && rev != p->had.requeue) {
         step->event = AMP_INBOX_EV_REQUEUE;
         step->requeue = rev;
-        *place = true;
     }
+    if (amp_fsm_step(&amp_inbox_fsm, p->had.state, step->event, 0, &r, err) < 0)
+        return -1;
+    *place = (r.effects & AMP_INBOX_DO_PLACE) != 0;
     return 0;
 }
 
@@ -252,8 +253,7 @@ static int delivery_put(struct amp_store *s, struct putting *p, struct amp_store
     if (event_decide(s, p, &step, &needs_place, err) < 0 ||
         (needs_place && place_take(s, p->agent, &place, err) < 0))
         return -1;
-    bool placed = p->had.state == AMP_INBOX_ABSENT || step.event == AMP_INBOX_EV_REQUEUE;
-    if (p->answer && placed && p->answer->compose(p->answer->ctx, &p->said, err) < 0)
+    if (p->answer && needs_place && p->answer->compose(p->answer->ctx, &p->said, err) < 0)
         return -1;
     emit.line = amp_buf_span(&p->said);
     step.emit = emit.line.n > 0 ? &emit : NULL;

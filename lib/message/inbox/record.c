@@ -365,3 +365,11 @@ int amp_inbox_step(struct amp_store *s, struct amp_span key, struct amp_inbox_st
     amp_buf_release(&w.out);
     return rc;
 }
+
+int amp_inbox_carry(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
+                    const struct amp_inbox_step *step, struct amp_error *err)
+{
+    return step->effects & AMP_INBOX_DO_DROP
+               ? amp_inbox_buffer_leave(s, agent, k->id, step->to == AMP_INBOX_READ, err)
+               : 0;
+}

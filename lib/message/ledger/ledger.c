@@ -291,12 +291,12 @@ static void late_settle(struct work *w, uint32_t eff)
         w->rec.due_ms = 0;
     /* A letter of it, or of a later attempt, is closed after this commit, or by the sweep after a
      * crash. */
-    bool left = (eff & 1u << AMP_DELIVERY_DO_TRACK_BOTH) && w->rec.due_ms == 0;
+    bool left = (eff & AMP_DELIVERY_DO_TRACK_BOTH) && w->rec.due_ms == 0;
     bool silence = w->rec.state == AMP_DELIVERY_TIMED_OUT && w->rec.failure.n == 0 &&
                    !amp_span_is(w->rec.protocol, "aop");
     w->changes->withdraw |=
         left || (w->rec.given_up.n > 0 && (silence || w->stage == AMP_STAGE_FULFILLED));
-    if ((eff & 1u << AMP_DELIVERY_DO_TRACK_BOTH) && w->stage != AMP_STAGE_RECEIVED)
+    if ((eff & AMP_DELIVERY_DO_TRACK_BOTH) && w->stage != AMP_STAGE_RECEIVED)
         amp_span_copy(w->rec.next, w->changes->close_next, sizeof(w->changes->close_next));
 }
 
@@ -380,16 +380,15 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return -1;
     struct amp_fsm_result step;
     uint8_t event = stage_events[w->stage];
-    uint32_t facts = w->rec.departed_ms > 0 ? 1u << AMP_DELIVERY_IF_RETRY_DELIVERED : 0;
+    uint32_t facts = w->rec.departed_ms > 0 ? AMP_DELIVERY_IF_RETRY_DELIVERED : 0;
     if (amp_fsm_step(&amp_delivery_fsm, w->rec.state, event, facts, &step, err) < 0)
         return -1;
     uint32_t eff = step.effects;
-    bool admitted = (eff & 1u << AMP_DELIVERY_DO_ADMITTED) && admission_is_enough(w->rec.protocol);
-    w->note.late = (eff & 1u << AMP_DELIVERY_DO_LOG_LATE) != 0;
+    bool admitted = (eff & AMP_DELIVERY_DO_ADMITTED) && admission_is_enough(w->rec.protocol);
+    w->note.late = (eff & AMP_DELIVERY_DO_LOG_LATE) != 0;
     /* Late or not: the receiver has spoken, the sender need not keep the message. */
-    w->changes->close_outbox =
-        admitted || w->note.late || (eff & 1u << AMP_DELIVERY_DO_CLOSE_OUTBOX);
-    if (eff & 1u << AMP_DELIVERY_DO_CANCEL_RETRY) {
+    w->changes->close_outbox = admitted || w->note.late || (eff & AMP_DELIVERY_DO_CLOSE_OUTBOX);
+    if (eff & AMP_DELIVERY_DO_CANCEL_RETRY) {
         w->rec.next = (struct amp_span){"", 0};
         wait_begin(w);
     }
@@ -400,7 +399,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     /* Neither a sign of life (AOP) nor the beginning of the work is an end: its time runs on. */
     bool at_work = step.to == AMP_DELIVERY_READ;
     bool runs_on = at_work && (amp_span_is(w->rec.protocol, "aop") || w->rec.sla_ms > 0);
-    if (!runs_on && (eff & 1u << AMP_DELIVERY_DO_CLEAR_DEADLINE))
+    if (!runs_on && (eff & AMP_DELIVERY_DO_CLEAR_DEADLINE))
         w->rec.due_ms = 0;
     if (at_work && w->rec.sla_ms > 0)
         outcome_expect(w);

@@ -7,17 +7,15 @@
  */
 #include "message/record/delivery.h"
 
-#define NAMES(id, name, doc) {name, doc},
-
-static const struct amp_fsm_name states[] = {AMP_DELIVERY_STATES(NAMES)};
-static const struct amp_fsm_name events[] = {AMP_DELIVERY_EVENTS(NAMES)};
-static const struct amp_fsm_name facts[] = {AMP_DELIVERY_FACTS(NAMES)};
-static const struct amp_fsm_name effects[] = {AMP_DELIVERY_EFFECTS(NAMES)};
+static const struct amp_fsm_name states[] = {AMP_DELIVERY_STATES(AMP_FSM_NAMES)};
+static const struct amp_fsm_name events[] = {AMP_DELIVERY_EVENTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name facts[] = {AMP_DELIVERY_FACTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name effects[] = {AMP_DELIVERY_EFFECTS(AMP_FSM_NAMES)};
 
 #define S(x)         AMP_DELIVERY_##x
 #define E(x)         AMP_DELIVERY_EV_##x
-#define EFF(x)       (1u << AMP_DELIVERY_DO_##x)
-#define RETRY_IS_OUT (1u << AMP_DELIVERY_IF_RETRY_DELIVERED)
+#define EFF(x)       AMP_DELIVERY_DO_##x
+#define RETRY_IS_OUT AMP_DELIVERY_IF_RETRY_DELIVERED
 #define SETTLED      (EFF(CLOSE_OUTBOX) | EFF(CLEAR_DEADLINE))
 #define EXPIRED      (SETTLED | EFF(BURY))
 #define GIVEN_UP     (EFF(BURY) | EFF(CLEAR_DEADLINE))
