@@ -22,7 +22,7 @@ const char *const dead_classes[] = {
     "temporary",      "permanent",        "undeliverable", "retries_exhausted",
     "terminal_error", "policy_violation", "ttl_expired",   NULL};
 const char *const dead_protocols[] = {
-#define X(id, name, title) name,
+#define X(id, name, title) #name,
     AMP_PROTOCOL_LIST(X)
 #undef X
         NULL};

@@ -20,7 +20,7 @@ static const char *output, *config;
 static bool check, annotate, nack, effective;
 
 static const char *const protocols[] = {
-#define X(id, name, title) name,
+#define X(id, name, title) #name,
     AMP_PROTOCOL_LIST(X)
 #undef X
         NULL};

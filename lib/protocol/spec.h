@@ -5,12 +5,11 @@
 #ifndef AMP_PROTOCOL_SPEC_H
 #define AMP_PROTOCOL_SPEC_H
 
-#include <string.h>
-
 #include <amp/protocol/protocol.h>
 
 #include "protocol/check/check.h"
 #include "protocol/view/fill.h"
+#include "protocol/view/object.h"
 
 struct amp_code_row;
 
@@ -40,9 +39,24 @@ struct amp_code_row {
  * so that the next one with the same keys need not be asked again. */
 enum amp_detected { AMP_DETECT_NEVER, AMP_DETECT_NO, AMP_DETECT_YES, AMP_DETECT_ALWAYS };
 
+/* A member that tells a protocol in text that cannot be scanned: at the top of an object. */
+struct amp_mark {
+    const char *key, *value; /* value: what the member's string starts with; "": anything */
+    bool claims;             /* it is enough alone; else two are needed, */
+    bool tells;              /* one of them with this */
+};
+
+/* What a text is that may hold an envelope of a protocol. */
+enum amp_text_is {
+    AMP_TEXT_OTHER,    /* something else */
+    AMP_TEXT_ENVELOPE, /* scanned: `json` is its text */
+    AMP_TEXT_BAD,      /* it starts as an envelope and is none: the fault says why */
+};
+
 struct amp_spec {
     enum amp_protocol protocol;
     enum amp_detected (*detect)(const struct amp_tape *t, uint32_t object);
+    bool detect_last; /* its keys are less its own than those of the other protocols */
     /* Whether a root object that no protocol's detect knows is a record of this one: a file or an
      * entry of a control plane, without an envelope; may be NULL. */
     bool (*detect_record)(const struct amp_tape *t);
@@ -60,6 +74,18 @@ struct amp_spec {
     /* What a text is that is no JSON, or a JSON string, and a message all the same: its type word,
      * or NULL. `pinned`: the protocol was named, so less is enough. */
     const char *(*text)(struct amp_span text, bool pinned);
+    /* What a text is in which an envelope may stand; `pinned`: as above. With it envelopes are
+     * looked for in `payload`, `message` and `content` of other objects, too; a text that holds
+     * none is none of the protocol's business, also where the protocol was named. */
+    enum amp_text_is (*unwrap)(struct amp_tape *t, struct amp_span text, bool pinned,
+                               struct amp_span *json, struct amp_json_fault *fault);
+    /* Whether an envelope is too large, with the fault that says so; may be NULL. */
+    bool (*too_large)(struct amp_span json, struct amp_json_fault *fault);
+    bool outer_to; /* its envelope has no recipient: that stands outside, {"to":…,"msg":…} */
+    const char *prefix; /* what stands before its envelopes in texts; or NULL */
+    /* In other text: an id that others use too, and what has to stand beside it; or NULL. */
+    const char *id, *beside[8];
+    const struct amp_mark *marks; /* ends with a NULL key */
     const char *no_json; /* the code of a line that is no JSON where the protocol was named; NULL:
                             the scanner's */
     /* The refusal of a line as a message in this protocol, one line with LF; `first` is its first
@@ -70,6 +96,9 @@ struct amp_spec {
     int (*finish)(struct amp_view *v, struct amp_pool *arena, struct amp_error *err);
     bool finish_is_view; /* finish only fills the view: left out where nobody looks at it, and a
                             message without a type word is then named after its row */
+    bool heads;          /* what else the view says does not depend on any body */
+    /* The code, and the field, whose finding makes the others meaningless; or NULL. */
+    const char *alone_code, *alone_field;
     /* Priority and expiry where a bare view lacks them; may be NULL. */
     void (*hurry)(struct amp_view *v);
     /* Whether a violation of the schema is of something that this message need not have; may be
@@ -85,33 +114,11 @@ static inline bool amp_spec_detects(const struct amp_spec *s, const struct amp_t
     return s->detect(t, object) >= AMP_DETECT_YES;
 }
 
-extern const struct amp_spec amp_spec_amp, amp_spec_sw4rm, amp_spec_aop, amp_spec_aof, amp_spec_rtp;
+#define X(id, name, title) extern const struct amp_spec amp_spec_##name;
+AMP_PROTOCOL_LIST(X)
+#undef X
+/* NULL for AMP_PROTO_NONE. */
 const struct amp_spec *amp_spec_of(enum amp_protocol p);
-
-/* Whether an object has a string under the key, and whether it is, or starts with, the text. */
-static inline bool amp_spec_has(const struct amp_tape *t, uint32_t object, const char *key)
-{
-    return amp_tape_get(t, object, (struct amp_span){key, strlen(key)}) != AMP_TOK_NONE;
-}
-static inline bool amp_spec_is(const struct amp_tape *t, uint32_t object, const char *key,
-                               const char *text)
-{
-    uint32_t tok = amp_tape_get(t, object, (struct amp_span){key, strlen(key)});
-    return tok != AMP_TOK_NONE && amp_tok_is(t, tok, (struct amp_span){text, strlen(text)});
-}
-bool amp_spec_starts(const struct amp_tape *t, uint32_t object, const char *key, const char *text);
-
-/* A table without rows: nothing of the body is looked at. */
-extern const struct amp_fill_table amp_fill_nothing;
-
-/* The kind row of a type, or NULL. */
-const struct amp_kind_row *amp_spec_kind(const struct amp_spec *s, struct amp_span type);
-
-/* Who refuses a line, and the number of the refusal among what it says. Each thread is an outbox of
- * its own: lines leave in the order of the threads' work, not of the moments when they were made.
- */
-#define AMP_REFUSER_MAX 32
-int64_t amp_refuse_number(int64_t now_ms, char who[AMP_REFUSER_MAX]);
 
 #define AMP_SPEC_COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
 

@@ -14,11 +14,11 @@
 AMP_API_BEGIN
 
 #define AMP_PROTOCOL_LIST(X)                                                                       \
-    X(AMP, "amp", "AMP/1.0")                                                                       \
-    X(SW4RM, "sw4rm", "SW4RM 0.5.0")                                                               \
-    X(AOP, "aop", "AOP 2.0.2-C")                                                                   \
-    X(AOF, "aof", "AOF/1")                                                                         \
-    X(RTP, "rtp", "Runtime Protocol v1")
+    X(AMP, amp, "AMP/1.0")                                                                         \
+    X(SW4RM, sw4rm, "SW4RM 0.5.0")                                                                 \
+    X(AOP, aop, "AOP 2.0.2-C")                                                                     \
+    X(AOF, aof, "AOF/1")                                                                           \
+    X(RTP, rtp, "Runtime Protocol v1")
 
 enum amp_protocol {
     AMP_PROTO_NONE,

@@ -244,36 +244,26 @@ static const struct amp_code_row codes[] = {
     {NULL, NULL, NULL, NULL},
 };
 
+static const struct amp_mark marks[] = {
+    {"protocol_version", "AMP/", true, false},
+    {"msg_id", "", false, true},
+    {"type", "", false, false},
+    {"task_id", "", false, false},
+    {NULL, NULL, false, false},
+};
+
 static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
 {
-    if (amp_spec_has(t, object, "msg_id"))
+    if (amp_object_has(t, object, "msg_id"))
         return AMP_DETECT_ALWAYS;
-    if (amp_spec_starts(t, object, "protocol_version", "AMP/"))
+    if (amp_object_starts(t, object, "protocol_version", "AMP/"))
         return AMP_DETECT_YES;
-    if (!amp_spec_has(t, object, "type") || !amp_spec_has(t, object, "task_id"))
-        return amp_spec_has(t, object, "protocol_version") ? AMP_DETECT_NO : AMP_DETECT_NEVER;
+    if (!amp_object_has(t, object, "type") || !amp_object_has(t, object, "task_id"))
+        return amp_object_has(t, object, "protocol_version") ? AMP_DETECT_NO : AMP_DETECT_NEVER;
     for (unsigned i = 0; i < AMP_SPEC_COUNT(kinds); i++)
-        if (amp_spec_is(t, object, "type", kinds[i].type))
+        if (amp_object_is(t, object, "type", kinds[i].type))
             return AMP_DETECT_YES;
     return AMP_DETECT_NO;
-}
-
-/* Whether one of the checks under an object is in the state. */
-static uint32_t check_in_state(const struct amp_tape *t, uint32_t checks, const char *state)
-{
-    if (checks == AMP_TOK_NONE || t->tok[checks].type != AMP_JSON_OBJECT)
-        return AMP_TOK_NONE;
-    for (uint32_t k = checks + 1; k < t->tok[checks].next; k = t->tok[k + 1].next)
-        if (t->tok[k + 1].type == AMP_JSON_STRING && amp_tok_is(t, k + 1, amp_span_str(state)) &&
-            !amp_tok_is(t, k, AMP_SPAN("last_updated")))
-            return k;
-    return AMP_TOK_NONE;
-}
-
-uint32_t amp_amp_failed_check(const struct amp_view *v)
-{
-    const char *at = v->kind == AMP_KIND_REVIEW ? "/payload/ci_status" : "/checks";
-    return check_in_state(v->tape, amp_tape_pointer(v->tape, 0, amp_span_str(at)), "failed");
 }
 
 static void finish_verdict(struct amp_body *b)
@@ -298,7 +288,7 @@ static int finish_ci(struct amp_view *v, struct amp_pool *arena, struct amp_erro
         amp_fill_text(v->tape, failed, arena, &v->body.ci.first_failed, err) < 0)
         return -1;
     uint32_t checks = amp_tape_get(v->tape, 0, AMP_SPAN("checks"));
-    v->body.ci.pending = check_in_state(v->tape, checks, "running") != AMP_TOK_NONE;
+    v->body.ci.pending = amp_amp_check_in_state(v->tape, checks, "running") != AMP_TOK_NONE;
     return 0;
 }
 
@@ -350,6 +340,11 @@ const struct amp_spec amp_spec_amp = {
     .n_kinds = AMP_SPEC_COUNT(kinds),
     .schema = "amp/message.json",
     .codes = codes,
+    .alone_field = "type",
+    .heads = true,
+    .id = "msg_id",
+    .beside = {"protocol_version", "type", "from", "task_id", "payload"},
+    .marks = marks,
     .refuse = amp_amp_refuse,
     .finish = finish,
     .rules = amp_amp_rules,

@@ -1,4 +1,4 @@
-/* What amp.c and amp_rules.c share. */
+/* What the files of AMP/1.0 share. */
 #ifndef AMP_PROTOCOL_AMP_H
 #define AMP_PROTOCOL_AMP_H
 
@@ -16,5 +16,7 @@ int amp_amp_refuse(const struct amp_view *v, const struct amp_finding *first, in
 
 /* The key of the first failed check of a review request or a CI record, or AMP_TOK_NONE. */
 uint32_t amp_amp_failed_check(const struct amp_view *v);
+/* The key of the first check under an object that is in the state, or AMP_TOK_NONE. */
+uint32_t amp_amp_check_in_state(const struct amp_tape *t, uint32_t checks, const char *state);
 
 #endif

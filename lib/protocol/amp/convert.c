@@ -210,4 +210,4 @@ static const struct cv_shape shapes[] = {
      .when = {{"/type", "nack"}},
      CV_ROWS(nack)},
 };
-const struct cv_shapes amp_cv_shapes_amp = {shapes, CV_COUNT(shapes)};
+const struct cv_shapes amp_cv_shapes_amp = {.v = shapes, .n = CV_COUNT(shapes)};

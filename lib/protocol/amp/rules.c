@@ -10,6 +10,24 @@
 #include "protocol/amp/amp.h"
 #include "protocol/spec.h"
 
+uint32_t amp_amp_check_in_state(const struct amp_tape *t, uint32_t checks, const char *state)
+{
+    if (checks == AMP_TOK_NONE || t->tok[checks].type != AMP_JSON_OBJECT)
+        return AMP_TOK_NONE;
+    for (uint32_t k = checks + 1; k < t->tok[checks].next; k = t->tok[k + 1].next)
+        if (t->tok[k + 1].type == AMP_JSON_STRING && amp_tok_is(t, k + 1, amp_span_str(state)) &&
+            !amp_tok_is(t, k, AMP_SPAN("last_updated")))
+            return k;
+    return AMP_TOK_NONE;
+}
+
+uint32_t amp_amp_failed_check(const struct amp_view *v)
+{
+    const char *at = v->kind == AMP_KIND_REVIEW ? "/payload/ci_status" : "/checks";
+    return amp_amp_check_in_state(v->tape, amp_tape_pointer(v->tape, 0, amp_span_str(at)),
+                                  "failed");
+}
+
 /* {type}-{task_id}-{digits} */
 static void msg_id(struct amp_check *c)
 {

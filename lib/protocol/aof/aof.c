@@ -4,6 +4,7 @@
  * event are unwrapped by the reader.
  */
 #include "protocol/aof/aof.h"
+#include "protocol/aof/text.h"
 
 #include <stddef.h>
 
@@ -108,14 +109,6 @@ static const struct amp_code_row codes[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
-{
-    uint32_t tok = amp_tape_get(t, object, AMP_SPAN("protocol"));
-    if (tok == AMP_TOK_NONE)
-        return AMP_DETECT_NEVER;
-    return amp_tok_is(t, tok, AMP_SPAN("aof")) ? AMP_DETECT_YES : AMP_DETECT_NO;
-}
-
 static bool number_at(const struct amp_tape *t, const char *key)
 {
     uint32_t tok = amp_tape_get(t, 0, amp_span_str(key));
@@ -125,23 +118,23 @@ static bool number_at(const struct amp_tape *t, const char *key)
 /* Which file or event record an object without an envelope is; NULL for none of them. */
 static const struct amp_kind_row *record_of(const struct amp_tape *t)
 {
-    if (amp_spec_has(t, 0, "actor") && amp_spec_has(t, 0, "type") && number_at(t, "eventId"))
-        return amp_spec_is(t, 0, "type", kinds[REFUSAL].type) ||
-                       amp_spec_is(t, 0, "type", "protocol.message.unknown")
+    if (amp_object_has(t, 0, "actor") && amp_object_has(t, 0, "type") && number_at(t, "eventId"))
+        return amp_object_is(t, 0, "type", kinds[REFUSAL].type) ||
+                       amp_object_is(t, 0, "type", "protocol.message.unknown")
                    ? &kinds[REFUSAL]
                    : &kinds[EVENT];
-    if (!amp_spec_starts(t, 0, "taskId", "TASK-"))
+    if (!amp_object_starts(t, 0, "taskId", "TASK-"))
         return NULL;
-    if (amp_spec_has(t, 0, "outcome") && amp_spec_has(t, 0, "completedAt"))
+    if (amp_object_has(t, 0, "outcome") && amp_object_has(t, 0, "completedAt"))
         return &kinds[RESULT];
-    if (amp_spec_has(t, 0, "parentTaskId") && amp_spec_has(t, 0, "toAgent") &&
-        amp_spec_has(t, 0, "dueBy"))
+    if (amp_object_has(t, 0, "parentTaskId") && amp_object_has(t, 0, "toAgent") &&
+        amp_object_has(t, 0, "dueBy"))
         return &kinds[HANDOFF];
-    if (!amp_spec_has(t, 0, "agentId"))
+    if (!amp_object_has(t, 0, "agentId"))
         return NULL;
-    if (amp_spec_has(t, 0, "beatCount"))
+    if (amp_object_has(t, 0, "beatCount"))
         return &kinds[BEAT];
-    return amp_spec_has(t, 0, "startedAt") ? &kinds[RUN] : NULL;
+    return amp_object_has(t, 0, "startedAt") ? &kinds[RUN] : NULL;
 }
 
 static bool detect_record(const struct amp_tape *t)
@@ -161,7 +154,7 @@ static const struct amp_kind_row *message_of(struct amp_span type)
 static const struct amp_kind_row *kind_of(const struct amp_view *v)
 {
     const struct amp_kind_row *row = message_of(v->type);
-    return row || detect(v->tape, 0) >= AMP_DETECT_YES ? row : record_of(v->tape);
+    return row || amp_aof_detect(v->tape, 0) >= AMP_DETECT_YES ? row : record_of(v->tape);
 }
 
 static void finish_result(struct amp_view *v, uint32_t from)
@@ -227,9 +220,14 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
     return message ? 0 : finish_record(v, arena, err);
 }
 
+static const struct amp_mark marks[] = {
+    {"protocol", "aof", true, false},
+    {NULL, NULL, false, false},
+};
+
 const struct amp_spec amp_spec_aof = {
     .protocol = AMP_PROTO_AOF,
-    .detect = detect,
+    .detect = amp_aof_detect,
     .detect_record = detect_record,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
     .bare = AMP_FILL_TABLE_BUT(struct amp_view, envelope, VIEW_ROWS),
@@ -237,6 +235,11 @@ const struct amp_spec amp_spec_aof = {
     .n_kinds = AMP_SPEC_COUNT(kinds),
     .schema = "aof/envelope.json",
     .codes = codes,
+    .alone_code = "protocol.message.unknown",
+    .unwrap = amp_aof_unwrap,
+    .too_large = amp_aof_too_large,
+    .prefix = AMP_AOF_PREFIX,
+    .marks = marks,
     .kind_of = kind_of,
     .refuse = amp_aof_refuse,
     .finish = finish,

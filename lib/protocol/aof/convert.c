@@ -173,4 +173,4 @@ static const struct cv_shape shapes[] = {
      CV_ROWS(answer),
      .when = {{"/type", "status.update"}, {"/type", CV_NEVER}}},
 };
-const struct cv_shapes amp_cv_shapes_aof = {shapes, CV_COUNT(shapes)};
+const struct cv_shapes amp_cv_shapes_aof = {.v = shapes, .n = CV_COUNT(shapes)};

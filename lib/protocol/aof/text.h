@@ -2,23 +2,20 @@
 #ifndef AMP_PROTOCOL_AOF_TEXT_H
 #define AMP_PROTOCOL_AOF_TEXT_H
 
-#include <amp/json/tape.h>
+#include "protocol/spec.h"
 
-/* The most bytes of an envelope, prefix included. */
-#define AMP_AOF_BYTES_MAX ((size_t)10 * 1024 * 1024)
+#define AMP_AOF_PREFIX "AOF/1 "
 
-enum amp_aof_text {
-    AMP_AOF_NOT,      /* the text is something else */
-    AMP_AOF_ENVELOPE, /* scanned: `json` is its text */
-    AMP_AOF_BAD,      /* it starts as an envelope and is none: the fault says why */
-};
+/* See spec.h, detect. */
+enum amp_detected amp_aof_detect(const struct amp_tape *t, uint32_t object);
 
-/* What a text is: behind "AOF/1 " an envelope must stand; a text that starts with { or [ is one
- * where it bears the protocol's name, and must be one where the protocol is given (`pinned`). */
-enum amp_aof_text amp_aof_text(struct amp_tape *t, struct amp_span text, bool pinned,
-                               struct amp_span *json, struct amp_json_fault *fault);
+/* See spec.h, unwrap: behind the prefix an envelope must stand; a text that starts with { or [ is
+ * one where it bears the protocol's name, and must be one where the protocol is given (`pinned`).
+ */
+enum amp_text_is amp_aof_unwrap(struct amp_tape *t, struct amp_span text, bool pinned,
+                                struct amp_span *json, struct amp_json_fault *fault);
 
-/* Fills the fault of an envelope that is too large. */
-void amp_aof_too_large(struct amp_json_fault *fault);
+/* Whether an envelope has more bytes than the protocol allows. */
+bool amp_aof_too_large(struct amp_span text, struct amp_json_fault *fault);
 
 #endif

@@ -2,7 +2,7 @@
  * AOP 2.0.2-C: detection, the kinds and the view.
  *
  * Detection follows the contract (§1.3): JSON whose aop_version starts with "2." is read as version
- * 2; everything else that claims to be AOP, or is taken for it, may be version 1 (aop_v1.c), or it
+ * 2; everything else that claims to be AOP, or is taken for it, may be version 1 (version.c), or it
  * is UNSTRUCTURED.
  */
 #include "protocol/aop/aop.h"
@@ -193,11 +193,6 @@ static enum row event_row(const struct amp_tape *t)
     return EVENT;
 }
 
-bool amp_aop_is_2(const struct amp_tape *t)
-{
-    return t->n > 0 && amp_spec_starts(t, 0, "aop_version", "2.");
-}
-
 static const struct amp_kind_row *kind_of(const struct amp_view *v)
 {
     const struct amp_tape *t = v->tape;
@@ -212,13 +207,19 @@ static const struct amp_kind_row *kind_of(const struct amp_view *v)
     return &kinds[amp_span_is(v->type, "EVENT") ? event_row(t) : NEITHER];
 }
 
+static const struct amp_mark marks[] = {
+    {"aop_version", "", true, false},
+    {"protocol_family", "AOP", true, false},
+    {NULL, NULL, false, false},
+};
+
 static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
 {
-    if (amp_spec_has(t, object, "aop_version"))
+    if (amp_object_has(t, object, "aop_version"))
         return AMP_DETECT_ALWAYS;
-    if (!amp_spec_has(t, object, "protocol_family"))
+    if (!amp_object_has(t, object, "protocol_family"))
         return AMP_DETECT_NEVER;
-    return amp_spec_is(t, object, "protocol_family", "AOP") ? AMP_DETECT_YES : AMP_DETECT_NO;
+    return amp_object_is(t, object, "protocol_family", "AOP") ? AMP_DETECT_YES : AMP_DETECT_NO;
 }
 
 /* The texts under one key of an array's objects. */
@@ -252,7 +253,7 @@ static void priority(struct amp_view *v, uint32_t object, const char *key)
         int64_t number;
     } words[] = {{"CRITICAL", -15}, {"HIGH", -5}, {"LOW", 10}};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (amp_spec_is(v->tape, object, key, words[i].word))
+        if (amp_object_is(v->tape, object, key, words[i].word))
             v->priority = words[i].number;
 }
 
@@ -295,14 +296,6 @@ static int finish_response(struct amp_view *v, struct amp_pool *arena, struct am
         b->result.completion = AMP_COMPLETION_PARTIAL;
     uint32_t left = amp_tape_pointer(v->tape, 0, AMP_SPAN("/execution_summary/output_artifacts"));
     return gather(v, left, AMP_SPAN("path"), arena, &b->result.files_changed, err);
-}
-
-bool amp_aop_is_task(const struct amp_view *v)
-{
-    if (v->kind == AMP_KIND_DISPATCH)
-        return v->tape->n > 0;
-    return v->kind == AMP_KIND_OTHER && v->payload != AMP_TOK_NONE && amp_aop_is_2(v->tape) &&
-           v->tape->tok[v->payload].type == AMP_JSON_OBJECT && !amp_span_is(v->type, "EVENT");
 }
 
 static void hurry(struct amp_view *v)
@@ -353,6 +346,8 @@ const struct amp_spec amp_spec_aop = {
     .kind_of = kind_of,
     .text = amp_aop_text,
     .no_json = "E_PARSE_FAILURE",
+    .alone_code = "E_PARSE_FAILURE",
+    .marks = marks,
     .refuse = amp_aop_refuse,
     .finish = finish,
     .finish_is_view = true,

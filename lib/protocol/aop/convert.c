@@ -181,4 +181,4 @@ static const struct cv_shape shapes[] = {
      .when = {{"/event", "PROGRESS_UPDATE"}},
      CV_ROWS(progress)},
 };
-const struct cv_shapes amp_cv_shapes_aop = {shapes, CV_COUNT(shapes)};
+const struct cv_shapes amp_cv_shapes_aop = {.v = shapes, .n = CV_COUNT(shapes)};

@@ -65,7 +65,7 @@ static struct amp_span provider_of(const struct amp_view *v)
     static const char *const words[] = {"CLAUDE", "CODEX", "GEMINI", "LOCAL"};
     for (unsigned i = 0; i < AMP_SPEC_COUNT(words); i++) {
         uint32_t target = amp_aop_at(v, 0, AMP_SPAN("target"));
-        if (target != AMP_TOK_NONE && amp_spec_is(v->tape, target, "provider", words[i]))
+        if (target != AMP_TOK_NONE && amp_object_is(v->tape, target, "provider", words[i]))
             return amp_span_str(words[i]);
     }
     return AMP_SPAN("OTHER");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "protocol/redact/redact.h"
+#include "protocol/spec.h"
 
 enum { PATH_EXTRA = 64 * 1024, FOUND_MOST = 80, SENTENCE_MOST = 400, LOOKED_AT = 4096 };
 
@@ -36,6 +37,7 @@ void amp_check_start(struct amp_check *c, const struct amp_view *v,
     static const struct amp_check_options none;
     c->v = v;
     c->opt = opt ? opt : &none;
+    c->spec = NULL;
     c->row = NULL;
     c->schema = NULL;
     c->n = c->untold = 0;
@@ -253,14 +255,14 @@ void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char 
     va_end(args);
 }
 
-/* A finding after which the others mean nothing: the line may be right in another version, or, in
- * AMP and AOF, as another type. */
-static bool stands_alone(const struct amp_finding *f)
+/* A finding after which the others mean nothing: the line may be right in another version, or as
+ * another type. */
+static bool stands_alone(const struct amp_check *c, const struct amp_finding *f)
 {
+    const struct amp_spec *s = c->spec;
     return strcmp(f->code, "version_incompatible") == 0 ||
-           strcmp(f->code, "protocol.message.unknown") == 0 ||
-           (f->protocol == AMP_PROTO_AOP && strcmp(f->code, "E_PARSE_FAILURE") == 0) ||
-           (f->protocol == AMP_PROTO_AMP && strcmp(f->field, "type") == 0);
+           (s && s->alone_code && strcmp(f->code, s->alone_code) == 0) ||
+           (s && s->alone_field && strcmp(f->field, s->alone_field) == 0);
 }
 
 static bool superfluous(const struct amp_check *c, unsigned at)
@@ -270,7 +272,7 @@ static bool superfluous(const struct amp_check *c, unsigned at)
         const struct amp_finding *o = &c->found[i];
         if (i == at || o->severity != AMP_SEV_ERROR)
             continue;
-        if (f->severity == AMP_SEV_WARNING || stands_alone(o))
+        if (f->severity == AMP_SEV_WARNING || stands_alone(c, o))
             return true; /* what is refused needs no warning */
         if (i < at && strcmp(o->pointer, f->pointer) == 0)
             return true;
@@ -317,7 +319,7 @@ int amp_check_tell(struct amp_check *c, amp_finding_fn fn, void *ctx)
         for (unsigned i = 0; i < c->n; i++)
             c->found[i].severity = AMP_SEV_ERROR;
     for (unsigned i = 0; i < c->n; i++) {
-        if (superfluous(c, i) && !(stands_alone(&c->found[i]) && errors == 0))
+        if (superfluous(c, i) && !(stands_alone(c, &c->found[i]) && errors == 0))
             continue;
         if (c->opt->most == 0 || told < c->opt->most) {
             if (fn)

@@ -10,8 +10,10 @@
 #include "protocol/view/pool.h"
 
 struct amp_kind_row;
+struct amp_spec;
 struct amp_check {
     const struct amp_view *v;
+    const struct amp_spec *spec;    /* NULL before the protocol is known */
     const struct amp_kind_row *row; /* the message's shape; NULL: its type is unknown */
     const struct amp_check_options *opt;
     struct amp_pool *arena;

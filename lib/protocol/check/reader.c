@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/aof/text.h"
 #include "protocol/check/check.h"
 #include "protocol/check/schemas.h"
 #include "protocol/spec.h"
@@ -31,6 +30,7 @@ struct amp_reader {
     uint64_t shapes;                     /* the table that ruled_out is about */
     uint8_t ruled_out[AMP_SHAPE_SLOTS];  /* by shape: how many protocols its keys rule out */
     struct known_type types[TYPE_SLOTS]; /* a message costs no comparison of all type words */
+    const struct amp_spec *order[AMP_PROTO_COUNT - 1]; /* in which protocols are detected */
 };
 
 /* What detection found out about a line. */
@@ -43,6 +43,15 @@ struct document {
     bool silent;       /* not this protocol's, and none of its business: it passes */
 };
 
+static void order_init(struct amp_reader *r)
+{
+    unsigned n = 0;
+    for (int last = 0; last < 2; last++)
+        for (enum amp_protocol p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++)
+            if (amp_spec_of(p)->detect_last == last)
+                r->order[n++] = amp_spec_of(p);
+}
+
 struct amp_reader *amp_reader_new(const struct amp_json_limits *limits, struct amp_error *err)
 {
     struct amp_reader *r = calloc(1, sizeof *r);
@@ -53,6 +62,7 @@ struct amp_reader *amp_reader_new(const struct amp_json_limits *limits, struct a
     amp_tape_init(&r->outer, limits);
     amp_tape_init(&r->inner, limits);
     amp_pool_init(&r->arena, ARENA_MOST);
+    order_init(r);
     return r;
 }
 
@@ -92,8 +102,7 @@ static void scan_finding(struct amp_reader *r, struct amp_span text,
 /* The protocol of the outermost object. What its keys alone say is remembered by its shape. */
 static const struct amp_spec *detect_object(struct amp_reader *r)
 {
-    static const struct amp_spec *const order[] = {&amp_spec_amp, &amp_spec_aop, &amp_spec_aof,
-                                                   &amp_spec_rtp, &amp_spec_sw4rm};
+    const struct amp_spec *const *order = r->order;
     const struct amp_tape *t = &r->outer;
     unsigned shape = t->tok[0].shape, i = 0;
     if (t->tok[0].type != AMP_JSON_OBJECT)
@@ -108,7 +117,7 @@ static const struct amp_spec *detect_object(struct amp_reader *r)
             return order[i - CERTAIN];
     }
     bool keys_only = true;
-    for (; i < AMP_SPEC_COUNT(order); i++) {
+    for (; i < AMP_SPEC_COUNT(r->order); i++) {
         enum amp_detected d = order[i]->detect(t, 0);
         if (shape && keys_only)
             r->ruled_out[shape - 1] = (uint8_t)(d == AMP_DETECT_ALWAYS ? CERTAIN + i : i);
@@ -119,20 +128,28 @@ static const struct amp_spec *detect_object(struct amp_reader *r)
     return NULL;
 }
 
-/* An AOF envelope in a text: 1 it is one (or claims to be), 0 it is not. */
-static int unwrap_text(struct amp_reader *r, struct amp_span text, bool pinned, struct document *d)
+/* Whether a text holds, or claims to hold, an envelope of a protocol whose envelopes stand in
+ * texts. */
+static bool unwrap_text(struct amp_reader *r, struct amp_span text, enum amp_protocol only,
+                        struct document *d)
 {
-    struct amp_json_fault fault;
-    struct amp_span json;
-    enum amp_aof_text what = amp_aof_text(&r->inner, text, pinned, &json, &fault);
-    if (what == AMP_AOF_NOT)
-        return 0;
-    d->spec = &amp_spec_aof;
-    d->text = json;
-    d->tape = &r->inner;
-    if (what == AMP_AOF_BAD)
-        scan_finding(r, json, &fault);
-    return 1;
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(r->order); i++) {
+        const struct amp_spec *s = r->order[i];
+        struct amp_json_fault fault;
+        struct amp_span json;
+        if (!s->unwrap)
+            continue;
+        enum amp_text_is what = s->unwrap(&r->inner, text, s->protocol == only, &json, &fault);
+        if (what == AMP_TEXT_OTHER)
+            continue;
+        d->spec = s;
+        d->text = json;
+        d->tape = &r->inner;
+        if (what == AMP_TEXT_BAD)
+            scan_finding(r, json, &fault);
+        return true;
+    }
+    return false;
 }
 
 /* An object inside the outer one that becomes the document. */
@@ -151,39 +168,58 @@ static int unwrap_object(struct amp_reader *r, uint32_t tok, const struct amp_sp
     return 1;
 }
 
-/* AOF under payload, message or content of an event; SW4RM under msg beside an outer to. */
-static int unwrap(struct amp_reader *r, bool pinned, struct document *d, struct amp_error *err)
+/* An object under msg, beside an outer recipient, of a protocol without one of its own. */
+static const struct amp_spec *addressed(struct amp_reader *r, uint32_t msg)
+{
+    if (msg == AMP_TOK_NONE || r->outer.tok[msg].type != AMP_JSON_OBJECT)
+        return NULL;
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(r->order); i++)
+        if (r->order[i]->outer_to && amp_spec_detects(r->order[i], &r->outer, msg))
+            return r->order[i];
+    return NULL;
+}
+
+/* An object of a protocol whose messages other objects carry. */
+static const struct amp_spec *carried(struct amp_reader *r, uint32_t tok)
+{
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(r->order); i++)
+        if (r->order[i]->unwrap && amp_spec_detects(r->order[i], &r->outer, tok))
+            return r->order[i];
+    return NULL;
+}
+
+/* A message under payload, message or content of an event, or under msg beside an outer to. */
+static int unwrap(struct amp_reader *r, enum amp_protocol only, struct document *d,
+                  struct amp_error *err)
 {
     static const char *const carriers[] = {"payload", "message", "content"};
     const struct amp_tape *t = &r->outer;
+    const struct amp_spec *s;
     struct amp_span text;
     if (t->tok[0].type == AMP_JSON_STRING) {
         if (amp_fill_text(t, 0, &r->arena, &text, err) < 0)
             return -1;
-        return unwrap_text(r, text, pinned, d);
+        return unwrap_text(r, text, only, d);
     }
     if (t->tok[0].type != AMP_JSON_OBJECT)
         return 0;
     uint32_t msg = amp_tape_get(t, 0, AMP_SPAN("msg"));
     uint32_t to = amp_tape_get(t, 0, AMP_SPAN("to"));
-    if (msg != AMP_TOK_NONE && to != AMP_TOK_NONE && t->tok[msg].type == AMP_JSON_OBJECT) {
-        /* Only SW4RM has no recipient of its own. */
-        if (amp_spec_detects(&amp_spec_sw4rm, t, msg)) {
-            d->outer_to = to;
-            return unwrap_object(r, msg, &amp_spec_sw4rm, d);
-        }
+    if (to != AMP_TOK_NONE && (s = addressed(r, msg))) {
+        d->outer_to = to;
+        return unwrap_object(r, msg, s, d);
     }
     for (unsigned i = 0; i < AMP_SPEC_COUNT(carriers); i++) {
         uint32_t tok = amp_tape_get(t, 0, amp_span_str(carriers[i]));
         if (tok == AMP_TOK_NONE)
             continue;
-        if (t->tok[tok].type == AMP_JSON_OBJECT && amp_spec_detects(&amp_spec_aof, t, tok))
-            return unwrap_object(r, tok, &amp_spec_aof, d);
+        if (t->tok[tok].type == AMP_JSON_OBJECT && (s = carried(r, tok)))
+            return unwrap_object(r, tok, s, d);
         if (t->tok[tok].type != AMP_JSON_STRING)
             continue;
         if (amp_fill_text(t, tok, &r->arena, &text, err) < 0)
             return -1;
-        if (unwrap_text(r, text, pinned, d))
+        if (unwrap_text(r, text, only, d))
             return 1;
     }
     return 0;
@@ -196,8 +232,8 @@ static bool take_text(struct amp_reader *r, struct amp_span text, struct documen
     struct amp_json_fault fault;
     if (only == AMP_PROTO_NONE && !r->check.opt->texts)
         return false;
-    for (int p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++) {
-        const struct amp_spec *s = amp_spec_of((enum amp_protocol)p);
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(r->order); i++) {
+        const struct amp_spec *s = r->order[i];
         if (!s->text || (only != AMP_PROTO_NONE && only != s->protocol))
             continue;
         const char *word = s->text(text, only == s->protocol);
@@ -212,15 +248,19 @@ static bool take_text(struct amp_reader *r, struct amp_span text, struct documen
     return false;
 }
 
-static const struct amp_spec *detect_record(const struct amp_tape *t)
+static const struct amp_spec *detect_record(const struct amp_reader *r)
 {
-    static const enum amp_protocol order[] = {AMP_PROTO_AOF, AMP_PROTO_RTP};
-    for (unsigned i = 0; i < AMP_SPEC_COUNT(order); i++) {
-        const struct amp_spec *s = amp_spec_of(order[i]);
-        if (s->detect_record(t))
-            return s;
-    }
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(r->order); i++)
+        if (r->order[i]->detect_record && r->order[i]->detect_record(&r->outer))
+            return r->order[i];
     return NULL;
+}
+
+/* Whether a protocol was named of which a text that holds none of its messages is no business. */
+static bool is_quiet(enum amp_protocol only)
+{
+    const struct amp_spec *s = amp_spec_of(only);
+    return s && s->unwrap;
 }
 
 static const struct amp_spec *detect_pinned(const struct amp_tape *t, const struct amp_spec *s)
@@ -234,13 +274,12 @@ static const struct amp_spec *detect_pinned(const struct amp_tape *t, const stru
 static int find_document(struct amp_reader *r, enum amp_protocol only, struct document *d,
                          struct amp_error *err)
 {
-    bool aof = only == AMP_PROTO_AOF;
     d->spec =
         only == AMP_PROTO_NONE ? detect_object(r) : detect_pinned(&r->outer, amp_spec_of(only));
     if (d->spec)
         return 0;
     struct document w = *d;
-    int got = unwrap(r, aof, &w, err);
+    int got = unwrap(r, only, &w, err);
     if (got < 0)
         return -1;
     if (got && (only == AMP_PROTO_NONE || (w.spec && w.spec->protocol == only)))
@@ -254,15 +293,15 @@ static int find_document(struct amp_reader *r, enum amp_protocol only, struct do
         take_text(r, text, d);
     }
     if (!d->spec && only == AMP_PROTO_NONE && r->outer.tok[0].type == AMP_JSON_OBJECT)
-        d->spec = detect_record(&r->outer);
-    d->silent = !d->spec && aof; /* what is no AOF is none of its business */
+        d->spec = detect_record(r);
+    d->silent = !d->spec && is_quiet(only);
     if (!d->spec && only != AMP_PROTO_NONE && !d->silent)
         d->spec = amp_spec_of(only);
     return 0;
 }
 
-/* A line that the scanner refused: an AOF envelope behind its prefix, another protocol's text, or,
- * where AOF was asked for, plain text, which is none of its business. */
+/* A line that the scanner refused: an envelope in a text, another protocol's text, or plain text
+ * that is none of the named protocol's business. */
 static void open_text(struct amp_reader *r, struct amp_span line, struct document *d,
                       const struct amp_json_fault *fault)
 {
@@ -271,13 +310,12 @@ static void open_text(struct amp_reader *r, struct amp_span line, struct documen
         return;
     }
     enum amp_protocol only = r->check.opt->only;
-    bool aof = only == AMP_PROTO_AOF;
     bool other = strcmp(fault->code, "invalid_json") == 0;
-    if ((aof || only == AMP_PROTO_NONE) && unwrap_text(r, line, aof, d))
+    if ((is_quiet(only) || only == AMP_PROTO_NONE) && unwrap_text(r, line, only, d))
         return;
     if (other && take_text(r, line, d))
         return;
-    d->silent = aof;
+    d->silent = is_quiet(only);
     if (d->silent)
         return;
     scan_finding(r, line, fault);
@@ -296,11 +334,17 @@ static int open_line(struct amp_reader *r, struct amp_span line, enum amp_protoc
         open_text(r, line, d, &fault);
     else if (find_document(r, only, d, err) < 0)
         return -1;
-    if (d->spec == &amp_spec_aof && d->text.n > AMP_AOF_BYTES_MAX && r->check.n == 0) {
-        amp_aof_too_large(&fault);
+    if (d->spec && d->spec->too_large && r->check.n == 0 && d->spec->too_large(d->text, &fault))
         scan_finding(r, (struct amp_span){"", 0}, &fault);
-    }
     return r->check.n > 0;
+}
+
+static const struct amp_kind_row *kind_find(const struct amp_spec *s, struct amp_span type)
+{
+    for (unsigned i = 0; i < s->n_kinds; i++)
+        if (amp_span_is(type, s->kinds[i].type))
+            return &s->kinds[i];
+    return NULL;
 }
 
 static const struct amp_kind_row *row_of(struct amp_reader *r, const struct amp_spec *s,
@@ -310,13 +354,13 @@ static const struct amp_kind_row *row_of(struct amp_reader *r, const struct amp_
         return s->kind_of(v);
     struct amp_span type = v->type;
     if (type.n == 0)
-        return amp_spec_kind(s, type);
+        return kind_find(s, type);
     unsigned slot = ((unsigned)type.n * 7 + (unsigned char)type.p[0] * 3 +
                      (unsigned char)type.p[type.n / 2] * 5 + (unsigned char)type.p[type.n - 1]) %
                     TYPE_SLOTS;
     struct known_type *k = &r->types[slot];
     if (k->spec != s || strncmp(k->row->type, type.p, type.n) != 0 || k->row->type[type.n]) {
-        const struct amp_kind_row *row = amp_spec_kind(s, type);
+        const struct amp_kind_row *row = kind_find(s, type);
         if (!row)
             return NULL;
         *k = (struct known_type){s, row};
@@ -351,8 +395,7 @@ static int fill_view(struct amp_reader *r, const struct document *d, const struc
     uint32_t from = kind->body_in_payload ? v->payload : 0;
     /* The view of these does not depend on the body. */
     bool work = v->kind == AMP_KIND_DISPATCH || v->kind == AMP_KIND_RESULT ||
-                v->kind == AMP_KIND_REVIEW || v->kind == AMP_KIND_VERDICT ||
-                v->protocol == AMP_PROTO_AMP;
+                v->kind == AMP_KIND_REVIEW || v->kind == AMP_KIND_VERDICT || s->heads;
     bool spare = (opt->bare || (opt->heads && work)) && kind->bare;
     const struct amp_fill_table *body = spare ? kind->bare : kind->body;
     if (body && amp_fill(d->tape, from, body, &v->body, &r->arena, err) < 0)
@@ -457,6 +500,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     v.tape = d.tape;
     v.json = r->outer.n > 0;
     v.protocol = d.spec ? d.spec->protocol : AMP_PROTO_NONE;
+    r->check.spec = d.spec;
     if (stop) {
         r->check.found[0].protocol = v.protocol;
     } else if (!d.spec && !d.silent) {

@@ -5,10 +5,11 @@
 
 const struct amp_meaning *amp_meanings(enum amp_protocol p)
 {
-    static const struct amp_meaning *const tables[AMP_PROTO_COUNT] = {
-        [AMP_PROTO_NONE] = amp_meanings_any,    [AMP_PROTO_AMP] = amp_meanings_amp,
-        [AMP_PROTO_SW4RM] = amp_meanings_sw4rm, [AMP_PROTO_AOP] = amp_meanings_aop,
-        [AMP_PROTO_AOF] = amp_meanings_aof,     [AMP_PROTO_RTP] = amp_meanings_rtp,
+    static const struct amp_meaning *const tables[AMP_PROTO_COUNT] = {[AMP_PROTO_NONE] =
+                                                                          amp_meanings_any,
+#define X(id, name, title) [AMP_PROTO_##id] = amp_meanings_##name,
+                                                                      AMP_PROTOCOL_LIST(X)
+#undef X
     };
     return (unsigned)p < AMP_PROTO_COUNT ? tables[p] : amp_meanings_any;
 }

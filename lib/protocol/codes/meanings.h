@@ -4,7 +4,9 @@
 
 #include <amp/protocol/meaning.h>
 
-extern const struct amp_meaning amp_meanings_any[], amp_meanings_amp[], amp_meanings_sw4rm[],
-    amp_meanings_aop[], amp_meanings_aof[], amp_meanings_rtp[];
+extern const struct amp_meaning amp_meanings_any[];
+#define X(id, name, title) extern const struct amp_meaning amp_meanings_##name[];
+AMP_PROTOCOL_LIST(X)
+#undef X
 
 #endif

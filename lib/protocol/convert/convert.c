@@ -325,7 +325,8 @@ static struct amp_span outer(const struct job *j)
 {
     const struct cv_value *to = &j->n.v[CV_TO];
     struct amp_span none = {"", 0};
-    bool named = j->to == AMP_PROTO_SW4RM && to->is == CV_IS_TEXT && !several(j) && !j->came.n;
+    bool named =
+        amp_cv_shapes_of(j->to)->outer_to && to->is == CV_IS_TEXT && !several(j) && !j->came.n;
     bool asks = (j->src->says & CVK_ESCALATION) && amp_span_is(to->text, "admin");
     return named && !asks && !amp_span_is(to->text, "unknown") ? to->text : none;
 }
@@ -340,8 +341,8 @@ static int write_back(struct job *j, struct amp_error *err)
         return -1;
     const struct cv_value *to = &n.v[CV_TO];
     j->told = to->is == CV_IS_TEXT && amp_span_eq(to->text, j->n.v[CV_TO].text);
-    bool listed = j->to == AMP_PROTO_RTP && (j->dst->says & CVK_DISPATCH) && !several(j) &&
-                  to->is == CV_ABSENT && j->n.v[CV_TO].is == CV_IS_TEXT;
+    bool listed = amp_cv_shapes_of(j->to)->lists_to && (j->dst->says & CVK_DISPATCH) &&
+                  !several(j) && to->is == CV_ABSENT && j->n.v[CV_TO].is == CV_IS_TEXT;
     if (outer(j).n > 0 || listed) /* see wrap; toAgents */
         n.v[CV_TO] = j->n.v[CV_TO];
     for (unsigned i = 0; i < CV_FIELDS; i++)
@@ -464,8 +465,8 @@ static enum amp_convert_result convert(struct job *j, const char *const *pairs, 
         return AMP_CONVERT_FAILED;
     /* Where the shape reads none, the view may know the one recipient: of an outer object, or of a
      * list that is not a field of its own. */
-    if ((j->v->protocol == AMP_PROTO_SW4RM || j->v->protocol == AMP_PROTO_RTP) && j->v->n_to == 1 &&
-        !j->n.v[CV_TO].is)
+    const struct cv_shapes *own = amp_cv_shapes_of(j->v->protocol);
+    if ((own->outer_to || own->lists_to) && j->v->n_to == 1 && !j->n.v[CV_TO].is)
         j->n.v[CV_TO] = (struct cv_value){.is = CV_IS_TEXT, .text = j->v->to[0]};
     j->dst = came_from(j);
     if (read_again(j, err) < 0)

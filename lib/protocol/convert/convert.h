@@ -97,12 +97,16 @@ struct cv_shape {
     const char *from, *to;
 };
 
+/* All that a protocol says. */
 struct cv_shapes {
     const struct cv_shape *v;
     unsigned n;
+    bool outer_to; /* the recipient stands outside: no row reads or writes it */
+    bool lists_to; /* so does a list of recipients, of a dispatch */
 };
-extern const struct cv_shapes amp_cv_shapes_amp, amp_cv_shapes_sw4rm, amp_cv_shapes_aop,
-    amp_cv_shapes_aof, amp_cv_shapes_rtp;
+#define X(id, name, title) extern const struct cv_shapes amp_cv_shapes_##name;
+AMP_PROTOCOL_LIST(X)
+#undef X
 
 /* Rows: a constant; what the shape itself says; the rows of a shape. */
 #define CV_CONST(pointer, json)                                                                    \

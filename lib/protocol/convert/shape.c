@@ -5,18 +5,12 @@
 
 const struct cv_shapes *amp_cv_shapes_of(enum amp_protocol p)
 {
-    switch (p) {
-    case AMP_PROTO_AMP:
-        return &amp_cv_shapes_amp;
-    case AMP_PROTO_SW4RM:
-        return &amp_cv_shapes_sw4rm;
-    case AMP_PROTO_AOP:
-        return &amp_cv_shapes_aop;
-    case AMP_PROTO_AOF:
-        return &amp_cv_shapes_aof;
-    default:
-        return &amp_cv_shapes_rtp;
-    }
+    static const struct cv_shapes *const shapes[AMP_PROTO_COUNT] = {
+#define X(id, name, title) [AMP_PROTO_##id] = &amp_cv_shapes_##name,
+        AMP_PROTOCOL_LIST(X)
+#undef X
+    };
+    return shapes[p];
 }
 
 static bool holds(const struct cv_cond *c, const struct amp_tape *t)

@@ -7,67 +7,25 @@
 #include "protocol/extract/extract.h"
 #include "protocol/spec.h"
 
-/* A protocol that is told by the name of its id, and what has to stand beside it. */
-static const struct {
-    enum amp_protocol protocol;
-    const char *id;
-    const char *beside[8];
-} by_id[] = {
-    {AMP_PROTO_AMP, "msg_id", {"protocol_version", "type", "from", "task_id", "payload"}},
-    {AMP_PROTO_SW4RM,
-     "message_id",
-     {"message_type", "producer_id", "correlation_id", "sequence_number", "payload"}},
-    {AMP_PROTO_RTP, "eventId", {"kind", "seq", "sourceNodeId", "sourceAgentId", "createdAt"}},
-};
-
-static bool by_id_alone(enum amp_protocol p, const struct amp_tape *t, uint32_t object)
+/* Whether an object has nothing of the protocol but a member named as its id. */
+static bool by_id_alone(const struct amp_spec *s, const struct amp_tape *t, uint32_t object)
 {
-    for (unsigned i = 0; i < AMP_SPEC_COUNT(by_id); i++) {
-        if (by_id[i].protocol != p || !amp_spec_has(t, object, by_id[i].id))
-            continue;
-        for (unsigned k = 0; by_id[i].beside[k]; k++)
-            if (amp_tape_get(t, object, amp_span_str(by_id[i].beside[k])) != AMP_TOK_NONE)
-                return false;
-        return true;
-    }
-    return false;
+    if (!s->id || !amp_object_has(t, object, s->id))
+        return false;
+    for (unsigned k = 0; s->beside[k]; k++)
+        if (amp_object_has(t, object, s->beside[k]))
+            return false;
+    return true;
 }
 
 bool amp_claim_object(const struct amp_tape *t, uint32_t object, enum amp_protocol only)
 {
     for (enum amp_protocol p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++)
         if ((only == AMP_PROTO_NONE || only == p) && amp_spec_detects(amp_spec_of(p), t, object) &&
-            !by_id_alone(p, t, object))
+            !by_id_alone(amp_spec_of(p), t, object))
             return true;
     return false;
 }
-
-/* The members that tell, in text that cannot be scanned. */
-static const struct mark {
-    const char *key;
-    enum amp_protocol protocol;
-    unsigned weight; /* 2 claim */
-    const char *value;
-} marks[] = {
-    {"protocol_version", AMP_PROTO_AMP, 2, "AMP/"},
-    {"msg_id", AMP_PROTO_AMP, 1, ""},
-    {"type", AMP_PROTO_AMP, 1, ""},
-    {"task_id", AMP_PROTO_AMP, 1, ""},
-    {"aop_version", AMP_PROTO_AOP, 2, ""},
-    {"protocol_family", AMP_PROTO_AOP, 2, "AOP"},
-    {"protocol", AMP_PROTO_AOF, 2, "aof"},
-    {"eventId", AMP_PROTO_RTP, 1, ""},
-    {"kind", AMP_PROTO_RTP, 1, ""},
-    {"sourceNodeId", AMP_PROTO_RTP, 1, ""},
-    {"sourceAgentId", AMP_PROTO_RTP, 1, ""},
-    {"message_id", AMP_PROTO_SW4RM, 1, ""},
-    {"message_type", AMP_PROTO_SW4RM, 1, ""},
-    {"producer_id", AMP_PROTO_SW4RM, 1, ""},
-    {"correlation_id", AMP_PROTO_SW4RM, 1, ""},
-};
-/* One key of these must be among them: task_id beside type is anybody's. */
-static const char *const tell[] = {"msg_id", "eventId", "message_id", "message_type",
-                                   "sourceNodeId"};
 
 struct sum {
     unsigned weight[AMP_PROTO_COUNT];
@@ -76,16 +34,13 @@ struct sum {
 
 static void note(struct sum *s, struct amp_span key, struct amp_span value)
 {
-    for (unsigned i = 0; i < AMP_SPEC_COUNT(marks); i++) {
-        const struct mark *m = &marks[i];
-        size_t n = strlen(m->value);
-        if (!amp_span_is(key, m->key) || value.n < n || memcmp(value.p, m->value, n) != 0)
-            continue;
-        s->weight[m->protocol] += m->weight;
-        s->told[m->protocol] |= m->weight == 2;
-        for (unsigned k = 0; k < AMP_SPEC_COUNT(tell); k++)
-            s->told[m->protocol] |= strcmp(m->key, tell[k]) == 0;
-    }
+    for (enum amp_protocol p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++)
+        for (const struct amp_mark *m = amp_spec_of(p)->marks; m->key; m++) {
+            if (!amp_span_is(key, m->key) || !amp_span_starts(value, m->value))
+                continue;
+            s->weight[p] += m->claims ? 2 : 1;
+            s->told[p] |= m->claims || m->tells;
+        }
 }
 
 bool amp_claim_text(struct amp_span text, enum amp_protocol only)

@@ -147,32 +147,41 @@ static int search_inside(struct amp_extract *x, struct amp_span raw, const struc
     return 0;
 }
 
-/* SW4RM's recipient stands outside its envelope. */
-static bool is_addressed(const struct amp_tape *t)
+/* Whether it is a message beside an outer recipient, of a protocol without one of its own. */
+static bool is_addressed(const struct amp_extract *x)
 {
+    const struct amp_tape *t = &x->tape;
     uint32_t msg = amp_tape_get(t, 0, AMP_SPAN("msg"));
-    return msg != AMP_TOK_NONE && t->tok[msg].type == AMP_JSON_OBJECT &&
-           amp_tape_get(t, 0, AMP_SPAN("to")) != AMP_TOK_NONE &&
-           amp_claim_object(t, msg, AMP_PROTO_SW4RM);
-}
-
-/* Whether "AOF/1 " stands before the candidate; alone on the line so far when alone is given. */
-static bool behind_aof(const struct amp_extract *x, bool *alone)
-{
-    const char word[] = "AOF/1 ";
-    size_t n = sizeof word - 1;
-    if (x->start < n || memcmp(x->window.data + x->start - n, word, n) != 0)
+    if (msg == AMP_TOK_NONE || t->tok[msg].type != AMP_JSON_OBJECT || !amp_object_has(t, 0, "to"))
         return false;
-    *alone = x->start == n || x->window.data[x->start - n - 1] == '\n';
-    return true;
+    for (enum amp_protocol p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++)
+        if ((x->only == AMP_PROTO_NONE || x->only == p) && amp_spec_of(p)->outer_to &&
+            amp_claim_object(t, msg, p))
+            return true;
+    return false;
 }
 
-static void candidate_place(const struct amp_extract *x, struct amp_found *at, bool *aof)
+/* Whether a protocol's prefix stands before the candidate; alone on the line so far when alone is
+ * given. */
+static bool is_prefixed(const struct amp_extract *x, bool *alone)
+{
+    for (enum amp_protocol p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++) {
+        const char *word = amp_spec_of(p)->prefix;
+        size_t n = word ? strlen(word) : 0;
+        if (n == 0 || x->start < n || memcmp(x->window.data + x->start - n, word, n) != 0)
+            continue;
+        *alone = x->start == n || x->window.data[x->start - n - 1] == '\n';
+        return true;
+    }
+    return false;
+}
+
+static void candidate_place(const struct amp_extract *x, struct amp_found *at, bool *prefixed)
 {
     bool alone = false;
     *at = (struct amp_found){0};
     amp_place_say(&x->place, x->base + x->start, at);
-    *aof = behind_aof(x, &alone);
+    *prefixed = is_prefixed(x, &alone);
     if (alone && at->in == AMP_FOUND_PROSE)
         at->in = AMP_FOUND_LINE;
 }
@@ -182,18 +191,17 @@ static int take_object(struct amp_extract *x, struct amp_span raw, struct amp_er
 {
     struct amp_json_fault fault;
     struct amp_found at;
-    bool aof;
-    candidate_place(x, &at, &aof);
+    bool prefixed;
+    candidate_place(x, &at, &prefixed);
     amp_buf_reset(&x->clean);
     if (amp_walk_clean(&x->walk, raw, &x->clean, err) < 0)
         return -1;
     struct amp_span text = amp_buf_span(&x->clean);
     if (amp_tape_scan(&x->tape, text.p, text.n, &fault) < 0)
-        return aof || amp_claim_text(text, x->only) ? tell(x, text, &at, err) : 0;
+        return prefixed || amp_claim_text(text, x->only) ? tell(x, text, &at, err) : 0;
     if (amp_claim_object(&x->tape, 0, x->only))
         return tell(x, text, &at, err);
-    bool sw4rm = x->only == AMP_PROTO_NONE || x->only == AMP_PROTO_SW4RM;
-    if (sw4rm && is_addressed(&x->tape))
+    if (is_addressed(x))
         return tell(x, text, &at, err);
     return search_inside(x, raw, &at, err);
 }
@@ -202,9 +210,9 @@ static int take_object(struct amp_extract *x, struct amp_span raw, struct amp_er
 static int take_broken(struct amp_extract *x, struct amp_span raw, struct amp_error *err)
 {
     struct amp_found at;
-    bool aof;
-    candidate_place(x, &at, &aof);
-    return aof || amp_claim_text(raw, x->only) ? tell(x, raw, &at, err) : 0;
+    bool prefixed;
+    candidate_place(x, &at, &prefixed);
+    return prefixed || amp_claim_text(raw, x->only) ? tell(x, raw, &at, err) : 0;
 }
 
 /* What stood escaped between quotes, as the string that it is. */
@@ -212,8 +220,8 @@ static int take_escaped(struct amp_extract *x, struct amp_span raw, struct amp_e
 {
     struct amp_json_fault fault;
     struct amp_found at;
-    bool aof;
-    candidate_place(x, &at, &aof);
+    bool prefixed;
+    candidate_place(x, &at, &prefixed);
     amp_buf_reset(&x->clean);
     if (amp_buf_add(&x->clean, "\"", 1, err) < 0 || amp_buf_add(&x->clean, raw.p, raw.n, err) < 0 ||
         amp_buf_add(&x->clean, "\"", 1, err) < 0)
@@ -296,8 +304,8 @@ static int done(struct amp_extract *x, struct amp_error *err)
 static int tell_too_long(struct amp_extract *x, struct amp_error *err)
 {
     struct amp_found at;
-    bool aof;
-    candidate_place(x, &at, &aof);
+    bool prefixed;
+    candidate_place(x, &at, &prefixed);
     at.too_long = true;
     return tell(x, (struct amp_span){x->window.data + x->start, BEGINNING}, &at, err);
 }

@@ -264,4 +264,4 @@ static const struct cv_shape shapes[] = {
      .when = {{"/kind", "signal"}, {"/payload/signal", "decision"}},
      CV_ROWS(answer)},
 };
-const struct cv_shapes amp_cv_shapes_rtp = {shapes, CV_COUNT(shapes)};
+const struct cv_shapes amp_cv_shapes_rtp = {.v = shapes, .n = CV_COUNT(shapes), .lists_to = true};

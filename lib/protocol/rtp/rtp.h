@@ -2,7 +2,7 @@
 #ifndef AMP_PROTOCOL_RTP_H
 #define AMP_PROTOCOL_RTP_H
 
-#include "protocol/check/check.h"
+#include "protocol/spec.h"
 
 /* What an event is, finer than amp_kind. */
 enum amp_rtp_kind {
@@ -26,8 +26,11 @@ enum amp_rtp_kind {
     AMP_RTP_UNKNOWN,
 };
 enum amp_rtp_kind amp_rtp_kind_of(const struct amp_view *v);
-/* The same of a row of this protocol; NULL is unknown. */
-struct amp_kind_row;
+/* What a record of the control plane is, by its members. */
+enum amp_rtp_kind amp_rtp_record(const struct amp_tape *t);
+/* The rows of all kinds, the row of a message (NULL: unknown), and the kind of a row. */
+extern const struct amp_kind_row amp_rtp_rows[];
+const struct amp_kind_row *amp_rtp_kind_row(const struct amp_view *v);
 enum amp_rtp_kind amp_rtp_row_kind(const struct amp_kind_row *row);
 
 void amp_rtp_rules(struct amp_check *c);

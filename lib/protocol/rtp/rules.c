@@ -30,7 +30,7 @@ static bool says(const struct amp_check *c, struct amp_span key, enum amp_json_t
 
 static void has_payload(struct amp_check *c)
 {
-    if (c->v->payload == AMP_TOK_NONE && !amp_spec_has(c->v->tape, 0, "payloadRef"))
+    if (c->v->payload == AMP_TOK_NONE && !amp_object_has(c->v->tape, 0, "payloadRef"))
         amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "payload", "/payload",
                        "a payload, or a payloadRef", "is missing");
 }
@@ -75,8 +75,8 @@ static void revised_eta(struct amp_check *c)
 static void eta_given(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
-    if (c->v->payload == AMP_TOK_NONE || amp_spec_has(t, c->v->payload, "etaAt") ||
-        amp_spec_has(t, c->v->payload, "etaSeconds"))
+    if (c->v->payload == AMP_TOK_NONE || amp_object_has(t, c->v->payload, "etaAt") ||
+        amp_object_has(t, c->v->payload, "etaSeconds"))
         return;
     amp_check_rule(c, AMP_SEV_ERROR, "eta_required", "eta", "/payload/etaAt", "etaAt or etaSeconds",
                    "is missing");
@@ -114,7 +114,7 @@ static void result(struct amp_check *c)
 static void update_failed(struct amp_check *c)
 {
     if (c->v->payload != AMP_TOK_NONE &&
-        amp_spec_is(c->v->tape, c->v->payload, "status", "failed") &&
+        amp_object_is(c->v->tape, c->v->payload, "status", "failed") &&
         !says(c, AMP_SPAN("note"), AMP_JSON_STRING) &&
         !says(c, AMP_SPAN("result"), AMP_JSON_STRING))
         amp_check_rule(c, AMP_SEV_ERROR, "diagnostics_required", "diagnostics", "/payload/note",

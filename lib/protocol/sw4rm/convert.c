@@ -434,4 +434,4 @@ static const struct cv_shape shapes[] = {
      .when = {{"/message_type", "NOTIFICATION"}, {"/payload/body", NULL}},
      CV_ROWS(message)},
 };
-const struct cv_shapes amp_cv_shapes_sw4rm = {shapes, CV_COUNT(shapes)};
+const struct cv_shapes amp_cv_shapes_sw4rm = {.v = shapes, .n = CV_COUNT(shapes), .outer_to = true};

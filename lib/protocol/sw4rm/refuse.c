@@ -9,11 +9,9 @@
 #include <amp/json/writer.h>
 
 #include "protocol/codes/meanings.h"
-#include "protocol/spec.h"
+#include "protocol/compose/refuser.h"
 #include "protocol/sw4rm/answer.h"
 #include "protocol/sw4rm/sw4rm.h"
-
-#define PRODUCER "amp-validate"
 
 /* Its own recommended size, less the other members. */
 enum { NOTE_MOST = 2048, ID_MOST = 512, PAYLOAD_MOST = 16 * 1024, CODE_MOST = 48 };
@@ -78,7 +76,7 @@ static uint64_t hash_of(struct amp_span s)
 /* {producer_id}:{operation_type}:{deterministic_hash} over the refused line. */
 static void token(const struct amp_view *v, char out[64])
 {
-    snprintf(out, 64, PRODUCER ":refuse:%016llx", (unsigned long long)hash_of(v->line));
+    snprintf(out, 64, AMP_REFUSER ":refuse:%016llx", (unsigned long long)hash_of(v->line));
 }
 
 int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,

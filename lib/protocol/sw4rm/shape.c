@@ -9,6 +9,19 @@
 #include "protocol/sw4rm/keys.h"
 #include "protocol/sw4rm/sw4rm.h"
 
+enum amp_sw4rm_type amp_sw4rm_type(struct amp_span word)
+{
+    static const struct amp_span words[] = {
+#define X(id, word, most, kind, shape) {word, sizeof(word) - 1},
+        AMP_SW4RM_TYPE_LIST(X)
+#undef X
+    };
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(words); i++)
+        if (words[i].n == word.n && memcmp(words[i].p, word.p, word.n) == 0)
+            return (enum amp_sw4rm_type)i;
+    return AMP_SW4RM_TYPE_COUNT;
+}
+
 #define T(type) (1u << AMP_SW4RM_##type)
 #define FREE    (T(DATA) | T(CONTROL) | T(NOTIFICATION))
 #define ROOM    (T(NEGOTIATION) | FREE)

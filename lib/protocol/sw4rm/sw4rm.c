@@ -32,25 +32,19 @@ static const struct amp_code_row codes[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-enum amp_sw4rm_type amp_sw4rm_type(struct amp_span word)
-{
-    static const struct amp_span words[] = {
-#define X(id, word, most, kind, shape) {word, sizeof(word) - 1},
-        AMP_SW4RM_TYPE_LIST(X)
-#undef X
-    };
-    for (unsigned i = 0; i < AMP_SPEC_COUNT(words); i++)
-        if (words[i].n == word.n && memcmp(words[i].p, word.p, word.n) == 0)
-            return (enum amp_sw4rm_type)i;
-    return AMP_SW4RM_TYPE_COUNT;
-}
+static const struct amp_mark marks[] = {
+    {"message_id", "", false, true},   {"message_type", "", false, true},
+    {"producer_id", "", false, false}, {"correlation_id", "", false, false},
+    {NULL, NULL, false, false},
+};
 
 static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
 {
-    if (amp_spec_has(t, object, "message_id"))
+    if (amp_object_has(t, object, "message_id"))
         return AMP_DETECT_ALWAYS;
-    return amp_spec_has(t, object, "message_type") && (amp_spec_has(t, object, "correlation_id") ||
-                                                       amp_spec_has(t, object, "producer_id"))
+    return amp_object_has(t, object, "message_type") &&
+                   (amp_object_has(t, object, "correlation_id") ||
+                    amp_object_has(t, object, "producer_id"))
                ? AMP_DETECT_ALWAYS
                : AMP_DETECT_NEVER;
 }
@@ -127,6 +121,11 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
 const struct amp_spec amp_spec_sw4rm = {
     .protocol = AMP_PROTO_SW4RM,
     .detect = detect,
+    .detect_last = true,
+    .outer_to = true,
+    .id = "message_id",
+    .beside = {"message_type", "producer_id", "correlation_id", "sequence_number", "payload"},
+    .marks = marks,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
     .bare = AMP_FILL_TABLE_BUT(struct amp_view, envelope, VIEW_ROWS),
     .kinds = amp_sw4rm_rows,

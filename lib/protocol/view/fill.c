@@ -10,6 +10,8 @@
 #include "json/bytes.h"
 #include "json/shapes.h"
 
+const struct amp_fill_table amp_fill_nothing = {NULL, 0, 0};
+
 static int short_of_memory(struct amp_error *err)
 {
     return amp_fail_memory(err);

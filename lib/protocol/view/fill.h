@@ -65,6 +65,9 @@ struct amp_fill_table {
         (rows), sizeof(rows) / sizeof *(rows) - (last), sizeof(type)                               \
     }
 
+/* A table without rows: nothing is looked at. */
+extern const struct amp_fill_table amp_fill_nothing;
+
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
              void *target, struct amp_pool *arena, struct amp_error *err);
 

@@ -12,7 +12,7 @@ static const char *const level_names[] = {AMP_LEVEL_LIST(X)};
 static const char *const do_names[] = {AMP_DO_LIST(X)};
 static const char *const stage_names[] = {AMP_STAGE_LIST(X)};
 #undef X
-#define X(id, name, title) name,
+#define X(id, name, title) #name,
 static const char *const protocol_names[] = {"", AMP_PROTOCOL_LIST(X)};
 #undef X
 

@@ -1,6 +1,6 @@
 /*
- * AOP version 1: a task as Markdown (AOP §1.3). The contract does not say more of it than that, so
- * it is told by its headings and labels, and our own prompts have those.
+ * The versions of AOP (§1.3). Version 1 is a task as Markdown. The contract does not say more of it
+ * than that, so it is told by its headings and labels, and our own prompts have those.
  */
 #include <ctype.h>
 #include <string.h>
@@ -8,7 +8,21 @@
 
 #include "protocol/aop/aop.h"
 #include "protocol/view/fill.h"
+#include "protocol/view/object.h"
 #include "json/text.h"
+
+bool amp_aop_is_2(const struct amp_tape *t)
+{
+    return t->n > 0 && amp_object_starts(t, 0, "aop_version", "2.");
+}
+
+bool amp_aop_is_task(const struct amp_view *v)
+{
+    if (v->kind == AMP_KIND_DISPATCH)
+        return v->tape->n > 0;
+    return v->kind == AMP_KIND_OTHER && v->payload != AMP_TOK_NONE && amp_aop_is_2(v->tape) &&
+           v->tape->tok[v->payload].type == AMP_JSON_OBJECT && !amp_span_is(v->type, "EVENT");
+}
 
 /* Text that may go to an agent or a terminal: UTF-8 without control characters. */
 static bool clean(struct amp_span s)
