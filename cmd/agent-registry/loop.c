@@ -61,7 +61,7 @@ static int take(struct loop *l, struct amp_error *err)
         if (reg_answer_bad(&l->r, &v, l->intake.bad_code, l->intake.bad_field, err) < 0)
             return -1;
     }
-    return rc < 0 ? -1 : outbox_emit(&l->r, err);
+    return rc < 0 ? -1 : reg_emit(&l->r, err);
 }
 
 static int fill(struct loop *l, struct amp_error *err)
@@ -97,7 +97,7 @@ static int tick(struct loop *l, struct amp_error *err)
         if (next > now && next < l->look_ms)
             l->look_ms = next;
     }
-    if (outbox_emit(&l->r, err) < 0)
+    if (reg_emit(&l->r, err) < 0)
         return -1;
     return over;
 }
@@ -126,7 +126,7 @@ static int run(struct loop *l, struct amp_error *err)
 {
     for (;;) {
         int rc = tick(l, err);
-        if (rc < 0 || amp_outq_flush(&l->r.out, err) < 0 || outbox_settle(&l->r, err) < 0)
+        if (rc < 0 || amp_outq_flush(&l->r.out, err) < 0 || amp_outbox_settle(&l->r.box, err) < 0)
             return -1;
         if (rc == 1 || (l->eof && l->rounds < 0))
             return 0;
@@ -161,7 +161,7 @@ int reg_loop(int64_t rounds)
             rc = run(&l, &err);
     }
     if (rc == 0)
-        rc = outbox_finish(&l.r, &err);
+        rc = reg_finish(&l.r, &err);
     if (rc < 0)
         status = amp_complain(&err);
     if (l.intake.reader)

@@ -25,6 +25,8 @@ static const char *descriptor, *name, *description = "", *class_word = "STANDARD
 static struct amp_list capabilities, modalities, connectors, tools, health;
 static bool emit;
 
+#define PENDING_MAX ((size_t)256 << 20) /* bytes of output that wait */
+
 static const struct amp_opt options[] = {
     AMP_OPT_STATE(reg_state),
     AMP_OPT_CONFIG(config),
@@ -96,14 +98,38 @@ int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_e
                                     .misses = misses};
     if (amp_store_open(reg_state, &opt, &r->dir.store, err) < 0)
         return -1;
-    return suffix ? outbox_open(r, err) : 0;
+    if (!suffix)
+        return 0;
+    if (amp_outbox_lock(r->dir.store, r->name, reg_lock_timeout_ms, &r->lock, err) < 0)
+        return -1;
+    amp_buf_init(&r->turn, PENDING_MAX);
+    r->box = (struct amp_outbox){.store = r->dir.store, .name = r->name, .out = &r->out};
+    return amp_outq_open(&r->out, STDOUT_FILENO, false, PENDING_MAX, err);
 }
 
 void reg_close(struct registry *r)
 {
-    outbox_close(r);
+    if (r->out.fd >= 0)
+        amp_outq_close(&r->out);
+    amp_buf_release(&r->turn);
+    amp_outbox_release(&r->box);
+    amp_auto_close(&r->lock);
     amp_store_close(r->dir.store);
     r->dir.store = NULL;
+}
+
+int reg_emit(struct registry *r, struct amp_error *err)
+{
+    if (amp_store_sync(r->dir.store, err) < 0 ||
+        (r->turn.len > 0 && amp_outq_add(&r->out, amp_buf_span(&r->turn), err) < 0))
+        return -1;
+    amp_buf_reset(&r->turn);
+    return amp_outbox_emit(&r->box, err) < 0 ? -1 : 0;
+}
+
+int reg_finish(struct registry *r, struct amp_error *err)
+{
+    return reg_emit(r, err) < 0 ? -1 : amp_outbox_finish(&r->box, &amp_stop, err);
 }
 
 /* ---- verbs that say one thing ---- */
@@ -151,7 +177,7 @@ static int say(const char *agent, const char *type, json_t *payload)
     if (amp_voice_sw4rm(&voice, &s, payload, &line, NULL, &err) < 0)
         return amp_complain(&err);
     if (reg_open(&r, "", false, &err) < 0 || command(&r, amp_buf_span(&line), &err) < 0 ||
-        outbox_finish(&r, &err) < 0)
+        reg_finish(&r, &err) < 0)
         status = amp_complain(&err);
     reg_close(&r);
     return status;
@@ -285,7 +311,7 @@ static int do_publish(int argc, char **argv)
         if (rc == 0)
             rc = command(&r, amp_buf_span(&line), &err);
     }
-    if (rc < 0 || outbox_finish(&r, &err) < 0)
+    if (rc < 0 || reg_finish(&r, &err) < 0)
         status = amp_complain(&err);
     reg_close(&r);
     return status;

@@ -1,7 +1,7 @@
 /*
  * agent-registry's parts: main.c reads the options and has the small verbs, loop.c is the filter
- * and the emitter of heartbeats, take.c is what one message means, outbox.c brings out what was
- * committed, list.c and follow.c show the directory.
+ * and the emitter of heartbeats, take.c is what one message means, list.c and follow.c show the
+ * directory.
  */
 #ifndef AGENT_REGISTRY_REGISTRY_H
 #define AGENT_REGISTRY_REGISTRY_H
@@ -11,6 +11,7 @@
 #include "agent/capability.h"
 #include "cli/rows.h"
 #include "flow/intake.h"
+#include "flow/outbox.h"
 
 extern const char *reg_state, *reg_skills;
 extern int64_t reg_lock_timeout_ms, reg_interval_ms, reg_required_ms;
@@ -24,12 +25,7 @@ struct registry {
     int lock;
     struct amp_outq out;
     struct amp_buf turn; /* lines that leave at the end of the turn */
-    uint64_t emitted;    /* the last frame whose lines were given to `out` */
-    struct reg_line {
-        struct amp_store_entry_id id;
-        uint64_t at; /* written when out.written has come there */
-    } * open;
-    size_t n_open, cap_open;
+    struct amp_outbox box;
 };
 
 /* main.c: opens the state; suffix tells the long-lived forms from the verbs. existing: only to
@@ -37,14 +33,10 @@ struct registry {
 int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err);
 void reg_close(struct registry *r);
 
-/* outbox.c: one process of a name at a time. `emit` gives what was committed and synced to the
- * output, `settle` closes what is written. */
-int outbox_open(struct registry *r, struct amp_error *err);
-int outbox_emit(struct registry *r, struct amp_error *err);
-int outbox_settle(struct registry *r, struct amp_error *err);
-/* Sync, emit, write, settle: the end of a verb. */
-int outbox_finish(struct registry *r, struct amp_error *err);
-void outbox_close(struct registry *r);
+/* Gives the lines of the turn, then what was committed, to the output. */
+int reg_emit(struct registry *r, struct amp_error *err);
+/* Emits, writes and closes everything: the end of a verb. */
+int reg_finish(struct registry *r, struct amp_error *err);
 
 /* take.c: 1 the registry's own, done; 0 none of its concern; -1 failure. A refusal is NO: told,
  * answered where `answer` says so, and counted as 1 with *refused filled. */

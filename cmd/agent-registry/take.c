@@ -32,7 +32,7 @@ static int answer(struct registry *r, const struct amp_view *v, const char *stag
                               .correlation = flow && *flow ? flow : NULL,
                               .now_ms = amp_now_ms()};
     /* What was said before has lower numbers, so it goes first. */
-    if ((r->out.fd >= 0 && outbox_emit(r, err) < 0) ||
+    if ((r->out.fd >= 0 && reg_emit(r, err) < 0) ||
         amp_voice_numbers(&r->dir.voice, r->dir.store, 1, s.now_ms, err) < 0) {
         json_decref(p);
         return -1;

@@ -244,7 +244,7 @@ static int requeue(struct amp_store *s, struct dead_choices *c, struct amp_error
         return requeue_dry(c, err);
     if (ack_open_output(out_path, open_timeout_ms, &q, err) < 0)
         return -1;
-    int rc = ack_outbox_lock(s, DEAD_REQUEUE, &lock, err);
+    int rc = amp_outbox_lock(s, DEAD_REQUEUE, ack_lock_timeout_ms, &lock, err);
     if (rc == 0)
         rc = amp_dead_recover(s, DEAD_REQUEUE, amp_now_ms(), err);
     if (rc == 0)

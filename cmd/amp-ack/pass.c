@@ -224,66 +224,11 @@ struct amp_store *ack_open_state(enum ack_need need, int *status)
     return s;
 }
 
-static int lock_within(struct amp_store *s, const char *name, int64_t timeout_ms, int *fd,
-                       struct amp_error *err)
-{
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/run", amp_store_dir(s));
-    if (amp_mkdirs(path, 0700, err) < 0)
-        return -1;
-    snprintf(path, sizeof(path), "%s/run/%s.lock", amp_store_dir(s), name);
-    int f = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600, err);
-    if (f < 0)
-        return -1;
-    if (amp_lock(f, timeout_ms, err) < 0) {
-        close(f);
-        return -1;
-    }
-    *fd = f;
-    return 0;
-}
-
-int ack_outbox_lock(struct amp_store *s, const char *name, int *fd, struct amp_error *err)
-{
-    return lock_within(s, name, ack_lock_timeout_ms, fd, err);
-}
-
-int ack_outbox_try(struct amp_store *s, const char *name, int *fd, struct amp_error *err)
-{
-    return lock_within(s, name, 0, fd, err);
-}
-
-struct emission {
-    struct amp_outq *q;
-    struct amp_store_entry_id ids[256];
-    uint32_t n;
-    int rc;
-    struct amp_error *err;
-};
-
-static int emit_fn(void *ctx, const struct amp_store_entry *e)
-{
-    struct emission *em = ctx;
-    if (amp_outq_add(em->q, e->line, em->err) < 0 ||
-        amp_outq_add(em->q, AMP_SPAN("\n"), em->err) < 0) {
-        em->rc = -1;
-        return 1;
-    }
-    em->ids[em->n++] = (struct amp_store_entry_id){.n = e->n, .index = e->index};
-    return em->n == sizeof(em->ids) / sizeof(em->ids[0]);
-}
-
 int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,
                     struct amp_error *err)
 {
-    struct emission em;
-    do {
-        em = (struct emission){.q = q, .err = err};
-        if (amp_store_sync(s, err) < 0 || amp_store_outbox(s, name, emit_fn, &em, err) < 0 ||
-            em.rc < 0 || amp_outq_drain(q, -1, &amp_stop, err) < 0)
-            return -1;
-        if (em.n > 0 && amp_store_outbox_close(s, name, em.ids, em.n, err) < 0)
-            return -1;
-    } while (em.n > 0);
-    return 0;
+    struct amp_outbox box = {.store = s, .name = name, .out = q};
+    int rc = amp_outbox_finish(&box, &amp_stop, err);
+    amp_outbox_release(&box);
+    return rc;
 }

@@ -8,6 +8,7 @@
 #include <amp/base/pipe.h>
 
 #include "flow/intake.h"
+#include "flow/outbox.h"
 #include "verbs.h"
 
 struct pass {
@@ -50,11 +51,8 @@ struct amp_store *ack_open_state(enum ack_need need, int *status);
 /* An output like --out: "-" is stdout. */
 int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q,
                     struct amp_error *err);
-/* Writes what stands open in the outbox of `name` and closes it, one process at a time: the caller
- * commits between lock and emit, so that nobody else emits it a second time. */
-int ack_outbox_lock(struct amp_store *s, const char *name, int *fd, struct amp_error *err);
-/* The same without waiting: TEMPFAIL lock_timeout when somebody else has it. */
-int ack_outbox_try(struct amp_store *s, const char *name, int *fd, struct amp_error *err);
+/* Writes and closes what is open in the outbox of `name`, whose lock the caller has. The caller
+ * commits between the lock and this, so that no other process emits it a second time. */
 int ack_outbox_emit(struct amp_store *s, const char *name, struct amp_outq *q,
                     struct amp_error *err);
 

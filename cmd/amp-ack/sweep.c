@@ -66,7 +66,7 @@ static int sweep_once(struct amp_store *s, struct amp_outq *q, struct amp_error 
     if (amp_metrics_open(&ack_metrics, &metrics, err) < 0)
         return -1;
     due_ctx(metrics, &ctx);
-    int rc = ack_outbox_lock(s, ctx.actor, &lock, err);
+    int rc = amp_outbox_lock(s, ctx.actor, ack_lock_timeout_ms, &lock, err);
     if (rc == 0)
         rc = amp_deadlines_run(s, now, &ctx, NULL, err);
     if (rc == 0)

@@ -51,12 +51,6 @@ struct watch {
     bool idle, told;
 };
 
-static int entry_fn(void *ctx, const struct amp_store_entry *e)
-{
-    *(bool *)ctx = true;
-    return 1;
-}
-
 /* A row that stays due although it was run (its owner's fault, or a time limit of nothing) is tried
  * again in longer and longer steps, not in a circle. */
 static int64_t settle(struct row *r, int64_t due)
@@ -77,7 +71,7 @@ static int state_gone(struct amp_error *err)
 static int look(struct watch *w, struct amp_error *err)
 {
     int64_t now = amp_now_ms();
-    bool open = false;
+    bool open;
     unsigned why = 0;
     w->looked_ms = amp_mono_ms();
     if (amp_wake_drain(&w->wake, &why, err) < 0)
@@ -85,7 +79,7 @@ static int look(struct watch *w, struct amp_error *err)
     /* It is told once: taken here, sleep_well would not see it. */
     if (why & AMP_WAKE_GONE)
         return state_gone(err);
-    if (amp_store_outbox(w->store, w->ctx.actor, entry_fn, &open, err) < 0)
+    if (amp_outbox_any(w->store, w->ctx.actor, &open, err) < 0)
         return -1;
     w->idle = !open;
     for (unsigned i = 0; amp_deadlines[i].name; i++) {
@@ -112,7 +106,7 @@ static int act(struct watch *w, struct amp_error *err)
     AMP_CLOSE int lock = -1;
     struct amp_error why;
     int64_t now = amp_now_ms();
-    if (ack_outbox_try(w->store, w->ctx.actor, &lock, &why) < 0) {
+    if (amp_outbox_lock(w->store, w->ctx.actor, 0, &lock, &why) < 0) {
         if (strcmp(why.code, "lock_timeout") == 0)
             return 1;
         *err = why;

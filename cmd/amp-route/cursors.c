@@ -6,15 +6,14 @@
 #include "cursors.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
-#include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "flow/outbox.h"
 #include "message/cursor/cursors.h"
 #include "message/order.h"
 
@@ -360,16 +359,18 @@ void cursors_watch(const struct router *r, int *timeout_ms)
 
 int cursors_alone(struct router *r, const char *consumer, int *fd, struct amp_error *err)
 {
-    char path[4096];
+    char name[256];
     struct amp_error e;
     *fd = -1;
     if (r->cursors && strcmp(consumer, cursors_settings.consumer) == 0)
         return r->cursors->numbered.alone;
-    snprintf(path, sizeof path, "%s/run/cursor.%s.lock", amp_store_dir(r->store), consumer);
-    *fd = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600, err);
-    if (*fd < 0)
-        return -1;
-    return amp_lock(*fd, 0, &e) == 0;
+    snprintf(name, sizeof name, "cursor.%s", consumer);
+    if (amp_outbox_lock(r->store, name, 0, fd, &e) == 0)
+        return 1;
+    if (strcmp(e.code, "lock_timeout") == 0)
+        return 0;
+    *err = e;
+    return -1;
 }
 
 struct left {

@@ -8,16 +8,15 @@
 #include "router.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
-#include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "flow/outbox.h"
 #include "message/dead/dead.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/refused.h"
@@ -32,29 +31,6 @@ void keep_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX])
     snprintf(out, 160, "%.128s" ANSWERS, r->consumer);
 }
 
-/* One router of a name at a time: the open entries of the other would be delivered twice. */
-static int lock_name(struct router *r, int64_t timeout_ms, struct amp_error *err)
-{
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/run", amp_store_dir(r->store));
-    if (amp_mkdirs(path, 0700, err) < 0)
-        return -1;
-    snprintf(path, sizeof(path), "%s/run/%s.lock", amp_store_dir(r->store), r->consumer);
-    r->lock = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT, 0600, err);
-    if (r->lock < 0)
-        return -1;
-    struct amp_error e;
-    if (amp_lock(r->lock, timeout_ms < 0 ? 0 : timeout_ms, &e) == 0)
-        return 0;
-    if (strcmp(e.code, "lock_timeout") != 0) {
-        *err = e;
-        return -1;
-    }
-    return amp_fail(err, AMP_TEMPFAIL, "lock_timeout",
-                    "another %s runs on this state directory: give this one another name (--as)",
-                    r->consumer);
-}
-
 int keep_open(struct router *r, const char *dir, int64_t lock_timeout_ms, struct amp_error *err)
 {
     struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms, .actor = amp_cli_name()};
@@ -62,7 +38,11 @@ int keep_open(struct router *r, const char *dir, int64_t lock_timeout_ms, struct
         return amp_fail(err, AMP_USAGE, "bad_name", "--as takes letters, digits, '.', '_' and '-'");
     if (amp_store_open(dir, &opt, &r->store, err) < 0)
         return -1;
-    return r->dry ? 0 : lock_name(r, lock_timeout_ms, err);
+    if (r->dry)
+        return 0;
+    /* The open entries of another router of this name would be delivered twice. */
+    return amp_outbox_lock(r->store, r->consumer, lock_timeout_ms < 0 ? 0 : lock_timeout_ms,
+                           &r->lock, err);
 }
 
 void keep_close(struct router *r)

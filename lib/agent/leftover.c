@@ -16,29 +16,6 @@
 
 #define ROUNDS 20
 
-int amp_agent_hold(const char *state_dir, const char *agent, int *fd, struct amp_error *err)
-{
-    char path[4200];
-
-    snprintf(path, sizeof path, "%s/run", state_dir);
-    if (amp_mkdirs(path, 0700, err))
-        return -1;
-    snprintf(path, sizeof path, "%s/run/%s.lock", state_dir, agent);
-    AMP_CLOSE int lock = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
-    if (lock < 0)
-        return -1;
-    if (amp_lock(lock, 0, err)) {
-        if (!strcmp(err->code, "lock_timeout"))
-            amp_fail(err, AMP_TEMPFAIL, "agent_busy",
-                     "another process acts as %s in %s: give --agent another name", agent,
-                     state_dir);
-        return -1;
-    }
-    *fd = lock;
-    lock = -1;
-    return 0;
-}
-
 static bool has(struct amp_span env, const char *name, const char *value, bool whole)
 {
     struct amp_span got;

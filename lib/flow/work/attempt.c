@@ -8,6 +8,7 @@
 
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
+#include <amp/base/pipe.h>
 
 #include "flow/work/worker.h"
 #include "worktree/worktree.h"
@@ -94,8 +95,7 @@ static int supervise(struct amp_worker *w, struct amp_child *child, struct captu
             wait = kill_at - amp_mono_ms();
         if (*w->opt->stop) {
             /* Nothing else is done any more: only wait for the end. */
-            if (poll(p, 3, wait < 0 || wait > 100 ? 100 : (int)wait) < 0)
-                p[1].revents = p[2].revents = 0;
+            amp_poll(p, 3, wait, NULL);
         } else if (amp_worker_turn(w, p, 3, wait < 0 && w->opt->timeout_ms > 0 ? 0 : wait, err)) {
             amp_child_kill_tree(child, SIGKILL);
             amp_child_poll(child, end, NULL);

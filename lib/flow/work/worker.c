@@ -271,8 +271,14 @@ static int run(struct amp_worker *w, struct amp_error *err)
 
     if (!realpath(amp_store_dir(w->store), w->state_dir))
         return amp_fail_errno(err, AMP_IOERR, "%s", amp_store_dir(w->store));
-    if (amp_agent_hold(w->state_dir, o->agent, &w->lock, err))
+    if (amp_outbox_lock(w->store, o->agent, 0, &w->lock, &e)) {
+        if (!strcmp(e.code, "lock_timeout"))
+            amp_fail(&e, AMP_TEMPFAIL, "agent_busy",
+                     "another process acts as %s in %s: give --agent another name", o->agent,
+                     w->state_dir);
+        *err = e;
         return -1;
+    }
     int left = amp_agent_end_leftovers(w->state_dir, o->agent);
     if (left)
         o->note("ended %d processes that an earlier run of %s left behind", left, o->agent);

@@ -69,8 +69,7 @@ struct amp_worker {
     struct amp_reader *job_reader, *ref_reader, *own_reader; /* three views at a time */
     struct amp_buf message;                                  /* the line of the job at work */
     struct amp_worker_io *io;
-    struct amp_store_entry_id sent; /* the last outbox entry handed to the output */
-    struct amp_buf told;            /* jobs that were reported as waiting, and for what */
+    struct amp_buf told; /* jobs that were reported as waiting, and for what */
     int64_t seen_ms, looked_ms;
     bool halted;      /* the task at work or the agent was suspended */
     const char *task; /* at work, or NULL */

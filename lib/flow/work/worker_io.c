@@ -13,25 +13,16 @@
 #define HEARTBEAT_MS 30000
 #define LOOK_MS      500 /* how often a running agent's suspension is looked up */
 
-static int on_unsent(void *ctx, const struct amp_store_entry *e)
-{
-    bool *any = ctx;
-
-    (void)e;
-    *any = true;
-    return 1;
-}
-
 /* Whether there is something to do or to say without the input: 1 yes, 0 no, -1 failure. */
 static int has_work(struct amp_worker *w, struct amp_error *err)
 {
-    bool found, unsent = false;
+    bool found, unsent;
     struct amp_job job;
     int64_t wake, open;
 
     if (amp_job_next(w->store, w->opt->consumer, amp_now_ms(), NULL, &found, &job, &wake, &open,
                      err) ||
-        amp_store_outbox(w->store, w->opt->consumer, on_unsent, &unsent, err) < 0)
+        amp_outbox_any(w->store, w->opt->consumer, &unsent, err))
         return -1;
     return found || wake || open || unsent;
 }
@@ -72,6 +63,7 @@ int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
         return 0;
     if (amp_outq_open(&io->out, fd, fd != 1, AMP_WORKER_PENDING, err))
         return -1;
+    io->box = (struct amp_outbox){.store = w->store, .name = o->consumer, .out = &io->out};
     io->out_open = true;
     io->dirty = true;
     return 0;
@@ -93,7 +85,7 @@ void amp_worker_io_close(struct amp_worker *w)
     if (io->in_open)
         amp_input_close(&io->in);
     amp_buf_release(&io->line);
-    free(io->wait);
+    amp_outbox_release(&io->box);
     free(io);
     w->io = NULL;
 }
@@ -122,55 +114,6 @@ int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error
     return amp_outq_add(&io->out, amp_buf_span(&io->line), err);
 }
 
-static bool after(struct amp_store_entry_id a, struct amp_store_entry_id b)
-{
-    return a.n > b.n || (a.n == b.n && a.index > b.index);
-}
-
-static int on_entry(void *ctx, const struct amp_store_entry *e)
-{
-    struct amp_worker *w = ctx;
-    struct amp_worker_io *io = w->io;
-    const struct amp_store_entry_id id = {e->n, e->index};
-
-    if (!after(id, w->sent))
-        return 0;
-    if (io->n_wait == io->cap_wait) {
-        size_t cap = io->cap_wait ? io->cap_wait * 2 : 64;
-        void *p = realloc(io->wait, cap * sizeof io->wait[0]);
-        if (!p)
-            return 1;
-        io->wait = p;
-        io->cap_wait = cap;
-    }
-    if (amp_worker_send(w, e->line, NULL))
-        return 1; /* full: the rest goes when there is room */
-    w->sent = id;
-    if (!e->wants_ack) {
-        io->wait[io->n_wait].id = id;
-        io->wait[io->n_wait++].at = io->out.added;
-    }
-    return 0;
-}
-
-/* Closes the entries that are out and want no ack. */
-static int close_written(struct amp_worker *w, struct amp_error *err)
-{
-    struct amp_worker_io *io = w->io;
-    struct amp_store_entry_id ids[64];
-    uint32_t n = 0;
-
-    while (n < io->n_wait && n < 64 && io->wait[n].at <= io->out.written) {
-        ids[n] = io->wait[n].id;
-        n++;
-    }
-    if (!n)
-        return 0;
-    memmove(io->wait, io->wait + n, (io->n_wait - n) * sizeof io->wait[0]);
-    io->n_wait -= n;
-    return amp_store_outbox_close(w->store, w->opt->consumer, ids, n, err);
-}
-
 int amp_worker_flush(struct amp_worker *w, struct amp_error *err)
 {
     struct amp_worker_io *io = w->io;
@@ -179,10 +122,10 @@ int amp_worker_flush(struct amp_worker *w, struct amp_error *err)
     if (io->broken)
         return 0;
     if (io->dirty) {
-        if (amp_store_sync(w->store, err) ||
-            amp_store_outbox(w->store, w->opt->consumer, on_entry, w, err))
+        int more = amp_outbox_emit(&io->box, err);
+        if (more < 0)
             return -1;
-        io->dirty = false;
+        io->dirty = more;
     }
     if (amp_outq_flush(&io->out, &e) < 0) {
         if (broke(w, &e)) {
@@ -192,7 +135,7 @@ int amp_worker_flush(struct amp_worker *w, struct amp_error *err)
         }
         return 0;
     }
-    return close_written(w, err);
+    return amp_outbox_settle(&io->box, err);
 }
 
 /* Signs of life, and whether the work at hand was suspended. */

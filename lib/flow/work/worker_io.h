@@ -1,9 +1,10 @@
-/* A worker's two ends, and which outbox entries its output has carried. Private to the worker. */
+/* A worker's input and output. Private to the worker. */
 #ifndef AMP_FLOW_WORK_WORKER_IO_H
 #define AMP_FLOW_WORK_WORKER_IO_H
 
 #include <amp/base/pipe.h>
 
+#include "flow/outbox.h"
 #include "flow/work/worker.h"
 
 #define AMP_WORKER_PENDING (8u << 20) /* bytes of output that may wait */
@@ -12,12 +13,7 @@ struct amp_worker_io {
     struct amp_input in;
     struct amp_outq out;
     bool in_open, out_open, ended, broken, dirty;
-    /* Entries handed over that close when the output has written past `at`. */
-    struct {
-        struct amp_store_entry_id id;
-        uint64_t at;
-    } * wait;
-    size_t n_wait, cap_wait;
+    struct amp_outbox box;
     struct amp_buf line;
 };
 

@@ -1,0 +1,140 @@
+/* Emitting what was committed, and closing what was written. */
+#include "flow/outbox.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/file.h>
+
+int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, int *fd,
+                    struct amp_error *err)
+{
+    char path[PATH_MAX + 256];
+    struct amp_error why;
+    snprintf(path, sizeof path, "%s/run", amp_store_dir(s));
+    if (amp_mkdirs(path, 0700, err) < 0)
+        return -1;
+    snprintf(path, sizeof path, "%s/run/%s.lock", amp_store_dir(s), name);
+    AMP_CLOSE int lock = amp_file_open(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
+    if (lock < 0)
+        return -1;
+    if (amp_lock(lock, timeout_ms, &why) < 0) {
+        if (strcmp(why.code, "lock_timeout") == 0)
+            amp_fail(&why, AMP_TEMPFAIL, "lock_timeout",
+                     "another %s runs on this state directory: wait for it, or give this one "
+                     "another name (--as)",
+                     name);
+        *err = why;
+        return -1;
+    }
+    *fd = lock;
+    lock = -1;
+    return 0;
+}
+
+struct emission {
+    struct amp_outbox *o;
+    bool full;
+    int rc;
+    struct amp_error *err;
+};
+
+static int emission_add(struct emission *em, const struct amp_store_entry *e)
+{
+    struct amp_outbox *o = em->o;
+    struct amp_error why;
+    if (o->n_wait == o->cap_wait) {
+        size_t cap = o->cap_wait ? o->cap_wait * 2 : 64;
+        void *p = realloc(o->wait, cap * sizeof *o->wait);
+        if (!p)
+            return amp_fail_memory(em->err);
+        o->wait = p;
+        o->cap_wait = cap;
+    }
+    o->line.max = o->out->buf.max;
+    amp_buf_reset(&o->line);
+    if (amp_buf_add(&o->line, e->line.p, e->line.n, em->err) < 0 ||
+        amp_buf_add(&o->line, "\n", 1, em->err) < 0)
+        return -1;
+    if (amp_outq_add(o->out, amp_buf_span(&o->line), &why) < 0) {
+        em->full = strcmp(why.code, "buffer_full") == 0 && amp_outq_pending(o->out) > 0;
+        if (!em->full)
+            *em->err = why;
+        return em->full ? 1 : -1;
+    }
+    o->last = (struct amp_store_entry_id){e->n, e->index};
+    if (!e->wants_ack)
+        o->wait[o->n_wait++] = (struct amp_outbox_line){o->last, o->out->added};
+    return 0;
+}
+
+static int entry_emit(void *ctx, const struct amp_store_entry *e)
+{
+    struct emission *em = ctx;
+    const struct amp_store_entry_id *last = &em->o->last;
+    if (e->n < last->n || (e->n == last->n && e->index <= last->index))
+        return 0;
+    em->rc = emission_add(em, e);
+    return em->rc != 0;
+}
+
+int amp_outbox_emit(struct amp_outbox *o, struct amp_error *err)
+{
+    struct emission em = {.o = o, .err = err};
+    if (amp_store_sync(o->store, err) < 0 ||
+        amp_store_outbox(o->store, o->name, entry_emit, &em, err) < 0 || em.rc < 0)
+        return -1;
+    return em.full;
+}
+
+int amp_outbox_settle(struct amp_outbox *o, struct amp_error *err)
+{
+    struct amp_store_entry_id ids[256];
+    size_t done = 0;
+    int rc = 0;
+    while (rc == 0 && done < o->n_wait && o->wait[done].at <= o->out->written) {
+        uint32_t n = 0;
+        while (n < 256 && done < o->n_wait && o->wait[done].at <= o->out->written)
+            ids[n++] = o->wait[done++].id;
+        rc = amp_store_outbox_close(o->store, o->name, ids, n, err);
+    }
+    if (done)
+        memmove(o->wait, o->wait + done, (o->n_wait - done) * sizeof *o->wait);
+    o->n_wait -= done;
+    return rc;
+}
+
+int amp_outbox_finish(struct amp_outbox *o, volatile const int *stop, struct amp_error *err)
+{
+    int more;
+    do {
+        more = amp_outbox_emit(o, err);
+        if (more < 0 || amp_outq_drain(o->out, -1, stop, err) < 0 || amp_outbox_settle(o, err) < 0)
+            return -1;
+    } while (more);
+    return 0;
+}
+
+void amp_outbox_release(struct amp_outbox *o)
+{
+    free(o->wait);
+    amp_buf_release(&o->line);
+    o->wait = NULL;
+    o->n_wait = o->cap_wait = 0;
+}
+
+static int entry_any(void *ctx, const struct amp_store_entry *e)
+{
+    (void)e;
+    *(bool *)ctx = true;
+    return 1;
+}
+
+int amp_outbox_any(struct amp_store *s, const char *name, bool *any, struct amp_error *err)
+{
+    *any = false;
+    return amp_store_outbox(s, name, entry_any, any, err);
+}
