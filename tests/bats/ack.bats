@@ -144,7 +144,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   exec 7<>slow
   amp-ack sweep --now 2099-01-01T00:00:00Z --out slow &
   sweeper=$!
-  wait_until 10 bash -c '[ "$(amp-ack status --all --json | jq -r .state | grep -c TIMED_OUT)" -eq 400 ]'
+  wait_until 30 bash -c '[ "$(amp-ack status --all --json | jq -r .state | grep -c TIMED_OUT)" -eq 400 ]'
   kill -KILL $sweeper
   wait $sweeper || :
   exec 7<&-
@@ -160,7 +160,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   message task_dispatch '.ack_timeout_sec = 1' | amp-ack >/dev/null
   amp-ack sweep --follow >out &
   sweeper=$!
-  wait_until 10 has_lines out 1
+  wait_until 30 has_lines out 1
   kill -TERM $sweeper
   status=0
   wait $sweeper || status=$?
@@ -210,7 +210,7 @@ ack() { record ack ".ref_msg_id = \"$D\" | .ack_stage = \"$1\""; }
   cat lines >&8 &
   # 400 KB do not fit into the output, yet all of it is recorded.
   wait_until 20 bash -c '[ "$(amp-ack status --json | wc -l)" -eq 200 ]'
-  timeout 20 head -n 200 <&7 | cmp lines -
+  timeout 60 head -n 200 <&7 | cmp lines -
   exec 8>&- 7<&-
   wait $track
 }

@@ -78,7 +78,7 @@ EOS
   task-dispatch run --state "$STATE" --in in.ndjson --exec "$ADAPTERS/agent-claude" >out.ndjson 2>err 3>&- &
   pid=$!
   parked() { cat "$STATE"/log/*.ndjson | jq -es --argjson soon "$((($(date +%s) + 3000) * 1000))" 'any(.[]; (.key // "" | startswith("job.")) and .to == "PARKED" and .due > $soon)'; }
-  wait_until 10 parked
+  wait_until 30 parked
   kill -TERM $pid
   wait $pid || true
   got_no out.ndjson '.type == "task_result"'

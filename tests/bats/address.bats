@@ -312,11 +312,11 @@ lost() {
   route=$!
   exec 8>in
   says dora all >&8
-  wait_until 10 has_lines ann.out 1
-  wait_until 10 has_lines carl.out 1
+  wait_until 30 has_lines ann.out 1
+  wait_until 30 has_lines carl.out 1
   # Their entries are closed on disk; bob has no reader.
   closed() { jq -se '[.[] | select(.close) | .close[]] | length >= 2' state/log/*.ndjson; }
-  wait_until 10 closed
+  wait_until 30 closed
   kill -KILL $route
   wait $route || :
   exec 8>&-
@@ -366,12 +366,20 @@ lost() {
   join ann
   join bob
   mkfifo bob.fifo
-  sleep 1.5 <bob.fifo &
+  # It has the FIFO open and reads nothing, until most were refused.
+  exec 9<>bob.fifo
   say_often 40 carl all >in
-  run -69 --separate-stderr timeout 20 amp-route -r '* => agents' --patience 50ms --inbound 5 --open-timeout 100ms \
-    --agent ann=file:ann.out --agent bob=fifo:bob.fifo <in
+  refused() { jq -r 'select((.code // .payload.code) == "buffer_full") | .ref_msg_id // .payload.refEventId' <<<"$output" | sort -u; }
+  enough() { output=$(cat answers) && [ "$(refused | wc -l)" -ge 20 ]; }
+  timeout 60 amp-route -r '* => agents' --patience 50ms --inbound 5 --open-timeout 100ms \
+    --agent ann=file:ann.out --agent bob=fifo:bob.fifo <in >answers 9>&- &
+  wait_until 30 enough
+  exec 9>&-
+  status=0
+  wait $! || status=$?
+  [ "$status" = 69 ]
   jq -r .eventId ann.out | cmp - <(jq -r .eventId in)
-  [ "$(jq -r 'select((.code // .payload.code) == "buffer_full") | .ref_msg_id // .payload.refEventId' <<<"$output" | sort -u | wc -l)" -ge 20 ]
+  enough
   # What waited for bob is told when the reader goes.
   [ "$(amp-ack dead list --json | jq -r .code | sort -u | paste -sd ,)" = agent_unavailable,buffer_full ]
 }

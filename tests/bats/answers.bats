@@ -481,7 +481,7 @@ W=task_dispatch-T-2026-044-
   # The watcher wakes for it by itself.
   amp-ack watch --silence 1s >told 3>&- &
   watcher=$!
-  wait_until 10 grep -q "${W}3" told
+  wait_until 30 grep -q "${W}3" told
   kill "$watcher"
   wait "$watcher" || [ $? -eq 130 ]
   [ "$(silences <told)" = "${W}3" ]

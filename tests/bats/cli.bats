@@ -258,7 +258,7 @@ storage and display are read from a state directory; move the others to $PWD/xdg
   cli-sample spout -n 10 --size 100 >f 2>err &
   pid=$!
   # It is blocked when the FIFO takes no more.
-  wait_until 10 bash -c '! timeout 0.1 dd if=/dev/zero of=f oflag=nonblock bs=4096 count=1 status=none'
+  wait_until 30 bash -c '! dd if=/dev/zero of=f oflag=nonblock bs=4096 count=1 status=none'
   kill -TERM $pid
   status=0
   wait $pid || status=$?

@@ -16,7 +16,7 @@ setup() {
 # ends [LINES on stdin]: the owner of a cycle; a run that hangs is 124.
 ends() {
   status=0
-  timeout 20 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" \
+  timeout 60 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" \
     >>"$said" 2>"$BATS_TEST_TMPDIR/err" || status=$?
   err=$(cat "$BATS_TEST_TMPDIR/err")
 }
@@ -76,8 +76,8 @@ no_answer() {
   # Behind it one that passes through: when that is out, the nack was taken.
   new_task '.description = "behind it"' |
     sed 's/"to":"coordinator"/"to":"executor"/; s/"from":"admin"/"from":"coordinator"/' >&8
-  timeout 20 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" </dev/null >>"$said" 3>&- &
-  wait_until 10 grep -qF '"description":"behind it"' "$said"
+  timeout 60 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" </dev/null >>"$said" 3>&- &
+  wait_until 30 grep -qF '"description":"behind it"' "$said"
   cat "$BATS_TEST_TMPDIR/decision" >&8
   wait $!
 }
@@ -87,9 +87,14 @@ no_answer() {
   result failed aaaaaaa1 '.blockers = ["no permission to push"]' | hear
   no_answer >&8
   decision resume >&8
-  # In review the task is waited for: nothing but the limit ends this run.
+  # In review the task is waited for: nothing but a signal ends this run.
+  task-dispatch coordinate -s "$S" --until-done -i - -i "$back" </dev/null >>"$said" 3>&- &
+  wait_until 30 eval '[ "$(count task_dispatch)" = 2 ]'
   status=0
-  timeout -k 5 3 task-dispatch coordinate -s "$S" --until-done -i - -i "$back" </dev/null >>"$said" || status=$?
+  command timeout 1 tail --pid=$! -f /dev/null || status=$?
   [ "$status" = 124 ]
-  [ "$(count task_dispatch)" = 2 ]
+  kill $!
+  status=0
+  wait $! || status=$?
+  [ "$status" = 130 ]
 }

@@ -79,7 +79,7 @@ tasks() {
   mkfifo back
   exec {keep}<>back
   # The FIFO stays open; the pipe ends: nothing new came, nothing is open.
-  run -0 timeout 20 task-dispatch coordinate -s "$S" --until-done --in - --in back </dev/null
+  run -0 timeout 60 task-dispatch coordinate -s "$S" --until-done --in - --in back </dev/null
   exec {keep}>&-
 }
 
@@ -89,7 +89,7 @@ tasks() {
   task-dispatch coordinate -s "$S" --hold --in in >out 2>err &
   pid=$!
   new_task >in
-  wait_until 10 has_lines out 2
+  wait_until 30 has_lines out 2
   kill -0 "$pid"
   kill -TERM "$pid"
   status=0

@@ -137,7 +137,7 @@ ids() {
   amp-ack watch -c amp.json &
   watcher=$!
   one_left() { [ "$(amp-ack dead list --json | wc -l)" -eq 1 ]; }
-  wait_until 10 one_left
+  wait_until 30 one_left
   kill $watcher
   wait $watcher || :
 }

@@ -96,8 +96,9 @@ mended() {
   amp-route --in in --hold -r '* => file:x' &
   router=$!
   held() { [[ $(doctor) == *'run/amp-route.lock is held by amp-route (pid'* ]]; }
-  wait_until 10 held
+  wait_until 30 held
   kill -STOP $router
+  wait_until 30 grep -q '^State:.T' /proc/$router/status
   found warn locks 'held by a stopped process'
   mended
   run -0 doctor

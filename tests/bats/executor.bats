@@ -157,7 +157,7 @@ trap '' TERM
 while [ ! -s "$AMP_STATE/daemon" ]; do :; done
 sleep 1000
 EOS
-  dispatch | run_agent --timeout 300ms --grace 100ms --retries 0 --exec ./slow
+  dispatch | run_agent --timeout 2s --grace 100ms --retries 0 --exec ./slow
   got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"
     and (.payload.blockers | join(" ") | test("time limit"))'
   gone "$(cat "$STATE/daemon")"
@@ -187,7 +187,7 @@ EOS
   dispatch >in.ndjson
   env --default-signal=INT task-dispatch run --state "$STATE" --exec ./waits <in.ndjson >first.ndjson 2>err 3>&- &
   pid=$!
-  wait_until 10 test -s "$STATE/child"
+  wait_until 30 test -s "$STATE/child"
   kill -INT $pid
   rc=0
   wait $pid || rc=$?
@@ -211,10 +211,10 @@ EOS
   dispatch >in.ndjson
   task-dispatch run --state "$STATE" --exec ./waits <in.ndjson >first.ndjson 2>err 3>&- &
   pid=$!
-  wait_until 10 test -s "$STATE/child"
+  wait_until 30 test -s "$STATE/child"
   kill -KILL $pid
   wait $pid || true
-  wait_until 10 gone "$(cat "$STATE/child")"
+  wait_until 30 gone "$(cat "$STATE/child")"
   run_agent --exec ./waits <in.ndjson
   got out.ndjson '.type == "ack"'
   got out.ndjson '.type == "task_result" and .payload.diff_summary.files_changed == ["x"]'
@@ -231,7 +231,7 @@ EOS
   dispatch >in.ndjson
   task-dispatch run --state "$STATE" --exec ./waits <in.ndjson >first.ndjson 2>err 3>&- &
   pid=$!
-  wait_until 10 test -s "$STATE/daemon"
+  wait_until 30 test -s "$STATE/daemon"
   kill -KILL $pid
   wait $pid || true
   run -1 gone "$(cat "$STATE/daemon")"
@@ -246,7 +246,7 @@ EOS
   mkfifo in
   task-dispatch run --state "$STATE" --in in --exec ./good >first.ndjson 2>err 3>&- &
   pid=$!
-  wait_until 10 grep -qs RUNNABLE "$STATE"/log/000001.ndjson "$STATE"/log/000000.ndjson
+  wait_until 30 grep -qs RUNNABLE "$STATE"/log/000001.ndjson "$STATE"/log/000000.ndjson
   run -75 --separate-stderr task-dispatch run --state "$STATE" --exec ./good </dev/null
   [[ "$stderr" == *"--agent"* ]]
   task-dispatch run --state "$STATE" --agent second --exec ./good </dev/null
@@ -422,7 +422,7 @@ EOS
   amp-route inbox executor --state "$STATE" >in.ndjson
   env --default-signal=INT task-dispatch run --state "$STATE" --exec ./waits <in.ndjson >out.ndjson 2>err 3>&- &
   pid=$!
-  wait_until 10 test -s "$STATE/child"
+  wait_until 30 test -s "$STATE/child"
   amp-ack sweep --state "$STATE" --now "$(date -u -d '+2000 seconds' +%FT%TZ)" >told
   amp-ack sweep --state "$STATE" --now "$(date -u -d '+9000 seconds' +%FT%TZ)" >>told
   jq -se 'length == 1 and (.[0].payload | .escalation_type == "heartbeat_timeout" and .affected_msgs == [] and
@@ -445,11 +445,11 @@ EOS
   pid=$!
   exec 4>in
   dispatch >&4
-  wait_until 10 test -s "$STATE/child"
+  wait_until 30 test -s "$STATE/child"
   : >none
   run -1 hitl-prompt --state "$STATE" --answer none < <(escalation)
-  wait_until 10 gone "$(cat "$STATE/child")"
-  wait_until 10 grep -q "begins again later" err
+  wait_until 30 gone "$(cat "$STATE/child")"
+  wait_until 30 grep -q "begins again later" err
   exec 4>&-
   rc=0
   wait $pid || rc=$?
@@ -556,7 +556,7 @@ A
   dispatch >in.ndjson
   task-dispatch run --state "$STATE" --exec ./waits <in.ndjson >first.ndjson 2>err 3>&- &
   pid=$!
-  wait_until 10 test -s started
+  wait_until 30 test -s started
   dispatch '.task_id = "T-2026-002" | .msg_id = "task_dispatch-T-2026-002-1" | .payload.branch = "agent/other"
     | .payload.subtasks[0].subtask_id = "T-2026-002-S1"' >other.ndjson
   task-dispatch run --state "$STATE.other" --exec ./good <other.ndjson >second.ndjson

@@ -126,9 +126,9 @@ EOS
   pid=$!
   exec 8>answers
   echo "rollback" >&8
-  wait_until 10 grep -q "missing_commit" err
+  wait_until 30 grep -q "missing_commit" err
   echo "resume as it is" >&8
-  wait_until 10 test -s out.ndjson
+  wait_until 30 test -s out.ndjson
   exec 8>&-
   wait $pid && status=0 || status=$?
   [ "$status" = 65 ]
@@ -137,7 +137,7 @@ EOS
 
 @test "answers from a pipe without a name end with it, and a late one counts" {
   escalation >in.ndjson
-  run -65 --separate-stderr timeout 20 hitl-prompt --state "$STATE" --operator ada --answer <(echo rollback) <in.ndjson
+  run -65 --separate-stderr timeout 60 hitl-prompt --state "$STATE" --operator ada --answer <(echo rollback) <in.ndjson
   no_decision "$output"
   mkfifo go
   { read -r line && echo "$line"; } <go | ask --answer /dev/stdin --in in.ndjson >out.ndjson 3>&- &
@@ -204,9 +204,9 @@ coordinate() {
   [[ "$stderr" == *"the last one was refused: unknown_revision: "*"feat/x"* ]]
   [ "$(state_of "escalation-$id-1")" = OPEN ]
   term 'hitl-prompt --state "$STATE" --operator ada </dev/null >out.ndjson'
-  wait_until 10 shows "refused      | unknown_revision"
+  wait_until 30 shows "refused      | unknown_revision"
   keys "resume" Enter
-  wait_until 10 test -s status
+  wait_until 30 test -s status
   [ "$(cat status)" = 0 ]
   coordinate <out.ndjson
   got said.ndjson '.type == "task_dispatch"'
@@ -309,7 +309,7 @@ coordinate() {
   escalation >in.ndjson
   ask --answer answers <in.ndjson >out.ndjson 3>&- &
   pid=$!
-  wait_until 10 grep -qs OPEN "$STATE"/log/000001.ndjson "$STATE"/log/000000.ndjson
+  wait_until 30 grep -qs OPEN "$STATE"/log/000001.ndjson "$STATE"/log/000000.ndjson
   echo "redispatch with two criteria" >answers
   wait $pid
   got out.ndjson '.decision == "redispatch"'
@@ -349,7 +349,7 @@ shows() { screen | grep -qF -- "$1"; }
 @test "the question comes on the terminal, the answer from it; stdin is only messages" {
   escalation '.payload.description = "red \u001b[31m alarm \u202e reversed\nsecond line"' >in.ndjson
   term 'hitl-prompt --state "$STATE" --operator ada <in.ndjson >out.ndjson'
-  wait_until 10 shows "Answer: resume"
+  wait_until 30 shows "Answer: resume"
   shows "critical: hallucination_lock"
   shows "advice       | Look at the diff"
   shows "(suspended)"
@@ -358,11 +358,11 @@ shows() { screen | grep -qF -- "$1"; }
   shows '[31m alarm'
   screen | grep -qx '               | second line'
   keys "dance" Enter
-  wait_until 10 shows "Please: resume"
+  wait_until 30 shows "Please: resume"
   keys "rollback" Enter
-  wait_until 10 shows "missing_commit"
+  wait_until 30 shows "missing_commit"
   keys "resume careful now" Enter
-  wait_until 10 test -s status
+  wait_until 30 test -s status
   [ "$(cat status)" = 0 ]
   got out.ndjson '.decision == "resume" and .note == "careful now" and .operator == "ada"'
 }
@@ -373,7 +373,7 @@ shows() { screen | grep -qF -- "$1"; }
     | .payload.suggested_actions = ["one\n> two", ("advice " * 30)]
     | .payload.affected_msgs = ["m\n== info"]' >in.ndjson
   term 'hitl-prompt --state "$STATE" <in.ndjson >out.ndjson 2>err'
-  wait_until 10 shows "Answer: resume [NOTE]"
+  wait_until 30 shows "Answer: resume [NOTE]"
   # Ours: the head, labels before the mark, the question. Everything else is behind the mark.
   screen >seen
   ours='^$|^== critical: hallucination_lock, task T-2026-001 \(suspended\),$|^   triggered by the coordinator, 3 rejections$'
@@ -381,7 +381,7 @@ shows() { screen | grep -qF -- "$1"; }
   run -1 grep -vE "$ours" seen
   [ "$(grep -c 'conflict' seen)" = 1 ]
   keys C-d
-  wait_until 10 test -s status
+  wait_until 30 test -s status
   # The same without a terminal, for what needs no decision.
   jq -c '.payload.severity = "info" | .payload.auto_suspended = false | .msg_id = "escalation-T-2026-001-2"' in.ndjson >info.ndjson
   : >answers
@@ -395,11 +395,11 @@ shows() { screen | grep -qF -- "$1"; }
   escalation >in.ndjson
   escalation '.task_id = "T-2026-002" | .msg_id = "escalation-T-2026-002-1"' >>in.ndjson
   term 'hitl-prompt --state "$STATE" <in.ndjson >out.ndjson'
-  wait_until 10 shows "task T-2026-001"
+  wait_until 30 shows "task T-2026-001"
   keys Enter
-  wait_until 10 shows "task T-2026-002"
+  wait_until 30 shows "task T-2026-002"
   keys C-d
-  wait_until 10 test -s status
+  wait_until 30 test -s status
   [ "$(cat status)" = 1 ]
   jq -es 'length == 2 and all(.type == "nack" and .code == "hitl_unavailable")' out.ndjson
   [ "$(state_of escalation-T-2026-002-1)" = OPEN ]
@@ -412,29 +412,29 @@ shows() { screen | grep -qF -- "$1"; }
     rm -f pid go
     term 'until [ -e go ]; do command sleep 0.02; done; echo $$ >pid; exec hitl-prompt --state "$STATE" <in.ndjson >out.ndjson'
     touch go
-    wait_until 10 shows "Answer: resume"
+    wait_until 30 shows "Answer: resume"
     kill -$sig "$(cat pid)"
-    wait_until 5 gone "$(cat pid)"
+    wait_until 30 gone "$(cat pid)"
     tmux -S "$TMUX_SOCKET" kill-server
-    wait_until 5 eval '! tmux -S "$TMUX_SOCKET" list-sessions'
+    wait_until 30 eval '! tmux -S "$TMUX_SOCKET" list-sessions'
     rm -f pid go
     term 'until [ -e go ]; do command sleep 0.02; done; echo $$ >pid; exec hitl-prompt --state "$STATE" <in.ndjson >out.ndjson'
     keys C-s
     touch go
-    wait_until 10 test -s pid
-    wait_until 10 eval '[ "$(cat "/proc/$(cat pid)/comm")" = hitl-prompt ]'
-    wait_until 10 eval 'grep -q "State:.S" "/proc/$(cat pid)/status"'
+    wait_until 30 test -s pid
+    wait_until 30 eval '[ "$(cat "/proc/$(cat pid)/comm")" = hitl-prompt ]'
+    wait_until 30 eval 'grep -q "State:.S" "/proc/$(cat pid)/status"'
     kill -$sig "$(cat pid)"
-    wait_until 5 gone "$(cat pid)"
+    wait_until 30 gone "$(cat pid)"
     tmux -S "$TMUX_SOCKET" kill-server
-    wait_until 5 eval '! tmux -S "$TMUX_SOCKET" list-sessions'
+    wait_until 30 eval '! tmux -S "$TMUX_SOCKET" list-sessions'
   done
 }
 
 @test "nobody at the terminal: after --timeout it stays undecided, exit 124" {
   escalation >in.ndjson
   term 'hitl-prompt --state "$STATE" --timeout 300ms <in.ndjson >out.ndjson'
-  wait_until 10 test -s status
+  wait_until 30 test -s status
   [ "$(cat status)" = 124 ]
   jq -es 'length == 1 and .[0].type == "nack"' out.ndjson
 }
@@ -442,12 +442,12 @@ shows() { screen | grep -qF -- "$1"; }
 @test "in the background of a terminal it says why it waits, and asks when it is brought forward" {
   escalation >in.ndjson
   term 'set -m; hitl-prompt --state "$STATE" <in.ndjson >out.ndjson 2>err & tail --pid=$$ -n +1 -f err & while [ ! -e go ]; do command sleep 0.1; done; fg %1'
-  wait_until 10 grep -q "bring it to the foreground" err
+  wait_until 30 grep -q "bring it to the foreground" err
   run -1 shows "Answer: resume"
   : >go
-  wait_until 10 shows "Answer: resume"
+  wait_until 30 shows "Answer: resume"
   keys "terminate" Enter
-  wait_until 10 grep -q terminate out.ndjson
+  wait_until 30 grep -q terminate out.ndjson
 }
 
 # work TASK: a task of the Runtime Protocol that exec accepted.
@@ -570,16 +570,16 @@ EOS
   [[ "$stderr" == *"sw4rm T-2026-001 waits for a decision, and there is no terminal"* ]]
   [[ "$output" == *HITL_UNAVAILABLE* ]]
   term 'hitl-prompt --state "$STATE" --operator ada </dev/null >out'
-  wait_until 10 shows "Answer: approve [WHY]"
+  wait_until 30 shows "Answer: approve [WHY]"
   shows "== SECURITY_APPROVAL, asked in SW4RM"
   shows "question     | hitl-001"
   shows "task         | T-2026-001"
   shows "suggested    | approve"
   shows '             | == fake'
   keys "resume" Enter
-  wait_until 10 shows "Please: approve, deny, modify, defer or a proposed action."
+  wait_until 30 shows "Please: approve, deny, modify, defer or a proposed action."
   keys "deny too risky" Enter
-  wait_until 10 test -s status
+  wait_until 30 test -s status
   [ "$(cat status)" = 0 ]
   got out '.msg.payload | .decision == "deny" and .rationale == "too risky"'
 }

@@ -27,19 +27,13 @@ end() {
   kill "$(head -n 1 trace | cut -d' ' -f1)" 2>/dev/null || :
   wait $! || :
 }
-# still: the trace does not grow any more, its last line is a wait without an end; for 1.5 s not one
-# call more.
+# still: the process lives, and for 1.5 s there is not one call.
 still() {
-  local n
-  calm() { n=$(wc -l <trace) && [ "$n" -gt 0 ] && command sleep 0.3 && [ "$(wc -l <trace)" -eq "$n" ]; }
-  wait_until 20 calm
-  n=$(wc -l <trace)
-  command sleep 1.5
-  ! gone "$(head -n 1 trace | cut -d' ' -f1)" || return 1
-  [ "$(wc -l <trace)" -eq "$n" ] || {
+  wait_until 30 quiet trace 1.5 || {
     tail -n 20 trace
     return 1
   }
+  ! gone "$(head -n 1 trace | cut -d' ' -f1)"
 }
 task() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$1\""; }
 

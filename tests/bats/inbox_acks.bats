@@ -97,7 +97,7 @@ amp nack FAILED 2 system" ]
   amp 1 | put
   cat fifo >acks &
   pids=$!
-  timeout 20 amp-route inbox executor --acks fifo:fifo >/dev/null
+  timeout 60 amp-route inbox executor --acks fifo:fifo >/dev/null
   wait "$pids"
   [ "$(said acks)" = "amp ack READ 1 executor" ]
   amp 2 | put
@@ -144,7 +144,7 @@ amp ack READ 2 executor" ]
   [ "$(wc -l <acks)" -eq 150 ]
   cat fifo >read &
   pids=$!
-  run -1 timeout 20 amp-route inbox executor --state other --acks fifo:fifo
+  run -1 timeout 60 amp-route inbox executor --state other --acks fifo:fifo
   wait "$pids"
   cmp acks read
 }

@@ -96,7 +96,7 @@ cat >"got.$AMP_MSG_ID.$AMP_ATTEMPT"
 esac
 SH
   chmod +x work
-  run -0 --separate-stderr amp-route inbox executor --attempt-timeout 500ms --exec ./work
+  run -0 --separate-stderr amp-route inbox executor --attempt-timeout 3s --exec ./work
   [ "$(ls got.* | wc -l)" -eq 7 ]
   cmp got.evt_3.1 got.evt_3.2
   [ "$(amp-ack dead list --json | wc -l)" -eq 0 ]

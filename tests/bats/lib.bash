@@ -56,6 +56,15 @@ gone() {
   [ ! -e "/proc/$1" ] || grep -q '^State:[[:space:]]*[ZX]' "/proc/$1/status" 2>/dev/null
 }
 
+# quiet TRACE SECONDS: nothing was added to the trace of strace for so long, and its last line is a wait.
+# Whoever looks now and then is never quiet; a loaded machine delays only when it begins.
+quiet() {
+  local size
+  size=$(stat -c %s "$1") || return 1
+  command sleep "$2"
+  [ "$size" -gt 0 ] && [ "$(stat -c %s "$1")" -eq "$size" ] && tail -n 1 "$1" | grep -qE 'poll|select|read|wait|futex|flock|fcntl'
+}
+
 # has_lines FILE N: the file has at least N lines.
 has_lines() {
   [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]

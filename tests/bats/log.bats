@@ -104,14 +104,10 @@ END
   data "$FLOW" 1 | amp-ack >/dev/null
   ASAN_OPTIONS=detect_leaks=0 strace -f -o trace amp-ack log -f --correlation "$FLOW" --format ndjson >out 3>&- &
   wait_until 20 has_lines out 2
-  calm() { n=$(wc -l <trace); sleep 0.4; [ "$(wc -l <trace)" -eq "$n" ] && tail -1 trace | grep -q ppoll; }
-  wait_until 10 calm
-  n=$(wc -l <trace)
-  sleep 1
-  [ "$(wc -l <trace)" -eq "$n" ]
+  wait_until 30 quiet trace 1.2
   data "$OTHER" 2 | amp-ack >/dev/null
   answer "$FLOW" 1 RECEIVED | amp-ack >/dev/null
-  wait_until 10 has_lines out 3
+  wait_until 30 has_lines out 3
   tail -1 out | jq -e '.event == "ack_received" and .actor == "agent-2"'
   [ "$(wc -l <out)" -eq 3 ]
   pkill -TERM -P $! amp-ack
@@ -162,7 +158,7 @@ END
   need_tool task-dispatch agent-registry
   conversation
   agent-registry </dev/null >/dev/null 2>&1 || :
-  message task_dispatch | sed 's/T-2026-044/T-2026-046/g' | timeout 20 task-dispatch coordinate --state "$AMP_STATE" >/dev/null 2>&1 || :
+  message task_dispatch | sed 's/T-2026-044/T-2026-046/g' | timeout 60 task-dispatch coordinate --state "$AMP_STATE" >/dev/null 2>&1 || :
   [ "$(jq -r 'select(.key) | .key | sub("[.].*"; "")' state/log/*.ndjson | sort -u | wc -l)" -ge 4 ]
   run -0 jq -c 'select(.key and (.actor // .in.c // "") == "")' state/log/*.ndjson
   [ -z "$output" ]

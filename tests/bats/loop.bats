@@ -86,7 +86,7 @@ approved() {
     tasks 1 20 "agent/row$i-" >tasks.ndjson
     LOOP_MARK=row$BATS_ROOT_PID timeout 60 bash "$LOOP" state <tasks.ndjson >out 2>err
     [ "$(approved)" -eq 1 ]
-    wait_until 10 none_marked "row$BATS_ROOT_PID"
+    wait_until 30 none_marked "row$BATS_ROOT_PID"
   done
 }
 

@@ -23,7 +23,7 @@ every_nth() {
     }
     status=0
     FAILMALLOC_NTH=$1 FAILMALLOC_NAME=$tool FAILMALLOC_LOG=$PWD/count \
-      LD_PRELOAD=$AMP_BUILD/tests/fault/failmalloc.so timeout 20 "${@:2}" <in >out 2>err || status=$?
+      LD_PRELOAD=$AMP_BUILD/tests/fault/failmalloc.so timeout 60 "${@:2}" <in >out 2>err || status=$?
     mapfile lines <out 2>/dev/null
     # Half a line is none.
     [ ${#lines[@]} -eq 0 ] || [[ ${lines[-1]} == *$'\n' ]] || unset 'lines[-1]'

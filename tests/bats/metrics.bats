@@ -58,7 +58,7 @@ om() { "$AMP_BUILD/tests/conformance/openmetrics" "$1"; }
   amp-ack --metrics m.txt --metrics-format openmetrics --metrics-interval 1ms -i fifo >/dev/null 3>&- &
   track=$!
   exec 5>fifo
-  wait_until 10 test -e m.txt
+  wait_until 30 test -e m.txt
   for ((round = 0; round < 60; round++)); do
     message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-$round\"" >&5
     run -0 om m.txt
@@ -169,10 +169,10 @@ event() {
     --lane starved_ms=1 -r 'task=T-2026-044 => file:mark' -r '* => fifo:a' >/dev/null 2>&1 3>&- 8>&- &
   route=$!
   { cat messages; message escalation; } >in
-  wait_until 10 has_lines mark 1
+  wait_until 30 has_lines mark 1
   command sleep 0.05
   cat <&8 >got 3>&- &
-  wait_until 10 has_lines got 10
+  wait_until 30 has_lines got 10
   kill $!
   exec 8<&-
   wait $route || true

@@ -60,7 +60,7 @@ talks() {
   head -c 20000 <&8 >got
   kill -9 "$route"
   wait "$route" || :
-  timeout 30 amp-route -s state --inbound 500 --lane privileged_priority=-5 -r '* => fifo:a' <messages >>answers &
+  timeout 60 amp-route -s state --inbound 500 --lane privileged_priority=-5 -r '* => fifo:a' <messages >>answers &
   route=$!
   cat <&8 >>got &
   reader=$!

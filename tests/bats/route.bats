@@ -155,7 +155,7 @@ T
     cat good
     message task_dispatch "$(id 2) | .payload.description = \"loop\""
   } >in
-  run -1 --separate-stderr amp-route --predicate-timeout 250ms \
+  run -1 --separate-stderr amp-route --predicate-timeout 2s \
     -r 'jq:if .payload.description == "loop" then last(range(1e12)) else true end => file:a' <in
   [ "$(jq -r .code <<<"$output" | paste -sd' ')" = "predicate_error predicate_error" ]
   cmp good a

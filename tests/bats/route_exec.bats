@@ -128,18 +128,18 @@ echo $$ >hang.pid
 sleep 1000 & wait
 wait
 S
-  amp-route --attempts 1 --attempt-timeout 300ms -r 'to=executor => exec-each:./hang' \
+  amp-route --attempts 1 --attempt-timeout 3s -r 'to=executor => exec-each:./hang' \
     -r '* => file:other' --in in >out &
   route=$!
   exec 8>in
   message task_dispatch >&8
-  wait_until 5 test -s hang.pid
+  wait_until 30 test -s hang.pid
   message review_request >&8
-  wait_until 5 has_lines other 1
+  wait_until 30 has_lines other 1
   exec 8>&-
   wait $route && return 1
   [ "$(jq -r '.code, .retryable' out | paste -sd' ')" = "command_timeout true" ]
-  wait_until 5 gone "$(cat hang.pid)"
+  wait_until 30 gone "$(cat hang.pid)"
 }
 
 @test "with a state: a router that is ended leaves no process and delivers again" {
@@ -152,11 +152,11 @@ S
   route=$!
   exec 8>in
   message task_dispatch >&8
-  wait_until 5 test -s slow.pid
+  wait_until 30 test -s slow.pid
   kill $route
   wait $route && return 1
   exec 8>&-
-  wait_until 5 gone "$(cat slow.pid)"
+  wait_until 30 gone "$(cat slow.pid)"
   run -0 --separate-stderr amp-route -s state -r '* => exec-each:cp /dev/stdin got' </dev/null
   [[ "$stderr" == *"1 message of an earlier run"* ]]
   cmp got <(message task_dispatch)

@@ -35,7 +35,7 @@ many() {
   cat b >none &
   reader=$!
   amp-route -r 'to=executor => file:x' -r 'to=admin => fifo:b' <in
-  wait_until 5 gone $reader
+  wait_until 30 gone $reader
   [ ! -s none ]
 }
 
@@ -57,7 +57,7 @@ many() {
   cat b >got
   # All of the other's messages came while the first port stood still.
   cmp in2 got &
-  wait_until 10 has_lines got 400
+  wait_until 30 has_lines got 400
   kill $route
   wait $route || [ $? -eq 130 ]
   exec 8<&-
@@ -68,7 +68,7 @@ many() {
   exec 8<>a
   amp-route --max-pending 64K -r 'to=executor => fifo:a' <in >answers &
   route=$!
-  wait_until 10 has_lines answers 70
+  wait_until 30 has_lines answers 70
   n=$(jq -s 'map(select(.code == "buffer_full")) | length' answers)
   # What was not refused comes out.
   cat <&8 >got &
@@ -76,7 +76,7 @@ many() {
   status=0
   wait $route || status=$?
   [ $status -eq 1 ]
-  wait_until 10 has_lines got $((100 - n))
+  wait_until 30 has_lines got $((100 - n))
   kill $reader
   exec 8<&-
   [ "$(wc -l <got)" -eq $((100 - n)) ]
@@ -90,7 +90,7 @@ many() {
   dd bs=20300 count=1 iflag=fullblock status=none if=a of=first
   # The router has seen it (a reader that takes over unseen would get the rest of the line).
   let_go() { ! readlink /proc/$route/fd/* | grep -qx "$PWD/a"; }
-  wait_until 5 let_go
+  wait_until 30 let_go
   cat a >second
   wait $route
   grep '^{.*}$' first >whole || :
@@ -111,7 +111,7 @@ many() {
   # One after the other: the reader is gone before the input ends.
   exec 7<&-
   exec 8>&-
-  timeout 20 cat a >rest
+  timeout 60 cat a >rest
   wait $route
   # read took byte by byte: the others are whole.
   echo "$first" | cat - rest | grep -v '^$' | cmp in -
@@ -159,7 +159,7 @@ many() {
   route=$!
   exec 8>in
   message task_dispatch >&8
-  wait_until 5 has_lines x 1
+  wait_until 30 has_lines x 1
   exec 8>&-
   wait $route
 }

@@ -43,8 +43,8 @@ sw4rm() {
   amp-route --inbound 4 -r '* => fifo:a' <in >answers &
   route=$!
   # One lies in the pipe, the others wait for it to be read.
-  wait_until 10 has_lines answers 2
-  timeout 10 head -n 1 <&8 | jq -r .message_id | diff - <(echo 1a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234)
+  wait_until 30 has_lines answers 2
+  timeout 60 head -n 1 <&8 | jq -r .message_id | diff - <(echo 1a1d9c8e-6b3f-4a87-8f5e-91a2c0ab1234)
   status=0
   wait $route || status=$?
   exec 8<&-

@@ -64,7 +64,7 @@ flood() {
   # Those that read got all of theirs, in order, while the others stood still.
   for ((i = IDLE + 1; i <= AGENTS; i++)); do
     name=$(printf %03d "$i")
-    wait_until 10 has_lines "got$name" $each
+    wait_until 30 has_lines "got$name" $each
     grep "\"T-2026-$name\"" messages | cmp - "got$name"
   done
   # Every overflow is answered, and what was not refused is still there to be had.
@@ -72,7 +72,7 @@ flood() {
   [ "$(wc -l <answers)" -eq $refused ]
   for ((i = 1; i <= IDLE; i++)); do
     name=$(printf %03d "$i")
-    timeout 10 head -n 10 <&"${idle[i]}" >"got$name"
+    timeout 60 head -n 10 <&"${idle[i]}" >"got$name"
     [ "$(wc -l <"got$name")" -eq 10 ]
     exec {idle[i]}<&-
   done

@@ -8,7 +8,7 @@ setup() {
   need_tool amp-route
   cd "$BATS_TEST_TMPDIR"
   "$AMP_BUILD/tests/fixture/http-server" port log 8>&- &
-  wait_until 5 test -s port
+  wait_until 30 test -s port
   url=http://127.0.0.1:$(cat port)
 }
 
@@ -78,7 +78,7 @@ helper_of() {
   [ "$(wc -l <log)" -eq 2 ]
   [ "$(jq -r .key log | sort -u | wc -l)" -eq 1 ]
   : >log
-  run -69 amp-route --attempts 2 --attempt-timeout 200ms -r "* => $url/hang" < <(message task_dispatch)
+  run -69 amp-route --attempts 2 --attempt-timeout 2s -r "* => $url/hang" < <(message task_dispatch)
   [ "$(wc -l <log)" -eq 2 ]
   [ "$(jq -r .key log | sort -u | wc -l)" -eq 1 ]
 }
@@ -92,7 +92,7 @@ helper_of() {
   run -0 amp-route -r "* => $url/same" < <(message task_dispatch)
   [ "$(jq -r .path log | paste -sd' ')" = "/same /ok" ]
   "$AMP_BUILD/tests/fixture/http-server" port2 log2 &
-  wait_until 5 test -s port2
+  wait_until 30 test -s port2
   run -1 --separate-stderr amp-route -r "* => $url/to/$(cat port2)" < <(message task_dispatch)
   [[ "$output" == *"another origin"* ]]
   [ ! -s log2 ]
@@ -172,12 +172,12 @@ helper_of() {
   route=$!
   exec 8>in
   message task_dispatch >&8
-  wait_until 5 has_lines log 1
+  wait_until 30 has_lines log 1
   message review_request >&8
-  wait_until 5 has_lines other 1
+  wait_until 30 has_lines other 1
   kill -9 "$(helper_of $route)"
   # The same message again, by a new one, under the same key.
-  wait_until 5 has_lines log 2
+  wait_until 30 has_lines log 2
   [ "$(jq -r .key log | sort -u | wc -l)" -eq 1 ]
   [ -n "$(helper_of $route)" ]
   kill $route
@@ -193,7 +193,7 @@ helper_of() {
   mkfifo silence
   exec 7<>silence
   openssl s_server -accept 127.0.0.1:0 -cert c.pem -key k.pem <silence >tls 2>&1 &
-  wait_until 5 grep -q ACCEPT tls
+  wait_until 30 grep -q ACCEPT tls
   port=$(sed -n 's/^ACCEPT .*:\([0-9]*\)$/\1/p' tls)
   run -1 --separate-stderr amp-route -r "* => https://localhost:$port/x" < <(message task_dispatch)
   [ "$(jq -r '.code, .retryable' <<<"$output" | paste -sd' ')" = "http_refused false" ]
@@ -203,7 +203,7 @@ helper_of() {
   [ "$(grep -c task_dispatch tls)" -eq 0 ]
   run amp-route --http-ca c.pem --attempts 1 --attempt-timeout 1s -r "* => https://localhost:$port/x" \
     < <(message task_dispatch)
-  wait_until 5 grep -q task_dispatch tls
+  wait_until 30 grep -q task_dispatch tls
 }
 
 @test "amp-route itself does not load libcurl" {

@@ -22,14 +22,14 @@ waiting() {
   amp-route --in in "$@" -r 'task=T-2026-044 => file:mark' -r '* => fifo:a' >answers 2>said &
   route=$!
   { cat messages; message escalation; } >in
-  wait_until 10 has_lines mark 1
+  wait_until 30 has_lines mark 1
 }
 
 # begin_reading N: the reader comes, until it has so many; the router ends.
 begin_reading() {
   cat <&8 >got &
   reader=$!
-  wait_until 10 has_lines got "$1"
+  wait_until 30 has_lines got "$1"
   status=0
   wait $route || status=$?
   kill $reader
@@ -118,7 +118,7 @@ begin_reading() {
 @test "past its bound a buffer refuses, and nothing is lost" {
   for i in {1..15}; do control "$i" 0; done >messages
   waiting --inbound 10 --patience 0 -v
-  wait_until 10 has_lines answers 5
+  wait_until 30 has_lines answers 5
   [ "$(jq -r '.msg.payload.error_code' answers | sort | uniq -c | tr -s ' ')" = " 5 BUFFER_FULL" ]
   begin_reading 10
   [ "$status" -eq 1 ]
@@ -131,10 +131,10 @@ begin_reading() {
   exec 9<>b
   for i in {1..8}; do control "$i" 0; done >messages
   waiting --all -r '* => fifo:b' --inbound 5 --inbound fifo:b=3 --patience 0
-  wait_until 10 has_lines answers 7
-  timeout 10 head -n 3 <&9 >got_b &
+  wait_until 30 has_lines answers 7
+  timeout 60 head -n 3 <&9 >got_b &
   begin_reading 5
-  wait_until 10 has_lines got_b 3
+  wait_until 30 has_lines got_b 3
   exec 9<&-
   [ "$(numbers got)" = "1 2 3 4 5" ]
   run -64 --separate-stderr amp-route --inbound x -r '* => stdout' </dev/null
@@ -156,8 +156,8 @@ begin_reading() {
     shuf --random-source=<(yes) >messages
   amp-route --inbound 10 --patience 300ms -r 'protocol=sw4rm => fifo:a' -r '* => file:x' <messages >answers &
   route=$!
-  wait_until 10 has_lines answers 490
-  wait_until 10 has_lines x 500
+  wait_until 30 has_lines answers 490
+  wait_until 30 has_lines x 500
   kill $route
   wait $route || [ $? -eq 130 ]
   exec 8<&-
@@ -176,7 +176,7 @@ begin_reading() {
     -r '* => agents' >answers 2>said &
   route=$!
   { cat lines; message escalation; } >in
-  wait_until 10 has_lines mark 1
+  wait_until 30 has_lines mark 1
   begin_reading 9
   [ "$(numbers got)" = "1 2 3 4 5 9 6 7 8" ]
 }

@@ -29,7 +29,7 @@ hangup() {
   n=$(grep -c "$1" said || :)
   kill -HUP $route
   more() { [ "$(grep -c "$1" said)" -gt "$n" ]; }
-  wait_until 10 more "$1"
+  wait_until 30 more "$1"
 }
 stop() {
   exec 8>&-
@@ -42,12 +42,12 @@ nth() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-177211632700
   routes '* => file:a'
   start
   nth 1 >&8
-  wait_until 10 has_lines a 1
+  wait_until 30 has_lines a 1
   routes 'type=task_dispatch => file:b' '* => file:a'
   hangup 'SIGHUP: 2 routes'
   nth 2 >&8
   message escalation >&8
-  wait_until 10 has_lines b 1
+  wait_until 30 has_lines b 1
   routes 'jq:.type == "escalation" => file:c' '* => file:a'
   hangup 'SIGHUP: 2 routes'
   nth 3 >&8
@@ -63,7 +63,7 @@ nth() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-177211632700
   routes '* => file:a'
   start
   nth 1 >&8
-  wait_until 10 has_lines a 1
+  wait_until 30 has_lines a 1
   for bad in '{"route": {"routes": ["* => file:b", "nothing"]}}' '{"route": {"rutes": []}}' '{' '{}' \
     '{"route": {"routes": ["jq:( => file:b"]}}' '{"route": {"routes": ["* => file:b", "* => file:/no/such/b"]}}' \
     '{"route": {"routes": ["* => file:b"]}, "lanes": {"privileged_priority": 12}}'; do
@@ -87,20 +87,20 @@ nth() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-177211632700
   message escalation >&8
   nth 61 >&8
   message review_request >&8
-  wait_until 10 has_lines mark 1
+  wait_until 30 has_lines mark 1
   routes 'type=task_dispatch => fifo:s' '* => file:rest'
   hangup 'SIGHUP: 2 routes'
   nth 62 >&8
   message escalation '.msg_id += "9"' >&8
-  wait_until 10 has_lines rest 1
+  wait_until 30 has_lines rest 1
   cat <&6 >got_s 8>&- &
   readers=$!
   cat <&7 >got_g 8>&- &
   readers+=" $!"
-  wait_until 10 has_lines got_g 62
-  wait_until 10 has_lines got_s 61
+  wait_until 30 has_lines got_g 62
+  wait_until 30 has_lines got_s 61
   closed() { ! readlink /proc/$route/fd/* | grep -qx "$PWD/g"; }
-  wait_until 10 closed
+  wait_until 30 closed
   stop
   # shellcheck disable=SC2086 # two of them
   kill $readers

@@ -59,7 +59,7 @@ teardown() {
   exec 8<>t
   message task_dispatch '.payload.description = ("x" * 5000)' |
     jq -c '. as $m | range(200) | . as $i | $m | .msg_id += "\($i)"' >many
-  run -0 --separate-stderr timeout 20 amp-route --max-pending 256K --tee t -r '* => file:x' <many
+  run -0 --separate-stderr timeout 60 amp-route --max-pending 256K --tee t -r '* => file:x' <many
   exec 8<&-
   cmp many x
   [[ $stderr == *"copies did not reach their ports (--tee)"* ]]

@@ -159,9 +159,9 @@ many() {
   mkfifo in
   amp-route --in in -r '* => spool:box' &
   exec 8>in
-  wait_until 5 test -e state/run/amp-route.lock
+  wait_until 30 test -e state/run/amp-route.lock
   message task_dispatch >&8
-  wait_until 5 test -n "$(ls box/new 2>/dev/null)" || wait_until 5 ls box/new/*.json
+  wait_until 30 eval 'ls box/new/*.json'
   run -75 --separate-stderr amp-route --lock-timeout 0s -r '* => spool:box' </dev/null
   [[ "$stderr" == *--as* ]]
   run -0 amp-route --as other -r '* => spool:box' </dev/null
@@ -178,7 +178,7 @@ many() {
   cat lines >&8
   # All are in the log, none has a reader.
   recorded() { [ "$(grep -o 'task_dispatch-T-2026-044-[0-9]*' state/log/*.ndjson | sort -u | wc -l)" -ge 20 ]; }
-  wait_until 10 recorded
+  wait_until 30 recorded
   kill -KILL $route
   wait $route || :
   exec 8>&-
@@ -222,7 +222,7 @@ many() {
   route=$!
   exec 8>in
   many 60 >&8 &
-  wait_until 10 bash -c '[ "$(amp-ack dead list --json 2>/dev/null | wc -l)" -ge 20 ]'
+  wait_until 30 bash -c '[ "$(amp-ack dead list --json 2>/dev/null | wc -l)" -ge 20 ]'
   kill -KILL $route
   wait $route || :
   exec 8>&- 7<&-

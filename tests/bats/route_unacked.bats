@@ -40,17 +40,17 @@ start() {
   start -r '* => fifo:a'
   head -n 4 m >&8
   reader first
-  wait_until 10 has_lines first 4
+  wait_until 30 has_lines first 4
   # The second is acknowledged.
   ack "$(sed -n 2p m | ids)"
   kill -KILL $reader
-  wait_until 10 grep -q 'its reader is gone: 3 unacknowledged' told
+  wait_until 30 grep -q 'its reader is gone: 3 unacknowledged' told
   tail -n 2 m >&8
   reader second
-  wait_until 10 has_lines second 5
+  wait_until 30 has_lines second 5
   exec 8>&-
   wait $route
-  wait_until 10 has_lines second 5
+  wait_until 30 has_lines second 5
   { sed -n '1p;3,6p' m; } | cmp - second
   [ "$(jq -c 'select(.event == "redeliver").state.redelivered' state/log/*.ndjson)" = \
     "$(sed -n '1p;3,4p' m | jq -sc 'map(.msg_id)')" ]
@@ -63,11 +63,11 @@ start() {
   start -r '* => fifo:a'
   cat m >&8
   reader first
-  wait_until 10 has_lines first 3
+  wait_until 30 has_lines first 3
   ack "$(sed -n 1p m | ids)"
   ack "$(sed -n 2p m | ids)"
   kill -KILL $reader
-  wait_until 5 gone $reader
+  wait_until 30 gone $reader
   exec 8>&-
   wait $route
   [ ! -s told ]
@@ -79,7 +79,7 @@ start() {
   start -r '* => fifo:a'
   cat m >&8
   reader first
-  wait_until 10 has_lines first 3
+  wait_until 30 has_lines first 3
   ack "$(sed -n 2p m | ids)"
   kill -KILL $route
   wait $route || :
@@ -98,7 +98,7 @@ start() {
     start -r '* => fifo:a'
     cat m >&8
     reader first
-    wait_until 10 has_lines first 2
+    wait_until 30 has_lines first 2
     [ $how = end ] || kill -TERM $route
     exec 8>&-
     wait $route || [ $how = signal ]
@@ -111,14 +111,14 @@ start() {
 @test "a reader that dies with the end of input: the next one gets it, or it is answered" {
   many 2 >m
   track m
-  amp-route --open-timeout 1s --in in -r '* => fifo:a' >answers 2>told &
+  amp-route --open-timeout 3s --in in -r '* => fifo:a' >answers 2>told &
   route=$!
   exec 8>in
-  cat m >&8
   reader first
-  wait_until 10 has_lines first 2
+  cat m >&8
+  wait_until 30 has_lines first 2
   kill -KILL $reader
-  wait_until 10 grep -q 'its reader is gone: 2' told
+  wait_until 30 grep -q 'its reader is gone: 2' told
   exec 8>&-
   status=0
   wait $route || status=$?
@@ -134,13 +134,13 @@ start() {
   exec 8>in
   cat m >&8
   reader got
-  wait_until 10 has_lines got 2
+  wait_until 30 has_lines got 2
   zero() { jq -se 'last | .. | objects | select(.name? == "router.credits") | .value == 0' metrics >/dev/null; }
   record ack ".ref_msg_id = \"$(sed -n 1p m | ids)\"" >&8
-  wait_until 10 has_lines got 3
+  wait_until 30 has_lines got 3
   record ack ".ref_msg_id = \"$(sed -n 3p m | ids)\"" >&8
   record ack ".ref_msg_id = \"$(sed -n 2p m | ids)\"" >&8
-  wait_until 10 has_lines got 5
+  wait_until 30 has_lines got 5
   exec 8>&-
   wait $route || :
   cmp m got
@@ -155,7 +155,7 @@ start() {
   cat m >&8
   reader got
   for n in 1 2 3; do
-    wait_until 10 has_lines got $n
+    wait_until 30 has_lines got $n
     [ "$(wc -l <got)" -eq $n ]
     ack "$(sed -n ${n}p m | ids)"
   done
@@ -170,7 +170,7 @@ start() {
   status=0
   AMP_STATE= amp-route --credits 1 --agent executor=fifo:a -r '* => agents' <m >answers || status=$?
   [ $status -eq 1 ]
-  wait_until 10 has_lines got 1
+  wait_until 30 has_lines got 1
   head -n 1 m | cmp - got
   [ "$(jq -r '"\(.code) \(.retryable)"' answers | sort | uniq -c | xargs)" = "2 buffer_full true" ]
 }

@@ -25,7 +25,7 @@ serve() {
   rm -f "$1"
   "$AMP_BUILD/tests/fixture/unix-server" "$@" 8>&- &
   server=$!
-  wait_until 5 test -S "$1"
+  wait_until 30 test -S "$1"
 }
 
 @test "every line, byte for byte, in order, through one connection" {
@@ -33,7 +33,7 @@ serve() {
   many 300 4000 >in
   run -0 amp-route -r '* => unix:s' <in
   [ -z "$output" ]
-  wait_until 5 cmp in got
+  wait_until 30 cmp in got
 }
 
 @test "a listener that comes later gets everything" {
@@ -42,7 +42,7 @@ serve() {
   route=$!
   serve s got
   wait $route
-  wait_until 5 cmp in got
+  wait_until 30 cmp in got
 }
 
 @test "nobody listens: answered after the time, the others unaffected" {
@@ -73,7 +73,7 @@ serve() {
   exec 8>in
   many 400 4000 >&8
   message review_request >&8
-  wait_until 10 has_lines other 1
+  wait_until 30 has_lines other 1
   [ "$(jq -r .code out | sort -u)" = buffer_full ]
   kill $route
   exec 8>&-
@@ -92,7 +92,7 @@ serve() {
   serve s got2
   exec 8>&-
   wait $route
-  wait_until 5 eval 'tail -n 1 lines | cmp -s - <(tail -n 1 got2)'
+  wait_until 30 eval 'tail -n 1 lines | cmp -s - <(tail -n 1 got2)'
   # Nothing is missing, the order holds, and what came twice is the same.
   head -n 7 lines | cmp - got1
   n=$(wc -l <got2)
@@ -109,17 +109,17 @@ serve() {
   route=$!
   exec 8>in
   head -n 2 first >&8
-  wait_until 5 has_lines got1 2
+  wait_until 30 has_lines got1 2
   # The turn that writes this looks at the socket too.
   message escalation >&8
-  wait_until 5 has_lines other 1
+  wait_until 30 has_lines other 1
   tail -n 1 first >&8
   wait $server
   serve s got2
   cat second >&8
   exec 8>&-
   wait $route
-  wait_until 5 eval 'tail -n 1 got2 | cmp -s - second'
+  wait_until 30 eval 'tail -n 1 got2 | cmp -s - second'
   # At most the last one, which was under way when the reader left.
   [ "$(wc -l <got2)" -le 2 ]
   cmp got1 first
@@ -129,5 +129,5 @@ serve() {
   serve s got talk
   many 2000 >in
   run -0 amp-route -r '* => unix:s' <in
-  wait_until 5 cmp in got
+  wait_until 30 cmp in got
 }

@@ -26,7 +26,7 @@ ask() {
     '"worktrees","repo":"R"' '"refs","repo":"R"' '"diff","repo":"R","worktree":"W","from":"main","to":null'; do
     op=${op//\"W\"/\"$PWD/w\"}
     printf '{"q":%d,"op":%s}\n' $((++n)) "${op//\"R\"/\"$PWD/r\"}"
-  done | timeout -s KILL 20 "$WORKER"
+  done | timeout -s KILL 60 "$WORKER"
 }
 
 @test "git-worker answers whatever a FIFO stands for" {
@@ -85,7 +85,7 @@ ask() {
     echo "$file"
     who=AMP_AGENT=bob
     [ "$file" != amp-agent ] || who=-uAMP_AGENT
-    run -1 --separate-stderr timeout -s KILL 10 env "$who" GIT_DIR=r/.git \
+    run -1 --separate-stderr timeout -s KILL 60 env "$who" GIT_DIR=r/.git \
       ./reference-transaction prepared <<<"$zero ${head//[0-9]/a} refs/heads/main"
     [[ $stderr == *main* ]]
     rm "r/.git/$file"
@@ -109,7 +109,7 @@ ask() {
       rm -rf "st/$file"
       mkfifo "st/$file"
       # shellcheck disable=SC2086
-      timeout -s KILL 20 $tool --state st <in >out 2>err || [ $? -ne 137 ] || {
+      timeout -s KILL 60 $tool --state st <in >out 2>err || [ $? -ne 137 ] || {
         echo "$tool waits for $file"
         return 1
       }
@@ -120,14 +120,14 @@ ask() {
 @test "an amp.json that is a FIFO is refused, one that was named may be a pipe" {
   mkdir -p conf/amp
   mkfifo conf/amp/amp.json
-  XDG_CONFIG_HOME=$PWD/conf run -78 --separate-stderr timeout -s KILL 10 amp-route -r 'type=* => stdout' </dev/null
+  XDG_CONFIG_HOME=$PWD/conf run -78 --separate-stderr timeout -s KILL 60 amp-route -r 'type=* => stdout' </dev/null
   [[ $stderr == *"conf/amp/amp.json is not a regular file"* ]]
-  run -0 --separate-stderr timeout -s KILL 10 amp-route -c <(echo '{}') -r 'type=* => stdout' </dev/null
+  run -0 --separate-stderr timeout -s KILL 60 amp-route -c <(echo '{}') -r 'type=* => stdout' </dev/null
 }
 
 @test "the port file: refuses a FIFO, which fifo: is for" {
   mkfifo fifo
   message task_dispatch >in
-  run -73 --separate-stderr timeout -s KILL 10 amp-route -r "type=* => file:$PWD/fifo" <in
+  run -73 --separate-stderr timeout -s KILL 60 amp-route -r "type=* => file:$PWD/fifo" <in
   [[ $stderr == *"fifo is a FIFO (use fifo:$PWD/fifo)"* ]]
 }

@@ -359,7 +359,7 @@ T
     # script sends one end of input; what reads the terminal twice needs another.
     ends=
     [[ $t != *" - -" ]] || ends='\004\004'
-    NO_COLOR=1 AMP_STATE=$PWD/state timeout 20 script -qec "$t" /dev/null < <(printf "$ends") >said
+    NO_COLOR=1 AMP_STATE=$PWD/state timeout 60 script -qec "$t" /dev/null < <(printf "$ends") >said
     [ "$(grep -c "^${t%% *}: $note" said)" -eq 1 ] || { echo "$t"; cat said; false; }
   done
   NO_COLOR=1 script -qec "amp-validate in </dev/null; amp-validate /dev/null" /dev/null </dev/null >said

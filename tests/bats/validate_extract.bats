@@ -95,7 +95,7 @@ said() {
   pid=$!
   exec 5>pipe
   printf 'so far: %s' "$(cat result)" >&5
-  wait_until 10 has_lines out 1
+  wait_until 30 has_lines out 1
   kill -0 "$pid"
   exec 5>&-
   wait "$pid"

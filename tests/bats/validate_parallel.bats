@@ -91,9 +91,9 @@ setup() {
   amp-validate -j 4 <"$T/pipe" >"$T/out" &
   exec 7>"$T/pipe"
   cat good >&7
-  wait_until 5 has_lines "$T/out" 1
+  wait_until 30 has_lines "$T/out" 1
   { cat good2; printf '{"half'; } >&7
-  wait_until 5 has_lines "$T/out" 2
+  wait_until 30 has_lines "$T/out" 2
   exec 7>&-
   wait $! || true
   cat good good2 | cmp - "$T/out"
@@ -105,7 +105,7 @@ setup() {
   local pid=$! status=0
   exec 7>"$T/pipe"
   { cat good; printf '{"half'; } >&7
-  wait_until 5 has_lines "$T/out" 1
+  wait_until 30 has_lines "$T/out" 1
   kill -TERM "$pid"
   wait "$pid" || status=$?
   exec 7>&-

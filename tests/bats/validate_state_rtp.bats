@@ -138,7 +138,7 @@ codes() {
   local pid=$!
   exec 7>in
   accept '.sourceNodeId = "third"' >&7
-  wait_until 10 grep -q unknown_ref records
+  wait_until 30 grep -q unknown_ref records
   known <task
   taken() { accept '.sourceNodeId = "third"' >&7 && [ -s out ]; }
   wait_until 20 taken

@@ -121,9 +121,9 @@ setup() {
   amp-validate <pipe >out &
   exec 7>pipe
   cat good >&7
-  wait_until 5 has_lines out 1
+  wait_until 30 has_lines out 1
   cat good2 >&7
-  wait_until 5 has_lines out 2
+  wait_until 30 has_lines out 2
   exec 7>&-
   wait $!
 }
@@ -182,7 +182,7 @@ setup() {
   local pid=$! status=0
   exec 7>pipe
   { cat good; printf '{"half'; } >&7
-  wait_until 5 has_lines out 1
+  wait_until 30 has_lines out 1
   kill -TERM "$pid"
   wait "$pid" || status=$?
   exec 7>&-

@@ -68,7 +68,7 @@ ended() {
   for i in "${!PIDS[@]}"; do
     sig=$((i % 2 ? 15 : 2))
     status=0
-    wait_until 8 gone "${PIDS[i]}" && wait "${PIDS[i]}" || status=$?
+    wait_until 30 gone "${PIDS[i]}" && wait "${PIDS[i]}" || status=$?
     # What only follows has nothing else to say.
     [ "$status" -eq 130 ] || [ "$status" -eq $((128 + sig)) ] || [[ $status = 0 && ${COMMANDS[i]} = *--follow* ]] || {
       echo "signal $sig: status $status: ${COMMANDS[i]}"
@@ -82,7 +82,7 @@ ended() {
 hold() {
   "$AMP_BUILD/tests/fixture/hold-lock" "$@" <quiet >held 7>&- &
   HOLDER=$!
-  wait_until 5 grep -q held held
+  wait_until 30 grep -q held held
 }
 
 @test "for input" {
@@ -220,20 +220,20 @@ stuck() {
   PIDS+=("$pid")
   exec 9>fed
   cat "first.$name" >&9
-  wait_until 10 eval '[ -n "$(helper "$pid" "$name")" ]'
+  wait_until 30 eval '[ -n "$(helper "$pid" "$name")" ]'
   peer=$(helper "$pid" "$name")
   PIDS+=("$peer")
   kill -STOP "$peer"
   cat "second.$name" >&9
-  wait_until 10 asleep "$pid"
+  wait_until 30 asleep "$pid"
   kill -"$sig" "$pid"
-  wait_until 8 gone "$pid" && wait "$pid" || status=$?
+  wait_until 30 gone "$pid" && wait "$pid" || status=$?
   exec 9>&-
   [ "$status" -gt 128 ] || {
     echo "$sig: status $status: $*"
     return 1
   }
-  wait_until 5 gone "$peer"
+  wait_until 30 gone "$peer"
   PIDS=()
 }
 
@@ -268,21 +268,21 @@ stuck() {
   amp-route -i in -r 'type=* => inbox:bob' --state st
   begin amp-route inbox bob --state st -x sleep 600
   begin task-dispatch run --state s1 -i work --agent a -x sleep 600
-  wait_until 10 eval '[ -n "$(pgrep -P "${PIDS[5]}" -x sleep)" ]'
+  wait_until 30 eval '[ -n "$(pgrep -P "${PIDS[5]}" -x sleep)" ]'
   ended
 }
 
 @test "no wait for an output's reader once the input has ended with nothing" {
   local i
   mkfifo back in{1..4}
-  timeout 20 task-dispatch run --state A --in in1 --out back --exec true &
-  timeout 20 task-dispatch review --state B --in in2 --out back --exec true &
-  timeout 20 hitl-prompt --state C --in in3 --out back &
-  timeout 20 amp-ack show --in in4 --out back &
+  timeout 60 task-dispatch run --state A --in in1 --out back --exec true &
+  timeout 60 task-dispatch review --state B --in in2 --out back --exec true &
+  timeout 60 hitl-prompt --state C --in in3 --out back &
+  timeout 60 amp-ack show --in in4 --out back &
   PIDS=($(jobs -p))
   for i in {1..4}; do
     # Opening waits for the reader.
-    timeout 20 sh -c ': >"$1"' - "in$i"
+    timeout 60 sh -c ': >"$1"' - "in$i"
   done
   for i in "${PIDS[@]}"; do
     wait "$i"

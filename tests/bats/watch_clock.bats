@@ -37,7 +37,11 @@ set_clock() {
 # asleep: each watch waits.
 asleep() {
   local p
-  for p in $pids; do [ "$(tr -d '\0' <"/proc/$p/wchan")" != 0 ] && grep -q '^State:.S' "/proc/$p/status"; done
+  for p in $pids; do
+    [ "$(cat "/proc/$p/comm")" = amp-ack ] || return 1
+    grep -q anon_inode:inotify < <(readlink "/proc/$p/fd/"*) || return 1
+    grep -q '^State:.S' "/proc/$p/status" || return 1
+  done
 }
 told() { cat "$@" | jq -r '.payload.affected_msgs[0]' | sed 's/.*-//' | sort -n | paste -sd' '; }
 # watch OUT ARG...: one more, under the clock of the file.
@@ -55,7 +59,7 @@ watch() {
   due 600 1
   due 7200 2
   watch out
-  wait_until 10 asleep
+  wait_until 30 asleep
   command sleep 0.3
   [ ! -s out ]
   set_clock 900
@@ -74,7 +78,7 @@ watch() {
   set_clock 0
   due 2 1
   watch out
-  wait_until 10 asleep
+  wait_until 30 asleep
   set_clock -3600
   command sleep 3
   [ ! -s out ]
@@ -94,7 +98,7 @@ watch() {
   set_clock 0
   due 600 $(seq 20)
   for i in 1 2 3; do watch "out$i"; done
-  wait_until 10 asleep
+  wait_until 30 asleep
   set_clock 601
   set_clock -601
   set_clock 700
@@ -114,7 +118,7 @@ watch() {
   done
   wait_until 30 eval '[ "$(cat out? | jq -c "select(.type == \"task_dispatch\")" | wc -l)" -ge 6 ]'
   # One of them dies on the way.
-  kill -9 "$(pgrep -P "${pids##* }")"
+  kill -9 "$(pgrep -P "${pids##* }")" || :
   rc=0
   for p in ${pids% *}; do wait "$p" || rc=$?; done
   wait "${pids##* }" || :

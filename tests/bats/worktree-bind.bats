@@ -259,7 +259,7 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
     control 3 SWITCH_APPROVE bob '"ttl_ms":1'
   } | worktree-bind >/dev/null
   home() { worktree-bind status bob | grep -q BOUND_HOME; }
-  wait_until 5 home
+  wait_until 30 home
 }
 
 @test "messages: a switch that requires a person waits for the person's decision" {
