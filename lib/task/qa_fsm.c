@@ -183,25 +183,3 @@ const struct amp_fsm amp_qa_fsm = {
     .rows = rows,
     .n_rows = sizeof rows / sizeof rows[0],
 };
-
-/* First match: what happened to the task, given what its subtask did. */
-static const struct {
-    uint32_t effect;
-    uint8_t event;
-} task_events[] = {
-    {AMP_QA_DO_FINISH, AMP_TASK_EV_FINISH}, {AMP_QA_DO_FAIL, AMP_TASK_EV_FAIL},
-    {AMP_QA_DO_END, AMP_TASK_EV_TERMINATE}, {AMP_QA_DO_ESC_LOCK, AMP_TASK_EV_LOCK},
-    {AMP_QA_DO_REVIEW, AMP_TASK_EV_REVIEW}, {AMP_QA_DO_NEXT, AMP_TASK_EV_DISPATCH},
-};
-
-int amp_task_event_of(const struct amp_fsm_result *r)
-{
-    for (unsigned i = 0; i < sizeof task_events / sizeof task_events[0]; i++)
-        if (r->effects & task_events[i].effect)
-            return task_events[i].event;
-    if (r->effects & AMP_QA_DO_DISPATCH)
-        return r->to == AMP_QA_REWORK ? AMP_TASK_EV_REWORK : AMP_TASK_EV_DISPATCH;
-    if (r->to == AMP_QA_HELD && r->row->from != AMP_QA_HELD)
-        return AMP_TASK_EV_HOLD;
-    return -1;
-}

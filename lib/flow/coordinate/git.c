@@ -56,6 +56,15 @@ int amp_coordinator_find_base(struct amp_coordinator *c, struct amp_step *st, st
     return 0;
 }
 
+/* Whether the step that the decision makes puts the branch back. */
+static bool goes_back(struct amp_task *t)
+{
+    const struct amp_task_part *p = amp_task_turn(t);
+    struct amp_fsm_result r;
+    return !p || (amp_fsm_step(&amp_qa_fsm, p->state, AMP_QA_EV_ROLLBACK, 0, &r, NULL) == 0 &&
+                  (r.effects & AMP_QA_DO_BACK));
+}
+
 /* The branch goes back before the decision is recorded: done twice it is the same. */
 int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
 {
@@ -68,7 +77,7 @@ int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st, st
         amp_task_read(&t, &rec, v->task, err) < 0)
         return -1;
     /* What the step will refuse must not have moved the branch. */
-    if (amp_task_ended(t.state) || t.n_parts == 0 ||
+    if (amp_task_ended(t.state) || t.n_parts == 0 || !goes_back(&t) ||
         !amp_span_copy(v->body.decision.ref, ref, sizeof ref) || amp_task_lists(t.decided, ref) ||
         (!st->ref_open && !amp_task_waits_for(&t, ref))) {
         amp_task_release(&t);

@@ -261,11 +261,7 @@ static int take_note(struct amp_step *st, struct amp_error *err)
     if (json_array_append_new(st->t.notes, json_stringn(note.p, note.n)) < 0)
         return amp_fail_memory(err);
     keep_newest(st->t.notes, 32);
-    if (v->body.decision.word != AMP_DO_REDISPATCH)
-        return 0;
-    return json_array_append_new(st->t.criteria, json_stringn(note.p, note.n)) < 0
-               ? amp_fail_memory(err)
-               : 0;
+    return 0;
 }
 
 static int on_decision(struct amp_step *st, struct amp_error *err)

@@ -194,6 +194,15 @@ static int say_all(struct amp_step *st, struct amp_task_part *p, const struct am
     return 0;
 }
 
+/* The decision's note joins the criteria. */
+static int amend(struct amp_step *st, struct amp_error *err)
+{
+    struct amp_span note = st->view->body.decision.note;
+    return note.n > 0 && json_array_append_new(st->t.criteria, json_stringn(note.p, note.n)) < 0
+               ? amp_fail_memory(err)
+               : 0;
+}
+
 int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uint32_t facts,
                 struct amp_error *err)
 {
@@ -227,6 +236,8 @@ int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uin
         if (amp_task_set(&p->rejected_commit, AMP_SPAN(""), err) < 0)
             return -1;
     }
+    if ((r.effects & AMP_QA_DO_AMEND) && amend(st, err) < 0)
+        return -1;
     if (keep_held(p, from, event, &r, err) < 0)
         return -1;
     int task_event = amp_task_event_of(&r);
