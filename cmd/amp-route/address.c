@@ -16,7 +16,7 @@
 
 static bool is_agents(const struct router *r, uint32_t rule)
 {
-    return amp_port_kind(r->ports[r->rules[rule].port]) == AMP_PORT_AGENTS;
+    return r->targets[r->rules[rule].port]->action == TARGET_AGENTS;
 }
 
 static int add_agent(struct router *r, const char *text, struct amp_error *err)
@@ -36,7 +36,7 @@ static int add_agent(struct router *r, const char *text, struct amp_error *err)
         return amp_fail_memory(err);
     r->addressing.n++;
     r->targets[a->port]->unacked.credits = a->port > 0 ? (uint32_t)r->credits : 0;
-    if (amp_port_kind(r->ports[a->port]) == AMP_PORT_AGENTS)
+    if (r->targets[a->port]->action == TARGET_AGENTS)
         return amp_fail(err, AMP_USAGE, "bad_agent", "%s is no port for one agent", eq + 1);
     return routes_usable(r, a->port, err);
 }
@@ -253,11 +253,10 @@ static void deliver(struct router *r, struct job *kid)
     job_leave(r, kid);
 }
 
-void address_offer(struct router *r, struct job *j, const struct rule *rule, struct amp_port *port)
+void address_offer(struct router *r, struct job *j, const struct rule *rule)
 {
     struct job *kid;
     (void)rule;
-    (void)port;
     if (j->address.nobody && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
         r->unmatched_acks++;
     else if (j->address.nobody)

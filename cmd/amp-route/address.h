@@ -39,7 +39,7 @@ void address_stop(struct router *r);
 void address_turn(struct router *r); /* the directory is looked at again */
 /* A step: whom the message is for. */
 int address_look(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err);
-void address_offer(struct router *r, struct job *j, const struct rule *rule, struct amp_port *port);
+void address_offer(struct router *r, struct job *j, const struct rule *rule);
 /* Whether the input had better wait for room at one of the recipients. */
 bool address_holds(struct router *r, const struct job *j);
 /* Adds a recipient; one of a former run with its entry. */

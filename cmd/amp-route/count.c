@@ -94,13 +94,12 @@ static void gauges(struct router *r)
     struct amp_error err;
     for (uint32_t i = 1; i < r->n_ports; i++) {
         const struct target *t = r->targets[i];
-        const char *spec = amp_port_spec(r->ports[i]);
+        const char *spec = t->spec;
         struct amp_metric_labels l = labels(spec, NULL);
-        if (amp_port_kind(r->ports[i]) == AMP_PORT_INBOX) {
+        if (t->action == TARGET_INBOX) {
             /* What waits there is in the state, which --dry-run can do without. */
             if (r->store && !r->broken &&
-                count_inbox(r->metrics, spec, r->store, amp_span_str(spec + strlen("inbox:")),
-                            &err) < 0)
+                count_inbox(r->metrics, spec, r->store, amp_span_str(t->arg), &err) < 0)
                 amp_warn("%s", err.what);
             continue;
         }
@@ -109,7 +108,7 @@ static void gauges(struct router *r)
             if (t->line[lane].first && t->line[lane].first->since_ms < oldest)
                 oldest = t->line[lane].first->since_ms;
         amp_metrics_set(r->metrics, AMP_METRIC_QUEUE_DEPTH, &l,
-                        t->n + amp_port_untaken(r->ports[i]));
+                        t->n + (t->port ? amp_port_untaken(t->port) : 0));
         amp_metrics_set(r->metrics, AMP_METRIC_OLDEST_AGE, &l, (double)(r->now_ms - oldest) / 1e3);
         const struct unacked *u = &t->unacked;
         if (u->credits)

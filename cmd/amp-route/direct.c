@@ -17,8 +17,8 @@
 
 static bool takes_lines_at_once(const struct router *r, uint32_t port)
 {
-    enum amp_port_kind kind = amp_port_kind(r->ports[port]);
-    return (kind == AMP_PORT_FILE || kind == AMP_PORT_STDOUT) && !r->targets[port]->inbound;
+    const struct target *t = r->targets[port];
+    return t->port && amp_port_has(t->port, AMP_PORT_PROMPT) && !t->inbound;
 }
 
 void direct_set(struct router *r)
@@ -101,8 +101,7 @@ void direct_done(struct router *r, const struct amp_error *why)
         router_break(r, why);
         return;
     }
-    keep_refuse(r, j, why->code, why->what, amp_port_spec(r->stepping->port),
-                why->status != AMP_NO);
+    keep_refuse(r, j, why->code, why->what, r->stepping->spec, why->status != AMP_NO);
     amp_status_note(why->status);
     job_free(r, j);
 }

@@ -21,17 +21,16 @@ static const char *refusal(const struct router *r, const struct job *j, const ch
         if (!hit(j, i))
             continue;
         any = true;
-        enum amp_port_kind kind = amp_port_kind(r->ports[r->rules[i].port]);
-        if (kind == AMP_PORT_REJECT || kind == AMP_PORT_DEAD) {
+        enum target_action does = r->targets[r->rules[i].port]->action;
+        if (does == TARGET_REJECT || does == TARGET_DEAD) {
             *why = r->rules[i].text;
-            return kind == AMP_PORT_REJECT ? "rejected" : "kept_back";
+            return does == TARGET_REJECT ? "rejected" : "kept_back";
         }
-        if (kind == AMP_PORT_AGENTS && j->address.nobody) {
+        if (does == TARGET_AGENTS && j->address.nobody) {
             *why = j->address.nobody->why.what;
             return j->address.nobody->why.code;
         }
-        for (const struct job *kid = j->address.kids; kid && kind == AMP_PORT_AGENTS;
-             kid = kid->next)
+        for (const struct job *kid = j->address.kids; kid && does == TARGET_AGENTS; kid = kid->next)
             if (kid->refused) {
                 *why = kid->why;
                 return kid->refused;
@@ -48,7 +47,7 @@ static void ports(struct amp_jw *w, const struct router *r, const struct job *j)
     for (uint32_t i = 0; i < r->n_rules && !j->refused; i++) {
         if (!hit(j, i))
             continue;
-        amp_jw_str(w, amp_span_str(amp_port_spec(r->ports[r->rules[i].port])));
+        amp_jw_str(w, amp_span_str(r->targets[r->rules[i].port]->spec));
         if (!r->all)
             break;
     }

@@ -24,12 +24,6 @@
 #define PENDING_MAX ((size_t)4 << 20)
 #define REFUSED_MAX 10000 /* of them; more stand in the way of others */
 
-static bool is_place(enum amp_port_kind kind)
-{
-    return kind == AMP_PORT_FIFO || kind == AMP_PORT_FILE || kind == AMP_PORT_SPOOL ||
-           kind == AMP_PORT_COMMAND || kind == AMP_PORT_UNIX || kind == AMP_PORT_EACH;
-}
-
 int acks_open(struct acks *a, const char *spec, struct amp_error *err)
 {
     struct amp_port_options opt = {
@@ -46,7 +40,7 @@ int acks_open(struct acks *a, const char *spec, struct amp_error *err)
     opt.unopened = true;
     if (amp_port_new(spec, &opt, &a->port, err) < 0)
         return -1;
-    if (!is_place(amp_port_kind(a->port)) || amp_port_is_network(a->port))
+    if (amp_port_has(a->port, AMP_PORT_OUTPUT | AMP_PORT_REQUEST))
         return amp_fail(err, AMP_USAGE, "bad_port",
                         "--acks takes a port of this machine (fifo:, file:, spool:, command:, "
                         "unix:, exec-each:, inbox:), not %s",

@@ -11,6 +11,7 @@
 
 struct stream;
 struct rule;
+struct target;
 
 #define RULES_MAX 256
 
@@ -41,7 +42,7 @@ struct job {
     bool again;                      /* it may be sent again later */
     bool wants_ack;                  /* somebody waits until it is acknowledged */
     int64_t came_ms;                 /* of amp_mono_ms */
-    const struct amp_port *tried;    /* while it is refused: the port that could not deliver it */
+    const struct target *tried;      /* while it is refused: the port that could not deliver it */
     enum amp_lane lane;              /* that it asks for */
     uint64_t order;                  /* what has the same one never overtakes; 0: anything may */
     int64_t expires_ms;              /* 0: never */

@@ -30,13 +30,13 @@ void job_leave(struct router *r, struct job *j)
 }
 
 /* Between machines a SW4RM message has to be signed, and none is yet. */
-static bool may_leave(struct router *r, const struct job *j, const struct amp_port *port)
+static bool may_leave(struct router *r, const struct job *j, const struct target *t)
 {
-    if (j->protocol != AMP_PROTO_SW4RM || !amp_port_is_network(port))
+    if (j->protocol != AMP_PROTO_SW4RM || !amp_port_is_network(t->port))
         return true;
     if (!r->allow_unsigned)
         return false;
-    keep_unsigned(r, j, amp_port_spec(port));
+    keep_unsigned(r, j, t->spec);
     return true;
 }
 
@@ -50,35 +50,30 @@ void job_refuse(struct job *j, const char *code, const char *why, const char *by
     snprintf(j->why, sizeof(j->why), "%.150s", why);
 }
 
-typedef void offer_fn(struct router *r, struct job *j, const struct rule *rule,
-                      struct amp_port *port);
+typedef void offer_fn(struct router *r, struct job *j, const struct rule *rule);
 
-static void offer_reject(struct router *r, struct job *j, const struct rule *rule,
-                         struct amp_port *port)
+static void offer_reject(struct router *r, struct job *j, const struct rule *rule)
 {
     char why[512];
-    (void)port;
     snprintf(why, sizeof(why), "the route \"%.200s\" refuses it", rule->text);
     keep_refuse(r, j, "rejected", why, rule->text, false);
 }
 
-static void offer_dead(struct router *r, struct job *j, const struct rule *rule,
-                       struct amp_port *port)
+static void offer_dead(struct router *r, struct job *j, const struct rule *rule)
 {
     char why[512];
-    (void)port;
     snprintf(why, sizeof(why), "the route \"%.200s\" keeps it back", rule->text);
     keep_dead(r, j, "kept_back", why, rule->text);
 }
 
-static void offer_port(struct router *r, struct job *j, const struct rule *rule,
-                       struct amp_port *port)
+static void offer_port(struct router *r, struct job *j, const struct rule *rule)
 {
+    const struct target *t = r->targets[rule->port];
     struct amp_error err;
-    if (!may_leave(r, j, port)) {
+    if (!may_leave(r, j, t)) {
         keep_refuse(r, j, "unsigned",
                     "it is not signed, and may not leave this machine without (--allow-unsigned)",
-                    amp_port_spec(port), false);
+                    t->spec, false);
     } else if (target_offer(r, rule->port, j, &err) == 0) {
         j->waiting++;
         if (r->eager)
@@ -86,31 +81,25 @@ static void offer_port(struct router *r, struct job *j, const struct rule *rule,
     } else if (strcmp(err.code, "duplicate_msg_id") == 0) {
         keep_duplicate(r, j, &err);
     } else {
-        keep_refuse(r, j, err.code, err.what, amp_port_spec(port), true);
+        keep_refuse(r, j, err.code, err.what, t->spec, true);
         if (strcmp(err.code, "buffer_full") != 0)
             amp_status_note(err.status);
     }
 }
 
-static void offer_inbox(struct router *r, struct job *j, const struct rule *rule,
-                        struct amp_port *port)
+static void offer_inbox(struct router *r, struct job *j, const struct rule *rule)
 {
-    inbox_put(r, j, amp_span_str(amp_port_spec(port) + strlen("inbox:")), rule->port);
+    inbox_put(r, j, amp_span_str(r->targets[rule->port]->arg), rule->port);
 }
 
-/* Kinds that are not here are ports like any other. */
-static offer_fn *const offer_to[AMP_PORT_KINDS] = {
-    [AMP_PORT_AGENTS] = address_offer,
-    [AMP_PORT_REJECT] = offer_reject,
-    [AMP_PORT_DEAD] = offer_dead,
-    [AMP_PORT_INBOX] = offer_inbox,
+static offer_fn *const offer_to[TARGET_ACTIONS] = {
+    [TARGET_PORT] = offer_port, [TARGET_AGENTS] = address_offer, [TARGET_REJECT] = offer_reject,
+    [TARGET_DEAD] = offer_dead, [TARGET_INBOX] = offer_inbox,
 };
 
 void job_offer(struct router *r, struct job *j, const struct rule *rule)
 {
-    struct amp_port *port = r->ports[rule->port];
-    offer_fn *fn = offer_to[amp_port_kind(port)];
-    (fn ? fn : offer_port)(r, j, rule, port);
+    offer_to[r->targets[rule->port]->action](r, j, rule);
 }
 
 bool job_holds(struct router *r, const struct job *j)
@@ -177,8 +166,8 @@ void job_done(void *ctx, uint64_t tag, const struct amp_error *why)
         router_break(r, why);
     } else if (why) {
         unacked_done(r, j, false);
-        j->tried = r->stepping ? r->stepping->port : NULL;
-        keep_refuse(r, j, why->code, why->what, j->tried ? amp_port_spec(j->tried) : "",
+        j->tried = r->stepping;
+        keep_refuse(r, j, why->code, why->what, j->tried ? j->tried->spec : "",
                     why->status != AMP_NO);
         j->tried = NULL;
         amp_status_note(why->status);

@@ -233,8 +233,8 @@ void keep_send(struct router *r, struct job *a)
 {
     struct amp_error err;
     a->waiting = 1;
-    if (amp_port_offer(r->ports[0], (struct amp_span){"", 0}, (struct amp_span){a->line, a->n},
-                       (uintptr_t)a, &err) == 0)
+    if (amp_port_offer(r->targets[0]->port, (struct amp_span){"", 0},
+                       (struct amp_span){a->line, a->n}, (uintptr_t)a, &err) == 0)
         return;
     amp_complain(&err);
     amp_status_note(AMP_UNAVAILABLE);
@@ -284,7 +284,7 @@ static int keep(struct router *r, struct job *j, const struct amp_view *v, const
                                 .failed_ms = amp_now_ms()};
     char actor[ANSWERS_NAME_MAX];
     amp_dead_from_view(&d, v);
-    struct amp_span tried = amp_span_str(j->tried ? amp_port_spec(j->tried) : route);
+    struct amp_span tried = amp_span_str(j->tried ? j->tried->spec : route);
     d.lane = amp_lane_name(j->lane);
     d.tried = &tried;
     d.n_tried = tried.n > 0;

@@ -18,12 +18,44 @@
 
 static const struct amp_backoff looks = {.first_ms = 1, .most_ms = 50};
 
-int target_add(struct router *r, uint32_t port, uint32_t inbound, struct amp_error *err)
+static const struct {
+    const char *word;
+    enum target_action action;
+    bool arg;
+} actions[] = {
+    {"agents", TARGET_AGENTS, false},
+    {"reject", TARGET_REJECT, false},
+    {"dead", TARGET_DEAD, false},
+    {"inbox:", TARGET_INBOX, true},
+};
+
+/* An action, or a port that is opened. */
+static int target_open(struct target *t, const struct amp_port_options *opt, struct amp_error *err)
+{
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+        size_t n = strlen(actions[i].word);
+        if (strncmp(t->spec, actions[i].word, n) != 0 || !t->spec[n] == actions[i].arg)
+            continue;
+        t->action = actions[i].action;
+        t->arg = actions[i].arg ? t->spec + n : NULL;
+        return 0;
+    }
+    return amp_port_new(t->spec, opt, &t->port, err);
+}
+
+int target_add(struct router *r, uint32_t port, const char *spec, uint32_t inbound,
+               const struct amp_port_options *opt, struct amp_error *err)
 {
     struct target *t = calloc(1, sizeof(*t));
-    if (!t)
+    if (!t || !(t->spec = strdup(spec))) {
+        free(t);
         return amp_fail_memory(err);
-    t->port = r->ports[port];
+    }
+    if (target_open(t, opt, err) < 0) {
+        free(t->spec);
+        free(t);
+        return -1;
+    }
     t->inbound = inbound;
     t->patience_ms = r->patience_ms;
     amp_lanes_init(&t->lanes, &r->lane_rules, amp_mono_ms());
@@ -49,9 +81,8 @@ static struct place *place_new(struct router *r, struct amp_error *err)
     return p;
 }
 
-void target_free(struct router *r, uint32_t port)
+void target_release(struct router *r, struct target *t)
 {
-    struct target *t = r->targets[port];
     if (!t)
         return;
     for (int lane = 0; lane < AMP_LANE_COUNT; lane++)
@@ -60,15 +91,16 @@ void target_free(struct router *r, uint32_t port)
             place_free(r, p);
         }
     amp_lane_keys_release(&t->keys);
+    amp_port_free(t->port);
     free(t->unacked.v);
+    free(t->spec);
     free(t);
-    r->targets[port] = NULL;
 }
 
 void targets_free(struct router *r)
 {
     for (uint32_t i = 0; i < r->n_ports; i++)
-        target_free(r, i);
+        target_release(r, r->targets[i]);
     for (struct place *p = r->spare, *next; p; p = next) {
         next = p->next;
         free(p);
@@ -106,7 +138,7 @@ static int give(struct router *r, struct target *t, struct job *j, int64_t since
     }
     t->given++;
     unacked_given(t, j);
-    count_job(r, AMP_METRIC_SENT, amp_port_spec(t->port), j);
+    count_job(r, AMP_METRIC_SENT, t->spec, j);
     return 0;
 }
 
@@ -130,18 +162,18 @@ static int wait_in_line(struct router *r, struct target *t, struct job *j, enum 
 
 static void told_urgent(struct router *r, const struct target *t, const struct job *j)
 {
-    count_job(r, AMP_METRIC_URGENT, amp_port_spec(t->port), j);
+    count_job(r, AMP_METRIC_URGENT, t->spec, j);
     if (r->verbose)
-        amp_note("%s: urgent: %s", amp_port_spec(t->port), j->id);
+        amp_note("%s: urgent: %s", t->spec, j->id);
 }
 
 static void told(struct router *r, const struct target *t, const struct job *j,
                  const struct amp_lane_turn *turn)
 {
-    count_waited(r, amp_port_spec(t->port), turn->waited_ms);
+    count_waited(r, t->spec, turn->waited_ms);
     if (turn->starved) {
-        count_job(r, AMP_METRIC_STARVATION, amp_port_spec(t->port), j);
-        amp_warn("%s: a %s message waited %lld ms while others went: %s", amp_port_spec(t->port),
+        count_job(r, AMP_METRIC_STARVATION, t->spec, j);
+        amp_warn("%s: a %s message waited %lld ms while others went: %s", t->spec,
                  amp_lane_name(turn->lane), (long long)turn->waited_ms, j->id);
     }
     if (turn->urgent)
@@ -154,9 +186,9 @@ static enum amp_lane admit(struct router *r, struct target *t, const struct job 
     uint64_t bursts = t->lanes.bursts;
     enum amp_lane lane = amp_lanes_admit(&t->lanes, j->lane, r->now_ms);
     if (lane != j->lane)
-        count_job(r, AMP_METRIC_URGENT_OVERFLOW, amp_port_spec(t->port), j);
+        count_job(r, AMP_METRIC_URGENT_OVERFLOW, t->spec, j);
     if (t->lanes.bursts != bursts)
-        count_job(r, AMP_METRIC_URGENT_BURSTS, amp_port_spec(t->port), j);
+        count_job(r, AMP_METRIC_URGENT_BURSTS, t->spec, j);
     return lane;
 }
 
@@ -176,7 +208,7 @@ int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_erro
     enum amp_lane lane = j->lane;
     if (lane == AMP_LANE_PRIVILEGED)
         lane = admit(r, t, j);
-    count_placed(r, amp_port_spec(t->port), j);
+    count_placed(r, t->spec, j);
     if (t->n > 0 || !takes(t))
         return wait_in_line(r, t, j, lane, err);
     if (lane == AMP_LANE_PRIVILEGED) {
@@ -206,8 +238,7 @@ static struct job *leave_line(struct router *r, struct target *t, enum amp_lane 
 /* It was never given to the port. */
 static void refuse(struct router *r, struct target *t, struct job *j, const struct amp_error *why)
 {
-    keep_refuse(r, j, why->code, why->what, amp_port_spec(t->port),
-                strcmp(why->code, "buffer_full") == 0);
+    keep_refuse(r, j, why->code, why->what, t->spec, strcmp(why->code, "buffer_full") == 0);
     job_leave(r, j);
 }
 
@@ -222,7 +253,7 @@ static void drop_expired(struct router *r, struct target *t)
             int64_t since;
             struct job *j = leave_line(r, t, (enum amp_lane)lane, &since);
             amp_fail(&why, AMP_NO, EXPIRED(j), "its time to live passed while it waited for %.200s",
-                     amp_port_spec(t->port));
+                     t->spec);
             job_done(r, (uintptr_t)j, &why);
         }
     }
@@ -264,6 +295,8 @@ void target_step(struct router *r, uint32_t port)
 {
     struct target *t = r->targets[port];
     bool gave;
+    if (!t->port)
+        return;
     if (t->n > 0)
         drop_expired(r, t);
     if (t->n > 0 && unacked_full(t))
@@ -286,11 +319,6 @@ void target_step(struct router *r, uint32_t port)
         if (amp_port_lost(t->port))
             unacked_lost(r, t);
     } while (gave && t->n > 0 && !r->broken);
-}
-
-bool target_idle(const struct router *r, uint32_t port)
-{
-    return r->targets[port]->n == 0;
 }
 
 /* ---- patience ---- */
@@ -317,7 +345,7 @@ static void earn(const struct router *r, struct target *t)
 bool target_holds(struct router *r, uint32_t port)
 {
     struct target *t = r->targets[port];
-    if (!t || !full(t))
+    if (!t->port || !full(t))
         return false;
     target_step(r, port);
     earn(r, t);
@@ -331,10 +359,9 @@ void targets_charge(struct router *r)
         return;
     for (uint32_t i = 0; i < r->n_ports; i++) {
         struct target *t = r->targets[i];
-        if (t && t->blocks)
+        if (t->blocks)
             t->patience_ms -= now - r->held_ms;
-        if (t)
-            t->blocks = false;
+        t->blocks = false;
     }
     r->held_ms = now;
 }
@@ -358,7 +385,7 @@ void targets_watch(struct router *r, int *timeout_ms)
     bool waiting = false;
     for (uint32_t i = 0; i < r->n_ports; i++) {
         struct target *t = r->targets[i];
-        if (!t || (!t->inbound && !unacked_full(t) && t->n == 0) || depth(t) == 0)
+        if (!t->port || (!t->inbound && !unacked_full(t) && t->n == 0) || depth(t) == 0)
             continue;
         uint64_t before = t->taken;
         earn(r, t);
@@ -391,7 +418,7 @@ bool targets_quiet(const struct router *r)
 {
     for (uint32_t i = 0; i < r->n_ports; i++) {
         const struct target *t = r->targets[i];
-        if (amp_port_pending(r->ports[i]) > 0 || (t && t->n > 0 && !unacked_full(t)))
+        if (t->port && (amp_port_pending(t->port) > 0 || (t->n > 0 && !unacked_full(t))))
             return false;
     }
     return true;
@@ -399,24 +426,36 @@ bool targets_quiet(const struct router *r)
 
 size_t target_pending(const struct router *r, uint32_t port)
 {
-    return r->targets[port]->bytes + amp_port_pending(r->ports[port]);
+    return r->targets[port]->bytes + amp_port_pending(r->targets[port]->port);
+}
+
+int target_finish(struct router *r, uint32_t port)
+{
+    struct target *t = r->targets[port];
+    struct amp_error err;
+    if (t->n > 0)
+        return 0;
+    int rc = t->port ? amp_port_finish(t->port, &err) : 1;
+    if (rc < 0)
+        amp_status_note(amp_complain(&err));
+    if (rc != 0)
+        unacked_end(r, t);
+    t->closed = rc != 0;
+    return rc != 0;
 }
 
 void targets_say(const struct router *r)
 {
     for (uint32_t i = 0; i < r->n_ports; i++) {
         const struct target *t = r->targets[i];
-        if (!t)
-            continue;
         if (t->refused > 0)
-            amp_note("%s: %llu refused (buffer_full)", amp_port_spec(t->port),
-                     (unsigned long long)t->refused);
+            amp_note("%s: %llu refused (buffer_full)", t->spec, (unsigned long long)t->refused);
         if (t->lanes.urgent + t->lanes.overflowed > 0)
-            amp_note("%s: %llu urgent, %llu past their limit in %llu bursts",
-                     amp_port_spec(t->port), (unsigned long long)t->lanes.urgent,
-                     (unsigned long long)t->lanes.overflowed, (unsigned long long)t->lanes.bursts);
+            amp_note("%s: %llu urgent, %llu past their limit in %llu bursts", t->spec,
+                     (unsigned long long)t->lanes.urgent, (unsigned long long)t->lanes.overflowed,
+                     (unsigned long long)t->lanes.bursts);
         if (t->lanes.starved > 0)
-            amp_note("%s: %llu starved, %lld ms at most", amp_port_spec(t->port),
+            amp_note("%s: %llu starved, %lld ms at most", t->spec,
                      (unsigned long long)t->lanes.starved, (long long)t->lanes.longest_ms);
     }
 }

@@ -114,10 +114,10 @@ static int open_output(struct router *r, struct amp_error *err)
     }
     struct amp_port_options opt = r->port_options;
     opt.unopened = false;
-    if (amp_port_new(spec.data, &opt, &r->ports[0], err) < 0)
+    if (target_add(r, 0, spec.data, 0, &opt, err) < 0)
         return -1;
     r->n_ports = 1;
-    return target_add(r, 0, 0, err);
+    return 0;
 }
 
 static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
@@ -140,6 +140,7 @@ static int start(struct router *r, struct amp_error *err)
                                                 .attempt_timeout_ms = attempt_timeout_ms,
                                                 .minds = state != NULL || r->credits > 0,
                                                 .durable = state != NULL,
+                                                .also = TARGET_ACTION_NAMES,
                                                 .stop = &amp_stop};
     r->predicate_limit_ms = limit_ms;
     r->inbounds = inbounds.v;
@@ -193,8 +194,6 @@ static void stop(struct router *r)
     tee_end(r);
     unacked_close(r);
     targets_free(r);
-    for (uint32_t i = 0; i < r->n_ports; i++)
-        amp_port_free(r->ports[i]);
     jobs_free(r);
     routes_free(r);
     address_stop(r);

@@ -72,10 +72,8 @@ static void put_back(struct router *r, const struct former *f)
 {
     routes_free(r);
     amp_helper_free(r->jq);
-    while (r->n_ports > f->n_ports) {
-        target_free(r, --r->n_ports);
-        amp_port_free(r->ports[r->n_ports]);
-    }
+    while (r->n_ports > f->n_ports)
+        target_release(r, r->targets[--r->n_ports]);
     memcpy(r->rules, f->rules, sizeof(f->rules));
     memcpy(r->filters, f->filters, sizeof(f->filters));
     r->lane_rules = f->lanes;
@@ -107,7 +105,7 @@ static int build(struct router *r, const struct texts *t, struct amp_error *err)
         if (routes_add(r, t->v[i], err) < 0)
             return -1;
     for (uint32_t i = 0; i < r->n_rules; i++)
-        if (!r->addressing.book && amp_port_kind(r->ports[r->rules[i].port]) == AMP_PORT_AGENTS)
+        if (!r->addressing.book && r->targets[r->rules[i].port]->action == TARGET_AGENTS)
             return amp_fail(err, AMP_CONFIG, "bad_port",
                             "a route to agents needs one from the start on");
     return judge_start(r, err);
@@ -160,17 +158,8 @@ void reload_turn(struct router *r)
 void reload_close(struct router *r)
 {
     for (uint32_t i = 1; i < r->n_ports && r->era > 0; i++) {
-        struct amp_error err = {0};
-        struct target *t = r->targets[i];
-        if (!t->leaving || t->closed || !target_idle(r, i))
-            continue;
-        int rc = amp_port_finish(r->ports[i], &err);
-        if (rc < 0) {
-            amp_complain(&err);
-            amp_status_note(err.status);
-        }
-        if (rc != 0)
-            unacked_end(r, t);
-        t->closed = rc != 0;
+        const struct target *t = r->targets[i];
+        if (t->leaving && !t->closed)
+            target_finish(r, i);
     }
 }

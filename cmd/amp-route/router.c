@@ -141,7 +141,6 @@ static int finish_ports(struct router *r)
 {
     bool all = true;
     for (uint32_t i = r->n_ports; i-- > 0;) {
-        struct amp_error err = {0};
         if (r->targets[i]->closed)
             continue;
         if (i > 0 && (r->dry || (r->targets[i]->listens && r->now_ms - r->eof_ms > LISTENS_MS))) {
@@ -150,15 +149,8 @@ static int finish_ports(struct router *r)
         }
         if (i == 0 && !all)
             break; /* an open port may still fail and be answered */
-        int rc = target_idle(r, i) ? amp_port_finish(r->ports[i], &err) : 0;
-        if (rc < 0) {
-            amp_complain(&err);
-            amp_status_note(err.status);
-        }
-        if (rc != 0)
-            unacked_end(r, r->targets[i]);
-        r->targets[i]->closed = rc != 0;
-        all = all && rc != 0;
+        if (!target_finish(r, i))
+            all = false;
     }
     return all && r->targets[0]->closed;
 }
@@ -170,8 +162,8 @@ static void wait_for_something(struct router *r, bool *readable)
     uint32_t n = 0;
     *readable = false;
     for (uint32_t i = 0; i < r->n_ports; i++, n += AMP_PORT_FDS)
-        if (i == 0 || (!r->dry && !r->targets[i]->closed))
-            amp_port_watch(r->ports[i], &fds[n], &timeout);
+        if (r->targets[i]->port && (i == 0 || (!r->dry && !r->targets[i]->closed)))
+            amp_port_watch(r->targets[i]->port, &fds[n], &timeout);
         else
             fds[n] = fds[n + 1] = (struct pollfd){.fd = -1};
     if (r->jq) {

@@ -9,7 +9,7 @@
  *           (job_refuse), whom it goes to is written down while it is in view
  *   record  keep.c, with a state directory
  *   judge   which rules hold; native ones while the message is in view
- *   offer   jobs.c offer_to[]: by the kind of the rule's port
+ *   offer   jobs.c offer_to[]: by the action of the rule's target
  *   lanes   lanes.c: waits for its port, who goes next is said by message/inbox/lane.h
  * direct.c is the short way of what needs none of this.
  * A part that adds to this has a file of its own and one row in one of these tables.
@@ -55,8 +55,7 @@ struct router {
     const char *config, *state;
     const struct amp_list *lane_settings;
     uint32_t n_rules;
-    struct amp_port *ports[PORTS_MAX]; /* [0] is our own output */
-    struct target *targets[PORTS_MAX]; /* of the port of the same number */
+    struct target *targets[PORTS_MAX]; /* [0] is our own output */
     uint32_t n_ports;
     struct addressing addressing;
     struct amp_lane_rules lane_rules;

@@ -38,43 +38,34 @@ int routes_port(struct router *r, const char *spec, bool agent, uint32_t *index,
         *index = 0;
         return 0;
     }
+    uint32_t at = r->n_ports;
     for (uint32_t i = 1; i < r->n_ports; i++) {
-        if (!r->targets[i]->leaving && strcmp(amp_port_spec(r->ports[i]), spec) == 0) {
+        if (!r->targets[i]->leaving && strcmp(r->targets[i]->spec, spec) == 0) {
             *index = i;
             return 0;
         }
+        if (r->targets[i]->closed && at == r->n_ports)
+            at = i; /* it makes room */
     }
-    for (uint32_t i = 1; i < r->n_ports; i++) {
-        /* One that is closed makes room. */
-        struct amp_port *fresh;
-        if (!r->targets[i]->closed)
-            continue;
-        if (amp_port_new(spec, &r->port_options, &fresh, err) < 0)
-            return -1;
-        amp_port_free(r->ports[i]);
-        r->ports[i] = fresh;
-        target_free(r, i);
-        *index = i;
-        return target_add(r, i, inbound, err);
-    }
-    if (r->n_ports == PORTS_MAX)
+    if (at == PORTS_MAX)
         return amp_fail(err, AMP_USAGE, "too_many", "more than %d ports", PORTS_MAX - 1);
-    if (amp_port_new(spec, &r->port_options, &r->ports[r->n_ports], err) < 0)
+    struct target *old = at < r->n_ports ? r->targets[at] : NULL;
+    if (target_add(r, at, spec, inbound, &r->port_options, err) < 0)
         return -1;
-    *index = r->n_ports++;
-    return target_add(r, *index, inbound, err);
+    target_release(r, old);
+    r->n_ports += !old;
+    *index = at;
+    return 0;
 }
 
 int routes_usable(const struct router *r, uint32_t port, struct amp_error *err)
 {
-    const char *spec = amp_port_spec(r->ports[port]);
-    enum amp_port_kind kind = amp_port_kind(r->ports[port]);
+    const struct target *t = r->targets[port];
     struct amp_error why;
-    if (!r->store && !r->dry && (kind == AMP_PORT_DEAD || kind == AMP_PORT_INBOX))
-        return amp_fail(err, AMP_USAGE, "no_state", "the port %s needs --state", spec);
-    if (kind == AMP_PORT_INBOX &&
-        amp_inbox_agent_check(amp_span_str(spec + strlen("inbox:")), &why) < 0)
-        return amp_fail(err, AMP_USAGE, why.code, "the port %.200s: %s", spec, why.what);
+    if (!r->store && !r->dry && (t->action == TARGET_DEAD || t->action == TARGET_INBOX))
+        return amp_fail(err, AMP_USAGE, "no_state", "the port %s needs --state", t->spec);
+    if (t->action == TARGET_INBOX && amp_inbox_agent_check(amp_span_str(t->arg), &why) < 0)
+        return amp_fail(err, AMP_USAGE, why.code, "the port %.200s: %s", t->spec, why.what);
     return 0;
 }
 

@@ -15,10 +15,24 @@ struct place {
     int64_t since_ms;
 };
 
-/* A port and what waits for it. */
+/* What a route does with its messages, beside giving them to a port. */
+enum target_action {
+    TARGET_PORT,
+    TARGET_AGENTS, /* delivers to whoever the message is for */
+    TARGET_REJECT, /* answers */
+    TARGET_DEAD,   /* keeps it */
+    TARGET_INBOX,  /* puts it into the inbox of the agent `arg` */
+    TARGET_ACTIONS,
+};
+#define TARGET_ACTION_NAMES " inbox:AGENT agents reject dead"
+
+/* Where a route leads: an action, or a port and what waits for it. */
 struct target {
-    struct amp_port *port;
-    uint32_t inbound; /* messages that may wait or lie unread there; 0: as many as fit */
+    char *spec;
+    enum target_action action;
+    const char *arg;       /* what stands behind the colon of an action, within spec */
+    struct amp_port *port; /* NULL: an action */
+    uint32_t inbound;      /* messages that may wait or lie unread there; 0: as many as fit */
     struct amp_lanes lanes;
     struct amp_lane_keys keys;
     struct {
@@ -39,8 +53,10 @@ struct target {
 
 /* lanes.c */
 #define INBOUND_AGENT 10 /* messages, of an agent's buffer unless said otherwise */
-int target_add(struct router *r, uint32_t port, uint32_t inbound, struct amp_error *err);
-void target_free(struct router *r, uint32_t port);
+/* USAGE bad_port; what opening a port says. */
+int target_add(struct router *r, uint32_t port, const char *spec, uint32_t inbound,
+               const struct amp_port_options *opt, struct amp_error *err);
+void target_release(struct router *r, struct target *t);
 void targets_free(struct router *r);
 /* Takes a message for the port, or "buffer_full". */
 int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_error *err);
@@ -48,8 +64,9 @@ int target_offer(struct router *r, uint32_t port, struct job *j, struct amp_erro
 void target_step(struct router *r, uint32_t port);
 /* Whether the input had better wait for room there: its reader was quick so far. */
 bool target_holds(struct router *r, uint32_t port);
-bool target_idle(const struct router *r, uint32_t port);      /* nothing waits in its lanes */
 size_t target_pending(const struct router *r, uint32_t port); /* bytes, also those of the port */
+/* As amp_port_finish, once nothing waits in its lanes. 1 also says that it is closed now. */
+int target_finish(struct router *r, uint32_t port);
 /* Lowers *timeout_ms to when to look again. */
 void targets_watch(struct router *r, int *timeout_ms);
 bool targets_quiet(const struct router *r);

@@ -22,7 +22,7 @@ static int add(struct router *r, const char *text, struct amp_error *err)
     if (amp_buf_str(&spec, text, err) < 0 || routes_port(r, spec.data, false, port, err) < 0)
         return -1;
     r->n_tees++;
-    if (amp_port_kind(r->ports[*port]) >= AMP_PORT_AGENTS)
+    if (!r->targets[*port]->port)
         return amp_fail(err, AMP_USAGE, "bad_port", "%s is no port for copies", text);
     r->targets[*port]->listens = r->n_ports > before;
     return 0;

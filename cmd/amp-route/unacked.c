@@ -101,8 +101,7 @@ static void release_read(struct router *r, struct target *t)
 
 static bool is_piped(const struct target *t)
 {
-    enum amp_port_kind kind = amp_port_kind(t->port);
-    return kind == AMP_PORT_FIFO || kind == AMP_PORT_UNIX || kind == AMP_PORT_COMMAND;
+    return amp_port_has(t->port, AMP_PORT_PIPED);
 }
 
 static bool is_past_bound(const struct unacked *u)
@@ -270,7 +269,7 @@ static int tell_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     amp_jw_init(&w, &t->json);
     amp_jw_open(&w, '{');
     amp_jw_member_int(&w, "batches", (int64_t)now->rev + 1);
-    amp_jw_member_str(&w, "port", amp_span_str(amp_port_spec(t->target->port)));
+    amp_jw_member_str(&w, "port", amp_span_str(t->target->spec));
     amp_jw_key(&w, "redelivered");
     amp_jw_open(&w, '[');
     for (uint32_t i = t->from; i < t->to; i++)
@@ -292,10 +291,9 @@ static int tell(struct router *r, struct target *t, uint32_t n, struct amp_error
     if (n == 0)
         return 0;
     for (uint32_t i = 0; i < n; i++)
-        count_job(r, AMP_METRIC_REDELIVERED, amp_port_spec(t->port), t->unacked.v[i].job);
+        count_job(r, AMP_METRIC_REDELIVERED, t->spec, t->unacked.v[i].job);
     amp_note("%s: its reader is gone: %u unacknowledged %s to the next one, from %.100s on",
-             amp_port_spec(t->port), n, n == 1 ? "message goes" : "messages go",
-             t->unacked.v[0].job->id);
+             t->spec, n, n == 1 ? "message goes" : "messages go", t->unacked.v[0].job->id);
     t->unacked.again += n;
     amp_buf_init(&about.json, (size_t)4 << 20);
     for (uint32_t i = 0; i < n && rc == 0 && r->store; i += TOLD_AT_ONCE) {
@@ -351,8 +349,11 @@ void unacked_end(struct router *r, struct target *t)
 void unacked_stop(struct router *r)
 {
     for (uint32_t i = 1; i < r->n_ports; i++) {
-        amp_port_notice(r->ports[i]);
-        if (!amp_port_lost(r->ports[i]))
-            unacked_end(r, r->targets[i]);
+        struct target *t = r->targets[i];
+        if (!t->port)
+            continue;
+        amp_port_notice(t->port);
+        if (!amp_port_lost(t->port))
+            unacked_end(r, t);
     }
 }

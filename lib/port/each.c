@@ -176,6 +176,8 @@ static void each_close(struct amp_port *p)
 }
 
 const struct amp_port_ops amp_port_each = {
+    .word = "exec-each",
+    .takes_arg = true,
     .open = each_open,
     .offer = amp_tries_offer,
     .step = each_step,

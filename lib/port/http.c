@@ -239,10 +239,9 @@ static void http_close(struct amp_port *p)
     amp_tries_free(p);
 }
 
-const struct amp_port_ops amp_port_http = {
-    .open = http_open,
-    .offer = amp_tries_offer,
-    .step = http_step,
-    .watch = http_watch,
-    .close = http_close,
-};
+#define HTTP_OPS(scheme)                                                                           \
+    {                                                                                              \
+        .word = scheme, .takes_arg = true, .traits = AMP_PORT_REQUEST, .open = http_open,          \
+        .offer = amp_tries_offer, .step = http_step, .watch = http_watch, .close = http_close      \
+    }
+const struct amp_port_ops amp_port_http = HTTP_OPS("http"), amp_port_https = HTTP_OPS("https");

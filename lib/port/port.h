@@ -10,8 +10,6 @@
  *   exec-each:ARGV  a process for each message, which is its stdin; its status is the outcome
  *   http(s)://…   a request for each message
  *   stdout        the program's own output
- *   inbox:AGENT, agents, reject, dead  no port at all: the router puts it into the inbox, delivers
- *                 to whoever the message is for, answers, or keeps it
  */
 #ifndef AMP_PORT_PORT_H
 #define AMP_PORT_PORT_H
@@ -22,20 +20,11 @@
 
 #include <amp/base/buf.h>
 
-enum amp_port_kind {
-    AMP_PORT_FIFO,
-    AMP_PORT_FILE,
-    AMP_PORT_SPOOL,
-    AMP_PORT_COMMAND,
-    AMP_PORT_UNIX,
-    AMP_PORT_EACH,
-    AMP_PORT_HTTP,
-    AMP_PORT_STDOUT,
-    AMP_PORT_AGENTS,
-    AMP_PORT_REJECT,
-    AMP_PORT_DEAD,
-    AMP_PORT_INBOX,
-    AMP_PORT_KINDS,
+enum amp_port_trait {
+    AMP_PORT_PIPED = 1,   /* lines may lie unread between us and a reader */
+    AMP_PORT_PROMPT = 2,  /* what is written there has arrived */
+    AMP_PORT_REQUEST = 4, /* a server is asked, for each message */
+    AMP_PORT_OUTPUT = 8,  /* the program's own output */
 };
 
 struct amp_port_options {
@@ -51,6 +40,7 @@ struct amp_port_options {
     bool unopened;            /* only its name is looked at: for who wants to know what it is */
     bool minds;               /* a reader that goes away is to be asked for: amp_port_lost */
     bool durable;             /* files are synced before a line counts as delivered */
+    const char *also;         /* named where a port is unknown: what the caller takes besides */
     volatile const int *stop; /* non-zero: opening a port that takes its time ends; NULL none */
 };
 
@@ -61,7 +51,7 @@ int amp_port_new(const char *spec, const struct amp_port_options *opt, struct am
                  struct amp_error *err);
 void amp_port_free(struct amp_port *p); /* drops what is pending; ends a command */
 const char *amp_port_spec(const struct amp_port *p);
-enum amp_port_kind amp_port_kind(const struct amp_port *p);
+bool amp_port_has(const struct amp_port *p, enum amp_port_trait trait);
 /* Whether what goes there leaves this machine. */
 bool amp_port_is_network(const struct amp_port *p);
 

@@ -1,4 +1,4 @@
-/* The inside of a port, shared by port.c (delivery) and open.c (what each kind is opened as). */
+/* The inside of a port: what port.c, the kinds and what they share know of it. */
 #ifndef AMP_PORT_PRIVATE_H
 #define AMP_PORT_PRIVATE_H
 
@@ -14,25 +14,57 @@
 struct amp_helper;
 struct amp_tries;
 
-/* A kind of port that is no stream of lines on one descriptor. */
+/* A kind of port. What is NULL has nothing to do. */
 struct amp_port_ops {
+    const char *word; /* before the colon, or alone */
+    bool takes_arg;
+    unsigned traits; /* enum amp_port_trait */
     int (*open)(struct amp_port *p, struct amp_error *err);
     int (*offer)(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
-                 struct amp_error *err);
+                 int64_t since_ms, struct amp_error *err);
     void (*step)(struct amp_port *p, amp_port_done_fn done, void *ctx);
     /* Fills descriptors and returns how long to wait at most, -1 for ever. */
     int64_t (*watch)(const struct amp_port *p, struct pollfd *fds);
-    void (*close)(struct amp_port *p);
+    int (*finish)(struct amp_port *p, struct amp_error *err); /* nothing waits any more */
+    void (*close)(struct amp_port *p); /* also where open failed, or was not called */
+    const struct amp_stream *stream;   /* of a kind that writes to one descriptor, or NULL */
 };
-extern const struct amp_port_ops amp_port_each, amp_port_http;
+extern const struct amp_port_ops amp_port_fifo, amp_port_file, amp_port_spool, amp_port_command,
+    amp_port_unix, amp_port_each, amp_port_http, amp_port_https, amp_port_stdout;
+
+/* What the streams differ in (stream.c has what they share). */
+struct amp_stream {
+    int (*connect)(struct amp_port *p, int *fd, struct amp_error *err); /* 1, 0 not now, -1 never */
+    int64_t retry_ms; /* before it is tried again */
+    bool borrowed;    /* the descriptor is not closed, and a reader that left is the end */
+    bool early;       /* it is opened before there is anything to write */
+    short gone;       /* poll: its reader left; 0: that is not to be seen */
+    /* Before anything is written: looks at what is at the other end. */
+    void (*look)(struct amp_port *p, int64_t now_ms);
+    /* Bytes that lie unread; NULL: what the pipe says. */
+    uint64_t (*unread)(const struct amp_port *p);
+    int (*sync)(struct amp_port *p, struct amp_error *err);
+    /* 1: it said all there is to wait for; 0: what holds for every stream counts. */
+    int (*watch)(const struct amp_port *p, struct pollfd *fds, int64_t *wait_ms);
+    int (*finish)(struct amp_port *p, struct amp_error *err); /* NULL: as every stream */
+};
+int amp_stream_open(struct amp_port *p, struct amp_error *err);
+int amp_stream_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
+                     int64_t since_ms, struct amp_error *err);
+void amp_stream_step(struct amp_port *p, amp_port_done_fn done, void *ctx);
+int64_t amp_stream_watch(const struct amp_port *p, struct pollfd *fds);
+int amp_stream_finish(struct amp_port *p, struct amp_error *err);
+void amp_stream_close(struct amp_port *p);
+#define AMP_STREAM_OPS                                                                             \
+    .open = amp_stream_open, .offer = amp_stream_offer, .step = amp_stream_step,                   \
+    .watch = amp_stream_watch, .finish = amp_stream_finish, .close = amp_stream_close
 
 struct amp_port {
-    enum amp_port_kind kind;
     char *spec;
     const char *arg; /* what stands behind the colon, within spec */
     struct amp_port_options opt;
     struct amp_queue queue;
-    const struct amp_port_ops *ops; /* NULL: the descriptor side below */
+    const struct amp_port_ops *ops;
     struct amp_tries *tries;
     struct amp_helper *helper;
     bool network; /* leads to another machine */
@@ -71,14 +103,12 @@ struct amp_port {
     struct amp_error why;
 };
 
-/* 1 opened, 0 not now (try again at retry_ms), -1 never. Not for spools. */
-int amp_port_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err);
-/* A socket: what its reader took, and whether it is still there (false: it went away). */
-bool amp_port_look(struct amp_port *p, int64_t now_ms);
 /* Bytes of ours that lie unread in the pipe or socket, as far as that is known. */
 uint64_t amp_port_unread(const struct amp_port *p);
 /* Gives up the descriptor. The lines that were not written stay in the queue; with `reader_gone`
  * also those that lie unread in the pipe, otherwise the reader will have them. */
 void amp_port_disconnect(struct amp_port *p, bool reader_gone);
+/* The same, and notes that the reader left. */
+void amp_port_lost_reader(struct amp_port *p, int64_t now_ms);
 
 #endif

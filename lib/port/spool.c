@@ -25,7 +25,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
-#include "port/port.h"
+#include "port/private.h"
 
 #define LOCK_WAIT_MS 10000
 
@@ -240,3 +240,53 @@ int amp_spool_sync(struct amp_spool *s, struct amp_error *err)
     }
     return 0;
 }
+
+/* ---- the port ---- */
+
+static int spool_open(struct amp_port *p, struct amp_error *err)
+{
+    return amp_spool_open(&p->spool, p->arg, err);
+}
+
+static int spool_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
+                       int64_t since_ms, struct amp_error *err)
+{
+    char name[AMP_SPOOL_NAME_MAX];
+    amp_spool_name(p->opt.consumer, id, line, name);
+    if (amp_spool_put(&p->spool, name, line, err) < 0)
+        return -1;
+    /* Delivered already; the next step syncs, and reports it. */
+    return amp_queue_add(&p->queue, (struct amp_span){"", 0}, tag, since_ms, err);
+}
+
+static void spool_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
+{
+    const struct amp_queued *head;
+    struct amp_error why = {0};
+    int rc = amp_queue_at(&p->queue, 0) ? amp_spool_sync(&p->spool, &why) : 0;
+    while ((head = amp_queue_at(&p->queue, 0))) {
+        uint64_t tag = head->tag;
+        p->telling = head->number;
+        amp_queue_pop(&p->queue);
+        done(ctx, tag, rc < 0 ? &why : NULL);
+    }
+}
+
+static int64_t spool_watch(const struct amp_port *p, struct pollfd *fds)
+{
+    (void)fds;
+    return p->queue.n > 0 ? 0 : -1;
+}
+
+static void spool_close(struct amp_port *p)
+{
+    amp_spool_close(&p->spool);
+}
+
+const struct amp_port_ops amp_port_spool = {.word = "spool",
+                                            .takes_arg = true,
+                                            .open = spool_open,
+                                            .offer = spool_offer,
+                                            .step = spool_step,
+                                            .watch = spool_watch,
+                                            .close = spool_close};

@@ -21,10 +21,7 @@ uint32_t amp_port_untaken(const struct amp_port *p)
 
 bool amp_port_room(const struct amp_port *p, uint32_t ahead)
 {
-    bool piped =
-        p->kind == AMP_PORT_FIFO || p->kind == AMP_PORT_COMMAND || p->kind == AMP_PORT_UNIX;
-    if (p->kind == AMP_PORT_SPOOL)
-        return true;
+    bool piped = amp_port_has(p, AMP_PORT_PIPED);
     if (p->tries)
         return p->queue.n + p->tries->n < p->tries->window;
     if (ahead > 0 && piped)

@@ -17,14 +17,14 @@ static const struct amp_backoff pauses = {.first_ms = 500, .most_ms = 30000};
 
 /* In the queue a line bears the length of its id, the id, and itself. */
 int amp_tries_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
-                    struct amp_error *err)
+                    int64_t since_ms, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, LENGTH_CHARS + id.n + line.n + 1);
     if (amp_buf_fmt(&text, err, "%08zx", id.n) < 0 || amp_buf_add(&text, id.p, id.n, err) < 0 ||
         amp_buf_add(&text, line.p, line.n, err) < 0)
         return -1;
-    return amp_queue_add(&p->queue, amp_buf_span(&text), tag, amp_mono_ms(), err);
+    return amp_queue_add(&p->queue, amp_buf_span(&text), tag, since_ms, err);
 }
 
 void amp_tries_take(struct amp_port *p, int64_t now_ms)

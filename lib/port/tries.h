@@ -32,7 +32,7 @@ struct amp_tries {
 };
 
 int amp_tries_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
-                    struct amp_error *err);
+                    int64_t since_ms, struct amp_error *err);
 /* Takes from the queue what the window has room for. */
 void amp_tries_take(struct amp_port *p, int64_t now_ms);
 struct amp_span amp_try_id(const struct amp_try *t);

@@ -1,0 +1,75 @@
+/* file:PATH, to which lines are appended, and stdout: what is written there has arrived. */
+#include "port/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RETRY_MS 10
+
+/* A writer that was killed may have left half a line; it is ended first. */
+static int end_half_line(int fd)
+{
+    char last;
+    off_t size = lseek(fd, 0, SEEK_END);
+    if (size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n' && write(fd, "\n", 1) < 1)
+        return -1;
+    return 0;
+}
+
+static int file_connect(struct amp_port *p, int *fd, struct amp_error *err)
+{
+    p->regular = false;
+    int f = open(p->arg, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
+    if (f < 0 && (errno == EACCES || errno == EPERM))
+        f = open(p->arg, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
+    if (f < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open the port %s", p->spec);
+    struct stat st;
+    p->regular = fstat(f, &st) == 0 && S_ISREG(st.st_mode);
+    if (S_ISFIFO(st.st_mode)) {
+        close(f);
+        return amp_fail(err, AMP_CANTCREAT, "not_a_file", "%s is a FIFO (use fifo:%s)", p->arg,
+                        p->arg);
+    }
+    if (p->regular && end_half_line(f) < 0) {
+        amp_fail_errno(err, AMP_IOERR, "cannot write to %s", p->arg);
+        close(f);
+        return -1;
+    }
+    *fd = f;
+    return 1;
+}
+
+/* A file's lines count when they are on the disk. What cannot be synced (a device) need not be. */
+static int file_sync(struct amp_port *p, struct amp_error *err)
+{
+    if (!p->opt.durable || p->outq.written == p->synced)
+        return 0;
+    if (fdatasync(p->outq.fd) < 0 && errno != EINVAL && errno != EROFS)
+        return amp_fail_errno(err, AMP_IOERR, "cannot sync %s", p->arg);
+    p->synced = p->outq.written;
+    return 0;
+}
+
+static const struct amp_stream file = {
+    .connect = file_connect, .retry_ms = RETRY_MS, .sync = file_sync};
+
+const struct amp_port_ops amp_port_file = {
+    .word = "file", .takes_arg = true, .traits = AMP_PORT_PROMPT, .stream = &file, AMP_STREAM_OPS};
+
+static int stdout_connect(struct amp_port *p, int *fd, struct amp_error *err)
+{
+    (void)p;
+    (void)err;
+    *fd = STDOUT_FILENO;
+    return 1;
+}
+
+static const struct amp_stream output = {.connect = stdout_connect, .borrowed = true};
+
+const struct amp_port_ops amp_port_stdout = {.word = "stdout",
+                                             .traits = AMP_PORT_PROMPT | AMP_PORT_OUTPUT,
+                                             .stream = &output,
+                                             AMP_STREAM_OPS};

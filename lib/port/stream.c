@@ -1,0 +1,307 @@
+/*
+ * A port that writes lines to one descriptor. They wait in a bounded queue of our own; a little of
+ * it at a time goes to the descriptor's pending output. When the reader goes away, what it had not
+ * taken completely is still here and starts again with the next reader, until the message waited
+ * too long for one.
+ */
+#include "port/private.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+#define FEED      AMP_PORT_FEED
+#define AHEAD_MAX ((size_t)64 << 20)
+#define UNUSED_MS 10000 /* at the end: how old a port is that waits for no reader any more */
+
+/* What a pipe or a socket may hold unread; 0: it is neither. */
+static size_t held_most(int fd)
+{
+    int n = fcntl(fd, F_GETPIPE_SZ);
+    socklen_t len = sizeof(n);
+    if (n < 0 && getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n, &len) < 0)
+        n = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* 1 opened, 0 not now (try again at retry_ms), -1 never. */
+static int stream_connect(struct amp_port *p, int64_t now_ms, struct amp_error *err)
+{
+    const struct amp_stream *s = p->ops->stream;
+    int fd = -1, rc = s->connect(p, &fd, err);
+    if (rc <= 0) {
+        p->retry_ms = now_ms + s->retry_ms;
+        return rc;
+    }
+    if (amp_outq_open(&p->outq, fd, !s->borrowed, AHEAD_MAX, err) < 0) {
+        if (!s->borrowed)
+            close(fd);
+        return -1;
+    }
+    p->open = p->was_open = true;
+    p->keep = s->borrowed ? 0 : held_most(fd);
+    p->taken = 0;
+    p->look_ms = p->look_gap = 0;
+    p->half = false;
+    p->out = p->fed = 0;
+    p->out_bytes = p->fed_bytes = 0;
+    p->popped = p->synced = 0;
+    p->down_ms = 0;
+    return 1;
+}
+
+int amp_stream_open(struct amp_port *p, struct amp_error *err)
+{
+    return stream_connect(p, p->born_ms, err) < 0 ? -1 : 0;
+}
+
+int amp_stream_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
+                     int64_t since_ms, struct amp_error *err)
+{
+    (void)id;
+    return amp_queue_add(&p->queue, line, tag, since_ms, err);
+}
+
+uint64_t amp_port_unread(const struct amp_port *p)
+{
+    const struct amp_stream *s = p->ops->stream;
+    int unread = 0;
+    if (!p->open || p->keep == 0)
+        return 0;
+    if (s->unread)
+        return s->unread(p);
+    return ioctl(p->outq.fd, FIONREAD, &unread) < 0 || unread < 0 ? 0 : (uint64_t)unread;
+}
+
+void amp_port_disconnect(struct amp_port *p, bool reader_gone)
+{
+    if (!p->open)
+        return;
+    /* What the pipe holds unread counts as not delivered; what was read from it is done with. Of a
+     * socket perhaps more was read: it does not tell afterwards. */
+    uint64_t unread = reader_gone ? amp_port_unread(p) : 0;
+    uint64_t taken = p->outq.written - (unread < p->outq.written ? unread : p->outq.written);
+    const struct amp_queued *head;
+    while (p->out > 0 && (head = amp_queue_at(&p->queue, 0)) && p->popped + head->len <= taken) {
+        p->popped += head->len;
+        p->out--;
+        amp_queue_pop(&p->queue);
+    }
+    amp_outq_close(&p->outq);
+    p->open = false;
+    p->out = p->fed = 0;
+    p->out_bytes = p->fed_bytes = 0;
+}
+
+void amp_port_lost_reader(struct amp_port *p, int64_t now_ms)
+{
+    amp_port_disconnect(p, true);
+    p->lost = p->opt.minds && !p->ops->stream->borrowed;
+    p->down_ms = now_ms;
+    p->retry_ms = now_ms;
+    if (p->ops->stream->borrowed) {
+        p->failed = true;
+        amp_fail(&p->why, AMP_IOERR, "closed_pipe", "the reader of standard output is gone");
+    }
+}
+
+static void fail_head(struct amp_port *p, amp_port_done_fn done, void *ctx,
+                      const struct amp_error *why)
+{
+    struct amp_queued head = *amp_queue_at(&p->queue, 0);
+    struct amp_span line = {p->queue.bytes.data + p->queue.head, head.len - 1};
+    AMP_FREE char *copy = head.tag == 0 && !head.told ? amp_span_dup(line) : NULL;
+    amp_queue_pop(&p->queue);
+    p->telling = head.number;
+    p->failing = (struct amp_span){copy ? copy : "", copy ? line.n : 0};
+    if (!head.told)
+        done(ctx, head.tag, why);
+    p->failing = (struct amp_span){"", 0};
+}
+
+/* Messages that no reader came for in time. */
+static void expire(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void *ctx)
+{
+    const struct amp_queued *head;
+    while (!p->open && p->opt.open_timeout_ms >= 0 && (head = amp_queue_at(&p->queue, 0))) {
+        int64_t since = head->since_ms > p->down_ms ? head->since_ms : p->down_ms;
+        if (now_ms - since < p->opt.open_timeout_ms)
+            return;
+        struct amp_error why = {0};
+        amp_fail(&why, AMP_UNAVAILABLE, "agent_unavailable", "%s had no reader within %lld ms",
+                 p->spec, (long long)p->opt.open_timeout_ms);
+        fail_head(p, done, ctx, &why);
+    }
+}
+
+static void feed(struct amp_port *p)
+{
+    while (amp_outq_pending(&p->outq) < FEED && p->fed < p->queue.n) {
+        uint32_t n;
+        struct amp_span lines = amp_queue_bytes(&p->queue, p->fed_bytes, p->fed, FEED, &n);
+        if (p->regular && amp_outq_pending(&p->outq) == 0)
+            amp_outq_through(&p->outq, lines, NULL,
+                             NULL); /* what fails is pending, and fails again */
+        else if (amp_outq_add(&p->outq, lines, NULL) < 0)
+            return;
+        p->fed += n;
+        p->fed_bytes += lines.n;
+    }
+}
+
+/* Tells the outcome of what is written, and lets go of what the pipe cannot hold any more. */
+static void settle(struct amp_port *p, amp_port_done_fn done, void *ctx)
+{
+    while (p->out < p->fed) {
+        struct amp_queued *line = amp_queue_at(&p->queue, p->out);
+        if (p->outq.written < p->popped + p->out_bytes + line->len)
+            break;
+        p->out++;
+        p->out_bytes += line->len;
+        uint64_t tag = line->tag;
+        bool told = line->told;
+        line->told = true;
+        p->telling = line->number;
+        if (!told)
+            done(ctx, tag, NULL);
+    }
+    while (p->out > 0) {
+        size_t len = amp_queue_at(&p->queue, 0)->len;
+        if (p->out_bytes - len < p->keep)
+            break;
+        p->popped += len;
+        p->out_bytes -= len;
+        p->fed_bytes -= len;
+        p->out--;
+        p->fed--;
+        amp_queue_pop(&p->queue);
+    }
+}
+
+static void push(struct amp_port *p, int64_t now_ms, amp_port_done_fn done, void *ctx)
+{
+    struct amp_error why = {0};
+    for (;;) {
+        feed(p);
+        if (amp_outq_pending(&p->outq) == 0 && p->fed == p->out)
+            return;
+        int rc = amp_outq_flush(&p->outq, &why);
+        if (rc >= 0 && p->ops->stream->sync && p->ops->stream->sync(p, &why) < 0)
+            rc = -1;
+        bool lost = rc < 0 && strcmp(why.code, "closed_pipe") == 0;
+        if (rc >= 0 || lost)
+            settle(p, done, ctx);
+        if (lost) {
+            amp_port_lost_reader(p, now_ms);
+            return;
+        }
+        if (rc < 0) {
+            /* Which of the lines under way are out is not known: all of them failed. */
+            uint32_t n = p->fed - p->out;
+            amp_port_disconnect(p, false);
+            p->retry_ms = now_ms;
+            while (n-- > 0)
+                fail_head(p, done, ctx, &why);
+            return;
+        }
+        if (rc == 0)
+            return;
+    }
+}
+
+void amp_stream_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
+{
+    const struct amp_stream *s = p->ops->stream;
+    int64_t now = amp_mono_ms();
+    if (s->look)
+        s->look(p, now);
+    if (p->opt.minds)
+        amp_port_notice(p);
+    if (p->lost)
+        return;
+    bool wanted = p->queue.n > p->out || (s->early && !p->was_open);
+    /* A command whose pipe broke but that still runs is waited for first. */
+    if (!p->open && !p->failed && wanted && now >= p->retry_ms && p->child.pid <= 0) {
+        struct amp_error why = {0};
+        if (stream_connect(p, now, &why) < 0) {
+            p->failed = true;
+            p->why = why;
+        }
+    }
+    while (p->failed && amp_queue_at(&p->queue, 0))
+        fail_head(p, done, ctx, &p->why);
+    if (p->open)
+        push(p, now, done, ctx);
+    while (p->failed && amp_queue_at(&p->queue, 0))
+        fail_head(p, done, ctx, &p->why);
+    expire(p, now, done, ctx);
+}
+
+int64_t amp_stream_watch(const struct amp_port *p, struct pollfd *fds)
+{
+    const struct amp_stream *s = p->ops->stream;
+    bool pending = p->queue.n > p->out;
+    int64_t wait = -1;
+    if (s->watch && s->watch(p, fds, &wait)) {
+        ;
+    } else if (p->open && pending) {
+        short events = amp_outq_events(&p->outq);
+        int first = amp_outq_timeout(&p->outq);
+        if (events || amp_outq_pending(&p->outq) > 0)
+            fds[0] = (struct pollfd){.fd = events ? p->outq.fd : -1, .events = events};
+        else
+            first = 0; /* not yet fed */
+        wait = first;
+    } else if (p->opt.minds && p->open && s->gone) {
+        fds[0] = (struct pollfd){.fd = p->outq.fd}; /* its reader is gone */
+    } else if (!p->open && !p->failed && (pending || (s->early && !p->was_open))) {
+        wait = p->retry_ms - amp_mono_ms();
+        wait = wait < 0 ? 0 : wait;
+    }
+    return p->lost ? 0 : wait;
+}
+
+/* The reader went away, perhaps without having read all. */
+static bool reader_left(const struct amp_port *p)
+{
+    short gone = p->ops->stream ? p->ops->stream->gone : 0;
+    struct pollfd fd = {.fd = p->open && gone ? p->outq.fd : -1};
+    return poll(&fd, 1, 0) == 1 && (fd.revents & gone);
+}
+
+void amp_port_notice(struct amp_port *p)
+{
+    if (p->queue.n == p->out && reader_left(p))
+        amp_port_lost_reader(p, amp_mono_ms());
+}
+
+int amp_stream_finish(struct amp_port *p, struct amp_error *err)
+{
+    const struct amp_stream *s = p->ops->stream;
+    if (s->finish)
+        return s->finish(p, err);
+    /* A reader may be waiting for its first writer: it is let go as soon as it is seen. */
+    int64_t wait = p->opt.open_timeout_ms;
+    if (wait < 0 || wait > UNUSED_MS)
+        wait = UNUSED_MS;
+    if (s->early && !p->was_open && !p->failed && amp_mono_ms() - p->born_ms < wait)
+        return 0;
+    if (reader_left(p))
+        amp_port_lost_reader(p, amp_mono_ms());
+    if (p->lost || p->queue.n > p->out)
+        return 0;
+    /* Hanging up on a reader that answers would disturb it before it has read all. */
+    if (s->unread && p->open && s->unread(p) > 0 && amp_mono_ms() - p->finish_ms < UNUSED_MS)
+        return 0;
+    amp_port_disconnect(p, false);
+    return 1;
+}
+
+void amp_stream_close(struct amp_port *p)
+{
+    amp_port_disconnect(p, false);
+}
