@@ -1,75 +1,154 @@
-/* A task's record between JSON and struct, by one table for each of the two structs. */
+/* A task's record. */
 #include "task/record.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include <amp/base/clock.h>
-
 #include "protocol/compose/compose.h"
+#include "json/record.h"
 
-enum as { AS_TEXT, AS_INT, AS_TIME, AS_LIST, AS_OBJECT, AS_QA_STATE, AS_RISK };
-
-struct field {
-    const char *key;
-    enum as as;
-    size_t at;
-};
-
-#define F(type, key, as, member)                                                                   \
-    {                                                                                              \
-        key, as, offsetof(struct type, member)                                                     \
-    }
-static const struct field task_fields[] = {
-    F(amp_task, "id", AS_TEXT, id),
-    F(amp_task, "description", AS_TEXT, description),
-    F(amp_task, "repo", AS_TEXT, repo),
-    F(amp_task, "branch", AS_TEXT, branch),
-    F(amp_task, "base", AS_TEXT, base),
-    F(amp_task, "risk_level", AS_RISK, risk),
-    F(amp_task, "acceptance_criteria", AS_LIST, criteria),
-    F(amp_task, "forbidden_actions", AS_LIST, forbidden),
-    F(amp_task, "tech_constraints", AS_OBJECT, constraints),
-    F(amp_task, "source_ref", AS_TEXT, source_ref),
-    F(amp_task, "original_dispatch_ref", AS_TEXT, first_dispatch),
-    F(amp_task, "last_successful_msg_id", AS_TEXT, last_ref),
-    F(amp_task, "reject_count", AS_INT, reject_count),
-    F(amp_task, "ci", AS_OBJECT, ci),
-    F(amp_task, "escalations", AS_LIST, open),
-    F(amp_task, "decided", AS_LIST, decided),
-    F(amp_task, "issues", AS_LIST, issues),
-    F(amp_task, "blockers", AS_LIST, blockers),
-    F(amp_task, "notes", AS_LIST, notes),
-    F(amp_task, "agents", AS_LIST, agents),
-    F(amp_task, "created", AS_TIME, created_ms),
-    F(amp_task, "updated", AS_TIME, updated_ms),
-};
-static const struct field part_fields[] = {
-    F(amp_task_part, "subtask_id", AS_TEXT, id),
-    F(amp_task_part, "description", AS_TEXT, description),
-    F(amp_task_part, "estimated_lines", AS_INT, estimated_lines),
-    F(amp_task_part, "state", AS_QA_STATE, state),
-    F(amp_task_part, "attempts", AS_INT, attempts),
-    F(amp_task_part, "ci_reds", AS_INT, ci_reds),
-    F(amp_task_part, "dispatch_ref", AS_TEXT, dispatch_ref),
-    F(amp_task_part, "result_ref", AS_TEXT, result_ref),
-    F(amp_task_part, "request_ref", AS_TEXT, request_ref),
-    F(amp_task_part, "verdict_ref", AS_TEXT, verdict_ref),
-    F(amp_task_part, "verdict", AS_TEXT, verdict),
-    F(amp_task_part, "verdict_for", AS_TEXT, verdict_for),
-    F(amp_task_part, "verdict_request", AS_TEXT, verdict_request),
-    F(amp_task_part, "completion_status", AS_TEXT, completion),
-    F(amp_task_part, "commit", AS_TEXT, commit),
-    F(amp_task_part, "reviewed_commit", AS_TEXT, reviewed_commit),
-    F(amp_task_part, "rejected_commit", AS_TEXT, rejected_commit),
-    F(amp_task_part, "held", AS_TEXT, held),
-};
-#define N(a) (sizeof(a) / sizeof(a)[0])
-
-static int bad_record(struct amp_error *err, const char *key)
+static int qa_find(struct amp_span word)
 {
-    return amp_fail(err, AMP_DATAERR, "bad_record", "a task's record has no usable %s", key);
+    return amp_fsm_state(&amp_qa_fsm, word);
 }
+
+static const char *qa_name(int state)
+{
+    return amp_qa_fsm.states[state].name;
+}
+
+static int risk_find(struct amp_span word)
+{
+    for (int i = AMP_RISK_NONE; i <= AMP_RISK_HIGH; i++)
+        if (amp_span_is(word, amp_risk_name((enum amp_risk)i)))
+            return i;
+    return -1;
+}
+
+static const char *risk_name(int risk)
+{
+    return amp_risk_name((enum amp_risk)risk);
+}
+
+static const struct amp_rec_words qa_words = {qa_find, qa_name},
+                                  risk_words = {risk_find, risk_name};
+
+/* Lists and objects that messages are composed of. */
+static int list_init(void *field, struct amp_error *err)
+{
+    json_t **j = field;
+    return (*j = json_array()) ? 0 : amp_fail_memory(err);
+}
+
+static int object_init(void *field, struct amp_error *err)
+{
+    json_t **j = field;
+    return (*j = json_object()) ? 0 : amp_fail_memory(err);
+}
+
+static void json_free(void *field)
+{
+    json_t **j = field;
+    json_decref(*j);
+}
+
+/* 1: of another type than now. */
+static int json_read(void *field, const struct amp_tape *t, uint32_t tok, struct amp_error *err)
+{
+    json_t **now = field, *j = amp_json_of(t, tok, err);
+    if (!j)
+        return -1;
+    if (json_typeof(j) != json_typeof(*now)) {
+        json_decref(j);
+        return 1;
+    }
+    json_decref(*now);
+    *now = j;
+    return 0;
+}
+
+static int json_write(const void *field, struct amp_jw *w, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, AMP_REC_MAX);
+    if (amp_json_dump(*(json_t *const *)field, &text, err) < 0)
+        return -1;
+    amp_jw_raw(w, amp_buf_span(&text));
+    return 0;
+}
+
+static const struct amp_rec_ops list_ops = {list_init, json_free, json_read, json_write};
+static const struct amp_rec_ops object_ops = {object_init, json_free, json_read, json_write};
+
+#define PART(as, key, member) AMP_REC_EVER(as, struct amp_task_part, key, member)
+static const struct amp_rec_field part_fields[] = {
+    PART(STRING, "subtask_id", id),
+    PART(STRING, "description", description),
+    PART(INT, "estimated_lines", estimated_lines),
+    AMP_REC_ENUM(struct amp_task_part, "state", state, &qa_words),
+    PART(INT, "attempts", attempts),
+    PART(INT, "ci_reds", ci_reds),
+    PART(STRING, "dispatch_ref", dispatch_ref),
+    PART(STRING, "result_ref", result_ref),
+    PART(STRING, "request_ref", request_ref),
+    PART(STRING, "verdict_ref", verdict_ref),
+    PART(STRING, "verdict", verdict),
+    PART(STRING, "verdict_for", verdict_for),
+    PART(STRING, "verdict_request", verdict_request),
+    PART(STRING, "completion_status", completion),
+    PART(STRING, "commit", commit),
+    PART(STRING, "reviewed_commit", reviewed_commit),
+    PART(STRING, "rejected_commit", rejected_commit),
+    PART(STRING, "held", held),
+};
+AMP_REC_TABLE(part_rec, "a subtask's record", struct amp_task_part, part_fields);
+
+static int parts_read(void *task, const struct amp_tape *t, uint32_t tok, struct amp_error *err);
+static int parts_write(const void *task, struct amp_jw *w, struct amp_error *err);
+static void parts_free(void *task);
+static int state_read(void *task, const struct amp_tape *t, uint32_t tok, struct amp_error *err);
+static int state_write(const void *task, struct amp_jw *w, struct amp_error *err);
+static const struct amp_rec_ops parts_ops = {NULL, parts_free, parts_read, parts_write};
+static const struct amp_rec_ops state_ops = {NULL, NULL, state_read, state_write};
+
+/* Why it is suspended; null where it is not. */
+static const struct amp_rec_field suspension_fields[] = {
+    AMP_REC(STRING, struct amp_task_suspended, "ref", ref),
+    AMP_REC(STRING, struct amp_task_suspended, "type", type),
+    AMP_REC(TIME, struct amp_task_suspended, "since", since_ms),
+};
+AMP_REC_TABLE(suspension_rec, "a task's suspension", struct amp_task_suspended, suspension_fields);
+
+#define TASK(as, key, member)      AMP_REC_EVER(as, struct amp_task, key, member)
+#define DOCUMENT(key, member, ops) AMP_REC_BY(struct amp_task, key, member, ops)
+static const struct amp_rec_field task_fields[] = {
+    TASK(STRING, "id", id),
+    TASK(STRING, "description", description),
+    TASK(STRING, "repo", repo),
+    TASK(STRING, "branch", branch),
+    TASK(STRING, "base", base),
+    AMP_REC_ENUM(struct amp_task, "risk_level", risk, &risk_words),
+    DOCUMENT("acceptance_criteria", criteria, &list_ops),
+    DOCUMENT("forbidden_actions", forbidden, &list_ops),
+    DOCUMENT("tech_constraints", constraints, &object_ops),
+    TASK(STRING, "source_ref", source_ref),
+    TASK(STRING, "original_dispatch_ref", first_dispatch),
+    TASK(STRING, "last_successful_msg_id", last_ref),
+    TASK(INT, "reject_count", reject_count),
+    DOCUMENT("ci", ci, &object_ops),
+    DOCUMENT("escalations", open, &list_ops),
+    DOCUMENT("decided", decided, &list_ops),
+    DOCUMENT("issues", issues, &list_ops),
+    DOCUMENT("blockers", blockers, &list_ops),
+    DOCUMENT("notes", notes, &list_ops),
+    DOCUMENT("agents", agents, &list_ops),
+    TASK(TIME, "created", created_ms),
+    TASK(TIME, "updated", updated_ms),
+    AMP_REC_WHOLE("state", &state_ops),
+    AMP_REC_IN(struct amp_task, "suspended", suspended, &suspension_rec, true),
+    AMP_REC_WHOLE("subtasks", &parts_ops),
+};
+AMP_REC_TABLE(task_rec, "a task's record", struct amp_task, task_fields);
 
 int amp_task_set(char **place, struct amp_span value, struct amp_error *err)
 {
@@ -81,145 +160,20 @@ int amp_task_set(char **place, struct amp_span value, struct amp_error *err)
     return 0;
 }
 
-static void *place_of(void *s, const struct field *f)
-{
-    return (char *)s + f->at;
-}
-
-static int fresh(void *s, const struct field *f, size_t n, struct amp_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        void *p = place_of(s, &f[i]);
-        if (f[i].as == AS_TEXT && !(*(char **)p = strdup("")))
-            return amp_fail_memory(err);
-        if (f[i].as == AS_LIST && !(*(json_t **)p = json_array()))
-            return amp_fail_memory(err);
-        if (f[i].as == AS_OBJECT && !(*(json_t **)p = json_object()))
-            return amp_fail_memory(err);
-    }
-    return 0;
-}
-
-static void drop(void *s, const struct field *f, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        void *p = place_of(s, &f[i]);
-        if (f[i].as == AS_TEXT)
-            free(*(char **)p);
-        if (f[i].as == AS_LIST || f[i].as == AS_OBJECT)
-            json_decref(*(json_t **)p);
-    }
-}
-
-static int read_one(void *p, const struct field *f, json_t *v, struct amp_error *err)
-{
-    struct amp_span text = {json_string_value(v), json_string_length(v)};
-    int state;
-    switch (f->as) {
-    case AS_TEXT:
-        return json_is_string(v) ? amp_task_set(p, text, err) : bad_record(err, f->key);
-    case AS_INT:
-        if (!json_is_integer(v))
-            return bad_record(err, f->key);
-        *(int64_t *)p = json_integer_value(v);
-        return 0;
-    case AS_TIME:
-        if (!json_is_string(v) || !amp_time_parse(text, p))
-            return bad_record(err, f->key);
-        return 0;
-    case AS_LIST:
-    case AS_OBJECT:
-        if (f->as == AS_LIST ? !json_is_array(v) : !json_is_object(v))
-            return bad_record(err, f->key);
-        json_decref(*(json_t **)p);
-        *(json_t **)p = json_incref(v);
-        return 0;
-    case AS_QA_STATE:
-        if (!json_is_string(v) || (state = amp_fsm_state(&amp_qa_fsm, text)) < 0)
-            return bad_record(err, f->key);
-        *(uint8_t *)p = (uint8_t)state;
-        return 0;
-    case AS_RISK:
-        for (int i = AMP_RISK_NONE; i <= AMP_RISK_HIGH; i++)
-            if (amp_span_is(text, amp_risk_name((enum amp_risk)i))) {
-                *(enum amp_risk *)p = (enum amp_risk)i;
-                return 0;
-            }
-        return bad_record(err, f->key);
-    }
-    return bad_record(err, f->key);
-}
-
-static json_t *write_one(const void *p, const struct field *f)
-{
-    char time[AMP_TIME_MAX];
-    switch (f->as) {
-    case AS_TEXT:
-        return json_string(*(char *const *)p);
-    case AS_INT:
-        return json_integer(*(const int64_t *)p);
-    case AS_TIME:
-        amp_time_format(*(const int64_t *)p, time);
-        return json_string(time);
-    case AS_LIST:
-    case AS_OBJECT:
-        return json_incref(*(json_t *const *)p);
-    case AS_QA_STATE:
-        return json_string(amp_qa_fsm.states[*(const uint8_t *)p].name);
-    case AS_RISK:
-        return json_string(amp_risk_name(*(const enum amp_risk *)p));
-    }
-    return NULL;
-}
-
-static int read_all(void *s, const struct field *f, size_t n, const json_t *o,
-                    struct amp_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        json_t *v = json_object_get(o, f[i].key);
-        if (v && read_one(place_of(s, &f[i]), &f[i], v, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int write_all(const void *s, const struct field *f, size_t n, json_t *o)
-{
-    for (size_t i = 0; i < n; i++)
-        if (json_object_set_new(o, f[i].key, write_one((const char *)s + f[i].at, &f[i])) < 0)
-            return -1;
-    return 0;
-}
-
 int amp_task_init(struct amp_task *t, struct amp_span id, struct amp_error *err)
 {
-    memset(t, 0, sizeof *t);
-    t->state = AMP_TASK_NEW;
-    if (fresh(t, task_fields, N(task_fields), err) < 0 || amp_task_set(&t->id, id, err) < 0 ||
-        amp_task_set(&t->suspended_ref, AMP_SPAN(""), err) < 0 ||
-        amp_task_set(&t->suspended_type, AMP_SPAN(""), err) < 0) {
-        amp_task_release(t);
+    if (amp_rec_init(&task_rec, t, err) < 0)
         return -1;
-    }
-    return 0;
-}
-
-static void drop_parts(struct amp_task *t)
-{
-    for (size_t i = 0; i < t->n_parts; i++)
-        drop(&t->parts[i], part_fields, N(part_fields));
-    free(t->parts);
-    t->parts = NULL;
-    t->n_parts = 0;
+    t->state = AMP_TASK_NEW;
+    if (amp_task_set(&t->id, id, err) == 0)
+        return 0;
+    amp_task_release(t);
+    return -1;
 }
 
 void amp_task_release(struct amp_task *t)
 {
-    drop_parts(t);
-    drop(t, task_fields, N(task_fields));
-    free(t->suspended_ref);
-    free(t->suspended_type);
-    memset(t, 0, sizeof *t);
+    amp_rec_free(&task_rec, t);
 }
 
 int amp_task_add_part(struct amp_task *t, struct amp_span id, struct amp_span description,
@@ -230,10 +184,10 @@ int amp_task_add_part(struct amp_task *t, struct amp_span id, struct amp_span de
         return amp_fail_memory(err);
     t->parts = v;
     struct amp_task_part *p = &v[t->n_parts];
-    memset(p, 0, sizeof *p);
+    if (amp_rec_init(&part_rec, p, err) < 0)
+        return -1;
     t->n_parts++;
-    if (fresh(p, part_fields, N(part_fields), err) < 0 || amp_task_set(&p->id, id, err) < 0 ||
-        amp_task_set(&p->description, description, err) < 0)
+    if (amp_task_set(&p->id, id, err) < 0 || amp_task_set(&p->description, description, err) < 0)
         return -1;
     p->estimated_lines = lines;
     return 0;
@@ -249,28 +203,47 @@ void amp_task_swap_parts(struct amp_task *a, struct amp_task *b)
     b->n_parts = n;
 }
 
-static int read_suspension(struct amp_task *t, json_t *s, struct amp_error *err)
+static void parts_free(void *task)
 {
-    if (!json_is_object(s))
-        return 0;
-    static const struct field fields[] = {
-        F(amp_task, "ref", AS_TEXT, suspended_ref),
-        F(amp_task, "type", AS_TEXT, suspended_type),
-        F(amp_task, "since", AS_TIME, suspended_ms),
-    };
-    return read_all(t, fields, N(fields), s, err);
+    struct amp_task *t = task;
+    for (size_t i = 0; i < t->n_parts; i++)
+        amp_rec_free(&part_rec, &t->parts[i]);
+    free(t->parts);
 }
 
-static int read_doc(struct amp_task *t, const json_t *o, struct amp_error *err)
+static int parts_read(void *task, const struct amp_tape *t, uint32_t tok, struct amp_error *err)
 {
-    if (read_all(t, task_fields, N(task_fields), o, err) < 0 ||
-        read_suspension(t, json_object_get(o, "suspended"), err) < 0)
-        return -1;
-    const json_t *parts = json_object_get(o, "subtasks");
-    for (size_t i = 0; i < json_array_size(parts); i++)
-        if (amp_task_add_part(t, AMP_SPAN(""), AMP_SPAN(""), 0, err) < 0 ||
-            read_all(&t->parts[i], part_fields, N(part_fields), json_array_get(parts, i), err) < 0)
+    struct amp_task *of = task;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (t->tok[tok].type != AMP_JSON_ARRAY)
+        return 1;
+    for (uint32_t e = tok + 1; e < t->tok[tok].next; e = t->tok[e].next)
+        if (amp_task_add_part(of, AMP_SPAN(""), AMP_SPAN(""), 0, err) < 0 ||
+            amp_rec_read(&part_rec, t, e, &mem, &of->parts[of->n_parts - 1], err) < 0)
             return -1;
+    return 0;
+}
+
+static int parts_write(const void *task, struct amp_jw *w, struct amp_error *err)
+{
+    const struct amp_task *t = task;
+    (void)err;
+    amp_rec_list(&part_rec, t->parts, (uint32_t)t->n_parts, w);
+    return 0;
+}
+
+/* For who reads the file; the state is the store's. */
+static int state_read(void *task, const struct amp_tape *t, uint32_t tok, struct amp_error *err)
+{
+    (void)task, (void)t, (void)tok, (void)err;
+    return 0;
+}
+
+static int state_write(const void *task, struct amp_jw *w, struct amp_error *err)
+{
+    (void)err;
+    amp_jw_str(w, amp_span_str(amp_task_fsm.states[((const struct amp_task *)task)->state].name));
     return 0;
 }
 
@@ -278,61 +251,23 @@ int amp_task_read(struct amp_task *t, const struct amp_store_rec *rec, struct am
                   struct amp_error *err)
 {
     struct amp_task n;
-    if (amp_task_init(&n, id, err) < 0)
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (!rec->found)
+        return amp_task_init(t, id, err);
+    int state = amp_fsm_state(&amp_task_fsm, rec->state);
+    if (state < 0)
+        return amp_fail(err, AMP_DATAERR, "bad_record", "a task's record has no usable state");
+    if (amp_rec_parse(&task_rec, rec->json, &mem, &n, err) < 0)
         return -1;
-    if (rec->found) {
-        int state = amp_fsm_state(&amp_task_fsm, rec->state);
-        json_t *o = state < 0 ? NULL : amp_json_load(rec->json, err);
-        int rc = state < 0 ? bad_record(err, "state") : o ? read_doc(&n, o, err) : -1;
-        json_decref(o);
-        if (rc < 0) {
-            amp_task_release(&n);
-            return -1;
-        }
-        n.state = (uint8_t)state;
-    }
+    n.state = (uint8_t)state;
     *t = n;
-    return 0;
-}
-
-static json_t *suspension_json(const struct amp_task *t)
-{
-    if (!amp_task_is_suspended(t))
-        return json_null();
-    char time[AMP_TIME_MAX];
-    amp_time_format(t->suspended_ms, time);
-    return json_pack("{s:s, s:s, s:s}", "ref", t->suspended_ref, "type", t->suspended_type, "since",
-                     time);
-}
-
-static json_t *parts_json(const struct amp_task *t)
-{
-    json_t *a = json_array();
-    for (size_t i = 0; a && i < t->n_parts; i++) {
-        json_t *o = json_object();
-        if (!o || write_all(&t->parts[i], part_fields, N(part_fields), o) < 0 ||
-            json_array_append(a, o) < 0) {
-            json_decref(a);
-            a = NULL;
-        }
-        json_decref(o);
-    }
-    return a;
+    return *t->id ? 0 : amp_task_set(&t->id, id, err);
 }
 
 int amp_task_write(const struct amp_task *t, struct amp_buf *out, struct amp_error *err)
 {
-    json_t *o = json_object();
-    int rc = -1;
-    if (!o || write_all(t, task_fields, N(task_fields), o) < 0 ||
-        json_object_set_new(o, "state", json_string(amp_task_fsm.states[t->state].name)) < 0 ||
-        json_object_set_new(o, "suspended", suspension_json(t)) < 0 ||
-        json_object_set_new(o, "subtasks", parts_json(t)) < 0)
-        amp_fail_memory(err);
-    else
-        rc = amp_json_dump(o, out, err);
-    json_decref(o);
-    return rc;
+    return amp_rec_write(&task_rec, t, out, err);
 }
 
 struct amp_task_part *amp_task_part(const struct amp_task *t, struct amp_span id)
@@ -363,7 +298,7 @@ bool amp_task_lists(const json_t *list, const char *text)
 
 bool amp_task_is_suspended(const struct amp_task *t)
 {
-    return *t->suspended_ref != 0;
+    return *t->suspended.ref != 0;
 }
 
 static const char *member(const json_t *o, const char *key)
@@ -390,9 +325,9 @@ int amp_task_open_escalation(struct amp_task *t, const char *ref, const char *ty
         return amp_fail_memory(err);
     if (strcmp(severity, "critical") != 0 || amp_task_is_suspended(t))
         return 0;
-    t->suspended_ms = now_ms;
-    return amp_task_set(&t->suspended_ref, amp_span_str(ref), err) < 0 ||
-                   amp_task_set(&t->suspended_type, amp_span_str(type), err) < 0
+    t->suspended.since_ms = now_ms;
+    return amp_task_set(&t->suspended.ref, amp_span_str(ref), err) < 0 ||
+                   amp_task_set(&t->suspended.type, amp_span_str(type), err) < 0
                ? -1
                : 0;
 }
@@ -412,7 +347,9 @@ bool amp_task_close_escalation(struct amp_task *t, const char *ref)
             critical = e;
         i++;
     }
-    amp_task_set(&t->suspended_ref, amp_span_str(critical ? member(critical, "ref") : ""), NULL);
-    amp_task_set(&t->suspended_type, amp_span_str(critical ? member(critical, "type") : ""), NULL);
+    if (!critical)
+        t->suspended.since_ms = 0;
+    amp_task_set(&t->suspended.ref, amp_span_str(critical ? member(critical, "ref") : ""), NULL);
+    amp_task_set(&t->suspended.type, amp_span_str(critical ? member(critical, "type") : ""), NULL);
     return known;
 }

@@ -35,6 +35,12 @@ struct amp_task_part {
     char *held;            /* AMP_HELD_…, "" when nothing is */
 };
 
+/* The escalation that suspends a task; empty when it is not suspended. */
+struct amp_task_suspended {
+    char *ref, *type;
+    int64_t since_ms;
+};
+
 struct amp_task {
     uint8_t state; /* of amp_task_fsm */
     char *id, *description, *repo, *branch, *base;
@@ -46,15 +52,15 @@ struct amp_task {
     struct amp_task_part *parts;
     size_t n_parts;
     int64_t reject_count;
-    json_t *ci;                           /* {"commit","branch","checks","failed"} or null */
-    json_t *open;                         /* escalations that wait: [{"ref","type","severity"}] */
-    json_t *decided;                      /* escalations that the admin decided, newest last */
-    json_t *issues;                       /* of the last rejection */
-    json_t *blockers;                     /* of the last partial or failed result */
-    json_t *notes;                        /* the admin's, newest last */
-    json_t *agents;                       /* names */
-    char *suspended_ref, *suspended_type; /* "" when it is not suspended */
-    int64_t suspended_ms, created_ms, updated_ms;
+    json_t *ci;       /* {"commit","branch","checks","failed"} or null */
+    json_t *open;     /* escalations that wait: [{"ref","type","severity"}] */
+    json_t *decided;  /* escalations that the admin decided, newest last */
+    json_t *issues;   /* of the last rejection */
+    json_t *blockers; /* of the last partial or failed result */
+    json_t *notes;    /* the admin's, newest last */
+    json_t *agents;   /* names */
+    struct amp_task_suspended suspended;
+    int64_t created_ms, updated_ms;
 };
 
 /* An empty task in state new. */

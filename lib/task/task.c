@@ -43,8 +43,8 @@ int amp_task_status(struct amp_store *s, struct amp_span task_id, struct amp_tas
     n.terminal = amp_task_ended(t.state);
     n.ci_failed = json_is_true(json_object_get(t.ci, "failed"));
     n.reject_count = t.reject_count;
-    n.since_ms = t.suspended_ms;
-    amp_span_copy(amp_span_str(t.suspended_ref), n.ref, sizeof n.ref);
+    n.since_ms = t.suspended.since_ms;
+    amp_span_copy(amp_span_str(t.suspended.ref), n.ref, sizeof n.ref);
     amp_task_release(&t);
     *out = n;
     return 0;
@@ -215,7 +215,7 @@ static int claim(struct amp_task *t, const void *arg, bool *changed, struct amp_
     const struct amp_task_claim *a = arg;
     if (amp_task_is_suspended(t))
         return amp_fail(err, AMP_NO, "suspended", "task %s is suspended by %s", t->id,
-                        t->suspended_ref);
+                        t->suspended.ref);
     if (t->n_parts == 0)
         return 0;
     if (amp_task_ended(t->state))

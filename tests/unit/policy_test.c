@@ -142,7 +142,7 @@ static void record(void)
     TAP_OK(!amp_task_is_suspended(&t), "a warning suspends no task");
     rc |= amp_task_open_escalation(&t, "escalation-2", "hallucination_lock", "critical", 2, NULL);
     rc |= amp_task_open_escalation(&t, "escalation-3", "branch_violation", "critical", 3, NULL);
-    TAP_STR(t.suspended_ref, "escalation-2", "the first critical one suspends");
+    TAP_STR(t.suspended.ref, "escalation-2", "the first critical one suspends");
     rc |= amp_task_write(&t, &one, NULL);
     struct amp_store_rec rec = {
         .found = true, .state = AMP_SPAN("in_review"), .json = amp_buf_span(&one)};
@@ -151,7 +151,7 @@ static void record(void)
     TAP_OK(rc == 0 && amp_span_eq(amp_buf_span(&one), amp_buf_span(&two)),
            "a record reads back as it was written");
     TAP_OK(amp_task_close_escalation(&back, "escalation-2"), "a known escalation is closed");
-    TAP_STR(back.suspended_ref, "escalation-3", "another critical one still suspends");
+    TAP_STR(back.suspended.ref, "escalation-3", "another critical one still suspends");
     TAP_OK(!amp_task_close_escalation(&back, "escalation-2"), "once");
     amp_task_close_escalation(&back, "escalation-3");
     TAP_OK(!amp_task_is_suspended(&back), "after the last critical one it is lifted");

@@ -469,8 +469,8 @@ static int restore_task(void *ctx, struct amp_span id, const struct amp_store_re
     if (k && open) {
         c->seen |= t.n_parts > 0;
         const struct amp_suspend a = {.task_id = id,
-                                      .ref = amp_span_str(t.suspended_ref),
-                                      .type = t.suspended_type,
+                                      .ref = amp_span_str(t.suspended.ref),
+                                      .type = t.suspended.type,
                                       .triggered_by = "coordinator",
                                       .level = AMP_LEVEL_CRITICAL,
                                       .by = c->opt->consumer,

@@ -86,6 +86,68 @@ json_t *amp_json_load(struct amp_span text, struct amp_error *err)
     return j;
 }
 
+static json_t *value_of(const struct amp_tape *t, uint32_t tok, struct amp_buf *mem);
+
+static json_t *text_of(const struct amp_tape *t, uint32_t tok, struct amp_buf *mem)
+{
+    struct amp_span text;
+    amp_buf_reset(mem);
+    return amp_tok_text(t, tok, mem, &text, NULL) < 0 ? NULL : str_span(text);
+}
+
+static json_t *container_of(const struct amp_tape *t, uint32_t tok, struct amp_buf *mem)
+{
+    bool list = t->tok[tok].type == AMP_JSON_ARRAY;
+    json_t *j = list ? json_array() : json_object();
+    for (uint32_t e = tok + 1; j && e < t->tok[tok].next; e = t->tok[e].next) {
+        json_t *key = list ? NULL : text_of(t, e, mem);
+        if (!list)
+            e++; /* its value */
+        json_t *v = list || key ? value_of(t, e, mem) : NULL;
+        if (!v || (list ? json_array_append_new(j, v)
+                        : json_object_setn_new(j, json_string_value(key), json_string_length(key),
+                                               v)) < 0) {
+            json_decref(j);
+            j = NULL;
+        }
+        json_decref(key);
+    }
+    return j;
+}
+
+static json_t *value_of(const struct amp_tape *t, uint32_t tok, struct amp_buf *mem)
+{
+    int64_t n;
+    double real;
+    switch ((enum amp_json_type)t->tok[tok].type) {
+    case AMP_JSON_NULL:
+        return json_null();
+    case AMP_JSON_FALSE:
+    case AMP_JSON_TRUE:
+        return json_boolean(t->tok[tok].type == AMP_JSON_TRUE);
+    case AMP_JSON_NUMBER:
+        if (!(t->tok[tok].flags & AMP_TOK_FRACTION) && amp_tok_int(t, tok, &n))
+            return json_integer(n);
+        return amp_tok_real(t, tok, &real) ? json_real(real) : NULL;
+    case AMP_JSON_STRING:
+        return text_of(t, tok, mem);
+    case AMP_JSON_ARRAY:
+    case AMP_JSON_OBJECT:
+        break;
+    }
+    return container_of(t, tok, mem);
+}
+
+json_t *amp_json_of(const struct amp_tape *t, uint32_t tok, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, (size_t)t->len + 1);
+    json_t *j = value_of(t, tok, &mem);
+    if (!j)
+        amp_fail_memory(err);
+    return j;
+}
+
 json_t *amp_json_text(const char *s)
 {
     size_t n = strlen(s);

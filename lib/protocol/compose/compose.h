@@ -47,6 +47,8 @@ int amp_compose_review(const struct amp_review_args *a, struct amp_buf *out,
 
 /* jansson with our flags: duplicates refused, compact, keys in insertion order, one line. */
 json_t *amp_json_load(struct amp_span text, struct amp_error *err);
+/* The same from a token of a tape. */
+json_t *amp_json_of(const struct amp_tape *t, uint32_t tok, struct amp_error *err);
 int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err);
 /* A string that a buffer's end may have cut within a character: that character is left out. NULL:
  * no memory, or text that is not UTF-8. */

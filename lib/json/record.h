@@ -1,0 +1,132 @@
+/*
+ * Stored records. One table of fields reads a struct from a tape, writes it through the writer,
+ * initialises it and frees it.
+ *
+ * What is read is copied into the caller's memory `mem` and lives as long as it does: texts, and
+ * the elements of lists. Only AMP_REC_STRING and AMP_REC_OTHER own heap memory. A member that is
+ * absent or null leaves its field as amp_rec_init made it; one of another type is refused:
+ * DATAERR "bad_record", naming the member.
+ */
+#ifndef AMP_JSON_RECORD_H
+#define AMP_JSON_RECORD_H
+
+#include <amp/json/tape.h>
+#include <amp/json/writer.h>
+
+#define AMP_REC_MAX ((size_t)256 << 20) /* a 32 MiB line, escaped six-fold at worst */
+
+enum amp_rec_type {
+    AMP_REC_TEXT,   /* struct amp_span, NUL-terminated in mem */
+    AMP_REC_CSTR,   /* const char *, "" when absent */
+    AMP_REC_STRING, /* char *, a heap copy, "" when absent */
+    AMP_REC_CHARS,  /* char[]; a text that does not fit is refused */
+    AMP_REC_INT,    /* int64_t */
+    AMP_REC_BOOL,   /* bool; written when true */
+    AMP_REC_TIME,   /* int64_t milliseconds, a time of RFC 3339 in JSON */
+    AMP_REC_WORD,   /* an enum or uint8_t, a word in JSON */
+    AMP_REC_RAW,    /* struct amp_span: any JSON value as it stands */
+    AMP_REC_LINE,   /* struct amp_span: a message's bytes; see amp_rec_line */
+    AMP_REC_TEXTS,  /* struct amp_span * and uint32_t: a list of texts */
+    AMP_REC_LIST,   /* struct * and uint32_t: a list of records */
+    AMP_REC_SUB,    /* a struct in this one; null in JSON when nothing in it is set */
+    AMP_REC_OTHER,  /* by functions */
+};
+
+struct amp_rec_words {
+    int (*find)(struct amp_span word); /* < 0: unknown */
+    const char *(*name)(int value);
+};
+struct amp_rec_ops {
+    int (*init)(void *field, struct amp_error *err);
+    void (*free)(void *field);
+    int (*read)(void *field, const struct amp_tape *t, uint32_t tok, struct amp_error *err);
+    int (*write)(const void *field, struct amp_jw *w, struct amp_error *err);
+};
+
+struct amp_rec;
+struct amp_rec_field {
+    const char *key;
+    uint8_t type;
+    bool ever;         /* written also when it is empty, 0 or false */
+    uint32_t at, n_at; /* offsets of the field and, of a list, of its count */
+    uint32_t size;     /* of the field */
+    union {
+        const struct amp_rec *rec; /* LIST, SUB */
+        const struct amp_rec_words *words;
+        const struct amp_rec_ops *ops;
+    };
+};
+struct amp_rec {
+    const char *what; /* "a task's record", for diagnostics */
+    const struct amp_rec_field *field;
+    uint32_t n, size; /* fields; bytes of the struct */
+};
+
+/* Rows of a table. The first is written when set, the second always. */
+#define AMP_REC(as, type_, key_, member)                                                           \
+    {                                                                                              \
+        .key = key_, .type = AMP_REC_##as, .at = offsetof(type_, member),                          \
+        .size = sizeof(((type_ *)0)->member)                                                       \
+    }
+#define AMP_REC_EVER(as, type_, key_, member)                                                      \
+    {                                                                                              \
+        .key = key_, .type = AMP_REC_##as, .ever = true, .at = offsetof(type_, member),            \
+        .size = sizeof(((type_ *)0)->member)                                                       \
+    }
+#define AMP_REC_ENUM(type_, key_, member, words_)                                                  \
+    {                                                                                              \
+        .key = key_, .type = AMP_REC_WORD, .ever = true, .at = offsetof(type_, member),            \
+        .size = sizeof(((type_ *)0)->member), .words = words_                                      \
+    }
+#define AMP_REC_BY(type_, key_, member, ops_)                                                      \
+    {                                                                                              \
+        .key = key_, .type = AMP_REC_OTHER, .ever = true, .at = offsetof(type_, member),           \
+        .ops = ops_                                                                                \
+    }
+/* Not one member but the struct itself is given to the functions. */
+#define AMP_REC_WHOLE(key_, ops_)                                                                  \
+    {                                                                                              \
+        .key = key_, .type = AMP_REC_OTHER, .ever = true, .ops = ops_                              \
+    }
+/* Lists, member and n_member: of records of the table `of`; of texts. */
+#define AMP_REC_MANY(type_, key_, member, of)                                                      \
+    {                                                                                              \
+        .key = key_, .type = AMP_REC_LIST, .at = offsetof(type_, member),                          \
+        .n_at = offsetof(type_, n_##member), .rec = of                                             \
+    }
+#define AMP_REC_WORDS(type_, key_, member)                                                         \
+    {                                                                                              \
+        .key = key_, .type = AMP_REC_TEXTS, .at = offsetof(type_, member),                         \
+        .n_at = offsetof(type_, n_##member)                                                        \
+    }
+#define AMP_REC_IN(type_, key_, member, of, ever_)                                                 \
+    {                                                                                              \
+        .key = key_, .type = AMP_REC_SUB, .ever = ever_, .at = offsetof(type_, member), .rec = of  \
+    }
+#define AMP_REC_TABLE(name, what_, type_, fields)                                                  \
+    static const struct amp_rec name = {what_, fields, sizeof(fields) / sizeof(fields)[0],         \
+                                        sizeof(type_)}
+
+/* An empty struct. no_memory only where the table has strings of the heap. */
+int amp_rec_init(const struct amp_rec *r, void *s, struct amp_error *err);
+void amp_rec_free(const struct amp_rec *r, void *s);
+
+/* Reads an object of a tape into an initialised struct. mem must not hold anything that is still
+ * needed, for it may move; each list gets room for one element more than its count says. */
+int amp_rec_read(const struct amp_rec *r, const struct amp_tape *t, uint32_t object,
+                 struct amp_buf *mem, void *s, struct amp_error *err);
+/* The same from text, with the initialisation. On failure nothing is left to free. */
+int amp_rec_parse(const struct amp_rec *r, struct amp_span json, struct amp_buf *mem, void *s,
+                  struct amp_error *err);
+/* Appends one JSON object. */
+int amp_rec_write(const struct amp_rec *r, const void *s, struct amp_buf *out,
+                  struct amp_error *err);
+/* The members alone, and a list with its brackets, into what is being written. */
+void amp_rec_members(const struct amp_rec *r, const void *s, struct amp_jw *w);
+void amp_rec_list(const struct amp_rec *of, const void *v, uint32_t n, struct amp_jw *w);
+
+/* The bytes of a message as a member: "msg":{…} where that gives the same bytes back, so that jq
+ * reads them in the log; else "text":"…". */
+void amp_rec_line(struct amp_jw *w, struct amp_span line);
+
+#endif
