@@ -49,7 +49,8 @@ level_of() {
   message) echo 4 ;;
   task | agent | hitl | worktree) echo 5 ;;
   flow | machines) echo 6 ;;
-  cmd | libexec) echo 7 ;;
+  route) echo 7 ;;
+  cmd | libexec) echo 8 ;;
   *) echo 99 ;;
   esac
 }
@@ -73,7 +74,7 @@ check_includes() {
           ;;
         esac
       elif [ "$to" = cli ]; then
-        [ "$level" -eq 7 ] || finding "$f:$line: $room includes cli"
+        [ "$level" -eq 8 ] || finding "$f:$line: $room includes cli"
       elif [ "$to" != "$room" ] && [ "$(level_of "$to")" -ge "$level" ] &&
         [ "$(level_of "$to")" -ne 99 ]; then
         # The schema checker reads tapes: the one arrow inside a floor.

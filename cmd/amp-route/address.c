@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow/modality.h"
 #include "message/inbox/inbox.h"
+#include "route/address/modality.h"
 
 static bool is_agents(const struct router *r, uint32_t rule)
 {

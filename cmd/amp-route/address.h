@@ -3,8 +3,8 @@
 #define AMP_ROUTE_ADDRESS_H
 
 #include "cli/cli.h"
-#include "flow/address.h"
 #include "port/port.h"
+#include "route/address/address.h"
 
 struct job;
 struct router;

@@ -8,8 +8,8 @@
 
 #include "cli/rows.h"
 #include "message/history/recorded.h"
-#include "message/predicate.h"
 #include "replay.h"
+#include "route/rules/predicate.h"
 
 static const char *state, *from = "start", *to = "end";
 static struct amp_list where;

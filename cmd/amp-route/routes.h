@@ -2,8 +2,8 @@
 #ifndef AMP_ROUTE_ROUTES_H
 #define AMP_ROUTE_ROUTES_H
 
-#include "message/predicate.h"
 #include "port/port.h"
+#include "route/rules/predicate.h"
 
 struct router;
 struct amp_list;

@@ -2,8 +2,8 @@
  * The agents that offer capabilities: those that the index of every one of them names, where it was
  * published, is not disabled, and its two skills go together.
  */
-#ifndef AMP_FLOW_ELIGIBLE_H
-#define AMP_FLOW_ELIGIBLE_H
+#ifndef AMP_ROUTE_ELIGIBLE_H
+#define AMP_ROUTE_ELIGIBLE_H
 
 #include <jansson.h>
 

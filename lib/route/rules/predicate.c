@@ -1,5 +1,5 @@
 /* Predicates over a message: parsed once, matched over the view without allocation. */
-#include "message/predicate.h"
+#include "route/rules/predicate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

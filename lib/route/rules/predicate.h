@@ -4,8 +4,8 @@
  * every message. A field that the message does not have never equals and always differs. `\,`
  * stands for a comma inside a glob. `jq:EXPR` is left to the jq worker.
  */
-#ifndef AMP_MESSAGE_PREDICATE_H
-#define AMP_MESSAGE_PREDICATE_H
+#ifndef AMP_ROUTE_PREDICATE_H
+#define AMP_ROUTE_PREDICATE_H
 
 #include <amp/protocol/protocol.h>
 

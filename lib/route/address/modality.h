@@ -1,6 +1,6 @@
 /* Modalities (SW4RM §12): which content types an agent's registration says that it takes. */
-#ifndef AMP_FLOW_MODALITY_H
-#define AMP_FLOW_MODALITY_H
+#ifndef AMP_ROUTE_MODALITY_H
+#define AMP_ROUTE_MODALITY_H
 
 #include <amp/base/buf.h>
 

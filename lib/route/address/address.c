@@ -1,12 +1,12 @@
 /* Names, roles and capabilities against the directory as it stands in this turn. */
-#include "flow/address.h"
+#include "route/address/address.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/directory.h"
 #include "agent/registry.h"
-#include "flow/eligible.h"
+#include "route/address/eligible.h"
 
 struct agent {
     char *name, *role; /* role may be NULL */

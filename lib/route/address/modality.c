@@ -1,5 +1,5 @@
 /* Content types against what an agent registered. */
-#include "flow/modality.h"
+#include "route/address/modality.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -8,8 +8,8 @@
  * picks, so that the messages of a task stay together. `all` is every registered agent that
  * answers. What is expanded (all, roles, capabilities) never leads back to the sender.
  */
-#ifndef AMP_FLOW_ADDRESS_H
-#define AMP_FLOW_ADDRESS_H
+#ifndef AMP_ROUTE_ADDRESSES_H
+#define AMP_ROUTE_ADDRESSES_H
 
 #include <amp/protocol/protocol.h>
 

@@ -1,5 +1,5 @@
 /* Which agents offer what a message requires, by the index records of the capabilities. */
-#include "flow/eligible.h"
+#include "route/address/eligible.h"
 
 #include <string.h>
 
