@@ -2,9 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <amp/base/clock.h>
 
+#include "flow/wake.h"
 #include "registry.h"
 
 static bool json, all, follow, index_only;
@@ -182,14 +184,33 @@ static int one_agent(void *ctx, struct amp_span agent, uint8_t state, uint64_t r
     return l->rc < 0;
 }
 
-static int look(void *ctx, struct amp_error *err)
+static int list_look(struct listing *l, struct amp_error *err)
 {
-    struct listing *l = ctx;
     l->now_ms = amp_now_ms();
     int rc = amp_directory_each(l->r.dir.store, one_agent, l, err);
     if (l->rc < 0)
         *err = l->err;
     return rc < 0 || l->rc < 0 ? -1 : 0;
+}
+
+/* Looks at once, and again whenever another process has written to the state. */
+static int list_follow(struct listing *l, struct amp_error *err)
+{
+    struct amp_wake wake;
+    const struct amp_wake_for f = {
+        .log = true, .out_fd = STDOUT_FILENO, .timeout_ms = -1, .stop = &amp_stop};
+    unsigned why = 0;
+    int rc;
+    if (amp_wake_open(&wake, reg_state, err) < 0)
+        return -1;
+    amp_signals_install();
+    do {
+        rc = amp_wake_drain(&wake, err) < 0 || list_look(l, err) < 0 ? -1 : amp_out_flush(err);
+        if (rc == 0)
+            rc = amp_wake_wait(&wake, &f, &why, err);
+    } while (rc == 0 && !amp_stop && !(why & AMP_WAKE_OUT));
+    amp_wake_close(&wake);
+    return rc;
 }
 
 int reg_list(int argc, char **argv)
@@ -205,7 +226,7 @@ int reg_list(int argc, char **argv)
     if (rc == 0 && !json)
         rc = print_row(head, agent_widths, 7, &err);
     if (rc == 0)
-        rc = follow ? reg_follow(reg_state, look, &l, &err) : look(&l, &err);
+        rc = follow ? list_follow(&l, &err) : list_look(&l, &err);
     if (rc < 0)
         status = amp_complain(&err);
     json_decref(l.known);

@@ -1,7 +1,6 @@
 /*
  * agent-registry's parts: main.c reads the options and has the small verbs, loop.c is the filter
- * and the emitter of heartbeats, take.c is what one message means, list.c and follow.c show the
- * directory.
+ * and the emitter of heartbeats, take.c is what one message means, list.c shows the directory.
  */
 #ifndef AGENT_REGISTRY_REGISTRY_H
 #define AGENT_REGISTRY_REGISTRY_H
@@ -53,9 +52,5 @@ extern const struct amp_opt list_opts[], show_opts[], capabilities_opts[];
 int reg_list(int argc, char **argv);
 int reg_show(int argc, char **argv);
 int reg_capabilities(int argc, char **argv);
-
-/* follow.c: calls look at once, and again whenever the state may have changed. */
-int reg_follow(const char *dir, int (*look)(void *ctx, struct amp_error *err), void *ctx,
-               struct amp_error *err);
 
 #endif

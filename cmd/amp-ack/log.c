@@ -127,11 +127,6 @@ static int read_on(struct reading *rd, struct amp_error *err)
     return amp_out_flush(err);
 }
 
-static int state_gone(struct amp_error *err)
-{
-    return amp_fail(err, AMP_IOERR, "state_gone", "the state directory was taken away");
-}
-
 static int go_on(struct reading *rd, struct amp_error *err)
 {
     struct amp_wake wake;
@@ -142,17 +137,10 @@ static int go_on(struct reading *rd, struct amp_error *err)
     int rc;
     do {
         /* What is written from here on wakes us. */
-        unsigned told = 0;
-        rc = amp_wake_drain(&wake, &told, err);
-        if (rc == 0)
-            rc = read_on(rd, err);
-        if (rc == 0 && (told & AMP_WAKE_GONE))
-            rc = state_gone(err);
+        rc = amp_wake_drain(&wake, err) < 0 ? -1 : read_on(rd, err);
         int64_t read_ms = amp_mono_ms();
         if (rc == 0)
             rc = amp_wake_wait(&wake, &f, &why, err);
-        if (rc == 0 && (why & AMP_WAKE_GONE))
-            rc = state_gone(err);
         if (rc == 0 && (why & AMP_WAKE_OUT))
             rc = amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
         /* Others may write without a pause: ten times a second is enough. */

@@ -62,23 +62,14 @@ static int64_t settle(struct row *r, int64_t due)
     return r->ran_ms + r->again_ms;
 }
 
-static int state_gone(struct amp_error *err)
-{
-    return amp_fail(err, AMP_IOERR, "state_gone", "the state directory was taken away");
-}
-
 /* Asks every row for its next moment. What was written after this wakes us again. */
 static int look(struct watch *w, struct amp_error *err)
 {
     int64_t now = amp_now_ms();
     bool open;
-    unsigned why = 0;
     w->looked_ms = amp_mono_ms();
-    if (amp_wake_drain(&w->wake, &why, err) < 0)
+    if (amp_wake_drain(&w->wake, err) < 0)
         return -1;
-    /* It is told once: taken here, sleep_well would not see it. */
-    if (why & AMP_WAKE_GONE)
-        return state_gone(err);
     if (amp_outbox_any(w->store, w->ctx.actor, &open, err) < 0)
         return -1;
     w->idle = !open;
@@ -174,8 +165,6 @@ static int sleep_well(struct watch *w, struct amp_error *err)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
         if (why & AMP_WAKE_OUT)
             return amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
-        if (why & AMP_WAKE_GONE)
-            return state_gone(err);
         if (why & AMP_WAKE_TIME)
             return 0;
         if (why & AMP_WAKE_LOG)

@@ -236,9 +236,8 @@ void unacked_close(struct router *r)
 
 void unacked_wake(struct router *r)
 {
-    unsigned why = 0;
     struct amp_error err;
-    if (amp_wake_drain(&r->wake, &why, &err) < 0 || why & AMP_WAKE_GONE) {
+    if (amp_wake_drain(&r->wake, &err) < 0) {
         amp_warn("the log is not watched any more");
         amp_wake_close(&r->wake);
     }

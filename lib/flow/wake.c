@@ -1,15 +1,14 @@
-/* Sleeping: inotify, a timerfd, and ppoll, which lets signals in only while it waits. */
+/* Sleeping: inotify and a timerfd in an event loop. */
 #include "flow/wake.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/loop.h"
 
 int amp_wake_open(struct amp_wake *w, const char *state_dir, struct amp_error *err)
 {
@@ -63,29 +62,34 @@ int amp_wake_at(struct amp_wake *w, int64_t at_ms, struct amp_error *err)
     return 0;
 }
 
-static unsigned reason(const struct inotify_event *e)
+/* 1: another process wrote, 0: nothing of interest, -1: the log is gone. */
+static int event_read(const struct inotify_event *e, struct amp_error *err)
 {
-    if (e->mask & (IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_UNMOUNT))
-        return AMP_WAKE_LOG | AMP_WAKE_GONE;
-    if (!(e->mask & (IN_DELETE | IN_MOVED_FROM)))
-        return AMP_WAKE_LOG;
-    return e->len > 0 && strcmp(e->name, "log") == 0 ? AMP_WAKE_LOG | AMP_WAKE_GONE : 0;
+    bool part = e->mask & (IN_DELETE | IN_MOVED_FROM);
+    if (e->mask & (IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_UNMOUNT) ||
+        (part && e->len > 0 && strcmp(e->name, "log") == 0))
+        return amp_fail(err, AMP_IOERR, "state_gone", "the state directory was removed or renamed");
+    return !part;
 }
 
-int amp_wake_drain(struct amp_wake *w, unsigned *why, struct amp_error *err)
+int amp_wake_drain(struct amp_wake *w, struct amp_error *err)
 {
     _Alignas(struct inotify_event) char buf[4096];
     ssize_t n;
+    int written = 0;
     while ((n = read(w->log, buf, sizeof(buf))) > 0) {
         for (char *p = buf; p < buf + n;) {
             const struct inotify_event *e = (const void *)p;
-            *why |= reason(e);
+            int rc = event_read(e, err);
+            if (rc < 0)
+                return -1;
+            written |= rc;
             p += sizeof(*e) + e->len;
         }
     }
     if (n < 0 && errno != EAGAIN && errno != EINTR)
         return amp_fail_errno(err, AMP_IOERR, "cannot watch the log");
-    return 0;
+    return written;
 }
 
 /* The alarm that came is no longer set, and neither is one that the setting of the clock ended. */
@@ -102,37 +106,23 @@ static void take_time(struct amp_wake *w, unsigned *why)
 int amp_wake_wait(struct amp_wake *w, const struct amp_wake_for *f, unsigned *why,
                   struct amp_error *err)
 {
-    struct pollfd fds[] = {{.fd = w->timer, .events = POLLIN},
-                           {.fd = f->log ? w->log : -1, .events = POLLIN},
-                           {.fd = f->out_fd}};
-    struct timespec ts = {.tv_sec = f->timeout_ms / 1000,
-                          .tv_nsec = f->timeout_ms % 1000 * 1000000};
-    sigset_t mine, old;
-    sigemptyset(&mine);
-    sigaddset(&mine, SIGTERM);
-    sigaddset(&mine, SIGINT);
-    *why = 0;
-    sigprocmask(SIG_BLOCK, &mine, &old);
-    int rc = 0;
-    bool stopped = f->stop && *f->stop;
-    if (!stopped)
-        rc = ppoll(fds, 3, f->timeout_ms < 0 ? NULL : &ts, &old);
-    int saved = errno;
-    sigprocmask(SIG_SETMASK, &old, NULL);
-    errno = saved;
-    if (stopped || (rc < 0 && errno == EINTR)) {
-        *why = AMP_WAKE_SIGNAL;
-        return 0;
-    }
-    if (rc < 0)
-        return amp_fail_errno(err, AMP_INTERNAL, "cannot wait");
-    if (rc == 0)
-        *why |= AMP_WAKE_LATE;
-    if (fds[2].revents & (POLLERR | POLLHUP | POLLNVAL))
-        *why |= AMP_WAKE_OUT;
-    if (fds[0].revents)
-        take_time(w, why);
-    if (fds[1].revents && amp_wake_drain(w, why, err) < 0)
+    struct pollfd fds[3];
+    struct amp_loop turn = amp_loop_turn(fds, 3, f->stop, NULL);
+    const struct pollfd *timer = amp_loop_add(&turn, w->timer, POLLIN);
+    const struct pollfd *log = amp_loop_add(&turn, f->log ? w->log : -1, POLLIN);
+    const struct pollfd *out = amp_loop_add(&turn, f->out_fd, 0);
+    amp_loop_within(&turn, f->timeout_ms);
+    int ended = amp_loop_wait(&turn, err);
+    if (ended < 0)
         return -1;
+    *why = ended == AMP_LOOP_SIGNAL ? AMP_WAKE_SIGNAL : ended == AMP_LOOP_LATE ? AMP_WAKE_LATE : 0;
+    if (out->revents & (POLLERR | POLLHUP | POLLNVAL))
+        *why |= AMP_WAKE_OUT;
+    if (timer->revents)
+        take_time(w, why);
+    int written = log->revents ? amp_wake_drain(w, err) : 0;
+    if (written < 0)
+        return -1;
+    *why |= written ? AMP_WAKE_LOG : 0;
     return 0;
 }

@@ -29,7 +29,6 @@ enum {
     AMP_WAKE_OUT = 4,    /* out_fd: its reader is gone */
     AMP_WAKE_SIGNAL = 8, /* *stop is set, or a signal was handled */
     AMP_WAKE_LATE = 16,  /* timeout_ms passed */
-    AMP_WAKE_GONE = 32,  /* the log directory was removed or renamed */
 };
 /* What to wait for beside the alarm. */
 struct amp_wake_for {
@@ -38,10 +37,12 @@ struct amp_wake_for {
     int64_t timeout_ms;       /* < 0: none */
     volatile const int *stop; /* set by the handlers of INT and TERM */
 };
-/* Waits, and takes what came: *why has at least one bit set. A signal is never missed. */
+/* Waits, and takes what came into *why. A signal is never missed. IOERR state_gone: the state
+ * directory was removed or renamed. */
 int amp_wake_wait(struct amp_wake *w, const struct amp_wake_for *f, unsigned *why,
                   struct amp_error *err);
-/* Takes what came from the log without waiting: what is looked at after this is as new as that. */
-int amp_wake_drain(struct amp_wake *w, unsigned *why, struct amp_error *err);
+/* Takes what came from the log without waiting: what is looked at after this is as new as that. 1:
+ * another process wrote, 0: none did, -1: failure, also IOERR state_gone. */
+int amp_wake_drain(struct amp_wake *w, struct amp_error *err);
 
 #endif

@@ -284,6 +284,18 @@ bob agent_unreachable ann,bob agent_unreachable bob" ]
   wait "$pid" || [ $? -eq 130 ]
 }
 
+@test "who follows ends when the state directory is taken away" {
+  join ann
+  agent-registry list --follow >seen 2>err 3>&- &
+  pid=$!
+  wait_until 20 has_lines seen 2
+  mv state gone
+  rc=0
+  wait "$pid" || rc=$?
+  [ "$rc" -eq 74 ]
+  grep -q 'removed or renamed' err
+}
+
 @test "events that a killed run left are written once, by the next" {
   join ann
   # The reader is gone before the events are written: they stay.

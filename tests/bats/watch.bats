@@ -104,7 +104,7 @@ ends() {
     wait_until 20 asleep $!
     $away
     ends 74 $!
-    grep -q 'taken away' err
+    grep -q "removed or renamed" err
   done
 }
 
