@@ -43,22 +43,24 @@ const struct amp_opt send_opts[] = {
 /* Unless told, what the message's protocol waits for. */
 static enum amp_ack_stage stage_for(const struct amp_view *v)
 {
-    const struct amp_stages *s = amp_stages_of(v->protocol);
+    const struct amp_terms *t = amp_terms_of(v->protocol);
     for (int i = 0; stage && stages[i]; i++)
         if (strcmp(stage, stages[i]) == 0)
             return (enum amp_ack_stage)i;
-    return s ? s->waits_for : AMP_STAGE_READ;
+    return t->acknowledges ? t->waits_for : AMP_STAGE_READ;
 }
 
-/* Runtime Protocol §5: accepted means durably queued here, processed that there is an outcome. */
-static int check_rtp(struct pass *p, const struct amp_view *v, enum amp_ack_stage st,
-                     struct amp_error *err)
+/* Whether the acknowledgement would say what is so: see terms.h. */
+static int check_stage(struct pass *p, const struct amp_view *v, enum amp_ack_stage st,
+                       struct amp_error *err)
 {
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, (size_t)256 << 20);
-    if (v->protocol != AMP_PROTO_RTP || amp_answer_check(v->protocol, st, err) < 0)
-        return v->protocol == AMP_PROTO_RTP ? -1 : 0;
+    if (amp_answer_check(v->protocol, st, err) < 0)
+        return -1;
+    if (!amp_terms_of(v->protocol)->acks_are_durable)
+        return 0;
     if (!p->store && (st == AMP_STAGE_RECEIVED || st == AMP_STAGE_FULFILLED))
         return amp_fail(err, AMP_NO, "not_durable",
                         "without a state directory nothing is durably queued: --state DIR");
@@ -115,7 +117,7 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
         a.code = code ? code : "rejected";
         a.note = message;
     }
-    int rc = check_rtp(p, v, a.stage, &e);
+    int rc = check_stage(p, v, a.stage, &e);
     if (rc == 0 && p->store)
         rc = record(p, v, &a, &e);
     if (rc == 0)

@@ -51,11 +51,11 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
                                     .line = {j->line, j->n}};
     if (amp_reader_line(r->again, keep_whole(j), &check, &v, NULL, NULL, err) < 0)
         return -1;
-    if (v.expires_ms == 0 || v.protocol == AMP_PROTO_AOF) /* no end, or a wish */
+    if (v.expires_ms == 0 || amp_terms_of(v.protocol)->expiry_is_wish)
         v.expires_ms = j->expires_ms;
     keep_answers_name(r, actor);
     /* Who waits for admission is told of it. */
-    const struct amp_stages *stages = amp_stages_of(v.protocol);
+    const struct amp_terms *terms = amp_terms_of(v.protocol);
     amp_span_copy(agent, by, sizeof(by));
     struct admission told = {
         .r = r,
@@ -64,8 +64,9 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
         .say = {.stage = AMP_STAGE_RECEIVED, .by = by, .node = r->consumer, .now_ms = now},
         .line = answer};
     struct amp_inbox_answer say = {say_admitted, &told};
-    bool waits = stages && stages->waits_for == AMP_STAGE_RECEIVED && amp_stages_timeout(&v) > 0 &&
-                 v.id.n > 0 && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK;
+    bool waits = terms->acknowledges && terms->waits_for == AMP_STAGE_RECEIVED &&
+                 amp_stages_timeout(&v) > 0 && v.id.n > 0 && v.kind != AMP_KIND_ACK &&
+                 v.kind != AMP_KIND_NACK;
     return amp_inbox_put(r->store, agent, &v, &opt, now, waits ? &say : NULL, entry, NULL, err);
 }
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "hitl.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 
 #define ANSWERS_MAX  (1u << 20)
 #define PIPEFS_MAGIC 0x50495045 /* statfs(2) of a pipe without a name */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "hitl.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "task/record.h"
 
 #define TEXT_MAX   (256u << 10)

@@ -11,7 +11,7 @@
 #include <amp/schema/schema.h>
 
 #include "agent/contract.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 
 enum amp_attempt_end amp_attempt_read_end(const struct amp_child_end *end, char *why, size_t size)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "agent/job.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 
 #define KIND "job"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "agent/registry.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 
 #define KIND "agent"
 

@@ -6,7 +6,7 @@
 
 #include <amp/base/id.h>
 
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "store/store.h"
 
 struct amp_voice {

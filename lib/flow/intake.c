@@ -9,7 +9,7 @@
 
 #include <amp/base/clock.h>
 
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 
 enum { RECORD_MOST = 64 * 1024 };
 

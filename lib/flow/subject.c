@@ -7,7 +7,7 @@
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
 #include "message/settle/outcome.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "task/task.h"
 
 #define LINE_MAX_BYTES (256u << 20)

@@ -5,7 +5,7 @@
 
 #include "agent/registry.h"
 #include "flow/suspend.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "task/task.h"
 
 static bool task_only;

@@ -13,7 +13,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "message/ledger/ledger.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "task/task.h"
 
 #define PARTS_MAX 512

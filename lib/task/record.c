@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "json/record.h"
 
 static int qa_find(struct amp_span word)

@@ -5,7 +5,7 @@
 #include <amp/base/file.h>
 
 #include "flow/work/decide.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "tap.h"
 #include "worktree/patch.h"
 

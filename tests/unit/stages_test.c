@@ -1,5 +1,6 @@
 /* How long each protocol waits for an acknowledgement, and for which. */
 #include "message/ledger/stages.h"
+#include "protocol/terms.h"
 #include "tap.h"
 
 int main(void)
@@ -51,9 +52,10 @@ int main(void)
     TAP_INT(amp_stages_sla(&m), 120000, "an outcome is waited for");
     TAP_OK(amp_stages_set_sla(NULL, "30s", &err) == 0 && amp_stages_sla(&m) == 30000, "as set");
     TAP_OK(amp_stages_set_sla(NULL, "0", &err) == 0 && amp_stages_sla(&m) == 0, "or not");
-    TAP_INT(amp_stages_of(AMP_PROTO_AMP)->waits_for, AMP_STAGE_READ, "AMP waits until it is read");
-    TAP_INT(amp_stages_of(AMP_PROTO_SW4RM)->waits_for, AMP_STAGE_RECEIVED, "SW4RM for admission");
-    TAP_INT(amp_stages_of(AMP_PROTO_RTP)->waits_for, AMP_STAGE_RECEIVED, "so does RTP");
-    TAP_OK(!amp_stages_of(AMP_PROTO_AOP) && !amp_stages_of(AMP_PROTO_AOF), "others for nothing");
+    TAP_INT(amp_terms_of(AMP_PROTO_AMP)->waits_for, AMP_STAGE_READ, "AMP waits until it is read");
+    TAP_INT(amp_terms_of(AMP_PROTO_SW4RM)->waits_for, AMP_STAGE_RECEIVED, "SW4RM for admission");
+    TAP_INT(amp_terms_of(AMP_PROTO_RTP)->waits_for, AMP_STAGE_RECEIVED, "so does RTP");
+    TAP_OK(!amp_terms_of(AMP_PROTO_AOP)->acknowledges && !amp_terms_of(AMP_PROTO_AOF)->acknowledges,
+           "others for nothing");
     return tap_done();
 }

@@ -9,7 +9,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "flow/coordinate/coordinate.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "task/policy.h"
 #include "task/record.h"
 #include "worktree/git.h"

@@ -10,7 +10,7 @@
 #include "message/ledger/ledger.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "protocol/sw4rm/answer.h"
 #include "task/record.h"
 #include "worktree/git.h"

@@ -11,7 +11,7 @@
 #include "message/ledger/ledger.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "protocol/sw4rm/answer.h"
 
 /* An escalation to the admin; SW4RM's is for whoever is the human here, whether or not it says so.

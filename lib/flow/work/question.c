@@ -6,7 +6,7 @@
 
 #include "flow/work/decider.h"
 #include "message/record/sequence.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "protocol/sw4rm/answer.h"
 
 void amp_question_key(enum amp_protocol p, struct amp_span id, char out[AMP_QUESTION_KEY_MAX])

@@ -11,7 +11,7 @@
 #include "flow/work/verify.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "task/record.h"
 #include "worktree/patch.h"
 #include "worktree/worktree.h"

@@ -6,7 +6,7 @@
 #include <amp/base/clock.h>
 
 #include "flow/work/review_verdict.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 
 static const char *text(const json_t *j, const char *key)
 {

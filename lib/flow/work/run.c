@@ -13,7 +13,7 @@
 
 #include "flow/work/run.h"
 #include "flow/work/run_result.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "task/record.h"
 
 static const struct amp_run_options *options(struct amp_worker *w)

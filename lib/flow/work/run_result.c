@@ -8,7 +8,7 @@
 
 #include "flow/work/run.h"
 #include "flow/work/run_result.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "worktree/patch.h"
 #include "worktree/worktree.h"
 

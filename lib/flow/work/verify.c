@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "flow/work/verify.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "task/record.h"
 
 #define KIND          "approval"

@@ -12,7 +12,7 @@
 #include "flow/work/worker_io.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "task/task.h"
 
 #define LINE_MAX_BYTES (32u << 20)

@@ -9,7 +9,7 @@
 #include "flow/work/worker_io.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "task/task.h"
 
 static struct amp_span trim(struct amp_span line)

@@ -4,13 +4,11 @@
 #include <string.h>
 
 #include "message/record/record.h"
-
-static const char *const codes[] = {"permission_denied", "E_PERMISSION_DENIED",
-                                    "unauthorized_agent", "not_assignee", "not_claimant"};
+#include "protocol/terms.h"
 
 bool amp_holder_named(const struct amp_message_rec *r)
 {
-    return r->to.n > 0 && (amp_span_is(r->protocol, "aop") || amp_span_is(r->protocol, "aof"));
+    return r->to.n > 0 && amp_terms_of(amp_protocol_find(r->protocol))->to_holds;
 }
 
 static struct amp_span owner_of(const struct amp_message_rec *r)
@@ -27,16 +25,8 @@ bool amp_holder_is(const struct amp_message_rec *r, const struct amp_holder_clai
 
 static const char *code_of(const struct amp_message_rec *r)
 {
-    switch (amp_protocol_find(r->protocol)) {
-    case AMP_PROTO_AOP:
-        return codes[1];
-    case AMP_PROTO_AOF:
-        return codes[2];
-    case AMP_PROTO_RTP:
-        return r->holder.n > 0 ? codes[4] : codes[3];
-    default:
-        return codes[0];
-    }
+    const struct amp_terms *t = amp_terms_of(amp_protocol_find(r->protocol));
+    return r->holder.n == 0 && t->not_addressee ? t->not_addressee : t->not_holder;
 }
 
 int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
@@ -60,9 +50,12 @@ int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
 
 bool amp_holder_denied(const struct amp_error *e)
 {
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-        if (e->status == AMP_NO && strcmp(e->code, codes[i]) == 0)
+    for (enum amp_protocol p = 0; e->status == AMP_NO && p < AMP_PROTO_COUNT; p++) {
+        const struct amp_terms *t = amp_terms_of(p);
+        if (strcmp(e->code, t->not_holder) == 0 ||
+            (t->not_addressee && strcmp(e->code, t->not_addressee) == 0))
             return true;
+    }
     return false;
 }
 

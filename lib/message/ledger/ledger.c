@@ -11,6 +11,7 @@
 #include "message/ledger/stages.h"
 #include "message/ledger/work.h"
 #include "message/record/operation_key.h"
+#include "protocol/terms.h"
 
 #include <string.h>
 
@@ -25,8 +26,8 @@ static const uint8_t stage_events[] = {
 
 static bool admission_is_enough(struct amp_span protocol)
 {
-    const struct amp_stages *s = amp_stages_of(amp_protocol_find(protocol));
-    return s && s->waits_for == AMP_STAGE_RECEIVED;
+    const struct amp_terms *t = amp_terms_of(amp_protocol_find(protocol));
+    return t->acknowledges && t->waits_for == AMP_STAGE_RECEIVED;
 }
 
 /* One update's working memory: what the callback hands to the store lives here. */
@@ -162,7 +163,9 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         w->rec.ack_timeout_ms = w->former->ack_timeout_ms;
         w->rec.sla_ms = w->former->sla_ms;
     }
-    amp_stages_beat(v, &w->rec.beat_ms, &w->rec.beat_warns);
+    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    if (terms->beat)
+        terms->beat(v, &w->rec.beat_ms, &w->rec.beat_warns);
     wait_begin(w);
     if (!w->former && amp_message_expired(v, w->now_ms)) { /* whether or not it is waited for */
         w->rec.expires_ms = v->expires_ms;
@@ -174,15 +177,15 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
 {
     bool counts = v->expires_ms == 0 && v->ttl_ms > 0 && v->ttl_ms < INT64_MAX - now_ms;
-    if (v->protocol ==
-        AMP_PROTO_AOF) /* its dueBy is a wish, after which nothing is said to happen */
+    if (amp_terms_of(v->protocol)->expiry_is_wish)
         return 0;
     return counts ? now_ms + v->ttl_ms : v->expires_ms;
 }
 
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms)
 {
-    return v->expires_ms > 0 && v->expires_ms <= now_ms && v->protocol != AMP_PROTO_AOF;
+    return v->expires_ms > 0 && v->expires_ms <= now_ms &&
+           !amp_terms_of(v->protocol)->expiry_is_wish;
 }
 
 static int message_record(struct amp_store *s, struct work *w, enum amp_store_outcome *outcome,

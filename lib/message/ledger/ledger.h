@@ -9,7 +9,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "message/record/record.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 #include "store/store.h"
 
 /* Records the message as SENT with its ack deadline (due_ms, when it needs an ack; how long that

@@ -1,20 +1,9 @@
-/* What each protocol says of acknowledgements, as data: which stage its messages wait for, and for
- * how long where a message does not say so itself. */
+/* How long the acknowledgement and the outcome of a message are waited for: what the message says,
+ * what a team sets, and else the terms of its protocol (protocol/terms.h). */
 #ifndef AMP_MESSAGE_LEDGER_STAGES_H
 #define AMP_MESSAGE_LEDGER_STAGES_H
 
 #include <amp/protocol/protocol.h>
-
-struct amp_stages {
-    enum amp_protocol protocol;
-    enum amp_ack_stage waits_for; /* RECEIVED: admission is enough */
-    int64_t ack_timeout_ms;       /* of messages that cannot say whether they want one; 0: none */
-    int64_t sla_ms;               /* from admission to an outcome; 0: none is waited for */
-    const char *const *silent;    /* types that nobody acknowledges; NULL-terminated */
-    const char *source;
-};
-/* NULL for a protocol without acknowledgements. */
-const struct amp_stages *amp_stages_of(enum amp_protocol p);
 
 /* How long to wait for the acknowledgement of a message, 0: not at all. */
 int64_t amp_stages_timeout(const struct amp_view *v);
@@ -35,9 +24,5 @@ int amp_stages_set_sla(void *arg, const char *text, struct amp_error *err);
     {                                                                                              \
         "ack.sla", amp_stages_set_sla                                                              \
     }
-
-/* Whether signs of life are due of the work while it goes on, and how long it may be silent; warns:
- * silence is only told (AOP execution_policy.heartbeat). */
-bool amp_stages_beat(const struct amp_view *v, int64_t *beat_ms, bool *warns);
 
 #endif

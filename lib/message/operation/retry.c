@@ -30,20 +30,11 @@ const char *amp_retry_why(enum amp_retry_verdict v)
     return v < AMP_RETRY_COUNT ? verdicts[v].doc : "unknown";
 }
 
-/* AOP names its waits; AOF wants no dice; an event of the Runtime Protocol is a dead letter after
- * five attempts. */
 void amp_retry_defaults(struct amp_retry_rules *out)
 {
-    static const struct amp_retry_policy usual = {.base_ms = 1000, .cap_ms = 300000};
-    static const struct amp_retry_policy rtp = {.budget = 4, .base_ms = 1000, .cap_ms = 300000};
-    static const struct amp_retry_policy aop = {.list_ms = {30000, 120000, 300000}, .n_list = 3};
-    static const struct amp_retry_policy aof = {.base_ms = 1000, .cap_ms = 300000, .steady = true};
     *out = (struct amp_retry_rules){0};
-    for (int p = 0; p < AMP_PROTO_COUNT; p++)
-        out->of[p] = p == AMP_PROTO_AOP   ? aop
-                     : p == AMP_PROTO_AOF ? aof
-                     : p == AMP_PROTO_RTP ? rtp
-                                          : usual;
+    for (enum amp_protocol p = 0; p < AMP_PROTO_COUNT; p++)
+        out->of[p] = amp_terms_of(p)->retries;
 }
 
 /* "sw4rm=…": from that protocol to itself; else from the first to the last. */

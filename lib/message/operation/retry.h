@@ -8,16 +8,7 @@
 #include <amp/protocol/protocol.h>
 
 #include "message/ledger/ledger.h"
-
-#define AMP_RETRY_WAITS_MAX 16
-
-struct amp_retry_policy {
-    uint32_t budget;         /* attempts after the first; 0: nothing is sent again */
-    int64_t base_ms, cap_ms; /* the n-th wait is 0 .. min(cap, base * 2^(n-1)), evenly */
-    bool steady;             /* no dice: the longest of these */
-    int64_t list_ms[AMP_RETRY_WAITS_MAX]; /* in their place, where n_list > 0: these, the last */
-    uint32_t n_list;                      /* one again and again */
-};
+#include "protocol/terms.h"
 
 /* Each protocol's waits, with a budget of 0 (Runtime Protocol: 4). */
 struct amp_retry_rules {

@@ -82,12 +82,13 @@ int amp_sequence_rise_by(struct amp_store *s, struct amp_span producer, uint32_t
 int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,
                         struct amp_answer *a, struct amp_error *err)
 {
-    if (s && of->protocol == AMP_PROTO_RTP && of->id.n > 0)
-        return amp_sequence_next(s, amp_span_str(a->node ? a->node : a->by), 1, actor, &a->sequence,
-                                 err);
-    if (s && of->protocol == AMP_PROTO_SW4RM && of->from.n > 0)
+    const struct amp_terms *t = amp_terms_of(of->protocol);
+    if (!s || t->numbering == AMP_NUMBERED_NOT || (t->answers && !t->answers(of)))
+        return 0;
+    if (t->numbering == AMP_NUMBERED_BY_PRODUCER)
         return amp_sequence_rise(s, amp_span_str(a->by), a->now_ms, actor, &a->sequence, err);
-    return 0;
+    return amp_sequence_next(s, amp_span_str(a->node ? a->node : a->by), 1, actor, &a->sequence,
+                             err);
 }
 
 int amp_sequence_last(struct amp_store *s, struct amp_span source, int64_t *last,

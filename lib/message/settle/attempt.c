@@ -111,7 +111,7 @@ static int attempt_decide(struct amp_overdue *o, const struct amp_view *v)
     struct amp_retry_policy p = o->sw->opt->retry->of[v->protocol];
     struct amp_retry_facts f = {
         .retries = (uint32_t)(amp_step_attempts(&o->r) - 1),
-        .terminal = !amp_again_can(v->protocol),
+        .terminal = !amp_terms_of(v->protocol)->again,
         .tool_call = v->kind == AMP_KIND_TOOL_CALL,
         .now_ms = o->sw->now_ms,
         .expires_ms = v->expires_ms,

@@ -7,7 +7,7 @@
 #define AMP_MESSAGE_SETTLE_STEP_H
 
 #include "message/settle/options.h"
-#include "protocol/compose/compose.h"
+#include "protocol/amp/compose.h"
 
 struct amp_sweep {
     struct amp_store *store;

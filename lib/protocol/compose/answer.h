@@ -6,19 +6,7 @@
 #ifndef AMP_PROTOCOL_ANSWER_H
 #define AMP_PROTOCOL_ANSWER_H
 
-#include <amp/protocol/protocol.h>
-
-struct amp_answer {
-    enum amp_ack_stage stage; /* REJECTED, FAILED: a refusal, of `code` and `note` */
-    const char *by;
-    const char *code, *note; /* NULL or "": none */
-    const char *rule;        /* AMP: what it breaks */
-    bool retryable;          /* sending again may help; SW4RM tells it by the code */
-    struct amp_span result;  /* SW4RM: a JSON value; or empty */
-    const char *node;        /* the Runtime Protocol's outbox; NULL: `by` */
-    int64_t sequence;        /* in that outbox, or of SW4RM's producer `by`; 0: by the clock */
-    int64_t now_ms;
-};
+#include "protocol/terms.h"
 
 /* Whether the protocol has a word for the stage: 0, or NO unsupported_stage. */
 int amp_answer_check(enum amp_protocol p, enum amp_ack_stage stage, struct amp_error *err);

@@ -1,13 +1,13 @@
 /*
- * Composing messages with jansson: only what we send ourselves. Every line made here passes our own
- * checks. Functions append one line with LF to out.
+ * Composing AMP's messages with jansson: only what we send ourselves. Every line made here passes
+ * our own checks. Functions append one line with LF to out.
  */
-#ifndef AMP_PROTOCOL_COMPOSE_H
-#define AMP_PROTOCOL_COMPOSE_H
-
-#include <jansson.h>
+#ifndef AMP_PROTOCOL_AMP_COMPOSE_H
+#define AMP_PROTOCOL_AMP_COMPOSE_H
 
 #include <amp/compose.h>
+
+#include "protocol/compose/json.h"
 
 /* A message around a payload, as amp_compose_text. The payload's reference is stolen, also on
  * failure. */
@@ -44,14 +44,5 @@ int amp_compose_review(const struct amp_review_args *a, struct amp_buf *out,
 /* The task of an escalation about work that is not AMP's: every one needs some. It names no task,
  * and is never a key: what such an escalation is about says flow/subject.h. */
 #define AMP_TASK_NONE "T-0000-000"
-
-/* jansson with our flags: duplicates refused, compact, keys in insertion order, one line. */
-json_t *amp_json_load(struct amp_span text, struct amp_error *err);
-/* The same from a token of a tape. */
-json_t *amp_json_of(const struct amp_tape *t, uint32_t tok, struct amp_error *err);
-int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err);
-/* A string that a buffer's end may have cut within a character: that character is left out. NULL:
- * no memory, or text that is not UTF-8. */
-json_t *amp_json_text(const char *s);
 
 #endif

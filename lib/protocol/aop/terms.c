@@ -1,0 +1,82 @@
+/* AOP: the terms of delivery. A TASK waits for its RESPONSE (§11). */
+#include <stdio.h>
+
+#include <amp/protocol/aop_policy.h>
+
+#include "protocol/terms.h"
+
+#define YEAR_MS INT64_C(31536000000)
+
+/* A TASK says how long it may take. */
+static int64_t task_ms(const struct amp_view *v)
+{
+    struct amp_aop_policy policy;
+    if (v->kind != AMP_KIND_DISPATCH || v->id.n == 0)
+        return 0;
+    amp_aop_policy(v, &policy);
+    int64_t s = policy.timeout_seconds.value;
+    return s > 0 && s <= YEAR_MS / 1000 ? s * 1000 : 0;
+}
+
+/* execution_policy.heartbeat */
+static bool task_beat(const struct amp_view *v, int64_t *beat_ms, bool *warns)
+{
+    struct amp_aop_policy p;
+    if (v->kind != AMP_KIND_DISPATCH || !v->tape || v->tape->n == 0)
+        return false;
+    amp_aop_policy(v, &p);
+    double ms = p.heartbeat_seconds * 1000 * (double)p.heartbeat_missed_most.value;
+    if (!p.heartbeat.value || !(ms >= 1) || ms > (double)YEAR_MS ||
+        p.on_heartbeat_failure.value == AMP_AOP_SILENCE_CONTINUE)
+        return false;
+    *beat_ms = (int64_t)ms;
+    *warns = p.on_heartbeat_failure.value == AMP_AOP_SILENCE_WARN;
+    return true;
+}
+
+static void task_retries(const struct amp_view *of, struct amp_again_terms *out)
+{
+    struct amp_aop_policy p;
+    const struct amp_tape *t = of->tape;
+    if (of->kind != AMP_KIND_DISPATCH)
+        return;
+    amp_aop_policy(of, &p);
+    out->most = p.max_retries.value;
+    if (p.backoff == AMP_TOK_NONE || t->tok[p.backoff].type != AMP_JSON_ARRAY)
+        return;
+    for (uint32_t i = p.backoff + 1; i < t->tok[p.backoff].next; i = t->tok[i].next) {
+        double s;
+        if (out->n_waits < AMP_RETRY_WAITS_MAX && amp_tok_real(t, i, &s) && s >= 0 && s <= 604800)
+            out->waits_ms[out->n_waits++] = (int64_t)(s * 1000);
+    }
+}
+
+static int next_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_MAX])
+{
+    (void)now_ms;
+    return snprintf(out, AMP_MSG_ID_MAX, "%.*s/%.*s/%lld", (int)of->correlation.n,
+                    of->correlation.p, (int)of->task.n, of->task.p,
+                    (long long)amp_attempt_after(amp_attempt_of(of), INT64_MAX));
+}
+
+static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
+{
+    (void)a;
+    if (e->v->payload == AMP_TOK_NONE)
+        return amp_fail(e->err, AMP_NO, "bad_value", "a message without a task");
+    return amp_edit_int(e, e->v->payload, "attempt",
+                        amp_attempt_after(amp_attempt_of(e->v), INT64_MAX));
+}
+
+const struct amp_terms amp_terms_aop = {
+    .work_ms = task_ms,
+    .work_is_ack = true,
+    .beat = task_beat,
+    .to_holds = true,
+    .not_holder = "E_PERMISSION_DENIED",
+    .retries = {.list_ms = {30000, 120000, 300000}, .n_list = 3},
+    .again_id = next_id,
+    .again = attempt_edit,
+    .own_retries = task_retries,
+    .answer = amp_terms_record,
+};

@@ -1,0 +1,32 @@
+/* A line with a few values replaced. Everything else stays as it came, numbers and order too. */
+#ifndef AMP_PROTOCOL_EDIT_H
+#define AMP_PROTOCOL_EDIT_H
+
+#include <amp/protocol/protocol.h>
+
+#define AMP_EDITS_MAX 6
+
+/* `n` bytes at `at` of the line go, the text comes in their place. */
+struct amp_edit_place {
+    size_t at, n;
+    struct amp_buf text;
+};
+
+/* All zero but v, whose line is edited, and err is a line as it came. */
+struct amp_edit {
+    const struct amp_view *v;
+    struct amp_edit_place place[AMP_EDITS_MAX];
+    unsigned n;
+    struct amp_error *err;
+};
+
+/* Sets a member of an object of the line, or puts it before the others where it has none of that
+ * name; at most AMP_EDITS_MAX of them. */
+int amp_edit_text(struct amp_edit *e, uint32_t object, const char *key, struct amp_span text);
+int amp_edit_int(struct amp_edit *e, uint32_t object, const char *key, int64_t n);
+
+/* Appends the line. */
+int amp_edit_line(struct amp_edit *e, struct amp_buf *out);
+void amp_edit_release(struct amp_edit *e);
+
+#endif
