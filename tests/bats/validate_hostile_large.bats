@@ -14,8 +14,12 @@ setup() {
 }
 
 # within SECONDS MIB COMMAND...: the command's status, or 98 and 99 when it took more than that.
+# Under valgrind without limits.
 within() {
-  not_under_valgrind "it limits time and memory"
+  if [ -e "$AMP_BUILD/valgrind" ]; then
+    "${@:3}"
+    return
+  fi
   "$AMP_BUILD/tests/fixture/within" $(($1 * many)) $(($2 * many)) "${@:3}"
 }
 
