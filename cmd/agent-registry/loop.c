@@ -9,6 +9,7 @@
 #include <amp/base/clock.h>
 
 #include "base/loop.h"
+#include "cli/finding.h"
 #include "registry.h"
 
 struct loop {
@@ -21,14 +22,6 @@ struct loop {
     int64_t round_ms; /* when the next one is, or the end after the last */
     int64_t look_ms;  /* when heartbeats may be missed */
 };
-
-static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
-{
-    (void)ctx;
-    if (f->severity == AMP_SEV_ERROR)
-        amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->field,
-                 *f->field ? ": " : "", f->code, f->message);
-}
 
 static int one(struct loop *l, const struct amp_view *v, struct amp_error *err)
 {
@@ -155,7 +148,7 @@ int reg_loop(int64_t rounds)
     if (reg_open(&l.r, rounds < 0 ? ".filter" : ".emit", false, &err) == 0 &&
         amp_intake_init(&l.intake, l.r.dir.store, amp_cli_name(), &err) == 0 &&
         amp_input_open("-", false, &l.in, &err) == 0) {
-        l.intake.say = say;
+        l.intake.say = amp_finding_print_error;
         rc = first_look(&l, &err);
         if (rc == 0)
             rc = run(&l, &err);

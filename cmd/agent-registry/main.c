@@ -10,6 +10,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "cli/finding.h"
 #include "flow/config.h"
 #include "registry.h"
 #include "worktree/person.h"
@@ -136,9 +137,7 @@ int reg_finish(struct registry *r, struct amp_error *err)
 
 static void complain_finding(void *ctx, const struct amp_finding *f)
 {
-    (void)ctx;
-    if (f->severity == AMP_SEV_ERROR)
-        amp_warn("%s%s%s: %s", f->field, *f->field ? ": " : "", f->code, f->message);
+    amp_finding_print_error(ctx, f, NULL);
 }
 
 /* The line goes the same way as one that came on stdin: through the checks, then it is taken. */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,9 +16,11 @@
 #include <amp/base/file.h>
 
 #include "base/loop.h"
+#include "cli/finding.h"
 #include "message/ledger/refused.h"
 
 #define PENDING_MAX ((size_t)64 << 20) /* beside one turn, which may be one long line */
+#define SAID_MAX    ((size_t)64 << 20)
 #define TURN_MAX    ((size_t)128 << 20)
 
 int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err)
@@ -32,19 +35,17 @@ static void say(void *ctx, const struct amp_finding *f, const struct amp_line_pl
 {
     struct pass *p = ctx;
     if (f->severity == AMP_SEV_ERROR)
-        amp_buf_fmt(&p->said, NULL, "line %llu: %s%s%s: %s\n", (unsigned long long)at->line,
-                    f->field, *f->field ? ": " : "", f->code, f->message);
+        amp_finding_line(f, at, false, amp_color(stderr), &p->said, NULL);
 }
 
-static void speak(struct pass *p)
+void pass_warn(struct pass *p, const char *fmt, ...)
 {
-    char *line = p->said.data, *end;
-    while (line && line < p->said.data + p->said.len &&
-           (end = memchr(line, '\n', (size_t)(p->said.data + p->said.len - line)))) {
-        amp_warn("%.*s", (int)(end - line), line);
-        line = end + 1;
-    }
-    amp_buf_reset(&p->said);
+    char text[4096];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    amp_diagnostic(AMP_DIAG_WARNING, amp_color(stderr), amp_span_str(text), &p->said, NULL);
 }
 
 int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error *why,
@@ -79,7 +80,8 @@ static int take_turn(struct pass *p, struct amp_error *err)
         amp_store_end(p->store);
         settled = amp_store_sync(p->store, rc < 0 ? &late : err);
     }
-    speak(p);
+    amp_err(amp_buf_span(&p->said));
+    amp_buf_reset(&p->said);
     if (rc < 0 || settled < 0) {
         /* What was recorded but not synced does not leave. */
         amp_buf_reset(&p->turn);
@@ -160,7 +162,7 @@ int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q, st
 static int open_all(struct pass *p, struct amp_error *err)
 {
     amp_buf_init(&p->turn, TURN_MAX);
-    amp_buf_init(&p->said, 1 << 20);
+    amp_buf_init(&p->said, SAID_MAX);
     ack_metrics.tool = p->counts;
     if (p->counts && amp_metrics_open(&ack_metrics, &p->metrics, err) < 0)
         return -1;

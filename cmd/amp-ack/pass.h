@@ -36,6 +36,9 @@ int pass_emit(struct pass *p, struct amp_span line, struct amp_error *err);
 /* Refuses a message that the checks let through: to the error log and stderr, status 1. */
 int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error *why,
                 struct amp_error *err);
+/* A warning, printed when the turn ends: inside of it the state's lock is held, and a terminal
+ * could be slow. */
+void pass_warn(struct pass *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Runs to the end of input; returns a status. */
 int pass_run(struct pass *p);
 

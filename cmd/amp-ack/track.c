@@ -60,9 +60,9 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
         return -1;
     }
     /* It answers nothing that we know (or comes out of turn): worth a word, not worth losing. */
-    amp_buf_fmt(&p->said, NULL, "an acknowledgement of %.*s: %s: %s\n",
-                (int)(v->body.ack.ref.n < 200 ? v->body.ack.ref.n : 200), v->body.ack.ref.p, e.code,
-                e.what);
+    pass_warn(p, "an acknowledgement of %.*s: %s: %s",
+              (int)(v->body.ack.ref.n < 200 ? v->body.ack.ref.n : 200), v->body.ack.ref.p, e.code,
+              e.what);
     return pass_emit(p, v->line, err);
 }
 
@@ -168,7 +168,7 @@ static int take(struct pass *p, const struct amp_view *message, struct amp_error
         return amp_message_expired(v, now_ms()) ? expire(p, v, err)
                                                 : settle(p, v, how == AMP_STORE_REDELIVERED, err);
     if (e.status == AMP_NO && !own) { /* the same attempt in other words: it bears no id */
-        amp_buf_fmt(&p->said, NULL, "%s: %s: it passes and is not recorded\n", e.code, e.what);
+        pass_warn(p, "%s: %s: it passes and is not recorded", e.code, e.what);
         return pass_emit(p, v->line, err);
     }
     if (e.status == AMP_NO)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/finding.h"
 #include "flow/config.h"
 #include "inbox.h"
 #include "message/record/delivery.h"
@@ -120,13 +121,6 @@ static int open_output(struct router *r, struct amp_error *err)
     return 0;
 }
 
-static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
-{
-    if (f->severity == AMP_SEV_ERROR)
-        amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->field,
-                 *f->field ? ": " : "", f->code, f->message);
-}
-
 static int start(struct router *r, struct amp_error *err)
 {
     r->port_options = (struct amp_port_options){.consumer = r->consumer,
@@ -171,7 +165,7 @@ static int start(struct router *r, struct amp_error *err)
     if (judge_start(r, err) < 0 ||
         amp_intake_init(&r->intake, r->dry ? NULL : r->store, "amp-route", err) < 0)
         return -1;
-    r->intake.say = say;
+    r->intake.say = amp_finding_print_error;
     r->intake.lines.max_line = (size_t)max_line;
     if (!(r->again = amp_reader_new(NULL, err)))
         return -1;

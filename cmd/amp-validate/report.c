@@ -10,6 +10,7 @@
 #include <amp/json/writer.h>
 
 #include "cli/cli.h"
+#include "cli/finding.h"
 #include "validate.h"
 
 enum { GATHER = 64 * 1024, PENDING_MOST = 1 << 30, SENTENCE_MOST = 16 * 1024 };
@@ -53,34 +54,6 @@ struct place place_of(const struct verdict *v, const struct amp_finding *f)
 static const char *file_of(const struct validate_options *opt, const struct verdict *v)
 {
     return opt->name_files ? v->chunk->file : NULL;
-}
-
-/* Place, field, code, what is wrong, what was found, what would be right. */
-static int say(const struct validate_options *opt, const struct verdict *v,
-               const struct amp_finding *f, struct amp_buf *out, struct amp_error *err)
-{
-    AMP_BUF struct amp_buf text = {0};
-    amp_buf_init(&text, SENTENCE_MOST);
-    size_t n = strlen(f->message);
-    bool json = strcmp(f->rule, "json") == 0;
-    bool asks = n > 0 && f->message[n - 1] == '?';
-    int bad = amp_buf_fmt(&text, err, "%s:%llu: %.200s%s%s: %.800s", v->chunk->file,
-                          (unsigned long long)place_of(v, f).line, f->field,
-                          f->field[0] ? ": " : "", f->code, f->message);
-    if (bad == 0 && json && !v->chunk->document)
-        bad = amp_buf_fmt(&text, err, ", at byte %llu", (unsigned long long)f->offset + 1);
-    if (bad == 0 && f->found[0])
-        bad = amp_buf_fmt(&text, err, "%s %.300s",
-                          json   ? ":"
-                          : asks ? " found"
-                                 : "; found",
-                          f->found);
-    if (bad == 0 && f->expected[0])
-        bad = amp_buf_fmt(&text, err, "; expected %.600s", f->expected);
-    if (bad < 0)
-        return -1;
-    return amp_diagnostic(f->severity == AMP_SEV_ERROR ? AMP_DIAG_ERROR : AMP_DIAG_WARNING,
-                          opt->color, amp_buf_span(&text), out, err);
 }
 
 /* A record of its own shape: the message is good. */
@@ -133,14 +106,13 @@ int report_found(const struct validate_options *opt, const struct verdict *v, st
 int report_add(const struct validate_options *opt, const struct verdict *v,
                const struct amp_finding *f, struct amp_buf *out, struct amp_error *err)
 {
-    if (!opt->errors)
-        return say(opt, v, f, out, err);
     struct amp_line_place at = {.tool = amp_cli_name(),
-                                .file = file_of(opt, v),
+                                .file = opt->errors ? file_of(opt, v) : v->chunk->file,
                                 .line = place_of(v, f).line,
                                 .offset = v->offset,
                                 .now_ms = amp_now_ms()};
-    return amp_finding_record(f, &at, out, err);
+    return opt->errors ? amp_finding_record(f, &at, out, err)
+                       : amp_finding_line(f, &at, v->chunk->document, opt->color, out, err);
 }
 
 static int fail(struct amp_error *err, const struct amp_error *why)

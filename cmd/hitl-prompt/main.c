@@ -10,6 +10,7 @@
 #include <amp/base/file.h>
 
 #include "agent/agent.h"
+#include "cli/finding.h"
 #include "cli/rows.h"
 #include "flow/config.h"
 #include "hitl.h"
@@ -37,12 +38,6 @@ struct prompt {
     int status;
     struct amp_error *failed; /* where match_one puts why it stopped */
 };
-
-static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
-{
-    amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->code, *f->field ? ": " : "",
-             f->field, f->message);
-}
 
 /* An escalation that needs no decision: shown where somebody may see it. */
 static void on_info(void *ctx, const json_t *message)
@@ -383,7 +378,7 @@ static int run(int argc, char **argv)
         .open_timeout_ms = open_timeout_ms,
         .stop = &amp_stop,
         .note = amp_note,
-        .say = say,
+        .say = amp_finding_print,
     };
     if (amp_store_open(state, &opt, &p.store, &err))
         return amp_complain(&err);

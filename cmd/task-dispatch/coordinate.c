@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "cli/finding.h"
 #include "cli/rows.h"
 #include "verbs.h"
 #include "worker_opts.h"
@@ -47,13 +48,6 @@ const struct amp_opt task_coordinate_opts[] = {
     AMP_OPT_END,
 };
 
-static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
-{
-    if (f->severity == AMP_SEV_ERROR)
-        amp_warn("line %llu: %s: %s%s%s (%s)", (unsigned long long)at->line, f->code, f->field,
-                 *f->field ? ": " : "", f->message, f->rule);
-}
-
 static int load_policy(struct amp_coordinate_options *opt, struct amp_error *err)
 {
     struct json_t *config = NULL;
@@ -96,7 +90,7 @@ int task_coordinate(int argc, char **argv)
         .hold = hold,
         .ack_timeout_sec = ack_timeout / 1000,
         .stop = &amp_stop,
-        .say = say,
+        .say = amp_finding_print_error,
         .warn = amp_warn,
     };
     if (amp_person_only(environ, "coordinate tasks", &err) || load_policy(&opt, &err) < 0 ||

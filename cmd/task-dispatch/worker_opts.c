@@ -8,6 +8,7 @@
 #include <amp/base/child.h>
 #include <amp/base/id.h>
 
+#include "cli/finding.h"
 #include "verbs.h"
 #include "worker_opts.h"
 
@@ -15,12 +16,6 @@ const char *const worker_progress[] = {"auto", "always", "never", NULL};
 
 static void quiet(const char *fmt, ...)
 {
-}
-
-static void say(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
-{
-    amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->code, *f->field ? ": " : "",
-             f->field, f->message);
 }
 
 /* The command is found from where we were started, not from the worktree it will run in. */
@@ -116,7 +111,7 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
         .stop = &amp_stop,
         .note = amp_note,
         .progress = tell ? amp_note : quiet,
-        .say = say,
+        .say = amp_finding_print,
     };
     if (worker_patterns(*config, "branches", "protected", NULL, &w->protected_, err))
         return -1;

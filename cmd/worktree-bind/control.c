@@ -18,6 +18,7 @@
 
 #include "base/loop.h"
 #include "bind.h"
+#include "cli/finding.h"
 #include "flow/intake.h"
 #include "flow/work/binding.h"
 #include "worktree/person.h"
@@ -354,13 +355,6 @@ static int answer(struct session *s, const struct amp_view *v, struct amp_error 
                : 0;
 }
 
-static void say_finding(void *ctx, const struct amp_finding *f, const struct amp_line_place *at)
-{
-    (void)ctx;
-    amp_warn("line %llu: %s%s%s: %s", (unsigned long long)at->line, f->field, *f->field ? ": " : "",
-             f->code, f->message);
-}
-
 static int drain(struct session *s, struct amp_intake *in, struct amp_error *err)
 {
     struct amp_view v;
@@ -388,7 +382,7 @@ int verb_filter(int argc, char **argv)
         session_close(&s);
         return amp_complain(&err);
     }
-    in.say = say_finding;
+    in.say = amp_finding_print;
     amp_note_terminal(NULL);
     int status = 0;
     while (status == 0) {

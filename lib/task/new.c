@@ -281,8 +281,10 @@ static void first_error(void *ctx, const struct amp_finding *f)
     const char *p = f->pointer;
     if (f->severity != AMP_SEV_ERROR || *b->err->code)
         return;
-    amp_fail(b->err, AMP_DATAERR, f->code, "%s%s%s%s%s", f->message,
-             *f->expected ? ": expected " : "", f->expected, *f->found ? ", found " : "", f->found);
+    AMP_BUF struct amp_buf text = {0};
+    amp_buf_init(&text, 4096);
+    if (amp_finding_sentence(f, true, &text, b->err) == 0)
+        amp_fail(b->err, AMP_DATAERR, f->code, "%.*s", (int)text.len, text.data);
     if (strncmp(p, payload, sizeof payload - 1) == 0)
         p += sizeof payload - 1;
     at_member(b->at, "%s", strcmp(p, "/tech_constraints/base") == 0 ? "/base" : p);

@@ -129,13 +129,13 @@ said() {
   said 65 'error: --base: "" is not a commit of ' --branch fix/a --base "" -d x --criterion y
   said 65 'error: --base: "nosuch" is not a commit of '"$(realpath "$R")"': expected a branch, a tag or a commit' \
     --base nosuch --branch fix/a -d x --criterion y
-  said 65 'error: --id: has not the right form: expected T-YYYY-NNN, such as T-2026-044, found "X-1"' \
+  said 65 'error: --id: has not the right form; found "X-1"; expected T-YYYY-NNN, such as T-2026-044' \
     --id X-1 --branch fix/a -d x --criterion y
   said 77 'error: --branch: "main" is a protected branch: expected another one' --branch main -d x --criterion y
   said 65 'error: --branch: holds a character that git refuses' --branch 'a b' -d x --criterion y
   said 65 'error: --branch: a task needs' -d x --criterion y
   said 65 'error: --description: a task needs' --branch fix/a --criterion y
-  said 65 'error: --criterion: is empty: expected' --branch fix/a -d x --criterion y --criterion ''
+  said 65 'error: --criterion: is empty; found ""; expected' --branch fix/a -d x --criterion y --criterion ''
   said 65 'error: --subtask: a subtask has no description: expected a text' --branch fix/a -d x --criterion y --subtask ''
   said 64 '--constraint a: expected NAME=VALUE' --branch fix/a -d x --criterion y --constraint a
   said 64 'error: --description: the value is not UTF-8' --branch fix/a -d $'x\xff' --criterion y

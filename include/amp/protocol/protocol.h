@@ -126,6 +126,13 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
 int amp_reader_output(struct amp_reader *r, enum amp_output form, struct amp_buf *out,
                       struct amp_error *err);
 
+/* Appends what was wrong, what was found and what would be right: "is no number; found x; expected
+ * an integer". Long texts are cut ("…"); found and expected are left out where they do not fit.
+ * document: the line is a text of several lines, so that the byte of a fault of JSON says nothing.
+ */
+int amp_finding_sentence(const struct amp_finding *f, bool document, struct amp_buf *out,
+                         struct amp_error *err);
+
 /* The members of a record from code to severity, written into an open object. */
 struct amp_jw;
 void amp_finding_members(struct amp_jw *w, const struct amp_finding *f);

@@ -12,11 +12,8 @@ enum { SENTENCE_MOST = 2048 };
 /* What was wrong, in one sentence; where memory is short, the code alone. */
 static struct amp_span sentence(const struct amp_finding *f, struct amp_buf *out)
 {
-    bool good = amp_buf_fmt(out, NULL, "%s%s%s", f->field, f->field[0] ? " " : "", f->message) == 0;
-    if (good && f->found[0])
-        good = amp_buf_fmt(out, NULL, "; found %s", f->found) == 0;
-    if (good && f->expected[0])
-        good = amp_buf_fmt(out, NULL, "; expected %s", f->expected) == 0;
+    bool good = amp_buf_fmt(out, NULL, "%s%s", f->field, f->field[0] ? " " : "") == 0 &&
+                amp_finding_sentence(f, true, out, NULL) == 0;
     return good ? amp_buf_span(out) : amp_span_str(f->code);
 }
 

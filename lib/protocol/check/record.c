@@ -1,9 +1,45 @@
-/* The rejection record: one finding as a line of NDJSON. */
+/* A finding as a sentence, and as the rejection record: a line of NDJSON. */
+#include <stdio.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>
+
+/* The start of s that has at most `most` bytes and ends between two characters. */
+static struct amp_span head_of(struct amp_span s, size_t most)
+{
+    size_t n = most;
+    if (s.n <= most)
+        return s;
+    while (n > 0 && ((unsigned char)s.p[n] & 0xc0) == 0x80)
+        n--;
+    return (struct amp_span){s.p, n};
+}
+
+static int part_add(struct amp_buf *out, const char *before, const char *text, size_t most,
+                    struct amp_error *err)
+{
+    struct amp_span all = amp_span_str(text), s = head_of(all, most);
+    return amp_buf_fmt(out, err, "%s%.*s%s", before, (int)s.n, s.p, s.n < all.n ? "…" : "");
+}
+
+int amp_finding_sentence(const struct amp_finding *f, bool document, struct amp_buf *out,
+                         struct amp_error *err)
+{
+    size_t n = strlen(f->message);
+    bool json = strcmp(f->rule, "json") == 0;
+    bool asks = n > 0 && f->message[n - 1] == '?';
+    if (part_add(out, "", f->message, 800, err) < 0)
+        return -1;
+    if (json && !document)
+        amp_buf_fmt(out, NULL, ", at byte %llu", (unsigned long long)f->offset + 1);
+    if (f->found[0])
+        part_add(out, json ? ": " : asks ? " found " : "; found ", f->found, 300, NULL);
+    if (f->expected[0])
+        part_add(out, "; expected ", f->expected, 600, NULL);
+    return 0;
+}
 
 void amp_finding_members(struct amp_jw *w, const struct amp_finding *f)
 {
@@ -27,15 +63,13 @@ void amp_finding_members(struct amp_jw *w, const struct amp_finding *f)
 static void shortened(struct amp_jw *w, const char *key, struct amp_span s, size_t most)
 {
     char head[AMP_RECORD_ID_MAX + 4];
-    size_t n = most;
-    if (s.n <= most) {
+    struct amp_span kept = head_of(s, most);
+    if (kept.n == s.n) {
         amp_jw_member_str(w, key, s);
         return;
     }
-    while (n > 0 && ((unsigned char)s.p[n] & 0xc0) == 0x80)
-        n--;
-    memcpy(head, s.p, n);
-    memcpy(head + n, "…", sizeof "…");
+    memcpy(head, kept.p, kept.n);
+    memcpy(head + kept.n, "…", sizeof "…");
     amp_jw_member_text(w, key, head);
 }
 

@@ -36,13 +36,9 @@ static void code_of(const struct amp_finding *f, char out[CODE_MOST])
 /* What was wrong, in one sentence; where it does not fit, without what was found and expected. */
 static struct amp_span note_of(const struct amp_finding *f, struct amp_buf *out)
 {
-    if (amp_buf_fmt(out, NULL, "%s%s%s", f->field, f->field[0] ? ": " : "", f->message) < 0)
-        return amp_span_str(f->code);
-    if (f->found[0])
-        amp_buf_fmt(out, NULL, "; found %s", f->found);
-    if (f->expected[0])
-        amp_buf_fmt(out, NULL, "; expected %s", f->expected);
-    return amp_buf_span(out);
+    bool good = amp_buf_fmt(out, NULL, "%s%s", f->field, f->field[0] ? ": " : "") == 0 &&
+                amp_finding_sentence(f, true, out, NULL) == 0;
+    return good ? amp_buf_span(out) : amp_span_str(f->code);
 }
 
 static int payload(const struct amp_view *v, const struct amp_finding *first, struct amp_buf *out,
