@@ -219,7 +219,7 @@ amp-route lib/flow/intake.h AMP_INTAKE_ID_MAX at most @ bytes
 amp-route include/amp/protocol/protocol.h AMP_RECORD_ID_MAX first @ bytes
 amp-route include/amp/protocol/protocol.h AMP_TO_MAX at most @ agents
 amp-route cmd/amp-route/job.h RULES_MAX at most @ routes
-amp-route lib/port/argv.c WORDS_MAX at most @ words
+amp-route lib/port/command.c WORDS_MAX at most @ words
 amp-route lib/message/inbox/inbox.h AMP_INBOX_AGENT_MAX inbox @ bytes
 amp-route lib/message/inbox/inbox.h AMP_INBOX_BOUND_MAX at most @ messages
 amp-route cmd/amp-route/replay.c WHERE_MAX at most @ predicates
