@@ -123,6 +123,7 @@ EOS
 }
 
 @test "a command that cannot be started after all is the machinery's failure" {
+  not_under_valgrind "it ends where execve fails"
   workplace
   printf '#!/no/such/interpreter\n' >noexec
   chmod +x noexec
