@@ -106,7 +106,7 @@ static int row_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state)
         return l->rc < 0;
     }
     snprintf(at, sizeof at, "%" PRId64, r->last_seq);
-    snprintf(waiting, sizeof waiting, "%" PRIu32, r->held);
+    snprintf(waiting, sizeof waiting, "%" PRId64, r->held);
     span_of_time(r->lease_until_ms - l->now_ms, lease);
     if (r->gap_since_ms > 0)
         snprintf(gap, sizeof gap, "%" PRId64 "..%" PRId64, r->last_seq + 1, r->gap_to);

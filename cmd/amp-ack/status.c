@@ -104,10 +104,7 @@ static int as_json(struct listing *l, struct amp_span id, const struct amp_messa
         amp_jw_member_int(&w, "attempt", r->attempt);
     }
     amp_jw_key(&w, "acks");
-    amp_jw_open(&w, '[');
-    if (r->acks.n > 0)
-        amp_jw_raw(&w, r->acks);
-    amp_jw_close(&w, ']');
+    amp_record_acks(r, &w);
     amp_jw_close(&w, '}');
     if (amp_jw_end(&w, &l->err) < 0 || amp_buf_add(&b, "\n", 1, &l->err) < 0)
         return -1;

@@ -156,7 +156,7 @@ static int as_wrap(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_
     amp_jw_member_int(&w, "attempt", m->attempt);
     amp_jw_key(&w, "redelivered");
     amp_jw_bool(&w, m->redelivered);
-    amp_record_line(&w, m->line);
+    amp_rec_line(&w, m->line);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
 }

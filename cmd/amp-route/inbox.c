@@ -116,7 +116,7 @@ static int list_fn(void *ctx, const struct amp_inbox_msg *m)
             amp_time_format(m->expires_ms, expires);
             amp_jw_member_str(&w, "expires", amp_span_str(expires));
         }
-        amp_record_line(&w, m->line);
+        amp_rec_line(&w, m->line);
         amp_jw_close(&w, '}');
         *rc = amp_jw_end(&w, &err);
     } else {

@@ -6,6 +6,8 @@
  */
 #include "cursors.h"
 
+#include <string.h>
+
 #include "message/dead/dead.h"
 #include "message/dead/record.h"
 
@@ -14,8 +16,8 @@
 /* Where too many waited, the number was not what was wrong. */
 static bool by_number(const struct amp_dead_kept *l)
 {
-    return amp_span_is(l->first_route, "cursor") && !amp_span_is(l->first_code, "buffer_full") &&
-           !amp_span_is(l->first_code, "backpressure");
+    return strcmp(l->first_route, "cursor") == 0 && strcmp(l->first_code, "buffer_full") != 0 &&
+           strcmp(l->first_code, "backpressure") != 0;
 }
 
 /* What the cursor itself refused first stays refused: nothing about its number is another. What had

@@ -96,9 +96,9 @@ static size_t lists_need(const struct amp_rec *r, const struct amp_tape *t, uint
         if (!is_list(f) && f->type != AMP_REC_SUB)
             continue;
         uint32_t tok = member(t, object, f->key);
-        if (tok == AMP_TOK_NONE)
-            continue;
-        if (f->type == AMP_REC_SUB) {
+        if (tok == AMP_TOK_NONE) {
+            need += is_list(f) ? element_size(f) + ALIGN : 0;
+        } else if (f->type == AMP_REC_SUB) {
             need += t->tok[tok].type == AMP_JSON_OBJECT ? lists_need(f->rec, t, tok) : 0;
         } else if (t->tok[tok].type == AMP_JSON_ARRAY) {
             need += ((size_t)t->tok[tok].count + 1) * element_size(f) + ALIGN;
@@ -140,10 +140,13 @@ static int list_read(struct reader *rd, const struct amp_rec *r, const struct am
     size_t size = element_size(f), at = (rd->mem->len + ALIGN - 1) / ALIGN * ALIGN;
     char *v = rd->mem->data + at;
     uint32_t n = 0;
-    if (rd->t->tok[tok].type != AMP_JSON_ARRAY)
+    if (tok != AMP_TOK_NONE && rd->t->tok[tok].type != AMP_JSON_ARRAY)
         return bad_record(r, f->key, rd->err);
-    rd->mem->len = at + (rd->t->tok[tok].count + 1) * size;
+    rd->mem->len = at + ((tok == AMP_TOK_NONE ? 0 : rd->t->tok[tok].count) + 1) * size;
     memset(v, 0, rd->mem->len - at);
+    memcpy((char *)s + f->at, &v, sizeof v);
+    if (tok == AMP_TOK_NONE)
+        return 0;
     for (uint32_t e = tok + 1; e < rd->t->tok[tok].next; e = rd->t->tok[e].next, n++) {
         void *p = v + n * size;
         if (rd->t->tok[e].type != (f->type == AMP_REC_TEXTS ? AMP_JSON_STRING : AMP_JSON_OBJECT))
@@ -153,7 +156,6 @@ static int list_read(struct reader *rd, const struct amp_rec *r, const struct am
                 : amp_rec_init(f->rec, p, rd->err) < 0 || members_read(rd, f->rec, e, p) < 0)
             return -1;
     }
-    memcpy((char *)s + f->at, &v, sizeof v);
     memcpy((char *)s + f->n_at, &n, sizeof n);
     return 0;
 }
@@ -246,7 +248,8 @@ static int members_read(struct reader *rd, const struct amp_rec *r, uint32_t obj
         uint32_t tok = member(rd->t, object, f->key);
         if (tok == AMP_TOK_NONE && f->type == AMP_REC_LINE)
             tok = member(rd->t, object, "text");
-        if (tok != AMP_TOK_NONE && field_read(rd, r, f, tok, s) < 0)
+        if (tok == AMP_TOK_NONE ? is_list(f) && list_read(rd, r, f, tok, s) < 0
+                                : field_read(rd, r, f, tok, s) < 0)
             return -1;
     }
     return 0;
@@ -265,17 +268,31 @@ int amp_rec_read(const struct amp_rec *r, const struct amp_tape *t, uint32_t obj
     return members_read(&rd, r, object, s);
 }
 
+void amp_rec_tape(struct amp_tape *t)
+{
+    amp_tape_init(t, &limits);
+}
+
+int amp_rec_scan(struct amp_tape *t, struct amp_span json, const char *what, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    if (amp_tape_scan(t, json.p, json.n, &fault) < 0)
+        return amp_json_fail(err, AMP_DATAERR, "bad_record", what, &fault);
+    if (t->tok[0].type != AMP_JSON_OBJECT)
+        return amp_fail(err, AMP_DATAERR, "bad_record", "%s is not an object", what);
+    return 0;
+}
+
 int amp_rec_parse(const struct amp_rec *r, struct amp_span json, struct amp_buf *mem, void *s,
                   struct amp_error *err)
 {
     struct amp_tape t;
-    struct amp_json_fault fault;
     if (amp_rec_init(r, s, err) < 0)
         return -1;
-    amp_tape_init(&t, &limits);
-    int rc = amp_tape_scan(&t, json.p, json.n, &fault) < 0
-                 ? amp_json_fail(err, AMP_DATAERR, "bad_record", r->what, &fault)
-                 : amp_rec_read(r, &t, 0, mem, s, err);
+    amp_rec_tape(&t);
+    int rc = amp_rec_scan(&t, json, r->what, err);
+    if (rc == 0)
+        rc = amp_rec_read(r, &t, 0, mem, s, err);
     amp_tape_release(&t);
     if (rc < 0)
         amp_rec_free(r, s);

@@ -89,14 +89,14 @@ struct amp_rec {
         .key = key_, .type = AMP_REC_OTHER, .ever = true, .ops = ops_                              \
     }
 /* Lists, member and n_member: of records of the table `of`; of texts. */
-#define AMP_REC_MANY(type_, key_, member, of)                                                      \
+#define AMP_REC_MANY(type_, key_, member, of, ever_)                                               \
     {                                                                                              \
-        .key = key_, .type = AMP_REC_LIST, .at = offsetof(type_, member),                          \
+        .key = key_, .type = AMP_REC_LIST, .ever = ever_, .at = offsetof(type_, member),           \
         .n_at = offsetof(type_, n_##member), .rec = of                                             \
     }
-#define AMP_REC_WORDS(type_, key_, member)                                                         \
+#define AMP_REC_WORDS(type_, key_, member, ever_)                                                  \
     {                                                                                              \
-        .key = key_, .type = AMP_REC_TEXTS, .at = offsetof(type_, member),                         \
+        .key = key_, .type = AMP_REC_TEXTS, .ever = ever_, .at = offsetof(type_, member),          \
         .n_at = offsetof(type_, n_##member)                                                        \
     }
 #define AMP_REC_IN(type_, key_, member, of, ever_)                                                 \
@@ -112,12 +112,16 @@ int amp_rec_init(const struct amp_rec *r, void *s, struct amp_error *err);
 void amp_rec_free(const struct amp_rec *r, void *s);
 
 /* Reads an object of a tape into an initialised struct. mem must not hold anything that is still
- * needed, for it may move; each list gets room for one element more than its count says. */
+ * needed, for it may move. Each list, also one that is absent, gets room for one element more. */
 int amp_rec_read(const struct amp_rec *r, const struct amp_tape *t, uint32_t object,
                  struct amp_buf *mem, void *s, struct amp_error *err);
 /* The same from text, with the initialisation. On failure nothing is left to free. */
 int amp_rec_parse(const struct amp_rec *r, struct amp_span json, struct amp_buf *mem, void *s,
                   struct amp_error *err);
+/* A tape with the limits of records; the object of a record, for who looks into it without a table.
+ */
+void amp_rec_tape(struct amp_tape *t);
+int amp_rec_scan(struct amp_tape *t, struct amp_span json, const char *what, struct amp_error *err);
 /* Appends one JSON object. */
 int amp_rec_write(const struct amp_rec *r, const void *s, struct amp_buf *out,
                   struct amp_error *err);

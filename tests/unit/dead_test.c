@@ -27,7 +27,7 @@ static int note(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
 
 static void letter(const char *id, const char *code, int64_t failed_ms)
 {
-    static const struct amp_dead_attempt before[] = {
+    static const struct amp_message_try before[] = {
         {{"a", 1}, 10, "ack_timeout", "inbox:x", "silent"}, {{"b", 1}, 20, "ack_timeout", "", ""}};
     struct amp_dead_letter d = {.line = AMP_SPAN("{\"token\":\"t1\"}"),
                                 .msg_id = amp_span_str(id),

@@ -81,8 +81,8 @@ static int agent_fn(void *arg, const struct amp_store_rec *now, struct amp_store
 
 static void silence(void)
 {
-    static char seen[] = "{\"task\":\"T-2026-001\",\"last_seen\":\"2026-01-01T00:00:00.000Z\"}",
-                later[] = "{\"task\":\"T-2026-001\",\"last_seen\":\"2026-01-01T01:00:00.000Z\"}";
+    static char seen[] = "{\"task\":\"T-2026-001\",\"last_seen\":1767225600000}",
+                later[] = "{\"task\":\"T-2026-001\",\"last_seen\":1767229200000}";
     enum amp_store_outcome how;
     amp_store_update(store, "agent", AMP_SPAN("ann"), NULL, agent_fn, seen, &how, &err);
     TAP_INT(due_of("acknowledgement"), T0 + 1800000, "an agent at work that may fall silent");

@@ -7,96 +7,74 @@
 #include <amp/base/id.h>
 
 #include "message/cursor/cursor_fsm.h"
-#include "message/record/record.h"
+#include "json/record.h"
 
-static void holes_read(const struct amp_tape *t, struct amp_cursor_rec *r)
+/* [from, to, at_ms] each. */
+static int holes_read(void *rec, const struct amp_tape *t, uint32_t list, struct amp_error *err)
 {
-    uint32_t list = amp_tape_get(t, 0, AMP_SPAN("given_up"));
-    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
-        return;
+    struct amp_cursor_rec *r = rec;
+    (void)err;
+    if (t->tok[list].type != AMP_JSON_ARRAY)
+        return 1;
     for (uint32_t i = list + 1; i < t->tok[list].next && r->n_holes < AMP_CURSOR_HOLES;
          i = t->tok[i].next) {
-        struct amp_cursor_hole *h = &r->hole[r->n_holes];
-        uint32_t a = amp_tape_at(t, i, 0), b = amp_tape_at(t, i, 1), c = amp_tape_at(t, i, 2);
-        if (a != AMP_TOK_NONE && b != AMP_TOK_NONE && c != AMP_TOK_NONE &&
-            amp_tok_int(t, a, &h->from) && amp_tok_int(t, b, &h->to) &&
-            amp_tok_int(t, c, &h->at_ms))
-            r->n_holes++;
+        struct amp_cursor_hole *h = &r->hole[r->n_holes++];
+        if (t->tok[i].type != AMP_JSON_ARRAY || t->tok[i].count != 3 ||
+            !amp_tok_int(t, i + 1, &h->from) || !amp_tok_int(t, i + 2, &h->to) ||
+            !amp_tok_int(t, i + 3, &h->at_ms))
+            return 1;
     }
+    return 0;
 }
+
+static int holes_write(const void *rec, struct amp_jw *w, struct amp_error *err)
+{
+    const struct amp_cursor_rec *r = rec;
+    (void)err;
+    amp_jw_open(w, '[');
+    for (uint32_t i = 0; i < r->n_holes; i++) {
+        amp_jw_open(w, '[');
+        amp_jw_int(w, r->hole[i].from);
+        amp_jw_int(w, r->hole[i].to);
+        amp_jw_int(w, r->hole[i].at_ms);
+        amp_jw_close(w, ']');
+    }
+    amp_jw_close(w, ']');
+    return 0;
+}
+
+static const struct amp_rec_ops holes_ops = {NULL, NULL, holes_read, holes_write};
+
+#define MEMBER(as, key, member) AMP_REC(as, struct amp_cursor_rec, key, member)
+#define ALWAYS(as, key, member) AMP_REC_EVER(as, struct amp_cursor_rec, key, member)
+static const struct amp_rec_field fields[] = {
+    ALWAYS(TEXT, "consumer", consumer),
+    ALWAYS(TEXT, "source", source),
+    ALWAYS(INT, "last_seq", last_seq),
+    ALWAYS(INT, "epoch", epoch),
+    MEMBER(TEXT, "holder", holder),
+    ALWAYS(INT, "lease_until_ms", lease_until_ms),
+    ALWAYS(INT, "updated_ms", updated_ms),
+    MEMBER(INT, "gap_since_ms", gap_since_ms),
+    MEMBER(INT, "gap_due_ms", gap_due_ms),
+    MEMBER(INT, "gap_to", gap_to),
+    MEMBER(INT, "held", held),
+    MEMBER(INT, "moves", moves),
+    MEMBER(BOOL, "told", told),
+    AMP_REC_WHOLE("given_up", &holes_ops),
+};
+AMP_REC_TABLE(cursor_rec, "a cursor's record", struct amp_cursor_rec, fields);
 
 int amp_cursor_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_cursor_rec *out,
                         struct amp_error *err)
 {
-    struct amp_tape t;
-    struct amp_cursor_rec r = {0};
-    amp_buf_reset(mem);
-    amp_record_tape(&t);
-    int rc = -1;
-    if (amp_buf_reserve(mem, json.n, err) == 0 && amp_record_scan(&t, json, err) == 0 &&
-        amp_record_text(&t, "consumer", mem, &r.consumer, err) == 0 &&
-        amp_record_text(&t, "source", mem, &r.source, err) == 0 &&
-        amp_record_text(&t, "holder", mem, &r.holder, err) == 0) {
-        r.last_seq = amp_record_int(&t, "last_seq");
-        r.epoch = amp_record_int(&t, "epoch");
-        r.lease_until_ms = amp_record_int(&t, "lease_until_ms");
-        r.updated_ms = amp_record_int(&t, "updated_ms");
-        r.gap_since_ms = amp_record_int(&t, "gap_since_ms");
-        r.gap_due_ms = amp_record_int(&t, "gap_due_ms");
-        r.gap_to = amp_record_int(&t, "gap_to");
-        r.moves = amp_record_int(&t, "moves");
-        r.held = (uint32_t)amp_record_int(&t, "held");
-        uint32_t told = amp_tape_get(&t, 0, AMP_SPAN("told"));
-        r.told = told != AMP_TOK_NONE && t.tok[told].type == AMP_JSON_TRUE;
-        holes_read(&t, &r);
-        *out = r;
-        rc = 0;
-    }
-    amp_tape_release(&t);
-    return rc;
+    return amp_rec_parse(&cursor_rec, json, mem, out, err);
 }
 
 int amp_cursor_rec_write(const struct amp_cursor_rec *r, struct amp_buf *out, struct amp_error *err)
 {
-    struct amp_jw w;
     amp_buf_reset(out);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    amp_jw_member_str(&w, "consumer", r->consumer);
-    amp_jw_member_str(&w, "source", r->source);
-    amp_jw_member_int(&w, "last_seq", r->last_seq);
-    amp_jw_member_int(&w, "epoch", r->epoch);
-    if (r->holder.n > 0)
-        amp_jw_member_str(&w, "holder", r->holder);
-    amp_jw_member_int(&w, "lease_until_ms", r->lease_until_ms);
-    amp_jw_member_int(&w, "updated_ms", r->updated_ms);
-    if (r->gap_since_ms > 0) {
-        amp_jw_member_int(&w, "gap_since_ms", r->gap_since_ms);
-        amp_jw_member_int(&w, "gap_due_ms", r->gap_due_ms);
-        amp_jw_member_int(&w, "gap_to", r->gap_to);
-    }
-    if (r->held > 0)
-        amp_jw_member_int(&w, "held", r->held);
-    if (r->moves > 0)
-        amp_jw_member_int(&w, "moves", r->moves);
-    if (r->told) {
-        amp_jw_key(&w, "told");
-        amp_jw_bool(&w, true);
-    }
-    if (r->n_holes > 0) {
-        amp_jw_key(&w, "given_up");
-        amp_jw_open(&w, '[');
-        for (uint32_t i = 0; i < r->n_holes; i++) {
-            amp_jw_open(&w, '[');
-            amp_jw_int(&w, r->hole[i].from);
-            amp_jw_int(&w, r->hole[i].to);
-            amp_jw_int(&w, r->hole[i].at_ms);
-            amp_jw_close(&w, ']');
-        }
-        amp_jw_close(&w, ']');
-    }
-    amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
+    return amp_rec_write(&cursor_rec, r, out, err);
 }
 
 int64_t amp_cursor_rec_due(const struct amp_cursor_rec *r, uint8_t state)

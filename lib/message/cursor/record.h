@@ -14,9 +14,9 @@ struct amp_cursor_rec {
     struct amp_span consumer, source, holder; /* holder empty: nobody */
     int64_t last_seq, lease_until_ms, updated_ms, epoch;
     int64_t gap_since_ms, gap_due_ms, gap_to; /* of a gap; 0: none */
-    uint32_t held;
-    int64_t moves; /* how often a person moved it */
-    bool told;     /* the incident of the gap */
+    int64_t held;                             /* events that wait behind the gap */
+    int64_t moves;                            /* how often a person moved it */
+    bool told;                                /* the incident of the gap */
     struct amp_cursor_hole hole[AMP_CURSOR_HOLES];
     uint32_t n_holes;
 };

@@ -161,34 +161,27 @@ int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, int64_t since
                      struct amp_error *err)
 {
     struct amp_store_rec rec;
-    struct amp_tape t;
     if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
         return -1;
     *open = rec.found && amp_span_is(rec.state, DEAD);
     if (!*open || since_ms == 0)
         return 0;
-    amp_record_tape(&t);
-    int rc = amp_record_scan(&t, rec.json, err);
-    *open = rc == 0 && amp_record_int(&t, "failed_ms") >= since_ms;
-    amp_tape_release(&t);
-    return rc;
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_dead_kept l;
+    amp_buf_init(&mem, 2 * AMP_RECORD_MAX);
+    if (amp_dead_read(rec.json, &mem, &l, err) < 0)
+        return -1;
+    *open = l.d.failed_ms >= since_ms;
+    return 0;
 }
 
 /* Whether the history has a failure since then. That an inbox was full says nothing of the message.
  */
-static bool history_has_failure(const struct amp_tape *t, int64_t since_ms)
+static bool history_has_failure(const struct amp_dead_kept *l, int64_t since_ms)
 {
-    uint32_t list = amp_tape_get(t, 0, AMP_SPAN("history"));
-    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
-        return false;
-    for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next) {
-        int64_t at_ms = 0;
-        uint32_t at = amp_tape_get(t, i, AMP_SPAN("at_ms"));
-        uint32_t code = amp_tape_get(t, i, AMP_SPAN("code"));
-        if (at != AMP_TOK_NONE && amp_tok_int(t, at, &at_ms) && at_ms >= since_ms &&
-            !(code != AMP_TOK_NONE && amp_tok_is(t, code, AMP_SPAN("buffer_full"))))
+    for (uint32_t i = 0; i < l->n_history; i++)
+        if (l->history[i].at_ms >= since_ms && strcmp(l->history[i].code, "buffer_full") != 0)
             return true;
-    }
     return false;
 }
 
@@ -197,20 +190,16 @@ int amp_dead_find_requeued(struct amp_store *s, struct amp_span dead_id, int64_t
                            struct amp_error *err)
 {
     struct amp_store_rec rec;
-    struct amp_tape t;
+    struct amp_dead_kept l;
     if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
         return -1;
     if (!rec.found || !amp_span_is(rec.state, REQUEUED))
         return 0;
     *rev = rec.rev;
-    amp_record_tape(&t);
-    int rc = amp_record_scan(&t, rec.json, err);
-    if (rc == 0)
-        rc = amp_record_text(&t, "route", mem, route, err);
-    if (rc == 0)
-        rc = since_ms == 0 || history_has_failure(&t, since_ms);
-    amp_tape_release(&t);
-    return rc;
+    if (amp_dead_read(rec.json, mem, &l, err) < 0)
+        return -1;
+    *route = amp_span_str(l.d.route);
+    return since_ms == 0 || history_has_failure(&l, since_ms);
 }
 
 struct each {
@@ -308,7 +297,7 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     if (w->rev != 0 && w->rev != now->rev)
         return amp_fail(err, AMP_NO, "changed", "the letter failed again since it was looked at");
     if (amp_dead_read(now->json, &w->mem, &w->old, err) < 0 ||
-        amp_dead_write_requeue(now->json, &w->old, w->now_ms, &w->out, err) < 0)
+        amp_dead_write_requeue(now->json, w->now_ms, &w->out, err) < 0)
         return -1;
     w->emit.line = w->old.d.line;
     change->event = "requeue";

@@ -5,6 +5,8 @@
 #include <amp/base/buf.h>
 #include <amp/base/error.h>
 
+#include "message/record/record.h"
+
 /* The final class: why it was given up. */
 #define AMP_DEAD_CLASSES(X)                                                                        \
     X(UNSET, "", "derived from the code")                                                          \
@@ -23,13 +25,6 @@ enum amp_dead_class {
 const char *amp_dead_class_name(enum amp_dead_class c);
 enum amp_dead_class amp_dead_class_find(const char *name); /* COUNT: unknown */
 
-/* An attempt before the one that a letter is made of. */
-struct amp_dead_attempt {
-    struct amp_span msg_id; /* of that attempt, empty: the letter's */
-    int64_t at_ms;
-    const char *code, *route, *why;
-};
-
 struct amp_dead_letter {
     struct amp_span line; /* the original bytes */
     struct amp_span msg_id, task, type, from, to;
@@ -46,8 +41,8 @@ struct amp_dead_letter {
     bool retryable;            /* class: temporary, else permanent */
     enum amp_dead_class final; /* UNSET: by code and retryable */
     int64_t created_ms, first_failed_ms, failed_ms;
-    int64_t attempts;                      /* all, the last included; to write: 0 counts */
-    const struct amp_dead_attempt *before; /* earlier attempts, oldest first; to write only */
+    int64_t attempts;                     /* all, the last included; to write: 0 counts */
+    const struct amp_message_try *before; /* earlier attempts, oldest first; to write only */
     uint32_t n_before;
     struct amp_span excerpt; /* to write: of what (empty: of the line); read: as it was kept */
     uint64_t rev;            /* read only */
@@ -56,19 +51,18 @@ struct amp_dead_letter {
 };
 struct amp_dead_kept {
     struct amp_dead_letter d;
-    struct amp_span history; /* elements of a JSON array */
+    struct amp_message_try *history;
     uint32_t n_history;
-    struct amp_span first_code, first_route; /* where it failed first; not written */
-    int64_t requeues, requeued_ms;           /* how often it was sent again, and when last */
-    struct amp_span code, why, route, protocol, lane; /* d's words, as spans */
+    const char *first_code, *first_route; /* where it failed first */
+    int64_t requeues, requeued_ms;        /* how often it was sent again, and when last */
 };
 
 /* d as it shall stand there; `by` refused it. Attempts that old has come before its own. */
 int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter *d,
                    struct amp_span by, struct amp_buf *out, struct amp_error *err);
 /* The record once more, of a letter that is sent again at now_ms. */
-int amp_dead_write_requeue(struct amp_span json, const struct amp_dead_kept *old, int64_t now_ms,
-                           struct amp_buf *out, struct amp_error *err);
+int amp_dead_write_requeue(struct amp_span json, int64_t now_ms, struct amp_buf *out,
+                           struct amp_error *err);
 /* What is read lives in mem, which is emptied before. */
 int amp_dead_read(struct amp_span json, struct amp_buf *mem, struct amp_dead_kept *out,
                   struct amp_error *err);

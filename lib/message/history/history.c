@@ -341,7 +341,7 @@ static int blob_read(struct amp_history *h, struct amp_span frame)
     amp_buf_reset(&h->state);
     if (blob.n > 0 && h->f.blob &&
         (h->f.blob(h->f.blob_ctx, blob, &h->state, h->err) < 0 ||
-         amp_record_scan(&h->inner, amp_buf_span(&h->state), h->err) < 0))
+         amp_rec_scan(&h->inner, amp_buf_span(&h->state), "a record", h->err) < 0))
         return -1;
     amp_buf_reset(&h->mem);
     return amp_buf_reserve(&h->mem, 2 * frame.n + h->state.len + KEY_MAX, h->err);
@@ -350,7 +350,7 @@ static int blob_read(struct amp_history *h, struct amp_span frame)
 static int frame_read(struct amp_history *h, uint64_t n, struct amp_span frame)
 {
     struct amp_history_row r = {.n = n};
-    if (amp_record_scan(&h->tape, frame, h->err) < 0 || blob_read(h, frame) < 0)
+    if (amp_rec_scan(&h->tape, frame, "a frame of the log", h->err) < 0 || blob_read(h, frame) < 0)
         return -1;
     r.at = member_text(h, &h->tape, 0, "at");
     r.actor = member_text(h, &h->tape, 0, "actor");
@@ -425,8 +425,8 @@ struct amp_history *amp_history_new(const struct amp_history_filter *f, struct a
     amp_buf_init(&h->needle, 1 << 20);
     amp_buf_init(&h->mem, AMP_RECORD_MAX);
     amp_buf_init(&h->state, AMP_RECORD_MAX);
-    amp_record_tape(&h->tape);
-    amp_record_tape(&h->inner);
+    amp_rec_tape(&h->tape);
+    amp_rec_tape(&h->inner);
     h->reader = amp_reader_new(NULL, err);
     /* What is asked for by its id is found by keys, too. */
     if (!h->reader || filter_copy(h, f, err) < 0 ||

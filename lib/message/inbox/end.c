@@ -220,7 +220,6 @@ static int sweep_fn(void *ctx, struct amp_span agent, const struct amp_store_rec
             sw->rc = -1;
         }
     }
-    amp_inbox_buffer_free(&b);
     return sw->rc < 0;
 }
 

@@ -277,7 +277,6 @@ static int place_offer_next(struct offering *o, int64_t *wake_ms, struct amp_err
         *wake_ms = busy ? b.until_ms : 0;
         if (!busy)
             rc = buffer_offer(o, &b, wake_ms, &any, err);
-        amp_inbox_buffer_free(&b);
         if (rc != 0 || !any)
             return rc;
     }

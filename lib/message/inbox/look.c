@@ -27,7 +27,6 @@ int amp_inbox_info(struct amp_store *s, struct amp_span agent, struct amp_buf *m
         return -1;
     info_of(&b, agent, out);
     out->found = found;
-    amp_inbox_buffer_free(&b);
     return 0;
 }
 
@@ -50,7 +49,6 @@ static int infos_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     }
     info_of(&b, id, &info);
     int rc = all->fn(all->ctx, &info);
-    amp_inbox_buffer_free(&b);
     return rc;
 }
 
@@ -107,6 +105,5 @@ int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn 
             m.state != AMP_INBOX_FAILED && fn(ctx, &m) != 0)
             break;
     }
-    amp_inbox_buffer_free(&b);
     return rc;
 }

@@ -2,6 +2,8 @@
  * Two attempts at one operation in inboxes: the first was held up on its way, its sender gave it up
  * and sent another, perhaps to another agent, and then both came. One agent gets one of them.
  */
+#include <string.h>
+
 #include "message/inbox/bell.h"
 #include "message/inbox/private.h"
 #include "message/operation/idempotency.h"
@@ -43,33 +45,17 @@ typedef int (*agent_fn)(void *ctx, struct amp_span agent, struct amp_span id,
 static int inbox_each(struct amp_store *s, struct amp_span agent, struct amp_span id, agent_fn fn,
                       void *ctx, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0}, text = {0}, name = {0};
+    AMP_BUF struct amp_buf mem = {0};
     struct amp_message_rec r;
-    struct amp_tape t;
-    struct amp_json_fault f;
+    int rc = 0;
     amp_buf_init(&mem, AMP_RECORD_MAX);
-    amp_buf_init(&text, AMP_RECORD_MAX);
-    amp_buf_init(&name, AMP_RECORD_MAX);
     if (amp_message_find(s, id, &mem, &r, err) < 0)
         return -1;
-    if (!r.found || r.acks.n == 0)
-        return 0;
-    amp_record_tape(&t);
-    int rc = amp_buf_fmt(&text, err, "[%.*s]", (int)r.acks.n, r.acks.p);
-    if (rc == 0 && amp_tape_scan(&t, text.data, text.len, &f) < 0)
-        rc = amp_json_fail(err, AMP_INTERNAL, "bad_record", "a record's acks are not JSON", &f);
-    for (uint32_t i = 1; rc == 0 && i < t.n; i = t.tok[i].next) {
-        uint32_t stage = amp_tape_get(&t, i, AMP_SPAN("stage"));
-        uint32_t by = amp_tape_get(&t, i, AMP_SPAN("by"));
-        struct amp_span who;
-        if (stage == AMP_TOK_NONE || by == AMP_TOK_NONE ||
-            !amp_tok_is(&t, stage, AMP_SPAN("RECEIVED")))
-            continue;
-        rc = amp_tok_text(&t, by, &name, &who, err);
-        if (rc == 0 && !amp_span_eq(who, agent))
+    for (uint32_t i = 0; r.found && rc == 0 && i < r.n_acks; i++) {
+        struct amp_span who = amp_span_str(r.acks[i].by);
+        if (who.n > 0 && strcmp(r.acks[i].stage, "RECEIVED") == 0 && !amp_span_eq(who, agent))
             rc = fn(ctx, who, id, err);
     }
-    amp_tape_release(&t);
     return rc;
 }
 

@@ -14,7 +14,7 @@
 struct amp_inbox_place {
     struct amp_span id;
     int64_t at_ms, expires_ms, lane, order, size;
-    bool own; /* what the agent gets is not what the ledger has: only the delivery tells */
+    int64_t own; /* 1: what the agent gets is not what the ledger has: only the delivery tells */
 };
 
 /* The record of kind "inboxes". */
@@ -27,9 +27,6 @@ struct amp_inbox_buffer {
 };
 int amp_inbox_buffer_read(struct amp_span json, struct amp_buf *mem, struct amp_inbox_buffer *out,
                           struct amp_error *err);
-void amp_inbox_buffer_free(struct amp_inbox_buffer *b);
-int amp_inbox_buffer_write(const struct amp_inbox_buffer *b, struct amp_buf *out,
-                           struct amp_error *err);
 /* The index among the waiting, or n_waiting. */
 uint32_t amp_inbox_buffer_find(const struct amp_inbox_buffer *b, struct amp_span id);
 void amp_inbox_buffer_drop(struct amp_inbox_buffer *b, uint32_t index);

@@ -141,7 +141,6 @@ static int credits_return(struct amp_store *s, struct amp_span agent, struct amp
     if (rc == 0 && e.n > 0)
         rc = amp_inbox_buffer_update(s, agent, "credit", ended_fn, &e, err);
     free(e.gone);
-    amp_inbox_buffer_free(&b);
     return rc;
 }
 

@@ -1,138 +1,34 @@
 /* The two records of an inbox as JSON: read and written here only. */
 #include "message/inbox/private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the buffer ---- */
 
-static int text_of(const struct amp_tape *t, uint32_t tok, struct amp_buf *mem,
-                   struct amp_span *out, struct amp_error *err)
-{
-    struct amp_span text;
-    *out = (struct amp_span){"", 0};
-    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING)
-        return 0;
-    size_t at = mem->len;
-    if (amp_tok_text(t, tok, mem, &text, err) < 0)
-        return -1;
-    if (mem->len == at && amp_buf_add(mem, text.p, text.n, err) < 0)
-        return -1;
-    *out = (struct amp_span){mem->data + at, text.n};
-    return 0;
-}
+#define PLACE(as, key, member) AMP_REC(as, struct amp_inbox_place, key, member)
+static const struct amp_rec_field place_fields[] = {
+    PLACE(TEXT, "id", id),    PLACE(INT, "at_ms", at_ms), PLACE(INT, "expires_ms", expires_ms),
+    PLACE(INT, "lane", lane), PLACE(INT, "order", order), PLACE(INT, "size", size),
+    PLACE(INT, "own", own),
+};
+AMP_REC_TABLE(place_rec, "a place in an inbox", struct amp_inbox_place, place_fields);
 
-static int64_t number_of(const struct amp_tape *t, uint32_t object, const char *key)
-{
-    int64_t n = 0;
-    uint32_t tok = amp_tape_get(t, object, amp_span_str(key));
-    return tok != AMP_TOK_NONE && amp_tok_int(t, tok, &n) ? n : 0;
-}
-
-static uint32_t array_of(const struct amp_tape *t, const char *key, uint32_t *count)
-{
-    uint32_t tok = amp_tape_get(t, 0, amp_span_str(key));
-    bool is = tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_ARRAY;
-    *count = is ? t->tok[tok].count : 0;
-    return tok;
-}
-
-static int lists_read(const struct amp_tape *t, struct amp_buf *mem, struct amp_inbox_buffer *b,
-                      struct amp_error *err)
-{
-    uint32_t n_waiting, n_open;
-    uint32_t waiting = array_of(t, "waiting", &n_waiting), open = array_of(t, "open", &n_open);
-    b->waiting = calloc(n_waiting + 1, sizeof(*b->waiting));
-    b->open = calloc(n_open + 1, sizeof(*b->open));
-    if (!b->waiting || !b->open)
-        return amp_fail_memory(err);
-    uint32_t tok = waiting + 1;
-    for (; b->n_waiting < n_waiting; tok = t->tok[tok].next) {
-        struct amp_inbox_place *p = &b->waiting[b->n_waiting++];
-        if (text_of(t, amp_tape_get(t, tok, AMP_SPAN("id")), mem, &p->id, err) < 0)
-            return -1;
-        p->at_ms = number_of(t, tok, "at_ms");
-        p->expires_ms = number_of(t, tok, "expires_ms");
-        p->lane = number_of(t, tok, "lane");
-        p->order = number_of(t, tok, "order");
-        p->size = number_of(t, tok, "size");
-        p->own = number_of(t, tok, "own") != 0;
-    }
-    for (tok = open + 1; b->n_open < n_open; tok = t->tok[tok].next)
-        if (text_of(t, tok, mem, &b->open[b->n_open++], err) < 0)
-            return -1;
-    return 0;
-}
+#define BUFFER(as, key, member) AMP_REC(as, struct amp_inbox_buffer, key, member)
+static const struct amp_rec_field buffer_fields[] = {
+    BUFFER(TEXT, "agent", agent),
+    BUFFER(INT, "bound", bound),
+    BUFFER(INT, "credits", credits),
+    BUFFER(INT, "busy_ms", busy_ms),
+    BUFFER(INT, "until_ms", until_ms),
+    AMP_REC_MANY(struct amp_inbox_buffer, "waiting", waiting, &place_rec, true),
+    AMP_REC_WORDS(struct amp_inbox_buffer, "open", open, false),
+};
+AMP_REC_TABLE(buffer_rec, "an inbox's record", struct amp_inbox_buffer, buffer_fields);
 
 int amp_inbox_buffer_read(struct amp_span json, struct amp_buf *mem, struct amp_inbox_buffer *out,
                           struct amp_error *err)
 {
-    struct amp_inbox_buffer b = {0};
-    struct amp_tape t;
-    amp_buf_reset(mem);
-    amp_record_tape(&t);
-    int rc = -1;
-    /* The texts never need more than the record, so that the spans stay where they are. */
-    if (amp_buf_reserve(mem, json.n, err) == 0 && amp_record_scan(&t, json, err) == 0 &&
-        amp_record_text(&t, "agent", mem, &b.agent, err) == 0 &&
-        lists_read(&t, mem, &b, err) == 0) {
-        b.bound = amp_record_int(&t, "bound");
-        b.credits = amp_record_int(&t, "credits");
-        b.busy_ms = amp_record_int(&t, "busy_ms");
-        b.until_ms = amp_record_int(&t, "until_ms");
-        *out = b;
-        rc = 0;
-    }
-    amp_tape_release(&t);
-    if (rc < 0)
-        amp_inbox_buffer_free(&b);
-    return rc;
-}
-
-void amp_inbox_buffer_free(struct amp_inbox_buffer *b)
-{
-    free(b->waiting);
-    free(b->open);
-    b->waiting = NULL;
-    b->open = NULL;
-    b->n_waiting = b->n_open = 0;
-}
-
-int amp_inbox_buffer_write(const struct amp_inbox_buffer *b, struct amp_buf *out,
-                           struct amp_error *err)
-{
-    struct amp_jw w;
-    amp_buf_reset(out);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    amp_jw_some_str(&w, "agent", b->agent);
-    amp_jw_some_int(&w, "bound", b->bound);
-    amp_jw_some_int(&w, "credits", b->credits);
-    amp_jw_some_int(&w, "busy_ms", b->busy_ms);
-    amp_jw_some_int(&w, "until_ms", b->until_ms);
-    amp_jw_key(&w, "waiting");
-    amp_jw_open(&w, '[');
-    for (uint32_t i = 0; i < b->n_waiting; i++) {
-        amp_jw_open(&w, '{');
-        amp_jw_some_str(&w, "id", b->waiting[i].id);
-        amp_jw_some_int(&w, "at_ms", b->waiting[i].at_ms);
-        amp_jw_some_int(&w, "expires_ms", b->waiting[i].expires_ms);
-        amp_jw_some_int(&w, "lane", b->waiting[i].lane);
-        amp_jw_some_int(&w, "order", b->waiting[i].order);
-        amp_jw_some_int(&w, "size", b->waiting[i].size);
-        amp_jw_some_int(&w, "own", b->waiting[i].own);
-        amp_jw_close(&w, '}');
-    }
-    amp_jw_close(&w, ']');
-    if (b->n_open > 0) {
-        amp_jw_key(&w, "open");
-        amp_jw_open(&w, '[');
-        for (uint32_t i = 0; i < b->n_open; i++)
-            amp_jw_str(&w, b->open[i]);
-        amp_jw_close(&w, ']');
-    }
-    amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
+    return amp_rec_parse(&buffer_rec, json, mem, out, err);
 }
 
 uint32_t amp_inbox_buffer_find(const struct amp_inbox_buffer *b, struct amp_span id)
@@ -176,13 +72,13 @@ static int buffer_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         return -1;
     b.agent = w->agent;
     int rc = w->fn(w->ctx, &b, err);
+    amp_buf_reset(&w->out);
     if (rc == 0)
-        rc = amp_inbox_buffer_write(&b, &w->out, err);
+        rc = amp_rec_write(&buffer_rec, &b, &w->out, err);
     change->event = w->event;
     change->to = b.busy_ms > 0 ? "BUSY" : "IDLE";
     change->json = amp_buf_span(&w->out);
     change->due_ms = next_expiry(&b);
-    amp_inbox_buffer_free(&b);
     return rc;
 }
 
@@ -238,57 +134,32 @@ int amp_inbox_buffer_leave(struct amp_store *s, struct amp_span agent, struct am
 
 /* ---- the delivery ---- */
 
-static int delivery_write(const struct amp_inbox_delivery *d, struct amp_buf *out,
-                          struct amp_error *err)
-{
-    struct amp_jw w;
-    amp_buf_reset(out);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    amp_jw_some_str(&w, "msg_id", d->msg_id);
-    amp_jw_some_int(&w, "at_ms", d->at_ms);
-    amp_jw_some_int(&w, "expires_ms", d->expires_ms);
-    amp_jw_some_int(&w, "lane", d->lane);
-    amp_jw_some_int(&w, "attempt", d->attempt);
-    amp_jw_some_int(&w, "offered_ms", d->offered_ms);
-    amp_jw_some_int(&w, "read_ms", d->read_ms);
-    amp_jw_some_int(&w, "requeue", d->requeue);
-    amp_jw_some_str(&w, "code", d->code);
-    if (d->line.n > 0)
-        amp_record_line(&w, d->line);
-    amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
-}
+#define DELIVERY(as, key, member) AMP_REC(as, struct amp_inbox_delivery, key, member)
+static const struct amp_rec_field delivery_fields[] = {
+    DELIVERY(TEXT, "msg_id", msg_id),
+    DELIVERY(INT, "at_ms", at_ms),
+    DELIVERY(INT, "expires_ms", expires_ms),
+    DELIVERY(INT, "lane", lane),
+    DELIVERY(INT, "attempt", attempt),
+    DELIVERY(INT, "offered_ms", offered_ms),
+    DELIVERY(INT, "read_ms", read_ms),
+    DELIVERY(INT, "requeue", requeue),
+    DELIVERY(TEXT, "code", code),
+    DELIVERY(LINE, "msg", line),
+};
+AMP_REC_TABLE(delivery_rec, "a delivery's record", struct amp_inbox_delivery, delivery_fields);
 
 static int delivery_read(const struct amp_store_rec *rec, struct amp_buf *mem,
                          struct amp_inbox_delivery *out, struct amp_error *err)
 {
-    struct amp_inbox_delivery d = {0};
-    struct amp_tape t;
     int state = amp_fsm_state(&amp_inbox_fsm, rec->state);
     if (state < 0)
         return amp_fail(err, AMP_INTERNAL, "bad_record", "unknown inbox state \"%.*s\"",
                         (int)rec->state.n, rec->state.p);
-    d.state = (uint8_t)state;
-    amp_buf_reset(mem);
-    amp_record_tape(&t);
-    int rc = -1;
-    if (amp_buf_reserve(mem, rec->json.n, err) == 0 && amp_record_scan(&t, rec->json, err) == 0 &&
-        amp_record_text(&t, "msg_id", mem, &d.msg_id, err) == 0 &&
-        amp_record_text(&t, "code", mem, &d.code, err) == 0 &&
-        amp_record_line_read(&t, mem, &d.line, err) == 0) {
-        d.at_ms = amp_record_int(&t, "at_ms");
-        d.expires_ms = amp_record_int(&t, "expires_ms");
-        d.lane = amp_record_int(&t, "lane");
-        d.attempt = amp_record_int(&t, "attempt");
-        d.offered_ms = amp_record_int(&t, "offered_ms");
-        d.read_ms = amp_record_int(&t, "read_ms");
-        d.requeue = amp_record_int(&t, "requeue");
-        *out = d;
-        rc = 0;
-    }
-    amp_tape_release(&t);
-    return rc;
+    if (amp_rec_parse(&delivery_rec, rec->json, mem, out, err) < 0)
+        return -1;
+    out->state = (uint8_t)state;
+    return 0;
 }
 
 int amp_inbox_delivery_get(struct amp_store *s, struct amp_span key, struct amp_buf *mem,
@@ -340,7 +211,8 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
         d.code = amp_span_str(st->code ? st->code : r.code);
     }
     st->attempt = d.attempt;
-    if (delivery_write(&d, &w->out, err) < 0)
+    amp_buf_reset(&w->out);
+    if (amp_rec_write(&delivery_rec, &d, &w->out, err) < 0)
         return -1;
     change->event = amp_inbox_fsm.events[st->event].name;
     change->to = amp_inbox_fsm.states[r.to].name;

@@ -65,82 +65,65 @@ static int key_write(const struct named *n, struct amp_buf *out, struct amp_erro
     return amp_buf_fmt(out, err, "%s\nsha256:%s", n->protocol, sum);
 }
 
+/* The attempts that wait for the outcome. */
+struct awaited {
+    struct amp_span *ids;
+    uint32_t n_ids;
+};
+static const struct amp_rec_field fields[] = {AMP_REC_WORDS(struct awaited, "ids", ids, true)};
+AMP_REC_TABLE(awaited_rec, "the record of an awaited outcome", struct awaited, fields);
+
 struct work {
     struct amp_span id;
     int64_t now_ms;
-    struct amp_buf key, ids, out; /* ids: each with its NUL */
-    uint32_t n;
+    struct amp_buf key, mem, out; /* mem: of rec */
+    struct awaited rec;
 };
 
 static void work_init(struct work *w)
 {
     memset(w, 0, sizeof(*w));
     amp_buf_init(&w->key, 1 << 20);
-    amp_buf_init(&w->ids, 1 << 20);
+    amp_buf_init(&w->mem, AMP_RECORD_MAX);
     amp_buf_init(&w->out, 1 << 20);
 }
 
 static void work_release(struct work *w)
 {
     amp_buf_release(&w->key);
-    amp_buf_release(&w->ids);
+    amp_buf_release(&w->mem);
     amp_buf_release(&w->out);
 }
 
 static int ids_read(struct work *w, const struct amp_store_rec *rec, struct amp_error *err)
 {
-    struct amp_tape t;
-    struct amp_span id;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, 1 << 20);
-    amp_buf_reset(&w->ids);
-    w->n = 0;
-    if (!rec->found)
-        return 0;
-    amp_record_tape(&t);
-    int rc = amp_record_scan(&t, rec->json, err);
-    uint32_t list = rc == 0 ? amp_tape_get(&t, 0, AMP_SPAN("ids")) : AMP_TOK_NONE;
-    if (list != AMP_TOK_NONE && t.tok[list].type == AMP_JSON_ARRAY)
-        for (uint32_t i = list + 1; rc == 0 && i < t.tok[list].next; i = t.tok[i].next) {
-            rc = amp_tok_text(&t, i, &mem, &id, err);
-            if (rc == 0 &&
-                (amp_buf_add(&w->ids, id.p, id.n, err) < 0 || amp_buf_add(&w->ids, "", 1, err) < 0))
-                rc = -1;
-            w->n++;
-        }
-    amp_tape_release(&t);
-    return rc;
+    return rec->found ? amp_rec_parse(&awaited_rec, rec->json, &w->mem, &w->rec, err)
+                      : amp_rec_init(&awaited_rec, &w->rec, err);
 }
 
 static int await_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                     struct amp_error *err)
 {
     struct work *w = ctx;
-    struct amp_jw j;
+    struct awaited *r = &w->rec;
     if (ids_read(w, now, err) < 0)
         return -1;
-    const char *id = w->ids.data;
-    for (uint32_t i = 0; i < w->n; i++, id += strlen(id) + 1)
-        if (amp_span_is(w->id, id))
+    for (uint32_t i = 0; i < r->n_ids; i++)
+        if (amp_span_eq(w->id, r->ids[i]))
             return 1;
+    if (r->n_ids == 0)
+        r->ids = &w->id;
+    else if (r->n_ids == IDS_MAX)
+        memmove(r->ids, r->ids + 1, --r->n_ids * sizeof(*r->ids));
+    r->ids[r->n_ids++] = w->id; /* lists have room for one more */
     amp_buf_reset(&w->out);
-    amp_jw_init(&j, &w->out);
-    amp_jw_open(&j, '{');
-    amp_jw_key(&j, "ids");
-    amp_jw_open(&j, '[');
-    id = w->ids.data;
-    for (uint32_t i = 0; i < w->n; i++, id += strlen(id) + 1)
-        if (w->n - i < IDS_MAX)
-            amp_jw_str(&j, amp_span_str(id));
-    amp_jw_str(&j, w->id);
-    amp_jw_close(&j, ']');
-    amp_jw_close(&j, '}');
+    if (amp_rec_write(&awaited_rec, r, &w->out, err) < 0)
+        return -1;
     change->event = "await";
     change->to = "AWAITED";
     change->due_ms = w->now_ms + KEEP_MS;
-    int rc = amp_jw_end(&j, err);
     change->json = amp_buf_span(&w->out);
-    return rc;
+    return 0;
 }
 
 int amp_awaited_note(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
@@ -198,12 +181,11 @@ static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 static int ids_any_open(struct forgetting *f)
 {
     AMP_BUF struct amp_buf mem = {0};
-    const char *id = f->w.ids.data;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     f->open = false;
-    for (uint32_t i = 0; i < f->w.n && !f->open; i++, id += strlen(id) + 1) {
+    for (uint32_t i = 0; i < f->w.rec.n_ids && !f->open; i++) {
         struct amp_message_rec r;
-        if (amp_message_find(f->store, amp_span_str(id), &mem, &r, f->err) < 0)
+        if (amp_message_find(f->store, f->w.rec.ids[i], &mem, &r, f->err) < 0)
             return -1;
         f->open = r.found && (r.state == AMP_DELIVERY_SENT || r.state == AMP_DELIVERY_RECEIVED ||
                               r.state == AMP_DELIVERY_READ || r.seen_ms > 0);
@@ -249,7 +231,7 @@ bool amp_awaited_is_named(const struct amp_view *v)
     return operation_name(v, &name);
 }
 
-/* The attempts that the message answers, into w->ids. */
+/* The attempts that the message answers, into w->rec. */
 static int attempts_find(struct amp_store *s, const struct amp_view *v, struct work *w,
                          struct amp_error *err)
 {
@@ -270,9 +252,8 @@ int amp_awaited_each(struct amp_store *s, const struct amp_view *v, amp_awaited_
     struct work w;
     work_init(&w);
     int rc = attempts_find(s, v, &w, err);
-    const char *id = w.ids.data;
-    for (uint32_t i = 0; rc == 0 && i < w.n; i++, id += strlen(id) + 1)
-        rc = fn(ctx, amp_span_str(id), err);
+    for (uint32_t i = 0; rc == 0 && i < w.rec.n_ids; i++)
+        rc = fn(ctx, w.rec.ids[i], err);
     work_release(&w);
     return rc;
 }

@@ -59,26 +59,26 @@ bool amp_holder_denied(const struct amp_error *e)
     return false;
 }
 
+struct role {
+    struct amp_span role;
+};
+static const struct amp_rec_field role_fields[] = {AMP_REC(TEXT, struct role, "role", role)};
+AMP_REC_TABLE(role_rec, "an agent's record", struct role, role_fields);
+
 int amp_holder_role(struct amp_store *s, const char *agent, char role[128], struct amp_error *err)
 {
     struct amp_store_rec rec;
-    struct amp_tape t;
-    struct amp_span text = {"", 0};
+    struct role r;
     AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, 1 << 16);
+    amp_buf_init(&mem, AMP_RECORD_MAX);
     role[0] = '\0';
     if (!*agent)
         return 0;
     if (amp_store_get(s, "directory", amp_span_str(agent), &rec, err) < 0)
         return -1;
-    if (!rec.found)
-        return 0;
-    amp_record_tape(&t);
-    int rc = amp_record_scan(&t, rec.json, err);
-    if (rc == 0)
-        rc = amp_record_text(&t, "role", &mem, &text, err);
-    if (rc == 0 && !amp_span_copy(text, role, 128))
+    if (rec.found && amp_rec_parse(&role_rec, rec.json, &mem, &r, err) < 0)
+        return -1;
+    if (rec.found && !amp_span_copy(r.role, role, 128))
         role[0] = '\0';
-    amp_tape_release(&t);
-    return rc;
+    return 0;
 }

@@ -160,6 +160,7 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         w->rec.attempt = w->former->attempt + 1;
         w->rec.origin = w->former->first;
         w->rec.tries = w->former->tries;
+        w->rec.n_tries = w->former->n_tries;
         w->rec.ack_timeout_ms = w->former->ack_timeout_ms;
         w->rec.sla_ms = w->former->sla_ms;
     }
@@ -551,11 +552,12 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     w->rec.silent = w->rec.lost = w->rec.supervised = false;
     wait_begin(w);
     w->rec.attempt = w->rec.departed_ms = w->rec.sequence = 0;
-    w->rec.tries = w->rec.next = w->rec.node = w->rec.failure = w->rec.given_up = none;
+    w->rec.n_tries = w->rec.n_acks = 0;
+    w->rec.next = w->rec.node = w->rec.failure = w->rec.given_up = none;
     /* A new life: what was answered before must not make the next answer a repetition. */
     w->rec.timed_out_ms = 0;
     w->rec.told = false;
-    w->rec.acks = w->rec.holder = w->rec.result = none;
+    w->rec.holder = w->rec.result = none;
     return record_commit(w, "requeue", step.to, NULL, change, err);
 }
 

@@ -83,7 +83,9 @@ int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
 /* Records an attempt that follows another: SENT, where it is not recorded yet. */
 struct amp_message_former {
     int64_t attempt, ack_timeout_ms, sla_ms; /* of the one before it */
-    struct amp_span first, tries;            /* the first one's id; all so far, as in the record */
+    struct amp_span first;                   /* the first one's id */
+    struct amp_message_try *tries;           /* all so far */
+    uint32_t n_tries;
 };
 int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
                             const struct amp_message_former *former, int64_t now_ms,

@@ -9,6 +9,19 @@
 #define KEEP_MS ((int64_t)24 * 3600 * 1000)
 #define ID_MAX  900
 
+struct refused {
+    struct amp_span protocol, type, from, to, task, correlation;
+    const char *code, *why;
+};
+#define MEMBER(as, key, member) AMP_REC(as, struct refused, key, member)
+static const struct amp_rec_field fields[] = {
+    MEMBER(TEXT, "protocol", protocol), MEMBER(TEXT, "type", type),
+    MEMBER(TEXT, "from", from),         MEMBER(TEXT, "to", to),
+    MEMBER(TEXT, "task", task),         MEMBER(TEXT, "correlation", correlation),
+    MEMBER(CSTR, "code", code),         MEMBER(CSTR, "why", why),
+};
+AMP_REC_TABLE(refused_rec, "a refusal's record", struct refused, fields);
+
 struct refusal {
     const struct amp_view *view;
     const struct amp_error *why;
@@ -22,20 +35,16 @@ static int refuse_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 {
     struct refusal *r = ctx;
     const struct amp_view *v = r->view;
-    struct amp_jw w;
+    const struct refused rec = {.protocol = amp_span_str(amp_protocol_name(v->protocol)),
+                                .type = v->type,
+                                .from = v->from,
+                                .to = v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0},
+                                .task = v->task,
+                                .correlation = v->correlation,
+                                .code = r->why->code,
+                                .why = r->why->what};
     (void)now;
-    amp_jw_init(&w, &r->out);
-    amp_jw_open(&w, '{');
-    amp_jw_some_str(&w, "protocol", amp_span_str(amp_protocol_name(v->protocol)));
-    amp_jw_some_str(&w, "type", v->type);
-    amp_jw_some_str(&w, "from", v->from);
-    amp_jw_some_str(&w, "to", v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0});
-    amp_jw_some_str(&w, "task", v->task);
-    amp_jw_some_str(&w, "correlation", v->correlation);
-    amp_jw_member_str(&w, "code", amp_span_str(r->why->code));
-    amp_jw_member_str(&w, "why", amp_span_str(r->why->what));
-    amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0)
+    if (amp_rec_write(&refused_rec, &rec, &r->out, err) < 0)
         return -1;
     change->event = "refuse";
     change->to = "REFUSED";

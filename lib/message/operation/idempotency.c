@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "message/operation/record.h"
 #include "message/record/operation_key.h"
 #include "message/record/record.h"
 
@@ -44,9 +45,8 @@ void amp_idem_answer_release(struct amp_idem_answer *a)
 
 /* The operation's record as it stood when the decision was made. */
 struct op {
-    struct amp_buf attempts; /* ids, each with its NUL */
-    uint32_t n_attempts;
-    int64_t answered, attempt; /* attempt: the highest count seen */
+    struct amp_operation_rec rec;
+    struct amp_span ids[ATTEMPTS_MAX]; /* of rec.attempts, as they change */
     uint64_t rev;
     bool found;
 };
@@ -64,7 +64,7 @@ struct work {
     const struct amp_view *view;
     const struct amp_idem_options *opt;
     struct amp_idem_answer *answer;
-    struct amp_buf key, mem, out;
+    struct amp_buf key, mem, was, out; /* was: of op */
     struct op op;
     bool raced;
 };
@@ -75,7 +75,7 @@ static void work_init(struct work *w)
     amp_buf_init(&w->key, 4096);
     amp_buf_init(&w->mem, AMP_RECORD_MAX);
     amp_buf_init(&w->out, AMP_RECORD_MAX);
-    amp_buf_init(&w->op.attempts, AMP_RECORD_MAX);
+    amp_buf_init(&w->was, AMP_RECORD_MAX);
 }
 
 static void work_release(struct work *w)
@@ -83,7 +83,7 @@ static void work_release(struct work *w)
     amp_buf_release(&w->key);
     amp_buf_release(&w->mem);
     amp_buf_release(&w->out);
-    amp_buf_release(&w->op.attempts);
+    amp_buf_release(&w->was);
 }
 
 /* Refusals before any work, which another attempt may be spared. */
@@ -105,40 +105,19 @@ struct acks {
     struct amp_span code; /* of the last one that has one */
 };
 
-static int acks_read(const struct amp_message_rec *r, struct amp_buf *text, struct acks *out,
-                     struct amp_error *err)
+static void acks_sum(const struct amp_message_rec *r, struct acks *out)
 {
-    struct amp_tape t;
-    struct amp_json_fault f;
-    amp_buf_reset(text);
-    if (r->acks.n == 0)
-        return 0;
-    if (amp_buf_str(text, "[", err) < 0 || amp_buf_add(text, r->acks.p, r->acks.n, err) < 0 ||
-        amp_buf_str(text, "]", err) < 0)
-        return -1;
-    amp_record_tape(&t);
-    int rc = amp_tape_scan(&t, text->data, text->len, &f);
-    for (uint32_t i = 1; rc == 0 && i < t.n; i = t.tok[i].next) {
-        uint32_t stage = amp_tape_get(&t, i, AMP_SPAN("stage"));
-        uint32_t at = amp_tape_get(&t, i, AMP_SPAN("at_ms"));
-        uint32_t code = amp_tape_get(&t, i, AMP_SPAN("code"));
-        int64_t ms = 0;
-        if (stage == AMP_TOK_NONE)
-            continue;
-        if (at != AMP_TOK_NONE && amp_tok_int(&t, at, &ms))
-            out->last_ms = ms;
-        if (amp_tok_is(&t, stage, AMP_SPAN("FULFILLED")) &&
-            (out->fulfilled_ms == 0 || ms < out->fulfilled_ms))
-            out->fulfilled_ms = ms > 0 ? ms : 1;
-        out->admitted |= amp_tok_is(&t, stage, AMP_SPAN("RECEIVED"));
-        out->taken_up |= amp_tok_is(&t, stage, AMP_SPAN("READ"));
-        if (code != AMP_TOK_NONE)
-            out->code = amp_tok_raw(&t, code); /* it points into text, not into the tape */
+    for (uint32_t i = 0; i < r->n_acks; i++) {
+        const struct amp_ack_note *a = &r->acks[i];
+        out->last_ms = a->at_ms > 0 ? a->at_ms : out->last_ms;
+        if (strcmp(a->stage, "FULFILLED") == 0 &&
+            (out->fulfilled_ms == 0 || a->at_ms < out->fulfilled_ms))
+            out->fulfilled_ms = a->at_ms > 0 ? a->at_ms : 1;
+        out->admitted |= strcmp(a->stage, "RECEIVED") == 0;
+        out->taken_up |= strcmp(a->stage, "READ") == 0;
+        if (a->code.n > 0)
+            out->code = a->code;
     }
-    amp_tape_release(&t);
-    return rc < 0
-               ? amp_json_fail(err, AMP_INTERNAL, "bad_record", "a record's acks are not JSON", &f)
-               : 0;
 }
 
 static struct attempt attempt_classify(const struct amp_message_rec *r, const struct acks *a,
@@ -192,18 +171,15 @@ static int result_keep(struct work *w, const struct attempt *t, const struct amp
  * *same: it is the message's own, or the message is one of several that nobody took up. */
 static int attempts_weigh(struct work *w, struct attempt *out, bool *same, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf text = {0};
-    amp_buf_init(&text, AMP_RECORD_MAX);
     *out = (struct attempt){.state = OPEN, .status = "SENT"};
     *same = false;
-    const char *id = w->op.attempts.data;
-    for (uint32_t i = 0; i < w->op.n_attempts; i++, id += strlen(id) + 1) {
+    for (uint32_t i = 0; i < w->op.rec.n_attempts; i++) {
         struct amp_message_rec r;
         struct acks a = {0};
-        bool this = amp_span_is(w->view->id, id);
-        if (amp_message_find(w->store, amp_span_str(id), &w->mem, &r, err) < 0 ||
-            acks_read(&r, &text, &a, err) < 0)
+        bool this = amp_span_eq(w->view->id, w->op.ids[i]);
+        if (amp_message_find(w->store, w->op.ids[i], &w->mem, &r, err) < 0)
             return -1;
+        acks_sum(&r, &a);
         struct attempt t = attempt_classify(&r, &a, w->opt->now_ms);
         bool better;
         if (out->state == SUCCEEDED)
@@ -222,90 +198,50 @@ static int attempts_weigh(struct work *w, struct attempt *out, bool *same, struc
     return 0;
 }
 
-static int attempt_add(struct op *op, struct amp_span id, struct amp_error *err)
+static void attempt_add(struct op *op, struct amp_span id)
 {
-    if (memchr(id.p, '\0', id.n))
-        return amp_fail(err, AMP_NO, "validation_error", "a message_id with a NUL in it");
-    if (op->n_attempts == ATTEMPTS_MAX) {
-        size_t first = strlen(op->attempts.data) + 1;
-        size_t second = strlen(op->attempts.data + first) + 1;
-        memmove(op->attempts.data + first, op->attempts.data + first + second,
-                op->attempts.len - first - second);
-        op->attempts.len -= second;
-        op->n_attempts--;
-    }
-    if (amp_buf_add(&op->attempts, id.p, id.n, err) < 0 ||
-        amp_buf_add(&op->attempts, "", 1, err) < 0)
-        return -1;
-    op->n_attempts++;
-    return 0;
+    if (op->rec.n_attempts == ATTEMPTS_MAX)
+        memmove(op->ids + 1, op->ids + 2, (--op->rec.n_attempts - 1) * sizeof(op->ids[0]));
+    op->ids[op->rec.n_attempts++] = id;
 }
 
 static int record_read(struct work *w, const struct amp_store_rec *rec, struct amp_error *err)
 {
     struct op *op = &w->op;
-    amp_buf_reset(&op->attempts);
-    op->n_attempts = 0;
     op->found = rec->found;
     op->rev = rec->rev;
-    op->answered = op->attempt = 0;
-    if (!rec->found)
-        return 0;
-    struct amp_tape t;
-    amp_record_tape(&t);
-    amp_buf_reset(&w->mem);
-    int rc = amp_buf_reserve(&w->mem, rec->json.n, err);
-    if (rc == 0)
-        rc = amp_record_scan(&t, rec->json, err);
-    uint32_t list = rc == 0 ? amp_tape_get(&t, 0, AMP_SPAN("attempts")) : AMP_TOK_NONE;
-    if (list != AMP_TOK_NONE && t.tok[list].type == AMP_JSON_ARRAY)
-        for (uint32_t i = list + 1; rc == 0 && i < t.tok[list].next; i = t.tok[i].next) {
-            struct amp_span id;
-            rc = amp_tok_text(&t, i, &w->mem, &id, err);
-            if (rc == 0)
-                rc = attempt_add(op, id, err);
-        }
-    op->answered = rc == 0 ? amp_record_int(&t, "answered") : 0;
-    op->attempt = rc == 0 ? amp_record_int(&t, "attempt") : 0;
-    amp_tape_release(&t);
-    return rc;
+    if (amp_operation_read(rec, &w->was, &op->rec, err) < 0)
+        return -1;
+    uint32_t n = op->rec.n_attempts;
+    op->rec.n_attempts = 0;
+    for (uint32_t i = 0; i < n; i++)
+        attempt_add(op, op->rec.attempts[i]);
+    return 0;
 }
 
 static int record_write(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
     const struct amp_idem_answer *a = w->answer;
-    struct amp_jw j;
+    bool rtp = v->protocol == AMP_PROTO_RTP, token = !rtp && v->token.n > 0;
+    struct amp_operation_rec r = {
+        .producer = v->from,
+        .token = token ? v->token : (struct amp_span){"", 0},
+        .sequence = rtp || token ? 0 : v->sequence,
+        .attempt = rtp ? w->op.rec.attempt : 0,
+        .original = amp_buf_span(&a->original),
+        .attempts = w->op.ids,
+        .n_attempts = w->op.rec.n_attempts,
+        .answered = w->op.rec.answered + (a->verdict >= AMP_IDEM_RUNNING),
+        .last = {.id = v->id,
+                 .correlation = v->correlation,
+                 .decision = amp_idem_word(a->verdict),
+                 .original_status = a->status,
+                 .at_ms = w->opt->now_ms},
+        .cached_ms = a->verdict == AMP_IDEM_DONE ? a->at_ms : 0,
+    };
     amp_buf_reset(&w->out);
-    amp_jw_init(&j, &w->out);
-    amp_jw_open(&j, '{');
-    amp_jw_member_str(&j, "producer", v->from);
-    if (v->protocol == AMP_PROTO_RTP)
-        amp_jw_member_int(&j, "attempt", w->op.attempt);
-    else if (v->token.n > 0)
-        amp_jw_member_str(&j, "token", v->token);
-    else
-        amp_jw_member_int(&j, "sequence", v->sequence);
-    amp_jw_member_str(&j, "original", amp_buf_span(&a->original));
-    amp_jw_key(&j, "attempts");
-    amp_jw_open(&j, '[');
-    const char *id = w->op.attempts.data;
-    for (uint32_t i = 0; i < w->op.n_attempts; i++, id += strlen(id) + 1)
-        amp_jw_str(&j, amp_span_str(id));
-    amp_jw_close(&j, ']');
-    amp_jw_member_int(&j, "answered", w->op.answered + (a->verdict >= AMP_IDEM_RUNNING));
-    amp_jw_key(&j, "last");
-    amp_jw_open(&j, '{');
-    amp_jw_member_str(&j, "id", v->id);
-    amp_jw_member_str(&j, "correlation", v->correlation);
-    amp_jw_member_str(&j, "decision", amp_span_str(amp_idem_word(a->verdict)));
-    amp_jw_member_str(&j, "original_status", amp_span_str(a->status));
-    amp_jw_member_int(&j, "at_ms", w->opt->now_ms);
-    amp_jw_close(&j, '}');
-    if (a->verdict == AMP_IDEM_DONE)
-        amp_jw_member_int(&j, "cached_ms", a->at_ms);
-    amp_jw_close(&j, '}');
-    return amp_jw_end(&j, err);
+    return amp_operation_write(&r, &w->out, err);
 }
 
 static int claim_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -328,11 +264,10 @@ static int claim_fn(void *ctx, const struct amp_store_rec *now, struct amp_store
 
 static bool is_known(const struct work *w)
 {
-    const char *id = w->op.attempts.data;
-    for (uint32_t i = 0; i < w->op.n_attempts; i++, id += strlen(id) + 1)
-        if (amp_span_is(w->view->id, id))
-            return true;
-    return false;
+    uint32_t i = 0;
+    while (i < w->op.rec.n_attempts && !amp_span_eq(w->view->id, w->op.ids[i]))
+        i++;
+    return i < w->op.rec.n_attempts;
 }
 
 /* The same words said again in a conversation, as a first attempt, are another message. A task has
@@ -350,12 +285,12 @@ static int attempt_check(struct work *w, struct amp_error *err)
     const struct amp_view *v = w->view;
     if (v->protocol != AMP_PROTO_RTP || !v->has_attempt)
         return 0;
-    if (!is_known(w) && v->attempt <= w->op.attempt)
+    if (!is_known(w) && v->attempt <= w->op.rec.attempt)
         return amp_fail(err, AMP_NO, "attempt_not_incremented",
                         "attempt %lld of what was sent before as attempt %lld",
-                        (long long)v->attempt, (long long)w->op.attempt);
-    if (v->attempt > w->op.attempt)
-        w->op.attempt = v->attempt;
+                        (long long)v->attempt, (long long)w->op.rec.attempt);
+    if (v->attempt > w->op.rec.attempt)
+        w->op.rec.attempt = v->attempt;
     return 0;
 }
 
@@ -369,12 +304,11 @@ static int claim_decide(struct work *w, struct amp_error *err)
         record_read(w, &rec, err) < 0 || attempts_weigh(w, &t, &same, err) < 0)
         return -1;
     bool ended = t.state == SUCCEEDED || t.state == FAILED;
-    if (w->op.n_attempts == 0 || is_said_anew(w) ||
+    if (w->op.rec.n_attempts == 0 || is_said_anew(w) ||
         (ended && w->opt->now_ms - t.at_ms >= w->opt->window_ms)) {
         a->verdict = AMP_IDEM_NEW;
-        amp_buf_reset(&w->op.attempts);
-        w->op.n_attempts = 0;
-        w->op.answered = w->op.attempt = 0;
+        w->op.rec.n_attempts = 0;
+        w->op.rec.answered = w->op.rec.attempt = 0;
     } else if (ended) {
         a->verdict = AMP_IDEM_DONE;
     } else if (same) {
@@ -384,13 +318,12 @@ static int claim_decide(struct work *w, struct amp_error *err)
     }
     if (attempt_check(w, err) < 0)
         return -1;
-    if ((a->verdict == AMP_IDEM_NEW || a->verdict == AMP_IDEM_RETRY) &&
-        attempt_add(&w->op, w->view->id, err) < 0)
-        return -1;
+    if (a->verdict == AMP_IDEM_NEW || a->verdict == AMP_IDEM_RETRY)
+        attempt_add(&w->op, w->view->id);
     if (a->verdict == AMP_IDEM_NEW)
         a->status = "SENT";
     amp_buf_reset(&a->original);
-    return amp_buf_str(&a->original, w->op.attempts.data, err);
+    return amp_buf_add(&a->original, w->op.ids[0].p, w->op.ids[0].n, err);
 }
 
 int amp_idem_claim(struct amp_store *s, const struct amp_view *v,

@@ -2,13 +2,28 @@
 #ifndef AMP_MESSAGE_RECORD_RECORD_H
 #define AMP_MESSAGE_RECORD_RECORD_H
 
-#include <amp/json/tape.h>
-#include <amp/json/writer.h>
-
 #include "message/record/delivery.h"
 #include "store/store.h"
+#include "json/record.h"
 
 #define AMP_MESSAGE_KIND "message" /* of the ledger's records in the store */
+
+/* One acknowledgement of a message. */
+struct amp_ack_note {
+    const char *stage;
+    const char *by;
+    struct amp_span id, code; /* empty: none */
+    int64_t at_ms;
+    bool late;
+};
+
+/* A former attempt at an operation, also in the history of a dead letter. */
+struct amp_message_try {
+    struct amp_span msg_id; /* of that attempt, empty: the message's */
+    int64_t at_ms;
+    const char *code, *route, *why;
+};
+extern const struct amp_rec amp_message_try_rec;
 
 /* What the ledger knows of a message. The spans point into the caller's `mem` (an initialised
  * buffer, emptied first) and live as long as it does. */
@@ -17,7 +32,8 @@ struct amp_message_rec {
     uint8_t state;                                  /* of amp_delivery_fsm */
     struct amp_span line;                           /* the message's bytes */
     struct amp_span protocol, type, from, to, task; /* to: the first recipient */
-    struct amp_span acks; /* the acknowledgements so far: the elements of a JSON array */
+    struct amp_ack_note *acks;                      /* so far; as read, with room for one more */
+    uint32_t n_acks;
     struct amp_span correlation;
     struct amp_span claim;  /* the operation it is an attempt at; empty: none is kept */
     struct amp_span holder; /* who took the work up */
@@ -39,10 +55,12 @@ struct amp_message_rec {
     int64_t seen_ms;
     bool lost, supervised;
     /* Attempts (message/operation/retry.h): this is the how manieth of the same operation, `tries`
-     * tells the former ones as a dead letter's history does, `next` is the one after it, which has
+     * has the former ones (as read, with room for one more), `next` is the one after it, which has
      * left at departed_ms from the outbox `node`. */
     int64_t attempt, departed_ms, sequence;
-    struct amp_span origin, tries, next, node;
+    struct amp_span origin, next, node;
+    struct amp_message_try *tries;
+    uint32_t n_tries;
     struct amp_span failure;  /* "passing", "terminal": what became of it is to be decided */
     struct amp_span given_up; /* why there is no further attempt */
 };
@@ -52,21 +70,14 @@ int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *me
 int amp_message_parse(const struct amp_store_rec *row, struct amp_buf *mem,
                       struct amp_message_rec *out, struct amp_error *err);
 
-/* One acknowledgement that is added to a record. */
-struct amp_ack_note {
-    const char *stage;
-    const char *by;
-    struct amp_span id, code; /* empty: none */
-    int64_t at_ms;
-    bool late;
-};
-
 /* Appends the record as one JSON object, with `note` behind its acks when that is not NULL. */
 int amp_record_write(const struct amp_message_rec *r, const struct amp_ack_note *note,
                      struct amp_buf *out, struct amp_error *err);
-/* Reads one; everything is copied into mem. state and found are left alone. */
+/* Reads one; everything is copied into mem. state and found are 0. */
 int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_message_rec *out,
                     struct amp_error *err);
+/* The acknowledgements as a JSON array. */
+void amp_record_acks(const struct amp_message_rec *r, struct amp_jw *w);
 /* Whether (stage, by) is among the acks; *late tells how the last of them was recorded. */
 bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
                         bool *late);
@@ -84,19 +95,6 @@ bool amp_record_arrived(const struct amp_message_rec *r);
 int64_t amp_record_lost_at(const struct amp_message_rec *r, int64_t silence_ms);
 int64_t amp_record_due(const struct amp_message_rec *r, int64_t silence_ms);
 
-/* Appends "msg":{…} with the line as it stands, or "text":"…" where that would not give the same
- * bytes back. The counterpart reads either from an object of a tape. */
-void amp_record_line(struct amp_jw *w, struct amp_span line);
-int amp_record_line_read(const struct amp_tape *t, struct amp_buf *mem, struct amp_span *out,
-                         struct amp_error *err);
-/* The text of a member, decoded into mem; empty when absent. Integers: 0 when absent. */
-int amp_record_text(const struct amp_tape *t, const char *key, struct amp_buf *mem,
-                    struct amp_span *out, struct amp_error *err);
-int64_t amp_record_int(const struct amp_tape *t, const char *key);
-/* A tape for records: they hold a whole line and what we say about it. */
-void amp_record_tape(struct amp_tape *t);
-int amp_record_scan(struct amp_tape *t, struct amp_span json, struct amp_error *err);
-
-#define AMP_RECORD_MAX ((size_t)256 << 20) /* a 32 MiB line, escaped six-fold at worst */
+#define AMP_RECORD_MAX AMP_REC_MAX
 
 #endif

@@ -19,14 +19,21 @@ struct taking {
     char json[48];
 };
 
+struct sequence {
+    int64_t last;
+};
+static const struct amp_rec_field fields[] = {AMP_REC_EVER(INT, struct sequence, "last", last)};
+AMP_REC_TABLE(sequence_rec, "the record of a sequence", struct sequence, fields);
+
 static int last_of(struct amp_span json, int64_t *last, struct amp_error *err)
 {
-    struct amp_tape t;
-    amp_record_tape(&t);
-    int rc = amp_record_scan(&t, json, err);
-    *last = rc == 0 ? amp_record_int(&t, "last") : 0;
-    amp_tape_release(&t);
-    return rc;
+    struct sequence r;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_rec_parse(&sequence_rec, json, &mem, &r, err) < 0)
+        return -1;
+    *last = r.last;
+    return 0;
 }
 
 static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,

@@ -49,8 +49,8 @@ static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     struct tool *tool = ctx;
     struct amp_tape t;
     (void)id;
-    amp_record_tape(&t);
-    if (amp_record_scan(&t, rec->json, NULL) == 0)
+    amp_rec_tape(&t);
+    if (amp_rec_scan(&t, rec->json, "an agent's record", NULL) == 0)
         for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
             tools_look_at(&t, amp_tape_pointer(&t, 0, amp_span_str(places[i])), tool);
     amp_tape_release(&t);
@@ -172,45 +172,29 @@ static int attempt_compose(struct amp_overdue *o, struct amp_buf *out)
     return amp_step_read(o, o->r.line, &v) < 0 ? -1 : amp_again_line(&v, &a, out, o->sw->err);
 }
 
-/* The attempts so far, this one with what became of it. */
-static int tries_write(struct amp_overdue *o, struct amp_buf *out)
+/* It has left: the new attempt's record. */
+static int attempt_record(struct amp_overdue *o, struct amp_buf *line)
 {
     const struct amp_message_rec *r = &o->r;
-    struct amp_jw w;
+    struct amp_view v;
+    struct amp_error e = {0};
     char code[128], why[200], sent[AMP_TIME_MAX];
     amp_step_code(r, code);
     amp_time_format(r->sent_ms, sent);
     snprintf(why, sizeof(why), "attempt %lld, sent at %s", (long long)amp_step_attempts(r), sent);
-    if (r->tries.n > 0 && (amp_buf_add(out, r->tries.p, r->tries.n, o->sw->err) < 0 ||
-                           amp_buf_add(out, ",", 1, o->sw->err) < 0))
-        return -1;
-    struct {
-        const char *key;
-        struct amp_span text;
-    } texts[] = {{"msg_id", o->id}, {"code", amp_span_str(code)}, {"why", amp_span_str(why)}};
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        amp_jw_key(&w, texts[i].key);
-        amp_jw_str(&w, texts[i].text);
-    }
-    amp_jw_member_int(&w, "at_ms", r->timed_out_ms > 0 ? r->timed_out_ms : r->departed_ms);
-    amp_jw_close(&w, '}');
-    return amp_jw_end(&w, o->sw->err);
-}
-
-/* It has left: the new attempt's record. */
-static int attempt_record(struct amp_overdue *o, struct amp_buf *line)
-{
-    AMP_BUF struct amp_buf tries = {0};
-    struct amp_view v;
-    struct amp_error e = {0};
-    amp_buf_init(&tries, AMP_RECORD_MAX);
-    if (tries_write(o, &tries) < 0 || amp_step_read(o, amp_buf_span(line), &v) < 0)
+    struct amp_message_try first, *tries = r->n_tries > 0 ? r->tries : &first;
+    tries[r->n_tries] =
+        (struct amp_message_try){.msg_id = o->id,
+                                 .at_ms = r->timed_out_ms > 0 ? r->timed_out_ms : r->departed_ms,
+                                 .code = code,
+                                 .route = "",
+                                 .why = why};
+    if (amp_step_read(o, amp_buf_span(line), &v) < 0)
         return -1;
     struct amp_message_former former = {.attempt = amp_step_attempts(&o->r),
                                         .first = o->r.origin.n > 0 ? o->r.origin : o->id,
-                                        .tries = amp_buf_span(&tries),
+                                        .tries = tries,
+                                        .n_tries = r->n_tries + 1,
                                         .ack_timeout_ms = o->r.ack_timeout_ms,
                                         .sla_ms = o->r.sla_ms};
     if (amp_message_record_next(o->sw->store, &v, &former, o->sw->now_ms, &e) < 0 &&

@@ -9,51 +9,6 @@
 #include "message/dead/letters.h"
 #include "message/settle/step.h"
 
-#define BEFORE_MAX 31
-
-/* The former attempts for the letter; their texts live in mem. */
-static int tries_read(struct amp_overdue *o, struct amp_buf *mem, struct amp_dead_attempt *out,
-                      uint32_t *n)
-{
-    struct amp_tape t;
-    struct amp_json_fault f;
-    AMP_BUF struct amp_buf list = {0};
-    amp_buf_init(&list, AMP_RECORD_MAX);
-    *n = 0;
-    if (o->r.tries.n == 0)
-        return 0;
-    amp_record_tape(&t);
-    int rc = amp_buf_reserve(mem, o->r.tries.n * 2, o->sw->err);
-    if (rc == 0)
-        rc = amp_buf_fmt(&list, o->sw->err, "[%.*s]", (int)o->r.tries.n, o->r.tries.p);
-    if (rc == 0 && amp_tape_scan(&t, list.data, list.len, &f) < 0)
-        rc = amp_json_fail(o->sw->err, AMP_INTERNAL, "bad_record", "a record's tries are not JSON",
-                           &f);
-    for (uint32_t i = 1; rc == 0 && i < t.n && *n < BEFORE_MAX; i = t.tok[i].next) {
-        static const char *const keys[] = {"msg_id", "code", "why"};
-        const char *text[3] = {"", "", ""};
-        for (size_t k = 0; rc == 0 && k < 3; k++) {
-            struct amp_span s;
-            uint32_t tok = amp_tape_get(&t, i, amp_span_str(keys[k]));
-            if (tok == AMP_TOK_NONE)
-                continue;
-            size_t at = mem->len;
-            s = amp_tok_raw(&t, tok);
-            rc = amp_buf_add(mem, s.p, s.n, o->sw->err) < 0 ? -1
-                                                            : amp_buf_add(mem, "", 1, o->sw->err);
-            text[k] = mem->data + at;
-        }
-        struct amp_dead_attempt *a = &out[(*n)++];
-        *a = (struct amp_dead_attempt){
-            .msg_id = amp_span_str(text[0]), .code = text[1], .why = text[2], .route = ""};
-        uint32_t tok = amp_tape_get(&t, i, AMP_SPAN("at_ms"));
-        if (tok != AMP_TOK_NONE)
-            amp_tok_int(&t, tok, &a->at_ms);
-    }
-    amp_tape_release(&t);
-    return rc;
-}
-
 /* Whether there is nothing to bury: the message that nobody acknowledged arrived after all, or what
  * failed or expired was done. */
 static int letter_is_void(struct amp_overdue *o, bool *void_)
@@ -86,13 +41,10 @@ static void letter_describe(struct amp_dead_letter *d, const struct amp_message_
 
 int amp_bury_letter(struct amp_overdue *o)
 {
-    struct amp_dead_attempt before[BEFORE_MAX];
     struct amp_dead_letter d = {0};
     struct amp_view v;
-    AMP_BUF struct amp_buf mem = {0};
     char code[128], given[64], why[300];
     bool buried, nothing;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     if (letter_is_void(o, &nothing) < 0)
         return -1;
     if (nothing)
@@ -103,7 +55,7 @@ int amp_bury_letter(struct amp_overdue *o)
     if (buried)
         return amp_step_settle(o);
     int valid = amp_step_read(o, o->r.line, &v);
-    if (valid < 0 || tries_read(o, &mem, before, &d.n_before) < 0)
+    if (valid < 0)
         return -1;
     amp_step_code(&o->r, code);
     amp_span_copy(o->r.given_up, given, sizeof(given));
@@ -125,7 +77,8 @@ int amp_bury_letter(struct amp_overdue *o)
     d.retryable = strcmp(given, "retries_exhausted") == 0;
     d.failed_ms = o->sw->now_ms;
     d.attempts = amp_step_attempts(&o->r);
-    d.before = before;
+    d.before = o->r.tries;
+    d.n_before = o->r.n_tries;
     if (amp_dead_add(o->sw->store, &d, o->sw->opt->actor, (struct amp_span){"", 0}, NULL,
                      o->sw->err) < 0)
         return -1;

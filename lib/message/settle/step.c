@@ -107,43 +107,22 @@ bool amp_step_has_arrived(const struct amp_message_rec *r)
 
 int amp_step_arrived(struct amp_overdue *o, bool *arrived)
 {
-    struct amp_sweep *sw = o->sw;
-    AMP_BUF struct amp_buf text = {0}, mem = {0}, id = {0};
-    struct amp_tape t;
-    struct amp_json_fault f;
-    amp_buf_init(&text, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
-    amp_buf_init(&id, AMP_RECORD_MAX);
     *arrived = amp_step_has_arrived(&o->r);
-    if (*arrived || o->r.tries.n == 0)
-        return 0;
-    amp_record_tape(&t);
-    int rc = amp_buf_fmt(&text, sw->err, "[%.*s]", (int)o->r.tries.n, o->r.tries.p);
-    if (rc == 0 && amp_tape_scan(&t, text.data, text.len, &f) < 0)
-        rc =
-            amp_json_fail(sw->err, AMP_INTERNAL, "bad_record", "a record's tries are not JSON", &f);
-    for (uint32_t i = 1; rc == 0 && i < t.n && !*arrived; i = t.tok[i].next) {
+    for (uint32_t i = 0; i < o->r.n_tries && !*arrived; i++) {
         struct amp_message_rec former;
-        struct amp_span name;
-        uint32_t tok = amp_tape_get(&t, i, AMP_SPAN("msg_id"));
-        if (tok == AMP_TOK_NONE)
+        if (o->r.tries[i].msg_id.n == 0)
             continue;
-        rc = amp_tok_text(&t, tok, &id, &name, sw->err) < 0
-                 ? -1
-                 : amp_message_find(sw->store, name, &mem, &former, sw->err);
-        *arrived = rc == 0 && former.found && amp_step_has_arrived(&former);
+        if (amp_message_find(o->sw->store, o->r.tries[i].msg_id, &mem, &former, o->sw->err) < 0)
+            return -1;
+        *arrived = former.found && amp_step_has_arrived(&former);
     }
-    amp_tape_release(&t);
-    return rc;
+    return 0;
 }
 
 void amp_step_code(const struct amp_message_rec *r, char out[128])
 {
-    AMP_BUF struct amp_buf text = {0};
-    struct amp_tape t;
-    struct amp_json_fault f;
-    amp_buf_init(&text, AMP_RECORD_MAX);
-    amp_record_tape(&t);
     bool aop = amp_span_is(r->protocol, "aop");
     bool expired = r->failure.n == 0 && amp_span_is(r->given_up, "ttl_expired");
     snprintf(out, 128, "%s",
@@ -152,14 +131,9 @@ void amp_step_code(const struct amp_message_rec *r, char out[128])
              : r->silent      ? "E_HEARTBEAT_FAILURE"
              : aop            ? "E_TIMEOUT"
                               : "ack_timeout");
-    if (r->failure.n > 0 && amp_buf_fmt(&text, NULL, "[%.*s]", (int)r->acks.n, r->acks.p) == 0 &&
-        amp_tape_scan(&t, text.data, text.len, &f) == 0)
-        for (uint32_t i = 1; i < t.n; i = t.tok[i].next) {
-            uint32_t code = amp_tape_get(&t, i, AMP_SPAN("code"));
-            if (code != AMP_TOK_NONE)
-                amp_span_copy(amp_tok_raw(&t, code), out, 128);
-        }
-    amp_tape_release(&t);
+    for (uint32_t i = 0; r->failure.n > 0 && i < r->n_acks; i++)
+        if (r->acks[i].code.n > 0)
+            amp_span_copy(r->acks[i].code, out, 128);
 }
 
 int64_t amp_step_attempts(const struct amp_message_rec *r)

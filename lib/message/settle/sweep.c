@@ -31,34 +31,41 @@ static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec 
     return sw->rc < 0;
 }
 
-/* An agent's record gives a time as people write it, or milliseconds. */
-static int64_t last_seen(const struct amp_tape *t)
-{
-    uint32_t tok = amp_tape_get(t, 0, AMP_SPAN("last_seen"));
-    int64_t ms = 0;
-    if (tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_STRING)
-        return amp_time_parse(amp_tok_raw(t, tok), &ms) ? ms : 0;
-    return tok != AMP_TOK_NONE && amp_tok_int(t, tok, &ms) ? ms : 0;
-}
+/* What the sweep needs of an agent, and its record that a silence was reported. */
+struct agent {
+    struct amp_span task;
+    int64_t last_seen;
+};
+static const struct amp_rec_field agent_fields[] = {
+    AMP_REC(TEXT, struct agent, "task", task),
+    AMP_REC(INT, struct agent, "last_seen", last_seen),
+};
+AMP_REC_TABLE(agent_rec, "an agent's record", struct agent, agent_fields);
+
+struct silence {
+    int64_t last_seen_ms;
+    const char *escalation;
+};
+static const struct amp_rec_field silence_fields[] = {
+    AMP_REC(INT, struct silence, "last_seen_ms", last_seen_ms),
+    AMP_REC(CSTR, struct silence, "escalation", escalation),
+};
+AMP_REC_TABLE(silence_rec, "the record of a silence", struct silence, silence_fields);
 
 static int silence_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                       struct amp_error *err)
 {
     struct amp_sweep *sw = ctx;
+    struct silence told;
     if (now->found) {
-        struct amp_tape t;
-        amp_record_tape(&t);
-        int rc = amp_record_scan(&t, now->json, err);
-        int64_t told = rc == 0 ? amp_record_int(&t, "last_seen_ms") : 0;
-        amp_tape_release(&t);
-        if (rc < 0)
+        if (amp_rec_parse(&silence_rec, now->json, &sw->out, &told, err) < 0)
             return -1;
-        if (told >= sw->last_seen)
+        if (told.last_seen_ms >= sw->last_seen)
             return 1;
     }
+    told = (struct silence){sw->last_seen, sw->id};
     amp_buf_reset(&sw->out);
-    if (amp_buf_fmt(&sw->out, err, "{\"last_seen_ms\":%lld,\"escalation\":\"%s\"}",
-                    (long long)sw->last_seen, sw->id) < 0)
+    if (amp_rec_write(&silence_rec, &told, &sw->out, err) < 0)
         return -1;
     change->event = "heartbeat_timeout";
     change->to = "SILENT";
@@ -70,16 +77,11 @@ static int silence_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
 /* Reads one agent's record: 1 when it is silent for too long. */
 static int agent_is_silent(struct amp_sweep *sw, struct amp_span json, struct amp_span *task)
 {
-    struct amp_tape t;
-    amp_record_tape(&t);
-    int rc = amp_record_scan(&t, json, sw->err);
-    amp_buf_reset(&sw->mem);
-    if (rc == 0)
-        rc = amp_record_text(&t, "task", &sw->mem, task, sw->err);
-    sw->last_seen = rc == 0 ? last_seen(&t) : 0;
-    amp_tape_release(&t);
-    if (rc < 0)
+    struct agent a;
+    if (amp_rec_parse(&agent_rec, json, &sw->mem, &a, sw->err) < 0)
         return -1;
+    *task = a.task;
+    sw->last_seen = a.last_seen;
     return sw->last_seen > 0 && sw->last_seen + sw->opt->silence_ms <= sw->now_ms;
 }
 
@@ -178,29 +180,24 @@ struct earliest {
 static bool silence_told(struct amp_store *s, struct amp_span agent, int64_t seen)
 {
     struct amp_store_rec rec;
-    bool told = false;
-    if (amp_store_get(s, "silence", agent, &rec, NULL) < 0 || !rec.found)
-        return false;
-    struct amp_tape t;
-    amp_record_tape(&t);
-    if (amp_record_scan(&t, rec.json, NULL) == 0)
-        told = amp_record_int(&t, "last_seen_ms") >= seen;
-    amp_tape_release(&t);
-    return told;
+    struct silence told;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    return amp_store_get(s, "silence", agent, &rec, NULL) == 0 && rec.found &&
+           amp_rec_parse(&silence_rec, rec.json, &mem, &told, NULL) == 0 &&
+           told.last_seen_ms >= seen;
 }
 
 static int earliest_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct earliest *e = ctx;
-    struct amp_tape t;
-    amp_record_tape(&t);
-    if (amp_record_scan(&t, rec->json, NULL) == 0) {
-        int64_t seen = last_seen(&t);
-        if (rec->due_ms > 0 && seen > 0 && (e->due_ms == 0 || seen + e->silence_ms < e->due_ms) &&
-            !silence_told(e->store, id, seen))
-            e->due_ms = seen + e->silence_ms;
-    }
-    amp_tape_release(&t);
+    struct agent a;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_rec_parse(&agent_rec, rec->json, &mem, &a, NULL) == 0 && rec->due_ms > 0 &&
+        a.last_seen > 0 && (e->due_ms == 0 || a.last_seen + e->silence_ms < e->due_ms) &&
+        !silence_told(e->store, id, a.last_seen))
+        e->due_ms = a.last_seen + e->silence_ms;
     return 0;
 }
 

@@ -8,38 +8,42 @@
 #include "protocol/rtp/answer.h"
 #include "protocol/sw4rm/answer.h"
 
+/* What the sweep needs of a task. */
+struct task {
+    int64_t rejects;
+    struct amp_span suspended;
+};
+static const struct amp_rec_field task_fields[] = {
+    AMP_REC(INT, struct task, "reject_count", rejects),
+    AMP_REC(RAW, struct task, "suspended", suspended),
+};
+AMP_REC_TABLE(task_rec, "a task's record", struct task, task_fields);
+
 /* What the task's own record says, for the snapshot in the escalation. */
 static int64_t task_snapshot(struct amp_sweep *sw, struct amp_span task, char status[64])
 {
     struct amp_store_rec rec;
-    int64_t rejects = 0;
+    struct task t;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
     snprintf(status, 64, "unknown");
     if (amp_store_get(sw->store, "task", task, &rec, NULL) < 0 || !rec.found)
         return 0;
     amp_span_copy(rec.state, status, 64);
-    struct amp_tape t;
-    amp_record_tape(&t);
-    if (amp_record_scan(&t, rec.json, NULL) == 0)
-        rejects = amp_record_int(&t, "reject_count");
-    amp_tape_release(&t);
-    return rejects;
+    return amp_rec_parse(&task_rec, rec.json, &mem, &t, NULL) < 0 ? 0 : t.rejects;
 }
 
 int amp_tell_suspended(struct amp_sweep *sw, struct amp_span task)
 {
     struct amp_store_rec rec;
-    struct amp_tape t;
+    struct task t;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_store_get(sw->store, "task", task, &rec, sw->err) < 0)
         return -1;
     if (!rec.found)
         return 0;
-    amp_record_tape(&t);
-    int rc = amp_record_scan(&t, rec.json, sw->err);
-    uint32_t by = rc == 0 ? amp_tape_get(&t, 0, AMP_SPAN("suspended")) : AMP_TOK_NONE;
-    if (by != AMP_TOK_NONE)
-        rc = t.tok[by].type == AMP_JSON_OBJECT;
-    amp_tape_release(&t);
-    return rc;
+    return amp_rec_parse(&task_rec, rec.json, &mem, &t, sw->err) < 0 ? -1 : t.suspended.n > 0;
 }
 
 /* "What (rtp task tsk-1)": the work, where it is not a task of AMP. */
