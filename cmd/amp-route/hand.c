@@ -9,11 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <amp/base/child.h>
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 #include <amp/json/writer.h>
@@ -212,72 +210,32 @@ static char **environment(const struct hand *h, const struct amp_inbox_msg *m, c
     return env;
 }
 
-/* What amp-exit(7) calls absent, failed or to be tried again, and what a shell says of a command
- * that it cannot run; the rest is about the message. */
-static bool is_temporary(int status)
-{
-    return status == AMP_UNAVAILABLE || status == AMP_CANTCREAT || status == AMP_IOERR ||
-           status == AMP_TEMPFAIL || status == AMP_TIMEDOUT || status == AMP_INTERRUPTED ||
-           status == 126 || status == 127;
-}
-
-static enum hand_outcome ended(struct hand *h, const struct amp_child_end *end)
-{
-    h->why[0] = 0;
-    snprintf(h->code, sizeof(h->code), "command_failed");
-    if (end->timed_out) {
-        snprintf(h->code, sizeof(h->code), "command_timeout");
-        snprintf(h->why, sizeof(h->why), "%.100s took longer than %lld ms", h->argv[0],
-                 (long long)h->attempt_timeout_ms);
-        return HAND_AGAIN;
-    }
-    if (end->signaled) {
-        snprintf(h->why, sizeof(h->why), "%.100s was ended by signal %d", h->argv[0], end->signal);
-        return HAND_AGAIN;
-    }
-    if (end->exit_code == 0)
-        return HAND_TAKEN;
-    snprintf(h->why, sizeof(h->why), "%.100s ended with status %d (%s)", h->argv[0], end->exit_code,
-             amp_status_meaning(end->exit_code));
-    if (is_temporary(end->exit_code))
-        return HAND_AGAIN;
-    snprintf(h->code, sizeof(h->code), "command_refused");
-    return HAND_REFUSED;
-}
-
-static int run_command(struct hand *h, const struct amp_inbox_msg *m, enum hand_outcome *how,
+static int run_command(struct hand *h, const struct amp_inbox_msg *m, enum amp_run_verdict *how,
                        struct amp_error *err)
 {
     char words[4][256];
-    struct amp_child child;
-    struct amp_child_end end = {0};
-    AMP_CLOSE int fd = memfd_create("message", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot make a file for a message");
-    if (amp_write_all(fd, m->line, err) < 0 || lseek(fd, 0, SEEK_SET) < 0)
-        return -1;
-    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    struct amp_runner run;
+    struct amp_child_end end;
+    int64_t limit = h->attempt_timeout_ms > 0 ? h->attempt_timeout_ms : -1;
     AMP_FREE char **env = environment(h, m, words);
     if (!env)
         return amp_fail_memory(err);
-    struct amp_child_spec spec = {.argv = h->argv,
-                                  .envp = (const char *const *)env,
-                                  .fd_in = fd,
-                                  .fd_out = STDOUT_FILENO,
-                                  .fd_err = STDERR_FILENO};
-    if (amp_child_start(&spec, &child, err) < 0 ||
-        amp_child_wait(&child, h->attempt_timeout_ms > 0 ? h->attempt_timeout_ms : -1, GRACE_MS,
-                       &amp_stop, &end, err) < 0)
+    const struct amp_child_spec spec = {.argv = h->argv,
+                                        .envp = (const char *const *)env,
+                                        .fd_out = STDOUT_FILENO,
+                                        .fd_err = STDERR_FILENO};
+    if (amp_runner_start(&run, &spec, m->line, limit, GRACE_MS, err) < 0 ||
+        amp_runner_finish(&run, &amp_stop, &end, err) < 0)
         return -1;
     if (amp_stop)
         return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
-    *how = ended(h, &end);
+    *how = amp_runner_verdict(&run, &end, h->argv[0], &h->why);
     return 0;
 }
 
-int hand_over(struct hand *h, const struct amp_inbox_msg *m, enum hand_outcome *how,
+int hand_over(struct hand *h, const struct amp_inbox_msg *m, enum amp_run_verdict *how,
               struct amp_error *err)
 {
-    *how = HAND_TAKEN;
+    *how = AMP_RUN_DONE;
     return h->argv ? run_command(h, m, how, err) : write_out(h, m, err);
 }

@@ -155,7 +155,7 @@ static int show(struct inbox *in)
 
 /* How long it waited, told once; how long the command was at work; what the agent has now. */
 static void count(struct inbox *in, const struct amp_inbox_msg *m, int64_t began_ms,
-                  enum hand_outcome how)
+                  enum amp_run_verdict how)
 {
     struct amp_metric_labels l = {.agent = in->agent};
     if (m->attempt == 1)
@@ -166,7 +166,7 @@ static void count(struct inbox *in, const struct amp_inbox_msg *m, int64_t began
     if (in->hand.argv)
         amp_metrics_observe(in->metrics, AMP_METRIC_PROCESS_TIME, &l,
                             (double)(amp_now_ms() - began_ms) / 1e3);
-    if (how == HAND_TAKEN)
+    if (how == AMP_RUN_DONE)
         amp_metrics_add(in->metrics, AMP_METRIC_SENT, &l, 1);
 }
 
@@ -180,11 +180,11 @@ static void write_metrics(struct inbox *in)
         amp_warn("%s", err.what);
 }
 
-static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_outcome how,
+static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum amp_run_verdict how,
                   struct amp_error *err)
 {
     int64_t now = amp_now_ms();
-    if (how == HAND_TAKEN) {
+    if (how == AMP_RUN_DONE) {
         in->handed++;
         in->this_turn++;
         if (acks_read(&in->acks, m, now, err) < 0)
@@ -199,8 +199,8 @@ static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_out
         amp_warn("%.*s: %s", (int)(m->id.n < 200 ? m->id.n : 200), m->id.p, e.what);
         return 0;
     }
-    amp_warn("%.*s: %s", (int)(m->id.n < 200 ? m->id.n : 200), m->id.p, in->hand.why);
-    if (how == HAND_AGAIN && m->attempt < attempts) {
+    amp_warn("%.*s: %s", (int)(m->id.n < 200 ? m->id.n : 200), m->id.p, in->hand.why.what);
+    if (how == AMP_RUN_AGAIN && m->attempt < attempts) {
         int64_t half = amp_backoff_nth(&pauses, m->attempt - 1) / 2;
         uint64_t random;
         amp_random(&random, sizeof(random));
@@ -208,7 +208,7 @@ static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum hand_out
     }
     in->refused++;
     amp_status_note(AMP_NO);
-    return amp_inbox_give_up(in->store, in->agent, m->id, in->hand.code, in->hand.why,
+    return amp_inbox_give_up(in->store, in->agent, m->id, in->hand.why.code, in->hand.why.what,
                              acks_actor(&in->acks, SWEEPER), now, err);
 }
 
@@ -270,7 +270,7 @@ static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
 static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
 {
     struct amp_inbox_msg m;
-    enum hand_outcome how;
+    enum amp_run_verdict how;
     /* Without --follow all that waits is for one turn. */
     struct amp_inbox_turn turn = {.between_turns = between && (follow || in->this_turn == 0),
                                   .lease_ms = lease_ms,

@@ -7,6 +7,7 @@
 
 #include <amp/base/pipe.h>
 
+#include "base/runner.h"
 #include "cli/rows.h"
 #include "message/inbox/bell.h"
 #include "message/inbox/inbox.h"
@@ -14,12 +15,6 @@
 
 extern const struct amp_opt inbox_opts[];
 int route_inbox(int argc, char **argv);
-
-enum hand_outcome {
-    HAND_TAKEN,
-    HAND_AGAIN,   /* the command could not do it now */
-    HAND_REFUSED, /* nor ever */
-};
 
 /* Acknowledgements of what was handed over, on their way to a port. */
 #define ACKS_AWAY 64
@@ -61,15 +56,14 @@ struct hand {
     const char *agent;
     int64_t attempt_timeout_ms;
     struct amp_outq out;
-    bool fifo, file; /* what the output is */
-    char why[200];   /* of HAND_AGAIN and HAND_REFUSED */
-    char code[32];
-    struct acks *acks; /* go on leaving while something is waited for */
+    bool fifo, file;      /* what the output is */
+    struct amp_error why; /* unless the message was taken */
+    struct acks *acks;    /* go on leaving while something is waited for */
 };
 int hand_open(struct hand *h, const char *path, int64_t open_timeout_ms, struct amp_error *err);
 void hand_close(struct hand *h);
 /* Returns when the agent has it: on a pipe, when its reader took it. */
-int hand_over(struct hand *h, const struct amp_inbox_msg *m, enum hand_outcome *how,
+int hand_over(struct hand *h, const struct amp_inbox_msg *m, enum amp_run_verdict *how,
               struct amp_error *err);
 /* poll (two at most) without missing a signal: INTERRUPTED when one came. */
 int hand_wait(struct hand *h, struct pollfd *fds, unsigned n, int64_t timeout_ms,

@@ -11,7 +11,6 @@
 #include <amp/base/clock.h>
 
 #include "base/child_tree.h"
-#include "base/loop.h"
 
 /* Kills until nothing of the tree is left: what forks while we look is met in the next round. */
 static void kill_all(pid_t pid)
@@ -80,39 +79,4 @@ int amp_child_poll(struct amp_child *c, struct amp_child_end *end, struct amp_er
     finish(c, &si, &e);
     *end = e;
     return 1;
-}
-
-int amp_child_wait(struct amp_child *c, int64_t timeout_ms, int64_t grace_ms,
-                   volatile const int *cancel, struct amp_child_end *end, struct amp_error *err)
-{
-    struct amp_child_end e = {0};
-    siginfo_t si;
-    int64_t now = amp_mono_ms();
-    int64_t until = timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
-    for (;;) {
-        int rc = look(c, &si, err);
-        if (rc < 0)
-            return -1;
-        if (rc > 0)
-            break;
-        now = amp_mono_ms();
-        bool cancelled = cancel && *cancel && !e.stopped_by_us;
-        if (cancelled || now >= until) {
-            e.timed_out = e.timed_out || !cancelled;
-            amp_child_kill_tree(c, e.stopped_by_us ? SIGKILL : SIGTERM);
-            /* After the KILL it is looked at again soon, in case the kernel takes its time. */
-            until = now + (e.stopped_by_us ? 100 : grace_ms);
-            e.stopped_by_us = true;
-        }
-        struct pollfd fd;
-        struct amp_loop turn = amp_loop_turn(&fd, 1, e.stopped_by_us ? NULL : cancel, NULL);
-        amp_loop_add(&turn, c->pidfd, POLLIN);
-        if (until < INT64_MAX)
-            amp_loop_within(&turn, until - now);
-        if (amp_loop_wait(&turn, err) < 0)
-            return -1;
-    }
-    finish(c, &si, &e);
-    *end = e;
-    return 0;
 }

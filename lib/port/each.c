@@ -3,16 +3,12 @@
  * ends where the message ends; its exit status says what became of the message: 0 it was delivered,
  * a status that says "not now" has it tried again, any other refuses it.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
-#include <amp/base/file.h>
 
 #include "port/private.h"
 #include "port/tries.h"
@@ -32,99 +28,35 @@ static int each_open(struct amp_port *p, struct amp_error *err)
     return 0;
 }
 
-/* What amp-exit(7) calls absent, failed or to be tried again, and what a shell says of a command
- * that it cannot run; the rest is about the message. */
-static bool is_temporary(int status)
-{
-    return status == AMP_UNAVAILABLE || status == AMP_CANTCREAT || status == AMP_IOERR ||
-           status == AMP_TEMPFAIL || status == AMP_TIMEDOUT || status == AMP_INTERRUPTED ||
-           status == 126 || status == 127;
-}
-
-static int message_file(struct amp_span line, struct amp_error *err)
-{
-    int fd = memfd_create("message", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return amp_fail_errno(err, AMP_IOERR, "cannot make a file for a message");
-    if (amp_write_all(fd, line, err) < 0) {
-        close(fd);
-        return -1;
-    }
-    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    lseek(fd, 0, SEEK_SET);
-    return fd;
-}
-
-static void begin(struct amp_port *p, struct amp_try *t, int64_t now, amp_port_done_fn done,
-                  void *ctx)
+static void attempt_begin(struct amp_port *p, struct amp_try *t, amp_port_done_fn done, void *ctx)
 {
     struct amp_error why = {0};
+    const struct amp_child_spec spec = {
+        .argv = (const char *const *)p->argv, .fd_out = STDOUT_FILENO, .fd_err = STDERR_FILENO};
+    int64_t limit = p->opt.attempt_timeout_ms > 0 ? p->opt.attempt_timeout_ms : -1;
     t->begun++;
-    t->since_ms = now;
-    t->stopped = false;
-    AMP_CLOSE int fd = message_file(amp_try_line(t), &why);
-    struct amp_child_spec spec = {
-        .argv = (const char *const *)p->argv,
-        .fd_in = fd,
-        .fd_out = STDOUT_FILENO,
-        .fd_err = STDERR_FILENO,
-    };
-    if (fd < 0 || amp_child_start(&spec, &t->child, &why) < 0) {
+    if (amp_runner_start(&t->run, &spec, amp_try_line(t), limit, GRACE_MS, &why) < 0) {
         amp_try_ended(p, t, &why, true, 0, done, ctx);
         return;
     }
     t->running = true;
     struct epoll_event ev = {.events = EPOLLIN};
     /* Where it cannot be watched its end is seen with the next turn of the loop. */
-    (void)epoll_ctl(p->ends, EPOLL_CTL_ADD, t->child.pidfd, &ev);
+    (void)epoll_ctl(p->ends, EPOLL_CTL_ADD, t->run.child.pidfd, &ev);
 }
 
-static void ended(struct amp_port *p, struct amp_try *t, const struct amp_child_end *end,
-                  amp_port_done_fn done, void *ctx)
-{
-    struct amp_error why = {0};
-    bool again = true;
-    if (t->stopped) {
-        amp_fail(&why, AMP_TIMEDOUT, "command_timeout", "%s took longer than %lld ms", p->spec,
-                 (long long)p->opt.attempt_timeout_ms);
-    } else if (end->signaled) {
-        amp_fail(&why, AMP_UNAVAILABLE, "command_failed", "%s was ended by signal %d", p->spec,
-                 end->signal);
-    } else if (end->exit_code == 0) {
-        amp_try_ended(p, t, NULL, false, 0, done, ctx);
-        return;
-    } else if (is_temporary(end->exit_code)) {
-        amp_fail(&why, AMP_UNAVAILABLE, "command_failed", "%s ended with status %d (%s)", p->spec,
-                 end->exit_code, amp_status_meaning(end->exit_code));
-    } else {
-        again = false;
-        amp_fail(&why, AMP_NO, "command_refused", "%s ended with status %d (%s)", p->spec,
-                 end->exit_code, amp_status_meaning(end->exit_code));
-    }
-    amp_try_ended(p, t, &why, again, 0, done, ctx);
-}
-
-static void look(struct amp_port *p, struct amp_try *t, int64_t now, amp_port_done_fn done,
-                 void *ctx)
+static void attempt_look(struct amp_port *p, struct amp_try *t, amp_port_done_fn done, void *ctx)
 {
     struct amp_child_end end;
     struct amp_error why = {0};
-    int rc = amp_child_poll(&t->child, &end, &why);
-    if (rc == 1) {
-        t->child.pid = 0;
-        ended(p, t, &end, done, ctx);
-    } else if (rc < 0) {
-        t->child.pid = 0;
-        amp_try_ended(p, t, &why, true, 0, done, ctx);
-    } else if (!t->stopped && p->opt.attempt_timeout_ms > 0 &&
-               now - t->since_ms >= p->opt.attempt_timeout_ms) {
-        t->stopped = true;
-        t->kill_ms = now + GRACE_MS;
-        amp_child_kill_tree(&t->child, SIGTERM);
-    } else if (t->stopped && now >= t->kill_ms) {
-        t->kill_ms = now + GRACE_MS;
-        amp_child_kill_tree(&t->child, SIGKILL);
-    }
+    enum amp_run_verdict verdict = AMP_RUN_AGAIN;
+    int rc = amp_runner_look(&t->run, &end, &why);
+    if (rc == 0)
+        return;
+    if (rc > 0)
+        verdict = amp_runner_verdict(&t->run, &end, p->spec, &why);
+    amp_try_ended(p, t, verdict == AMP_RUN_DONE ? NULL : &why, verdict == AMP_RUN_AGAIN, 0, done,
+                  ctx);
 }
 
 static void each_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
@@ -133,11 +65,11 @@ static void each_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
     int64_t now = amp_mono_ms();
     for (uint32_t i = 0; i < s->window; i++)
         if (s->v[i].running)
-            look(p, &s->v[i], now, done, ctx);
+            attempt_look(p, &s->v[i], done, ctx);
     amp_tries_take(p, now);
     for (uint32_t i = 0; i < s->window; i++)
         if (s->v[i].used && !s->v[i].running && s->v[i].due_ms <= now)
-            begin(p, &s->v[i], now, done, ctx);
+            attempt_begin(p, &s->v[i], done, ctx);
 }
 
 static int64_t each_watch(const struct amp_port *p, struct pollfd *fds)
@@ -148,11 +80,9 @@ static int64_t each_watch(const struct amp_port *p, struct pollfd *fds)
         if (!t->running)
             continue;
         fds[0] = (struct pollfd){.fd = p->ends, .events = POLLIN};
-        if (!t->stopped && p->opt.attempt_timeout_ms <= 0)
-            continue;
-        int64_t left = (t->stopped ? t->kill_ms : t->since_ms + p->opt.attempt_timeout_ms) - now;
-        if (wait < 0 || left < wait)
-            wait = left < 0 ? 0 : left;
+        int64_t left = amp_runner_wait(&t->run);
+        if (left >= 0 && (wait < 0 || left < wait))
+            wait = left;
     }
     return wait;
 }
@@ -161,13 +91,13 @@ static void each_close(struct amp_port *p)
 {
     for (uint32_t i = 0; p->tries && i < AMP_TRIES_MAX; i++)
         if (p->tries->v[i].running)
-            amp_child_kill_tree(&p->tries->v[i].child, SIGTERM);
+            amp_child_kill_tree(&p->tries->v[i].run.child, SIGTERM);
     for (uint32_t i = 0; p->tries && i < AMP_TRIES_MAX; i++) {
         struct amp_child_end end;
         struct amp_error err;
         int stop = 1;
         if (p->tries->v[i].running)
-            amp_child_wait(&p->tries->v[i].child, -1, GRACE_MS, &stop, &end, &err);
+            amp_runner_finish(&p->tries->v[i].run, &stop, &end, &err);
     }
     amp_tries_free(p);
     if (p->ends >= 0)

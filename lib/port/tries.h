@@ -6,7 +6,7 @@
 #ifndef AMP_PORT_TRIES_H
 #define AMP_PORT_TRIES_H
 
-#include <amp/base/child.h>
+#include "base/runner.h"
 
 #include "port/port.h"
 
@@ -17,12 +17,9 @@ struct amp_try {
     uint64_t tag;
     char *text; /* the id, then the line */
     size_t id_len, n;
-    uint32_t begun;   /* attempts so far */
-    int64_t due_ms;   /* of the next one, when it does not run */
-    int64_t since_ms; /* when this one began */
-    struct amp_child child;
-    bool stopped; /* we ended it at its time limit */
-    int64_t kill_ms;
+    uint32_t begun; /* attempts so far */
+    int64_t due_ms; /* of the next one, when it does not run */
+    struct amp_runner run;
 };
 
 struct amp_tries {

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <amp/base/clock.h>
 #include <amp/base/file.h>
 #include <amp/base/pipe.h>
 
+#include "base/runner.h"
 #include "flow/work/worker.h"
 #include "worktree/worktree.h"
 
@@ -67,59 +67,32 @@ static void capture_read(struct capture *c)
     }
 }
 
-/* Why we end it, in the order in which it may happen. */
-enum reason { GOES_ON, HALTED, LATE };
-
-static enum reason judge(struct amp_worker *w, int64_t started)
-{
-    if (*w->opt->stop || w->halted)
-        return HALTED;
-    if (w->opt->timeout_ms > 0 && amp_mono_ms() - started >= w->opt->timeout_ms)
-        return LATE;
-    return GOES_ON;
-}
-
-static int supervise(struct amp_worker *w, struct amp_child *child, struct capture *out,
+/* While the program itself is to end, it only waits for the agent; else it goes on with its work.
+ */
+static int supervise(struct amp_worker *w, struct amp_runner *run, struct capture *out,
                      struct capture *errs, struct amp_child_end *end, struct amp_error *err)
 {
-    int64_t started = amp_mono_ms(), kill_at = 0;
-    enum reason why = GOES_ON;
-    bool killed = false;
-
     for (;;) {
-        struct pollfd p[3] = {{.fd = child->pidfd, .events = POLLIN},
+        struct pollfd p[3] = {{.fd = run->child.pidfd, .events = POLLIN},
                               {.fd = out->from, .events = POLLIN},
                               {.fd = errs->from, .events = POLLIN}};
-        int64_t wait = w->opt->timeout_ms > 0 ? w->opt->timeout_ms - (amp_mono_ms() - started) : -1;
-        if (kill_at)
-            wait = kill_at - amp_mono_ms();
-        if (*w->opt->stop) {
-            /* Nothing else is done any more: only wait for the end. */
+        bool stop = *w->opt->stop;
+
+        if (stop || w->halted)
+            amp_runner_stop(run);
+        int64_t wait = amp_runner_wait(run);
+        if (stop) {
             amp_poll(p, 3, wait, NULL);
-        } else if (amp_worker_turn(w, p, 3, wait < 0 && w->opt->timeout_ms > 0 ? 0 : wait, err)) {
-            amp_child_kill_tree(child, SIGKILL);
-            amp_child_poll(child, end, NULL);
+        } else if (amp_worker_turn(w, p, 3, wait, err)) {
+            amp_child_kill_tree(&run->child, SIGKILL);
+            amp_child_poll(&run->child, end, NULL);
             return -1;
         }
+        int rc = amp_runner_look(run, end, err);
         capture_read(out);
         capture_read(errs);
-        int rc = amp_child_poll(child, end, err);
-        if (rc < 0)
-            return -1;
-        if (rc) {
-            end->timed_out = why == LATE;
-            end->stopped_by_us = why == HALTED;
-            return 0;
-        }
-        if (why == GOES_ON && (why = judge(w, started)) != GOES_ON) {
-            amp_child_kill_tree(child, SIGTERM);
-            kill_at = amp_mono_ms() + w->opt->grace_ms;
-        }
-        if (why != GOES_ON && !killed && amp_mono_ms() >= kill_at) {
-            amp_child_kill_tree(child, SIGKILL);
-            killed = true;
-            kill_at = amp_mono_ms() + 1000;
-        }
+        if (rc)
+            return rc < 0 ? -1 : 0;
     }
 }
 
@@ -174,7 +147,9 @@ int amp_worker_attempt(struct amp_worker *w, const struct amp_contract *c,
         rc = 0;
     } else if (!rc) {
         w->task = c->task;
-        rc = supervise(w, &child, &out, &errs, &how, err);
+        struct amp_runner agent = amp_runner_of(
+            &child, w->opt->timeout_ms > 0 ? w->opt->timeout_ms : -1, w->opt->grace_ms);
+        rc = supervise(w, &agent, &out, &errs, &how, err);
         w->task = NULL;
         if (!rc) {
             *end = amp_attempt_read_end(&how, why, why_size);
