@@ -93,7 +93,7 @@ static int table_line(const struct amp_history_row *r, struct amp_buf *out, stru
         named(out, "of", r->original, err) < 0 ||
         named(out, "correlation", r->correlation, err) < 0)
         return -1;
-    return amp_buf_str(out, r->late ? "  late\n" : "\n", err);
+    return amp_buf_str(out, r->late ? "  late\n" : r->implied ? "  implied\n" : "\n", err);
 }
 
 static int row_fn(void *ctx, const struct amp_history_row *r)

@@ -25,12 +25,15 @@ struct cells {
 static const struct cells delivery[] = {
     {"SENT", "ack_received>RECEIVED timeout>TIMED_OUT!ack_timeout *ack_read>READ "
              "*ack_fulfilled>FULFILLED *nack_rejected>REJECTED *nack_failed>FAILED "
-             "*expire>FAILED!ttl_expired *silent>SENT"},
+             "*nack_timed_out>TIMED_OUT!ack_timeout *expire>FAILED!ttl_expired *silent>SENT "
+             "*record>SENT"},
     {"RECEIVED",
      "ack_read>READ nack_rejected>REJECTED nack_failed>FAILED *ack_received>RECEIVED "
-     "*ack_fulfilled>FULFILLED *expire>FAILED!ttl_expired *timeout>TIMED_OUT!ack_timeout"},
+     "*ack_fulfilled>FULFILLED *expire>FAILED!ttl_expired *timeout>TIMED_OUT!ack_timeout "
+     "*nack_timed_out>TIMED_OUT!ack_timeout"},
     {"READ", "ack_fulfilled>FULFILLED nack_failed>FAILED *ack_received>READ *ack_read>READ "
-             "*nack_rejected>REJECTED *timeout>TIMED_OUT!ack_timeout *alive>READ *silent>READ"},
+             "*nack_rejected>REJECTED *timeout>TIMED_OUT!ack_timeout *alive>READ *silent>READ "
+             "*nack_timed_out>TIMED_OUT!ack_timeout"},
     {"FULFILLED", LATE("FULFILLED") "*settle>FULFILLED"},
     {"REJECTED",
      LATE("REJECTED") "*requeue>SENT *retry>RETRYING *give_up>REJECTED *settle>REJECTED"},
@@ -42,7 +45,7 @@ static const struct cells delivery[] = {
      "resend>SENT ack_received[retry_delivered]>RETRYING~ ack_read[retry_delivered]>RETRYING~ "
      "ack_fulfilled[retry_delivered]>RETRYING~ ack_received>RECEIVED~ ack_read>READ~ "
      "ack_fulfilled>FULFILLED~ nack_rejected>RETRYING~ nack_failed>RETRYING~ "
-     "*depart>RETRYING *settle>RETRYING *give_up>RETRYING *requeue>SENT "
+     "*depart>RETRYING *settle>RETRYING *requeue>SENT "
      "*expire>FAILED!ttl_expired *alive>RETRYING *silent>RETRYING"},
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "message/history/set.h"
+#include "message/record/delivery.h"
 #include "message/record/record.h"
 
 #define KEY_MAX 4096
@@ -206,6 +207,36 @@ static void state_read(struct amp_history *h, const struct amp_tape *t, uint32_t
     first_of(&r->actor, r->by.n > 0 ? r->by : r->sender);
 }
 
+/* The stages that the acknowledgement of this frame implies, each as a step of its own: the step
+ * itself begins behind them. */
+static int implied_give(struct amp_history *h, const struct amp_tape *t, uint32_t state,
+                        struct amp_history_row *r)
+{
+    static const uint8_t events[] = {AMP_DELIVERY_EV_ACK_RECEIVED, AMP_DELIVERY_EV_ACK_READ};
+    uint32_t acks = member_child(t, state, "acks", AMP_JSON_ARRAY), run[2];
+    uint32_t n = 0;
+    for (uint32_t i = acks + 1; i < t->tok[acks].next; i = t->tok[i].next) {
+        bool implied = amp_tape_get(t, i, AMP_SPAN("implied")) != AMP_TOK_NONE;
+        bool last = t->tok[i].next >= t->tok[acks].next;
+        if (implied && n < 2)
+            run[n++] = i;
+        else if (!last)
+            n = 0; /* of an earlier frame */
+    }
+    int rc = 0;
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        struct amp_history_row step = *r;
+        step.stage = step.to = member_text(h, t, run[i], "stage");
+        step.event =
+            amp_span_str(amp_delivery_fsm.events[events[amp_span_is(step.stage, "READ")]].name);
+        step.code = (struct amp_span){"", 0};
+        step.implied = true;
+        rc = row_give(h, &step);
+        r->from = step.to;
+    }
+    return rc;
+}
+
 /* ---- lines ---- */
 
 static void finding_ignore(void *ctx, const struct amp_finding *f)
@@ -370,11 +401,12 @@ static int frame_read(struct amp_history *h, uint64_t n, struct amp_span frame)
     r.from = member_text(h, &h->tape, 0, "from");
     r.to = member_text(h, &h->tape, 0, "to");
     key_read(h, member_text(h, &h->tape, 0, "key"), &r);
-    if (h->state.len > 0)
-        state_read(h, &h->inner, 0, &r);
-    else
-        state_read(h, &h->tape, member_child(&h->tape, 0, "state", AMP_JSON_OBJECT), &r);
-    int rc = row_give(h, &r);
+    const struct amp_tape *t = h->state.len > 0 ? &h->inner : &h->tape;
+    uint32_t state = h->state.len > 0 ? 0 : member_child(t, 0, "state", AMP_JSON_OBJECT);
+    state_read(h, t, state, &r);
+    int rc = r.stage.n > 0 ? implied_give(h, t, state, &r) : 0;
+    if (rc == 0)
+        rc = row_give(h, &r);
     return rc == 0 ? lines_give(h, &r) : rc;
 }
 

@@ -29,6 +29,7 @@ struct amp_history_row {
     struct amp_span original, decision;   /* of an operation: its first attempt, what was decided */
     int64_t attempt;                      /* 0: not said */
     bool late;
+    bool implied;                   /* nobody acknowledged that stage, but a later one */
     int64_t acked_ms, timed_out_ms; /* of a late acknowledgement; 0: not said */
 };
 

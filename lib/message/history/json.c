@@ -46,6 +46,10 @@ int amp_history_json(const struct amp_history_row *r, struct amp_buf *out, struc
     if (r->attempt > 0) {
         amp_jw_member_int(&w, "attempt", r->attempt);
     }
+    if (r->implied) {
+        amp_jw_key(&w, "implied");
+        amp_jw_bool(&w, true);
+    }
     if (r->late) {
         amp_jw_key(&w, "late");
         amp_jw_bool(&w, true);

@@ -13,6 +13,7 @@
 #include "message/record/operation_key.h"
 #include "protocol/terms.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const uint8_t stage_events[] = {
@@ -21,19 +22,14 @@ static const uint8_t stage_events[] = {
     [AMP_STAGE_FULFILLED] = AMP_DELIVERY_EV_ACK_FULFILLED,
     [AMP_STAGE_REJECTED] = AMP_DELIVERY_EV_NACK_REJECTED,
     [AMP_STAGE_FAILED] = AMP_DELIVERY_EV_NACK_FAILED,
-    [AMP_STAGE_TIMED_OUT] = AMP_DELIVERY_EV_TIMEOUT,
+    [AMP_STAGE_TIMED_OUT] = AMP_DELIVERY_EV_NACK_TIMED_OUT,
 };
-
-static bool admission_is_enough(struct amp_span protocol)
-{
-    const struct amp_terms *t = amp_terms_of(amp_protocol_find(protocol));
-    return t->acknowledges && t->waits_for == AMP_STAGE_RECEIVED;
-}
 
 /* One update's working memory: what the callback hands to the store lives here. */
 struct work {
     struct amp_message_rec rec;
     struct amp_buf mem, out, claim;
+    struct amp_ack_note *acks; /* of the record, with those that are implied */
     struct amp_span result;
     const struct amp_view *view;
     const struct amp_message_former *former;
@@ -63,6 +59,7 @@ static void work_release(struct work *w)
     amp_buf_release(&w->mem);
     amp_buf_release(&w->out);
     amp_buf_release(&w->claim);
+    free(w->acks);
 }
 
 static int record_load(struct work *w, const struct amp_store_rec *now, struct amp_error *err)
@@ -70,43 +67,20 @@ static int record_load(struct work *w, const struct amp_store_rec *now, struct a
     return amp_message_parse(now, &w->mem, &w->rec, err);
 }
 
-static int record_commit(struct work *w, const char *event, uint8_t to,
+/* Commits the record as the step left it. */
+static int record_commit(struct work *w, enum amp_delivery_event event,
                          const struct amp_ack_note *note, struct amp_store_change *change,
                          struct amp_error *err)
 {
     amp_buf_reset(&w->out);
     if (amp_record_write(&w->rec, note, &w->out, err) < 0)
         return -1;
-    change->event = event;
-    change->to = amp_delivery_fsm.states[to].name;
+    change->event = amp_delivery_fsm.events[event].name;
+    change->to = amp_delivery_fsm.states[w->rec.state].name;
     change->json = amp_buf_span(&w->out);
     change->due_ms = amp_record_due(&w->rec, AMP_SILENCE_MS);
     change->actor = note && *note->by ? note->by : NULL;
     return 0;
-}
-
-/* When somebody has to look whether it was acknowledged, or expired before. */
-static int64_t wait_until(const struct work *w)
-{
-    int64_t wait = w->rec.ack_timeout_ms, until = w->now_ms + wait;
-    if (wait <= 0)
-        return 0;
-    return w->rec.expires_ms > 0 && w->rec.expires_ms < until ? w->rec.expires_ms : until;
-}
-
-/* The next sign of life is due before its time is over. */
-static int64_t beat_next(const struct work *w)
-{
-    int64_t beat = w->now_ms + w->rec.beat_ms;
-    return w->rec.beat_ms > 0 && beat < w->rec.until_ms ? beat : w->rec.until_ms;
-}
-
-static void wait_begin(struct work *w)
-{
-    w->rec.due_ms = wait_until(w);
-    w->rec.until_ms = w->rec.beat_ms > 0 ? w->rec.due_ms : 0;
-    if (w->rec.until_ms > 0)
-        w->rec.due_ms = beat_next(w);
 }
 
 /* The record of a message that the ledger does not know. */
@@ -167,12 +141,17 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     const struct amp_terms *terms = amp_terms_of(v->protocol);
     if (terms->beat)
         terms->beat(v, &w->rec.beat_ms, &w->rec.beat_warns);
-    wait_begin(w);
+    /* The life of another attempt begins where the one before it waits for it. */
+    struct amp_delivery_step st = {
+        .event = w->former ? AMP_DELIVERY_EV_RESEND : AMP_DELIVERY_EV_RECORD, .now_ms = w->now_ms};
+    w->rec.state = w->former ? AMP_DELIVERY_RETRYING : amp_delivery_fsm.initial;
+    if (amp_delivery_step(&w->rec, &st, err) < 0)
+        return -1;
     if (!w->former && amp_message_expired(v, w->now_ms)) { /* whether or not it is waited for */
         w->rec.expires_ms = v->expires_ms;
         w->rec.due_ms = w->now_ms;
     }
-    return record_commit(w, w->former ? "resend" : "record", AMP_DELIVERY_SENT, NULL, change, err);
+    return record_commit(w, st.event, NULL, change, err);
 }
 
 int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
@@ -239,69 +218,60 @@ static bool is_failure(enum amp_ack_stage stage)
     return stage == AMP_STAGE_REJECTED || stage == AMP_STAGE_FAILED;
 }
 
-static bool is_sw4rm(const struct work *w)
-{
-    return amp_span_is(w->rec.protocol, "sw4rm");
-}
-
-/* When its outcome must be known, where its time begins now. */
-static int64_t outcome_due(const struct work *w)
-{
-    return (w->eta_ms > w->now_ms ? w->eta_ms : w->now_ms) + w->rec.sla_ms;
-}
-
-/* Admitted: SW4RM's messages may still expire unread, the Runtime Protocol's tasks have until the
- * outcome that somebody waits for. A TOOL_CALL's time is that of its execution: in an inbox it has
- * not begun. */
-static int64_t admission_due(const struct work *w)
-{
-    if (w->rec.sla_ms == 0 || (is_sw4rm(w) && w->said->waits))
-        return is_sw4rm(w) ? w->rec.expires_ms : 0;
-    int64_t due = outcome_due(w);
-    bool expires_first = is_sw4rm(w) && w->rec.expires_ms > 0 && w->rec.expires_ms < due;
-    return expires_first ? w->rec.expires_ms : due;
-}
-
 static bool is_of_holder(const struct work *w)
 {
     struct amp_holder_claim c = {.stage = w->stage, .by = w->note.by, .role = w->role};
     return amp_holder_is(&w->rec, &c);
 }
 
-/* Whether the agent that has the work tells when it expects to be done. */
-static bool puts_off(const struct work *w)
+/* The receiver has this attempt after all: of the dead letters of the operation, that of a message
+ * which only lacked an acknowledgement is void, and that of any which is done. They are closed
+ * after this commit, or by the sweep after a crash. */
+static bool voids_letters(const struct work *w, const struct amp_delivery_step *st)
 {
-    return w->eta_ms > 0 && w->rec.sla_ms > 0 &&
-           (w->rec.state == AMP_DELIVERY_RECEIVED || w->rec.state == AMP_DELIVERY_READ) &&
-           outcome_due(w) != w->rec.due_ms && is_of_holder(w);
+    bool tracked = (st->r.effects & AMP_DELIVERY_DO_TRACK_BOTH) && w->rec.due_ms == 0;
+    bool silence = st->from == AMP_DELIVERY_TIMED_OUT && w->rec.failure.n == 0 &&
+                   !amp_delivery_terms(&w->rec)->work_is_ack;
+    return tracked || (w->rec.given_up.n > 0 && (silence || w->stage == AMP_STAGE_FULFILLED));
 }
 
-/* Work that was taken up runs on until its outcome. The Runtime Protocol counts from the admission,
- * an execution begins when it is taken up. */
-static void outcome_expect(struct work *w)
+/* Adds the stages before this one that nobody acknowledged. */
+static int stages_imply(struct work *w, struct amp_error *err)
 {
-    bool admitted = w->rec.state == AMP_DELIVERY_RECEIVED && w->rec.due_ms > 0;
-    if (w->rec.state == AMP_DELIVERY_READ || (admitted && !is_sw4rm(w)))
-        return;
-    w->rec.due_ms = outcome_due(w);
+    const struct amp_terms *t = amp_delivery_terms(&w->rec);
+    struct amp_message_rec *r = &w->rec;
+    /* Lists have room for one more: the acknowledgement itself. */
+    struct amp_ack_note *all = calloc(r->n_acks + AMP_STAGE_FULFILLED + 1, sizeof(*all));
+    if (!all)
+        return amp_fail_memory(err);
+    if (r->n_acks > 0)
+        memcpy(all, r->acks, r->n_acks * sizeof(*all));
+    uint32_t n = r->n_acks;
+    for (int i = AMP_STAGE_RECEIVED; t->stages_follow && i < (int)w->stage; i++) {
+        const char *stage = amp_ack_stage_name((enum amp_ack_stage)i);
+        if (!(t->no_stages & 1u << i) && !amp_record_has_stage(r, stage))
+            all[n++] = (struct amp_ack_note){
+                .stage = stage, .by = w->note.by, .at_ms = w->now_ms, .implied = true};
+    }
+    free(w->acks);
+    r->acks = w->acks = all;
+    r->n_acks = n;
+    return 0;
 }
 
-/* The receiver has this attempt after all: none is needed that did not begin its way yet. */
-static void late_settle(struct work *w, uint32_t eff)
+/* Carries out what a step does beside the record's own times. */
+static int answer_carry(struct work *w, const struct amp_delivery_step *st, struct amp_error *err)
 {
-    if (!w->note.late || is_failure(w->stage) || w->stage == AMP_STAGE_TIMED_OUT)
-        return;
-    if (w->rec.state == AMP_DELIVERY_TIMED_OUT)
-        w->rec.due_ms = 0;
-    /* A letter of it, or of a later attempt, is closed after this commit, or by the sweep after a
-     * crash. */
-    bool left = (eff & AMP_DELIVERY_DO_TRACK_BOTH) && w->rec.due_ms == 0;
-    bool silence = w->rec.state == AMP_DELIVERY_TIMED_OUT && w->rec.failure.n == 0 &&
-                   !amp_span_is(w->rec.protocol, "aop");
-    w->changes->withdraw |=
-        left || (w->rec.given_up.n > 0 && (silence || w->stage == AMP_STAGE_FULFILLED));
+    uint32_t eff = st->r.effects;
+    w->note.late = (eff & AMP_DELIVERY_DO_LOG_LATE) != 0;
+    w->changes->close_outbox = (eff & AMP_DELIVERY_DO_CLOSE_OUTBOX) != 0;
+    if (eff & AMP_DELIVERY_DO_WITHDRAW)
+        w->changes->withdraw |= voids_letters(w, st);
     if ((eff & AMP_DELIVERY_DO_TRACK_BOTH) && w->stage != AMP_STAGE_RECEIVED)
         amp_span_copy(w->rec.next, w->changes->close_next, sizeof(w->changes->close_next));
+    if (w->changes->withdraw)
+        w->rec.due_ms = w->now_ms;
+    return eff & AMP_DELIVERY_DO_IMPLY ? stages_imply(w, err) : 0;
 }
 
 /* Another sign of life of work that goes on. */
@@ -309,17 +279,6 @@ static bool is_beat(const struct work *w)
 {
     return w->rec.beat_ms > 0 && w->rec.state == AMP_DELIVERY_READ && w->stage == AMP_STAGE_READ &&
            is_of_holder(w);
-}
-
-/* While the work goes on. What waits in an inbox is not begun: of that no sign is due. */
-static void beats_expect(struct work *w, uint8_t to)
-{
-    if (w->rec.beat_ms == 0 || w->note.late)
-        return;
-    if (to == AMP_DELIVERY_RECEIVED)
-        w->rec.due_ms = w->rec.until_ms;
-    else if (to == AMP_DELIVERY_READ && is_of_holder(w))
-        w->rec.due_ms = beat_next(w);
 }
 
 static bool has_outcome(const struct work *w)
@@ -344,22 +303,40 @@ static void work_watch(struct work *w, uint8_t to)
         w->rec.seen_ms = 0;
 }
 
+static int sign_commit(struct work *w, struct amp_store_change *change, struct amp_error *err)
+{
+    struct amp_delivery_step st = {.event = AMP_DELIVERY_EV_ALIVE, .now_ms = w->now_ms};
+    return amp_delivery_step(&w->rec, &st, err) < 0 ? -1
+                                                    : record_commit(w, st.event, NULL, change, err);
+}
+
 /* A sign of life of who holds the work: 1 where it tells nothing. */
 static int life_note(struct work *w, struct amp_store_change *change, struct amp_error *err)
 {
     if (w->rec.seen_ms == 0 || w->rec.seen_ms >= w->now_ms || !amp_work_holds(&w->rec, w->note.by))
         return 1;
-    w->rec.seen_ms = w->now_ms;
-    w->rec.lost = false;
-    return record_commit(w, "alive", w->rec.state, NULL, change, err);
+    return sign_commit(w, change, err);
+}
+
+static struct amp_delivery_step answer_step(const struct work *w)
+{
+    return (struct amp_delivery_step){.event = stage_events[w->stage],
+                                      .now_ms = w->now_ms,
+                                      .eta_ms = w->eta_ms,
+                                      .failure =
+                                          is_failure(w->stage) ? w->failure : AMP_FAILURE_NONE,
+                                      .waits = w->said->waits,
+                                      .holder = is_of_holder(w)};
 }
 
 /* It was said before, in the same words. */
 static bool is_repeated(struct work *w)
 {
+    struct amp_delivery_step st = answer_step(w);
     bool takes_up = w->holds && w->rec.holder.n == 0;
     bool supervises = w->said->supervised && !w->rec.supervised && amp_work_is(&w->rec);
-    return !supervises && !takes_up && !puts_off(w) && amp_record_knows_ack(&w->rec, &w->note);
+    return !supervises && !takes_up && !amp_delivery_puts_off(&w->rec, &st) &&
+           amp_record_knows_ack(&w->rec, &w->note);
 }
 
 static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -372,52 +349,18 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return -1;
     if (w->said->alive)
         return life_note(w, change, err);
-    if (is_beat(w)) {
-        w->rec.due_ms = beat_next(w);
-        return record_commit(w, "alive", w->rec.state, NULL, change, err);
-    }
+    if (is_beat(w))
+        return sign_commit(w, change, err);
     if (is_repeated(w)) {
         w->changes->close_outbox = true;
         return 1;
     }
     if (holder_check(w, w->id, err) < 0)
         return -1;
-    struct amp_fsm_result step;
-    uint8_t event = stage_events[w->stage];
-    uint32_t facts = w->rec.departed_ms > 0 ? AMP_DELIVERY_IF_RETRY_DELIVERED : 0;
-    if (amp_fsm_step(&amp_delivery_fsm, w->rec.state, event, facts, &step, err) < 0)
+    struct amp_delivery_step st = answer_step(w);
+    if (amp_delivery_step(&w->rec, &st, err) < 0 || answer_carry(w, &st, err) < 0)
         return -1;
-    uint32_t eff = step.effects;
-    bool admitted = (eff & AMP_DELIVERY_DO_ADMITTED) && admission_is_enough(w->rec.protocol);
-    w->note.late = (eff & AMP_DELIVERY_DO_LOG_LATE) != 0;
-    /* Late or not: the receiver has spoken, the sender need not keep the message. */
-    w->changes->close_outbox = admitted || w->note.late || (eff & AMP_DELIVERY_DO_CLOSE_OUTBOX);
-    if (eff & AMP_DELIVERY_DO_CANCEL_RETRY) {
-        w->rec.next = (struct amp_span){"", 0};
-        wait_begin(w);
-    }
-    if (puts_off(w) && step.to == w->rec.state)
-        w->rec.due_ms = outcome_due(w);
-    else if (admitted)
-        w->rec.due_ms = admission_due(w);
-    /* Neither a sign of life (AOP) nor the beginning of the work is an end: its time runs on. */
-    bool at_work = step.to == AMP_DELIVERY_READ;
-    bool runs_on = at_work && (amp_span_is(w->rec.protocol, "aop") || w->rec.sla_ms > 0);
-    if (!runs_on && (eff & AMP_DELIVERY_DO_CLEAR_DEADLINE))
-        w->rec.due_ms = 0;
-    if (at_work && w->rec.sla_ms > 0)
-        outcome_expect(w);
-    beats_expect(w, step.to);
-    late_settle(w, eff);
-    if (w->changes->withdraw)
-        w->rec.due_ms = w->now_ms;
-    if (!w->note.late && w->failure != AMP_FAILURE_NONE && is_failure(w->stage)) {
-        w->rec.failure = amp_span_str(w->failure == AMP_FAILURE_PASSING ? "passing" : "terminal");
-        w->rec.due_ms = w->now_ms;
-    }
-    if (step.to == AMP_DELIVERY_TIMED_OUT && w->rec.state != step.to)
-        w->rec.timed_out_ms = w->now_ms;
-    work_watch(w, step.to);
+    work_watch(w, st.r.to);
     bool takes = w->rec.claim.n > 0 || amp_work_is(&w->rec) ||
                  (!w->said->worded && amp_holder_named(&w->rec));
     if (takes && w->rec.holder.n == 0 && (w->stage == AMP_STAGE_READ || w->holds))
@@ -430,7 +373,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         change->emits = w->said->emit;
         change->n_emits = 1;
     }
-    if (record_commit(w, amp_delivery_fsm.events[event].name, step.to, &w->note, change, err) < 0)
+    if (record_commit(w, st.event, &w->note, change, err) < 0)
         return -1;
     if (w->said->emit)
         change->actor = w->said->actor;
@@ -544,21 +487,10 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
         return -1;
     if (w->rec.state == AMP_DELIVERY_SENT)
         return 1;
-    struct amp_fsm_result step;
-    if (amp_fsm_step(&amp_delivery_fsm, w->rec.state, AMP_DELIVERY_EV_REQUEUE, 0, &step, err) < 0)
+    struct amp_delivery_step st = {.event = AMP_DELIVERY_EV_REQUEUE, .now_ms = w->now_ms};
+    if (amp_delivery_step(&w->rec, &st, err) < 0)
         return -1;
-    struct amp_span none = {"", 0};
-    w->rec.expires_ms = w->rec.seen_ms = 0;
-    w->rec.silent = w->rec.lost = w->rec.supervised = false;
-    wait_begin(w);
-    w->rec.attempt = w->rec.departed_ms = w->rec.sequence = 0;
-    w->rec.n_tries = w->rec.n_acks = 0;
-    w->rec.next = w->rec.node = w->rec.failure = w->rec.given_up = none;
-    /* A new life: what was answered before must not make the next answer a repetition. */
-    w->rec.timed_out_ms = 0;
-    w->rec.told = false;
-    w->rec.holder = w->rec.result = none;
-    return record_commit(w, "requeue", step.to, NULL, change, err);
+    return record_commit(w, st.event, NULL, change, err);
 }
 
 int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,

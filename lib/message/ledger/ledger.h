@@ -8,6 +8,7 @@
 
 #include <amp/protocol/protocol.h>
 
+#include "message/ledger/delivery.h"
 #include "message/record/record.h"
 #include "protocol/amp/compose.h"
 #include "store/store.h"
@@ -37,7 +38,7 @@ struct amp_message_answer {
     struct amp_span id;           /* of the acknowledgement itself; empty: it has none */
     struct amp_span code, result; /* result: a JSON value, kept when it ends the work */
     /* Of a refusal or failure: what the sweep makes of it, another attempt or a dead letter. */
-    enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL } failure;
+    enum amp_failure failure;
     bool holds;      /* who says RECEIVED takes the work up with it */
     bool worded;     /* by a message, not by who handed the work over */
     bool takes_up;   /* a word that only the agent which has the work may say */

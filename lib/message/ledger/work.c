@@ -1,10 +1,14 @@
 /* Who is at work on a message of AMP. */
 #include "message/ledger/work.h"
 
+#include "protocol/terms.h"
+
 bool amp_work_is(const struct amp_message_rec *r)
 {
-    return amp_span_is(r->protocol, "amp") && !amp_span_is(r->to, "coordinator") &&
-           (amp_span_is(r->type, "task_dispatch") || amp_span_is(r->type, "review_request"));
+    const char *const *type = amp_terms_of(amp_protocol_find(r->protocol))->watched;
+    while (type && *type && !amp_span_is(r->type, *type))
+        type++;
+    return type && *type && !amp_span_is(r->to, "coordinator");
 }
 
 /* AMP's messages name the role of their sender; who read the message is known by its own name. */

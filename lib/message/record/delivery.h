@@ -15,11 +15,13 @@
     X(AMP_DELIVERY_RETRYING, "RETRYING", "to be sent again")
 
 #define AMP_DELIVERY_EVENTS(X)                                                                     \
+    X(AMP_DELIVERY_EV_RECORD, "record", "it comes to the ledger")                                  \
     X(AMP_DELIVERY_EV_ACK_RECEIVED, "ack_received", "the receiver has it")                         \
     X(AMP_DELIVERY_EV_ACK_READ, "ack_read", "the receiver took it up")                             \
     X(AMP_DELIVERY_EV_ACK_FULFILLED, "ack_fulfilled", "the receiver is done with it")              \
     X(AMP_DELIVERY_EV_NACK_REJECTED, "nack_rejected", "refused before any work")                   \
     X(AMP_DELIVERY_EV_NACK_FAILED, "nack_failed", "failed at work")                                \
+    X(AMP_DELIVERY_EV_NACK_TIMED_OUT, "nack_timed_out", "somebody else stopped waiting for it")    \
     X(AMP_DELIVERY_EV_TIMEOUT, "timeout", "its deadline passed")                                   \
     X(AMP_DELIVERY_EV_ALIVE, "alive", "another sign of life while it is at work")                  \
     X(AMP_DELIVERY_EV_SILENT, "silent", "no sign of life when one was due")                        \
@@ -33,19 +35,33 @@
 
 #define AMP_DELIVERY_FACTS(X)                                                                      \
     X(AMP_DELIVERY_IF_RETRY_DELIVERED, "retry_delivered",                                          \
-      "the new attempt already reached the receiver")
+      "the new attempt already reached the receiver")                                              \
+    X(AMP_DELIVERY_IF_ADMISSION_ENDS, "admission_ends", "the sender waits for its admission only") \
+    X(AMP_DELIVERY_IF_RUNS_ON, "runs_on", "its time runs until its outcome")                       \
+    X(AMP_DELIVERY_IF_UNTIL_OUTCOME, "until_outcome",                                              \
+      "without an outcome it is sent again, whoever has it")                                       \
+    X(AMP_DELIVERY_IF_CLASSED, "classed", "who refuses says whether another attempt may help")     \
+    X(AMP_DELIVERY_IF_TOLD, "told", "who has to know knows, or is told later")
 
 #define AMP_DELIVERY_EFFECTS(X)                                                                    \
-    X(AMP_DELIVERY_DO_ADMITTED, "admitted",                                                        \
-      "ends the wait where admission is what the protocol waits for")                              \
     X(AMP_DELIVERY_DO_CLOSE_OUTBOX, "close_outbox", "the sender need not keep it any longer")      \
     X(AMP_DELIVERY_DO_SET_DEADLINE, "set_deadline", "wait for an acknowledgement")                 \
     X(AMP_DELIVERY_DO_CLEAR_DEADLINE, "clear_deadline", "wait no longer")                          \
-    X(AMP_DELIVERY_DO_ESCALATE, "escalate", "tell a person, once")                                 \
+    X(AMP_DELIVERY_DO_EXPECT, "expect", "wait for its outcome, or the next sign of life")          \
+    X(AMP_DELIVERY_DO_HEARD, "heard", "the next sign of life is due later")                        \
+    X(AMP_DELIVERY_DO_RUN_ON, "run_on", "its time runs on; the silence is told once")              \
+    X(AMP_DELIVERY_DO_LOG_TIMEOUT, "log_timeout", "record the time of the timeout")                \
+    X(AMP_DELIVERY_DO_DECIDE, "decide", "decide now on another attempt")                           \
+    X(AMP_DELIVERY_DO_AWAIT_RETRY, "await_retry", "wait until the next attempt leaves")            \
+    X(AMP_DELIVERY_DO_DEPART, "depart", "the next attempt leaves; its record follows")             \
+    X(AMP_DELIVERY_DO_TELL, "tell", "tell the sender, or a person")                                \
     X(AMP_DELIVERY_DO_BURY, "bury", "make it a dead letter")                                       \
+    X(AMP_DELIVERY_DO_IMPLY, "imply", "record the stages that this one implies")                   \
     X(AMP_DELIVERY_DO_LOG_LATE, "log_late", "record the late acknowledgement with both times")     \
+    X(AMP_DELIVERY_DO_WITHDRAW, "withdraw", "withdraw the dead letters that it makes void")        \
     X(AMP_DELIVERY_DO_CANCEL_RETRY, "cancel_retry", "drop the attempt that did not leave")         \
-    X(AMP_DELIVERY_DO_TRACK_BOTH, "track_both", "both attempts count as one by their token")
+    X(AMP_DELIVERY_DO_TRACK_BOTH, "track_both", "both attempts count as one by their token")       \
+    X(AMP_DELIVERY_DO_BEGIN_ANEW, "begin_anew", "forget what was said of its former life")
 
 enum amp_delivery_state { AMP_DELIVERY_STATES(AMP_FSM_ENUM) AMP_DELIVERY_STATE_COUNT };
 enum amp_delivery_event { AMP_DELIVERY_EVENTS(AMP_FSM_ENUM) AMP_DELIVERY_EV_COUNT };

@@ -10,6 +10,7 @@ static const struct amp_rec_field ack_fields[] = {
     AMP_REC(TEXT, struct amp_ack_note, "code", code),
     AMP_REC(INT, struct amp_ack_note, "at_ms", at_ms),
     AMP_REC(BOOL, struct amp_ack_note, "late", late),
+    AMP_REC(BOOL, struct amp_ack_note, "implied", implied),
 };
 AMP_REC_TABLE(ack_rec, "an acknowledgement's record", struct amp_ack_note, ack_fields);
 
@@ -115,7 +116,7 @@ bool amp_record_knows_ack(const struct amp_message_rec *r, struct amp_ack_note *
     for (uint32_t i = 0; i < r->n_acks; i++) {
         const struct amp_ack_note *a = &r->acks[i];
         bool other = by_id && a->id.n > 0 && !amp_span_eq(a->id, note->id);
-        if (!other && strcmp(a->by, note->by ? note->by : "") == 0 &&
+        if (!other && !a->implied && strcmp(a->by, note->by ? note->by : "") == 0 &&
             strcmp(a->stage, note->stage) == 0) {
             has = true;
             note->late = a->late;

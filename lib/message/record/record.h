@@ -15,6 +15,7 @@ struct amp_ack_note {
     struct amp_span id, code; /* empty: none */
     int64_t at_ms;
     bool late;
+    bool implied; /* by a later stage: nobody said it */
 };
 
 /* A former attempt at an operation, also in the history of a dead letter. */

@@ -82,14 +82,14 @@ static int attempt_give_up(struct amp_overdue *o, enum amp_retry_verdict verdict
              amp_retry_word(verdict), amp_retry_why(verdict), (long long)amp_step_attempts(&o->r),
              amp_step_attempts(&o->r) == 1 ? "attempt" : "attempts",
              (int)(o->id.n < 100 ? o->id.n : 100), o->id.p, code);
-    /* A refusal was told by who refused; SW4RM's producer knows of the timeout. */
-    if (o->r.state == AMP_DELIVERY_TIMED_OUT && !amp_span_is(o->r.protocol, "sw4rm") &&
-        !o->r.told &&
-        amp_tell_end(o, AMP_STAGE_REJECTED, amp_retry_word(verdict), AMP_LEVEL_CRITICAL, what) < 0)
-        return -1;
-    o->event = AMP_DELIVERY_EV_GIVE_UP;
+    /* A refusal was told by who refused; who gets nacks knows of the timeout. */
+    o->st.event = AMP_DELIVERY_EV_GIVE_UP;
+    o->st.told = amp_delivery_terms(&o->r)->tells == AMP_TELLS_NACK || o->r.told;
+    o->end.stage = AMP_STAGE_REJECTED;
+    o->end.code = amp_retry_word(verdict);
+    o->end.what = what;
+    o->end.level = AMP_LEVEL_CRITICAL;
     o->r.given_up = amp_span_str(amp_retry_word(verdict));
-    o->r.due_ms = o->sw->now_ms;
     return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
@@ -132,10 +132,9 @@ static int attempt_decide(struct amp_overdue *o, const struct amp_view *v)
         *o->sw->err = e;
         return -1;
     }
-    o->event = AMP_DELIVERY_EV_RETRY;
+    o->st.event = AMP_DELIVERY_EV_RETRY;
+    o->st.at_ms = at;
     o->r.next = amp_span_str(next);
-    o->r.due_ms = at;
-    o->r.departed_ms = 0;
     return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
@@ -238,7 +237,7 @@ int amp_attempt_depart(struct amp_overdue *o)
     amp_buf_init(&line, AMP_RECORD_MAX);
     if (o->r.next.n == 0)
         return amp_step_settle(o);
-    bool numbered = leaves && amp_span_is(o->r.protocol, "rtp");
+    bool numbered = leaves && amp_delivery_terms(&o->r)->numbering == AMP_NUMBERED_BY_NODE;
     if (numbered) {
         o->r.node = amp_span_str(sw->opt->actor);
         o->r.sequence = 1; /* only what leaves takes a number */
@@ -259,8 +258,6 @@ int amp_attempt_depart(struct amp_overdue *o)
         attempt_compose(o, &line) < 0)
         return -1;
     sw->emit = (struct amp_store_emit){.id = o->r.next, .line = amp_buf_span(&line)};
-    o->emits = true;
-    o->event = AMP_DELIVERY_EV_DEPART;
-    o->r.departed_ms = o->r.due_ms = sw->now_ms;
+    o->st.event = AMP_DELIVERY_EV_DEPART;
     return amp_step_commit(o) < 0 ? -1 : 1;
 }

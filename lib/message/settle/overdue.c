@@ -24,7 +24,7 @@ static int record_load(struct amp_overdue *o)
 /* Another attempt, or a dead letter, follows. */
 static bool is_decided_on(const struct amp_overdue *o)
 {
-    return o->r.state == AMP_DELIVERY_SENT || amp_span_is(o->r.protocol, "aop");
+    return o->r.state == AMP_DELIVERY_SENT || amp_delivery_terms(&o->r)->work_is_ack;
 }
 
 /* AOP §6.1: so many signs of life were missed that the agent counts as lost. */
@@ -41,35 +41,42 @@ static void silence_describe(const struct amp_overdue *o, char *what, size_t siz
              o->r.to.p, (long long)(o->r.beat_ms / 1000));
 }
 
+/* A step that tells the sender or a person; 1. */
+static int end_commit(struct amp_overdue *o, enum amp_delivery_event event,
+                      enum amp_ack_stage stage, const char *code, const char *what)
+{
+    o->st.event = event;
+    o->end.stage = stage;
+    o->end.code = code;
+    o->end.what = what;
+    o->end.level = o->sw->opt->severity;
+    return amp_step_commit(o) < 0 ? -1 : 1;
+}
+
 /* Its time runs on; the next sign of life is followed by others that are due. */
 static int silence_warn(struct amp_overdue *o)
 {
     char what[400];
     silence_describe(o, what, sizeof(what));
-    if (amp_tell_end(o, AMP_STAGE_TIMED_OUT, "E_HEARTBEAT_FAILURE", o->sw->opt->severity, what) < 0)
-        return -1;
-    o->event = AMP_DELIVERY_EV_SILENT;
-    o->r.due_ms = o->r.until_ms;
-    return amp_step_commit(o) < 0 ? -1 : 1;
+    return end_commit(o, AMP_DELIVERY_EV_SILENT, AMP_STAGE_TIMED_OUT, "E_HEARTBEAT_FAILURE", what);
 }
 
-/* With another attempt to come a person need not know yet; SW4RM's producer is told each time, the
- * Runtime Protocol's of the dead letter. */
+/* With another attempt to come a person need not know yet. A producer that gets nacks is told each
+ * time, one that gets notices of the dead letter. */
 static bool is_told_later(const struct amp_overdue *o)
 {
     const struct amp_retry_rules *rules = o->sw->opt->retry;
     enum amp_protocol p = amp_protocol_find(o->r.protocol);
-    if (p == AMP_PROTO_SW4RM || !is_decided_on(o))
+    if (amp_delivery_terms(&o->r)->tells == AMP_TELLS_NACK || !is_decided_on(o))
         return false;
-    return p == AMP_PROTO_RTP || (rules && rules->of[p].budget > 0);
+    return amp_delivery_terms(&o->r)->tells == AMP_TELLS_NOTICE || (rules && rules->of[p].budget > 0);
 }
 
 static int message_time_out(struct amp_overdue *o)
 {
     char what[512], sent[AMP_TIME_MAX];
-    bool again = is_decided_on(o);
     bool accepted = o->r.state != AMP_DELIVERY_SENT && o->r.sla_ms > 0;
-    bool call = accepted && amp_span_is(o->r.protocol, "sw4rm");
+    bool call = accepted && amp_delivery_terms(&o->r)->begins_read;
     struct amp_span who = o->r.holder.n > 0 ? o->r.holder : o->r.to;
     amp_time_format(o->r.sent_ms, sent);
     if (o->silent)
@@ -87,20 +94,13 @@ static int message_time_out(struct amp_overdue *o)
     else
         snprintf(what, sizeof(what),
                  "No %s %.*s by %.*s: sent at %s, due within %g s, message %.*s",
-                 amp_span_is(o->r.protocol, "aop") ? "RESPONSE to" : "acknowledgement of",
-                 (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p,
+                 amp_delivery_terms(&o->r)->work_is_ack ? "RESPONSE to" : "acknowledgement of", (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p,
                  (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
                  (double)o->r.ack_timeout_ms / 1e3, (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
-    if (!is_told_later(o) &&
-        amp_tell_end(o, AMP_STAGE_TIMED_OUT, call ? "tool_timeout" : "ack_timeout",
-                     o->sw->opt->severity, what) < 0)
-        return -1;
-    o->event = AMP_DELIVERY_EV_TIMEOUT;
-    o->r.timed_out_ms = o->sw->now_ms;
-    o->r.told = o->told == AMP_TOLD_PERSON;
-    o->r.silent = o->silent;
-    o->r.due_ms = again ? o->sw->now_ms : 0;
-    return amp_step_commit(o) < 0 ? -1 : 1;
+    const char *overdue = amp_delivery_terms(&o->r)->overdue_code;
+    o->st.told = is_told_later(o);
+    return end_commit(o, AMP_DELIVERY_EV_TIMEOUT, AMP_STAGE_TIMED_OUT,
+                      accepted && overdue ? overdue : "ack_timeout", what);
 }
 
 static int message_expire(struct amp_overdue *o)
@@ -108,12 +108,8 @@ static int message_expire(struct amp_overdue *o)
     char what[200], at[AMP_TIME_MAX];
     amp_time_format(o->r.expires_ms, at);
     snprintf(what, sizeof(what), "Its time to live ended at %s and nobody had taken it up", at);
-    if (amp_tell_end(o, AMP_STAGE_FAILED, "ttl_expired", o->sw->opt->severity, what) < 0)
-        return -1;
-    o->event = AMP_DELIVERY_EV_EXPIRE;
     o->r.given_up = AMP_SPAN("ttl_expired");
-    o->r.due_ms = o->sw->now_ms;
-    return amp_step_commit(o) < 0 ? -1 : 1;
+    return end_commit(o, AMP_DELIVERY_EV_EXPIRE, AMP_STAGE_FAILED, "ttl_expired", what);
 }
 
 /* AMP: who holds work that was read gave no sign of life. It is told once, until the next one.
@@ -124,11 +120,9 @@ static int holder_lose(struct amp_overdue *o)
     int suspended = amp_tell_suspended(o->sw, o->r.task);
     if (suspended < 0)
         return -1;
-    o->event = suspended ? AMP_DELIVERY_EV_ALIVE : AMP_DELIVERY_EV_SILENT;
-    if (suspended) {
-        o->r.seen_ms = o->sw->now_ms;
+    o->st.event = AMP_DELIVERY_EV_ALIVE;
+    if (suspended)
         return amp_step_commit(o) < 0 ? -1 : 1;
-    }
     amp_time_format(o->r.seen_ms, seen);
     snprintf(what, sizeof(what),
              "Agent %.*s, at work on %.*s, gave no sign of life for %lld min: last seen at %s, "
@@ -138,10 +132,7 @@ static int holder_lose(struct amp_overdue *o)
              (long long)(o->sw->opt->silence_ms / 60000), seen,
              (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     o->silent = true;
-    if (amp_tell_end(o, AMP_STAGE_TIMED_OUT, "heartbeat_timeout", o->sw->opt->severity, what) < 0)
-        return -1;
-    o->r.lost = true;
-    return amp_step_commit(o) < 0 ? -1 : 1;
+    return end_commit(o, AMP_DELIVERY_EV_SILENT, AMP_STAGE_TIMED_OUT, "heartbeat_timeout", what);
 }
 
 /* One step: 1 when the next may follow at once, 0 when nothing is due any more. */

@@ -22,17 +22,14 @@ static int move_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
 {
     struct amp_overdue *o = ctx;
     struct amp_sweep *sw = o->sw;
-    struct amp_fsm_result step;
     o->raced = now->rev != o->rev;
     if (o->raced)
         return 1;
-    if (amp_fsm_step(&amp_delivery_fsm, o->r.state, o->event, 0, &step, err) < 0)
-        return -1;
     amp_buf_reset(&sw->out);
     if (amp_record_write(&o->r, NULL, &sw->out, err) < 0)
         return -1;
-    change->event = amp_delivery_fsm.events[o->event].name;
-    change->to = amp_delivery_fsm.states[step.to].name;
+    change->event = amp_delivery_fsm.events[o->st.event].name;
+    change->to = amp_delivery_fsm.states[o->r.state].name;
     change->json = amp_buf_span(&sw->out);
     change->due_ms = amp_record_due(&o->r, AMP_SILENCE_MS);
     change->actor = sw->opt->actor;
@@ -50,9 +47,9 @@ static void step_count(const struct amp_overdue *o)
         .agent = o->r.to,
         .code = o->r.given_up.n > 0 ? o->r.given_up : amp_span_str(amp_step_escalation(o)),
         .protocol = amp_protocol_name(amp_protocol_find(o->r.protocol))};
-    if (o->event == AMP_DELIVERY_EV_TIMEOUT)
+    if (o->st.r.effects & AMP_DELIVERY_DO_LOG_TIMEOUT)
         amp_metrics_add(m, AMP_METRIC_TIMEOUTS, &l, 1);
-    if (o->event == AMP_DELIVERY_EV_DEPART)
+    if (o->st.r.effects & AMP_DELIVERY_DO_DEPART)
         amp_metrics_add(m, AMP_METRIC_RETRIES, &l, 1);
     if (o->told == AMP_TOLD_SENDER)
         amp_metrics_add(m, AMP_METRIC_NACKS, &l, 1);
@@ -60,9 +57,28 @@ static void step_count(const struct amp_overdue *o)
         amp_step_count(o->sw, amp_span_str(amp_step_escalation(o)));
 }
 
+/* Carries out what a step does: who has to know is told, and a line leaves, by its commit. */
+static int step_carry(struct amp_overdue *o)
+{
+    uint32_t eff = o->st.r.effects;
+    if ((eff & AMP_DELIVERY_DO_TELL) &&
+        amp_tell_end(o, o->end.stage, o->end.code, o->end.level, o->end.what) < 0)
+        return -1;
+    if (eff & AMP_DELIVERY_DO_LOG_TIMEOUT) {
+        o->r.told = o->told == AMP_TOLD_PERSON;
+        o->r.silent = o->silent;
+    }
+    o->emits |= (eff & AMP_DELIVERY_DO_DEPART) != 0;
+    amp_delivery_carry(&o->r, &o->st);
+    return 0;
+}
+
 int amp_step_commit(struct amp_overdue *o)
 {
     enum amp_store_outcome how;
+    o->st.now_ms = o->sw->now_ms;
+    if (amp_delivery_decide(&o->r, &o->st, o->sw->err) < 0 || step_carry(o) < 0)
+        return -1;
     if (amp_store_update(o->sw->store, AMP_MESSAGE_KIND, o->id, NULL, move_fn, o, &how,
                          o->sw->err) < 0)
         return -1;
@@ -81,8 +97,7 @@ int amp_step_commit(struct amp_overdue *o)
 
 int amp_step_settle(struct amp_overdue *o)
 {
-    o->event = AMP_DELIVERY_EV_SETTLE;
-    o->r.due_ms = 0;
+    o->st.event = AMP_DELIVERY_EV_SETTLE;
     return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
@@ -98,11 +113,12 @@ int amp_step_read(struct amp_overdue *o, struct amp_span line, struct amp_view *
     return rc;
 }
 
-/* A task of AOP is begun anew where its RESPONSE did not come, whoever was at work on it. */
+/* What is sent again without an outcome is, whoever was at work on it. */
 bool amp_step_has_arrived(const struct amp_message_rec *r)
 {
-    return amp_span_is(r->protocol, "aop") ? amp_record_has_stage(r, "FULFILLED")
-                                           : amp_record_arrived(r);
+    return amp_delivery_terms(r)->work_is_ack
+               ? amp_record_has_stage(r, "FULFILLED")
+               : amp_record_arrived(r);
 }
 
 int amp_step_arrived(struct amp_overdue *o, bool *arrived)
@@ -123,13 +139,13 @@ int amp_step_arrived(struct amp_overdue *o, bool *arrived)
 
 void amp_step_code(const struct amp_message_rec *r, char out[128])
 {
-    bool aop = amp_span_is(r->protocol, "aop");
+    const char *timeout = amp_delivery_terms(r)->timeout_code;
     bool expired = r->failure.n == 0 && amp_span_is(r->given_up, "ttl_expired");
     snprintf(out, 128, "%s",
              r->failure.n > 0 ? "rejected"
              : expired        ? "ttl_expired"
              : r->silent      ? "E_HEARTBEAT_FAILURE"
-             : aop            ? "E_TIMEOUT"
+             : timeout        ? timeout
                               : "ack_timeout");
     for (uint32_t i = 0; r->failure.n > 0 && i < r->n_acks; i++)
         if (r->acks[i].code.n > 0)

@@ -6,6 +6,7 @@
 #ifndef AMP_MESSAGE_SETTLE_STEP_H
 #define AMP_MESSAGE_SETTLE_STEP_H
 
+#include "message/ledger/delivery.h"
 #include "message/settle/options.h"
 #include "protocol/amp/compose.h"
 
@@ -32,15 +33,21 @@ struct amp_overdue {
     struct amp_span id;
     uint64_t rev;
     struct amp_message_rec r;
-    enum amp_delivery_event event;
+    struct amp_delivery_step st;
+    /* What is told where the step tells, and to which stage it comes. */
+    struct {
+        enum amp_ack_stage stage;
+        const char *code, *what;
+        enum amp_level level;
+    } end;
     bool emits, raced, silent;
     enum amp_told { AMP_TOLD_NOBODY, AMP_TOLD_SENDER, AMP_TOLD_PERSON } told;
 };
 
 /* ---- step.c ---- */
 
-/* Commits o->r by o->event; what the machine clears is cleared, o->r.due_ms is the caller's. 1 when
- * the record had changed in the meantime: look again. */
+/* Steps o->r by o->st, carries out the effects and commits. 1 when the record had changed in the
+ * meantime: look again. */
 int amp_step_commit(struct amp_overdue *o);
 /* Nothing is left to do about it. */
 int amp_step_settle(struct amp_overdue *o);

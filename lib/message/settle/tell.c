@@ -108,8 +108,8 @@ static void answer_emit(struct amp_sweep *sw, struct amp_span id)
     sw->committed = false;
 }
 
-static int sw4rm_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
-                      const char *what)
+static int nack_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
+                     const char *what)
 {
     struct amp_sweep *sw = o->sw;
     struct amp_answered of = {.id = o->id, .producer = o->r.from, .correlation = o->r.correlation};
@@ -124,8 +124,8 @@ static int sw4rm_tell(struct amp_overdue *o, enum amp_ack_stage stage, const cha
     return 0;
 }
 
-static int rtp_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
-                    const char *what)
+static int notice_tell(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
+                       const char *what)
 {
     struct amp_sweep *sw = o->sw;
     struct amp_rtp_answer a = {.id = o->id,
@@ -165,10 +165,10 @@ int amp_tell_end(struct amp_overdue *o, enum amp_ack_stage stage, const char *co
 {
     o->emits = true;
     o->told = AMP_TOLD_SENDER;
-    if (amp_span_is(o->r.protocol, "sw4rm") && o->r.from.n > 0)
-        return sw4rm_tell(o, stage, code, what);
-    if (amp_span_is(o->r.protocol, "rtp") && stage != AMP_STAGE_TIMED_OUT)
-        return rtp_tell(o, stage, code, what);
+    if (amp_delivery_terms(&o->r)->tells == AMP_TELLS_NACK && o->r.from.n > 0)
+        return nack_tell(o, stage, code, what);
+    if (amp_delivery_terms(&o->r)->tells == AMP_TELLS_NOTICE && stage != AMP_STAGE_TIMED_OUT)
+        return notice_tell(o, stage, code, what);
     o->told = AMP_TOLD_PERSON;
     return person_tell(o, level, what);
 }

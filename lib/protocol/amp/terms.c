@@ -28,10 +28,13 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
     return amp_edit_text(e, 0, "msg_id", amp_span_str(a->id));
 }
 
+static const char *const watched[] = {"task_dispatch", "review_request", NULL};
+
 const struct amp_terms amp_terms_amp = {
     .acknowledges = true,
     .waits_for = AMP_STAGE_READ,
     .not_holder = "permission_denied",
+    .watched = watched,
     .retries = {.base_ms = 1000, .cap_ms = 300000},
     .again_id = next_id,
     .again = attempt_edit,

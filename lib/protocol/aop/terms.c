@@ -71,6 +71,7 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
 const struct amp_terms amp_terms_aop = {
     .work_ms = task_ms,
     .work_is_ack = true,
+    .timeout_code = "E_TIMEOUT",
     .beat = task_beat,
     .to_holds = true,
     .not_holder = "E_PERMISSION_DENIED",

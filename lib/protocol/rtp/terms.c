@@ -65,6 +65,8 @@ const struct amp_terms amp_terms_rtp = {
     .sla_ms = 120000,
     .silent = silent,
     .acks_are_durable = true,
+    .stages_follow = true,
+    .tells = AMP_TELLS_NOTICE,
     .not_holder = "not_claimant",
     .not_addressee = "not_assignee",
     .retries = {.budget = 4, .base_ms = 1000, .cap_ms = 300000},

@@ -1,0 +1,43 @@
+/*
+ * One step of a message's delivery: what the machine decides from the record and its protocol's
+ * row, and what the step does to the record. The ledger and the sweep commit it, and carry out what
+ * is left: what leaves, what is told, dead letters and the outbox.
+ */
+#ifndef AMP_MESSAGE_LEDGER_DELIVERY_H
+#define AMP_MESSAGE_LEDGER_DELIVERY_H
+
+#include "message/record/record.h"
+#include "protocol/terms.h"
+
+enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL };
+
+struct amp_delivery_step {
+    enum amp_delivery_event event;
+    int64_t now_ms;
+    int64_t at_ms;            /* RETRY: when the next attempt leaves */
+    int64_t eta_ms;           /* when its holder expects to be done; 0: not said */
+    enum amp_failure failure; /* of a refusal or failure: whether another attempt may help */
+    bool waits;               /* admitted to an inbox: its work has not begun */
+    bool holder;              /* said by who holds the work */
+    bool told;                /* who has to know knows, or is told later */
+    /* What the machine decided. */
+    struct amp_fsm_result r;
+    uint8_t from;
+};
+
+/* The terms of the record's protocol. */
+const struct amp_terms *amp_delivery_terms(const struct amp_message_rec *r);
+
+/* Decides the step; changes nothing. NO illegal_transition. */
+int amp_delivery_decide(const struct amp_message_rec *r, struct amp_delivery_step *st,
+                        struct amp_error *err);
+/* Carries out its effects on the record. */
+void amp_delivery_carry(struct amp_message_rec *r, const struct amp_delivery_step *st);
+/* Both. */
+int amp_delivery_step(struct amp_message_rec *r, struct amp_delivery_step *st,
+                      struct amp_error *err);
+
+/* Whether its holder tells by this step when it expects to be done, and that is news. */
+bool amp_delivery_puts_off(const struct amp_message_rec *r, const struct amp_delivery_step *st);
+
+#endif
