@@ -62,17 +62,17 @@ struct amp_terms {
     const char *const *silent;    /* types that nobody acknowledges; NULL-terminated, or NULL */
     /* How long the sender waits for the outcome of this message, 0: not at all; NULL: as above. */
     int64_t (*work_ms)(const struct amp_view *v);
-    bool work_is_ack; /* that time begins when the message is sent, and without an outcome it is sent
-                       * again, whoever has it; else it begins when the work is taken up */
+    bool work_is_ack; /* that time begins when the message is sent, and without an outcome it is
+                       * sent again, whoever has it; else it begins when the work is taken up */
     bool begins_read; /* the time to an outcome begins when the message is read, not admitted */
     /* Whether signs of life are due of its work, and how long it may be silent; or NULL. `warns`:
      * silence is only told. */
     bool (*beat)(const struct amp_view *v, int64_t *beat_ms, bool *warns);
     /* RECEIVED says that the message is durably queued, FULFILLED that its outcome is known. */
     bool acks_are_durable;
-    bool stages_follow;  /* they come one after another: a later one implies those before it */
-    bool expiry_is_wish; /* nothing happens when the message expires */
-    bool expires_unread; /* it may expire after its admission, until it is read */
+    bool stages_follow;       /* they come one after another: a later one implies those before it */
+    bool expiry_is_wish;      /* nothing happens when the message expires */
+    bool expires_unread;      /* it may expire after its admission, until it is read */
     const char *timeout_code; /* of a message that nobody acknowledged; NULL: ack_timeout */
     const char *overdue_code; /* of work without an outcome; NULL: ack_timeout */
     /* Who is told of a message's end: a person, the sender by a nack each time, the sender by a
@@ -80,9 +80,9 @@ struct amp_terms {
     enum { AMP_TELLS_PERSON, AMP_TELLS_NACK, AMP_TELLS_NOTICE } tells;
 
     /* ---- Holders of work ---- */
-    bool to_holds;             /* work is held by whom the message names */
-    const char *not_holder;    /* the code for anybody but the holder of the work, */
-    const char *not_addressee; /* and while nobody holds it; NULL: the same */
+    bool to_holds;              /* work is held by whom the message names */
+    const char *not_holder;     /* the code for anybody but the holder of the work, */
+    const char *not_addressee;  /* and while nobody holds it; NULL: the same */
     const char *const *watched; /* types of work whose holder is to give signs of life; or NULL */
 
     /* ---- Further attempts ---- */

@@ -167,7 +167,7 @@ END
 @test "stages that a later acknowledgement implies are steps of their own" {
   data "$FLOW" 1 | amp-ack >/dev/null
   answer "$FLOW" 1 FULFILLED | amp-ack >/dev/null
-  [ "$(log --format ndjson "$FLOW" | jq -r 'select(.to) | [.from, .to, .details.implied] | map(. // "-" | tostring) | join(" ")' | paste -sd';')" = \
+  [ "$(log --format ndjson | jq -r 'select(.kind == "message" and .to) | [.from, .to, .details.implied] | map(. // "-" | tostring) | join(" ")' | paste -sd';')" = \
     "- SENT -;SENT RECEIVED true;RECEIVED READ true;READ FULFILLED -" ]
   amp-ack status --all --json | jq -e '[.acks[] | .stage + (if .implied then "*" else "" end)] == ["RECEIVED*", "READ*", "FULFILLED"]'
   # What is acknowledged itself after all is recorded.

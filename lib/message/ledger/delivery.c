@@ -1,7 +1,6 @@
 /* The steps of a delivery: facts, the machine, and the effects on the record. */
 #include "message/ledger/delivery.h"
 
-
 const struct amp_terms *amp_delivery_terms(const struct amp_message_rec *r)
 {
     return amp_terms_of(amp_protocol_find(r->protocol));
@@ -81,8 +80,7 @@ static void outcome_expect(struct amp_message_rec *r, const struct amp_delivery_
     bool admitted = st->from == AMP_DELIVERY_RECEIVED && r->due_ms > 0 && !t->begins_read;
     if (st->r.to == st->from && amp_delivery_puts_off(r, st))
         r->due_ms = outcome_due(r, st);
-    else if (st->r.to == AMP_DELIVERY_RECEIVED && st->r.to != st->from &&
-             admission_ends(t))
+    else if (st->r.to == AMP_DELIVERY_RECEIVED && st->r.to != st->from && admission_ends(t))
         r->due_ms = admission_due(r, st);
     else if (st->r.to == AMP_DELIVERY_READ && st->r.to != st->from && r->sla_ms > 0 && !admitted)
         r->due_ms = outcome_due(r, st);

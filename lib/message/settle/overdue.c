@@ -69,7 +69,8 @@ static bool is_told_later(const struct amp_overdue *o)
     enum amp_protocol p = amp_protocol_find(o->r.protocol);
     if (amp_delivery_terms(&o->r)->tells == AMP_TELLS_NACK || !is_decided_on(o))
         return false;
-    return amp_delivery_terms(&o->r)->tells == AMP_TELLS_NOTICE || (rules && rules->of[p].budget > 0);
+    return amp_delivery_terms(&o->r)->tells == AMP_TELLS_NOTICE ||
+           (rules && rules->of[p].budget > 0);
 }
 
 static int message_time_out(struct amp_overdue *o)
@@ -94,7 +95,8 @@ static int message_time_out(struct amp_overdue *o)
     else
         snprintf(what, sizeof(what),
                  "No %s %.*s by %.*s: sent at %s, due within %g s, message %.*s",
-                 amp_delivery_terms(&o->r)->work_is_ack ? "RESPONSE to" : "acknowledgement of", (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p,
+                 amp_delivery_terms(&o->r)->work_is_ack ? "RESPONSE to" : "acknowledgement of",
+                 (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p,
                  (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
                  (double)o->r.ack_timeout_ms / 1e3, (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     const char *overdue = amp_delivery_terms(&o->r)->overdue_code;

@@ -116,9 +116,8 @@ int amp_step_read(struct amp_overdue *o, struct amp_span line, struct amp_view *
 /* What is sent again without an outcome is, whoever was at work on it. */
 bool amp_step_has_arrived(const struct amp_message_rec *r)
 {
-    return amp_delivery_terms(r)->work_is_ack
-               ? amp_record_has_stage(r, "FULFILLED")
-               : amp_record_arrived(r);
+    return amp_delivery_terms(r)->work_is_ack ? amp_record_has_stage(r, "FULFILLED")
+                                              : amp_record_arrived(r);
 }
 
 int amp_step_arrived(struct amp_overdue *o, bool *arrived)
