@@ -166,8 +166,6 @@ static int gather(struct session *s, struct stream *in, struct chunk *c, struct 
         if (ready == 0)
             return have;
         int got = stream_fill(in, err);
-        if (got < 0 && err->sys == EISDIR)
-            err->status = AMP_DATAERR;
         if (got < 0)
             return -1;
         if (got == 2)

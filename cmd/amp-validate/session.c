@@ -3,7 +3,6 @@
  * stand together leave together, straight from the input's buffer; what has gathered is written
  * before the input would block.
  */
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,8 +117,6 @@ int session_fill(struct session *s, struct stream *in, struct amp_error *err)
             ready = session_wait(s, in->fd, -1, true, err);
         }
         int got = ready < 0 ? -1 : stream_fill(in, err);
-        if (got < 0 && err->sys == EISDIR)
-            err->status = AMP_DATAERR;
         if (got != 2)
             return got;
     }

@@ -95,13 +95,15 @@ static void list_verbs(const struct amp_tool *tool, const char *group, char *out
     }
 }
 
-/* The verb that was probably meant by this text, or "". */
+/* The verb, or the group of verbs, that was probably meant by this text, or "". */
 static void guess_verb(const struct amp_tool *tool, const char *text, struct amp_nearest *near)
 {
     amp_nearest_init(near, amp_span_str(text));
     for (const struct amp_verb *v = tool->verbs; v && v->run; v++)
-        if (v->name)
+        if (v->name) {
             amp_nearest_try(near, amp_span_str(v->name));
+            amp_nearest_try(near, (struct amp_span){v->name, strcspn(v->name, " ")});
+        }
     size_t n = strlen(text);
     for (const struct amp_verb *v = tool->verbs; v && v->run && !near->word[0]; v++)
         if (v->name && n >= 3 && strncmp(v->name, text, n) == 0)

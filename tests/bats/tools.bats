@@ -282,6 +282,20 @@ EOS
   done
 }
 
+@test "a directory in place of the input is an input error, 74, in every tool" {
+  cd "$BATS_TEST_TMPDIR"
+  repo r
+  for t in amp-validate "amp-validate -j 2" "amp-validate --document" "amp-validate --extract" "amp-ack show" \
+    "amp-ack send" "amp-ack token a b" "amp-ack track --state s" "amp-route -r type=x=>stdout" "agent-registry --state s" \
+    "task-dispatch run --state s -x true" "hitl-prompt --state s" "worktree-bind -C r"; do
+    # shellcheck disable=SC2086
+    run -74 $t <r
+    [[ $output == *"cannot read "*": Is a directory"* ]]
+  done
+  run -74 amp-validate r
+  run -74 task-dispatch new --state s r
+}
+
 @test "amp-exit(7) is the table of statuses" {
   # The list's lines are X(NAME, value, "meaning") with quotes escaped.
   diff <(sed -n '/AMP_STATUS_LIST(X)  /,/^$/s/^ *X([A-Z]*, \([0-9]*\), "\(.*\)").*/\1 \2/p' \
@@ -340,6 +354,8 @@ task-dispatch frob|unknown verb 'frob': the verbs are new, coordinate, run, revi
 agent-registry lst|unknown verb 'lst' (did you mean 'list'?)
 worktree-bind hooks|'hooks' needs a verb: install, uninstall, check, override
 worktree-bind hooks instal|unknown verb 'hooks instal' (did you mean 'hooks install'?)
+worktree-bind hoks|unknown verb 'hoks' (did you mean 'hooks'?)
+amp-ack cursrs show|unknown verb 'cursrs show' (did you mean 'cursors show'?)
 worktree-bind list x|list: unexpected operand 'x'
 hitl-prompt x|unexpected operand 'x'
 hitl-prompt --anser x|unknown option --anser (did you mean '--answer'?)
