@@ -93,6 +93,13 @@ static int read_config(struct config *c, bool given, struct amp_error *err)
         return amp_json_fault_is_memory(&fault) ? amp_fail_memory(err) : not_json(c, &fault, err);
     if (c->tape.tok[0].type != AMP_JSON_OBJECT)
         return amp_fail(err, AMP_CONFIG, "bad_config", "%s: not an object", c->path);
+    return 0;
+}
+
+/* text: the settings of c's file that count. */
+static int check_config(const struct config *c, struct amp_span text, struct amp_error *err)
+{
+    struct amp_error why;
     if (cli_check_config && cli_check_config(text, &why))
         return amp_fail(err, AMP_CONFIG, why.status == AMP_TEMPFAIL ? why.code : "bad_config",
                         "%s: %s", c->path, why.what);
@@ -112,25 +119,52 @@ static void warn_misplaced(const struct config *c, const char *state_dir)
     amp_warn("%s: store counts in the amp.json of the state directory only", c->path);
 }
 
-/* Appends the names of the settings below tok that the state directory may not set. */
-static int list_ignored(const struct amp_tape *t, uint32_t tok, struct amp_span key,
-                        struct amp_buf *names, struct amp_error *err)
+/* Appends the members of tok that the state directory may set to counted, as JSON, and the names of
+ * the others to names. */
+static int sort_members(const struct amp_tape *t, uint32_t tok, struct amp_span key,
+                        struct amp_buf *counted, struct amp_buf *names, struct amp_error *err)
 {
-    if (t->tok[tok].type != AMP_JSON_OBJECT) {
-        if (cli_state_may_set && cli_state_may_set(key))
-            return 0;
-        return amp_buf_fmt(names, err, "%s%.*s", names->len ? ", " : "", (int)key.n, key.p);
-    }
     for (uint32_t k = tok + 1; k < t->tok[tok].next; k = t->tok[k + 1].next) {
         char path[KEY_MAX];
-        struct amp_span name = amp_tok_raw(t, k);
+        struct amp_span name = amp_tok_raw(t, k), value = amp_tok_source(t, k + 1);
         int n = snprintf(path, sizeof path, "%.*s%s%.*s", (int)key.n, key.p, key.n ? "." : "",
                          (int)(name.n < KEY_MAX ? name.n : KEY_MAX), name.p);
         struct amp_span sub = {path, n < KEY_MAX ? (size_t)n : KEY_MAX - 1};
-        if (list_ignored(t, k + 1, sub, names, err))
+        bool section = t->tok[k + 1].type == AMP_JSON_OBJECT && t->tok[k + 1].next > k + 2;
+        if (!section && !(cli_state_may_set && cli_state_may_set(sub))) {
+            if (amp_buf_fmt(names, err, "%s%s", names->len ? ", " : "", path))
+                return -1;
+            continue;
+        }
+        size_t before = counted->len;
+        if (amp_buf_fmt(counted, err, "%s\"%.*s\":", counted->data[before - 1] == '{' ? "" : ",",
+                        (int)name.n, name.p))
             return -1;
+        if (!section) {
+            if (amp_buf_add(counted, value.p, value.n, err))
+                return -1;
+            continue;
+        }
+        size_t open = counted->len;
+        if (amp_buf_add(counted, "{", 1, err) || sort_members(t, k + 1, sub, counted, names, err) ||
+            amp_buf_add(counted, "}", 1, err))
+            return -1;
+        if (counted->len == open + 2)
+            counted->len = before;
     }
     return 0;
+}
+
+/* Reads the state directory's file. Settings that do not count there are listed, not checked. */
+static int read_state_config(struct config *c, struct amp_buf *names, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf counted = {0};
+    amp_buf_init(&counted, CONFIG_MAX + 2);
+    if (read_config(c, false, err) || amp_buf_add(&counted, "{", 1, err) ||
+        sort_members(&c->tape, 0, (struct amp_span){"", 0}, &counted, names, err) ||
+        amp_buf_add(&counted, "}", 1, err))
+        return -1;
+    return check_config(c, amp_buf_span(&counted), err);
 }
 
 static void warn_ignored(struct amp_span names)
@@ -162,9 +196,7 @@ static int read_local(const char *state_dir, const struct config *user, struct a
     struct amp_buf names = {0};
     config_begin(&now);
     amp_buf_init(&names, CONFIG_MAX);
-    if (find_local(&now, state_dir, user) &&
-        (read_config(&now, false, err) ||
-         list_ignored(&now.tape, 0, (struct amp_span){"", 0}, &names, err))) {
+    if (find_local(&now, state_dir, user) && read_state_config(&now, &names, err)) {
         release(&now);
         amp_buf_release(&names);
         return -1;
@@ -189,7 +221,8 @@ int amp_config_reload(const char *explicit_path, const char *state_dir, struct a
     static struct config now;
     bool given = !loaded && explicit_path && *explicit_path;
     config_begin(&now);
-    if ((find_config(&now, explicit_path) && read_config(&now, given, err)) ||
+    if ((find_config(&now, explicit_path) &&
+         (read_config(&now, given, err) || check_config(&now, amp_buf_span(&now.text), err))) ||
         read_local(state_dir, &now, err)) {
         release(&now);
         return -1;

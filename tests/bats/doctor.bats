@@ -61,8 +61,11 @@ mended() {
   chmod 644 state/log/000001.ndjson
   found fail state 'others may open'
   mended
+  # As anywhere else, an amp.json may be read if there is no secret in it.
   (umask 022 && echo '{}' >state/amp.json)
-  found fail state 'others may open [^ ]*state/amp.json'
+  run -0 doctor
+  chmod 646 state/amp.json
+  found fail permissions 'others may write [^ ]*state/amp.json'
   mended
   rm state/amp.json
   found fail state 'free on its disk' --min-free 1000000G
@@ -178,6 +181,14 @@ mended() {
   mended
   run -0 doctor
   jq -e '.qa.min_confidence == 0.1' cfg/amp/amp.json
+  # They are not even checked, in any tool; those that count are.
+  echo '{"qa": {"min_confidence": "none"}, "routes": 1, "http": {}, "route": {"no": {"such": []}}, "store": {"keep_days": 3}}' >state/amp.json
+  found warn permissions 'amp.json: ignored: qa.min_confidence, routes, http, route.no.such;'
+  run -0 --separate-stderr amp-ack status
+  [ "$(grep -c 'amp.json: ignored: qa.min_confidence, routes, http, route.no.such;' <<<"$stderr")" -eq 1 ]
+  echo '{"qa": {"min_confidence": "none"}, "store": {"keep_days": "x"}}' >state/amp.json
+  run -78 amp-ack status
+  [[ $output == *"state/amp.json: store.keep_days: "* ]]
   # What belongs there stays, and is moved by hand.
   echo '{"store": {"keep_days": 3}, "qa": {"lock_after": 9}}' >state/amp.json
   chmod 600 state/amp.json
