@@ -7,7 +7,7 @@
 const struct amp_meaning amp_meanings_aop[] = {
     {"E_SCHEMA_VALIDATION", AMP_SEV_ERROR,
      "The message is version 2 but not as the contract says: a field is missing, unknown, of "
-     "another type, or none of its words.",
+     "another type, or none of its words. A warning: a text that should say something is empty.",
      "AOP §1.2, §2, §3, §12",
      "Mend the field; data of your own goes into an extensions object under a key that starts "
      "with x_."},

@@ -242,14 +242,58 @@ static void access(struct amp_check *c)
     paths_of(c, outputs, &write, root, "a path under one of task.access.filesystem.write_paths");
 }
 
+/* The strings that have to be there and say something; the contract lets them be empty. */
+static bool has_to_say(const struct amp_tape *t, uint32_t key)
+{
+    static const char *const names[] = {
+        "objective",  "session_id",    "task_id",      "agent_name", "model",
+        "path",       "command",       "type",         "reason",     "escalated_by",
+        "trigger",    "status",        "orchestrator", "origin",     "workspace_root",
+        "phase_id",   "checkpoint_id", "error_code",   "agent",      "schema_version",
+        "read_paths", "write_paths",   "storage_path", "name",       "classification",
+    };
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(names); i++)
+        if (amp_tok_is(t, key, amp_span_str(names[i])))
+            return true;
+    return false;
+}
+
+static void empties(struct amp_check *c)
+{
+    const struct amp_tape *t = c->v->tape;
+    struct amp_fault f = {.severity = AMP_SEV_WARNING,
+                          .code = c->v->kind == AMP_KIND_RESULT ? "E_MALFORMED_RESPONSE"
+                                                                : "E_SCHEMA_VALIDATION",
+                          .rule = "empty",
+                          .expected = "a text that says something"};
+    uint32_t key = AMP_TOK_NONE; /* of the value, or of the list that it is in */
+    for (uint32_t i = 1; i < t->n; i++) {
+        const struct amp_tok *k = &t->tok[i];
+        if (k->flags & AMP_TOK_KEY) {
+            key = i;
+            if (amp_tok_is(t, i, AMP_SPAN("extensions"))) /* anybody's */
+                i = t->tok[i + 1].next - 1;
+        } else if (k->type == AMP_JSON_STRING && k->len == 0 && key != AMP_TOK_NONE &&
+                   has_to_say(t, key)) {
+            f.tok = i;
+            amp_check_add(c, &f, "is empty");
+        }
+    }
+}
+
 #define KIND(k) (1u << AMP_KIND_##k)
 
 static const struct {
     void (*run)(struct amp_check *c);
     unsigned kinds;
 } rules[] = {
-    {task_size, KIND(DISPATCH)}, {objective, KIND(DISPATCH)},   {phases, KIND(DISPATCH)},
-    {access, KIND(DISPATCH)},    {response_size, KIND(RESULT)}, {report, KIND(RESULT)},
+    {task_size, KIND(DISPATCH)},
+    {objective, KIND(DISPATCH)},
+    {phases, KIND(DISPATCH)},
+    {access, KIND(DISPATCH)},
+    {response_size, KIND(RESULT)},
+    {report, KIND(RESULT)},
+    {empties, ~0u},
 };
 
 /* What passes a hard limit is refused for that, whatever else is wrong: it is not to go on as a
