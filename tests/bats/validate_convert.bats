@@ -1,6 +1,8 @@
 # amp-validate --to: what one protocol says, said in another, and back.
 
 load lib
+load messages
+load events
 
 setup() {
   need jq
@@ -123,6 +125,23 @@ there() {
     jq -e '.kind == "ack" and .payload.ackType == "failed_terminal"'
   jq -c 'select(.type == "ack" and .ack_stage == "FULFILLED")' "$all" |
     amp-validate --to rtp -e /dev/null | jq -e '.payload.ackType == "processed"'
+}
+
+@test "an unlisted failure class is the one that it or the summary hints at" {
+  local word text
+  echo 0 >n
+  while IFS=/ read -r word text; do
+    ev task_failed "{\"taskId\":\"t\",\"failedByAgentId\":\"a\",\"failureClass\":\"$word\",
+      \"errorSummary\":\"$text\",\"failedAt\":\"2026-02-25T16:22:10Z\"}"
+  done <<'END' | amp-validate --to sw4rm -e /dev/null >there
+SLA missed/The connection was reset
+boom/The connection was reset
+boom/It broke
+END
+  [ "$(jq -r .payload.failure_class there | paste -sd' ')" = "timeout transport_error execution_error" ]
+  jq -c '.payload.failure_class = "E_TIMEOUT" | del(.x_amp_origin) |
+    .content_length = (.payload | tojson | length)' there | head -n 1 |
+    amp-validate --to rtp -e /dev/null | jq -e '.payload.failureClass == "timeout"'
 }
 
 @test "a single recipient is kept, to and from the Runtime Protocol and SW4RM" {

@@ -61,6 +61,8 @@ struct cv_row {
     uint16_t most;               /* characters of a text, 0 any */
     uint16_t items;              /* of a list, 0 any */
     const struct cv_word *words; /* ends with NULLs */
+    /* AS_WORD: the word for what is none of them, by that and what is said of it; or NULL. */
+    const char *(*infer)(struct amp_span text, struct amp_span summary);
     const char *literal; /* JSON, where nothing else is there; NULL: the member is left out */
 };
 

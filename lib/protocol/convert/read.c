@@ -71,13 +71,17 @@ static int lines_of(struct amp_span text, struct amp_pool *pool, struct cv_value
     return 0;
 }
 
-static void word_of(const struct cv_row *row, struct amp_span own, struct cv_value *v)
+static void word_of(const struct cv_row *row, struct amp_span own, const struct cv_neutral *n,
+                    struct cv_value *v)
 {
     for (const struct cv_word *w = row->words; w->own; w++)
         if (amp_span_is(own, w->own)) {
             *v = (struct cv_value){.is = CV_IS_TEXT, .text = amp_span_str(w->neutral)};
             return;
         }
+    if (row->infer)
+        *v = (struct cv_value){.is = CV_IS_TEXT,
+                               .text = amp_span_str(row->infer(own, n->v[CV_SUMMARY].text))};
 }
 
 /* Numbers that stand for words: the first row whose number is not below. */
@@ -190,7 +194,7 @@ static int read_string(const struct cv_row *row, const struct amp_tape *t, uint3
         return -1;
     switch (row->as) {
     case AS_WORD:
-        word_of(row, text, v);
+        word_of(row, text, n, v);
         return 0;
     case AS_JOINED:
         return lines_of(text, pool, v, err);

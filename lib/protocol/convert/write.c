@@ -70,12 +70,13 @@ static bool as_text(const struct cv_value *v, struct amp_pool *pool, struct amp_
     return true;
 }
 
-static const char *word(const struct cv_row *row, struct amp_span neutral)
+static const char *word(const struct cv_row *row, struct amp_span neutral,
+                        const struct cv_neutral *n)
 {
     for (const struct cv_word *w = row->words; w->own; w++)
         if (amp_span_is(neutral, w->neutral))
             return w->own;
-    return NULL;
+    return row->infer ? row->infer(neutral, n->v[CV_SUMMARY].text) : NULL;
 }
 
 /* What a message is about where it names no task. */
@@ -180,12 +181,12 @@ static bool put_text(struct amp_jw *w, const struct cv_shape *s, const struct cv
         amp_jw_str(w, amp_cv_time_z(text, pool));
         return true;
     case AS_WORD:
-        own = word(row, text);
+        own = word(row, text, n);
         if (own)
             amp_jw_str(w, amp_span_str(own));
         return own != NULL;
     case AS_NUMBERED:
-        own = word(row, text);
+        own = word(row, text, n);
         if (own)
             amp_jw_raw(w, amp_span_str(own));
         return own != NULL;

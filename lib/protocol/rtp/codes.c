@@ -70,7 +70,8 @@ const struct amp_meaning amp_meanings_rtp[] = {
     {"backpressure", E, "The agent has as many tasks as it may have.", "Runtime Protocol v1 §4",
      "Accept the task when another one has ended."},
     {"inferred_failure_class", AMP_SEV_WARNING,
-     "A failureClass is none of the protocol's words and is read as the nearest of them.",
+     "A failureClass is none of the protocol's words and is read as the one that it hints at, or "
+     "else the one that errorSummary hints at, or else execution_error.",
      "Runtime Protocol v1 §4, Task Failed; §8",
      "Use failed_terminal, dependency_missing, dependency_unavailable, capability_unavailable, "
      "version_incompatible, approval_required, timeout, authz_denied, invalid_target, overloaded, "

@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "protocol/convert/convert.h"
+#include "protocol/rtp/rtp.h"
 
 #define ENVELOPE(kind)                                                                             \
     {.at = "/eventId", .field = CV_ID, .as = AS_TEXT},                                             \
@@ -129,16 +130,18 @@ static const struct cv_row broken[] = {
     TASK,
     CV_IMPLIES(CV_OUTCOME, "failed"),
     {.at = "/payload/failedByAgentId", .or = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/failureClass",
-     .field = CV_CODE,
-     .as = AS_WORD,
-     .words = classes,
-     .literal = "\"execution_error\""},
     {.at = "/payload/errorSummary",
      .field = CV_SUMMARY,
      .as = AS_TEXT,
      .most = 5000,
      .or = {CV_BLOCKERS, CV_NOTES, CV_OUTCOME}},
+    /* Behind the summary, which it may be inferred from. */
+    {.at = "/payload/failureClass",
+     .field = CV_CODE,
+     .as = AS_WORD,
+     .words = classes,
+     .infer = amp_rtp_failure,
+     .literal = "\"execution_error\""},
     {.at = "/payload/failedAt", .field = CV_DONE_AT, .as = AS_TIME, .or = {CV_TIME}},
     {.at = "/payload/retryable", .field = CV_RETRYABLE, .as = AS_RAW},
     END,

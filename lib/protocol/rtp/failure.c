@@ -1,6 +1,7 @@
 /*
  * Why a task failed, in the words of Runtime Protocol v1. Senders write what they like: it is made
- * lower snake case, and what is then no word of the protocol is read as the one that it hints at.
+ * lower snake case, and what is then no word of the protocol is read as the one that it hints at,
+ * or else the one that the summary of the error hints at.
  */
 #include <ctype.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "protocol/rtp/rtp.h"
 #include "protocol/spec.h"
 
-enum { WORD_MOST = 64 };
+enum { TEXT_MOST = 1024 }; /* bytes of a text that are looked at */
 
 static const char *const classes[] = {
     "failed_terminal",
@@ -49,12 +50,12 @@ static const struct {
 };
 
 /* "Dependency Missing", "dependency-missing" and "dependencyMissing" as "_dependency_missing_". */
-static void snake(struct amp_span text, char out[WORD_MOST + 3])
+static void snake(struct amp_span text, char out[TEXT_MOST + 3])
 {
     size_t n = 0;
     bool lower = false;
     out[n++] = '_';
-    for (size_t i = 0; i < text.n && n < WORD_MOST; i++) {
+    for (size_t i = 0; i < text.n && n < TEXT_MOST; i++) {
         unsigned char c = (unsigned char)text.p[i];
         if (out[n - 1] != '_' && (!isalnum(c) || (isupper(c) && lower)))
             out[n++] = '_';
@@ -67,9 +68,10 @@ static void snake(struct amp_span text, char out[WORD_MOST + 3])
     out[n] = '\0';
 }
 
+/* The class that a text names, or else hints at; NULL: none. */
 static const char *class_of(struct amp_span text)
 {
-    char word[WORD_MOST + 3];
+    char word[TEXT_MOST + 3];
     snake(text, word);
     size_t n = strlen(word);
     for (unsigned i = 0; i < AMP_SPEC_COUNT(classes); i++)
@@ -78,7 +80,15 @@ static const char *class_of(struct amp_span text)
     for (unsigned i = 0; i < AMP_SPEC_COUNT(hints); i++)
         if (strstr(word, hints[i].hint))
             return hints[i].class;
-    return "execution_error";
+    return NULL;
+}
+
+const char *amp_rtp_failure(struct amp_span word, struct amp_span summary)
+{
+    const char *class = class_of(word);
+    if (!class)
+        class = class_of(summary);
+    return class ? class : "execution_error";
 }
 
 void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *pointer,
@@ -95,8 +105,12 @@ void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *poi
             return;
     if (also && amp_tok_is(t, tok, amp_span_str(also)))
         return;
+    uint32_t said = amp_tape_get(t, object, AMP_SPAN("errorSummary"));
+    struct amp_span summary = {"", 0};
+    if (said != AMP_TOK_NONE && t->tok[said].type == AMP_JSON_STRING)
+        summary = amp_tok_raw(t, said);
     amp_check_rule(c, AMP_SEV_WARNING, "inferred_failure_class", "failure_class", pointer,
                    "one of its fourteen words",
                    "is no failure class of the protocol and is read as %s",
-                   class_of(amp_tok_raw(t, tok)));
+                   amp_rtp_failure(amp_tok_raw(t, tok), summary));
 }

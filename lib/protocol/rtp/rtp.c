@@ -118,6 +118,16 @@ static void finish_record(struct amp_view *v)
         v->type = amp_span_str(amp_rtp_rows[k].type);
 }
 
+/* Without a body nobody looks at the class. */
+static void finish_failure(struct amp_body *b)
+{
+    struct amp_span none = {"", 0};
+    b->result.completion = AMP_COMPLETION_FAILED;
+    if (b->result.failure.n > 0)
+        b->result.failure = amp_span_str(amp_rtp_failure(
+            b->result.failure, b->result.blockers.n > 0 ? b->result.blockers.v[0] : none));
+}
+
 static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     if (v->type.n == 0)
@@ -140,7 +150,7 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
     if (v->kind == AMP_KIND_ACK)
         finish_ack(v);
     if (v->kind == AMP_KIND_RESULT && amp_span_is(v->type, amp_rtp_rows[AMP_RTP_FAILED].type))
-        v->body.result.completion = AMP_COMPLETION_FAILED;
+        finish_failure(&v->body);
     return 0;
 }
 

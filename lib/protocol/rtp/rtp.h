@@ -35,6 +35,9 @@ enum amp_rtp_kind amp_rtp_row_kind(const struct amp_kind_row *row);
 
 void amp_rtp_rules(struct amp_check *c);
 
+/* The class that a failureClass is read as: the one that it names or hints at, else the one that
+ * the summary of the error hints at, else execution_error. */
+const char *amp_rtp_failure(struct amp_span word, struct amp_span summary);
 /* Warns of an object's failureClass that is neither a word of the protocol nor `also`. */
 void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *pointer,
                            const char *also);
