@@ -144,7 +144,8 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
     struct amp_finding *f = &c->found[before];
     const struct amp_code_row *row = row_of(codes, f->field, v->keyword);
     f->code = row ? row->code : "bad_value";
-    f->rule = amp_check_text(c, amp_span_str(v->keyword), 60);
+    /* Scripts find what is missing by one word, whichever keyword of ours asks for it. */
+    f->rule = absent && c->schema ? "required" : amp_check_text(c, amp_span_str(v->keyword), 60);
     if (!c->schema) /* the user knows it; our own are told by the rule and the code */
         f->schema_at = amp_check_text(c, v->schema_at, 400);
     if (row && row->expected)

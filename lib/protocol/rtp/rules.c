@@ -31,7 +31,7 @@ static bool says(const struct amp_check *c, struct amp_span key, enum amp_json_t
 static void has_payload(struct amp_check *c)
 {
     if (c->v->payload == AMP_TOK_NONE && !amp_object_has(c->v->tape, 0, "payloadRef"))
-        amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "payload", "/payload",
+        amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "required", "/payload",
                        "a payload, or a payloadRef", "is missing");
 }
 
@@ -78,8 +78,17 @@ static void eta_given(struct amp_check *c)
     if (c->v->payload == AMP_TOK_NONE || amp_object_has(t, c->v->payload, "etaAt") ||
         amp_object_has(t, c->v->payload, "etaSeconds"))
         return;
-    amp_check_rule(c, AMP_SEV_ERROR, "eta_required", "eta", "/payload/etaAt", "etaAt or etaSeconds",
-                   "is missing");
+    amp_check_rule(c, AMP_SEV_ERROR, "eta_required", "required", "/payload/etaAt",
+                   "etaAt or etaSeconds", "is missing");
+}
+
+/* A member of the payload that is absent, or there and empty. */
+static void lacks(struct amp_check *c, const char *code, const char *rule, const char *pointer,
+                  const char *expected, const char *why)
+{
+    bool absent = amp_tape_pointer(c->v->tape, 0, amp_span_str(pointer)) == AMP_TOK_NONE;
+    amp_check_rule(c, AMP_SEV_ERROR, code, absent ? "required" : rule, pointer, expected, "%s: %s",
+                   absent ? "is missing" : "says nothing", why);
 }
 
 /* The seed has one code for it; ours says which part of the route is at fault. */
@@ -95,9 +104,8 @@ static void route(struct amp_check *c)
         says(c, AMP_SPAN("requiredCapabilities"), AMP_JSON_ARRAY))
         return;
     unsigned before = c->n;
-    amp_check_rule(c, AMP_SEV_ERROR, "missing_route_fields", "route",
-                   "/payload/requiredCapabilities", "at least one capability, or toAgents",
-                   "is needed where toAgents is empty");
+    lacks(c, "missing_route_fields", "route", "/payload/requiredCapabilities",
+          "at least one capability, or toAgents", "no agent is named either");
     if (c->n > before)
         c->found[before].seed_code = seed;
 }
@@ -106,8 +114,8 @@ static void result(struct amp_check *c)
 {
     if (c->v->payload != AMP_TOK_NONE && !says(c, AMP_SPAN("resultSummary"), AMP_JSON_STRING) &&
         !says(c, AMP_SPAN("resultRef"), AMP_JSON_STRING))
-        amp_check_rule(c, AMP_SEV_ERROR, "result_required", "result", "/payload/resultSummary",
-                       "a resultSummary or a resultRef", "is needed: the task has no result");
+        lacks(c, "result_required", "result", "/payload/resultSummary",
+              "a resultSummary or a resultRef", "the task has no result");
 }
 
 /* A task that failed says why. */
@@ -117,8 +125,8 @@ static void update_failed(struct amp_check *c)
         amp_object_is(c->v->tape, c->v->payload, "status", "failed") &&
         !says(c, AMP_SPAN("note"), AMP_JSON_STRING) &&
         !says(c, AMP_SPAN("result"), AMP_JSON_STRING))
-        amp_check_rule(c, AMP_SEV_ERROR, "diagnostics_required", "diagnostics", "/payload/note",
-                       "a note or a result", "is needed: nothing says why the task failed");
+        lacks(c, "diagnostics_required", "diagnostics", "/payload/note", "a note or a result",
+              "nothing says why the task failed");
 }
 
 static void failure(struct amp_check *c)

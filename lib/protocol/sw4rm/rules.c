@@ -94,9 +94,11 @@ static void hlc(struct amp_check *c)
     uint32_t tok = amp_tape_get(t, 0, AMP_SPAN("hlc_timestamp"));
     if (tok == AMP_TOK_NONE || (t->tok[tok].type == AMP_JSON_STRING && t->tok[tok].len == 0)) {
         if (c->opt->hlc)
-            amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "hlc", "/hlc_timestamp",
+            amp_check_rule(c, AMP_SEV_ERROR, "validation_error",
+                           tok == AMP_TOK_NONE ? "required" : "hlc", "/hlc_timestamp",
                            "time, counter and node, such as 1725552000.000001.node-a",
-                           "is missing, and hybrid logical clocks are on");
+                           "%s, and hybrid logical clocks are on",
+                           tok == AMP_TOK_NONE ? "is missing" : "is empty");
         return;
     }
     if (t->tok[tok].type != AMP_JSON_STRING || is_hlc(amp_tok_raw(t, tok)))
