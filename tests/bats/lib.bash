@@ -112,7 +112,7 @@ repo() {
 make_same() {
   local flags vars=()
   flags=$(cat "$AMP_BUILD/flags")
-  vars=(BUILD="${AMP_BUILD#"$AMP_TOP"/}" CC="${flags%% *}")
+  vars=(BUILD="${AMP_BUILD#"$AMP_TOP"/}" CC="${flags%% -*}")
   [[ $flags == *-Werror* ]] && vars+=(DEVELOPER=1)
   [[ $flags =~ -fsanitize=([a-z,]+) ]] && vars+=(SANITIZE="${BASH_REMATCH[1]}")
   env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$AMP_TOP" "${vars[@]}" "$@"
