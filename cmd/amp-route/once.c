@@ -1,8 +1,9 @@
 /*
- * Routes each operation of SW4RM once (§11.2). A repeated operation gets an answer instead. A message
- * that a tracker of the same state passed is not decided again. Acknowledgements and outcomes that
- * pass through update the message that they answer, so that a duplicate learns the progress of the
- * first attempt. An outcome from an agent that does not hold the work is refused and not delivered.
+ * Routes each operation of SW4RM once (§11.2). A repeated operation gets an answer instead. A
+ * message that a tracker of the same state passed is not decided again. Acknowledgements and
+ * outcomes that pass through update the message that they answer, so that a duplicate learns the
+ * progress of the first attempt. An outcome from an agent that does not hold the work is refused
+ * and not delivered.
  */
 #include "once.h"
 
