@@ -5,7 +5,7 @@
  * signal, or for the output's reader to go.
  */
 #include "inbox.h"
-#include "router.h"
+#include "wiring.h"
 
 #include <limits.h>
 #include <string.h>
@@ -21,6 +21,8 @@
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
 #include "metrics/metrics.h"
+#include "route/admission/admission.h"
+#include "route/handover/handover.h"
 #include "task/task.h"
 
 #define SWEEPER  "amp-ack.sweep" /* its outbox gets the answers to who sent what did not come */
@@ -81,8 +83,8 @@ struct inbox {
     struct amp_store *store;
     struct amp_span agent;
     const char *name;
-    struct hand hand;
-    struct acks acks;
+    struct amp_handover hand;
+    struct amp_acks acks;
     int lock, bell;
     struct amp_buf mem;
     struct amp_lane_rules rules;
@@ -174,7 +176,7 @@ static void write_metrics(struct inbox *in)
 {
     struct amp_error err;
     if (amp_metrics_timeout(in->metrics) == 0 &&
-        count_inbox(in->metrics, in->name, in->store, in->agent, &err) < 0)
+        amp_route_count_inbox(in->metrics, in->name, in->store, in->agent, &err) < 0)
         amp_warn("%s", err.what);
     if (amp_metrics_tick(in->metrics, &err) < 0)
         amp_warn("%s", err.what);
@@ -187,10 +189,10 @@ static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum amp_run_
     if (how == AMP_RUN_DONE) {
         in->handed++;
         in->this_turn++;
-        if (acks_read(&in->acks, m, now, err) < 0)
+        if (amp_acks_read(&in->acks, m, now, err) < 0)
             return -1;
         struct amp_error e = {0};
-        if (!fulfill || !in->hand.argv || acks_fulfilled(&in->acks, m, now, &e) == 0)
+        if (!fulfill || !in->hand.argv || amp_acks_fulfilled(&in->acks, m, now, &e) == 0)
             return 0;
         if (e.status != AMP_NO) {
             *err = e;
@@ -204,12 +206,12 @@ static int settle(struct inbox *in, const struct amp_inbox_msg *m, enum amp_run_
         int64_t half = amp_backoff_nth(&pauses, m->attempt - 1) / 2;
         uint64_t random;
         amp_random(&random, sizeof(random));
-        return hand_pause(&in->hand, half + amp_backoff_jitter(half, random), err);
+        return amp_handover_pause(&in->hand, half + amp_backoff_jitter(half, random), err);
     }
     in->refused++;
     amp_status_note(AMP_NO);
     return amp_inbox_give_up(in->store, in->agent, m->id, in->hand.why.code, in->hand.why.what,
-                             acks_actor(&in->acks, SWEEPER), now, err);
+                             amp_acks_actor(&in->acks, SWEEPER), now, err);
 }
 
 /* Noted once a message; written after the turn, in which nothing may block. */
@@ -250,7 +252,7 @@ static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
     struct amp_check_options any = {0};
     char why[700];
     int rc = amp_reader_line(in->reader, text, &any, &v, NULL, NULL, err);
-    if (rc <= 0 || !steps_work(&v))
+    if (rc <= 0 || !amp_admission_is_work(&v))
         return rc < 0 ? -1 : 0;
     if (amp_task_status(in->store, v.task, &task, err) < 0 ||
         amp_agent_status(in->store, in->name, &st, err) < 0)
@@ -277,11 +279,11 @@ static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
                                   .lanes = &in->lanes,
                                   .held = is_held,
                                   .ctx = in,
-                                  .actor = acks_actor(&in->acks, SWEEPER)};
+                                  .actor = amp_acks_actor(&in->acks, SWEEPER)};
     int rc = amp_inbox_offer(in->store, in->agent, &turn, amp_now_ms(), &in->mem, &m, wake_ms, err);
     tell_held(in);
     /* Also the READ of the one before; nothing leaves while it might be lost. */
-    if (rc < 0 || amp_store_sync(in->store, err) < 0 || acks_turn(&in->acks, err) < 0)
+    if (rc < 0 || amp_store_sync(in->store, err) < 0 || amp_acks_turn(&in->acks, err) < 0)
         return -1;
     if (rc == 0)
         return 0;
@@ -289,7 +291,7 @@ static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
         amp_note("%.*s again: it may have been handed over before",
                  (int)(m.id.n < 200 ? m.id.n : 200), m.id.p);
     int64_t began = amp_now_ms();
-    if (hand_over(&in->hand, &m, &how, err) < 0)
+    if (amp_handover(&in->hand, &m, &how, err) < 0)
         return -1;
     count(in, &m, began, how);
     if (settle(in, &m, how, err) < 0)
@@ -301,7 +303,7 @@ static int step(struct inbox *in, int64_t *wake_ms, struct amp_error *err)
 static int wait_for_more(struct inbox *in, int64_t wake_ms, struct amp_error *err)
 {
     struct pollfd fds[2] = {{.fd = in->bell, .events = POLLIN},
-                            {.fd = hand_reader(&in->hand), .events = 0}};
+                            {.fd = amp_handover_reader(&in->hand), .events = 0}};
     int64_t wait = -1;
     if (wake_ms > 0) {
         wait = wake_ms - amp_now_ms();
@@ -310,7 +312,7 @@ static int wait_for_more(struct inbox *in, int64_t wake_ms, struct amp_error *er
     int64_t tick = amp_metrics_timeout(in->metrics);
     if (tick >= 0 && (wait < 0 || tick < wait))
         wait = tick;
-    if (hand_wait(&in->hand, fds, 2, wait, err) < 0)
+    if (amp_handover_wait(&in->hand, fds, 2, wait, err) < 0)
         return -1;
     write_metrics(in);
     if (fds[1].revents & (POLLERR | POLLNVAL))
@@ -352,15 +354,15 @@ static int take_turn(struct inbox *in, struct amp_error *err)
 static int hand_out(struct inbox *in, struct amp_error *err)
 {
     const char *dir = amp_store_dir(in->store);
-    if (take_turn(in, err) < 0 || acks_open(&in->acks, acks_port, err) < 0 ||
+    if (take_turn(in, err) < 0 || amp_acks_open(&in->acks, acks_port, err) < 0 ||
         (follow && amp_inbox_bell_open(dir, in->agent, &in->bell, err) < 0) ||
-        hand_open(&in->hand, out_path, open_timeout_ms, err) < 0)
+        amp_handover_open(&in->hand, out_path, open_timeout_ms, err) < 0)
         return -1;
     int rc = run(in, err);
     struct amp_error late;
     /* What was taken is READ, however this ends. */
     if ((rc < 0 && amp_store_sync(in->store, &late) < 0) ||
-        acks_finish(&in->acks, open_timeout_ms, &late) < 0)
+        amp_acks_finish(&in->acks, open_timeout_ms, &late) < 0)
         amp_status_note(amp_complain(&late));
     return rc;
 }
@@ -404,14 +406,17 @@ static int work(struct inbox *in)
     if (!(in->reader = amp_reader_new(NULL, &err)))
         return amp_complain(&err);
     amp_lanes_init(&in->lanes, &in->rules, amp_now_ms());
+    in->acks.voice = &voice;
+    in->acks.stop = &amp_stop;
     in->acks.store = in->store;
     in->acks.agent = in->agent;
     if (amp_metrics_open(&metrics, &in->metrics, &err) < 0)
         return amp_complain(&err);
     int rc = hand_out(in, &err);
     struct amp_error late;
-    if (in->metrics && (count_inbox(in->metrics, in->name, in->store, in->agent, &late) < 0 ||
-                        amp_metrics_close(in->metrics, &late) < 0))
+    if (in->metrics &&
+        (amp_route_count_inbox(in->metrics, in->name, in->store, in->agent, &late) < 0 ||
+         amp_metrics_close(in->metrics, &late) < 0))
         amp_status_note(amp_complain(&late));
     if (rc < 0)
         return amp_complain(&err);
@@ -439,19 +444,21 @@ int route_inbox(int argc, char **argv)
         amp_die_usage("--exec: %s", err.what);
     if (one)
         max_messages = 1;
-    in.hand = (struct hand){.format = format,
-                            .agent = in.name,
-                            .argv = command.n > 0 ? command.v : NULL,
-                            .attempt_timeout_ms = attempt_timeout_ms,
-                            .acks = acks_port ? &in.acks : NULL,
-                            .out = {.fd = -1}};
+    in.hand = (struct amp_handover){.stop = &amp_stop,
+                                    .safe = amp_text_safe,
+                                    .format = format,
+                                    .agent = in.name,
+                                    .argv = command.n > 0 ? command.v : NULL,
+                                    .attempt_timeout_ms = attempt_timeout_ms,
+                                    .acks = acks_port ? &in.acks : NULL,
+                                    .out = {.fd = -1}};
     amp_signals_install();
     amp_buf_init(&in.mem, AMP_RECORD_MAX);
     amp_buf_init(&in.told, TOLD_MAX);
     amp_buf_init(&in.notes, 4 * TOLD_MAX);
     int status = work(&in);
-    hand_close(&in.hand);
-    acks_close(&in.acks);
+    amp_handover_close(&in.hand);
+    amp_acks_close(&in.acks);
     amp_buf_release(&in.mem);
     amp_buf_release(&in.told);
     amp_buf_release(&in.notes);

@@ -1,5 +1,5 @@
 /* The lanes' limits: lanes.* of amp.json, then --lane KEY=N. */
-#include "router.h"
+#include "wiring.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* amp-route: messages to the ports whose predicate they match. */
-#include "cursors.h"
-#include "from.h"
+#include "wiring.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +9,29 @@
 #include "cli/finding.h"
 #include "flow/config.h"
 #include "inbox.h"
+#include "message/inbox/inbox.h"
+#include "message/operation/idempotency.h"
 #include "message/record/delivery.h"
-#include "once.h"
 #include "replay.h"
+#include "route/admission/from.h"
+#include "route/admission/streams.h"
 
-static struct router router = {.lock = -1, .consumer = "amp-route", .patience_ms = 1000};
+const struct amp_route_voice voice = {amp_warn, amp_note, amp_complain, amp_status_note,
+                                      amp_refused};
+static struct router router = {.lock = -1,
+                               .consumer = "amp-route",
+                               .patience_ms = 1000,
+                               .window_ms = AMP_IDEM_WINDOW_MS,
+                               .voice = &voice,
+                               .stop = &amp_stop,
+                               .hangup = &amp_hangup,
+                               .reread = reload_routes};
+static const char *on_gap;
+static const char *const gap_words[] = {
+#define X(id, word) word,
+    AMP_CURSOR_GAP_WORDS(X)
+#undef X
+        NULL};
 static struct amp_list routes, agents, http_headers, inbounds, lane_settings, tees;
 static const char *state, *config, *in_path = "-", *out_path, *http_ca;
 static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS, max_pending = 64 << 20, limit_ms = 2000,
@@ -76,23 +93,23 @@ static const struct amp_opt options[] = {
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     {0, "max-line", AMP_OPT_SIZE, &max_line, "SIZE", .doc = "longest line", .min = 1024,
      .max = 32 << 20},
-    {0, "window", AMP_OPT_DURATION, &once_window_ms, "TIME",
+    {0, "window", AMP_OPT_DURATION, &router.window_ms, "TIME",
      .doc = "how long the outcome of an operation is told to who sends it again",
      .config = "ack.window"},
-    {0, "cursor", AMP_OPT_STRING, &cursors_settings.consumer, "NAME",
+    {0, "cursor", AMP_OPT_STRING, &router.streams_opt.consumer, "NAME",
      .doc = "follow numbered streams as this consumer", .config = "cursor.consumer"},
     {0, "from", AMP_OPT_STRING, &from_position, "POSITION",
      .doc = "first deliver again what the state recorded from there on"},
-    {0, "on-gap", AMP_OPT_CHOICE, &cursors_settings.on_gap, "WHAT",
-     .doc = "of a gap in a stream that stays: skip, tombstone or hold",
-     .choices = cursors_gap_words, .config = "cursor.on_gap"},
-    {0, "gap-timeout", AMP_OPT_DURATION, &cursors_settings.gap_ms, "TIME",
+    {0, "on-gap", AMP_OPT_CHOICE, &on_gap, "WHAT",
+     .doc = "of a gap in a stream that stays: skip, tombstone or hold", .choices = gap_words,
+     .config = "cursor.on_gap"},
+    {0, "gap-timeout", AMP_OPT_DURATION, &router.streams_opt.gap_ms, "TIME",
      .doc = "how long a gap in a stream is waited for", .min = 1, .max = 86400000,
      .config = "cursor.gap_timeout"},
-    {0, "cursor-lease", AMP_OPT_DURATION, &cursors_settings.lease_ms, "TIME",
+    {0, "cursor-lease", AMP_OPT_DURATION, &router.streams_opt.lease_ms, "TIME",
      .doc = "how long a cursor is held for a router that gives no sign", .min = 1000,
      .max = 86400000, .config = "cursor.lease"},
-    {0, "max-waiting", AMP_OPT_INT, &cursors_settings.waiting, "N",
+    {0, "max-waiting", AMP_OPT_INT, &router.streams_opt.waiting, "N",
      .doc = "events of one stream that wait behind a gap", .min = 1, .max = 65536,
      .config = "cursor.waiting"},
     AMP_METRICS_OPTS(metrics),
@@ -115,7 +132,7 @@ static int open_output(struct router *r, struct amp_error *err)
     }
     struct amp_port_options opt = r->port_options;
     opt.unopened = false;
-    if (target_add(r, 0, spec.data, 0, &opt, err) < 0)
+    if (amp_outlet_add(r, 0, spec.data, 0, &opt, err) < 0)
         return -1;
     r->n_ports = 1;
     return 0;
@@ -134,7 +151,7 @@ static int start(struct router *r, struct amp_error *err)
                                                 .attempt_timeout_ms = attempt_timeout_ms,
                                                 .minds = state != NULL || r->credits > 0,
                                                 .durable = state != NULL,
-                                                .also = TARGET_ACTION_NAMES,
+                                                .also = AMP_OUTLET_ACTION_NAMES,
                                                 .stop = &amp_stop};
     r->predicate_limit_ms = limit_ms;
     r->inbounds = inbounds.v;
@@ -148,31 +165,32 @@ static int start(struct router *r, struct amp_error *err)
     if (routes.n == 0)
         return amp_fail(err, AMP_USAGE, "no_routes", "at least one route is needed (-r)");
     r->port_options.unopened = r->dry;
-    r->config = config;
-    r->state = state;
-    r->lane_settings = &lane_settings;
-    reload_start(r, &routes);
+    for (int i = 0; on_gap && gap_words[i]; i++)
+        if (strcmp(on_gap, gap_words[i]) == 0)
+            r->streams_opt.on_gap = (enum amp_on_gap)i;
+    reload_start(&(struct reload_source){config, state, &lane_settings}, &routes);
     bool keeps = state && (!r->dry || access(state, F_OK) == 0);
-    if (keeps && keep_open(r, state, lock_timeout_ms, err) < 0)
+    if (keeps && amp_keeper_open(r, state, lock_timeout_ms, err) < 0)
         return -1;
     if (open_output(r, err) < 0)
         return -1;
     for (int i = 0; i < routes.n; i++)
-        if (routes_add(r, routes.v[i], err) < 0)
+        if (amp_rules_add(r, routes.v[i], err) < 0)
             return -1;
-    if (address_start(r, &agents, err) < 0 || tee_start(r, tees.v, tees.n, err) < 0)
+    if (amp_recipients_start(r, (const char *const *)agents.v, agents.n, err) < 0 ||
+        amp_tee_start(r, tees.v, tees.n, err) < 0)
         return -1;
-    if (judge_start(r, err) < 0 ||
+    if (amp_match_start(r, err) < 0 ||
         amp_intake_init(&r->intake, r->dry ? NULL : r->store, "amp-route", err) < 0)
         return -1;
     r->intake.say = amp_finding_print_error;
     r->intake.lines.max_line = (size_t)max_line;
     if (!(r->again = amp_reader_new(NULL, err)))
         return -1;
-    if ((!r->dry && (cursors_open(r, err) < 0 || from_open(r, err) < 0)) ||
+    if ((!r->dry && (amp_streams_open(r, err) < 0 || amp_from_open(r, err) < 0)) ||
         amp_metrics_open(&metrics, &r->metrics, err) < 0)
         return -1;
-    routes_heads(r);
+    amp_rules_heads(r);
     amp_note_terminal(in_path);
     return amp_input_open(in_path, hold, &r->in, err);
 }
@@ -185,15 +203,15 @@ static void stop(struct router *r)
         amp_intake_release(&r->intake);
     amp_reader_free(r->again);
     amp_helper_free(r->jq);
-    tee_end(r);
-    unacked_close(r);
-    targets_free(r);
-    jobs_free(r);
-    routes_free(r);
-    address_stop(r);
-    from_close(r);
-    cursors_close(r);
-    keep_close(r);
+    amp_tee_end(r);
+    amp_unacked_close(r);
+    amp_outlets_free(r);
+    amp_route_jobs_free(r);
+    amp_rules_free(r);
+    amp_recipients_stop(r);
+    amp_from_close(r);
+    amp_streams_close(r);
+    amp_keeper_close(r);
 }
 
 static int run(int argc, char **argv)
@@ -201,9 +219,9 @@ static int run(int argc, char **argv)
     struct amp_error err = {0};
     amp_signals_install();
     int status = 0;
-    if (start(&router, &err) < 0 || router_run(&router, &err) < 0)
+    if (start(&router, &err) < 0 || amp_router_run(&router, &err) < 0)
         status = amp_complain(&err);
-    if (count_end(&router, &err) < 0)
+    if (amp_route_count_end(&router, &err) < 0)
         amp_status_note(amp_complain(&err));
     if (router.verbose) {
         amp_note("%llu lines in, %llu rejected, %llu deliveries, %llu acknowledgements without a "
@@ -211,8 +229,8 @@ static int run(int argc, char **argv)
                  (unsigned long long)router.intake.accepted + router.intake.rejected,
                  (unsigned long long)router.intake.rejected, (unsigned long long)router.delivered,
                  (unsigned long long)router.unmatched_acks);
-        targets_say(&router);
-        cursors_say(&router);
+        amp_outlets_say(&router);
+        amp_streams_say(&router);
     }
     stop(&router);
     return status;

@@ -218,14 +218,14 @@ EOS
 amp-route lib/flow/intake.h AMP_INTAKE_ID_MAX at most @ bytes
 amp-route include/amp/protocol/protocol.h AMP_RECORD_ID_MAX first @ bytes
 amp-route include/amp/protocol/protocol.h AMP_TO_MAX at most @ agents
-amp-route cmd/amp-route/job.h RULES_MAX at most @ routes
+amp-route lib/route/job.h RULES_MAX at most @ routes
 amp-route lib/port/command.c WORDS_MAX at most @ words
 amp-route lib/message/inbox/inbox.h AMP_INBOX_AGENT_MAX inbox @ bytes
 amp-route lib/message/inbox/inbox.h AMP_INBOX_BOUND_MAX at most @ messages
 amp-route cmd/amp-route/replay.c WHERE_MAX at most @ predicates
-amp-route cmd/amp-route/cursors.c STREAMS_MAX follows @ sources
-amp-route cmd/amp-route/unacked.h UNACKED_MAX has @ messages
-amp-route cmd/amp-route/unacked.c BYTES_MAX or @M
+amp-route lib/route/admission/streams.c STREAMS_MAX follows @ sources
+amp-route lib/route/outlet/unacked.h UNACKED_MAX has @ messages
+amp-route lib/route/outlet/unacked.c BYTES_MAX or @M
 amp-route lib/message/cursor/cursor.c HELD_BYTES with @M
 amp-route lib/port/tries.h AMP_TRIES_MAX @ tries of one port
 amp-route libexec/port-http/http.c ANSWER_MAX an answer @M
@@ -264,7 +264,7 @@ EOS
     grep -q '^\.Sh LIMITS' "man/$tool.1"
   done
   # Ports: one of them is the output.
-  grep -q '#define PORTS_MAX  *1100' cmd/amp-route/router.h
+  grep -q '#define PORTS_MAX  *1100' lib/route/router/router.h
 }
 
 @test "the manuals have their sections and pass mandoc" {

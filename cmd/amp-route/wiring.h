@@ -1,0 +1,24 @@
+/* What the parts of the verbless form share: main.c has the options, lane_rules.c and reload.c read
+ * the configuration. */
+#ifndef AMP_ROUTE_WIRING_H
+#define AMP_ROUTE_WIRING_H
+
+#include "cli/cli.h"
+#include "cli/rows.h"
+#include "route/router/router.h"
+
+/* Of the configuration, then of KEY=N as given. */
+int lanes_set(const char *config, const char *state, const char *const *given, int n,
+              struct amp_lane_rules *out, struct amp_error *err);
+
+struct reload_source {
+    const char *config, *state;
+    const struct amp_list *lanes; /* as given */
+};
+/* Whether a hang-up reads the routes again: they are the configuration's. */
+void reload_start(const struct reload_source *from, const struct amp_list *routes);
+void reload_routes(struct router *r);
+
+extern const struct amp_route_voice voice;
+
+#endif

@@ -1,0 +1,371 @@
+/*
+ * What is said of a hand-over (--acks), in the message's protocol: AMP's ack, SW4RM's READ, and of
+ * --fulfill SW4RM's FULFILLED and the Runtime Protocol's processed. A line stands in the outbox by
+ * the commit that records what it says, leaves after the sync, and its entry closes when the port
+ * has it. What a crash leaves open is written by the next one, as the same bytes.
+ */
+#include "route/handover/handover.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "flow/intake.h"
+#include "message/ledger/ledger.h"
+#include "message/ledger/stages.h"
+#include "message/record/record.h"
+#include "message/record/sequence.h"
+#include "message/settle/answer.h"
+#include "message/settle/outcome.h"
+#include "protocol/compose/answer.h"
+
+#define PENDING_MAX ((size_t)4 << 20)
+#define REFUSED_MAX 10000 /* of them; more stand in the way of others */
+
+int amp_acks_open(struct amp_acks *a, const char *spec, struct amp_error *err)
+{
+    struct amp_port_options opt = {
+        .consumer = a->outbox, .open_timeout_ms = -1, .max_pending = PENDING_MAX, .durable = true};
+    if (!spec)
+        return 0;
+    amp_buf_init(&a->refused, REFUSED_MAX * sizeof(a->away[0]));
+    snprintf(a->outbox, sizeof(a->outbox), "inbox:%.*s", (int)a->agent.n, a->agent.p);
+    a->spec = spec;
+    if (!(a->reader = amp_reader_new(NULL, err)))
+        return -1;
+    if (strncmp(spec, "inbox:", 6) == 0)
+        return amp_inbox_agent_check(amp_span_str(spec + 6), err);
+    opt.unopened = true;
+    if (amp_port_new(spec, &opt, &a->port, err) < 0)
+        return -1;
+    if (amp_port_has(a->port, AMP_PORT_OUTPUT | AMP_PORT_REQUEST))
+        return amp_fail(err, AMP_USAGE, "bad_port",
+                        "--acks takes a port of this machine (fifo:, file:, spool:, command:, "
+                        "unix:, exec-each:, inbox:), not %s",
+                        spec);
+    amp_port_free(a->port);
+    a->port = NULL;
+    opt.unopened = false;
+    return amp_port_new(spec, &opt, &a->port, err);
+}
+
+void amp_acks_close(struct amp_acks *a)
+{
+    amp_port_free(a->port);
+    amp_reader_free(a->reader);
+    amp_buf_release(&a->refused);
+    a->port = NULL;
+    a->reader = NULL;
+}
+
+const char *amp_acks_actor(const struct amp_acks *a, const char *otherwise)
+{
+    return a->spec ? a->outbox : otherwise;
+}
+
+/* ---- what is said ---- */
+
+struct saying {
+    struct amp_view v;
+    char by[AMP_INBOX_AGENT_MAX + 1], id[1024];
+    struct amp_buf line;
+    struct amp_store_emit emit;
+};
+
+/* Whether the protocol has a word for the stage, and the message's sender waits for one. */
+static bool has_word(const struct amp_view *v, enum amp_ack_stage stage)
+{
+    if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
+        amp_stages_timeout(v) <= 0)
+        return false;
+    switch (v->protocol) {
+    case AMP_PROTO_SW4RM:
+        return v->from.n > 0;
+    case AMP_PROTO_AMP: /* its one acknowledgement */
+        return stage == AMP_STAGE_READ;
+    case AMP_PROTO_RTP: /* accepted was said by who put it into the inbox */
+        return stage == AMP_STAGE_FULFILLED;
+    default:
+        return false;
+    }
+}
+
+/* 1: there is something to say of it. */
+static int look(struct amp_acks *a, const struct amp_inbox_msg *m, enum amp_ack_stage stage,
+                struct saying *s, struct amp_error *err)
+{
+    struct amp_check_options opt = {0};
+    if (!a->spec || amp_reader_line(a->reader, m->line, &opt, &s->v, NULL, NULL, err) < 0)
+        return a->spec ? -1 : 0;
+    amp_span_copy(a->agent, s->by, sizeof(s->by));
+    return has_word(&s->v, stage);
+}
+
+static int compose(struct amp_acks *a, struct saying *s, enum amp_ack_stage stage, int64_t now_ms,
+                   struct amp_error *err)
+{
+    struct amp_answer say = {.stage = stage, .by = s->by, .node = s->by, .now_ms = now_ms};
+    char role[64] = "system"; /* AMP knows agents by their roles */
+    if (s->v.protocol == AMP_PROTO_AMP) {
+        if (s->v.n_to > 0)
+            amp_span_copy(s->v.to[0], role, sizeof(role));
+        say.by = role;
+    }
+    if (amp_sequence_answer(a->store, &s->v, a->outbox, &say, err) < 0 ||
+        amp_answer_line(&s->v, &say, &s->line, err) < 0)
+        return -1;
+    s->line.len--; /* its LF */
+    /* An id of its own: an acknowledgement of the message must not close it. */
+    snprintf(s->id, sizeof(s->id), "%s-of-%.*s", amp_ack_stage_name(stage),
+             (int)(s->v.id.n < AMP_INTAKE_ID_MAX ? s->v.id.n : AMP_INTAKE_ID_MAX), s->v.id.p);
+    s->emit = (struct amp_store_emit){.id = amp_span_str(s->id), .line = amp_buf_span(&s->line)};
+    return 0;
+}
+
+int amp_acks_read(struct amp_acks *a, const struct amp_inbox_msg *m, int64_t now_ms,
+                  struct amp_error *err)
+{
+    struct saying s = {0};
+    amp_buf_init(&s.line, 1 << 20);
+    int rc = look(a, m, AMP_STAGE_READ, &s, err);
+    bool says = rc > 0;
+    for (uint32_t i = 0; i < AMP_ACKS_AWAY; i++)
+        if (a->held[i] == AMP_ACKS_FAILED) {
+            a->away[i] = (struct amp_store_entry_id){0};
+            a->held[i] = AMP_ACKS_GOES;
+        }
+    if (says)
+        rc = compose(a, &s, AMP_STAGE_READ, now_ms, err);
+    if (rc == 0)
+        rc = amp_inbox_read_and_say(a->store, a->agent, m->id, now_ms, says ? &s.emit : NULL,
+                                    a->outbox, err);
+    amp_buf_release(&s.line);
+    return rc;
+}
+
+/* Whether the ledger will take it: a number of an outbox that is taken and not used is a gap. */
+static int will_be_taken(struct amp_acks *a, const struct saying *s, struct amp_error *err)
+{
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem = {0};
+    bool late;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_message_find(a->store, s->v.id, &mem, &r, err) < 0)
+        return -1;
+    if (!r.found || amp_record_has_ack(&r, amp_ack_stage_name(AMP_STAGE_FULFILLED), s->by, &late))
+        return 0;
+    return s->v.protocol != AMP_PROTO_RTP || !s->v.wants_outcome || amp_outcome_known(&r);
+}
+
+static int fulfil(struct amp_acks *a, const struct amp_inbox_msg *m, int64_t now_ms,
+                  struct saying *s, struct amp_error *err)
+{
+    struct amp_message_answer said = {.stage = AMP_STAGE_FULFILLED, .by = s->by};
+    int rc = look(a, m, AMP_STAGE_FULFILLED, s, err);
+    amp_span_copy(a->agent, s->by, sizeof(s->by));
+    if (rc > 0)
+        rc = will_be_taken(a, s, err);
+    if (rc > 0) {
+        rc = compose(a, s, AMP_STAGE_FULFILLED, now_ms, err);
+        said.emit = &s->emit;
+        said.actor = a->outbox;
+    }
+    struct amp_span known;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (rc < 0 || amp_inbox_known_as(a->store, a->agent, m->id, &mem, &known, err) < 0)
+        return -1;
+    return amp_settle_answer(a->store, known, &said, now_ms, NULL, err);
+}
+
+int amp_acks_fulfilled(struct amp_acks *a, const struct amp_inbox_msg *m, int64_t now_ms,
+                       struct amp_error *err)
+{
+    struct saying s = {0};
+    amp_buf_init(&s.line, 1 << 20);
+    int rc = amp_store_begin(a->store, err);
+    if (rc == 0) {
+        rc = fulfil(a, m, now_ms, &s, err);
+        amp_store_end(a->store);
+    }
+    amp_buf_release(&s.line);
+    return rc;
+}
+
+/* ---- how it leaves ---- */
+
+static bool is_away(const struct amp_acks *a, const struct amp_store_entry *e)
+{
+    for (uint32_t i = 0; i < AMP_ACKS_AWAY; i++)
+        if (a->away[i].n == e->n && a->away[i].index == e->index)
+            return true;
+    const struct amp_store_entry_id *refused = (const void *)a->refused.data;
+    for (size_t i = 0; i < a->refused.len / sizeof(*refused); i++)
+        if (refused[i].n == e->n && refused[i].index == e->index)
+            return true;
+    return false;
+}
+
+static void note_closed(struct amp_acks *a, struct amp_store_entry_id id)
+{
+    a->closed[a->n_closed++] = id;
+}
+
+static int close_entries(struct amp_acks *a, struct amp_error *err)
+{
+    int rc = 0;
+    if (a->n_closed > 0)
+        rc = amp_store_outbox_close(a->store, a->outbox, a->closed, a->n_closed, err);
+    a->n_gone += a->n_closed;
+    a->n_closed = 0;
+    return rc;
+}
+
+/* Another agent's inbox: it is there when this is committed, and known if it was there before. */
+static int put(struct amp_acks *a, struct amp_span line, struct amp_error *err)
+{
+    struct amp_view v;
+    struct amp_check_options check = {0};
+    struct amp_span to = amp_span_str(a->spec + 6);
+    struct amp_inbox_options opt = {.actor = a->outbox, .lane = AMP_LANE_STANDARD, .line = line};
+    if (amp_reader_line(a->reader, line, &check, &v, NULL, NULL, err) < 0 ||
+        amp_inbox_put(a->store, to, &v, &opt, amp_now_ms(), NULL, NULL, NULL, err) < 0)
+        return -1;
+    a->rang = true;
+    return 0;
+}
+
+static int entry_fn(void *ctx, const struct amp_store_entry *e)
+{
+    struct amp_acks *a = ctx;
+    struct amp_error err;
+    uint32_t free_at = AMP_ACKS_AWAY;
+    if (is_away(a, e))
+        return 0;
+    for (uint32_t i = AMP_ACKS_AWAY; i-- > 0;)
+        if (a->away[i].n == 0)
+            free_at = i;
+    if (free_at == AMP_ACKS_AWAY || a->n_closed == AMP_ACKS_AWAY) {
+        a->more = true; /* the rest when there is room */
+        return 1;
+    }
+    struct amp_store_entry_id id = {.n = e->n, .index = e->index};
+    int rc = a->port ? amp_port_offer(a->port, e->id, e->line, free_at + 1, &err)
+                     : put(a, e->line, &err);
+    if (rc < 0) {
+        a->voice->warn("%s: %s; it stays in the outbox %s", a->spec, err.what, a->outbox);
+        a->voice->status(err.status);
+        return 1;
+    }
+    if (a->port) {
+        a->away[free_at] = id;
+        a->n_away++;
+    } else {
+        note_closed(a, id);
+    }
+    return 0;
+}
+
+static void done_fn(void *ctx, uint64_t tag, const struct amp_error *why)
+{
+    struct amp_acks *a = ctx;
+    struct amp_store_entry_id *id = &a->away[tag - 1];
+    if (why) {
+        a->voice->warn("%s: %s; it stays in the outbox %s", a->spec, why->what, a->outbox);
+        a->voice->status(why->status);
+        /* Not at once again: when there is more to say, or never in this run. */
+        a->held[tag - 1] = why->status == AMP_NO ? AMP_ACKS_REFUSED : AMP_ACKS_FAILED;
+        if (why->status == AMP_NO &&
+            amp_buf_add(&a->refused, (const char *)id, sizeof(*id), NULL) == 0) {
+            *id = (struct amp_store_entry_id){0};
+            a->held[tag - 1] = AMP_ACKS_GOES;
+            a->n_gone++;
+        }
+    } else {
+        note_closed(a, *id);
+        *id = (struct amp_store_entry_id){0};
+    }
+    a->n_away--;
+}
+
+int amp_acks_step(struct amp_acks *a, struct amp_error *err)
+{
+    if (!a->port)
+        return 0;
+    amp_port_step(a->port, done_fn, a);
+    return close_entries(a, err);
+}
+
+int amp_acks_turn(struct amp_acks *a, struct amp_error *err)
+{
+    uint64_t before;
+    if (!a->spec)
+        return 0;
+    do {
+        before = a->n_gone;
+        a->more = false;
+        if (amp_store_outbox(a->store, a->outbox, entry_fn, a, err) < 0 ||
+            amp_acks_step(a, err) < 0 || close_entries(a, err) < 0)
+            return -1;
+    } while (a->more && a->n_gone > before);
+    if (a->rang) {
+        if (amp_store_sync(a->store, err) < 0)
+            return -1;
+        amp_inbox_ring(amp_store_dir(a->store), amp_span_str(a->spec + 6));
+    }
+    a->rang = false;
+    return 0;
+}
+
+void amp_acks_watch(const struct amp_acks *a, struct pollfd fds[AMP_PORT_FDS], int64_t *timeout_ms)
+{
+    int wait = *timeout_ms < 0 || *timeout_ms > INT_MAX ? -1 : (int)*timeout_ms;
+    fds[0] = fds[1] = (struct pollfd){.fd = -1};
+    if (!a->port)
+        return;
+    amp_port_watch(a->port, fds, &wait);
+    if (wait >= 0)
+        *timeout_ms = wait;
+}
+
+static int count_fn(void *ctx, const struct amp_store_entry *e)
+{
+    (void)e;
+    ++*(uint64_t *)ctx;
+    return 0;
+}
+
+static int no_reader(struct amp_acks *a, struct amp_error *err)
+{
+    uint64_t n = 0;
+    if (amp_store_outbox(a->store, a->outbox, count_fn, &n, err) < 0)
+        return -1;
+    return amp_fail(err, AMP_UNAVAILABLE, "no_reader",
+                    "%s: nobody reads: %" PRIu64 " lines wait in the outbox %s for the next "
+                    "hand-over",
+                    a->spec, n, a->outbox);
+}
+
+/* Until the port is done with all, or nobody came for them in time. */
+int amp_acks_finish(struct amp_acks *a, int64_t timeout_ms, struct amp_error *err)
+{
+    int64_t until = amp_mono_ms() + timeout_ms;
+    struct amp_handover alone = {.stop = a->stop, .acks = a, .out = {.fd = -1}};
+    if (amp_acks_turn(a, err) < 0)
+        return -1;
+    while (a->port && !*a->stop) {
+        int64_t rest = until - amp_mono_ms();
+        int rc = a->n_away == 0 ? amp_port_finish(a->port, err) : 0;
+        if (rc != 0)
+            return rc < 0 ? -1 : 0;
+        if (rest <= 0)
+            break;
+        if (amp_handover_wait(&alone, NULL, 0, rest < 50 ? rest : 50, err) < 0)
+            return -1;
+        if (a->n_away < AMP_ACKS_AWAY / 2 && amp_acks_turn(a, err) < 0)
+            return -1;
+    }
+    return a->n_away == 0 || *a->stop ? 0 : no_reader(a, err);
+}

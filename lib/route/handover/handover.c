@@ -1,0 +1,245 @@
+/*
+ * One message to the agent. A line in a pipe is not yet with the agent: should its reader die, it
+ * is gone. So the pipe is made as small as a pipe can be, one page: it then is writable again only
+ * when what lies in it was taken, and waiting for that needs no looking again and again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/json/writer.h>
+
+#include "base/loop.h"
+#include "message/record/record.h"
+#include "route/handover/handover.h"
+
+#define GRACE_MS 2000
+#define LINE_MAX ((size_t)256 << 20)
+
+/* A writer that was killed may have left half a line in a file; it is ended first. */
+static int end_half_line(struct amp_handover *h, struct amp_error *err)
+{
+    char self[40], last;
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", h->out.fd);
+    AMP_CLOSE int fd = open(self, O_RDONLY | O_CLOEXEC);
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    if (size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n')
+        return amp_write_all(h->out.fd, AMP_SPAN("\n"), err);
+    return 0;
+}
+
+int amp_handover_open(struct amp_handover *h, const char *path, int64_t open_timeout_ms,
+                      struct amp_error *err)
+{
+    struct stat st;
+    int fd = STDOUT_FILENO;
+    bool own = path && strcmp(path, "-") != 0;
+    h->out.fd = -1;
+    if (h->argv)
+        return 0;
+    if (own && amp_output_open(path, open_timeout_ms, -1, h->stop, &fd, err) < 0)
+        return -1;
+    if (amp_outq_open(&h->out, fd, own, LINE_MAX, err) < 0) {
+        if (own)
+            close(fd);
+        return -1;
+    }
+    if (fstat(h->out.fd, &st) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot use the output");
+    /* Where it cannot be made small (much lies in it), a line that was written counts as taken. */
+    h->fifo = S_ISFIFO(st.st_mode) && fcntl(h->out.fd, F_SETPIPE_SZ, 1) > 0;
+    h->file = S_ISREG(st.st_mode);
+    return h->file ? end_half_line(h, err) : 0;
+}
+
+void amp_handover_close(struct amp_handover *h)
+{
+    if (h->out.fd >= 0)
+        amp_outq_close(&h->out);
+}
+
+int amp_handover_reader(const struct amp_handover *h)
+{
+    return h->out.fd;
+}
+
+static int closed(struct amp_error *err)
+{
+    return amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
+}
+
+int amp_handover_wait(struct amp_handover *h, struct pollfd *own, unsigned n, int64_t timeout_ms,
+                      struct amp_error *err)
+{
+    int64_t until = timeout_ms < 0 ? -1 : amp_mono_ms() + timeout_ms;
+    for (;;) {
+        struct pollfd fds[2 + AMP_PORT_FDS];
+        struct amp_loop turn = amp_loop_turn(fds, 2 + AMP_PORT_FDS, h->stop, NULL);
+        int64_t rest = until < 0 ? -1 : until - amp_mono_ms();
+        int64_t wait = rest = until >= 0 && rest < 0 ? 0 : rest;
+        bool any = false;
+        for (unsigned i = 0; i < n; i++)
+            amp_loop_add(&turn, own[i].fd, own[i].events);
+        if (h->acks)
+            amp_acks_watch(h->acks, amp_loop_places(&turn, AMP_PORT_FDS), &wait);
+        amp_loop_within(&turn, wait);
+        int ended = amp_loop_wait(&turn, err);
+        if (ended < 0)
+            return -1;
+        if (*h->stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        for (unsigned i = 0; i < n; i++) {
+            own[i].revents = fds[i].revents;
+            any = any || own[i].revents != 0;
+        }
+        if (!h->acks)
+            return 0;
+        if (amp_acks_step(h->acks, err) < 0)
+            return -1;
+        if (any || wait == rest)
+            return 0;
+    }
+}
+
+int amp_handover_pause(struct amp_handover *h, int64_t ms, struct amp_error *err)
+{
+    int64_t until = amp_mono_ms() + ms;
+    for (int64_t rest = ms; rest > 0; rest = until - amp_mono_ms())
+        if (amp_handover_wait(h, NULL, 0, rest, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Until the pipe is empty. */
+static int wait_taken(struct amp_handover *h, struct amp_error *err)
+{
+    for (;;) {
+        struct pollfd p = {.fd = h->out.fd, .events = POLLOUT};
+        int unread = 0;
+        if (amp_handover_wait(h, &p, 1, -1, err) < 0)
+            return -1;
+        if (p.revents & POLLERR)
+            return ioctl(h->out.fd, FIONREAD, &unread) == 0 && unread == 0 ? 0 : closed(err);
+        if (p.revents & POLLOUT)
+            return 0;
+    }
+}
+
+/* ---- what is written ---- */
+
+static int as_text(const struct amp_handover *h, const struct amp_inbox_msg *m, struct amp_buf *b,
+                   struct amp_error *err)
+{
+    if (amp_buf_str(b, "Message ", err) < 0 || h->safe(m->id, 200, b, err) < 0)
+        return -1;
+    if (m->redelivered && amp_buf_str(b, " (again: it may have been handed over before)", err) < 0)
+        return -1;
+    return amp_buf_str(b, ":\n", err) < 0 || amp_buf_add(b, m->line.p, m->line.n, err) < 0 ||
+                   amp_buf_str(b, "\n\n", err) < 0
+               ? -1
+               : 0;
+}
+
+static int as_wrap(const struct amp_inbox_msg *m, struct amp_buf *b, struct amp_error *err)
+{
+    struct amp_jw w;
+    amp_jw_init(&w, b);
+    amp_jw_open(&w, '{');
+    amp_jw_member_str(&w, "id", m->id);
+    amp_jw_member_int(&w, "attempt", m->attempt);
+    amp_jw_key(&w, "redelivered");
+    amp_jw_bool(&w, m->redelivered);
+    amp_rec_line(&w, m->line);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
+}
+
+static int write_out(struct amp_handover *h, const struct amp_inbox_msg *m, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf b = {0};
+    amp_buf_init(&b, LINE_MAX);
+    int rc;
+    if (strcmp(h->format, "text") == 0)
+        rc = as_text(h, m, &b, err);
+    else if (strcmp(h->format, "wrap") == 0)
+        rc = as_wrap(m, &b, err);
+    else
+        rc = amp_buf_add(&b, m->line.p, m->line.n, err) < 0 ? -1 : amp_buf_str(&b, "\n", err);
+    if (rc < 0 || amp_outq_add(&h->out, amp_buf_span(&b), err) < 0 ||
+        amp_outq_drain(&h->out, -1, h->stop, err) < 0)
+        return -1;
+    if (h->fifo)
+        return wait_taken(h, err);
+    if (h->file && fdatasync(h->out.fd) < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot sync the output");
+    return 0;
+}
+
+/* ---- a command ---- */
+
+/* The environment with ours before it. */
+static char **environment(const struct amp_handover *h, const struct amp_inbox_msg *m,
+                          char words[4][256])
+{
+    extern char **environ;
+    static const char *const names[] = {
+        "AMP_AGENT=", "AMP_ATTEMPT=", "AMP_MSG_ID=", "AMP_REDELIVERED="};
+    size_t n = 0, out = 0;
+    while (environ[n])
+        n++;
+    char **env = calloc(n + 5, sizeof(*env));
+    if (!env)
+        return NULL;
+    snprintf(words[0], 256, "%s%s", names[0], h->agent);
+    snprintf(words[1], 256, "%s%u", names[1], m->attempt);
+    snprintf(words[2], 256, "%s%.*s", names[2], (int)(m->id.n < 200 ? m->id.n : 200), m->id.p);
+    snprintf(words[3], 256, "%s1", names[3]);
+    for (int i = 0; i < (m->redelivered ? 4 : 3); i++)
+        env[out++] = words[i];
+    for (size_t i = 0; i < n; i++) {
+        bool ours = false;
+        for (int k = 0; k < 4; k++)
+            ours = ours || strncmp(environ[i], names[k], strlen(names[k])) == 0;
+        if (!ours)
+            env[out++] = environ[i];
+    }
+    return env;
+}
+
+static int run_command(struct amp_handover *h, const struct amp_inbox_msg *m,
+                       enum amp_run_verdict *how, struct amp_error *err)
+{
+    char words[4][256];
+    struct amp_runner run;
+    struct amp_child_end end;
+    int64_t limit = h->attempt_timeout_ms > 0 ? h->attempt_timeout_ms : -1;
+    AMP_FREE char **env = environment(h, m, words);
+    if (!env)
+        return amp_fail_memory(err);
+    const struct amp_child_spec spec = {.argv = h->argv,
+                                        .envp = (const char *const *)env,
+                                        .fd_out = STDOUT_FILENO,
+                                        .fd_err = STDERR_FILENO};
+    if (amp_runner_start(&run, &spec, m->line, limit, GRACE_MS, err) < 0 ||
+        amp_runner_finish(&run, h->stop, &end, err) < 0)
+        return -1;
+    if (*h->stop)
+        return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+    *how = amp_runner_verdict(&run, &end, h->argv[0], &h->why);
+    return 0;
+}
+
+int amp_handover(struct amp_handover *h, const struct amp_inbox_msg *m, enum amp_run_verdict *how,
+                 struct amp_error *err)
+{
+    *how = AMP_RUN_DONE;
+    return h->argv ? run_command(h, m, how, err) : write_out(h, m, err);
+}

@@ -1,0 +1,108 @@
+/* Rules: a predicate and the port that it leads to. */
+#include "route/router/router.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/num.h>
+
+#include "message/inbox/inbox.h"
+
+/* How many messages may wait for it: as the options say, the last that names it counts; 0 any. */
+static int inbound_of(const struct router *r, const char *spec, bool agent, uint32_t *inbound,
+                      struct amp_error *err)
+{
+    *inbound = agent || strncmp(spec, "inbox:", 6) == 0 ? INBOUND_AGENT : 0;
+    bool named = false;
+    for (int i = 0; i < r->n_inbounds; i++) {
+        const char *text = r->inbounds[i], *eq = strrchr(text, '=');
+        int64_t n;
+        if (amp_num_parse(amp_span_str(eq ? eq + 1 : text), 0, UINT32_MAX, &n, NULL) < 0)
+            return amp_fail(err, AMP_USAGE, "bad_inbound", "--inbound takes [PORT=]N: %s", text);
+        bool it = eq && strlen(spec) == (size_t)(eq - text) &&
+                  strncmp(spec, text, (size_t)(eq - text)) == 0;
+        if (it || (!eq && !named))
+            *inbound = (uint32_t)n;
+        named = named || it;
+    }
+    return 0;
+}
+
+int amp_rules_port(struct router *r, const char *spec, bool agent, uint32_t *index,
+                   struct amp_error *err)
+{
+    uint32_t inbound = 0;
+    if (inbound_of(r, spec, agent, &inbound, err) < 0)
+        return -1;
+    if (strcmp(spec, "stdout") == 0) {
+        *index = 0;
+        return 0;
+    }
+    uint32_t at = r->n_ports;
+    for (uint32_t i = 1; i < r->n_ports; i++) {
+        if (!r->outlets[i]->leaving && strcmp(r->outlets[i]->spec, spec) == 0) {
+            *index = i;
+            return 0;
+        }
+        if (r->outlets[i]->closed && at == r->n_ports)
+            at = i; /* it makes room */
+    }
+    if (at == PORTS_MAX)
+        return amp_fail(err, AMP_USAGE, "too_many", "more than %d ports", PORTS_MAX - 1);
+    struct amp_outlet *old = at < r->n_ports ? r->outlets[at] : NULL;
+    if (amp_outlet_add(r, at, spec, inbound, &r->port_options, err) < 0)
+        return -1;
+    amp_outlet_release(r, old);
+    r->n_ports += !old;
+    *index = at;
+    return 0;
+}
+
+int amp_rules_usable(const struct router *r, uint32_t port, struct amp_error *err)
+{
+    const struct amp_outlet *t = r->outlets[port];
+    struct amp_error why;
+    if (!r->store && !r->dry && (t->action == AMP_OUTLET_DEAD || t->action == AMP_OUTLET_INBOX))
+        return amp_fail(err, AMP_USAGE, "no_state", "the port %s needs --state", t->spec);
+    if (t->action == AMP_OUTLET_INBOX && amp_inbox_agent_check(amp_span_str(t->arg), &why) < 0)
+        return amp_fail(err, AMP_USAGE, why.code, "the port %.200s: %s", t->spec, why.what);
+    return 0;
+}
+
+int amp_rules_add(struct router *r, const char *text, struct amp_error *err)
+{
+    struct amp_span predicate, port;
+    if (r->n_rules == RULES_MAX)
+        return amp_fail(err, AMP_USAGE, "too_many", "more than %d routes", RULES_MAX);
+    if (amp_route_split(amp_span_str(text), &predicate, &port, err) < 0)
+        return -1;
+    struct rule *rule = &r->rules[r->n_rules];
+    if (amp_predicate_parse(predicate, &rule->predicate, err) < 0)
+        return -1;
+    r->n_rules++;
+    rule->text = amp_span_dup(predicate);
+    AMP_FREE char *spec = amp_span_dup(port);
+    if (!rule->text || !spec)
+        return amp_fail_memory(err);
+    if (amp_rules_port(r, spec, false, &rule->port, err) < 0)
+        return -1;
+    return amp_rules_usable(r, rule->port, err);
+}
+
+void amp_rules_free(struct router *r)
+{
+    for (uint32_t i = 0; i < r->n_rules; i++) {
+        amp_predicate_free(r->rules[i].predicate);
+        free(r->rules[i].text);
+    }
+    r->n_rules = 0;
+}
+
+void amp_rules_heads(struct router *r)
+{
+    r->intake.check.heads = !r->store && !r->addressing.book;
+    for (uint32_t i = 0; i < r->n_rules; i++)
+        if (amp_predicate_asks_body(r->rules[i].predicate))
+            r->intake.check.heads = false;
+    amp_direct_set(r);
+}
