@@ -2,65 +2,84 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <amp/compose.h>
+
 #include "agent/job.h"
-#include "protocol/amp/compose.h"
+#include "json/record.h"
 
 #define KIND "job"
+
+struct stored {
+    const char *consumer, *agent, *task, *msg_id;
+    int64_t attempts, breaks, next, until_ms, taken_ms;
+    const char *start, *why;
+};
+#define MEMBER(as, key, member) AMP_REC_EVER(as, struct stored, key, member)
+static const struct amp_rec_field fields[] = {
+    MEMBER(CSTR, "consumer", consumer),
+    MEMBER(CSTR, "agent", agent),
+    MEMBER(CSTR, "task", task),
+    MEMBER(CSTR, "msg_id", msg_id),
+    MEMBER(INT, "attempts", attempts),
+    MEMBER(INT, "breaks", breaks),
+    MEMBER(INT, "next", next),
+    MEMBER(INT, "until", until_ms),
+    MEMBER(INT, "taken", taken_ms),
+    MEMBER(CSTR, "start", start),
+    AMP_REC(CSTR, struct stored, "why", why),
+};
+AMP_REC_TABLE(stored_rec, "a job's record", struct stored, fields);
 
 struct update {
     const struct amp_job_take *take; /* or */
     const struct amp_job_step *step;
     struct amp_job job;
-    struct amp_buf json;
-    char state[16];
+    struct amp_buf mem, json;
 };
 
 static int key(const struct amp_job_ref *ref, char *out, size_t size, struct amp_error *err)
 {
     int n = snprintf(out, size, "%s/%.*s", ref->consumer, (int)ref->msg_id.n, ref->msg_id.p);
-    if (n < 0 || (size_t)n >= size)
-        return amp_fail(err, AMP_DATAERR, "bad_msg_id", "message id too long");
+    if (ref->msg_id.n >= AMP_MSG_ID_MAX || n < 0 || (size_t)n >= size)
+        return amp_fail(err, AMP_DATAERR, "bad_msg_id",
+                        "a message id of %zu bytes; the limit is %d", ref->msg_id.n,
+                        AMP_MSG_ID_MAX - 1);
     return 0;
 }
 
-static int64_t number(const json_t *j, const char *name)
-{
-    return json_integer_value(json_object_get(j, name));
-}
-
-static const char *text(const json_t *j, const char *name)
-{
-    const char *s = json_string_value(json_object_get(j, name));
-    return s ? s : "";
-}
-
-static void read_job(const struct amp_store_rec *rec, const json_t *j, struct amp_job *out)
+/* raw lives in mem, *out does not. */
+static int job_read(const struct amp_store_rec *rec, struct amp_buf *mem, struct stored *raw,
+                    struct amp_job *out, struct amp_error *err)
 {
     int state = amp_fsm_state(&amp_job_fsm, rec->state);
-
+    if (amp_rec_parse(&stored_rec, rec->json, mem, raw, err) < 0)
+        return -1;
     *out = (struct amp_job){
         .state = state < 0 ? AMP_JOB_FAILED : (uint8_t)state,
-        .attempts = number(j, "attempts"),
-        .breaks = number(j, "breaks"),
-        .next = number(j, "next"),
-        .until_ms = number(j, "until"),
-        .taken_ms = number(j, "taken"),
+        .attempts = raw->attempts,
+        .breaks = raw->breaks,
+        .next = raw->next,
+        .until_ms = raw->until_ms,
+        .taken_ms = raw->taken_ms,
     };
-    snprintf(out->msg_id, sizeof out->msg_id, "%s", text(j, "msg_id"));
-    snprintf(out->start, sizeof out->start, "%s", text(j, "start"));
+    if (amp_span_copy(amp_span_str(raw->msg_id), out->msg_id, sizeof out->msg_id) &&
+        amp_span_copy(amp_span_str(raw->start), out->start, sizeof out->start))
+        return 0;
+    return amp_fail(err, AMP_DATAERR, "bad_record", "a job's record has no usable msg_id or start");
 }
 
-static void write_job(const struct amp_job *b, json_t *j)
+static int update_run(struct update *u, struct amp_store *s, const char *id,
+                      const struct amp_store_input *input, amp_store_fn fn,
+                      enum amp_store_outcome *outcome, struct amp_error *err)
 {
-    json_object_set_new(j, "attempts", json_integer(b->attempts));
-    json_object_set_new(j, "breaks", json_integer(b->breaks));
-    json_object_set_new(j, "next", json_integer(b->next));
-    json_object_set_new(j, "until", json_integer(b->until_ms));
-    json_object_set_new(j, "taken", json_integer(b->taken_ms));
-    json_object_set_new(j, "start", json_string(b->start));
+    amp_buf_init(&u->mem, AMP_REC_MAX);
+    amp_buf_init(&u->json, AMP_REC_MAX);
+    int rc = amp_store_update(s, KIND, amp_span_str(id), input, fn, u, outcome, err);
+    amp_buf_release(&u->mem);
+    amp_buf_release(&u->json);
+    return rc;
 }
 
-/* Carries out the effects of a step on the job and on what is committed. */
 static int job_carry(struct amp_job *b, const struct amp_job_step *st,
                      const struct amp_fsm_result *r, struct amp_store_change *c,
                      struct amp_error *err)
@@ -87,27 +106,28 @@ static int job_carry(struct amp_job *b, const struct amp_job_step *st,
     return 0;
 }
 
-/* Steps u->job; takes j. */
-static int finish(struct update *u, const struct amp_job_step *st, json_t *j,
+/* Steps u->job; raw is the rest of the record. */
+static int finish(struct update *u, const struct amp_job_step *st, struct stored *raw,
                   struct amp_store_change *c, struct amp_error *err)
 {
+    struct amp_job *b = &u->job;
     struct amp_fsm_result r;
-    uint32_t facts =
-        st->event == AMP_JOB_EV_BREAK && u->job.breaks >= st->most ? AMP_JOB_IF_SPENT : 0;
+    uint32_t facts = st->event == AMP_JOB_EV_BREAK && b->breaks >= st->most ? AMP_JOB_IF_SPENT : 0;
 
-    if (amp_fsm_step(&amp_job_fsm, u->job.state, st->event, facts, &r, err) ||
-        job_carry(&u->job, st, &r, c, err)) {
-        json_decref(j);
+    if (amp_fsm_step(&amp_job_fsm, b->state, st->event, facts, &r, err) ||
+        job_carry(b, st, &r, c, err))
         return -1;
-    }
+    raw->attempts = b->attempts;
+    raw->breaks = b->breaks;
+    raw->next = b->next;
+    raw->until_ms = b->until_ms;
+    raw->taken_ms = b->taken_ms;
+    raw->start = b->start;
+    int rc = amp_rec_write(&stored_rec, raw, &u->json, err);
     c->event = amp_job_fsm.events[st->event].name;
-    write_job(&u->job, j);
-    snprintf(u->state, sizeof u->state, "%s", amp_job_fsm.states[u->job.state].name);
-    int rc = amp_json_dump(j, &u->json, err);
-    c->to = u->state;
+    c->to = amp_job_fsm.states[b->state].name;
     c->json = amp_buf_span(&u->json);
-    c->due_ms = u->job.state == AMP_JOB_PARKED ? u->job.until_ms : 0;
-    json_decref(j);
+    c->due_ms = b->state == AMP_JOB_PARKED ? b->until_ms : 0;
     return rc;
 }
 
@@ -119,15 +139,16 @@ static int on_take(void *ctx, const struct amp_store_rec *now, struct amp_store_
 
     if (now->found)
         return amp_fail(err, AMP_NO, "duplicate_msg_id", "the message was taken before");
-    json_t *j =
-        json_pack("{s:s, s:s, s:s, s:o}", "consumer", t->ref.consumer, "agent", t->agent, "task",
-                  t->task, "msg_id", json_stringn(t->ref.msg_id.p, t->ref.msg_id.n));
-    if (!j)
+    char msg_id[AMP_MSG_ID_MAX];
+    if (memchr(t->ref.msg_id.p, '\0', t->ref.msg_id.n) ||
+        !amp_span_copy(t->ref.msg_id, msg_id, sizeof msg_id))
         return amp_fail(err, AMP_DATAERR, "bad_msg_id", "message id is not text");
+    struct stored raw = {
+        .consumer = t->ref.consumer, .agent = t->agent, .task = t->task, .msg_id = msg_id};
     const struct amp_job_step take = {
         .event = AMP_JOB_EV_TAKE, .emits = t->emits, .n_emits = t->n_emits};
     u->job = (struct amp_job){.state = AMP_JOB_QUEUED, .taken_ms = t->now_ms};
-    return finish(u, &take, j, c, err);
+    return finish(u, &take, &raw, c, err);
 }
 
 int amp_job_take(struct amp_store *s, const struct amp_job_take *t, enum amp_store_outcome *outcome,
@@ -139,10 +160,7 @@ int amp_job_take(struct amp_store *s, const struct amp_job_take *t, enum amp_sto
 
     if (key(&t->ref, id, sizeof id, err))
         return -1;
-    amp_buf_init(&u.json, 1 << 16);
-    int rc = amp_store_update(s, KIND, amp_span_str(id), &input, on_take, &u, outcome, err);
-    amp_buf_release(&u.json);
-    return rc;
+    return update_run(&u, s, id, &input, on_take, outcome, err);
 }
 
 static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
@@ -153,14 +171,13 @@ static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_
 
     if (!now->found)
         return amp_fail(err, AMP_INTERNAL, "unknown_ref", "no such job");
-    json_t *j = amp_json_load(now->json, err);
-    if (!j)
+    struct stored raw;
+    if (job_read(now, &u->mem, &raw, &u->job, err) < 0)
         return -1;
-    read_job(now, j, &u->job);
     if (st->why)
-        json_object_set_new(j, "why", json_string(st->why));
+        raw.why = st->why;
     c->actor = st->ref.consumer;
-    return finish(u, st, j, c, err);
+    return finish(u, st, &raw, c, err);
 }
 
 int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_job *out,
@@ -172,13 +189,9 @@ int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_
 
     if (key(&st->ref, id, sizeof id, err))
         return -1;
-    amp_buf_init(&u.json, 1 << 16);
-    int rc = amp_store_update(s, KIND, amp_span_str(id), NULL, on_step, &u, &outcome, err);
-    if (!rc && out) {
+    int rc = update_run(&u, s, id, NULL, on_step, &outcome, err);
+    if (!rc && out)
         *out = u.job;
-        amp_span_copy(st->ref.msg_id, out->msg_id, sizeof out->msg_id);
-    }
-    amp_buf_release(&u.json);
     return rc;
 }
 
@@ -193,12 +206,10 @@ int amp_job_get(struct amp_store *s, const struct amp_job_ref *ref, bool *found,
     *found = rec.found;
     if (!rec.found)
         return 0;
-    json_t *j = amp_json_load(rec.json, err);
-    if (!j)
-        return -1;
-    read_job(&rec, j, out);
-    json_decref(j);
-    return 0;
+    struct stored raw;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    return job_read(&rec, &mem, &raw, out, err);
 }
 
 struct search {
@@ -207,6 +218,9 @@ struct search {
     int64_t now_ms, wake_ms, open;
     bool found;
     struct amp_job best;
+    struct amp_buf mem;
+    struct amp_error *err;
+    int rc;
 };
 
 static bool skipped(const struct search *q, const char *id)
@@ -221,14 +235,12 @@ static int consider(void *ctx, struct amp_span id, const struct amp_store_rec *r
 {
     struct search *q = ctx;
     struct amp_job b;
-    json_t *j = amp_json_load(rec->json, NULL);
+    struct stored raw;
 
-    if (!j || strcmp(text(j, "consumer"), q->consumer)) {
-        json_decref(j);
-        return 0;
-    }
-    read_job(rec, j, &b);
-    json_decref(j);
+    (void)id;
+    q->rc = job_read(rec, &q->mem, &raw, &b, q->err);
+    if (q->rc < 0 || strcmp(raw.consumer, q->consumer))
+        return q->rc < 0;
     q->open++;
     if (skipped(q, b.msg_id))
         return 0;
@@ -252,9 +264,14 @@ int amp_job_next(struct amp_store *s, const char *consumer, int64_t now_ms, cons
     struct search q = {.consumer = consumer, .skip = skip, .now_ms = now_ms};
     static const uint8_t live[] = {AMP_JOB_QUEUED, AMP_JOB_RUNNING, AMP_JOB_PARKED};
 
-    for (size_t i = 0; i < sizeof live; i++)
+    amp_buf_init(&q.mem, AMP_REC_MAX);
+    q.err = err;
+    for (size_t i = 0; i < sizeof live && q.rc == 0; i++)
         if (amp_store_each(s, KIND, amp_job_fsm.states[live[i]].name, consider, &q, err))
-            return -1;
+            q.rc = -1;
+    amp_buf_release(&q.mem);
+    if (q.rc < 0)
+        return -1;
     *found = q.found;
     if (q.found)
         *out = q.best;

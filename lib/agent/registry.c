@@ -4,9 +4,38 @@
 #include <unistd.h>
 
 #include "agent/registry.h"
-#include "protocol/amp/compose.h"
+#include "json/record.h"
 
 #define KIND "agent"
+
+struct suspension {
+    struct amp_span ref, task;
+    int64_t since_ms;
+};
+static const struct amp_rec_field suspension_fields[] = {
+    AMP_REC_EVER(TEXT, struct suspension, "ref", ref),
+    AMP_REC_EVER(TEXT, struct suspension, "task", task),
+    AMP_REC_EVER(INT, struct suspension, "since", since_ms),
+};
+AMP_REC_TABLE(suspension_rec, "an agent's suspension", struct suspension, suspension_fields);
+
+struct stored {
+    const char *role, *task, *last_task;
+    struct suspension suspended;
+    int64_t pid, last_seen_ms;
+    const char *state;
+};
+#define MEMBER(as, key, member) AMP_REC_EVER(as, struct stored, key, member)
+static const struct amp_rec_field fields[] = {
+    MEMBER(CSTR, "role", role),
+    MEMBER(CSTR, "task", task),
+    MEMBER(CSTR, "last_task", last_task),
+    AMP_REC_IN(struct stored, "suspended", suspended, &suspension_rec, true),
+    AMP_REC(INT, struct stored, "pid", pid),
+    AMP_REC(INT, struct stored, "last_seen", last_seen_ms),
+    MEMBER(CSTR, "state", state),
+};
+AMP_REC_TABLE(stored_rec, "an agent's record", struct stored, fields);
 
 /* One update: what is asked for, and the memory of the record that it leaves. */
 struct update {
@@ -15,20 +44,13 @@ struct update {
     uint8_t event;
     struct amp_span ref, ref_task;
     int64_t now_ms;
-    char state[32];
-    struct amp_buf json;
+    struct amp_buf mem, json;
     bool changed;
 };
 
-static const char *text(const json_t *j, const char *key)
+static bool is_suspended(const struct stored *r)
 {
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
-}
-
-static void set_time(json_t *j, const char *key, int64_t ms)
-{
-    json_object_set_new(j, key, json_integer(ms));
+    return r->suspended.since_ms != 0 || r->suspended.ref.n > 0;
 }
 
 static bool works(uint8_t state)
@@ -37,68 +59,54 @@ static bool works(uint8_t state)
            state == AMP_AGENT_WAITING || state == AMP_AGENT_COMPLETED;
 }
 
-static int do_step(struct update *u, json_t *j, uint8_t *state, struct amp_error *err)
+static int do_step(struct update *u, struct stored *rec, uint8_t *state, struct amp_error *err)
 {
     struct amp_fsm_result r;
 
-    if ((u->event == AMP_AGENT_EV_ASSIGN || u->event == AMP_AGENT_EV_RESUME) &&
-        json_is_object(json_object_get(j, "suspended")))
+    if ((u->event == AMP_AGENT_EV_ASSIGN || u->event == AMP_AGENT_EV_RESUME) && is_suspended(rec))
         return amp_fail(err, AMP_NO, "suspended", "the agent is suspended by %s",
-                        text(json_object_get(j, "suspended"), "ref"));
+                        rec->suspended.ref.p);
     if (amp_fsm_step(&amp_agent_fsm, *state, u->event, 0, &r, err))
         return -1;
     *state = r.to;
-    if (u->task) {
-        json_object_set_new(j, "task", json_string(u->task));
-        json_object_set_new(j, "last_task", json_string(u->task));
-    } else if (!works(*state)) {
-        json_object_set_new(j, "task", json_string(""));
-    }
+    if (u->task)
+        rec->task = rec->last_task = u->task;
+    else if (!works(*state))
+        rec->task = "";
     return 0;
 }
 
-/* 0 changed, 1 as it was. */
-static int do_suspension(struct update *u, json_t *j)
+/* 0 changed, 1 as it was. The first reason stays until it is decided. */
+static int do_suspension(struct update *u, struct stored *rec)
 {
-    json_t *now = json_object_get(j, "suspended");
-    const char *ref = text(now, "ref");
-
-    if (u->what == LIFT) {
-        if (!json_is_object(now) || (u->ref.n && !amp_span_is(u->ref, ref)))
-            return 1;
-        json_object_set_new(j, "suspended", json_null());
-        return 0;
-    }
-    if (json_is_object(now)) /* the first reason stays until it is decided */
+    bool lift = u->what == LIFT;
+    if (lift != is_suspended(rec) || (lift && u->ref.n && !amp_span_eq(u->ref, rec->suspended.ref)))
         return 1;
-    json_t *s = json_object();
-    json_object_set_new(s, "ref", json_stringn(u->ref.p ? u->ref.p : "", u->ref.n));
-    json_object_set_new(s, "task", json_stringn(u->ref_task.p ? u->ref_task.p : "", u->ref_task.n));
-    set_time(s, "since", u->now_ms);
-    json_object_set_new(j, "suspended", s);
+    rec->suspended = lift ? (struct suspension){.ref = {"", 0}, .task = {"", 0}}
+                          : (struct suspension){u->ref, u->ref_task, u->now_ms};
     return 0;
 }
 
-static int apply(struct update *u, json_t *j, uint8_t *state, struct amp_error *err)
+static int apply(struct update *u, struct stored *rec, uint8_t *state, struct amp_error *err)
 {
     switch (u->what) {
     case REGISTER:
         *state = AMP_AGENT_RUNNABLE;
-        json_object_set_new(j, "role", json_string(u->role));
-        json_object_set_new(j, "task", json_string(""));
-        json_object_set_new(j, "pid", json_integer(getpid()));
-        set_time(j, "last_seen", u->now_ms);
+        rec->role = u->role;
+        rec->task = "";
+        rec->pid = getpid();
+        rec->last_seen_ms = u->now_ms;
         return 0;
     case STEP:
-        if (do_step(u, j, state, err))
+        if (do_step(u, rec, state, err))
             return -1;
-        set_time(j, "last_seen", u->now_ms);
+        rec->last_seen_ms = u->now_ms;
         return 0;
     case SEEN:
-        set_time(j, "last_seen", u->now_ms);
+        rec->last_seen_ms = u->now_ms;
         return 0;
     default:
-        return do_suspension(u, j);
+        return do_suspension(u, rec);
     }
 }
 
@@ -109,31 +117,21 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     struct update *u = ctx;
     int at = now->found ? amp_fsm_state(&amp_agent_fsm, now->state) : AMP_AGENT_INITIALIZING;
     uint8_t state = at < 0 ? AMP_AGENT_INITIALIZING : (uint8_t)at;
-    json_t *j = now->found ? amp_json_load(now->json, err)
-                           : json_pack("{s:s, s:s, s:s, s:n}", "role", "", "task", "", "last_task",
-                                       "", "suspended");
-    int64_t seen;
+    struct stored rec;
 
-    if (!j)
+    if (amp_rec_parse(&stored_rec, now->found ? now->json : AMP_SPAN("{}"), &u->mem, &rec, err))
         return -1;
-    if (!now->found && u->what == LIFT) {
-        json_decref(j);
-        return 1;
-    }
-    int rc = apply(u, j, &state, err);
-    if (!rc) {
-        snprintf(u->state, sizeof u->state, "%s", amp_agent_fsm.states[state].name);
-        json_object_set_new(j, "state", json_string(u->state));
-        seen = json_integer_value(json_object_get(j, "last_seen"));
-        amp_buf_reset(&u->json);
-        rc = amp_json_dump(j, &u->json, err);
-        c->event = u->what == STEP ? amp_agent_fsm.events[u->event].name : names[u->what];
-        c->to = u->state;
-        c->json = amp_buf_span(&u->json);
-        c->due_ms = works(state) && seen ? seen + AMP_AGENT_SILENCE_MS : 0;
-        u->changed = true;
-    }
-    json_decref(j);
+    int rc = apply(u, &rec, &state, err);
+    if (rc)
+        return rc;
+    rec.state = amp_agent_fsm.states[state].name;
+    amp_buf_reset(&u->json);
+    c->event = u->what == STEP ? amp_agent_fsm.events[u->event].name : names[u->what];
+    c->to = rec.state;
+    c->due_ms = works(state) && rec.last_seen_ms ? rec.last_seen_ms + AMP_AGENT_SILENCE_MS : 0;
+    u->changed = true;
+    rc = amp_rec_write(&stored_rec, &rec, &u->json, err);
+    c->json = amp_buf_span(&u->json);
     return rc;
 }
 
@@ -141,8 +139,10 @@ static int run(struct amp_store *s, const char *name, struct update *u, struct a
 {
     enum amp_store_outcome outcome;
 
-    amp_buf_init(&u->json, 1 << 16);
+    amp_buf_init(&u->mem, AMP_REC_MAX);
+    amp_buf_init(&u->json, AMP_REC_MAX);
     int rc = amp_store_update(s, KIND, amp_span_str(name), NULL, change, u, &outcome, err);
+    amp_buf_release(&u->mem);
     amp_buf_release(&u->json);
     return rc;
 }
@@ -187,20 +187,24 @@ int amp_agent_lift(struct amp_store *s, const struct amp_agent_suspension *a, bo
     return rc;
 }
 
-static void read_status(const struct amp_store_rec *rec, const json_t *j,
-                        struct amp_agent_status *out)
+static int status_read(const struct amp_store_rec *rec, struct amp_buf *mem,
+                       struct amp_agent_status *out, struct amp_error *err)
 {
-    const json_t *sus = json_object_get(j, "suspended");
+    struct stored r;
     int state = amp_fsm_state(&amp_agent_fsm, rec->state);
-
-    *out = (struct amp_agent_status){.found = true, .suspended = json_is_object(sus)};
+    if (amp_rec_parse(&stored_rec, rec->json, mem, &r, err))
+        return -1;
+    *out = (struct amp_agent_status){
+        .found = true, .suspended = is_suspended(&r), .last_seen_ms = r.last_seen_ms};
     out->state = state < 0 ? 0 : (uint8_t)state;
-    snprintf(out->role, sizeof out->role, "%s", text(j, "role"));
-    snprintf(out->task, sizeof out->task, "%s", text(j, "task"));
-    snprintf(out->ref, sizeof out->ref, "%s", text(sus, "ref"));
-    snprintf(out->cause, sizeof out->cause, "%s", text(sus, "task"));
-    snprintf(out->last_task, sizeof out->last_task, "%s", text(j, "last_task"));
-    out->last_seen_ms = json_integer_value(json_object_get(j, "last_seen"));
+    if (amp_span_copy(amp_span_str(r.role), out->role, sizeof out->role) &&
+        amp_span_copy(amp_span_str(r.task), out->task, sizeof out->task) &&
+        amp_span_copy(r.suspended.ref, out->ref, sizeof out->ref) &&
+        amp_span_copy(r.suspended.task, out->cause, sizeof out->cause) &&
+        amp_span_copy(amp_span_str(r.last_task), out->last_task, sizeof out->last_task))
+        return 0;
+    return amp_fail(err, AMP_DATAERR, "bad_record",
+                    "an agent's record has a text that is too long");
 }
 
 int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_status *out,
@@ -214,18 +218,17 @@ int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_sta
         *out = (struct amp_agent_status){0};
         return 0;
     }
-    json_t *j = amp_json_load(rec.json, err);
-    if (!j)
-        return -1;
-    read_status(&rec, j, out);
-    json_decref(j);
-    return 0;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    return status_read(&rec, &mem, out, err);
 }
 
 struct each {
     struct amp_span task;
     amp_agent_fn fn;
     void *ctx;
+    struct amp_error *err;
+    struct amp_buf mem;
     int rc;
 };
 
@@ -233,24 +236,23 @@ static int each_one(void *ctx, struct amp_span id, const struct amp_store_rec *r
 {
     struct each *e = ctx;
     char name[160];
-    json_t *j = amp_json_load(rec->json, NULL);
-    const json_t *sus = json_object_get(j, "suspended");
     struct amp_agent_status st;
 
-    if (j && amp_span_copy(id, name, sizeof name) &&
-        (amp_span_is(e->task, text(j, "last_task")) || amp_span_is(e->task, text(sus, "task")))) {
-        read_status(rec, j, &st);
+    if (!amp_span_copy(id, name, sizeof name))
+        return 0;
+    e->rc = status_read(rec, &e->mem, &st, e->err);
+    if (e->rc == 0 && (amp_span_is(e->task, st.last_task) || amp_span_is(e->task, st.cause)))
         e->rc = e->fn(e->ctx, name, &st);
-    }
-    json_decref(j);
     return e->rc != 0;
 }
 
 int amp_agent_each(struct amp_store *s, struct amp_span task, amp_agent_fn fn, void *ctx,
                    struct amp_error *err)
 {
-    struct each e = {task, fn, ctx, 0};
+    struct each e = {.task = task, .fn = fn, .ctx = ctx, .err = err};
+    amp_buf_init(&e.mem, AMP_REC_MAX);
     if (amp_store_each(s, KIND, NULL, each_one, &e, err))
-        return -1;
+        e.rc = -1;
+    amp_buf_release(&e.mem);
     return e.rc < 0 ? -1 : 0;
 }

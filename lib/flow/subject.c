@@ -44,29 +44,29 @@ int amp_subject_find(struct amp_store *s, const struct amp_view *v, struct amp_s
     return 0;
 }
 
-json_t *amp_subject_json(const struct amp_subject *a)
+static int kind_find(struct amp_span word)
 {
-    return json_pack("{s:s, s:s, s:s, s:s}", "kind", kinds[a->kind], "protocol", a->protocol, "id",
-                     a->id, "task", a->task);
+    int i = AMP_SUBJECT_MESSAGE;
+    while (i > AMP_SUBJECT_UNKNOWN && !amp_span_is(word, kinds[i]))
+        i--;
+    return i;
 }
 
-static void member(const json_t *j, const char *key, char *out, size_t size)
+static const char *kind_name(int kind)
 {
-    const char *text = json_string_value(json_object_get(j, key));
-    amp_span_copy(amp_span_str(text ? text : ""), out, size);
+    return kinds[kind];
 }
 
-void amp_subject_read(const json_t *j, struct amp_subject *out)
-{
-    const char *kind = json_string_value(json_object_get(j, "kind"));
-    *out = (struct amp_subject){.kind = AMP_SUBJECT_UNKNOWN};
-    for (size_t i = 0; kind && i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kind, kinds[i]) == 0)
-            out->kind = (enum amp_subject_kind)i;
-    member(j, "protocol", out->protocol, sizeof out->protocol);
-    member(j, "id", out->id, sizeof out->id);
-    member(j, "task", out->task, sizeof out->task);
-}
+static const struct amp_rec_words kind_words = {kind_find, kind_name};
+static const struct amp_rec_field fields[] = {
+    AMP_REC_ENUM(struct amp_subject, "kind", kind, &kind_words),
+    AMP_REC_EVER(CHARS, struct amp_subject, "protocol", protocol),
+    AMP_REC_EVER(CHARS, struct amp_subject, "id", id),
+    AMP_REC_EVER(CHARS, struct amp_subject, "task", task),
+};
+const struct amp_rec amp_subject_rec = {"what a question is about", fields,
+                                        sizeof(fields) / sizeof(fields[0]),
+                                        sizeof(struct amp_subject)};
 
 /* This message, or a later attempt at the same work, has an outcome. */
 static int message_ended(struct amp_store *s, const char *first, bool *ended, struct amp_error *err)

@@ -6,9 +6,8 @@
 #ifndef AMP_FLOW_SUBJECT_H
 #define AMP_FLOW_SUBJECT_H
 
-#include <jansson.h>
-
 #include "flow/intake.h"
+#include "json/record.h"
 
 #define AMP_SUBJECT_MAX (AMP_INTAKE_ID_MAX + 1)
 
@@ -27,9 +26,7 @@ struct amp_subject {
 int amp_subject_find(struct amp_store *s, const struct amp_view *escalation,
                      struct amp_subject *out, struct amp_error *err);
 
-/* To and from the members of a record. */
-json_t *amp_subject_json(const struct amp_subject *a);
-void amp_subject_read(const json_t *j, struct amp_subject *out);
+extern const struct amp_rec amp_subject_rec;
 
 /* Whether there is nothing left to decide: the task is over, the message's work has an outcome. */
 int amp_subject_ended(struct amp_store *s, const struct amp_subject *a, bool *ended,

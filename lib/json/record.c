@@ -340,6 +340,14 @@ void amp_rec_line(struct amp_jw *w, struct amp_span line)
     }
 }
 
+static int word_value(const struct amp_rec_field *f, const void *p)
+{
+    int value = *(const uint8_t *)p;
+    if (f->size > 1)
+        memcpy(&value, p, sizeof value);
+    return value;
+}
+
 static bool is_empty(const struct amp_rec_field *f, const void *s)
 {
     const void *p = (const char *)s + f->at;
@@ -367,10 +375,21 @@ static bool is_empty(const struct amp_rec_field *f, const void *s)
                 return false;
         return true;
     case AMP_REC_WORD:
+        return word_value(f, p) == 0;
     case AMP_REC_OTHER:
         break;
     }
     return false;
+}
+
+void amp_rec_overlay(const struct amp_rec *r, const void *over, void *s)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct amp_rec_field *f = &r->field[i];
+        if (!is_list(f) && !is_empty(f, over))
+            memcpy((char *)s + f->at, (const char *)over + f->at,
+                   f->type == AMP_REC_SUB ? f->rec->size : f->size);
+    }
 }
 
 static void texts_write(const struct amp_span *v, uint32_t n, struct amp_jw *w)
@@ -387,7 +406,6 @@ static void value_write(const struct amp_rec_field *f, const void *s, struct amp
     const void *list = is_list(f) ? *(const void *const *)p : NULL;
     uint32_t n = is_list(f) ? *(const uint32_t *)(const void *)((const char *)s + f->n_at) : 0;
     char time[AMP_TIME_MAX];
-    int value = 0;
     switch ((enum amp_rec_type)f->type) {
     case AMP_REC_TEXT:
         amp_jw_str(w, *(const struct amp_span *)p);
@@ -410,11 +428,7 @@ static void value_write(const struct amp_rec_field *f, const void *s, struct amp
         amp_jw_str(w, amp_span_str(time));
         break;
     case AMP_REC_WORD:
-        if (f->size == 1)
-            value = *(const uint8_t *)p;
-        else
-            memcpy(&value, p, sizeof value);
-        amp_jw_str(w, amp_span_str(f->words->name(value)));
+        amp_jw_str(w, amp_span_str(f->words->name(word_value(f, p))));
         break;
     case AMP_REC_RAW:
         amp_jw_raw(w, *(const struct amp_span *)p);

@@ -23,7 +23,7 @@ enum amp_rec_type {
     AMP_REC_INT,    /* int64_t */
     AMP_REC_BOOL,   /* bool; written when true */
     AMP_REC_TIME,   /* int64_t milliseconds, a time of RFC 3339 in JSON */
-    AMP_REC_WORD,   /* an enum or uint8_t, a word in JSON */
+    AMP_REC_WORD,   /* an enum or uint8_t, a word in JSON; 0 counts as empty */
     AMP_REC_RAW,    /* struct amp_span: any JSON value as it stands */
     AMP_REC_LINE,   /* struct amp_span: a message's bytes; see amp_rec_line */
     AMP_REC_TEXTS,  /* struct amp_span * and uint32_t: a list of texts */
@@ -110,6 +110,9 @@ struct amp_rec {
 /* An empty struct. no_memory only where the table has strings of the heap. */
 int amp_rec_init(const struct amp_rec *r, void *s, struct amp_error *err);
 void amp_rec_free(const struct amp_rec *r, void *s);
+
+/* Copies the fields of `over` that are set into s; not lists, nor what owns memory. */
+void amp_rec_overlay(const struct amp_rec *r, const void *over, void *s);
 
 /* Reads an object of a tape into an initialised struct. mem must not hold anything that is still
  * needed, for it may move. Each list, also one that is absent, gets room for one element more. */

@@ -2,10 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <amp/json/tape.h>
-#include <amp/json/writer.h>
-
 #include "worktree/worktree.h"
+#include "json/record.h"
 
 #define RECORD_MAX (64u << 10)
 
@@ -45,86 +43,57 @@ enum amp_bind_reason amp_bind_reason_of(const struct amp_error *err)
     return AMP_BIND_FILESYSTEM_ERROR;
 }
 
-static void copy_field(const struct amp_tape *t, const char *key, char *out, size_t size)
+static int reason_find(struct amp_span word)
 {
-    AMP_BUF struct amp_buf arena = {0};
-    amp_buf_init(&arena, RECORD_MAX);
-    struct amp_span text = {NULL, 0};
-    uint32_t tok = amp_tape_get(t, 0, amp_span_str(key));
-    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING ||
-        amp_tok_text(t, tok, &arena, &text, NULL))
-        text = (struct amp_span){NULL, 0};
-    amp_span_copy(text, out, size);
+    int i = 0;
+    while (i < AMP_BIND_REASON_COUNT && !amp_span_is(word, reasons[i]))
+        i++;
+    return i < AMP_BIND_REASON_COUNT ? i : -1;
 }
 
-static int64_t int_field(const struct amp_tape *t, const char *key)
+static const char *reason_name(int reason)
 {
-    int64_t n = 0;
-    uint32_t tok = amp_tape_get(t, 0, amp_span_str(key));
-    return tok != AMP_TOK_NONE && amp_tok_int(t, tok, &n) ? n : 0;
+    return amp_bind_reason_name((enum amp_bind_reason)reason);
 }
+
+static const struct amp_rec_words reason_words = {reason_find, reason_name};
+
+#define MEMBER(as, key, member) AMP_REC_EVER(as, struct amp_binding, key, member)
+static const struct amp_rec_field fields[] = {
+    MEMBER(CHARS, "agent", agent),
+    MEMBER(CHARS, "repo", repo),
+    MEMBER(CHARS, "worktree", worktree),
+    MEMBER(CHARS, "other", other),
+    MEMBER(CHARS, "branch", branch),
+    AMP_REC_ENUM(struct amp_binding, "reason", reason, &reason_words),
+    MEMBER(CHARS, "why", why),
+    MEMBER(CHARS, "invocation", invocation),
+    MEMBER(INT, "tries", tries),
+    MEMBER(INT, "since_ms", since_ms),
+};
+AMP_REC_TABLE(binding_rec, "a binding's record", struct amp_binding, fields);
 
 static int decode(const struct amp_store_rec *rec, const char *agent, struct amp_binding *out,
                   struct amp_error *err)
 {
-    struct amp_binding b = {.state = AMP_BINDING_UNBOUND};
-    amp_span_copy(amp_span_str(agent), b.agent, sizeof b.agent);
-    if (!rec->found) {
-        *out = b;
-        return 0;
-    }
-    struct amp_tape t;
-    struct amp_json_fault fault;
-    char reason[32];
-    int state = amp_fsm_state(&amp_binding_fsm, rec->state);
-    amp_tape_init(&t, NULL);
-    if (state < 0 || amp_tape_scan(&t, rec->json.p, rec->json.n, &fault)) {
-        amp_tape_release(&t);
-        return amp_fail(err, AMP_INTERNAL, "bad_record", "binding.%s is not understood", agent);
-    }
-    b.found = true;
-    b.state = (uint8_t)state;
-    copy_field(&t, "repo", b.repo, sizeof b.repo);
-    copy_field(&t, "worktree", b.worktree, sizeof b.worktree);
-    copy_field(&t, "other", b.other, sizeof b.other);
-    copy_field(&t, "branch", b.branch, sizeof b.branch);
-    copy_field(&t, "why", b.why, sizeof b.why);
-    copy_field(&t, "invocation", b.invocation, sizeof b.invocation);
-    copy_field(&t, "reason", reason, sizeof reason);
-    for (int i = 0; i < AMP_BIND_REASON_COUNT; i++)
-        if (strcmp(reason, reasons[i]) == 0)
-            b.reason = (enum amp_bind_reason)i;
-    b.tries = int_field(&t, "tries");
-    b.since_ms = int_field(&t, "since_ms");
-    b.due_ms = rec->due_ms;
-    amp_tape_release(&t);
-    *out = b;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (rec->found ? amp_rec_parse(&binding_rec, rec->json, &mem, out, err)
+                   : amp_rec_init(&binding_rec, out, err))
+        return -1;
+    int state = rec->found ? amp_fsm_state(&amp_binding_fsm, rec->state) : AMP_BINDING_UNBOUND;
+    if (state < 0)
+        return amp_fail(err, AMP_DATAERR, "bad_record", "binding.%s has an unknown state", agent);
+    amp_span_copy(amp_span_str(agent), out->agent, sizeof out->agent);
+    out->found = rec->found;
+    out->state = (uint8_t)state;
+    out->due_ms = rec->found ? rec->due_ms : 0;
     return 0;
 }
 
 static int encode(const struct amp_binding *b, struct amp_buf *out, struct amp_error *err)
 {
-    struct amp_jw w;
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    const struct {
-        const char *key, *value;
-    } texts[] = {
-        {"agent", b->agent},       {"repo", b->repo},
-        {"worktree", b->worktree}, {"other", b->other},
-        {"branch", b->branch},     {"reason", amp_bind_reason_name(b->reason)},
-        {"why", b->why},           {"invocation", b->invocation},
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        amp_jw_key(&w, texts[i].key);
-        amp_jw_str(&w, amp_span_str(texts[i].value));
-    }
-    amp_jw_key(&w, "tries");
-    amp_jw_int(&w, b->tries);
-    amp_jw_key(&w, "since_ms");
-    amp_jw_int(&w, b->since_ms);
-    amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
+    return amp_rec_write(&binding_rec, b, out, err);
 }
 
 int amp_binding_get(struct amp_store *s, const char *agent, struct amp_binding *out,

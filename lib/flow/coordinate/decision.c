@@ -1,6 +1,7 @@
 /* Decisions and their absence: which escalations are open, what follows where one is refused, or
  * where nobody answers. */
 #include "flow/coordinate/coordinator.h"
+#include "flow/question.h"
 #include "flow/work/decide.h"
 #include "message/ledger/ledger.h"
 
@@ -33,17 +34,17 @@ int amp_coordinator_is_open(struct amp_coordinator *c, struct amp_span task, str
     amp_buf_init(&mem, LINES_MAX);
     *open = false;
     if (amp_message_find(c->store, ref, &mem, &rec, err) < 0 ||
-        amp_store_get(c->store, "escalation", ref, &asked, err) < 0)
+        amp_store_get(c->store, AMP_QUESTION_KIND, ref, &asked, err) < 0)
         return -1;
     if (rec.found && (!amp_span_eq(rec.task, task) || rec.state == AMP_DELIVERY_FULFILLED))
         return 0;
     if (!asked.found)
         return rec.found ? asks(c, rec.line, open, err) : 0;
-    json_t *j = amp_json_load(asked.json, NULL);
-    const char *of = json_string_value(json_object_get(j, "task"));
-    *open = of && amp_span_is(task, of) &&
+    struct amp_question_rec q;
+    if (amp_question_rec_read(asked.json, &mem, &q, err) < 0)
+        return -1;
+    *open = amp_span_eq(task, q.task) &&
             !amp_span_is(asked.state, amp_escalation_fsm.states[AMP_ESC_NOTED].name);
-    json_decref(j);
     return 0;
 }
 

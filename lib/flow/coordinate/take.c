@@ -9,6 +9,7 @@
 #include <amp/base/id.h>
 
 #include "flow/coordinate/coordinator.h"
+#include "flow/question.h"
 #include "flow/suspend.h"
 #include "flow/work/decide.h"
 #include "hitl/escalation.h"
@@ -359,7 +360,7 @@ static int take_foreign(struct amp_coordinator *c, const struct amp_view *v, int
     case AMP_KIND_NACK: /* about a question that nobody answered, or that ended */
         break;
     case AMP_KIND_DECISION:
-        rc = amp_store_get(c->store, "escalation", v->body.decision.ref, &asked, err);
+        rc = amp_store_get(c->store, AMP_QUESTION_KIND, v->body.decision.ref, &asked, err);
         if (rc == 0 && !asked.found) {
             amp_step_refuse(&st, "unknown_ref", "%.*s is not an escalation of this state",
                             (int)v->body.decision.ref.n, v->body.decision.ref.p);

@@ -274,8 +274,10 @@ int amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
     snprintf(id, sizeof id, "decision/%s", q->key);
     struct amp_question_update u = {
         .event = AMP_ESC_EV_DECIDE,
-        .set = json_pack("{s:s, s:s, s:I, s:s}", "decision", a->action, "operator", a->op,
-                         "decided_at", (json_int_t)now, "note", a->note ? a->note : ""),
+        .set = {.decision = amp_span_str(a->action),
+                .operator= amp_span_str(a->op),
+                .decided_ms = now,
+                .note = amp_span_str(a->note)},
         .emit = {amp_span_str(id), {line.data, line.len - 1}, false},
     };
     if (amp_question_step(d, q->key, &u, err))

@@ -120,15 +120,14 @@ static int record(struct amp_decider *d, const struct amp_view *v, int64_t now, 
     struct amp_question_update u = {
         .event = AMP_ESC_EV_ARRIVE,
         .facts = facts,
-        .set = json_pack("{s:o, s:o, s:s, s:I, s:s, s:o}", "task",
-                         json_stringn(v->task.p ? v->task.p : "", v->task.n), "type",
-                         json_stringn(v->body.escalation.type.p ? v->body.escalation.type.p : "",
-                                      v->body.escalation.type.n),
-                         "severity",
-                         v->protocol == AMP_PROTO_AMP ? amp_level_name(v->body.escalation.severity)
-                                                      : "",
-                         "arrived", (json_int_t)now, "protocol", amp_protocol_name(v->protocol),
-                         "about", amp_subject_json(&about)),
+        .set = {.task = v->task,
+                .type = v->body.escalation.type,
+                .severity = amp_span_str(v->protocol == AMP_PROTO_AMP
+                                             ? amp_level_name(v->body.escalation.severity)
+                                             : ""),
+                .arrived_ms = now,
+                .protocol = amp_span_str(amp_protocol_name(v->protocol)),
+                .about = about},
         .emit = {amp_span_str(emit), {nack.data, nack.len ? nack.len - 1 : 0}, false},
     };
     if (amp_question_step(d, key, &u, err))
@@ -273,7 +272,8 @@ struct list {
         int64_t arrived;
     } * v;
     size_t n, cap;
-    bool short_of_memory;
+    struct amp_error *err;
+    int rc;
 };
 
 static int collect(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
@@ -288,27 +288,26 @@ static int collect(void *ctx, struct amp_span id, const struct amp_store_rec *re
     if (l->n == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 16;
         void *p = realloc(l->v, cap * sizeof l->v[0]);
-        l->short_of_memory = !p;
-        if (!p)
+        if (!p) {
+            l->rc = amp_fail_memory(l->err);
             return 1;
+        }
         l->v = p;
         l->cap = cap;
     }
-    json_t *j = amp_json_load(rec->json, NULL);
-    int64_t arrived = json_integer_value(json_object_get(j, "arrived"));
-    json_decref(j);
+    struct amp_question_rec r;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    l->rc = amp_question_rec_read(rec->json, &mem, &r, l->err);
+    if (l->rc)
+        return 1;
+    int64_t arrived = r.arrived_ms;
     size_t at = l->n++;
     for (; at && l->v[at - 1].arrived > arrived; at--)
         l->v[at] = l->v[at - 1];
     memcpy(l->v[at].key, key, sizeof key);
     l->v[at].arrived = arrived;
     return 0;
-}
-
-static const char *text(const json_t *j, const char *key)
-{
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
 }
 
 static void name(struct amp_question *q)
@@ -323,11 +322,11 @@ static void name(struct amp_question *q)
 }
 
 /* What is left of a question whose message the state no longer has. */
-static json_t *gone(const struct amp_question *q, const json_t *rec)
+static json_t *gone(const struct amp_question *q, const struct amp_question_rec *r)
 {
-    return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:s}}", "msg_id", q->id, "task_id",
-                     text(rec, "task"), "payload", "severity", text(rec, "severity"),
-                     "escalation_type", text(rec, "type"), "triggered_by", "unknown", "description",
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:s}}", "msg_id", q->id, "task_id", r->task.p,
+                     "payload", "severity", r->severity.p, "escalation_type", r->type.p,
+                     "triggered_by", "unknown", "description",
                      "The state no longer has the message itself.");
 }
 
@@ -344,30 +343,30 @@ static int fill(struct amp_decider *d, const char *key, struct amp_question *q,
     *q = (struct amp_question){0};
     if (amp_store_get(s, AMP_QUESTION_KIND, amp_span_str(key), &rec, err))
         return -1;
-    json_t *j = rec.found ? amp_json_load(rec.json, err) : NULL;
-    if (!j)
-        return rec.found ? -1 : 0;
-    const char *protocol = text(j, "protocol");
-    q->protocol = *protocol ? amp_protocol_find(amp_span_str(protocol)) : AMP_PROTO_AMP;
-    q->arrived_ms = json_integer_value(json_object_get(j, "arrived"));
+    AMP_BUF struct amp_buf rec_mem = {0};
+    struct amp_question_rec r;
+    amp_buf_init(&rec_mem, AMP_REC_MAX);
+    if (!rec.found)
+        return 0;
+    if (amp_question_rec_read(rec.json, &rec_mem, &r, err))
+        return -1;
+    q->protocol = r.protocol.n ? amp_protocol_find(r.protocol) : AMP_PROTO_AMP;
+    q->arrived_ms = r.arrived_ms;
     amp_span_copy(amp_span_str(key), q->key, sizeof q->key);
-    const char *id = q->protocol == AMP_PROTO_AMP ? key : key + strlen(protocol) + 1;
+    const char *id = q->protocol == AMP_PROTO_AMP ? key : key + r.protocol.n + 1;
     amp_span_copy(amp_span_str(id), q->id, sizeof q->id);
-    amp_span_copy(amp_span_str(text(j, "refused")), q->refused, sizeof q->refused);
-    const json_t *about = json_object_get(j, "about");
-    amp_subject_read(about, &q->about);
-    if (!about) { /* recorded by a former version */
+    amp_span_copy(r.refused, q->refused, sizeof q->refused);
+    q->about = r.about;
+    if (r.about.kind == AMP_SUBJECT_UNKNOWN && !*r.about.protocol &&
+        !amp_span_is(r.task, AMP_TASK_NONE)) { /* recorded by a former version */
         q->about = (struct amp_subject){.kind = AMP_SUBJECT_TASK, .protocol = "amp"};
-        amp_span_copy(amp_span_str(text(j, "task")), q->about.task, sizeof q->about.task);
-        if (!strcmp(q->about.task, AMP_TASK_NONE))
-            q->about = (struct amp_subject){.kind = AMP_SUBJECT_UNKNOWN};
+        amp_span_copy(r.task, q->about.task, sizeof q->about.task);
     }
     name(q);
     amp_buf_init(&mem, 33u << 20);
     int rc = amp_message_find(s, amp_span_str(q->id), &mem, &m, err);
-    if (!rc && !(q->message = m.found ? load(m.line, err) : gone(q, j)))
+    if (!rc && !(q->message = m.found ? load(m.line, err) : gone(q, &r)))
         rc = -1;
-    json_decref(j);
     if (!rc)
         rc = amp_subject_ended(s, &q->about, &ended, err);
     if (!rc && ended)
@@ -379,15 +378,15 @@ static int fill(struct amp_decider *d, const char *key, struct amp_question *q,
 
 int amp_decider_each(struct amp_decider *d, amp_question_fn fn, void *ctx, struct amp_error *err)
 {
-    struct list l = {.d = d};
+    struct list l = {.d = d, .err = err};
     struct amp_question q;
     int rc = 0;
 
     if (amp_store_each(d->w.store, AMP_QUESTION_KIND, "OPEN", collect, &l, err) ||
         amp_store_each(d->w.store, AMP_QUESTION_KIND, "ASKED", collect, &l, err))
         rc = -1;
-    if (!rc && l.short_of_memory)
-        rc = amp_fail_memory(err);
+    if (!rc)
+        rc = l.rc;
     for (size_t i = 0; !rc && i < l.n; i++) {
         int open = fill(d, l.v[i].key, &q, err);
         if (open < 0) {
@@ -420,8 +419,7 @@ int amp_decider_next(struct amp_decider *d, struct amp_question *q, struct amp_e
 
 int amp_decider_ask(struct amp_decider *d, const struct amp_question *q, struct amp_error *err)
 {
-    struct amp_question_update u = {
-        .event = AMP_ESC_EV_ASK, .set = json_object(), .now_ms = amp_now_ms()};
+    struct amp_question_update u = {.event = AMP_ESC_EV_ASK, .now_ms = amp_now_ms()};
     return amp_question_step(d, q->key, &u, err);
 }
 
@@ -429,16 +427,13 @@ int amp_decider_pass(struct amp_decider *d, const struct amp_question *q, const 
                      struct amp_error *err)
 {
     AMP_BUF struct amp_buf nack = {0};
-    struct amp_question_update u = {.event = AMP_ESC_EV_PASS,
-                                    .set = json_pack("{s:s}", "passed", why)};
+    struct amp_question_update u = {.event = AMP_ESC_EV_PASS, .set = {.passed = amp_span_str(why)}};
 
     if (d->n_passed == d->cap_passed) {
         size_t cap = d->cap_passed ? 2 * d->cap_passed : 16;
         void *p = realloc(d->passed, cap * sizeof d->passed[0]);
-        if (!p) {
-            json_decref(u.set);
+        if (!p)
             return amp_fail_memory(err);
-        }
         d->passed = p;
         d->cap_passed = cap;
     }

@@ -5,10 +5,10 @@
 #ifndef AMP_FLOW_WORK_DECIDER_H
 #define AMP_FLOW_WORK_DECIDER_H
 
+#include "flow/question.h"
 #include "flow/work/decide.h"
 #include "flow/work/worker_io.h"
 
-#define AMP_QUESTION_KIND  "escalation"
 #define AMP_QUESTION_BYTES (1u << 20) /* of a record, of a line that answers */
 
 struct amp_decider {
@@ -27,12 +27,11 @@ void amp_question_key(enum amp_protocol p, struct amp_span id, char out[AMP_QUES
 /* One step of the record. */
 struct amp_question_update {
     uint8_t event;
-    uint32_t facts, effects; /* effects: of the step that was made, 0 for none */
-    json_t *set;             /* members to lay over the record; taken */
-    int64_t now_ms;          /* of ASK */
+    uint32_t facts, effects;     /* effects: of the step that was made, 0 for none */
+    struct amp_question_rec set; /* what the record is to have */
+    int64_t now_ms;              /* of ASK */
     struct amp_store_emit emit;
-    struct amp_buf json;
-    char state[16];
+    struct amp_buf mem, json;
     const char *actor; /* whose outbox it is */
     const struct amp_refusal *refusal;
 };

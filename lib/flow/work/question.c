@@ -18,17 +18,11 @@ void amp_question_key(enum amp_protocol p, struct amp_span id, char out[AMP_QUES
 }
 
 /* Nothing to open again: it is not decided, is about another task, or the refusal was recorded. */
-static bool is_known_refusal(const struct amp_store_rec *now, int at,
-                             const struct amp_question_update *u)
+static bool is_known_refusal(const struct amp_question_rec *r, int at,
+                             const struct amp_refusal *refusal)
 {
-    if (!now->found || at != AMP_ESC_DECIDED)
-        return true;
-    json_t *j = amp_json_load(now->json, NULL);
-    const char *task = json_string_value(json_object_get(j, "task"));
-    int64_t before = json_integer_value(json_object_get(j, "refused_at"));
-    bool known = !task || !amp_span_is(u->refusal->task, task) || before >= u->refusal->at_ms;
-    json_decref(j);
-    return known;
+    return at != AMP_ESC_DECIDED || !amp_span_eq(refusal->task, r->task) ||
+           r->refused_ms >= refusal->at_ms;
 }
 
 static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
@@ -37,10 +31,13 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     struct amp_question_update *u = ctx;
     int at = now->found ? amp_fsm_state(&amp_escalation_fsm, now->state) : AMP_ESC_NEW;
     struct amp_fsm_result r;
+    struct amp_question_rec rec;
 
     if (now->found && u->event == AMP_ESC_EV_ARRIVE)
         return 1;
-    if (u->event == AMP_ESC_EV_REFUSE && is_known_refusal(now, at, u))
+    if (amp_question_rec_read(now->found ? now->json : AMP_SPAN("{}"), &u->mem, &rec, err))
+        return -1;
+    if (u->event == AMP_ESC_EV_REFUSE && is_known_refusal(&rec, at, u->refusal))
         return 1;
     if (at == AMP_ESC_DECIDED && u->event != AMP_ESC_EV_REFUSE)
         return amp_fail(err, AMP_NO, "already_decided", "it was decided already");
@@ -48,19 +45,13 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         return amp_fail(err, AMP_NO, "ended", "what it asked about has ended");
     if (at < 0 || amp_fsm_step(&amp_escalation_fsm, (uint8_t)at, u->event, u->facts, &r, err))
         return -1;
-    json_t *j = now->found ? amp_json_load(now->json, err) : json_object();
-    if (!j)
-        return -1;
-    json_object_update(j, u->set);
     if (r.effects & AMP_ESC_DO_ASK)
-        json_object_set_new(j, "asked", json_integer(u->now_ms));
-    snprintf(u->state, sizeof u->state, "%s", amp_escalation_fsm.states[r.to].name);
-    int rc = amp_json_dump(j, &u->json, err);
-    json_decref(j);
+        u->set.asked_ms = u->now_ms;
+    int rc = amp_question_rec_write(&rec, &u->set, &u->json, err);
     u->effects = r.effects;
     c->event = amp_escalation_fsm.events[u->event].name;
     c->actor = u->actor;
-    c->to = u->state;
+    c->to = amp_escalation_fsm.states[r.to].name;
     c->json = amp_buf_span(&u->json);
     if (r.effects & AMP_ESC_DO_EMIT) {
         c->emits = &u->emit;
@@ -73,12 +64,11 @@ int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_que
                         enum amp_store_outcome *outcome, struct amp_error *err)
 {
     u->effects = 0;
+    amp_buf_init(&u->mem, AMP_REC_MAX);
     amp_buf_init(&u->json, AMP_QUESTION_BYTES);
-    int rc = u->set ? amp_store_update(s, AMP_QUESTION_KIND, key, NULL, change, u, outcome, err)
-                    : amp_fail_memory(err);
+    int rc = amp_store_update(s, AMP_QUESTION_KIND, key, NULL, change, u, outcome, err);
+    amp_buf_release(&u->mem);
     amp_buf_release(&u->json);
-    json_decref(u->set);
-    u->set = NULL;
     return rc;
 }
 
@@ -107,8 +97,7 @@ int amp_flow_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reop
              (int)(r->why.n < 400 ? r->why.n : 400), r->why.p);
     struct amp_question_update u = {
         .event = AMP_ESC_EV_REFUSE,
-        .set = json_pack("{s:o, s:I}", "refused", amp_json_text(why), "refused_at",
-                         (json_int_t)r->at_ms),
+        .set = {.refused = amp_span_str(why), .refused_ms = r->at_ms},
         .actor = r->by,
         .refusal = r,
     };
@@ -160,7 +149,7 @@ int amp_question_end(struct amp_decider *d, const struct amp_question *q, struct
     snprintf(id, sizeof id, "ended/%s", q->key);
     struct amp_question_update u = {
         .event = AMP_ESC_EV_END,
-        .set = json_pack("{s:I}", "ended", (json_int_t)amp_now_ms()),
+        .set = {.ended_ms = amp_now_ms()},
         .emit = {amp_span_str(id), {line.data, line.len - 1}, false},
     };
     if (amp_question_step(d, q->key, &u, &e) == 0) {

@@ -15,6 +15,7 @@
 #include "flow/work/run_result.h"
 #include "protocol/amp/compose.h"
 #include "task/record.h"
+#include "json/record.h"
 
 static const struct amp_run_options *options(struct amp_worker *w)
 {
@@ -86,9 +87,16 @@ static int admit(struct amp_worker *w, const struct amp_view *v, const char *bad
 }
 
 /* Where no coordinator records the base, the commit at which work on the branch began stays it. */
-struct base_note {
+struct base {
     const char *commit;
-    char json[128];
+};
+static const struct amp_rec_field base_fields[] = {
+    AMP_REC_EVER(CSTR, struct base, "commit", commit)};
+AMP_REC_TABLE(base_rec, "the record of a branch's base", struct base, base_fields);
+
+struct base_note {
+    struct base base;
+    struct amp_buf json;
 };
 
 static int note_base(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
@@ -98,30 +106,32 @@ static int note_base(void *ctx, const struct amp_store_rec *now, struct amp_stor
 
     if (now->found)
         return 1;
-    snprintf(n->json, sizeof n->json, "{\"commit\":\"%s\"}", n->commit);
+    int rc = amp_rec_write(&base_rec, &n->base, &n->json, err);
     c->event = "begin";
     c->to = "KNOWN";
-    c->json = amp_span_str(n->json);
-    return 0;
+    c->json = amp_buf_span(&n->json);
+    return rc;
 }
 
 static int keep_base(struct amp_worker *w, struct amp_work *k, struct amp_error *err)
 {
-    struct base_note n = {.commit = k->start};
+    struct base_note n = {.base = {k->start}};
     struct amp_store_rec rec;
     enum amp_store_outcome outcome;
     char id[600];
 
     snprintf(id, sizeof id, "%s/%s", k->task, k->branch);
-    if (amp_store_update(w->store, "base", amp_span_str(id), NULL, note_base, &n, &outcome, err) ||
-        amp_store_get(w->store, "base", amp_span_str(id), &rec, err))
-        return -1;
-    json_t *j = amp_json_load(rec.json, err);
-    if (!j)
-        return -1;
-    snprintf(k->base, sizeof k->base, "%s", json_string_value(json_object_get(j, "commit")));
-    json_decref(j);
-    return 0;
+    amp_buf_init(&n.json, AMP_REC_MAX);
+    int rc =
+        amp_store_update(w->store, "base", amp_span_str(id), NULL, note_base, &n, &outcome, err)
+            ? -1
+            : amp_store_get(w->store, "base", amp_span_str(id), &rec, err);
+    if (rc == 0)
+        rc = amp_rec_parse(&base_rec, rec.json, &n.json, &n.base, err);
+    if (rc == 0 && !amp_span_copy(amp_span_str(n.base.commit), k->base, sizeof k->base))
+        rc = amp_fail(err, AMP_DATAERR, "bad_record", "the base of %s is not a commit", id);
+    amp_buf_release(&n.json);
+    return rc;
 }
 
 /* The task's record, where there is a coordinator that keeps one: its base, the dispatch count. */

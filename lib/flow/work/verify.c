@@ -3,15 +3,32 @@
 #include <string.h>
 
 #include "flow/work/verify.h"
-#include "protocol/amp/compose.h"
 #include "task/record.h"
+#include "json/record.h"
 
 #define KIND          "approval"
 #define APPROVALS_MAX 64 /* verdicts that are remembered for one tree */
 
+/* The verdicts on one tree, the newest last. */
+struct verdict {
+    const char *task, *subtask, *commit, *verdict;
+};
+#define MEMBER(member) AMP_REC_EVER(CSTR, struct verdict, #member, member)
+static const struct amp_rec_field verdict_fields[] = {MEMBER(task), MEMBER(subtask), MEMBER(commit),
+                                                      MEMBER(verdict)};
+AMP_REC_TABLE(verdict_rec, "a verdict's record", struct verdict, verdict_fields);
+
+struct approval {
+    struct verdict *verdicts;
+    uint32_t n_verdicts;
+};
+static const struct amp_rec_field approval_fields[] = {
+    AMP_REC_MANY(struct approval, "verdicts", verdicts, &verdict_rec, true)};
+AMP_REC_TABLE(approval_rec, "an approval's record", struct approval, approval_fields);
+
 struct update {
     const struct amp_approval *a;
-    struct amp_buf json;
+    struct amp_buf mem, json;
 };
 
 static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
@@ -19,46 +36,35 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
 {
     struct update *u = ctx;
     const struct amp_approval *a = u->a;
-    json_t *j = now->found ? amp_json_load(now->json, err) : json_pack("{s:[]}", "verdicts");
-    json_t *all = json_object_get(j, "verdicts");
-    json_t *one = json_pack("{s:s, s:s, s:s, s:s}", "task", a->task, "subtask", a->subtask,
-                            "commit", a->commit, "verdict", a->verdict);
-
-    if (!all || !one) {
-        json_decref(j);
-        json_decref(one);
-        return amp_fail_memory(err);
-    }
-    json_array_append_new(all, one);
-    if (json_array_size(all) > APPROVALS_MAX)
-        json_array_remove(all, 0);
-    int rc = amp_json_dump(j, &u->json, err);
-    json_decref(j);
+    struct approval all;
+    if (amp_rec_parse(&approval_rec, now->found ? now->json : AMP_SPAN("{}"), &u->mem, &all, err))
+        return -1;
+    if (all.n_verdicts == APPROVALS_MAX)
+        memmove(all.verdicts, all.verdicts + 1, --all.n_verdicts * sizeof *all.verdicts);
+    all.verdicts[all.n_verdicts++] =
+        (struct verdict){a->task, a->subtask, a->commit, a->verdict}; /* there is room for one */
     c->event = "approve";
     c->to = "APPROVED";
+    int rc = amp_rec_write(&approval_rec, &all, &u->json, err);
     c->json = amp_buf_span(&u->json);
     return rc;
 }
 
 int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struct amp_error *err)
 {
-    struct update u = {a, {0}};
+    struct update u = {.a = a};
     enum amp_store_outcome outcome;
 
-    amp_buf_init(&u.json, 1 << 16);
+    amp_buf_init(&u.mem, AMP_REC_MAX);
+    amp_buf_init(&u.json, AMP_REC_MAX);
     int rc = amp_store_update(s, KIND, amp_span_str(a->tree), NULL, change, &u, &outcome, err);
+    amp_buf_release(&u.mem);
     amp_buf_release(&u.json);
     return rc;
 }
 
-static const char *text(const json_t *j, const char *key)
-{
-    const char *t = json_string_value(json_object_get(j, key));
-    return t ? t : "";
-}
-
 /* 1 the task accepted this verdict; 0 it did not. */
-static int accepted(struct amp_store *s, const json_t *approval, bool no_coordinator,
+static int accepted(struct amp_store *s, const char *subtask, bool no_coordinator,
                     struct amp_verified *out, struct amp_error *err)
 {
     struct amp_store_rec rec;
@@ -75,7 +81,7 @@ static int accepted(struct amp_store *s, const json_t *approval, bool no_coordin
         return no_coordinator;
     if (amp_task_read(&t, &rec, amp_span_str(out->task), err))
         return -1;
-    struct amp_task_part *part = amp_task_part(&t, amp_span_str(text(approval, "subtask")));
+    struct amp_task_part *part = amp_task_part(&t, amp_span_str(subtask));
     if (!part)
         snprintf(out->why, sizeof out->why, "task %.200s does not know the subtask", out->task);
     else if (strcmp(part->verdict_ref, out->verdict))
@@ -105,20 +111,19 @@ static int look_up(struct amp_store *s, struct amp_git *g, const struct amp_veri
         *out = v;
         return 0;
     }
-    json_t *j = amp_json_load(rec.json, err);
-    if (!j)
+    AMP_BUF struct amp_buf mem = {0};
+    struct approval all;
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_rec_parse(&approval_rec, rec.json, &mem, &all, err))
         return -1;
     int rc = 0;
-    size_t i;
-    json_t *one;
-    json_array_foreach(json_object_get(j, "verdicts"), i, one)
-    {
-        snprintf(v.task, sizeof v.task, "%s", text(one, "task"));
-        snprintf(v.verdict, sizeof v.verdict, "%s", text(one, "verdict"));
-        if ((rc = accepted(s, one, what->no_coordinator, &v, err)))
-            break;
+    for (uint32_t i = 0; i < all.n_verdicts && rc == 0; i++) {
+        if (!amp_span_copy(amp_span_str(all.verdicts[i].task), v.task, sizeof v.task) ||
+            !amp_span_copy(amp_span_str(all.verdicts[i].verdict), v.verdict, sizeof v.verdict))
+            return amp_fail(err, AMP_DATAERR, "bad_record",
+                            "an approval's record has no usable verdict");
+        rc = accepted(s, all.verdicts[i].subtask, what->no_coordinator, &v, err);
     }
-    json_decref(j);
     if (rc >= 0)
         *out = v;
     return rc;
