@@ -38,12 +38,6 @@ struct listing {
     bool found;
 };
 
-static const char *text(const json_t *j, const char *key)
-{
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
-}
-
 static int64_t num(const json_t *j, const char *key)
 {
     return json_integer_value(json_object_get(j, key));
@@ -92,15 +86,15 @@ static json_t *agent_record(struct amp_span agent, uint8_t state, const json_t *
     const json_t *d = json_object_get(rec, "agent");
     json_t *j = json_pack(
         "{s:s%, s:s, s:s, s:s, s:s, s:O*, s:O*, s:I}", "agent_id", agent.p, agent.n, "reachability",
-        amp_reach_fsm.states[state].name, "name", text(d, "name"), "role", text(rec, "role"),
-        "communication_class", text(d, "communication_class"), "capabilities",
-        json_object_get(d, "capabilities"), "modalities_supported",
+        amp_reach_fsm.states[state].name, "name", amp_json_str(d, "name"), "role",
+        amp_json_str(rec, "role"), "communication_class", amp_json_str(d, "communication_class"),
+        "capabilities", json_object_get(d, "capabilities"), "modalities_supported",
         json_object_get(d, "modalities_supported"), "missed_heartbeats", num(rec, "missed"));
     set_time(j, "joined", num(rec, "joined"));
     set_time(j, "last_seen", num(rec, "seen"));
-    if (*text(rec, "node"))
+    if (*amp_json_str(rec, "node"))
         json_object_set(j, "node_id", json_object_get(rec, "node"));
-    if (*text(rec, "said"))
+    if (*amp_json_str(rec, "said"))
         json_object_set(j, "state", json_object_get(rec, "said"));
     if (json_object_get(rec, "answers")) {
         json_object_set(j, "answer_ms", json_object_get(rec, "answer"));
@@ -139,8 +133,8 @@ static int agent_row(const struct listing *l, struct amp_span agent, uint8_t sta
         snprintf(took, sizeof took, "%lldms", (long long)num(rec, "answer"));
     const char *cells[] = {name,
                            amp_reach_fsm.states[state].name,
-                           text(rec, "role"),
-                           text(d, "communication_class"),
+                           amp_json_str(rec, "role"),
+                           amp_json_str(d, "communication_class"),
                            took,
                            seen,
                            caps.len > 0 ? caps.data : ""};
@@ -163,7 +157,7 @@ static int one_agent(void *ctx, struct amp_span agent, uint8_t state, uint64_t r
                      const json_t *rec)
 {
     struct listing *l = ctx;
-    if (role && strcmp(role, text(rec, "role")) != 0)
+    if (role && strcmp(role, amp_json_str(rec, "role")) != 0)
         return 0;
     if (capability &&
         !has(json_object_get(json_object_get(rec, "agent"), "capabilities"), capability))
@@ -269,7 +263,7 @@ static int one_capability(void *ctx, struct amp_span id, const json_t *rec)
     json_t *c = json_object_get(rec, "catalog");
     char eta[24];
     uint8_t state;
-    if (!all && strcmp(text(c, "status"), "disabled") == 0)
+    if (!all && strcmp(amp_json_str(c, "status"), "disabled") == 0)
         return 0;
     l->found = true;
     if (json || index_only) {
@@ -278,12 +272,12 @@ static int one_capability(void *ctx, struct amp_span id, const json_t *rec)
     }
     AMP_FREE char *name = amp_span_dup(id);
     snprintf(eta, sizeof eta, "%llds", (long long)num(c, "defaultEtaSeconds"));
-    l->rc = amp_directory_find(l->r.dir.store, amp_span_str(text(c, "ownerAgentId")), &state, NULL,
-                               &l->err);
+    l->rc = amp_directory_find(l->r.dir.store, amp_span_str(amp_json_str(c, "ownerAgentId")),
+                               &state, NULL, &l->err);
     const char *cells[] = {name,
-                           text(c, "version"),
-                           text(c, "status"),
-                           text(c, "ownerAgentId"),
+                           amp_json_str(c, "version"),
+                           amp_json_str(c, "status"),
+                           amp_json_str(c, "ownerAgentId"),
                            amp_reach_fsm.states[l->rc < 0 ? 0 : state].name,
                            eta};
     if (l->rc == 0)

@@ -111,12 +111,6 @@ static int quote_list(const char *label, const json_t *values, int width, struct
     return more(json_array_size(values), ITEMS_MAX, out, err);
 }
 
-static const char *text(const json_t *j, const char *key)
-{
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
-}
-
 /* What a person needs to decide: the task, how far it came, what stood in its way, as far as the
  * description does not say it already. */
 static int about_task(const struct amp_task *t, const char *said, int width, struct amp_buf *out,
@@ -143,15 +137,16 @@ static int about_task(const struct amp_task *t, const char *said, int width, str
         return -1;
     json_array_foreach(t->issues, i, issue)
     {
-        if (strstr(said, text(issue, "description")))
+        if (strstr(said, amp_json_str(issue, "description")))
             continue;
         if (issues++ >= ISSUES_MAX)
             continue;
         shown++;
         amp_buf_reset(&line);
-        if (amp_buf_fmt(&line, err, "%s, %s:%lld: %s", text(issue, "severity"), text(issue, "file"),
+        if (amp_buf_fmt(&line, err, "%s, %s:%lld: %s", amp_json_str(issue, "severity"),
+                        amp_json_str(issue, "file"),
                         (long long)json_integer_value(json_object_get(issue, "line")),
-                        text(issue, "description")) ||
+                        amp_json_str(issue, "description")) ||
             quote("rejected for", line.data, width, out, err))
             return -1;
     }
@@ -165,16 +160,16 @@ int escalation_text(const json_t *message, const struct amp_task *task, int widt
 {
     const json_t *p = json_object_get(message, "payload");
     const json_t *state = json_object_get(p, "system_state_snapshot");
-    const char *said = text(p, "description");
+    const char *said = amp_json_str(p, "description");
 
     /* Words of the protocol's lists, and ids of its form. */
-    const char *id = text(message, "task_id");
+    const char *id = amp_json_str(message, "task_id");
     bool none = strcmp(id, AMP_TASK_NONE) == 0;
     return amp_buf_fmt(out, err, "\n== %s: %s, %s%s%s,\n   triggered by the %s, %lld rejections\n",
-                       text(p, "severity"), text(p, "escalation_type"),
+                       amp_json_str(p, "severity"), amp_json_str(p, "escalation_type"),
                        none ? "about the work of another protocol" : "task ", none ? "" : id,
                        task && amp_task_is_suspended(task) ? " (suspended)" : "",
-                       text(p, "triggered_by"),
+                       amp_json_str(p, "triggered_by"),
                        (long long)json_integer_value(json_object_get(state, "reject_count"))) ||
                    quote("description", said, width, out, err) ||
                    (task && *task->description && about_task(task, said, width, out, err)) ||
@@ -216,9 +211,9 @@ static int invocation_text(const struct amp_question *q, int width, struct amp_b
     const json_t *subject = json_object_get(p, "subject");
 
     /* The reason is one of the protocol's list. */
-    if (amp_buf_fmt(out, err, "\n== %s, asked in SW4RM\n", text(p, "reason_type")) ||
+    if (amp_buf_fmt(out, err, "\n== %s, asked in SW4RM\n", amp_json_str(p, "reason_type")) ||
         quote("question", amp_question_invocation(q), width, out, err) ||
-        quote("asked by", text(q->message, "producer_id"), width, out, err))
+        quote("asked by", amp_json_str(q->message, "producer_id"), width, out, err))
         return -1;
     for (size_t i = 0; i < sizeof of_subject / sizeof of_subject[0]; i++)
         if (quote_value(of_subject[i].label, json_object_get(subject, of_subject[i].key), width,

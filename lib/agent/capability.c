@@ -30,21 +30,15 @@ struct update {
     uint32_t n_emits;
 };
 
-static const char *text(const json_t *j, const char *key)
-{
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
-}
-
 /* ---- checks ---- */
 
 static int check_owner(const struct update *u, struct amp_error *err)
 {
-    const char *owner = text(u->p->catalog, "ownerAgentId");
+    const char *owner = amp_json_str(u->p->catalog, "ownerAgentId");
     uint8_t state;
     if (amp_directory_find(u->d->store, amp_span_str(owner), &state, NULL, err) < 0)
         return -1;
-    if (amp_reach_active(state) || strcmp(text(u->p->catalog, "status"), "disabled") == 0)
+    if (amp_reach_active(state) || strcmp(amp_json_str(u->p->catalog, "status"), "disabled") == 0)
         return 0;
     return amp_fail(err, AMP_NO, "owner_unavailable", "ownerAgentId: %.200s is %s", owner,
                     state == AMP_REACH_UNREACHABLE ? "unreachable"
@@ -55,7 +49,7 @@ static int check_owner(const struct update *u, struct amp_error *err)
 static int check_skill(const struct update *u, struct amp_error *err)
 {
     const json_t *ref = json_object_get(u->p->catalog, "executorSkillRef");
-    const char *path = text(ref, "path"), *name = text(ref, "name");
+    const char *path = amp_json_str(ref, "path"), *name = amp_json_str(ref, "name");
     if (!u->p->skills)
         return 0;
     while (*path == '/')
@@ -82,7 +76,7 @@ static json_t *index_record(const struct update *u, int64_t published)
     snprintf(policy, sizeof policy, "cpv_%04d_%02d_%02d_%lld", tm.tm_year + 1900, tm.tm_mon + 1,
              tm.tm_mday, (long long)published);
     json_t *who = json_array();
-    if (strcmp(text(u->p->catalog, "status"), "disabled") != 0)
+    if (strcmp(amp_json_str(u->p->catalog, "status"), "disabled") != 0)
         json_array_append(who, json_object_get(u->p->catalog, "ownerAgentId"));
     return json_pack("{s:O, s:o, s:s, s:s}", "capabilityId",
                      json_object_get(u->p->catalog, "capabilityId"), "eligibleAgentIds", who,
@@ -102,18 +96,18 @@ static int task(struct update *u, const json_t *index, const char *corr, const c
     char id[AMP_UUID_MAX], name[48], by[AMP_TIME_MAX], title[201];
     amp_uuid4(id);
     snprintf(name, sizeof name, "tsk_%s", id);
-    snprintf(title, sizeof title, "Install the skill for %.160s", text(c, "capabilityId"));
+    snprintf(title, sizeof title, "Install the skill for %.160s", amp_json_str(c, "capabilityId"));
     amp_time_format(u->now_ms + u->p->required_ms, by);
     json_t *p =
         json_pack("{s:s, s:s, s:s, s:[s], s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:b}", "taskId", name,
                   "taskType", "skill_distribution", "title", title, "toAgents", agent, "priority",
-                  "normal", "capabilityId", text(c, "capabilityId"), "delegationSkillRef", "name",
-                  text(skill, "name"), "version", text(skill, "version"), "requiredBy", by,
-                  "requesterAgentId", u->d->voice.name, "responseRequired", 1);
+                  "normal", "capabilityId", amp_json_str(c, "capabilityId"), "delegationSkillRef",
+                  "name", amp_json_str(skill, "name"), "version", amp_json_str(skill, "version"),
+                  "requiredBy", by, "requesterAgentId", u->d->voice.name, "responseRequired", 1);
     struct amp_rtp_say s = {.kind = "task_create",
                             .to = amp_span_str(agent),
                             .corr = corr,
-                            .policy = text(index, "policyVersion"),
+                            .policy = amp_json_str(index, "policyVersion"),
                             .now_ms = u->now_ms};
     size_t before = u->lines.len;
     if (amp_voice_rtp(&u->d->voice, &s, p, &u->lines, id, err) < 0)
@@ -130,10 +124,10 @@ static int announce(struct update *u, const json_t *index, int64_t published, st
     json_t *agent;
     if (amp_json_dump(index, &u->lines, err) < 0)
         return -1;
-    snprintf(u->ids[0], sizeof u->ids[0], "%.160s.%lld", text(index, "capabilityId"),
+    snprintf(u->ids[0], sizeof u->ids[0], "%.160s.%lld", amp_json_str(index, "capabilityId"),
              (long long)published);
     added(u, 0);
-    if (strcmp(text(u->p->catalog, "status"), "active") != 0)
+    if (strcmp(amp_json_str(u->p->catalog, "status"), "active") != 0)
         return 0;
     amp_uuid4(uuid);
     snprintf(corr, sizeof corr, "corr_%s", uuid);
@@ -147,8 +141,8 @@ static int announce(struct update *u, const json_t *index, int64_t published, st
 
 static int check_version(const struct update *u, const json_t *old, struct amp_error *err)
 {
-    const char *was = text(json_object_get(old, "catalog"), "version");
-    const char *is = text(u->p->catalog, "version");
+    const char *was = amp_json_str(json_object_get(old, "catalog"), "version");
+    const char *is = amp_json_str(u->p->catalog, "version");
     int c = amp_semver_compare(amp_span_str(is), amp_span_str(was));
     if (c > 0)
         return 0;
@@ -175,7 +169,7 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
                   struct amp_error *err)
 {
     struct update *u = ctx;
-    json_t *old = now->found ? amp_json_load(now->json, err) : NULL;
+    json_t *old = now->found ? amp_json_record(now->json, "a capability's record", err) : NULL;
     if (now->found && !old)
         return -1;
     int64_t n = json_integer_value(json_object_get(old, "published")) + 1;
@@ -205,7 +199,7 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     }
     c->actor = u->d->voice.name;
     c->event = "publish";
-    c->to = text(u->p->catalog, "status");
+    c->to = amp_json_str(u->p->catalog, "status");
     c->json = amp_buf_span(&u->json);
     c->emits = u->emits;
     c->n_emits = u->n_emits;
@@ -217,7 +211,7 @@ static int other(void *ctx, struct amp_span agent, uint8_t state, uint64_t rev, 
     struct update *u = ctx;
     (void)rev;
     (void)rec;
-    if (amp_reach_active(state) && !amp_span_is(agent, text(u->p->catalog, "ownerAgentId")))
+    if (amp_reach_active(state) && !amp_span_is(agent, amp_json_str(u->p->catalog, "ownerAgentId")))
         json_array_append_new(u->others, json_stringn(agent.p, agent.n));
     return 0;
 }
@@ -229,10 +223,10 @@ static int take_numbers(struct update *u, struct amp_error *err)
     struct amp_voice *v = &u->d->voice;
     uint32_t n = (uint32_t)json_array_size(u->others);
     json_t *old = NULL;
-    if (n == 0 || strcmp(text(u->p->catalog, "status"), "active") != 0)
+    if (n == 0 || strcmp(amp_json_str(u->p->catalog, "status"), "active") != 0)
         return 0;
-    if (amp_capability_find(u->d->store, amp_span_str(text(u->p->catalog, "capabilityId")), &old,
-                            err) < 0)
+    if (amp_capability_find(u->d->store, amp_span_str(amp_json_str(u->p->catalog, "capabilityId")),
+                            &old, err) < 0)
         return -1;
     int rc = old ? check_version(u, old, err) : 0;
     json_decref(old);
@@ -252,8 +246,9 @@ static int commit(struct update *u, enum amp_store_outcome *how, struct amp_erro
     if (!u->emits || !u->ids)
         amp_fail_memory(err);
     else
-        rc = amp_store_update(u->d->store, KIND, amp_span_str(text(u->p->catalog, "capabilityId")),
-                              NULL, change, u, how, err);
+        rc = amp_store_update(u->d->store, KIND,
+                              amp_span_str(amp_json_str(u->p->catalog, "capabilityId")), NULL,
+                              change, u, how, err);
     amp_buf_release(&u->json);
     amp_buf_release(&u->lines);
     free(u->emits);
@@ -284,21 +279,24 @@ int amp_capability_publish(struct amp_directory *d, const struct amp_publication
 struct each {
     amp_capability_fn fn;
     void *ctx;
+    struct amp_error *err;
+    int rc;
 };
 
 static int each_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct each *e = ctx;
-    json_t *j = amp_json_load(rec->json, NULL);
-    int rc = j ? e->fn(e->ctx, id, j) : 0;
+    json_t *j = amp_json_record(rec->json, "a capability's record", e->err);
+    e->rc = j ? 0 : -1;
+    int rc = j ? e->fn(e->ctx, id, j) : 1;
     json_decref(j);
     return rc;
 }
 
 int amp_capability_each(struct amp_store *s, amp_capability_fn fn, void *ctx, struct amp_error *err)
 {
-    struct each e = {fn, ctx};
-    return amp_store_each(s, KIND, NULL, each_one, &e, err);
+    struct each e = {fn, ctx, err, 0};
+    return amp_store_each(s, KIND, NULL, each_one, &e, err) < 0 ? -1 : e.rc;
 }
 
 int amp_capability_find(struct amp_store *s, struct amp_span id, json_t **rec,
@@ -307,7 +305,7 @@ int amp_capability_find(struct amp_store *s, struct amp_span id, json_t **rec,
     struct amp_store_rec r;
     if (amp_store_get(s, KIND, id, &r, err) < 0)
         return -1;
-    json_t *j = r.found ? amp_json_load(r.json, err) : NULL;
+    json_t *j = r.found ? amp_json_record(r.json, "a capability's record", err) : NULL;
     if (r.found && !j)
         return -1;
     *rec = j;

@@ -37,12 +37,6 @@ static int64_t num(const json_t *j, const char *key)
     return json_integer_value(json_object_get(j, key));
 }
 
-static const char *text(const json_t *j, const char *key)
-{
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
-}
-
 static void put_num(json_t *j, const char *key, int64_t n)
 {
     json_object_set_new(j, key, json_integer(n));
@@ -64,10 +58,10 @@ static json_t *event_payload(const struct update *u, const json_t *rec, const ch
                           u->agent.n, "reachability", amp_reach_fsm.states[state].name, "at", at);
     if (!p)
         return NULL;
-    if (*text(rec, "role"))
-        put_text(p, "role", text(rec, "role"));
-    if (*text(rec, "reason"))
-        put_text(p, "reason", text(rec, "reason"));
+    if (*amp_json_str(rec, "role"))
+        put_text(p, "role", amp_json_str(rec, "role"));
+    if (*amp_json_str(rec, "reason"))
+        put_text(p, "reason", amp_json_str(rec, "reason"));
     if (num(rec, "missed") > 0)
         put_num(p, "missed_heartbeats", num(rec, "missed"));
     if (strcmp(event, "agent_joined") == 0)
@@ -125,15 +119,15 @@ static int tell(struct update *u, const json_t *rec, uint8_t state, const char *
 static int do_register(struct update *u, json_t *j, struct amp_error *err)
 {
     const struct amp_registration *r = u->reg;
-    const char *role = text(r->agent, "role"), *node = text(r->agent, "node_id");
+    const char *role = amp_json_str(r->agent, "role"), *node = amp_json_str(r->agent, "node_id");
     if (amp_span_is(u->agent, "all"))
         return amp_fail(err, AMP_NO, "validation_error", "no agent is called 'all'");
     if (u->agent.n > 512)
         return amp_fail(err, AMP_NO, "validation_error", "the agent's id is too long");
-    if (r->signing && !*text(r->agent, "public_key"))
+    if (r->signing && !*amp_json_str(r->agent, "public_key"))
         return amp_fail(err, AMP_NO, "validation_error",
                         "public_key is missing, and messages are signed here");
-    if (r->signing && !amp_public_key_is_sound(amp_span_str(text(r->agent, "public_key"))))
+    if (r->signing && !amp_public_key_is_sound(amp_span_str(amp_json_str(r->agent, "public_key"))))
         return amp_fail(err, AMP_NO, "validation_error",
                         "public_key is no key of Ed25519 or ECDSA in base64");
     json_object_set(j, "agent", r->agent);
@@ -160,8 +154,8 @@ static void do_beat(struct update *u, json_t *j)
         json_object_set(j, "health", b->health);
     if (!json_is_object(asked))
         return;
-    if ((b->correlation.n > 0 && amp_span_is(b->correlation, text(asked, "correlation"))) ||
-        (b->ref.n > 0 && amp_span_is(b->ref, text(asked, "id")))) {
+    if ((b->correlation.n > 0 && amp_span_is(b->correlation, amp_json_str(asked, "correlation"))) ||
+        (b->ref.n > 0 && amp_span_is(b->ref, amp_json_str(asked, "id")))) {
         int64_t took = u->now_ms - num(asked, "at");
         u->answer_ms = took < 0 ? 0 : took;
         put_num(j, "answer", u->answer_ms);
@@ -271,7 +265,7 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     int at = now->found ? amp_fsm_state(&amp_reach_fsm, now->state) : AMP_REACH_ABSENT;
     uint8_t state = at < 0 ? AMP_REACH_ABSENT : (uint8_t)at;
     uint32_t effects = 0;
-    json_t *j = now->found ? amp_json_load(now->json, err) : json_object();
+    json_t *j = now->found ? amp_json_record(now->json, "an agent's record", err) : json_object();
     if (!j)
         return -1;
     u->n_emits = 0;
@@ -350,7 +344,7 @@ int amp_directory_register(struct amp_directory *d, const struct amp_registratio
 {
     struct update u = {.d = d, .event = AMP_REACH_EV_REGISTER, .reg = r, .now_ms = now_ms};
     struct amp_store_input in = {.consumer = d->voice.name, .id = r->id, .bytes = r->bytes};
-    u.agent = amp_span_str(text(r->agent, "agent_id"));
+    u.agent = amp_span_str(amp_json_str(r->agent, "agent_id"));
     struct amp_error why;
     if (amp_inbox_agent_check(u.agent, &why) < 0)
         return amp_fail(err, AMP_NO, "validation_error", "agent_id: %s", why.what);
@@ -433,6 +427,8 @@ int amp_directory_sweep(struct amp_directory *d, int64_t now_ms, int64_t *next_m
 struct each {
     amp_directory_fn fn;
     void *ctx;
+    struct amp_error *err;
+    int rc;
 };
 
 static uint8_t state_of(struct amp_span name)
@@ -444,16 +440,17 @@ static uint8_t state_of(struct amp_span name)
 static int each_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct each *e = ctx;
-    json_t *j = amp_json_load(rec->json, NULL);
-    int rc = j ? e->fn(e->ctx, id, state_of(rec->state), rec->rev, j) : 0;
+    json_t *j = amp_json_record(rec->json, "an agent's record", e->err);
+    e->rc = j ? 0 : -1;
+    int rc = j ? e->fn(e->ctx, id, state_of(rec->state), rec->rev, j) : 1;
     json_decref(j);
     return rc;
 }
 
 int amp_directory_each(struct amp_store *s, amp_directory_fn fn, void *ctx, struct amp_error *err)
 {
-    struct each e = {fn, ctx};
-    return amp_store_each(s, KIND, NULL, each_one, &e, err);
+    struct each e = {fn, ctx, err, 0};
+    return amp_store_each(s, KIND, NULL, each_one, &e, err) < 0 ? -1 : e.rc;
 }
 
 int amp_directory_find(struct amp_store *s, struct amp_span agent, uint8_t *state, json_t **rec,
@@ -462,7 +459,7 @@ int amp_directory_find(struct amp_store *s, struct amp_span agent, uint8_t *stat
     struct amp_store_rec r;
     if (amp_store_get(s, KIND, agent, &r, err) < 0)
         return -1;
-    json_t *j = r.found ? amp_json_load(r.json, err) : NULL;
+    json_t *j = r.found ? amp_json_record(r.json, "an agent's record", err) : NULL;
     if (r.found && !j)
         return -1;
     *state = r.found ? state_of(r.state) : AMP_REACH_ABSENT;

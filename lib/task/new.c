@@ -37,12 +37,6 @@ static int bad(struct amp_new_fault *at, const char *pointer, const char *what,
     return at_member(at, "%s", pointer);
 }
 
-static const char *text_of(const json_t *task, const char *key)
-{
-    const char *s = json_string_value(json_object_get(task, key));
-    return s ? s : "";
-}
-
 static bool is_json(struct amp_span text)
 {
     size_t i = 0;
@@ -110,7 +104,7 @@ unsigned amp_new_line(struct amp_span text, const char *pointer)
 /* A repository, also a bare one, at exactly this directory. */
 static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *err)
 {
-    const char *repo = text_of(task, "repo");
+    const char *repo = amp_json_str(task, "repo");
     char real[PATH_MAX], inside[PATH_MAX + 8];
     struct stat sb;
     const json_t *given = json_object_get(task, "repo");
@@ -139,7 +133,7 @@ static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *e
 static int check_branch(const json_t *task, const struct amp_new_options *opt,
                         struct amp_new_fault *at, struct amp_error *err)
 {
-    const char *branch = text_of(task, "branch");
+    const char *branch = amp_json_str(task, "branch");
     if (!*branch)
         return bad(at, "/branch", "a task needs a branch to work on", err);
     if (!amp_branch_is_protected(amp_span_str(branch), opt->protected_))
@@ -153,7 +147,7 @@ static int check_branch(const json_t *task, const struct amp_new_options *opt,
 static int check_base(const json_t *task, const struct amp_new_options *opt,
                       struct amp_new_fault *at, struct amp_error *err)
 {
-    const char *base = text_of(task, "base"), *repo = text_of(task, "repo");
+    const char *base = amp_json_str(task, "base"), *repo = amp_json_str(task, "repo");
     struct amp_error why;
     const json_t *given = json_object_get(task, "base");
     if (given && !json_is_string(given))
@@ -173,7 +167,7 @@ static int risk_of(const json_t *task, enum amp_risk *risk, struct amp_new_fault
                    struct amp_error *err)
 {
     const json_t *given = json_object_get(task, "risk_level");
-    const char *word = text_of(task, "risk_level");
+    const char *word = amp_json_str(task, "risk_level");
     *risk = AMP_RISK_MEDIUM;
     for (int i = AMP_RISK_LOW; i <= AMP_RISK_HIGH; i++)
         if (strcmp(word, amp_risk_name((enum amp_risk)i)) == 0) {
@@ -217,8 +211,8 @@ static int fill_part(const json_t *s, const char *task_id, struct parts *p, size
                      struct amp_error *err)
 {
     const json_t *o = json_is_object(s) ? s : NULL;
-    const char *given = o ? text_of(o, "subtask_id") : "";
-    const char *words = o ? text_of(o, "description") : json_string_value(s);
+    const char *given = o ? amp_json_str(o, "subtask_id") : "";
+    const char *words = o ? amp_json_str(o, "description") : json_string_value(s);
     int len = *given ? snprintf(p->id[i], sizeof p->id[i], "%s", given)
                      : snprintf(p->id[i], sizeof p->id[i], "%s-S%zu", task_id, i + 1);
     if (!words || !*words)
@@ -260,7 +254,7 @@ static json_t *constraints_of(const json_t *task, struct amp_new_fault *at, stru
         return NULL;
     }
     json_t *copy = c ? json_copy(json_object_get(task, "tech_constraints")) : json_object();
-    if (copy && (!*text_of(task, "base") ||
+    if (copy && (!*amp_json_str(task, "base") ||
                  json_object_set(copy, "base", json_object_get(task, "base")) == 0))
         return copy;
     json_decref(copy);
@@ -332,9 +326,9 @@ static int compose(struct amp_store *s, json_t *task, const char *task_id,
         .from = "admin",
         .to = "coordinator",
         .task_id = task_id,
-        .description = text_of(task, "description"),
-        .repo = text_of(task, "repo"),
-        .branch = text_of(task, "branch"),
+        .description = amp_json_str(task, "description"),
+        .repo = amp_json_str(task, "repo"),
+        .branch = amp_json_str(task, "branch"),
         .parts = parts.v,
         .n_parts = parts.n,
         .criteria = criteria,
@@ -358,10 +352,10 @@ int amp_new_compose(struct amp_store *s, json_t *task, const struct amp_new_opti
                     struct amp_buf *out, struct amp_new_fault *at, struct amp_error *err)
 {
     char id[AMP_TASK_ID_MAX] = "";
-    const char *given = text_of(task, "task_id");
+    const char *given = amp_json_str(task, "task_id");
     size_t begin = out->len;
     *at = (struct amp_new_fault){0};
-    if (!*text_of(task, "description"))
+    if (!*amp_json_str(task, "description"))
         return bad(at, "/description", "a task needs a description", err);
     const json_t *criteria = json_object_get(task, "acceptance_criteria");
     if (!criteria || (json_is_array(criteria) && json_array_size(criteria) == 0)) {

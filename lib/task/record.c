@@ -301,16 +301,10 @@ bool amp_task_is_suspended(const struct amp_task *t)
     return *t->suspended.ref != 0;
 }
 
-static const char *member(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 bool amp_task_waits_for(const struct amp_task *t, const char *ref)
 {
     for (size_t i = 0; i < json_array_size(t->open); i++)
-        if (strcmp(member(json_array_get(t->open, i), "ref"), ref) == 0)
+        if (strcmp(amp_json_str(json_array_get(t->open, i), "ref"), ref) == 0)
             return true;
     return false;
 }
@@ -338,18 +332,20 @@ bool amp_task_close_escalation(struct amp_task *t, const char *ref)
     const json_t *critical = NULL;
     for (size_t i = 0; i < json_array_size(t->open);) {
         const json_t *e = json_array_get(t->open, i);
-        if (!*ref || strcmp(member(e, "ref"), ref) == 0) {
+        if (!*ref || strcmp(amp_json_str(e, "ref"), ref) == 0) {
             known = true;
             json_array_remove(t->open, i);
             continue;
         }
-        if (!critical && strcmp(member(e, "severity"), "critical") == 0)
+        if (!critical && strcmp(amp_json_str(e, "severity"), "critical") == 0)
             critical = e;
         i++;
     }
     if (!critical)
         t->suspended.since_ms = 0;
-    amp_task_set(&t->suspended.ref, amp_span_str(critical ? member(critical, "ref") : ""), NULL);
-    amp_task_set(&t->suspended.type, amp_span_str(critical ? member(critical, "type") : ""), NULL);
+    amp_task_set(&t->suspended.ref, amp_span_str(critical ? amp_json_str(critical, "ref") : ""),
+                 NULL);
+    amp_task_set(&t->suspended.type, amp_span_str(critical ? amp_json_str(critical, "type") : ""),
+                 NULL);
     return known;
 }

@@ -19,15 +19,9 @@
 
 static const char space[] = " \t\r\n";
 
-static const char *text(const json_t *j, const char *key)
-{
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
-}
-
 const char *amp_question_invocation(const struct amp_question *q)
 {
-    const char *id = text(json_object_get(q->message, "payload"), "invocation_id");
+    const char *id = amp_json_str(json_object_get(q->message, "payload"), "invocation_id");
     return *id ? id : q->id;
 }
 
@@ -67,7 +61,7 @@ static bool parse_action(const struct amp_question *q, char *p, struct amp_opera
 
     for (i = 0; i < sizeof known / sizeof known[0]; i++)
         fit(p, known[i], &n, &found);
-    fit(p, text(payload, "suggested_action"), &n, &found);
+    fit(p, amp_json_str(payload, "suggested_action"), &n, &found);
     json_array_foreach(json_object_get(payload, "proposed_actions"), i, v)
     {
         if (json_is_string(v))
@@ -234,8 +228,8 @@ static int compose_amp(struct amp_decider *d, const struct amp_question *q,
 
     if (rc)
         return rc;
-    return amp_compose_decision(q->id, text(q->message, "task_id"), a->word, a->note, oid, a->op,
-                                now, line, err);
+    return amp_compose_decision(q->id, amp_json_str(q->message, "task_id"), a->word, a->note, oid,
+                                a->op, now, line, err);
 }
 
 static int compose_sw4rm(struct amp_decider *d, const struct amp_question *q,
@@ -243,8 +237,9 @@ static int compose_sw4rm(struct amp_decider *d, const struct amp_question *q,
                          struct amp_error *err)
 {
     struct amp_answered of = {.id = amp_span_str(q->id),
-                              .producer = amp_span_str(text(q->message, "producer_id")),
-                              .correlation = amp_span_str(text(q->message, "correlation_id"))};
+                              .producer = amp_span_str(amp_json_str(q->message, "producer_id")),
+                              .correlation =
+                                  amp_span_str(amp_json_str(q->message, "correlation_id"))};
     const struct amp_sw4rm_decided what = {.invocation = amp_question_invocation(q),
                                            .action = a->action,
                                            .rationale = a->note ? a->note : "",

@@ -107,12 +107,6 @@ int amp_flow_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reop
     return 0;
 }
 
-static struct amp_span member(const json_t *j, const char *key)
-{
-    const char *s = json_string_value(json_object_get(j, key));
-    return amp_span_str(s ? s : "");
-}
-
 int amp_question_nack(struct amp_decider *d, const struct amp_question *q, enum amp_ack_stage stage,
                       const char *code, const char *why, bool retryable, struct amp_buf *out,
                       struct amp_error *err)
@@ -122,12 +116,13 @@ int amp_question_nack(struct amp_decider *d, const struct amp_question *q, enum 
     if (q->protocol == AMP_PROTO_AMP) {
         const struct amp_view of = {.protocol = AMP_PROTO_AMP,
                                     .id = amp_span_str(q->id),
-                                    .task = member(q->message, "task_id")};
+                                    .task = amp_span_str(amp_json_str(q->message, "task_id"))};
         return amp_compose_nack(&of, stage, "admin", code, why, "", retryable, now, out, err);
     }
     struct amp_answered of = {.id = amp_span_str(q->id),
-                              .producer = member(q->message, "producer_id"),
-                              .correlation = member(q->message, "correlation_id")};
+                              .producer = amp_span_str(amp_json_str(q->message, "producer_id")),
+                              .correlation =
+                                  amp_span_str(amp_json_str(q->message, "correlation_id"))};
     return amp_sequence_rise(d->w.store, amp_span_str(d->opt.consumer), now, d->opt.consumer,
                              &of.sequence, err) ||
                    amp_sw4rm_nack(&of, AMP_STAGE_FAILED, amp_span_str(code), amp_span_str(why),
