@@ -18,8 +18,7 @@
 
 const struct amp_route_voice voice = {amp_warn, amp_note, amp_complain, amp_status_note,
                                       amp_refused};
-static struct router router = {.lock = -1,
-                               .consumer = "amp-route",
+static struct router router = {.consumer = "amp-route",
                                .patience_ms = 1000,
                                .window_ms = AMP_IDEM_WINDOW_MS,
                                .voice = &voice,

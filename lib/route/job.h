@@ -20,6 +20,16 @@ enum job_stage {
     JOB_DECIDED, /* its rules are known */
 };
 
+/* What answers and dead letters say of a message, so that it is not parsed again when it is
+ * refused. Its texts are in the job's memory. */
+struct summary {
+    bool known, json, has_attempt;
+    struct amp_span type, from, task, correlation, content_type, node, excerpt;
+    struct amp_span *to;
+    uint32_t n_to;
+    int64_t created_ms, attempt;
+};
+
 /* One message on its way, or (answer) a line for our own output. */
 struct job {
     struct job *next;          /* in the line of undecided ones */
@@ -49,6 +59,7 @@ struct job {
     uint64_t hit[RULES_MAX / 64];    /* rules that hold */
     uint32_t ask_from;               /* the first jq rule that has to be asked */
     uint32_t waiting;                /* ports that have it now */
+    struct summary summary;          /* of what came; a recipient has none */
     struct job_address address;      /* address.h */
     struct stream *stream;           /* cursors.c: in which it has a number, or NULL */
     int64_t seq;
@@ -62,6 +73,10 @@ struct job {
 
 /* job_mem.c */
 struct job *amp_route_job_new(struct router *r, struct amp_span line, const struct amp_view *v);
+/* A view of what came, as far as the summary goes: it has no document. False: it has no summary. */
+bool amp_route_job_view(const struct job *j, struct amp_view *v);
+/* What came: a recipient's has lost what led to it. */
+struct amp_span amp_route_job_whole(const struct job *j);
 void amp_route_job_free(struct router *r, struct job *j);
 void amp_route_jobs_free(struct router *r);
 /* What it is, for one that was made before that was known: the line, and all else by the view. */

@@ -137,7 +137,7 @@ bool amp_from_reads(const struct router *r)
 
 bool amp_from_may(const struct router *r)
 {
-    return amp_from_reads(r) && !r->held_ms && r->n_undecided < ROOM && r->n_answers == 0 &&
+    return amp_from_reads(r) && !r->held_ms && r->n_undecided < ROOM && !amp_keeper_waits(r) &&
            amp_outlet_pending(r, 0) < r->port_options.max_pending / 2;
 }
 

@@ -26,6 +26,16 @@
 
 #define ANSWERS ".answers" /* the outbox of our answers is the consumer's with this behind it */
 
+struct amp_keeper {
+    int lock; /* of the router's name; -1 none */
+    struct closing {
+        struct amp_store_entry_id v[BATCH_MAX];
+        uint32_t n;
+    } closing[2];                   /* settled messages, written answers */
+    struct job *answers[BATCH_MAX]; /* committed, not yet synced */
+    uint32_t n_answers;
+};
+
 void amp_keeper_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX])
 {
     snprintf(out, 160, "%.128s" ANSWERS, r->consumer);
@@ -37,22 +47,31 @@ int amp_keeper_open(struct router *r, const char *dir, int64_t lock_timeout_ms,
     struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms, .actor = "amp-route"};
     if (!amp_id_is_safe(amp_span_str(r->consumer)))
         return amp_fail(err, AMP_USAGE, "bad_name", "--as takes letters, digits, '.', '_' and '-'");
+    if (!(r->keeper = calloc(1, sizeof(*r->keeper))))
+        return amp_fail_memory(err);
+    r->keeper->lock = -1;
     if (amp_store_open(dir, &opt, &r->store, err) < 0)
         return -1;
     if (r->dry)
         return 0;
     /* The open entries of another router of this name would be delivered twice. */
     return amp_outbox_lock(r->store, r->consumer, lock_timeout_ms < 0 ? 0 : lock_timeout_ms,
-                           &r->lock, err);
+                           &r->keeper->lock, err);
 }
 
 void amp_keeper_close(struct router *r)
 {
     amp_store_close(r->store);
     r->store = NULL;
-    if (r->lock >= 0)
-        close(r->lock);
-    r->lock = -1;
+    if (r->keeper && r->keeper->lock >= 0)
+        close(r->keeper->lock);
+    free(r->keeper);
+    r->keeper = NULL;
+}
+
+bool amp_keeper_waits(const struct router *r)
+{
+    return r->keeper && r->keeper->n_answers > 0;
 }
 
 /* ---- recording ---- */
@@ -193,7 +212,7 @@ int amp_keeper_commit(struct job *const *jobs, uint32_t n, amp_keeper_commit_fn 
 
 static void close_entries(struct router *r, bool answers)
 {
-    struct closing *c = &r->closing[answers];
+    struct closing *c = &r->keeper->closing[answers];
     char name[160];
     struct amp_error err;
     amp_keeper_answers_name(r, name);
@@ -207,7 +226,7 @@ void amp_keeper_settled(struct router *r, const struct job *j)
 {
     if (!r->store || j->entry.n == 0)
         return;
-    struct closing *c = &r->closing[j->answer];
+    struct closing *c = &r->keeper->closing[j->answer];
     if (c->n == BATCH_MAX)
         close_entries(r, j->answer);
     c->v[c->n++] = j->entry;
@@ -215,10 +234,13 @@ void amp_keeper_settled(struct router *r, const struct job *j)
 
 /* ---- refusing ---- */
 
-struct amp_span amp_keeper_whole(const struct job *j)
+/* Only what came without being looked at closely is parsed here. */
+static int view_of(struct router *r, const struct job *j, struct amp_view *v, struct amp_error *err)
 {
-    const struct job *came = j->address.of ? j->address.of : j;
-    return (struct amp_span){came->line, came->n};
+    struct amp_check_options opt = {0};
+    if (amp_route_job_view(j, v))
+        return 0;
+    return amp_reader_line(r->again, amp_route_job_whole(j), &opt, v, NULL, NULL, err) < 0 ? -1 : 0;
 }
 
 static struct job *answer_job(struct router *r, struct amp_span line)
@@ -246,15 +268,15 @@ void amp_keeper_send(struct router *r, struct job *a)
 static void flush_answers(struct router *r)
 {
     struct amp_error err;
-    if (r->n_answers == 0)
+    if (r->keeper->n_answers == 0)
         return;
     if (amp_store_sync(r->store, &err) < 0) {
         amp_route_break(r, &err);
         return;
     }
-    for (uint32_t i = 0; i < r->n_answers; i++)
-        amp_keeper_send(r, r->answers[i]);
-    r->n_answers = 0;
+    for (uint32_t i = 0; i < r->keeper->n_answers; i++)
+        amp_keeper_send(r, r->keeper->answers[i]);
+    r->keeper->n_answers = 0;
 }
 
 void amp_keeper_say(struct router *r, struct amp_span line)
@@ -270,9 +292,9 @@ void amp_keeper_answer(struct router *r, struct amp_span line, struct amp_store_
     if (!a)
         return; /* it stays in the outbox */
     a->entry = entry;
-    if (r->n_answers == BATCH_MAX)
+    if (r->keeper->n_answers == BATCH_MAX)
         flush_answers(r);
-    r->answers[r->n_answers++] = a;
+    r->keeper->answers[r->keeper->n_answers++] = a;
 }
 
 static int keep(struct router *r, struct job *j, const struct amp_view *v, const char *code,
@@ -290,7 +312,9 @@ static int keep(struct router *r, struct job *j, const struct amp_view *v, const
     d.lane = amp_lane_name(j->lane);
     d.tried = &tried;
     d.n_tried = tried.n > 0;
-    d.line = amp_keeper_whole(j);
+    d.line = amp_route_job_whole(j);
+    if (j->address.of ? j->address.of->summary.known : j->summary.known)
+        d.excerpt = j->address.of ? j->address.of->summary.excerpt : j->summary.excerpt;
     amp_keeper_answers_name(r, actor);
     answer.n -= answer.n > 0; /* its LF */
     return amp_dead_add(r->store, &d, actor, answer, entry, err);
@@ -324,11 +348,10 @@ static void refuse(struct router *r, struct job *j, const char *code, const char
 {
     struct amp_view v;
     struct amp_error err = {0};
-    struct amp_check_options opt = {0};
     AMP_BUF struct amp_buf nack = {0};
     char said[512];
     amp_buf_init(&nack, 1 << 20);
-    if (amp_reader_line(r->again, amp_keeper_whole(j), &opt, &v, NULL, NULL, &err) < 0) {
+    if (view_of(r, j, &v, &err) < 0) {
         amp_route_break(r, &err);
         return;
     }
@@ -382,12 +405,11 @@ static void log_record(struct router *r, const struct job *j, const struct told 
 {
     struct amp_view v;
     struct amp_error err = {0};
-    struct amp_check_options opt = {0};
     AMP_BUF struct amp_buf record = {0};
     amp_buf_init(&record, 1 << 16);
     if (!r->store)
         return;
-    int rc = amp_reader_line(r->again, amp_keeper_whole(j), &opt, &v, NULL, NULL, &err);
+    int rc = view_of(r, j, &v, &err);
     if (rc >= 0) {
         struct amp_finding f = {.severity = t->severity,
                                 .protocol = v.protocol,

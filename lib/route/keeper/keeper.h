@@ -8,6 +8,8 @@
 int amp_keeper_open(struct router *r, const char *dir, int64_t lock_timeout_ms,
                     struct amp_error *err);
 void amp_keeper_close(struct router *r);
+/* Answers wait for the next sync. */
+bool amp_keeper_waits(const struct router *r);
 /* recover.c: what a former run left open; its messages become jobs again, its answers go out. */
 int amp_router_restore(struct router *r, struct amp_error *err);
 /* Commits the jobs' lines to the outbox in one frame and syncs. */
@@ -52,9 +54,6 @@ void amp_keeper_dead(struct router *r, struct job *j, const char *code, const ch
                      const char *route);
 /* Refuses a message for what stands in its `nobody`. */
 void amp_keeper_unaddressed(struct router *r, struct job *j);
-
-/* What came: a recipient's has lost what led to it. */
-struct amp_span amp_keeper_whole(const struct job *j);
 
 /* enqueue.c: into the inbox of an agent, the port of that number. */
 void amp_enqueue(struct router *r, struct job *j, struct amp_span agent, uint32_t port);

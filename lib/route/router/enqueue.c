@@ -50,7 +50,7 @@ static int put(struct router *r, const struct job *j, struct amp_span agent, uin
                                     .credits = (uint32_t)r->credits,
                                     .actor = actor,
                                     .line = {j->line, j->n}};
-    if (amp_reader_line(r->again, amp_keeper_whole(j), &check, &v, NULL, NULL, err) < 0)
+    if (amp_reader_line(r->again, amp_route_job_whole(j), &check, &v, NULL, NULL, err) < 0)
         return -1;
     if (v.expires_ms == 0 || amp_terms_of(v.protocol)->expiry_is_wish)
         v.expires_ms = j->expires_ms;

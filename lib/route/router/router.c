@@ -185,7 +185,7 @@ static void wait_for_something(struct router *r, bool *readable)
     fds[n + 1] = (struct pollfd){.fd = r->wake.log, .events = POLLIN};
     amp_streams_watch(r, &timeout);
     /* Some of what is not done has a time of its own. */
-    bool quiet = !r->eof && !r->held_ms && r->n_undecided == 0 && r->n_answers == 0;
+    bool quiet = !r->eof && !r->held_ms && r->n_undecided == 0 && !amp_keeper_waits(r);
     if ((!quiet || !amp_outlets_quiet(r)) && (timeout < 0 || timeout > 500))
         timeout = 500;
     /* A hang-up waits for what is decided now, which takes no longer. */
@@ -230,7 +230,7 @@ int amp_router_run(struct router *r, struct amp_error *err)
             return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
         }
         if (r->eof && !amp_from_reads(r) && r->n_undecided == 0 && finish_ports(r) &&
-            r->n_answers == 0 && r->n_jobs == r->n_copies)
+            !amp_keeper_waits(r) && r->n_jobs == r->n_copies)
             break;
         bool readable;
         wait_for_something(r, &readable);

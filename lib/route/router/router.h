@@ -95,13 +95,7 @@ struct router {
     struct cursors *cursors; /* or NULL */
     struct from *from;       /* the log is read first, or NULL */
     struct amp_store *store;
-    int lock;
-    struct closing {
-        struct amp_store_entry_id v[BATCH_MAX];
-        uint32_t n;
-    } closing[2];                   /* settled messages, written answers */
-    struct job *answers[BATCH_MAX]; /* committed, not yet synced */
-    uint32_t n_answers;
+    struct amp_keeper *keeper; /* with a state; or NULL */
 
     uint32_t *tees; /* ports that get copies */
     uint32_t n_tees, n_copies;

@@ -43,7 +43,7 @@ void amp_tee_copy(struct router *r, const struct job *j)
 {
     for (uint32_t i = 0; i < r->n_tees; i++) {
         struct amp_error err;
-        struct job *c = amp_route_job_new(r, amp_keeper_whole(j), NULL);
+        struct job *c = amp_route_job_new(r, amp_route_job_whole(j), NULL);
         if (!c) {
             r->copies_lost++;
             continue;

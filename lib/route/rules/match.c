@@ -156,7 +156,7 @@ int amp_match_again(struct router *r, struct job *j, struct amp_error *err)
     struct amp_view v;
     struct amp_check_options opt = {0};
     memset(j->hit, 0, sizeof(j->hit));
-    if (amp_reader_line(r->again, amp_keeper_whole(j), &opt, &v, NULL, NULL, err) < 0)
+    if (amp_reader_line(r->again, amp_route_job_whole(j), &opt, &v, NULL, NULL, err) < 0)
         return -1;
     amp_match_view(r, j, &v);
     if (j->address.kids || j->address.mark || j->address.nobody)
