@@ -8,11 +8,11 @@
 #include <amp/base/child.h>
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
-#include <amp/json/writer.h>
 
 #include "bind.h"
 #include "worktree/hooks.h"
 #include "worktree/person.h"
+#include "json/record.h"
 
 enum access { LOOKS, CHANGES };
 
@@ -178,24 +178,26 @@ static int log_override(void *ctx, const struct amp_store_rec *now, struct amp_s
     return 0;
 }
 
+struct override {
+    const char *branch, *agent;
+    int64_t until_ms;
+    const char *reason, *by;
+};
+#define MEMBER(as, key, member) AMP_REC_EVER(as, struct override, key, member)
+static const struct amp_rec_field override_fields[] = {
+    MEMBER(CSTR, "branch", branch), MEMBER(CSTR, "agent", agent), MEMBER(TIME, "until", until_ms),
+    MEMBER(CSTR, "reason", reason), MEMBER(CSTR, "by", by),
+};
+AMP_REC_TABLE(override_rec, "an override's record", struct override, override_fields);
+
 static int describe(struct override_record *r, const struct amp_hook_override *o,
                     struct amp_error *err)
 {
-    struct amp_jw w;
-    char until[AMP_TIME_MAX], name[64] = "";
-    amp_time_format(o->until_ms, until);
+    char name[64] = "";
     if (getlogin_r(name, sizeof name) != 0)
         snprintf(name, sizeof name, "uid %ld", (long)getuid());
-    const char *const texts[] = {"branch", o->branch, "agent",    o->agent, "until",
-                                 until,    "reason",  opt.reason, "by",     name};
-    amp_jw_init(&w, &r->json);
-    amp_jw_open(&w, '{');
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i += 2) {
-        amp_jw_key(&w, texts[i]);
-        amp_jw_str(&w, amp_span_str(texts[i + 1]));
-    }
-    amp_jw_close(&w, '}');
-    return amp_jw_end(&w, err);
+    const struct override rec = {o->branch, o->agent, o->until_ms, opt.reason, name};
+    return amp_rec_write(&override_rec, &rec, &r->json, err);
 }
 
 int verb_hooks_override(int argc, char **argv)

@@ -12,40 +12,57 @@
 #include <amp/base/clock.h>
 #include <amp/base/file.h>
 #include <amp/base/id.h>
-#include <amp/base/num.h>
 
 #include "task/task.h"
+#include "json/record.h"
 
 #define FILE_MAX ((size_t)32 << 20)
 
 struct counter {
-    int64_t next;
-    char json[64];
+    int64_t last;
+};
+static const struct amp_rec_field fields[] = {AMP_REC_EVER(INT, struct counter, "last", last)};
+AMP_REC_TABLE(counter_rec, "the counter of task ids", struct counter, fields);
+
+struct counting {
+    struct counter counter;
+    struct amp_buf mem, json;
 };
 
 /* Years stand in four digits, numbers in three: the protocol's form has no room for more. */
 static int count_cb(void *ctx, const struct amp_store_rec *now, struct amp_store_change *out,
                     struct amp_error *err)
 {
-    struct counter *c = ctx;
-    c->next = 1;
-    if (now->found) {
-        struct amp_span n = now->json;
-        const char *colon = memchr(n.p, ':', n.n);
-        if (!colon || n.p[n.n - 1] != '}')
-            return amp_fail(err, AMP_DATAERR, "bad_record", "the counter of task ids is unusable");
-        n = (struct amp_span){colon + 1, (size_t)(n.p + n.n - 1 - (colon + 1))};
-        if (amp_num_parse(n, 0, 999, &c->next, err) < 0)
-            return -1;
-        c->next++;
-    }
-    if (c->next > 999)
+    struct counting *w = ctx;
+    if (amp_rec_parse(&counter_rec, now->found ? now->json : AMP_SPAN("{}"), &w->mem, &w->counter,
+                      err) < 0)
+        return -1;
+    if (++w->counter.last > 999)
         return amp_fail(err, AMP_NO, "id_space_full", "this year's 999 task ids are used up");
-    int n = snprintf(c->json, sizeof c->json, "{\"last\":%d}", (int)c->next);
+    amp_buf_reset(&w->json);
+    if (amp_rec_write(&counter_rec, &w->counter, &w->json, err) < 0)
+        return -1;
     out->event = "allocate";
     out->to = "counting";
-    out->json = (struct amp_span){c->json, (size_t)n};
+    out->json = amp_buf_span(&w->json);
     out->actor = "task-dispatch.new";
+    return 0;
+}
+
+/* Ids that somebody chose by hand are passed over. */
+static int id_take(struct amp_store *s, struct counting *w, const char *year,
+                   char id[AMP_TASK_ID_MAX], struct amp_error *err)
+{
+    enum amp_store_outcome outcome;
+    struct amp_store_rec rec;
+    do {
+        if (amp_store_update(s, "task_ids", (struct amp_span){year, 4}, NULL, count_cb, w, &outcome,
+                             err) < 0)
+            return -1;
+        snprintf(id, AMP_TASK_ID_MAX, "T-%.4s-%03d", year, (int)w->counter.last);
+        if (amp_store_get(s, "task", amp_span_str(id), &rec, err) < 0)
+            return -1;
+    } while (rec.found);
     return 0;
 }
 
@@ -53,19 +70,15 @@ int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MA
                     struct amp_error *err)
 {
     char time[AMP_TIME_MAX], id[AMP_TASK_ID_MAX];
-    struct counter c = {0};
-    enum amp_store_outcome outcome;
-    struct amp_store_rec rec;
+    struct counting w = {0};
     amp_time_format(now_ms, time);
-    /* Ids that somebody chose by hand are passed over. */
-    do {
-        if (amp_store_update(s, "task_ids", (struct amp_span){time, 4}, NULL, count_cb, &c,
-                             &outcome, err) < 0)
-            return -1;
-        snprintf(id, sizeof id, "T-%.4s-%03d", time, (int)c.next);
-        if (amp_store_get(s, "task", amp_span_str(id), &rec, err) < 0)
-            return -1;
-    } while (rec.found);
+    amp_buf_init(&w.mem, AMP_REC_MAX);
+    amp_buf_init(&w.json, AMP_REC_MAX);
+    int rc = id_take(s, &w, time, id, err);
+    amp_buf_release(&w.mem);
+    amp_buf_release(&w.json);
+    if (rc < 0)
+        return -1;
     if (amp_store_sync(s, err) < 0)
         return -1;
     memcpy(out, id, sizeof id);
