@@ -2,7 +2,7 @@
 # Checks what the compiler does not. Prints one line a finding, "path:line: what"; status 1 when
 # there is any. Notes (prefixed "note:") do not fail it.
 #
-#   scripts/lint.sh [CHECK...]     includes headers banned cleanup exits processes caps words format shell tests
+#   scripts/lint.sh [CHECK...]     includes headers banned cleanup machines exits processes caps words format shell tests
 set -u
 cd "$(dirname "$0")/.." || exit 70
 shopt -s nullglob globstar lastpipe
@@ -146,6 +146,37 @@ check_cleanup() {
   done | findings
 }
 
+# What the machines declare: an effect that nothing carries out and an event that nothing raises
+# would make the printed table a lie. Where code records an event it takes its name from the machine.
+check_machines() {
+  local f code=()
+  for f in lib/**/*.c cmd/**/*.c libexec/**/*.c; do
+    case $f in *_fsm.c) ;; *) code+=("$f") ;; esac
+  done
+  {
+    sed 's|/\*.*\*/||; s|//.*||' "${code[@]}" | grep -oE '\bAMP_[A-Z_]+_(DO|EV)_[A-Z_]+' | sort -u
+    echo
+    grep -HnoE '\bX\(AMP_[A-Z_]+_(DO|EV)_[A-Z_]+,( *"[a-zA-Z_]+")?' lib/**/*.h
+    echo
+    grep -lE '\bamp_[a-z]+_fsm\b' "${code[@]}" | xargs -r grep -HnoE '(->|\.)event = "[a-zA-Z_]+"'
+  } | awk -F: '
+    $0 == "" { part++; next }
+    !part { named[$1] = 1; next }
+    { split($3, word, "\"") }
+    part == 1 {
+      id = $3
+      sub(/^X\(/, "", id)
+      sub(/,.*/, "", id)
+      if (id ~ /_EV_/) spelled[word[2]] = 1
+      if (!(id in named)) {
+        what = id ~ /_DO_/ ? "no code carries out this effect" : "no code raises this event"
+        print $1 ":" $2 ": " id ": " what
+      }
+      next
+    }
+    word[2] in spelled { print $1 ":" $2 ": the name of an event comes from its machine" }' | findings
+}
+
 check_exits() {
   local f lib=()
   for f in lib/**/*.c; do
@@ -222,7 +253,7 @@ check_tests() {
 
 checks=("$@")
 [ ${#checks[@]} -gt 0 ] ||
-  checks=(includes headers banned cleanup exits processes caps words format shell tests)
+  checks=(includes headers banned cleanup machines exits processes caps words format shell tests)
 for c in "${checks[@]}"; do
   declare -F "check_$c" >/dev/null || {
     echo "lint: no check $c" >&2

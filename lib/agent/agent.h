@@ -2,9 +2,10 @@
  * Agents: the lifecycle machine (SW4RM §8, appendix C), the registry (key "agent.<name>") and the
  * jobs that an agent took (key "job.<consumer>.<msg_id>").
  *
- * A registry record: {"role","task","last_task","state","last_seen","pid","suspended":null|{"ref",
- * "task","since"}}, times in milliseconds. `task` is empty while it has none; `last_task` stays: a
- * critical escalation of a task suspends the agents that had it last. Starting work is a
+ * A registry record: {"role","task","last_task","state","last_seen","pid","limit_ms"?,"code"?,
+ * "suspended":null|{"ref","task","since"}}, times in milliseconds; limit_ms: when the state's time
+ * limit passes; code: of the time limit that passed. `task` is empty while it has none; `last_task`
+ * stays: a critical escalation of a task suspends the agents that had it last. Starting work is a
  * compare-and-set of this record and loses to a suspension.
  */
 #ifndef AMP_AGENT_AGENT_H
@@ -40,17 +41,24 @@
     X(AMP_AGENT_EV_FAIL, "fail", "the run failed")                                                 \
     X(AMP_AGENT_EV_RECOVER, "recover", "recovery begins")                                          \
     X(AMP_AGENT_EV_SHUTDOWN, "shutdown", "asked to end")                                           \
-    X(AMP_AGENT_EV_TIMEOUT, "timeout", "the state's time limit passed")
+    X(AMP_AGENT_EV_TIMEOUT, "timeout", "the state's time limit passed")                            \
+    X(AMP_AGENT_EV_BEGIN, "begin", "a process begins to act as it")                                \
+    X(AMP_AGENT_EV_EXIT, "exit", "its process has ended what it had to end")
+
+#define AMP_AGENT_FACTS(X) X(AMP_AGENT_IF_SUSPENDED, "suspended", "an escalation suspends it")
+
+#define AMP_AGENT_EFFECTS(X)                                                                       \
+    X(AMP_AGENT_DO_BEGIN, "begin", "record its role and process")                                  \
+    X(AMP_AGENT_DO_ARM, "arm", "arm the state's time limit")                                       \
+    X(AMP_AGENT_DO_TAKE, "take", "the task is its own")                                            \
+    X(AMP_AGENT_DO_CLEAN, "clean", "give the task back")
 
 enum { AMP_AGENT_STATES(AMP_FSM_ENUM) AMP_AGENT_STATE_COUNT };
 enum { AMP_AGENT_EVENTS(AMP_FSM_ENUM) AMP_AGENT_EVENT_COUNT };
-enum {
-    AMP_AGENT_DO_ARM = 1,    /* arm the state's time limit */
-    AMP_AGENT_DO_RUN = 2,    /* start or continue the process */
-    AMP_AGENT_DO_STOP = 4,   /* TERM, the grace period, KILL */
-    AMP_AGENT_DO_REPORT = 8, /* send the result */
-    AMP_AGENT_DO_CLEAN = 16, /* give back what the task held */
-};
+enum { AMP_AGENT_FACTS(AMP_FSM_BIT) AMP_AGENT_FACT_COUNT };
+enum { AMP_AGENT_FACTS(AMP_FSM_FLAG) };
+enum { AMP_AGENT_EFFECTS(AMP_FSM_BIT) AMP_AGENT_EFFECT_COUNT };
+enum { AMP_AGENT_EFFECTS(AMP_FSM_FLAG) };
 extern const struct amp_fsm amp_agent_fsm;
 
 /* Milliseconds that a state may last (SW4RM §8.3), 0 for no limit. */

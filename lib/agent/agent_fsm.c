@@ -3,11 +3,8 @@
 
 static const struct amp_fsm_name states[] = {AMP_AGENT_STATES(AMP_FSM_NAMES)};
 static const struct amp_fsm_name events[] = {AMP_AGENT_EVENTS(AMP_FSM_NAMES)};
-static const struct amp_fsm_name effects[] = {
-    {"arm", "arm the state's time limit"},     {"run", "start or continue the process"},
-    {"stop", "TERM, the grace period, KILL"},  {"report", "send the result"},
-    {"clean", "give back what the task held"},
-};
+static const struct amp_fsm_name facts[] = {AMP_AGENT_FACTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name effects[] = {AMP_AGENT_EFFECTS(AMP_FSM_NAMES)};
 
 #define S(x) AMP_AGENT_##x
 #define E(x) AMP_AGENT_EV_##x
@@ -21,29 +18,66 @@ static const struct amp_fsm_name effects[] = {
         .from = S(f), .event = E(e), .to = S(t), .effects = (fx), .code = (why), .extra = true     \
     }
 
+/* A suspended agent takes no work up. */
+#define HELD(f, e)                                                                                 \
+    {                                                                                              \
+        .from = S(f), .event = E(e), .to = S(f), .if_all = AMP_AGENT_IF_SUSPENDED,                 \
+        .code = "suspended", .extra = true                                                         \
+    }
+#define NEW_LIFE(f) EXTRA(f, BEGIN, INITIALIZING, D(BEGIN) | D(ARM) | D(CLEAN), NULL)
+
 static const struct amp_fsm_row rows[] = {
+    NEW_LIFE(INITIALIZING),
     ROW(INITIALIZING, READY, RUNNABLE, 0, NULL),
     ROW(INITIALIZING, TIMEOUT, FAILED, D(CLEAN), "init_timeout"),
-    ROW(RUNNABLE, ASSIGN, SCHEDULED, 0, NULL),
+    EXTRA(INITIALIZING, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
+    NEW_LIFE(RUNNABLE),
+    HELD(RUNNABLE, ASSIGN),
+    ROW(RUNNABLE, ASSIGN, SCHEDULED, D(TAKE), NULL),
     EXTRA(RUNNABLE, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
-    ROW(SCHEDULED, START, RUNNING, D(RUN), NULL),
+    NEW_LIFE(SCHEDULED),
+    HELD(SCHEDULED, START),
+    ROW(SCHEDULED, START, RUNNING, 0, NULL),
     EXTRA(SCHEDULED, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
     EXTRA(SCHEDULED, FAIL, FAILED, D(CLEAN), NULL),
+    NEW_LIFE(RUNNING),
     ROW(RUNNING, WAIT, WAITING, 0, NULL),
     ROW(RUNNING, LACK, WAITING_RESOURCES, D(ARM), NULL),
-    ROW(RUNNING, SUSPEND, SUSPENDED, D(STOP) | D(ARM), NULL),
-    ROW(RUNNING, COMPLETE, COMPLETED, D(REPORT) | D(CLEAN), NULL),
+    ROW(RUNNING, SUSPEND, SUSPENDED, D(ARM), NULL),
+    ROW(RUNNING, COMPLETE, COMPLETED, 0, NULL),
     ROW(RUNNING, FAIL, FAILED, D(CLEAN), NULL),
-    ROW(RUNNING, SHUTDOWN, SHUTTING_DOWN, D(STOP) | D(ARM), NULL),
-    ROW(WAITING, START, RUNNING, D(RUN), NULL),
-    ROW(WAITING_RESOURCES, START, RUNNING, D(RUN), NULL),
+    ROW(RUNNING, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
+    /* While it waits for one task it may take another. */
+    NEW_LIFE(WAITING),
+    HELD(WAITING, START),
+    ROW(WAITING, START, RUNNING, 0, NULL),
+    HELD(WAITING, ASSIGN),
+    EXTRA(WAITING, ASSIGN, SCHEDULED, D(TAKE), NULL),
+    EXTRA(WAITING, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
+    NEW_LIFE(WAITING_RESOURCES),
+    HELD(WAITING_RESOURCES, START),
+    ROW(WAITING_RESOURCES, START, RUNNING, 0, NULL),
+    HELD(WAITING_RESOURCES, ASSIGN),
+    EXTRA(WAITING_RESOURCES, ASSIGN, SCHEDULED, D(TAKE), NULL),
+    EXTRA(WAITING_RESOURCES, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
     ROW(WAITING_RESOURCES, TIMEOUT, FAILED, D(CLEAN), "resource_timeout"),
-    ROW(SUSPENDED, RESUME, RESUMED, 0, NULL),
+    NEW_LIFE(SUSPENDED),
+    HELD(SUSPENDED, RESUME),
+    ROW(SUSPENDED, RESUME, RESUMED, D(TAKE), NULL),
+    EXTRA(SUSPENDED, SHUTDOWN, SHUTTING_DOWN, D(ARM), NULL),
     ROW(SUSPENDED, TIMEOUT, FAILED, D(CLEAN), "suspend_timeout"),
-    ROW(RESUMED, START, RUNNING, D(RUN), NULL),
-    ROW(COMPLETED, READY, RUNNABLE, 0, NULL),
-    ROW(SHUTTING_DOWN, TIMEOUT, FAILED, D(STOP) | D(CLEAN), "agent_shutdown_timeout"),
+    NEW_LIFE(RESUMED),
+    HELD(RESUMED, START),
+    ROW(RESUMED, START, RUNNING, 0, NULL),
+    NEW_LIFE(COMPLETED),
+    ROW(COMPLETED, READY, RUNNABLE, D(CLEAN), NULL),
+    NEW_LIFE(SHUTTING_DOWN),
+    ROW(SHUTTING_DOWN, TIMEOUT, FAILED, D(CLEAN), "agent_shutdown_timeout"),
+    /* Nothing is left to end: the limit counts no more. */
+    EXTRA(SHUTTING_DOWN, EXIT, SHUTTING_DOWN, D(CLEAN), NULL),
+    NEW_LIFE(FAILED),
     ROW(FAILED, RECOVER, RECOVERING, D(ARM), NULL),
+    NEW_LIFE(RECOVERING),
     ROW(RECOVERING, READY, RUNNABLE, 0, NULL),
     ROW(RECOVERING, TIMEOUT, FAILED, D(CLEAN), "recovery_timeout"),
     ROW(RECOVERING, SHUTDOWN, SHUTTING_DOWN, D(ARM), "recovery_abort"),
@@ -55,10 +89,12 @@ const struct amp_fsm amp_agent_fsm = {
     .doc = "the lifecycle of an agent",
     .states = states,
     .events = events,
+    .facts = facts,
     .effects = effects,
     .n_states = AMP_AGENT_STATE_COUNT,
     .n_events = AMP_AGENT_EVENT_COUNT,
-    .n_effects = sizeof effects / sizeof effects[0],
+    .n_facts = AMP_AGENT_FACT_COUNT,
+    .n_effects = AMP_AGENT_EFFECT_COUNT,
     .initial = AMP_AGENT_INITIALIZING,
     .rows = rows,
     .n_rows = sizeof rows / sizeof rows[0],

@@ -22,8 +22,8 @@ AMP_REC_TABLE(suspension_rec, "an agent's suspension", struct suspension, suspen
 struct stored {
     const char *role, *task, *last_task;
     struct suspension suspended;
-    int64_t pid, last_seen_ms;
-    const char *state;
+    int64_t pid, last_seen_ms, limit_ms;
+    const char *code, *state;
 };
 #define MEMBER(as, key, member) AMP_REC_EVER(as, struct stored, key, member)
 static const struct amp_rec_field fields[] = {
@@ -33,17 +33,21 @@ static const struct amp_rec_field fields[] = {
     AMP_REC_IN(struct stored, "suspended", suspended, &suspension_rec, true),
     AMP_REC(INT, struct stored, "pid", pid),
     AMP_REC(INT, struct stored, "last_seen", last_seen_ms),
+    AMP_REC(INT, struct stored, "limit_ms", limit_ms),
+    AMP_REC(CSTR, struct stored, "code", code),
     MEMBER(CSTR, "state", state),
 };
 AMP_REC_TABLE(stored_rec, "an agent's record", struct stored, fields);
 
 /* One update: what is asked for, and the memory of the record that it leaves. */
 struct update {
-    enum { REGISTER, STEP, SEEN, SUSPEND, LIFT } what;
+    enum { STEP, SEEN, SUSPEND, LIFT } what;
     const char *role, *task;
     uint8_t event;
     struct amp_span ref, ref_task;
-    int64_t now_ms;
+    int64_t now_ms, until_ms;
+    const struct amp_store_emit *emit;
+    const char *actor;
     struct amp_buf mem, json;
     bool changed;
 };
@@ -59,20 +63,39 @@ static bool works(uint8_t state)
            state == AMP_AGENT_WAITING || state == AMP_AGENT_COMPLETED;
 }
 
+/* Carries out the effects of a step. */
+static void agent_carry(const struct update *u, const struct amp_fsm_result *r, struct stored *rec)
+{
+    int64_t from = u->until_ms > u->now_ms ? u->until_ms : u->now_ms;
+
+    rec->limit_ms = r->effects & AMP_AGENT_DO_ARM ? from + amp_agent_limit_ms(r->to) : 0;
+    rec->code = r->code ? r->code : "";
+    if (r->effects & AMP_AGENT_DO_BEGIN) {
+        rec->role = u->role;
+        rec->pid = getpid();
+    }
+    if (r->effects & AMP_AGENT_DO_CLEAN)
+        rec->task = "";
+    if (r->effects & AMP_AGENT_DO_TAKE)
+        rec->task = rec->last_task = u->task;
+}
+
 static int do_step(struct update *u, struct stored *rec, uint8_t *state, struct amp_error *err)
 {
+    uint32_t facts = is_suspended(rec) ? AMP_AGENT_IF_SUSPENDED : 0;
+    bool timeout = u->event == AMP_AGENT_EV_TIMEOUT;
     struct amp_fsm_result r;
 
-    if ((u->event == AMP_AGENT_EV_ASSIGN || u->event == AMP_AGENT_EV_RESUME) && is_suspended(rec))
-        return amp_fail(err, AMP_NO, "suspended", "the agent is suspended by %s",
-                        rec->suspended.ref.p);
-    if (amp_fsm_step(&amp_agent_fsm, *state, u->event, 0, &r, err))
+    if (timeout && (rec->limit_ms == 0 || rec->limit_ms > u->now_ms))
+        return 1; /* it moved on meanwhile */
+    if (amp_fsm_step(&amp_agent_fsm, *state, u->event, facts, &r, err))
         return -1;
+    if (r.row->if_all & AMP_AGENT_IF_SUSPENDED)
+        return amp_fail(err, AMP_NO, r.code, "the agent is suspended by %s", rec->suspended.ref.p);
     *state = r.to;
-    if (u->task)
-        rec->task = rec->last_task = u->task;
-    else if (!works(*state))
-        rec->task = "";
+    agent_carry(u, &r, rec);
+    if (!timeout)
+        rec->last_seen_ms = u->now_ms;
     return 0;
 }
 
@@ -90,18 +113,8 @@ static int do_suspension(struct update *u, struct stored *rec)
 static int apply(struct update *u, struct stored *rec, uint8_t *state, struct amp_error *err)
 {
     switch (u->what) {
-    case REGISTER:
-        *state = AMP_AGENT_RUNNABLE;
-        rec->role = u->role;
-        rec->task = "";
-        rec->pid = getpid();
-        rec->last_seen_ms = u->now_ms;
-        return 0;
     case STEP:
-        if (do_step(u, rec, state, err))
-            return -1;
-        rec->last_seen_ms = u->now_ms;
-        return 0;
+        return do_step(u, rec, state, err);
     case SEEN:
         rec->last_seen_ms = u->now_ms;
         return 0;
@@ -113,7 +126,7 @@ static int apply(struct update *u, struct stored *rec, uint8_t *state, struct am
 static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
                   struct amp_error *err)
 {
-    static const char *const names[] = {"register", NULL, "seen", "suspend", "lift"};
+    static const char *const names[] = {NULL, "seen", "suspend", "lift"};
     struct update *u = ctx;
     int at = now->found ? amp_fsm_state(&amp_agent_fsm, now->state) : AMP_AGENT_INITIALIZING;
     uint8_t state = at < 0 ? AMP_AGENT_INITIALIZING : (uint8_t)at;
@@ -128,7 +141,13 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     amp_buf_reset(&u->json);
     c->event = u->what == STEP ? amp_agent_fsm.events[u->event].name : names[u->what];
     c->to = rec.state;
-    c->due_ms = works(state) && rec.last_seen_ms ? rec.last_seen_ms + AMP_AGENT_SILENCE_MS : 0;
+    /* A limit, or the moment when who works was silent for too long: no state has both. */
+    c->due_ms = rec.limit_ms                       ? rec.limit_ms
+                : works(state) && rec.last_seen_ms ? rec.last_seen_ms + AMP_AGENT_SILENCE_MS
+                                                   : 0;
+    c->emits = u->emit;
+    c->n_emits = u->emit != NULL;
+    c->actor = u->actor;
     u->changed = true;
     rc = amp_rec_write(&stored_rec, &rec, &u->json, err);
     c->json = amp_buf_span(&u->json);
@@ -150,7 +169,7 @@ static int run(struct amp_store *s, const char *name, struct update *u, struct a
 int amp_agent_register(struct amp_store *s, const char *name, const char *role, int64_t now_ms,
                        struct amp_error *err)
 {
-    struct update u = {.what = REGISTER, .role = role, .now_ms = now_ms};
+    struct update u = {.what = STEP, .event = AMP_AGENT_EV_BEGIN, .role = role, .now_ms = now_ms};
     return run(s, name, &u, err);
 }
 
@@ -158,6 +177,13 @@ int amp_agent_step(struct amp_store *s, const char *name, uint8_t event, const c
                    int64_t now_ms, struct amp_error *err)
 {
     struct update u = {.what = STEP, .event = event, .task = task, .now_ms = now_ms};
+    return run(s, name, &u, err);
+}
+
+int amp_agent_wait(struct amp_store *s, const char *name, uint8_t event, int64_t until_ms,
+                   int64_t now_ms, struct amp_error *err)
+{
+    struct update u = {.what = STEP, .event = event, .until_ms = until_ms, .now_ms = now_ms};
     return run(s, name, &u, err);
 }
 
@@ -255,4 +281,84 @@ int amp_agent_each(struct amp_store *s, struct amp_span task, amp_agent_fn fn, v
         e.rc = -1;
     amp_buf_release(&e.mem);
     return e.rc < 0 ? -1 : 0;
+}
+
+/* ---- time limits ---- */
+
+struct limits {
+    struct amp_store *s;
+    int64_t now_ms, next_ms;
+    const char *actor;
+    amp_agent_tell_fn tell;
+    void *ctx;
+    uint32_t done;
+    struct amp_error *err;
+    int rc;
+};
+
+static int limit_read(struct limits *l, const struct amp_store_rec *rec, int64_t *ms)
+{
+    struct stored r;
+    AMP_BUF struct amp_buf mem = {0};
+
+    amp_buf_init(&mem, AMP_REC_MAX);
+    l->rc = amp_rec_parse(&stored_rec, rec->json, &mem, &r, l->err);
+    *ms = l->rc ? 0 : r.limit_ms;
+    return l->rc;
+}
+
+static int on_next(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct limits *l = ctx;
+    return limit_read(l, rec, &l->next_ms) || l->next_ms > 0; /* in the order of the moments */
+}
+
+int amp_agent_next_limit(struct amp_store *s, int64_t *ms, struct amp_error *err)
+{
+    struct limits l = {.err = err};
+    if (amp_store_due(s, KIND, INT64_MAX, on_next, &l, err) || l.rc)
+        return -1;
+    *ms = l.next_ms;
+    return 0;
+}
+
+static int on_limit(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct limits *l = ctx;
+    struct amp_store_emit emit;
+    struct amp_fsm_result r;
+    char name[160];
+    int state = amp_fsm_state(&amp_agent_fsm, rec->state);
+    struct amp_agent_overdue o = {.name = name};
+    struct update u = {.what = STEP,
+                       .event = AMP_AGENT_EV_TIMEOUT,
+                       .now_ms = l->now_ms,
+                       .emit = &emit,
+                       .actor = l->actor};
+
+    if (limit_read(l, rec, &o.limit_ms))
+        return 1;
+    if (o.limit_ms == 0 || o.limit_ms > l->now_ms || !amp_span_copy(id, name, sizeof name) ||
+        state < 0 ||
+        amp_fsm_step(&amp_agent_fsm, (uint8_t)state, AMP_AGENT_EV_TIMEOUT, 0, &r, NULL) < 0)
+        return 0;
+    o.state = amp_agent_fsm.states[state].name;
+    o.code = r.code;
+    l->rc = l->tell(l->ctx, &o, &emit, l->err);
+    if (!l->rc)
+        l->rc = run(l->s, name, &u, l->err);
+    l->done += u.changed;
+    return l->rc != 0;
+}
+
+int amp_agent_expire(struct amp_store *s, int64_t now_ms, const char *actor, amp_agent_tell_fn tell,
+                     void *ctx, uint32_t *done, struct amp_error *err)
+{
+    struct limits l = {
+        .s = s, .now_ms = now_ms, .actor = actor, .tell = tell, .ctx = ctx, .err = err};
+
+    if (amp_store_due(s, KIND, now_ms, on_limit, &l, err) || l.rc)
+        return -1;
+    *done = l.done;
+    return 0;
 }

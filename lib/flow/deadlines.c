@@ -1,7 +1,9 @@
 /* The kinds of deadlines, in the order in which they are looked at. */
 #include "flow/deadlines.h"
 
+#include "agent/registry.h"
 #include "flow/work/binding.h"
+#include "flow/work/limits.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/awaited.h"
@@ -121,6 +123,19 @@ static int binding_run(struct amp_store *s, int64_t now_ms, const struct amp_dea
     return amp_binding_expire(s, now_ms, c->actor, done, err);
 }
 
+static int agent_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                     struct amp_error *err)
+{
+    (void)c;
+    return amp_agent_next_limit(s, ms, err);
+}
+
+static int agent_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                     uint32_t *done, struct amp_error *err)
+{
+    return amp_limits_expire(s, now_ms, c->actor, done, err);
+}
+
 const struct amp_deadline amp_deadlines[] = {
     {"acknowledgement",
      "messages: acknowledgement, time to live, retries; and agents that fell silent", message_due,
@@ -136,6 +151,8 @@ const struct amp_deadline amp_deadlines[] = {
     {"inbox", "what waits in an inbox expires", inbox_due, inbox_run, false},
     {"binding", "worktrees: a switch ends, a failed bind is reported", binding_due, binding_run,
      false},
+    {"agent", "agents that are in a state for longer than its time limit fail", agent_due,
+     agent_run, true},
     {0},
 };
 

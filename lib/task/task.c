@@ -185,7 +185,7 @@ int amp_task_suspend(struct amp_store *s, const struct amp_task_suspension *a,
     struct change c = {.apply = suspend,
                        .arg = a,
                        .id = a->task_id,
-                       .event = "suspend",
+                       .event = amp_task_fsm.events[AMP_TASK_EV_SUSPEND].name,
                        .actor = a->by,
                        .now_ms = a->now_ms};
     return change_and_file(s, &c, err);
@@ -196,7 +196,7 @@ int amp_task_resume(struct amp_store *s, const struct amp_task_suspension *a, st
     struct change c = {.apply = lift,
                        .arg = a,
                        .id = a->task_id,
-                       .event = "lift",
+                       .event = amp_task_fsm.events[AMP_TASK_EV_LIFT].name,
                        .actor = a->by,
                        .now_ms = a->now_ms};
     return change_and_file(s, &c, err);

@@ -767,3 +767,25 @@ EOS
   [ "$(cat repo.worktrees/executor*/precious | sort -u)" = mine ]
   [ ! -e repo.worktrees/executor-10 ]
 }
+
+@test "a state that lasts for longer than its time limit fails the agent, and the admin hears of it once" {
+  workplace
+  agent limited <<'EOS'
+echo '{"retry_after_sec": 600}' >"$AMP_RESULT"
+exit 75
+EOS
+  mkfifo in
+  task-dispatch run --state "$STATE" --in in --exec ./limited >out.ndjson 2>err 3>&- &
+  pid=$!
+  exec 4>in
+  dispatch >&4
+  wait_until 30 grep -q '"to":"WAITING_RESOURCES"' "$STATE"/log/*
+  kill -9 $pid
+  exec 4>&-
+  wait $pid || :
+  amp-ack sweep --state "$STATE" --now 2099-01-01T00:00:00Z >told
+  jq -c 'select(.msg.payload.event? == "agent_failed") | [.to, (.msg.payload | .agent_id, .state, .error_code)]' told >failed
+  [ "$(cat failed)" = '["admin","executor","WAITING_RESOURCES","resource_timeout"]' ]
+  amp-ack sweep --state "$STATE" --now 2099-01-01T00:00:00Z >told
+  [ -z "$(jq -c 'select(.msg.payload.event? == "agent_failed")' told)" ]
+}

@@ -60,3 +60,20 @@ void f(void) { fork(); execv(a, b); }'
   run -1 bash scripts/lint.sh headers
   [ "$output" = "include/amp/x/x.h:1: does not compile alone" ]
 }
+
+@test "an effect that nothing carries out, and an event that nothing raises or that is a literal, are found" {
+  tree lib/x/x.h <<<'#define AMP_X_EVENTS(X) \
+    X(AMP_X_EV_GO, "go", "on") \
+    X(AMP_X_EV_STOP, "stop", "end")
+#define AMP_X_EFFECTS(X) \
+    X(AMP_X_DO_RUN, "run", "run it") \
+    X(AMP_X_DO_END, "end", "end it")'
+  echo 'int rows = AMP_X_EV_STOP + AMP_X_DO_END;' >lib/x/x_fsm.c
+  echo '/* AMP_X_DO_END */
+int f(void) { change->event = "stop"; return AMP_X_EV_GO + AMP_X_DO_RUN + amp_x_fsm; }' >lib/x/x.c
+  run -1 bash scripts/lint.sh machines
+  [ "${lines[0]}" = "lib/x/x.h:3: AMP_X_EV_STOP: no code raises this event" ]
+  [ "${lines[1]}" = "lib/x/x.h:6: AMP_X_DO_END: no code carries out this effect" ]
+  [ "${lines[2]}" = "lib/x/x.c:2: the name of an event comes from its machine" ]
+  [ ${#lines[@]} -eq 3 ]
+}

@@ -92,22 +92,29 @@ static const struct cells reach[] = {
 };
 
 /* SW4RM §8 and appendix C. */
+#define LIFE "*begin>INITIALIZING "
 static const struct cells agent[] = {
-    {"INITIALIZING", "ready>RUNNABLE timeout>FAILED!init_timeout"},
-    {"RUNNABLE", "assign>SCHEDULED *shutdown>SHUTTING_DOWN"},
-    {"SCHEDULED", "start>RUNNING *shutdown>SHUTTING_DOWN *fail>FAILED"},
-    {"RUNNING",
-     "wait>WAITING lack>WAITING_RESOURCES suspend>SUSPENDED complete>COMPLETED fail>FAILED "
-     "shutdown>SHUTTING_DOWN"},
-    {"WAITING", "start>RUNNING"},
-    {"WAITING_RESOURCES", "start>RUNNING timeout>FAILED!resource_timeout"},
-    {"SUSPENDED", "resume>RESUMED timeout>FAILED!suspend_timeout"},
-    {"RESUMED", "start>RUNNING"},
-    {"COMPLETED", "ready>RUNNABLE"},
-    {"FAILED", "recover>RECOVERING"},
-    {"SHUTTING_DOWN", "timeout>FAILED!agent_shutdown_timeout"},
-    {"RECOVERING", "ready>RUNNABLE timeout>FAILED!recovery_timeout "
-                   "shutdown>SHUTTING_DOWN!recovery_abort"},
+    {"INITIALIZING", LIFE "ready>RUNNABLE timeout>FAILED!init_timeout *shutdown>SHUTTING_DOWN"},
+    {"RUNNABLE", LIFE "*assign[suspended]>RUNNABLE!suspended assign>SCHEDULED "
+                      "*shutdown>SHUTTING_DOWN"},
+    {"SCHEDULED", LIFE "*start[suspended]>SCHEDULED!suspended start>RUNNING "
+                       "*shutdown>SHUTTING_DOWN *fail>FAILED"},
+    {"RUNNING", LIFE "wait>WAITING lack>WAITING_RESOURCES suspend>SUSPENDED complete>COMPLETED "
+                     "fail>FAILED shutdown>SHUTTING_DOWN"},
+    {"WAITING", LIFE "*start[suspended]>WAITING!suspended start>RUNNING "
+                     "*assign[suspended]>WAITING!suspended *assign>SCHEDULED "
+                     "*shutdown>SHUTTING_DOWN"},
+    {"WAITING_RESOURCES", LIFE "*start[suspended]>WAITING_RESOURCES!suspended start>RUNNING "
+                               "*assign[suspended]>WAITING_RESOURCES!suspended *assign>SCHEDULED "
+                               "timeout>FAILED!resource_timeout *shutdown>SHUTTING_DOWN"},
+    {"SUSPENDED", LIFE "*resume[suspended]>SUSPENDED!suspended resume>RESUMED "
+                       "timeout>FAILED!suspend_timeout *shutdown>SHUTTING_DOWN"},
+    {"RESUMED", LIFE "*start[suspended]>RESUMED!suspended start>RUNNING"},
+    {"COMPLETED", LIFE "ready>RUNNABLE"},
+    {"FAILED", LIFE "recover>RECOVERING"},
+    {"SHUTTING_DOWN", LIFE "timeout>FAILED!agent_shutdown_timeout *exit>SHUTTING_DOWN"},
+    {"RECOVERING", LIFE "ready>RUNNABLE timeout>FAILED!recovery_timeout "
+                        "shutdown>SHUTTING_DOWN!recovery_abort"},
 };
 
 /* SW4RM §16.2, §16.3. */

@@ -1,4 +1,5 @@
 /* Every kind of deadline: nothing to do before its moment, done once at it, then quiet. */
+#include "agent/registry.h"
 #include "flow/deadlines.h"
 #include "message/operation/idempotency.h"
 #include "message/settle/answer.h"
@@ -110,6 +111,68 @@ static void windows(void)
     TAP_INT(due_of("window"), 0, "for good");
 }
 
+/* Each state that has a time limit, and how an agent comes to it (SW4RM §8.3). */
+static const struct {
+    const char *name;
+    uint8_t state;
+    uint8_t events[6];
+    int n;
+    const char *code;
+} limits[] = {
+    {"ini", AMP_AGENT_INITIALIZING, {0}, 0, "init_timeout"},
+    {"res",
+     AMP_AGENT_WAITING_RESOURCES,
+     {AMP_AGENT_EV_READY, AMP_AGENT_EV_ASSIGN, AMP_AGENT_EV_START, AMP_AGENT_EV_LACK},
+     4,
+     "resource_timeout"},
+    {"sus",
+     AMP_AGENT_SUSPENDED,
+     {AMP_AGENT_EV_READY, AMP_AGENT_EV_ASSIGN, AMP_AGENT_EV_START, AMP_AGENT_EV_SUSPEND},
+     4,
+     "suspend_timeout"},
+    {"rec",
+     AMP_AGENT_RECOVERING,
+     {AMP_AGENT_EV_READY, AMP_AGENT_EV_ASSIGN, AMP_AGENT_EV_START, AMP_AGENT_EV_FAIL,
+      AMP_AGENT_EV_RECOVER},
+     5,
+     "recovery_timeout"},
+    {"end",
+     AMP_AGENT_SHUTTING_DOWN,
+     {AMP_AGENT_EV_READY, AMP_AGENT_EV_SHUTDOWN},
+     2,
+     "agent_shutdown_timeout"},
+};
+
+static bool has_code(const char *name, const char *code)
+{
+    struct amp_store_rec rec;
+    return amp_store_get(store, "agent", amp_span_str(name), &rec, &err) == 0 && rec.found &&
+           memmem(rec.json.p, rec.json.n, code, strlen(code));
+}
+
+static void agents(void)
+{
+    struct amp_agent_status st;
+    int64_t at = T0 + INT64_C(86400000) * 30;
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++, at += 7200000) {
+        int64_t limit = at + amp_agent_limit_ms(limits[i].state);
+        int rc = amp_agent_register(store, limits[i].name, "executor", at, &err);
+        for (int e = 0; e < limits[i].n && rc == 0; e++)
+            rc = amp_agent_step(store, limits[i].name, limits[i].events[e], "T-2026-001", at, &err);
+        TAP_INT(rc, 0, limits[i].name);
+        TAP_INT(due_of("agent"), limit, "the limit of its state");
+        TAP_INT(run(limit - 1, "agent"), 0, "nothing before");
+        TAP_INT(run(limit, "agent"), 1, "it passes");
+        TAP_INT(amp_agent_status(store, limits[i].name, &st, &err), 0, "its record");
+        TAP_INT(st.state, AMP_AGENT_FAILED, "the agent failed");
+        TAP_OK(has_code(limits[i].name, limits[i].code), "with %s", limits[i].code);
+    }
+    amp_agent_register(store, "fin", "executor", at, &err);
+    amp_agent_step(store, "fin", AMP_AGENT_EV_SHUTDOWN, NULL, at, &err);
+    amp_agent_step(store, "fin", AMP_AGENT_EV_EXIT, NULL, at, &err);
+    TAP_INT(due_of("agent"), 0, "an agent that has ended has no limit");
+}
+
 int main(void)
 {
     if (amp_store_open(scratch(), NULL, &store, &err) < 0) {
@@ -119,6 +182,7 @@ int main(void)
     messages();
     silence();
     windows();
+    agents();
     amp_store_close(store);
     return tap_done();
 }

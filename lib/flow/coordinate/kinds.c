@@ -80,7 +80,7 @@ static int on_lacking(struct amp_step *st, struct amp_error *err)
     amp_step_refuse(st, st->bad_code, "the task has no acceptance criteria; send it completed");
     if (t->state != AMP_TASK_NEW && t->state != AMP_TASK_INCOMPLETE)
         return 0;
-    st->event = "lack";
+    st->event = amp_task_fsm.events[AMP_TASK_EV_LACK].name;
     st->touched = true;
     return fill_task(st, err) < 0 ? -1 : amp_step_task(st, AMP_TASK_EV_LACK, err);
 }
@@ -127,7 +127,7 @@ static int on_dispatch(struct amp_step *st, struct amp_error *err)
     if (st->bad_code)
         return on_lacking(st, err);
     bool stub = t->n_parts == 0;
-    st->event = "open";
+    st->event = amp_task_fsm.events[AMP_TASK_EV_OPEN].name;
     st->touched = true;
     if (fill_task(st, err) < 0 || fill_parts(st, err) < 0)
         return -1;
@@ -383,7 +383,7 @@ static int on_nack(struct amp_step *st, struct amp_error *err)
     bool ours = amp_span_is(ref, p->dispatch_ref) ||
                 (p->state == AMP_QA_IN_REVIEW && amp_span_is(ref, p->request_ref));
     if (ours && amp_span_is(st->view->body.ack.code, "empty_acceptance_criteria")) {
-        st->event = "lack";
+        st->event = amp_task_fsm.events[AMP_TASK_EV_LACK].name;
         st->touched = true;
         return amp_step_task(st, AMP_TASK_EV_LACK, err);
     }

@@ -11,9 +11,8 @@
 
 #define LINE_MAX_BYTES (256u << 10)
 
-/* {"to":"admin","msg":…}, because the envelope names no recipient. */
-static int envelope(const struct amp_sw4rm_said *said, const struct amp_buf *payload,
-                    struct amp_buf *out, struct amp_error *err)
+int amp_binding_to_admin(const struct amp_sw4rm_said *said, const struct amp_buf *payload,
+                         struct amp_buf *out, struct amp_error *err)
 {
     struct amp_jw w;
 
@@ -71,7 +70,7 @@ int amp_binding_ask(const struct amp_binding *b, const char *from, int64_t now_m
                                         .correlation = amp_span_str(b->invocation),
                                         .sequence = amp_id_number(now_ms),
                                         .now_ms = now_ms};
-    return envelope(&said, &payload, out, err);
+    return amp_binding_to_admin(&said, &payload, out, err);
 }
 
 static int notice(const struct amp_binding *b, const char *from, int64_t now_ms, char *token,
@@ -104,7 +103,7 @@ static int notice(const struct amp_binding *b, const char *from, int64_t now_ms,
                                         .token = token,
                                         .sequence = amp_id_number(now_ms),
                                         .now_ms = now_ms};
-    return envelope(&said, &payload, out, err);
+    return amp_binding_to_admin(&said, &payload, out, err);
 }
 
 struct due {

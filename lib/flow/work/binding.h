@@ -15,4 +15,10 @@ int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor, u
 int amp_binding_ask(const struct amp_binding *b, const char *from, int64_t now_ms,
                     struct amp_buf *out, struct amp_error *err);
 
+/* A message of SW4RM for the admin, as one line with LF: {"to":"admin","msg":…}, because the
+ * envelope names no recipient. */
+struct amp_sw4rm_said;
+int amp_binding_to_admin(const struct amp_sw4rm_said *said, const struct amp_buf *payload,
+                         struct amp_buf *out, struct amp_error *err);
+
 #endif

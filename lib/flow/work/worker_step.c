@@ -171,6 +171,16 @@ static int agent_event(struct amp_worker *w, uint8_t event, const char *task, st
     return strcmp(err->code, "illegal_transition") ? -1 : 0;
 }
 
+/* A failure ends in a new start, unless the process is to end. */
+static int agent_recover(struct amp_worker *w, struct amp_error *err)
+{
+    return agent_event(w, AMP_AGENT_EV_RECOVER, NULL, err) ||
+                   agent_event(w, *w->opt->stop ? AMP_AGENT_EV_SHUTDOWN : AMP_AGENT_EV_READY, NULL,
+                               err)
+               ? -1
+               : 0;
+}
+
 static int claim_agent(struct amp_worker *w, const char *task, struct amp_error *err)
 {
     struct amp_agent_status st;
@@ -181,12 +191,25 @@ static int claim_agent(struct amp_worker *w, const char *task, struct amp_error 
     case AMP_AGENT_SUSPENDED:
         return amp_agent_step(w->store, w->opt->agent, AMP_AGENT_EV_RESUME, task, amp_now_ms(),
                               err);
-    case AMP_AGENT_RUNNABLE:
+    case AMP_AGENT_WAITING:
+    case AMP_AGENT_WAITING_RESOURCES:
+    case AMP_AGENT_SCHEDULED:
+    case AMP_AGENT_RESUMED:
+        if (!strcmp(st.task, task)) /* it has the task: only the start is left */
+            return 0;
         break;
-    default: /* a life that ended in the middle */
-        if (amp_agent_register(w->store, w->opt->agent, w->opt->role, amp_now_ms(), err))
+    case AMP_AGENT_FAILED: /* a time limit passed */
+        if (agent_recover(w, err))
             return -1;
+        break;
+    default:
+        break;
     }
+    if (st.state != AMP_AGENT_RUNNABLE && st.state != AMP_AGENT_FAILED &&
+        st.state != AMP_AGENT_WAITING && st.state != AMP_AGENT_WAITING_RESOURCES &&
+        (amp_agent_register(w->store, w->opt->agent, w->opt->role, amp_now_ms(), err) ||
+         agent_event(w, AMP_AGENT_EV_READY, NULL, err))) /* a life that ended in the middle */
+        return -1;
     return amp_agent_step(w->store, w->opt->agent, AMP_AGENT_EV_ASSIGN, task, amp_now_ms(), err);
 }
 
@@ -227,8 +250,8 @@ int amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp
 
     amp_span_copy(v->task, task, sizeof task);
     if (!amp_task_claim(w->store, &claim, err)) {
-        if (!claim_agent(w, task, err))
-            return agent_event(w, AMP_AGENT_EV_START, task, err);
+        if (!claim_agent(w, task, err) && !agent_event(w, AMP_AGENT_EV_START, task, err))
+            return 0;
         return strcmp(err->code, "suspended") || note_waiting(w, job, task, err) ? -1 : 1;
     }
     if (err->status != AMP_NO)
@@ -251,11 +274,9 @@ int amp_worker_finish(struct amp_worker *w, uint8_t event, struct amp_error *err
 {
     if (agent_event(w, event, NULL, err))
         return -1;
-    if (event == AMP_AGENT_EV_FAIL && agent_event(w, AMP_AGENT_EV_RECOVER, NULL, err))
-        return -1;
-    if (event == AMP_AGENT_EV_FAIL || event == AMP_AGENT_EV_COMPLETE)
-        return agent_event(w, AMP_AGENT_EV_READY, NULL, err);
-    return 0;
+    if (event == AMP_AGENT_EV_FAIL)
+        return agent_recover(w, err);
+    return event == AMP_AGENT_EV_COMPLETE ? agent_event(w, AMP_AGENT_EV_READY, NULL, err) : 0;
 }
 
 static int step_and(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
@@ -301,7 +322,12 @@ int amp_worker_again(struct amp_worker *w, struct amp_job *job, enum amp_attempt
         step.event = AMP_JOB_EV_PARK;
         step.until_ms = amp_now_ms() + (retry_after_ms > 0 ? retry_after_ms : w->opt->pause_ms);
         w->opt->note("%s: %s: again later", job->msg_id, why);
-        return step_and(w, job, &step, AMP_AGENT_EV_COMPLETE, err);
+        if (amp_worker_step(w, job, &step, NULL, err))
+            return -1;
+        /* A usage limit says when it ends; what else the agent waits for has no limit. */
+        return amp_agent_wait(w->store, w->opt->agent,
+                              retry_after_ms > 0 ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT,
+                              step.until_ms, amp_now_ms(), err);
     }
     if (job->breaks >= w->opt->retries) {
         *spent = true;

@@ -34,11 +34,12 @@ static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec 
 /* What the sweep needs of an agent, and its record that a silence was reported. */
 struct agent {
     struct amp_span task;
-    int64_t last_seen;
+    int64_t last_seen, limit_ms;
 };
 static const struct amp_rec_field agent_fields[] = {
     AMP_REC(TEXT, struct agent, "task", task),
     AMP_REC(INT, struct agent, "last_seen", last_seen),
+    AMP_REC(INT, struct agent, "limit_ms", limit_ms),
 };
 AMP_REC_TABLE(agent_rec, "an agent's record", struct agent, agent_fields);
 
@@ -81,7 +82,7 @@ static int agent_is_silent(struct amp_sweep *sw, struct amp_span json, struct am
     if (amp_rec_parse(&agent_rec, json, &sw->mem, &a, sw->err) < 0)
         return -1;
     *task = a.task;
-    sw->last_seen = a.last_seen;
+    sw->last_seen = a.limit_ms > 0 ? 0 : a.last_seen; /* a limit: it is not at work */
     return sw->last_seen > 0 && sw->last_seen + sw->opt->silence_ms <= sw->now_ms;
 }
 
@@ -195,7 +196,8 @@ static int earliest_fn(void *ctx, struct amp_span id, const struct amp_store_rec
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_rec_parse(&agent_rec, rec->json, &mem, &a, NULL) == 0 && rec->due_ms > 0 &&
-        a.last_seen > 0 && (e->due_ms == 0 || a.last_seen + e->silence_ms < e->due_ms) &&
+        a.limit_ms == 0 && a.last_seen > 0 &&
+        (e->due_ms == 0 || a.last_seen + e->silence_ms < e->due_ms) &&
         !silence_told(e->store, id, a.last_seen))
         e->due_ms = a.last_seen + e->silence_ms;
     return 0;
