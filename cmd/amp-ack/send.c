@@ -128,7 +128,9 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
         *err = e;
         return -1;
     }
-    line.len--; /* its LF */
+    if (line.len == 0)
+        return 0; /* the protocol has no answer to it */
+    line.len--;   /* its LF */
     struct count_answer counted = {.protocol = v->protocol,
                                    .stage = a.stage,
                                    .by = by,

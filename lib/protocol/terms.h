@@ -70,9 +70,10 @@ struct amp_terms {
     bool (*beat)(const struct amp_view *v, int64_t *beat_ms, bool *warns);
     /* RECEIVED says that the message is durably queued, FULFILLED that its outcome is known. */
     bool acks_are_durable;
-    bool stages_follow;       /* they come one after another: a later one implies those before it */
-    bool expiry_is_wish;      /* nothing happens when the message expires */
-    bool expires_unread;      /* it may expire after its admission, until it is read */
+    bool stages_follow;  /* they come one after another: a later one implies those before it */
+    bool expiry_fails;   /* what expired failed, whoever would have taken it; else it was refused */
+    bool expiry_is_wish; /* nothing happens when the message expires */
+    bool expires_unread; /* it may expire after its admission, until it is read */
     const char *timeout_code; /* of a message that nobody acknowledged; NULL: ack_timeout */
     const char *overdue_code; /* of work without an outcome; NULL: ack_timeout */
     /* Who is told of a message's end: a person, the sender by a nack each time, the sender by a

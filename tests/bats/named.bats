@@ -56,6 +56,23 @@ states() { amp-ack status --all --json | jq -r '"\(.msg_id) \(.state)"' | paste 
   amp-ack dead list --json | jq -e '.code == "retries_exhausted" and .attempts == 3 and .id == "S/TASK-001/3"'
 }
 
+@test "what cannot be delivered is answered in its own protocol, and an answer by nobody" {
+  need_tool amp-route
+  { task; handoff request; response; base aop heartbeat '.session_id = "S"'; } >in
+  run -1 --separate-stderr bash -c 'amp-route -r "to=admin => file:a" <in >out'
+  amp-validate -e faults out | cmp - out
+  [ "$(jq -r '.message_type // .type' out | paste -sd' ')" = "RESPONSE dispatch.no-match" ]
+  head -n 1 out | jq -e '.session_id == "S" and .task_id == "TASK-001" and .agent.name == "Emma" and
+    .task_status.state == "FAILED" and .error_details.error_code == "E_AGENT_NOT_FOUND" and
+    (.error_details.message | startswith("no_route"))'
+  tail -n 1 out | jq -e '.taskId == "TASK-2026-02-09-060" and .payload.reason == "no_route" and
+    .payload.messageType == "handoff.request" and .payload.fromAgent == "swe-backend" and
+    .payload.toAgent == "swe-qa"'
+  # Who cannot find an agent for an answer says nothing to it.
+  run -1 --separate-stderr amp-route -r 'to=admin => file:a' <out
+  [ -z "$output" ]
+}
+
 @test "AOP: a task that was read from an inbox has the time that it says, until its RESPONSE" {
   need_tool amp-route
   later() { amp-ack sweep --now "$(date -u -d "+$1 seconds" +%FT%TZ)"; }

@@ -6,6 +6,14 @@
 
 void amp_aof_rules(struct amp_check *c);
 
+/* A line of the event log about a message; what is NULL or empty is left out. */
+struct amp_aof_event {
+    const char *type, *actor, *reason, *field, *what;
+    struct amp_span to;
+};
+int amp_aof_event(const struct amp_aof_event *e, const struct amp_view *v, int64_t now_ms,
+                  struct amp_buf *out, struct amp_error *err);
+
 /* An event record "protocol.message.rejected" (or unknown). */
 int amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err);

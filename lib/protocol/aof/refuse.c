@@ -31,35 +31,45 @@ static int64_t event_number(int64_t now_ms)
     return next;
 }
 
+int amp_aof_event(const struct amp_aof_event *e, const struct amp_view *v, int64_t now_ms,
+                  struct amp_buf *out, struct amp_error *err)
+{
+    char time[AMP_TIME_MAX];
+    struct amp_jw w;
+    amp_time_format(now_ms, time);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_int(&w, "eventId", event_number(now_ms));
+    amp_jw_some_str(&w, "type", amp_span_str(e->type));
+    amp_jw_some_str(&w, "timestamp", amp_span_str(time));
+    amp_jw_some_str(&w, "actor", amp_span_str(e->actor));
+    amp_jw_some_str(&w, "taskId", v->task);
+    amp_jw_key(&w, "payload");
+    amp_jw_open(&w, '{');
+    amp_jw_some_str(&w, "reason", amp_span_str(e->reason));
+    amp_jw_some_str(&w, "messageType", v->type);
+    amp_jw_some_str(&w, "messageId", v->id);
+    amp_jw_some_str(&w, "fromAgent", v->from);
+    amp_jw_some_str(&w, "toAgent", e->to);
+    amp_jw_some_str(&w, "field", amp_span_str(e->field));
+    amp_jw_some_str(&w, "errors", amp_span_str(e->what));
+    amp_jw_close(&w, '}');
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
+}
+
 int amp_aof_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err)
 {
     static const struct amp_span log = {"protocol.", 9};
     if (v->type.n > log.n && memcmp(v->type.p, log.p, log.n) == 0)
         return 1; /* a line of the log is not answered by another */
-    char time[AMP_TIME_MAX];
     bool unknown = strcmp(first->code, "protocol.message.unknown") == 0;
-    struct amp_jw w;
-    amp_time_format(now_ms, time);
-    amp_jw_init(&w, out);
-    amp_jw_open(&w, '{');
-    amp_jw_member_int(&w, "eventId", event_number(now_ms));
-    amp_jw_some_str(
-        &w, "type",
-        amp_span_str(unknown ? "protocol.message.unknown" : "protocol.message.rejected"));
-    amp_jw_some_str(&w, "timestamp", amp_span_str(time));
-    amp_jw_some_str(&w, "actor", AMP_SPAN("amp-validate"));
-    amp_jw_some_str(&w, "taskId", v->task);
-    amp_jw_key(&w, "payload");
-    amp_jw_open(&w, '{');
-    if (!unknown)
-        amp_jw_some_str(&w, "reason", amp_span_str(reason_of(first)));
-    amp_jw_some_str(&w, "messageType", v->type);
-    amp_jw_some_str(&w, "messageId", v->id);
-    amp_jw_some_str(&w, "fromAgent", v->from);
-    amp_jw_some_str(&w, "field", amp_span_str(first->field));
-    amp_jw_some_str(&w, "errors", amp_span_str(first->message));
-    amp_jw_close(&w, '}');
-    amp_jw_close(&w, '}');
-    return amp_jw_end_line(&w, err);
+    const struct amp_aof_event e = {.type = unknown ? "protocol.message.unknown"
+                                                    : "protocol.message.rejected",
+                                    .actor = "amp-validate",
+                                    .reason = unknown ? "" : reason_of(first),
+                                    .field = first->field,
+                                    .what = first->message};
+    return amp_aof_event(&e, v, now_ms, out, err);
 }

@@ -23,6 +23,12 @@ int amp_aop_v1_prompt(const struct amp_view *v, struct amp_buf *out, struct amp_
 int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err);
 
+/* The RESPONSE that says FAILED of a TASK that was not delivered, one line with LF; nothing for any
+ * other message. */
+int amp_aop_undelivered(const struct amp_view *v, const char *code, const char *what,
+                        const char *rule, int64_t now_ms, struct amp_buf *out,
+                        struct amp_error *err);
+
 /* The part of the effective policy that is about files. */
 struct amp_aop_paths;
 void amp_aop_files(const struct amp_view *task, struct amp_aop_paths *read,

@@ -43,8 +43,10 @@ static void error_details(struct amp_jw *w, const struct amp_finding *f)
     sentence(w, f);
     amp_jw_key(w, "extensions");
     amp_jw_open(w, '{');
-    amp_jw_member_text(w, "x_field", f->field);
-    amp_jw_member_text(w, "x_pointer", f->pointer);
+    if (f->field[0])
+        amp_jw_member_text(w, "x_field", f->field);
+    if (f->pointer[0])
+        amp_jw_member_text(w, "x_pointer", f->pointer);
     amp_jw_member_text(w, "x_rule", f->rule);
     amp_jw_close(w, '}');
     amp_jw_close(w, '}');
@@ -73,7 +75,7 @@ static struct amp_span provider_of(const struct amp_view *v)
 
 /* Of a message that is read as version 2 but refused for its size or its access. */
 static void respond(struct amp_jw *w, const struct amp_view *v, const struct amp_finding *f,
-                    const char *now)
+                    const char *did, const char *now)
 {
     struct amp_span raw;
     header(w, "RESPONSE");
@@ -101,7 +103,7 @@ static void respond(struct amp_jw *w, const struct amp_view *v, const struct amp
     amp_jw_member_text(w, "summary", "The task was refused before it was begun.");
     amp_jw_key(w, "actions");
     amp_jw_open(w, '[');
-    amp_jw_str(w, AMP_SPAN("Checked the TASK message."));
+    amp_jw_str(w, amp_span_str(did));
     amp_jw_close(w, ']');
     amp_jw_close(w, '}');
     error_details(w, f);
@@ -160,6 +162,29 @@ static int fall_back(struct amp_jw *w, const struct amp_view *v, const struct am
     return 0;
 }
 
+static bool is_respondable(const struct amp_view *v)
+{
+    return v->kind == AMP_KIND_DISPATCH && v->correlation.n && v->task.n;
+}
+
+int amp_aop_undelivered(const struct amp_view *v, const char *code, const char *what,
+                        const char *rule, int64_t now_ms, struct amp_buf *out,
+                        struct amp_error *err)
+{
+    const struct amp_finding f = {
+        .code = code, .field = "", .pointer = "", .rule = rule, .message = what, .expected = ""};
+    char now[AMP_TIME_MAX];
+    struct amp_jw w;
+    if (!is_respondable(v))
+        return 0;
+    amp_time_format(now_ms, now);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    respond(&w, v, &f, "Tried to deliver the TASK message.", now);
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
+}
+
 int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err)
 {
@@ -171,12 +196,11 @@ int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, in
     size_t before = out->len;
     bool read = strcmp(first->code, "E_SCHEMA_VALIDATION") != 0 &&
                 strcmp(first->code, "E_PARSE_FAILURE") != 0;
-    bool respondable = v->kind == AMP_KIND_DISPATCH && v->correlation.n && v->task.n;
     amp_time_format(now_ms, now);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    if (read && respondable)
-        respond(&w, v, first, now);
+    if (read && is_respondable(v))
+        respond(&w, v, first, "Checked the TASK message.", now);
     else if (fall_back(&w, v, first, now, err) < 0) {
         out->len = before;
         return -1;

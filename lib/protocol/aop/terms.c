@@ -1,8 +1,10 @@
 /* AOP: the terms of delivery. A TASK waits for its RESPONSE (§11). */
 #include <stdio.h>
+#include <string.h>
 
 #include <amp/protocol/aop_policy.h>
 
+#include "protocol/aop/aop.h"
 #include "protocol/terms.h"
 
 #define YEAR_MS INT64_C(31536000000)
@@ -68,6 +70,42 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
                         amp_attempt_after(amp_attempt_of(e->v), INT64_MAX));
 }
 
+/* The contract's code for one of ours. Work that failed after it was delivered has found its agent.
+ */
+static const char *code_of(const struct amp_answer *a)
+{
+    static const struct {
+        const char *ours, *code;
+    } codes[] = {{"ttl_expired", "E_TIMEOUT"},
+                 {"ack_timeout", "E_TIMEOUT"},
+                 {"line_too_long", "E_CONTEXT_OVERFLOW"},
+                 {"oversize_payload", "E_CONTEXT_OVERFLOW"},
+                 {"permission_denied", "E_PERMISSION_DENIED"},
+                 {"unsigned", "E_PERMISSION_DENIED"}};
+    const char *code = a->code ? a->code : "";
+    if (strncmp(code, "E_", 2) == 0)
+        return code;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strcmp(codes[i].ours, code) == 0)
+            return codes[i].code;
+    return a->stage == AMP_STAGE_REJECTED ? "E_AGENT_NOT_FOUND" : "E_UNKNOWN";
+}
+
+/* A refused TASK is answered by its RESPONSE; other messages are not answered. */
+static int answer_write(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
+                        struct amp_error *err)
+{
+    AMP_BUF struct amp_buf what = {0};
+    if (!amp_stage_refuses(a->stage))
+        return amp_terms_record(of, a, out, err);
+    amp_buf_init(&what, 1 << 16);
+    const char *code = a->code && *a->code ? a->code : "rejected", *note = a->note ? a->note : "";
+    if (amp_buf_fmt(&what, err, "%s%s%s", code, *note ? ": " : "", note) < 0)
+        return -1;
+    return amp_aop_undelivered(of, code_of(a), what.data, a->rule ? a->rule : "delivery", a->now_ms,
+                               out, err);
+}
+
 const struct amp_terms amp_terms_aop = {
     .work_ms = task_ms,
     .work_is_ack = true,
@@ -79,5 +117,5 @@ const struct amp_terms amp_terms_aop = {
     .again_id = next_id,
     .again = attempt_edit,
     .own_retries = task_retries,
-    .answer = amp_terms_record,
+    .answer = answer_write,
 };

@@ -11,8 +11,8 @@
 /* Whether the protocol has a word for the stage: 0, or NO unsupported_stage. */
 int amp_answer_check(enum amp_protocol p, enum amp_ack_stage stage, struct amp_error *err);
 
-/* Appends one line with LF. A message of no protocol, or of one without acknowledgements, is
- * answered by AMP's records. */
+/* Appends one line with LF, or nothing where the protocol has no answer to such a message. What is
+ * of no protocol is answered by AMP's records. */
 int amp_answer_line(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                     struct amp_error *err);
 

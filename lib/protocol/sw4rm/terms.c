@@ -106,6 +106,7 @@ const struct amp_terms amp_terms_sw4rm = {
     .tells = AMP_TELLS_NACK,
     .ack_timeout_ms = 10000,
     .silent = silent,
+    .expiry_fails = true, /* §11 */
     .work_ms = call_ms,
     .not_holder = "permission_denied",
     .retries = {.base_ms = 1000, .cap_ms = 300000},

@@ -23,6 +23,7 @@
 #include "message/record/named.h"
 #include "message/record/sequence.h"
 #include "protocol/compose/answer.h"
+#include "protocol/terms.h"
 
 #define ANSWERS ".answers" /* the outbox of our answers is the consumer's with this behind it */
 
@@ -324,11 +325,11 @@ static int keep(struct router *r, struct job *j, const struct amp_view *v, const
 static int compose(const struct router *r, const struct amp_view *v, const char *code,
                    const char *said, bool retryable, struct amp_buf *out, struct amp_error *err)
 {
-    bool amp = v->protocol == AMP_PROTO_AMP || v->id.n == 0;
-    /* What expired failed, whoever would have taken it (SW4RM §11). */
-    bool expired = strcmp(code, "ttl_expired") == 0 && v->protocol == AMP_PROTO_SW4RM;
+    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    bool own = terms->answer != amp_terms_record && (!terms->answers || terms->answers(v));
+    bool expired = strcmp(code, "ttl_expired") == 0 && terms->expiry_fails;
     struct amp_answer a = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
-                           .by = amp ? "system" : r->consumer,
+                           .by = own ? r->consumer : "system",
                            .code = code,
                            .note = said,
                            .rule = "route",
