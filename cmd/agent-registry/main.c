@@ -16,10 +16,10 @@
 #include "worktree/person.h"
 
 const char *reg_state, *reg_skills;
-int64_t reg_lock_timeout_ms = AMP_LOCK_TIMEOUT_MS, reg_interval_ms = 30000,
-        reg_required_ms = (int64_t)2 * 3600 * 1000;
+int64_t reg_required_ms = (int64_t)2 * 3600 * 1000;
 bool reg_signing;
 static int64_t timeout_ms = 5000, misses = 3, rounds;
+static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS, interval_ms = 30000;
 static const char *config, *as = "agent-registry", *node;
 static const char *descriptor, *name, *description = "", *class_word = "STANDARD", *public_key,
                                       *role, *reason, *said;
@@ -34,9 +34,8 @@ static const struct amp_opt options[] = {
     {0, "as", AMP_OPT_STRING, &as, "NAME", .doc = "sender of what it says, name in the state"},
     {0, "node", AMP_OPT_STRING, &node, "NAME",
      .doc = "the node's id; the sender's name unless given"},
-    {0, "interval", AMP_OPT_DURATION, &reg_interval_ms, "TIME",
-     .doc = "from heartbeat to heartbeat", .min = 10, .max = 86400000,
-     .config = "registry.interval"},
+    {0, "interval", AMP_OPT_DURATION, &interval_ms, "TIME", .doc = "from heartbeat to heartbeat",
+     .min = 10, .max = 86400000, .config = "registry.interval"},
     {0, "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME", .doc = "within which one is answered",
      .min = 10, .max = 30000, .config = "registry.timeout"},
     {0, "misses", AMP_OPT_INT, &misses, "N", .doc = "missed in a row that make unreachable",
@@ -46,7 +45,7 @@ static const struct amp_opt options[] = {
     {0, "required-by", AMP_OPT_DURATION, &reg_required_ms, "TIME",
      .doc = "how long agents have to install a skill", .min = 1000,
      .max = (int64_t)365 * 86400 * 1000},
-    AMP_OPT_LOCK_TIMEOUT(reg_lock_timeout_ms),
+    AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     AMP_OPT_END,
 };
 static const struct amp_opt no_opts[] = {AMP_OPT_END};
@@ -83,7 +82,7 @@ static const struct amp_opt heartbeat_opts[] = {
 int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_error *err)
 {
     struct amp_store_options opt = {
-        .lock_timeout_ms = reg_lock_timeout_ms, .look = existing, .actor = amp_cli_name()};
+        .lock_timeout_ms = lock_timeout_ms, .look = existing, .actor = amp_cli_name()};
     r->lock = r->out.fd = -1;
     if (!reg_state)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
@@ -94,14 +93,14 @@ int reg_open(struct registry *r, const char *suffix, bool existing, struct amp_e
                         reg_state);
     snprintf(r->name, sizeof r->name, "%s%s", as, suffix ? suffix : "");
     r->dir = (struct amp_directory){.voice = {.name = r->name, .node = node ? node : r->name},
-                                    .interval_ms = reg_interval_ms,
+                                    .interval_ms = interval_ms,
                                     .timeout_ms = timeout_ms,
                                     .misses = misses};
     if (amp_store_open(reg_state, &opt, &r->dir.store, err) < 0)
         return -1;
     if (!suffix)
         return 0;
-    if (amp_outbox_lock(r->dir.store, r->name, reg_lock_timeout_ms, &r->lock, err) < 0)
+    if (amp_outbox_lock(r->dir.store, r->name, lock_timeout_ms, &r->lock, err) < 0)
         return -1;
     amp_buf_init(&r->turn, PENDING_MAX);
     r->box = (struct amp_outbox){.store = r->dir.store, .name = r->name, .out = &r->out};

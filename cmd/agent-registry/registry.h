@@ -13,7 +13,7 @@
 #include "flow/outbox.h"
 
 extern const char *reg_state, *reg_skills;
-extern int64_t reg_lock_timeout_ms, reg_interval_ms, reg_required_ms;
+extern int64_t reg_required_ms;
 extern bool reg_signing;
 
 struct registry {

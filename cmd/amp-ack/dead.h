@@ -108,14 +108,6 @@ int dead_choose(struct amp_store *s, int argc, char **argv, struct dead_choices 
                 struct amp_error *err);
 void dead_choices_release(struct dead_choices *c);
 
-/* --where: asked of one letter after the other; no answer is no. */
-struct dead_where;
-int dead_where_new(const char *expr, struct dead_where **out, struct amp_error *err);
-void dead_where_free(struct dead_where *w);
-/* 1 holds, 0 does not or cannot be said (which is told), -1 the helper cannot run. */
-int dead_where_holds(struct dead_where *w, struct amp_span id, struct amp_span json,
-                     struct amp_error *err);
-
 const char *dead_state(const struct amp_dead_letter *d); /* as the record has it */
 /* Appends the letter for people and files: {"id":…,"state":…, the record}, redacted unless --raw.
  */

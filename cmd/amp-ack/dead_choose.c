@@ -80,7 +80,14 @@ struct dead_where {
     struct amp_span id;
 };
 
-int dead_where_new(const char *expr, struct dead_where **out, struct amp_error *err)
+static void where_free(struct dead_where *w)
+{
+    if (w)
+        amp_helper_free(w->helper);
+    free(w);
+}
+
+static int where_new(const char *expr, struct dead_where **out, struct amp_error *err)
 {
     const char *args[] = {expr, NULL};
     struct amp_helper_options opt = {
@@ -89,18 +96,11 @@ int dead_where_new(const char *expr, struct dead_where **out, struct amp_error *
     if (!w)
         return amp_fail_memory(err);
     if (amp_helper_new(&opt, &w->helper, err) < 0 || amp_helper_probe(w->helper, err) < 0) {
-        dead_where_free(w);
+        where_free(w);
         return -1;
     }
     *out = w;
     return 0;
-}
-
-void dead_where_free(struct dead_where *w)
-{
-    if (w)
-        amp_helper_free(w->helper);
-    free(w);
 }
 
 /* {"q":0,"r":[true]}, or a text where the expression failed. */
@@ -129,8 +129,8 @@ static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struc
     }
 }
 
-int dead_where_holds(struct dead_where *w, struct amp_span id, struct amp_span json,
-                     struct amp_error *err)
+static int where_holds(struct dead_where *w, struct amp_span id, struct amp_span json,
+                       struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, json.n + 64);
@@ -193,7 +193,7 @@ static int consider(void *ctx, struct amp_span id, const struct amp_dead_letter 
     struct choosing *c = ctx;
     if (!allowed(d, c->now_ms))
         return 0;
-    int holds = c->where ? dead_where_holds(c->where, id, json, c->err) : 1;
+    int holds = c->where ? where_holds(c->where, id, json, c->err) : 1;
     c->rc = holds < 0 || (holds && add(c, id, d) < 0) ? -1 : 0;
     return c->rc;
 }
@@ -259,13 +259,13 @@ int dead_choose(struct amp_store *s, int argc, char **argv, struct dead_choices 
 {
     struct choosing c = {.out = out, .now_ms = amp_now_ms(), .err = err};
     int rc = 0;
-    if (dead_filter.where && dead_where_new(dead_filter.where, &c.where, err) < 0)
+    if (dead_filter.where && where_new(dead_filter.where, &c.where, err) < 0)
         return -1;
     if (argc == 0)
         rc = amp_dead_each(s, dead_filter.all, consider, &c, err);
     for (int i = 0; i < argc && rc == 0; i++)
         rc = strcmp(argv[i], "-") == 0 ? from_stdin(s, &c) : named(s, &c, amp_span_str(argv[i]));
-    dead_where_free(c.where);
+    where_free(c.where);
     if (rc < 0 || c.rc < 0)
         return -1;
     if (out->n > 0)

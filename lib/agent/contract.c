@@ -34,7 +34,8 @@ static int env_push(struct amp_env *e, char *entry, struct amp_error *err)
     return 0;
 }
 
-int amp_env_set(struct amp_env *e, const char *name, const char *value, struct amp_error *err)
+/* Replaces or adds. */
+static int env_set(struct amp_env *e, const char *name, const char *value, struct amp_error *err)
 {
     size_t n = strlen(name);
     char *entry;
@@ -121,7 +122,7 @@ int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, 
         }
     }
     for (size_t i = 0; i < sizeof vars / sizeof vars[0]; i++) {
-        if (amp_env_set(&e, vars[i].name, vars[i].value, err)) {
+        if (env_set(&e, vars[i].name, vars[i].value, err)) {
             amp_env_release(&e);
             return -1;
         }

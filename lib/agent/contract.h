@@ -42,8 +42,6 @@ struct amp_env {
     size_t n, cap;
 };
 void amp_env_release(struct amp_env *e);
-/* Replaces or adds. */
-int amp_env_set(struct amp_env *e, const char *name, const char *value, struct amp_error *err);
 /* The agent's environment: the parent's without what git or our own tools would take as orders
  * (GIT_*, AMP_*), then the contract's variables, the agent's git identity, no prompts, no colours,
  * and c->extra. */

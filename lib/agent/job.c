@@ -195,23 +195,6 @@ int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_
     return rc;
 }
 
-int amp_job_get(struct amp_store *s, const struct amp_job_ref *ref, bool *found,
-                struct amp_job *out, struct amp_error *err)
-{
-    char id[512];
-    struct amp_store_rec rec;
-
-    if (key(ref, id, sizeof id, err) || amp_store_get(s, KIND, amp_span_str(id), &rec, err))
-        return -1;
-    *found = rec.found;
-    if (!rec.found)
-        return 0;
-    struct stored raw;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_REC_MAX);
-    return job_read(&rec, &mem, &raw, out, err);
-}
-
 struct search {
     const char *consumer;
     const char *const *skip;

@@ -55,9 +55,6 @@ struct amp_job_step {
 int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_job *out,
                  struct amp_error *err);
 
-int amp_job_get(struct amp_store *s, const struct amp_job_ref *ref, bool *found,
-                struct amp_job *out, struct amp_error *err);
-
 /* The consumer's unfinished job that comes next: the earliest taken whose waiting is over at now_ms
  * and whose id is not in `skip` (NULL-terminated, may be NULL). *found false: none is ready;
  * *wake_ms then is when the next one is (0: nothing waits). *open counts the unfinished ones. */

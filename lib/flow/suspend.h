@@ -37,7 +37,7 @@ int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *escalation
                           const struct amp_suspend *how, struct amp_error *err);
 
 /* After a decision: lets the task's agents go that `ref` suspends (empty: any suspension that came
- * from this task). The task's own suspension is the coordinator's to lift (amp_task_resume). */
+ * from this task). The task's own suspension is the coordinator's to lift. */
 int amp_flow_lift_agents(struct amp_store *s, struct amp_span task_id, struct amp_span ref,
                          int64_t now_ms, struct amp_error *err);
 

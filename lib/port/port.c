@@ -68,10 +68,6 @@ void amp_port_free(struct amp_port *p)
     free(p);
 }
 
-const char *amp_port_spec(const struct amp_port *p)
-{
-    return p->spec;
-}
 bool amp_port_has(const struct amp_port *p, enum amp_port_trait trait)
 {
     return p->ops->traits & trait;

@@ -50,7 +50,6 @@ struct amp_port;
 int amp_port_new(const char *spec, const struct amp_port_options *opt, struct amp_port **out,
                  struct amp_error *err);
 void amp_port_free(struct amp_port *p); /* drops what is pending; ends a command */
-const char *amp_port_spec(const struct amp_port *p);
 bool amp_port_has(const struct amp_port *p, enum amp_port_trait trait);
 /* Whether what goes there leaves this machine. */
 bool amp_port_is_network(const struct amp_port *p);

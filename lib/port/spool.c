@@ -225,7 +225,8 @@ int amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,
     return rc;
 }
 
-int amp_spool_sync(struct amp_spool *s, struct amp_error *err)
+/* Syncs what amp_spool_put found. */
+static int rooms_sync(struct amp_spool *s, struct amp_error *err)
 {
     for (int i = 0; i < ROOMS; i++) {
         if (!s->unsynced[i])
@@ -263,7 +264,7 @@ static void spool_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
 {
     const struct amp_queued *head;
     struct amp_error why = {0};
-    int rc = amp_queue_at(&p->queue, 0) ? amp_spool_sync(&p->spool, &why) : 0;
+    int rc = amp_queue_at(&p->queue, 0) ? rooms_sync(&p->spool, &why) : 0;
     while ((head = amp_queue_at(&p->queue, 0))) {
         uint64_t tag = head->tag;
         p->telling = head->number;

@@ -16,11 +16,10 @@ struct amp_spool {
 int amp_spool_open(struct amp_spool *s, const char *path, struct amp_error *err);
 void amp_spool_close(struct amp_spool *s);
 /* 0 published and synced; 1 it was there already, in new, cur or done (there made empty counts
- * too), and is on disk after amp_spool_sync. An empty file in new is replaced. NO duplicate_msg_id:
- * what is there is another message; IOERR not_a_file: it is no regular file. line has no LF. */
+ * too), and is on disk when the port reports it as delivered. An empty file in new is replaced. NO
+ * duplicate_msg_id: what is there is another message; IOERR not_a_file: it is no regular file. line
+ * has no LF. */
 int amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,
                   struct amp_error *err);
-/* Syncs what amp_spool_put found; before that none of it may be reported as delivered. */
-int amp_spool_sync(struct amp_spool *s, struct amp_error *err);
 
 #endif

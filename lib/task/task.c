@@ -155,18 +155,6 @@ static int suspend(struct amp_task *t, const void *arg, bool *changed, struct am
     return *changed ? step(t, AMP_TASK_EV_SUSPEND, 0, err) : 0;
 }
 
-static int lift(struct amp_task *t, const void *arg, bool *changed, struct amp_error *err)
-{
-    const struct amp_task_suspension *a = arg;
-    char ref[AMP_TASK_REF_MAX];
-    if (!amp_task_is_suspended(t) || !amp_span_copy(a->ref, ref, sizeof ref))
-        return 0;
-    *changed = amp_task_close_escalation(t, ref);
-    if (!*changed || amp_task_is_suspended(t))
-        return 0;
-    return step(t, AMP_TASK_EV_LIFT, t->n_parts == 0 ? AMP_TASK_IF_STUB : 0, err);
-}
-
 static int change_and_file(struct amp_store *s, struct change *c, struct amp_error *err)
 {
     bool committed = false;
@@ -186,17 +174,6 @@ int amp_task_suspend(struct amp_store *s, const struct amp_task_suspension *a,
                        .arg = a,
                        .id = a->task_id,
                        .event = amp_task_fsm.events[AMP_TASK_EV_SUSPEND].name,
-                       .actor = a->by,
-                       .now_ms = a->now_ms};
-    return change_and_file(s, &c, err);
-}
-
-int amp_task_resume(struct amp_store *s, const struct amp_task_suspension *a, struct amp_error *err)
-{
-    struct change c = {.apply = lift,
-                       .arg = a,
-                       .id = a->task_id,
-                       .event = amp_task_fsm.events[AMP_TASK_EV_LIFT].name,
                        .actor = a->by,
                        .now_ms = a->now_ms};
     return change_and_file(s, &c, err);

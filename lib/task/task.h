@@ -48,11 +48,6 @@ struct amp_task_suspension {
 };
 int amp_task_suspend(struct amp_store *s, const struct amp_task_suspension *a,
                      struct amp_error *err);
-/* Takes back the suspension of `ref` (empty: all of them). What work follows from a decision is the
- * coordinator's; this alone serves where there is none. */
-int amp_task_resume(struct amp_store *s, const struct amp_task_suspension *a,
-                    struct amp_error *err);
-
 /* An agent takes work: a compare-and-set of the task's record. NO "suspended" when the task is
  * suspended, NO "stale_dispatch" when `dispatch_ref` (may be empty) is a dispatch that the task
  * replaced by a newer one, NO "terminal" when it ended. An unknown task is free to be worked on. */

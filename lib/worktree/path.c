@@ -114,17 +114,3 @@ int amp_path_inside(const char *root, const char *path, char *out, struct amp_er
         memcpy(out, real, strlen(real) + 1);
     return 0;
 }
-
-int amp_path_open(int root_fd, const char *path, int flags, struct amp_error *err)
-{
-    struct stat st;
-    /* O_NONBLOCK: opening a FIFO must not wait for its other end before it is refused. */
-    int fd = amp_open_beneath(root_fd, path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0600, err);
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
-        return fd;
-    close(fd);
-    return amp_fail(err, AMP_NOPERM, "permission_denied",
-                    "%s: neither a regular file nor a directory", path);
-}

@@ -91,9 +91,6 @@ int amp_path_inside(const char *root, const char *path, char *out, struct amp_er
 int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *err);
 /* "a/../b" lexically: absolute, no empty or dot components; false when .. leaves the root. */
 bool amp_path_normal(struct amp_span path, char *out, size_t size);
-/* An open descriptor of path beneath root_fd: no symlink out, regular files and directories only.
- */
-int amp_path_open(int root_fd, const char *path, int flags, struct amp_error *err);
 
 /* Environment that makes git refuse an agent's pushes, to be put into its environ: NULL-terminated
  * "NAME=VALUE" strings, constant. */

@@ -65,7 +65,7 @@ static const char *offer(struct amp_span who, int64_t now)
 
 static void read_it(struct amp_span who, const char *id)
 {
-    if (amp_inbox_read(store, who, amp_span_str(id), 2000, &err) < 0)
+    if (amp_inbox_read_and_say(store, who, amp_span_str(id), 2000, NULL, NULL, &err) < 0)
         printf("# read: %s: %s\n", err.code, err.what);
 }
 

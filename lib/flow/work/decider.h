@@ -35,9 +35,6 @@ struct amp_question_update {
     const char *actor; /* whose outbox it is */
     const struct amp_refusal *refusal;
 };
-/* NO already_decided, ended. */
-int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_question_update *u,
-                        enum amp_store_outcome *outcome, struct amp_error *err);
 /* The same for the decider's outbox. */
 int amp_question_step(struct amp_decider *d, const char *key, struct amp_question_update *u,
                       struct amp_error *err);

@@ -60,8 +60,9 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     return rc;
 }
 
-int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_question_update *u,
-                        enum amp_store_outcome *outcome, struct amp_error *err)
+/* NO already_decided, ended. */
+static int question_update(struct amp_store *s, struct amp_span key, struct amp_question_update *u,
+                           enum amp_store_outcome *outcome, struct amp_error *err)
 {
     u->effects = 0;
     amp_buf_init(&u->mem, AMP_REC_MAX);
@@ -79,7 +80,7 @@ int amp_question_step(struct amp_decider *d, const char *key, struct amp_questio
 
     u->actor = d->opt.consumer;
     d->w.io->dirty = true;
-    return amp_question_update(d->w.store, amp_span_str(key), u, &outcome, err);
+    return question_update(d->w.store, amp_span_str(key), u, &outcome, err);
 }
 
 bool amp_flow_reopens(struct amp_span code)
@@ -101,7 +102,7 @@ int amp_flow_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reop
         .actor = r->by,
         .refusal = r,
     };
-    if (amp_question_update(s, r->ref, &u, &outcome, err))
+    if (question_update(s, r->ref, &u, &outcome, err))
         return -1;
     *reopened = outcome == AMP_STORE_COMMITTED;
     return 0;

@@ -93,8 +93,6 @@ void amp_worker_close(struct amp_worker *w); /* also after a failed open */
 struct pollfd;
 int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, int64_t wait_ms,
                     struct amp_error *err);
-/* Sends what the outbox holds; syncs first. */
-int amp_worker_flush(struct amp_worker *w, struct amp_error *err);
 
 /* Refuses a message that was not taken, for good: a nack and, when esc is given, an escalation
  * (which suspends before it is sent). */

@@ -69,27 +69,6 @@ int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
     return 0;
 }
 
-void amp_worker_io_close(struct amp_worker *w)
-{
-    struct amp_worker_io *io = w->io;
-    struct amp_error err;
-
-    if (!io)
-        return;
-    if (io->out_open) {
-        if (!amp_worker_flush(w, &err) && !io->broken &&
-            !amp_outq_drain(&io->out, -1, w->opt->stop, &err))
-            amp_worker_flush(w, &err);
-        amp_outq_close(&io->out);
-    }
-    if (io->in_open)
-        amp_input_close(&io->in);
-    amp_buf_release(&io->line);
-    amp_outbox_release(&io->box);
-    free(io);
-    w->io = NULL;
-}
-
 /* The reader is gone: what was not written stays in the outbox; nothing more is read. */
 static int broke(struct amp_worker *w, struct amp_error *err)
 {
@@ -114,7 +93,8 @@ int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error
     return amp_outq_add(&io->out, amp_buf_span(&io->line), err);
 }
 
-int amp_worker_flush(struct amp_worker *w, struct amp_error *err)
+/* Sends what the outbox holds; syncs first. */
+static int output_flush(struct amp_worker *w, struct amp_error *err)
 {
     struct amp_worker_io *io = w->io;
     struct amp_error e;
@@ -136,6 +116,27 @@ int amp_worker_flush(struct amp_worker *w, struct amp_error *err)
         return 0;
     }
     return amp_outbox_settle(&io->box, err);
+}
+
+void amp_worker_io_close(struct amp_worker *w)
+{
+    struct amp_worker_io *io = w->io;
+    struct amp_error err;
+
+    if (!io)
+        return;
+    if (io->out_open) {
+        if (!output_flush(w, &err) && !io->broken &&
+            !amp_outq_drain(&io->out, -1, w->opt->stop, &err))
+            output_flush(w, &err);
+        amp_outq_close(&io->out);
+    }
+    if (io->in_open)
+        amp_input_close(&io->in);
+    amp_buf_release(&io->line);
+    amp_outbox_release(&io->box);
+    free(io);
+    w->io = NULL;
 }
 
 /* Signs of life, and whether the work at hand was suspended. */
@@ -184,7 +185,7 @@ int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, in
     struct amp_loop turn = amp_loop_turn(all, 8, w->opt->stop, NULL);
     const struct pollfd *in = NULL;
 
-    if (amp_worker_flush(w, err) || look_after(w, err))
+    if (output_flush(w, err) || look_after(w, err))
         return -1;
     for (unsigned i = 0; i < n_fds; i++)
         amp_loop_add(&turn, fds[i].fd, fds[i].events);
@@ -205,5 +206,5 @@ int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, in
         fds[i].revents = all[i].revents;
     if (in && in->revents && read_some(w, err))
         return -1;
-    return amp_worker_flush(w, err);
+    return output_flush(w, err);
 }

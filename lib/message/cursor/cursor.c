@@ -360,13 +360,6 @@ int amp_cursor_go(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_m
     return item_enqueue(c, e, now_ms, 1, NULL, err);
 }
 
-int amp_cursor_next(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
-                    struct amp_error *err)
-{
-    int rc = amp_cursor_peek(c, e, err);
-    return rc > 0 && amp_cursor_go(c, e, now_ms, err) < 0 ? -1 : rc;
-}
-
 /* ---- time ---- */
 
 int64_t amp_cursor_position(const struct amp_cursor *c)

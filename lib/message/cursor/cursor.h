@@ -68,9 +68,6 @@ int amp_cursor_peek(struct amp_cursor *c, struct amp_cursor_item *e, struct amp_
 /* Queues it. */
 int amp_cursor_go(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
                   struct amp_error *err);
-/* Both. */
-int amp_cursor_next(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
-                    struct amp_error *err);
 /* Does what is due: renews the lease, times the gap out, gives it up as configured. 1: something
  * was done, an incident or a mark may stand in the outboxes and events may go; 0: nothing.
  */

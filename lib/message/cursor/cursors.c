@@ -148,34 +148,6 @@ static bool is_active(const struct amp_cursor_rec *r, uint8_t state, int64_t now
     return state != AMP_CURSOR_EXPIRED && state != AMP_CURSOR_RETIRED && r->lease_until_ms > now_ms;
 }
 
-struct least {
-    char source[AMP_SOURCE_NAME_MAX];
-    int64_t now_ms, n;
-    bool any;
-};
-
-static int least_fn(void *ctx, const struct amp_cursor_rec *rec, uint8_t state)
-{
-    struct least *w = ctx;
-    if (!amp_span_is(rec->source, w->source) || !is_active(rec, state, w->now_ms))
-        return 0;
-    if (!w->any || rec->last_seq < w->n)
-        w->n = rec->last_seq;
-    w->any = true;
-    return 0;
-}
-
-int amp_cursor_watermark(struct amp_store *s, struct amp_span source, int64_t now_ms, int64_t *n,
-                         struct amp_error *err)
-{
-    struct least w = {.now_ms = now_ms};
-    amp_source_name(source, w.source);
-    if (amp_cursors_each(s, least_fn, &w, err) < 0)
-        return -1;
-    *n = w.n;
-    return w.any;
-}
-
 /* ---- time ---- */
 
 struct sweep {

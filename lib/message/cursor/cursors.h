@@ -26,11 +26,6 @@ int amp_cursors_move(struct amp_store *s, const struct amp_cursors_edit *e, stru
 int amp_cursors_retire(struct amp_store *s, const struct amp_cursors_edit *e,
                        struct amp_error *err);
 
-/* What every active cursor over the source has read: the least position, in *n. 1, 0: no cursor is
- * active. One whose lease ran out, or that is retired, holds nothing back. */
-int amp_cursor_watermark(struct amp_store *s, struct amp_span source, int64_t now_ms, int64_t *n,
-                         struct amp_error *err);
-
 /* Cursors that nobody holds: their gaps become incidents in the outbox of `actor`, their leases
  * end; those of living holders are left to them. *done counts. */
 struct amp_metrics;

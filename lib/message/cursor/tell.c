@@ -9,7 +9,7 @@
 
 #include "message/record/sequence.h"
 
-const char *amp_on_gap_word(enum amp_on_gap w)
+static const char *on_gap_word(enum amp_on_gap w)
 {
     static const char *const words[] = {
 #define X(id, word) word,
@@ -51,7 +51,7 @@ int amp_cursor_tell(struct amp_store *s, const struct amp_cursor_gap *gap, int64
     amp_jw_member_int(&w, "fromSeq", gap->from);
     amp_jw_member_int(&w, "toSeq", gap->to);
     if (!gap->tombstone)
-        amp_jw_member_str(&w, "policy", amp_span_str(amp_on_gap_word(gap->on_gap)));
+        amp_jw_member_str(&w, "policy", amp_span_str(on_gap_word(gap->on_gap)));
     amp_jw_close(&w, '}');
     amp_jw_key(&w, "trace");
     amp_jw_open(&w, '{');

@@ -21,7 +21,6 @@ struct amp_cursor_gap {
     enum amp_on_gap on_gap;
     bool tombstone; /* the mark in the place of the gap, not the incident */
 };
-const char *amp_on_gap_word(enum amp_on_gap w);
 
 /* The line (without LF) and its id; both live in mem, which is added to. Takes a number of the
  * consumer's outbox, so it must not be called inside an update. */

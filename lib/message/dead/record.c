@@ -21,7 +21,8 @@ const char *amp_dead_class_name(enum amp_dead_class c)
     return c < AMP_DEAD_CLASS_COUNT ? classes[c] : "";
 }
 
-enum amp_dead_class amp_dead_class_find(const char *name)
+/* COUNT: unknown */
+static enum amp_dead_class class_find(const char *name)
 {
     unsigned c = AMP_DEAD_UNDELIVERABLE;
     while (c < AMP_DEAD_CLASS_COUNT && strcmp(classes[c], name) != 0)
@@ -222,7 +223,7 @@ int amp_dead_read(struct amp_span json, struct amp_buf *mem, struct amp_dead_kep
     struct stored r;
     if (amp_rec_parse(&stored_rec, json, mem, &r, err) < 0)
         return -1;
-    enum amp_dead_class final = amp_dead_class_find(r.failure_class);
+    enum amp_dead_class final = class_find(r.failure_class);
     struct amp_dead_letter d = {
         .msg_id = r.msg_id,
         .protocol = r.protocol,

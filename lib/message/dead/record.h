@@ -23,7 +23,6 @@ enum amp_dead_class {
         AMP_DEAD_CLASS_COUNT
 };
 const char *amp_dead_class_name(enum amp_dead_class c);
-enum amp_dead_class amp_dead_class_find(const char *name); /* COUNT: unknown */
 
 struct amp_dead_letter {
     struct amp_span line; /* the original bytes */

@@ -296,12 +296,6 @@ int amp_inbox_offer(struct amp_store *s, struct amp_span agent, const struct amp
     return rc;
 }
 
-int amp_inbox_read(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
-                   struct amp_error *err)
-{
-    return amp_inbox_read_and_say(s, agent, id, now_ms, NULL, NULL, err);
-}
-
 int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct amp_span id,
                            int64_t now_ms, const struct amp_store_emit *emit, const char *actor,
                            struct amp_error *err)

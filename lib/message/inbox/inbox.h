@@ -115,8 +115,6 @@ int amp_inbox_offer(struct amp_store *s, struct amp_span agent, const struct amp
                     int64_t now_ms, struct amp_buf *mem, struct amp_inbox_msg *out,
                     int64_t *wake_ms, struct amp_error *err);
 /* The agent has it; `emit` (may be NULL) goes into the outbox of `actor` by the same commit. */
-int amp_inbox_read(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
-                   struct amp_error *err);
 int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct amp_span id,
                            int64_t now_ms, const struct amp_store_emit *emit, const char *actor,
                            struct amp_error *err);

@@ -29,7 +29,6 @@ int amp_inbox_buffer_read(struct amp_span json, struct amp_buf *mem, struct amp_
                           struct amp_error *err);
 /* The index among the waiting, or n_waiting. */
 uint32_t amp_inbox_buffer_find(const struct amp_inbox_buffer *b, struct amp_span id);
-void amp_inbox_buffer_drop(struct amp_inbox_buffer *b, uint32_t index);
 
 /* The record of kind "inbox". */
 struct amp_inbox_delivery {
@@ -49,9 +48,6 @@ struct amp_inbox_key {
 };
 int amp_inbox_key_of(struct amp_span agent, struct amp_span id, struct amp_inbox_key *out,
                      struct amp_error *err);
-/* Of a message: where it has no id that fits, the digest of the line stands for it. */
-int amp_inbox_key_for(struct amp_span agent, const struct amp_view *v, struct amp_inbox_key *out,
-                      struct amp_error *err);
 
 /* One step of a delivery, committed with what `set` (may be NULL) changes. *effects are the
  * machine's; *from the state before. A step to the same state without effects and without an

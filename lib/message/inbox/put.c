@@ -49,8 +49,9 @@ static bool in_ledger(struct amp_span id)
     return id.n > 0 && id.n <= AMP_INBOX_ID_MAX;
 }
 
-int amp_inbox_key_for(struct amp_span agent, const struct amp_view *v, struct amp_inbox_key *out,
-                      struct amp_error *err)
+/* Of a message: where it has no id that fits, the digest of the line stands for it. */
+static int key_for(struct amp_span agent, const struct amp_view *v, struct amp_inbox_key *out,
+                   struct amp_error *err)
 {
     char sum[AMP_SHA256_MAX];
     if (in_ledger(v->id))
@@ -305,7 +306,7 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
     if (known < 0)
         return -1;
     p.known = known ? &named : v;
-    if (amp_inbox_key_for(agent, v, &p.key, err) < 0)
+    if (key_for(agent, v, &p.key, err) < 0)
         return -1;
     amp_buf_init(&p.mem, AMP_RECORD_MAX);
     amp_buf_init(&p.answer_id, 1024);

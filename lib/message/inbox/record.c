@@ -39,7 +39,7 @@ uint32_t amp_inbox_buffer_find(const struct amp_inbox_buffer *b, struct amp_span
     return i;
 }
 
-void amp_inbox_buffer_drop(struct amp_inbox_buffer *b, uint32_t index)
+static void buffer_drop(struct amp_inbox_buffer *b, uint32_t index)
 {
     b->n_waiting--;
     memmove(&b->waiting[index], &b->waiting[index + 1],
@@ -119,7 +119,7 @@ static int leave_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
     uint32_t i = amp_inbox_buffer_find(b, l->id);
     if (i == b->n_waiting)
         return 1;
-    amp_inbox_buffer_drop(b, i);
+    buffer_drop(b, i);
     if (l->open && b->credits > 0)
         b->open[b->n_open++] = l->id;
     return 0;

@@ -97,14 +97,3 @@ int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const ch
     return amp_sequence_next(s, amp_span_str(a->node ? a->node : a->by), 1, actor, &a->sequence,
                              err);
 }
-
-int amp_sequence_last(struct amp_store *s, struct amp_span source, int64_t *last,
-                      struct amp_error *err)
-{
-    struct amp_store_rec rec;
-    char name[AMP_SOURCE_NAME_MAX];
-    *last = 0;
-    if (amp_store_get(s, KIND, amp_source_name(source, name), &rec, err) < 0)
-        return -1;
-    return rec.found ? last_of(rec.json, last, err) : 0;
-}

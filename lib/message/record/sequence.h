@@ -27,8 +27,4 @@ int amp_sequence_rise_by(struct amp_store *s, struct amp_span producer, uint32_t
 int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,
                         struct amp_answer *a, struct amp_error *err);
 
-/* The number given last in an outbox, 0 for none. */
-int amp_sequence_last(struct amp_store *s, struct amp_span source, int64_t *last,
-                      struct amp_error *err);
-
 #endif

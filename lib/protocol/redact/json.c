@@ -114,8 +114,9 @@ static int value(struct walk *w, uint32_t tok)
     return amp_buf_str(w->out, object ? "}" : "]", w->err);
 }
 
-int amp_redact_json(const struct amp_tape *t, uint32_t tok, struct amp_buf *out,
-                    struct amp_error *err)
+/* Appends a JSON value, which stays JSON: strings are judged decoded, members by their name. */
+static int value_redact(const struct amp_tape *t, uint32_t tok, struct amp_buf *out,
+                        struct amp_error *err)
 {
     struct walk w = {.t = t, .out = out, .err = err};
     amp_buf_init(&w.text, out->max);
@@ -137,7 +138,7 @@ int amp_redact_line(struct amp_span line, struct amp_buf *out, struct amp_error 
     amp_tape_init(&t, &limits);
     bool json =
         line.n > 0 && strchr("{[\"", line.p[0]) && amp_tape_scan(&t, line.p, line.n, &fault) == 0;
-    int rc = json ? amp_redact_json(&t, 0, out, err) : amp_redact_text(line, false, out, err);
+    int rc = json ? value_redact(&t, 0, out, err) : amp_redact_text(line, false, out, err);
     amp_tape_release(&t);
     if (rc < 0)
         out->len = before;

@@ -21,9 +21,6 @@ int amp_redact_pattern_list(const char *const *v, struct amp_error *err);
  * so does what stands before "…" or "...". */
 int amp_redact_text(struct amp_span text, bool cut, struct amp_buf *out, struct amp_error *err);
 
-/* Appends a JSON value, which stays JSON: strings are judged decoded, members by their name. */
-int amp_redact_json(const struct amp_tape *t, uint32_t tok, struct amp_buf *out,
-                    struct amp_error *err);
 /* One line that may be JSON or not. */
 int amp_redact_line(struct amp_span line, struct amp_buf *out, struct amp_error *err);
 

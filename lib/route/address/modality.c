@@ -34,7 +34,9 @@ static bool same(struct amp_span a, struct amp_span b)
     return a.n == b.n;
 }
 
-bool amp_modality_is(struct amp_span declared, struct amp_span content_type)
+/* Whether a content type is one of a declared modality, whose type or subtype may be a star;
+ * parameters and case do not count. */
+static bool modality_matches(struct amp_span declared, struct amp_span content_type)
 {
     struct amp_span a = bare(declared), b = bare(content_type);
     struct amp_span at = before(a, '/'), bt = before(b, '/');
@@ -57,7 +59,7 @@ int amp_modality_takes(struct amp_store *s, struct amp_span agent, struct amp_sp
     for (i = 0; i < json_array_size(list) && !takes; i++) {
         one = json_array_get(list, i);
         takes = json_is_string(one) &&
-                amp_modality_is(amp_span_str(json_string_value(one)), content_type);
+                modality_matches(amp_span_str(json_string_value(one)), content_type);
     }
     json_decref(rec);
     return takes;

@@ -6,9 +6,6 @@
 
 #include "store/store.h"
 
-/* Whether a content type is one of a declared modality, whose type or subtype may be a star;
- * parameters and case do not count. */
-bool amp_modality_is(struct amp_span declared, struct amp_span content_type);
 /* 1: the agent takes it, or has not said what it takes; 0: it does not; -1. */
 int amp_modality_takes(struct amp_store *s, struct amp_span agent, struct amp_span content_type,
                        struct amp_error *err);

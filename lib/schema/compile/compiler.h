@@ -90,7 +90,6 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
                                        struct amp_span uri, enum amp_draft draft);
 void amp_document_free(struct amp_document *d);
 /* Gives back the tape and what goes with it, as far as no check needs them; makes them again. */
-void amp_document_close(struct amp_document *d);
 int amp_document_open(struct amp_document *d, struct amp_error *err);
 /* Notes that one document refers to another. */
 int amp_document_refer(struct amp_compiler *c, struct amp_document *from, struct amp_document *to);

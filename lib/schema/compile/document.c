@@ -334,7 +334,7 @@ void amp_document_free(struct amp_document *d)
     }
 }
 
-void amp_document_close(struct amp_document *d)
+static void document_close(struct amp_document *d)
 {
     free(d->node);
     d->node = NULL;
@@ -403,7 +403,7 @@ int amp_document_use(struct amp_program *p, struct amp_document *d, int by, stru
     for (; d; d = d->reached) {
         d->users += rc ? 0 : (uint32_t)by;
         if (!d->users)
-            amp_document_close(d);
+            document_close(d);
     }
     return rc;
 }

@@ -74,7 +74,8 @@ static int compact(const struct amp_tape *t, uint32_t tok, struct amp_buf *out,
     return bad || amp_buf_str(out, object ? "}" : "]", err) ? -1 : 0;
 }
 
-void amp_walk_remark(struct amp_output_walk *w, const struct amp_node *n, uint32_t key)
+/* The value of a keyword as it stands in the schema. */
+static void walk_remark(struct amp_output_walk *w, const struct amp_node *n, uint32_t key)
 {
     const struct amp_tape *t = &n->doc->tape;
     AMP_BUF struct amp_buf json = {0}, name = {0};
@@ -159,7 +160,7 @@ static bool keywords(struct amp_output_walk *w, const struct amp_node *n, uint32
                 continue;
             const struct amp_keyword *key = amp_keyword_find(t, k, res->draft);
             if (turn == 0 && is_remark(key, t, k) && concerns(t, k, type))
-                amp_walk_remark(w, n, k);
+                walk_remark(w, n, k);
             if (key && (key->vocabulary & res->vocabulary) &&
                 !amp_walk_keyword(w, n, key, turn, k + 1, tok, m))
                 ok = false;

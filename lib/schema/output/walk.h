@@ -32,7 +32,5 @@ bool amp_walk_wrong(struct amp_output_walk *w, const struct amp_node *n, const c
 /* An annotation unit; `json` is a whole value. */
 void amp_walk_annotate(struct amp_output_walk *w, const struct amp_node *n, const char *keyword,
                        struct amp_span json);
-/* The value of a keyword as it stands in the schema. */
-void amp_walk_remark(struct amp_output_walk *w, const struct amp_node *n, uint32_t key);
 
 #endif
