@@ -173,13 +173,15 @@ static int start(struct router *r, struct amp_error *err)
         return -1;
     if (open_output(r, err) < 0)
         return -1;
+    if (amp_rules_new(r->all, &r->rules, err) < 0)
+        return -1;
     for (int i = 0; i < routes.n; i++)
-        if (amp_rules_add(r, routes.v[i], err) < 0)
+        if (amp_router_route(r, r->rules, routes.v[i], err) < 0)
             return -1;
     if (amp_recipients_start(r, (const char *const *)agents.v, agents.n, err) < 0 ||
         amp_tee_start(r, tees.v, tees.n, err) < 0)
         return -1;
-    if (amp_match_start(r, err) < 0 ||
+    if (amp_rules_start(r->rules, r->predicate_limit_ms, r->stop, err) < 0 ||
         amp_intake_init(&r->intake, r->dry ? NULL : r->store, "amp-route", err) < 0)
         return -1;
     r->intake.say = amp_finding_print_error;
@@ -189,7 +191,7 @@ static int start(struct router *r, struct amp_error *err)
     if ((!r->dry && (amp_streams_open(r, err) < 0 || amp_from_open(r, err) < 0)) ||
         amp_metrics_open(&metrics, &r->metrics, err) < 0)
         return -1;
-    amp_rules_heads(r);
+    amp_router_ruled(r);
     amp_note_terminal(in_path);
     return amp_input_open(in_path, hold, &r->in, err);
 }
@@ -201,12 +203,11 @@ static void stop(struct router *r)
     if (r->intake.reader)
         amp_intake_release(&r->intake);
     amp_reader_free(r->again);
-    amp_helper_free(r->jq);
     amp_tee_end(r);
     amp_unacked_close(r);
     amp_outlets_free(r);
     amp_route_jobs_free(r);
-    amp_rules_free(r);
+    amp_rules_free(r->rules);
     amp_recipients_stop(r);
     amp_from_close(r);
     amp_streams_close(r);

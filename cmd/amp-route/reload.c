@@ -72,6 +72,6 @@ void reload_routes(struct router *r)
         amp_complain(&err);
         amp_warn("SIGHUP: the routes stay as they were");
     } else {
-        amp_note("SIGHUP: %u routes", r->n_rules);
+        amp_note("SIGHUP: %u routes", amp_rules_n(r->rules));
     }
 }

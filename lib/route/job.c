@@ -5,6 +5,7 @@
 #include "route/router/router.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +56,7 @@ static struct amp_span id_of(const struct amp_view *v)
 static struct amp_span text_of(const struct router *r, const struct amp_view *v)
 {
     bool wrapped = v && (v->text.p != v->line.p || v->text.n != v->line.n);
-    return wrapped && r->jq ? v->text : (struct amp_span){NULL, 0};
+    return wrapped && r->wants_text ? v->text : (struct amp_span){NULL, 0};
 }
 
 /* ---- the summary ---- */
@@ -208,6 +209,17 @@ int amp_route_job_fill(const struct router *r, struct job *j, struct amp_span li
     return 0;
 }
 
+void amp_route_job_refuse(struct job *j, const char *code, const char *why, const char *by,
+                          bool again)
+{
+    if (j->refused)
+        return;
+    j->refused = code;
+    j->refused_by = by;
+    j->again = again;
+    snprintf(j->why, sizeof(j->why), "%.150s", why);
+}
+
 void amp_route_job_free(struct router *r, struct job *j)
 {
     if (!j)
@@ -220,7 +232,9 @@ void amp_route_job_free(struct router *r, struct job *j)
     if (j->older)
         j->older->newer = j->newer;
     free(j->own);
-    amp_recipients_free(&j->address);
+    free(j->address.mark);
+    free(j->address.nobody);
+    free(j->address.name);
     struct spare_jobs *s = j->size < JOB_SIZES ? &r->spare_jobs[j->size] : NULL;
     if (!s || (s->n + 1) * piece(j->size) > SPARE_BYTES) {
         free(j);

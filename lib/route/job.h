@@ -3,11 +3,13 @@
 #define AMP_ROUTE_JOB_H
 
 #include <amp/base/pipe.h>
+#include <amp/protocol/protocol.h>
 
 #include "message/inbox/lane.h"
 #include "port/port.h"
-#include "route/router/recipients.h"
+#include "store/store.h"
 
+struct router;
 struct stream;
 struct rule;
 struct amp_outlet;
@@ -18,6 +20,21 @@ enum job_stage {
     JOB_ASK, /* waits to be put to the jq worker */
     JOB_ASKED,
     JOB_DECIDED, /* its rules are known */
+};
+
+/* Of a message: a job of its own for each recipient, until it is offered to them. */
+struct job_address {
+    struct job *kids, *last;
+    uint32_t n;
+    char *mark; /* the recipients are committed with it: its id in the outbox, or NULL */
+    struct nobody {
+        struct amp_error why;
+        const char *seed_code;
+    } * nobody; /* who is not there, or NULL */
+
+    /* Of a recipient. */
+    struct job *of; /* the message, or NULL; next is then the next recipient */
+    char *name;
 };
 
 /* What answers and dead letters say of a message, so that it is not parsed again when it is

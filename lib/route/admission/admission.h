@@ -17,8 +17,7 @@ step_fn amp_admission_admit, amp_admission_look;
 /* Whether it is new work of a task, which waits while the task is suspended. */
 bool amp_admission_is_work(const struct amp_view *v);
 
-/* judge.c */
-int amp_match_start(struct router *r, struct amp_error *err);
+/* router/decide.c */
 /* Native rules at once; what only jq can say stays open. */
 void amp_match_view(struct router *r, struct job *j, const struct amp_view *v);
 /* Takes the line of undecided jobs on as far as it goes, and dispatches decided ones in order. */

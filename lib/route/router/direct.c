@@ -26,9 +26,10 @@ void amp_direct_set(struct router *r)
     struct direct *d = &r->direct;
     bool plain = true;
     d->open = !r->store && !r->dry && !r->all && !r->eager && !r->metrics && r->n_tees == 0;
-    for (uint32_t i = 0; i < r->n_rules && d->open; i++) {
-        d->open = r->rules[i].filter < 0 && takes_lines_at_once(r, r->rules[i].port);
-        plain = plain && d->open && amp_predicate_is_plain(r->rules[i].predicate);
+    for (uint32_t i = 0; i < amp_rules_n(r->rules) && d->open; i++) {
+        d->open = amp_rules_at(r->rules, i)->filter < 0 &&
+                  takes_lines_at_once(r, amp_rules_at(r->rules, i)->port);
+        plain = plain && d->open && amp_predicate_is_plain(amp_rules_at(r->rules, i)->predicate);
     }
     d->check = r->intake.check;
     d->check.brief = true;
@@ -49,9 +50,9 @@ static const struct rule *find_rule(const struct router *r, const struct amp_vie
     if ((v->expires_ms > 0 && amp_message_expired(v, amp_now_ms())) ||
         amp_lane_of(&r->lane_rules, v) == AMP_LANE_PRIVILEGED)
         return NULL;
-    for (uint32_t i = 0; i < r->n_rules; i++)
-        if (amp_predicate_match(r->rules[i].predicate, v))
-            return &r->rules[i];
+    for (uint32_t i = 0; i < amp_rules_n(r->rules); i++)
+        if (amp_predicate_match(amp_rules_at(r->rules, i)->predicate, v))
+            return amp_rules_at(r->rules, i);
     return NULL;
 }
 

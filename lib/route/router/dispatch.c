@@ -41,17 +41,6 @@ static bool may_leave(struct router *r, const struct job *j, const struct amp_ou
     return true;
 }
 
-void amp_route_job_refuse(struct job *j, const char *code, const char *why, const char *by,
-                          bool again)
-{
-    if (j->refused)
-        return;
-    j->refused = code;
-    j->refused_by = by;
-    j->again = again;
-    snprintf(j->why, sizeof(j->why), "%.150s", why);
-}
-
 typedef void offer_fn(struct router *r, struct job *j, const struct rule *rule);
 
 static void offer_reject(struct router *r, struct job *j, const struct rule *rule)
@@ -108,10 +97,10 @@ void amp_route_job_offer(struct router *r, struct job *j, const struct rule *rul
 
 bool amp_route_job_holds(struct router *r, const struct job *j)
 {
-    for (uint32_t i = 0; i < r->n_rules && !j->refused; i++) {
-        if (!(j->hit[i / 64] >> (i % 64) & 1))
+    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !j->refused; i++) {
+        if (!amp_rules_hold(j, i))
             continue;
-        if (amp_outlet_holds(r, r->rules[i].port) || amp_recipients_holds(r, j))
+        if (amp_outlet_holds(r, amp_rules_at(r->rules, i)->port) || amp_recipients_holds(r, j))
             return true;
         if (!r->all)
             break;
@@ -130,11 +119,11 @@ void amp_route_job_dispatch(struct router *r, struct job *j)
     bool any = j->refused;
     if (j->refused)
         amp_keeper_refuse(r, j, j->refused, j->why, j->refused_by, j->again);
-    for (uint32_t i = 0; i < r->n_rules && !(any && (!r->all || j->refused)); i++) {
-        if (!(j->hit[i / 64] >> (i % 64) & 1))
+    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !(any && (!r->all || j->refused)); i++) {
+        if (!amp_rules_hold(j, i))
             continue;
         any = true;
-        amp_route_job_offer(r, j, &r->rules[i]);
+        amp_route_job_offer(r, j, amp_rules_at(r->rules, i));
     }
     if (any && !j->refused)
         amp_tee_copy(r, j);

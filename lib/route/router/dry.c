@@ -5,11 +5,6 @@
 
 #include <amp/json/writer.h>
 
-static bool hit(const struct job *j, uint32_t rule)
-{
-    return j->hit[rule / 64] >> (rule % 64) & 1;
-}
-
 /* Why it would be answered instead of delivered; NULL: it would not. */
 static const char *refusal(const struct router *r, const struct job *j, const char **why)
 {
@@ -17,13 +12,13 @@ static const char *refusal(const struct router *r, const struct job *j, const ch
     *why = j->why;
     if (j->refused)
         return j->refused;
-    for (uint32_t i = 0; i < r->n_rules && !any; i++) {
-        if (!hit(j, i))
+    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !any; i++) {
+        if (!amp_rules_hold(j, i))
             continue;
         any = true;
-        enum amp_outlet_action does = r->outlets[r->rules[i].port]->action;
+        enum amp_outlet_action does = r->outlets[amp_rules_at(r->rules, i)->port]->action;
         if (does == AMP_OUTLET_REJECT || does == AMP_OUTLET_DEAD) {
-            *why = r->rules[i].text;
+            *why = amp_rules_at(r->rules, i)->text;
             return does == AMP_OUTLET_REJECT ? "rejected" : "kept_back";
         }
         if (does == AMP_OUTLET_AGENTS && j->address.nobody) {
@@ -45,10 +40,10 @@ static void ports(struct amp_jw *w, const struct router *r, const struct job *j)
 {
     amp_jw_key(w, "ports");
     amp_jw_open(w, '[');
-    for (uint32_t i = 0; i < r->n_rules && !j->refused; i++) {
-        if (!hit(j, i))
+    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !j->refused; i++) {
+        if (!amp_rules_hold(j, i))
             continue;
-        amp_jw_str(w, amp_span_str(r->outlets[r->rules[i].port]->spec));
+        amp_jw_str(w, amp_span_str(r->outlets[amp_rules_at(r->rules, i)->port]->spec));
         if (!r->all)
             break;
     }
@@ -78,13 +73,13 @@ void amp_dry_say(struct router *r, const struct job *j)
     amp_jw_key(&w, "tried");
     amp_jw_open(&w, '[');
     bool any = false;
-    for (uint32_t i = 0; i < r->n_rules && !(any && !r->all); i++) {
+    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !(any && !r->all); i++) {
         amp_jw_open(&w, '{');
-        amp_jw_member_text(&w, "predicate", r->rules[i].text);
+        amp_jw_member_text(&w, "predicate", amp_rules_at(r->rules, i)->text);
         amp_jw_key(&w, "holds");
-        amp_jw_bool(&w, hit(j, i));
+        amp_jw_bool(&w, amp_rules_hold(j, i));
         amp_jw_close(&w, '}');
-        any = any || hit(j, i);
+        any = any || amp_rules_hold(j, i);
     }
     amp_jw_close(&w, ']');
     ports(&w, r, j);

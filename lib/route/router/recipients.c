@@ -17,7 +17,7 @@
 
 static bool is_agents(const struct router *r, uint32_t rule)
 {
-    return r->outlets[r->rules[rule].port]->action == AMP_OUTLET_AGENTS;
+    return r->outlets[amp_rules_at(r->rules, rule)->port]->action == AMP_OUTLET_AGENTS;
 }
 
 static int add_agent(struct router *r, const char *text, struct amp_error *err)
@@ -31,7 +31,7 @@ static int add_agent(struct router *r, const char *text, struct amp_error *err)
         return amp_fail(err, AMP_USAGE, "bad_agent", "%.*s has two ports", (int)name.n, name.p);
     struct agent_port *a = &r->addressing.ports[r->addressing.n];
     if (amp_addresses_add(r->addressing.book, name, err) < 0 ||
-        amp_rules_port(r, eq + 1, true, &a->port, err) < 0)
+        amp_router_port(r, eq + 1, true, &a->port, err) < 0)
         return -1;
     if (!(a->name = amp_span_dup(name)))
         return amp_fail_memory(err);
@@ -39,13 +39,13 @@ static int add_agent(struct router *r, const char *text, struct amp_error *err)
     r->outlets[a->port]->unacked.credits = a->port > 0 ? (uint32_t)r->credits : 0;
     if (r->outlets[a->port]->action == AMP_OUTLET_AGENTS)
         return amp_fail(err, AMP_USAGE, "bad_agent", "%s is no port for one agent", eq + 1);
-    return amp_rules_usable(r, a->port, err);
+    return amp_router_usable(r, a->port, err);
 }
 
 int amp_recipients_start(struct router *r, const char *const *agents, int n, struct amp_error *err)
 {
     bool any = n > 0;
-    for (uint32_t i = 0; i < r->n_rules; i++)
+    for (uint32_t i = 0; i < amp_rules_n(r->rules); i++)
         any = any || is_agents(r, i);
     if (!any)
         return 0;
@@ -135,9 +135,9 @@ static int mark(struct job *j, struct amp_error *err)
 /* Whether a route to agents holds, or may as far as is known. */
 static bool may_hold(const struct router *r, const struct job *j)
 {
-    for (uint32_t i = 0; i < r->n_rules; i++)
-        if (is_agents(r, i) && (j->hit[i / 64] >> (i % 64) & 1 ||
-                                (j->stage != JOB_DECIDED && r->rules[i].filter >= 0)))
+    for (uint32_t i = 0; i < amp_rules_n(r->rules); i++)
+        if (is_agents(r, i) && (amp_rules_hold(j, i) || (j->stage != JOB_DECIDED &&
+                                                         amp_rules_at(r->rules, i)->filter >= 0)))
             return true;
     return false;
 }
@@ -232,7 +232,7 @@ static void deliver_inbox(struct router *r, struct job *kid, const struct amp_er
         return;
     }
     snprintf(spec, sizeof(spec), "inbox:%.*s", AMP_INBOX_AGENT_MAX, name.p);
-    if (has && amp_rules_port(r, spec, true, &port, &err) < 0)
+    if (has && amp_router_port(r, spec, true, &port, &err) < 0)
         amp_keeper_refuse(r, kid, "agent_unavailable", err.what, spec, true);
     else if (has)
         amp_enqueue(r, kid, name, port);
@@ -280,11 +280,4 @@ void amp_recipients_drop(struct router *r, struct job *j)
         amp_keeper_settled(r, kid);
         amp_route_job_free(r, kid);
     }
-}
-
-void amp_recipients_free(struct job_address *a)
-{
-    free(a->mark);
-    free(a->nobody);
-    free(a->name);
 }

@@ -1,28 +1,13 @@
-/* The port "agents": what a message and the router have of it. */
+/* The port "agents": what the router has of it. */
 #ifndef AMP_ROUTE_RECIPIENTS_H
 #define AMP_ROUTE_RECIPIENTS_H
 
 #include "port/port.h"
 #include "route/address/address.h"
+#include "route/job.h"
 
-struct job;
 struct router;
 struct rule;
-
-/* Of a message: a job of its own for each recipient, until it is offered to them. */
-struct job_address {
-    struct job *kids, *last;
-    uint32_t n;
-    char *mark; /* the recipients are committed with it: its id in the outbox, or NULL */
-    struct nobody {
-        struct amp_error why;
-        const char *seed_code;
-    } * nobody; /* who is not there, or NULL */
-
-    /* Of a recipient. */
-    struct job *of; /* the message, or NULL; next is then the next recipient */
-    char *name;
-};
 
 struct addressing {
     struct amp_addresses *book; /* NULL: nothing goes to agents by their names */
@@ -48,6 +33,5 @@ int amp_recipients_add(struct router *r, struct job *j, struct amp_span name,
                        struct amp_store_entry_id entry, struct amp_error *err);
 void amp_recipients_drop(struct router *r,
                          struct job *j); /* the recipients that it was not offered to */
-void amp_recipients_free(struct job_address *a);
 
 #endif

@@ -8,50 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is replaced, to be put back. */
-struct former {
-    struct rule rules[RULES_MAX];
-    const char *filters[RULES_MAX + 1];
-    struct amp_lane_rules lanes;
-    struct amp_helper *jq;
-    uint32_t n_rules, n_ports;
-    int n_filters;
-};
-
-static void keep_former(struct router *r, struct former *f)
-{
-    memcpy(f->rules, r->rules, sizeof(f->rules));
-    memcpy(f->filters, r->filters, sizeof(f->filters));
-    f->lanes = r->lane_rules;
-    f->jq = r->jq;
-    f->n_rules = r->n_rules;
-    f->n_ports = r->n_ports;
-    f->n_filters = r->n_filters;
-    memset(r->filters, 0, sizeof(r->filters));
-    r->jq = NULL;
-    r->n_rules = 0;
-    r->n_filters = 0;
-}
-
-static void put_back(struct router *r, const struct former *f)
-{
-    amp_rules_free(r);
-    amp_helper_free(r->jq);
-    while (r->n_ports > f->n_ports)
-        amp_outlet_release(r, r->outlets[--r->n_ports]);
-    memcpy(r->rules, f->rules, sizeof(f->rules));
-    memcpy(r->filters, f->filters, sizeof(f->filters));
-    r->lane_rules = f->lanes;
-    r->jq = f->jq;
-    r->n_rules = f->n_rules;
-    r->n_filters = f->n_filters;
-}
-
 static bool is_used(const struct router *r, uint32_t port)
 {
     bool used = port == 0;
-    for (uint32_t i = 0; i < r->n_rules; i++)
-        used = used || r->rules[i].port == port;
+    for (uint32_t i = 0; i < amp_rules_n(r->rules); i++)
+        used = used || amp_rules_at(r->rules, i)->port == port;
     for (uint32_t i = 0; i < r->addressing.n; i++)
         used = used || r->addressing.ports[i].port == port;
     for (uint32_t i = 0; i < r->n_tees; i++)
@@ -59,35 +20,40 @@ static bool is_used(const struct router *r, uint32_t port)
     return used;
 }
 
-static int build(struct router *r, char *const *texts, uint32_t n, struct amp_error *err)
+static int build(struct router *r, struct amp_rules *rules, char *const *texts, uint32_t n,
+                 struct amp_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (amp_rules_add(r, texts[i], err) < 0)
+        if (amp_router_route(r, rules, texts[i], err) < 0)
             return -1;
-    for (uint32_t i = 0; i < r->n_rules; i++)
-        if (!r->addressing.book && r->outlets[r->rules[i].port]->action == AMP_OUTLET_AGENTS)
+    for (uint32_t i = 0; i < n; i++)
+        if (!r->addressing.book &&
+            r->outlets[amp_rules_at(rules, i)->port]->action == AMP_OUTLET_AGENTS)
             return amp_fail(err, AMP_CONFIG, "bad_port",
                             "a route to agents needs one from the start on");
-    return amp_match_start(r, err);
+    return amp_rules_start(rules, r->predicate_limit_ms, r->stop, err);
 }
 
 int amp_reload(struct router *r, char *const *texts, uint32_t n, const struct amp_lane_rules *lanes,
                struct amp_error *err)
 {
-    static struct former f;
-    keep_former(r, &f);
+    struct amp_lane_rules former = r->lane_rules;
+    uint32_t n_ports = r->n_ports;
+    struct amp_rules *fresh;
+    if (amp_rules_new(r->all, &fresh, err) < 0)
+        return -1;
     r->lane_rules = *lanes;
-    int rc = build(r, texts, n, err);
+    int rc = build(r, fresh, texts, n, err);
     if (rc < 0) {
-        put_back(r, &f);
+        amp_rules_free(fresh);
+        while (r->n_ports > n_ports)
+            amp_outlet_release(r, r->outlets[--r->n_ports]);
+        r->lane_rules = former;
     } else {
-        amp_helper_free(f.jq);
-        for (uint32_t i = 0; i < f.n_rules; i++) {
-            amp_predicate_free(f.rules[i].predicate);
-            free(f.rules[i].text);
-        }
+        amp_rules_free(r->rules);
+        r->rules = fresh;
         r->era++;
-        amp_rules_heads(r);
+        amp_router_ruled(r);
     }
     for (uint32_t i = 1; i < r->n_ports; i++)
         r->outlets[i]->leaving = !is_used(r, i);

@@ -168,10 +168,8 @@ static void wait_for_something(struct router *r, bool *readable)
             amp_port_watch(r->outlets[i]->port, &fds[n], &timeout);
         else
             fds[n] = fds[n + 1] = (struct pollfd){.fd = -1};
-    if (r->jq) {
-        amp_helper_watch(r->jq, &fds[n], &timeout);
-        n += 2;
-    }
+    amp_rules_watch(r->rules, &fds[n], &timeout);
+    n += 2;
     amp_outlets_watch(r, &timeout);
     int tick = amp_metrics_timeout(r->metrics);
     if (tick >= 0 && (timeout < 0 || tick < timeout))

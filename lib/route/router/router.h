@@ -59,9 +59,8 @@ struct router {
     int64_t credits;     /* of an inbox: messages that wait or are at work; 0: any */
     bool allow_unsigned; /* sw4rm messages may leave this machine as they are */
 
-    struct rule rules[RULES_MAX];
-    uint32_t era; /* how often they were read again */
-    uint32_t n_rules;
+    struct amp_rules *rules;
+    uint32_t era;                          /* how often they were read again */
     struct amp_outlet *outlets[PORTS_MAX]; /* [0] is our own output */
     uint32_t n_ports;
     struct addressing addressing;
@@ -80,9 +79,7 @@ struct router {
     struct amp_reader *again; /* views a line a second time, for answers */
     bool eof;
 
-    struct amp_helper *jq;
-    const char *filters[RULES_MAX + 1];
-    int n_filters;
+    bool wants_text;          /* of wrapped messages, for jq */
     struct job *first, *last; /* undecided, in the order of arrival */
     uint32_t n_undecided;
     struct job *newest; /* of all that are alive */
@@ -121,6 +118,29 @@ void amp_tee_end(struct router *r);
 
 /* dry.c: one line on our output, of what would become of it. */
 void amp_dry_say(struct router *r, const struct job *j);
+
+/* routes.c */
+/* The number of the port with that spec, opened once however many lead to it; an agent's has a
+ * bounded buffer unless its options say otherwise. */
+int amp_router_port(struct router *r, const char *spec, bool agent, uint32_t *index,
+                    struct amp_error *err);
+/* Whether the port can be delivered to at all: what it needs is there, an inbox's name is one.
+ * USAGE no_state, bad_agent. */
+int amp_router_usable(const struct router *r, uint32_t port, struct amp_error *err);
+/* Adds 'PREDICATE => PORT' to the rules. */
+int amp_router_route(struct router *r, struct amp_rules *rules, const char *text,
+                     struct amp_error *err);
+/* The rules are others now: how closely messages are looked at depends on them. */
+void amp_router_ruled(struct router *r);
+
+/* reload.c: after a hang-up */
+/* Builds new rules of n texts, and lanes, and takes them in place of the old ones; on failure
+ * nothing changes. */
+int amp_reload(struct router *r, char *const *texts, uint32_t n, const struct amp_lane_rules *lanes,
+               struct amp_error *err);
+void amp_reload_turn(struct router *r); /* has the routes read again, if that was asked for */
+/* Ports that no route leads to any more: closed when all is delivered. */
+void amp_reload_close(struct router *r);
 
 /* router.c */
 int amp_router_run(struct router *r, struct amp_error *err);

@@ -19,7 +19,7 @@ static int add(struct router *r, const char *text, struct amp_error *err)
             0)
         return -1;
     uint32_t before = r->n_ports, *port = &r->tees[r->n_tees];
-    if (amp_buf_str(&spec, text, err) < 0 || amp_rules_port(r, spec.data, false, port, err) < 0)
+    if (amp_buf_str(&spec, text, err) < 0 || amp_router_port(r, spec.data, false, port, err) < 0)
         return -1;
     r->n_tees++;
     if (!r->outlets[*port]->port)

@@ -1,108 +1,228 @@
-/* Rules: a predicate and the port that it leads to. */
-#include "route/router/router.h"
+/* The table of routes, and the worker that decides its jq predicates. */
+#include "route/rules/rules.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <amp/base/num.h>
+#include <amp/json/tape.h>
+#include <amp/json/writer.h>
 
-#include "message/inbox/inbox.h"
+#include "port/helper.h"
 
-/* How many messages may wait for it: as the options say, the last that names it counts; 0 any. */
-static int inbound_of(const struct router *r, const char *spec, bool agent, uint32_t *inbound,
-                      struct amp_error *err)
+struct amp_rules {
+    struct rule v[RULES_MAX];
+    uint32_t n;
+    bool all;
+    const char *filters[RULES_MAX + 1];
+    int n_filters;
+    struct amp_helper *jq; /* or NULL */
+};
+
+int amp_rules_new(bool all, struct amp_rules **out, struct amp_error *err)
 {
-    *inbound = agent || strncmp(spec, "inbox:", 6) == 0 ? INBOUND_AGENT : 0;
-    bool named = false;
-    for (int i = 0; i < r->n_inbounds; i++) {
-        const char *text = r->inbounds[i], *eq = strrchr(text, '=');
-        int64_t n;
-        if (amp_num_parse(amp_span_str(eq ? eq + 1 : text), 0, UINT32_MAX, &n, NULL) < 0)
-            return amp_fail(err, AMP_USAGE, "bad_inbound", "--inbound takes [PORT=]N: %s", text);
-        bool it = eq && strlen(spec) == (size_t)(eq - text) &&
-                  strncmp(spec, text, (size_t)(eq - text)) == 0;
-        if (it || (!eq && !named))
-            *inbound = (uint32_t)n;
-        named = named || it;
-    }
+    struct amp_rules *t = calloc(1, sizeof(*t));
+    if (!t)
+        return amp_fail_memory(err);
+    t->all = all;
+    *out = t;
     return 0;
 }
 
-int amp_rules_port(struct router *r, const char *spec, bool agent, uint32_t *index,
-                   struct amp_error *err)
+void amp_rules_free(struct amp_rules *t)
 {
-    uint32_t inbound = 0;
-    if (inbound_of(r, spec, agent, &inbound, err) < 0)
-        return -1;
-    if (strcmp(spec, "stdout") == 0) {
-        *index = 0;
-        return 0;
+    if (!t)
+        return;
+    amp_helper_free(t->jq);
+    for (uint32_t i = 0; i < t->n; i++) {
+        amp_predicate_free(t->v[i].predicate);
+        free(t->v[i].text);
     }
-    uint32_t at = r->n_ports;
-    for (uint32_t i = 1; i < r->n_ports; i++) {
-        if (!r->outlets[i]->leaving && strcmp(r->outlets[i]->spec, spec) == 0) {
-            *index = i;
-            return 0;
-        }
-        if (r->outlets[i]->closed && at == r->n_ports)
-            at = i; /* it makes room */
-    }
-    if (at == PORTS_MAX)
-        return amp_fail(err, AMP_USAGE, "too_many", "more than %d ports", PORTS_MAX - 1);
-    struct amp_outlet *old = at < r->n_ports ? r->outlets[at] : NULL;
-    if (amp_outlet_add(r, at, spec, inbound, &r->port_options, err) < 0)
-        return -1;
-    amp_outlet_release(r, old);
-    r->n_ports += !old;
-    *index = at;
-    return 0;
+    free(t);
 }
 
-int amp_rules_usable(const struct router *r, uint32_t port, struct amp_error *err)
+int amp_rules_add(struct amp_rules *t, struct amp_span predicate, struct rule **out,
+                  struct amp_error *err)
 {
-    const struct amp_outlet *t = r->outlets[port];
-    struct amp_error why;
-    if (!r->store && !r->dry && (t->action == AMP_OUTLET_DEAD || t->action == AMP_OUTLET_INBOX))
-        return amp_fail(err, AMP_USAGE, "no_state", "the port %s needs --state", t->spec);
-    if (t->action == AMP_OUTLET_INBOX && amp_inbox_agent_check(amp_span_str(t->arg), &why) < 0)
-        return amp_fail(err, AMP_USAGE, why.code, "the port %.200s: %s", t->spec, why.what);
-    return 0;
-}
-
-int amp_rules_add(struct router *r, const char *text, struct amp_error *err)
-{
-    struct amp_span predicate, port;
-    if (r->n_rules == RULES_MAX)
+    if (t->n == RULES_MAX)
         return amp_fail(err, AMP_USAGE, "too_many", "more than %d routes", RULES_MAX);
-    if (amp_route_split(amp_span_str(text), &predicate, &port, err) < 0)
-        return -1;
-    struct rule *rule = &r->rules[r->n_rules];
+    struct rule *rule = &t->v[t->n];
     if (amp_predicate_parse(predicate, &rule->predicate, err) < 0)
         return -1;
-    r->n_rules++;
+    t->n++;
     rule->text = amp_span_dup(predicate);
-    AMP_FREE char *spec = amp_span_dup(port);
-    if (!rule->text || !spec)
+    if (!rule->text)
         return amp_fail_memory(err);
-    if (amp_rules_port(r, spec, false, &rule->port, err) < 0)
-        return -1;
-    return amp_rules_usable(r, rule->port, err);
+    *out = rule;
+    return 0;
 }
 
-void amp_rules_free(struct router *r)
+int amp_rules_start(struct amp_rules *t, int64_t limit_ms, volatile const int *stop,
+                    struct amp_error *err)
 {
-    for (uint32_t i = 0; i < r->n_rules; i++) {
-        amp_predicate_free(r->rules[i].predicate);
-        free(r->rules[i].text);
+    for (uint32_t i = 0; i < t->n; i++) {
+        const char *expr = amp_predicate_jq(t->v[i].predicate);
+        t->v[i].filter = -1;
+        if (!expr)
+            continue;
+        t->v[i].filter = t->n_filters;
+        t->filters[t->n_filters++] = expr;
     }
-    r->n_rules = 0;
+    if (t->n_filters == 0)
+        return 0;
+    struct amp_helper_options opt = {
+        .name = "jq-worker", .args = t->filters, .limit_ms = limit_ms, .stop = stop};
+    if (amp_helper_new(&opt, &t->jq, err) < 0)
+        return -1;
+    return amp_helper_probe(t->jq, err);
 }
 
-void amp_rules_heads(struct router *r)
+uint32_t amp_rules_n(const struct amp_rules *t)
 {
-    r->intake.check.heads = !r->store && !r->addressing.book;
-    for (uint32_t i = 0; i < r->n_rules; i++)
-        if (amp_predicate_asks_body(r->rules[i].predicate))
-            r->intake.check.heads = false;
-    amp_direct_set(r);
+    return t->n;
+}
+
+const struct rule *amp_rules_at(const struct amp_rules *t, uint32_t i)
+{
+    return &t->v[i];
+}
+
+bool amp_rules_hold(const struct job *j, uint32_t i)
+{
+    return j->hit[i / 64] >> (i % 64) & 1;
+}
+
+bool amp_rules_ask_jq(const struct amp_rules *t)
+{
+    return t->jq != NULL;
+}
+
+bool amp_rules_ask_body(const struct amp_rules *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (amp_predicate_asks_body(t->v[i].predicate))
+            return true;
+    return false;
+}
+
+static void set_hit(struct job *j, uint32_t rule)
+{
+    j->hit[rule / 64] |= 1ull << (rule % 64);
+}
+
+void amp_rules_match(const struct amp_rules *t, struct job *j, const struct amp_view *v)
+{
+    j->stage = JOB_DECIDED;
+    j->ask_from = t->n;
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (t->v[i].filter >= 0) {
+            if (j->ask_from == t->n)
+                j->ask_from = i;
+            j->stage = JOB_ASK;
+        } else if (amp_predicate_match(t->v[i].predicate, v)) {
+            set_hit(j, i);
+            if (!t->all)
+                return;
+        }
+    }
+}
+
+/* The jq rules that matter for a job: those before the first native one that holds. */
+static uint32_t ask_until(const struct amp_rules *t, const struct job *j)
+{
+    if (t->all)
+        return t->n;
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->v[i].filter < 0 && amp_rules_hold(j, i))
+            return i;
+    return t->n;
+}
+
+int amp_rules_ask(struct amp_rules *t, struct job *j)
+{
+    AMP_BUF struct amp_buf b = {0};
+    struct amp_jw w;
+    amp_buf_init(&b, (size_t)40 << 20);
+    amp_jw_init(&w, &b);
+    amp_jw_key(&w, "f");
+    amp_jw_open(&w, '[');
+    for (uint32_t i = j->ask_from, end = ask_until(t, j); i < end; i++)
+        if (t->v[i].filter >= 0)
+            amp_jw_int(&w, t->v[i].filter);
+    amp_jw_close(&w, ']');
+    amp_jw_key(&w, "m");
+    amp_jw_raw(&w, j->text ? amp_span_str(j->text) : (struct amp_span){j->line, j->n});
+    struct amp_error err;
+    int rc = amp_jw_end(&w, &err);
+    if (rc == 0)
+        rc = amp_helper_ask(t->jq, (uintptr_t)j, amp_buf_span(&b), &err);
+    if (rc < 0) {
+        j->stage = JOB_DECIDED;
+        amp_route_job_refuse(j, "predicate_error", err.what, "jq", false);
+        return 0;
+    }
+    if (rc == 0)
+        j->stage = JOB_ASKED;
+    return rc;
+}
+
+static void fail_job(struct job *j, const char *what, size_t n)
+{
+    char why[sizeof(j->why)];
+    snprintf(why, sizeof(why), "%.*s", (int)(n < 150 ? n : 150), what);
+    amp_route_job_refuse(j, "predicate_error", why, "jq", false);
+}
+
+static void read_answer(const struct amp_rules *rules, struct job *j, struct amp_span answer)
+{
+    struct amp_tape t;
+    struct amp_json_fault fault;
+    amp_tape_init(&t, NULL);
+    uint32_t list = AMP_TOK_NONE;
+    if (amp_tape_scan(&t, answer.p, answer.n, &fault) == 0)
+        list = amp_tape_get(&t, 0, AMP_SPAN("r"));
+    if (list == AMP_TOK_NONE) {
+        fail_job(j, "no answer", 9);
+    } else {
+        uint32_t tok = list + 1;
+        for (uint32_t i = j->ask_from, end = ask_until(rules, j); i < end && !j->refused; i++) {
+            if (rules->v[i].filter < 0)
+                continue;
+            if (tok >= t.tok[list].next) {
+                fail_job(j, "an answer is missing", 20);
+            } else if (t.tok[tok].type == AMP_JSON_STRING) {
+                struct amp_span s = amp_tok_raw(&t, tok);
+                fail_job(j, s.p, s.n);
+            } else if (t.tok[tok].type == AMP_JSON_TRUE) {
+                set_hit(j, i);
+                if (!rules->all)
+                    break;
+            }
+            tok = tok < t.n ? t.tok[tok].next : tok;
+        }
+    }
+    amp_tape_release(&t);
+}
+
+static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struct amp_error *why)
+{
+    const struct amp_rules *t = ctx;
+    struct job *j = (struct job *)(uintptr_t)tag;
+    if (why)
+        fail_job(j, why->what, strlen(why->what));
+    else
+        read_answer(t, j, answer);
+    j->stage = JOB_DECIDED;
+}
+
+int amp_rules_step(struct amp_rules *t, struct amp_error *err)
+{
+    return t->jq ? amp_helper_step(t->jq, replied, t, err) : 0;
+}
+
+void amp_rules_watch(const struct amp_rules *t, struct pollfd *fds, int *timeout_ms)
+{
+    fds[0] = fds[1] = (struct pollfd){.fd = -1};
+    if (t->jq)
+        amp_helper_watch(t->jq, fds, timeout_ms);
 }

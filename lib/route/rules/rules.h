@@ -1,12 +1,15 @@
-/* The rules by which messages go (routes.c), and reading them again while it runs (reload.c). */
-#ifndef AMP_ROUTE_ROUTES_H
-#define AMP_ROUTE_ROUTES_H
+/*
+ * The table of routes: predicates in their order, and where each leads. Native predicates are
+ * decided while a message is in view; a jq predicate is put to a worker, whose answer comes later.
+ * A reload builds a second table and takes it in place of the first.
+ */
+#ifndef AMP_ROUTE_RULES_H
+#define AMP_ROUTE_RULES_H
 
-#include "message/inbox/lane.h"
-#include "port/port.h"
+#include <poll.h>
+
+#include "route/job.h"
 #include "route/rules/predicate.h"
-
-struct router;
 
 struct rule {
     struct amp_predicate *predicate;
@@ -15,25 +18,31 @@ struct rule {
     uint32_t port;
 };
 
-/* The number of the port with that spec, opened once however many lead to it; an agent's has a
- * bounded buffer unless its options say otherwise. */
-int amp_rules_port(struct router *r, const char *spec, bool agent, uint32_t *index,
-                   struct amp_error *err);
-/* Whether the port can be delivered to at all: what it needs is there, an inbox's name is one.
- * USAGE no_state, bad_agent. */
-int amp_rules_usable(const struct router *r, uint32_t port, struct amp_error *err);
-int amp_rules_add(struct router *r, const char *text, struct amp_error *err);
-void amp_rules_free(struct router *r);
-/* Whether it is enough to look at the head of messages. */
-void amp_rules_heads(struct router *r);
+struct amp_rules;
+/* all: every rule that holds counts, not only the first. */
+int amp_rules_new(bool all, struct amp_rules **out, struct amp_error *err);
+void amp_rules_free(struct amp_rules *t);
+/* Adds a rule; its port is the caller's to set. USAGE too_many, bad_predicate. */
+int amp_rules_add(struct amp_rules *t, struct amp_span predicate, struct rule **out,
+                  struct amp_error *err);
+/* All are there: starts the worker, if one is needed. */
+int amp_rules_start(struct amp_rules *t, int64_t limit_ms, volatile const int *stop,
+                    struct amp_error *err);
 
-/* reload.c: after a hang-up */
-/* Builds new rules of n texts, and lanes, and takes them in place of the old ones; on failure
- * nothing changes. */
-int amp_reload(struct router *r, char *const *texts, uint32_t n, const struct amp_lane_rules *lanes,
-               struct amp_error *err);
-void amp_reload_turn(struct router *r); /* has the routes read again, if that was asked for */
-/* Ports that no route leads to any more: closed when all is delivered. */
-void amp_reload_close(struct router *r);
+uint32_t amp_rules_n(const struct amp_rules *t);
+const struct rule *amp_rules_at(const struct amp_rules *t, uint32_t i);
+/* Whether the i-th is known to hold for the message. */
+bool amp_rules_hold(const struct job *j, uint32_t i);
+bool amp_rules_ask_jq(const struct amp_rules *t);
+bool amp_rules_ask_body(const struct amp_rules *t);
+
+/* Decides the native rules; what only jq can tell stays open (JOB_ASK). */
+void amp_rules_match(const struct amp_rules *t, struct job *j, const struct amp_view *v);
+/* Puts what is open to the worker. 1: not now. A message that cannot be asked about is refused. */
+int amp_rules_ask(struct amp_rules *t, struct job *j);
+/* Takes the worker's answers: jobs become JOB_DECIDED. */
+int amp_rules_step(struct amp_rules *t, struct amp_error *err);
+/* Two descriptors. */
+void amp_rules_watch(const struct amp_rules *t, struct pollfd *fds, int *timeout_ms);
 
 #endif
