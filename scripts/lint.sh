@@ -2,7 +2,8 @@
 # Checks what the compiler does not. Prints one line a finding, "path:line: what"; status 1 when
 # there is any. Notes (prefixed "note:") do not fail it.
 #
-#   scripts/lint.sh [CHECK...]     includes headers banned cleanup machines exits processes caps words format shell tests
+#   scripts/lint.sh [CHECK...]     includes cycles kinds headers banned shadows cleanup machines exits
+#                                  processes caps words format shell tests
 set -u
 cd "$(dirname "$0")/.." || exit 70
 shopt -s nullglob globstar lastpipe
@@ -85,6 +86,130 @@ check_includes() {
     done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]\(.*\)[>"].*/\1/;T;=;p' "$f" |
       paste -d: - - | grep -E ':[a-z_]+/|:amp/')
   done
+}
+
+# "FILE INCLUDED" for each project file that a file includes, without suffix: a .c and its .h are one.
+include_pairs() {
+  local f from to
+  for f in include/amp/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
+    from=${f/#include\/amp/lib}
+    while IFS= read -r to; do
+      if [ -f "include/$to" ]; then
+        to=lib/${to#amp/}
+      elif [ -f "lib/$to" ]; then
+        to=lib/$to
+      elif [ -f "${f%/*}/$to" ]; then
+        to=${f%/*}/$to
+      else
+        continue
+      fi
+      echo "${from%.[ch]} ${to%.h}"
+    done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]\(.*\)[>"].*/\1/p' "$f")
+  done | awk '$1 != $2' | sort -u
+}
+
+# Files that include each other. No cycle may leave its folder, and lib/message and lib/store have none;
+# elsewhere a cycle is a note, and so is the one of lib/route, whose objects still know each other.
+check_cycles() {
+  include_pairs | awk '
+    { next_of[$1] = next_of[$1] " " $2; if (!seen[$1]++) node[++n] = $1 }
+    function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+    # Neither is the other, nor within it: a room has a header of its own above its folders.
+    function apart(a, b) { return index(a "/", b "/") != 1 && index(b "/", a "/") != 1 }
+    END {
+      for (i = 1; i <= n; i++) {
+        top = 1
+        todo[1] = node[i]
+        while (top > 0) {
+          k = split(next_of[todo[top--]], to, " ")
+          for (j = 1; j <= k; j++)
+            if (!((node[i], to[j]) in reach)) { reach[node[i], to[j]] = 1; todo[++top] = to[j] }
+        }
+      }
+      for (i = 1; i <= n; i++) {
+        if (node[i] in done || !((node[i], node[i]) in reach)) continue
+        members = ""
+        bad = node[i] ~ /^lib\/(message|store)\//
+        route = node[i] ~ /^lib\/route\//
+        for (j = 1; j <= n; j++)
+          if (((node[i], node[j]) in reach) && ((node[j], node[i]) in reach)) {
+            done[node[j]] = 1
+            members = members " " node[j]
+            if (apart(folder(node[j]), folder(node[i])) && !(route && node[j] ~ /^lib\/route\//)) bad = 1
+          }
+        print (bad ? "" : "note: ") node[i] ": files include each other:" members
+      }
+    }' | while IFS= read -r line; do
+    case $line in note:*) echo "$line" ;; *) finding "$line" ;; esac
+  done
+}
+
+# The kind of a stored record is named in the folder that owns the record; others use its function or
+# its macro. lib/message/history tells what any record of the log is.
+kinds_elsewhere='
+directory lib/message/ledger
+directory lib/message/settle
+agent lib/message/settle
+task lib/message/settle
+'
+check_kinds() {
+  local f
+  for f in lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
+    case $f in lib/message/history/*) continue ;; esac
+    # A call may go over two lines.
+    awk -v f="$f" '
+      function tell(text, how) {
+        gsub(/"/, "", text)
+        print text " " how " " f ":" FNR
+      }
+      /^#define [A-Z_]*KIND +"/ { tell($3, "defined") }
+      {
+        both = before " " $0
+        if (match(both, /amp_store_(get|update|each|due|count|next_due)\([^;"]*, *"[a-z_]+"/) && match($0, /"[a-z_]+"/))
+          tell(substr($0, RSTART, RLENGTH), "used")
+        if (match($0, /amp_span_is\([a-z_.>-]*kind, "[a-z_]+"/) && match($0, /"[a-z_]+"/))
+          tell(substr($0, RSTART, RLENGTH), "used")
+        before = $0
+      }' "$f"
+  done | sort -u | awk -v elsewhere="$kinds_elsewhere" '
+    function folder(at) { sub(/\/[^\/]*$/, "", at); return at }
+    BEGIN {
+      n = split(elsewhere, line, "\n")
+      for (i = 1; i <= n; i++) if (line[i] != "") allowed[line[i]] = line[i]
+    }
+    {
+      dir = folder($3)
+      if (($1 " " dir) in allowed) next
+      if (($1 in home) && home[$1] != dir) print $3 ": the kind \"" $1 "\" is owned by " home[$1]
+      else home[$1] = dir
+    }' | findings
+}
+
+# Functions and file-wide variables that hide a name of libc.
+check_shadows() {
+  local libc f
+  libc=$("$CC" -print-file-name=libc.so.6)
+  [ -f "$libc" ] || {
+    echo "note: $CC does not say where libc is"
+    return
+  }
+  {
+    nm -D --defined-only "$libc" | awk '$3 ~ /^[a-z]/ { sub(/@.*/, "", $3); print "libc " $3 }'
+    for f in lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
+      awk -v f="$f" '
+        /^[a-z]/ && !/^(typedef|extern|struct|enum|union|else|do|return)[ {]/ || /^(static |const )*(struct|enum|union) [a-z_]+ \**[a-z_0-9]+[(=;[ ]/ {
+          text = $0
+          if (!match(text, /[a-z_0-9]+(\(| =|;|\[|,)/)) next
+          name = substr(text, RSTART, RLENGTH)
+          gsub(/[^a-z_0-9]/, "", name)
+          print f ":" FNR " " name
+        }' "$f"
+    done
+  } | awk '
+    $1 == "libc" { libc[$2] = 1; next }
+    # Of the old regexp.h, which no longer exists.
+    $2 == "step" || $2 == "advance" { next }
+    $2 in libc { print $1 ": " $2 ": a name of libc" }' | findings
 }
 
 check_headers() {
@@ -253,7 +378,7 @@ check_tests() {
 
 checks=("$@")
 [ ${#checks[@]} -gt 0 ] ||
-  checks=(includes headers banned cleanup machines exits processes caps words format shell tests)
+  checks=(includes cycles kinds headers banned shadows cleanup machines exits processes caps words format shell tests)
 for c in "${checks[@]}"; do
   declare -F "check_$c" >/dev/null || {
     echo "lint: no check $c" >&2

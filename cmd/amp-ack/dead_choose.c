@@ -47,7 +47,7 @@ void dead_filter_check(int argc, bool must)
         amp_die_usage("name the letters or give --every, not both");
 }
 
-static bool glob(const char *pattern, struct amp_span text)
+static bool glob_matches(const char *pattern, struct amp_span text)
 {
     return !pattern || amp_span_glob(text, amp_span_str(pattern));
 }
@@ -65,9 +65,10 @@ static bool allowed(const struct amp_dead_letter *d, int64_t now_ms)
 {
     const struct dead_filter *f = &dead_filter;
     return of_class(d, f->class) && (!f->code || strcmp(f->code, d->code) == 0) &&
-           glob(f->route, amp_span_str(d->route)) && glob(f->producer, d->from) &&
-           glob(f->type, d->type) && (!f->protocol || strcmp(f->protocol, d->protocol) == 0) &&
-           glob(f->task, d->task) && d->failed_ms >= since_ms && d->failed_ms < until_ms &&
+           glob_matches(f->route, amp_span_str(d->route)) && glob_matches(f->producer, d->from) &&
+           glob_matches(f->type, d->type) &&
+           (!f->protocol || strcmp(f->protocol, d->protocol) == 0) &&
+           glob_matches(f->task, d->task) && d->failed_ms >= since_ms && d->failed_ms < until_ms &&
            (f->older_ms < 0 || d->failed_ms <= now_ms - f->older_ms) &&
            (f->newer_ms < 0 || d->failed_ms > now_ms - f->newer_ms);
 }

@@ -19,6 +19,7 @@
 #include "due.h"
 #include "message/dead/dead.h"
 #include "message/inbox/inbox.h"
+#include "message/record/record.h"
 #include "store/history/history.h"
 
 #define OVERDUE_MS 10000 /* later than any watcher would be */
@@ -165,7 +166,7 @@ static struct amp_store *open_state(const char *dir)
     int damaged = 0;
     if (amp_store_open(dir, &opt, &s, &err) == 0 &&
         (damaged = doctor_segments(s, dir, &err)) == 0 &&
-        amp_store_count(s, "message", &n, &err) == 0) {
+        amp_store_count(s, AMP_MESSAGE_KIND, &n, &err) == 0) {
         doctor_say(DOCTOR_STATE, DOCTOR_OK, NULL, "%s can be read: %llu messages", dir,
                    (unsigned long long)n);
         return s;
@@ -444,7 +445,7 @@ void doctor_dead(struct amp_store *s, const char *dir)
     char m[DOCTOR_FIX_MAX];
     int64_t n = 0;
     struct amp_error err;
-    if (amp_store_each(s, "dead", "DEAD", count_fn, &n, &err) < 0) {
+    if (amp_store_each(s, AMP_DEAD_KIND, "DEAD", count_fn, &n, &err) < 0) {
         doctor_unreadable(DOCTOR_DEAD, dir, "the dead letters", &err);
         return;
     }

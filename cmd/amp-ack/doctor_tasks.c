@@ -8,6 +8,7 @@
 #include "doctor.h"
 #include "hitl/escalation.h"
 #include "message/ledger/ledger.h"
+#include "task/record.h"
 #include "task/task.h"
 
 enum { ID_MAX = 200, LINES_MAX = 33 << 20 };
@@ -76,7 +77,7 @@ static int why_unasked(struct asking *a, struct amp_span task, struct amp_span r
 {
     struct amp_store_rec rec;
     *why = NULL;
-    if (amp_store_get(a->s, "escalation", ref, &rec, a->err) < 0)
+    if (amp_store_get(a->s, AMP_ESCALATION_KIND, ref, &rec, a->err) < 0)
         return -1;
     if (!rec.found)
         return 0; /* it is on its way, or waits in an outbox */
@@ -122,9 +123,9 @@ void doctor_tasks(struct amp_store *s, const char *dir)
 {
     struct amp_error err;
     struct asking a = {.s = s, .dir = dir, .err = &err};
-    if (amp_store_each(s, "task", NULL, task_fn, &a, &err) < 0 || a.rc < 0 ||
-        amp_store_each(s, "escalation", "OPEN", question_fn, &a, &err) < 0 || a.rc < 0 ||
-        amp_store_each(s, "escalation", "ASKED", question_fn, &a, &err) < 0 || a.rc < 0)
+    if (amp_store_each(s, AMP_TASK_KIND, NULL, task_fn, &a, &err) < 0 || a.rc < 0 ||
+        amp_store_each(s, AMP_ESCALATION_KIND, "OPEN", question_fn, &a, &err) < 0 || a.rc < 0 ||
+        amp_store_each(s, AMP_ESCALATION_KIND, "ASKED", question_fn, &a, &err) < 0 || a.rc < 0)
         doctor_unreadable(DOCTOR_TASKS, dir, "the tasks", &err);
     else if (a.n == 0)
         doctor_say(DOCTOR_TASKS, DOCTOR_OK, NULL, "none is suspended");

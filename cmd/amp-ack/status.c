@@ -193,7 +193,7 @@ int ack_status(int argc, char **argv)
     struct listing l = {.now_ms = amp_now_ms()};
     table_init(&l.t, head, 6);
     amp_buf_init(&l.mem, (size_t)256 << 20);
-    if (amp_store_each(s, "message", NULL, row_fn, &l, &l.err) < 0 || l.rc < 0 ||
+    if (amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, &l, &l.err) < 0 || l.rc < 0 ||
         (!json &&
          ((l.t.rows > 1 && table_print(&l.t, &l.err) < 0) || totals(&l) < 0 || inboxes(s, &l) < 0)))
         status = amp_complain(&l.err);

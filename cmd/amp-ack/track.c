@@ -12,6 +12,7 @@
 #include "message/ledger/stages.h"
 #include "message/operation/idempotency.h"
 #include "message/record/named.h"
+#include "message/record/record.h"
 #include "message/settle/acknowledge.h"
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
@@ -199,7 +200,7 @@ static int begin(struct pass *p, struct amp_error *err)
 {
     if (resend) {
         resend = false;
-        return amp_store_each(p->store, "message", NULL, open_fn, p, err);
+        return amp_store_each(p->store, AMP_MESSAGE_KIND, NULL, open_fn, p, err);
     }
     return 0;
 }

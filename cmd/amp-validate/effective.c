@@ -7,15 +7,15 @@
 
 enum { PATH_MOST = 1024 * 1024 };
 
-/* Opens {"value": …; `close` ends it with the source. */
-static void open(struct amp_jw *w, const char *name)
+/* Opens {"value": …; `value_close` ends it with the source. */
+static void value_open(struct amp_jw *w, const char *name)
 {
     amp_jw_key(w, name);
     amp_jw_open(w, '{');
     amp_jw_key(w, "value");
 }
 
-static void close(struct amp_jw *w, enum amp_aop_source source)
+static void value_close(struct amp_jw *w, enum amp_aop_source source)
 {
     amp_jw_member_text(w, "source", amp_aop_source_name(source));
     amp_jw_close(w, '}');
@@ -23,35 +23,35 @@ static void close(struct amp_jw *w, enum amp_aop_source source)
 
 static void integer(struct amp_jw *w, const char *name, const struct amp_aop_int *n)
 {
-    open(w, name);
+    value_open(w, name);
     amp_jw_int(w, n->value);
-    close(w, n->source);
+    value_close(w, n->source);
 }
 
 static void flag(struct amp_jw *w, const char *name, const struct amp_aop_flag *f)
 {
-    open(w, name);
+    value_open(w, name);
     amp_jw_bool(w, f->value);
-    close(w, f->source);
+    value_close(w, f->source);
 }
 
 static void word(struct amp_jw *w, const char *name, const char *text, enum amp_aop_source source)
 {
-    open(w, name);
+    value_open(w, name);
     amp_jw_str(w, amp_span_str(text));
-    close(w, source);
+    value_close(w, source);
 }
 
 /* Numbers stand as they stood in the message; null is no limit. */
 static void budget(struct amp_jw *w, const struct amp_view *v, const char *name,
                    const struct amp_aop_budget *b)
 {
-    open(w, name);
+    value_open(w, name);
     if (b->limited)
         amp_jw_raw(w, amp_tok_source(v->tape, b->tok));
     else
         amp_jw_null(w);
-    close(w, b->source);
+    value_close(w, b->source);
 }
 
 static int texts(const struct amp_view *v, const char *pointer, struct amp_buf *room,
@@ -72,10 +72,10 @@ static int paths(struct amp_jw *w, const struct amp_view *v, const char *name,
     AMP_BUF struct amp_buf room = {0}, path = {0};
     amp_buf_init(&room, PATH_MOST);
     amp_buf_init(&path, PATH_MOST);
-    open(w, name);
+    value_open(w, name);
     if (!p->limited) {
         amp_jw_null(w);
-        close(w, p->source);
+        value_close(w, p->source);
         return 0;
     }
     amp_jw_open(w, '[');
@@ -92,19 +92,19 @@ static int paths(struct amp_jw *w, const struct amp_view *v, const char *name,
             return -1;
     }
     amp_jw_close(w, ']');
-    close(w, p->source);
+    value_close(w, p->source);
     return 0;
 }
 
 static void backoff(struct amp_jw *w, const struct amp_view *v, const struct amp_aop_policy *p)
 {
     bool given = p->backoff != AMP_TOK_NONE;
-    open(w, "retry_backoff_seconds");
+    value_open(w, "retry_backoff_seconds");
     if (given)
         amp_jw_raw(w, amp_tok_source(v->tape, p->backoff));
     else
         amp_jw_raw(w, AMP_SPAN("[30,120,300]"));
-    close(w, given ? AMP_AOP_FROM_EXECUTION : AMP_AOP_FROM_DEFAULT);
+    value_close(w, given ? AMP_AOP_FROM_EXECUTION : AMP_AOP_FROM_DEFAULT);
 }
 
 static void heartbeat(struct amp_jw *w, const struct amp_view *v, const struct amp_aop_policy *p)
@@ -114,12 +114,12 @@ static void heartbeat(struct amp_jw *w, const struct amp_view *v, const struct a
     amp_jw_key(w, "heartbeat");
     amp_jw_open(w, '{');
     flag(w, "enabled", &p->heartbeat);
-    open(w, "interval_seconds");
+    value_open(w, "interval_seconds");
     if (seconds != AMP_TOK_NONE)
         amp_jw_raw(w, amp_tok_source(v->tape, seconds));
     else
         amp_jw_int(w, (int64_t)p->heartbeat_seconds);
-    close(w, seconds != AMP_TOK_NONE ? AMP_AOP_FROM_EXECUTION : AMP_AOP_FROM_DEFAULT);
+    value_close(w, seconds != AMP_TOK_NONE ? AMP_AOP_FROM_EXECUTION : AMP_AOP_FROM_DEFAULT);
     integer(w, "max_missed_beats", &p->heartbeat_missed_most);
     word(w, "on_heartbeat_failure",
          amp_aop_on_silence_name((enum amp_aop_on_silence)p->on_heartbeat_failure.value),

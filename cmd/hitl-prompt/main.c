@@ -178,15 +178,15 @@ static int serve_file(struct prompt *p, struct amp_error *err)
 static int show(struct prompt *p, struct amp_error *err)
 {
     struct amp_span id = amp_span_str(p->q.about.task);
-    struct amp_store_rec rec;
     struct amp_task t;
+    bool found;
 
     if (p->q.about.kind != AMP_SUBJECT_TASK)
         return terminal_ask(&p->tty, &p->q, NULL, err);
 
-    if (amp_store_get(p->store, "task", id, &rec, err) || amp_task_read(&t, &rec, id, err))
+    if (amp_task_load(p->store, id, &t, &found, err) < 0)
         return -1;
-    int rc = terminal_ask(&p->tty, &p->q, rec.found ? &t : NULL, err);
+    int rc = terminal_ask(&p->tty, &p->q, found ? &t : NULL, err);
     amp_task_release(&t);
     return rc;
 }

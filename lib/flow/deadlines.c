@@ -36,7 +36,7 @@ static int message_run(struct amp_store *s, int64_t now_ms, const struct amp_dea
 static int window_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
                       struct amp_error *err)
 {
-    return amp_store_next_due(s, "token", ms, err);
+    return amp_idem_next_due(s, ms, err);
 }
 
 static int window_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
@@ -50,7 +50,7 @@ static int awaited_due(struct amp_store *s, const struct amp_deadline_ctx *c, in
                        struct amp_error *err)
 {
     (void)c;
-    return amp_store_next_due(s, "awaited", ms, err);
+    return amp_awaited_next_due(s, ms, err);
 }
 
 static int awaited_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,

@@ -3,8 +3,7 @@
 #define AMP_FLOW_QUESTION_H
 
 #include "flow/subject.h"
-
-#define AMP_QUESTION_KIND "escalation"
+#include "hitl/escalation.h"
 
 /* Times are 0 and texts are empty until something sets them. */
 struct amp_question_rec {

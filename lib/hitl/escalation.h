@@ -13,6 +13,8 @@
 
 #include "store/store.h"
 
+#define AMP_ESCALATION_KIND "escalation" /* of the records in the store */
+
 #define AMP_ESCALATION_STATES(X)                                                                   \
     X(AMP_ESC_NEW, "NEW", "not yet recorded")                                                      \
     X(AMP_ESC_OPEN, "OPEN", "waits for a person")                                                  \

@@ -14,7 +14,8 @@ struct stream;
 struct rule;
 struct amp_outlet;
 
-#define RULES_MAX 256
+#define RULES_MAX      256
+#define AMP_ROUTE_KIND "route" /* of the record that a router keeps of itself in the store */
 
 enum job_stage {
     JOB_ASK, /* waits to be put to the jq worker */

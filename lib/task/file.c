@@ -13,6 +13,7 @@
 #include <amp/base/file.h>
 #include <amp/base/id.h>
 
+#include "task/record.h"
 #include "task/task.h"
 #include "json/record.h"
 
@@ -60,7 +61,7 @@ static int id_take(struct amp_store *s, struct counting *w, const char *year,
                              err) < 0)
             return -1;
         snprintf(id, AMP_TASK_ID_MAX, "T-%.4s-%03d", year, (int)w->counter.last);
-        if (amp_store_get(s, "task", amp_span_str(id), &rec, err) < 0)
+        if (amp_store_get(s, AMP_TASK_KIND, amp_span_str(id), &rec, err) < 0)
             return -1;
     } while (rec.found);
     return 0;
@@ -103,7 +104,7 @@ static int write_file(struct amp_store *s, int dir, struct amp_span task_id, con
     struct amp_store_rec rec;
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, FILE_MAX);
-    if (amp_store_get(s, "task", task_id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_TASK_KIND, task_id, &rec, err) < 0)
         return -1;
     if (!rec.found)
         return 0;

@@ -265,6 +265,17 @@ int amp_task_read(struct amp_task *t, const struct amp_store_rec *rec, struct am
     return *t->id ? 0 : amp_task_set(&t->id, id, err);
 }
 
+int amp_task_load(struct amp_store *s, struct amp_span id, struct amp_task *t, bool *found,
+                  struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    if (amp_store_get(s, AMP_TASK_KIND, id, &rec, err) < 0)
+        return -1;
+    if (found)
+        *found = rec.found;
+    return amp_task_read(t, &rec, id, err);
+}
+
 int amp_task_write(const struct amp_task *t, struct amp_buf *out, struct amp_error *err)
 {
     return amp_rec_write(&task_rec, t, out, err);

@@ -63,12 +63,18 @@ struct amp_task {
     int64_t created_ms, updated_ms;
 };
 
+#define AMP_TASK_KIND "task" /* of the records in the store */
+
 /* An empty task in state new. */
 int amp_task_init(struct amp_task *t, struct amp_span id, struct amp_error *err);
 void amp_task_release(struct amp_task *t);
 
 /* From a stored record; DATAERR "bad_record" when it is none. */
 int amp_task_read(struct amp_task *t, const struct amp_store_rec *rec, struct amp_span id,
+                  struct amp_error *err);
+/* Reads the task from the store. *found (may be NULL): whether it has a record; without one it is
+ * an empty task in state new. */
+int amp_task_load(struct amp_store *s, struct amp_span id, struct amp_task *t, bool *found,
                   struct amp_error *err);
 /* One line of JSON, without LF. */
 int amp_task_write(const struct amp_task *t, struct amp_buf *out, struct amp_error *err);

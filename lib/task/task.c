@@ -8,7 +8,6 @@
 
 #include "task/record.h"
 
-#define KIND       "task"
 #define RECORD_MAX ((size_t)16 << 20)
 
 bool amp_task_ended(uint8_t state)
@@ -21,22 +20,12 @@ bool amp_task_is_open(uint8_t state)
     return !amp_task_ended(state) && state != AMP_TASK_NEW;
 }
 
-static int load(struct amp_store *s, struct amp_span id, struct amp_task *t, bool *found,
-                struct amp_error *err)
-{
-    struct amp_store_rec rec;
-    if (amp_store_get(s, KIND, id, &rec, err) < 0)
-        return -1;
-    *found = rec.found;
-    return amp_task_read(t, &rec, id, err);
-}
-
 int amp_task_status(struct amp_store *s, struct amp_span task_id, struct amp_task_status *out,
                     struct amp_error *err)
 {
     struct amp_task t;
     struct amp_task_status n = {0};
-    if (load(s, task_id, &t, &n.found, err) < 0)
+    if (amp_task_load(s, task_id, &t, &n.found, err) < 0)
         return -1;
     n.state = t.state;
     n.suspended = amp_task_is_suspended(&t);
@@ -61,7 +50,7 @@ int amp_task_has_subtask(struct amp_store *s, struct amp_span task_id, struct am
 {
     struct amp_task t;
     bool found;
-    if (load(s, task_id, &t, &found, err) < 0)
+    if (amp_task_load(s, task_id, &t, &found, err) < 0)
         return -1;
     int has = amp_task_part(&t, subtask_id) != NULL;
     amp_task_release(&t);
@@ -73,7 +62,7 @@ int amp_task_each_agent(struct amp_store *s, struct amp_span task_id,
 {
     struct amp_task t;
     bool found;
-    if (load(s, task_id, &t, &found, err) < 0)
+    if (amp_task_load(s, task_id, &t, &found, err) < 0)
         return -1;
     int rc = 0;
     for (size_t i = 0; i < json_array_size(t.agents) && rc == 0; i++)
@@ -123,7 +112,7 @@ static int update(struct amp_store *s, struct change *c, bool *committed, struct
 {
     enum amp_store_outcome outcome;
     amp_buf_init(&c->json, RECORD_MAX);
-    int rc = amp_store_update(s, KIND, c->id, NULL, change_cb, c, &outcome, err);
+    int rc = amp_store_update(s, AMP_TASK_KIND, c->id, NULL, change_cb, c, &outcome, err);
     amp_buf_release(&c->json);
     if (rc == 0)
         *committed = outcome == AMP_STORE_COMMITTED;

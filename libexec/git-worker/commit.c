@@ -158,7 +158,7 @@ static int roll_worktree(struct request *r, const struct holder *h, const char *
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
     CLEANUP(git_object_cleanup) git_object *target = NULL;
     bool partial = false;
-    if (open_tree(r, common, h->gitdir, h->path, &repo))
+    if (tree_open(r, common, h->gitdir, h->path, &repo))
         return -1;
     bool changes = has_changes(repo);
     if (changes && h->is_agents && keep && keep_tree(r, repo, name, email, keep, kept, &partial))

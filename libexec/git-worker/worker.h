@@ -77,7 +77,7 @@ bool linked_head_is(const char *gitdir, const char *ref);
 /* worktree.c: opens the worktree at path for reading and changing its files: NO worktree_unknown
  * unless the library takes path for its work directory, gitdir for its git directory and common
  * for the shared one. */
-int open_tree(struct request *r, const char *common, const char *gitdir, const char *path,
+int tree_open(struct request *r, const char *common, const char *gitdir, const char *path,
               git_repository **out);
 /* The same for the linked worktree that the repository has at path. */
 int open_worktree(struct request *r, git_repository *repo, const char *path, git_repository **out);

@@ -34,7 +34,7 @@ static int take_branch(struct request *r, git_repository *repo, const char *bran
     return rc ? fail_git(r, rc, AMP_CANTCREAT, "git_error", branch) : 0;
 }
 
-int open_tree(struct request *r, const char *common, const char *gitdir, const char *path,
+int tree_open(struct request *r, const char *common, const char *gitdir, const char *path,
               git_repository **out)
 {
     CLEANUP(git_repository_cleanup) git_repository *repo = NULL;
@@ -83,7 +83,7 @@ int open_worktree(struct request *r, git_repository *repo, const char *path, git
                         common);
     if (s.found.missing || s.found.foreign)
         return refuse_foreign(r, &s.found);
-    return open_tree(r, common, s.found.gitdir, path, out);
+    return tree_open(r, common, s.found.gitdir, path, out);
 }
 
 static int check_out(struct request *r, git_repository *from, const struct linked *w)
@@ -92,7 +92,7 @@ static int check_out(struct request *r, git_repository *from, const struct linke
     git_checkout_options opt;
     git_checkout_options_init(&opt, GIT_CHECKOUT_OPTIONS_VERSION);
     opt.checkout_strategy = GIT_CHECKOUT_FORCE | GIT_CHECKOUT_RECREATE_MISSING;
-    if (open_tree(r, git_repository_commondir(from), w->gitdir, w->path, &repo))
+    if (tree_open(r, git_repository_commondir(from), w->gitdir, w->path, &repo))
         return -1;
     int rc = git_checkout_head(repo, &opt);
     if (rc)
@@ -151,7 +151,7 @@ static bool is_dirty(struct request *r, git_repository *from, const struct linke
     git_status_options_init(&opt, GIT_STATUS_OPTIONS_VERSION);
     opt.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
     opt.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED;
-    if (open_tree(r, git_repository_commondir(from), w->gitdir, w->path, &repo) ||
+    if (tree_open(r, git_repository_commondir(from), w->gitdir, w->path, &repo) ||
         git_status_list_new(&list, repo, &opt))
         return true; /* what cannot be judged is kept */
     git_oid head;

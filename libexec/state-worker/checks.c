@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hitl/escalation.h"
 #include "message/ledger/ledger.h"
+#include "message/record/record.h"
 #include "message/settle/rails.h"
 #include "task/task.h"
 #include "worker.h"
@@ -121,7 +123,7 @@ static int subtask(struct checks *c, const struct amp_view *v, const struct amp_
     } else if (v->task.n < 64) {
         struct search s = {.c = c, .v = v};
         snprintf(s.prefix, sizeof s.prefix, "task_dispatch-%.*s-", (int)v->task.n, v->task.p);
-        if (amp_store_each(c->store, "message", NULL, look, &s, err) < 0)
+        if (amp_store_each(c->store, AMP_MESSAGE_KIND, NULL, look, &s, err) < 0)
             return -1;
         if (s.failed) {
             *err = s.err;
@@ -167,7 +169,7 @@ static int budget(struct checks *c, const struct amp_view *v, struct amp_error *
 static int escalation(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_store_rec rec;
-    if (amp_store_get(c->store, "escalation", v->body.decision.ref, &rec, err) < 0)
+    if (amp_store_get(c->store, AMP_ESCALATION_KIND, v->body.decision.ref, &rec, err) < 0)
         return -1;
     return rec.found ? 0 : known(c, v, v->body.decision.ref, "/ref_msg_id", NULL, err);
 }

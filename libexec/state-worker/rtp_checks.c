@@ -89,8 +89,8 @@ static void about_task(struct checks *c, const struct amp_view *v, const char *c
     checks_finding(c, code, pointer, found, expected, "%s", says);
 }
 
-static void accept(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
-                   const struct rtp_task *task)
+static void accept_check(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
+                         const struct rtp_task *task)
 {
     static const char by[] = "acceptedByAgentId";
     if (task->claimant && task->claimant != f->agent)
@@ -142,7 +142,7 @@ static void task_step(struct checks *c, const struct amp_view *v, const struct r
         about_task(c, v, "terminal", "taskId", "a task that has not ended",
                    "is a task that has ended");
     else if (begins)
-        accept(c, v, f, task);
+        accept_check(c, v, f, task);
     else
         work(c, v, f, task);
 }

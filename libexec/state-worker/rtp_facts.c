@@ -8,6 +8,7 @@
 #include <amp/base/id.h>
 
 #include "message/ledger/ledger.h"
+#include "message/record/record.h"
 #include "rtp.h"
 
 static uint64_t hash(const struct rtp_history *h, struct amp_span text)
@@ -188,7 +189,7 @@ int rtp_history_load(struct rtp_history *h, struct checks *c, struct amp_error *
 {
     struct loading l = {.h = h, .c = c};
     int64_t begun = amp_mono_ms();
-    int bad = amp_store_each(c->store, "message", NULL, look, &l, err);
+    int bad = amp_store_each(c->store, AMP_MESSAGE_KIND, NULL, look, &l, err);
     if (bad == 0 && l.failed) {
         *err = l.err;
         bad = -1;

@@ -31,6 +31,53 @@ tree() {
   [ ${#lines[@]} -eq 3 ]
 }
 
+@test "files that include each other are found between folders and in the rooms of a message" {
+  tree lib/task/x.c <<<'/* x */
+#include "agent/y.h"'
+  mkdir -p lib/agent lib/store
+  touch lib/task/x.h
+  echo '#include "task/x.h"' >lib/agent/y.h
+  printf '%s\n' '/* a */' '#include "store/b.h"' >lib/store/a.c
+  printf '%s\n' '/* b */' '#include "store/a.h"' >lib/store/b.c
+  touch lib/store/a.h lib/store/b.h
+  printf '%s\n' '/* p */' '#include "task/q.h"' >lib/task/p.c
+  printf '%s\n' '/* q */' '#include "task/p.h"' >lib/task/q.c
+  touch lib/task/p.h lib/task/q.h
+  run -1 bash scripts/lint.sh cycles
+  [ "${lines[0]}" = "lib/agent/y: files include each other: lib/agent/y lib/task/x" ]
+  [ "${lines[1]}" = "lib/store/a: files include each other: lib/store/a lib/store/b" ]
+  [ "${lines[2]}" = "note: lib/task/p: files include each other: lib/task/p lib/task/q" ]
+  [ ${#lines[@]} -eq 3 ]
+}
+
+@test "a kind of records that two folders name is found" {
+  tree lib/task/x.c <<<'/* x */
+#define KIND "task"
+int a = amp_store_get(s, KIND, id, &rec, err);'
+  mkdir -p lib/worktree cmd/x
+  printf '%s\n' '/* y */' 'int b = amp_store_each(s, "task", NULL,' >lib/worktree/y.c
+  printf '%s\n' '/* z */' 'int c = amp_store_update(some->store,' '    "task", id);' >lib/worktree/z.c
+  printf '%s\n' '/* m */' 'bool d = amp_span_is(r->kind, "task");' >cmd/x/m.c
+  run -1 bash scripts/lint.sh kinds
+  [ "$(grep -c 'the kind "task" is owned by lib/task$' <<<"$output")" -eq 3 ]
+  [ ${#lines[@]} -eq 3 ]
+}
+
+@test "names of libc that are hidden are found" {
+  need nm
+  tree lib/task/x.c <<<'/* x */
+static int bind(struct a *a)
+{
+    char accept[2];
+}
+static const struct row link[] = {0};
+int remove_all(void);'
+  run -1 bash scripts/lint.sh shadows
+  [ "${lines[0]}" = "lib/task/x.c:2: bind: a name of libc" ]
+  [ "${lines[1]}" = "lib/task/x.c:6: link: a name of libc" ]
+  [ ${#lines[@]} -eq 2 ]
+}
+
 @test "banned calls are found in code, not in comments and strings" {
   tree lib/json/x.c <<<'/* strcpy(a, b) */
 const char *s = "strcpy(";

@@ -268,7 +268,8 @@ static bool all_done(struct loop *l, struct amp_error *err)
         seen |= l->ports[i].ended;
     if (!seen || l->c.n_tasks == 0 || open_tasks(l))
         return false;
-    return amp_store_each(l->c.store, "task", NULL, look_again, l, err) == 0 && !open_tasks(l);
+    return amp_store_each(l->c.store, AMP_TASK_KIND, NULL, look_again, l, err) == 0 &&
+           !open_tasks(l);
 }
 
 static int name_open(struct loop *l, struct amp_error *err)
@@ -320,7 +321,7 @@ static int round_once(struct loop *l, struct amp_error *err)
     if (late && !more && opt->until_done && no_task_comes(l))
         return 1;
     if (late && opt->until_done && l->c.seen &&
-        amp_store_each(l->c.store, "task", NULL, look_again, l, err) < 0)
+        amp_store_each(l->c.store, AMP_TASK_KIND, NULL, look_again, l, err) < 0)
         return -1;
     if (!full && read_ports(l, fds, err) < 0)
         return -1;

@@ -34,7 +34,7 @@ int amp_coordinator_is_open(struct amp_coordinator *c, struct amp_span task, str
     amp_buf_init(&mem, LINES_MAX);
     *open = false;
     if (amp_message_find(c->store, ref, &mem, &rec, err) < 0 ||
-        amp_store_get(c->store, AMP_QUESTION_KIND, ref, &asked, err) < 0)
+        amp_store_get(c->store, AMP_ESCALATION_KIND, ref, &asked, err) < 0)
         return -1;
     if (rec.found && (!amp_span_eq(rec.task, task) || rec.state == AMP_DELIVERY_FULFILLED))
         return 0;
@@ -78,12 +78,10 @@ bool amp_coordinator_is_no_answer(const struct amp_view *v)
 /* Only where it is about an open escalation of the task: nobody else's nack ends this run. */
 int amp_coordinator_park(struct amp_coordinator *c, const struct amp_view *v, struct amp_error *err)
 {
-    struct amp_store_rec rec;
     struct amp_task t;
     char ref[AMP_MSG_ID_MAX];
     bool open = false;
-    if (amp_store_get(c->store, "task", v->task, &rec, err) < 0 ||
-        amp_task_read(&t, &rec, v->task, err) < 0)
+    if (amp_task_load(c->store, v->task, &t, NULL, err) < 0)
         return -1;
     bool waits = amp_span_copy(v->body.ack.ref, ref, sizeof ref) && amp_task_waits_for(&t, ref);
     amp_task_release(&t);

@@ -69,12 +69,10 @@ static bool goes_back(struct amp_task *t)
 int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
-    struct amp_store_rec rec;
     struct amp_task t;
     struct amp_error why = {0};
     char commit[AMP_OID_MAX], op[128], ref[AMP_MSG_ID_MAX], keep[AMP_KEEP_REF_MAX];
-    if (amp_store_get(c->store, "task", v->task, &rec, err) < 0 ||
-        amp_task_read(&t, &rec, v->task, err) < 0)
+    if (amp_task_load(c->store, v->task, &t, NULL, err) < 0)
         return -1;
     /* What the step will refuse must not have moved the branch. */
     if (amp_task_ended(t.state) || t.n_parts == 0 || !goes_back(&t) ||

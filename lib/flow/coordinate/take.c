@@ -301,8 +301,8 @@ static int step(struct amp_coordinator *c, struct amp_step *st, struct amp_error
         return -1;
     if (!*st->nack) {
         struct amp_error why = {0};
-        if (amp_store_update(c->store, "task", v->task, &in, amp_step_apply, st, &outcome, &why) <
-            0) {
+        if (amp_store_update(c->store, AMP_TASK_KIND, v->task, &in, amp_step_apply, st, &outcome,
+                             &why) < 0) {
             if (why.status != AMP_NO) {
                 if (err)
                     *err = why;
@@ -360,7 +360,7 @@ static int take_foreign(struct amp_coordinator *c, const struct amp_view *v, int
     case AMP_KIND_NACK: /* about a question that nobody answered, or that ended */
         break;
     case AMP_KIND_DECISION:
-        rc = amp_store_get(c->store, AMP_QUESTION_KIND, v->body.decision.ref, &asked, err);
+        rc = amp_store_get(c->store, AMP_ESCALATION_KIND, v->body.decision.ref, &asked, err);
         if (rc == 0 && !asked.found) {
             amp_step_refuse(&st, "unknown_ref", "%.*s is not an escalation of this state",
                             (int)v->body.decision.ref.n, v->body.decision.ref.p);
@@ -489,7 +489,7 @@ static int restore_task(void *ctx, struct amp_span id, const struct amp_store_re
 int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err)
 {
     struct restore r = {c, err};
-    if (amp_store_each(c->store, "task", NULL, restore_task, &r, err) < 0 ||
+    if (amp_store_each(c->store, AMP_TASK_KIND, NULL, restore_task, &r, err) < 0 ||
         amp_store_outbox(c->store, c->opt->consumer, restore_line, &r, err) < 0)
         return -1;
     return amp_coordinator_commit(c, err);

@@ -132,7 +132,6 @@ static int resolve(struct amp_decider *d, const struct amp_question *q, const ch
                    char oid[AMP_OID_MAX], struct amp_error *err)
 {
     struct amp_span id = amp_span_str(q->about.task);
-    struct amp_store_rec rec;
     struct amp_task t;
     int rc = 0;
 
@@ -146,7 +145,7 @@ static int resolve(struct amp_decider *d, const struct amp_question *q, const ch
                  "rollback needs the commit to go back to (rollback COMMIT [NOTE])");
         return 1;
     }
-    if (amp_store_get(d->w.store, "task", id, &rec, err) || amp_task_read(&t, &rec, id, err))
+    if (amp_task_load(d->w.store, id, &t, NULL, err) < 0)
         return -1;
     const struct amp_git_options git = {.stop = d->opt.stop};
     if (!*t.repo && is_commit_id(commit)) {

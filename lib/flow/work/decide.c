@@ -7,6 +7,7 @@
 
 #include "flow/suspend.h"
 #include "flow/work/decider.h"
+#include "hitl/escalation.h"
 #include "message/dead/dead.h"
 #include "message/ledger/ledger.h"
 #include "message/record/sequence.h"
@@ -103,7 +104,7 @@ static int record(struct amp_decider *d, const struct amp_view *v, int64_t now, 
 
     *effects = 0;
     amp_question_key(v->protocol, v->id, key);
-    if (amp_store_get(s, AMP_QUESTION_KIND, amp_span_str(key), &rec, err))
+    if (amp_store_get(s, AMP_ESCALATION_KIND, amp_span_str(key), &rec, err))
         return -1;
     if (rec.found)
         return 0;
@@ -181,7 +182,7 @@ static int nacked(struct amp_worker *w, const struct amp_view *v, struct amp_err
 
     if (v->protocol != AMP_PROTO_AMP || !amp_span_is(v->from, "coordinator") || !v->body.ack.ref.n)
         return 0;
-    if (amp_store_get(w->store, AMP_QUESTION_KIND, v->body.ack.ref, &rec, err))
+    if (amp_store_get(w->store, AMP_ESCALATION_KIND, v->body.ack.ref, &rec, err))
         return -1;
     if (!rec.found)
         return 0;
@@ -341,7 +342,7 @@ static int fill(struct amp_decider *d, const char *key, struct amp_question *q,
     bool ended = false;
 
     *q = (struct amp_question){0};
-    if (amp_store_get(s, AMP_QUESTION_KIND, amp_span_str(key), &rec, err))
+    if (amp_store_get(s, AMP_ESCALATION_KIND, amp_span_str(key), &rec, err))
         return -1;
     AMP_BUF struct amp_buf rec_mem = {0};
     struct amp_question_rec r;
@@ -382,8 +383,8 @@ int amp_decider_each(struct amp_decider *d, amp_question_fn fn, void *ctx, struc
     struct amp_question q;
     int rc = 0;
 
-    if (amp_store_each(d->w.store, AMP_QUESTION_KIND, "OPEN", collect, &l, err) ||
-        amp_store_each(d->w.store, AMP_QUESTION_KIND, "ASKED", collect, &l, err))
+    if (amp_store_each(d->w.store, AMP_ESCALATION_KIND, "OPEN", collect, &l, err) ||
+        amp_store_each(d->w.store, AMP_ESCALATION_KIND, "ASKED", collect, &l, err))
         rc = -1;
     if (!rc)
         rc = l.rc;

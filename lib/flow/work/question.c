@@ -5,6 +5,7 @@
 #include <amp/base/clock.h>
 
 #include "flow/work/decider.h"
+#include "hitl/escalation.h"
 #include "message/record/sequence.h"
 #include "protocol/amp/compose.h"
 #include "protocol/sw4rm/answer.h"
@@ -67,7 +68,7 @@ static int question_update(struct amp_store *s, struct amp_span key, struct amp_
     u->effects = 0;
     amp_buf_init(&u->mem, AMP_REC_MAX);
     amp_buf_init(&u->json, AMP_QUESTION_BYTES);
-    int rc = amp_store_update(s, AMP_QUESTION_KIND, key, NULL, change, u, outcome, err);
+    int rc = amp_store_update(s, AMP_ESCALATION_KIND, key, NULL, change, u, outcome, err);
     amp_buf_release(&u->mem);
     amp_buf_release(&u->json);
     return rc;

@@ -114,24 +114,20 @@ static int look_up(struct amp_worker *w, struct amp_judged *k, struct amp_error 
 static int find_range(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
 {
     char commit[AMP_OID_MAX] = "", from[AMP_OID_MAX * 4];
-    struct amp_store_rec rec;
+    bool found;
     struct amp_task t;
 
     k->attempt = 1;
     bool local = amp_diff_url_parse(k->v->body.review.diff_url, k->base, sizeof k->base, commit,
                                     sizeof commit);
-    if (amp_store_get(w->store, "task", k->v->task, &rec, err))
+    if (amp_task_load(w->store, k->v->task, &t, &found, err) < 0)
         return -1;
-    if (rec.found) {
-        if (amp_task_read(&t, &rec, k->v->task, err))
-            return -1;
-        struct amp_task_part *part = amp_task_part(&t, amp_span_str(k->subtask));
-        if (part && part->attempts > 0)
-            k->attempt = part->attempts;
-        if (!local)
-            snprintf(k->base, sizeof k->base, "%s", t.base);
-        amp_task_release(&t);
-    }
+    struct amp_task_part *part = amp_task_part(&t, amp_span_str(k->subtask));
+    if (part && part->attempts > 0)
+        k->attempt = part->attempts;
+    if (found && !local)
+        snprintf(k->base, sizeof k->base, "%s", t.base);
+    amp_task_release(&t);
     if (!*k->commit)
         snprintf(k->commit, sizeof k->commit, "%s", commit);
     if (amp_git_resolve(w->git, k->repo, *k->commit ? k->commit : k->branch, k->commit, err))
@@ -144,7 +140,7 @@ static int find_range(struct amp_worker *w, struct amp_judged *k, struct amp_err
     return 0;
 }
 
-static int bind(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
+static int place_bind(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
 {
     const struct amp_worker_place place = {k->repo, NULL, k->commit, true};
     return amp_worker_bind(w, &place, k->worktree, sizeof k->worktree, err);
@@ -322,7 +318,7 @@ static int work(struct amp_worker *w, struct amp_job *job, const struct amp_view
     int claimed = amp_worker_claim(w, job, v, (struct amp_span){NULL, 0}, err);
     if (claimed) {
         rc = claimed == 2 ? 0 : claimed;
-    } else if (look_up(w, k, err) || find_range(w, k, err) || bind(w, k, err)) {
+    } else if (look_up(w, k, err) || find_range(w, k, err) || place_bind(w, k, err)) {
         if (err->status != AMP_INTERNAL && err->status != AMP_TEMPFAIL &&
             err->status != AMP_IOERR && err->status != AMP_INTERRUPTED) {
             struct amp_error cause = *err;

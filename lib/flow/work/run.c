@@ -137,16 +137,11 @@ static int keep_base(struct amp_worker *w, struct amp_work *k, struct amp_error 
 /* The task's record, where there is a coordinator that keeps one: its base, the dispatch count. */
 static int look_up(struct amp_worker *w, struct amp_work *k, struct amp_error *err)
 {
-    struct amp_store_rec rec;
     struct amp_task t;
 
     k->attempt = 1;
     snprintf(k->base, sizeof k->base, "%s", options(w)->base ? options(w)->base : "");
-    if (amp_store_get(w->store, "task", k->v->task, &rec, err))
-        return -1;
-    if (!rec.found)
-        return 0;
-    if (amp_task_read(&t, &rec, k->v->task, err))
+    if (amp_task_load(w->store, k->v->task, &t, NULL, err) < 0)
         return -1;
     if (*t.base)
         snprintf(k->base, sizeof k->base, "%s", t.base);

@@ -67,20 +67,20 @@ int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struc
 static int accepted(struct amp_store *s, const char *subtask, bool no_coordinator,
                     struct amp_verified *out, struct amp_error *err)
 {
-    struct amp_store_rec rec;
     struct amp_task t;
+    bool found;
     int rc = 0;
 
-    if (amp_store_get(s, "task", amp_span_str(out->task), &rec, err))
+    if (amp_task_load(s, amp_span_str(out->task), &t, &found, err) < 0)
         return -1;
-    if (!rec.found && !no_coordinator)
+    if (!found && !no_coordinator)
         snprintf(out->why, sizeof out->why,
                  "no coordinator knows task %.200s (--no-coordinator accepts the reviewer's word)",
                  out->task);
-    if (!rec.found)
+    if (!found) {
+        amp_task_release(&t);
         return no_coordinator;
-    if (amp_task_read(&t, &rec, amp_span_str(out->task), err))
-        return -1;
+    }
     struct amp_task_part *part = amp_task_part(&t, amp_span_str(subtask));
     if (!part)
         snprintf(out->why, sizeof out->why, "task %.200s does not know the subtask", out->task);

@@ -16,7 +16,6 @@
 #include "message/record/record.h"
 #include "protocol/redact/redact.h"
 
-#define KIND        "dead"
 #define DEAD        "DEAD"
 #define REQUEUED    "REQUEUED"
 #define WITHDRAWN   "WITHDRAWN"
@@ -129,7 +128,7 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
         rc = amp_buf_fmt(&answer_id, err, "answer-to-%.*s", (int)id.n, id.p);
     w.emit = (struct amp_store_emit){.id = amp_buf_span(&answer_id), .line = answer};
     if (rc == 0)
-        rc = amp_store_update(s, KIND, id, NULL, add_fn, &w, &how, err);
+        rc = amp_store_update(s, AMP_DEAD_KIND, id, NULL, add_fn, &w, &how, err);
     work_release(&w);
     if (rc < 0)
         return -1;
@@ -161,7 +160,7 @@ int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, int64_t since
                      struct amp_error *err)
 {
     struct amp_store_rec rec;
-    if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_DEAD_KIND, dead_id, &rec, err) < 0)
         return -1;
     *open = rec.found && amp_span_is(rec.state, DEAD);
     if (!*open || since_ms == 0)
@@ -191,7 +190,7 @@ int amp_dead_find_requeued(struct amp_store *s, struct amp_span dead_id, int64_t
 {
     struct amp_store_rec rec;
     struct amp_dead_kept l;
-    if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_DEAD_KIND, dead_id, &rec, err) < 0)
         return -1;
     if (!rec.found || !amp_span_is(rec.state, REQUEUED))
         return 0;
@@ -250,7 +249,7 @@ int amp_dead_each(struct amp_store *s, bool with_requeued, amp_dead_fn fn, void 
     struct each e;
     each_init(&e, fn, ctx, err);
     e.with_requeued = with_requeued;
-    if (amp_store_each(s, KIND, NULL, each_fn, &e, err) < 0)
+    if (amp_store_each(s, AMP_DEAD_KIND, NULL, each_fn, &e, err) < 0)
         e.rc = -1;
     each_release(&e);
     return e.rc;
@@ -261,7 +260,7 @@ int amp_dead_find(struct amp_store *s, struct amp_span dead_id, amp_dead_fn fn, 
 {
     struct amp_store_rec rec;
     struct each e;
-    if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_DEAD_KIND, dead_id, &rec, err) < 0)
         return -1;
     if (!rec.found)
         return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
@@ -278,7 +277,7 @@ int amp_dead_oldest(struct amp_store *s, int64_t until_ms, amp_dead_fn fn, void 
     struct each e;
     each_init(&e, fn, ctx, err);
     e.with_requeued = true;
-    if (amp_store_due(s, KIND, until_ms, each_fn, &e, err) < 0)
+    if (amp_store_due(s, AMP_DEAD_KIND, until_ms, each_fn, &e, err) < 0)
         e.rc = -1;
     each_release(&e);
     return e.rc;
@@ -332,7 +331,7 @@ int amp_dead_requeue(struct amp_store *s, struct amp_span dead_id, uint64_t rev,
     w.now_ms = now_ms;
     w.emit.id = dead_id;
     enum amp_store_outcome how;
-    int rc = amp_store_update(s, KIND, dead_id, NULL, requeue_fn, &w, &how, err);
+    int rc = amp_store_update(s, AMP_DEAD_KIND, dead_id, NULL, requeue_fn, &w, &how, err);
     if (rc == 0)
         rc = message_requeue(s, w.old.d.msg_id, now_ms, err);
     work_release(&w);
@@ -372,7 +371,7 @@ int amp_dead_withdraw(struct amp_store *s, struct amp_span dead_id, bool timeout
     enum amp_store_outcome how;
     work_init(&wd.w);
     wd.w.actor = actor;
-    int rc = amp_store_update(s, KIND, dead_id, NULL, withdraw_fn, &wd, &how, err);
+    int rc = amp_store_update(s, AMP_DEAD_KIND, dead_id, NULL, withdraw_fn, &wd, &how, err);
     work_release(&wd.w);
     return rc;
 }
@@ -401,7 +400,7 @@ static int is_undone(struct amp_store *s, struct amp_span dead_id, struct amp_bu
     struct amp_store_rec rec;
     struct amp_dead_kept letter;
     struct amp_message_rec r;
-    if (amp_store_get(s, KIND, dead_id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_DEAD_KIND, dead_id, &rec, err) < 0)
         return -1;
     if (!rec.found || !amp_span_is(rec.state, REQUEUED))
         return 0;
@@ -460,5 +459,5 @@ int amp_dead_remove(struct amp_store *s, struct amp_span dead_id, uint64_t rev, 
 {
     struct work w = {.rev = rev, .event = event, .actor = actor};
     enum amp_store_outcome how;
-    return amp_store_update(s, KIND, dead_id, NULL, remove_fn, &w, &how, err);
+    return amp_store_update(s, AMP_DEAD_KIND, dead_id, NULL, remove_fn, &w, &how, err);
 }

@@ -13,6 +13,8 @@
 #include "message/dead/record.h"
 #include "store/store.h"
 
+#define AMP_DEAD_KIND "dead" /* of the records in the store */
+
 /* The parts of a letter that the message itself tells. The spans are the view's. */
 void amp_dead_from_view(struct amp_dead_letter *d, const struct amp_view *v);
 

@@ -8,8 +8,6 @@
 
 #include "message/dead/dead.h"
 
-#define KIND "dead"
-
 struct chosen {
     char *id;
     size_t n;
@@ -63,7 +61,7 @@ static int surplus_count(struct amp_store *s, const struct amp_dead_limits *l, s
     *over = 0;
     if (l->max_count <= 0)
         return 0;
-    if (amp_store_count(s, KIND, &count, err) < 0)
+    if (amp_store_count(s, AMP_DEAD_KIND, &count, err) < 0)
         return -1;
     if (count > (uint64_t)l->max_count)
         *over = (size_t)(count - (uint64_t)l->max_count);
@@ -109,7 +107,8 @@ int amp_dead_next_due(struct amp_store *s, const struct amp_dead_limits *limits,
     size_t over;
     int64_t oldest = 0;
     if (surplus_count(s, limits, &over, err) < 0 ||
-        ((over > 0 || limits->max_age_ms > 0) && amp_store_next_due(s, KIND, &oldest, err) < 0))
+        ((over > 0 || limits->max_age_ms > 0) &&
+         amp_store_next_due(s, AMP_DEAD_KIND, &oldest, err) < 0))
         return -1;
     *due_ms = oldest == 0 ? 0 : over > 0 ? oldest : oldest + limits->max_age_ms;
     return 0;

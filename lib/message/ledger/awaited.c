@@ -210,6 +210,11 @@ static int due_forget(void *ctx, struct amp_span id, const struct amp_store_rec 
     return f->rc < 0;
 }
 
+int amp_awaited_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
+{
+    return amp_store_next_due(s, KIND, ms, err);
+}
+
 int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
                        struct amp_error *err)
 {

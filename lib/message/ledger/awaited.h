@@ -16,6 +16,8 @@ int amp_awaited_note(struct amp_store *s, const struct amp_view *v, int64_t now_
 /* Forgets the names whose messages are all settled; looks at each a day after it was noted. */
 int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
                        struct amp_error *err);
+/* When that has something to do next, or 0. */
+int amp_awaited_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err);
 
 /* Whether the message names work, as a message that waits or as its outcome. */
 bool amp_awaited_is_named(const struct amp_view *v);

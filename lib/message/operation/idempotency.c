@@ -12,7 +12,6 @@
 #include "message/record/operation_key.h"
 #include "message/record/record.h"
 
-#define KIND         "token"
 #define ATTEMPTS_MAX AMP_IDEM_ATTEMPTS /* kept in a record: the first, and the newest */
 #define RACES_MAX    64
 
@@ -300,7 +299,7 @@ static int claim_decide(struct work *w, struct amp_error *err)
     struct amp_idem_answer *a = w->answer;
     struct attempt t;
     bool same;
-    if (amp_store_get(w->store, KIND, amp_buf_span(&w->key), &rec, err) < 0 ||
+    if (amp_store_get(w->store, AMP_IDEM_KIND, amp_buf_span(&w->key), &rec, err) < 0 ||
         record_read(w, &rec, err) < 0 || attempts_weigh(w, &t, &same, err) < 0)
         return -1;
     bool ended = t.state == SUCCEEDED || t.state == FAILED;
@@ -342,7 +341,8 @@ int amp_idem_claim(struct amp_store *s, const struct amp_view *v,
         enum amp_store_outcome how;
         rc = claim_decide(&w, err);
         if (rc == 0)
-            rc = amp_store_update(s, KIND, amp_buf_span(&w.key), NULL, claim_fn, &w, &how, err);
+            rc = amp_store_update(s, AMP_IDEM_KIND, amp_buf_span(&w.key), NULL, claim_fn, &w, &how,
+                                  err);
         if (rc == 0 && !w.raced)
             break;
         if (rc == 0 && i == RACES_MAX)
@@ -397,9 +397,27 @@ static int due_forget(void *ctx, struct amp_span id, const struct amp_store_rec 
         return 1;
     f->ended = t.state != AT_WORK;
     f->at_ms = t.state == OPEN ? 0 : t.at_ms;
-    f->rc = amp_store_update(f->w.store, KIND, amp_buf_span(&f->w.key), NULL, forget_fn, f, &how,
-                             f->err);
+    f->rc = amp_store_update(f->w.store, AMP_IDEM_KIND, amp_buf_span(&f->w.key), NULL, forget_fn, f,
+                             &how, f->err);
     return f->rc < 0;
+}
+
+int amp_idem_attempts(struct amp_store *s, struct amp_span operation, struct amp_buf *mem,
+                      struct amp_span ids[AMP_IDEM_ATTEMPTS], uint32_t *n, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct amp_operation_rec r;
+    if (amp_store_get(s, AMP_IDEM_KIND, operation, &rec, err) < 0 ||
+        amp_operation_read(&rec, mem, &r, err) < 0)
+        return -1;
+    for (*n = 0; *n < r.n_attempts && *n < AMP_IDEM_ATTEMPTS; ++*n)
+        ids[*n] = r.attempts[*n];
+    return 0;
+}
+
+int amp_idem_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
+{
+    return amp_store_next_due(s, AMP_IDEM_KIND, ms, err);
 }
 
 int amp_idem_forget(struct amp_store *s, const struct amp_idem_options *opt, uint32_t *gone,
@@ -413,7 +431,7 @@ int amp_idem_forget(struct amp_store *s, const struct amp_idem_options *opt, uin
     f.w.opt = opt;
     f.w.view = &f.view;
     f.w.answer = &answer;
-    int rc = amp_store_due(s, KIND, opt->now_ms, due_forget, &f, err);
+    int rc = amp_store_due(s, AMP_IDEM_KIND, opt->now_ms, due_forget, &f, err);
     if (rc == 0)
         rc = f.rc;
     if (rc == 0 && gone)

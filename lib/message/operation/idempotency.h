@@ -14,6 +14,8 @@
 
 #define AMP_IDEM_WINDOW_MS ((int64_t)3600 * 1000)
 
+#define AMP_IDEM_KIND "token" /* of the records in the store */
+
 /* X(id, the word in the log) */
 #define AMP_IDEM_VERDICTS(X)                                                                       \
     X(NEW, "claim")                   /* never seen, or its outcome is older than the window */    \
@@ -61,5 +63,7 @@ int amp_idem_attempts(struct amp_store *s, struct amp_span operation, struct amp
 /* Forgets the operations whose outcome is older than the window; *gone counts them. */
 int amp_idem_forget(struct amp_store *s, const struct amp_idem_options *opt, uint32_t *gone,
                     struct amp_error *err);
+/* When that has something to do next, or 0. */
+int amp_idem_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err);
 
 #endif

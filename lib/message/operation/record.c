@@ -1,7 +1,6 @@
-/* The record of an operation, and what others ask of it. */
+/* The record of an operation. */
 #include "message/operation/record.h"
 
-#include "message/operation/idempotency.h"
 #include "json/record.h"
 
 #define LAST(as, key, member) AMP_REC_EVER(as, struct amp_operation_last, key, member)
@@ -40,17 +39,4 @@ int amp_operation_write(const struct amp_operation_rec *r, struct amp_buf *out,
                         struct amp_error *err)
 {
     return amp_rec_write(&operation_rec, r, out, err);
-}
-
-int amp_idem_attempts(struct amp_store *s, struct amp_span operation, struct amp_buf *mem,
-                      struct amp_span ids[AMP_IDEM_ATTEMPTS], uint32_t *n, struct amp_error *err)
-{
-    struct amp_store_rec rec;
-    struct amp_operation_rec r;
-    if (amp_store_get(s, "token", operation, &rec, err) < 0 ||
-        amp_operation_read(&rec, mem, &r, err) < 0)
-        return -1;
-    for (*n = 0; *n < r.n_attempts && *n < AMP_IDEM_ATTEMPTS; ++*n)
-        ids[*n] = r.attempts[*n];
-    return 0;
 }

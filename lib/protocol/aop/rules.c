@@ -221,7 +221,7 @@ static void paths_of(struct amp_check *c, uint32_t list, const struct amp_aop_pa
     amp_aop_reach_release(&r);
 }
 
-static void access(struct amp_check *c)
+static void access_check(struct amp_check *c)
 {
     const struct amp_view *v = c->v;
     uint32_t inputs = amp_aop_at(v, v->payload, AMP_SPAN("inputs"));
@@ -290,7 +290,7 @@ static const struct {
     {task_size, KIND(DISPATCH)},
     {objective, KIND(DISPATCH)},
     {phases, KIND(DISPATCH)},
-    {access, KIND(DISPATCH)},
+    {access_check, KIND(DISPATCH)},
     {response_size, KIND(RESULT)},
     {report, KIND(RESULT)},
     {empties, ~0u},

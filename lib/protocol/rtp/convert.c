@@ -182,7 +182,7 @@ static const struct cv_row nack[] = {
 };
 
 /* Read only: a task is taken. */
-static const struct cv_row accept[] = {
+static const struct cv_row accept_rows[] = {
     ENVELOPE("task_accept"),
     TASK,
     CV_IMPLIES(CV_STAGE, "READ"),
@@ -228,11 +228,14 @@ static const struct cv_shape shapes[] = {
      .takes = CVK_DISPATCH | CVK_HANDOFF,
      .when = {{"/kind", "task_create"}},
      CV_ROWS(create)},
-    {.type = "task_accept", .says = CVK_ACK, .when = {{"/kind", "task_accept"}}, CV_ROWS(accept)},
+    {.type = "task_accept",
+     .says = CVK_ACK,
+     .when = {{"/kind", "task_accept"}},
+     CV_ROWS(accept_rows)},
     {.type = "ack/accept",
      .says = CVK_ACK,
      .when = {{"/kind", "ack"}, {"/payload/acceptedByAgentId", NULL}},
-     CV_ROWS(accept)},
+     CV_ROWS(accept_rows)},
     {.type = "task_update",
      .says = CVK_PROGRESS,
      .takes = CVK_PROGRESS,

@@ -33,7 +33,7 @@ static const struct amp_fill_row accept_rows[] = {
     {AMP_AT("/etaAt"), AMP_AS_TIME, B(progress.eta_ms), 0, NULL},
     {AMP_AT("/planSummary"), AMP_AS_TEXT, B(progress.note), 0, NULL},
 };
-static const struct amp_fill_table accept = AMP_FILL_TABLE(struct amp_body, accept_rows);
+static const struct amp_fill_table accept_table = AMP_FILL_TABLE(struct amp_body, accept_rows);
 
 static const struct amp_fill_row update_rows[] = {
     {AMP_AT("/status"), AMP_AS_TEXT, B(progress.status), 0, NULL},
@@ -80,10 +80,10 @@ const struct amp_kind_row amp_rtp_rows[] = {
     [AMP_RTP_MESSAGE] = ROW_OF("message", OTHER, NULL, "message", lone_codes),
     [AMP_RTP_REPLY] = ROW("reply", OTHER, NULL, "reply"),
     [AMP_RTP_ACK] = ROW("ack", ACK, &ack, "ack"),
-    [AMP_RTP_ACK_ACCEPT] = ROW("ack", PROGRESS, &accept, "ack_accept"),
+    [AMP_RTP_ACK_ACCEPT] = ROW("ack", PROGRESS, &accept_table, "ack_accept"),
     [AMP_RTP_CREATE] = ROW("task_create", DISPATCH, &create, "task_create"),
     [AMP_RTP_SKILL] = ROW("task_create", DISPATCH, &create, "skill_distribution"),
-    [AMP_RTP_ACCEPT] = ROW("task_accept", PROGRESS, &accept, "task_accept"),
+    [AMP_RTP_ACCEPT] = ROW("task_accept", PROGRESS, &accept_table, "task_accept"),
     [AMP_RTP_UPDATE] = ROW("task_update", PROGRESS, &update, "task_update"),
     [AMP_RTP_COMPLETE] = ROW("task_complete", RESULT, &complete, "task_complete"),
     [AMP_RTP_FAILED] = ROW("task_failed", RESULT, &failed, "task_failed"),

@@ -10,6 +10,7 @@
 #include <amp/base/clock.h>
 
 #include "message/ledger/ledger.h"
+#include "message/record/record.h"
 #include "message/settle/acknowledge.h"
 #include "message/settle/outcome.h"
 #include "message/settle/rails.h"
@@ -57,7 +58,7 @@ static int is_known(struct router *r, const struct amp_view *v, struct amp_error
     struct amp_store_rec rec;
     if (v->id.n == 0)
         return 0;
-    return amp_store_get(r->store, "message", v->id, &rec, err) < 0 ? -1 : rec.found;
+    return amp_store_get(r->store, AMP_MESSAGE_KIND, v->id, &rec, err) < 0 ? -1 : rec.found;
 }
 
 /* Work of the other protocols, which an inbox recorded: only its outcome counts here. */

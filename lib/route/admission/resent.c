@@ -11,8 +11,6 @@
 #include "message/dead/dead.h"
 #include "message/dead/record.h"
 
-#define KIND "route" /* the record that counts the batches of a router */
-
 /* Where too many waited, the number was not what was wrong. */
 static bool by_number(const struct amp_dead_kept *l)
 {
@@ -33,7 +31,7 @@ int amp_resent_look(struct router *r, struct job *j, struct amp_span id, struct 
     if (id.n == 0)
         return 0;
     id = amp_dead_id(id, (struct amp_span){j->line, j->n}, digest);
-    if (amp_store_get(r->store, "dead", id, &rec, err) < 0)
+    if (amp_store_get(r->store, AMP_DEAD_KIND, id, &rec, err) < 0)
         return -1;
     if (!rec.found)
         return 0;
@@ -86,8 +84,8 @@ static int commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
         .consumer = w->r->consumer, .id = amp_buf_span(&name), .bytes = {j->line, j->n}};
     w->emits = emits;
     w->n_emits = n;
-    if (amp_store_update(w->r->store, KIND, amp_span_str(w->r->consumer), &in, record_fn, w,
-                         &w->how, err) < 0)
+    if (amp_store_update(w->r->store, AMP_ROUTE_KIND, amp_span_str(w->r->consumer), &in, record_fn,
+                         w, &w->how, err) < 0)
         return -1;
     if (w->how == AMP_STORE_COMMITTED)
         at->n = amp_store_last_frame(w->r->store);

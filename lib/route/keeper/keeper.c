@@ -173,8 +173,9 @@ static void entries_of(const struct recording *rec, struct amp_store_entry_id at
 static int record(struct router *r, struct recording *rec, struct amp_error *err)
 {
     enum amp_store_outcome how;
-    if (emits_of(rec, err) < 0 || amp_store_update(r->store, "route", amp_span_str(r->consumer),
-                                                   NULL, record_fn, rec, &how, err) < 0)
+    if (emits_of(rec, err) < 0 ||
+        amp_store_update(r->store, AMP_ROUTE_KIND, amp_span_str(r->consumer), NULL, record_fn, rec,
+                         &how, err) < 0)
         return -1;
     entries_of(rec, (struct amp_store_entry_id){.n = amp_store_last_frame(r->store)});
     return 0;

@@ -51,7 +51,7 @@ static int look_up(struct router *r, const struct job *j, bool *read, bool *wait
 {
     struct amp_store_rec row;
     *read = *waits = false;
-    if (!r->store || amp_store_get(r->store, "message", amp_span_str(j->id), &row, err) < 0)
+    if (!r->store || amp_store_get(r->store, AMP_MESSAGE_KIND, amp_span_str(j->id), &row, err) < 0)
         return r->store ? -1 : 0;
     int state = row.found ? amp_fsm_state(&amp_delivery_fsm, row.state) : -1;
     if (state < 0)
@@ -299,8 +299,8 @@ static int tell(struct router *r, struct amp_outlet *t, uint32_t n, struct amp_e
     for (uint32_t i = 0; i < n && rc == 0 && r->store; i += TOLD_AT_ONCE) {
         about.from = i;
         about.to = n - i < TOLD_AT_ONCE ? n : i + TOLD_AT_ONCE;
-        rc = amp_store_update(r->store, "route", amp_span_str(r->consumer), NULL, tell_fn, &about,
-                              &how, err);
+        rc = amp_store_update(r->store, AMP_ROUTE_KIND, amp_span_str(r->consumer), NULL, tell_fn,
+                              &about, &how, err);
     }
     amp_buf_release(&about.json);
     return rc < 0 || !r->store ? rc : amp_store_sync(r->store, err);
