@@ -84,6 +84,8 @@ control() {
   run -77 worktree-bind bind bob -b main
   worktree-bind bind bob -b task/x
   worktree-bind status bob
+  # Another branch is another bind: its tries are its own.
+  grep -q '"event":"RETRY_RESET"' .git/amp/log/*
 }
 
 @test "unbind keeps the worktree for people; --remove takes it away, with changes only by --force" {
