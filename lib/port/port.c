@@ -45,7 +45,6 @@ int amp_port_new(const char *spec, const struct amp_port_options *opt, struct am
     p->opt.jobs = opt->jobs ? opt->jobs : JOBS;
     p->opt.attempts = opt->attempts ? opt->attempts : ATTEMPTS;
     p->ends = -1;
-    p->spool.dir = p->spool.lock = -1;
     p->born_ms = amp_mono_ms();
     amp_queue_init(&p->queue, opt->max_pending);
     if (parse(p, err) < 0 || (!p->opt.unopened && p->ops->open(p, err) < 0)) {

@@ -7,11 +7,11 @@
 
 #include "port/port.h"
 #include "port/queue.h"
-#include "port/spool.h"
 
 #define AMP_PORT_FEED ((size_t)256 << 10) /* pending in a descriptor's output */
 
 struct amp_helper;
+struct amp_spool;
 struct amp_tries;
 
 /* A kind of port. What is NULL has nothing to do. */
@@ -89,7 +89,7 @@ struct amp_port {
     int64_t down_ms;   /* when the reader went away; 0: it did not */
     int64_t retry_ms;  /* when to try to open again */
 
-    struct amp_spool spool;
+    struct amp_spool *spool; /* spool.c */
 
     char **argv;
     struct amp_child child;

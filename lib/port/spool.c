@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -246,7 +247,10 @@ static int rooms_sync(struct amp_spool *s, struct amp_error *err)
 
 static int spool_open(struct amp_port *p, struct amp_error *err)
 {
-    return amp_spool_open(&p->spool, p->arg, err);
+    if (!(p->spool = calloc(1, sizeof(*p->spool))))
+        return amp_fail_memory(err);
+    p->spool->dir = p->spool->lock = -1;
+    return amp_spool_open(p->spool, p->arg, err);
 }
 
 static int spool_offer(struct amp_port *p, struct amp_span id, struct amp_span line, uint64_t tag,
@@ -254,7 +258,7 @@ static int spool_offer(struct amp_port *p, struct amp_span id, struct amp_span l
 {
     char name[AMP_SPOOL_NAME_MAX];
     amp_spool_name(p->opt.consumer, id, line, name);
-    if (amp_spool_put(&p->spool, name, line, err) < 0)
+    if (amp_spool_put(p->spool, name, line, err) < 0)
         return -1;
     /* Delivered already; the next step syncs, and reports it. */
     return amp_queue_add(&p->queue, (struct amp_span){"", 0}, tag, since_ms, err);
@@ -264,7 +268,7 @@ static void spool_step(struct amp_port *p, amp_port_done_fn done, void *ctx)
 {
     const struct amp_queued *head;
     struct amp_error why = {0};
-    int rc = amp_queue_at(&p->queue, 0) ? rooms_sync(&p->spool, &why) : 0;
+    int rc = amp_queue_at(&p->queue, 0) ? rooms_sync(p->spool, &why) : 0;
     while ((head = amp_queue_at(&p->queue, 0))) {
         uint64_t tag = head->tag;
         p->telling = head->number;
@@ -281,7 +285,9 @@ static int64_t spool_watch(const struct amp_port *p, struct pollfd *fds)
 
 static void spool_close(struct amp_port *p)
 {
-    amp_spool_close(&p->spool);
+    if (p->spool)
+        amp_spool_close(p->spool);
+    free(p->spool);
 }
 
 const struct amp_port_ops amp_port_spool = {.word = "spool",
