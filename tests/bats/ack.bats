@@ -313,3 +313,10 @@ SH
   run -0 unshare -rm bash look
   [[ $output == *'"msg_id":"task_dispatch-T-2026-044-'* ]]
 }
+
+@test "a refusal mentions no recipient where the message names none" {
+  need jq
+  sw4rm m1 producer DATA '{"a":1}' "" | amp-ack track --state state --now 2026-03-01T12:00:00Z >/dev/null
+  amp-ack sweep --state state --now 2026-03-01T12:01:00Z |
+    jq -e '.msg.payload.note | startswith("No acknowledgement of DATA: sent at")'
+}

@@ -33,12 +33,17 @@ static bool is_silent(const struct amp_overdue *o)
     return o->r.beat_ms > 0 && o->sw->now_ms < o->r.until_ms;
 }
 
+/* What stands before the recipient, where the message names one. */
+static const char *by_of(const struct amp_overdue *o)
+{
+    return o->r.to.n > 0 ? " by " : "";
+}
+
 static void silence_describe(const struct amp_overdue *o, char *what, size_t size)
 {
-    snprintf(what, size,
-             "E_HEARTBEAT_FAILURE: no sign of life of %.*s by %.*s for %lld s and longer",
-             (int)(o->id.n < 200 ? o->id.n : 200), o->id.p, (int)(o->r.to.n < 64 ? o->r.to.n : 64),
-             o->r.to.p, (long long)(o->r.beat_ms / 1000));
+    snprintf(what, size, "E_HEARTBEAT_FAILURE: no sign of life of %.*s%s%.*s for %lld s and longer",
+             (int)(o->id.n < 200 ? o->id.n : 200), o->id.p, by_of(o),
+             (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, (long long)(o->r.beat_ms / 1000));
 }
 
 /* A step that tells the sender or a person; 1. */
@@ -89,14 +94,13 @@ static int message_time_out(struct amp_overdue *o)
         snprintf(what, sizeof(what),
                  "sla_breach: %.*s accepted %.*s of %s and told no outcome within %lld s, "
                  "message %.*s",
-                 (int)(who.n < 64 ? who.n : 64), who.p, (int)(o->r.type.n < 64 ? o->r.type.n : 64),
-                 o->r.type.p, sent, (long long)(o->r.sla_ms / 1000),
-                 (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
+                 who.n > 0 ? (int)(who.n < 64 ? who.n : 64) : 8, who.n > 0 ? who.p : "somebody",
+                 (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p, sent,
+                 (long long)(o->r.sla_ms / 1000), (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     else
-        snprintf(what, sizeof(what),
-                 "No %s %.*s by %.*s: sent at %s, due within %g s, message %.*s",
+        snprintf(what, sizeof(what), "No %s %.*s%s%.*s: sent at %s, due within %g s, message %.*s",
                  amp_delivery_terms(&o->r)->work_is_ack ? "RESPONSE to" : "acknowledgement of",
-                 (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p,
+                 (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p, by_of(o),
                  (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
                  (double)o->r.ack_timeout_ms / 1e3, (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     const char *overdue = amp_delivery_terms(&o->r)->overdue_code;

@@ -153,7 +153,8 @@ static int person_tell(struct amp_overdue *o, enum amp_level level, const char *
     char msg_id[AMP_AFFECTED_MAX + 1], look[160];
     bool whole = amp_span_copy(o->id, msg_id, sizeof(msg_id));
     snprintf(look, sizeof(look), "Look whether the %.*s is running and reads its input",
-             (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p);
+             o->r.to.n > 0 ? (int)(o->r.to.n < 64 ? o->r.to.n : 64) : 9,
+             o->r.to.n > 0 ? o->r.to.p : "recipient");
     const char *affected[] = {whole ? msg_id : NULL, NULL};
     const char *suggested[] = {look, "Send the message again", "Terminate the task", NULL};
     return amp_tell_person(o->sw, amp_step_escalation(o), level, o->r.protocol, o->r.task, what,
