@@ -20,6 +20,7 @@ ids() {
   jq -e '.id == .msg_id and .state == "DEAD" and .code == "no_route" and .class == "temporary" and
     .failure_class == "undeliverable" and .content_type == "application/json" and
     .routing.by == "amp-route.answers" and .routing.recipients == ["executor"] and
+    .routing.hops == ["coordinator", "amp-route.answers"] and
     .first_failed_ms == .failed_ms and .created_ms > 0 and .attempts == 1 and
     (.history | length) == 1' letter || {
     cat letter

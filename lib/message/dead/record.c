@@ -7,6 +7,7 @@
 
 #define MAX_HISTORY    32
 #define MAX_RECIPIENTS 16
+#define MAX_HOPS       (MAX_RECIPIENTS + 2)
 #define REQUEUED       "requeued"
 #define TEMPORARY      "temporary"
 
@@ -65,7 +66,8 @@ static enum amp_dead_class class_of(const struct amp_dead_letter *d)
 struct routing {
     struct amp_span by;
     struct amp_span *recipients, *tried;
-    uint32_t n_recipients, n_tried;
+    struct amp_span *hops; /* from its sender to where it was lost */
+    uint32_t n_recipients, n_tried, n_hops;
     int64_t all; /* recipients, where not all are listed */
     const char *lane;
 };
@@ -74,6 +76,7 @@ static const struct amp_rec_field routing_fields[] = {
     AMP_REC_WORDS(struct routing, "recipients", recipients, true),
     AMP_REC(INT, struct routing, "n_recipients", all),
     AMP_REC_WORDS(struct routing, "tried", tried, true),
+    AMP_REC_WORDS(struct routing, "hops", hops, true),
     AMP_REC(CSTR, struct routing, "lane", lane),
 };
 AMP_REC_TABLE(routing_rec, "a dead letter's routing", struct routing, routing_fields);
@@ -147,6 +150,18 @@ static struct routing routing_of(const struct amp_dead_letter *d, struct amp_spa
     return r;
 }
 
+/* Who had it, one after the other: its sender, the outbox, the ports. */
+static void hops_add(struct routing *r, struct amp_span from, struct amp_span hops[MAX_HOPS])
+{
+    if (from.n > 0)
+        hops[r->n_hops++] = from;
+    if (r->by.n > 0)
+        hops[r->n_hops++] = r->by;
+    for (uint32_t i = 0; i < r->n_tried; i++)
+        hops[r->n_hops++] = r->tried[i];
+    r->hops = hops;
+}
+
 /* The attempts so far, and the last one. */
 static uint32_t history_of(const struct amp_dead_kept *old, const struct amp_dead_letter *d,
                            struct amp_message_try out[MAX_HISTORY])
@@ -172,6 +187,9 @@ int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter
 {
     struct amp_span to = d->to, route = amp_span_str(d->route);
     struct amp_message_try history[MAX_HISTORY];
+    struct amp_span hops[MAX_HOPS];
+    struct routing routing = routing_of(d, by, &to, &route);
+    hops_add(&routing, d->from, hops);
     const struct stored r = {
         .msg_id = d->msg_id,
         .protocol = d->protocol,
@@ -186,7 +204,7 @@ int amp_dead_write(const struct amp_dead_kept *old, const struct amp_dead_letter
         .failure_class = amp_dead_class_name(class_of(d)),
         .why = d->why,
         .route = d->route,
-        .routing = routing_of(d, by, &to, &route),
+        .routing = routing,
         .created_ms = d->created_ms,
         .first_failed_ms = d->first_failed_ms,
         .failed_ms = d->failed_ms,
