@@ -3,7 +3,7 @@
 # there is any. Notes (prefixed "note:") do not fail it.
 #
 #   scripts/lint.sh [CHECK...]     includes cycles kinds headers banned shadows cleanup machines exits
-#                                  processes caps words format shell tests
+#                                  processes caps words format shell external tests
 set -u
 cd "$(dirname "$0")/.." || exit 70
 shopt -s nullglob globstar lastpipe
@@ -370,6 +370,36 @@ check_shell() {
   [ ${#list[@]} -eq 0 ] || shellcheck -x -f gcc -S warning "${list[@]}" | findings
 }
 
+# An external name is used by the program, beyond its own file or by tests too. The library's public
+# names are for its users. Looks at the objects of the build, and at nothing where there is none.
+check_external() {
+  local build=${BUILD_DIR:-build} f name objects=() headers=(include/amp/*.h include/amp/*/*.h)
+  for f in lib/**/*.c cmd/**/*.c libexec/**/*.c; do
+    # An object that is older than its file says nothing about it.
+    [ "$build/${f%.c}.o" -nt "$f" ] || {
+      echo "note: $f has changed since the last build: external names are not checked"
+      return
+    }
+    objects+=("$build/${f%.c}.o")
+  done
+  [ ${#objects[@]} -gt 0 ] || return
+  {
+    echo "main - -"
+    [ ${#headers[@]} -eq 0 ] || CC=$CC sh scripts/exports.sh "${headers[@]}" | sed 's/$/ - -/'
+    nm -A -P -g "${objects[@]}" | sed "s|^$build/||; s|\.o:||" | awk '{ print $2, $3, $1 }'
+  } | awk '
+    $2 == "-" || $2 == "U" { used[$1] = 1; next }
+    { at[$1] = $3 }
+    END { for (name in at) if (!(name in used)) print at[name] ".c", name }' | sort |
+    while read -r f name; do
+      if [ "$(grep -cw "$name" "$f")" -le 1 ]; then
+        echo "$f:$(grep -nwm1 "$name" "$f" | cut -d: -f1): $name: no program uses it"
+      elif ! grep -qrw --include='*.c' "$name" tests bench; then
+        echo "$f:$(grep -nwm1 "$name" "$f" | cut -d: -f1): $name: no other file uses it: static"
+      fi
+    done | findings
+}
+
 # A refusal has one exact status: a crash is a failure too.
 check_tests() {
   grep -nE 'status"? (-ne|!=) "?0|(^|[[:space:]])run !' tests/bats/* |
@@ -378,7 +408,7 @@ check_tests() {
 
 checks=("$@")
 [ ${#checks[@]} -gt 0 ] ||
-  checks=(includes cycles kinds headers banned shadows cleanup machines exits processes caps words format shell tests)
+  checks=(includes cycles kinds headers banned shadows cleanup machines exits processes caps words format shell external tests)
 for c in "${checks[@]}"; do
   declare -F "check_$c" >/dev/null || {
     echo "lint: no check $c" >&2

@@ -400,6 +400,8 @@ static void texts_write(const struct amp_span *v, uint32_t n, struct amp_jw *w)
     amp_jw_close(w, ']');
 }
 
+static void members_write(const struct amp_rec *r, const void *s, struct amp_jw *w);
+
 static void value_write(const struct amp_rec_field *f, const void *s, struct amp_jw *w)
 {
     const void *p = (const char *)s + f->at;
@@ -447,7 +449,7 @@ static void value_write(const struct amp_rec_field *f, const void *s, struct amp
             break;
         }
         amp_jw_open(w, '{');
-        amp_rec_members(f->rec, p, w);
+        members_write(f->rec, p, w);
         amp_jw_close(w, '}');
         break;
     case AMP_REC_OTHER:
@@ -457,7 +459,7 @@ static void value_write(const struct amp_rec_field *f, const void *s, struct amp
     }
 }
 
-void amp_rec_members(const struct amp_rec *r, const void *s, struct amp_jw *w)
+static void members_write(const struct amp_rec *r, const void *s, struct amp_jw *w)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         const struct amp_rec_field *f = &r->field[i];
@@ -477,7 +479,7 @@ void amp_rec_list(const struct amp_rec *of, const void *v, uint32_t n, struct am
     amp_jw_open(w, '[');
     for (uint32_t i = 0; i < n; i++) {
         amp_jw_open(w, '{');
-        amp_rec_members(of, (const char *)v + (size_t)i * of->size, w);
+        members_write(of, (const char *)v + (size_t)i * of->size, w);
         amp_jw_close(w, '}');
     }
     amp_jw_close(w, ']');
@@ -489,7 +491,7 @@ int amp_rec_write(const struct amp_rec *r, const void *s, struct amp_buf *out,
     struct amp_jw w;
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_rec_members(r, s, &w);
+    members_write(r, s, &w);
     amp_jw_close(&w, '}');
     return amp_jw_end(&w, err);
 }

@@ -128,8 +128,7 @@ int amp_rec_scan(struct amp_tape *t, struct amp_span json, const char *what, str
 /* Appends one JSON object. */
 int amp_rec_write(const struct amp_rec *r, const void *s, struct amp_buf *out,
                   struct amp_error *err);
-/* The members alone, and a list with its brackets, into what is being written. */
-void amp_rec_members(const struct amp_rec *r, const void *s, struct amp_jw *w);
+/* A list with its brackets, into what is being written. */
 void amp_rec_list(const struct amp_rec *of, const void *v, uint32_t n, struct amp_jw *w);
 
 /* The bytes of a message as a member: "msg":{…} where that gives the same bytes back, so that jq

@@ -102,6 +102,27 @@ void f(void) { fork(); execv(a, b); }'
   [[ "$output" == *"only lib/base/child.c forks"* ]]
 }
 
+@test "an external name that only its own file or only tests use is found" {
+  tree lib/x/x.c <<<'int x_both(void) { return 1; }
+int x_own(void) { return 2; }
+int x_called(void) { return x_both() + x_own(); }
+int x_tested(void) { return 3; }'
+  mkdir -p cmd/x tests/unit bench build/lib/x build/cmd/x
+  echo 'int x_called(void); int main(void) { return x_called(); }' >cmd/x/main.c
+  echo 'int x_both(void), x_tested(void); int f(void) { return x_both() + x_tested(); }' \
+    >tests/unit/x_test.c
+  export BUILD_DIR=build
+  run -0 bash scripts/lint.sh external
+  [[ "$output" == note:* ]]
+  "${CC:-cc}" -c -o build/lib/x/x.o lib/x/x.c
+  "${CC:-cc}" -c -o build/cmd/x/main.o cmd/x/main.c
+  touch -d '1 minute' build/*/x/*.o
+  run -1 bash scripts/lint.sh external
+  [ "${lines[0]}" = "lib/x/x.c:2: x_own: no other file uses it: static" ]
+  [ "${lines[1]}" = "lib/x/x.c:4: x_tested: no program uses it" ]
+  [ ${#lines[@]} -eq 2 ]
+}
+
 @test "a header that needs another is found" {
   tree include/amp/x/x.h <<<'size_t f(void);'
   run -1 bash scripts/lint.sh headers

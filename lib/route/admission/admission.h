@@ -23,8 +23,6 @@ void amp_match_view(struct router *r, struct job *j, const struct amp_view *v);
 /* Takes the line of undecided jobs on as far as it goes, and dispatches decided ones in order. */
 void amp_match_step(struct router *r);
 void amp_match_add(struct router *r, struct job *j);
-/* Which rules hold, whatever it was judged by before. */
-int amp_match_again(struct router *r, struct job *j, struct amp_error *err);
 void amp_match_add_all(struct router *r, struct job *j); /* and those that follow it */
 
 #endif

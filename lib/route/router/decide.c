@@ -14,7 +14,8 @@ void amp_match_view(struct router *r, struct job *j, const struct amp_view *v)
     j->era = r->era;
 }
 
-int amp_match_again(struct router *r, struct job *j, struct amp_error *err)
+/* Which rules hold, whatever it was judged by before. */
+static int match_again(struct router *r, struct job *j, struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options opt = {0};
@@ -31,7 +32,7 @@ void amp_match_add(struct router *r, struct job *j)
 {
     struct amp_error err;
     /* It waited while the rules changed. */
-    if (j->era != r->era && !j->refused && amp_match_again(r, j, &err) < 0)
+    if (j->era != r->era && !j->refused && match_again(r, j, &err) < 0)
         amp_route_break(r, &err);
 
     if (r->last)
