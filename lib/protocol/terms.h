@@ -80,6 +80,9 @@ struct amp_terms {
      * notice once there is no further attempt. */
     enum { AMP_TELLS_PERSON, AMP_TELLS_NACK, AMP_TELLS_NOTICE } tells;
 
+    /* An answer repeats what only the message's document says: its view needs the tape. */
+    bool answer_reads_document;
+
     /* ---- Holders of work ---- */
     bool to_holds;              /* work is held by whom the message names */
     const char *not_holder;     /* the code for anybody but the holder of the work, */

@@ -73,10 +73,11 @@ e5 bad_value'
   run -1 --separate-stderr amp-route --state state -r '* => agents' --agent b=file:got <in
   echo "$output" >out
   amp-validate out >/dev/null
-  diff <(jq -r '"\(.code) \(.ref_msg_id)"' out) - <<END >&2
-no_route S1/TASK-1/1
-no_route $(printf 'S%.0s' {1..190})/TASK-1/1
-no_route 
-no_route handoff.request/TASK-2026-02-09-060/1770670800000
+  # The agent of a RESPONSE is what the TASK says of it.
+  diff <(jq -r '"\(.error_details.error_code // .type) \(.session_id // .payload.messageId) \(.agent.model // "-")"' out) - <<END >&2
+E_AGENT_NOT_FOUND S1 m
+E_AGENT_NOT_FOUND $(printf 'S%.0s' {1..190}) m
+E_AGENT_NOT_FOUND $(printf 'S%.0s' {1..240}) m
+dispatch.no-match handoff.request/TASK-2026-02-09-060/1770670800000 -
 END
 }

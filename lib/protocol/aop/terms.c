@@ -118,4 +118,5 @@ const struct amp_terms amp_terms_aop = {
     .again = attempt_edit,
     .own_retries = task_retries,
     .answer = answer_write,
+    .answer_reads_document = true,
 };

@@ -236,11 +236,11 @@ void amp_keeper_settled(struct router *r, const struct job *j)
 
 /* ---- refusing ---- */
 
-/* Only what came without being looked at closely is parsed here. */
+/* Parses only what came without being looked at closely, or whose answer needs the document. */
 static int view_of(struct router *r, const struct job *j, struct amp_view *v, struct amp_error *err)
 {
     struct amp_check_options opt = {0};
-    if (amp_route_job_view(j, v))
+    if (!amp_terms_of(j->protocol)->answer_reads_document && amp_route_job_view(j, v))
         return 0;
     return amp_reader_line(r->again, amp_route_job_whole(j), &opt, v, NULL, NULL, err) < 0 ? -1 : 0;
 }
