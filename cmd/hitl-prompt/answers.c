@@ -69,7 +69,7 @@ static int add(struct answers *a, struct amp_span line, struct amp_error *err)
 int answers_read(struct answers *a, struct amp_error *err)
 {
     while (!a->done) {
-        if (amp_buf_reserve(&a->text, 4096, err))
+        if (amp_buf_reserve(&a->text, 4096, err) < 0)
             return -1;
         ssize_t n = read(a->fd, a->text.data + a->text.len, 4096);
         if (n < 0 && errno == EINTR)

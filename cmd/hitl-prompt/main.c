@@ -380,7 +380,7 @@ static int run(int argc, char **argv)
         .note = amp_note,
         .say = amp_finding_print,
     };
-    if (amp_store_open(state, &opt, &p.store, &err))
+    if (amp_store_open(state, &opt, &p.store, &err) < 0)
         return amp_complain(&err);
     terminal_init(&p.tty);
     look_for_terminal(&p);

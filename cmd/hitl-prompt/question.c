@@ -53,7 +53,7 @@ static int mark(const char *label, struct amp_span safe, int width, struct amp_b
 {
     do {
         size_t n = fitting(safe, width - MARK);
-        if (amp_buf_fmt(out, err, "  %-*s | %.*s\n", LABEL, label, (int)n, safe.p))
+        if (amp_buf_fmt(out, err, "  %-*s | %.*s\n", LABEL, label, (int)n, safe.p) < 0)
             return -1;
         label = "";
         safe = (struct amp_span){safe.p + n, safe.n - n};
@@ -79,7 +79,7 @@ static int quote(const char *label, const char *value, int width, struct amp_buf
         bool last = line.n == left;
 
         amp_buf_init(&safe, TEXT_MAX);
-        if (amp_buf_str(&safe, "", err) || amp_text_safe(line, 0, &safe, err) ||
+        if (amp_buf_str(&safe, "", err) < 0 || amp_text_safe(line, 0, &safe, err) < 0 ||
             (last && cut && amp_buf_str(&safe, " …", err)) ||
             mark(label, amp_buf_span(&safe), width, out, err))
             return -1;
@@ -123,13 +123,13 @@ static int about_task(const struct amp_task *t, const char *said, int width, str
     amp_buf_init(&line, TEXT_MAX);
     if (quote("task", t->description, width, out, err) ||
         quote("branch", t->branch, width, out, err) ||
-        amp_buf_fmt(out, err, "  %-*s   %s\n", LABEL, "risk", amp_risk_name(t->risk)))
+        amp_buf_fmt(out, err, "  %-*s   %s\n", LABEL, "risk", amp_risk_name(t->risk)) < 0)
         return -1;
     for (i = 0; i < t->n_parts && i < ITEMS_MAX; i++) {
         amp_buf_reset(&line);
         if (amp_buf_fmt(&line, err, "%s: %s, %lld attempts%s%.12s", t->parts[i].id,
                         amp_qa_fsm.states[t->parts[i].state].name, (long long)t->parts[i].attempts,
-                        *t->parts[i].commit ? ", last commit " : "", t->parts[i].commit) ||
+                        *t->parts[i].commit ? ", last commit " : "", t->parts[i].commit) < 0 ||
             quote("subtask", line.data, width, out, err))
             return -1;
     }
@@ -146,7 +146,7 @@ static int about_task(const struct amp_task *t, const char *said, int width, str
         if (amp_buf_fmt(&line, err, "%s, %s:%lld: %s", amp_json_str(issue, "severity"),
                         amp_json_str(issue, "file"),
                         (long long)json_integer_value(json_object_get(issue, "line")),
-                        amp_json_str(issue, "description")) ||
+                        amp_json_str(issue, "description")) < 0 ||
             quote("rejected for", line.data, width, out, err))
             return -1;
     }
@@ -211,7 +211,7 @@ static int invocation_text(const struct amp_question *q, int width, struct amp_b
     const json_t *subject = json_object_get(p, "subject");
 
     /* The reason is one of the protocol's list. */
-    if (amp_buf_fmt(out, err, "\n== %s, asked in SW4RM\n", amp_json_str(p, "reason_type")) ||
+    if (amp_buf_fmt(out, err, "\n== %s, asked in SW4RM\n", amp_json_str(p, "reason_type")) < 0 ||
         quote("question", amp_question_invocation(q), width, out, err) ||
         quote("asked by", amp_json_str(q->message, "producer_id"), width, out, err))
         return -1;

@@ -95,7 +95,7 @@ int terminal_line(struct terminal *t)
         return errno == EINTR || errno == EAGAIN ? 0 : -1;
     if (n == 0)
         return -1;
-    if (amp_buf_add(&t->line, b, (size_t)n, NULL)) {
+    if (amp_buf_add(&t->line, b, (size_t)n, NULL) < 0) {
         amp_buf_reset(&t->line);
         return 0;
     }

@@ -13,15 +13,16 @@ static int say_binding(const struct amp_binding *b, struct amp_error *err)
     const char *state = amp_binding_fsm.states[b->state].name;
     const char *path = b->state == AMP_BINDING_BOUND_NON_HOME ? b->other : b->worktree;
     amp_buf_init(&out, 64 << 10);
-    if (amp_text_safe(amp_span_str(b->agent), 0, &out, err) ||
-        amp_buf_fmt(&out, err, "\t%s\t", state))
+    if (amp_text_safe(amp_span_str(b->agent), 0, &out, err) < 0 ||
+        amp_buf_fmt(&out, err, "\t%s\t", state) < 0)
         return -1;
     if (b->state == AMP_BINDING_BIND_FAILED) {
-        if (amp_buf_fmt(&out, err, "%s: ", amp_bind_reason_name(b->reason)) ||
-            amp_text_safe(amp_span_str(b->why), 0, &out, err))
+        if (amp_buf_fmt(&out, err, "%s: ", amp_bind_reason_name(b->reason)) < 0 ||
+            amp_text_safe(amp_span_str(b->why), 0, &out, err) < 0)
             return -1;
-    } else if (amp_text_safe(amp_span_str(path), 0, &out, err) || amp_buf_str(&out, "\t", err) ||
-               amp_text_safe(amp_span_str(b->branch), 0, &out, err)) {
+    } else if (amp_text_safe(amp_span_str(path), 0, &out, err) < 0 ||
+               amp_buf_str(&out, "\t", err) < 0 ||
+               amp_text_safe(amp_span_str(b->branch), 0, &out, err) < 0) {
         return -1;
     }
     return amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err) ? -1 : 0;
@@ -54,7 +55,7 @@ int verb_bind(int argc, char **argv)
         return amp_complain(&err);
     int rc = amp_bind(s.store, s.git, &spec, &b, &failed);
     int status = 0;
-    if (amp_store_sync(s.store, &err))
+    if (amp_store_sync(s.store, &err) < 0)
         status = amp_complain(&err);
     else if ((rc == 0 || b.found) && show(&b, &err))
         status = amp_complain(&err);
@@ -97,7 +98,7 @@ int verb_status(int argc, char **argv)
         return amp_complain(&err);
     int status = 0;
     if (session_expire(&s, amp_now_ms(), &err) || session_warn(&s, amp_now_ms(), &err) ||
-        amp_binding_get(s.store, agent, &b, &err) || amp_store_sync(s.store, &err) ||
+        amp_binding_get(s.store, agent, &b, &err) < 0 || amp_store_sync(s.store, &err) < 0 ||
         show(&b, &err))
         status = amp_complain(&err);
     else if (b.state == AMP_BINDING_UNBOUND || b.state == AMP_BINDING_BIND_FAILED)

@@ -94,7 +94,7 @@ static int find_path(struct session *s, const char *id, const char *repo, char o
 {
     char root[PATH_MAX * 2];
     struct amp_git_info info;
-    if (amp_git_info(s->git, repo, &info, err))
+    if (amp_git_info(s->git, repo, &info, err) < 0)
         return -1;
     size_t n = strlen(info.common);
     if (n > 5 && strcmp(info.common + n - 5, "/.git") == 0)
@@ -192,7 +192,7 @@ static int switch_to(struct session *s, const struct control *c, enum amp_bindin
 {
     char path[PATH_MAX];
     struct amp_binding now;
-    if (amp_binding_get(s->store, c->agent, &now, err))
+    if (amp_binding_get(s->store, c->agent, &now, err) < 0)
         return -1;
     const char *id = c->target[0] ? c->target : now.other;
     const char *repo = now.repo[0] ? now.repo : opt.repo;
@@ -216,7 +216,7 @@ static int approve(struct session *s, const struct amp_view *v, const struct con
                    struct amp_error *err)
 {
     struct amp_binding now;
-    if (check_approver(v, c->agent, err) || amp_binding_get(s->store, c->agent, &now, err))
+    if (check_approver(v, c->agent, err) || amp_binding_get(s->store, c->agent, &now, err) < 0)
         return -1;
     if (now.invocation[0])
         return amp_fail(err, AMP_NOPERM, "permission_denied",
@@ -348,7 +348,7 @@ static int answer(struct session *s, const struct amp_view *v, struct amp_error 
         if (c.agent[0] && amp_binding_get(s->store, c.agent, &b, err))
             return -1;
     }
-    if (amp_store_sync(s->store, err) || print_binding(&b, id, rc ? &failed : NULL, err))
+    if (amp_store_sync(s->store, err) < 0 || print_binding(&b, id, rc ? &failed : NULL, err))
         return -1;
     return rc == 0 && b.invocation[0] && strcmp(c.operation, "SWITCH_REQUEST") == 0
                ? print_question(&b, err)
@@ -386,7 +386,7 @@ int verb_filter(int argc, char **argv)
     amp_note_terminal(NULL);
     int status = 0;
     while (status == 0) {
-        if (drain(&s, &in, &err) || amp_out_flush(&err)) {
+        if (drain(&s, &in, &err) || amp_out_flush(&err) < 0) {
             status = amp_complain(&err);
         } else if (amp_stop) {
             status = AMP_INTERRUPTED;

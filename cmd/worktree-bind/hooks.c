@@ -68,7 +68,7 @@ static void print_step(void *ctx, const char *did, const char *path, const char 
         amp_jw_close(&w, '}');
         rc = amp_jw_end(&w, err);
     }
-    if (rc || amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err))
+    if (rc || amp_buf_str(&out, "\n", err) < 0 || amp_out(amp_buf_span(&out), err) < 0)
         amp_status_note((int)err->status);
 }
 
@@ -135,7 +135,7 @@ static void print_finding(void *ctx, const struct amp_hook_finding *f)
         amp_jw_close(&w, '}');
         rc = amp_jw_end(&w, err);
     }
-    if (rc || amp_buf_str(&out, "\n", err) || amp_out(amp_buf_span(&out), err))
+    if (rc || amp_buf_str(&out, "\n", err) < 0 || amp_out(amp_buf_span(&out), err) < 0)
         amp_status_note((int)err->status);
 }
 

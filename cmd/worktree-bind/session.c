@@ -12,9 +12,9 @@ int session_open(struct session *s, bool with_store, struct amp_error *err)
                                         .actor = amp_cli_name()};
     const struct amp_git_options git = {.stop = &amp_stop};
     *s = (struct session){0};
-    if (amp_git_open(&git, &s->git, err))
+    if (amp_git_open(&git, &s->git, err) < 0)
         return -1;
-    if (amp_git_info(s->git, opt.repo, &s->info, err) ||
+    if (amp_git_info(s->git, opt.repo, &s->info, err) < 0 ||
         (with_store && !opt.state &&
          (amp_worktree_state_dir(&s->info, dir, sizeof dir, err) || amp_cli_state(dir, err))) ||
         (with_store && amp_store_open(opt.state ? opt.state : dir, &options, &s->store, err))) {
@@ -95,7 +95,7 @@ int print_binding(const struct amp_binding *b, const char *ref, const struct amp
         put(&w, "error", failure->what);
     }
     amp_jw_close(&w, '}');
-    if (amp_jw_end_line(&w, err))
+    if (amp_jw_end_line(&w, err) < 0)
         return -1;
     return amp_out(amp_buf_span(&out), err);
 }

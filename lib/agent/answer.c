@@ -62,7 +62,7 @@ static int read_regular(const char *path, size_t max, struct amp_buf *out, struc
     if (st.st_size > (off_t)max)
         return amp_fail(err, AMP_DATAERR, "bad_answer", "%s: larger than %zu bytes", path, max);
     for (;;) {
-        if (amp_buf_reserve(out, 65536, err))
+        if (amp_buf_reserve(out, 65536, err) < 0)
             return -1;
         ssize_t n = read(fd, out->data + out->len, 65536);
         if (n < 0 && errno == EINTR)

@@ -250,7 +250,7 @@ int amp_job_next(struct amp_store *s, const char *consumer, int64_t now_ms, cons
     amp_buf_init(&q.mem, AMP_REC_MAX);
     q.err = err;
     for (size_t i = 0; i < sizeof live && q.rc == 0; i++)
-        if (amp_store_each(s, KIND, amp_job_fsm.states[live[i]].name, consider, &q, err))
+        if (amp_store_each(s, KIND, amp_job_fsm.states[live[i]].name, consider, &q, err) < 0)
             q.rc = -1;
     amp_buf_release(&q.mem);
     if (q.rc < 0)

@@ -238,7 +238,7 @@ int amp_agent_status(struct amp_store *s, const char *name, struct amp_agent_sta
 {
     struct amp_store_rec rec;
 
-    if (amp_store_get(s, KIND, amp_span_str(name), &rec, err))
+    if (amp_store_get(s, KIND, amp_span_str(name), &rec, err) < 0)
         return -1;
     if (!rec.found) {
         *out = (struct amp_agent_status){0};
@@ -277,7 +277,7 @@ int amp_agent_each(struct amp_store *s, struct amp_span task, amp_agent_fn fn, v
 {
     struct each e = {.task = task, .fn = fn, .ctx = ctx, .err = err};
     amp_buf_init(&e.mem, AMP_REC_MAX);
-    if (amp_store_each(s, KIND, NULL, each_one, &e, err))
+    if (amp_store_each(s, KIND, NULL, each_one, &e, err) < 0)
         e.rc = -1;
     amp_buf_release(&e.mem);
     return e.rc < 0 ? -1 : 0;
@@ -316,7 +316,7 @@ static int on_next(void *ctx, struct amp_span id, const struct amp_store_rec *re
 int amp_agent_next_limit(struct amp_store *s, int64_t *ms, struct amp_error *err)
 {
     struct limits l = {.err = err};
-    if (amp_store_due(s, KIND, INT64_MAX, on_next, &l, err) || l.rc)
+    if (amp_store_due(s, KIND, INT64_MAX, on_next, &l, err) < 0 || l.rc)
         return -1;
     *ms = l.next_ms;
     return 0;
@@ -357,7 +357,7 @@ int amp_agent_expire(struct amp_store *s, int64_t now_ms, const char *actor, amp
     struct limits l = {
         .s = s, .now_ms = now_ms, .actor = actor, .tell = tell, .ctx = ctx, .err = err};
 
-    if (amp_store_due(s, KIND, now_ms, on_limit, &l, err) || l.rc)
+    if (amp_store_due(s, KIND, now_ms, on_limit, &l, err) < 0 || l.rc)
         return -1;
     *done = l.done;
     return 0;

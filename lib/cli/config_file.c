@@ -89,7 +89,7 @@ static int read_config(struct config *c, bool given, struct amp_error *err)
     if (got < 0)
         return amp_fail(err, AMP_CONFIG, why.code, "%s", why.what);
     struct amp_span text = amp_buf_span(&c->text);
-    if (amp_tape_scan(&c->tape, text.p, text.n, &fault))
+    if (amp_tape_scan(&c->tape, text.p, text.n, &fault) < 0)
         return amp_json_fault_is_memory(&fault) ? amp_fail_memory(err) : not_json(c, &fault, err);
     if (c->tape.tok[0].type != AMP_JSON_OBJECT)
         return amp_fail(err, AMP_CONFIG, "bad_config", "%s: not an object", c->path);
@@ -132,22 +132,23 @@ static int sort_members(const struct amp_tape *t, uint32_t tok, struct amp_span 
         struct amp_span sub = {path, n < KEY_MAX ? (size_t)n : KEY_MAX - 1};
         bool section = t->tok[k + 1].type == AMP_JSON_OBJECT && t->tok[k + 1].next > k + 2;
         if (!section && !(cli_state_may_set && cli_state_may_set(sub))) {
-            if (amp_buf_fmt(names, err, "%s%s", names->len ? ", " : "", path))
+            if (amp_buf_fmt(names, err, "%s%s", names->len ? ", " : "", path) < 0)
                 return -1;
             continue;
         }
         size_t before = counted->len;
         if (amp_buf_fmt(counted, err, "%s\"%.*s\":", counted->data[before - 1] == '{' ? "" : ",",
-                        (int)name.n, name.p))
+                        (int)name.n, name.p) < 0)
             return -1;
         if (!section) {
-            if (amp_buf_add(counted, value.p, value.n, err))
+            if (amp_buf_add(counted, value.p, value.n, err) < 0)
                 return -1;
             continue;
         }
         size_t open = counted->len;
-        if (amp_buf_add(counted, "{", 1, err) || sort_members(t, k + 1, sub, counted, names, err) ||
-            amp_buf_add(counted, "}", 1, err))
+        if (amp_buf_add(counted, "{", 1, err) < 0 ||
+            sort_members(t, k + 1, sub, counted, names, err) ||
+            amp_buf_add(counted, "}", 1, err) < 0)
             return -1;
         if (counted->len == open + 2)
             counted->len = before;
@@ -160,9 +161,9 @@ static int read_state_config(struct config *c, struct amp_buf *names, struct amp
 {
     AMP_BUF struct amp_buf counted = {0};
     amp_buf_init(&counted, CONFIG_MAX + 2);
-    if (read_config(c, false, err) || amp_buf_add(&counted, "{", 1, err) ||
+    if (read_config(c, false, err) || amp_buf_add(&counted, "{", 1, err) < 0 ||
         sort_members(&c->tape, 0, (struct amp_span){"", 0}, &counted, names, err) ||
-        amp_buf_add(&counted, "}", 1, err))
+        amp_buf_add(&counted, "}", 1, err) < 0)
         return -1;
     return check_config(c, amp_buf_span(&counted), err);
 }

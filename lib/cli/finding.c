@@ -25,7 +25,7 @@ int amp_finding_line(const struct amp_finding *f, const struct amp_line_place *a
 {
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, LINE_MOST);
-    if (location_add(f, at, &text, err) || amp_buf_fmt(&text, err, "%s: ", f->code) ||
+    if (location_add(f, at, &text, err) || amp_buf_fmt(&text, err, "%s: ", f->code) < 0 ||
         amp_finding_sentence(f, document, &text, err))
         return -1;
     return amp_diagnostic(f->severity == AMP_SEV_ERROR ? AMP_DIAG_ERROR : AMP_DIAG_WARNING, color,

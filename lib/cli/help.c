@@ -34,12 +34,12 @@ static int option_line(struct amp_buf *b, const struct amp_opt *o, struct amp_er
                              : "",
              arg, o->optional_arg ? "]" : "");
     if (strlen(left) > COLUMN - 2) {
-        if (amp_buf_fmt(b, err, "%s\n%*s", left, COLUMN, ""))
+        if (amp_buf_fmt(b, err, "%s\n%*s", left, COLUMN, "") < 0)
             return -1;
-    } else if (amp_buf_fmt(b, err, "%-*s", COLUMN, left)) {
+    } else if (amp_buf_fmt(b, err, "%-*s", COLUMN, left) < 0) {
         return -1;
     }
-    if (amp_buf_str(b, o->doc ? o->doc : "", err))
+    if (amp_buf_str(b, o->doc ? o->doc : "", err) < 0)
         return -1;
     if (o->env && amp_buf_fmt(b, err, " [%s]", o->env))
         return -1;
@@ -55,11 +55,11 @@ static bool shadowed(const struct cli_parse *p, int i)
 
 static int statuses(struct amp_buf *b, const int *status, struct amp_error *err)
 {
-    if (amp_buf_str(b, "\nExit status, see amp-exit(7):\n", err))
+    if (amp_buf_str(b, "\nExit status, see amp-exit(7):\n", err) < 0)
         return -1;
     for (int i = 0; i == 0 || (status && status[i]); i++) {
         int s = status ? status[i] : 0;
-        if (amp_buf_fmt(b, err, "  %3d  %s\n", s, amp_status_meaning(s)))
+        if (amp_buf_fmt(b, err, "  %3d  %s\n", s, amp_status_meaning(s)) < 0)
             return -1;
     }
     return 0;
@@ -75,7 +75,7 @@ static int verbs(struct amp_buf *b, const struct amp_tool *tool, const char *gro
         if (!any && amp_buf_str(b, "\nVerbs:\n", err))
             return -1;
         any = true;
-        if (amp_buf_fmt(b, err, "  %-*s%s\n", COLUMN - 2, v->name, v->doc ? v->doc : ""))
+        if (amp_buf_fmt(b, err, "  %-*s%s\n", COLUMN - 2, v->name, v->doc ? v->doc : "") < 0)
             return -1;
     }
     return 0;
@@ -101,8 +101,8 @@ int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const cha
         }
     }
     const char *doc = one ? verb->doc : tool->doc;
-    if (amp_buf_fmt(&b, err, "\n%s\n", doc ? doc : "") || (!one && verbs(&b, tool, group, err)) ||
-        amp_buf_str(&b, "\nOptions:\n", err))
+    if (amp_buf_fmt(&b, err, "\n%s\n", doc ? doc : "") < 0 ||
+        (!one && verbs(&b, tool, group, err)) || amp_buf_str(&b, "\nOptions:\n", err) < 0)
         return -1;
     const struct amp_opt *o;
     for (int i = 0; (o = cli_opt_at(p, i)); i++)
@@ -143,13 +143,13 @@ static int option_row(struct amp_buf *b, const struct amp_opt *o, bool given, st
 {
     if (amp_buf_fmt(b, err, "option\t%c\t%s\t%s%s\t%s\t", o->letter ? o->letter : '-',
                     or_dash(o->name), cli_kind_names[o->kind], o->optional_arg ? "?" : "",
-                    or_dash(o->arg)))
+                    or_dash(o->arg)) < 0)
         return -1;
     for (int i = 0; o->choices && o->choices[i]; i++)
-        if (amp_buf_fmt(b, err, "%s%s", i ? "," : "", o->choices[i]))
+        if (amp_buf_fmt(b, err, "%s%s", i ? "," : "", o->choices[i]) < 0)
             return -1;
     if (amp_buf_fmt(b, err, "%s\t%s\t%s\t", o->choices ? "" : "-", or_dash(o->doc),
-                    or_dash(o->env)) ||
+                    or_dash(o->env)) < 0 ||
         (given ? amp_buf_str(b, "-", err) : option_default(b, o, err)))
         return -1;
     return amp_buf_str(b, "\n", err);

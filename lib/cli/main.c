@@ -134,7 +134,7 @@ int amp_cli_main(const struct amp_tool *tool, int argc, char **argv)
     static char *none[] = {NULL};
     int status = run(tool, argc > 0 ? argv + 1 : none);
     struct amp_error err;
-    if (amp_out_flush(&err)) {
+    if (amp_out_flush(&err) < 0) {
         if (!cli_complained(&err))
             amp_complain(&err);
         status = (int)amp_status_worse((enum amp_status)status, err.status);

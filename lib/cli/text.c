@@ -96,7 +96,7 @@ int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct a
         int columns;
         size_t run = width > 0 ? 0 : plain(p + i, text.n - i);
         if (run > 0) { /* nothing is cut, so no column is counted */
-            if (amp_buf_add(out, p + i, run, err)) {
+            if (amp_buf_add(out, p + i, run, err) < 0) {
                 out->len = start;
                 return -1;
             }
@@ -113,7 +113,7 @@ int amp_text_safe(struct amp_span text, int width, struct amp_buf *out, struct a
             out->len = cut;
             return amp_buf_str(out, "\xe2\x80\xa6", err);
         }
-        if (amp_buf_str(out, piece, err)) {
+        if (amp_buf_str(out, piece, err) < 0) {
             out->len = start;
             return -1;
         }

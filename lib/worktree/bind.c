@@ -71,7 +71,7 @@ static int make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_
 {
     struct amp_git_info info;
     char path[PATH_MAX * 2];
-    if (amp_git_info(g, spec->repo, &info, err))
+    if (amp_git_info(g, spec->repo, &info, err) < 0)
         return -1;
     amp_span_copy(amp_span_str(info.common), b->repo, sizeof b->repo);
     size_t n = strlen(b->repo);
@@ -139,7 +139,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     struct amp_error failed, late;
     if (!amp_id_is_safe(amp_span_str(spec->agent)))
         return amp_fail(err, AMP_USAGE, "bad_value", "%s: not a name for an agent", spec->agent);
-    if (amp_binding_get(s, spec->agent, &now, err))
+    if (amp_binding_get(s, spec->agent, &now, err) < 0)
         return -1;
     if (now.state == AMP_BINDING_SWITCH_PENDING || now.state == AMP_BINDING_BOUND_NON_HOME)
         return amp_fail(err, AMP_NO, "illegal_transition", "%s: %s: unbind first", spec->agent,
@@ -186,9 +186,9 @@ static int is_of_repo(struct amp_git *g, const char *repo, const struct amp_bind
                       struct amp_error *err)
 {
     struct amp_git_info here, there;
-    if (amp_git_info(g, repo, &here, err))
+    if (amp_git_info(g, repo, &here, err) < 0)
         return -1;
-    if (amp_git_info(g, b->repo, &there, err))
+    if (amp_git_info(g, b->repo, &there, err) < 0)
         return strcmp(err->code, "repo_not_git") ? -1 : 0;
     return strcmp(here.common, there.common) == 0;
 }
@@ -203,7 +203,7 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
                                     .event = AMP_BINDING_EV_UNBIND,
                                     .now_ms = spec->now_ms,
                                     .input = spec->input};
-    if (amp_binding_get(s, agent, &now, err))
+    if (amp_binding_get(s, agent, &now, err) < 0)
         return -1;
     bool bound = now.state != AMP_BINDING_UNBOUND && now.state != AMP_BINDING_BIND_FAILED;
     int known = bound && spec->repo ? is_of_repo(g, spec->repo, &now, err) : 1;

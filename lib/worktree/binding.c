@@ -100,7 +100,7 @@ int amp_binding_get(struct amp_store *s, const char *agent, struct amp_binding *
                     struct amp_error *err)
 {
     struct amp_store_rec rec;
-    if (amp_store_get(s, AMP_BINDING_KIND, amp_span_str(agent), &rec, err))
+    if (amp_store_get(s, AMP_BINDING_KIND, amp_span_str(agent), &rec, err) < 0)
         return -1;
     return decode(&rec, agent, out, err);
 }
@@ -125,7 +125,7 @@ static int each_record(void *ctx, struct amp_span id, const struct amp_store_rec
 int amp_binding_each(struct amp_store *s, amp_binding_fn fn, void *ctx, struct amp_error *err)
 {
     struct each e = {fn, ctx, err, 0};
-    if (amp_store_each(s, AMP_BINDING_KIND, NULL, each_record, &e, err))
+    if (amp_store_each(s, AMP_BINDING_KIND, NULL, each_record, &e, err) < 0)
         return -1;
     return e.rc;
 }

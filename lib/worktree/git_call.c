@@ -175,7 +175,7 @@ static int exchange(struct amp_git *g, struct amp_error *err)
         }
         if (!(p->revents & (POLLIN | POLLHUP | POLLERR)))
             continue;
-        if (amp_buf_reserve(&g->reply, READ_SIZE, err))
+        if (amp_buf_reserve(&g->reply, READ_SIZE, err) < 0)
             return -1;
         ssize_t got = recv(g->fd, g->reply.data + g->reply.len, READ_SIZE, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -192,12 +192,12 @@ int amp_git_call(struct amp_git *g, struct amp_error *err)
 {
     struct amp_json_fault fault;
     amp_jw_close(&g->w, '}');
-    if (amp_jw_end(&g->w, err) || amp_buf_str(&g->request, "\n", err) ||
+    if (amp_jw_end(&g->w, err) < 0 || amp_buf_str(&g->request, "\n", err) < 0 ||
         (g->fd < 0 && start_worker(g, err)))
         return -1;
     if (exchange(g, err))
         return broken(g);
-    if (amp_tape_scan(&g->tape, g->reply.data, g->reply.len, &fault)) {
+    if (amp_tape_scan(&g->tape, g->reply.data, g->reply.len, &fault) < 0) {
         amp_json_fail(err, AMP_INTERNAL, "git_crashed", "git-worker's reply", &fault);
         return broken(g);
     }

@@ -53,7 +53,7 @@ int amp_hooks_find(struct amp_git *g, const char *repo, const char *dir, struct 
 {
     struct amp_git_info info;
     struct amp_hooks h = {.server = false};
-    if (amp_git_info(g, repo, &info, err))
+    if (amp_git_info(g, repo, &info, err) < 0)
         return -1;
     memcpy(h.common, info.common, sizeof h.common);
     int n = snprintf(h.dir, sizeof h.dir, "%s/hooks", info.common);
@@ -162,8 +162,8 @@ int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, co
                         "core.hooksPath leads git to %s: unset it, or install there with "
                         "--hooks-dir",
                         h->foreign);
-    if (amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &bytes, err) || write_policy(&s, rule, err) ||
-        amp_mkdirs(h->dir, 0755, err))
+    if (amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &bytes, err) < 0 ||
+        write_policy(&s, rule, err) || amp_mkdirs(h->dir, 0755, err))
         return -1;
     AMP_CLOSE int dirfd = open(h->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
@@ -224,7 +224,7 @@ int amp_hooks_override(const struct amp_hooks *h, const struct amp_hook_override
     if (strpbrk(o->branch, "\n ") || strpbrk(o->agent, "\n "))
         return amp_fail(err, AMP_USAGE, "bad_value", "a name with white space");
     if (amp_buf_fmt(&text, err, "amp-override 1\nbranch %s\nagent %s\nuntil %lld\nid %s\n",
-                    o->branch, o->agent, (long long)o->until_ms, o->id))
+                    o->branch, o->agent, (long long)o->until_ms, o->id) < 0)
         return -1;
     AMP_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)

@@ -132,9 +132,9 @@ static void check_program(struct check *c, const char *program)
     snprintf(path, sizeof path, "%s/" AMP_HOOK_PROGRAM, c->dir);
     amp_buf_init(&ours, PROGRAM_MAX + 1);
     amp_buf_init(&theirs, PROGRAM_MAX + 1);
-    if (amp_file_read(AT_FDCWD, path, PROGRAM_MAX, &ours, NULL))
+    if (amp_file_read(AT_FDCWD, path, PROGRAM_MAX, &ours, NULL) < 0)
         found(c, AMP_HOOK_ERROR, "guard_missing", path, "", "the guard's program cannot be read");
-    else if (!program || amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &theirs, NULL))
+    else if (!program || amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &theirs, NULL) < 0)
         found(c, AMP_HOOK_ERROR, "guard_unknown", path, "",
               "cannot be compared: the installed " AMP_HOOK_PROGRAM " cannot be read");
     else if (!amp_span_eq(amp_buf_span(&ours), amp_buf_span(&theirs)))

@@ -109,7 +109,7 @@ int amp_patch_read(const char *path, struct amp_patch *out, struct amp_error *er
     int64_t minus = 0, plus = 0;
 
     amp_buf_init(&b, PATCH_MAX);
-    if (amp_file_read(AT_FDCWD, path, PATCH_MAX, &b, err))
+    if (amp_file_read(AT_FDCWD, path, PATCH_MAX, &b, err) < 0)
         return -1;
     for (size_t at = 0; at < b.len;) {
         char *nl = memchr(b.data + at, '\n', b.len - at);

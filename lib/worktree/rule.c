@@ -86,13 +86,13 @@ int amp_rule_parse(struct amp_rule *r, struct amp_span text, struct amp_error *e
 int amp_rule_format(const struct amp_rule *r, struct amp_buf *out, struct amp_error *err)
 {
     if (amp_buf_fmt(out, err, "amp-guard 1\nhumans %s\nserver %s\n",
-                    r->humans_refuse ? "refuse" : "allow", r->server_all ? "all" : "none"))
+                    r->humans_refuse ? "refuse" : "allow", r->server_all ? "all" : "none") < 0)
         return -1;
     for (int i = 0; r->pushers[i]; i++)
-        if (amp_buf_fmt(out, err, "pusher %s\n", r->pushers[i]))
+        if (amp_buf_fmt(out, err, "pusher %s\n", r->pushers[i]) < 0)
             return -1;
     for (int i = 0; r->patterns[i]; i++)
-        if (amp_buf_fmt(out, err, "branch %s\n", r->patterns[i]))
+        if (amp_buf_fmt(out, err, "branch %s\n", r->patterns[i]) < 0)
             return -1;
     return 0;
 }
