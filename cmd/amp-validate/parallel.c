@@ -151,25 +151,33 @@ static struct pool *start(struct session *s, struct amp_error *err)
     return NULL;
 }
 
-/* Gathers about CHUNK_SIZE. 1: there is a chunk; 0: the input is silent; 2: it has ended; -1. */
-static int gather(struct session *s, struct stream *in, struct chunk *c, struct amp_error *err)
+enum gathered {
+    GATHERED_ERROR = -1,
+    GATHERED_NOTHING, /* the input is silent */
+    GATHERED_CHUNK,
+    GATHERED_END,
+};
+
+/* Gathers about CHUNK_SIZE. */
+static enum gathered gather(struct session *s, struct stream *in, struct chunk *c,
+                            struct amp_error *err)
 {
     for (;;) {
         bool have = stream_chunk(in, c);
         if (have && (in->eof || c->too_long || in->buf.len - in->pos >= CHUNK_SIZE))
-            return 1;
+            return GATHERED_CHUNK;
         if (in->eof)
-            return 2;
+            return GATHERED_END;
         int ready = session_wait(s, in->fd, -1, false, err);
         if (ready < 0)
-            return -1;
+            return GATHERED_ERROR;
         if (ready == 0)
-            return have;
+            return have ? GATHERED_CHUNK : GATHERED_NOTHING;
         int got = stream_fill(in, err);
         if (got < 0)
-            return -1;
-        if (got == 2)
-            return have && stream_chunk(in, c);
+            return GATHERED_ERROR;
+        if (got == 2) /* it would block */
+            return have && stream_chunk(in, c) ? GATHERED_CHUNK : GATHERED_NOTHING;
     }
 }
 
@@ -250,17 +258,17 @@ static int run(struct pool *p, struct stream *in, struct amp_error *err)
     bool ended = false;
     while (!ended || p->count > 0) {
         struct chunk c;
-        int got = 0;
+        enum gathered got = GATHERED_NOTHING;
         if (!ended && p->count < p->n_slots) {
             got = gather(s, in, &c, err);
-            if (got < 0 || (got == 1 && hand_out(p, in, &c, err) < 0))
+            if (got == GATHERED_ERROR || (got == GATHERED_CHUNK && hand_out(p, in, &c, err) < 0))
                 return -1;
-            ended = got == 2;
+            ended = got == GATHERED_END;
         }
         int stopped = leave_all(p, err);
         if (stopped != 0)
             return stopped;
-        if (got != 0 || finished(p) || (ended && p->count == 0))
+        if (got != GATHERED_NOTHING || finished(p) || (ended && p->count == 0))
             continue;
         if (p->count == 0 && session_settle(s, err) < 0)
             return -1;
