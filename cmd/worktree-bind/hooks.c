@@ -45,31 +45,38 @@ static int fill(const char *to[AMP_RULE_PATTERNS_MAX + 1], const struct amp_list
     return 0;
 }
 
-/* One line or record for each step: stdout, for that is what the verb is asked for. */
-static void print_step(void *ctx, const char *did, const char *path, const char *note)
+/* Prints one line, or with --json one record of members (names and values, NULL ends), on stdout:
+ * it is what the verb is asked for. */
+static void print_record(const char *word, const char *path, const char *note,
+                         const char *const *members, struct amp_error *err)
 {
     AMP_BUF struct amp_buf out = {0};
     struct amp_jw w;
-    struct amp_error *err = ctx;
     int rc;
     amp_buf_init(&out, 64 << 10);
     if (!opt.json) {
-        rc = amp_buf_fmt(&out, err, "%s: ", did) ||
-             amp_text_safe(amp_span_str(path), 0, &out, err) ||
-             amp_buf_fmt(&out, err, "%s%s", *note ? ": " : "", note);
+        rc = amp_buf_fmt(&out, err, "%s: ", word) < 0 ||
+             amp_text_safe(amp_span_str(path), 0, &out, err) < 0 ||
+             amp_buf_str(&out, *note ? ": " : "", err) < 0 ||
+             amp_text_safe(amp_span_str(note), 0, &out, err) < 0;
     } else {
-        const char *const texts[] = {"action", did, "path", path, "message", note};
         amp_jw_init(&w, &out);
         amp_jw_open(&w, '{');
-        for (size_t i = 0; i < sizeof texts / sizeof *texts; i += 2) {
-            amp_jw_key(&w, texts[i]);
-            amp_jw_str(&w, amp_span_str(texts[i + 1]));
+        for (; *members; members += 2) {
+            amp_jw_key(&w, members[0]);
+            amp_jw_str(&w, amp_span_str(members[1]));
         }
         amp_jw_close(&w, '}');
         rc = amp_jw_end(&w, err);
     }
     if (rc || amp_buf_str(&out, "\n", err) < 0 || amp_out(amp_buf_span(&out), err) < 0)
         amp_status_note((int)err->status);
+}
+
+static void print_step(void *ctx, const char *did, const char *path, const char *note)
+{
+    const char *const members[] = {"action", did, "path", path, "message", note, NULL};
+    print_record(did, path, note, members, ctx);
 }
 
 int verb_hooks_install(int argc, char **argv)
@@ -113,30 +120,10 @@ int verb_hooks_uninstall(int argc, char **argv)
 
 static void print_finding(void *ctx, const struct amp_hook_finding *f)
 {
-    AMP_BUF struct amp_buf out = {0};
-    struct amp_jw w;
-    struct amp_error *err = ctx;
-    int rc;
     const char *severity = f->severity == AMP_HOOK_ERROR ? "error" : "warning";
-    amp_buf_init(&out, 64 << 10);
-    if (!opt.json) {
-        rc = amp_buf_fmt(&out, err, "%s: ", severity) ||
-             amp_text_safe(amp_span_str(f->path), 0, &out, err) || amp_buf_str(&out, ": ", err) ||
-             amp_text_safe(amp_span_str(f->what), 0, &out, err);
-    } else {
-        const char *const texts[] = {"severity", severity, "code",    f->code,
-                                     "path",     f->path,  "message", f->what};
-        amp_jw_init(&w, &out);
-        amp_jw_open(&w, '{');
-        for (size_t i = 0; i < sizeof texts / sizeof *texts; i += 2) {
-            amp_jw_key(&w, texts[i]);
-            amp_jw_str(&w, amp_span_str(texts[i + 1]));
-        }
-        amp_jw_close(&w, '}');
-        rc = amp_jw_end(&w, err);
-    }
-    if (rc || amp_buf_str(&out, "\n", err) < 0 || amp_out(amp_buf_span(&out), err) < 0)
-        amp_status_note((int)err->status);
+    const char *const members[] = {"severity", severity,  "code",  f->code, "path",
+                                   f->path,    "message", f->what, NULL};
+    print_record(severity, f->path, f->what, members, ctx);
 }
 
 /* 1: the guard is not what it should be. */
