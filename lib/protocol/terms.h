@@ -83,6 +83,9 @@ struct amp_terms {
     /* An answer repeats what only the message's document says: its view needs the tape. */
     bool answer_reads_document;
 
+    /* Whether a message that says that work is done ends this request; NULL: always. */
+    bool (*ends)(struct amp_span request, const struct amp_view *done);
+
     /* ---- Holders of work ---- */
     bool to_holds;              /* work is held by whom the message names */
     const char *not_holder;     /* the code for anybody but the holder of the work, */

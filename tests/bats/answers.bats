@@ -531,3 +531,15 @@ W=task_dispatch-T-2026-044-
   jq -se '[.[].seq] == [1, 2] and all(.sourceNodeId == "exec" and .corrId == "c" and .payload.refEventId == "evt_1" and
     .payload.refKind == "task_create" and .payload.ackType == "failed_terminal" and .payload.code == "overloaded")' first second
 }
+
+@test "a skill distribution is fulfilled only by a confirmation that says the version" {
+  need jq
+  ev task_create '{"taskId":"t","taskType":"skill_distribution","title":"T","toAgents":["exec"],"capabilityId":"cap.a",
+    "delegationSkillRef":{"name":"d","version":"1.3.0"},"requiredBy":"2026-02-25T18:30:00.000Z","requesterAgentId":"cli"}' \
+    '.sourceAgentId = "cli"' | track 12:00:00 >/dev/null
+  complete | track 12:00:01 >/dev/null
+  complete '.payload.installedVersion = "1.2.9"' | track 12:00:02 >/dev/null
+  [ "$(state evt_1)" != FULFILLED ]
+  complete '.payload.installedVersion = "1.3.0"' | track 12:00:03 >/dev/null
+  [ "$(state evt_1)" = FULFILLED ]
+}

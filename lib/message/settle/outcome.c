@@ -6,8 +6,10 @@
 #include "message/ledger/awaited.h"
 #include "message/ledger/holder.h"
 #include "message/operation/retry.h"
+#include "message/record/record.h"
 #include "message/settle/answer.h"
 #include "message/settle/heard.h"
+#include "protocol/terms.h"
 
 /* AOP's RESPONSE and its signs of life. Complete in parts is an end, too. */
 static bool aop_answer_read(const struct amp_view *v, struct amp_message_answer *a)
@@ -85,6 +87,7 @@ bool amp_outcome_is(const struct amp_view *v)
 /* One answer to all attempts at an operation. */
 struct telling {
     struct amp_store *store;
+    const struct amp_view *v;
     const struct amp_message_answer *answer;
     int64_t now_ms;
     bool check; /* only whether the sender may */
@@ -92,11 +95,33 @@ struct telling {
     struct amp_error denied;
 };
 
+/* Whether the message ends the work that this attempt asked for. */
+static int attempt_ends(const struct telling *t, struct amp_span id, bool *ends,
+                        struct amp_error *err)
+{
+    const struct amp_terms *terms = amp_terms_of(t->v->protocol);
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem = {0};
+    *ends = true;
+    if (!terms->ends || t->answer->stage != AMP_STAGE_FULFILLED)
+        return 0;
+    amp_buf_init(&mem, AMP_RECORD_MAX);
+    if (amp_message_find(t->store, id, &mem, &r, err) < 0)
+        return -1;
+    *ends = !r.found || terms->ends(r.line, t->v);
+    return 0;
+}
+
 /* Of several attempts, or hand-overs, the answer is to those whose holder gives it. */
 static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
 {
     struct telling *t = ctx;
     struct amp_error e = {0};
+    bool ends;
+    if (attempt_ends(t, id, &ends, err) < 0)
+        return -1;
+    if (!ends)
+        return 0;
     int rc = t->check ? amp_message_may_answer(t->store, id, NULL, t->answer, &e)
                       : amp_settle_answer(t->store, id, t->answer, t->now_ms, NULL, &e);
     if (rc == 0) {
@@ -116,7 +141,7 @@ static int attempts_answer(struct amp_store *s, const struct amp_view *v,
                            struct amp_error *err)
 {
     char by[256];
-    struct telling t = {.store = s, .answer = &a, .now_ms = now_ms, .check = check};
+    struct telling t = {.store = s, .v = v, .answer = &a, .now_ms = now_ms, .check = check};
     amp_span_copy(v->from, by, sizeof(by));
     a.by = by;
     if (amp_awaited_each(s, v, attempt_answer, &t, err) < 0)

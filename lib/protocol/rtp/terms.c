@@ -55,11 +55,45 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
     return amp_edit_text(e, trace, "idempotencyKey", a->first);
 }
 
+static uint32_t version_at(const struct amp_tape *t, const char *pointer)
+{
+    uint32_t tok = amp_tape_pointer(t, 0, amp_span_str(pointer));
+    return tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_STRING ? tok : AMP_TOK_NONE;
+}
+
+/* A skill distribution is done when its completion confirms the version (§7). */
+static bool is_confirmed(struct amp_span request, const struct amp_view *done)
+{
+    static const char *const places[] = {"/payload/delegationSkillRef/version",
+                                         "/payload/installedVersion", "/payload/version"};
+    struct amp_json_fault fault;
+    struct amp_tape t;
+    bool good = true;
+    if (!memmem(request.p, request.n, "skill_distribution", 18))
+        return true;
+    amp_tape_init(&t, NULL);
+    uint32_t payload = amp_tape_scan(&t, request.p, request.n, &fault) < 0
+                           ? AMP_TOK_NONE
+                           : amp_tape_pointer(&t, 0, AMP_SPAN("/payload"));
+    if (payload != AMP_TOK_NONE && t.tok[payload].type == AMP_JSON_OBJECT &&
+        amp_object_is(&t, payload, "taskType", "skill_distribution")) {
+        uint32_t wanted = version_at(&t, places[0]);
+        good = wanted == AMP_TOK_NONE;
+        for (unsigned i = 0; !good && i < AMP_SPEC_COUNT(places); i++) {
+            uint32_t said = version_at(done->tape, places[i]);
+            good = said != AMP_TOK_NONE && amp_tape_equal(&t, wanted, done->tape, said);
+        }
+    }
+    amp_tape_release(&t);
+    return good;
+}
+
 static const char *const silent[] = {"ack", "signal", "dead_letter", NULL};
 
 /* An event is a dead letter after five attempts. */
 const struct amp_terms amp_terms_rtp = {
     .acknowledges = true,
+    .ends = is_confirmed,
     .waits_for = AMP_STAGE_RECEIVED,
     .ack_timeout_ms = 20000,
     .sla_ms = 120000,
