@@ -261,7 +261,8 @@ int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec
     return amp_git_call(g, err) ? -1 : amp_git_field_bool(g, 0, "kept") ? 1 : 0;
 }
 
-int amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec, struct amp_error *err)
+enum amp_git_kept amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec,
+                               struct amp_error *err)
 {
     amp_git_begin(g, "keep");
     amp_git_put(g, "repo", spec->repo);
@@ -271,8 +272,10 @@ int amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec, struct
     amp_git_put(g, "email", spec->email);
     amp_git_put_flag(g, "release", spec->release);
     if (amp_git_call(g, err))
-        return -1;
-    return amp_git_field_bool(g, 0, "partial") ? 2 : amp_git_field_bool(g, 0, "kept") ? 0 : 1;
+        return AMP_KEPT_ERROR;
+    if (amp_git_field_bool(g, 0, "partial"))
+        return AMP_KEPT_PART;
+    return amp_git_field_bool(g, 0, "kept") ? AMP_KEPT_ALL : AMP_KEPT_NOTHING;
 }
 
 void amp_git_keep_ref(const char *who, int64_t now_ms, char out[AMP_KEEP_REF_MAX])

@@ -91,14 +91,21 @@ int amp_git_commit(struct amp_git *g, const struct amp_git_commit_spec *spec, ch
                    struct amp_error *err);
 
 /* Keeps what nobody committed in a worktree of repo under the new ref spec->ref, and changes
- * nothing else: a commit of the files on top of HEAD, or HEAD itself if no ref reaches it. 0: kept;
- * 1: there was nothing to keep; 2: a repository inside the worktree could not be kept, the rest was
- * (then, with release, HEAD is detached so that another worktree can have the branch). */
+ * nothing else: a commit of the files on top of HEAD, or HEAD itself if no ref reaches it. */
+enum amp_git_kept {
+    AMP_KEPT_ERROR = -1,
+    AMP_KEPT_ALL,
+    AMP_KEPT_NOTHING, /* there was nothing to keep */
+    /* A repository inside the worktree could not be kept. With release, HEAD is detached, so that
+     * another worktree can have the branch. */
+    AMP_KEPT_PART,
+};
 struct amp_git_keep_spec {
     const char *repo, *worktree, *ref, *name, *email;
     bool release;
 };
-int amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec, struct amp_error *err);
+enum amp_git_kept amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec,
+                               struct amp_error *err);
 #define AMP_KEEP_REF_MAX 200
 /* A new name for such a ref: refs/amp/kept/WHO/TIME-RANDOM. */
 void amp_git_keep_ref(const char *who, int64_t now_ms, char out[AMP_KEEP_REF_MAX]);

@@ -121,12 +121,12 @@ static int keep(struct amp_worker *w, const struct amp_binding *b, bool release,
     amp_git_keep_ref(w->opt->agent, amp_now_ms(), ref);
     const struct amp_git_keep_spec spec = {b->repo,       b->worktree, ref,
                                            w->opt->agent, email,       release};
-    int rc = amp_git_keep(w->git, &spec, &e);
-    if (rc < 0 || rc == 1)
+    enum amp_git_kept kept = amp_git_keep(w->git, &spec, &e);
+    if (kept == AMP_KEPT_ERROR || kept == AMP_KEPT_NOTHING)
         *ref = 0;
-    if (rc < 0)
+    if (kept == AMP_KEPT_ERROR)
         w->opt->note("%s: not copied to a ref: %s", b->worktree, e.what);
-    return rc < 0 || rc == 2 ? -1 : 0;
+    return kept == AMP_KEPT_ERROR || kept == AMP_KEPT_PART ? -1 : 0;
 }
 
 /* Gives a worktree up for another one. It is removed unless something in it is not committed or is
