@@ -3,6 +3,7 @@
  * stand together leave together, straight from the input's buffer; what has gathered is written
  * before the input would block.
  */
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -200,7 +201,7 @@ static int run_files(struct session *s, char **files, int n)
             if (s->line && strcmp(err.code, "closed_pipe") != 0)
                 amp_note("%s: stopped after line %llu, at byte %llu", n ? path : "stdin",
                          (unsigned long long)s->line, (unsigned long long)s->offset);
-            if (err.status != AMP_DATAERR)
+            if (err.status != AMP_DATAERR && err.sys != EISDIR)
                 return -1; /* not only this file could not be read */
         } else if (stop == 1) {
             return 1;

@@ -44,7 +44,7 @@ nobody() {
 @test "a loop whose coordinator is killed is finished by the next ones" {
   for i in 1 2 3; do
     task-dispatch new -s "$S" --repo r --branch "fix/$i" -d "work" --subtask one --subtask two \
-      -c even
+      --criterion even
   done >tasks
   local kills=0
   for at in 4 12 20 28; do

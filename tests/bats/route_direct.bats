@@ -10,9 +10,10 @@ load messages
 # empty lines, CRLF, lines that are too long, and a last one without an end.
 setup_file() {
   export BUILD_DIR=$AMP_BUILD
-  command -v "${CC:-cc}" >/dev/null || skip "needs a compiler"
+  read -ra compiler <<<"${CC:-cc}"
+  command -v "${compiler[0]}" >/dev/null || skip "needs a compiler"
   cd "$BATS_FILE_TMPDIR" || return 1
-  "${CC:-cc}" -O1 -o corpus "$BATS_TEST_DIRNAME"/../../bench/corpus*.c
+  "${compiler[@]}" -O1 -o corpus "$BATS_TEST_DIRNAME"/../../bench/corpus*.c
   ./corpus mixed 8 >lines
   message task_dispatch '.from = "robot"' >bad
   message task_dispatch '.payload.description = "x" * 70000' >long

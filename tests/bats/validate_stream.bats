@@ -165,14 +165,14 @@ setup() {
   [ "$status" -eq 74 ]
 }
 
-@test "an input that cannot be read is 65; the others are still read" {
+@test "an input that is not there is 65, a directory 74; the others are still read" {
   run --separate-stderr amp-validate nowhere good
   [ "$status" -eq 65 ]
   [ "$output" = "$(cat good)" ]
   [[ $stderr == *nowhere* ]]
   mkdir dir
   run --separate-stderr amp-validate dir good
-  [ "$status" -eq 65 ]
+  [ "$status" -eq 74 ]
   [ "$output" = "$(cat good)" ]
 }
 
