@@ -14,8 +14,9 @@ kills=0
 kill9_round() {
   local ms=$((RANDOM % $1 + 1)) rc=0
   shift
-  # A group of its own: helpers die with the tool.
-  timeout -s KILL "$(printf '0.%03d' "$ms")" "$@" || rc=$?
+  # --foreground: otherwise timeout kills itself too, and what the command was about to write may
+  # still come after this has returned. Helpers die with the tool.
+  timeout --foreground -s KILL "$(printf '0.%03d' "$ms")" "$@" || rc=$?
   [ "$rc" -ne 137 ] || kills=$((kills + 1))
   return 0
 }

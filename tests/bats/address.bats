@@ -333,7 +333,7 @@ lost() {
   for n in ann bob carl; do join "$n"; done
   say_often 30 dora all >in
   for ms in 10 20 40 60 80; do
-    timeout -s KILL "0.0$ms" amp-route --inbound 100 -r '* => agents' <in >/dev/null || :
+    timeout --foreground -s KILL "0.0$ms" amp-route --inbound 100 -r '* => agents' <in >/dev/null || :
   done
   amp-route --inbound 100 -r '* => agents' <in >/dev/null
   for n in ann bob carl; do amp-route inbox "$n" | sort | cmp - <(sort in); done
@@ -343,7 +343,7 @@ lost() {
   for n in ann bob carl; do join "$n"; done
   say_often 60 dora all >in
   for ms in 00 02 05 10 20; do
-    timeout -s KILL "0.0$ms" amp-route -r '* => agents' --agent ann=spool:ann --agent bob=spool:bob \
+    timeout --foreground -s KILL "0.0$ms" amp-route -r '* => agents' --agent ann=spool:ann --agent bob=spool:bob \
       --agent carl=spool:carl <in || :
   done
   amp-route -r '* => agents' --agent ann=spool:ann --agent bob=spool:bob --agent carl=spool:carl <in

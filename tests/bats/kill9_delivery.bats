@@ -61,7 +61,7 @@ heard() {
 during() {
   local ms=$((RANDOM % $1 + 1))
   shift
-  timeout -s KILL "$(printf '0.%03d' "$ms")" "$@"
+  timeout --foreground -s KILL "$(printf '0.%03d' "$ms")" "$@"
 }
 
 round() {

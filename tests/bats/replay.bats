@@ -95,7 +95,7 @@ numbers() { jq -r '.msg_id | sub(".*-"; "")' "$@" | paste -sd' '; }
   kill -9 "$router"
   wait "$router" || :
   for _ in 1 2 3; do
-    timeout -s KILL 0.05 amp-route --as re --from re -r '* => file:out' </dev/null 2>>err || :
+    timeout --foreground -s KILL 0.05 amp-route --as re --from re -r '* => file:out' </dev/null 2>>err || :
   done
   amp-route --as re --from re -r '* => file:out' </dev/null
   # A half line of who was killed is ended by the next.

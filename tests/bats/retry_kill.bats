@@ -35,7 +35,7 @@ read_some() {
      sequence_number: 1, retry_count: 0, message_type: "ACKNOWLEDGEMENT", content_type: "application/json",
      payload: {ack_for_message_id: .message_id, ack_stage: "READ"}, of: .idempotency_token} |
     .content_length = (.payload | tojson | length)' batch >picked
-  sed 's/,"of":"[^"]*"//' picked | amp-ack track --now "$(now "$1")" >/dev/null
+  sed 's/,"of":"[^"]*"//' picked | amp-ack track --now "$(now "$1")" >/dev/null || return 1
   sed 's/.*"of":"\([^"]*\)".*/\1/' picked >>done
 }
 
@@ -70,7 +70,7 @@ round() {
       step=$((step + 1))
       round $step
       round $step
-      read_some $step $batch
+      read_some $step $batch || return 1
       round $step
     done
   done
