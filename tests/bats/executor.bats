@@ -789,3 +789,19 @@ EOS
   amp-ack sweep --state "$STATE" --now 2099-01-01T00:00:00Z >told
   [ -z "$(jq -c 'select(.msg.payload.event? == "agent_failed")' told)" ]
 }
+
+@test "an agent whose output had no reader for too long takes work once there is one" {
+  workplace
+  agent hello <<<'echo hello >hello'
+  mkfifo out
+  dispatch >in
+  task-dispatch run --state "$STATE" --in in --out out --exec ./hello 2>err 3>&- &
+  pid=$!
+  begun() { grep -qs '"to":"INITIALIZING"' "$STATE"/log/*; }
+  wait_until 30 begun
+  amp-ack sweep --state "$STATE" --now 2099-01-01T00:00:00Z >told
+  grep -q '"error_code":"init_timeout"' told
+  timeout 60 cat out >out.ndjson
+  wait $pid
+  got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
+}

@@ -284,9 +284,15 @@ static int run(struct amp_worker *w, struct amp_error *err)
         o->note("ended %d processes that an earlier run of %s left behind", left, o->agent);
     const struct amp_git_options git = {.stop = o->stop};
     if (amp_agent_register(w->store, o->agent, o->role, amp_now_ms(), err) ||
-        amp_git_open(&git, &w->git, err) || amp_worker_open(w, err) ||
-        amp_agent_step(w->store, o->agent, AMP_AGENT_EV_READY, NULL, amp_now_ms(), err))
+        amp_git_open(&git, &w->git, err) || amp_worker_open(w, err))
         return -1;
+    /* Where the output had no reader for long, the time to begin has passed: the agent failed, and
+     * recovers when it takes work. */
+    if (amp_agent_step(w->store, o->agent, AMP_AGENT_EV_READY, NULL, amp_now_ms(), &e) < 0 &&
+        strcmp(e.code, "illegal_transition") != 0) {
+        *err = e;
+        return -1;
+    }
     int rc = loop(w, err);
     amp_agent_step(w->store, o->agent, AMP_AGENT_EV_SHUTDOWN, NULL, amp_now_ms(), &e);
     if (!rc && !*o->stop)
