@@ -76,8 +76,8 @@ struct amp_terms {
     bool expires_unread; /* it may expire after its admission, until it is read */
     const char *timeout_code; /* of a message that nobody acknowledged; NULL: ack_timeout */
     const char *overdue_code; /* of work without an outcome; NULL: ack_timeout */
-    /* Who is told of a message's end: a person, the sender by a nack each time, the sender by a
-     * notice once there is no further attempt. */
+    /* Who is notified of a message's end: a person; the sender by a nack each time; or the sender
+     * by one notice when there is no further attempt. */
     enum { AMP_TELLS_PERSON, AMP_TELLS_NACK, AMP_TELLS_NOTICE } tells;
 
     /* An answer repeats what only the message's document says: its view needs the tape. */

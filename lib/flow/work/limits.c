@@ -1,4 +1,4 @@
-/* Time limits of agents' states: what is told of one that passed. */
+/* Time limits of agents' states: the NOTIFICATION about one that passed. */
 #include "flow/work/limits.h"
 
 #include <stdio.h>

@@ -16,7 +16,7 @@
     X(AMP_CURSOR_EV_HOLD, "hold", "an event beyond the next one is kept")                          \
     X(AMP_CURSOR_EV_TIMEOUT, "gap_timeout", "nobody sent what is missing in time")                 \
     X(AMP_CURSOR_EV_SKIP, "skip", "what is missing is given up")                                   \
-    X(AMP_CURSOR_EV_TOMBSTONE, "tombstone", "it is given up, and a mark stands in its place")      \
+    X(AMP_CURSOR_EV_TOMBSTONE, "tombstone", "it is retired: a mark takes its place")               \
     X(AMP_CURSOR_EV_RENEW, "renew", "its holder is alive")                                         \
     X(AMP_CURSOR_EV_LET_GO, "let_go", "its holder ends")                                           \
     X(AMP_CURSOR_EV_EXPIRE, "expire", "the lease ran out")                                         \

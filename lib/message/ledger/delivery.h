@@ -1,7 +1,7 @@
 /*
  * One step of a message's delivery: what the machine decides from the record and its protocol's
  * row, and what the step does to the record. The ledger and the sweep commit it, and carry out what
- * is left: what leaves, what is told, dead letters and the outbox.
+ * is left to its caller: messages, notices, dead letters and the outbox.
  */
 #ifndef AMP_MESSAGE_LEDGER_DELIVERY_H
 #define AMP_MESSAGE_LEDGER_DELIVERY_H
@@ -19,7 +19,7 @@ struct amp_delivery_step {
     enum amp_failure failure; /* of a refusal or failure: whether another attempt may help */
     bool waits;               /* admitted to an inbox: its work has not begun */
     bool holder;              /* said by who holds the work */
-    bool told;                /* who has to know knows, or is told later */
+    bool told;                /* the sender or the admin was notified, or will be */
     /* What the machine decided. */
     struct amp_fsm_result r;
     uint8_t from;

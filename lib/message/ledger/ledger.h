@@ -39,12 +39,12 @@ struct amp_message_answer {
     struct amp_span code, result; /* result: a JSON value, kept when it ends the work */
     /* Of a refusal or failure: what the sweep makes of it, another attempt or a dead letter. */
     enum amp_failure failure;
-    bool holds;      /* who says RECEIVED takes the work up with it */
-    bool worded;     /* by a message, not by who handed the work over */
-    bool takes_up;   /* a word that only the agent which has the work may say */
-    bool ours;       /* told by who carries it: where nobody took it up, nobody is asked */
-    bool waits;      /* RECEIVED into an inbox: the work has not begun */
-    bool alive;      /* only a sign of life of who holds the work: it says nothing of the message */
+    bool holds;    /* who says RECEIVED takes the work up with it */
+    bool worded;   /* by a message, not by who handed the work over */
+    bool takes_up; /* a word that only the agent which has the work may say */
+    bool ours;     /* whoever carries the message answers: if nobody took it up, nobody is asked */
+    bool waits;    /* RECEIVED into an inbox: the work has not begun */
+    bool alive;    /* only a sign of life of who holds the work: it says nothing of the message */
     bool supervised; /* READ by an agent whose own record tells whether it is alive */
     /* Of FULFILLED: an attempt at the operation has an open dead letter. */
     bool has_letter;

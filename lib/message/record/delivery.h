@@ -28,7 +28,7 @@
     X(AMP_DELIVERY_EV_EXPIRE, "expire", "its time to live passed")                                 \
     X(AMP_DELIVERY_EV_RETRY, "retry", "another attempt is decided")                                \
     X(AMP_DELIVERY_EV_RESEND, "resend", "the attempt leaves")                                      \
-    X(AMP_DELIVERY_EV_DEPART, "depart", "the next attempt stands in the outbox")                   \
+    X(AMP_DELIVERY_EV_DEPART, "depart", "the next attempt is in the outbox")                       \
     X(AMP_DELIVERY_EV_GIVE_UP, "give_up", "there is no further attempt")                           \
     X(AMP_DELIVERY_EV_SETTLE, "settle", "nothing is left to do about it")                          \
     X(AMP_DELIVERY_EV_REQUEUE, "requeue", "a person sends it again")
@@ -41,7 +41,7 @@
     X(AMP_DELIVERY_IF_UNTIL_OUTCOME, "until_outcome",                                              \
       "without an outcome it is sent again, whoever has it")                                       \
     X(AMP_DELIVERY_IF_CLASSED, "classed", "who refuses says whether another attempt may help")     \
-    X(AMP_DELIVERY_IF_TOLD, "told", "who has to know knows, or is told later")
+    X(AMP_DELIVERY_IF_TOLD, "told", "the sender or the admin was notified, or will be")
 
 #define AMP_DELIVERY_EFFECTS(X)                                                                    \
     X(AMP_DELIVERY_DO_CLOSE_OUTBOX, "close_outbox", "the sender need not keep it any longer")      \
@@ -49,7 +49,7 @@
     X(AMP_DELIVERY_DO_CLEAR_DEADLINE, "clear_deadline", "wait no longer")                          \
     X(AMP_DELIVERY_DO_EXPECT, "expect", "wait for its outcome, or the next sign of life")          \
     X(AMP_DELIVERY_DO_HEARD, "heard", "the next sign of life is due later")                        \
-    X(AMP_DELIVERY_DO_RUN_ON, "run_on", "its time runs on; the silence is told once")              \
+    X(AMP_DELIVERY_DO_RUN_ON, "run_on", "keep its deadline; report the silence once")              \
     X(AMP_DELIVERY_DO_LOG_TIMEOUT, "log_timeout", "record the time of the timeout")                \
     X(AMP_DELIVERY_DO_DECIDE, "decide", "decide now on another attempt")                           \
     X(AMP_DELIVERY_DO_AWAIT_RETRY, "await_retry", "wait until the next attempt leaves")            \

@@ -55,9 +55,9 @@ struct amp_message_rec {
      * nobody is watched; lost: a person was told since. supervised: never watched here. */
     int64_t seen_ms;
     bool lost, supervised;
-    /* Attempts (message/operation/retry.h): this is the how manieth of the same operation, `tries`
-     * has the former ones (as read, with room for one more), `next` is the one after it, which has
-     * left at departed_ms from the outbox `node`. */
+    /* Attempts (message/operation/retry.h): the number of this attempt at the same operation,
+     * `tries` has the former ones (as read, with room for one more), `next` is the one after it,
+     * which has left at departed_ms from the outbox `node`. */
     int64_t attempt, departed_ms, sequence;
     struct amp_span origin, next, node;
     struct amp_message_try *tries;

@@ -6,7 +6,7 @@
 
 #include <amp/base/id.h>
 
-#define NAME_MOST 256 /* bytes of a part; longer ones are told by their digest */
+#define NAME_MOST 256 /* bytes of a part; a longer one is replaced by its digest */
 
 static bool is_plain(struct amp_span s)
 {

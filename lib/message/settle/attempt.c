@@ -82,7 +82,7 @@ static int attempt_give_up(struct amp_overdue *o, enum amp_retry_verdict verdict
              amp_retry_word(verdict), amp_retry_why(verdict), (long long)amp_step_attempts(&o->r),
              amp_step_attempts(&o->r) == 1 ? "attempt" : "attempts",
              (int)(o->id.n < 100 ? o->id.n : 100), o->id.p, code);
-    /* A refusal was told by who refused; who gets nacks knows of the timeout. */
+    /* The refusing agent answered itself, and a producer that gets nacks knows of the timeout. */
     o->st.event = AMP_DELIVERY_EV_GIVE_UP;
     o->st.told = amp_delivery_terms(&o->r)->tells == AMP_TELLS_NACK || o->r.told;
     o->end.stage = AMP_STAGE_REJECTED;

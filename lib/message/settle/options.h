@@ -13,7 +13,7 @@ struct amp_sweep_options {
     int64_t silence_ms;                  /* 0: agents are not looked at */
     const struct amp_retry_rules *retry; /* NULL: nothing is sent again */
     int64_t window_ms;                   /* how long an operation's outcome counts */
-    struct amp_buf *answers; /* receives what is told as lines, instead of the outbox; or NULL */
+    struct amp_buf *answers; /* receives the answers as lines, instead of the outbox; or NULL */
     struct amp_metrics *metrics;
 };
 

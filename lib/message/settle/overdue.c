@@ -66,8 +66,8 @@ static int silence_warn(struct amp_overdue *o)
     return end_commit(o, AMP_DELIVERY_EV_SILENT, AMP_STAGE_TIMED_OUT, "E_HEARTBEAT_FAILURE", what);
 }
 
-/* With another attempt to come a person need not know yet. A producer that gets nacks is told each
- * time, one that gets notices of the dead letter. */
+/* While another attempt follows, nobody is notified of the timeout, except a producer that gets a
+ * nack each time. A producer that gets notices is notified of the dead letter. */
 static bool is_told_later(const struct amp_overdue *o)
 {
     const struct amp_retry_rules *rules = o->sw->opt->retry;
@@ -118,8 +118,8 @@ static int message_expire(struct amp_overdue *o)
     return end_commit(o, AMP_DELIVERY_EV_EXPIRE, AMP_STAGE_FAILED, "ttl_expired", what);
 }
 
-/* AMP: who holds work that was read gave no sign of life. It is told once, until the next one.
- * While the task is suspended none is expected. */
+/* AMP: the holder of work that was read gave no sign of life. This is reported once, until the next
+ * sign. While the task is suspended, no sign is expected. */
 static int holder_lose(struct amp_overdue *o)
 {
     char what[500], seen[AMP_TIME_MAX];

@@ -57,7 +57,8 @@ static void step_count(const struct amp_overdue *o)
         amp_step_count(o->sw, amp_span_str(amp_step_escalation(o)));
 }
 
-/* Carries out what a step does: who has to know is told, and a line leaves, by its commit. */
+/* Carries out the effects of a step. Its commit also puts the notices and the next attempt into the
+ * outbox. */
 static int step_carry(struct amp_overdue *o)
 {
     uint32_t eff = o->st.r.effects;

@@ -34,7 +34,7 @@ struct amp_overdue {
     uint64_t rev;
     struct amp_message_rec r;
     struct amp_delivery_step st;
-    /* What is told where the step tells, and to which stage it comes. */
+    /* What the step's notice says, where it gives one, and the stage that the message reaches. */
     struct {
         enum amp_ack_stage stage;
         const char *code, *what;

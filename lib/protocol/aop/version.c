@@ -1,6 +1,6 @@
 /*
- * The versions of AOP (§1.3). Version 1 is a task as Markdown. The contract does not say more of it
- * than that, so it is told by its headings and labels, and our own prompts have those.
+ * The versions of AOP (§1.3). Version 1 is a task as Markdown. The contract says nothing more about
+ * it, so it is recognised by its headings and labels, which our own prompts have, too.
  */
 #include <ctype.h>
 #include <string.h>

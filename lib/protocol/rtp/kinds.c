@@ -1,6 +1,7 @@
 /*
  * Runtime Protocol v1: the ten kinds of events and their bodies, and the records of the control
- * plane (capabilities, cursors, review items), which have no kind and are told by their members.
+ * plane (capabilities, cursors, review items), which have no kind and are recognised by their
+ * members.
  */
 #include "protocol/rtp/rtp.h"
 
@@ -96,8 +97,8 @@ const struct amp_kind_row amp_rtp_rows[] = {
     [AMP_RTP_SKILL_ALONE] = ROW("skill_distribution", OTHER, NULL, "skill_distribution_payload"),
 };
 
-/* Which record an object without a kind is: each by members that no other has, so that it is told
- * also where its id is what it lacks. */
+/* Which record an object without a kind is, by members that no other record has; so it is
+ * recognised even if its id is missing. */
 enum amp_rtp_kind amp_rtp_record(const struct amp_tape *t)
 {
     bool consumer = amp_object_has(t, 0, "consumerNodeId"),

@@ -50,7 +50,7 @@ struct router {
     void (*reread)(struct router *r);
     struct streams_options streams_opt;
     const char *from_position; /* --from, or NULL */
-    int64_t window_ms;         /* how long an outcome is told */
+    int64_t window_ms;         /* how long an outcome is reported */
     bool all, eager, verbose;
     bool dry; /* only says what would be done */
     const char *consumer;
