@@ -265,12 +265,13 @@ setup() {
   { cat good; message task_dispatch '.to = "executer"'; } >messages.ndjson
   run --separate-stderr amp-validate messages.ndjson
   [ "$stderr" = "$(grep '^amp-validate: error: messages' "$AMP_TOP/README.md")" ]
-  local o
-  while read -r o; do
-    amp-validate --options | cut -f2-3 | grep -qx -e "${o#--}.*" -e ".*${o#--}" -e "${o#-}.*" || {
-      echo "no option $o"
+  local o arg
+  amp-validate --help >help
+  while read -r o arg; do
+    grep -qE -e "^ +(-., )?$o(, --[a-z-]+)?${arg:+ $arg}([^a-z-]|$)" help || {
+      echo "no option $o $arg"
       return 1
     }
   done < <(sed -n '/^## The validator alone/,/^## Install/p' "$AMP_TOP/README.md" |
-    grep -o '`-[^` ]*' | tr -d '\`')
+    grep -o '`-[^`]*`' | tr -d '\`')
 }
