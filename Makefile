@@ -24,11 +24,12 @@ say  = @$(if $(V),true,printf '  %-7s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$(2)
 
 include scripts/flags.mk
 
-LIB_SRC   := $(wildcard lib/*/*.c lib/*/*/*.c)
+LIB_SRC   := $(wildcard lib/*/*.c lib/*/*/*.c lib/*/*/*/*.c)
 LIB_OBJ   := $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/gen/schemas.o
 PUB_ROOMS := base json schema fsm protocol machines
 # The shared library: the public rooms and the machines' tables.
-SO_SRC    := $(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) lib/*/*_fsm.c lib/*/*/*_fsm.c)
+SO_SRC    := $(wildcard $(PUB_ROOMS:%=lib/%/*.c) $(PUB_ROOMS:%=lib/%/*/*.c) $(PUB_ROOMS:%=lib/%/*/*/*.c) \
+  lib/*/*_fsm.c lib/*/*/*_fsm.c)
 SO_OBJ    := $(SO_SRC:%.c=$(BUILD)/pic/%.o) $(BUILD)/pic/gen/schemas.o
 TOOLS     := $(notdir $(patsubst %/,%,$(dir $(wildcard cmd/*/main.c))))
 HELPERS   := $(notdir $(patsubst %/,%,$(dir $(wildcard libexec/*/main.c))))
@@ -37,10 +38,10 @@ BINS      := $(TOOLS:%=$(BUILD)/bin/%)
 LIBEXECS  := $(HELPERS:%=$(BUILD)/libexec/amp/%) $(SCRIPTS:%=$(BUILD)/libexec/amp/%)
 UNITS     := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 FIXTURES  := $(patsubst tests/fixture/%.c,$(BUILD)/tests/fixture/%,$(wildcard tests/fixture/*.c))
-# tests/fault: what is preloaded is named fail*.c or trace*.c, the rest are programs.
-SHIMS     := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fault/fail*.c tests/fault/trace*.c))
+# tests/fault: libraries to preload are named fail*.c, the rest are programs.
+SHIMS     := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fault/fail*.c))
 CHECKERS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conformance/*.c tests/differential/*.c) \
-  $(filter-out tests/fault/fail%.c tests/fault/trace%.c,$(wildcard tests/fault/*.c)))
+  $(filter-out tests/fault/fail%.c,$(wildcard tests/fault/*.c)))
 # The fuzz targets as programs that run their inputs, without libFuzzer.
 REPLAYS   := $(patsubst %_fuzz.c,$(BUILD)/%_replay,$(wildcard tests/fuzz/*_fuzz.c))
 SCHEMAS   := $(sort $(wildcard schemas/*/*.json))
@@ -106,7 +107,7 @@ $(BUILD)/lib/libamp.so: $(SO_OBJ) $(BUILD)/gen/libamp.map
 	  $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(SO_OBJ) -Wl,--as-needed $(LIBS)
 
 define program
-$(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(wildcard $(3)/$(2)/*.c)) $$(BUILD)/lib/libamp.a
+$(1)/$(2): $$(patsubst %.c,$$(BUILD)/%.o,$$(wildcard $(3)/$(2)/*.c $(3)/$(2)/*/*.c)) $$(BUILD)/lib/libamp.a
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)
 	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$(filter %.o,$$^) $$(BUILD)/lib/libamp.a -Wl,--as-needed $$(LIBS) $$(LIBS_$(2))

@@ -2,13 +2,14 @@
 # Checks what the compiler does not. Prints one line a finding, "path:line: what"; status 1 when
 # there is any. Notes (prefixed "note:") do not fail it.
 #
-#   scripts/lint.sh [CHECK...]     includes cycles kinds headers banned shadows cleanup machines exits
-#                                  processes caps words format shell external tests
+#   scripts/lint.sh [CHECK...]     includes cycles kinds keys protocols headers banned shadows cleanup machines
+#                                  exits processes caps folders words format shell external neighbours tests
 set -u
 cd "$(dirname "$0")/.." || exit 70
 shopt -s nullglob globstar lastpipe
 found=0
 CC=${CC:-cc}
+read -ra cc <<<"$CC" # may be several words: "ccache gcc"
 
 finding() {
   echo "$*"
@@ -103,13 +104,14 @@ include_pairs() {
       else
         continue
       fi
+      while [[ $to =~ ^(.*)/[^/]+/\.\./(.*)$ ]]; do to=${BASH_REMATCH[1]}/${BASH_REMATCH[2]}; done
       echo "${from%.[ch]} ${to%.h}"
     done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]\(.*\)[>"].*/\1/p' "$f")
   done | awk '$1 != $2' | sort -u
 }
 
-# Files that include each other. No cycle may leave its folder, and lib/message and lib/store have none;
-# elsewhere a cycle is a note, and so is the one of lib/route, whose objects still know each other.
+# Files that include each other. No cycle may leave its folder, and lib/message, lib/port, lib/route
+# and lib/store have none; elsewhere a cycle is a note.
 check_cycles() {
   include_pairs | awk '
     { next_of[$1] = next_of[$1] " " $2; if (!seen[$1]++) node[++n] = $1 }
@@ -129,13 +131,12 @@ check_cycles() {
       for (i = 1; i <= n; i++) {
         if (node[i] in done || !((node[i], node[i]) in reach)) continue
         members = ""
-        bad = node[i] ~ /^lib\/(message|store)\//
-        route = node[i] ~ /^lib\/route\//
+        bad = node[i] ~ /^lib\/(message|port|route|store)\//
         for (j = 1; j <= n; j++)
           if (((node[i], node[j]) in reach) && ((node[j], node[i]) in reach)) {
             done[node[j]] = 1
             members = members " " node[j]
-            if (apart(folder(node[j]), folder(node[i])) && !(route && node[j] ~ /^lib\/route\//)) bad = 1
+            if (apart(folder(node[j]), folder(node[i]))) bad = 1
           }
         print (bad ? "" : "note: ") node[i] ": files include each other:" members
       }
@@ -145,17 +146,11 @@ check_cycles() {
 }
 
 # The kind of a stored record is named in the folder that owns the record; others use its function or
-# its macro. lib/message/history tells what any record of the log is.
-kinds_elsewhere='
-directory lib/message/ledger
-directory lib/message/settle
-agent lib/message/settle
-task lib/message/settle
-'
+# its macro. lib/message/history reports any record of the log, lib/store/upgrade converts those of format 1.
 check_kinds() {
   local f
   for f in lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
-    case $f in lib/message/history/*) continue ;; esac
+    case $f in lib/message/history/* | lib/store/upgrade/*) continue ;; esac
     # A call may go over two lines.
     awk -v f="$f" '
       function tell(text, how) {
@@ -165,30 +160,53 @@ check_kinds() {
       /^#define [A-Z_]*KIND +"/ { tell($3, "defined") }
       {
         both = before " " $0
-        if (match(both, /amp_store_(get|update|each|due|count|next_due)\([^;"]*, *"[a-z_]+"/) && match($0, /"[a-z_]+"/))
+        if (match(both, /(amp_store_(each|due|count|next_due)\([^;"]*, *|AMP_KEY\( *)"[a-z_]+"/) && match($0, /"[a-z_]+"/))
           tell(substr($0, RSTART, RLENGTH), "used")
         if (match($0, /amp_span_is\([a-z_.>-]*kind, "[a-z_]+"/) && match($0, /"[a-z_]+"/))
           tell(substr($0, RSTART, RLENGTH), "used")
         before = $0
       }' "$f"
-  done | sort -u | awk -v elsewhere="$kinds_elsewhere" '
+  done | sort -u | awk '
     function folder(at) { sub(/\/[^\/]*$/, "", at); return at }
-    BEGIN {
-      n = split(elsewhere, line, "\n")
-      for (i = 1; i <= n; i++) if (line[i] != "") allowed[line[i]] = line[i]
-    }
     {
       dir = folder($3)
-      if (($1 " " dir) in allowed) next
       if (($1 in home) && home[$1] != dir) print $3 ": the kind \"" $1 "\" is owned by " home[$1]
       else home[$1] = dir
     }' | findings
 }
 
+# A protocol is named in lib/protocol; other rooms read properties (struct amp_view, struct amp_terms). The exceptions:
+# "FILE LINES REASON".
+protocols_elsewhere='
+lib/message/record/sequence.c 1 a part of a stored key
+lib/store/upgrade/format1.c 1 a part of a stored key of format 1
+'
+check_protocols() {
+  local f
+  for f in include/amp/**/*.h lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]; do
+    case $f in lib/protocol/* | include/amp/protocol/*) continue ;; esac
+    grep -HnE '\bAMP_PROTO_(AMP|SW4RM|AOP|AOF|RTP)\b|"(sw4rm|aop|aof|rtp)"|protocol[a-z]*, "amp"' "$f"
+  done | awk -F: -v elsewhere="$protocols_elsewhere" '
+    BEGIN {
+      n = split(elsewhere, line, "\n")
+      for (i = 1; i <= n; i++) { split(line[i], part, " "); may[part[1]] = part[2] }
+    }
+    ++named[$1] > may[$1] + 0 { print $1 ":" $2 ": names a protocol (" may[$1] + 0 " lines of this file may)" }' | findings
+}
+
+# Keys are made and split by lib/store/key.c only: no digests for parts, no limits, no escapes elsewhere.
+check_keys() {
+  {
+    grep -nE '"sha256:|%0A' lib/**/*.[ch] cmd/**/*.[ch] libexec/**/*.[ch]
+    grep -nE 'define (KEY|ID)_MAX' lib/{message,agent,route,flow}/**/*.[ch]
+  } | grep -vE '^lib/store/(key\.|upgrade/)' |
+    sed 's/$/: keys are made by lib\/store\/key.c/' | findings
+}
+
 # Functions and file-wide variables that hide a name of libc.
 check_shadows() {
   local libc f
-  libc=$("$CC" -print-file-name=libc.so.6)
+  libc=$("${cc[@]}" -print-file-name=libc.so.6)
   [ -f "$libc" ] || {
     echo "note: $CC does not say where libc is"
     return
@@ -216,7 +234,7 @@ check_headers() {
   local f
   for f in include/amp/**/*.h lib/**/*.h cmd/**/*.h libexec/**/*.h; do
     printf '#include "%s"\n#include "%s"\n' "$PWD/$f" "$PWD/$f" |
-      "$CC" -std=gnu11 -Iinclude -Ilib -D_GNU_SOURCE -DAMP_VERSION='""' -Wall -Wextra -Werror \
+      "${cc[@]}" -std=gnu11 -Iinclude -Ilib -D_GNU_SOURCE -DAMP_VERSION='""' -Wall -Wextra -Werror \
         -Wno-unused-function -fsyntax-only -x c - >/dev/null 2>&1 ||
       finding "$f:1: does not compile alone"
   done
@@ -314,11 +332,11 @@ check_exits() {
 check_processes() {
   local f lib=()
   for f in lib/**/*.c cmd/**/*.c; do
-    [ "$f" = lib/base/child.c ] || lib+=("$f")
+    [ "$f" = lib/base/process/child.c ] || lib+=("$f")
   done
-  calls "${lib[@]}" -- 'exec[lv]p?e?|execvpe|fexecve|posix_spawnp?' 'only lib/base/child.c executes'
+  calls "${lib[@]}" -- 'exec[lv]p?e?|execvpe|fexecve|posix_spawnp?' 'only lib/base/process/child.c executes'
   # A helper may become another program, but nothing forks by itself.
-  calls "${lib[@]}" libexec/**/*.c -- 'v?fork|clone3?|daemon|forkpty' 'only lib/base/child.c forks'
+  calls "${lib[@]}" libexec/**/*.c -- 'v?fork|clone3?|daemon|forkpty' 'only lib/base/process/child.c forks'
 }
 
 check_caps() {
@@ -334,6 +352,25 @@ check_caps() {
       finding "$f:1: a drawer is no room"
       ;;
     esac
+  done
+}
+
+# A folder holds at most about 12 files and 2,500 lines: a little more is a note, much more a finding.
+folder_files=15 folder_lines=3000
+check_folders() {
+  local f
+  for f in lib/**/*.c cmd/**/*.c libexec/**/*.c; do
+    echo "${f%/*} $(wc -l <"$f")"
+  done | awk -v n="$folder_files" -v l="$folder_lines" '
+    { files[$1]++; lines[$1] += $2 }
+    END {
+      for (d in files) {
+        if (files[d] <= 12 && lines[d] <= 2500) continue
+        text = d ": " files[d] " files, " lines[d] " lines of C: a second subject? (12 files, 2500 lines)"
+        print (files[d] >= n || lines[d] >= l ? "" : "note: ") text
+      }
+    }' | sort | while IFS= read -r line; do
+    case $line in note:*) echo "$line" ;; *) finding "$line" ;; esac
   done
 }
 
@@ -370,23 +407,74 @@ check_shell() {
   [ ${#list[@]} -eq 0 ] || shellcheck -x -f gcc -S warning "${list[@]}" | findings
 }
 
-# An external name is used by the program, beyond its own file or by tests too. The library's public
-# names are for its users. Looks at the objects of the build, and at nothing where there is none.
-check_external() {
-  local build=${BUILD_DIR:-build} f name objects=() headers=(include/amp/*.h include/amp/*/*.h)
+# built_names WHAT: in $names "NAME TYPE FILE" (without suffix) of each external name of the built objects. False
+# where there is no complete build; then a note says that WHAT not checked.
+names=
+built_names() {
+  local build=${BUILD_DIR:-build} f objects=()
   for f in lib/**/*.c cmd/**/*.c libexec/**/*.c; do
     # An object that is older than its file says nothing about it.
     [ "$build/${f%.c}.o" -nt "$f" ] || {
-      echo "note: $f has changed since the last build: external names are not checked"
-      return
+      echo "note: $f has changed since the last build: $1 not checked"
+      return 1
     }
     objects+=("$build/${f%.c}.o")
   done
   [ ${#objects[@]} -gt 0 ] || return
+  [ -n "$names" ] ||
+    names=$(nm -A -P -g "${objects[@]}" | sed "s|^$build/||; s|\.o:||" | awk '{ print $2, $3, $1 }')
+}
+
+# A file that serves one other file of its folder alone may be a part of it. Not counted are the verbs of a program,
+# which its main.c calls, and what only a row of a table names, as in the tables of protocols and formats.
+neighbours_max=40
+check_neighbours() {
+  local f user name rows last='' alone=()
+  built_names "files that serve one neighbour are" || return
+  # "FILE USER NAME": what the one user takes from the file.
+  awk '
+    function folder(at) { sub(/\/[^\/]*$/, "", at); return at }
+    $2 == "U" { n++; used[n] = $1; user[n] = $3; next }
+    { homes[$1] = homes[$1] " " $3; type[$1, $3] = $2 }
+    END {
+      for (i = 1; i <= n; i++) {
+        k = split(homes[used[i]], home, " ")
+        for (j = 1; j <= k; j++) {
+          # Programs may use one name for different things.
+          if (home[j] == user[i] || (k > 1 && folder(home[j]) != folder(user[i]))) continue
+          if (!((home[j], user[i]) in pair)) { pair[home[j], user[i]] = 1; users[home[j]]++; one[home[j]] = user[i] }
+          if (type[used[i], home[j]] == "T") taken[home[j]] = taken[home[j]] " " used[i]
+        }
+      }
+      for (f in taken)
+        if (users[f] == 1 && folder(f) == folder(one[f]) && one[f] !~ /\/main$/) {
+          k = split(taken[f], name, " ")
+          for (j = 1; j <= k; j++) print f, one[f], name[j]
+        }
+    }' <<<"$names" | sort | while read -r f user name; do
+    [ "$f" != "$last" ] || continue
+    # A relocation in code is a call; one in data is a row of a table.
+    rows=$(objdump -r "${BUILD_DIR:-build}/$user.o" | awk -v name="$name" '
+      /^RELOCATION/ { code = /\[\.text/ }
+      code { sub(/[-+]0x.*/, "", $3); if ($3 == name) { print "called"; exit } }')
+    [ -n "$rows" ] || continue
+    last=$f
+    alone+=("$f")
+    echo "note: $f.c serves only $user.c"
+  done
+  [ "${#alone[@]}" -lt $neighbours_max ] ||
+    finding "${#alone[@]} files serve one neighbour alone (fewer than $neighbours_max may)"
+}
+
+# An external name is used by the program, beyond its own file or by tests too. The library's public
+# names are for its users. Looks at the objects of the build, and at nothing where there is none.
+check_external() {
+  local f name headers=(include/amp/*.h include/amp/*/*.h)
+  built_names "external names are" || return
   {
     echo "main - -"
     [ ${#headers[@]} -eq 0 ] || CC=$CC sh scripts/exports.sh "${headers[@]}" | sed 's/$/ - -/'
-    nm -A -P -g "${objects[@]}" | sed "s|^$build/||; s|\.o:||" | awk '{ print $2, $3, $1 }'
+    echo "$names"
   } | awk '
     $2 == "-" || $2 == "U" { used[$1] = 1; next }
     { at[$1] = $3 }
@@ -408,7 +496,8 @@ check_tests() {
 
 checks=("$@")
 [ ${#checks[@]} -gt 0 ] ||
-  checks=(includes cycles kinds headers banned shadows cleanup machines exits processes caps words format shell external tests)
+  checks=(includes cycles kinds keys protocols headers banned shadows cleanup machines exits processes caps
+    folders words format shell external neighbours tests)
 for c in "${checks[@]}"; do
   declare -F "check_$c" >/dev/null || {
     echo "lint: no check $c" >&2

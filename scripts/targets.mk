@@ -34,6 +34,9 @@ fuzz:
 soak: all units
 	@bash tests/soak
 
+# The names of the page $$m, a word each: a page of several verbs is installed under the name of each.
+man-names = sed -n '/^\.Sh NAME/,/^\.Nd/s/^\.Nm \([^ ]*\).*/\1/p' $$m
+
 install: all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(LIBDIR)/pkgconfig \
 	  $(DESTDIR)$(INCDIR)/amp $(DESTDIR)$(SHAREDIR)/schemas
@@ -48,14 +51,17 @@ install: all
 	cp -R include/amp/. $(DESTDIR)$(INCDIR)/amp/
 	cp -R schemas/. $(DESTDIR)$(SHAREDIR)/schemas/
 	for m in man/*.[17]; do s=$${m##*.}; install -d $(DESTDIR)$(MANDIR)/man$$s; \
-	  install -m 644 $$m $(DESTDIR)$(MANDIR)/man$$s; done
+	  install -m 644 $$m $(DESTDIR)$(MANDIR)/man$$s; \
+	  for n in $$($(man-names)); do [ $$n.$$s = $${m##*/} ] || \
+	    ln -sf $${m##*/} $(DESTDIR)$(MANDIR)/man$$s/$$n.$$s; done; done
 	sh scripts/completions.sh install "$(DESTDIR)$(PREFIX)/share" $(TOOLS)
 
 uninstall:
 	rm -f $(TOOLS:%=$(DESTDIR)$(BINDIR)/%) $(DESTDIR)$(LIBDIR)/libamp.so* \
 	  $(DESTDIR)$(LIBDIR)/libamp.a $(DESTDIR)$(LIBDIR)/pkgconfig/libamp.pc
 	rm -rf $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(INCDIR)/amp $(DESTDIR)$(SHAREDIR)
-	for m in man/*.[17]; do rm -f $(DESTDIR)$(MANDIR)/man$${m##*.}/$${m##*/}; done
+	for m in man/*.[17]; do for n in $$($(man-names)); do \
+	  rm -f $(DESTDIR)$(MANDIR)/man$${m##*.}/$$n.$${m##*.}; done; done
 	sh scripts/completions.sh uninstall "$(DESTDIR)$(PREFIX)/share" $(TOOLS)
 
 format:

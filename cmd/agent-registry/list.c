@@ -8,39 +8,40 @@
 
 #include "flow/wake.h"
 #include "registry.h"
+#include "json/record.h"
 
 static bool json, all, follow, index_only;
 static const char *role, *capability;
 
 const struct amp_opt list_opts[] = {
-    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "one record a line"},
-    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "also what left or is disabled"},
-    {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "go on with each change"},
-    {0, "role", AMP_OPT_STRING, &role, "ROLE", .doc = "only agents of this role"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
+    {'a', "all", AMP_OPT_FLAG, &all, NULL,
+     .doc = "include agents that left and disabled capabilities"},
+    {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue with each change"},
+    {0, "role", AMP_OPT_STRING, &role, "ROLE", .doc = "only agents with this role"},
     {0, "capability", AMP_OPT_STRING, &capability, "NAME",
      .doc = "only agents that have this capability"},
     AMP_OPT_END,
 };
 const struct amp_opt show_opts[] = {AMP_OPT_END};
 const struct amp_opt capabilities_opts[] = {
-    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "the catalog records, one a line"},
-    {0, "index", AMP_OPT_FLAG, &index_only, NULL, .doc = "the index records, one a line"},
-    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "also what left or is disabled"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print the catalog records"},
+    {0, "index", AMP_OPT_FLAG, &index_only, NULL, .doc = "print the index records"},
+    {'a', "all", AMP_OPT_FLAG, &all, NULL,
+     .doc = "include agents that left and disabled capabilities"},
     AMP_OPT_END,
 };
 
 struct listing {
     struct registry r;
-    struct amp_error err;
-    int rc;
-    json_t *known; /* what was told of whom, by name: revision */
+    json_t *known; /* the revisions that were printed, by name */
     int64_t now_ms;
-    bool found;
 };
 
-static int64_t num(const json_t *j, const char *key)
+static void set_text(json_t *to, const char *key, const char *text)
 {
-    return json_integer_value(json_object_get(j, key));
+    if (*text)
+        json_object_set_new(to, key, json_string(text));
 }
 
 static void set_time(json_t *to, const char *key, int64_t ms)
@@ -81,43 +82,56 @@ static int print_row(const char *const *cells, const int *widths, int n, struct 
     return amp_out(amp_buf_span(&b), err);
 }
 
-static json_t *agent_record(struct amp_span agent, uint8_t state, const json_t *rec, bool whole)
+/* What an agent registered, as a new reference; NULL on failure. */
+static json_t *descriptor_load(const struct amp_agent_reach *r, struct amp_error *err)
 {
-    const json_t *d = json_object_get(rec, "agent");
+    json_t *d = r->descriptor.n > 0 ? amp_json_load(r->descriptor, err) : json_object();
+    if (!d && r->descriptor.n == 0)
+        amp_fail_memory(err);
+    return d;
+}
+
+static int agent_print(struct amp_span agent, const struct amp_agent_reach *r, json_t *d,
+                       bool whole, struct amp_error *err)
+{
     json_t *j = json_pack(
         "{s:s%, s:s, s:s, s:s, s:s, s:O*, s:O*, s:I}", "agent_id", agent.p, agent.n, "reachability",
-        amp_reach_fsm.states[state].name, "name", amp_json_str(d, "name"), "role",
-        amp_json_str(rec, "role"), "communication_class", amp_json_str(d, "communication_class"),
-        "capabilities", json_object_get(d, "capabilities"), "modalities_supported",
-        json_object_get(d, "modalities_supported"), "missed_heartbeats", num(rec, "missed"));
-    set_time(j, "joined", num(rec, "joined"));
-    set_time(j, "last_seen", num(rec, "seen"));
-    if (*amp_json_str(rec, "node"))
-        json_object_set(j, "node_id", json_object_get(rec, "node"));
-    if (*amp_json_str(rec, "said"))
-        json_object_set(j, "state", json_object_get(rec, "said"));
-    if (json_object_get(rec, "answers")) {
-        json_object_set(j, "answer_ms", json_object_get(rec, "answer"));
-        json_object_set(j, "answer_most_ms", json_object_get(rec, "answer_most"));
-        json_object_set(j, "answers", json_object_get(rec, "answers"));
+        amp_reach_fsm.states[r->state].name, "name", amp_json_str(d, "name"), "role", r->role,
+        "communication_class", amp_json_str(d, "communication_class"), "capabilities",
+        json_object_get(d, "capabilities"), "modalities_supported",
+        json_object_get(d, "modalities_supported"), "missed_heartbeats", (json_int_t)r->missed);
+    set_time(j, "joined", r->joined_ms);
+    set_time(j, "last_seen", r->seen_ms);
+    set_text(j, "node_id", r->node);
+    set_text(j, "state", r->said);
+    if (r->answers > 0) {
+        json_object_set_new(j, "answer_ms", json_integer(r->answer_ms));
+        json_object_set_new(j, "answer_most_ms", json_integer(r->answer_most_ms));
+        json_object_set_new(j, "answers", json_integer(r->answers));
     }
-    if (state == AMP_REACH_LEFT) {
-        set_time(j, "left", num(rec, "left"));
-        json_object_set(j, "reason", json_object_get(rec, "reason"));
+    if (r->state == AMP_REACH_LEFT) {
+        set_time(j, "left", r->left_ms);
+        json_object_set_new(j, "reason", json_string(r->reason));
     }
     if (whole) {
-        json_object_set(j, "descriptor", json_object_get(rec, "agent"));
-        json_object_set(j, "health", json_object_get(rec, "health"));
+        json_object_set(j, "descriptor", d);
+        json_t *health = r->health.n > 0 ? amp_json_load(r->health, err) : NULL;
+        if (r->health.n > 0 && !health) {
+            json_decref(j);
+            return -1;
+        }
+        if (health)
+            json_object_set_new(j, "health", health);
     }
-    return j;
+    return print_json(j, err);
 }
 
 static const int agent_widths[] = {24, 12, 16, 12, 8, 10, 40};
 
-static int agent_row(const struct listing *l, struct amp_span agent, uint8_t state,
-                     const json_t *rec, struct amp_error *err)
+static int agent_row(const struct listing *l, struct amp_span agent,
+                     const struct amp_agent_reach *r, const json_t *d, struct amp_error *err)
 {
-    const json_t *d = json_object_get(rec, "agent"), *cap;
+    const json_t *cap;
     char seen[24] = "", took[24] = "";
     size_t i;
     AMP_BUF struct amp_buf caps = {0};
@@ -128,12 +142,12 @@ static int agent_row(const struct listing *l, struct amp_span agent, uint8_t sta
         if (amp_buf_fmt(&caps, err, "%s%s", i > 0 ? "," : "", json_string_value(cap)) < 0)
             return -1;
     }
-    snprintf(seen, sizeof seen, "%llds ago", (long long)(l->now_ms - num(rec, "seen")) / 1000);
-    if (num(rec, "answers") > 0)
-        snprintf(took, sizeof took, "%lldms", (long long)num(rec, "answer"));
+    snprintf(seen, sizeof seen, "%llds ago", (long long)(l->now_ms - r->seen_ms) / 1000);
+    if (r->answers > 0)
+        snprintf(took, sizeof took, "%lldms", (long long)r->answer_ms);
     const char *cells[] = {name,
-                           amp_reach_fsm.states[state].name,
-                           amp_json_str(rec, "role"),
+                           amp_reach_fsm.states[r->state].name,
+                           r->role,
                            amp_json_str(d, "communication_class"),
                            took,
                            seen,
@@ -153,38 +167,40 @@ static bool has(const json_t *list, const char *word)
     return false;
 }
 
-static int one_agent(void *ctx, struct amp_span agent, uint8_t state, uint64_t rev,
-                     const json_t *rec)
+/* Whether this revision was printed before; notes it. */
+static bool is_known(struct listing *l, struct amp_span agent, const struct amp_agent_reach *r)
+{
+    AMP_FREE char *name = amp_span_dup(agent);
+    const json_t *was = name ? json_object_get(l->known, name) : NULL;
+    if (!name || (was && json_integer_value(was) == r->rev))
+        return true;
+    bool first = !was;
+    json_object_set_new(l->known, name, json_integer((json_int_t)r->rev));
+    return first && r->state == AMP_REACH_LEFT && !all;
+}
+
+static int one_agent(void *ctx, struct amp_span agent, const struct amp_agent_rec *rec,
+                     struct amp_error *err)
 {
     struct listing *l = ctx;
-    if (role && strcmp(role, amp_json_str(rec, "role")) != 0)
+    const struct amp_agent_reach *r = &rec->reach;
+    if (r->state == AMP_REACH_ABSENT || (role && strcmp(role, r->role) != 0))
         return 0;
-    if (capability &&
-        !has(json_object_get(json_object_get(rec, "agent"), "capabilities"), capability))
-        return 0;
-    if (l->known) {
-        AMP_FREE char *name = amp_span_dup(agent);
-        const json_t *was = name ? json_object_get(l->known, name) : NULL;
-        if (!name || (was && (uint64_t)json_integer_value(was) == rev))
-            return 0;
-        json_object_set_new(l->known, name, json_integer((json_int_t)rev));
-        if (!was && state == AMP_REACH_LEFT && !all)
-            return 0;
-    } else if (state == AMP_REACH_LEFT && !all) {
-        return 0;
-    }
-    l->rc = json ? print_json(agent_record(agent, state, rec, false), &l->err)
-                 : agent_row(l, agent, state, rec, &l->err);
-    return l->rc < 0;
+    json_t *d = descriptor_load(r, err);
+    if (!d)
+        return -1;
+    int rc = 0;
+    bool wanted = !capability || has(json_object_get(d, "capabilities"), capability);
+    if (wanted && (l->known ? !is_known(l, agent, r) : r->state != AMP_REACH_LEFT || all))
+        rc = json ? agent_print(agent, r, d, false, err) : agent_row(l, agent, r, d, err);
+    json_decref(d);
+    return rc;
 }
 
 static int list_look(struct listing *l, struct amp_error *err)
 {
     l->now_ms = amp_now_ms();
-    int rc = amp_directory_each(l->r.dir.store, one_agent, l, err);
-    if (l->rc < 0)
-        *err = l->err;
-    return rc < 0 || l->rc < 0 ? -1 : 0;
+    return amp_agent_records(l->r.dir.store, one_agent, l, err);
 }
 
 /* Looks at once, and again whenever another process has written to the state. */
@@ -236,18 +252,21 @@ int reg_show(int argc, char **argv)
     if (argc == 0)
         amp_die_usage("which agent?");
     int rc = reg_open(&r, NULL, true, &err);
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
     for (int i = 0; i < argc && rc == 0; i++) {
-        uint8_t state;
-        json_t *rec = NULL;
-        rc = amp_directory_find(r.dir.store, amp_span_str(argv[i]), &state, &rec, &err);
-        if (rc == 0 && !rec) {
-            struct amp_error none;
+        struct amp_agent_rec rec;
+        struct amp_error none;
+        json_t *d = NULL;
+        rc = amp_agent_find(r.dir.store, amp_span_str(argv[i]), &mem, &rec, &err);
+        if (rc == 0 && rec.reach.state == AMP_REACH_ABSENT) {
             amp_fail(&none, AMP_NO, "not_registered", "%s is not registered", argv[i]);
             amp_status_note(amp_complain(&none));
         } else if (rc == 0) {
-            rc = print_json(agent_record(amp_span_str(argv[i]), state, rec, true), &err);
+            d = descriptor_load(&rec.reach, &err);
+            rc = d ? agent_print(amp_span_str(argv[i]), &rec.reach, d, true, &err) : -1;
         }
-        json_decref(rec);
+        json_decref(d);
     }
     if (rc < 0)
         status = amp_complain(&err);
@@ -257,32 +276,32 @@ int reg_show(int argc, char **argv)
 
 static const int cap_widths[] = {32, 12, 10, 24, 12, 8};
 
-static int one_capability(void *ctx, struct amp_span id, const json_t *rec)
+static int one_capability(void *ctx, struct amp_span id, const struct amp_capability *cap,
+                          struct amp_error *err)
 {
     struct listing *l = ctx;
-    json_t *c = json_object_get(rec, "catalog");
+    const json_t *c = cap->catalog;
     char eta[24];
-    uint8_t state;
+    struct amp_agent_rec owner;
+    AMP_BUF struct amp_buf mem = {0};
     if (!all && strcmp(amp_json_str(c, "status"), "disabled") == 0)
         return 0;
-    l->found = true;
-    if (json || index_only) {
-        l->rc = print_json(json_incref(index_only ? json_object_get(rec, "index") : c), &l->err);
-        return l->rc < 0;
-    }
+    if (json || index_only)
+        return print_json(json_incref(index_only ? cap->index : cap->catalog), err);
     AMP_FREE char *name = amp_span_dup(id);
-    snprintf(eta, sizeof eta, "%llds", (long long)num(c, "defaultEtaSeconds"));
-    l->rc = amp_directory_find(l->r.dir.store, amp_span_str(amp_json_str(c, "ownerAgentId")),
-                               &state, NULL, &l->err);
+    snprintf(eta, sizeof eta, "%llds",
+             (long long)json_integer_value(json_object_get(c, "defaultEtaSeconds")));
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_agent_find(l->r.dir.store, amp_span_str(amp_json_str(c, "ownerAgentId")), &mem, &owner,
+                       err) < 0)
+        return -1;
     const char *cells[] = {name,
                            amp_json_str(c, "version"),
                            amp_json_str(c, "status"),
                            amp_json_str(c, "ownerAgentId"),
-                           amp_reach_fsm.states[l->rc < 0 ? 0 : state].name,
+                           amp_reach_fsm.states[owner.reach.state].name,
                            eta};
-    if (l->rc == 0)
-        l->rc = print_row(cells, cap_widths, 6, &l->err);
-    return l->rc < 0;
+    return print_row(cells, cap_widths, 6, err);
 }
 
 int reg_capabilities(int argc, char **argv)
@@ -298,18 +317,14 @@ int reg_capabilities(int argc, char **argv)
     if (rc == 0 && argc == 0)
         rc = amp_capability_each(l.r.dir.store, one_capability, &l, &err);
     all = all || argc > 0;
-    for (int i = 0; i < argc && rc == 0 && l.rc == 0; i++) {
-        json_t *rec = NULL;
-        rc = amp_capability_find(l.r.dir.store, amp_span_str(argv[i]), &rec, &err);
-        if (rc == 0 && rec)
-            one_capability(&l, amp_span_str(argv[i]), rec);
+    for (int i = 0; i < argc && rc == 0; i++) {
+        struct amp_capability c;
+        rc = amp_capability_find(l.r.dir.store, amp_span_str(argv[i]), &c, &err);
+        if (rc == 0 && c.catalog)
+            rc = one_capability(&l, amp_span_str(argv[i]), &c, &err);
         else if (rc == 0)
-            rc = amp_fail(&err, AMP_NO, "capability_unknown", "%s was never published", argv[i]);
-        json_decref(rec);
-    }
-    if (rc == 0 && l.rc < 0) {
-        err = l.err;
-        rc = -1;
+            rc = amp_fail(&err, AMP_NO, "capability_unknown", "%s is not published", argv[i]);
+        amp_capability_release(&c);
     }
     if (rc < 0)
         status = amp_complain(&err);

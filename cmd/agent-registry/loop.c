@@ -26,10 +26,10 @@ struct loop {
 static int one(struct loop *l, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_error why = {0};
-    int rc = reg_take(&l->r, v, &why, err);
-    if (rc < 0)
+    enum reg_taken taken = reg_take(&l->r, v, &why, err);
+    if (taken == REG_FAILED)
         return -1;
-    if (rc == 0)
+    if (taken == REG_PASSES)
         return amp_buf_add(&l->r.turn, v->line.p, v->line.n, err) < 0 ||
                        amp_buf_str(&l->r.turn, "\n", err) < 0
                    ? -1
@@ -45,7 +45,7 @@ static int take(struct loop *l, struct amp_error *err)
     struct amp_view v;
     int rc;
     while ((rc = amp_intake_next(&l->intake, &v, err)) > 0) {
-        if (rc == 1) {
+        if (rc == AMP_INTAKE_MESSAGE) {
             if (one(l, &v, err) < 0)
                 return -1;
             continue;
@@ -59,13 +59,27 @@ static int take(struct loop *l, struct amp_error *err)
 
 static int fill(struct loop *l, struct amp_error *err)
 {
-    int rc = amp_lines_fill(&l->intake.lines, l->in.fd, err);
-    if (rc < 0)
+    enum amp_read got = amp_lines_fill(&l->intake.lines, l->in.fd, err);
+    if (got == AMP_READ_FAILED)
         return errno == EINTR ? 0 : -1;
-    if (rc == 2)
+    if (got == AMP_READ_WOULD_BLOCK)
         return 0;
-    l->eof = rc == 0;
+    l->eof = got == AMP_READ_END;
     return take(l, err);
+}
+
+/* When heartbeats may be missed next; what is overdue already counts after an interval. Other
+ * processes may register agents: never later than an interval. */
+static int look_plan(struct loop *l, int64_t now, struct amp_error *err)
+{
+    const struct amp_agent_sweep sweep = {.directory = &l->r.dir};
+    int64_t next;
+    if (amp_agent_next_due(l->r.dir.store, &sweep, &next, err) < 0)
+        return -1;
+    l->look_ms = now + l->r.dir.interval_ms;
+    if (next > now && next < l->look_ms)
+        l->look_ms = next;
+    return 0;
 }
 
 /* What time brings. 1: the last round is over. */
@@ -82,29 +96,15 @@ static int tick(struct loop *l, struct amp_error *err)
         l->round_ms = now + (l->done == l->rounds ? l->r.dir.timeout_ms : l->r.dir.interval_ms);
     }
     if (now >= l->look_ms || over) {
-        int64_t next = 0;
-        if (amp_directory_sweep(&l->r.dir, now, &next, err) < 0)
+        const struct amp_agent_sweep sweep = {.directory = &l->r.dir};
+        uint32_t missed;
+        if (amp_agent_sweep(l->r.dir.store, &sweep, now, &missed, err) < 0 ||
+            look_plan(l, now, err) < 0)
             return -1;
-        /* Others may register agents that we do not hear of: never later than an interval. */
-        l->look_ms = now + l->r.dir.interval_ms;
-        if (next > now && next < l->look_ms)
-            l->look_ms = next;
     }
     if (reg_emit(&l->r, err) < 0)
         return -1;
     return over;
-}
-
-/* What was overdue when nobody looked counts after an interval of looking. */
-static int first_look(struct loop *l, struct amp_error *err)
-{
-    int64_t now = amp_now_ms(), next = 0;
-    if (amp_directory_sweep(&l->r.dir, 0, &next, err) < 0)
-        return -1;
-    l->look_ms = now + l->r.dir.interval_ms;
-    if (next > now && next < l->look_ms)
-        l->look_ms = next;
-    return 0;
 }
 
 static int64_t wait_ms(const struct loop *l)
@@ -149,7 +149,7 @@ int reg_loop(int64_t rounds)
         amp_intake_init(&l.intake, l.r.dir.store, amp_cli_name(), &err) == 0 &&
         amp_input_open("-", false, &l.in, &err) == 0) {
         l.intake.say = amp_finding_print_error;
-        rc = first_look(&l, &err);
+        rc = look_plan(&l, amp_now_ms(), &err);
         if (rc == 0)
             rc = run(&l, &err);
     }

@@ -31,17 +31,19 @@ static bool emit;
 static const struct amp_opt options[] = {
     AMP_OPT_STATE(reg_state),
     AMP_OPT_CONFIG(config),
-    {0, "as", AMP_OPT_STRING, &as, "NAME", .doc = "sender of what it says, name in the state"},
+    {0, "as", AMP_OPT_STRING, &as, "NAME", .doc = "sender of events, name in the state directory"},
     {0, "node", AMP_OPT_STRING, &node, "NAME",
-     .doc = "the node's id; the sender's name unless given"},
-    {0, "interval", AMP_OPT_DURATION, &interval_ms, "TIME", .doc = "from heartbeat to heartbeat",
+     .doc = "id of the node (default: the sender's name)"},
+    {0, "interval", AMP_OPT_DURATION, &interval_ms, "TIME", .doc = "time between heartbeats",
      .min = 10, .max = 86400000, .config = "registry.interval"},
-    {0, "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME", .doc = "within which one is answered",
+    {0, "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME", .doc = "time to answer a heartbeat",
      .min = 10, .max = 30000, .config = "registry.timeout"},
-    {0, "misses", AMP_OPT_INT, &misses, "N", .doc = "missed in a row that make unreachable",
-     .min = 1, .max = 1000, .config = "registry.misses"},
-    {0, "signing", AMP_OPT_FLAG, &reg_signing, NULL, .doc = "registrations need a public key"},
-    {0, "skills", AMP_OPT_DIR, &reg_skills, "DIR", .doc = "where executor skills must be found"},
+    {0, "misses", AMP_OPT_INT, &misses, "N",
+     .doc = "misses in a row that make an agent unreachable", .min = 1, .max = 1000,
+     .config = "registry.misses"},
+    {0, "signing", AMP_OPT_FLAG, &reg_signing, NULL, .doc = "a registration needs a public key"},
+    {0, "skills", AMP_OPT_DIR, &reg_skills, "DIR",
+     .doc = "directory in which executor skills must exist"},
     {0, "required-by", AMP_OPT_DURATION, &reg_required_ms, "TIME",
      .doc = "how long agents have to install a skill", .min = 1000,
      .max = (int64_t)365 * 86400 * 1000},
@@ -53,29 +55,31 @@ static const char *const classes[] = {"PRIVILEGED", "STANDARD", "BULK", NULL};
 static const struct amp_opt register_opts[] = {
     {0, "descriptor", AMP_OPT_PATH, &descriptor, "FILE",
      .doc = "the agent's descriptor as JSON, - for stdin"},
-    {0, "name", AMP_OPT_STRING, &name, "TEXT", .doc = "its name; AGENT unless given"},
+    {0, "name", AMP_OPT_STRING, &name, "TEXT", .doc = "name (default: AGENT)"},
     {0, "description", AMP_OPT_STRING, &description, "TEXT", .doc = "at most 200 words"},
-    {0, "class", AMP_OPT_CHOICE, &class_word, "CLASS", .doc = "communication class",
-     .choices = classes},
-    {0, "capability", AMP_OPT_LIST, &capabilities, "NAME", .doc = "something that it can do"},
+    {0, "class", AMP_OPT_CHOICE, &class_word, "CLASS",
+     .doc = "communication class (default: STANDARD)", .choices = classes},
+    {0, "capability", AMP_OPT_LIST, &capabilities, "NAME", .doc = "capability; may be repeated"},
     {0, "modality", AMP_OPT_LIST, &modalities, "TYPE",
-     .doc = "a MIME type that it takes; application/json unless given"},
-    {0, "connector", AMP_OPT_LIST, &connectors, "URI", .doc = "an inference engine's connector"},
-    {0, "tool", AMP_OPT_LIST, &tools, "FILE", .doc = "a tool's descriptor as JSON"},
-    {0, "public-key", AMP_OPT_STRING, &public_key, "BASE64", .doc = "the key of its signatures"},
-    {0, "role", AMP_OPT_STRING, &role, "ROLE", .doc = "the role that it plays"},
+     .doc = "MIME type that the agent accepts (default: application/json)"},
+    {0, "connector", AMP_OPT_LIST, &connectors, "URI",
+     .doc = "connector of an inference engine; may be repeated"},
+    {0, "tool", AMP_OPT_LIST, &tools, "FILE", .doc = "descriptor of a tool; may be repeated"},
+    {0, "public-key", AMP_OPT_STRING, &public_key, "BASE64", .doc = "public key of its signatures"},
+    {0, "role", AMP_OPT_STRING, &role, "ROLE", .doc = "role of the agent"},
     AMP_OPT_END,
 };
 static const struct amp_opt deregister_opts[] = {
-    {0, "reason", AMP_OPT_STRING, &reason, "TEXT", .doc = "why it leaves"},
+    {0, "reason", AMP_OPT_STRING, &reason, "TEXT", .doc = "reason, sent to the other agents"},
     AMP_OPT_END,
 };
 static const struct amp_opt heartbeat_opts[] = {
-    {0, "emit", AMP_OPT_FLAG, &emit, NULL, .doc = "send heartbeats, take answers from stdin"},
+    {0, "emit", AMP_OPT_FLAG, &emit, NULL, .doc = "send heartbeats and read answers from stdin"},
     {0, "count", AMP_OPT_INT, &rounds, "N", .doc = "end after N rounds of --emit", .min = 1,
      .max = 1000000000},
-    {0, "said", AMP_OPT_STRING, &said, "STATE", .doc = "the agent's own state, such as RUNNING"},
-    {0, "health", AMP_OPT_LIST, &health, "KEY=VALUE", .doc = "something about its health"},
+    {0, "said", AMP_OPT_STRING, &said, "STATE",
+     .doc = "state that the agent reports, such as RUNNING"},
+    {0, "health", AMP_OPT_LIST, &health, "KEY=VALUE", .doc = "health value; may be repeated"},
     AMP_OPT_END,
 };
 
@@ -152,11 +156,12 @@ static int command(struct registry *r, struct amp_span line, struct amp_error *e
     if (rc == 0) {
         amp_status_note(AMP_NO);
     } else if (rc == 1) {
-        rc = reg_take(r, &v, &why, err);
-        if (rc == 1 && why.status)
-            rc = amp_complain(&why), amp_status_note(rc);
-        else if (rc == 0)
-            rc = amp_fail(err, AMP_DATAERR, "not_a_record", "this is nothing for the registry");
+        enum reg_taken taken = reg_take(r, &v, &why, err);
+        rc = taken == REG_FAILED ? -1 : 0;
+        if (taken == REG_TAKEN && why.status)
+            amp_status_note(amp_complain(&why));
+        else if (taken == REG_PASSES)
+            rc = amp_fail(err, AMP_DATAERR, "not_a_record", "not a registry message");
     }
     amp_reader_free(reader);
     return rc < 0 ? -1 : 0;
@@ -235,7 +240,7 @@ static json_t *described(const char *agent)
 static int do_register(int argc, char **argv)
 {
     if (argc > 1 || (argc == 0 && !descriptor))
-        amp_die_usage(argc > 1 ? "one agent at a time" : "which agent?");
+        amp_die_usage(argc > 1 ? "one AGENT is required" : "which agent?");
     if (argc == 1 && descriptor)
         amp_die_usage("the descriptor names the agent");
     json_t *agent = descriptor ? load(descriptor) : described(argv[0]);
@@ -259,7 +264,7 @@ static int do_deregister(int argc, char **argv)
     if (amp_agent_calls(environ, &caller) && strcmp(caller.name, argv[0]) != 0) {
         struct amp_error err;
         amp_fail(&err, AMP_NOPERM, "permission_denied",
-                 "the agent \"%s\" may deregister itself only, not \"%s\" (%s)", caller.name,
+                 "the agent \"%s\" may deregister only itself, not \"%s\" (%s)", caller.name,
                  argv[0], caller.how);
         return amp_complain(&err);
     }
@@ -321,12 +326,13 @@ static int filter(int argc, char **argv)
 }
 
 static const struct amp_verb verbs[] = {
-    {NULL, "", "take what concerns the registry out of a stream of messages", no_opts, filter},
+    {NULL, "", "consume registry messages from stdin, pass on the others", no_opts, filter},
     {"register", "[AGENT]", "register an agent", register_opts, do_register},
     {"deregister", "AGENT", "deregister an agent", deregister_opts, do_deregister},
-    {"heartbeat", "[AGENT]", "give a sign of life, or ask for them", heartbeat_opts, do_heartbeat},
+    {"heartbeat", "[AGENT]", "report that an agent is alive, or ask all agents", heartbeat_opts,
+     do_heartbeat},
     {"list", "", "list the agents", list_opts, reg_list},
-    {"show", "AGENT…", "print all that is known of agents", show_opts, reg_show},
+    {"show", "AGENT…", "print everything recorded about agents", show_opts, reg_show},
     {"publish", "[FILE…]", "publish capabilities", no_opts, do_publish},
     {"capabilities", "[ID…]", "list the capabilities", capabilities_opts, reg_capabilities},
     {0},
@@ -347,7 +353,7 @@ static const int statuses[] = {0,
 static const struct amp_fsm *const machines[] = {&amp_reach_fsm, NULL};
 static const struct amp_tool tool = {
     .name = "agent-registry",
-    .doc = "register agents, ask whether they are alive, publish what they can do",
+    .doc = "register agents, check that they are alive, publish what they can do",
     .opts = options,
     .verbs = verbs,
     .statuses = statuses,

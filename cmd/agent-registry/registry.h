@@ -8,6 +8,7 @@
 #include <amp/base/pipe.h>
 
 #include "agent/capability.h"
+#include "agent/sweep.h"
 #include "cli/rows.h"
 #include "flow/intake.h"
 #include "flow/outbox.h"
@@ -37,10 +38,11 @@ int reg_emit(struct registry *r, struct amp_error *err);
 /* Emits, writes and closes everything: the end of a verb. */
 int reg_finish(struct registry *r, struct amp_error *err);
 
-/* take.c: 1 the registry's own, done; 0 none of its concern; -1 failure. A refusal is NO: told,
- * answered where `answer` says so, and counted as 1 with *refused filled. */
-int reg_take(struct registry *r, const struct amp_view *v, struct amp_error *refused,
-             struct amp_error *err);
+/* take.c. A message that the registry refuses is taken, too: it is answered where `answer` is set,
+ * and *refused is filled (NO). */
+enum reg_taken { REG_FAILED = -1, REG_PASSES, REG_TAKEN };
+enum reg_taken reg_take(struct registry *r, const struct amp_view *v, struct amp_error *refused,
+                        struct amp_error *err);
 /* Answers a line that did not pass the checks. */
 int reg_answer_bad(struct registry *r, const struct amp_view *v, const char *code,
                    const char *field, struct amp_error *err);

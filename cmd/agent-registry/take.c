@@ -7,9 +7,9 @@
 
 #include <amp/base/clock.h>
 
-#include "protocol/rtp/rtp.h"
-#include "protocol/sw4rm/sw4rm.h"
+#include "message/record/sequence.h"
 #include "registry.h"
+#include "json/record.h"
 
 static struct amp_span member(const json_t *j, const char *key)
 {
@@ -19,41 +19,28 @@ static struct amp_span member(const json_t *j, const char *key)
 
 /* ---- answers ---- */
 
-static int answer(struct registry *r, const struct amp_view *v, const char *stage, const char *code,
-                  const char *note, struct amp_error *err)
+static int answer(struct registry *r, const struct amp_view *v, enum amp_ack_stage stage,
+                  const char *code, const char *note, struct amp_error *err)
 {
-    if (!r->answer || v->id.n == 0 || v->id.n > 512)
+    struct amp_answer a = {
+        .stage = stage, .by = r->name, .code = code, .note = note, .now_ms = amp_now_ms()};
+    if (!r->answer || !amp_terms_of(v->protocol)->registry_answers || v->kind == AMP_KIND_ACK ||
+        v->id.n == 0 || v->id.n > 512 || v->from.n == 0)
         return 0;
-    AMP_FREE char *flow = v->correlation.n <= 512 ? amp_span_dup(v->correlation) : NULL;
-    json_t *p = json_pack("{s:s%, s:s, s:s*, s:s*}", "ack_for_message_id", v->id.p, v->id.n,
-                          "ack_stage", stage, "error_code", code, "note", note);
-    struct amp_sw4rm_say s = {.type = "ACKNOWLEDGEMENT",
-                              .to = v->from,
-                              .correlation = flow && *flow ? flow : NULL,
-                              .now_ms = amp_now_ms()};
     /* What was said before has lower numbers, so it goes first. */
     if ((r->out.fd >= 0 && reg_emit(r, err) < 0) ||
-        amp_voice_numbers(&r->dir.voice, r->dir.store, 1, s.now_ms, err) < 0) {
-        json_decref(p);
+        amp_sequence_answer(r->dir.store, v, r->name, &a, err) < 0)
         return -1;
-    }
-    if (amp_voice_sw4rm(&r->dir.voice, &s, p, &r->turn, NULL, err) < 0)
-        return -1;
-    return amp_buf_str(&r->turn, "\n", err);
+    return amp_answer_line(v, &a, &r->turn, err);
 }
 
 int reg_answer_bad(struct registry *r, const struct amp_view *v, const char *code,
                    const char *field, struct amp_error *err)
 {
-    const char *word = strcmp(code, "oversize_payload") == 0           ? "OVERSIZE_PAYLOAD"
-                       : strcmp(code, "unsupported_message_type") == 0 ? "UNSUPPORTED_MESSAGE_TYPE"
-                                                                       : "VALIDATION_ERROR";
-    if (v->protocol != AMP_PROTO_SW4RM || amp_span_is(v->type, "ACKNOWLEDGEMENT"))
-        return 0;
-    return answer(r, v, "REJECTED", word, *field ? field : code, err);
+    return answer(r, v, AMP_STAGE_REJECTED, code, *field ? field : code, err);
 }
 
-/* ---- the four concerns ---- */
+/* ---- what the registry takes ---- */
 
 static int do_register(struct registry *r, const struct amp_view *v, json_t *agent,
                        struct amp_error *err)
@@ -89,30 +76,17 @@ static int do_beat(struct registry *r, const struct amp_view *v, const json_t *p
 /* An acknowledgement of a heartbeat that we sent is a sign of life too. 1: it is none. */
 static int do_ack(struct registry *r, const struct amp_view *v, struct amp_error *err)
 {
-    uint8_t state;
-    json_t *rec = NULL;
+    struct amp_agent_rec rec;
+    AMP_BUF struct amp_buf mem = {0};
     if (v->from.n == 0 || v->body.ack.ref.n == 0)
         return 1;
-    if (amp_directory_find(r->dir.store, v->from, &state, &rec, err) < 0)
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_agent_find(r->dir.store, v->from, &mem, &rec, err) < 0)
         return -1;
-    bool ours = amp_span_eq(member(json_object_get(rec, "asked"), "id"), v->body.ack.ref);
-    json_decref(rec);
-    if (!ours)
+    if (!amp_span_is(v->body.ack.ref, rec.reach.asked.id))
         return 1;
     struct amp_beat b = {.agent = v->from, .ref = v->body.ack.ref};
     return amp_directory_beat(&r->dir, &b, amp_now_ms(), NULL, err);
-}
-
-static bool deregisters(const struct amp_view *v, const json_t *p)
-{
-    const char *word =
-        amp_span_is(v->type, "CONTROL") ? json_string_value(json_object_get(p, "command")) : NULL;
-    const char *type = json_string_value(json_object_get(p, "type"));
-    const char *tail = type ? strrchr(type, '.') : NULL;
-    if (tail)
-        type = tail + 1;
-    return (word && strcasecmp(word, "deregister") == 0) ||
-           (type && strcmp(type, "DeregisterAgentRequest") == 0);
 }
 
 static int do_deregister(struct registry *r, const struct amp_view *v, const json_t *p,
@@ -122,35 +96,6 @@ static int do_deregister(struct registry *r, const struct amp_view *v, const jso
     return amp_directory_deregister(&r->dir, agent.n > 0 ? agent : v->from,
                                     json_string_value(json_object_get(p, "reason")), amp_now_ms(),
                                     err);
-}
-
-static int sw4rm(struct registry *r, const struct amp_view *v, bool *answered,
-                 struct amp_error *err)
-{
-    if (v->kind == AMP_KIND_ACK)
-        return do_ack(r, v, err);
-    if (v->payload == AMP_TOK_NONE || v->tape->tok[v->payload].type != AMP_JSON_OBJECT) {
-        *answered = false;
-        return v->kind == AMP_KIND_HEARTBEAT ? do_beat(r, v, NULL, err) : 1;
-    }
-    enum amp_sw4rm_shape shape = amp_sw4rm_shape(v, amp_sw4rm_type(v->type));
-    json_t *p = amp_json_load(amp_tok_source(v->tape, v->payload), err);
-    int rc;
-    if (!p)
-        return -1;
-    if (shape == AMP_SHAPE_AGENT_REGISTRATION)
-        rc = do_register(r, v, json_object_get(p, "agent"), err);
-    else if (shape == AMP_SHAPE_AGENT_DESCRIPTOR)
-        rc = do_register(r, v, p, err);
-    else if (deregisters(v, p))
-        rc = do_deregister(r, v, p, err);
-    else if (shape == AMP_SHAPE_HEARTBEAT) {
-        *answered = false;
-        rc = do_beat(r, v, p, err);
-    } else
-        rc = 1;
-    json_decref(p);
-    return rc;
 }
 
 static int publish(struct registry *r, const struct amp_view *v, struct amp_error *err)
@@ -164,33 +109,63 @@ static int publish(struct registry *r, const struct amp_view *v, struct amp_erro
     return rc;
 }
 
-int reg_take(struct registry *r, const struct amp_view *v, struct amp_error *refused,
-             struct amp_error *err)
+static enum amp_registry_act act_of(const struct amp_view *v)
+{
+    const struct amp_terms *t = amp_terms_of(v->protocol);
+    return t->registry ? t->registry(v) : AMP_REGISTRY_NONE;
+}
+
+/* 1: it is none of the registry's concern after all. */
+static int act(struct registry *r, const struct amp_view *v, enum amp_registry_act act,
+               struct amp_error *err)
+{
+    json_t *p = NULL;
+    int rc = 1;
+    if (act == AMP_REGISTRY_NONE)
+        return 1;
+    if (act == AMP_REGISTRY_ACK)
+        return do_ack(r, v, err);
+    if (act == AMP_REGISTRY_PUBLISH)
+        return publish(r, v, err);
+    if (v->payload != AMP_TOK_NONE && v->tape->tok[v->payload].type == AMP_JSON_OBJECT &&
+        !(p = amp_json_load(amp_tok_source(v->tape, v->payload), err)))
+        return -1;
+    switch (act) {
+    case AMP_REGISTRY_REGISTER:
+        rc = do_register(r, v, json_object_get(p, "agent"), err);
+        break;
+    case AMP_REGISTRY_DESCRIPTOR:
+        rc = do_register(r, v, p, err);
+        break;
+    case AMP_REGISTRY_DEREGISTER:
+        rc = do_deregister(r, v, p, err);
+        break;
+    default:
+        rc = do_beat(r, v, p, err);
+    }
+    json_decref(p);
+    return rc;
+}
+
+enum reg_taken reg_take(struct registry *r, const struct amp_view *v, struct amp_error *refused,
+                        struct amp_error *err)
 {
     struct amp_error e = {0};
-    bool answered = true;
-    int rc = 1;
-    if (v->protocol == AMP_PROTO_SW4RM)
-        rc = sw4rm(r, v, &answered, &e);
-    else if (v->protocol == AMP_PROTO_RTP && amp_span_is(v->type, "capabilities.catalog"))
-        rc = publish(r, v, &e);
+    enum amp_registry_act what = act_of(v);
+    int rc = act(r, v, what, &e);
     if (rc == 1)
-        return 0;
+        return REG_PASSES;
     if (rc == 0) {
-        /* A sign of life needs no answer; an acknowledgement never gets one. */
-        if (v->protocol == AMP_PROTO_SW4RM && v->kind != AMP_KIND_ACK && answered)
-            return answer(r, v, "FULFILLED", NULL, NULL, err) < 0 ? -1 : 1;
-        return 1;
+        /* A sign of life needs no answer. */
+        if (what != AMP_REGISTRY_BEAT && answer(r, v, AMP_STAGE_FULFILLED, NULL, NULL, err) < 0)
+            return REG_FAILED;
+        return REG_TAKEN;
     }
     if (e.status != AMP_NO) {
         *err = e;
-        return -1;
+        return REG_FAILED;
     }
     *refused = e;
-    if (v->protocol == AMP_PROTO_SW4RM && v->kind != AMP_KIND_ACK &&
-        answer(r, v, "REJECTED",
-               strcmp(e.code, "not_registered") == 0 ? "NOT_FOUND" : "VALIDATION_ERROR", e.what,
-               err) < 0)
-        return -1;
-    return 1;
+    const char *code = strcmp(e.code, "not_registered") == 0 ? "not_found" : e.code;
+    return answer(r, v, AMP_STAGE_REJECTED, code, e.what, err) < 0 ? REG_FAILED : REG_TAKEN;
 }

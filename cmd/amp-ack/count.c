@@ -1,4 +1,4 @@
-/* What track and send count (--metrics). Nothing is looked up where nothing is counted. */
+/* What track and send count. */
 #include "count.h"
 
 #include "message/inbox/lane.h"
@@ -14,73 +14,74 @@ static struct amp_metric_labels labels_of(const struct amp_view *v)
     };
 }
 
-void count_taken(struct pass *p, const struct amp_view *v)
+void count_taken(struct amp_metrics *m, const struct amp_view *v)
 {
-    if (!p->metrics)
+    if (!m)
         return;
     struct amp_metric_labels l = labels_of(v);
-    amp_metrics_add(p->metrics, AMP_METRIC_RECEIVED, &l, 1);
-    amp_metrics_tool(p->metrics, v);
+    amp_metrics_add(m, AMP_METRIC_RECEIVED, &l, 1);
+    amp_metrics_tool(m, v);
     if (v->has_attempt)
-        amp_metrics_observe(p->metrics, AMP_METRIC_RETRY_COUNT, &l, (double)v->attempt);
+        amp_metrics_observe(m, AMP_METRIC_RETRY_COUNT, &l, (double)v->attempt);
 }
 
-void count_passed(struct pass *p, const struct amp_view *v, bool again)
+void count_passed(struct amp_metrics *m, const struct amp_view *v, bool again)
 {
-    if (!p->metrics)
+    if (!m)
         return;
     struct amp_metric_labels l = labels_of(v);
-    amp_metrics_add(p->metrics, AMP_METRIC_SENT, &l, 1);
+    amp_metrics_add(m, AMP_METRIC_SENT, &l, 1);
     if (again)
-        amp_metrics_add(p->metrics, AMP_METRIC_REDELIVERED, &l, 1);
+        amp_metrics_add(m, AMP_METRIC_REDELIVERED, &l, 1);
 }
 
-void count_rejected(struct pass *p, enum amp_protocol protocol, const char *code)
+void count_rejected(struct amp_metrics *m, enum amp_protocol protocol, const char *code)
 {
     struct amp_metric_labels l = {.protocol = amp_protocol_name(protocol),
                                   .code = amp_span_str(code)};
-    amp_metrics_add(p->metrics, AMP_METRIC_REJECTED, &l, 1);
+    amp_metrics_add(m, AMP_METRIC_REJECTED, &l, 1);
 }
 
-void count_decision(struct pass *p, const struct amp_view *v, const char *decision)
+void count_decision(struct amp_metrics *m, const struct amp_view *v, const char *decision)
 {
-    if (!p->metrics)
+    if (!m)
         return;
     struct amp_metric_labels l = labels_of(v);
     l.code = amp_span_str(decision);
-    amp_metrics_add(p->metrics, AMP_METRIC_DUPLICATES, &l, 1);
+    amp_metrics_add(m, AMP_METRIC_DUPLICATES, &l, 1);
 }
 
-void count_answer(struct pass *p, struct amp_span id, const struct count_answer *a)
+void count_answer(struct amp_metrics *m, struct amp_store *s, struct amp_span id,
+                  const struct count_answer *a)
 {
     struct amp_message_rec r;
     struct amp_error err;
-    if (!p->metrics)
+    if (!m)
         return;
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, (size_t)256 << 20);
-    if (!p->store || amp_message_find(p->store, id, &mem, &r, &err) < 0)
+    if (!s || amp_message_find(s, id, &mem, &r, &err) < 0)
         r = (struct amp_message_rec){0};
     bool refusal = a->stage == AMP_STAGE_REJECTED || a->stage == AMP_STAGE_FAILED;
     struct amp_metric_labels l = {.protocol = amp_protocol_name(a->protocol),
                                   .agent = amp_span_str(a->by),
                                   .code = amp_span_str(amp_ack_stage_name(a->stage))};
     if (r.sent_ms > 0)
-        amp_metrics_observe(p->metrics, AMP_METRIC_ACK_LATENCY, &l,
-                            (double)(a->now_ms - r.sent_ms) / 1e3);
+        amp_metrics_observe(m, AMP_METRIC_ACK_LATENCY, &l, (double)(a->now_ms - r.sent_ms) / 1e3);
     bool late = false;
     if (r.found && !a->ours && amp_record_has_ack(&r, amp_ack_stage_name(a->stage), a->by, &late) &&
         late)
-        amp_metrics_add(p->metrics, AMP_METRIC_LATE_ACKS, &l, 1);
+        amp_metrics_add(m, AMP_METRIC_LATE_ACKS, &l, 1);
     if (refusal)
         l.code = a->code;
     if (!refusal)
-        amp_metrics_add(p->metrics, AMP_METRIC_ACKED, &l, 1);
+        amp_metrics_add(m, AMP_METRIC_ACKED, &l, 1);
     else
-        amp_metrics_add(p->metrics, a->ours ? AMP_METRIC_NACKS : AMP_METRIC_NACKED, &l, 1);
+        amp_metrics_add(m, a->ours ? AMP_METRIC_NACKS : AMP_METRIC_NACKED, &l, 1);
 }
 
-void count_acknowledgement(struct pass *p, const struct amp_view *v, int64_t now_ms)
+void count_acknowledgement(struct amp_metrics *m, struct amp_store *s, const struct amp_view *v,
+                           int64_t now_ms)
 {
     char by[256];
     amp_span_copy(v->from, by, sizeof(by));
@@ -89,5 +90,5 @@ void count_acknowledgement(struct pass *p, const struct amp_view *v, int64_t now
                              .by = by,
                              .code = v->body.ack.code,
                              .now_ms = now_ms};
-    count_answer(p, v->body.ack.ref, &a);
+    count_answer(m, s, v->body.ack.ref, &a);
 }

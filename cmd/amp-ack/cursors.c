@@ -1,4 +1,4 @@
-/* amp-ack cursors: how far consumers have read the streams of sources, to see and to mend. */
+/* amp-ack cursors: lists and changes how far consumers have read the streams of sources. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -6,23 +6,23 @@
 #include <amp/base/num.h>
 #include <amp/json/writer.h>
 
+#include "cli/table.h"
 #include "message/cursor/cursors.h"
 #include "pass.h"
-#include "table.h"
 
 static bool json, force;
 
 const struct amp_opt cursors_list_opts[] = {
-    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "one record a line"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
     AMP_OPT_END,
 };
 const struct amp_opt cursors_edit_opts[] = {
-    {0, "force", AMP_OPT_FLAG, &force, NULL, .doc = "although a living consumer holds it"},
+    {0, "force", AMP_OPT_FLAG, &force, NULL, .doc = "also if a consumer holds its lease"},
     AMP_OPT_END,
 };
 
 struct listing {
-    struct table t;
+    struct amp_table t;
     struct amp_error err;
     int rc;
     int64_t now_ms;
@@ -32,7 +32,7 @@ static void time_of(struct amp_jw *w, const char *key, int64_t ms)
 {
     char t[AMP_TIME_MAX];
     amp_time_format(ms, t);
-    amp_jw_member_str(w, key, amp_span_str(t));
+    amp_jw_member_text(w, key, t);
 }
 
 static bool is_active(const struct amp_cursor_rec *r, uint8_t state, int64_t now_ms)
@@ -58,10 +58,10 @@ static int print_json(const struct amp_cursor_rec *r, uint8_t state, int64_t now
     amp_jw_member_str(&w, "sourceNodeId", r->source);
     amp_jw_member_int(&w, "lastSeq", r->last_seq);
     time_of(&w, "updatedAt", r->updated_ms);
-    amp_jw_member_str(&w, "status", amp_span_str(status));
+    amp_jw_member_text(&w, "status", status);
     time_of(&w, "leaseExpiresAt", r->lease_until_ms ? r->lease_until_ms : r->updated_ms);
-    amp_jw_member_str(&w, "epoch", amp_span_str(epoch));
-    amp_jw_member_str(&w, "state", amp_span_str(amp_cursor_fsm.states[state].name));
+    amp_jw_member_text(&w, "epoch", epoch);
+    amp_jw_member_text(&w, "state", amp_cursor_fsm.states[state].name);
     if (r->holder.n > 0)
         amp_jw_member_str(&w, "holder", r->holder);
     if (r->gap_since_ms > 0) {
@@ -115,7 +115,7 @@ static int row_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state)
         amp_span_str(at),    amp_span_str(amp_cursor_fsm.states[state].name),
         amp_span_str(gap),   amp_span_str(waiting),
         amp_span_str(lease), r->holder};
-    l->rc = table_row(&l->t, cells, 8, &l->err);
+    l->rc = amp_table_row(&l->t, cells, 8, &l->err);
     return l->rc < 0;
 }
 
@@ -128,13 +128,13 @@ int ack_cursors_list(int argc, char **argv)
     if (!s)
         return status;
     struct listing l = {.now_ms = amp_now_ms()};
-    table_init(&l.t, head, 8);
+    amp_table_init(&l.t, head, 8);
     if (amp_cursors_each(s, row_fn, &l, &l.err) < 0 || l.rc < 0 ||
-        (!json && l.t.rows > 1 && table_print(&l.t, &l.err) < 0))
+        (!json && l.t.rows > 1 && amp_table_print(&l.t, &l.err) < 0))
         status = amp_complain(&l.err);
     else if (!json && l.t.rows == 1)
         amp_note("no cursors");
-    table_release(&l.t);
+    amp_table_release(&l.t);
     amp_store_close(s);
     return status;
 }

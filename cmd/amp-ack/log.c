@@ -22,16 +22,16 @@ static int64_t limit = 2000;
 static const char *const formats[] = {"table", "ndjson", "mermaid", NULL};
 
 const struct amp_opt log_opts[] = {
-    {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "go on with what comes, until a signal"},
+    {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue with new entries until a signal"},
     {0, "correlation", AMP_OPT_STRING, &correlation, "ID",
-     .doc = "only this conversation: a correlation id, or a task"},
-    {0, "agent", AMP_OPT_STRING, &agent, "NAME", .doc = "only what this agent sent, got or did"},
+     .doc = "only this conversation: a correlation id or a task"},
+    {0, "agent", AMP_OPT_STRING, &agent, "NAME", .doc = "only messages and actions of this agent"},
     {0, "id", AMP_OPT_STRING, &id, "ID", .doc = "only this message"},
     {0, "since", AMP_OPT_STRING, &since, "TIME",
-     .doc = "only from TIME on: RFC 3339, or so long ago (90s, 2h)"},
-    {0, "format", AMP_OPT_CHOICE, &format, "FORMAT", .doc = "table, ndjson, or mermaid: a diagram",
-     .choices = formats},
-    {0, "limit", AMP_OPT_INT, &limit, "N", .doc = "arrows and notes of a diagram", .min = 1,
+     .doc = "only from TIME on: RFC 3339 or an age (90s, 2h)"},
+    {0, "format", AMP_OPT_CHOICE, &format, "FORMAT",
+     .doc = "table, ndjson, or mermaid for a diagram", .choices = formats},
+    {0, "limit", AMP_OPT_INT, &limit, "N", .doc = "most arrows and notes of a diagram", .min = 1,
      .max = 1000000},
     AMP_OPT_END,
 };
@@ -142,7 +142,7 @@ static int go_on(struct reading *rd, struct amp_error *err)
         if (rc == 0)
             rc = amp_wake_wait(&wake, &f, &why, err);
         if (rc == 0 && (why & AMP_WAKE_OUT))
-            rc = amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
+            rc = amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
         /* Others may write without a pause: ten times a second is enough. */
         struct amp_wake_for rest = {.out_fd = -1, .stop = &amp_stop};
         rest.timeout_ms = read_ms + LOOK_MS - amp_mono_ms();

@@ -1,13 +1,15 @@
 /* amp-ack: the delivery lifecycle of messages: track, acknowledge, sweep, look, send again. */
 #include "flow/config.h"
 #include "message/cursor/cursor.h"
+#include "message/ledger/timeouts.h"
 #include "message/record/delivery.h"
 #include "verbs.h"
 
 const char *ack_state, *ack_as;
 int64_t ack_lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 struct amp_metrics_options ack_metrics = {.interval_ms = AMP_METRICS_INTERVAL_MS};
-const char *ack_config;
+const char *ack_config, *ack_sla;
+struct amp_list ack_retries, ack_backoff, ack_idempotent, ack_timeouts;
 
 static const struct amp_opt options[] = {
     AMP_OPT_STATE(ack_state),
@@ -19,28 +21,29 @@ static const struct amp_opt options[] = {
 
 static const struct amp_verb verbs[] = {
     {NULL, "", "the same as track", track_opts, ack_track},
-    {"track", "", "record every message before it passes", track_opts, ack_track},
+    {"track", "", "record messages and pass them on", track_opts, ack_track},
     {"send", "", "acknowledge the messages on stdin", send_opts, ack_send},
-    {"sweep", "", "escalate what is overdue", sweep_opts, ack_sweep},
-    {"watch", "", "escalate what becomes overdue, when it does", watch_opts, ack_watch},
+    {"sweep", "", "escalate, retry and expire overdue messages", sweep_opts, ack_sweep},
+    {"watch", "", "do the same at each deadline, until a signal", watch_opts, ack_watch},
     {"dead list", "", "list the dead letters", dead_list_opts, ack_dead_list},
-    {"dead show", "[ID…]", "print dead letters whole", dead_show_opts, ack_dead_show},
-    {"dead requeue", "[ID…]", "send dead letters again", dead_requeue_opts, ack_dead_requeue},
-    {"dead export", "[ID…]", "write dead letters out, or a bundle that explains them",
-     dead_export_opts, ack_dead_export},
+    {"dead show", "[ID…]", "print complete dead letters", dead_show_opts, ack_dead_show},
+    {"dead requeue", "[ID…]", "deliver dead letters again", dead_requeue_opts, ack_dead_requeue},
+    {"dead export", "[ID…]", "export dead letters, or a bundle for diagnosis", dead_export_opts,
+     ack_dead_export},
     {"dead purge", "[ID…]", "remove dead letters", dead_purge_opts, ack_dead_purge},
-    {"status", "", "show how far deliveries came", status_opts, ack_status},
-    {"log", "", "show what happened, all of it or one conversation", log_opts, ack_log},
-    {"show", "", "pass messages on, telling each on stderr", show_opts, ack_show},
+    {"status", "", "show how far messages are delivered", status_opts, ack_status},
+    {"log", "", "show what happened to messages", log_opts, ack_log},
+    {"show", "", "pass messages on and print a line about each", show_opts, ack_show},
     {"token", "PRODUCER OPERATION", "print the idempotency token of the parameters on stdin",
      token_opts, ack_token},
-    {"cursors list", "", "how far consumers have read", cursors_list_opts, ack_cursors_list},
+    {"cursors list", "", "list how far consumers have read", cursors_list_opts, ack_cursors_list},
     {"cursors show", "CONSUMER SOURCE", "print one cursor", NULL, ack_cursors_show},
-    {"cursors move", "CONSUMER SOURCE SEQ", "set a cursor behind the event SEQ", cursors_edit_opts,
-     ack_cursors_move},
-    {"cursors retire", "CONSUMER SOURCE", "end a cursor", cursors_edit_opts, ack_cursors_retire},
-    {"doctor", "[FILE…]", "say what is wrong, and what mends it", doctor_opts, ack_doctor},
-    {"repair", "", "mend a state directory after a failed write", repair_opts, ack_repair},
+    {"cursors move", "CONSUMER SOURCE SEQ", "set a cursor to the event after SEQ",
+     cursors_edit_opts, ack_cursors_move},
+    {"cursors retire", "CONSUMER SOURCE", "retire a cursor", cursors_edit_opts, ack_cursors_retire},
+    {"doctor", "[FILE…]", "find problems and print the commands that fix them", doctor_opts,
+     ack_doctor},
+    {"repair", "", "repair a state directory after a failed write", repair_opts, ack_repair},
     {0},
 };
 static const int statuses[] = {0,         AMP_NO,       AMP_USAGE,  AMP_DATAERR, AMP_UNAVAILABLE,
@@ -66,6 +69,29 @@ int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err)
     if (rc == 0)
         *err = why;
     return -1;
+}
+
+int ack_terms(struct amp_error *err)
+{
+    if (ack_timeouts.n > 0)
+        amp_timeouts_reset();
+    for (int i = 0; i < ack_timeouts.n; i++)
+        if (amp_timeouts_set_ack(NULL, ack_timeouts.v[i], err) < 0)
+            return -1;
+    return ack_sla ? amp_timeouts_set_sla(NULL, ack_sla, err) : 0;
+}
+
+int ack_retry_rules(struct amp_retry_rules *out, struct amp_error *err)
+{
+    amp_retry_defaults(out);
+    out->idempotent = ack_idempotent.n > 0 ? ack_idempotent.v : NULL;
+    for (int i = 0; i < ack_retries.n; i++)
+        if (amp_retry_set_budget(out, ack_retries.v[i], err) < 0)
+            return -1;
+    for (int i = 0; i < ack_backoff.n; i++)
+        if (amp_retry_set_backoff(out, ack_backoff.v[i], err) < 0)
+            return -1;
+    return 0;
 }
 
 int main(int argc, char **argv)

@@ -1,9 +1,9 @@
 /*
- * Reading, one turn at a time: all whole lines that one read brought are taken, the verb's records
+ * Reading, one turn at a time: all complete lines of one read are taken, the verb's records
  * of them are synced once, and only then do they go to the output's queue. A full output delays
  * nothing but itself until its bound; past that the input waits, which loses nothing.
  */
-#include "count.h"
+#include "pass.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,8 @@
 
 #include "base/loop.h"
 #include "cli/finding.h"
+#include "count.h"
+#include "flow/facts.h"
 #include "message/ledger/refused.h"
 
 #define PENDING_MAX ((size_t)64 << 20) /* beside one turn, which may be one long line */
@@ -52,7 +54,7 @@ int pass_reject(struct pass *p, const struct amp_view *v, const struct amp_error
                 struct amp_error *err)
 {
     amp_status_note(AMP_NO);
-    count_rejected(p, v->protocol, why->code);
+    count_rejected(p->metrics, v->protocol, why->code);
     if (p->store &&
         amp_refused_record(p->store, v, why, ack_as ? ack_as : p->counts, amp_now_ms(), err) < 0)
         return -1;
@@ -66,9 +68,9 @@ static int take_turn(struct pass *p, struct amp_error *err)
     if ((p->begin && p->begin(p, err) < 0) || (p->store && amp_store_begin(p->store, err) < 0))
         return -1;
     while ((rc = amp_intake_next(&p->intake, &v, err)) > 0) {
-        if (rc == 2) {
+        if (rc == AMP_INTAKE_BAD) {
             amp_status_note(AMP_NO);
-            count_rejected(p, AMP_PROTO_NONE, p->intake.bad_code);
+            count_rejected(p->metrics, AMP_PROTO_NONE, p->intake.bad_code);
         } else if (p->take(p, &v, err) < 0)
             rc = -1;
         if (rc < 0)
@@ -95,14 +97,14 @@ static int take_turn(struct pass *p, struct amp_error *err)
 /* 1 end of input, 0 go on, -1 failure. */
 static int fill(struct pass *p, struct amp_error *err)
 {
-    int rc = amp_lines_fill(&p->intake.lines, p->in.fd, err);
-    if (rc < 0)
+    enum amp_read got = amp_lines_fill(&p->intake.lines, p->in.fd, err);
+    if (got == AMP_READ_FAILED)
         return errno == EINTR ? 0 : -1;
-    if (rc == 2)
+    if (got == AMP_READ_WOULD_BLOCK)
         return 0;
     if (take_turn(p, err) < 0)
         return -1;
-    return rc == 0;
+    return got == AMP_READ_END;
 }
 
 static int loop(struct pass *p, struct amp_error *err)
@@ -158,7 +160,7 @@ int ack_open_output(const char *path, int64_t timeout_ms, struct amp_outq *q, st
     return open_output(path, timeout_ms, -1, q, err);
 }
 
-/* 1 where there is nothing to pass on and nobody to pass it to. */
+/* 1: the input ended before the output had a reader, and there is nothing to pass on. */
 static int open_all(struct pass *p, struct amp_error *err)
 {
     amp_buf_init(&p->turn, TURN_MAX);
@@ -202,8 +204,10 @@ int pass_run(struct pass *p)
 
 static int open_store(enum ack_need need, struct amp_store **s, struct amp_error *err)
 {
-    struct amp_store_options opt = {
-        .lock_timeout_ms = ack_lock_timeout_ms, .look = need == ACK_LOOK, .actor = amp_cli_name()};
+    struct amp_store_options opt = {.lock_timeout_ms = ack_lock_timeout_ms,
+                                    .look = need == ACK_LOOK,
+                                    .facts = &amp_flow_facts,
+                                    .actor = amp_cli_name()};
     if (need >= ACK_EXISTING && access(ack_state, F_OK) != 0 && errno == ENOENT)
         return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "there is no state directory %s",
                         ack_state);
@@ -220,7 +224,7 @@ struct amp_store *ack_open_state(enum ack_need need, int *status)
     if (ack_state && open_store(need, &s, &err) < 0) {
         *status = amp_complain(&err);
         if (strcmp(err.code, "log_failed") == 0 || strcmp(err.code, "log_damaged") == 0)
-            amp_note("'amp-ack repair' mends it");
+            amp_note("'amp-ack repair' fixes it");
         return NULL;
     }
     return s;

@@ -43,7 +43,7 @@ void pass_warn(struct pass *p, const char *fmt, ...) __attribute__((format(print
 int pass_run(struct pass *p);
 
 /* The state directory that --state names: NULL with a complaint when it cannot be opened. Who only
- * looks into it makes none: a mistyped name is told, not answered with "nothing there". */
+ * looks into it makes none: a mistyped name is an error, not an empty directory. */
 enum ack_need {
     ACK_OPTIONAL,
     ACK_MAKE,

@@ -1,11 +1,18 @@
-/* amp-ack repair: makes a state directory usable again after a failed write, or damage. */
+/* amp-ack repair: makes a state directory usable again after a failed write, or damage, and
+ * converts what an earlier build wrote. */
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/record.h"
 #include "pass.h"
 #include "worktree/person.h"
 
-const struct amp_opt repair_opts[] = {AMP_OPT_END};
+static bool upgrade;
+
+const struct amp_opt repair_opts[] = {
+    {0, "upgrade", AMP_OPT_FLAG, &upgrade, NULL, .doc = "convert the log of an earlier build"},
+    AMP_OPT_END,
+};
 
 int ack_repair(int argc, char **argv)
 {
@@ -16,7 +23,8 @@ int ack_repair(int argc, char **argv)
         amp_die_usage("a state directory is needed: --state DIR or AMP_STATE");
     if (amp_person_only(environ, "repair a state directory", &err))
         return amp_complain(&err);
-    int rc = amp_store_repair(ack_state, &said, &err);
+    int rc = upgrade ? amp_store_upgrade(ack_state, amp_agent_records_upgrade, &said, &err)
+                     : amp_store_repair(ack_state, &said, &err);
     for (char *line = said.data, *end; line && *line; line = end + 1) {
         end = strchr(line, '\n');
         if (!end)

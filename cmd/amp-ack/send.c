@@ -2,19 +2,19 @@
  * amp-ack send: the acknowledgements of the messages on stdin. With a state directory each one
  * stands in the ledger before it leaves.
  */
-#include "count.h"
+#include "pass.h"
 
 #include <string.h>
 
 #include <amp/base/clock.h>
 
+#include "count.h"
 #include "message/ledger/ledger.h"
-#include "message/ledger/stages.h"
+#include "message/ledger/timeouts.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
 #include "protocol/compose/answer.h"
-#include "rules.h"
 
 static const char *in_path = "-", *out_path = "-", *stage, *from, *note, *code,
                   *message = "refused";
@@ -25,13 +25,15 @@ static const char *const stages[] = {"RECEIVED", "READ", "FULFILLED", "REJECTED"
 
 const struct amp_opt send_opts[] = {
     {0, "stage", AMP_OPT_CHOICE, &stage, "STAGE",
-     .doc = "what to say; else what the message waits for", .choices = stages},
-    {0, "from", AMP_OPT_STRING, &from, "ROLE", .doc = "who says it; else the message's recipient"},
+     .doc = "stage (default: the one that the message waits for)", .choices = stages},
+    {0, "from", AMP_OPT_STRING, &from, "ROLE",
+     .doc = "agent that acknowledges (default: the recipient)"},
     {0, "note", AMP_OPT_STRING, &note, "TEXT", .doc = "a note for people"},
-    {0, "code", AMP_OPT_STRING, &code, "CODE", .doc = "the code of a REJECTED or FAILED"},
-    {0, "message", AMP_OPT_STRING, &message, "TEXT", .doc = "why it is REJECTED or FAILED"},
-    {0, "retryable", AMP_OPT_FLAG, &retryable, NULL, .doc = "sending again may help"},
-    {0, "every", AMP_OPT_FLAG, &every, NULL, .doc = "also messages that ask for none"},
+    {0, "code", AMP_OPT_STRING, &code, "CODE", .doc = "code of REJECTED or FAILED"},
+    {0, "message", AMP_OPT_STRING, &message, "TEXT", .doc = "reason of REJECTED or FAILED"},
+    {0, "retryable", AMP_OPT_FLAG, &retryable, NULL, .doc = "sending it again may succeed"},
+    {0, "every", AMP_OPT_FLAG, &every, NULL,
+     .doc = "include messages that need no acknowledgement"},
     ACK_TERMS_OPTS,
     {'i', "in", AMP_OPT_PATH, &in_path, "PATH", .doc = "read from PATH"},
     {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
@@ -40,7 +42,7 @@ const struct amp_opt send_opts[] = {
     AMP_OPT_END,
 };
 
-/* Unless told, what the message's protocol waits for. */
+/* The stage of --stage; else the one that the message's protocol waits for. */
 static enum amp_ack_stage stage_for(const struct amp_view *v)
 {
     const struct amp_terms *t = amp_terms_of(v->protocol);
@@ -50,7 +52,7 @@ static enum amp_ack_stage stage_for(const struct amp_view *v)
     return t->acknowledges ? t->waits_for : AMP_STAGE_READ;
 }
 
-/* Whether the acknowledgement would say what is so: see terms.h. */
+/* Refuses an acknowledgement that would be false: see terms.h. */
 static int check_stage(struct pass *p, const struct amp_view *v, enum amp_ack_stage st,
                        struct amp_error *err)
 {
@@ -63,7 +65,7 @@ static int check_stage(struct pass *p, const struct amp_view *v, enum amp_ack_st
         return 0;
     if (!p->store && (st == AMP_STAGE_RECEIVED || st == AMP_STAGE_FULFILLED))
         return amp_fail(err, AMP_NO, "not_durable",
-                        "without a state directory nothing is durably queued: --state DIR");
+                        "accepting an event needs a state directory: --state DIR");
     if (st != AMP_STAGE_FULFILLED || !v->wants_outcome)
         return 0;
     if (amp_message_find(p->store, v->id, &mem, &r, err) < 0)
@@ -71,10 +73,10 @@ static int check_stage(struct pass *p, const struct amp_view *v, enum amp_ack_st
     return r.found && amp_outcome_known(&r)
                ? 0
                : amp_fail(err, AMP_NO, "outcome_missing",
-                          "no reply, task_complete or task_failed of it is known");
+                          "it has no reply, task_complete or task_failed yet");
 }
 
-/* On disk before it is said: the turn is synced before its lines leave. */
+/* Records the acknowledgement; the turn is synced before its line leaves. */
 static int record(struct pass *p, const struct amp_view *v, struct amp_answer *a,
                   struct amp_error *err)
 {
@@ -95,9 +97,9 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     char by[128] = "system";
     struct amp_error e = {0};
-    count_taken(p, v);
+    count_taken(p->metrics, v);
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
-        !(amp_stages_timeout(v) > 0 || v->needs_ack || every))
+        !(amp_timeouts_ack(v) > 0 || v->needs_ack || every))
         return 0;
     AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, 1 << 20);
@@ -137,7 +139,7 @@ static int take(struct pass *p, const struct amp_view *v, struct amp_error *err)
                                    .code = amp_span_str(a.code),
                                    .now_ms = a.now_ms,
                                    .ours = true};
-    count_answer(p, v->id, &counted);
+    count_answer(p->metrics, p->store, v->id, &counted);
     return pass_emit(p, amp_buf_span(&line), err);
 }
 

@@ -1,5 +1,5 @@
 /*
- * amp-ack show: a pass-through that tells a person what flows by: one line a message on stderr.
+ * amp-ack show: a pass-through that prints one line for each message on stderr, for people.
  *
  *   14:32:07  coordinator → executor   task_dispatch   T-2026-044  feature/breath, 3 criteria
  */
@@ -15,8 +15,8 @@ static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
 static bool hold, quiet_acks, last;
 
 const struct amp_opt show_opts[] = {
-    {'q', "quiet", AMP_OPT_FLAG, &quiet_acks, NULL, .doc = "leave acknowledgements out"},
-    {0, "last", AMP_OPT_FLAG, &last, NULL, .doc = "write nothing to stdout: the end of a pipeline"},
+    {'q', "quiet", AMP_OPT_FLAG, &quiet_acks, NULL, .doc = "do not print acknowledgements"},
+    {0, "last", AMP_OPT_FLAG, &last, NULL, .doc = "write nothing to stdout"},
     {'i', "in", AMP_OPT_PATH, &in_path, "PATH", .doc = "read from PATH"},
     {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep an input FIFO open: no end of file"},

@@ -4,24 +4,24 @@
 #include <amp/base/clock.h>
 #include <amp/json/writer.h>
 
+#include "cli/table.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
 #include "pass.h"
-#include "table.h"
 
 static bool json, all;
 static const char *task;
 
 const struct amp_opt status_opts[] = {
-    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "one record a line"},
-    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "also what is settled"},
-    {0, "task", AMP_OPT_STRING, &task, "GLOB", .doc = "only of these tasks"},
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
+    {'a', "all", AMP_OPT_FLAG, &all, NULL, .doc = "include messages that have ended"},
+    {0, "task", AMP_OPT_STRING, &task, "GLOB", .doc = "only these tasks"},
     AMP_OPT_END,
 };
 
 struct listing {
-    struct table t;
+    struct amp_table t;
     struct amp_buf mem;
     struct amp_error err;
     int rc;
@@ -29,7 +29,8 @@ struct listing {
     int64_t now_ms;
 };
 
-/* Open: somebody still waits for something. What asked for no answer is settled when sent. */
+/* Open: an acknowledgement or an outcome is missing. A message that needs none is settled when
+ * sent. */
 static bool is_open(const struct amp_message_rec *r)
 {
     switch (r->state) {
@@ -89,16 +90,14 @@ static int as_json(struct listing *l, struct amp_span id, const struct amp_messa
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (i >= STANDING && texts[i].text.n == 0)
             continue;
-        amp_jw_key(&w, texts[i].key);
-        amp_jw_str(&w, texts[i].text);
+        amp_jw_member_str(&w, texts[i].key, texts[i].text);
     }
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         char t[AMP_TIME_MAX];
         if (times[i].ms == 0)
             continue;
         amp_time_format(times[i].ms, t);
-        amp_jw_key(&w, times[i].key);
-        amp_jw_str(&w, amp_span_str(t));
+        amp_jw_member_text(&w, times[i].key, t);
     }
     if (r->attempt > 0) {
         amp_jw_member_int(&w, "attempt", r->attempt);
@@ -126,7 +125,7 @@ static int as_row(struct listing *l, struct amp_span id, const struct amp_messag
                                      amp_span_str(amp_delivery_fsm.states[r->state].name),
                                      amp_span_str(sent),
                                      amp_span_str(due)};
-    return table_row(&l->t, cells, 6, &l->err);
+    return amp_table_row(&l->t, cells, 6, &l->err);
 }
 
 static int row_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
@@ -191,13 +190,13 @@ int ack_status(int argc, char **argv)
     if (!s)
         return status;
     struct listing l = {.now_ms = amp_now_ms()};
-    table_init(&l.t, head, 6);
+    amp_table_init(&l.t, head, 6);
     amp_buf_init(&l.mem, (size_t)256 << 20);
     if (amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, &l, &l.err) < 0 || l.rc < 0 ||
-        (!json &&
-         ((l.t.rows > 1 && table_print(&l.t, &l.err) < 0) || totals(&l) < 0 || inboxes(s, &l) < 0)))
+        (!json && ((l.t.rows > 1 && amp_table_print(&l.t, &l.err) < 0) || totals(&l) < 0 ||
+                   inboxes(s, &l) < 0)))
         status = amp_complain(&l.err);
-    table_release(&l.t);
+    amp_table_release(&l.t);
     amp_buf_release(&l.mem);
     amp_store_close(s);
     return status;

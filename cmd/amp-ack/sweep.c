@@ -1,71 +1,279 @@
 /*
- * amp-ack sweep: overdue messages and silent agents become escalations, each once. The commit that
- * makes an escalation puts it into the outbox; emitting the outbox goes under a lock, so a second
- * sweeper finds it closed, and one that comes after a crash finds it open and finishes the work.
+ * amp-ack sweep and watch: overdue messages and silent agents become escalations, each once. The
+ * commit that makes an escalation puts it into the outbox; emitting the outbox goes under a lock,
+ * so a second sweeper finds it closed, and one that comes after a crash finds it open and finishes
+ * the work.
+ *
+ * Sweep does what is due now. Watch is one process that owns the deadlines: it sleeps until the
+ * earliest of them, or until a program writes to the log, which may bring an earlier one. Several
+ * may watch: one that finds the lock taken looks again a little later.
  */
+#include "sweep.h"
+
 #include <string.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
-#include "due.h"
+#include "base/backoff.h"
+#include "flow/wake.h"
 #include "message/cursor/cursors.h"
 #include "message/operation/idempotency.h"
 #include "pass.h"
 
-static const char *now_text;
-static bool follow;
-struct due ack_due = {
-    .out_path = "-",
-    .severity = "warning",
-    .from = "system",
-    .open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
-    .silence_ms = 30 * 60 * 1000,
-    .window_ms = AMP_IDEM_WINDOW_MS,
-};
-const char *const due_severities[] = {"info", "warning", "critical", NULL};
+#define LOOK_MS  100 /* between two looks at a log that others write without a pause */
+#define AGAIN_MS 1000
+#define ROWS_MAX 32
+
+static const struct amp_backoff still_due = {AGAIN_MS, 60000}; /* due although it was done */
+static const struct amp_backoff lock_busy = {LOOK_MS / 2, AGAIN_MS};
+
+static const char *out_path = "-", *severity = "warning", *now_text;
+static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
+static bool follow, until_idle;
+static struct amp_retry_rules retry_rules;
+static struct amp_deadline_ctx deadlines = {.from = "system",
+                                            .severity = AMP_LEVEL_WARNING,
+                                            .silence_ms = AMP_SILENCE_MS,
+                                            .window_ms = AMP_IDEM_WINDOW_MS,
+                                            .retry = &retry_rules};
+
+static const char *const severities[] = {"info", "warning", "critical", NULL};
+
+#define DEADLINE_OPTS                                                                              \
+    AMP_OPT_ROW(0, "severity", AMP_OPT_CHOICE, &severity, "LEVEL", "severity of escalations",      \
+                .choices = severities, .config = "ack.severity"),                                  \
+        AMP_OPT_ROW(0, "silence", AMP_OPT_DURATION, &deadlines.silence_ms, "TIME",                 \
+                    "how long a working agent may be silent; 0 for no limit",                      \
+                    .config = "ack.silence"),                                                      \
+        AMP_OPT_ROW(0, "window", AMP_OPT_DURATION, &deadlines.window_ms, "TIME",                   \
+                    "how long the outcome of an operation is remembered", .config = "ack.window"), \
+        ACK_RETRY_OPTS,                                                                            \
+        AMP_OPT_ROW(0, "dead-max-age", AMP_OPT_DURATION, &deadlines.dead.max_age_ms, "TIME",       \
+                    "remove dead letters this long after their last failure",                      \
+                    .config = "dead.max_age"),                                                     \
+        AMP_OPT_ROW(0, "dead-max-count", AMP_OPT_INT, &deadlines.dead.max_count, "N",              \
+                    "keep at most N dead letters", .config = "dead.max_count"),                    \
+        AMP_OPT_ROW(0, "from", AMP_OPT_STRING, &deadlines.from, "ROLE", "sender of escalations"),  \
+        AMP_OPT_ROW('o', "out", AMP_OPT_PATH, &out_path, "PATH", "write to PATH"),                 \
+        AMP_OPT_OPEN_TIMEOUT(open_timeout_ms)
 
 const struct amp_opt sweep_opts[] = {
-    {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "go on until a signal comes, like watch"},
-    {0, "now", AMP_OPT_STRING, &now_text, "TIME", .doc = "pretend that it is TIME (RFC 3339)"},
-    DUE_OPTS,
+    {'f', "follow", AMP_OPT_FLAG, &follow, NULL, .doc = "continue until a signal, as watch does"},
+    {0, "now", AMP_OPT_STRING, &now_text, "TIME", .doc = "use TIME as the current time (RFC 3339)"},
+    DEADLINE_OPTS,
+    AMP_METRICS_OPTS(ack_metrics),
+    AMP_OPT_END,
+};
+const struct amp_opt watch_opts[] = {
+    {0, "until-idle", AMP_OPT_FLAG, &until_idle, NULL, .doc = "end when no message waits"},
+    DEADLINE_OPTS,
     AMP_METRICS_OPTS(ack_metrics),
     AMP_OPT_END,
 };
 
-static enum amp_level level_of(const char *word)
+struct amp_deadline_ctx sweep_deadlines(struct amp_metrics *metrics)
 {
-    for (int i = 0; due_severities[i]; i++)
-        if (strcmp(due_severities[i], word) == 0)
-            return (enum amp_level)i;
-    return AMP_LEVEL_WARNING;
+    struct amp_deadline_ctx c = deadlines;
+    c.actor = ack_as ? ack_as : SWEEP_NAME;
+    c.metrics = metrics;
+    for (unsigned i = 0; severities[i]; i++)
+        if (strcmp(severities[i], severity) == 0)
+            c.severity = (enum amp_level)i;
+    return c;
 }
 
-void due_ctx(struct amp_metrics *metrics, struct amp_deadline_ctx *out)
+/* ---- watch ---- */
+
+struct row {
+    int64_t due_ms; /* 0: nothing to do */
+    int64_t ran_ms; /* when it was due and run last */
+    int64_t again_ms;
+};
+
+struct watch {
+    struct amp_store *store;
+    struct amp_outq *q;
+    struct amp_deadline_ctx ctx;
+    struct amp_wake wake;
+    struct row row[ROWS_MAX];
+    int64_t first_ms;  /* the earliest of what is due, also open lines of the outbox; 0: none */
+    int64_t looked_ms; /* monotonic */
+    int64_t busy_ms;   /* how long to leave the lock to its holder */
+    bool idle, warned;
+};
+
+/* A row that stays due although it was run (its owner's fault, or a time limit of 0) is run again
+ * after longer and longer pauses, not in a busy loop. */
+static int64_t row_next_due(struct row *r, int64_t due)
 {
-    *out = (struct amp_deadline_ctx){
-        .actor = ack_as ? ack_as : DUE_NAME,
-        .from = ack_due.from,
-        .severity = level_of(ack_due.severity),
-        .silence_ms = ack_due.silence_ms,
-        .window_ms = ack_due.window_ms,
-        .metrics = metrics,
-        .retry = &ack_due.rules,
-        .dead = ack_due.dead,
-    };
+    if (due == 0 || due > r->ran_ms) {
+        r->again_ms = 0;
+        return due;
+    }
+    return r->ran_ms + r->again_ms;
 }
 
-static int sweep_once(struct amp_store *s, struct amp_outq *q, struct amp_error *err)
+/* Finds the next deadline of every row. What is written after this wakes the process again. */
+static int watch_look(struct watch *w, struct amp_error *err)
+{
+    int64_t now = amp_now_ms();
+    bool open;
+    w->looked_ms = amp_mono_ms();
+    if (amp_wake_drain(&w->wake, err) < 0)
+        return -1;
+    if (amp_outbox_any(w->store, w->ctx.actor, &open, err) < 0)
+        return -1;
+    w->idle = !open;
+    w->first_ms = open ? now : 0;
+    for (unsigned i = 0; amp_deadlines[i].name; i++) {
+        struct row *r = &w->row[i];
+        int64_t due = 0;
+        if (amp_deadlines[i].next_due(w->store, &w->ctx, &due, err) < 0)
+            return -1;
+        r->due_ms = row_next_due(r, due);
+        if (r->due_ms != 0 && (w->first_ms == 0 || r->due_ms < w->first_ms))
+            w->first_ms = r->due_ms;
+        w->idle &= r->due_ms == 0 || amp_deadlines[i].upkeep;
+    }
+    return 0;
+}
+
+enum ran { RAN_ERROR = -1, RAN_ALL, RAN_BUSY };
+
+/* Does what is due and writes the outbox; BUSY: another process has its lock. */
+static enum ran watch_run_due(struct watch *w, struct amp_error *err)
+{
+    AMP_CLOSE int lock = -1;
+    struct amp_error why;
+    int64_t now = amp_now_ms();
+    if (amp_outbox_lock(w->store, w->ctx.actor, 0, &lock, &why) < 0) {
+        if (strcmp(why.code, "lock_timeout") == 0)
+            return RAN_BUSY;
+        *err = why;
+        return RAN_ERROR;
+    }
+    for (unsigned i = 0; amp_deadlines[i].name; i++) {
+        struct row *r = &w->row[i];
+        if (r->due_ms == 0 || r->due_ms > now)
+            continue;
+        r->again_ms = amp_backoff_next(&still_due, r->again_ms);
+        r->ran_ms = now;
+    }
+    if (amp_deadlines_run(w->store, now, &w->ctx, NULL, err) < 0 ||
+        ack_outbox_emit(w->store, w->ctx.actor, w->q, err) < 0)
+        return RAN_ERROR;
+    return RAN_ALL;
+}
+
+static int watch_step(struct watch *w, struct amp_error *err)
+{
+    for (;;) {
+        if (watch_look(w, err) < 0)
+            return -1;
+        if (w->first_ms == 0 || w->first_ms > amp_now_ms())
+            return amp_wake_at(&w->wake, w->first_ms, err);
+        if (amp_stop)
+            return 0;
+        enum ran ran = watch_run_due(w, err);
+        if (ran == RAN_ERROR)
+            return -1;
+        if (ran == RAN_BUSY) {
+            w->idle = false;
+            w->busy_ms = amp_backoff_next(&lock_busy, w->busy_ms);
+            return amp_wake_at(&w->wake, amp_now_ms() + w->busy_ms, err);
+        }
+        w->busy_ms = 0;
+    }
+}
+
+static void watch_count(struct watch *w)
+{
+    struct amp_error err;
+    if (amp_metrics_timeout(w->ctx.metrics) == 0 &&
+        amp_cursors_measure(w->store, amp_now_ms(), w->ctx.metrics, &err) < 0)
+        amp_warn("%s", err.what);
+    if (amp_metrics_tick(w->ctx.metrics, &err) < 0)
+        amp_warn("%s", err.what);
+}
+
+/* Sleeps until there is a reason to look. */
+static int watch_sleep(struct watch *w, struct amp_error *err)
+{
+    for (bool log = true;;) {
+        unsigned why;
+        int64_t rest = w->looked_ms + LOOK_MS - amp_mono_ms(), count;
+        struct amp_wake_for f = {.log = log, .out_fd = w->q->fd, .stop = &amp_stop};
+        f.timeout_ms = count = amp_metrics_timeout(w->ctx.metrics);
+        if (!log && (count < 0 || rest < count))
+            f.timeout_ms = rest > 0 ? rest : 0;
+        if (amp_wake_wait(&w->wake, &f, &why, err) < 0)
+            return -1;
+        watch_count(w);
+        if (amp_stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        if (why & AMP_WAKE_OUT)
+            return amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
+        if (why & AMP_WAKE_TIME)
+            return 0;
+        if (why & AMP_WAKE_LOG)
+            log = false;
+        if (!log && amp_mono_ms() >= w->looked_ms + LOOK_MS)
+            return 0;
+    }
+}
+
+/* A state that is busy for longer than --lock-timeout is reported once, and tried again. */
+static int watch_step_or_wait(struct watch *w, struct amp_error *err)
+{
+    if (watch_step(w, err) == 0) {
+        w->warned = false;
+        return 0;
+    }
+    if (strcmp(err->code, "lock_timeout") != 0)
+        return -1;
+    if (!w->warned)
+        amp_warn("%s; trying again", err->what);
+    w->warned = true;
+    w->idle = false;
+    return amp_wake_at(&w->wake, amp_now_ms() + AGAIN_MS, err);
+}
+
+static int watch(struct amp_store *s, struct amp_outq *q, struct amp_error *err)
+{
+    struct watch w = {.store = s, .q = q};
+    struct amp_metrics *metrics = NULL;
+    if (amp_deadlines_count() > ROWS_MAX)
+        return amp_fail(err, AMP_INTERNAL, "too_many_rows", "too many deadlines");
+    if (amp_wake_open(&w.wake, amp_store_dir(s), err) < 0)
+        return -1;
+    int rc = amp_metrics_open(&ack_metrics, &metrics, err);
+    w.ctx = sweep_deadlines(metrics);
+    while (rc == 0 && (rc = watch_step_or_wait(&w, err)) == 0) {
+        if (until_idle && w.idle)
+            break;
+        rc = watch_sleep(&w, err);
+    }
+    struct amp_error late;
+    if (rc == 0 && amp_cursors_measure(s, amp_now_ms(), metrics, &late) < 0)
+        amp_warn("%s", late.what);
+    rc = ack_metrics_end(metrics, rc, err);
+    amp_wake_close(&w.wake);
+    return rc;
+}
+
+/* ---- sweep ---- */
+
+static int sweep(struct amp_store *s, struct amp_outq *q, struct amp_error *err)
 {
     int64_t now = amp_now_ms();
     struct amp_metrics *metrics = NULL;
-    struct amp_deadline_ctx ctx;
     AMP_CLOSE int lock = -1;
     if (now_text && !amp_time_parse(amp_span_str(now_text), &now))
         return amp_fail(err, AMP_USAGE, "bad_time", "--now takes an RFC 3339 time with an offset");
     if (amp_metrics_open(&ack_metrics, &metrics, err) < 0)
         return -1;
-    due_ctx(metrics, &ctx);
+    struct amp_deadline_ctx ctx = sweep_deadlines(metrics);
     int rc = amp_outbox_lock(s, ctx.actor, ack_lock_timeout_ms, &lock, err);
     if (rc == 0)
         rc = amp_deadlines_run(s, now, &ctx, NULL, err);
@@ -76,33 +284,37 @@ static int sweep_once(struct amp_store *s, struct amp_outq *q, struct amp_error 
     return ack_metrics_end(metrics, rc, err);
 }
 
-static int sweep(struct amp_store *s, struct amp_error *err)
+static int run(const char *counts,
+               int (*verb)(struct amp_store *s, struct amp_outq *q, struct amp_error *err))
 {
+    int status;
+    struct amp_error err = {0};
     struct amp_outq q = {.fd = -1};
     if (ack_as && !amp_id_is_safe(amp_span_str(ack_as)))
-        return amp_fail(err, AMP_USAGE, "bad_name", "--as takes letters, digits, '.', '_' and '-'");
-    if (ack_open_output(ack_due.out_path, ack_due.open_timeout_ms, &q, err) < 0)
-        return -1;
-    int rc = follow ? watch_loop(s, &q, false, err) : sweep_once(s, &q, err);
-    amp_outq_close(&q);
-    return rc;
+        amp_die_usage("--as takes letters, digits, '.', '_' and '-'");
+    if (ack_retry_rules(&retry_rules, &err) < 0)
+        amp_die_usage("%s", err.what);
+    amp_signals_install();
+    ack_metrics.tool = counts;
+    struct amp_store *s = ack_open_state(ACK_MAKE, &status);
+    if (!s)
+        return status;
+    if (ack_open_output(out_path, open_timeout_ms, &q, &err) < 0 || verb(s, &q, &err) < 0)
+        status = amp_complain(&err);
+    if (q.fd >= 0)
+        amp_outq_close(&q);
+    amp_store_close(s);
+    return status;
+}
+
+int ack_watch(int argc, char **argv)
+{
+    return run("amp-ack.watch", watch);
 }
 
 int ack_sweep(int argc, char **argv)
 {
-    int status;
-    struct amp_error err = {0};
     if (follow && now_text)
         amp_die_usage("--now and --follow exclude each other");
-    if (ack_retry_rules(&ack_due.rules, &err) < 0)
-        amp_die_usage("%s", err.what);
-    amp_signals_install();
-    struct amp_store *s = ack_open_state(ACK_MAKE, &status);
-    if (!s)
-        return status;
-    ack_metrics.tool = "amp-ack.sweep";
-    if (sweep(s, &err) < 0)
-        status = amp_complain(&err);
-    amp_store_close(s);
-    return status;
+    return run("amp-ack.sweep", follow ? watch : sweep);
 }

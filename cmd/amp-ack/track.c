@@ -1,15 +1,16 @@
 /*
  * amp-ack track: a pass-through that lets no message by before the ledger has it on disk. Messages
  * that need an acknowledgement get a deadline; acknowledgements that pass settle what they answer.
- * An operation of SW4RM is passed once: who sends it again is answered in its place.
+ * An operation of SW4RM is passed once; a duplicate is answered and does not pass.
  */
-#include "count.h"
+#include "pass.h"
 
 #include <amp/base/clock.h>
 
+#include "count.h"
 #include "message/ledger/holder.h"
 #include "message/ledger/ledger.h"
-#include "message/ledger/stages.h"
+#include "message/ledger/timeouts.h"
 #include "message/operation/idempotency.h"
 #include "message/record/named.h"
 #include "message/record/record.h"
@@ -18,7 +19,7 @@
 #include "message/settle/outcome.h"
 #include "message/settle/rails.h"
 #include "message/settle/sweep.h"
-#include "rules.h"
+#include "protocol/terms.h"
 
 static const char *in_path = "-", *out_path = "-";
 static const char *now_text;
@@ -31,13 +32,11 @@ const struct amp_opt track_opts[] = {
     {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
     {0, "hold", AMP_OPT_FLAG, &hold, NULL, .doc = "keep an input FIFO open: no end of file"},
     AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
-    {0, "resend", AMP_OPT_FLAG, &resend, NULL,
-     .doc = "first pass on again what nobody acknowledged yet"},
+    {0, "resend", AMP_OPT_FLAG, &resend, NULL, .doc = "first write unacknowledged messages again"},
     {0, "window", AMP_OPT_DURATION, &window_ms, "TIME",
-     .doc = "how long the outcome of an operation is told to who sends it again",
-     .config = "ack.window"},
+     .doc = "how long the outcome of an operation is remembered", .config = "ack.window"},
     ACK_TERMS_OPTS,
-    {0, "now", AMP_OPT_STRING, &now_text, "TIME", .doc = "pretend that it is TIME (RFC 3339)"},
+    {0, "now", AMP_OPT_STRING, &now_text, "TIME", .doc = "use TIME as the current time (RFC 3339)"},
     AMP_METRICS_OPTS(ack_metrics),
     AMP_OPT_END,
 };
@@ -51,7 +50,7 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
 {
     struct amp_error e = {0};
     if (amp_message_acknowledge(p->store, v, now_ms(), &e) == 0) {
-        count_acknowledgement(p, v, now_ms());
+        count_acknowledgement(p->metrics, p->store, v, now_ms());
         return pass_emit(p, v->line, err);
     }
     if (amp_holder_denied(&e))
@@ -67,13 +66,13 @@ static int acknowledge(struct pass *p, const struct amp_view *v, struct amp_erro
     return pass_emit(p, v->line, err);
 }
 
-/* In the place of a message whose operation was begun or done before. */
+/* Answers a message whose operation was begun or done before, and passes the answer instead. */
 static int answer(struct pass *p, const struct amp_view *v, const struct amp_idem_answer *a,
                   struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, (size_t)64 << 20);
-    if (amp_idem_tell(p->store, v, a, ack_as ? ack_as : "amp-ack.track", now_ms(), &line, err) < 0)
+    if (amp_idem_reply(p->store, v, a, ack_as ? ack_as : "amp-ack.track", now_ms(), &line, err) < 0)
         return -1;
     line.len--; /* its LF */
     return pass_emit(p, amp_buf_span(&line), err);
@@ -90,7 +89,7 @@ static int claim(struct pass *p, const struct amp_view *v, struct amp_error *err
     if (rc == 0 && a.verdict < AMP_IDEM_RUNNING)
         rc = 1;
     else if (rc == 0) {
-        count_decision(p, v, amp_idem_word(a.verdict));
+        count_decision(p->metrics, v, amp_idem_word(a.verdict));
         rc = answer(p, v, &a, err);
     }
     amp_idem_answer_release(&a);
@@ -119,7 +118,7 @@ static int settle(struct pass *p, const struct amp_view *v, bool again, struct a
 {
     struct amp_error e = {0};
     if (amp_rails_apply(p->store, v, now_ms(), &e) == 0) {
-        count_passed(p, v, again);
+        count_passed(p->metrics, v, again);
         return pass_emit(p, v->line, err);
     }
     if (e.status == AMP_NO)
@@ -128,7 +127,7 @@ static int settle(struct pass *p, const struct amp_view *v, bool again, struct a
     return -1;
 }
 
-/* An expired message goes no further: its sender is told, and it becomes a dead letter. */
+/* An expired message goes no further: its sender is notified, and it becomes a dead letter. */
 static int expire(struct pass *p, const struct amp_view *v, struct amp_error *err)
 {
     AMP_BUF struct amp_buf answers = {0};
@@ -150,9 +149,9 @@ static int take(struct pass *p, const struct amp_view *message, struct amp_error
 {
     char name[AMP_MSG_ID_MAX];
     struct amp_view named = *message, *v = &named;
-    count_taken(p, v);
+    count_taken(p->metrics, v);
     bool answers = v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK;
-    if (answers && v->protocol != AMP_PROTO_AOF)
+    if (answers && !amp_terms_of(v->protocol)->acks_name_work)
         return acknowledge(p, v, err);
     bool own = v->id.n > 0;
     if (answers || !amp_message_name(v, name))
@@ -169,7 +168,7 @@ static int take(struct pass *p, const struct amp_view *message, struct amp_error
         return amp_message_expired(v, now_ms()) ? expire(p, v, err)
                                                 : settle(p, v, how == AMP_STORE_REDELIVERED, err);
     if (e.status == AMP_NO && !own) { /* the same attempt in other words: it bears no id */
-        pass_warn(p, "%s: %s: it passes and is not recorded", e.code, e.what);
+        pass_warn(p, "%s: %s: passed on without a record", e.code, e.what);
         return pass_emit(p, v->line, err);
     }
     if (e.status == AMP_NO)

@@ -1,26 +1,50 @@
-/* What main.c puts together: each verb's option table and function, in the file of its name. */
+/* What main.c puts together: each verb's option table and function, in the file or folder of its
+ * name, and the options that several verbs have. */
 #ifndef AMP_ACK_VERBS_H
 #define AMP_ACK_VERBS_H
 
 #include "cli/rows.h"
+#include "message/operation/retry.h"
 #include "metrics/metrics.h"
 
-/* Options that several verbs have; the tool's table names them. */
+/* Options of the tool's own table. */
 extern const char *ack_state, *ack_as, *ack_config;
 extern int64_t ack_lock_timeout_ms;
+
 /* --metrics of the verbs that count. */
 extern struct amp_metrics_options ack_metrics;
 /* The last values; rc is passed on, or becomes -1 where they could not be written. */
 int ack_metrics_end(struct amp_metrics *m, int rc, struct amp_error *err);
 
+/* How often and when messages are attempted again. */
+extern struct amp_list ack_retries, ack_backoff, ack_idempotent;
+#define ACK_RETRY_OPTS                                                                             \
+    AMP_OPT_ROW(0, "retries", AMP_OPT_LIST, &ack_retries, "[PROTOCOL=]N",                          \
+                "how often a message is sent again", .config = "retry.budget"),                    \
+        AMP_OPT_ROW(0, "backoff", AMP_OPT_LIST, &ack_backoff, "[PROTOCOL=]WAITS",                  \
+                    "waits before retries: MIN..MAX or a list of times",                           \
+                    .config = "retry.backoff"),                                                    \
+        AMP_OPT_ROW(0, "idempotent-tool", AMP_OPT_LIST, &ack_idempotent, "NAME",                   \
+                    "a tool that may be called twice", .config = "retry.idempotent_tools")
+/* The protocols' own rules, changed by these options. */
+int ack_retry_rules(struct amp_retry_rules *out, struct amp_error *err);
+
+/* How long messages wait, for the verbs that record them. They go before the settings ack.timeout
+ * and ack.sla. */
+extern struct amp_list ack_timeouts;
+extern const char *ack_sla;
+#define ACK_TERMS_OPTS                                                                             \
+    AMP_OPT_ROW(0, "ack-timeout", AMP_OPT_LIST, &ack_timeouts, "PROTOCOL=TIME",                    \
+                "how long messages of a protocol wait for an acknowledgement"),                    \
+        AMP_OPT_ROW(0, "sla", AMP_OPT_STRING, &ack_sla, "TIME",                                    \
+                    "how long an accepted event may go without an outcome")
+/* Sets them for the process. */
+int ack_terms(struct amp_error *err);
+
 extern const struct amp_opt track_opts[], send_opts[], sweep_opts[], watch_opts[], dead_list_opts[],
-    dead_show_opts[], dead_requeue_opts[], dead_purge_opts[], status_opts[], log_opts[],
-    show_opts[], token_opts[], repair_opts[];
-extern const struct amp_opt cursors_list_opts[], cursors_edit_opts[];
-int ack_cursors_list(int argc, char **argv);
-int ack_cursors_show(int argc, char **argv);
-int ack_cursors_move(int argc, char **argv);
-int ack_cursors_retire(int argc, char **argv);
+    dead_show_opts[], dead_requeue_opts[], dead_export_opts[], dead_purge_opts[], status_opts[],
+    log_opts[], show_opts[], token_opts[], cursors_list_opts[], cursors_edit_opts[], doctor_opts[],
+    repair_opts[];
 int ack_track(int argc, char **argv);
 int ack_send(int argc, char **argv);
 int ack_sweep(int argc, char **argv);
@@ -28,15 +52,17 @@ int ack_watch(int argc, char **argv);
 int ack_dead_list(int argc, char **argv);
 int ack_dead_show(int argc, char **argv);
 int ack_dead_requeue(int argc, char **argv);
-extern const struct amp_opt doctor_opts[];
-int ack_doctor(int argc, char **argv);
-extern const struct amp_opt dead_export_opts[];
 int ack_dead_export(int argc, char **argv);
 int ack_dead_purge(int argc, char **argv);
 int ack_status(int argc, char **argv);
 int ack_log(int argc, char **argv);
 int ack_show(int argc, char **argv);
 int ack_token(int argc, char **argv);
+int ack_cursors_list(int argc, char **argv);
+int ack_cursors_show(int argc, char **argv);
+int ack_cursors_move(int argc, char **argv);
+int ack_cursors_retire(int argc, char **argv);
+int ack_doctor(int argc, char **argv);
 int ack_repair(int argc, char **argv);
 
 #endif

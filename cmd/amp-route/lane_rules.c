@@ -72,7 +72,7 @@ int lanes_set(const char *config, const char *state, const char *const *given, i
             return -1;
     if (rules.urgent_to >= rules.bulk_from)
         return amp_fail(err, AMP_USAGE, "bad_lane",
-                        "privileged_priority has to be below bulk_priority");
+                        "privileged_priority must be below bulk_priority");
     *out = rules;
     return 0;
 }

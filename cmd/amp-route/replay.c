@@ -18,12 +18,13 @@ static int64_t lock_timeout_ms = AMP_LOCK_TIMEOUT_MS;
 
 const struct amp_opt replay_opts[] = {
     AMP_OPT_STATE(state),
-    {0, "from", AMP_OPT_STRING, &from, "POSITION", .doc = "where to begin: start unless given"},
-    {0, "to", AMP_OPT_STRING, &to, "POSITION", .doc = "where to end: end unless given"},
-    {0, "where", AMP_OPT_LIST, &where, "PREDICATE", .doc = "only messages for which it holds"},
-    {'n', "dry-run", AMP_OPT_FLAG, &dry_run, NULL, .doc = "only tell what would be written"},
-    {0, "wrap", AMP_OPT_FLAG, &wrap, NULL, .doc = "each message in a record that says where from"},
-    {'v', "verbose", AMP_OPT_FLAG, &verbose, NULL, .doc = "tell each message"},
+    {0, "from", AMP_OPT_STRING, &from, "POSITION", .doc = "where to begin (default: start)"},
+    {0, "to", AMP_OPT_STRING, &to, "POSITION", .doc = "where to end (default: end)"},
+    {0, "where", AMP_OPT_LIST, &where, "PREDICATE", .doc = "only messages that match"},
+    {'n', "dry-run", AMP_OPT_FLAG, &dry_run, NULL,
+     .doc = "print what would be written, and write nothing"},
+    {0, "wrap", AMP_OPT_FLAG, &wrap, NULL, .doc = "write each message in a record with its origin"},
+    {'v', "verbose", AMP_OPT_FLAG, &verbose, NULL, .doc = "print a line about each message"},
     AMP_OPT_LOCK_TIMEOUT(lock_timeout_ms),
     AMP_OPT_END,
 };
@@ -50,7 +51,8 @@ static int open_all(struct replay *r, struct amp_error *err)
         if (amp_predicate_parse(amp_span_str(where.v[i]), &r->where[r->n_where], err) < 0)
             return -1;
         if (amp_predicate_jq(r->where[r->n_where++]))
-            return amp_fail(err, AMP_USAGE, "bad_predicate", "--where takes no jq: predicate");
+            return amp_fail(err, AMP_USAGE, "bad_predicate",
+                            "--where does not take jq: predicates");
     }
     if (!(r->reader = amp_reader_new(NULL, err)) ||
         amp_store_open(state, &opt, &r->store, err) < 0 ||

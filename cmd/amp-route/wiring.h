@@ -1,5 +1,5 @@
-/* What the parts of the verbless form share: main.c has the options, lane_rules.c and reload.c read
- * the configuration. */
+/* What main.c, which has the options, shares with lane_rules.c and reload.c, which read the
+ * configuration. */
 #ifndef AMP_ROUTE_WIRING_H
 #define AMP_ROUTE_WIRING_H
 
@@ -17,7 +17,7 @@ struct reload_source {
 };
 /* Whether a hang-up reads the routes again: they are the configuration's. */
 void reload_start(const struct reload_source *from, const struct amp_list *routes);
-void reload_routes(struct router *r);
+void reload_routes(struct amp_router *r);
 
 extern const struct amp_route_voice voice;
 

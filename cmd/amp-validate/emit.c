@@ -4,7 +4,8 @@
 #include <amp/json/writer.h>
 
 #include "cli/cli.h"
-#include "validate.h"
+#include "protocol/spec.h"
+#include "stats.h"
 
 enum { TOLD_OF_LONG_LINE = 200 };
 
@@ -19,12 +20,9 @@ static const struct amp_finding *first_error(const struct verdict *v)
 static void write_found(struct amp_jw *w, const struct amp_found *at)
 {
     amp_jw_open(w, '{');
-    amp_jw_key(w, "line");
-    amp_jw_uint(w, at->line);
-    amp_jw_key(w, "column");
-    amp_jw_uint(w, at->column);
-    amp_jw_key(w, "offset");
-    amp_jw_uint(w, at->offset);
+    amp_jw_member_int(w, "line", (int64_t)at->line);
+    amp_jw_member_int(w, "column", (int64_t)at->column);
+    amp_jw_member_int(w, "offset", (int64_t)at->offset);
     amp_jw_member_text(w, "in", amp_found_name(at->in));
     amp_jw_close(w, '}');
 }
@@ -36,10 +34,8 @@ static void write_line(struct amp_jw *w, const struct validate_options *opt,
     static const struct amp_span none = {"", 0};
     if (opt->name_files)
         amp_jw_member_text(w, "file", v->chunk->file);
-    amp_jw_key(w, "line");
-    amp_jw_uint(w, at.line);
-    amp_jw_key(w, "offset");
-    amp_jw_uint(w, at.offset);
+    amp_jw_member_int(w, "line", (int64_t)at.line);
+    amp_jw_member_int(w, "offset", (int64_t)at.offset);
     amp_jw_key(w, "valid");
     amp_jw_bool(w, v->answer == LINE_VALID);
     amp_jw_member_text(w, "protocol", v->view ? amp_protocol_name(v->view->protocol) : "");
@@ -83,10 +79,8 @@ static int verdict(const struct validate_options *opt, const struct verdict *v, 
         amp_jw_member_text(&w, "message", f->message);
         if (f->expected[0])
             amp_jw_member_text(&w, "expected", f->expected);
-        amp_jw_key(&w, "errors");
-        amp_jw_uint(&w, errors);
-        amp_jw_key(&w, "warnings");
-        amp_jw_uint(&w, all - errors);
+        amp_jw_member_int(&w, "errors", (int64_t)errors);
+        amp_jw_member_int(&w, "warnings", (int64_t)all - (int64_t)errors);
     }
     write_output(&w, v);
     amp_jw_close(&w, '}');
@@ -99,11 +93,9 @@ static void write_finding(struct amp_jw *w, const struct verdict *v, const struc
     amp_jw_open(w, '{');
     amp_finding_members(w, f);
     if (v->chunk->document) {
-        amp_jw_key(w, "line");
-        amp_jw_uint(w, place_of(v, f).line);
+        amp_jw_member_int(w, "line", (int64_t)place_of(v, f).line);
     }
-    amp_jw_key(w, "offset");
-    amp_jw_uint(w, v->offset + f->offset);
+    amp_jw_member_int(w, "offset", (int64_t)(v->offset + f->offset));
     amp_jw_close(w, '}');
 }
 
@@ -151,6 +143,26 @@ static int annotated(const struct validate_options *opt, const struct verdict *v
     return amp_jw_end(&w, err);
 }
 
+/* --effective: the policy that counts in a valid message. 1: it has none. */
+static int effective(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
+{
+    const struct amp_spec *s = v->view ? amp_spec_of(v->view->protocol) : NULL;
+    struct amp_jw w;
+    size_t before = out->len;
+    if (v->answer != LINE_VALID || !s || !s->effective)
+        return 1;
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_int(&w, "line", (int64_t)v->line);
+    int got = s->effective(v->view, &w, err);
+    amp_jw_close(&w, '}');
+    if (got == 0)
+        got = amp_jw_end(&w, err);
+    if (got == 1)
+        out->len = before;
+    return got;
+}
+
 /* The refusal of a line; some protocols are silent. */
 static int nack(const struct verdict *v, struct amp_buf *out, struct amp_error *err)
 {
@@ -177,7 +189,7 @@ static int compose(const struct validate_options *opt, const struct verdict *v, 
         got = nack(v, &r->text, err);
         return got < 0 ? -1 : result_end(r, begun, err);
     case MODE_EFFECTIVE:
-        got = v->answer == LINE_VALID ? effective_line(v, &r->text, err) : 1;
+        got = effective(v, &r->text, err);
         if (got == 1)
             return 0;
         break;
@@ -199,28 +211,21 @@ static int pass(const struct validate_options *opt, const struct verdict *v, str
     return amp_buf_add(&r->text, v->said.p, v->said.n, err) < 0 ? -1 : result_end(r, begun, err);
 }
 
-static const char *first_code(const struct verdict *v)
-{
-    for (unsigned i = 0; i < v->n_findings; i++)
-        if (v->findings[i].severity == AMP_SEV_ERROR)
-            return v->findings[i].code;
-    return "";
-}
-
 int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
               struct amp_error *err)
 {
     bool passes = opt->mode == MODE_PASS || opt->mode == MODE_NACK;
     bool tells = opt->mode == MODE_CHECK || opt->mode == MODE_ANNOTATE;
-    /* A verdict says it all; records are written where somebody asked for them. */
+    /* A verdict has the findings in it; records are written besides only with -e. */
     if (!tells || opt->errors)
         for (unsigned i = 0; i < v->n_findings; i++)
             if (report_add(opt, v, &v->findings[i], &r->reports, err) < 0)
                 return -1;
+    const struct amp_finding *error = first_error(v);
     if (r->stats)
         stats_line(r->stats, v);
     else if (!tells && v->answer == LINE_REFUSED && opt->errors && strcmp(opt->errors, "-") != 0)
-        result_count(r, first_code(v));
+        result_count(r, error ? error->code : "");
     if (passes && v->answer != LINE_REFUSED)
         return pass(opt, v, r, err);
     return v->answer == LINE_UNCHECKED ? 0 : compose(opt, v, r, err);

@@ -91,8 +91,8 @@ static int state_failed(struct history *h, uint32_t error, struct amp_error *err
     uint32_t tok = amp_tape_get(&h->tape, error, AMP_SPAN("status"));
     if (tok != AMP_TOK_NONE && h->tape.tok[tok].type == AMP_JSON_NUMBER)
         amp_tok_int(&h->tape, tok, &status);
-    return amp_fail(err, (enum amp_status)status, "state_failed", "the state cannot be asked: %s",
-                    member(h, error, "what"));
+    return amp_fail(err, (enum amp_status)status, "state_failed",
+                    "the state directory cannot be queried: %s", member(h, error, "what"));
 }
 
 /* Scans an answer and finds its findings. */
@@ -102,13 +102,14 @@ static int read_answer(struct history *h, struct amp_span answer, uint32_t *find
     struct amp_json_fault fault;
     if (amp_tape_scan(&h->tape, answer.p, answer.n, &fault) < 0 ||
         h->tape.tok[0].type != AMP_JSON_OBJECT)
-        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "state-worker's answer is no object");
+        return amp_fail(err, AMP_INTERNAL, "helper_protocol",
+                        "state-worker's reply is not an object");
     uint32_t error = amp_tape_get(&h->tape, 0, AMP_SPAN("error"));
     if (error != AMP_TOK_NONE && h->tape.tok[error].type == AMP_JSON_OBJECT)
         return state_failed(h, error, err);
     *findings = amp_tape_get(&h->tape, 0, AMP_SPAN("findings"));
     if (*findings == AMP_TOK_NONE || h->tape.tok[*findings].type != AMP_JSON_ARRAY)
-        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "state-worker's answer says nothing");
+        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "state-worker's reply is empty");
     return 0;
 }
 
@@ -198,7 +199,7 @@ int history_answer(struct history *h, size_t n, amp_finding_fn fn, void *ctx,
     const struct amp_tape *t = &h->tape;
     uint32_t findings = 0;
     if (n >= h->n)
-        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "a line was not asked about");
+        return amp_fail(err, AMP_INTERNAL, "helper_protocol", "a line was not checked");
     struct said *s = &h->said[n];
     if (s->why[0]) {
         *undecided = s->why;

@@ -78,7 +78,7 @@ static int explain(enum amp_protocol p, const struct amp_meaning *m, bool first)
         status = paragraph("", m->means);
     if (status == AMP_OK)
         status = paragraph("  Source:", m->source);
-    return status == AMP_OK ? paragraph("  Mend:", m->mend) : status;
+    return status == AMP_OK ? paragraph("  Fix:", m->mend) : status;
 }
 
 /* No such name: the one that was meant, where one is near. */
@@ -86,9 +86,9 @@ __attribute__((noreturn)) static void unknown(const char *what, const char *aske
                                               const struct amp_nearest *near, const char *option)
 {
     if (near->word[0])
-        amp_die_usage("no such %s: %s; did you mean `%s`? 'amp-validate %s' lists them", what,
+        amp_die_usage("unknown %s: %s (did you mean `%s`?); 'amp-validate %s' lists them", what,
                       asked, near->word, option);
-    amp_die_usage("no such %s: %s; 'amp-validate %s' lists them", what, asked, option);
+    amp_die_usage("unknown %s: %s; 'amp-validate %s' lists them", what, asked, option);
 }
 
 int info_explain(const char *code)

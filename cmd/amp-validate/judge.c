@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "protocol/spec.h"
 #include "validate.h"
 
 /* The line's own with what is left of them, and those of its conversion or history. */
@@ -241,9 +242,8 @@ static int judge_line(struct judge *j, struct verdict *v, bool asking, struct hi
             return -1;
         v->view = &view;
         v->json = view.json;
-        bool has_history =
-            good && (view.protocol == AMP_PROTO_AMP || view.protocol == AMP_PROTO_RTP ||
-                     (view.protocol == AMP_PROTO_AOP && view.kind == AMP_KIND_RESULT));
+        const struct amp_spec *spec = amp_spec_of(view.protocol);
+        bool has_history = good && spec && (spec->history & 1u << view.kind);
         if (asking)
             return has_history ? add_ask(r, v->bytes, err) : 0;
         if (h && has_history && hear(j, h, (*asked)++, &view, r, err) < 0)

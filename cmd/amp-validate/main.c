@@ -34,168 +34,61 @@ static const char *const outputs[] = {
 static const char *const stats_formats[] = {"text", "json", NULL};
 
 static const struct amp_opt opts[] = {
-    {.letter = 'p',
-     .name = "protocol",
-     .kind = AMP_OPT_CHOICE,
-     .dest = &opt.protocol,
-     .arg = "PROTOCOL",
-     .doc = "take every line as this protocol's, detect nothing",
-     .choices = protocols},
-    {.letter = 'e',
-     .name = "errors",
-     .kind = AMP_OPT_PATH,
-     .dest = &opt.errors,
-     .arg = "FILE",
-     .doc = "append rejections and warnings as records (- is stderr)"},
-    {.name = "strict",
-     .kind = AMP_OPT_FLAG,
-     .dest = &opt.strict,
-     .doc = "reject what is only worth a warning"},
-    {.name = "fail-fast",
-     .kind = AMP_OPT_FLAG,
-     .dest = &opt.fail_fast,
-     .doc = "stop at the first line that is refused"},
-    {.name = "check-repo",
-     .kind = AMP_OPT_FLAG,
-     .dest = &opt.check_repo,
-     .doc = "refuse a dispatch whose repo is no git repository"},
-    {.name = "protect",
-     .kind = AMP_OPT_LIST,
-     .dest = &protect,
-     .arg = "PATTERN",
-     .doc = "a branch protected beside main and master (* and ? match)"},
-    {.name = "now",
-     .kind = AMP_OPT_STRING,
-     .dest = &opt.now,
-     .arg = "TIME",
-     .doc = "rtp: what is over at this time is refused (RFC 3339, or now)"},
+    {'p', "protocol", AMP_OPT_CHOICE, &opt.protocol, "PROTOCOL",
+     .doc = "treat every line as a message of this protocol", .choices = protocols},
+    {'e', "errors", AMP_OPT_PATH, &opt.errors, "FILE",
+     .doc = "append records of errors and warnings to FILE (- is stderr)"},
+    {0, "strict", AMP_OPT_FLAG, &opt.strict, NULL, .doc = "refuse lines with warnings"},
+    {0, "fail-fast", AMP_OPT_FLAG, &opt.fail_fast, NULL, .doc = "stop at the first refused line"},
+    {0, "check-repo", AMP_OPT_FLAG, &opt.check_repo, NULL,
+     .doc = "refuse a dispatch whose repo is not a git repository"},
+    {0, "protect", AMP_OPT_LIST, &protect, "PATTERN",
+     .doc = "protected branch, in addition to main and master (* and ? match)"},
+    {0, "now", AMP_OPT_STRING, &opt.now, "TIME",
+     .doc = "refuse messages that have expired at TIME (RFC 3339, or now)"},
     AMP_OPT_CONFIG(config),
-    {.letter = 's',
-     .name = "state",
-     .kind = AMP_OPT_DIR,
-     .dest = &opt.state,
-     .arg = "DIR",
-     .doc = "check history against this state directory"},
-    {.name = "hlc",
-     .kind = AMP_OPT_FLAG,
-     .dest = &opt.hlc,
-     .doc = "SW4RM: every message bears hlc_timestamp"},
-    {.name = "max-payload",
-     .kind = AMP_OPT_SIZE,
-     .dest = &opt.max_payload,
-     .arg = "SIZE",
-     .doc = "SW4RM: the largest payload, whatever the type",
-     .min = 1,
+    {'s', "state", AMP_OPT_DIR, &opt.state, "DIR",
+     .doc = "also compare lines with this state directory"},
+    {0, "hlc", AMP_OPT_FLAG, &opt.hlc, NULL, .doc = "refuse SW4RM messages without hlc_timestamp"},
+    {0, "max-payload", AMP_OPT_SIZE, &opt.max_payload, "SIZE",
+     .doc = "largest payload of a SW4RM message", .min = 1, .max = 64 * 1024 * 1024},
+    {0, "max-line", AMP_OPT_SIZE, &opt.max_line, "SIZE", .doc = "longest line", .min = 64,
      .max = 64 * 1024 * 1024},
-    {.name = "max-line",
-     .kind = AMP_OPT_SIZE,
-     .dest = &opt.max_line,
-     .arg = "SIZE",
-     .doc = "the longest line that is read",
-     .min = 64,
-     .max = 64 * 1024 * 1024},
-    {.name = "max-depth",
-     .kind = AMP_OPT_INT,
-     .dest = &opt.max_depth,
-     .arg = "N",
-     .doc = "the deepest nesting that is read",
-     .min = 1,
+    {0, "max-depth", AMP_OPT_INT, &opt.max_depth, "N", .doc = "deepest nesting", .min = 1,
      .max = 1024},
-    {.name = "effective",
-     .kind = AMP_OPT_FLAG,
-     .dest = &effective,
+    {0, "effective", AMP_OPT_FLAG, &effective, NULL,
      .doc = "write the effective policy of each valid AOP task"},
-    {.name = "check", .kind = AMP_OPT_FLAG, .dest = &check, .doc = "write a verdict for each line"},
-    {.name = "annotate",
-     .kind = AMP_OPT_FLAG,
-     .dest = &annotate,
-     .doc = "write each line wrapped with its verdict and findings"},
-    {.name = "nack",
-     .kind = AMP_OPT_FLAG,
-     .dest = &nack,
-     .doc = "answer what is refused, in its sender's protocol, on stdout"},
-    {.name = "stats",
-     .kind = AMP_OPT_CHOICE,
-     .dest = &opt.stats,
-     .arg = "FORMAT",
-     .doc = "count by protocol, type and code, on stderr",
-     .choices = stats_formats,
+    {0, "check", AMP_OPT_FLAG, &check, NULL, .doc = "write a verdict for each line"},
+    {0, "annotate", AMP_OPT_FLAG, &annotate, NULL,
+     .doc = "write each line in an object with its verdict and findings"},
+    {0, "nack", AMP_OPT_FLAG, &nack, NULL, .doc = "also write refusals of invalid lines to stdout"},
+    {0, "stats", AMP_OPT_CHOICE, &opt.stats, "FORMAT",
+     .doc = "print counts by protocol, type and code on stderr", .choices = stats_formats,
      .optional_arg = true},
-    {.name = "sample",
-     .kind = AMP_OPT_INT,
-     .dest = &opt.sample,
-     .arg = "N",
-     .doc = "check every Nth line, pass the others unchecked",
-     .min = 1,
+    {0, "sample", AMP_OPT_INT, &opt.sample, "N", .doc = "check only every Nth line", .min = 1,
      .max = INT64_C(1000000000)},
-    {.letter = 'j',
-     .name = "jobs",
-     .kind = AMP_OPT_INT,
-     .dest = &opt.jobs,
-     .arg = "N",
-     .doc = "check in N threads; the order of lines stays",
-     .min = 1,
-     .max = 64},
-    {.letter = 'S',
-     .name = "schema",
-     .kind = AMP_OPT_PATH,
-     .dest = &own.file,
-     .arg = "FILE",
-     .doc = "check against this JSON Schema, or built-in (--list), not the protocols"},
-    {.name = "document",
-     .kind = AMP_OPT_FLAG,
-     .dest = &opt.document,
-     .doc = "take each input as one text, not as lines"},
-    {.name = "resolve",
-     .kind = AMP_OPT_LIST,
-     .dest = &resolve,
-     .arg = "URI-PREFIX=DIR",
-     .doc = "where the schemas of these URIs are; nothing is fetched"},
-    {.name = "draft",
-     .kind = AMP_OPT_CHOICE,
-     .dest = &own.draft,
-     .arg = "DRAFT",
-     .doc = "the draft of a schema that does not say which",
+    {'j', "jobs", AMP_OPT_INT, &opt.jobs, "N",
+     .doc = "check in N threads; the order of lines is kept", .min = 1, .max = 64},
+    {'S', "schema", AMP_OPT_PATH, &own.file, "FILE",
+     .doc = "check against this JSON Schema instead of the protocols"},
+    {0, "document", AMP_OPT_FLAG, &opt.document, NULL, .doc = "each input is one text, not lines"},
+    {0, "resolve", AMP_OPT_LIST, &resolve, "URI-PREFIX=DIR",
+     .doc = "directory of the schemas with these URIs"},
+    {0, "draft", AMP_OPT_CHOICE, &own.draft, "DRAFT", .doc = "draft of a schema without $schema",
      .choices = drafts},
-    {.name = "formats",
-     .kind = AMP_OPT_FLAG,
-     .dest = &own.formats,
-     .doc = "refuse what is not of its format"},
-    {.name = "output",
-     .kind = AMP_OPT_CHOICE,
-     .dest = &output,
-     .arg = "FORM",
-     .doc = "add the standard output of JSON Schema to records",
-     .choices = outputs},
-    {.name = "extract",
-     .kind = AMP_OPT_FLAG,
-     .dest = &opt.extract,
-     .doc = "find messages in any text, each becomes a line"},
-    {.name = "to",
-     .kind = AMP_OPT_CHOICE,
-     .dest = &to,
-     .arg = "PROTOCOL",
-     .doc = "say valid messages in this protocol",
+    {0, "formats", AMP_OPT_FLAG, &own.formats, NULL,
+     .doc = "refuse values that do not match their format"},
+    {0, "output", AMP_OPT_CHOICE, &output, "FORM",
+     .doc = "add the standard output of JSON Schema to records", .choices = outputs},
+    {0, "extract", AMP_OPT_FLAG, &opt.extract, NULL, .doc = "find messages in any text"},
+    {0, "to", AMP_OPT_CHOICE, &to, "PROTOCOL", .doc = "convert valid messages to this protocol",
      .choices = protocols},
-    {.name = "fill",
-     .kind = AMP_OPT_LIST,
-     .dest = &fill,
-     .arg = "NAME=VALUE",
-     .doc = "with --to: what a message may not say, such as repo=PATH"},
-    {.name = "list",
-     .kind = AMP_OPT_FLAG,
-     .dest = &opt.list,
-     .doc = "print the schemas that are compiled in"},
-    {.name = "print-schema",
-     .kind = AMP_OPT_STRING,
-     .dest = &opt.schema,
-     .arg = "PROTO[/TYPE]",
-     .doc = "print a schema that needs no other file, or all of a protocol"},
-    {.name = "explain",
-     .kind = AMP_OPT_STRING,
-     .dest = &opt.explain,
-     .arg = "CODE",
-     .doc = "say what a code means"},
+    {0, "fill", AMP_OPT_LIST, &fill, "NAME=VALUE",
+     .doc = "with --to: value of a missing field, such as repo=PATH"},
+    {0, "list", AMP_OPT_FLAG, &opt.list, NULL, .doc = "print the names of the built-in schemas"},
+    {0, "print-schema", AMP_OPT_STRING, &opt.schema, "PROTO[/TYPE]",
+     .doc = "print a schema, or all schemas of a protocol"},
+    {0, "explain", AMP_OPT_STRING, &opt.explain, "CODE", .doc = "explain a code"},
     AMP_OPT_END,
 };
 
@@ -203,18 +96,18 @@ static const struct amp_opt opts[] = {
 static void check_combination(int n_files, char **files)
 {
     if (!own.file && (resolve.n || own.draft || own.formats))
-        amp_die_usage("--resolve, --draft and --formats go with --schema");
+        amp_die_usage("--resolve, --draft and --formats need --schema");
     if (own.file &&
         (opt.protocol || opt.state || opt.check_repo || protect.n || opt.hlc || opt.now))
-        amp_die_usage("--schema goes with no option of the protocols "
-                      "(-p, --state, --check-repo, --protect, --hlc, --now)");
+        amp_die_usage("--schema excludes the options of the protocols (-p, --state, --check-repo, "
+                      "--protect, --hlc, --now)");
     bool lines = n_files == 0; /* from standard input */
     for (int i = 0; i < n_files; i++)
         lines = lines || user_schema_is_stdin(files[i]);
     if (own.file && lines && user_schema_is_stdin(own.file))
         amp_die_usage("the schema and the lines cannot both come from standard input");
     if (own.file && opt.mode == MODE_NACK)
-        amp_die_usage("--nack answers in the sender's protocol: --schema knows none");
+        amp_die_usage("--nack and --schema exclude each other: a schema has no protocol");
 }
 
 /* --extract, --to and --fill. */
@@ -222,13 +115,13 @@ static void check_conversion(void)
 {
     struct amp_error err;
     if (own.file && (opt.extract || to))
-        amp_die_usage("--extract and --to are about the protocols, --schema knows none");
+        amp_die_usage("--extract and --to need a protocol; --schema excludes them");
     if (opt.extract && opt.document)
-        amp_die_usage("--extract takes every input as text: leave --document out");
+        amp_die_usage("--extract and --document exclude each other");
     if (to && effective)
-        amp_die_usage("--effective writes policies, --to messages: give one of them");
+        amp_die_usage("--effective and --to exclude each other");
     if (fill.n && !to)
-        amp_die_usage("--fill goes with --to");
+        amp_die_usage("--fill needs --to");
     if (to)
         opt.to = amp_protocol_find(amp_span_str(to));
     opt.fill = fill.v;
@@ -259,7 +152,7 @@ static void read_now(void)
     if (strcmp(opt.now, "now") == 0)
         opt.now_ms = amp_now_ms();
     else if (!amp_time_parse(amp_span_str(opt.now), &opt.now_ms) || opt.now_ms <= 0)
-        amp_die_usage("--now: %s is no time such as 2026-02-26T14:32:07Z", opt.now);
+        amp_die_usage("--now: %s is not a time such as 2026-02-26T14:32:07Z", opt.now);
 }
 
 /* The one mode that was asked for. */
@@ -277,8 +170,7 @@ static enum mode choose_mode(void)
     const char *first = NULL;
     for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
         if (asked[i].on && first)
-            amp_die_usage("%s and %s ask for different output: give one of them", first,
-                          asked[i].name);
+            amp_die_usage("%s and %s exclude each other", first, asked[i].name);
         if (asked[i].on) {
             mode = asked[i].mode;
             first = asked[i].name;
@@ -291,9 +183,9 @@ static void refuse_contradictions(int n_files)
 {
     int about = opt.list + !!opt.schema + !!opt.explain;
     if (about > 1)
-        amp_die_usage("--list, --print-schema and --explain are questions: ask one at a time");
+        amp_die_usage("--list, --print-schema and --explain exclude each other");
     if (about && n_files)
-        amp_die_usage("--list, --print-schema and --explain read no lines: leave the files out");
+        amp_die_usage("--list, --print-schema and --explain take no files");
     const struct {
         bool on;
         const char *name;
@@ -305,7 +197,7 @@ static void refuse_contradictions(int n_files)
                  {to != NULL, "--to"}};
     for (unsigned i = 0; i < sizeof whole / sizeof *whole; i++)
         if (opt.sample > 1 && whole[i].on)
-            amp_die_usage("%s has to look at every line: leave --sample out", whole[i].name);
+            amp_die_usage("%s checks every line; --sample excludes it", whole[i].name);
 }
 
 static enum amp_output choose_output(void)

@@ -1,7 +1,8 @@
 /*
  * Several judges in threads of their own. The main thread reads, hands chunks out and lets the
  * results leave in the order of the chunks; a ring of slots bounds what is under way. Workers touch
- * their slot and nothing else, so whatever goes wrong is told by the main thread, in its turn.
+ * their slot and nothing else, so errors are reported by the main thread, in the order of the
+ * chunks.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -173,10 +174,10 @@ static enum gathered gather(struct session *s, struct stream *in, struct chunk *
             return GATHERED_ERROR;
         if (ready == 0)
             return have ? GATHERED_CHUNK : GATHERED_NOTHING;
-        int got = stream_fill(in, err);
-        if (got < 0)
+        enum amp_read got = stream_fill(in, err);
+        if (got == AMP_READ_FAILED)
             return GATHERED_ERROR;
-        if (got == 2) /* it would block */
+        if (got == AMP_READ_WOULD_BLOCK)
             return have && stream_chunk(in, c) ? GATHERED_CHUNK : GATHERED_NOTHING;
     }
 }

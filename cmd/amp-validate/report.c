@@ -66,18 +66,15 @@ static int found_record(const struct validate_options *opt, const struct verdict
     amp_time_format(amp_now_ms(), now);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    amp_jw_member_str(&w, "time", amp_span_str(now));
-    amp_jw_member_str(&w, "tool", amp_span_str(amp_cli_name()));
+    amp_jw_member_text(&w, "time", now);
+    amp_jw_member_text(&w, "tool", amp_cli_name());
     if (file_of(opt, v))
         amp_jw_member_text(&w, "file", file_of(opt, v));
-    amp_jw_member_str(&w, "found", amp_span_str(amp_found_name(at->in)));
-    amp_jw_key(&w, "line");
-    amp_jw_uint(&w, at->line);
-    amp_jw_key(&w, "column");
-    amp_jw_uint(&w, at->column);
-    amp_jw_key(&w, "offset");
-    amp_jw_uint(&w, at->offset);
-    amp_jw_member_str(&w, "protocol", amp_span_str(amp_protocol_name(v->view->protocol)));
+    amp_jw_member_text(&w, "found", amp_found_name(at->in));
+    amp_jw_member_int(&w, "line", (int64_t)at->line);
+    amp_jw_member_int(&w, "column", (int64_t)at->column);
+    amp_jw_member_int(&w, "offset", (int64_t)at->offset);
+    amp_jw_member_text(&w, "protocol", amp_protocol_name(v->view->protocol));
     amp_jw_member_str(&w, "type", v->view->type);
     amp_jw_member_str(&w, "id", v->view->id);
     amp_jw_close(&w, '}');

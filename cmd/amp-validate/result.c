@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "validate.h"
+#include "stats.h"
 
 enum { TEXT_MOST = 1 << 30 };
 

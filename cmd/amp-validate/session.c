@@ -14,6 +14,7 @@
 #include "base/loop.h"
 #include "cli/cli.h"
 #include "session.h"
+#include "stats.h"
 
 /* Output and reports of a part of a chunk, past which it leaves. */
 enum { RESULT_MOST = 256 * 1024 };
@@ -117,8 +118,8 @@ int session_fill(struct session *s, struct stream *in, struct amp_error *err)
                 return -1;
             ready = session_wait(s, in->fd, -1, true, err);
         }
-        int got = ready < 0 ? -1 : stream_fill(in, err);
-        if (got != 2)
+        enum amp_read got = ready < 0 ? AMP_READ_FAILED : stream_fill(in, err);
+        if (got != AMP_READ_WOULD_BLOCK)
             return got;
     }
 }
@@ -145,7 +146,7 @@ static int take_input(struct session *s, struct stream *in, struct amp_error *er
     return stop;
 }
 
-/* An input that is one text: read whole, judged once. */
+/* An input that is one text: read completely, judged once. */
 static int take_document(struct session *s, struct stream *in, struct amp_error *err)
 {
     struct result r;
@@ -236,7 +237,7 @@ static void run(struct session *s, char **files, int n_files)
     if (end >= 0 && s->opt->extract && s->found == 0 && !s->unread)
         nothing_found(files, n_files);
     if (s->opt->fail_fast && s->refused > 0)
-        amp_note("stopped at line %llu, byte %llu, the first that was refused",
+        amp_note("stopped at line %llu, byte %llu, the first refused line",
                  (unsigned long long)s->refused_line, (unsigned long long)s->refused_offset);
     if (s->stats)
         stats_tell(s->stats, s->opt, amp_mono_ms() - s->start_ms);

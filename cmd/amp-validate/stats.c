@@ -1,5 +1,7 @@
-/* Counts by protocol, type and code: gathered with each result, added up as results leave, told at
- * the end and, on a terminal, on the way. */
+/* Counts by protocol, type and code: gathered with each result, added up as results leave, printed
+ * at the end and, on a terminal, on the way. */
+#include "stats.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 #include <amp/json/writer.h>
 
 #include "cli/cli.h"
-#include "validate.h"
 
 enum { ROWS_MOST = 256, NAME_MOST = 64, TICK_MS = 250, TEXT_MOST = 1 << 20 };
 
@@ -132,8 +133,8 @@ static void summary(const struct stats *s, int64_t ms, char *out, size_t size)
     if (s->unchecked)
         snprintf(unchecked, sizeof unchecked, ", %llu unchecked", (unsigned long long)s->unchecked);
     snprintf(out, size,
-             "%llu lines: %llu valid, %llu refused%s; %.1f MB in %.2f s: %.0f lines/s, %.1f MB/s",
-             (unsigned long long)s->lines, (unsigned long long)s->valid,
+             "%llu line%s: %llu valid, %llu refused%s; %.1f MB in %.2f s: %.0f lines/s, %.1f MB/s",
+             (unsigned long long)s->lines, s->lines == 1 ? "" : "s", (unsigned long long)s->valid,
              (unsigned long long)s->refused, unchecked, (double)s->bytes / 1e6, (double)ms / 1e3,
              rate(s->lines, ms), rate(s->bytes, ms) / 1e6);
 }
@@ -180,13 +181,10 @@ static void write_rows(struct amp_jw *w, const struct table *t, const char *name
     for (unsigned i = 0; i < t->n; i++) {
         const struct row *r = &t->row[i];
         amp_jw_open(w, '{');
-        amp_jw_member_str(w, "protocol", amp_span_str(amp_protocol_name(r->protocol)));
-        amp_jw_key(w, name);
-        amp_jw_str(w, amp_span_str(r->name));
-        amp_jw_key(w, good);
-        amp_jw_uint(w, r->valid);
-        amp_jw_key(w, bad);
-        amp_jw_uint(w, r->refused);
+        amp_jw_member_text(w, "protocol", amp_protocol_name(r->protocol));
+        amp_jw_member_text(w, name, r->name);
+        amp_jw_member_int(w, good, (int64_t)r->valid);
+        amp_jw_member_int(w, bad, (int64_t)r->refused);
         amp_jw_close(w, '}');
     }
     amp_jw_close(w, ']');
@@ -209,8 +207,7 @@ static int as_json(const struct stats *s, int64_t ms, struct amp_buf *out)
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        amp_jw_key(&w, counts[i].key);
-        amp_jw_uint(&w, counts[i].n);
+        amp_jw_member_int(&w, counts[i].key, (int64_t)counts[i].n);
     }
     amp_jw_key(&w, "types");
     write_rows(&w, &s->types, "type", "valid", "refused");

@@ -2,12 +2,7 @@
 #ifndef AMP_VALIDATE_STATS_H
 #define AMP_VALIDATE_STATS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-struct stats;
-struct validate_options;
-struct verdict;
+#include "validate.h"
 
 struct stats *stats_new(void);
 void stats_free(struct stats *s);

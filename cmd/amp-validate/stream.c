@@ -23,19 +23,19 @@ void stream_release(struct stream *s)
     amp_buf_release(&s->buf);
 }
 
-int stream_fill(struct stream *s, struct amp_error *err)
+enum amp_read stream_fill(struct stream *s, struct amp_error *err)
 {
     if (s->eof)
-        return 0;
+        return AMP_READ_END;
     if (s->pos > 0) {
         amp_buf_drop(&s->buf, s->pos);
         s->scanned -= s->pos;
         s->pos = 0;
     }
-    int rc = amp_read_more(s->fd, &s->buf, READ_SIZE, s->file, err);
-    if (rc == 0)
+    enum amp_read got = amp_read_more(s->fd, &s->buf, READ_SIZE, s->file, err);
+    if (got == AMP_READ_END)
         s->eof = true;
-    return rc;
+    return got;
 }
 
 void stream_take(struct stream *s, size_t bytes, uint64_t lines)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <amp/base/buf.h>
+#include <amp/base/pipe.h>
 
 struct amp_found;
 
@@ -31,8 +31,8 @@ struct stream {
 };
 void stream_init(struct stream *s, const char *file, int fd, size_t max_line);
 void stream_release(struct stream *s);
-/* One read(2). 1: bytes came; 0: end of file; 2: it would block; -1: error. */
-int stream_fill(struct stream *s, struct amp_error *err);
+/* One read(2). */
+enum amp_read stream_fill(struct stream *s, struct amp_error *err);
 /* The whole lines that have been read. false: more has to be read first, or it is the end. */
 bool stream_chunk(struct stream *s, struct chunk *out);
 /* That many bytes and lines of the chunk are done with. */

@@ -2,7 +2,7 @@
  * What the files of amp-validate share. The way of a line:
  *
  *     stream   an input becomes chunks of whole lines
- *     judge    a chunk becomes a result: what leaves, what is said, what is counted. It touches
+ *     judge    a chunk becomes a result: output, reports and counts. It touches
  *              nothing but its own memory, so each thread has one
  *     session  results leave in the order of their chunks, in the main thread alone
  *
@@ -15,16 +15,15 @@
 #include <amp/protocol/extract.h>
 #include <amp/protocol/protocol.h>
 
-#include "stats.h"
+#include "schema/schema.h"
 #include "stream.h"
-#include "user_schema.h"
 
 /* What is written for a line. */
 enum mode {
     MODE_PASS,      /* valid lines, as they stand */
     MODE_CHECK,     /* a verdict for each line */
     MODE_ANNOTATE,  /* each line, wrapped with its verdict and findings */
-    MODE_NACK,      /* valid lines, and for the others what their sender is to be told */
+    MODE_NACK,      /* valid lines, and refusals for the senders of the others */
     MODE_EFFECTIVE, /* for each valid AOP task, the policy that counts */
 };
 
@@ -113,9 +112,6 @@ struct place place_of(const struct verdict *v, const struct amp_finding *f);
 /* What the mode writes for a line, and the reports about it. */
 int emit_line(const struct validate_options *opt, const struct verdict *v, struct result *r,
               struct amp_error *err);
-
-/* --effective: what counts in a valid AOP TASK, as one record. 1: the line is none. */
-int effective_line(const struct verdict *v, struct amp_buf *out, struct amp_error *err);
 
 /* A finding as it goes to stderr or to the error log. */
 int report_add(const struct validate_options *opt, const struct verdict *v,

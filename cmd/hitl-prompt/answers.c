@@ -45,7 +45,7 @@ void answers_release(struct answers *a)
     a->fd = a->hold = -1;
 }
 
-static int add(struct answers *a, struct amp_span line, struct amp_error *err)
+static int line_add(struct answers *a, struct amp_span line, struct amp_error *err)
 {
     while (line.n && strchr(" \t\r", line.p[0]))
         line = (struct amp_span){line.p + 1, line.n - 1};
@@ -85,7 +85,7 @@ int answers_read(struct answers *a, struct amp_error *err)
             if (!nl && !(a->done && a->text.len))
                 break;
             size_t len = nl ? (size_t)(nl - a->text.data) : a->text.len;
-            if (add(a, (struct amp_span){a->text.data, len}, err))
+            if (line_add(a, (struct amp_span){a->text.data, len}, err))
                 return -1;
             amp_buf_drop(&a->text, nl ? len + 1 : len);
         }
@@ -95,15 +95,15 @@ int answers_read(struct answers *a, struct amp_error *err)
     return 0;
 }
 
-static bool names(const json_t *j, const char *key, const char *id)
+static bool is_named(const json_t *j, const char *key, const char *id)
 {
     const char *pattern = json_string_value(json_object_get(j, key));
     return pattern && amp_span_glob(amp_span_str(id), amp_span_str(pattern));
 }
 
 /* 1 it is for q, 0 for another one, -1 not understood. */
-static int match(const char *line, const struct amp_question *q, struct amp_operator_answer *out,
-                 json_t **keep, struct amp_error *err)
+static int answer_match(const char *line, const struct amp_question *q,
+                        struct amp_operator_answer *out, json_t **keep, struct amp_error *err)
 {
     static const char *const none = "";
     char word[512];
@@ -117,10 +117,10 @@ static int match(const char *line, const struct amp_question *q, struct amp_oper
     bool by_ref = json_object_get(j, "ref_msg_id"), by_task = json_object_get(j, "task_id");
     bool by_call = json_object_get(j, "invocation_id"),
          by_protocol = json_object_get(j, "protocol");
-    if ((by_ref && !names(j, "ref_msg_id", q->id)) ||
-        (by_task && !names(j, "task_id", q->about.task)) ||
-        (by_protocol && !names(j, "protocol", q->about.protocol)) ||
-        (by_call && !names(j, "invocation_id", amp_question_invocation(q)))) {
+    if ((by_ref && !is_named(j, "ref_msg_id", q->id)) ||
+        (by_task && !is_named(j, "task_id", q->about.task)) ||
+        (by_protocol && !is_named(j, "protocol", q->about.protocol)) ||
+        (by_call && !is_named(j, "invocation_id", amp_question_invocation(q)))) {
         json_decref(j);
         return 0;
     }
@@ -149,7 +149,7 @@ int answers_find(struct answers *a, const struct amp_question *q, struct amp_ope
     for (size_t i = 0; i < a->n; i++) {
         if (a->v[i].used)
             continue;
-        int rc = a->v[i].line[0] == '{' ? match(a->v[i].line, q, out, keep, err)
+        int rc = a->v[i].line[0] == '{' ? answer_match(a->v[i].line, q, out, keep, err)
                                         : (amp_answer_parse(q, a->v[i].line, out) ? 1 : -1);
         if (rc == 0)
             continue;

@@ -3,13 +3,13 @@
 #define HITL_PROMPT_H
 
 #include "cli/cli.h"
-#include "flow/work/decide.h"
+#include "hitl/question.h"
 
 /* The terminal: /dev/tty, never stdin. */
 struct terminal {
     int fd; /* -1 until it is needed */
     struct amp_buf line;
-    bool eof, told;
+    bool eof, noted; /* noted: that it is a background job */
 };
 void terminal_init(struct terminal *t);
 void terminal_release(struct terminal *t);
@@ -18,7 +18,7 @@ int terminal_open(struct terminal *t, struct amp_error *err);
 /* Whether we may use it now. In the background of a shell that has job control a read would stop
  * us: false then. */
 bool terminal_ours(const struct terminal *t);
-/* Prints the question. task: what the state knows of the task, NULL where it knows nothing. */
+/* Prints the question. task: its record, or NULL. */
 struct amp_task;
 int terminal_ask(struct terminal *t, const struct amp_question *q, const struct amp_task *task,
                  struct amp_error *err);
@@ -29,11 +29,9 @@ int terminal_line(struct terminal *t);
 /* Columns of the terminal at fd, at most 100; 80 where it is none. */
 int width_of(int fd);
 
-/* An escalation as text for so many columns: control characters neutralised, what others wrote
- * behind a mark on every line; with what the task is about and why its work was not accepted. */
-int escalation_text(const json_t *message, const struct amp_task *task, int width,
-                    struct amp_buf *out, struct amp_error *err);
-/* Any question as text, with why its last decision was refused. */
+/* A question as text for so many columns: control characters neutralised, what others wrote behind
+ * a mark on every line; with what the task is about, why its work was not accepted, and why the
+ * last decision was refused. */
 int question_text(const struct amp_question *q, const struct amp_task *task, int width,
                   struct amp_buf *out, struct amp_error *err);
 

@@ -13,6 +13,8 @@
 #include "cli/finding.h"
 #include "cli/rows.h"
 #include "flow/config.h"
+#include "flow/decide/decide.h"
+#include "flow/facts.h"
 #include "hitl.h"
 #include "task/record.h"
 #include "worktree/person.h"
@@ -26,6 +28,7 @@ static int64_t timeout_ms, open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
 struct prompt {
     struct amp_store *store;
     struct amp_decider *d;
+    struct amp_hitl *hitl; /* of d */
     struct terminal tty;
     struct answers answers;
     bool asking, undecided, nobody; /* nobody: no terminal */
@@ -40,13 +43,13 @@ struct prompt {
 };
 
 /* An escalation that needs no decision: shown where somebody may see it. */
-static void on_info(void *ctx, const json_t *message)
+static void on_info(void *ctx, const struct amp_question *q)
 {
     AMP_BUF struct amp_buf text = {0};
     struct amp_error err;
 
     amp_buf_init(&text, 1 << 18);
-    if (!escalation_text(message, NULL, width_of(STDERR_FILENO), &text, &err))
+    if (!question_text(q, NULL, width_of(STDERR_FILENO), &text, &err))
         amp_err(amp_buf_span(&text));
 }
 
@@ -70,7 +73,7 @@ static bool operator_allowed(const struct prompt *p, const char *who)
     return p->others || !strcmp(who, login_name());
 }
 
-static int done(struct prompt *p)
+static int question_done(struct prompt *p)
 {
     amp_question_release(&p->q);
     p->asking = false;
@@ -83,17 +86,17 @@ static bool is_settled(const struct amp_error *err)
     return !strcmp(err->code, "already_decided") || !strcmp(err->code, "ended");
 }
 
-static int pass(struct prompt *p, const char *why, struct amp_error *err)
+static int question_pass(struct prompt *p, const char *why, struct amp_error *err)
 {
     p->undecided = true;
-    if (amp_decider_pass(p->d, &p->q, why, err) && !is_settled(err))
+    if (amp_question_pass(p->hitl, &p->q, why, err) && !is_settled(err))
         return -1;
-    return done(p);
+    return question_done(p);
 }
 
 /* An answer that cannot be carried out. The person at the terminal is asked again; from a file it
  * counts as one that is not understood. */
-static int refused(struct prompt *p, const struct amp_error *why)
+static int answer_refuse(struct prompt *p, const struct amp_error *why)
 {
     amp_warn("%s: the answer is refused: %s: %s", p->q.name, why->code, why->what);
     if (answer)
@@ -102,7 +105,7 @@ static int refused(struct prompt *p, const struct amp_error *why)
 }
 
 /* 1: the answer was refused and the question stands. */
-static int decide(struct prompt *p, struct amp_operator_answer *a, struct amp_error *err)
+static int question_decide(struct prompt *p, struct amp_operator_answer *a, struct amp_error *err)
 {
     if (!a->op || !*a->op)
         a->op = p->op;
@@ -114,26 +117,27 @@ static int decide(struct prompt *p, struct amp_operator_answer *a, struct amp_er
         return 1;
     }
     if (!may_decide(p, a->op)) {
-        amp_warn("%s is not among the operators of the configuration", a->op);
+        amp_warn("%s is not in hitl.operators of the configuration", a->op);
         p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_NOPERM);
         return 1;
     }
-    int rc = amp_decider_decide(p->d, &p->q, a, err);
-    if (rc == 1)
-        return refused(p, err);
-    if (rc < 0) {
+    switch (amp_decider_decide(p->d, &p->q, a, err)) {
+    case AMP_DECIDED_REFUSED:
+        return answer_refuse(p, err);
+    case AMP_DECIDED_FAILED:
         if (!is_settled(err))
             return -1;
         amp_note("%s: %s", p->q.id, err->what);
-        return done(p);
+        return question_done(p);
+    case AMP_DECIDED_OK:
+        amp_note("%s: %s by %s", p->q.name, a->action, a->op);
     }
-    amp_note("%s: %s by %s", p->q.name, a->action, a->op);
-    return done(p);
+    return question_done(p);
 }
 
 /* Answers from the file for any open escalation, in order of arrival. What a file that was read to
  * its end does not answer, it never will. */
-static int match_one(void *ctx, const struct amp_question *q)
+static int question_match(void *ctx, const struct amp_question *q)
 {
     struct prompt *p = ctx;
     struct amp_operator_answer a;
@@ -144,9 +148,9 @@ static int match_one(void *ctx, const struct amp_question *q)
     if (found > 0) {
         p->q = *q;
         json_incref(p->q.message);
-        rc = decide(p, &a, &err);
+        rc = question_decide(p, &a, &err);
         if (rc == 1)
-            done(p);
+            question_done(p);
     }
     if (rc < 0) {
         amp_complain(&err);
@@ -155,10 +159,10 @@ static int match_one(void *ctx, const struct amp_question *q)
     json_decref(keep);
     if (!found && p->answers.done) {
         p->undecided = true;
-        amp_note("%s waits for a decision%s%s%s, and %s has none for it", q->name,
-                 *q->refused ? " (the last one was refused: " : "", q->refused,
+        amp_note("%s waits for a decision%s%s%s; %s has no answer for it", q->name,
+                 *q->refused ? " (the last answer was refused: " : "", q->refused,
                  *q->refused ? ")" : "", answer);
-        if (amp_decider_pass(p->d, q, "no answer in the file", &err) && !is_settled(&err)) {
+        if (amp_question_pass(p->hitl, q, "no answer in the file", &err) && !is_settled(&err)) {
             *p->failed = err;
             return -1;
         }
@@ -171,11 +175,11 @@ static int serve_file(struct prompt *p, struct amp_error *err)
     if (answers_read(&p->answers, err))
         return -1;
     p->failed = err;
-    return amp_decider_each(p->d, match_one, p, err);
+    return amp_question_each(p->hitl, question_match, p, err);
 }
 
-/* With what the state knows of the task. */
-static int show(struct prompt *p, struct amp_error *err)
+/* With the record of the task. */
+static int question_show(struct prompt *p, struct amp_error *err)
 {
     struct amp_span id = amp_span_str(p->q.about.task);
     struct amp_task t;
@@ -199,36 +203,36 @@ static void look_for_terminal(struct prompt *p)
     if (answer || !terminal_open(&p->tty, &err))
         return;
     p->nobody = true;
-    amp_note("%s; escalations are kept, and asked by the next hitl-prompt on a terminal", err.what);
+    amp_note("%s; escalations are kept for the next hitl-prompt with a terminal", err.what);
 }
 
-static int put(struct prompt *p, struct amp_error *err)
+static int question_put(struct prompt *p, struct amp_error *err)
 {
     if (p->tty.eof)
-        return pass(p, "end of file on the terminal", err);
+        return question_pass(p, "end of file on the terminal", err);
     if (p->nobody) {
-        amp_warn("%s waits for a decision, and there is no terminal to ask on", p->q.name);
+        amp_warn("%s waits for a decision; there is no terminal", p->q.name);
         p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_UNAVAILABLE);
-        return pass(p, "no terminal to ask on", err);
+        return question_pass(p, "no terminal", err);
     }
     if (!terminal_ours(&p->tty)) {
-        if (!p->tty.told)
+        if (!p->tty.noted)
             amp_note("%s waits for a decision; this is a background job: bring it to the "
                      "foreground (fg) to answer",
                      p->q.name);
-        p->tty.told = true;
+        p->tty.noted = true;
         return 0;
     }
-    p->tty.told = false;
-    if (amp_decider_ask(p->d, &p->q, err))
-        return is_settled(err) ? done(p) : -1;
-    if (show(p, err))
+    p->tty.noted = false;
+    if (amp_question_ask(p->hitl, &p->q, err))
+        return is_settled(err) ? question_done(p) : -1;
+    if (question_show(p, err))
         return -1;
     p->asking = true;
     return 0;
 }
 
-static int answered(struct prompt *p, struct amp_error *err)
+static int line_take(struct prompt *p, struct amp_error *err)
 {
     struct amp_operator_answer a;
     int rc = terminal_line(&p->tty);
@@ -237,13 +241,13 @@ static int answered(struct prompt *p, struct amp_error *err)
         return 0;
     if (rc < 0) {
         p->tty.eof = true;
-        return pass(p, "end of file on the terminal", err);
+        return question_pass(p, "end of file on the terminal", err);
     }
     if (!p->tty.line.data[strspn(p->tty.line.data, " \t\r")]) {
-        terminal_say(&p->tty, "  Undecided: it is asked again by the next run.\n");
-        return pass(p, "no answer", err);
+        terminal_say(&p->tty, "  Undecided; the next run asks again.\n");
+        return question_pass(p, "no answer", err);
     }
-    rc = amp_answer_parse(&p->q, p->tty.line.data, &a) ? decide(p, &a, err) : 1;
+    rc = amp_answer_parse(&p->q, p->tty.line.data, &a) ? question_decide(p, &a, err) : 1;
     amp_buf_reset(&p->tty.line);
     if (rc == 1) {
         terminal_say(&p->tty, "  Please: ");
@@ -260,48 +264,48 @@ static int serve_tty(struct prompt *p, struct amp_error *err)
         struct pollfd fd = {.fd = p->tty.fd, .events = POLLIN};
         int64_t wait = 1000;
         if (timeout_ms && amp_mono_ms() - p->asked_ms >= timeout_ms) {
-            terminal_say(&p->tty, "\n  No answer in time: it stays undecided.\n");
+            terminal_say(&p->tty, "\n  No answer in time; undecided.\n");
             p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_TIMEDOUT);
-            return pass(p, "no answer in time", err);
+            return question_pass(p, "no answer in time", err);
         }
         if (timeout_ms && p->asked_ms + timeout_ms - amp_mono_ms() < wait)
             wait = p->asked_ms + timeout_ms - amp_mono_ms();
         if (amp_decider_turn(p->d, &fd, 1, wait < 0 ? 0 : wait, err))
             return -1;
-        return terminal_ours(&p->tty) && fd.revents ? answered(p, err) : 0;
+        return terminal_ours(&p->tty) && fd.revents ? line_take(p, err) : 0;
     }
     if (!p->q.message) {
-        int rc = amp_decider_next(p->d, &p->q, err);
+        int rc = amp_question_next(p->hitl, &p->q, err);
         if (rc <= 0)
             return rc < 0 ? -1 : 1;
         p->asked_ms = amp_mono_ms();
     }
-    if (put(p, err))
+    if (question_put(p, err))
         return -1;
     if (p->asking || !p->q.message)
         return 0;
     if (timeout_ms && amp_mono_ms() - p->asked_ms >= timeout_ms) {
         p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_TIMEDOUT);
-        return pass(p, "no answer in time", err);
+        return question_pass(p, "no answer in time", err);
     }
     return amp_decider_turn(p->d, NULL, 0, 200, err) ? -1 : 0;
 }
 
 /* Whether anything is open that may still be answered from the FIFO. */
-static int count(void *ctx, const struct amp_question *q)
+static int question_count(void *ctx, const struct amp_question *q)
 {
     (*(int *)ctx)++;
     return 0;
 }
 
-static int loop(struct prompt *p, struct amp_error *err)
+static int prompt_loop(struct prompt *p, struct amp_error *err)
 {
     int64_t ended = 0;
 
     while (!amp_stop) {
         int open = 0, idle = 1;
         if (answer) {
-            if (serve_file(p, err) || amp_decider_each(p->d, count, &open, err))
+            if (serve_file(p, err) || amp_question_each(p->hitl, question_count, &open, err))
                 return -1;
             if (amp_decider_ended(p->d)) {
                 if (!ended)
@@ -345,10 +349,10 @@ static int set_others(void *arg, const char *text, struct amp_error *err)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int prompt_run(int argc, char **argv)
 {
-    const struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms,
-                                          .actor = amp_cli_name()};
+    const struct amp_store_options opt = {
+        .facts = &amp_flow_facts, .lock_timeout_ms = lock_timeout_ms, .actor = amp_cli_name()};
     struct prompt p = {.answers = {.fd = -1}};
     struct amp_error err;
 
@@ -387,8 +391,10 @@ static int run(int argc, char **argv)
     int rc = answer ? answers_open(&p.answers, answer, &err) : 0;
     if (!rc && !(p.d = amp_decider_new(p.store, &w, on_info, &p, &err)))
         rc = -1;
-    if (!rc)
-        rc = loop(&p, &err);
+    if (!rc) {
+        p.hitl = amp_decider_hitl(p.d);
+        rc = prompt_loop(&p, &err);
+    }
     if (!rc) {
         p.status = (int)amp_status_worse((enum amp_status)p.status, amp_decider_status(p.d));
         if (p.undecided)
@@ -410,18 +416,18 @@ static const struct amp_opt opts[] = {
     {'i', "in", AMP_OPT_PATH, &in, "PATH", "read escalations from PATH instead of stdin"},
     {'o', "out", AMP_OPT_PATH, &out, "PATH", "write decisions to PATH instead of stdout"},
     {0, "answer", AMP_OPT_PATH, &answer, "PATH",
-     "take answers from a file or a FIFO instead of the terminal"},
-    {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME",
-     "without an answer leave it undecided after TIME", 0, 30LL * 86400000},
+     "read answers from a file or FIFO instead of the terminal"},
+    {'t', "timeout", AMP_OPT_DURATION, &timeout_ms, "TIME", "leave a question undecided after TIME",
+     0, 30LL * 86400000},
     {0, "operator", AMP_OPT_STRING, &operator_name, "NAME",
-     "who decides (default: the login; another needs hitl.allow_operator)"},
-    {0, "as", AMP_OPT_STRING, &as, "NAME", "the consumer whose outbox is used"},
+     "person who decides (default: the login)"},
+    {0, "as", AMP_OPT_STRING, &as, "NAME", "name in the state directory"},
     AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
     AMP_OPT_CONFIG(config_path),
     AMP_OPT_END,
 };
 
-static const struct amp_verb verbs[] = {{NULL, "", "ask", opts, run}, {0}};
+static const struct amp_verb verbs[] = {{NULL, "", "ask", opts, prompt_run}, {0}};
 static const int statuses[] = {AMP_OK,          AMP_NO,       AMP_USAGE,       AMP_DATAERR,
                                AMP_UNAVAILABLE, AMP_IOERR,    AMP_TEMPFAIL,    AMP_NOPERM,
                                AMP_CONFIG,      AMP_TIMEDOUT, AMP_INTERRUPTED, 0};
@@ -429,7 +435,7 @@ static const struct amp_fsm *const machines[] = {&amp_escalation_fsm, NULL};
 AMP_CONFIG_SUSPENDER;
 static const struct amp_tool tool = {
     .name = "hitl-prompt",
-    .doc = "put escalations to a person and send the decisions",
+    .doc = "ask a person about escalations and write the decisions",
     .verbs = verbs,
     .statuses = statuses,
     .machines = machines,

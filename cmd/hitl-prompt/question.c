@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "hitl.h"
-#include "protocol/amp/compose.h"
+#include "protocol/compose/json.h"
+#include "protocol/question.h"
 #include "task/record.h"
 
 #define TEXT_MAX   (256u << 10)
@@ -48,8 +49,8 @@ static size_t fitting(struct amp_span text, int columns)
 }
 
 /* One line of the text, made safe, as lines behind marks. */
-static int mark(const char *label, struct amp_span safe, int width, struct amp_buf *out,
-                struct amp_error *err)
+static int line_mark(const char *label, struct amp_span safe, int width, struct amp_buf *out,
+                     struct amp_error *err)
 {
     do {
         size_t n = fitting(safe, width - MARK);
@@ -64,8 +65,8 @@ static int mark(const char *label, struct amp_span safe, int width, struct amp_b
 }
 
 /* What somebody wrote, behind a label of ours; its own line ends begin new lines. */
-static int quote(const char *label, const char *value, int width, struct amp_buf *out,
-                 struct amp_error *err)
+static int text_quote(const char *label, const char *value, int width, struct amp_buf *out,
+                      struct amp_error *err)
 {
     size_t left = strlen(value);
     bool cut = left > FIELD_MAX;
@@ -81,7 +82,7 @@ static int quote(const char *label, const char *value, int width, struct amp_buf
         amp_buf_init(&safe, TEXT_MAX);
         if (amp_buf_str(&safe, "", err) < 0 || amp_text_safe(line, 0, &safe, err) < 0 ||
             (last && cut && amp_buf_str(&safe, " …", err)) ||
-            mark(label, amp_buf_span(&safe), width, out, err))
+            line_mark(label, amp_buf_span(&safe), width, out, err))
             return -1;
         label = "";
         value += line.n + !last;
@@ -91,7 +92,7 @@ static int quote(const char *label, const char *value, int width, struct amp_buf
 }
 
 /* How many of a list are not shown. */
-static int more(size_t n, size_t shown, struct amp_buf *out, struct amp_error *err)
+static int count_more(size_t n, size_t shown, struct amp_buf *out, struct amp_error *err)
 {
     return n > shown ? amp_buf_fmt(out, err, "  %-*s   … and %zu more\n", LABEL, "", n - shown) : 0;
 }
@@ -105,10 +106,10 @@ static int quote_list(const char *label, const json_t *values, int width, struct
     json_array_foreach(values, i, v)
     {
         if (i < ITEMS_MAX && json_is_string(v) &&
-            quote(label, json_string_value(v), width, out, err))
+            text_quote(label, json_string_value(v), width, out, err))
             return -1;
     }
-    return more(json_array_size(values), ITEMS_MAX, out, err);
+    return count_more(json_array_size(values), ITEMS_MAX, out, err);
 }
 
 /* What a person needs to decide: the task, how far it came, what stood in its way, as far as the
@@ -121,19 +122,20 @@ static int about_task(const struct amp_task *t, const char *said, int width, str
     json_t *issue;
 
     amp_buf_init(&line, TEXT_MAX);
-    if (quote("task", t->description, width, out, err) ||
-        quote("branch", t->branch, width, out, err) ||
+    if (text_quote("task", t->description, width, out, err) ||
+        text_quote("branch", t->branch, width, out, err) ||
         amp_buf_fmt(out, err, "  %-*s   %s\n", LABEL, "risk", amp_risk_name(t->risk)) < 0)
         return -1;
     for (i = 0; i < t->n_parts && i < ITEMS_MAX; i++) {
         amp_buf_reset(&line);
-        if (amp_buf_fmt(&line, err, "%s: %s, %lld attempts%s%.12s", t->parts[i].id,
+        if (amp_buf_fmt(&line, err, "%s: %s, %lld attempt%s%s%.12s", t->parts[i].id,
                         amp_qa_fsm.states[t->parts[i].state].name, (long long)t->parts[i].attempts,
+                        t->parts[i].attempts == 1 ? "" : "s",
                         *t->parts[i].commit ? ", last commit " : "", t->parts[i].commit) < 0 ||
-            quote("subtask", line.data, width, out, err))
+            text_quote("subtask", line.data, width, out, err))
             return -1;
     }
-    if (more(t->n_parts, ITEMS_MAX, out, err))
+    if (count_more(t->n_parts, ITEMS_MAX, out, err))
         return -1;
     json_array_foreach(t->issues, i, issue)
     {
@@ -147,34 +149,11 @@ static int about_task(const struct amp_task *t, const char *said, int width, str
                         amp_json_str(issue, "file"),
                         (long long)json_integer_value(json_object_get(issue, "line")),
                         amp_json_str(issue, "description")) < 0 ||
-            quote("rejected for", line.data, width, out, err))
+            text_quote("rejected for", line.data, width, out, err))
             return -1;
     }
-    return more(issues, shown, out, err) || quote_list("blocked by", t->blockers, width, out, err)
-               ? -1
-               : 0;
-}
-
-int escalation_text(const json_t *message, const struct amp_task *task, int width,
-                    struct amp_buf *out, struct amp_error *err)
-{
-    const json_t *p = json_object_get(message, "payload");
-    const json_t *state = json_object_get(p, "system_state_snapshot");
-    const char *said = amp_json_str(p, "description");
-
-    /* Words of the protocol's lists, and ids of its form. */
-    const char *id = amp_json_str(message, "task_id");
-    bool none = strcmp(id, AMP_TASK_NONE) == 0;
-    return amp_buf_fmt(out, err, "\n== %s: %s, %s%s%s,\n   triggered by the %s, %lld rejections\n",
-                       amp_json_str(p, "severity"), amp_json_str(p, "escalation_type"),
-                       none ? "about the work of another protocol" : "task ", none ? "" : id,
-                       task && amp_task_is_suspended(task) ? " (suspended)" : "",
-                       amp_json_str(p, "triggered_by"),
-                       (long long)json_integer_value(json_object_get(state, "reject_count"))) ||
-                   quote("description", said, width, out, err) ||
-                   (task && *task->description && about_task(task, said, width, out, err)) ||
-                   quote_list("concerns", json_object_get(p, "affected_msgs"), width, out, err) ||
-                   quote_list("advice", json_object_get(p, "suggested_actions"), width, out, err)
+    return count_more(issues, shown, out, err) ||
+                   quote_list("blocked by", t->blockers, width, out, err)
                ? -1
                : 0;
 }
@@ -188,42 +167,35 @@ static int quote_value(const char *label, const json_t *v, int width, struct amp
     if (!v || json_is_null(v))
         return 0;
     if (json_is_string(v))
-        return *json_string_value(v) ? quote(label, json_string_value(v), width, out, err) : 0;
+        return *json_string_value(v) ? text_quote(label, json_string_value(v), width, out, err) : 0;
     amp_buf_init(&words, TEXT_MAX);
     if (amp_json_dump(v, &words, NULL)) /* larger than anybody reads here */
-        return quote(label, "(too long to be shown)", width, out, err);
-    return amp_buf_add(&words, "", 1, err) || quote(label, words.data, width, out, err) ? -1 : 0;
+        return text_quote(label, "(too long to show)", width, out, err);
+    return amp_buf_add(&words, "", 1, err) || text_quote(label, words.data, width, out, err) ? -1
+                                                                                             : 0;
 }
 
-/* SW4RM §15.2. */
-static int invocation_text(const struct amp_question *q, int width, struct amp_buf *out,
-                           struct amp_error *err)
+/* The member at a path of keys. */
+static const json_t *member(const json_t *j, const char *path)
 {
-    static const struct {
-        const char *label, *key;
-    } of_subject[] = {{"task", "task_id"}, {"repository", "repo_id"}, {"worktree", "worktree_id"}},
-      of_payload[] = {{"facts at", "context_uri"},
-                      {"facts", "context"},
-                      {"priority", "priority"},
-                      {"decide by", "deadline_ts"},
-                      {"suggested", "suggested_action"}};
-    const json_t *p = json_object_get(q->message, "payload");
-    const json_t *subject = json_object_get(p, "subject");
+    char key[64];
 
-    /* The reason is one of the protocol's list. */
-    if (amp_buf_fmt(out, err, "\n== %s, asked in SW4RM\n", amp_json_str(p, "reason_type")) < 0 ||
-        quote("question", amp_question_invocation(q), width, out, err) ||
-        quote("asked by", amp_json_str(q->message, "producer_id"), width, out, err))
-        return -1;
-    for (size_t i = 0; i < sizeof of_subject / sizeof of_subject[0]; i++)
-        if (quote_value(of_subject[i].label, json_object_get(subject, of_subject[i].key), width,
-                        out, err))
-            return -1;
-    for (size_t i = 0; i < sizeof of_payload / sizeof of_payload[0]; i++)
-        if (quote_value(of_payload[i].label, json_object_get(p, of_payload[i].key), width, out,
-                        err))
-            return -1;
-    return quote_list("proposed", json_object_get(p, "proposed_actions"), width, out, err);
+    for (const char *p = path; j && *p; p += *p == '.') {
+        size_t n = strcspn(p, ".");
+        snprintf(key, sizeof key, "%.*s", (int)n, p);
+        j = json_object_get(j, key);
+        p += n;
+    }
+    return j;
+}
+
+static int field_text(const struct amp_question *q, const struct amp_question_field *f, int width,
+                      struct amp_buf *out, struct amp_error *err)
+{
+    if (!*f->path)
+        return text_quote(f->label, amp_question_invocation(q), width, out, err);
+    return f->list ? quote_list(f->label, member(q->message, f->path), width, out, err)
+                   : quote_value(f->label, member(q->message, f->path), width, out, err);
 }
 
 /* What an escalation about another protocol's work is about. */
@@ -232,17 +204,31 @@ static int about_text(const struct amp_subject *a, int width, struct amp_buf *ou
 {
     if (a->kind != AMP_SUBJECT_MESSAGE)
         return 0;
-    if (quote("message", a->id, width, out, err) || quote("protocol", a->protocol, width, out, err))
+    if (text_quote("message", a->id, width, out, err) ||
+        text_quote("protocol", a->protocol, width, out, err))
         return -1;
-    return *a->task ? quote("its task", a->task, width, out, err) : 0;
+    return *a->task ? text_quote("its task", a->task, width, out, err) : 0;
 }
 
 int question_text(const struct amp_question *q, const struct amp_task *task, int width,
                   struct amp_buf *out, struct amp_error *err)
 {
-    if (q->protocol == AMP_PROTO_SW4RM ? invocation_text(q, width, out, err)
-                                       : escalation_text(q->message, task, width, out, err) ||
-                                             about_text(&q->about, width, out, err))
+    const struct amp_question_terms *t = amp_question_terms(q);
+    const char *said = json_string_value(member(q->message, t->fields[0].path));
+
+    if (amp_buf_str(out, "\n== ", err) < 0 ||
+        t->title(q->message, task && amp_task_is_suspended(task), out, err) < 0 ||
+        amp_buf_str(out, "\n", err) < 0)
         return -1;
-    return *q->refused ? quote("refused", q->refused, width, out, err) : 0;
+    for (const struct amp_question_field *f = t->fields; f->label; f++) {
+        if (field_text(q, f, width, out, err) < 0)
+            return -1;
+        /* The task comes behind the question itself. */
+        if (f == t->fields && task && *task->description &&
+            about_task(task, said ? said : "", width, out, err) < 0)
+            return -1;
+    }
+    if (about_text(&q->about, width, out, err) < 0)
+        return -1;
+    return *q->refused ? text_quote("refused", q->refused, width, out, err) : 0;
 }

@@ -34,8 +34,7 @@ int terminal_open(struct terminal *t, struct amp_error *err)
         return 0;
     t->fd = open("/dev/tty", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (t->fd < 0)
-        return amp_fail(err, AMP_UNAVAILABLE, "no_terminal",
-                        "there is no terminal to ask on: use --answer");
+        return amp_fail(err, AMP_UNAVAILABLE, "no_terminal", "there is no terminal: use --answer");
     return 0;
 }
 
@@ -61,15 +60,8 @@ void terminal_say(struct terminal *t, const char *words)
 
 static int answer_lines(const struct amp_question *q, struct amp_buf *out, struct amp_error *err)
 {
-    const char *words =
-        q->protocol == AMP_PROTO_SW4RM
-            ? "  Answer: approve [WHY] | deny [WHY] | modify [WHY] | defer [WHY],\n"
-              "          or one of the proposed actions\n"
-        : q->about.kind == AMP_SUBJECT_TASK
-            ? "  Answer: resume [NOTE] | redispatch [NOTE] | rollback COMMIT [NOTE] |\n"
-              "          terminate [NOTE]\n"
-            : "  Answer: resume [NOTE] | redispatch [NOTE] | terminate [NOTE]\n";
-    return amp_buf_fmt(out, err, "%s  An empty line leaves it undecided.\n> ", words);
+    return amp_buf_fmt(out, err, "  Answer: %s\n  An empty line leaves it undecided.\n> ",
+                       amp_answer_form(q));
 }
 
 int terminal_ask(struct terminal *t, const struct amp_question *q, const struct amp_task *task,

@@ -30,21 +30,24 @@ const struct amp_opt task_coordinate_opts[] = {
     {.name = "until-done",
      .kind = AMP_OPT_FLAG,
      .dest = &until_done,
-     .doc = "end once a task was seen and all tasks are ended"},
-    {.name = "hold", .kind = AMP_OPT_FLAG, .dest = &hold, .doc = "input FIFOs have no end of file"},
+     .doc = "end when a task was seen and all tasks have ended"},
+    {.name = "hold",
+     .kind = AMP_OPT_FLAG,
+     .dest = &hold,
+     .doc = "keep input FIFOs open: no end of file"},
     AMP_OPT_OPEN_TIMEOUT(open_timeout),
     {.name = "ack-timeout",
      .kind = AMP_OPT_DURATION,
      .dest = &ack_timeout,
      .arg = "TIME",
-     .doc = "deadline for acknowledgements of what is sent (default: the protocol's)",
+     .doc = "deadline for acknowledgements of sent messages (default: the protocol's)",
      .min = 1000,
      .max = 31536000000},
     {.name = "as",
      .kind = AMP_OPT_STRING,
      .dest = &consumer,
      .arg = "NAME",
-     .doc = "consumer name for duplicates (default task-dispatch.coordinate)"},
+     .doc = "name in the state directory (default: task-dispatch.coordinate)"},
     AMP_OPT_END,
 };
 
@@ -63,13 +66,13 @@ static int report(const struct amp_coordinate_end *end)
     if (end->open_tasks)
         amp_warn("%u open: %s", (unsigned)end->open_tasks, end->names.data);
     if (end->output_closed)
-        amp_warn("the output was closed; what is open is sent again by the next run");
+        amp_warn("the output was closed; the next run writes the open lines again");
     if (end->interrupted)
         return AMP_INTERRUPTED;
     if (end->open_tasks)
         return AMP_TEMPFAIL;
     if (until_done && end->no_task)
-        amp_warn("the input ended and no task was opened: %llu refused, %llu lines not valid",
+        amp_warn("the input ended without a new task: %llu refused, %llu invalid lines",
                  (unsigned long long)end->refused_tasks, (unsigned long long)end->rejected);
     return end->rejected || end->refused_tasks || (until_done && end->no_task) ? AMP_NO : AMP_OK;
 }

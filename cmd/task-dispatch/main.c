@@ -1,8 +1,10 @@
 /* task-dispatch: tasks, results and verdicts in; dispatches, review requests and escalations out.
  */
 #include "agent/agent.h"
+#include "agent/job/job.h"
 #include "cli/rows.h"
 #include "flow/config.h"
+#include "flow/facts.h"
 #include "task/machines.h"
 #include "verbs.h"
 
@@ -21,15 +23,12 @@ static const struct amp_opt opts[] = {
 
 static const struct amp_verb verbs[] = {
     {NULL, "", "coordinate", task_coordinate_opts, task_coordinate},
-    {"new", "[FILE…]", "write new tasks for the coordinator", task_new_opts, task_new},
-    {"coordinate", "", "lead tasks from dispatch to verdict", task_coordinate_opts, task_coordinate,
-     INPUT_HINT},
-    {"run", "", "take dispatches and have an agent work on them", task_run_opts, task_run,
-     COMMAND_HINT},
-    {"review", "", "take review requests and have an agent judge them", task_review_opts,
-     task_review, COMMAND_HINT},
-    {"verify", "COMMIT", "tell whether exactly this tree was approved", task_verify_opts,
-     task_verify},
+    {"new", "[FILE…]", "create a task", task_new_opts, task_new},
+    {"coordinate", "", "dispatch tasks, request reviews, and handle verdicts", task_coordinate_opts,
+     task_coordinate, INPUT_HINT},
+    {"run", "", "run an executor in a worktree", task_run_opts, task_run, COMMAND_HINT},
+    {"review", "", "run a reviewer in a worktree", task_review_opts, task_review, COMMAND_HINT},
+    {"verify", "COMMIT", "check that a commit was approved", task_verify_opts, task_verify},
     {0},
 };
 
@@ -52,8 +51,8 @@ int task_open(struct amp_store **out, struct amp_error *err)
 {
     if (!task_state || !*task_state)
         amp_die_usage("no state directory: give --state DIR or set AMP_STATE");
-    const struct amp_store_options how = {.lock_timeout_ms = task_lock_timeout,
-                                          .actor = amp_cli_name()};
+    const struct amp_store_options how = {
+        .lock_timeout_ms = task_lock_timeout, .facts = &amp_flow_facts, .actor = amp_cli_name()};
     return amp_store_open(task_state, &how, out, err);
 }
 

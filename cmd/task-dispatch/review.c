@@ -1,7 +1,7 @@
 /* task-dispatch review: the Reviewer around an agent's command. */
 #include <unistd.h>
 
-#include "flow/work/review.h"
+#include "flow/review/review.h"
 #include "verbs.h"
 #include "worker_opts.h"
 #include "worktree/person.h"
@@ -11,7 +11,7 @@ static bool by_exit;
 
 const struct amp_opt task_review_opts[] = {
     {0, "verdict-by-exit", AMP_OPT_FLAG, &by_exit, NULL,
-     "without an answer file take the exit status: 0 approves, others reject"},
+     "without an answer use the exit status: 0 approves, others reject"},
     WORKER_OPT_TABLE("reviewer"),
     AMP_OPT_END,
 };

@@ -1,5 +1,5 @@
 /* task-dispatch run: the Executor around an agent's command. */
-#include "flow/work/run.h"
+#include "flow/run/run.h"
 #include "verbs.h"
 #include "worker_opts.h"
 
@@ -7,8 +7,7 @@ static struct worker_opts o = WORKER_OPTS_DEFAULT;
 static const char *base;
 
 const struct amp_opt task_run_opts[] = {
-    {0, "base", AMP_OPT_STRING, &base, "REVISION",
-     "where a branch begins that does not exist yet and whose task records no base"},
+    {0, "base", AMP_OPT_STRING, &base, "REVISION", "start of a new branch whose task has no base"},
     WORKER_OPT_TABLE("executor"),
     AMP_OPT_END,
 };

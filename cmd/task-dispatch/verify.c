@@ -1,5 +1,5 @@
 /* task-dispatch verify: whether exactly this tree was approved. */
-#include "flow/work/verify.h"
+#include "flow/review/verify.h"
 
 #include "cli/rows.h"
 #include "verbs.h"
@@ -10,8 +10,8 @@ static bool quiet, no_coordinator;
 const struct amp_opt task_verify_opts[] = {
     AMP_OPT_REPO(repo),
     {0, "no-coordinator", AMP_OPT_FLAG, &no_coordinator, NULL,
-     "accept the verdict on a task that no coordinator knows"},
-    {'q', "quiet", AMP_OPT_FLAG, &quiet, NULL, "say nothing, only exit"},
+     "also accept verdicts on tasks without a coordinator"},
+    {'q', "quiet", AMP_OPT_FLAG, &quiet, NULL, "print nothing"},
     AMP_OPT_END,
 };
 

@@ -80,7 +80,7 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
 {
     static char consumer[256];
 
-    const bool tell =
+    const bool shown =
         strcmp(o->progress, "auto") ? !strcmp(o->progress, "always") : isatty(STDERR_FILENO);
 
     if (!o->exec.n)
@@ -88,8 +88,7 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
     if (!o->agent)
         o->agent = role;
     if (!amp_id_is_safe(amp_span_str(o->agent)))
-        amp_die_usage("--agent: \"%s\" is no name: letters, digits, dot, dash, underscore",
-                      o->agent);
+        amp_die_usage("--agent: invalid name \"%s\" (letters, digits, '.', '-', '_')", o->agent);
     snprintf(consumer, sizeof consumer, "task-dispatch.%s.%s", verb, o->agent);
     if (find_command(&o->exec.v[0], err) || amp_config_load(task_config, task_state, config, err))
         return -1;
@@ -110,7 +109,7 @@ int worker_open(struct worker_opts *o, const char *role, const char *verb,
         .output_bytes = o->output_bytes,
         .stop = &amp_stop,
         .note = amp_note,
-        .progress = tell ? amp_note : quiet,
+        .progress = shown ? amp_note : quiet,
         .say = amp_finding_print,
     };
     if (worker_patterns(*config, "branches", "protected", NULL, &w->protected_, err))

@@ -27,18 +27,18 @@ extern const char *const worker_progress[];
     OPT('i', "in", PATH, in, "PATH", "read messages from PATH instead of stdin", 0),               \
     OPT('o', "out", PATH, out, "PATH", "write to PATH instead of stdout", 0),                      \
     OPT(0, "agent", STRING, agent, "NAME", "the agent's name, by default " who, 0),              \
-    OPT(0, "as", STRING, as, "NAME", "the consumer under which messages are taken once", 0),       \
+    OPT(0, "as", STRING, as, "NAME", "name in the state directory", 0),       \
     OPT('t', "timeout", DURATION, timeout_ms, "TIME", "time limit of one attempt, 0 for none",     \
         0, 365LL * DAY_MS),                                                                        \
-    OPT(0, "grace", DURATION, grace_ms, "TIME", "between TERM and KILL", 0, DAY_MS),               \
+    OPT(0, "grace", DURATION, grace_ms, "TIME", "time between TERM and KILL", 0, DAY_MS),               \
     OPT(0, "retries", INT, retries, "N",                                                           \
-        "repeat an attempt that the machinery failed at most N times", 0, 1000),                   \
+        "how often an attempt is repeated that crashed or timed out", 0, 1000),                   \
     OPT(0, "pause", DURATION, pause_ms, "TIME",                                                    \
-        "before an attempt that the agent asked to repeat", 0, DAY_MS),                            \
+        "pause before an attempt that the agent asked to repeat", 0, DAY_MS),                            \
     AMP_OPT_OPEN_TIMEOUT(o.open_timeout_ms),                                                       \
     OPT(0, "max-output", SIZE, output_bytes, "BYTES",                                              \
-        "keep so much of the agent's stdout and of its stderr", 0, 1 << 30),                       \
-    OPT(0, "progress", CHOICE, progress, "WHEN", "tell on stderr what goes on", 0, 0,              \
+        "how much of the agent's stdout and stderr is kept", 0, 1 << 30),                       \
+    OPT(0, "progress", CHOICE, progress, "WHEN", "print progress on stderr", 0, 0,              \
         worker_progress),                                                                          \
     OPT('x', "exec", REST, exec, "COMMAND", "the agent's command and its arguments", 0)
 /* clang-format on */

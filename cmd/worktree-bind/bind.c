@@ -36,7 +36,7 @@ static int show(const struct amp_binding *b, struct amp_error *err)
 static const char *one_agent(int argc, char **argv)
 {
     if (argc != 1)
-        amp_die_usage("exactly one AGENT is wanted");
+        amp_die_usage("exactly one AGENT is required");
     return argv[0];
 }
 
@@ -76,7 +76,7 @@ int verb_unbind(int argc, char **argv)
                                          .force = opt.force,
                                          .now_ms = amp_now_ms()};
     if (opt.force && !opt.remove)
-        amp_die_usage("--force goes with --remove");
+        amp_die_usage("--force needs --remove");
     if (session_open(&s, true, &err))
         return amp_complain(&err);
     int status = amp_unbind(s.store, s.git, &spec, &b, &err) || amp_store_sync(s.store, &err) ||

@@ -19,8 +19,8 @@
 #include "base/loop.h"
 #include "bind.h"
 #include "cli/finding.h"
+#include "flow/bindings.h"
 #include "flow/intake.h"
-#include "flow/work/binding.h"
 #include "worktree/person.h"
 
 #define TTL_MAX_MS (24 * 3600 * 1000)
@@ -181,7 +181,7 @@ static int check_approver(const struct amp_view *v, const char *agent, struct am
 {
     if (amp_span_is(v->from, agent))
         return amp_fail(err, AMP_NOPERM, "permission_denied",
-                        "%s: an agent does not approve its own switch", agent);
+                        "%s: an agent cannot approve its own switch", agent);
     return amp_person_only(environ, "approve a switch", err);
 }
 
@@ -204,7 +204,7 @@ static int switch_to(struct session *s, const struct control *c, enum amp_bindin
     if (!t.hit)
         return amp_fail(err, AMP_NO, "worktree_not_found", "%s: no worktree of %s", path, repo);
     if (event == AMP_BINDING_EV_SWITCH_APPROVE && now.other[0] && strcmp(now.other, path) != 0)
-        return amp_fail(err, AMP_NO, "validation_error", "%s was asked for, not %s", now.other,
+        return amp_fail(err, AMP_NO, "validation_error", "%s was requested, not %s", now.other,
                         path);
     if (check_free(s, c, &t, err))
         return -1;
@@ -325,15 +325,17 @@ static int answer(struct session *s, const struct amp_view *v, struct amp_error 
     if (session_expire(s, amp_now_ms(), err))
         return -1;
     int rc = decision ? 0 : take_apart(v, &c, &failed);
-    int seen = rc == 0 ? amp_store_seen(s->store, &input, err) : 0;
+    int seen = rc == 0 ? amp_store_seen(s->store, &input, err) : AMP_STORE_NOT_SEEN;
     if (seen < 0)
         return -1;
-    if (seen == 1 && decision) /* carried out already; its agent may be at something else */
+    if (seen == AMP_STORE_SEEN &&
+        decision) /* carried out already; its agent may be at something else */
         return 0;
-    if (seen == 1) /* applied already: the same answer, no second effect */
+    if (seen == AMP_STORE_SEEN) /* applied already: the same answer, no second effect */
         rc = amp_binding_get(s->store, c.agent, &b, &failed);
-    else if (seen == 2)
-        rc = amp_fail(&failed, AMP_NO, "duplicate_msg_id", "%s: seen with other contents", id);
+    else if (seen == AMP_STORE_SEEN_OTHER)
+        rc = amp_fail(&failed, AMP_NO, "duplicate_msg_id", "%s: already used with other contents",
+                      id);
     else if (decision)
         rc = decide(s, v, &c, &input, &b, &failed);
     else if (rc == 0)
@@ -359,10 +361,10 @@ static int drain(struct session *s, struct amp_intake *in, struct amp_error *err
 {
     struct amp_view v;
     for (;;) {
-        int got = amp_intake_next(in, &v, err);
-        if (got <= 0)
-            return got;
-        if (got == 2)
+        enum amp_intake_got got = amp_intake_next(in, &v, err);
+        if (got <= AMP_INTAKE_NONE)
+            return (int)got;
+        if (got == AMP_INTAKE_BAD)
             amp_status_note(AMP_NO);
         else if (answer(s, &v, err))
             return -1;

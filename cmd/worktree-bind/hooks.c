@@ -88,7 +88,7 @@ int verb_hooks_install(int argc, char **argv)
     char program[PATH_MAX];
     (void)argv;
     if (opt.pushers.n && !opt.server)
-        amp_die_usage("--pusher goes with --server");
+        amp_die_usage("--pusher needs --server");
     amp_rule_default(&rule);
     rule.humans_refuse = strcmp(opt.humans, "refuse") == 0;
     rule.server_all = opt.server;
@@ -196,7 +196,7 @@ int verb_hooks_override(int argc, char **argv)
     enum amp_store_outcome outcome;
     char id[AMP_UUID_MAX];
     if (argc != 1)
-        amp_die_usage("exactly one BRANCH is wanted");
+        amp_die_usage("exactly one BRANCH is required");
     if (!opt.reason || !*opt.reason)
         amp_die_usage("--reason is required: it goes into the log");
     if (find(&s, CHANGES, true, &h, &err))
@@ -205,8 +205,8 @@ int verb_hooks_override(int argc, char **argv)
     amp_buf_init(&record.json, 64 << 10);
     struct amp_hook_override o = {argv[0], opt.agent, id, amp_now_ms() + opt.ttl_ms};
     int status = describe(&record, &o, &err) ||
-                         amp_store_update(s.store, "override", amp_span_str(id), NULL, log_override,
-                                          &record, &outcome, &err) ||
+                         amp_store_update(s.store, AMP_KEY("override", amp_span_str(id)), NULL,
+                                          log_override, &record, &outcome, &err) ||
                          amp_store_sync(s.store, &err) || amp_hooks_override(&h, &o, &err)
                      ? amp_complain(&err)
                      : 0;

@@ -24,7 +24,7 @@ static const struct amp_opt tool_opts[] = {
     {.name = "json",
      .kind = AMP_OPT_FLAG,
      .dest = &opt.json,
-     .doc = "records instead of text for people"},
+     .doc = "print one JSON object per line"},
     AMP_OPT_END,
 };
 
@@ -33,12 +33,12 @@ static const struct amp_opt filter_opts[] = {
      .kind = AMP_OPT_LIST,
      .dest = &opt.repos,
      .arg = "ID=DIR",
-     .doc = "what a message's repo_id stands for"},
+     .doc = "repository for the repo_id of a message"},
     {.name = "worktrees",
      .kind = AMP_OPT_DIR,
      .dest = &opt.worktrees,
      .arg = "DIR",
-     .doc = "the directory that holds the worktrees which messages may name"},
+     .doc = "directory of the worktrees that messages may name"},
     AMP_OPT_END,
 };
 
@@ -48,17 +48,17 @@ static const struct amp_opt bind_opts[] = {
      .kind = AMP_OPT_STRING,
      .dest = &opt.branch,
      .arg = "BRANCH",
-     .doc = "stand on this branch, made when it does not exist; else detached"},
+     .doc = "branch, created if missing (default: a detached worktree)"},
     {.name = "base",
      .kind = AMP_OPT_STRING,
      .dest = &opt.base,
      .arg = "REV",
-     .doc = "where a new branch or a detached worktree starts; else HEAD"},
+     .doc = "start of a new branch or detached worktree (default: HEAD)"},
     {.name = "path",
      .kind = AMP_OPT_DIR,
      .dest = &opt.path,
      .arg = "DIR",
-     .doc = "where the worktree goes; else REPO.worktrees/AGENT"},
+     .doc = "directory of the worktree (default: REPO.worktrees/AGENT)"},
     AMP_OPT_END,
 };
 
@@ -66,23 +66,23 @@ static const struct amp_opt unbind_opts[] = {
     {.name = "remove",
      .kind = AMP_OPT_FLAG,
      .dest = &opt.remove,
-     .doc = "remove the worktree as well; its branch stays"},
+     .doc = "also remove the worktree; its branch stays"},
     {.name = "force",
      .kind = AMP_OPT_FLAG,
      .dest = &opt.force,
-     .doc = "remove it also with changes that are not committed"},
+     .doc = "also with uncommitted changes"},
     AMP_OPT_END,
 };
 
 #define HOOKS_DIR                                                                                  \
     {                                                                                              \
         .name = "hooks-dir", .kind = AMP_OPT_DIR, .dest = &opt.hooks_dir, .arg = "DIR",            \
-        .doc = "where the hooks are instead of hooks in the common git directory"                  \
+        .doc = "hooks directory (default: hooks in the common git directory)"                      \
     }
 #define SERVER                                                                                     \
     {                                                                                              \
         .name = "server", .kind = AMP_OPT_FLAG, .dest = &opt.server,                               \
-        .doc = "the repository is pushed to: the update hook as well"                              \
+        .doc = "also install the update hook, for a server"                                        \
     }
 
 static const struct amp_opt install_opts[] = {
@@ -92,7 +92,7 @@ static const struct amp_opt install_opts[] = {
      .kind = AMP_OPT_LIST,
      .dest = &opt.protect,
      .arg = "PATTERN",
-     .doc = "a branch protected beside main and master (* and ? match)",
+     .doc = "protected branch, in addition to main and master (* and ? match)",
      .config = "branches.protected"},
     {.name = "humans",
      .kind = AMP_OPT_CHOICE,
@@ -117,19 +117,19 @@ static const struct amp_opt override_opts[] = {
      .kind = AMP_OPT_STRING,
      .dest = &opt.agent,
      .arg = "AGENT",
-     .doc = "only for this agent; else for whoever comes first"},
+     .doc = "only this agent may use it (default: any agent)"},
     {.name = "for",
      .kind = AMP_OPT_DURATION,
      .dest = &opt.ttl_ms,
      .arg = "TIME",
-     .doc = "how long it waits for its use (10m)",
+     .doc = "how long the override can be used (default: 10m)",
      .min = 1000,
      .max = 86400000},
     {.name = "reason",
      .kind = AMP_OPT_STRING,
      .dest = &opt.reason,
      .arg = "TEXT",
-     .doc = "why, for the log; required"},
+     .doc = "reason, for the log; required"},
     AMP_OPT_END,
 };
 
@@ -141,7 +141,7 @@ static const struct amp_verb verbs[] = {
      .run = verb_filter},
     {.name = "bind",
      .args = "AGENT",
-     .doc = "give an agent a worktree of its own",
+     .doc = "bind an agent to a worktree",
      .opts = bind_opts,
      .run = verb_bind},
     {.name = "unbind",
@@ -149,21 +149,21 @@ static const struct amp_verb verbs[] = {
      .doc = "end an agent's binding",
      .opts = unbind_opts,
      .run = verb_unbind},
-    {.name = "status", .args = "AGENT", .doc = "an agent's binding", .run = verb_status},
-    {.name = "list", .args = "", .doc = "all bindings", .run = verb_list},
+    {.name = "status", .args = "AGENT", .doc = "print an agent's binding", .run = verb_status},
+    {.name = "list", .args = "", .doc = "print all bindings", .run = verb_list},
     {.name = "hooks install",
      .args = "",
-     .doc = "guard the protected branches of the repository",
+     .doc = "install the hooks that guard protected branches",
      .opts = install_opts,
      .run = verb_hooks_install},
     {.name = "hooks uninstall",
      .args = "",
-     .doc = "put the hooks back as they were",
+     .doc = "restore the previous hooks",
      .opts = uninstall_opts,
      .run = verb_hooks_uninstall},
     {.name = "hooks check",
      .args = "",
-     .doc = "find out whether the guard would be asked",
+     .doc = "check that the guard is installed and works",
      .opts = check_opts,
      .run = verb_hooks_check},
     {.name = "hooks override",

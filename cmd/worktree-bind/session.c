@@ -3,13 +3,14 @@
 #include <amp/json/writer.h>
 
 #include "bind.h"
-#include "flow/work/binding.h"
+#include "flow/bindings.h"
+#include "flow/facts.h"
 
 int session_open(struct session *s, bool with_store, struct amp_error *err)
 {
     char dir[PATH_MAX];
-    struct amp_store_options options = {.lock_timeout_ms = opt.lock_timeout_ms,
-                                        .actor = amp_cli_name()};
+    struct amp_store_options options = {
+        .lock_timeout_ms = opt.lock_timeout_ms, .facts = &amp_flow_facts, .actor = amp_cli_name()};
     const struct amp_git_options git = {.stop = &amp_stop};
     *s = (struct session){0};
     if (amp_git_open(&git, &s->git, err) < 0)
@@ -51,7 +52,7 @@ int session_warn(struct session *s, int64_t now_ms, struct amp_error *err)
     return amp_binding_each(s->store, warn_overdue, &now_ms, err);
 }
 
-static void put(struct amp_jw *w, const char *key, const char *value)
+static void member_put(struct amp_jw *w, const char *key, const char *value)
 {
     if (!value || !*value)
         return;
@@ -68,31 +69,31 @@ int print_binding(const struct amp_binding *b, const char *ref, const struct amp
     amp_buf_init(&out, 64 << 10);
     amp_jw_init(&w, &out);
     amp_jw_open(&w, '{');
-    put(&w, "agent_id", b->agent);
-    put(&w, "state", amp_binding_fsm.states[b->state].name);
-    put(&w, "repo_id", b->repo);
-    put(&w, "worktree_id",
-        b->state == AMP_BINDING_BOUND_NON_HOME && b->other[0] ? b->other : b->worktree);
+    member_put(&w, "agent_id", b->agent);
+    member_put(&w, "state", amp_binding_fsm.states[b->state].name);
+    member_put(&w, "repo_id", b->repo);
+    member_put(&w, "worktree_id",
+               b->state == AMP_BINDING_BOUND_NON_HOME && b->other[0] ? b->other : b->worktree);
     if (b->state == AMP_BINDING_SWITCH_PENDING)
-        put(&w, "target_worktree_id", b->other);
-    put(&w, "invocation_id", b->invocation);
+        member_put(&w, "target_worktree_id", b->other);
+    member_put(&w, "invocation_id", b->invocation);
     if (b->state == AMP_BINDING_BOUND_NON_HOME)
-        put(&w, "home_worktree_id", b->worktree);
-    put(&w, "branch", b->branch);
-    put(&w, "reason", amp_bind_reason_name(b->reason));
-    put(&w, "why", b->why);
+        member_put(&w, "home_worktree_id", b->worktree);
+    member_put(&w, "branch", b->branch);
+    member_put(&w, "reason", amp_bind_reason_name(b->reason));
+    member_put(&w, "why", b->why);
     if (b->since_ms) {
         amp_time_format(b->since_ms, time);
-        put(&w, "since", time);
+        member_put(&w, "since", time);
     }
     if (b->due_ms) {
         amp_time_format(b->due_ms, time);
-        put(&w, "until", time);
+        member_put(&w, "until", time);
     }
-    put(&w, "ref_message_id", ref);
+    member_put(&w, "ref_message_id", ref);
     if (failure) {
-        put(&w, "error_code", failure->code);
-        put(&w, "error", failure->what);
+        member_put(&w, "error_code", failure->code);
+        member_put(&w, "error", failure->what);
     }
     amp_jw_close(&w, '}');
     if (amp_jw_end_line(&w, err) < 0)

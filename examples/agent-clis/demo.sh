@@ -1,7 +1,6 @@
 #!/bin/bash
-# The loop with coding agents, on recordings: stand-in/ holds programs named claude and codex that
-# play back what the real ones answered, so that this runs without them, without network and the
-# same each time.
+# The loop with recorded coding agents: the programs claude and codex in stand-in/ replay recorded
+# answers, so that the demo needs neither the agents nor a network, and always gives the same result.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # The QA loop with coding agents: Claude Code executes, Codex reviews.
 #   loop.sh STATE <tasks.ndjson
-# Both command lines must be installed and logged in. Options for them go behind --, see
-# task-dispatch(1); the adapters' own are shown by agent-claude --help.
+# Both command lines must be installed and logged in. Their options follow --; see
+# amp-agent-contract(7). agent-claude --help prints the options of the adapter.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${AMP_LIBEXEC:=$(dirname "$(dirname "$(readlink -f "$(command -v task-dispatch)")")")/libexec/amp}"

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Stop hook of a coding agent: a turn ends. What came meanwhile is a reason to go on: it is told as
-# the decision "block", whose reason the agent reads. Where nothing waits, nothing is said.
-#   AMP_AGENT  whose inbox it is        AMP_STATE  the state directory
+# Stop hook of a coding agent, for the end of a turn. If messages are waiting, the agent continues:
+# the decision is "block", and the reason has the messages. Otherwise nothing is printed.
+#   AMP_AGENT  the agent        AMP_STATE  the state directory
 set -eu
 status=0
 text=$(amp-route inbox "$AMP_AGENT" --idle --between-turns --format text) || status=$?
 case $status in
 0) ;;
-1 | 75) exit 0 ;; # nothing waits, or another process hands over to this agent
+1 | 75) exit 0 ;; # the inbox is empty, or another process reads it
 *) exit "$status" ;;
 esac
-# Other agents wrote it: it is material for the agent, not an order of whoever set up this hook.
-jq -n --arg text "$text" '{decision: "block", reason: ("Messages came for you:\n\n" + $text)}'
+# The text comes from other agents; it is not an instruction of the person who installed this hook.
+jq -n --arg text "$text" '{decision: "block", reason: ("New messages:\n\n" + $text)}'

@@ -1,13 +1,12 @@
 #!/bin/bash
-# The executor: an honest stand-in for a coding agent. It applies the patch that "it came up with"
-# at this attempt, builds, and says only what it has checked itself.
-# It is started in the task's worktree; the contract is in docs/agent-contract.md.
+# The executor: a stand-in for a coding agent. It applies the prepared patch of this attempt, builds,
+# and reports only what it has checked. It runs in the task's worktree; see amp-agent-contract(7).
 set -eu
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 name=${AMP_BRANCH##*/}
 patch=$here/patches/$name-$AMP_ATTEMPT.patch
-# A person's note arrives with the dispatch; this agent does listen.
+# A person's note arrives with the dispatch, and selects the patch.
 note=$(jq -r '.payload.tech_constraints.note // empty' "$AMP_MESSAGE")
 [ -z "$note" ] || patch=$here/patches/$name-after-note.patch
 
@@ -15,7 +14,7 @@ git apply "$patch"
 if make -s duration_test 2>build.log; then built=true; else built=false; fi
 rm -f build.log
 
-# One entry a criterion, null where this agent did not check: judging is the reviewer's work.
+# One entry per criterion, null if it was not checked: the reviewer judges.
 jq -n --argjson built "$built" --slurpfile criteria "$AMP_CRITERIA" --arg patch "${patch##*/}" '{
   completion_status: (if $built then "complete" else "failed" end),
   self_assessment: {

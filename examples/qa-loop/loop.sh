@@ -1,8 +1,8 @@
 #!/bin/bash
 # A QA loop from pipes and FIFOs. Copy it and put your own commands in.
 #   loop.sh STATE <tasks.ndjson          (AMP_ANSWER=FILE answers escalations from a file)
-# It ends when every task has ended: 0. Where a task waits for a decision and nobody gave one, it
-# ends with 75 and names the task; "loop.sh STATE </dev/null" asks again and goes on.
+# It exits with 0 when every task has ended. If a task still waits for a decision, it exits with 75
+# and prints the task; "loop.sh STATE </dev/null" asks again and continues.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export AMP_STATE=${1:?usage: loop.sh STATE <tasks.ndjson}
@@ -13,14 +13,14 @@ trap 'rm -rf "$fifos"' EXIT
 trap 'trap - INT TERM; kill 0' INT TERM
 mkfifo "$fifos"/{executor,reviewer,admin,back,shown}
 
-# The workers: each reads its own FIFO and answers into "back".
+# Each worker reads its own FIFO and writes to "back".
 task-dispatch run --progress never --in "$fifos/executor" --out "$fifos/back" --exec "$EXECUTOR" &
 task-dispatch review --progress never --in "$fifos/reviewer" --out "$fifos/back" --exec "$REVIEWER" &
 hitl-prompt ${AMP_ANSWER:+--answer "$AMP_ANSWER"} --in "$fifos/admin" --out "$fifos/back" &
 amp-ack show --quiet --in "$fifos/back" --out "$fifos/shown" &
 
-# The coordinator owns the cycle: tasks come by the pipe, answers by the FIFO. What cannot be
-# delivered goes back to it as well, and from it to the admin.
+# The coordinator owns the cycle: tasks arrive through the pipe, answers through the FIFO. Refusals
+# of undeliverable messages also go to it, and from it to the admin.
 status=0
 task-dispatch coordinate --until-done --in - --in "$fifos/shown" |
   amp-ack show --quiet |

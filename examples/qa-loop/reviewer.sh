@@ -1,6 +1,6 @@
 #!/bin/bash
-# The reviewer: builds the commit in a worktree of its own, runs the tests, and gives a verdict
-# criterion by criterion, with the test's own words as evidence.
+# The reviewer: builds the commit in its worktree, runs the tests, and writes a verdict for each
+# criterion, with the output of the test as evidence.
 set -eu
 
 log=$(mktemp)
@@ -13,7 +13,7 @@ jq -Rn --slurpfile criteria "$AMP_CRITERIA" '
      | ([$lines[] | select(startswith("ok - " + $c) or startswith("not ok - " + $c))][0]) as $hit
      | {criterion: $c,
         passed: (if $hit == null then null else ($hit | startswith("ok - ")) end),
-        evidence: ($hit // "no test speaks about it")}] as $results
+        evidence: ($hit // "no test covers it")}] as $results
   | [$results[] | select(.passed != true)] as $open
   | {decision: (if $open == [] then "approved" else "rejected" end),
      criteria_results: $results,

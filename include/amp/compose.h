@@ -10,8 +10,8 @@
 
 AMP_API_BEGIN
 
-/* The envelope of a message. msg_id is made (amp_id_tail) and copied to id_out when that is not
- * NULL. */
+/* The envelope of a message. The functions generate msg_id (amp_id_tail) and copy it to id_out if
+ * that is not NULL. */
 #define AMP_MSG_ID_MAX 256
 struct amp_envelope {
     const char *type, *from, *to, *task_id;
@@ -19,12 +19,13 @@ struct amp_envelope {
     const char *const *context_ref; /* NULL-terminated, or NULL */
     int64_t ack_timeout_sec;        /* 0: the type's default */
 };
-/* A message with a payload that is given as JSON text, an object; invalid_json where it is none.
- * The payload is not checked against the type's schema: amp_reader_line does that. */
+/* Composes a message whose payload is given as the text of a JSON object; fails with invalid_json
+ * for any other text. The payload is not checked against the type's schema (amp_reader_line does
+ * that). */
 int amp_compose_text(const struct amp_envelope *e, struct amp_span payload, struct amp_buf *out,
                      char id_out[AMP_MSG_ID_MAX], struct amp_error *err);
 
-/* AMP control records: they answer a viewed message, in its protocol. */
+/* The AMP control records that answer a viewed message, in its protocol. */
 int amp_compose_ack(const struct amp_view *of, enum amp_ack_stage stage, const char *from,
                     const char *note, int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 int amp_compose_nack(const struct amp_view *of, enum amp_ack_stage failed_stage, const char *from,

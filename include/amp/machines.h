@@ -33,7 +33,7 @@ AMP_API_BEGIN
 AMP_MACHINE_LIST(X)
 #undef X
 
-/* All of them in the order of their names, a NULL behind the last. */
+/* All machines, sorted by name, followed by NULL. */
 extern const struct amp_fsm *const amp_machines[];
 
 /* The machine of this name, or NULL. */

@@ -1,19 +1,11 @@
 /*
- * Agents: the lifecycle machine (SW4RM §8, appendix C), the registry (key "agent.<name>") and the
- * jobs that an agent took (key "job.<consumer>.<msg_id>").
- *
- * A registry record: {"role","task","last_task","state","last_seen","pid","limit_ms"?,"code"?,
- * "suspended":null|{"ref","task","since"}}, times in milliseconds; limit_ms: when the state's time
- * limit passes; code: of the time limit that passed. `task` is empty while it has none; `last_task`
- * stays: a critical escalation of a task suspends the agents that had it last. Starting work is a
- * compare-and-set of this record and loses to a suspension.
+ * Agents: the machines of an agent's work (SW4RM §8, appendix C) and of its reachability (§14).
+ * record.h has their record.
  */
 #ifndef AMP_AGENT_AGENT_H
 #define AMP_AGENT_AGENT_H
 
 #include <amp/fsm/fsm.h>
-
-#include "store/store.h"
 
 #define AMP_AGENT_STATES(X)                                                                        \
     X(AMP_AGENT_INITIALIZING, "INITIALIZING", "sets itself up; takes no work")                     \
@@ -64,41 +56,43 @@ extern const struct amp_fsm amp_agent_fsm;
 /* Milliseconds that a state may last (SW4RM §8.3), 0 for no limit. */
 int64_t amp_agent_limit_ms(uint8_t state);
 
-/* How a job goes: a message that an agent took and must answer. */
-#define AMP_JOB_STATES(X)                                                                          \
-    X(AMP_JOB_QUEUED, "QUEUED", "taken and acknowledged, not begun")                               \
-    X(AMP_JOB_RUNNING, "RUNNING", "an agent works on it")                                          \
-    X(AMP_JOB_PARKED, "PARKED", "waits for a usage limit or a pause before the next attempt")      \
-    X(AMP_JOB_DONE, "DONE", "answered")                                                            \
-    X(AMP_JOB_REFUSED, "REFUSED", "answered with a refusal")                                       \
-    X(AMP_JOB_FAILED, "FAILED", "the machinery failed too often")
+/* Whether a registered agent gives signs of life (SW4RM §14). */
+#define AMP_REACH_STATES(X)                                                                        \
+    X(AMP_REACH_ABSENT, "ABSENT", "never registered")                                              \
+    X(AMP_REACH_REACHABLE, "REACHABLE", "registered, and answers")                                 \
+    X(AMP_REACH_LATE, "LATE", "missed heartbeats, fewer than make it unreachable")                 \
+    X(AMP_REACH_UNREACHABLE, "UNREACHABLE", "missed too many heartbeats; still registered")        \
+    X(AMP_REACH_LEFT, "LEFT", "was deregistered")
 
-#define AMP_JOB_EVENTS(X)                                                                          \
-    X(AMP_JOB_EV_TAKE, "take", "the message was taken")                                            \
-    X(AMP_JOB_EV_START, "start", "an attempt begins")                                              \
-    X(AMP_JOB_EV_STEP, "step", "one subtask was answered, others are left")                        \
-    X(AMP_JOB_EV_ANSWER, "answer", "all that was asked was answered")                              \
-    X(AMP_JOB_EV_REFUSE, "refuse", "a rule refuses it")                                            \
-    X(AMP_JOB_EV_BREAK, "break", "the machinery failed: crash, kill, time limit")                  \
-    X(AMP_JOB_EV_PARK, "park", "a usage limit, or the agent asked to repeat later")                \
-    X(AMP_JOB_EV_STOP, "stop", "interrupted by us or suspended")                                   \
-    X(AMP_JOB_EV_WAKE, "wake", "the time to wait is over")
+#define AMP_REACH_EVENTS(X)                                                                        \
+    X(AMP_REACH_EV_REGISTER, "register", "a registration came")                                    \
+    X(AMP_REACH_EV_BEAT, "beat", "a sign of life came")                                            \
+    X(AMP_REACH_EV_MISS, "miss", "no sign of life came in time")                                   \
+    X(AMP_REACH_EV_DEREGISTER, "deregister", "it was deregistered")                                \
+    X(AMP_REACH_EV_ASK, "ask", "a heartbeat is due")
 
-#define AMP_JOB_FACTS(X) X(AMP_JOB_IF_SPENT, "spent", "no attempts are left")
+#define AMP_REACH_FACTS(X)                                                                         \
+    X(AMP_REACH_IF_SPENT, "spent", "it was the last miss that the debounce allows")
 
-#define AMP_JOB_EFFECTS(X)                                                                         \
-    X(AMP_JOB_DO_ATTEMPT, "attempt", "count an attempt")                                           \
-    X(AMP_JOB_DO_BREAK, "break", "count a failure of the machinery")                               \
-    X(AMP_JOB_DO_NEXT, "next", "go on to the next subtask, whose attempts count from zero")        \
-    X(AMP_JOB_DO_WAIT, "wait", "wait until the given time")                                        \
-    X(AMP_JOB_DO_EMIT, "emit", "commit the lines that leave with the step")
+#define AMP_REACH_EFFECTS(X)                                                                       \
+    X(AMP_REACH_DO_JOIN, "join", "notify the participants that it joined")                         \
+    X(AMP_REACH_DO_LEAVE, "leave", "notify them that it left")                                     \
+    X(AMP_REACH_DO_LOST, "lost", "notify them that it is unreachable")                             \
+    X(AMP_REACH_DO_BACK, "back", "notify them that it answers again")                              \
+    X(AMP_REACH_DO_ASK, "ask", "send it a heartbeat")
 
-enum { AMP_JOB_STATES(AMP_FSM_ENUM) AMP_JOB_STATE_COUNT };
-enum { AMP_JOB_EVENTS(AMP_FSM_ENUM) AMP_JOB_EVENT_COUNT };
-enum { AMP_JOB_FACTS(AMP_FSM_BIT) AMP_JOB_FACT_COUNT };
-enum { AMP_JOB_FACTS(AMP_FSM_FLAG) };
-enum { AMP_JOB_EFFECTS(AMP_FSM_BIT) AMP_JOB_EFFECT_COUNT };
-enum { AMP_JOB_EFFECTS(AMP_FSM_FLAG) };
-extern const struct amp_fsm amp_job_fsm;
+enum { AMP_REACH_STATES(AMP_FSM_ENUM) AMP_REACH_STATE_COUNT };
+enum { AMP_REACH_EVENTS(AMP_FSM_ENUM) AMP_REACH_EVENT_COUNT };
+enum { AMP_REACH_FACTS(AMP_FSM_BIT) AMP_REACH_FACT_COUNT };
+enum { AMP_REACH_FACTS(AMP_FSM_FLAG) };
+enum { AMP_REACH_EFFECTS(AMP_FSM_BIT) AMP_REACH_EFFECT_COUNT };
+enum { AMP_REACH_EFFECTS(AMP_FSM_FLAG) };
+extern const struct amp_fsm amp_reach_fsm;
+
+/* Registered, and not given up: who may be a recipient. */
+static inline bool amp_reach_active(uint8_t state)
+{
+    return state == AMP_REACH_REACHABLE || state == AMP_REACH_LATE;
+}
 
 #endif

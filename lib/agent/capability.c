@@ -13,9 +13,21 @@
 #include <amp/base/file.h>
 
 #include "message/record/sequence.h"
+#include "json/record.h"
 
 #define KIND     "capability"
 #define LINE_MAX ((size_t)64 << 20)
+
+struct stored {
+    struct amp_span catalog, index;
+    int64_t published; /* how often */
+};
+static const struct amp_rec_field fields[] = {
+    AMP_REC_EVER(RAW, struct stored, "catalog", catalog),
+    AMP_REC_EVER(RAW, struct stored, "index", index),
+    AMP_REC_EVER(INT, struct stored, "published", published),
+};
+AMP_REC_TABLE(stored_rec, "a capability's record", struct stored, fields);
 
 struct update {
     struct amp_directory *d;
@@ -24,20 +36,28 @@ struct update {
     json_t *others; /* active agents but the owner */
     int64_t first;  /* number of an event; 0: none was taken */
 
-    struct amp_buf json, lines;
+    struct amp_buf mem, catalog, json, lines;
     struct amp_store_emit *emits;
     char (*ids)[192];
     uint32_t n_emits;
 };
+
+static struct amp_key key_of(const struct update *u)
+{
+    return AMP_KEY(KIND, amp_span_str(amp_json_str(u->p->catalog, "capabilityId")));
+}
 
 /* ---- checks ---- */
 
 static int check_owner(const struct update *u, struct amp_error *err)
 {
     const char *owner = amp_json_str(u->p->catalog, "ownerAgentId");
-    uint8_t state;
-    if (amp_directory_find(u->d->store, amp_span_str(owner), &state, NULL, err) < 0)
+    struct amp_agent_rec rec;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_agent_find(u->d->store, amp_span_str(owner), &mem, &rec, err) < 0)
         return -1;
+    uint8_t state = rec.reach.state;
     if (amp_reach_active(state) || strcmp(amp_json_str(u->p->catalog, "status"), "disabled") == 0)
         return 0;
     return amp_fail(err, AMP_NO, "owner_unavailable", "ownerAgentId: %.200s is %s", owner,
@@ -139,59 +159,65 @@ static int announce(struct update *u, const json_t *index, int64_t published, st
     return 0;
 }
 
-static int check_version(const struct update *u, const json_t *old, struct amp_error *err)
+enum version { VERSION_NEWER, VERSION_SAME };
+
+/* -1: NO version_incompatible. */
+static int version_check(const struct update *u, struct amp_span published, enum version *out,
+                         struct amp_error *err)
 {
-    const char *was = amp_json_str(json_object_get(old, "catalog"), "version");
-    const char *is = amp_json_str(u->p->catalog, "version");
-    int c = amp_semver_compare(amp_span_str(is), amp_span_str(was));
-    if (c > 0)
-        return 0;
-    if (json_equal(json_object_get(old, "catalog"), u->p->catalog))
-        return 1;
+    json_t *old = amp_json_load(published, err);
+    if (!old)
+        return -1;
+    char was[65];
+    snprintf(was, sizeof was, "%s", amp_json_str(old, "version"));
+    int c = amp_semver_compare(amp_span_str(amp_json_str(u->p->catalog, "version")),
+                               amp_span_str(amp_json_str(old, "version")));
+    *out = c <= 0 && json_equal(old, u->p->catalog) ? VERSION_SAME : VERSION_NEWER;
     /* Its state may change without a new version. */
-    json_t *a = json_copy(json_object_get(old, "catalog")), *b = json_copy(u->p->catalog);
+    json_t *now = json_copy(u->p->catalog);
     static const char *const free_to_change[] = {"status", "publishedAt", "publishedByAgentId"};
     for (size_t i = 0; i < 3; i++) {
-        json_object_del(a, free_to_change[i]);
-        json_object_del(b, free_to_change[i]);
+        json_object_del(old, free_to_change[i]);
+        json_object_del(now, free_to_change[i]);
     }
-    bool same = c == 0 && json_equal(a, b);
-    json_decref(a);
-    json_decref(b);
-    if (same)
-        return 0;
-    return amp_fail(err, AMP_NO, "version_incompatible",
-                    "version: %.64s is published already%s, not %.64s", was,
-                    c == 0 ? " with other contents" : "", is);
+    bool fits = c > 0 || *out == VERSION_SAME || (c == 0 && json_equal(old, now));
+    json_decref(old);
+    json_decref(now);
+    return fits ? 0
+                : amp_fail(err, AMP_NO, "version_incompatible",
+                           "version: %.64s is already published%s, not %.64s", was,
+                           c == 0 ? " with other contents" : "",
+                           amp_json_str(u->p->catalog, "version"));
 }
 
 static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
                   struct amp_error *err)
 {
     struct update *u = ctx;
-    json_t *old = now->found ? amp_json_record(now->json, "a capability's record", err) : NULL;
-    if (now->found && !old)
+    struct stored r;
+    enum version version = VERSION_NEWER;
+    if (amp_rec_parse(&stored_rec, now->found ? now->json : AMP_SPAN("{}"), &u->mem, &r, err) < 0 ||
+        (now->found && version_check(u, r.catalog, &version, err) < 0))
         return -1;
-    int64_t n = json_integer_value(json_object_get(old, "published")) + 1;
+    if (version == VERSION_SAME)
+        return 1;
     u->n_emits = 0;
     u->d->voice.event = u->first;
     amp_buf_reset(&u->json);
     amp_buf_reset(&u->lines);
-    int rc = old ? check_version(u, old, err) : 0;
-    json_decref(old);
-    if (rc != 0)
-        return rc;
-    json_t *index = index_record(u, n);
-    json_t *j = json_pack("{s:O, s:O, s:I}", "catalog", u->p->catalog, "index", index, "published",
-                          (json_int_t)n);
-    if (!j)
-        rc = amp_fail_memory(err);
-    else if (announce(u, index, n, err) < 0 || amp_json_dump(j, &u->json, err) < 0)
-        rc = -1;
+    amp_buf_reset(&u->catalog);
+    json_t *index = index_record(u, ++r.published);
+    if (!index)
+        return amp_fail_memory(err);
+    int rc = announce(u, index, r.published, err);
     json_decref(index);
-    json_decref(j);
+    if (rc < 0 || amp_json_dump(u->p->catalog, &u->catalog, err) < 0)
+        return -1;
+    r.catalog = amp_buf_span(&u->catalog);
+    r.index = (struct amp_span){u->lines.data, u->emits[0].line.n};
+    rc = amp_rec_write(&stored_rec, &r, &u->json, err);
     size_t at = 0;
-    for (uint32_t i = 0; rc == 0 && i < u->n_emits; i++) {
+    for (uint32_t i = 0; i < u->n_emits; i++) {
         u->emits[i].line.p = u->lines.data + at;
         u->emits[i].id = amp_span_str(u->ids[i]);
         u->emits[i].wants_ack = false;
@@ -206,14 +232,16 @@ static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     return rc;
 }
 
-static int other(void *ctx, struct amp_span agent, uint8_t state, uint64_t rev, const json_t *rec)
+static int other(void *ctx, struct amp_span agent, const struct amp_agent_rec *rec,
+                 struct amp_error *err)
 {
     struct update *u = ctx;
-    (void)rev;
-    (void)rec;
-    if (amp_reach_active(state) && !amp_span_is(agent, amp_json_str(u->p->catalog, "ownerAgentId")))
-        json_array_append_new(u->others, json_stringn(agent.p, agent.n));
-    return 0;
+    if (!amp_reach_active(rec->reach.state) ||
+        amp_span_is(agent, amp_json_str(u->p->catalog, "ownerAgentId")))
+        return 0;
+    return json_array_append_new(u->others, json_stringn(agent.p, agent.n)) < 0
+               ? amp_fail_memory(err)
+               : 0;
 }
 
 /* Numbers for the events, one after the other in the node's outbox. None are taken for a record
@@ -222,16 +250,17 @@ static int take_numbers(struct update *u, struct amp_error *err)
 {
     struct amp_voice *v = &u->d->voice;
     uint32_t n = (uint32_t)json_array_size(u->others);
-    json_t *old = NULL;
+    struct amp_store_rec now;
+    struct stored r;
+    enum version version = VERSION_NEWER;
     if (n == 0 || strcmp(amp_json_str(u->p->catalog, "status"), "active") != 0)
         return 0;
-    if (amp_capability_find(u->d->store, amp_span_str(amp_json_str(u->p->catalog, "capabilityId")),
-                            &old, err) < 0)
+    if (amp_store_get(u->d->store, key_of(u), &now, err) < 0 ||
+        (now.found && (amp_rec_parse(&stored_rec, now.json, &u->mem, &r, err) < 0 ||
+                       version_check(u, r.catalog, &version, err) < 0)))
         return -1;
-    int rc = old ? check_version(u, old, err) : 0;
-    json_decref(old);
-    if (rc != 0)
-        return rc < 0 ? -1 : 0;
+    if (version == VERSION_SAME)
+        return 0;
     return amp_sequence_next(u->d->store, amp_span_str(v->node), n, v->name, &u->first, err);
 }
 
@@ -241,14 +270,14 @@ static int commit(struct update *u, enum amp_store_outcome *how, struct amp_erro
     int rc = -1;
     u->emits = calloc(n, sizeof *u->emits);
     u->ids = calloc(n, sizeof *u->ids);
+    amp_buf_init(&u->catalog, LINE_MAX);
     amp_buf_init(&u->json, LINE_MAX);
     amp_buf_init(&u->lines, LINE_MAX);
     if (!u->emits || !u->ids)
         amp_fail_memory(err);
     else
-        rc = amp_store_update(u->d->store, KIND,
-                              amp_span_str(amp_json_str(u->p->catalog, "capabilityId")), NULL,
-                              change, u, how, err);
+        rc = amp_store_update(u->d->store, key_of(u), NULL, change, u, how, err);
+    amp_buf_release(&u->catalog);
     amp_buf_release(&u->json);
     amp_buf_release(&u->lines);
     free(u->emits);
@@ -262,52 +291,146 @@ int amp_capability_publish(struct amp_directory *d, const struct amp_publication
     struct update u = {.d = d, .p = p, .now_ms = now_ms, .others = json_array()};
     enum amp_store_outcome how = AMP_STORE_UNCHANGED;
     int rc = -1;
+    amp_buf_init(&u.mem, AMP_REC_MAX);
     /* One turn, so that the numbers leave with what bears them. */
     if (check_owner(&u, err) == 0 && check_skill(&u, err) == 0 &&
-        amp_directory_each(d->store, other, &u, err) == 0 && amp_store_begin(d->store, err) == 0) {
+        amp_agent_records(d->store, other, &u, err) == 0 && amp_store_begin(d->store, err) == 0) {
         rc = take_numbers(&u, err);
         if (rc == 0)
             rc = commit(&u, &how, err);
         amp_store_end(d->store);
     }
     json_decref(u.others);
+    amp_buf_release(&u.mem);
     if (rc == 0 && changed)
         *changed = how == AMP_STORE_COMMITTED;
     return rc;
+}
+
+static int capability_read(struct amp_span json, struct amp_buf *mem, struct amp_capability *out,
+                           struct amp_error *err)
+{
+    struct stored r;
+    *out = (struct amp_capability){0};
+    if (amp_rec_parse(&stored_rec, json, mem, &r, err) < 0)
+        return -1;
+    if ((out->catalog = amp_json_load(r.catalog, err)) &&
+        (out->index = amp_json_load(r.index, err)))
+        return 0;
+    amp_capability_release(out);
+    return -1;
+}
+
+void amp_capability_release(struct amp_capability *c)
+{
+    json_decref(c->catalog);
+    json_decref(c->index);
+    *c = (struct amp_capability){0};
 }
 
 struct each {
     amp_capability_fn fn;
     void *ctx;
     struct amp_error *err;
+    struct amp_buf mem;
     int rc;
 };
 
 static int each_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
 {
     struct each *e = ctx;
-    json_t *j = amp_json_record(rec->json, "a capability's record", e->err);
-    e->rc = j ? 0 : -1;
-    int rc = j ? e->fn(e->ctx, id, j) : 1;
-    json_decref(j);
-    return rc;
+    struct amp_capability c;
+    e->rc = capability_read(rec->json, &e->mem, &c, e->err);
+    if (e->rc == 0) {
+        e->rc = e->fn(e->ctx, id, &c, e->err);
+        amp_capability_release(&c);
+    }
+    return e->rc != 0;
 }
 
 int amp_capability_each(struct amp_store *s, amp_capability_fn fn, void *ctx, struct amp_error *err)
 {
-    struct each e = {fn, ctx, err, 0};
-    return amp_store_each(s, KIND, NULL, each_one, &e, err) < 0 ? -1 : e.rc;
+    struct each e = {.fn = fn, .ctx = ctx, .err = err};
+    amp_buf_init(&e.mem, AMP_REC_MAX);
+    int rc = amp_store_each(s, KIND, NULL, each_one, &e, err);
+    amp_buf_release(&e.mem);
+    return rc < 0 || e.rc < 0 ? -1 : 0;
 }
 
-int amp_capability_find(struct amp_store *s, struct amp_span id, json_t **rec,
+int amp_capability_find(struct amp_store *s, struct amp_span id, struct amp_capability *out,
                         struct amp_error *err)
 {
     struct amp_store_rec r;
-    if (amp_store_get(s, KIND, id, &r, err) < 0)
+    AMP_BUF struct amp_buf mem = {0};
+    *out = (struct amp_capability){0};
+    if (amp_store_get(s, AMP_KEY(KIND, id), &r, err) < 0)
         return -1;
-    json_t *j = r.found ? amp_json_record(r.json, "a capability's record", err) : NULL;
-    if (r.found && !j)
-        return -1;
-    *rec = j;
-    return 0;
+    amp_buf_init(&mem, AMP_REC_MAX);
+    return r.found ? capability_read(r.json, &mem, out, err) : 0;
+}
+
+/* ---- precedence of semantic versions; numbers are compared by length and digits: none overflows
+ * ---- */
+
+/* Takes the part before the next `sep` off the front. */
+static struct amp_span part_take(struct amp_span *s, char sep)
+{
+    const char *end = s->n > 0 ? memchr(s->p, sep, s->n) : NULL;
+    size_t n = end ? (size_t)(end - s->p) : s->n;
+    struct amp_span out = {s->p, n};
+    size_t skip = n + (end ? 1 : 0);
+    s->p += skip;
+    s->n -= skip;
+    return out;
+}
+
+static bool is_number(struct amp_span s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return false;
+    return s.n > 0;
+}
+
+static int bytes_compare(struct amp_span a, struct amp_span b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int c = n > 0 ? memcmp(a.p, b.p, n) : 0;
+    return c != 0 ? c : (a.n > b.n) - (a.n < b.n);
+}
+
+static int number_compare(struct amp_span a, struct amp_span b)
+{
+    while (a.n > 1 && *a.p == '0')
+        a.p++, a.n--;
+    while (b.n > 1 && *b.p == '0')
+        b.p++, b.n--;
+    return a.n != b.n ? (a.n > b.n) - (a.n < b.n) : bytes_compare(a, b);
+}
+
+/* The identifiers of a pre-release: numbers are below words, fewer below more. */
+static int pre_release_compare(struct amp_span a, struct amp_span b)
+{
+    while (a.n > 0 && b.n > 0) {
+        struct amp_span x = part_take(&a, '.'), y = part_take(&b, '.');
+        bool nx = is_number(x), ny = is_number(y);
+        int c = nx && ny ? number_compare(x, y) : nx != ny ? (nx ? -1 : 1) : bytes_compare(x, y);
+        if (c != 0)
+            return c;
+    }
+    return (a.n > 0) - (b.n > 0);
+}
+
+int amp_semver_compare(struct amp_span a, struct amp_span b)
+{
+    struct amp_span ra = part_take(&a, '+'), rb = part_take(&b, '+');
+    struct amp_span ca = part_take(&ra, '-'), cb = part_take(&rb, '-');
+    for (int i = 0; i < 3; i++) {
+        int c = number_compare(part_take(&ca, '.'), part_take(&cb, '.'));
+        if (c != 0)
+            return c;
+    }
+    if (ra.n == 0 || rb.n == 0) /* what is no pre-release is above all of them */
+        return (ra.n == 0) - (rb.n == 0);
+    return pre_release_compare(ra, rb);
 }

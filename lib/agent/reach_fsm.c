@@ -1,5 +1,5 @@
 /* Membership and reachability of a registered agent (SW4RM §14). */
-#include "agent/directory.h"
+#include "agent/agent.h"
 
 static const struct amp_fsm_name states[] = {AMP_REACH_STATES(AMP_FSM_NAMES)};
 static const struct amp_fsm_name events[] = {AMP_REACH_EVENTS(AMP_FSM_NAMES)};

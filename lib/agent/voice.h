@@ -1,6 +1,6 @@
-/* Messages that a registry sends: SW4RM's envelope with its recipient around it, and events of the
- * Runtime Protocol. What a voice says is numbered by the store, so that numbers rise over runs,
- * crashes and a clock that is set back; two processes with one name take turns. */
+/* The messages that a registry sends: SW4RM envelopes with their recipient, and events of the
+ * Runtime Protocol. The store numbers them, so the numbers increase across runs, crashes and a
+ * clock that is set back. Two processes with one name share the numbers. */
 #ifndef AMP_AGENT_VOICE_H
 #define AMP_AGENT_VOICE_H
 
@@ -12,16 +12,16 @@
 struct amp_voice {
     const char *name;  /* producer_id, sourceAgentId */
     const char *node;  /* sourceNodeId */
-    int64_t event;     /* the next event's; 0: by the clock */
-    int64_t next, end; /* of SW4RM's numbers that were taken; none left: by the clock */
+    int64_t event;     /* the number of the next event; 0: from the clock */
+    int64_t next, end; /* reserved SW4RM numbers; if none are left: from the clock */
 };
 
-/* Takes numbers for the next n messages of SW4RM. Not inside a callback of the store. */
+/* Reserves numbers for the next n SW4RM messages. Must not be called in a callback of the store. */
 int amp_voice_numbers(struct amp_voice *v, struct amp_store *s, uint32_t n, int64_t now_ms,
                       struct amp_error *err);
 
-/* One line without LF, {"to":…,"msg":{…}}, or the bare envelope where `to` is empty. The payload's
- * reference is stolen, also on failure. correlation NULL: a new one. id_out may be NULL. */
+/* Composes one line without LF, {"to":…,"msg":{…}}, or the bare envelope if `to` is empty. Takes
+ * the payload's reference, also on failure. correlation NULL: a new one. id_out may be NULL. */
 struct amp_sw4rm_say {
     const char *type; /* "NOTIFICATION" */
     struct amp_span to;
@@ -31,8 +31,8 @@ struct amp_sw4rm_say {
 int amp_voice_sw4rm(struct amp_voice *v, const struct amp_sw4rm_say *s, json_t *payload,
                     struct amp_buf *out, char id_out[AMP_UUID_MAX], struct amp_error *err);
 
-/* The same for an event. The payload's reference is stolen. policy: capabilityPolicyVersion, or
- * NULL. */
+/* The same for an event. Takes the payload's reference. policy: capabilityPolicyVersion, or NULL.
+ */
 struct amp_rtp_say {
     const char *kind;
     struct amp_span to;

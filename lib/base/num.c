@@ -33,7 +33,7 @@ int amp_num_parse(struct amp_span text, int64_t min, int64_t max, int64_t *out,
             big =
                 __builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, text.p[i] - '0', &v);
     if (i != text.n || i == (size_t)neg)
-        return bad(text, "a whole number", err);
+        return bad(text, "an integer", err);
     if (!big && !neg)
         big = __builtin_sub_overflow((int64_t)0, v, &v);
     if (big || v < min || v > max)

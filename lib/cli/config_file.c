@@ -116,7 +116,7 @@ static void warn_misplaced(const struct config *c, const char *state_dir)
     int n = snprintf(path, sizeof path, "%s/amp.json", state_dir);
     if (n > 0 && (size_t)n < sizeof path && same_file(path, c->path))
         return;
-    amp_warn("%s: store counts in the amp.json of the state directory only", c->path);
+    amp_warn("%s: ignored: store (it belongs in the amp.json of the state directory)", c->path);
 }
 
 /* Appends the members of tok that the state directory may set to counted, as JSON, and the names of
@@ -171,8 +171,8 @@ static int read_state_config(struct config *c, struct amp_buf *names, struct amp
 static void warn_ignored(struct amp_span names)
 {
     if (names.n > 0)
-        amp_warn("%s: ignored: %.*s; only settings of storage and display are read from a state "
-                 "directory; move the others to %s or to a file given with --config",
+        amp_warn("%s: ignored: %.*s; a state directory may set only store and redact; move other "
+                 "settings to %s or to a file given with --config",
                  local.path, (int)names.n, names.p,
                  config.path[0] ? config.path : "$XDG_CONFIG_HOME/amp/amp.json");
 }

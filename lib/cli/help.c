@@ -8,6 +8,13 @@
 #define COLUMN   28 /* where descriptions start */
 #define TEXT_MAX (1 << 20)
 
+static const char *const kind_names[] = {
+    [AMP_OPT_FLAG] = "flag", [AMP_OPT_STRING] = "string", [AMP_OPT_PATH] = "path",
+    [AMP_OPT_DIR] = "dir",   [AMP_OPT_INT] = "int",       [AMP_OPT_DURATION] = "duration",
+    [AMP_OPT_SIZE] = "size", [AMP_OPT_REAL] = "real",     [AMP_OPT_CHOICE] = "choice",
+    [AMP_OPT_LIST] = "list", [AMP_OPT_REST] = "rest",
+};
+
 static int say(const struct amp_buf *b, struct amp_error *err)
 {
     return amp_out(amp_buf_span(b), err);
@@ -108,7 +115,11 @@ int cli_help(const struct amp_tool *tool, const struct amp_verb *verb, const cha
     for (int i = 0; (o = cli_opt_at(p, i)); i++)
         if (!shadowed(p, i) && option_line(&b, o, err))
             return -1;
-    if (statuses(&b, tool->statuses, err))
+    /* The page of a verb has the verb's first word in its name. */
+    const char *word = one ? verb->name : group;
+    if (statuses(&b, tool->statuses, err) ||
+        amp_buf_fmt(&b, err, "\nSee %s%s%.*s(1).\n", tool->name, word ? "-" : "",
+                    word ? (int)strcspn(word, " ") : 0, word ? word : ""))
         return -1;
     return say(&b, err);
 }
@@ -142,7 +153,7 @@ static int option_default(struct amp_buf *b, const struct amp_opt *o, struct amp
 static int option_row(struct amp_buf *b, const struct amp_opt *o, bool given, struct amp_error *err)
 {
     if (amp_buf_fmt(b, err, "option\t%c\t%s\t%s%s\t%s\t", o->letter ? o->letter : '-',
-                    or_dash(o->name), cli_kind_names[o->kind], o->optional_arg ? "?" : "",
+                    or_dash(o->name), kind_names[o->kind], o->optional_arg ? "?" : "",
                     or_dash(o->arg)) < 0)
         return -1;
     for (int i = 0; o->choices && o->choices[i]; i++)

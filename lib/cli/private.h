@@ -6,9 +6,6 @@
 
 #define CLI_MAX_OPTS 96
 
-/* Where an option's value came from. */
-enum cli_source { CLI_FROM_FLAG, CLI_FROM_ENV, CLI_FROM_CONFIG };
-
 /* The tables that hold at once: standard, machine, redact, the tool's, the verb's. */
 struct cli_parse {
     const struct amp_tool *tool;
@@ -27,18 +24,14 @@ extern struct cli_standard cli_standard;
 extern const struct amp_opt cli_standard_opts[];
 extern const struct amp_opt cli_machine_opts[];
 extern const struct amp_opt cli_redact_opts[];
-extern const char *const cli_kind_names[];
 
-/* The nth option over all tables, or NULL past the last. */
+/* The nth option over all tables, or NULL for -1 and past the last. */
 const struct amp_opt *cli_opt_at(const struct cli_parse *p, int n);
 /* Finds by letter (name NULL) or by name; the index, or -1. */
 int cli_opt_find(const struct cli_parse *p, char letter, struct amp_span name);
-/* Sets dest from text; NULL for a flag and for an optional argument that is absent. */
-int cli_opt_set(const struct amp_opt *o, const char *text, enum cli_source from,
-                struct amp_error *err);
 int cli_list_add(struct amp_list *l, const char *text, struct amp_error *err);
 
-/* Takes options and operands from args; *verb_words of its first operands are skipped. */
+/* Takes options and operands from args; verb_words of its first operands are skipped. */
 int cli_parse_args(struct cli_parse *p, char **args, int verb_words, struct amp_error *err);
 /* Fills what no flag set from the environment, then from amp.json. */
 int cli_parse_rest(struct cli_parse *p, amp_config_fn *config, struct amp_error *err);

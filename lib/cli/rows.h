@@ -8,6 +8,12 @@
 #define AMP_LOCK_TIMEOUT_MS 60000
 #define AMP_OPEN_TIMEOUT_MS 60000
 
+/* A row of a macro that has several rows. */
+#define AMP_OPT_ROW(letter, name, kind, dest, arg, text, ...)                                      \
+    {                                                                                              \
+        letter, name, kind, dest, arg, .doc = text, __VA_ARGS__                                    \
+    }
+
 #define AMP_OPT_STATE(d)                                                                           \
     {                                                                                              \
         's', "state", AMP_OPT_DIR, &(d), "DIR", .doc = "the state directory", .env = "AMP_STATE"   \

@@ -173,7 +173,7 @@ int cli_check_operands(const struct amp_tool *tool, const struct amp_verb *verb,
     if (!verb->name && has_verbs(tool)) {
         match(tool, &c);
         return c.words > 0 ? amp_fail(err, AMP_USAGE, "misplaced_verb",
-                                      "the verb '%s' must stand before its options", c.verb->name)
+                                      "the verb '%s' must come before its options", c.verb->name)
                            : unknown_verb(tool, verb, c.at, err);
     }
     return amp_fail(err, AMP_USAGE, "unexpected_operand", "%s%sunexpected operand '%.64s'%s%s",
@@ -204,7 +204,7 @@ int cli_unknown_option(const struct amp_tool *tool, const struct cli_parse *p, s
                         name.p, other->name);
     if (other)
         return amp_fail(err, AMP_USAGE, "unknown_option",
-                        "unknown option --%.*s (it goes without a verb)", n, name.p);
+                        "unknown option --%.*s (only without a verb)", n, name.p);
     amp_nearest_init(&near, name);
     for (int i = 0; (o = cli_opt_at(p, i)); i++)
         if (o->name)

@@ -5,7 +5,7 @@
 #include <amp/base/buf.h>
 
 #include "flow/suspend.h"
-#include "message/ledger/stages.h"
+#include "message/ledger/timeouts.h"
 #include "protocol/redact/redact.h"
 
 /* text is a whole amp.json. */
@@ -23,10 +23,10 @@ bool amp_config_state_may_set(struct amp_span key);
 /* Of a tool that records messages, and its table of settings. */
 #define AMP_CONFIG_OF_RECORDER AMP_CONFIG_OF_TOOL, .settings = recorder_settings
 #define AMP_CONFIG_RECORDER                                                                        \
-    static const struct amp_setting recorder_settings[] = {AMP_STAGES_SETTINGS, {0}}
+    static const struct amp_setting recorder_settings[] = {AMP_TIMEOUTS_SETTINGS, {0}}
 /* The table of one that suspends as well. */
 #define AMP_CONFIG_SUSPENDER                                                                       \
     static const struct amp_setting recorder_settings[] = {                                        \
-        AMP_STAGES_SETTINGS, AMP_SUSPEND_SETTINGS, {0}}
+        AMP_TIMEOUTS_SETTINGS, AMP_SUSPEND_SETTINGS, {0}}
 
 #endif

@@ -1,9 +1,8 @@
 /* The kinds of deadlines, in the order in which they are looked at. */
 #include "flow/deadlines.h"
 
-#include "agent/registry.h"
-#include "flow/work/binding.h"
-#include "flow/work/limits.h"
+#include "flow/agent_notices.h"
+#include "flow/bindings.h"
 #include "message/cursor/cursors.h"
 #include "message/inbox/inbox.h"
 #include "message/ledger/awaited.h"
@@ -123,36 +122,57 @@ static int binding_run(struct amp_store *s, int64_t now_ms, const struct amp_dea
     return amp_binding_expire(s, now_ms, c->actor, done, err);
 }
 
+static struct amp_agent_notices silence_of(const struct amp_deadline_ctx *c)
+{
+    return (struct amp_agent_notices){
+        .silence_ms = c->silence_ms, .actor = c->actor, .from = c->from, .severity = c->severity};
+}
+
+static int silence_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                       struct amp_error *err)
+{
+    const struct amp_agent_notices l = silence_of(c);
+    return amp_agent_notices_next_due(s, &l, ms, err);
+}
+
+static int silence_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                       uint32_t *done, struct amp_error *err)
+{
+    const struct amp_agent_notices l = silence_of(c);
+    struct amp_metric_labels label = {.code = AMP_SPAN("heartbeat_timeout")};
+    int rc = amp_agent_notices_run(s, &l, now_ms, done, err);
+    amp_metrics_add(c->metrics, AMP_METRIC_ESCALATIONS, &label, *done);
+    return rc;
+}
+
 static int agent_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
                      struct amp_error *err)
 {
-    (void)c;
-    return amp_agent_next_limit(s, ms, err);
+    const struct amp_agent_notices l = {.states = true, .actor = c->actor};
+    return amp_agent_notices_next_due(s, &l, ms, err);
 }
 
 static int agent_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
                      uint32_t *done, struct amp_error *err)
 {
-    return amp_limits_expire(s, now_ms, c->actor, done, err);
+    const struct amp_agent_notices l = {.states = true, .actor = c->actor};
+    return amp_agent_notices_run(s, &l, now_ms, done, err);
 }
 
 const struct amp_deadline amp_deadlines[] = {
-    {"acknowledgement",
-     "messages: acknowledgement, time to live, retries; and agents that fell silent", message_due,
-     message_run, false},
-    {"window", "outcomes of operations are forgotten", window_due, window_run, true},
-    {"outcome", "who waited for an outcome is forgotten", awaited_due, awaited_run, true},
+    {"acknowledgement", "messages: acknowledgement, time to live, retries, silent holders",
+     message_due, message_run, false},
+    {"silence", "silent working agents", silence_due, silence_run, false},
+    {"window", "outcomes of operations are removed", window_due, window_run, true},
+    {"outcome", "records of awaited outcomes are removed", awaited_due, awaited_run, true},
     {"refused", "records of refused messages are removed after a day", refused_due, refused_run,
      true},
-    {"cursor", "gaps that nobody waits for, and leases that ran out", cursor_due, cursor_run,
-     false},
-    {"retention", "dead letters that are too old, or too many, go: only where it is configured",
-     dead_due, dead_run, true},
-    {"inbox", "what waits in an inbox expires", inbox_due, inbox_run, false},
+    {"cursor", "gaps without a waiting router, and expired leases", cursor_due, cursor_run, false},
+    {"retention", "old dead letters are removed, if configured", dead_due, dead_run, true},
+    {"inbox", "messages in inboxes expire", inbox_due, inbox_run, false},
     {"binding", "worktrees: a switch ends, a failed bind is reported", binding_due, binding_run,
      false},
-    {"agent", "agents that are in a state for longer than its time limit fail", agent_due,
-     agent_run, true},
+    {"agent", "agents that exceed the time limit of their state fail", agent_due, agent_run, true},
     {0},
 };
 

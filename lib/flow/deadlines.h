@@ -10,7 +10,7 @@
 #include "message/ledger/ledger.h"
 #include "metrics/metrics.h"
 
-/* What the rows are told. */
+/* What the rows work with. */
 struct amp_deadline_ctx {
     const char *actor;           /* into whose outbox the lines go */
     const char *from;            /* the sender of escalations: a role, "system" */

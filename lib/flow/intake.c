@@ -14,7 +14,7 @@
 enum { RECORD_MOST = 64 * 1024 };
 
 /* What the finding callback needs. */
-struct telling {
+struct intake_report {
     struct amp_intake *in;
     struct amp_line_place at;
     struct amp_error err;
@@ -39,9 +39,9 @@ void amp_intake_release(struct amp_intake *in)
     amp_lines_release(&in->lines);
 }
 
-static void tell(void *ctx, const struct amp_finding *f)
+static void finding_report(void *ctx, const struct amp_finding *f)
 {
-    struct telling *t = ctx;
+    struct intake_report *t = ctx;
     struct amp_intake *in = t->in;
     if (t->at.now_ms == 0)
         t->at.now_ms = amp_now_ms();
@@ -61,8 +61,8 @@ static void tell(void *ctx, const struct amp_finding *f)
 }
 
 /* What goes past a limit; v is NULL where the line is no message. */
-static void tell_limit(struct telling *t, const struct amp_view *v, const char *code,
-                       const char *message)
+static void limit_report(struct intake_report *t, const struct amp_view *v, const char *code,
+                         const char *message)
 {
     struct amp_finding f = {.severity = AMP_SEV_ERROR,
                             .code = code,
@@ -77,54 +77,56 @@ static void tell_limit(struct telling *t, const struct amp_view *v, const char *
         f.type = v->type;
         f.id = v->id;
     }
-    tell(t, &f);
+    finding_report(t, &f);
 }
 
-static void too_long(struct telling *t, const struct amp_intake *in)
+static void too_long(struct intake_report *t, const struct amp_intake *in)
 {
     char message[80];
     snprintf(message, sizeof message, "is longer than %zu bytes", in->lines.max_line);
-    tell_limit(t, NULL, "line_too_long", message);
+    limit_report(t, NULL, "line_too_long", message);
 }
 
 /* An id names keys, files and headers. One with a NUL would be taken for what is before it. */
-static int has_nul(struct telling *t, const struct amp_view *v)
+static int has_nul(struct intake_report *t, const struct amp_view *v)
 {
     bool id = v->id.n && memchr(v->id.p, '\0', v->id.n);
     if (!id && !(v->task.n && memchr(v->task.p, '\0', v->task.n)))
         return 0;
-    tell_limit(t, v, "validation_error",
-               id ? "its id has a NUL in it" : "the id of its task has a NUL in it");
+    limit_report(t, v, "validation_error",
+                 id ? "its id contains a NUL" : "the id of its task contains a NUL");
     return 1;
 }
 
 /* With a state: names by which something is kept there. */
-static int unkeepable(struct telling *t, const struct amp_view *v)
+static int is_unkeepable(struct intake_report *t, const struct amp_view *v)
 {
     char message[120];
     bool id = v->id.n > AMP_INTAKE_ID_MAX;
     if (!t->in->store || (!id && v->task.n <= AMP_INTAKE_ID_MAX))
         return 0;
-    snprintf(message, sizeof message, "%s has %zu bytes; a state keeps those of at most %d",
+    snprintf(message, sizeof message, "%s has %zu bytes; the limit is %d",
              id ? "its id" : "its task", id ? v->id.n : v->task.n, AMP_INTAKE_ID_MAX);
-    tell_limit(t, v, "bad_id", message);
+    limit_report(t, v, "bad_id", message);
     return 1;
 }
 
-int amp_intake_next(struct amp_intake *in, struct amp_view *view, struct amp_error *err)
+enum amp_intake_got amp_intake_next(struct amp_intake *in, struct amp_view *view,
+                                    struct amp_error *err)
 {
     struct amp_line line;
     enum amp_line_result got = amp_lines_next(&in->lines, &line);
     if (got == AMP_LINE_MORE || got == AMP_LINE_END)
-        return 0;
+        return AMP_INTAKE_NONE;
     return amp_intake_line(in, got, &line, view, err);
 }
 
-int amp_intake_line(struct amp_intake *in, enum amp_line_result got, const struct amp_line *read,
-                    struct amp_view *view, struct amp_error *err)
+enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result got,
+                                    const struct amp_line *read, struct amp_view *view,
+                                    struct amp_error *err)
 {
     struct amp_line line = *read;
-    struct telling t; /* not cleared: a good line needs nothing of it */
+    struct intake_report t; /* not cleared: a good line needs nothing of it */
     t.in = in;
     t.at = (struct amp_line_place){.tool = in->tool, .line = line.number, .offset = line.offset};
     t.failed = false;
@@ -137,27 +139,27 @@ int amp_intake_line(struct amp_intake *in, enum amp_line_result got, const struc
         in->rails = (struct amp_rails){.store = in->store};
         in->check.waives = in->store ? amp_rails_waives : NULL;
         in->check.waives_ctx = &in->rails;
-        good = amp_reader_line(in->reader, line.bytes, &in->check, view, tell, &t, err);
+        good = amp_reader_line(in->reader, line.bytes, &in->check, view, finding_report, &t, err);
         if (good >= 0 && in->rails.failed) {
             *err = in->rails.err;
-            return -1;
+            return AMP_INTAKE_FAILED;
         }
         if (good < 0)
-            return -1;
-        if (good && (has_nul(&t, view) || unkeepable(&t, view)))
+            return AMP_INTAKE_FAILED;
+        if (good && (has_nul(&t, view) || is_unkeepable(&t, view)))
             good = 0;
     }
     if (t.failed) {
         if (err)
             *err = t.err;
-        return -1;
+        return AMP_INTAKE_FAILED;
     }
     if (good) {
         in->accepted++;
-        return 1;
+        return AMP_INTAKE_MESSAGE;
     }
     in->rejected++;
-    return 2;
+    return AMP_INTAKE_BAD;
 }
 
 int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
@@ -174,9 +176,9 @@ int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
                             .message = why->what,
                             .found = "",
                             .expected = ""};
-    struct telling t = {.in = in,
-                        .at = {.tool = in->tool, .line = in->lines.number, .now_ms = amp_now_ms()}};
-    tell(&t, &f);
+    struct intake_report t = {
+        .in = in, .at = {.tool = in->tool, .line = in->lines.number, .now_ms = amp_now_ms()}};
+    finding_report(&t, &f);
     if (t.failed && err)
         *err = t.err;
     return t.failed ? -1 : 0;

@@ -23,10 +23,10 @@ int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, i
         return -1;
     if (amp_lock(lock, timeout_ms, &why) < 0) {
         if (strcmp(why.code, "lock_timeout") == 0)
-            amp_fail(&why, AMP_TEMPFAIL, "lock_timeout",
-                     "another %s runs on this state directory: wait for it, or give this one "
-                     "another name (--as)",
-                     name);
+            amp_fail(
+                &why, AMP_TEMPFAIL, "lock_timeout",
+                "another %s runs on this state directory: wait for it, or use another name (--as)",
+                name);
         *err = why;
         return -1;
     }
@@ -38,7 +38,6 @@ int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, i
 struct emission {
     struct amp_outbox *o;
     bool full;
-    int rc;
     struct amp_error *err;
 };
 
@@ -77,15 +76,14 @@ static int entry_emit(void *ctx, const struct amp_store_entry *e)
     const struct amp_store_entry_id *last = &em->o->last;
     if (e->n < last->n || (e->n == last->n && e->index <= last->index))
         return 0;
-    em->rc = emission_add(em, e);
-    return em->rc != 0;
+    return emission_add(em, e);
 }
 
 int amp_outbox_emit(struct amp_outbox *o, struct amp_error *err)
 {
     struct emission em = {.o = o, .err = err};
     if (amp_store_sync(o->store, err) < 0 ||
-        amp_store_outbox(o->store, o->name, entry_emit, &em, err) < 0 || em.rc < 0)
+        amp_store_outbox(o->store, o->name, entry_emit, &em, err) < 0)
         return -1;
     return em.full;
 }

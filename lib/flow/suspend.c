@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/registry.h"
+#include "agent/work.h"
 #include "flow/suspend.h"
 #include "protocol/amp/compose.h"
 #include "task/task.h"
@@ -22,12 +22,11 @@ int amp_suspend_set_scope(void *arg, const char *text, struct amp_error *err)
 struct walk {
     struct amp_store *s;
     const struct amp_suspend *a;
-    struct amp_error *err;
     char names[400]; /* of those that it suspended */
     unsigned n;
 };
 
-static void remember(struct walk *w, const char *name)
+static void name_remember(struct walk *w, const char *name)
 {
     size_t used = strlen(w->names);
     if (used + strlen(name) + 8 < sizeof w->names)
@@ -37,38 +36,39 @@ static void remember(struct walk *w, const char *name)
     w->n++;
 }
 
-static int suspend_one(struct walk *w, const char *name)
+static int suspend_one(struct walk *w, const char *name, struct amp_error *err)
 {
     const struct amp_agent_suspension one = {name, w->a->ref, w->a->task_id, w->a->now_ms};
     struct amp_agent_status st;
 
     if (w->a->level == AMP_LEVEL_WARNING) {
-        if (amp_agent_status(w->s, name, &st, w->err))
+        if (amp_agent_status(w->s, name, &st, err) < 0)
             return -1;
         if (!st.found || strcmp(st.role, w->a->triggered_by))
             return 0;
     }
     bool changed;
-    if (amp_agent_suspend(w->s, &one, &changed, w->err))
+    if (amp_agent_suspend(w->s, &one, &changed, err) < 0)
         return -1;
     if (changed)
-        remember(w, name);
+        name_remember(w, name);
     return 0;
 }
 
-static int on_claimant(void *ctx, const char *agent)
+static int on_claimant(void *ctx, const char *agent, struct amp_error *err)
 {
-    return suspend_one(ctx, agent);
+    return suspend_one(ctx, agent, err);
 }
 
-static int on_agent(void *ctx, const char *name, const struct amp_agent_status *st)
+static int on_agent(void *ctx, const char *name, const struct amp_agent_status *st,
+                    struct amp_error *err)
 {
-    return suspend_one(ctx, name);
+    return suspend_one(ctx, name, err);
 }
 
 int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err)
 {
-    struct walk w = {.s = s, .a = a, .err = err};
+    struct walk w = {.s = s, .a = a};
     const struct amp_task_suspension t = {a->task_id, a->ref, a->type, a->by, a->now_ms};
     struct amp_task_status st;
 
@@ -91,10 +91,10 @@ int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct am
     if (a->agent && amp_agent_suspend(s, &one, &changed, err))
         return -1;
     if (changed)
-        remember(&w, a->agent);
+        name_remember(&w, a->agent);
     if (w.n && a->say)
-        a->say("task %.*s suspends its %s %s by %.*s: work on all other tasks waits too, until the "
-               "admin decides%s",
+        a->say("task %.*s suspends its %s %s because of %.*s: work on all other tasks also waits "
+               "until the admin decides%s",
                (int)(a->task_id.n < 200 ? a->task_id.n : 200), a->task_id.p,
                w.n == 1 ? "agent" : "agents", w.names, (int)(a->ref.n < 200 ? a->ref.n : 200),
                a->ref.p,
@@ -127,20 +127,20 @@ struct lift {
     struct amp_store *s;
     struct amp_span ref;
     int64_t now_ms;
-    struct amp_error *err;
 };
 
-static int on_lift(void *ctx, const char *name, const struct amp_agent_status *st)
+static int on_lift(void *ctx, const char *name, const struct amp_agent_status *st,
+                   struct amp_error *err)
 {
     struct lift *l = ctx;
     const struct amp_agent_suspension one = {name, l->ref, {NULL, 0}, l->now_ms};
 
-    return st->suspended ? amp_agent_lift(l->s, &one, NULL, l->err) : 0;
+    return st->suspended ? amp_agent_lift(l->s, &one, NULL, err) : 0;
 }
 
 int amp_flow_lift_agents(struct amp_store *s, struct amp_span task_id, struct amp_span ref,
                          int64_t now_ms, struct amp_error *err)
 {
-    struct lift l = {s, ref, now_ms, err};
+    struct lift l = {s, ref, now_ms};
     return amp_agent_each(s, task_id, on_lift, &l, err);
 }

@@ -30,7 +30,7 @@ struct amp_suspend {
     int64_t now_ms;
 };
 /* Idempotent. Related agents are those that claimed work of the task and those that last had it.
- * Needs an amp_store_sync before anything is told about it. */
+ * Call amp_store_sync before it is reported. */
 int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err);
 /* The same from the escalation itself; of `how` by, say and now_ms count. */
 int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *escalation,

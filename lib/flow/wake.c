@@ -21,7 +21,7 @@ int amp_wake_open(struct amp_wake *w, const char *state_dir, struct amp_error *e
         inotify_add_watch(w->log, path,
                           IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_DELETE_SELF |
                               IN_ONLYDIR) < 0 ||
-        /* A directory that is held open tells of its end only to the one that it was in. */
+        /* The removal of a directory that is held open is an event of its parent only. */
         inotify_add_watch(w->log, state_dir,
                           IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF | IN_ONLYDIR) <
             0) {

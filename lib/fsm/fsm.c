@@ -67,7 +67,7 @@ static int lint_names(const struct amp_fsm *m, const struct amp_fsm_name *names,
         if (!names[i].doc || !names[i].doc[0])
             return unsound(err, m, "no description", names[i].name);
         if (find(names, i, amp_span_str(names[i].name)) >= 0)
-            return unsound(err, m, "a name stands twice", names[i].name);
+            return unsound(err, m, "a name is given twice", names[i].name);
     }
     return 0;
 }

@@ -205,7 +205,7 @@ int amp_fsm_print(const struct amp_fsm *m, const char *format, struct amp_buf *o
         rc = print_ndjson(m, out, err);
     else
         return amp_fail(err, AMP_USAGE, "bad_format",
-                        "\"%s\" is no format of machines: table, dot or ndjson", format);
+                        "unknown machine format \"%s\" (table, dot or ndjson)", format);
     if (rc)
         out->len = mark;
     return rc;

@@ -2,7 +2,7 @@
  * Escalations and the decisions of people (AMP escalation, SW4RM §15). Key "escalation.<msg_id>",
  * "escalation.sw4rm/<message_id>" for SW4RM:
  * {"task","type","severity","arrived","protocol","about","asked"?,"decision"?,"operator"?,
- * "decided_at"?,"note"?,"refused"?,"refused_at"?,"ended"?}; about: flow/subject.h; refused,
+ * "decided_at"?,"note"?,"refused"?,"refused_at"?,"ended"?}; about: hitl/subject.h; refused,
  * refused_at: of a decision that the coordinator refused.
  */
 #ifndef AMP_HITL_ESCALATION_H
@@ -18,7 +18,7 @@
 #define AMP_ESCALATION_STATES(X)                                                                   \
     X(AMP_ESC_NEW, "NEW", "not yet recorded")                                                      \
     X(AMP_ESC_OPEN, "OPEN", "waits for a person")                                                  \
-    X(AMP_ESC_ASKED, "ASKED", "a person is looking at it")                                         \
+    X(AMP_ESC_ASKED, "ASKED", "a person is deciding it")                                           \
     X(AMP_ESC_DECIDED, "DECIDED", "a person decided")                                              \
     X(AMP_ESC_NOTED, "NOTED", "shown; needs no decision")                                          \
     X(AMP_ESC_ENDED, "ENDED", "its subject ended before a person decided")
@@ -35,7 +35,7 @@
     X(AMP_ESC_IF_CRITICAL, "critical", "it is about a task, and critical")                         \
     X(AMP_ESC_IF_WARNING, "warning", "it is about a task, and a warning")                          \
     X(AMP_ESC_IF_INFO, "info", "its severity is info")                                             \
-    X(AMP_ESC_IF_ENDED, "ended", "what it asks about has ended")
+    X(AMP_ESC_IF_ENDED, "ended", "its subject has ended")
 
 #define AMP_ESCALATION_EFFECTS(X)                                                                  \
     X(AMP_ESC_DO_SUSPEND, "suspend", "suspend the task and its agents")                            \
@@ -43,6 +43,8 @@
     X(AMP_ESC_DO_ASK, "ask", "record when it was asked")                                           \
     X(AMP_ESC_DO_EMIT, "emit", "send the decision, or a nack where none is to come")               \
     X(AMP_ESC_DO_SHOW, "show", "show it")
+
+#define AMP_HITL_ROLE "admin" /* whose decisions are asked for */
 
 /* The nack for an escalation that nobody answered: it stays open, and whoever waits for the
  * decision need not wait in this run. */

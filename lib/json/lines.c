@@ -81,17 +81,17 @@ enum amp_line_result amp_lines_next(struct amp_lines *l, struct amp_line *out)
     }
 }
 
-int amp_lines_fill(struct amp_lines *l, int fd, struct amp_error *err)
+enum amp_read amp_lines_fill(struct amp_lines *l, int fd, struct amp_error *err)
 {
     if (l->eof)
-        return 0;
+        return AMP_READ_END;
     if (l->pos > 0) {
         amp_buf_drop(&l->buf, l->pos);
         l->scanned -= l->pos;
         l->pos = 0;
     }
-    int rc = amp_read_more(fd, &l->buf, CHUNK, "the input", err);
-    if (rc == 0)
+    enum amp_read got = amp_read_more(fd, &l->buf, CHUNK, "the input", err);
+    if (got == AMP_READ_END)
         l->eof = true;
-    return rc;
+    return got;
 }

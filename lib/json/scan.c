@@ -140,7 +140,7 @@ static int fail_duplicate(struct scan *s, uint32_t key)
         name[i] = c >= 0x20 && c < 0x7f ? (char)c : '?';
     }
     memcpy(name + n, n < k->len ? "..." : "", n < k->len ? 4 : 1);
-    snprintf(what, sizeof what, "key \"%s\" stands twice in one object", name);
+    snprintf(what, sizeof what, "duplicate key \"%s\" in an object", name);
     return amp_scan_fail(s, "duplicate_key", s->base + k->off - 1, what);
 }
 
@@ -462,9 +462,11 @@ int amp_tape_scan(struct amp_tape *t, const char *text, size_t n, struct amp_jso
     t->len = 0;
     t->text = text;
     if (!t->memory) {
-        if (!(t->memory = calloc(1, sizeof *t->memory)))
+        if (!(t->memory = malloc(sizeof *t->memory)))
             return amp_scan_fail(&s, "no_memory", s.base, "no memory for the tokens");
         t->memory->cap = cap;
+        t->memory->scratch_cap = 0;
+        t->memory->scratch = NULL;
         amp_json_shapes_start(&t->memory->shapes);
     }
     t->memory->names = UINT64_MAX;

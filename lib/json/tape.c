@@ -2,6 +2,7 @@
 #include <amp/json/tape.h>
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,13 @@
 #include "json/hash.h"
 #include "json/shapes.h"
 #include "json/text.h"
+
+void amp_json_shapes_start(struct amp_json_shapes *s)
+{
+    static atomic_uint_least64_t ids;
+    memset(s, 0, sizeof *s);
+    s->id = atomic_fetch_add(&ids, 1) + 1;
+}
 
 void amp_tape_init(struct amp_tape *t, const struct amp_json_limits *limits)
 {

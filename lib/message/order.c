@@ -3,10 +3,17 @@
 
 #include <string.h>
 
+#include "protocol/terms.h"
+
+static bool is_numbered_by_producer(const struct amp_view *v)
+{
+    return amp_terms_of(v->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER;
+}
+
 struct amp_span amp_order_key(const struct amp_view *v)
 {
     static const struct amp_span none = {"", 0};
-    if (v->protocol == AMP_PROTO_RTP)
+    if (amp_terms_of(v->protocol)->orders_conversations)
         return v->correlation;
     if (v->kind != AMP_KIND_NEGOTIATION && v->kind != AMP_KIND_VOTE)
         return none;
@@ -20,7 +27,7 @@ struct amp_span amp_order_source(const struct amp_view *v)
 {
     if (!v->has_sequence)
         return (struct amp_span){"", 0};
-    return v->protocol == AMP_PROTO_SW4RM ? v->from : v->node;
+    return is_numbered_by_producer(v) ? v->from : v->node;
 }
 
 int amp_order_stream(const struct amp_view *v, struct amp_buf *mem, struct amp_span *out,
@@ -28,7 +35,7 @@ int amp_order_stream(const struct amp_view *v, struct amp_buf *mem, struct amp_s
 {
     static const struct amp_span producer = AMP_SPAN("sw4rm:"), node = AMP_SPAN("rtp:");
     struct amp_span name = amp_order_source(v), before = {"", 0};
-    if (v->protocol == AMP_PROTO_SW4RM)
+    if (is_numbered_by_producer(v))
         before = producer;
     else if (amp_span_starts(name, "sw4rm:") || amp_span_starts(name, "rtp:"))
         before = node;

@@ -63,7 +63,7 @@ int amp_metrics_openmetrics(const struct amp_metrics *m, struct amp_buf *out,
 #define AMP_METRICS_INTERVAL_MS 10000
 /* Rows for a tool's option table; o is its struct amp_metrics_options. */
 #define AMP_METRICS_OPTS(o)                                                                        \
-    {0, "metrics", AMP_OPT_PATH, &(o).path, "FILE", .doc = "count, and write the values to FILE"}, \
+    {0, "metrics", AMP_OPT_PATH, &(o).path, "FILE", .doc = "write metrics to FILE"},               \
         {0,                                                                                        \
          "metrics-format",                                                                         \
          AMP_OPT_CHOICE,                                                                           \
@@ -79,7 +79,7 @@ int amp_metrics_openmetrics(const struct amp_metrics *m, struct amp_buf *out,
          .doc = "how often the values are written; 0: at the end only"},                           \
     {                                                                                              \
         0, "metrics-sets", AMP_OPT_INT, &(o).sets_max, "N",                                        \
-            .doc = "label sets kept of each metric; the rest count as other", .min = 1,            \
+            .doc = "label sets kept per metric; others are counted together", .min = 1,            \
             .max = 1000000                                                                         \
     }
 

@@ -1,12 +1,46 @@
-/* file:PATH, to which lines are appended, and stdout: what is written there has arrived. */
+/*
+ * What is opened by its path: fifo:PATH, opened when a reader comes and again when another one
+ * does; file:PATH, to which lines are appended. And stdout. What is written to the last two has
+ * arrived.
+ */
 #include "port/private.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define RETRY_MS 10
+
+/* ---- fifo ---- */
+
+static int fifo_connect(struct amp_port *p, int *fd, struct amp_error *err)
+{
+    struct stat st;
+    struct amp_error e = {0};
+    if (stat(p->arg, &st) < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot open the port %s", p->spec);
+    if (!S_ISFIFO(st.st_mode))
+        return amp_fail(err, AMP_CANTCREAT, "not_a_fifo", "%s is not a FIFO (make one with mkfifo)",
+                        p->arg);
+    if (amp_output_open(p->arg, 0, -1, NULL, fd, &e) == 0)
+        return 1;
+    if (strcmp(e.code, "no_reader") == 0)
+        return 0;
+    if (err)
+        *err = e;
+    return -1;
+}
+
+static const struct amp_stream fifo = {
+    .connect = fifo_connect, .retry_ms = RETRY_MS, .early = true, .gone = POLLERR};
+
+const struct amp_port_ops amp_port_fifo = {
+    .word = "fifo", .takes_arg = true, .traits = AMP_PORT_PIPED, .stream = &fifo, AMP_STREAM_OPS};
+
+/* ---- file ---- */
 
 /* A writer that was killed may have left half a line; it is ended first. */
 static int end_half_line(int fd)
@@ -58,6 +92,8 @@ static const struct amp_stream file = {
 
 const struct amp_port_ops amp_port_file = {
     .word = "file", .takes_arg = true, .traits = AMP_PORT_PROMPT, .stream = &file, AMP_STREAM_OPS};
+
+/* ---- stdout ---- */
 
 static int stdout_connect(struct amp_port *p, int *fd, struct amp_error *err)
 {

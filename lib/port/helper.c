@@ -275,10 +275,10 @@ static int read_answers(struct amp_helper *h, amp_helper_reply_fn reply, void *c
                 return -1;
             pop(h, reply, ctx, line.bytes, NULL);
         } else if (r == AMP_LINE_MORE) {
-            int rc = amp_lines_fill(&h->answers, h->from, &err);
-            if (rc == 2)
+            enum amp_read got = amp_lines_fill(&h->answers, h->from, &err);
+            if (got == AMP_READ_WOULD_BLOCK)
                 return 0;
-            if (rc <= 0)
+            if (got != AMP_READ_BYTES)
                 return -1;
         } else {
             return -1;
@@ -321,7 +321,7 @@ int amp_helper_step(struct amp_helper *h, amp_helper_reply_fn reply, void *ctx,
         return 0;
     struct amp_error why = {0};
     if (rc < 0) {
-        amp_fail(&why, AMP_UNAVAILABLE, "helper_died", "%s died at this request", h->path);
+        amp_fail(&why, AMP_UNAVAILABLE, "helper_died", "%s died during this request", h->path);
         if (died(h, err) < 0)
             return -1;
     } else if (amp_mono_ms() - h->head_since_ms >= h->limit_ms) {

@@ -176,7 +176,7 @@ static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struc
     struct amp_tape tape;
     int64_t after = 0;
     bool delivered = false, again = true;
-    amp_fail(&why, AMP_UNAVAILABLE, "http_failed", "%s: no answer of the helper", r->p->spec);
+    amp_fail(&why, AMP_UNAVAILABLE, "http_failed", "%s: no reply from the helper", r->p->spec);
     amp_tape_init(&tape, NULL);
     if (amp_tape_scan(&tape, answer.p, answer.n, &fault) == 0) {
         uint32_t what = amp_tape_get(&tape, 0, AMP_SPAN("class"));

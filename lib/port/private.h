@@ -1,4 +1,4 @@
-/* The inside of a port: what port.c, the kinds and what they share know of it. */
+/* The inside of a port: what kinds.c, the kinds and what they share use of it. */
 #ifndef AMP_PORT_PRIVATE_H
 #define AMP_PORT_PRIVATE_H
 

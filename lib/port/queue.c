@@ -49,7 +49,8 @@ int amp_queue_add(struct amp_queue *q, struct amp_span line, uint64_t tag, int64
     if (q->head > 0 && q->bytes.len + line.n + 1 > q->bytes.max)
         compact(q);
     if (q->bytes.len + line.n + 1 > q->bytes.max)
-        return amp_fail(err, AMP_NO, "buffer_full", "%zu bytes wait already", amp_queue_pending(q));
+        return amp_fail(err, AMP_NO, "buffer_full", "%zu bytes are already waiting",
+                        amp_queue_pending(q));
     if (room(q, err) < 0 || amp_buf_reserve(&q->bytes, line.n + 1, err) < 0)
         return -1;
     char *end = q->bytes.data + q->bytes.len;

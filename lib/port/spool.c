@@ -209,7 +209,8 @@ static int publish(struct amp_spool *s, const char *name, struct amp_span text,
             return rc;
         /* Somebody who does not know the lock was faster: see what it is. */
     }
-    return amp_fail(err, AMP_IOERR, "spool_busy", "new/%s in the spool comes and goes", name);
+    return amp_fail(err, AMP_IOERR, "spool_busy", "new/%s in the spool appears and disappears",
+                    name);
 }
 
 int amp_spool_put(struct amp_spool *s, const char *name, struct amp_span line,

@@ -6,7 +6,7 @@
 #ifndef AMP_PORT_TRIES_H
 #define AMP_PORT_TRIES_H
 
-#include "base/runner.h"
+#include "base/process/runner.h"
 
 #include "port/port.h"
 

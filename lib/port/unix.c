@@ -23,8 +23,9 @@ static int unix_address(const struct amp_port *p, struct sockaddr_un *a, struct 
     size_t n = strlen(p->arg);
     *a = (struct sockaddr_un){.sun_family = AF_UNIX};
     if (n >= sizeof(a->sun_path))
-        return amp_fail(err, AMP_USAGE, "bad_port", "a socket's path has less than %zu bytes: %s",
-                        sizeof(a->sun_path), p->arg);
+        return amp_fail(err, AMP_USAGE, "bad_port",
+                        "a socket's path must have less than %zu bytes: %s", sizeof(a->sun_path),
+                        p->arg);
     memcpy(a->sun_path, p->arg, n);
     return 0;
 }

@@ -5,12 +5,13 @@
 #ifndef AMP_PROTOCOL_SPEC_H
 #define AMP_PROTOCOL_SPEC_H
 
+#include <amp/json/writer.h>
 #include <amp/protocol/protocol.h>
 
-#include "protocol/check/check.h"
 #include "protocol/view/fill.h"
 #include "protocol/view/object.h"
 
+struct amp_check;
 struct amp_code_row;
 
 /* One message type of a protocol. */
@@ -92,6 +93,11 @@ struct amp_spec {
      * error. 0 written; 1 the protocol has no such message; NULL: none has. */
     int (*refuse)(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                   struct amp_buf *out, struct amp_error *err);
+    /* The kinds, as bits, whose messages the state of earlier messages may refuse. */
+    uint32_t history;
+    /* Writes the members that say which policy counts in a message after precedence and defaults,
+     * into an open object. 1: nothing, the message has no policy; NULL: none has. */
+    int (*effective)(const struct amp_view *v, struct amp_jw *w, struct amp_error *err);
     /* Derived values, after the tables; may be NULL. */
     int (*finish)(struct amp_view *v, struct amp_pool *arena, struct amp_error *err);
     bool finish_is_view; /* finish only fills the view: left out where nobody looks at it, and a

@@ -2,7 +2,8 @@
 #include "protocol/terms.h"
 
 static const struct amp_terms unknown = {
-    .not_holder = "permission_denied",
+    .sender_at = "/from",
+    .denied = {[AMP_WORK_NOT_HOLDER] = "permission_denied"},
     .retries = {.base_ms = 1000, .cap_ms = 300000},
     .answer = amp_terms_record,
 };
@@ -15,4 +16,34 @@ const struct amp_terms *amp_terms_of(enum amp_protocol p)
 #undef X
     };
     return (unsigned)p < AMP_PROTO_COUNT ? terms[p] : &unknown;
+}
+
+bool amp_outcome_read(const struct amp_view *v, struct amp_outcome *out)
+{
+    const struct amp_terms *t = amp_terms_of(v->protocol);
+    *out = (struct amp_outcome){.stage = AMP_STAGE_FULFILLED, .by = v->from, .by_at = t->sender_at};
+    return t->outcome && t->outcome(v, out);
+}
+
+enum amp_work_verdict amp_work_judge(const struct amp_work_claim *c)
+{
+    if (c->is_claimed && c->is_claimant)
+        return AMP_WORK_ALLOWED;
+    if (c->is_claimed)
+        return c->begins ? AMP_WORK_TAKEN : AMP_WORK_NOT_HOLDER;
+    if (!c->is_addressee)
+        return AMP_WORK_NOT_ADDRESSEE;
+    return c->must_accept && !c->begins ? AMP_WORK_NOT_ACCEPTED : AMP_WORK_ALLOWED;
+}
+
+const char *amp_terms_denial(const struct amp_terms *t, enum amp_work_verdict v)
+{
+    return t->denied[v] ? t->denied[v] : t->denied[AMP_WORK_NOT_HOLDER];
+}
+
+bool amp_terms_has(const char *const *list, struct amp_span word)
+{
+    while (list && *list && !amp_span_is(word, *list))
+        list++;
+    return list && *list;
 }

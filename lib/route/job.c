@@ -2,7 +2,7 @@
  * The memory of jobs. A message is one piece: the job, its line, its id, and its text where that is
  * not the line. Pieces of common sizes are kept for the next ones.
  */
-#include "route/router/router.h"
+#include "route/job.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -11,32 +11,59 @@
 
 #define PIECE_LEAST 1024
 #define SPARE_BYTES ((size_t)256 << 10) /* of each size, at most */
+#define SIZES       7
 
-static size_t piece(uint32_t size)
+struct amp_jobs {
+    struct job *newest; /* of all that are alive */
+    uint32_t n;
+    bool wants_text;
+    struct spare {
+        struct job *first;
+        uint32_t n;
+    } spare[SIZES];
+};
+
+int amp_jobs_new(struct amp_jobs **out, struct amp_error *err)
+{
+    return (*out = calloc(1, sizeof(**out))) ? 0 : amp_fail_memory(err);
+}
+
+uint32_t amp_jobs_n(const struct amp_jobs *all)
+{
+    return all->n;
+}
+
+void amp_jobs_want_text(struct amp_jobs *all, bool wanted)
+{
+    all->wants_text = wanted;
+}
+
+static size_t piece_bytes(uint32_t size)
 {
     return (size_t)PIECE_LEAST << size;
 }
 
-static struct job *take(struct router *r, size_t want)
+static struct job *piece_take(struct amp_jobs *all, size_t want)
 {
     uint32_t size = 0;
     struct job *j;
-    while (size < JOB_SIZES && piece(size) < want)
+    while (size < SIZES && piece_bytes(size) < want)
         size++;
-    if (size < JOB_SIZES && (j = r->spare_jobs[size].first)) {
-        r->spare_jobs[size].first = j->next;
-        r->spare_jobs[size].n--;
-    } else if (!(j = malloc(size < JOB_SIZES ? piece(size) : want))) {
+    if (size < SIZES && (j = all->spare[size].first)) {
+        all->spare[size].first = j->next;
+        all->spare[size].n--;
+    } else if (!(j = malloc(size < SIZES ? piece_bytes(size) : want))) {
         return NULL;
     }
     memset(j, 0, offsetof(struct job, why));
     j->why[0] = 0;
+    j->all = all;
     j->size = size;
     return j;
 }
 
 /* A copy with NUL behind it. */
-static char *put(char **at, struct amp_span s)
+static char *text_put(char **at, struct amp_span s)
 {
     char *copy = *at;
     if (s.n > 0)
@@ -53,10 +80,10 @@ static struct amp_span id_of(const struct amp_view *v)
     return !v || (v->id.n > 0 && memchr(v->id.p, '\0', v->id.n)) ? none : v->id;
 }
 
-static struct amp_span text_of(const struct router *r, const struct amp_view *v)
+static struct amp_span text_of(const struct amp_jobs *all, const struct amp_view *v)
 {
     bool wrapped = v && (v->text.p != v->line.p || v->text.n != v->line.n);
-    return wrapped && r->wants_text ? v->text : (struct amp_span){NULL, 0};
+    return wrapped && all->wants_text ? v->text : (struct amp_span){NULL, 0};
 }
 
 /* ---- the summary ---- */
@@ -81,6 +108,14 @@ static struct amp_span excerpt_of(const struct amp_view *v)
     return any ? amp_tok_source(v->tape, v->payload) : (struct amp_span){"", 0};
 }
 
+static void repeats_of(const struct amp_view *v, struct amp_span out[AMP_REPEATS_MAX])
+{
+    for (int i = 0; i < AMP_REPEATS_MAX; i++)
+        out[i] = (struct amp_span){"", 0};
+    if (amp_terms_of(v->protocol)->repeats)
+        amp_terms_of(v->protocol)->repeats(v, out);
+}
+
 static bool is_inside(struct amp_span line, struct amp_span s)
 {
     uintptr_t first = (uintptr_t)line.p, at = (uintptr_t)s.p;
@@ -91,7 +126,10 @@ static bool is_inside(struct amp_span line, struct amp_span s)
 static size_t summary_room(const struct amp_view *v, struct amp_span line)
 {
     size_t n = _Alignof(struct amp_span) + v->n_to * sizeof(struct amp_span);
-    struct amp_span excerpt = excerpt_of(v);
+    struct amp_span excerpt = excerpt_of(v), repeats[AMP_REPEATS_MAX];
+    repeats_of(v, repeats);
+    for (int i = 0; i < AMP_REPEATS_MAX; i++)
+        n += is_inside(line, repeats[i]) ? 0 : repeats[i].n + 1;
     for (size_t i = 0; i < N_PARTS; i++)
         n += is_inside(line, part_of(v, i)) ? 0 : part_of(v, i).n + 1;
     for (uint32_t i = 0; i < v->n_to; i++)
@@ -105,12 +143,13 @@ static struct amp_span summary_put(const struct job *j, char **at, struct amp_sp
 {
     if (is_inside(line, s))
         return (struct amp_span){j->line + (s.p - line.p), s.n};
-    return (struct amp_span){put(at, s), s.n};
+    return (struct amp_span){text_put(at, s), s.n};
 }
 
 static void summary_fill(struct job *j, char **at, struct amp_span line, const struct amp_view *v)
 {
     struct summary *s = &j->summary;
+    struct amp_span repeats[AMP_REPEATS_MAX];
     uintptr_t align = _Alignof(struct amp_span), odd = (uintptr_t)*at % align;
     *s = (struct summary){.known = true,
                           .json = v->json,
@@ -123,6 +162,9 @@ static void summary_fill(struct job *j, char **at, struct amp_span line, const s
     *at += v->n_to * sizeof(*s->to);
     for (uint32_t i = 0; i < v->n_to; i++)
         s->to[i] = summary_put(j, at, line, v->to[i]);
+    repeats_of(v, repeats);
+    for (int i = 0; i < AMP_REPEATS_MAX; i++)
+        s->repeats[i] = summary_put(j, at, line, repeats[i]);
     for (size_t i = 0; i < N_PARTS; i++)
         *(struct amp_span *)(void *)((char *)s + parts[i].at) =
             summary_put(j, at, line, part_of(v, i));
@@ -164,41 +206,41 @@ bool amp_route_job_view(const struct job *j, struct amp_view *v)
 
 /* ---- jobs ---- */
 
-struct job *amp_route_job_new(struct router *r, struct amp_span line, const struct amp_view *v)
+struct job *amp_route_job_new(struct amp_jobs *all, struct amp_span line, const struct amp_view *v)
 {
-    struct amp_span id = id_of(v), text = text_of(r, v);
+    struct amp_span id = id_of(v), text = text_of(all, v);
     struct job *j =
-        take(r, sizeof(*j) + line.n + id.n + text.n + 3 + (v ? summary_room(v, line) : 0));
+        piece_take(all, sizeof(*j) + line.n + id.n + text.n + 3 + (v ? summary_room(v, line) : 0));
     if (!j)
         return NULL;
     char *at = j->mem;
-    j->line = put(&at, line);
-    j->id = put(&at, id);
-    j->text = text.p ? put(&at, text) : NULL;
+    j->line = text_put(&at, line);
+    j->id = text_put(&at, id);
+    j->text = text.p ? text_put(&at, text) : NULL;
     if (v)
         summary_fill(j, &at, line, v);
     j->n = line.n;
     j->kind = v ? v->kind : AMP_KIND_OTHER;
     j->protocol = v ? v->protocol : AMP_PROTO_NONE;
     j->stage = JOB_DECIDED;
-    r->n_jobs++;
-    j->older = r->newest;
-    if (r->newest)
-        r->newest->newer = j;
-    r->newest = j;
+    all->n++;
+    j->older = all->newest;
+    if (all->newest)
+        all->newest->newer = j;
+    all->newest = j;
     return j;
 }
 
-int amp_route_job_fill(const struct router *r, struct job *j, struct amp_span line,
-                       const struct amp_view *v, struct amp_error *err)
+int amp_route_job_fill(struct job *j, struct amp_span line, const struct amp_view *v,
+                       struct amp_error *err)
 {
-    struct amp_span text = text_of(r, v);
+    struct amp_span text = text_of(j->all, v);
     char *own = malloc(line.n + v->id.n + text.n + 3 + summary_room(v, line)), *at = own;
     if (!own)
         return amp_fail_memory(err);
-    j->line = put(&at, line);
-    j->id = put(&at, id_of(v));
-    j->text = text.p ? put(&at, text) : NULL;
+    j->line = text_put(&at, line);
+    j->id = text_put(&at, id_of(v));
+    j->text = text.p ? text_put(&at, text) : NULL;
     if (!j->address.of)
         summary_fill(j, &at, line, v);
     free(j->own);
@@ -207,6 +249,12 @@ int amp_route_job_fill(const struct router *r, struct job *j, struct amp_span li
     j->kind = v->kind;
     j->protocol = v->protocol;
     return 0;
+}
+
+const char *amp_route_job_expired_code(const struct job *j)
+{
+    const char *own = amp_terms_of(j->protocol)->expired_code;
+    return own ? own : "ttl_expired";
 }
 
 void amp_route_job_refuse(struct job *j, const char *code, const char *why, const char *by,
@@ -220,23 +268,23 @@ void amp_route_job_refuse(struct job *j, const char *code, const char *why, cons
     snprintf(j->why, sizeof(j->why), "%.150s", why);
 }
 
-void amp_route_job_free(struct router *r, struct job *j)
+void amp_route_job_free(struct job *j)
 {
     if (!j)
         return;
-    r->n_jobs--;
+    struct amp_jobs *all = j->all;
+    all->n--;
     if (j->newer)
         j->newer->older = j->older;
     else
-        r->newest = j->older;
+        all->newest = j->older;
     if (j->older)
         j->older->newer = j->newer;
     free(j->own);
-    free(j->address.mark);
     free(j->address.nobody);
     free(j->address.name);
-    struct spare_jobs *s = j->size < JOB_SIZES ? &r->spare_jobs[j->size] : NULL;
-    if (!s || (s->n + 1) * piece(j->size) > SPARE_BYTES) {
+    struct spare *s = j->size < SIZES ? &all->spare[j->size] : NULL;
+    if (!s || (s->n + 1) * piece_bytes(j->size) > SPARE_BYTES) {
         free(j);
         return;
     }
@@ -245,13 +293,33 @@ void amp_route_job_free(struct router *r, struct job *j)
     s->n++;
 }
 
-void amp_route_jobs_free(struct router *r)
+void amp_jobs_free(struct amp_jobs *all)
 {
-    while (r->newest)
-        amp_route_job_free(r, r->newest);
-    for (uint32_t i = 0; i < JOB_SIZES; i++)
-        for (struct job *j = r->spare_jobs[i].first, *next; j; j = next) {
+    if (!all)
+        return;
+    while (all->newest)
+        amp_route_job_free(all->newest);
+    for (uint32_t i = 0; i < SIZES; i++)
+        for (struct job *j = all->spare[i].first, *next; j; j = next) {
             next = j->next;
             free(j);
         }
+    free(all);
+}
+
+int amp_route_job_add_recipient(struct job *j, struct amp_span name,
+                                struct amp_store_entry_id entry, struct amp_error *err)
+{
+    struct job *kid = amp_route_job_new(j->all, (struct amp_span){"", 0}, NULL);
+    if (!kid || !(kid->address.name = amp_span_dup(name)))
+        return amp_fail_memory(err);
+    kid->entry = entry;
+    kid->address.of = j;
+    if (j->address.last)
+        j->address.last->next = kid;
+    else
+        j->address.kids = kid;
+    j->address.last = kid;
+    j->address.n++;
+    return 0;
 }

@@ -20,14 +20,14 @@ static int check_dir(const char *dir, int fd, struct amp_error *err)
         return amp_fail(err, AMP_NOPERM, "state_not_ours", "%s belongs to another user", dir);
     if (amp_fs_is_network(fd))
         return amp_fail(err, AMP_NOPERM, "state_network_fs",
-                        "%s is on a network file system, where locks and syncs cannot be trusted",
+                        "%s is on a network file system, where locks and syncs are not reliable",
                         dir);
     if ((st.st_mode & 077) == 0)
         return 0;
-    return amp_fail(err, AMP_NOPERM, "state_permissions",
-                    "%s is open to others (mode %03o): chmod 700 it, or name a directory that does "
-                    "not exist yet",
-                    dir, (unsigned)st.st_mode & 0777);
+    return amp_fail(
+        err, AMP_NOPERM, "state_permissions",
+        "%s is accessible to other users (mode %03o): chmod 700 it, or use a new directory", dir,
+        (unsigned)st.st_mode & 0777);
 }
 
 /* Opens dir, made with its parents when it does not exist. */
@@ -61,7 +61,7 @@ static int open_log_dir(struct amp_store *s, struct amp_error *err)
     }
     s->logfd = openat(s->dirfd, "log", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (s->logfd < 0 && s->opt.read_only && errno == ENOENT)
-        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "%s holds no log", s->dir);
+        return amp_fail(err, AMP_UNAVAILABLE, "state_missing", "%s has no log", s->dir);
     if (s->logfd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot open %s/log", s->dir);
     return 0;
@@ -82,12 +82,96 @@ static bool cannot_write(int dirfd)
            (errno == EROFS || errno == EACCES);
 }
 
+/* ---- the member "store" of the directory's amp.json: what all tools that share it have in common.
+ * An option goes before it. ---- */
+
+enum { SETTINGS_MAX = 4 * 1024 * 1024 };
+
+static const double day_ms = 86400000.0;
+
+static int setting(const struct amp_tape *t, uint32_t store, const char *key, double least,
+                   double most, double *out, struct amp_error *err)
+{
+    uint32_t tok = amp_tape_get(t, store, amp_span_str(key));
+    if (tok == AMP_TOK_NONE)
+        return 0;
+    if (!amp_tok_real(t, tok, out) || *out < least || *out > most)
+        return amp_fail(err, AMP_CONFIG, "config_invalid",
+                        "amp.json of the state directory: store.%s is a number from %.0f to %.0f",
+                        key, least, most);
+    return 0;
+}
+
+static int settings_take(struct amp_store *s, const struct amp_tape *t, uint32_t store,
+                         struct amp_error *err)
+{
+    double bytes = 0, segments = 0, days = 0, error_bytes = 0, error_files = 0;
+    if (setting(t, store, "segment_bytes", 65536, 1 << 30, &bytes, err) != 0 ||
+        setting(t, store, "keep_segments", 2, 1000000, &segments, err) != 0 ||
+        setting(t, store, "keep_days", 0, 36500, &days, err) != 0 ||
+        setting(t, store, "error_bytes", 65536, 1 << 30, &error_bytes, err) != 0 ||
+        setting(t, store, "error_files", 2, 1000, &error_files, err) != 0)
+        return -1;
+    if (!s->opt.segment_bytes)
+        s->opt.segment_bytes = (uint64_t)bytes;
+    if (!s->opt.keep_segments)
+        s->opt.keep_segments = (uint32_t)segments;
+    if (!s->opt.keep_ms)
+        s->opt.keep_ms = (uint64_t)(days * day_ms);
+    if (!s->opt.error_bytes)
+        s->opt.error_bytes = (uint64_t)error_bytes;
+    if (!s->opt.error_files)
+        s->opt.error_files = (uint32_t)error_files;
+    return 0;
+}
+
+static int settings_file(struct amp_store *s, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_tape t;
+    struct amp_json_fault fault;
+    amp_buf_init(&text, SETTINGS_MAX);
+    if (faccessat(s->dirfd, "amp.json", F_OK, 0) != 0)
+        return 0;
+    if (amp_file_read(s->dirfd, "amp.json", SETTINGS_MAX, &text, err) != 0)
+        return -1;
+    amp_tape_init(&t, NULL);
+    int rc = 0;
+    if (amp_tape_scan(&t, text.data, text.len, &fault) != 0) {
+        rc = amp_json_fail(err, AMP_CONFIG, "config_invalid",
+                           "amp.json of the state directory is not JSON", &fault);
+    } else {
+        uint32_t store = amp_tape_get(&t, 0, AMP_SPAN("store"));
+        if (store != AMP_TOK_NONE)
+            rc = settings_take(s, &t, store, err);
+    }
+    amp_tape_release(&t);
+    return rc;
+}
+
+static int settings_read(struct amp_store *s, struct amp_error *err)
+{
+    if (settings_file(s, err) != 0)
+        return -1;
+    if (!s->opt.segment_bytes)
+        s->opt.segment_bytes = 64u << 20;
+    if (!s->opt.keep_segments)
+        s->opt.keep_segments = 16;
+    if (!s->opt.error_bytes)
+        s->opt.error_bytes = 16u << 20;
+    if (!s->opt.error_files)
+        s->opt.error_files = 4;
+    return 0;
+}
+
+/* ---- opening and closing ---- */
+
 static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *err)
 {
     s->dirfd = open_dir(s->dir, s->opt.read_only, err);
     if (s->dirfd >= 0 && s->opt.look && cannot_write(s->dirfd))
         s->opt.read_only = true;
-    if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, err) != 0 || amp_store_settings(s, err) != 0 ||
+    if (s->dirfd < 0 || check_dir(s->dir, s->dirfd, err) != 0 || settings_read(s, err) != 0 ||
         open_log_dir(s, err) != 0)
         return -1;
     /* SQLite gets a path, and opens it later: whoever changes the directory until then may. */
@@ -105,9 +189,9 @@ static int open_parts(struct amp_store *s, bool failed_too, struct amp_error *er
     amp_index_init(&s->index, s->dirfd, s->real, s->opt.read_only);
     s->index.wm = &s->wm;
     if (!failed_too && !s->opt.read_only && faccessat(s->logfd, "FAILED", F_OK, 0) == 0)
-        return amp_fail(
-            err, AMP_TEMPFAIL, "log_failed",
-            "a write to the log failed (see %s/log/FAILED); mend it with amp-ack repair", s->dir);
+        return amp_fail(err, AMP_TEMPFAIL, "log_failed",
+                        "a write to the log failed (see %s/log/FAILED); run amp-ack repair",
+                        s->dir);
     return 0;
 }
 
@@ -181,4 +265,9 @@ void amp_store_close(struct amp_store *s)
 const char *amp_store_dir(const struct amp_store *s)
 {
     return s->dir;
+}
+
+const struct amp_message_facts *amp_store_facts(const struct amp_store *s)
+{
+    return s->opt.facts;
 }

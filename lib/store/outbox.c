@@ -9,8 +9,9 @@
 #include <string.h>
 
 struct place {
-    uint64_t n, off;
-    uint32_t i, seg, len;
+    uint64_t n;
+    uint32_t i;
+    struct amp_index_place at;
 };
 
 struct places {
@@ -38,9 +39,7 @@ static struct place row_place(sqlite3_stmt *st)
     return (struct place){
         .n = (uint64_t)sqlite3_column_int64(st, 0),
         .i = (uint32_t)sqlite3_column_int64(st, 1),
-        .seg = (uint32_t)sqlite3_column_int64(st, 4),
-        .off = (uint64_t)sqlite3_column_int64(st, 5),
-        .len = (uint32_t)sqlite3_column_int64(st, 6),
+        .at = amp_index_read_place(st, 4),
     };
 }
 
@@ -66,7 +65,7 @@ static int collect_cached(struct amp_store *s, struct amp_span id, struct amp_sp
 {
     const struct amp_cache_out *o;
     for (uint32_t at = 0; (o = amp_cache_next_out(&s->cache, id, consumer, &at)) != NULL;) {
-        struct place p = {.n = o->n, .i = o->i, .seg = o->seg, .off = o->off, .len = o->len};
+        struct place p = {.n = o->n, .i = o->i, .at = {o->seg, o->len, o->off}};
         if (add(out, &p, err) != 0)
             return -1;
     }
@@ -117,7 +116,7 @@ static int entry(struct amp_store *s, const struct place *p, struct amp_frame_ou
     struct amp_span frame;
     struct amp_frame_head head;
     struct amp_frame f;
-    bool whole = amp_log_frame(&s->log, p->seg, p->off, p->len, &frame, &head, err) == 0;
+    bool whole = amp_log_frame(&s->log, p->at.seg, p->at.off, p->at.len, &frame, &head, err) == 0;
     if (whole && amp_frame_decode(frame, &head, &s->check, &f, err) != 0)
         return -1;
     for (uint32_t i = 0; whole && i < f.n_out; i++)
@@ -137,9 +136,7 @@ static int find(struct amp_store *s, struct place *p, struct amp_error *err)
 {
     const struct amp_cache_out *o = amp_cache_out(&s->cache, p->n, p->i);
     if (o) {
-        p->seg = o->seg;
-        p->off = o->off;
-        p->len = o->len;
+        p->at = (struct amp_index_place){o->seg, o->len, o->off};
         return o->open;
     }
     sqlite3_stmt *st = amp_index_begin_read(&s->index, err) == 0
@@ -157,8 +154,13 @@ static int find(struct amp_store *s, struct place *p, struct amp_error *err)
     return rc;
 }
 
-/* Reads an entry into memory of its own; out's spans are of text. 1, 0 when it is not for `to`, 2
- * when it is not there. */
+enum copied {
+    COPY_NONE, /* it is closed, or not for this consumer */
+    COPY_DONE,
+    COPY_MISLED, /* it is not where the index says */
+};
+
+/* Reads an entry into memory of its own; out's spans are of text. One of these, or -1. */
 static int copy(struct amp_store *s, const struct place *p, const char *to, struct amp_buf *text,
                 struct amp_store_entry *out, struct amp_error *err)
 {
@@ -166,9 +168,9 @@ static int copy(struct amp_store *s, const struct place *p, const char *to, stru
     struct amp_span consumer;
     int rc = entry(s, p, &o, &consumer, err);
     if (rc != 0)
-        return rc < 0 ? -1 : 2;
+        return rc < 0 ? -1 : COPY_MISLED;
     if (!amp_span_is(consumer, to))
-        return 0; /* only the hash was the same */
+        return COPY_NONE; /* only the hash was the same */
     amp_buf_reset(text);
     if (amp_buf_add(text, o.id.p, o.id.n, err) != 0 ||
         (o.blob.n ? amp_blob_get(s, o.blob, text, err)
@@ -180,11 +182,12 @@ static int copy(struct amp_store *s, const struct place *p, const char *to, stru
         .id = {text->data, o.id.n},
         .line = {text->data + o.id.n, text->len - o.id.n},
         .wants_ack = o.ack,
+        .role = (enum amp_role)o.role,
     };
-    return 1;
+    return COPY_DONE;
 }
 
-/* The same where its segment may have gone, or the index may be wrong. 0 also when it is closed. */
+/* The same where its segment may have gone, or the index may be wrong; never COPY_MISLED. */
 static int copy_again(struct amp_store *s, struct place *p, const char *to, struct amp_buf *text,
                       struct amp_store_entry *out, struct amp_error *err)
 {
@@ -192,11 +195,12 @@ static int copy_again(struct amp_store *s, struct place *p, const char *to, stru
         int rc = find(s, p, err);
         if (rc < 0 && amp_turn_heal(s, err) == 0)
             rc = find(s, p, err);
-        if (rc == 1)
-            rc = copy(s, p, to, text, out, err);
-        if (rc < 2)
+        if (rc <= 0)
+            return rc < 0 ? -1 : COPY_NONE;
+        rc = copy(s, p, to, text, out, err);
+        if (rc != COPY_MISLED)
             return rc;
-        if (round || amp_turn_misled(s, p->seg, err) != 0)
+        if (round || amp_turn_misled(s, p->at.seg, err) != 0)
             return -1;
     }
 }
@@ -210,14 +214,16 @@ static int hand_out(struct amp_store *s, const struct place *place, const char *
     struct place p = *place;
     bool own;
     int rc = copy(s, &p, to, text, &e, err);
-    if (rc < 0 || rc == 2) {
+    if (rc < 0 || rc == COPY_MISLED) {
         if (amp_turn_enter(s, &own, err) != 0)
             return -1;
         rc = copy_again(s, &p, to, text, &e, err);
         if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
             return -1;
     }
-    return rc <= 0 ? rc : fn(ctx, &e) != 0;
+    if (rc < 0)
+        return -1;
+    return rc == COPY_DONE ? fn(ctx, &e) : 0;
 }
 
 int amp_store_outbox(struct amp_store *s, const char *consumer, amp_store_entry_fn fn, void *ctx,
@@ -312,8 +318,8 @@ static int close_acked(struct amp_store *s, struct amp_span id, bool waiting_onl
         struct amp_span consumer;
         int rc = entry(s, &places->p[i], &o, &consumer, err);
         if (rc != 0)
-            return rc > 0 && amp_turn_misled(s, places->p[i].seg, err) == 0 ? 1 : -1;
-        if (amp_span_eq(o.id, id) && (o.ack || !waiting_only))
+            return rc > 0 && amp_turn_misled(s, places->p[i].at.seg, err) == 0 ? 1 : -1;
+        if (amp_span_eq(o.id, id) && o.role == AMP_ROLE_message && (o.ack || !waiting_only))
             refs[n++] = (struct amp_frame_ref){places->p[i].n, places->p[i].i};
     }
     return close_entries(s, NULL, id, refs, n, err);
@@ -324,6 +330,8 @@ static int close_of_id(struct amp_store *s, struct amp_span msg_id, bool waiting
 {
     struct places places = {0};
     bool own;
+    if (!msg_id.n)
+        return 0;
     if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
     int rc = close_acked(s, msg_id, waiting_only, &places, err);

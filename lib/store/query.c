@@ -5,55 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Letters, digits, '-' and '_' stand for themselves; so a key is one word in any store. */
-int amp_store_key(const char *kind, struct amp_span id, char out[AMP_KEY_MAX], struct amp_span *key,
-                  struct amp_error *err)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    size_t n = strlen(kind);
-    if (!id.n || id.n > AMP_ID_MAX || n > 64)
-        return amp_fail(err, AMP_NO, "bad_id", "an id of %zu bytes; 1 to %d can be kept", id.n,
-                        AMP_ID_MAX);
-    memcpy(out, kind, n);
-    out[n++] = '.';
-    for (size_t i = 0; i < id.n; i++) {
-        unsigned char c = (unsigned char)id.p[i];
-        if ((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' ||
-            c == '_') {
-            out[n++] = (char)c;
-        } else {
-            out[n++] = '%';
-            out[n++] = digits[c >> 4];
-            out[n++] = digits[c & 15];
-        }
-    }
-    *key = (struct amp_span){out, n};
-    return 0;
-}
-
-static int nibble(char c)
-{
-    return c <= '9' ? c - '0' : c - 'A' + 10;
-}
-
-/* The id of a key, decoded in place of it in buf. */
-static int key_id(struct amp_span key, struct amp_buf *buf, struct amp_error *err)
-{
-    const char *dot = memchr(key.p, '.', key.n);
-    size_t i = dot ? (size_t)(dot - key.p) + 1 : 0;
-    amp_buf_reset(buf);
-    for (; i < key.n; i++) {
-        char c = key.p[i];
-        if (c == '%' && i + 2 < key.n) {
-            c = (char)(nibble(key.p[i + 1]) << 4 | nibble(key.p[i + 2]));
-            i += 2;
-        }
-        if (amp_buf_add(buf, &c, 1, err) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int find_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
                     struct amp_error *err)
 {
@@ -66,8 +17,13 @@ static int find_rec(struct amp_store *s, struct amp_span key, struct amp_index_r
     return rc;
 }
 
-/* What an input's frame says of its bytes. A frame that went with its segment says nothing. 2: the
- * frame there is not of this input. */
+enum sum {
+    SUM_NONE, /* the frame went with its segment */
+    SUM_READ,
+    SUM_MISLED, /* the frame there is not of this input */
+};
+
+/* What an input's frame says of its bytes: one of these, or -1. */
 static int input_sum(struct amp_store *s, const struct amp_index_rec *at, struct amp_span consumer,
                      struct amp_span id, char sum[AMP_DIGEST_MAX], struct amp_error *err)
 {
@@ -75,17 +31,17 @@ static int input_sum(struct amp_store *s, const struct amp_index_rec *at, struct
     struct amp_frame_head head;
     struct amp_frame f;
     if (at->seg < s->log.first || amp_log_fd(&s->log, at->seg, NULL) < 0)
-        return 0;
+        return SUM_NONE;
     if (amp_log_frame(&s->log, at->seg, at->off, at->len, &frame, &head, err) != 0)
-        return 2;
+        return SUM_MISLED;
     if (amp_frame_decode(frame, &head, &s->check, &f, err) != 0)
         return -1;
     if (!amp_span_eq(f.in_id, id) || !amp_span_eq(f.in_consumer, consumer)) {
         amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has a wrong place for an input");
-        return 2;
+        return SUM_MISLED;
     }
     amp_span_copy(f.in_sum, sum, AMP_DIGEST_MAX);
-    return 1;
+    return SUM_READ;
 }
 
 /* Where the frame of an input is: 1, 0 when there is none, -1. */
@@ -109,22 +65,27 @@ int amp_store_find_input(struct amp_store *s, struct amp_span consumer, struct a
     struct amp_index_rec at;
     for (int round = 0;; round++) {
         int rc = find_input(s, consumer, id, &at, err);
-        if (rc == 1)
-            rc = input_sum(s, &at, consumer, id, sum, err);
-        if (rc < 2)
+        if (rc <= 0)
             return rc;
+        rc = input_sum(s, &at, consumer, id, sum, err);
+        if (rc != SUM_MISLED)
+            return rc < 0 ? -1 : rc == SUM_READ;
         if (round || amp_turn_misled(s, at.seg, err) != 0)
             return -1;
     }
 }
 
-/* The record of a row: 0, 1 when there is no such frame where the row leads, -1. */
+/* The record of a row, and its key without digests into full (NULL: not needed), which is empty
+ * where the frame does not have it: 0, 1 when there is no such frame where the row leads, -1. */
 static int load(struct amp_store *s, struct amp_span key, const struct amp_index_rec *row,
-                struct amp_buf *buf, struct amp_store_rec *out, struct amp_error *err)
+                struct amp_buf *buf, struct amp_buf *full, struct amp_store_rec *out,
+                struct amp_error *err)
 {
     struct amp_span frame, json;
     struct amp_frame_head head;
     amp_buf_reset(buf);
+    if (full)
+        amp_buf_reset(full);
     if (amp_log_frame(&s->log, row->seg, row->off, row->len, &frame, &head, err) != 0 ||
         !amp_frame_is_of(frame, key) || (uint64_t)row->joff + row->jlen > frame.n) {
         amp_fail(err, AMP_TEMPFAIL, "index_failed", "the index has a wrong place for %.*s",
@@ -141,6 +102,12 @@ static int load(struct amp_store *s, struct amp_span key, const struct amp_index
             amp_blob_get(s, f.state_blob, buf, err) != 0)
             return -1;
     }
+    if (full && amp_key_is_digested(key)) {
+        struct amp_frame f;
+        if (amp_frame_decode(frame, &head, &s->check, &f, err) != 0 ||
+            amp_buf_add(full, f.full.p ? f.full.p : "", f.full.n, err) != 0)
+            return -1;
+    }
     /* The state's name behind the record, so that it lives as long. */
     size_t n = buf->len;
     if (amp_buf_str(buf, row->state, err) != 0)
@@ -155,15 +122,15 @@ static int load(struct amp_store *s, struct amp_span key, const struct amp_index
     return 0;
 }
 
-int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
-                   struct amp_store_rec *out, struct amp_error *err)
+static int record_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
+                       struct amp_buf *full, struct amp_store_rec *out, struct amp_error *err)
 {
     struct amp_index_rec row;
     for (int round = 0;; round++) {
         int rc = find_rec(s, key, &row, err);
         if (rc != 1)
             return rc;
-        rc = load(s, key, &row, buf, out, err);
+        rc = load(s, key, &row, buf, full, out, err);
         if (rc == 0)
             return 1;
         if (rc < 0 || round || amp_turn_misled(s, row.seg, err) != 0)
@@ -171,16 +138,22 @@ int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf
     }
 }
 
-int amp_store_get(struct amp_store *s, const char *kind, struct amp_span id,
-                  struct amp_store_rec *out, struct amp_error *err)
+int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
+                   struct amp_store_rec *out, struct amp_error *err)
 {
-    char text[AMP_KEY_MAX];
-    struct amp_span key;
+    return record_find(s, key, buf, NULL, out, err);
+}
+
+int amp_store_get(struct amp_store *s, struct amp_key key, struct amp_store_rec *out,
+                  struct amp_error *err)
+{
+    char mem[AMP_KEY_MAX];
+    struct amp_span text;
     struct amp_store_rec rec = {0};
     bool own;
-    if (amp_store_key(kind, id, text, &key, err) != 0 || amp_turn_enter(s, &own, err) != 0)
+    if (amp_key_text(&key, mem, &text, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = amp_store_find(s, key, &s->rec, &rec, err);
+    int rc = amp_store_find(s, text, &s->rec, &rec, err);
     if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0 || rc < 0)
         return -1;
     *out = rec;
@@ -200,13 +173,14 @@ struct rows {
 
 /* Keys of a kind lie between "kind." and "kind/". */
 static sqlite3_stmt *select_kind(struct amp_store *s, enum amp_index_statement which,
-                                 const char *kind, char bound[2][72], struct amp_error *err)
+                                 const char *kind, char bound[2][AMP_KEY_KIND_MAX + 1],
+                                 struct amp_error *err)
 {
     sqlite3_stmt *st = amp_index_stmt(&s->index, which, err);
     size_t n = strlen(kind);
     if (!st)
         return NULL;
-    if (n > 64) {
+    if (n > AMP_KEY_KIND_MAX) {
         amp_fail(err, AMP_INTERNAL, "bad_kind", "a kind's name is too long");
         return NULL;
     }
@@ -221,7 +195,7 @@ static sqlite3_stmt *select_kind(struct amp_store *s, enum amp_index_statement w
 static int collect(struct amp_store *s, enum amp_index_statement which, const char *kind,
                    const char *state, int64_t now_ms, struct rows *rows, struct amp_error *err)
 {
-    char bound[2][72];
+    char bound[2][AMP_KEY_KIND_MAX + 1];
     int rc;
     rows->n = 0;
     amp_buf_reset(&rows->keys);
@@ -262,12 +236,12 @@ static int collect(struct amp_store *s, enum amp_index_statement which, const ch
 }
 
 static int load_again(struct amp_store *s, struct amp_span key, struct amp_buf *buf,
-                      struct amp_store_rec *out, struct amp_error *err)
+                      struct amp_buf *full, struct amp_store_rec *out, struct amp_error *err)
 {
     bool own;
     if (amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = amp_store_find(s, key, buf, out, err);
+    int rc = record_find(s, key, buf, full, out, err);
     if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
         return -1;
     return rc;
@@ -276,24 +250,29 @@ static int load_again(struct amp_store *s, struct amp_span key, struct amp_buf *
 static int each_row(struct amp_store *s, const struct rows *rows, amp_store_each_fn fn, void *ctx,
                     struct amp_error *err)
 {
-    AMP_BUF struct amp_buf id = {0}, rec = {0};
-    amp_buf_init(&id, AMP_ID_MAX);
+    AMP_BUF struct amp_buf full = {0}, parts = {0}, rec = {0};
+    amp_buf_init(&full, AMP_KEY_MAX);
+    amp_buf_init(&parts, 2 * AMP_KEY_MAX);
     amp_buf_init(&rec, 64 * AMP_FRAME_MAX);
     for (size_t i = 0; i < rows->n; i++) {
         const struct row *r = &rows->row[i];
         struct amp_store_rec out;
         struct amp_span key = {rows->keys.data + r->key_off, r->key_len};
-        if (key_id(key, &id, err) != 0)
-            return -1;
-        if (load(s, key, &r->rec, &rec, &out, err) != 0) {
+        struct amp_key k;
+        if (load(s, key, &r->rec, &rec, &full, &out, err) != 0) {
             /* Its segment may have gone since; the key then stands elsewhere, or no more. */
-            int rc = load_again(s, key, &rec, &out, err);
+            int rc = load_again(s, key, &rec, &full, &out, err);
             if (rc < 0)
                 return -1;
             if (rc == 0)
                 continue;
         }
-        if (fn(ctx, amp_buf_span(&id), &out) != 0)
+        if (amp_key_split(full.len ? amp_buf_span(&full) : key, &parts, &k, err) != 0)
+            return -1;
+        k.text = key;
+        k.full = amp_buf_span(&full);
+        out.key = &k;
+        if (fn(ctx, k.part[0], &out) != 0)
             break;
     }
     return 0;
@@ -336,7 +315,7 @@ int amp_store_due(struct amp_store *s, const char *kind, int64_t now_ms, amp_sto
 static int number_of(struct amp_store *s, enum amp_index_statement which, const char *kind,
                      int64_t *n, struct amp_error *err)
 {
-    char bound[2][72];
+    char bound[2][AMP_KEY_KIND_MAX + 1];
     if (amp_turn_index(s, err) != 0)
         return -1;
     sqlite3_stmt *st = select_kind(s, which, kind, bound, err);

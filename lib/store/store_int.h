@@ -14,8 +14,6 @@
 enum {
     AMP_TURN_FRAMES = 256,
     AMP_TURN_BYTES = 1024 * 1024,
-    AMP_KEY_MAX = 3200,
-    AMP_ID_MAX = 1024,
     AMP_STATE_MAX = 63,
     AMP_DIGEST_MAX = 72,
 };
@@ -72,9 +70,6 @@ struct amp_store {
 };
 
 /* ---- each of these groups calls those above it ---- */
-
-/* settings.c: what the directory's amp.json says, into s->opt where that is 0. */
-int amp_store_settings(struct amp_store *s, struct amp_error *err);
 
 /* digest.c: what tells one input's bytes from another's, and whether a sum of the log is theirs. */
 void amp_store_digest(struct amp_span bytes, char out[AMP_DIGEST_MAX]);
@@ -135,8 +130,6 @@ int amp_store_find(struct amp_store *s, struct amp_span key, struct amp_buf *buf
 /* In a turn, the digest of an input's bytes: 1, 0 when it is not known, -1. */
 int amp_store_find_input(struct amp_store *s, struct amp_span consumer, struct amp_span id,
                          char sum[AMP_DIGEST_MAX], struct amp_error *err);
-int amp_store_key(const char *kind, struct amp_span id, char out[AMP_KEY_MAX], struct amp_span *key,
-                  struct amp_error *err);
 
 /* open.c: opens also what has failed, for repair. */
 int amp_store_open_failed(const char *dir, const struct amp_store_options *opt,

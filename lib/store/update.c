@@ -4,22 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 0 new, 1 seen with the same bytes, 2 with others. */
-static int seen(struct amp_store *s, const struct amp_store_input *input, const char *digest,
-                struct amp_error *err)
+static int input_seen(struct amp_store *s, const struct amp_store_input *input, const char *digest,
+                      struct amp_error *err)
 {
-    char sum[72];
+    char sum[AMP_DIGEST_MAX];
     struct amp_span c = amp_span_str(input->consumer);
     int rc = amp_store_find_input(s, c, input->id, sum, err);
-    return rc <= 0 ? rc : amp_store_digest_is(sum, digest, input->bytes) ? 1 : 2;
+    if (rc <= 0)
+        return rc < 0 ? -1 : AMP_STORE_NOT_SEEN;
+    return amp_store_digest_is(sum, digest, input->bytes) ? AMP_STORE_SEEN : AMP_STORE_SEEN_OTHER;
 }
 
 static int check_input(const struct amp_store_input *input, struct amp_error *err)
 {
-    if (input && (!input->id.n || input->id.n > AMP_ID_MAX || !input->consumer ||
-                  strlen(input->consumer) > 256))
+    if (input && (!input->id.n || input->id.n >= AMP_KEY_MAX || !input->consumer ||
+                  strlen(input->consumer) >= AMP_KEY_MAX))
         return amp_fail(err, AMP_NO, "bad_id", "an id of %zu bytes; 1 to %d can be kept",
-                        input->id.n, AMP_ID_MAX);
+                        input->id.n, AMP_KEY_MAX - 1);
     return 0;
 }
 
@@ -32,7 +33,7 @@ int amp_store_seen(struct amp_store *s, const struct amp_store_input *input, str
     amp_store_digest(input->bytes, digest);
     if (amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = seen(s, input, digest, err);
+    int rc = input_seen(s, input, digest, err);
     if (amp_turn_leave(s, own, rc < 0 ? NULL : err) != 0)
         return -1;
     return rc;
@@ -49,7 +50,7 @@ static int check_change(struct amp_store *s, const struct amp_store_change *c,
     if (c->remove)
         return 0;
     if (c->json.n && memchr(c->json.p, '\n', c->json.n))
-        return amp_fail(err, AMP_INTERNAL, "bad_change", "a record stands on one line");
+        return amp_fail(err, AMP_INTERNAL, "bad_change", "a record must be on one line");
     if (amp_tape_scan(&s->check.tape, c->json.p, c->json.n, &fault) != 0)
         return amp_json_fail(err, AMP_INTERNAL, "bad_change", "a record is not JSON", &fault);
     if (s->check.tape.tok[0].type != AMP_JSON_OBJECT)
@@ -67,8 +68,10 @@ static int commit(struct amp_store *s, struct amp_frame *f, const struct amp_sto
     if (c->n_emits && !(out = calloc(c->n_emits, sizeof *out)))
         return amp_fail_memory(err);
     for (uint32_t i = 0; i < c->n_emits; i++)
-        out[i] = (struct amp_frame_out){
-            .id = c->emits[i].id, .line = c->emits[i].line, .ack = c->emits[i].wants_ack};
+        out[i] = (struct amp_frame_out){.id = c->emits[i].id,
+                                        .line = c->emits[i].line,
+                                        .role = (uint8_t)c->emits[i].role,
+                                        .ack = c->emits[i].wants_ack};
     f->event = amp_span_str(c->event);
     f->to = amp_span_str(c->to);
     f->actor = amp_span_str(c->actor || f->in_id.n ? c->actor : s->opt.actor);
@@ -92,22 +95,22 @@ uint64_t amp_store_last_frame(const struct amp_store *s)
     return s->last;
 }
 
-static int update(struct amp_store *s, struct amp_span key, const struct amp_store_input *input,
-                  const char *digest, amp_store_fn fn, void *ctx, enum amp_store_outcome *outcome,
-                  struct amp_error *err)
+static int update(struct amp_store *s, struct amp_span key, struct amp_span full,
+                  const struct amp_store_input *input, const char *digest, amp_store_fn fn,
+                  void *ctx, enum amp_store_outcome *outcome, struct amp_error *err)
 {
     struct amp_store_rec now = {0};
     struct amp_store_change change = {0};
-    struct amp_frame f = {.key = key};
+    struct amp_frame f = {.key = key, .full = full};
     if (input) {
-        int rc = seen(s, input, digest, err);
+        int rc = input_seen(s, input, digest, err);
         if (rc < 0)
             return -1;
-        if (rc == 2)
+        if (rc == AMP_STORE_SEEN_OTHER)
             return amp_fail(err, AMP_NO, "duplicate_msg_id",
-                            "the id %.*s was used before for another message",
+                            "the id %.*s is already used by another message",
                             (int)(input->id.n > 200 ? 200 : input->id.n), input->id.p);
-        if (rc == 1) {
+        if (rc == AMP_STORE_SEEN) {
             *outcome = AMP_STORE_REDELIVERED;
             return 0;
         }
@@ -135,23 +138,31 @@ static int update(struct amp_store *s, struct amp_span key, const struct amp_sto
     return 0;
 }
 
-int amp_store_update(struct amp_store *s, const char *kind, struct amp_span id,
-                     const struct amp_store_input *input, amp_store_fn fn, void *ctx,
-                     enum amp_store_outcome *outcome, struct amp_error *err)
+int amp_store_update(struct amp_store *s, struct amp_key key, const struct amp_store_input *input,
+                     amp_store_fn fn, void *ctx, enum amp_store_outcome *outcome,
+                     struct amp_error *err)
 {
-    char text[AMP_KEY_MAX], digest[AMP_DIGEST_MAX] = "";
-    struct amp_span key;
+    char mem[AMP_KEY_MAX], digest[AMP_DIGEST_MAX] = "";
+    struct amp_span text, full = key.full;
+    AMP_BUF struct amp_buf parts = {0};
     enum amp_store_outcome what = AMP_STORE_UNCHANGED;
     bool own;
     if (s->opt.read_only)
         return amp_fail(err, AMP_INTERNAL, "read_only", "an update of a read-only store");
-    if (amp_store_key(kind, id, text, &key, err) != 0 || check_input(input, err) != 0)
+    if (amp_key_text(&key, mem, &text, err) != 0 || check_input(input, err) != 0)
         return -1;
+    amp_buf_init(&parts, SIZE_MAX / 2);
+    if (amp_key_is_digested(text) && !key.text.n) {
+        if (amp_key_full(&key, &parts, err) != 0)
+            return -1;
+        if (parts.len < AMP_KEY_MAX)
+            full = amp_buf_span(&parts);
+    }
     if (input)
         amp_store_digest(input->bytes, digest);
     if (amp_turn_renew(s, err) != 0 || amp_turn_enter(s, &own, err) != 0)
         return -1;
-    int rc = update(s, key, input, digest, fn, ctx, &what, err);
+    int rc = update(s, text, full, input, digest, fn, ctx, &what, err);
     if (amp_turn_leave(s, own, rc != 0 ? NULL : err) != 0)
         return -1;
     if (rc == 0 && outcome)

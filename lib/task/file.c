@@ -39,7 +39,7 @@ static int count_cb(void *ctx, const struct amp_store_rec *now, struct amp_store
                       err) < 0)
         return -1;
     if (++w->counter.last > 999)
-        return amp_fail(err, AMP_NO, "id_space_full", "this year's 999 task ids are used up");
+        return amp_fail(err, AMP_NO, "id_space_full", "all 999 task ids of this year are used");
     amp_buf_reset(&w->json);
     if (amp_rec_write(&counter_rec, &w->counter, &w->json, err) < 0)
         return -1;
@@ -57,11 +57,11 @@ static int id_take(struct amp_store *s, struct counting *w, const char *year,
     enum amp_store_outcome outcome;
     struct amp_store_rec rec;
     do {
-        if (amp_store_update(s, "task_ids", (struct amp_span){year, 4}, NULL, count_cb, w, &outcome,
-                             err) < 0)
+        if (amp_store_update(s, AMP_KEY("task_ids", (struct amp_span){year, 4}), NULL, count_cb, w,
+                             &outcome, err) < 0)
             return -1;
         snprintf(id, AMP_TASK_ID_MAX, "T-%.4s-%03d", year, (int)w->counter.last);
-        if (amp_store_get(s, AMP_TASK_KIND, amp_span_str(id), &rec, err) < 0)
+        if (amp_store_get(s, AMP_KEY(AMP_TASK_KIND, amp_span_str(id)), &rec, err) < 0)
             return -1;
     } while (rec.found);
     return 0;
@@ -87,7 +87,7 @@ int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MA
 }
 
 /* Whether the file holds these bytes already. */
-static bool holds(int dir, const char *name, struct amp_span bytes)
+static bool is_written(int dir, const char *name, struct amp_span bytes)
 {
     struct stat st;
     AMP_BUF struct amp_buf old = {0};
@@ -98,19 +98,19 @@ static bool holds(int dir, const char *name, struct amp_span bytes)
            amp_span_eq(amp_buf_span(&old), bytes);
 }
 
-static int write_file(struct amp_store *s, int dir, struct amp_span task_id, const char *name,
+static int file_write(struct amp_store *s, int dir, struct amp_span task_id, const char *name,
                       struct amp_error *err)
 {
     struct amp_store_rec rec;
     AMP_BUF struct amp_buf text = {0};
     amp_buf_init(&text, FILE_MAX);
-    if (amp_store_get(s, AMP_TASK_KIND, task_id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY(AMP_TASK_KIND, task_id), &rec, err) < 0)
         return -1;
     if (!rec.found)
         return 0;
     if (amp_buf_add(&text, rec.json.p, rec.json.n, err) < 0 || amp_buf_str(&text, "\n", err) < 0)
         return -1;
-    if (holds(dir, name, amp_buf_span(&text)))
+    if (is_written(dir, name, amp_buf_span(&text)))
         return 0;
     return amp_file_write_atomic(dir, name, 0600, amp_buf_span(&text), err);
 }
@@ -121,7 +121,7 @@ int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error
     char name[AMP_TASK_ID_MAX + 8];
     amp_buf_init(&path, 8192);
     if (task_id.n >= AMP_TASK_ID_MAX || !amp_id_is_safe(task_id))
-        return amp_fail(err, AMP_DATAERR, "bad_task_id", "a task id that is no file name");
+        return amp_fail(err, AMP_DATAERR, "bad_task_id", "a task id that is not a file name");
     if (amp_buf_fmt(&path, err, "%s/tasks", amp_store_dir(s)) < 0 ||
         amp_mkdirs(path.data, 0700, err) < 0)
         return -1;
@@ -134,7 +134,7 @@ int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error
     if (amp_lock(lock, -1, err) < 0)
         return -1;
     snprintf(name, sizeof name, "%.*s.json", (int)task_id.n, task_id.p);
-    return write_file(s, dir, task_id, name, err);
+    return file_write(s, dir, task_id, name, err);
 }
 
 bool amp_task_file_after(struct amp_store *s, struct amp_span task_id, int64_t updated_ms)

@@ -11,7 +11,7 @@
     X(AMP_TASK_DISPATCHED, "dispatched", "an executor has a subtask for the first time")           \
     X(AMP_TASK_IN_REVIEW, "in_review", "a reviewer has the result")                                \
     X(AMP_TASK_REWORK, "rework", "an executor has it again")                                       \
-    X(AMP_TASK_WAITING, "waiting", "the admin's word is awaited; nobody is suspended")             \
+    X(AMP_TASK_WAITING, "waiting", "waits for the admin; no agent is suspended")                   \
     X(AMP_TASK_LOCKED, "locked", "too many rejections in a row; suspended")                        \
     X(AMP_TASK_SUSPENDED, "suspended", "a critical escalation stops all new work")                 \
     X(AMP_TASK_DONE, "done", "every subtask is approved")                                          \
@@ -42,7 +42,7 @@ extern const struct amp_fsm amp_task_fsm;
     X(AMP_QA_WORKING, "working", "an executor has it for the first time")                          \
     X(AMP_QA_IN_REVIEW, "in_review", "a reviewer has its result")                                  \
     X(AMP_QA_REWORK, "rework", "an executor has it again")                                         \
-    X(AMP_QA_HELD, "held", "the admin's word is awaited")                                          \
+    X(AMP_QA_HELD, "held", "waits for the admin")                                                  \
     X(AMP_QA_APPROVED, "approved", "a reviewer approved it")                                       \
     X(AMP_QA_ABANDONED, "abandoned", "ended without approval")
 
@@ -68,7 +68,7 @@ extern const struct amp_fsm amp_task_fsm;
     X(AMP_QA_IF_CONTRADICTS, "contradicts", "its result has a verdict that says otherwise")        \
     X(AMP_QA_IF_SAME_COMMIT, "same_commit", "the commit is the one that was rejected")             \
     X(AMP_QA_IF_CI_RED, "ci_red", "a check that counts is red for the commit")                     \
-    X(AMP_QA_IF_CI_AGAIN, "ci_again", "it was red as often as is tolerated")                       \
+    X(AMP_QA_IF_CI_AGAIN, "ci_again", "the check failed too often in a row")                       \
     X(AMP_QA_IF_RETRY, "retry", "the table of results says: again")                                \
     X(AMP_QA_IF_FAILS, "fails", "the table of results says: give up")                              \
     X(AMP_QA_IF_INCONSISTENT, "inconsistent", "approved in spite of what it found")                \

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <amp/json/tape.h>
 #include <amp/protocol/protocol.h>
 
 #include "message/ledger/ledger.h"
@@ -30,75 +29,11 @@ static int at_member(struct amp_new_fault *at, const char *fmt, ...)
     return -1;
 }
 
-static int bad(struct amp_new_fault *at, const char *pointer, const char *what,
-               struct amp_error *err)
+static int fail_at(struct amp_new_fault *at, const char *pointer, const char *what,
+                   struct amp_error *err)
 {
     amp_fail(err, AMP_DATAERR, "bad_task", "%s", what);
     return at_member(at, "%s", pointer);
-}
-
-static bool is_json(struct amp_span text)
-{
-    size_t i = 0;
-    while (i < text.n && strchr(" \t\r\n", text.p[i]))
-        i++;
-    return i < text.n && text.p[i] == '{';
-}
-
-static unsigned line_at(struct amp_span text, size_t at)
-{
-    unsigned line = 1;
-    for (size_t i = 0; i < at && i < text.n; i++)
-        line += text.p[i] == '\n';
-    return line;
-}
-
-json_t *amp_new_read(struct amp_span text, struct amp_new_fault *at, struct amp_error *err)
-{
-    struct amp_json_fault fault;
-    struct amp_tape tape;
-    *at = (struct amp_new_fault){0};
-    if (!is_json(text))
-        return amp_new_markdown(text, NULL, &at->line, err);
-    amp_tape_init(&tape, NULL);
-    int rc = amp_tape_scan(&tape, text.p, text.n, &fault);
-    amp_tape_release(&tape);
-    if (rc == 0)
-        return amp_json_load(text, err);
-    at->line = line_at(text, fault.offset);
-    if (amp_json_fault_is_memory(&fault))
-        amp_fail_memory(err);
-    else
-        amp_fail(err, AMP_DATAERR, "bad_task", "%s", fault.what);
-    return NULL;
-}
-
-static unsigned json_line(struct amp_span text, const char *pointer)
-{
-    struct amp_json_fault fault;
-    struct amp_tape tape;
-    struct amp_span p = amp_span_str(pointer);
-    unsigned line = 0;
-    amp_tape_init(&tape, NULL);
-    if (amp_tape_scan(&tape, text.p, text.n, &fault) == 0)
-        while (p.n && !line) {
-            uint32_t tok = amp_tape_pointer(&tape, 0, p);
-            if (tok != AMP_TOK_NONE)
-                line = line_at(text, (size_t)(amp_tok_source(&tape, tok).p - tape.text));
-            while (p.n && p.p[--p.n] != '/')
-                continue;
-        }
-    amp_tape_release(&tape);
-    return line;
-}
-
-unsigned amp_new_line(struct amp_span text, const char *pointer)
-{
-    unsigned line = 0;
-    if (is_json(text))
-        return json_line(text, pointer);
-    json_decref(amp_new_markdown(text, pointer, &line, NULL));
-    return line;
 }
 
 /* A repository, also a bare one, at exactly this directory. */
@@ -109,7 +44,7 @@ static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *e
     struct stat sb;
     const json_t *given = json_object_get(task, "repo");
     if (given && !json_is_string(given))
-        return bad(at, "/repo", "expected a path as text", err);
+        return fail_at(at, "/repo", "expected a path as text", err);
     if (!realpath(*repo ? repo : ".", real)) {
         amp_fail_errno(err, AMP_DATAERR, "%s", repo);
         return at_member(at, "/repo");
@@ -119,7 +54,7 @@ static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *e
         snprintf(inside, sizeof inside, "%s/HEAD", real);
         if (stat(inside, &sb) < 0) {
             amp_fail(err, AMP_DATAERR, "repo_not_git",
-                     "%s holds no git repository: expected its top directory", real);
+                     "%s is not the top directory of a git repository", real);
             return at_member(at, "/repo");
         }
     }
@@ -127,7 +62,7 @@ static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *e
     if (json_object_set_new(task, "repo", json_string(real)) == 0)
         return 0;
     return errno == ENOMEM ? amp_fail_memory(err)
-                           : bad(at, "/repo", "the repository's path is not UTF-8", err);
+                           : fail_at(at, "/repo", "the repository's path is not UTF-8", err);
 }
 
 static int check_branch(const json_t *task, const struct amp_new_options *opt,
@@ -135,11 +70,11 @@ static int check_branch(const json_t *task, const struct amp_new_options *opt,
 {
     const char *branch = amp_json_str(task, "branch");
     if (!*branch)
-        return bad(at, "/branch", "a task needs a branch to work on", err);
+        return fail_at(at, "/branch", "a branch is required", err);
     if (!amp_branch_is_protected(amp_span_str(branch), opt->protected_))
         return 0;
     amp_fail(err, AMP_NOPERM, "branch_violation",
-             "\"%s\" is a protected branch: expected another one, such as fix/NAME", branch);
+             "\"%s\" is a protected branch: use another one, such as fix/NAME", branch);
     return at_member(at, "/branch");
 }
 
@@ -151,7 +86,7 @@ static int check_base(const json_t *task, const struct amp_new_options *opt,
     struct amp_error why;
     const json_t *given = json_object_get(task, "base");
     if (given && !json_is_string(given))
-        return bad(at, "/base", "expected the name of a commit as text", err);
+        return fail_at(at, "/base", "expected the name of a commit as text", err);
     if (!given || opt->find_commit(opt->ctx, repo, base, &why) == 0)
         return 0;
     if (why.status != AMP_NO && why.status != AMP_DATAERR) {
@@ -174,7 +109,7 @@ static int risk_of(const json_t *task, enum amp_risk *risk, struct amp_new_fault
             *risk = (enum amp_risk)i;
             return 0;
         }
-    return given ? bad(at, "/risk_level", "expected low, medium or high", err) : 0;
+    return given ? fail_at(at, "/risk_level", "expected low, medium or high", err) : 0;
 }
 
 /* A list of texts, or an empty one; what it returns is borrowed from the task. */
@@ -232,7 +167,7 @@ static int fill_parts(const json_t *task, const char *task_id, struct parts *p,
     const json_t *list = json_object_get(task, "subtasks");
     size_t n = json_array_size(list);
     if (list && !json_is_array(list))
-        return bad(at, "/subtasks", "expected a list of texts or objects", err);
+        return fail_at(at, "/subtasks", "expected a list of texts or objects", err);
     if (n > PARTS_MAX) {
         amp_fail(err, AMP_DATAERR, "bad_task", "%zu subtasks: expected at most %d", n, PARTS_MAX);
         return at_member(at, "/subtasks");
@@ -250,7 +185,7 @@ static json_t *constraints_of(const json_t *task, struct amp_new_fault *at, stru
 {
     const json_t *c = json_object_get(task, "tech_constraints");
     if (c && !json_is_object(c)) {
-        bad(at, "/tech_constraints", "expected an object", err);
+        fail_at(at, "/tech_constraints", "expected an object", err);
         return NULL;
     }
     json_t *copy = c ? json_copy(json_object_get(task, "tech_constraints")) : json_object();
@@ -291,7 +226,7 @@ static int check_and_record(struct amp_store *s, struct amp_span line, int64_t n
     struct amp_error first = {0};
     struct found f = {&first, at};
     struct amp_view v;
-    const struct amp_check_options any = {.only = AMP_PROTO_AMP};
+    const struct amp_check_options any = {0};
     enum amp_store_outcome outcome;
     struct amp_reader *r = amp_reader_new(NULL, err);
     if (!r)
@@ -307,9 +242,9 @@ static int check_and_record(struct amp_store *s, struct amp_span line, int64_t n
     return rc;
 }
 
-static int compose(struct amp_store *s, json_t *task, const char *task_id,
-                   const struct amp_new_options *opt, struct amp_buf *out, struct amp_new_fault *at,
-                   struct amp_error *err)
+static int dispatch_compose(struct amp_store *s, json_t *task, const char *task_id,
+                            const struct amp_new_options *opt, struct amp_buf *out,
+                            struct amp_new_fault *at, struct amp_error *err)
 {
     struct parts parts;
     enum amp_risk risk;
@@ -356,29 +291,29 @@ int amp_new_compose(struct amp_store *s, json_t *task, const struct amp_new_opti
     size_t begin = out->len;
     *at = (struct amp_new_fault){0};
     if (!*amp_json_str(task, "description"))
-        return bad(at, "/description", "a task needs a description", err);
+        return fail_at(at, "/description", "a description is required", err);
     const json_t *criteria = json_object_get(task, "acceptance_criteria");
     if (!criteria || (json_is_array(criteria) && json_array_size(criteria) == 0)) {
         amp_fail(err, AMP_DATAERR, "empty_acceptance_criteria",
-                 "a task needs at least one acceptance criterion");
+                 "at least one acceptance criterion is required");
         return at_member(at, "/acceptance_criteria");
     }
     if (real_repo(task, at, err) < 0 || check_branch(task, opt, at, err) < 0 ||
         check_base(task, opt, at, err) < 0)
         return -1;
     if (json_object_get(task, "task_id") && !*given)
-        return bad(at, "/task_id", "expected a text of the form T-YYYY-NNN", err);
+        return fail_at(at, "/task_id", "expected a text of the form T-YYYY-NNN", err);
     if (!*given && !s)
-        return bad(at, "/task_id", "without a state directory a task needs its id", err);
+        return fail_at(at, "/task_id", "without a state directory --id is required", err);
     if (!amp_span_copy(amp_span_str(given), id, sizeof id))
-        return bad(at, "/task_id", "too long: expected the form T-YYYY-NNN", err);
+        return fail_at(at, "/task_id", "too long: expected the form T-YYYY-NNN", err);
     if (!*id) {
         /* All of it is checked under some id, so that a refused task uses none up. */
-        if (compose(NULL, task, "T-2000-001", opt, out, at, err) < 0)
+        if (dispatch_compose(NULL, task, "T-2000-001", opt, out, at, err) < 0)
             return -1;
         out->len = begin;
         if (amp_task_new_id(s, opt->now_ms, id, err) < 0)
             return -1;
     }
-    return compose(s, task, id, opt, out, at, err);
+    return dispatch_compose(s, task, id, opt, out, at, err);
 }

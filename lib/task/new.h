@@ -10,7 +10,7 @@
 
 #include "store/store.h"
 
-/* What is wrong with a task, for those who know where it was written: the line of its text, or a
+/* What is wrong with a task, for callers that have its text: the line of its text, or a
  * JSON Pointer to the member. 0 and "" where the failure is not about the task. */
 struct amp_new_fault {
     unsigned line;
@@ -22,10 +22,6 @@ struct amp_new_fault {
 json_t *amp_new_read(struct amp_span text, struct amp_new_fault *at, struct amp_error *err);
 /* The line of a file's text that holds the member, or what contains it; 0: none does. */
 unsigned amp_new_line(struct amp_span text, const char *pointer);
-
-/* The same of Markdown only. wanted NULL, or the pointer whose line goes to *line. */
-json_t *amp_new_markdown(struct amp_span text, const char *wanted, unsigned *line,
-                         struct amp_error *err);
 
 /* Makes `task` complete and composes the message: repo becomes the absolute real path of a git
  * repository (DATAERR repo_not_git), the branch must not be protected (NOPERM branch_violation),

@@ -49,7 +49,7 @@ static const struct amp_fsm_name effects[] = {AMP_QA_EFFECTS(AMP_FSM_NAMES)};
         R(s, TERMINATE, 0, ABANDONED, DO(END), NULL)
 
 #define REFUSE(s, e, c) R(s, e, 0, s, DO(NACK), c)
-/* A verdict on something that is ended: told to the admin when it says otherwise. */
+/* A verdict on something that is ended: reported to the admin where it contradicts. */
 #define AFTERWARDS(s, e)                                                                           \
     R(s, e, IF(CONTRADICTS), s, DO(ESC_CONFLICT), "conflict"), R(s, e, IF(ANSWERED), s, 0, NULL),  \
         R(s, e, 0, s, DO(NACK), "unknown_ref")
@@ -150,20 +150,16 @@ static const struct amp_fsm_row rows[] = {
     REFUSE(APPROVED, COMPLETE, "unknown_ref"),
     REFUSE(APPROVED, PARTIAL, "unknown_ref"),
     REFUSE(APPROVED, FAILED, "unknown_ref"),
-    R(APPROVED, REFUSED, 0, APPROVED, 0, NULL),
     R(APPROVED, CI_RED, 0, APPROVED, DO(ESC_CI), "ci_failed"),
     AFTERWARDS(APPROVED, APPROVED),
     AFTERWARDS(APPROVED, REJECTED),
-    R(APPROVED, HOLD, 0, APPROVED, 0, NULL),
 
     REFUSE(ABANDONED, COMPLETE, "terminal"),
     REFUSE(ABANDONED, PARTIAL, "terminal"),
     REFUSE(ABANDONED, FAILED, "terminal"),
-    R(ABANDONED, REFUSED, 0, ABANDONED, 0, NULL),
     R(ABANDONED, CI_RED, 0, ABANDONED, 0, NULL),
     REFUSE(ABANDONED, APPROVED, "terminal"),
     REFUSE(ABANDONED, REJECTED, "terminal"),
-    R(ABANDONED, HOLD, 0, ABANDONED, 0, NULL),
 };
 
 const struct amp_fsm amp_qa_fsm = {

@@ -269,7 +269,7 @@ int amp_task_load(struct amp_store *s, struct amp_span id, struct amp_task *t, b
                   struct amp_error *err)
 {
     struct amp_store_rec rec;
-    if (amp_store_get(s, AMP_TASK_KIND, id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY(AMP_TASK_KIND, id), &rec, err) < 0)
         return -1;
     if (found)
         *found = rec.found;

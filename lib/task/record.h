@@ -9,8 +9,8 @@
 
 #include <amp/protocol/body.h>
 
+#include "store/store.h"
 #include "task/machines.h"
-#include "task/task.h"
 
 /* What is held for the admin: the word in `held`. */
 #define AMP_HELD_APPROVAL "approval"

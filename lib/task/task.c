@@ -58,7 +58,8 @@ int amp_task_has_subtask(struct amp_store *s, struct amp_span task_id, struct am
 }
 
 int amp_task_each_agent(struct amp_store *s, struct amp_span task_id,
-                        int (*fn)(void *ctx, const char *agent), void *ctx, struct amp_error *err)
+                        int (*fn)(void *ctx, const char *agent, struct amp_error *err), void *ctx,
+                        struct amp_error *err)
 {
     struct amp_task t;
     bool found;
@@ -67,7 +68,7 @@ int amp_task_each_agent(struct amp_store *s, struct amp_span task_id,
     int rc = 0;
     for (size_t i = 0; i < json_array_size(t.agents) && rc == 0; i++)
         if (json_is_string(json_array_get(t.agents, i)))
-            rc = fn(ctx, json_string_value(json_array_get(t.agents, i)));
+            rc = fn(ctx, json_string_value(json_array_get(t.agents, i)), err);
     amp_task_release(&t);
     return rc < 0 ? -1 : 0;
 }
@@ -108,18 +109,19 @@ static int change_cb(void *ctx, const struct amp_store_rec *now, struct amp_stor
     return rc;
 }
 
-static int update(struct amp_store *s, struct change *c, bool *committed, struct amp_error *err)
+static int task_update(struct amp_store *s, struct change *c, bool *committed,
+                       struct amp_error *err)
 {
     enum amp_store_outcome outcome;
     amp_buf_init(&c->json, RECORD_MAX);
-    int rc = amp_store_update(s, AMP_TASK_KIND, c->id, NULL, change_cb, c, &outcome, err);
+    int rc = amp_store_update(s, AMP_KEY(AMP_TASK_KIND, c->id), NULL, change_cb, c, &outcome, err);
     amp_buf_release(&c->json);
     if (rc == 0)
         *committed = outcome == AMP_STORE_COMMITTED;
     return rc;
 }
 
-static int step(struct amp_task *t, uint8_t event, uint32_t facts, struct amp_error *err)
+static int task_step(struct amp_task *t, uint8_t event, uint32_t facts, struct amp_error *err)
 {
     struct amp_fsm_result r;
     if (amp_fsm_step(&amp_task_fsm, t->state, event, facts, &r, err) < 0)
@@ -128,7 +130,7 @@ static int step(struct amp_task *t, uint8_t event, uint32_t facts, struct amp_er
     return 0;
 }
 
-static int suspend(struct amp_task *t, const void *arg, bool *changed, struct amp_error *err)
+static int suspend_apply(struct amp_task *t, const void *arg, bool *changed, struct amp_error *err)
 {
     const struct amp_task_suspension *a = arg;
     char ref[AMP_TASK_REF_MAX];
@@ -141,13 +143,13 @@ static int suspend(struct amp_task *t, const void *arg, bool *changed, struct am
                                  err) < 0)
         return -1;
     *changed = json_array_size(t->open) != before;
-    return *changed ? step(t, AMP_TASK_EV_SUSPEND, 0, err) : 0;
+    return *changed ? task_step(t, AMP_TASK_EV_SUSPEND, 0, err) : 0;
 }
 
 static int change_and_file(struct amp_store *s, struct change *c, struct amp_error *err)
 {
     bool committed = false;
-    if (update(s, c, &committed, err) < 0)
+    if (task_update(s, c, &committed, err) < 0)
         return -1;
     if (!committed)
         return 0;
@@ -159,7 +161,7 @@ static int change_and_file(struct amp_store *s, struct change *c, struct amp_err
 int amp_task_suspend(struct amp_store *s, const struct amp_task_suspension *a,
                      struct amp_error *err)
 {
-    struct change c = {.apply = suspend,
+    struct change c = {.apply = suspend_apply,
                        .arg = a,
                        .id = a->task_id,
                        .event = amp_task_fsm.events[AMP_TASK_EV_SUSPEND].name,
@@ -176,7 +178,7 @@ static bool is_current(const struct amp_task *t, struct amp_span dispatch)
     return amp_span_is(dispatch, t->source_ref);
 }
 
-static int claim(struct amp_task *t, const void *arg, bool *changed, struct amp_error *err)
+static int claim_apply(struct amp_task *t, const void *arg, bool *changed, struct amp_error *err)
 {
     const struct amp_task_claim *a = arg;
     if (amp_task_is_suspended(t))
@@ -200,14 +202,14 @@ static int claim(struct amp_task *t, const void *arg, bool *changed, struct amp_
 
 int amp_task_claim(struct amp_store *s, const struct amp_task_claim *a, struct amp_error *err)
 {
-    struct change c = {.apply = claim,
+    struct change c = {.apply = claim_apply,
                        .arg = a,
                        .id = a->task_id,
                        .event = "claim",
                        .actor = a->agent,
                        .now_ms = a->now_ms};
     bool committed;
-    return update(s, &c, &committed, err);
+    return task_update(s, &c, &committed, err);
 }
 
 /* First match: what happened to the task, given what its subtask did. */

@@ -1,7 +1,7 @@
 /*
  * Tasks in the state: the questions and the small changes that every tool may need. Key
- * "task.<task_id>"; the record is JSON (docs/qa-loop.md), the state one of amp_task_fsm. What the
- * coordinator does with a task stands in task/record.h and task/loop.h.
+ * "task.<task_id>"; the record is JSON (docs/qa-loop.md), the state one of amp_task_fsm. The record
+ * itself is in task/record.h.
  */
 #ifndef AMP_TASK_TASK_H
 #define AMP_TASK_TASK_H
@@ -18,7 +18,7 @@
 bool amp_task_ended(uint8_t state);
 bool amp_task_is_open(uint8_t state);
 
-/* What a task's record says to others. A task that nobody recorded is not found, not suspended. */
+/* What others read of a task's record. A task without a record is not found, not suspended. */
 struct amp_task_status {
     bool found, suspended, terminal;
     bool ci_failed; /* a check that counts is red for the commit last reported */
@@ -38,12 +38,12 @@ int amp_task_has_subtask(struct amp_store *s, struct amp_span task_id, struct am
                          struct amp_error *err);
 
 /* Suspends the task because of the escalation `ref`, until the admin decides it. Idempotent; a
- * terminal task stays as it is (0). A task that nobody recorded gets a record that says just this:
- * whoever shares the state directory refuses new work for it. Writes the task file too. */
+ * terminal task stays as it is (0). A task without a record gets one with the suspension alone, so
+ * that all who share the state directory refuse new work for it. Writes the task file too. */
 struct amp_task_suspension {
     struct amp_span task_id, ref;
     const char *type; /* the escalation's type */
-    const char *by;   /* who says so, for the log */
+    const char *by;   /* who suspends it, for the log */
     int64_t now_ms;
 };
 int amp_task_suspend(struct amp_store *s, const struct amp_task_suspension *a,
@@ -60,7 +60,8 @@ int amp_task_claim(struct amp_store *s, const struct amp_task_claim *a, struct a
 
 /* The agents that claimed work of this task, one call each. */
 int amp_task_each_agent(struct amp_store *s, struct amp_span task_id,
-                        int (*fn)(void *ctx, const char *agent), void *ctx, struct amp_error *err);
+                        int (*fn)(void *ctx, const char *agent, struct amp_error *err), void *ctx,
+                        struct amp_error *err);
 
 /* A new id, "T-YYYY-NNN" with the year of now_ms, never given twice by this state directory. */
 int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MAX],

@@ -11,10 +11,6 @@ static const struct amp_fsm_name facts[] = {
     {                                                                                              \
         .from = AMP_TASK_##a, .event = AMP_TASK_EV_##e, .to = AMP_TASK_##b                         \
     }
-#define TX(a, e, b)                                                                                \
-    {                                                                                              \
-        .from = AMP_TASK_##a, .event = AMP_TASK_EV_##e, .to = AMP_TASK_##b, .extra = true          \
-    }
 
 /* Rows that every state with work in it has. */
 #define IN_WORK(s)                                                                                 \
@@ -52,10 +48,6 @@ static const struct amp_fsm_row rows[] = {
      .to = AMP_TASK_NEW,
      .if_all = AMP_TASK_IF_STUB},
     T(SUSPENDED, LIFT, WAITING),
-    /* Late words about an ended task are told to the admin and change nothing. */
-    TX(DONE, HOLD, DONE),
-    TX(FAILED, HOLD, FAILED),
-    TX(TERMINATED, HOLD, TERMINATED),
 };
 
 const struct amp_fsm amp_task_fsm = {

@@ -61,13 +61,13 @@ static int take_existing(const struct amp_git_worktree *w, const struct amp_bind
     if (w->agent[0] && strcmp(w->agent, spec->agent) != 0)
         return amp_fail(err, AMP_NO, "worktree_locked", "%s: bound to %s", w->path, w->agent);
     if (spec->branch && strcmp(w->branch, spec->branch) != 0)
-        return amp_fail(err, AMP_NO, "worktree_locked", "%s: stands on %s, not on %s", w->path,
+        return amp_fail(err, AMP_NO, "worktree_locked", "%s: is on %s, not on %s", w->path,
                         w->branch[0] ? w->branch : "no branch", spec->branch);
     return w->agent[0] ? 0 : put_marker(w->gitdir, spec->agent, err);
 }
 
-static int make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_binding *b,
-                struct amp_error *err)
+static int worktree_make(struct amp_git *g, const struct amp_bind_spec *spec, struct amp_binding *b,
+                         struct amp_error *err)
 {
     struct amp_git_info info;
     char path[PATH_MAX * 2];
@@ -153,7 +153,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
         if (amp_path_canonical(spec->path, real, err))
             return -1;
         if (strcmp(real, now.worktree) != 0)
-            return amp_fail(err, AMP_NOPERM, "permission_denied", "%s is bound to %s already",
+            return amp_fail(err, AMP_NOPERM, "permission_denied", "%s is already bound to %s",
                             spec->agent, now.worktree);
     }
     if (now.state == AMP_BINDING_BIND_FAILED && binding_is_other(&now, spec)) {
@@ -165,7 +165,7 @@ int amp_bind(struct amp_store *s, struct amp_git *g, const struct amp_bind_spec 
     struct amp_bind_spec here = *spec;
     if (now.state == AMP_BINDING_BOUND_HOME && !spec->path)
         here.path = now.worktree;
-    if (check_visitor(s, &here, &failed) == 0 && make(g, &here, &step.with, &failed) == 0)
+    if (check_visitor(s, &here, &failed) == 0 && worktree_make(g, &here, &step.with, &failed) == 0)
         return amp_binding_step(s, &step, out, NULL, err);
 
     /* A home that stays as it was is not lost because a repeated bind found fault. */
@@ -229,4 +229,26 @@ int amp_unbind(struct amp_store *s, struct amp_git *g, const struct amp_unbind_s
             return -1;
     }
     return amp_binding_step(s, &step, out, NULL, err);
+}
+
+/* Every URL begins with the empty prefix, so every push goes to a scheme that does not exist; a
+ * fetch keeps its URL. A remote with a pushurl of its own is not rewritten: pre-push is for that.
+ */
+const char *const *amp_agent_git_env(void)
+{
+    static const char *const env[] = {
+        "GIT_CONFIG_COUNT=2",         "GIT_CONFIG_KEY_0=url.amp-refused://.pushInsteadOf",
+        "GIT_CONFIG_VALUE_0=",        "GIT_CONFIG_KEY_1=push.default",
+        "GIT_CONFIG_VALUE_1=nothing", NULL,
+    };
+    return env;
+}
+
+int amp_worktree_state_dir(const struct amp_git_info *info, char *out, size_t size,
+                           struct amp_error *err)
+{
+    int n = snprintf(out, size, "%s/amp", info->common);
+    if (n < 0 || (size_t)n >= size)
+        return amp_fail(err, AMP_USAGE, "bad_path", "%s/amp: too long", info->common);
+    return 0;
 }

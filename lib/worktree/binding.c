@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "worktree/worktree.h"
+#include "worktree/binding.h"
 #include "json/record.h"
 
 #define RECORD_MAX (64u << 10)
@@ -73,8 +73,8 @@ static const struct amp_rec_field fields[] = {
 };
 AMP_REC_TABLE(binding_rec, "a binding's record", struct amp_binding, fields);
 
-static int decode(const struct amp_store_rec *rec, const char *agent, struct amp_binding *out,
-                  struct amp_error *err)
+static int binding_read(const struct amp_store_rec *rec, const char *agent, struct amp_binding *out,
+                        struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_REC_MAX);
@@ -91,7 +91,7 @@ static int decode(const struct amp_store_rec *rec, const char *agent, struct amp
     return 0;
 }
 
-static int encode(const struct amp_binding *b, struct amp_buf *out, struct amp_error *err)
+static int binding_write(const struct amp_binding *b, struct amp_buf *out, struct amp_error *err)
 {
     return amp_rec_write(&binding_rec, b, out, err);
 }
@@ -100,9 +100,9 @@ int amp_binding_get(struct amp_store *s, const char *agent, struct amp_binding *
                     struct amp_error *err)
 {
     struct amp_store_rec rec;
-    if (amp_store_get(s, AMP_BINDING_KIND, amp_span_str(agent), &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY(AMP_BINDING_KIND, amp_span_str(agent)), &rec, err) < 0)
         return -1;
-    return decode(&rec, agent, out, err);
+    return binding_read(&rec, agent, out, err);
 }
 
 struct each {
@@ -118,7 +118,7 @@ static int each_record(void *ctx, struct amp_span id, const struct amp_store_rec
     struct amp_binding b;
     char agent[sizeof b.agent];
     amp_span_copy(id, agent, sizeof agent);
-    e->rc = decode(rec, agent, &b, e->err);
+    e->rc = binding_read(rec, agent, &b, e->err);
     return e->rc ? 1 : e->fn(e->ctx, &b);
 }
 
@@ -216,7 +216,7 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
     const struct amp_binding_step *step = u->step;
     struct amp_binding b;
     struct amp_fsm_result r;
-    if (decode(now, step->agent, &b, err))
+    if (binding_read(now, step->agent, &b, err))
         return -1;
     bool same = strcmp(b.worktree, step->with.worktree) == 0;
     if (step->event == AMP_BINDING_EV_UNBIND && b.state == AMP_BINDING_UNBOUND) {
@@ -224,7 +224,7 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
         return 1;
     }
     if (step->event == AMP_BINDING_EV_BIND && b.state == AMP_BINDING_BOUND_HOME && !same)
-        return amp_fail(err, AMP_NOPERM, "permission_denied", "%s is bound to %s already",
+        return amp_fail(err, AMP_NOPERM, "permission_denied", "%s is already bound to %s",
                         step->agent, b.worktree);
     if (amp_fsm_step(&amp_binding_fsm, b.state, (uint8_t)step->event,
                      same ? AMP_BINDING_IF_SAME : 0, &r, err))
@@ -237,7 +237,7 @@ static int update_binding(void *ctx, const struct amp_store_rec *now,
         return 1;
     }
     amp_buf_reset(&u->json);
-    if (encode(&b, &u->json, err))
+    if (binding_write(&b, &u->json, err))
         return -1;
     change->event = amp_binding_fsm.events[step->event].name;
     change->to = amp_binding_fsm.states[r.to].name;
@@ -260,7 +260,7 @@ int amp_binding_step(struct amp_store *s, const struct amp_binding_step *step,
     struct update u = {.step = step, .out = &b};
     enum amp_store_outcome o;
     amp_buf_init(&u.json, RECORD_MAX);
-    int rc = amp_store_update(s, AMP_BINDING_KIND, amp_span_str(step->agent), step->input,
+    int rc = amp_store_update(s, AMP_KEY(AMP_BINDING_KIND, amp_span_str(step->agent)), step->input,
                               update_binding, &u, &o, err);
     if (rc == 0 && o == AMP_STORE_REDELIVERED)
         rc = amp_binding_get(s, step->agent, &b, err);

@@ -14,7 +14,6 @@
 #include <amp/base/file.h>
 
 #include "worktree/hooks.h"
-#include "worktree/hooks_int.h"
 #include "worktree/worktree.h"
 
 #define PROGRAM_MAX (16u << 20)
@@ -78,8 +77,8 @@ struct steps {
     void *ctx;
 };
 
-static void tell(const struct steps *s, const char *did, const char *dir, const char *name,
-                 const char *note)
+static void step_report(const struct steps *s, const char *did, const char *dir, const char *name,
+                        const char *note)
 {
     char path[PATH_MAX * 2];
     snprintf(path, sizeof path, "%s/%s", dir, name);
@@ -94,7 +93,7 @@ bool amp_hook_is_ours(int dirfd, const char *name)
            memcmp(target, AMP_HOOK_PROGRAM, (size_t)n) == 0;
 }
 
-static bool exists(int dirfd, const char *name)
+static bool file_exists(int dirfd, const char *name)
 {
     struct stat st;
     return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
@@ -107,23 +106,23 @@ static int place_link(int dirfd, const struct steps *s, const char *name, struct
     snprintf(kept, sizeof kept, "%s" AMP_HOOK_KEPT, name);
     snprintf(temporary, sizeof temporary, "%s.amp-new", name);
     if (amp_hook_is_ours(dirfd, name)) {
-        tell(s, "unchanged", h->dir, name, "");
+        step_report(s, "unchanged", h->dir, name, "");
         return 0;
     }
-    if (exists(dirfd, name)) {
-        if (exists(dirfd, kept))
+    if (file_exists(dirfd, name)) {
+        if (file_exists(dirfd, kept))
             return amp_fail(err, AMP_CONFIG, "hook_conflict",
-                            "%s/%s: not ours, and %s is there as well: remove one", h->dir, name,
+                            "%s/%s: not the guard, and %s exists as well: remove one", h->dir, name,
                             kept);
         if (renameat(dirfd, name, dirfd, kept) != 0)
             return amp_fail_errno(err, AMP_CANTCREAT, "%s/%s", h->dir, kept);
-        tell(s, "kept", h->dir, kept, "the hook that was there; the guard calls it");
+        step_report(s, "kept", h->dir, kept, "the previous hook; the guard calls it");
     }
     unlinkat(dirfd, temporary, 0);
     if (symlinkat(AMP_HOOK_PROGRAM, dirfd, temporary) != 0 ||
         renameat(dirfd, temporary, dirfd, name) != 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "%s/%s", h->dir, name);
-    tell(s, "linked", h->dir, name, "to " AMP_HOOK_PROGRAM);
+    step_report(s, "linked", h->dir, name, "to " AMP_HOOK_PROGRAM);
     return 0;
 }
 
@@ -144,10 +143,11 @@ static int write_policy(const struct steps *s, const struct amp_rule *rule, stru
     if (amp_file_write_atomic(fd, AMP_RULE_FILE, 0644, amp_buf_span(&text), err))
         return -1;
     bool closed = h->server && fstat(fd, &st) == 0 && (st.st_mode & 055) != 055;
-    tell(s, "policy", dir, AMP_RULE_FILE,
-         closed ? "other accounts' hooks cannot read it: chmod 755 the directory amp, and keep the "
-                  "state elsewhere (--state)"
-                : "");
+    step_report(
+        s, "policy", dir, AMP_RULE_FILE,
+        closed ? "other accounts' hooks cannot read it: chmod 755 the directory amp, and keep the "
+                 "state elsewhere (--state)"
+               : "");
     return 0;
 }
 
@@ -171,7 +171,7 @@ int amp_hooks_install(const struct amp_hooks *h, const struct amp_rule *rule, co
     /* Read-only: a hook manager that writes to pre-commit would write through the link. */
     if (amp_file_write_atomic(dirfd, AMP_HOOK_PROGRAM, 0555, amp_buf_span(&bytes), err))
         return -1;
-    tell(&s, "copied", h->dir, AMP_HOOK_PROGRAM, "");
+    step_report(&s, "copied", h->dir, AMP_HOOK_PROGRAM, "");
     for (const struct amp_hook_name *n = amp_hook_names; n->name; n++)
         if ((!n->server || h->server) && place_link(dirfd, &s, n->name, err))
             return -1;
@@ -186,15 +186,15 @@ static int uninstall_from(const struct steps *s, const char *dir, struct amp_err
     for (const struct amp_hook_name *n = amp_hook_names; n->name; n++) {
         char kept[128];
         snprintf(kept, sizeof kept, "%s" AMP_HOOK_KEPT, n->name);
-        bool ours = amp_hook_is_ours(dirfd, n->name), has_kept = exists(dirfd, kept);
-        if ((!ours && exists(dirfd, n->name)) || (!ours && !has_kept))
+        bool ours = amp_hook_is_ours(dirfd, n->name), has_kept = file_exists(dirfd, kept);
+        if ((!ours && file_exists(dirfd, n->name)) || (!ours && !has_kept))
             continue;
         if (has_kept ? renameat(dirfd, kept, dirfd, n->name) : unlinkat(dirfd, n->name, 0))
             return amp_fail_errno(err, AMP_IOERR, "%s/%s", dir, n->name);
-        tell(s, has_kept ? "restored" : "removed", dir, n->name, "");
+        step_report(s, has_kept ? "restored" : "removed", dir, n->name, "");
     }
     if (unlinkat(dirfd, AMP_HOOK_PROGRAM, 0) == 0)
-        tell(s, "removed", dir, AMP_HOOK_PROGRAM, "");
+        step_report(s, "removed", dir, AMP_HOOK_PROGRAM, "");
     else if (errno != ENOENT)
         return amp_fail_errno(err, AMP_IOERR, "%s/" AMP_HOOK_PROGRAM, dir);
     return 0;
@@ -208,9 +208,9 @@ int amp_hooks_uninstall(const struct amp_hooks *h, amp_hook_did_fn did, void *ct
         return -1;
     AMP_CLOSE int common = open(h->common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (common >= 0 && unlinkat(common, "amp/" AMP_RULE_FILE, 0) == 0)
-        tell(&s, "removed", h->common, "amp/" AMP_RULE_FILE, "");
+        step_report(&s, "removed", h->common, "amp/" AMP_RULE_FILE, "");
     if (common >= 0 && unlinkat(common, "amp/" AMP_OVERRIDE, 0) == 0)
-        tell(&s, "removed", h->common, "amp/" AMP_OVERRIDE, "");
+        step_report(&s, "removed", h->common, "amp/" AMP_OVERRIDE, "");
     return 0;
 }
 

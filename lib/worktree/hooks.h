@@ -9,7 +9,7 @@
 
 #include <limits.h>
 
-#include "worktree/git.h"
+#include "worktree/git/git.h"
 #include "worktree/rule.h"
 
 #define AMP_HOOK_PROGRAM "branch-guard"
@@ -66,5 +66,15 @@ struct amp_hook_override {
 };
 int amp_hooks_override(const struct amp_hooks *h, const struct amp_hook_override *o,
                        struct amp_error *err);
+
+/* The hooks; the last has no name. */
+struct amp_hook_name {
+    const char *name;
+    bool server;
+};
+extern const struct amp_hook_name amp_hook_names[];
+
+/* Whether the entry is the link that install makes. */
+bool amp_hook_is_ours(int dirfd, const char *name);
 
 #endif

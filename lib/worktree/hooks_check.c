@@ -12,7 +12,6 @@
 #include <amp/base/file.h>
 
 #include "worktree/hooks.h"
-#include "worktree/hooks_int.h"
 
 #define PROGRAM_MAX (16u << 20)
 
@@ -25,8 +24,8 @@ struct check {
     int dirfd, errors;
 };
 
-static void found(struct check *c, enum amp_hook_severity severity, const char *code,
-                  const char *dir, const char *name, const char *what)
+static void finding_report(struct check *c, enum amp_hook_severity severity, const char *code,
+                           const char *dir, const char *name, const char *what)
 {
     char path[PATH_MAX * 2];
     snprintf(path, sizeof path, "%s%s%s", dir, *name ? "/" : "", name);
@@ -80,12 +79,12 @@ static void check_foreign(struct check *c, const char *name)
 {
     char which[128], what[256];
     if (faccessat(c->dirfd, name, X_OK, 0) != 0) {
-        found(c, AMP_HOOK_WARNING, "hook_not_executable", c->dir, name,
-              "not executable: git silently ignores it");
+        finding_report(c, AMP_HOOK_WARNING, "hook_not_executable", c->dir, name,
+                       "not executable: git silently ignores it");
     } else if (interpreter_missing(c, name, which, sizeof which)) {
         snprintf(what, sizeof what, "its interpreter %s is missing: git commands that run it fail",
                  which);
-        found(c, AMP_HOOK_ERROR, "interpreter_missing", c->dir, name, what);
+        finding_report(c, AMP_HOOK_ERROR, "interpreter_missing", c->dir, name, what);
     }
 }
 
@@ -93,14 +92,14 @@ static void check_ours(struct check *c, const char *name)
 {
     struct stat st;
     if (fstatat(c->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        found(c, AMP_HOOK_ERROR, "hook_missing", c->dir, name, "not installed");
+        finding_report(c, AMP_HOOK_ERROR, "hook_missing", c->dir, name, "not installed");
     else if (!amp_hook_is_ours(c->dirfd, name))
-        found(c, AMP_HOOK_ERROR, "hook_replaced", c->dir, name,
-              "another hook stands here: the guard is not asked");
+        finding_report(c, AMP_HOOK_ERROR, "hook_replaced", c->dir, name,
+                       "another hook is installed: the guard does not run");
     else if (faccessat(c->dirfd, name, X_OK, 0) != 0)
-        found(c, AMP_HOOK_ERROR, "hook_not_executable", c->dir, name,
-              errno == ENOENT ? "leads to nothing: git silently ignores it"
-                              : "not executable: git silently ignores it");
+        finding_report(c, AMP_HOOK_ERROR, "hook_not_executable", c->dir, name,
+                       errno == ENOENT ? "a dangling link: git silently ignores it"
+                                       : "not executable: git silently ignores it");
 }
 
 static bool is_hook_name(const char *name)
@@ -133,17 +132,19 @@ static void check_program(struct check *c, const char *program)
     amp_buf_init(&ours, PROGRAM_MAX + 1);
     amp_buf_init(&theirs, PROGRAM_MAX + 1);
     if (amp_file_read(AT_FDCWD, path, PROGRAM_MAX, &ours, NULL) < 0)
-        found(c, AMP_HOOK_ERROR, "guard_missing", path, "", "the guard's program cannot be read");
+        finding_report(c, AMP_HOOK_ERROR, "guard_missing", path, "",
+                       "the guard's program cannot be read");
     else if (!program || amp_file_read(AT_FDCWD, program, PROGRAM_MAX, &theirs, NULL) < 0)
-        found(c, AMP_HOOK_ERROR, "guard_unknown", path, "",
-              "cannot be compared: the installed " AMP_HOOK_PROGRAM " cannot be read");
+        finding_report(c, AMP_HOOK_ERROR, "guard_unknown", path, "",
+                       "cannot be compared: the installed " AMP_HOOK_PROGRAM " cannot be read");
     else if (!amp_span_eq(amp_buf_span(&ours), amp_buf_span(&theirs)))
-        found(c, AMP_HOOK_ERROR, "guard_differs", path, "",
-              "not the installed guard, but another version or another program: run hooks install "
-              "again");
+        finding_report(
+            c, AMP_HOOK_ERROR, "guard_differs", path, "",
+            "not the installed guard, but another version or another program: run hooks install "
+            "again");
     else if (statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOEXEC))
-        found(c, AMP_HOOK_ERROR, "hook_not_executable", path, "",
-              "on a file system without exec: git silently ignores the hooks");
+        finding_report(c, AMP_HOOK_ERROR, "hook_not_executable", path, "",
+                       "on a file system without exec: git silently ignores the hooks");
 }
 
 static void check_policy(struct check *c)
@@ -152,13 +153,14 @@ static void check_policy(struct check *c)
     struct amp_error err;
     AMP_CLOSE int fd = open(c->h->common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || faccessat(fd, "amp/" AMP_RULE_FILE, F_OK, 0) != 0)
-        found(c, AMP_HOOK_ERROR, "policy_missing", c->h->common, "amp/" AMP_RULE_FILE,
-              "no policy: only main and master are protected");
+        finding_report(c, AMP_HOOK_ERROR, "policy_missing", c->h->common, "amp/" AMP_RULE_FILE,
+                       "no policy: only main and master are protected");
     else if (amp_rule_load(&rule, fd, &err))
-        found(c, AMP_HOOK_ERROR, "bad_guard_policy", c->h->common, "amp/" AMP_RULE_FILE, err.what);
+        finding_report(c, AMP_HOOK_ERROR, "bad_guard_policy", c->h->common, "amp/" AMP_RULE_FILE,
+                       err.what);
     if (fd >= 0 && faccessat(fd, "amp/" AMP_OVERRIDE, F_OK, 0) == 0)
-        found(c, AMP_HOOK_WARNING, "override_open", c->h->common, "amp/" AMP_OVERRIDE,
-              "an override waits for its use");
+        finding_report(c, AMP_HOOK_WARNING, "override_open", c->h->common, "amp/" AMP_OVERRIDE,
+                       "an unused override exists");
 }
 
 int amp_hooks_check(const struct amp_hooks *h, const char *program, const char *env_path,
@@ -173,16 +175,17 @@ int amp_hooks_check(const struct amp_hooks *h, const char *program, const char *
     if (dirfd < 0 && errno != ENOENT && errno != ENOTDIR)
         return amp_fail_errno(err, AMP_IOERR, "%s", c.dir);
     if (h->relative)
-        found(&c, AMP_HOOK_ERROR, "relative_hooks_path", c.dir, "",
-              "core.hooksPath is relative: in each worktree git looks below that worktree, where "
-              "its agent can change the hooks; make it an absolute path");
+        finding_report(
+            &c, AMP_HOOK_ERROR, "relative_hooks_path", c.dir, "",
+            "core.hooksPath is relative: in each worktree git looks below that worktree, where "
+            "its agent can change the hooks; make it an absolute path");
     if (h->foreign[0] && (dirfd < 0 || faccessat(dirfd, AMP_HOOK_PROGRAM, F_OK, 0) != 0)) {
-        found(&c, AMP_HOOK_ERROR, "foreign_hooks_path", h->foreign, "",
-              "core.hooksPath leads git here: the guard is not asked");
+        finding_report(&c, AMP_HOOK_ERROR, "foreign_hooks_path", h->foreign, "",
+                       "core.hooksPath leads git here: the guard does not run");
         return c.errors;
     }
     if (dirfd < 0) {
-        found(&c, AMP_HOOK_ERROR, "hook_missing", c.dir, "", "no such directory");
+        finding_report(&c, AMP_HOOK_ERROR, "hook_missing", c.dir, "", "no such directory");
         return c.errors;
     }
     c.dirfd = dirfd;

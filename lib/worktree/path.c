@@ -69,7 +69,7 @@ int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *e
             return amp_fail_errno(err, AMP_NOPERM, "%s", path);
         struct stat st;
         if (lstat(head, &st) == 0)
-            return amp_fail(err, AMP_NOPERM, "path_escape", "%s: a link that leads nowhere", head);
+            return amp_fail(err, AMP_NOPERM, "path_escape", "%s: a dangling link", head);
         char *slash = strrchr(head, '/');
         size_t at = slash ? (size_t)(slash - head) : 0;
         rest = path + at;
@@ -87,7 +87,7 @@ int amp_path_canonical(const char *path, char out[PATH_MAX], struct amp_error *e
     /* A ".." behind what does not exist would climb out of what does. */
     for (const char *p = rest; (p = strstr(p, "..")); p += 2)
         if ((p == rest || p[-1] == '/') && (p[2] == '/' || !p[2]))
-            return amp_fail(err, AMP_NOPERM, "path_escape", "%s: \"..\" after what does not exist",
+            return amp_fail(err, AMP_NOPERM, "path_escape", "%s: \"..\" after a missing directory",
                             path);
     if (!amp_path_normal((struct amp_span){all, n + m}, out, PATH_MAX))
         return amp_fail(err, AMP_USAGE, "bad_path", "%s: too long", path);
@@ -101,7 +101,7 @@ int amp_path_inside(const char *root, const char *path, char *out, struct amp_er
         return -1;
     size_t n = strlen(base), m = strlen(path);
     if (m >= PATH_MAX)
-        return amp_fail(err, AMP_USAGE, "bad_path", "too long a path");
+        return amp_fail(err, AMP_USAGE, "bad_path", "the path is too long");
     memcpy(joined, base, n);
     joined[n] = '/';
     memcpy(joined + n + 1, path, m + 1);

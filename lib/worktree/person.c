@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/process.h"
+#include "base/process/process.h"
 #include "worktree/rule.h"
 
 #define ANCESTORS_MAX 1000
@@ -134,5 +134,5 @@ int amp_person_only(char *const *envp, const char *act, struct amp_error *err)
     if (!amp_agent_calls(envp, &c))
         return 0;
     return amp_fail(err, AMP_NOPERM, "permission_denied",
-                    "only people may %s, and the agent \"%s\" calls (%s)", act, c.name, c.how);
+                    "only people may %s; the caller is the agent \"%s\" (%s)", act, c.name, c.how);
 }

@@ -68,9 +68,9 @@ static int refuse(const struct guard *g, struct amp_span ref, bool late)
     command_find(&c);
     const char *mend = late ? command_mending(&c) : NULL;
     if (mend)
-        say("hint", "git %s had begun; put things back with: %s", c.verb, mend);
+        say("hint", "git %s had already started; clean up with: %s", c.verb, mend);
     else
-        say("hint", "work on a branch of your own; a person merges it");
+        say("hint", "work on another branch; a person merges it");
     return 1;
 }
 
@@ -85,7 +85,7 @@ static int give_way(struct guard *g, bool input_read)
         AMP_CLOSE int fd = memfd_create("amp-hook-input", MFD_CLOEXEC);
         if (fd < 0 || amp_write_all(fd, amp_buf_span(&g->input), NULL) ||
             lseek(fd, 0, SEEK_SET) != 0 || dup2(fd, STDIN_FILENO) != STDIN_FILENO) {
-            say("error", "cannot pass the input on to %s", path);
+            say("error", "cannot pass the input to %s", path);
             return 1;
         }
     }
@@ -348,14 +348,14 @@ int main(int argc, char **argv)
     if (strcmp(g.hook, "branch-guard") == 0) {
         if (argc == 2 && strcmp(argv[1], "--version") == 0)
             return puts("branch-guard " AMP_VERSION) < 0;
-        say("error", "a git hook; it is installed by: worktree-bind hooks install");
+        say("error", "a git hook; install it with: worktree-bind hooks install");
         return 64;
     }
     size_t which = 0, n = sizeof hooks / sizeof *hooks;
     while (which < n && strcmp(hooks[which].name, g.hook) != 0)
         which++;
     if (which == n) {
-        say("error", "%s: a hook that is not served", g.hook);
+        say("error", "%s: not a hook of branch-guard", g.hook);
         return 1;
     }
     amp_buf_init(&g.input, INPUT_MAX);

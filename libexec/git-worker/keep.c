@@ -136,10 +136,10 @@ static int snapshot(git_repository *tree, const git_signature *who, git_oid *hea
     if (*born)
         parents[n++] = *head;
     if (!same_staged) {
-        rc = commit_tree(tree, &staged, who, "What was staged\n", head, n, &parents[n]);
+        rc = commit_tree(tree, &staged, who, "Staged changes\n", head, n, &parents[n]);
         n++;
     }
-    return rc ? rc : commit_tree(tree, &files, who, "What nobody committed\n", parents, n, out);
+    return rc ? rc : commit_tree(tree, &files, who, "Uncommitted changes\n", parents, n, out);
 }
 
 int keep_tree(struct request *r, git_repository *tree, const char *name, const char *email,

@@ -37,7 +37,7 @@ int linked_lock(struct request *r, git_repository *repo)
         if (i == LOCK_TRIES || (errno != EWOULDBLOCK && errno != EINTR)) {
             close(fd);
             return amp_fail(r->err, AMP_TEMPFAIL, "worktrees_busy",
-                            "%s: another one is making or removing worktrees",
+                            "%s: another process creates or removes worktrees",
                             git_repository_commondir(repo));
         }
         nanosleep(&moment, NULL);
@@ -315,7 +315,7 @@ int linked_make(struct request *r, git_repository *repo, const char *path, const
         return amp_fail(r->err, AMP_USAGE, "bad_path", "%s: not an absolute path", path);
     if (!is_empty_or_absent(path))
         return amp_fail(r->err, AMP_CANTCREAT, "worktree_exists",
-                        "%s: there is something already, and it is not an empty directory", path);
+                        "%s: exists and is not an empty directory", path);
     if (!amp_span_copy(amp_span_str(path), out->path, sizeof out->path - 8) ||
         claim_name(r, common, path, out))
         return r->err->code[0] ? -1 : amp_fail(r->err, AMP_CANTCREAT, "path_too_long", "%s", path);

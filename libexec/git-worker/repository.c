@@ -14,7 +14,7 @@ int open_repository(struct request *r, const char *path, git_repository **out)
     if (rc == GIT_ENOTFOUND && e && e->message && strstr(e->message, "safe.directory"))
         rc = GIT_EOWNER;
     if (rc == GIT_ENOTFOUND && !open_refused())
-        return amp_fail(r->err, AMP_DATAERR, "repo_not_git", "%s: no git repository", path);
+        return amp_fail(r->err, AMP_DATAERR, "repo_not_git", "%s: not a git repository", path);
     return rc ? fail_git(r, rc, AMP_DATAERR, "repo_not_git", path) : 0;
 }
 

@@ -46,8 +46,7 @@ int tree_open(struct request *r, const char *common, const char *gitdir, const c
         !same_dir(AT_FDCWD, git_repository_path(repo), AT_FDCWD, gitdir) ||
         !same_dir(AT_FDCWD, git_repository_commondir(repo), AT_FDCWD, common))
         return amp_fail(r->err, AMP_NO, "worktree_unknown",
-                        "%s: left alone: its .git leads to %s with the work directory %s, not to "
-                        "%s",
+                        "%s: kept: its .git belongs to %s with the work directory %s, not to %s",
                         path, git_repository_path(repo), workdir ? workdir : "(none)", gitdir);
     *out = repo;
     repo = NULL;
@@ -56,8 +55,8 @@ int tree_open(struct request *r, const char *common, const char *gitdir, const c
 
 static int refuse_foreign(struct request *r, const struct linked *w)
 {
-    return amp_fail(r->err, AMP_NO, "worktree_unknown",
-                    "%s: left alone: its .git does not lead back to %s", w->path, w->gitdir);
+    return amp_fail(r->err, AMP_NO, "worktree_unknown", "%s: kept: its .git does not belong to %s",
+                    w->path, w->gitdir);
 }
 
 struct search {

@@ -63,17 +63,17 @@ static int read_headers(const char *path, char *text, size_t size, struct amp_er
     if (fd < 0 || fstat(fd, &st) < 0)
         return amp_fail_errno(err, AMP_USAGE, "cannot read the headers in %s", path);
     if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
-        return amp_fail(err, AMP_USAGE, "bad_headers", "%s is not a file of ours", path);
+        return amp_fail(err, AMP_USAGE, "bad_headers", "%s belongs to another user", path);
     if (st.st_mode & 077)
-        return amp_fail(err, AMP_USAGE, "bad_headers", "others may use %s: chmod 600 %s", path,
-                        path);
+        return amp_fail(err, AMP_USAGE, "bad_headers", "other users can access %s: chmod 600 %s",
+                        path, path);
     size_t len = 0;
     ssize_t n;
     while (len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
         len += (size_t)n;
     text[len] = 0;
     if (len == size - 1 || memchr(text, 0, len))
-        return amp_fail(err, AMP_USAGE, "bad_headers", "%s is too long or no text", path);
+        return amp_fail(err, AMP_USAGE, "bad_headers", "%s is too long or not text", path);
     return 0;
 }
 

@@ -124,7 +124,7 @@ extract() {
     end' 2>/dev/null
 }
 
-# A usage limit says when to come back; the attempt is then parked, nobody is blamed.
+# A usage limit says when to come back; the attempt is repeated later and does not count.
 limited() {
   local until now
   now=$(date +%s)

@@ -4,9 +4,12 @@
 #include <string.h>
 
 #include "hitl/escalation.h"
-#include "message/ledger/ledger.h"
-#include "message/record/record.h"
+#include "message/ledger/holder.h"
+#include "message/settle/acknowledge.h"
+#include "message/settle/outcome.h"
 #include "message/settle/rails.h"
+#include "protocol/spec.h"
+#include "protocol/terms.h"
 #include "task/task.h"
 #include "worker.h"
 
@@ -49,9 +52,11 @@ static int duplicate(struct checks *c, const struct amp_view *v, struct amp_erro
             return -1;
         other = rec.found && !amp_span_eq(rec.line, v->line);
     }
+    char pointer[64];
+    snprintf(pointer, sizeof pointer, "/%s", amp_spec_of(v->protocol)->id);
     if (other)
-        checks_finding(c, "duplicate_msg_id", "/msg_id", v->id, "an id that no other message has",
-                       "is the id of another message; the same bytes again would be a redelivery");
+        checks_finding(c, "duplicate_msg_id", pointer, v->id, "an unused id",
+                       "is the id of another message");
     return 0;
 }
 
@@ -63,11 +68,11 @@ static int known(struct checks *c, const struct amp_view *v, struct amp_span id,
     if (amp_message_find(c->store, id, &c->mem, &rec, err) < 0)
         return -1;
     if (!rec.found)
-        checks_finding(c, "unknown_ref", pointer, id, "a message that the state knows",
-                       "refers to a message that is not in the state");
+        checks_finding(c, "unknown_ref", pointer, id, "a message in the state directory",
+                       "refers to a message that is not in the state directory");
     else if (type && (!amp_span_is(rec.type, type) || !amp_span_eq(rec.task, v->task)))
         checks_finding(c, "unknown_ref", pointer, id, type,
-                       "refers to a message that is no %s of this task", type);
+                       "refers to a message that is not a %s of this task", type);
     return 0;
 }
 
@@ -75,7 +80,7 @@ static int suspended(struct checks *c, const struct amp_view *v, const struct am
 {
     if (task->suspended)
         checks_finding(c, "suspended", "/task_id", v->task, "a decision of the admin first",
-                       "the task is suspended by %.150s; new work has to wait", task->ref);
+                       "the task is suspended by %.150s", task->ref);
     return 0;
 }
 
@@ -135,7 +140,7 @@ static int subtask(struct checks *c, const struct amp_view *v, const struct amp_
         return -1;
     if (!has)
         checks_finding(c, "unknown_ref", "/payload/subtask_id", v->body.result.subtask,
-                       "a subtask of the task's dispatch", "is no subtask that the state knows");
+                       "a subtask of the task's dispatch", "is not a subtask of the task");
     return 0;
 }
 
@@ -148,39 +153,57 @@ static int review(struct checks *c, const struct amp_view *v, const struct amp_t
         return -1;
     if (task->ci_failed)
         checks_finding(c, "ci_failed", "/payload/ci_status", (struct amp_span){"", 0},
-                       "a new task_dispatch instead",
-                       "the state knows of a failed check for this task");
+                       "a new task_dispatch instead", "a check of this task failed");
     return 0;
 }
 
-/* What the work cost, held against the TASK that the state knows. */
+/* What the work cost, held against the request that the state knows. */
 static int budget(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
-    struct amp_aop_policy p;
-    int known = amp_rails_policy(c->store, v, &p, err);
-    if (known > 0 && amp_aop_response_fault(&p, v))
-        checks_finding(c, amp_aop_response_fault(&p, v), "/cost_tracking", (struct amp_span){"", 0},
+    struct amp_rails_found found;
+    if (amp_rails_find(c->store, v, &found, err) < 0)
+        return -1;
+    if (found.fault)
+        checks_finding(c, found.fault, "/cost_tracking", (struct amp_span){"", 0},
                        "a cost within the lower of the TASK's budgets",
-                       "is more than a budget of the TASK allows");
-    return known < 0 ? -1 : 0;
+                       "exceeds a budget of the TASK");
+    return 0;
 }
 
 /* An escalation is in the ledger, or in the state as one that waits. */
 static int escalation(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_store_rec rec;
-    if (amp_store_get(c->store, AMP_ESCALATION_KIND, v->body.decision.ref, &rec, err) < 0)
+    if (amp_store_get(c->store, AMP_KEY(AMP_ESCALATION_KIND, v->body.decision.ref), &rec, err) < 0)
         return -1;
     return rec.found ? 0 : known(c, v, v->body.decision.ref, "/ref_msg_id", NULL, err);
+}
+
+int checks_holder(struct checks *c, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_outcome o;
+    struct amp_error e = {0};
+    int rc = 0;
+    if (amp_outcome_read(v, &o))
+        rc = amp_outcome_check(c->store, v, &e);
+    else if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
+        rc = amp_message_acknowledge_check(c->store, v, &e);
+    if (rc < 0 && e.status != AMP_NO) {
+        *err = e;
+        return -1;
+    }
+    if (rc < 0 && amp_holder_denied(&e))
+        checks_finding(c, e.code, o.by_at, o.by, "the agent that has the work", "%s", e.what);
+    return 0;
 }
 
 int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_task_status task = {0};
     c->findings = 0;
-    if (v->protocol == AMP_PROTO_RTP)
+    if (rtp_is_event(v->protocol))
         return rtp_check(c, v, err);
-    if (duplicate(c, v, err) < 0)
+    if (duplicate(c, v, err) < 0 || checks_holder(c, v, err) < 0)
         return -1;
     if (v->task.n > 0 && amp_task_status(c->store, v->task, &task, err) < 0)
         return -1;
@@ -193,13 +216,13 @@ int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err
         bad = suspended(c, v, &task) | review(c, v, &task, err);
         break;
     case AMP_KIND_RESULT:
-        bad = v->protocol == AMP_PROTO_AOP   ? budget(c, v, err)
-              : v->protocol == AMP_PROTO_AMP ? subtask(c, v, &task, err)
-                                             : 0;
+        bad = amp_terms_of(v->protocol)->results_name_subtasks ? subtask(c, v, &task, err)
+                                                               : budget(c, v, err);
         break;
     case AMP_KIND_ACK:
     case AMP_KIND_NACK:
-        bad = known(c, v, v->body.ack.ref, "/ref_msg_id", NULL, err);
+        if (amp_terms_of(v->protocol)->acks_are_known)
+            bad = known(c, v, v->body.ack.ref, "/ref_msg_id", NULL, err);
         break;
     case AMP_KIND_DECISION:
         bad = escalation(c, v, err);

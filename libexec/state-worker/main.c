@@ -11,7 +11,9 @@
 #include <amp/json/lines.h>
 
 #include "cli/cli.h"
+#include "flow/facts.h"
 #include "message/settle/rails.h"
+#include "protocol/terms.h"
 #include "worker.h"
 
 enum { REQUEST_MOST = 64 * 1024 * 1024 + 1024, REPLY_MOST = 256 * 1024 };
@@ -44,7 +46,7 @@ struct worker {
 static void note(void *ctx, const struct amp_finding *f)
 {
     struct worker *w = ctx;
-    if (f->severity != AMP_SEV_ERROR || f->protocol != AMP_PROTO_AOP)
+    if (f->severity != AMP_SEV_ERROR || !amp_terms_of(f->protocol)->result_waives)
         return;
     amp_jw_open(w->checks.out, '{');
     amp_finding_members(w->checks.out, f);
@@ -122,25 +124,28 @@ static int serve(struct worker *w, struct amp_error *err)
 {
     struct amp_lines lines;
     struct amp_line line;
-    int got, bad = 0;
+    enum amp_read got;
+    int bad = 0;
     amp_lines_init(&lines, REQUEST_MOST);
     do {
         got = amp_lines_fill(&lines, 0, err);
         enum amp_line_result r = AMP_LINE_MORE;
-        while (got >= 0 && bad == 0 && (r = amp_lines_next(&lines, &line)) == AMP_LINE)
+        while (got != AMP_READ_FAILED && bad == 0 &&
+               (r = amp_lines_next(&lines, &line)) == AMP_LINE)
             bad = answer(w, line.bytes, err);
         if (r == AMP_LINE_TOO_LONG)
             bad = amp_fail(err, AMP_INTERNAL, "helper_protocol", "a request is too long");
-    } while (got > 0 && bad == 0);
+    } while (got != AMP_READ_FAILED && got != AMP_READ_END && bad == 0);
     amp_lines_release(&lines);
-    return got < 0 || bad < 0 ? -1 : 0;
+    return got == AMP_READ_FAILED || bad < 0 ? -1 : 0;
 }
 
 static int run(int argc, char **argv)
 {
     struct amp_error err;
     struct worker w = {0};
-    struct amp_store_options how = {.lock_timeout_ms = 10000, .read_only = true};
+    struct amp_store_options how = {
+        .lock_timeout_ms = 10000, .read_only = true, .facts = &amp_flow_facts};
     if (!state)
         amp_die_usage("--state is missing");
     if (amp_store_open(state, &how, &w.checks.store, &w.closed) < 0)

@@ -11,8 +11,9 @@ struct rtp_fact {
     enum amp_rtp_kind kind;
     uint64_t id, outbox, operation, task, corr, agent;
     int64_t seq, attempt, created_ms;
-    bool retryable;
-    uint64_t *assignees; /* of a task_create; malloced */
+    bool begins, releases;                   /* takes the task up; leaves it to another agent */
+    uint64_t versions[AMP_RTP_VERSIONS_MAX]; /* of a skill: amp_rtp_versions */
+    uint64_t *assignees;                     /* of a task_create; malloced */
     uint32_t n_assignees;
 };
 
@@ -24,6 +25,7 @@ struct rtp_event {
 struct rtp_task {
     bool created, done, failed; /* failed: at least once; done: nothing more may come */
     uint64_t claimant;          /* 0: nobody */
+    uint64_t version;           /* of a skill that is distributed: the end confirms it; 0: none */
     uint64_t *assignees;
     uint32_t n_assignees;
 };

@@ -5,7 +5,9 @@
  */
 #include <stdio.h>
 
+#include "message/ledger/holder.h"
 #include "message/ledger/ledger.h"
+#include "protocol/terms.h"
 #include "rtp.h"
 
 /* How old the picture of the ledger may be: what reading it costs is at most a twentieth. */
@@ -34,8 +36,8 @@ static int redelivered(struct checks *c, const struct amp_view *v, struct amp_er
             seen = amp_span_eq(rec.line, v->line) ? 1 : 2;
     }
     if (seen == 2)
-        checks_finding(c, "duplicate_event", "/eventId", v->id, "an id that no other event has",
-                       "is the id of another event; the same bytes again would be a redelivery");
+        checks_finding(c, "duplicate_event", "/eventId", v->id, "an unused id",
+                       "is the id of another event");
     return seen == 1;
 }
 
@@ -65,10 +67,10 @@ static void attempt(struct checks *c, const struct rtp_fact *f)
     number_text(f->attempt, found, sizeof found, "");
     number_text(*last + 1, expected, sizeof expected, "at least ");
     checks_finding(c, "attempt_not_incremented", "/trace/attempt", amp_span_str(found), expected,
-                   "has not grown although the same operation was sent before");
+                   "did not increase although the operation was sent before");
 }
 
-static bool among(const struct rtp_task *task, uint64_t agent, uint64_t everyone)
+static bool is_assignee(const struct rtp_task *task, uint64_t agent, uint64_t everyone)
 {
     for (uint32_t i = 0; i < task->n_assignees; i++)
         if (task->assignees[i] == agent || task->assignees[i] == everyone)
@@ -76,12 +78,10 @@ static bool among(const struct rtp_task *task, uint64_t agent, uint64_t everyone
     return task->n_assignees == 0;
 }
 
-/* Findings about tasks quote what the payload says. */
-static void about_task(struct checks *c, const struct amp_view *v, const char *code,
-                       const char *key, const char *expected, const char *says)
+/* Findings about tasks quote what the event says there. */
+static void about(struct checks *c, const struct amp_view *v, const char *code, const char *pointer,
+                  const char *expected, const char *says)
 {
-    char pointer[64];
-    snprintf(pointer, sizeof pointer, "/payload/%s", key);
     uint32_t tok = amp_tape_pointer(v->tape, 0, amp_span_str(pointer));
     struct amp_span found = {"", 0};
     if (tok != AMP_TOK_NONE)
@@ -89,35 +89,52 @@ static void about_task(struct checks *c, const struct amp_view *v, const char *c
     checks_finding(c, code, pointer, found, expected, "%s", says);
 }
 
-static void accept_check(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
-                         const struct rtp_task *task)
+/* What the task's facts are for the agent, by its name or by its role. */
+static int claim_read(struct checks *c, struct amp_span agent, const struct rtp_fact *f,
+                      const struct rtp_task *task, struct amp_work_claim *out,
+                      struct amp_error *err)
 {
-    static const char by[] = "acceptedByAgentId";
-    if (task->claimant && task->claimant != f->agent)
-        about_task(c, v, "already_claimed", by, "the agent that has the task",
-                   "cannot take what another agent has taken");
-    else if (!among(task, f->agent, c->rtp->everyone))
-        about_task(c, v, "not_assignee", by, "one of the task's toAgents",
-                   "is none of the agents that the task is for");
+    char name[256], role[128] = "";
+    uint64_t called[2] = {f->agent, 0};
+    if (amp_span_copy(agent, name, sizeof name) && amp_holder_role(c->store, name, role, err) < 0)
+        return -1;
+    if (*role)
+        called[1] = keyed_hash(c->rtp->key, amp_span_str(role));
+    *out = (struct amp_work_claim){.begins = f->begins,
+                                   .must_accept = f->kind != AMP_RTP_ACK,
+                                   .is_claimed = task->claimant != 0};
+    for (int i = 0; i < (called[1] ? 2 : 1); i++) {
+        out->is_claimant |= out->is_claimed && task->claimant == called[i];
+        out->is_addressee |= is_assignee(task, called[i], c->rtp->everyone);
+    }
+    return 0;
 }
 
-static void work(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
-                 const struct rtp_task *task)
+static int claim_check(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
+                       const struct rtp_task *task, struct amp_error *err)
 {
-    if (task->claimant == 0) {
-        about_task(c, v, "accept_required", "taskId", "a task_accept first",
-                   "is a task that nobody has accepted");
-        return;
-    }
-    if (task->claimant == f->agent)
-        return;
-    if (f->kind == AMP_RTP_UPDATE)
-        checks_finding(c, "not_claimant", "/sourceAgentId", v->from, "the agent that has the task",
-                       "is not the agent that accepted the task");
-    else
-        about_task(c, v, "not_claimant",
-                   f->kind == AMP_RTP_COMPLETE ? "completedByAgentId" : "failedByAgentId",
-                   "the agent that has the task", "is not the agent that accepted the task");
+    static const struct {
+        const char *expected, *says;
+    } words[AMP_WORK_VERDICTS] = {
+        [AMP_WORK_NOT_HOLDER] = {"the agent that has the task",
+                                 "is not the agent that accepted the task"},
+        [AMP_WORK_TAKEN] = {"the agent that has the task",
+                            "cannot accept a task that another agent has accepted"},
+        [AMP_WORK_NOT_ADDRESSEE] = {"one of the task's toAgents",
+                                    "is not one of the agents of the task"},
+        [AMP_WORK_NOT_ACCEPTED] = {"a task_accept first", "is a task that no agent has accepted"},
+    };
+    struct amp_work_claim claim;
+    struct amp_outcome o;
+    amp_outcome_read(v, &o);
+    if (claim_read(c, o.by, f, task, &claim, err) < 0)
+        return -1;
+    enum amp_work_verdict verdict = amp_work_judge(&claim);
+    if (verdict != AMP_WORK_ALLOWED)
+        about(c, v, amp_terms_denial(amp_terms_of(v->protocol), verdict),
+              verdict == AMP_WORK_NOT_ACCEPTED ? "/payload/taskId" : o.by_at,
+              words[verdict].expected, words[verdict].says);
+    return 0;
 }
 
 /* What was said before the end may be said again after it: whoever resends has seen no answer. */
@@ -126,25 +143,24 @@ static bool is_resend(const struct checks *c, const struct rtp_fact *f)
     return f->operation && table_find(&c->rtp->operations, f->operation);
 }
 
-static void task_step(struct checks *c, const struct amp_view *v, const struct rtp_fact *f)
+static int task_step(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
+                     struct amp_error *err)
 {
     const struct rtp_task *task = table_find(&c->rtp->tasks, f->task);
-    bool begins = f->kind == AMP_RTP_ACCEPT || f->kind == AMP_RTP_ACK_ACCEPT;
-    if (!begins && f->kind != AMP_RTP_UPDATE && f->kind != AMP_RTP_COMPLETE &&
+    if (!f->begins && f->kind != AMP_RTP_UPDATE && f->kind != AMP_RTP_COMPLETE &&
         f->kind != AMP_RTP_FAILED)
-        return;
+        return 0;
     if (!task || !task->created)
-        about_task(c, v, "unknown_ref", "taskId", "a task that the state knows",
-                   "is no task of which the state has the task_create");
+        about(c, v, "unknown_ref", "/payload/taskId", "a task in the state directory",
+              "is a task without a task_create in the state directory");
     else if (task->done && is_resend(c, f))
-        return;
+        return 0;
     else if (task->done)
-        about_task(c, v, "terminal", "taskId", "a task that has not ended",
-                   "is a task that has ended");
-    else if (begins)
-        accept_check(c, v, f, task);
+        about(c, v, "terminal", "/payload/taskId", "a task that has not ended",
+              "is a task that has ended");
     else
-        work(c, v, f, task);
+        return claim_check(c, v, f, task, err);
+    return 0;
 }
 
 /* Whether what an ack "processed" refers to has come to an end. */
@@ -158,18 +174,28 @@ static bool has_outcome(const struct rtp_history *h, const struct rtp_event *eve
     return true;
 }
 
-static void ack(struct checks *c, const struct amp_view *v)
+static int ack(struct checks *c, const struct amp_view *v, const struct rtp_fact *f,
+               struct amp_error *err)
 {
     struct amp_span ref = v->body.ack.ref;
     const struct rtp_event *event =
         ref.n ? table_find(&c->rtp->events, keyed_hash(c->rtp->key, ref)) : NULL;
+    const struct rtp_task *task =
+        event && (event->kind == AMP_RTP_CREATE || event->kind == AMP_RTP_SKILL)
+            ? table_find(&c->rtp->tasks, event->task)
+            : NULL;
     if (!event)
-        about_task(c, v, "unknown_ref", "refEventId", "an event that the state knows",
-                   "refers to an event that is not in the state");
+        about(c, v, "unknown_ref", "/payload/refEventId", "an event in the state directory",
+              "refers to an event that is not in the state directory");
     else if (v->body.ack.stage == AMP_STAGE_FULFILLED && !has_outcome(c->rtp, event))
-        about_task(c, v, "no_terminal_outcome", "ackType",
-                   "accepted, until there is a reply, a task_complete or a task_failed",
-                   "says that the event was processed, but there is no outcome");
+        about(c, v, "no_terminal_outcome", "/payload/ackType",
+              "accepted until there is a reply, a task_complete or a task_failed",
+              "reports the event as processed, but there is no outcome");
+    else if (!task)
+        return checks_holder(c, v, err);
+    else if (v->body.ack.stage != AMP_STAGE_RECEIVED)
+        return claim_check(c, v, f, task, err);
+    return 0;
 }
 
 int rtp_check(struct checks *c, const struct amp_view *v, struct amp_error *err)
@@ -186,10 +212,11 @@ int rtp_check(struct checks *c, const struct amp_view *v, struct amp_error *err)
         return -1;
     outbox(c, &f);
     attempt(c, &f);
-    task_step(c, v, &f);
-    if (f.kind == AMP_RTP_ACK)
-        ack(c, v);
-    int bad = c->findings == 0 ? rtp_absorb(c->rtp, &f, err) : 0;
+    int bad = f.kind == AMP_RTP_ACK     ? ack(c, v, &f, err)
+              : f.kind == AMP_RTP_REPLY ? checks_holder(c, v, err)
+                                        : task_step(c, v, &f, err);
+    if (bad == 0 && c->findings == 0)
+        bad = rtp_absorb(c->rtp, &f, err);
     rtp_fact_release(&f);
     if (bad < 0 || c->findings > 0)
         return bad;

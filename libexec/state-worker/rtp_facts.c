@@ -9,6 +9,7 @@
 
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
+#include "protocol/terms.h"
 #include "rtp.h"
 
 static uint64_t hash(const struct rtp_history *h, struct amp_span text)
@@ -16,14 +17,9 @@ static uint64_t hash(const struct rtp_history *h, struct amp_span text)
     return text.n ? keyed_hash(h->key, text) : 0;
 }
 
-static uint64_t hash_at(const struct rtp_history *h, const struct amp_tape *t, uint32_t object,
-                        const char *key)
+bool rtp_is_event(enum amp_protocol p)
 {
-    if (object == AMP_TOK_NONE || t->tok[object].type != AMP_JSON_OBJECT)
-        return 0;
-    uint32_t tok = amp_tape_get(t, object, amp_span_str(key));
-    return tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_STRING ? hash(h, amp_tok_raw(t, tok))
-                                                                      : 0;
+    return amp_terms_of(p)->numbering == AMP_NUMBERED_BY_NODE;
 }
 
 /* The same operation sent again: same outbox, kind and conversation, and the payload's bytes. */
@@ -40,40 +36,34 @@ static uint64_t operation_of(const struct rtp_history *h, const struct amp_view 
 int rtp_fact_of(const struct rtp_history *h, const struct amp_view *v, struct rtp_fact *f,
                 struct amp_error *err)
 {
-    static const char *const agents[AMP_RTP_UNKNOWN + 1] = {
-        [AMP_RTP_ACCEPT] = "acceptedByAgentId",
-        [AMP_RTP_ACK_ACCEPT] = "acceptedByAgentId",
-        [AMP_RTP_COMPLETE] = "completedByAgentId",
-        [AMP_RTP_FAILED] = "failedByAgentId",
-    };
-    const struct amp_tape *t = v->tape;
+    struct amp_outcome o;
+    bool says = amp_outcome_read(v, &o);
     *f = (struct rtp_fact){.kind = amp_rtp_kind_of(v),
                            .id = hash(h, v->id),
-                           .outbox = hash_at(h, t, 0, "sourceNodeId"),
+                           .outbox = hash(h, v->node),
                            .task = hash(h, v->task),
                            .corr = hash(h, v->correlation),
-                           .agent = hash(h, v->from),
+                           .agent = hash(h, o.by),
+                           .begins = says && o.takes_up,
+                           .releases = says && o.releases,
                            .seq = v->sequence,
                            .attempt = v->attempt,
                            .created_ms = v->created_ms};
     f->operation = operation_of(h, v, f);
-    if (agents[f->kind])
-        f->agent = hash_at(h, t, v->payload, agents[f->kind]);
-    uint32_t retry = v->payload == AMP_TOK_NONE
-                         ? AMP_TOK_NONE
-                         : amp_tape_get(t, v->payload, AMP_SPAN("retryable"));
-    f->retryable = retry != AMP_TOK_NONE && t->tok[retry].type == AMP_JSON_TRUE;
-    uint32_t list = f->kind != AMP_RTP_CREATE || v->payload == AMP_TOK_NONE
-                        ? AMP_TOK_NONE
-                        : amp_tape_get(t, v->payload, AMP_SPAN("toAgents"));
-    if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY || t->tok[list].count == 0)
+    if (f->kind == AMP_RTP_SKILL || f->kind == AMP_RTP_COMPLETE) {
+        struct amp_span versions[AMP_RTP_VERSIONS_MAX];
+        for (uint32_t i = amp_rtp_versions(v->tape, versions); i-- > 0;)
+            f->versions[i] = hash(h, versions[i]);
+    }
+    if ((f->kind != AMP_RTP_CREATE && f->kind != AMP_RTP_SKILL) || v->n_to == 0)
         return 0;
-    f->assignees = calloc(t->tok[list].count, sizeof *f->assignees);
+    f->assignees = calloc(v->n_to, sizeof *f->assignees);
     if (!f->assignees)
         return amp_fail_memory(err);
-    for (uint32_t i = list + 1; i < t->tok[list].next; i = t->tok[i].next)
-        if (t->tok[i].type == AMP_JSON_STRING)
-            f->assignees[f->n_assignees++] = hash(h, amp_tok_raw(t, i));
+    while (f->n_assignees < v->n_to) {
+        f->assignees[f->n_assignees] = hash(h, v->to[f->n_assignees]);
+        f->n_assignees++;
+    }
     return 0;
 }
 
@@ -83,12 +73,22 @@ void rtp_fact_release(struct rtp_fact *f)
     f->assignees = NULL;
 }
 
+/* A skill distribution is done when its completion confirms the version. */
+static bool is_confirmed(const struct rtp_task *task, const struct rtp_fact *f)
+{
+    bool good = task->version == 0;
+    for (unsigned i = 0; i < AMP_RTP_VERSIONS_MAX && !good; i++)
+        good = f->versions[i] == task->version;
+    return good;
+}
+
 static void absorb_task(struct rtp_task *task, struct rtp_fact *f)
 {
     switch (f->kind) {
     case AMP_RTP_CREATE:
     case AMP_RTP_SKILL:
         task->created = true;
+        task->version = f->kind == AMP_RTP_SKILL ? f->versions[0] : 0;
         if (!task->assignees) {
             task->assignees = f->assignees;
             task->n_assignees = f->n_assignees;
@@ -101,12 +101,12 @@ static void absorb_task(struct rtp_task *task, struct rtp_fact *f)
             task->claimant = f->agent;
         break;
     case AMP_RTP_COMPLETE:
-        task->done = true;
+        task->done |= is_confirmed(task, f);
         break;
     case AMP_RTP_FAILED:
         task->failed = true;
-        task->done = task->done || !f->retryable;
-        task->claimant = f->retryable ? 0 : task->claimant; /* somebody may try again */
+        task->done |= !f->releases;
+        task->claimant = f->releases ? 0 : task->claimant; /* another agent may try again */
         break;
     default:
         break;
@@ -151,10 +151,10 @@ static int load_one(struct loading *l, struct amp_span id, const struct amp_stor
         return 0;
     if (amp_message_parse(row, &l->c->mem, &rec, &l->err) < 0)
         return -1;
-    if (!amp_span_is(rec.protocol, "rtp"))
+    if (!rtp_is_event(amp_protocol_find(rec.protocol)))
         return 0;
     int good = amp_reader_line(l->h->reader, rec.line, NULL, &v, NULL, NULL, &l->err);
-    if (good <= 0 || v.protocol != AMP_PROTO_RTP)
+    if (good <= 0 || !rtp_is_event(v.protocol))
         return good < 0 ? -1 : 0;
     if (l->n == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 256;

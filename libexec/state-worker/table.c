@@ -39,7 +39,8 @@ static int grow(struct table *t, struct amp_error *err)
 {
     uint32_t cap = t->cap ? t->cap * 2 : FIRST;
     if (cap > MOST)
-        return amp_fail(err, AMP_INTERNAL, "history_full", "the state holds too many events");
+        return amp_fail(err, AMP_INTERNAL, "history_full",
+                        "the state directory has too many events");
     uint64_t *keys = calloc(cap, sizeof *keys);
     char *values = calloc(cap, t->value_size);
     if (!keys || !values) {

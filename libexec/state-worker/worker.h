@@ -32,11 +32,16 @@ struct checks {
 void checks_finding(struct checks *c, const char *code, const char *pointer, struct amp_span found,
                     const char *expected, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
+/* Whether the agent may report this of the work that the message answers: a finding where the
+ * ledger denies it. */
+int checks_holder(struct checks *c, const struct amp_view *v, struct amp_error *err);
 int checks_run(struct checks *c, const struct amp_view *v, struct amp_error *err);
 
 /* The Runtime Protocol: outbox numbers, attempts, claims and outcomes. */
 struct rtp_history;
 void rtp_history_free(struct rtp_history *h);
+/* Whether the protocol's messages are events of outboxes. */
+bool rtp_is_event(enum amp_protocol p);
 int rtp_check(struct checks *c, const struct amp_view *v, struct amp_error *err);
 
 #endif

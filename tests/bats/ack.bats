@@ -307,7 +307,7 @@ amp-ack sweep || rc=$?
 [ $rc -eq 73 ]
 SH
   run -0 unshare -rm bash look
-  [[ $output == *'"msg_id":"task_dispatch-T-2026-044-'*"can be read: 1 messages"*"Read-only file system"* ]]
+  [[ $output == *'"msg_id":"task_dispatch-T-2026-044-'*"is readable: 1 message"*"Read-only file system"* ]]
   # The same where only the index has to be read again from the log.
   rm state/index*
   run -0 unshare -rm bash look

@@ -92,7 +92,7 @@ echo "Invalid API key" >&2
 exit 1
 EOS
   dispatch '.msg_id += "1"' | run_agent --retries 1 --exec "$ADAPTERS/agent-claude"
-  grep -q "nobody is blamed" err
+  grep -q "not counted against the agent" err
 }
 
 @test "agent-claude as reviewer: a verdict out of the reply, none out of prose" {

@@ -74,11 +74,11 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [[ $stderr == *outcome_missing* ]]
   track 12:00:00 <in >/dev/null
   run -1 amp-ack send --stage FULFILLED <in
-  complete | track 12:00:01 >/dev/null
+  { accept; complete; } | track 12:00:01 >/dev/null
   [ "$(state evt_1)" = FULFILLED ]
   amp-ack send --stage FULFILLED --from exec <in | jq -e '.payload.ackType == "processed"'
   rm -r state
-  { cat in; fail; } | track 12:00:00 >/dev/null
+  { cat in; accept; fail; } | track 12:00:00 >/dev/null
   [ "$(state evt_1)" = FAILED ]
   amp-ack send --stage FULFILLED --from exec <in | jq -e '.payload.ackType == "processed"'
   [ "$(state evt_1)" = FAILED ]
@@ -90,7 +90,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [ "$output" = "$(cat in)" ]
   [[ $stderr == *outcome_missing* ]]
   [ "$(state evt_1)" = SENT ]
-  { complete; processed; } | track 12:00:01 >/dev/null
+  { accept; complete; processed; } | track 12:00:01 >/dev/null
   [ "$(state evt_1)" = FULFILLED ]
   # A message that nobody answers is processed when its receiver says so.
   ev message '{"toAgents":["exec"],"subject":"s","body":"b","expectsReply":false}' '.eventId = "evt_m" | .sourceAgentId = "cli"' >msg
@@ -154,7 +154,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   amp-validate told | cmp - told
   jq -e '.kind == "ack" and .toAgentId == "cli" and .corrId == "c" and .seq == 1 and (.payload | .refEventId == "evt_b"
     and .ackType == "accepted" and .code == "already_in_progress" and (.reason | startswith("evt_1 ")))' told
-  complete | track 12:00:04 >/dev/null
+  { accept; complete; } | track 12:00:04 >/dev/null
   jq -c '.eventId = "evt_d" | .trace.attempt = 3' second | track 12:00:05 | jq -e '.payload | .ackType == "processed" and .code == "duplicate_detected"'
   # Another source's task of the same id is another operation.
   jq -c '.sourceAgentId = "ann" | .eventId = "evt_e"' first >other
@@ -250,7 +250,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [ "$(wc -l <numbers)" -eq 6 ]
   sort -nuc numbers
   # The state knows the last one: a clock that was put back changes nothing.
-  jq -es 'map(select(.key == "sequence.sw4rm%0Aamp-route").state.last) | length == 6 and .[-1] == $last' \
+  jq -es 'map(select(.key == "sequence.sw4rm.amp-route").state.last) | length == 6 and .[-1] == $last' \
     --argjson last "$(tail -1 numbers)" state/log/*.ndjson
   # An agent that acknowledges by one tool and gets messages by another has one row of numbers.
   m 7 | jq -c '{to: "bob", msg: .}' | amp-ack send >>three
@@ -277,7 +277,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
     "etaAt":"2026-03-04T12:00:00Z"}'; } | track 12:00:00 >/dev/null
   amp-ack sweep --now 2026-03-02T12:00:00Z >/dev/null
   [ "$(waiting)" = await,keep ]
-  complete | track 12:00:00 >/dev/null
+  { accept; complete; } | track 12:00:00 >/dev/null
   amp-ack sweep --now 2026-03-03T12:00:00Z >/dev/null
   [ "$(waiting)" = await,keep,forget ]
 }
@@ -315,6 +315,25 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [[ $stderr == *"not_claimant: exec holds the work, not eve"*evt_1* ]]
   [ "$(state evt_1)" = RECEIVED ]
   complete | track 12:00:04 >/dev/null
+  [ "$(state evt_1)" = FULFILLED ]
+}
+
+@test "Runtime Protocol: an agent accepts a task before it ends it, in the minimal profile too" {
+  create | track 12:00:00 >/dev/null
+  run -1 --separate-stderr track 12:00:01 < <(complete)
+  [[ -z $output && $stderr == *"accept_required: no agent has accepted evt_1: its end is not taken of exec"* ]]
+  run -1 --separate-stderr track 12:00:01 < <(fail)
+  [[ -z $output && $stderr == *accept_required* ]]
+  [ "$(state evt_1)" = SENT ]
+  # "accepted" acknowledges the delivery of the task; it is not a task_accept.
+  processed | jq -c '.payload.ackType = "accepted"' | track 12:00:02 >/dev/null
+  run -1 --separate-stderr track 12:00:03 < <(complete)
+  [[ $stderr == *accept_required* ]]
+  echo 10 >n
+  ev ack '{"taskId":"t","acceptedByAgentId":"exec","etaSeconds":60}' | track 12:00:04 >/dev/null
+  run -1 --separate-stderr track 12:00:05 < <(accept '.payload.acceptedByAgentId = "eve"')
+  [[ $stderr == *"already_claimed: exec holds the work, not eve"* ]]
+  complete | track 12:00:06 >/dev/null
   [ "$(state evt_1)" = FULFILLED ]
 }
 
@@ -378,6 +397,11 @@ refused() { amp-ack log --id "$1" --format ndjson | jq -r 'select(.event == "ref
   [ ! -s cli ]
   [ "$(refused evt_9)" = "refused evt_9 not_assignee" ]
   [ "$(state evt_1)" = RECEIVED ]
+  complete '.eventId = "evt_7"' >in
+  run -1 --separate-stderr route <in
+  [[ -z $output && $stderr == *"evt_7: accept_required: no agent has accepted evt_1"* ]]
+  [ ! -s cli ]
+  accept | amp-ack >/dev/null
   complete '.eventId = "evt_8"' | route
   [ "$(jq -r .eventId cli)" = evt_8 ]
   [ "$(state evt_1)" = FULFILLED ]
@@ -399,7 +423,7 @@ later() { amp-ack sweep --now "$(date -u -d "+$1 seconds" +%FT%TZ)" "${@:2}"; }
   [ "$(state evt_1)" = READ ]
   echo 3 >n
   accept ".payload |= (del(.etaSeconds) + {taskId: \"t2\", etaAt: \"$(date -u -d '+1 hour' +%FT%TZ)\"})" | amp-ack >/dev/null
-  complete '.eventId = "evt_9" | .payload.taskId = "t3"' | amp-ack >/dev/null
+  { accept '.eventId = "evt_41" | .payload.taskId = "t3"'; complete '.eventId = "evt_9" | .payload.taskId = "t3"'; } | amp-ack >/dev/null
   [ -z "$(later 60 --retries 3 | grep -v evt_4)" ]
   later 300 --retries 3 | grep sla_breach >told
   jq -se 'length == 1 and (.[0] | .type == "escalation" and .payload.affected_msgs == ["evt_1"] and
@@ -537,7 +561,7 @@ W=task_dispatch-T-2026-044-
   ev task_create '{"taskId":"t","taskType":"skill_distribution","title":"T","toAgents":["exec"],"capabilityId":"cap.a",
     "delegationSkillRef":{"name":"d","version":"1.3.0"},"requiredBy":"2026-02-25T18:30:00.000Z","requesterAgentId":"cli"}' \
     '.sourceAgentId = "cli"' | track 12:00:00 >/dev/null
-  complete | track 12:00:01 >/dev/null
+  { accept; complete; } | track 12:00:01 >/dev/null
   complete '.payload.installedVersion = "1.2.9"' | track 12:00:02 >/dev/null
   [ "$(state evt_1)" != FULFILLED ]
   complete '.payload.installedVersion = "1.3.0"' | track 12:00:03 >/dev/null

@@ -46,9 +46,9 @@ setup() {
 --exec|--exec needs a command
 -n 1 --number 2|--number is given twice
 -n 11|--number: '11' is not between -3 and 10
--n 1x|--number: '1x' is not a whole number
+-n 1x|--number: '1x' is not an integer
 --real 2|--real: '2' is not between 0 and 1
--c three|--choice: 'three' is none of one, two
+-c three|--choice: 'three' is not one of one, two
 --path=|--path: an empty path
 first --string x|unknown option --string ('spout' has it)
 --only x|unknown option --only ('first' has it)
@@ -98,7 +98,7 @@ T
   mkdir -m 700 state
   echo '{"store":{"keep_segments":5}}' >amp.json
   run -0 amp-ack status --state state --config amp.json
-  [[ $output == *"warning: amp.json: store counts in the amp.json of the state directory only"* ]]
+  [[ $output == *"warning: amp.json: ignored: store (it belongs in the amp.json of the state directory)"* ]]
   cp amp.json state
   run -0 amp-ack status --state state --config "$PWD/state/amp.json"
   [[ $output != *warning* ]]
@@ -124,8 +124,8 @@ T
   [ "${lines[0]}" = "flag=0 number=5 duration=1000 size=64 real=0.5" ]
   [ "${lines[2]}" = "string=state choice=one" ]
   [ "${#lines[@]}" -eq 4 ]
-  [ "$stderr" = "cli-sample: warning: state/amp.json: ignored: sample.number, sample.rules, sample.flag; only settings of \
-storage and display are read from a state directory; move the others to $PWD/xdg/amp/amp.json or to a file given with --config" ]
+  [ "$stderr" = "cli-sample: warning: state/amp.json: ignored: sample.number, sample.rules, sample.flag; a state \
+directory may set only store and redact; move other settings to $PWD/xdg/amp/amp.json or to a file given with --config" ]
   # The user's file comes first, and the other one is reported all the same.
   echo '{"sample":{"number":3}}' >xdg/amp/amp.json
   XDG_CONFIG_HOME=$PWD/xdg run -0 --separate-stderr cli-sample --state state
@@ -186,13 +186,13 @@ storage and display are read from a state directory; move the others to $PWD/xdg
   echo '[]' >a.json
   run -78 cli-sample --config a.json
   AMP_SAMPLE_NUMBER=x run -78 cli-sample
-  [[ "$output" == *"AMP_SAMPLE_NUMBER: 'x' is not a whole number"* ]]
+  [[ "$output" == *"AMP_SAMPLE_NUMBER: 'x' is not an integer"* ]]
 }
 
 @test "help names every option, verb and status" {
   run -0 cli-sample --help
   for w in "usage: cli-sample [OPTION...] [FILE...]" "two words" "-s, --string TEXT" "--exec COMMAND..." \
-    "[AMP_STATE]" "--color WHEN" " 69  a service or peer is absent" "amp-exit(7)"; do
+    "[AMP_STATE]" "--color WHEN" " 69  a service or peer is missing" "amp-exit(7)"; do
     [[ "$output" == *"$w"* ]] || { echo "missing: $w"; false; }
   done
   run -0 cli-sample first --help
@@ -271,7 +271,7 @@ storage and display are read from a state directory; move the others to $PWD/xdg
   cd "$BATS_TEST_TMPDIR"
   mkdir -m 755 state
   run -77 amp-ack track --state state </dev/null
-  [[ $output == *"state is open to others (mode 755): chmod 700 it, or name a directory that does not exist yet"* ]]
+  [[ $output == *"state is accessible to other users (mode 755): chmod 700 it, or use a new directory"* ]]
   run -77 agent-registry --state state </dev/null
   [ "$(stat -c %a state)" = 755 ]
   [ -z "$(ls -A state)" ]

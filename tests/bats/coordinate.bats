@@ -650,7 +650,7 @@ warning: waiting"
     failed_stage: "REJECTED", code: "repo_not_git", message: "no git", rule: "repo",
     retryable: false, timestamp: "2026-02-26T14:32:07Z"}' | hear
   [ "$(of_task .state)" = waiting ]
-  last escalation | jq -e '.payload.description | contains("It was refused by executor (repo_not_git): no git")'
+  last escalation | jq -e '.payload.description | contains("executor refused it (repo_not_git): no git")'
 }
 
 @test "the admin's new dispatch of a locked task lifts the lock" {

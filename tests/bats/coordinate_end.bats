@@ -31,13 +31,13 @@ no_answer() {
   new_task '.branch = "main"' | ends
   [ "$status" = 1 ]
   [[ "$err" == *branch_violation* ]]
-  [[ "$err" == *"no task was opened"* ]]
+  [[ "$err" == *"ended without a new task"* ]]
 }
 
 @test "no task came at all: 1" {
   ends </dev/null
   [ "$status" = 1 ]
-  [[ "$err" == *"no task was opened"* ]]
+  [[ "$err" == *"ended without a new task"* ]]
 }
 
 @test "a task without criteria waits to be completed: 75 names it" {

@@ -130,6 +130,55 @@ seqs() { jq -r 'if .kind == "signal" then .payload.signal else .seq end' out | p
   [ "$(seqs)" = "1 2 3" ]
 }
 
+# afresh STATE COMMAND...: STATE is a copy of the cursor's, made before; afterwards the cursor is printed.
+afresh() {
+  rm -rf state
+  cp -r "$1" state
+  "${@:2}" >/dev/null 2>err || [ $? -eq 75 ]
+  at mbp vps '"\(.state) \(.lastSeq)"'
+}
+
+@test "a cursor with a gap, overdue or not, is moved, ended, taken over" {
+  route --on-gap hold --gap-timeout 1h < <(events 1 3 5) || [ $? -eq 75 ]
+  [ "$(at mbp vps .state)" = GAP ]
+  mv state gap
+  route --on-gap hold --gap-timeout 1ms < <(events 1 3 5) || [ $? -eq 75 ]
+  route --on-gap hold --gap-timeout 1ms </dev/null || [ $? -eq 75 ]
+  [ "$(at mbp vps .state)" = OVERDUE ]
+  cp -r state overdue
+  [ "$(afresh gap amp-ack cursors move mbp vps 7)" = "ACTIVE 7" ]
+  [ "$(afresh gap amp-ack cursors retire mbp vps)" = "RETIRED 1" ]
+  [ "$(afresh gap route --on-gap hold --gap-timeout 1h < <(events 2))" = "GAP 3" ]
+  [ "$(afresh overdue amp-ack cursors move mbp vps 7)" = "ACTIVE 7" ]
+  [ "$(afresh overdue amp-ack cursors retire mbp vps)" = "RETIRED 1" ]
+  [ "$(afresh overdue route --on-gap hold --gap-timeout 1h < <(events 6))" = "OVERDUE 1" ]
+  [ "$(afresh overdue route --on-gap hold --gap-timeout 1h < <(events 2))" = "GAP 3" ]
+}
+
+@test "an expired cursor is moved, ended, taken over" {
+  mkfifo in
+  local gap
+  for gap in 1h 1ms; do
+    rm -rf state
+    amp-route --cursor mbp -r '* => file:out' --on-gap hold --gap-timeout $gap -i in --hold >said 2>err &
+    router=$!
+    events 1 3 >in
+    wait_until 20 has_lines out 1
+    waits() { [ "$(at mbp vps .waiting)" = 1 ] && { [ $gap = 1h ] || [ "$(at mbp vps .state)" = OVERDUE ]; }; }
+    wait_until 20 waits
+    kill -9 "$router"
+    wait "$router" || [ $? -eq 137 ]
+    amp-ack sweep --now "$(date -u -d '+6 minutes' +%FT%TZ)" >/dev/null
+    [ "$(at mbp vps .state)" = EXPIRED ]
+    mv state "expired$gap"
+    : >out
+  done
+  [ "$(afresh expired1h amp-ack cursors move mbp vps 7)" = "ACTIVE 7" ]
+  [ "$(afresh expired1h amp-ack cursors retire mbp vps)" = "RETIRED 1" ]
+  [ "$(afresh expired1h route --on-gap hold --gap-timeout 1h </dev/null)" = "GAP 1" ]
+  [ "$(afresh expired1ms route --on-gap hold --gap-timeout 1h </dev/null)" = "OVERDUE 1" ]
+}
+
 @test "one router at a time follows as a consumer" {
   mkfifo in
   amp-route --cursor mbp -r '* => file:out' -i in --hold >said 2>err &

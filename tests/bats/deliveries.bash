@@ -12,7 +12,7 @@ fine() {
     function wrong(what) { print what ": " $0; bad = 1 }
     $1 ~ /^inbox\./ {
       agent = $1
-      sub(/%0A.*/, "", agent)
+      sub(/\.[^.]*$/, "", agent)
       if (read[$1] && ($2 == "offer" || ($2 == "read" && $4 == "READ"))) wrong("again")
       if ($2 == "offer" && under[agent] && under[agent] != $1) wrong("not READ is " under[agent])
       if ($2 == "offer") under[agent] = $1
@@ -20,8 +20,8 @@ fine() {
       if ($2 == "read") read[$1] = 1
     }
     $1 ~ /^message\./ && $4 == "FULFILLED" && $3 != "FULFILLED" && done[$1]++ { wrong("fulfilled twice") }
-    $1 == "cursor.mbp%0Avps" && $5 != last + 0 && $5 != last + 1 { wrong("a gap behind " last) }
-    $1 == "cursor.mbp%0Avps" { last = $5 }
+    $1 == "cursor.mbp.vps" && $5 != last + 0 && $5 != last + 1 { wrong("a gap behind " last) }
+    $1 == "cursor.mbp.vps" { last = $5 }
     END { exit bad }'
 }
 
@@ -38,7 +38,7 @@ all_reached() {
 
 # no_oftener REACHED FRAMES: none came more often than it was offered.
 no_oftener() {
-  awk -F'\t' 'NR == FNR { if ($1 ~ /^inbox\./ && $2 == "offer") { sub(/.*%0A/, "", $1); n[$1]++ }; next }
+  awk -F'\t' 'NR == FNR { if ($1 ~ /^inbox\./ && $2 == "offer") { sub(/.*\./, "", $1); n[$1]++ }; next }
     { came[$1]++ }
     END { for (i in came) if (came[i] > n[i]) { print "too often: " i; bad = 1 } exit bad }' "$2" "$1"
 }

@@ -56,6 +56,24 @@ ids() { jq -r .msg_id "$1" | sort; }
   done
 }
 
+@test "route: more answers than are committed at once, none of which is on the disk" {
+  for ((i = 1; i <= 340; i++)); do
+    echo "{\"eventId\":\"e$i\",\"seq\":$i,\"kind\":\"message\",\"sourceNodeId\":\"n\",\"sourceAgentId\":\"a\",\"corrId\":\"c\",\"createdAt\":\"2026-02-25T16:30:00.000Z\",\"payload\":{\"toAgents\":[]}}"
+  done >many
+  [ "$(head -c 65536 many | wc -l)" -gt 260 ]
+  amp-route -r '* => agents' --agent b=file:got --state counted <many >answers || [ $? -eq 1 ]
+  [ "$(wc -l <answers)" -eq 340 ]
+  rm -rf state
+  cp -r before state
+  failing sync:1:EIO amp-route -r '* => agents' --agent b=file:got <many >out 2>err
+  [ "$status" -eq 75 ]
+  [ ! -s out ]
+  amp-ack repair 2>/dev/null
+  # Who repeats them is answered about each.
+  amp-route -r '* => agents' --agent b=file:got <many >out || [ $? -eq 1 ]
+  [ "$(jq -r .payload.refEventId out | sort -u | wc -l)" -eq 340 ]
+}
+
 @test "a spool whose disk fails: answered, kept, and nothing half there" {
   head -n 3 in >three
   mkdir box
@@ -101,7 +119,7 @@ inbox_messages() {
       failing "${op%:*}:$n:${op#*:}" amp-route inbox executor >out 2>err
       [ "$status" -eq 137 ] || break
       points=$((points + 1))
-      jq -rR 'fromjson? | select(.key // "" | startswith("inbox.")) | select(.to == "READ") | .key | split("%0A")[1]' \
+      jq -rR 'fromjson? | select(.key // "" | startswith("inbox.")) | select(.to == "READ") | .key | split(".")[2]' \
         state/log/*.ndjson | sort -u >were_read
       amp-route inbox executor >again 2>err || true
       # One that was on its way may come twice.

@@ -53,19 +53,27 @@ mended() {
   run -64 amp-ack doctor --skip nothing
 }
 
+@test "one message, two messages" {
+  found_ok() { doctor --json | jq -se --arg t "$1" 'any(.check == "state" and (.what | endswith($t)))'; }
+  found_ok ' is readable: 1 message'
+  amp-ack track >/dev/null \
+    < <(message task_dispatch '.requires_ack = false | del(.ack_timeout_sec) | .msg_id = "task_dispatch-T-2026-044-7"')
+  found_ok ' is readable: 2 messages'
+}
+
 @test "state directory: missing, open to others, no room, failed, damaged, torn, without an index" {
   found fail state 'no state directory' --state nowhere
   chmod 750 state
-  found fail state 'others may enter'
+  found fail state 'other users can enter'
   mended
   chmod 644 state/log/000001.ndjson
-  found fail state 'others may open'
+  found fail state 'other users can open'
   mended
   # As anywhere else, an amp.json may be read if there is no secret in it.
   (umask 022 && echo '{}' >state/amp.json)
   run -0 doctor
   chmod 646 state/amp.json
-  found fail permissions 'others may write [^ ]*state/amp.json'
+  found fail permissions 'other users can write [^ ]*state/amp.json'
   mended
   rm state/amp.json
   found fail state 'free on its disk' --min-free 1000000G
@@ -74,7 +82,7 @@ mended() {
   mended
   run -0 doctor
   rm -f state/index*
-  found warn state 'no index'
+  found warn state 'index is missing'
   mended
   (umask 077 && echo 'not an index at all, but longer than its head' >state/index.db)
   rm -f state/index.db-*
@@ -83,7 +91,7 @@ mended() {
   amp-ack sweep
   run -0 doctor
   printf '{"h":"half of a fra' >>"$(ls state/log/0*.ndjson | tail -1)"
-  found warn state 'torn'
+  found warn state 'incomplete'
   mended
   amp-ack track < <(message review_request '.requires_ack = false | del(.ack_timeout_sec)') >/dev/null
   run -0 doctor
@@ -143,14 +151,14 @@ mended() {
   found fail peers 'helper jq-worker is missing'
   printf '#!/bin/sh\necho "jq-worker 0.0.1"\n' >helpers/jq-worker
   chmod +x helpers/jq-worker
-  found fail peers 'of another version: jq-worker 0.0.1'
+  found fail peers 'has the wrong version: jq-worker 0.0.1'
   unset AMP_LIBEXEC
   echo '{"route": {"routes": ["to=x => command:no-such-command --now", "* => exec-each:/bin/true"]}}' >amp.json
-  found fail peers 'no-such-command of a route is not found' -c amp.json
-  PATH=$AMP_BUILD/bin:$PWD/none found warn peers 'git is not found' || {
+  found fail peers 'no-such-command of a route does not exist' -c amp.json
+  PATH=$AMP_BUILD/bin:$PWD/none found warn peers 'git is missing' || {
     # jq is not there either then: looked at by hand.
     run -1 env PATH="$AMP_BUILD/bin" amp-ack doctor --skip clock --strict
-    [[ $output == *"git is not found"* ]]
+    [[ $output == *"git is missing"* ]]
   }
 }
 
@@ -159,16 +167,16 @@ mended() {
   chmod 644 amp.json
   run -0 doctor -c amp.json
   chmod 666 amp.json
-  found fail permissions 'others may write' -c amp.json
+  found fail permissions 'other users can write' -c amp.json
   mended
   echo '{"route": {"routes": ["* => https://ann:hunter2@host/"]}}' >amp.json
   chmod 644 amp.json
-  found fail permissions 'a secret stands in it' -c amp.json
+  found fail permissions 'which contains a secret' -c amp.json
   [[ $output != *hunter2* ]]
   mended
   echo 'X-Anything: 1' >headers
   chmod 640 headers
-  found fail permissions 'which is there for secrets' headers
+  found fail permissions 'which is for secrets' headers
   mended
   run -0 doctor -c amp.json headers
 }
@@ -177,7 +185,7 @@ mended() {
   export XDG_CONFIG_HOME=$PWD/cfg
   echo '{"qa": {"min_confidence": 0.1}, "hitl": {"operators": ["eve"]}}' >state/amp.json
   chmod 600 state/amp.json
-  found warn permissions 'amp.json: ignored: qa.min_confidence, hitl.operators; only settings of storage'
+  found warn permissions 'amp.json: ignored: qa.min_confidence, hitl.operators; a state directory may set only store and redact'
   mended
   run -0 doctor
   jq -e '.qa.min_confidence == 0.1' cfg/amp/amp.json
@@ -212,10 +220,10 @@ mended() {
 
 @test "FIFOs without a reader, without a writer, full, with half a line; they are not disturbed" {
   mkfifo pipe
-  found warn fifos 'nobody has it open' pipe
+  found warn fifos 'no process has it open' pipe
   found fail fifos 'no such file' nopipe
   echo '{"route": {"routes": ["* => fifo:amp.json"]}}' >amp.json
-  found fail fifos 'is no FIFO' -c amp.json
+  found fail fifos 'is not a FIFO' -c amp.json
   # A writer that waits in open() for its reader must go on waiting.
   (echo kept >pipe) &
   writer=$!
@@ -227,7 +235,7 @@ mended() {
   exec 7<>pipe
   exec 8>pipe
   exec 7>&-
-  found fail fifos 'nobody reads' pipe
+  found fail fifos 'no process reads' pipe
   exec 8>&-
   exec 7<>pipe
   run -0 doctor pipe
@@ -238,7 +246,7 @@ mended() {
   exec 7>&-
   found warn fifos 'waits for a writer' pipe
   chmod +t pipe
-  found warn fifos 'amid a line' pipe
+  found warn fifos 'within a line' pipe
   mended
   [ ! -k pipe ]
   exec 9>&-
@@ -253,9 +261,9 @@ mended() {
   FAIL_CLOCK_SHIFT=-3600 run -1 clock
   [[ $output == *"fail  clock"*"in the future"* ]]
   FAIL_CLOCK_JUMP=5000 run -1 clock
-  [[ $output == *"it jumped by"* ]]
+  [[ $output == *"the clock jumped by"* ]]
   run -0 env LD_PRELOAD="$shim" FAIL_CLOCK_SYNC=0 amp-ack doctor --skip peers --skip hooks
-  [[ $output == *"not synchronised"* ]]
+  [[ $output == *"not synchronized"* ]]
 }
 
 @test "a warning changes the status only with --strict" {
@@ -335,13 +343,13 @@ mended() {
   message escalation >one
   message escalation '.msg_id |= sub("1$"; "2")' >two
   cat one two | run -1 hitl-prompt --answer /dev/null
-  found warn tasks 'T-2026-044 is suspended: a person has to decide' --skip peers
+  found warn tasks 'T-2026-044 is suspended: a person must decide' --skip peers
   # Decided, and the decision went nowhere.
   ref=$(jq -r .msg_id one)
   jq -nc --arg ref "$ref" '{ref_msg_id: $ref, decision: "terminate", note: "done"}' >answer
   run -1 --separate-stderr hitl-prompt --answer answer <one
   grep '"type":"decision"' <<<"$output" >decision
-  found warn tasks "the question it waits for, $ref, was decided, and no coordinator" --skip peers
+  found warn tasks "the question it waits for, $ref, was decided, but no coordinator" --skip peers
   # The task ends; the other question is left over.
   run -0 task-dispatch coordinate <decision
   found warn tasks "the question $(jq -r .msg_id two) about T-2026-044 can no longer be answered: its task has ended" --skip peers

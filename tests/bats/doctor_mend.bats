@@ -57,18 +57,18 @@ own_sudo() {
   well
   mv state kept
   touch state
-  ill 'is no directory'
+  ill 'is not a directory'
   [[ $mend == *"another one with --state"* ]]
   AMP_STATE=$PWD/kept well
   rm state
   mv kept state
   chmod 755 state
-  ill 'others may enter'
+  ill 'other users can enter'
   [ "$(amp-ack doctor --skip clock --json | jq -c 'select(.level != "ok")' | wc -l)" -eq 1 ]
   eval "$mend"
   well
   chmod -R go+r state/log
-  ill 'others may open'
+  ill 'other users can open'
   eval "$mend"
   well
   [ "$(id -u)" -eq 0 ] || skip "only root can give files away"
@@ -86,7 +86,7 @@ own_sudo() {
   mv state nfs/state
   AMP_STATE=$PWD/nfs/state
   ill 'network file system'
-  [[ $mend == "# end its programs, then cp -a $PWD/nfs/state to a local disk, and name that with --state" ]]
+  [[ $mend == "# stop its programs, then cp -a $PWD/nfs/state to a local disk, and use that with --state" ]]
   cp -a "$PWD/nfs/state" .
   AMP_STATE=$PWD/state
   well
@@ -129,7 +129,7 @@ SH
   eval "$mend"
   well
   rm -f state/index*
-  ill 'no index'
+  ill 'index is missing'
   eval "$mend"
   well
   amp-ack track < <(message review_request '.requires_ack = false | del(.ack_timeout_sec)') >/dev/null
@@ -148,10 +148,10 @@ SH
   message review_request >in
   strace -qq -o /dev/null -e trace=pwrite64,write -e inject=pwrite64,write:signal=STOP:when=1 -P "$PWD/state/log/000001.ndjson" \
     amp-ack track <in >/dev/null 2>&1 3>&- &
-  wait_until 20 ill "lock is held for a second"
+  wait_until 20 ill "lock is held for more than a second"
   # Who traces it goes; it stays stopped.
   kill -9 $!
-  wait_until 30 ill "lock is held for a second"
+  wait_until 30 ill "lock is held for more than a second"
   [[ $mend == "kill -CONT "* ]]
   pids=${mend##* }
   eval "$mend"
@@ -169,7 +169,7 @@ SH
   well --old-after 0
   run amp-route --as door -r 'to=nobody => file:x' -o /dev/full < <(message task_result)
   ill 'door.answers: 1 line waits' --old-after 0
-  [[ $mend == "# start the program again that is named door"* ]]
+  [[ $mend == "# restart the program that is named door"* ]]
   amp-route --as door -r 'to=nobody => file:x' </dev/null >answers
   [ "$(jq -r .code answers)" = no_route ]
   well --old-after 0
@@ -217,8 +217,8 @@ SH
   install -m 755 "$AMP_BUILD/libexec/amp/git-worker" helpers/
   well
   echo '{"route": {"routes": ["* => command:my-worker --now"]}}' >amp.json
-  ill 'my-worker of a route is not found' -c amp.json
-  [[ $mend == "# install it, or name it with its path" ]]
+  ill 'my-worker of a route does not exist' -c amp.json
+  [[ $mend == "# install it, or give its path" ]]
   mkdir bin
   printf '#!/bin/sh\n' >bin/my-worker
   chmod +x bin/my-worker
@@ -230,11 +230,11 @@ SH
 @test "permissions" {
   echo '{"route": {"routes": ["* => https://ann:hunter2@host/"]}}' >amp.json
   chmod 666 amp.json
-  ill 'others may write' -c amp.json
+  ill 'other users can write' -c amp.json
   eval "$mend"
   well -c amp.json
   chmod 644 amp.json
-  ill 'a secret stands in it' -c amp.json
+  ill 'which contains a secret' -c amp.json
   eval "$mend"
   well -c amp.json
   [ "$(id -u)" -eq 0 ] || skip "only root can give files away"
@@ -264,7 +264,7 @@ SH
 @test "FIFOs" {
   ill 'no such file' pipe
   eval "$mend"
-  ill 'nobody has it open' pipe
+  ill 'no process has it open' pipe
   exec 7<>pipe # its reader and its writer
   well pipe
   head -c 65536 /dev/zero >&7
@@ -276,19 +276,19 @@ SH
   exec 8>pipe
   well pipe
   exec 9<&-
-  ill 'nobody reads' pipe
+  ill 'no process reads' pipe
   exec 9<pipe
   well pipe
   chmod +t pipe
   exec 8>&-
-  ill 'amid a line' pipe
+  ill 'within a line' pipe
   eval "$mend"
   [ ! -k pipe ]
   exec 8>pipe
   well pipe
   echo notes >notes
   echo '{"route": {"routes": ["* => fifo:notes"]}}' >amp.json
-  ill 'is no FIFO' -c amp.json
+  ill 'is not a FIFO' -c amp.json
   eval "$mend"
   exec 7<>notes
   well -c amp.json
@@ -312,12 +312,12 @@ SH
   well
   echo 0 >synced
   at
-  ill 'not synchronised'
+  ill 'not synchronized'
   eval "$mend"
   at
   well
   at FAIL_CLOCK_JUMP=5000
-  ill 'it jumped by'
+  ill 'clock jumped by'
   [[ $mend == *journalctl* ]]
   at # it was stopped
   well

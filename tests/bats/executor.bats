@@ -72,7 +72,7 @@ EOS
   good_agent
   run -1 run_agent --exec ./good < <(dispatch '.payload.acceptance_criteria = []')
   got out.ndjson '.type == "nack" and .code == "empty_acceptance_criteria" and .retryable
-    and (.message | test("complete"))'
+    and (.message | test("missing"))'
   got_no out.ndjson '.type == "task_result"'
 }
 
@@ -129,7 +129,7 @@ EOS
   chmod +x noexec
   dispatch | run_agent --retries 1 --exec ./noexec
   got out.ndjson '.type == "task_result" and .payload.completion_status == "failed"'
-  grep -q "nobody is blamed, once more" err
+  grep -q "not counted against the agent; repeating" err
   got out.ndjson '.type == "task_result" and (.payload.blockers | join(" ") | test("could not be started"))'
 }
 
@@ -450,7 +450,7 @@ EOS
   : >none
   run -1 hitl-prompt --state "$STATE" --answer none < <(escalation)
   wait_until 30 gone "$(cat "$STATE/child")"
-  wait_until 30 grep -q "begins again later" err
+  wait_until 30 grep -q "is repeated later" err
   exec 4>&-
   rc=0
   wait $pid || rc=$?
@@ -467,14 +467,14 @@ EOS
   dispatch | run_agent --exec ./good
   escalation >question
   run -1 --separate-stderr hitl-prompt --state "$STATE" --answer /dev/null <question
-  [[ "$stderr" == *"task T-2026-001 suspends its agent executor by escalation-T-2026-001-"* ]]
-  [[ "$stderr" == *"work on all other tasks waits too"*"suspension.scope: task"* ]]
+  [[ "$stderr" == *"task T-2026-001 suspends its agent executor because of escalation-T-2026-001-"* ]]
+  [[ "$stderr" == *"work on all other tasks also waits"*"suspension.scope: task"* ]]
   second >in.ndjson
   run -75 run_agent --exec ./good <in.ndjson
   got_no out.ndjson '.type == "task_result" and .task_id == "T-2026-002"'
   [ "$(grep -c 'waits: task T-2026-001 suspends agent executor until the admin decides escalation-' err)" = 1 ]
   cat "$STATE"/log/*.ndjson | jq -es 'any(.[]; .key == "agent.executor" and .event == "suspend"
-    and .state.suspended.task == "T-2026-001")' >/dev/null
+    and .state.work.suspended.task == "T-2026-001")' >/dev/null
   # Decided, and asked again where the scope is the task.
   mkdir -p "$XDG_CONFIG_HOME/amp"
   echo '{"suspension":{"scope":"task"}}' >"$XDG_CONFIG_HOME/amp/amp.json"
@@ -509,7 +509,7 @@ EOS
   done | run_agent --exec ./odd
   refused() {
     got out.ndjson ".task_id == \"T-2026-00$1\" and .payload.completion_status? == \"failed\"
-      and (.payload.blockers[0] | test(\"answer is refused: $2.*schemas/agent/result.json, in $STATE/run/T-2026-00$1/.*/result.json\"))"
+      and (.payload.blockers[0] | test(\"answer is invalid: $2.*schemas/agent/result.json, in $STATE/run/T-2026-00$1/.*/result.json\"))"
   }
   refused 1 "blockers: required"
   refused 2 "blockers: maxItems"
@@ -583,7 +583,7 @@ A
   echo mine >repo.worktrees/executor/precious
   run -0 --separate-stderr task-dispatch run --state "$STATE.other" --exec ./good <in.ndjson
   jq -es 'any(.[]; .type == "task_result" and .payload.completion_status == "complete")' <<<"$output"
-  [[ "$stderr" == *"left as it is"* ]]
+  [[ "$stderr" == *": kept"* ]]
   [ "$(cat repo.worktrees/executor/precious)" = mine ]
 }
 
@@ -644,7 +644,7 @@ A
   run_agent --exec ./forge <in.ndjson
   jq -es '[.[] | select(.type == "task_result") | .payload.completion_status] ==
     ["failed", "failed", "failed"]' out.ndjson
-  grep -q "its .git does not lead back" err
+  grep -q "its .git does not belong" err
   [ "$(cat victim/precious)" = mine ]
   [ -z "$(git -C repo log --branches --format=%H -- precious)" ]
 }
@@ -685,7 +685,7 @@ bound() {
   [ "$(cat repo.worktrees/executor/precious)" = mine ]
   [ "$(git -C repo.worktrees/executor symbolic-ref HEAD)" = refs/heads/feat/old ]
   ref=$(grep -o 'refs/amp/kept/executor/[^ ;]*' err)
-  grep -q "$PWD/repo.worktrees/executor: left as it is" err
+  grep -q "$PWD/repo.worktrees/executor: kept" err
   [ "$(git -C repo show "$ref:precious")" = mine ]
   [ "$(git -C repo show "$ref:file.txt")" = changed ]
   [ "$(git -C repo show "$ref^2:file.txt")" = staged ]
@@ -735,7 +735,7 @@ EOS
   run_agent --exec ./twice < <(dispatch '.task_id = "T-2026-002" | .payload.branch = "feat/y"
     | .msg_id = "task_dispatch-T-2026-002-1" | .payload.subtasks[0].subtask_id = "T-2026-002-S1"')
   got out.ndjson '.type == "task_result" and .payload.completion_status == "complete"'
-  grep -q "$PWD/repo.worktrees/executor: left as it is" err
+  grep -q "$PWD/repo.worktrees/executor: kept" err
   [ "$(cat repo.worktrees/executor/nested/deep)" = deep ]
   [ "$(cat repo.worktrees/executor/precious)" = one ]
 }

@@ -104,7 +104,7 @@ EOS
   printf 'rollback\n' >answers
   run -65 --separate-stderr ask --answer answers <in.ndjson
   no_decision "$output"
-  [[ "$stderr" == *"T-2026-001: the answer is refused: missing_commit: rollback needs the commit"* ]]
+  [[ "$stderr" == *"T-2026-001: the answer is refused: missing_commit: rollback needs a commit"* ]]
   [ "$(state_of escalation-T-2026-001-1)" = OPEN ]
   # An empty commit is none, and what follows is taken.
   cat >answers <<'EOS'
@@ -152,7 +152,7 @@ EOS
   escalation >in.ndjson
   run -65 --separate-stderr ask --answer answers <in.ndjson
   no_decision "$output"
-  [ "$(grep -c 'the answer is refused: unknown_revision: this state does not know the task, so ".*4 to 64 hex' <<<"$stderr")" = 2 ]
+  [ "$(grep -c 'the answer is refused: unknown_revision: the task is not in the state directory, so ".*4 to 64 hex' <<<"$stderr")" = 2 ]
   echo '{"decision":"resume","commit":"no commit"}' >answers
   ask --answer answers </dev/null >out.ndjson
   amp-validate out.ndjson >/dev/null
@@ -195,13 +195,13 @@ coordinate() {
   ask --answer answers <said.ndjson >out.ndjson
   [ "$(state_of "escalation-$id-1")" = DECIDED ]
   coordinate <out.ndjson
-  [[ "$stderr" == *"$id: the decision rollback is refused: unknown_revision: "*"feat/x"*"the question is open again"* ]]
+  [[ "$stderr" == *"$id: decision rollback refused: unknown_revision: "*"feat/x"*"the question is open again"* ]]
   got said.ndjson '.type == "nack" and .code == "unknown_revision"'
   [ "$(state_of "escalation-$id-1")" = OPEN ]
   # The nack itself says nothing new.
   : >answers
   run -1 --separate-stderr ask --answer answers <said.ndjson
-  [[ "$stderr" == *"the last one was refused: unknown_revision: "*"feat/x"* ]]
+  [[ "$stderr" == *"the last answer was refused: unknown_revision: "*"feat/x"* ]]
   [ "$(state_of "escalation-$id-1")" = OPEN ]
   term 'hitl-prompt --state "$STATE" --operator ada </dev/null >out.ndjson'
   wait_until 30 shows "refused      | unknown_revision"
@@ -219,7 +219,7 @@ coordinate() {
   ask --answer answers <said.ndjson >out.ndjson
   jq -c 'select(.type == "decision") | .decision = "rollback" | .commit = "no commit"' out.ndjson >bad.ndjson
   coordinate <bad.ndjson
-  [[ "$stderr" == *"$id: the decision is refused: bad_value: the decision is not valid: bad_value: commit; the question is open again"* ]]
+  [[ "$stderr" == *"$id: decision refused: bad_value: invalid decision: bad_value: commit; the question is open again"* ]]
   got said.ndjson ".type == \"nack\" and .ref_msg_id == \"$ref\" and .code == \"bad_value\""
   [ "$(state_of "$ref")" = OPEN ]
   # What names no task, or no escalation that could be referred to, is only reported.
@@ -243,7 +243,7 @@ coordinate() {
   [ "$(state_of escalation-T-2026-001-1)" = DECIDED ]
   refusal unknown_ref 2026-02-26T14:32:08Z >nack.ndjson
   run -1 --separate-stderr ask --answer none <nack.ndjson
-  [[ "$stderr" == *"the last one was refused: unknown_ref: so it is"* ]]
+  [[ "$stderr" == *"the last answer was refused: unknown_ref: so it is"* ]]
   [ "$(state_of escalation-T-2026-001-1)" = OPEN ]
   # Decided again; the nack of the first decision comes again.
   ask --answer answers <nack.ndjson >out.ndjson
@@ -450,14 +450,17 @@ shows() { screen | grep -qF -- "$1"; }
   wait_until 30 grep -q terminate out.ndjson
 }
 
-# work TASK: a task of the Runtime Protocol that exec accepted.
+# work TASK: a task of the Runtime Protocol that exec admitted; finish TASK: exec accepts and completes it.
 work() {
   ev task_create "{\"taskId\":\"$1\",\"title\":\"T\",\"toAgents\":[\"exec\"],\"requesterAgentId\":\"cli\"}" \
     ".sourceAgentId = \"cli\" | .corrId = \"$1\""
   ev ack "{\"refEventId\":\"evt_$(<n)\",\"ackType\":\"accepted\",\"ackedByAgentId\":\"exec\",\"ackedAt\":\"2026-02-25T16:31:00Z\"}" \
     ".corrId = \"$1\""
 }
-finish() { complete ".payload.taskId = \"$1\" | .corrId = \"$1\"" | amp-ack track --state "$STATE" --now 2026-03-01T12:03:00Z >/dev/null; }
+finish() {
+  local task=".payload.taskId = \"$1\" | .corrId = \"$1\""
+  { accept "$task"; complete "$task"; } | amp-ack track --state "$STATE" --now 2026-03-01T12:03:00Z >/dev/null
+}
 
 @test "escalations about another protocol's work are asked one by one, and each ends with its work" {
   echo 0 >n
@@ -567,7 +570,7 @@ EOS
 @test "SW4RM: the question on the terminal, with its facts behind marks; without one the status is 69" {
   invocation 11111111-1111-4111-8111-111111111111 '.payload.context = {diff: "a\n> b"} | .producer_id = "x\n== fake"' >in
   run -69 --separate-stderr setsid -w hitl-prompt --state "$STATE" <in
-  [[ "$stderr" == *"sw4rm T-2026-001 waits for a decision, and there is no terminal"* ]]
+  [[ "$stderr" == *"sw4rm T-2026-001 waits for a decision; there is no terminal"* ]]
   [[ "$output" == *HITL_UNAVAILABLE* ]]
   term 'hitl-prompt --state "$STATE" --operator ada </dev/null >out'
   wait_until 30 shows "Answer: approve [WHY]"

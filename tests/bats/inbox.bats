@@ -24,7 +24,7 @@ put() {
 
 ids() { jq -r '.msg_id | split("-") | last'; }
 state_of() { amp-ack status --all --json | jq -r --arg i "task_dispatch-T-2026-044-$1" 'select(.msg_id == $i) | .state'; }
-events() { jq -r --arg k "inbox.$1%0Atask_dispatch-T-2026-044-$2" 'select(.key == $k) | .event' state/log/*.ndjson | paste -sd' '; }
+events() { jq -r --arg k "inbox.$1.task_dispatch-T-2026-044-$2" 'select(.key == $k) | .event' state/log/*.ndjson | paste -sd' '; }
 
 @test "in order, byte for byte, once; RECEIVED when put, READ when handed over" {
   message task_dispatch '.msg_id = "task_dispatch-T-2026-044-1"' >in
@@ -352,9 +352,15 @@ SH
       payload: {toAgents: ["executor"], subject: "s", body: "b", priority: "normal", expectsReply: false},
       trace: {attempt: 1}}'
   }
-  soon=$(date -u -d "+2 seconds" +%Y-%m-%dT%H:%M:%S.000Z)
-  { event e1 "$soon"; event e2 2099-01-01T00:00:00.000Z; } | amp-route -r '* => inbox:executor' >/dev/null
-  wait_until 20 eval '[ "$(date +%s%3N)" -gt "$(date -d "$soon" +%s%3N)" ]'
+  local after
+  for after in 2 8 32; do
+    # A machine that is too slow to put it in the inbox before its end gets more time.
+    rm -rf state
+    soon=$(date -u -d "+$after seconds" +%Y-%m-%dT%H:%M:%S.000Z)
+    { event e1 "$soon"; event e2 2099-01-01T00:00:00.000Z; } | amp-route -r '* => inbox:executor' >/dev/null
+    [ "$(date +%s%3N)" -ge "$(date -d "$soon" +%s%3N)" ] || break
+  done
+  wait_until 60 eval '[ "$(date +%s%3N)" -gt "$(date -d "$soon" +%s%3N)" ]'
   run -0 amp-route inbox executor
   [ "$(jq -r .eventId <<<"$output")" = e2 ]
   [ "$(amp-ack dead list --json | jq -r '.msg_id + " " + .code')" = "e1 ttl_expired" ]
@@ -552,7 +558,7 @@ attempts() {
   amp-route -r '* => inbox:bob' <2 >/dev/null
 }
 dropped() {
-  jq -r 'select(.event == "supersede") | .key | ltrimstr("inbox.") | split("%") | .[0]' state/log/*.ndjson | paste -sd' '
+  jq -r 'select(.event == "supersede") | .key | split(".")[1]' state/log/*.ndjson | paste -sd' '
 }
 
 @test "of two attempts in two inboxes the one that is handed over first is done, the other is taken out" {

@@ -124,7 +124,7 @@ sw4rm READ 6 executor" ]
   { amp 1; amp 2; } | put
   run -69 --separate-stderr amp-route inbox executor --acks fifo:fifo --open-timeout 100ms
   [ "${#lines[@]}" -eq 2 ]
-  [[ "$stderr" == *"2 lines wait in the outbox inbox:executor"* ]]
+  [[ "$stderr" == *"2 lines stay in the outbox inbox:executor"* ]]
   run -1 --separate-stderr amp-route inbox executor --acks file:acks
   [ "$(said acks)" = "amp ack READ 1 executor
 amp ack READ 2 executor" ]
@@ -137,7 +137,7 @@ amp ack READ 2 executor" ]
   mkfifo fifo
   run -69 --separate-stderr amp-route inbox executor --acks fifo:fifo --open-timeout 100ms
   [ "${#lines[@]}" -eq 150 ]
-  [[ "$stderr" == *"150 lines wait in the outbox inbox:executor"* ]]
+  [[ "$stderr" == *"150 lines stay in the outbox inbox:executor"* ]]
   cp -r state other
   run -1 --separate-stderr amp-route inbox executor --acks file:acks
   [ "$(jq -r .ref_msg_id acks | sort -u | wc -l)" -eq 150 ]

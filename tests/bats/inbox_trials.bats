@@ -141,7 +141,14 @@ SH
   done
   for p in $pids; do wait "$p" || [ $? -eq 1 ]; done
   cat out? | sort | cmp - <(sort nine)
-  run -75 bash -c 'amp-route inbox executor --follow >/dev/null & sleep 0.5; amp-route inbox executor; rc=$?; kill %1; wait; exit $rc'
+  amp-route inbox executor --follow >/dev/null 3>&- &
+  pids=$!
+  # It has the inbox's lock before it opens the bell.
+  has_inbox() { readlink "/proc/$pids/fd/"* | grep -q '/inbox.executor.bell$'; }
+  wait_until 20 has_inbox
+  run -75 amp-route inbox executor
+  kill "$pids"
+  wait "$pids" || [ $? -eq 130 ]
 }
 
 @test "the example hooks: nothing while a turn runs, all that waits at its end" {

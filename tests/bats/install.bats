@@ -22,6 +22,9 @@ setup() {
     t=$(basename "$(dirname "$t")")
     run -0 "bin/$t" --version
     [ -f "share/man/man1/$t.1" ]
+    while IFS=$'\t' read -r kind verb _; do
+      [ "$kind" != verb ] || [ -f "share/man/man1/$t-${verb%% *}.1" ]
+    done < <("bin/$t" --options)
     [ -f "share/bash-completion/completions/$t" ]
     [ -f "share/zsh/site-functions/_$t" ]
     [ -f "share/fish/vendor_completions.d/$t.fish" ]

@@ -56,11 +56,58 @@ tree() {
 int a = amp_store_get(s, KIND, id, &rec, err);'
   mkdir -p lib/worktree cmd/x
   printf '%s\n' '/* y */' 'int b = amp_store_each(s, "task", NULL,' >lib/worktree/y.c
-  printf '%s\n' '/* z */' 'int c = amp_store_update(some->store,' '    "task", id);' >lib/worktree/z.c
+  printf '%s\n' '/* z */' 'int c = amp_store_update(some->store, AMP_KEY(' '    "task", id));' >lib/worktree/z.c
   printf '%s\n' '/* m */' 'bool d = amp_span_is(r->kind, "task");' >cmd/x/m.c
   run -1 bash scripts/lint.sh kinds
   [ "$(grep -c 'the kind "task" is owned by lib/task$' <<<"$output")" -eq 3 ]
   [ ${#lines[@]} -eq 3 ]
+}
+
+@test "a protocol that is named outside its room is found" {
+  tree lib/task/x.c <<<'/* AMP_PROTOCOL_LIST */
+bool a = v->protocol == AMP_PROTO_AOP && amp_span_is(r.protocol, "amp");
+struct amp_key k = amp_key("rtp", id); const char *tool = "amp";'
+  mkdir -p lib/protocol/aop
+  echo 'int p = AMP_PROTO_AOP;' >lib/protocol/aop/aop.c
+  run -1 bash scripts/lint.sh protocols
+  [ "${lines[0]}" = "lib/task/x.c:2: names a protocol (0 lines of this file may)" ]
+  [ "${lines[1]}" = "lib/task/x.c:3: names a protocol (0 lines of this file may)" ]
+  [ ${#lines[@]} -eq 2 ]
+}
+
+@test "a folder of too many files or lines is found" {
+  tree lib/task/x.c <<<'/* x */'
+  mkdir -p lib/agent lib/hitl lib/port
+  for i in {1..15}; do echo '/* a */' >lib/agent/$i.c; done
+  for i in {1..13}; do echo '/* h */' >lib/hitl/$i.c; done
+  printf '/* p */\n%.0s' {1..3000} >lib/port/p.c
+  run -1 bash scripts/lint.sh folders
+  [ "${lines[0]}" = "lib/agent: 15 files, 15 lines of C: a second subject? (12 files, 2500 lines)" ]
+  [ "${lines[1]}" = "lib/port: 1 files, 3000 lines of C: a second subject? (12 files, 2500 lines)" ]
+  [ "${lines[2]}" = "note: lib/hitl: 13 files, 13 lines of C: a second subject? (12 files, 2500 lines)" ]
+  [ ${#lines[@]} -eq 3 ]
+}
+
+@test "files that only one neighbour calls are counted" {
+  tree lib/x/x.c <<<'int x_two(void), x_row(void), x_y(void);
+int (*const x_table[])(void) = {x_row};
+int x_called(void) { return x_two() + x_y(); }'
+  mkdir -p cmd/x lib/y build/lib/{x,y} build/cmd/x
+  echo 'int x_two(void) { return 1; }' >lib/x/two.c
+  echo 'int x_row(void) { return 1; }' >lib/x/row.c
+  echo 'int x_y(void) { return 1; }' >lib/y/y.c
+  echo 'int verb(void) { return 1; }' >cmd/x/verb.c
+  echo 'int x_called(void), verb(void); int main(void) { return x_called() + verb(); }' >cmd/x/main.c
+  export BUILD_DIR=build
+  run -0 bash scripts/lint.sh neighbours
+  [[ "$output" == note:*"not checked" ]]
+  for f in lib/x/{x,two,row} lib/y/y cmd/x/{main,verb}; do ${CC:-cc} -c -o build/$f.o $f.c; done
+  touch -d '1 minute' build/*/*/*.o
+  run -0 bash scripts/lint.sh neighbours
+  [ "$output" = "note: lib/x/two.c serves only lib/x/x.c" ]
+  sed -i 's/^neighbours_max=.*/neighbours_max=1/' scripts/lint.sh
+  run -1 bash scripts/lint.sh neighbours
+  [ "${lines[1]}" = "1 files serve one neighbour alone (fewer than 1 may)" ]
 }
 
 @test "names of libc that are hidden are found" {
@@ -98,8 +145,8 @@ void f(void) { printf("x"); snprintf(b, 1, "x"); exit(1); _exit(2); }'
   tree cmd/x/main.c <<<'/* x */
 void f(void) { fork(); execv(a, b); }'
   run -1 bash scripts/lint.sh processes
-  [[ "$output" == *"only lib/base/child.c executes"* ]]
-  [[ "$output" == *"only lib/base/child.c forks"* ]]
+  [[ "$output" == *"only lib/base/process/child.c executes"* ]]
+  [[ "$output" == *"only lib/base/process/child.c forks"* ]]
 }
 
 @test "an external name that only its own file or only tests use is found" {
@@ -114,8 +161,8 @@ int x_tested(void) { return 3; }'
   export BUILD_DIR=build
   run -0 bash scripts/lint.sh external
   [[ "$output" == note:* ]]
-  "${CC:-cc}" -c -o build/lib/x/x.o lib/x/x.c
-  "${CC:-cc}" -c -o build/cmd/x/main.o cmd/x/main.c
+  ${CC:-cc} -c -o build/lib/x/x.o lib/x/x.c
+  ${CC:-cc} -c -o build/cmd/x/main.o cmd/x/main.c
   touch -d '1 minute' build/*/x/*.o
   run -1 bash scripts/lint.sh external
   [ "${lines[0]}" = "lib/x/x.c:2: x_own: no other file uses it: static" ]

@@ -20,25 +20,22 @@ load lib
   diff <(echo "$listed") <(echo "$by_hand")
 }
 
-# tests/machines.ndjson says which function carries out each effect that a tool prints, and which
-# test raises each event through a tool, or why none does.
-@test "each printed effect has a handler, and each printed row a test that raises its event, or a reason" {
+# tests/machines.ndjson says which function carries out each effect that a tool prints, and which test takes each row
+# through a tool, or why none does. tests/rows/run checks that these tests really take them.
+@test "each printed effect has a handler, and each printed row a test that takes it, or a reason" {
   need jq
-  cd "$BATS_TEST_DIRNAME/../.."
-  for t in amp-ack amp-route task-dispatch hitl-prompt worktree-bind agent-registry; do
-    "$t" --machine=ndjson
-  done >"$BATS_TEST_TMPDIR/rows"
-  cd tests
-  jq -rs 'map(.machine as $m | ["event", $m, .event], (.effects[] | ["effect", $m, .]))
-    | unique[] | join(" ")' "$BATS_TEST_TMPDIR/rows" >"$BATS_TEST_TMPDIR/printed"
-  jq -rs 'map(if .effect then ["effect", .machine, .effect] else ["event", .machine, .event] end)
-    | unique[] | join(" ")' machines.ndjson >"$BATS_TEST_TMPDIR/listed"
+  cd "$BATS_TEST_DIRNAME/.."
+  rows/printed "$AMP_BUILD/bin" >"$BATS_TEST_TMPDIR/rows"
+  jq -rs 'map([.machine, .from, .event, .guard[]], (.effects[] as $e | ["effect", .machine, $e])) | unique[] | join(" ")' \
+    "$BATS_TEST_TMPDIR/rows" >"$BATS_TEST_TMPDIR/printed"
+  jq -rs 'map(if .effect then ["effect", .machine, .effect] else [.machine, .from, .event, .guard[]] end) | sort[] | join(" ")' \
+    machines.ndjson >"$BATS_TEST_TMPDIR/listed"
   diff "$BATS_TEST_TMPDIR/printed" "$BATS_TEST_TMPDIR/listed"
   # Functions are defined and tests are there; a reason says something.
   jq -r 'select(.handler) | .handler' machines.ndjson | sort -u >"$BATS_TEST_TMPDIR/handlers"
   grep -rhoE '^[a-z][a-z_0-9 ]*[ *]([a-z_0-9]+)\(' ../lib ../cmd --include='*.c' | grep -oE '[a-z_0-9]+\($' |
     tr -d '(' | sort -u | comm -23 "$BATS_TEST_TMPDIR/handlers" - | diff /dev/null -
   jq -r 'select(.test) | "bats/\(.file):@test \"\(.test)\" {"' machines.ndjson | sort -u >"$BATS_TEST_TMPDIR/tests"
-  grep -H '^@test' bats/*.bats | sort -u | comm -23 "$BATS_TEST_TMPDIR/tests" - | diff /dev/null -
-  [ -z "$(jq -c 'select((.effect and .handler) or (.event and (.test or (.reason | length > 20))) | not)' machines.ndjson)" ]
+  grep -H '^@test' bats/*.bats | sed 's/\(@test ".*" {\).*/\1/' | sort -u | comm -23 "$BATS_TEST_TMPDIR/tests" - | diff /dev/null -
+  [ -z "$(jq -c 'select((.effect and .handler) or (.from and (.test or (.reason | length > 20))) | not)' machines.ndjson)" ]
 }

@@ -4,10 +4,14 @@
 load lib
 load messages
 
-# examples MAN: its commands, each with what follows until the next.
+# examples PAGE...: their commands, each with what follows until the next.
 examples() {
-  sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$1" | sed -n '/^\.Bd/,/^\.Ed/p' |
-    sed -e '/^\./d' -e 's/^\$ //' -e 's/\\e$/\\/'
+  local page
+  for page; do
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$AMP_TOP/man/$page" | sed -n '/^\.Bd/,/^\.Ed/p' |
+      awk '/^\.Bd/ { first = 1; next } first { command = /^\$ /; first = 0 } command && !/^\.Ed/' |
+      sed -e 's/^\$ //' -e 's/\\e$/\\/'
+  done
 }
 
 setup() {
@@ -25,7 +29,7 @@ setup() {
   { printf 'Done:\n```\n' && message escalation . && printf '```\n'; } >transcript.txt
   echo '{"properties":{"port":{"type":"integer"}}}' >settings.schema.json
   printf '{\n  "port": "http"\n}\n' >web.conf.json
-  examples "$AMP_TOP/man/amp-validate.1" >script
+  examples amp-validate.1 amp-convert.7 amp-extract.7 amp-protocols.7 amp-records.7 amp-schema.7 amp-codes.7 >script
   # That lines are rejected is what they show: no -e.
   run -0 bash -u script
   [[ "$output" == *missing_field* ]]
@@ -48,15 +52,16 @@ setup() {
   git init -q -b main repo
   cd repo
   git -c user.name=p -c user.email=p@example.org commit -q --allow-empty -m first
-  examples "$AMP_TOP/man/worktree-bind.1" >../script
+  examples worktree-bind.1 worktree-bind-hooks.1 >../script
   run -0 bash -euo pipefail ../script
   [[ "$output" == *executor-1* ]]
   [ "$(git worktree list | wc -l)" -eq 1 ]
+  [ -x .git/hooks/reference-transaction ]
 }
 
 @test "amp-route(1)" {
   need_tool amp-route
-  examples "$AMP_TOP/man/amp-route.1" >script
+  examples amp-route.1 amp-route-inbox.1 amp-route-replay.1 >script
   run -0 bash -euo pipefail script
   cmp exec.ndjson <(head -n 2 messages.ndjson)
   [ "$(find work/new -type f | wc -l)" -eq 2 ]
@@ -67,7 +72,10 @@ setup() {
   need_tool amp-ack amp-route
   # Something that had no route.
   amp-route --state state -r 'to=admin => stdout' <messages.ndjson >nacks || [ $? -eq 1 ]
-  examples "$AMP_TOP/man/amp-ack.1" >script
+  message task_dispatch '.msg_id += "2"' >new.ndjson
+  mkfifo work.fifo
+  examples amp-ack.1 amp-ack-track.1 amp-ack-send.1 amp-ack-status.1 amp-ack-watch.1 amp-ack-dead.1 amp-ack-log.1 \
+    amp-ack-show.1 amp-ack-token.1 amp-ack-cursors.1 amp-ack-doctor.1 amp-metrics.7 >script
   run -0 bash -euo pipefail script
   cmp messages.ndjson tracked.ndjson
   [ "$(wc -l <acks.ndjson)" -eq 3 ]
@@ -82,7 +90,11 @@ setup() {
     "executorSkillRef":{"name":"e","version":"1.0.0"},"contractSchemaRef":"schema://x",
     "defaultEtaSeconds":900,"publishedAt":"2026-02-25T16:30:00Z","publishedByAgentId":"admin"}' \
     >capability.json
-  examples "$AMP_TOP/man/agent-registry.1" >script
+  {
+    examples agent-registry-register.1
+    echo 'agent-registry register reviewer-1 --role reviewer --connector https://llm.example >again.ndjson'
+    examples agent-registry-heartbeat.1 agent-registry-list.1 agent-registry-publish.1 agent-registry.1
+  } >script
   run -0 bash -euo pipefail script
   [[ "$output" == *cap.build* ]]
   cmp messages.ndjson rest.ndjson
@@ -93,8 +105,28 @@ setup() {
 @test "hitl-prompt(1)" {
   need_tool hitl-prompt
   message escalation >escalations.ndjson
-  examples "$AMP_TOP/man/hitl-prompt.1" >script
+  examples hitl-prompt.1 >script
   run -0 bash -euo pipefail script
   [[ "$output" == *" resume"* ]]
   [ "$(jq -r .note decisions.ndjson)" = "multiply before converting" ]
+}
+
+@test "amp-config(7), amp-streams(7)" {
+  need_tool amp-route
+  mkdir -p "$HOME/.config/amp"
+  sed -n '/^\.Bd/,/^\.Ed/p' "$AMP_TOP/man/amp-config.7" | sed '/^\.Ed/q' | sed '/^\./d' >"$HOME/.config/amp/amp.json"
+  : >events.ndjson
+  examples amp-config.7 amp-streams.7 >script
+  run -0 bash -euo pipefail script
+}
+
+@test "each page with a command among its examples is run by a test" {
+  local page
+  for page in "$AMP_TOP"/man/*; do
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE ALSO/p' "$page" | grep -q '^\$ ' || continue
+    grep -qwF "${page##*/}" "$AMP_TOP"/tests/bats/{manual_examples,task_manual}.bats || {
+      echo "${page##*/}"
+      return 1
+    }
+  done
 }

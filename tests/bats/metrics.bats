@@ -90,13 +90,12 @@ om() { "$AMP_BUILD/tests/conformance/openmetrics" "$1"; }
   head -c -1 got | jq -c .final >/dev/null
 }
 
-# table: the rows of the documentation, as "name type label,label".
+# table: the rows of amp-metrics(7), as "name type label,label".
 table() {
-  sed -n '/^## Metrics/,/^## Inboxes/p' "$AMP_TOP/docs/delivery.md" | grep '^| `' |
-    awk -F' *[|] *' '{ gsub("`", ""); gsub(", ", ",", $4); print $2, $3, $4 }'
+  sed -nE 's/^\.It Li ([a-z_.]+) Pq ([a-z]+) ?/\1 \2 /p' "$AMP_TOP/man/amp-metrics.7" | sed 's/, /,/g'
 }
 
-@test "the documentation's table is the list" {
+@test "amp-metrics(7) has the list" {
   jq -Rrs '{COUNTER: "counter", GAUGE: "gauge", TIMES: "histogram", COUNTS: "histogram"} as $types
     | {p: "protocol", a: "agent_id", l: "lane"} as $labels | gsub("\\\\\n"; " ")
     | scan("X\\((\\w+), (\\w+), \"([^\"]*)\", \"[^\"]*\", \"([^\"]*)\", \"([^\"]*)\"") | . as $m

@@ -175,7 +175,7 @@ E_MALFORMED_RESPONSE execution_summary.summary" ]
   task '.task.objective = "another"' >in
   run --separate-stderr -0 track 12:00:01 <in
   [ "$output" = "$(cat in)" ]
-  [[ $stderr == *"not recorded"* ]]
+  [[ $stderr == *"passed on without a record"* ]]
 }
 
 @test "AOF: a hand-over is taken, worked at and reported, or refused" {
@@ -198,7 +198,7 @@ E_MALFORMED_RESPONSE execution_summary.summary" ]
   response '.agent.name = "Eve"' >in
   run -1 --separate-stderr track 12:00:01 <in
   [ -z "$output" ]
-  [[ $stderr == *"E_PERMISSION_DENIED: Emma holds the work, not Eve: the outcome is not taken of S/TASK-001/1"* ]]
+  [[ $stderr == *"E_PERMISSION_DENIED: Emma holds the work, not Eve: outcome of S/TASK-001/1 refused"* ]]
   jq -e '.code == "E_PERMISSION_DENIED" and (.message | contains("S/TASK-001/1"))' state/error.ndjson
   failed E_TIMEOUT | jq -c '.agent.name = "Eve"' >in
   run -1 --separate-stderr track 12:00:02 <in

@@ -107,7 +107,7 @@ MD
   run -65 new -d x --criterion y
   [[ "$output" == *branch* ]]
   run -65 task-dispatch new -s "$S" --repo "$BATS_TEST_TMPDIR" --branch fix/a -d x --criterion y
-  [[ "$output" == *"no git repository"* ]]
+  [[ "$output" == *"not the top directory of a git repository"* ]]
   run -64 new --branch fix/a -d x --criterion y --risk extreme
   run -64 new --branch fix/a -d x --criterion y --constraint novalue
   run -65 new --branch fix/a -d x --criterion y --id X-1
@@ -129,12 +129,12 @@ said() {
   said 65 'error: --base: "" is not a commit of ' --branch fix/a --base "" -d x --criterion y
   said 65 'error: --base: "nosuch" is not a commit of '"$(realpath "$R")"': expected a branch, a tag or a commit' \
     --base nosuch --branch fix/a -d x --criterion y
-  said 65 'error: --id: has not the right form; found "X-1"; expected T-YYYY-NNN, such as T-2026-044' \
+  said 65 'error: --id: is malformed; found "X-1"; expected T-YYYY-NNN, such as T-2026-044' \
     --id X-1 --branch fix/a -d x --criterion y
-  said 77 'error: --branch: "main" is a protected branch: expected another one' --branch main -d x --criterion y
-  said 65 'error: --branch: holds a character that git refuses' --branch 'a b' -d x --criterion y
-  said 65 'error: --branch: a task needs' -d x --criterion y
-  said 65 'error: --description: a task needs' --branch fix/a --criterion y
+  said 77 'error: --branch: "main" is a protected branch: use another one' --branch main -d x --criterion y
+  said 65 'error: --branch: contains a character that git refuses' --branch 'a b' -d x --criterion y
+  said 65 'error: --branch: a branch is required' -d x --criterion y
+  said 65 'error: --description: a description is required' --branch fix/a --criterion y
   said 65 'error: --criterion: is empty; found ""; expected' --branch fix/a -d x --criterion y --criterion ''
   said 65 'error: --subtask: a subtask has no description: expected a text' --branch fix/a -d x --criterion y --subtask ''
   said 64 '--constraint a: expected NAME=VALUE' --branch fix/a -d x --criterion y --constraint a
@@ -165,7 +165,7 @@ said() {
   printf '{"description": "a",\n b' >v.json
   said 65 'v.json:2: ' v.json
   echo '{"description": "a", "acceptance_criteria": "x"}' >w.json
-  said 65 'w.json: a task needs a branch to work on: missing there, and not given as --branch' --criterion y w.json
+  said 65 'w.json: a branch is required: missing there, and not given as --branch' --criterion y w.json
   said 65 'w.json:1: acceptance_criteria: expected a list of texts' --branch fix/a --criterion y w.json
   run -0 new --branch fix/a --base main --risk low t.md
   [[ "$output" == *"\"task_id\":\"T-$(date -u +%Y)-001\""* ]]

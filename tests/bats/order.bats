@@ -39,6 +39,9 @@ talks() {
   exec 8<>a
   amp-route --inbound 500 --lane privileged_priority=-5 -r '* => fifo:a' <messages >answers &
   route=$!
+  # All is read, and most of it waits in lanes behind the full FIFO.
+  wait_until 30 grep -q "^pos:[[:space:]]*$(stat -c %s messages)$" "/proc/$route/fdinfo/0"
+  wait_until 30 grep -q '^State:.S' "/proc/$route/status"
   cat <&8 >got &
   reader=$!
   wait_until 30 has_lines got 400

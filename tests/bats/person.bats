@@ -83,14 +83,14 @@ SH
   how=(env)
   refused hitl-prompt
   run -77 --separate-stderr worktree-bind hooks override main --reason why
-  [[ "$stderr" == *'the agent "executor" calls'* ]]
+  [[ "$stderr" == *'the caller is the agent "executor"'* ]]
 }
 
 @test "an agent deregisters itself, and a person anybody" {
   agent-registry register ann --connector x:y >/dev/null
   agent-registry register bob --connector x:y >/dev/null
   AMP_AGENT=ann run -77 --separate-stderr agent-registry deregister bob
-  [[ "$stderr" == *'the agent "ann" may deregister itself only, not "bob"'* ]]
+  [[ "$stderr" == *'the agent "ann" may deregister only itself, not "bob"'* ]]
   AMP_AGENT= run -77 agent-registry deregister ann
   AMP_AGENT=ann agent-registry deregister ann >/dev/null
   agent-registry deregister bob >/dev/null

@@ -81,7 +81,7 @@ told() { jq -r 'select(.msg.message_type == "NOTIFICATION") | .to + " " + .msg.p
   run -1 agent-registry register bob --connector x:y --signing
   [[ "$output" == *public_key* ]]
   run -1 agent-registry register bob --connector x:y --signing --public-key AAEC
-  [[ "$output" == *"no key"* ]]
+  [[ "$output" == *"not an Ed25519 or ECDSA key"* ]]
   run -0 agent-registry register bob --connector x:y --signing --public-key "$(head -c 32 /dev/urandom | base64 -w 0)"
   run -1 agent-registry register all --connector x:y
   run -64 agent-registry register ann --class OTHER --connector x:y
@@ -142,7 +142,7 @@ EOF
   while read -r producer; do
     jq -r --arg p "$producer" 'select(.msg.producer_id == $p).msg.sequence_number' events.ndjson >numbers
     sort -nuc numbers
-    jq -r --arg k "sequence.sw4rm%0A${producer//./%2E}" 'select(.key == $k).state.last' state/log/*.ndjson >lasts
+    jq -r --arg k "sequence.sw4rm.${producer//./%2E}" 'select(.key == $k).state.last' state/log/*.ndjson >lasts
     [ "$(tail -n 1 lasts)" -ge "$(tail -n 1 numbers)" ] # it may skip some
   done <producers
 }
@@ -168,6 +168,22 @@ bob agent_unreachable ann,bob agent_unreachable bob" ]
   agent-registry heartbeat --emit --count 2 --interval 100ms --timeout 50ms --misses 1000 </dev/null >late.ndjson
   [ "$(state_of ann)" = LATE ]
   [ -z "$(told late.ndjson)" ]
+}
+
+@test "who was late or unreachable registers again, or leaves" {
+  join ann
+  join bob
+  beats() { agent-registry heartbeat --emit --count 2 --interval 100ms --timeout 50ms --misses "$1" </dev/null >>events.ndjson; }
+  beats 1000
+  [ "$(state_of ann) $(state_of bob)" = "LATE LATE" ]
+  join ann
+  [ "$(state_of ann)" = REACHABLE ]
+  beats 1
+  [ "$(state_of ann) $(state_of bob)" = "UNREACHABLE UNREACHABLE" ]
+  join ann
+  [ "$(state_of ann)" = REACHABLE ]
+  agent-registry deregister bob >>events.ndjson
+  [ "$(agent-registry list --json | jq -r .agent_id)" = ann ]
 }
 
 @test "answers to heartbeats are timed" {

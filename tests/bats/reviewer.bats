@@ -256,7 +256,7 @@ EOS
   [[ "$stderr" == *"no such commit"* ]]
   # A verdict on a task that no coordinator accepted is the reviewer's word only.
   run -1 --separate-stderr task-dispatch verify --state "$STATE" --repo "$REPO" feat/x
-  [[ "$stderr" == *"is not approved: no coordinator knows task T-2026-001 (--no-coordinator"* ]]
+  [[ "$stderr" == *"is not approved: task T-2026-001 is not in the state directory (--no-coordinator"* ]]
   run -64 task-dispatch verify --state "$STATE"
   run -69 task-dispatch verify --state "$BATS_TEST_TMPDIR/none" --repo "$REPO" feat/x
   [ ! -e "$BATS_TEST_TMPDIR/none" ]

@@ -47,7 +47,8 @@ flood() {
     fi
   done
   flood "$N" >messages
-  amp-route --inbound 10 -v "${routes[@]}" <messages >answers 2>said &
+  # Longer than a reader can be without a processor; each idle agent holds up the input for that time, once.
+  amp-route --inbound 10 --patience 3s -v "${routes[@]}" <messages >answers 2>said &
   route=$!
   each=$((N / AGENTS))
   refused=$((IDLE * (each - 10)))

@@ -158,7 +158,7 @@ helper_of() {
   cmp <(jq -c .body log) <(jq -c . in)
   run --separate-stderr amp-route -s state --allow-unsigned --attempts 1 --attempt-timeout 100ms \
     -r '* => http://192.0.2.1/x' <in
-  [[ "$stderr" == *"unsigned"* && "$output" != *"not signed"* ]]
+  [[ "$stderr" == *"unsigned"* && "$output" != *"is unsigned"* ]]
   [ "$(jq -r '.code, .severity, .protocol' state/error.ndjson | paste -sd' ')" = "unsigned warning sw4rm" ]
   # Other protocols need none.
   run -69 --separate-stderr amp-route --attempts 1 --attempt-timeout 100ms \

@@ -68,7 +68,7 @@ nth() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-177211632700
     '{"route": {"routes": ["jq:( => file:b"]}}' '{"route": {"routes": ["* => file:b", "* => file:/no/such/b"]}}' \
     '{"route": {"routes": ["* => file:b"]}, "lanes": {"privileged_priority": 12}}'; do
     echo "$bad" >amp.json
-    hangup 'SIGHUP: the routes stay as they were'
+    hangup 'SIGHUP: routes not changed'
   done
   nth 2 >&8
   stop
@@ -111,7 +111,7 @@ nth() { message task_dispatch ".msg_id = \"task_dispatch-T-2026-044-177211632700
 @test "routes of the command line stay" {
   routes '* => file:b'
   start -r '* => file:a'
-  hangup 'the routes are given with -r'
+  hangup 'routes were given with -r'
   nth 1 >&8
   stop
   cmp a <(nth 1)

@@ -49,7 +49,7 @@ many() {
   line=$(jq -c 'select(.base == "minimal").line' "$AMP_TOP/tests/fixture/protocols/aop.jsonl" | head -n 1)
   echo "${line/TASK-001/TASK-001\\u0000x}" >in
   run -1 --separate-stderr amp-route --state state -r '* => spool:box' <in
-  [[ $stderr == *"validation_error: the id of its task has a NUL in it"* ]]
+  [[ $stderr == *"validation_error: the id of its task contains a NUL"* ]]
   [ -z "$(ls box/new)" ]
 }
 
@@ -65,7 +65,7 @@ many() {
       [[ -n $state || $route != inbox:* ]] || continue
       rm -rf box out state
       AMP_STATE=$state run -1 --separate-stderr amp-route -r "* => $route" <in
-      [[ $output != *evt-1*u0000* && $stderr == *"$code: its id has a NUL in it"* ]]
+      [[ $output != *evt-1*u0000* && $stderr == *"$code: its id contains a NUL"* ]]
       [[ $route != inbox:* ]] || amp-route inbox bob >out
       case $route in spool:*) mv box/new/* out ;; esac
       cmp out <(tail -n 1 in)
@@ -77,7 +77,7 @@ many() {
   done
   run -1 --separate-stderr amp-ack track <in
   [ "$output" = "$(tail -n 1 in)" ]
-  [[ $stderr == *"$code: its id has a NUL in it"* ]]
+  [[ $stderr == *"$code: its id contains a NUL"* ]]
   # Many at once go a shorter way.
   for i in {1..2000}; do echo "${line/evt-1/evt-$i}"; done >many
   cat many in many >all

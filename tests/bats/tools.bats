@@ -158,48 +158,124 @@ EOS
   done
 }
 
-@test "the manual has every option of the table and no other" {
+# page_of TOOL VERB: the manual page of a form; the page of a verb has the verb's first word in its name.
+page_of() {
+  local name=$1${2:+-${2%% *}} m
+  for m in man/"$1"*.1; do
+    sed -n '/^\.Sh NAME/,/^\.Nd/p' "$m" | grep -qxE "\.Nm $name( ,)?" && echo "$m" && return
+  done
+  echo "there is no page $name(1)"
+  return 1
+}
+
+# options_in PAGE: the options that it describes, one a line: ".It Fl x , Fl -long Ar ARG" or
+# ".It Fl -long Ns Op = Ns Ar FORMAT".
+options_in() {
+  sed -n 's/^\.It Fl \(.*\)/ Fl \1/p' "$1" | grep -oE 'Fl -[a-z0-9][a-z0-9-]*' | sed 's/^Fl -//' | sort -u
+}
+
+@test "each verb has a page, which --help names" {
   for t in "${tools[@]}"; do
-    man=man/$t.1
-    [ -f "$man" ] || {
-      echo "$man is missing"
-      return 1
-    }
-    # ".It Fl x , Fl -long Ar FILE" or ".It Fl -long Ns Op = Ns Ar FORMAT"
-    in_man=$(sed -n 's/^\.It Fl \(.*\)/ Fl \1/p' "$man" | grep -oE 'Fl -[a-z0-9][a-z0-9-]*' |
-      sed 's/^Fl -//' | sort -u)
-    in_table=$(while IFS= read -r verb; do rows "$t" "$verb"; done < <(forms_of "$t") |
-      cut -f 3 | sort -u)
-    diff <(echo "$in_table") <(echo "$in_man") || {
-      echo "^ $t: < only in the table, > only in $man"
-      return 1
-    }
-    while IFS=$'\t' read -r letter name; do
-      grep -qE "^\.It Fl $letter , Fl -$name( |\$)" "$man" || {
-        echo "$man: no '.It Fl $letter , Fl -$name'"
+    while IFS= read -r verb; do
+      page_of "$t" "$verb"
+      # shellcheck disable=SC2086
+      help=$("$t" $verb --help)
+      [ "${help##*$'\n'}" = "See $t${verb:+-${verb%% *}}(1)." ] || {
+        echo "$t $verb: ${help##*$'\n'}"
         return 1
       }
-    done < <(while IFS= read -r verb; do rows "$t" "$verb"; done < <(forms_of "$t") |
+    done < <(forms_of "$t")
+  done
+}
+
+@test "each option is described on the page of its verb, or on the tool's if every verb has it" {
+  local d=$BATS_TEST_TMPDIR
+  for t in "${tools[@]}"; do
+    forms_of "$t" >"$d/forms"
+    # The options of all forms, and those that any form on a page has.
+    while IFS= read -r verb; do rows "$t" "$verb" | cut -f 3; done <"$d/forms" | sort | uniq -c |
+      awk -v n="$(wc -l <"$d/forms")" '$1 == n { print $2 }' | sort >"$d/common"
+    rm -f "$d"/page.*
+    while IFS= read -r verb; do
+      page=$(page_of "$t" "$verb")
+      rows "$t" "$verb" | cut -f 3 | sort -u | tee "$d/own" | sort -u - "$d/common" >"$d/known"
+      # A form without a verb that has a verb's options is that verb.
+      if [ -z "$verb" ] && like=$(while IFS= read -r v; do
+        [ -n "$v" ] && rows "$t" "$v" | cut -f 3 | sort -u | cmp -s "$d/own" && echo "$v" && break
+      done <"$d/forms") && [ -n "$like" ]; then
+        page=$(page_of "$t" "$like")
+      fi
+      missing=$(comm -23 "$d/own" <(options_in "$page" | { [ "$page" = "man/$t.1" ] && cat || sort -u - "$d/common"; }))
+      [ -z "$missing" ] || {
+        echo "$page: not described, of $t $verb:" $missing
+        return 1
+      }
+      cat "$d/known" >>"$d/page.${page##*/}"
+      cat "$d/common" >>"$d/page.$t.1"
+    done <"$d/forms"
+    missing=$(comm -23 "$d/common" <(options_in "man/$t.1"))
+    [ -z "$missing" ] || {
+      echo "man/$t.1: not described:" $missing
+      return 1
+    }
+    for page in "$d"/page.*; do
+      other=$(comm -13 <(sort -u "$page") <(options_in "man/${page##*/page.}"))
+      [ -z "$other" ] || {
+        echo "man/${page##*/page.}: no such option:" $other
+        return 1
+      }
+    done
+    while IFS=$'\t' read -r letter name; do
+      ! grep -hE "^\.It Fl (. , Fl )?-$name( |\$)" man/"$t"*.1 |
+        grep -vE "^\.It Fl $letter , Fl -$name( |\$)" || {
+        echo "$t: no '.It Fl $letter , Fl -$name'"
+        return 1
+      }
+    done < <(while IFS= read -r verb; do rows "$t" "$verb"; done <"$d/forms" |
       awk -F '\t' '$2 != "-" { print $2 "\t" $3 }' | sort -u)
   done
 }
 
-@test "the manual names every verb and every environment variable of the table" {
+@test "the manual of a tool names every verb and every environment variable of the table" {
   for t in "${tools[@]}"; do
-    man=man/$t.1
     while IFS= read -r verb; do
-      [ -z "$verb" ] || grep -qwF -- "$verb" "$man" || {
-        echo "$man: verb $verb is missing"
+      [ -z "$verb" ] || grep -qwF -- "$verb" "$(page_of "$t" "$verb")" || {
+        echo "verb $verb of $t is missing"
         return 1
       }
+      [ -z "$verb" ] || grep -qwE -- "${verb%% *}" "man/$t.1"
       while IFS= read -r env; do
-        grep -qwF -- "$env" "$man" || {
-          echo "$man: $env is missing"
+        grep -qwF -- "$env" "man/$t.1" || {
+          echo "man/$t.1: $env is missing"
           return 1
         }
       done < <(rows "$t" "$verb" | awk -F '\t' '$8 != "-" { print $8 }')
     done < <(forms_of "$t")
   done
+}
+
+@test "a page has at most 260 lines, and refers to pages that exist" {
+  for m in man/*.[17]; do
+    [ "$(wc -l <"$m")" -le 260 ] || {
+      echo "$m has $(wc -l <"$m") lines"
+      return 1
+    }
+  done
+  cat man/*.[17] | grep -oE '(Xr|^\.Xr) (amp|agent|hitl|task|worktree)-[a-z-]+ [0-9]' | sort -u |
+    while read -r _ name section; do
+      grep -qxE "\.Nm $name( ,)?" man/*."$section" || {
+        echo "there is no $name($section)"
+        return 1
+      }
+    done
+}
+
+@test "amp-codes(7) and amp-codes-protocols(7) have each code with the words of --explain" {
+  amp-validate --explain all | cut -f 1,4 | tr -s ' ' >"$BATS_TEST_TMPDIR/codes"
+  cat man/amp-codes.7 man/amp-codes-protocols.7 | sed 's/\\(dq/"/g; s/^\\&//' |
+    awk '/^\.(It|El|Ss|Sh)/ { if (text) print code "\t" text; text = ""; code = $3; next }
+      { text = text (text ? " " : "") $0 }' | tr -s ' ' >"$BATS_TEST_TMPDIR/page"
+  run -1 grep -vxFf "$BATS_TEST_TMPDIR/page" "$BATS_TEST_TMPDIR/codes"
 }
 
 @test "the limits of the code are those of the manuals" {
@@ -210,72 +286,75 @@ EOS
     n=$((n))
     case $text in *@K*) n=$((n >> 10)) ;; *@M*) n=$((n >> 20)) ;; esac
     text=${text//@/$n}
-    sed -n '/^\.Sh LIMITS/,/^\.Sh E/p' "man/$tool.1" | tr '\n' ' ' | grep -qF "$text" || {
-      echo "man/$tool.1 does not say \"$text\" ($name in $file)"
+    sed -n '/^\.Sh LIMITS/,/^\.Sh [^L]/p' "man/$tool".? | tr '\n' ' ' | grep -qF "$text" || {
+      echo "$tool does not say \"$text\" ($name in $file)"
       return 1
     }
   done <<'EOS'
-amp-route lib/flow/intake.h AMP_INTAKE_ID_MAX at most @ bytes
-amp-route include/amp/protocol/protocol.h AMP_RECORD_ID_MAX first @ bytes
+amp-tools lib/flow/intake.h AMP_INTAKE_ID_MAX at most @ bytes
+amp-tools include/amp/protocol/protocol.h AMP_RECORD_ID_MAX first @ bytes
 amp-route include/amp/protocol/protocol.h AMP_TO_MAX at most @ agents
 amp-route lib/route/job.h RULES_MAX at most @ routes
-amp-route lib/port/command.c WORDS_MAX at most @ words
-amp-route lib/message/inbox/inbox.h AMP_INBOX_AGENT_MAX inbox @ bytes
-amp-route lib/message/inbox/inbox.h AMP_INBOX_BOUND_MAX at most @ messages
-amp-route cmd/amp-route/replay.c WHERE_MAX at most @ predicates
-amp-route lib/route/admission/streams.c STREAMS_MAX follows @ sources
-amp-route lib/route/outlet/unacked.h UNACKED_MAX has @ messages
-amp-route lib/route/outlet/unacked.c BYTES_MAX or @M
-amp-route lib/message/cursor/cursor.c HELD_BYTES with @M
-amp-route lib/port/tries.h AMP_TRIES_MAX @ tries of one port
-amp-route libexec/port-http/http.c ANSWER_MAX an answer @M
-amp-route libexec/port-http/http.c HEADERS_MAX a file of headers @K
-amp-route lib/cli/config_file.c CONFIG_MAX file of at most @M
-amp-route lib/protocol/redact/patterns.c PATTERNS_MOST at most @ patterns
-amp-route lib/protocol/redact/patterns.c PATTERN_MOST patterns of @ bytes
+amp-ports lib/port/command.c WORDS_MAX at most @ words
+amp-ports lib/message/inbox/inbox.h AMP_INBOX_AGENT_MAX inbox @ bytes
+amp-ports lib/message/inbox/inbox.h AMP_INBOX_BOUND_MAX at most @ messages
+amp-route-replay cmd/amp-route/replay.c WHERE_MAX at most @ predicates
+amp-streams lib/route/admission/streams.c STREAMS_MAX follows @ sources
+amp-ports lib/route/outlet/unacked.h UNACKED_MAX has @ messages
+amp-ports lib/route/outlet/unacked.c BYTES_MAX or @M
+amp-streams lib/message/cursor/cursor.c HELD_BYTES with @M
+amp-ports lib/port/tries.h AMP_TRIES_MAX @ tries of one port
+amp-ports libexec/port-http/http.c ANSWER_MAX an answer @M
+amp-ports libexec/port-http/http.c HEADERS_MAX a file of headers @K
+amp-tools lib/cli/config_file.c CONFIG_MAX file of at most @M
+amp-tools lib/protocol/redact/patterns.c PATTERNS_MOST at most @ patterns
+amp-tools lib/protocol/redact/patterns.c PATTERN_MOST patterns of @ bytes
 amp-ack lib/message/operation/retry.c BUDGET_MAX at most @ attempts
 amp-ack lib/protocol/terms.h AMP_RETRY_WAITS_MAX at most @ waits
-amp-ack lib/message/dead/record.c MAX_HISTORY at most @ attempts and
-amp-ack lib/message/dead/record.c MAX_RECIPIENTS and @ recipients
-amp-ack lib/message/dead/dead.c EXCERPT_MAX at most @ bytes
+amp-ack-dead lib/message/dead/record.c MAX_HISTORY at most @ attempts and
+amp-ack-dead lib/message/dead/record.c MAX_RECIPIENTS and @ recipients
+amp-ack-dead lib/message/dead/dead.c EXCERPT_MAX at most @ bytes
 amp-ack lib/message/record/record.c LATE_ACKS_MAX at most @ late
-amp-ack cmd/amp-ack/dead_export.c NEEDLES_MAX at most @ ids
-amp-ack cmd/amp-ack/dead_export.c FRAMES_MAX has @M of the log
-amp-ack cmd/amp-ack/dead_export.c ERRORS_MAX last @M of the error log
-amp-ack cmd/amp-ack/token.c CANONICAL_MAX at most @M
-amp-ack lib/message/history/diagram.c PEOPLE_MAX at most @ participants
-amp-ack lib/message/history/diagram.c ROWS_MOST and @ rows
-amp-ack lib/message/history/diagram.c NAME_MOST with @ bytes of a name
-amp-ack lib/message/history/diagram.c TEXT_MOST and @ of a text
-task-dispatch cmd/task-dispatch/new.c FILE_MAX at most @M
-task-dispatch lib/task/new.c PARTS_MAX @ subtasks
-task-dispatch lib/flow/coordinate/coordinate.c INPUTS_MAX at most @ inputs
-task-dispatch lib/agent/contract.h AMP_ANSWER_MAX at most @M
-task-dispatch lib/agent/contract.h AMP_WORK_LOG_MAX work log @M
-task-dispatch lib/worktree/patch.c PATCH_MAX looked at, @M
-task-dispatch lib/flow/work/verify.c APPROVALS_MAX tree @ approvals
+amp-ack-dead cmd/amp-ack/dead/export.c NEEDLES_MAX at most @ ids
+amp-ack-dead cmd/amp-ack/dead/export.c FRAMES_MAX has @M of the log
+amp-ack-dead cmd/amp-ack/dead/export.c ERRORS_MAX last @M of the error log
+amp-ack-token cmd/amp-ack/token.c CANONICAL_MAX at most @M
+amp-ack-log lib/message/history/diagram.c PEOPLE_MAX at most @ participants
+amp-ack-log lib/message/history/diagram.c ROWS_MOST and @ rows
+amp-ack-log lib/message/history/diagram.c NAME_MOST with @ bytes of a name
+amp-ack-log lib/message/history/diagram.c TEXT_MOST and @ of a text
+task-dispatch-new cmd/task-dispatch/new.c FILE_MAX at most @M
+task-dispatch-new lib/task/new.c PARTS_MAX @ subtasks
+task-dispatch-coordinate lib/flow/coordinate/loop.c INPUTS_MAX at most @ inputs
+task-dispatch-run lib/agent/job/contract.h AMP_ANSWER_MAX at most @M
+task-dispatch-run lib/agent/job/contract.h AMP_WORK_LOG_MAX work log @M
+task-dispatch-run lib/worktree/git/patch.c PATCH_MAX checked has at most @M
+task-dispatch-verify lib/flow/review/verify.c APPROVALS_MAX tree @ approvals
 task-dispatch lib/task/policy.h AMP_CI_CHECKS_MAX at most @ checks
 task-dispatch lib/task/policy.h AMP_RESULT_RULES_MAX and @ rows
 hitl-prompt cmd/hitl-prompt/answers.c ANSWERS_MAX answers has at most @M
-hitl-prompt cmd/hitl-prompt/question.c FIELD_MAX field @ bytes
-worktree-bind lib/worktree/rule.h AMP_RULE_PATTERNS_MAX at most @ patterns
+hitl-prompt cmd/hitl-prompt/question.c FIELD_MAX most @ bytes are shown of a field
+worktree-bind-hooks lib/worktree/rule.h AMP_RULE_PATTERNS_MAX at most @ patterns
 EOS
-  for tool in "${tools[@]}"; do
-    grep -q '^\.Sh LIMITS' "man/$tool.1"
-  done
   # Ports: one of them is the output.
-  grep -q '#define PORTS_MAX  *1100' lib/route/router/router.h
+  grep -q '#define PORTS_MAX  *1100' lib/route/outlet/outlet.h
 }
 
 @test "the manuals have their sections and pass mandoc" {
   need mandoc
   for m in man/*.[17]; do
     mandoc -Tlint -W warning "$m"
+    for s in NAME DESCRIPTION 'SEE ALSO'; do
+      grep -qx ".Sh $s" "$m" || {
+        echo "$m: no section $s"
+        return 1
+      }
+    done
   done
-  for t in "${tools[@]}"; do
-    for s in NAME SYNOPSIS DESCRIPTION ENVIRONMENT 'EXIT STATUS' EXAMPLES 'SEE ALSO'; do
-      grep -qE "^\.Sh \"?$s\"?\$" "man/$t.1" || {
-        echo "man/$t.1: no section $s"
+  for m in man/*.1; do
+    for s in SYNOPSIS ENVIRONMENT 'EXIT STATUS' EXAMPLES; do
+      grep -qx ".Sh $s" "$m" || {
+        echo "$m: no section $s"
         return 1
       }
     done
@@ -340,7 +419,7 @@ amp-ack ded list|unknown verb 'ded list' (did you mean 'dead list'?)
 amp-ack dead frob|unknown verb 'dead frob': 'dead' has list, show, requeue, export, purge
 amp-ack cursors|'cursors' needs a verb: list, show, move, retire
 amp-ack status now|status: unexpected operand 'now'
-amp-ack --now 1 status|the verb 'status' must stand before its options
+amp-ack --now 1 status|the verb 'status' must come before its options
 amp-ack status --jsn|unknown option --jsn (did you mean '--json'?)
 amp-ack status --stage x|unknown option --stage ('send' has it)
 amp-ack status -Y|unknown option -Y

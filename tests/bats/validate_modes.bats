@@ -105,7 +105,7 @@ setup() {
   jq -e '.type == "nack" and .protocol_version == "AMP/1.0" and
     .ref_msg_id == "task_dispatch-T-2026-044-1772116327001" and .task_id == "T-2026-044" and
     .failed_stage == "REJECTED" and .code == "bad_enum" and .rule == "enum" and
-    .retryable == false and (.message | startswith("from is none of the allowed words"))' \
+    .retryable == false and (.message | startswith("from is not one of the allowed values"))' \
     <<<"${lines[1]}"
   jq -e '.code == "invalid_json" and .ref_msg_id == "" and .task_id == ""' <<<"${lines[3]}"
   jq -e '.code == "invalid_utf8"' <<<"${lines[4]}"
@@ -254,10 +254,10 @@ setup() {
 @test "--stats shows progress on a terminal, and only there" {
   need script
   script -qec "amp-validate --stats good >/dev/null" /dev/null >shown </dev/null
-  grep -q $'\r\x1b\[K1 lines: 1 valid' shown
-  grep -q 'note: 1 lines: 1 valid' shown
+  grep -q $'\r\x1b\[K1 line: 1 valid' shown
+  grep -q 'note: 1 line: 1 valid' shown
   amp-validate --stats good 2>shown >/dev/null
-  [ "$(grep -c 'lines: ' shown)" -eq 1 ]
+  [ "$(grep -c 'lines\?: ' shown)" -eq 1 ]
   run -1 grep -q $'\x1b' shown
 }
 

@@ -54,7 +54,7 @@ EOF
     records >got
   diff - got <<'EOF'
 3|34|schema_violation|id|/id|minimum|/properties/id/minimum|is too small|0|at least 1
-3|44|schema_violation|state|/state|enum|/properties/state/enum|is none of the allowed words; did you mean `running`?|"runing"|one of queued, running, done
+3|44|schema_violation|state|/state|enum|/properties/state/enum|is not one of the allowed values; did you mean `running`?|"runing"|one of queued, running, done
 3|60|schema_violation|ownr|/ownr|additionalProperties|/additionalProperties|is not an allowed field; did you mean `owner`?|1|-
 3|78|schema_violation|owner.name|/owner/name|minLength|/$defs/person/properties/name/minLength|is empty|""|at least 1 character
 4|83|schema_violation|id|/id|required|/required|is missing (names the job)|-|-
@@ -167,14 +167,14 @@ EOF
     }
   done <<'EOF'
 {"type":"objct"}|schema.json:1:9: #/type: not one of the seven types null, boolean, object, array, number, integer, string; found "objct"; did you mean `object`?
-{\n  "properties": {\n    "a": {"minLength": -1}\n  }\n}|schema.json:3:24: #/properties/a/minLength: a whole number of 0 or more is expected; found -1
+{\n  "properties": {\n    "a": {"minLength": -1}\n  }\n}|schema.json:3:24: #/properties/a/minLength: an integer of 0 or more is expected; found -1
 {"required":"a"}|schema.json:1:13: #/required: an array of names is expected; found "a"
 {"items":[{}]}|schema.json:1:10: #/items: one schema for all items is expected; since draft 2020-12 an array
 {"pattern":"(a"}|schema.json:1:12: #/pattern: not a regular expression
 {"pattern":"a{2,1}"}|schema.json:1:12: #/pattern: not a regular expression
 {"$ref":"#/$defs/none"}|schema.json:1:9: #/$ref: this reference leads nowhere
 {"$ref":"none.json"}|schema.json:1:9: #/$ref: no schema is known by this reference: file:///
-{"$ref":"https://example.org/a"}|schema.json:1:9: #/$ref: no schema is known by this reference: no --resolve URI-PREFIX=DIR fits https://example.org/a, and nothing is fetched
+{"$ref":"https://example.org/a"}|schema.json:1:9: #/$ref: no schema is known by this reference: no --resolve URI-PREFIX=DIR matches https://example.org/a; schemas are not downloaded
 {"$schema":"http://json-schema.org/draft-04/schema#"}|schema.json:1:12: #/$schema: this $schema is neither draft 2020-12 nor draft-07
 {"$schema":"https://json-schema.org/draft/2019-09/schema"}|schema.json:1:12: #/$schema: this $schema is neither
 {"allOf":[{"$ref":"#"}]}|schema.json:1:
@@ -295,10 +295,10 @@ EOF
   printf '{"$schema":"https://x.org/house",\n"title":"longer"}' >schema.json
   run amp-validate -S schema.json --resolve https://x.org/=meta <<<3
   [ "$status" -eq 65 ]
-  [[ $output == *"schema.json:2: #/title: does not fit its metaschema: expected at most 5 characters" ]]
+  [[ $output == *"schema.json:2: #/title: does not match its metaschema: expected at most 5 characters" ]]
   echo '{"$schema":"https://x.org/house","title":"short","properties":{"a":{"type":"null"}}}' >schema.json
   run amp-validate -S schema.json --resolve https://x.org/=meta <<<3
-  [ "$status" -eq 65 ] && [[ $output == *"#/properties/a: does not fit its metaschema: expected the field title" ]]
+  [ "$status" -eq 65 ] && [[ $output == *"#/properties/a: does not match its metaschema: expected the field title" ]]
   echo '{"$schema":"https://x.org/strange"}' >schema.json
   run amp-validate -S schema.json --resolve https://x.org/=meta <<<1
   [ "$status" -eq 65 ]

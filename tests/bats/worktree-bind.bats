@@ -43,7 +43,7 @@ control() {
   worktree-bind bind bob -b task/x
   worktree-bind bind bob
   run -77 worktree-bind bind bob --path ../elsewhere
-  [[ $output == *"bound to"*"already"* ]]
+  [[ $output == *"is already bound to"* ]]
   [ ! -e ../elsewhere ]
   [ "$(git worktree list | wc -l)" -eq 2 ]
 }
@@ -112,7 +112,7 @@ control() {
   mv "$wt/.git" ../kept
   git init -q "$wt"
   run -1 worktree-bind unbind bob --remove --force
-  [[ $output == *"its .git does not lead back to"* ]]
+  [[ $output == *"its .git does not belong to"* ]]
   # A symbolic link, even to what leads back, is not a file.
   rm -r "$wt/.git"
   ln -s ../../kept "$wt/.git"
@@ -200,7 +200,7 @@ control() {
 
 @test "outside a repository it says so" {
   run -65 worktree-bind -C "$BATS_TEST_TMPDIR" list
-  [[ $output == *"no git repository"* ]]
+  [[ $output == *"not a git repository"* ]]
 }
 
 @test "the state lives in the common git directory, or where --state says" {
@@ -251,6 +251,20 @@ states() { jq -r '.state // empty' "$1" | tr '\n' ' '; }
   [ "$(states out)" = \
     "BOUND_HOME SWITCH_PENDING BOUND_NON_HOME BOUND_HOME SWITCH_PENDING BOUND_HOME " ]
   [ "$(sed -n 3p out | jq -r .worktree_id)" = "$PWD.worktrees/other" ]
+}
+
+@test "messages: an unbind ends a switch that waits or that was approved" {
+  spare other
+  {
+    control 1 BIND bob '"branch":"task/x"'
+    control 2 SWITCH_REQUEST bob '"target_worktree_id":"other"'
+    control 3 UNBIND bob
+    control 4 BIND bob '"branch":"task/x"'
+    control 5 SWITCH_REQUEST bob '"target_worktree_id":"other"'
+    control 6 SWITCH_APPROVE bob '"ttl_ms":900000'
+    control 7 UNBIND bob
+  } | worktree-bind >out
+  [ "$(states out)" = "BOUND_HOME SWITCH_PENDING UNBOUND BOUND_HOME SWITCH_PENDING BOUND_NON_HOME UNBOUND " ]
 }
 
 @test "messages: a switch ends by itself" {

@@ -16,7 +16,7 @@ rtp_before() {
     | (.given | .toAgents? // .assignees? // []) as $assignees
     | (.given.by? // $in.payload.acceptedByAgentId // $in.payload.completedByAgentId //
        $in.payload.failedByAgentId //
-       (if $in.kind == "task_update" then $in.sourceAgentId else "executor-mbp" end)) as $by
+       (if $in.kind == "task_update" or $in.kind == "ack" then $in.sourceAgentId else "executor-mbp" end)) as $by
     | def event($n; $id; $kind; $payload): {eventId: $id, seq: $n, kind: $kind, sourceNodeId: "before",
         sourceAgentId: $by, corrId: "corr_before", createdAt: "2026-02-25T16:00:00Z",
         payload: $payload, trace: {attempt: 1}};
@@ -57,10 +57,11 @@ rtp_message() {
 # rtp_says STAGE N: the receiver's ack, behind the outcome that it needs.
 rtp_says() {
   jq -c --arg s "$1" --argjson n "$2" '
-    def event($k; $p): {eventId: "evt_\($n)_\($k)", seq: ($n * 2 + (if $k == "ack" then 1 else 0 end)),
+    def event($k; $p): {eventId: "evt_\($n)_\($k)", seq: ($n * 3 + ({task_complete: 1, ack: 2}[$k] // 0)),
       kind: $k, sourceNodeId: "n2", sourceAgentId: "bob", toAgentId: "cli", corrId,
       createdAt: "2026-02-25T16:00:01Z", payload: $p, trace: {attempt: 1}};
-    (if $s == "FULFILLED" then event("task_complete"; {taskId: "tsk_1", completedByAgentId: "bob",
+    (if $s == "FULFILLED" then event("task_accept"; {taskId: "tsk_1", acceptedByAgentId: "bob", etaSeconds: 60}),
+       event("task_complete"; {taskId: "tsk_1", completedByAgentId: "bob",
        resultSummary: "r", completedAt: "2026-02-25T16:00:01Z"}) else empty end),
     event("ack"; {refEventId: .eventId, refKind: .kind, ackedByNodeId: "n2", ackedByAgentId: "bob",
       ackType: ({RECEIVED: "accepted", FULFILLED: "processed"}[$s] // "failed_terminal"),

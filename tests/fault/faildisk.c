@@ -6,8 +6,10 @@
  * AMP_FAULT=OP:N:HOW      the Nth OP fails. OP: write (also pwrite), fsync, fdatasync, sync
  *                         (either), rename, link, ftruncate. HOW: EIO, ENOSPC, SHORT (half of
  *                         a write is done, the next one gives ENOSPC), KILL (the program is
- *                         killed in its place) or TORN (half of a write is done, then it is)
- * AMP_FAULT_MATCH=TEXT    only paths that contain TEXT
+ *                         killed in its place), TORN (half of a write is done, then it is); or
+ * nothing fails, but the program is sent TERM when it was done (TERM), or is stopped when its
+ * signals are set free next, the lock of the log with them (STOP) AMP_FAULT_MATCH=TEXT    only
+ * paths that contain TEXT AMP_FAULT_TEXT=TEXT     only writes that contain TEXT
  * AMP_FAULT_COUNT=FILE    at the end, how many such operations there were (all, with N 0)
  * AMP_FAULT_TRACE=FILE    what was done is appended to FILE, in the order in which it was done
  * AMP_FAULT_NOSYNC=1      fsync and fdatasync do nothing, and say that they did
@@ -34,17 +36,17 @@
 
 #include "trace.h"
 
-enum { KILLED = -2, TORN = -3 };
+enum { KILLED = -2, TORN = -3, TERMED = -4, STOPPED = -5 };
 
 static struct {
     bool ready, nosync, busy;
-    const char *root, *match;
+    const char *root, *match, *text;
     size_t root_len;
     int trace;
     char op[16];
     long nth, count;
-    int error; /* 0: none, -1: short, KILLED or TORN */
-    bool fail_next;
+    int error; /* 0: none, -1: short, or one of the above */
+    bool fail_next, stop_next;
 } cfg;
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -58,6 +60,7 @@ static void setup(void)
     cfg.root = getenv("AMP_FAULT_ROOT");
     cfg.root_len = cfg.root ? strlen(cfg.root) : 0;
     cfg.match = getenv("AMP_FAULT_MATCH");
+    cfg.text = getenv("AMP_FAULT_TEXT");
     cfg.nosync = getenv("AMP_FAULT_NOSYNC") != NULL;
     const char *f = getenv("AMP_FAULT"), *t = getenv("AMP_FAULT_TRACE");
     char how[16];
@@ -66,6 +69,8 @@ static void setup(void)
                     : strcmp(how, "ENOSPC") == 0 ? ENOSPC
                     : strcmp(how, "KILL") == 0   ? KILLED
                     : strcmp(how, "TORN") == 0   ? TORN
+                    : strcmp(how, "TERM") == 0   ? TERMED
+                    : strcmp(how, "STOP") == 0   ? STOPPED
                                                  : -1;
     if (t)
         cfg.trace = REAL(open)(t, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
@@ -193,12 +198,12 @@ static ssize_t do_write(int fd, const void *p, size_t n, off_t off, bool positio
     bool ack = fd == 1 && cfg.trace >= 0;
     if (!path && !ack)
         return positioned ? REAL(pwrite64)(fd, p, n, off) : REAL(write)(fd, p, n);
-    int e = fails("write", path);
+    int e = cfg.text && !memmem(p, n, cfg.text, strlen(cfg.text)) ? 0 : fails("write", path);
     if (e > 0) {
         errno = e;
         return -1;
     }
-    if (e < 0 && n > 1) {
+    if ((e == -1 || e == TORN) && n > 1) {
         n /= 2;
         cfg.fail_next = true;
     }
@@ -209,13 +214,24 @@ static ssize_t do_write(int fd, const void *p, size_t n, off_t off, bool positio
             off = lseek(fd, 0, SEEK_END);
     }
     ssize_t r = positioned ? REAL(pwrite64)(fd, p, n, off) : REAL(write)(fd, p, n);
-    if (e == TORN)
-        raise(SIGKILL);
+    if (e == TORN || e == TERMED)
+        raise(e == TORN ? SIGKILL : SIGTERM);
+    cfg.stop_next = e == STOPPED;
     if (r > 0)
         record(path ? TRACE_WRITE : TRACE_ACK, path ? fd : -1, path ? path : "", NULL, off, p,
                (size_t)r);
     unlock_trace();
     return r;
+}
+
+int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+    int rc = REAL(sigprocmask)(how, set, old);
+    if (cfg.stop_next && how == SIG_SETMASK) {
+        cfg.stop_next = false;
+        raise(SIGSTOP);
+    }
+    return rc;
 }
 
 ssize_t write(int fd, const void *p, size_t n)
@@ -386,6 +402,19 @@ int renameat(int from_fd, const char *from, int to_fd, const char *to)
         record_name(TRACE_RENAME, path, path2);
     unlock_trace();
     return rc;
+}
+
+/* Two names that change places; a trace does not have it. */
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+    char b[PATH_MAX];
+    setup();
+    int e = fails("rename", at_path(to_fd, to, b));
+    if (e) {
+        errno = e > 0 ? e : EIO;
+        return -1;
+    }
+    return REAL(renameat2)(from_fd, from, to_fd, to, flags);
 }
 
 int rename(const char *from, const char *to)

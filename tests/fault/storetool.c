@@ -70,7 +70,7 @@ static int update(struct amp_store *s, struct record *r, const char *id)
     enum amp_store_outcome what;
     snprintf(r->id, sizeof r->id, "%s", id);
     struct amp_store_input in = {"work", amp_span_str(r->id), amp_span_str(r->id)};
-    return amp_store_update(s, "message", amp_span_str(r->id), &in, put, r, &what, &err);
+    return amp_store_update(s, AMP_KEY("message", amp_span_str(r->id)), &in, put, r, &what, &err);
 }
 
 static int work(struct amp_store *s, const char *name, long count, long batch)
@@ -115,7 +115,8 @@ static int count(struct amp_store *s, const char *key, long n)
 {
     char json[64];
     while (n--)
-        if (amp_store_update(s, "task", amp_span_str(key), NULL, add_one, json, NULL, &err) != 0)
+        if (amp_store_update(s, AMP_KEY("task", amp_span_str(key)), NULL, add_one, json, NULL,
+                             &err) != 0)
             return fail("update");
     return amp_store_sync(s, &err) != 0 ? fail("sync") : 0;
 }
@@ -123,7 +124,7 @@ static int count(struct amp_store *s, const char *key, long n)
 static int get(struct amp_store *s, const char *key)
 {
     struct amp_store_rec rec;
-    if (amp_store_get(s, "task", amp_span_str(key), &rec, &err) != 0)
+    if (amp_store_get(s, AMP_KEY("task", amp_span_str(key)), &rec, &err) != 0)
         return fail("get");
     printf("%.*s\n", (int)rec.json.n, rec.json.n ? rec.json.p : "");
     return rec.found ? 0 : 1;
@@ -144,13 +145,15 @@ static int other(void *ctx, const struct amp_store_rec *now, struct amp_store_ch
 
 static int set(struct amp_store *s, const char *name, char *json)
 {
-    return amp_store_update(s, "message", amp_span_str(name), NULL, other, json, NULL, &err);
+    return amp_store_update(s, AMP_KEY("message", amp_span_str(name)), NULL, other, json, NULL,
+                            &err);
 }
 
 static int raise(struct amp_store *s, const char *key, char *out, size_t size)
 {
     char json[64];
-    if (amp_store_update(s, "task", amp_span_str(key), NULL, add_one, json, NULL, &err) != 0)
+    if (amp_store_update(s, AMP_KEY("task", amp_span_str(key)), NULL, add_one, json, NULL, &err) !=
+        0)
         return -1;
     json[strlen(json) - 1] = '\0';
     snprintf(out + strlen(out), size - strlen(out), "key %s %s\n", key, json + 5);
@@ -245,10 +248,11 @@ static int holds(struct amp_store *s, char *line)
     char *arg = strchr(line, ' ');
     if (!arg) {
         struct amp_store_input in = {"work", amp_span_str(line), amp_span_str(line)};
-        if (amp_store_get(s, "message", amp_span_str(line), &rec, &err) != 0)
+        if (amp_store_get(s, AMP_KEY("message", amp_span_str(line)), &rec, &err) != 0)
             return -1;
         int seen = amp_store_seen(s, &in, &err);
-        return rec.found && seen >= 0 && seen <= 1 && (seen || getenv("AMP_TEST_KEEP"));
+        return rec.found && (seen == AMP_STORE_SEEN || seen == AMP_STORE_NOT_SEEN) &&
+               (seen == AMP_STORE_SEEN || getenv("AMP_TEST_KEEP"));
     }
     *arg++ = '\0';
     if (strcmp(line, "open") == 0)
@@ -258,11 +262,11 @@ static int holds(struct amp_store *s, char *line)
     if (strcmp(line, "key") == 0) {
         char *value = strchr(arg, ' ');
         *value++ = '\0';
-        if (amp_store_get(s, "task", amp_span_str(arg), &rec, &err) != 0)
+        if (amp_store_get(s, AMP_KEY("task", amp_span_str(arg)), &rec, &err) != 0)
             return -1;
         return rec.found && strtol(rec.json.p + 5, NULL, 10) >= number(value);
     }
-    if (amp_store_get(s, "message", amp_span_str(arg), &rec, &err) != 0)
+    if (amp_store_get(s, AMP_KEY("message", amp_span_str(arg)), &rec, &err) != 0)
         return -1;
     if (strcmp(line, "gone") == 0)
         return !rec.found;

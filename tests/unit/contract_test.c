@@ -6,7 +6,7 @@
 
 #include <amp/base/file.h>
 
-#include "agent/contract.h"
+#include "agent/job/contract.h"
 #include "scratch.h"
 #include "tap.h"
 

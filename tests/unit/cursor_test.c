@@ -272,7 +272,8 @@ static void rising(void)
     TAP_OK(b > a, "the next one in the same millisecond is above it");
     enum amp_store_outcome how;
     b += 1000000;
-    amp_store_update(store, "sequence", AMP_SPAN("sw4rm\nbob"), NULL, set_last, &b, &how, &err);
+    amp_store_update(store, AMP_KEY("sequence", AMP_SPAN("sw4rm"), AMP_SPAN("bob")), NULL, set_last,
+                     &b, &how, &err);
     amp_sequence_rise(store, AMP_SPAN("bob"), later, "t", &c, &err);
     TAP_INT(c, b + 1, "where the clock was put back, the one behind the last");
     amp_sequence_next(store, AMP_SPAN("bob"), 1, "t", &a, &err);

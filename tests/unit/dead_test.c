@@ -153,11 +153,11 @@ static void recovery(void)
     struct amp_store_rec kept;
     AMP_BUF struct amp_buf before = {0};
     amp_buf_init(&before, 1 << 16);
-    amp_store_get(store, "message", AMP_SPAN("m"), &kept, &err);
+    amp_store_get(store, AMP_KEY("message", AMP_SPAN("m")), &kept, &err);
     amp_buf_add(&before, kept.json.p, kept.json.n, &err);
     amp_dead_requeue(store, AMP_SPAN("m"), 0, "me", 30, &err);
     /* As a crash before the second commit would have left it. */
-    amp_store_update(store, "message", AMP_SPAN("m"), NULL, back_fn, &before, &how, &err);
+    amp_store_update(store, AMP_KEY("message", AMP_SPAN("m")), NULL, back_fn, &before, &how, &err);
     TAP_INT(amp_dead_recover(store, "me", 5000, &err), 0, "made up for");
     amp_message_find(store, AMP_SPAN("m"), &mem, &rec, &err);
     TAP_INT(rec.state, AMP_DELIVERY_SENT, "it is on its way");

@@ -1,5 +1,5 @@
 /* Every kind of deadline: nothing to do before its moment, done once at it, then quiet. */
-#include "agent/registry.h"
+#include "agent/work.h"
 #include "flow/deadlines.h"
 #include "message/operation/idempotency.h"
 #include "message/settle/answer.h"
@@ -72,25 +72,21 @@ static void messages(void)
     TAP_INT(run(T0 + 10000, "acknowledgement"), 0, "once");
 }
 
-static int agent_fn(void *arg, const struct amp_store_rec *now, struct amp_store_change *change,
-                    struct amp_error *e)
-{
-    *change = (struct amp_store_change){
-        .event = "step", .to = "RUNNING", .json = amp_span_str(arg), .due_ms = T0, .actor = "test"};
-    return 0;
-}
-
 static void silence(void)
 {
-    static char seen[] = "{\"task\":\"T-2026-001\",\"last_seen\":1767225600000}",
-                later[] = "{\"task\":\"T-2026-001\",\"last_seen\":1767229200000}";
-    enum amp_store_outcome how;
-    amp_store_update(store, "agent", AMP_SPAN("ann"), NULL, agent_fn, seen, &how, &err);
-    TAP_INT(due_of("acknowledgement"), T0 + 1800000, "an agent at work that may fall silent");
-    TAP_INT(run(T0 + 1800000, "acknowledgement"), 1, "its silence is told");
-    TAP_INT(due_of("acknowledgement"), 0, "and is no deadline any more");
-    amp_store_update(store, "agent", AMP_SPAN("ann"), NULL, agent_fn, later, &how, &err);
-    TAP_INT(due_of("acknowledgement"), T0 + 3600000 + 1800000, "until it gave a sign of life");
+    TAP_INT(amp_agent_register(store, "ann", "executor", T0, &err), 0, "an agent");
+    TAP_INT(amp_agent_step(store, "ann", AMP_AGENT_EV_READY, NULL, T0, &err), 0, "is ready");
+    TAP_INT(due_of("silence"), 0, "its silence means nothing while it does not work");
+    TAP_INT(amp_agent_step(store, "ann", AMP_AGENT_EV_ASSIGN, "T-2026-001", T0, &err), 0, "works");
+    TAP_INT(due_of("silence"), T0 + 1800000, "an agent at work that may fall silent");
+    TAP_INT(run(T0 + 1799999, "silence"), 0, "nothing before");
+    TAP_INT(run(T0 + 1800000, "silence"), 1, "its silence is reported");
+    TAP_INT(due_of("silence"), 0, "and is no deadline any more");
+    TAP_INT(run(T0 + 9900000, "silence"), 0, "it is reported once");
+    TAP_INT(amp_agent_seen(store, "ann", T0 + 3600000, &err), 0, "a sign of life");
+    TAP_INT(due_of("silence"), T0 + 3600000 + 1800000, "after which it may fall silent again");
+    TAP_INT(amp_agent_step(store, "ann", AMP_AGENT_EV_FAIL, NULL, T0 + 3600000, &err), 0, "fails");
+    TAP_INT(due_of("silence"), 0, "an agent that is not at work may be silent");
 }
 
 static void windows(void)
@@ -146,8 +142,8 @@ static const struct {
 static bool has_code(const char *name, const char *code)
 {
     struct amp_store_rec rec;
-    return amp_store_get(store, "agent", amp_span_str(name), &rec, &err) == 0 && rec.found &&
-           memmem(rec.json.p, rec.json.n, code, strlen(code));
+    return amp_store_get(store, AMP_KEY("agent", amp_span_str(name)), &rec, &err) == 0 &&
+           rec.found && memmem(rec.json.p, rec.json.n, code, strlen(code));
 }
 
 static void agents(void)

@@ -2,6 +2,7 @@
  * that hostile names cannot break. */
 #include <stdlib.h>
 
+#include "agent/work.h"
 #include "message/dead/dead.h"
 #include "message/history/diagram.h"
 #include "message/ledger/ledger.h"
@@ -347,6 +348,18 @@ static void json(void)
              "a row as a record");
 }
 
+static void agents(void)
+{
+    const struct amp_history_filter task = {.correlation = AMP_SPAN("T-2026-009")};
+    amp_agent_register(store, "bob", "executor", 1000, &err);
+    amp_agent_step(store, "bob", AMP_AGENT_EV_READY, NULL, 1000, &err);
+    TAP_INT(amp_agent_step(store, "bob", AMP_AGENT_EV_ASSIGN, "T-2026-009", 1000, &err), 0,
+            "an agent gets a task");
+    const char *seen = rows(&task);
+    TAP_OK(strstr(seen, "step agent assign bob by "), "its task's conversation has it: %s", seen);
+    TAP_OK(!strstr(seen, "step agent ready"), "and not what came before: %s", seen);
+}
+
 int main(void)
 {
     const char *dir = scratch();
@@ -358,6 +371,7 @@ int main(void)
     reading_on(dir);
     diagrams();
     json();
+    agents();
     amp_store_close(store);
     return tap_done();
 }

@@ -22,10 +22,10 @@ static const char *const qa_plain[AMP_QA_STATE_COUNT][AMP_QA_EVENT_COUNT] = {
                        "held", "rework", "rework", "rework", "abandoned"},
     [AMP_QA_HELD] = {"-", "held", "held", "held", "held", "held", "held", "held", "held", "rework",
                      "rework", "rework", "abandoned"},
-    [AMP_QA_APPROVED] = {"-", "approved", "approved", "approved", "approved", "approved",
-                         "approved", "approved", "approved", "-", "-", "-", "-"},
-    [AMP_QA_ABANDONED] = {"-", "abandoned", "abandoned", "abandoned", "abandoned", "abandoned",
-                          "abandoned", "abandoned", "abandoned", "-", "-", "-", "-"},
+    [AMP_QA_APPROVED] = {"-", "approved", "approved", "approved", "-", "approved", "approved",
+                         "approved", "-", "-", "-", "-", "-"},
+    [AMP_QA_ABANDONED] = {"-", "abandoned", "abandoned", "abandoned", "-", "abandoned", "abandoned",
+                          "abandoned", "-", "-", "-", "-", "-"},
 };
 
 static const char *const task_plain[AMP_TASK_STATE_COUNT][AMP_TASK_EVENT_COUNT] = {
@@ -46,9 +46,9 @@ static const char *const task_plain[AMP_TASK_STATE_COUNT][AMP_TASK_EVENT_COUNT] 
                          "locked", "waiting", "done", "-", "terminated"},
     [AMP_TASK_SUSPENDED] = {"dispatched", "-", "dispatched", "in_review", "rework", "suspended",
                             "-", "suspended", "waiting", "done", "-", "terminated"},
-    [AMP_TASK_DONE] = {"-", "-", "-", "-", "-", "done", "-", "-", "-", "-", "-", "-"},
-    [AMP_TASK_FAILED] = {"-", "-", "-", "-", "-", "failed", "-", "-", "-", "-", "-", "-"},
-    [AMP_TASK_TERMINATED] = {"-", "-", "-", "-", "-", "terminated", "-", "-", "-", "-", "-", "-"},
+    [AMP_TASK_DONE] = {"-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"},
+    [AMP_TASK_FAILED] = {"-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"},
+    [AMP_TASK_TERMINATED] = {"-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"},
 };
 
 static void plain(const struct amp_fsm *m, const char *const *want)

@@ -51,20 +51,23 @@ static void ledger(int n, size_t pad)
     } else {
         snprintf(w.json, sizeof w.json, "{\"msg\":{\"n\":%d}}", n);
     }
-    amp_store_update(store, "message", amp_span_str(id), NULL, change_fn, &w, &how, &err);
+    amp_store_update(store, AMP_KEY("message", amp_span_str(id)), NULL, change_fn, &w, &how, &err);
     free(w.big);
 }
 
-static void routed(const char *key, const char *event, const char *id, int n)
+static void emitted(const char *key, const char *event, const char *id, enum amp_role role, int n)
 {
     struct change w = {.event = event, .json = "{}"};
     enum amp_store_outcome how;
     snprintf(w.line, sizeof w.line, "{\"n\":%d}", n);
-    w.emit = (struct amp_store_emit){.id = amp_span_str(id), .line = amp_span_str(w.line)};
-    char kind[16] = "";
-    const char *dot = strchr(key, '.');
-    memcpy(kind, key, (size_t)(dot - key));
-    amp_store_update(store, kind, amp_span_str(dot + 1), NULL, change_fn, &w, &how, &err);
+    w.emit =
+        (struct amp_store_emit){.id = amp_span_str(id), .line = amp_span_str(w.line), .role = role};
+    amp_store_update(store, AMP_KEY_TEXT(amp_span_str(key)), NULL, change_fn, &w, &how, &err);
+}
+
+static void routed(const char *key, const char *event, const char *id, int n)
+{
+    emitted(key, event, id, AMP_ROLE_message, n);
 }
 
 /* The numbers of the messages of a range. */
@@ -91,11 +94,11 @@ static void reading(void)
     ledger(1, 0);
     routed("route.r", "record", "m1", 1);
     routed("route.r", "record", "e2", 2);
-    routed("route.r", "record", "\nbob", 99);
-    routed("cursor.a\nvps", "enqueue", "e3", 3);
-    routed("cursor.a\nvps", "hold", "held 9 1 e9", 9);
-    routed("cursor.a\nvps", "gap_timeout", "i", 98);
-    routed("cursor.a\n@log", "enqueue", "e2", 2);
+    emitted("route.r", "record", "bob", AMP_ROLE_recipient, 99);
+    routed("cursor.a.vps", "enqueue", "e3", 3);
+    emitted("cursor.a.vps", "hold", "held.9.1.e9", AMP_ROLE_held, 9);
+    routed("cursor.a.vps", "gap_timeout", "i", 98);
+    routed("cursor.a.%40log", "enqueue", "e2", 2);
     routed("dead.m7", "add", "nack", 97);
     ledger(1, 0); /* a later state of the first */
     ledger(4, 2 << 20);

@@ -1,13 +1,14 @@
 /* Scope patterns, diff ranges, counting a patch, reading an answer. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <amp/base/file.h>
 
-#include "flow/work/decide.h"
+#include "hitl/question.h"
 #include "protocol/amp/compose.h"
 #include "tap.h"
-#include "worktree/patch.h"
+#include "worktree/git/patch.h"
 
 static void test_scope(void)
 {
@@ -99,9 +100,9 @@ static void test_answer(void)
     char resume[] = "  Resume  go on \r\n", back[] = "rollback abc123 try again",
          bare[] = "rollback", word[] = "resumed", empty[] = "";
 
-    TAP_OK(amp_answer_parse(&amp, resume, &a) && a.word == AMP_DO_RESUME, "resume");
+    TAP_OK(amp_answer_parse(&amp, resume, &a) && !strcmp(a.action, "resume"), "resume");
     TAP_STR(a.note, "go on", "with its note");
-    TAP_OK(amp_answer_parse(&amp, back, &a) && a.word == AMP_DO_ROLLBACK, "rollback");
+    TAP_OK(amp_answer_parse(&amp, back, &a) && a.does == AMP_ACTION_ROLLBACK, "rollback");
     TAP_STR(a.commit, "abc123", "its commit");
     TAP_STR(a.note, "try again", "its note");
     TAP_OK(amp_answer_parse(&amp, bare, &a) && !*a.commit, "no commit is empty");

@@ -117,8 +117,8 @@ static void test_faults(void)
     expect_fault("[1, 2}", "invalid_json", 5, "'}' where a comma or ]");
     expect_fault("{\"a\": 01}", "invalid_json", 6, "begin with 0");
     expect_fault("[\"\xff\"]", "invalid_utf8", 2, "0xFF");
-    expect_fault("{\"a\":1,\"a\":2}", "duplicate_key", 7, "\"a\" stands twice");
-    expect_fault("[{\"a\":1,\"\\u0061\":2}]", "duplicate_key", 8, "twice");
+    expect_fault("{\"a\":1,\"a\":2}", "duplicate_key", 7, "duplicate key \"a\"");
+    expect_fault("[{\"a\":1,\"\\u0061\":2}]", "duplicate_key", 8, "duplicate");
     expect_fault("1 2", "invalid_json", 2, "the end of the text");
     expect_fault("\xef\xbb\xbf"
                  "1",

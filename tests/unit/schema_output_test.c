@@ -131,7 +131,7 @@ static void test_errors(void)
            " /prefixItems/0/const http://x/s#/prefixItems/0/const /0: \"expected 1; found 0\"\n"
            " /items/const http://x/s#/items/const /1: \"expected 2; found 1\"\n"
            " /items/const http://x/s#/items/const /2: \"expected 2; found 1\"\n"
-           " /contains http://x/s#/contains : \"expected an element of the kind that is asked for; "
+           " /contains http://x/s#/contains : \"expected an element of the required kind; "
            "found [0,1,1]\"\n");
     expect("a dynamic reference",
            "{\"$id\":\"http://x/t\",\"$ref\":\"list\",\"$defs\":{\"s\":{"

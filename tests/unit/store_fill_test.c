@@ -64,7 +64,7 @@ static enum amp_store_outcome change(struct amp_store *s, unsigned k, unsigned n
     snprintf(st.json, sizeof st.json, "{\"n\":%u}", number);
     st.emit = (struct amp_store_emit){amp_span_str(input), amp_span_str(st.json), false};
     struct amp_store_input in = {"test", amp_span_str(input), amp_span_str(st.json)};
-    if (amp_store_update(s, "key", amp_span_str(id), &in, take, &st, &what, &err) != 0)
+    if (amp_store_update(s, AMP_KEY("key", amp_span_str(id)), &in, take, &st, &what, &err) != 0)
         fault("cannot be changed", k);
     *saw = st.saw;
     return what;
@@ -99,8 +99,8 @@ static void look(struct amp_store *s, unsigned k)
     char id[32];
     struct amp_store_rec rec;
     snprintf(id, sizeof id, "k%u", k * 7919u % IDS);
-    if (amp_store_get(s, "key", amp_span_str(id), &rec, &err) != 0 || rec.found != (revs[k] > 0) ||
-        rec.rev != revs[k])
+    if (amp_store_get(s, AMP_KEY("key", amp_span_str(id)), &rec, &err) != 0 ||
+        rec.found != (revs[k] > 0) || rec.rev != revs[k])
         fault("is not what it was", k);
 }
 

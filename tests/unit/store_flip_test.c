@@ -55,7 +55,8 @@ static void fill(const char *dir)
         char id[24], json[80];
         snprintf(id, sizeof id, "key-%02d", (i - 1) % KEYS + 1);
         snprintf(json, sizeof json, "{\"i\":%d,\"pad\":\"%024d\"}", i, i);
-        if (amp_store_update(s, "task", amp_span_str(id), NULL, take, json, NULL, &err) != 0 ||
+        if (amp_store_update(s, AMP_KEY("task", amp_span_str(id)), NULL, take, json, NULL, &err) !=
+                0 ||
             amp_store_sync(s, &err) != 0)
             printf("# fill: %s %s\n", err.code, err.what);
     }
@@ -205,7 +206,7 @@ static int wrong(const char *dir)
         struct amp_store_rec rec;
         struct seen one = {.rows = i - 1};
         snprintf(id, sizeof id, "key-%02d", i);
-        if (amp_store_get(s, "task", amp_span_str(id), &rec, &err) != 0) {
+        if (amp_store_get(s, AMP_KEY("task", amp_span_str(id)), &rec, &err) != 0) {
             printf("# get: %s %s\n", err.code, err.what);
             by_key = 100000;
             break;
@@ -267,9 +268,9 @@ static int update(const char *dir, int key)
     snprintf(id, sizeof id, "key-%02d", key);
     int rc = 1;
     if (s &&
-        amp_store_update(s, "task", amp_span_str(id), NULL, take, (char[]){"{}"}, NULL, &err) ==
-            0 &&
-        amp_store_get(s, "task", amp_span_str(id), &rec, &err) == 0)
+        amp_store_update(s, AMP_KEY("task", amp_span_str(id)), NULL, take, (char[]){"{}"}, NULL,
+                         &err) == 0 &&
+        amp_store_get(s, AMP_KEY("task", amp_span_str(id)), &rec, &err) == 0)
         rc = rec.rev != 3 || !amp_span_is(rec.state, "AGAIN");
     amp_store_close(s);
     return rc;

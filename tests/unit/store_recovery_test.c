@@ -40,7 +40,8 @@ static void fill(const char *dir, int n, bool all)
         snprintf(id, sizeof id, "k%d", i);
         snprintf(json, sizeof json, "{\"i\":%d}", i);
         struct amp_store_input in = {"c", amp_span_str(id), AMP_SPAN("b")};
-        if (amp_store_update(s, "task", amp_span_str(id), &in, take, text, NULL, &err) != 0 ||
+        if (amp_store_update(s, AMP_KEY("task", amp_span_str(id)), &in, take, text, NULL, &err) !=
+                0 ||
             ((all || i < n) && amp_store_sync(s, &err) != 0))
             printf("# fill: %s %s\n", err.code, err.what);
     }
@@ -57,7 +58,7 @@ static int present(const char *dir, int n)
         struct amp_store_rec rec;
         snprintf(id, sizeof id, "k%d", i);
         snprintf(json, sizeof json, "{\"i\":%d}", i);
-        if (amp_store_get(s, "task", amp_span_str(id), &rec, &err) != 0) {
+        if (amp_store_get(s, AMP_KEY("task", amp_span_str(id)), &rec, &err) != 0) {
             found = -1;
             break;
         }
@@ -151,9 +152,9 @@ static void test_read_only_torn(const char *dir)
     store_file(dir, "log/000001.ndjson", (struct amp_span){file.data, torn});
     for (int round = 0; round < 2; round++) {
         TAP_INT(amp_store_open(dir, &o, &r, &err), 0, "a reader opens a torn log");
-        TAP_INT(amp_store_get(r, "task", AMP_SPAN("k2"), &rec, &err), 0, "and reads");
+        TAP_INT(amp_store_get(r, AMP_KEY("task", AMP_SPAN("k2")), &rec, &err), 0, "and reads");
         TAP_SPAN(rec.json, "{\"i\":2}", "what stands");
-        TAP_INT(amp_store_get(r, "task", AMP_SPAN("k3"), &rec, &err), 0, "again");
+        TAP_INT(amp_store_get(r, AMP_KEY("task", AMP_SPAN("k3")), &rec, &err), 0, "again");
         TAP_OK(!rec.found, "and not what is torn");
         amp_store_close(r);
         no_index(dir);
@@ -169,7 +170,7 @@ static void test_lost_page(const char *dir)
     for (int i = 4; i <= 6; i++) { /* in one turn's worth of unsynced frames */
         char id[16], json[16] = "{\"i\":0}";
         snprintf(id, sizeof id, "k%d", i);
-        amp_store_update(s, "task", amp_span_str(id), NULL, take, json, NULL, &err);
+        amp_store_update(s, AMP_KEY("task", amp_span_str(id)), NULL, take, json, NULL, &err);
     }
     amp_store_close(s);
     load(dir);
@@ -273,14 +274,14 @@ static void test_index(const char *dir)
 
     struct amp_store *a = open_store(dir);
     struct amp_store_rec rec;
-    TAP_INT(amp_store_get(a, "task", AMP_SPAN("k1"), &rec, &err), 0, "one process reads");
+    TAP_INT(amp_store_get(a, AMP_KEY("task", AMP_SPAN("k1")), &rec, &err), 0, "one process reads");
     store_file(dir, "index.db",
                AMP_SPAN("this is not a database, it is a sentence of some length, "
                         "long enough to be taken for a file header of 100 bytes"));
     TAP_INT(present(dir, 12), 12, "garbage in its place makes another process build a new one");
     TAP_OK(tree_has(dir, "index.1.db"), "of the next generation");
-    TAP_INT(amp_store_update(a, "task", AMP_SPAN("k13"), NULL, take, (char[]){"{\"i\":13}"}, NULL,
-                             &err),
+    TAP_INT(amp_store_update(a, AMP_KEY("task", AMP_SPAN("k13")), NULL, take,
+                             (char[]){"{\"i\":13}"}, NULL, &err),
             0, "the first process goes on");
     TAP_INT(present(dir, 13), 13, "and both see one log");
     amp_store_close(a);
@@ -295,12 +296,13 @@ static void test_index_removed(const char *dir)
     struct amp_store *s = open_store(dir);
     struct amp_store_rec rec;
     char id[16], json[32];
-    int failed = amp_store_get(s, "task", AMP_SPAN("k1"), &rec, &err) != 0;
+    int failed = amp_store_get(s, AMP_KEY("task", AMP_SPAN("k1")), &rec, &err) != 0;
     no_index(dir);
     for (int i = 7; i <= 100; i++) {
         snprintf(id, sizeof id, "k%d", i);
         snprintf(json, sizeof json, "{\"i\":%d}", i);
-        failed += amp_store_update(s, "task", amp_span_str(id), NULL, take, json, NULL, &err) != 0;
+        failed += amp_store_update(s, AMP_KEY("task", amp_span_str(id)), NULL, take, json, NULL,
+                                   &err) != 0;
     }
     TAP_INT(failed, 0, "the index goes, the work goes on");
     TAP_OK(tree_has(dir, "index.db"), "with a new one before long");
@@ -319,18 +321,20 @@ static void test_failed(const char *dir)
     fill(dir, 3, true);
     fill(dir, 4, false);
     other = open_store(dir);
-    TAP_INT(amp_store_get(other, "task", AMP_SPAN("k1"), &rec, &err), 0, "a process at work");
+    TAP_INT(amp_store_get(other, AMP_KEY("task", AMP_SPAN("k1")), &rec, &err), 0,
+            "a process at work");
     store_file(dir, "log/FAILED", AMP_SPAN("x\n"));
     TAP_INT(amp_store_open(dir, NULL, &s, &err), -1, "after a failed write nobody opens the log");
     TAP_STR(err.code, "log_failed", "with its code");
     TAP_INT(err.status, AMP_TEMPFAIL, "outcome unknown");
-    TAP_INT(amp_store_get(other, "task", AMP_SPAN("k1"), &rec, &err), -1, "nor goes on with it");
+    TAP_INT(amp_store_get(other, AMP_KEY("task", AMP_SPAN("k1")), &rec, &err), -1,
+            "nor goes on with it");
     TAP_INT(amp_store_sync(other, &err), -1, "nor calls it durable");
     TAP_INT(amp_store_repair(dir, &said, &err), 0, "repair");
     TAP_OK(tree_has(dir, "log/000002.ndjson"), "writes the frames again, elsewhere");
     TAP_INT(present(dir, 4), 4, "all are there");
-    TAP_INT(amp_store_update(other, "task", AMP_SPAN("k5"), NULL, take, (char[]){"{\"i\":5}"}, NULL,
-                             &err),
+    TAP_INT(amp_store_update(other, AMP_KEY("task", AMP_SPAN("k5")), NULL, take,
+                             (char[]){"{\"i\":5}"}, NULL, &err),
             0, "the process at work finds the new end");
     TAP_INT(present(dir, 5), 5, "and its frame is there too");
     amp_store_close(other);

@@ -92,7 +92,7 @@ static int set(struct amp_store *s, int k, int value, size_t pad, unsigned emits
         snprintf(p.line[i], sizeof p.line[i], "{\"line\":%d}", names + (int)i);
         p.emit[i] = (struct amp_store_emit){amp_span_str(p.id[i]), amp_span_str(p.line[i]), i == 1};
     }
-    int rc = amp_store_update(s, "thing", amp_span_str(key), NULL, take, &p, NULL, &err);
+    int rc = amp_store_update(s, AMP_KEY("thing", amp_span_str(key)), NULL, take, &p, NULL, &err);
     free(p.json);
     if (rc != 0) {
         printf("# set: %s %s\n", err.code, err.what);

@@ -57,7 +57,7 @@ static struct amp_store *open_store(const char *dir, uint64_t segment)
 static int put(struct amp_store *s, const char *kind, const char *id, struct step *st,
                const struct amp_store_input *in, enum amp_store_outcome *what)
 {
-    int rc = amp_store_update(s, kind, amp_span_str(id), in, take, st, what, &err);
+    int rc = amp_store_update(s, AMP_KEY(kind, amp_span_str(id)), in, take, st, what, &err);
     if (rc)
         printf("# update: %s %s\n", err.code, err.what);
     return rc;
@@ -76,7 +76,7 @@ static void test_compare_and_set(const char *dir)
     TAP_INT(put(s, "task", "T-1/x.y", &st, NULL, &what), 0, "a second one");
     TAP_STR(st.saw, "OPEN {\"a\":1}", "saw the first");
     TAP_INT((int64_t)st.saw_rev, 1, "at revision 1");
-    TAP_INT(amp_store_get(s, "task", AMP_SPAN("T-1/x.y"), &rec, &err), 0, "a get");
+    TAP_INT(amp_store_get(s, AMP_KEY("task", AMP_SPAN("T-1/x.y")), &rec, &err), 0, "a get");
     TAP_SPAN(rec.json, "{\"a\":2}", "gives the record");
     TAP_SPAN(rec.state, "DONE", "and its state");
     TAP_INT((int64_t)rec.rev, 2, "and its revision");
@@ -93,13 +93,16 @@ static void test_compare_and_set(const char *dir)
     amp_store_close(s);
 
     s = open_store(dir, 0);
-    TAP_INT(amp_store_get(s, "task", AMP_SPAN("T-1/x.y"), &rec, &err), 0, "after opening again");
+    TAP_INT(amp_store_get(s, AMP_KEY("task", AMP_SPAN("T-1/x.y")), &rec, &err), 0,
+            "after opening again");
     TAP_SPAN(rec.json, "{\"a\":2}", "the record is there");
     st = (struct step){.to = "GONE", .remove = true};
     TAP_INT(put(s, "task", "T-1/x.y", &st, NULL, &what), 0, "a removal");
-    TAP_INT(amp_store_get(s, "task", AMP_SPAN("T-1/x.y"), &rec, &err), 0, "a get after it");
+    TAP_INT(amp_store_get(s, AMP_KEY("task", AMP_SPAN("T-1/x.y")), &rec, &err), 0,
+            "a get after it");
     TAP_OK(!rec.found && rec.rev == 0, "finds nothing");
-    TAP_INT(amp_store_get(s, "task", AMP_SPAN(""), &rec, &err), -1, "an empty id is refused");
+    TAP_INT(amp_store_get(s, AMP_KEY("task", AMP_SPAN("")), &rec, &err), -1,
+            "an empty id is refused");
     amp_store_close(s);
 }
 
@@ -109,22 +112,22 @@ static void test_dedupe(const char *dir)
     struct step st = {.to = "A", .json = "{}"};
     enum amp_store_outcome what = AMP_STORE_UNCHANGED;
     struct amp_store_input in = {"track", AMP_SPAN("m\"1"), AMP_SPAN("bytes")};
-    TAP_INT(amp_store_seen(s, &in, &err), 0, "an id is not seen at first");
+    TAP_INT(amp_store_seen(s, &in, &err), AMP_STORE_NOT_SEEN, "an id is not seen at first");
     TAP_INT(put(s, "message", "m1", &st, &in, &what), 0, "a message comes in");
-    TAP_INT(amp_store_seen(s, &in, &err), 1, "then it is");
+    TAP_INT(amp_store_seen(s, &in, &err), AMP_STORE_SEEN, "then it is");
     TAP_INT(put(s, "message", "m1", &st, &in, &what), 0, "the same again");
     TAP_INT(what, AMP_STORE_REDELIVERED, "is a redelivery");
     in.consumer = "route";
     TAP_INT(put(s, "message", "m1", &st, &in, &what), 0, "another consumer");
     TAP_INT(what, AMP_STORE_COMMITTED, "takes it for itself");
     in.bytes = AMP_SPAN("others");
-    TAP_INT(amp_store_seen(s, &in, &err), 2, "other bytes are told");
+    TAP_INT(amp_store_seen(s, &in, &err), AMP_STORE_SEEN_OTHER, "other bytes are told");
     TAP_INT(put(s, "message", "m1", &st, &in, &what), -1, "and refused");
     TAP_STR(err.code, "duplicate_msg_id", "as a duplicate id");
     in = (struct amp_store_input){"track", AMP_SPAN("m2"), AMP_SPAN("b")};
     st.rc = 1;
     TAP_INT(put(s, "message", "m2", &st, &in, &what), 0, "an input that changes nothing");
-    TAP_INT(amp_store_seen(s, &in, &err), 0, "is not remembered");
+    TAP_INT(amp_store_seen(s, &in, &err), AMP_STORE_NOT_SEEN, "is not remembered");
     amp_store_close(s);
 }
 
@@ -205,7 +208,7 @@ static int name(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
     size_t n = strlen(l->text);
     snprintf(l->text + n, sizeof l->text - n, "%.*s:%.*s ", (int)id.n, id.p, (int)rec->state.n,
              rec->state.p);
-    return amp_store_get(l->s, "task", id, &other, &err) != 0;
+    return amp_store_get(l->s, AMP_KEY("task", id), &other, &err) != 0;
 }
 
 static void test_order(const char *dir)
@@ -260,7 +263,8 @@ static void test_rotation(const char *dir)
         if (put(i % 3 ? s : other, "task", id, &st, NULL, NULL) != 0)
             break;
     }
-    TAP_INT(amp_store_get(s, "task", AMP_SPAN("k9"), &rec, &err), 0, "after several rotations");
+    TAP_INT(amp_store_get(s, AMP_KEY("task", AMP_SPAN("k9")), &rec, &err), 0,
+            "after several rotations");
     TAP_SPAN(rec.json, text, "the last record is read");
     TAP_INT((int64_t)rec.rev, 10, "with its revision");
     TAP_INT(amp_store_frames(s, 0, count_frame, &last, &err), 0, "all frames are read in order");
@@ -270,7 +274,7 @@ static void test_rotation(const char *dir)
     TAP_INT(tree_remove_file(dir, "index.db"), 0, "the index is lost");
     tree_remove_file(dir, "index.db-wal");
     s = open_store(dir, 4096);
-    TAP_INT(amp_store_get(s, "task", AMP_SPAN("k9"), &rec, &err), 0,
+    TAP_INT(amp_store_get(s, AMP_KEY("task", AMP_SPAN("k9")), &rec, &err), 0,
             "and rebuilt over all segments");
     TAP_SPAN(rec.json, text, "with the same record");
     amp_store_close(s);
@@ -303,11 +307,12 @@ static void test_old_segments_go(const char *dir)
     snprintf(log, sizeof log, "%s/log", dir);
     TAP_OK(!tree_has(log, "000001.ndjson") && !tree_has(log, "000005.ndjson"), "old ones are gone");
     for (int round = 0; round < 2; round++) {
-        TAP_INT(amp_store_get(s, "task", AMP_SPAN("old"), &rec, &err), 0, "an old key is read");
+        TAP_INT(amp_store_get(s, AMP_KEY("task", AMP_SPAN("old")), &rec, &err), 0,
+                "an old key is read");
         TAP_SPAN(rec.json, "{\"v\":\"kept\"}", "as it was");
         TAP_SPAN(rec.state, "OLD", "in its state");
         TAP_OK(rec.rev == 2 && rec.due_ms == 7, "revision and deadline");
-        TAP_INT(amp_store_get(s, "task", AMP_SPAN("k0"), &rec, &err), 0, "a new one too");
+        TAP_INT(amp_store_get(s, AMP_KEY("task", AMP_SPAN("k0")), &rec, &err), 0, "a new one too");
         TAP_OK(rec.found && rec.rev == 58, "with its revision");
         outbox_of(s, "coord", &l);
         TAP_STR(l.text, "o1={\"x\":1}!;", "the open line stands");
@@ -337,11 +342,11 @@ static void test_read_only(const char *dir)
     s = open_store(dir, 0);
     put(s, "task", "x", &st, NULL, NULL);
     TAP_INT(amp_store_open(dir, &o, &r, &err), 0, "a reader beside a writer");
-    TAP_INT(amp_store_get(r, "task", AMP_SPAN("x"), &rec, &err), 0, "reads");
+    TAP_INT(amp_store_get(r, AMP_KEY("task", AMP_SPAN("x")), &rec, &err), 0, "reads");
     TAP_SPAN(rec.json, "{\"v\":1}", "the record");
     st.json = "{\"v\":2}";
     put(s, "task", "x", &st, NULL, NULL);
-    TAP_INT(amp_store_get(r, "task", AMP_SPAN("x"), &rec, &err), 0, "reads again");
+    TAP_INT(amp_store_get(r, AMP_KEY("task", AMP_SPAN("x")), &rec, &err), 0, "reads again");
     TAP_SPAN(rec.json, "{\"v\":2}", "the newer record");
     TAP_INT(put(r, "task", "x", &st, NULL, NULL), -1, "and cannot write");
     amp_store_close(r);
@@ -349,7 +354,7 @@ static void test_read_only(const char *dir)
     tree_remove_file(dir, "index.db");
     tree_remove_file(dir, "index.db-wal");
     TAP_INT(amp_store_open(dir, &o, &r, &err), 0, "a reader without an index");
-    TAP_INT(amp_store_get(r, "task", AMP_SPAN("x"), &rec, &err), 0, "makes one in memory");
+    TAP_INT(amp_store_get(r, AMP_KEY("task", AMP_SPAN("x")), &rec, &err), 0, "makes one in memory");
     TAP_SPAN(rec.json, "{\"v\":2}", "and reads");
     TAP_OK(!tree_has(dir, "index.db"), "and writes none");
     amp_store_close(r);
@@ -373,7 +378,7 @@ static void test_blob(const char *dir)
     TAP_OK(tree_has(dir, "blob"), "goes into a blob");
     amp_store_close(s);
     s = open_store(dir, 0);
-    TAP_INT(amp_store_get(s, "task", AMP_SPAN("big"), &rec, &err), 0, "and is read back");
+    TAP_INT(amp_store_get(s, AMP_KEY("task", AMP_SPAN("big")), &rec, &err), 0, "and is read back");
     TAP_OK(rec.json.n == n && memcmp(rec.json.p, big, n) == 0, "byte for byte");
     outbox_of(s, "c", &l);
     TAP_INT(l.n, 1, "its line too");

@@ -247,7 +247,7 @@ static void read_lines(const char *text, size_t piece, size_t max, struct amp_bu
                 break;
             at += k;
         } else if (fd[1] >= 0) {
-            if (amp_lines_fill(&l, fd[0], NULL) != 2)
+            if (amp_lines_fill(&l, fd[0], NULL) != AMP_READ_WOULD_BLOCK)
                 break;
             close(fd[1]);
             fd[1] = -1;
@@ -293,7 +293,7 @@ static void test_lines(void)
     }
     struct amp_lines l;
     amp_lines_init(&l, 1000);
-    TAP_INT(amp_lines_fill(&l, -1, NULL), -1, "a read error is an error");
+    TAP_INT(amp_lines_fill(&l, -1, NULL), AMP_READ_FAILED, "a read error is an error");
     amp_lines_release(&l);
 }
 

@@ -1,6 +1,6 @@
 /*
- * For C++ as well: the functions are C functions, and what C calls atomic is plain memory that only
- * the library changes.
+ * Support for C++: the functions have C linkage, and _Atomic members are plain members there; only
+ * the library changes them.
  */
 #ifndef AMP_BASE_API_H
 #define AMP_BASE_API_H

@@ -11,62 +11,64 @@
 
 AMP_API_BEGIN
 
-/* What to start. argv[0] is found by PATH when it has no slash; no shell is ever involved. fds of
- * -1 mean /dev/null. Every other descriptor is closed in the child, signals are reset. The child
- * leads a group of its own (a session with new_session). */
+/* The program to start. If argv[0] has no slash, it is searched in PATH. No shell is used. A
+ * descriptor of -1 means /dev/null. All other descriptors are closed in the child, and signals are
+ * reset. The child leads its own process group (with new_session: its own session). */
 struct amp_child_spec {
     const char *const *argv;
-    const char *const *envp; /* NULL keeps ours */
-    const char *cwd;         /* NULL keeps ours */
+    const char *const *envp; /* NULL: the caller's */
+    const char *cwd;         /* NULL: the caller's */
     int fd_in, fd_out, fd_err;
     bool new_session; /* setsid: no controlling terminal */
     bool no_new_privs;
-    bool dies_with_us; /* KILL when the thread that started it ends, however that ends */
-    bool owns_tree; /* the same, and we become subreaper; amp_child_kill_tree reaches orphans too */
+    bool dies_with_us; /* KILL when the thread that started it ends for any reason */
+    bool owns_tree; /* the same; the caller becomes subreaper, so amp_child_kill_tree finds orphans
+                     */
     uint64_t max_file_bytes; /* RLIMIT_FSIZE, 0 for none */
 };
 
 struct amp_child {
-    pid_t pid; /* 0 when it was waited for */
-    int pidfd; /* readable when it ended: poll it */
+    pid_t pid; /* 0: already waited for */
+    int pidfd; /* for poll: readable after the child ended */
     bool owns_tree;
     int64_t started_ms;
 };
 
-/* How it ended, decoded whole. */
+/* The decoded wait status. */
 struct amp_child_end {
     bool exited; /* exit_code is valid */
     int exit_code;
     bool signaled; /* signal, core are valid */
     int signal;
     bool core;
-    bool timed_out; /* we ended it at its time limit */
+    bool timed_out; /* ended at its time limit */
     bool stopped_by_us;
     int64_t wall_ms;
 };
 
-/* The program that start would execute, "/usr/bin/true" for "true"; a path with a slash is checked
- * from here. PATH is envp's. UNAVAILABLE command_not_found, not_executable. */
+/* Finds the program that amp_child_start would execute ("/usr/bin/true" for "true") in envp's PATH.
+ * A path with a slash is relative to the current directory. UNAVAILABLE command_not_found,
+ * not_executable. */
 int amp_child_find(const char *name, char *const *envp, char *out, size_t size,
                    struct amp_error *err);
-/* A failed exec is reported here (127 not found → "command_not_found", 126 → "not_executable"),
- * not as the child's exit status. PATH is envp's; its relative entries are not searched, and a
- * path with a slash is taken after cwd. */
+/* Starts a child. A failed exec is an error of this function (command_not_found, not_executable),
+ * not an exit status of the child. Uses envp's PATH without its relative entries; a path with a
+ * slash is relative to cwd. */
 int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out,
                     struct amp_error *err);
-/* Waits on the pidfd and a timer. At timeout_ms (< 0 none), or when *cancel becomes non-zero
- * (may be NULL; polled after EINTR), sends TERM to the tree, KILL after grace_ms. With owns_tree
- * what is left of the tree when the child has ended is killed before this returns. */
+/* Waits for the end of the child. After timeout_ms (< 0: no timeout), or when *cancel becomes
+ * non-zero (may be NULL; read after EINTR), sends TERM to the tree, and KILL grace_ms later. With
+ * owns_tree, processes of the tree that outlive the child are killed before this returns. */
 int amp_child_wait(struct amp_child *c, int64_t timeout_ms, int64_t grace_ms,
                    volatile const int *cancel, struct amp_child_end *end, struct amp_error *err);
-/* Non-blocking: 1 ended (end filled, child released), 0 still running, -1 error. */
+/* Does not block. 1: ended (end is filled, the child released); 0: still running; -1: error. */
 int amp_child_poll(struct amp_child *c, struct amp_child_end *end, struct amp_error *err);
 /* Signals the child's group and, with owns_tree, every descendant found under /proc; KILL is
  * repeated until none is left. */
 void amp_child_kill_tree(struct amp_child *c, int sig);
 
-/* The path of a helper program (libexec/amp/NAME): $AMP_LIBEXEC, else ../libexec/amp beside the
- * running program's real path (also in the build tree). */
+/* Finds a helper program: $AMP_LIBEXEC/NAME if that is set, else ../libexec/amp/NAME relative to
+ * the directory of the running program (also in the build tree). */
 int amp_helper_path(const char *name, char *out, size_t size, struct amp_error *err);
 
 AMP_API_END

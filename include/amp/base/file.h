@@ -10,51 +10,53 @@
 
 AMP_API_BEGIN
 
-/* Writes all of data; EINTR and short writes are handled; on a non-blocking descriptor waits. */
+/* Writes all of data. Handles EINTR and short writes; waits if the descriptor is non-blocking. */
 int amp_write_all(int fd, struct amp_span data, struct amp_error *err);
-/* Opens a regular file with O_CLOEXEC. Never waits: anything else that has the name (a FIFO, a
- * device, a directory) is refused as "not_a_file" with errno EINVAL. mode counts with O_CREAT. */
+/* Opens a regular file with O_CLOEXEC, without waiting. A FIFO, a device or a directory is refused
+ * as "not_a_file" with errno EINVAL. mode is used with O_CREAT only. */
 int amp_file_open(int dirfd, const char *path, int flags, mode_t mode, struct amp_error *err);
-/* Reads a regular file completely, at most max bytes ("file_too_large" past it). */
+/* Reads a complete regular file of at most max bytes (otherwise "file_too_large"). */
 int amp_file_read(int dirfd, const char *path, size_t max, struct amp_buf *out,
                   struct amp_error *err);
-/* The same for a path that a person gave, which may also be a pipe or a device: waits for its
- * writer. A signal that the program handles ends that: INTERRUPTED "interrupted". */
+/* The same for a path from a person, which may also be a pipe or a device: waits for its writer.
+ * A handled signal ends the wait: INTERRUPTED "interrupted". */
 int amp_file_read_any(const char *path, size_t max, struct amp_buf *out, struct amp_error *err);
-/* Replaces path: O_EXCL temporary beside it, write, fsync, close, rename, fsync of the directory.
- */
+/* Replaces path: writes and syncs a temporary file (O_EXCL) in the same directory, renames it and
+ * syncs the directory. */
 int amp_file_write_atomic(int dirfd, const char *path, mode_t mode, struct amp_span data,
                           struct amp_error *err);
-/* The same, but path must not exist yet (published by link(2)); returns 1 when it existed. */
+/* The same for a path that must not exist (uses link(2)); returns 1 if it exists. */
 int amp_file_publish(int dirfd, const char *path, mode_t mode, struct amp_span data,
                      struct amp_error *err);
 /* Syncs the directory path itself. */
 int amp_fsync_dir(int dirfd, const char *path, struct amp_error *err);
-/* mkdir -p; what is made gets the mode, what exists stays as it is. */
+/* mkdir -p. New directories get the mode; existing ones are unchanged. */
 int amp_mkdirs(const char *path, mode_t mode, struct amp_error *err);
 /* Opens relative to dirfd with openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS). -1 on failure. */
 int amp_open_beneath(int dirfd, const char *path, int flags, mode_t mode, struct amp_error *err);
 /* True on NFS, CIFS, FUSE, 9p and the like, where locks and fsync cannot be trusted. */
 bool amp_fs_is_network(int fd);
 
-/* Exclusive open-file-description lock on the whole file. timeout_ms < 0 waits for ever, 0 tries
- * once; TEMPFAIL "lock_timeout" when it passes. Released by amp_unlock or closing the fd. A wait
- * ends on INT and TERM, also where the caller blocks them: if the program handles the signal, its
- * handler runs and the answer is INTERRUPTED "interrupted". One thread may wait at a time. */
+/* Takes an exclusive open-file-description lock on the complete file. timeout_ms < 0 waits without
+ * limit, 0 tries once; TEMPFAIL "lock_timeout" after it. amp_unlock or closing the fd releases the
+ * lock. INT and TERM end a wait, even if the caller blocks them: if the program handles the signal,
+ * its handler runs and the function fails with INTERRUPTED "interrupted". Only one thread may wait
+ * at a time. */
 int amp_lock(int fd, int64_t timeout_ms, struct amp_error *err);
-/* The same for readers, who share it; the fd is open for reading. */
+/* Takes a shared lock. The fd is open for reading. */
 int amp_lock_shared(int fd, int64_t timeout_ms, struct amp_error *err);
-/* The program's flag of INT and TERM: once it is set no wait for a lock takes longer than 2 s. */
+/* Sets the program's flag for INT and TERM. After the flag is set, a wait for a lock ends within
+ * 2 s. */
 void amp_lock_stop(volatile const int *stop);
 void amp_unlock(int fd);
 
 /* The turnstile: two locks that give writers their turns in order (lock next, lock main, unlock
- * next). The fds are two files that the caller opened close-on-exec. crowd may be a word that all
- * of them share: while it is 0 nobody waits, and main is tried by itself. It is only a hint. */
+ * next). The fds are two files that the caller opened close-on-exec. crowd may point to a word that
+ * all writers share. While it is 0, no writer waits, and only main is locked. It is only a hint. */
 struct amp_turnstile {
     int next, main;
     AMP_ATOMIC uint32_t *crowd;
-    unsigned calm; /* turns of ours without a wait */
+    unsigned calm; /* this writer's turns in a row without a wait */
 };
 int amp_turnstile_enter(struct amp_turnstile *t, int64_t timeout_ms, struct amp_error *err);
 void amp_turnstile_leave(struct amp_turnstile *t);

@@ -1,4 +1,4 @@
-/* Numbers from text: the only parsers, each with bounds. */
+/* Parsing numbers, with bounds. No other file parses numbers. */
 #ifndef AMP_BASE_NUM_H
 #define AMP_BASE_NUM_H
 
@@ -9,7 +9,7 @@
 
 AMP_API_BEGIN
 
-/* Decimal integer, optional minus, nothing else around it; within [min, max]. */
+/* A decimal integer within [min, max], with an optional minus and no other characters. */
 int amp_num_parse(struct amp_span text, int64_t min, int64_t max, int64_t *out,
                   struct amp_error *err);
 /* "250ms", "30s", "5m", "2h", "1d" or a bare number of seconds; result in milliseconds. */

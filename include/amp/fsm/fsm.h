@@ -1,7 +1,7 @@
 /*
- * The one state-machine engine. A machine is a table; stepping is pure: nothing but the arguments
- * decides, nothing is written. Guards are facts: bits that the caller establishes beforehand, so
- * that a row can be printed, drawn and tested.
+ * The state-machine engine. A machine is a table. Stepping is a pure function: the result depends
+ * on the arguments only, and nothing is written. Guards are facts: bits that the caller computes
+ * before the step, so that a row can be printed, drawn and tested.
  */
 #ifndef AMP_FSM_FSM_H
 #define AMP_FSM_FSM_H
@@ -19,12 +19,12 @@ struct amp_fsm_name {
     const char *doc;
 };
 
-/* The first row that matches from, event and facts counts. */
+/* The first row that matches from, event and facts is used. */
 struct amp_fsm_row {
     uint8_t from, event, to;
-    bool extra;       /* practice needs it, the source's table lacks it */
-    uint32_t if_all;  /* facts that must all hold */
-    uint32_t if_none; /* facts of which none may hold */
+    bool extra;       /* needed in practice, missing in the source's table */
+    uint32_t if_all;  /* facts that must all be true */
+    uint32_t if_none; /* facts that must all be false */
     uint32_t effects; /* bits */
     const char *code; /* the row's code, or NULL */
 };
@@ -34,7 +34,7 @@ struct amp_fsm {
     const struct amp_fsm_name *states, *events, *facts, *effects;
     uint8_t n_states, n_events, n_facts, n_effects;
     uint8_t initial;
-    uint32_t terminal; /* bit a state */
+    uint32_t terminal; /* one bit per state */
     const struct amp_fsm_row *rows;
     uint16_t n_rows;
 };
@@ -46,7 +46,7 @@ struct amp_fsm_result {
     const struct amp_fsm_row *row;
 };
 
-/* -1 with NO "illegal_transition" where no row matches; out is untouched then. */
+/* -1 with NO "illegal_transition" if no row matches; out is unchanged then. */
 int amp_fsm_step(const struct amp_fsm *m, uint8_t state, uint8_t event, uint32_t facts,
                  struct amp_fsm_result *out, struct amp_error *err);
 
@@ -56,9 +56,9 @@ int amp_fsm_event(const struct amp_fsm *m, struct amp_span name);
 /* A fact's bit is 1 << its index. */
 int amp_fsm_fact(const struct amp_fsm *m, struct amp_span name);
 
-/* Whether the table is sound: indexes in range, every state reachable, no row after one that
- * takes all it could match, no event without a row, every name described, terminal states not left
- * (but by extra rows). INTERNAL "machine_unsound" names the fault. */
+/* Checks the table: indexes are in range, every state is reachable, no row is hidden by an earlier
+ * one, every event has a row, every name has a description, and only extra rows leave terminal
+ * states. INTERNAL "machine_unsound" names the error. */
 int amp_fsm_lint(const struct amp_fsm *m, struct amp_error *err);
 
 /* "table", "dot" or "ndjson" (rows: machine, from, event, to, code, effects, guard, extra). */
@@ -68,7 +68,7 @@ int amp_fsm_print(const struct amp_fsm *m, const char *format, struct amp_buf *o
 /* Helpers for X-macro lists: X(NAME, "spelling", "doc"). */
 #define AMP_FSM_ENUM(id, name, doc)  id,
 #define AMP_FSM_NAMES(id, name, doc) {name, doc},
-/* Of facts and effects: first ID_BIT, its number, then ID, its bit. */
+/* For facts and effects: ID_BIT is the bit's number, ID the bit. */
 #define AMP_FSM_BIT(id, name, doc)  id##_BIT,
 #define AMP_FSM_FLAG(id, name, doc) id = 1u << id##_BIT,
 

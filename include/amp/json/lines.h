@@ -8,6 +8,7 @@
 
 #include <amp/base/api.h>
 #include <amp/base/buf.h>
+#include <amp/base/pipe.h>
 
 AMP_API_BEGIN
 
@@ -36,8 +37,8 @@ struct amp_lines {
 void amp_lines_init(struct amp_lines *l, size_t max_line);
 void amp_lines_release(struct amp_lines *l);
 enum amp_line_result amp_lines_next(struct amp_lines *l, struct amp_line *out);
-/* One read(2). 1: bytes came; 0: end of file; 2: it would block; -1: error. */
-int amp_lines_fill(struct amp_lines *l, int fd, struct amp_error *err);
+/* One read(2). */
+enum amp_read amp_lines_fill(struct amp_lines *l, int fd, struct amp_error *err);
 
 AMP_API_END
 

@@ -55,6 +55,7 @@ struct amp_body {
         } dispatch;
         struct {
             struct amp_span subtask, commit;
+            struct amp_span agent;   /* that did the work; empty: the sender */
             struct amp_span ref;     /* where the result or its summary stands */
             struct amp_span failure; /* why it failed, in the protocol's own word */
             enum amp_completion completion;

@@ -1,5 +1,5 @@
 /*
- * What one protocol says, said in another (docs/conversion.md has the table).
+ * Conversion of messages between protocols; see amp-convert(7).
  *
  * What the target has no place for is kept in it under x_amp_origin, together with the original of
  * whatever had to change its form, so that the way back restores both. Values that the target

@@ -137,7 +137,7 @@ int amp_finding_sentence(const struct amp_finding *f, bool document, struct amp_
 struct amp_jw;
 void amp_finding_members(struct amp_jw *w, const struct amp_finding *f);
 
-/* The rejection record (docs/records.md) as one line with LF. Longer types and ids are cut ("…").
+/* The rejection record (amp-records(7)) as one line with LF. Longer types and ids are cut ("…").
  */
 enum { AMP_RECORD_TYPE_MAX = 256, AMP_RECORD_ID_MAX = 1000 };
 struct amp_line_place {

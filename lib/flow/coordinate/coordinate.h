@@ -31,7 +31,7 @@ struct amp_coordinate_end {
     uint32_t open_tasks;  /* not terminal at the end */
     struct amp_buf names; /* of them, separated by blanks; the caller releases it */
     bool interrupted, output_closed;
-    bool no_task; /* the state knows no task, and none was opened */
+    bool no_task; /* the state has no task, and none was opened */
 };
 
 int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt,

@@ -1,7 +1,8 @@
 /*
  * The coordinator's inside: one message at a time becomes one step of the QA loop, committed with
- * everything that it emits. The loop around it stands in coordinate.c; taking a message in
- * coordinate_take.c; the step in coordinate_step.c; what is said in coordinate_say.c.
+ * everything that it emits. loop.c reads and writes, coordinator.c has the state of a run,
+ * receive.c takes a message, step.c makes the step, kinds.c has what each kind of message means,
+ * compose.c composes.
  */
 #ifndef AMP_FLOW_COORDINATE_COORDINATOR_H
 #define AMP_FLOW_COORDINATE_COORDINATOR_H
@@ -12,7 +13,8 @@
 #include "protocol/amp/compose.h"
 #include "task/policy.h"
 #include "task/record.h"
-#include "worktree/git.h"
+#include "task/task.h"
+#include "worktree/git/git.h"
 
 /* Lines on their way out. Those without an acknowledgement leave the outbox once written. */
 struct amp_said {
@@ -67,7 +69,7 @@ struct amp_step {
     const char *event;
     char nack[48], why[256];         /* what the sender is answered with instead of an ack */
     char dropped[2][AMP_MSG_ID_MAX]; /* a dispatch, a request that nobody need answer any longer */
-    char told[AMP_MSG_ID_MAX];       /* a dispatch whose receiver is told that the task ended */
+    char called_off[AMP_MSG_ID_MAX]; /* a dispatch whose receiver is notified that the task ended */
     bool touched;                    /* the record changed */
     bool lift;                       /* agents suspended by `ref` are let go */
     char suspend_ref[AMP_MSG_ID_MAX], suspend_type[32]; /* agents are suspended, "" not */
@@ -112,33 +114,18 @@ void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
 /* Adds committed lines. wants_ack false: the outbox lets go of id once it is written. */
 int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
                           bool wants_ack, struct amp_error *err);
+/* Whether it is a message of AMP/1.0, the protocol of the coordinator. */
+bool amp_coordinator_speaks(const struct amp_view *v);
 /* Whether the message is the coordinator's business; what is not passes through. */
 bool amp_coordinator_is_ours(const struct amp_view *v);
 /* Takes one message; opens the store's turn. bad_code and bad_field: why it did not pass intake, or
  * NULL. Failures of the state are -1; a refusal is not. */
 int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, const char *bad_code,
                          const char *bad_field, struct amp_error *err);
+/* Takes the store's turn, where it is not taken. */
+int amp_coordinator_begin(struct amp_coordinator *c, struct amp_error *err);
 /* Gives the store's turn up, before anything that may take its time. */
 void amp_coordinator_pause(struct amp_coordinator *c);
-/* The commit that a new task's branch starts from, into st->base. A commit that is not known is no
- * failure; an interruption is. */
-int amp_coordinator_find_base(struct amp_coordinator *c, struct amp_step *st,
-                              struct amp_error *err);
-/* Puts the branch back before the decision is recorded: done twice it is the same. Where git
- * refuses the step is refused. */
-int amp_coordinator_roll_back(struct amp_coordinator *c, struct amp_step *st,
-                              struct amp_error *err);
-/* Whether a decision is awaited by an escalation of the task that reached the admin without passing
- * here. */
-int amp_coordinator_is_open(struct amp_coordinator *c, struct amp_span task, struct amp_span ref,
-                            bool *open, struct amp_error *err);
-/* Warns that a decision was refused, and opens its question again. */
-int amp_coordinator_reopen(struct amp_coordinator *c, const struct amp_view *v,
-                           const struct amp_step *st, struct amp_error *err);
-/* The nack of the admin's side that nobody answers now; the task then waits for another run. */
-bool amp_coordinator_is_no_answer(const struct amp_view *v);
-int amp_coordinator_park(struct amp_coordinator *c, const struct amp_view *v,
-                         struct amp_error *err);
 /* Ends the turn: everything taken is on disk and lines may be written. */
 int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err);
 /* What earlier runs left open: lines in the outbox, suspensions half carried out. */

@@ -1,12 +1,12 @@
 /*
  * What each kind of message means for its task: which facts hold, which event it is. See
- * coordinate_step.c for what then happens.
+ * step.c for what then happens.
  */
 #include <string.h>
 
 #include "flow/coordinate/coordinator.h"
 
-#define DECIDED_MAX 64 /* the ledger knows the older ones */
+#define DECIDED_MAX 64 /* older ones are in the ledger only */
 
 static const struct amp_task_policy *policy(const struct amp_step *st)
 {
@@ -77,7 +77,8 @@ static int fill_parts(struct amp_step *st, struct amp_error *err)
 static int on_lacking(struct amp_step *st, struct amp_error *err)
 {
     struct amp_task *t = &st->t;
-    amp_step_refuse(st, st->bad_code, "the task has no acceptance criteria; send it completed");
+    amp_step_refuse(st, st->bad_code,
+                    "the task has no acceptance criteria; add them and send it again");
     if (t->state != AMP_TASK_NEW && t->state != AMP_TASK_INCOMPLETE)
         return 0;
     st->event = amp_task_fsm.events[AMP_TASK_EV_LACK].name;
@@ -119,10 +120,10 @@ static int on_dispatch(struct amp_step *st, struct amp_error *err)
 {
     struct amp_task *t = &st->t;
     if (!amp_span_is(st->view->from, "admin"))
-        return amp_step_refuse(st, "bad_value", "a task comes from the admin, not from %.*s",
+        return amp_step_refuse(st, "bad_value", "only the admin sends tasks, not %.*s",
                                (int)st->view->from.n, st->view->from.p);
     if (amp_task_ended(t->state))
-        return amp_step_refuse(st, "terminal", "task %s is %s; give the work a new id", t->id,
+        return amp_step_refuse(st, "terminal", "task %s is %s; use a new id", t->id,
                                amp_task_fsm.states[t->state].name);
     if (st->bad_code)
         return on_lacking(st, err);
@@ -142,7 +143,7 @@ static int on_dispatch(struct amp_step *st, struct amp_error *err)
     struct amp_task_part *p = amp_task_turn(t);
     st->touched = p != NULL;
     if (!p)
-        return amp_step_refuse(st, "terminal", "every subtask of %s is approved already", t->id);
+        return amp_step_refuse(st, "terminal", "every subtask of %s is already approved", t->id);
     return amp_step_qa(st, p, AMP_QA_EV_DISPATCH, amp_step_standing(st, p), err);
 }
 
@@ -177,7 +178,7 @@ static int on_result(struct amp_step *st, struct amp_error *err)
     const struct amp_view *v = st->view;
     struct amp_task_part *p = amp_task_part(&st->t, v->body.result.subtask);
     if (!p)
-        return amp_step_refuse(st, "unknown_ref", "there is no subtask %.*s in task %s",
+        return amp_step_refuse(st, "unknown_ref", "no subtask %.*s in task %s",
                                (int)v->body.result.subtask.n, v->body.result.subtask.p, st->t.id);
     uint32_t f = amp_step_standing(st, p);
     struct amp_span commit = v->body.result.commit;
@@ -235,7 +236,7 @@ static int on_verdict(struct amp_step *st, struct amp_error *err)
     const struct amp_view *v = st->view;
     struct amp_task_part *p = judged(st);
     if (!p)
-        return amp_step_refuse(st, "unknown_ref", "task %s is not known", st->t.id);
+        return amp_step_refuse(st, "unknown_ref", "unknown task %s", st->t.id);
     bool failed = false, blocking = v->body.verdict.n_blocking > 0;
     for (uint32_t i = 0; i < v->body.verdict.n_criteria; i++)
         failed |= v->body.verdict.criteria[i].passed == AMP_TRI_FALSE;
@@ -276,19 +277,20 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
     if (!amp_span_copy(st->view->body.decision.ref, ref, sizeof ref))
         return amp_step_refuse(st, "unknown_ref", "the escalation's id is too long");
     if (amp_task_lists(t->decided, ref))
-        return amp_step_refuse(st, "already_decided", "%s was decided before", ref);
+        return amp_step_refuse(st, "already_decided", "%s was already decided", ref);
     if (amp_task_ended(t->state))
         return amp_step_refuse(st, "terminal", "task %s is %s", t->id,
                                amp_task_fsm.states[t->state].name);
     if (t->n_parts == 0 && word != AMP_DO_TERMINATE && !amp_task_is_suspended(t))
-        return amp_step_refuse(st, "illegal_transition", "task %s is %s: it has no work to go on",
-                               t->id, amp_task_fsm.states[t->state].name);
+        return amp_step_refuse(st, "illegal_transition",
+                               "task %s is %s: there is no work to continue", t->id,
+                               amp_task_fsm.states[t->state].name);
     if (!amp_task_waits_for(t, ref) && !st->ref_open)
         return amp_step_refuse(st, "unknown_ref", "%s is not an open escalation of task %s", ref,
                                t->id);
     if (st->bad_code)
-        return amp_step_refuse(st, st->bad_code, "the decision is not valid: %s: %.160s",
-                               st->bad_code, st->bad_field);
+        return amp_step_refuse(st, st->bad_code, "invalid decision: %s: %.160s", st->bad_code,
+                               st->bad_field);
     st->touched = st->lift = true;
     st->event = amp_qa_fsm.events[event_of[word]].name;
     if (word == AMP_DO_TERMINATE && decide_all(t, err) < 0)
@@ -303,7 +305,7 @@ static int on_decision(struct amp_step *st, struct amp_error *err)
         return amp_task_is_suspended(t) ? 0 : amp_step_task(st, AMP_TASK_EV_LIFT, err);
     if (word == AMP_DO_TERMINATE)
         amp_span_copy(amp_span_str(p->state == AMP_QA_IN_REVIEW ? p->request_ref : p->dispatch_ref),
-                      st->told, sizeof st->told);
+                      st->called_off, sizeof st->called_off);
     return amp_step_qa(st, p, event_of[word], amp_step_standing(st, p), err);
 }
 
@@ -325,7 +327,7 @@ static int on_ci(struct amp_step *st, struct amp_error *err)
                            "checks", checks, "failed", failed);
     if (t->n_parts == 0) {
         json_decref(ci);
-        return amp_step_refuse(st, "unknown_ref", "task %s is not known", t->id);
+        return amp_step_refuse(st, "unknown_ref", "unknown task %s", t->id);
     }
     if (amp_step_replace(&t->ci, ci, err) < 0)
         return -1;
@@ -362,7 +364,7 @@ static int on_escalation(struct amp_step *st, struct amp_error *err)
     return p ? amp_step_qa(st, p, AMP_QA_EV_HOLD, amp_step_standing(st, p), err) : 0;
 }
 
-/* Refusals that only say what the state knows already change nothing. */
+/* Refusals that repeat what the state has already change nothing. */
 static bool is_echo(struct amp_span code)
 {
     static const char *const echoes[] = {"suspended", "stale_dispatch", "duplicate_msg_id",

@@ -195,7 +195,7 @@ static int say_all(struct amp_step *st, struct amp_task_part *p, const struct am
 }
 
 /* The decision's note joins the criteria. */
-static int amend(struct amp_step *st, struct amp_error *err)
+static int criteria_amend(struct amp_step *st, struct amp_error *err)
 {
     struct amp_span note = st->view->body.decision.note;
     return note.n > 0 && json_array_append_new(st->t.criteria, json_stringn(note.p, note.n)) < 0
@@ -214,7 +214,7 @@ int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uin
         return amp_step_refuse(st, "illegal_transition", "subtask %s is %s: %s is not possible",
                                p->id, amp_qa_fsm.states[from].name, amp_qa_fsm.events[event].name);
     if (r.effects & AMP_QA_DO_NACK)
-        return amp_step_refuse(st, r.code, "subtask %s is %s: nothing like this is awaited", p->id,
+        return amp_step_refuse(st, r.code, "subtask %s is %s: unexpected message", p->id,
                                amp_qa_fsm.states[from].name);
     if (!st->event)
         st->event = amp_qa_fsm.events[event].name;
@@ -236,7 +236,7 @@ int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uin
         if (amp_task_set(&p->rejected_commit, AMP_SPAN(""), err) < 0)
             return -1;
     }
-    if ((r.effects & AMP_QA_DO_AMEND) && amend(st, err) < 0)
+    if ((r.effects & AMP_QA_DO_AMEND) && criteria_amend(st, err) < 0)
         return -1;
     if (keep_held(p, from, event, &r, err) < 0)
         return -1;

@@ -3,18 +3,19 @@
  * agent work on them one after another, and answers. It polls and never blocks on its output;
  * while an agent works it goes on reading, sending, and looking whether the task was suspended.
  *
- * Crash-safe by its jobs (agent/job.h): a message is taken and its acknowledgement queued in one
- * commit, an answer and the job's end in another. What was begun and not answered begins again.
+ * Crash-safe by its jobs (agent/job/job.h): a message is taken and its acknowledgement queued in
+ * one commit, an answer and the job's end in another. What was begun and not answered begins again.
  */
 #ifndef AMP_FLOW_WORK_WORKER_H
 #define AMP_FLOW_WORK_WORKER_H
 
 #include <limits.h>
 
-#include "agent/contract.h"
-#include "agent/job.h"
+#include "agent/agent.h"
+#include "agent/job/contract.h"
+#include "agent/job/job.h"
 #include "flow/intake.h"
-#include "worktree/git.h"
+#include "worktree/git/git.h"
 
 struct amp_worker_options {
     const char *tool, *role, *agent, *consumer; /* agent NULL: no registry */
@@ -29,20 +30,20 @@ struct amp_worker_options {
     int64_t output_bytes;          /* of stdout and of stderr that are kept */
     const char *const *protected_; /* patterns beside main and master */
     volatile const int *stop;      /* a signal's number when we must end */
-    /* note: what a person must know; progress: what goes on. Neither may be NULL. */
+    /* note: a warning for a person; progress: what happens. Neither may be NULL. */
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
     void (*progress)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
 };
 
-#define AMP_WORKER_TOLD (1u << 20)
+#define AMP_WORKER_WAITING (1u << 20)
 
 struct amp_worker;
 struct amp_worker_role {
     enum amp_kind takes;
     bool disposable; /* nothing in its worktree is worth keeping at the end */
     /* Whether the message is refused before it is taken; bad is the code of the first error when
-     * the checks rejected it, else NULL. 0: take it; 1: refused and answered; 2: not for us. */
+     * the checks rejected it, else NULL. 0: take it; 1: it is refused and answered. */
     int (*admit)(struct amp_worker *w, const struct amp_view *v, const char *bad,
                  struct amp_error *err);
     /* Works on a job. 0: it made its step; 1: it has to wait (suspended). */
@@ -51,8 +52,7 @@ struct amp_worker_role {
     /* A nack came. 1: it is about something of the role's own; 0: about a message that was sent.
      * NULL: always the latter. */
     int (*nacked)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
-    /* Whether a message is for this worker. NULL: those of the kind that are addressed to the role.
-     */
+    /* Whether a message is for this worker; NULL: it is of the kind, and names the role. */
     bool (*ours)(const struct amp_view *v);
 };
 
@@ -69,7 +69,7 @@ struct amp_worker {
     struct amp_reader *job_reader, *ref_reader, *own_reader; /* three views at a time */
     struct amp_buf message;                                  /* the line of the job at work */
     struct amp_worker_io *io;
-    struct amp_buf told; /* jobs that were reported as waiting, and for what */
+    struct amp_buf waiting; /* jobs that were reported as waiting, and for what */
     int64_t seen_ms, looked_ms;
     bool halted;      /* the task at work or the agent was suspended */
     const char *task; /* at work, or NULL */
@@ -94,15 +94,23 @@ struct pollfd;
 int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, int64_t wait_ms,
                     struct amp_error *err);
 
-/* Refuses a message that was not taken, for good: a nack and, when esc is given, an escalation
- * (which suspends before it is sent). */
-struct amp_escalation_args;
-int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char *code,
-                      const char *why, bool retryable, const struct amp_escalation_args *esc,
-                      struct amp_error *err);
+/* What a message is escalated for; critical, so that its task and agents are suspended. */
+struct amp_worker_trouble {
+    const char *type, *what;
+    const char *const *suggested;
+};
 
-/* A step of the job at work with the lines it sends (complete lines with LF; NULL ends). Messages
- * of ours that need an ack are recorded in the ledger. */
+/* Refuses a message that was not taken, for good: a nack and, with a trouble, an escalation (which
+ * suspends before it is sent). 1: refused. */
+int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char *code,
+                      const char *why, bool retryable, const struct amp_worker_trouble *trouble,
+                      struct amp_error *err);
+/* The same for a message whose task is suspended. 0: it is not. */
+int amp_worker_refuse_suspended(struct amp_worker *w, const struct amp_view *v,
+                                struct amp_error *err);
+
+/* A step of the job at work with the lines that it sends. Messages of ours that need an
+ * acknowledgement are recorded in the ledger. */
 struct amp_worker_lines {
     struct amp_span v[6]; /* lines, LF or not */
     uint32_t n;
@@ -111,53 +119,32 @@ int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_st
                     const struct amp_worker_lines *lines, struct amp_error *err);
 
 /* An escalation of ours: composed, its task and agents suspended; the line is appended to out. */
-int amp_worker_escalate(struct amp_worker *w, const struct amp_escalation_args *a,
-                        struct amp_buf *out, struct amp_error *err);
+int amp_worker_escalate(struct amp_worker *w, const struct amp_view *v,
+                        const struct amp_worker_trouble *trouble, struct amp_buf *out,
+                        struct amp_error *err);
 
-/* Takes the agent and the task for a job. 0 taken; 1 suspended, wait; 2 the job was refused (stale,
- * ended) and stepped. dispatch: the dispatch that the work belongs to. */
-int amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
-                     struct amp_span dispatch, struct amp_error *err);
+enum amp_claim {
+    AMP_CLAIM_FAILED = -1,
+    AMP_CLAIM_TAKEN,
+    AMP_CLAIM_WAITS,   /* the task or the agent is suspended */
+    AMP_CLAIM_DROPPED, /* the job was refused (stale, ended) and stepped */
+};
+/* Takes the agent and the task for a job. dispatch: the dispatch that the work belongs to. */
+enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+                                struct amp_span dispatch, struct amp_error *err);
 
 /* The agent's record after its work: COMPLETE, FAIL (and recovered), SUSPEND or SHUTDOWN. */
 int amp_worker_finish(struct amp_worker *w, uint8_t agent_event, struct amp_error *err);
-
-/* The agent's worktree: on the branch (made from base where it does not exist), or detached at base
- * where branch is NULL; fresh: nothing of an earlier attempt is in it. What is not committed, or on
- * no branch, is kept under a ref first; a directory that has more than the ref is left, and another
- * one is used. unbind: given up and removed, unless something in it was not committed. */
-struct amp_worker_place {
-    const char *repo, *branch, *base;
-    bool fresh;
-};
-int amp_worker_bind(struct amp_worker *w, const struct amp_worker_place *p, char *worktree,
-                    size_t size, struct amp_error *err);
-void amp_worker_unbind(struct amp_worker *w);
-
-/* Runs the command for one attempt in cwd. end and why as amp_attempt_read_end. */
-int amp_worker_attempt(struct amp_worker *w, const struct amp_contract *c,
-                       const struct amp_attempt *a, const char *cwd, enum amp_attempt_end *end,
-                       char *why, size_t why_size, int64_t *wall_ms, struct amp_error *err);
-
-/* Milliseconds until the attempt is repeated, as the agent asked in retry_after_sec of its answer;
- * 0 where it asked for nothing, or for what is not an integer from 0 to AMP_RETRY_AFTER_MAX_SEC
- * (which is reported). */
-#define AMP_RETRY_AFTER_MAX_SEC (30 * 86400)
-int64_t amp_worker_retry_after(struct amp_worker *w, const struct amp_attempt *files);
-
-/* After an attempt that gave no answer: repeat, park, or give up. Makes the job's step; *spent says
- * that no attempts are left and nothing was stepped. */
-int amp_worker_again(struct amp_worker *w, struct amp_job *job, enum amp_attempt_end end,
-                     int64_t retry_after_ms, const char *why, bool *spent, struct amp_error *err);
 
 /* A ledger message viewed by `reader` (the role uses ref_reader); keep holds its bytes. NO
  * unknown_ref. */
 int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_span id,
                     struct amp_buf *keep, struct amp_view *view, struct amp_error *err);
 
-/* The trip-wire: protected refs before and after. Returns 1 and a sentence when one was moved and
- * the reflog names this agent or nobody. */
-int amp_worker_tripped(struct amp_worker *w, const char *repo, const struct amp_git_refs *before,
-                       char *what, size_t size, struct amp_error *err);
+/* Gives the agent's worktree up and removes it, unless something in it was not committed. */
+void amp_worker_unbind(struct amp_worker *w);
+
+/* Whether a failure is about the job, and so its answer; others are failures of the machinery. */
+bool amp_worker_is_cause(const struct amp_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * The handle of who holds a cursor. Every step is one compare-and-set of the record, which refuses
- * a holder whose epoch or position is not the record's; the event itself stands in the same frame,
- * in the outbox. What waits stands in an outbox of its own until it is queued; should a crash come
- * between the queueing and its end there, the position tells that it is queued.
+ * The holder's handle of a cursor. Every step is one compare-and-set of the record, which fails if
+ * the holder's epoch or position differs from the record's. The same frame has the event, in the
+ * outbox. Waiting events are in an outbox of their own until they are queued. After a crash between
+ * the queueing and the end of the waiting entry, the position shows that the event was queued.
  */
 #include "message/cursor/cursor.h"
 
@@ -11,10 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "message/cursor/gap.h"
 #include "message/cursor/held.h"
 #include "message/cursor/record.h"
-#include "message/cursor/tell.h"
-#include "message/record/source.h"
 
 #define KIND       "cursor"
 #define HELD_BYTES ((size_t)16 << 20)
@@ -22,8 +21,9 @@
 struct amp_cursor {
     struct amp_store *store;
     const struct amp_cursor_options *opt;
-    char key[AMP_SOURCE_KEY_MAX], source[AMP_SOURCE_NAME_MAX];
-    char held_box[AMP_SOURCE_KEY_MAX + 8];
+    char *origin;                      /* the source, as it is; of the key */
+    char source[AMP_KEY_PART_MAX + 1]; /* the source by its name */
+    char held_box[AMP_KEY_MAX];
     int64_t lease_ms, gap_ms;
     uint32_t max_held;
     struct amp_buf mem, out, lines; /* the record's texts; what is written; what turn made */
@@ -31,6 +31,11 @@ struct amp_cursor {
     uint8_t state;
     struct amp_held_list held;
 };
+
+static struct amp_key key_of(const struct amp_cursor *c)
+{
+    return AMP_KEY(KIND, amp_span_str(c->opt->consumer), amp_span_str(c->origin));
+}
 
 /* ---- one commit ---- */
 
@@ -103,7 +108,7 @@ static int step_commit(struct step *w, const struct amp_store_input *input, amp_
     amp_buf_init(&w->mem, 1 << 20);
     w->s.lease_ms = c->lease_ms;
     w->s.gap_ms = c->gap_ms;
-    int rc = amp_store_update(c->store, KIND, amp_span_str(c->key), input, fn, w, &what, err);
+    int rc = amp_store_update(c->store, key_of(c), input, fn, w, &what, err);
     if (rc == 0 && what == AMP_STORE_COMMITTED)
         rc = record_keep(w, err);
     amp_buf_release(&w->mem);
@@ -132,10 +137,10 @@ static int open_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
         w->state = (uint8_t)state;
     }
     if (w->state == AMP_CURSOR_RETIRED)
-        return amp_fail(err, AMP_NO, "cursor_retired",
-                        "the cursor of %.100s over %.200s is retired: 'amp-ack cursors move' sets "
-                        "it anew",
-                        opt->consumer, c->source);
+        return amp_fail(
+            err, AMP_NO, "cursor_retired",
+            "the cursor of %.100s over %.200s is retired: 'amp-ack cursors move' reactivates it",
+            opt->consumer, c->source);
     if (!opt->alone && w->rec.holder.n > 0 && !amp_span_is(w->rec.holder, opt->holder) &&
         w->rec.lease_until_ms > w->s.now_ms)
         return amp_fail(err, AMP_TEMPFAIL, "cursor_leased",
@@ -181,16 +186,21 @@ int amp_cursor_open(struct amp_store *s, struct amp_span source,
     amp_buf_init(&c->mem, 1 << 20);
     amp_buf_init(&c->out, 1 << 20);
     amp_buf_init(&c->lines, 1 << 20);
-    amp_source_key(amp_span_str(opt->consumer), source, c->key);
-    amp_source_name(source, c->source);
-    snprintf(c->held_box, sizeof c->held_box, "held\n%s", c->key);
+    amp_key_part_name(source, c->source);
     struct step w = {.c = c,
                      .actor = opt->outbox,
                      .s = {.event = AMP_CURSOR_EV_TAKE_OVER,
                            .seq = start,
                            .now_ms = now_ms,
                            .holder = opt->holder}};
-    if (amp_held_load(s, c->held_box, &c->held, err) < 0 ||
+    struct amp_key held = AMP_KEY("held", amp_span_str(opt->consumer), source);
+    struct amp_span box;
+    if (!(c->origin = amp_span_dup(source))) {
+        amp_cursor_free(c);
+        return amp_fail_memory(err);
+    }
+    if (amp_key_text(&held, c->held_box, &box, err) < 0 ||
+        amp_held_load(s, c->held_box, &c->held, err) < 0 ||
         step_commit(&w, NULL, open_fn, NULL, err) < 0 || held_drop_old(c, err) < 0) {
         amp_cursor_free(c);
         return -1;
@@ -204,6 +214,7 @@ void amp_cursor_free(struct amp_cursor *c)
     if (!c)
         return;
     amp_held_release(&c->held);
+    free(c->origin);
     amp_buf_release(&c->mem);
     amp_buf_release(&c->out);
     amp_buf_release(&c->lines);
@@ -239,19 +250,24 @@ static void held_look_behind(const struct amp_cursor *c, int64_t last, uint32_t 
 }
 
 /* By which the store knows an event again. Moves count: what is read again after one is new. */
-static struct amp_span input_id(const struct amp_cursor *c, int64_t moves, int64_t seq,
-                                char out[AMP_SOURCE_KEY_MAX + 64])
+static int input_id(const struct amp_cursor *c, int64_t moves, int64_t seq, char out[AMP_KEY_MAX],
+                    struct amp_span *id, struct amp_error *err)
 {
-    int n = snprintf(out, AMP_SOURCE_KEY_MAX + 64, "%s\n%" PRId64 " %" PRId64, c->key, moves, seq);
-    return (struct amp_span){out, (size_t)n};
+    char move[24], number[24];
+    snprintf(move, sizeof move, "%" PRId64, moves);
+    snprintf(number, sizeof number, "%" PRId64, seq);
+    struct amp_key key = AMP_KEY(KIND, amp_span_str(c->opt->consumer), amp_span_str(c->origin),
+                                 amp_span_str(move), amp_span_str(number));
+    return amp_key_text(&key, out, id, err);
 }
 
 static int item_enqueue(struct amp_cursor *c, struct amp_cursor_item *e, int64_t now_ms,
                         uint32_t skip, enum amp_store_outcome *how, struct amp_error *err)
 {
-    char id[AMP_SOURCE_KEY_MAX + 64];
-    struct amp_store_input input = {
-        .consumer = c->opt->outbox, .id = input_id(c, c->rec.moves, e->seq, id), .bytes = e->line};
+    char id[AMP_KEY_MAX];
+    struct amp_store_input input = {.consumer = c->opt->outbox, .bytes = e->line};
+    if (input_id(c, c->rec.moves, e->seq, id, &input.id, err) < 0)
+        return -1;
     struct step w = {.c = c,
                      .actor = c->opt->outbox,
                      .s = {.event = AMP_CURSOR_EV_ENQUEUE, .seq = e->seq, .now_ms = now_ms},
@@ -274,7 +290,7 @@ static bool bytes_equal(const struct amp_held *h, struct amp_span line)
 static int item_classify_old(struct amp_cursor *c, const struct amp_cursor_item *e,
                              enum amp_cursor_verdict *verdict, struct amp_error *err)
 {
-    char id[AMP_SOURCE_KEY_MAX + 64];
+    char id[AMP_KEY_MAX];
     for (uint32_t i = 0; i < c->rec.n_holes; i++)
         if (e->seq >= c->rec.hole[i].from && e->seq <= c->rec.hole[i].to) {
             *verdict = AMP_CURSOR_LATE;
@@ -282,14 +298,15 @@ static int item_classify_old(struct amp_cursor *c, const struct amp_cursor_item 
         }
     *verdict = AMP_CURSOR_OTHER;
     for (int64_t m = c->rec.moves; m >= 0 && m > c->rec.moves - 8; m--) {
-        struct amp_store_input input = {
-            .consumer = c->opt->outbox, .id = input_id(c, m, e->seq, id), .bytes = e->line};
-        int seen = amp_store_seen(c->store, &input, err);
+        struct amp_store_input input = {.consumer = c->opt->outbox, .bytes = e->line};
+        int seen = input_id(c, m, e->seq, id, &input.id, err) < 0
+                       ? -1
+                       : amp_store_seen(c->store, &input, err);
         if (seen < 0)
             return -1;
-        if (seen == 1)
+        if (seen == AMP_STORE_SEEN)
             *verdict = AMP_CURSOR_SEEN;
-        if (seen != 0)
+        if (seen != AMP_STORE_NOT_SEEN)
             break;
     }
     return 0;
@@ -298,14 +315,14 @@ static int item_classify_old(struct amp_cursor *c, const struct amp_cursor_item 
 static int item_hold(struct amp_cursor *c, const struct amp_cursor_item *e, int64_t now_ms,
                      struct amp_error *err)
 {
-    AMP_BUF struct amp_buf id = {0};
-    amp_buf_init(&id, 4096);
-    if (amp_held_id(e->seq, now_ms, e->id, &id, err) < 0)
+    char mem[AMP_KEY_MAX];
+    struct amp_span id;
+    if (amp_held_id(e->seq, now_ms, e->id, mem, &id, err) < 0)
         return -1;
     struct step w = {.c = c,
                      .actor = c->held_box,
                      .s = {.event = AMP_CURSOR_EV_HOLD, .now_ms = now_ms},
-                     .emit = {.id = amp_buf_span(&id), .line = e->line},
+                     .emit = {.id = id, .line = e->line, .role = AMP_ROLE_held},
                      .emits = true};
     w.s.gap_to = c->held.n > 0 && c->held.v[0].seq < e->seq ? c->held.v[0].seq - 1 : e->seq - 1;
     if (step_commit(&w, NULL, step_fn, NULL, err) < 0)
@@ -411,7 +428,7 @@ static int gap_time_out(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_
         .s = {.event = AMP_CURSOR_EV_TIMEOUT, .now_ms = now_ms, .gap_to = c->rec.gap_to},
         .emits = true};
     struct amp_cursor_item *e = &done->incident;
-    if (amp_cursor_tell(c->store, &gap, now_ms, &c->lines, &e->id, &e->line, err) < 0)
+    if (amp_cursor_gap_line(c->store, &gap, now_ms, &c->lines, &e->id, &e->line, err) < 0)
         return -1;
     w.emit = (struct amp_store_emit){.id = e->id, .line = e->line};
     done->from = gap.from;
@@ -442,7 +459,7 @@ static int gap_give_up(struct amp_cursor *c, int64_t now_ms, struct amp_cursor_t
                                      .to = done->to,
                                      .on_gap = AMP_ON_GAP_TOMBSTONE,
                                      .tombstone = true};
-        if (amp_cursor_tell(c->store, &gap, now_ms, &c->lines, &e->id, &e->line, err) < 0)
+        if (amp_cursor_gap_line(c->store, &gap, now_ms, &c->lines, &e->id, &e->line, err) < 0)
             return -1;
         w.emits = true;
         w.emit = (struct amp_store_emit){.id = e->id, .line = e->line};

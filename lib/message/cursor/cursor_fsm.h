@@ -14,7 +14,7 @@
 #define AMP_CURSOR_EVENTS(X)                                                                       \
     X(AMP_CURSOR_EV_ENQUEUE, "enqueue", "the next event is durably queued")                        \
     X(AMP_CURSOR_EV_HOLD, "hold", "an event beyond the next one is kept")                          \
-    X(AMP_CURSOR_EV_TIMEOUT, "gap_timeout", "nobody sent what is missing in time")                 \
+    X(AMP_CURSOR_EV_TIMEOUT, "gap_timeout", "the missing events were not sent in time")            \
     X(AMP_CURSOR_EV_SKIP, "skip", "what is missing is given up")                                   \
     X(AMP_CURSOR_EV_TOMBSTONE, "tombstone", "it is retired: a mark takes its place")               \
     X(AMP_CURSOR_EV_RENEW, "renew", "its holder is alive")                                         \
@@ -37,9 +37,9 @@
     X(AMP_CURSOR_DO_KEEP, "keep", "the event waits in the store")                                  \
     X(AMP_CURSOR_DO_ARM, "arm", "wait for what is missing")                                        \
     X(AMP_CURSOR_DO_DISARM, "disarm", "nothing is waited for")                                     \
-    X(AMP_CURSOR_DO_INCIDENT, "incident", "tell it, once")                                         \
+    X(AMP_CURSOR_DO_INCIDENT, "incident", "report it once")                                        \
     X(AMP_CURSOR_DO_LEASE, "lease", "the lease runs anew")                                         \
-    X(AMP_CURSOR_DO_END_LEASE, "end_lease", "nobody holds it")                                     \
+    X(AMP_CURSOR_DO_END_LEASE, "end_lease", "no consumer holds it")                                \
     X(AMP_CURSOR_DO_LAPSE, "lapse", "the lease is over at once")                                   \
     X(AMP_CURSOR_DO_HOLDER, "holder", "who takes it holds it")                                     \
     X(AMP_CURSOR_DO_FENCE, "fence", "a new epoch: what an earlier holder commits is refused")

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "message/cursor/cursor_fsm.h"
-#include "message/cursor/tell.h"
-#include "message/record/source.h"
+#include "message/cursor/gap.h"
 #include "metrics/metrics.h"
 
 #define KIND "cursor"
@@ -54,9 +53,8 @@ int amp_cursors_find(struct amp_store *s, struct amp_span consumer, struct amp_s
                      struct amp_buf *mem, struct amp_cursor_rec *out, uint8_t *state,
                      struct amp_error *err)
 {
-    char key[AMP_SOURCE_KEY_MAX];
     struct amp_store_rec rec;
-    if (amp_store_get(s, KIND, amp_source_key(consumer, source, key), &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY(KIND, consumer, source), &rec, err) < 0)
         return -1;
     if (!rec.found)
         return 0;
@@ -119,13 +117,12 @@ static int edit_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
 static int cursor_edit(struct amp_store *s, const struct amp_cursors_edit *e, uint8_t event,
                        struct amp_error *err)
 {
-    char key[AMP_SOURCE_KEY_MAX];
     struct edit w = {.e = e, .event = event, .actor = e->actor};
     enum amp_store_outcome how;
     amp_buf_init(&w.mem, 1 << 20);
     amp_buf_init(&w.out, 1 << 20);
-    int rc = amp_store_update(s, KIND, amp_source_key(e->consumer, e->source, key), NULL, edit_fn,
-                              &w, &how, err);
+    int rc =
+        amp_store_update(s, AMP_KEY(KIND, e->consumer, e->source), NULL, edit_fn, &w, &how, err);
     amp_buf_release(&w.mem);
     amp_buf_release(&w.out);
     return rc < 0 ? -1 : 0;
@@ -182,15 +179,15 @@ static int due_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
 }
 
 /* Whether the gap that was seen is still there: 1. */
-static int gap_is_open(const struct sweep *w, struct amp_span id, const struct amp_cursor_rec *seen,
-                       struct amp_error *err)
+static int gap_is_open(const struct sweep *w, const struct amp_key *key,
+                       const struct amp_cursor_rec *seen, struct amp_error *err)
 {
     struct amp_store_rec now;
     struct amp_cursor_rec rec;
     uint8_t state;
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, 1 << 20);
-    if (amp_store_get(w->store, KIND, id, &now, err) < 0)
+    if (amp_store_get(w->store, *key, &now, err) < 0)
         return -1;
     if (!now.found)
         return 0;
@@ -201,7 +198,7 @@ static int gap_is_open(const struct sweep *w, struct amp_span id, const struct a
 }
 
 /* 1: committed. A number that is taken for an incident leaves with it. */
-static int due_in_turn(struct sweep *w, struct amp_span id, const struct amp_cursor_rec *r,
+static int due_in_turn(struct sweep *w, const struct amp_key *key, const struct amp_cursor_rec *r,
                        uint8_t event, struct amp_error *err)
 {
     struct amp_cursors_edit e = {.now_ms = w->now_ms};
@@ -212,7 +209,7 @@ static int due_in_turn(struct sweep *w, struct amp_span id, const struct amp_cur
     amp_buf_init(&said, 1 << 20);
     if (!consumer)
         return amp_fail_memory(err);
-    int rc = event == AMP_CURSOR_EV_TIMEOUT ? gap_is_open(w, id, r, err) : 1;
+    int rc = event == AMP_CURSOR_EV_TIMEOUT ? gap_is_open(w, key, r, err) : 1;
     if (rc <= 0)
         return rc;
     amp_buf_init(&d.mem, 1 << 20);
@@ -224,21 +221,21 @@ static int due_in_turn(struct sweep *w, struct amp_span id, const struct amp_cur
                                      .from = r->last_seq + 1,
                                      .to = r->gap_to,
                                      .on_gap = AMP_ON_GAP_HOLD};
-        rc = amp_cursor_tell(w->store, &gap, w->now_ms, &said, &d.emit.id, &d.emit.line, err);
+        rc = amp_cursor_gap_line(w->store, &gap, w->now_ms, &said, &d.emit.id, &d.emit.line, err);
     }
     if (rc == 0)
-        rc = amp_store_update(w->store, KIND, id, NULL, due_fn, &d, &how, err);
+        rc = amp_store_update(w->store, *key, NULL, due_fn, &d, &how, err);
     amp_buf_release(&d.mem);
     amp_buf_release(&d.out);
     return rc < 0 ? -1 : how == AMP_STORE_COMMITTED;
 }
 
-static int due_step(struct sweep *w, struct amp_span id, const struct amp_cursor_rec *r,
+static int due_step(struct sweep *w, const struct amp_key *key, const struct amp_cursor_rec *r,
                     uint8_t event, struct amp_error *err)
 {
     if (amp_store_begin(w->store, err) < 0)
         return -1;
-    int rc = due_in_turn(w, id, r, event, err);
+    int rc = due_in_turn(w, key, r, event, err);
     amp_store_end(w->store);
     return rc;
 }
@@ -249,18 +246,18 @@ static int sweep_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     struct amp_cursor_rec r;
     uint8_t state;
     AMP_BUF struct amp_buf mem = {0};
-    AMP_FREE char *key = amp_span_dup(id);
+    (void)id;
     amp_buf_init(&mem, 1 << 20);
-    int rc = key ? record_parse(row, &mem, &r, &state, w->err) : amp_fail_memory(w->err);
+    int rc = record_parse(row, &mem, &r, &state, w->err);
     if (rc == 0 && state == AMP_CURSOR_GAP && r.gap_due_ms <= w->now_ms)
-        rc = due_step(w, amp_span_str(key), &r, AMP_CURSOR_EV_TIMEOUT, w->err);
+        rc = due_step(w, row->key, &r, AMP_CURSOR_EV_TIMEOUT, w->err);
     struct amp_metric_labels l = {.agent = r.consumer, .code = r.source};
     if (rc > 0)
         amp_metrics_add(w->metrics, AMP_METRIC_CURSOR_TIMEOUTS, &l, 1);
     if (rc >= 0)
         w->done += (uint32_t)rc;
     if (rc >= 0 && r.lease_until_ms <= w->now_ms)
-        rc = due_step(w, amp_span_str(key), &r, AMP_CURSOR_EV_EXPIRE, w->err);
+        rc = due_step(w, row->key, &r, AMP_CURSOR_EV_EXPIRE, w->err);
     if (rc > 0 && r.lease_until_ms <= w->now_ms)
         amp_metrics_add(w->metrics, AMP_METRIC_CURSOR_EXPIRIES, &l, 1);
     w->rc = rc < 0 ? -1 : 0;

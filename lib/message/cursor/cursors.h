@@ -1,20 +1,20 @@
-/* All cursors of a state: for those who look at them, mend them, and ask what is still needed. */
+/* All cursors of a state directory: listing, correcting, sweeping and measuring them. */
 #ifndef AMP_MESSAGE_CURSOR_CURSORS_H
 #define AMP_MESSAGE_CURSOR_CURSORS_H
 
 #include "message/cursor/cursor.h"
 #include "message/cursor/record.h"
 
-/* By consumer and source. The record lives during the call; 1 ends it. */
+/* Ordered by consumer and source. The record is valid during the call; fn returns 1 to stop. */
 typedef int (*amp_cursors_fn)(void *ctx, const struct amp_cursor_rec *rec, uint8_t state);
 int amp_cursors_each(struct amp_store *s, amp_cursors_fn fn, void *ctx, struct amp_error *err);
-/* 1, 0: there is none. Texts live in mem. */
+/* 1: found; 0: there is none. Texts are in mem. */
 int amp_cursors_find(struct amp_store *s, struct amp_span consumer, struct amp_span source,
                      struct amp_buf *mem, struct amp_cursor_rec *out, uint8_t *state,
                      struct amp_error *err);
 
-/* Sets a cursor, or makes it there; ends it. Who holds it is fenced. NO cursor_leased: a holder's
- * lease runs, unless force; NO unknown_ref (retire): there is none. */
+/* move sets a cursor or creates it; retire ends it. Its holder is fenced. NO cursor_leased: a lease
+ * is valid and force is false; NO unknown_ref (retire): there is no such cursor. */
 struct amp_cursors_edit {
     struct amp_span consumer, source;
     int64_t seq; /* move */
@@ -26,14 +26,15 @@ int amp_cursors_move(struct amp_store *s, const struct amp_cursors_edit *e, stru
 int amp_cursors_retire(struct amp_store *s, const struct amp_cursors_edit *e,
                        struct amp_error *err);
 
-/* Cursors that nobody holds: their gaps become incidents in the outbox of `actor`, their leases
- * end; those of living holders are left to them. *done counts. */
+/* Reports the gaps of cursors without a holder as incidents in the outbox of `actor` and ends
+ * expired leases. Cursors with a valid lease are not changed. *done is the number of cursors
+ * handled. */
 struct amp_metrics;
 int amp_cursors_sweep(struct amp_store *s, int64_t now_ms, const char *actor,
                       struct amp_metrics *metrics, uint32_t *done, struct amp_error *err);
 int amp_cursors_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err);
 
-/* The gauges of all cursors: position, lag, what waits, and each source's watermark. */
+/* Sets the gauges of all cursors: position, lag, waiting events, and each source's watermark. */
 int amp_cursors_measure(struct amp_store *s, int64_t now_ms, struct amp_metrics *metrics,
                         struct amp_error *err);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ID_MOST 800 /* a longer id is not kept: none finds it by it */
+#include <amp/base/num.h>
 
 void amp_held_release(struct amp_held_list *l)
 {
@@ -76,38 +76,38 @@ void amp_held_drop_first(struct amp_held_list *l)
     memmove(l->v, l->v + 1, --l->n * sizeof *l->v);
 }
 
-int amp_held_id(int64_t seq, int64_t at_ms, struct amp_span id, struct amp_buf *out,
-                struct amp_error *err)
+int amp_held_id(int64_t seq, int64_t at_ms, struct amp_span id, char mem[AMP_KEY_MAX],
+                struct amp_span *out, struct amp_error *err)
 {
-    if (amp_buf_fmt(out, err, "held %" PRId64 " %" PRId64 " ", seq, at_ms) < 0)
-        return -1;
-    return id.n > ID_MOST ? 0 : amp_buf_add(out, id.p, id.n, err);
+    char number[24], at[24];
+    snprintf(number, sizeof number, "%" PRId64, seq);
+    snprintf(at, sizeof at, "%" PRId64, at_ms);
+    struct amp_key key = AMP_KEY("held", amp_span_str(number), amp_span_str(at), id);
+    return amp_key_text(&key, mem, out, err);
 }
 
 struct loading {
     struct amp_held_list *list;
     struct amp_error *err;
-    int rc;
 };
 
 static int load_fn(void *ctx, const struct amp_store_entry *e)
 {
     struct loading *w = ctx;
-    char id[ID_MOST + 80];
-    int at = 0;
     struct amp_held h = {.entry = {e->n, e->index}};
-    if (!amp_span_copy(e->id, id, sizeof id) ||
-        sscanf(id, "held %" SCNd64 " %" SCNd64 "%n", &h.seq, &h.at_ms, &at) != 2 || id[at] != ' ')
+    struct amp_key key;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, 2 * AMP_KEY_MAX);
+    if (e->role != AMP_ROLE_held || amp_key_split(e->id, &mem, &key, NULL) < 0 || key.n != 3 ||
+        amp_num_parse(key.part[0], INT64_MIN, INT64_MAX, &h.seq, NULL) < 0 ||
+        amp_num_parse(key.part[1], INT64_MIN, INT64_MAX, &h.at_ms, NULL) < 0)
         return 0;
-    w->rc = amp_held_add(w->list, &h, e->line, amp_span_str(id + at + 1), w->err);
-    return w->rc < 0;
+    return amp_held_add(w->list, &h, e->line, key.part[2], w->err);
 }
 
 int amp_held_load(struct amp_store *s, const char *outbox, struct amp_held_list *l,
                   struct amp_error *err)
 {
     struct loading w = {.list = l, .err = err};
-    if (amp_store_outbox(s, outbox, load_fn, &w, err) < 0)
-        return -1;
-    return w.rc;
+    return amp_store_outbox(s, outbox, load_fn, &w, err);
 }

@@ -1,5 +1,5 @@
 /*
- * Dead letters. A letter and the answer that tells the sender about it are one commit, so that no
+ * Dead letters. A letter and the answer to the sender are one commit, so that no
  * message is ever refused without being kept, nor kept without being answered. The ledger follows
  * in a commit of its own: should a crash come between, the router still holds the message in its
  * outbox and comes here again, which only counts one more attempt.
@@ -8,8 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-#include <amp/base/id.h>
 
 #include "message/dead/record.h"
 #include "message/ledger/ledger.h"
@@ -20,7 +18,6 @@
 #define REQUEUED    "REQUEUED"
 #define WITHDRAWN   "WITHDRAWN"
 #define REMOVED     "REMOVED"
-#define ID_MAX      1000 /* as the ledger; what has a longer one is told apart by its digest */
 #define EXCERPT_MAX 240
 
 struct work {
@@ -67,15 +64,6 @@ void amp_dead_from_view(struct amp_dead_letter *d, const struct amp_view *v)
         d->excerpt = amp_tok_source(v->tape, v->payload);
 }
 
-struct amp_span amp_dead_id(struct amp_span msg_id, struct amp_span line,
-                            char digest[AMP_SHA256_MAX])
-{
-    if (msg_id.n > 0 && msg_id.n <= ID_MAX)
-        return msg_id;
-    amp_sha256_hex(line, digest);
-    return (struct amp_span){digest, 16};
-}
-
 static int add_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                   struct amp_error *err)
 {
@@ -112,28 +100,24 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
 {
     struct work w;
     work_init(&w);
-    char digest[AMP_SHA256_MAX];
-    struct amp_span id = amp_dead_id(d->msg_id, d->line, digest);
+    char digest[AMP_KEY_NAME_MAX];
+    struct amp_span id = amp_key_message_name(d->msg_id, d->line, digest);
     w.add = d;
     w.actor = actor;
-    /* The answer has an id of its own: an acknowledgement of the message must not close it. */
-    AMP_BUF struct amp_buf answer_id = {0}, excerpt = {0};
-    amp_buf_init(&answer_id, id.n + 16);
+    AMP_BUF struct amp_buf excerpt = {0};
     amp_buf_init(&excerpt, 1 << 16);
     enum amp_store_outcome how;
     int rc =
         amp_redact_excerpt(d->excerpt.n > 0 ? d->excerpt : d->line, EXCERPT_MAX, &excerpt, err);
     w.excerpt = amp_buf_span(&excerpt);
+    w.emit = (struct amp_store_emit){.id = id, .line = answer, .role = AMP_ROLE_answer};
     if (rc == 0)
-        rc = amp_buf_fmt(&answer_id, err, "answer-to-%.*s", (int)id.n, id.p);
-    w.emit = (struct amp_store_emit){.id = amp_buf_span(&answer_id), .line = answer};
-    if (rc == 0)
-        rc = amp_store_update(s, AMP_DEAD_KIND, id, NULL, add_fn, &w, &how, err);
+        rc = amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, id), NULL, add_fn, &w, &how, err);
     work_release(&w);
     if (rc < 0)
         return -1;
     struct amp_store_entry_id made = {.n = amp_store_last_frame(s)};
-    if (!d->settled && d->msg_id.n > 0 && d->msg_id.n <= ID_MAX) {
+    if (!d->settled && d->msg_id.n > 0) {
         struct amp_error e = {0};
         bool expired = strcmp(d->code, "ttl_expired") == 0;
         struct amp_message_answer end = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
@@ -141,10 +125,10 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
                                          .code = amp_span_str(d->code),
                                          .ours = true};
         struct amp_message_changes changes;
-        int told = amp_message_answered(s, d->msg_id, &end, d->failed_ms, &changes, &e);
-        if (told == 0)
-            told = amp_message_close_outbox(s, d->msg_id, &changes, &e);
-        if (told < 0 &&
+        rc = amp_message_answered(s, d->msg_id, &end, d->failed_ms, &changes, &e);
+        if (rc == 0)
+            rc = amp_message_close_outbox(s, d->msg_id, &changes, &e);
+        if (rc < 0 &&
             e.status != AMP_NO) { /* NO: the ledger does not know it, or it came further */
             if (err)
                 *err = e;
@@ -160,7 +144,7 @@ int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, int64_t since
                      struct amp_error *err)
 {
     struct amp_store_rec rec;
-    if (amp_store_get(s, AMP_DEAD_KIND, dead_id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), &rec, err) < 0)
         return -1;
     *open = rec.found && amp_span_is(rec.state, DEAD);
     if (!*open || since_ms == 0)
@@ -190,7 +174,7 @@ int amp_dead_find_requeued(struct amp_store *s, struct amp_span dead_id, int64_t
 {
     struct amp_store_rec rec;
     struct amp_dead_kept l;
-    if (amp_store_get(s, AMP_DEAD_KIND, dead_id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), &rec, err) < 0)
         return -1;
     if (!rec.found || !amp_span_is(rec.state, REQUEUED))
         return 0;
@@ -260,7 +244,7 @@ int amp_dead_find(struct amp_store *s, struct amp_span dead_id, amp_dead_fn fn, 
 {
     struct amp_store_rec rec;
     struct each e;
-    if (amp_store_get(s, AMP_DEAD_KIND, dead_id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), &rec, err) < 0)
         return -1;
     if (!rec.found)
         return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
@@ -290,11 +274,11 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
     if (!now->found)
         return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
     if (amp_span_is(now->state, WITHDRAWN))
-        return amp_fail(err, AMP_NO, "withdrawn", "the message arrived after all");
+        return amp_fail(err, AMP_NO, "withdrawn", "the message was acknowledged after all");
     if (!amp_span_is(now->state, DEAD))
-        return amp_fail(err, AMP_NO, "already_requeued", "the letter was sent again already");
+        return amp_fail(err, AMP_NO, "already_requeued", "the letter was requeued already");
     if (w->rev != 0 && w->rev != now->rev)
-        return amp_fail(err, AMP_NO, "changed", "the letter failed again since it was looked at");
+        return amp_fail(err, AMP_NO, "changed", "the letter failed again since it was selected");
     if (amp_dead_read(now->json, &w->mem, &w->old, err) < 0 ||
         amp_dead_write_requeue(now->json, w->now_ms, &w->out, err) < 0)
         return -1;
@@ -331,7 +315,8 @@ int amp_dead_requeue(struct amp_store *s, struct amp_span dead_id, uint64_t rev,
     w.now_ms = now_ms;
     w.emit.id = dead_id;
     enum amp_store_outcome how;
-    int rc = amp_store_update(s, AMP_DEAD_KIND, dead_id, NULL, requeue_fn, &w, &how, err);
+    int rc =
+        amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), NULL, requeue_fn, &w, &how, err);
     if (rc == 0)
         rc = message_requeue(s, w.old.d.msg_id, now_ms, err);
     work_release(&w);
@@ -371,7 +356,8 @@ int amp_dead_withdraw(struct amp_store *s, struct amp_span dead_id, bool timeout
     enum amp_store_outcome how;
     work_init(&wd.w);
     wd.w.actor = actor;
-    int rc = amp_store_update(s, AMP_DEAD_KIND, dead_id, NULL, withdraw_fn, &wd, &how, err);
+    int rc = amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), NULL, withdraw_fn, &wd,
+                              &how, err);
     work_release(&wd.w);
     return rc;
 }
@@ -380,16 +366,13 @@ struct recovery {
     struct amp_store *s;
     struct amp_buf ids; /* each with its NUL: the store is not called while it reads */
     struct amp_error *err;
-    int rc;
 };
 
 static int open_fn(void *ctx, const struct amp_store_entry *e)
 {
     struct recovery *r = ctx;
-    if (amp_buf_add(&r->ids, e->id.p, e->id.n, r->err) < 0 ||
-        amp_buf_add(&r->ids, "", 1, r->err) < 0)
-        r->rc = -1;
-    return r->rc < 0;
+    return amp_buf_add(&r->ids, e->id.p, e->id.n, r->err) < 0 ? -1
+                                                              : amp_buf_add(&r->ids, "", 1, r->err);
 }
 
 /* Whether the ledger has not heard of it. What arrived, or came to an end once more since, is not
@@ -400,14 +383,14 @@ static int is_undone(struct amp_store *s, struct amp_span dead_id, struct amp_bu
     struct amp_store_rec rec;
     struct amp_dead_kept letter;
     struct amp_message_rec r;
-    if (amp_store_get(s, AMP_DEAD_KIND, dead_id, &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), &rec, err) < 0)
         return -1;
     if (!rec.found || !amp_span_is(rec.state, REQUEUED))
         return 0;
     if (amp_dead_read(rec.json, &mem[0], &letter, err) < 0)
         return -1;
     *msg_id = letter.d.msg_id;
-    if (msg_id->n == 0 || msg_id->n > ID_MAX)
+    if (msg_id->n == 0)
         return 0;
     if (amp_message_find(s, *msg_id, &mem[1], &r, err) < 0)
         return -1;
@@ -423,19 +406,18 @@ int amp_dead_recover(struct amp_store *s, const char *actor, int64_t now_ms, str
     amp_buf_init(&r.ids, (size_t)256 << 20);
     amp_buf_init(&mem[0], AMP_RECORD_MAX);
     amp_buf_init(&mem[1], AMP_RECORD_MAX);
-    if (amp_store_outbox(s, actor, open_fn, &r, err) < 0)
-        r.rc = -1;
-    for (size_t at = 0; r.rc == 0 && at < r.ids.len;) {
+    int rc = amp_store_outbox(s, actor, open_fn, &r, err);
+    for (size_t at = 0; rc == 0 && at < r.ids.len;) {
         struct amp_span id = amp_span_str(r.ids.data + at), msg_id;
-        r.rc = is_undone(s, id, mem, &msg_id, err);
-        if (r.rc > 0)
-            r.rc = message_requeue(s, msg_id, now_ms, err);
+        rc = is_undone(s, id, mem, &msg_id, err);
+        if (rc > 0)
+            rc = message_requeue(s, msg_id, now_ms, err);
         at += id.n + 1;
     }
     amp_buf_release(&mem[0]);
     amp_buf_release(&mem[1]);
     amp_buf_release(&r.ids);
-    return r.rc;
+    return rc;
 }
 
 static int remove_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -446,7 +428,7 @@ static int remove_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
         return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
     if (w->rev != 0 && w->rev != now->rev)
         return amp_fail(err, AMP_NO, "changed",
-                        "the letter failed again or was sent again since it was looked at");
+                        "the letter failed again or was requeued since it was selected");
     change->event = w->event;
     change->to = REMOVED;
     change->remove = true;
@@ -459,5 +441,6 @@ int amp_dead_remove(struct amp_store *s, struct amp_span dead_id, uint64_t rev, 
 {
     struct work w = {.rev = rev, .event = event, .actor = actor};
     enum amp_store_outcome how;
-    return amp_store_update(s, AMP_DEAD_KIND, dead_id, NULL, remove_fn, &w, &how, err);
+    return amp_store_update(s, AMP_KEY_NAMED(AMP_DEAD_KIND, dead_id), NULL, remove_fn, &w, &how,
+                            err);
 }

@@ -11,8 +11,6 @@
 #include "message/record/delivery.h"
 #include "message/record/record.h"
 
-#define KEY_MAX 4096
-
 struct amp_history {
     struct amp_history_filter f;
     char *copies[3];       /* of the filter's texts */
@@ -118,33 +116,28 @@ static uint32_t member_child(const struct amp_tape *t, uint32_t object, const ch
     return tok != AMP_TOK_NONE && t->tok[tok].type == type ? tok : AMP_TOK_NONE;
 }
 
-static int nibble_value(char c)
+/* An inbox's record is named by the agent and the message, others of several parts by the text of
+ * their key. */
+static int key_read(struct amp_history *h, struct amp_span text, struct amp_history_row *r)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* "kind.<encoded id>"; a recipient's delivery is named AGENT LF ID. */
-static void key_read(struct amp_history *h, struct amp_span key, struct amp_history_row *r)
-{
-    const char *dot = memchr(key.p, '.', key.n);
-    size_t at = h->mem.len, i = dot ? (size_t)(dot - key.p) + 1 : key.n;
-    r->kind = (struct amp_span){key.p, dot ? (size_t)(dot - key.p) : key.n};
-    for (; i < key.n; i++) {
-        char c = key.p[i];
-        if (c == '%' && i + 2 < key.n && nibble_value(key.p[i + 1]) >= 0 &&
-            nibble_value(key.p[i + 2]) >= 0) {
-            c = (char)(nibble_value(key.p[i + 1]) << 4 | nibble_value(key.p[i + 2]));
-            i += 2;
-        }
-        if (amp_buf_add(&h->mem, &c, 1, NULL) < 0)
-            break;
-    }
-    r->id = (struct amp_span){h->mem.data + at, h->mem.len - at};
-    const char *lf = r->id.n ? memchr(r->id.p, '\n', r->id.n) : NULL;
-    if (lf && amp_span_is(r->kind, "inbox")) {
-        r->agent = (struct amp_span){r->id.p, (size_t)(lf - r->id.p)};
-        r->id = (struct amp_span){lf + 1, r->id.n - r->agent.n - 1};
-    }
+    struct amp_key key;
+    AMP_BUF struct amp_buf parts = {0};
+    amp_buf_init(&parts, SIZE_MAX / 2);
+    if (amp_key_split(text, &parts, &key, h->err) < 0)
+        return -1;
+    size_t at = h->mem.len, kind = strlen(key.kind);
+    bool delivery = key.n == 2 && strcmp(key.kind, "inbox") == 0;
+    if (amp_buf_add(&h->mem, parts.data, parts.len, h->err) < 0)
+        return -1;
+    const char *mem = h->mem.data + at;
+    r->kind = (struct amp_span){mem, kind};
+    struct amp_span id = key.part[delivery];
+    r->id = (struct amp_span){mem + (id.p - parts.data), id.n};
+    if (delivery)
+        r->agent = (struct amp_span){mem + (key.part[0].p - parts.data), key.part[0].n};
+    else if (key.n > 1)
+        r->id = (struct amp_span){text.p + kind + 1, text.n - kind - 1};
+    return 0;
 }
 
 /* The acknowledgement that this event is about: the last of them. */
@@ -201,8 +194,12 @@ static void state_read(struct amp_history *h, const struct amp_tape *t, uint32_t
     }
     if (amp_span_is(r->kind, "task"))
         r->task = r->id;
-    if (amp_span_is(r->kind, "agent"))
+    if (amp_span_is(r->kind, "agent")) {
+        uint32_t work = member_child(t, state, "work", AMP_JSON_OBJECT);
         r->agent = r->id;
+        r->task = member_text(h, t, work, "task");
+        r->code = member_text(h, t, work, "code");
+    }
     /* Who acted, where the frame does not say so: who acknowledged, or sent. */
     first_of(&r->actor, r->by.n > 0 ? r->by : r->sender);
 }
@@ -290,8 +287,8 @@ static int lines_give(struct amp_history *h, const struct amp_history_row *frame
         return 0;
     for (uint32_t k = out + 1; k < t->tok[out].next; k = t->tok[k].next, i++) {
         struct amp_span id = member_text(h, t, k, "id"), line = member_text(h, t, k, "line");
-        if (line.n == 0 || (id.n > 0 && id.p[0] == '\n'))
-            continue; /* a blob, or a recipient's mark */
+        if (line.n == 0 || amp_span_is(member_text(h, t, k, "role"), "recipient"))
+            continue; /* a blob, or a recipient */
         int rc = line_give(h, frame, id, line);
         if (rc == 0 && is_known(h, id))
             rc = amp_history_places_add(&h->outs, frame->n, i, id, h->err);
@@ -337,7 +334,7 @@ static bool span_has(struct amp_span in, struct amp_span what)
  * repeat its id. */
 static bool key_is_known(struct amp_history *h, struct amp_span frame)
 {
-    static const struct amp_span mark = {"\"key\":\"", 7};
+    static const struct amp_span mark = {"\"key\":\"", 7}, full = {"\",\"full\":\"", 10};
     struct amp_history_row r = {0};
     struct amp_span head = {frame.p, frame.n < 512 ? frame.n : 512};
     const char *at = h->ids.n ? memmem(head.p, head.n, mark.p, mark.n) : NULL;
@@ -345,12 +342,14 @@ static bool key_is_known(struct amp_history *h, struct amp_span frame)
         return false;
     at += mark.n;
     size_t left = frame.n - (size_t)(at - frame.p);
-    const char *end = memchr(at, '"', left < KEY_MAX ? left : KEY_MAX);
-    if (!end)
-        return false;
+    const char *end = memchr(at, '"', left < AMP_KEY_MAX ? left : AMP_KEY_MAX);
+    if (end && frame.p + frame.n - end > (ptrdiff_t)full.n && memcmp(end, full.p, full.n) == 0) {
+        at = end + full.n;
+        end = memchr(at, '"', (size_t)(frame.p + frame.n - at));
+    }
     amp_buf_reset(&h->mem);
-    key_read(h, (struct amp_span){at, (size_t)(end - at)}, &r);
-    return is_known(h, r.id);
+    return end && key_read(h, (struct amp_span){at, (size_t)(end - at)}, &r) == 0 &&
+           is_known(h, r.id);
 }
 
 static bool may_be_wanted(struct amp_history *h, struct amp_span frame)
@@ -375,7 +374,7 @@ static int blob_read(struct amp_history *h, struct amp_span frame)
          amp_rec_scan(&h->inner, amp_buf_span(&h->state), "a record", h->err) < 0))
         return -1;
     amp_buf_reset(&h->mem);
-    return amp_buf_reserve(&h->mem, 2 * frame.n + h->state.len + KEY_MAX, h->err);
+    return amp_buf_reserve(&h->mem, 2 * frame.n + h->state.len + AMP_KEY_MAX, h->err);
 }
 
 static int frame_read(struct amp_history *h, uint64_t n, struct amp_span frame)
@@ -400,7 +399,9 @@ static int frame_read(struct amp_history *h, uint64_t n, struct amp_span frame)
     r.event = member_text(h, &h->tape, 0, "event");
     r.from = member_text(h, &h->tape, 0, "from");
     r.to = member_text(h, &h->tape, 0, "to");
-    key_read(h, member_text(h, &h->tape, 0, "key"), &r);
+    struct amp_span full = member_text(h, &h->tape, 0, "full");
+    if (key_read(h, full.n ? full : member_text(h, &h->tape, 0, "key"), &r) < 0)
+        return -1;
     const struct amp_tape *t = h->state.len > 0 ? &h->inner : &h->tape;
     uint32_t state = h->state.len > 0 ? 0 : member_child(t, 0, "state", AMP_JSON_OBJECT);
     state_read(h, t, state, &r);

@@ -12,7 +12,6 @@
 
 #define PAGE_BYTES ((size_t)8 << 20)
 #define PAGE_ITEMS 16384
-#define LOG_KEY    "%0A%40log" /* how the key of a cursor over the log ends */
 #define SEEN_FIRST 4096
 #define SEEN_MOST  ((size_t)1 << 24) /* ids that are remembered, 128 MiB */
 
@@ -25,8 +24,8 @@ struct item {
 
 struct amp_recorded {
     struct amp_store *store;
-    uint64_t next, to; /* frames of the next page */
-    struct amp_buf text, mem;
+    uint64_t next, to;               /* frames of the next page */
+    struct amp_buf text, mem, parts; /* parts: of a key */
     struct item *items;
     uint32_t n, at;
     bool full, failed;
@@ -77,16 +76,16 @@ static int seen_add(struct amp_recorded *r, uint64_t h, struct amp_error *err)
     return new;
 }
 
-/* A line that a router took: not what it read again, not a recipient of one (its id begins with an
- * LF), not an event that still waits, nor an incident. */
-static bool is_routed(const struct amp_store_commit *c)
+/* A line that a router took: not what it read again, not a recipient of one, not an event that
+ * still waits, nor an incident. */
+static bool is_routed(const struct amp_store_commit *c, const struct amp_key *key)
 {
-    if (!c->has_line || (c->id.n > 0 && c->id.p[0] == '\n'))
+    if (!c->has_line || c->role == AMP_ROLE_recipient)
         return false;
-    if (amp_span_starts(c->key, "route."))
+    if (strcmp(key->kind, "route") == 0)
         return amp_span_is(c->event, "record");
-    return amp_span_starts(c->key, "cursor.") && amp_span_is(c->event, "enqueue") &&
-           !amp_span_ends(c->key, LOG_KEY);
+    return strcmp(key->kind, "cursor") == 0 && amp_span_is(c->event, "enqueue") &&
+           !amp_span_is(key->part[1], AMP_LOG_SOURCE);
 }
 
 static int item_add(struct amp_recorded *r, const struct amp_store_commit *c, struct amp_span id,
@@ -118,13 +117,16 @@ static int commit_fn(void *ctx, const struct amp_store_commit *c)
     }
     if (r->n > 0 && r->n >= PAGE_ITEMS * 2) /* no frame has as many */
         return 0;
-    int rc = 0;
-    if (amp_span_starts(c->key, "message.") && c->was == 0 && c->index == 0 && c->json.n > 0) {
+    struct amp_key key;
+    int rc = amp_key_split(c->full.n ? c->full : c->key, &r->parts, &key, &r->err);
+    if (rc == 0 && strcmp(key.kind, AMP_MESSAGE_KIND) == 0) {
         struct amp_message_rec rec = {0};
-        rc = amp_record_read(c->json, &r->mem, &rec, &r->err);
-        if (rc == 0)
-            rc = item_add(r, c, (struct amp_span){c->key.p + 8, c->key.n - 8}, rec.line, false);
-    } else if (is_routed(c)) {
+        if (c->was == 0 && c->index == 0 && c->json.n > 0) {
+            rc = amp_record_read(c->json, &r->mem, &rec, &r->err);
+            if (rc == 0)
+                rc = item_add(r, c, key.part[0], rec.line, false);
+        }
+    } else if (rc == 0 && is_routed(c, &key)) {
         rc = item_add(r, c, c->id, c->line, true);
     }
     r->failed = rc < 0;
@@ -163,6 +165,7 @@ int amp_recorded_open(struct amp_store *s, uint64_t from, uint64_t to, struct am
     r->to = to > last ? last : to;
     amp_buf_init(&r->text, PAGE_BYTES + AMP_RECORD_MAX * 2);
     amp_buf_init(&r->mem, AMP_RECORD_MAX);
+    amp_buf_init(&r->parts, SIZE_MAX / 2);
     *out = r;
     return 0;
 }
@@ -173,6 +176,7 @@ void amp_recorded_free(struct amp_recorded *r)
         return;
     amp_buf_release(&r->text);
     amp_buf_release(&r->mem);
+    amp_buf_release(&r->parts);
     free(r->items);
     free(r->seen);
     free(r);
@@ -185,7 +189,7 @@ static int item_counts(struct amp_recorded *r, const struct item *i, struct amp_
     struct amp_span line = {r->text.data + i->line, i->size};
     struct amp_store_rec rec;
     if (i->copy && !amp_span_is(id, "unnamed")) {
-        if (amp_store_get(r->store, AMP_MESSAGE_KIND, id, &rec, err) < 0)
+        if (amp_store_get(r->store, AMP_KEY(AMP_MESSAGE_KIND, id), &rec, err) < 0)
             return -1;
         if (rec.found)
             return 0;
@@ -254,7 +258,7 @@ int amp_recorded_position(struct amp_store *s, const char *text, uint64_t *n, st
         return 0;
     return amp_fail(
         err, AMP_NO, "cursor_expired",
-        "frame %llu is gone, the log begins at %llu: --from start reads what there is%s%s",
+        "frame %llu was removed, the log begins at %llu: --from start reads from there%s%s",
         (unsigned long long)*n, (unsigned long long)first,
-        name ? ", and takes the cursor along with --cursor " : "", name ? text : "");
+        name ? ", and moves the cursor with --cursor " : "", name ? text : "");
 }

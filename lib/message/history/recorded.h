@@ -1,27 +1,27 @@
 /*
- * The messages that a state has seen, read again out of its log, in the order of its frames: those
- * of the ledger, and those that a router recorded and no ledger knows. A message comes once, at its
- * first frame of the range.
+ * Reading recorded messages again from the log, in the order of its frames: those of the ledger,
+ * and those that only a router recorded. Each message is returned once, at its first frame of the
+ * range.
  */
 #ifndef AMP_MESSAGE_HISTORY_RECORDED_H
 #define AMP_MESSAGE_HISTORY_RECORDED_H
 
 #include "store/store.h"
 
-/* The source under which consumers have cursors over the log; positions are numbers of frames. */
+/* The source name of cursors over the log; positions are frame numbers. */
 #define AMP_LOG_SOURCE "@log"
 
 struct amp_recorded;
 struct amp_recorded_item {
     uint64_t n;
     int64_t at_ms;
-    struct amp_span line; /* lives until the next call */
+    struct amp_span line; /* valid until the next call */
 };
 
-/* Frames from..to; both are cut to what the log has. */
+/* Frames from..to, limited to those in the log. */
 int amp_recorded_open(struct amp_store *s, uint64_t from, uint64_t to, struct amp_recorded **out,
                       struct amp_error *err);
-/* 1, 0: no more. */
+/* 1: a message; 0: no more. */
 int amp_recorded_next(struct amp_recorded *r, struct amp_recorded_item *out, struct amp_error *err);
 void amp_recorded_free(struct amp_recorded *r);
 

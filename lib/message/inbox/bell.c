@@ -34,7 +34,8 @@ static int path_of(const char *dir, struct amp_span agent, const char *tail, cha
     }
     int n = snprintf(out, PATH_LONGEST, "%s/run/inbox.%s.%s", dir, name, tail);
     if (n < 0 || n >= PATH_LONGEST)
-        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "the state directory's path is long");
+        return amp_fail(err, AMP_CANTCREAT, "path_too_long",
+                        "the state directory's path is too long");
     return 0;
 }
 
@@ -43,7 +44,8 @@ static int run_make(const char *dir, struct amp_error *err)
     char path[PATH_LONGEST];
     int n = snprintf(path, sizeof(path), "%s/run", dir);
     if (n < 0 || (size_t)n >= sizeof(path))
-        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "the state directory's path is long");
+        return amp_fail(err, AMP_CANTCREAT, "path_too_long",
+                        "the state directory's path is too long");
     return amp_mkdirs(path, 0700, err);
 }
 
@@ -68,7 +70,7 @@ int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, i
         return -1;
     }
     return amp_fail(err, AMP_TEMPFAIL, "inbox_busy",
-                    "another process hands over the messages of %.*s (--wait waits for its end)",
+                    "another process hands over the messages of %.*s (--wait waits until it ends)",
                     (int)agent.n, agent.p);
 }
 

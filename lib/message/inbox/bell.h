@@ -1,4 +1,5 @@
-/* The files of an inbox under DIR/run: who hands over from it, and the bell that wakes him. */
+/* The files of an inbox under DIR/run: the lock of the reader that hands over, and the bell, a FIFO
+ * that wakes it. */
 #ifndef AMP_MESSAGE_INBOX_BELL_H
 #define AMP_MESSAGE_INBOX_BELL_H
 
@@ -7,14 +8,15 @@
 
 #include <amp/base/buf.h>
 
-/* One hand-over an agent: TEMPFAIL inbox_busy. timeout_ms as amp_lock. The lock goes with *fd. */
+/* Takes the lock of an agent's reader; TEMPFAIL inbox_busy: another process has it. timeout_ms as
+ * in amp_lock. Closing *fd releases the lock. */
 int amp_inbox_lock(const char *dir, struct amp_span agent, int64_t timeout_ms, int *fd,
                    struct amp_error *err);
-/* A FIFO that is readable once somebody rang: open it before looking, empty it before looking
- * again. */
+/* Opens the bell, which is readable after amp_inbox_ring. Open it before the first amp_inbox_offer,
+ * and empty it before each later one. */
 int amp_inbox_bell_open(const char *dir, struct amp_span agent, int *fd, struct amp_error *err);
 void amp_inbox_bell_empty(int fd);
-/* Never waits, and fails silently: without a listener there is nobody to wake. */
+/* Wakes the reader. Never waits; does nothing if there is no reader. */
 void amp_inbox_ring(const char *dir, struct amp_span agent);
 /* Whether a process hands over the messages of the agent. */
 bool amp_inbox_is_served(const char *dir, struct amp_span agent);

@@ -347,7 +347,7 @@ static int delivery_return(struct amp_store *s, struct amp_span agent,
     if (amp_inbox_delivery_get(s, k->key, &mem, &d, err) < 0)
         return -1;
     if (d.state == AMP_INBOX_ABSENT)
-        return amp_fail(err, AMP_NO, "unknown_ref", "%.*s never had a message %.*s", (int)agent.n,
+        return amp_fail(err, AMP_NO, "unknown_ref", "%.*s has no message %.*s", (int)agent.n,
                         agent.p, (int)k->id.n, k->id.p);
     if (amp_fsm_step(&amp_inbox_fsm, d.state, step.event, 0, &r, err) < 0)
         return -1;

@@ -1,13 +1,14 @@
 /*
- * Inboxes: what an agent is given one message at a time (SW4RM §13, Runtime Protocol §3, §5).
+ * Inboxes, which hand an agent its messages one at a time (SW4RM §13, Runtime Protocol §3, §5).
  *
- *   inboxes.<agent>           the bounded buffer: what waits, in order; whether the agent is busy
- *   inbox.<agent> LF <id>     one delivery to one recipient, exactly once: inbox_fsm.c
+ *   inboxes.<agent>       the bounded buffer: waiting messages in order; whether the agent is busy
+ *   inbox.<agent>.<id>    one delivery to one recipient, exactly once (inbox_fsm.c)
  *
  * Putting commits the ledger's record, the place in the buffer, the delivery, and RECEIVED in the
- * ledger, in that order: whoever dies in between still has the message in its outbox, and putting
- * again goes on where it stopped. Handing over commits OFFERED before the message leaves and READ
- * when it was taken; what is READ is never handed over again. The caller syncs before it leaves.
+ * ledger, in this order. After a crash between them the router's outbox still has the message, and
+ * putting it again completes the commits. Handing over commits OFFERED before the message is
+ * written and READ after it was taken; a message that is READ is never handed over again. The
+ * caller syncs before it writes.
  */
 #ifndef AMP_MESSAGE_INBOX_INBOX_H
 #define AMP_MESSAGE_INBOX_INBOX_H
@@ -19,7 +20,7 @@
 #include "store/store.h"
 
 #define AMP_INBOX_STATES(X)                                                                        \
-    X(AMP_INBOX_ABSENT, "ABSENT", "nobody put it there")                                           \
+    X(AMP_INBOX_ABSENT, "ABSENT", "no router put it there")                                        \
     X(AMP_INBOX_WAITING, "WAITING", "in the buffer, never handed over")                            \
     X(AMP_INBOX_OFFERED, "OFFERED", "handed over, and not known to have arrived")                  \
     X(AMP_INBOX_READ, "READ", "the agent has it")                                                  \
@@ -56,99 +57,102 @@ int amp_inbox_agent_check(struct amp_span agent, struct amp_error *err);
 /* ---- putting (routers) ---- */
 
 struct amp_inbox_options {
-    uint32_t bound;       /* how many may wait; 0: 10 */
-    uint32_t urgent;      /* how many more of the lane PRIVILEGED may */
-    uint32_t credits;     /* how many may wait or be read and not ended; 0: no such limit */
-    const char *actor;    /* whose outbox the answer goes to */
-    struct amp_span line; /* what the agent gets; empty: the message as it came */
-    enum amp_lane lane;   /* it waits in that one; what has the same order (0: none) */
-    uint64_t order;       /* never overtakes */
+    uint32_t bound;       /* limit of waiting messages; 0: 10 */
+    uint32_t urgent;      /* further places for the lane PRIVILEGED */
+    uint32_t credits;     /* limit of waiting and unfinished messages; 0: none */
+    const char *actor;    /* the owner of the outbox for the answer */
+    struct amp_span line; /* the line for the agent; empty: the message's */
+    enum amp_lane lane;   /* its lane; messages with the same order (0: none) */
+    uint64_t order;       /* never overtake each other */
 };
 enum amp_inbox_put {
     AMP_INBOX_PLACED,
-    AMP_INBOX_KNOWN, /* it was there already, or the agent had it: nothing changed */
+    AMP_INBOX_KNOWN, /* in the inbox already, or READ: nothing changed */
 };
 
-/* What is said of a message that got a place, made when it has one: nothing else takes a number. */
+/* Composes the answer to a message after it got a place, so that only such answers use a number. */
 struct amp_inbox_answer {
     int (*compose)(void *ctx, struct amp_buf *line, struct amp_error *err);
     void *ctx;
 };
 
-/* Puts a message into an agent's inbox, and the answer (NULL: none) into the outbox of the actor by
- * the commit of the delivery; *entry (may be NULL) names it. NO: buffer_full, duplicate_msg_id,
- * bad_agent. Not inside amp_store_begin. Ring the bell afterwards. */
+/* Puts a message into an agent's inbox. The commit of the delivery also puts the answer (NULL:
+ * none) into the outbox of the actor; *entry (may be NULL) identifies it. NO: buffer_full,
+ * duplicate_msg_id, bad_agent. Must not be called after amp_store_begin. Ring the bell afterwards.
+ */
 int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_view *v,
                   const struct amp_inbox_options *opt, int64_t now_ms,
                   const struct amp_inbox_answer *answer, struct amp_store_entry_id *entry,
                   enum amp_inbox_put *how, struct amp_error *err);
 
-/* ---- handing over (one process an agent, under amp_inbox_lock) ---- */
+/* ---- handing over (one process per agent, under amp_inbox_lock) ---- */
 
 struct amp_inbox_msg {
-    struct amp_span id; /* the message's, or a digest where it has none */
+    struct amp_span id; /* the message's, or a digest if it has none */
     struct amp_span line;
     uint8_t state;
-    uint32_t attempt; /* of handing it over, from 1 */
+    uint32_t attempt; /* number of the hand-over, from 1 */
     bool redelivered; /* it may have been handed over before */
     int64_t at_ms, expires_ms, lane;
 };
-/* The id under which the ledger knows a message of the inbox: a TASK of AOP, which has none, by its
+/* The id of an inbox's message in the ledger. An AOP TASK has no id; its ledger id consists of
  * session, task and attempt. The span is in mem, or is id itself. */
 int amp_inbox_known_as(struct amp_store *s, struct amp_span agent, struct amp_span id,
                        struct amp_buf *mem, struct amp_span *out, struct amp_error *err);
 struct amp_inbox_turn {
-    bool between_turns;      /* nothing while the agent is busy; what is offered makes it busy */
-    int64_t lease_ms;        /* how long busy holds at most */
-    struct amp_lanes *lanes; /* whose turn it is; NULL: as they came */
-    const char *actor;       /* whose outbox gets the answers about what expired */
-    /* Whether a message stays in its place for now: 1, 0, or -1. Asked in the turn in which it
-     * would be offered. NULL: none does. */
+    bool between_turns;      /* offer nothing to a busy agent; offering makes it busy */
+    int64_t lease_ms;        /* the longest time that it stays busy */
+    struct amp_lanes *lanes; /* select the message; NULL: in order of arrival */
+    const char *actor;       /* the owner of the outbox for answers to expired messages */
+    /* Whether a message must stay in its place for now: 1 yes, 0 no, -1 error. Called in the turn
+     * in which it would be offered. NULL: none must. */
     int (*held)(void *ctx, struct amp_span line, struct amp_error *err);
     void *ctx;
 };
-#define AMP_INBOX_HELD_MS 500 /* when to look again at what was held */
-/* The next message, OFFERED by this call: 1, with spans into mem; 0: there is none now, look again
- * when the bell rings or at *wake_ms (0: never by itself). What has the order of a message that is
- * held waits with it; others pass. */
+#define AMP_INBOX_HELD_MS 500 /* when to check held messages again */
+/* Offers the next message. 1: it is OFFERED, with spans into mem; 0: none is ready, call again when
+ * the bell rings or at *wake_ms (0: no such time). Messages with the order of a held message wait
+ * with it; others overtake it. */
 int amp_inbox_offer(struct amp_store *s, struct amp_span agent, const struct amp_inbox_turn *turn,
                     int64_t now_ms, struct amp_buf *mem, struct amp_inbox_msg *out,
                     int64_t *wake_ms, struct amp_error *err);
-/* The agent has it; `emit` (may be NULL) goes into the outbox of `actor` by the same commit. */
+/* Records READ; the same commit puts `emit` (may be NULL) into the outbox of `actor`. */
 int amp_inbox_read_and_say(struct amp_store *s, struct amp_span agent, struct amp_span id,
                            int64_t now_ms, const struct amp_store_emit *emit, const char *actor,
                            struct amp_error *err);
-/* It will not come to the agent: a dead letter of that code, an answer in the actor's outbox. */
+/* Ends a delivery that failed: makes a dead letter with this code, and an answer in the outbox of
+ * `actor`. */
 int amp_inbox_give_up(struct amp_store *s, struct amp_span agent, struct amp_span id,
                       const char *code, const char *why, const char *actor, int64_t now_ms,
                       struct amp_error *err);
-/* Back to the front of the buffer, also past its bound. NO unknown_ref, illegal_transition. */
+/* Returns a message to the front of the buffer, also past its limit. NO unknown_ref,
+ * illegal_transition. */
 int amp_inbox_return(struct amp_store *s, struct amp_span agent, struct amp_span id, int64_t now_ms,
                      struct amp_error *err);
 
-/* Between turns. until_ms: when it counts as idle whatever was said; 0: idle now. */
+/* Marks the agent busy until until_ms at the latest; 0: idle now. */
 int amp_inbox_busy(struct amp_store *s, struct amp_span agent, int64_t since_ms, int64_t until_ms,
                    struct amp_error *err);
 
-/* What waited past its time to live: dead letters, their answers in the outbox of `actor`. */
+/* Makes dead letters of expired messages, with answers in the outbox of `actor`. */
 int amp_inbox_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *expired,
                     struct amp_error *err);
 int amp_inbox_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err); /* 0: nothing */
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 struct amp_inbox_info {
     bool found;
     struct amp_span agent;
-    uint32_t waiting, bound, credits, open; /* open: read, and not known to have ended */
-    int64_t oldest_ms;                      /* 0: nothing waits */
-    int64_t busy_ms, until_ms;              /* since when and until when it is busy; 0: idle */
+    uint32_t waiting, bound, credits, open; /* open: READ and unfinished */
+    int64_t oldest_ms;                      /* 0: none waits */
+    int64_t busy_ms, until_ms;              /* begin and end of the busy time; 0: idle */
 };
 int amp_inbox_info(struct amp_store *s, struct amp_span agent, struct amp_buf *mem,
                    struct amp_inbox_info *out, struct amp_error *err);
 typedef int (*amp_inbox_info_fn)(void *ctx, const struct amp_inbox_info *i);
 int amp_inbox_infos(struct amp_store *s, amp_inbox_info_fn fn, void *ctx, struct amp_error *err);
-/* What waits, in the order of the buffer; fn returns 0 to go on. */
+/* The waiting messages in the order of the buffer; fn returns 0 to continue. */
 typedef int (*amp_inbox_msg_fn)(void *ctx, const struct amp_inbox_msg *m);
 int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn fn, void *ctx,
                    struct amp_error *err);

@@ -1,4 +1,4 @@
-/* What the files of the inbox share: the two records as JSON, and the steps of a delivery. */
+/* Shared by the files of the inbox: the two records and the steps of a delivery. */
 #ifndef AMP_MESSAGE_INBOX_PRIVATE_H
 #define AMP_MESSAGE_INBOX_PRIVATE_H
 
@@ -7,14 +7,12 @@
 
 #define AMP_INBOX_KIND    "inbox"
 #define AMP_INBOX_BUFFERS "inboxes"
-#define AMP_INBOX_KEY_MAX 1024
-#define AMP_INBOX_ID_MAX  700 /* a longer id is known by its digest */
 
 /* A place in the buffer. */
 struct amp_inbox_place {
     struct amp_span id;
     int64_t at_ms, expires_ms, lane, order, size;
-    int64_t own; /* 1: what the agent gets is not what the ledger has: only the delivery tells */
+    int64_t own; /* 1: the agent's line differs from the ledger's and is in the delivery */
 };
 
 /* The record of kind "inboxes". */
@@ -37,25 +35,25 @@ struct amp_inbox_delivery {
     struct amp_span code;
     int64_t at_ms, expires_ms, lane, attempt, offered_ms, read_ms, requeue;
 };
-int amp_inbox_delivery_get(struct amp_store *s, struct amp_span key, struct amp_buf *mem,
+int amp_inbox_delivery_get(struct amp_store *s, struct amp_key key, struct amp_buf *mem,
                            struct amp_inbox_delivery *out, struct amp_error *err);
 
-/* The key of a delivery; its id part is the message's id, or a digest of the line. */
+/* The key of a delivery, made of the agent's and the message's name; both must outlive it. Must not
+ * be copied. */
 struct amp_inbox_key {
-    char text[AMP_INBOX_KEY_MAX];
-    struct amp_span key, id;
-    char digest[80];
+    struct amp_key key;
+    struct amp_span id; /* the message's name: its id, or a digest of the line */
+    char digest[AMP_KEY_NAME_MAX];
 };
 int amp_inbox_key_of(struct amp_span agent, struct amp_span id, struct amp_inbox_key *out,
                      struct amp_error *err);
 
-/* One step of a delivery, committed with what `set` (may be NULL) changes. *effects are the
- * machine's; *from the state before. A step to the same state without effects and without an
- * emission commits nothing. */
+/* One step of a delivery. effects, from and to are those of the machine. A step to the same state
+ * without effects and without an emitted line commits nothing. */
 struct amp_inbox_step {
     uint8_t event;
     int64_t now_ms;
-    const struct amp_inbox_delivery *fresh; /* what a record that is not there begins with */
+    const struct amp_inbox_delivery *fresh; /* the contents of a new record */
     int64_t requeue;
     const char *code;
     const struct amp_store_emit *emit;
@@ -65,21 +63,21 @@ struct amp_inbox_step {
     int64_t attempt; /* afterwards */
     bool committed;
 };
-int amp_inbox_step(struct amp_store *s, struct amp_span key, struct amp_inbox_step *step,
+int amp_inbox_step(struct amp_store *s, struct amp_key key, struct amp_inbox_step *step,
                    struct amp_error *err);
-/* Carries out what is left of a step's effects once the ledger has heard of it: only then the place
- * may go, by which the next one finds what was left undone. */
+/* Carries out the rest of a step's effects after the ledger's commit. The place in the buffer is
+ * freed last, because after a crash it leads to the unfinished step. */
 int amp_inbox_carry(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
                     const struct amp_inbox_step *step, struct amp_error *err);
 
-/* One change of the buffer: `fn` returns 0 to commit, 1 to leave it, -1 to refuse. */
+/* One change of the buffer: fn returns 0 to commit, 1 to change nothing, -1 to fail. */
 typedef int (*amp_inbox_buffer_fn)(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err);
 int amp_inbox_buffer_update(struct amp_store *s, struct amp_span agent, const char *event,
                             amp_inbox_buffer_fn fn, void *ctx, struct amp_error *err);
-/* The buffer as it stands; all zero where there is none. */
+/* The current buffer; all zero if there is none. */
 int amp_inbox_buffer_get(struct amp_store *s, struct amp_span agent, struct amp_buf *mem,
                          struct amp_inbox_buffer *out, bool *found, struct amp_error *err);
-/* Gives a place back; `open` remembers it as read and not ended. */
+/* Frees a place; `open` records the message as READ and unfinished. */
 int amp_inbox_buffer_leave(struct amp_store *s, struct amp_span agent, struct amp_span id,
                            bool open, struct amp_error *err);
 
@@ -93,14 +91,13 @@ struct amp_inbox_refusal {
 /* The dead letter, the ledger, the delivery, the place. */
 int amp_inbox_end(struct amp_store *s, const struct amp_inbox_key *k,
                   const struct amp_inbox_refusal *r, uint8_t event, struct amp_error *err);
-/* 1: another attempt at its operation came, or will come, to the agent in its place; or another
- * agent has one. */
+/* 1: another attempt at its operation replaces it in this inbox, or another agent has one. */
 int amp_inbox_superseded(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
                          const struct amp_inbox_delivery *d, struct amp_error *err);
-/* The agent took a message: the other attempts that wait in other inboxes are dropped there. */
+/* Drops the other attempts at the operation of a message that the agent took from other inboxes. */
 int amp_inbox_withdraw_others(struct amp_store *s, struct amp_span agent, struct amp_span id,
                               int64_t now_ms, struct amp_error *err);
-/* The line of a delivery: its own, or the ledger's, then within mem; empty: it has none yet. */
+/* The line of a delivery: its own, or the ledger's, in mem; empty: none yet. */
 int amp_inbox_line(struct amp_store *s, const struct amp_inbox_key *k,
                    const struct amp_inbox_delivery *d, struct amp_buf *mem, struct amp_span *line,
                    struct amp_error *err);

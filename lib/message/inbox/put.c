@@ -34,31 +34,17 @@ int amp_inbox_key_of(struct amp_span agent, struct amp_span id, struct amp_inbox
 {
     if (amp_inbox_agent_check(agent, err) < 0)
         return -1;
-    if (id.n == 0 || id.n > AMP_INBOX_ID_MAX)
+    if (id.n == 0)
         return amp_fail(err, AMP_NO, "unknown_ref", "an inbox has no message of that id");
-    memcpy(out->text, agent.p, agent.n);
-    out->text[agent.n] = '\n';
-    memcpy(out->text + agent.n + 1, id.p, id.n);
-    out->key = (struct amp_span){out->text, agent.n + 1 + id.n};
-    out->id = (struct amp_span){out->text + agent.n + 1, id.n};
+    out->key = AMP_KEY_NAMED(AMP_INBOX_KIND, agent, id);
+    out->id = id;
     return 0;
 }
 
-static bool in_ledger(struct amp_span id)
-{
-    return id.n > 0 && id.n <= AMP_INBOX_ID_MAX;
-}
-
-/* Of a message: where it has no id that fits, the digest of the line stands for it. */
 static int key_for(struct amp_span agent, const struct amp_view *v, struct amp_inbox_key *out,
                    struct amp_error *err)
 {
-    char sum[AMP_SHA256_MAX];
-    if (in_ledger(v->id))
-        return amp_inbox_key_of(agent, v->id, out, err);
-    amp_sha256_hex(v->line, sum);
-    snprintf(out->digest, sizeof(out->digest), "sha256:%s", sum);
-    return amp_inbox_key_of(agent, amp_span_str(out->digest), out, err);
+    return amp_inbox_key_of(agent, amp_key_message_name(v->id, v->line, out->digest), out, err);
 }
 
 /* ---- the place ---- */
@@ -79,20 +65,21 @@ static int place_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
     int64_t most = p->bound + (urgent ? p->urgent : 0);
     if (b->n_waiting >= most)
         return amp_fail(err, AMP_NO, "buffer_full",
-                        "the inbox of %.*s is full: %u messages wait, the bound is %lld%s",
-                        (int)b->agent.n, b->agent.p, b->n_waiting, (long long)most,
+                        "the inbox of %.*s is full: %u %s, the limit is %lld%s", (int)b->agent.n,
+                        b->agent.p, b->n_waiting,
+                        b->n_waiting == 1 ? "message waits" : "messages wait", (long long)most,
                         urgent ? " for urgent ones" : "");
     if (p->credits > 0 && b->n_waiting + b->n_open >= p->credits)
-        return amp_fail(err, AMP_NO, "buffer_full",
-                        "%.*s has no credit left: %u messages wait and %u are not ended, of %lld",
-                        (int)b->agent.n, b->agent.p, b->n_waiting, b->n_open,
-                        (long long)p->credits);
+        return amp_fail(
+            err, AMP_NO, "buffer_full",
+            "%.*s has no credit left: %u waiting and %u unfinished messages (limit %lld)",
+            (int)b->agent.n, b->agent.p, b->n_waiting, b->n_open, (long long)p->credits);
     b->waiting[b->n_waiting++] = p->place;
     return 0;
 }
 
-/* Ends of messages are told to the ledger, whoever tells them; the credits follow when they are
- * needed. */
+/* The ledger records the ends of messages; the credits are computed from it when they are needed.
+ */
 struct ended {
     bool *gone; /* by index in open, as it stood */
     struct amp_span *ids;
@@ -193,7 +180,7 @@ struct putting {
     int64_t now_ms;
     const struct amp_inbox_answer *answer;
     struct amp_inbox_key key;
-    struct amp_buf mem, answer_id, said;
+    struct amp_buf mem, said;
     struct amp_inbox_delivery had;
 };
 
@@ -207,7 +194,7 @@ static int event_decide(struct amp_store *s, struct putting *p, struct amp_inbox
     struct amp_fsm_result r;
     int64_t rev = 0;
     step->event = AMP_INBOX_EV_PUT;
-    if (past && in_ledger(p->v->id) &&
+    if (past && p->v->id.n > 0 &&
         letter_requeued(s, p->agent, p->v->id, p->had.state == AMP_INBOX_READ ? p->had.read_ms : 0,
                         &rev, err) < 0)
         return -1;
@@ -226,9 +213,9 @@ static int delivery_put(struct amp_store *s, struct putting *p, struct amp_store
 {
     const struct amp_view *v = p->v;
     struct amp_span known = p->known->id;
-    struct amp_store_emit emit = {.id = amp_buf_span(&p->answer_id)};
+    struct amp_store_emit emit = {.id = p->key.id, .role = AMP_ROLE_answer};
     struct amp_span line = p->opt->line.n > 0 ? p->opt->line : v->line;
-    bool of_ledger = in_ledger(v->id) && amp_span_eq(line, v->line);
+    bool of_ledger = v->id.n > 0 && amp_span_eq(line, v->line);
     struct amp_inbox_delivery fresh = {.msg_id = known,
                                        .at_ms = p->now_ms,
                                        .expires_ms = v->expires_ms,
@@ -248,7 +235,7 @@ static int delivery_put(struct amp_store *s, struct putting *p, struct amp_store
     };
     struct amp_inbox_step step = {.now_ms = p->now_ms, .fresh = &fresh, .actor = p->opt->actor};
     bool needs_place;
-    if (in_ledger(known) && amp_message_record(s, p->known, p->now_ms, NULL, err) < 0)
+    if (known.n > 0 && amp_message_record(s, p->known, p->now_ms, NULL, err) < 0)
         return -1;
     if (event_decide(s, p, &step, &needs_place, err) < 0 ||
         (needs_place && place_take(s, p->agent, &place, err) < 0))
@@ -262,7 +249,7 @@ static int delivery_put(struct amp_store *s, struct putting *p, struct amp_store
     *how = step.effects & AMP_INBOX_DO_PLACE ? AMP_INBOX_PLACED : AMP_INBOX_KNOWN;
     if (entry && step.committed && step.emit)
         entry->n = amp_store_last_frame(s);
-    if (!in_ledger(known) || step.to == AMP_INBOX_READ || step.to == AMP_INBOX_FAILED)
+    if (known.n == 0 || step.to == AMP_INBOX_READ || step.to == AMP_INBOX_FAILED)
         return 0;
     char by[AMP_INBOX_AGENT_MAX + 1];
     struct amp_error e = {0};
@@ -309,18 +296,13 @@ int amp_inbox_put(struct amp_store *s, struct amp_span agent, const struct amp_v
     if (key_for(agent, v, &p.key, err) < 0)
         return -1;
     amp_buf_init(&p.mem, AMP_RECORD_MAX);
-    amp_buf_init(&p.answer_id, 1024);
     amp_buf_init(&p.said, AMP_RECORD_MAX);
-    /* An id of its own: an acknowledgement of the message must not close it. */
-    int rc = amp_buf_fmt(&p.answer_id, err, "answer-to-%.*s", (int)p.key.id.n, p.key.id.p);
-    if (rc == 0)
-        rc = amp_store_begin(s, err);
+    int rc = amp_store_begin(s, err);
     if (rc == 0) {
         rc = delivery_put(s, &p, &made, &did, err);
         amp_store_end(s);
     }
     amp_buf_release(&p.mem);
-    amp_buf_release(&p.answer_id);
     amp_buf_release(&p.said);
     if (rc < 0)
         return -1;

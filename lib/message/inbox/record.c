@@ -88,7 +88,7 @@ int amp_inbox_buffer_update(struct amp_store *s, struct amp_span agent, const ch
     struct buffer_work w = {.fn = fn, .ctx = ctx, .agent = agent, .event = event};
     amp_buf_init(&w.mem, AMP_RECORD_MAX);
     amp_buf_init(&w.out, AMP_RECORD_MAX);
-    int rc = amp_store_update(s, AMP_INBOX_BUFFERS, agent, NULL, buffer_fn, &w,
+    int rc = amp_store_update(s, AMP_KEY(AMP_INBOX_BUFFERS, agent), NULL, buffer_fn, &w,
                               &(enum amp_store_outcome){0}, err);
     amp_buf_release(&w.mem);
     amp_buf_release(&w.out);
@@ -100,7 +100,7 @@ int amp_inbox_buffer_get(struct amp_store *s, struct amp_span agent, struct amp_
 {
     struct amp_store_rec rec;
     *out = (struct amp_inbox_buffer){0};
-    if (amp_store_get(s, AMP_INBOX_BUFFERS, agent, &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY(AMP_INBOX_BUFFERS, agent), &rec, err) < 0)
         return -1;
     if (found)
         *found = rec.found;
@@ -162,12 +162,12 @@ static int delivery_read(const struct amp_store_rec *rec, struct amp_buf *mem,
     return 0;
 }
 
-int amp_inbox_delivery_get(struct amp_store *s, struct amp_span key, struct amp_buf *mem,
+int amp_inbox_delivery_get(struct amp_store *s, struct amp_key key, struct amp_buf *mem,
                            struct amp_inbox_delivery *out, struct amp_error *err)
 {
     struct amp_store_rec rec;
     *out = (struct amp_inbox_delivery){.state = AMP_INBOX_ABSENT};
-    if (amp_store_get(s, AMP_INBOX_KIND, key, &rec, err) < 0)
+    if (amp_store_get(s, key, &rec, err) < 0)
         return -1;
     return rec.found ? delivery_read(&rec, mem, out, err) : 0;
 }
@@ -224,7 +224,7 @@ static int step_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     return 0;
 }
 
-int amp_inbox_step(struct amp_store *s, struct amp_span key, struct amp_inbox_step *step,
+int amp_inbox_step(struct amp_store *s, struct amp_key key, struct amp_inbox_step *step,
                    struct amp_error *err)
 {
     struct step_work w = {.step = step};
@@ -232,7 +232,7 @@ int amp_inbox_step(struct amp_store *s, struct amp_span key, struct amp_inbox_st
     amp_buf_init(&w.mem, AMP_RECORD_MAX);
     amp_buf_init(&w.out, AMP_RECORD_MAX);
     step->committed = false;
-    int rc = amp_store_update(s, AMP_INBOX_KIND, key, NULL, step_fn, &w, &how, err);
+    int rc = amp_store_update(s, key, NULL, step_fn, &w, &how, err);
     amp_buf_release(&w.mem);
     amp_buf_release(&w.out);
     return rc;

@@ -20,7 +20,7 @@ int amp_delivery_decide(const struct amp_message_rec *r, struct amp_delivery_ste
                      (t->work_is_ack ? AMP_DELIVERY_IF_UNTIL_OUTCOME : 0) |
                      (t->work_is_ack || r->sla_ms > 0 ? AMP_DELIVERY_IF_RUNS_ON : 0) |
                      (st->failure != AMP_FAILURE_NONE ? AMP_DELIVERY_IF_CLASSED : 0) |
-                     (st->told ? AMP_DELIVERY_IF_TOLD : 0);
+                     (st->notified ? AMP_DELIVERY_IF_NOTIFIED : 0);
     st->from = r->state;
     return amp_fsm_step(&amp_delivery_fsm, r->state, (uint8_t)st->event, facts, &st->r, err);
 }
@@ -98,7 +98,7 @@ static void begin_anew(struct amp_message_rec *r)
 {
     struct amp_span none = {"", 0};
     r->expires_ms = r->seen_ms = r->timed_out_ms = 0;
-    r->silent = r->lost = r->supervised = r->told = false;
+    r->silent = r->lost = r->supervised = r->notified = false;
     r->attempt = r->departed_ms = r->sequence = 0;
     r->n_tries = r->n_acks = 0;
     r->next = r->node = r->failure = r->given_up = r->holder = r->result = none;

@@ -1,7 +1,7 @@
 /*
- * One step of a message's delivery: what the machine decides from the record and its protocol's
- * row, and what the step does to the record. The ledger and the sweep commit it, and carry out what
- * is left to its caller: messages, notices, dead letters and the outbox.
+ * One step of a message's delivery: the machine's decision from the record and its protocol's row,
+ * and the effects on the record. The ledger and the sweep commit it and carry out the other
+ * effects: messages, notices, dead letters and the outbox.
  */
 #ifndef AMP_MESSAGE_LEDGER_DELIVERY_H
 #define AMP_MESSAGE_LEDGER_DELIVERY_H
@@ -14,13 +14,13 @@ enum amp_failure { AMP_FAILURE_NONE, AMP_FAILURE_PASSING, AMP_FAILURE_TERMINAL }
 struct amp_delivery_step {
     enum amp_delivery_event event;
     int64_t now_ms;
-    int64_t at_ms;            /* RETRY: when the next attempt leaves */
-    int64_t eta_ms;           /* when its holder expects to be done; 0: not said */
+    int64_t at_ms;            /* RETRY: when to send the next attempt */
+    int64_t eta_ms;           /* the holder's estimate of the end; 0: none */
     enum amp_failure failure; /* of a refusal or failure: whether another attempt may help */
     bool waits;               /* admitted to an inbox: its work has not begun */
-    bool holder;              /* said by who holds the work */
-    bool told;                /* the sender or the admin was notified, or will be */
-    /* What the machine decided. */
+    bool holder;              /* reported by the holder of the work */
+    bool notified;            /* the sender or the admin was notified, or will be */
+    /* The machine's decision. */
     struct amp_fsm_result r;
     uint8_t from;
 };
@@ -37,7 +37,7 @@ void amp_delivery_carry(struct amp_message_rec *r, const struct amp_delivery_ste
 int amp_delivery_step(struct amp_message_rec *r, struct amp_delivery_step *st,
                       struct amp_error *err);
 
-/* Whether its holder tells by this step when it expects to be done, and that is news. */
+/* Whether the step says when its holder expects to be done, and that is news. */
 bool amp_delivery_puts_off(const struct amp_message_rec *r, const struct amp_delivery_step *st);
 
 #endif

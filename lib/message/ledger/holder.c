@@ -1,5 +1,6 @@
 /* Holders of work, and the words for everybody else. */
 #include "message/ledger/holder.h"
+#include "message/facts.h"
 
 #include <string.h>
 
@@ -11,22 +12,43 @@ bool amp_holder_named(const struct amp_message_rec *r)
     return r->to.n > 0 && amp_terms_of(amp_protocol_find(r->protocol))->to_holds;
 }
 
-static struct amp_span owner_of(const struct amp_message_rec *r)
+bool amp_holder_accepts(const struct amp_message_rec *r)
 {
-    return r->holder.n > 0 || r->for_many ? r->holder : r->to;
+    return amp_terms_has(amp_terms_of(amp_protocol_find(r->protocol))->accepted, r->type);
+}
+
+static bool is_called(struct amp_span name, const struct amp_holder_claim *c)
+{
+    return name.n > 0 &&
+           (amp_span_is(name, c->by) || (c->role && *c->role && amp_span_is(name, c->role)));
+}
+
+static bool is_addressee(const struct amp_message_rec *r, const struct amp_holder_claim *c)
+{
+    const struct amp_terms *t = amp_terms_of(amp_protocol_find(r->protocol));
+    if (r->to.n == 0 || is_called(r->to, c) || is_called(r->holder, c))
+        return true;
+    return r->for_many && (!t->is_for || t->is_for(r->line, c->by) ||
+                           (c->role && *c->role && t->is_for(r->line, c->role)));
+}
+
+static struct amp_work_claim claim_of(const struct amp_message_rec *r,
+                                      const struct amp_holder_claim *c)
+{
+    bool is_claimed = r->holder.n > 0 && !amp_holder_named(r);
+    return (struct amp_work_claim){
+        .begins = c->takes_up,
+        .must_accept = c->worded && amp_holder_accepts(r),
+        .is_claimed = is_claimed,
+        .is_claimant = is_called(r->holder, c),
+        .is_addressee = !is_claimed && is_addressee(r, c),
+    };
 }
 
 bool amp_holder_is(const struct amp_message_rec *r, const struct amp_holder_claim *c)
 {
-    struct amp_span owner = amp_holder_named(r) ? r->to : owner_of(r);
-    return owner.n == 0 || amp_span_is(owner, c->by) || amp_span_is(r->holder, c->by) ||
-           (c->role && *c->role && amp_span_is(owner, c->role));
-}
-
-static const char *code_of(const struct amp_message_rec *r)
-{
-    const struct amp_terms *t = amp_terms_of(amp_protocol_find(r->protocol));
-    return r->holder.n == 0 && t->not_addressee ? t->not_addressee : t->not_holder;
+    struct amp_work_claim claim = claim_of(r, c);
+    return claim.is_claimed ? claim.is_claimant : claim.is_addressee;
 }
 
 int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
@@ -40,45 +62,32 @@ int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
     /* Refusals before any work may come from anybody on the way. */
     if (c->stage == AMP_STAGE_REJECTED && r->holder.n == 0 && !named)
         return 0;
-    if (amp_holder_is(r, c))
+    const struct amp_work_claim claim = claim_of(r, c);
+    enum amp_work_verdict verdict = amp_work_judge(&claim);
+    if (verdict == AMP_WORK_ALLOWED)
         return 0;
-    struct amp_span owner = owner_of(r);
-    return amp_fail(
-        err, AMP_NO, code_of(r), "%.*s holds the work, not %s: the outcome is not taken of %.*s",
-        (int)(owner.n < 100 ? owner.n : 100), owner.p, c->by, (int)(id.n < 200 ? id.n : 200), id.p);
+    const char *code = amp_terms_denial(amp_terms_of(amp_protocol_find(r->protocol)), verdict);
+    struct amp_span owner = claim.is_claimed ? r->holder : r->to;
+    int n = (int)(id.n < 200 ? id.n : 200);
+    if (verdict == AMP_WORK_NOT_ACCEPTED)
+        return amp_fail(err, AMP_NO, code, "no agent has accepted %.*s: its end is not taken of %s",
+                        n, id.p, c->by);
+    return amp_fail(err, AMP_NO, code, "%.*s holds the work, not %s: outcome of %.*s refused",
+                    (int)(owner.n < 100 ? owner.n : 100), owner.p, c->by, n, id.p);
 }
 
 bool amp_holder_denied(const struct amp_error *e)
 {
-    for (enum amp_protocol p = 0; e->status == AMP_NO && p < AMP_PROTO_COUNT; p++) {
-        const struct amp_terms *t = amp_terms_of(p);
-        if (strcmp(e->code, t->not_holder) == 0 ||
-            (t->not_addressee && strcmp(e->code, t->not_addressee) == 0))
-            return true;
-    }
+    for (enum amp_protocol p = 0; e->status == AMP_NO && p < AMP_PROTO_COUNT; p++)
+        for (enum amp_work_verdict v = AMP_WORK_ALLOWED + 1; v < AMP_WORK_VERDICTS; v++)
+            if (strcmp(e->code, amp_terms_denial(amp_terms_of(p), v)) == 0)
+                return true;
     return false;
 }
 
-struct role {
-    struct amp_span role;
-};
-static const struct amp_rec_field role_fields[] = {AMP_REC(TEXT, struct role, "role", role)};
-AMP_REC_TABLE(role_rec, "an agent's record", struct role, role_fields);
-
 int amp_holder_role(struct amp_store *s, const char *agent, char role[128], struct amp_error *err)
 {
-    struct amp_store_rec rec;
-    struct role r;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    const struct amp_message_facts *facts = amp_store_facts(s);
     role[0] = '\0';
-    if (!*agent)
-        return 0;
-    if (amp_store_get(s, "directory", amp_span_str(agent), &rec, err) < 0)
-        return -1;
-    if (rec.found && amp_rec_parse(&role_rec, rec.json, &mem, &r, err) < 0)
-        return -1;
-    if (rec.found && !amp_span_copy(r.role, role, 128))
-        role[0] = '\0';
-    return 0;
+    return facts ? facts->role(s, agent, role, err) : 0;
 }

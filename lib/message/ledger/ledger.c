@@ -8,7 +8,7 @@
 
 #include "message/ledger/awaited.h"
 #include "message/ledger/holder.h"
-#include "message/ledger/stages.h"
+#include "message/ledger/timeouts.h"
 #include "message/ledger/work.h"
 #include "message/record/operation_key.h"
 #include "protocol/terms.h"
@@ -28,7 +28,8 @@ static const uint8_t stage_events[] = {
 /* One update's working memory: what the callback hands to the store lives here. */
 struct work {
     struct amp_message_rec rec;
-    struct amp_buf mem, out, claim;
+    struct amp_buf mem, out;
+    char claim[AMP_KEY_MAX];
     struct amp_ack_note *acks; /* of the record, with those that are implied */
     struct amp_span result;
     const struct amp_view *view;
@@ -51,14 +52,12 @@ static void work_init(struct work *w)
     memset(w, 0, sizeof(*w));
     amp_buf_init(&w->mem, AMP_RECORD_MAX);
     amp_buf_init(&w->out, AMP_RECORD_MAX);
-    amp_buf_init(&w->claim, 4096);
 }
 
 static void work_release(struct work *w)
 {
     amp_buf_release(&w->mem);
     amp_buf_release(&w->out);
-    amp_buf_release(&w->claim);
     free(w->acks);
 }
 
@@ -93,13 +92,14 @@ static int record_describe(struct work *w, struct amp_error *err)
     w->rec.from = v->from;
     w->rec.to = v->n_to > 0 ? v->to[0] : (struct amp_span){"", 0};
     w->rec.task = v->task;
-    if (amp_operation_key(v, &w->claim, err) < 0)
+    struct amp_operation_key operation;
+    if (amp_operation_key(v, &operation, err) < 0 ||
+        (operation.key.n > 0 && amp_key_text(&operation.key, w->claim, &w->rec.claim, err) < 0))
         return -1;
-    w->rec.claim = amp_buf_span(&w->claim);
     w->rec.sent_ms = w->now_ms;
     w->rec.correlation = v->correlation;
-    w->rec.ack_timeout_ms = amp_stages_timeout(v);
-    w->rec.sla_ms = amp_stages_sla(v);
+    w->rec.ack_timeout_ms = amp_timeouts_ack(v);
+    w->rec.sla_ms = amp_timeouts_sla(v);
     w->rec.wants_outcome = v->wants_outcome;
     w->rec.for_many = v->n_to > 1 || amp_span_is(w->rec.to, "all");
     return 0;
@@ -176,7 +176,8 @@ static int message_record(struct amp_store *s, struct work *w, enum amp_store_ou
         return amp_fail(err, AMP_NO, "missing_field", "a message without an id is not recorded");
     int rc = amp_awaited_note(s, w->view, w->now_ms, err);
     if (rc == 0)
-        rc = amp_store_update(s, AMP_MESSAGE_KIND, w->view->id, NULL, record_fn, w, &how, err);
+        rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, w->view->id), NULL, record_fn, w, &how,
+                              err);
     if (rc == 0 && outcome)
         *outcome = w->same ? AMP_STORE_REDELIVERED : how;
     work_release(w);
@@ -208,8 +209,11 @@ int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
 /* What the machinery says of work that nobody took up needs no holder. */
 static int holder_check(const struct work *w, struct amp_span id, struct amp_error *err)
 {
-    struct amp_holder_claim c = {
-        .stage = w->stage, .by = w->note.by, .role = w->role, .takes_up = w->said->takes_up};
+    struct amp_holder_claim c = {.stage = w->stage,
+                                 .by = w->note.by,
+                                 .role = w->role,
+                                 .worded = w->said->worded,
+                                 .takes_up = w->said->takes_up};
     return w->ours && w->rec.holder.n == 0 ? 0 : amp_holder_check(&w->rec, id, &c, err);
 }
 
@@ -287,8 +291,8 @@ static bool has_outcome(const struct work *w)
            amp_record_has_stage(&w->rec, "REJECTED");
 }
 
-/* Work of AMP is watched from when it is read until its end, however late. Of an agent that is
- * supervised, its own record tells. */
+/* Work of AMP is watched from when it is read until its end, however late. The silence of
+ * a supervised agent shows in its own record. */
 static void work_watch(struct work *w, uint8_t to)
 {
     bool goes_on =
@@ -310,7 +314,7 @@ static int sign_commit(struct work *w, struct amp_store_change *change, struct a
                                                     : record_commit(w, st.event, NULL, change, err);
 }
 
-/* A sign of life of who holds the work: 1 where it tells nothing. */
+/* A sign of life of the holder of the work: 1 where it is no news. */
 static int life_note(struct work *w, struct amp_store_change *change, struct amp_error *err)
 {
     if (w->rec.seen_ms == 0 || w->rec.seen_ms >= w->now_ms || !amp_work_holds(&w->rec, w->note.by))
@@ -363,9 +367,12 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     work_watch(w, st.r.to);
     bool takes = w->rec.claim.n > 0 || amp_work_is(&w->rec) ||
                  (!w->said->worded && amp_holder_named(&w->rec));
-    if (takes && w->rec.holder.n == 0 && (w->stage == AMP_STAGE_READ || w->holds))
+    bool begins = w->holds || (w->stage == AMP_STAGE_READ && !amp_holder_accepts(&w->rec));
+    if (takes && w->rec.holder.n == 0 && begins)
         w->rec.holder = amp_span_str(w->note.by);
-    /* The earliest success is what is told to duplicates. */
+    if (w->said->releases)
+        w->rec.holder = (struct amp_span){"", 0};
+    /* Duplicates are answered with the earliest success. */
     if (w->rec.claim.n > 0 && w->rec.result.n == 0 && w->result.n > 0 &&
         w->stage == AMP_STAGE_FULFILLED)
         w->rec.result = w->result;
@@ -458,11 +465,11 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     work_answer(&w, id, a, now_ms);
     w.changes = changes;
     enum amp_store_outcome how;
-    int rc = amp_store_update(s, AMP_MESSAGE_KIND, id, NULL, ack_fn, &w, &how, err);
+    int rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, id), NULL, ack_fn, &w, &how, err);
     /* The message may be for a role. */
     if (rc < 0 && err && amp_holder_denied(err) &&
         amp_holder_role(s, w.note.by, w.role, err) == 0 && *w.role)
-        rc = amp_store_update(s, AMP_MESSAGE_KIND, id, NULL, ack_fn, &w, &how, err);
+        rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, id), NULL, ack_fn, &w, &how, err);
     changes->late = w.note.late;
     work_release(&w);
     return rc;
@@ -500,7 +507,7 @@ int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
     work_init(&w);
     w.now_ms = now_ms;
     enum amp_store_outcome how;
-    int rc = amp_store_update(s, AMP_MESSAGE_KIND, id, NULL, requeue_fn, &w, &how, err);
+    int rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, id), NULL, requeue_fn, &w, &how, err);
     work_release(&w);
     return rc;
 }

@@ -14,7 +14,7 @@
 #include "store/store.h"
 
 /* Records the message as SENT with its ack deadline (due_ms, when it needs an ack; how long that
- * is, message/ledger/stages.h says). Idempotent:
+ * is, message/ledger/timeouts.h says). Idempotent:
  * AMP_STORE_REDELIVERED for the same bytes; NO duplicate_msg_id for other bytes under the id. */
 int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                        enum amp_store_outcome *outcome, struct amp_error *err);
@@ -30,8 +30,8 @@ int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms);
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms);
 
 /* What an acknowledgement, or another answer, says of a message. Of a message that is an attempt at
- * an operation, only who took it up may tell the end: NO message/ledger/holder.h's codes from
- * anybody else. */
+ * an operation, only the agent that took it up may report the end: NO message/ledger/holder.h's
+ * codes from anybody else. */
 struct amp_message_answer {
     enum amp_ack_stage stage;
     const char *by;
@@ -40,12 +40,13 @@ struct amp_message_answer {
     /* Of a refusal or failure: what the sweep makes of it, another attempt or a dead letter. */
     enum amp_failure failure;
     bool holds;    /* who says RECEIVED takes the work up with it */
+    bool releases; /* after this failure another agent may take the work up */
     bool worded;   /* by a message, not by who handed the work over */
     bool takes_up; /* a word that only the agent which has the work may say */
     bool ours;     /* whoever carries the message answers: if nobody took it up, nobody is asked */
     bool waits;    /* RECEIVED into an inbox: the work has not begun */
     bool alive;    /* only a sign of life of who holds the work: it says nothing of the message */
-    bool supervised; /* READ by an agent whose own record tells whether it is alive */
+    bool supervised; /* READ by an agent whose own record shows whether it is alive */
     /* Of FULFILLED: an attempt at the operation has an open dead letter. */
     bool has_letter;
     int64_t eta_ms; /* of RECEIVED: an outcome is expected only then; 0: not said */

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
+#include "message/record/forget.h"
 #include "message/record/named.h"
 #include "message/record/record.h"
 
 #define KEEP_MS ((int64_t)24 * 3600 * 1000)
-#define ID_MAX  900
 
 struct refused {
     struct amp_span protocol, type, from, to, task, correlation;
@@ -61,54 +61,17 @@ int amp_refused_record(struct amp_store *s, const struct amp_view *v, const stru
     struct amp_view named = *v;
     struct refusal r = {.view = &named, .why = why, .actor = actor, .now_ms = now_ms};
     enum amp_store_outcome how;
-    if (!amp_message_name(&named, name) || named.id.n > ID_MAX ||
-        memchr(named.id.p, '\0', named.id.n))
+    if (!amp_message_name(&named, name) || memchr(named.id.p, '\0', named.id.n))
         return 0;
     amp_buf_init(&r.out, AMP_RECORD_MAX);
-    int rc = amp_store_update(s, AMP_REFUSED, named.id, NULL, refuse_fn, &r, &how, err);
+    int rc = amp_store_update(s, AMP_KEY(AMP_REFUSED, named.id), NULL, refuse_fn, &r, &how, err);
     amp_buf_release(&r.out);
     return rc;
-}
-
-struct forgetting {
-    struct amp_store *store;
-    const char *actor;
-    int64_t now_ms;
-    uint32_t gone;
-    struct amp_error *err;
-    int rc;
-};
-
-static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                     struct amp_error *err)
-{
-    struct forgetting *f = ctx;
-    (void)err;
-    if (!now->found || now->due_ms > f->now_ms) /* refused again since */
-        return 1;
-    change->remove = true;
-    change->event = "forget";
-    change->to = "REFUSED";
-    change->actor = f->actor;
-    f->gone++;
-    return 0;
-}
-
-static int due_forget(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
-{
-    struct forgetting *f = ctx;
-    enum amp_store_outcome how;
-    (void)rec;
-    f->rc = amp_store_update(f->store, AMP_REFUSED, id, NULL, forget_fn, f, &how, f->err);
-    return f->rc < 0;
 }
 
 int amp_refused_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
                        struct amp_error *err)
 {
-    struct forgetting f = {.store = s, .actor = actor, .now_ms = now_ms, .err = err};
-    if (amp_store_due(s, AMP_REFUSED, now_ms, due_forget, &f, err) < 0 || f.rc < 0)
-        return -1;
-    *gone = f.gone;
-    return 0;
+    const struct amp_forgetting f = {.kind = AMP_REFUSED, .actor = actor, .now_ms = now_ms};
+    return amp_forget(s, &f, gone, err);
 }

@@ -5,10 +5,10 @@
 
 bool amp_work_is(const struct amp_message_rec *r)
 {
-    const char *const *type = amp_terms_of(amp_protocol_find(r->protocol))->watched;
-    while (type && *type && !amp_span_is(r->type, *type))
-        type++;
-    return type && *type && !amp_span_is(r->to, "coordinator");
+    const struct amp_watched *work = amp_terms_of(amp_protocol_find(r->protocol))->watched;
+    while (work && work->type && !amp_span_is(r->type, work->type))
+        work++;
+    return work && work->type && !amp_span_is(r->to, "coordinator");
 }
 
 /* AMP's messages name the role of their sender; who read the message is known by its own name. */

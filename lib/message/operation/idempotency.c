@@ -8,9 +8,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "message/operation/record.h"
+#include "message/record/forget.h"
 #include "message/record/operation_key.h"
 #include "message/record/record.h"
+#include "protocol/terms.h"
+#include "json/record.h"
 
 #define ATTEMPTS_MAX AMP_IDEM_ATTEMPTS /* kept in a record: the first, and the newest */
 #define RACES_MAX    64
@@ -42,9 +44,58 @@ void amp_idem_answer_release(struct amp_idem_answer *a)
     amp_buf_release(&a->code);
 }
 
+/* What the store keeps of an operation. */
+struct operation {
+    struct amp_span producer, token;
+    int64_t sequence; /* of an operation without a token */
+    int64_t attempt;  /* the highest count seen */
+    struct amp_span original;
+    struct amp_span *attempts; /* ids: the first, and the newest */
+    uint32_t n_attempts;
+    int64_t answered;
+    struct operation_last {
+        struct amp_span id, correlation;
+        const char *decision, *original_status;
+        int64_t at_ms;
+    } last;
+    int64_t cached_ms;
+};
+
+#define LAST(as, key, member) AMP_REC_EVER(as, struct operation_last, key, member)
+static const struct amp_rec_field last_fields[] = {
+    LAST(TEXT, "id", id),
+    LAST(TEXT, "correlation", correlation),
+    LAST(CSTR, "decision", decision),
+    LAST(CSTR, "original_status", original_status),
+    LAST(INT, "at_ms", at_ms),
+};
+AMP_REC_TABLE(last_rec, "the last decision about an operation", struct operation_last, last_fields);
+
+#define MEMBER(as, key, member) AMP_REC(as, struct operation, key, member)
+static const struct amp_rec_field fields[] = {
+    MEMBER(TEXT, "producer", producer),
+    MEMBER(TEXT, "token", token),
+    MEMBER(INT, "sequence", sequence),
+    MEMBER(INT, "attempt", attempt),
+    MEMBER(TEXT, "original", original),
+    AMP_REC_WORDS(struct operation, "attempts", attempts, true),
+    AMP_REC_EVER(INT, struct operation, "answered", answered),
+    AMP_REC_IN(struct operation, "last", last, &last_rec, false),
+    MEMBER(INT, "cached_ms", cached_ms),
+};
+AMP_REC_TABLE(operation_rec, "an operation's record", struct operation, fields);
+
+/* Empty where the record does not exist. What is read is in mem. */
+static int operation_read(const struct amp_store_rec *rec, struct amp_buf *mem,
+                          struct operation *out, struct amp_error *err)
+{
+    return rec->found ? amp_rec_parse(&operation_rec, rec->json, mem, out, err)
+                      : amp_rec_init(&operation_rec, out, err);
+}
+
 /* The operation's record as it stood when the decision was made. */
 struct op {
-    struct amp_operation_rec rec;
+    struct operation rec;
     struct amp_span ids[ATTEMPTS_MAX]; /* of rec.attempts, as they change */
     uint64_t rev;
     bool found;
@@ -63,7 +114,8 @@ struct work {
     const struct amp_view *view;
     const struct amp_idem_options *opt;
     struct amp_idem_answer *answer;
-    struct amp_buf key, mem, was, out; /* was: of op */
+    struct amp_operation_key key;
+    struct amp_buf mem, was, out; /* was: of op */
     struct op op;
     bool raced;
 };
@@ -71,7 +123,6 @@ struct work {
 static void work_init(struct work *w)
 {
     memset(w, 0, sizeof(*w));
-    amp_buf_init(&w->key, 4096);
     amp_buf_init(&w->mem, AMP_RECORD_MAX);
     amp_buf_init(&w->out, AMP_RECORD_MAX);
     amp_buf_init(&w->was, AMP_RECORD_MAX);
@@ -79,7 +130,6 @@ static void work_init(struct work *w)
 
 static void work_release(struct work *w)
 {
-    amp_buf_release(&w->key);
     amp_buf_release(&w->mem);
     amp_buf_release(&w->out);
     amp_buf_release(&w->was);
@@ -209,7 +259,7 @@ static int record_read(struct work *w, const struct amp_store_rec *rec, struct a
     struct op *op = &w->op;
     op->found = rec->found;
     op->rev = rec->rev;
-    if (amp_operation_read(rec, &w->was, &op->rec, err) < 0)
+    if (operation_read(rec, &w->was, &op->rec, err) < 0)
         return -1;
     uint32_t n = op->rec.n_attempts;
     op->rec.n_attempts = 0;
@@ -222,12 +272,13 @@ static int record_write(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
     const struct amp_idem_answer *a = w->answer;
-    bool rtp = v->protocol == AMP_PROTO_RTP, token = !rtp && v->token.n > 0;
-    struct amp_operation_rec r = {
+    bool by_token = amp_terms_of(v->protocol)->operation(v) == AMP_OPERATION_BY_TOKEN;
+    bool has_token = by_token && v->token.n > 0;
+    struct operation r = {
         .producer = v->from,
-        .token = token ? v->token : (struct amp_span){"", 0},
-        .sequence = rtp || token ? 0 : v->sequence,
-        .attempt = rtp ? w->op.rec.attempt : 0,
+        .token = has_token ? v->token : (struct amp_span){"", 0},
+        .sequence = by_token && !has_token ? v->sequence : 0,
+        .attempt = w->op.rec.attempt,
         .original = amp_buf_span(&a->original),
         .attempts = w->op.ids,
         .n_attempts = w->op.rec.n_attempts,
@@ -240,7 +291,7 @@ static int record_write(struct work *w, struct amp_error *err)
         .cached_ms = a->verdict == AMP_IDEM_DONE ? a->at_ms : 0,
     };
     amp_buf_reset(&w->out);
-    return amp_operation_write(&r, &w->out, err);
+    return amp_rec_write(&operation_rec, &r, &w->out, err);
 }
 
 static int claim_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -274,19 +325,19 @@ static bool is_known(const struct work *w)
 static bool is_said_anew(const struct work *w)
 {
     const struct amp_view *v = w->view;
-    return amp_span_is(v->type, "message") && v->protocol == AMP_PROTO_RTP && v->attempt <= 1 &&
-           !is_known(w);
+    return amp_terms_of(v->protocol)->counts_attempts && v->kind != AMP_KIND_DISPATCH &&
+           v->attempt <= 1 && !is_known(w);
 }
 
-/* Runtime Protocol §1: another event for the same operation counts higher. */
+/* Where attempts are counted, another message for the same operation counts higher. */
 static int attempt_check(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
-    if (v->protocol != AMP_PROTO_RTP || !v->has_attempt)
+    if (!amp_terms_of(v->protocol)->counts_attempts || !v->has_attempt)
         return 0;
     if (!is_known(w) && v->attempt <= w->op.rec.attempt)
         return amp_fail(err, AMP_NO, "attempt_not_incremented",
-                        "attempt %lld of what was sent before as attempt %lld",
+                        "attempt %lld of an operation that was already sent as attempt %lld",
                         (long long)v->attempt, (long long)w->op.rec.attempt);
     if (v->attempt > w->op.rec.attempt)
         w->op.rec.attempt = v->attempt;
@@ -299,8 +350,8 @@ static int claim_decide(struct work *w, struct amp_error *err)
     struct amp_idem_answer *a = w->answer;
     struct attempt t;
     bool same;
-    if (amp_store_get(w->store, AMP_IDEM_KIND, amp_buf_span(&w->key), &rec, err) < 0 ||
-        record_read(w, &rec, err) < 0 || attempts_weigh(w, &t, &same, err) < 0)
+    if (amp_store_get(w->store, w->key.key, &rec, err) < 0 || record_read(w, &rec, err) < 0 ||
+        attempts_weigh(w, &t, &same, err) < 0)
         return -1;
     bool ended = t.state == SUCCEEDED || t.state == FAILED;
     if (w->op.rec.n_attempts == 0 || is_said_anew(w) ||
@@ -337,78 +388,46 @@ int amp_idem_claim(struct amp_store *s, const struct amp_view *v,
     w.answer = out;
     out->verdict = AMP_IDEM_NEW;
     int rc = amp_operation_key(v, &w.key, err);
-    for (int i = 0; rc == 0 && w.key.len > 0; i++) {
+    for (int i = 0; rc == 0 && w.key.key.n > 0; i++) {
         enum amp_store_outcome how;
         rc = claim_decide(&w, err);
         if (rc == 0)
-            rc = amp_store_update(s, AMP_IDEM_KIND, amp_buf_span(&w.key), NULL, claim_fn, &w, &how,
-                                  err);
+            rc = amp_store_update(s, w.key.key, NULL, claim_fn, &w, &how, err);
         if (rc == 0 && !w.raced)
             break;
         if (rc == 0 && i == RACES_MAX)
-            rc = amp_fail(err, AMP_TEMPFAIL, "busy", "others decide on the same operation");
+            rc = amp_fail(err, AMP_TEMPFAIL, "busy",
+                          "another process decides on the same operation");
     }
     work_release(&w);
     return rc;
 }
 
-struct forgetting {
-    struct work w;
-    struct amp_view view; /* of nobody: it is no attempt */
-    bool ended;
-    int64_t at_ms;
-    uint32_t gone;
-    struct amp_error *err;
-    int rc;
-};
-
 /* Past the window the record goes, also that of an operation which nobody took up: its next attempt
  * would pass anyway. What is at work is looked at again later. */
-static int forget_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                     struct amp_error *err)
+static int forget_decide(void *ctx, const struct amp_store_rec *rec, int64_t *until_ms,
+                         const char **state, struct amp_error *err)
 {
-    struct forgetting *f = ctx;
-    if (!now->found || now->rev != f->w.op.rev)
-        return 1;
-    amp_buf_reset(&f->w.out);
-    if (amp_buf_add(&f->w.out, now->json.p, now->json.n, err) < 0)
-        return -1;
-    int64_t until = (f->ended ? f->at_ms : f->w.opt->now_ms) + f->w.opt->window_ms;
-    change->remove = f->ended && until <= f->w.opt->now_ms;
-    change->event = change->remove ? "forget" : "keep";
-    change->to = f->ended ? "DONE" : "RUNNING";
-    change->json = amp_buf_span(&f->w.out);
-    change->due_ms = until;
-    change->actor = f->w.opt->actor;
-    f->gone += change->remove;
-    return 0;
-}
-
-static int due_forget(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
-{
-    struct forgetting *f = ctx;
+    struct work *w = ctx;
     struct attempt t;
     bool same;
-    enum amp_store_outcome how;
-    amp_buf_reset(&f->w.key);
-    f->rc = -1;
-    if (amp_buf_add(&f->w.key, id.p, id.n, f->err) < 0 || record_read(&f->w, rec, f->err) < 0 ||
-        attempts_weigh(&f->w, &t, &same, f->err) < 0)
-        return 1;
-    f->ended = t.state != AT_WORK;
-    f->at_ms = t.state == OPEN ? 0 : t.at_ms;
-    f->rc = amp_store_update(f->w.store, AMP_IDEM_KIND, amp_buf_span(&f->w.key), NULL, forget_fn, f,
-                             &how, f->err);
-    return f->rc < 0;
+    if (record_read(w, rec, err) < 0 || attempts_weigh(w, &t, &same, err) < 0)
+        return -1;
+    bool ended = t.state != AT_WORK;
+    int64_t from = !ended ? w->opt->now_ms : t.state == OPEN ? 0 : t.at_ms;
+    *state = ended ? "DONE" : "RUNNING";
+    if (!ended || from + w->opt->window_ms > w->opt->now_ms)
+        *until_ms = from + w->opt->window_ms;
+    return 0;
 }
 
 int amp_idem_attempts(struct amp_store *s, struct amp_span operation, struct amp_buf *mem,
                       struct amp_span ids[AMP_IDEM_ATTEMPTS], uint32_t *n, struct amp_error *err)
 {
     struct amp_store_rec rec;
-    struct amp_operation_rec r;
-    if (amp_store_get(s, AMP_IDEM_KIND, operation, &rec, err) < 0 ||
-        amp_operation_read(&rec, mem, &r, err) < 0)
+    struct operation r;
+    if (amp_store_get(s, AMP_KEY_TEXT(operation), &rec, err) < 0 ||
+        operation_read(&rec, mem, &r, err) < 0)
         return -1;
     for (*n = 0; *n < r.n_attempts && *n < AMP_IDEM_ATTEMPTS; ++*n)
         ids[*n] = r.attempts[*n];
@@ -423,20 +442,22 @@ int amp_idem_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
 int amp_idem_forget(struct amp_store *s, const struct amp_idem_options *opt, uint32_t *gone,
                     struct amp_error *err)
 {
+    const struct amp_view none = {0}; /* it is no attempt */
     struct amp_idem_answer answer;
-    struct forgetting f = {.err = err};
-    work_init(&f.w);
+    struct work w;
+    work_init(&w);
     amp_idem_answer_init(&answer);
-    f.w.store = s;
-    f.w.opt = opt;
-    f.w.view = &f.view;
-    f.w.answer = &answer;
-    int rc = amp_store_due(s, AMP_IDEM_KIND, opt->now_ms, due_forget, &f, err);
-    if (rc == 0)
-        rc = f.rc;
-    if (rc == 0 && gone)
-        *gone = f.gone;
+    w.store = s;
+    w.opt = opt;
+    w.view = &none;
+    w.answer = &answer;
+    const struct amp_forgetting f = {.kind = AMP_IDEM_KIND,
+                                     .actor = opt->actor,
+                                     .now_ms = opt->now_ms,
+                                     .decide = forget_decide,
+                                     .ctx = &w};
+    int rc = amp_forget(s, &f, gone, err);
     amp_idem_answer_release(&answer);
-    work_release(&f.w);
+    work_release(&w);
     return rc;
 }

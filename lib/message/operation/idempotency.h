@@ -1,6 +1,6 @@
 /*
  * An operation of a producer is done once (SW4RM §11.2): by its idempotency token, or by producer
- * and sequence number where it bears none. Key "token.<producer>LF<token>", so that a token counts
+ * and sequence number where it bears none. Its key names producer and token, so that a token counts
  * only for its own producer; states RUNNING, DONE. The record holds the attempts that were let
  * through and the last decision; what became of an attempt is what the ledger says of it, so that
  * an outcome is one commit.
@@ -13,8 +13,6 @@
 #include "store/store.h"
 
 #define AMP_IDEM_WINDOW_MS ((int64_t)3600 * 1000)
-
-#define AMP_IDEM_KIND "token" /* of the records in the store */
 
 /* X(id, the word in the log) */
 #define AMP_IDEM_VERDICTS(X)                                                                       \

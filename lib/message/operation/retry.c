@@ -48,8 +48,8 @@ static int protocols_parse(struct amp_span *text, int *from, int *to, struct amp
     struct amp_span name = {text->p, (size_t)(eq - text->p)};
     *from = *to = (int)amp_protocol_find(name);
     if (*from == AMP_PROTO_NONE)
-        return amp_fail(err, AMP_USAGE, "bad_protocol", "%.*s is none of amp, sw4rm, aop, aof, rtp",
-                        (int)name.n, name.p);
+        return amp_fail(err, AMP_USAGE, "bad_protocol",
+                        "%.*s is not one of amp, sw4rm, aop, aof, rtp", (int)name.n, name.p);
     *text = (struct amp_span){eq + 1, text->n - name.n - 1};
     return 0;
 }

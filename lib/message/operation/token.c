@@ -12,7 +12,7 @@ static int part_check(const char *what, struct amp_span part, struct amp_error *
     if (part.n == 0)
         return amp_fail(err, AMP_USAGE, "bad_token_part", "the %s of a token is empty", what);
     if (memchr(part.p, '\n', part.n))
-        return amp_fail(err, AMP_USAGE, "bad_token_part", "the %s of a token has a line feed in it",
+        return amp_fail(err, AMP_USAGE, "bad_token_part", "the %s of a token contains a line feed",
                         what);
     return 0;
 }

@@ -21,7 +21,7 @@
     X(AMP_DELIVERY_EV_ACK_FULFILLED, "ack_fulfilled", "the receiver is done with it")              \
     X(AMP_DELIVERY_EV_NACK_REJECTED, "nack_rejected", "refused before any work")                   \
     X(AMP_DELIVERY_EV_NACK_FAILED, "nack_failed", "failed at work")                                \
-    X(AMP_DELIVERY_EV_NACK_TIMED_OUT, "nack_timed_out", "somebody else stopped waiting for it")    \
+    X(AMP_DELIVERY_EV_NACK_TIMED_OUT, "nack_timed_out", "another program stopped waiting for it")  \
     X(AMP_DELIVERY_EV_TIMEOUT, "timeout", "its deadline passed")                                   \
     X(AMP_DELIVERY_EV_ALIVE, "alive", "another sign of life while it is at work")                  \
     X(AMP_DELIVERY_EV_SILENT, "silent", "no sign of life when one was due")                        \
@@ -41,7 +41,7 @@
     X(AMP_DELIVERY_IF_UNTIL_OUTCOME, "until_outcome",                                              \
       "without an outcome it is sent again, whoever has it")                                       \
     X(AMP_DELIVERY_IF_CLASSED, "classed", "who refuses says whether another attempt may help")     \
-    X(AMP_DELIVERY_IF_TOLD, "told", "the sender or the admin was notified, or will be")
+    X(AMP_DELIVERY_IF_NOTIFIED, "notified", "the sender or the admin was notified, or will be")
 
 #define AMP_DELIVERY_EFFECTS(X)                                                                    \
     X(AMP_DELIVERY_DO_CLOSE_OUTBOX, "close_outbox", "the sender need not keep it any longer")      \
@@ -54,14 +54,14 @@
     X(AMP_DELIVERY_DO_DECIDE, "decide", "decide now on another attempt")                           \
     X(AMP_DELIVERY_DO_AWAIT_RETRY, "await_retry", "wait until the next attempt leaves")            \
     X(AMP_DELIVERY_DO_DEPART, "depart", "the next attempt leaves; its record follows")             \
-    X(AMP_DELIVERY_DO_TELL, "tell", "tell the sender, or a person")                                \
+    X(AMP_DELIVERY_DO_NOTIFY, "notify", "notify the sender, or a person")                          \
     X(AMP_DELIVERY_DO_BURY, "bury", "make it a dead letter")                                       \
     X(AMP_DELIVERY_DO_IMPLY, "imply", "record the stages that this one implies")                   \
     X(AMP_DELIVERY_DO_LOG_LATE, "log_late", "record the late acknowledgement with both times")     \
-    X(AMP_DELIVERY_DO_WITHDRAW, "withdraw", "withdraw the dead letters that it makes void")        \
+    X(AMP_DELIVERY_DO_WITHDRAW, "withdraw", "withdraw the dead letters that it settles")           \
     X(AMP_DELIVERY_DO_CANCEL_RETRY, "cancel_retry", "drop the attempt that did not leave")         \
     X(AMP_DELIVERY_DO_TRACK_BOTH, "track_both", "both attempts count as one by their token")       \
-    X(AMP_DELIVERY_DO_BEGIN_ANEW, "begin_anew", "forget what was said of its former life")
+    X(AMP_DELIVERY_DO_BEGIN_ANEW, "begin_anew", "clear the results of earlier attempts")
 
 enum amp_delivery_state { AMP_DELIVERY_STATES(AMP_FSM_ENUM) AMP_DELIVERY_STATE_COUNT };
 enum amp_delivery_event { AMP_DELIVERY_EVENTS(AMP_FSM_ENUM) AMP_DELIVERY_EV_COUNT };

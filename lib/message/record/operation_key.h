@@ -4,9 +4,20 @@
 
 #include <amp/protocol/protocol.h>
 
-/* Appends the id of the message's operation; nothing for messages that are not deduplicated:
+#include "store/key.h"
+
+#define AMP_IDEM_KIND "token" /* of the records of operations */
+
+/* Must not be copied: the key's parts are in mem and in the view. */
+struct amp_operation_key {
+    struct amp_key key;
+    char mem[AMP_KEY_NAME_MAX];
+};
+
+/* The key of the message's operation; without parts for messages that are not deduplicated:
  * acknowledgements, messages without a producer, all protocols but SW4RM and the Runtime Protocol,
  * of which tasks and messages are. */
-int amp_operation_key(const struct amp_view *v, struct amp_buf *out, struct amp_error *err);
+int amp_operation_key(const struct amp_view *v, struct amp_operation_key *out,
+                      struct amp_error *err);
 
 #endif

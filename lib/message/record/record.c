@@ -43,7 +43,7 @@ static const struct amp_rec_field message_fields[] = {
     MEMBER(INT, "sla_ms", sla_ms),
     MEMBER(BOOL, "wants_outcome", wants_outcome),
     MEMBER(BOOL, "for_many", for_many),
-    MEMBER(BOOL, "told", told),
+    MEMBER(BOOL, "told", notified),
     MEMBER(INT, "beat_ms", beat_ms),
     MEMBER(INT, "until_ms", until_ms),
     MEMBER(BOOL, "beat_warns", beat_warns),
@@ -128,9 +128,10 @@ bool amp_record_knows_ack(const struct amp_message_rec *r, struct amp_ack_note *
 bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
                         bool *late)
 {
-    struct amp_ack_note note = {.stage = stage, .by = by, .late = *late};
+    struct amp_ack_note note = {.stage = stage, .by = by};
     bool has = amp_record_knows_ack(r, &note);
-    *late = note.late;
+    if (has)
+        *late = note.late;
     return has;
 }
 
@@ -168,7 +169,7 @@ int amp_message_find(struct amp_store *s, struct amp_span id, struct amp_buf *me
                      struct amp_message_rec *out, struct amp_error *err)
 {
     struct amp_store_rec row;
-    if (amp_store_get(s, AMP_MESSAGE_KIND, id, &row, err) < 0)
+    if (amp_store_get(s, AMP_KEY(AMP_MESSAGE_KIND, id), &row, err) < 0)
         return -1;
     if (!row.found) {
         *out = (struct amp_message_rec){0};

@@ -46,13 +46,13 @@ struct amp_message_rec {
     int64_t sla_ms;     /* from admission to an outcome; 0: it does not matter */
     bool wants_outcome; /* somebody waits for one */
     bool for_many;      /* several recipients, or all: `to` is not the only one */
-    bool told;          /* of its timeout a person was told */
+    bool notified;      /* a person was notified of its timeout */
     /* Signs of life (AOP §6.1): without one for beat_ms it counts as lost although its time runs
-     * until until_ms; beat_warns: that is only told. */
+     * until until_ms; beat_warns: that is only reported. */
     int64_t beat_ms, until_ms;
     bool beat_warns, silent; /* silent: it timed out for that */
     /* AMP's work that was read: the last sign of life of who holds it (ledger/work.h), 0 where
-     * nobody is watched; lost: a person was told since. supervised: never watched here. */
+     * nobody is watched; lost: a person was notified since. supervised: never watched here. */
     int64_t seen_ms;
     bool lost, supervised;
     /* Attempts (message/operation/retry.h): the number of this attempt at the same operation,
@@ -79,7 +79,7 @@ int amp_record_read(struct amp_span json, struct amp_buf *mem, struct amp_messag
                     struct amp_error *err);
 /* The acknowledgements as a JSON array. */
 void amp_record_acks(const struct amp_message_rec *r, struct amp_jw *w);
-/* Whether (stage, by) is among the acks; *late tells how the last of them was recorded. */
+/* Whether (stage, by) is among the acks; *late is how the last of them was recorded. */
 bool amp_record_has_ack(const struct amp_message_rec *r, const char *stage, const char *by,
                         bool *late);
 /* Whether the note is: one of another id is news once an acknowledgement comes late. note->late is

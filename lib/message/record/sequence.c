@@ -1,13 +1,8 @@
 /* Numbers by one commit: who gets them has them alone. */
 #include "message/record/sequence.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-
 #include <amp/base/id.h>
 
 #include "message/record/record.h"
-#include "message/record/source.h"
 
 #define KIND "sequence"
 
@@ -16,7 +11,7 @@ struct taking {
     int64_t least;
     const char *actor;
     int64_t first;
-    char json[48];
+    struct amp_buf json;
 };
 
 struct sequence {
@@ -44,32 +39,36 @@ static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
     if (now->found && last_of(now->json, &last, err) < 0)
         return -1;
     if (last > INT64_MAX - w->n)
-        return amp_fail(err, AMP_NO, "sequence_exhausted", "there are no numbers left");
+        return amp_fail(err, AMP_NO, "sequence_exhausted", "no sequence numbers are left");
     w->first = last < w->least ? w->least : last + 1;
-    snprintf(w->json, sizeof w->json, "{\"last\":%" PRId64 "}", w->first + w->n - 1);
+    const struct sequence r = {.last = w->first + w->n - 1};
+    amp_buf_reset(&w->json);
+    if (amp_rec_write(&sequence_rec, &r, &w->json, err) < 0)
+        return -1;
     change->event = "assign";
     change->to = "OPEN";
-    change->json = amp_span_str(w->json);
+    change->json = amp_buf_span(&w->json);
     change->actor = w->actor;
     return 0;
 }
 
-static int numbers_take(struct amp_store *s, struct amp_span key, struct taking *w, int64_t *first,
+static int numbers_take(struct amp_store *s, struct amp_key key, struct taking *w, int64_t *first,
                         struct amp_error *err)
 {
     enum amp_store_outcome how;
-    if (amp_store_update(s, KIND, key, NULL, take_fn, w, &how, err) < 0)
-        return -1;
-    *first = w->first;
-    return 0;
+    amp_buf_init(&w->json, AMP_RECORD_MAX);
+    int rc = amp_store_update(s, key, NULL, take_fn, w, &how, err);
+    amp_buf_release(&w->json);
+    if (rc == 0)
+        *first = w->first;
+    return rc;
 }
 
 int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, const char *actor,
                       int64_t *first, struct amp_error *err)
 {
     struct taking w = {.n = n, .actor = actor};
-    char key[AMP_SOURCE_NAME_MAX];
-    return numbers_take(s, amp_source_name(source, key), &w, first, err);
+    return numbers_take(s, AMP_KEY(KIND, source), &w, first, err);
 }
 
 int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now_ms,
@@ -82,8 +81,7 @@ int amp_sequence_rise_by(struct amp_store *s, struct amp_span producer, uint32_t
                          const char *actor, int64_t *first, struct amp_error *err)
 {
     struct taking w = {.n = n, .least = amp_id_number(now_ms), .actor = actor};
-    char key[AMP_SOURCE_KEY_MAX];
-    return numbers_take(s, amp_source_key(AMP_SPAN("sw4rm"), producer, key), &w, first, err);
+    return numbers_take(s, AMP_KEY(KIND, AMP_SPAN("sw4rm"), producer), &w, first, err);
 }
 
 int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,

@@ -14,7 +14,7 @@ int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, c
                       int64_t *first, struct amp_error *err);
 /* A number for what SW4RM's producer says, above all that it was given before: it must rise and may
  * skip. It is the clock's (amp_id_number) where that is higher, so that it also rises over what the
- * producer numbered without a state. Key "sequence.sw4rm" LF producer. */
+ * producer numbered without a state. */
 int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now_ms,
                       const char *actor, int64_t *number, struct amp_error *err);
 
@@ -22,8 +22,9 @@ int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now
 int amp_sequence_rise_by(struct amp_store *s, struct amp_span producer, uint32_t n, int64_t now_ms,
                          const char *actor, int64_t *first, struct amp_error *err);
 
-/* Numbers an answer to `of` as its protocol asks: in the outbox of its node (Runtime Protocol), or
- * among what it says (SW4RM). Others have no numbers, nor has anything without a store (NULL). */
+/* Numbers an answer to `of` as its protocol requires: in the outbox of its node (Runtime Protocol),
+ * or among the producer's messages (SW4RM). Other protocols have no numbers. Without a store (NULL)
+ * there are none either. */
 int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const char *actor,
                         struct amp_answer *a, struct amp_error *err);
 

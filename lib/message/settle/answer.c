@@ -1,7 +1,7 @@
 /* Carrying out what an answer changed. */
 #include "message/settle/answer.h"
 
-#include "message/dead/letters.h"
+#include "message/dead/withdraw.h"
 
 int amp_settle_answer(struct amp_store *s, struct amp_span id, const struct amp_message_answer *a,
                       int64_t now_ms, bool *late, struct amp_error *err)
@@ -10,11 +10,11 @@ int amp_settle_answer(struct amp_store *s, struct amp_span id, const struct amp_
     struct amp_message_changes changes;
     /* Before the commit: where there is a letter, the record stays due until it is closed. */
     if (a->stage == AMP_STAGE_FULFILLED && id.n > 0 &&
-        amp_letters_look(s, id, &said.has_letter, err) < 0)
+        amp_dead_chain_look(s, id, &said.has_letter, err) < 0)
         return -1;
     if (amp_message_answered(s, id, &said, now_ms, &changes, err) < 0)
         return -1;
-    if (changes.withdraw && amp_letters_withdraw(s, id, a->by ? a->by : "", err) < 0)
+    if (changes.withdraw && amp_dead_chain_withdraw(s, id, a->by ? a->by : "", err) < 0)
         return -1;
     if (amp_message_close_outbox(s, id, &changes, err) < 0)
         return -1;
@@ -29,4 +29,15 @@ int amp_settle_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage s
 {
     struct amp_message_answer a = {.stage = stage, .by = by, .code = code};
     return amp_settle_answer(s, id, &a, now_ms, late, err);
+}
+
+int amp_settle_known(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
+                     const char *by, struct amp_span code, int64_t now_ms, struct amp_error *err)
+{
+    struct amp_error e = {0};
+    if (amp_settle_ack(s, id, stage, by, code, now_ms, NULL, &e) == 0 || e.status == AMP_NO)
+        return 0;
+    if (err)
+        *err = e;
+    return -1;
 }

@@ -14,5 +14,8 @@ int amp_settle_answer(struct amp_store *s, struct amp_span id, const struct amp_
 int amp_settle_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
                    const char *by, struct amp_span code, int64_t now_ms, bool *late,
                    struct amp_error *err);
+/* The same where NO is no failure: the message is unknown, or does not take the stage any more. */
+int amp_settle_known(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
+                     const char *by, struct amp_span code, int64_t now_ms, struct amp_error *err);
 
 #endif

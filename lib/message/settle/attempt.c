@@ -9,13 +9,14 @@
 
 #include <amp/base/id.h>
 
-#include "message/dead/letters.h"
+#include "message/dead/withdraw.h"
+#include "message/facts.h"
 #include "message/operation/idempotency.h"
 #include "message/operation/retry.h"
 #include "message/record/named.h"
 #include "message/record/sequence.h"
 #include "message/settle/step.h"
-#include "protocol/compose/again.h"
+#include "protocol/compose/answer.h"
 
 /* ---- whether a tool may be called twice ---- */
 
@@ -24,8 +25,7 @@ struct tool {
     bool idempotent, refused;
 };
 
-/* Whether an object of a record describes the tool, and as what. Descriptors stand in a list
- * "tools", or in that of a provider's manifest. */
+/* Whether an object of a list describes the tool, and as what. */
 static void tools_look_at(const struct amp_tape *t, uint32_t list, struct tool *tool)
 {
     if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
@@ -43,18 +43,16 @@ static void tools_look_at(const struct amp_tape *t, uint32_t list, struct tool *
     }
 }
 
-static int agent_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int descriptor_look(void *ctx, struct amp_span descriptor, struct amp_error *err)
 {
-    static const char *const places[] = {"/agent/tools", "/agent/payload/tools", "/tools"};
-    struct tool *tool = ctx;
+    static const char *const places[] = {"/tools", "/payload/tools"};
     struct amp_tape t;
-    (void)id;
     amp_rec_tape(&t);
-    if (amp_rec_scan(&t, rec->json, "an agent's record", NULL) == 0)
-        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-            tools_look_at(&t, amp_tape_pointer(&t, 0, amp_span_str(places[i])), tool);
+    int rc = amp_rec_scan(&t, descriptor, "an agent's descriptor", err);
+    for (size_t i = 0; rc == 0 && i < sizeof(places) / sizeof(places[0]); i++)
+        tools_look_at(&t, amp_tape_pointer(&t, 0, amp_span_str(places[i])), ctx);
     amp_tape_release(&t);
-    return 0;
+    return rc;
 }
 
 /* Unknown is not idempotent; two providers that disagree are not either. */
@@ -66,7 +64,8 @@ static int tool_may_repeat(struct amp_overdue *o, const struct amp_view *v, bool
     for (; names && *names; names++)
         if (amp_span_is(tool.name, *names))
             return 0;
-    if (amp_store_each(o->sw->store, "directory", NULL, agent_fn, &tool, o->sw->err) < 0)
+    const struct amp_message_facts *facts = amp_store_facts(o->sw->store);
+    if (facts && facts->descriptors(o->sw->store, descriptor_look, &tool, o->sw->err) < 0)
         return -1;
     *may = tool.idempotent && !tool.refused;
     return 0;
@@ -84,7 +83,7 @@ static int attempt_give_up(struct amp_overdue *o, enum amp_retry_verdict verdict
              (int)(o->id.n < 100 ? o->id.n : 100), o->id.p, code);
     /* The refusing agent answered itself, and a producer that gets nacks knows of the timeout. */
     o->st.event = AMP_DELIVERY_EV_GIVE_UP;
-    o->st.told = amp_delivery_terms(&o->r)->tells == AMP_TELLS_NACK || o->r.told;
+    o->st.notified = amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_NACK || o->r.notified;
     o->end.stage = AMP_STAGE_REJECTED;
     o->end.code = amp_retry_word(verdict);
     o->end.what = what;
@@ -202,7 +201,7 @@ static int attempt_record(struct amp_overdue *o, struct amp_buf *line)
         return -1;
     }
     if (amp_step_has_arrived(&o->r) &&
-        amp_letters_withdraw(o->sw->store, o->id, o->sw->opt->actor, o->sw->err) < 0)
+        amp_dead_chain_withdraw(o->sw->store, o->id, o->sw->opt->actor, o->sw->err) < 0)
         return -1;
     return amp_step_settle(o);
 }

@@ -8,7 +8,7 @@
 
 #include "message/ledger/ledger.h"
 
-/* Of AMP: settle/heard.h. Settles in the ledger what the message answers: FULFILLED with its
+/* Of AMP: settle/progress.h. Settles in the ledger what the message answers: FULFILLED with its
  * payload as the result, FAILED with its code; a task_accept makes its sender the holder and puts
  * the end off to its eta. Nothing where it answers nothing that is known. NO, a code of
  * message/ledger/holder.h: somebody else holds the work. */
@@ -27,7 +27,7 @@ int amp_outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_
 int amp_outcome_fail(struct amp_store *s, const struct amp_view *v, const char *code,
                      int64_t now_ms, struct amp_error *err);
 
-/* Whether an outcome is recorded, or nobody waits for one: what an ack of the type processed tells
+/* Whether an outcome is recorded, or nobody waits for one: what an ack of the type processed says
  * (Runtime Protocol §5). */
 bool amp_outcome_known(const struct amp_message_rec *r);
 

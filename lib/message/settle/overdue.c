@@ -5,7 +5,10 @@
  * sweep goes on from there.
  */
 #include <stdio.h>
+#include <string.h>
 
+#include "message/dead/dead.h"
+#include "message/dead/withdraw.h"
 #include "message/operation/retry.h"
 #include "message/settle/step.h"
 
@@ -14,7 +17,7 @@
 static int record_load(struct amp_overdue *o)
 {
     struct amp_store_rec row;
-    if (amp_store_get(o->sw->store, AMP_MESSAGE_KIND, o->id, &row, o->sw->err) < 0)
+    if (amp_store_get(o->sw->store, AMP_KEY(AMP_MESSAGE_KIND, o->id), &row, o->sw->err) < 0)
         return -1;
     o->rev = row.rev;
     o->r.found = row.found;
@@ -46,7 +49,7 @@ static void silence_describe(const struct amp_overdue *o, char *what, size_t siz
              (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, (long long)(o->r.beat_ms / 1000));
 }
 
-/* A step that tells the sender or a person; 1. */
+/* A step that notifies the sender or a person; 1. */
 static int end_commit(struct amp_overdue *o, enum amp_delivery_event event,
                       enum amp_ack_stage stage, const char *code, const char *what)
 {
@@ -68,13 +71,13 @@ static int silence_warn(struct amp_overdue *o)
 
 /* While another attempt follows, nobody is notified of the timeout, except a producer that gets a
  * nack each time. A producer that gets notices is notified of the dead letter. */
-static bool is_told_later(const struct amp_overdue *o)
+static bool is_notified_later(const struct amp_overdue *o)
 {
     const struct amp_retry_rules *rules = o->sw->opt->retry;
     enum amp_protocol p = amp_protocol_find(o->r.protocol);
-    if (amp_delivery_terms(&o->r)->tells == AMP_TELLS_NACK || !is_decided_on(o))
+    if (amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_NACK || !is_decided_on(o))
         return false;
-    return amp_delivery_terms(&o->r)->tells == AMP_TELLS_NOTICE ||
+    return amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_NOTICE ||
            (rules && rules->of[p].budget > 0);
 }
 
@@ -92,7 +95,7 @@ static int message_time_out(struct amp_overdue *o)
                  (int)(o->id.n < 200 ? o->id.n : 200), o->id.p, (long long)o->r.sla_ms);
     else if (accepted)
         snprintf(what, sizeof(what),
-                 "sla_breach: %.*s accepted %.*s of %s and told no outcome within %lld s, "
+                 "sla_breach: %.*s accepted %.*s of %s and reported no outcome within %lld s, "
                  "message %.*s",
                  who.n > 0 ? (int)(who.n < 64 ? who.n : 64) : 8, who.n > 0 ? who.p : "somebody",
                  (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p, sent,
@@ -104,7 +107,7 @@ static int message_time_out(struct amp_overdue *o)
                  (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
                  (double)o->r.ack_timeout_ms / 1e3, (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     const char *overdue = amp_delivery_terms(&o->r)->overdue_code;
-    o->st.told = is_told_later(o);
+    o->st.notified = is_notified_later(o);
     return end_commit(o, AMP_DELIVERY_EV_TIMEOUT, AMP_STAGE_TIMED_OUT,
                       accepted && overdue ? overdue : "ack_timeout", what);
 }
@@ -113,7 +116,7 @@ static int message_expire(struct amp_overdue *o)
 {
     char what[200], at[AMP_TIME_MAX];
     amp_time_format(o->r.expires_ms, at);
-    snprintf(what, sizeof(what), "Its time to live ended at %s and nobody had taken it up", at);
+    snprintf(what, sizeof(what), "Its time to live ended at %s, before it was taken", at);
     o->r.given_up = AMP_SPAN("ttl_expired");
     return end_commit(o, AMP_DELIVERY_EV_EXPIRE, AMP_STAGE_FAILED, "ttl_expired", what);
 }
@@ -123,7 +126,7 @@ static int message_expire(struct amp_overdue *o)
 static int holder_lose(struct amp_overdue *o)
 {
     char what[500], seen[AMP_TIME_MAX];
-    int suspended = amp_tell_suspended(o->sw, o->r.task);
+    int suspended = amp_notify_suspended(o->sw, o->r.task);
     if (suspended < 0)
         return -1;
     o->st.event = AMP_DELIVERY_EV_ALIVE;
@@ -139,6 +142,87 @@ static int holder_lose(struct amp_overdue *o)
              (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
     o->silent = true;
     return end_commit(o, AMP_DELIVERY_EV_SILENT, AMP_STAGE_TIMED_OUT, "heartbeat_timeout", what);
+}
+
+/* ---- dead letters: of what is not sent again, unless one of its attempts came through ---- */
+
+/* Whether there is nothing to bury: the message that nobody acknowledged arrived after all, or what
+ * failed or expired was done. */
+static int letter_is_void(struct amp_overdue *o, bool *void_)
+{
+    if (o->r.state == AMP_DELIVERY_TIMED_OUT && o->r.failure.n == 0)
+        return amp_step_arrived(o, void_);
+    *void_ = amp_record_has_stage(&o->r, "FULFILLED");
+    return 0;
+}
+
+static int letter_withdraw(struct amp_overdue *o)
+{
+    return amp_dead_chain_withdraw(o->sw->store, o->id, o->sw->opt->actor, o->sw->err) < 0
+               ? -1
+               : amp_step_settle(o);
+}
+
+/* What the record has of a message that its protocol does not read. */
+static void letter_describe(struct amp_dead_letter *d, const struct amp_message_rec *r)
+{
+    d->protocol = amp_protocol_name(amp_protocol_find(r->protocol));
+    d->type = r->type;
+    d->from = r->from;
+    d->to = r->to;
+    d->task = r->task;
+    d->correlation = r->correlation;
+    d->content_type = AMP_SPAN("text/plain");
+    d->created_ms = r->sent_ms;
+}
+
+static int letter_make(struct amp_overdue *o)
+{
+    struct amp_dead_letter d = {0};
+    struct amp_view v;
+    char code[128], given[64], why[300];
+    bool buried, nothing;
+    if (letter_is_void(o, &nothing) < 0)
+        return -1;
+    if (nothing)
+        return letter_withdraw(o);
+    /* A crash came after the letter of this end. */
+    if (amp_dead_is_open(o->sw->store, o->id, o->r.due_ms, &buried, o->sw->err) < 0)
+        return -1;
+    if (buried)
+        return amp_step_settle(o);
+    int valid = amp_step_read(o, o->r.line, &v);
+    if (valid < 0)
+        return -1;
+    amp_step_code(&o->r, code);
+    amp_span_copy(o->r.given_up, given, sizeof(given));
+    bool terminal = strcmp(given, "terminal_error") == 0;
+    snprintf(why, sizeof(why), "%s after %lld %s; the last: %s", given,
+             (long long)amp_step_attempts(&o->r),
+             amp_step_attempts(&o->r) == 1 ? "attempt" : "attempts", code);
+    if (valid)
+        amp_dead_from_view(&d, &v);
+    else
+        letter_describe(&d, &o->r);
+    d.line = o->r.line;
+    d.msg_id = o->id;
+    d.code = terminal ? code : given;
+    d.last_code = code;
+    d.settled = true;
+    d.why = why;
+    d.route = "";
+    d.retryable = strcmp(given, "retries_exhausted") == 0;
+    d.failed_ms = o->sw->now_ms;
+    d.attempts = amp_step_attempts(&o->r);
+    d.before = o->r.tries;
+    d.n_before = o->r.n_tries;
+    if (amp_dead_add(o->sw->store, &d, o->sw->opt->actor, (struct amp_span){"", 0}, NULL,
+                     o->sw->err) < 0)
+        return -1;
+    struct amp_metric_labels l = {
+        .agent = d.to, .code = amp_span_str(d.code), .protocol = d.protocol};
+    amp_metrics_add(o->sw->opt->metrics, AMP_METRIC_DEAD_LETTERS, &l, 1);
+    return 1; /* what is due of it now is seen to be done */
 }
 
 /* One step: 1 when the next may follow at once, 0 when nothing is due any more. */
@@ -158,11 +242,11 @@ static int step_choose(struct amp_overdue *o)
     case AMP_DELIVERY_REJECTED:
     case AMP_DELIVERY_FAILED:
     case AMP_DELIVERY_TIMED_OUT:
-        return o->r.given_up.n > 0 ? amp_bury_letter(o) : amp_attempt_decide(o);
+        return o->r.given_up.n > 0 ? letter_make(o) : amp_attempt_decide(o);
     case AMP_DELIVERY_RETRYING:
         return late && o->r.departed_ms == 0 ? message_expire(o) : amp_attempt_depart(o);
     case AMP_DELIVERY_FULFILLED:
-        return amp_bury_withdraw(o);
+        return letter_withdraw(o);
     default: /* nobody waits for it */
         return 0;
     }

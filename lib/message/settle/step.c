@@ -11,10 +11,10 @@ const char *amp_step_escalation(const struct amp_overdue *o)
     return o->silent || o->r.silent ? "heartbeat_timeout" : "ack_timeout";
 }
 
-void amp_step_count(const struct amp_sweep *sw, struct amp_span type)
+static void escalation_count(const struct amp_overdue *o)
 {
-    struct amp_metric_labels l = {.code = type};
-    amp_metrics_add(sw->opt->metrics, AMP_METRIC_ESCALATIONS, &l, 1);
+    struct amp_metric_labels l = {.code = amp_span_str(amp_step_escalation(o))};
+    amp_metrics_add(o->sw->opt->metrics, AMP_METRIC_ESCALATIONS, &l, 1);
 }
 
 static int move_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -51,10 +51,10 @@ static void step_count(const struct amp_overdue *o)
         amp_metrics_add(m, AMP_METRIC_TIMEOUTS, &l, 1);
     if (o->st.r.effects & AMP_DELIVERY_DO_DEPART)
         amp_metrics_add(m, AMP_METRIC_RETRIES, &l, 1);
-    if (o->told == AMP_TOLD_SENDER)
+    if (o->notified == AMP_NOTIFIED_SENDER)
         amp_metrics_add(m, AMP_METRIC_NACKS, &l, 1);
-    if (o->told == AMP_TOLD_PERSON)
-        amp_step_count(o->sw, amp_span_str(amp_step_escalation(o)));
+    if (o->notified == AMP_NOTIFIED_PERSON)
+        escalation_count(o);
 }
 
 /* Carries out the effects of a step. Its commit also puts the notices and the next attempt into the
@@ -62,11 +62,11 @@ static void step_count(const struct amp_overdue *o)
 static int step_carry(struct amp_overdue *o)
 {
     uint32_t eff = o->st.r.effects;
-    if ((eff & AMP_DELIVERY_DO_TELL) &&
-        amp_tell_end(o, o->end.stage, o->end.code, o->end.level, o->end.what) < 0)
+    if ((eff & AMP_DELIVERY_DO_NOTIFY) &&
+        amp_notify_end(o, o->end.stage, o->end.code, o->end.level, o->end.what) < 0)
         return -1;
     if (eff & AMP_DELIVERY_DO_LOG_TIMEOUT) {
-        o->r.told = o->told == AMP_TOLD_PERSON;
+        o->r.notified = o->notified == AMP_NOTIFIED_PERSON;
         o->r.silent = o->silent;
     }
     o->emits |= (eff & AMP_DELIVERY_DO_DEPART) != 0;
@@ -80,7 +80,7 @@ int amp_step_commit(struct amp_overdue *o)
     o->st.now_ms = o->sw->now_ms;
     if (amp_delivery_decide(&o->r, &o->st, o->sw->err) < 0 || step_carry(o) < 0)
         return -1;
-    if (amp_store_update(o->sw->store, AMP_MESSAGE_KIND, o->id, NULL, move_fn, o, &how,
+    if (amp_store_update(o->sw->store, AMP_KEY(AMP_MESSAGE_KIND, o->id), NULL, move_fn, o, &how,
                          o->sw->err) < 0)
         return -1;
     if (o->raced)

@@ -1,7 +1,7 @@
 /*
- * The steps of which a sweep is made, and what they share. step.c commits, tell.c tells sender or
- * person, attempt.c decides on further attempts, bury.c makes dead letters, overdue.c says which
- * step is due.
+ * The steps of which a sweep is made, and what they share. step.c commits, notify.c notifies sender
+ * or person, attempt.c decides on further attempts, overdue.c says which step is due and makes dead
+ * letters.
  */
 #ifndef AMP_MESSAGE_SETTLE_STEP_H
 #define AMP_MESSAGE_SETTLE_STEP_H
@@ -21,8 +21,6 @@ struct amp_sweep {
     struct amp_buf line, mem, out;
     char id[AMP_MSG_ID_MAX];
     struct amp_store_emit emit;
-    int64_t last_seen;
-    bool committed;
     char named[AMP_MSG_ID_MAX]; /* the id of the message that was looked at, where it bears none */
     struct amp_reader *reader;  /* of messages that are looked at again; made when needed */
 };
@@ -41,7 +39,7 @@ struct amp_overdue {
         enum amp_level level;
     } end;
     bool emits, raced, silent;
-    enum amp_told { AMP_TOLD_NOBODY, AMP_TOLD_SENDER, AMP_TOLD_PERSON } told;
+    enum amp_notified { AMP_NOTIFIED_NOBODY, AMP_NOTIFIED_SENDER, AMP_NOTIFIED_PERSON } notified;
 };
 
 /* ---- step.c ---- */
@@ -60,33 +58,23 @@ int amp_step_arrived(struct amp_overdue *o, bool *arrived);
 /* The code of the last acknowledgement that has one; its number among the attempts (1, 2, …). */
 void amp_step_code(const struct amp_message_rec *r, char out[128]);
 int64_t amp_step_attempts(const struct amp_message_rec *r);
-/* The type of the escalation that tells of its timeout. Counts an escalation of a type. */
+/* The type of the escalation about its timeout.*/
 const char *amp_step_escalation(const struct amp_overdue *o);
-void amp_step_count(const struct amp_sweep *sw, struct amp_span type);
 
-/* ---- tell.c ---- */
+/* ---- notify.c ---- */
 
-/* Composes an escalation into sw->line and sw->emit. protocol, task: whose work it is about; what
- * is not AMP's is in the description. */
-int amp_tell_person(struct amp_sweep *sw, const char *type, enum amp_level level,
-                    struct amp_span protocol, struct amp_span task, const char *what,
-                    const char *const *affected, const char *const *suggested);
 /* Whether the task of AMP waits for an admin's decision: 0 also where it is not known. */
-int amp_tell_suspended(struct amp_sweep *sw, struct amp_span task);
-/* Tells the sender of the end: a nack, a dead_letter or an escalation in its protocol. */
-int amp_tell_end(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
-                 enum amp_level level, const char *what);
+int amp_notify_suspended(struct amp_sweep *sw, struct amp_span task);
+/* Notifies the sender of the end: a nack, a dead_letter or an escalation in its protocol. */
+int amp_notify_end(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
+                   enum amp_level level, const char *what);
 
-/* ---- attempt.c, bury.c, overdue.c: 1 when another step may follow at once ---- */
+/* ---- attempt.c, overdue.c: 1 when another step may follow at once ---- */
 
 /* Another attempt at a message that timed out or failed, or none; the attempt that is due leaves.
  */
 int amp_attempt_decide(struct amp_overdue *o);
 int amp_attempt_depart(struct amp_overdue *o);
-/* Makes the dead letter. */
-int amp_bury_letter(struct amp_overdue *o);
-/* It was done although it, or another attempt, had a letter: that is closed. */
-int amp_bury_withdraw(struct amp_overdue *o);
 
 /* Everything that is due of one message. */
 int amp_overdue_look(struct amp_sweep *sw, struct amp_span id);

@@ -1,5 +1,5 @@
 /*
- * The sweep: carries out what is due of messages, and tells of silent agents.
+ * The sweep: carries out what is due of messages.
  */
 #ifndef AMP_MESSAGE_SETTLE_SWEEP_H
 #define AMP_MESSAGE_SETTLE_SWEEP_H
@@ -7,8 +7,8 @@
 #include "message/settle/options.h"
 
 /* Deadlines. A message whose acknowledgement is overdue goes to TIMED_OUT, and the escalation
- * "ack_timeout" stands in the outbox of `actor` by the same commit; an agent at work that
- * was silent for silence_ms gets "heartbeat_timeout" the same way, once for each last sign of life.
+ * "ack_timeout" is in the outbox of `actor` by the same commit; work whose holder was silent
+ * for silence_ms gets "heartbeat_timeout" the same way, once for each last sign of life.
  * So an escalation is made once however many sweep, also across crashes; who emits the outbox does
  * it under one lock. *raised counts the escalations made now. With rules for retries an overdue,
  * refused or failed message is sent again by the same outbox, or becomes a dead letter. */

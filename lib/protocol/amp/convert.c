@@ -1,7 +1,7 @@
 /* AMP/1.0 in neutral fields. Its origin stands where its closed shapes leave room for words. */
 #include <stddef.h>
 
-#include "protocol/convert/convert.h"
+#include "protocol/convert/shape.h"
 
 #define ENVELOPE(type, sender, recipient, acknowledged)                                            \
     {.at = "/msg_id", .field = CV_ID, .as = AS_MSG_ID},                                            \

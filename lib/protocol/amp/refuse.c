@@ -5,7 +5,7 @@
 #include <amp/json/writer.h>
 
 #include "protocol/amp/amp.h"
-#include "protocol/compose/refuser.h"
+#include "protocol/compose/refuse.h"
 
 enum { SENTENCE_MOST = 2048 };
 

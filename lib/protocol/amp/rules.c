@@ -41,7 +41,7 @@ static void msg_id(struct amp_check *c)
         if (rest.n <= part[i].n || memcmp(rest.p, part[i].p, part[i].n) != 0 ||
             rest.p[part[i].n] != '-') {
             amp_check_rule(c, AMP_SEV_ERROR, "bad_msg_id", "msg_id", "/msg_id",
-                           "{type}-{task_id}-{number}", "does not agree with %s %s", name[i],
+                           "{type}-{task_id}-{number}", "does not match %s %s", name[i],
                            amp_check_text(c, part[i], 60));
             return;
         }
@@ -53,14 +53,14 @@ static void msg_id(struct amp_check *c)
             rest.n = 0;
     if (rest.n == 0)
         amp_check_rule(c, AMP_SEV_ERROR, "bad_msg_id", "msg_id", "/msg_id",
-                       "{type}-{task_id}-{number}", "does not end in a number");
+                       "{type}-{task_id}-{number}", "does not end with a number");
 }
 
 static void ack_timeout(struct amp_check *c)
 {
     if (c->v->has_ack_timeout && !c->v->needs_ack)
         amp_check_rule(c, AMP_SEV_WARNING, "ack_timeout_ignored", "ack_timeout", "/ack_timeout_sec",
-                       "absent where requires_ack is false",
+                       "no ack_timeout_sec without requires_ack",
                        "has no effect: requires_ack is false");
 }
 
@@ -72,15 +72,15 @@ static const char *branch_fault(struct amp_span b)
     if (b.p[0] == '/' || b.p[b.n - 1] == '/' || b.p[b.n - 1] == '.')
         return "starts or ends with a slash or ends with a dot";
     if (amp_span_is(b, "@") || amp_span_is(b, "HEAD"))
-        return "is a word that git keeps for itself";
+        return "is reserved by git";
     for (size_t i = 0; i < b.n; i++) {
         unsigned char ch = (unsigned char)b.p[i];
         char next = i + 1 < b.n ? b.p[i + 1] : '/';
         if (ch <= ' ' || ch == 127 || strchr("~^:?*[\\", ch))
-            return "holds a character that git refuses";
+            return "contains a character that git refuses";
         if ((ch == '.' && next == '.') || (ch == '/' && (next == '/' || next == '.')) ||
             (ch == '@' && next == '{') || (i == 0 && ch == '.'))
-            return "holds a sequence that git refuses";
+            return "contains a sequence that git refuses";
         if (next == '/' && i >= 4 && memcmp(b.p + i - 4, ".lock", 5) == 0)
             return "has a part that ends with .lock";
     }
@@ -94,8 +94,7 @@ static void branch(struct amp_check *c)
         return;
     if (amp_branch_is_protected(b, c->opt->protected_)) {
         amp_check_rule(c, AMP_SEV_ERROR, "branch_violation", "branch", "/payload/branch",
-                       "a branch that is not protected",
-                       "is a protected branch; nobody but a human works on it");
+                       "a branch that is not protected", "is a protected branch");
         return;
     }
     const char *fault = branch_fault(b);
@@ -121,8 +120,8 @@ static void subtask_ids(struct amp_check *c)
                 continue;
             char at[64];
             snprintf(at, sizeof at, "/payload/subtasks/%u/subtask_id", i);
-            amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "subtask_ids", at, "an id of its own",
-                           "is the id of subtask %u too", j + 1);
+            amp_check_rule(c, AMP_SEV_ERROR, "bad_value", "subtask_ids", at, "a unique id",
+                           "is also the id of subtask %u", j + 1);
             return;
         }
 }
@@ -145,7 +144,7 @@ static void criteria(struct amp_check *c)
                           .code = "empty_acceptance_criteria",
                           .rule = "criteria",
                           .tok = at,
-                          .expected = "a criterion that says something",
+                          .expected = "a criterion that is not empty",
                           .show_found = true};
     amp_check_add(c, &f, "says nothing");
 }
@@ -167,14 +166,14 @@ static void repo(struct amp_check *c)
     if (!c->opt->check_repo || r.n == 0)
         return;
     if (memchr(r.p, '\0', r.n) || !amp_span_copy(r, dir, sizeof dir))
-        fault = "is no path";
+        fault = "is not a path";
     else if (stat(dir, &st) < 0)
         fault = "does not exist";
     else if (!S_ISDIR(st.st_mode))
         fault = "is not a directory";
     else if (!exists(dir, ".git") &&
              !(exists(dir, "HEAD") && exists(dir, "objects") && exists(dir, "refs")))
-        fault = "holds no git repository";
+        fault = "is not a git repository";
     if (fault)
         amp_check_rule(c, AMP_SEV_ERROR, "repo_not_git", "repo", "/payload/repo",
                        "the path of a git repository", "%s", fault);
@@ -191,7 +190,7 @@ static void ci_red(struct amp_check *c)
                           .tok = failed + 1,
                           .expected = "no failed check; send a new task_dispatch instead",
                           .show_found = true};
-    amp_check_add(c, &f, "a failed check closes the review gate");
+    amp_check_add(c, &f, "a failed check prevents the review");
 }
 
 static bool holds_nocase(struct amp_span text, const char *word)
@@ -227,25 +226,25 @@ static void consistent_verdict(struct amp_check *c)
     switch (b->verdict.decision) {
     case AMP_VERDICT_APPROVED:
         if (one_failed)
-            fault = "although a criterion has not passed";
+            fault = "but a criterion has not passed";
         else if (b->verdict.n_fixes > 0)
-            fault = "although direct_fixes are listed; that is approved_with_fix";
+            fault = "but direct_fixes are listed; use approved_with_fix";
         /* fall through */
     case AMP_VERDICT_APPROVED_WITH_FIX:
         if (!fault && b->verdict.n_blocking > 0)
-            fault = "although a blocking issue is listed";
+            fault = "but a blocking issue is listed";
         break;
     case AMP_VERDICT_REJECTED:
         if (all_passed && b->verdict.n_issues > 0 && b->verdict.n_blocking == 0)
-            fault = "although every criterion passed and no issue blocks";
+            fault = "but every criterion passed and no issue blocks";
         else if (b->verdict.n_fixes > 0)
-            fault = "although direct_fixes are listed; that is approved_with_fix";
+            fault = "but direct_fixes are listed; use approved_with_fix";
         break;
     }
     if (fault)
         amp_check_rule(c, AMP_SEV_WARNING, "inconsistent_verdict", "consistent_verdict",
-                       "/payload/decision", "a decision that follows from the rest", "is %s %s",
-                       amp_verdict_name(b->verdict.decision), fault);
+                       "/payload/decision", "a decision that matches the criteria and issues",
+                       "is %s %s", amp_verdict_name(b->verdict.decision), fault);
 }
 
 #define KIND(k)  (1u << AMP_KIND_##k)

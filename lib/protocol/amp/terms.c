@@ -3,6 +3,7 @@
 
 #include <amp/base/id.h>
 
+#include "protocol/question.h"
 #include "protocol/terms.h"
 
 int amp_terms_record(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
@@ -28,12 +29,31 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
     return amp_edit_text(e, 0, "msg_id", amp_span_str(a->id));
 }
 
-static const char *const watched[] = {"task_dispatch", "review_request", NULL};
+static bool work_name(const struct amp_view *v, struct amp_work *out)
+{
+    *out = (struct amp_work){AMP_SPAN("task"), v->task,
+                             v->kind == AMP_KIND_DISPATCH || v->kind == AMP_KIND_REVIEW};
+    return true;
+}
+
+static const struct amp_watched watched[] = {{"task_dispatch", AMP_KIND_RESULT},
+                                             {"review_request", AMP_KIND_VERDICT},
+                                             {NULL, AMP_KIND_OTHER}};
 
 const struct amp_terms amp_terms_amp = {
+    .questions = &amp_questions_amp,
     .acknowledges = true,
     .waits_for = AMP_STAGE_READ,
-    .not_holder = "permission_denied",
+    .acks_are_known = true,
+    .acks_say_retryable = true,
+    .handed_over = 1u << AMP_STAGE_READ,
+    .acks_by_role = true,
+    .acks_update_ledger = true,
+    .work = work_name,
+    .keeps_tasks = true,
+    .results_name_subtasks = true,
+    .sender_at = "/from",
+    .denied = {[AMP_WORK_NOT_HOLDER] = "permission_denied"},
     .watched = watched,
     .retries = {.base_ms = 1000, .cap_ms = 300000},
     .again_id = next_id,

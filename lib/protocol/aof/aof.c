@@ -4,12 +4,14 @@
  * event are unwrapped by the reader.
  */
 #include "protocol/aof/aof.h"
-#include "protocol/aof/text.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "protocol/spec.h"
 
+#define PREFIX   "AOF/1 "
 #define V(field) offsetof(struct amp_view, field)
 #define B(field) offsetof(struct amp_body, field)
 
@@ -151,10 +153,72 @@ static const struct amp_kind_row *message_of(struct amp_span type)
     return NULL;
 }
 
+/* ---- envelopes in texts ---- */
+
+/* The most bytes of an envelope, prefix included. */
+#define BYTES_MOST ((size_t)10 * 1024 * 1024)
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static struct amp_span trim(struct amp_span s)
+{
+    while (s.n > 0 && is_blank(s.p[0])) {
+        s.p++;
+        s.n--;
+    }
+    while (s.n > 0 && is_blank(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+/* Whether an envelope has more bytes than the protocol allows. */
+static bool too_large(struct amp_span text, struct amp_json_fault *fault)
+{
+    if (text.n <= BYTES_MOST)
+        return false;
+    fault->code = "payload_too_large";
+    fault->offset = 0;
+    snprintf(fault->what, sizeof fault->what, "the envelope has more than %zu bytes", BYTES_MOST);
+    return true;
+}
+
+static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
+{
+    uint32_t tok = amp_tape_get(t, object, AMP_SPAN("protocol"));
+    if (tok == AMP_TOK_NONE)
+        return AMP_DETECT_NEVER;
+    return amp_tok_is(t, tok, AMP_SPAN("aof")) ? AMP_DETECT_YES : AMP_DETECT_NO;
+}
+
+/* Behind the prefix an envelope must stand; a text that starts with { or [ is one where it has the
+ * protocol's name, and must be one where the protocol is given (`pinned`): other tools' texts pass
+ * in silence. */
+static enum amp_text_is unwrap(struct amp_tape *t, struct amp_span text, bool pinned,
+                               struct amp_span *json, struct amp_json_fault *fault)
+{
+    text = trim(text);
+    size_t n = sizeof PREFIX - 1;
+    bool prefixed = text.n >= n && memcmp(text.p, PREFIX, n) == 0;
+    bool sure = prefixed || pinned;
+    if (!prefixed && (text.n == 0 || !(text.p[0] == '{' || (pinned && text.p[0] == '['))))
+        return AMP_TEXT_OTHER;
+    *json = prefixed ? trim((struct amp_span){text.p + n, text.n - n}) : text;
+    if (sure && too_large(text, fault))
+        return AMP_TEXT_BAD;
+    if (amp_tape_scan(t, json->p, json->n, fault) < 0)
+        return sure ? AMP_TEXT_BAD : AMP_TEXT_OTHER;
+    if (!sure && detect(t, 0) < AMP_DETECT_YES)
+        return AMP_TEXT_OTHER;
+    return too_large(text, fault) ? AMP_TEXT_BAD : AMP_TEXT_ENVELOPE;
+}
+
 static const struct amp_kind_row *kind_of(const struct amp_view *v)
 {
     const struct amp_kind_row *row = message_of(v->type);
-    return row || amp_aof_detect(v->tape, 0) >= AMP_DETECT_YES ? row : record_of(v->tape);
+    return row || detect(v->tape, 0) >= AMP_DETECT_YES ? row : record_of(v->tape);
 }
 
 static void finish_result(struct amp_view *v, uint32_t from)
@@ -227,7 +291,8 @@ static const struct amp_mark marks[] = {
 
 const struct amp_spec amp_spec_aof = {
     .protocol = AMP_PROTO_AOF,
-    .detect = amp_aof_detect,
+    .history = 1u << AMP_KIND_ACK | 1u << AMP_KIND_NACK | 1u << AMP_KIND_RESULT,
+    .detect = detect,
     .detect_record = detect_record,
     .envelope = AMP_FILL_TABLE(struct amp_view, envelope),
     .bare = AMP_FILL_TABLE_BUT(struct amp_view, envelope, VIEW_ROWS),
@@ -236,9 +301,9 @@ const struct amp_spec amp_spec_aof = {
     .schema = "aof/envelope.json",
     .codes = codes,
     .alone_code = "protocol.message.unknown",
-    .unwrap = amp_aof_unwrap,
-    .too_large = amp_aof_too_large,
-    .prefix = AMP_AOF_PREFIX,
+    .unwrap = unwrap,
+    .too_large = too_large,
+    .prefix = PREFIX,
     .marks = marks,
     .kind_of = kind_of,
     .refuse = amp_aof_refuse,

@@ -1,7 +1,7 @@
 /* AOF/1 in neutral fields. Unknown fields are ignored there: the origin stands in the envelope. */
 #include <stddef.h>
 
-#include "protocol/convert/convert.h"
+#include "protocol/convert/shape.h"
 
 #define ENVELOPE(type)                                                                             \
     CV_CONST("/protocol", "\"aof\""), CV_CONST("/version", "1"),                                   \

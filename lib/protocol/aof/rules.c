@@ -50,7 +50,7 @@ static void task_id(struct amp_check *c, const char *pointer, uint32_t tok)
     if (tok == AMP_TOK_NONE || good_tail(amp_tok_raw(c->v->tape, tok)))
         return;
     amp_check_rule(c, AMP_SEV_ERROR, "invalid_envelope", "task_id", pointer,
-                   "TASK-YYYY-MM-DD-NNN, such as TASK-2026-02-09-057", "has not the right form");
+                   "TASK-YYYY-MM-DD-NNN, such as TASK-2026-02-09-057", "is malformed");
 }
 
 static void task_ids(struct amp_check *c)
@@ -69,7 +69,7 @@ static void task_ids(struct amp_check *c)
     uint32_t inner = member(t, v->payload, AMP_SPAN("taskId"), AMP_JSON_STRING);
     if (inner != AMP_TOK_NONE && v->task.n > 0 && !amp_tok_is(t, inner, v->task))
         amp_check_rule(c, AMP_SEV_ERROR, "taskId_mismatch", "task_ids", "/payload/taskId",
-                       "the envelope's taskId", "is not the task that the envelope names, %s",
+                       "the envelope's taskId", "differs from the task of the envelope, %s",
                        amp_check_text(c, v->task, 60));
 }
 
@@ -83,7 +83,7 @@ static void project_ids(struct amp_check *c)
     uint32_t id = member(t, 0, AMP_SPAN("projectId"), AMP_JSON_STRING);
     if (id != AMP_TOK_NONE && !amp_tape_equal(t, id, t, alias))
         amp_check_rule(c, AMP_SEV_ERROR, "invalid_project_id", "project_ids", "/project_id",
-                       "the same as projectId, or absent", "names another project than projectId");
+                       "the same as projectId, or missing", "differs from projectId");
 }
 
 static bool count_of(const struct amp_tape *t, uint32_t tests, struct amp_span key, int64_t *n)
@@ -116,7 +116,7 @@ static void test_counts(struct amp_check *c)
                           .tok = tests,
                           .expected = "passed and failed together at most total",
                           .show_found = true};
-    amp_check_add(c, &f, "has more tests passed and failed than there are");
+    amp_check_add(c, &f, "has more passed and failed tests than tests");
 }
 
 static void something_said(struct amp_check *c)
@@ -149,7 +149,7 @@ static void criteria(struct amp_check *c)
                           .expected = "at most 50 texts of 1 to 256 characters",
                           .show_found = true};
     if (t->tok[list].type != AMP_JSON_ARRAY) {
-        amp_check_add(c, &f, "is no list of texts");
+        amp_check_add(c, &f, "is not a list of strings");
         return;
     }
     if (t->tok[list].count > MOST) {
@@ -160,7 +160,7 @@ static void criteria(struct amp_check *c)
         const struct amp_tok *tok = &t->tok[i];
         f.tok = i;
         if (tok->type != AMP_JSON_STRING)
-            amp_check_add(c, &f, "is no text");
+            amp_check_add(c, &f, "is not a string");
         else if (tok->len == 0)
             amp_check_add(c, &f, "is empty");
         else if (tok->len > LONGEST && amp_json_length(t, i) > LONGEST)

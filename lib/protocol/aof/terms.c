@@ -1,4 +1,5 @@
 /* AOF/1: the terms of delivery. What cannot be delivered is a line of the event log. */
+#include <stdio.h>
 #include <string.h>
 
 #include "protocol/aof/aof.h"
@@ -28,11 +29,60 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
     return amp_aof_event(&e, of, a->now_ms, out, err);
 }
 
+static bool is_request(const struct amp_view *v)
+{
+    return amp_span_is(v->type, "handoff.request");
+}
+
+static int request_name(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
+{
+    return is_request(v) ? snprintf(out, AMP_MSG_ID_MAX, "handoff.request/%.*s/%lld",
+                                    (int)v->task.n, v->task.p, (long long)v->created_ms)
+                         : 0;
+}
+
+static bool work_name(const struct amp_view *v, struct amp_work *out)
+{
+    *out = (struct amp_work){AMP_SPAN("task"), v->task, is_request(v)};
+    return is_message(v);
+}
+
+/* The answers to a handoff.request: taken, refused, at work, reported. */
+static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
+{
+    switch (v->kind) {
+    case AMP_KIND_NACK:
+        out->stage = AMP_STAGE_REJECTED;
+        out->code = AMP_SPAN("handoff_rejected");
+        return true;
+    case AMP_KIND_ACK:
+        out->takes_up = true;
+        out->stage = AMP_STAGE_READ;
+        return true;
+    case AMP_KIND_PROGRESS:
+        out->stage = AMP_STAGE_READ;
+        return true;
+    case AMP_KIND_RESULT:
+        if (v->body.result.completion == AMP_COMPLETION_FAILED) {
+            out->stage = AMP_STAGE_FAILED;
+            out->code = AMP_SPAN("blocked");
+        }
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* A task's dueBy is a wish: the protocol does not say what happens afterwards. */
 const struct amp_terms amp_terms_aof = {
     .expiry_is_wish = true,
+    .name = request_name,
+    .work = work_name,
+    .sender_at = "/fromAgent",
+    .outcome = outcome_read,
+    .acks_name_work = true,
     .to_holds = true,
-    .not_holder = "unauthorized_agent",
+    .denied = {[AMP_WORK_NOT_HOLDER] = "unauthorized_agent"},
     .retries = {.base_ms = 1000, .cap_ms = 300000, .steady = true},
     .answer = answer_write,
 };

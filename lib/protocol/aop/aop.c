@@ -354,4 +354,6 @@ const struct amp_spec amp_spec_aop = {
     .hurry = hurry,
     .waives = amp_aop_waives,
     .rules = amp_aop_rules,
+    .history = 1u << AMP_KIND_RESULT,
+    .effective = amp_aop_effective,
 };

@@ -23,11 +23,23 @@ int amp_aop_v1_prompt(const struct amp_view *v, struct amp_buf *out, struct amp_
 int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err);
 
+/* See spec.h, effective. */
+struct amp_jw;
+int amp_aop_effective(const struct amp_view *v, struct amp_jw *w, struct amp_error *err);
+
+/* What a RESPONSE repeats of a TASK's target: the provider's word, and the model as a JSON string,
+ * empty where it has none. */
+enum { AMP_AOP_PROVIDER, AMP_AOP_MODEL, AMP_AOP_TARGET };
+void amp_aop_target(const struct amp_view *v, struct amp_span target[AMP_AOP_TARGET]);
+
 /* The RESPONSE that says FAILED of a TASK that was not delivered, one line with LF; nothing for any
- * other message. */
-int amp_aop_undelivered(const struct amp_view *v, const char *code, const char *what,
-                        const char *rule, int64_t now_ms, struct amp_buf *out,
-                        struct amp_error *err);
+ * other message. Reads the view, not its document. */
+struct amp_aop_refusal {
+    const char *code, *what, *rule;
+    struct amp_span target[AMP_AOP_TARGET];
+};
+int amp_aop_undelivered(const struct amp_view *v, const struct amp_aop_refusal *refusal,
+                        int64_t now_ms, struct amp_buf *out, struct amp_error *err);
 
 /* The part of the effective policy that is about files. */
 struct amp_aop_paths;

@@ -1,7 +1,7 @@
 /* AOP 2.0.2-C in neutral fields. The origin is an extension at the top. */
 #include <stddef.h>
 
-#include "protocol/convert/convert.h"
+#include "protocol/convert/shape.h"
 
 #define HEADER(type)                                                                               \
     CV_CONST("/aop_version", "\"2.0.2-C\""), CV_CONST("/schema_version", "\"2.0.2\""),             \

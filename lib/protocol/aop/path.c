@@ -1,4 +1,4 @@
-/* Where an AOP path lies: see aop_path.h. What could mean two places is refused. */
+/* Where an AOP path lies: see path.h. What could mean two places is refused. */
 #include "protocol/aop/path.h"
 
 #include <ctype.h>
@@ -40,9 +40,9 @@ static const char *add_parts(struct amp_span text, struct amp_aop_path *out)
             continue;
         }
         if (drive && trap(part))
-            return "has a part that Windows reads as another name";
+            return "has a part that is another name on Windows";
         if (out->drive == 0 && (memchr(part.p, '\\', part.n) || memchr(part.p, ':', part.n)))
-            return "could be read in two ways";
+            return "is ambiguous";
         if (out->n == AMP_AOP_PARTS_MOST)
             return "has too many parts";
         out->part[out->n++] = part;
@@ -55,7 +55,7 @@ static const char *take_root(struct amp_span *path, struct amp_aop_path *out, bo
 {
     *absolute = true;
     if (memchr(path->p, '\0', path->n))
-        return "holds a NUL";
+        return "contains a NUL";
     if (path->n > 0 && path->p[0] == '/') {
         if (path->n > 1 && slash(path->p[1]))
             return "names another machine";

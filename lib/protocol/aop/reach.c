@@ -1,4 +1,4 @@
-/* Whether paths lie within what is granted: see aop_reach.h. */
+/* Whether paths lie within what is granted: see reach.h. */
 #include "protocol/aop/reach.h"
 
 #include <string.h>
@@ -86,7 +86,7 @@ const char *amp_aop_reach_denies(struct amp_aop_reach *r, struct amp_span path)
         read_all(r);
     const char *fault = amp_aop_path_read(r->fault ? NULL : &r->base, path, &place);
     if (!fault && r->fault && place.drive == 0)
-        fault = "is relative to a workspace that lies nowhere";
+        fault = "is relative to an unknown workspace";
     if (fault)
         return fault;
     if (!r->to->limited)

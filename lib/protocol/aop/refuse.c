@@ -73,23 +73,26 @@ static struct amp_span provider_of(const struct amp_view *v)
     return AMP_SPAN("OTHER");
 }
 
+void amp_aop_target(const struct amp_view *v, struct amp_span target[AMP_AOP_TARGET])
+{
+    struct amp_span model;
+    target[AMP_AOP_PROVIDER] = provider_of(v);
+    target[AMP_AOP_MODEL] = has_text(v, "/target/model", &model) ? model : AMP_SPAN("");
+}
+
 /* Of a message that is read as version 2 but refused for its size or its access. */
 static void respond(struct amp_jw *w, const struct amp_view *v, const struct amp_finding *f,
-                    const char *did, const char *now)
+                    const struct amp_span target[AMP_AOP_TARGET], const char *did, const char *now)
 {
-    struct amp_span raw;
     header(w, "RESPONSE");
     amp_jw_member_str(w, "session_id", v->correlation);
     amp_jw_member_str(w, "task_id", v->task);
     amp_jw_key(w, "agent");
     amp_jw_open(w, '{');
     amp_jw_member_str(w, "name", v->n_to ? v->to[0] : AMP_SPAN("UNKNOWN"));
-    amp_jw_member_str(w, "provider", provider_of(v));
+    amp_jw_member_str(w, "provider", target[AMP_AOP_PROVIDER]);
     amp_jw_key(w, "model");
-    if (has_text(v, "/target/model", &raw))
-        amp_jw_raw(w, raw);
-    else
-        amp_jw_str(w, AMP_SPAN("UNKNOWN"));
+    amp_jw_raw(w, target[AMP_AOP_MODEL].n > 0 ? target[AMP_AOP_MODEL] : AMP_SPAN("\"UNKNOWN\""));
     amp_jw_close(w, '}');
     amp_jw_key(w, "task_status");
     amp_jw_open(w, '{');
@@ -167,12 +170,15 @@ static bool is_respondable(const struct amp_view *v)
     return v->kind == AMP_KIND_DISPATCH && v->correlation.n && v->task.n;
 }
 
-int amp_aop_undelivered(const struct amp_view *v, const char *code, const char *what,
-                        const char *rule, int64_t now_ms, struct amp_buf *out,
-                        struct amp_error *err)
+int amp_aop_undelivered(const struct amp_view *v, const struct amp_aop_refusal *refusal,
+                        int64_t now_ms, struct amp_buf *out, struct amp_error *err)
 {
-    const struct amp_finding f = {
-        .code = code, .field = "", .pointer = "", .rule = rule, .message = what, .expected = ""};
+    const struct amp_finding f = {.code = refusal->code,
+                                  .field = "",
+                                  .pointer = "",
+                                  .rule = refusal->rule,
+                                  .message = refusal->what,
+                                  .expected = ""};
     char now[AMP_TIME_MAX];
     struct amp_jw w;
     if (!is_respondable(v))
@@ -180,7 +186,7 @@ int amp_aop_undelivered(const struct amp_view *v, const char *code, const char *
     amp_time_format(now_ms, now);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    respond(&w, v, &f, "Tried to deliver the TASK message.", now);
+    respond(&w, v, &f, refusal->target, "Tried to deliver the TASK message.", now);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
 }
@@ -199,9 +205,11 @@ int amp_aop_refuse(const struct amp_view *v, const struct amp_finding *first, in
     amp_time_format(now_ms, now);
     amp_jw_init(&w, out);
     amp_jw_open(&w, '{');
-    if (read && is_respondable(v))
-        respond(&w, v, first, "Checked the TASK message.", now);
-    else if (fall_back(&w, v, first, now, err) < 0) {
+    if (read && is_respondable(v)) {
+        struct amp_span target[AMP_AOP_TARGET];
+        amp_aop_target(v, target);
+        respond(&w, v, first, target, "Checked the TASK message.", now);
+    } else if (fall_back(&w, v, first, now, err) < 0) {
         out->len = before;
         return -1;
     }

@@ -176,7 +176,7 @@ bool amp_aop_waives(struct amp_check *c, const struct amp_finding *f)
 static const char *expected(const struct amp_aop_paths *p, const char *listed)
 {
     if (!p->limited)
-        return "a path that says where it lies";
+        return "an absolute or workspace path";
     if (p->source == AMP_AOP_FROM_CAPABILITIES)
         return "no path: target.capabilities.file_system_access is false";
     if (p->source == AMP_AOP_FROM_CONSTRAINTS)
@@ -265,7 +265,7 @@ static void empties(struct amp_check *c)
                           .code = c->v->kind == AMP_KIND_RESULT ? "E_MALFORMED_RESPONSE"
                                                                 : "E_SCHEMA_VALIDATION",
                           .rule = "empty",
-                          .expected = "a text that says something"};
+                          .expected = "a text that is not empty"};
     uint32_t key = AMP_TOK_NONE; /* of the value, or of the list that it is in */
     for (uint32_t i = 1; i < t->n; i++) {
         const struct amp_tok *k = &t->tok[i];

@@ -53,12 +53,63 @@ static void task_retries(const struct amp_view *of, struct amp_again_terms *out)
     }
 }
 
+static int attempt_name(const struct amp_view *of, int64_t attempt, char out[AMP_MSG_ID_MAX])
+{
+    return snprintf(out, AMP_MSG_ID_MAX, "%.*s/%.*s/%lld", (int)of->correlation.n,
+                    of->correlation.p, (int)of->task.n, of->task.p, (long long)attempt);
+}
+
+static int task_name(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
+{
+    return v->kind == AMP_KIND_DISPATCH && v->correlation.n > 0
+               ? attempt_name(v, amp_attempt_of(v), out)
+               : 0;
+}
+
 static int next_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_MAX])
 {
     (void)now_ms;
-    return snprintf(out, AMP_MSG_ID_MAX, "%.*s/%.*s/%lld", (int)of->correlation.n,
-                    of->correlation.p, (int)of->task.n, of->task.p,
-                    (long long)amp_attempt_after(amp_attempt_of(of), INT64_MAX));
+    return attempt_name(of, amp_attempt_after(amp_attempt_of(of), INT64_MAX), out);
+}
+
+static const char *result_fault(const struct amp_view *task, const struct amp_view *response)
+{
+    struct amp_aop_policy p;
+    amp_aop_policy(task, &p);
+    return amp_aop_response_fault(&p, response);
+}
+
+static unsigned result_waives(const struct amp_view *task)
+{
+    struct amp_aop_policy p;
+    amp_aop_policy(task, &p);
+    return (p.minimal_report.value ? 0 : AMP_WAIVES_REPORT) |
+           (p.final_signal.value ? 0 : AMP_WAIVES_SIGNAL);
+}
+
+static bool work_name(const struct amp_view *v, struct amp_work *out)
+{
+    *out = (struct amp_work){v->correlation, v->task, v->kind == AMP_KIND_DISPATCH};
+    return v->correlation.n > 0 && v->kind != AMP_KIND_NACK;
+}
+
+/* A RESPONSE ends the work, also one that is complete in parts; the rest are signs of life. */
+static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
+{
+    if (v->kind == AMP_KIND_HEARTBEAT || v->kind == AMP_KIND_PROGRESS)
+        out->stage = AMP_STAGE_READ;
+    else if (v->kind != AMP_KIND_RESULT)
+        return false;
+    else if (v->body.result.completion == AMP_COMPLETION_FAILED) {
+        struct amp_span code = v->body.result.failure;
+        out->code = code.n > 0 ? code : AMP_SPAN("E_UNKNOWN");
+        out->classed = true;
+        out->stage =
+            amp_span_is(code, "E_PERMISSION_DENIED") || amp_span_is(code, "E_CONTEXT_OVERFLOW")
+                ? AMP_STAGE_REJECTED
+                : AMP_STAGE_FAILED;
+    }
+    return true;
 }
 
 static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
@@ -102,8 +153,18 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
     const char *code = a->code && *a->code ? a->code : "rejected", *note = a->note ? a->note : "";
     if (amp_buf_fmt(&what, err, "%s%s%s", code, *note ? ": " : "", note) < 0)
         return -1;
-    return amp_aop_undelivered(of, code_of(a), what.data, a->rule ? a->rule : "delivery", a->now_ms,
-                               out, err);
+    struct amp_aop_refusal refusal = {
+        .code = code_of(a), .what = what.data, .rule = a->rule ? a->rule : "delivery"};
+    if (a->repeats)
+        memcpy(refusal.target, a->repeats, sizeof(refusal.target));
+    else
+        amp_aop_target(of, refusal.target);
+    return amp_aop_undelivered(of, &refusal, a->now_ms, out, err);
+}
+
+static void target_read(const struct amp_view *of, struct amp_span out[AMP_REPEATS_MAX])
+{
+    amp_aop_target(of, out);
 }
 
 const struct amp_terms amp_terms_aop = {
@@ -111,12 +172,18 @@ const struct amp_terms amp_terms_aop = {
     .work_is_ack = true,
     .timeout_code = "E_TIMEOUT",
     .beat = task_beat,
+    .name = task_name,
+    .work = work_name,
+    .sender_at = "/agent/name",
+    .outcome = outcome_read,
+    .result_fault = result_fault,
+    .result_waives = result_waives,
     .to_holds = true,
-    .not_holder = "E_PERMISSION_DENIED",
+    .denied = {[AMP_WORK_NOT_HOLDER] = "E_PERMISSION_DENIED"},
     .retries = {.list_ms = {30000, 120000, 300000}, .n_list = 3},
     .again_id = next_id,
     .again = attempt_edit,
     .own_retries = task_retries,
     .answer = answer_write,
-    .answer_reads_document = true,
+    .repeats = target_read,
 };

@@ -169,7 +169,7 @@ static void show(struct amp_check *c, uint32_t tok, struct amp_finding *f)
     if (amp_span_eq(seen, amp_buf_span(&clean)))
         amp_buf_reset(&clean);
     else if (raw.n > 0 && memmem(f->message, strlen(f->message), raw.p, raw.n > 6 ? 6 : raw.n))
-        f->message = copy(c, AMP_SPAN("the value, which bears a secret, is not as it must be"));
+        f->message = copy(c, AMP_SPAN("the value, which contains a secret, is invalid"));
     f->found = amp_check_text(c, clean.len > 0 ? amp_buf_span(&clean) : source, FOUND_MOST);
 }
 

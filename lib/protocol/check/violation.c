@@ -5,7 +5,6 @@
 #include <amp/schema/schema.h>
 
 #include "protocol/check/check.h"
-#include "protocol/check/describe.h"
 #include "protocol/spec.h"
 
 /* Field patterns: "[]" stands for any index; "*part*" is found anywhere. */
@@ -64,10 +63,10 @@ static const struct {
     {"dependencies", "is missing"},
     {"additionalProperties", "is not a field of this message"},
     {"unevaluatedProperties", "is not a field of this message"},
-    {"enum", "is none of the allowed words"},
-    {"const", "is not the one allowed value"},
-    {"pattern", "has not the right form"},
-    {"format", "has not the right form"},
+    {"enum", "is not one of the allowed values"},
+    {"const", "is not the allowed value"},
+    {"pattern", "is malformed"},
+    {"format", "is malformed"},
     {"minimum", "is too small"},
     {"exclusiveMinimum", "is too small"},
     {"maximum", "is too large"},
@@ -78,14 +77,14 @@ static const struct {
     {"maxItems", "has too many items"},
     {"minProperties", "has too few fields"},
     {"maxProperties", "has too many fields"},
-    {"uniqueItems", "stands there twice"},
-    {"multipleOf", "is no such multiple"},
-    {"anyOf", "fits no alternative"},
-    {"oneOf", "does not fit exactly one alternative"},
+    {"uniqueItems", "is given twice"},
+    {"multipleOf", "is not such a multiple"},
+    {"anyOf", "matches no alternative"},
+    {"oneOf", "does not match exactly one alternative"},
     {"not", "is excluded"},
-    {"items", "is an element too many"},
-    {"additionalItems", "is an element too many"},
-    {"unevaluatedItems", "is an element too many"},
+    {"items", "is one element too many"},
+    {"additionalItems", "is one element too many"},
+    {"unevaluatedItems", "is one element too many"},
     {"contains", "has no such element"},
     {"minContains", "has too few such elements"},
     {"maxContains", "has too many such elements"},
@@ -110,6 +109,108 @@ static const char *saying_of(const struct amp_tape *t, const struct amp_violatio
     return "does not fit";
 }
 
+enum { POINTER_MOST = 512 };
+
+/* The string under a key of an object, or the empty span; raw, as schemas have no need of escapes
+ * in what is shown here. */
+static struct amp_span raw_text(const struct amp_tape *t, uint32_t object, const char *key)
+{
+    uint32_t tok = AMP_TOK_NONE;
+    if (object != AMP_TOK_NONE && t->tok[object].type == AMP_JSON_OBJECT)
+        tok = amp_tape_get(t, object, amp_span_str(key));
+    if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING)
+        return (struct amp_span){"", 0};
+    return amp_tok_raw(t, tok);
+}
+
+static struct amp_span first_sentence(struct amp_span s)
+{
+    for (size_t i = 0; i + 1 < s.n; i++)
+        if (strchr(".;:", s.p[i]) && s.p[i + 1] == ' ')
+            return (struct amp_span){s.p, i};
+    if (s.n > 0 && s.p[s.n - 1] == '.')
+        s.n--;
+    return s;
+}
+
+static int scan_schema(struct amp_tape *t, struct amp_span path)
+{
+    struct amp_json_fault fault;
+    const struct amp_schema_file *file = amp_schema_file_find(path);
+    return file ? amp_tape_scan(t, file->text.p, file->text.n, &fault) : -1;
+}
+
+/* "common.json#/$defs/x", relative to the schema's path, or "#/$defs/x". */
+static struct amp_span follow_ref(struct amp_tape *t, const char *schema_path, struct amp_span ref)
+{
+    const char *hash = memchr(ref.p, '#', ref.n), *slash = strrchr(schema_path, '/');
+    char path[256];
+    struct amp_span none = {"", 0};
+    if (!hash || !slash)
+        return none;
+    struct amp_span file = {ref.p, (size_t)(hash - ref.p)};
+    struct amp_span pointer = {hash + 1, ref.n - file.n - 1};
+    if (file.n > 0)
+        snprintf(path, sizeof path, "%.*s%.*s", (int)(slash + 1 - schema_path), schema_path,
+                 (int)file.n, file.p);
+    else
+        snprintf(path, sizeof path, "%s", schema_path);
+    if (scan_schema(t, amp_span_str(path)) < 0)
+        return none;
+    return raw_text(t, amp_tape_pointer(t, 0, pointer), "description");
+}
+
+/* The description of the property beside the keyword, or, where a condition only demands it, in an
+ * object around it. */
+static struct amp_span find_description(const struct amp_tape *t, struct amp_tape *other,
+                                        const char *schema_path, struct amp_span at,
+                                        struct amp_span name)
+{
+    struct amp_span said = {"", 0};
+    while (at.n > 0 && said.n == 0) {
+        char pointer[POINTER_MOST];
+        while (at.n > 0 && at.p[at.n - 1] != '/')
+            at.n--;
+        int len = snprintf(pointer, sizeof pointer, "%.*sproperties/%.*s", (int)at.n, at.p,
+                           (int)name.n, name.p);
+        if (at.n == 0 || len < 0 || (size_t)len >= sizeof pointer)
+            break;
+        uint32_t property = amp_tape_pointer(t, 0, amp_span_str(pointer));
+        struct amp_span ref = raw_text(t, property, "$ref");
+        said = raw_text(t, property, "description");
+        if (said.n == 0 && ref.n > 0)
+            said = follow_ref(other, schema_path, ref);
+        at.n--;
+    }
+    return said;
+}
+
+/* A description's first sentence, as the middle of another one. */
+static void describe_shortly(struct amp_span description, char *out, size_t size)
+{
+    amp_span_copy(first_sentence(description), out, size);
+    /* It goes on a sentence; an abbreviation keeps its capitals. */
+    bool article = out[0] == 'A' && out[1] == ' ';
+    if (article || (out[0] >= 'A' && out[0] <= 'Z' && out[1] >= 'a' && out[1] <= 'z'))
+        out[0] = (char)(out[0] - 'A' + 'a');
+}
+
+/* Writes the first sentence of the description of property `name`, beside the keyword at a place of
+ * a schema file; a reference to another file of the same protocol is followed. Slow, and only for
+ * lines that were refused. Leaves `out` empty where the schema has no description. */
+static void describe(const char *schema_path, struct amp_span schema_at, struct amp_span name,
+                     char *out, size_t size)
+{
+    struct amp_tape t, other;
+    out[0] = '\0';
+    amp_tape_init(&t, NULL);
+    amp_tape_init(&other, NULL);
+    if (scan_schema(&t, amp_span_str(schema_path)) == 0)
+        describe_shortly(find_description(&t, &other, schema_path, schema_at, name), out, size);
+    amp_tape_release(&t);
+    amp_tape_release(&other);
+}
+
 void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
                          const struct amp_code_row *codes)
 {
@@ -129,9 +230,9 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
     unsigned before = c->n;
     char hint[180] = "", meaning[160] = "";
     if (missing && v->about.n)
-        amp_describe_shortly(v->about, meaning, sizeof meaning);
+        describe_shortly(v->about, meaning, sizeof meaning);
     else if (missing && c->schema)
-        amp_describe(c->schema, v->schema_at, v->name, meaning, sizeof meaning);
+        describe(c->schema, v->schema_at, v->name, meaning, sizeof meaning);
     if (meaning[0])
         snprintf(hint, sizeof hint, " (%s)", meaning);
     if (v->nearest && v->nearest[0])

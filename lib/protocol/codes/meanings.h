@@ -4,7 +4,6 @@
 
 #include <amp/protocol/meaning.h>
 
-extern const struct amp_meaning amp_meanings_any[];
 #define X(id, name, title) extern const struct amp_meaning amp_meanings_##name[];
 AMP_PROTOCOL_LIST(X)
 #undef X

@@ -1,5 +1,7 @@
-/* An answer, by the terms of its protocol. */
+/* Answers and further attempts, by the terms of the protocol. */
 #include "protocol/compose/answer.h"
+
+#include <amp/base/id.h>
 
 int amp_answer_check(enum amp_protocol p, enum amp_ack_stage stage, struct amp_error *err)
 {
@@ -14,4 +16,42 @@ int amp_answer_line(const struct amp_view *of, const struct amp_answer *a, struc
                     struct amp_error *err)
 {
     return amp_terms_of(of->protocol)->answer(of, a, out, err);
+}
+
+int amp_again_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_MAX],
+                 struct amp_error *err)
+{
+    const struct amp_terms *t = amp_terms_of(of->protocol);
+    int n = 0;
+    if (t->again_id)
+        n = t->again_id(of, now_ms, out);
+    else
+        amp_uuid4(out);
+    if (n >= AMP_MSG_ID_MAX)
+        return amp_fail(err, AMP_NO, "bad_msg_id", "the next attempt's id would be too long");
+    return 0;
+}
+
+void amp_again_terms(const struct amp_view *of, struct amp_again_terms *out)
+{
+    const struct amp_terms *t = amp_terms_of(of->protocol);
+    *out = (struct amp_again_terms){.most = -1};
+    if (t->own_retries && of->payload != AMP_TOK_NONE)
+        t->own_retries(of, out);
+}
+
+int amp_again_line(const struct amp_view *of, const struct amp_again *a, struct amp_buf *out,
+                   struct amp_error *err)
+{
+    const struct amp_terms *t = amp_terms_of(of->protocol);
+    struct amp_edit e = {.v = of, .err = err};
+    if (!t->again)
+        return amp_fail(err, AMP_NO, "unsupported_protocol",
+                        "messages of this protocol have no id of their own");
+    if (!of->json || of->text.p < of->line.p || of->text.p + of->text.n > of->line.p + of->line.n)
+        return amp_fail(err, AMP_NO, "unsupported_protocol",
+                        "a message inside a string is not sent again");
+    int rc = t->again(&e, a) < 0 ? -1 : amp_edit_line(&e, out);
+    amp_edit_release(&e);
+    return rc;
 }

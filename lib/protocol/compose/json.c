@@ -4,13 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "json/record.h"
-
 json_t *amp_json_load(struct amp_span text, struct amp_error *err)
 {
     json_error_t je;
     if (memchr(text.p ? text.p : "", 0, text.n)) {
-        amp_fail(err, AMP_DATAERR, "invalid_json", "a NUL byte stands in the text");
+        amp_fail(err, AMP_DATAERR, "invalid_json", "the text contains a NUL byte");
         return NULL;
     }
     errno = 0;
@@ -110,15 +108,6 @@ static int dump_part(const char *p, size_t n, void *ctx)
     struct dump *d = ctx;
     d->failed = d->failed || amp_buf_add(d->out, p, n, &d->why) < 0;
     return d->failed ? -1 : 0;
-}
-
-json_t *amp_json_record(struct amp_span json, const char *what, struct amp_error *err)
-{
-    struct amp_tape t;
-    amp_rec_tape(&t);
-    json_t *j = amp_rec_scan(&t, json, what, err) < 0 ? NULL : amp_json_of(&t, 0, err);
-    amp_tape_release(&t);
-    return j;
 }
 
 const char *amp_json_str(const json_t *object, const char *key)

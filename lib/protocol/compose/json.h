@@ -10,8 +10,6 @@
 json_t *amp_json_load(struct amp_span text, struct amp_error *err);
 /* The same from a token of a tape. */
 json_t *amp_json_of(const struct amp_tape *t, uint32_t tok, struct amp_error *err);
-/* A record of the store as a document; DATAERR bad_record. */
-json_t *amp_json_record(struct amp_span json, const char *what, struct amp_error *err);
 /* A member's text, "" where it has none. */
 const char *amp_json_str(const json_t *object, const char *key);
 int amp_json_dump(const json_t *j, struct amp_buf *out, struct amp_error *err);

@@ -1,6 +1,26 @@
-/* The refusal of a line as a message in its sender's protocol. */
+/* The refusal of a line as a message in its sender's protocol, and the numbers of refusals. */
+#include "protocol/compose/refuse.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <amp/base/id.h>
+
 #include "protocol/amp/amp.h"
 #include "protocol/spec.h"
+
+int64_t amp_refuse_number(int64_t now_ms, char who[AMP_REFUSER_MAX])
+{
+    static atomic_uint threads;
+    static _Thread_local unsigned thread;
+    if (thread == 0)
+        thread = atomic_fetch_add(&threads, 1) + 1;
+    if (thread == 1)
+        snprintf(who, AMP_REFUSER_MAX, AMP_REFUSER);
+    else
+        snprintf(who, AMP_REFUSER_MAX, AMP_REFUSER "-%u", thread);
+    return amp_id_number(now_ms);
+}
 
 int amp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                struct amp_buf *out, struct amp_error *err)

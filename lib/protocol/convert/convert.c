@@ -160,8 +160,8 @@ static void note_kept(void *ctx, struct amp_span pointer, bool changed)
     const struct job *j = ctx;
     char message[120];
     snprintf(message, sizeof message, "%s %s; %s", amp_protocol_name(j->to),
-             changed ? "says this in another form" : "has no place for this",
-             j->keeps ? "the original is in x_amp_origin" : "it is lost");
+             changed ? "uses another form" : "has no such field",
+             j->keeps ? "the original is in x_amp_origin" : "the value is lost");
     tell(j, AMP_SEV_WARNING, j->keeps ? "kept_in_extension" : "not_carried", pointer, "", message);
 }
 
@@ -290,26 +290,30 @@ static void fill(struct job *j, const char *const *pairs)
     }
 }
 
+/* What a conversion wrote is JSON. */
+static int scan_own(struct amp_tape *t, const struct amp_buf *text, struct amp_error *err)
+{
+    struct amp_json_fault fault;
+    if (amp_tape_scan(t, text->data, text->len, &fault) == 0)
+        return 0;
+    return amp_json_fail(err, AMP_INTERNAL, "bad_conversion",
+                         "internal: a conversion did not produce JSON", &fault);
+}
+
 /* The target's text without an origin of this conversion, in c->restored, scanned. */
 static int write_there(struct job *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
-    struct amp_json_fault fault;
     amp_buf_reset(&c->first);
     amp_buf_reset(&c->restored);
-    if (amp_cv_write(j->dst, &j->n, &c->pool, &c->first, err) < 0)
+    if (amp_cv_write(j->dst, &j->n, &c->pool, &c->first, err) < 0 ||
+        scan_own(&c->there, &c->first, err) < 0)
         return -1;
-    if (amp_tape_scan(&c->there, c->first.data, c->first.len, &fault) < 0)
-        return amp_json_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON",
-                             &fault);
     if (!j->came.n)
         return amp_buf_add(&c->restored, c->first.data, c->first.len, err);
     if (amp_cv_restore(&c->there, &c->from, &c->restored, err) < 0)
         return -1;
-    if (amp_tape_scan(&c->there, c->restored.data, c->restored.len, &fault) < 0)
-        return amp_json_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON",
-                             &fault);
-    return 0;
+    return scan_own(&c->there, &c->restored, err);
 }
 
 /* Recipients: only the runtime protocol has several. */
@@ -335,7 +339,6 @@ static struct amp_span outer(const struct job *j)
 static int write_back(struct job *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
-    struct amp_json_fault fault;
     struct cv_neutral n;
     if (amp_cv_read(j->dst, &c->there, &c->pool, &n, err) < 0)
         return -1;
@@ -353,10 +356,7 @@ static int write_back(struct job *j, struct amp_error *err)
     amp_buf_reset(&c->back);
     if (amp_cv_write(j->src, &n, &c->pool, &c->back, err) < 0)
         return -1;
-    if (amp_tape_scan(&c->again, c->back.data, c->back.len, &fault) < 0)
-        return amp_json_fail(err, AMP_INTERNAL, "bad_conversion", "a conversion made no JSON",
-                             &fault);
-    return 0;
+    return scan_own(&c->again, &c->back, err);
 }
 
 /* Whether a reader of the result would know what the message was. */
@@ -459,7 +459,7 @@ static enum amp_convert_result convert(struct job *j, const char *const *pairs, 
         return refuse(j, "a text has no fields that could be converted");
     j->src = amp_cv_shape_of(j->v->protocol, j->v->tape);
     if (!j->src)
-        return refuse(j, "no other protocol says what this %.60s message says",
+        return refuse(j, "no other protocol has a message like this %.60s",
                       amp_protocol_name(j->v->protocol));
     if (amp_cv_read(j->src, j->v->tape, &c->pool, &j->n, err) < 0)
         return AMP_CONVERT_FAILED;
@@ -474,8 +474,8 @@ static enum amp_convert_result convert(struct job *j, const char *const *pairs, 
     if (!j->dst)
         j->dst = amp_cv_shape_for(j->to, j->src->says, &j->n);
     if (!j->dst)
-        return refuse(j, "%s has nothing that says what %s %.60s says", to,
-                      amp_protocol_name(j->v->protocol), j->src->type);
+        return refuse(j, "%s has no message like %s %.60s", to, amp_protocol_name(j->v->protocol),
+                      j->src->type);
     if (several(j) && !j->came.n)
         return refuse(j, "%s has one recipient, the message several", to);
     fill(j, pairs);

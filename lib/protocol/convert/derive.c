@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/convert/convert.h"
+#include <amp/base/clock.h>
+
 #include "protocol/convert/derive.h"
 
 static uint64_t mix(uint64_t h)

@@ -1,6 +1,8 @@
-/* The neutral fields of conversions. */
+/* The neutral fields of conversions, and their values in one message. */
 #ifndef PROTOCOL_CONVERT_FIELDS_H
 #define PROTOCOL_CONVERT_FIELDS_H
+
+#include <amp/base/buf.h>
 
 /* What messages are about, whatever the protocol: X(id, name); the names are those of --fill. */
 #define CV_FIELD_LIST(X)                                                                           \
@@ -58,5 +60,16 @@
 #define X(id, name) CV_##id,
 enum cv_field { CV_FIELD_LIST(X) CV_FIELDS };
 #undef X
+
+struct cv_value {
+    enum { CV_ABSENT, CV_IS_TEXT, CV_IS_LIST, CV_IS_RAW } is;
+    struct amp_span text; /* decoded, or the JSON of a raw one */
+    struct amp_span *list;
+    uint32_t n;
+};
+
+struct cv_neutral {
+    struct cv_value v[CV_FIELDS];
+};
 
 #endif

@@ -1,7 +1,7 @@
 /* Which shape a message is, and in which a protocol would say something. */
 #include <string.h>
 
-#include "protocol/convert/convert.h"
+#include "protocol/convert/shape.h"
 
 const struct cv_shapes *amp_cv_shapes_of(enum amp_protocol p)
 {

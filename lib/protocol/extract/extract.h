@@ -5,7 +5,7 @@
 
 #include <amp/protocol/extract.h>
 
-/* ---- a candidate: text from '{' as far as it can be JSON (extract_walk.c) */
+/* ---- a candidate: text from '{' as far as it can be JSON (walk.c) */
 
 enum amp_walk_result { AMP_WALK_MORE, AMP_WALK_DONE, AMP_WALK_FAIL };
 
@@ -39,14 +39,14 @@ enum amp_walk_result amp_walk_on(struct amp_walk *w, const char *text, size_t n,
 int amp_walk_clean(const struct amp_walk *w, struct amp_span raw, struct amp_buf *out,
                    struct amp_error *err);
 
-/* ---- what claims to be a message (extract_claim.c) */
+/* ---- what claims to be a message (claim.c) */
 
 /* An object of a scanned text: of a protocol's own marks, not by the name of its id alone. */
 bool amp_claim_object(const struct amp_tape *t, uint32_t object, enum amp_protocol only);
 /* Text that begins with '{' and is no JSON: by the keys at its top. */
 bool amp_claim_text(struct amp_span text, enum amp_protocol only);
 
-/* ---- the place (extract_place.c) */
+/* ---- the place (place.c) */
 
 enum { AMP_HEAD_INDENT, AMP_HEAD_TICKS, AMP_HEAD_PAST };
 

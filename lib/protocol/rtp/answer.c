@@ -5,6 +5,9 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "protocol/compose/refuse.h"
+#include "protocol/rtp/rtp.h"
+
 /* Up to the payload, which is left to the caller. */
 static void head(struct amp_jw *w, const struct amp_rtp_answer *a, const char *kind,
                  struct amp_span time)
@@ -12,11 +15,11 @@ static void head(struct amp_jw *w, const struct amp_rtp_answer *a, const char *k
     char uuid[AMP_UUID_MAX];
     amp_uuid4(uuid);
     amp_jw_open(w, '{');
-    amp_jw_member_str(w, "eventId", amp_span_str(uuid));
+    amp_jw_member_text(w, "eventId", uuid);
     amp_jw_member_int(w, "seq", a->sequence > 0 ? a->sequence : amp_id_number(a->now_ms));
-    amp_jw_member_str(w, "kind", amp_span_str(kind));
-    amp_jw_member_str(w, "sourceNodeId", amp_span_str(a->node));
-    amp_jw_member_str(w, "sourceAgentId", amp_span_str(a->by));
+    amp_jw_member_text(w, "kind", kind);
+    amp_jw_member_text(w, "sourceNodeId", a->node);
+    amp_jw_member_text(w, "sourceAgentId", a->by);
     amp_jw_some_str(w, "toAgentId", a->source);
     amp_jw_member_str(w, "corrId", a->correlation.n > 0 ? a->correlation : a->id);
     amp_jw_member_str(w, "createdAt", time);
@@ -55,10 +58,10 @@ int amp_rtp_ack(const struct amp_rtp_answer *a, enum amp_ack_stage stage, struct
     char time[AMP_TIME_MAX];
     struct amp_jw w;
     if (!word)
-        return amp_fail(err, AMP_NO, "unsupported_stage",
-                        "an ack of the Runtime Protocol says accepted, processed or "
-                        "failed_terminal, not %s",
-                        amp_ack_stage_name(stage));
+        return amp_fail(
+            err, AMP_NO, "unsupported_stage",
+            "an ack of the Runtime Protocol is accepted, processed or failed_terminal, not %s",
+            amp_ack_stage_name(stage));
     amp_time_format(a->now_ms, time);
     amp_jw_init(&w, out);
     head(&w, a, "ack", amp_span_str(time));
@@ -93,4 +96,32 @@ int amp_rtp_notice(const struct amp_rtp_answer *a, const char *kind, struct amp_
     amp_jw_member_str(&w, "reason", reason);
     amp_jw_close(&w, '}');
     return tail(&w, err);
+}
+
+/* A bad event is answered with an ack of type failed_terminal. An ack itself is not answered, nor
+ * what has no id to refer to. */
+int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
+                   struct amp_buf *out, struct amp_error *err)
+{
+    if (v->id.n == 0 || v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK ||
+        amp_span_is(v->type, "ack"))
+        return 1;
+    char node[AMP_REFUSER_MAX];
+    bool seed = first->seed_code && first->seed_code[0];
+    AMP_BUF struct amp_buf why = {0};
+    amp_buf_init(&why, 4096);
+    struct amp_rtp_answer to = {.id = v->id,
+                                .type =
+                                    amp_rtp_kind_of(v) < AMP_RTP_CATALOG ? v->type : AMP_SPAN(""),
+                                .source = v->from,
+                                .correlation = v->correlation,
+                                .node = node,
+                                .by = AMP_REFUSER,
+                                .sequence = amp_refuse_number(now_ms, node),
+                                .now_ms = now_ms};
+    if (amp_buf_fmt(&why, NULL, "%s%s%s", first->field, first->field[0] ? " " : "",
+                    first->message) < 0)
+        amp_buf_reset(&why);
+    return amp_rtp_ack(&to, AMP_STAGE_REJECTED, amp_span_str(seed ? first->seed_code : first->code),
+                       amp_buf_span(&why), out, err);
 }

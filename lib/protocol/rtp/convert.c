@@ -1,7 +1,7 @@
 /* Runtime Protocol v1 in neutral fields. The origin stands in the envelope. */
 #include <stddef.h>
 
-#include "protocol/convert/convert.h"
+#include "protocol/convert/shape.h"
 #include "protocol/rtp/rtp.h"
 
 #define ENVELOPE(kind)                                                                             \

@@ -111,6 +111,6 @@ void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *poi
         summary = amp_tok_raw(t, said);
     amp_check_rule(c, AMP_SEV_WARNING, "inferred_failure_class", "failure_class", pointer,
                    "one of its fourteen words",
-                   "is no failure class of the protocol and is read as %s",
+                   "is not a failure class of the protocol and is read as %s",
                    amp_rtp_failure(amp_tok_raw(t, tok), summary));
 }

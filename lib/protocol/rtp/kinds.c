@@ -46,6 +46,7 @@ static const struct amp_fill_table update = AMP_FILL_TABLE(struct amp_body, upda
 
 static const struct amp_fill_row complete_rows[] = {
     {AMP_AT("/taskId"), AMP_AS_TEXT, B(result.subtask), 0, NULL},
+    {AMP_AT("/completedByAgentId"), AMP_AS_TEXT, B(result.agent), 0, NULL},
     {AMP_AT("/resultSummary"), AMP_AS_NAMES, B(result.notes.v), B(result.notes.n), NULL},
     {AMP_AT("/resultRef"), AMP_AS_TEXT, B(result.ref), 0, NULL},
 };
@@ -53,6 +54,7 @@ static const struct amp_fill_table complete = AMP_FILL_TABLE(struct amp_body, co
 
 static const struct amp_fill_row failed_rows[] = {
     {AMP_AT("/taskId"), AMP_AS_TEXT, B(result.subtask), 0, NULL},
+    {AMP_AT("/failedByAgentId"), AMP_AS_TEXT, B(result.agent), 0, NULL},
     {AMP_AT("/failureClass"), AMP_AS_TEXT, B(result.failure), 0, NULL},
     {AMP_AT("/errorSummary"), AMP_AS_NAMES, B(result.blockers.v), B(result.blockers.n), NULL},
 };

@@ -171,4 +171,5 @@ const struct amp_spec amp_spec_rtp = {
     .refuse = amp_rtp_refuse,
     .finish = finish,
     .rules = amp_rtp_rules,
+    .history = ~0u,
 };

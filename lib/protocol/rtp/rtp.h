@@ -2,6 +2,7 @@
 #ifndef AMP_PROTOCOL_RTP_H
 #define AMP_PROTOCOL_RTP_H
 
+#include "protocol/check/check.h"
 #include "protocol/spec.h"
 
 /* What an event is, finer than amp_kind. */
@@ -32,6 +33,11 @@ enum amp_rtp_kind amp_rtp_record(const struct amp_tape *t);
 extern const struct amp_kind_row amp_rtp_rows[];
 const struct amp_kind_row *amp_rtp_kind_row(const struct amp_view *v);
 enum amp_rtp_kind amp_rtp_row_kind(const struct amp_kind_row *row);
+
+/* The versions of a skill that an event names: a distribution its own, a completion those that it
+ * confirms. */
+#define AMP_RTP_VERSIONS_MAX 3
+uint32_t amp_rtp_versions(const struct amp_tape *t, struct amp_span out[AMP_RTP_VERSIONS_MAX]);
 
 void amp_rtp_rules(struct amp_check *c);
 

@@ -42,9 +42,9 @@ static void expiry(struct amp_check *c)
         return;
     if (v->created_ms > 0 && v->expires_ms <= v->created_ms)
         amp_check_rule(c, AMP_SEV_ERROR, "expired", "expiry", "/expiresAt", "later than createdAt",
-                       "had passed when the event was made");
+                       "is before the event's createdAt");
     else if (c->opt->now_ms > 0 && v->expires_ms <= c->opt->now_ms)
-        amp_check_rule(c, AMP_SEV_ERROR, "expired", "expiry", "/expiresAt", "a time to come",
+        amp_check_rule(c, AMP_SEV_ERROR, "expired", "expiry", "/expiresAt", "a time in the future",
                        "has passed");
 }
 
@@ -56,9 +56,9 @@ static void eta_time(struct amp_check *c, struct amp_span key, const char *point
         return;
     if (c->v->created_ms > 0 && eta < c->v->created_ms)
         amp_check_rule(c, AMP_SEV_ERROR, "eta_in_past", "eta", pointer, "not before createdAt",
-                       "had passed when the event was made");
+                       "is before the event's createdAt");
     else if (c->opt->now_ms > 0 && eta < c->opt->now_ms)
-        amp_check_rule(c, AMP_SEV_ERROR, "eta_in_past", "eta", pointer, "a time to come",
+        amp_check_rule(c, AMP_SEV_ERROR, "eta_in_past", "eta", pointer, "a time in the future",
                        "has passed");
 }
 
@@ -126,7 +126,7 @@ static void update_failed(struct amp_check *c)
         !says(c, AMP_SPAN("note"), AMP_JSON_STRING) &&
         !says(c, AMP_SPAN("result"), AMP_JSON_STRING))
         lacks(c, "diagnostics_required", "diagnostics", "/payload/note", "a note or a result",
-              "nothing says why the task failed");
+              "does not describe the failure");
 }
 
 static void failure(struct amp_check *c)
@@ -149,7 +149,7 @@ static void outbox(struct amp_check *c)
         amp_tape_equal(t, by, t, at))
         return;
     amp_check_rule(c, AMP_SEV_WARNING, "foreign_outbox", "outbox", "/payload/ackedByNodeId",
-                   "the same as sourceNodeId", "does not own the outbox in which the ack stands");
+                   "the same as sourceNodeId", "does not own the outbox of the ack");
 }
 
 #define K(kind) (1u << AMP_RTP_##kind)

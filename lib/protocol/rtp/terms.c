@@ -1,4 +1,5 @@
 /* Runtime Protocol v1: the terms of delivery (§5, §6). */
+#include <stdio.h>
 #include <string.h>
 
 #include <amp/base/id.h>
@@ -27,7 +28,23 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
                                 .sequence = a->sequence,
                                 .retryable = a->retryable,
                                 .now_ms = a->now_ms};
-    return amp_rtp_ack(&to, a->stage, amp_span_str(a->code), amp_span_str(a->note), out, err);
+    struct amp_span code = amp_span_str(a->code), note = amp_span_str(a->note);
+    return a->is_dead ? amp_rtp_notice(&to, "dead_letter", code, note, out, err)
+                      : amp_rtp_ack(&to, a->stage, code, note, out, err);
+}
+
+static int duplicate_write(const struct amp_view *of, const struct amp_answer *a,
+                           const struct amp_first_attempt *first, struct amp_buf *out,
+                           struct amp_error *err)
+{
+    char note[300];
+    struct amp_answer said = *a;
+    snprintf(note, sizeof(note), "%.*s is %s", (int)(first->id.n < 200 ? first->id.n : 200),
+             first->id.p, first->status);
+    said.stage = first->done ? AMP_STAGE_FULFILLED : AMP_STAGE_RECEIVED;
+    said.code = first->done ? "duplicate_detected" : "already_in_progress";
+    said.note = note;
+    return answer_write(of, &said, out, err);
 }
 
 static int next_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_ID_MAX])
@@ -55,60 +72,169 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
     return amp_edit_text(e, trace, "idempotencyKey", a->first);
 }
 
-static uint32_t version_at(const struct amp_tape *t, const char *pointer)
+uint32_t amp_rtp_versions(const struct amp_tape *t, struct amp_span out[AMP_RTP_VERSIONS_MAX])
 {
-    uint32_t tok = amp_tape_pointer(t, 0, amp_span_str(pointer));
-    return tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_STRING ? tok : AMP_TOK_NONE;
+    static const char *const places[AMP_RTP_VERSIONS_MAX] = {
+        "/payload/delegationSkillRef/version", "/payload/installedVersion", "/payload/version"};
+    uint32_t n = 0;
+    for (unsigned i = 0; i < AMP_RTP_VERSIONS_MAX; i++) {
+        uint32_t tok = amp_tape_pointer(t, 0, amp_span_str(places[i]));
+        if (tok != AMP_TOK_NONE && t->tok[tok].type == AMP_JSON_STRING)
+            out[n++] = amp_tok_raw(t, tok);
+    }
+    return n;
 }
 
 /* A skill distribution is done when its completion confirms the version (§7). */
 static bool is_confirmed(struct amp_span request, const struct amp_view *done)
 {
-    static const char *const places[] = {"/payload/delegationSkillRef/version",
-                                         "/payload/installedVersion", "/payload/version"};
+    struct amp_span wanted[AMP_RTP_VERSIONS_MAX], said[AMP_RTP_VERSIONS_MAX];
     struct amp_json_fault fault;
     struct amp_tape t;
-    bool good = true;
     if (!memmem(request.p, request.n, "skill_distribution", 18))
         return true;
     amp_tape_init(&t, NULL);
     uint32_t payload = amp_tape_scan(&t, request.p, request.n, &fault) < 0
                            ? AMP_TOK_NONE
                            : amp_tape_pointer(&t, 0, AMP_SPAN("/payload"));
-    if (payload != AMP_TOK_NONE && t.tok[payload].type == AMP_JSON_OBJECT &&
-        amp_object_is(&t, payload, "taskType", "skill_distribution")) {
-        uint32_t wanted = version_at(&t, places[0]);
-        good = wanted == AMP_TOK_NONE;
-        for (unsigned i = 0; !good && i < AMP_SPEC_COUNT(places); i++) {
-            uint32_t said = version_at(done->tape, places[i]);
-            good = said != AMP_TOK_NONE && amp_tape_equal(&t, wanted, done->tape, said);
-        }
-    }
+    bool good = payload == AMP_TOK_NONE || t.tok[payload].type != AMP_JSON_OBJECT ||
+                !amp_object_is(&t, payload, "taskType", "skill_distribution") ||
+                amp_rtp_versions(&t, wanted) == 0;
+    for (uint32_t i = good ? 0 : amp_rtp_versions(done->tape, said); i-- > 0 && !good;)
+        good = amp_span_eq(wanted[0], said[i]);
     amp_tape_release(&t);
     return good;
 }
 
+static bool is_for(struct amp_span request, const char *agent)
+{
+    struct amp_json_fault fault;
+    struct amp_tape t;
+    bool found = false;
+    amp_tape_init(&t, NULL);
+    uint32_t list = amp_tape_scan(&t, request.p, request.n, &fault) < 0
+                        ? AMP_TOK_NONE
+                        : amp_tape_pointer(&t, 0, AMP_SPAN("/payload/toAgents"));
+    if (list != AMP_TOK_NONE && t.tok[list].type == AMP_JSON_ARRAY)
+        for (uint32_t i = list + 1; i < t.tok[list].next && !found; i = t.tok[i].next)
+            found = amp_tok_is(&t, i, amp_span_str(agent)) || amp_tok_is(&t, i, AMP_SPAN("all"));
+    amp_tape_release(&t);
+    return found;
+}
+
+static bool work_name(const struct amp_view *v, struct amp_work *out)
+{
+    switch (amp_rtp_kind_of(v)) {
+    case AMP_RTP_CREATE:
+    case AMP_RTP_SKILL:
+    case AMP_RTP_ACCEPT:
+    case AMP_RTP_ACK_ACCEPT:
+    case AMP_RTP_COMPLETE:
+    case AMP_RTP_FAILED:
+        *out = (struct amp_work){AMP_SPAN("task"), v->task, v->wants_outcome};
+        return true;
+    case AMP_RTP_MESSAGE:
+    case AMP_RTP_REPLY:
+        *out = (struct amp_work){AMP_SPAN("reply"), v->correlation, v->wants_outcome};
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_retryable(const struct amp_view *v)
+{
+    uint32_t tok = amp_tape_pointer(v->tape, 0, AMP_SPAN("/payload/retryable"));
+    return tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_TRUE;
+}
+
+/* A failure is an end like another: the work was done and reported. */
+static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
+{
+    switch (amp_rtp_kind_of(v)) {
+    case AMP_RTP_ACCEPT:
+    case AMP_RTP_ACK_ACCEPT:
+        out->stage = AMP_STAGE_RECEIVED;
+        out->by = v->body.progress.agent;
+        out->by_at = "/payload/acceptedByAgentId";
+        out->holds = out->takes_up = true;
+        out->eta_ms = v->body.progress.eta_ms;
+        return true;
+    case AMP_RTP_FAILED:
+        out->stage = AMP_STAGE_FAILED;
+        out->by = v->body.result.agent;
+        out->by_at = "/payload/failedByAgentId";
+        out->code = v->body.result.failure;
+        out->releases = is_retryable(v);
+        return true;
+    case AMP_RTP_COMPLETE:
+        out->by = v->body.result.agent;
+        out->by_at = "/payload/completedByAgentId";
+        break;
+    case AMP_RTP_REPLY:
+        break;
+    default:
+        return false;
+    }
+    if (v->payload != AMP_TOK_NONE)
+        out->result = amp_tok_source(v->tape, v->payload);
+    return true;
+}
+
+static enum amp_operation_by operation_of(const struct amp_view *v)
+{
+    return v->kind == AMP_KIND_DISPATCH || amp_span_is(v->type, "message")
+               ? AMP_OPERATION_BY_CONTENT
+               : AMP_OPERATION_NONE;
+}
+
+static enum amp_registry_act registry_act(const struct amp_view *v)
+{
+    return amp_span_is(v->type, "capabilities.catalog") ? AMP_REGISTRY_PUBLISH : AMP_REGISTRY_NONE;
+}
+
+static const char *const accepted[] = {"task_create", NULL};
 static const char *const silent[] = {"ack", "signal", "dead_letter", NULL};
 
 /* An event is a dead letter after five attempts. */
 const struct amp_terms amp_terms_rtp = {
     .acknowledges = true,
+    .acks_say_retryable = true,
+    .work = work_name,
+    .sender_at = "/sourceAgentId",
+    .outcome = outcome_read,
     .ends = is_confirmed,
+    .operation = operation_of,
+    .counts_attempts = true,
+    .orders_conversations = true,
     .waits_for = AMP_STAGE_RECEIVED,
     .ack_timeout_ms = 20000,
     .sla_ms = 120000,
     .silent = silent,
     .acks_are_durable = true,
+    .handed_over = 1u << AMP_STAGE_FULFILLED, /* admission to the inbox was accepted before */
+    .refuses_malformed = true,
+    .by_catalog = true,
+    .lost_code = "invalid_targets",
+    .unaddressed_code = "missing_route_fields",
+    .undeliverable_code = "no_route",
+    .expired_code = "expired",
     .stages_follow = true,
-    .tells = AMP_TELLS_NOTICE,
-    .not_holder = "not_claimant",
-    .not_addressee = "not_assignee",
+    .notifies = AMP_NOTIFIES_NOTICE,
+    .accepted = accepted,
+    .denied = {[AMP_WORK_NOT_HOLDER] = "not_claimant",
+               [AMP_WORK_TAKEN] = "already_claimed",
+               [AMP_WORK_NOT_ADDRESSEE] = "not_assignee",
+               [AMP_WORK_NOT_ACCEPTED] = "accept_required"},
+    .is_for = is_for,
     .retries = {.budget = 4, .base_ms = 1000, .cap_ms = 300000},
     .again_id = next_id,
     .again = attempt_edit,
     .numbering = AMP_NUMBERED_BY_NODE,
     .no_stages = 1u << AMP_STAGE_READ | 1u << AMP_STAGE_TIMED_OUT,
-    .stages = "an ack of the Runtime Protocol says accepted, processed or failed_terminal",
+    .stages = "an ack of the Runtime Protocol is accepted, processed or failed_terminal",
     .answer = answer_write,
+    .duplicate = duplicate_write,
     .answers = is_answerable,
+    .registry = registry_act,
 };

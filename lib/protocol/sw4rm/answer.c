@@ -9,17 +9,24 @@
 #include <amp/json/writer.h>
 
 #include "protocol/sw4rm/answer.h"
+#include "protocol/terms.h"
 
 /* What a payload of the type ACKNOWLEDGEMENT should not pass. */
 #define ACK_MOST ((size_t)4 * 1024)
 
-static void capitals(struct amp_jw *w, const char *key, struct amp_span code)
+static void add_code(struct amp_jw *w, struct amp_span code)
 {
     char up[64];
-    size_t i = 0;
-    for (; i < code.n && i + 1 < sizeof(up); i++)
-        up[i] = code.p[i] >= 'a' && code.p[i] <= 'z' ? (char)(code.p[i] - 'a' + 'A') : code.p[i];
-    amp_jw_member_str(w, key, (struct amp_span){up, i});
+    amp_sw4rm_capitals(code, up, sizeof up);
+    amp_jw_member_text(w, "error_code", up);
+}
+
+static void add_json(struct amp_jw *w, const char *key, struct amp_span json)
+{
+    if (json.n == 0)
+        return;
+    amp_jw_key(w, key);
+    amp_jw_raw(w, json);
 }
 
 static int token(const struct amp_answered *of, const char *from, struct amp_span payload,
@@ -36,14 +43,22 @@ static int token(const struct amp_answered *of, const char *from, struct amp_spa
     return 0;
 }
 
-static int envelope(const struct amp_answered *of, const char *type, const char *from,
-                    struct amp_span payload, int64_t now_ms, struct amp_buf *out,
-                    struct amp_error *err)
+/* Ends the payload and wraps it. type NULL: an acknowledgement, unless a cached result makes it
+ * larger than one should be. */
+static int finish(const struct amp_answered *of, const char *type, const char *from,
+                  struct amp_jw *payload, int64_t now_ms, struct amp_buf *out,
+                  struct amp_error *err)
 {
     char key[128];
     struct amp_jw w;
-    if (token(of, from, payload, key, err) < 0)
+    amp_jw_close(payload, '}');
+    if (amp_jw_end(payload, err) < 0)
         return -1;
+    struct amp_span text = amp_buf_span(payload->out);
+    if (token(of, from, text, key, err) < 0)
+        return -1;
+    if (!type)
+        type = text.n <= ACK_MOST ? "ACKNOWLEDGEMENT" : "DATA";
     struct amp_sw4rm_said said = {.from = from,
                                   .type = type,
                                   .token = key,
@@ -55,15 +70,16 @@ static int envelope(const struct amp_answered *of, const char *type, const char 
     amp_jw_open(&w, '{');
     amp_jw_member_str(&w, "to", of->producer);
     amp_jw_key(&w, "msg");
-    amp_sw4rm_envelope(&w, &said, payload);
+    amp_sw4rm_envelope(&w, &said, text);
     amp_jw_close(&w, '}');
     return amp_jw_end_line(&w, err);
 }
 
-/* A cached result may be larger than an acknowledgement should be. */
-static const char *ack_type(const struct amp_buf *payload)
+static void begin(struct amp_jw *w, struct amp_buf *payload, size_t most)
 {
-    return payload->len <= ACK_MOST ? "ACKNOWLEDGEMENT" : "DATA";
+    amp_buf_init(payload, most);
+    amp_jw_init(w, payload);
+    amp_jw_open(w, '{');
 }
 
 int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span code,
@@ -72,17 +88,12 @@ int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, stru
 {
     AMP_BUF struct amp_buf payload = {0};
     struct amp_jw w;
-    amp_buf_init(&payload, 1 << 20);
-    amp_jw_init(&w, &payload);
-    amp_jw_open(&w, '{');
+    begin(&w, &payload, 1 << 20);
     amp_jw_member_str(&w, "ack_for_message_id", of->id);
-    amp_jw_member_str(&w, "ack_stage", amp_span_str(amp_ack_stage_name(stage)));
-    capitals(&w, "error_code", code);
+    amp_jw_member_text(&w, "ack_stage", amp_ack_stage_name(stage));
+    add_code(&w, code);
     amp_jw_member_str(&w, "note", note);
-    amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0)
-        return -1;
-    return envelope(of, ack_type(&payload), from, amp_buf_span(&payload), now_ms, out, err);
+    return finish(of, NULL, from, &w, now_ms, out, err);
 }
 
 int amp_sw4rm_ack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span note,
@@ -91,21 +102,12 @@ int amp_sw4rm_ack(const struct amp_answered *of, enum amp_ack_stage stage, struc
 {
     AMP_BUF struct amp_buf payload = {0};
     struct amp_jw w;
-    amp_buf_init(&payload, out->max);
-    amp_jw_init(&w, &payload);
-    amp_jw_open(&w, '{');
+    begin(&w, &payload, out->max);
     amp_jw_member_str(&w, "ack_for_message_id", of->id);
-    amp_jw_member_str(&w, "ack_stage", amp_span_str(amp_ack_stage_name(stage)));
-    if (note.n > 0)
-        amp_jw_member_str(&w, "note", note);
-    if (result.n > 0) {
-        amp_jw_key(&w, "result");
-        amp_jw_raw(&w, result);
-    }
-    amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0)
-        return -1;
-    return envelope(of, ack_type(&payload), from, amp_buf_span(&payload), now_ms, out, err);
+    amp_jw_member_text(&w, "ack_stage", amp_ack_stage_name(stage));
+    amp_jw_some_str(&w, "note", note);
+    add_json(&w, "result", result);
+    return finish(of, NULL, from, &w, now_ms, out, err);
 }
 
 int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_attempt *first,
@@ -115,25 +117,17 @@ int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_at
     char at[AMP_TIME_MAX];
     AMP_BUF struct amp_buf payload = {0};
     struct amp_jw w;
-    amp_buf_init(&payload, out->max);
+    begin(&w, &payload, out->max);
     amp_time_format(first->at_ms, at);
-    amp_jw_init(&w, &payload);
-    amp_jw_open(&w, '{');
     amp_jw_member_str(&w, "status", AMP_SPAN("DUPLICATE_DETECTED"));
     amp_jw_member_str(&w, "ack_for_message_id", of->id);
     amp_jw_member_str(&w, "original_message_id", first->id);
-    amp_jw_member_str(&w, "original_status", amp_span_str(first->status));
-    amp_jw_member_str(&w, "cached_at", amp_span_str(at));
-    if (first->result.n > 0) {
-        amp_jw_key(&w, "cached_result");
-        amp_jw_raw(&w, first->result);
-    }
+    amp_jw_member_text(&w, "original_status", first->status);
+    amp_jw_member_text(&w, "cached_at", at);
+    add_json(&w, "cached_result", first->result);
     if (first->code.n > 0)
-        capitals(&w, "error_code", first->code);
-    amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0)
-        return -1;
-    return envelope(of, ack_type(&payload), from, amp_buf_span(&payload), now_ms, out, err);
+        add_code(&w, first->code);
+    return finish(of, NULL, from, &w, now_ms, out, err);
 }
 
 int amp_sw4rm_decision(const struct amp_answered *of, const struct amp_sw4rm_decided *what,
@@ -142,22 +136,17 @@ int amp_sw4rm_decision(const struct amp_answered *of, const struct amp_sw4rm_dec
     char at[AMP_TIME_MAX];
     AMP_BUF struct amp_buf payload = {0};
     struct amp_jw w;
-    amp_buf_init(&payload, out->max);
+    begin(&w, &payload, out->max);
     amp_time_format(now_ms, at);
-    amp_jw_init(&w, &payload);
-    amp_jw_open(&w, '{');
-    amp_jw_member_str(&w, "invocation_id", amp_span_str(what->invocation));
-    amp_jw_member_str(&w, "decision", amp_span_str(what->action));
-    amp_jw_member_str(&w, "rationale", amp_span_str(what->rationale));
+    amp_jw_member_text(&w, "invocation_id", what->invocation);
+    amp_jw_member_text(&w, "decision", what->action);
+    amp_jw_member_text(&w, "rationale", what->rationale);
     amp_jw_key(&w, "patch_b64");
     if (what->patch)
         amp_jw_str(&w, amp_span_str(what->patch));
     else
         amp_jw_raw(&w, AMP_SPAN("null"));
-    amp_jw_member_str(&w, "operator", amp_span_str(what->op));
-    amp_jw_member_str(&w, "decided_at", amp_span_str(at));
-    amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, err) < 0)
-        return -1;
-    return envelope(of, "HITL_DECISION", from, amp_buf_span(&payload), now_ms, out, err);
+    amp_jw_member_text(&w, "operator", what->op);
+    amp_jw_member_text(&w, "decided_at", at);
+    return finish(of, "HITL_DECISION", from, &w, now_ms, out, err);
 }

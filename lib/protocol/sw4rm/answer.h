@@ -22,6 +22,9 @@ struct amp_sw4rm_said {
 void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
                         struct amp_span payload);
 
+/* A code as the protocol writes it, cut to fit. */
+void amp_sw4rm_capitals(struct amp_span code, char *out, size_t size);
+
 /* An ACKNOWLEDGEMENT that names the stage where it ended (REJECTED, FAILED, TIMED_OUT) and why. The
  * code is written in capitals. */
 int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span code,
@@ -43,11 +46,7 @@ int amp_sw4rm_decision(const struct amp_answered *of, const struct amp_sw4rm_dec
                        struct amp_error *err);
 
 /* DUPLICATE_DETECTED: the outcome of the first attempt (§21). */
-struct amp_first_attempt {
-    struct amp_span id, code, result; /* code: of a failure; result: a JSON value; or empty */
-    const char *status;
-    int64_t at_ms;
-};
+struct amp_first_attempt; /* protocol/terms.h */
 int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_attempt *first,
                         const char *from, int64_t now_ms, struct amp_buf *out,
                         struct amp_error *err);

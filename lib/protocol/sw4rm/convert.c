@@ -2,7 +2,7 @@
  * envelope. */
 #include <stddef.h>
 
-#include "protocol/convert/convert.h"
+#include "protocol/convert/shape.h"
 
 #define ENVELOPE(type)                                                                             \
     {.at = "/message_id", .field = CV_ID, .as = AS_UUID},                                          \

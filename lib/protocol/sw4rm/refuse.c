@@ -1,20 +1,61 @@
 /*
  * SW4RM: the refusal of a line, an ACKNOWLEDGEMENT with stage REJECTED (§13, §21) that repeats the
  * correlation id. The same line refused again bears the same idempotency token, so receivers tell
- * repeated refusals.
+ * repeated refusals. Apart from the answers, whose tokens need a digest that the checker does not
+ * link.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
 #include <amp/json/writer.h>
 
 #include "protocol/codes/meanings.h"
-#include "protocol/compose/refuser.h"
+#include "protocol/compose/refuse.h"
 #include "protocol/sw4rm/answer.h"
 #include "protocol/sw4rm/sw4rm.h"
 
 /* Its own recommended size, less the other members. */
 enum { NOTE_MOST = 2048, ID_MOST = 512, PAYLOAD_MOST = 16 * 1024, CODE_MOST = 48 };
+
+void amp_sw4rm_capitals(struct amp_span code, char *out, size_t size)
+{
+    amp_span_copy(code, out, size);
+    for (; *out; out++)
+        if (*out >= 'a' && *out <= 'z')
+            *out = (char)(*out - 'a' + 'A');
+}
+
+void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
+                        struct amp_span payload)
+{
+    char id[AMP_UUID_MAX], flow[AMP_UUID_MAX], time[AMP_TIME_MAX], hlc[128];
+    uint16_t part;
+    amp_uuid4(id);
+    amp_uuid4(flow);
+    amp_random(&part, sizeof part);
+    amp_time_format(said->now_ms, time);
+    snprintf(hlc, sizeof hlc, "%lld.%06u.%.64s", (long long)said->now_ms * 1000, (unsigned)part,
+             said->from);
+    amp_jw_open(w, '{');
+    amp_jw_member_text(w, "message_id", id);
+    amp_jw_member_text(w, "producer_id", said->from);
+    amp_jw_member_str(w, "correlation_id",
+                      said->correlation.n > 0 ? said->correlation : amp_span_str(flow));
+    amp_jw_member_int(w, "sequence_number", said->sequence);
+    amp_jw_member_int(w, "retry_count", 0);
+    amp_jw_member_text(w, "message_type", said->type);
+    amp_jw_member_text(w, "content_type", "application/json");
+    amp_jw_member_int(w, "content_length", (int64_t)payload.n);
+    amp_jw_member_text(w, "idempotency_token", said->token);
+    /* Whether such clocks are on is not known; where they are, the member is required. */
+    amp_jw_member_text(w, "hlc_timestamp", hlc);
+    amp_jw_member_text(w, "timestamp", time);
+    amp_jw_key(w, "payload");
+    amp_jw_raw(w, payload);
+    amp_jw_close(w, '}');
+}
 
 /* The protocol's own code, in capitals; the codes of any protocol become one of its. */
 static void code_of(const struct amp_finding *f, char out[CODE_MOST])
@@ -27,10 +68,7 @@ static void code_of(const struct amp_finding *f, char out[CODE_MOST])
         m++;
     if (!m->code)
         code = "validation_error";
-    size_t i = 0;
-    for (; code[i] && i + 1 < CODE_MOST; i++)
-        out[i] = code[i] >= 'a' && code[i] <= 'z' ? (char)(code[i] - 'a' + 'A') : code[i];
-    out[i] = '\0';
+    amp_sw4rm_capitals(amp_span_str(code), out, CODE_MOST);
 }
 
 /* What was wrong, in one sentence; where it does not fit, without what was found and expected. */

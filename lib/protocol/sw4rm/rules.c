@@ -60,14 +60,15 @@ static void token(struct amp_check *c)
         return;
     if (memchr(t.p, '\n', t.n)) {
         amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "token", "/idempotency_token",
-                       "a token on one line", "has a line feed in it");
+                       "a token on one line", "contains a line feed");
         return;
     }
     const char *hash = memrchr(t.p, ':', t.n);
     const char *operation = hash ? memrchr(t.p, ':', (size_t)(hash - t.p)) : NULL;
     if (!operation || operation == t.p || hash == operation + 1 || hash == t.p + t.n - 1)
         amp_check_rule(c, AMP_SEV_WARNING, "validation_error", "token", "/idempotency_token",
-                       "{producer_id}:{operation_type}:{hash}", "has not the recommended form");
+                       "{producer_id}:{operation_type}:{hash}",
+                       "does not have the recommended form");
 }
 
 static size_t digits(struct amp_span s, size_t from)
@@ -105,14 +106,14 @@ static void hlc(struct amp_check *c)
         return;
     amp_check_rule(c, c->opt->hlc ? AMP_SEV_ERROR : AMP_SEV_WARNING, "validation_error", "hlc",
                    "/hlc_timestamp", "time, counter and node, such as 1725552000.000001.node-a",
-                   "is no hybrid logical clock");
+                   "is not a hybrid logical clock");
 }
 
 static void expired(struct amp_check *c)
 {
     if (c->opt->now_ms > 0 && c->v->expires_ms > 0 && c->v->expires_ms <= c->opt->now_ms)
         amp_check_rule(c, AMP_SEV_ERROR, "ttl_expired", "ttl", "/ttl_ms",
-                       "a message whose time has not run out", "has run out");
+                       "a message that has not expired", "has expired");
 }
 
 void amp_sw4rm_rules(struct amp_check *c)

@@ -120,6 +120,7 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
 
 const struct amp_spec amp_spec_sw4rm = {
     .protocol = AMP_PROTO_SW4RM,
+    .history = 1u << AMP_KIND_ACK | 1u << AMP_KIND_NACK | 1u << AMP_KIND_TOOL_RESULT,
     .detect = detect,
     .detect_last = true,
     .outer_to = true,

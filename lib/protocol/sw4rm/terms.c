@@ -1,10 +1,13 @@
 /* SW4RM: the terms of delivery (§11, §18, §20, §21). */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "protocol/codes/meanings.h"
+#include "protocol/question.h"
 #include "protocol/sw4rm/answer.h"
+#include "protocol/sw4rm/sw4rm.h"
 #include "protocol/terms.h"
 
 #define YEAR_MS INT64_C(31536000000)
@@ -46,19 +49,38 @@ static bool is_answerable(const struct amp_view *of)
     return of->from.n > 0;
 }
 
+static struct amp_answered answered(const struct amp_view *of, const struct amp_answer *a)
+{
+    return (struct amp_answered){.id = of->id,
+                                 .producer = of->from,
+                                 .correlation = of->correlation,
+                                 .sequence = a->sequence};
+}
+
 static int answer_write(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                         struct amp_error *err)
 {
     if (!is_answerable(of))
         return amp_terms_record(of, a, out, err);
-    struct amp_answered to = {.id = of->id,
-                              .producer = of->from,
-                              .correlation = of->correlation,
-                              .sequence = a->sequence};
+    const struct amp_answered to = answered(of, a);
     struct amp_span note = amp_span_str(a->note);
     if (amp_stage_refuses(a->stage))
         return refusal_write(&to, a, out, err);
     return amp_sw4rm_ack(&to, a->stage, note, a->result, a->by, a->now_ms, out, err);
+}
+
+static int duplicate_write(const struct amp_view *of, const struct amp_answer *a,
+                           const struct amp_first_attempt *first, struct amp_buf *out,
+                           struct amp_error *err)
+{
+    const struct amp_answered to = answered(of, a);
+    char note[300];
+    if (first->done)
+        return amp_sw4rm_duplicate(&to, first, a->by, a->now_ms, out, err);
+    snprintf(note, sizeof(note), "The work of %.*s continues; it is %s",
+             (int)(first->id.n < 200 ? first->id.n : 200), first->id.p, first->status);
+    return amp_sw4rm_nack(&to, AMP_STAGE_REJECTED, AMP_SPAN("already_in_progress"),
+                          amp_span_str(note), a->by, a->now_ms, out, err);
 }
 
 /* A TOOL_CALL says how long it may be at work (§18.2, §18.5.1). */
@@ -94,25 +116,124 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
                : amp_edit_int(e, 0, "retry_count", amp_attempt_after(e->v->attempt, UINT32_MAX));
 }
 
+/* Its "result", or its note as a string: JSON as it stands in the message. */
+static struct amp_span ack_result(const struct amp_view *v)
+{
+    static const char *const keys[] = {"result", "note"};
+    for (size_t i = 0; v->payload != AMP_TOK_NONE && i < sizeof(keys) / sizeof(keys[0]); i++) {
+        uint32_t tok = amp_tape_get(v->tape, v->payload, amp_span_str(keys[i]));
+        if (tok != AMP_TOK_NONE)
+            return amp_tok_source(v->tape, tok);
+    }
+    return (struct amp_span){"", 0};
+}
+
+static bool work_name(const struct amp_view *v, struct amp_work *out)
+{
+    bool call = v->kind == AMP_KIND_TOOL_CALL;
+    *out = (struct amp_work){v->correlation,
+                             call ? v->body.tool_call.call : v->body.tool_result.call, call};
+    return call || v->kind == AMP_KIND_TOOL_RESULT;
+}
+
+/* A TOOL_RESULT or TOOL_ERROR; of several frames the last. */
+static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
+{
+    if (v->kind != AMP_KIND_TOOL_RESULT ||
+        (v->body.tool_result.has_frame && !v->body.tool_result.final))
+        return false;
+    out->code = v->body.tool_result.code;
+    if (out->code.n > 0 || amp_span_is(v->type, "TOOL_ERROR")) {
+        out->stage = AMP_STAGE_FAILED;
+        out->classed = true;
+    } else if (v->payload != AMP_TOK_NONE) {
+        out->result = amp_tok_source(v->tape, v->payload);
+    }
+    return true;
+}
+
+static enum amp_operation_by operation_of(const struct amp_view *v)
+{
+    return amp_span_is(v->type, "ACKNOWLEDGEMENT") ? AMP_OPERATION_NONE : AMP_OPERATION_BY_TOKEN;
+}
+
+/* CONTROL with the command, or the request by the name that protobuf gives it. */
+static bool is_deregistration(const struct amp_view *v)
+{
+    static const char request[] = "DeregisterAgentRequest";
+    uint32_t command = amp_tape_get(v->tape, v->payload, AMP_SPAN("command")),
+             type = amp_tape_get(v->tape, v->payload, AMP_SPAN("type"));
+    struct amp_span word = {"", 0}, name = {"", 0};
+    size_t n = sizeof request - 1;
+    if (command != AMP_TOK_NONE && amp_span_is(v->type, "CONTROL"))
+        word = amp_tok_raw(v->tape, command);
+    if (type != AMP_TOK_NONE)
+        name = amp_tok_raw(v->tape, type);
+    return (word.n == 10 && strncasecmp(word.p, "deregister", 10) == 0) ||
+           (name.n >= n && memcmp(name.p + name.n - n, request, n) == 0 &&
+            (name.n == n || name.p[name.n - n - 1] == '.'));
+}
+
+static enum amp_registry_act registry_act(const struct amp_view *v)
+{
+    if (v->kind == AMP_KIND_ACK)
+        return AMP_REGISTRY_ACK;
+    if (v->payload == AMP_TOK_NONE || v->tape->tok[v->payload].type != AMP_JSON_OBJECT)
+        return v->kind == AMP_KIND_HEARTBEAT ? AMP_REGISTRY_BEAT : AMP_REGISTRY_NONE;
+    enum amp_sw4rm_shape shape = amp_sw4rm_shape(v, amp_sw4rm_type(v->type));
+    if (shape == AMP_SHAPE_AGENT_REGISTRATION)
+        return AMP_REGISTRY_REGISTER;
+    if (shape == AMP_SHAPE_AGENT_DESCRIPTOR)
+        return AMP_REGISTRY_DESCRIPTOR;
+    if (is_deregistration(v))
+        return AMP_REGISTRY_DEREGISTER;
+    return shape == AMP_SHAPE_HEARTBEAT ? AMP_REGISTRY_BEAT : AMP_REGISTRY_NONE;
+}
+
 static const char *const silent[] = {"ACKNOWLEDGEMENT", "HEARTBEAT", NULL};
 
+/* §11.2; heartbeats are repeated as they are. */
+static bool is_routed_once(const struct amp_view *v)
+{
+    return v->id.n > 0 && !amp_span_is(v->type, "HEARTBEAT");
+}
+
 const struct amp_terms amp_terms_sw4rm = {
+    .questions = &amp_questions_sw4rm,
     .acknowledges = true,
     .waits_for = AMP_STAGE_RECEIVED,
     .begins_read = true,
     .stages_follow = true,
     .expires_unread = true,
+    .handed_over = 1u << AMP_STAGE_READ | 1u << AMP_STAGE_FULFILLED,
+    .acks_to_sender = true,
+    .refuses_malformed = true, /* §21 */
+    .acks_update_ledger = true,
+    .routes_once = is_routed_once,
+    .signs = true,
+    .delivers_content = true,
+    .full_code = "buffer_full",
+    .sequence_code = "validation_error",
+    .tool_frame = "TOOL_RESULT",
     .overdue_code = "tool_timeout",
-    .tells = AMP_TELLS_NACK,
+    .notifies = AMP_NOTIFIES_NACK,
     .ack_timeout_ms = 10000,
     .silent = silent,
     .expiry_fails = true, /* §11 */
     .work_ms = call_ms,
-    .not_holder = "permission_denied",
+    .ack_result = ack_result,
+    .work = work_name,
+    .sender_at = "/producer_id",
+    .outcome = outcome_read,
+    .operation = operation_of,
+    .denied = {[AMP_WORK_NOT_HOLDER] = "permission_denied"},
     .retries = {.base_ms = 1000, .cap_ms = 300000},
     .again = attempt_edit,
     .own_retries = call_retries,
     .numbering = AMP_NUMBERED_BY_PRODUCER,
     .answer = answer_write,
+    .duplicate = duplicate_write,
     .answers = is_answerable,
+    .registry = registry_act,
+    .registry_answers = true,
 };

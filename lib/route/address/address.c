@@ -1,15 +1,18 @@
 /* Names, roles and capabilities against the directory as it stands in this turn. */
 #include "route/address/address.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/directory.h"
-#include "agent/registry.h"
-#include "route/address/eligible.h"
+#include "agent/capability.h"
+#include "agent/work.h"
+#include "protocol/compose/json.h"
+#include "protocol/terms.h"
+#include "json/record.h"
 
 struct agent {
-    char *name, *role; /* role may be NULL */
+    char *name, *role; /* role may be empty */
     uint8_t state;
     json_t *can; /* its capabilities, or NULL */
 };
@@ -29,11 +32,6 @@ struct amp_addresses {
     enum amp_lane lane;
     uint32_t n_to, n_lost;
 };
-
-static const char *text(const json_t *j, const char *key)
-{
-    return json_string_value(json_object_get(j, key));
-}
 
 static int names_add(struct names *l, struct amp_span name)
 {
@@ -102,7 +100,7 @@ void amp_addresses_free(struct amp_addresses *a)
 int amp_addresses_add(struct amp_addresses *a, struct amp_span agent, struct amp_error *err)
 {
     if (agent.n == 0 || amp_span_is(agent, "all"))
-        return amp_fail(err, AMP_USAGE, "bad_agent", "\"%.*s\" is no agent's name",
+        return amp_fail(err, AMP_USAGE, "bad_agent", "\"%.*s\" is not an agent's name",
                         (int)(agent.n < 200 ? agent.n : 200), agent.p);
     return names_add(&a->given, agent) < 0 ? amp_fail_memory(err) : 0;
 }
@@ -114,44 +112,46 @@ bool amp_addresses_has(const struct amp_addresses *a, struct amp_span agent)
 
 /* ---- the directory, once a turn ---- */
 
-struct loading {
-    struct amp_addresses *a;
-    bool failed;
-};
-
-static int load_one(void *ctx, struct amp_span name, uint8_t state, uint64_t rev, const json_t *rec)
+/* What an agent registered; NULL where it did not. */
+static int descriptor_load(const struct amp_agent_rec *rec, json_t **out, struct amp_error *err)
 {
-    struct loading *l = ctx;
-    struct amp_addresses *a = l->a;
-    const char *role = text(rec, "role");
-    (void)rev;
-    l->failed = true;
+    *out = NULL;
+    return rec->reach.descriptor.n > 0 && !(*out = amp_json_load(rec->reach.descriptor, err)) ? -1
+                                                                                              : 0;
+}
+
+static int load_one(void *ctx, struct amp_span name, const struct amp_agent_rec *rec,
+                    struct amp_error *err)
+{
+    struct amp_addresses *a = ctx;
+    json_t *descriptor;
+    if (rec->reach.state == AMP_REACH_ABSENT)
+        return 0;
     if (a->n == a->cap) {
         uint32_t cap = a->cap ? a->cap * 2 : 64;
         struct agent *v = realloc(a->agents, cap * sizeof *v);
         if (!v)
-            return 1;
+            return amp_fail_memory(err);
         a->agents = v;
         a->cap = cap;
     }
-    struct agent x = {.name = amp_span_dup(name), .state = state};
-    if (role)
-        x.role = amp_span_dup(amp_span_str(role));
-    x.can = json_incref(json_object_get(json_object_get(rec, "agent"), "capabilities"));
-    a->agents[a->n++] = x;
-    l->failed = !x.name || (role && !x.role);
-    return l->failed;
+    if (descriptor_load(rec, &descriptor, err) < 0)
+        return -1;
+    struct agent *x = &a->agents[a->n++];
+    *x = (struct agent){.name = amp_span_dup(name),
+                        .role = amp_span_dup(amp_span_str(rec->reach.role)),
+                        .state = rec->reach.state,
+                        .can = json_incref(json_object_get(descriptor, "capabilities"))};
+    json_decref(descriptor);
+    return x->name && x->role ? 0 : amp_fail_memory(err);
 }
 
 static int load(struct amp_addresses *a, struct amp_error *err)
 {
-    struct loading l = {.a = a};
     if (a->loaded || !a->store)
         return 0;
-    if (amp_directory_each(a->store, load_one, &l, err) < 0)
+    if (amp_agent_records(a->store, load_one, a, err) < 0)
         return -1;
-    if (l.failed)
-        return amp_fail_memory(err);
     a->loaded = true;
     return 0;
 }
@@ -160,9 +160,15 @@ static int load(struct amp_addresses *a, struct amp_error *err)
 static int state_of(struct amp_addresses *a, struct amp_span name, uint8_t *state,
                     struct amp_error *err)
 {
+    struct amp_agent_rec rec;
+    AMP_BUF struct amp_buf mem = {0};
     *state = AMP_REACH_ABSENT;
-    if (!a->loaded)
-        return a->store ? amp_directory_find(a->store, name, state, NULL, err) : 0;
+    if (!a->loaded && a->store) {
+        amp_buf_init(&mem, AMP_REC_MAX);
+        if (amp_agent_find(a->store, name, &mem, &rec, err) < 0)
+            return -1;
+        *state = rec.reach.state;
+    }
     for (uint32_t i = 0; i < a->n; i++)
         if (amp_span_is(name, a->agents[i].name))
             *state = a->agents[i].state;
@@ -182,25 +188,92 @@ int amp_addresses_registered(struct amp_addresses *a, struct amp_span agent, boo
 int amp_addresses_lane(struct amp_addresses *a, struct amp_span agent, enum amp_lane *lane,
                        struct amp_error *err)
 {
-    uint8_t state;
-    json_t *rec = NULL;
+    struct amp_agent_rec rec;
+    json_t *descriptor;
+    AMP_BUF struct amp_buf mem = {0};
     *lane = AMP_LANE_STANDARD;
     if (!a->store)
         return 0;
     if (!a->classed || !amp_span_is(agent, a->classed)) {
-        if (amp_directory_find(a->store, agent, &state, &rec, err) < 0)
+        amp_buf_init(&mem, AMP_REC_MAX);
+        if (amp_agent_find(a->store, agent, &mem, &rec, err) < 0 ||
+            descriptor_load(&rec, &descriptor, err) < 0)
             return -1;
-        const char *word = text(json_object_get(rec, "agent"), "communication_class");
-        a->lane =
-            word && state != AMP_REACH_LEFT ? amp_lane_find(amp_span_str(word)) : AMP_LANE_STANDARD;
+        const char *word = json_string_value(json_object_get(descriptor, "communication_class"));
+        a->lane = word && rec.reach.state != AMP_REACH_LEFT ? amp_lane_find(amp_span_str(word))
+                                                            : AMP_LANE_STANDARD;
         if (a->lane == AMP_LANE_COUNT)
             a->lane = AMP_LANE_STANDARD;
-        json_decref(rec);
+        json_decref(descriptor);
         free(a->classed);
         if (!(a->classed = amp_span_dup(agent)))
             return amp_fail_memory(err);
     }
     *lane = a->lane;
+    return 0;
+}
+
+/* ---- content types ---- */
+
+static struct amp_span part_before(struct amp_span s, char end)
+{
+    const char *at = s.n > 0 ? memchr(s.p, end, s.n) : NULL;
+    if (at)
+        s.n = (size_t)(at - s.p);
+    return s;
+}
+
+static struct amp_span type_bare(struct amp_span s)
+{
+    s = part_before(s, ';');
+    while (s.n > 0 && s.p[0] == ' ')
+        s.p++, s.n--;
+    while (s.n > 0 && s.p[s.n - 1] == ' ')
+        s.n--;
+    return s;
+}
+
+static bool is_same_part(struct amp_span a, struct amp_span b)
+{
+    if (amp_span_is(a, "*"))
+        return true;
+    for (size_t i = 0; i < a.n && a.n == b.n; i++)
+        if (tolower((unsigned char)a.p[i]) != tolower((unsigned char)b.p[i]))
+            return false;
+    return a.n == b.n;
+}
+
+/* Whether a content type is one of a declared modality, whose type or subtype may be a star;
+ * parameters and case do not count. */
+static bool modality_fits(struct amp_span declared, struct amp_span content_type)
+{
+    struct amp_span a = type_bare(declared), b = type_bare(content_type);
+    struct amp_span at = part_before(a, '/'), bt = part_before(b, '/');
+    if (at.n == a.n || bt.n == b.n)
+        return is_same_part(a, b);
+    return is_same_part(at, bt) && is_same_part((struct amp_span){a.p + at.n + 1, a.n - at.n - 1},
+                                                (struct amp_span){b.p + bt.n + 1, b.n - bt.n - 1});
+}
+
+int amp_addresses_takes(const struct amp_addresses *a, struct amp_span agent,
+                        struct amp_span content_type, bool *yes, struct amp_error *err)
+{
+    struct amp_agent_rec rec;
+    json_t *descriptor, *one;
+    size_t i;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_agent_find(a->store, agent, &mem, &rec, err) < 0 ||
+        descriptor_load(&rec, &descriptor, err) < 0)
+        return -1;
+    const json_t *list = json_object_get(descriptor, "modalities_supported");
+    *yes = json_array_size(list) == 0;
+    for (i = 0; i < json_array_size(list) && !*yes; i++) {
+        one = json_array_get(list, i);
+        *yes = json_is_string(one) &&
+               modality_fits(amp_span_str(json_string_value(one)), content_type);
+    }
+    json_decref(descriptor);
     return 0;
 }
 
@@ -304,7 +377,7 @@ static int add_one_of(struct amp_addresses *a, const struct amp_view *v, struct 
     int rc = load(a, err);
     for (uint32_t i = 0; i < a->n && rc == 0; i++) {
         const struct agent *x = &a->agents[i];
-        if (wanted ? !can_all(x->can, wanted) : !x->role || !amp_span_is(role, x->role))
+        if (wanted ? !can_all(x->can, wanted) : !*x->role || !amp_span_is(role, x->role))
             continue;
         if (amp_span_is(v->from, x->name) || x->state == AMP_REACH_LEFT)
             continue;
@@ -325,12 +398,96 @@ static int add_one_of(struct amp_addresses *a, const struct amp_view *v, struct 
 
 /* ---- by capability ---- */
 
+static const char *text(const json_t *j, const char *key)
+{
+    return json_string_value(json_object_get(j, key));
+}
+
+static bool is_same_major(struct amp_span a, struct amp_span b)
+{
+    const char *x = memchr(a.p, '.', a.n), *y = memchr(b.p, '.', b.n);
+    return x && y && x - a.p == y - b.p && memcmp(a.p, b.p, (size_t)(x - a.p)) == 0;
+}
+
+/* Whether the skill of those who ask goes with that of the owner. */
+static bool skills_fit(const json_t *catalog)
+{
+    const char *mode = text(catalog, "compatibilityMode");
+    struct amp_span asks = amp_span_str(
+                        text(json_object_get(catalog, "delegationSkillRef"), "version")),
+                    does =
+                        amp_span_str(text(json_object_get(catalog, "executorSkillRef"), "version"));
+    if (!mode || asks.n == 0 || does.n == 0)
+        return true;
+    int c = amp_semver_compare(does, asks);
+    if (strcmp(mode, "strict") == 0)
+        return c == 0;
+    return c >= 0 && (strcmp(mode, "backward") != 0 || is_same_major(does, asks));
+}
+
+static int capability_refuse(struct amp_error *err, const char *code, struct amp_span cap,
+                             const char *why)
+{
+    return amp_fail(err, AMP_NO, code, "%.*s %s", (int)(cap.n < 160 ? cap.n : 160), cap.p, why);
+}
+
+/* Those of `eligible` that the capability's index names too. */
+static int eligible_narrow(struct amp_store *s, struct amp_span cap, json_t **eligible,
+                           struct amp_error *err)
+{
+    struct amp_capability c;
+    json_t *both, *x, *y;
+    size_t i, k;
+    if (amp_capability_find(s, cap, &c, err) < 0)
+        return -1;
+    const char *status = text(c.catalog, "status");
+    int rc = 0;
+    if (!c.catalog)
+        rc = capability_refuse(err, "no_route", cap, "is not published");
+    else if (status && strcmp(status, "disabled") == 0)
+        rc = capability_refuse(err, "capability_unavailable", cap, "is disabled");
+    else if (!skills_fit(c.catalog))
+        rc = capability_refuse(err, "version_incompatible", cap,
+                               "has a delegation skill that does not match its executor skill");
+    both = json_array();
+    json_array_foreach(json_object_get(c.index, "eligibleAgentIds"), i, x)
+    {
+        bool had = !*eligible;
+        json_array_foreach(*eligible, k, y)
+        {
+            had = had || json_equal(x, y);
+        }
+        if (had)
+            json_array_append(both, x);
+    }
+    json_decref(*eligible);
+    *eligible = both;
+    amp_capability_release(&c);
+    return rc;
+}
+
+static int eligible_find(struct amp_store *s, const struct amp_spans *wanted, json_t **eligible,
+                         struct amp_error *err)
+{
+    int rc = 0;
+    *eligible = NULL;
+    if (!s)
+        return capability_refuse(err, "no_route", wanted->v[0],
+                                 "cannot be looked up without a state directory");
+    for (uint32_t k = 0; k < wanted->n && rc == 0; k++)
+        rc = eligible_narrow(s, wanted->v[k], eligible, err);
+    if (rc == 0 && json_array_size(*eligible) == 0)
+        rc = capability_refuse(err, "no_route", wanted->v[0],
+                               "and no agent has the other required capabilities");
+    return rc;
+}
+
 static int add_eligible(struct amp_addresses *a, const struct amp_view *v,
                         const struct amp_spans *wanted, struct amp_error *err)
 {
     json_t *eligible = NULL, *x;
     size_t i;
-    int rc = amp_eligible_find(a->store, wanted, &eligible, err);
+    int rc = eligible_find(a->store, wanted, &eligible, err);
     json_array_foreach(eligible, i, x)
     {
         struct amp_span name = amp_span_str(json_string_value(x));
@@ -343,8 +500,8 @@ static int add_eligible(struct amp_addresses *a, const struct amp_view *v,
     }
     json_decref(eligible);
     if (rc == 0 && a->n_to == 0)
-        rc = amp_eligible_refuse(err, "capability_unavailable", wanted->v[0],
-                                 "has no owner that answers");
+        rc = capability_refuse(err, "capability_unavailable", wanted->v[0],
+                               "has no reachable owner");
     return rc;
 }
 
@@ -384,22 +541,21 @@ static const struct amp_spans *wanted_by(const struct amp_view *v)
 static int for_nobody(struct amp_addresses *a, const struct amp_view *v, bool gone,
                       struct amp_error *err)
 {
-    bool rtp = v->protocol == AMP_PROTO_RTP;
+    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    const char *lost = terms->lost_code ? terms->lost_code : "no_route";
     struct amp_span name = a->lost;
     int n = (int)(name.n < 160 ? name.n : 160);
-    if (a->n_lost == 0 && rtp && v->kind == AMP_KIND_DISPATCH)
-        return amp_fail(err, AMP_NO, "missing_route_fields",
+    if (a->n_lost == 0 && terms->unaddressed_code && v->kind == AMP_KIND_DISPATCH)
+        return amp_fail(err, AMP_NO, terms->unaddressed_code,
                         "it names neither agents nor capabilities");
     if (a->n_lost == 0)
         return amp_fail(err, AMP_NO, "no_route", "it names no recipient");
     if (amp_span_is(name, "all"))
-        return amp_fail(err, AMP_NO, rtp ? "invalid_targets" : "no_route",
-                        "it is for all, and nobody else is there");
-    if (gone && !rtp)
-        return amp_fail(err, AMP_NO, "agent_unavailable", "%.*s does not answer, or has left", n,
+        return amp_fail(err, AMP_NO, lost, "it is for all, but no other agent is registered");
+    if (gone && !terms->lost_code)
+        return amp_fail(err, AMP_NO, "agent_unavailable", "%.*s is unreachable or has left", n,
                         name.p);
-    return amp_fail(err, AMP_NO, rtp ? "invalid_targets" : "no_route",
-                    "%.*s is neither an agent nor a role", n, name.p);
+    return amp_fail(err, AMP_NO, lost, "%.*s is neither an agent nor a role", n, name.p);
 }
 
 int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
@@ -410,7 +566,7 @@ int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
     *out = (struct amp_recipients){.to = a->to};
     a->n_to = a->n_lost = 0;
     names_clear(&a->kept);
-    if (wanted->n > 0 && v->protocol == AMP_PROTO_RTP) {
+    if (wanted->n > 0 && amp_terms_of(v->protocol)->by_catalog) {
         out->expanded = true;
         if (add_eligible(a, v, wanted, err) < 0)
             return -1;
@@ -419,9 +575,8 @@ int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
         if (add_one_of(a, v, (struct amp_span){"", 0}, wanted, &gone, err) < 0)
             return -1;
         if (a->n_to == 0)
-            return amp_eligible_refuse(
-                err, gone ? "agent_unavailable" : "no_route", wanted->v[0],
-                "and what else is required is offered by no agent that answers");
+            return capability_refuse(err, gone ? "agent_unavailable" : "no_route", wanted->v[0],
+                                     "and no reachable agent has the other required capabilities");
     }
     bool by_name = !out->expanded;
     for (uint32_t i = 0; i < v->n_to && by_name; i++) {
@@ -441,8 +596,8 @@ int amp_addresses_find(struct amp_addresses *a, const struct amp_view *v,
 
 const char *amp_address_seed_code(const struct amp_view *v, const char *code)
 {
-    bool applies = v->protocol == AMP_PROTO_RTP && v->kind == AMP_KIND_DISPATCH;
-    return applies && strcmp(code, "no_route") != 0 ? "no_route" : "";
+    const char *own = amp_terms_of(v->protocol)->undeliverable_code;
+    return own && v->kind == AMP_KIND_DISPATCH && strcmp(code, own) != 0 ? own : "";
 }
 
 bool amp_address_is_temporary(const char *code)

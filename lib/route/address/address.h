@@ -31,7 +31,11 @@ int amp_addresses_registered(struct amp_addresses *a, struct amp_span agent, boo
 /* The lane of its communication class (SW4RM §7.3), STANDARD where it is not registered. */
 int amp_addresses_lane(struct amp_addresses *a, struct amp_span agent, enum amp_lane *lane,
                        struct amp_error *err);
-/* A turn begins: the directory is looked at again. */
+/* Whether it takes messages of the content type (SW4RM §12), or has not registered what it takes.
+ */
+int amp_addresses_takes(const struct amp_addresses *a, struct amp_span agent,
+                        struct amp_span content_type, bool *yes, struct amp_error *err);
+/* A turn begins: the directory is read again. */
 void amp_addresses_turn(struct amp_addresses *a);
 
 struct amp_recipients {

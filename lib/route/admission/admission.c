@@ -1,12 +1,27 @@
 /* What is looked at while a message is in view, step by step. */
-#include "route/admission/streams.h"
+#include "route/admission/admission.h"
+
+#include <stdlib.h>
 
 #include <amp/base/clock.h>
 
 #include "message/ledger/ledger.h"
 #include "message/order.h"
-#include "route/admission/once.h"
+#include "message/record/record.h"
+#include "message/settle/acknowledge.h"
+#include "message/settle/outcome.h"
+#include "message/settle/rails.h"
+#include "protocol/terms.h"
+#include "route/admission/replayed.h"
+#include "route/admission/streams.h"
 #include "task/task.h"
+
+struct amp_admission {
+    struct amp_source_env env;
+    struct amp_admission_parts parts;
+    struct amp_streams *streams; /* or NULL */
+    struct amp_replayed *from;   /* the log is read first, or NULL */
+};
 
 bool amp_admission_is_work(const struct amp_view *v)
 {
@@ -15,67 +30,225 @@ bool amp_admission_is_work(const struct amp_view *v)
                               !(v->n_to == 1 && amp_span_is(v->to[0], "coordinator"))));
 }
 
-/* New work for a suspended task waits for a person. */
-static int suspended(struct router *r, struct job *j, const struct amp_view *v,
-                     struct amp_error *err)
+static int job_look_again(void *ctx, struct job *j, struct amp_error *err)
 {
-    if (!r->store || !amp_admission_is_work(v))
-        return STEP_GO;
-    int rc = amp_task_suspended(r->store, v->task, err);
+    return amp_admission_look_again(ctx, j, err);
+}
+
+int amp_admission_new(const struct amp_source_env *env, const struct amp_admission_parts *parts,
+                      struct amp_admission **out, struct amp_error *err)
+{
+    struct amp_admission *a = calloc(1, sizeof(*a));
+    if (!a)
+        return amp_fail_memory(err);
+    a->env = *env;
+    a->env.look = job_look_again;
+    a->env.look_ctx = a;
+    a->parts = *parts;
+    *out = a;
+    return 0;
+}
+
+int amp_admission_open(struct amp_admission *a, struct amp_error *err)
+{
+    return amp_streams_open(&a->env, &a->streams, err) < 0 ||
+                   amp_replayed_open(&a->env, a->streams, &a->from, err) < 0
+               ? -1
+               : 0;
+}
+
+void amp_admission_free(struct amp_admission *a)
+{
+    if (!a)
+        return;
+    amp_replayed_close(a->from);
+    amp_streams_close(a->streams);
+    free(a);
+}
+
+/* ---- an operation is routed once, where its protocol says so ----
+ *
+ * A repeated operation gets an answer instead. A message that a tracker of the same state passed is
+ * not decided again. Acknowledgements and outcomes that pass through update the message that they
+ * answer, so that a duplicate learns the progress of the first attempt. An outcome from an agent
+ * that does not hold the work is refused and not delivered. */
+
+/* What follows from a commit that answers another message (rc, e): it goes its way where it answers
+ * nothing that is known, or out of turn. */
+static enum amp_admitted answer_admit(const struct amp_admission *a, const struct job *j,
+                                      const struct amp_view *v, int rc, const struct amp_error *e,
+                                      struct amp_error *err)
+{
+    if (rc != 0 && amp_rails_refused(e))
+        return amp_keeper_denied(a->env.keeper, j, v, e, err) < 0 ? AMP_ADMIT_FAILED
+                                                                  : AMP_ADMIT_DROP;
+    if (rc == 0 || e->status == AMP_NO)
+        return AMP_ADMIT_GO;
+    *err = *e;
+    return AMP_ADMIT_FAILED;
+}
+
+static enum amp_admitted repetition_answer(const struct amp_admission *a, const struct amp_view *v,
+                                           const struct amp_idem_answer *first,
+                                           struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    amp_buf_init(&line, (size_t)64 << 20);
+    const struct amp_route_run *run = a->env.run;
+    if (amp_idem_reply(run->store, v, first, run->name, amp_now_ms(), &line, err) < 0)
+        return AMP_ADMIT_FAILED;
+    amp_keeper_answer(a->env.keeper, amp_buf_span(&line), (struct amp_store_entry_id){0});
+    return AMP_ADMIT_DROP;
+}
+
+static enum amp_admitted operation_claim(const struct amp_admission *a, const struct amp_view *v,
+                                         struct amp_error *err)
+{
+    const struct amp_route_run *run = a->env.run;
+    enum amp_admitted how = AMP_ADMIT_GO;
+    struct amp_idem_answer first;
+    struct amp_idem_options opt = {
+        .now_ms = amp_now_ms(), .window_ms = a->parts.window_ms, .actor = run->name};
+    enum amp_store_outcome outcome;
+    amp_idem_answer_init(&first);
+    if (amp_idem_claim(run->store, v, &opt, &first, err) < 0)
+        how = AMP_ADMIT_FAILED;
+    else if (first.verdict >= AMP_IDEM_RUNNING)
+        how = repetition_answer(a, v, &first, err);
+    else if (amp_message_record(run->store, v, opt.now_ms, &outcome, err) < 0)
+        how = AMP_ADMIT_FAILED;
+    amp_idem_answer_release(&first);
+    return how;
+}
+
+/* Whether the ledger has it: then its operation is decided. 1, 0; -1. */
+static int is_known(const struct amp_admission *a, const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    if (v->id.n == 0)
+        return 0;
+    return amp_store_get(a->env.run->store, AMP_KEY(AMP_MESSAGE_KIND, v->id), &rec, err) < 0
+               ? -1
+               : rec.found;
+}
+
+static enum amp_admitted operation_admit(const struct amp_admission *a, const struct job *j,
+                                         const struct amp_view *v, struct amp_error *err)
+{
+    struct amp_store *store = a->env.run->store;
+    struct amp_error e = {0};
+    bool answers = v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK;
+    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    bool once = terms->routes_once && terms->routes_once(v);
+    if (!store)
+        return AMP_ADMIT_GO;
+    if (answers && terms->acks_update_ledger)
+        return answer_admit(a, j, v, amp_message_acknowledge(store, v, amp_now_ms(), &e), &e, err);
+    /* Else only the outcome of work counts here, which an inbox recorded. */
+    if (!once && (terms->routes_once || !amp_outcome_is(v)))
+        return AMP_ADMIT_GO;
+    int known = is_known(a, v, err);
+    if (known != 0)
+        return known < 0 ? AMP_ADMIT_FAILED : AMP_ADMIT_GO;
+    if (once) {
+        /* Whether it is refused is decided before anything is recorded. */
+        if (amp_outcome_check(store, v, &e) < 0)
+            return answer_admit(a, j, v, -1, &e, err);
+        enum amp_admitted how = operation_claim(a, v, &e);
+        if (how != AMP_ADMIT_GO)
+            return how == AMP_ADMIT_FAILED ? answer_admit(a, j, v, -1, &e, err) : how;
+    }
+    return answer_admit(a, j, v, amp_rails_apply(store, v, amp_now_ms(), &e), &e, err);
+}
+
+enum amp_admitted amp_admission_admit(struct amp_admission *a, struct job *j,
+                                      const struct amp_view *v, struct amp_error *err)
+{
+    enum amp_admitted how = operation_admit(a, j, v, err);
+    if (how == AMP_ADMIT_GO && amp_streams_admit(a->streams, j, v, err) < 0)
+        how = AMP_ADMIT_FAILED;
+    return how;
+}
+
+/* ---- looking ---- */
+
+/* New work for a suspended task waits for a person. */
+static int suspension_look(const struct amp_admission *a, struct job *j, const struct amp_view *v,
+                           struct amp_error *err)
+{
+    if (!a->env.run->store || !amp_admission_is_work(v))
+        return 0;
+    int rc = amp_task_suspended(a->env.run->store, v->task, err);
     if (rc == 1)
-        amp_route_job_refuse(j, "suspended", "its task is suspended until an admin's decision", "",
+        amp_route_job_refuse(j, "suspended", "its task is suspended until the admin decides", "",
                              true);
-    return rc < 0 ? -1 : STEP_GO;
+    return rc < 0 ? -1 : 0;
 }
 
 /* What came too late is not handed over. */
-static int expired(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
+static void expiry_look(struct job *j, const struct amp_view *v)
 {
-    (void)r;
-    (void)err;
     j->expires_ms = amp_message_expiry(v, amp_now_ms());
     if (v->expires_ms > 0 && amp_message_expired(v, amp_now_ms()))
-        amp_route_job_refuse(j, EXPIRED(j), "its time to live has passed", "", false);
-    return STEP_GO;
+        amp_route_job_refuse(j, amp_route_job_expired_code(j), "its time to live has passed", "",
+                             false);
 }
 
-/* How urgent it is, and what it must not overtake. */
-static int lane(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
-{
-    (void)err;
-    j->lane = amp_lane_of(&r->lane_rules, v);
-    j->order = amp_lane_key_of(amp_order_key(v));
-    return STEP_GO;
-}
-
-static int judge(struct router *r, struct job *j, const struct amp_view *v, struct amp_error *err)
-{
-    (void)err;
-    amp_match_view(r, j, v);
-    return STEP_GO;
-}
-
-static step_fn *const admit_steps[] = {amp_once_admit, amp_streams_admit, NULL};
-static step_fn *const look_steps[] = {amp_unacked_look,    suspended, expired, lane, judge,
-                                      amp_recipients_look, NULL};
-
-static int take(step_fn *const *steps, struct router *r, struct job *j, const struct amp_view *v,
-                struct amp_error *err)
-{
-    int rc = STEP_GO;
-    for (; *steps && rc == STEP_GO; steps++)
-        rc = (*steps)(r, j, v, err);
-    return rc;
-}
-
-int amp_admission_admit(struct router *r, struct job *j, const struct amp_view *v,
-                        struct amp_error *err)
-{
-    return take(admit_steps, r, j, v, err);
-}
-
-int amp_admission_look(struct router *r, struct job *j, const struct amp_view *v,
+int amp_admission_look(struct amp_admission *a, struct job *j, const struct amp_view *v,
                        struct amp_error *err)
 {
-    return take(look_steps, r, j, v, err);
+    amp_outlets_look(a->parts.outlets, j, v);
+    if (suspension_look(a, j, v, err) < 0)
+        return -1;
+    expiry_look(j, v);
+    j->lane = amp_lane_of(a->parts.lanes, v);
+    j->order = amp_lane_key_of(amp_order_key(v));
+    amp_rules_match(a->parts.rules, j, v);
+    return amp_addressing_look(a->parts.addressing, j, v, err);
+}
+
+int amp_admission_look_again(struct amp_admission *a, struct job *j, struct amp_error *err)
+{
+    struct amp_view v;
+    struct amp_check_options opt = {0};
+    struct amp_span line = {j->line, j->n};
+    if (amp_reader_line(a->env.run->reader, line, &opt, &v, NULL, NULL, err) < 0 ||
+        amp_route_job_fill(j, line, &v, err) < 0)
+        return -1;
+    return amp_admission_look(a, j, &v, err);
+}
+
+int amp_admission_record(struct amp_admission *a, struct job **batch, uint32_t *n,
+                         struct amp_error *err)
+{
+    return amp_streams_record(a->streams, batch, n, err);
+}
+
+/* ---- what the state has ---- */
+
+int amp_admission_turn(struct amp_admission *a, bool room, struct amp_error *err)
+{
+    return amp_streams_turn(a->streams, err) < 0 ? -1 : amp_replayed_step(a->from, room, err);
+}
+
+bool amp_admission_reads(const struct amp_admission *a)
+{
+    return amp_replayed_reads(a->from);
+}
+
+void amp_admission_watch(const struct amp_admission *a, bool room, int *timeout_ms)
+{
+    if (room && amp_replayed_reads(a->from))
+        *timeout_ms = 0;
+    amp_streams_watch(a->streams, timeout_ms);
+}
+
+void amp_admission_measure(const struct amp_admission *a)
+{
+    amp_streams_measure(a->streams);
+}
+
+void amp_admission_say(const struct amp_admission *a)
+{
+    amp_streams_say(a->streams);
 }

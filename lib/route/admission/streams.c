@@ -2,10 +2,15 @@
  * Streams in order. An event that is the next of its source is committed by its cursor's own
  * commit; one beyond it waits in the store until the gap before it fills or is given up; one below
  * it came before, or is refused. A message without a number is none of this file's business.
+ *
+ * What a person requeued out of the dead letters (amp-ack dead requeue) has a number that its
+ * stream is past already. It passes beside the cursor, once for each time it was requeued: the
+ * commit that puts it into the outbox has as its input how often and when that was. What became of
+ * the letter meanwhile does not matter: it may have failed again while it was on its way.
  */
 #include "route/admission/streams.h"
 
-#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +21,11 @@
 
 #include "flow/outbox.h"
 #include "message/cursor/cursors.h"
+#include "message/dead/dead.h"
+#include "message/dead/record.h"
 #include "message/order.h"
+#include "protocol/terms.h"
+#include "route/record.h"
 
 #define BUCKETS     1024
 #define STREAMS_MAX 4096
@@ -32,7 +41,8 @@ struct stream {
     bool fresh;     /* an earlier holder may have left what may go */
 };
 
-struct cursors {
+struct amp_streams {
+    const struct amp_source_env *env;
     struct amp_cursor_options numbered, rising; /* with gaps, and without */
     char answers[ANSWERS_NAME_MAX], holder[200];
     struct stream *bucket[BUCKETS], *all;
@@ -52,10 +62,9 @@ static uint32_t bucket_of(struct amp_span s)
 }
 
 /* *out is NULL past the bound. */
-static int stream_of(struct router *r, struct amp_span source, bool rising, int64_t start,
-                     struct stream **out, struct amp_error *err)
+static int stream_open(struct amp_streams *c, struct amp_span source, bool rising, int64_t start,
+                       struct stream **out, struct amp_error *err)
 {
-    struct cursors *c = r->cursors;
     uint32_t b = bucket_of(source);
     for (struct stream *s = c->bucket[b]; s; s = s->next)
         if (amp_span_eq(source, (struct amp_span){s->source, s->source_n})) {
@@ -71,8 +80,8 @@ static int stream_of(struct router *r, struct amp_span source, bool rising, int6
         return amp_fail_memory(err);
     }
     s->source_n = source.n;
-    if (amp_cursor_open(r->store, source, rising ? &c->rising : &c->numbered, start, amp_now_ms(),
-                        &s->cursor, err) < 0) {
+    if (amp_cursor_open(c->env->run->store, source, rising ? &c->rising : &c->numbered, start,
+                        amp_now_ms(), &s->cursor, err) < 0) {
         free(s->source);
         free(s);
         return -1;
@@ -88,59 +97,101 @@ static int stream_of(struct router *r, struct amp_span source, bool rising, int6
     return 0;
 }
 
-static void refuse(struct job *j, enum amp_cursor_verdict verdict)
+static void job_refuse(struct job *j, enum amp_cursor_verdict verdict)
 {
-    bool sw4rm = j->protocol == AMP_PROTO_SW4RM;
+    const struct amp_terms *terms = amp_terms_of(j->protocol);
     char why[160];
     if (verdict == AMP_CURSOR_FULL) {
-        amp_route_job_refuse(j, sw4rm ? "buffer_full" : "backpressure",
+        amp_route_job_refuse(j, terms->full_code ? terms->full_code : "backpressure",
                              j->stream ? "too many events wait behind a gap of its source"
-                                       : "too many sources are followed already",
+                                       : "too many sources are followed",
                              "cursor", true);
         return;
     }
     if (verdict == AMP_CURSOR_LATE)
-        snprintf(why, sizeof why, "number %lld of its source was given up before it came",
+        snprintf(why, sizeof why, "number %lld of its source arrived after it was given up",
                  (long long)j->seq);
     else
-        snprintf(why, sizeof why, "number %lld is not above %lld, and not the event of that number",
+        snprintf(why, sizeof why, "number %lld is not above %lld and belongs to another event",
                  (long long)j->seq, (long long)amp_cursor_position(j->stream->cursor));
-    amp_route_job_refuse(j, sw4rm ? "validation_error" : "seq_not_monotonic", why, "cursor", false);
+    amp_route_job_refuse(j, terms->sequence_code ? terms->sequence_code : "seq_not_monotonic", why,
+                         "cursor", false);
 }
 
-int amp_streams_admit(struct router *r, struct job *j, const struct amp_view *v,
+/* Where too many waited, the number was not what was wrong. */
+static bool is_by_number(const struct amp_dead_kept *l)
+{
+    return strcmp(l->first_route, "cursor") == 0 && strcmp(l->first_code, "buffer_full") != 0 &&
+           strcmp(l->first_code, "backpressure") != 0;
+}
+
+/* Of an event that its stream is past: whether a person requeued it. What the cursor itself refused
+ * first stays refused: nothing about its number is another. What had failed before in another way
+ * and came to the cursor late, or failed once more since it was requeued, is what the person meant.
+ */
+static int requeue_look(const struct amp_route_run *run, struct job *j, struct amp_span id,
+                        bool *requeued, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_dead_kept letter;
+    char digest[AMP_KEY_NAME_MAX];
+    amp_buf_init(&mem, (size_t)256 << 20);
+    *requeued = false;
+    if (id.n == 0)
+        return 0;
+    id = amp_key_message_name(id, (struct amp_span){j->line, j->n}, digest);
+    if (amp_store_get(run->store, AMP_KEY_NAMED(AMP_DEAD_KIND, id), &rec, err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0;
+    uint64_t rev = rec.rev;
+    int64_t failed_ms = rec.due_ms;
+    bool goes = amp_span_is(rec.state, "REQUEUED");
+    if (amp_dead_read(rec.json, &mem, &letter, err) < 0)
+        return -1;
+    if (is_by_number(&letter) || (letter.requeues == 0 && !goes))
+        return 0;
+    /* A letter of an earlier version does not say how often. */
+    j->requeued = letter.requeues > 0 ? (uint64_t)letter.requeues : rev;
+    j->requeued_ms = letter.requeues > 0 ? letter.requeued_ms : failed_ms;
+    *requeued = true;
+    return 0;
+}
+
+int amp_streams_admit(struct amp_streams *c, struct job *j, const struct amp_view *v,
                       struct amp_error *err)
 {
     struct amp_span source;
-    bool rising = v->protocol == AMP_PROTO_SW4RM;
-    /* A further attempt of SW4RM may bear the number of the first (§11.2): that is another rule. */
-    if (!r->cursors || v->sequence < 0 || (rising && v->attempt > 0))
-        return STEP_GO;
-    if (amp_order_stream(v, &r->cursors->name, &source, err) < 0)
+    bool rising = amp_terms_of(v->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER;
+    bool requeued = false;
+    if (!c || v->sequence < 0 || (rising && v->attempt > 0))
+        return 0;
+    if (amp_order_stream(v, &c->name, &source, err) < 0)
         return -1;
     if (source.n == 0)
-        return STEP_GO;
-    if (stream_of(r, source, rising, v->sequence - 1, &j->stream, err) < 0)
+        return 0;
+    if (stream_open(c, source, rising, v->sequence - 1, &j->stream, err) < 0)
         return -1;
     j->seq = v->sequence;
-    if (!j->stream) {
-        refuse(j, AMP_CURSOR_FULL);
-    } else if (v->sequence <= amp_cursor_position(j->stream->cursor)) {
-        int again = amp_resent_look(r, j, v->id, err);
-        if (again < 0)
-            return -1;
-        if (again)
-            j->stream = NULL;
-    }
-    return STEP_GO;
+    if (!j->stream)
+        job_refuse(j, AMP_CURSOR_FULL);
+    else if (v->sequence <= amp_cursor_position(j->stream->cursor) &&
+             requeue_look(c->env->run, j, v->id, &requeued, err) < 0)
+        return -1;
+    if (requeued)
+        j->stream = NULL;
+    return 0;
 }
+
+/* ---- recording ---- */
 
 struct commit {
     struct job *job;
     struct amp_cursor *cursor;
     struct amp_cursor_item item;
     enum amp_cursor_verdict verdict;
-    bool waited; /* it is the one that amp_cursor_peek told */
+    bool waited; /* it is the one that amp_cursor_peek returned */
 };
 
 static int commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
@@ -157,46 +208,48 @@ static int commit_fn(void *ctx, const struct amp_store_emit *emits, uint32_t n,
 }
 
 /* What waited and may go now, as a chain of jobs behind *tail. */
-static int release(struct router *r, struct stream *s, struct job **tail, struct amp_error *err)
+static int waiting_release(struct amp_streams *c, struct stream *s, struct job **tail,
+                           struct amp_error *err)
 {
     struct commit w = {.cursor = s->cursor, .waited = true, .verdict = AMP_CURSOR_TAKEN};
     int rc;
     while ((rc = amp_cursor_peek(s->cursor, &w.item, err)) > 0) {
-        struct job *j = amp_route_job_new(r, w.item.line, NULL);
+        struct job *j = amp_route_job_new(c->env->jobs, w.item.line, NULL);
         if (!j)
             return amp_fail_memory(err);
-        if (amp_keeper_look(r, j, err) < 0 || amp_keeper_commit(&j, 1, commit_fn, &w, err) < 0) {
-            amp_route_job_free(r, j);
+        if (c->env->look(c->env->look_ctx, j, err) < 0 ||
+            amp_keeper_commit(&j, 1, commit_fn, &w, err) < 0) {
+            amp_route_job_free(j);
             return -1;
         }
         *tail = j;
         tail = &j->next;
-        r->cursors->dirty = true;
+        c->dirty = true;
     }
     return rc;
 }
 
-static void count(struct router *r, const struct stream *s, enum amp_metric which, uint64_t n)
+static void metric_count(const struct amp_streams *c, const struct stream *s, enum amp_metric which,
+                         uint64_t n)
 {
-    struct amp_metric_labels l = {.agent = amp_span_str(r->streams_opt.consumer),
+    struct amp_metric_labels l = {.agent = amp_span_str(c->env->consumer),
                                   .code = {s->source, s->source_n}};
-    amp_metrics_add(r->metrics, which, &l, n);
+    amp_metrics_add(c->env->run->metrics, which, &l, n);
 }
 
 /* Each gap once, however many wait behind it. */
-static void count_gap(struct router *r, struct stream *s)
+static void gap_count(const struct amp_streams *c, struct stream *s)
 {
     int64_t from, to = 0;
-    uint32_t n = r->metrics ? amp_cursor_waiting(s->cursor, &from, &to) : 0;
+    uint32_t n = c->env->run->metrics ? amp_cursor_waiting(s->cursor, &from, &to) : 0;
     if (n > 0 && to != s->gap_to)
-        count(r, s, AMP_METRIC_CURSOR_GAPS, 1);
+        metric_count(c, s, AMP_METRIC_CURSOR_GAPS, 1);
     s->gap_to = n > 0 ? to : 0;
 }
 
-static int take(struct router *r, struct job *j, enum amp_cursor_verdict *verdict,
-                struct amp_error *err)
+static int numbered_record(struct amp_streams *c, struct job *j, enum amp_cursor_verdict *verdict,
+                           struct amp_error *err)
 {
-    struct cursors *c = r->cursors;
     struct commit w = {.job = j,
                        .cursor = j->stream->cursor,
                        .item = {.seq = j->seq, .id = amp_span_str(j->id), .line = {j->line, j->n}}};
@@ -208,137 +261,184 @@ static int take(struct router *r, struct job *j, enum amp_cursor_verdict *verdic
     c->dirty = true;
     c->held += w.verdict == AMP_CURSOR_HELD_UP;
     c->seen += w.verdict == AMP_CURSOR_SEEN;
-    if (w.verdict == AMP_CURSOR_TAKEN && release(r, j->stream, &j->next, err) < 0)
+    if (w.verdict == AMP_CURSOR_TAKEN && waiting_release(c, j->stream, &j->next, err) < 0)
         return -1;
-    count_gap(r, j->stream);
+    gap_count(c, j->stream);
     return 0;
 }
 
-int amp_streams_record(struct router *r, struct job **batch, uint32_t *n, struct amp_error *err)
+struct requeue {
+    const struct amp_route_run *run;
+    const struct job *job;
+    enum amp_store_outcome how;
+};
+
+static int requeue_commit(void *ctx, const struct amp_store_emit *emits, uint32_t n,
+                          struct amp_store_entry_id *at, struct amp_error *err)
+{
+    struct requeue *w = ctx;
+    const struct job *j = w->job;
+    char digest[AMP_KEY_NAME_MAX], number[24], at_ms[24], mem[AMP_KEY_MAX];
+    struct amp_span line = {j->line, j->n},
+                    id = amp_key_message_name(amp_span_str(j->id), line, digest);
+    struct amp_store_input in = {.consumer = w->run->name, .bytes = line};
+    snprintf(number, sizeof number, "%" PRIu64, (uint64_t)j->requeued);
+    snprintf(at_ms, sizeof at_ms, "%" PRId64, (int64_t)j->requeued_ms);
+    struct amp_key key = AMP_KEY_NAMED("resent", amp_span_str(number), amp_span_str(at_ms), id);
+    if (amp_key_text(&key, mem, &in.id, err) < 0)
+        return -1;
+    const struct amp_route_commit c = {
+        .event = "resent", .actor = w->run->name, .in = &in, .emits = emits, .n_emits = n};
+    if (amp_route_record(w->run, &c, &w->how, err) < 0)
+        return -1;
+    if (w->how == AMP_STORE_COMMITTED)
+        at->n = amp_store_last_frame(w->run->store);
+    return 0;
+}
+
+static int requeued_record(const struct amp_streams *c, struct job *j,
+                           enum amp_cursor_verdict *verdict, struct amp_error *err)
+{
+    struct requeue w = {.run = c->env->run, .job = j};
+    struct amp_error e = {0};
+    if (amp_keeper_commit(&j, 1, requeue_commit, &w, &e) == 0) {
+        if (w.how == AMP_STORE_REDELIVERED)
+            *verdict = AMP_CURSOR_SEEN;
+        return 0;
+    }
+    if (e.status == AMP_NO) { /* another message under its id */
+        amp_route_job_refuse(j, "duplicate_msg_id", "another message of that id was requeued", "",
+                             false);
+        return 0;
+    }
+    *err = e;
+    return -1;
+}
+
+int amp_streams_record(struct amp_streams *c, struct job **batch, uint32_t *n,
+                       struct amp_error *err)
 {
     uint32_t kept = 0;
     int rc = 0;
     bool any = false;
-    for (uint32_t i = 0; r->cursors && i < *n && !any; i++)
-        any = batch[i]->stream != NULL || batch[i]->resent > 0;
+    for (uint32_t i = 0; c && i < *n && !any; i++)
+        any = batch[i]->stream != NULL || batch[i]->requeued > 0;
     if (!any)
         return 0;
     /* One turn for all of them. */
-    if (amp_store_begin(r->store, err) < 0)
+    if (amp_store_begin(c->env->run->store, err) < 0)
         return -1;
     for (uint32_t i = 0; i < *n; i++) {
         enum amp_cursor_verdict verdict = AMP_CURSOR_TAKEN;
         struct job *j = batch[i];
-        bool seen = false;
-        if (rc == 0 && j->stream)
-            rc = take(r, j, &verdict, err);
-        else if (rc == 0 && j->resent > 0)
-            rc = amp_resent_take(r, j, &seen, err);
-        if (seen) {
-            verdict = AMP_CURSOR_SEEN;
-            r->cursors->seen++;
+        if (rc == 0 && j->stream) {
+            rc = numbered_record(c, j, &verdict, err);
+        } else if (rc == 0 && j->requeued > 0) {
+            rc = requeued_record(c, j, &verdict, err);
+            c->seen += verdict == AMP_CURSOR_SEEN;
         }
         if (verdict == AMP_CURSOR_HELD_UP || verdict == AMP_CURSOR_SEEN) {
-            amp_route_job_free(r, j);
+            amp_route_job_free(j);
             continue;
         }
         if (verdict != AMP_CURSOR_TAKEN)
-            refuse(j, verdict);
+            job_refuse(j, verdict);
         batch[kept++] = j;
     }
-    amp_store_end(r->store);
+    amp_store_end(c->env->run->store);
     *n = kept;
     return rc;
 }
 
-static int sync_all(struct router *r, struct amp_error *err)
+/* ---- leases and gaps ---- */
+
+static int all_sync(struct amp_streams *c, struct amp_error *err)
 {
-    if (!r->cursors->dirty)
+    if (!c->dirty)
         return 0;
-    if (amp_store_sync(r->store, err) < 0)
+    if (amp_store_sync(c->env->run->store, err) < 0)
         return -1;
-    r->cursors->dirty = false;
+    c->dirty = false;
     return 0;
 }
 
-/* A mark stands in the outbox already. */
-static int add_mark(struct router *r, const struct amp_cursor_item *e, struct job **tail,
+/* A mark is in the outbox already. */
+static int mark_add(const struct amp_streams *c, const struct amp_cursor_item *e, struct job **tail,
                     struct amp_error *err)
 {
-    struct job *j = amp_route_job_new(r, e->line, NULL);
+    struct job *j = amp_route_job_new(c->env->jobs, e->line, NULL);
     if (!j)
         return amp_fail_memory(err);
     j->entry = e->entry;
     *tail = j;
-    return amp_keeper_look(r, j, err);
+    return c->env->look(c->env->look_ctx, j, err);
 }
 
 /* One turn of the store, so that a number which is taken for an incident leaves with it. */
-static int turn_at_once(struct router *r, struct stream *s, struct amp_cursor_turn *done,
-                        struct amp_error *err)
+static int cursor_turn(const struct amp_streams *c, struct stream *s, struct amp_cursor_turn *done,
+                       struct amp_error *err)
 {
-    if (amp_store_begin(r->store, err) < 0)
+    struct amp_store *store = c->env->run->store;
+    if (amp_store_begin(store, err) < 0)
         return -1;
     int rc = amp_cursor_turn(s->cursor, amp_now_ms(), done, err);
-    amp_store_end(r->store);
+    amp_store_end(store);
     return rc;
 }
 
-static int turn(struct router *r, struct stream *s, struct amp_error *err)
+static int stream_turn(struct amp_streams *c, struct stream *s, struct amp_error *err)
 {
-    struct cursors *c = r->cursors;
     struct amp_cursor_turn done;
     struct job *first = NULL, **tail = &first;
     int rc;
-    while ((rc = turn_at_once(r, s, &done, err)) > 0) {
+    while ((rc = cursor_turn(c, s, &done, err)) > 0) {
         c->dirty = true;
         if (done.incident.entry.n) {
-            r->voice->warn("%.200s: %lld to %lld did not come in time", s->source,
-                           (long long)done.from, (long long)done.to);
-            amp_keeper_answer(r, done.incident.line, done.incident.entry);
+            c->env->run->voice->warn("%.200s: %lld to %lld did not arrive in time", s->source,
+                                     (long long)done.from, (long long)done.to);
+            amp_keeper_answer(c->env->keeper, done.incident.line, done.incident.entry);
         }
         if (done.to >= done.from && done.incident.entry.n)
-            count(r, s, AMP_METRIC_CURSOR_TIMEOUTS, 1);
+            metric_count(c, s, AMP_METRIC_CURSOR_TIMEOUTS, 1);
         if (done.given_up) {
             uint64_t n = (uint64_t)(done.to - done.from) + 1;
             c->given_up += n;
-            count(r, s, AMP_METRIC_CURSOR_GIVEN_UP, n);
+            metric_count(c, s, AMP_METRIC_CURSOR_GIVEN_UP, n);
         }
-        if (done.mark.entry.n && add_mark(r, &done.mark, tail, err) < 0)
+        if (done.mark.entry.n && mark_add(c, &done.mark, tail, err) < 0)
             return -1;
         while (*tail)
             tail = &(*tail)->next;
-        if (done.given_up && release(r, s, tail, err) < 0)
+        if (done.given_up && waiting_release(c, s, tail, err) < 0)
             return -1;
         while (*tail)
             tail = &(*tail)->next;
     }
     if (rc == 0 && s->fresh)
-        rc = release(r, s, tail, err);
+        rc = waiting_release(c, s, tail, err);
     s->fresh = false;
-    count_gap(r, s);
-    if (rc < 0 || sync_all(r, err) < 0)
+    gap_count(c, s);
+    if (rc < 0 || all_sync(c, err) < 0)
         return -1;
-    amp_match_add_all(r, first);
+    c->env->pass(c->env->pass_ctx, first);
     return 0;
 }
 
-int amp_streams_turn(struct router *r, struct amp_error *err)
+int amp_streams_turn(struct amp_streams *c, struct amp_error *err)
 {
     int64_t now = amp_now_ms();
-    if (!r->cursors)
+    if (!c)
         return 0;
-    for (struct stream *s = r->cursors->all; s; s = s->also)
-        if ((s->fresh || amp_cursor_due(s->cursor) <= now) && turn(r, s, err) < 0)
+    for (struct stream *s = c->all; s; s = s->also)
+        if ((s->fresh || amp_cursor_due(s->cursor) <= now) && stream_turn(c, s, err) < 0)
             return -1;
-    return sync_all(r, err);
+    return all_sync(c, err);
 }
 
-/* Lowers *timeout_ms to when the next lease or gap is due. */
-void amp_streams_watch(const struct router *r, int *timeout_ms)
+void amp_streams_watch(const struct amp_streams *c, int *timeout_ms)
 {
     int64_t now = amp_now_ms(), first = INT64_MAX;
-    for (const struct stream *s = r->cursors ? r->cursors->all : NULL; s; s = s->also)
+    for (const struct stream *s = c ? c->all : NULL; s; s = s->also)
         if (amp_cursor_due(s->cursor) < first)
             first = amp_cursor_due(s->cursor);
     /* The clock may be set meanwhile. */
@@ -352,15 +452,16 @@ void amp_streams_watch(const struct router *r, int *timeout_ms)
 
 /* ---- begin and end ---- */
 
-int amp_streams_alone(struct router *r, const char *consumer, int *fd, struct amp_error *err)
+int amp_streams_alone(const struct amp_streams *c, const struct amp_source_env *env,
+                      const char *consumer, int *fd, struct amp_error *err)
 {
     char name[256];
     struct amp_error e;
     *fd = -1;
-    if (r->cursors && strcmp(consumer, r->streams_opt.consumer) == 0)
-        return r->cursors->numbered.alone;
+    if (c && strcmp(consumer, env->consumer) == 0)
+        return c->numbered.alone;
     snprintf(name, sizeof name, "cursor.%s", consumer);
-    if (amp_outbox_lock(r->store, name, 0, fd, &e) == 0)
+    if (amp_outbox_lock(env->run->store, name, 0, fd, &e) == 0)
         return 1;
     if (strcmp(e.code, "lock_timeout") == 0)
         return 0;
@@ -369,7 +470,7 @@ int amp_streams_alone(struct router *r, const char *consumer, int *fd, struct am
 }
 
 struct left {
-    struct router *r;
+    struct amp_streams *streams;
     struct amp_error *err;
     int rc;
 };
@@ -378,72 +479,75 @@ static int left_fn(void *ctx, const struct amp_cursor_rec *rec, uint8_t state)
 {
     struct left *w = ctx;
     struct stream *s;
-    if (!amp_span_is(rec->consumer, w->r->streams_opt.consumer) || rec->held == 0 ||
+    if (!amp_span_is(rec->consumer, w->streams->env->consumer) || rec->held == 0 ||
         state == AMP_CURSOR_RETIRED)
         return 0;
-    w->rc = stream_of(w->r, rec->source, false, 0, &s, w->err);
+    w->rc = stream_open(w->streams, rec->source, false, 0, &s, w->err);
     return w->rc < 0;
 }
 
-int amp_streams_open(struct router *r, struct amp_error *err)
+int amp_streams_open(const struct amp_source_env *env, struct amp_streams **out,
+                     struct amp_error *err)
 {
-    const struct streams_options *o = &r->streams_opt;
-    if (!o->consumer)
+    const struct amp_route_run *run = env->run;
+    if (!env->consumer)
         return 0;
-    if (!r->store)
+    if (!run->store)
         return amp_fail(err, AMP_USAGE, "no_state", "--cursor needs --state");
-    if (!amp_id_is_safe(amp_span_str(o->consumer)))
+    if (!amp_id_is_safe(amp_span_str(env->consumer)))
         return amp_fail(err, AMP_USAGE, "bad_name",
                         "--cursor takes letters, digits, '.', '_' and '-'");
-    struct cursors *c = calloc(1, sizeof *c);
+    struct amp_streams *c = calloc(1, sizeof *c);
     if (!c)
         return amp_fail_memory(err);
+    c->env = env;
     c->lock = -1;
     amp_buf_init(&c->name, NAME_ROOM);
-    int alone = amp_streams_alone(r, o->consumer, &c->lock, err);
-    r->cursors = c;
+    *out = c;
+    int alone = amp_streams_alone(NULL, env, env->consumer, &c->lock, err);
     if (alone < 0)
         return -1;
-    amp_keeper_answers_name(r, c->answers);
-    snprintf(c->holder, sizeof c->holder, "%.128s/%ld", r->consumer, (long)getpid());
-    c->numbered = (struct amp_cursor_options){.consumer = o->consumer,
-                                              .outbox = r->consumer,
+    amp_keeper_answers_name(run, c->answers);
+    snprintf(c->holder, sizeof c->holder, "%.128s/%ld", run->name, (long)getpid());
+    c->numbered = (struct amp_cursor_options){.consumer = env->consumer,
+                                              .outbox = run->name,
                                               .answers = c->answers,
                                               .holder = c->holder,
-                                              .lease_ms = o->lease_ms,
-                                              .on_gap = o->on_gap,
-                                              .gap_ms = o->gap_ms,
-                                              .max_held = (uint32_t)o->waiting,
+                                              .lease_ms = env->lease_ms,
+                                              .on_gap = env->on_gap,
+                                              .gap_ms = env->gap_ms,
+                                              .max_held = (uint32_t)env->waiting,
                                               .alone = alone};
     c->rising = c->numbered;
     c->rising.ordered = true;
-    struct left w = {.r = r, .err = err};
-    return amp_cursors_each(r->store, left_fn, &w, err) < 0 ? -1 : w.rc;
+    struct left w = {.streams = c, .err = err};
+    return amp_cursors_each(run->store, left_fn, &w, err) < 0 ? -1 : w.rc;
 }
 
-static void tell_waiting(const struct router *r, const struct stream *s)
+static void waiting_report(const struct amp_streams *c, const struct stream *s)
 {
     int64_t from, to;
     uint32_t n = amp_cursor_waiting(s->cursor, &from, &to);
     if (n == 0)
         return;
-    r->voice->note("%.200s: %u %s until %lld to %lld came", s->source, n,
-                   n == 1 ? "event waits" : "events wait", (long long)from, (long long)to);
-    r->voice->status(AMP_TEMPFAIL);
+    c->env->run->voice->note("%.200s: %u %s until %lld to %lld came", s->source, n,
+                             n == 1 ? "event waits" : "events wait", (long long)from,
+                             (long long)to);
+    c->env->run->voice->status(AMP_TEMPFAIL);
 }
 
-void amp_streams_close(struct router *r)
+void amp_streams_close(struct amp_streams *c)
 {
-    struct cursors *c = r->cursors;
     struct amp_error err;
     if (!c)
         return;
+    const struct amp_route_run *run = c->env->run;
     for (struct stream *s = c->all, *next; s; s = next) {
         next = s->also;
-        if (!r->broken)
-            tell_waiting(r, s);
-        if (amp_cursor_close(s->cursor, r->broken ? 0 : amp_now_ms(), &err) < 0)
-            r->voice->status(r->voice->complain(&err));
+        if (!run->broken)
+            waiting_report(c, s);
+        if (amp_cursor_close(s->cursor, run->broken ? 0 : amp_now_ms(), &err) < 0)
+            run->voice->status(run->voice->complain(&err));
         free(s->source);
         free(s);
     }
@@ -451,14 +555,20 @@ void amp_streams_close(struct router *r)
         close(c->lock);
     amp_buf_release(&c->name);
     free(c);
-    r->cursors = NULL;
 }
 
-void amp_streams_say(const struct router *r)
+void amp_streams_measure(const struct amp_streams *c)
 {
-    const struct cursors *c = r->cursors;
+    const struct amp_route_run *run = c ? c->env->run : NULL;
+    struct amp_error err;
+    if (c && !run->broken && amp_cursors_measure(run->store, amp_now_ms(), run->metrics, &err) < 0)
+        run->voice->warn("%s", err.what);
+}
+
+void amp_streams_say(const struct amp_streams *c)
+{
     if (c)
-        r->voice->note("%u %s, %llu events again, %llu waited, %llu given up", c->n,
-                       c->n == 1 ? "stream" : "streams", (unsigned long long)c->seen,
-                       (unsigned long long)c->held, (unsigned long long)c->given_up);
+        c->env->run->voice->note("%u %s, %llu events again, %llu waited, %llu given up", c->n,
+                                 c->n == 1 ? "stream" : "streams", (unsigned long long)c->seen,
+                                 (unsigned long long)c->held, (unsigned long long)c->given_up);
 }

@@ -1,8 +1,8 @@
 /*
- * What is said of a hand-over (--acks), in the message's protocol: AMP's ack, SW4RM's READ, and of
- * --fulfill SW4RM's FULFILLED and the Runtime Protocol's processed. A line stands in the outbox by
- * the commit that records what it says, leaves after the sync, and its entry closes when the port
- * has it. What a crash leaves open is written by the next one, as the same bytes.
+ * Acknowledgements of a hand-over (--acks), in the message's protocol: AMP's ack, SW4RM's READ, and
+ * with --fulfill SW4RM's FULFILLED and the Runtime Protocol's processed. The commit that records
+ * what a line says puts it into the outbox; it leaves after the sync, and its entry closes when the
+ * port has it. What a crash leaves open is written by the next run, as the same bytes.
  */
 #include "route/handover/handover.h"
 
@@ -14,7 +14,7 @@
 
 #include "flow/intake.h"
 #include "message/ledger/ledger.h"
-#include "message/ledger/stages.h"
+#include "message/ledger/timeouts.h"
 #include "message/record/record.h"
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
@@ -42,8 +42,8 @@ int amp_acks_open(struct amp_acks *a, const char *spec, struct amp_error *err)
         return -1;
     if (amp_port_has(a->port, AMP_PORT_OUTPUT | AMP_PORT_REQUEST))
         return amp_fail(err, AMP_USAGE, "bad_port",
-                        "--acks takes a port of this machine (fifo:, file:, spool:, command:, "
-                        "unix:, exec-each:, inbox:), not %s",
+                        "--acks takes a local port (fifo:, file:, spool:, command:, unix:, "
+                        "exec-each:, inbox:), not %s",
                         spec);
     amp_port_free(a->port);
     a->port = NULL;
@@ -69,7 +69,7 @@ const char *amp_acks_actor(const struct amp_acks *a, const char *otherwise)
 
 struct saying {
     struct amp_view v;
-    char by[AMP_INBOX_AGENT_MAX + 1], id[1024];
+    char by[AMP_INBOX_AGENT_MAX + 1];
     struct amp_buf line;
     struct amp_store_emit emit;
 };
@@ -78,18 +78,10 @@ struct saying {
 static bool has_word(const struct amp_view *v, enum amp_ack_stage stage)
 {
     if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK || v->id.n == 0 ||
-        amp_stages_timeout(v) <= 0)
+        amp_timeouts_ack(v) <= 0)
         return false;
-    switch (v->protocol) {
-    case AMP_PROTO_SW4RM:
-        return v->from.n > 0;
-    case AMP_PROTO_AMP: /* its one acknowledgement */
-        return stage == AMP_STAGE_READ;
-    case AMP_PROTO_RTP: /* accepted was said by who put it into the inbox */
-        return stage == AMP_STAGE_FULFILLED;
-    default:
-        return false;
-    }
+    const struct amp_terms *terms = amp_terms_of(v->protocol);
+    return (terms->handed_over & 1u << stage) && (v->from.n > 0 || !terms->acks_to_sender);
 }
 
 /* 1: there is something to say of it. */
@@ -107,8 +99,8 @@ static int compose(struct amp_acks *a, struct saying *s, enum amp_ack_stage stag
                    struct amp_error *err)
 {
     struct amp_answer say = {.stage = stage, .by = s->by, .node = s->by, .now_ms = now_ms};
-    char role[64] = "system"; /* AMP knows agents by their roles */
-    if (s->v.protocol == AMP_PROTO_AMP) {
+    char role[64] = "system";
+    if (amp_terms_of(s->v.protocol)->acks_by_role) {
         if (s->v.n_to > 0)
             amp_span_copy(s->v.to[0], role, sizeof(role));
         say.by = role;
@@ -117,10 +109,8 @@ static int compose(struct amp_acks *a, struct saying *s, enum amp_ack_stage stag
         amp_answer_line(&s->v, &say, &s->line, err) < 0)
         return -1;
     s->line.len--; /* its LF */
-    /* An id of its own: an acknowledgement of the message must not close it. */
-    snprintf(s->id, sizeof(s->id), "%s-of-%.*s", amp_ack_stage_name(stage),
-             (int)(s->v.id.n < AMP_INTAKE_ID_MAX ? s->v.id.n : AMP_INTAKE_ID_MAX), s->v.id.p);
-    s->emit = (struct amp_store_emit){.id = amp_span_str(s->id), .line = amp_buf_span(&s->line)};
+    s->emit = (struct amp_store_emit){
+        .id = s->v.id, .line = amp_buf_span(&s->line), .role = AMP_ROLE_answer};
     return 0;
 }
 
@@ -150,13 +140,14 @@ static int will_be_taken(struct amp_acks *a, const struct saying *s, struct amp_
 {
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {0};
-    bool late;
+    bool late = false;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_find(a->store, s->v.id, &mem, &r, err) < 0)
         return -1;
     if (!r.found || amp_record_has_ack(&r, amp_ack_stage_name(AMP_STAGE_FULFILLED), s->by, &late))
         return 0;
-    return s->v.protocol != AMP_PROTO_RTP || !s->v.wants_outcome || amp_outcome_known(&r);
+    return !amp_terms_of(s->v.protocol)->acks_are_durable || !s->v.wants_outcome ||
+           amp_outcome_known(&r);
 }
 
 static int fulfil(struct amp_acks *a, const struct amp_inbox_msg *m, int64_t now_ms,
@@ -343,9 +334,8 @@ static int no_reader(struct amp_acks *a, struct amp_error *err)
     if (amp_store_outbox(a->store, a->outbox, count_fn, &n, err) < 0)
         return -1;
     return amp_fail(err, AMP_UNAVAILABLE, "no_reader",
-                    "%s: nobody reads: %" PRIu64 " lines wait in the outbox %s for the next "
-                    "hand-over",
-                    a->spec, n, a->outbox);
+                    "%s has no reader: %" PRIu64 " %s in the outbox %s until the next run", a->spec,
+                    n, n == 1 ? "line stays" : "lines stay", a->outbox);
 }
 
 /* Until the port is done with all, or nobody came for them in time. */

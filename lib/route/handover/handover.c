@@ -73,7 +73,7 @@ int amp_handover_reader(const struct amp_handover *h)
 
 static int closed(struct amp_error *err)
 {
-    return amp_fail(err, AMP_IOERR, "closed_pipe", "the output's reader is gone");
+    return amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
 }
 
 int amp_handover_wait(struct amp_handover *h, struct pollfd *own, unsigned n, int64_t timeout_ms,

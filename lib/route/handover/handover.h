@@ -6,11 +6,11 @@
 
 #include <amp/base/pipe.h>
 
-#include "base/runner.h"
+#include "base/process/runner.h"
 #include "message/inbox/bell.h"
 #include "message/inbox/inbox.h"
 #include "port/port.h"
-#include "route/voice.h"
+#include "route/run.h"
 
 /* Acknowledgements of what was handed over, on their way to a port. */
 #define AMP_ACKS_AWAY 64

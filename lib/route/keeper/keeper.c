@@ -1,21 +1,21 @@
 /*
- * The durable side. With a state directory a message is committed to the outbox and synced before
- * any port sees it, and its entry is closed only when every port told its outcome; what is open
- * when a router ends, however it ends, is delivered by the next one of that name. A refused message
- * becomes a dead letter, committed together with the answer to its sender; the answer leaves after
- * the sync and its entry closes when it was written.
+ * Durability. With a state directory a message is committed to the outbox and synced before any
+ * port gets it, and its entry is closed after every port has reported its outcome. Entries that are
+ * open when a router ends are delivered by the next router of that name. A refused message becomes
+ * a dead letter in one commit with the answer to its sender; the answer is written after the sync,
+ * and its entry is closed then. Without a state directory there are only answers.
  */
-#include "route/router/router.h"
+#include "route/keeper/keeper.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "flow/facts.h"
 #include "flow/outbox.h"
 #include "message/dead/dead.h"
 #include "message/ledger/ledger.h"
@@ -24,55 +24,74 @@
 #include "message/record/sequence.h"
 #include "protocol/compose/answer.h"
 #include "protocol/terms.h"
+#include "route/count.h"
+#include "route/record.h"
 
 #define ANSWERS ".answers" /* the outbox of our answers is the consumer's with this behind it */
 
 struct amp_keeper {
+    struct amp_route_run *run;
+    struct amp_jobs *jobs;
+    struct amp_outlets *outlets;
     int lock; /* of the router's name; -1 none */
     struct closing {
-        struct amp_store_entry_id v[BATCH_MAX];
+        struct amp_store_entry_id v[AMP_ROUTE_BATCH_MAX];
         uint32_t n;
-    } closing[2];                   /* settled messages, written answers */
-    struct job *answers[BATCH_MAX]; /* committed, not yet synced */
+    } closing[2];                             /* settled messages, written answers */
+    struct job *answers[AMP_ROUTE_BATCH_MAX]; /* committed, not yet synced */
     uint32_t n_answers;
 };
 
-void amp_keeper_answers_name(const struct router *r, char out[ANSWERS_NAME_MAX])
+void amp_keeper_answers_name(const struct amp_route_run *run, char out[ANSWERS_NAME_MAX])
 {
-    snprintf(out, 160, "%.128s" ANSWERS, r->consumer);
+    snprintf(out, ANSWERS_NAME_MAX, "%.128s" ANSWERS, run->name);
 }
 
-int amp_keeper_open(struct router *r, const char *dir, int64_t lock_timeout_ms,
+int amp_keeper_new(struct amp_route_run *run, struct amp_jobs *jobs, struct amp_outlets *outlets,
+                   struct amp_keeper **out, struct amp_error *err)
+{
+    struct amp_keeper *k = calloc(1, sizeof(*k));
+    if (!k)
+        return amp_fail_memory(err);
+    k->run = run;
+    k->jobs = jobs;
+    k->outlets = outlets;
+    k->lock = -1;
+    *out = k;
+    return 0;
+}
+
+int amp_keeper_open(struct amp_keeper *k, const char *dir, int64_t lock_timeout_ms,
                     struct amp_error *err)
 {
-    struct amp_store_options opt = {.lock_timeout_ms = lock_timeout_ms, .actor = "amp-route"};
-    if (!amp_id_is_safe(amp_span_str(r->consumer)))
+    struct amp_store_options opt = {
+        .lock_timeout_ms = lock_timeout_ms, .facts = &amp_flow_facts, .actor = "amp-route"};
+    struct amp_route_run *run = k->run;
+    if (!amp_id_is_safe(amp_span_str(run->name)))
         return amp_fail(err, AMP_USAGE, "bad_name", "--as takes letters, digits, '.', '_' and '-'");
-    if (!(r->keeper = calloc(1, sizeof(*r->keeper))))
-        return amp_fail_memory(err);
-    r->keeper->lock = -1;
-    if (amp_store_open(dir, &opt, &r->store, err) < 0)
+    if (amp_store_open(dir, &opt, &run->store, err) < 0)
         return -1;
-    if (r->dry)
+    if (run->dry)
         return 0;
     /* The open entries of another router of this name would be delivered twice. */
-    return amp_outbox_lock(r->store, r->consumer, lock_timeout_ms < 0 ? 0 : lock_timeout_ms,
-                           &r->keeper->lock, err);
+    return amp_outbox_lock(run->store, run->name, lock_timeout_ms < 0 ? 0 : lock_timeout_ms,
+                           &k->lock, err);
 }
 
-void amp_keeper_close(struct router *r)
+void amp_keeper_free(struct amp_keeper *k)
 {
-    amp_store_close(r->store);
-    r->store = NULL;
-    if (r->keeper && r->keeper->lock >= 0)
-        close(r->keeper->lock);
-    free(r->keeper);
-    r->keeper = NULL;
+    if (!k)
+        return;
+    amp_store_close(k->run->store);
+    k->run->store = NULL;
+    if (k->lock >= 0)
+        close(k->lock);
+    free(k);
 }
 
-bool amp_keeper_waits(const struct router *r)
+bool amp_keeper_waits(const struct amp_keeper *k)
 {
-    return r->keeper && r->keeper->n_answers > 0;
+    return k->n_answers > 0;
 }
 
 /* ---- recording ---- */
@@ -80,80 +99,32 @@ bool amp_keeper_waits(const struct router *r)
 struct recording {
     struct job *const *jobs;
     uint32_t n;
-    const char *actor;
     struct amp_store_emit *emits;
     uint32_t n_emits;
-    struct amp_buf names; /* of recipients */
-    char json[AMP_KEEPER_BATCH_MAX];
 };
-
-/* Control records have none; one that is too long for a key need not be found by it. */
-static struct amp_span entry_id(const struct job *j)
-{
-    struct amp_span id = amp_span_str(j->address.mark ? j->address.mark : j->id);
-    size_t n = j->address.mark ? id.n - 1 : id.n;
-    if (n > 0 && n <= 900 && !memchr(id.p, '\n', n))
-        return id;
-    return j->address.mark ? AMP_SPAN("unnamed\n") : AMP_SPAN("unnamed");
-}
-
-/* A recipient's: its name behind a LF. */
-static struct amp_span kid_id(struct recording *rec, const struct job *kid)
-{
-    size_t at = rec->names.len, n = strlen(kid->address.name);
-    if (amp_buf_add(&rec->names, "\n", 1, NULL) < 0 ||
-        amp_buf_add(&rec->names, kid->address.name, n, NULL) < 0)
-        return (struct amp_span){NULL, 0}; /* cannot be: there is room for all of them */
-    return (struct amp_span){rec->names.data + at, n + 1};
-}
-
-void amp_keeper_batch(const struct amp_store_rec *now, struct amp_store_change *change,
-                      char json[AMP_KEEPER_BATCH_MAX], const struct amp_store_emit *emits,
-                      uint32_t n)
-{
-    snprintf(json, AMP_KEEPER_BATCH_MAX, "{\"batches\":%llu}", (unsigned long long)now->rev + 1);
-    change->to = "OPEN";
-    change->json = amp_span_str(json);
-    change->emits = emits;
-    change->n_emits = n;
-}
-
-static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
-                     struct amp_error *err)
-{
-    struct recording *rec = ctx;
-    (void)err;
-    amp_keeper_batch(now, change, rec->json, rec->emits, rec->n_emits);
-    change->actor = rec->actor;
-    change->event = "record";
-    return 0;
-}
-
-static void release(struct recording *rec)
-{
-    free(rec->emits);
-    amp_buf_release(&rec->names);
-}
 
 /* What the jobs leave in the outbox. */
 static int emits_of(struct recording *rec, struct amp_error *err)
 {
-    size_t names = 1;
     uint32_t n = 0;
     for (uint32_t i = 0; i < rec->n; i++, n++)
-        for (const struct job *kid = rec->jobs[i]->address.kids; kid; kid = kid->next, n++)
-            names += strlen(kid->address.name) + 1;
-    amp_buf_init(&rec->names, names + 1);
+        for (const struct job *kid = rec->jobs[i]->address.kids; kid; kid = kid->next)
+            n++;
     rec->emits = calloc(n, sizeof(*rec->emits));
-    if (!rec->emits || amp_buf_reserve(&rec->names, names, NULL) < 0)
+    if (!rec->emits)
         return amp_fail_memory(err);
     for (uint32_t i = 0; i < rec->n; i++) {
         const struct job *j = rec->jobs[i];
-        rec->emits[rec->n_emits++] =
-            (struct amp_store_emit){.id = entry_id(j), .line = {j->line, j->n}};
-        for (const struct job *kid = j->address.mark ? j->address.kids : NULL; kid; kid = kid->next)
+        rec->emits[rec->n_emits++] = (struct amp_store_emit){
+            .id = amp_span_str(j->id),
+            .line = {j->line, j->n},
+            .role = j->address.is_group ? AMP_ROLE_group : AMP_ROLE_message};
+        for (const struct job *kid = j->address.is_group ? j->address.kids : NULL; kid;
+             kid = kid->next)
             rec->emits[rec->n_emits++] =
-                (struct amp_store_emit){.id = kid_id(rec, kid), .line = AMP_SPAN("{}")};
+                (struct amp_store_emit){.id = amp_span_str(kid->address.name),
+                                        .line = AMP_SPAN("{}"),
+                                        .role = AMP_ROLE_recipient};
     }
     return 0;
 }
@@ -164,38 +135,43 @@ static void entries_of(const struct recording *rec, struct amp_store_entry_id at
         struct job *j = rec->jobs[i];
         j->entry = at;
         at.index++;
-        for (struct job *kid = j->address.mark ? j->address.kids : NULL; kid;
+        for (struct job *kid = j->address.is_group ? j->address.kids : NULL; kid;
              kid = kid->next, at.index++)
             kid->entry = at;
     }
 }
 
-static int record(struct router *r, struct recording *rec, struct amp_error *err)
+static int jobs_record(const struct amp_route_run *run, struct recording *rec,
+                       struct amp_error *err)
 {
     enum amp_store_outcome how;
-    if (emits_of(rec, err) < 0 ||
-        amp_store_update(r->store, AMP_ROUTE_KIND, amp_span_str(r->consumer), NULL, record_fn, rec,
-                         &how, err) < 0)
+    if (emits_of(rec, err) < 0)
         return -1;
-    entries_of(rec, (struct amp_store_entry_id){.n = amp_store_last_frame(r->store)});
+    const struct amp_route_commit c = {
+        .event = "record", .actor = run->name, .emits = rec->emits, .n_emits = rec->n_emits};
+    if (amp_route_record(run, &c, &how, err) < 0)
+        return -1;
+    entries_of(rec, (struct amp_store_entry_id){.n = amp_store_last_frame(run->store)});
     return 0;
 }
 
-int amp_keeper_record(struct router *r, struct job *const *jobs, uint32_t n, struct amp_error *err)
+int amp_keeper_record(struct amp_keeper *k, struct job *const *jobs, uint32_t n,
+                      struct amp_error *err)
 {
-    struct job *open[BATCH_MAX]; /* what no cursor has recorded */
-    struct recording rec = {.jobs = open, .actor = r->consumer};
+    const struct amp_route_run *run = k->run;
+    struct job *open[AMP_ROUTE_BATCH_MAX]; /* what no cursor has recorded */
+    struct recording rec = {.jobs = open};
     int rc = 0;
-    if (!r->store || n == 0)
+    if (!run->store || n == 0)
         return 0;
     for (uint32_t i = 0; i < n; i++)
         if (jobs[i]->entry.n == 0)
             open[rec.n++] = jobs[i];
     if (rec.n > 0) {
-        rc = record(r, &rec, err);
-        release(&rec);
+        rc = jobs_record(run, &rec, err);
+        free(rec.emits);
     }
-    return rc < 0 ? -1 : amp_store_sync(r->store, err);
+    return rc < 0 ? -1 : amp_store_sync(run->store, err);
 }
 
 int amp_keeper_commit(struct job *const *jobs, uint32_t n, amp_keeper_commit_fn *fn, void *ctx,
@@ -208,288 +184,373 @@ int amp_keeper_commit(struct job *const *jobs, uint32_t n, amp_keeper_commit_fn 
         rc = fn(ctx, rec.emits, rec.n_emits, &at, err);
     if (rc == 0 && at.n > 0)
         entries_of(&rec, at);
-    release(&rec);
+    free(rec.emits);
     return rc;
 }
 
-static void close_entries(struct router *r, bool answers)
+static void entries_close(struct amp_keeper *k, bool answers)
 {
-    struct closing *c = &r->keeper->closing[answers];
-    char name[160];
+    struct amp_route_run *run = k->run;
+    struct closing *c = &k->closing[answers];
+    char name[ANSWERS_NAME_MAX];
     struct amp_error err;
-    amp_keeper_answers_name(r, name);
+    amp_keeper_answers_name(run, name);
     if (c->n > 0 &&
-        amp_store_outbox_close(r->store, answers ? name : r->consumer, c->v, c->n, &err) < 0)
-        amp_route_break(r, &err);
+        amp_store_outbox_close(run->store, answers ? name : run->name, c->v, c->n, &err) < 0)
+        amp_route_break(run, &err);
     c->n = 0;
 }
 
-void amp_keeper_settled(struct router *r, const struct job *j)
+void amp_keeper_settled(struct amp_keeper *k, const struct job *j)
 {
-    if (!r->store || j->entry.n == 0)
+    if (!k->run->store || j->entry.n == 0)
         return;
-    struct closing *c = &r->keeper->closing[j->answer];
-    if (c->n == BATCH_MAX)
-        close_entries(r, j->answer);
+    struct closing *c = &k->closing[j->answer];
+    if (c->n == AMP_ROUTE_BATCH_MAX)
+        entries_close(k, j->answer);
     c->v[c->n++] = j->entry;
 }
 
-/* ---- refusing ---- */
+/* ---- answers ---- */
 
-/* Parses only what came without being looked at closely, or whose answer needs the document. */
-static int view_of(struct router *r, const struct job *j, struct amp_view *v, struct amp_error *err)
-{
-    struct amp_check_options opt = {0};
-    if (!amp_terms_of(j->protocol)->answer_reads_document && amp_route_job_view(j, v))
-        return 0;
-    return amp_reader_line(r->again, amp_route_job_whole(j), &opt, v, NULL, NULL, err) < 0 ? -1 : 0;
-}
-
-static struct job *answer_job(struct router *r, struct amp_span line)
+static struct job *answer_new(const struct amp_keeper *k, struct amp_span line)
 {
     if (line.n > 0 && line.p[line.n - 1] == '\n')
         line.n--;
-    struct job *a = amp_route_job_new(r, line, NULL);
+    struct job *a = amp_route_job_new(k->jobs, line, NULL);
     if (a)
         a->answer = true;
     return a;
 }
 
-void amp_keeper_send(struct router *r, struct job *a)
+static void answer_send(struct amp_keeper *k, struct job *a)
 {
     struct amp_error err;
     a->waiting = 1;
-    if (amp_port_offer(r->outlets[0]->port, (struct amp_span){"", 0},
-                       (struct amp_span){a->line, a->n}, (uintptr_t)a, &err) == 0)
+    if (amp_outlets_answer(k->outlets, a, &err) == 0)
         return;
-    r->voice->complain(&err);
-    r->voice->status(AMP_UNAVAILABLE);
-    amp_route_job_free(r, a);
+    k->run->voice->complain(&err);
+    k->run->voice->status(AMP_UNAVAILABLE);
+    amp_route_job_free(a);
 }
 
-static void flush_answers(struct router *r)
+static void answers_flush(struct amp_keeper *k)
 {
     struct amp_error err;
-    if (r->keeper->n_answers == 0)
+    if (k->n_answers == 0)
         return;
-    if (amp_store_sync(r->store, &err) < 0) {
-        amp_route_break(r, &err);
+    if (amp_store_sync(k->run->store, &err) < 0) {
+        amp_route_break(k->run, &err);
         return;
     }
-    for (uint32_t i = 0; i < r->keeper->n_answers; i++)
-        amp_keeper_send(r, r->keeper->answers[i]);
-    r->keeper->n_answers = 0;
+    for (uint32_t i = 0; i < k->n_answers; i++)
+        answer_send(k, k->answers[i]);
+    k->n_answers = 0;
 }
 
-void amp_keeper_say(struct router *r, struct amp_span line)
+void amp_keeper_say(struct amp_keeper *k, struct amp_span line)
 {
-    struct job *a = answer_job(r, line);
+    struct job *a = answer_new(k, line);
     if (a)
-        amp_keeper_send(r, a);
+        answer_send(k, a);
 }
 
-void amp_keeper_answer(struct router *r, struct amp_span line, struct amp_store_entry_id entry)
+void amp_keeper_answer(struct amp_keeper *k, struct amp_span line, struct amp_store_entry_id entry)
 {
-    struct job *a = answer_job(r, line);
+    struct job *a = answer_new(k, line);
     if (!a)
         return; /* it stays in the outbox */
     a->entry = entry;
-    if (r->keeper->n_answers == BATCH_MAX)
-        flush_answers(r);
-    r->keeper->answers[r->keeper->n_answers++] = a;
+    if (k->n_answers == AMP_ROUTE_BATCH_MAX)
+        answers_flush(k);
+    if (k->n_answers == AMP_ROUTE_BATCH_MAX) {
+        amp_route_job_free(a); /* they could not be synced: the router ends, it stays as well */
+        return;
+    }
+    k->answers[k->n_answers++] = a;
 }
 
-static int keep(struct router *r, struct job *j, const struct amp_view *v, const char *code,
-                const char *why, const char *route, bool retryable, struct amp_span answer,
-                struct amp_store_entry_id *entry, struct amp_error *err)
+/* ---- refusing ---- */
+
+static const struct summary *summary_of(const struct job *j)
 {
-    struct amp_dead_letter d = {.code = code,
-                                .why = why,
-                                .route = route,
-                                .retryable = retryable,
+    return j->address.of ? &j->address.of->summary : &j->summary;
+}
+
+/* Parses only what came without being looked at closely. */
+static int job_view(const struct amp_keeper *k, const struct job *j, struct amp_view *v,
+                    struct amp_error *err)
+{
+    struct amp_check_options opt = {0};
+    if (amp_route_job_view(j, v))
+        return 0;
+    return amp_reader_line(k->run->reader, amp_route_job_whole(j), &opt, v, NULL, NULL, err) < 0
+               ? -1
+               : 0;
+}
+
+/* How a message failed. */
+struct failure {
+    const char *code, *why, *route;
+    bool retryable;
+};
+
+static int letter_add(const struct amp_keeper *k, const struct job *j, const struct amp_view *v,
+                      const struct failure *f, struct amp_span answer,
+                      struct amp_store_entry_id *entry, struct amp_error *err)
+{
+    struct amp_dead_letter d = {.code = f->code,
+                                .why = f->why,
+                                .route = f->route,
+                                .retryable = f->retryable,
                                 .failed_ms = amp_now_ms()};
     char actor[ANSWERS_NAME_MAX];
+    struct amp_span tried = amp_span_str(j->tried ? j->tried : f->route);
     amp_dead_from_view(&d, v);
-    struct amp_span tried = amp_span_str(j->tried ? j->tried->spec : route);
     d.lane = amp_lane_name(j->lane);
     d.tried = &tried;
     d.n_tried = tried.n > 0;
     d.line = amp_route_job_whole(j);
-    if (j->address.of ? j->address.of->summary.known : j->summary.known)
-        d.excerpt = j->address.of ? j->address.of->summary.excerpt : j->summary.excerpt;
-    amp_keeper_answers_name(r, actor);
+    if (summary_of(j)->known)
+        d.excerpt = summary_of(j)->excerpt;
+    amp_keeper_answers_name(k->run, actor);
     answer.n -= answer.n > 0; /* its LF */
-    return amp_dead_add(r->store, &d, actor, answer, entry, err);
+    return amp_dead_add(k->run->store, &d, actor, answer, entry, err);
 }
 
 /* In the sender's protocol, where it has a word for it. */
-static int compose(const struct router *r, const struct amp_view *v, const char *code,
-                   const char *said, bool retryable, struct amp_buf *out, struct amp_error *err)
+static int answer_compose(const struct amp_route_run *run, const struct job *j,
+                          const struct amp_view *v, const struct failure *f, const char *note,
+                          struct amp_buf *out, struct amp_error *err)
 {
     const struct amp_terms *terms = amp_terms_of(v->protocol);
     bool own = terms->answer != amp_terms_record && (!terms->answers || terms->answers(v));
-    bool expired = strcmp(code, "ttl_expired") == 0 && terms->expiry_fails;
+    bool expired = strcmp(f->code, "ttl_expired") == 0 && terms->expiry_fails;
     struct amp_answer a = {.stage = expired ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED,
-                           .by = own ? r->consumer : "system",
-                           .code = code,
-                           .note = said,
+                           .by = own ? run->name : "system",
+                           .code = f->code,
+                           .note = note,
                            .rule = "route",
-                           .retryable = retryable,
-                           .node = r->consumer,
-                           .now_ms = amp_now_ms()};
+                           .retryable = f->retryable,
+                           .node = run->name,
+                           .now_ms = amp_now_ms(),
+                           .repeats = summary_of(j)->known ? summary_of(j)->repeats : NULL};
     char name[AMP_MSG_ID_MAX];
     struct amp_view named = *v;
     amp_message_name(&named, name);
-    return amp_sequence_answer(r->store, v, a.by, &a, err) < 0
+    return amp_sequence_answer(run->store, v, a.by, &a, err) < 0
                ? -1
                : amp_answer_line(&named, &a, out, err);
 }
 
-static void refuse(struct router *r, struct job *j, const char *code, const char *why,
-                   const char *route, bool retryable, bool answer)
+static void job_fail(struct amp_keeper *k, const struct job *j, const struct failure *f,
+                     bool answer)
 {
+    struct amp_route_run *run = k->run;
     struct amp_view v;
     struct amp_error err = {0};
     AMP_BUF struct amp_buf nack = {0};
-    char said[512];
+    char note[512];
     amp_buf_init(&nack, 1 << 20);
-    if (view_of(r, j, &v, &err) < 0) {
-        amp_route_break(r, &err);
+    if (job_view(k, j, &v, &err) < 0) {
+        amp_route_break(run, &err);
         return;
     }
     /* One turn, so that a number which is taken for an answer leaves with it. */
     struct amp_store_entry_id entry = {0};
-    bool turn = r->store && amp_store_begin(r->store, NULL) == 0;
+    bool turn = run->store && amp_store_begin(run->store, NULL) == 0;
     if (answer && v.kind != AMP_KIND_ACK && v.kind != AMP_KIND_NACK) {
-        snprintf(said, sizeof(said), "%.400s%s", why,
-                 r->store ? "; kept in the dead letters" : "; not kept: no state directory");
-        if (compose(r, &v, code, said, retryable, &nack, &err) < 0) {
-            r->voice->complain(&err);
-            r->voice->status(err.status);
+        snprintf(note, sizeof(note), "%.400s%s", f->why,
+                 run->store ? "; kept in the dead letters" : "; not kept: no state directory");
+        if (answer_compose(run, j, &v, f, note, &nack, &err) < 0) {
+            run->voice->complain(&err);
+            run->voice->status(err.status);
         }
     }
     int rc = 0;
-    if (r->store)
-        rc = keep(r, j, &v, code, why, route, retryable, amp_buf_span(&nack), &entry, &err);
+    if (run->store)
+        rc = letter_add(k, j, &v, f, amp_buf_span(&nack), &entry, &err);
     if (turn)
-        amp_store_end(r->store);
-    if (rc < 0) {
-        amp_route_break(r, &err);
-    } else if (r->store && nack.len > 0) {
-        amp_keeper_answer(r, amp_buf_span(&nack), entry);
-    } else if (nack.len > 0) {
-        struct job *a = answer_job(r, amp_buf_span(&nack));
-        if (a)
-            amp_keeper_send(r, a);
-    }
+        amp_store_end(run->store);
+    if (rc < 0)
+        amp_route_break(run, &err);
+    else if (nack.len > 0 && run->store)
+        amp_keeper_answer(k, amp_buf_span(&nack), entry);
+    else if (nack.len > 0)
+        amp_keeper_say(k, amp_buf_span(&nack));
 }
 
-void amp_keeper_refuse(struct router *r, struct job *j, const char *code, const char *why,
+void amp_keeper_refuse(struct amp_keeper *k, const struct job *j, const char *code, const char *why,
                        const char *route, bool retryable)
 {
-    r->voice->refused(code, 1);
-    amp_route_count_refused(r, route, j, code);
-    refuse(r, j, code, why, route, retryable, true);
+    k->run->voice->refused(code, 1);
+    amp_route_count_refused(k->run, route, j, code);
+    job_fail(k, j, &(struct failure){code, why, route, retryable}, true);
 }
 
-void amp_keeper_dead(struct router *r, struct job *j, const char *code, const char *why,
+void amp_keeper_dead(struct amp_keeper *k, const struct job *j, const char *code, const char *why,
                      const char *route)
 {
-    refuse(r, j, code, why, route, false, false);
+    job_fail(k, j, &(struct failure){code, why, route, false}, false);
 }
 
-struct told {
-    enum amp_severity severity;
-    const char *code, *field, *pointer, *what, *seed_code;
-};
+/* ---- the error log ---- */
 
-static void log_record(struct router *r, const struct job *j, const struct told *t)
+static void finding_log(struct amp_keeper *k, const struct job *j, struct amp_finding f)
 {
+    struct amp_route_run *run = k->run;
     struct amp_view v;
     struct amp_error err = {0};
+    struct amp_line_place at = {.tool = "amp-route", .now_ms = amp_now_ms()};
     AMP_BUF struct amp_buf record = {0};
     amp_buf_init(&record, 1 << 16);
-    if (!r->store)
+    if (!run->store)
         return;
-    int rc = view_of(r, j, &v, &err);
-    if (rc >= 0) {
-        struct amp_finding f = {.severity = t->severity,
-                                .protocol = v.protocol,
-                                .type = v.type,
-                                .id = v.id,
-                                .code = t->code,
-                                .field = t->field,
-                                .pointer = t->pointer,
-                                .rule = t->code,
-                                .message = t->what,
-                                .found = "",
-                                .expected = "",
-                                .seed_code = t->seed_code};
-        struct amp_line_place at = {.tool = "amp-route", .now_ms = amp_now_ms()};
-        rc = amp_finding_record(&f, &at, &record, &err);
+    if (job_view(k, j, &v, &err) < 0) {
+        amp_route_break(run, &err);
+        return;
     }
-    if (rc < 0 || amp_store_error_log(r->store, amp_buf_span(&record), &err) < 0)
-        amp_route_break(r, &err);
+    f.protocol = v.protocol;
+    f.type = v.type;
+    f.id = v.id;
+    f.rule = f.code;
+    f.found = f.expected = "";
+    if (amp_finding_record(&f, &at, &record, &err) < 0 ||
+        amp_store_error_log(run->store, amp_buf_span(&record), &err) < 0)
+        amp_route_break(run, &err);
 }
 
-void amp_keeper_duplicate(struct router *r, struct job *j, const struct amp_error *why)
+void amp_keeper_duplicate(struct amp_keeper *k, const struct job *j, const struct amp_error *why)
 {
-    r->voice->warn("%s: %s", j->id, why->what);
-    r->voice->status(AMP_NO);
-    log_record(r, j,
-               &(struct told){.severity = AMP_SEV_ERROR,
-                              .code = why->code,
-                              .field = "msg_id",
-                              .pointer = "/msg_id",
-                              .what = why->what});
+    k->run->voice->warn("%s: %s", j->id, why->what);
+    k->run->voice->status(AMP_NO);
+    finding_log(k, j,
+                (struct amp_finding){.severity = AMP_SEV_ERROR,
+                                     .code = why->code,
+                                     .field = "msg_id",
+                                     .pointer = "/msg_id",
+                                     .message = why->what});
 }
 
-int amp_keeper_denied(struct router *r, const struct job *j, const struct amp_view *v,
+int amp_keeper_denied(struct amp_keeper *k, const struct job *j, const struct amp_view *v,
                       const struct amp_error *why, struct amp_error *err)
 {
-    r->voice->warn("%s: %s: %s", j->id, why->code, why->what);
-    r->voice->status(AMP_NO);
-    amp_route_count_denied(r, j, why->code);
-    log_record(r, j,
-               &(struct told){.severity = AMP_SEV_ERROR,
-                              .code = why->code,
-                              .field = "",
-                              .pointer = "",
-                              .what = why->what});
-    return amp_refused_record(r->store, v, why, r->consumer, amp_now_ms(), err);
+    struct amp_route_run *run = k->run;
+    run->voice->warn("%s: %s: %s", j->id, why->code, why->what);
+    run->voice->status(AMP_NO);
+    amp_route_count_denied(run, j, why->code);
+    finding_log(k, j,
+                (struct amp_finding){.severity = AMP_SEV_ERROR,
+                                     .code = why->code,
+                                     .field = "",
+                                     .pointer = "",
+                                     .message = why->what});
+    return amp_refused_record(run->store, v, why, run->name, amp_now_ms(), err);
 }
 
-void amp_keeper_unsigned(struct router *r, const struct job *j, const char *port)
+void amp_keeper_unsigned(struct amp_keeper *k, const struct job *j, const char *port)
 {
     char what[300];
-    snprintf(what, sizeof(what), "leaves unsigned by %.200s (--allow-unsigned)", port);
-    r->voice->warn("%s: %s", j->id, what);
-    log_record(r, j,
-               &(struct told){.severity = AMP_SEV_WARNING,
-                              .code = "unsigned",
-                              .field = "",
-                              .pointer = "",
-                              .what = what});
+    snprintf(what, sizeof(what), "is sent unsigned through %.200s (--allow-unsigned)", port);
+    k->run->voice->warn("%s: %s", j->id, what);
+    finding_log(k, j,
+                (struct amp_finding){.severity = AMP_SEV_WARNING,
+                                     .code = "unsigned",
+                                     .field = "",
+                                     .pointer = "",
+                                     .message = what});
 }
 
-void amp_keeper_unaddressed(struct router *r, struct job *j)
+void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j, bool retryable)
 {
     const struct amp_error *why = &j->address.nobody->why;
-    log_record(r, j,
-               &(struct told){.severity = AMP_SEV_ERROR,
-                              .code = why->code,
-                              .field = "",
-                              .pointer = "",
-                              .what = why->what,
-                              .seed_code = j->address.nobody->seed_code});
-    amp_keeper_refuse(r, j, why->code, why->what, "agents", amp_address_is_temporary(why->code));
+    finding_log(k, j,
+                (struct amp_finding){.severity = AMP_SEV_ERROR,
+                                     .code = why->code,
+                                     .field = "",
+                                     .pointer = "",
+                                     .message = why->what,
+                                     .seed_code = j->address.nobody->seed_code});
+    amp_keeper_refuse(k, j, why->code, why->what, "agents", retryable);
 }
 
-void amp_keeper_turn(struct router *r)
+/* ---- what a former run left open ---- */
+
+struct found {
+    struct job **v;
+    uint32_t n, cap;
+    struct amp_jobs *jobs;
+    bool answer;
+    struct amp_error *err;
+};
+
+static int found_fn(void *ctx, const struct amp_store_entry *e)
 {
-    if (!r->store || r->broken)
+    struct found *f = ctx;
+    struct job *before = f->n > 0 ? f->v[f->n - 1] : NULL;
+    if (e->role == AMP_ROLE_recipient) {
+        if (!before || !before->address.is_group || before->entry.n != e->n)
+            return 0;
+        struct amp_store_entry_id entry = {.n = e->n, .index = e->index};
+        return amp_route_job_add_recipient(before, e->id, entry, f->err);
+    }
+    if (f->n == f->cap) {
+        uint32_t cap = f->cap ? f->cap * 2 : 64;
+        struct job **v = realloc(f->v, cap * sizeof(*v));
+        if (!v)
+            return amp_fail_memory(f->err);
+        f->v = v;
+        f->cap = cap;
+    }
+    struct job *j = amp_route_job_new(f->jobs, e->line, NULL);
+    if (!j)
+        return amp_fail_memory(f->err);
+    j->entry = (struct amp_store_entry_id){.n = e->n, .index = e->index};
+    j->answer = f->answer;
+    f->v[f->n++] = j;
+    j->address.is_group = e->role == AMP_ROLE_group;
+    return 0;
+}
+
+static int outbox_restore(struct amp_keeper *k, bool answers,
+                          int (*again)(void *ctx, struct job *j, struct amp_error *err), void *ctx,
+                          struct amp_error *err)
+{
+    const struct amp_route_run *run = k->run;
+    struct found f = {.jobs = k->jobs, .answer = answers, .err = err};
+    char name[ANSWERS_NAME_MAX];
+    uint32_t i = 0;
+    amp_keeper_answers_name(run, name);
+    int rc = amp_store_outbox(run->store, answers ? name : run->name, found_fn, &f, err);
+    if (f.n > 0 && !answers)
+        run->voice->note("%u %s of an earlier run %s delivered again", f.n,
+                         f.n == 1 ? "message" : "messages", f.n == 1 ? "is" : "are");
+    for (; i < f.n && rc == 0; i++)
+        if (answers)
+            answer_send(k, f.v[i]);
+        else if ((rc = again(ctx, f.v[i], err)) < 0)
+            break;
+    for (; i < f.n; i++)
+        amp_route_job_free(f.v[i]);
+    free(f.v);
+    return rc;
+}
+
+int amp_keeper_restore(struct amp_keeper *k,
+                       int (*again)(void *ctx, struct job *j, struct amp_error *err), void *ctx,
+                       struct amp_error *err)
+{
+    if (outbox_restore(k, true, again, ctx, err) < 0 ||
+        outbox_restore(k, false, again, ctx, err) < 0)
+        return -1;
+    return amp_store_sync(k->run->store, err);
+}
+
+void amp_keeper_turn(struct amp_keeper *k)
+{
+    if (!k->run->store || k->run->broken)
         return;
-    flush_answers(r);
-    close_entries(r, false);
-    close_entries(r, true);
+    answers_flush(k);
+    entries_close(k, false);
+    entries_close(k, true);
 }

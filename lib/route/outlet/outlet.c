@@ -5,18 +5,56 @@
  * moment is a budget: waiting spends it, each message that the reader takes earns a little of it
  * back, so that a slow reader soon delays nobody.
  */
-#include "route/router/router.h"
+#include "route/outlet/outlet.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/num.h>
 
 #include "base/backoff.h"
-#include <amp/base/clock.h>
+#include "message/ledger/timeouts.h"
+#include "route/count.h"
+#include "route/outlet/unacked.h"
+#include "route/outlet/waiting.h"
 
-#define EARNS_OF 100 /* messages that earn the whole patience */
-#define AHEAD_OF 4   /* of a bounded buffer, what may lie in the pipe already */
+#define EARNS_OF   100  /* messages that earn the whole patience */
+#define AHEAD_OF   4    /* of a bounded buffer, what may lie in the pipe already */
+#define LISTENS_MS 1000 /* how long a port that only listens is waited for at the end */
+#define ENOUGH     ((size_t)64 << 10) /* for a write */
 
 static const struct amp_backoff looks = {.first_ms = 1, .most_ms = 50};
+
+struct outlet {
+    struct amp_outlet_info is;
+    char *spec;
+    struct amp_port *port;       /* NULL: an action */
+    struct amp_unacked *unacked; /* of the port */
+    uint32_t inbound;            /* messages that may wait or lie unread there; 0: as many as fit */
+    struct amp_waiting *waiting; /* for the port */
+    int64_t patience_ms;         /* how long the input may still wait for it */
+    bool blocks;                 /* it was full when the input began to wait this time */
+    uint64_t given, taken;
+    uint64_t refused; /* buffer_full */
+    bool leaving;     /* no route leads there any more */
+    bool closed;
+    bool listens; /* gets copies, and nobody waits for it */
+};
+
+struct amp_outlets {
+    struct amp_route_run *run;
+    const struct amp_outlets_options *opt;
+    const struct amp_lane_rules *rules;
+    struct amp_outlet_events events;
+    struct amp_unacked_shared unacked;
+    struct outlet *v[PORTS_MAX];
+    uint32_t n;
+    uint32_t stepping; /* the outlet whose port reports outcomes now */
+    int64_t held_ms;   /* the input waits for a full port since, or 0 */
+    int64_t look_gap_ms;
+};
 
 static const struct {
     const char *word;
@@ -30,436 +68,702 @@ static const struct {
 };
 
 /* An action, or a port that is opened. */
-static int target_open(struct amp_outlet *t, const struct amp_port_options *opt,
-                       struct amp_error *err)
+static int target_open(struct outlet *t, const struct amp_port_options *opt, struct amp_error *err)
 {
     for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
         size_t n = strlen(actions[i].word);
         if (strncmp(t->spec, actions[i].word, n) != 0 || !t->spec[n] == actions[i].arg)
             continue;
-        t->action = actions[i].action;
-        t->arg = actions[i].arg ? t->spec + n : NULL;
+        t->is.action = actions[i].action;
+        t->is.arg = actions[i].arg ? t->spec + n : NULL;
         return 0;
     }
-    return amp_port_new(t->spec, opt, &t->port, err);
-}
-
-int amp_outlet_add(struct router *r, uint32_t port, const char *spec, uint32_t inbound,
-                   const struct amp_port_options *opt, struct amp_error *err)
-{
-    struct amp_outlet *t = calloc(1, sizeof(*t));
-    if (!t || !(t->spec = strdup(spec))) {
-        free(t);
-        return amp_fail_memory(err);
-    }
-    if (target_open(t, opt, err) < 0) {
-        free(t->spec);
-        free(t);
+    if (amp_port_new(t->spec, opt, &t->port, err) < 0)
         return -1;
-    }
-    t->inbound = inbound;
-    t->patience_ms = r->patience_ms;
-    amp_lanes_init(&t->lanes, &r->lane_rules, amp_mono_ms());
-    for (int i = 0; i < AMP_LANE_COUNT; i++)
-        t->line[i].last = &t->line[i].first;
-    r->outlets[port] = t;
+    t->is.network = amp_port_is_network(t->port);
+    t->is.prompt = amp_port_has(t->port, AMP_PORT_PROMPT) && !t->inbound;
     return 0;
 }
 
-static void place_free(struct router *r, struct place *p)
-{
-    p->next = r->spare;
-    r->spare = p;
-}
-
-static struct place *place_new(struct router *r, struct amp_error *err)
-{
-    struct place *p = r->spare;
-    if (p)
-        r->spare = p->next;
-    else if (!(p = malloc(sizeof(*p))))
-        amp_fail_memory(err);
-    return p;
-}
-
-void amp_outlet_release(struct router *r, struct amp_outlet *t)
+static void outlet_free(struct outlet *t)
 {
     if (!t)
         return;
-    for (int lane = 0; lane < AMP_LANE_COUNT; lane++)
-        for (struct place *p = t->line[lane].first, *next; p; p = next) {
-            next = p->next;
-            place_free(r, p);
-        }
-    amp_lane_keys_release(&t->keys);
+    amp_waiting_free(t->waiting);
+    amp_unacked_free(t->unacked);
     amp_port_free(t->port);
-    free(t->unacked.v);
     free(t->spec);
     free(t);
 }
 
-void amp_outlets_free(struct router *r)
+static int outlet_new(struct amp_outlets *o, const char *spec, uint32_t inbound,
+                      const struct amp_port_options *opt, struct outlet **out,
+                      struct amp_error *err)
 {
-    for (uint32_t i = 0; i < r->n_ports; i++)
-        amp_outlet_release(r, r->outlets[i]);
-    for (struct place *p = r->spare, *next; p; p = next) {
-        next = p->next;
-        free(p);
+    struct outlet *t = calloc(1, sizeof(*t));
+    if (!t)
+        return amp_fail_memory(err);
+    t->inbound = inbound;
+    t->patience_ms = o->opt->patience_ms;
+    if (!(t->spec = strdup(spec)))
+        amp_fail_memory(err);
+    else if (target_open(t, opt, err) == 0 && amp_waiting_new(o->rules, &t->waiting, err) == 0 &&
+             (!t->port || amp_unacked_new(&o->unacked, t->port, t->spec, &t->unacked, err) == 0)) {
+        t->is.spec = t->spec;
+        *out = t;
+        return 0;
     }
-    r->spare = NULL;
+    outlet_free(t);
+    return -1;
+}
+
+static void job_leave(void *ctx, struct job *j)
+{
+    const struct amp_outlets *o = ctx;
+    o->events.leave(o->events.ctx, j);
+}
+
+int amp_outlets_new(struct amp_route_run *run, const struct amp_outlets_options *opt,
+                    const struct amp_lane_rules *lanes, const struct amp_outlet_events *events,
+                    struct amp_outlets **out, struct amp_error *err)
+{
+    struct amp_outlets *o = calloc(1, sizeof(*o));
+    if (!o)
+        return amp_fail_memory(err);
+    o->run = run;
+    o->opt = opt;
+    o->rules = lanes;
+    o->events = *events;
+    o->unacked = (struct amp_unacked_shared){
+        .run = run, .leave = job_leave, .ctx = o, .wake = {.log = -1, .timer = -1}};
+    *out = o;
+    return 0;
+}
+
+void amp_outlets_free(struct amp_outlets *o)
+{
+    if (!o)
+        return;
+    amp_unacked_shared_close(&o->unacked);
+    amp_outlets_drop(o, 0);
+    free(o);
+}
+
+/* ---- opening ---- */
+
+int amp_outlet_spec_of(const char *path, struct amp_buf *spec, struct amp_error *err)
+{
+    struct stat st;
+    bool fifo = stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+    return amp_buf_fmt(spec, err, "%s:%s", fifo ? "fifo" : "file", path);
+}
+
+int amp_outlets_output(struct amp_outlets *o, const char *path, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf spec = {0};
+    struct amp_port_options opt = o->opt->port;
+    bool named = path && strcmp(path, "-") != 0;
+    opt.unopened = false;
+    amp_buf_init(&spec, 8192);
+    if ((named ? amp_outlet_spec_of(path, &spec, err) : amp_buf_str(&spec, "stdout", err)) < 0 ||
+        outlet_new(o, spec.data, 0, &opt, &o->v[0], err) < 0)
+        return -1;
+    o->n = 1;
+    return 0;
+}
+
+void amp_outlets_start(struct amp_outlets *o)
+{
+    amp_unacked_shared_open(&o->unacked, o->opt->credits > 0);
+}
+
+/* How many messages may wait for it: as the options say, the last that names it counts; 0 any. */
+static int inbound_of(const struct amp_outlets *o, const char *spec, bool agent, uint32_t *inbound,
+                      struct amp_error *err)
+{
+    *inbound = agent || strncmp(spec, "inbox:", 6) == 0 ? INBOUND_AGENT : 0;
+    bool named = false;
+    for (int i = 0; i < o->opt->n_inbounds; i++) {
+        const char *text = o->opt->inbounds[i], *eq = strrchr(text, '=');
+        int64_t n;
+        if (amp_num_parse(amp_span_str(eq ? eq + 1 : text), 0, UINT32_MAX, &n, NULL) < 0)
+            return amp_fail(err, AMP_USAGE, "bad_inbound", "--inbound takes [PORT=]N: %s", text);
+        bool it = eq && strlen(spec) == (size_t)(eq - text) &&
+                  strncmp(spec, text, (size_t)(eq - text)) == 0;
+        if (it || (!eq && !named))
+            *inbound = (uint32_t)n;
+        named = named || it;
+    }
+    return 0;
+}
+
+int amp_outlets_open(struct amp_outlets *o, const char *spec, bool agent, uint32_t *outlet,
+                     struct amp_error *err)
+{
+    uint32_t inbound = 0, at = o->n;
+    struct outlet *fresh;
+    if (inbound_of(o, spec, agent, &inbound, err) < 0)
+        return -1;
+    if (strcmp(spec, "stdout") == 0) {
+        *outlet = 0;
+        return 0;
+    }
+    for (uint32_t i = 1; i < o->n; i++) {
+        if (!o->v[i]->leaving && strcmp(o->v[i]->spec, spec) == 0) {
+            *outlet = i;
+            return 0;
+        }
+        if (o->v[i]->closed && at == o->n)
+            at = i; /* it makes room */
+    }
+    if (at == PORTS_MAX)
+        return amp_fail(err, AMP_USAGE, "too_many", "more than %d ports", PORTS_MAX - 1);
+    if (outlet_new(o, spec, inbound, &o->opt->port, &fresh, err) < 0)
+        return -1;
+    if (at == o->n)
+        o->n++;
+    else
+        outlet_free(o->v[at]);
+    o->v[at] = fresh;
+    *outlet = at;
+    return 0;
+}
+
+int amp_outlet_usable(const struct amp_outlets *o, uint32_t outlet, struct amp_error *err)
+{
+    const struct outlet *t = o->v[outlet];
+    struct amp_error why;
+    if (!o->run->store && !o->run->dry &&
+        (t->is.action == AMP_OUTLET_DEAD || t->is.action == AMP_OUTLET_INBOX))
+        return amp_fail(err, AMP_USAGE, "no_state", "the port %s needs --state", t->spec);
+    if (t->is.action == AMP_OUTLET_INBOX &&
+        amp_inbox_agent_check(amp_span_str(t->is.arg), &why) < 0)
+        return amp_fail(err, AMP_USAGE, why.code, "the port %.200s: %s", t->spec, why.what);
+    return 0;
+}
+
+uint32_t amp_outlets_n(const struct amp_outlets *o)
+{
+    return o->n;
+}
+
+void amp_outlets_drop(struct amp_outlets *o, uint32_t n)
+{
+    while (o->n > n)
+        outlet_free(o->v[--o->n]);
+}
+
+/* ---- what an outlet is ---- */
+
+const struct amp_outlet_info *amp_outlet_info(const struct amp_outlets *o, uint32_t outlet)
+{
+    return &o->v[outlet]->is;
+}
+
+void amp_outlet_limit_credits(struct amp_outlets *o, uint32_t outlet)
+{
+    if (outlet > 0 && o->v[outlet]->unacked)
+        amp_unacked_limit(o->v[outlet]->unacked, o->opt->credits);
+}
+
+void amp_outlet_mark_listener(struct amp_outlets *o, uint32_t outlet)
+{
+    o->v[outlet]->listens = true;
+}
+
+void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct job *j,
+                            struct amp_inbox_options *opt)
+{
+    struct outlet *t = o->v[outlet];
+    opt->bound =
+        t->inbound == 0 || t->inbound > AMP_INBOX_BOUND_MAX ? AMP_INBOX_BOUND_MAX : t->inbound;
+    opt->urgent = o->rules->urgent_places;
+    opt->lane = amp_lanes_admit(amp_waiting_lanes(t->waiting), j->lane, o->run->now_ms);
+    opt->order = j->order;
+    opt->credits = o->opt->credits;
+}
+
+void amp_outlets_look(struct amp_outlets *o, struct job *j, const struct amp_view *v)
+{
+    if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK) {
+        for (uint32_t i = 1; i < o->n; i++)
+            if (o->v[i]->unacked)
+                amp_unacked_hear(o->v[i]->unacked, v);
+    } else if (o->run->store || o->opt->credits > 0) {
+        j->wants_ack = v->id.n > 0 && amp_timeouts_ack(v) > 0;
+    }
 }
 
 /* ---- giving ---- */
 
-static uint32_t ahead(const struct amp_outlet *t)
+static uint32_t ahead_of(const struct outlet *t)
 {
     return t->inbound ? (t->inbound + AHEAD_OF - 1) / AHEAD_OF : 0;
 }
 
-static uint32_t depth(const struct amp_outlet *t)
+static uint32_t depth_of(const struct outlet *t)
 {
-    return t->n + amp_port_untaken(t->port);
+    return amp_waiting_n(t->waiting) + amp_port_untaken(t->port);
 }
 
-static bool takes(const struct amp_outlet *t)
+static size_t bytes_of(const struct outlet *t)
 {
-    return !amp_unacked_full(t) && amp_port_room(t->port, ahead(t));
+    return amp_waiting_bytes(t->waiting) + amp_port_pending(t->port);
 }
 
-static int give(struct router *r, struct amp_outlet *t, struct job *j, int64_t since_ms,
-                struct amp_error *err)
+static bool takes_more(const struct outlet *t)
+{
+    return !amp_unacked_full(t->unacked) && amp_port_room(t->port, ahead_of(t));
+}
+
+static int job_give(struct amp_outlets *o, struct outlet *t, struct job *j, int64_t since_ms,
+                    struct amp_error *err)
 {
     if (amp_port_offer_since(t->port, amp_span_str(j->id), (struct amp_span){j->line, j->n},
                              (uintptr_t)j, since_ms, err) < 0) {
         if (err->status != AMP_INTERRUPTED)
             return -1;
         /* It stays as it is: not delivered, and not refused. */
-        amp_route_break(r, err);
+        amp_route_break(o->run, err);
         return 0;
     }
     t->given++;
-    amp_unacked_given(t, j);
-    amp_route_count_job(r, AMP_METRIC_SENT, t->spec, j);
+    amp_unacked_given(t->unacked, j);
+    amp_route_count_job(o->run, AMP_METRIC_SENT, t->spec, j);
     return 0;
 }
 
-static int wait_in_line(struct router *r, struct amp_outlet *t, struct job *j, enum amp_lane lane,
-                        struct amp_error *err)
+static void urgent_report(struct amp_outlets *o, const struct outlet *t, const struct job *j)
 {
-    struct place *p = place_new(r, err);
-    if (!p)
-        return -1;
-    if (amp_lane_keys_add(&t->keys, j->order, &lane, err) < 0) {
-        place_free(r, p);
-        return -1;
-    }
-    *p = (struct place){.job = j, .lane = lane, .since_ms = r->now_ms};
-    *t->line[lane].last = p;
-    t->line[lane].last = &p->next;
-    t->n++;
-    t->bytes += j->n + 1;
-    return 0;
+    amp_route_count_job(o->run, AMP_METRIC_URGENT, t->spec, j);
+    if (o->run->verbose)
+        o->run->voice->note("%s: urgent: %s", t->spec, j->id);
 }
 
-static void told_urgent(struct router *r, const struct amp_outlet *t, const struct job *j)
+static void turn_report(struct amp_outlets *o, const struct outlet *t, const struct job *j,
+                        const struct amp_lane_turn *turn)
 {
-    amp_route_count_job(r, AMP_METRIC_URGENT, t->spec, j);
-    if (r->verbose)
-        r->voice->note("%s: urgent: %s", t->spec, j->id);
-}
-
-static void told(struct router *r, const struct amp_outlet *t, const struct job *j,
-                 const struct amp_lane_turn *turn)
-{
-    amp_route_count_waited(r, t->spec, turn->waited_ms);
+    amp_route_count_waited(o->run, t->spec, turn->waited_ms);
     if (turn->starved) {
-        amp_route_count_job(r, AMP_METRIC_STARVATION, t->spec, j);
-        r->voice->warn("%s: a %s message waited %lld ms while others went: %s", t->spec,
-                       amp_lane_name(turn->lane), (long long)turn->waited_ms, j->id);
+        amp_route_count_job(o->run, AMP_METRIC_STARVATION, t->spec, j);
+        o->run->voice->warn("%s: a %s message waited %lld ms while others went: %s", t->spec,
+                            amp_lane_name(turn->lane), (long long)turn->waited_ms, j->id);
     }
     if (turn->urgent)
-        told_urgent(r, t, j);
+        urgent_report(o, t, j);
 }
 
-/* The lane of one that asks for the urgent one. */
-static enum amp_lane admit(struct router *r, struct amp_outlet *t, const struct job *j)
+/* The lane of a message that requests the urgent lane. */
+static enum amp_lane lane_admit(struct amp_outlets *o, struct outlet *t, const struct job *j)
 {
-    uint64_t bursts = t->lanes.bursts;
-    enum amp_lane lane = amp_lanes_admit(&t->lanes, j->lane, r->now_ms);
+    struct amp_lanes *lanes = amp_waiting_lanes(t->waiting);
+    uint64_t bursts = lanes->bursts;
+    enum amp_lane lane = amp_lanes_admit(lanes, j->lane, o->run->now_ms);
     if (lane != j->lane)
-        amp_route_count_job(r, AMP_METRIC_URGENT_OVERFLOW, t->spec, j);
-    if (t->lanes.bursts != bursts)
-        amp_route_count_job(r, AMP_METRIC_URGENT_BURSTS, t->spec, j);
+        amp_route_count_job(o->run, AMP_METRIC_URGENT_OVERFLOW, t->spec, j);
+    if (lanes->bursts != bursts)
+        amp_route_count_job(o->run, AMP_METRIC_URGENT_BURSTS, t->spec, j);
     return lane;
 }
 
-int amp_outlet_offer(struct router *r, uint32_t port, struct job *j, struct amp_error *err)
+int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, struct amp_error *err)
 {
-    struct amp_outlet *t = r->outlets[port];
-    if (t->inbound && depth(t) >= t->inbound) {
+    struct outlet *t = o->v[outlet];
+    if (t->inbound && depth_of(t) >= t->inbound) {
         t->refused++;
-        return amp_fail(err, AMP_NO, "buffer_full", "%u messages wait already, as many as may",
-                        t->inbound);
+        return amp_fail(err, AMP_NO, "buffer_full", "%u %s already waiting (the limit)", t->inbound,
+                        t->inbound == 1 ? "message is" : "messages are");
     }
-    if (t->bytes + amp_port_pending(t->port) + j->n + 1 > r->port_options.max_pending) {
+    size_t bytes = bytes_of(t);
+    if (bytes + j->n + 1 > o->opt->port.max_pending) {
         t->refused++;
-        return amp_fail(err, AMP_NO, "buffer_full", "%zu bytes wait already",
-                        t->bytes + amp_port_pending(t->port));
+        return amp_fail(err, AMP_NO, "buffer_full", "%zu bytes are already waiting", bytes);
     }
     enum amp_lane lane = j->lane;
     if (lane == AMP_LANE_PRIVILEGED)
-        lane = admit(r, t, j);
-    amp_route_count_placed(r, t->spec, j);
-    if (t->n > 0 || !takes(t))
-        return wait_in_line(r, t, j, lane, err);
+        lane = lane_admit(o, t, j);
+    amp_route_count_placed(o->run, t->spec, j);
+    if (amp_waiting_n(t->waiting) > 0 || !takes_more(t))
+        return amp_waiting_join(t->waiting, j, lane, o->run->now_ms, err);
     if (lane == AMP_LANE_PRIVILEGED) {
-        t->lanes.urgent++;
-        told_urgent(r, t, j);
+        amp_waiting_lanes(t->waiting)->urgent++;
+        urgent_report(o, t, j);
     }
-    return give(r, t, j, r->now_ms, err);
+    return job_give(o, t, j, o->run->now_ms, err);
 }
 
-/* Takes the first of a lane out. */
-static struct job *leave_line(struct router *r, struct amp_outlet *t, enum amp_lane lane,
-                              int64_t *since_ms)
+int amp_outlets_answer(struct amp_outlets *o, struct job *answer, struct amp_error *err)
 {
-    struct place *p = t->line[lane].first;
-    struct job *j = p->job;
-    t->line[lane].first = p->next;
-    if (!p->next)
-        t->line[lane].last = &t->line[lane].first;
-    t->n--;
-    t->bytes -= j->n + 1;
-    amp_lane_keys_drop(&t->keys, j->order);
-    *since_ms = p->since_ms;
-    place_free(r, p);
-    return j;
+    return amp_port_offer(o->v[0]->port, (struct amp_span){"", 0},
+                          (struct amp_span){answer->line, answer->n}, (uintptr_t)answer, err);
+}
+
+bool amp_outlet_write(struct amp_outlets *o, uint32_t outlet, struct amp_span line)
+{
+    struct outlet *t = o->v[outlet];
+    bool free = amp_waiting_n(t->waiting) == 0;
+    if (free && !amp_port_room(t->port, 0))
+        amp_outlet_step(o, outlet);
+    if (!free || !amp_port_room(t->port, 0) ||
+        amp_port_pending(t->port) + line.n + 1 > o->opt->port.max_pending ||
+        amp_port_offer_since(t->port, (struct amp_span){"", 0}, line, 0, o->run->now_ms, NULL) < 0)
+        return false;
+    t->given++;
+    if (amp_port_pending(t->port) >= ENOUGH)
+        amp_outlet_step(o, outlet); /* while it is in the processor's cache */
+    return true;
 }
 
 /* It was never given to the port. */
-static void refuse(struct router *r, struct amp_outlet *t, struct job *j,
-                   const struct amp_error *why)
+static void job_fail(struct amp_outlets *o, uint32_t outlet, struct job *j,
+                     const struct amp_error *why)
 {
-    amp_keeper_refuse(r, j, why->code, why->what, t->spec, strcmp(why->code, "buffer_full") == 0);
-    amp_route_job_leave(r, j);
+    o->events.done(o->events.ctx, j, outlet, why, false);
 }
 
-/* Those at the head of a lane whose time has passed meanwhile. */
-static void drop_expired(struct router *r, struct amp_outlet *t)
+static void expired_drop(struct amp_outlets *o, uint32_t outlet)
 {
-    for (int lane = 0; lane < AMP_LANE_COUNT; lane++) {
-        const struct place *p;
-        while ((p = t->line[lane].first) && p->job->expires_ms > 0 &&
-               p->job->expires_ms <= amp_now_ms()) {
-            struct amp_error why;
-            int64_t since;
-            struct job *j = leave_line(r, t, (enum amp_lane)lane, &since);
-            amp_fail(&why, AMP_NO, EXPIRED(j), "its time to live passed while it waited for %.200s",
-                     t->spec);
-            amp_route_job_done(r, (uintptr_t)j, &why);
-        }
+    const struct outlet *t = o->v[outlet];
+    struct job *j;
+    while ((j = amp_waiting_expired(t->waiting))) {
+        struct amp_error why;
+        amp_fail(&why, AMP_NO, amp_route_job_expired_code(j),
+                 "its time to live passed while it waited for %.200s", t->spec);
+        job_fail(o, outlet, j, &why);
     }
 }
 
-/* Those that wait for credit, and no acknowledgement can give it any more. */
-static void drop_hopeless(struct router *r, struct amp_outlet *t)
+/* Whether no acknowledgement will come any more that gives credit to what waits. */
+static bool is_hopeless(const struct amp_outlets *o, const struct outlet *t)
 {
-    for (int lane = 0; lane < AMP_LANE_COUNT; lane++)
-        while (t->line[lane].first) {
-            struct amp_error why;
-            int64_t since;
-            struct job *j = leave_line(r, t, (enum amp_lane)lane, &since);
-            amp_fail(&why, AMP_NO, "buffer_full",
-                     "%u messages that nobody acknowledged are out already, as many as may",
-                     t->unacked.away);
-            refuse(r, t, j, &why);
-        }
+    const struct amp_route_run *run = o->run;
+    int64_t limit = o->opt->port.open_timeout_ms;
+    return amp_unacked_full(t->unacked) && run->eof_ms > 0 &&
+           (!run->store || (limit >= 0 && run->now_ms - run->eof_ms > limit));
 }
 
-static void next(struct router *r, struct amp_outlet *t)
+static void hopeless_drop(struct amp_outlets *o, uint32_t outlet)
 {
-    struct amp_lane_head heads[AMP_LANE_COUNT];
+    const struct outlet *t = o->v[outlet];
+    struct job *j;
+    while ((j = amp_waiting_first(t->waiting))) {
+        struct amp_error why;
+        uint32_t away = amp_unacked_away(t->unacked);
+        amp_fail(&why, AMP_NO, "buffer_full", "%u %s unacknowledged (the limit)", away,
+                 away == 1 ? "message is" : "messages are");
+        job_fail(o, outlet, j, &why);
+    }
+}
+
+static void next_give(struct amp_outlets *o, uint32_t outlet)
+{
+    struct outlet *t = o->v[outlet];
     struct amp_error err = {0};
-    for (int i = 0; i < AMP_LANE_COUNT; i++) {
-        const struct place *p = t->line[i].first;
-        heads[i] = p ? (struct amp_lane_head){true, p->job->n, p->since_ms}
-                     : (struct amp_lane_head){false, 0, 0};
-    }
-    struct amp_lane_turn turn = amp_lanes_next(&t->lanes, heads, r->now_ms);
+    struct amp_lane_turn turn;
     int64_t since;
-    struct job *j = leave_line(r, t, turn.lane, &since);
-    told(r, t, j, &turn);
-    if (give(r, t, j, since, &err) < 0)
-        amp_route_job_done(r, (uintptr_t)j, &err);
+    struct job *j = amp_waiting_next(t->waiting, o->run->now_ms, &turn, &since);
+    turn_report(o, t, j, &turn);
+    if (job_give(o, t, j, since, &err) < 0)
+        job_fail(o, outlet, j, &err);
 }
 
-void amp_outlet_step(struct router *r, uint32_t port)
+/* The port reports what became of a line. */
+static void line_done(void *ctx, uint64_t tag, const struct amp_error *why)
 {
-    struct amp_outlet *t = r->outlets[port];
+    struct amp_outlets *o = ctx;
+    const struct outlet *t = o->v[o->stepping];
+    struct job *j = (struct job *)(uintptr_t)tag;
+    if (!j) {
+        if (why)
+            o->events.failed(o->events.ctx, amp_port_failed(t->port), o->stepping, why);
+        else
+            o->run->delivered++;
+        return;
+    }
+    if (!why && !j->copy && !j->answer)
+        o->run->delivered++;
+    bool kept = amp_unacked_done(t->unacked, j, !why);
+    o->events.done(o->events.ctx, j, o->stepping, why, kept);
+}
+
+void amp_outlet_step(struct amp_outlets *o, uint32_t outlet)
+{
+    struct outlet *t = o->v[outlet];
     bool gave;
     if (!t->port)
         return;
-    if (t->n > 0)
-        drop_expired(r, t);
-    if (t->n > 0 && amp_unacked_full(t))
-        amp_unacked_turn(r, t);
-    if (t->n > 0 && amp_unacked_hopeless(r, t))
-        drop_hopeless(r, t);
-    /* Nothing that is written would tell that its reader is gone. */
-    if (t->n > 0 && !amp_port_room(t->port, ahead(t)))
+    if (amp_waiting_n(t->waiting) > 0) {
+        expired_drop(o, outlet);
+        if (amp_unacked_full(t->unacked))
+            amp_unacked_turn(t->unacked);
+        if (is_hopeless(o, t))
+            hopeless_drop(o, outlet);
+    }
+    /* Nothing is written that would show that its reader is gone. */
+    if (amp_waiting_n(t->waiting) > 0 && !amp_port_room(t->port, ahead_of(t)))
         amp_port_notice(t->port);
     do {
         gave = false;
-        while (t->n > 0 && takes(t)) {
-            next(r, t);
+        while (amp_waiting_n(t->waiting) > 0 && takes_more(t)) {
+            next_give(o, outlet);
             gave = true;
         }
-        struct amp_outlet *before = r->stepping;
-        r->stepping = t;
-        amp_port_step(t->port, amp_route_job_done, r);
-        r->stepping = before;
+        uint32_t before = o->stepping;
+        o->stepping = outlet;
+        amp_port_step(t->port, line_done, o);
+        o->stepping = before;
         if (amp_port_lost(t->port))
-            amp_unacked_lost(r, t);
-    } while (gave && t->n > 0 && !r->broken);
+            amp_unacked_lost(t->unacked);
+    } while (gave && amp_waiting_n(t->waiting) > 0 && !o->run->broken);
+}
+
+/* The router's own output last: what the others report may add to it. */
+void amp_outlets_step(struct amp_outlets *o)
+{
+    for (uint32_t i = o->n; i-- > 0 && !o->run->broken;)
+        if (i == 0 || (!o->run->dry && !o->v[i]->closed))
+            amp_outlet_step(o, i);
 }
 
 /* ---- patience ---- */
 
-static bool full(const struct amp_outlet *t)
+static bool is_full(const struct outlet *t)
 {
-    return t->inbound && depth(t) >= t->inbound;
+    return t->inbound && depth_of(t) >= t->inbound;
 }
 
 /* What its reader took since the last time makes the input wait longer for it. */
-static void earn(const struct router *r, struct amp_outlet *t)
+static void patience_earn(const struct amp_outlets *o, struct outlet *t)
 {
     uint64_t taken = t->given - amp_port_untaken(t->port);
+    int64_t most = o->opt->patience_ms;
     if (taken > t->taken) {
         uint64_t n = taken - t->taken;
-        int64_t earned = n < EARNS_OF ? (int64_t)n * r->patience_ms / EARNS_OF : r->patience_ms;
-        t->patience_ms += earned;
-        if (t->patience_ms > r->patience_ms)
-            t->patience_ms = r->patience_ms;
+        t->patience_ms += n < EARNS_OF ? (int64_t)n * most / EARNS_OF : most;
+        if (t->patience_ms > most)
+            t->patience_ms = most;
     }
     t->taken = taken;
 }
 
-bool amp_outlet_holds(struct router *r, uint32_t port)
+bool amp_outlet_holds(struct amp_outlets *o, uint32_t outlet)
 {
-    struct amp_outlet *t = r->outlets[port];
-    if (!t->port || !full(t))
+    struct outlet *t = o->v[outlet];
+    if (!t->port || !is_full(t))
         return false;
-    amp_outlet_step(r, port);
-    earn(r, t);
-    return full(t) && t->patience_ms > 0;
+    amp_outlet_step(o, outlet);
+    patience_earn(o, t);
+    return is_full(t) && t->patience_ms > 0;
 }
 
-void amp_outlets_charge(struct router *r)
+void amp_outlets_hold(struct amp_outlets *o, bool waits)
+{
+    if (!waits)
+        o->held_ms = 0;
+    else if (!o->held_ms)
+        o->held_ms = amp_mono_ms();
+}
+
+bool amp_outlets_held(const struct amp_outlets *o)
+{
+    return o->held_ms > 0;
+}
+
+void amp_outlets_charge(struct amp_outlets *o)
 {
     int64_t now = amp_mono_ms();
-    if (!r->held_ms)
+    if (!o->held_ms)
         return;
-    for (uint32_t i = 0; i < r->n_ports; i++) {
-        struct amp_outlet *t = r->outlets[i];
+    for (uint32_t i = 0; i < o->n; i++) {
+        struct outlet *t = o->v[i];
         if (t->blocks)
-            t->patience_ms -= now - r->held_ms;
+            t->patience_ms -= now - o->held_ms;
         t->blocks = false;
     }
-    r->held_ms = now;
+    o->held_ms = now;
 }
 
-/* Until the first of those that wait expires; -1: none does. */
-static int64_t expiry(const struct amp_outlet *t)
+/* ---- waiting ---- */
+
+static void wait_lower(int64_t *wait, int64_t ms)
 {
-    int64_t first = INT64_MAX;
-    for (int lane = 0; lane < AMP_LANE_COUNT; lane++) {
-        const struct place *p = t->line[lane].first;
-        if (p && p->job->expires_ms > 0 && p->job->expires_ms < first)
-            first = p->job->expires_ms;
-    }
-    int64_t wait = first == INT64_MAX ? -1 : first - amp_now_ms();
-    return first != INT64_MAX && wait < 0 ? 0 : wait;
+    if (ms >= 0 && (*wait < 0 || ms < *wait))
+        *wait = ms;
 }
 
-void amp_outlets_watch(struct router *r, int *timeout_ms)
+/* How long until the outlets have something to do by themselves; -1: for ever. */
+static int64_t turn_wait(struct amp_outlets *o)
 {
     int64_t wait = -1;
     bool waiting = false;
-    for (uint32_t i = 0; i < r->n_ports; i++) {
-        struct amp_outlet *t = r->outlets[i];
-        if (!t->port || (!t->inbound && !amp_unacked_full(t) && t->n == 0) || depth(t) == 0)
+    for (uint32_t i = 0; i < o->n; i++) {
+        struct outlet *t = o->v[i];
+        bool any = amp_waiting_n(t->waiting) > 0;
+        if (!t->port || (!t->inbound && !amp_unacked_full(t->unacked) && !any) || depth_of(t) == 0)
             continue;
         uint64_t before = t->taken;
-        earn(r, t);
+        patience_earn(o, t);
         if (t->taken != before)
-            r->look_gap_ms = 0;
-        bool stuck = full(t);
-        int64_t due = amp_unacked_full(t) && t->n > 0 ? amp_unacked_due(r, t) : -1;
-        if (due >= 0 && (wait < 0 || due < wait))
-            wait = due;
-        due = t->n > 0 ? expiry(t) : -1;
-        if (due >= 0 && (wait < 0 || due < wait))
-            wait = due;
-        t->blocks = r->held_ms && stuck;
-        if (t->blocks && t->patience_ms > 0 && (wait < 0 || t->patience_ms < wait))
-            wait = t->patience_ms;
-        /* A pipe does not tell when its reader takes something. */
-        waiting = waiting || stuck || (t->n > 0 && t->inbound && !amp_unacked_full(t));
+            o->look_gap_ms = 0;
+        bool stuck = is_full(t), credit = !amp_unacked_full(t->unacked);
+        if (any) {
+            wait_lower(&wait, credit ? -1 : amp_unacked_due(t->unacked));
+            wait_lower(&wait, amp_waiting_expiry(t->waiting));
+        }
+        t->blocks = o->held_ms && stuck;
+        if (t->blocks && t->patience_ms > 0)
+            wait_lower(&wait, t->patience_ms);
+        /* A pipe does not report when its reader takes something. */
+        waiting = waiting || stuck || (any && t->inbound && credit);
     }
     if (waiting) {
-        r->look_gap_ms = amp_backoff_next(&looks, r->look_gap_ms);
-        if (wait < 0 || r->look_gap_ms < wait)
-            wait = r->look_gap_ms;
+        o->look_gap_ms = amp_backoff_next(&looks, o->look_gap_ms);
+        wait_lower(&wait, o->look_gap_ms);
     }
-    if (wait >= 0 && (*timeout_ms < 0 || wait < *timeout_ms))
-        *timeout_ms = (int)wait;
+    return wait;
 }
 
-/* Whether nothing is under way but what waits for an acknowledgement that will wake us. */
-bool amp_outlets_quiet(const struct router *r)
+uint32_t amp_outlets_watch(struct amp_outlets *o, struct pollfd *fds, int *timeout_ms)
 {
-    for (uint32_t i = 0; i < r->n_ports; i++) {
-        const struct amp_outlet *t = r->outlets[i];
-        if (t->port && (amp_port_pending(t->port) > 0 || (t->n > 0 && !amp_unacked_full(t))))
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < o->n; i++, n += AMP_PORT_FDS)
+        if (o->v[i]->port && (i == 0 || (!o->run->dry && !o->v[i]->closed)))
+            amp_port_watch(o->v[i]->port, &fds[n], timeout_ms);
+        else
+            fds[n] = fds[n + 1] = (struct pollfd){.fd = -1};
+    fds[n++] = (struct pollfd){.fd = o->unacked.wake.log, .events = POLLIN};
+    int64_t wait = turn_wait(o);
+    if (wait >= 0 && (*timeout_ms < 0 || wait < *timeout_ms))
+        *timeout_ms = (int)wait;
+    return n;
+}
+
+void amp_outlets_woken(struct amp_outlets *o, const struct pollfd *fds, uint32_t n)
+{
+    if (fds[n - 1].revents)
+        amp_unacked_shared_wake(&o->unacked);
+}
+
+bool amp_outlets_quiet(const struct amp_outlets *o)
+{
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct outlet *t = o->v[i];
+        if (t->port && (amp_port_pending(t->port) > 0 ||
+                        (amp_waiting_n(t->waiting) > 0 && !amp_unacked_full(t->unacked))))
             return false;
     }
     return true;
 }
 
-size_t amp_outlet_pending(const struct router *r, uint32_t port)
+bool amp_outlets_has_room(const struct amp_outlets *o)
 {
-    return r->outlets[port]->bytes + amp_port_pending(r->outlets[port]->port);
+    return bytes_of(o->v[0]) < o->opt->port.max_pending / 2;
 }
 
-int amp_outlet_finish(struct router *r, uint32_t port)
+/* ---- ends ---- */
+
+/* Whether it is closed now. */
+static bool outlet_finish(const struct amp_outlets *o, struct outlet *t)
 {
-    struct amp_outlet *t = r->outlets[port];
     struct amp_error err;
-    if (t->n > 0)
-        return 0;
+    if (amp_waiting_n(t->waiting) > 0)
+        return false;
     int rc = t->port ? amp_port_finish(t->port, &err) : 1;
     if (rc < 0)
-        r->voice->status(r->voice->complain(&err));
-    if (rc != 0)
-        amp_unacked_end(r, t);
+        o->run->voice->status(o->run->voice->complain(&err));
+    if (rc != 0 && t->unacked)
+        amp_unacked_end(t->unacked);
     t->closed = rc != 0;
-    return rc != 0;
+    return t->closed;
 }
 
-void amp_outlets_say(const struct router *r)
+void amp_outlets_retire(struct amp_outlets *o, bool (*used)(void *ctx, uint32_t outlet), void *ctx)
 {
-    for (uint32_t i = 0; i < r->n_ports; i++) {
-        const struct amp_outlet *t = r->outlets[i];
+    for (uint32_t i = 1; i < o->n; i++)
+        o->v[i]->leaving = !used(ctx, i);
+}
+
+void amp_outlets_close_retired(struct amp_outlets *o)
+{
+    for (uint32_t i = 1; i < o->n; i++)
+        if (o->v[i]->leaving && !o->v[i]->closed)
+            outlet_finish(o, o->v[i]);
+}
+
+bool amp_outlets_finish(struct amp_outlets *o)
+{
+    bool late = o->run->now_ms - o->run->eof_ms > LISTENS_MS, all = true;
+    for (uint32_t i = o->n; i-- > 0;) {
+        struct outlet *t = o->v[i];
+        if (t->closed)
+            continue;
+        if (i == 0 && !all)
+            break; /* an open port may still fail, and that is answered */
+        if (i > 0 && (o->run->dry || (t->listens && late)))
+            t->closed = true;
+        else
+            all = outlet_finish(o, t) && all;
+    }
+    return all && o->v[0]->closed;
+}
+
+void amp_outlets_stop(struct amp_outlets *o)
+{
+    for (uint32_t i = 1; i < o->n; i++) {
+        const struct outlet *t = o->v[i];
+        if (!t->port)
+            continue;
+        amp_port_notice(t->port);
+        if (!amp_port_lost(t->port))
+            amp_unacked_end(t->unacked);
+    }
+}
+
+/* ---- what is counted ---- */
+
+void amp_outlets_measure(const struct amp_outlets *o)
+{
+    const struct amp_route_run *run = o->run;
+    struct amp_metrics *m = run->metrics;
+    struct amp_error err;
+    for (uint32_t i = 1; i < o->n; i++) {
+        const struct outlet *t = o->v[i];
+        struct amp_metric_labels l = {.agent = amp_span_str(t->spec)};
+        if (t->is.action == AMP_OUTLET_INBOX) {
+            /* What waits there is in the state, which a dry run can do without. */
+            if (run->store && !run->broken &&
+                amp_route_count_inbox(m, t->spec, run->store, amp_span_str(t->is.arg), &err) < 0)
+                run->voice->warn("%s", err.what);
+            continue;
+        }
+        int64_t oldest = amp_waiting_oldest(t->waiting, run->now_ms);
+        uint32_t credits = t->unacked ? amp_unacked_credits(t->unacked) : 0;
+        amp_metrics_set(m, AMP_METRIC_QUEUE_DEPTH, &l, t->port ? depth_of(t) : 0);
+        amp_metrics_set(m, AMP_METRIC_OLDEST_AGE, &l, (double)(run->now_ms - oldest) / 1e3);
+        if (credits > 0) {
+            uint32_t away = amp_unacked_away(t->unacked);
+            amp_metrics_set(m, AMP_METRIC_CREDITS, &l, credits > away ? credits - away : 0);
+        }
+        if (t->inbound)
+            amp_metrics_set(m, AMP_METRIC_QUEUE_CAPACITY, &l, t->inbound);
+    }
+}
+
+void amp_outlets_say(const struct amp_outlets *o)
+{
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct outlet *t = o->v[i];
+        const struct amp_lanes *lanes = amp_waiting_lanes(t->waiting);
         if (t->refused > 0)
-            r->voice->note("%s: %llu refused (buffer_full)", t->spec,
-                           (unsigned long long)t->refused);
-        if (t->lanes.urgent + t->lanes.overflowed > 0)
-            r->voice->note("%s: %llu urgent, %llu past their limit in %llu bursts", t->spec,
-                           (unsigned long long)t->lanes.urgent,
-                           (unsigned long long)t->lanes.overflowed,
-                           (unsigned long long)t->lanes.bursts);
-        if (t->lanes.starved > 0)
-            r->voice->note("%s: %llu starved, %lld ms at most", t->spec,
-                           (unsigned long long)t->lanes.starved, (long long)t->lanes.longest_ms);
+            o->run->voice->note("%s: %llu refused (buffer_full)", t->spec,
+                                (unsigned long long)t->refused);
+        if (lanes->urgent + lanes->overflowed > 0)
+            o->run->voice->note("%s: %llu urgent, %llu past their limit in %llu bursts", t->spec,
+                                (unsigned long long)lanes->urgent,
+                                (unsigned long long)lanes->overflowed,
+                                (unsigned long long)lanes->bursts);
+        if (lanes->starved > 0)
+            o->run->voice->note("%s: %llu starved, %lld ms at most", t->spec,
+                                (unsigned long long)lanes->starved, (long long)lanes->longest_ms);
     }
 }

@@ -1,78 +1,127 @@
-/* A port of the router, what waits for it in lanes, and what it has unacknowledged. */
-#ifndef AMP_ROUTE_AMP_OUTLET_H
-#define AMP_ROUTE_AMP_OUTLET_H
+/*
+ * Outlets, the destinations of routes: ports and actions, each with a number. Messages wait for a
+ * port in its lanes; unacknowledged messages are kept (unacked.h). Outlet 0 is the router's own
+ * output.
+ */
+#ifndef AMP_ROUTE_OUTLET_H
+#define AMP_ROUTE_OUTLET_H
 
+#include "message/inbox/inbox.h"
 #include "message/inbox/lane.h"
 #include "port/port.h"
 #include "route/job.h"
-#include "route/outlet/unacked.h"
+#include "route/run.h"
 
-/* A message that waits for one port. */
-struct place {
-    struct place *next;
-    struct job *job;
-    enum amp_lane lane;
-    int64_t since_ms;
-};
+#define PORTS_MAX     1100 /* one for each agent that a message may name, and some */
+#define INBOUND_AGENT 10   /* messages, of an agent's buffer unless said otherwise */
 
-/* What a route does with its messages, beside giving them to a port. */
+/* The action of a route: a port, or another. */
 enum amp_outlet_action {
     AMP_OUTLET_PORT,
-    AMP_OUTLET_AGENTS, /* delivers to whoever the message is for */
+    AMP_OUTLET_AGENTS, /* delivers to the message's recipients */
     AMP_OUTLET_REJECT, /* answers */
-    AMP_OUTLET_DEAD,   /* keeps it */
-    AMP_OUTLET_INBOX,  /* puts it into the inbox of the agent `arg` */
+    AMP_OUTLET_DEAD,   /* makes a dead letter */
+    AMP_OUTLET_INBOX,  /* puts it into the inbox of an agent */
     AMP_OUTLET_ACTIONS,
 };
 #define AMP_OUTLET_ACTION_NAMES " inbox:AGENT agents reject dead"
 
-/* Where a route leads: an action, or a port and what waits for it. */
-struct amp_outlet {
-    char *spec;
-    enum amp_outlet_action action;
-    const char *arg;       /* what stands behind the colon of an action, within spec */
-    struct amp_port *port; /* NULL: an action */
-    uint32_t inbound;      /* messages that may wait or lie unread there; 0: as many as fit */
-    struct amp_lanes lanes;
-    struct amp_lane_keys keys;
-    struct {
-        struct place *first, **last;
-    } line[AMP_LANE_COUNT];
-    uint32_t n;
-    size_t bytes;
-    /* How long the input may still wait for it: what it takes earns a little. */
-    int64_t patience_ms;
-    bool blocks; /* it was full when the input began to wait this time */
-    uint64_t given, taken;
-    struct unacked unacked;
-    uint64_t refused; /* buffer_full */
-    bool leaving;     /* no route leads there any more */
-    bool closed;
-    bool listens; /* gets copies, and nobody waits for it */
+struct amp_outlets_options {
+    struct amp_port_options port;
+    const char *const *inbounds; /* [PORT=]N: messages that may wait for each, or for that one */
+    int n_inbounds;
+    int64_t patience_ms; /* the longest wait of the input for a full port's reader */
+    uint32_t credits;    /* of an agent's port; 0: no limit */
 };
 
-/* lanes.c */
-#define INBOUND_AGENT 10 /* messages, of an agent's buffer unless said otherwise */
-/* USAGE bad_port; what opening a port says. */
-int amp_outlet_add(struct router *r, uint32_t port, const char *spec, uint32_t inbound,
-                   const struct amp_port_options *opt, struct amp_error *err);
-void amp_outlet_release(struct router *r, struct amp_outlet *t);
-void amp_outlets_free(struct router *r);
-/* Takes a message for the port, or "buffer_full". */
-int amp_outlet_offer(struct router *r, uint32_t port, struct job *j, struct amp_error *err);
-/* Gives the port what it has use for, and lets it do what it can. */
-void amp_outlet_step(struct router *r, uint32_t port);
-/* Whether the input had better wait for room there: its reader was quick so far. */
-bool amp_outlet_holds(struct router *r, uint32_t port);
-size_t amp_outlet_pending(const struct router *r,
-                          uint32_t port); /* bytes, also those of the port */
-/* As amp_port_finish, once nothing waits in its lanes. 1 also says that it is closed now. */
-int amp_outlet_finish(struct router *r, uint32_t port);
-/* Lowers *timeout_ms to when to look again. */
-void amp_outlets_watch(struct router *r, int *timeout_ms);
-bool amp_outlets_quiet(const struct router *r);
-/* Charges the ports that the input waited for. */
-void amp_outlets_charge(struct router *r);
-void amp_outlets_say(const struct router *r); /* what they counted */
+struct amp_outlet_events {
+    void *ctx;
+    /* The outcome of a job that was offered to the outlet (why NULL: delivered). kept: the outlet
+     * uses the job until `leave`. */
+    void (*done)(void *ctx, struct job *j, uint32_t outlet, const struct amp_error *why, bool kept);
+    void (*leave)(void *ctx, struct job *j);
+    /* A line that was written without a job failed. */
+    void (*failed)(void *ctx, struct amp_span line, uint32_t outlet, const struct amp_error *why);
+};
+
+struct amp_outlets;
+/* The caller owns options and lane rules and may change them between messages. */
+int amp_outlets_new(struct amp_route_run *run, const struct amp_outlets_options *opt,
+                    const struct amp_lane_rules *lanes, const struct amp_outlet_events *events,
+                    struct amp_outlets **out, struct amp_error *err);
+void amp_outlets_free(struct amp_outlets *o);
+/* Opens outlet 0: standard output (NULL, "-"), or a file or FIFO. */
+int amp_outlets_output(struct amp_outlets *o, const char *path, struct amp_error *err);
+/* With credits, writes to the log wake the router from now on. */
+void amp_outlets_start(struct amp_outlets *o);
+/* Composes the spec of a file or FIFO of that name. */
+int amp_outlet_spec_of(const char *path, struct amp_buf *spec, struct amp_error *err);
+/* The number of the outlet with that spec, which is opened only once. An agent's outlet has a
+ * bounded buffer by default. USAGE bad_port, bad_inbound, too_many, and the errors of opening a
+ * port. */
+int amp_outlets_open(struct amp_outlets *o, const char *spec, bool agent, uint32_t *outlet,
+                     struct amp_error *err);
+/* Checks that the outlet is usable: it has a store if it needs one, and an inbox's name is valid.
+ * USAGE no_state, bad_agent. */
+int amp_outlet_usable(const struct amp_outlets *o, uint32_t outlet, struct amp_error *err);
+uint32_t amp_outlets_n(const struct amp_outlets *o);
+/* Frees the outlets from number n on, which must be unused. */
+void amp_outlets_drop(struct amp_outlets *o, uint32_t n);
+
+struct amp_outlet_info {
+    const char *spec;
+    enum amp_outlet_action action;
+    const char *arg; /* the text after the colon of an action, or NULL */
+    bool network;    /* its messages leave this machine */
+    bool prompt;     /* written messages have arrived, and any number may wait */
+};
+/* Valid as long as the outlet. */
+const struct amp_outlet_info *amp_outlet_info(const struct amp_outlets *o, uint32_t outlet);
+/* Limits the credits of an outlet that is one agent's port. */
+void amp_outlet_limit_credits(struct amp_outlets *o, uint32_t outlet);
+/* Marks an outlet that gets copies only; the router does not wait for it. */
+void amp_outlet_mark_listener(struct amp_outlets *o, uint32_t outlet);
+/* Fills the limit and the lane of a message in an inbox. */
+void amp_outlet_inbox_terms(struct amp_outlets *o, uint32_t outlet, const struct job *j,
+                            struct amp_inbox_options *opt);
+
+/* Records whether a message needs an acknowledgement, or which message it acknowledges. */
+void amp_outlets_look(struct amp_outlets *o, struct job *j, const struct amp_view *v);
+/* Accepts a message for the port; "buffer_full" if it has no room. */
+int amp_outlet_offer(struct amp_outlets *o, uint32_t outlet, struct job *j, struct amp_error *err);
+/* Writes an answer to the router's own output. */
+int amp_outlets_answer(struct amp_outlets *o, struct job *answer, struct amp_error *err);
+/* Writes a line at once, without a job; false: the port has no room for it now. */
+bool amp_outlet_write(struct amp_outlets *o, uint32_t outlet, struct amp_span line);
+/* Gives the port the messages that it has room for, and steps it. */
+void amp_outlet_step(struct amp_outlets *o, uint32_t outlet);
+void amp_outlets_step(struct amp_outlets *o);
+/* Whether the input should wait for room in it, because its reader has been quick. */
+bool amp_outlet_holds(struct amp_outlets *o, uint32_t outlet);
+/* Begins or ends a wait of the input; its time is charged to the ports that it waits for. */
+void amp_outlets_hold(struct amp_outlets *o, bool waits);
+bool amp_outlets_held(const struct amp_outlets *o);
+void amp_outlets_charge(struct amp_outlets *o);
+
+/* For the poll loop: at most AMP_OUTLETS_FDS descriptors; lowers *timeout_ms. Returns how many. */
+enum { AMP_OUTLETS_FDS = PORTS_MAX * AMP_PORT_FDS + 1 };
+uint32_t amp_outlets_watch(struct amp_outlets *o, struct pollfd *fds, int *timeout_ms);
+/* After the wait, with the same descriptors. */
+void amp_outlets_woken(struct amp_outlets *o, const struct pollfd *fds, uint32_t n);
+/* Whether only messages are left whose acknowledgements wake the router. */
+bool amp_outlets_quiet(const struct amp_outlets *o);
+/* Whether the router's own output has room for the answers to more input. */
+bool amp_outlets_has_room(const struct amp_outlets *o);
+
+/* Outlets without a route deliver their messages and are closed. */
+void amp_outlets_retire(struct amp_outlets *o, bool (*used)(void *ctx, uint32_t outlet), void *ctx);
+void amp_outlets_close_retired(struct amp_outlets *o);
+/* At the end of input: closes the empty outlets. true: all are closed. */
+bool amp_outlets_finish(struct amp_outlets *o);
+/* After a signal: messages that connected readers have are recorded as delivered. */
+void amp_outlets_stop(struct amp_outlets *o);
+
+void amp_outlets_measure(const struct amp_outlets *o); /* the gauges */
+void amp_outlets_say(const struct amp_outlets *o);     /* reports their counts */
 
 #endif

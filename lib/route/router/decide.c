@@ -2,80 +2,72 @@
  * The line of messages whose rules are not decided yet. Until jq answered about the first the
  * messages behind it wait too: what goes to one port keeps its order.
  */
-#include "route/router/router.h"
+#include "route/router/private.h"
 
-#include <string.h>
-
-#include <amp/base/clock.h>
-
-void amp_match_view(struct router *r, struct job *j, const struct amp_view *v)
-{
-    amp_rules_match(r->rules, j, v);
-    j->era = r->era;
-}
-
-/* Which rules hold, whatever it was judged by before. */
-static int match_again(struct router *r, struct job *j, struct amp_error *err)
+/* Which rules hold, by the table that is in place now. */
+static int match_again(struct amp_router *r, struct job *j, struct amp_error *err)
 {
     struct amp_view v;
     struct amp_check_options opt = {0};
-    memset(j->hit, 0, sizeof(j->hit));
-    if (amp_reader_line(r->again, amp_route_job_whole(j), &opt, &v, NULL, NULL, err) < 0)
+    if (amp_reader_line(r->run.reader, amp_route_job_whole(j), &opt, &v, NULL, NULL, err) < 0)
         return -1;
-    amp_match_view(r, j, &v);
-    if (j->address.kids || j->address.mark || j->address.nobody)
+    amp_rules_match(r->rules, j, &v);
+    if (j->address.kids || j->address.is_group || j->address.nobody)
         return 0;
-    return amp_recipients_look(r, j, &v, err) < 0 ? -1 : 0;
+    return amp_addressing_look(r->addressing, j, &v, err);
 }
 
-void amp_match_add(struct router *r, struct job *j)
+static void job_add(struct amp_router *r, struct job *j)
 {
     struct amp_error err;
     /* It waited while the rules changed. */
-    if (j->era != r->era && !j->refused && match_again(r, j, &err) < 0)
-        amp_route_break(r, &err);
-
-    if (r->last)
-        r->last->next = j;
+    if (j->era != amp_rules_era(r->rules) && !j->refused && match_again(r, j, &err) < 0)
+        amp_route_break(&r->run, &err);
+    j->next = NULL;
+    if (r->undecided.last)
+        r->undecided.last->next = j;
     else
-        r->first = j;
-    r->last = j;
-    r->n_undecided++;
+        r->undecided.first = j;
+    r->undecided.last = j;
+    r->undecided.n++;
 }
 
-void amp_match_add_all(struct router *r, struct job *j)
+void amp_decide_add(struct amp_router *r, struct job *first)
 {
-    for (struct job *next; j; j = next) {
-        next = j->next;
-        j->next = NULL;
-        amp_match_add(r, j);
+    for (struct job *next; first; first = next) {
+        next = first->next;
+        job_add(r, first);
     }
 }
 
-void amp_match_step(struct router *r)
+void amp_decide_pass(void *router, struct job *first)
+{
+    amp_decide_add(router, first);
+    amp_decide_step(router);
+}
+
+void amp_decide_step(struct amp_router *r)
 {
     struct amp_error err;
-    for (struct job *j = r->first; j; j = j->next)
-        if (j->stage == JOB_ASK && amp_rules_ask(r->rules, j) == 1)
+    struct job *j;
+    for (j = r->undecided.first; j; j = j->next)
+        if (j->stage == JOB_ASK && amp_rules_ask(r->rules, j) == AMP_RULES_LATER)
             break;
     if (amp_rules_step(r->rules, &err) < 0) {
-        amp_route_break(r, &err);
+        amp_route_break(&r->run, &err);
         return;
     }
-    amp_outlets_charge(r);
-    while (r->first && r->first->stage == JOB_DECIDED && !r->broken) {
-        struct job *j = r->first;
-        if (amp_route_job_holds(r, j)) {
-            if (!r->held_ms)
-                r->held_ms = amp_mono_ms();
+    amp_outlets_charge(r->outlets);
+    while ((j = r->undecided.first) && j->stage == JOB_DECIDED && !r->run.broken) {
+        bool holds = amp_dispatch_holds(r, j);
+        amp_outlets_hold(r->outlets, holds);
+        if (holds)
             return;
-        }
-        r->held_ms = 0;
-        r->first = j->next;
-        if (!r->first)
-            r->last = NULL;
-        r->n_undecided--;
+        r->undecided.first = j->next;
+        if (!j->next)
+            r->undecided.last = NULL;
+        r->undecided.n--;
         j->next = NULL;
-        amp_route_job_dispatch(r, j);
+        amp_dispatch(r, j);
     }
 }

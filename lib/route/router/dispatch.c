@@ -1,173 +1,419 @@
-/* One message through its ports: every rule that counts gets it, every port tells its outcome. */
-#include "route/router/router.h"
+/*
+ * One message to its outlets: every rule that counts gets it, every port reports its outcome. A
+ * message for agents is delivered to each of its recipients.
+ */
+#include "route/router/private.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-void amp_route_break(struct router *r, const struct amp_error *why)
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "message/inbox/bell.h"
+#include "message/ledger/timeouts.h"
+#include "message/record/sequence.h"
+#include "protocol/compose/answer.h"
+#include "route/address/address.h"
+#include "route/count.h"
+
+void amp_dispatch_leave(void *router, struct job *j)
 {
-    if (r->broken)
+    struct amp_router *r = router;
+    if (--j->waiting > 0)
         return;
-    r->broken = true;
-    r->why = *why;
-}
-
-/* All ports have said what became of it. */
-static void settle(struct router *r, struct job *j)
-{
+    /* All ports reported what became of it. */
     struct job *of = j->address.of;
-    amp_recipients_drop(r, j);
-    amp_keeper_settled(r, j);
-    amp_route_job_free(r, j);
+    amp_dispatch_drop(r, j);
+    amp_keeper_settled(r->keeper, j);
+    amp_route_job_free(j);
     if (of)
-        amp_route_job_leave(r, of);
+        amp_dispatch_leave(r, of);
 }
 
-void amp_route_job_leave(struct router *r, struct job *j)
+void amp_dispatch_drop(struct amp_router *r, struct job *j)
 {
-    if (--j->waiting == 0)
-        settle(r, j);
-}
-
-/* Between machines a SW4RM message has to be signed, and none is yet. */
-static bool may_leave(struct router *r, const struct job *j, const struct amp_outlet *t)
-{
-    if (j->protocol != AMP_PROTO_SW4RM || !amp_port_is_network(t->port))
-        return true;
-    if (!r->allow_unsigned)
-        return false;
-    amp_keeper_unsigned(r, j, t->spec);
-    return true;
-}
-
-typedef void offer_fn(struct router *r, struct job *j, const struct rule *rule);
-
-static void offer_reject(struct router *r, struct job *j, const struct rule *rule)
-{
-    char why[512];
-    snprintf(why, sizeof(why), "the route \"%.200s\" refuses it", rule->text);
-    amp_keeper_refuse(r, j, "rejected", why, rule->text, false);
-}
-
-static void offer_dead(struct router *r, struct job *j, const struct rule *rule)
-{
-    char why[512];
-    snprintf(why, sizeof(why), "the route \"%.200s\" keeps it back", rule->text);
-    amp_keeper_dead(r, j, "kept_back", why, rule->text);
-}
-
-static void offer_port(struct router *r, struct job *j, const struct rule *rule)
-{
-    const struct amp_outlet *t = r->outlets[rule->port];
-    struct amp_error err;
-    if (!may_leave(r, j, t)) {
-        amp_keeper_refuse(
-            r, j, "unsigned",
-            "it is not signed, and may not leave this machine without (--allow-unsigned)", t->spec,
-            false);
-    } else if (amp_outlet_offer(r, rule->port, j, &err) == 0) {
-        j->waiting++;
-        if (r->eager)
-            amp_outlet_step(r, rule->port);
-    } else if (strcmp(err.code, "duplicate_msg_id") == 0) {
-        amp_keeper_duplicate(r, j, &err);
-    } else {
-        amp_keeper_refuse(r, j, err.code, err.what, t->spec, true);
-        if (strcmp(err.code, "buffer_full") != 0)
-            r->voice->status(err.status);
+    struct job *kid;
+    while ((kid = j->address.kids)) {
+        j->address.kids = kid->next;
+        amp_keeper_settled(r->keeper, kid);
+        amp_route_job_free(kid);
     }
 }
 
-static void offer_inbox(struct router *r, struct job *j, const struct rule *rule)
-{
-    amp_enqueue(r, j, amp_span_str(r->outlets[rule->port]->arg), rule->port);
-}
+/* ---- into an inbox ---- */
 
-static offer_fn *const offer_to[AMP_OUTLET_ACTIONS] = {
-    [AMP_OUTLET_PORT] = offer_port,     [AMP_OUTLET_AGENTS] = amp_recipients_offer,
-    [AMP_OUTLET_REJECT] = offer_reject, [AMP_OUTLET_DEAD] = offer_dead,
-    [AMP_OUTLET_INBOX] = offer_inbox,
+struct inbox_answer {
+    const struct amp_route_run *run;
+    const struct amp_view *v;
+    const char *actor;
+    struct amp_answer say;
+    struct amp_buf *line; /* as it leaves */
 };
 
-void amp_route_job_offer(struct router *r, struct job *j, const struct rule *rule)
+static int admitted_compose(void *ctx, struct amp_buf *line, struct amp_error *err)
 {
-    offer_to[r->outlets[rule->port]->action](r, j, rule);
+    struct inbox_answer *a = ctx;
+    if (amp_sequence_answer(a->run->store, a->v, a->actor, &a->say, err) < 0 ||
+        amp_answer_line(a->v, &a->say, line, err) < 0)
+        return -1;
+    line->len--; /* its LF */
+    return amp_buf_add(a->line, line->data, line->len, err);
 }
 
-bool amp_route_job_holds(struct router *r, const struct job *j)
+static int inbox_put(struct amp_router *r, const struct job *j, struct amp_span agent,
+                     uint32_t outlet, struct amp_buf *answer, struct amp_store_entry_id *entry,
+                     struct amp_error *err)
+{
+    const struct amp_route_run *run = &r->run;
+    struct amp_view v;
+    struct amp_check_options check = {0};
+    char actor[ANSWERS_NAME_MAX], by[AMP_INBOX_AGENT_MAX + 1];
+    int64_t now = amp_now_ms();
+    struct amp_inbox_options opt = {.actor = actor, .line = {j->line, j->n}};
+    amp_outlet_inbox_terms(r->outlets, outlet, j, &opt);
+    if (amp_reader_line(run->reader, amp_route_job_whole(j), &check, &v, NULL, NULL, err) < 0)
+        return -1;
+    const struct amp_terms *terms = amp_terms_of(v.protocol);
+    if (v.expires_ms == 0 || terms->expiry_is_wish)
+        v.expires_ms = j->expires_ms;
+    amp_keeper_answers_name(run, actor);
+    amp_span_copy(agent, by, sizeof(by));
+    /* A sender that waits for admission gets an acknowledgement of it. */
+    struct inbox_answer told = {
+        .run = run,
+        .v = &v,
+        .actor = actor,
+        .say = {.stage = AMP_STAGE_RECEIVED, .by = by, .node = run->name, .now_ms = now},
+        .line = answer};
+    struct amp_inbox_answer say = {admitted_compose, &told};
+    bool waits = terms->acknowledges && terms->waits_for == AMP_STAGE_RECEIVED &&
+                 amp_timeouts_ack(&v) > 0 && v.id.n > 0 && v.kind != AMP_KIND_ACK &&
+                 v.kind != AMP_KIND_NACK;
+    return amp_inbox_put(run->store, agent, &v, &opt, now, waits ? &say : NULL, entry, NULL, err);
+}
+
+/* The message is in our outbox until all that the inbox needs is committed behind it in the log;
+ * the answer that it was received is one commit with the delivery. */
+static void inbox_deliver(struct amp_router *r, struct job *j, struct amp_span agent,
+                          uint32_t outlet)
+{
+    struct amp_error err = {0};
+    struct amp_store_entry_id entry = {0};
+    char port[AMP_INBOX_AGENT_MAX + 8];
+    AMP_BUF struct amp_buf answer = {0};
+    amp_buf_init(&answer, 1 << 20);
+    snprintf(port, sizeof(port), "inbox:%.*s", (int)agent.n, agent.p);
+    if (inbox_put(r, j, agent, outlet, &answer, &entry, &err) == 0) {
+        r->run.delivered++;
+        amp_route_count_placed(&r->run, port, j);
+        amp_route_count_job(&r->run, AMP_METRIC_SENT, port, j);
+        if (entry.n > 0)
+            amp_keeper_answer(r->keeper, amp_buf_span(&answer), entry);
+        amp_inbox_ring(amp_store_dir(r->run.store), agent);
+    } else if (err.status != AMP_NO) {
+        amp_route_break(&r->run, &err);
+    } else if (strcmp(err.code, "duplicate_msg_id") == 0) {
+        amp_keeper_duplicate(r->keeper, j, &err);
+    } else {
+        amp_keeper_refuse(r->keeper, j, err.code, err.what, port,
+                          strcmp(err.code, "buffer_full") == 0);
+    }
+}
+
+/* ---- offers, by the action of the outlet ---- */
+
+static void job_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule);
+
+static void reject_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
+{
+    char why[512];
+    (void)outlet;
+    snprintf(why, sizeof(why), "refused by the route \"%.200s\"", rule);
+    amp_keeper_refuse(r->keeper, j, "rejected", why, rule, false);
+}
+
+static void dead_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
+{
+    char why[512];
+    (void)outlet;
+    snprintf(why, sizeof(why), "kept back by the route \"%.200s\"", rule);
+    amp_keeper_dead(r->keeper, j, "kept_back", why, rule);
+}
+
+/* No message is signed yet. */
+static bool may_leave(struct amp_router *r, const struct job *j, uint32_t outlet)
+{
+    if (!amp_terms_of(j->protocol)->signs || !amp_outlet_info(r->outlets, outlet)->network)
+        return true;
+    if (!r->opt->allow_unsigned)
+        return false;
+    amp_keeper_unsigned(r->keeper, j, amp_outlet_info(r->outlets, outlet)->spec);
+    return true;
+}
+
+static void port_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
+{
+    const char *spec = amp_outlet_info(r->outlets, outlet)->spec;
+    struct amp_error err;
+    (void)rule;
+    if (!may_leave(r, j, outlet)) {
+        amp_keeper_refuse(r->keeper, j, "unsigned",
+                          "it is unsigned and must not leave this machine (--allow-unsigned)", spec,
+                          false);
+    } else if (amp_outlet_offer(r->outlets, outlet, j, &err) == 0) {
+        j->waiting++;
+        if (r->opt->eager)
+            amp_outlet_step(r->outlets, outlet);
+    } else if (strcmp(err.code, "duplicate_msg_id") == 0) {
+        amp_keeper_duplicate(r->keeper, j, &err);
+    } else {
+        amp_keeper_refuse(r->keeper, j, err.code, err.what, spec, true);
+        if (strcmp(err.code, "buffer_full") != 0)
+            r->run.voice->status(err.status);
+    }
+}
+
+static void inbox_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
+{
+    (void)rule;
+    inbox_deliver(r, j, amp_span_str(amp_outlet_info(r->outlets, outlet)->arg), outlet);
+}
+
+static void recipient_deliver(struct amp_router *r, struct job *kid)
+{
+    const char *name = kid->address.name;
+    struct amp_error err = {0};
+    uint32_t outlet;
+    bool retryable = false;
+    kid->waiting++;
+    if (kid->refused)
+        amp_keeper_refuse(r->keeper, kid, kid->refused, kid->why, kid->refused_by, kid->again);
+    else if (amp_addressing_outlet(r->addressing, kid, &outlet, &retryable, &err) == 0)
+        job_offer(r, kid, outlet, name);
+    else if (err.status == AMP_NO)
+        amp_keeper_refuse(r->keeper, kid, err.code, err.what, name, retryable);
+    else
+        amp_route_break(&r->run, &err);
+    amp_dispatch_leave(r, kid);
+}
+
+static void agents_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
+{
+    struct job *kid;
+    (void)outlet;
+    (void)rule;
+    if (j->address.nobody && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
+        r->unmatched_acks++;
+    else if (j->address.nobody)
+        amp_keeper_unaddressed(r->keeper, j, amp_address_is_temporary(j->address.nobody->why.code));
+    while ((kid = j->address.kids)) {
+        j->address.kids = kid->next;
+        kid->next = NULL;
+        j->waiting++;
+        recipient_deliver(r, kid);
+    }
+    j->address.last = NULL;
+}
+
+static void job_offer(struct amp_router *r, struct job *j, uint32_t outlet, const char *rule)
+{
+    typedef void offer_fn(struct amp_router *, struct job *, uint32_t, const char *);
+    static offer_fn *const offer_to[AMP_OUTLET_ACTIONS] = {
+        [AMP_OUTLET_PORT] = port_offer,     [AMP_OUTLET_AGENTS] = agents_offer,
+        [AMP_OUTLET_REJECT] = reject_offer, [AMP_OUTLET_DEAD] = dead_offer,
+        [AMP_OUTLET_INBOX] = inbox_offer,
+    };
+    offer_to[amp_outlet_info(r->outlets, outlet)->action](r, j, outlet, rule);
+}
+
+bool amp_dispatch_holds(struct amp_router *r, const struct job *j)
 {
     for (uint32_t i = 0; i < amp_rules_n(r->rules) && !j->refused; i++) {
         if (!amp_rules_hold(j, i))
             continue;
-        if (amp_outlet_holds(r, amp_rules_at(r->rules, i)->port) || amp_recipients_holds(r, j))
+        if (amp_outlet_holds(r->outlets, amp_rules_at(r->rules, i)->port) ||
+            amp_addressing_holds(r->addressing, j))
             return true;
-        if (!r->all)
+        if (!r->opt->all)
             break;
     }
     return false;
 }
 
-void amp_route_job_dispatch(struct router *r, struct job *j)
+/* ---- a dry run ---- */
+
+/* Why it would be answered instead of delivered; NULL: it would not. */
+static const char *refusal_find(const struct amp_router *r, const struct job *j, const char **why)
+{
+    bool any = false;
+    *why = j->why;
+    if (j->refused)
+        return j->refused;
+    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !any; i++) {
+        if (!amp_rules_hold(j, i))
+            continue;
+        any = true;
+        enum amp_outlet_action does =
+            amp_outlet_info(r->outlets, amp_rules_at(r->rules, i)->port)->action;
+        if (does == AMP_OUTLET_REJECT || does == AMP_OUTLET_DEAD) {
+            *why = amp_rules_at(r->rules, i)->text;
+            return does == AMP_OUTLET_REJECT ? "rejected" : "kept_back";
+        }
+        if (does == AMP_OUTLET_AGENTS && j->address.nobody) {
+            *why = j->address.nobody->why.what;
+            return j->address.nobody->why.code;
+        }
+        for (const struct job *kid = j->address.kids; kid && does == AMP_OUTLET_AGENTS;
+             kid = kid->next)
+            if (kid->refused) {
+                *why = kid->why;
+                return kid->refused;
+            }
+    }
+    *why = "no route matches";
+    return any ? NULL : "no_route";
+}
+
+static void ports_write(struct amp_jw *w, const struct amp_router *r, const struct job *j)
+{
+    amp_jw_key(w, "ports");
+    amp_jw_open(w, '[');
+    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !j->refused; i++) {
+        if (!amp_rules_hold(j, i))
+            continue;
+        amp_jw_str(
+            w, amp_span_str(amp_outlet_info(r->outlets, amp_rules_at(r->rules, i)->port)->spec));
+        if (!r->opt->all)
+            break;
+    }
+    amp_jw_close(w, ']');
+    if (!j->address.kids)
+        return;
+    amp_jw_key(w, "recipients");
+    amp_jw_open(w, '[');
+    for (const struct job *kid = j->address.kids; kid; kid = kid->next)
+        if (!kid->refused)
+            amp_jw_str(w, amp_span_str(kid->address.name));
+    amp_jw_close(w, ']');
+}
+
+/* One line on our output, of what would become of it. */
+static void dry_report(struct amp_router *r, const struct job *j)
+{
+    AMP_BUF struct amp_buf line = {0};
+    struct amp_jw w;
+    struct amp_error err;
+    const char *why, *code = refusal_find(r, j, &why);
+    amp_buf_init(&line, (size_t)1 << 20);
+    amp_jw_init(&w, &line);
+    amp_jw_open(&w, '{');
+    amp_jw_member_int(&w, "line", (int64_t)j->number);
+    amp_jw_member_text(&w, "id", j->id);
+    amp_jw_member_text(&w, "protocol", amp_protocol_name(j->protocol));
+    amp_jw_key(&w, "tried");
+    amp_jw_open(&w, '[');
+    bool any = false;
+    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !(any && !r->opt->all); i++) {
+        amp_jw_open(&w, '{');
+        amp_jw_member_text(&w, "predicate", amp_rules_at(r->rules, i)->text);
+        amp_jw_key(&w, "holds");
+        amp_jw_bool(&w, amp_rules_hold(j, i));
+        amp_jw_close(&w, '}');
+        any = any || amp_rules_hold(j, i);
+    }
+    amp_jw_close(&w, ']');
+    ports_write(&w, r, j);
+    amp_jw_member_text(&w, "lane", amp_lane_name(j->lane));
+    if (code) {
+        amp_jw_member_text(&w, "refused", code);
+        amp_jw_member_text(&w, "why", why);
+    }
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, &err) < 0) {
+        amp_route_break(&r->run, &err);
+        return;
+    }
+    if (code)
+        r->run.voice->status(AMP_NO);
+    amp_keeper_say(r->keeper, amp_buf_span(&line));
+}
+
+/* ---- the whole ---- */
+
+void amp_dispatch(struct amp_router *r, struct job *j)
 {
     j->waiting++; /* ours, so that an outcome that comes at once does not end the job */
-    if (r->dry) {
-        amp_dry_say(r, j);
-        amp_route_job_leave(r, j);
+    if (r->run.dry) {
+        dry_report(r, j);
+        amp_dispatch_leave(r, j);
         return;
     }
     bool any = j->refused;
     if (j->refused)
-        amp_keeper_refuse(r, j, j->refused, j->why, j->refused_by, j->again);
-    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !(any && (!r->all || j->refused)); i++) {
+        amp_keeper_refuse(r->keeper, j, j->refused, j->why, j->refused_by, j->again);
+    for (uint32_t i = 0; i < amp_rules_n(r->rules) && !(any && (!r->opt->all || j->refused)); i++) {
+        const struct rule *rule = amp_rules_at(r->rules, i);
         if (!amp_rules_hold(j, i))
             continue;
         any = true;
-        amp_route_job_offer(r, j, amp_rules_at(r->rules, i));
+        job_offer(r, j, rule->port, rule->text);
     }
     if (any && !j->refused)
         amp_tee_copy(r, j);
     if (!any && (j->kind == AMP_KIND_ACK || j->kind == AMP_KIND_NACK))
         r->unmatched_acks++;
     else if (!any)
-        amp_keeper_refuse(r, j, "no_route", "no route takes it", "", true);
-    amp_route_job_leave(r, j);
+        amp_keeper_refuse(r->keeper, j, "no_route", "no route matches", "", true);
+    amp_dispatch_leave(r, j);
 }
 
-void amp_route_job_done(void *ctx, uint64_t tag, const struct amp_error *why)
+void amp_dispatch_done(void *router, struct job *j, uint32_t outlet, const struct amp_error *why,
+                       bool kept)
 {
-    struct router *r = ctx;
-    struct job *j = (struct job *)(uintptr_t)tag;
-    if (!j) {
-        amp_direct_done(r, why);
-        return;
-    }
+    struct amp_router *r = router;
+    const struct amp_route_voice *voice = r->run.voice;
+    bool closed = why && strcmp(why->code, "closed_pipe") == 0;
     if (j->copy) {
-        r->copies_lost += why != NULL;
-        r->n_copies--;
+        r->tees.lost += why != NULL;
+        r->tees.away--;
     } else if (why && j->answer) {
-        /* Nobody hears our answers any more; those of a durable router stay in the outbox. */
+        /* No reader is left for answers; those of a durable router stay in the outbox. */
         j->entry.n = 0;
-        if (strcmp(why->code, "closed_pipe") != 0) {
-            r->voice->complain(why);
-            r->voice->status(why->status);
+        if (!closed) {
+            voice->complain(why);
+            voice->status(why->status);
         }
-    } else if (why && strcmp(why->code, "closed_pipe") == 0) {
-        /* Whoever reads our output had enough: a quiet end. What it did not get stays open. */
+    } else if (closed) {
+        /* The reader of our output had enough: a quiet end. What it did not get stays open. */
         for (struct job *x = j; x; x = x->address.of)
             x->entry.n = 0;
-        amp_route_break(r, why);
+        amp_route_break(&r->run, why);
     } else if (why) {
-        amp_unacked_done(r, j, false);
-        j->tried = r->stepping;
-        amp_keeper_refuse(r, j, why->code, why->what, j->tried ? j->tried->spec : "",
-                          why->status != AMP_NO);
+        bool full = strcmp(why->code, "buffer_full") == 0;
+        j->tried = amp_outlet_info(r->outlets, outlet)->spec;
+        amp_keeper_refuse(r->keeper, j, why->code, why->what, j->tried,
+                          full || why->status != AMP_NO);
         j->tried = NULL;
-        r->voice->status(why->status);
-    } else if (!j->answer) {
-        r->delivered++;
-        if (amp_unacked_done(r, j, true))
-            return;
+        if (!full)
+            voice->status(why->status);
     }
-    amp_route_job_leave(r, j);
+    if (!kept)
+        amp_dispatch_leave(r, j);
+}
+
+void amp_dispatch_failed(void *router, struct amp_span line, uint32_t outlet,
+                         const struct amp_error *why)
+{
+    struct amp_router *r = router;
+    bool closed = strcmp(why->code, "closed_pipe") == 0;
+    struct job *j = closed ? NULL : amp_route_job_new(r->jobs, line, NULL);
+    if (!j) {
+        amp_route_break(&r->run, why);
+        return;
+    }
+    amp_keeper_refuse(r->keeper, j, why->code, why->what, amp_outlet_info(r->outlets, outlet)->spec,
+                      why->status != AMP_NO);
+    r->run.voice->status(why->status);
+    amp_route_job_free(j);
 }

@@ -1,73 +1,79 @@
-/* Copies of what is routed, for ports that only listen: nobody waits for them, nothing is answered.
+/* Copies of what is routed, for ports that only listen: nothing waits for them, nothing is
+ * answered.
  */
-#include "route/router/router.h"
+#include "route/router/private.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* PORT as in a route, or the name of a file or FIFO. */
-static int add(struct router *r, const char *text, struct amp_error *err)
+static int tee_add(struct amp_router *r, const char *text, struct amp_error *err)
 {
     AMP_BUF struct amp_buf spec = {0};
-    struct stat st;
     size_t word = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
-    bool named = text[word] == ':' || strcmp(text, "stdout") == 0;
+    bool is_port = text[word] == ':' || strcmp(text, "stdout") == 0;
+    uint32_t before = amp_outlets_n(r->outlets), *outlet = &r->tees.outlets[r->tees.n];
     amp_buf_init(&spec, 8192);
-    if (!named &&
-        amp_buf_str(&spec, stat(text, &st) == 0 && S_ISFIFO(st.st_mode) ? "fifo:" : "file:", err) <
-            0)
+    if ((is_port ? amp_buf_str(&spec, text, err) : amp_outlet_spec_of(text, &spec, err)) < 0 ||
+        amp_outlets_open(r->outlets, spec.data, false, outlet, err) < 0)
         return -1;
-    uint32_t before = r->n_ports, *port = &r->tees[r->n_tees];
-    if (amp_buf_str(&spec, text, err) < 0 || amp_router_port(r, spec.data, false, port, err) < 0)
-        return -1;
-    r->n_tees++;
-    if (!r->outlets[*port]->port)
-        return amp_fail(err, AMP_USAGE, "bad_port", "%s is no port for copies", text);
-    r->outlets[*port]->listens = r->n_ports > before;
+    r->tees.n++;
+    if (amp_outlet_info(r->outlets, *outlet)->action != AMP_OUTLET_PORT)
+        return amp_fail(err, AMP_USAGE, "bad_port", "%s cannot be a port for copies", text);
+    if (amp_outlets_n(r->outlets) > before)
+        amp_outlet_mark_listener(r->outlets, *outlet);
     return 0;
 }
 
-int amp_tee_start(struct router *r, const char *const *specs, int n, struct amp_error *err)
+int amp_tee_start(struct amp_router *r, struct amp_error *err)
 {
-    r->tees = calloc((size_t)n + 1, sizeof(*r->tees));
-    if (!r->tees)
+    const struct amp_route_texts *tees = &r->opt->tees;
+    r->tees.outlets = calloc((size_t)tees->n + 1, sizeof(*r->tees.outlets));
+    if (!r->tees.outlets)
         return amp_fail_memory(err);
-    for (int i = 0; i < n; i++)
-        if (add(r, specs[i], err) < 0)
+    for (int i = 0; i < tees->n; i++)
+        if (tee_add(r, tees->v[i], err) < 0)
             return -1;
     return 0;
 }
 
-void amp_tee_copy(struct router *r, const struct job *j)
+bool amp_tee_uses(const struct amp_router *r, uint32_t outlet)
 {
-    for (uint32_t i = 0; i < r->n_tees; i++) {
+    for (uint32_t i = 0; i < r->tees.n; i++)
+        if (r->tees.outlets[i] == outlet)
+            return true;
+    return false;
+}
+
+void amp_tee_copy(struct amp_router *r, const struct job *j)
+{
+    for (uint32_t i = 0; i < r->tees.n; i++) {
         struct amp_error err;
-        struct job *c = amp_route_job_new(r, amp_route_job_whole(j), NULL);
+        struct job *c = amp_route_job_new(r->jobs, amp_route_job_whole(j), NULL);
         if (!c) {
-            r->copies_lost++;
+            r->tees.lost++;
             continue;
         }
         c->copy = true;
         c->lane = j->lane;
         c->order = j->order;
         c->protocol = j->protocol;
-        if (amp_outlet_offer(r, r->tees[i], c, &err) < 0) {
-            r->copies_lost++;
-            amp_route_job_free(r, c);
-            continue;
-        }
         c->waiting = 1;
-        r->n_copies++;
+        r->tees.away++;
+        if (amp_outlet_offer(r->outlets, r->tees.outlets[i], c, &err) < 0) {
+            r->tees.away--;
+            r->tees.lost++;
+            amp_route_job_free(c);
+        }
     }
 }
 
-void amp_tee_end(struct router *r)
+void amp_tee_end(struct amp_router *r)
 {
-    uint64_t lost = r->copies_lost + r->n_copies;
+    uint64_t lost = r->tees.lost + r->tees.away;
     if (lost > 0)
-        r->voice->warn("%llu copies did not reach their ports (--tee)", (unsigned long long)lost);
-    free(r->tees);
-    r->tees = NULL;
-    r->n_tees = 0;
+        r->run.voice->warn("%llu %s (--tee)", (unsigned long long)lost,
+                           lost == 1 ? "copy did not reach its port"
+                                     : "copies did not reach their ports");
+    free(r->tees.outlets);
 }

@@ -160,7 +160,8 @@ int amp_predicate_parse(struct amp_span text, struct amp_predicate **out, struct
 {
     text = span_trim(text);
     if (text.n == 0)
-        return amp_fail(err, AMP_USAGE, "bad_predicate", "the predicate is empty; * is all");
+        return amp_fail(err, AMP_USAGE, "bad_predicate",
+                        "the predicate is empty; * matches every message");
     struct amp_predicate *p = calloc(1, sizeof(*p));
     if (!p)
         return amp_fail_memory(err);

@@ -1,8 +1,8 @@
 /*
- * Predicates over a message: what a route asks. `to=executor,type=task_*` holds when every term
- * holds; a term is KEY=GLOB or KEY!=GLOB, GLOB may list alternatives with `|`; `*` alone holds for
- * every message. A field that the message does not have never equals and always differs. `\,`
- * stands for a comma inside a glob. `jq:EXPR` is left to the jq worker.
+ * Predicates of routes over a message. `to=executor,type=task_*` is true if all terms are true. A
+ * term is KEY=GLOB or KEY!=GLOB; GLOB may list alternatives with `|`. `*` alone matches every
+ * message. A missing field equals no glob and differs from every glob. `\,` is a comma in a glob.
+ * The jq worker evaluates `jq:EXPR`.
  */
 #ifndef AMP_ROUTE_PREDICATE_H
 #define AMP_ROUTE_PREDICATE_H
@@ -25,18 +25,18 @@
 
 struct amp_predicate;
 
-/* USAGE "bad_predicate" says what is wrong with the text. */
+/* USAGE bad_predicate: the text is invalid; err has the reason. */
 int amp_predicate_parse(struct amp_span text, struct amp_predicate **out, struct amp_error *err);
 void amp_predicate_free(struct amp_predicate *p);
 /* The expression of a jq: predicate, or NULL for a native one. */
 const char *amp_predicate_jq(const struct amp_predicate *p);
-/* Native ones only. */
+/* For native predicates only. */
 bool amp_predicate_match(const struct amp_predicate *p, const struct amp_view *v);
 
-/* Whether it asks for what stands in the view's body. */
+/* Whether it reads fields of the view's body. */
 bool amp_predicate_asks_body(const struct amp_predicate *p);
 
-/* Whether it asks for no more than protocol, kind, type and priority. */
+/* Whether it reads protocol, kind, type and priority only. */
 bool amp_predicate_is_plain(const struct amp_predicate *p);
 
 /* Splits 'PREDICATE => PORT' at its last arrow; both parts are trimmed. */

@@ -10,26 +10,24 @@
 
 #include "port/helper.h"
 
-struct amp_rules {
+/* One table; a rule's place in it is its bit in a job's `hit`. */
+struct table {
     struct rule v[RULES_MAX];
     uint32_t n;
-    bool all;
     const char *filters[RULES_MAX + 1];
     int n_filters;
     struct amp_helper *jq; /* or NULL */
 };
 
-int amp_rules_new(bool all, struct amp_rules **out, struct amp_error *err)
-{
-    struct amp_rules *t = calloc(1, sizeof(*t));
-    if (!t)
-        return amp_fail_memory(err);
-    t->all = all;
-    *out = t;
-    return 0;
-}
+struct amp_rules {
+    bool all;
+    int64_t limit_ms;
+    const volatile int *stop;
+    struct table *now, *next; /* next: being built */
+    uint32_t era;
+};
 
-void amp_rules_free(struct amp_rules *t)
+static void table_free(struct table *t)
 {
     if (!t)
         return;
@@ -41,9 +39,41 @@ void amp_rules_free(struct amp_rules *t)
     free(t);
 }
 
-int amp_rules_add(struct amp_rules *t, struct amp_span predicate, struct rule **out,
+int amp_rules_new(bool all, int64_t limit_ms, const volatile int *stop, struct amp_rules **out,
                   struct amp_error *err)
 {
+    struct amp_rules *r = calloc(1, sizeof(*r));
+    if (!r)
+        return amp_fail_memory(err);
+    *r = (struct amp_rules){.all = all, .limit_ms = limit_ms, .stop = stop};
+    if (!(r->now = calloc(1, sizeof(*r->now)))) {
+        free(r);
+        return amp_fail_memory(err);
+    }
+    *out = r;
+    return 0;
+}
+
+void amp_rules_free(struct amp_rules *r)
+{
+    if (!r)
+        return;
+    table_free(r->now);
+    table_free(r->next);
+    free(r);
+}
+
+int amp_rules_begin(struct amp_rules *r, struct amp_error *err)
+{
+    table_free(r->next);
+    r->next = calloc(1, sizeof(*r->next));
+    return r->next ? 0 : amp_fail_memory(err);
+}
+
+int amp_rules_add(struct amp_rules *r, struct amp_span predicate, struct rule **out,
+                  struct amp_error *err)
+{
+    struct table *t = r->next;
     if (t->n == RULES_MAX)
         return amp_fail(err, AMP_USAGE, "too_many", "more than %d routes", RULES_MAX);
     struct rule *rule = &t->v[t->n];
@@ -57,8 +87,7 @@ int amp_rules_add(struct amp_rules *t, struct amp_span predicate, struct rule **
     return 0;
 }
 
-int amp_rules_start(struct amp_rules *t, int64_t limit_ms, volatile const int *stop,
-                    struct amp_error *err)
+static int worker_start(struct amp_rules *r, struct table *t, struct amp_error *err)
 {
     for (uint32_t i = 0; i < t->n; i++) {
         const char *expr = amp_predicate_jq(t->v[i].predicate);
@@ -71,20 +100,36 @@ int amp_rules_start(struct amp_rules *t, int64_t limit_ms, volatile const int *s
     if (t->n_filters == 0)
         return 0;
     struct amp_helper_options opt = {
-        .name = "jq-worker", .args = t->filters, .limit_ms = limit_ms, .stop = stop};
+        .name = "jq-worker", .args = t->filters, .limit_ms = r->limit_ms, .stop = r->stop};
     if (amp_helper_new(&opt, &t->jq, err) < 0)
         return -1;
     return amp_helper_probe(t->jq, err);
 }
 
-uint32_t amp_rules_n(const struct amp_rules *t)
+int amp_rules_start(struct amp_rules *r, struct amp_error *err)
 {
-    return t->n;
+    if (worker_start(r, r->next, err) < 0)
+        return -1;
+    table_free(r->now);
+    r->now = r->next;
+    r->next = NULL;
+    r->era++;
+    return 0;
 }
 
-const struct rule *amp_rules_at(const struct amp_rules *t, uint32_t i)
+uint32_t amp_rules_era(const struct amp_rules *r)
 {
-    return &t->v[i];
+    return r->era;
+}
+
+uint32_t amp_rules_n(const struct amp_rules *r)
+{
+    return r->now->n;
+}
+
+const struct rule *amp_rules_at(const struct amp_rules *r, uint32_t i)
+{
+    return &r->now->v[i];
 }
 
 bool amp_rules_hold(const struct job *j, uint32_t i)
@@ -92,26 +137,29 @@ bool amp_rules_hold(const struct job *j, uint32_t i)
     return j->hit[i / 64] >> (i % 64) & 1;
 }
 
-bool amp_rules_ask_jq(const struct amp_rules *t)
+bool amp_rules_ask_jq(const struct amp_rules *r)
 {
-    return t->jq != NULL;
+    return r->now->jq != NULL;
 }
 
-bool amp_rules_ask_body(const struct amp_rules *t)
+bool amp_rules_ask_body(const struct amp_rules *r)
 {
-    for (uint32_t i = 0; i < t->n; i++)
-        if (amp_predicate_asks_body(t->v[i].predicate))
+    for (uint32_t i = 0; i < r->now->n; i++)
+        if (amp_predicate_asks_body(r->now->v[i].predicate))
             return true;
     return false;
 }
 
-static void set_hit(struct job *j, uint32_t rule)
+static void hit_set(struct job *j, uint32_t rule)
 {
     j->hit[rule / 64] |= 1ull << (rule % 64);
 }
 
-void amp_rules_match(const struct amp_rules *t, struct job *j, const struct amp_view *v)
+void amp_rules_match(const struct amp_rules *r, struct job *j, const struct amp_view *v)
 {
+    const struct table *t = r->now;
+    memset(j->hit, 0, sizeof(j->hit));
+    j->era = r->era;
     j->stage = JOB_DECIDED;
     j->ask_from = t->n;
     for (uint32_t i = 0; i < t->n; i++) {
@@ -120,17 +168,18 @@ void amp_rules_match(const struct amp_rules *t, struct job *j, const struct amp_
                 j->ask_from = i;
             j->stage = JOB_ASK;
         } else if (amp_predicate_match(t->v[i].predicate, v)) {
-            set_hit(j, i);
-            if (!t->all)
+            hit_set(j, i);
+            if (!r->all)
                 return;
         }
     }
 }
 
 /* The jq rules that matter for a job: those before the first native one that holds. */
-static uint32_t ask_until(const struct amp_rules *t, const struct job *j)
+static uint32_t ask_until(const struct amp_rules *r, const struct job *j)
 {
-    if (t->all)
+    const struct table *t = r->now;
+    if (r->all)
         return t->n;
     for (uint32_t i = 0; i < t->n; i++)
         if (t->v[i].filter < 0 && amp_rules_hold(j, i))
@@ -138,15 +187,16 @@ static uint32_t ask_until(const struct amp_rules *t, const struct job *j)
     return t->n;
 }
 
-int amp_rules_ask(struct amp_rules *t, struct job *j)
+enum amp_rules_asked amp_rules_ask(struct amp_rules *r, struct job *j)
 {
+    const struct table *t = r->now;
     AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
     amp_buf_init(&b, (size_t)40 << 20);
     amp_jw_init(&w, &b);
     amp_jw_key(&w, "f");
     amp_jw_open(&w, '[');
-    for (uint32_t i = j->ask_from, end = ask_until(t, j); i < end; i++)
+    for (uint32_t i = j->ask_from, end = ask_until(r, j); i < end; i++)
         if (t->v[i].filter >= 0)
             amp_jw_int(&w, t->v[i].filter);
     amp_jw_close(&w, ']');
@@ -159,21 +209,20 @@ int amp_rules_ask(struct amp_rules *t, struct job *j)
     if (rc < 0) {
         j->stage = JOB_DECIDED;
         amp_route_job_refuse(j, "predicate_error", err.what, "jq", false);
-        return 0;
-    }
-    if (rc == 0)
+    } else if (rc == 0) {
         j->stage = JOB_ASKED;
-    return rc;
+    }
+    return rc > 0 ? AMP_RULES_LATER : AMP_RULES_ASKED;
 }
 
-static void fail_job(struct job *j, const char *what, size_t n)
+static void job_fail(struct job *j, const char *what, size_t n)
 {
     char why[sizeof(j->why)];
     snprintf(why, sizeof(why), "%.*s", (int)(n < 150 ? n : 150), what);
     amp_route_job_refuse(j, "predicate_error", why, "jq", false);
 }
 
-static void read_answer(const struct amp_rules *rules, struct job *j, struct amp_span answer)
+static void answer_read(const struct amp_rules *r, struct job *j, struct amp_span answer)
 {
     struct amp_tape t;
     struct amp_json_fault fault;
@@ -182,20 +231,20 @@ static void read_answer(const struct amp_rules *rules, struct job *j, struct amp
     if (amp_tape_scan(&t, answer.p, answer.n, &fault) == 0)
         list = amp_tape_get(&t, 0, AMP_SPAN("r"));
     if (list == AMP_TOK_NONE) {
-        fail_job(j, "no answer", 9);
+        job_fail(j, "no answer", 9);
     } else {
         uint32_t tok = list + 1;
-        for (uint32_t i = j->ask_from, end = ask_until(rules, j); i < end && !j->refused; i++) {
-            if (rules->v[i].filter < 0)
+        for (uint32_t i = j->ask_from, end = ask_until(r, j); i < end && !j->refused; i++) {
+            if (r->now->v[i].filter < 0)
                 continue;
             if (tok >= t.tok[list].next) {
-                fail_job(j, "an answer is missing", 20);
+                job_fail(j, "an answer is missing", 20);
             } else if (t.tok[tok].type == AMP_JSON_STRING) {
                 struct amp_span s = amp_tok_raw(&t, tok);
-                fail_job(j, s.p, s.n);
+                job_fail(j, s.p, s.n);
             } else if (t.tok[tok].type == AMP_JSON_TRUE) {
-                set_hit(j, i);
-                if (!rules->all)
+                hit_set(j, i);
+                if (!r->all)
                     break;
             }
             tok = tok < t.n ? t.tok[tok].next : tok;
@@ -204,25 +253,26 @@ static void read_answer(const struct amp_rules *rules, struct job *j, struct amp
     amp_tape_release(&t);
 }
 
-static void replied(void *ctx, uint64_t tag, struct amp_span answer, const struct amp_error *why)
+static void answer_take(void *ctx, uint64_t tag, struct amp_span answer,
+                        const struct amp_error *why)
 {
-    const struct amp_rules *t = ctx;
+    const struct amp_rules *r = ctx;
     struct job *j = (struct job *)(uintptr_t)tag;
     if (why)
-        fail_job(j, why->what, strlen(why->what));
+        job_fail(j, why->what, strlen(why->what));
     else
-        read_answer(t, j, answer);
+        answer_read(r, j, answer);
     j->stage = JOB_DECIDED;
 }
 
-int amp_rules_step(struct amp_rules *t, struct amp_error *err)
+int amp_rules_step(struct amp_rules *r, struct amp_error *err)
 {
-    return t->jq ? amp_helper_step(t->jq, replied, t, err) : 0;
+    return r->now->jq ? amp_helper_step(r->now->jq, answer_take, r, err) : 0;
 }
 
-void amp_rules_watch(const struct amp_rules *t, struct pollfd *fds, int *timeout_ms)
+void amp_rules_watch(const struct amp_rules *r, struct pollfd *fds, int *timeout_ms)
 {
     fds[0] = fds[1] = (struct pollfd){.fd = -1};
-    if (t->jq)
-        amp_helper_watch(t->jq, fds, timeout_ms);
+    if (r->now->jq)
+        amp_helper_watch(r->now->jq, fds, timeout_ms);
 }

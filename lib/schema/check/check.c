@@ -5,6 +5,7 @@
  * Marks exist only below an unevaluatedProperties or unevaluatedItems: a branch that may fail gets
  * marks of its own, which are merged when it held, so a failed branch leaves nothing behind.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -465,12 +466,19 @@ bool amp_run_node(struct amp_schema_run *r, const struct amp_node *n, uint32_t t
 
 struct amp_schema_run *amp_schema_run_new(struct amp_error *err)
 {
-    struct amp_schema_run *r = calloc(1, sizeof *r);
-    if (!r || !(r->matcher = amp_matcher_new(err))) {
+    struct amp_schema_run *r = malloc(sizeof *r);
+    struct amp_matcher *matcher = r ? amp_matcher_new(err) : NULL;
+    if (!matcher) {
         free(r);
         amp_fail_memory(err);
         return NULL;
     }
+    memset(r, 0, offsetof(struct amp_schema_run, scope));
+    for (unsigned i = 0; i < RUN_SHAPES; i++) {
+        r->shapes[i].node = NULL;
+        r->shapes[i].busy = r->shapes[i].turn = false;
+    }
+    r->matcher = matcher;
     amp_buf_init(&r->text, UINT32_MAX);
     amp_buf_init(&r->pointer, UINT32_MAX);
     amp_buf_init(&r->expected, 4096);

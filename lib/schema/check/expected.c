@@ -218,7 +218,7 @@ void amp_say_expected(struct amp_schema_run *r, const struct amp_note *note)
     else if (!strcmp(k, "uniqueItems"))
         say(r, "no element twice");
     else if (!strcmp(k, "contains"))
-        say(r, "an element of the kind that is asked for");
+        say(r, "an element of the required kind");
     else if (!strcmp(k, "minContains"))
         say_count(r, "at least", n->array->min_contains, "such element", "such elements");
     else if (!strcmp(k, "maxContains"))

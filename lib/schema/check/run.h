@@ -44,16 +44,17 @@ struct amp_schema_run {
     uint32_t *slots; /* uniqueItems of many elements */
     size_t cap_slots;
     uint32_t depth, n_scope;
-    uint32_t patterns;         /* matched on the engine so far in this check */
-    int64_t budget;            /* steps that are left: see amp_run_spend */
-    uint32_t scope[RUN_SCOPE]; /* resources, outermost first */
-    bool failed;               /* could not be decided; err is set */
-    bool explain;              /* keep going and take notes */
+    uint32_t patterns; /* matched on the engine so far in this check */
+    int64_t budget;    /* steps that are left: see amp_run_spend */
+    bool failed;       /* could not be decided; err is set */
+    bool explain;      /* keep going and take notes */
     struct amp_note *notes;
     uint32_t n_notes;
     uint32_t branches;                      /* choices being explained inside each other */
     struct amp_buf pointer, expected, name; /* of the violation being told */
     struct amp_nearest nearest;
+    /* Large, so not cleared as a whole: see amp_schema_run_new. */
+    uint32_t scope[RUN_SCOPE];               /* resources, outermost first */
     struct amp_run_shape shapes[RUN_SHAPES]; /* by node and shape */
 };
 
@@ -64,7 +65,7 @@ static inline bool amp_node_is_false(const struct amp_node *n)
 
 /* expected.c: fills r->expected and r->nearest. note->name is decoded. */
 void amp_say_expected(struct amp_schema_run *r, const struct amp_note *note);
-/* branches.c: no branch of an anyOf or oneOf held: notes of the one that was meant. */
+/* explain.c: no branch of an anyOf or oneOf held: notes of the one that was meant. */
 void amp_explain_branches(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                           const struct amp_node_list *l, const char *keyword);
 /* The limits of one check, before its first node. */

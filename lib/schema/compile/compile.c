@@ -59,7 +59,7 @@ int amp_compile_count(struct amp_compiler *c, const struct amp_node *n, uint32_t
     if (number)
         d = amp_decimal_read(amp_tok_raw(t, value));
     if (!number || d.neg || !amp_decimal_is_integer(&d))
-        return amp_schema_wrong_value(c, n->doc, value, "a whole number of 0 or more is expected",
+        return amp_schema_wrong_value(c, n->doc, value, "an integer of 0 or more is expected",
                                       NULL);
     *out = amp_decimal_int64(&d, &v) && v < NODE_NO_SIZE ? (uint32_t)v : NODE_NO_SIZE;
     return 0;

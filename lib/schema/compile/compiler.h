@@ -103,9 +103,14 @@ int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t t
 /* resolve.c: the number of an anchor, or AMP_TOK_NONE. */
 uint32_t amp_anchor_find(const struct amp_compiler *c, uint32_t resource, struct amp_span name);
 uint32_t amp_anchor_hash(uint32_t resource, struct amp_span name);
-/* 1: no schema is known by this URI; 2: that schema has no such place. */
-int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
-                         struct amp_target *out);
+enum amp_resolved {
+    AMP_RESOLVE_FAILED = -1, /* err is set */
+    AMP_RESOLVED,
+    AMP_RESOLVE_UNKNOWN,  /* no schema is known by this URI */
+    AMP_RESOLVE_NO_PLACE, /* that schema has no such place */
+};
+enum amp_resolved amp_document_resolve(struct amp_compiler *c, uint32_t resource,
+                                       struct amp_span ref, struct amp_target *out);
 /* The resource of a URI, its document loaded if need be: 1, 0 where none is known by it, -1. */
 int amp_resource_find(struct amp_compiler *c, struct amp_span uri, enum amp_draft draft,
                       uint32_t *out);

@@ -63,7 +63,7 @@ static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t r
     uint32_t found = amp_anchor_find(c, resource, name);
     if (found != AMP_TOK_NONE) {
         if (c->program->anchors[found].tok != tok)
-            return amp_schema_wrong(c, d, value, "invalid_schema", "this anchor stands twice");
+            return amp_schema_wrong(c, d, value, "invalid_schema", "duplicate anchor");
         c->program->anchors[found].dynamic |= dynamic;
         return 0;
     }
@@ -233,7 +233,7 @@ static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
     for (uint32_t at = key, i; amp_index_next(&c->program->uri_index, key, &at, &i);)
         if (amp_span_eq(c->program->resources[i].uri, kept) && c->program->resources[i].doc == d &&
             c->program->resources[i].tok != tok)
-            return amp_schema_wrong(c, d, value, "invalid_schema", "this $id stands twice");
+            return amp_schema_wrong(c, d, value, "invalid_schema", "duplicate $id");
     return add_resource(c, d, tok, kept, &around, resource);
 }
 
@@ -406,4 +406,21 @@ int amp_document_use(struct amp_program *p, struct amp_document *d, int by, stru
             document_close(d);
     }
     return rc;
+}
+
+/* What a compiled schema needs for explanations only: the tapes of its documents and the way from a
+ * token to its node. The texts stay, so the tapes come out the same. */
+void amp_schema_fold(struct amp_schema *s)
+{
+    if (!s->folded)
+        amp_document_use(s->program, s->first->doc, -1, NULL);
+    s->folded = true;
+}
+
+int amp_schema_unfold(struct amp_schema *s, struct amp_error *err)
+{
+    if (s->folded && amp_document_use(s->program, s->first->doc, 1, err) < 0)
+        return -1;
+    s->folded = false;
+    return 0;
 }

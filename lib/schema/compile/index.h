@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "schema/arena.h"
 #include "json/hash.h"
 
 struct amp_index {

@@ -221,7 +221,7 @@ static int read_names(struct amp_compiler *c, struct amp_node *n, uint32_t value
             return wrong(c, n, k, "a name is a string");
         for (uint32_t j = value + 1; j < k && *count < COMPARED; j = t->tok[j].next)
             if (amp_tape_equal(t, j, t, k))
-                return wrong(c, n, k, "this name stands twice");
+                return wrong(c, n, k, "duplicate name");
         if (amp_compile_text(c, n, k, &list[(*count)++]))
             return -1;
     }

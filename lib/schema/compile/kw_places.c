@@ -14,14 +14,15 @@ static int find(struct amp_compiler *c, struct amp_node *n, uint32_t value, stru
         return wrong(c, n, value, "a reference is a string");
     if (amp_compile_text(c, n, value, &ref))
         return -1;
-    int r = amp_document_resolve(c, n->resource, ref, to);
-    if (r < 0)
+    enum amp_resolved r = amp_document_resolve(c, n->resource, ref, to);
+    if (r == AMP_RESOLVE_FAILED)
         return -1;
-    if (r > 0)
+    if (r != AMP_RESOLVED)
         return amp_schema_wrong(c, n->doc, value, "unresolved_ref",
-                                r == 1 ? "no schema is known by this reference"
-                                       : "this reference leads nowhere: there is no such place or "
-                                         "anchor");
+                                r == AMP_RESOLVE_UNKNOWN
+                                    ? "no schema is known by this reference"
+                                    : "this reference leads nowhere: there is no such place or "
+                                      "anchor");
     *out = amp_node_at(c, to->doc, to->tok, to->resource);
     return *out ? amp_document_refer(c, n->doc, to->doc) : -1;
 }

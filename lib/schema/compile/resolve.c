@@ -156,8 +156,8 @@ int amp_resource_find(struct amp_compiler *c, struct amp_span uri, enum amp_draf
     return 1;
 }
 
-int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_span ref,
-                         struct amp_target *out)
+enum amp_resolved amp_document_resolve(struct amp_compiler *c, uint32_t resource,
+                                       struct amp_span ref, struct amp_target *out)
 {
     AMP_BUF struct amp_buf uri = {0}, fragment = {0};
     struct amp_uri parts = amp_uri_split(ref);
@@ -169,37 +169,37 @@ int amp_document_resolve(struct amp_compiler *c, uint32_t resource, struct amp_s
     if (before > 0) {
         struct amp_resource from = c->program->resources[resource];
         if (amp_uri_resolve(from.uri, (struct amp_span){ref.p, before}, &uri, c->err))
-            return -1;
+            return AMP_RESOLVE_FAILED;
         int found = amp_resource_find(c, amp_buf_span(&uri), from.draft, &to);
         if (found <= 0)
-            return found < 0 ? -1 : 1;
+            return found < 0 ? AMP_RESOLVE_FAILED : AMP_RESOLVE_UNKNOWN;
     }
     if (amp_uri_decode(parts.fragment, &fragment, c->err))
-        return -1;
+        return AMP_RESOLVE_FAILED;
     struct amp_document *d = c->program->resources[to].doc;
     struct amp_span name = amp_buf_span(&fragment);
     if (amp_document_open(d, c->err))
-        return -1;
+        return AMP_RESOLVE_FAILED;
     *out = (struct amp_target){d, c->program->resources[to].tok, to, NULL};
     if (name.n && name.p[0] != '/') {
         uint32_t found = amp_anchor_find(c, to, name);
         if (found == AMP_TOK_NONE)
-            return 2;
+            return AMP_RESOLVE_NO_PLACE;
         out->anchor = &c->program->anchors[found];
         out->tok = out->anchor->tok;
-        return 0;
+        return AMP_RESOLVED;
     }
     if (name.n) {
         if (follow(c, d, c->program->resources[to].tok, name, &out->tok))
-            return -1;
+            return AMP_RESOLVE_FAILED;
         if (out->tok == AMP_TOK_NONE)
-            return 2;
+            return AMP_RESOLVE_NO_PLACE;
         if (!d->resource[out->tok] && pay(c, d, out->tok, PLACE_STEPS))
-            return -1;
+            return AMP_RESOLVE_FAILED;
         if (!d->resource[out->tok] &&
             amp_document_walk(c, d, out->tok, around(d, c->program->resources[to].tok, out->tok)))
-            return -1;
+            return AMP_RESOLVE_FAILED;
         out->resource = d->resource[out->tok] - 1;
     }
-    return 0;
+    return AMP_RESOLVED;
 }

@@ -42,7 +42,7 @@ bool amp_idna_read(const char *p, size_t n, struct amp_idna *out);
 bool amp_idna_is_rtl(const struct amp_idna *l);
 bool amp_idna_bidi(const struct amp_idna *l);
 
-/* uri_format.c */
+/* uri.c */
 bool amp_format_uri(const char *p, size_t n);
 bool amp_format_uri_reference(const char *p, size_t n);
 bool amp_format_iri(const char *p, size_t n);
@@ -50,9 +50,6 @@ bool amp_format_iri_reference(const char *p, size_t n);
 bool amp_format_uri_template(const char *p, size_t n);
 
 /* text.c */
-bool amp_format_uuid(const char *p, size_t n);
-bool amp_format_json_pointer(const char *p, size_t n);
-bool amp_format_relative_json_pointer(const char *p, size_t n);
 
 /* ecma.c: the syntax of ECMA-262 expressions, leniently where its Annex B is. */
 bool amp_format_regex(const char *p, size_t n);

@@ -4,7 +4,7 @@
 #ifndef SCHEMA_PATTERN_H
 #define SCHEMA_PATTERN_H
 
-#include "base/arena.h"
+#include "schema/arena.h"
 
 struct amp_matcher; /* working memory, one a checker */
 

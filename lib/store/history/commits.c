@@ -67,6 +67,7 @@ static int one_frame(void *ctx, const struct amp_frame_head *head, struct amp_sp
                                  .was = f.was,
                                  .at_ms = f.at,
                                  .key = f.key,
+                                 .full = f.full,
                                  .event = f.event,
                                  .actor = f.actor,
                                  .json = f.state};
@@ -74,6 +75,7 @@ static int one_frame(void *ctx, const struct amp_frame_head *head, struct amp_sp
         c.has_line = f.n_out > 0;
         c.id = c.has_line ? f.out[c.index].id : (struct amp_span){"", 0};
         c.line = c.has_line ? f.out[c.index].line : (struct amp_span){"", 0};
+        c.role = c.has_line ? (enum amp_role)f.out[c.index].role : AMP_ROLE_message;
         c.last = c.index + 1 >= f.n_out;
         if (w->fn(w->ctx, &c) != 0)
             return 1;
@@ -134,6 +136,6 @@ int amp_store_commits(struct amp_store *s, uint64_t from, uint64_t to, amp_store
     amp_frame_arena_release(&w.arena);
     amp_buf_release(&w.blob);
     if (rc == 0 && bad && pos.n < w.to)
-        return amp_log_damaged(&pos, "no intact frame stands there", err);
+        return amp_log_damaged(&pos, "no intact frame there", err);
     return rc < 0 ? -1 : 0;
 }

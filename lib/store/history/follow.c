@@ -59,6 +59,6 @@ int amp_store_frames_on(struct amp_store *s, struct amp_store_place *at, amp_sto
     if (rc < 0)
         return -1;
     if (rc == 0 && bad && at->pos.n < r.to)
-        return amp_log_damaged(&pos, "no intact frame stands there", err);
+        return amp_log_damaged(&pos, "no intact frame there", err);
     return 0;
 }

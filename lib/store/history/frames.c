@@ -46,7 +46,7 @@ int amp_store_frames(struct amp_store *s, uint64_t from, amp_store_frame_fn fn, 
     if (rc < 0)
         return -1;
     if (rc == 0 && bad && pos.n < f.to)
-        return amp_log_damaged(&pos, "no intact frame stands there", err);
+        return amp_log_damaged(&pos, "no intact frame there", err);
     return 0;
 }
 

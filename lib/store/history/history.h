@@ -13,9 +13,10 @@ int amp_store_frames(struct amp_store *s, uint64_t from, amp_store_frame_fn fn, 
 struct amp_store_commit {
     uint64_t n, was; /* the frame; the revision before it */
     int64_t at_ms;
-    struct amp_span key, event, actor, json; /* key: "kind.<encoded id>" */
-    bool has_line, last;                     /* last: no more lines of this frame */
+    struct amp_span key, full, event, actor, json; /* full: the key without digests, or empty */
+    bool has_line, last;                           /* last: no more lines of this frame */
     uint32_t index;
+    enum amp_role role;
     struct amp_span id, line;
 };
 typedef int (*amp_store_commit_fn)(void *ctx, const struct amp_store_commit *c);

@@ -249,6 +249,15 @@ int amp_index_rec(struct amp_index *ix, struct amp_span key, struct amp_index_re
     return rc;
 }
 
+struct amp_index_place amp_index_read_place(sqlite3_stmt *st, int column)
+{
+    return (struct amp_index_place){
+        .seg = (uint32_t)column_u64(st, column),
+        .off = column_u64(st, column + 1),
+        .len = (uint32_t)column_u64(st, column + 2),
+    };
+}
+
 void amp_index_read_rec(sqlite3_stmt *st, struct amp_index_rec *out)
 {
     *out = (struct amp_index_rec){

@@ -127,6 +127,13 @@ int amp_index_seen(struct amp_index *ix, struct amp_span consumer, struct amp_sp
 
 /* The error of a failed call of SQLite's; notes corruption. Returns -1. */
 int amp_index_failed(struct amp_index *ix, const char *what, struct amp_error *err);
+/* Where a frame is. */
+struct amp_index_place {
+    uint32_t seg, len;
+    uint64_t off;
+};
+/* From three columns of a row: segment, offset and length. */
+struct amp_index_place amp_index_read_place(struct sqlite3_stmt *st, int column);
 /* For the store's own queries: a reset statement, NULL on failure; and its next row (1, 0, -1). */
 struct sqlite3_stmt *amp_index_stmt(struct amp_index *ix, enum amp_index_statement which,
                                     struct amp_error *err);

@@ -16,7 +16,7 @@
 #include <amp/base/id.h>
 #include <amp/base/num.h>
 
-enum { FORMAT = 3 };
+enum { FORMAT = 4 };
 
 static const char schema[] =
     "CREATE TABLE meta(seg INT,off INT,len INT,n INT,sum INT,flags INT,salt INT);"
@@ -162,7 +162,7 @@ static int find_file(struct amp_index *ix, const char *name, struct stat *st, st
     char beside[64];
     if (fstatat(ix->dirfd, name, st, AT_SYMLINK_NOFOLLOW) == 0) {
         if (!S_ISREG(st->st_mode))
-            return amp_fail(err, AMP_IOERR, "bad_path", "%s is no regular file", name);
+            return amp_fail(err, AMP_IOERR, "bad_path", "%s is not a regular file", name);
         return 0;
     }
     if (ix->read_only)
@@ -221,6 +221,8 @@ int amp_index_open(struct amp_index *ix, uint64_t gen, struct amp_error *err)
         ix->corrupt = false;
         if (create_schema(ix, err) != 0)
             return -1;
+        if (st.st_size == 0) /* all that is in it has been written just now */
+            amp_index_note_checked(ix);
     }
     return amp_index_read_meta(ix, err);
 }

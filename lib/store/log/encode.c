@@ -18,6 +18,12 @@ static const char *const log_names[] = {
 #undef X
 };
 
+static const char *const role_names[] = {
+#define X(name) #name,
+    AMP_ROLES(X)
+#undef X
+};
+
 static void put_hex(char *p, unsigned n, uint64_t v)
 {
     while (n--) {
@@ -51,6 +57,8 @@ static void encode_out(struct amp_jw *w, const struct amp_frame *f)
         }
         amp_jw_key(w, "ack");
         amp_jw_bool(w, o->ack);
+        if (o->role)
+            member_str(w, "role", amp_span_str(role_names[o->role]));
         if (f->head.log == AMP_FRAME_stand) {
             amp_jw_key(w, "c");
             amp_jw_str(w, o->consumer);
@@ -110,8 +118,9 @@ static void put_uint(struct amp_buf *b, uint64_t v)
 /* 0: too long in any case. */
 static size_t longest(const struct amp_frame *f)
 {
-    size_t text = f->key.n + f->from.n + f->event.n + f->to.n + f->actor.n + f->acked.n +
-                  f->note.n + f->in_consumer.n + f->in_id.n + f->in_sum.n + f->state_blob.n;
+    size_t text = f->key.n + f->full.n + f->from.n + f->event.n + f->to.n + f->actor.n +
+                  f->acked.n + f->note.n + f->in_consumer.n + f->in_id.n + f->in_sum.n +
+                  f->state_blob.n;
     if (text + f->state.n >= AMP_FRAME_MAX)
         return 0;
     return 512 + 6 * text + f->state.n; /* six: \u00XX */
@@ -121,7 +130,7 @@ static void encode_head(struct amp_buf *b, const struct amp_frame *f)
 {
     char prev[16];
     put_hex(prev, 16, f->head.prev);
-    LIT(b, "{\"h\":\"000000000000000000000000\",\"n\":");
+    LIT(b, "{\"v2\":\"000000000000000000000000\",\"n\":");
     put_uint(b, f->head.n);
     LIT(b, ",\"p\":\"");
     put(b, prev, 16);
@@ -136,6 +145,7 @@ static void encode_head(struct amp_buf *b, const struct amp_frame *f)
 static void encode_key(struct amp_buf *b, const struct amp_frame *f)
 {
     PUT_STR(b, "key", f->key);
+    PUT_STR(b, "full", f->full);
     LIT(b, ",\"was\":");
     put_uint(b, f->was);
     LIT(b, ",\"rev\":");
@@ -224,7 +234,7 @@ int amp_frame_encode(struct amp_frame *f, struct amp_buf *out, struct amp_error 
     char *p = out->data + start;
     f->head.size = (uint32_t)size;
     f->head.sum = XXH3_64bits(p + AMP_FRAME_HEAD, size - AMP_FRAME_HEAD - 1);
-    put_hex(p + 6, 8, size - AMP_FRAME_HEAD - 1);
-    put_hex(p + 14, 16, f->head.sum);
+    put_hex(p + 7, 8, size - AMP_FRAME_HEAD - 1);
+    put_hex(p + 15, 16, f->head.sum);
     return 0;
 }

@@ -15,6 +15,12 @@ static const char *const log_names[] = {
 #undef X
 };
 
+static const char *const role_names[] = {
+#define X(name) #name,
+    AMP_ROLES(X)
+#undef X
+};
+
 void amp_frame_arena_init(struct amp_frame_arena *a)
 {
     *a = (struct amp_frame_arena){0};
@@ -93,15 +99,24 @@ static uint64_t digits(struct cursor *c)
     return v;
 }
 
-bool amp_frame_peek(const char *p, size_t n, struct amp_frame_head *out)
+static const struct amp_span lead_v1 = {"{\"h\":\"", 6}, lead = {"{\"v2\":\"", 7};
+
+/* The bytes of a frame before its member n. */
+static size_t head_size(struct amp_span begin)
+{
+    return begin.n + 8 + 16 + 1;
+}
+
+static bool head_peek(struct amp_span begin, const char *p, size_t n, struct amp_frame_head *out)
 {
     struct amp_frame_head h = {0};
+    size_t size = head_size(begin);
     uint64_t len;
-    if (n < AMP_FRAME_HEAD || memcmp(p, "{\"h\":\"", 6) != 0 || p[30] != '"' ||
-        !hex(p + 6, 8, &len) || !hex(p + 14, 16, &h.sum) || len > AMP_FRAME_MAX)
+    if (n < size || memcmp(p, begin.p, begin.n) != 0 || p[size - 1] != '"' ||
+        !hex(p + begin.n, 8, &len) || !hex(p + begin.n + 8, 16, &h.sum) || len > AMP_FRAME_MAX)
         return false;
-    h.size = (uint32_t)len + AMP_FRAME_HEAD + 1;
-    struct cursor c = {p + AMP_FRAME_HEAD, p + n, true};
+    h.size = (uint32_t)(len + size) + 1;
+    struct cursor c = {p + size, p + n, true};
     expect(&c, ",\"n\":", 5);
     h.n = digits(&c);
     expect(&c, ",\"p\":\"", 6);
@@ -124,15 +139,50 @@ bool amp_frame_peek(const char *p, size_t n, struct amp_frame_head *out)
     return true;
 }
 
-bool amp_frame_check(const char *p, size_t n, struct amp_frame_head *out)
+static bool check(struct amp_span begin, const char *p, size_t n, struct amp_frame_head *out)
 {
     struct amp_frame_head h;
-    if (!amp_frame_peek(p, n, &h) || h.size > n || p[h.size - 1] != '\n' || p[h.size - 2] != '}')
-        return false;
-    if (XXH3_64bits(p + AMP_FRAME_HEAD, h.size - AMP_FRAME_HEAD - 1) != h.sum)
+    size_t size = head_size(begin);
+    if (!head_peek(begin, p, n, &h) || h.size > n || h.size < size + 2 || p[h.size - 1] != '\n' ||
+        p[h.size - 2] != '}' || XXH3_64bits(p + size, h.size - size - 1) != h.sum)
         return false;
     *out = h;
     return true;
+}
+
+bool amp_frame_peek(const char *p, size_t n, struct amp_frame_head *out)
+{
+    return head_peek(lead, p, n, out);
+}
+
+bool amp_frame_check(const char *p, size_t n, struct amp_frame_head *out)
+{
+    return check(lead, p, n, out);
+}
+
+bool amp_frame_peek_v1(const char *p, size_t n, struct amp_frame_head *out)
+{
+    return head_peek(lead_v1, p, n, out);
+}
+
+bool amp_frame_check_v1(const char *p, size_t n, struct amp_frame_head *out)
+{
+    return check(lead_v1, p, n, out);
+}
+
+uint32_t amp_frame_format(const char *p, size_t n)
+{
+    uint64_t hash;
+    uint32_t v = 0;
+    size_t i = 3;
+    if (n >= head_size(lead_v1) && memcmp(p, lead_v1.p, lead_v1.n) == 0 &&
+        hex(p + lead_v1.n, 16, &hash))
+        return 1;
+    if (n < 16 || memcmp(p, "{\"v", 3) != 0)
+        return 0;
+    while (i < 9 && p[i] >= '0' && p[i] <= '9')
+        v = v * 10 + (uint32_t)(p[i++] - '0');
+    return memcmp(p + i, "\":\"", 3) == 0 ? v : 0;
 }
 
 struct decoder {
@@ -211,6 +261,12 @@ static void decode_out(struct decoder *d, struct amp_frame *f)
             .i = (uint32_t)integer(d, t, "i"),
             .ack = truth(d, t, "ack"),
         };
+        struct amp_span role = text(d, t, "role");
+        while (role.n && !amp_span_is(role, role_names[a->out[i].role]))
+            if (++a->out[i].role == AMP_ROLE_COUNT) {
+                d->failed = true;
+                return;
+            }
         if (f->head.log != AMP_FRAME_stand) {
             a->out[i].n = f->head.n;
             a->out[i].i = i;
@@ -261,6 +317,7 @@ int amp_frame_decode(struct amp_span frame, const struct amp_frame_head *head,
                    : amp_fail(err, AMP_IOERR, "log_damaged", "frame %llu is not JSON: %s",
                               (unsigned long long)head->n, fault.what);
     f.key = text(&d, 0, "key");
+    f.full = text(&d, 0, "full");
     f.was = (uint64_t)integer(&d, 0, "was");
     f.rev = (uint64_t)integer(&d, 0, "rev");
     f.from = text(&d, 0, "from");

@@ -1,32 +1,34 @@
 /*
  * Frames: what a line of the log looks like.
  *
- * {"h":"<8 hex><16 hex>","n":…,"p":"<16 hex>","s":…,"gen":…, …}LF
+ * {"v2":"<8 hex><16 hex>","n":…,"p":"<16 hex>","s":…,"gen":…, …}LF
  *
- * h: length in bytes, then XXH3-64, of all that follows the closing quote of h up to the closing
- * brace. n counts the frames of the log from 1, across segments. p is the checksum of the frame
- * before. s is the log end that the writer knew to be durable, as the number of its last frame.
- * gen is the generation of the index that the writer used. Then either a commit of one key:
+ * v2: the format of the frame (2), then the length in bytes and XXH3-64 of all that follows the
+ * closing quote up to the closing brace. Format 1 had "h" in its place. n counts the frames of the
+ * log from 1, across segments. p is the checksum of the frame before. s is the log end that the
+ * writer knew to be durable, as the number of its last frame. gen is the generation of the index
+ * that the writer used. Then either a commit of one key:
  *
  *   "key":"kind.<encoded id>","was":…,"rev":…,"from":…,"event":…,"to":…,"at":…,"actor":…,
- *   "in":{"c","id","sum"},"state":{…},"due":…,"out":[{"id","line","ack"}]
+ *   "in":{"c","id","sum"},"state":{…},"due":…,"out":[{"id","line","ack","role"}]
  *
- * ("gone":true in place of state for a removal; "state_blob" and, in an entry of out, "blob" name
- * a blob in place of the text) or a record of the log itself, told by "log" as its first member:
- * close {"actor","close":[[n,i]…],"acked"?}, cut, seal, index, repair, and stand, which repeats
- * a live key or open outbox entries (their out entries carry "c", "n", "i") so that an old segment
- * may go.
+ * ("full": the key without digests, where it has one (store/key.h) and is short enough; "gone":true
+ * in place of state for a removal; "state_blob" and, in an entry of out, "blob" name a blob in
+ * place of the text) or a record of the log itself, told by "log" as its first member: close
+ * {"actor","close":[[n,i]…],"acked"?}, cut, seal, index, repair, and stand, which repeats a live
+ * key or open outbox entries (their out entries carry "c", "n", "i") so that an old segment may go.
  */
 #ifndef AMP_STORE_FRAME_H
 #define AMP_STORE_FRAME_H
 
-#include <amp/base/buf.h>
+#include "store/store.h"
 #include <amp/json/tape.h>
 
 enum {
-    AMP_FRAME_HEAD = 31,                                            /* {"h":"…24…" */
+    AMP_FRAME_FORMAT = 2,
+    AMP_FRAME_HEAD = 32,                                            /* {"v2":"…24…" */
     AMP_FRAME_MAX = 1024 * 1024,                                    /* of a frame with its LF */
-    AMP_FRAME_PREFIX = 31 + 5 + 20 + 5 + 18 + 5 + 20 + 7 + 20 + 20, /* enough to see log and gen */
+    AMP_FRAME_PREFIX = 32 + 5 + 20 + 5 + 18 + 5 + 20 + 7 + 20 + 20, /* enough to see log and gen */
 };
 
 #define AMP_FRAME_LOGS(X) X(none) X(close) X(cut) X(seal) X(index) X(repair) X(stand)
@@ -48,6 +50,7 @@ struct amp_frame_out {
     struct amp_span consumer;       /* stand only */
     uint64_t n;                     /* stand only: where it stood first */
     uint32_t i;
+    uint8_t role; /* enum amp_role */
     bool ack;
 };
 
@@ -59,7 +62,7 @@ struct amp_frame_ref {
 /* A frame's members. Text is decoded; spans of a decoded frame live in the frame and the arena. */
 struct amp_frame {
     struct amp_frame_head head;
-    struct amp_span key, from, event, to, actor, acked, note;
+    struct amp_span key, full, from, event, to, actor, acked, note;
     uint64_t was, rev;
     int64_t at, due;
     struct amp_span in_consumer, in_id, in_sum;
@@ -89,6 +92,11 @@ void amp_frame_arena_release(struct amp_frame_arena *a);
 bool amp_frame_peek(const char *p, size_t n, struct amp_frame_head *out);
 /* Whether a whole, intact frame begins at p. */
 bool amp_frame_check(const char *p, size_t n, struct amp_frame_head *out);
+/* The same of a frame of format 1; its other members are read by amp_frame_decode, too. */
+bool amp_frame_peek_v1(const char *p, size_t n, struct amp_frame_head *out);
+bool amp_frame_check_v1(const char *p, size_t n, struct amp_frame_head *out);
+/* Which format the frame at p is of: 0 where that cannot be seen. */
+uint32_t amp_frame_format(const char *p, size_t n);
 
 /* Appends the frame to out; head.n, prev, s, gen and log are given, size and sum are set and
  * state_off is filled. TEMPFAIL-free: fails only with no_memory or frame_too_large. */

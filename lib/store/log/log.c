@@ -79,7 +79,57 @@ static uint32_t segment_number(const char *name)
     return (uint32_t)v;
 }
 
+static ssize_t read_at(int fd, char *p, size_t n, uint64_t off)
+{
+    size_t got = 0;
+    while (got < n) {
+        ssize_t r = pread(fd, p + got, n - got, (off_t)(off + got));
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return -1;
+        if (r == 0)
+            break;
+        got += (size_t)r;
+    }
+    return (ssize_t)got;
+}
+
+/* The format of a segment, by its first frame; 0: it has none. */
+static int format_read(struct amp_log *l, uint32_t seg, uint32_t *format, struct amp_error *err)
+{
+    char p[AMP_FRAME_PREFIX];
+    int fd = amp_log_fd(l, seg, err);
+    ssize_t n = fd < 0 ? -1 : read_at(fd, p, sizeof p, 0);
+    if (fd >= 0 && n < 0)
+        return amp_fail_errno(err, AMP_IOERR, "cannot read log/%06u.ndjson", seg);
+    *format = fd < 0 ? 0 : amp_frame_format(p, (size_t)n);
+    return fd < 0 ? -1 : 0;
+}
+
 int amp_log_list(struct amp_log *l, struct amp_error *err)
+{
+    uint32_t format = 0;
+    bool unfinished;
+    if (amp_log_list_any(l, &format, &unfinished, err) != 0)
+        return -1;
+    if (unfinished && !l->upgrades)
+        return amp_fail(err, AMP_CONFIG, "log_old",
+                        "the log was not converted completely: go on with amp-ack repair "
+                        "--upgrade");
+    if (format == 0 || format == AMP_FRAME_FORMAT)
+        return 0;
+    if (format < AMP_FRAME_FORMAT)
+        return amp_fail(err, AMP_CONFIG, "log_old",
+                        "the log has format %u, this build uses format %d: convert it with "
+                        "amp-ack repair --upgrade",
+                        format, AMP_FRAME_FORMAT);
+    return amp_fail(err, AMP_CONFIG, "log_newer",
+                    "the log has format %u, this build reads format %d: use a newer build", format,
+                    AMP_FRAME_FORMAT);
+}
+
+int amp_log_list_any(struct amp_log *l, uint32_t *format, bool *unfinished, struct amp_error *err)
 {
     int fd = openat(l->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -89,7 +139,9 @@ int amp_log_list(struct amp_log *l, struct amp_error *err)
         return amp_fail_errno(err, AMP_IOERR, "cannot read the log directory");
     }
     uint32_t first = 0, last = 0, count = 0;
+    *unfinished = false;
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        *unfinished |= strcmp(e->d_name, AMP_LOG_UNFINISHED) == 0;
         uint32_t seg = segment_number(e->d_name);
         if (!seg)
             continue;
@@ -111,6 +163,9 @@ int amp_log_list(struct amp_log *l, struct amp_error *err)
         if (fd < 0)
             return -1;
         l->fd = fd;
+        if (format_read(l, last, format, err) != 0 ||
+            (*format == 0 && first != last && format_read(l, first, format, err) != 0))
+            return -1;
     }
     return 0;
 }
@@ -169,22 +224,6 @@ int amp_log_fd(struct amp_log *l, uint32_t seg, struct amp_error *err)
     l->old[i].fd = fd;
     l->old[i].seg = seg;
     return fd;
-}
-
-static ssize_t read_at(int fd, char *p, size_t n, uint64_t off)
-{
-    size_t got = 0;
-    while (got < n) {
-        ssize_t r = pread(fd, p + got, n - got, (off_t)(off + got));
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r < 0)
-            return -1;
-        if (r == 0)
-            break;
-        got += (size_t)r;
-    }
-    return (ssize_t)got;
 }
 
 bool amp_log_stands(struct amp_log *l, const struct amp_pos *pos)

@@ -23,6 +23,7 @@ enum { AMP_LOG_OLD = 8 };
 struct amp_log {
     int dirfd;
     bool read_only;
+    bool upgrades;        /* it may be used although records are still to be converted */
     uint32_t first, last; /* segments that exist; 0 none */
     int fd;               /* of segment `last`, -1 none */
     uint64_t room;        /* the size of the blocks under it, as last seen */
@@ -47,8 +48,12 @@ void amp_log_name(uint32_t seg, char out[32]);
 /* A descriptor of a segment, kept by the log; -1 on failure. */
 int amp_log_fd(struct amp_log *l, uint32_t seg, struct amp_error *err);
 /* Looks which segments exist and opens the last one. IOERR log_damaged when one between the first
- * and the last is missing. */
+ * and the last is missing; CONFIG log_old, log_newer: they are of another format. */
 int amp_log_list(struct amp_log *l, struct amp_error *err);
+/* The same of any format; 0: there is no frame to tell it by. *unfinished: AMP_LOG_UNFINISHED is
+ * there. */
+int amp_log_list_any(struct amp_log *l, uint32_t *format, bool *unfinished, struct amp_error *err);
+#define AMP_LOG_UNFINISHED "UPGRADING" /* in the log: its records are still to be converted */
 /* Makes segment `seg` (synced, with its directory) the last one. */
 int amp_log_create(struct amp_log *l, uint32_t seg, struct amp_error *err);
 /* Of the last segment; *linked (may be NULL): it still has a name. Notes its blocks. */

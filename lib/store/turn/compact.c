@@ -18,27 +18,13 @@
 /* For each frame of a turn so many rows are looked at and so many repeated; in all at most. */
 enum { ROWS = 32, STANDS = 2, ROWS_MOST = 1024, STANDS_MOST = 64 };
 
-struct place {
-    uint32_t seg, len;
-    uint64_t off;
-};
-
 static struct amp_span column(sqlite3_stmt *st, int i)
 {
     const char *p = sqlite3_column_blob(st, i);
     return (struct amp_span){p, p ? (size_t)sqlite3_column_bytes(st, i) : 0};
 }
 
-static struct place column_place(sqlite3_stmt *st, int i)
-{
-    return (struct place){
-        .seg = (uint32_t)sqlite3_column_int64(st, i),
-        .off = (uint64_t)sqlite3_column_int64(st, i + 1),
-        .len = (uint32_t)sqlite3_column_int64(st, i + 2),
-    };
-}
-
-static int frame_read(struct amp_store *s, struct place at, struct amp_frame *f,
+static int frame_read(struct amp_store *s, struct amp_index_place at, struct amp_frame *f,
                       struct amp_error *err)
 {
     struct amp_span frame;
@@ -48,7 +34,7 @@ static int frame_read(struct amp_store *s, struct place at, struct amp_frame *f,
     return amp_frame_decode(frame, &head, &s->check, f, err);
 }
 
-static int key_repeat(struct amp_store *s, struct amp_span key, struct place place,
+static int key_repeat(struct amp_store *s, struct amp_span key, struct amp_index_place place,
                       struct amp_error *err)
 {
     struct amp_frame old;
@@ -60,6 +46,7 @@ static int key_repeat(struct amp_store *s, struct amp_span key, struct place pla
     struct amp_frame f = {
         .head.log = AMP_FRAME_stand,
         .key = key,
+        .full = old.full,
         .was = old.rev,
         .rev = old.rev,
         .to = old.to,
@@ -71,7 +58,7 @@ static int key_repeat(struct amp_store *s, struct amp_span key, struct place pla
 }
 
 static int entry_repeat(struct amp_store *s, uint64_t n, uint32_t i, struct amp_span consumer,
-                        struct place place, struct amp_error *err)
+                        struct amp_index_place place, struct amp_error *err)
 {
     struct amp_frame old;
     struct amp_pos at;
@@ -111,7 +98,7 @@ static int pass_keys(struct amp_store *s, int *rows, int *stands, struct amp_err
         /* What the cache knows is newer. */
         if ((uint64_t)sqlite3_column_int64(st, 9) < c->bound &&
             amp_cache_find(&s->cache, key, NULL) < 0) {
-            if (key_repeat(s, key, column_place(st, 4), err) != 0) {
+            if (key_repeat(s, key, amp_index_read_place(st, 4), err) != 0) {
                 rc = -1;
                 break;
             }
@@ -144,7 +131,7 @@ static int pass_outs(struct amp_store *s, int *rows, int *stands, bool *done, st
     sqlite3_bind_int64(st, 2, c->out_i);
     sqlite3_bind_int(st, 3, *rows);
     while (*stands > 0 && (rc = amp_index_next(&s->index, st, AMP_INDEX_OUT, err)) == 1) {
-        struct place place = column_place(st, 4);
+        struct amp_index_place place = amp_index_read_place(st, 4);
         uint64_t n = (uint64_t)sqlite3_column_int64(st, 0);
         uint32_t i = (uint32_t)sqlite3_column_int64(st, 1);
         taken++;
@@ -224,7 +211,7 @@ static int64_t first_time(struct amp_store *s, uint32_t seg, struct amp_age *kno
     int fd = amp_log_fd(&s->log, seg, NULL);
     ssize_t n = fd < 0 ? -1 : pread(fd, p, sizeof p, 0);
     if (n <= 0 || !amp_frame_peek(p, (size_t)n, &h) ||
-        frame_read(s, (struct place){.seg = seg, .len = h.size}, &f, NULL) != 0)
+        frame_read(s, (struct amp_index_place){.seg = seg, .len = h.size}, &f, NULL) != 0)
         return 0;
     *known = (struct amp_age){seg, f.at};
     return f.at;

@@ -384,7 +384,7 @@ int amp_turn_misled(struct amp_store *s, uint32_t seg, struct amp_error *err)
         amp_log_scan_segment(&s->log, &pos, &ends, NULL, NULL, err) != 0)
         return -1;
     if (!ends)
-        return amp_log_damaged(&pos, "no intact frame stands there", err);
+        return amp_log_damaged(&pos, "no intact frame there", err);
     s->index.corrupt = true;
     return amp_turn_heal(s, err);
 }

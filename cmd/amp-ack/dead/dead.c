@@ -1,0 +1,337 @@
+/* amp-ack dead: what could not be delivered, for a person to look at, send again and remove. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/json/writer.h>
+
+#include "cli/table.h"
+#include "dead.h"
+#include "worktree/person.h"
+
+#define PURGE_NAME "amp-ack.purge"
+
+static bool json;
+static const char *out_path = "-", *export_path;
+static int64_t open_timeout_ms = AMP_OPEN_TIMEOUT_MS;
+
+const struct amp_opt dead_list_opts[] = {
+    {0, "json", AMP_OPT_FLAG, &json, NULL, .doc = "print one JSON object per line"},
+    DEAD_ALL_OPT,
+    DEAD_RAW_OPT,
+    DEAD_FILTER_OPTS,
+    AMP_OPT_END,
+};
+const struct amp_opt dead_show_opts[] = {DEAD_EVERY_OPT, DEAD_RAW_OPT, DEAD_ALL_OPT,
+                                         DEAD_FILTER_OPTS, AMP_OPT_END};
+const struct amp_opt dead_requeue_opts[] = {
+    DEAD_EVERY_OPT,
+    DEAD_DRY_OPT,
+    DEAD_FILTER_OPTS,
+    {'o', "out", AMP_OPT_PATH, &out_path, "PATH", .doc = "write to PATH"},
+    AMP_OPT_OPEN_TIMEOUT(open_timeout_ms),
+    AMP_OPT_END,
+};
+const struct amp_opt dead_purge_opts[] = {
+    DEAD_EVERY_OPT,
+    DEAD_DRY_OPT,
+    DEAD_ALL_OPT,
+    {0, "keep", AMP_OPT_INT, &dead_filter.keep, "N", .doc = "keep the N newest of them", .min = 1,
+     .max = INT64_MAX},
+    {0, "export", AMP_OPT_PATH, &export_path, "FILE",
+     .doc = "write the letters to the new FILE first"},
+    DEAD_RAW_OPT,
+    DEAD_FILTER_OPTS,
+    AMP_OPT_END,
+};
+
+int dead_with_choices(enum ack_need need, int argc, char **argv,
+                      int (*run)(struct amp_store *s, struct dead_choices *c,
+                                 struct amp_error *err))
+{
+    int status;
+    struct amp_error err = {0};
+    struct dead_choices c = {0};
+    struct amp_store *s = ack_open_state(need, &status);
+    if (!s)
+        return status;
+    amp_signals_install();
+    if (dead_choose(s, argc, argv, &c, &err) < 0 || run(s, &c, &err) < 0)
+        status = amp_complain(&err);
+    dead_choices_release(&c);
+    amp_store_close(s);
+    return status;
+}
+
+int dead_each_choice(struct amp_store *s, const struct dead_choices *c, amp_dead_fn fn, void *ctx,
+                     struct amp_error *err)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct amp_error e = {0};
+        if (amp_dead_find(s, amp_span_str(c->v[i].id), fn, ctx, &e) == 0)
+            continue;
+        if (e.status != AMP_NO) {
+            *err = e;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- list, show ---- */
+
+struct listing {
+    struct amp_table t;
+    struct amp_error *err;
+    int rc;
+};
+
+static int print_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                    struct amp_span record)
+{
+    struct listing *l = ctx;
+    AMP_BUF struct amp_buf b = {0};
+    amp_buf_init(&b, (size_t)1 << 30);
+    l->rc = dead_format(id, d, record, &b, l->err) < 0 || amp_buf_str(&b, "\n", l->err) < 0
+                ? -1
+                : amp_out(amp_buf_span(&b), l->err);
+    return l->rc;
+}
+
+static int row_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                  struct amp_span record)
+{
+    struct listing *l = ctx;
+    char when[AMP_TIME_MAX], tries[24];
+    amp_time_format(d->failed_ms, when);
+    snprintf(tries, sizeof(tries), "%lld", (long long)d->attempts);
+    const struct amp_span cells[] = {id,
+                                     amp_span_str(d->code),
+                                     amp_span_str(d->retryable ? "temporary" : "permanent"),
+                                     amp_span_str(when),
+                                     amp_span_str(tries),
+                                     d->from,
+                                     amp_span_str(d->route),
+                                     amp_span_str(dead_state(d))};
+    l->rc = amp_table_row(&l->t, cells, dead_filter.all ? 8 : 7, l->err);
+    return l->rc;
+}
+
+static int list(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+{
+    static const char *const head[] = {"id",       "code", "class", "failed",
+                                       "attempts", "from", "route", "state"};
+    struct listing l = {.err = err};
+    amp_table_init(&l.t, head, dead_filter.all ? 8 : 7);
+    int rc = dead_each_choice(s, c, json ? print_fn : row_fn, &l, err);
+    if (rc == 0 && l.rc == 0 && !json)
+        rc = amp_table_print(&l.t, err);
+    amp_table_release(&l.t);
+    return rc < 0 || l.rc < 0 ? -1 : 0;
+}
+
+static int show(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+{
+    struct listing l = {.err = err};
+    return dead_each_choice(s, c, print_fn, &l, err) < 0 || l.rc < 0 ? -1 : 0;
+}
+
+int ack_dead_list(int argc, char **argv)
+{
+    dead_filter_check(0, false);
+    return dead_with_choices(ACK_LOOK, argc, argv, list);
+}
+
+int ack_dead_show(int argc, char **argv)
+{
+    dead_filter_check(argc, true);
+    return dead_with_choices(ACK_LOOK, argc, argv, show);
+}
+
+/* ---- what changes letters ---- */
+
+int dead_tell(const char *action, const struct dead_choice *c, const struct amp_error *refused,
+              struct amp_error *err)
+{
+    AMP_BUF struct amp_buf b = {0};
+    struct amp_jw w;
+    amp_buf_init(&b, 1 << 16);
+    amp_jw_init(&w, &b);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "action", action);
+    amp_jw_member_text(&w, "id", c->id);
+    amp_jw_member_int(&w, "failed_ms", c->failed_ms);
+    if (dead_filter.dry_run) {
+        amp_jw_key(&w, "dry_run");
+        amp_jw_bool(&w, true);
+    }
+    if (refused)
+        amp_jw_member_text(&w, "refused", refused->code);
+    amp_jw_close(&w, '}');
+    if (amp_jw_end_line(&w, err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&b), err);
+}
+
+static void refuse(const struct dead_choice *c, const struct amp_error *why)
+{
+    amp_warn("%s: %s: %s", c->id, why->code, why->what);
+    amp_status_note(AMP_NO);
+}
+
+static int requeue_dry(struct dead_choices *c, struct amp_error *err)
+{
+    struct amp_error closed;
+    amp_fail(&closed, AMP_NO, "already_requeued", "the letter was requeued already");
+    for (size_t i = 0; i < c->n; i++) {
+        if (dead_tell("requeue", &c->v[i], c->v[i].open ? NULL : &closed, err) < 0)
+            return -1;
+        if (!c->v[i].open)
+            amp_status_note(AMP_NO);
+    }
+    return 0;
+}
+
+static int requeue_all(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+{
+    int64_t now = amp_now_ms();
+    for (size_t i = 0; i < c->n && !amp_stop; i++) {
+        struct amp_error e = {0};
+        if (amp_dead_requeue(s, amp_span_str(c->v[i].id), c->v[i].rev, DEAD_REQUEUE, now, &e) == 0)
+            continue;
+        if (e.status != AMP_NO) {
+            *err = e;
+            return -1;
+        }
+        refuse(&c->v[i], &e);
+    }
+    return 0;
+}
+
+static int requeue(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+{
+    struct amp_outq q;
+    AMP_CLOSE int lock = -1;
+    if (dead_filter.dry_run)
+        return requeue_dry(c, err);
+    if (ack_open_output(out_path, open_timeout_ms, &q, err) < 0)
+        return -1;
+    int rc = amp_outbox_lock(s, DEAD_REQUEUE, ack_lock_timeout_ms, &lock, err);
+    if (rc == 0)
+        rc = amp_dead_recover(s, DEAD_REQUEUE, amp_now_ms(), err);
+    if (rc == 0)
+        rc = requeue_all(s, c, err);
+    if (rc == 0)
+        rc = ack_outbox_emit(s, DEAD_REQUEUE, &q, err);
+    amp_outq_close(&q);
+    return rc;
+}
+
+int ack_dead_requeue(int argc, char **argv)
+{
+    dead_filter_check(argc, true);
+    return dead_with_choices(ACK_EXISTING, argc, argv, requeue);
+}
+
+/* ---- purge ---- */
+
+struct saving {
+    int fd, rc;
+    struct amp_error *err;
+};
+
+static int save_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                   struct amp_span record)
+{
+    struct saving *sv = ctx;
+    AMP_BUF struct amp_buf b = {0};
+    amp_buf_init(&b, (size_t)1 << 30);
+    if (dead_format(id, d, record, &b, sv->err) < 0 || amp_buf_str(&b, "\n", sv->err) < 0 ||
+        amp_write_all(sv->fd, amp_buf_span(&b), sv->err) < 0)
+        sv->rc = -1;
+    return sv->rc;
+}
+
+/* The export is on disk before the first letter is removed. */
+static int save(struct amp_store *s, const struct dead_choices *c, struct amp_error *err)
+{
+    AMP_CLOSE int fd = open(export_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct saving sv = {.fd = fd, .err = err};
+    if (fd < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s", export_path);
+    int rc = dead_each_choice(s, c, save_fn, &sv, err) < 0 || sv.rc < 0 ? -1 : 0;
+    if (rc == 0 && fsync(fd) < 0)
+        rc = amp_fail_errno(err, AMP_IOERR, "cannot sync %s", export_path);
+    if (rc == 0) {
+        AMP_FREE char *dir = amp_span_dup(amp_span_str(export_path));
+        char *slash = dir ? strrchr(dir, '/') : NULL;
+        if (slash)
+            slash[slash == dir] = '\0';
+        return amp_fsync_dir(AT_FDCWD, slash ? dir : ".", err);
+    }
+    unlink(export_path);
+    return -1;
+}
+
+/* Up to 256 letters under one lock. The outcome of each is printed after the sync. */
+static int purge_some(struct amp_store *s, struct dead_choice *v, size_t n, size_t *removed,
+                      struct amp_error *err)
+{
+    struct amp_error why[256];
+    size_t done = 0;
+    int rc = amp_store_begin(s, err);
+    if (rc < 0)
+        return -1;
+    for (; done < n && rc == 0; done++) {
+        why[done].status = AMP_OK;
+        if (amp_dead_remove(s, amp_span_str(v[done].id), v[done].rev, "purge", PURGE_NAME,
+                            &why[done]) < 0 &&
+            why[done].status != AMP_NO) {
+            *err = why[done];
+            rc = -1;
+        }
+    }
+    amp_store_end(s);
+    if (rc < 0 || amp_store_sync(s, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        bool gone = why[i].status == AMP_OK;
+        *removed += gone;
+        if (!gone)
+            refuse(&v[i], &why[i]);
+        if (dead_tell("purge", &v[i], gone ? NULL : &why[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int purge(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+{
+    size_t removed = 0;
+    if (dead_filter.dry_run) {
+        for (size_t i = 0; i < c->n; i++)
+            if (dead_tell("purge", &c->v[i], NULL, err) < 0)
+                return -1;
+        return 0;
+    }
+    if (export_path && c->n > 0 && save(s, c, err) < 0)
+        return -1;
+    for (size_t i = 0; i < c->n && !amp_stop; i += 256)
+        if (purge_some(s, c->v + i, c->n - i > 256 ? 256 : c->n - i, &removed, err) < 0)
+            return -1;
+    amp_note("%zu dead %s removed", removed, removed == 1 ? "letter is" : "letters are");
+    return amp_stop ? amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted") : 0;
+}
+
+int ack_dead_purge(int argc, char **argv)
+{
+    struct amp_error err;
+    dead_filter_check(argc, true);
+    if (amp_person_only(environ, "remove dead letters", &err))
+        return amp_complain(&err);
+    return dead_with_choices(ACK_EXISTING, argc, argv, purge);
+}

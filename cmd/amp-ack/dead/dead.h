@@ -1,0 +1,91 @@
+/* What the verbs of `amp-ack dead` share: which letters are meant. */
+#ifndef AMP_ACK_DEAD_H
+#define AMP_ACK_DEAD_H
+
+#include "../pass.h"
+#include "message/dead/dead.h"
+
+#define DEAD_REQUEUE "amp-ack.dead"
+
+/* The options of all verbs. */
+struct dead_filter {
+    const char *class, *code, *route, *producer, *type, *protocol, *task, *where;
+    const char *since, *until;
+    int64_t older_ms, newer_ms, limit, keep;
+    bool every, all, raw, dry_run;
+};
+extern struct dead_filter dead_filter;
+extern const char *const dead_classes[], *const dead_protocols[];
+
+#define DEAD_AGE_MAX ((int64_t)36500 * 86400 * 1000)
+#define DEAD_RAW_OPT                                                                               \
+    AMP_OPT_ROW(0, "raw", AMP_OPT_FLAG, &dead_filter.raw, NULL, "do not redact secrets")
+#define DEAD_EVERY_OPT                                                                             \
+    AMP_OPT_ROW(0, "every", AMP_OPT_FLAG, &dead_filter.every, NULL,                                \
+                "all letters that match the filters")
+#define DEAD_DRY_OPT                                                                               \
+    AMP_OPT_ROW('n', "dry-run", AMP_OPT_FLAG, &dead_filter.dry_run, NULL,                          \
+                "print what would be done, and change nothing")
+#define DEAD_ALL_OPT                                                                               \
+    AMP_OPT_ROW('a', "all", AMP_OPT_FLAG, &dead_filter.all, NULL, "include closed letters")
+#define DEAD_STRING_OPT(name, dest, arg, text)                                                     \
+    AMP_OPT_ROW(0, name, AMP_OPT_STRING, &dead_filter.dest, arg, text)
+#define DEAD_AGE_OPT(name, dest, text)                                                             \
+    AMP_OPT_ROW(0, name, AMP_OPT_DURATION, &dead_filter.dest, "TIME", text, .max = DEAD_AGE_MAX)
+#define DEAD_FILTER_OPTS                                                                           \
+    AMP_OPT_ROW(0, "class", AMP_OPT_CHOICE, &dead_filter.class, "CLASS", "only this class",        \
+                .choices = dead_classes),                                                          \
+        DEAD_STRING_OPT("code", code, "CODE", "only this code"),                                   \
+        DEAD_STRING_OPT("route", route, "GLOB", "only failures at this port"),                     \
+        DEAD_STRING_OPT("producer", producer, "GLOB", "only from these senders"),                  \
+        DEAD_STRING_OPT("type", type, "GLOB", "only this message type"),                           \
+        AMP_OPT_ROW(0, "protocol", AMP_OPT_CHOICE, &dead_filter.protocol, "NAME",                  \
+                    "only of this protocol", .choices = dead_protocols),                           \
+        DEAD_STRING_OPT("task", task, "GLOB", "only these tasks"),                                 \
+        DEAD_STRING_OPT("since", since, "TIME", "only letters with a failure at TIME or later"),   \
+        DEAD_STRING_OPT("until", until, "TIME", "only letters with an earlier failure"),           \
+        DEAD_AGE_OPT("older-than", older_ms, "only letters with an older failure"),                \
+        DEAD_AGE_OPT("newer-than", newer_ms, "only letters with a failure within TIME"),           \
+        DEAD_STRING_OPT("where", where, "JQ", "only letters for which the jq expression is true"), \
+        AMP_OPT_ROW(0, "limit", AMP_OPT_INT, &dead_filter.limit, "N",                              \
+                    "at most N letters, the oldest", .min = 1, .max = INT64_MAX)
+
+struct dead_choice {
+    char *id;
+    uint64_t rev;
+    int64_t failed_ms;
+    uint64_t frame;
+    bool open;
+};
+struct dead_choices {
+    struct dead_choice *v;
+    size_t n, cap;
+};
+
+/* Ends with a usage error where `must` and nothing selects letters, or a time cannot be read. */
+void dead_filter_check(int argc, bool must);
+/* The letters that the operands name ("-": the lines of stdin), or all; of these what the options
+ * allow, the oldest first. Unknown ids are reported. Closed ones only where named, or with --all.
+ */
+int dead_choose(struct amp_store *s, int argc, char **argv, struct dead_choices *out,
+                struct amp_error *err);
+void dead_choices_release(struct dead_choices *c);
+
+const char *dead_state(const struct amp_dead_letter *d); /* as the record has it */
+/* Appends the letter for people and files: {"id":…,"state":…, the record}, redacted unless --raw.
+ */
+int dead_format(struct amp_span id, const struct amp_dead_letter *d, struct amp_span json,
+                struct amp_buf *out, struct amp_error *err);
+
+/* Opens the state, chooses the letters and runs `run` on them; returns a status. */
+int dead_with_choices(enum ack_need need, int argc, char **argv,
+                      int (*run)(struct amp_store *s, struct dead_choices *c,
+                                 struct amp_error *err));
+/* Reads each chosen letter again and calls fn; letters that are gone are skipped. */
+int dead_each_choice(struct amp_store *s, const struct dead_choices *c, amp_dead_fn fn, void *ctx,
+                     struct amp_error *err);
+/* One line on stdout about a letter: what was done, would be done, or why not. */
+int dead_tell(const char *action, const struct dead_choice *c, const struct amp_error *refused,
+              struct amp_error *err);
+
+#endif

@@ -1,0 +1,297 @@
+/*
+ * amp-ack dead export: letters as NDJSON, or a bundle of everything that explains why they are
+ * dead.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/json/writer.h>
+
+#include "bundle.h"
+#include "dead.h"
+#include "protocol/redact/redact.h"
+#include "store/history/history.h"
+
+#define NEEDLES_MAX 512                /* ids and correlations looked for in the log */
+#define FRAMES_MAX  ((size_t)64 << 20) /* bytes of the log at most */
+#define ERRORS_MAX  ((off_t)1 << 20)   /* bytes from the end of the error log */
+
+static const char *bundle_path;
+
+const struct amp_opt dead_export_opts[] = {
+    {0, "bundle", AMP_OPT_PATH, &bundle_path, "PATH",
+     .doc = "write a bundle to PATH: a directory, or an archive if it ends in .tar"},
+    DEAD_EVERY_OPT,
+    DEAD_DRY_OPT,
+    DEAD_ALL_OPT,
+    DEAD_RAW_OPT,
+    DEAD_FILTER_OPTS,
+    AMP_OPT_END,
+};
+
+struct export
+{
+    struct amp_store *s;
+    struct bundle b;
+    struct amp_buf *out;
+    char *needle[NEEDLES_MAX];
+    size_t n_needles, letters, frames;
+    bool failed;
+    bool cut; /* not all frames or ids had room */
+    struct amp_error *err;
+};
+
+/* A line that another program wrote, redacted unless --raw. */
+static int add_line(struct export *x, struct amp_buf *out, struct amp_span line)
+{
+    int rc = dead_filter.raw ? amp_buf_add(out, line.p, line.n, x->err)
+                             : amp_redact_line(line, out, x->err);
+    return rc < 0 ? -1 : amp_buf_str(out, "\n", x->err);
+}
+
+static int add_needle(struct export *x, struct amp_span text)
+{
+    if (text.n < 2)
+        return 0;
+    for (size_t i = 0; i < x->n_needles; i++)
+        if (amp_span_is(text, x->needle[i]))
+            return 0;
+    if (x->n_needles == NEEDLES_MAX) {
+        x->cut = true;
+        return 0;
+    }
+    /* As it stands in JSON: between quotes. */
+    AMP_BUF struct amp_buf b = {0};
+    struct amp_jw w;
+    amp_buf_init(&b, text.n * 6 + 16);
+    amp_jw_init(&w, &b);
+    amp_jw_str(&w, text);
+    if (amp_jw_end(&w, x->err) < 0)
+        return -1;
+    char *copy = amp_span_dup((struct amp_span){b.data + 1, b.len - 2});
+    if (!copy)
+        return amp_fail_memory(x->err);
+    x->needle[x->n_needles++] = copy;
+    return 0;
+}
+
+static int letter_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
+                     struct amp_span json)
+{
+    struct export *x = ctx;
+    x->letters++;
+    if (dead_format(id, d, json, x->out, x->err) < 0 || amp_buf_str(x->out, "\n", x->err) < 0 ||
+        add_needle(x, id) < 0 || add_needle(x, d->correlation) < 0)
+        return -1;
+    if (bundle_path)
+        return 0;
+    int rc = amp_out(amp_buf_span(x->out), x->err);
+    amp_buf_reset(x->out);
+    return rc;
+}
+
+static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
+{
+    struct export *x = ctx;
+    (void)n;
+    for (size_t i = 0; i < x->n_needles; i++) {
+        if (!memmem(frame.p, frame.n, x->needle[i], strlen(x->needle[i])))
+            continue;
+        if (x->out->len + frame.n > FRAMES_MAX) {
+            x->cut = true;
+            return 1;
+        }
+        x->frames++;
+        x->failed = add_line(x, x->out, frame) < 0;
+        return x->failed;
+    }
+    return 0;
+}
+
+/* The last lines of a file of the error log, at most so many bytes; *room is what is left. */
+static int add_error_file(struct export *x, int fd, struct amp_buf *out, off_t *room)
+{
+    AMP_BUF struct amp_buf part = {0};
+    amp_buf_init(&part, ERRORS_MAX + 1);
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    off_t from = size > *room ? size - *room : 0;
+    if (size <= 0 || amp_buf_reserve(&part, ERRORS_MAX, x->err) < 0)
+        return size <= 0 ? 0 : -1;
+    ssize_t n = pread(fd, part.data, (size_t)(size - from), from);
+    *room -= size - from;
+    for (ssize_t at = 0; at < n;) {
+        const char *line = part.data + at, *nl = memchr(line, '\n', (size_t)(n - at));
+        size_t len = nl ? (size_t)(nl - line) : (size_t)(n - at);
+        /* The first one may be a rest. */
+        if (len > 0 && (at > 0 || from == 0) && add_line(x, out, (struct amp_span){line, len}) < 0)
+            return -1;
+        at += (ssize_t)len + 1;
+    }
+    return 0;
+}
+
+static int open_errors(struct export *x, const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", amp_store_dir(x->s), name);
+    return amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
+}
+
+/* The last lines of the error log, also of the file before, which may have just been renamed. */
+static int add_errors(struct export *x)
+{
+    struct amp_buf *out = bundle_file(&x->b, "errors.ndjson");
+    AMP_CLOSE int fd = open_errors(x, "error.ndjson");
+    AMP_CLOSE int before = open_errors(x, "error.1.ndjson");
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END), room = ERRORS_MAX - size;
+    if (room > 0 && add_error_file(x, before, out, &room) < 0)
+        return -1;
+    room = ERRORS_MAX;
+    return add_error_file(x, fd, out, &room);
+}
+
+static int add_config(struct export *x)
+{
+    struct amp_config_files f = amp_config_files();
+    if (f.user.n > 0 && add_line(x, bundle_file(&x->b, "amp.json"), f.user) < 0)
+        return -1;
+    if (f.state.n > 0 && add_line(x, bundle_file(&x->b, "state-amp.json"), f.state) < 0)
+        return -1;
+    return 0;
+}
+
+static int add_machine(struct export *x)
+{
+    struct utsname u;
+    struct statvfs fs;
+    struct amp_jw w;
+    struct amp_buf *out = bundle_file(&x->b, "machine.json");
+    char when[AMP_TIME_MAX];
+    amp_time_format(amp_now_ms(), when);
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "toolkit", AMP_VERSION);
+    amp_jw_member_text(&w, "compiler", __VERSION__);
+    amp_jw_member_text(&w, "now", when);
+    if (uname(&u) == 0) {
+        amp_jw_member_text(&w, "system", u.sysname);
+        amp_jw_member_text(&w, "release", u.release);
+        amp_jw_member_text(&w, "machine", u.machine);
+    }
+    amp_jw_member_int(&w, "processors", sysconf(_SC_NPROCESSORS_ONLN));
+    amp_jw_member_int(&w, "memory", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+    amp_jw_member_int(&w, "pipe_buffer", (int64_t)sysconf(_SC_PAGESIZE) * 16);
+    if (statvfs(amp_store_dir(x->s), &fs) == 0) {
+        amp_jw_member_int(&w, "state_disk_free", (int64_t)(fs.f_bavail * fs.f_frsize));
+    }
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, x->err) < 0 ? -1 : amp_buf_str(out, "\n", x->err);
+}
+
+/* How many records of each kind stand in each state. */
+struct tally {
+    struct {
+        char state[32];
+        uint64_t n;
+    } row[32];
+    unsigned n;
+};
+
+static int tally_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct tally *t = ctx;
+    unsigned i = 0;
+    (void)id;
+    while (i < t->n && !amp_span_is(rec->state, t->row[i].state))
+        i++;
+    if (i == t->n && t->n < 32)
+        amp_span_copy(rec->state, t->row[t->n++].state, sizeof(t->row[0].state));
+    if (i < t->n)
+        t->row[i].n++;
+    return 0;
+}
+
+static int add_state(struct export *x)
+{
+    static const char *const kinds[] = {"message", "dead",   "token", "task",
+                                        "agent",   "cursor", "inbox"};
+    struct amp_jw w;
+    struct amp_buf *out = bundle_file(&x->b, "state.json");
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        struct tally t = {.n = 0};
+        if (amp_store_each(x->s, kinds[k], NULL, tally_fn, &t, x->err) < 0)
+            return -1;
+        amp_jw_key(&w, kinds[k]);
+        amp_jw_open(&w, '{');
+        for (unsigned i = 0; i < t.n; i++) {
+            amp_jw_key(&w, t.row[i].state);
+            amp_jw_uint(&w, t.row[i].n);
+        }
+        amp_jw_close(&w, '}');
+    }
+    amp_jw_close(&w, '}');
+    return amp_jw_end(&w, x->err) < 0 ? -1 : amp_buf_str(out, "\n", x->err);
+}
+
+static int add_manifest(struct export *x)
+{
+    AMP_BUF struct amp_buf about = {0};
+    char when[AMP_TIME_MAX];
+    amp_buf_init(&about, 4096);
+    amp_time_format(amp_now_ms(), when);
+    if (amp_buf_fmt(&about, x->err,
+                    "\"made\":\"%s\",\"by\":\"amp-ack %s\",\"redacted\":%s,\"letters\":%zu,"
+                    "\"frames\":%zu,\"cut\":%s",
+                    when, AMP_VERSION, dead_filter.raw ? "false" : "true", x->letters, x->frames,
+                    x->cut ? "true" : "false") < 0)
+        return -1;
+    return bundle_manifest(&x->b, amp_buf_span(&about), x->err);
+}
+
+static int fill(struct export *x, const struct dead_choices *c)
+{
+    x->out = bundle_file(&x->b, "letters.ndjson");
+    if (dead_each_choice(x->s, c, letter_fn, x, x->err) < 0)
+        return -1;
+    if (!bundle_path)
+        return 0;
+    x->out = bundle_file(&x->b, "frames.ndjson");
+    if (amp_store_frames(x->s, 1, frame_fn, x, x->err) < 0 || x->failed || add_errors(x) < 0 ||
+        add_config(x) < 0 || add_machine(x) < 0 || add_state(x) < 0 || add_manifest(x) < 0)
+        return -1;
+    return bundle_write(&x->b, bundle_path, x->err);
+}
+
+static int export(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
+{
+    struct export *x = calloc(1, sizeof(*x));
+    int rc = 0;
+    if (!x)
+        return amp_fail_memory(err);
+    x->s = s;
+    x->err = err;
+    for (size_t i = 0; dead_filter.dry_run && i < c->n && rc == 0; i++)
+        rc = dead_tell("export", &c->v[i], NULL, err);
+    if (!dead_filter.dry_run)
+        rc = fill(x, c);
+    for (size_t i = 0; i < x->n_needles; i++)
+        free(x->needle[i]);
+    bundle_release(&x->b);
+    free(x);
+    return rc;
+}
+
+int ack_dead_export(int argc, char **argv)
+{
+    dead_filter_check(argc, true);
+    return dead_with_choices(ACK_LOOK, argc, argv, export);
+}

@@ -1,0 +1,114 @@
+/*
+ * FIFOs. Opening one changes it: a writer that waits for a reader would go on, and lose what it
+ * wrote. So the processes that have it open are found in /proc, and it is opened only where one
+ * reads already.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "doctor.h"
+
+struct ends {
+    unsigned readers, writers;
+    char who_reads[200], who_writes[200];
+};
+
+static void end_fn(void *ctx, pid_t pid, const char *name, bool reads, bool writes)
+{
+    struct ends *e = ctx;
+    if (reads) {
+        e->readers++;
+        doctor_add_process(e->who_reads, sizeof(e->who_reads), pid, name);
+    }
+    if (writes) {
+        e->writers++;
+        doctor_add_process(e->who_writes, sizeof(e->who_writes), pid, name);
+    }
+}
+
+/* Bytes that are not read yet; -1 where they cannot be counted without harm. */
+static int unread(const char *path, const struct ends *e, int *room)
+{
+    int n = -1;
+    if (e->readers == 0)
+        return -1;
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || ioctl(fd, FIONREAD, &n) < 0)
+        return -1;
+    *room = fcntl(fd, F_GETPIPE_SZ);
+    return n;
+}
+
+static void check_fifo(const char *path, const struct stat *st)
+{
+    struct ends e = {0};
+    int room = 0;
+    doctor_holders(st->st_dev, st->st_ino, end_fn, &e);
+    int n = unread(path, &e, &room);
+    bool half = st->st_mode & S_ISVTX;
+    if (half && e.writers == 0)
+        doctor_say(DOCTOR_FIFOS, DOCTOR_WARN, doctor_fix("chmod -t %s", doctor_quote(path)),
+                   "%s: a writer ended within a line; the next writer ends the line", path);
+    if (e.readers == 0 && e.writers > 0)
+        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, "# start its reader again",
+                   "%s: %s %s, and no process reads", path, e.who_writes,
+                   e.writers == 1 ? "writes" : "write");
+    else if (e.readers == 0)
+        doctor_say(DOCTOR_FIFOS, DOCTOR_WARN, "# start its reader and its writer",
+                   "%s: no process has it open", path);
+    else if (n > 0 && room > 0 && n > room - 4096)
+        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, "# check what its reader waits for",
+                   "%s: it is full (%d bytes), and %s does not read", path, n, e.who_reads);
+    else if (e.writers == 0)
+        doctor_say(DOCTOR_FIFOS, DOCTOR_WARN, "# start its writer", "%s: %s waits for a writer%s",
+                   path, e.who_reads, n > 0 ? ", with bytes unread" : "");
+    else
+        doctor_say(DOCTOR_FIFOS, DOCTOR_OK, NULL, "%s: %s to %s, %d byte%s unread", path,
+                   e.who_writes, e.who_reads, n, n == 1 ? "" : "s");
+}
+
+static void check_path(const char *path, bool named_by_route)
+{
+    struct stat st;
+    char parent[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *q = doctor_quote(path), *fix;
+    snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path);
+    if (*parent && access(parent, F_OK) < 0)
+        fix = doctor_fix("mkdir -p %s && mkfifo %s", doctor_quote(parent), q);
+    else
+        fix = doctor_fix("mkfifo %s", q);
+    if (stat(path, &st) < 0)
+        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, fix, "%s: no such file", path);
+    else if (S_ISFIFO(st.st_mode))
+        check_fifo(path, &st);
+    else if (named_by_route)
+        doctor_say(DOCTOR_FIFOS, DOCTOR_FAIL, doctor_fix("mv %s %s.was && mkfifo %s", q, q, q),
+                   "%s is not a FIFO", path);
+}
+
+static int port_fn(void *arg, const char *port, struct amp_error *err)
+{
+    unsigned *n = arg;
+    (void)err;
+    if (strncmp(port, "fifo:", 5) != 0)
+        return 0;
+    ++*n;
+    check_path(port + 5, true);
+    return 0;
+}
+
+void doctor_fifos(struct doctor *d)
+{
+    struct amp_error err;
+    unsigned n = (unsigned)d->n_files;
+    for (int i = 0; i < d->n_files; i++)
+        check_path(d->files[i], false);
+    if (doctor_ports(d->dir, port_fn, &n, &err) < 0)
+        return; /* the check "peers" reports it */
+    if (n == 0)
+        doctor_say(DOCTOR_FIFOS, DOCTOR_OK, NULL, "no FIFOs given or configured");
+}

@@ -1,0 +1,135 @@
+/* What the doctor sees of the log and its index. It reads the complete log: no other program
+ * notices damage in an old segment until it needs that place. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+#include <amp/json/tape.h>
+
+#include "doctor.h"
+#include "store/history/history.h"
+
+enum { PROGRESS_MS = 2000 };
+
+bool doctor_last_segment(const char *dir, char out[PATH_MAX])
+{
+    char path[PATH_MAX - NAME_MAX - 2], name[NAME_MAX + 1] = "";
+    snprintf(path, sizeof(path), "%s/log", dir);
+    DIR *d = opendir(path);
+    struct dirent *e;
+    while (d && (e = readdir(d)))
+        if (amp_span_glob(amp_span_str(e->d_name), AMP_SPAN("??????.ndjson")) &&
+            strcmp(e->d_name, name) > 0)
+            snprintf(name, sizeof(name), "%s", e->d_name);
+    if (d)
+        closedir(d);
+    snprintf(out, PATH_MAX, "%s/%s", path, name);
+    return name[0] != '\0';
+}
+
+int64_t doctor_frame_time(struct amp_span frame)
+{
+    struct amp_tape t;
+    struct amp_json_fault fault;
+    struct amp_span at;
+    AMP_BUF struct amp_buf arena = {0};
+    int64_t at_ms = 0;
+    amp_buf_init(&arena, 4096);
+    amp_tape_init(&t, NULL);
+    if (amp_tape_scan(&t, frame.p, frame.n, &fault) == 0) {
+        uint32_t tok = amp_tape_get(&t, 0, AMP_SPAN("at"));
+        if (tok != AMP_TOK_NONE && amp_tok_text(&t, tok, &arena, &at, NULL) == 0)
+            amp_time_parse(at, &at_ms);
+    }
+    amp_tape_release(&t);
+    return at_ms;
+}
+
+void doctor_tail(const char *dir)
+{
+    char path[PATH_MAX], c = '\n';
+    if (!doctor_last_segment(dir, path))
+        return;
+    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    if (end > 0 && pread(fd, &c, 1, end - 1) == 1 && c != '\n')
+        doctor_say(
+            DOCTOR_STATE, DOCTOR_WARN, doctor_fix("amp-ack status --state %s", doctor_quote(dir)),
+            "the last line of %s is incomplete (a writer was killed); the next writer removes it",
+            path);
+}
+
+/* Without an index nothing is lost, but a look-up reads the complete log until it is rebuilt. */
+void doctor_index(const char *dir)
+{
+    char path[PATH_MAX];
+    bool any = false, segments = doctor_last_segment(dir, path);
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        char head[16] = "";
+        struct amp_span name = amp_span_str(e->d_name);
+        if (!amp_span_glob(name, AMP_SPAN("index*.db")))
+            continue;
+        any = true;
+        AMP_CLOSE int fd = amp_file_open(dirfd(d), e->d_name, O_RDONLY, 0, NULL);
+        struct stat st;
+        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
+            (pread(fd, head, 16, 0) != 16 || memcmp(head, "SQLite format 3", 16) != 0))
+            doctor_say(DOCTOR_STATE, DOCTOR_WARN,
+                       doctor_fix("rm %s/%s", doctor_quote(dir), e->d_name),
+                       "%s is damaged; the next writer rebuilds it from the log", e->d_name);
+    }
+    if (d)
+        closedir(d);
+    if (!any && segments)
+        doctor_say(DOCTOR_STATE, DOCTOR_WARN,
+                   doctor_fix("amp-ack status --state %s", doctor_quote(dir)),
+                   "the index is missing; the next writer builds it from the log");
+}
+
+struct reading {
+    const char *dir;
+    uint32_t read, damaged;
+    int64_t noted_ms;
+    bool terminal;
+};
+
+static void note_progress(struct reading *r, const struct amp_store_segment *seg)
+{
+    int64_t now = amp_mono_ms();
+    if (seg->first == seg->last || (!r->terminal && now - r->noted_ms < PROGRESS_MS))
+        return;
+    amp_note("reading the log: segment %u of %u", seg->number - seg->first + 1,
+             seg->last - seg->first + 1);
+    r->noted_ms = now;
+}
+
+static int segment_fn(void *ctx, const struct amp_store_segment *seg)
+{
+    struct reading *r = ctx;
+    r->read++;
+    note_progress(r, seg);
+    if (seg->damage) {
+        r->damaged++;
+        doctor_say(DOCTOR_STATE, DOCTOR_FAIL,
+                   doctor_fix("amp-ack repair --state %s", doctor_quote(r->dir)), "%s: %s",
+                   seg->damage->code, seg->damage->what);
+    }
+    return 0;
+}
+
+int doctor_segments(struct amp_store *s, const char *dir, struct amp_error *err)
+{
+    struct reading r = {
+        .dir = dir, .noted_ms = amp_mono_ms(), .terminal = isatty(STDERR_FILENO) == 1};
+    if (amp_store_segments(s, segment_fn, &r, err) < 0)
+        return -1;
+    return (int)r.damaged;
+}

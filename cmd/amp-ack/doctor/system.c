@@ -1,0 +1,394 @@
+/* What the doctor sees beside the state directory: programs, files with secrets, the guard, time.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/timex.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <amp/base/child.h>
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+
+#include "doctor.h"
+#include "protocol/redact/redact.h"
+#include "worktree/hooks.h"
+
+#define CONFIG_MAX  (1 << 20)
+#define AHEAD_MS    2000 /* what a file system may round */
+#define VERSION_SEC 10
+#define TAIL_MAX    ((off_t)4 << 20)
+#define JUMP_MS     50
+
+/* ---- programs ---- */
+
+/* Reads the first line that a program prints; false where it cannot be run or fails. */
+static bool prints_line(const char *const *argv, char out[160])
+{
+    int p[2];
+    struct amp_child c;
+    struct amp_child_end end = {0};
+    struct amp_error err;
+    out[0] = '\0';
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return false;
+    AMP_CLOSE int in = p[0];
+    struct amp_child_spec spec = {
+        .argv = argv, .fd_in = -1, .fd_out = p[1], .fd_err = -1, .dies_with_us = true};
+    int rc = amp_child_start(&spec, &c, &err);
+    close(p[1]);
+    if (rc < 0 || amp_child_wait(&c, VERSION_SEC * 1000, 100, NULL, &end, &err) < 0)
+        return false;
+    ssize_t n = read(in, out, 159);
+    out[n > 0 ? n : 0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    return end.exited && end.exit_code == 0;
+}
+
+static unsigned check_helper(const char *name)
+{
+    char path[PATH_MAX], said[160], want[80];
+    struct amp_error err;
+    static const char install[] = "# install the toolkit again: make install";
+    snprintf(want, sizeof(want), "%s %s", name, AMP_VERSION);
+    if (amp_helper_path(name, path, sizeof(path), &err) < 0 || access(path, X_OK) < 0)
+        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, install,
+                   "the helper %s is missing, or not executable", name);
+    else if (!prints_line((const char *const[]){path, "--version", NULL}, said))
+        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, install, "%s does not run", path);
+    else if (strcmp(said, want) != 0)
+        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, install,
+                   "%s has the wrong version: %.100s, expected %s", path, said, want);
+    else
+        return 0;
+    return 1;
+}
+
+/* Whether a command can be started, as PATH says. */
+static bool is_command(const char *name)
+{
+    char path[PATH_MAX * 2];
+    const char *dirs = getenv("PATH");
+    if (strchr(name, '/'))
+        return access(name, X_OK) == 0;
+    for (const char *p = dirs; p && *p;) {
+        size_t n = strcspn(p, ":");
+        snprintf(path, sizeof(path), "%.*s/%s", (int)n, p, name);
+        if (n > 0 && access(path, X_OK) == 0)
+            return true;
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+struct ports {
+    int (*fn)(void *ctx, const char *port, struct amp_error *err);
+    void *ctx;
+};
+
+/* "NAME=PORT", "PREDICATE => PORT" or a port alone. */
+static int entry_fn(void *arg, const char *text, struct amp_error *err)
+{
+    const struct ports *p = arg;
+    const char *port = strstr(text, "=>");
+    port = port ? port + 2 : strchr(text, '=') ? strchr(text, '=') + 1 : text;
+    return p->fn(p->ctx, port + strspn(port, " "), err);
+}
+
+int doctor_ports(const char *dir, int (*fn)(void *ctx, const char *port, struct amp_error *err),
+                 void *ctx, struct amp_error *err)
+{
+    struct ports p = {fn, ctx};
+    if (amp_config_values(doctor_opt.config, dir, "route.routes", entry_fn, &p, err) < 0)
+        return -1;
+    return amp_config_values(doctor_opt.config, dir, "route.agents", entry_fn, &p, err);
+}
+
+/* The command of a route's or an agent's port. */
+static int port_fn(void *arg, const char *port, struct amp_error *err)
+{
+    unsigned *wrong = arg;
+    char name[1024];
+    (void)err;
+    if (strncmp(port, "command:", 8) != 0 && strncmp(port, "exec-each:", 10) != 0)
+        return 0;
+    port = strchr(port, ':') + 1;
+    port += strspn(port, " ");
+    size_t n = strcspn(port, " ");
+    snprintf(name, sizeof(name), "%.*s", (int)n, port);
+    if (n > 0 && *port != '\'' && *port != '"' && !is_command(name)) {
+        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, "# install it, or give its path",
+                   "the command %s of a route does not exist", name);
+        ++*wrong;
+    }
+    return 0;
+}
+
+void doctor_peers(struct doctor *d)
+{
+    static const char *const helpers[] = {"jq-worker", "port-http", "git-worker", "state-worker",
+                                          "branch-guard"};
+    char git[160] = "";
+    struct amp_error err;
+    unsigned wrong = 0;
+    for (size_t i = 0; i < sizeof(helpers) / sizeof(helpers[0]); i++)
+        wrong += check_helper(helpers[i]);
+    if (!prints_line((const char *const[]){"git", "--version", NULL}, git)) {
+        doctor_say(DOCTOR_PEERS, DOCTOR_WARN,
+                   geteuid() == 0 ? "apt-get install git" : "sudo apt-get install git",
+                   "git is missing; agents need it");
+        wrong++;
+    }
+    if (doctor_ports(d->dir, port_fn, &wrong, &err) < 0) {
+        doctor_say(DOCTOR_PEERS, DOCTOR_FAIL, NULL, "amp.json: %s", err.what);
+        wrong++;
+    }
+    if (wrong == 0)
+        doctor_say(DOCTOR_PEERS, DOCTOR_OK, NULL, "all helpers are of version %s; %s", AMP_VERSION,
+                   git);
+}
+
+/* ---- files with secrets ---- */
+
+/* Whether something in it is a secret by the same rules by which it would be redacted. */
+static bool has_secrets(const char *path)
+{
+    AMP_BUF struct amp_buf text = {0}, clean = {0};
+    amp_buf_init(&text, CONFIG_MAX);
+    amp_buf_init(&clean, 32 * CONFIG_MAX);
+    if (amp_file_read(AT_FDCWD, path, CONFIG_MAX, &text, NULL) < 0 ||
+        amp_redact_text(amp_buf_span(&text), false, &clean, NULL) < 0)
+        return true;
+    return !amp_span_eq(amp_buf_span(&text), amp_buf_span(&clean));
+}
+
+/* always: it holds secrets by what it is for. */
+static unsigned check_file(const char *path, bool always)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    const char *fix = doctor_fix("chmod go= %s", doctor_quote(path));
+    if (st.st_mode & 022)
+        doctor_say(DOCTOR_PERMISSIONS, DOCTOR_FAIL, fix, "other users can write %s (mode %o)", path,
+                   (unsigned)st.st_mode & 0777);
+    else if ((st.st_mode & 044) && (always || has_secrets(path)))
+        doctor_say(DOCTOR_PERMISSIONS, DOCTOR_FAIL, fix, "other users can read %s (mode %o), %s",
+                   path, (unsigned)st.st_mode & 0777,
+                   always ? "which is for secrets" : "which contains a secret");
+    else if (st.st_uid != geteuid() && st.st_uid != 0)
+        doctor_say(
+            DOCTOR_PERMISSIONS, DOCTOR_FAIL,
+            doctor_fix("%schown %u %s", doctor_sudo(), (unsigned)geteuid(), doctor_quote(path)),
+            "%s belongs to user %u", path, (unsigned)st.st_uid);
+    else
+        return 0;
+    return 1;
+}
+
+/* Settings that would grant power, in a file that every writer of the state could change. */
+static unsigned check_ignored(void)
+{
+    char parent[PATH_MAX];
+    const char *fix;
+    struct amp_config_files f = amp_config_files();
+    if (f.ignored.n == 0)
+        return 0;
+    const char *from = doctor_quote(f.state_path), *to = doctor_quote(f.user_path);
+    const char *slash = strrchr(f.user_path, '/');
+    snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - f.user_path) : 0, f.user_path);
+    /* All of it can move where nothing there belongs to the state directory. */
+    if (slash && f.user.n == 0 && !memmem(f.state.p, f.state.n, "\"store\"", 7))
+        fix = doctor_fix("mkdir -p %s && mv -n %s %s", doctor_quote(parent), from, to);
+    else
+        fix = doctor_fix("${EDITOR:-vi} %s %s", from, to);
+    doctor_say(DOCTOR_PERMISSIONS, DOCTOR_WARN, fix,
+               "%s: ignored: %.*s; a state directory may set only store and redact", f.state_path,
+               (int)f.ignored.n, f.ignored.p);
+    return 1;
+}
+
+void doctor_permissions(struct doctor *d)
+{
+    char path[PATH_MAX];
+    const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
+    unsigned wrong = 0;
+    if (doctor_opt.config)
+        wrong += check_file(doctor_opt.config, false);
+    snprintf(path, sizeof(path), "%s%s/amp/amp.json",
+             xdg    ? xdg
+             : home ? home
+                    : "",
+             xdg ? "" : "/.config");
+    wrong += check_file(path, false);
+    if (d->dir) {
+        snprintf(path, sizeof(path), "%s/amp.json", d->dir);
+        wrong += check_file(path, false);
+    }
+    wrong += check_ignored();
+    for (int i = 0; i < d->n_files; i++)
+        wrong += check_file(d->files[i], true);
+    if (wrong == 0)
+        doctor_say(DOCTOR_PERMISSIONS, DOCTOR_OK, NULL, "no secret is readable by others");
+}
+
+/* ---- the guard ---- */
+
+struct guard {
+    const char *repo;
+    const struct amp_hooks *hooks;
+    unsigned wrong;
+};
+
+static const char *install_fix(const char *repo)
+{
+    return doctor_fix("worktree-bind hooks install --repo %s", doctor_quote(repo));
+}
+
+static void hook_fn(void *ctx, const struct amp_hook_finding *f)
+{
+    struct guard *g = ctx;
+    const char *dir = doctor_quote(amp_hooks_where_git_looks(g->hooks)), *fix;
+    if (strcmp(f->code, "relative_hooks_path") == 0)
+        fix = doctor_fix("git -C %s config core.hooksPath %s", doctor_quote(g->repo), dir);
+    else if (g->hooks->foreign[0])
+        fix = doctor_fix("%s --hooks-dir %s", install_fix(g->repo), dir);
+    else
+        fix = install_fix(g->repo);
+    g->wrong++;
+    doctor_say(DOCTOR_HOOKS, f->severity == AMP_HOOK_ERROR ? DOCTOR_FAIL : DOCTOR_WARN, fix,
+               "%s: %s: %s", f->path, f->code, f->what);
+}
+
+static void check_guard(struct amp_git *g, const char *repo)
+{
+    char path[PATH_MAX + 16], program[PATH_MAX];
+    struct amp_hooks h = {.server = false};
+    struct amp_git_info info;
+    struct amp_error err;
+    struct guard found = {.repo = repo, .hooks = &h};
+    if (amp_git_info(g, repo, &info, &err) < 0 || amp_hooks_find(g, repo, NULL, &h, &err) < 0) {
+        bool no_git = strcmp(err.code, "repo_not_git") == 0;
+        if (no_git && !doctor_opt.repo)
+            doctor_say(DOCTOR_HOOKS, DOCTOR_OK, NULL, "not in a git repository (--repo)");
+        else
+            doctor_say(DOCTOR_HOOKS, DOCTOR_FAIL,
+                       no_git ? doctor_fix("git init %s", doctor_quote(repo)) : install_fix(repo),
+                       "%s", err.what);
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/amp/guard", h.common);
+    if (access(path, F_OK) < 0) {
+        doctor_say(DOCTOR_HOOKS, doctor_opt.repo ? DOCTOR_WARN : DOCTOR_OK,
+                   doctor_opt.repo ? install_fix(repo) : NULL, "no guard is installed in %s",
+                   h.common);
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/update", amp_hooks_where_git_looks(&h));
+    h.server = info.bare && access(path, F_OK) == 0;
+    bool known = amp_helper_path(AMP_HOOK_PROGRAM, program, sizeof(program), NULL) == 0;
+    if (amp_hooks_check(&h, known ? program : NULL, getenv("PATH"), hook_fn, &found, &err) < 0)
+        doctor_say(DOCTOR_HOOKS, DOCTOR_FAIL, install_fix(repo), "%s", err.what);
+    else if (found.wrong == 0)
+        doctor_say(DOCTOR_HOOKS, DOCTOR_OK, NULL, "the guard of %s is complete", h.common);
+}
+
+void doctor_hooks(struct doctor *d)
+{
+    struct amp_git *g;
+    struct amp_error err;
+    if (amp_git_open(NULL, &g, &err) < 0) {
+        doctor_say(DOCTOR_HOOKS, DOCTOR_FAIL, NULL, "%s", err.what);
+        return;
+    }
+    check_guard(g, doctor_opt.repo ? doctor_opt.repo : ".");
+    amp_git_close(g);
+}
+
+/* ---- time ---- */
+
+/* When the newest segment's last complete frame was written, 0: unknown. */
+static int64_t last_frame(const char *dir)
+{
+    char path[PATH_MAX];
+    AMP_BUF struct amp_buf part = {0};
+    int64_t at_ms = 0;
+    amp_buf_init(&part, TAIL_MAX + 1);
+    if (!doctor_last_segment(dir, path) || amp_buf_reserve(&part, TAIL_MAX, NULL) < 0)
+        return 0;
+    AMP_CLOSE int fd = amp_file_open(AT_FDCWD, path, O_RDONLY, 0, NULL);
+    off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    off_t from = size > TAIL_MAX ? size - TAIL_MAX : 0;
+    ssize_t n = fd < 0 ? 0 : pread(fd, part.data, TAIL_MAX, from);
+    while (n > 0 && part.data[n - 1] != '\n') /* a torn line */
+        n--;
+    while (n > 1 && at_ms == 0) {
+        const char *nl = memrchr(part.data, '\n', (size_t)n - 1);
+        const char *line = nl ? nl + 1 : part.data;
+        at_ms = doctor_frame_time((struct amp_span){line, (size_t)(part.data + n - line)});
+        n = line - part.data;
+    }
+    return at_ms;
+}
+
+/* How far the wall's clock and the other one went apart within a short time. */
+static int64_t jump_ms(void)
+{
+    int64_t wall = amp_now_ms(), mono = amp_mono_ms();
+    struct timespec t = {.tv_nsec = 100000000};
+    nanosleep(&t, NULL);
+    int64_t d = (amp_now_ms() - wall) - (amp_mono_ms() - mono);
+    return d < 0 ? -d : d;
+}
+
+static const char *ntp_fix(void)
+{
+    return geteuid() == 0 ? "timedatectl set-ntp true" : "sudo timedatectl set-ntp true";
+}
+
+static unsigned check_ahead(const char *dir)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    int64_t now = amp_now_ms(), frame = last_frame(dir);
+    unsigned wrong = 0;
+    if (frame > now + AHEAD_MS) {
+        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL, ntp_fix(),
+                   "the last line of the log is %lld s in the future: the clock was set back, and "
+                   "deadlines come late",
+                   (long long)(frame - now) / 1000);
+        wrong++;
+    }
+    if (doctor_last_segment(dir, path) && stat(path, &st) == 0 &&
+        (int64_t)st.st_mtim.tv_sec * 1000 > now + AHEAD_MS) {
+        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL, ntp_fix(),
+                   "the log was written %lld s in the future by the file system's time",
+                   (long long)((int64_t)st.st_mtim.tv_sec - now / 1000));
+        wrong++;
+    }
+    return wrong;
+}
+
+void doctor_clock(struct doctor *d)
+{
+    struct timex tx = {.modes = 0};
+    unsigned wrong = d->dir ? check_ahead(d->dir) : 0;
+    int64_t jump = jump_ms();
+    if (jump > JUMP_MS) {
+        doctor_say(DOCTOR_CLOCK, DOCTOR_FAIL,
+                   "journalctl -n 50 -u '*ntp*' -u '*time*' # what sets it",
+                   "the clock jumped by %lld ms within a tenth of a second", (long long)jump);
+        wrong++;
+    }
+    int state = adjtimex(&tx);
+    if (state == TIME_ERROR || (state >= 0 && tx.status & STA_UNSYNC)) {
+        doctor_say(DOCTOR_CLOCK, DOCTOR_WARN, ntp_fix(), "the clock is not synchronized");
+        wrong++;
+    }
+    if (wrong == 0)
+        doctor_say(DOCTOR_CLOCK, DOCTOR_OK, NULL,
+                   "the clock agrees with the log and is synchronized");
+}

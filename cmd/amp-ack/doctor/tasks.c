@@ -1,0 +1,132 @@
+/* Tasks that wait for a person, and questions that no person can answer any more. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/json/tape.h>
+
+#include "doctor.h"
+#include "hitl/escalation.h"
+#include "message/ledger/ledger.h"
+#include "task/record.h"
+#include "task/task.h"
+
+enum { ID_MAX = 200, LINES_MAX = 33 << 20 };
+
+struct asking {
+    struct amp_store *s;
+    const char *dir;
+    unsigned n; /* what was said */
+    struct amp_error *err;
+    int rc;
+};
+
+/* Why the question can no longer be answered; NULL: it can. By the rule of hitl-prompt for what it
+ * asks: its task goes on, and its text is there. */
+static int why_dead(struct asking *a, struct amp_span id, struct amp_span task, const char **why)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_task_status st;
+    struct amp_message_rec rec;
+    amp_buf_init(&mem, LINES_MAX);
+    if (amp_task_status(a->s, task, &st, a->err) < 0 ||
+        amp_message_find(a->s, id, &mem, &rec, a->err) < 0)
+        return -1;
+    *why = st.terminal   ? "its task has ended"
+           : !rec.found  ? "its text is no longer in the state directory"
+           : !rec.line.n ? "its text is no longer in the state directory"
+                         : NULL;
+    return 0;
+}
+
+static int question_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct asking *a = ctx;
+    AMP_BUF struct amp_buf text = {0};
+    struct amp_tape t;
+    struct amp_json_fault fault;
+    struct amp_span task = {0};
+    const char *why = NULL;
+    amp_buf_init(&text, 64 << 10);
+    amp_tape_init(&t, NULL);
+    if (amp_tape_scan(&t, rec->json.p, rec->json.n, &fault) == 0) {
+        uint32_t tok = amp_tape_get(&t, 0, AMP_SPAN("task"));
+        if (tok != AMP_TOK_NONE && amp_tok_text(&t, tok, &text, &task, NULL) < 0)
+            task = (struct amp_span){0};
+    }
+    if (!task.n)
+        why = "its record names no task";
+    else if (why_dead(a, id, task, &why) < 0)
+        a->rc = -1;
+    if (why) {
+        a->n++;
+        doctor_say(DOCTOR_TASKS, DOCTOR_WARN,
+                   "# no action is needed: hitl-prompt does not ask it; escalate again if an "
+                   "answer is still needed",
+                   "the question %.*s about %.*s can no longer be answered: %s",
+                   (int)(id.n > ID_MAX ? ID_MAX : id.n), id.p,
+                   (int)(task.n > ID_MAX ? ID_MAX : task.n), task.n ? task.p : "", why);
+    }
+    amp_tape_release(&t);
+    return a->rc;
+}
+
+/* Why no person will be asked about what suspends a task; *why is NULL where one is, or will be. */
+static int why_unasked(struct asking *a, struct amp_span task, struct amp_span ref,
+                       const char **why)
+{
+    struct amp_store_rec rec;
+    *why = NULL;
+    if (amp_store_get(a->s, AMP_KEY(AMP_ESCALATION_KIND, ref), &rec, a->err) < 0)
+        return -1;
+    if (!rec.found)
+        return 0; /* it is on its way, or waits in an outbox */
+    if (amp_span_is(rec.state, "DECIDED"))
+        *why = "was decided, but no coordinator has carried it out";
+    else if (amp_span_is(rec.state, "NOTED"))
+        *why = "was only recorded";
+    else
+        return why_dead(a, ref, task, why);
+    return 0;
+}
+
+static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct asking *a = ctx;
+    char state[32];
+    struct amp_task_status st;
+    const char *why;
+    const char *dir = doctor_quote(a->dir);
+    if (!amp_span_is(rec->state, "suspended") && !amp_span_is(rec->state, "locked"))
+        return 0;
+    amp_span_copy(rec->state, state, sizeof(state));
+    if (amp_task_status(a->s, id, &st, a->err) < 0 ||
+        why_unasked(a, id, amp_span_str(st.ref), &why) < 0) {
+        a->rc = -1;
+        return 1;
+    }
+    int n = (int)(id.n > ID_MAX ? ID_MAX : id.n);
+    a->n++;
+    const char *fix = doctor_fix(
+        "hitl-prompt --state %s </dev/null | task-dispatch coordinate --state %s", dir, dir);
+    if (why)
+        doctor_say(DOCTOR_TASKS, DOCTOR_WARN, fix,
+                   "%.*s is %s, and the question it waits for, %s, %s", n, id.p, state, st.ref,
+                   why);
+    else
+        doctor_say(DOCTOR_TASKS, DOCTOR_WARN, fix, "%.*s is %s: a person must decide", n, id.p,
+                   state);
+    return 0;
+}
+
+void doctor_tasks(struct doctor *d)
+{
+    struct amp_error err;
+    struct asking a = {.s = d->store, .dir = d->dir, .err = &err};
+    if (amp_store_each(a.s, AMP_TASK_KIND, NULL, task_fn, &a, &err) < 0 || a.rc < 0 ||
+        amp_store_each(a.s, AMP_ESCALATION_KIND, "OPEN", question_fn, &a, &err) < 0 || a.rc < 0 ||
+        amp_store_each(a.s, AMP_ESCALATION_KIND, "ASKED", question_fn, &a, &err) < 0 || a.rc < 0)
+        doctor_unreadable(DOCTOR_TASKS, d->dir, "the tasks", &err);
+    else if (a.n == 0)
+        doctor_say(DOCTOR_TASKS, DOCTOR_OK, NULL, "no task is suspended");
+}

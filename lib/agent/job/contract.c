@@ -1,0 +1,245 @@
+/* What an agent command is given: its directory of files and its environment; and the end of what
+ * an earlier one left running. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <amp/base/id.h>
+#include <amp/base/num.h>
+
+#include "agent/job/contract.h"
+#include "base/process/process.h"
+
+void amp_env_release(struct amp_env *e)
+{
+    for (size_t i = 0; i < e->n; i++)
+        free(e->v[i]);
+    free(e->v);
+    *e = (struct amp_env){0};
+}
+
+static int env_push(struct amp_env *e, char *entry, struct amp_error *err)
+{
+    if (e->n + 2 > e->cap) {
+        size_t cap = e->cap ? e->cap * 2 : 64;
+        char **v = realloc(e->v, cap * sizeof *v);
+        if (!v) {
+            free(entry);
+            return amp_fail_memory(err);
+        }
+        e->v = v;
+        e->cap = cap;
+    }
+    e->v[e->n++] = entry;
+    e->v[e->n] = NULL;
+    return 0;
+}
+
+/* Replaces or adds. */
+static int env_set(struct amp_env *e, const char *name, const char *value, struct amp_error *err)
+{
+    size_t n = strlen(name);
+    char *entry;
+
+    if (asprintf(&entry, "%s=%s", name, value ? value : "") < 0)
+        return amp_fail_memory(err);
+    for (size_t i = 0; i < e->n; i++) {
+        if (!strncmp(e->v[i], name, n) && e->v[i][n] == '=') {
+            free(e->v[i]);
+            e->v[i] = entry;
+            return 0;
+        }
+    }
+    return env_push(e, entry, err);
+}
+
+/* What git or our own programs would take as orders from whoever started us. How to reach a server
+ * (for fetch) is kept. */
+static bool inherited(const char *entry)
+{
+    static const char *const keep[] = {"GIT_SSH=", "GIT_SSH_COMMAND=", "GIT_EXEC_PATH=", NULL};
+
+    for (int i = 0; keep[i]; i++)
+        if (!strncmp(entry, keep[i], strlen(keep[i])))
+            return true;
+    return strncmp(entry, "GIT_", 4) && strncmp(entry, "AMP_", 4);
+}
+
+void amp_agent_email(const char *agent, char *out, size_t size)
+{
+    snprintf(out, size, "%s@agents.invalid", agent);
+}
+
+int amp_contract_env(const struct amp_contract *c, const struct amp_attempt *a, char *const *parent,
+                     struct amp_env *out, struct amp_error *err)
+{
+    char email[256], attempt[24];
+    struct amp_env e = {0};
+
+    amp_agent_email(c->agent, email, sizeof email);
+    snprintf(attempt, sizeof attempt, "%lld", (long long)c->attempt);
+    const struct {
+        const char *name, *value;
+    } vars[] = {
+        {"AMP_MESSAGE", a->message},
+        {"AMP_ROLE", c->role},
+        {"AMP_AGENT", c->agent},
+        {"AMP_TASK_ID", c->task},
+        {"AMP_SUBTASK_ID", c->subtask},
+        {"AMP_ATTEMPT", attempt},
+        {"AMP_WORKTREE", c->worktree},
+        {"AMP_BRANCH", c->branch},
+        {"AMP_BASE", c->base},
+        {"AMP_CRITERIA", a->criteria},
+        {"AMP_DIFF", c->diff.p ? a->diff : ""},
+        {"AMP_CONTEXT", c->context.p ? a->context : ""},
+        {"AMP_RESULT", a->result},
+        {"AMP_WORK_LOG", a->work_log},
+        {"AMP_STATE", c->state_dir},
+        {"GIT_AUTHOR_NAME", c->agent},
+        {"GIT_AUTHOR_EMAIL", email},
+        {"GIT_COMMITTER_NAME", c->agent},
+        {"GIT_COMMITTER_EMAIL", email},
+        {"NO_COLOR", "1"},
+        {"TERM", "dumb"},
+        {"CI", "1"},
+        {"GIT_TERMINAL_PROMPT", "0"},
+        {"GIT_EDITOR", "true"},
+        {"GIT_SEQUENCE_EDITOR", "true"},
+        {"GIT_PAGER", "cat"},
+        {"GIT_ASKPASS", "true"},
+    };
+    for (size_t i = 0; parent && parent[i]; i++) {
+        if (!strchr(parent[i], '=') || !inherited(parent[i]))
+            continue;
+        char *copy = strdup(parent[i]);
+        if (!copy) {
+            amp_env_release(&e);
+            return amp_fail_memory(err);
+        }
+        if (env_push(&e, copy, err)) {
+            amp_env_release(&e);
+            return -1;
+        }
+    }
+    for (size_t i = 0; i < sizeof vars / sizeof vars[0]; i++) {
+        if (env_set(&e, vars[i].name, vars[i].value, err)) {
+            amp_env_release(&e);
+            return -1;
+        }
+    }
+    for (int i = 0; c->extra && c->extra[i]; i++) {
+        char *copy = strdup(c->extra[i]);
+        if (!copy || env_push(&e, copy, err)) {
+            amp_env_release(&e);
+            return amp_fail_memory(err);
+        }
+    }
+    *out = e;
+    return 0;
+}
+
+static int put(const char *dir, const char *name, char *path, size_t size, struct amp_span data,
+               struct amp_error *err)
+{
+    snprintf(path, size, "%s/%s", dir, name);
+    return data.p ? amp_file_write_atomic(AT_FDCWD, path, 0600, data, err) : 0;
+}
+
+int amp_attempt_make(const struct amp_contract *c, struct amp_attempt *a, struct amp_error *err)
+{
+    struct amp_attempt t = {0};
+    const char *sub = c->subtask ? strrchr(c->subtask, '-') : NULL;
+    const struct amp_span none = {0};
+    uint32_t r;
+
+    if (!amp_id_is_safe(amp_span_str(c->task)) || !amp_id_is_safe(amp_span_str(c->agent)))
+        return amp_fail(err, AMP_DATAERR, "bad_value", "\"%s\" or \"%s\" cannot name a directory",
+                        c->task, c->agent);
+    sub = sub && amp_id_is_safe(amp_span_str(sub + 1)) ? sub + 1 : "x";
+    amp_random(&r, sizeof r);
+    int n = snprintf(t.dir, sizeof t.dir, "%s/run/%s/%s-%s-%lld-%08x", c->state_dir, c->task,
+                     c->agent, sub, (long long)c->attempt, r);
+    if (n < 0 || (size_t)n >= sizeof t.dir)
+        return amp_fail(err, AMP_CANTCREAT, "path_too_long", "%s: path too long", c->state_dir);
+    if (amp_mkdirs(t.dir, 0700, err) ||
+        put(t.dir, "message.json", t.message, sizeof t.message, c->message, err) ||
+        put(t.dir, "criteria.json", t.criteria, sizeof t.criteria, c->criteria, err) ||
+        put(t.dir, "diff.patch", t.diff, sizeof t.diff, c->diff, err) ||
+        put(t.dir, "context.json", t.context, sizeof t.context, c->context, err) ||
+        put(t.dir, "result.json", t.result, sizeof t.result, none, err) ||
+        put(t.dir, "work.ndjson", t.work_log, sizeof t.work_log, none, err) ||
+        put(t.dir, "stdout", t.out, sizeof t.out, none, err) ||
+        put(t.dir, "stderr", t.err, sizeof t.err, none, err))
+        return -1;
+    *a = t;
+    return 0;
+}
+
+/* ---- leftovers: a worker that is killed takes its agent with it, but not what that one started.
+ * Those processes have the environment that they inherited. ---- */
+
+#define ROUNDS 20
+
+static bool environ_has(struct amp_span env, const char *name, const char *value, bool whole)
+{
+    struct amp_span got;
+    size_t n = strlen(value);
+
+    return amp_environ_get(env, name, &got) && got.n >= n && !memcmp(got.p, value, n) &&
+           (!whole || got.n == n);
+}
+
+static bool process_is_ancestor(pid_t pid)
+{
+    pid_t p = getpid();
+
+    for (int depth = 0; p > 1 && depth < 1000; depth++, p = amp_process_parent(p))
+        if (p == pid)
+            return true;
+    return false;
+}
+
+static int leftovers_end(const char *state_dir, const char *agent, struct amp_buf *env)
+{
+    char attempts[4200];
+    DIR *proc = opendir("/proc");
+    struct dirent *d;
+    int64_t pid;
+    int n = 0;
+
+    snprintf(attempts, sizeof attempts, "%s/run/", state_dir);
+    while (proc && (d = readdir(proc))) {
+        if (amp_num_parse(amp_span_str(d->d_name), 2, 1 << 30, &pid, NULL) ||
+            !amp_process_environ((pid_t)pid, env))
+            continue;
+        struct amp_span e = amp_buf_span(env);
+        if (environ_has(e, "AMP_AGENT", agent, true) &&
+            environ_has(e, "AMP_STATE", state_dir, true) &&
+            environ_has(e, "AMP_RESULT", attempts, false) && !process_is_ancestor((pid_t)pid) &&
+            !kill((pid_t)pid, SIGKILL))
+            n++;
+    }
+    if (proc)
+        closedir(proc);
+    return n;
+}
+
+int amp_agent_end_leftovers(const char *state_dir, const char *agent)
+{
+    AMP_BUF struct amp_buf env = {0};
+    int all = 0, n;
+
+    amp_buf_init(&env, AMP_ENVIRON_MAX + 65536);
+    /* What forks meanwhile is found in the next round. */
+    for (int round = 0; round < ROUNDS && (n = leftovers_end(state_dir, agent, &env)); round++) {
+        all += n;
+        usleep(2000);
+    }
+    return all;
+}

@@ -1,0 +1,253 @@
+/* Jobs in the state. */
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/compose.h>
+
+#include "agent/job/job.h"
+#include "json/record.h"
+
+#define KIND "job"
+
+struct stored {
+    const char *consumer, *agent, *task, *msg_id;
+    int64_t attempts, breaks, next, until_ms, taken_ms;
+    const char *start, *why;
+};
+#define MEMBER(as, key, member) AMP_REC_EVER(as, struct stored, key, member)
+static const struct amp_rec_field fields[] = {
+    MEMBER(CSTR, "consumer", consumer),
+    MEMBER(CSTR, "agent", agent),
+    MEMBER(CSTR, "task", task),
+    MEMBER(CSTR, "msg_id", msg_id),
+    MEMBER(INT, "attempts", attempts),
+    MEMBER(INT, "breaks", breaks),
+    MEMBER(INT, "next", next),
+    MEMBER(INT, "until", until_ms),
+    MEMBER(INT, "taken", taken_ms),
+    MEMBER(CSTR, "start", start),
+    AMP_REC(CSTR, struct stored, "why", why),
+};
+AMP_REC_TABLE(stored_rec, "a job's record", struct stored, fields);
+
+struct update {
+    const struct amp_job_take *take; /* or */
+    const struct amp_job_step *step;
+    struct amp_job job;
+    struct amp_buf mem, json;
+};
+
+/* raw lives in mem, *out does not. */
+static int job_read(const struct amp_store_rec *rec, struct amp_buf *mem, struct stored *raw,
+                    struct amp_job *out, struct amp_error *err)
+{
+    int state = amp_fsm_state(&amp_job_fsm, rec->state);
+    if (amp_rec_parse(&stored_rec, rec->json, mem, raw, err) < 0)
+        return -1;
+    *out = (struct amp_job){
+        .state = state < 0 ? AMP_JOB_FAILED : (uint8_t)state,
+        .attempts = raw->attempts,
+        .breaks = raw->breaks,
+        .next = raw->next,
+        .until_ms = raw->until_ms,
+        .taken_ms = raw->taken_ms,
+    };
+    if (amp_span_copy(amp_span_str(raw->msg_id), out->msg_id, sizeof out->msg_id) &&
+        amp_span_copy(amp_span_str(raw->start), out->start, sizeof out->start))
+        return 0;
+    return amp_fail(err, AMP_DATAERR, "bad_record", "a job's record has no usable msg_id or start");
+}
+
+static int update_run(struct update *u, struct amp_store *s, const struct amp_job_ref *ref,
+                      const struct amp_store_input *input, amp_store_fn fn,
+                      enum amp_store_outcome *outcome, struct amp_error *err)
+{
+    if (ref->msg_id.n >= AMP_MSG_ID_MAX)
+        return amp_fail(err, AMP_DATAERR, "bad_msg_id",
+                        "a message id of %zu bytes; the limit is %d", ref->msg_id.n,
+                        AMP_MSG_ID_MAX - 1);
+    amp_buf_init(&u->mem, AMP_REC_MAX);
+    amp_buf_init(&u->json, AMP_REC_MAX);
+    int rc = amp_store_update(s, AMP_KEY(KIND, amp_span_str(ref->consumer), ref->msg_id), input, fn,
+                              u, outcome, err);
+    amp_buf_release(&u->mem);
+    amp_buf_release(&u->json);
+    return rc;
+}
+
+static int job_carry(struct amp_job *b, const struct amp_job_step *st,
+                     const struct amp_fsm_result *r, struct amp_store_change *c,
+                     struct amp_error *err)
+{
+    b->state = r->to;
+    b->until_ms = r->effects & AMP_JOB_DO_WAIT ? st->until_ms : 0;
+    if (r->effects & AMP_JOB_DO_ATTEMPT) {
+        b->attempts++;
+        if (st->start)
+            snprintf(b->start, sizeof b->start, "%s", st->start);
+    }
+    if (r->effects & AMP_JOB_DO_BREAK)
+        b->breaks++;
+    if (r->effects & AMP_JOB_DO_NEXT) {
+        b->next++;
+        b->attempts = b->breaks = 0;
+        b->start[0] = 0;
+    }
+    if (st->n_emits > 0 && !(r->effects & AMP_JOB_DO_EMIT))
+        return amp_fail(err, AMP_INTERNAL, "machine_unsound", "job: nothing leaves on %s",
+                        amp_job_fsm.events[st->event].name);
+    c->emits = st->emits;
+    c->n_emits = st->n_emits;
+    return 0;
+}
+
+/* Steps u->job; raw is the rest of the record. */
+static int finish(struct update *u, const struct amp_job_step *st, struct stored *raw,
+                  struct amp_store_change *c, struct amp_error *err)
+{
+    struct amp_job *b = &u->job;
+    struct amp_fsm_result r;
+    uint32_t facts = st->event == AMP_JOB_EV_BREAK && b->breaks >= st->most ? AMP_JOB_IF_SPENT : 0;
+
+    if (amp_fsm_step(&amp_job_fsm, b->state, st->event, facts, &r, err) ||
+        job_carry(b, st, &r, c, err))
+        return -1;
+    raw->attempts = b->attempts;
+    raw->breaks = b->breaks;
+    raw->next = b->next;
+    raw->until_ms = b->until_ms;
+    raw->taken_ms = b->taken_ms;
+    raw->start = b->start;
+    int rc = amp_rec_write(&stored_rec, raw, &u->json, err);
+    c->event = amp_job_fsm.events[st->event].name;
+    c->to = amp_job_fsm.states[b->state].name;
+    c->json = amp_buf_span(&u->json);
+    c->due_ms = b->state == AMP_JOB_PARKED ? b->until_ms : 0;
+    return rc;
+}
+
+static int on_take(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                   struct amp_error *err)
+{
+    struct update *u = ctx;
+    const struct amp_job_take *t = u->take;
+
+    if (now->found)
+        return amp_fail(err, AMP_NO, "duplicate_msg_id", "the message was already taken");
+    char msg_id[AMP_MSG_ID_MAX];
+    if (memchr(t->ref.msg_id.p, '\0', t->ref.msg_id.n) ||
+        !amp_span_copy(t->ref.msg_id, msg_id, sizeof msg_id))
+        return amp_fail(err, AMP_DATAERR, "bad_msg_id", "message id is not text");
+    struct stored raw = {
+        .consumer = t->ref.consumer, .agent = t->agent, .task = t->task, .msg_id = msg_id};
+    const struct amp_job_step take = {
+        .event = AMP_JOB_EV_TAKE, .emits = t->emits, .n_emits = t->n_emits};
+    u->job = (struct amp_job){.state = AMP_JOB_QUEUED, .taken_ms = t->now_ms};
+    return finish(u, &take, &raw, c, err);
+}
+
+int amp_job_take(struct amp_store *s, const struct amp_job_take *t, enum amp_store_outcome *outcome,
+                 struct amp_error *err)
+{
+    struct update u = {.take = t};
+    const struct amp_store_input input = {t->ref.consumer, t->ref.msg_id, t->line};
+
+    return update_run(&u, s, &t->ref, &input, on_take, outcome, err);
+}
+
+static int on_step(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                   struct amp_error *err)
+{
+    struct update *u = ctx;
+    const struct amp_job_step *st = u->step;
+
+    if (!now->found)
+        return amp_fail(err, AMP_INTERNAL, "unknown_ref", "no such job");
+    struct stored raw;
+    if (job_read(now, &u->mem, &raw, &u->job, err) < 0)
+        return -1;
+    if (st->why)
+        raw.why = st->why;
+    c->actor = st->ref.consumer;
+    return finish(u, st, &raw, c, err);
+}
+
+int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_job *out,
+                 struct amp_error *err)
+{
+    struct update u = {.step = st};
+    enum amp_store_outcome outcome;
+
+    int rc = update_run(&u, s, &st->ref, NULL, on_step, &outcome, err);
+    if (!rc && out)
+        *out = u.job;
+    return rc;
+}
+
+struct search {
+    const char *consumer;
+    const char *const *skip;
+    int64_t now_ms, wake_ms, open;
+    bool found;
+    struct amp_job best;
+    struct amp_buf mem;
+    struct amp_error *err;
+    int rc;
+};
+
+static bool skipped(const struct search *q, const char *id)
+{
+    for (int i = 0; q->skip && q->skip[i]; i++)
+        if (!strcmp(q->skip[i], id))
+            return true;
+    return false;
+}
+
+static int consider(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct search *q = ctx;
+    struct amp_job b;
+    struct stored raw;
+
+    (void)id;
+    q->rc = job_read(rec, &q->mem, &raw, &b, q->err);
+    if (q->rc < 0 || strcmp(raw.consumer, q->consumer))
+        return q->rc < 0;
+    q->open++;
+    if (skipped(q, b.msg_id))
+        return 0;
+    if (b.state == AMP_JOB_PARKED && b.until_ms > q->now_ms) {
+        if (!q->wake_ms || b.until_ms < q->wake_ms)
+            q->wake_ms = b.until_ms;
+        return 0;
+    }
+    if (!q->found || b.taken_ms < q->best.taken_ms ||
+        (b.taken_ms == q->best.taken_ms && strcmp(b.msg_id, q->best.msg_id) < 0)) {
+        q->found = true;
+        q->best = b;
+    }
+    return 0;
+}
+
+int amp_job_next(struct amp_store *s, const char *consumer, int64_t now_ms, const char *const *skip,
+                 bool *found, struct amp_job *out, int64_t *wake_ms, int64_t *open,
+                 struct amp_error *err)
+{
+    struct search q = {.consumer = consumer, .skip = skip, .now_ms = now_ms};
+    static const uint8_t live[] = {AMP_JOB_QUEUED, AMP_JOB_RUNNING, AMP_JOB_PARKED};
+
+    amp_buf_init(&q.mem, AMP_REC_MAX);
+    q.err = err;
+    for (size_t i = 0; i < sizeof live && q.rc == 0; i++)
+        if (amp_store_each(s, KIND, amp_job_fsm.states[live[i]].name, consider, &q, err) < 0)
+            q.rc = -1;
+    amp_buf_release(&q.mem);
+    if (q.rc < 0)
+        return -1;
+    *found = q.found;
+    if (q.found)
+        *out = q.best;
+    *wake_ms = q.wake_ms;
+    *open = q.open;
+    return 0;
+}

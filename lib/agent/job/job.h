@@ -1,0 +1,105 @@
+/*
+ * Jobs: messages that an agent took. Key "job.<consumer>/<msg_id>"; the message itself is in
+ * the ledger. The lines that a step sends (the acknowledgement, results, a verdict, a refusal) are
+ * part of its commit, so open jobs and unsent lines survive the end of the process.
+ */
+#ifndef AMP_AGENT_JOB_JOB_H
+#define AMP_AGENT_JOB_JOB_H
+
+#include <amp/fsm/fsm.h>
+
+#include "store/store.h"
+
+/* The states of a job: a message that an agent took and must answer. */
+#define AMP_JOB_STATES(X)                                                                          \
+    X(AMP_JOB_QUEUED, "QUEUED", "taken and acknowledged, not begun")                               \
+    X(AMP_JOB_RUNNING, "RUNNING", "an agent works on it")                                          \
+    X(AMP_JOB_PARKED, "PARKED", "waits for a usage limit or a pause before the next attempt")      \
+    X(AMP_JOB_DONE, "DONE", "answered")                                                            \
+    X(AMP_JOB_REFUSED, "REFUSED", "answered with a refusal")                                       \
+    X(AMP_JOB_FAILED, "FAILED", "too many crashes, kills or timeouts")
+
+#define AMP_JOB_EVENTS(X)                                                                          \
+    X(AMP_JOB_EV_TAKE, "take", "the message was taken")                                            \
+    X(AMP_JOB_EV_START, "start", "an attempt begins")                                              \
+    X(AMP_JOB_EV_STEP, "step", "one subtask was answered, others are left")                        \
+    X(AMP_JOB_EV_ANSWER, "answer", "all that was asked was answered")                              \
+    X(AMP_JOB_EV_REFUSE, "refuse", "a rule refuses it")                                            \
+    X(AMP_JOB_EV_BREAK, "break", "a crash, a kill or the time limit")                              \
+    X(AMP_JOB_EV_PARK, "park", "a usage limit, or the agent asked to repeat later")                \
+    X(AMP_JOB_EV_STOP, "stop", "interrupted by us or suspended")                                   \
+    X(AMP_JOB_EV_WAKE, "wake", "the time to wait is over")
+
+#define AMP_JOB_FACTS(X) X(AMP_JOB_IF_SPENT, "spent", "no attempts are left")
+
+#define AMP_JOB_EFFECTS(X)                                                                         \
+    X(AMP_JOB_DO_ATTEMPT, "attempt", "count an attempt")                                           \
+    X(AMP_JOB_DO_BREAK, "break", "count a crash, a kill or a timeout")                             \
+    X(AMP_JOB_DO_NEXT, "next", "continue with the next subtask, whose attempts start at zero")     \
+    X(AMP_JOB_DO_WAIT, "wait", "wait until the given time")                                        \
+    X(AMP_JOB_DO_EMIT, "emit", "commit the lines that leave with the step")
+
+enum { AMP_JOB_STATES(AMP_FSM_ENUM) AMP_JOB_STATE_COUNT };
+enum { AMP_JOB_EVENTS(AMP_FSM_ENUM) AMP_JOB_EVENT_COUNT };
+enum { AMP_JOB_FACTS(AMP_FSM_BIT) AMP_JOB_FACT_COUNT };
+enum { AMP_JOB_FACTS(AMP_FSM_FLAG) };
+enum { AMP_JOB_EFFECTS(AMP_FSM_BIT) AMP_JOB_EFFECT_COUNT };
+enum { AMP_JOB_EFFECTS(AMP_FSM_FLAG) };
+extern const struct amp_fsm amp_job_fsm;
+
+#define AMP_JOB_EMITS 8
+
+struct amp_job {
+    char msg_id[256];
+    uint8_t state;
+    int64_t attempts; /* of the current subtask */
+    int64_t breaks;   /* crashes, kills and timeouts among them */
+    int64_t next;     /* index of the next subtask */
+    int64_t until_ms; /* parked until */
+    int64_t taken_ms;
+    char start[65]; /* commit of the branch when the current subtask began, or "" */
+};
+
+struct amp_job_ref {
+    const char *consumer;
+    struct amp_span msg_id;
+};
+
+/* Takes a message, once per consumer and id. emits: the acknowledgement. AMP_STORE_REDELIVERED:
+ * taken before (nothing is emitted). NO duplicate_msg_id. */
+struct amp_job_take {
+    struct amp_job_ref ref;
+    struct amp_span line;
+    const char *agent, *task;
+    const struct amp_store_emit *emits;
+    uint32_t n_emits;
+    int64_t now_ms;
+};
+int amp_job_take(struct amp_store *s, const struct amp_job_take *t, enum amp_store_outcome *outcome,
+                 struct amp_error *err);
+
+/* One step. START counts an attempt. BREAK counts a crash, a kill or a timeout (the fact "spent" is
+ * true when breaks reaches `most`). STEP continues with the next subtask. out (may be NULL) gets
+ * the job after the step. */
+struct amp_job_step {
+    struct amp_job_ref ref;
+    uint8_t event;
+    const char *why;   /* NULL: unchanged */
+    const char *start; /* START: the branch's commit; NULL: unchanged */
+    int64_t until_ms;  /* PARK */
+    int64_t most;      /* BREAK: repeats allowed */
+    const struct amp_store_emit *emits;
+    uint32_t n_emits;
+    int64_t now_ms;
+};
+int amp_job_step(struct amp_store *s, const struct amp_job_step *st, struct amp_job *out,
+                 struct amp_error *err);
+
+/* The consumer's next unfinished job: the earliest taken that no longer waits at now_ms and whose
+ * id is not in `skip` (NULL-terminated, may be NULL). *found is false if none is ready; *wake_ms is
+ * then the time of the next one (0: none waits). *open is the number of unfinished jobs. */
+int amp_job_next(struct amp_store *s, const char *consumer, int64_t now_ms, const char *const *skip,
+                 bool *found, struct amp_job *out, int64_t *wake_ms, int64_t *open,
+                 struct amp_error *err);
+
+#endif

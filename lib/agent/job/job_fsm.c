@@ -1,0 +1,50 @@
+/* A job: one message that an agent took and must answer. A failure of the machinery is never an
+ * answer: the attempt is repeated, parked, or given up with an escalation. */
+#include "agent/job/job.h"
+
+static const struct amp_fsm_name states[] = {AMP_JOB_STATES(AMP_FSM_NAMES)};
+static const struct amp_fsm_name events[] = {AMP_JOB_EVENTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name facts[] = {AMP_JOB_FACTS(AMP_FSM_NAMES)};
+static const struct amp_fsm_name effects[] = {AMP_JOB_EFFECTS(AMP_FSM_NAMES)};
+
+#define S(x) AMP_JOB_##x
+#define E(x) AMP_JOB_EV_##x
+#define D(x) AMP_JOB_DO_##x
+
+static const struct amp_fsm_row rows[] = {
+    {.from = S(QUEUED), .event = E(TAKE), .to = S(QUEUED), .effects = D(EMIT)},
+    {.from = S(QUEUED), .event = E(START), .to = S(RUNNING), .effects = D(ATTEMPT)},
+    {.from = S(QUEUED), .event = E(REFUSE), .to = S(REFUSED), .effects = D(EMIT)},
+    {.from = S(RUNNING), .event = E(START), .to = S(RUNNING), .effects = D(ATTEMPT)},
+    {.from = S(RUNNING), .event = E(STEP), .to = S(QUEUED), .effects = D(EMIT) | D(NEXT)},
+    {.from = S(RUNNING), .event = E(ANSWER), .to = S(DONE), .effects = D(EMIT)},
+    {.from = S(RUNNING), .event = E(REFUSE), .to = S(REFUSED), .effects = D(EMIT)},
+    {.from = S(RUNNING),
+     .event = E(BREAK),
+     .to = S(FAILED),
+     .if_all = AMP_JOB_IF_SPENT,
+     .effects = D(BREAK) | D(EMIT)},
+    {.from = S(RUNNING), .event = E(BREAK), .to = S(QUEUED), .effects = D(BREAK)},
+    {.from = S(RUNNING), .event = E(PARK), .to = S(PARKED), .effects = D(WAIT)},
+    {.from = S(RUNNING), .event = E(STOP), .to = S(QUEUED), .effects = 0},
+    {.from = S(PARKED), .event = E(WAKE), .to = S(QUEUED), .effects = 0},
+    {.from = S(PARKED), .event = E(REFUSE), .to = S(REFUSED), .effects = D(EMIT)},
+};
+
+const struct amp_fsm amp_job_fsm = {
+    .name = "job",
+    .source = "agent contract",
+    .doc = "a message that an agent took and must answer",
+    .states = states,
+    .events = events,
+    .facts = facts,
+    .effects = effects,
+    .n_states = AMP_JOB_STATE_COUNT,
+    .n_events = AMP_JOB_EVENT_COUNT,
+    .n_facts = AMP_JOB_FACT_COUNT,
+    .n_effects = AMP_JOB_EFFECT_COUNT,
+    .initial = AMP_JOB_QUEUED,
+    .terminal = 1u << AMP_JOB_DONE | 1u << AMP_JOB_REFUSED | 1u << AMP_JOB_FAILED,
+    .rows = rows,
+    .n_rows = sizeof rows / sizeof rows[0],
+};

@@ -1,0 +1,354 @@
+/* One table for both parts of an agent's record, and the only updates of it. */
+#include "agent/record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "message/record/record.h"
+#include "json/record.h"
+
+#define KIND "agent"
+
+static int reach_find(struct amp_span word)
+{
+    return amp_fsm_state(&amp_reach_fsm, word);
+}
+
+static const char *reach_name(int state)
+{
+    return amp_reach_fsm.states[state].name;
+}
+
+static int work_find(struct amp_span word)
+{
+    return amp_fsm_state(&amp_agent_fsm, word);
+}
+
+static const char *work_name(int state)
+{
+    return amp_agent_fsm.states[state].name;
+}
+
+static const struct amp_rec_words reach_states = {reach_find, reach_name},
+                                  work_states = {work_find, work_name};
+
+#define ASKED(as, key, member) AMP_REC_EVER(as, struct amp_agent_asked, key, member)
+static const struct amp_rec_field asked_fields[] = {
+    ASKED(CSTR, "id", id), ASKED(CSTR, "correlation", correlation), ASKED(INT, "at", at_ms)};
+AMP_REC_TABLE(asked_rec, "an unanswered heartbeat", struct amp_agent_asked, asked_fields);
+
+#define REACH(as, key, member) AMP_REC(as, struct amp_agent_reach, key, member)
+static const struct amp_rec_field reach_fields[] = {
+    AMP_REC_ENUM(struct amp_agent_reach, "state", state, &reach_states),
+    REACH(INT, "rev", rev),
+    REACH(RAW, "descriptor", descriptor),
+    REACH(CSTR, "role", role),
+    REACH(CSTR, "node", node),
+    REACH(CSTR, "reason", reason),
+    REACH(INT, "joined", joined_ms),
+    REACH(INT, "left", left_ms),
+    REACH(INT, "seen", seen_ms),
+    REACH(INT, "missed", missed),
+    REACH(CSTR, "said", said),
+    REACH(RAW, "health", health),
+    AMP_REC_IN(struct amp_agent_reach, "asked", asked, &asked_rec, false),
+    REACH(INT, "answer", answer_ms),
+    REACH(INT, "answers", answers),
+    REACH(INT, "answer_most", answer_most_ms),
+    REACH(INT, "due", due_ms),
+};
+AMP_REC_TABLE(reach_rec, "an agent's registration", struct amp_agent_reach, reach_fields);
+
+#define SUSPENDED(as, key, member) AMP_REC_EVER(as, struct amp_agent_suspended, key, member)
+static const struct amp_rec_field suspended_fields[] = {
+    SUSPENDED(TEXT, "ref", ref), SUSPENDED(TEXT, "task", task), SUSPENDED(INT, "since", since_ms)};
+AMP_REC_TABLE(suspended_rec, "an agent's suspension", struct amp_agent_suspended, suspended_fields);
+
+#define WORK(as, key, member) AMP_REC(as, struct amp_agent_work, key, member)
+static const struct amp_rec_field work_fields[] = {
+    AMP_REC_ENUM(struct amp_agent_work, "state", state, &work_states),
+    AMP_REC_EVER(CSTR, struct amp_agent_work, "role", role),
+    AMP_REC_EVER(CSTR, struct amp_agent_work, "task", task),
+    AMP_REC_EVER(CSTR, struct amp_agent_work, "last_task", last_task),
+    AMP_REC_IN(struct amp_agent_work, "suspended", suspended, &suspended_rec, true),
+    WORK(INT, "pid", pid),
+    WORK(INT, "last_seen", last_seen_ms),
+    WORK(INT, "limit_ms", limit_ms),
+    WORK(INT, "silent_since", silent_since_ms),
+    WORK(CSTR, "code", code),
+};
+AMP_REC_TABLE(work_rec, "an agent's work", struct amp_agent_work, work_fields);
+
+static const struct amp_rec_field fields[] = {
+    AMP_REC_IN(struct amp_agent_rec, "reach", reach, &reach_rec, true),
+    AMP_REC_IN(struct amp_agent_rec, "work", work, &work_rec, true),
+};
+AMP_REC_TABLE(agent_rec, "an agent's record", struct amp_agent_rec, fields);
+
+bool amp_agent_has_work(const struct amp_agent_rec *r)
+{
+    return r->work.state != AMP_AGENT_INITIALIZING || r->work.last_seen_ms > 0 ||
+           amp_agent_is_suspended(r);
+}
+
+int64_t amp_agent_heard_ms(const struct amp_agent_rec *r)
+{
+    uint8_t state = r->work.state;
+    bool works = state == AMP_AGENT_SCHEDULED || state == AMP_AGENT_RUNNING ||
+                 state == AMP_AGENT_WAITING || state == AMP_AGENT_COMPLETED;
+    return works && r->work.limit_ms == 0 ? r->work.last_seen_ms : 0;
+}
+
+/* ---- reading ---- */
+
+static int record_parse(struct amp_span json, struct amp_buf *mem, struct amp_agent_rec *rec,
+                        struct amp_error *err)
+{
+    return amp_rec_parse(&agent_rec, json, mem, rec, err);
+}
+
+int amp_agent_find(struct amp_store *s, struct amp_span name, struct amp_buf *mem,
+                   struct amp_agent_rec *rec, struct amp_error *err)
+{
+    struct amp_store_rec now;
+    if (amp_store_get(s, AMP_KEY(KIND, name), &now, err) < 0)
+        return -1;
+    return record_parse(now.found ? now.json : AMP_SPAN("{}"), mem, rec, err);
+}
+
+struct each {
+    amp_agent_rec_fn fn;
+    void *ctx;
+    struct amp_error *err;
+    struct amp_buf mem;
+    int rc;
+};
+
+static int on_record(void *ctx, struct amp_span name, const struct amp_store_rec *now)
+{
+    struct each *e = ctx;
+    struct amp_agent_rec rec;
+    e->rc = record_parse(now->json, &e->mem, &rec, e->err);
+    if (e->rc == 0)
+        e->rc = e->fn(e->ctx, name, &rec, e->err);
+    return e->rc != 0;
+}
+
+int amp_agent_records(struct amp_store *s, amp_agent_rec_fn fn, void *ctx, struct amp_error *err)
+{
+    struct each e = {.fn = fn, .ctx = ctx, .err = err};
+    amp_buf_init(&e.mem, AMP_REC_MAX);
+    int rc = amp_store_each(s, KIND, NULL, on_record, &e, err);
+    amp_buf_release(&e.mem);
+    return rc < 0 || e.rc < 0 ? -1 : 0;
+}
+
+int amp_agent_records_due(struct amp_store *s, int64_t until_ms, amp_agent_rec_fn fn, void *ctx,
+                          struct amp_error *err)
+{
+    struct each e = {.fn = fn, .ctx = ctx, .err = err};
+    amp_buf_init(&e.mem, AMP_REC_MAX);
+    int rc = amp_store_due(s, KIND, until_ms, on_record, &e, err);
+    amp_buf_release(&e.mem);
+    return rc < 0 || e.rc < 0 ? -1 : 0;
+}
+
+/* ---- writing ---- */
+
+struct update {
+    amp_agent_change_fn fn;
+    void *ctx;
+    struct amp_buf mem, json;
+    char state[64];
+};
+
+static void sooner(int64_t *due_ms, int64_t ms)
+{
+    if (ms > 0 && (*due_ms == 0 || ms < *due_ms))
+        *due_ms = ms;
+}
+
+int64_t amp_agent_due_ms(const struct amp_agent_rec *r)
+{
+    int64_t due = r->reach.due_ms, heard = amp_agent_heard_ms(r);
+    sooner(&due, r->work.limit_ms);
+    if (heard > r->work.silent_since_ms)
+        sooner(&due, heard + AMP_SILENCE_MS);
+    return due;
+}
+
+static void state_name(const struct amp_agent_rec *r, char *out, size_t size)
+{
+    const char *reach = reach_name(r->reach.state), *work = work_name(r->work.state);
+    if (r->reach.state == AMP_REACH_ABSENT)
+        snprintf(out, size, "%s", work);
+    else if (amp_agent_has_work(r))
+        snprintf(out, size, "%s/%s", reach, work);
+    else
+        snprintf(out, size, "%s", reach);
+}
+
+static int change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                  struct amp_error *err)
+{
+    struct update *u = ctx;
+    struct amp_agent_rec rec;
+    if (record_parse(now->found ? now->json : AMP_SPAN("{}"), &u->mem, &rec, err) < 0)
+        return -1;
+    int rc = u->fn(u->ctx, &rec, c, err);
+    if (rc != 0)
+        return rc;
+    amp_buf_reset(&u->json);
+    if (amp_rec_write(&agent_rec, &rec, &u->json, err) < 0)
+        return -1;
+    state_name(&rec, u->state, sizeof u->state);
+    c->to = u->state;
+    c->json = amp_buf_span(&u->json);
+    c->due_ms = amp_agent_due_ms(&rec);
+    return 0;
+}
+
+int amp_agent_update(struct amp_store *s, struct amp_span name, const struct amp_store_input *input,
+                     amp_agent_change_fn fn, void *ctx, enum amp_store_outcome *how,
+                     struct amp_error *err)
+{
+    struct update u = {.fn = fn, .ctx = ctx};
+    amp_buf_init(&u.mem, AMP_REC_MAX);
+    amp_buf_init(&u.json, AMP_REC_MAX);
+    int rc = amp_store_update(s, AMP_KEY(KIND, name), input, change, &u, how, err);
+    amp_buf_release(&u.mem);
+    amp_buf_release(&u.json);
+    return rc;
+}
+
+/* ---- records of version 1 ---- */
+
+struct old_registration {
+    struct amp_span descriptor;
+};
+static const struct amp_rec_field old_fields[] = {
+    AMP_REC(RAW, struct old_registration, "agent", descriptor)};
+AMP_REC_TABLE(old_registration_rec, "an agent's registration", struct old_registration, old_fields);
+
+struct old_silence {
+    int64_t last_seen_ms;
+};
+static const struct amp_rec_field old_silence_fields[] = {
+    AMP_REC(INT, struct old_silence, "last_seen_ms", last_seen_ms)};
+AMP_REC_TABLE(old_silence_rec, "the record of a silence", struct old_silence, old_silence_fields);
+
+struct upgrade {
+    struct amp_store *store;
+    struct amp_error *err;
+    struct amp_buf mem, more;
+    struct amp_agent_rec rec; /* the part that is joined */
+    int64_t silence_ms;
+    int rc;
+};
+
+static int join(void *ctx, struct amp_agent_rec *rec, struct amp_store_change *c,
+                struct amp_error *err)
+{
+    struct upgrade *u = ctx;
+    (void)err;
+    if (u->rec.reach.state != AMP_REACH_ABSENT)
+        rec->reach = u->rec.reach;
+    if (amp_agent_has_work(&u->rec))
+        rec->work = u->rec.work;
+    if (u->silence_ms > 0)
+        rec->work.silent_since_ms = u->silence_ms;
+    c->event = "upgrade";
+    return 0;
+}
+
+static int remove_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                     struct amp_error *err)
+{
+    (void)ctx, (void)err;
+    *c = (struct amp_store_change){.event = "upgrade", .to = "JOINED", .remove = true};
+    return !now->found;
+}
+
+/* Into the agent's record first, then away: a crash in between leaves both, and it is done again.
+ */
+static int join_and_remove(struct upgrade *u, const char *kind, struct amp_span name)
+{
+    u->rc = amp_agent_update(u->store, name, NULL, join, u, NULL, u->err);
+    if (u->rc == 0)
+        u->rc =
+            amp_store_update(u->store, AMP_KEY(kind, name), NULL, remove_fn, NULL, NULL, u->err);
+    return u->rc < 0;
+}
+
+static int old_work(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                    struct amp_error *err)
+{
+    struct upgrade *u = ctx;
+    amp_buf_reset(&u->more);
+    if (amp_rec_write(&agent_rec, &u->rec, &u->more, err) < 0)
+        return -1;
+    *c = (struct amp_store_change){.event = "upgrade",
+                                   .to = work_name(u->rec.work.state),
+                                   .json = amp_buf_span(&u->more),
+                                   .due_ms = amp_agent_due_ms(&u->rec)};
+    return 0;
+}
+
+static int on_old_work(void *ctx, struct amp_span name, const struct amp_store_rec *now)
+{
+    struct upgrade *u = ctx;
+    /* The new record has no member of these names. */
+    u->rc = amp_rec_init(&agent_rec, &u->rec, u->err);
+    if (u->rc == 0)
+        u->rc = amp_rec_parse(&work_rec, now->json, &u->mem, &u->rec.work, u->err);
+    if (u->rc == 0 && amp_agent_has_work(&u->rec))
+        u->rc = amp_store_update(u->store, AMP_KEY(KIND, name), NULL, old_work, u, NULL, u->err);
+    return u->rc < 0;
+}
+
+static int on_old_registration(void *ctx, struct amp_span name, const struct amp_store_rec *now)
+{
+    struct upgrade *u = ctx;
+    struct old_registration old;
+    u->rc = amp_rec_init(&agent_rec, &u->rec, u->err);
+    if (u->rc == 0)
+        u->rc = amp_rec_parse(&reach_rec, now->json, &u->mem, &u->rec.reach, u->err);
+    if (u->rc == 0)
+        u->rc = amp_rec_parse(&old_registration_rec, now->json, &u->more, &old, u->err);
+    if (u->rc < 0)
+        return 1;
+    int state = reach_find(now->state);
+    u->rec.reach.state = state < 0 ? AMP_REACH_LEFT : (uint8_t)state;
+    u->rec.reach.rev = 1;
+    u->rec.reach.descriptor = old.descriptor;
+    u->rec.reach.due_ms = now->due_ms;
+    return join_and_remove(u, "directory", name);
+}
+
+static int on_old_silence(void *ctx, struct amp_span name, const struct amp_store_rec *now)
+{
+    struct upgrade *u = ctx;
+    struct old_silence old;
+    u->rc = amp_rec_init(&agent_rec, &u->rec, u->err);
+    if (u->rc == 0)
+        u->rc = amp_rec_parse(&old_silence_rec, now->json, &u->mem, &old, u->err);
+    if (u->rc < 0)
+        return 1;
+    u->silence_ms = old.last_seen_ms;
+    return join_and_remove(u, "silence", name);
+}
+
+int amp_agent_records_upgrade(struct amp_store *s, struct amp_error *err)
+{
+    struct upgrade u = {.store = s, .err = err};
+    amp_buf_init(&u.mem, AMP_REC_MAX);
+    amp_buf_init(&u.more, AMP_REC_MAX);
+    int rc = amp_store_each(s, KIND, NULL, on_old_work, &u, err);
+    if (rc == 0 && u.rc == 0)
+        rc = amp_store_each(s, "directory", NULL, on_old_registration, &u, err);
+    if (rc == 0 && u.rc == 0)
+        rc = amp_store_each(s, "silence", NULL, on_old_silence, &u, err);
+    amp_buf_release(&u.mem);
+    amp_buf_release(&u.more);
+    return rc < 0 || u.rc < 0 ? -1 : 0;
+}

@@ -1,0 +1,392 @@
+/* Starting child processes (the only fork and exec of the project), waiting for them, ending them
+ * with all that they started; and where the helper programs are. */
+#include <amp/base/child.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+
+#include "base/process/process.h"
+
+extern char **environ;
+
+/* What the child says through the pipe when it did not get as far as its program. */
+struct failure {
+    int stage, sys;
+};
+enum { STAGE_FDS, STAGE_CHDIR, STAGE_LIMIT, STAGE_EXEC };
+
+/* Everything that the child needs, made before the fork: after it only system calls are safe. */
+struct start {
+    const struct amp_child_spec *spec;
+    char program[PATH_MAX];
+    char *const *argv;
+    char *const *envp;
+    int null_fd, report;
+    pid_t parent;
+};
+
+static const char *find_env(char *const *envp, const char *name)
+{
+    size_t n = strlen(name);
+    for (; *envp; envp++)
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
+            return *envp + n + 1;
+    return NULL;
+}
+
+/* Finds argv[0] as a shell would, but never in the current directory. */
+static int find_program(const char *name, char *const *envp, char *out, size_t size,
+                        struct amp_error *err)
+{
+    if (strchr(name, '/')) {
+        if (!amp_span_copy(amp_span_str(name), out, size))
+            return amp_fail(err, AMP_UNAVAILABLE, "command_not_found", "the path is too long: %s",
+                            name);
+        return 0;
+    }
+    const char *path = find_env(envp, "PATH");
+    if (!path)
+        path = "/usr/local/bin:/usr/bin:/bin";
+    bool seen = false;
+    for (const char *p = path; *name;) {
+        size_t n = strcspn(p, ":");
+        int len = p[0] == '/' ? snprintf(out, size, "%.*s/%s", (int)n, p, name) : -1;
+        struct stat st;
+        if (len > 0 && (size_t)len < size && stat(out, &st) == 0 && S_ISREG(st.st_mode)) {
+            if (access(out, X_OK) == 0)
+                return 0;
+            seen = true;
+        }
+        if (!p[n])
+            break;
+        p += n + 1;
+    }
+    if (seen)
+        return amp_fail(err, AMP_UNAVAILABLE, "not_executable", "%s: not executable", name);
+    return amp_fail(err, AMP_UNAVAILABLE, "command_not_found", "%s: command not found", name);
+}
+
+int amp_child_find(const char *name, char *const *envp, char *out, size_t size,
+                   struct amp_error *err)
+{
+    struct stat st;
+    if (find_program(name, envp, out, size, err))
+        return -1;
+    if (stat(out, &st) != 0)
+        return amp_fail_errno(err, AMP_UNAVAILABLE, "%s", name);
+    if (!S_ISREG(st.st_mode) || access(out, X_OK) != 0)
+        return amp_fail(err, AMP_UNAVAILABLE, "not_executable", "%s: not executable", name);
+    return 0;
+}
+
+static void give_up(const struct start *s, int stage)
+{
+    struct failure f = {stage, errno};
+    ssize_t n = write(s->report, &f, sizeof f);
+    (void)n;
+    _exit(127);
+}
+
+static void close_from(int first)
+{
+    if (syscall(SYS_close_range, (unsigned)first, ~0U, 0U) == 0)
+        return;
+    struct rlimit r;
+    int last = getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < 65536 ? (int)r.rlim_cur : 65536;
+    for (int fd = first; fd < last; fd++)
+        close(fd);
+}
+
+/* Moves the three descriptors to 0, 1, 2 and the report pipe to 3; nothing else stays open. */
+static void place_fds(struct start *s)
+{
+    int want[3] = {s->spec->fd_in, s->spec->fd_out, s->spec->fd_err};
+    for (int i = 0; i < 3; i++) {
+        want[i] = fcntl(want[i] < 0 ? s->null_fd : want[i], F_DUPFD_CLOEXEC, 10);
+        if (want[i] < 0)
+            give_up(s, STAGE_FDS);
+    }
+    int report = fcntl(s->report, F_DUPFD_CLOEXEC, 10);
+    if (report < 0)
+        give_up(s, STAGE_FDS);
+    s->report = report;
+    for (int i = 0; i < 3; i++)
+        if (dup2(want[i], i) < 0)
+            give_up(s, STAGE_FDS);
+    if (dup3(report, 3, O_CLOEXEC) < 0)
+        give_up(s, STAGE_FDS);
+    s->report = 3;
+    close_from(4);
+}
+
+static void run_child(struct start *s) __attribute__((noreturn));
+static void run_child(struct start *s)
+{
+    const struct amp_child_spec *spec = s->spec;
+    if (spec->new_session)
+        setsid();
+    else
+        setpgid(0, 0);
+    if (spec->owns_tree || spec->dies_with_us) {
+        /* Without the process that would end it, or takes its answers, it must not work on. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != s->parent)
+            _exit(127);
+    }
+    place_fds(s);
+    /* By the system call: the library's function leaves out the two signals that it uses itself,
+     * which may have come to us ignored. All zero is the default action. */
+    static const unsigned long default_action[8];
+    for (int sig = 1; sig < NSIG; sig++)
+        syscall(SYS_rt_sigaction, sig, default_action, NULL, NSIG / 8);
+    if (spec->no_new_privs)
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (spec->max_file_bytes) {
+        struct rlimit r = {spec->max_file_bytes, spec->max_file_bytes};
+        if (setrlimit(RLIMIT_FSIZE, &r))
+            give_up(s, STAGE_LIMIT);
+    }
+    if (spec->cwd && chdir(spec->cwd))
+        give_up(s, STAGE_CHDIR);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(s->program, s->argv, s->envp);
+    give_up(s, STAGE_EXEC);
+    _exit(127);
+}
+
+static int explain(const struct start *s, struct failure f, struct amp_error *err)
+{
+    errno = f.sys;
+    switch (f.stage) {
+    case STAGE_CHDIR:
+        return amp_fail_errno(err, AMP_UNAVAILABLE, "cannot enter %s", s->spec->cwd);
+    case STAGE_EXEC:
+        break;
+    default:
+        return amp_fail_errno(err, AMP_INTERNAL, "cannot prepare %s", s->program);
+    }
+    amp_fail_errno(err, AMP_UNAVAILABLE, "cannot run %s", s->program);
+    if (err) {
+        /* ENOENT is also a script whose interpreter is missing: not found either way. */
+        const char *code = f.sys == ENOENT || f.sys == ENOTDIR ? "command_not_found"
+                           : f.sys == EACCES || f.sys == ENOEXEC || f.sys == EISDIR
+                               ? "not_executable"
+                               : NULL;
+        if (code)
+            amp_span_copy(amp_span_str(code), err->code, sizeof err->code);
+    }
+    return -1;
+}
+
+/* Waits until the child's exec closed the pipe or it reported; true when it reported. */
+static bool read_failure(int fd, struct failure *f)
+{
+    char *at = (char *)f;
+    size_t got = 0;
+    while (got < sizeof *f) {
+        ssize_t n = read(fd, at + got, sizeof *f - got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        got += (size_t)n;
+    }
+    return true;
+}
+
+static void reap(pid_t pid)
+{
+    siginfo_t si;
+    while (waitid(P_PID, (id_t)pid, &si, WEXITED) < 0 && errno == EINTR)
+        ;
+}
+
+static int fork_child(struct start *s, pid_t *pid, struct amp_error *err)
+{
+    /* A parent that ignored SIGCHLD would have its children's statuses thrown away. */
+    struct sigaction chld;
+    if (sigaction(SIGCHLD, NULL, &chld) == 0 && chld.sa_handler == SIG_IGN) {
+        chld.sa_handler = SIG_DFL;
+        sigaction(SIGCHLD, &chld, NULL);
+    }
+    /* Blocked across the fork: our handlers must not run in the child. */
+    sigset_t all, old;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    s->parent = getpid();
+    *pid = fork();
+    if (*pid == 0)
+        run_child(s);
+    int saved = errno;
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    errno = saved;
+    if (*pid < 0)
+        return amp_fail_errno(err, AMP_INTERNAL, "cannot fork");
+    return 0;
+}
+
+int amp_child_start(const struct amp_child_spec *spec, struct amp_child *out, struct amp_error *err)
+{
+    struct start s = {.spec = spec, .envp = environ};
+    memcpy(&s.argv, &spec->argv, sizeof s.argv); /* exec's prototype lacks the const */
+    if (spec->envp)
+        memcpy(&s.envp, &spec->envp, sizeof s.envp);
+    if (!spec->argv || !spec->argv[0])
+        return amp_fail(err, AMP_USAGE, "command_not_found", "no command given");
+    if (find_program(spec->argv[0], s.envp, s.program, sizeof s.program, err))
+        return -1;
+    AMP_CLOSE int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null_fd < 0)
+        return amp_fail_errno(err, AMP_INTERNAL, "cannot open /dev/null");
+    s.null_fd = null_fd;
+    int report[2];
+    if (pipe2(report, O_CLOEXEC))
+        return amp_fail_errno(err, AMP_INTERNAL, "cannot make a pipe");
+    AMP_CLOSE int report_in = report[0];
+    s.report = report[1];
+    if (spec->owns_tree)
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+    struct amp_child c = {.pidfd = -1, .owns_tree = spec->owns_tree, .started_ms = amp_mono_ms()};
+    int rc = fork_child(&s, &c.pid, err);
+    close(report[1]);
+    if (rc)
+        return -1;
+    struct failure f;
+    if (read_failure(report_in, &f)) {
+        reap(c.pid);
+        return explain(&s, f, err);
+    }
+    c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
+    if (c.pidfd < 0 || amp_child_tree_know(c.pid, c.owns_tree, err)) {
+        if (c.pidfd < 0)
+            amp_fail_errno(err, AMP_INTERNAL, "cannot watch a child");
+        else
+            close(c.pidfd);
+        kill(-c.pid, SIGKILL);
+        kill(c.pid, SIGKILL);
+        reap(c.pid);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+/* ---- waiting ---- */
+
+/* Kills until nothing of the tree is left: what forks meanwhile is found in the next round. */
+static void kill_all(pid_t pid)
+{
+    for (int round = 0; round < 200; round++) {
+        if (amp_child_tree_signal(pid, SIGKILL) == 0)
+            return;
+        poll(NULL, 0, round < 20 ? 1 : 10);
+    }
+}
+
+void amp_child_kill_tree(struct amp_child *c, int sig)
+{
+    if (c->pid <= 0)
+        return;
+    if (!c->owns_tree) {
+        kill(-c->pid, sig);
+        kill(c->pid, sig);
+    } else if (sig == SIGKILL) {
+        kill_all(c->pid);
+    } else {
+        amp_child_tree_signal(c->pid, sig);
+    }
+}
+
+/* 1 and *si filled when it ended (still waitable then), 0 while it runs. */
+static int look(struct amp_child *c, siginfo_t *si, struct amp_error *err)
+{
+    si->si_pid = 0;
+    int rc;
+    do
+        rc = waitid(P_PID, (id_t)c->pid, si, WEXITED | WNOHANG | WNOWAIT);
+    while (rc < 0 && errno == EINTR);
+    if (rc < 0)
+        return amp_fail_errno(err, AMP_INTERNAL, "cannot wait for a child");
+    return si->si_pid != 0;
+}
+
+static void finish(struct amp_child *c, const siginfo_t *si, struct amp_child_end *end)
+{
+    /* Its zombie still holds its number, so nobody else is hit. */
+    if (c->owns_tree)
+        kill_all(c->pid);
+    siginfo_t gone;
+    while (waitid(P_PID, (id_t)c->pid, &gone, WEXITED) < 0 && errno == EINTR)
+        ;
+    amp_child_tree_forget(c->pid);
+    end->exited = si->si_code == CLD_EXITED;
+    end->exit_code = end->exited ? si->si_status : 0;
+    end->signaled = !end->exited;
+    end->signal = end->signaled ? si->si_status : 0;
+    end->core = si->si_code == CLD_DUMPED;
+    end->wall_ms = amp_mono_ms() - c->started_ms;
+    close(c->pidfd);
+    c->pidfd = -1;
+    c->pid = 0;
+}
+
+int amp_child_poll(struct amp_child *c, struct amp_child_end *end, struct amp_error *err)
+{
+    siginfo_t si;
+    int rc = look(c, &si, err);
+    if (rc <= 0)
+        return rc;
+    struct amp_child_end e = {0};
+    finish(c, &si, &e);
+    *end = e;
+    return 1;
+}
+
+/* ---- helpers ---- */
+
+int amp_helper_path(const char *name, char *out, size_t size, struct amp_error *err)
+{
+    const char *dir = secure_getenv("AMP_LIBEXEC");
+    if (dir && *dir) {
+        int n = snprintf(out, size, "%s/%s", dir, name);
+        if (n < 0 || (size_t)n >= size || access(out, X_OK))
+            return amp_fail(err, AMP_UNAVAILABLE, "helper_missing", "no helper %s in %s", name,
+                            dir);
+        return 0;
+    }
+    char self[PATH_MAX];
+    ssize_t got = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (got <= 0)
+        return amp_fail_errno(err, AMP_INTERNAL, "cannot find the running program's path");
+    self[got] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    /* Beside bin; beside ourselves, for a helper; and for the programs of the build tree's tests.
+     */
+    static const char *const places[] = {"../libexec/amp", ".", "../../libexec/amp"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char path[PATH_MAX + 64];
+        int n = snprintf(path, sizeof path, "%s/%s/%s", self, places[i], name);
+        if (n > 0 && (size_t)n < sizeof path && access(path, X_OK) == 0 &&
+            amp_span_copy(amp_span_str(path), out, size))
+            return 0;
+    }
+    return amp_fail(err, AMP_UNAVAILABLE, "helper_missing", "no helper %s beside %s", name, self);
+}

@@ -1,0 +1,226 @@
+/* Other processes, by their files below /proc; and the descendants of a child. */
+#include "base/process/process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <amp/base/num.h>
+
+bool amp_process_environ(pid_t pid, struct amp_buf *out)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    amp_buf_reset(out);
+    while (fd >= 0 && !amp_buf_reserve(out, 65536, NULL)) {
+        ssize_t n = read(fd, out->data + out->len, 65536);
+        if (n <= 0)
+            return n == 0 && out->len;
+        out->len += (size_t)n;
+    }
+    return false;
+}
+
+bool amp_environ_get(struct amp_span env, const char *name, struct amp_span *value)
+{
+    size_t n = strlen(name);
+
+    for (size_t at = 0; at < env.n;) {
+        const char *entry = env.p + at;
+        size_t len = strnlen(entry, env.n - at);
+        if (len > n && !memcmp(entry, name, n) && entry[n] == '=') {
+            *value = (struct amp_span){entry + n + 1, len - n - 1};
+            return true;
+        }
+        at += len + 1;
+    }
+    return false;
+}
+
+pid_t amp_process_parent(pid_t pid)
+{
+    char path[64];
+    AMP_BUF struct amp_buf b = {0};
+    int64_t parent = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    amp_buf_init(&b, 65536);
+    if (amp_file_read(AT_FDCWD, path, 65536, &b, NULL) || !b.len)
+        return 0;
+    const char *at = memmem(b.data, b.len, "\nPPid:\t", 7);
+    if (at)
+        amp_num_parse((struct amp_span){at + 7, strspn(at + 7, "0123456789")}, 0, 1 << 30, &parent,
+                      NULL);
+    return (pid_t)parent;
+}
+
+/* ---- descendants: a process belongs to the tree of child C when it descends from C, or has C's
+ * session or group, or was orphaned to us (we are the subreaper) and no other living child that
+ * owns a tree could claim it. A daemon that forked twice and left its session is such an orphan.
+ * ---- */
+
+static struct known {
+    pid_t pid;
+    bool owns_tree;
+} * known;
+static size_t known_n, known_cap;
+
+int amp_child_tree_know(pid_t pid, bool owns_tree, struct amp_error *err)
+{
+    if (known_n == known_cap) {
+        size_t cap = known_cap ? known_cap * 2 : 8;
+        struct known *p = realloc(known, cap * sizeof *p);
+        if (!p)
+            return amp_fail_memory(err);
+        known = p;
+        known_cap = cap;
+    }
+    known[known_n++] = (struct known){pid, owns_tree};
+    return 0;
+}
+
+void amp_child_tree_forget(pid_t pid)
+{
+    for (size_t i = 0; i < known_n; i++)
+        if (known[i].pid == pid)
+            known[i] = known[--known_n];
+    if (known_n == 0) {
+        free(known);
+        known = NULL;
+        known_cap = 0;
+    }
+}
+
+static bool is_known(pid_t pid)
+{
+    for (size_t i = 0; i < known_n; i++)
+        if (known[i].pid == pid)
+            return true;
+    return false;
+}
+
+struct process {
+    pid_t pid, parent, group, session;
+    bool zombie, ours;
+};
+
+struct processes {
+    struct process *v;
+    size_t n, cap;
+};
+
+static bool read_process(const char *name, struct process *out)
+{
+    char path[32], text[512];
+    snprintf(path, sizeof path, "/proc/%.10s/stat", name);
+    AMP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    /* The name in parentheses may hold anything; the fields go on after the last one. */
+    const char *p = strrchr(text, ')');
+    char state;
+    int parent, group, session;
+    if (!p || sscanf(p + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
+        return false;
+    *out = (struct process){
+        .pid = (pid_t)strtol(name, NULL, 10),
+        .parent = parent,
+        .group = group,
+        .session = session,
+        .zombie = state == 'Z' || state == 'X',
+    };
+    return true;
+}
+
+static int list_processes(struct processes *list)
+{
+    DIR *d = opendir("/proc");
+    if (!d)
+        return -1;
+    struct dirent *e;
+    while ((e = readdir(d))) {
+        struct process p;
+        if (!isdigit((unsigned char)e->d_name[0]) || !read_process(e->d_name, &p))
+            continue;
+        if (list->n == list->cap) {
+            size_t cap = list->cap ? list->cap * 2 : 256;
+            struct process *v = realloc(list->v, cap * sizeof *v);
+            if (!v)
+                break; /* what we have is signalled; the next round sees the rest */
+            list->v = v;
+            list->cap = cap;
+        }
+        list->v[list->n++] = p;
+    }
+    closedir(d);
+    return 0;
+}
+
+/* Whether an orphan could as well come from another child: then it stays until that one ends. */
+static bool others_own_trees(pid_t root)
+{
+    for (size_t i = 0; i < known_n; i++)
+        if (known[i].owns_tree && known[i].pid != root)
+            return true;
+    return false;
+}
+
+static void mark_tree(struct processes *list, pid_t root)
+{
+    pid_t self = getpid();
+    bool orphans = !others_own_trees(root);
+    for (size_t i = 0; i < list->n; i++) {
+        struct process *p = &list->v[i];
+        p->ours = p->pid == root || p->session == root || p->group == root ||
+                  (orphans && p->parent == self && !is_known(p->pid));
+    }
+    /* Children of what is ours are ours, to any depth. */
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < list->n; i++) {
+            struct process *p = &list->v[i];
+            for (size_t j = 0; !p->ours && j < list->n; j++)
+                if (list->v[j].ours && list->v[j].pid == p->parent && p->pid != self)
+                    p->ours = more = true;
+        }
+    }
+}
+
+int amp_child_tree_signal(pid_t root, int sig)
+{
+    struct processes list = {0};
+    if (list_processes(&list)) {
+        free(list.v);
+        return 0;
+    }
+    mark_tree(&list, root);
+    int living = 0;
+    pid_t self = getpid();
+    for (size_t i = 0; i < list.n; i++) {
+        struct process *p = &list.v[i];
+        if (!p->ours || p->pid == self)
+            continue;
+        if (!p->zombie) {
+            living++;
+            kill(p->pid, sig);
+        } else if (p->parent == self && !is_known(p->pid)) {
+            waitpid(p->pid, NULL, WNOHANG);
+        }
+    }
+    free(list.v);
+    return living;
+}

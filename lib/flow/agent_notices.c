@@ -1,0 +1,136 @@
+/* The lines that leave with a time limit that passed, or with a silence. */
+#include "flow/agent_notices.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+
+#include "agent/sweep.h"
+#include "flow/bindings.h"
+#include "protocol/amp/amp.h"
+#include "protocol/amp/compose.h"
+#include "protocol/sw4rm/answer.h"
+#include "task/machines.h"
+#include "task/task.h"
+
+struct notice {
+    struct amp_store *store;
+    const struct amp_agent_notices *of;
+    int64_t now_ms;
+    struct amp_buf payload, line;
+    char id[AMP_MSG_ID_MAX];
+};
+
+/* The NOTIFICATION about an agent that failed by a time limit. */
+static int limit_compose(struct notice *n, const struct amp_agent_overdue *o, struct amp_error *err)
+{
+    struct amp_jw w;
+    char at[AMP_TIME_MAX];
+
+    amp_time_format(o->at_ms, at);
+    amp_jw_init(&w, &n->payload);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "event", "agent_failed");
+    amp_jw_member_text(&w, "severity", "warning");
+    amp_jw_member_str(&w, "agent_id", o->agent);
+    amp_jw_member_text(&w, "state", o->state);
+    amp_jw_member_text(&w, "error_code", o->code);
+    amp_jw_member_text(&w, "limit_passed", at);
+    amp_jw_member_text(&w, "suggested_action", "check whether the agent's process is alive");
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err) < 0)
+        return -1;
+    snprintf(n->id, sizeof n->id, "%.40s:%s:%.*s:%lld", n->of->actor, o->code,
+             (int)(o->agent.n < 64 ? o->agent.n : 64), o->agent.p, (long long)o->at_ms);
+    const struct amp_sw4rm_said said = {.from = n->of->actor,
+                                        .type = "NOTIFICATION",
+                                        .token = n->id,
+                                        .sequence = amp_id_number(n->now_ms),
+                                        .now_ms = n->now_ms};
+    return amp_binding_to_admin(&said, &n->payload, &n->line, err);
+}
+
+/* The escalation about an agent that fell silent. Its record does not say which protocol's task it
+ * works on; those of AMP have a form of their own. */
+static int silence_compose(struct notice *n, const struct amp_agent_overdue *o,
+                           struct amp_error *err)
+{
+    static const char *const affected[] = {NULL}, *const suggested[] = {
+                                                      "Check whether the agent's process is alive",
+                                                      "Dispatch the task again",
+                                                      "Terminate the task", NULL};
+    struct amp_span task = amp_span_str(o->task);
+    char what[512], seen[AMP_TIME_MAX];
+    struct amp_task_status st = {0};
+    bool amp = amp_is_task_id(task);
+
+    if (amp && amp_task_status(n->store, task, &st, err) < 0)
+        return -1;
+    amp_time_format(o->at_ms, seen);
+    snprintf(what, sizeof what,
+             "Agent %.*s, at work on %.127s, gave no sign of life for %lld min: last seen at %s",
+             (int)(o->agent.n < 160 ? o->agent.n : 160), o->agent.p, o->task,
+             (long long)(n->of->silence_ms / 60000), seen);
+    const struct amp_escalation_args a = {
+        .type = o->code,
+        .from = n->of->from,
+        .severity = n->of->severity,
+        .triggered_by = "system",
+        .task_id = amp ? o->task : AMP_TASK_NONE,
+        .description = what,
+        .affected = affected,
+        .suggested = suggested,
+        .task_status = st.found ? amp_task_fsm.states[st.state].name : "unknown",
+        .last_successful = "",
+        .reject_count = st.reject_count,
+        .now_ms = n->now_ms,
+    };
+    return amp_compose_escalation(&a, &n->line, n->id, err);
+}
+
+static int on_overdue(void *ctx, const struct amp_agent_overdue *o, struct amp_store_emit *emit,
+                      struct amp_error *err)
+{
+    struct notice *n = ctx;
+
+    amp_buf_reset(&n->payload);
+    amp_buf_reset(&n->line);
+    if (o->silent ? silence_compose(n, o, err) < 0 : limit_compose(n, o, err) < 0)
+        return -1;
+    struct amp_span line = amp_buf_span(&n->line);
+    line.n -= line.n > 0 && line.p[line.n - 1] == '\n';
+    *emit = (struct amp_store_emit){amp_span_str(n->id), line, false};
+    return 0;
+}
+
+static struct amp_agent_sweep sweep_of(const struct amp_agent_notices *l, struct notice *n)
+{
+    return (struct amp_agent_sweep){.limits = l->states,
+                                    .silence_ms = l->silence_ms,
+                                    .actor = l->actor,
+                                    .notice = on_overdue,
+                                    .ctx = n};
+}
+
+int amp_agent_notices_run(struct amp_store *s, const struct amp_agent_notices *l, int64_t now_ms,
+                          uint32_t *done, struct amp_error *err)
+{
+    struct notice n = {.store = s, .of = l, .now_ms = now_ms};
+    const struct amp_agent_sweep sw = sweep_of(l, &n);
+
+    amp_buf_init(&n.payload, 1 << 16);
+    amp_buf_init(&n.line, 1 << 17);
+    int rc = amp_agent_sweep(s, &sw, now_ms, done, err);
+    amp_buf_release(&n.payload);
+    amp_buf_release(&n.line);
+    return rc;
+}
+
+int amp_agent_notices_next_due(struct amp_store *s, const struct amp_agent_notices *l, int64_t *ms,
+                               struct amp_error *err)
+{
+    const struct amp_agent_sweep sw = sweep_of(l, NULL);
+    return amp_agent_next_due(s, &sw, ms, err);
+}

@@ -1,0 +1,164 @@
+/* Deadlines of bindings, and the SW4RM messages about them. */
+#include "flow/bindings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+
+#include "protocol/sw4rm/answer.h"
+
+#define LINE_MAX_BYTES (256u << 10)
+
+int amp_binding_to_admin(const struct amp_sw4rm_said *said, const struct amp_buf *payload,
+                         struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_jw w;
+
+    amp_jw_init(&w, out);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "to", "admin");
+    amp_jw_key(&w, "msg");
+    amp_sw4rm_envelope(&w, said, amp_buf_span(payload));
+    amp_jw_close(&w, '}');
+    return amp_jw_end_line(&w, err);
+}
+
+static void subject_write(struct amp_jw *w, const struct amp_binding *b, const char *worktree)
+{
+    amp_jw_key(w, "subject");
+    amp_jw_open(w, '{');
+    if (*b->repo)
+        amp_jw_member_text(w, "repo_id", b->repo);
+    if (*worktree)
+        amp_jw_member_text(w, "worktree_id", worktree);
+    amp_jw_close(w, '}');
+}
+
+int amp_binding_ask(const struct amp_binding *b, const char *from, int64_t now_ms,
+                    struct amp_buf *out, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf payload = {0};
+    struct amp_jw w;
+    char token[128];
+
+    amp_buf_init(&payload, LINE_MAX_BYTES);
+    amp_jw_init(&w, &payload);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "invocation_id", b->invocation);
+    amp_jw_member_text(&w, "reason_type", "WORKTREE_OVERRIDE");
+    subject_write(&w, b, b->other);
+    amp_jw_key(&w, "context");
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "agent_id", b->agent);
+    amp_jw_member_text(&w, "home_worktree_id", b->worktree);
+    amp_jw_member_text(&w, "target_worktree_id", b->other);
+    amp_jw_close(&w, '}');
+    amp_jw_key(&w, "proposed_actions");
+    amp_jw_open(&w, '[');
+    amp_jw_str(&w, AMP_SPAN("approve"));
+    amp_jw_str(&w, AMP_SPAN("deny"));
+    amp_jw_close(&w, ']');
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err))
+        return -1;
+    snprintf(token, sizeof token, "%.40s:switch:%.40s", from, b->invocation);
+    const struct amp_sw4rm_said said = {.from = from,
+                                        .type = "HITL_INVOCATION",
+                                        .token = token,
+                                        .correlation = amp_span_str(b->invocation),
+                                        .sequence = amp_id_number(now_ms),
+                                        .now_ms = now_ms};
+    return amp_binding_to_admin(&said, &payload, out, err);
+}
+
+static int notice_write(const struct amp_binding *b, const char *from, int64_t now_ms, char *token,
+                        size_t token_size, struct amp_buf *out, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf payload = {0};
+    struct amp_jw w;
+    char since[AMP_TIME_MAX];
+
+    amp_buf_init(&payload, LINE_MAX_BYTES);
+    amp_time_format(b->since_ms, since);
+    amp_jw_init(&w, &payload);
+    amp_jw_open(&w, '{');
+    amp_jw_member_text(&w, "event", "bind_failed");
+    amp_jw_member_text(&w, "severity", "warning");
+    amp_jw_member_text(&w, "agent_id", b->agent);
+    subject_write(&w, b, b->worktree);
+    amp_jw_member_text(&w, "reason", amp_bind_reason_name(b->reason));
+    amp_jw_member_text(&w, "why", b->why);
+    amp_jw_member_int(&w, "tries", b->tries);
+    amp_jw_member_text(&w, "since", since);
+    amp_jw_member_text(&w, "suggested_action", "bind again, or unbind");
+    amp_jw_close(&w, '}');
+    if (amp_jw_end(&w, err))
+        return -1;
+    snprintf(token, token_size, "%.40s:bind-failed:%.64s:%lld", from, b->agent,
+             (long long)b->since_ms);
+    const struct amp_sw4rm_said said = {.from = from,
+                                        .type = "NOTIFICATION",
+                                        .token = token,
+                                        .sequence = amp_id_number(now_ms),
+                                        .now_ms = now_ms};
+    return amp_binding_to_admin(&said, &payload, out, err);
+}
+
+struct due {
+    struct amp_store *store;
+    int64_t now_ms;
+    const char *actor;
+    uint32_t done;
+    int rc;
+    struct amp_error *err;
+};
+
+static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct due *d = ctx;
+    struct amp_binding b;
+    AMP_BUF struct amp_buf line = {0};
+    char agent[sizeof b.agent], token[160];
+    struct amp_store_emit emit;
+    int state = amp_fsm_state(&amp_binding_fsm, rec->state);
+
+    amp_span_copy(id, agent, sizeof agent);
+    struct amp_binding_step step = {.agent = agent, .now_ms = d->now_ms};
+    if (state == AMP_BINDING_BOUND_NON_HOME) {
+        step.event = AMP_BINDING_EV_TTL_EXPIRED;
+    } else if (state == AMP_BINDING_BIND_FAILED && d->actor) {
+        step.event = AMP_BINDING_EV_RECOVERY_TIMEOUT;
+        amp_buf_init(&line, LINE_MAX_BYTES);
+        d->rc = amp_binding_get(d->store, agent, &b, d->err) ||
+                        notice_write(&b, d->actor, d->now_ms, token, sizeof token, &line, d->err)
+                    ? -1
+                    : 0;
+        if (d->rc)
+            return 1;
+        emit = (struct amp_store_emit){.id = amp_span_str(token),
+                                       .line = {line.data, line.len - 1}}; /* without its LF */
+        step.emit = &emit;
+        step.actor = d->actor;
+    } else {
+        return 0;
+    }
+    d->rc = amp_binding_step(d->store, &step, &b, NULL, d->err);
+    d->done += d->rc == 0;
+    if (d->rc && strcmp(d->err->code, "illegal_transition") == 0)
+        d->rc = 0; /* moved on meanwhile */
+    return d->rc ? 1 : 0;
+}
+
+int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
+                       struct amp_error *err)
+{
+    struct due d = {.store = s, .now_ms = now_ms, .actor = actor, .err = err};
+
+    if (amp_store_due(s, AMP_BINDING_KIND, now_ms, expire_one, &d, err) || d.rc)
+        return -1;
+    if (done)
+        *done += d.done;
+    return 0;
+}

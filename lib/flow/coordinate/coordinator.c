@@ -1,0 +1,159 @@
+/* The coordinator's state: the store's turn, the lines on their way out, the tasks of this run, and
+ * what earlier runs left. */
+#include "flow/coordinate/coordinator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "flow/suspend.h"
+
+#define LINES_MAX ((size_t)256 << 20)
+
+int amp_coordinator_begin(struct amp_coordinator *c, struct amp_error *err)
+{
+    if (c->turn)
+        return 0;
+    if (amp_store_begin(c->store, err) < 0)
+        return -1;
+    c->turn = true;
+    return 0;
+}
+
+void amp_coordinator_pause(struct amp_coordinator *c)
+{
+    if (c->turn)
+        amp_store_end(c->store);
+    c->turn = false;
+}
+
+struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct amp_span id,
+                                            bool open, struct amp_error *err)
+{
+    for (size_t i = 0; i < c->n_tasks; i++)
+        if (amp_span_is(id, c->tasks[i].id)) {
+            c->tasks[i].open = open;
+            return &c->tasks[i];
+        }
+    if (c->n_tasks == c->cap_tasks) {
+        size_t cap = c->cap_tasks ? c->cap_tasks * 2 : 64;
+        struct amp_known_task *v = realloc(c->tasks, cap * sizeof *v);
+        if (!v) {
+            amp_fail_memory(err);
+            return NULL;
+        }
+        c->tasks = v;
+        c->cap_tasks = cap;
+    }
+    struct amp_known_task *k = &c->tasks[c->n_tasks];
+    memset(k, 0, sizeof *k);
+    if (!amp_span_copy(id, k->id, sizeof k->id)) {
+        amp_fail(err, AMP_DATAERR, "bad_task_id", "a task id that is too long");
+        return NULL;
+    }
+    k->open = open;
+    c->n_tasks++;
+    return k;
+}
+
+int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
+                          bool wants_ack, struct amp_error *err)
+{
+    if (c->n_said == c->cap_said) {
+        size_t cap = c->cap_said ? c->cap_said * 2 : 64;
+        struct amp_said *v = realloc(c->said, cap * sizeof *v);
+        if (!v)
+            return amp_fail_memory(err);
+        c->said = v;
+        c->cap_said = cap;
+    }
+    if (!c->lines.max)
+        amp_buf_init(&c->lines, LINES_MAX);
+    if (amp_buf_reserve(&c->lines, line.n + 1, err) < 0 ||
+        amp_buf_add(&c->lines, line.p, line.n, err) < 0 || amp_buf_add(&c->lines, "\n", 1, err) < 0)
+        return -1;
+    if (wants_ack || !id.n)
+        return 0;
+    struct amp_said *s = &c->said[c->n_said];
+    s->mark = c->lines_base + c->lines.len;
+    if (amp_span_copy(id, s->id, sizeof s->id))
+        c->n_said++;
+    return 0;
+}
+
+int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err)
+{
+    amp_coordinator_pause(c);
+    if (amp_store_sync(c->store, err) < 0)
+        return -1;
+    for (size_t i = 0; i < c->n_tasks; i++)
+        if (c->tasks[i].dirty) {
+            if (amp_task_file(c->store, amp_span_str(c->tasks[i].id), err) < 0)
+                return -1;
+            c->tasks[i].dirty = false;
+        }
+    return 0;
+}
+
+struct restore {
+    struct amp_coordinator *c;
+    struct amp_error *err;
+    int rc;
+};
+
+static int line_restore(void *ctx, const struct amp_store_entry *e)
+{
+    struct restore *r = ctx;
+    r->c->seen = true;
+    return amp_coordinator_queue(r->c, e->id, e->line, e->wants_ack, r->err);
+}
+
+/* Suspends the agents of a suspended task, and lets those of others go. */
+static int agents_restore(struct restore *r, const struct amp_task *t, struct amp_span id)
+{
+    struct amp_coordinator *c = r->c;
+    const struct amp_suspend a = {.task_id = id,
+                                  .ref = amp_span_str(t->suspended.ref),
+                                  .type = t->suspended.type,
+                                  .triggered_by = "coordinator",
+                                  .level = AMP_LEVEL_CRITICAL,
+                                  .by = c->opt->consumer,
+                                  .say = c->opt->warn,
+                                  .now_ms = amp_now_ms()};
+    if (amp_task_is_suspended(t))
+        return amp_flow_suspend(c->store, &a, r->err);
+    return json_array_size(t->open)
+               ? 0
+               : amp_flow_lift_agents(c->store, id, AMP_SPAN(""), a.now_ms, r->err);
+}
+
+static int task_restore(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct restore *r = ctx;
+    struct amp_coordinator *c = r->c;
+    struct amp_task t;
+    if (amp_span_is(id, AMP_TASK_NONE)) /* of a former version */
+        return 0;
+    if ((r->rc = amp_task_read(&t, rec, id, r->err)) < 0)
+        return -1;
+    bool open = amp_task_is_open(t.state);
+    struct amp_known_task *k = amp_coordinator_know(c, id, open, r->err);
+    if (k) {
+        k->parked = t.state == AMP_TASK_INCOMPLETE;
+        k->dirty = !amp_task_file_after(c->store, id, t.updated_ms);
+        c->seen |= open && t.n_parts > 0;
+    }
+    r->rc = !k ? -1 : open ? agents_restore(r, &t, id) : 0;
+    amp_task_release(&t);
+    return r->rc;
+}
+
+int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err)
+{
+    struct restore r = {.c = c, .err = err};
+    if (amp_store_each(c->store, AMP_TASK_KIND, NULL, task_restore, &r, err) < 0 || r.rc < 0 ||
+        amp_store_outbox(c->store, c->opt->consumer, line_restore, &r, err) < 0)
+        return -1;
+    return amp_coordinator_commit(c, err);
+}

@@ -1,0 +1,285 @@
+/* The Reviewer's work on one review_request. */
+#include "flow/review/review.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "agent/work.h"
+#include "flow/review/verdict.h"
+#include "flow/review/verify.h"
+#include "message/ledger/ledger.h"
+#include "message/settle/answer.h"
+#include "protocol/amp/compose.h"
+#include "worktree/git/patch.h"
+#include "worktree/worktree.h"
+
+static const struct amp_review_options *options(struct amp_worker *w)
+{
+    return w->ctx;
+}
+
+static int request_admit(struct amp_worker *w, const struct amp_view *v, const char *bad,
+                         struct amp_error *err)
+{
+    const struct amp_span refs[] = {v->body.review.dispatch_ref, v->body.review.result_ref};
+
+    if (bad)
+        return amp_worker_refuse(w, v, bad, "The review request is invalid", false, NULL, err);
+    int rc = amp_worker_refuse_suspended(w, v, err);
+    if (rc)
+        return rc;
+    for (int i = 0; i < 2; i++) {
+        AMP_BUF struct amp_buf mem = {0};
+        struct amp_message_rec rec;
+        amp_buf_init(&mem, 33u << 20);
+        if (amp_message_find(w->store, refs[i], &mem, &rec, err))
+            return -1;
+        if (!rec.found)
+            return amp_worker_refuse(w, v, "unknown_ref",
+                                     i ? "The task_result is not in the state directory"
+                                       : "The original dispatch is not in the state directory",
+                                     true, NULL, err);
+    }
+    return 0;
+}
+
+static void judged_release(struct amp_judged *k)
+{
+    json_decref(k->dispatch);
+    json_decref(k->result);
+    json_decref(k->fixes);
+    amp_buf_release(&k->context);
+    amp_assignment_release(&k->of);
+}
+
+/* Criteria that the executor could not judge come first. */
+static int criteria_order(struct amp_judged *k, const struct amp_spans *criteria, const json_t *met,
+                          struct amp_error *err)
+{
+    json_t *all = json_array();
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < criteria->n; i++) {
+            json_t *m = json_array_get(met, i);
+            bool open = !m || json_is_null(m);
+            if (open == (pass == 0))
+                json_array_append_new(all, json_stringn(criteria->v[i].p, criteria->v[i].n));
+        }
+    }
+    amp_buf_init(&k->of.criteria, 4 << 20);
+    int rc = amp_json_dump(all, &k->of.criteria, err);
+    json_decref(all);
+    return rc;
+}
+
+/* The messages that the request refers to. */
+static int messages_find(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_view d, r;
+    const struct amp_span dref = k->of.v->body.review.dispatch_ref,
+                          rref = k->of.v->body.review.result_ref;
+
+    amp_buf_init(&mem, 33u << 20);
+    amp_span_copy(k->of.v->task, k->of.task, sizeof k->of.task);
+    amp_span_copy(dref, k->dispatch_ref, sizeof k->dispatch_ref);
+    amp_span_copy(rref, k->result_ref, sizeof k->result_ref);
+    if (amp_worker_find(w, w->ref_reader, rref, &mem, &r, err) ||
+        !(k->result = amp_json_load(r.line, err)))
+        return -1;
+    amp_span_copy(r.body.result.subtask, k->of.subtask, sizeof k->of.subtask);
+    amp_span_copy(r.body.result.commit, k->of.commit, sizeof k->of.commit);
+    if (amp_worker_find(w, w->ref_reader, dref, &mem, &d, err) ||
+        !(k->dispatch = amp_json_load(d.line, err)))
+        return -1;
+    amp_span_copy(d.body.dispatch.repo, k->of.repo, sizeof k->of.repo);
+    amp_span_copy(d.body.dispatch.branch, k->of.branch, sizeof k->of.branch);
+    json_t *own = json_object_get(json_object_get(k->result, "payload"), "self_assessment");
+    return criteria_order(k, &d.body.dispatch.criteria, json_object_get(own, "criteria_met"), err);
+}
+
+/* What the diff is against: the request's own range, else the task's base. */
+static int range_find(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
+{
+    struct amp_assignment *of = &k->of;
+    char commit[AMP_OID_MAX] = "", from[sizeof of->base], base[AMP_OID_MAX];
+    bool local = amp_diff_url_parse(of->v->body.review.diff_url, of->base, sizeof of->base, commit,
+                                    sizeof commit);
+
+    if (amp_assignment_look_up(w, of, !local, err) < 0)
+        return -1;
+    if (!*of->commit)
+        snprintf(of->commit, sizeof of->commit, "%s", commit);
+    if (amp_git_resolve(w->git, of->repo, *of->commit ? of->commit : of->branch, of->commit, err) <
+        0)
+        return -1;
+    snprintf(from, sizeof from, "%s", *of->base ? of->base : of->commit);
+    if (amp_git_resolve(w->git, of->repo, from, base, err) < 0)
+        return -1;
+    snprintf(of->base, sizeof of->base, "%s", base);
+    return 0;
+}
+
+static int files_make(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
+{
+    struct amp_assignment *of = &k->of;
+    struct amp_git_diff d;
+    json_t *c = json_pack("{s:O, s:O}", "dispatch", k->dispatch, "result", k->result);
+
+    amp_buf_init(&k->context, 64u << 20);
+    int rc = amp_json_dump(c, &k->context, err);
+    json_decref(c);
+    of->contract.diff = AMP_SPAN("");
+    of->contract.context = amp_buf_span(&k->context);
+    if (rc < 0 || amp_assignment_files(w, of, err) < 0 ||
+        amp_git_diff(w->git, of->repo, NULL, of->base, of->commit, of->files.diff, &d, err) < 0)
+        return -1;
+    amp_git_diff_release(&d);
+    return 0;
+}
+
+static int commit_approve(struct amp_worker *w, struct amp_judged *k, struct amp_span line,
+                          struct amp_error *err)
+{
+    char tree[AMP_OID_MAX], id[256];
+    const char *commit = *k->fixed ? k->fixed : k->of.commit;
+    const struct amp_check_options opt = {0};
+    struct amp_view v;
+
+    if (amp_git_tree(w->git, k->of.repo, commit, tree, err) ||
+        amp_reader_line(w->own_reader, line, &opt, &v, NULL, NULL, err) < 0)
+        return -1;
+    amp_span_copy(v.id, id, sizeof id);
+    const struct amp_approval a = {tree, k->of.task, k->of.subtask, commit, id};
+    return amp_approval_record(w->store, &a, err);
+}
+
+/* No verdict, and no attempts are left: the coordinator gets a nack, which judges nothing. */
+static int review_abandon(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
+                          const char *code, const char *why, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf nack = {0};
+    struct amp_job_step step = {
+        .event = job->state == AMP_JOB_RUNNING ? AMP_JOB_EV_BREAK : AMP_JOB_EV_REFUSE,
+        .why = why,
+        .most = 0,
+    };
+
+    amp_buf_init(&nack, 1 << 18);
+    w->opt->note("%s: %s: no verdict: %s", k->of.task, k->of.subtask, why);
+    if (amp_compose_nack(k->of.v, AMP_STAGE_FAILED, w->opt->role, code, why, "agent_contract", true,
+                         amp_now_ms(), &nack, err))
+        return -1;
+    const struct amp_worker_lines lines = {{amp_buf_span(&nack)}, 1};
+    if (amp_worker_step(w, job, &step, &lines, err))
+        return -1;
+    if (amp_settle_known(w->store, k->of.v->id, AMP_STAGE_FAILED, w->opt->agent, amp_span_str(code),
+                         amp_now_ms(), err) < 0)
+        return -1;
+    return amp_worker_finish(w, AMP_AGENT_EV_FAIL, err);
+}
+
+static int review_trip(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
+                       const char *what, struct amp_error *err)
+{
+    static const char *const suggested[] = {"Reset the branch", "Terminate the task", NULL};
+    const struct amp_worker_trouble trouble = {"branch_violation", what, suggested};
+    AMP_BUF struct amp_buf line = {0};
+
+    amp_buf_init(&line, 1 << 18);
+    if (amp_worker_escalate(w, k->of.v, &trouble, &line, err) < 0)
+        return -1;
+    const struct amp_worker_lines lines = {{amp_buf_span(&line)}, 1};
+    struct amp_job_step step = {.event = AMP_JOB_EV_REFUSE, .why = trouble.type};
+    if (amp_worker_step(w, job, &step, &lines, err) < 0)
+        return -1;
+    return amp_worker_finish(w, AMP_AGENT_EV_FAIL, err);
+}
+
+static int review_conclude(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
+                           struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    bool approved, spent;
+    struct amp_job_step step = {.event = AMP_JOB_EV_ANSWER, .why = k->of.why};
+
+    amp_buf_init(&line, 16u << 20);
+    if (amp_judged_verdict(w, k, options(w)->verdict_by_exit, &line, &approved, err) < 0) {
+        if (err->status != AMP_NO)
+            return -1;
+        struct amp_error cause = *err;
+        if (amp_assignment_again(w, job, &k->of, AMP_END_MACHINERY, cause.what, &spent, err) < 0)
+            return -1;
+        return spent ? review_abandon(w, job, k, cause.code, cause.what, err) : 0;
+    }
+    const struct amp_worker_lines lines = {{amp_buf_span(&line)}, 1};
+    if ((approved && commit_approve(w, k, (struct amp_span){line.data, line.len - 1}, err) < 0) ||
+        amp_worker_step(w, job, &step, &lines, err) < 0)
+        return -1;
+    return amp_worker_finish(w, AMP_AGENT_EV_COMPLETE, err);
+}
+
+static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
+                          struct amp_error *err)
+{
+    struct amp_assignment *of = &k->of;
+    char what[512];
+    bool spent;
+    struct amp_job_step step = {.event = AMP_JOB_EV_START};
+
+    if (amp_worker_step(w, job, &step, NULL, err) < 0)
+        return -1;
+    w->opt->progress("%s: %s reviews %s at %.12s", of->task, w->opt->agent, of->subtask,
+                     of->commit);
+    if (files_make(w, k, err) < 0 || amp_assignment_run(w, of, err) < 0)
+        return -1;
+    int trip = amp_assignment_tripped(w, of, what, sizeof what, err);
+    if (trip)
+        return trip < 0 ? -1 : review_trip(w, job, k, what, err);
+    bool failed = of->end == AMP_END_FAILED;
+    if (of->end == AMP_END_DONE || (failed && options(w)->verdict_by_exit))
+        return review_conclude(w, job, k, err);
+    /* A reviewer that fails has not judged: that is no rejection. */
+    if (amp_assignment_again(w, job, of, failed ? AMP_END_MACHINERY : of->end, of->why, &spent,
+                             err) < 0)
+        return -1;
+    return spent ? review_abandon(w, job, k, "no_verdict", of->why, err) : 0;
+}
+
+static int review_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+                       struct amp_error *err)
+{
+    struct amp_judged *k = calloc(1, sizeof *k);
+    int rc = -1;
+
+    if (!k)
+        return amp_fail_memory(err);
+    k->of.v = v;
+    const struct amp_worker_place place = {NULL, k->of.commit, true};
+    enum amp_claim claim = amp_worker_claim(w, job, v, (struct amp_span){NULL, 0}, err);
+    if (claim != AMP_CLAIM_TAKEN) {
+        rc = claim == AMP_CLAIM_DROPPED ? 0 : (int)claim;
+    } else if (messages_find(w, k, err) == 0 && range_find(w, k, err) == 0 &&
+               amp_assignment_bind(w, &k->of, &place, err) == 0) {
+        rc = review_attempt(w, job, k, err);
+    } else if (amp_worker_is_cause(err)) {
+        struct amp_error cause = *err;
+        rc = review_abandon(w, job, k, cause.code, cause.what, err);
+    }
+    judged_release(k);
+    free(k);
+    return rc;
+}
+
+int amp_flow_review(struct amp_store *s, const struct amp_review_options *opt,
+                    enum amp_status *status, struct amp_error *err)
+{
+    static const struct amp_worker_role role = {AMP_KIND_REVIEW, true, request_admit, review_work};
+    struct amp_review_options mine = *opt;
+
+    return amp_worker_run(s, &mine.worker, &role, &mine, status, err);
+}

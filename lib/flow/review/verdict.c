@@ -1,0 +1,333 @@
+/* A review_verdict out of a reviewer's answer. Nothing but the answer file (or, where the person
+ * who started us said so, the exit status) is a verdict; least of all a clean exit. */
+#include "flow/review/verdict.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/file.h>
+
+#include "protocol/amp/compose.h"
+#include "worktree/git/patch.h"
+
+static const char *member_text(const json_t *j, const char *key)
+{
+    return json_string_value(json_object_get(j, key));
+}
+
+static const json_t *result_for(const json_t *results, const char *criterion)
+{
+    size_t i;
+    json_t *r;
+
+    json_array_foreach(results, i, r) if (member_text(r, "criterion") &&
+                                          !strcmp(member_text(r, "criterion"), criterion)) return r;
+    return NULL;
+}
+
+/* One entry a criterion of the dispatch, in its order; those that nobody judged are null. */
+static json_t *criteria_results(const struct amp_judged *k, const json_t *said)
+{
+    json_t *payload = json_object_get(k->dispatch, "payload"), *c, *all = json_array();
+    const json_t *results = json_object_get(said, "criteria_results"), *r;
+    size_t i;
+    json_t *one;
+
+    json_array_foreach(json_object_get(payload, "acceptance_criteria"), i, c)
+    {
+        r = result_for(results, json_string_value(c));
+        json_t *passed = json_object_get(r, "passed");
+        const char *evidence = member_text(r, "evidence");
+        one = json_pack("{s:O, s:O, s:s}", "criterion", c, "passed", passed ? passed : json_null(),
+                        "evidence",
+                        evidence ? evidence
+                        : r      ? ""
+                                 : "not judged by the reviewer");
+        json_array_append_new(all, one);
+    }
+    return all;
+}
+
+static json_t *issues_list(const json_t *said)
+{
+    json_t *all = json_array(), *i;
+    size_t n;
+
+    json_array_foreach(json_object_get(said, "issues"), n, i)
+    {
+        const char *file = member_text(i, "file"), *fix = member_text(i, "suggested_fix");
+        json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:s, s:s}", "severity",
+                                             member_text(i, "severity"), "file", file ? file : "",
+                                             "line", json_integer_value(json_object_get(i, "line")),
+                                             "description", member_text(i, "description"),
+                                             "suggested_fix", fix ? fix : ""));
+    }
+    return all;
+}
+
+/* The exit status of a plain command as an answer, for a person who asked for it. */
+static json_t *exit_verdict(const struct amp_judged *k)
+{
+    json_t *payload = json_object_get(k->dispatch, "payload"), *c, *all = json_array();
+    bool good = k->of.end == AMP_END_DONE;
+    char line[300], what[600];
+    size_t i;
+
+    amp_attempt_last_line(k->of.files.err, line, sizeof line);
+    if (!*line)
+        amp_attempt_last_line(k->of.files.out, line, sizeof line);
+    snprintf(what, sizeof what, "The review command: %s%s%s", k->of.why, *line ? ": " : "", line);
+    json_array_foreach(json_object_get(payload, "acceptance_criteria"), i, c)
+        json_array_append_new(all, json_pack("{s:O, s:o, s:s}", "criterion", c, "passed",
+                                             good ? json_true() : json_null(), "evidence", what));
+    json_t *said = json_pack("{s:s, s:o, s:f}", "decision", good ? "approved" : "rejected",
+                             "criteria_results", all, "confidence", 1.0);
+    if (!good)
+        json_object_set_new(said, "issues",
+                            json_pack("[{s:s, s:s, s:i, s:s}]", "severity", "major", "file", "",
+                                      "line", 0, "description", what));
+    return said;
+}
+
+static int answer_read(const struct amp_judged *k, bool by_exit, json_t **said,
+                       struct amp_error *err)
+{
+    if (amp_answer_read(&k->of.files, "verdict.json", said, err)) {
+        if (err->status == AMP_DATAERR)
+            err->status = AMP_NO;
+        return -1;
+    }
+    if (!*said && by_exit)
+        *said = exit_verdict(k);
+    else if (*said && k->of.end != AMP_END_DONE) {
+        json_decref(*said);
+        *said = NULL;
+        return amp_fail(err, AMP_NO, "no_verdict", "It wrote a verdict, but %s", k->of.why);
+    }
+    if (*said)
+        return 0;
+    return amp_fail(err, AMP_NO, "no_verdict", "It gave no verdict: %s", k->of.why);
+}
+
+/* ---- the reviewer's own fixes ---- */
+
+#define FIX_LINES_MAX 4 /* AMP/1.0: diff_lines < 5 */
+
+static const json_t *claim_for(const json_t *claimed, const char *path)
+{
+    size_t i;
+    json_t *f;
+
+    json_array_foreach(claimed, i, f)
+    {
+        const char *file = member_text(f, "file");
+        if (file && !strcmp(file, path))
+            return f;
+    }
+    return NULL;
+}
+
+static int out_of_range(struct amp_error *err, const char *path, const char *why)
+{
+    return amp_fail(err, AMP_NO, "fix_out_of_range", "%s: %s", path, why);
+}
+
+/* What the reviewer's build left behind goes; only named changes are committed. */
+static int sweep_leftovers(const char *worktree, const struct amp_patch *p, const json_t *claimed,
+                           struct amp_error *err)
+{
+    AMP_CLOSE int root = open(worktree, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (root < 0)
+        return amp_fail_errno(err, AMP_IOERR, "%s", worktree);
+    for (uint32_t i = 0; i < p->n; i++) {
+        const char *path = p->v[i].path, *slash = strrchr(path, '/');
+        if (!p->v[i].created || claim_for(claimed, path))
+            continue;
+        char dir[PATH_MAX] = ".";
+        if (slash)
+            amp_span_copy((struct amp_span){path, (size_t)(slash - path)}, dir, sizeof dir);
+        AMP_CLOSE int at = amp_open_beneath(root, dir, O_RDONLY | O_DIRECTORY, 0, err);
+        if (at < 0 || unlinkat(at, slash ? slash + 1 : path, 0))
+            return amp_fail_errno(err, AMP_IOERR, "cannot remove %s", path);
+    }
+    return 0;
+}
+
+static int fixes_measure(struct amp_judged *k, const struct amp_patch *p, const json_t *claimed,
+                         struct amp_error *err)
+{
+    uint32_t named = 0;
+
+    k->fixes = json_array();
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct amp_patch_file *f = &p->v[i];
+        const json_t *c = claim_for(claimed, f->path);
+        if (!c && f->created)
+            continue;
+        if (!c)
+            return out_of_range(err, f->path, "changed, but not named in direct_fixes");
+        if (f->binary || f->lines > FIX_LINES_MAX) {
+            char why[128];
+            snprintf(why, sizeof why, "%lld lines changed, %d are allowed", (long long)f->lines,
+                     FIX_LINES_MAX);
+            return out_of_range(err, f->path, f->binary ? "a binary file" : why);
+        }
+        const char *type = member_text(c, "change_type");
+        if (type && !strcmp(type, "import"))
+            type = "import_order";
+        json_array_append_new(k->fixes, json_pack("{s:s, s:s, s:I}", "file", f->path, "change_type",
+                                                  type, "diff_lines", (json_int_t)f->lines));
+        named++;
+    }
+    if (!named || named < json_array_size(claimed))
+        return amp_fail(err, AMP_NO, "fix_out_of_range",
+                        "direct_fixes names %zu file%s, of which %u changed",
+                        json_array_size(claimed), json_array_size(claimed) == 1 ? "" : "s", named);
+    return 0;
+}
+
+/* The branch moves on to the fixed commit, and only forward from what was reviewed. A repeated
+ * attempt may find it there already. */
+static int branch_advance(struct amp_worker *w, struct amp_judged *k, const char *email,
+                          struct amp_error *err)
+{
+    char head[AMP_OID_MAX], there[AMP_OID_MAX], mine[AMP_OID_MAX];
+    struct amp_error e;
+    char ref[AMP_KEEP_REF_MAX];
+
+    amp_git_keep_ref(w->opt->agent, amp_now_ms(), ref);
+    const struct amp_git_rollback_spec spec = {k->of.repo,    k->of.branch, k->fixed, k->of.commit,
+                                               w->opt->agent, email,        ref};
+    int rc = amp_git_rollback(w->git, &spec, err);
+    if (rc > 0)
+        w->opt->note("%s: uncommitted changes in its worktree are kept as %s", k->of.branch, ref);
+    if (rc >= 0)
+        return 0;
+    if (err->status == AMP_INTERRUPTED)
+        return -1;
+    if (amp_git_resolve(w->git, k->of.repo, k->of.branch, head, &e) ||
+        amp_git_tree(w->git, k->of.repo, head, there, &e) ||
+        amp_git_tree(w->git, k->of.repo, k->fixed, mine, &e) || strcmp(there, mine))
+        return amp_fail(err, AMP_NO, "branch_moved",
+                        "%s moved during the review: the fix was not applied", k->of.branch);
+    snprintf(k->fixed, sizeof k->fixed, "%s", head);
+    return 0;
+}
+
+static int fixes_apply(struct amp_worker *w, struct amp_judged *k, const json_t *claimed,
+                       struct amp_error *err)
+{
+    char path[1200], email[256], message[1024];
+    struct amp_git_info info;
+    struct amp_git_diff d;
+    struct amp_patch p;
+
+    if (amp_git_info(w->git, k->of.worktree, &info, err))
+        return strcmp(err->code, "repo_not_git")
+                   ? -1
+                   : amp_fail(err, AMP_NO, "fix_out_of_range", "the reviewer removed its worktree");
+    if (strcmp(info.head, k->of.commit))
+        return amp_fail(err, AMP_NO, "fix_out_of_range",
+                        "the reviewer made a commit; fixes must stay uncommitted");
+    snprintf(path, sizeof path, "%s/fix.patch", k->of.files.dir);
+    if (amp_git_diff(w->git, k->of.repo, k->of.worktree, k->of.commit, NULL, path, &d, err))
+        return -1;
+    amp_git_diff_release(&d);
+    if (amp_patch_read(path, &p, err))
+        return -1;
+    amp_agent_email(w->opt->agent, email, sizeof email);
+    snprintf(message, sizeof message, "Small fixes from the review of %s\n", k->of.subtask);
+    const struct amp_git_commit_spec spec = {k->of.repo, k->of.worktree, w->opt->agent,
+                                             email,      message,        w->opt->agent};
+    int rc = fixes_measure(k, &p, claimed, err) ||
+                     sweep_leftovers(k->of.worktree, &p, claimed, err) ||
+                     amp_git_commit(w->git, &spec, k->fixed, err) < 0
+                 ? -1
+                 : branch_advance(w, k, email, err);
+    amp_patch_release(&p);
+    return rc;
+}
+
+/* ---- the verdict ---- */
+
+/* The first error: field, rule and what is wrong. */
+struct broken {
+    char text[300];
+};
+
+static void on_finding(void *ctx, const struct amp_finding *f)
+{
+    struct broken *b = ctx;
+    if (f->severity == AMP_SEV_ERROR && !*b->text)
+        snprintf(b->text, sizeof b->text, "%s: %s: %s", f->field, f->rule, f->message);
+}
+
+static int verdict_compose(struct amp_worker *w, struct amp_judged *k, json_t *said,
+                           struct amp_buf *line, struct amp_error *err)
+{
+    const char *decision = member_text(said, "decision");
+    char id[256];
+    const char *refs[] = {id, k->result_ref, k->dispatch_ref, NULL};
+    json_t *payload =
+        json_pack("{s:s, s:o, s:O}", "decision", decision, "criteria_results",
+                  criteria_results(k, said), "confidence", json_object_get(said, "confidence"));
+    json_t *found = issues_list(said);
+
+    if (!payload) {
+        json_decref(found);
+        return amp_fail(err, AMP_NO, "bad_answer", "The verdict cannot be written");
+    }
+    if (json_array_size(found))
+        json_object_set(payload, "issues", found);
+    json_decref(found);
+    if (k->fixes)
+        json_object_set(payload, "direct_fixes", k->fixes);
+    if (member_text(said, "architecture_notes"))
+        json_object_set(payload, "architecture_notes", json_object_get(said, "architecture_notes"));
+    amp_span_copy(k->of.v->id, id, sizeof id);
+    const struct amp_envelope env = {
+        .type = "review_verdict",
+        .from = "reviewer",
+        .to = "coordinator",
+        .task_id = k->of.task,
+        .now_ms = amp_now_ms(),
+        .context_ref = refs,
+    };
+    if (amp_compose_message(&env, payload, line, NULL, err))
+        return -1;
+    /* The rules of the protocol beyond the shape of the answer: what does not keep them is no
+     * verdict. */
+    struct amp_view mine;
+    struct broken broken = {""};
+    const struct amp_check_options opt = {0};
+    int ok = amp_reader_line(w->own_reader, (struct amp_span){line->data, line->len - 1}, &opt,
+                             &mine, on_finding, &broken, err);
+    if (ok == 0)
+        return amp_fail(err, AMP_NO, "bad_answer", "%s (in %s)", broken.text, k->of.files.result);
+    return ok < 0 ? -1 : 0;
+}
+
+int amp_judged_verdict(struct amp_worker *w, struct amp_judged *k, bool by_exit,
+                       struct amp_buf *line, bool *approved, struct amp_error *err)
+{
+    json_t *said = NULL;
+
+    if (answer_read(k, by_exit, &said, err))
+        return -1;
+    const char *decision = member_text(said, "decision");
+    int rc = 0;
+    if (!strcmp(decision, "approved_with_fix"))
+        rc = fixes_apply(w, k, json_object_get(said, "direct_fixes"), err);
+    if (!rc)
+        rc = verdict_compose(w, k, said, line, err);
+    if (!rc) {
+        *approved = strcmp(decision, "rejected") != 0;
+        w->opt->progress("%s: %s: %s", k->of.task, k->of.subtask, decision);
+    }
+    json_decref(said);
+    return rc;
+}

@@ -1,0 +1,139 @@
+/* Whether exactly this tree was approved: for CI and for server-side hooks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "flow/review/verify.h"
+#include "task/record.h"
+#include "json/record.h"
+
+#define KIND          "approval"
+#define APPROVALS_MAX 64 /* verdicts that are remembered for one tree */
+
+/* The verdicts on one tree, the newest last. */
+struct verdict {
+    const char *task, *subtask, *commit, *verdict;
+};
+#define MEMBER(member) AMP_REC_EVER(CSTR, struct verdict, #member, member)
+static const struct amp_rec_field verdict_fields[] = {MEMBER(task), MEMBER(subtask), MEMBER(commit),
+                                                      MEMBER(verdict)};
+AMP_REC_TABLE(verdict_rec, "a verdict's record", struct verdict, verdict_fields);
+
+struct approval {
+    struct verdict *verdicts;
+    uint32_t n_verdicts;
+};
+static const struct amp_rec_field approval_fields[] = {
+    AMP_REC_MANY(struct approval, "verdicts", verdicts, &verdict_rec, true)};
+AMP_REC_TABLE(approval_rec, "an approval's record", struct approval, approval_fields);
+
+struct update {
+    const struct amp_approval *a;
+    struct amp_buf mem, json;
+};
+
+static int approval_change(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                           struct amp_error *err)
+{
+    struct update *u = ctx;
+    const struct amp_approval *a = u->a;
+    struct approval all;
+    if (amp_rec_parse(&approval_rec, now->found ? now->json : AMP_SPAN("{}"), &u->mem, &all, err))
+        return -1;
+    if (all.n_verdicts == APPROVALS_MAX)
+        memmove(all.verdicts, all.verdicts + 1, --all.n_verdicts * sizeof *all.verdicts);
+    all.verdicts[all.n_verdicts++] =
+        (struct verdict){a->task, a->subtask, a->commit, a->verdict}; /* there is room for one */
+    c->event = "approve";
+    c->to = "APPROVED";
+    int rc = amp_rec_write(&approval_rec, &all, &u->json, err);
+    c->json = amp_buf_span(&u->json);
+    return rc;
+}
+
+int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struct amp_error *err)
+{
+    struct update u = {.a = a};
+    enum amp_store_outcome outcome;
+
+    amp_buf_init(&u.mem, AMP_REC_MAX);
+    amp_buf_init(&u.json, AMP_REC_MAX);
+    int rc = amp_store_update(s, AMP_KEY(KIND, amp_span_str(a->tree)), NULL, approval_change, &u,
+                              &outcome, err);
+    amp_buf_release(&u.mem);
+    amp_buf_release(&u.json);
+    return rc;
+}
+
+/* 1 the task accepted this verdict; 0 it did not. */
+static int is_accepted(struct amp_store *s, const char *subtask, bool no_coordinator,
+                       struct amp_verified *out, struct amp_error *err)
+{
+    struct amp_task t;
+    bool found;
+    int rc = 0;
+
+    if (amp_task_load(s, amp_span_str(out->task), &t, &found, err) < 0)
+        return -1;
+    if (!found && !no_coordinator)
+        snprintf(out->why, sizeof out->why,
+                 "task %.200s is not in the state directory (--no-coordinator accepts the "
+                 "reviewer's verdict)",
+                 out->task);
+    if (!found) {
+        amp_task_release(&t);
+        return no_coordinator;
+    }
+    struct amp_task_part *part = amp_task_part(&t, amp_span_str(subtask));
+    if (!part)
+        snprintf(out->why, sizeof out->why, "task %.200s does not have the subtask", out->task);
+    else if (strcmp(part->verdict_ref, out->verdict))
+        snprintf(out->why, sizeof out->why, "the verdict %.200s is not the accepted one",
+                 out->verdict);
+    else if (part->state != AMP_QA_APPROVED)
+        snprintf(out->why, sizeof out->why, "the approval of task %.200s waits for a decision",
+                 out->task);
+    else
+        rc = 1;
+    amp_task_release(&t);
+    return rc;
+}
+
+static int tree_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
+                       struct amp_verified *out, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    struct amp_verified v = {0};
+
+    if (amp_git_resolve(g, what->repo, what->commit, v.commit, err) ||
+        amp_git_tree(g, what->repo, v.commit, v.tree, err) ||
+        amp_store_get(s, AMP_KEY(KIND, amp_span_str(v.tree)), &rec, err))
+        return -1;
+    if (!rec.found) {
+        snprintf(v.why, sizeof v.why, "no verdict approves the tree %.12s", v.tree);
+        *out = v;
+        return 0;
+    }
+    AMP_BUF struct amp_buf mem = {0};
+    struct approval all;
+    amp_buf_init(&mem, AMP_REC_MAX);
+    if (amp_rec_parse(&approval_rec, rec.json, &mem, &all, err))
+        return -1;
+    int rc = 0;
+    for (uint32_t i = 0; i < all.n_verdicts && rc == 0; i++) {
+        if (!amp_span_copy(amp_span_str(all.verdicts[i].task), v.task, sizeof v.task) ||
+            !amp_span_copy(amp_span_str(all.verdicts[i].verdict), v.verdict, sizeof v.verdict))
+            return amp_fail(err, AMP_DATAERR, "bad_record",
+                            "an approval's record has no usable verdict");
+        rc = is_accepted(s, all.verdicts[i].subtask, what->no_coordinator, &v, err);
+    }
+    if (rc >= 0)
+        *out = v;
+    return rc;
+}
+
+int amp_flow_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
+                    struct amp_verified *out, struct amp_error *err)
+{
+    int rc = tree_verify(s, g, what, out, err);
+    return rc < 0 || amp_store_sync(s, err) ? -1 : rc;
+}

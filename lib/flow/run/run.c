@@ -1,0 +1,526 @@
+/*
+ * The Executor's work on one dispatch.
+ *
+ * A repeated attempt begins where the first one began: what a killed agent left is kept
+ * under a ref, and what it committed is taken back from the branch. A finished attempt is
+ * committed under the agent's name before anything is measured.
+ */
+#include "flow/run/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/json/writer.h>
+
+#include "flow/work/assignment.h"
+#include "protocol/amp/compose.h"
+#include "worktree/git/patch.h"
+#include "json/record.h"
+
+/* The work on one subtask. */
+struct work {
+    struct amp_assignment of;
+    const struct amp_subtask *sub; /* NULL where the dispatch names none */
+    char start[AMP_OID_MAX];       /* of the branch when the attempt began */
+    struct amp_git_diff diff;
+    json_t *said;       /* the agent's answer, or NULL */
+    char trouble[1024]; /* why it cannot count as done, or "" */
+};
+
+static const struct amp_run_options *options(struct amp_worker *w)
+{
+    return w->ctx;
+}
+
+static int branch_refuse(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    static const char *const suggested[] = {"Dispatch the task again with another branch",
+                                            "Terminate the task", NULL};
+    struct amp_span branch = v->body.dispatch.branch;
+    char why[512];
+    const struct amp_worker_trouble trouble = {"branch_violation", why, suggested};
+
+    snprintf(why, sizeof why, "The dispatch names the protected branch %.*s", (int)branch.n,
+             branch.p ? branch.p : "");
+    return amp_worker_refuse(w, v, trouble.type, why, false, &trouble, err);
+}
+
+static int dispatch_admit(struct amp_worker *w, const struct amp_view *v, const char *bad,
+                          struct amp_error *err)
+{
+    if (bad ? !strcmp(bad, "branch_violation")
+            : amp_branch_is_protected(v->body.dispatch.branch, w->opt->protected_))
+        return branch_refuse(w, v, err);
+    if (bad ? !strcmp(bad, "empty_acceptance_criteria") : !v->body.dispatch.criteria.n)
+        return amp_worker_refuse(w, v, "empty_acceptance_criteria",
+                                 "The acceptance criteria are missing", true, NULL, err);
+    if (bad)
+        return amp_worker_refuse(w, v, bad, "The dispatch is invalid", false, NULL, err);
+    return amp_worker_refuse_suspended(w, v, err);
+}
+
+/* Where no coordinator records the base, the commit at which work on the branch began stays it. */
+struct base {
+    const char *commit;
+};
+static const struct amp_rec_field base_fields[] = {
+    AMP_REC_EVER(CSTR, struct base, "commit", commit)};
+AMP_REC_TABLE(base_rec, "the record of a branch's base", struct base, base_fields);
+
+struct base_note {
+    struct base base;
+    struct amp_buf json;
+};
+
+static int base_write(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
+                      struct amp_error *err)
+{
+    struct base_note *n = ctx;
+
+    if (now->found)
+        return 1;
+    int rc = amp_rec_write(&base_rec, &n->base, &n->json, err);
+    c->event = "begin";
+    c->to = "KNOWN";
+    c->json = amp_buf_span(&n->json);
+    return rc;
+}
+
+static int base_keep(struct amp_worker *w, struct work *k, struct amp_error *err)
+{
+    struct amp_assignment *of = &k->of;
+    struct base_note n = {.base = {k->start}};
+    struct amp_store_rec rec;
+    enum amp_store_outcome outcome;
+    struct amp_key key = AMP_KEY("base", amp_span_str(of->task), amp_span_str(of->branch));
+
+    amp_buf_init(&n.json, AMP_REC_MAX);
+    int rc = amp_store_update(w->store, key, NULL, base_write, &n, &outcome, err)
+                 ? -1
+                 : amp_store_get(w->store, key, &rec, err);
+    if (rc == 0)
+        rc = amp_rec_parse(&base_rec, rec.json, &n.json, &n.base, err);
+    if (rc == 0 && !amp_span_copy(amp_span_str(n.base.commit), of->base, sizeof of->base))
+        rc = amp_fail(err, AMP_DATAERR, "bad_record", "the base of %s is not a commit", of->branch);
+    amp_buf_release(&n.json);
+    return rc;
+}
+
+static int work_prepare(struct amp_worker *w, struct amp_job *job, struct work *k,
+                        struct amp_error *err)
+{
+    struct amp_assignment *of = &k->of;
+    char head[AMP_OID_MAX];
+    bool again = job->start[0] != 0;
+    const struct amp_worker_place place = {of->branch, *of->base ? of->base : NULL, again};
+
+    if (amp_assignment_bind(w, of, &place, err) ||
+        amp_git_resolve(w->git, of->worktree, "HEAD", head, err))
+        return -1;
+    if (again && strcmp(head, job->start)) {
+        char email[256], ref[AMP_KEEP_REF_MAX];
+        amp_agent_email(w->opt->agent, email, sizeof email);
+        amp_git_keep_ref(w->opt->agent, amp_now_ms(), ref);
+        const struct amp_git_rollback_spec back = {of->repo,      of->branch, job->start, head,
+                                                   w->opt->agent, email,      ref};
+        int rc = amp_git_rollback(w->git, &back, err);
+        if (rc < 0)
+            return -1;
+        if (rc)
+            w->opt->note("%s: reset to %.12s; the commits of the last attempt are kept as %s",
+                         of->branch, job->start, ref);
+        snprintf(head, sizeof head, "%s", job->start);
+    }
+    snprintf(k->start, sizeof k->start, "%s", head);
+    return *of->base ? 0 : base_keep(w, k, err);
+}
+
+static const char *member_text(const json_t *j, const char *key)
+{
+    return json_string_value(json_object_get(j, key));
+}
+
+static int work_commit(struct amp_worker *w, struct work *k, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf message = {0};
+    char email[256];
+    struct amp_span what = k->sub ? k->sub->description : k->of.v->body.dispatch.description;
+
+    amp_buf_init(&message, 1 << 20);
+    amp_agent_email(w->opt->agent, email, sizeof email);
+    if (member_text(k->said, "commit_message")) {
+        if (amp_buf_str(&message, member_text(k->said, "commit_message"), err))
+            return -1;
+    } else if (amp_buf_fmt(&message, err, "%.*s\n\nSubtask %s, attempt %lld\n",
+                           (int)(what.n > 4000 ? 4000 : what.n), what.p, k->of.subtask,
+                           (long long)k->of.attempt)) {
+        return -1;
+    }
+    const struct amp_git_commit_spec spec = {k->of.repo, k->of.worktree,           w->opt->agent,
+                                             email,      amp_buf_span(&message).p, w->opt->agent};
+    return amp_git_commit(w->git, &spec, k->of.commit, err) < 0 ? -1 : 0;
+}
+
+/* Whether what stands there is still a worktree of the repository; -1 where git cannot say. */
+static int is_worktree(struct amp_worker *w, const struct work *k, struct amp_git_info *info,
+                       struct amp_error *err)
+{
+    struct amp_git_info repo;
+
+    if (amp_git_info(w->git, k->of.repo, &repo, err))
+        return -1;
+    if (!amp_git_info(w->git, k->of.worktree, info, err))
+        return !strcmp(info->common, repo.common);
+    return strcmp(err->code, "repo_not_git") ? -1 : 0;
+}
+
+static int work_measure(struct amp_worker *w, struct work *k, struct amp_error *err)
+{
+    struct amp_git_info info;
+    struct amp_error e;
+
+    if (amp_answer_read(&k->of.files, "result.json", &k->said, &e)) {
+        k->said = NULL;
+        snprintf(k->trouble, sizeof k->trouble, "The agent's answer is invalid: %s", e.what);
+    }
+    int ours = is_worktree(w, k, &info, err);
+    if (ours < 0)
+        return -1;
+    if (!ours || strcmp(info.branch, k->of.branch)) {
+        if (ours)
+            snprintf(k->trouble, sizeof k->trouble,
+                     "The agent left the branch %s: the worktree is at %s", k->of.branch,
+                     *info.branch ? info.branch : "a detached commit");
+        else
+            snprintf(k->trouble, sizeof k->trouble, "The agent removed its worktree");
+        int rc = amp_git_resolve(w->git, k->of.repo, k->of.branch, k->of.commit, &e);
+        if (rc && e.status == AMP_INTERRUPTED) {
+            *err = e;
+            return -1;
+        }
+        if (rc)
+            snprintf(k->of.commit, sizeof k->of.commit, "%s", k->start);
+        return amp_git_diff(w->git, k->of.repo, NULL, k->of.base, k->of.commit, NULL, &k->diff,
+                            err);
+    }
+    if (work_commit(w, k, &e)) {
+        if (e.status == AMP_INTERNAL || e.status == AMP_UNAVAILABLE ||
+            e.status == AMP_INTERRUPTED) {
+            *err = e;
+            return -1;
+        }
+        snprintf(k->trouble, sizeof k->trouble, "The agent's changes cannot be committed: %s",
+                 e.what);
+        snprintf(k->of.commit, sizeof k->of.commit, "%s", info.head);
+    }
+    return amp_git_diff(w->git, k->of.repo, NULL, k->of.base, k->of.commit, NULL, &k->diff, err);
+}
+
+static bool is_out_of_scope(const struct work *k, const char *const *patterns, char *what,
+                            size_t size)
+{
+    char by[256];
+
+    for (uint32_t i = 0; i < k->diff.n_files; i++) {
+        if (amp_scope_forbids(amp_span_str(k->diff.files[i]), patterns,
+                              &k->of.v->body.dispatch.forbidden, by, sizeof by)) {
+            snprintf(what, size, "The change touches %s, out of scope: %s", k->diff.files[i], by);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The word for the whole, and what stands in its way (an array, empty for complete). */
+static enum amp_completion result_word(struct work *k, enum amp_attempt_end end, const char *why,
+                                       json_t *blockers)
+{
+    const char *word = member_text(k->said, "completion_status");
+    json_t *own = json_object_get(k->said, "blockers");
+    enum amp_completion c = AMP_COMPLETION_COMPLETE;
+    char line[200], said[1400];
+    size_t i;
+    json_t *b;
+
+    if (*k->trouble)
+        json_array_append_new(blockers, json_string(k->trouble));
+    json_array_foreach(own, i, b) json_array_append(blockers, b);
+    if (*k->trouble || end != AMP_END_DONE || (word && !strcmp(word, "failed")))
+        c = AMP_COMPLETION_FAILED;
+    else if ((word && !strcmp(word, "partial")) || (!word && json_array_size(own)))
+        c = AMP_COMPLETION_PARTIAL;
+    if (end != AMP_END_DONE && !(*k->trouble && end == AMP_END_MACHINERY && !*k->of.files.dir)) {
+        amp_attempt_last_line(k->of.files.err, line, sizeof line);
+        snprintf(said, sizeof said, "The agent did not finish: %s%s%s", why,
+                 *line ? "; it said: " : "", line);
+        json_array_append_new(blockers, json_string(said));
+    }
+    if (c == AMP_COMPLETION_COMPLETE && !strcmp(k->of.commit, k->start)) {
+        c = AMP_COMPLETION_PARTIAL;
+        json_array_append_new(blockers, json_string("The agent changed nothing"));
+    }
+    if (c == AMP_COMPLETION_COMPLETE)
+        json_array_clear(blockers);
+    else if (!json_array_size(blockers))
+        json_array_append_new(blockers, json_string("The agent gave no reason"));
+    return c;
+}
+
+/* One entry a criterion: the agent's, or null where it did not judge. */
+static json_t *result_assessment(const struct work *k)
+{
+    json_t *own = json_object_get(k->said, "self_assessment");
+    json_t *met = json_object_get(own, "criteria_met"), *notes = json_object_get(own, "notes");
+    json_t *all = json_array();
+
+    for (uint32_t i = 0; i < k->of.v->body.dispatch.criteria.n; i++) {
+        json_t *one = json_array_get(met, i);
+        json_array_append(all, one ? one : json_null());
+    }
+    return json_pack("{s:o, s:o}", "criteria_met", all, "notes",
+                     json_is_array(notes) ? json_incref(notes) : json_array());
+}
+
+/* Adds an entry of our own. */
+static int log_add(json_t *log, const char *action, const char *detail, int64_t now_ms,
+                   struct amp_error *err)
+{
+    json_t *e = json_pack("{s:s, s:s}", "action", action, "detail", detail);
+    int rc = e ? amp_work_log_add(log, e, now_ms, err) : amp_fail_memory(err);
+
+    json_decref(e);
+    return rc;
+}
+
+/* The agent's log, the one in its answer, what it used and how long it took. */
+static int result_log(struct work *k, const char *why, json_t *log, struct amp_error *err)
+{
+    json_t *own, *used = json_object_get(k->said, "usage");
+    int64_t now = amp_now_ms();
+    char detail[512];
+    size_t i;
+    struct amp_error e;
+
+    if (*k->of.files.dir && amp_work_log_read(&k->of.files, now, log, &e) < 0 &&
+        log_add(log, "bad_work_log", e.what, now, err) < 0)
+        return -1;
+    json_array_foreach(json_object_get(k->said, "work_log"), i, own)
+    {
+        if (amp_work_log_add(log, own, now, err) < 0)
+            return -1;
+    }
+    if (json_is_object(used)) {
+        AMP_FREE char *spent = json_dumps(used, JSON_COMPACT);
+        if (log_add(log, "usage", spent ? spent : "", now, err) < 0)
+            return -1;
+    }
+    snprintf(detail, sizeof detail, "attempt %lld took %lld ms: %s", (long long)k->of.attempt,
+             (long long)k->of.wall_ms, why);
+    return log_add(log, "run_agent", detail, now, err);
+}
+
+static int result_compose(struct amp_worker *w, struct work *k, enum amp_attempt_end end,
+                          const char *why, struct amp_buf *line, struct amp_error *err)
+{
+    json_t *files, *blockers, *log = json_array();
+    char id[256];
+    const char *refs[] = {id, NULL};
+
+    if (result_log(k, why, log, err) < 0) {
+        json_decref(log);
+        return -1;
+    }
+    files = json_array();
+    blockers = json_array();
+    amp_span_copy(k->of.v->id, id, sizeof id);
+    for (uint32_t i = 0; i < k->diff.n_files; i++)
+        json_array_append_new(files, json_string(k->diff.files[i]));
+    enum amp_completion c = result_word(k, end, why, blockers);
+    json_t *payload = json_pack(
+        "{s:s, s:s, s:{s:o, s:I, s:I}, s:o, s:o}", "subtask_id", k->of.subtask, "completion_status",
+        amp_completion_name(c), "diff_summary", "files_changed", files, "lines_added",
+        (json_int_t)k->diff.lines_added, "lines_removed", (json_int_t)k->diff.lines_removed,
+        "self_assessment", result_assessment(k), "work_log", log);
+    if (*k->of.commit)
+        json_object_set_new(payload, "commit_hash", json_string(k->of.commit));
+    const char *blocker = json_string_value(json_array_get(blockers, 0));
+    w->opt->progress("%s: %s: %s, %u file%s, +%lld -%lld%s%s", k->of.task, k->of.subtask,
+                     amp_completion_name(c), k->diff.n_files, k->diff.n_files == 1 ? "" : "s",
+                     (long long)k->diff.lines_added, (long long)k->diff.lines_removed,
+                     blocker ? ": " : "", blocker ? blocker : "");
+    if (c == AMP_COMPLETION_COMPLETE)
+        json_decref(blockers);
+    else
+        json_object_set_new(payload, "blockers", blockers);
+    const struct amp_envelope env = {
+        .type = "task_result",
+        .from = "executor",
+        .to = "coordinator",
+        .task_id = k->of.task,
+        .now_ms = amp_now_ms(),
+        .context_ref = refs,
+    };
+    return amp_compose_message(&env, payload, line, NULL, err);
+}
+
+/* The last step of the job, or a further subtask's turn. */
+static int work_finish(struct amp_worker *w, struct amp_job *job, const struct work *k,
+                       const char *why, const struct amp_worker_lines *lines, uint8_t agent_event,
+                       struct amp_error *err)
+{
+    bool more = (uint32_t)job->next + 1 < k->of.v->body.dispatch.n_subtasks;
+    struct amp_job_step step = {.event = more ? AMP_JOB_EV_STEP : AMP_JOB_EV_ANSWER, .why = why};
+
+    return amp_worker_step(w, job, &step, lines, err) < 0 ? -1
+                                                          : amp_worker_finish(w, agent_event, err);
+}
+
+/* The agent is done, well or badly: commit, measure, check the scope, answer. */
+static int work_answer(struct amp_worker *w, struct amp_job *job, struct work *k,
+                       enum amp_attempt_end end, struct amp_error *err)
+{
+    static const char *const suggested[] = {"Check the branch", "Roll back to the base commit",
+                                            "Dispatch the task again", "Terminate the task", NULL};
+    AMP_BUF struct amp_buf line = {0}, esc_line = {0};
+    char what[512];
+    struct amp_worker_trouble trouble = {NULL, what, suggested};
+    struct amp_worker_lines lines = {.n = 1};
+
+    amp_buf_init(&line, 16 << 20);
+    amp_buf_init(&esc_line, 1 << 18);
+    int tripped = amp_assignment_tripped(w, &k->of, what, sizeof what, err);
+    if (tripped < 0 || work_measure(w, k, err) < 0)
+        return -1;
+    if (tripped)
+        trouble.type = "branch_violation";
+    else if (is_out_of_scope(k, options(w)->forbid[k->of.v->body.dispatch.risk], what, sizeof what))
+        trouble.type = "permission_denied";
+    if (trouble.type)
+        snprintf(k->trouble, sizeof k->trouble, "%s", what);
+    if (result_compose(w, k, end, k->of.why, &line, err) < 0)
+        return -1;
+    lines.v[0] = amp_buf_span(&line);
+    if (trouble.type) {
+        if (amp_worker_escalate(w, k->of.v, &trouble, &esc_line, err) < 0)
+            return -1;
+        lines.v[lines.n++] = amp_buf_span(&esc_line);
+    }
+    return work_finish(w, job, k, k->of.why, &lines,
+                       end == AMP_END_DONE ? AMP_AGENT_EV_COMPLETE : AMP_AGENT_EV_FAIL, err);
+}
+
+static int files_make(struct amp_worker *w, struct work *k, struct amp_error *err)
+{
+    const struct amp_spans *c = &k->of.v->body.dispatch.criteria;
+    struct amp_jw jw;
+
+    amp_buf_reset(&k->of.criteria);
+    amp_jw_init(&jw, &k->of.criteria);
+    amp_jw_open(&jw, '[');
+    for (uint32_t i = 0; i < c->n; i++)
+        amp_jw_str(&jw, c->v[i]);
+    amp_jw_close(&jw, ']');
+    return amp_jw_end(&jw, err) < 0 ? -1 : amp_assignment_files(w, &k->of, err);
+}
+
+static int work_attempt(struct amp_worker *w, struct amp_job *job, struct work *k,
+                        struct amp_error *err)
+{
+    struct amp_assignment *of = &k->of;
+    bool spent;
+    struct amp_job_step step = {.event = AMP_JOB_EV_START, .start = k->start};
+
+    if (amp_worker_step(w, job, &step, NULL, err) < 0)
+        return -1;
+    w->opt->progress("%s: %s works on %s, attempt %lld", of->task, w->opt->agent, of->subtask,
+                     (long long)of->attempt);
+    if (files_make(w, k, err) < 0 || amp_assignment_run(w, of, err) < 0)
+        return -1;
+    enum amp_attempt_end end = of->end;
+    if (end == AMP_END_REPEAT || end == AMP_END_MACHINERY || end == AMP_END_STOPPED) {
+        /* A bound that was crossed does not wait for a proper end. */
+        char what[512];
+        int tripped = amp_assignment_tripped(w, of, what, sizeof what, err);
+        if (tripped)
+            return tripped < 0 ? -1 : work_answer(w, job, k, AMP_END_FAILED, err);
+        if (amp_assignment_again(w, job, of, end, of->why, &spent, err) < 0)
+            return -1;
+        if (!spent)
+            return 0;
+        end = AMP_END_MACHINERY;
+    }
+    return work_answer(w, job, k, end, err);
+}
+
+/* What keeps the work from beginning is reported as a failed result. */
+static int work_fail(struct amp_worker *w, struct amp_job *job, struct work *k,
+                     const struct amp_error *cause, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    struct amp_job_step start = {.event = AMP_JOB_EV_START};
+
+    amp_buf_init(&line, 16 << 20);
+    snprintf(k->trouble, sizeof k->trouble, "%s: %s", cause->code, cause->what);
+    if (result_compose(w, k, AMP_END_MACHINERY, cause->what, &line, err) < 0 ||
+        amp_worker_step(w, job, &start, NULL, err) < 0)
+        return -1;
+    const struct amp_worker_lines lines = {{amp_buf_span(&line)}, 1};
+    return work_finish(w, job, k, cause->code, &lines, AMP_AGENT_EV_FAIL, err);
+}
+
+static void work_init(struct work *k, const struct amp_view *v, const char *base, int64_t index)
+{
+    struct amp_assignment *of = &k->of;
+
+    of->v = v;
+    amp_buf_init(&of->criteria, 4 << 20);
+    amp_span_copy(v->task, of->task, sizeof of->task);
+    amp_span_copy(v->body.dispatch.repo, of->repo, sizeof of->repo);
+    amp_span_copy(v->body.dispatch.branch, of->branch, sizeof of->branch);
+    snprintf(of->base, sizeof of->base, "%s", base ? base : "");
+    if (index < (int64_t)v->body.dispatch.n_subtasks) {
+        k->sub = &v->body.dispatch.subtasks[index];
+        amp_span_copy(k->sub->id, of->subtask, sizeof of->subtask);
+    } else {
+        snprintf(of->subtask, sizeof of->subtask, "%.200s-S1", of->task);
+    }
+}
+
+static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
+                         struct amp_error *err)
+{
+    struct work *k = calloc(1, sizeof *k);
+    int rc = -1;
+
+    if (!k)
+        return amp_fail_memory(err);
+    work_init(k, v, options(w)->base, job->next);
+    enum amp_claim claim = amp_worker_claim(w, job, v, v->id, err);
+    if (claim != AMP_CLAIM_TAKEN) {
+        rc = claim == AMP_CLAIM_DROPPED ? 0 : (int)claim;
+    } else if (amp_assignment_look_up(w, &k->of, true, err) == 0) {
+        if (work_prepare(w, job, k, err) == 0) {
+            rc = work_attempt(w, job, k, err);
+        } else if (amp_worker_is_cause(err)) {
+            struct amp_error cause = *err;
+            rc = work_fail(w, job, k, &cause, err);
+        }
+    }
+    amp_assignment_release(&k->of);
+    amp_git_diff_release(&k->diff);
+    json_decref(k->said);
+    free(k);
+    return rc;
+}
+
+int amp_flow_run(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,
+                 struct amp_error *err)
+{
+    static const struct amp_worker_role role = {AMP_KIND_DISPATCH, false, dispatch_admit,
+                                                dispatch_work};
+    struct amp_run_options mine = *opt;
+
+    return amp_worker_run(s, &mine.worker, &role, &mine, status, err);
+}

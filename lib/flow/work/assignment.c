@@ -1,0 +1,313 @@
+/* One attempt: what it is about, the agent's process, its captured output, its time limit, and the
+ * trip-wire. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/file.h>
+#include <amp/base/pipe.h>
+
+#include "agent/work.h"
+#include "base/process/runner.h"
+#include "flow/work/assignment.h"
+#include "task/record.h"
+#include "worktree/worktree.h"
+
+void amp_assignment_release(struct amp_assignment *k)
+{
+    amp_buf_release(&k->criteria);
+    amp_git_refs_release(&k->refs);
+}
+
+int amp_assignment_look_up(struct amp_worker *w, struct amp_assignment *k, bool base,
+                           struct amp_error *err)
+{
+    struct amp_task t;
+
+    k->attempt = 1;
+    if (amp_task_load(w->store, k->v->task, &t, NULL, err) < 0)
+        return -1;
+    if (base && *t.base)
+        snprintf(k->base, sizeof k->base, "%s", t.base);
+    const struct amp_task_part *part = amp_task_part(&t, amp_span_str(k->subtask));
+    if (part && part->attempts > 0)
+        k->attempt = part->attempts;
+    amp_task_release(&t);
+    return 0;
+}
+
+int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+{
+    struct amp_contract *c = &k->contract;
+
+    c->role = w->opt->role;
+    c->agent = w->opt->agent;
+    c->task = k->task;
+    c->subtask = k->subtask;
+    c->attempt = k->attempt;
+    c->worktree = k->worktree;
+    c->branch = k->branch;
+    c->base = k->base;
+    c->state_dir = w->state_dir;
+    c->message = k->v->line;
+    c->criteria = amp_buf_span(&k->criteria);
+    c->extra = amp_agent_git_env();
+    return amp_attempt_make(c, &k->files, err);
+}
+
+/* A captured stream: a pipe into a file that takes so much and no more. The rest is read and
+ * dropped, so that the agent never waits for us. */
+struct capture {
+    int from, to;
+    int64_t room;
+};
+
+static void capture_close(struct capture *c)
+{
+    if (c->from >= 0)
+        close(c->from);
+    if (c->to >= 0)
+        close(c->to);
+    c->from = c->to = -1;
+}
+
+/* Opens the file and the pipe; *write_end is the child's. */
+static int capture_open(struct capture *c, const char *path, int64_t room, int *write_end,
+                        struct amp_error *err)
+{
+    int p[2];
+
+    c->room = room;
+    c->to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (c->to < 0)
+        return amp_fail_errno(err, AMP_CANTCREAT, "%s", path);
+    if (pipe2(p, O_CLOEXEC))
+        return amp_fail_errno(err, AMP_INTERNAL, "cannot make a pipe");
+    c->from = p[0];
+    *write_end = p[1];
+    fcntl(c->from, F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+static void capture_read(struct capture *c)
+{
+    char b[65536];
+
+    for (int turns = 0; c->from >= 0 && turns < 16; turns++) {
+        ssize_t n = read(c->from, b, sizeof b);
+        if (n < 0)
+            return;
+        if (n == 0) {
+            close(c->from);
+            c->from = -1;
+            return;
+        }
+        size_t keep = n > c->room ? (size_t)c->room : (size_t)n;
+        if (keep && amp_write_all(c->to, (struct amp_span){b, keep}, NULL))
+            keep = (size_t)c->room; /* the disk is full: what is left is dropped */
+        c->room -= (int64_t)keep;
+    }
+}
+
+/* While the program itself is to end, it only waits for the agent; else it goes on with its work.
+ */
+static int agent_supervise(struct amp_worker *w, struct amp_runner *run, struct capture *out,
+                           struct capture *errs, struct amp_child_end *end, struct amp_error *err)
+{
+    for (;;) {
+        struct pollfd p[3] = {{.fd = run->child.pidfd, .events = POLLIN},
+                              {.fd = out->from, .events = POLLIN},
+                              {.fd = errs->from, .events = POLLIN}};
+        bool stop = *w->opt->stop;
+
+        if (stop || w->halted)
+            amp_runner_stop(run);
+        int64_t wait = amp_runner_wait(run);
+        if (stop) {
+            amp_poll(p, 3, wait, NULL);
+        } else if (amp_worker_turn(w, p, 3, wait, err)) {
+            amp_child_kill_tree(&run->child, SIGKILL);
+            amp_child_poll(&run->child, end, NULL);
+            return -1;
+        }
+        int rc = amp_runner_look(run, end, err);
+        capture_read(out);
+        capture_read(errs);
+        if (rc)
+            return rc < 0 ? -1 : 0;
+    }
+}
+
+static int agent_start(struct amp_worker *w, const struct amp_assignment *k, struct capture *out,
+                       struct capture *errs, struct amp_child *child, struct amp_error *err)
+{
+    const struct amp_attempt *a = &k->files;
+    struct amp_env env = {0};
+    AMP_CLOSE int in = -1;
+    AMP_CLOSE int out_w = -1;
+    AMP_CLOSE int err_w = -1;
+    const char *const *envp;
+
+    in = amp_file_open(AT_FDCWD, a->message, O_RDONLY, 0, err);
+    if (in < 0)
+        return -1;
+    if (capture_open(out, a->out, w->opt->output_bytes, &out_w, err) ||
+        capture_open(errs, a->err, w->opt->output_bytes, &err_w, err) ||
+        amp_contract_env(&k->contract, a, w->opt->envp, &env, err))
+        return -1;
+    memcpy(&envp, &env.v, sizeof envp);
+    const struct amp_child_spec spec = {
+        .argv = w->opt->argv,
+        .envp = envp,
+        .cwd = k->worktree,
+        .fd_in = in,
+        .fd_out = out_w,
+        .fd_err = err_w,
+        .new_session = true,
+        .owns_tree = true,
+    };
+    int rc = amp_child_start(&spec, child, err);
+    amp_env_release(&env);
+    return rc;
+}
+
+int amp_assignment_run(struct amp_worker *w, struct amp_assignment *k, struct amp_error *err)
+{
+    struct capture out = {-1, -1, 0}, errs = {-1, -1, 0};
+    struct amp_child child;
+    struct amp_child_end how = {0};
+
+    if (amp_git_refs(w->git, k->repo, true, &k->refs, err) < 0 || amp_store_sync(w->store, err) < 0)
+        return -1;
+    int rc = agent_start(w, k, &out, &errs, &child, err);
+    if (rc && (!strcmp(err->code, "command_not_found") || !strcmp(err->code, "not_executable"))) {
+        snprintf(k->why, sizeof k->why, "its command could not be started: %.200s", err->what);
+        k->end = AMP_END_MACHINERY;
+        rc = 0;
+    } else if (!rc) {
+        w->task = k->task;
+        struct amp_runner agent = amp_runner_of(
+            &child, w->opt->timeout_ms > 0 ? w->opt->timeout_ms : -1, w->opt->grace_ms);
+        rc = agent_supervise(w, &agent, &out, &errs, &how, err);
+        w->task = NULL;
+        if (!rc) {
+            k->end = amp_attempt_read_end(&how, k->why, sizeof k->why);
+            /* Asked to end it still answered within its grace: the answer counts. */
+            if (k->end == AMP_END_STOPPED && how.exited && how.exit_code == 0 &&
+                !access(k->files.result, F_OK))
+                k->end = AMP_END_DONE;
+            k->wall_ms = how.wall_ms;
+        }
+    }
+    capture_close(&out);
+    capture_close(&errs);
+    return rc;
+}
+
+struct trip {
+    struct amp_worker *w;
+    const char *repo;
+    char *what;
+    size_t size;
+    bool tripped;
+};
+
+/* A change that the reflog ascribes to somebody else (a person who commits meanwhile) is explained;
+ * one by this agent, or that left no trace, is not. */
+static void on_change(void *ctx, const char *ref, const char *before, const char *after)
+{
+    struct trip *t = ctx;
+    struct amp_git_reflog log;
+    struct amp_error e;
+    char email[256];
+    bool traced = *after && !amp_git_reflog(t->w->git, t->repo, ref, after, &log, &e);
+
+    amp_agent_email(t->w->opt->agent, email, sizeof email);
+    if (traced && strcmp(log.email, email) && strcmp(log.name, t->w->opt->agent))
+        return;
+    if (t->tripped)
+        return;
+    t->tripped = true;
+    snprintf(t->what, t->size, "%s moved from %.12s to %.12s while %s worked; the reflog names %s",
+             ref, *before ? before : "nothing", *after ? after : "nothing", t->w->opt->agent,
+             traced ? log.name : "nobody");
+}
+
+int amp_assignment_tripped(struct amp_worker *w, const struct amp_assignment *k, char *what,
+                           size_t size, struct amp_error *err)
+{
+    struct amp_git_refs now;
+    struct trip t = {w, k->repo, what, size, false};
+
+    if (amp_git_refs(w->git, k->repo, true, &now, err))
+        return -1;
+    amp_git_refs_compare(&k->refs, &now, on_change, &t);
+    amp_git_refs_release(&now);
+    return t.tripped;
+}
+
+static int step_and(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+                    uint8_t event, struct amp_error *err)
+{
+    return amp_worker_step(w, job, step, NULL, err) ? -1 : amp_worker_finish(w, event, err);
+}
+
+/* Milliseconds until the attempt is repeated, as the agent asked; 0 where it asked for nothing. */
+static int64_t retry_after(struct amp_worker *w, const struct amp_attempt *files)
+{
+    json_t *j;
+    struct amp_error e;
+    int64_t ms = 0;
+
+    if (amp_answer_read(files, NULL, &j, &e)) {
+        w->opt->note("%s is not used: %s", files->result, e.what);
+        return 0;
+    }
+    const json_t *asked = json_object_get(j, "retry_after_sec");
+    json_int_t sec = json_integer_value(asked);
+    if (asked && (!json_is_integer(asked) || sec < 0 || sec > AMP_RETRY_AFTER_MAX_SEC))
+        w->opt->note("%s: retry_after_sec is not used: expected an integer from 0 to %d",
+                     files->result, AMP_RETRY_AFTER_MAX_SEC);
+    else
+        ms = (int64_t)sec * 1000;
+    json_decref(j);
+    return ms;
+}
+
+int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct amp_assignment *k,
+                         enum amp_attempt_end end, const char *why, bool *spent,
+                         struct amp_error *err)
+{
+    struct amp_job_step step = {.why = why};
+    int64_t wait = end == AMP_END_REPEAT ? retry_after(w, &k->files) : 0;
+
+    *spent = false;
+    if (end == AMP_END_STOPPED) {
+        step.event = AMP_JOB_EV_STOP;
+        w->opt->note("%s: stopped; it is repeated later", job->msg_id);
+        return step_and(w, job, &step, w->halted ? AMP_AGENT_EV_SUSPEND : AMP_AGENT_EV_SHUTDOWN,
+                        err);
+    }
+    if (end == AMP_END_REPEAT && job->attempts <= w->opt->retries + 20) {
+        step.event = AMP_JOB_EV_PARK;
+        step.until_ms = amp_now_ms() + (wait > 0 ? wait : w->opt->pause_ms);
+        w->opt->note("%s: %s: again later", job->msg_id, why);
+        if (amp_worker_step(w, job, &step, NULL, err))
+            return -1;
+        /* A usage limit says when it ends; what else the agent waits for has no limit. */
+        return amp_agent_wait(w->store, w->opt->agent,
+                              wait > 0 ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, step.until_ms,
+                              amp_now_ms(), err);
+    }
+    if (job->breaks >= w->opt->retries) {
+        *spent = true;
+        return 0;
+    }
+    step.event = AMP_JOB_EV_BREAK;
+    step.most = w->opt->retries;
+    w->opt->note("%s: %s: not counted against the agent; repeating", job->msg_id, why);
+    return step_and(w, job, &step, AMP_AGENT_EV_FAIL, err);
+}

@@ -1,0 +1,210 @@
+/* A worker's input and output: polling, the outbox on its way out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/pipe.h>
+
+#include "agent/work.h"
+#include "base/loop.h"
+#include "flow/work/io.h"
+#include "task/task.h"
+
+#define HEARTBEAT_MS 30000
+#define LOOK_MS      500 /* how often a running agent's suspension is looked up */
+
+/* Whether there is something to do or to say without the input: 1 yes, 0 no, -1 failure. */
+static int has_work(struct amp_worker *w, struct amp_error *err)
+{
+    bool found, unsent;
+    struct amp_job job;
+    int64_t wake, open;
+
+    if (amp_job_next(w->store, w->opt->consumer, amp_now_ms(), NULL, &found, &job, &wake, &open,
+                     err) ||
+        amp_outbox_any(w->store, w->opt->consumer, &unsent, err))
+        return -1;
+    return found || wake || open || unsent;
+}
+
+/* -1 failure. Without a reader the input may end first: then there is no output, and where nothing
+ * is left to do the worker ends. */
+static int output_open(struct amp_worker *w, int *fd, struct amp_error *err)
+{
+    const struct amp_worker_options *o = w->opt;
+    int work, rc = amp_output_open(o->out, o->open_timeout_ms, w->io->in.fd, o->stop, fd, err);
+
+    if (rc <= 0)
+        return rc;
+    if ((work = has_work(w, err)) < 0)
+        return -1;
+    if (work)
+        return amp_output_open(o->out, o->open_timeout_ms, -1, o->stop, fd, err);
+    w->io->broken = w->io->ended = true;
+    return 0;
+}
+
+int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_worker_io *io = calloc(1, sizeof *io);
+    const struct amp_worker_options *o = w->opt;
+
+    if (!io)
+        return amp_fail_memory(err);
+    w->io = io;
+    amp_buf_init(&io->line, AMP_WORKER_PENDING);
+    if (amp_input_open(o->in ? o->in : "-", false, &io->in, err))
+        return -1;
+    io->in_open = true;
+    int fd = 1;
+    if (o->out && strcmp(o->out, "-") && output_open(w, &fd, err))
+        return -1;
+    if (io->broken)
+        return 0;
+    if (amp_outq_open(&io->out, fd, fd != 1, AMP_WORKER_PENDING, err))
+        return -1;
+    io->box = (struct amp_outbox){.store = w->store, .name = o->consumer, .out = &io->out};
+    io->out_open = true;
+    io->dirty = true;
+    return 0;
+}
+
+/* The reader is gone: what was not written stays in the outbox; nothing more is read. */
+static int output_break(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+
+    if (err && strcmp(err->code, "closed_pipe"))
+        return -1;
+    io->broken = io->ended = true;
+    return 0;
+}
+
+int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+
+    if (io->broken)
+        return 0;
+    amp_buf_reset(&io->line);
+    if (amp_buf_add(&io->line, line.p, line.n, err) ||
+        ((!line.n || line.p[line.n - 1] != '\n') && amp_buf_str(&io->line, "\n", err)))
+        return -1;
+    return amp_outq_add(&io->out, amp_buf_span(&io->line), err);
+}
+
+/* Sends what the outbox holds; syncs first. */
+static int output_flush(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+    struct amp_error e;
+
+    if (io->broken)
+        return 0;
+    if (io->dirty) {
+        int more = amp_outbox_emit(&io->box, err);
+        if (more < 0)
+            return -1;
+        io->dirty = more;
+    }
+    if (amp_outq_flush(&io->out, &e) < 0) {
+        if (output_break(w, &e)) {
+            if (err)
+                *err = e;
+            return -1;
+        }
+        return 0;
+    }
+    return amp_outbox_settle(&io->box, err);
+}
+
+void amp_worker_io_close(struct amp_worker *w)
+{
+    struct amp_worker_io *io = w->io;
+    struct amp_error err;
+
+    if (!io)
+        return;
+    if (io->out_open) {
+        if (!output_flush(w, &err) && !io->broken &&
+            !amp_outq_drain(&io->out, -1, w->opt->stop, &err))
+            output_flush(w, &err);
+        amp_outq_close(&io->out);
+    }
+    if (io->in_open)
+        amp_input_close(&io->in);
+    amp_buf_release(&io->line);
+    amp_outbox_release(&io->box);
+    free(io);
+    w->io = NULL;
+}
+
+/* Signs of life, and whether the work at hand was suspended. */
+static int task_watch(struct amp_worker *w, struct amp_error *err)
+{
+    int64_t now = amp_mono_ms();
+
+    if (w->opt->agent && now - w->seen_ms >= HEARTBEAT_MS) {
+        if (amp_agent_seen(w->store, w->opt->agent, amp_now_ms(), err))
+            return -1;
+        w->seen_ms = now;
+    }
+    if (w->task && !w->halted && now - w->looked_ms >= LOOK_MS) {
+        struct amp_agent_status st;
+        int task = amp_task_suspended(w->store, amp_span_str(w->task), err);
+        if (task < 0 || amp_agent_status(w->store, w->opt->agent, &st, err))
+            return -1;
+        w->halted = task || st.suspended;
+        w->looked_ms = now;
+    }
+    return 0;
+}
+
+static int input_read(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+    enum amp_read got = amp_lines_fill(&w->intake.lines, io->in.fd, err);
+
+    if (got == AMP_READ_FAILED)
+        return -1;
+    if (got == AMP_READ_END)
+        io->ended = true;
+    return got == AMP_READ_WOULD_BLOCK ? 0 : amp_worker_take_lines(w, err);
+}
+
+bool amp_worker_ended(const struct amp_worker *w)
+{
+    return w->io->ended;
+}
+
+int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, int64_t wait_ms,
+                    struct amp_error *err)
+{
+    struct amp_worker_io *io = w->io;
+    struct pollfd all[8];
+    struct amp_loop turn = amp_loop_turn(all, 8, w->opt->stop, NULL);
+    const struct pollfd *in = NULL;
+
+    if (output_flush(w, err) || task_watch(w, err))
+        return -1;
+    for (unsigned i = 0; i < n_fds; i++)
+        amp_loop_add(&turn, fds[i].fd, fds[i].events);
+    if (!io->ended && amp_outq_pending(&io->out) < AMP_WORKER_PENDING / 2)
+        in = amp_loop_add(&turn, io->in.fd, POLLIN);
+    if (!io->broken) {
+        if (amp_outq_events(&io->out))
+            amp_loop_add(&turn, io->out.fd, amp_outq_events(&io->out));
+        amp_loop_within(&turn, amp_outq_timeout(&io->out));
+    }
+    amp_loop_within(&turn, HEARTBEAT_MS);
+    amp_loop_within(&turn, wait_ms);
+    if (w->task)
+        amp_loop_within(&turn, LOOK_MS);
+    if (amp_loop_wait(&turn, err) < 0)
+        return -1;
+    for (unsigned i = 0; i < n_fds; i++)
+        fds[i].revents = all[i].revents;
+    if (in && in->revents && input_read(w, err))
+        return -1;
+    return output_flush(w, err);
+}

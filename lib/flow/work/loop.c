@@ -1,0 +1,314 @@
+/* A worker's loop: taking messages, choosing the next job, and the end. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "agent/work.h"
+#include "flow/suspend.h"
+#include "flow/work/io.h"
+#include "message/ledger/ledger.h"
+#include "message/settle/answer.h"
+#include "protocol/amp/compose.h"
+#include "task/task.h"
+
+#define LINE_MAX_BYTES (32u << 20)
+#define WAITING_MAX    64 /* suspended jobs that are passed over at a time */
+
+static bool is_addressed(const struct amp_view *v, const char *role)
+{
+    for (uint32_t i = 0; i < v->n_to; i++)
+        if (amp_span_is(v->to[i], role))
+            return true;
+    return false;
+}
+
+/* An acknowledgement or refusal of something that we sent. */
+static int ack_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    char by[64];
+
+    amp_span_copy(v->from, by, sizeof by);
+    if (v->kind == AMP_KIND_NACK)
+        w->opt->note("%.*s was refused: %.*s", (int)v->body.ack.ref.n, v->body.ack.ref.p,
+                     (int)v->body.ack.code.n, v->body.ack.code.p);
+    return amp_settle_known(w->store, v->body.ack.ref, v->body.ack.stage, by, v->body.ack.code,
+                            amp_now_ms(), err);
+}
+
+static int message_record(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    enum amp_store_outcome outcome;
+    return amp_message_record(w->store, v, amp_now_ms(), &outcome, err);
+}
+
+/* The agent's record shows whether it is alive: the ledger need not watch the work. */
+static int message_acknowledge(struct amp_worker *w, const struct amp_view *v,
+                               struct amp_error *err)
+{
+    struct amp_message_answer a = {
+        .stage = AMP_STAGE_READ, .by = w->opt->agent, .supervised = true};
+    return amp_settle_answer(w->store, v->id, &a, amp_now_ms(), NULL, err);
+}
+
+static int message_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf ack = {0}, id = {0};
+    char task[256];
+    enum amp_store_outcome outcome;
+
+    amp_buf_init(&ack, 1 << 16);
+    amp_buf_init(&id, 1024);
+    amp_span_copy(v->task, task, sizeof task);
+    if (message_record(w, v, err) ||
+        amp_compose_ack(v, AMP_STAGE_READ, w->opt->role, NULL, amp_now_ms(), &ack, err) ||
+        amp_buf_fmt(&id, err, "ack/%.*s", (int)v->id.n, v->id.p))
+        return -1;
+    const struct amp_store_emit emit = {amp_buf_span(&id), {ack.data, ack.len - 1}, false};
+    const struct amp_job_take t = {
+        .ref = {w->opt->consumer, v->id},
+        .line = v->line,
+        .agent = w->opt->agent,
+        .task = task,
+        .emits = &emit,
+        .n_emits = v->needs_ack,
+        .now_ms = amp_now_ms(),
+    };
+    if (amp_job_take(w->store, &t, &outcome, err))
+        return -1;
+    w->io->dirty = true;
+    if (outcome == AMP_STORE_REDELIVERED && v->needs_ack &&
+        amp_worker_send(w, amp_buf_span(&ack), err))
+        return -1;
+    return message_acknowledge(w, v, err);
+}
+
+/* bad: the checks rejected the line (it is in the error log); the view is filled in part. */
+static int message_handle(struct amp_worker *w, const struct amp_view *v, const char *bad,
+                          struct amp_error *err)
+{
+    bool ours = w->role->ours ? w->role->ours(v)
+                              : v->kind == w->role->takes && v->id.n && v->task.n &&
+                                    is_addressed(v, w->opt->role);
+
+    if (ours && !bad) {
+        int held = amp_intake_holds(&w->intake, v, err);
+        if (held < 0)
+            return -1;
+        bad = held ? NULL : w->intake.bad_code;
+    }
+    if (bad)
+        w->status = amp_status_worse(w->status, AMP_NO);
+    /* What refers to an id that is cut at its NUL is about another message. */
+    if (bad && v->id.n && memchr(v->id.p, '\0', v->id.n))
+        return 0;
+    if (!ours) {
+        if (bad)
+            return 0;
+        if (v->kind == AMP_KIND_NACK && w->role->nacked) {
+            int own = w->role->nacked(w, v, err);
+            if (own)
+                return own < 0 ? -1 : 0;
+        }
+        if (v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
+            return ack_take(w, v, err);
+        return amp_worker_send(w, v->line, err);
+    }
+    int rc = w->role->admit(w, v, bad, err);
+    if (rc || bad)
+        return rc < 0 ? -1 : 0;
+    if (!message_take(w, v, err))
+        return 0;
+    if (err->status != AMP_NO)
+        return -1;
+    char code[48];
+    snprintf(code, sizeof code, "%s", err->code);
+    w->status = amp_status_worse(w->status, AMP_NO);
+    return amp_worker_refuse(w, v, code, err->what, false, NULL, err) < 0 ? -1 : 0;
+}
+
+int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err)
+{
+    struct amp_view v;
+    int rc;
+
+    /* Each by itself: a refusal may have to suspend a task, which syncs. */
+    while ((rc = amp_intake_next(&w->intake, &v, err)) > 0)
+        if (message_handle(w, &v, rc == AMP_INTAKE_BAD ? w->intake.bad_code : NULL, err))
+            return -1;
+    return rc;
+}
+
+int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_span id,
+                    struct amp_buf *keep, struct amp_view *view, struct amp_error *err)
+{
+    struct amp_message_rec rec;
+    const struct amp_check_options opt = {0};
+
+    if (amp_message_find(w->store, id, keep, &rec, err))
+        return -1;
+    if (!rec.found)
+        return amp_fail(err, AMP_NO, "unknown_ref", "message %.*s is not in the state directory",
+                        (int)id.n, id.p);
+    return amp_reader_line(reader, rec.line, &opt, view, NULL, NULL, err) < 0 ? -1 : 0;
+}
+
+/* 1: a job was worked on, 0: none is ready now, -1 failure. */
+static int job_work(struct amp_worker *w, char waiting[][256], const char **skip, int *n_skip,
+                    int64_t *wake_ms, int64_t *open, struct amp_error *err)
+{
+    bool found;
+    struct amp_job job;
+    struct amp_view v;
+
+    skip[*n_skip] = NULL;
+    if (amp_job_next(w->store, w->opt->consumer, amp_now_ms(), skip, &found, &job, wake_ms, open,
+                     err))
+        return -1;
+    if (!found)
+        return 0;
+    if (job.state == AMP_JOB_PARKED) {
+        struct amp_job_step wake = {.event = AMP_JOB_EV_WAKE};
+        if (amp_worker_step(w, &job, &wake, NULL, err))
+            return -1;
+    }
+    if (amp_worker_find(w, w->job_reader, amp_span_str(job.msg_id), &w->message, &v, err))
+        return -1;
+    int rc = w->role->work(w, &job, &v, err);
+    w->task = NULL;
+    w->halted = false;
+    if (rc == 1 && *n_skip < WAITING_MAX) {
+        snprintf(waiting[*n_skip], 256, "%s", job.msg_id);
+        skip[*n_skip] = waiting[*n_skip];
+        (*n_skip)++;
+    }
+    return rc < 0 ? -1 : 1;
+}
+
+static int jobs_loop(struct amp_worker *w, struct amp_error *err)
+{
+    char waiting[WAITING_MAX][256];
+    const char *skip[WAITING_MAX + 1];
+    int n_skip = 0;
+    int64_t wake, open, looked = 0;
+
+    while (!*w->opt->stop) {
+        if (amp_worker_turn(w, NULL, 0, 0, err))
+            return -1;
+        if (amp_mono_ms() - looked >= 300) { /* a suspension may be over */
+            n_skip = 0;
+            looked = amp_mono_ms();
+        }
+        if (w->io->broken) /* what is not done stays queued, what is not sent in the outbox */
+            return 0;
+        int rc = job_work(w, waiting, skip, &n_skip, &wake, &open, err);
+        if (rc < 0)
+            return -1;
+        if (rc)
+            continue;
+        if (w->io->ended && !wake) {
+            if (open) {
+                w->opt->note("%lld %s kept until a suspension is lifted", (long long)open,
+                             open == 1 ? "message is" : "messages are");
+                w->status = amp_status_worse(w->status, AMP_TEMPFAIL);
+            }
+            return 0;
+        }
+        int64_t wait = wake ? wake - amp_now_ms() : -1;
+        wait = wake && wait < 0 ? 0 : wait;
+        if (n_skip && (wait < 0 || wait > 300))
+            wait = 300;
+        if (amp_worker_turn(w, NULL, 0, wait, err))
+            return -1;
+    }
+    w->status = amp_status_worse(w->status, AMP_INTERRUPTED);
+    return 0;
+}
+
+int amp_worker_open(struct amp_worker *w, struct amp_error *err)
+{
+    const struct amp_worker_options *o = w->opt;
+
+    amp_buf_init(&w->message, LINE_MAX_BYTES);
+    amp_buf_init(&w->waiting, 2 * AMP_WORKER_WAITING);
+    if (amp_intake_init(&w->intake, w->store, o->tool, err))
+        return -1;
+    w->intake.check.protected_ = o->protected_;
+    w->intake.say = o->say;
+    w->seen_ms = amp_mono_ms();
+    if (!(w->job_reader = amp_reader_new(NULL, err)) ||
+        !(w->ref_reader = amp_reader_new(NULL, err)) ||
+        !(w->own_reader = amp_reader_new(NULL, err)))
+        return -1;
+    return amp_worker_io_open(w, err);
+}
+
+void amp_worker_close(struct amp_worker *w)
+{
+    amp_worker_io_close(w);
+    amp_git_close(w->git);
+    amp_reader_free(w->job_reader);
+    amp_reader_free(w->ref_reader);
+    amp_reader_free(w->own_reader);
+    amp_intake_release(&w->intake);
+    amp_buf_release(&w->message);
+    amp_buf_release(&w->waiting);
+}
+
+static int worker_run(struct amp_worker *w, struct amp_error *err)
+{
+    const struct amp_worker_options *o = w->opt;
+    struct amp_error e;
+
+    if (!realpath(amp_store_dir(w->store), w->state_dir))
+        return amp_fail_errno(err, AMP_IOERR, "%s", amp_store_dir(w->store));
+    if (amp_outbox_lock(w->store, o->agent, 0, &w->lock, &e)) {
+        if (!strcmp(e.code, "lock_timeout"))
+            amp_fail(&e, AMP_TEMPFAIL, "agent_busy",
+                     "another process uses the name %s in %s: choose another --agent", o->agent,
+                     w->state_dir);
+        *err = e;
+        return -1;
+    }
+    int left = amp_agent_end_leftovers(w->state_dir, o->agent);
+    if (left)
+        o->note("ended %d process%s left by an earlier run of %s", left, left == 1 ? "" : "es",
+                o->agent);
+    const struct amp_git_options git = {.stop = o->stop};
+    if (amp_agent_register(w->store, o->agent, o->role, amp_now_ms(), err) < 0)
+        return -1;
+    int rc = amp_git_open(&git, &w->git, err) < 0 ? -1 : amp_worker_open(w, err);
+    /* Where the output had no reader for long, the time to begin has passed: the agent failed, and
+     * recovers when it takes work. */
+    if (rc == 0 &&
+        amp_agent_step(w->store, o->agent, AMP_AGENT_EV_READY, NULL, amp_now_ms(), &e) < 0 &&
+        strcmp(e.code, "illegal_transition") != 0) {
+        *err = e;
+        rc = -1;
+    }
+    if (rc == 0)
+        rc = jobs_loop(w, err);
+    amp_agent_step(w->store, o->agent, AMP_AGENT_EV_SHUTDOWN, NULL, amp_now_ms(), &e);
+    if (!rc && !*o->stop)
+        amp_worker_unbind(w);
+    amp_agent_step(w->store, o->agent, AMP_AGENT_EV_EXIT, NULL, amp_now_ms(), &e);
+    return rc;
+}
+
+int amp_worker_run(struct amp_store *s, const struct amp_worker_options *opt,
+                   const struct amp_worker_role *role, void *ctx, enum amp_status *status,
+                   struct amp_error *err)
+{
+    struct amp_worker w = {
+        .opt = opt, .role = role, .ctx = ctx, .store = s, .lock = -1, .tree = -1};
+    int rc = worker_run(&w, err);
+
+    amp_worker_close(&w);
+    amp_auto_close(&w.tree);
+    amp_auto_close(&w.lock);
+    if (!rc)
+        *status = w.status;
+    return rc;
+}

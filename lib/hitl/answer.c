@@ -1,0 +1,147 @@
+/* What a person answers: the words, whether the message can be sent again, the decision. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include <amp/base/clock.h>
+
+#include "hitl/question.h"
+#include "message/dead/dead.h"
+#include "message/settle/answer.h"
+
+static const char space[] = " \t\r\n";
+
+static const char *form_of(const struct amp_question *q, const char *const form[2])
+{
+    return form[q->about.kind == AMP_SUBJECT_TASK && form[1]];
+}
+
+const char *amp_answer_words(const struct amp_question *q)
+{
+    return form_of(q, amp_question_terms(q)->words);
+}
+
+const char *amp_answer_form(const struct amp_question *q)
+{
+    return form_of(q, amp_question_terms(q)->form);
+}
+
+/* The action that the line begins with; the longer of two that fit is meant. */
+static void action_fit(const char *line, const char *name, enum amp_action_does does,
+                       struct amp_operator_answer *out)
+{
+    size_t n = strlen(name);
+
+    if ((out->action && n <= strlen(out->action)) || !n || strncasecmp(line, name, n) ||
+        (line[n] && !strchr(space, line[n])))
+        return;
+    out->action = name;
+    out->does = does;
+}
+
+bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_operator_answer *out)
+{
+    const struct amp_question_terms *t = amp_question_terms(q);
+    struct amp_operator_answer a = {0};
+    char *p = line + strspn(line, space);
+    const char *own;
+
+    for (const struct amp_action *i = t->actions; i->name; i++)
+        action_fit(p, i->name, i->does, &a);
+    for (size_t i = 0; t->proposed && (own = t->proposed(q->message, i)); i++)
+        action_fit(p, own, AMP_ACTION_PLAIN, &a);
+    if (!a.action)
+        return false;
+    p += strlen(a.action);
+    p += strspn(p, space);
+    if (a.does == AMP_ACTION_ROLLBACK) {
+        a.commit = p;
+        p += strcspn(p, space);
+        if (*p)
+            *p++ = 0;
+        p += strspn(p, space);
+    }
+    for (size_t len = strlen(p); len && strchr(space, p[len - 1]);)
+        p[--len] = 0;
+    a.note = p;
+    *out = a;
+    return true;
+}
+
+static int letter_fn(void *ctx, struct amp_span dead_id, const struct amp_dead_letter *l,
+                     struct amp_span json)
+{
+    *(bool *)ctx = l->open;
+    return 0;
+}
+
+/* Whether there is an open dead letter of the message that the question is about. */
+static enum amp_decided letter_find(struct amp_hitl *h, const struct amp_question *q,
+                                    struct amp_error *err)
+{
+    bool open = false;
+    struct amp_error e;
+
+    if (q->about.kind == AMP_SUBJECT_MESSAGE &&
+        amp_dead_find(h->store, amp_span_str(q->about.id), letter_fn, &open, &e) < 0 &&
+        e.status != AMP_NO) {
+        *err = e;
+        return AMP_DECIDED_FAILED;
+    }
+    if (open)
+        return AMP_DECIDED_OK;
+    amp_fail(err, AMP_DATAERR, "no_letter",
+             "redispatch requeues a dead letter, but %s has none; send the message again", q->name);
+    return AMP_DECIDED_REFUSED;
+}
+
+/* Work of another protocol has no coordinator that leads it: its message is sent again here. */
+static int letter_requeue(struct amp_hitl *h, const struct amp_question *q, int64_t now,
+                          struct amp_error *err)
+{
+    struct amp_error e = {0};
+
+    if (amp_dead_requeue(h->store, amp_span_str(q->about.id), 0, h->actor, now, &e) == 0)
+        return 0;
+    if (e.status != AMP_NO) {
+        *err = e;
+        return -1;
+    }
+    h->note("%s: not sent again: %s", q->name, e.what);
+    return 0;
+}
+
+enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_question *q,
+                                     const struct amp_operator_answer *a, struct amp_error *err)
+{
+    const struct amp_question_terms *t = amp_question_terms(q);
+    AMP_BUF struct amp_buf line = {0};
+    char id[AMP_QUESTION_KEY_MAX + 16];
+    struct amp_asked of;
+    bool requeue = a->does == AMP_ACTION_REQUEUE && q->about.kind != AMP_SUBJECT_TASK;
+    enum amp_decided may = requeue ? letter_find(h, q, err) : AMP_DECIDED_OK;
+
+    if (may != AMP_DECIDED_OK)
+        return may;
+    amp_buf_init(&line, AMP_QUESTION_BYTES);
+    if (amp_question_asked(h, q, &of, err) < 0 || t->decide(&of, a, &line, err) < 0)
+        return err->status == AMP_DATAERR ? AMP_DECIDED_REFUSED : AMP_DECIDED_FAILED;
+    snprintf(id, sizeof id, "decision/%s", q->key);
+    struct amp_question_update u = {
+        .event = AMP_ESC_EV_DECIDE,
+        .set = {.decision = amp_span_str(a->action),
+                .operator= amp_span_str(a->op),
+                .decided_ms = of.now_ms,
+                .note = amp_span_str(a->note)},
+        .emit = {amp_span_str(id), {line.data, line.len - 1}, false},
+    };
+    if (amp_question_step(h, q->key, &u, err) < 0)
+        return AMP_DECIDED_FAILED;
+    int rc = 0;
+    if (!t->carried_out_by) /* the decision is the answer: the ledger waits for nothing more */
+        rc = amp_settle_known(h->store, amp_span_str(q->id), AMP_STAGE_FULFILLED, AMP_HITL_ROLE,
+                              (struct amp_span){NULL, 0}, of.now_ms, err);
+    else if (requeue)
+        rc = letter_requeue(h, q, of.now_ms, err);
+    return rc < 0 ? AMP_DECIDED_FAILED : AMP_DECIDED_OK;
+}

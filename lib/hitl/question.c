@@ -1,0 +1,395 @@
+/* Questions: how they arrive, which are open, and those that are not answered. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "hitl/question.h"
+#include "message/ledger/ledger.h"
+#include "message/record/sequence.h"
+#include "protocol/amp/compose.h"
+#include "protocol/terms.h"
+
+void amp_hitl_release(struct amp_hitl *h)
+{
+    free(h->passed);
+    h->passed = NULL;
+}
+
+void amp_question_release(struct amp_question *q)
+{
+    json_decref(q->message);
+    q->message = NULL;
+}
+
+const struct amp_question_terms *amp_question_terms(const struct amp_question *q)
+{
+    return amp_terms_of(q->protocol)->questions;
+}
+
+const char *amp_question_invocation(const struct amp_question *q)
+{
+    const struct amp_question_terms *t = amp_question_terms(q);
+    return t->name ? t->name(q->message, q->id) : q->id;
+}
+
+const char *amp_question_answerer(const struct amp_hitl *h, enum amp_protocol p)
+{
+    return amp_terms_of(p)->numbering == AMP_NUMBERED_BY_PRODUCER ? h->actor : AMP_HITL_ROLE;
+}
+
+json_t *amp_question_load(struct amp_span line, struct amp_error *err)
+{
+    json_t *j = amp_json_load(line, err), *inner = json_object_get(j, "msg");
+
+    if (!inner || json_object_get(j, "message_id"))
+        return j;
+    json_incref(inner);
+    json_decref(j);
+    return inner;
+}
+
+int amp_question_step(struct amp_hitl *h, const char *key, struct amp_question_update *u,
+                      struct amp_error *err)
+{
+    enum amp_store_outcome outcome;
+
+    u->actor = h->actor;
+    *h->dirty = true;
+    return amp_question_update(h->store, amp_span_str(key), u, &outcome, err);
+}
+
+int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, struct amp_asked *out,
+                       struct amp_error *err)
+{
+    struct amp_asked of = {.id = q->id,
+                           .message = q->message,
+                           .by = amp_question_answerer(h, q->protocol),
+                           .now_ms = amp_now_ms()};
+
+    if (amp_terms_of(q->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER &&
+        amp_sequence_rise(h->store, amp_span_str(of.by), of.now_ms, h->actor, &of.sequence, err) <
+            0)
+        return -1;
+    *out = of;
+    return 0;
+}
+
+/* Appends the nack that says why no decision comes. */
+static int question_refuse(struct amp_hitl *h, const struct amp_question *q,
+                           enum amp_ack_stage stage, const char *code, const char *why,
+                           bool retryable, struct amp_buf *out, struct amp_error *err)
+{
+    struct amp_asked of;
+
+    amp_buf_init(out, AMP_QUESTION_BYTES);
+    return amp_question_asked(h, q, &of, err) < 0
+               ? -1
+               : amp_question_terms(q)->refuse(&of, stage, code, why, retryable, out, err);
+}
+
+static int subject_ended(struct amp_hitl *h, const struct amp_subject *a, bool *ended,
+                         struct amp_error *err)
+{
+    *ended = false;
+    switch (a->kind) {
+    case AMP_SUBJECT_TASK:
+        return h->task_ended(h->ctx, amp_span_str(a->task), ended, err);
+    case AMP_SUBJECT_MESSAGE:
+        return amp_subject_message_ended(h->store, a->id, ended, err);
+    default:
+        return 0;
+    }
+}
+
+/* What needs no decision is shown whether or not its subject ended. */
+static uint32_t arrival_facts(const struct amp_view *v, bool graded,
+                              const struct amp_subject *about, bool ended)
+{
+    static const uint32_t of_level[] = {[AMP_LEVEL_INFO] = AMP_ESC_IF_INFO,
+                                        [AMP_LEVEL_WARNING] = AMP_ESC_IF_WARNING,
+                                        [AMP_LEVEL_CRITICAL] = AMP_ESC_IF_CRITICAL};
+    uint32_t level = graded ? of_level[v->body.escalation.severity] : 0;
+
+    if (level == AMP_ESC_IF_INFO)
+        return level;
+    return (ended ? AMP_ESC_IF_ENDED : 0) | (about->kind == AMP_SUBJECT_TASK ? level : 0);
+}
+
+/* Carries out what an arrival has to do before it is recorded, so that a process that dies in
+ * between does it again. */
+static int arrival_carry(struct amp_hitl *h, const struct amp_view *v, uint32_t facts,
+                         int64_t now_ms, struct amp_error *err)
+{
+    struct amp_fsm_result r;
+
+    if (amp_fsm_step(&amp_escalation_fsm, AMP_ESC_NEW, AMP_ESC_EV_ARRIVE, facts, &r, err) < 0)
+        return -1;
+    return r.effects & (AMP_ESC_DO_SUSPEND | AMP_ESC_DO_SUSPEND_PARTY)
+               ? h->suspend(h->ctx, v, now_ms, err)
+               : 0;
+}
+
+/* The nack to a question whose subject ended before it arrived. */
+static int arrival_refuse(struct amp_hitl *h, const struct amp_view *v, struct amp_buf *nack,
+                          struct amp_error *err)
+{
+    struct amp_question q = {.protocol = v->protocol};
+
+    amp_span_copy(v->id, q.id, sizeof q.id);
+    if (!(q.message = amp_question_load(v->line, err)))
+        return -1;
+    int rc = question_refuse(h, &q, AMP_STAGE_REJECTED, "terminal", "its subject has ended", false,
+                             nack, err);
+    amp_question_release(&q);
+    return rc;
+}
+
+int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t now_ms,
+                        uint32_t *effects, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf nack = {0};
+    struct amp_store *s = h->store;
+    struct amp_store_rec rec;
+    struct amp_subject about;
+    char key[AMP_QUESTION_KEY_MAX], emit[AMP_QUESTION_KEY_MAX + 8];
+    bool graded = amp_terms_of(v->protocol)->questions->graded, ended;
+
+    *effects = 0;
+    amp_question_key(v->protocol, v->id, key);
+    if (amp_store_get(s, AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(key)), &rec, err) < 0)
+        return -1;
+    if (rec.found)
+        return 0;
+    if (amp_subject_find(s, v, &about, err) < 0 || subject_ended(h, &about, &ended, err) < 0)
+        return -1;
+    uint32_t facts = arrival_facts(v, graded, &about, ended);
+    if (arrival_carry(h, v, facts, now_ms, err) < 0 ||
+        (ended && arrival_refuse(h, v, &nack, err) < 0))
+        return -1;
+    snprintf(emit, sizeof emit, "ended/%s", key);
+    struct amp_question_update u = {
+        .event = AMP_ESC_EV_ARRIVE,
+        .facts = facts,
+        .set = {.task = v->task,
+                .type = v->body.escalation.type,
+                .severity = amp_span_str(graded ? amp_level_name(v->body.escalation.severity) : ""),
+                .arrived_ms = now_ms,
+                .protocol = amp_span_str(amp_protocol_name(v->protocol)),
+                .about = about},
+        .emit = {amp_span_str(emit), {nack.data, nack.len ? nack.len - 1 : 0}, false},
+    };
+    if (amp_question_step(h, key, &u, err) < 0)
+        return -1;
+    *effects = u.effects;
+    if (u.effects & AMP_ESC_DO_EMIT)
+        h->note("%.*s is not asked: its subject has ended", (int)v->id.n, v->id.p);
+    return 0;
+}
+
+/* The question is no longer asked because its subject ended; the sender gets the nack terminal. */
+static int question_end(struct amp_hitl *h, const struct amp_question *q, struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    char id[AMP_QUESTION_KEY_MAX + 8];
+    struct amp_error e;
+
+    if (question_refuse(h, q, AMP_STAGE_REJECTED, "terminal", "its subject has ended", false, &line,
+                        err) < 0)
+        return -1;
+    snprintf(id, sizeof id, "ended/%s", q->key);
+    struct amp_question_update u = {
+        .event = AMP_ESC_EV_END,
+        .set = {.ended_ms = amp_now_ms()},
+        .emit = {amp_span_str(id), {line.data, line.len - 1}, false},
+    };
+    if (amp_question_step(h, q->key, &u, &e) == 0) {
+        h->note("%s: %s is no longer asked: its subject has ended", q->name, q->id);
+        return 0;
+    }
+    if (e.status == AMP_NO) /* decided, or ended, by another process */
+        return 0;
+    *err = e;
+    return -1;
+}
+
+/* The open questions, earliest first. */
+struct list {
+    struct amp_hitl *h;
+    struct {
+        char key[AMP_QUESTION_KEY_MAX];
+        int64_t arrived;
+    } * v;
+    size_t n, cap;
+    struct amp_error *err;
+    int rc;
+};
+
+static int list_add(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+{
+    struct list *l = ctx;
+    char key[AMP_QUESTION_KEY_MAX];
+
+    amp_span_copy(id, key, sizeof key);
+    for (size_t i = 0; i < l->h->n_passed; i++)
+        if (!strcmp(l->h->passed[i], key))
+            return 0;
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? 2 * l->cap : 16;
+        void *p = realloc(l->v, cap * sizeof l->v[0]);
+        if (!p) {
+            l->rc = amp_fail_memory(l->err);
+            return 1;
+        }
+        l->v = p;
+        l->cap = cap;
+    }
+    struct amp_question_rec r;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, AMP_REC_MAX);
+    l->rc = amp_question_rec_read(rec->json, &mem, &r, l->err);
+    if (l->rc)
+        return 1;
+    int64_t arrived = r.arrived_ms;
+    size_t at = l->n++;
+    for (; at && l->v[at - 1].arrived > arrived; at--)
+        l->v[at] = l->v[at - 1];
+    memcpy(l->v[at].key, key, sizeof key);
+    l->v[at].arrived = arrived;
+    return 0;
+}
+
+static void question_name(struct amp_question *q)
+{
+    const struct amp_subject *a = &q->about;
+    const char *what = *a->task ? a->task : *a->id ? a->id : q->id;
+
+    if (a->kind == AMP_SUBJECT_TASK || !*a->protocol)
+        snprintf(q->name, sizeof q->name, "%s", what);
+    else
+        snprintf(q->name, sizeof q->name, "%s %s", a->protocol, what);
+}
+
+/* What is left of a question whose message the state no longer has. */
+static json_t *message_gone(const struct amp_question *q, const struct amp_question_rec *r)
+{
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:s}}", "msg_id", q->id, "task_id", r->task.p,
+                     "payload", "severity", r->severity.p, "escalation_type", r->type.p,
+                     "triggered_by", "unknown", "description",
+                     "The message is no longer in the state directory.");
+}
+
+/* The question of a record: 1; 0 there is nothing to ask (any more). */
+static int question_fill(struct amp_hitl *h, const char *key, struct amp_question *q,
+                         struct amp_error *err)
+{
+    AMP_BUF struct amp_buf mem = {0};
+    struct amp_store *s = h->store;
+    struct amp_store_rec rec;
+    struct amp_message_rec m;
+    bool ended = false;
+
+    *q = (struct amp_question){0};
+    if (amp_store_get(s, AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(key)), &rec, err))
+        return -1;
+    AMP_BUF struct amp_buf rec_mem = {0};
+    struct amp_question_rec r;
+    amp_buf_init(&rec_mem, AMP_REC_MAX);
+    if (!rec.found)
+        return 0;
+    if (amp_question_rec_read(rec.json, &rec_mem, &r, err))
+        return -1;
+    q->protocol = amp_question_protocol(&r);
+    q->arrived_ms = r.arrived_ms;
+    amp_span_copy(amp_span_str(key), q->key, sizeof q->key);
+    amp_span_copy(amp_span_str(amp_question_key_id(q->protocol, key)), q->id, sizeof q->id);
+    amp_span_copy(r.refused, q->refused, sizeof q->refused);
+    q->about = r.about;
+    if (r.about.kind == AMP_SUBJECT_UNKNOWN && !*r.about.protocol &&
+        !amp_span_is(r.task, AMP_TASK_NONE)) { /* recorded by a former version */
+        q->about = (struct amp_subject){.kind = AMP_SUBJECT_TASK};
+        snprintf(q->about.protocol, sizeof q->about.protocol, "%s", amp_protocol_name(q->protocol));
+        amp_span_copy(r.task, q->about.task, sizeof q->about.task);
+    }
+    question_name(q);
+    amp_buf_init(&mem, 33u << 20);
+    int rc = amp_message_find(s, amp_span_str(q->id), &mem, &m, err);
+    if (!rc && !(q->message = m.found ? amp_question_load(m.line, err) : message_gone(q, &r)))
+        rc = -1;
+    if (!rc)
+        rc = subject_ended(h, &q->about, &ended, err);
+    if (!rc && ended)
+        rc = question_end(h, q, err);
+    if (rc || ended)
+        amp_question_release(q);
+    return rc ? -1 : !ended;
+}
+
+int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err)
+{
+    struct list l = {.h = h, .err = err};
+    struct amp_question q;
+    int rc = 0;
+
+    if (amp_store_each(h->store, AMP_ESCALATION_KIND, "OPEN", list_add, &l, err) < 0 || l.rc < 0 ||
+        amp_store_each(h->store, AMP_ESCALATION_KIND, "ASKED", list_add, &l, err) < 0 || l.rc < 0)
+        rc = -1;
+    for (size_t i = 0; !rc && i < l.n; i++) {
+        int open = question_fill(h, l.v[i].key, &q, err);
+        if (open < 0) {
+            rc = -1;
+        } else if (open) {
+            rc = fn(ctx, &q);
+            amp_question_release(&q);
+        }
+    }
+    free(l.v);
+    return rc < 0 ? -1 : 0;
+}
+
+static int list_first(void *ctx, const struct amp_question *q)
+{
+    struct amp_question *out = ctx;
+
+    *out = *q;
+    json_incref(out->message);
+    return 1;
+}
+
+int amp_question_next(struct amp_hitl *h, struct amp_question *q, struct amp_error *err)
+{
+    *q = (struct amp_question){0};
+    if (amp_question_each(h, list_first, q, err))
+        return -1;
+    return q->message != NULL;
+}
+
+int amp_question_ask(struct amp_hitl *h, const struct amp_question *q, struct amp_error *err)
+{
+    struct amp_question_update u = {.event = AMP_ESC_EV_ASK, .now_ms = amp_now_ms()};
+    return amp_question_step(h, q->key, &u, err);
+}
+
+int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const char *why,
+                      struct amp_error *err)
+{
+    AMP_BUF struct amp_buf nack = {0};
+    struct amp_question_update u = {.event = AMP_ESC_EV_PASS, .set = {.passed = amp_span_str(why)}};
+
+    if (h->n_passed == h->cap_passed) {
+        size_t cap = h->cap_passed ? 2 * h->cap_passed : 16;
+        void *p = realloc(h->passed, cap * sizeof h->passed[0]);
+        if (!p)
+            return amp_fail_memory(err);
+        h->passed = p;
+        h->cap_passed = cap;
+    }
+    memcpy(h->passed[h->n_passed++], q->key, sizeof q->key);
+    if (amp_question_step(h, q->key, &u, err))
+        return -1;
+    return question_refuse(h, q, AMP_STAGE_FULFILLED, AMP_HITL_UNAVAILABLE, why, true, &nack, err) <
+                   0
+               ? -1
+               : h->send(h->ctx, amp_buf_span(&nack), err);
+}

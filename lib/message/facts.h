@@ -1,0 +1,28 @@
+/*
+ * Functions through which this room reads facts about agents and tasks, which are in higher rooms.
+ * amp_store_options.facts has them (from flow/facts.h); without them no role, tool or task is
+ * found.
+ */
+#ifndef AMP_MESSAGE_FACTS_H
+#define AMP_MESSAGE_FACTS_H
+
+#include "store/store.h"
+
+struct amp_task_facts {
+    bool found, suspended;
+    const char *state;
+    int64_t reject_count;
+};
+/* 0 continues, -1 fails with err. descriptor: a JSON object. */
+typedef int (*amp_descriptor_fn)(void *ctx, struct amp_span descriptor, struct amp_error *err);
+
+struct amp_message_facts {
+    /* The role that an agent is registered with; empty: none. */
+    int (*role)(struct amp_store *s, const char *agent, char role[128], struct amp_error *err);
+    /* The descriptors of all agents that were ever registered. */
+    int (*descriptors)(struct amp_store *s, amp_descriptor_fn fn, void *ctx, struct amp_error *err);
+    int (*task)(struct amp_store *s, struct amp_span id, struct amp_task_facts *out,
+                struct amp_error *err);
+};
+
+#endif

@@ -1,0 +1,82 @@
+/* AMP/1.0: escalations to the admin and the decisions about them. */
+#include <string.h>
+
+#include "protocol/amp/compose.h"
+#include "protocol/question.h"
+
+static bool question_asks(const struct amp_view *v)
+{
+    bool to_admin = false;
+    for (uint32_t i = 0; i < v->n_to; i++)
+        to_admin |= amp_span_is(v->to[i], "admin");
+    return v->kind == AMP_KIND_ESCALATION && v->task.n && to_admin;
+}
+
+static enum amp_subject_kind question_about(const struct amp_view *v)
+{
+    return amp_span_is(v->task, AMP_TASK_NONE) ? AMP_SUBJECT_MESSAGE : AMP_SUBJECT_TASK;
+}
+
+static int question_title(const json_t *message, bool suspended, struct amp_buf *out,
+                          struct amp_error *err)
+{
+    const json_t *p = json_object_get(message, "payload");
+    const json_t *state = json_object_get(p, "system_state_snapshot");
+    const char *id = amp_json_str(message, "task_id");
+    bool none = strcmp(id, AMP_TASK_NONE) == 0;
+    /* Words of the protocol's lists, and ids of its form. */
+    return amp_buf_fmt(out, err, "%s: %s, %s%s%s,\n   triggered by the %s, %lld rejections",
+                       amp_json_str(p, "severity"), amp_json_str(p, "escalation_type"),
+                       none ? "about the work of another protocol" : "task ", none ? "" : id,
+                       suspended ? " (suspended)" : "", amp_json_str(p, "triggered_by"),
+                       (long long)json_integer_value(json_object_get(state, "reject_count")));
+}
+
+static const struct amp_question_field fields[] = {{"description", "payload.description", false},
+                                                   {"concerns", "payload.affected_msgs", true},
+                                                   {"advice", "payload.suggested_actions", true},
+                                                   {0}};
+
+static const struct amp_action actions[] = {
+    [AMP_DO_RESUME] = {"resume", AMP_ACTION_PLAIN},
+    [AMP_DO_TERMINATE] = {"terminate", AMP_ACTION_PLAIN},
+    [AMP_DO_REDISPATCH] = {"redispatch", AMP_ACTION_REQUEUE},
+    [AMP_DO_ROLLBACK] = {"rollback", AMP_ACTION_ROLLBACK},
+    {0}};
+
+static int question_decide(const struct amp_asked *q, const struct amp_operator_answer *a,
+                           struct amp_buf *out, struct amp_error *err)
+{
+    enum amp_operator_word word = AMP_DO_RESUME;
+    while (actions[word + 1].name && strcmp(actions[word].name, a->action) != 0)
+        word++;
+    return amp_compose_decision(q->id, amp_json_str(q->message, "task_id"), word, a->note,
+                                a->does == AMP_ACTION_ROLLBACK ? a->commit : NULL, a->op, q->now_ms,
+                                out, err);
+}
+
+static int question_refuse(const struct amp_asked *q, enum amp_ack_stage stage, const char *code,
+                           const char *why, bool retryable, struct amp_buf *out,
+                           struct amp_error *err)
+{
+    const struct amp_view of = {.id = amp_span_str(q->id),
+                                .task = amp_span_str(amp_json_str(q->message, "task_id"))};
+    return amp_compose_nack(&of, stage, q->by, code, why, "", retryable, q->now_ms, out, err);
+}
+
+const struct amp_question_terms amp_questions_amp = {
+    .asks = question_asks,
+    .about = question_about,
+    .graded = true,
+    .carried_out_by = "coordinator",
+    .title = question_title,
+    .fields = fields,
+    .actions = actions,
+    .words = {"resume, redispatch or terminate",
+              "resume, redispatch, rollback COMMIT or terminate"},
+    .form = {"resume [NOTE] | redispatch [NOTE] | terminate [NOTE]",
+             "resume [NOTE] | redispatch [NOTE] | rollback COMMIT [NOTE] |\n"
+             "          terminate [NOTE]"},
+    .decide = question_decide,
+    .refuse = question_refuse,
+};

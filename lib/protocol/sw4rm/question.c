@@ -1,0 +1,106 @@
+/* SW4RM: invocations of a human and the decisions about them (§15). */
+#include "protocol/question.h"
+#include "protocol/compose/json.h"
+#include "protocol/sw4rm/answer.h"
+
+/* An invocation is for whoever is the human here, also where it names nobody. */
+static bool question_asks(const struct amp_view *v)
+{
+    return v->kind == AMP_KIND_ESCALATION;
+}
+
+static enum amp_subject_kind question_about(const struct amp_view *v)
+{
+    return AMP_SUBJECT_UNKNOWN;
+}
+
+static const char *question_name(const json_t *message, const char *id)
+{
+    const char *own = amp_json_str(json_object_get(message, "payload"), "invocation_id");
+    return *own ? own : id;
+}
+
+static int question_title(const json_t *message, bool suspended, struct amp_buf *out,
+                          struct amp_error *err)
+{
+    /* The reason is one of the protocol's list. */
+    return amp_buf_fmt(out, err, "%s, asked in SW4RM",
+                       amp_json_str(json_object_get(message, "payload"), "reason_type"));
+}
+
+static const struct amp_question_field fields[] = {
+    {"question", "", false},
+    {"asked by", "producer_id", false},
+    {"task", "payload.subject.task_id", false},
+    {"repository", "payload.subject.repo_id", false},
+    {"worktree", "payload.subject.worktree_id", false},
+    {"facts at", "payload.context_uri", false},
+    {"facts", "payload.context", false},
+    {"priority", "payload.priority", false},
+    {"decide by", "payload.deadline_ts", false},
+    {"suggested", "payload.suggested_action", false},
+    {"proposed", "payload.proposed_actions", true},
+    {0}};
+
+static const struct amp_action actions[] = {{"approve", AMP_ACTION_PLAIN},
+                                            {"deny", AMP_ACTION_PLAIN},
+                                            {"modify", AMP_ACTION_PLAIN},
+                                            {"defer", AMP_ACTION_PLAIN},
+                                            {0}};
+
+static const char *question_proposed(const json_t *message, size_t i)
+{
+    const json_t *p = json_object_get(message, "payload");
+    const json_t *list = json_object_get(p, "proposed_actions");
+    if (i == 0)
+        return amp_json_str(p, "suggested_action");
+    if (i > json_array_size(list))
+        return NULL;
+    const char *action = json_string_value(json_array_get(list, i - 1));
+    return action ? action : "";
+}
+
+static struct amp_answered answered(const struct amp_asked *q)
+{
+    return (struct amp_answered){.id = amp_span_str(q->id),
+                                 .producer = amp_span_str(amp_json_str(q->message, "producer_id")),
+                                 .correlation =
+                                     amp_span_str(amp_json_str(q->message, "correlation_id")),
+                                 .sequence = q->sequence};
+}
+
+static int question_decide(const struct amp_asked *q, const struct amp_operator_answer *a,
+                           struct amp_buf *out, struct amp_error *err)
+{
+    const struct amp_answered of = answered(q);
+    const struct amp_sw4rm_decided what = {.invocation = question_name(q->message, q->id),
+                                           .action = a->action,
+                                           .rationale = a->note ? a->note : "",
+                                           .patch = a->patch,
+                                           .op = a->op};
+    return amp_sw4rm_decision(&of, &what, q->by, q->now_ms, out, err);
+}
+
+static int question_refuse(const struct amp_asked *q, enum amp_ack_stage stage, const char *code,
+                           const char *why, bool retryable, struct amp_buf *out,
+                           struct amp_error *err)
+{
+    const struct amp_answered of = answered(q);
+    return amp_sw4rm_nack(&of, AMP_STAGE_FAILED, amp_span_str(code), amp_span_str(why), q->by,
+                          q->now_ms, out, err);
+}
+
+const struct amp_question_terms amp_questions_sw4rm = {
+    .asks = question_asks,
+    .about = question_about,
+    .name = question_name,
+    .title = question_title,
+    .fields = fields,
+    .actions = actions,
+    .proposed = question_proposed,
+    .words = {"approve, deny, modify, defer or a proposed action"},
+    .form = {"approve [WHY] | deny [WHY] | modify [WHY] | defer [WHY],\n"
+             "          or one of the proposed actions"},
+    .decide = question_decide,
+    .refuse = question_refuse,
+};

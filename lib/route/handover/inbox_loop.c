@@ -1,0 +1,296 @@
+/*
+ * Gives an agent its messages, one at a time. The READ of a message is on disk before the next one
+ * leaves; between its own turns the agent gets nothing when asked for that. Waiting is for the bell
+ * that routers ring, for the end of a lease, for a signal, or for the output's reader to go.
+ */
+#include "route/handover/inbox_loop.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <amp/base/clock.h>
+#include <amp/base/id.h>
+
+#include "agent/work.h"
+#include "base/backoff.h"
+#include "message/ledger/ledger.h"
+#include "message/record/record.h"
+#include "route/admission/admission.h"
+#include "route/count.h"
+#include "route/handover/handover.h"
+#include "task/task.h"
+
+#define SWEEPER  "amp-ack.sweep" /* its outbox gets the answers to senders of what failed */
+#define HELD_MAX (1u << 20)
+
+/* Half of a pause is always waited, so that what failed has some time to recover. */
+static const struct amp_backoff pauses = {.first_ms = 500, .most_ms = 16000};
+
+struct inbox_loop {
+    const struct amp_inbox_loop_options *o;
+    struct amp_store *store;
+    struct amp_inbox_end *end;
+    struct amp_handover hand;
+    struct amp_acks acks;
+    int bell;
+    struct amp_buf mem;
+    struct amp_lanes lanes;
+    int64_t this_turn;
+    struct amp_metrics *metrics; /* NULL: none are kept */
+    struct amp_reader *reader;   /* of what might be held */
+    struct amp_buf held, notes;  /* ids that were reported as held; what is to be reported now */
+};
+
+/* How long it waited, once; how long the command was at work; what the agent has now. */
+static void message_count(struct inbox_loop *in, const struct amp_inbox_msg *m, int64_t began_ms,
+                          enum amp_run_verdict how)
+{
+    struct amp_metric_labels l = {.agent = in->o->agent};
+    if (m->attempt == 1)
+        amp_metrics_observe(in->metrics, AMP_METRIC_DEQUEUE_LATENCY, &l,
+                            (double)(began_ms - m->at_ms) / 1e3);
+    else
+        amp_metrics_add(in->metrics, AMP_METRIC_REDELIVERED, &l, 1);
+    if (in->hand.argv)
+        amp_metrics_observe(in->metrics, AMP_METRIC_PROCESS_TIME, &l,
+                            (double)(amp_now_ms() - began_ms) / 1e3);
+    if (how == AMP_RUN_DONE)
+        amp_metrics_add(in->metrics, AMP_METRIC_SENT, &l, 1);
+}
+
+static void metrics_write(struct inbox_loop *in)
+{
+    struct amp_error err;
+    if (amp_metrics_timeout(in->metrics) == 0 &&
+        amp_route_count_inbox(in->metrics, in->o->name, in->store, in->o->agent, &err) < 0)
+        in->o->voice->warn("%s", err.what);
+    if (amp_metrics_tick(in->metrics, &err) < 0)
+        in->o->voice->warn("%s", err.what);
+}
+
+static int message_settle(struct inbox_loop *in, const struct amp_inbox_msg *m,
+                          enum amp_run_verdict how, struct amp_error *err)
+{
+    int64_t now = amp_now_ms();
+    if (how == AMP_RUN_DONE) {
+        in->end->handed++;
+        in->this_turn++;
+        if (amp_acks_read(&in->acks, m, now, err) < 0)
+            return -1;
+        struct amp_error e = {0};
+        if (!in->o->fulfill || !in->hand.argv || amp_acks_fulfilled(&in->acks, m, now, &e) == 0)
+            return 0;
+        if (e.status != AMP_NO) {
+            *err = e;
+            return -1;
+        }
+        in->o->voice->warn("%.*s: %s", (int)(m->id.n < 200 ? m->id.n : 200), m->id.p, e.what);
+        return 0;
+    }
+    in->o->voice->warn("%.*s: %s", (int)(m->id.n < 200 ? m->id.n : 200), m->id.p,
+                       in->hand.why.what);
+    if (how == AMP_RUN_AGAIN && m->attempt < in->o->attempts) {
+        int64_t half = amp_backoff_nth(&pauses, m->attempt - 1) / 2;
+        uint64_t random;
+        amp_random(&random, sizeof(random));
+        return amp_handover_pause(&in->hand, half + amp_backoff_jitter(half, random), err);
+    }
+    in->end->refused++;
+    in->o->voice->status(AMP_NO);
+    return amp_inbox_give_up(in->store, in->o->agent, m->id, in->hand.why.code, in->hand.why.what,
+                             amp_acks_actor(&in->acks, SWEEPER), now, err);
+}
+
+/* Noted once a message; written after the turn, in which nothing may block. */
+static int held_note(struct inbox_loop *in, struct amp_span id, const char *why,
+                     struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    amp_buf_init(&line, HELD_MAX);
+    if (amp_buf_fmt(&line, err, "\n%.*s\n", (int)id.n, id.p) < 0)
+        return -1;
+    if (in->held.len > 0 && memmem(in->held.data, in->held.len, line.data, line.len))
+        return 0;
+    if (in->held.len + line.len > HELD_MAX)
+        amp_buf_reset(&in->held);
+    return amp_buf_add(&in->held, line.data, line.len, err) < 0
+               ? -1
+               : amp_buf_fmt(&in->notes, err, "%.*s stays in the inbox: %s\n",
+                             (int)(id.n < 200 ? id.n : 200), id.p, why);
+}
+
+static void held_report(struct inbox_loop *in)
+{
+    for (size_t at = 0; at < in->notes.len;) {
+        const char *text = in->notes.data + at, *end = memchr(text, '\n', in->notes.len - at);
+        size_t n = end ? (size_t)(end - text) : in->notes.len - at;
+        in->o->voice->note("%.*s", (int)n, text);
+        at += n + 1;
+    }
+    amp_buf_reset(&in->notes);
+}
+
+/* New work waits while its task, or the agent, is suspended. */
+static int is_held(void *ctx, struct amp_span text, struct amp_error *err)
+{
+    struct inbox_loop *in = ctx;
+    struct amp_view v;
+    struct amp_agent_status st;
+    struct amp_task_status task;
+    struct amp_check_options any = {0};
+    char why[700];
+    int rc = amp_reader_line(in->reader, text, &any, &v, NULL, NULL, err);
+    if (rc <= 0 || !amp_admission_is_work(&v))
+        return rc < 0 ? -1 : 0;
+    if (amp_task_status(in->store, v.task, &task, err) < 0 ||
+        amp_agent_status(in->store, in->o->name, &st, err) < 0)
+        return -1;
+    if (task.suspended)
+        snprintf(why, sizeof(why), "task %.*s is suspended until the admin decides %s",
+                 (int)(v.task.n < 200 ? v.task.n : 200), v.task.p, task.ref);
+    else if (st.suspended)
+        snprintf(why, sizeof(why), "task %s suspends agent %s until the admin decides %s", st.cause,
+                 in->o->name, st.ref);
+    else
+        return 0;
+    return held_note(in, v.id, why, err) < 0 ? -1 : 1;
+}
+
+/* *any: one was dealt with; else there is none now. */
+static int message_step(struct inbox_loop *in, bool *any, int64_t *wake_ms, struct amp_error *err)
+{
+    struct amp_inbox_msg m;
+    enum amp_run_verdict how;
+    /* Without --follow all that waits is for one turn. */
+    struct amp_inbox_turn turn = {.between_turns =
+                                      in->o->between && (in->o->follow || in->this_turn == 0),
+                                  .lease_ms = in->o->lease_ms,
+                                  .lanes = &in->lanes,
+                                  .held = is_held,
+                                  .ctx = in,
+                                  .actor = amp_acks_actor(&in->acks, SWEEPER)};
+    int rc =
+        amp_inbox_offer(in->store, in->o->agent, &turn, amp_now_ms(), &in->mem, &m, wake_ms, err);
+    held_report(in);
+    /* Also the READ of the one before; nothing leaves while it might be lost. */
+    if (rc < 0 || amp_store_sync(in->store, err) < 0 || amp_acks_turn(&in->acks, err) < 0)
+        return -1;
+    *any = rc > 0;
+    if (rc == 0)
+        return 0;
+    if (m.redelivered && !in->hand.argv)
+        in->o->voice->note("%.*s again: it may have been handed over before",
+                           (int)(m.id.n < 200 ? m.id.n : 200), m.id.p);
+    int64_t began = amp_now_ms();
+    if (amp_handover(&in->hand, &m, &how, err) < 0)
+        return -1;
+    message_count(in, &m, began, how);
+    if (message_settle(in, &m, how, err) < 0)
+        return -1;
+    metrics_write(in);
+    return 0;
+}
+
+static int more_wait(struct inbox_loop *in, int64_t wake_ms, struct amp_error *err)
+{
+    struct pollfd fds[2] = {{.fd = in->bell, .events = POLLIN},
+                            {.fd = amp_handover_reader(&in->hand), .events = 0}};
+    int64_t wait = -1;
+    if (wake_ms > 0) {
+        wait = wake_ms - amp_now_ms();
+        wait = wait < 0 ? 0 : wait + 1;
+    }
+    int64_t tick = amp_metrics_timeout(in->metrics);
+    if (tick >= 0 && (wait < 0 || tick < wait))
+        wait = tick;
+    if (amp_handover_wait(&in->hand, fds, 2, wait, err) < 0)
+        return -1;
+    metrics_write(in);
+    if (fds[1].revents & (POLLERR | POLLNVAL))
+        return amp_fail(err, AMP_IOERR, "closed_pipe", "the reader of the output is gone");
+    return 0;
+}
+
+static int loop_run(struct inbox_loop *in, struct amp_error *err)
+{
+    for (;;) {
+        int64_t wake_ms = 0;
+        bool any = false;
+        if (in->o->follow)
+            amp_inbox_bell_empty(in->bell);
+        if (*in->o->stop)
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        if (message_step(in, &any, &wake_ms, err) < 0)
+            return -1;
+        if (!any && !in->o->follow)
+            return 0;
+        if (in->o->max_messages > 0 &&
+            (int64_t)(in->end->handed + in->end->refused) >= in->o->max_messages)
+            return amp_store_sync(in->store, err);
+        if (!any && more_wait(in, wake_ms, err) < 0)
+            return -1;
+    }
+}
+
+static int loop_open(struct inbox_loop *in, struct amp_error *err)
+{
+    const struct amp_inbox_loop_options *o = in->o;
+    const char *dir = amp_store_dir(in->store);
+    if (!(in->reader = amp_reader_new(NULL, err)) ||
+        amp_metrics_open(&o->metrics, &in->metrics, err) < 0 ||
+        amp_acks_open(&in->acks, o->acks_port, err) < 0 ||
+        (o->follow && amp_inbox_bell_open(dir, o->agent, &in->bell, err) < 0))
+        return -1;
+    return amp_handover_open(&in->hand, o->out_path, o->open_timeout_ms, err);
+}
+
+static void failure_note(const struct inbox_loop *in, const struct amp_error *err)
+{
+    in->o->voice->status(in->o->voice->complain(err));
+}
+
+int amp_inbox_loop(struct amp_store *store, const struct amp_inbox_loop_options *o,
+                   struct amp_inbox_end *end, struct amp_error *err)
+{
+    struct inbox_loop in = {
+        .o = o,
+        .store = store,
+        .end = end,
+        .bell = -1,
+        .acks = {.voice = o->voice, .stop = o->stop, .store = store, .agent = o->agent},
+        .hand = {.stop = o->stop,
+                 .safe = o->safe,
+                 .format = o->format,
+                 .agent = o->name,
+                 .argv = o->argv,
+                 .attempt_timeout_ms = o->attempt_timeout_ms,
+                 .acks = o->acks_port ? &in.acks : NULL,
+                 .out = {.fd = -1}}};
+    struct amp_error late;
+    *end = (struct amp_inbox_end){0};
+    amp_lanes_init(&in.lanes, o->lanes, amp_now_ms());
+    amp_buf_init(&in.mem, AMP_RECORD_MAX);
+    amp_buf_init(&in.held, HELD_MAX);
+    amp_buf_init(&in.notes, 4 * (size_t)HELD_MAX);
+    int rc = loop_open(&in, err);
+    if (rc == 0) {
+        rc = loop_run(&in, err);
+        /* What was taken is READ, however this ends. */
+        if ((rc < 0 && amp_store_sync(store, &late) < 0) ||
+            amp_acks_finish(&in.acks, o->open_timeout_ms, &late) < 0)
+            failure_note(&in, &late);
+    }
+    if (in.metrics && (amp_route_count_inbox(in.metrics, o->name, store, o->agent, &late) < 0 ||
+                       amp_metrics_close(in.metrics, &late) < 0))
+        failure_note(&in, &late);
+    amp_handover_close(&in.hand);
+    amp_acks_close(&in.acks);
+    amp_reader_free(in.reader);
+    amp_buf_release(&in.mem);
+    amp_buf_release(&in.held);
+    amp_buf_release(&in.notes);
+    if (in.bell >= 0)
+        close(in.bell);
+    return rc;
+}

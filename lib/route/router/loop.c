@@ -1,0 +1,299 @@
+/*
+ * The loop: read what is there, record it, decide, offer it to the ports, and let every port do
+ * what it can. Nothing in it waits for one reader: a port that takes nothing fills its own queue
+ * and refuses past its bound, and the input goes on.
+ */
+#include "route/router/private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <amp/base/clock.h>
+
+#include "base/loop.h"
+#include "protocol/terms.h"
+#include "route/count.h"
+#include "route/outlet/unacked.h"
+
+#define UNDECIDED_MAX   512
+#define LOG_AHEAD_MAX   256 /* undecided messages, past which the log waits */
+#define BATCH_BYTES     ((size_t)512 << 10)
+#define RECIPIENT_BYTES 64  /* of an entry in the outbox */
+#define LOOK_MS         500 /* some of what is not done has a time of its own */
+
+struct batch {
+    struct job *v[AMP_ROUTE_BATCH_MAX];
+    uint32_t n;
+    size_t bytes;
+};
+
+static int batch_commit(struct amp_router *r, struct batch *b, struct amp_error *err)
+{
+    b->bytes = 0;
+    if (!r->run.dry && (amp_admission_record(r->admission, b->v, &b->n, err) < 0 ||
+                        amp_keeper_record(r->keeper, b->v, b->n, err) < 0))
+        return -1;
+    for (uint32_t i = 0; i < b->n; i++)
+        amp_decide_add(r, b->v[i]);
+    b->n = 0;
+    amp_decide_step(r);
+    return 0;
+}
+
+/* The sender of a malformed message gets an answer where its protocol says so, and the message is
+ * kept. Of the others only the error log has it. */
+static int malformed_refuse(struct amp_router *r, const struct amp_view *v, struct amp_error *err)
+{
+    char why[160];
+    const char *code = r->intake.bad_code, *field = r->intake.bad_field;
+    /* An answer about an id with a NUL would be taken for one about another message. */
+    if (v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || r->run.dry ||
+        !amp_terms_of(v->protocol)->refuses_malformed || v->from.n == 0 ||
+        v->kind == AMP_KIND_ACK || v->kind == AMP_KIND_NACK)
+        return 0;
+    struct job *j = amp_route_job_new(r->jobs, v->line, v);
+    if (!j)
+        return amp_fail_memory(err);
+    j->lane = amp_lane_of(r->lanes, v);
+    if (strcmp(code, "oversize_payload") == 0)
+        snprintf(why, sizeof why, "its payload exceeds the limit of its type");
+    else
+        snprintf(why, sizeof why, "it is invalid%s%.100s", *field ? ": " : "", field);
+    amp_keeper_refuse(r->keeper, j, code, why, "", false);
+    amp_route_job_free(j);
+    return 0;
+}
+
+static int message_take(struct amp_router *r, struct batch *b, const struct amp_view *v,
+                        struct amp_error *err)
+{
+    struct job *j = amp_route_job_new(r->jobs, v->line, v);
+    if (!j)
+        return amp_fail_memory(err);
+    j->number = r->intake.lines.number;
+    j->came_ms = r->run.now_ms;
+    enum amp_admitted how =
+        r->run.dry ? AMP_ADMIT_GO : amp_admission_admit(r->admission, j, v, err);
+    if (how != AMP_ADMIT_GO) {
+        amp_route_job_free(j);
+        return how == AMP_ADMIT_FAILED ? -1 : 0;
+    }
+    b->v[b->n++] = j;
+    b->bytes += v->line.n;
+    if (amp_admission_look(r->admission, j, v, err) < 0)
+        return -1;
+    amp_route_count_taken(&r->run, j, v);
+    b->bytes += j->address.n * RECIPIENT_BYTES;
+    return 0;
+}
+
+static int line_take(struct amp_router *r, struct batch *b, enum amp_line_result got,
+                     const struct amp_line *line, struct amp_error *err)
+{
+    struct amp_view v;
+    if (b->n > 0 && r->direct.open && batch_commit(r, b, err) < 0)
+        return -1;
+    if (got == AMP_LINE && amp_direct_take(r, line->bytes))
+        return 0;
+    int rc = amp_intake_line(&r->intake, got, line, &v, err);
+    if (rc < 0)
+        return -1;
+    if (rc == AMP_INTAKE_BAD) {
+        r->run.voice->status(AMP_NO);
+        return malformed_refuse(r, &v, err);
+    }
+    if (b->n > 0 && (b->n == AMP_ROUTE_BATCH_MAX || b->bytes + v.line.n > BATCH_BYTES) &&
+        batch_commit(r, b, err) < 0)
+        return -1;
+    return message_take(r, b, &v, err);
+}
+
+/* Takes all complete lines that were read. */
+static int lines_take(struct amp_router *r, struct amp_error *err)
+{
+    struct batch b = {.n = 0};
+    struct amp_line line;
+    enum amp_line_result got;
+    int rc = 0;
+    amp_addressing_turn(r->addressing);
+    while (rc == 0 && (got = amp_lines_next(&r->intake.lines, &line)) <= AMP_LINE_TOO_LONG)
+        rc = line_take(r, &b, got, &line, err);
+    if (rc == 0)
+        rc = batch_commit(r, &b, err);
+    while (b.n > 0)
+        amp_route_job_free(b.v[--b.n]);
+    return rc;
+}
+
+static int input_read(struct amp_router *r, struct amp_error *err)
+{
+    enum amp_read got = amp_lines_fill(&r->intake.lines, r->in.fd, err);
+    if (got == AMP_READ_FAILED)
+        return errno == EINTR ? 0 : -1;
+    if (got == AMP_READ_WOULD_BLOCK)
+        return 0;
+    if (got == AMP_READ_END)
+        r->run.eof_ms = r->run.now_ms;
+    return lines_take(r, err);
+}
+
+/* Whether there is room for what the input, or the log, brings. */
+static bool has_room(const struct amp_router *r, uint32_t undecided_max)
+{
+    return !amp_outlets_held(r->outlets) && r->undecided.n < undecided_max &&
+           amp_outlets_has_room(r->outlets);
+}
+
+static bool has_log_room(const struct amp_router *r)
+{
+    return has_room(r, LOG_AHEAD_MAX) && !amp_keeper_waits(r->keeper);
+}
+
+/* Whether all that is left to do waits for others, which will wake us. */
+static bool is_quiet(const struct amp_router *r)
+{
+    return r->run.eof_ms == 0 && !amp_outlets_held(r->outlets) && r->undecided.n == 0 &&
+           !amp_keeper_waits(r->keeper) && amp_outlets_quiet(r->outlets);
+}
+
+static void loop_wait(struct amp_router *r, bool *readable)
+{
+    struct pollfd fds[AMP_OUTLETS_FDS + 3];
+    int timeout = -1;
+    uint32_t outlets = amp_outlets_watch(r->outlets, fds, &timeout), n = outlets;
+    amp_rules_watch(r->rules, &fds[n], &timeout);
+    n += 2;
+    int tick = amp_metrics_timeout(r->run.metrics);
+    if (tick >= 0 && (timeout < 0 || tick < timeout))
+        timeout = tick;
+    bool reading = !*r->opt->hangup && !amp_admission_reads(r->admission) && r->run.eof_ms == 0 &&
+                   has_room(r, UNDECIDED_MAX);
+    fds[n] = (struct pollfd){.fd = reading ? r->in.fd : -1, .events = POLLIN};
+    amp_admission_watch(r->admission, has_log_room(r), &timeout);
+    if (!is_quiet(r) && (timeout < 0 || timeout > LOOK_MS))
+        timeout = LOOK_MS;
+    /* A hang-up waits for what is decided now, which takes no longer. */
+    const volatile int *hangup = timeout < 0 || timeout > LOOK_MS ? r->opt->hangup : NULL;
+    struct amp_loop turn = amp_loop_turn(fds, n + 1, r->run.stop, hangup);
+    turn.n = n + 1;
+    turn.wait_ms = timeout;
+    *readable = false;
+    if (amp_loop_wait(&turn, NULL) == AMP_LOOP_READY) {
+        *readable = fds[n].revents != 0;
+        amp_outlets_woken(r->outlets, fds, outlets);
+    }
+    r->run.now_ms = amp_mono_ms();
+}
+
+/* ---- what a former run left open ---- */
+
+/* What was read before the former run ended needs no delivery. 1: none of it does. */
+static int read_drop(struct amp_router *r, struct job *j, struct amp_error *err)
+{
+    struct job **at = &j->address.kids;
+    j->address.last = NULL;
+    while (*at) {
+        struct job *kid = *at;
+        int rc = amp_unacked_was_read(&r->run, kid, err);
+        if (rc < 0)
+            return -1;
+        if (rc == 0) {
+            j->address.last = kid;
+            at = &kid->next;
+            continue;
+        }
+        *at = kid->next;
+        amp_keeper_settled(r->keeper, kid);
+        amp_route_job_free(kid);
+    }
+    return j->address.is_group ? 0 : amp_unacked_was_read(&r->run, j, err);
+}
+
+/* The routes may be others now: the message is looked at again. */
+static int job_restore(void *ctx, struct job *j, struct amp_error *err)
+{
+    struct amp_router *r = ctx;
+    int rc = amp_admission_look_again(r->admission, j, err);
+    if (rc == 0)
+        rc = read_drop(r, j, err);
+    if (rc < 0)
+        return -1;
+    if (rc == 0) {
+        amp_decide_add(r, j);
+    } else {
+        amp_dispatch_drop(r, j);
+        amp_keeper_settled(r->keeper, j);
+        amp_route_job_free(j);
+    }
+    return 0;
+}
+
+/* ---- the loop ---- */
+
+static void metrics_turn(struct amp_router *r)
+{
+    struct amp_error err;
+    if (amp_metrics_timeout(r->run.metrics) != 0)
+        return;
+    amp_outlets_measure(r->outlets);
+    amp_admission_measure(r->admission);
+    if (amp_metrics_tick(r->run.metrics, &err) < 0)
+        r->run.voice->warn("%s", err.what);
+}
+
+static void reload_turn(struct amp_router *r)
+{
+    if (*r->opt->hangup && r->undecided.n == 0) {
+        *r->opt->hangup = 0;
+        r->opt->reread(r);
+    }
+    amp_outlets_close_retired(r->outlets);
+}
+
+/* Whether all that was read is delivered, or kept for another run. */
+static bool is_finished(struct amp_router *r)
+{
+    return r->run.eof_ms > 0 && !amp_admission_reads(r->admission) && r->undecided.n == 0 &&
+           amp_outlets_finish(r->outlets) && !amp_keeper_waits(r->keeper) &&
+           amp_jobs_n(r->jobs) == r->tees.away;
+}
+
+static int run_end(const struct amp_router *r, struct amp_error *err)
+{
+    if (!r->run.broken)
+        return 0;
+    *err = r->run.why;
+    return -1;
+}
+
+int amp_router_run(struct amp_router *r, struct amp_error *err)
+{
+    bool readable;
+    r->run.now_ms = amp_mono_ms();
+    amp_outlets_start(r->outlets);
+    if (r->run.store && !r->run.dry && amp_keeper_restore(r->keeper, job_restore, r, err) < 0)
+        return -1;
+    amp_decide_step(r);
+    for (;;) {
+        amp_outlets_step(r->outlets);
+        amp_decide_step(r);
+        reload_turn(r);
+        amp_keeper_turn(r->keeper);
+        metrics_turn(r);
+        if (run_end(r, err) < 0 || amp_admission_turn(r->admission, has_log_room(r), err) < 0)
+            return -1;
+        if (*r->run.stop) {
+            amp_outlets_stop(r->outlets);
+            amp_keeper_turn(r->keeper);
+            return amp_fail(err, AMP_INTERRUPTED, "interrupted", "interrupted");
+        }
+        if (is_finished(r))
+            break;
+        loop_wait(r, &readable);
+        if (readable && input_read(r, err) < 0)
+            return -1;
+    }
+    amp_keeper_turn(r->keeper);
+    return run_end(r, err);
+}

@@ -1,0 +1,173 @@
+/*
+ * Git without the git program: typed calls to the git-worker helper, which alone links libgit2.
+ * One worker process serves many calls; past its time limit it is killed and the call fails
+ * (TIMEDOUT git_timeout); the next call starts a new one. UNAVAILABLE git_unavailable: after three
+ * crashes in a minute it does not start any more.
+ *
+ * `repo` is any path inside a repository or a worktree. Refused alike by every call:
+ *   DATAERR repo_not_git         no repository there
+ *   DATAERR repo_unsupported     an extension that the library cannot read (objectformat, …)
+ *   NOPERM  repo_not_owned       it belongs to somebody else (safe.directory)
+ *   NO      unknown_revision     a revision, branch or commit that is not there
+ *   NOPERM  branch_violation     the rule for protected branches refuses (lib/worktree/rule.h)
+ */
+#ifndef AMP_WORKTREE_GIT_GIT_H
+#define AMP_WORKTREE_GIT_GIT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <amp/base/buf.h>
+
+#define AMP_OID_MAX 65 /* hex digits and NUL */
+
+struct amp_git;
+
+struct amp_git_options {
+    int64_t time_limit_ms;    /* a call; 0: 60 s */
+    volatile const int *stop; /* non-zero: a call has 2 s more, then fails as INTERRUPTED
+                                 "interrupted"; it may have been carried out. NULL: none */
+};
+int amp_git_open(const struct amp_git_options *opt, struct amp_git **out, struct amp_error *err);
+void amp_git_close(struct amp_git *g);
+
+struct amp_git_info {
+    char workdir[PATH_MAX]; /* "" for a bare repository */
+    char gitdir[PATH_MAX];  /* a linked worktree's own */
+    char common[PATH_MAX];  /* shared by all worktrees */
+    char branch[256];       /* short name that HEAD points to, "" when detached */
+    char head[AMP_OID_MAX]; /* "" before the first commit */
+    bool bare, linked;
+};
+int amp_git_info(struct amp_git *g, const char *repo, struct amp_git_info *out,
+                 struct amp_error *err);
+
+/* The commit (tags peeled) or the tree that a revision names. */
+int amp_git_resolve(struct amp_git *g, const char *repo, const char *rev, char oid[AMP_OID_MAX],
+                    struct amp_error *err);
+int amp_git_tree(struct amp_git *g, const char *repo, const char *rev, char oid[AMP_OID_MAX],
+                 struct amp_error *err);
+
+/* A linked worktree at path. With branch: on that branch, created from base (NULL: HEAD of the
+ * main worktree) when it does not exist; without: detached at base. agent, when not NULL, is
+ * written to the file amp-agent in the worktree's git directory, before anything is checked out;
+ * for agents a protected branch is refused. Codes beside the common ones: worktree_exists,
+ * branch_checked_out (elsewhere). What was made is taken back on failure. */
+struct amp_git_worktree_spec {
+    const char *repo, *path, *branch, *base, *agent;
+};
+int amp_git_worktree_add(struct amp_git *g, const struct amp_git_worktree_spec *spec,
+                         char head[AMP_OID_MAX], struct amp_error *err);
+/* Without force refuses (NO worktree_dirty) where there is something uncommitted or untracked. The
+ * branch stays. NO worktree_not_found, worktree_locked; worktree_unknown: the directory's .git does
+ * not lead back to the repository; worktree_outside: not inside <repo>.worktrees. 1: the directory
+ * has no .git any more and was left, only git's record of it went. */
+int amp_git_worktree_remove(struct amp_git *g, const char *repo, const char *path, bool force,
+                            struct amp_error *err);
+
+struct amp_git_worktree {
+    char path[PATH_MAX], gitdir[PATH_MAX];
+    char branch[256]; /* "" when detached */
+    char head[AMP_OID_MAX];
+    char agent[128];            /* of the marker file, or "" */
+    bool main, locked, missing; /* missing: there is no .git at path */
+    bool foreign;               /* the .git at path leads elsewhere: nothing there is ours */
+};
+typedef int (*amp_git_worktree_fn)(void *ctx, const struct amp_git_worktree *w);
+int amp_git_worktrees(struct amp_git *g, const char *repo, amp_git_worktree_fn fn, void *ctx,
+                      struct amp_error *err);
+
+/* Commits everything in a worktree of repo (ignored files excepted) under an identity. NO
+ * worktree_unknown: what is at that path is not a worktree of repo. 1: there was
+ * nothing to commit and oid is HEAD; 0: oid is the new commit. The rule is checked when the
+ * worktree has an agent or agent is given. No hook is run. NO worktree_unfinished: a merge or the
+ * like was left; NO filter_unsupported: a file that git would send through a program; NO
+ * nested_repository. */
+struct amp_git_commit_spec {
+    const char *repo, *worktree, *name, *email, *message, *agent;
+};
+int amp_git_commit(struct amp_git *g, const struct amp_git_commit_spec *spec, char oid[AMP_OID_MAX],
+                   struct amp_error *err);
+
+/* Keeps what nobody committed in a worktree of repo under the new ref spec->ref, and changes
+ * nothing else: a commit of the files on top of HEAD, or HEAD itself if no ref reaches it. */
+enum amp_git_kept {
+    AMP_KEPT_ERROR = -1,
+    AMP_KEPT_ALL,
+    AMP_KEPT_NOTHING, /* there was nothing to keep */
+    /* A repository inside the worktree could not be kept. With release, HEAD is detached, so that
+     * another worktree can have the branch. */
+    AMP_KEPT_PART,
+};
+struct amp_git_keep_spec {
+    const char *repo, *worktree, *ref, *name, *email;
+    bool release;
+};
+enum amp_git_kept amp_git_keep(struct amp_git *g, const struct amp_git_keep_spec *spec,
+                               struct amp_error *err);
+#define AMP_KEEP_REF_MAX 200
+/* A new name for such a ref: refs/amp/kept/WHO/TIME-RANDOM. */
+void amp_git_keep_ref(const char *who, int64_t now_ms, char out[AMP_KEEP_REF_MAX]);
+
+/* Differences from the tree of `from` to that of `to`; to NULL: to the files of repo's worktree
+ * at that path (else NULL), untracked ones included; NO worktree_unknown as with amp_git_commit.
+ * patch, when not NULL, is a file that gets the text. */
+struct amp_git_diff {
+    char **files; /* NULL-terminated, in path order */
+    uint32_t n_files;
+    int64_t lines_added, lines_removed;
+    bool truncated; /* more than 10,000 files: the list was cut, the counts are whole */
+};
+int amp_git_diff(struct amp_git *g, const char *repo, const char *worktree, const char *from,
+                 const char *to, const char *patch, struct amp_git_diff *out,
+                 struct amp_error *err);
+void amp_git_diff_release(struct amp_git_diff *d);
+
+/* All refs with their commits at one time, to compare later (the trip-wire). */
+struct amp_git_ref {
+    char *name; /* "refs/heads/main" */
+    char oid[AMP_OID_MAX];
+};
+struct amp_git_refs {
+    struct amp_git_ref *v; /* sorted by name */
+    uint32_t n;
+};
+/* protected_only: only branches that the rule protects here. */
+int amp_git_refs(struct amp_git *g, const char *repo, bool protected_only, struct amp_git_refs *out,
+                 struct amp_error *err);
+void amp_git_refs_release(struct amp_git_refs *r);
+/* Calls fn for every ref that differs; the old or new oid is "" where there is none. Returns the
+ * number of differences. */
+typedef void (*amp_git_change_fn)(void *ctx, const char *ref, const char *before,
+                                  const char *after);
+uint32_t amp_git_refs_compare(const struct amp_git_refs *before, const struct amp_git_refs *after,
+                              amp_git_change_fn fn, void *ctx);
+
+/* The newest reflog entry of ref whose new value is oid (NULL: the newest). NO unknown_revision
+ * when there is none. */
+struct amp_git_reflog {
+    char old_oid[AMP_OID_MAX], new_oid[AMP_OID_MAX];
+    char name[256], email[256], message[512];
+    int64_t time_ms;
+};
+int amp_git_reflog(struct amp_git *g, const char *repo, const char *ref, const char *oid,
+                   struct amp_git_reflog *out, struct amp_error *err);
+
+/* Sets a branch back to a commit (a person's rollback), and the worktree that has it checked out
+ * with it. Protected branches are refused whoever asks. expect, when not NULL, is the value that
+ * the branch must have now (NO branch_moved). keep, when not NULL, is a new ref for what would be
+ * lost: commits that nothing else reaches, and what an agent's worktree has uncommitted (without
+ * keep that is NO worktree_dirty, as a person's always is). 1: done, and something was kept. */
+struct amp_git_rollback_spec {
+    const char *repo, *branch, *commit, *expect, *name, *email, *keep;
+};
+int amp_git_rollback(struct amp_git *g, const struct amp_git_rollback_spec *spec,
+                     struct amp_error *err);
+
+/* One value of the repository's configuration ("core.hookspath"); 1 when it is not set. is_path: a
+ * leading ~/ is expanded. */
+int amp_git_config(struct amp_git *g, const char *repo, const char *key, bool is_path, char *out,
+                   size_t size, struct amp_error *err);
+
+#endif
