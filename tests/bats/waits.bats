@@ -27,11 +27,14 @@ asleep() {
   [ "$now" = "$before" ] && [[ $now != running* ]] && [[ $now != -1* ]]
 }
 
-# helper PID NAME: its child of that name that takes requests.
+# helper PID NAME: its child of that name that takes requests. A child that only checked something
+# reads /dev/null and ends while we look; without an input it is not the one either.
 helper() {
-  local p
+  local p name input
   for p in $(cat "/proc/$1/task/$1/children"); do
-    [ "$(cat "/proc/$p/comm")" != "$2" ] || [ "$(readlink "/proc/$p/fd/0")" = /dev/null ] || echo "$p"
+    name=$(cat "/proc/$p/comm" 2>/dev/null) || continue
+    input=$(readlink "/proc/$p/fd/0" 2>/dev/null) || continue
+    [ "$name" != "$2" ] || [ "$input" = /dev/null ] || echo "$p"
   done
 }
 
