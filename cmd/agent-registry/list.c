@@ -137,8 +137,7 @@ static int agent_row(const struct listing *l, struct amp_span agent,
     AMP_BUF struct amp_buf caps = {0};
     AMP_FREE char *name = amp_span_dup(agent);
     amp_buf_init(&caps, 1 << 20);
-    json_array_foreach(json_object_get(d, "capabilities"), i, cap)
-    {
+    json_array_foreach (json_object_get(d, "capabilities"), i, cap) {
         if (amp_buf_fmt(&caps, err, "%s%s", i > 0 ? "," : "", json_string_value(cap)) < 0)
             return -1;
     }
@@ -159,8 +158,7 @@ static bool has(const json_t *list, const char *word)
 {
     size_t i;
     const json_t *x;
-    json_array_foreach(list, i, x)
-    {
+    json_array_foreach (list, i, x) {
         if (strcmp(json_string_value(x), word) == 0)
             return true;
     }

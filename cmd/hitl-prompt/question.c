@@ -103,8 +103,7 @@ static int quote_list(const char *label, const json_t *values, int width, struct
     size_t i;
     json_t *v;
 
-    json_array_foreach(values, i, v)
-    {
+    json_array_foreach (values, i, v) {
         if (i < ITEMS_MAX && json_is_string(v) &&
             text_quote(label, json_string_value(v), width, out, err))
             return -1;
@@ -137,8 +136,7 @@ static int about_task(const struct amp_task *t, const char *said, int width, str
     }
     if (count_more(t->n_parts, ITEMS_MAX, out, err))
         return -1;
-    json_array_foreach(t->issues, i, issue)
-    {
+    json_array_foreach (t->issues, i, issue) {
         if (strstr(said, amp_json_str(issue, "description")))
             continue;
         if (issues++ >= ISSUES_MAX)

@@ -49,8 +49,7 @@ static int patterns(const json_t *list, const char *key, const char *const **out
                         key);
     if (!(v = calloc(n + 1, sizeof *v)))
         return amp_fail_memory(err);
-    json_array_foreach(list, i, p)
-    {
+    json_array_foreach (list, i, p) {
         if (!(v[i] = json_string_value(p)))
             return amp_fail(err, AMP_CONFIG, "bad_value",
                             "%s in the configuration: expected a list of patterns", key);

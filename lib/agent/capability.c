@@ -151,8 +151,7 @@ static int announce(struct update *u, const json_t *index, int64_t published, st
         return 0;
     amp_uuid4(uuid);
     snprintf(corr, sizeof corr, "corr_%s", uuid);
-    json_array_foreach(u->others, i, agent)
-    {
+    json_array_foreach (u->others, i, agent) {
         if (task(u, index, corr, json_string_value(agent), err) < 0)
             return -1;
     }

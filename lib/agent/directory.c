@@ -102,8 +102,7 @@ static int notify(struct update *u, const struct amp_agent_reach *r, const char 
         return -1;
     amp_uuid4(flow);
     int rc = say(u, "NOTIFICATION", u->agent, json_incref(payload), flow, err);
-    json_array_foreach(u->others, i, name)
-    {
+    json_array_foreach (u->others, i, name) {
         struct amp_span to = amp_span_str(json_string_value(name));
         if (rc == 0 && !amp_span_eq(to, u->agent))
             rc = say(u, "NOTIFICATION", to, json_incref(payload), flow, err);
@@ -379,8 +378,7 @@ int amp_directory_ask(struct amp_directory *d, int64_t now_ms, uint32_t *asked,
     int rc = amp_agent_records(d->store, participant, all, err);
     if (rc == 0)
         rc = amp_voice_numbers(&d->voice, d->store, (uint32_t)json_array_size(all), now_ms, err);
-    json_array_foreach(all, i, name)
-    {
+    json_array_foreach (all, i, name) {
         struct update u = {.d = d, .event = AMP_REACH_EV_ASK, .now_ms = now_ms};
         u.agent = (struct amp_span){json_string_value(name), json_string_length(name)};
         if (rc == 0 && (rc = run(&u, NULL, err)) == 0)

@@ -244,8 +244,7 @@ static json_t *checks_for(const struct amp_step *st, const struct amp_task_part 
     if (!commit || !amp_step_same_commit(commit, amp_span_str(p->commit)) ||
         !(some = json_object()))
         return NULL;
-    json_object_foreach(all, name, state)
-    {
+    json_object_foreach (all, name, state) {
         if (amp_task_policy_counts(&st->c->opt->policy, name))
             json_object_set(some, name, state);
     }

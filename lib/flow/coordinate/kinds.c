@@ -106,8 +106,7 @@ static int decide_all(struct amp_task *t, struct amp_error *err)
 {
     size_t i;
     json_t *e;
-    json_array_foreach(t->open, i, e)
-    {
+    json_array_foreach (t->open, i, e) {
         const char *ref = json_string_value(json_object_get(e, "ref"));
         if (ref && note_decided(t, ref, err) < 0)
             return -1;
@@ -318,10 +317,10 @@ static int on_ci(struct amp_step *st, struct amp_error *err)
     json_t *state, *checks = amp_json_load(v->body.ci.checks, err);
     if (!checks)
         return -1;
-    json_object_foreach(checks, name, state) if (json_is_string(state) &&
-                                                 strcmp(json_string_value(state), "failed") == 0 &&
-                                                 amp_task_policy_counts(policy(st), name)) failed =
-        true;
+    json_object_foreach (checks, name, state)
+        if (json_is_string(state) && strcmp(json_string_value(state), "failed") == 0 &&
+            amp_task_policy_counts(policy(st), name))
+            failed = true;
     json_t *ci = json_pack("{s:s%, s:s%, s:o, s:b}", "commit", v->body.ci.commit.p,
                            v->body.ci.commit.n, "branch", v->body.ci.branch.p, v->body.ci.branch.n,
                            "checks", checks, "failed", failed);

@@ -23,8 +23,9 @@ static const json_t *result_for(const json_t *results, const char *criterion)
     size_t i;
     json_t *r;
 
-    json_array_foreach(results, i, r) if (member_text(r, "criterion") &&
-                                          !strcmp(member_text(r, "criterion"), criterion)) return r;
+    json_array_foreach (results, i, r)
+        if (member_text(r, "criterion") && !strcmp(member_text(r, "criterion"), criterion))
+            return r;
     return NULL;
 }
 
@@ -36,8 +37,7 @@ static json_t *criteria_results(const struct amp_judged *k, const json_t *said)
     size_t i;
     json_t *one;
 
-    json_array_foreach(json_object_get(payload, "acceptance_criteria"), i, c)
-    {
+    json_array_foreach (json_object_get(payload, "acceptance_criteria"), i, c) {
         r = result_for(results, json_string_value(c));
         json_t *passed = json_object_get(r, "passed");
         const char *evidence = member_text(r, "evidence");
@@ -56,8 +56,7 @@ static json_t *issues_list(const json_t *said)
     json_t *all = json_array(), *i;
     size_t n;
 
-    json_array_foreach(json_object_get(said, "issues"), n, i)
-    {
+    json_array_foreach (json_object_get(said, "issues"), n, i) {
         const char *file = member_text(i, "file"), *fix = member_text(i, "suggested_fix");
         json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:s, s:s}", "severity",
                                              member_text(i, "severity"), "file", file ? file : "",
@@ -80,7 +79,7 @@ static json_t *exit_verdict(const struct amp_judged *k)
     if (!*line)
         amp_attempt_last_line(k->of.files.out, line, sizeof line);
     snprintf(what, sizeof what, "The review command: %s%s%s", k->of.why, *line ? ": " : "", line);
-    json_array_foreach(json_object_get(payload, "acceptance_criteria"), i, c)
+    json_array_foreach (json_object_get(payload, "acceptance_criteria"), i, c)
         json_array_append_new(all, json_pack("{s:O, s:o, s:s}", "criterion", c, "passed",
                                              good ? json_true() : json_null(), "evidence", what));
     json_t *said = json_pack("{s:s, s:o, s:f}", "decision", good ? "approved" : "rejected",
@@ -121,8 +120,7 @@ static const json_t *claim_for(const json_t *claimed, const char *path)
     size_t i;
     json_t *f;
 
-    json_array_foreach(claimed, i, f)
-    {
+    json_array_foreach (claimed, i, f) {
         const char *file = member_text(f, "file");
         if (file && !strcmp(file, path))
             return f;

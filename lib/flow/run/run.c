@@ -246,7 +246,8 @@ static enum amp_completion result_word(struct work *k, enum amp_attempt_end end,
 
     if (*k->trouble)
         json_array_append_new(blockers, json_string(k->trouble));
-    json_array_foreach(own, i, b) json_array_append(blockers, b);
+    json_array_foreach (own, i, b)
+        json_array_append(blockers, b);
     if (*k->trouble || end != AMP_END_DONE || (word && !strcmp(word, "failed")))
         c = AMP_COMPLETION_FAILED;
     else if ((word && !strcmp(word, "partial")) || (!word && json_array_size(own)))
@@ -306,8 +307,7 @@ static int result_log(struct work *k, const char *why, json_t *log, struct amp_e
     if (*k->of.files.dir && amp_work_log_read(&k->of.files, now, log, &e) < 0 &&
         log_add(log, "bad_work_log", e.what, now, err) < 0)
         return -1;
-    json_array_foreach(json_object_get(k->said, "work_log"), i, own)
-    {
+    json_array_foreach (json_object_get(k->said, "work_log"), i, own) {
         if (amp_work_log_add(log, own, now, err) < 0)
             return -1;
     }

@@ -357,8 +357,7 @@ static bool can_all(const json_t *can, const struct amp_spans *wanted)
         bool has = false;
         size_t k;
         const json_t *x;
-        json_array_foreach(can, k, x)
-        {
+        json_array_foreach (can, k, x) {
             has = has || (json_is_string(x) && amp_span_is(wanted->v[i], json_string_value(x)));
         }
         if (!has)
@@ -450,11 +449,9 @@ static int eligible_narrow(struct amp_store *s, struct amp_span cap, json_t **el
         rc = capability_refuse(err, "version_incompatible", cap,
                                "has a delegation skill that does not match its executor skill");
     both = json_array();
-    json_array_foreach(json_object_get(c.index, "eligibleAgentIds"), i, x)
-    {
+    json_array_foreach (json_object_get(c.index, "eligibleAgentIds"), i, x) {
         bool had = !*eligible;
-        json_array_foreach(*eligible, k, y)
-        {
+        json_array_foreach (*eligible, k, y) {
             had = had || json_equal(x, y);
         }
         if (had)
@@ -488,8 +485,7 @@ static int add_eligible(struct amp_addresses *a, const struct amp_view *v,
     json_t *eligible = NULL, *x;
     size_t i;
     int rc = eligible_find(a->store, wanted, &eligible, err);
-    json_array_foreach(eligible, i, x)
-    {
+    json_array_foreach (eligible, i, x) {
         struct amp_span name = amp_span_str(json_string_value(x));
         uint8_t state;
         if (rc < 0 || amp_span_eq(name, v->from))
