@@ -38,7 +38,7 @@ pauses() { [ "$(cat "$STATE"/log/0*.ndjson | grep -c '"event":"suspend","to":"SU
 # faulty HOW FROM EVENT [OPTION...]: a worker to which this happens when it writes the step.
 faulty() {
   AMP_FAULT_MATCH=log/0 AMP_FAULT_ROOT=$STATE AMP_FAULT=write:1:$1 AMP_FAULT_TEXT=$(step "$2" "$3") LD_PRELOAD=$shim \
-    task-dispatch run --state "$STATE" --exec ./agent "${@:4}" >>out.ndjson 2>>err
+    task-dispatch run --state "$STATE" "${@:4}" --exec ./agent >>out.ndjson 2>>err
 }
 killed() { run -137 faulty KILL "$@"; }
 # starts COMMAND...: in the background, its input is descriptor 4.
@@ -47,11 +47,13 @@ starts() {
   "$@" 3>&- 4>&- &
   pid=$!
 }
-worker() { exec task-dispatch run --state "$STATE" --in in --exec ./agent "$@" >>out.ndjson 2>>err; }
-stopping() {
-  AMP_FAULT_MATCH=log/0 AMP_FAULT_ROOT=$STATE AMP_FAULT=write:1:STOP AMP_FAULT_TEXT=$(step "$1" "$2") LD_PRELOAD=$shim \
-    worker "${@:3}"
+worker() { exec task-dispatch run --state "$STATE" --in in "$@" --exec ./agent >>out.ndjson 2>>err; }
+# at HOW FROM EVENT [OPTION...]: a worker that gets the signal when it writes the step.
+at() {
+  AMP_FAULT_MATCH=log/0 AMP_FAULT_ROOT=$STATE AMP_FAULT=write:1:$1 AMP_FAULT_TEXT=$(step "$2" "$3") LD_PRELOAD=$shim \
+    worker "${@:4}"
 }
+stopping() { at STOP "$@"; }
 ends() {
   kill "-$1" "$pid"
   exec 4>&-
@@ -101,7 +103,7 @@ EOS
     "SCHEDULED COMPLETED RUNNABLE RECOVERING FAILED SHUTTING_DOWN " ]
 }
 
-# waits STATE EVENT SOON LATE HELD: an agent that waits so takes other work, ends, begins anew, and is held by a suspension.
+# waits STATE EVENT SOON LATE: an agent that waits so takes other work, ends, begins anew, and is held by a suspension.
 waits() {
   agent agent <<'EOS'
 [ -e "${0%/*}/answer" ] || { echo x >>x && exit 0; }
@@ -133,7 +135,7 @@ EOS
   rm answer
   cat next >&4
   kill -CONT "$pid"
-  wait_until 30 held "$5"
+  wait_until 30 held 2
   run -1 grep -s '"completion_status"' out.ndjson
   lift
   echo "$again" >&4
@@ -142,11 +144,24 @@ EOS
 }
 
 @test "an agent that waits takes other work, and none while it is suspended" {
-  waits WAITING wait '{}' '{}' 1
+  waits WAITING wait '{}' '{}'
 }
 
 @test "an agent that waits for a usage limit takes other work, and none while it is suspended" {
-  waits WAITING_RESOURCES lack '{"retry_after_sec": 1}' '{"retry_after_sec": 3600}' 2
+  waits WAITING_RESOURCES lack '{"retry_after_sec": 1}' '{"retry_after_sec": 3600}'
+}
+
+@test "an agent that waits for a usage limit goes on when it ends" {
+  agent agent <<'EOS'
+[ ! -e "${0%/*}/asked" ] || { echo x >>x && exit 0; }
+touch "${0%/*}/asked"
+echo '{"retry_after_sec": 1}' >"$AMP_RESULT"
+exit 75
+EOS
+  task-dispatch run --state "$STATE" --exec ./agent < <(work 1) >out.ndjson 2>err
+  took 1 RUNNING lack
+  took 1 WAITING_RESOURCES start
+  grep -q '"completion_status":"complete"' out.ndjson
 }
 
 @test "a suspended agent goes on when it may, in each state on the way; killed, it fails by its limit" {
@@ -174,6 +189,37 @@ EOS
   wait_until 30 pauses 2
   ends KILL
   swept "2 hours" suspend_timeout
+}
+
+@test "an agent that is killed while it is suspended, or as it goes on, begins anew" {
+  agent agent <<'EOS'
+echo $$ >"$AMP_STATE/child"
+[ ! -e "${0%/*}/free" ] || { echo x >>x && exit 0; }
+exec sleep 1000
+EOS
+  starts worker --grace 100ms
+  work 1 >&4
+  wait_until 30 took 1 SCHEDULED start
+  suspend 1
+  wait_until 30 pauses 1
+  ends KILL
+  lift
+  starts at KILL RESUMED start --grace 100ms
+  echo "$again" >&4
+  wait_until 30 took 2 SCHEDULED start
+  suspend 1
+  wait_until 30 pauses 2
+  lift
+  echo "$again" >&4
+  exec 4>&-
+  rc=0
+  wait "$pid" || rc=$?
+  [ $rc -eq 137 ]
+  touch free
+  task-dispatch run --state "$STATE" --exec ./agent </dev/null >>out.ndjson 2>>err
+  took 1 SUSPENDED begin
+  took 1 RESUMED begin
+  grep -q '"completion_status":"complete"' out.ndjson
 }
 
 @test "a suspension between an assignment and its start holds the agent; asked to end, it gives the task back" {
