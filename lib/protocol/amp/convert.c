@@ -8,28 +8,28 @@
         CV_CONST("/protocol_version", "\"AMP/1.0\""), CV_CONST("/type", "\"" type "\""),           \
         {.at = "/from", .field = CV_FROM, .as = AS_ROLE, .literal = "\"" sender "\""},             \
         {.at = "/to", .field = CV_TO, .as = AS_ROLE, .literal = "\"" recipient "\""},              \
-        {.at = "/task_id", .field = CV_TASK, .as = AS_TASK_AMP, .or = {CV_CORR, CV_ID}},           \
+        {.at = "/task_id", .field = CV_TASK, .as = AS_TASK_AMP, .alt = {CV_CORR, CV_ID}},          \
         {.at = "/timestamp", .field = CV_TIME, .as = AS_TIME},                                     \
         CV_CONST("/requires_ack", acknowledged)
 
 #define RECORD(type)                                                                               \
     CV_CONST("/protocol_version", "\"AMP/1.0\""), CV_CONST("/type", "\"" type "\""),               \
-        {.at = "/ref_msg_id", .field = CV_REF, .as = AS_TEXT, .or = {CV_TASK, CV_CORR}},           \
-        {.at = "/task_id", .field = CV_TASK, .as = AS_TASK_AMP, .or = {CV_CORR, CV_REF, CV_ID}},   \
+        {.at = "/ref_msg_id", .field = CV_REF, .as = AS_TEXT, .alt = {CV_TASK, CV_CORR}},          \
+        {.at = "/task_id", .field = CV_TASK, .as = AS_TASK_AMP, .alt = {CV_CORR, CV_REF, CV_ID}},  \
     {                                                                                              \
         .at = "/timestamp", .field = CV_TIME, .as = AS_TIME                                        \
     }
 
 static const struct cv_row dispatch[] = {
     ENVELOPE("task_dispatch", "coordinator", "executor", "true"),
-    {.at = "/payload/description", .field = CV_TEXT, .as = AS_TEXT, .or = {CV_TITLE, CV_CRITERIA}},
+    {.at = "/payload/description", .field = CV_TEXT, .as = AS_TEXT, .alt = {CV_TITLE, CV_CRITERIA}},
     {.at = "/payload/repo", .field = CV_REPO, .as = AS_TEXT},
     {.at = "/payload/branch", .field = CV_BRANCH, .as = AS_TEXT},
-    {.at = "/payload/subtasks", .as = AS_SUBTASKS, .or = {CV_TEXT, CV_TITLE, CV_CRITERIA}},
+    {.at = "/payload/subtasks", .as = AS_SUBTASKS, .alt = {CV_TEXT, CV_TITLE, CV_CRITERIA}},
     {.at = "/payload/acceptance_criteria",
      .field = CV_CRITERIA,
      .as = AS_TEXTS,
-     .or = {CV_TEXT, CV_TITLE}},
+     .alt = {CV_TEXT, CV_TITLE}},
     {.at = "/payload/risk_level", .field = CV_RISK, .as = AS_TEXT, .literal = "\"high\""},
     {.at = "/payload/forbidden_actions", .field = CV_CONSTRAINTS, .as = AS_TEXTS},
     {.at = "/payload/tech_constraints/x_amp_origin", .field = CV_ORIGIN, .as = AS_RAW},
@@ -62,7 +62,7 @@ static const struct cv_word work_log[] = {
         {.at = "/payload/self_assessment/notes",                                                   \
          .field = CV_NOTES,                                                                        \
          .as = AS_TEXTS,                                                                           \
-         .or = {CV_SUMMARY},                                                                       \
+         .alt = {CV_SUMMARY},                                                                      \
          .literal = "[]"},                                                                         \
     {                                                                                              \
         .at = "/payload/work_log", .field = CV_ACTIONS, .as = AS_LOG, .words = work_log,           \
@@ -75,7 +75,7 @@ static const struct cv_row incomplete[] = {
     {.at = "/payload/blockers",
      .field = CV_BLOCKERS,
      .as = AS_TEXTS,
-     .or = {CV_NOTES, CV_SUMMARY, CV_OUTCOME}},
+     .alt = {CV_NOTES, CV_SUMMARY, CV_OUTCOME}},
 };
 
 static const struct cv_row review[] = {
@@ -127,7 +127,7 @@ static const struct cv_row escalation[] = {
     {.at = "/payload/description",
      .field = CV_TEXT,
      .as = AS_TEXT,
-     .or = {CV_NOTES, CV_SUGGESTED, CV_REASON}},
+     .alt = {CV_NOTES, CV_SUGGESTED, CV_REASON}},
     {.at = "/payload/affected_msgs", .field = CV_REF, .as = AS_LONE, .literal = "[]"},
     CV_CONST("/payload/system_state_snapshot",
              "{\"task_status\":\"unknown\",\"reject_count\":0,\"last_successful_msg_id\":\"\"}"),
@@ -139,7 +139,7 @@ static const struct cv_row decision[] = {
     RECORD("decision"),
     {.at = "/decision", .field = CV_WORD, .as = AS_TEXT},
     {.at = "/note", .field = CV_NOTES, .as = AS_NOTE},
-    {.at = "/operator", .field = CV_OPERATOR, .as = AS_TEXT, .or = {CV_FROM}},
+    {.at = "/operator", .field = CV_OPERATOR, .as = AS_TEXT, .alt = {CV_FROM}},
 };
 
 static const struct cv_row ack[] = {
@@ -154,59 +154,59 @@ static const struct cv_row nack[] = {
     {.at = "/from", .field = CV_FROM, .as = AS_ROLE, .literal = "\"executor\""},
     {.at = "/failed_stage", .field = CV_STAGE, .as = AS_TEXT, .literal = "\"REJECTED\""},
     {.at = "/code", .field = CV_CODE, .as = AS_TEXT, .literal = "\"rejected\""},
-    {.at = "/message", .field = CV_NOTES, .as = AS_JOINED, .or = {CV_CODE}, .literal = "\"\""},
-    {.at = "/rule", .or = {CV_CODE}, .as = AS_TEXT, .literal = "\"rejected\""},
+    {.at = "/message", .field = CV_NOTES, .as = AS_JOINED, .alt = {CV_CODE}, .literal = "\"\""},
+    {.at = "/rule", .alt = {CV_CODE}, .as = AS_TEXT, .literal = "\"rejected\""},
     {.at = "/retryable", .field = CV_RETRYABLE, .as = AS_RAW, .literal = "false"},
 };
 
 static const struct cv_shape shapes[] = {
     {.type = "task_dispatch",
-     .says = CVK_DISPATCH,
-     .takes = CVK_DISPATCH | CVK_HANDOFF,
+     .kind = CVK_DISPATCH,
+     .kinds = CVK_DISPATCH | CVK_HANDOFF,
      .when = {{"/type", "task_dispatch"}},
      .word = "task_dispatch",
      CV_ROWS(dispatch)},
     {.type = "task_result",
-     .says = CVK_RESULT,
-     .takes = CVK_RESULT,
+     .kind = CVK_RESULT,
+     .kinds = CVK_RESULT,
      .when = {{"/type", "task_result"}, {"/payload/completion_status", "complete"}},
      .if_field = CV_OUTCOME,
      .if_words = "complete review skipped",
      .word = "task_result",
      CV_ROWS(complete)},
     {.type = "task_result/incomplete",
-     .says = CVK_RESULT,
-     .takes = CVK_RESULT,
+     .kind = CVK_RESULT,
+     .kinds = CVK_RESULT,
      .when = {{"/type", "task_result"}},
      .word = "task_result",
      CV_ROWS(incomplete)},
     {.type = "review_request",
-     .says = CVK_REVIEW,
-     .takes = CVK_REVIEW,
+     .kind = CVK_REVIEW,
+     .kinds = CVK_REVIEW,
      .when = {{"/type", "review_request"}},
      .word = "review_request",
      CV_ROWS(review)},
     {.type = "review_verdict",
-     .says = CVK_VERDICT,
-     .takes = CVK_VERDICT,
+     .kind = CVK_VERDICT,
+     .kinds = CVK_VERDICT,
      .when = {{"/type", "review_verdict"}},
      .word = "review_verdict",
      CV_ROWS(verdict)},
     {.type = "escalation",
-     .says = CVK_ESCALATION,
-     .takes = CVK_ESCALATION,
+     .kind = CVK_ESCALATION,
+     .kinds = CVK_ESCALATION,
      .when = {{"/type", "escalation"}},
      .word = "escalation",
      CV_ROWS(escalation)},
     {.type = "decision",
-     .says = CVK_DECISION,
-     .takes = CVK_DECISION,
+     .kind = CVK_DECISION,
+     .kinds = CVK_DECISION,
      .when = {{"/type", "decision"}},
      CV_ROWS(decision)},
-    {.type = "ack", .says = CVK_ACK, .takes = CVK_ACK, .when = {{"/type", "ack"}}, CV_ROWS(ack)},
+    {.type = "ack", .kind = CVK_ACK, .kinds = CVK_ACK, .when = {{"/type", "ack"}}, CV_ROWS(ack)},
     {.type = "nack",
-     .says = CVK_NACK,
-     .takes = CVK_NACK,
+     .kind = CVK_NACK,
+     .kinds = CVK_NACK,
      .when = {{"/type", "nack"}},
      CV_ROWS(nack)},
 };

@@ -6,18 +6,18 @@
 #define ENVELOPE(type)                                                                             \
     CV_CONST("/protocol", "\"aof\""), CV_CONST("/version", "1"),                                   \
         CV_CONST("/type", "\"" type "\""),                                                         \
-        {.at = "/taskId", .field = CV_TASK, .as = AS_TASK_AOF, .or = {CV_CORR, CV_REF, CV_ID}},    \
+        {.at = "/taskId", .field = CV_TASK, .as = AS_TASK_AOF, .alt = {CV_CORR, CV_REF, CV_ID}},   \
         {.at = "/parentTaskId", .field = CV_PARENT, .as = AS_TASK_AOF},                            \
         {.at = "/fromAgent",                                                                       \
          .field = CV_FROM,                                                                         \
          .as = AS_TEXT,                                                                            \
-         .or = {CV_OPERATOR},                                                                      \
+         .alt = {CV_OPERATOR},                                                                     \
          .literal = "\"unknown\""},                                                                \
         {.at = "/toAgent", .field = CV_TO, .as = AS_TEXT, .literal = "\"unknown\""},               \
         {.at = "/sentAt", .field = CV_TIME, .as = AS_TIME_Z},                                      \
         {.at = "/messageId", .field = CV_ID, .as = AS_TEXT},                                       \
     {                                                                                              \
-        .at = "/payload/taskId", .or = {CV_TASK, CV_CORR, CV_REF}, .as = AS_TASK_AOF               \
+        .at = "/payload/taskId", .alt = {CV_TASK, CV_CORR, CV_REF}, .as = AS_TASK_AOF              \
     }
 
 #define ORIGIN                                                                                     \
@@ -32,9 +32,9 @@
 
 static const struct cv_row request[] = {
     ENVELOPE("handoff.request"),
-    {.at = "/payload/parentTaskId", .or = {CV_PARENT, CV_TASK, CV_CORR}, .as = AS_TASK_AOF},
-    {.at = "/payload/fromAgent", .or = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/toAgent", .or = {CV_TO}, .as = AS_TEXT, .literal = "\"unknown\""},
+    {.at = "/payload/parentTaskId", .alt = {CV_PARENT, CV_TASK, CV_CORR}, .as = AS_TASK_AOF},
+    {.at = "/payload/fromAgent", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
+    {.at = "/payload/toAgent", .alt = {CV_TO}, .as = AS_TEXT, .literal = "\"unknown\""},
     ITEMS("/payload/acceptanceCriteria", CV_CRITERIA, 50),
     ITEMS("/payload/expectedOutputs", CV_OUTPUTS, 50),
     ITEMS("/payload/contextRefs", CV_CONTEXT, 50),
@@ -55,7 +55,7 @@ static const struct cv_row rejected[] = {
     ENVELOPE("handoff.rejected"),
     CV_CONST("/payload/accepted", "false"),
     CV_IMPLIES(CV_STAGE, "REJECTED"),
-    {.at = "/payload/reason", .field = CV_NOTES, .as = AS_JOINED, .most = 512, .or = {CV_CODE}},
+    {.at = "/payload/reason", .field = CV_NOTES, .as = AS_JOINED, .most = 512, .alt = {CV_CODE}},
     ORIGIN,
 };
 
@@ -65,7 +65,7 @@ static const struct cv_word statuses[] = {
 
 static const struct cv_row status[] = {
     ENVELOPE("status.update"),
-    {.at = "/payload/agentId", .or = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
+    {.at = "/payload/agentId", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
     {.at = "/payload/status",
      .field = CV_STATE,
      .as = AS_WORD,
@@ -80,14 +80,14 @@ static const struct cv_row status[] = {
 /* A human is asked: the task goes to review, with the question. */
 static const struct cv_row ask[] = {
     ENVELOPE("status.update"),
-    {.at = "/payload/agentId", .or = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
+    {.at = "/payload/agentId", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
     CV_CONST("/payload/status", "\"review\""),
     {.at = "/payload/blockers",
      .field = CV_REASON,
      .as = AS_LONE,
      .most = 256,
      .literal = "[\"unknown\"]"},
-    {.at = "/payload/notes", .field = CV_TEXT, .as = AS_TEXT, .most = 10000, .or = {CV_NOTES}},
+    {.at = "/payload/notes", .field = CV_TEXT, .as = AS_TEXT, .most = 10000, .alt = {CV_NOTES}},
     ORIGIN,
 };
 
@@ -100,7 +100,7 @@ static const struct cv_word answers[] = {{"resume", "in-progress"},
 static const struct cv_row answer[] = {
     ENVELOPE("status.update"),
     {.at = "/payload/agentId",
-     .or = {CV_OPERATOR, CV_FROM},
+     .alt = {CV_OPERATOR, CV_FROM},
      .as = AS_TEXT,
      .literal = "\"unknown\""},
     {.at = "/payload/status", .field = CV_WORD, .as = AS_WORD, .words = answers},
@@ -115,8 +115,8 @@ static const struct cv_word outcomes[] = {{"complete", "done"},        {"blocked
 
 static const struct cv_row report[] = {
     ENVELOPE("completion.report"),
-    {.at = "/payload/agentId", .or = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/completedAt", .field = CV_DONE_AT, .as = AS_TIME_Z, .or = {CV_TIME}},
+    {.at = "/payload/agentId", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
+    {.at = "/payload/completedAt", .field = CV_DONE_AT, .as = AS_TIME_Z, .alt = {CV_TIME}},
     {.at = "/payload/outcome", .field = CV_OUTCOME, .as = AS_WORD, .words = outcomes},
     {.at = "/payload/summaryRef",
      .field = CV_ARTIFACT,
@@ -133,43 +133,43 @@ static const struct cv_row report[] = {
      .field = CV_NOTES,
      .as = AS_JOINED,
      .most = 10000,
-     .or = {CV_SUMMARY, CV_ACTIONS},
+     .alt = {CV_SUMMARY, CV_ACTIONS},
      .literal = "\"\""},
     ORIGIN,
 };
 
 static const struct cv_shape shapes[] = {
     {.type = "handoff.request",
-     .says = CVK_HANDOFF,
-     .takes = CVK_HANDOFF | CVK_DISPATCH,
+     .kind = CVK_HANDOFF,
+     .kinds = CVK_HANDOFF | CVK_DISPATCH,
      .when = {{"/type", "handoff.request"}},
      CV_ROWS(request)},
     {.type = "handoff.accepted",
-     .says = CVK_ACK,
-     .takes = CVK_ACK,
+     .kind = CVK_ACK,
+     .kinds = CVK_ACK,
      .when = {{"/type", "handoff.accepted"}},
      CV_ROWS(accepted)},
     {.type = "handoff.rejected",
-     .says = CVK_NACK,
-     .takes = CVK_NACK,
+     .kind = CVK_NACK,
+     .kinds = CVK_NACK,
      .when = {{"/type", "handoff.rejected"}},
      CV_ROWS(rejected)},
     {.type = "status.update",
-     .says = CVK_PROGRESS,
-     .takes = CVK_PROGRESS,
+     .kind = CVK_PROGRESS,
+     .kinds = CVK_PROGRESS,
      .when = {{"/type", "status.update"}},
      CV_ROWS(status)},
     {.type = "completion.report",
-     .says = CVK_RESULT,
-     .takes = CVK_RESULT,
+     .kind = CVK_RESULT,
+     .kinds = CVK_RESULT,
      .when = {{"/type", "completion.report"}},
      CV_ROWS(report)},
     {.type = "status.update/review",
-     .takes = CVK_ESCALATION,
+     .kinds = CVK_ESCALATION,
      CV_ROWS(ask),
      .when = {{"/type", "status.update"}, {"/type", CV_NEVER}}},
     {.type = "status.update/answer",
-     .takes = CVK_DECISION,
+     .kinds = CVK_DECISION,
      CV_ROWS(answer),
      .when = {{"/type", "status.update"}, {"/type", CV_NEVER}}},
 };

@@ -23,7 +23,7 @@ static const struct cv_word artifacts[] = {
 
 static const struct cv_row task[] = {
     HEADER("TASK"),
-    {.at = "/session/session_id", .field = CV_CORR, .as = AS_TEXT, .or = {CV_TASK, CV_ID}},
+    {.at = "/session/session_id", .field = CV_CORR, .as = AS_TEXT, .alt = {CV_TASK, CV_ID}},
     {.at = "/session/created_at", .field = CV_TIME, .as = AS_TIME},
     {.at = "/session/orchestrator", .field = CV_FROM, .as = AS_TEXT, .literal = "\"unknown\""},
     CV_CONST("/session/origin", "\"amp-validate\""),
@@ -31,10 +31,10 @@ static const struct cv_row task[] = {
     CV_CONST("/target/role", "\"EXECUTOR\""),
     CV_CONST("/target/provider", "\"OTHER\""),
     CV_CONST("/target/model", "\"unknown\""),
-    {.at = "/task/task_id", .field = CV_TASK, .as = AS_TEXT, .or = {CV_CORR, CV_ID}},
+    {.at = "/task/task_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_CORR, CV_ID}},
     {.at = "/task/parent_task_id", .field = CV_PARENT, .as = AS_TEXT},
     {.at = "/task/attempt", .field = CV_ATTEMPT, .as = AS_RAW},
-    {.at = "/task/objective", .field = CV_TEXT, .as = AS_TEXT, .or = {CV_TITLE, CV_CRITERIA}},
+    {.at = "/task/objective", .field = CV_TEXT, .as = AS_TEXT, .alt = {CV_TITLE, CV_CRITERIA}},
     CV_CONST("/task/category", "\"OTHER\""),
     CV_CONST("/task/complexity", "\"MEDIUM\""),
     {.at = "/task/priority", .field = CV_PRIORITY, .as = AS_WORD, .words = priorities},
@@ -58,29 +58,29 @@ static const struct cv_word states[] = {{"complete", "COMPLETED"}, {"partial", "
 
 static const struct cv_row response[] = {
     HEADER("RESPONSE"),
-    {.at = "/session_id", .field = CV_CORR, .as = AS_TEXT, .or = {CV_TASK, CV_ID}},
-    {.at = "/task_id", .field = CV_TASK, .as = AS_TEXT, .or = {CV_CORR, CV_ID}},
+    {.at = "/session_id", .field = CV_CORR, .as = AS_TEXT, .alt = {CV_TASK, CV_ID}},
+    {.at = "/task_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_CORR, CV_ID}},
     {.at = "/agent/name", .field = CV_FROM, .as = AS_TEXT, .literal = "\"unknown\""},
     CV_CONST("/agent/provider", "\"OTHER\""),
     CV_CONST("/agent/model", "\"unknown\""),
     {.at = "/task_status/final_signal", .field = CV_OUTCOME, .as = AS_WORD, .words = signals},
-    {.at = "/task_status/state", .or = {CV_OUTCOME}, .as = AS_WORD, .words = states},
+    {.at = "/task_status/state", .alt = {CV_OUTCOME}, .as = AS_WORD, .words = states},
     {.at = "/task_status/message", .field = CV_NOTES, .as = AS_JOINED, .literal = "\"\""},
     {.at = "/execution_summary/summary",
      .field = CV_SUMMARY,
      .as = AS_TEXT,
-     .or = {CV_NOTES, CV_ACTIONS, CV_OUTCOME}},
+     .alt = {CV_NOTES, CV_ACTIONS, CV_OUTCOME}},
     {.at = "/execution_summary/actions",
      .field = CV_ACTIONS,
      .as = AS_TEXTS,
-     .or = {CV_NOTES, CV_SUMMARY, CV_OUTCOME}},
+     .alt = {CV_NOTES, CV_SUMMARY, CV_OUTCOME}},
     {.at = "/execution_summary/output_artifacts",
      .field = CV_FILES,
      .as = AS_OBJECTS,
      .words = artifacts},
     {.at = "/execution_summary/errors", .field = CV_BLOCKERS, .as = AS_TEXTS},
-    {.at = "/timing/started_at", .or = {CV_DONE_AT, CV_TIME}, .as = AS_TIME},
-    {.at = "/timing/completed_at", .field = CV_DONE_AT, .as = AS_TIME, .or = {CV_TIME}},
+    {.at = "/timing/started_at", .alt = {CV_DONE_AT, CV_TIME}, .as = AS_TIME},
+    {.at = "/timing/completed_at", .field = CV_DONE_AT, .as = AS_TIME, .alt = {CV_TIME}},
     CV_CONST("/timing/duration_seconds", "0"),
     ORIGIN,
 };
@@ -88,8 +88,8 @@ static const struct cv_row response[] = {
 #define EVENT(word)                                                                                \
     CV_CONST("/aop_version", "\"2.0.2-C\""), CV_CONST("/message_type", "\"EVENT\""),               \
         CV_CONST("/event", "\"" word "\""),                                                        \
-        {.at = "/session_id", .field = CV_CORR, .as = AS_TEXT, .or = {CV_TASK, CV_ID}},            \
-        {.at = "/task_id", .field = CV_TASK, .as = AS_TEXT, .or = {CV_CORR}},                      \
+        {.at = "/session_id", .field = CV_CORR, .as = AS_TEXT, .alt = {CV_TASK, CV_ID}},           \
+        {.at = "/task_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_CORR}},                     \
         {.at = "/timestamp", .field = CV_TIME, .as = AS_TIME},                                     \
     {                                                                                              \
         .at = "/agent", .field = CV_FROM, .as = AS_TEXT, .literal = "\"unknown\""                  \
@@ -115,19 +115,19 @@ static const struct cv_row progress[] = {
 /* An acknowledgement that is the end of a task, and no report. */
 #define ENDED(signal, state)                                                                       \
     HEADER("RESPONSE"),                                                                            \
-        {.at = "/session_id", .field = CV_CORR, .as = AS_TEXT, .or = {CV_TASK, CV_REF, CV_ID}},    \
-        {.at = "/task_id", .field = CV_TASK, .as = AS_TEXT, .or = {CV_REF, CV_CORR}},              \
+        {.at = "/session_id", .field = CV_CORR, .as = AS_TEXT, .alt = {CV_TASK, CV_REF, CV_ID}},   \
+        {.at = "/task_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_REF, CV_CORR}},             \
         {.at = "/agent/name", .field = CV_FROM, .as = AS_TEXT, .literal = "\"unknown\""},          \
         CV_CONST("/agent/provider", "\"OTHER\""), CV_CONST("/agent/model", "\"unknown\""),         \
         CV_CONST("/task_status/state", state), CV_CONST("/task_status/final_signal", signal),      \
         {.at = "/task_status/message", .field = CV_NOTES, .as = AS_JOINED, .literal = "\"\""},     \
-        {.at = "/execution_summary/summary", .or = {CV_NOTES, CV_STAGE}, .as = AS_TEXT},           \
+        {.at = "/execution_summary/summary", .alt = {CV_NOTES, CV_STAGE}, .as = AS_TEXT},          \
     {                                                                                              \
-        .at = "/execution_summary/actions", .or = {CV_NOTES, CV_STAGE}, .as = AS_TEXTS             \
+        .at = "/execution_summary/actions", .alt = {CV_NOTES, CV_STAGE}, .as = AS_TEXTS            \
     }
 
 #define ENDED_AT                                                                                   \
-    {.at = "/timing/started_at", .or = {CV_TIME}, .as = AS_TIME},                                  \
+    {.at = "/timing/started_at", .alt = {CV_TIME}, .as = AS_TIME},                                 \
         {.at = "/timing/completed_at", .field = CV_TIME, .as = AS_TIME},                           \
         CV_CONST("/timing/duration_seconds", "0"), ORIGIN
 
@@ -143,41 +143,41 @@ static const struct cv_row not_done[] = {
      .field = CV_CODE,
      .as = AS_TEXT,
      .literal = "\"E_UNKNOWN\""},
-    {.at = "/error_details/message", .or = {CV_NOTES, CV_STAGE}, .as = AS_TEXT},
+    {.at = "/error_details/message", .alt = {CV_NOTES, CV_STAGE}, .as = AS_TEXT},
     ENDED_AT,
 };
 
 static const struct cv_shape shapes[] = {
     {.type = "TASK",
-     .says = CVK_DISPATCH,
-     .takes = CVK_DISPATCH | CVK_HANDOFF,
+     .kind = CVK_DISPATCH,
+     .kinds = CVK_DISPATCH | CVK_HANDOFF,
      .when = {{"/message_type", "TASK"}},
      CV_ROWS(task)},
     {.type = "RESPONSE",
-     .says = CVK_RESULT,
-     .takes = CVK_RESULT,
+     .kind = CVK_RESULT,
+     .kinds = CVK_RESULT,
      .when = {{"/message_type", "RESPONSE"}},
      CV_ROWS(response)},
     {.type = "RESPONSE/done",
-     .takes = CVK_ACK,
+     .kinds = CVK_ACK,
      .when = {{"/task_status/final_signal", "SUCCESS"}, {"/message_type", CV_NEVER}},
      .if_field = CV_STAGE,
      .if_words = "FULFILLED",
      CV_ROWS(done)},
     {.type = "RESPONSE/failed",
-     .takes = CVK_NACK,
+     .kinds = CVK_NACK,
      .when = {{"/task_status/final_signal", "FAILURE"}, {"/message_type", CV_NEVER}},
      .if_field = CV_STAGE,
      .if_words = "FAILED TIMED_OUT",
      CV_ROWS(not_done)},
     {.type = "HEARTBEAT",
-     .says = CVK_HEARTBEAT,
-     .takes = CVK_HEARTBEAT,
+     .kind = CVK_HEARTBEAT,
+     .kinds = CVK_HEARTBEAT,
      .when = {{"/event", "HEARTBEAT"}},
      CV_ROWS(heartbeat)},
     {.type = "PROGRESS_UPDATE",
-     .says = CVK_PROGRESS,
-     .takes = CVK_PROGRESS,
+     .kind = CVK_PROGRESS,
+     .kinds = CVK_PROGRESS,
      .when = {{"/event", "PROGRESS_UPDATE"}},
      CV_ROWS(progress)},
 };

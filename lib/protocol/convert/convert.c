@@ -1,8 +1,9 @@
 /*
- * A conversion: read, write, and look what the way back would make of it. The differences are what
- * the target cannot say; they go into the origin, or are named as lost. The result is checked as
- * any line of its protocol is: what the target would refuse never leaves.
+ * A conversion: read the message, write it in the target, and convert that back for a comparison.
+ * The differences are what the target cannot express; they are kept in the origin, or reported as
+ * lost. The result is checked like any line of its protocol; an invalid one is not returned.
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,31 +11,32 @@
 #include <amp/json/writer.h>
 
 #include "protocol/convert/convert.h"
-#include "protocol/convert/derive.h"
+#include "protocol/view/object.h"
 
 enum { ARENA_MOST = 256 * 1024 * 1024, EXTRA = 1024 * 1024 };
 
 struct amp_convert {
     struct amp_pool pool;
-    struct amp_buf first, restored, back, kept, origin, line;
-    struct amp_tape there, again, from; /* of restored, back, and the origin that came */
+    struct amp_buf first, restored, back, kept, origin;
+    struct amp_tape there, again, from; /* of restored, of back, of the origin in the source */
     struct amp_reader *reader;
     struct amp_check_options check;
 };
 
-/* What goes on for one message. */
+/* The conversion of one message. */
 struct job {
     struct amp_convert *c;
     const struct amp_view *v;
     enum amp_protocol to;
     const struct cv_shape *src, *dst;
     struct cv_neutral n;
-    struct amp_span came; /* the origin in the source, where it is from the target */
+    struct amp_span came; /* the origin in the source if the target wrote it, else empty */
     amp_finding_fn fn;
     void *ctx;
-    bool keeps;
-    bool says[CV_FIELDS]; /* what the result says itself */
-    bool told;            /* the payload of the result names the recipient */
+    bool keeps;              /* the target has room for an origin */
+    bool carries[CV_FIELDS]; /* the result itself has the field */
+    bool names_to;           /* the payload of the result names the recipient */
+    bool is_refused;         /* a reason was reported */
 };
 
 struct amp_convert *amp_convert_new(const struct amp_json_limits *limits,
@@ -50,9 +52,11 @@ struct amp_convert *amp_convert_new(const struct amp_json_limits *limits,
         c->check = *check;
     c->check.bare = c->check.texts = false;
     size_t most = (size_t)l.max_bytes * 8 + EXTRA;
-    struct amp_buf *bufs[] = {&c->first, &c->restored, &c->back, &c->kept, &c->origin, &c->line};
-    for (unsigned i = 0; i < CV_COUNT(bufs); i++)
-        amp_buf_init(bufs[i], most);
+    amp_buf_init(&c->first, most);
+    amp_buf_init(&c->restored, most);
+    amp_buf_init(&c->back, most);
+    amp_buf_init(&c->kept, most);
+    amp_buf_init(&c->origin, most);
     amp_pool_init(&c->pool, ARENA_MOST);
     c->reader = amp_reader_new(&l, err);
     l.max_bytes = UINT32_MAX / 2;
@@ -70,9 +74,11 @@ void amp_convert_free(struct amp_convert *c)
 {
     if (!c)
         return;
-    struct amp_buf *bufs[] = {&c->first, &c->restored, &c->back, &c->kept, &c->origin, &c->line};
-    for (unsigned i = 0; i < CV_COUNT(bufs); i++)
-        amp_buf_release(bufs[i]);
+    amp_buf_release(&c->first);
+    amp_buf_release(&c->restored);
+    amp_buf_release(&c->back);
+    amp_buf_release(&c->kept);
+    amp_buf_release(&c->origin);
     amp_tape_release(&c->there);
     amp_tape_release(&c->again);
     amp_tape_release(&c->from);
@@ -109,8 +115,8 @@ int amp_convert_fill_check(const char *pair, struct amp_error *err)
 
 /* ---- findings */
 
-/* A text that lives as long as the findings do, shortened. */
-static char *keep_text(const struct job *j, struct amp_span s)
+/* A copy of up to 300 bytes that lives as long as the findings. */
+static char *text_copy(const struct job *j, struct amp_span s)
 {
     static char none[1];
     size_t size = (s.n < 300 ? s.n : 300) + 1;
@@ -121,12 +127,12 @@ static char *keep_text(const struct job *j, struct amp_span s)
     return p;
 }
 
-static void tell(const struct job *j, enum amp_severity severity, const char *code,
-                 struct amp_span pointer, const char *expected, const char *message)
+static void finding_report(const struct job *j, enum amp_severity severity, const char *code,
+                           struct amp_span pointer, const char *message)
 {
-    char *at = keep_text(j, pointer);
+    char *at = text_copy(j, pointer);
     char *field =
-        keep_text(j, pointer.n ? (struct amp_span){pointer.p + 1, pointer.n - 1} : pointer);
+        text_copy(j, pointer.n ? (struct amp_span){pointer.p + 1, pointer.n - 1} : pointer);
     for (char *p = field; *p; p++)
         *p = *p == '/' ? '.' : *p;
     const struct amp_finding f = {.severity = severity,
@@ -137,21 +143,22 @@ static void tell(const struct job *j, enum amp_severity severity, const char *co
                                   .field = field,
                                   .pointer = at,
                                   .rule = "convert",
-                                  .message = keep_text(j, amp_span_str(message)),
+                                  .message = text_copy(j, amp_span_str(message)),
                                   .found = "",
-                                  .expected = expected};
+                                  .expected = ""};
     j->fn(j->ctx, &f);
 }
 
-__attribute__((format(printf, 2, 3))) static enum amp_convert_result refuse(const struct job *j,
+__attribute__((format(printf, 2, 3))) static enum amp_convert_result refuse(struct job *j,
                                                                             const char *fmt, ...)
 {
     char why[300];
-    __builtin_va_list ap;
-    __builtin_va_start(ap, fmt);
-    vsnprintf(why, sizeof why, fmt, ap);
-    __builtin_va_end(ap);
-    tell(j, AMP_SEV_ERROR, "cannot_convert", (struct amp_span){NULL, 0}, "", why);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    j->is_refused = true;
+    finding_report(j, AMP_SEV_ERROR, "cannot_convert", AMP_SPAN(""), why);
     return AMP_CONVERT_REFUSED;
 }
 
@@ -162,15 +169,11 @@ static void note_kept(void *ctx, struct amp_span pointer, bool changed)
     snprintf(message, sizeof message, "%s %s; %s", amp_protocol_name(j->to),
              changed ? "uses another form" : "has no such field",
              j->keeps ? "the original is in x_amp_origin" : "the value is lost");
-    tell(j, AMP_SEV_WARNING, j->keeps ? "kept_in_extension" : "not_carried", pointer, "", message);
+    finding_report(j, AMP_SEV_WARNING, j->keeps ? "kept_in_extension" : "not_carried", pointer,
+                   message);
 }
 
-struct refusal {
-    const struct job *job;
-    bool told;
-};
-
-/* The name under which a field of the target may be given; NULL: none. */
+/* The name of a field of the target for --fill; NULL: none. */
 static const char *fill_name(const struct cv_shape *s, const char *dotted)
 {
     for (unsigned i = 0; i < s->n_rows; i++) {
@@ -180,24 +183,23 @@ static const char *fill_name(const struct cv_shape *s, const char *dotted)
             a++;
             b++;
         }
-        unsigned f = row->field ? row->field : row->or [0];
+        unsigned f = row->field ? row->field : row->alt[0];
         if ((!*a || *a == '/') && !*b && f && row->as != AS_CONST)
             return names[f];
     }
     return NULL;
 }
 
-/* The first reason for which the target would refuse what came out. */
+/* Reports the first reason why the result is invalid in the target. */
 static void note_invalid(void *ctx, const struct amp_finding *f)
 {
-    struct refusal *r = ctx;
-    if (f->severity != AMP_SEV_ERROR || r->told)
+    struct job *j = ctx;
+    if (f->severity != AMP_SEV_ERROR || j->is_refused)
         return;
-    r->told = true;
-    const char *name = fill_name(r->job->dst, f->field);
-    refuse(r->job, "%s would refuse it: %.80s %s%s%.100s%s%s%s", amp_protocol_name(r->job->to),
+    const char *name = fill_name(j->dst, f->field);
+    refuse(j, "the result is not valid in %s: %.80s %s%s%.100s%s%s%s", amp_protocol_name(j->to),
            f->field, f->message, f->expected[0] ? "; expected " : "", f->expected,
-           name ? " (--fill " : "", name ? name : "", name ? "=... gives one)" : "");
+           name ? " (give it with --fill " : "", name ? name : "", name ? "=...)" : "");
 }
 
 /* ---- the steps */
@@ -210,37 +212,33 @@ static bool has_row(const struct cv_shape *s, enum cv_field field)
     return false;
 }
 
-/* The origin that the source carries, if it is from the target; the shape that it was. */
+/* The shape that the message had in the target before it was converted to the source, whose origin
+ * is then in j->came; NULL: the source has no origin of the target. */
 static const struct cv_shape *came_from(struct job *j)
 {
-    struct amp_convert *c = j->c;
+    struct amp_tape *from = &j->c->from;
     struct amp_json_fault fault;
     const struct cv_value *o = &j->n.v[CV_ORIGIN];
-    if (o->is != CV_IS_RAW || amp_tape_scan(&c->from, o->text.p, o->text.n, &fault) < 0 ||
-        c->from.tok[0].type != AMP_JSON_OBJECT)
-        return NULL;
-    uint32_t protocol = amp_tape_get(&c->from, 0, AMP_SPAN("protocol"));
-    uint32_t type = amp_tape_get(&c->from, 0, AMP_SPAN("type"));
-    if (protocol == AMP_TOK_NONE || type == AMP_TOK_NONE ||
-        c->from.tok[protocol].type != AMP_JSON_STRING ||
-        c->from.tok[type].type != AMP_JSON_STRING ||
-        !amp_tok_is(&c->from, protocol, amp_span_str(amp_protocol_name(j->to))))
+    if (o->is != CV_IS_RAW || amp_tape_scan(from, o->text.p, o->text.n, &fault) < 0 ||
+        from->tok[0].type != AMP_JSON_OBJECT ||
+        !amp_object_is(from, 0, "protocol", amp_protocol_name(j->to)))
         return NULL;
     const struct cv_shapes *all = amp_cv_shapes_of(j->to);
     for (unsigned i = 0; i < all->n; i++)
-        if (amp_tok_is(&c->from, type, amp_span_str(all->v[i].type))) {
+        if (amp_object_is(from, 0, "type", all->v[i].type)) {
             j->came = o->text;
             return &all->v[i];
         }
     return NULL;
 }
 
-/* What had no message of its own was said with another: it is read as what it was. */
+/* A kind without a message of its own in the source was written as another one: reads the message
+ * again as the kind that it was. */
 static int read_again(struct job *j, struct amp_error *err)
 {
-    if (!j->dst || ((j->src->says | j->src->takes) & j->dst->says))
+    if (!j->dst || ((j->src->kind | j->src->kinds) & j->dst->kind))
         return 0;
-    const struct cv_shape *s = amp_cv_shape_back(j->v->protocol, j->dst->says, j->v->tape);
+    const struct cv_shape *s = amp_cv_shape_back(j->v->protocol, j->dst->kind, j->v->tape);
     if (!s) {
         j->dst = NULL;
         j->came.n = 0;
@@ -256,9 +254,9 @@ static int add_text(struct amp_buf *b, const struct cv_value *v)
                                                      : amp_buf_add(b, "|", 1, NULL);
 }
 
-/* What every message has: a time, and an id that is the same whenever this is converted. */
-static int complete(struct job *j, const struct cv_shape *s, struct cv_neutral *n,
-                    struct amp_error *err)
+/* Adds what every message has: a time, and an id that depends on the contents only. */
+static int envelope_complete(struct job *j, const struct cv_shape *s, struct cv_neutral *n,
+                             struct amp_error *err)
 {
     static const enum cv_field parts[] = {CV_FROM,  CV_TO,      CV_TASK,    CV_CORR, CV_TIME,
                                           CV_STAGE, CV_PERCENT, CV_OUTCOME, CV_REF};
@@ -269,7 +267,7 @@ static int complete(struct job *j, const struct cv_shape *s, struct cv_neutral *
         return 0;
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, EXTRA);
-    int k = snprintf(head, sizeof head, "%u", s->says);
+    int k = snprintf(head, sizeof head, "%u", s->kind);
     amp_buf_add(&b, head, (size_t)k, NULL);
     for (unsigned i = 0; i < CV_COUNT(parts); i++)
         add_text(&b, &n->v[parts[i]]);
@@ -280,7 +278,7 @@ static int complete(struct job *j, const struct cv_shape *s, struct cv_neutral *
     return 0;
 }
 
-static void fill(struct job *j, const char *const *pairs)
+static void fields_fill(struct job *j, const char *const *pairs)
 {
     for (; pairs && *pairs; pairs++) {
         const char *value;
@@ -290,7 +288,7 @@ static void fill(struct job *j, const char *const *pairs)
     }
 }
 
-/* What a conversion wrote is JSON. */
+/* Scans a line of this conversion. */
 static int scan_own(struct amp_tape *t, const struct amp_buf *text, struct amp_error *err)
 {
     struct amp_json_fault fault;
@@ -300,7 +298,7 @@ static int scan_own(struct amp_tape *t, const struct amp_buf *text, struct amp_e
                          "internal: a conversion did not produce JSON", &fault);
 }
 
-/* The target's text without an origin of this conversion, in c->restored, scanned. */
+/* Writes the target's text to c->restored, with the origin in j->n, and scans it into c->there. */
 static int write_there(struct job *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
@@ -316,26 +314,25 @@ static int write_there(struct job *j, struct amp_error *err)
     return scan_own(&c->there, &c->restored, err);
 }
 
-/* Recipients: only the runtime protocol has several. */
-static bool several(const struct job *j)
+/* Whether the message has several recipients, which only the Runtime Protocol has. */
+static bool is_to_several(const struct job *j)
 {
     return j->v->n_to > 1 || (j->v->n_to == 1 && amp_span_is(j->v->to[0], "all"));
 }
 
-/* Whom an outer object has to name, empty: nobody. A message that came from SW4RM goes back as it
- * was; "unknown" is what stands where nobody was named; a question goes to the admin by its type.
- */
-static struct amp_span outer(const struct job *j)
+/* The recipient for an outer object; empty: none. A message that came from SW4RM returns as it was;
+ * "unknown" means that no recipient was named; the type of a question implies the admin. */
+static struct amp_span outer_to(const struct job *j)
 {
     const struct cv_value *to = &j->n.v[CV_TO];
     struct amp_span none = {"", 0};
-    bool named =
-        amp_cv_shapes_of(j->to)->outer_to && to->is == CV_IS_TEXT && !several(j) && !j->came.n;
-    bool asks = (j->src->says & CVK_ESCALATION) && amp_span_is(to->text, "admin");
+    bool named = amp_cv_shapes_of(j->to)->outer_to && to->is == CV_IS_TEXT && !is_to_several(j) &&
+                 !j->came.n;
+    bool asks = (j->src->kind & CVK_ESCALATION) && amp_span_is(to->text, "admin");
     return named && !asks && !amp_span_is(to->text, "unknown") ? to->text : none;
 }
 
-/* What the way back would make of it, in c->again. */
+/* Converts the result back, for a comparison with the source, and scans it into c->again. */
 static int write_back(struct job *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
@@ -343,14 +340,14 @@ static int write_back(struct job *j, struct amp_error *err)
     if (amp_cv_read(j->dst, &c->there, &c->pool, &n, err) < 0)
         return -1;
     const struct cv_value *to = &n.v[CV_TO];
-    j->told = to->is == CV_IS_TEXT && amp_span_eq(to->text, j->n.v[CV_TO].text);
-    bool listed = amp_cv_shapes_of(j->to)->lists_to && (j->dst->says & CVK_DISPATCH) &&
-                  !several(j) && to->is == CV_ABSENT && j->n.v[CV_TO].is == CV_IS_TEXT;
-    if (outer(j).n > 0 || listed) /* see wrap; toAgents */
+    j->names_to = to->is == CV_IS_TEXT && amp_span_eq(to->text, j->n.v[CV_TO].text);
+    bool listed = amp_cv_shapes_of(j->to)->lists_to && (j->dst->kind & CVK_DISPATCH) &&
+                  !is_to_several(j) && to->is == CV_ABSENT && j->n.v[CV_TO].is == CV_IS_TEXT;
+    if (outer_to(j).n > 0 || listed) /* see line_wrap; toAgents */
         n.v[CV_TO] = j->n.v[CV_TO];
     for (unsigned i = 0; i < CV_FIELDS; i++)
-        j->says[i] = n.v[i].is != CV_ABSENT;
-    if (complete(j, j->dst, &n, err) < 0)
+        j->carries[i] = n.v[i].is != CV_ABSENT;
+    if (envelope_complete(j, j->dst, &n, err) < 0)
         return -1;
     n.v[CV_ORIGIN] = (struct cv_value){.is = j->came.n ? CV_IS_RAW : CV_ABSENT, .text = j->came};
     amp_buf_reset(&c->back);
@@ -359,23 +356,23 @@ static int write_back(struct job *j, struct amp_error *err)
     return scan_own(&c->again, &c->back, err);
 }
 
-/* Whether a reader of the result would know what the message was. */
-static int is_told(struct job *j, bool *told, struct amp_error *err)
+/* Sets *shows to whether the result alone shows the shape that the source had. */
+static int check_shape(struct job *j, bool *shows, struct amp_error *err)
 {
     struct cv_neutral n;
     const struct cv_shape *seen = amp_cv_shape_of(j->to, &j->c->there);
-    *told = false;
+    *shows = false;
     if (!seen)
         return 0;
     if (amp_cv_read(seen, &j->c->there, &j->c->pool, &n, err) < 0)
         return -1;
-    const struct cv_shape *back = amp_cv_shape_for(j->v->protocol, seen->says, &n);
-    *told = back && back->rows == j->src->rows;
+    const struct cv_shape *back = amp_cv_shape_for(j->v->protocol, seen->kind, &n);
+    *shows = back && back->rows == j->src->rows;
     return 0;
 }
 
-/* Whether the way back takes the value at a pointer from what the result says. */
-static bool is_said(void *ctx, struct amp_span pointer)
+/* Whether the way back reads the value at a pointer from the result. */
+static bool is_carried(void *ctx, struct amp_span pointer)
 {
     const struct job *j = ctx;
     for (unsigned i = 0; i < j->src->n_rows; i++) {
@@ -383,22 +380,23 @@ static bool is_said(void *ctx, struct amp_span pointer)
         size_t n = strlen(row->at);
         if (n > 0 && n <= pointer.n && memcmp(row->at, pointer.p, n) == 0 &&
             (n == pointer.n || pointer.p[n] == '/'))
-            return row->as == AS_LENGTH || (row->field && j->says[row->field]);
+            return row->as == AS_LENGTH || (row->field && j->carries[row->field]);
     }
     return false;
 }
 
-/* Compares, and writes once more with what has to be kept. */
-static int keep(struct job *j, struct amp_error *err)
+/* Compares the way back with the source, and writes the result again with what must be kept. */
+static int origin_keep(struct job *j, struct amp_error *err)
 {
     struct amp_convert *c = j->c;
-    bool told;
-    const struct cv_keeping how = {is_said, NULL, j};
+    bool shows;
+    const struct cv_keeping how = {is_carried, NULL, j};
     amp_buf_reset(&c->kept);
     j->keeps = has_row(j->dst, CV_ORIGIN);
-    if (amp_cv_keep(j->v->tape, &c->again, &c->kept, &how, err) < 0 || is_told(j, &told, err) < 0)
+    if (amp_cv_keep(j->v->tape, &c->again, &c->kept, &how, err) < 0 ||
+        check_shape(j, &shows, err) < 0)
         return -1;
-    if ((c->kept.len == 0 && told) || !j->keeps)
+    if ((c->kept.len == 0 && shows) || !j->keeps)
         return 0;
     amp_buf_reset(&c->origin);
     if (amp_buf_fmt(&c->origin, err, "{\"protocol\":\"%s\",\"type\":\"%s\",\"fields\":{%.*s}}",
@@ -409,22 +407,23 @@ static int keep(struct job *j, struct amp_error *err)
     return write_there(j, err);
 }
 
-/* Names what keep found; c->again still holds the way back. */
-static int name_kept(struct job *j, struct amp_error *err)
+/* Reports what origin_keep found; c->again still has the way back. */
+static int report_kept(struct job *j, struct amp_error *err)
 {
-    const struct cv_keeping how = {is_said, note_kept, j};
+    const struct cv_keeping how = {is_carried, note_kept, j};
     amp_buf_reset(&j->c->kept);
     return amp_cv_keep(j->v->tape, &j->c->again, &j->c->kept, &how, err);
 }
 
-/* SW4RM's envelope names no recipient: where the payload does not either, an outer object does. */
-static int wrap(struct job *j, const struct amp_view *made, struct amp_error *err)
+/* SW4RM's envelope has no recipient: if its payload has none either, it is put into an outer
+ * object. */
+static int line_wrap(struct job *j, const struct amp_view *made, struct amp_error *err)
 {
     struct amp_buf *line = &j->c->restored;
     struct amp_jw w;
     AMP_BUF struct amp_buf b = {0};
-    struct amp_span to = outer(j);
-    if (to.n == 0 || j->told || (made->n_to == 1 && amp_span_eq(made->to[0], to)))
+    struct amp_span to = outer_to(j);
+    if (to.n == 0 || j->names_to || (made->n_to == 1 && amp_span_eq(made->to[0], to)))
         return 0;
     amp_buf_init(&b, line->max);
     amp_jw_init(&w, &b);
@@ -439,18 +438,18 @@ static int wrap(struct job *j, const struct amp_view *made, struct amp_error *er
     return amp_buf_add(line, b.data, b.len, err);
 }
 
-static int valid(struct job *j, struct amp_error *err)
+/* 1: the result is valid; 0: it is not, which is reported; -1: failure. */
+static int result_check(struct job *j, struct amp_error *err)
 {
-    struct refusal r = {.job = j};
     struct amp_view view;
     struct amp_check_options opt = j->c->check;
     opt.only = j->to;
     int good = amp_reader_line(j->c->reader, amp_buf_span(&j->c->restored), &opt, &view,
-                               note_invalid, &r, err);
-    return good > 0 && wrap(j, &view, err) < 0 ? -1 : good;
+                               note_invalid, j, err);
+    return good > 0 && line_wrap(j, &view, err) < 0 ? -1 : good;
 }
 
-static enum amp_convert_result convert(struct job *j, const char *const *pairs, struct amp_buf *out,
+static enum amp_convert_result job_run(struct job *j, const char *const *pairs, struct amp_buf *out,
                                        struct amp_error *err)
 {
     struct amp_convert *c = j->c;
@@ -463,8 +462,7 @@ static enum amp_convert_result convert(struct job *j, const char *const *pairs, 
                       amp_protocol_name(j->v->protocol));
     if (amp_cv_read(j->src, j->v->tape, &c->pool, &j->n, err) < 0)
         return AMP_CONVERT_FAILED;
-    /* Where the shape reads none, the view may know the one recipient: of an outer object, or of a
-     * list that is not a field of its own. */
+    /* The one recipient may be in an outer object, or in a list that no row reads. */
     const struct cv_shapes *own = amp_cv_shapes_of(j->v->protocol);
     if ((own->outer_to || own->lists_to) && j->v->n_to == 1 && !j->n.v[CV_TO].is)
         j->n.v[CV_TO] = (struct cv_value){.is = CV_IS_TEXT, .text = j->v->to[0]};
@@ -472,24 +470,24 @@ static enum amp_convert_result convert(struct job *j, const char *const *pairs, 
     if (read_again(j, err) < 0)
         return AMP_CONVERT_FAILED;
     if (!j->dst)
-        j->dst = amp_cv_shape_for(j->to, j->src->says, &j->n);
+        j->dst = amp_cv_shape_for(j->to, j->src->kind, &j->n);
     if (!j->dst)
         return refuse(j, "%s has no message like %s %.60s", to, amp_protocol_name(j->v->protocol),
                       j->src->type);
-    if (several(j) && !j->came.n)
+    if (is_to_several(j) && !j->came.n)
         return refuse(j, "%s has one recipient, the message several", to);
-    fill(j, pairs);
+    fields_fill(j, pairs);
     j->n.v[CV_ORIGIN] = (struct cv_value){.is = CV_ABSENT};
-    if (complete(j, j->src, &j->n, err) < 0)
+    if (envelope_complete(j, j->src, &j->n, err) < 0)
         return AMP_CONVERT_FAILED;
-    if (write_there(j, err) < 0 || write_back(j, err) < 0 || keep(j, err) < 0)
+    if (write_there(j, err) < 0 || write_back(j, err) < 0 || origin_keep(j, err) < 0)
         return AMP_CONVERT_FAILED;
-    int good = valid(j, err);
+    int good = result_check(j, err);
     if (good < 0)
         return AMP_CONVERT_FAILED;
     if (good == 0)
         return AMP_CONVERT_REFUSED;
-    if (name_kept(j, err) < 0 || amp_buf_add(out, c->restored.data, c->restored.len, err) < 0 ||
+    if (report_kept(j, err) < 0 || amp_buf_add(out, c->restored.data, c->restored.len, err) < 0 ||
         amp_buf_add(out, "\n", 1, err) < 0)
         return AMP_CONVERT_FAILED;
     return AMP_CONVERT_DONE;
@@ -505,7 +503,7 @@ enum amp_convert_result amp_convert_message(struct amp_convert *c, const struct 
         return AMP_CONVERT_SAME;
     amp_pool_reset(&c->pool);
     size_t before = out->len;
-    enum amp_convert_result got = convert(&j, fill_pairs, out, err);
+    enum amp_convert_result got = job_run(&j, fill_pairs, out, err);
     if (got != AMP_CONVERT_DONE)
         out->len = before;
     return got;

@@ -8,24 +8,39 @@
 #include "protocol/convert/shape.h"
 #include "protocol/view/pool.h"
 
-/* Reads all rows that the message has. -1: no memory. */
+/* Before the origin on the last line of a note. */
+#define CV_ORIGIN_MARK "x_amp_origin "
+
+/* Reads all rows that the message has. -1: out of memory. */
 int amp_cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_pool *pool,
                 struct cv_neutral *n, struct amp_error *err);
-/* Writes one object. */
+/* Appends one object. */
 int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
                  struct amp_buf *out, struct amp_error *err);
-/* What of `from` is not in `to`: members of objects, appended as the origin's "fields" by pointer.
- * `said` tells whether what `to` has at a pointer is what the other protocol says, and not only
- * derived; `tell`, unless NULL, hears each pointer. */
+
 struct cv_keeping {
-    bool (*said)(void *ctx, struct amp_span pointer);
-    void (*tell)(void *ctx, struct amp_span pointer, bool changed);
+    /* Whether the target has the value at the pointer, so that it need not be derived. */
+    bool (*is_carried)(void *ctx, struct amp_span pointer);
+    /* Gets each pointer that is kept; `changed`: the target has the member in another form. May be
+     * NULL. */
+    void (*report)(void *ctx, struct amp_span pointer, bool changed);
     void *ctx;
 };
+/* Appends the members of `from` that `to` lacks or has changed, as the origin's "fields". */
 int amp_cv_keep(const struct amp_tape *from, const struct amp_tape *to, struct amp_buf *fields,
                 const struct cv_keeping *how, struct amp_error *err);
-/* The message with the origin's fields put back. */
+/* Appends the message with the origin's fields restored. */
 int amp_cv_restore(const struct amp_tape *t, const struct amp_tape *origin, struct amp_buf *out,
                    struct amp_error *err);
+
+/* Ids and times that are derived from a text (derive.c). A text that has the form already is
+ * returned; other results are in the pool, and empty with a NULL pointer if out of memory. */
+struct amp_span amp_cv_uuid(struct amp_span text, struct amp_pool *pool);
+struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_pool *pool);
+struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool);
+struct amp_span amp_cv_msg_id(const char *type, struct amp_span task, struct amp_span id,
+                              int64_t ms, struct amp_pool *pool);
+/* A text that is not a time, and any text if out of memory, is returned unchanged. */
+struct amp_span amp_cv_time_z(struct amp_span text, struct amp_pool *pool);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Ids and times that a protocol demands in a form of its own. The same text always gives the same
- * id, so that messages which named the same thing still do.
+ * Ids and times in the form that a protocol requires. The same text always gives the same id, so
+ * that messages with the same id still have the same id after a conversion.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include <amp/base/clock.h>
 
-#include "protocol/convert/derive.h"
+#include "protocol/convert/convert.h"
 
 static uint64_t mix(uint64_t h)
 {
@@ -20,8 +20,8 @@ static uint64_t mix(uint64_t h)
     return h ^ h >> 33;
 }
 
-/* Stable for ever: it is part of what conversions mean. FNV-1a, mixed. */
-static uint64_t digest(struct amp_span s, uint64_t seed)
+/* FNV-1a, mixed. It must never change: the same message always converts to the same bytes. */
+static uint64_t text_digest(struct amp_span s, uint64_t seed)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325) ^ seed;
     for (size_t i = 0; i < s.n; i++)
@@ -29,8 +29,8 @@ static uint64_t digest(struct amp_span s, uint64_t seed)
     return mix(h);
 }
 
-__attribute__((format(printf, 2, 3))) static struct amp_span print(struct amp_pool *pool,
-                                                                   const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static struct amp_span span_print(struct amp_pool *pool,
+                                                                        const char *fmt, ...)
 {
     enum { MOST = 256 };
     char *p = amp_pool_get(pool, MOST);
@@ -43,8 +43,8 @@ __attribute__((format(printf, 2, 3))) static struct amp_span print(struct amp_po
     return (struct amp_span){p, n < 0 ? 0 : n < MOST ? (size_t)n : MOST - 1};
 }
 
-/* '9' stands for a digit, 'x' for a hexadecimal one. */
-static bool fits(struct amp_span s, const char *form)
+/* '9' in the form is any digit, 'x' any hexadecimal digit. */
+static bool has_form(struct amp_span s, const char *form)
 {
     size_t n = strlen(form);
     if (s.n != n)
@@ -59,29 +59,30 @@ static bool fits(struct amp_span s, const char *form)
 
 struct amp_span amp_cv_uuid(struct amp_span text, struct amp_pool *pool)
 {
-    if (fits(text, "xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx") && memchr("89abAB", text.p[19], 6))
+    if (has_form(text, "xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx") && memchr("89abAB", text.p[19], 6))
         return text;
-    uint64_t a = digest(text, 1), b = digest(text, 2);
-    return print(pool, "%08" PRIx32 "-%04x-4%03x-%x%03x-%012" PRIx64, (uint32_t)(a >> 32),
-                 (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff), (unsigned)(8 + (b >> 62)),
-                 (unsigned)(b >> 48 & 0xfff), b & UINT64_C(0xffffffffffff));
+    uint64_t a = text_digest(text, 1), b = text_digest(text, 2);
+    return span_print(pool, "%08" PRIx32 "-%04x-4%03x-%x%03x-%012" PRIx64, (uint32_t)(a >> 32),
+                      (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff),
+                      (unsigned)(8 + (b >> 62)), (unsigned)(b >> 48 & 0xfff),
+                      b & UINT64_C(0xffffffffffff));
 }
 
 struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_pool *pool)
 {
-    if (fits(text, "T-9999-999"))
+    if (has_form(text, "T-9999-999"))
         return text;
-    if (fits(text, "TASK-9999-01-01-999"))
-        return print(pool, "T-%.4s-%.3s", text.p + 5, text.p + 16);
-    unsigned k = (unsigned)(digest(text, 3) % 10000000);
-    return print(pool, "T-%04u-%03u", k / 1000, k % 1000);
+    if (has_form(text, "TASK-9999-01-01-999"))
+        return span_print(pool, "T-%.4s-%.3s", text.p + 5, text.p + 16);
+    unsigned k = (unsigned)(text_digest(text, 3) % 10000000);
+    return span_print(pool, "T-%04u-%03u", k / 1000, k % 1000);
 }
 
 static bool is_task_aof(struct amp_span text)
 {
     size_t i = sizeof "TASK-9999-99-99-" - 1;
     struct amp_span head = {text.p, i};
-    if (text.n < i + 3 || text.n > i + 8 || !fits(head, "TASK-9999-99-99-"))
+    if (text.n < i + 3 || text.n > i + 8 || !has_form(head, "TASK-9999-99-99-"))
         return false;
     bool number = isdigit((unsigned char)text.p[i]) && isdigit((unsigned char)text.p[i + 1]) &&
                   isdigit((unsigned char)text.p[i + 2]);
@@ -94,11 +95,11 @@ struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool)
 {
     if (is_task_aof(text))
         return text;
-    if (fits(text, "T-9999-999"))
-        return print(pool, "TASK-%.4s-01-01-%.3s", text.p + 2, text.p + 7);
-    unsigned k = (unsigned)(digest(text, 4) % 100000000);
-    return print(pool, "TASK-%04u-%02u-%02u-%03u", k / 10000 % 10000, k / 800 % 12 + 1, k % 28 + 1,
-                 k / 28 % 1000);
+    if (has_form(text, "T-9999-999"))
+        return span_print(pool, "TASK-%.4s-01-01-%.3s", text.p + 2, text.p + 7);
+    unsigned k = (unsigned)(text_digest(text, 4) % 100000000);
+    return span_print(pool, "TASK-%04u-%02u-%02u-%03u", k / 10000 % 10000, k / 800 % 12 + 1,
+                      k % 28 + 1, k / 28 % 1000);
 }
 
 struct amp_span amp_cv_msg_id(const char *type, struct amp_span task, struct amp_span id,
@@ -114,8 +115,8 @@ struct amp_span amp_cv_msg_id(const char *type, struct amp_span task, struct amp
         if (i == id.n)
             return id;
     }
-    return print(pool, "%s-%.*s-%" PRIu64 "%06u", type, (int)task.n, task.p,
-                 ms > 0 ? (uint64_t)ms : 0, (unsigned)(digest(id, 5) % 1000000));
+    return span_print(pool, "%s-%.*s-%" PRIu64 "%06u", type, (int)task.n, task.p,
+                      ms > 0 ? (uint64_t)ms : 0, (unsigned)(text_digest(id, 5) % 1000000));
 }
 
 struct amp_span amp_cv_time_z(struct amp_span text, struct amp_pool *pool)

@@ -4,7 +4,7 @@
 
 #include <amp/base/buf.h>
 
-/* What messages are about, whatever the protocol: X(id, name); the names are those of --fill. */
+/* The fields that several protocols have: X(id, name); the names are those of --fill. */
 #define CV_FIELD_LIST(X)                                                                           \
     X(NONE, "")                                                                                    \
     X(ID, "id")                                                                                    \

@@ -1,5 +1,5 @@
-/* From a message to neutral fields, by the rows of its shape. What has another JSON type than its
- * row says is left to the extension. */
+/* From a message to neutral fields, by the rows of its shape. A value of another JSON type than the
+ * row's is not read; the origin keeps it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,37 +7,35 @@
 #include <amp/base/num.h>
 
 #include "protocol/convert/convert.h"
+#include "protocol/view/fill.h"
+#include "protocol/view/object.h"
 
-#define ORIGIN_MARK "x_amp_origin "
+struct reading {
+    const struct amp_tape *t;
+    struct amp_pool *pool;
+    struct cv_neutral *n;
+    struct amp_error *err;
+};
 
-static int text_of(const struct amp_tape *t, uint32_t tok, struct amp_pool *pool,
-                   struct amp_span *out, struct amp_error *err)
+static struct cv_value text_value(struct amp_span text)
 {
-    if (!(t->tok[tok].flags & AMP_TOK_ESCAPED)) {
-        *out = amp_tok_raw(t, tok);
-        return 0;
-    }
-    AMP_BUF struct amp_buf b = {0};
-    amp_buf_init(&b, (size_t)t->tok[tok].len + 1);
-    if (amp_tok_text(t, tok, &b, out, err) < 0)
-        return -1;
-    char *p = amp_pool_get(pool, out->n ? out->n : 1);
-    if (!p)
-        return amp_fail_memory(err);
-    if (out->n > 0)
-        memcpy(p, out->p, out->n);
-    out->p = p;
-    return 0;
+    return (struct cv_value){.is = CV_IS_TEXT, .text = text};
 }
 
-/* The elements' texts, or those under a key of theirs; an element without is passed over. */
-static int texts_of(const struct amp_tape *t, uint32_t tok, const char *key, struct amp_pool *pool,
-                    struct cv_value *v, struct amp_error *err)
+static struct cv_value raw_value(struct amp_span json)
 {
+    return (struct cv_value){.is = CV_IS_RAW, .text = json};
+}
+
+/* The texts of an array's elements, or of the members under a key of the elements; an element
+ * without such a text is skipped. */
+static int read_texts(struct reading *r, uint32_t tok, const char *key, struct cv_value *v)
+{
+    const struct amp_tape *t = r->t;
     uint32_t count = t->tok[tok].count, n = 0;
-    struct amp_span *list = amp_pool_get(pool, (count ? count : 1) * sizeof *list);
+    struct amp_span *list = amp_pool_get(r->pool, (count ? count : 1) * sizeof *list);
     if (!list)
-        return amp_fail_memory(err);
+        return amp_fail_memory(r->err);
     for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next) {
         uint32_t at = i;
         if (key)
@@ -45,22 +43,21 @@ static int texts_of(const struct amp_tape *t, uint32_t tok, const char *key, str
                                                    : AMP_TOK_NONE;
         if (at == AMP_TOK_NONE || t->tok[at].type != AMP_JSON_STRING)
             continue;
-        if (text_of(t, at, pool, &list[n++], err) < 0)
+        if (amp_fill_text(t, at, r->pool, &list[n++], r->err) < 0)
             return -1;
     }
     *v = (struct cv_value){.is = CV_IS_LIST, .list = list, .n = n};
     return 0;
 }
 
-static int lines_of(struct amp_span text, struct amp_pool *pool, struct cv_value *v,
-                    struct amp_error *err)
+static int read_lines(struct reading *r, struct amp_span text, struct cv_value *v)
 {
     uint32_t n = 1;
     for (size_t i = 0; i < text.n; i++)
         n += text.p[i] == '\n';
-    struct amp_span *list = amp_pool_get(pool, n * sizeof *list);
+    struct amp_span *list = amp_pool_get(r->pool, n * sizeof *list);
     if (!list)
-        return amp_fail_memory(err);
+        return amp_fail_memory(r->err);
     n = 0;
     for (size_t from = 0, i = 0; i <= text.n; i++)
         if (i == text.n || text.p[i] == '\n') {
@@ -71,25 +68,25 @@ static int lines_of(struct amp_span text, struct amp_pool *pool, struct cv_value
     return 0;
 }
 
-static void word_of(const struct cv_row *row, struct amp_span own, const struct cv_neutral *n,
-                    struct cv_value *v)
+static void read_word(const struct reading *r, const struct cv_row *row, struct amp_span own,
+                      struct cv_value *v)
 {
-    for (const struct cv_word *w = row->words; w->own; w++)
-        if (amp_span_is(own, w->own)) {
-            *v = (struct cv_value){.is = CV_IS_TEXT, .text = amp_span_str(w->neutral)};
-            return;
-        }
-    if (row->infer)
-        *v = (struct cv_value){.is = CV_IS_TEXT,
-                               .text = amp_span_str(row->infer(own, n->v[CV_SUMMARY].text))};
+    const char *neutral = NULL;
+    for (const struct cv_word *w = row->words; w->own && !neutral; w++)
+        if (amp_span_is(own, w->own))
+            neutral = w->neutral;
+    if (!neutral && row->infer)
+        neutral = row->infer(own, r->n->v[CV_SUMMARY].text);
+    if (neutral)
+        *v = text_value(amp_span_str(neutral));
 }
 
-/* Numbers that stand for words: the first row whose number is not below. */
-static void numbered(const struct amp_tape *t, uint32_t tok, const struct cv_row *row,
-                     struct cv_value *v)
+/* Numbers for words: the first word whose number is not below the value, or the last word. */
+static void read_numbered(const struct reading *r, uint32_t tok, const struct cv_row *row,
+                          struct cv_value *v)
 {
     int64_t k;
-    if (!amp_tok_int(t, tok, &k))
+    if (!amp_tok_int(r->t, tok, &k))
         return;
     const struct cv_word *w = row->words;
     while (w[1].own) {
@@ -98,108 +95,110 @@ static void numbered(const struct amp_tape *t, uint32_t tok, const struct cv_row
             break;
         w++;
     }
-    *v = (struct cv_value){.is = CV_IS_TEXT, .text = amp_span_str(w->neutral)};
+    *v = text_value(amp_span_str(w->neutral));
 }
 
-static void origin_of(struct amp_span json, struct cv_neutral *n)
+/* A text whose last line may be the origin. */
+static int read_note(struct reading *r, struct amp_span text, struct cv_value *v)
 {
-    n->v[CV_ORIGIN] = (struct cv_value){.is = CV_IS_RAW, .text = json};
-}
-
-/* A text, and behind its last line perhaps the origin. */
-static int note_of(struct amp_span text, struct amp_pool *pool, struct cv_value *v,
-                   struct cv_neutral *n, struct amp_error *err)
-{
-    size_t mark = sizeof ORIGIN_MARK - 1, from = text.n;
+    size_t mark = sizeof CV_ORIGIN_MARK - 1, from = text.n;
     while (from > 0 && text.p[from - 1] != '\n')
         from--;
-    if (text.n - from > mark && memcmp(text.p + from, ORIGIN_MARK, mark) == 0) {
-        origin_of((struct amp_span){text.p + from + mark, text.n - from - mark}, n);
+    struct amp_span last = {text.p + from, text.n - from};
+    if (last.n > mark && memcmp(last.p, CV_ORIGIN_MARK, mark) == 0) {
+        r->n->v[CV_ORIGIN] = raw_value((struct amp_span){last.p + mark, last.n - mark});
         text.n = from ? from - 1 : 0;
         if (text.n == 0)
             return 0;
     }
-    return lines_of(text, pool, v, err);
+    return read_lines(r, text, v);
 }
 
-static int log_of(const struct amp_tape *t, uint32_t tok, struct amp_pool *pool, struct cv_value *v,
-                  struct cv_neutral *n, struct amp_error *err)
+/* AMP's work log, whose last entry may be the origin. */
+static int read_log(struct reading *r, uint32_t tok, struct cv_value *v)
 {
-    if (texts_of(t, tok, "detail", pool, v, err) < 0)
+    const struct amp_tape *t = r->t;
+    if (read_texts(r, tok, "detail", v) < 0)
         return -1;
     if (v->n == 0)
         return 0;
     uint32_t last = tok + 1;
     while (t->tok[last].next < t->tok[tok].next)
         last = t->tok[last].next;
-    uint32_t action = t->tok[last].type == AMP_JSON_OBJECT
-                          ? amp_tape_get(t, last, AMP_SPAN("action"))
-                          : AMP_TOK_NONE;
-    if (action != AMP_TOK_NONE && t->tok[action].type == AMP_JSON_STRING &&
-        amp_tok_is(t, action, AMP_SPAN("x_amp_origin")))
-        origin_of(v->list[--v->n], n);
+    if (t->tok[last].type == AMP_JSON_OBJECT && amp_object_is(t, last, "action", "x_amp_origin"))
+        r->n->v[CV_ORIGIN] = raw_value(v->list[--v->n]);
     return 0;
 }
 
-static int print_int(int64_t k, struct amp_pool *pool, struct cv_value *v, struct amp_error *err)
+static int read_lone(struct reading *r, uint32_t tok, struct cv_value *v)
 {
-    char *p = amp_pool_get(pool, 24);
-    if (!p)
-        return amp_fail_memory(err);
-    int n = snprintf(p, 24, "%" PRId64, k);
-    *v = (struct cv_value){.is = CV_IS_RAW, .text = {p, (size_t)n}};
+    struct cv_value all;
+    if (read_texts(r, tok, NULL, &all) < 0)
+        return -1;
+    if (all.n == 1)
+        *v = text_value(all.list[0]);
     return 0;
 }
 
-static int time_of(int64_t ms, struct amp_pool *pool, struct cv_value *v, struct amp_error *err)
+static int read_retries(struct reading *r, uint32_t tok, struct cv_value *v)
 {
-    char *p = amp_pool_get(pool, AMP_TIME_MAX);
+    enum { DIGITS = 24 };
+    int64_t k;
+    if (!amp_tok_int(r->t, tok, &k) || k == INT64_MAX)
+        return 0;
+    char *p = amp_pool_get(r->pool, DIGITS);
     if (!p)
-        return amp_fail_memory(err);
-    amp_time_format(ms, p);
-    *v = (struct cv_value){.is = CV_IS_TEXT, .text = amp_span_str(p)};
+        return amp_fail_memory(r->err);
+    snprintf(p, DIGITS, "%" PRId64, k + 1);
+    *v = raw_value(amp_span_str(p));
     return 0;
 }
 
-static int read_array(const struct cv_row *row, const struct amp_tape *t, uint32_t tok,
-                      struct amp_pool *pool, struct cv_value *v, struct cv_neutral *n,
-                      struct amp_error *err)
+static int read_ttl(struct reading *r, uint32_t tok, struct cv_value *v)
+{
+    const struct cv_value *time = &r->n->v[CV_TIME];
+    int64_t k, ms;
+    if (!amp_tok_int(r->t, tok, &k) || time->is != CV_IS_TEXT || !amp_time_parse(time->text, &ms) ||
+        k < 0 || k > INT64_C(1000000000000000) || ms > INT64_C(200000000000000) - k)
+        return 0;
+    char *p = amp_pool_get(r->pool, AMP_TIME_MAX);
+    if (!p)
+        return amp_fail_memory(r->err);
+    amp_time_format(ms + k, p);
+    *v = text_value(amp_span_str(p));
+    return 0;
+}
+
+static int read_array(struct reading *r, const struct cv_row *row, uint32_t tok, struct cv_value *v)
 {
     switch (row->as) {
     case AS_TEXTS:
-        return texts_of(t, tok, NULL, pool, v, err);
+        return read_texts(r, tok, NULL, v);
     case AS_OBJECTS:
-        return texts_of(t, tok, row->words[0].own, pool, v, err);
+        return read_texts(r, tok, row->words[0].own, v);
     case AS_LOG:
-        return log_of(t, tok, pool, v, n, err);
-    case AS_LONE: {
-        struct cv_value all;
-        if (texts_of(t, tok, NULL, pool, &all, err) < 0)
-            return -1;
-        if (all.n == 1)
-            *v = (struct cv_value){.is = CV_IS_TEXT, .text = all.list[0]};
-        return 0;
-    }
+        return read_log(r, tok, v);
+    case AS_LONE:
+        return read_lone(r, tok, v);
     default:
         return 0;
     }
 }
 
-static int read_string(const struct cv_row *row, const struct amp_tape *t, uint32_t tok,
-                       struct amp_pool *pool, struct cv_value *v, struct cv_neutral *n,
-                       struct amp_error *err)
+static int read_string(struct reading *r, const struct cv_row *row, uint32_t tok,
+                       struct cv_value *v)
 {
     struct amp_span text;
-    if (text_of(t, tok, pool, &text, err) < 0)
+    if (amp_fill_text(r->t, tok, r->pool, &text, r->err) < 0)
         return -1;
     switch (row->as) {
     case AS_WORD:
-        word_of(row, text, n, v);
+        read_word(r, row, text, v);
         return 0;
     case AS_JOINED:
-        return lines_of(text, pool, v, err);
+        return read_lines(r, text, v);
     case AS_NOTE:
-        return note_of(text, pool, v, n, err);
+        return read_note(r, text, v);
     case AS_TEXT:
     case AS_TIME:
     case AS_TIME_Z:
@@ -210,33 +209,45 @@ static int read_string(const struct cv_row *row, const struct amp_tape *t, uint3
     case AS_MSG_ID:
     case AS_ROLE:
         if (text.n > 0)
-            *v = (struct cv_value){.is = CV_IS_TEXT, .text = text};
+            *v = text_value(text);
         return 0;
     default:
         return 0;
     }
 }
 
-static int read_number(const struct cv_row *row, const struct amp_tape *t, uint32_t tok,
-                       struct amp_pool *pool, struct cv_value *v, struct cv_neutral *n,
-                       struct amp_error *err)
+static int read_number(struct reading *r, const struct cv_row *row, uint32_t tok,
+                       struct cv_value *v)
 {
-    int64_t k, ms;
     switch (row->as) {
     case AS_NUMBERED:
-        numbered(t, tok, row, v);
+        read_numbered(r, tok, row, v);
         return 0;
     case AS_SEQUENCE:
-        *v = (struct cv_value){.is = CV_IS_RAW, .text = amp_tok_source(t, tok)};
+        *v = raw_value(amp_tok_source(r->t, tok));
         return 0;
     case AS_RETRIES:
-        return amp_tok_int(t, tok, &k) && k < INT64_MAX ? print_int(k + 1, pool, v, err) : 0;
+        return read_retries(r, tok, v);
     case AS_TTL:
-        if (!amp_tok_int(t, tok, &k) || n->v[CV_TIME].is != CV_IS_TEXT ||
-            !amp_time_parse(n->v[CV_TIME].text, &ms) || k < 0 || k > INT64_C(1000000000000000) ||
-            ms > INT64_C(200000000000000) - k)
-            return 0;
-        return time_of(ms + k, pool, v, err);
+        return read_ttl(r, tok, v);
+    default:
+        return 0;
+    }
+}
+
+static int read_value(struct reading *r, const struct cv_row *row, uint32_t tok, struct cv_value *v)
+{
+    if (row->as == AS_RAW) {
+        *v = raw_value(amp_tok_source(r->t, tok));
+        return 0;
+    }
+    switch (r->t->tok[tok].type) {
+    case AMP_JSON_ARRAY:
+        return read_array(r, row, tok, v);
+    case AMP_JSON_STRING:
+        return read_string(r, row, tok, v);
+    case AMP_JSON_NUMBER:
+        return read_number(r, row, tok, v);
     default:
         return 0;
     }
@@ -245,30 +256,21 @@ static int read_number(const struct cv_row *row, const struct amp_tape *t, uint3
 int amp_cv_read(const struct cv_shape *s, const struct amp_tape *t, struct amp_pool *pool,
                 struct cv_neutral *n, struct amp_error *err)
 {
+    struct reading r = {t, pool, n, err};
     *n = (struct cv_neutral){0};
     for (unsigned i = 0; i < s->n_rows; i++) {
         const struct cv_row *row = &s->rows[i];
-        struct cv_value v = {0};
+        struct cv_value *field = &n->v[row->field], v = {0};
         if (!row->at[0]) {
-            v = (struct cv_value){.is = CV_IS_TEXT, .text = amp_span_str(row->literal)};
-            n->v[row->field] = v;
+            *field = text_value(amp_span_str(row->literal));
             continue;
         }
         uint32_t tok = row->field ? amp_tape_pointer(t, 0, amp_span_str(row->at)) : AMP_TOK_NONE;
-        if (tok == AMP_TOK_NONE || n->v[row->field].is || row->as == AS_CONST)
+        if (tok == AMP_TOK_NONE || field->is || row->as == AS_CONST)
             continue;
-        int rc = 0;
-        if (row->as == AS_RAW)
-            v = (struct cv_value){.is = CV_IS_RAW, .text = amp_tok_source(t, tok)};
-        else if (t->tok[tok].type == AMP_JSON_ARRAY)
-            rc = read_array(row, t, tok, pool, &v, n, err);
-        else if (t->tok[tok].type == AMP_JSON_STRING)
-            rc = read_string(row, t, tok, pool, &v, n, err);
-        else if (t->tok[tok].type == AMP_JSON_NUMBER)
-            rc = read_number(row, t, tok, pool, &v, n, err);
-        if (rc < 0)
+        if (read_value(&r, row, tok, &v) < 0)
             return -1;
-        n->v[row->field] = v;
+        *field = v;
     }
     return 0;
 }

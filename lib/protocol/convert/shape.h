@@ -1,6 +1,6 @@
 /*
- * The tables by which a protocol takes part in conversions: its shapes, and for each a row for
- * every field that other protocols have, too.
+ * The tables with which a protocol takes part in conversions: its shapes, and for each shape a row
+ * for every field that other protocols also have.
  */
 #ifndef PROTOCOL_CONVERT_SHAPE_H
 #define PROTOCOL_CONVERT_SHAPE_H
@@ -13,31 +13,32 @@
 
 /* How a protocol writes a field. */
 enum cv_as {
-    AS_CONST,    /* always the row's literal; with a field and no pointer: what the shape implies */
+    AS_CONST,    /* always the row's literal; with a field and no pointer: the shape implies it */
     AS_TEXT,     /* a string */
     AS_TEXTS,    /* a list of strings */
-    AS_JOINED,   /* the list as one string, a line each */
-    AS_LONE,     /* a list of strings for one text */
-    AS_RAW,      /* any JSON, as it stands */
+    AS_JOINED,   /* a list as one string, one line per item */
+    AS_LONE,     /* one text as a list of one string */
+    AS_RAW,      /* any JSON, unchanged */
     AS_TIME,     /* RFC 3339 */
     AS_TIME_Z,   /* RFC 3339 in UTC */
-    AS_WORD,     /* by the row's words */
-    AS_NUMBERED, /* by the row's words, each a number */
+    AS_WORD,     /* one of the row's words */
+    AS_NUMBERED, /* one of the row's words, each a number */
     AS_UUID,
     AS_TASK_AMP, /* T-YYYY-NNN */
     AS_TASK_AOF, /* TASK-YYYY-MM-DD-NNN */
     AS_MSG_ID,   /* {type}-{task}-{number} */
     AS_ROLE,     /* AMP's roles */
-    AS_SEQUENCE, /* a number; else the time in milliseconds */
-    AS_RETRIES,  /* attempts from 0 */
-    AS_OBJECTS,  /* a list of objects with the text under words[0].own; words[0].neutral is one */
-    AS_TTL,      /* milliseconds from the time */
-    AS_NOTE,     /* AS_JOINED, and the origin behind it */
-    AS_LOG,      /* AMP's work log, with the origin as an entry */
-    AS_DUE_Z,    /* RFC 3339 in UTC; else a day after the time */
-    AS_SUBTASKS, /* written only: one, of the text */
-    AS_SUBTASK,  /* written only: that one's id */
-    AS_LENGTH,   /* of the payload; written only, behind it */
+    AS_SEQUENCE, /* a number; if absent: the time in milliseconds */
+    AS_RETRIES,  /* the number of the attempt, from 0 */
+    AS_OBJECTS,  /* a list of objects: words[0].own is the key of the text, words[0].neutral the
+                    template of an object (template_write) */
+    AS_TTL,      /* milliseconds after the time */
+    AS_NOTE,     /* AS_JOINED, with the origin as the last line */
+    AS_LOG,      /* AMP's work log, with the origin as the last entry */
+    AS_DUE_Z,    /* RFC 3339 in UTC; if absent: a day after the time */
+    AS_SUBTASKS, /* write only: a list of one subtask with the text */
+    AS_SUBTASK,  /* write only: the id of that subtask */
+    AS_LENGTH,   /* write only: the payload's length; the row follows the payload's rows */
 };
 
 struct cv_word {
@@ -45,18 +46,18 @@ struct cv_word {
 };
 
 struct cv_row {
-    const char *at; /* RFC 6901, object members only; rows of one object stand together */
+    const char *at; /* RFC 6901, object members only; rows of one object are consecutive */
     uint8_t field, as;
-    uint8_t or [3];              /* fields that stand in where the first is absent */
-    uint16_t most;               /* characters of a text, 0 any */
-    uint16_t items;              /* of a list, 0 any */
+    uint8_t alt[3];              /* fields to write if the first one is absent, in this order */
+    uint16_t most;               /* characters of a text at most; 0: any number */
+    uint16_t items;              /* items of a list at most; 0: any number */
     const struct cv_word *words; /* ends with NULLs */
-    /* AS_WORD: the word for what is none of them, by that and what is said of it; or NULL. */
+    /* AS_WORD: derives the word if the text is none of `words`; may be NULL. */
     const char *(*infer)(struct amp_span text, struct amp_span summary);
-    const char *literal; /* JSON, where nothing else is there; NULL: the member is left out */
+    const char *literal; /* JSON to write if there is no value; NULL: the member is left out */
 };
 
-/* What a message is; a shape says one and takes several. */
+/* The kinds of messages, as bits. */
 enum cv_kind {
     CVK_DISPATCH = 1,
     CVK_HANDOFF = 2,
@@ -72,35 +73,35 @@ enum cv_kind {
     CVK_VERDICT = 2048,
 };
 
-#define CV_NEVER "\n" /* read only where the origin says that it was written */
+#define CV_NEVER "\n" /* this shape is read only if the origin names it */
 struct cv_cond {
-    const char *at, *is; /* is NULL: present */
+    const char *at, *is; /* is NULL: any value */
 };
 
 struct cv_shape {
-    const char *type; /* unique in its protocol; named in the origin */
-    unsigned says, takes;
-    struct cv_cond when[3];
-    uint8_t if_field; /* writing: only where this field is one of if_words, blank-separated */
+    const char *type;       /* unique in its protocol; named in the origin */
+    unsigned kind;          /* what such a message is */
+    unsigned kinds;         /* bits of the kinds that are written in this shape */
+    struct cv_cond when[3]; /* the conditions of a message of this shape */
+    uint8_t if_field;       /* written only if this field is one of if_words, blank-separated */
     const char *if_words;
     const struct cv_row *rows;
     unsigned n_rows;
-    const char *word; /* for AS_MSG_ID: AMP's type */
-    const char *from, *to;
+    const char *word; /* AMP's type, for AS_MSG_ID */
 };
 
-/* All that a protocol says. */
+/* All shapes of a protocol. */
 struct cv_shapes {
     const struct cv_shape *v;
     unsigned n;
-    bool outer_to; /* the recipient stands outside: no row reads or writes it */
-    bool lists_to; /* so does a list of recipients, of a dispatch */
+    bool outer_to; /* the recipient is in an outer object: no row reads or writes it */
+    bool lists_to; /* the recipients of a dispatch are a list, which no row reads or writes */
 };
 #define X(id, name, title) extern const struct cv_shapes amp_cv_shapes_##name;
 AMP_PROTOCOL_LIST(X)
 #undef X
 
-/* Rows: a constant; what the shape itself says; the rows of a shape. */
+/* Rows: a constant; a value that the shape implies; the rows of a shape. */
 #define CV_CONST(pointer, json)                                                                    \
     {                                                                                              \
         .at = (pointer), .as = AS_CONST, .literal = (json)                                         \
@@ -112,13 +113,13 @@ AMP_PROTOCOL_LIST(X)
 #define CV_ROWS(r) .rows = (r), .n_rows = CV_COUNT(r)
 
 const struct cv_shapes *amp_cv_shapes_of(enum amp_protocol p);
-/* What a message is; NULL: nothing that is known here. */
+/* The shape of a message; NULL: none of them. */
 const struct cv_shape *amp_cv_shape_of(enum amp_protocol p, const struct amp_tape *t);
-/* The shape in which a protocol would have said it in this message; NULL: it cannot have. */
-const struct cv_shape *amp_cv_shape_back(enum amp_protocol p, unsigned says,
+/* The shape of a message that was written for this kind; NULL: none. */
+const struct cv_shape *amp_cv_shape_back(enum amp_protocol p, unsigned kind,
                                          const struct amp_tape *t);
-/* The shape in which a protocol would say it; NULL: it does not. */
-const struct cv_shape *amp_cv_shape_for(enum amp_protocol p, unsigned says,
+/* The shape in which a protocol writes this kind; NULL: none. */
+const struct cv_shape *amp_cv_shape_for(enum amp_protocol p, unsigned kind,
                                         const struct cv_neutral *n);
 
 #endif

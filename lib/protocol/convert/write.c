@@ -7,28 +7,26 @@
 #include <amp/json/writer.h>
 
 #include "protocol/convert/convert.h"
-#include "protocol/convert/derive.h"
 #include "json/text.h"
 
-#define ORIGIN_MARK "x_amp_origin "
-
-/* What a row is written from. */
+/* The value that a row is written from: its field, or the first of its alternatives that is not
+ * empty. */
 static const struct cv_value *value_of(const struct cv_row *row, const struct cv_neutral *n)
 {
     static const struct cv_value none;
     const struct cv_value *v = &n->v[row->field];
     bool empty = v->is == CV_IS_LIST && v->n == 0;
-    for (unsigned i = 0; (v->is == CV_ABSENT || empty) && i < CV_COUNT(row->or) && row->or [i];
+    for (unsigned i = 0; (v->is == CV_ABSENT || empty) && i < CV_COUNT(row->alt) && row->alt[i];
          i++) {
-        const struct cv_value *other = &n->v[row->or [i]];
+        const struct cv_value *other = &n->v[row->alt[i]];
         if (other->is == CV_IS_TEXT || (other->is == CV_IS_LIST && other->n > 0))
             return other;
     }
     return v->is ? v : &none;
 }
 
-/* At most so many characters, whole ones. */
-static struct amp_span cut(struct amp_span s, unsigned most)
+/* The first `most` characters; 0: all of them. */
+static struct amp_span text_cut(struct amp_span s, unsigned most)
 {
     size_t i = 0;
     if (most == 0)
@@ -41,8 +39,9 @@ static struct amp_span cut(struct amp_span s, unsigned most)
     return s;
 }
 
-/* A value as one text: a list a line each. */
-static bool as_text(const struct cv_value *v, struct amp_pool *pool, struct amp_span *out)
+/* Sets *out to a value as one text, one line for each item of a list. False: it has no text, or out
+ * of memory. */
+static bool text_joined(const struct cv_value *v, struct amp_pool *pool, struct amp_span *out)
 {
     if (v->is == CV_IS_TEXT) {
         *out = v->text;
@@ -70,8 +69,9 @@ static bool as_text(const struct cv_value *v, struct amp_pool *pool, struct amp_
     return true;
 }
 
-static const char *word(const struct cv_row *row, struct amp_span neutral,
-                        const struct cv_neutral *n)
+/* The row's own word; NULL: none. */
+static const char *word_own(const struct cv_row *row, struct amp_span neutral,
+                            const struct cv_neutral *n)
 {
     for (const struct cv_word *w = row->words; w->own; w++)
         if (amp_span_is(neutral, w->neutral))
@@ -79,7 +79,7 @@ static const char *word(const struct cv_row *row, struct amp_span neutral,
     return row->infer ? row->infer(neutral, n->v[CV_SUMMARY].text) : NULL;
 }
 
-/* What a message is about where it names no task. */
+/* The task of a message; if it names none, its conversation or its id. */
 static struct amp_span task_of(const struct cv_neutral *n)
 {
     static const enum cv_field from[] = {CV_TASK, CV_CORR, CV_ID};
@@ -95,9 +95,9 @@ static int64_t time_ms(const struct cv_neutral *n)
     return n->v[CV_TIME].is == CV_IS_TEXT && amp_time_parse(n->v[CV_TIME].text, &ms) ? ms : 0;
 }
 
-/* A template: % is the text, @ the time. */
-static void put_object(struct amp_jw *w, const char *form, struct amp_span text,
-                       const struct cv_neutral *n, unsigned most)
+/* Writes a template, in which % is the text and @ the time. */
+static void template_write(struct amp_jw *w, const char *form, struct amp_span text,
+                           const struct cv_neutral *n, unsigned most)
 {
     AMP_BUF struct amp_buf b = {0};
     struct amp_jw in;
@@ -105,7 +105,7 @@ static void put_object(struct amp_jw *w, const char *form, struct amp_span text,
     for (const char *p = form; *p; p++) {
         amp_jw_init(&in, &b);
         if (*p == '%')
-            amp_jw_str(&in, cut(text, most));
+            amp_jw_str(&in, text_cut(text, most));
         else if (*p == '@')
             amp_jw_str(&in, n->v[CV_TIME].text);
         else
@@ -124,38 +124,34 @@ static void put_list(struct amp_jw *w, const struct cv_row *row, const struct cv
     amp_jw_open(w, '[');
     for (uint32_t i = 0; i < count; i++)
         if (row->as == AS_OBJECTS || row->as == AS_LOG)
-            put_object(w, row->words[0].neutral, list[i], n, row->most);
+            template_write(w, row->words[0].neutral, list[i], n, row->most);
         else
-            amp_jw_str(w, cut(list[i], row->most));
+            amp_jw_str(w, text_cut(list[i], row->most));
     if (row->as == AS_LOG && n->v[CV_ORIGIN].is == CV_IS_RAW)
-        put_object(w, row->words[1].neutral, n->v[CV_ORIGIN].text, n, 0);
+        template_write(w, row->words[1].neutral, n->v[CV_ORIGIN].text, n, 0);
     amp_jw_close(w, ']');
 }
 
+/* The value's lines, and the origin behind its mark as the last line. */
 static bool put_note(struct amp_jw *w, const struct cv_value *v, const struct cv_neutral *n,
                      struct amp_pool *pool)
 {
     struct amp_span text = {"", 0}, origin = n->v[CV_ORIGIN].text;
-    bool have = as_text(v, pool, &text);
-    if (n->v[CV_ORIGIN].is == CV_IS_RAW) {
-        size_t mark = sizeof ORIGIN_MARK - 1;
-        char *p = amp_pool_get(pool, text.n + 1 + mark + origin.n);
-        if (!p)
-            return false;
-        size_t at = 0;
-        if (text.n > 0) {
-            memcpy(p, text.p, text.n);
-            p[text.n] = '\n';
-            at = text.n + 1;
-        }
-        memcpy(p + at, ORIGIN_MARK, mark);
-        memcpy(p + at + mark, origin.p, origin.n);
-        text = (struct amp_span){p, at + mark + origin.n};
-        have = true;
+    if (n->v[CV_ORIGIN].is != CV_IS_RAW) {
+        bool have = text_joined(v, pool, &text);
+        if (have)
+            amp_jw_str(w, text);
+        return have;
     }
-    if (have)
-        amp_jw_str(w, text);
-    return have;
+    AMP_BUF struct amp_buf note = {0};
+    text_joined(v, pool, &text);
+    amp_buf_init(&note, w->out->max);
+    if (amp_buf_add(&note, text.p, text.n, &w->err) < 0 ||
+        amp_buf_fmt(&note, &w->err, "%s" CV_ORIGIN_MARK "%.*s", text.n > 0 ? "\n" : "",
+                    (int)origin.n, origin.p) < 0)
+        w->failed = true;
+    amp_jw_str(w, amp_buf_span(&note));
+    return true;
 }
 
 static bool is_role(struct amp_span s)
@@ -164,55 +160,52 @@ static bool is_role(struct amp_span s)
            amp_span_is(s, "reviewer");
 }
 
-/* Texts of every form. */
-static bool put_text(struct amp_jw *w, const struct cv_shape *s, const struct cv_row *row,
-                     struct amp_span text, const struct cv_neutral *n, struct amp_pool *pool)
+/* A text in the row's form; without an address if it has none. */
+static struct amp_span text_form(const struct cv_shape *s, const struct cv_row *row,
+                                 struct amp_span text, const struct cv_neutral *n,
+                                 struct amp_pool *pool)
 {
-    const char *own;
+    static const struct amp_span none;
     switch (row->as) {
     case AS_TEXT:
     case AS_JOINED:
-        amp_jw_str(w, cut(text, row->most));
-        return true;
+        return text_cut(text, row->most);
     case AS_TIME:
-        amp_jw_str(w, text);
-        return true;
+        return text;
     case AS_TIME_Z:
-        amp_jw_str(w, amp_cv_time_z(text, pool));
-        return true;
+        return amp_cv_time_z(text, pool);
     case AS_WORD:
-        own = word(row, text, n);
-        if (own)
-            amp_jw_str(w, amp_span_str(own));
-        return own != NULL;
-    case AS_NUMBERED:
-        own = word(row, text, n);
-        if (own)
-            amp_jw_raw(w, amp_span_str(own));
-        return own != NULL;
+    case AS_NUMBERED: {
+        const char *own = word_own(row, text, n);
+        return own ? amp_span_str(own) : none;
+    }
     case AS_UUID:
-        amp_jw_str(w, amp_cv_uuid(text, pool));
-        return true;
+        return amp_cv_uuid(text, pool);
     case AS_TASK_AMP:
-        amp_jw_str(w, amp_cv_task_amp(text, pool));
-        return true;
+        return amp_cv_task_amp(text, pool);
     case AS_TASK_AOF:
-        amp_jw_str(w, amp_cv_task_aof(text, pool));
-        return true;
-    case AS_MSG_ID: {
-        struct amp_span task = amp_cv_task_amp(task_of(n), pool);
-        amp_jw_str(w, amp_cv_msg_id(s->word, task, text, time_ms(n), pool));
-        return true;
-    }
-    case AS_ROLE: {
-        bool system = amp_span_is(text, "system") && row->field == CV_FROM;
-        if (is_role(text) || system)
-            amp_jw_str(w, text);
-        return is_role(text) || system;
-    }
+        return amp_cv_task_aof(text, pool);
+    case AS_MSG_ID:
+        return amp_cv_msg_id(s->word, amp_cv_task_amp(task_of(n), pool), text, time_ms(n), pool);
+    case AS_ROLE:
+        return is_role(text) || (row->field == CV_FROM && amp_span_is(text, "system")) ? text
+                                                                                       : none;
     default:
-        return false;
+        return none;
     }
+}
+
+static bool put_text(struct amp_jw *w, const struct cv_shape *s, const struct cv_row *row,
+                     struct amp_span text, const struct cv_neutral *n, struct amp_pool *pool)
+{
+    struct amp_span form = text_form(s, row, text, n, pool);
+    if (!form.p)
+        return false;
+    if (row->as == AS_NUMBERED)
+        amp_jw_raw(w, form);
+    else
+        amp_jw_str(w, form);
+    return true;
 }
 
 static bool put_number(struct amp_jw *w, const struct cv_row *row, const struct cv_value *v,
@@ -242,7 +235,7 @@ static bool put_number(struct amp_jw *w, const struct cv_row *row, const struct 
     }
 }
 
-/* AMP's work has parts; what came from elsewhere is one. */
+/* AMP's work consists of subtasks; work of another protocol is one subtask. */
 static void put_subtask(struct amp_jw *w, const struct cv_row *row, const struct cv_neutral *n,
                         struct amp_pool *pool)
 {
@@ -253,7 +246,7 @@ static void put_subtask(struct amp_jw *w, const struct cv_row *row, const struct
         amp_jw_str(w, amp_span_str(id));
         return;
     }
-    as_text(value_of(row, n), pool, &text);
+    text_joined(value_of(row, n), pool, &text);
     amp_jw_open(w, '[');
     amp_jw_open(w, '{');
     amp_jw_member_str(w, "subtask_id", amp_span_str(id));
@@ -263,7 +256,7 @@ static void put_subtask(struct amp_jw *w, const struct cv_row *row, const struct
     amp_jw_close(w, ']');
 }
 
-/* A deadline that nobody gave: a day. */
+/* A deadline; if absent, a day after the time. */
 static bool put_due(struct amp_jw *w, const struct cv_value *v, const struct cv_neutral *n,
                     struct amp_pool *pool)
 {
@@ -279,7 +272,7 @@ static bool put_due(struct amp_jw *w, const struct cv_value *v, const struct cv_
     return true;
 }
 
-/* As it stands; what was given on the command line stands for a number. */
+/* JSON unchanged; of a text (from the command line) only a number. */
 static bool put_raw(struct amp_jw *w, const struct cv_value *v)
 {
     bool number = v->is == CV_IS_TEXT && v->text.n > 0 && v->text.n < 16;
@@ -327,11 +320,11 @@ static bool put_value(struct amp_jw *w, const struct cv_shape *s, const struct c
         put_list(w, row, v, n);
         return true;
     default:
-        return as_text(v, pool, &text) && put_text(w, s, row, text, n, pool);
+        return text_joined(v, pool, &text) && put_text(w, s, row, text, n, pool);
     }
 }
 
-/* The JSON of one row's value, appended to out. 0: nothing to write; 1: written; -1. */
+/* Appends the JSON of one row's value. 1: written; 0: there is nothing to write; -1: failure. */
 static int put_row(const struct cv_shape *s, const struct cv_row *row, const struct cv_neutral *n,
                    struct amp_pool *pool, struct amp_buf *out, struct amp_error *err)
 {
@@ -352,7 +345,7 @@ struct path {
     unsigned n;
 };
 
-/* The members on the way; the last is the row's own. */
+/* The parts of a pointer; the last is the row's own member. */
 static struct path path_of(const char *at)
 {
     struct path p = {.n = 0};
@@ -365,33 +358,36 @@ static struct path path_of(const char *at)
     return p;
 }
 
-static int add(struct amp_buf *out, const char *s, struct amp_error *err)
-{
-    return amp_buf_str(out, s, err);
-}
-
-static int key(struct amp_buf *out, struct amp_span name, struct amp_error *err)
+static int member_open(struct amp_buf *out, struct amp_span name, struct amp_error *err)
 {
     bool first = out->len > 0 && out->data[out->len - 1] == '{';
     return amp_buf_fmt(out, err, "%s\"%.*s\":", first ? "" : ",", (int)name.n, name.p);
 }
 
+/* Closes objects until n are open. */
+static int path_close(struct path *open, unsigned n, struct amp_buf *out, struct amp_error *err)
+{
+    for (; open->n > n; open->n--)
+        if (amp_buf_str(out, "}", err) < 0)
+            return -1;
+    return 0;
+}
+
 /* Closes and opens objects so that the row's member comes next. */
-static int go_to(struct path *open, const struct path *to, struct amp_buf *out,
-                 struct amp_error *err)
+static int path_enter(struct path *open, const struct path *to, struct amp_buf *out,
+                      struct amp_error *err)
 {
     unsigned same = 0;
     while (same < open->n && same + 1 < to->n && amp_span_eq(open->part[same], to->part[same]))
         same++;
-    for (; open->n > same; open->n--)
-        if (add(out, "}", err) < 0)
-            return -1;
+    if (path_close(open, same, out, err) < 0)
+        return -1;
     for (; open->n + 1 < to->n; open->n++) {
         open->part[open->n] = to->part[open->n];
-        if (key(out, to->part[open->n], err) < 0 || add(out, "{", err) < 0)
+        if (member_open(out, to->part[open->n], err) < 0 || amp_buf_str(out, "{", err) < 0)
             return -1;
     }
-    return key(out, to->part[to->n - 1], err);
+    return member_open(out, to->part[to->n - 1], err);
 }
 
 int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct amp_pool *pool,
@@ -401,7 +397,7 @@ int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct am
     size_t payload = 0;
     AMP_BUF struct amp_buf value = {0};
     amp_buf_init(&value, out->max);
-    if (add(out, "{", err) < 0)
+    if (amp_buf_str(out, "{", err) < 0)
         return -1;
     for (unsigned i = 0; i < s->n_rows; i++) {
         const struct cv_row *row = &s->rows[i];
@@ -410,11 +406,8 @@ int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct am
             continue;
         amp_buf_reset(&value);
         if (row->as == AS_LENGTH) {
-            struct path top = {.n = 1};
-            for (; open.n >= top.n; open.n--)
-                if (add(out, "}", err) < 0)
-                    return -1;
-            if (amp_buf_fmt(&value, err, "%zu", payload ? out->len - payload : 0) < 0)
+            if (path_close(&open, 0, out, err) < 0 ||
+                amp_buf_fmt(&value, err, "%zu", payload ? out->len - payload : 0) < 0)
                 return -1;
         } else {
             int put = put_row(s, row, n, pool, &value, err);
@@ -425,15 +418,12 @@ int amp_cv_write(const struct cv_shape *s, const struct cv_neutral *n, struct am
         }
         bool enters = open.n == 0 && to.n > 1 && amp_span_is(to.part[0], "payload");
         size_t before = out->len;
-        if (go_to(&open, &to, out, err) < 0)
+        if (path_enter(&open, &to, out, err) < 0)
             return -1;
         if (enters)
             payload = before + sizeof ",\"payload\":" - 1;
         if (amp_buf_add(out, value.data, value.len, err) < 0)
             return -1;
     }
-    for (; open.n > 0; open.n--)
-        if (add(out, "}", err) < 0)
-            return -1;
-    return add(out, "}", err);
+    return path_close(&open, 0, out, err) < 0 ? -1 : amp_buf_str(out, "}", err);
 }

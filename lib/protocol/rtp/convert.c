@@ -8,16 +8,16 @@
     {.at = "/eventId", .field = CV_ID, .as = AS_TEXT},                                             \
         {.at = "/seq", .field = CV_SEQ, .as = AS_SEQUENCE}, CV_CONST("/kind", "\"" kind "\""),     \
         {.at = "/sourceNodeId",                                                                    \
-         .or = {CV_FROM, CV_OPERATOR},                                                             \
+         .alt = {CV_FROM, CV_OPERATOR},                                                            \
          .as = AS_TEXT,                                                                            \
          .literal = "\"unknown\""},                                                                \
         {.at = "/sourceAgentId",                                                                   \
          .field = CV_FROM,                                                                         \
          .as = AS_TEXT,                                                                            \
-         .or = {CV_OPERATOR},                                                                      \
+         .alt = {CV_OPERATOR},                                                                     \
          .literal = "\"unknown\""},                                                                \
         {.at = "/toAgentId", .field = CV_TO, .as = AS_TEXT},                                       \
-        {.at = "/corrId", .field = CV_CORR, .as = AS_TEXT, .or = {CV_TASK, CV_REF, CV_ID}},        \
+        {.at = "/corrId", .field = CV_CORR, .as = AS_TEXT, .alt = {CV_TASK, CV_REF, CV_ID}},       \
     {                                                                                              \
         .at = "/createdAt", .field = CV_TIME, .as = AS_TIME                                        \
     }
@@ -30,7 +30,7 @@
 
 #define TASK                                                                                       \
     {                                                                                              \
-        .at = "/payload/taskId", .field = CV_TASK, .as = AS_TEXT, .or = { CV_CORR, CV_ID }         \
+        .at = "/payload/taskId", .field = CV_TASK, .as = AS_TEXT, .alt = { CV_CORR, CV_ID }        \
     }
 
 static const struct cv_word priorities[] = {
@@ -41,7 +41,7 @@ static const struct cv_row message[] = {
     {.at = "/expiresAt", .field = CV_DUE, .as = AS_TIME},
     {.at = "/payload/toAgents", .field = CV_TO, .as = AS_LONE},
     {.at = "/payload/subject", .field = CV_SUBJECT, .as = AS_TEXT, .most = 200},
-    {.at = "/payload/body", .field = CV_BODY, .as = AS_TEXT, .most = 10000, .or = {CV_SUBJECT}},
+    {.at = "/payload/body", .field = CV_BODY, .as = AS_TEXT, .most = 10000, .alt = {CV_SUBJECT}},
     {.at = "/payload/priority", .field = CV_PRIORITY, .as = AS_WORD, .words = priorities},
     END,
 };
@@ -62,12 +62,12 @@ static const struct cv_row create[] = {
      .field = CV_TITLE,
      .as = AS_TEXT,
      .most = 200,
-     .or = {CV_TEXT, CV_CRITERIA, CV_TASK}},
+     .alt = {CV_TEXT, CV_CRITERIA, CV_TASK}},
     {.at = "/payload/description", .field = CV_TEXT, .as = AS_TEXT, .most = 5000},
-    {.at = "/payload/toAgents", .or = {CV_TO}, .as = AS_LONE, .literal = "[]"},
+    {.at = "/payload/toAgents", .alt = {CV_TO}, .as = AS_LONE, .literal = "[]"},
     {.at = "/payload/requiredCapabilities", .field = CV_CAPABILITIES, .as = AS_TEXTS},
     {.at = "/payload/priority", .field = CV_PRIORITY, .as = AS_WORD, .words = priorities},
-    {.at = "/payload/requesterAgentId", .or = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
+    {.at = "/payload/requesterAgentId", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
     {.at = "/payload/deadlineAt", .field = CV_DUE, .as = AS_TIME},
     END,
 };
@@ -86,7 +86,7 @@ static const struct cv_row update[] = {
      .field = CV_TEXT,
      .as = AS_TEXT,
      .most = 200,
-     .or = {CV_NOTES, CV_BLOCKERS}},
+     .alt = {CV_NOTES, CV_BLOCKERS}},
     END,
 };
 
@@ -94,14 +94,17 @@ static const struct cv_row completed[] = {
     ENVELOPE("task_complete"),
     TASK,
     CV_IMPLIES(CV_OUTCOME, "complete"),
-    {.at = "/payload/completedByAgentId", .or = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
+    {.at = "/payload/completedByAgentId",
+     .alt = {CV_FROM},
+     .as = AS_TEXT,
+     .literal = "\"unknown\""},
     {.at = "/payload/resultSummary",
      .field = CV_SUMMARY,
      .as = AS_TEXT,
      .most = 5000,
-     .or = {CV_NOTES, CV_ACTIONS, CV_OUTCOME}},
+     .alt = {CV_NOTES, CV_ACTIONS, CV_OUTCOME}},
     {.at = "/payload/resultRef", .field = CV_ARTIFACT, .as = AS_TEXT},
-    {.at = "/payload/completedAt", .field = CV_DONE_AT, .as = AS_TIME, .or = {CV_TIME}},
+    {.at = "/payload/completedAt", .field = CV_DONE_AT, .as = AS_TIME, .alt = {CV_TIME}},
     END,
 };
 
@@ -129,12 +132,12 @@ static const struct cv_row broken[] = {
     ENVELOPE("task_failed"),
     TASK,
     CV_IMPLIES(CV_OUTCOME, "failed"),
-    {.at = "/payload/failedByAgentId", .or = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
+    {.at = "/payload/failedByAgentId", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
     {.at = "/payload/errorSummary",
      .field = CV_SUMMARY,
      .as = AS_TEXT,
      .most = 5000,
-     .or = {CV_BLOCKERS, CV_NOTES, CV_OUTCOME}},
+     .alt = {CV_BLOCKERS, CV_NOTES, CV_OUTCOME}},
     /* Behind the summary, which it may be inferred from. */
     {.at = "/payload/failureClass",
      .field = CV_CODE,
@@ -142,21 +145,21 @@ static const struct cv_row broken[] = {
      .words = classes,
      .infer = amp_rtp_failure,
      .literal = "\"execution_error\""},
-    {.at = "/payload/failedAt", .field = CV_DONE_AT, .as = AS_TIME, .or = {CV_TIME}},
+    {.at = "/payload/failedAt", .field = CV_DONE_AT, .as = AS_TIME, .alt = {CV_TIME}},
     {.at = "/payload/retryable", .field = CV_RETRYABLE, .as = AS_RAW},
     END,
 };
 
 #define ACKED                                                                                      \
     ENVELOPE("ack"),                                                                               \
-        {.at = "/payload/refEventId", .field = CV_REF, .as = AS_TEXT, .or = {CV_TASK, CV_CORR}},   \
+        {.at = "/payload/refEventId", .field = CV_REF, .as = AS_TEXT, .alt = {CV_TASK, CV_CORR}},  \
         {.at = "/payload/taskId", .field = CV_TASK, .as = AS_TEXT},                                \
         {.at = "/payload/ackedByAgentId",                                                          \
-         .or = {CV_FROM},                                                                          \
+         .alt = {CV_FROM},                                                                         \
          .as = AS_TEXT,                                                                            \
          .literal = "\"unknown\""},                                                                \
     {                                                                                              \
-        .at = "/payload/ackedAt", .or = {CV_TIME}, .as = AS_TIME                                   \
+        .at = "/payload/ackedAt", .alt = {CV_TIME}, .as = AS_TIME                                  \
     }
 
 static const struct cv_word stages[] = {
@@ -186,7 +189,7 @@ static const struct cv_row accept_rows[] = {
     ENVELOPE("task_accept"),
     TASK,
     CV_IMPLIES(CV_STAGE, "READ"),
-    {.at = "/payload/acceptedByAgentId", .or = {CV_FROM}, .as = AS_TEXT},
+    {.at = "/payload/acceptedByAgentId", .alt = {CV_FROM}, .as = AS_TEXT},
     {.at = "/payload/planSummary", .field = CV_NOTES, .as = AS_JOINED},
     END,
 };
@@ -198,7 +201,7 @@ static const struct cv_row ask[] = {
     {.at = "/payload/taskId", .field = CV_TASK, .as = AS_TEXT},
     {.at = "/payload/reason", .field = CV_REASON, .as = AS_TEXT, .literal = "\"unknown\""},
     {.at = "/payload/severity", .field = CV_SEVERITY, .as = AS_TEXT},
-    {.at = "/payload/description", .field = CV_TEXT, .as = AS_TEXT, .or = {CV_NOTES}},
+    {.at = "/payload/description", .field = CV_TEXT, .as = AS_TEXT, .alt = {CV_NOTES}},
     {.at = "/payload/refEventId", .field = CV_REF, .as = AS_TEXT},
     {.at = "/payload/suggestedActions", .field = CV_SUGGESTED, .as = AS_TEXTS},
     {.at = "/payload/deadlineAt", .field = CV_DUE, .as = AS_TIME},
@@ -218,55 +221,55 @@ static const struct cv_row answer[] = {
 
 static const struct cv_shape shapes[] = {
     {.type = "message",
-     .says = CVK_MESSAGE,
-     .takes = CVK_MESSAGE,
+     .kind = CVK_MESSAGE,
+     .kinds = CVK_MESSAGE,
      .when = {{"/kind", "message"}},
      CV_ROWS(message)},
-    {.type = "reply", .says = CVK_MESSAGE, .when = {{"/kind", "reply"}}, CV_ROWS(reply)},
+    {.type = "reply", .kind = CVK_MESSAGE, .when = {{"/kind", "reply"}}, CV_ROWS(reply)},
     {.type = "task_create",
-     .says = CVK_DISPATCH,
-     .takes = CVK_DISPATCH | CVK_HANDOFF,
+     .kind = CVK_DISPATCH,
+     .kinds = CVK_DISPATCH | CVK_HANDOFF,
      .when = {{"/kind", "task_create"}},
      CV_ROWS(create)},
     {.type = "task_accept",
-     .says = CVK_ACK,
+     .kind = CVK_ACK,
      .when = {{"/kind", "task_accept"}},
      CV_ROWS(accept_rows)},
     {.type = "ack/accept",
-     .says = CVK_ACK,
+     .kind = CVK_ACK,
      .when = {{"/kind", "ack"}, {"/payload/acceptedByAgentId", NULL}},
      CV_ROWS(accept_rows)},
     {.type = "task_update",
-     .says = CVK_PROGRESS,
-     .takes = CVK_PROGRESS,
+     .kind = CVK_PROGRESS,
+     .kinds = CVK_PROGRESS,
      .when = {{"/kind", "task_update"}},
      CV_ROWS(update)},
     {.type = "task_complete",
-     .says = CVK_RESULT,
-     .takes = CVK_RESULT,
+     .kind = CVK_RESULT,
+     .kinds = CVK_RESULT,
      .when = {{"/kind", "task_complete"}},
      .if_field = CV_OUTCOME,
      .if_words = "complete review skipped",
      CV_ROWS(completed)},
     {.type = "task_failed",
-     .says = CVK_RESULT,
-     .takes = CVK_RESULT,
+     .kind = CVK_RESULT,
+     .kinds = CVK_RESULT,
      .when = {{"/kind", "task_failed"}},
      CV_ROWS(broken)},
     {.type = "ack/failed",
-     .says = CVK_NACK,
-     .takes = CVK_NACK,
+     .kind = CVK_NACK,
+     .kinds = CVK_NACK,
      .when = {{"/kind", "ack"}, {"/payload/ackType", "failed_terminal"}},
      CV_ROWS(nack)},
-    {.type = "ack", .says = CVK_ACK, .takes = CVK_ACK, .when = {{"/kind", "ack"}}, CV_ROWS(ack)},
+    {.type = "ack", .kind = CVK_ACK, .kinds = CVK_ACK, .when = {{"/kind", "ack"}}, CV_ROWS(ack)},
     {.type = "signal/escalation",
-     .says = CVK_ESCALATION,
-     .takes = CVK_ESCALATION,
+     .kind = CVK_ESCALATION,
+     .kinds = CVK_ESCALATION,
      .when = {{"/kind", "signal"}, {"/payload/signal", "escalation"}},
      CV_ROWS(ask)},
     {.type = "signal/decision",
-     .says = CVK_DECISION,
-     .takes = CVK_DECISION,
+     .kind = CVK_DECISION,
+     .kinds = CVK_DECISION,
      .when = {{"/kind", "signal"}, {"/payload/signal", "decision"}},
      CV_ROWS(answer)},
 };
