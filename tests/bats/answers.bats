@@ -282,6 +282,24 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
   [ "$(waiting)" = await,keep,forget ]
 }
 
+@test "an outcome ends the newest attempts of a task, at least 64, whichever record has them" {
+  keys() { jq -r 'select(.key // "" | startswith("awaited.")) | [.key, .event] | join(" ")' state/log/*.ndjson; }
+  for ((i = 1; i <= 80; i++)); do create ".corrId = \"c$i\""; done | track 12:00:00 >/dev/null
+  [ "$(keys | grep -c '^awaited\.rtp\.task\.t await')" -eq 80 ]
+  [ "$(keys | grep -c '^awaited\.rtp\.task\.t\.[0-7] await')" -eq 9 ]
+  # A message that comes again is not noted twice.
+  echo 79 >n
+  create '.corrId = "c80"' | track 12:00:01 >/dev/null
+  [ "$(keys | wc -l)" -eq 89 ]
+  { accept; complete; } | track 12:00:02 >/dev/null
+  for ((i = 1; i <= 80; i++)); do echo "evt_$i"; done >ids
+  amp-ack status --all --json | jq -r 'select(.state == "FULFILLED") | .msg_id' | sort -V | cmp - <(tail -72 ids)
+  # Each record is forgotten when it is not needed; that of the work after its pages.
+  amp-ack sweep --now 2026-03-02T12:00:02Z >/dev/null
+  [ "$(keys | grep -c forget)" -eq 9 ]
+  [ "$(keys | tail -1)" = 'awaited.rtp.task.t forget' ]
+}
+
 @test "the router refuses an event in its own protocol, numbered in its outbox" {
   need_tool amp-route
   create >in

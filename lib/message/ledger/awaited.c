@@ -1,4 +1,11 @@
-/* Messages that wait for an outcome, and the attempts that an outcome answers. */
+/*
+ * Messages that wait for an outcome, and the attempts that an outcome answers.
+ *
+ * The record of the work has the newest ids. It is rewritten for each attempt, so it stays short:
+ * when it has PAGE_MAX ids, they are copied to a page of their own before it is emptied. The pages
+ * are a ring, whose keys end with the page's place in it. A crash between the two commits leaves a
+ * full record, which is copied again.
+ */
 #include "message/ledger/awaited.h"
 
 #include <string.h>
@@ -7,34 +14,41 @@
 #include "message/record/record.h"
 #include "protocol/terms.h"
 
-#define KIND    "awaited"
-#define IDS_MAX 64 /* attempts that are kept: the newest */
+#define KIND "awaited"
+enum {
+    PAGE_MAX = 8, /* ids in a record */
+    PAGES = 8     /* full pages that are kept: the newest */
+};
 #define KEEP_MS ((int64_t)24 * 3600 * 1000)
 
-struct named {
-    const char *protocol;
-    struct amp_work work;
-};
-
-/* What a request and its outcome both name; false where the message is neither. */
-static bool operation_name(const struct amp_view *v, struct named *out)
+/* The key of the work that a request and its outcome both name; false if the message is neither. */
+static bool work_key(const struct amp_view *v, struct amp_key *key, bool *is_request)
 {
     const struct amp_terms *t = amp_terms_of(v->protocol);
-    out->protocol = amp_protocol_name(v->protocol);
-    return t->work && t->work(v, &out->work) && out->work.second.n > 0;
+    struct amp_work work;
+    if (!t->work || !t->work(v, &work) || work.second.n == 0)
+        return false;
+    *key = AMP_KEY(KIND, amp_span_str(amp_protocol_name(v->protocol)), work.first, work.second);
+    *is_request = work.requested;
+    return true;
 }
 
-static struct amp_key key_of(const struct named *n)
+/* The key of a full page; place has room for its name. */
+static struct amp_key page_key(struct amp_key key, int64_t page, char place[2])
 {
-    return AMP_KEY(KIND, amp_span_str(n->protocol), n->work.first, n->work.second);
+    place[0] = (char)('0' + page % PAGES);
+    key.part[key.n++] = (struct amp_span){place, 1};
+    return key;
 }
 
-/* The attempts that wait for the outcome. */
+/* Attempts that wait for the outcome, the oldest first. */
 struct awaited {
+    int64_t page; /* full pages before this one */
     struct amp_span *ids;
     uint32_t n_ids;
 };
-static const struct amp_rec_field fields[] = {AMP_REC_WORDS(struct awaited, "ids", ids, true)};
+static const struct amp_rec_field fields[] = {AMP_REC(INT, struct awaited, "page", page),
+                                              AMP_REC_WORDS(struct awaited, "ids", ids, true)};
 AMP_REC_TABLE(awaited_rec, "the record of an awaited outcome", struct awaited, fields);
 
 struct work {
@@ -42,11 +56,13 @@ struct work {
     int64_t now_ms;
     struct amp_buf mem, out; /* mem: of rec */
     struct awaited rec;
+    bool full;      /* rec has to be copied to its page first, */
+    int64_t copied; /* as this page was; -1: none */
 };
 
-static void work_init(struct work *w)
+static void work_init(struct work *w, int64_t now_ms)
 {
-    memset(w, 0, sizeof(*w));
+    *w = (struct work){.now_ms = now_ms, .copied = -1};
     amp_buf_init(&w->mem, AMP_RECORD_MAX);
     amp_buf_init(&w->out, 1 << 20);
 }
@@ -63,6 +79,24 @@ static int ids_read(struct work *w, const struct amp_store_rec *rec, struct amp_
                       : amp_rec_init(&awaited_rec, &w->rec, err);
 }
 
+static int ids_find(struct amp_store *s, struct amp_key key, struct work *w, struct amp_error *err)
+{
+    struct amp_store_rec rec;
+    return amp_store_get(s, key, &rec, err) < 0 || ids_read(w, &rec, err) < 0 ? -1 : 0;
+}
+
+static int ids_commit(struct work *w, struct amp_store_change *change, struct amp_error *err)
+{
+    amp_buf_reset(&w->out);
+    if (amp_rec_write(&awaited_rec, &w->rec, &w->out, err) < 0)
+        return -1;
+    change->event = "await";
+    change->to = "AWAITED";
+    change->due_ms = w->now_ms + KEEP_MS;
+    change->json = amp_buf_span(&w->out);
+    return 0;
+}
+
 static int await_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                     struct amp_error *err)
 {
@@ -73,36 +107,63 @@ static int await_fn(void *ctx, const struct amp_store_rec *now, struct amp_store
     for (uint32_t i = 0; i < r->n_ids; i++)
         if (amp_span_eq(w->id, r->ids[i]))
             return 1;
+    if (r->n_ids >= PAGE_MAX && r->page != w->copied) {
+        w->full = true;
+        return 1;
+    }
+    if (r->n_ids >= PAGE_MAX) {
+        r->page++;
+        r->n_ids = 0;
+    }
     if (r->n_ids == 0)
         r->ids = &w->id;
-    else if (r->n_ids == IDS_MAX)
-        memmove(r->ids, r->ids + 1, --r->n_ids * sizeof(*r->ids));
     r->ids[r->n_ids++] = w->id; /* lists have room for one more */
-    amp_buf_reset(&w->out);
-    if (amp_rec_write(&awaited_rec, r, &w->out, err) < 0)
-        return -1;
-    change->event = "await";
-    change->to = "AWAITED";
-    change->due_ms = w->now_ms + KEEP_MS;
-    change->json = amp_buf_span(&w->out);
-    return 0;
+    return ids_commit(w, change, err);
+}
+
+static int copy_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
+                   struct amp_error *err)
+{
+    (void)now;
+    return ids_commit(ctx, change, err);
 }
 
 int amp_awaited_note(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                      struct amp_error *err)
 {
-    struct named name;
-    if (v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || !operation_name(v, &name) ||
-        !name.work.requested)
+    struct amp_key key;
+    char place[2];
+    bool is_request;
+    if (v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || !work_key(v, &key, &is_request) ||
+        !is_request)
         return 0;
     struct work w;
-    enum amp_store_outcome how;
-    work_init(&w);
+    work_init(&w, now_ms);
     w.id = v->id;
-    w.now_ms = now_ms;
-    int rc = amp_store_update(s, key_of(&name), NULL, await_fn, &w, &how, err);
+    int rc;
+    do {
+        w.full = false;
+        rc = amp_store_update(s, key, NULL, await_fn, &w, NULL, err);
+        if (rc == 0 && w.full) {
+            w.copied = w.rec.page;
+            rc = amp_store_update(s, page_key(key, w.copied, place), NULL, copy_fn, &w, NULL, err);
+        }
+    } while (rc == 0 && w.full);
     work_release(&w);
     return rc;
+}
+
+/* Whether one of the full pages before the record is kept. */
+static int pages_kept(struct amp_store *s, struct amp_key key, int64_t page, bool *kept,
+                      struct amp_error *err)
+{
+    struct amp_store_rec rec = {0};
+    char place[2];
+    for (int64_t i = page > PAGES ? page - PAGES : 0; i < page && !rec.found; i++)
+        if (amp_store_get(s, page_key(key, i, place), &rec, err) < 0)
+            return -1;
+    *kept = rec.found;
+    return 0;
 }
 
 struct forgetting {
@@ -110,24 +171,31 @@ struct forgetting {
     struct work w;
 };
 
-/* Kept while one of its messages is on its way or at work. */
+/* A record is kept while one of its messages is on its way or at work, and while there are pages
+ * that only it leads to. */
 static int forget_decide(void *ctx, const struct amp_store_rec *rec, int64_t *until_ms,
                          const char **state, struct amp_error *err)
 {
     struct forgetting *f = ctx;
+    struct amp_key key = *rec->key;
+    bool kept = false;
     AMP_BUF struct amp_buf mem = {0};
     (void)state;
     amp_buf_init(&mem, AMP_RECORD_MAX);
     if (ids_read(&f->w, rec, err) < 0)
         return -1;
-    for (uint32_t i = 0; i < f->w.rec.n_ids && *until_ms == 0; i++) {
+    for (uint32_t i = 0; i < f->w.rec.n_ids && !kept; i++) {
         struct amp_message_rec r;
         if (amp_message_find(f->store, f->w.rec.ids[i], &mem, &r, err) < 0)
             return -1;
-        if (r.found && (r.state == AMP_DELIVERY_SENT || r.state == AMP_DELIVERY_RECEIVED ||
-                        r.state == AMP_DELIVERY_READ || r.seen_ms > 0))
-            *until_ms = f->w.now_ms + KEEP_MS;
+        kept = r.found && (r.state == AMP_DELIVERY_SENT || r.state == AMP_DELIVERY_RECEIVED ||
+                           r.state == AMP_DELIVERY_READ || r.seen_ms > 0);
     }
+    key.text = key.full = (struct amp_span){0};
+    if (!kept && key.n == 3 && pages_kept(f->store, key, f->w.rec.page, &kept, err) < 0)
+        return -1;
+    if (kept)
+        *until_ms = f->w.now_ms + KEEP_MS;
     return 0;
 }
 
@@ -140,8 +208,7 @@ int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, u
                        struct amp_error *err)
 {
     struct forgetting f = {.store = s};
-    work_init(&f.w);
-    f.w.now_ms = now_ms;
+    work_init(&f.w, now_ms);
     const struct amp_forgetting how = {
         .kind = KIND, .actor = actor, .now_ms = now_ms, .decide = forget_decide, .ctx = &f};
     int rc = amp_forget(s, &how, gone, err);
@@ -151,29 +218,41 @@ int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, u
 
 bool amp_awaited_is_named(const struct amp_view *v)
 {
-    struct named name;
-    return operation_name(v, &name);
+    struct amp_key key;
+    bool is_request;
+    return work_key(v, &key, &is_request);
 }
 
-/* The attempts that the message answers, into w->rec. */
-static int attempts_find(struct amp_store *s, const struct amp_view *v, struct work *w,
-                         struct amp_error *err)
+/* Calls fn for each id of the record that w has. */
+static int ids_each(const struct work *w, amp_awaited_fn fn, void *ctx, struct amp_error *err)
 {
-    struct amp_store_rec rec;
-    struct named name;
-    if (!operation_name(v, &name))
-        return 0;
-    return amp_store_get(s, key_of(&name), &rec, err) < 0 || ids_read(w, &rec, err) < 0 ? -1 : 0;
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < w->rec.n_ids; i++)
+        rc = fn(ctx, w->rec.ids[i], err);
+    return rc;
 }
 
 int amp_awaited_each(struct amp_store *s, const struct amp_view *v, amp_awaited_fn fn, void *ctx,
                      struct amp_error *err)
 {
-    struct work w;
-    work_init(&w);
-    int rc = attempts_find(s, v, &w, err);
-    for (uint32_t i = 0; rc == 0 && i < w.rec.n_ids; i++)
-        rc = fn(ctx, w.rec.ids[i], err);
-    work_release(&w);
+    struct amp_key key;
+    char place[2];
+    bool is_request;
+    if (!work_key(v, &key, &is_request))
+        return 0;
+    struct work newest, page;
+    work_init(&newest, 0);
+    work_init(&page, 0);
+    int rc = ids_find(s, key, &newest, err);
+    int64_t last = newest.rec.page;
+    for (int64_t i = last > PAGES ? last - PAGES : 0; rc == 0 && i < last; i++) {
+        rc = ids_find(s, page_key(key, i, place), &page, err);
+        if (rc == 0)
+            rc = ids_each(&page, fn, ctx, err);
+    }
+    if (rc == 0)
+        rc = ids_each(&newest, fn, ctx, err);
+    work_release(&newest);
+    work_release(&page);
     return rc;
 }
