@@ -23,8 +23,6 @@ const struct amp_opt cursors_edit_opts[] = {
 
 struct listing {
     struct amp_table t;
-    struct amp_error err;
-    int rc;
     int64_t now_ms;
 };
 
@@ -97,14 +95,12 @@ static void span_of_time(int64_t ms, char out[24])
         snprintf(out, 24, "%lldh", s / 3600);
 }
 
-static int row_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state)
+static int row_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state, struct amp_error *err)
 {
     struct listing *l = ctx;
     char at[24], lease[24], gap[48] = "", waiting[16];
-    if (json) {
-        l->rc = print_json(r, state, l->now_ms, &l->err);
-        return l->rc < 0;
-    }
+    if (json)
+        return print_json(r, state, l->now_ms, err);
     snprintf(at, sizeof at, "%" PRId64, r->last_seq);
     snprintf(waiting, sizeof waiting, "%" PRId64, r->held);
     span_of_time(r->lease_until_ms - l->now_ms, lease);
@@ -115,8 +111,7 @@ static int row_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state)
         amp_span_str(at),    amp_span_str(amp_cursor_fsm.states[state].name),
         amp_span_str(gap),   amp_span_str(waiting),
         amp_span_str(lease), r->holder};
-    l->rc = amp_table_row(&l->t, cells, 8, &l->err);
-    return l->rc < 0;
+    return amp_table_row(&l->t, cells, 8, err);
 }
 
 int ack_cursors_list(int argc, char **argv)
@@ -127,11 +122,12 @@ int ack_cursors_list(int argc, char **argv)
     struct amp_store *s = ack_open_state(ACK_LOOK, &status);
     if (!s)
         return status;
+    struct amp_error err;
     struct listing l = {.now_ms = amp_now_ms()};
     amp_table_init(&l.t, head, 8);
-    if (amp_cursors_each(s, row_fn, &l, &l.err) < 0 || l.rc < 0 ||
-        (!json && l.t.rows > 1 && amp_table_print(&l.t, &l.err) < 0))
-        status = amp_complain(&l.err);
+    if (amp_cursors_each(s, row_fn, &l, &err) < 0 ||
+        (!json && l.t.rows > 1 && amp_table_print(&l.t, &err) < 0))
+        status = amp_complain(&err);
     else if (!json && l.t.rows == 1)
         amp_note("no cursors");
     amp_table_release(&l.t);

@@ -9,7 +9,7 @@
 #include "flow/wake.h"
 #include "message/history/diagram.h"
 #include "pass.h"
-#include "store/history/follow.h"
+#include "store/history/history.h"
 
 #define BLOB_MAX ((size_t)64 << 20)
 #define DAYS_MS  ((int64_t)100 * 365 * 24 * 3600 * 1000)
@@ -42,8 +42,6 @@ struct reading {
     struct amp_history *history;
     struct amp_diagram *diagram; /* or NULL */
     struct amp_buf text;
-    struct amp_error *err;
-    int rc;
 };
 
 static int blob(void *ctx, struct amp_span name, struct amp_buf *out, struct amp_error *err)
@@ -96,33 +94,27 @@ static int table_line(const struct amp_history_row *r, struct amp_buf *out, stru
     return amp_buf_str(out, r->late ? "  late\n" : r->implied ? "  implied\n" : "\n", err);
 }
 
-static int row_fn(void *ctx, const struct amp_history_row *r)
+static int row_fn(void *ctx, const struct amp_history_row *r, struct amp_error *err)
 {
     struct reading *rd = ctx;
     amp_buf_reset(&rd->text);
-    if (rd->diagram)
-        rd->rc = amp_diagram_row(rd->diagram, r, rd->err);
-    else if (strcmp(format, "ndjson") == 0)
-        rd->rc = amp_history_json(r, &rd->text, rd->err);
-    else
-        rd->rc = table_line(r, &rd->text, rd->err);
-    if (rd->rc == 0 && rd->text.len > 0)
-        rd->rc = amp_out(amp_buf_span(&rd->text), rd->err);
-    return rd->rc < 0;
+    int rc = rd->diagram                     ? amp_diagram_row(rd->diagram, r, err)
+             : strcmp(format, "ndjson") == 0 ? amp_history_json(r, &rd->text, err)
+                                             : table_line(r, &rd->text, err);
+    return rc == 0 && rd->text.len > 0 ? amp_out(amp_buf_span(&rd->text), err) : rc;
 }
 
-static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
+static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *err)
 {
     struct reading *rd = ctx;
-    if (amp_history_frame(rd->history, n, frame, row_fn, rd, rd->err) < 0)
-        rd->rc = -1;
-    return rd->rc < 0 || amp_stop;
+    if (amp_history_frame(rd->history, n, frame, row_fn, rd, err) < 0)
+        return -1;
+    return amp_stop != 0;
 }
 
 static int read_on(struct reading *rd, struct amp_error *err)
 {
-    rd->err = err;
-    if (amp_store_frames_on(rd->store, &rd->at, frame_fn, rd, err) < 0 || rd->rc < 0)
+    if (amp_store_frames_on(rd->store, &rd->at, frame_fn, rd, err) < 0)
         return -1;
     return amp_out_flush(err);
 }
@@ -189,7 +181,7 @@ int ack_log(int argc, char **argv)
                                    .agent = amp_span_str(agent),
                                    .id = amp_span_str(id),
                                    .blob = blob};
-    struct reading rd = {.rc = 0};
+    struct reading rd = {.store = NULL};
     bool mermaid = strcmp(format, "mermaid") == 0;
     if (mermaid && follow)
         amp_die_usage(

@@ -23,8 +23,6 @@ const struct amp_opt status_opts[] = {
 struct listing {
     struct amp_table t;
     struct amp_buf mem;
-    struct amp_error err;
-    int rc;
     unsigned long count[AMP_DELIVERY_STATE_COUNT];
     int64_t now_ms;
 };
@@ -61,7 +59,7 @@ static void age(int64_t ms, char out[24])
 
 enum { STANDING = 7 }; /* members that are always there */
 
-static int as_json(struct listing *l, struct amp_span id, const struct amp_message_rec *r)
+static int as_json(struct amp_span id, const struct amp_message_rec *r, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     struct amp_jw w;
@@ -105,12 +103,13 @@ static int as_json(struct listing *l, struct amp_span id, const struct amp_messa
     amp_jw_key(&w, "acks");
     amp_record_acks(r, &w);
     amp_jw_close(&w, '}');
-    if (amp_jw_end(&w, &l->err) < 0 || amp_buf_add(&b, "\n", 1, &l->err) < 0)
+    if (amp_jw_end_line(&w, err) < 0)
         return -1;
-    return amp_out(amp_buf_span(&b), &l->err);
+    return amp_out(amp_buf_span(&b), err);
 }
 
-static int as_row(struct listing *l, struct amp_span id, const struct amp_message_rec *r)
+static int as_row(struct listing *l, struct amp_span id, const struct amp_message_rec *r,
+                  struct amp_error *err)
 {
     char sent[24], due[24] = "", way[128];
     age(l->now_ms - r->sent_ms, sent);
@@ -125,61 +124,51 @@ static int as_row(struct listing *l, struct amp_span id, const struct amp_messag
                                      amp_span_str(amp_delivery_fsm.states[r->state].name),
                                      amp_span_str(sent),
                                      amp_span_str(due)};
-    return amp_table_row(&l->t, cells, 6, &l->err);
+    return amp_table_row(&l->t, cells, 6, err);
 }
 
-static int row_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int row_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                  struct amp_error *err)
 {
     struct listing *l = ctx;
     struct amp_message_rec r;
-    l->rc = amp_message_parse(rec, &l->mem, &r, &l->err);
-    if (l->rc < 0)
-        return 1;
+    if (amp_message_parse(rec, &l->mem, &r, err) < 0)
+        return -1;
     if (task && !amp_span_glob(r.task, amp_span_str(task)))
         return 0;
     l->count[r.state]++;
     if (!all && !is_open(&r))
         return 0;
-    l->rc = json ? as_json(l, id, &r) : as_row(l, id, &r);
-    return l->rc < 0;
+    return json ? as_json(id, &r, err) : as_row(l, id, &r, err);
 }
 
-static int totals(struct listing *l)
+static int totals(struct listing *l, struct amp_error *err)
 {
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, 4096);
     for (int i = 0; i < AMP_DELIVERY_STATE_COUNT; i++)
-        if (l->count[i] > 0 && amp_buf_fmt(&b, &l->err, "%s%lu %s", b.len > 0 ? ", " : "",
-                                           l->count[i], amp_delivery_fsm.states[i].name) < 0)
+        if (l->count[i] > 0 && amp_buf_fmt(&b, err, "%s%lu %s", b.len > 0 ? ", " : "", l->count[i],
+                                           amp_delivery_fsm.states[i].name) < 0)
             return -1;
-    if (amp_buf_str(&b, b.len > 0 ? "\n" : "no messages\n", &l->err) < 0)
+    if (amp_buf_str(&b, b.len > 0 ? "\n" : "no messages\n", err) < 0)
         return -1;
-    return amp_out(amp_buf_span(&b), &l->err);
+    return amp_out(amp_buf_span(&b), err);
 }
 
 /* What waits for an agent, and whether it is at a turn of its own. */
-static int inbox_fn(void *ctx, const struct amp_inbox_info *i)
+static int inbox_fn(void *ctx, const struct amp_inbox_info *i, struct amp_error *err)
 {
     struct listing *l = ctx;
     AMP_BUF struct amp_buf b = {0};
     char old[24];
     amp_buf_init(&b, 4096);
     age(l->now_ms - i->oldest_ms, old);
-    l->rc = amp_buf_str(&b, "inbox of ", &l->err);
-    if (l->rc == 0)
-        l->rc = amp_text_safe(i->agent, 48, &b, &l->err);
-    if (l->rc == 0)
-        l->rc = amp_buf_fmt(&b, &l->err, ": %u of %u%s%s%s\n", i->waiting, i->bound,
-                            i->waiting > 0 ? ", the oldest for " : "", i->waiting > 0 ? old : "",
-                            i->until_ms > l->now_ms ? ", busy" : "");
-    if (l->rc == 0)
-        l->rc = amp_out(amp_buf_span(&b), &l->err);
-    return l->rc < 0;
-}
-
-static int inboxes(struct amp_store *s, struct listing *l)
-{
-    return amp_inbox_infos(s, inbox_fn, l, &l->err) < 0 || l->rc < 0 ? -1 : 0;
+    if (amp_buf_str(&b, "inbox of ", err) < 0 || amp_text_safe(i->agent, 48, &b, err) < 0 ||
+        amp_buf_fmt(&b, err, ": %u of %u%s%s%s\n", i->waiting, i->bound,
+                    i->waiting > 0 ? ", the oldest for " : "", i->waiting > 0 ? old : "",
+                    i->until_ms > l->now_ms ? ", busy" : "") < 0)
+        return -1;
+    return amp_out(amp_buf_span(&b), err);
 }
 
 int ack_status(int argc, char **argv)
@@ -189,13 +178,14 @@ int ack_status(int argc, char **argv)
     struct amp_store *s = ack_open_state(ACK_LOOK, &status);
     if (!s)
         return status;
+    struct amp_error err;
     struct listing l = {.now_ms = amp_now_ms()};
     amp_table_init(&l.t, head, 6);
     amp_buf_init(&l.mem, (size_t)256 << 20);
-    if (amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, &l, &l.err) < 0 || l.rc < 0 ||
-        (!json && ((l.t.rows > 1 && amp_table_print(&l.t, &l.err) < 0) || totals(&l) < 0 ||
-                   inboxes(s, &l) < 0)))
-        status = amp_complain(&l.err);
+    if (amp_store_each(s, AMP_MESSAGE_KIND, NULL, row_fn, &l, &err) < 0 ||
+        (!json && ((l.t.rows > 1 && amp_table_print(&l.t, &err) < 0) || totals(&l, &err) < 0 ||
+                   amp_inbox_infos(s, inbox_fn, &l, &err) < 0)))
+        status = amp_complain(&err);
     amp_table_release(&l.t);
     amp_buf_release(&l.mem);
     amp_store_close(s);

@@ -177,19 +177,19 @@ static int take(struct pass *p, const struct amp_view *message, struct amp_error
     return -1;
 }
 
-static int open_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int open_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                   struct amp_error *err)
 {
     struct pass *p = ctx;
     struct amp_message_rec r;
-    struct amp_error err;
     if (rec->due_ms == 0 ||
         !(amp_span_is(rec->state, "SENT") || amp_span_is(rec->state, "RECEIVED")))
         return 0;
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, (size_t)256 << 20);
-    if (amp_message_parse(rec, &mem, &r, &err) < 0 || pass_emit(p, r.line, &err) < 0) {
-        amp_complain(&err);
-        amp_status_note(err.status);
+    if (amp_message_parse(rec, &mem, &r, err) < 0 || pass_emit(p, r.line, err) < 0) {
+        amp_complain(err);
+        amp_status_note(err->status);
         return 1;
     }
     return 0;

@@ -107,15 +107,9 @@ int verb_status(int argc, char **argv)
     return status;
 }
 
-static int show_each(void *ctx, const struct amp_binding *b)
+static int show_each(void *ctx, const struct amp_binding *b, struct amp_error *err)
 {
-    struct amp_error err;
-    (void)ctx;
-    if (show(b, &err)) {
-        amp_status_note(amp_complain(&err));
-        return 1;
-    }
-    return 0;
+    return show(b, err);
 }
 
 int verb_list(int argc, char **argv)

@@ -264,7 +264,7 @@ struct asked {
     char agent[128];
 };
 
-static int is_asked(void *ctx, const struct amp_binding *b)
+static int is_asked(void *ctx, const struct amp_binding *b, struct amp_error *err)
 {
     struct asked *a = ctx;
     if (!b->invocation[0] || !amp_span_is(a->invocation, b->invocation))

@@ -33,7 +33,7 @@ void session_close(struct session *s)
     *s = (struct session){0};
 }
 
-static int warn_overdue(void *ctx, const struct amp_binding *b)
+static int warn_overdue(void *ctx, const struct amp_binding *b, struct amp_error *err)
 {
     const int64_t *now_ms = ctx;
     if (b->state == AMP_BINDING_BIND_FAILED && b->since_ms + AMP_BINDING_RECOVERY_MS <= *now_ms)

@@ -330,30 +330,28 @@ void amp_capability_release(struct amp_capability *c)
 struct each {
     amp_capability_fn fn;
     void *ctx;
-    struct amp_error *err;
     struct amp_buf mem;
-    int rc;
 };
 
-static int each_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int each_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                    struct amp_error *err)
 {
     struct each *e = ctx;
     struct amp_capability c;
-    e->rc = capability_read(rec->json, &e->mem, &c, e->err);
-    if (e->rc == 0) {
-        e->rc = e->fn(e->ctx, id, &c, e->err);
-        amp_capability_release(&c);
-    }
-    return e->rc != 0;
+    if (capability_read(rec->json, &e->mem, &c, err) < 0)
+        return -1;
+    int rc = e->fn(e->ctx, id, &c, err);
+    amp_capability_release(&c);
+    return rc;
 }
 
 int amp_capability_each(struct amp_store *s, amp_capability_fn fn, void *ctx, struct amp_error *err)
 {
-    struct each e = {.fn = fn, .ctx = ctx, .err = err};
+    struct each e = {.fn = fn, .ctx = ctx};
     amp_buf_init(&e.mem, AMP_REC_MAX);
     int rc = amp_store_each(s, KIND, NULL, each_one, &e, err);
     amp_buf_release(&e.mem);
-    return rc < 0 || e.rc < 0 ? -1 : 0;
+    return rc;
 }
 
 int amp_capability_find(struct amp_store *s, struct amp_span id, struct amp_capability *out,

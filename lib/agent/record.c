@@ -119,38 +119,34 @@ int amp_agent_find(struct amp_store *s, struct amp_span name, struct amp_buf *me
 struct each {
     amp_agent_rec_fn fn;
     void *ctx;
-    struct amp_error *err;
     struct amp_buf mem;
-    int rc;
 };
 
-static int on_record(void *ctx, struct amp_span name, const struct amp_store_rec *now)
+static int on_record(void *ctx, struct amp_span name, const struct amp_store_rec *now,
+                     struct amp_error *err)
 {
     struct each *e = ctx;
     struct amp_agent_rec rec;
-    e->rc = record_parse(now->json, &e->mem, &rec, e->err);
-    if (e->rc == 0)
-        e->rc = e->fn(e->ctx, name, &rec, e->err);
-    return e->rc != 0;
+    return record_parse(now->json, &e->mem, &rec, err) < 0 ? -1 : e->fn(e->ctx, name, &rec, err);
 }
 
 int amp_agent_records(struct amp_store *s, amp_agent_rec_fn fn, void *ctx, struct amp_error *err)
 {
-    struct each e = {.fn = fn, .ctx = ctx, .err = err};
+    struct each e = {.fn = fn, .ctx = ctx};
     amp_buf_init(&e.mem, AMP_REC_MAX);
     int rc = amp_store_each(s, KIND, NULL, on_record, &e, err);
     amp_buf_release(&e.mem);
-    return rc < 0 || e.rc < 0 ? -1 : 0;
+    return rc;
 }
 
 int amp_agent_records_due(struct amp_store *s, int64_t until_ms, amp_agent_rec_fn fn, void *ctx,
                           struct amp_error *err)
 {
-    struct each e = {.fn = fn, .ctx = ctx, .err = err};
+    struct each e = {.fn = fn, .ctx = ctx};
     amp_buf_init(&e.mem, AMP_REC_MAX);
     int rc = amp_store_due(s, KIND, until_ms, on_record, &e, err);
     amp_buf_release(&e.mem);
-    return rc < 0 || e.rc < 0 ? -1 : 0;
+    return rc;
 }
 
 /* ---- writing ---- */
@@ -239,11 +235,9 @@ AMP_REC_TABLE(old_silence_rec, "the record of a silence", struct old_silence, ol
 
 struct upgrade {
     struct amp_store *store;
-    struct amp_error *err;
     struct amp_buf mem, more;
     struct amp_agent_rec rec; /* the part that is joined */
     int64_t silence_ms;
-    int rc;
 };
 
 static int join(void *ctx, struct amp_agent_rec *rec, struct amp_store_change *c,
@@ -271,13 +265,12 @@ static int remove_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 
 /* Into the agent's record first, then away: a crash in between leaves both, and it is done again.
  */
-static int join_and_remove(struct upgrade *u, const char *kind, struct amp_span name)
+static int join_and_remove(struct upgrade *u, const char *kind, struct amp_span name,
+                           struct amp_error *err)
 {
-    u->rc = amp_agent_update(u->store, name, NULL, join, u, NULL, u->err);
-    if (u->rc == 0)
-        u->rc =
-            amp_store_update(u->store, AMP_KEY(kind, name), NULL, remove_fn, NULL, NULL, u->err);
-    return u->rc < 0;
+    if (amp_agent_update(u->store, name, NULL, join, u, NULL, err) < 0)
+        return -1;
+    return amp_store_update(u->store, AMP_KEY(kind, name), NULL, remove_fn, NULL, NULL, err);
 }
 
 static int old_work(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
@@ -294,61 +287,59 @@ static int old_work(void *ctx, const struct amp_store_rec *now, struct amp_store
     return 0;
 }
 
-static int on_old_work(void *ctx, struct amp_span name, const struct amp_store_rec *now)
+static int on_old_work(void *ctx, struct amp_span name, const struct amp_store_rec *now,
+                       struct amp_error *err)
 {
     struct upgrade *u = ctx;
     /* The new record has no member of these names. */
-    u->rc = amp_rec_init(&agent_rec, &u->rec, u->err);
-    if (u->rc == 0)
-        u->rc = amp_rec_parse(&work_rec, now->json, &u->mem, &u->rec.work, u->err);
-    if (u->rc == 0 && amp_agent_has_work(&u->rec))
-        u->rc = amp_store_update(u->store, AMP_KEY(KIND, name), NULL, old_work, u, NULL, u->err);
-    return u->rc < 0;
+    if (amp_rec_init(&agent_rec, &u->rec, err) < 0 ||
+        amp_rec_parse(&work_rec, now->json, &u->mem, &u->rec.work, err) < 0)
+        return -1;
+    if (!amp_agent_has_work(&u->rec))
+        return 0;
+    return amp_store_update(u->store, AMP_KEY(KIND, name), NULL, old_work, u, NULL, err);
 }
 
-static int on_old_registration(void *ctx, struct amp_span name, const struct amp_store_rec *now)
+static int on_old_registration(void *ctx, struct amp_span name, const struct amp_store_rec *now,
+                               struct amp_error *err)
 {
     struct upgrade *u = ctx;
     struct old_registration old;
-    u->rc = amp_rec_init(&agent_rec, &u->rec, u->err);
-    if (u->rc == 0)
-        u->rc = amp_rec_parse(&reach_rec, now->json, &u->mem, &u->rec.reach, u->err);
-    if (u->rc == 0)
-        u->rc = amp_rec_parse(&old_registration_rec, now->json, &u->more, &old, u->err);
-    if (u->rc < 0)
-        return 1;
+    if (amp_rec_init(&agent_rec, &u->rec, err) < 0 ||
+        amp_rec_parse(&reach_rec, now->json, &u->mem, &u->rec.reach, err) < 0 ||
+        amp_rec_parse(&old_registration_rec, now->json, &u->more, &old, err) < 0)
+        return -1;
     int state = reach_find(now->state);
     u->rec.reach.state = state < 0 ? AMP_REACH_LEFT : (uint8_t)state;
     u->rec.reach.rev = 1;
     u->rec.reach.descriptor = old.descriptor;
     u->rec.reach.due_ms = now->due_ms;
-    return join_and_remove(u, "directory", name);
+    return join_and_remove(u, "directory", name, err);
 }
 
-static int on_old_silence(void *ctx, struct amp_span name, const struct amp_store_rec *now)
+static int on_old_silence(void *ctx, struct amp_span name, const struct amp_store_rec *now,
+                          struct amp_error *err)
 {
     struct upgrade *u = ctx;
     struct old_silence old;
-    u->rc = amp_rec_init(&agent_rec, &u->rec, u->err);
-    if (u->rc == 0)
-        u->rc = amp_rec_parse(&old_silence_rec, now->json, &u->mem, &old, u->err);
-    if (u->rc < 0)
-        return 1;
+    if (amp_rec_init(&agent_rec, &u->rec, err) < 0 ||
+        amp_rec_parse(&old_silence_rec, now->json, &u->mem, &old, err) < 0)
+        return -1;
     u->silence_ms = old.last_seen_ms;
-    return join_and_remove(u, "silence", name);
+    return join_and_remove(u, "silence", name, err);
 }
 
 int amp_agent_records_upgrade(struct amp_store *s, struct amp_error *err)
 {
-    struct upgrade u = {.store = s, .err = err};
+    struct upgrade u = {.store = s};
     amp_buf_init(&u.mem, AMP_REC_MAX);
     amp_buf_init(&u.more, AMP_REC_MAX);
     int rc = amp_store_each(s, KIND, NULL, on_old_work, &u, err);
-    if (rc == 0 && u.rc == 0)
+    if (rc == 0)
         rc = amp_store_each(s, "directory", NULL, on_old_registration, &u, err);
-    if (rc == 0 && u.rc == 0)
+    if (rc == 0)
         rc = amp_store_each(s, "silence", NULL, on_old_silence, &u, err);
     amp_buf_release(&u.mem);
     amp_buf_release(&u.more);
-    return rc < 0 || u.rc < 0 ? -1 : 0;
+    return rc;
 }

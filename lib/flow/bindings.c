@@ -111,11 +111,10 @@ struct due {
     int64_t now_ms;
     const char *actor;
     uint32_t done;
-    int rc;
-    struct amp_error *err;
 };
 
-static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
 {
     struct due *d = ctx;
     struct amp_binding b;
@@ -131,12 +130,9 @@ static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec 
     } else if (state == AMP_BINDING_BIND_FAILED && d->actor) {
         step.event = AMP_BINDING_EV_RECOVERY_TIMEOUT;
         amp_buf_init(&line, LINE_MAX_BYTES);
-        d->rc = amp_binding_get(d->store, agent, &b, d->err) ||
-                        notice_write(&b, d->actor, d->now_ms, token, sizeof token, &line, d->err)
-                    ? -1
-                    : 0;
-        if (d->rc)
-            return 1;
+        if (amp_binding_get(d->store, agent, &b, err) < 0 ||
+            notice_write(&b, d->actor, d->now_ms, token, sizeof token, &line, err) < 0)
+            return -1;
         emit = (struct amp_store_emit){.id = amp_span_str(token),
                                        .line = {line.data, line.len - 1}}; /* without its LF */
         step.emit = &emit;
@@ -144,19 +140,18 @@ static int expire_one(void *ctx, struct amp_span id, const struct amp_store_rec 
     } else {
         return 0;
     }
-    d->rc = amp_binding_step(d->store, &step, &b, NULL, d->err);
-    d->done += d->rc == 0;
-    if (d->rc && strcmp(d->err->code, "illegal_transition") == 0)
-        d->rc = 0; /* moved on meanwhile */
-    return d->rc ? 1 : 0;
+    if (amp_binding_step(d->store, &step, &b, NULL, err) < 0)
+        return strcmp(err->code, "illegal_transition") == 0 ? 0 : -1; /* 0: moved on meanwhile */
+    d->done++;
+    return 0;
 }
 
 int amp_binding_expire(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *done,
                        struct amp_error *err)
 {
-    struct due d = {.store = s, .now_ms = now_ms, .actor = actor, .err = err};
+    struct due d = {.store = s, .now_ms = now_ms, .actor = actor};
 
-    if (amp_store_due(s, AMP_BINDING_KIND, now_ms, expire_one, &d, err) || d.rc)
+    if (amp_store_due(s, AMP_BINDING_KIND, now_ms, expire_one, &d, err) < 0)
         return -1;
     if (done)
         *done += d.done;

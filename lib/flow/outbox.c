@@ -38,10 +38,9 @@ int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, i
 struct emission {
     struct amp_outbox *o;
     bool full;
-    struct amp_error *err;
 };
 
-static int emission_add(struct emission *em, const struct amp_store_entry *e)
+static int emission_add(struct emission *em, const struct amp_store_entry *e, struct amp_error *err)
 {
     struct amp_outbox *o = em->o;
     struct amp_error why;
@@ -49,19 +48,19 @@ static int emission_add(struct emission *em, const struct amp_store_entry *e)
         size_t cap = o->cap_wait ? o->cap_wait * 2 : 64;
         void *p = realloc(o->wait, cap * sizeof *o->wait);
         if (!p)
-            return amp_fail_memory(em->err);
+            return amp_fail_memory(err);
         o->wait = p;
         o->cap_wait = cap;
     }
     o->line.max = o->out->buf.max;
     amp_buf_reset(&o->line);
-    if (amp_buf_add(&o->line, e->line.p, e->line.n, em->err) < 0 ||
-        amp_buf_add(&o->line, "\n", 1, em->err) < 0)
+    if (amp_buf_add(&o->line, e->line.p, e->line.n, err) < 0 ||
+        amp_buf_add(&o->line, "\n", 1, err) < 0)
         return -1;
     if (amp_outq_add(o->out, amp_buf_span(&o->line), &why) < 0) {
         em->full = strcmp(why.code, "buffer_full") == 0 && amp_outq_pending(o->out) > 0;
         if (!em->full)
-            *em->err = why;
+            *err = why;
         return em->full ? 1 : -1;
     }
     o->last = (struct amp_store_entry_id){e->n, e->index};
@@ -70,18 +69,18 @@ static int emission_add(struct emission *em, const struct amp_store_entry *e)
     return 0;
 }
 
-static int entry_emit(void *ctx, const struct amp_store_entry *e)
+static int entry_emit(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
     struct emission *em = ctx;
     const struct amp_store_entry_id *last = &em->o->last;
     if (e->n < last->n || (e->n == last->n && e->index <= last->index))
         return 0;
-    return emission_add(em, e);
+    return emission_add(em, e, err);
 }
 
 int amp_outbox_emit(struct amp_outbox *o, struct amp_error *err)
 {
-    struct emission em = {.o = o, .err = err};
+    struct emission em = {.o = o};
     if (amp_store_sync(o->store, err) < 0 ||
         amp_store_outbox(o->store, o->name, entry_emit, &em, err) < 0)
         return -1;
@@ -124,9 +123,8 @@ void amp_outbox_release(struct amp_outbox *o)
     o->n_wait = o->cap_wait = 0;
 }
 
-static int entry_any(void *ctx, const struct amp_store_entry *e)
+static int entry_any(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
-    (void)e;
     *(bool *)ctx = true;
     return 1;
 }

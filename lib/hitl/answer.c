@@ -69,7 +69,7 @@ bool amp_answer_parse(const struct amp_question *q, char *line, struct amp_opera
 }
 
 static int letter_fn(void *ctx, struct amp_span dead_id, const struct amp_dead_letter *l,
-                     struct amp_span json)
+                     struct amp_span json, struct amp_error *err)
 {
     *(bool *)ctx = l->open;
     return 0;

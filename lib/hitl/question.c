@@ -222,11 +222,10 @@ struct list {
         int64_t arrived;
     } * v;
     size_t n, cap;
-    struct amp_error *err;
-    int rc;
 };
 
-static int list_add(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int list_add(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                    struct amp_error *err)
 {
     struct list *l = ctx;
     char key[AMP_QUESTION_KEY_MAX];
@@ -238,19 +237,16 @@ static int list_add(void *ctx, struct amp_span id, const struct amp_store_rec *r
     if (l->n == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 16;
         void *p = realloc(l->v, cap * sizeof l->v[0]);
-        if (!p) {
-            l->rc = amp_fail_memory(l->err);
-            return 1;
-        }
+        if (!p)
+            return amp_fail_memory(err);
         l->v = p;
         l->cap = cap;
     }
     struct amp_question_rec r;
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_REC_MAX);
-    l->rc = amp_question_rec_read(rec->json, &mem, &r, l->err);
-    if (l->rc)
-        return 1;
+    if (amp_question_rec_read(rec->json, &mem, &r, err) < 0)
+        return -1;
     int64_t arrived = r.arrived_ms;
     size_t at = l->n++;
     for (; at && l->v[at - 1].arrived > arrived; at--)
@@ -328,12 +324,12 @@ static int question_fill(struct amp_hitl *h, const char *key, struct amp_questio
 
 int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err)
 {
-    struct list l = {.h = h, .err = err};
+    struct list l = {.h = h};
     struct amp_question q;
     int rc = 0;
 
-    if (amp_store_each(h->store, AMP_ESCALATION_KIND, "OPEN", list_add, &l, err) < 0 || l.rc < 0 ||
-        amp_store_each(h->store, AMP_ESCALATION_KIND, "ASKED", list_add, &l, err) < 0 || l.rc < 0)
+    if (amp_store_each(h->store, AMP_ESCALATION_KIND, "OPEN", list_add, &l, err) < 0 ||
+        amp_store_each(h->store, AMP_ESCALATION_KIND, "ASKED", list_add, &l, err) < 0)
         rc = -1;
     for (size_t i = 0; !rc && i < l.n; i++) {
         int open = question_fill(h, l.v[i].key, &q, err);

@@ -223,7 +223,7 @@ static int hand_out(struct amp_store *s, const struct place *place, const char *
     }
     if (rc < 0)
         return -1;
-    return rc == COPY_DONE ? fn(ctx, &e) : 0;
+    return rc == COPY_DONE ? fn(ctx, &e, err) : 0;
 }
 
 int amp_store_outbox(struct amp_store *s, const char *consumer, amp_store_entry_fn fn, void *ctx,

@@ -272,8 +272,9 @@ static int each_row(struct amp_store *s, const struct rows *rows, amp_store_each
         k.text = key;
         k.full = amp_buf_span(&full);
         out.key = &k;
-        if (fn(ctx, k.part[0], &out) != 0)
-            break;
+        int rc = fn(ctx, k.part[0], &out, err);
+        if (rc != 0)
+            return rc < 0 ? -1 : 0;
     }
     return 0;
 }

@@ -133,9 +133,11 @@ enum amp_store_seen {
 };
 int amp_store_seen(struct amp_store *s, const struct amp_store_input *input, struct amp_error *err);
 
-/* Calls fn for each record in the order of keys; id is the key's first part. fn returns 1 to stop.
- * It may use the store, because the rows were collected before. */
-typedef int (*amp_store_each_fn)(void *ctx, struct amp_span id, const struct amp_store_rec *rec);
+/* Calls fn for each record in the order of keys; id is the key's first part. fn may use the store,
+ * because the rows were collected before. Like every callback of a reading function it returns 0 to
+ * go on, 1 to stop without an error, or -1 with an error, which the reading function returns. */
+typedef int (*amp_store_each_fn)(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                                 struct amp_error *err);
 int amp_store_each(struct amp_store *s, const char *kind, const char *state /* NULL: any */,
                    amp_store_each_fn fn, void *ctx, struct amp_error *err);
 /* Records with 0 < due_ms <= now, the earliest first; those of one moment in the order of the log.
@@ -156,8 +158,8 @@ struct amp_store_entry {
     bool wants_ack;
     enum amp_role role;
 };
-/* 0 goes on, 1 stops, -1 fails: it filled the error that the caller of amp_store_outbox gave. */
-typedef int (*amp_store_entry_fn)(void *ctx, const struct amp_store_entry *e);
+typedef int (*amp_store_entry_fn)(void *ctx, const struct amp_store_entry *e,
+                                  struct amp_error *err);
 int amp_store_outbox(struct amp_store *s, const char *consumer, amp_store_entry_fn fn, void *ctx,
                      struct amp_error *err);
 struct amp_store_entry_id {

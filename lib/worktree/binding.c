@@ -108,26 +108,22 @@ int amp_binding_get(struct amp_store *s, const char *agent, struct amp_binding *
 struct each {
     amp_binding_fn fn;
     void *ctx;
-    struct amp_error *err;
-    int rc;
 };
 
-static int each_record(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int each_record(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                       struct amp_error *err)
 {
     struct each *e = ctx;
     struct amp_binding b;
     char agent[sizeof b.agent];
     amp_span_copy(id, agent, sizeof agent);
-    e->rc = binding_read(rec, agent, &b, e->err);
-    return e->rc ? 1 : e->fn(e->ctx, &b);
+    return binding_read(rec, agent, &b, err) < 0 ? -1 : e->fn(e->ctx, &b, err);
 }
 
 int amp_binding_each(struct amp_store *s, amp_binding_fn fn, void *ctx, struct amp_error *err)
 {
-    struct each e = {fn, ctx, err, 0};
-    if (amp_store_each(s, AMP_BINDING_KIND, NULL, each_record, &e, err) < 0)
-        return -1;
-    return e.rc;
+    struct each e = {fn, ctx};
+    return amp_store_each(s, AMP_BINDING_KIND, NULL, each_record, &e, err);
 }
 
 struct holder {
@@ -136,7 +132,7 @@ struct holder {
     char *name;
 };
 
-static int is_holder(void *ctx, const struct amp_binding *b)
+static int is_holder(void *ctx, const struct amp_binding *b, struct amp_error *err)
 {
     struct holder *h = ctx;
     bool home = !h->visiting &&

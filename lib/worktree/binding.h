@@ -95,7 +95,7 @@ struct amp_binding {
 /* UNBOUND where nothing is recorded. */
 int amp_binding_get(struct amp_store *s, const char *agent, struct amp_binding *out,
                     struct amp_error *err);
-typedef int (*amp_binding_fn)(void *ctx, const struct amp_binding *b);
+typedef int (*amp_binding_fn)(void *ctx, const struct amp_binding *b, struct amp_error *err);
 int amp_binding_each(struct amp_store *s, amp_binding_fn fn, void *ctx, struct amp_error *err);
 
 /* 1 and the agent's name where another agent than this one is bound to the worktree at path, or has

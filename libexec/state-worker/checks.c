@@ -89,11 +89,11 @@ struct search {
     struct checks *c;
     const struct amp_view *v;
     char prefix[128];
-    bool found, failed;
-    struct amp_error err;
+    bool found;
 };
 
-static int look(void *ctx, struct amp_span id, const struct amp_store_rec *row)
+static int look(void *ctx, struct amp_span id, const struct amp_store_rec *row,
+                struct amp_error *err)
 {
     struct search *s = ctx;
     struct amp_message_rec rec;
@@ -101,10 +101,8 @@ static int look(void *ctx, struct amp_span id, const struct amp_store_rec *row)
     size_t n = strlen(s->prefix);
     if (id.n < n || memcmp(id.p, s->prefix, n) != 0)
         return 0;
-    if (amp_message_parse(row, &s->c->mem, &rec, &s->err) < 0) {
-        s->failed = true;
-        return 1;
-    }
+    if (amp_message_parse(row, &s->c->mem, &rec, err) < 0)
+        return -1;
     struct amp_tape *t = &s->c->tape;
     if (amp_tape_scan(t, rec.line.p, rec.line.n, &fault) < 0)
         return 0;
@@ -130,10 +128,6 @@ static int subtask(struct checks *c, const struct amp_view *v, const struct amp_
         snprintf(s.prefix, sizeof s.prefix, "task_dispatch-%.*s-", (int)v->task.n, v->task.p);
         if (amp_store_each(c->store, AMP_MESSAGE_KIND, NULL, look, &s, err) < 0)
             return -1;
-        if (s.failed) {
-            *err = s.err;
-            return -1;
-        }
         has = s.found;
     }
     if (has < 0)

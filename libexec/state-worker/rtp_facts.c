@@ -139,42 +139,35 @@ struct loading {
     struct checks *c;
     struct rtp_fact *v;
     size_t n, cap;
-    struct amp_error err;
-    bool failed;
 };
 
-static int load_one(struct loading *l, struct amp_span id, const struct amp_store_rec *row)
+static int load_one(void *ctx, struct amp_span id, const struct amp_store_rec *row,
+                    struct amp_error *err)
 {
+    struct loading *l = ctx;
     struct amp_message_rec rec;
     struct amp_view v;
     if (table_find(&l->h->events, hash(l->h, id)))
         return 0;
-    if (amp_message_parse(row, &l->c->mem, &rec, &l->err) < 0)
+    if (amp_message_parse(row, &l->c->mem, &rec, err) < 0)
         return -1;
     if (!rtp_is_event(amp_protocol_find(rec.protocol)))
         return 0;
-    int good = amp_reader_line(l->h->reader, rec.line, NULL, &v, NULL, NULL, &l->err);
+    int good = amp_reader_line(l->h->reader, rec.line, NULL, &v, NULL, NULL, err);
     if (good <= 0 || !rtp_is_event(v.protocol))
         return good < 0 ? -1 : 0;
     if (l->n == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 256;
         struct rtp_fact *more = realloc(l->v, cap * sizeof *more);
         if (!more)
-            return amp_fail_memory(&l->err);
+            return amp_fail_memory(err);
         l->v = more;
         l->cap = cap;
     }
-    if (rtp_fact_of(l->h, &v, &l->v[l->n], &l->err) < 0)
+    if (rtp_fact_of(l->h, &v, &l->v[l->n], err) < 0)
         return -1;
     l->n++;
     return 0;
-}
-
-static int look(void *ctx, struct amp_span id, const struct amp_store_rec *row)
-{
-    struct loading *l = ctx;
-    l->failed = load_one(l, id, row) < 0;
-    return l->failed;
 }
 
 static int earlier(const void *a, const void *b)
@@ -189,11 +182,7 @@ int rtp_history_load(struct rtp_history *h, struct checks *c, struct amp_error *
 {
     struct loading l = {.h = h, .c = c};
     int64_t begun = amp_mono_ms();
-    int bad = amp_store_each(c->store, AMP_MESSAGE_KIND, NULL, look, &l, err);
-    if (bad == 0 && l.failed) {
-        *err = l.err;
-        bad = -1;
-    }
+    int bad = amp_store_each(c->store, AMP_MESSAGE_KIND, NULL, load_one, &l, err);
     if (l.n > 0)
         qsort(l.v, l.n, sizeof *l.v, earlier);
     for (size_t i = 0; i < l.n; i++) {

@@ -223,7 +223,7 @@ static struct {
 } open_lines[OPEN_MAX];
 static size_t n_open;
 
-static int note_open(void *ctx, const struct amp_store_entry *e)
+static int note_open(void *ctx, const struct amp_store_entry *e, struct amp_error *failed)
 {
     (void)ctx;
     if (n_open < OPEN_MAX) {
@@ -299,7 +299,7 @@ static int check(struct amp_store *s)
     return 0;
 }
 
-static int shown(void *ctx, const struct amp_store_entry *e)
+static int shown(void *ctx, const struct amp_store_entry *e, struct amp_error *failed)
 {
     struct amp_store_entry_id id = {e->n, e->index};
     printf("%.*s\n", (int)e->id.n, e->id.p);

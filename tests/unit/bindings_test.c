@@ -19,7 +19,7 @@ static int row_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     return 0;
 }
 
-static int entry_fn(void *ctx, const struct amp_store_entry *e)
+static int entry_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *failed)
 {
     ++*(int *)ctx;
     TAP_INT(e->role, AMP_ROLE_message, "it is a message");

@@ -60,7 +60,7 @@ struct listing {
     const char *with;
 };
 
-static int list_fn(void *ctx, const struct amp_store_entry *e)
+static int list_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *failed)
 {
     struct listing *l = ctx;
     AMP_FREE char *line = amp_span_dup(e->line);

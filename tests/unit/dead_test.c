@@ -13,7 +13,7 @@ static struct amp_dead_letter got;
 static char line[256], excerpt[256];
 
 static int note(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                struct amp_span json)
+                struct amp_span json, struct amp_error *failed)
 {
     size_t n = strlen(seen);
     snprintf(seen + n, sizeof(seen) - n, "%s%.*s", n ? " " : "", (int)id.n, id.p);

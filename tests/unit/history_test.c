@@ -10,7 +10,6 @@
 #include "message/settle/answer.h"
 #include "message/settle/sweep.h"
 #include "scratch.h"
-#include "store/history/follow.h"
 #include "store/history/history.h"
 #include "tap.h"
 
@@ -55,7 +54,7 @@ struct seen {
     size_t n;
 };
 
-static int row_fn(void *ctx, const struct amp_history_row *r)
+static int row_fn(void *ctx, const struct amp_history_row *r, struct amp_error *failed)
 {
     struct seen *s = ctx;
     /* Of an answer: what it answers; its own id is a new one each time. */
@@ -66,10 +65,10 @@ static int row_fn(void *ctx, const struct amp_history_row *r)
     return s->n > sizeof(s->text) / 2;
 }
 
-static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
+static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *failed)
 {
     struct seen *s = ctx;
-    return amp_history_frame(s->h, n, frame, row_fn, s, &err) != 0;
+    return amp_history_frame(s->h, n, frame, row_fn, s, &err);
 }
 
 static const char *rows(const struct amp_history_filter *f)
@@ -128,7 +127,7 @@ static void conversations(void)
 
 /* ---- reading on ---- */
 
-static int count_fn(void *ctx, uint64_t n, struct amp_span frame)
+static int count_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *failed)
 {
     uint64_t *last = ctx;
     if (last[0] && n != last[0] + 1)

@@ -213,10 +213,8 @@ static void attempts(void)
 /* ---- letters ---- */
 
 static int letter_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                     struct amp_span json)
+                     struct amp_span json, struct amp_error *failed)
 {
-    (void)id;
-    (void)json;
     snprintf(ctx, 64, "%s %s", d->code, d->route);
     return 0;
 }

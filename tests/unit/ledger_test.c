@@ -108,7 +108,7 @@ static void lifecycle(void)
     TAP_OK(!late && find("one") && rec.state == AMP_DELIVERY_READ, "counts again");
 }
 
-static int count_fn(void *ctx, const struct amp_store_entry *e)
+static int count_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *failed)
 {
     ++*(int *)ctx;
     return 0;
@@ -122,7 +122,7 @@ static int open_entries(const char *consumer)
 }
 
 static int letters_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                      struct amp_span json)
+                      struct amp_span json, struct amp_error *failed)
 {
     struct amp_dead_letter *out = ctx;
     if (amp_span_is(id, "lost")) {

@@ -166,7 +166,8 @@ struct seen {
 
 /* Rows come in order (of the keys, or of the log, which a lost frame changes), each with what was
  * written to it last, or before. */
-static int row(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int row(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+               struct amp_error *failed)
 {
     struct seen *s = ctx;
     char want[24], json[2][80];
@@ -186,7 +187,7 @@ static int row(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
     return 0;
 }
 
-static int line(void *ctx, const struct amp_store_entry *e)
+static int line(void *ctx, const struct amp_store_entry *e, struct amp_error *failed)
 {
     (void)e;
     ++*(int *)ctx;
@@ -214,7 +215,7 @@ static int wrong(const char *dir)
         if (!rec.found)
             by_key += 1000;
         else
-            row(&one, amp_span_str(id), &rec);
+            row(&one, amp_span_str(id), &rec, &err);
         by_key += one.wrong;
     }
     if (amp_store_each(s, "task", NULL, row, &all, &err) != 0 || all.rows != KEYS ||

@@ -129,7 +129,8 @@ struct look {
     int n, wrong;
 };
 
-static int see(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int see(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+               struct amp_error *failed)
 {
     struct look *l = ctx;
     int k = atoi(id.p + 1);
@@ -140,7 +141,7 @@ static int see(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
     return 0;
 }
 
-static int line(void *ctx, const struct amp_store_entry *e)
+static int line(void *ctx, const struct amp_store_entry *e, struct amp_error *failed)
 {
     struct look *l = ctx;
     char want[64];

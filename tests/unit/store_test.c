@@ -138,7 +138,7 @@ struct seen_entries {
     char text[1000];
 };
 
-static int entry(void *ctx, const struct amp_store_entry *e)
+static int entry(void *ctx, const struct amp_store_entry *e, struct amp_error *failed)
 {
     struct seen_entries *l = ctx;
     size_t n = strlen(l->text);
@@ -201,7 +201,8 @@ struct names {
     struct amp_store *s;
 };
 
-static int name(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int name(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                struct amp_error *failed)
 {
     struct names *l = ctx;
     struct amp_store_rec other;
@@ -209,6 +210,20 @@ static int name(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
     snprintf(l->text + n, sizeof l->text - n, "%.*s:%.*s ", (int)id.n, id.p, (int)rec->state.n,
              rec->state.p);
     return amp_store_get(l->s, AMP_KEY("task", id), &other, &err) != 0;
+}
+
+/* Stops or fails at the second record. */
+struct ending {
+    int n, rc;
+};
+
+static int end_early(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                     struct amp_error *failed)
+{
+    struct ending *e = ctx;
+    if (++e->n < 2)
+        return 0;
+    return e->rc < 0 ? amp_fail(failed, AMP_NO, "enough", "two are enough") : e->rc;
 }
 
 static void test_order(const char *dir)
@@ -233,6 +248,12 @@ static void test_order(const char *dir)
     l.text[0] = '\0';
     TAP_INT(amp_store_due(s, "task", 25, name, &l, &err), 0, "due");
     TAP_STR(l.text, "a.b:A \xc3\xa9:A ", "gives the earliest first, none later");
+    struct ending stop = {.rc = 1}, fail = {.rc = -1};
+    TAP_INT(amp_store_each(s, "task", NULL, end_early, &stop, &err), 0, "a callback stops");
+    TAP_INT(stop.n, 2, "and is not called again");
+    TAP_INT(amp_store_each(s, "task", NULL, end_early, &fail, &err), -1, "a callback fails");
+    TAP_INT(fail.n, 2, "and is not called again");
+    TAP_STR(err.code, "enough", "its error is returned");
     TAP_INT(amp_store_next_due(s, "task", &next, &err), 0, "the next deadline");
     TAP_INT(next, 10, "is the earliest");
     TAP_INT(amp_store_next_due(s, "agent", &next, &err), 0, "of a kind without any");
@@ -240,7 +261,7 @@ static void test_order(const char *dir)
     amp_store_close(s);
 }
 
-static int count_frame(void *ctx, uint64_t n, struct amp_span frame)
+static int count_frame(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *failed)
 {
     uint64_t *last = ctx;
     if (n != *last + 1)

@@ -153,46 +153,44 @@ struct choosing {
     struct dead_choices *out;
     struct dead_where where; /* helper NULL: no expression */
     int64_t now_ms;
-    struct amp_error *err;
-    int rc;
 };
 
-static int add(struct choosing *c, struct amp_span id, const struct amp_dead_letter *d)
+static int add(struct choosing *c, struct amp_span id, const struct amp_dead_letter *d,
+               struct amp_error *err)
 {
     struct dead_choices *o = c->out;
     if (o->n == o->cap) {
         size_t cap = o->cap ? o->cap * 2 : 64;
         struct dead_choice *v = realloc(o->v, cap * sizeof(*v));
         if (!v)
-            return amp_fail_memory(c->err);
+            return amp_fail_memory(err);
         o->v = v;
         o->cap = cap;
     }
     char *copy = amp_span_dup(id);
     if (!copy)
-        return amp_fail_memory(c->err);
+        return amp_fail_memory(err);
     o->v[o->n++] = (struct dead_choice){copy, d->rev, d->failed_ms, d->frame, d->open};
     return 0;
 }
 
 static int consider(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                    struct amp_span json)
+                    struct amp_span json, struct amp_error *err)
 {
     struct choosing *c = ctx;
     if (!allowed(d, c->now_ms))
         return 0;
-    int holds = c->where.helper ? where_holds(&c->where, id, json, c->err) : 1;
-    c->rc = holds < 0 || (holds && add(c, id, d) < 0) ? -1 : 0;
-    return c->rc;
+    int holds = c->where.helper ? where_holds(&c->where, id, json, err) : 1;
+    return holds > 0 ? add(c, id, d, err) : holds;
 }
 
-static int named(struct amp_store *s, struct choosing *c, struct amp_span id)
+static int named(struct amp_store *s, struct choosing *c, struct amp_span id, struct amp_error *err)
 {
     struct amp_error e = {0};
     if (amp_dead_find(s, id, consider, c, &e) == 0)
-        return c->rc;
+        return 0;
     if (e.status != AMP_NO) {
-        *c->err = e;
+        *err = e;
         return -1;
     }
     amp_warn("%.*s: %s: %s", (int)(id.n > 200 ? 200 : id.n), id.p, e.code, e.what);
@@ -200,7 +198,7 @@ static int named(struct amp_store *s, struct choosing *c, struct amp_span id)
     return 0;
 }
 
-static int from_stdin(struct amp_store *s, struct choosing *c)
+static int from_stdin(struct amp_store *s, struct choosing *c, struct amp_error *err)
 {
     AMP_BUF struct amp_buf text = {0};
     char part[65536];
@@ -208,10 +206,10 @@ static int from_stdin(struct amp_store *s, struct choosing *c)
     amp_buf_init(&text, (size_t)64 << 20);
     amp_note_terminal(NULL);
     while ((n = fread(part, 1, sizeof(part), stdin)) > 0)
-        if (amp_buf_add(&text, part, n, c->err) < 0)
+        if (amp_buf_add(&text, part, n, err) < 0)
             return -1;
     if (ferror(stdin))
-        return amp_fail_errno(c->err, AMP_IOERR, "cannot read the ids");
+        return amp_fail_errno(err, AMP_IOERR, "cannot read the ids");
     for (size_t at = 0; at < text.len;) {
         const char *line = text.data + at;
         const char *end = memchr(line, '\n', text.len - at);
@@ -219,7 +217,7 @@ static int from_stdin(struct amp_store *s, struct choosing *c)
         at += len + 1;
         while (len > 0 && (line[len - 1] == '\r' || line[len - 1] == ' '))
             len--;
-        if (len > 0 && named(s, c, (struct amp_span){line, len}) < 0)
+        if (len > 0 && named(s, c, (struct amp_span){line, len}, err) < 0)
             return -1;
     }
     return 0;
@@ -245,16 +243,17 @@ static void shorten(struct dead_choices *out, size_t most)
 int dead_choose(struct amp_store *s, int argc, char **argv, struct dead_choices *out,
                 struct amp_error *err)
 {
-    struct choosing c = {.out = out, .now_ms = amp_now_ms(), .err = err};
+    struct choosing c = {.out = out, .now_ms = amp_now_ms()};
     int rc = 0;
     if (dead_filter.where)
         rc = where_open(dead_filter.where, &c.where, err);
     if (argc == 0 && rc == 0)
         rc = amp_dead_each(s, dead_filter.all, consider, &c, err);
     for (int i = 0; i < argc && rc == 0; i++)
-        rc = strcmp(argv[i], "-") == 0 ? from_stdin(s, &c) : named(s, &c, amp_span_str(argv[i]));
+        rc = strcmp(argv[i], "-") == 0 ? from_stdin(s, &c, err)
+                                       : named(s, &c, amp_span_str(argv[i]), err);
     amp_helper_free(c.where.helper);
-    if (rc < 0 || c.rc < 0)
+    if (rc < 0)
         return -1;
     if (out->n > 0)
         qsort(out->v, out->n, sizeof(*out->v), by_age);

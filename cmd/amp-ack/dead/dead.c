@@ -84,28 +84,19 @@ int dead_each_choice(struct amp_store *s, const struct dead_choices *c, amp_dead
 
 /* ---- list, show ---- */
 
-struct listing {
-    struct amp_table t;
-    struct amp_error *err;
-    int rc;
-};
-
 static int print_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                    struct amp_span record)
+                    struct amp_span record, struct amp_error *err)
 {
-    struct listing *l = ctx;
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)1 << 30);
-    l->rc = dead_format(id, d, record, &b, l->err) < 0 || amp_buf_str(&b, "\n", l->err) < 0
-                ? -1
-                : amp_out(amp_buf_span(&b), l->err);
-    return l->rc;
+    if (dead_format(id, d, record, &b, err) < 0 || amp_buf_str(&b, "\n", err) < 0)
+        return -1;
+    return amp_out(amp_buf_span(&b), err);
 }
 
 static int row_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                  struct amp_span record)
+                  struct amp_span record, struct amp_error *err)
 {
-    struct listing *l = ctx;
     char when[AMP_TIME_MAX], tries[24];
     amp_time_format(d->failed_ms, when);
     snprintf(tries, sizeof(tries), "%lld", (long long)d->attempts);
@@ -117,27 +108,25 @@ static int row_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d
                                      d->from,
                                      amp_span_str(d->route),
                                      amp_span_str(dead_state(d))};
-    l->rc = amp_table_row(&l->t, cells, dead_filter.all ? 8 : 7, l->err);
-    return l->rc;
+    return amp_table_row(ctx, cells, dead_filter.all ? 8 : 7, err);
 }
 
 static int list(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
     static const char *const head[] = {"id",       "code", "class", "failed",
                                        "attempts", "from", "route", "state"};
-    struct listing l = {.err = err};
-    amp_table_init(&l.t, head, dead_filter.all ? 8 : 7);
-    int rc = dead_each_choice(s, c, json ? print_fn : row_fn, &l, err);
-    if (rc == 0 && l.rc == 0 && !json)
-        rc = amp_table_print(&l.t, err);
-    amp_table_release(&l.t);
-    return rc < 0 || l.rc < 0 ? -1 : 0;
+    struct amp_table t;
+    amp_table_init(&t, head, dead_filter.all ? 8 : 7);
+    int rc = dead_each_choice(s, c, json ? print_fn : row_fn, &t, err);
+    if (rc == 0 && !json)
+        rc = amp_table_print(&t, err);
+    amp_table_release(&t);
+    return rc;
 }
 
 static int show(struct amp_store *s, struct dead_choices *c, struct amp_error *err)
 {
-    struct listing l = {.err = err};
-    return dead_each_choice(s, c, print_fn, &l, err) < 0 || l.rc < 0 ? -1 : 0;
+    return dead_each_choice(s, c, print_fn, NULL, err);
 }
 
 int ack_dead_list(int argc, char **argv)
@@ -239,31 +228,23 @@ int ack_dead_requeue(int argc, char **argv)
 
 /* ---- purge ---- */
 
-struct saving {
-    int fd, rc;
-    struct amp_error *err;
-};
-
 static int save_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                   struct amp_span record)
+                   struct amp_span record, struct amp_error *err)
 {
-    struct saving *sv = ctx;
     AMP_BUF struct amp_buf b = {0};
     amp_buf_init(&b, (size_t)1 << 30);
-    if (dead_format(id, d, record, &b, sv->err) < 0 || amp_buf_str(&b, "\n", sv->err) < 0 ||
-        amp_write_all(sv->fd, amp_buf_span(&b), sv->err) < 0)
-        sv->rc = -1;
-    return sv->rc;
+    if (dead_format(id, d, record, &b, err) < 0 || amp_buf_str(&b, "\n", err) < 0)
+        return -1;
+    return amp_write_all(*(int *)ctx, amp_buf_span(&b), err);
 }
 
 /* The export is on disk before the first letter is removed. */
 static int save(struct amp_store *s, const struct dead_choices *c, struct amp_error *err)
 {
     AMP_CLOSE int fd = open(export_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    struct saving sv = {.fd = fd, .err = err};
     if (fd < 0)
         return amp_fail_errno(err, AMP_CANTCREAT, "cannot make %s", export_path);
-    int rc = dead_each_choice(s, c, save_fn, &sv, err) < 0 || sv.rc < 0 ? -1 : 0;
+    int rc = dead_each_choice(s, c, save_fn, &fd, err);
     if (rc == 0 && fsync(fd) < 0)
         rc = amp_fail_errno(err, AMP_IOERR, "cannot sync %s", export_path);
     if (rc == 0) {

@@ -43,7 +43,6 @@ struct export
     struct amp_buf *out;
     char *needle[NEEDLES_MAX];
     size_t n_needles, letters, frames;
-    bool failed;
     bool cut; /* not all frames or ids had room */
     struct amp_error *err;
 };
@@ -83,24 +82,23 @@ static int add_needle(struct export *x, struct amp_span text)
 }
 
 static int letter_fn(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                     struct amp_span json)
+                     struct amp_span json, struct amp_error *err)
 {
     struct export *x = ctx;
     x->letters++;
-    if (dead_format(id, d, json, x->out, x->err) < 0 || amp_buf_str(x->out, "\n", x->err) < 0 ||
+    if (dead_format(id, d, json, x->out, err) < 0 || amp_buf_str(x->out, "\n", err) < 0 ||
         add_needle(x, id) < 0 || add_needle(x, d->correlation) < 0)
         return -1;
     if (bundle_path)
         return 0;
-    int rc = amp_out(amp_buf_span(x->out), x->err);
+    int rc = amp_out(amp_buf_span(x->out), err);
     amp_buf_reset(x->out);
     return rc;
 }
 
-static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
+static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *err)
 {
     struct export *x = ctx;
-    (void)n;
     for (size_t i = 0; i < x->n_needles; i++) {
         if (!memmem(frame.p, frame.n, x->needle[i], strlen(x->needle[i])))
             continue;
@@ -109,8 +107,7 @@ static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
             return 1;
         }
         x->frames++;
-        x->failed = add_line(x, x->out, frame) < 0;
-        return x->failed;
+        return add_line(x, x->out, frame);
     }
     return 0;
 }
@@ -204,11 +201,11 @@ struct tally {
     unsigned n;
 };
 
-static int tally_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int tally_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                    struct amp_error *err)
 {
     struct tally *t = ctx;
     unsigned i = 0;
-    (void)id;
     while (i < t->n && !amp_span_is(rec->state, t->row[i].state))
         i++;
     if (i == t->n && t->n < 32)
@@ -265,7 +262,7 @@ static int fill(struct export *x, const struct dead_choices *c)
     if (!bundle_path)
         return 0;
     x->out = bundle_file(&x->b, "frames.ndjson");
-    if (amp_store_frames(x->s, 1, frame_fn, x, x->err) < 0 || x->failed || add_errors(x) < 0 ||
+    if (amp_store_frames(x->s, 0, frame_fn, x, x->err) < 0 || add_errors(x) < 0 ||
         add_config(x) < 0 || add_machine(x) < 0 || add_state(x) < 0 || add_manifest(x) < 0)
         return -1;
     return bundle_write(&x->b, bundle_path, x->err);

@@ -111,7 +111,7 @@ static void note_progress(struct reading *r, const struct amp_store_segment *seg
     r->noted_ms = now;
 }
 
-static int segment_fn(void *ctx, const struct amp_store_segment *seg)
+static void segment_fn(void *ctx, const struct amp_store_segment *seg)
 {
     struct reading *r = ctx;
     r->read++;
@@ -122,7 +122,6 @@ static int segment_fn(void *ctx, const struct amp_store_segment *seg)
                    doctor_fix("amp-ack repair --state %s", doctor_quote(r->dir)), "%s: %s",
                    seg->damage->code, seg->damage->what);
     }
-    return 0;
 }
 
 int doctor_segments(struct amp_store *s, const char *dir, struct amp_error *err)

@@ -300,7 +300,7 @@ struct waiting {
     int64_t at_ms;
 };
 
-static int entry_fn(void *ctx, const struct amp_store_entry *e)
+static int entry_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
     struct waiting *w = ctx;
     if (e->wants_ack)
@@ -310,10 +310,9 @@ static int entry_fn(void *ctx, const struct amp_store_entry *e)
     return 0;
 }
 
-static int frame_fn(void *ctx, uint64_t n, struct amp_span frame)
+static int frame_fn(void *ctx, uint64_t n, struct amp_span frame, struct amp_error *err)
 {
     struct waiting *w = ctx;
-    (void)n;
     w->at_ms = doctor_frame_time(frame);
     return 1;
 }
@@ -342,7 +341,7 @@ static void check_outbox(const struct doctor *d, const char *name, bool inbox_wa
     struct waiting w = {0};
     struct amp_error err;
     if (amp_store_outbox(d->store, name, entry_fn, &w, &err) < 0 ||
-        (w.n > 0 && amp_store_frames(d->store, w.oldest, frame_fn, &w, &err) < 0)) {
+        (w.n > 0 && amp_store_frames(d->store, w.oldest - 1, frame_fn, &w, &err) < 0)) {
         doctor_unreadable(DOCTOR_OUTBOX, d->dir, name, &err);
         return;
     }
@@ -357,7 +356,7 @@ static void check_outbox(const struct doctor *d, const char *name, bool inbox_wa
 }
 
 /* Acknowledgements of what an agent was handed over. */
-static int inbox_fn(void *ctx, const struct amp_inbox_info *i)
+static int inbox_fn(void *ctx, const struct amp_inbox_info *i, struct amp_error *err)
 {
     char name[AMP_INBOX_AGENT_MAX + 8];
     snprintf(name, sizeof(name), "inbox:%.*s", (int)i->agent.n, i->agent.p);
@@ -413,12 +412,10 @@ void doctor_deadlines(struct doctor *d)
         doctor_say(DOCTOR_DEADLINES, DOCTOR_OK, NULL, "nothing is overdue");
 }
 
-static int count_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int count_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                    struct amp_error *err)
 {
-    int64_t *n = ctx;
-    (void)id;
-    (void)rec;
-    ++*n;
+    ++*(int64_t *)ctx;
     return 0;
 }
 

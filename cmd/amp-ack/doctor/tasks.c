@@ -17,20 +17,19 @@ struct asking {
     struct amp_store *s;
     const char *dir;
     unsigned n; /* what was said */
-    struct amp_error *err;
-    int rc;
 };
 
 /* Why the question can no longer be answered; NULL: it can. By the rule of hitl-prompt for what it
  * asks: its task goes on, and its text is there. */
-static int why_dead(struct asking *a, struct amp_span id, struct amp_span task, const char **why)
+static int why_dead(struct asking *a, struct amp_span id, struct amp_span task, const char **why,
+                    struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
     struct amp_task_status st;
     struct amp_message_rec rec;
     amp_buf_init(&mem, LINES_MAX);
-    if (amp_task_status(a->s, task, &st, a->err) < 0 ||
-        amp_message_find(a->s, id, &mem, &rec, a->err) < 0)
+    if (amp_task_status(a->s, task, &st, err) < 0 ||
+        amp_message_find(a->s, id, &mem, &rec, err) < 0)
         return -1;
     *why = st.terminal   ? "its task has ended"
            : !rec.found  ? "its text is no longer in the state directory"
@@ -39,9 +38,11 @@ static int why_dead(struct asking *a, struct amp_span id, struct amp_span task, 
     return 0;
 }
 
-static int question_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int question_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                       struct amp_error *err)
 {
     struct asking *a = ctx;
+    int rc = 0;
     AMP_BUF struct amp_buf text = {0};
     struct amp_tape t;
     struct amp_json_fault fault;
@@ -56,8 +57,8 @@ static int question_fn(void *ctx, struct amp_span id, const struct amp_store_rec
     }
     if (!task.n)
         why = "its record names no task";
-    else if (why_dead(a, id, task, &why) < 0)
-        a->rc = -1;
+    else
+        rc = why_dead(a, id, task, &why, err);
     if (why) {
         a->n++;
         doctor_say(DOCTOR_TASKS, DOCTOR_WARN,
@@ -68,16 +69,16 @@ static int question_fn(void *ctx, struct amp_span id, const struct amp_store_rec
                    (int)(task.n > ID_MAX ? ID_MAX : task.n), task.n ? task.p : "", why);
     }
     amp_tape_release(&t);
-    return a->rc;
+    return rc;
 }
 
 /* Why no person will be asked about what suspends a task; *why is NULL where one is, or will be. */
 static int why_unasked(struct asking *a, struct amp_span task, struct amp_span ref,
-                       const char **why)
+                       const char **why, struct amp_error *err)
 {
     struct amp_store_rec rec;
     *why = NULL;
-    if (amp_store_get(a->s, AMP_KEY(AMP_ESCALATION_KIND, ref), &rec, a->err) < 0)
+    if (amp_store_get(a->s, AMP_KEY(AMP_ESCALATION_KIND, ref), &rec, err) < 0)
         return -1;
     if (!rec.found)
         return 0; /* it is on its way, or waits in an outbox */
@@ -86,11 +87,12 @@ static int why_unasked(struct asking *a, struct amp_span task, struct amp_span r
     else if (amp_span_is(rec.state, "NOTED"))
         *why = "was only recorded";
     else
-        return why_dead(a, ref, task, why);
+        return why_dead(a, ref, task, why, err);
     return 0;
 }
 
-static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                   struct amp_error *err)
 {
     struct asking *a = ctx;
     char state[32];
@@ -100,11 +102,9 @@ static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
     if (!amp_span_is(rec->state, "suspended") && !amp_span_is(rec->state, "locked"))
         return 0;
     amp_span_copy(rec->state, state, sizeof(state));
-    if (amp_task_status(a->s, id, &st, a->err) < 0 ||
-        why_unasked(a, id, amp_span_str(st.ref), &why) < 0) {
-        a->rc = -1;
-        return 1;
-    }
+    if (amp_task_status(a->s, id, &st, err) < 0 ||
+        why_unasked(a, id, amp_span_str(st.ref), &why, err) < 0)
+        return -1;
     int n = (int)(id.n > ID_MAX ? ID_MAX : id.n);
     a->n++;
     const char *fix = doctor_fix(
@@ -122,10 +122,10 @@ static int task_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
 void doctor_tasks(struct doctor *d)
 {
     struct amp_error err;
-    struct asking a = {.s = d->store, .dir = d->dir, .err = &err};
-    if (amp_store_each(a.s, AMP_TASK_KIND, NULL, task_fn, &a, &err) < 0 || a.rc < 0 ||
-        amp_store_each(a.s, AMP_ESCALATION_KIND, "OPEN", question_fn, &a, &err) < 0 || a.rc < 0 ||
-        amp_store_each(a.s, AMP_ESCALATION_KIND, "ASKED", question_fn, &a, &err) < 0 || a.rc < 0)
+    struct asking a = {.s = d->store, .dir = d->dir};
+    if (amp_store_each(a.s, AMP_TASK_KIND, NULL, task_fn, &a, &err) < 0 ||
+        amp_store_each(a.s, AMP_ESCALATION_KIND, "OPEN", question_fn, &a, &err) < 0 ||
+        amp_store_each(a.s, AMP_ESCALATION_KIND, "ASKED", question_fn, &a, &err) < 0)
         doctor_unreadable(DOCTOR_TASKS, d->dir, "the tasks", &err);
     else if (a.n == 0)
         doctor_say(DOCTOR_TASKS, DOCTOR_OK, NULL, "no task is suspended");

@@ -191,8 +191,6 @@ struct search {
     bool found;
     struct amp_job best;
     struct amp_buf mem;
-    struct amp_error *err;
-    int rc;
 };
 
 static bool skipped(const struct search *q, const char *id)
@@ -203,16 +201,17 @@ static bool skipped(const struct search *q, const char *id)
     return false;
 }
 
-static int consider(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int consider(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                    struct amp_error *err)
 {
     struct search *q = ctx;
     struct amp_job b;
     struct stored raw;
 
-    (void)id;
-    q->rc = job_read(rec, &q->mem, &raw, &b, q->err);
-    if (q->rc < 0 || strcmp(raw.consumer, q->consumer))
-        return q->rc < 0;
+    if (job_read(rec, &q->mem, &raw, &b, err) < 0)
+        return -1;
+    if (strcmp(raw.consumer, q->consumer))
+        return 0;
     q->open++;
     if (skipped(q, b.msg_id))
         return 0;
@@ -236,13 +235,12 @@ int amp_job_next(struct amp_store *s, const char *consumer, int64_t now_ms, cons
     struct search q = {.consumer = consumer, .skip = skip, .now_ms = now_ms};
     static const uint8_t live[] = {AMP_JOB_QUEUED, AMP_JOB_RUNNING, AMP_JOB_PARKED};
 
+    int rc = 0;
     amp_buf_init(&q.mem, AMP_REC_MAX);
-    q.err = err;
-    for (size_t i = 0; i < sizeof live && q.rc == 0; i++)
-        if (amp_store_each(s, KIND, amp_job_fsm.states[live[i]].name, consider, &q, err) < 0)
-            q.rc = -1;
+    for (size_t i = 0; i < sizeof live && rc == 0; i++)
+        rc = amp_store_each(s, KIND, amp_job_fsm.states[live[i]].name, consider, &q, err);
     amp_buf_release(&q.mem);
-    if (q.rc < 0)
+    if (rc < 0)
         return -1;
     *found = q.found;
     if (q.found)

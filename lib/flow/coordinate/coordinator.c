@@ -96,23 +96,17 @@ int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err)
     return 0;
 }
 
-struct restore {
-    struct amp_coordinator *c;
-    struct amp_error *err;
-    int rc;
-};
-
-static int line_restore(void *ctx, const struct amp_store_entry *e)
+static int line_restore(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
-    struct restore *r = ctx;
-    r->c->seen = true;
-    return amp_coordinator_queue(r->c, e->id, e->line, e->wants_ack, r->err);
+    struct amp_coordinator *c = ctx;
+    c->seen = true;
+    return amp_coordinator_queue(c, e->id, e->line, e->wants_ack, err);
 }
 
 /* Suspends the agents of a suspended task, and lets those of others go. */
-static int agents_restore(struct restore *r, const struct amp_task *t, struct amp_span id)
+static int agents_restore(struct amp_coordinator *c, const struct amp_task *t, struct amp_span id,
+                          struct amp_error *err)
 {
-    struct amp_coordinator *c = r->c;
     const struct amp_suspend a = {.task_id = id,
                                   .ref = amp_span_str(t->suspended.ref),
                                   .type = t->suspended.type,
@@ -122,38 +116,37 @@ static int agents_restore(struct restore *r, const struct amp_task *t, struct am
                                   .say = c->opt->warn,
                                   .now_ms = amp_now_ms()};
     if (amp_task_is_suspended(t))
-        return amp_flow_suspend(c->store, &a, r->err);
+        return amp_flow_suspend(c->store, &a, err);
     return json_array_size(t->open)
                ? 0
-               : amp_flow_lift_agents(c->store, id, AMP_SPAN(""), a.now_ms, r->err);
+               : amp_flow_lift_agents(c->store, id, AMP_SPAN(""), a.now_ms, err);
 }
 
-static int task_restore(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int task_restore(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                        struct amp_error *err)
 {
-    struct restore *r = ctx;
-    struct amp_coordinator *c = r->c;
+    struct amp_coordinator *c = ctx;
     struct amp_task t;
     if (amp_span_is(id, AMP_TASK_NONE)) /* of a former version */
         return 0;
-    if ((r->rc = amp_task_read(&t, rec, id, r->err)) < 0)
+    if (amp_task_read(&t, rec, id, err) < 0)
         return -1;
     bool open = amp_task_is_open(t.state);
-    struct amp_known_task *k = amp_coordinator_know(c, id, open, r->err);
+    struct amp_known_task *k = amp_coordinator_know(c, id, open, err);
     if (k) {
         k->parked = t.state == AMP_TASK_INCOMPLETE;
         k->dirty = !amp_task_file_after(c->store, id, t.updated_ms);
         c->seen |= open && t.n_parts > 0;
     }
-    r->rc = !k ? -1 : open ? agents_restore(r, &t, id) : 0;
+    int rc = !k ? -1 : open ? agents_restore(c, &t, id, err) : 0;
     amp_task_release(&t);
-    return r->rc;
+    return rc;
 }
 
 int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err)
 {
-    struct restore r = {.c = c, .err = err};
-    if (amp_store_each(c->store, AMP_TASK_KIND, NULL, task_restore, &r, err) < 0 || r.rc < 0 ||
-        amp_store_outbox(c->store, c->opt->consumer, line_restore, &r, err) < 0)
+    if (amp_store_each(c->store, AMP_TASK_KIND, NULL, task_restore, c, err) < 0 ||
+        amp_store_outbox(c->store, c->opt->consumer, line_restore, c, err) < 0)
         return -1;
     return amp_coordinator_commit(c, err);
 }

@@ -35,8 +35,6 @@ struct loop {
     size_t n_ports, first;
     struct amp_outq out;
     bool out_open;
-    int looked; /* while tasks are read again: 0, -1 */
-    struct amp_error *err;
     struct port ports[]; /* room for each input */
 };
 
@@ -221,23 +219,21 @@ static int read_ports(struct loop *l, const struct pollfd *fds, struct amp_error
     return any ? amp_coordinator_commit(&l->c, err) : 0;
 }
 
-static int look_again(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int look_again(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
 {
     struct loop *l = ctx;
     if (amp_span_is(id, AMP_TASK_NONE))
         return 0;
     int state = amp_fsm_state(&amp_task_fsm, rec->state);
     bool open = state < 0 || amp_task_is_open((uint8_t)state);
-    l->looked = amp_coordinator_know(&l->c, id, open, l->err) ? 0 : -1;
-    return l->looked;
+    return amp_coordinator_know(&l->c, id, open, err) ? 0 : -1;
 }
 
 /* Reads again which tasks are open. */
 static int tasks_look(struct loop *l, struct amp_error *err)
 {
-    l->looked = 0;
-    l->err = err;
-    return amp_store_each(l->c.store, AMP_TASK_KIND, NULL, look_again, l, err) < 0 ? -1 : l->looked;
+    return amp_store_each(l->c.store, AMP_TASK_KIND, NULL, look_again, l, err);
 }
 
 /* The inputs of a person ended; the FIFOs of the cycle are left. */

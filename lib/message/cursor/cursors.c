@@ -14,8 +14,6 @@ struct each {
     amp_cursors_fn fn;
     void *ctx;
     struct amp_buf mem;
-    struct amp_error *err;
-    int rc;
 };
 
 static int record_parse(const struct amp_store_rec *rec, struct amp_buf *mem,
@@ -29,24 +27,22 @@ static int record_parse(const struct amp_store_rec *rec, struct amp_buf *mem,
     return amp_cursor_rec_read(rec->json, mem, out, err);
 }
 
-static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *row)
+static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *row,
+                   struct amp_error *err)
 {
     struct each *w = ctx;
     struct amp_cursor_rec rec;
     uint8_t state;
-    (void)id;
-    if (record_parse(row, &w->mem, &rec, &state, w->err) < 0)
-        w->rc = -1;
-    return w->rc < 0 ? 1 : w->fn(w->ctx, &rec, state);
+    return record_parse(row, &w->mem, &rec, &state, err) < 0 ? -1 : w->fn(w->ctx, &rec, state, err);
 }
 
 int amp_cursors_each(struct amp_store *s, amp_cursors_fn fn, void *ctx, struct amp_error *err)
 {
-    struct each w = {.fn = fn, .ctx = ctx, .err = err};
+    struct each w = {.fn = fn, .ctx = ctx};
     amp_buf_init(&w.mem, 1 << 20);
     int rc = amp_store_each(s, KIND, NULL, each_fn, &w, err);
     amp_buf_release(&w.mem);
-    return rc < 0 ? -1 : w.rc;
+    return rc;
 }
 
 int amp_cursors_find(struct amp_store *s, struct amp_span consumer, struct amp_span source,
@@ -153,8 +149,6 @@ struct sweep {
     int64_t now_ms;
     struct amp_metrics *metrics;
     uint32_t done;
-    struct amp_error *err;
-    int rc;
 };
 
 static int due_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -240,37 +234,36 @@ static int due_step(struct sweep *w, const struct amp_key *key, const struct amp
     return rc;
 }
 
-static int sweep_fn(void *ctx, struct amp_span id, const struct amp_store_rec *row)
+static int sweep_fn(void *ctx, struct amp_span id, const struct amp_store_rec *row,
+                    struct amp_error *err)
 {
     struct sweep *w = ctx;
     struct amp_cursor_rec r;
     uint8_t state;
     AMP_BUF struct amp_buf mem = {0};
-    (void)id;
     amp_buf_init(&mem, 1 << 20);
-    int rc = record_parse(row, &mem, &r, &state, w->err);
+    int rc = record_parse(row, &mem, &r, &state, err);
     if (rc == 0 && state == AMP_CURSOR_GAP && r.gap_due_ms <= w->now_ms)
-        rc = due_step(w, row->key, &r, AMP_CURSOR_EV_TIMEOUT, w->err);
+        rc = due_step(w, row->key, &r, AMP_CURSOR_EV_TIMEOUT, err);
     struct amp_metric_labels l = {.agent = r.consumer, .code = r.source};
     if (rc > 0)
         amp_metrics_add(w->metrics, AMP_METRIC_CURSOR_TIMEOUTS, &l, 1);
     if (rc >= 0)
         w->done += (uint32_t)rc;
     if (rc >= 0 && r.lease_until_ms <= w->now_ms)
-        rc = due_step(w, row->key, &r, AMP_CURSOR_EV_EXPIRE, w->err);
+        rc = due_step(w, row->key, &r, AMP_CURSOR_EV_EXPIRE, err);
     if (rc > 0 && r.lease_until_ms <= w->now_ms)
         amp_metrics_add(w->metrics, AMP_METRIC_CURSOR_EXPIRIES, &l, 1);
-    w->rc = rc < 0 ? -1 : 0;
-    return rc < 0;
+    return rc < 0 ? -1 : 0;
 }
 
 int amp_cursors_sweep(struct amp_store *s, int64_t now_ms, const char *actor,
                       struct amp_metrics *metrics, uint32_t *done, struct amp_error *err)
 {
-    struct sweep w = {.store = s, .actor = actor, .now_ms = now_ms, .metrics = metrics, .err = err};
+    struct sweep w = {.store = s, .actor = actor, .now_ms = now_ms, .metrics = metrics};
     int rc = amp_store_due(s, KIND, now_ms, sweep_fn, &w, err);
     *done += w.done;
-    return rc < 0 ? -1 : w.rc;
+    return rc;
 }
 
 int amp_cursors_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
@@ -290,10 +283,10 @@ struct measuring {
     int64_t now_ms;
     struct mark *marks; /* of active cursors */
     size_t n, cap;
-    bool failed;
 };
 
-static int measure_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state)
+static int measure_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state,
+                      struct amp_error *err)
 {
     struct measuring *m = ctx;
     struct amp_metric_labels l = {.agent = r->consumer, .code = r->source};
@@ -308,15 +301,16 @@ static int measure_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state)
     if (m->n == m->cap) {
         size_t cap = m->cap ? 2 * m->cap : 64;
         struct mark *v = realloc(m->marks, cap * sizeof(*v));
-        m->failed = !v;
         if (!v)
-            return 1;
+            return amp_fail_memory(err);
         m->marks = v;
         m->cap = cap;
     }
     m->marks[m->n] = (struct mark){amp_span_dup(r->source), r->last_seq};
-    m->failed = !m->marks[m->n].source;
-    return m->failed || (m->n++, 0);
+    if (!m->marks[m->n].source)
+        return amp_fail_memory(err);
+    m->n++;
+    return 0;
 }
 
 static int by_source(const void *a, const void *b)
@@ -333,8 +327,6 @@ int amp_cursors_measure(struct amp_store *s, int64_t now_ms, struct amp_metrics 
     if (!metrics)
         return 0;
     int rc = amp_cursors_each(s, measure_fn, &m, err);
-    if (rc == 0 && m.failed)
-        rc = amp_fail_memory(err);
     if (rc == 0 && m.n > 0)
         qsort(m.marks, m.n, sizeof(*m.marks), by_source);
     for (size_t i = 0; i < m.n; i++) {

@@ -5,8 +5,10 @@
 #include "message/cursor/cursor.h"
 #include "message/cursor/record.h"
 
-/* Ordered by consumer and source. The record is valid during the call; fn returns 1 to stop. */
-typedef int (*amp_cursors_fn)(void *ctx, const struct amp_cursor_rec *rec, uint8_t state);
+/* Ordered by consumer and source. The record is valid during the call; fn returns 1 to stop, -1
+ * with an error. */
+typedef int (*amp_cursors_fn)(void *ctx, const struct amp_cursor_rec *rec, uint8_t state,
+                              struct amp_error *err);
 int amp_cursors_each(struct amp_store *s, amp_cursors_fn fn, void *ctx, struct amp_error *err);
 /* 1: found; 0: there is none. Texts are in mem. */
 int amp_cursors_find(struct amp_store *s, struct amp_span consumer, struct amp_span source,

@@ -86,14 +86,8 @@ int amp_held_id(int64_t seq, int64_t at_ms, struct amp_span id, char mem[AMP_KEY
     return amp_key_text(&key, mem, out, err);
 }
 
-struct loading {
-    struct amp_held_list *list;
-    struct amp_error *err;
-};
-
-static int load_fn(void *ctx, const struct amp_store_entry *e)
+static int load_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
-    struct loading *w = ctx;
     struct amp_held h = {.entry = {e->n, e->index}};
     struct amp_key key;
     AMP_BUF struct amp_buf mem = {0};
@@ -102,12 +96,11 @@ static int load_fn(void *ctx, const struct amp_store_entry *e)
         amp_num_parse(key.part[0], INT64_MIN, INT64_MAX, &h.seq, NULL) < 0 ||
         amp_num_parse(key.part[1], INT64_MIN, INT64_MAX, &h.at_ms, NULL) < 0)
         return 0;
-    return amp_held_add(w->list, &h, e->line, key.part[2], w->err);
+    return amp_held_add(ctx, &h, e->line, key.part[2], err);
 }
 
 int amp_held_load(struct amp_store *s, const char *outbox, struct amp_held_list *l,
                   struct amp_error *err)
 {
-    struct loading w = {.list = l, .err = err};
-    return amp_store_outbox(s, outbox, load_fn, &w, err);
+    return amp_store_outbox(s, outbox, load_fn, l, err);
 }

@@ -190,13 +190,11 @@ struct each {
     void *ctx;
     bool with_requeued;
     struct amp_buf mem, json;
-    struct amp_error *err;
-    int rc;
 };
 
-static void each_init(struct each *e, amp_dead_fn fn, void *ctx, struct amp_error *err)
+static void each_init(struct each *e, amp_dead_fn fn, void *ctx, bool with_requeued)
 {
-    *e = (struct each){.fn = fn, .ctx = ctx, .err = err};
+    *e = (struct each){.fn = fn, .ctx = ctx, .with_requeued = with_requeued};
     amp_buf_init(&e->mem, AMP_RECORD_MAX * 2);
     amp_buf_init(&e->json, AMP_RECORD_MAX);
 }
@@ -207,7 +205,8 @@ static void each_release(struct each *e)
     amp_buf_release(&e->json);
 }
 
-static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                   struct amp_error *err)
 {
     struct each *e = ctx;
     struct amp_dead_kept l;
@@ -216,27 +215,23 @@ static int each_fn(void *ctx, struct amp_span id, const struct amp_store_rec *re
     if (!e->with_requeued && !open)
         return 0;
     amp_buf_reset(&e->json);
-    if (amp_dead_read(rec->json, &e->mem, &l, e->err) < 0 ||
-        amp_buf_add(&e->json, rec->json.p, rec->json.n, e->err) < 0) {
-        e->rc = -1;
-        return 1;
-    }
+    if (amp_dead_read(rec->json, &e->mem, &l, err) < 0 ||
+        amp_buf_add(&e->json, rec->json.p, rec->json.n, err) < 0)
+        return -1;
     l.d.rev = rev;
     l.d.open = open;
     l.d.withdrawn = withdrawn;
-    return e->fn(e->ctx, id, &l.d, amp_buf_span(&e->json));
+    return e->fn(e->ctx, id, &l.d, amp_buf_span(&e->json), err);
 }
 
 int amp_dead_each(struct amp_store *s, bool with_requeued, amp_dead_fn fn, void *ctx,
                   struct amp_error *err)
 {
     struct each e;
-    each_init(&e, fn, ctx, err);
-    e.with_requeued = with_requeued;
-    if (amp_store_each(s, AMP_DEAD_KIND, NULL, each_fn, &e, err) < 0)
-        e.rc = -1;
+    each_init(&e, fn, ctx, with_requeued);
+    int rc = amp_store_each(s, AMP_DEAD_KIND, NULL, each_fn, &e, err);
     each_release(&e);
-    return e.rc;
+    return rc;
 }
 
 int amp_dead_find(struct amp_store *s, struct amp_span dead_id, amp_dead_fn fn, void *ctx,
@@ -248,23 +243,20 @@ int amp_dead_find(struct amp_store *s, struct amp_span dead_id, amp_dead_fn fn, 
         return -1;
     if (!rec.found)
         return amp_fail(err, AMP_NO, "unknown_ref", "there is no such dead letter");
-    each_init(&e, fn, ctx, err);
-    e.with_requeued = true;
-    each_fn(&e, dead_id, &rec);
+    each_init(&e, fn, ctx, true);
+    int rc = each_fn(&e, dead_id, &rec, err);
     each_release(&e);
-    return e.rc;
+    return rc < 0 ? -1 : 0;
 }
 
 int amp_dead_oldest(struct amp_store *s, int64_t until_ms, amp_dead_fn fn, void *ctx,
                     struct amp_error *err)
 {
     struct each e;
-    each_init(&e, fn, ctx, err);
-    e.with_requeued = true;
-    if (amp_store_due(s, AMP_DEAD_KIND, until_ms, each_fn, &e, err) < 0)
-        e.rc = -1;
+    each_init(&e, fn, ctx, true);
+    int rc = amp_store_due(s, AMP_DEAD_KIND, until_ms, each_fn, &e, err);
     each_release(&e);
-    return e.rc;
+    return rc;
 }
 
 static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -362,17 +354,10 @@ int amp_dead_withdraw(struct amp_store *s, struct amp_span dead_id, bool timeout
     return rc;
 }
 
-struct recovery {
-    struct amp_store *s;
-    struct amp_buf ids; /* each with its NUL: the store is not called while it reads */
-    struct amp_error *err;
-};
-
-static int open_fn(void *ctx, const struct amp_store_entry *e)
+/* Adds the id of an entry with a NUL: the store is not called while it reads. */
+static int open_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
-    struct recovery *r = ctx;
-    return amp_buf_add(&r->ids, e->id.p, e->id.n, r->err) < 0 ? -1
-                                                              : amp_buf_add(&r->ids, "", 1, r->err);
+    return amp_buf_add(ctx, e->id.p, e->id.n, err) < 0 ? -1 : amp_buf_add(ctx, "", 1, err);
 }
 
 /* Whether the ledger has not heard of it. What arrived, or came to an end once more since, is not
@@ -401,14 +386,14 @@ static int is_undone(struct amp_store *s, struct amp_span dead_id, struct amp_bu
 
 int amp_dead_recover(struct amp_store *s, const char *actor, int64_t now_ms, struct amp_error *err)
 {
-    struct recovery r = {.s = s, .err = err};
+    AMP_BUF struct amp_buf ids = {0};
     struct amp_buf mem[2];
-    amp_buf_init(&r.ids, (size_t)256 << 20);
+    amp_buf_init(&ids, (size_t)256 << 20);
     amp_buf_init(&mem[0], AMP_RECORD_MAX);
     amp_buf_init(&mem[1], AMP_RECORD_MAX);
-    int rc = amp_store_outbox(s, actor, open_fn, &r, err);
-    for (size_t at = 0; rc == 0 && at < r.ids.len;) {
-        struct amp_span id = amp_span_str(r.ids.data + at), msg_id;
+    int rc = amp_store_outbox(s, actor, open_fn, &ids, err);
+    for (size_t at = 0; rc == 0 && at < ids.len;) {
+        struct amp_span id = amp_span_str(ids.data + at), msg_id;
         rc = is_undone(s, id, mem, &msg_id, err);
         if (rc > 0)
             rc = message_requeue(s, msg_id, now_ms, err);
@@ -416,7 +401,6 @@ int amp_dead_recover(struct amp_store *s, const char *actor, int64_t now_ms, str
     }
     amp_buf_release(&mem[0]);
     amp_buf_release(&mem[1]);
-    amp_buf_release(&r.ids);
     return rc;
 }
 

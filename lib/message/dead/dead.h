@@ -35,9 +35,10 @@ int amp_dead_find_requeued(struct amp_store *s, struct amp_span dead_id, int64_t
                            struct amp_buf *mem, struct amp_span *route, uint64_t *rev,
                            struct amp_error *err);
 
-/* The letters; with_requeued: also the requeued ones. Spans are valid during the call. */
+/* The letters; with_requeued: also the requeued ones. Spans are valid during the call. fn returns
+ * 0; 1 to stop; -1 with an error, which the function that called it returns. */
 typedef int (*amp_dead_fn)(void *ctx, struct amp_span dead_id, const struct amp_dead_letter *d,
-                           struct amp_span json);
+                           struct amp_span json, struct amp_error *err);
 int amp_dead_each(struct amp_store *s, bool with_requeued, amp_dead_fn fn, void *ctx,
                   struct amp_error *err);
 /* One letter. NO unknown_ref: there is none. */

@@ -21,8 +21,6 @@ struct choice {
     int64_t until_ms; /* and those that failed then or before */
     amp_dead_fn fn;
     void *ctx;
-    struct amp_error *err;
-    int rc;
 };
 
 static int choice_grow(struct choice *c)
@@ -40,18 +38,16 @@ static int choice_grow(struct choice *c)
 
 /* They come the oldest first: the first that may stay is the end. */
 static int letter_choose(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
-                         struct amp_span json)
+                         struct amp_span json, struct amp_error *err)
 {
     struct choice *c = ctx;
     if (c->n >= c->over && d->failed_ms > c->until_ms)
         return 1;
     char *copy = choice_grow(c) < 0 ? NULL : amp_span_dup(id);
-    if (!copy) {
-        c->rc = amp_fail_memory(c->err);
-        return 1;
-    }
+    if (!copy)
+        return amp_fail_memory(err);
     c->v[c->n++] = (struct chosen){copy, id.n, d->rev};
-    return c->fn ? c->fn(c->ctx, id, d, json) : 0;
+    return c->fn ? c->fn(c->ctx, id, d, json, err) : 0;
 }
 
 static int surplus_count(struct amp_store *s, const struct amp_dead_limits *l, size_t *over,
@@ -72,14 +68,12 @@ int amp_dead_retain(struct amp_store *s, const struct amp_dead_limits *limits, i
                     const char *actor, bool dry, amp_dead_fn fn, void *ctx, uint32_t *removed,
                     struct amp_error *err)
 {
-    struct choice c = {.fn = fn, .ctx = ctx, .err = err};
+    struct choice c = {.fn = fn, .ctx = ctx};
     uint32_t done = 0;
     c.until_ms = limits->max_age_ms > 0 ? now_ms - limits->max_age_ms : INT64_MIN;
     int rc = surplus_count(s, limits, &c.over, err);
     if (rc == 0 && (c.over > 0 || limits->max_age_ms > 0))
         rc = amp_dead_oldest(s, c.over > 0 ? INT64_MAX : c.until_ms, letter_choose, &c, err);
-    if (c.rc < 0)
-        rc = -1;
     for (size_t i = 0; i < c.n && rc == 0; i++) {
         struct amp_error e = {0};
         if (!dry && amp_dead_remove(s, (struct amp_span){c.v[i].id, c.v[i].n}, c.v[i].rev, "retire",

@@ -24,7 +24,6 @@ struct amp_history {
     amp_history_fn fn;
     void *ctx;
     struct amp_error *err;
-    bool stopped;
 };
 
 const char *amp_history_word(enum amp_history_what w)
@@ -80,8 +79,7 @@ static int row_give(struct amp_history *h, const struct amp_history_row *r)
         return 0;
     if (h->f.since_ms > 0 && (!amp_time_parse(r->at, &at) || at < h->f.since_ms))
         return 0;
-    h->stopped = h->fn(h->ctx, r) != 0;
-    return h->stopped ? 1 : 0;
+    return h->fn(h->ctx, r, h->err);
 }
 
 /* ---- members ---- */

@@ -46,9 +46,9 @@ struct amp_history;
 struct amp_history *amp_history_new(const struct amp_history_filter *f, struct amp_error *err);
 void amp_history_free(struct amp_history *h);
 
-/* Call it with frames in the order of the log. fn returns 0 to continue; otherwise the function
- * returns 1. */
-typedef int (*amp_history_fn)(void *ctx, const struct amp_history_row *row);
+/* Call it with frames in the order of the log. fn returns 0 to continue, 1 to stop, or -1 with an
+ * error; the function returns the same. */
+typedef int (*amp_history_fn)(void *ctx, const struct amp_history_row *row, struct amp_error *err);
 int amp_history_frame(struct amp_history *h, uint64_t n, struct amp_span frame, amp_history_fn fn,
                       void *ctx, struct amp_error *err);
 

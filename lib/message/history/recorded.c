@@ -28,8 +28,7 @@ struct amp_recorded {
     struct amp_buf text, mem, parts; /* parts: of a key */
     struct item *items;
     uint32_t n, at;
-    bool full, failed;
-    struct amp_error err;
+    bool full;
     uint64_t *seen; /* hashes of ids, 0 is none */
     size_t n_seen, cap_seen;
 };
@@ -89,7 +88,7 @@ static bool is_routed(const struct amp_store_commit *c, const struct amp_key *ke
 }
 
 static int item_add(struct amp_recorded *r, const struct amp_store_commit *c, struct amp_span id,
-                    struct amp_span line, bool copy)
+                    struct amp_span line, bool copy, struct amp_error *err)
 {
     struct item *i = &r->items[r->n];
     *i = (struct item){.n = c->n,
@@ -99,14 +98,14 @@ static int item_add(struct amp_recorded *r, const struct amp_store_commit *c, st
                        .id = r->text.len + line.n,
                        .id_size = id.n,
                        .copy = copy};
-    if (amp_buf_add(&r->text, line.p, line.n, &r->err) < 0 ||
-        amp_buf_add(&r->text, id.p, id.n, &r->err) < 0)
+    if (amp_buf_add(&r->text, line.p, line.n, err) < 0 ||
+        amp_buf_add(&r->text, id.p, id.n, err) < 0)
         return -1;
     r->n++;
     return 0;
 }
 
-static int commit_fn(void *ctx, const struct amp_store_commit *c)
+static int commit_fn(void *ctx, const struct amp_store_commit *c, struct amp_error *err)
 {
     struct amp_recorded *r = ctx;
     /* A page ends between frames. */
@@ -118,19 +117,16 @@ static int commit_fn(void *ctx, const struct amp_store_commit *c)
     if (r->n > 0 && r->n >= PAGE_ITEMS * 2) /* no frame has as many */
         return 0;
     struct amp_key key;
-    int rc = amp_key_split(c->full.n ? c->full : c->key, &r->parts, &key, &r->err);
-    if (rc == 0 && strcmp(key.kind, AMP_MESSAGE_KIND) == 0) {
-        struct amp_message_rec rec = {0};
-        if (c->was == 0 && c->index == 0 && c->json.n > 0) {
-            rc = amp_record_read(c->json, &r->mem, &rec, &r->err);
-            if (rc == 0)
-                rc = item_add(r, c, key.part[0], rec.line, false);
-        }
-    } else if (rc == 0 && is_routed(c, &key)) {
-        rc = item_add(r, c, c->id, c->line, true);
-    }
-    r->failed = rc < 0;
-    return rc < 0;
+    if (amp_key_split(c->full.n ? c->full : c->key, &r->parts, &key, err) < 0)
+        return -1;
+    if (strcmp(key.kind, AMP_MESSAGE_KIND) != 0)
+        return is_routed(c, &key) ? item_add(r, c, c->id, c->line, true, err) : 0;
+    struct amp_message_rec rec = {0};
+    if (c->was != 0 || c->index != 0 || c->json.n == 0)
+        return 0;
+    if (amp_record_read(c->json, &r->mem, &rec, err) < 0)
+        return -1;
+    return item_add(r, c, key.part[0], rec.line, false, err);
 }
 
 static int page_fill(struct amp_recorded *r, struct amp_error *err)
@@ -140,10 +136,6 @@ static int page_fill(struct amp_recorded *r, struct amp_error *err)
     r->full = false;
     if (amp_store_commits(r->store, r->next, r->to, commit_fn, r, err) < 0)
         return -1;
-    if (r->failed) {
-        *err = r->err;
-        return -1;
-    }
     if (!r->full)
         r->next = r->to + 1;
     return 0;

@@ -160,8 +160,6 @@ struct sweeping {
     const char *actor;
     int64_t now_ms;
     uint32_t expired;
-    struct amp_error *err;
-    int rc;
 };
 
 /* What is being handed over is left to who does that: it no longer makes the buffer due. */
@@ -201,39 +199,36 @@ static int place_sweep(struct sweeping *sw, struct amp_span agent, struct amp_in
     return amp_inbox_end(sw->s, &k, &r, AMP_INBOX_EV_EXPIRE, err);
 }
 
-static int sweep_fn(void *ctx, struct amp_span agent, const struct amp_store_rec *rec)
+static int sweep_fn(void *ctx, struct amp_span agent, const struct amp_store_rec *rec,
+                    struct amp_error *err)
 {
     struct sweeping *sw = ctx;
     struct amp_inbox_buffer b;
     AMP_BUF struct amp_buf names = {0};
     amp_buf_init(&names, AMP_RECORD_MAX);
-    sw->rc = amp_inbox_buffer_read(rec->json, &names, &b, sw->err);
-    if (sw->rc < 0)
-        return 1;
-    for (uint32_t i = 0; i < b.n_waiting && sw->rc == 0; i++) {
+    if (amp_inbox_buffer_read(rec->json, &names, &b, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < b.n_waiting; i++) {
         struct amp_error e = {0};
         if (b.waiting[i].expires_ms == 0 || b.waiting[i].expires_ms > sw->now_ms)
             continue;
         /* NO: somebody else was faster. */
         if (place_sweep(sw, agent, &b.waiting[i], &e) < 0 && e.status != AMP_NO) {
-            *sw->err = e;
-            sw->rc = -1;
+            if (err)
+                *err = e;
+            return -1;
         }
     }
-    return sw->rc < 0;
+    return 0;
 }
 
 int amp_inbox_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *expired,
                     struct amp_error *err)
 {
-    struct amp_error e = {0};
-    struct sweeping sw = {.s = s, .actor = actor, .now_ms = now_ms, .err = &e};
-    if (amp_store_due(s, AMP_INBOX_BUFFERS, now_ms, sweep_fn, &sw, &e) < 0)
-        sw.rc = -1;
-    if (sw.rc < 0 && err)
-        *err = e;
+    struct sweeping sw = {.s = s, .actor = actor, .now_ms = now_ms};
+    int rc = amp_store_due(s, AMP_INBOX_BUFFERS, now_ms, sweep_fn, &sw, err);
     *expired = sw.expired;
-    return sw.rc;
+    return rc;
 }
 
 int amp_inbox_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)

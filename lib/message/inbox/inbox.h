@@ -150,7 +150,7 @@ struct amp_inbox_info {
 };
 int amp_inbox_info(struct amp_store *s, struct amp_span agent, struct amp_buf *mem,
                    struct amp_inbox_info *out, struct amp_error *err);
-typedef int (*amp_inbox_info_fn)(void *ctx, const struct amp_inbox_info *i);
+typedef int (*amp_inbox_info_fn)(void *ctx, const struct amp_inbox_info *i, struct amp_error *err);
 int amp_inbox_infos(struct amp_store *s, amp_inbox_info_fn fn, void *ctx, struct amp_error *err);
 /* The waiting messages in the order of the buffer; fn returns 0 to continue. */
 typedef int (*amp_inbox_msg_fn)(void *ctx, const struct amp_inbox_msg *m);

@@ -34,32 +34,27 @@ struct infos {
     amp_inbox_info_fn fn;
     void *ctx;
     struct amp_buf mem;
-    struct amp_error *err;
-    int rc;
 };
 
-static int infos_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int infos_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                    struct amp_error *err)
 {
     struct infos *all = ctx;
     struct amp_inbox_buffer b;
     struct amp_inbox_info info;
-    if (amp_inbox_buffer_read(rec->json, &all->mem, &b, all->err) < 0) {
-        all->rc = -1;
-        return 1;
-    }
+    if (amp_inbox_buffer_read(rec->json, &all->mem, &b, err) < 0)
+        return -1;
     info_of(&b, id, &info);
-    int rc = all->fn(all->ctx, &info);
-    return rc;
+    return all->fn(all->ctx, &info, err);
 }
 
 int amp_inbox_infos(struct amp_store *s, amp_inbox_info_fn fn, void *ctx, struct amp_error *err)
 {
-    struct infos all = {.fn = fn, .ctx = ctx, .err = err};
+    struct infos all = {.fn = fn, .ctx = ctx};
     amp_buf_init(&all.mem, AMP_RECORD_MAX);
-    if (amp_store_each(s, AMP_INBOX_BUFFERS, NULL, infos_fn, &all, err) < 0)
-        all.rc = -1;
+    int rc = amp_store_each(s, AMP_INBOX_BUFFERS, NULL, infos_fn, &all, err);
     amp_buf_release(&all.mem);
-    return all.rc;
+    return rc;
 }
 
 static int place_each(struct amp_store *s, struct amp_span agent,

@@ -13,8 +13,6 @@ struct round {
     int64_t until_ms;
     const char *state;
     uint32_t gone;
-    struct amp_error *err;
-    int rc;
 };
 
 static int change_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -36,30 +34,27 @@ static int change_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     return 0;
 }
 
-static int due_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int due_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                  struct amp_error *err)
 {
     struct round *r = ctx;
     char state[32];
     enum amp_store_outcome how;
-    (void)id;
     amp_span_copy(rec->state, state, sizeof(state));
     r->rev = rec->rev;
     r->until_ms = 0;
     r->state = state;
-    r->rc = r->f->decide ? r->f->decide(r->f->ctx, rec, &r->until_ms, &r->state, r->err) : 0;
-    if (r->rc == 0)
-        r->rc = amp_store_update(r->store, *rec->key, NULL, change_fn, r, &how, r->err);
-    return r->rc < 0;
+    if (r->f->decide && r->f->decide(r->f->ctx, rec, &r->until_ms, &r->state, err) < 0)
+        return -1;
+    return amp_store_update(r->store, *rec->key, NULL, change_fn, r, &how, err);
 }
 
 int amp_forget(struct amp_store *s, const struct amp_forgetting *f, uint32_t *gone,
                struct amp_error *err)
 {
-    struct round r = {.store = s, .f = f, .err = err};
+    struct round r = {.store = s, .f = f};
     amp_buf_init(&r.json, AMP_REC_MAX);
     int rc = amp_store_due(s, f->kind, f->now_ms, due_fn, &r, err);
-    if (rc == 0)
-        rc = r.rc;
     if (rc == 0 && gone)
         *gone = r.gone;
     amp_buf_release(&r.json);

@@ -16,7 +16,6 @@ struct amp_sweep {
     int64_t now_ms;
     uint32_t raised;
     struct amp_error *err;
-    int rc;
     /* The line that is being committed, and the record that goes with it. */
     struct amp_buf line, mem, out;
     char id[AMP_MSG_ID_MAX];

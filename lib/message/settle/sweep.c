@@ -6,17 +6,16 @@
 #include "message/settle/sweep.h"
 #include "message/settle/step.h"
 
-static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
 {
     struct amp_sweep *sw = ctx;
-    (void)rec;
     /* One turn, so that a number which is taken for an answer leaves with it. */
-    sw->rc = amp_store_begin(sw->store, sw->err);
-    if (sw->rc < 0)
-        return 1;
-    sw->rc = amp_overdue_look(sw, id);
+    if (amp_store_begin(sw->store, err) < 0)
+        return -1;
+    int rc = amp_overdue_look(sw, id);
     amp_store_end(sw->store);
-    return sw->rc < 0;
+    return rc;
 }
 
 static void sweep_begin(struct amp_sweep *sw)
@@ -43,8 +42,6 @@ int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_swee
     int64_t ahead = sooner ? AMP_SILENCE_MS - opt->silence_ms : 0;
     sweep_begin(&sw);
     int rc = amp_store_due(s, AMP_MESSAGE_KIND, now_ms + ahead, overdue_fn, &sw, err);
-    if (rc == 0)
-        rc = sw.rc;
     if (rc == 0 && raised)
         *raised = sw.raised;
     sweep_end(&sw);
@@ -62,46 +59,36 @@ int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_m
 }
 
 struct earliest {
-    struct amp_store *store;
     int64_t silence_ms, due_ms;
-    struct amp_error *err;
-    int rc;
 };
 
 /* By the order of the index, which has the usual silence: so much later a row may stand there. */
-static int message_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec)
+static int message_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
 {
     struct earliest *e = ctx;
     struct amp_message_rec r;
     AMP_BUF struct amp_buf mem = {0};
     int64_t later =
         e->silence_ms > 0 && e->silence_ms < AMP_SILENCE_MS ? AMP_SILENCE_MS - e->silence_ms : 0;
-    (void)id;
     if (e->due_ms > 0 && rec->due_ms - later >= e->due_ms)
         return 1;
     amp_buf_init(&mem, AMP_RECORD_MAX);
-    e->rc = amp_message_parse(rec, &mem, &r, e->err);
-    if (e->rc < 0)
-        return 1;
+    if (amp_message_parse(rec, &mem, &r, err) < 0)
+        return -1;
     int64_t due = amp_record_due(&r, e->silence_ms);
     if (due > 0 && (e->due_ms == 0 || due < e->due_ms))
         e->due_ms = due;
     return 0;
 }
 
-static int message_due(struct earliest *e)
-{
-    if (e->silence_ms == AMP_SILENCE_MS)
-        return amp_store_next_due(e->store, AMP_MESSAGE_KIND, &e->due_ms, e->err);
-    return amp_store_due(e->store, AMP_MESSAGE_KIND, INT64_MAX, message_fn, e, e->err) < 0 ? -1
-                                                                                           : e->rc;
-}
-
 int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_ms,
                          struct amp_error *err)
 {
-    struct earliest e = {.store = s, .silence_ms = silence_ms, .err = err};
-    if (message_due(&e) < 0)
+    struct earliest e = {.silence_ms = silence_ms};
+    if (silence_ms == AMP_SILENCE_MS)
+        return amp_store_next_due(s, AMP_MESSAGE_KIND, due_ms, err);
+    if (amp_store_due(s, AMP_MESSAGE_KIND, INT64_MAX, message_fn, &e, err) < 0)
         return -1;
     *due_ms = e.due_ms;
     return 0;

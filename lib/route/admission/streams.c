@@ -469,21 +469,15 @@ int amp_streams_alone(const struct amp_streams *c, const struct amp_source_env *
     return -1;
 }
 
-struct left {
-    struct amp_streams *streams;
-    struct amp_error *err;
-    int rc;
-};
-
-static int left_fn(void *ctx, const struct amp_cursor_rec *rec, uint8_t state)
+static int left_fn(void *ctx, const struct amp_cursor_rec *rec, uint8_t state,
+                   struct amp_error *err)
 {
-    struct left *w = ctx;
+    struct amp_streams *c = ctx;
     struct stream *s;
-    if (!amp_span_is(rec->consumer, w->streams->env->consumer) || rec->held == 0 ||
+    if (!amp_span_is(rec->consumer, c->env->consumer) || rec->held == 0 ||
         state == AMP_CURSOR_RETIRED)
         return 0;
-    w->rc = stream_open(w->streams, rec->source, false, 0, &s, w->err);
-    return w->rc < 0;
+    return stream_open(c, rec->source, false, 0, &s, err);
 }
 
 int amp_streams_open(const struct amp_source_env *env, struct amp_streams **out,
@@ -520,8 +514,7 @@ int amp_streams_open(const struct amp_source_env *env, struct amp_streams **out,
                                               .alone = alone};
     c->rising = c->numbered;
     c->rising.ordered = true;
-    struct left w = {.streams = c, .err = err};
-    return amp_cursors_each(run->store, left_fn, &w, err) < 0 ? -1 : w.rc;
+    return amp_cursors_each(run->store, left_fn, c, err);
 }
 
 static void waiting_report(const struct amp_streams *c, const struct stream *s)

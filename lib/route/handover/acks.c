@@ -228,10 +228,10 @@ static int put(struct amp_acks *a, struct amp_span line, struct amp_error *err)
     return 0;
 }
 
-static int entry_fn(void *ctx, const struct amp_store_entry *e)
+static int entry_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
     struct amp_acks *a = ctx;
-    struct amp_error err;
+    struct amp_error why;
     uint32_t free_at = AMP_ACKS_AWAY;
     if (is_away(a, e))
         return 0;
@@ -243,11 +243,11 @@ static int entry_fn(void *ctx, const struct amp_store_entry *e)
         return 1;
     }
     struct amp_store_entry_id id = {.n = e->n, .index = e->index};
-    int rc = a->port ? amp_port_offer(a->port, e->id, e->line, free_at + 1, &err)
-                     : put(a, e->line, &err);
+    int rc = a->port ? amp_port_offer(a->port, e->id, e->line, free_at + 1, &why)
+                     : put(a, e->line, &why);
     if (rc < 0) {
-        a->voice->warn("%s: %s; it stays in the outbox %s", a->spec, err.what, a->outbox);
-        a->voice->status(err.status);
+        a->voice->warn("%s: %s; it stays in the outbox %s", a->spec, why.what, a->outbox);
+        a->voice->status(why.status);
         return 1;
     }
     if (a->port) {
@@ -321,9 +321,8 @@ void amp_acks_watch(const struct amp_acks *a, struct pollfd fds[AMP_PORT_FDS], i
         *timeout_ms = wait;
 }
 
-static int count_fn(void *ctx, const struct amp_store_entry *e)
+static int count_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
-    (void)e;
     ++*(uint64_t *)ctx;
     return 0;
 }

@@ -481,10 +481,9 @@ struct found {
     uint32_t n, cap;
     struct amp_jobs *jobs;
     bool answer;
-    struct amp_error *err;
 };
 
-static int found_fn(void *ctx, const struct amp_store_entry *e)
+static int found_fn(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
     struct found *f = ctx;
     struct job *before = f->n > 0 ? f->v[f->n - 1] : NULL;
@@ -492,19 +491,19 @@ static int found_fn(void *ctx, const struct amp_store_entry *e)
         if (!before || !before->address.is_group || before->entry.n != e->n)
             return 0;
         struct amp_store_entry_id entry = {.n = e->n, .index = e->index};
-        return amp_route_job_add_recipient(before, e->id, entry, f->err);
+        return amp_route_job_add_recipient(before, e->id, entry, err);
     }
     if (f->n == f->cap) {
         uint32_t cap = f->cap ? f->cap * 2 : 64;
         struct job **v = realloc(f->v, cap * sizeof(*v));
         if (!v)
-            return amp_fail_memory(f->err);
+            return amp_fail_memory(err);
         f->v = v;
         f->cap = cap;
     }
     struct job *j = amp_route_job_new(f->jobs, e->line, NULL);
     if (!j)
-        return amp_fail_memory(f->err);
+        return amp_fail_memory(err);
     j->entry = (struct amp_store_entry_id){.n = e->n, .index = e->index};
     j->answer = f->answer;
     f->v[f->n++] = j;
@@ -517,7 +516,7 @@ static int outbox_restore(struct amp_keeper *k, bool answers,
                           struct amp_error *err)
 {
     const struct amp_route_run *run = k->run;
-    struct found f = {.jobs = k->jobs, .answer = answers, .err = err};
+    struct found f = {.jobs = k->jobs, .answer = answers};
     char name[ANSWERS_NAME_MAX];
     uint32_t i = 0;
     amp_keeper_answers_name(run, name);

@@ -1,15 +1,30 @@
-/* The log's history: its frames and commits, and how much of it there is. */
+/* The log's history: its frames, its commits, and whether its segments are intact. */
 #ifndef AMP_STORE_HISTORY_H
 #define AMP_STORE_HISTORY_H
 
+#include "store/log/log.h"
 #include "store/store.h"
 
-/* Frames as they stand in the log, from frame number `from` on: for history and tests. */
-typedef int (*amp_store_frame_fn)(void *ctx, uint64_t n, struct amp_span frame);
-int amp_store_frames(struct amp_store *s, uint64_t from, amp_store_frame_fn fn, void *ctx,
+/* The numbers of the first and the last frame that the log still has; 0, 0: it is empty. */
+int amp_store_range(struct amp_store *s, uint64_t *first, uint64_t *last, struct amp_error *err);
+
+/* Calls fn with each frame after frame number `after`, as it is in the log. */
+typedef int (*amp_store_frame_fn)(void *ctx, uint64_t n, struct amp_span frame,
+                                  struct amp_error *err);
+int amp_store_frames(struct amp_store *s, uint64_t after, amp_store_frame_fn fn, void *ctx,
                      struct amp_error *err);
-/* Commits from frame `from` to `to`, in order, each of their lines by itself (one without lines
- * comes once); blobs stand in their places. fn must not call the store; 1 ends it. */
+
+/* A place in the log; zeros: before its first frame. */
+struct amp_store_place {
+    struct amp_pos pos;
+};
+/* Calls fn with the frames after the place, also if the log rotated or was repaired meanwhile. They
+ * are on disk by then. The place moves past each frame that fn is called with. */
+int amp_store_frames_on(struct amp_store *s, struct amp_store_place *at, amp_store_frame_fn fn,
+                        void *ctx, struct amp_error *err);
+
+/* Calls fn for each line of each commit from frame `from` to `to`, and once for a commit without
+ * lines; blobs are in their places. fn must not call the store. */
 struct amp_store_commit {
     uint64_t n, was; /* the frame; the revision before it */
     int64_t at_ms;
@@ -19,18 +34,19 @@ struct amp_store_commit {
     enum amp_role role;
     struct amp_span id, line;
 };
-typedef int (*amp_store_commit_fn)(void *ctx, const struct amp_store_commit *c);
+typedef int (*amp_store_commit_fn)(void *ctx, const struct amp_store_commit *c,
+                                   struct amp_error *err);
 int amp_store_commits(struct amp_store *s, uint64_t from, uint64_t to, amp_store_commit_fn fn,
                       void *ctx, struct amp_error *err);
-/* The numbers of the first and the last frame that the log still has; 0, 0: it is empty. */
-int amp_store_range(struct amp_store *s, uint64_t *first, uint64_t *last, struct amp_error *err);
-/* Reads all segments, whatever the index says, outside of a turn. fn hears of each: damage is NULL,
- * or log_damaged with the place; a torn end of the last one is no damage. 1 from fn ends it. */
+
+/* Reads all segments, outside of a turn and without the index, and calls fn for each of them.
+ * damage: NULL, or log_damaged with the place. An incomplete last frame of the last segment is not
+ * damage. */
 struct amp_store_segment {
-    uint32_t number, first, last; /* it, and those that there are */
+    uint32_t number, first, last; /* this segment; the first and the last that exist */
     const struct amp_error *damage;
 };
-typedef int (*amp_store_segment_fn)(void *ctx, const struct amp_store_segment *seg);
+typedef void (*amp_store_segment_fn)(void *ctx, const struct amp_store_segment *seg);
 int amp_store_segments(struct amp_store *s, amp_store_segment_fn fn, void *ctx,
                        struct amp_error *err);
 
