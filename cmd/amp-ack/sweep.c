@@ -129,7 +129,7 @@ static int watch_look(struct watch *w, struct amp_error *err)
     for (unsigned i = 0; amp_deadlines[i].name; i++) {
         struct row *r = &w->row[i];
         int64_t due = 0;
-        if (amp_deadlines[i].next_due(w->store, &w->ctx, &due, err) < 0)
+        if (amp_deadline_next(&amp_deadlines[i], w->store, &w->ctx, &due, err) < 0)
             return -1;
         r->due_ms = row_next_due(r, due);
         if (r->due_ms != 0 && (w->first_ms == 0 || r->due_ms < w->first_ms))

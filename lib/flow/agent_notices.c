@@ -1,4 +1,4 @@
-/* The lines that leave with a time limit that passed, or with a silence. */
+/* The messages about expired time limits and silent agents. */
 #include "flow/agent_notices.h"
 
 #include <stdio.h>
@@ -17,13 +17,13 @@
 
 struct notice {
     struct amp_store *store;
-    const struct amp_agent_notices *of;
+    const struct amp_deadline_ctx *of;
     int64_t now_ms;
     struct amp_buf payload, line;
     char id[AMP_MSG_ID_MAX];
 };
 
-/* The NOTIFICATION about an agent that failed by a time limit. */
+/* The NOTIFICATION about an agent that exceeded a time limit. */
 static int limit_compose(struct notice *n, const struct amp_agent_overdue *o, struct amp_error *err)
 {
     struct amp_jw w;
@@ -52,8 +52,8 @@ static int limit_compose(struct notice *n, const struct amp_agent_overdue *o, st
     return amp_binding_to_admin(&said, &n->payload, &n->line, err);
 }
 
-/* The escalation about an agent that fell silent. Its record does not say which protocol's task it
- * works on; those of AMP have a form of their own. */
+/* The escalation about a silent agent. Its record does not name the protocol of its task; the ids
+ * of AMP's tasks have a form of their own. */
 static int silence_compose(struct notice *n, const struct amp_agent_overdue *o,
                            struct amp_error *err)
 {
@@ -105,20 +105,21 @@ static int on_overdue(void *ctx, const struct amp_agent_overdue *o, struct amp_s
     return 0;
 }
 
-static struct amp_agent_sweep sweep_of(const struct amp_agent_notices *l, struct notice *n)
+static struct amp_agent_sweep sweep_of(const struct amp_deadline_ctx *c, bool silence,
+                                       struct notice *n)
 {
-    return (struct amp_agent_sweep){.limits = l->states,
-                                    .silence_ms = l->silence_ms,
-                                    .actor = l->actor,
+    return (struct amp_agent_sweep){.limits = !silence,
+                                    .silence_ms = silence ? c->silence_ms : 0,
+                                    .actor = c->actor,
                                     .notice = on_overdue,
                                     .ctx = n};
 }
 
-int amp_agent_notices_run(struct amp_store *s, const struct amp_agent_notices *l, int64_t now_ms,
-                          uint32_t *done, struct amp_error *err)
+static int notices_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                       bool silence, uint32_t *done, struct amp_error *err)
 {
-    struct notice n = {.store = s, .of = l, .now_ms = now_ms};
-    const struct amp_agent_sweep sw = sweep_of(l, &n);
+    struct notice n = {.store = s, .of = c, .now_ms = now_ms};
+    const struct amp_agent_sweep sw = sweep_of(c, silence, &n);
 
     amp_buf_init(&n.payload, 1 << 16);
     amp_buf_init(&n.line, 1 << 17);
@@ -128,9 +129,31 @@ int amp_agent_notices_run(struct amp_store *s, const struct amp_agent_notices *l
     return rc;
 }
 
-int amp_agent_notices_next_due(struct amp_store *s, const struct amp_agent_notices *l, int64_t *ms,
-                               struct amp_error *err)
+int amp_agent_limit_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                        uint32_t *done, struct amp_error *err)
 {
-    const struct amp_agent_sweep sw = sweep_of(l, NULL);
+    return notices_run(s, now_ms, c, false, done, err);
+}
+
+int amp_agent_limit_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                        struct amp_error *err)
+{
+    const struct amp_agent_sweep sw = sweep_of(c, false, NULL);
+    return amp_agent_next_due(s, &sw, ms, err);
+}
+
+int amp_agent_silence_run(struct amp_store *s, int64_t now_ms, const struct amp_deadline_ctx *c,
+                          uint32_t *done, struct amp_error *err)
+{
+    const struct amp_metric_labels label = {.code = AMP_SPAN("heartbeat_timeout")};
+    int rc = notices_run(s, now_ms, c, true, done, err);
+    amp_metrics_add(c->metrics, AMP_METRIC_ESCALATIONS, &label, *done);
+    return rc;
+}
+
+int amp_agent_silence_due(struct amp_store *s, const struct amp_deadline_ctx *c, int64_t *ms,
+                          struct amp_error *err)
+{
+    const struct amp_agent_sweep sw = sweep_of(c, true, NULL);
     return amp_agent_next_due(s, &sw, ms, err);
 }

@@ -1,4 +1,4 @@
-/* The check of amp.json, for the tools to hand to the command line's room. */
+/* Checks amp.json; the tools pass these functions to lib/cli. */
 #include "flow/config.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <amp/schema/schema.h>
 
 #define SCHEMA "config/amp.json"
-/* The mark of each section in the schema. */
+/* Marks a section in the schema. */
 #define MARK "x-state-directory"
 
 int amp_config_check(struct amp_span text, struct amp_error *err)

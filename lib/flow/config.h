@@ -1,4 +1,4 @@
-/* amp.json against its published schema: a misspelt setting is said, not passed over. */
+/* Checks amp.json against its published schema, which rejects misspelt settings. */
 #ifndef AMP_FLOW_CONFIG_H
 #define AMP_FLOW_CONFIG_H
 
@@ -8,23 +8,23 @@
 #include "message/ledger/timeouts.h"
 #include "protocol/redact/redact.h"
 
-/* text is a whole amp.json. */
+/* text: the content of amp.json. CONFIG if it does not match the schema. */
 int amp_config_check(struct amp_span text, struct amp_error *err);
 
 /* Whether the amp.json of a state directory may hold the setting with this dotted key: the schema
  * marks its section with "x-state-directory": true. */
 bool amp_config_state_may_set(struct amp_span key);
 
-/* What amp.json says to a tool beside its options: rows for its struct amp_tool (cli/cli.h). */
+/* Members of struct amp_tool (cli/cli.h) for a tool that reads amp.json. */
 #define AMP_CONFIG_OF_TOOL                                                                         \
     .config = amp_config_values, .check_config = amp_config_check,                                 \
     .state_may_set = amp_config_state_may_set, .redact = amp_redact_pattern_list
 
-/* Of a tool that records messages, and its table of settings. */
+/* The same for a tool that records messages, and its table of settings. */
 #define AMP_CONFIG_OF_RECORDER AMP_CONFIG_OF_TOOL, .settings = recorder_settings
 #define AMP_CONFIG_RECORDER                                                                        \
     static const struct amp_setting recorder_settings[] = {AMP_TIMEOUTS_SETTINGS, {0}}
-/* The table of one that suspends as well. */
+/* The table of a tool that also suspends. */
 #define AMP_CONFIG_SUSPENDER                                                                       \
     static const struct amp_setting recorder_settings[] = {                                        \
         AMP_TIMEOUTS_SETTINGS, AMP_SUSPEND_SETTINGS, {0}}

@@ -1,4 +1,4 @@
-/* Facts about agents and tasks for the message room (message/facts.h). */
+/* Facts about agents and tasks for lib/message (message/facts.h). */
 #ifndef AMP_FLOW_FACTS_H
 #define AMP_FLOW_FACTS_H
 

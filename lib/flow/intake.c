@@ -1,7 +1,4 @@
-/*
- * One line at a time out of what was read: a good one is handed on, a bad one is written to the
- * error log and said, and remembered by its first error.
- */
+/* Takes the lines that were read, one at a time, and reports invalid ones. */
 #include "flow/intake.h"
 
 #include <stdio.h>
@@ -13,7 +10,7 @@
 
 enum { RECORD_MOST = 64 * 1024 };
 
-/* What the finding callback needs. */
+/* The context of finding_report. */
 struct intake_report {
     struct amp_intake *in;
     struct amp_line_place at;
@@ -60,55 +57,47 @@ static void finding_report(void *ctx, const struct amp_finding *f)
         t->failed = true;
 }
 
-/* What goes past a limit; v is NULL where the line is no message. */
-static void limit_report(struct intake_report *t, const struct amp_view *v, const char *code,
-                         const char *message)
+/* Reports an error that no check of the protocol found. */
+static void error_report(struct intake_report *t, const struct amp_view *v, const char *code,
+                         const char *rule, const char *message)
 {
-    struct amp_finding f = {.severity = AMP_SEV_ERROR,
-                            .code = code,
-                            .field = "",
-                            .pointer = "",
-                            .rule = "limit",
-                            .message = message,
-                            .found = "",
-                            .expected = ""};
-    if (v) {
-        f.protocol = v->protocol;
-        f.type = v->type;
-        f.id = v->id;
-    }
+    const struct amp_finding f = {.severity = AMP_SEV_ERROR,
+                                  .protocol = v->protocol,
+                                  .type = v->type,
+                                  .id = v->id,
+                                  .code = code,
+                                  .field = "",
+                                  .pointer = "",
+                                  .rule = rule,
+                                  .message = message,
+                                  .found = "",
+                                  .expected = ""};
     finding_report(t, &f);
 }
 
-static void too_long(struct intake_report *t, const struct amp_intake *in)
+static bool has_nul(struct amp_span s)
 {
-    char message[80];
-    snprintf(message, sizeof message, "is longer than %zu bytes", in->lines.max_line);
-    limit_report(t, NULL, "line_too_long", message);
+    return s.n && memchr(s.p, '\0', s.n);
 }
 
-/* An id names keys, files and headers. One with a NUL would be taken for what is before it. */
-static int has_nul(struct intake_report *t, const struct amp_view *v)
-{
-    bool id = v->id.n && memchr(v->id.p, '\0', v->id.n);
-    if (!id && !(v->task.n && memchr(v->task.p, '\0', v->task.n)))
-        return 0;
-    limit_report(t, v, "validation_error",
-                 id ? "its id contains a NUL" : "the id of its task contains a NUL");
-    return 1;
-}
-
-/* With a state: names by which something is kept there. */
-static int is_unkeepable(struct intake_report *t, const struct amp_view *v)
+/* Whether the ids of the message and its task can name keys, files and headers. In a C string an id
+ * with a NUL would be another id. The length matters only with a state. */
+static bool ids_are_usable(struct intake_report *t, const struct amp_view *v)
 {
     char message[120];
-    bool id = v->id.n > AMP_INTAKE_ID_MAX;
-    if (!t->in->store || (!id && v->task.n <= AMP_INTAKE_ID_MAX))
-        return 0;
+    bool long_id = v->id.n > AMP_INTAKE_ID_MAX;
+    if (has_nul(v->id) || has_nul(v->task)) {
+        error_report(t, v, "validation_error", "limit",
+                     has_nul(v->id) ? "its id contains a NUL"
+                                    : "the id of its task contains a NUL");
+        return false;
+    }
+    if (!t->in->store || (!long_id && v->task.n <= AMP_INTAKE_ID_MAX))
+        return true;
     snprintf(message, sizeof message, "%s has %zu bytes; the limit is %d",
-             id ? "its id" : "its task", id ? v->id.n : v->task.n, AMP_INTAKE_ID_MAX);
-    limit_report(t, v, "bad_id", message);
-    return 1;
+             long_id ? "its id" : "its task", long_id ? v->id.n : v->task.n, AMP_INTAKE_ID_MAX);
+    error_report(t, v, "bad_id", "limit", message);
+    return false;
 }
 
 enum amp_intake_got amp_intake_next(struct amp_intake *in, struct amp_view *view,
@@ -126,28 +115,29 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
                                     struct amp_error *err)
 {
     struct amp_line line = *read;
-    struct intake_report t; /* not cleared: a good line needs nothing of it */
+    struct intake_report t; /* not cleared as a whole: this is the per-message path */
     t.in = in;
     t.at = (struct amp_line_place){.tool = in->tool, .line = line.number, .offset = line.offset};
     t.failed = false;
     in->bad_code[0] = in->bad_field[0] = '\0';
     int good = 0;
     if (got == AMP_LINE_TOO_LONG) {
+        char message[80];
         *view = (struct amp_view){.line = line.bytes, .text = line.bytes, .payload = AMP_TOK_NONE};
-        too_long(&t, in);
+        snprintf(message, sizeof message, "is longer than %zu bytes", in->lines.max_line);
+        error_report(&t, view, "line_too_long", "limit", message);
     } else {
         in->rails = (struct amp_rails){.store = in->store};
         in->check.waives = in->store ? amp_rails_waives : NULL;
         in->check.waives_ctx = &in->rails;
         good = amp_reader_line(in->reader, line.bytes, &in->check, view, finding_report, &t, err);
-        if (good >= 0 && in->rails.failed) {
+        if (good < 0)
+            return AMP_INTAKE_FAILED;
+        if (in->rails.failed) {
             *err = in->rails.err;
             return AMP_INTAKE_FAILED;
         }
-        if (good < 0)
-            return AMP_INTAKE_FAILED;
-        if (good && (has_nul(&t, view) || is_unkeepable(&t, view)))
-            good = 0;
+        good = good && ids_are_usable(&t, view);
     }
     if (t.failed) {
         if (err)
@@ -165,20 +155,9 @@ enum amp_intake_got amp_intake_line(struct amp_intake *in, enum amp_line_result 
 int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
                       const struct amp_error *why, struct amp_error *err)
 {
-    struct amp_finding f = {.severity = AMP_SEV_ERROR,
-                            .protocol = view->protocol,
-                            .type = view->type,
-                            .id = view->id,
-                            .code = why->code,
-                            .field = "",
-                            .pointer = "",
-                            .rule = why->code,
-                            .message = why->what,
-                            .found = "",
-                            .expected = ""};
     struct intake_report t = {
         .in = in, .at = {.tool = in->tool, .line = in->lines.number, .now_ms = amp_now_ms()}};
-    finding_report(&t, &f);
+    error_report(&t, view, why->code, why->code, why->what);
     if (t.failed && err)
         *err = t.err;
     return t.failed ? -1 : 0;
@@ -187,11 +166,10 @@ int amp_intake_refuse(struct amp_intake *in, const struct amp_view *view,
 int amp_intake_holds(struct amp_intake *in, const struct amp_view *view, struct amp_error *err)
 {
     struct amp_error why = {0};
-    json_t *j = amp_json_load(view->line.n && *view->line.p == '{' ? view->line : view->text, &why);
-    if (j) {
-        json_decref(j);
+    json_auto_t *j =
+        amp_json_load(view->line.n && *view->line.p == '{' ? view->line : view->text, &why);
+    if (j)
         return 1;
-    }
     amp_span_copy(AMP_SPAN("bad_value"), why.code, sizeof why.code);
     in->bad_code[0] = in->bad_field[0] = '\0';
     in->accepted--;

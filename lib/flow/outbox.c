@@ -1,4 +1,4 @@
-/* Emitting what was committed, and closing what was written. */
+/* Emits committed entries and closes written ones. */
 #include "flow/outbox.h"
 
 #include <fcntl.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <amp/base/file.h>
+
+#include "base/grow.h"
 
 int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, int *fd,
                     struct amp_error *err)
@@ -40,18 +42,17 @@ struct emission {
     bool full;
 };
 
-static int emission_add(struct emission *em, const struct amp_store_entry *e, struct amp_error *err)
+static int entry_emit(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
 {
+    struct emission *em = ctx;
     struct amp_outbox *o = em->o;
     struct amp_error why;
-    if (o->n_wait == o->cap_wait) {
-        size_t cap = o->cap_wait ? o->cap_wait * 2 : 64;
-        void *p = realloc(o->wait, cap * sizeof *o->wait);
-        if (!p)
-            return amp_fail_memory(err);
-        o->wait = p;
-        o->cap_wait = cap;
-    }
+    if (e->n < o->last.n || (e->n == o->last.n && e->index <= o->last.index))
+        return 0;
+    void *wait = amp_grow(o->wait, o->n_wait, &o->cap_wait, sizeof *o->wait, err);
+    if (!wait)
+        return -1;
+    o->wait = wait;
     o->line.max = o->out->buf.max;
     amp_buf_reset(&o->line);
     if (amp_buf_add(&o->line, e->line.p, e->line.n, err) < 0 ||
@@ -67,15 +68,6 @@ static int emission_add(struct emission *em, const struct amp_store_entry *e, st
     if (!e->wants_ack)
         o->wait[o->n_wait++] = (struct amp_outbox_line){o->last, o->out->added};
     return 0;
-}
-
-static int entry_emit(void *ctx, const struct amp_store_entry *e, struct amp_error *err)
-{
-    struct emission *em = ctx;
-    const struct amp_store_entry_id *last = &em->o->last;
-    if (e->n < last->n || (e->n == last->n && e->index <= last->index))
-        return 0;
-    return emission_add(em, e, err);
 }
 
 int amp_outbox_emit(struct amp_outbox *o, struct amp_error *err)

@@ -1,8 +1,8 @@
 /*
- * The outbox on its way to an output. What a name committed leaves once it is on disk, and its
- * entry is closed once the line is written, unless it waits for an acknowledgement. Entries that a
- * killed process left open are emitted by the next process of that name, under the same ids.
- * Therefore only the process that has the name's lock may emit.
+ * Writes a name's outbox to an output. An entry is emitted after it is synced, and closed after its
+ * line is written, unless it waits for an acknowledgement. Entries that a killed process left open
+ * are emitted by the next process of that name, under the same ids. Therefore only the process that
+ * has the name's lock may emit.
  */
 #ifndef AMP_FLOW_OUTBOX_H
 #define AMP_FLOW_OUTBOX_H
@@ -16,7 +16,7 @@ struct amp_outbox {
     const char *name;
     struct amp_outq *out;
     struct amp_store_entry_id last; /* the last entry that was added to out */
-    /* Entries to be closed when out has written up to `at`. */
+    /* Entries to close once out has written up to `at`. */
     struct amp_outbox_line {
         struct amp_store_entry_id id;
         uint64_t at;
@@ -25,17 +25,17 @@ struct amp_outbox {
     struct amp_buf line;
 };
 
-/* Takes the lock of a name in the state; closing *fd releases it. timeout_ms: 0 once, < 0
- * for ever. TEMPFAIL lock_timeout. */
+/* Takes the lock of a name in the state; closing *fd releases it. timeout_ms: 0: one try, < 0: no
+ * limit. TEMPFAIL lock_timeout. */
 int amp_outbox_lock(struct amp_store *s, const char *name, int64_t timeout_ms, int *fd,
                     struct amp_error *err);
 
-/* Syncs and adds the entries that were not added yet. 0: all, 1: the output is full, and the rest
- * follows in another call. */
+/* Syncs and adds new entries to the output. 0: all were added, 1: the output is full, another call
+ * adds the rest, -1: failure. */
 int amp_outbox_emit(struct amp_outbox *o, struct amp_error *err);
-/* Closes the entries whose lines are written. */
+/* Closes the entries whose lines have been written. */
 int amp_outbox_settle(struct amp_outbox *o, struct amp_error *err);
-/* Emits, writes and closes all that is open; a signal ends it as amp_outq_drain. */
+/* Emits, writes and closes all open entries; a signal ends it as amp_outq_drain. */
 int amp_outbox_finish(struct amp_outbox *o, volatile const int *stop, struct amp_error *err);
 void amp_outbox_release(struct amp_outbox *o);
 

@@ -1,5 +1,5 @@
-/* Carrying out suspensions: the task's key first, then each agent's. A process that dies between
- * leaves the rest to the next one that sees the escalation. */
+/* Suspends the task first, then each agent. If the process dies in between, the next one that reads
+ * the escalation suspends the rest. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ int amp_suspend_set_scope(void *arg, const char *text, struct amp_error *err)
 struct walk {
     struct amp_store *s;
     const struct amp_suspend *a;
-    char names[400]; /* of those that it suspended */
+    char names[400]; /* of the agents that it suspended */
     unsigned n;
 };
 
@@ -76,11 +76,11 @@ int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct am
         return 0;
     if (amp_task_status(s, a->task_id, &st, err))
         return -1;
-    if (st.terminal) /* nobody would lift it */
+    if (st.terminal) /* no decision would lift the suspension */
         return 0;
     if (a->level == AMP_LEVEL_CRITICAL && amp_task_suspend(s, &t, err))
         return -1;
-    /* Also where it was made under the other setting. */
+    /* Lifts suspensions that were made under the other setting. */
     if (a->level == AMP_LEVEL_CRITICAL && task_only)
         return amp_flow_lift_agents(s, a->task_id, a->ref, a->now_ms, err);
     if (amp_task_each_agent(s, a->task_id, on_claimant, &w, err) ||

@@ -1,8 +1,7 @@
 /*
- * Suspensions across subjects: what an escalation does to its task and to the agents that have it,
- * and how they are let go. AMP/1.0 escalation; a critical one stops the task and all its agents, a
- * warning the party that triggered it, an info nobody. A suspended agent takes no work of any task;
- * the setting suspension.scope limits a critical one to its task.
+ * Suspensions by AMP/1.0 escalations. A critical escalation suspends its task and all agents of the
+ * task, a warning the party that triggered it, an info nothing. A suspended agent takes no work of
+ * any task; the setting suspension.scope limits a critical escalation to its task.
  */
 #ifndef AMP_FLOW_SUSPEND_H
 #define AMP_FLOW_SUSPEND_H
@@ -11,8 +10,8 @@
 
 #include "store/store.h"
 
-/* suspension.scope of amp.json, for the whole process: "agents" (the default) or "task". arg is not
- * looked at. USAGE bad_value. */
+/* Sets suspension.scope of amp.json for the process: "agents" (the default) or "task". arg is
+ * ignored. USAGE bad_value. */
 int amp_suspend_set_scope(void *arg, const char *text, struct amp_error *err);
 #define AMP_SUSPEND_SETTINGS                                                                       \
     {                                                                                              \
@@ -23,21 +22,21 @@ struct amp_suspend {
     struct amp_span task_id, ref; /* ref: the escalation's msg_id */
     const char *type, *triggered_by;
     enum amp_level level;
-    const char *by; /* who carries it out, for the log */
-    /* Reports the agents that this suspends, with the task that causes it. */
+    const char *by; /* the actor, for the log */
+    /* Reports the agents that are suspended and the task that causes it; may be NULL. */
     void (*say)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-    const char *agent; /* one that is related though it claimed nothing; or NULL */
+    const char *agent; /* also related, although it claimed nothing; or NULL */
     int64_t now_ms;
 };
-/* Idempotent. Related agents are those that claimed work of the task and those that last had it.
- * Call amp_store_sync before it is reported. */
+/* Idempotent. Related agents are those that claimed work of the task and those whose last task it
+ * was. Call amp_store_sync before reporting the suspension. */
 int amp_flow_suspend(struct amp_store *s, const struct amp_suspend *a, struct amp_error *err);
-/* The same from the escalation itself; of `how` by, say and now_ms count. */
+/* The same for the view of an escalation; of `how` only by, say and now_ms are used. */
 int amp_flow_suspend_view(struct amp_store *s, const struct amp_view *escalation,
                           const struct amp_suspend *how, struct amp_error *err);
 
-/* After a decision: lets the task's agents go that `ref` suspends (empty: any suspension that came
- * from this task). The task's own suspension is the coordinator's to lift. */
+/* After a decision: lifts the suspensions of the task's agents by `ref` (empty: by any escalation
+ * of the task). The coordinator lifts the task's own suspension. */
 int amp_flow_lift_agents(struct amp_store *s, struct amp_span task_id, struct amp_span ref,
                          int64_t now_ms, struct amp_error *err);
 

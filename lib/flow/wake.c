@@ -1,4 +1,4 @@
-/* Sleeping: inotify and a timerfd in an event loop. */
+/* Waits with inotify and a timerfd in an event loop. */
 #include "flow/wake.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ int amp_wake_open(struct amp_wake *w, const char *state_dir, struct amp_error *e
         inotify_add_watch(w->log, path,
                           IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVE_SELF | IN_DELETE_SELF |
                               IN_ONLYDIR) < 0 ||
-        /* The removal of a directory that is held open is an event of its parent only. */
+        /* The removal of an open directory is an event of its parent only. */
         inotify_add_watch(w->log, state_dir,
                           IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_DELETE_SELF | IN_ONLYDIR) <
             0) {
@@ -62,7 +62,7 @@ int amp_wake_at(struct amp_wake *w, int64_t at_ms, struct amp_error *err)
     return 0;
 }
 
-/* 1: another process wrote, 0: nothing of interest, -1: the log is gone. */
+/* 1: another process wrote, 0: ignored, -1: the log was removed or renamed. */
 static int event_read(const struct inotify_event *e, struct amp_error *err)
 {
     bool part = e->mask & (IN_DELETE | IN_MOVED_FROM);
@@ -92,8 +92,8 @@ int amp_wake_drain(struct amp_wake *w, struct amp_error *err)
     return written;
 }
 
-/* The alarm that came is no longer set, and neither is one that the setting of the clock ended. */
-static void take_time(struct amp_wake *w, unsigned *why)
+/* An expired alarm is no longer set; neither is one that was cancelled by setting the clock. */
+static void alarm_take(struct amp_wake *w, unsigned *why)
 {
     uint64_t times;
     ssize_t n = read(w->timer, &times, sizeof(times));
@@ -119,7 +119,7 @@ int amp_wake_wait(struct amp_wake *w, const struct amp_wake_for *f, unsigned *wh
     if (out->revents & (POLLERR | POLLHUP | POLLNVAL))
         *why |= AMP_WAKE_OUT;
     if (timer->revents)
-        take_time(w, why);
+        alarm_take(w, why);
     int written = log->revents ? amp_wake_drain(w, err) : 0;
     if (written < 0)
         return -1;

@@ -1,8 +1,8 @@
 /*
- * Task ids and task files. A file is a copy of the state for people and other programs: it is read
- * from the state and written under one lock, so that of two writers the later one has the later
- * record. A crash between state and file leaves an older file, which the coordinator's next start
- * mends.
+ * Task ids and task files. A file is a copy of the record for people and other programs. Reading
+ * the record and writing the file happen under one lock, so that the last writer writes the newest
+ * record. A crash between commit and file leaves an older file; the next start of the coordinator
+ * rewrites it.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,9 +30,9 @@ struct counting {
     struct amp_buf mem, json;
 };
 
-/* Years stand in four digits, numbers in three: the protocol's form has no room for more. */
-static int count_cb(void *ctx, const struct amp_store_rec *now, struct amp_store_change *out,
-                    struct amp_error *err)
+/* The protocol's form has four digits for the year and three for the number. */
+static int count_apply(void *ctx, const struct amp_store_rec *now, struct amp_store_change *out,
+                       struct amp_error *err)
 {
     struct counting *w = ctx;
     if (amp_rec_parse(&counter_rec, now->found ? now->json : AMP_SPAN("{}"), &w->mem, &w->counter,
@@ -50,15 +50,15 @@ static int count_cb(void *ctx, const struct amp_store_rec *now, struct amp_store
     return 0;
 }
 
-/* Ids that somebody chose by hand are passed over. */
+/* Skips ids that were given by hand. */
 static int id_take(struct amp_store *s, struct counting *w, const char *year,
                    char id[AMP_TASK_ID_MAX], struct amp_error *err)
 {
     enum amp_store_outcome outcome;
     struct amp_store_rec rec;
     do {
-        if (amp_store_update(s, AMP_KEY("task_ids", (struct amp_span){year, 4}), NULL, count_cb, w,
-                             &outcome, err) < 0)
+        if (amp_store_update(s, AMP_KEY("task_ids", (struct amp_span){year, 4}), NULL, count_apply,
+                             w, &outcome, err) < 0)
             return -1;
         snprintf(id, AMP_TASK_ID_MAX, "T-%.4s-%03d", year, (int)w->counter.last);
         if (amp_store_get(s, AMP_KEY(AMP_TASK_KIND, amp_span_str(id)), &rec, err) < 0)
@@ -78,15 +78,13 @@ int amp_task_new_id(struct amp_store *s, int64_t now_ms, char out[AMP_TASK_ID_MA
     int rc = id_take(s, &w, time, id, err);
     amp_buf_release(&w.mem);
     amp_buf_release(&w.json);
-    if (rc < 0)
-        return -1;
-    if (amp_store_sync(s, err) < 0)
+    if (rc < 0 || amp_store_sync(s, err) < 0)
         return -1;
     memcpy(out, id, sizeof id);
     return 0;
 }
 
-/* Whether the file holds these bytes already. */
+/* Whether the file already has this content. */
 static bool is_written(int dir, const char *name, struct amp_span bytes)
 {
     struct stat st;
@@ -129,9 +127,7 @@ int amp_task_file(struct amp_store *s, struct amp_span task_id, struct amp_error
     if (dir < 0)
         return amp_fail_errno(err, AMP_IOERR, "%s", path.data);
     AMP_CLOSE int lock = amp_file_open(dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
-    if (lock < 0)
-        return -1;
-    if (amp_lock(lock, -1, err) < 0)
+    if (lock < 0 || amp_lock(lock, -1, err) < 0)
         return -1;
     snprintf(name, sizeof name, "%.*s.json", (int)task_id.n, task_id.p);
     return file_write(s, dir, task_id, name, err);
@@ -146,6 +142,6 @@ bool amp_task_file_after(struct amp_store *s, struct amp_span task_id, int64_t u
                     task_id.p) < 0 ||
         stat(path.data, &st) < 0)
         return false;
-    /* Strictly later: within one millisecond nothing is sure. */
+    /* Strictly later: a file of the same millisecond may be older than the record. */
     return (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 > updated_ms;
 }

@@ -1,4 +1,4 @@
-/* Composing new tasks: see new.h. */
+/* Checks and composes new tasks. */
 #include "task/new.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define PARTS_MAX 512
 
-/* Remembers the member at fault; -1. */
+/* Records the invalid member; returns -1. */
 static int at_member(struct amp_new_fault *at, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 static int at_member(struct amp_new_fault *at, const char *fmt, ...)
@@ -36,7 +36,7 @@ static int fail_at(struct amp_new_fault *at, const char *pointer, const char *wh
     return at_member(at, "%s", pointer);
 }
 
-/* A repository, also a bare one, at exactly this directory. */
+/* The top directory of a repository, which may be bare. */
 static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *err)
 {
     const char *repo = amp_json_str(task, "repo");
@@ -78,7 +78,7 @@ static int check_branch(const json_t *task, const struct amp_new_options *opt,
     return at_member(at, "/branch");
 }
 
-/* A dispatch with a base that is no commit would fail at its first attempt. */
+/* Without this check a dispatch with a wrong base fails at its first attempt. */
 static int check_base(const json_t *task, const struct amp_new_options *opt,
                       struct amp_new_fault *at, struct amp_error *err)
 {
@@ -112,7 +112,7 @@ static int risk_of(const json_t *task, enum amp_risk *risk, struct amp_new_fault
     return given ? fail_at(at, "/risk_level", "expected low, medium or high", err) : 0;
 }
 
-/* A list of texts, or an empty one; what it returns is borrowed from the task. */
+/* The member, a list of texts; an absent one is added empty. The result belongs to the task. */
 static json_t *texts_of(json_t *task, const char *key, struct amp_new_fault *at,
                         struct amp_error *err)
 {
@@ -180,15 +180,15 @@ static int fill_parts(const json_t *task, const char *task_id, struct parts *p,
     return 0;
 }
 
-/* The constraints with the base among them, where the coordinator looks for it. */
+/* A copy of the constraints with the base, which the coordinator reads from them. */
 static json_t *constraints_of(const json_t *task, struct amp_new_fault *at, struct amp_error *err)
 {
-    const json_t *c = json_object_get(task, "tech_constraints");
+    json_t *c = json_object_get(task, "tech_constraints");
     if (c && !json_is_object(c)) {
         fail_at(at, "/tech_constraints", "expected an object", err);
         return NULL;
     }
-    json_t *copy = c ? json_copy(json_object_get(task, "tech_constraints")) : json_object();
+    json_t *copy = c ? json_copy(c) : json_object();
     if (copy && (!*amp_json_str(task, "base") ||
                  json_object_set(copy, "base", json_object_get(task, "base")) == 0))
         return copy;
@@ -202,7 +202,7 @@ struct found {
     struct amp_new_fault *at;
 };
 
-/* The message's member is the task's; the base is one of the constraints there. */
+/* Maps the pointer into the message to the task's member; the base is one of its constraints. */
 static void first_error(void *ctx, const struct amp_finding *f)
 {
     static const char payload[] = "/payload";
@@ -219,7 +219,7 @@ static void first_error(void *ctx, const struct amp_finding *f)
     at_member(b->at, "%s", strcmp(p, "/tech_constraints/base") == 0 ? "/base" : p);
 }
 
-/* What we compose passes our own check; the ledger keeps it. */
+/* Checks the composed message and records it in the ledger. */
 static int check_and_record(struct amp_store *s, struct amp_span line, int64_t now_ms,
                             struct amp_new_fault *at, struct amp_error *err)
 {
@@ -254,7 +254,7 @@ static int dispatch_compose(struct amp_store *s, json_t *task, const char *task_
     if (!forbidden || risk_of(task, &risk, at, err) < 0 ||
         fill_parts(task, task_id, &parts, at, err) < 0)
         return -1;
-    json_t *constraints = constraints_of(task, at, err);
+    json_auto_t *constraints = constraints_of(task, at, err);
     if (!constraints)
         return -1;
     struct amp_dispatch_args a = {
@@ -274,7 +274,6 @@ static int dispatch_compose(struct amp_store *s, json_t *task, const char *task_
         .now_ms = opt->now_ms,
     };
     int rc = amp_compose_dispatch(&a, out, NULL, err);
-    json_decref(constraints);
     if (rc == 0)
         rc = check_and_record(s, (struct amp_span){out->data + begin, out->len - begin},
                               opt->now_ms, at, err);
@@ -308,7 +307,7 @@ int amp_new_compose(struct amp_store *s, json_t *task, const struct amp_new_opti
     if (!amp_span_copy(amp_span_str(given), id, sizeof id))
         return fail_at(at, "/task_id", "too long: expected the form T-YYYY-NNN", err);
     if (!*id) {
-        /* All of it is checked under some id, so that a refused task uses none up. */
+        /* Checked with a placeholder id first, so that a refused task uses no id. */
         if (dispatch_compose(NULL, task, "T-2000-001", opt, out, at, err) < 0)
             return -1;
         out->len = begin;

@@ -48,15 +48,15 @@ static const struct {
 
 struct reading {
     json_t *task;
-    const char *section; /* member, NULL: the description */
+    const char *section; /* member; NULL: the description */
     struct amp_buf words;
     unsigned line;
-    bool in_head;       /* "Branch: x" lines are still read */
-    const char *wanted; /* a pointer, or NULL */
-    unsigned *found;    /* the line of it, or of what contains it */
+    bool in_head;       /* lines like "Branch: x" are still expected */
+    const char *wanted; /* the pointer to find, or NULL */
+    unsigned *found;    /* its line, or that of the value that contains it; the line of an error */
 };
 
-/* The line at hand holds this member, or the element i of it (-1: the member itself). */
+/* The current line has this member, or its element i (-1: the member itself). */
 static void note_place(const struct reading *r, const char *member, int64_t i)
 {
     char pointer[96];
@@ -95,15 +95,23 @@ static int set_text(json_t *o, const char *key, struct amp_span s)
     return json_object_set_new(o, key, json_stringn(s.p, s.n));
 }
 
-/* "key: value" into one of the members above; 1 when it is no such line. */
-static int read_head(struct reading *r, struct amp_span s)
+/* Splits "key: value"; false: there is no colon. */
+static bool pair_split(struct amp_span s, struct amp_span *key, struct amp_span *value)
 {
     const char *colon = memchr(s.p, ':', s.n);
     if (!colon)
+        return false;
+    *key = line_trim((struct amp_span){s.p, (size_t)(colon - s.p)});
+    *value = line_trim((struct amp_span){colon + 1, (size_t)(s.p + s.n - colon - 1)});
+    return true;
+}
+
+/* Sets one of the members in heads[]; 1: it is not such a line. */
+static int read_head(struct reading *r, struct amp_span s)
+{
+    struct amp_span key, value;
+    if (!pair_split(s, &key, &value))
         return 1;
-    struct amp_span key = line_trim((struct amp_span){s.p, (size_t)(colon - s.p)});
-    struct amp_span value =
-        line_trim((struct amp_span){colon + 1, (size_t)(s.p + s.n - colon - 1)});
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         if (same_word(key, heads[i].word)) {
             note_place(r, heads[i].member, -1);
@@ -131,7 +139,7 @@ static int read_section(struct reading *r, struct amp_span title, struct amp_err
 }
 
 /* "words (~40 lines)" */
-static json_t *subtask(struct amp_span s)
+static json_t *subtask_read(struct amp_span s)
 {
     int64_t lines = 0;
     size_t at = s.n;
@@ -150,16 +158,14 @@ static int read_item(struct reading *r, struct amp_span s, struct amp_error *err
     if (json_is_array(place))
         note_place(r, r->section, (int64_t)json_array_size(place));
     if (strcmp(r->section, "subtasks") == 0)
-        return json_array_append_new(place, subtask(s));
+        return json_array_append_new(place, subtask_read(s));
     if (json_is_array(place))
         return json_array_append_new(place, json_stringn(s.p, s.n));
-    const char *colon = memchr(s.p, ':', s.n);
+    struct amp_span name, value;
     char key[128];
-    if (!colon ||
-        !amp_span_copy(line_trim((struct amp_span){s.p, (size_t)(colon - s.p)}), key, sizeof key))
+    if (!pair_split(s, &name, &value) || !amp_span_copy(name, key, sizeof key))
         return fail_line(r, "a constraint is malformed: expected \"- name: value\"", err);
-    return set_text(place, key,
-                    line_trim((struct amp_span){colon + 1, (size_t)(s.p + s.n - colon - 1)}));
+    return set_text(place, key, value);
 }
 
 static int read_line(struct reading *r, struct amp_span raw, struct amp_error *err)
@@ -191,7 +197,7 @@ static int read_line(struct reading *r, struct amp_span raw, struct amp_error *e
     return amp_buf_add(&r->words, s.p, s.n, err);
 }
 
-/* wanted NULL, or the pointer whose line goes to *line. */
+/* wanted: NULL, or the pointer whose line is returned in *line. */
 static json_t *markdown_read(struct amp_span text, const char *wanted, unsigned *line,
                              struct amp_error *err)
 {

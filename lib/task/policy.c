@@ -1,4 +1,4 @@
-/* The policy tables of the QA loop and how amp.json changes them. */
+/* The defaults of the QA loop's policy, and the values that amp.json sets. */
 #include "task/policy.h"
 
 #include <stdio.h>
@@ -12,8 +12,8 @@ static const struct amp_result_rule default_results[] = {
     {AMP_COMPLETION_FAILED, "", 2, AMP_RESULT_REDISPATCH, ""},
     {AMP_COMPLETION_FAILED, "", 0, AMP_RESULT_ESCALATE, "unknown"},
 };
-static const struct amp_result_rule escalate_anyway = {AMP_COMPLETION_FAILED, "", 0,
-                                                       AMP_RESULT_ESCALATE, "unknown"};
+static const struct amp_result_rule escalate_default = {AMP_COMPLETION_FAILED, "", 0,
+                                                        AMP_RESULT_ESCALATE, "unknown"};
 
 static const char *const action_words[] = {
     [AMP_RESULT_REDISPATCH] = "redispatch",
@@ -33,13 +33,13 @@ void amp_task_policy_default(struct amp_task_policy *p)
     p->n_results = sizeof default_results / sizeof default_results[0];
 }
 
-static int bad(struct amp_error *err, const char *key, const char *expected)
+static int value_refuse(struct amp_error *err, const char *key, const char *expected)
 {
     return amp_fail(err, AMP_CONFIG, "bad_value", "%s in the configuration: expected %s", key,
                     expected);
 }
 
-/* Absent members leave *out as it is. */
+/* If the member is absent, *out is unchanged. */
 static int get_int(const json_t *o, const char *key, const char *name, int64_t min, int64_t max,
                    int64_t *out, struct amp_error *err)
 {
@@ -61,12 +61,12 @@ static int get_text(const json_t *o, const char *key, const char *name, char *ou
     if (!v)
         return 0;
     if (!json_is_string(v) || json_string_length(v) >= size)
-        return bad(err, name, "a short text");
+        return value_refuse(err, name, "a short text");
     memcpy(out, json_string_value(v), json_string_length(v) + 1);
     return 0;
 }
 
-/* The index of a word in a list, -1 when absent, -2 when it is none of them. */
+/* The member's index in words; -1: it is absent, -2: it is not one of them. */
 static int word_of(const json_t *o, const char *key, const char *const *words, int n)
 {
     const json_t *v = json_object_get(o, key);
@@ -86,12 +86,12 @@ static int load_qa(struct amp_task_policy *p, const json_t *qa, struct amp_error
     const json_t *v = json_object_get(qa, "min_confidence");
     if (v) {
         if (!json_is_number(v) || json_number_value(v) < 0 || json_number_value(v) > 1)
-            return bad(err, "qa.min_confidence", "a number from 0 to 1");
+            return value_refuse(err, "qa.min_confidence", "a number from 0 to 1");
         p->min_confidence = json_number_value(v);
     }
     int w = word_of(qa, "minor_rejection", minor, 2);
     if (w == -2)
-        return bad(err, "qa.minor_rejection", "\"approve\" or \"reject\"");
+        return value_refuse(err, "qa.minor_rejection", "\"approve\" or \"reject\"");
     if (w >= 0)
         p->minor_approves = w == 1;
     return 0;
@@ -105,12 +105,12 @@ static int load_ci(struct amp_task_policy *p, const json_t *ci, struct amp_error
     if (!checks)
         return 0;
     if (!json_is_array(checks) || json_array_size(checks) > AMP_CI_CHECKS_MAX)
-        return bad(err, "ci.checks", "a list of at most 64 names");
+        return value_refuse(err, "ci.checks", "a list of at most 64 names");
     p->n_ci_checks = 0;
     for (size_t i = 0; i < json_array_size(checks); i++) {
         const json_t *name = json_array_get(checks, i);
         if (!json_is_string(name) || json_string_length(name) >= sizeof p->ci_checks[0])
-            return bad(err, "ci.checks", "names shorter than 64 bytes");
+            return value_refuse(err, "ci.checks", "names shorter than 64 bytes");
         memcpy(p->ci_checks[p->n_ci_checks++], json_string_value(name),
                json_string_length(name) + 1);
     }
@@ -127,9 +127,10 @@ static int load_risk(struct amp_task_policy *p, const json_t *risk, struct amp_e
             continue;
         int a = word_of(o, "approval", approval, 2), r = word_of(o, "review", review, 2);
         if (!json_is_object(o) || a == -2 || r == -2)
-            return bad(err, "risk",
-                       "{\"approval\": \"reviewer\" or \"admin\", \"review\": \"incremental\" or "
-                       "\"full\"} for each level");
+            return value_refuse(
+                err, "risk",
+                "{\"approval\": \"reviewer\" or \"admin\", \"review\": \"incremental\" or "
+                "\"full\"} for each level");
         if (a >= 0)
             p->risk[level].admin = a == 1;
         if (r >= 0)
@@ -149,11 +150,11 @@ static int load_result(struct amp_result_rule *rule, const json_t *o, struct amp
     int c = word_of(o, "status", status, AMP_COMPLETION_FAILED + 1);
     int a = word_of(o, "action", action_words, 3);
     if (c < 0)
-        return bad(err, "results[].status", "\"partial\" or \"failed\"");
+        return value_refuse(err, "results[].status", "\"partial\" or \"failed\"");
     if (a < 0)
-        return bad(err, "results[].action", "\"redispatch\", \"escalate\" or \"fail\"");
+        return value_refuse(err, "results[].action", "\"redispatch\", \"escalate\" or \"fail\"");
     if (word_of(o, "type", types, 8) == -2)
-        return bad(err, "results[].type", "an escalation type");
+        return value_refuse(err, "results[].type", "an escalation type");
     rule->completion = (enum amp_completion)c;
     rule->action = (enum amp_result_action)a;
     if (get_text(o, "blocker", "results[].blocker", rule->blocker, sizeof rule->blocker, err) < 0 ||
@@ -166,7 +167,7 @@ static int load_result(struct amp_result_rule *rule, const json_t *o, struct amp
 static int load_results(struct amp_task_policy *p, const json_t *rows, struct amp_error *err)
 {
     if (!json_is_array(rows) || json_array_size(rows) > AMP_RESULT_RULES_MAX)
-        return bad(err, "results", "a list of at most 32 rows");
+        return value_refuse(err, "results", "a list of at most 32 rows");
     p->n_results = 0;
     for (size_t i = 0; i < json_array_size(rows); i++)
         if (load_result(&p->results[p->n_results++], json_array_get(rows, i), err) < 0)
@@ -186,7 +187,7 @@ int amp_task_policy_load(struct amp_task_policy *p, const json_t *config, struct
         if (!o)
             continue;
         if (!json_is_object(o) && !json_is_array(o))
-            return bad(err, parts[i].key, "an object or a list");
+            return value_refuse(err, parts[i].key, "an object or a list");
         if (parts[i].load(&n, o, err) < 0)
             return -1;
     }
@@ -215,7 +216,7 @@ const struct amp_result_rule *amp_task_policy_result(const struct amp_task_polic
             (r->attempts_below == 0 || attempts < r->attempts_below))
             return r;
     }
-    return &escalate_anyway;
+    return &escalate_default;
 }
 
 bool amp_task_policy_counts(const struct amp_task_policy *p, const char *check)

@@ -1,6 +1,6 @@
 /*
- * The QA loop of one subtask (AMP/1.0): dispatch, result, review, verdict. The rejections in a row
- * are counted per task; the caller establishes the facts, carries out the effects.
+ * The QA loop of one subtask (AMP/1.0): dispatch, result, review, verdict. Rejections in a row are
+ * counted per task. The caller establishes the facts and carries out the effects.
  */
 #include "task/machines.h"
 
@@ -19,7 +19,7 @@ static const struct amp_fsm_name effects[] = {AMP_QA_EFFECTS(AMP_FSM_NAMES)};
         .effects = (d), .code = (c)                                                                \
     }
 
-/* While an executor has it. A result that comes during a suspension is kept for the admin. */
+/* An executor works on it. A result that arrives during a suspension is kept for the admin. */
 #define ENDED_SHORT(s, e)                                                                          \
     R(s, e, IF(STALE), s, DO(NACK), "unknown_ref"),                                                \
         R(s, e, IF(SUSPENDED), HELD, DO(KEEP), "suspended"),                                       \
@@ -49,7 +49,7 @@ static const struct amp_fsm_name effects[] = {AMP_QA_EFFECTS(AMP_FSM_NAMES)};
         R(s, TERMINATE, 0, ABANDONED, DO(END), NULL)
 
 #define REFUSE(s, e, c) R(s, e, 0, s, DO(NACK), c)
-/* A verdict on something that is ended: reported to the admin where it contradicts. */
+/* A verdict after the end: reported to the admin if it contradicts the earlier one. */
 #define AFTERWARDS(s, e)                                                                           \
     R(s, e, IF(CONTRADICTS), s, DO(ESC_CONFLICT), "conflict"), R(s, e, IF(ANSWERED), s, 0, NULL),  \
         R(s, e, 0, s, DO(NACK), "unknown_ref")
@@ -75,7 +75,7 @@ static const struct amp_fsm_row rows[] = {
 
     AT_WORK(WORKING),
 
-    /* In review. What the admin must see comes before what the executor would hear. */
+    /* In review. Rows that escalate to the admin come before those that dispatch again. */
     REFUSE(IN_REVIEW, COMPLETE, "unknown_ref"),
     REFUSE(IN_REVIEW, PARTIAL, "unknown_ref"),
     REFUSE(IN_REVIEW, FAILED, "unknown_ref"),
@@ -116,7 +116,7 @@ static const struct amp_fsm_row rows[] = {
 
     AT_WORK(REWORK),
 
-    /* Held: what comes meanwhile is kept; only a decision moves it. */
+    /* Held: results and verdicts are kept; only a decision leaves this state. */
     R(HELD, COMPLETE, IF(STALE), HELD, DO(NACK), "unknown_ref"),
     R(HELD, COMPLETE, 0, HELD, DO(KEEP), "suspended"),
     R(HELD, PARTIAL, IF(STALE), HELD, DO(NACK), "unknown_ref"),

@@ -33,7 +33,7 @@ static const char *risk_name(int risk)
 static const struct amp_rec_words qa_words = {qa_find, qa_name},
                                   risk_words = {risk_find, risk_name};
 
-/* Lists and objects that messages are composed of. */
+/* Fields that are JSON documents: lists and objects. */
 static int list_init(void *field, struct amp_error *err)
 {
     json_t **j = field;
@@ -52,7 +52,7 @@ static void json_free(void *field)
     json_decref(*j);
 }
 
-/* 1: of another type than now. */
+/* 1: its type differs from the field's. */
 static int json_read(void *field, const struct amp_tape *t, uint32_t tok, struct amp_error *err)
 {
     json_t **now = field, *j = amp_json_of(t, tok, err);
@@ -111,7 +111,7 @@ static int state_write(const void *task, struct amp_jw *w, struct amp_error *err
 static const struct amp_rec_ops parts_ops = {NULL, parts_free, parts_read, parts_write};
 static const struct amp_rec_ops state_ops = {NULL, NULL, state_read, state_write};
 
-/* Why it is suspended; null where it is not. */
+/* The suspension; null if there is none. */
 static const struct amp_rec_field suspension_fields[] = {
     AMP_REC(STRING, struct amp_task_suspended, "ref", ref),
     AMP_REC(STRING, struct amp_task_suspended, "type", type),
@@ -195,12 +195,11 @@ int amp_task_add_part(struct amp_task *t, struct amp_span id, struct amp_span de
 
 void amp_task_swap_parts(struct amp_task *a, struct amp_task *b)
 {
-    struct amp_task_part *v = a->parts;
-    size_t n = a->n_parts;
+    const struct amp_task was = *a;
     a->parts = b->parts;
     a->n_parts = b->n_parts;
-    b->parts = v;
-    b->n_parts = n;
+    b->parts = was.parts;
+    b->n_parts = was.n_parts;
 }
 
 static void parts_free(void *task)
@@ -233,7 +232,7 @@ static int parts_write(const void *task, struct amp_jw *w, struct amp_error *err
     return 0;
 }
 
-/* For who reads the file; the state is the store's. */
+/* The state is written for readers of the task file. It is read from the store's frame instead. */
 static int state_read(void *task, const struct amp_tape *t, uint32_t tok, struct amp_error *err)
 {
     (void)task, (void)t, (void)tok, (void)err;
@@ -339,24 +338,21 @@ int amp_task_open_escalation(struct amp_task *t, const char *ref, const char *ty
 
 bool amp_task_close_escalation(struct amp_task *t, const char *ref)
 {
-    bool known = false;
-    const json_t *critical = NULL;
-    for (size_t i = 0; i < json_array_size(t->open);) {
-        const json_t *e = json_array_get(t->open, i);
+    const json_t *critical = NULL; /* the first critical one that is left */
+    size_t left = 0, before = json_array_size(t->open);
+    while (left < json_array_size(t->open)) {
+        const json_t *e = json_array_get(t->open, left);
         if (!*ref || strcmp(amp_json_str(e, "ref"), ref) == 0) {
-            known = true;
-            json_array_remove(t->open, i);
+            json_array_remove(t->open, left);
             continue;
         }
         if (!critical && strcmp(amp_json_str(e, "severity"), "critical") == 0)
             critical = e;
-        i++;
+        left++;
     }
     if (!critical)
         t->suspended.since_ms = 0;
-    amp_task_set(&t->suspended.ref, amp_span_str(critical ? amp_json_str(critical, "ref") : ""),
-                 NULL);
-    amp_task_set(&t->suspended.type, amp_span_str(critical ? amp_json_str(critical, "type") : ""),
-                 NULL);
-    return known;
+    amp_task_set(&t->suspended.ref, amp_span_str(amp_json_str(critical, "ref")), NULL);
+    amp_task_set(&t->suspended.type, amp_span_str(amp_json_str(critical, "type")), NULL);
+    return left < before;
 }

@@ -1,10 +1,10 @@
-/* The task as a whole (AMP/1.0). Its subtasks drive it: see amp_task_event_of. */
+/* The machine of a task (AMP/1.0). The steps of its subtasks drive it: see amp_task_event_of. */
 #include "task/machines.h"
 
 static const struct amp_fsm_name states[] = {AMP_TASK_STATES(AMP_FSM_NAMES)};
 static const struct amp_fsm_name events[] = {AMP_TASK_EVENTS(AMP_FSM_NAMES)};
 static const struct amp_fsm_name facts[] = {
-    {"stub", "nothing but a suspension is known of it"},
+    {"stub", "its record has only a suspension"},
 };
 
 #define T(a, e, b)                                                                                 \
@@ -12,12 +12,12 @@ static const struct amp_fsm_name facts[] = {
         .from = AMP_TASK_##a, .event = AMP_TASK_EV_##e, .to = AMP_TASK_##b                         \
     }
 
-/* Rows that every state with work in it has. */
+/* Rows of every state in which agents work. */
 #define IN_WORK(s)                                                                                 \
     T(s, OPEN, DISPATCHED), T(s, DISPATCH, DISPATCHED), T(s, REVIEW, IN_REVIEW),                   \
         T(s, REWORK, REWORK), T(s, HOLD, WAITING), T(s, SUSPEND, SUSPENDED), T(s, FINISH, DONE),   \
         T(s, FAIL, FAILED), T(s, TERMINATE, TERMINATED)
-/* Rows of a suspended task: work comes back only with the step that lifts the suspension. */
+/* Rows of a suspended task: only the step that lifts the suspension starts work again. */
 #define IN_REST(s)                                                                                 \
     T(s, OPEN, DISPATCHED), T(s, DISPATCH, DISPATCHED), T(s, REVIEW, IN_REVIEW),                   \
         T(s, REWORK, REWORK), T(s, HOLD, s), T(s, SUSPEND, s), T(s, FINISH, DONE),                 \
@@ -53,7 +53,7 @@ static const struct amp_fsm_row rows[] = {
 const struct amp_fsm amp_task_fsm = {
     .name = "task",
     .source = "AMP/1.0",
-    .doc = "a task, from the admin's word to its end",
+    .doc = "a task, from the admin's dispatch to its end",
     .states = states,
     .events = events,
     .facts = facts,

@@ -26,7 +26,7 @@ static int row_of(const char *name)
 static int64_t due_of(const char *name)
 {
     int64_t ms = -1;
-    amp_deadlines[row_of(name)].next_due(store, &ctx, &ms, &err);
+    amp_deadline_next(&amp_deadlines[row_of(name)], store, &ctx, &ms, &err);
     return ms;
 }
 

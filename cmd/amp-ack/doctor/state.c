@@ -396,7 +396,7 @@ void doctor_deadlines(struct doctor *d)
     bool any = false;
     for (unsigned i = 0; amp_deadlines[i].name; i++) {
         int64_t due = 0;
-        if (amp_deadlines[i].next_due(d->store, &ctx, &due, &err) < 0) {
+        if (amp_deadline_next(&amp_deadlines[i], d->store, &ctx, &due, &err) < 0) {
             doctor_unreadable(DOCTOR_DEADLINES, d->dir, amp_deadlines[i].name, &err);
             any = true;
         } else if (due > 0 && due < now - OVERDUE_MS) {

@@ -8,8 +8,6 @@
 #include "message/cursor/gap.h"
 #include "metrics/metrics.h"
 
-#define KIND "cursor"
-
 struct each {
     amp_cursors_fn fn;
     void *ctx;
@@ -40,7 +38,7 @@ int amp_cursors_each(struct amp_store *s, amp_cursors_fn fn, void *ctx, struct a
 {
     struct each w = {.fn = fn, .ctx = ctx};
     amp_buf_init(&w.mem, 1 << 20);
-    int rc = amp_store_each(s, KIND, NULL, each_fn, &w, err);
+    int rc = amp_store_each(s, AMP_CURSOR_KIND, NULL, each_fn, &w, err);
     amp_buf_release(&w.mem);
     return rc;
 }
@@ -50,7 +48,7 @@ int amp_cursors_find(struct amp_store *s, struct amp_span consumer, struct amp_s
                      struct amp_error *err)
 {
     struct amp_store_rec rec;
-    if (amp_store_get(s, AMP_KEY(KIND, consumer, source), &rec, err) < 0)
+    if (amp_store_get(s, AMP_KEY(AMP_CURSOR_KIND, consumer, source), &rec, err) < 0)
         return -1;
     if (!rec.found)
         return 0;
@@ -117,8 +115,8 @@ static int cursor_edit(struct amp_store *s, const struct amp_cursors_edit *e, ui
     enum amp_store_outcome how;
     amp_buf_init(&w.mem, 1 << 20);
     amp_buf_init(&w.out, 1 << 20);
-    int rc =
-        amp_store_update(s, AMP_KEY(KIND, e->consumer, e->source), NULL, edit_fn, &w, &how, err);
+    int rc = amp_store_update(s, AMP_KEY(AMP_CURSOR_KIND, e->consumer, e->source), NULL, edit_fn,
+                              &w, &how, err);
     amp_buf_release(&w.mem);
     amp_buf_release(&w.out);
     return rc < 0 ? -1 : 0;
@@ -261,14 +259,9 @@ int amp_cursors_sweep(struct amp_store *s, int64_t now_ms, const char *actor,
                       struct amp_metrics *metrics, uint32_t *done, struct amp_error *err)
 {
     struct sweep w = {.store = s, .actor = actor, .now_ms = now_ms, .metrics = metrics};
-    int rc = amp_store_due(s, KIND, now_ms, sweep_fn, &w, err);
+    int rc = amp_store_due(s, AMP_CURSOR_KIND, now_ms, sweep_fn, &w, err);
     *done += w.done;
     return rc;
-}
-
-int amp_cursors_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
-{
-    return amp_store_next_due(s, KIND, ms, err);
 }
 
 /* ---- measuring ---- */

@@ -32,9 +32,9 @@ int amp_cursors_retire(struct amp_store *s, const struct amp_cursors_edit *e,
  * expired leases. Cursors with a valid lease are not changed. *done is the number of cursors
  * handled. */
 struct amp_metrics;
+#define AMP_CURSOR_KIND "cursor" /* of the records, due when the sweep has work */
 int amp_cursors_sweep(struct amp_store *s, int64_t now_ms, const char *actor,
                       struct amp_metrics *metrics, uint32_t *done, struct amp_error *err);
-int amp_cursors_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err);
 
 /* Sets the gauges of all cursors: position, lag, waiting events, and each source's watermark. */
 int amp_cursors_measure(struct amp_store *s, int64_t now_ms, struct amp_metrics *metrics,

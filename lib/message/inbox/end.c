@@ -230,8 +230,3 @@ int amp_inbox_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint
     *expired = sw.expired;
     return rc;
 }
-
-int amp_inbox_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
-{
-    return amp_store_next_due(s, AMP_INBOX_BUFFERS, ms, err);
-}

@@ -47,6 +47,8 @@ enum { AMP_INBOX_EFFECTS(AMP_FSM_BIT) AMP_INBOX_DO_COUNT };
 enum { AMP_INBOX_EFFECTS(AMP_FSM_FLAG) };
 extern const struct amp_fsm amp_inbox_fsm;
 
+#define AMP_INBOX_BUFFERS "inboxes" /* kind of the agents' buffers; due when a message expires */
+
 #define AMP_INBOX_BOUND     10
 #define AMP_INBOX_BOUND_MAX 1024
 #define AMP_INBOX_AGENT_MAX 128 /* bytes of a name; it has no control characters */
@@ -137,7 +139,6 @@ int amp_inbox_busy(struct amp_store *s, struct amp_span agent, int64_t since_ms,
 /* Makes dead letters of expired messages, with answers in the outbox of `actor`. */
 int amp_inbox_sweep(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *expired,
                     struct amp_error *err);
-int amp_inbox_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err); /* 0: nothing */
 
 /* ---- reading ---- */
 

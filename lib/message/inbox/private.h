@@ -5,8 +5,7 @@
 #include "message/inbox/inbox.h"
 #include "message/record/record.h"
 
-#define AMP_INBOX_KIND    "inbox"
-#define AMP_INBOX_BUFFERS "inboxes"
+#define AMP_INBOX_KIND "inbox"
 
 /* A place in the buffer. */
 struct amp_inbox_place {

@@ -14,7 +14,6 @@
 #include "message/record/record.h"
 #include "protocol/terms.h"
 
-#define KIND "awaited"
 enum {
     PAGE_MAX = 8, /* ids in a record */
     PAGES = 8     /* full pages that are kept: the newest */
@@ -28,7 +27,8 @@ static bool work_key(const struct amp_view *v, struct amp_key *key, bool *is_req
     struct amp_work work;
     if (!t->work || !t->work(v, &work) || work.second.n == 0)
         return false;
-    *key = AMP_KEY(KIND, amp_span_str(amp_protocol_name(v->protocol)), work.first, work.second);
+    *key = AMP_KEY(AMP_AWAITED_KIND, amp_span_str(amp_protocol_name(v->protocol)), work.first,
+                   work.second);
     *is_request = work.requested;
     return true;
 }
@@ -199,18 +199,16 @@ static int forget_decide(void *ctx, const struct amp_store_rec *rec, int64_t *un
     return 0;
 }
 
-int amp_awaited_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
-{
-    return amp_store_next_due(s, KIND, ms, err);
-}
-
 int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
                        struct amp_error *err)
 {
     struct forgetting f = {.store = s};
     work_init(&f.w, now_ms);
-    const struct amp_forgetting how = {
-        .kind = KIND, .actor = actor, .now_ms = now_ms, .decide = forget_decide, .ctx = &f};
+    const struct amp_forgetting how = {.kind = AMP_AWAITED_KIND,
+                                       .actor = actor,
+                                       .now_ms = now_ms,
+                                       .decide = forget_decide,
+                                       .ctx = &f};
     int rc = amp_forget(s, &how, gone, err);
     work_release(&f.w);
     return rc;

@@ -9,14 +9,14 @@
 
 #include "store/store.h"
 
+#define AMP_AWAITED_KIND "awaited" /* of the records; their deadline is the next check */
+
 /* Records that the message waits for an outcome, if its kind has one. */
 int amp_awaited_note(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                      struct amp_error *err);
 /* Removes the names whose messages are all settled; checks each a day after it was recorded. */
 int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
                        struct amp_error *err);
-/* The time of the next check, or 0. */
-int amp_awaited_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err);
 
 /* Whether the message names work, as a message that waits or as its outcome. */
 bool amp_awaited_is_named(const struct amp_view *v);

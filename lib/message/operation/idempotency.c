@@ -434,11 +434,6 @@ int amp_idem_attempts(struct amp_store *s, struct amp_span operation, struct amp
     return 0;
 }
 
-int amp_idem_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err)
-{
-    return amp_store_next_due(s, AMP_IDEM_KIND, ms, err);
-}
-
 int amp_idem_forget(struct amp_store *s, const struct amp_idem_options *opt, uint32_t *gone,
                     struct amp_error *err)
 {

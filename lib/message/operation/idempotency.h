@@ -61,7 +61,5 @@ int amp_idem_attempts(struct amp_store *s, struct amp_span operation, struct amp
 /* Forgets the operations whose outcome is older than the window; *gone counts them. */
 int amp_idem_forget(struct amp_store *s, const struct amp_idem_options *opt, uint32_t *gone,
                     struct amp_error *err);
-/* When that has something to do next, or 0. */
-int amp_idem_next_due(struct amp_store *s, int64_t *ms, struct amp_error *err);
 
 #endif
