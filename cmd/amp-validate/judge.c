@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "cli/cli.h"
 #include "protocol/spec.h"
 #include "validate.h"
@@ -173,14 +174,8 @@ static void undecided(struct judge *j, const struct amp_view *v, const char *why
 
 static int add_ask(struct result *r, struct amp_span line, struct amp_error *err)
 {
-    if (r->n_asks == r->cap_asks) {
-        size_t cap = r->cap_asks ? r->cap_asks * 2 : 64;
-        struct amp_span *asks = realloc(r->asks, cap * sizeof *asks);
-        if (!asks)
-            return amp_fail_memory(err);
-        r->asks = asks;
-        r->cap_asks = cap;
-    }
+    if (amp_grow(&r->asks, &r->cap_asks, r->n_asks, sizeof *r->asks, err) < 0)
+        return -1;
     r->asks[r->n_asks++] = line;
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "stats.h"
 
 enum { TEXT_MOST = 1 << 30 };
@@ -47,14 +48,8 @@ static int add(struct result *r, struct piece p, struct amp_error *err)
             return 0;
         }
     }
-    if (r->n_pieces == r->cap_pieces) {
-        size_t cap = r->cap_pieces ? r->cap_pieces * 2 : 16;
-        struct piece *pieces = realloc(r->pieces, cap * sizeof *pieces);
-        if (!pieces)
-            return amp_fail_memory(err);
-        r->pieces = pieces;
-        r->cap_pieces = cap;
-    }
+    if (amp_grow(&r->pieces, &r->cap_pieces, r->n_pieces, sizeof *r->pieces, err) < 0)
+        return -1;
     r->pieces[r->n_pieces++] = p;
     return 0;
 }

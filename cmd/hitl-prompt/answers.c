@@ -7,6 +7,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "hitl.h"
 #include "protocol/amp/compose.h"
 
@@ -51,14 +52,8 @@ static int line_add(struct answers *a, struct amp_span line, struct amp_error *e
         line = (struct amp_span){line.p + 1, line.n - 1};
     if (!line.n || line.p[0] == '#')
         return 0;
-    if (a->n == a->cap) {
-        size_t cap = a->cap ? 2 * a->cap : 16;
-        void *p = realloc(a->v, cap * sizeof a->v[0]);
-        if (!p)
-            return amp_fail_memory(err);
-        a->v = p;
-        a->cap = cap;
-    }
+    if (amp_grow(&a->v, &a->cap, a->n, sizeof *a->v, err) < 0)
+        return -1;
     a->v[a->n].used = false;
     if (!(a->v[a->n].line = amp_span_dup(line)))
         return amp_fail_memory(err);

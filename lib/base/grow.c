@@ -1,19 +1,20 @@
-/* Growing arrays. */
+/* Arrays on the heap that grow by doubling. */
 #include "base/grow.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#define FIRST 16 /* elements */
-
-void *amp_grow(void *array, size_t n, size_t *cap, size_t size, struct amp_error *err)
+int amp_grow(void *array, size_t *cap, size_t n, size_t size, struct amp_error *err)
 {
+    void *p;
+    size_t more = *cap ? *cap * 2 : 16;
     if (n < *cap)
-        return array;
-    size_t more = *cap ? *cap * 2 : FIRST;
-    void *moved = realloc(array, more * size);
-    if (!moved)
-        amp_fail_memory(err);
-    else
-        *cap = more;
-    return moved;
+        return 0;
+    memcpy(&p, array, sizeof p);
+    p = reallocarray(p, more, size);
+    if (!p)
+        return amp_fail_memory(err);
+    memcpy(array, &p, sizeof p);
+    *cap = more;
+    return 0;
 }

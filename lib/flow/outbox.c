@@ -49,10 +49,8 @@ static int entry_emit(void *ctx, const struct amp_store_entry *e, struct amp_err
     struct amp_error why;
     if (e->n < o->last.n || (e->n == o->last.n && e->index <= o->last.index))
         return 0;
-    void *wait = amp_grow(o->wait, o->n_wait, &o->cap_wait, sizeof *o->wait, err);
-    if (!wait)
+    if (amp_grow(&o->wait, &o->cap_wait, o->n_wait, sizeof *o->wait, err) < 0)
         return -1;
-    o->wait = wait;
     o->line.max = o->out->buf.max;
     amp_buf_reset(&o->line);
     if (amp_buf_add(&o->line, e->line.p, e->line.n, err) < 0 ||

@@ -5,6 +5,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/grow.h"
 #include "hitl/question.h"
 #include "message/ledger/ledger.h"
 #include "message/record/sequence.h"
@@ -234,14 +235,8 @@ static int list_add(void *ctx, struct amp_span id, const struct amp_store_rec *r
     for (size_t i = 0; i < l->h->n_passed; i++)
         if (!strcmp(l->h->passed[i], key))
             return 0;
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 16;
-        void *p = realloc(l->v, cap * sizeof l->v[0]);
-        if (!p)
-            return amp_fail_memory(err);
-        l->v = p;
-        l->cap = cap;
-    }
+    if (amp_grow(&l->v, &l->cap, l->n, sizeof *l->v, err) < 0)
+        return -1;
     struct amp_question_rec r;
     AMP_BUF struct amp_buf mem = {0};
     amp_buf_init(&mem, AMP_REC_MAX);
@@ -373,14 +368,8 @@ int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const ch
     AMP_BUF struct amp_buf nack = {0};
     struct amp_question_update u = {.event = AMP_ESC_EV_PASS, .set = {.passed = amp_span_str(why)}};
 
-    if (h->n_passed == h->cap_passed) {
-        size_t cap = h->cap_passed ? 2 * h->cap_passed : 16;
-        void *p = realloc(h->passed, cap * sizeof h->passed[0]);
-        if (!p)
-            return amp_fail_memory(err);
-        h->passed = p;
-        h->cap_passed = cap;
-    }
+    if (amp_grow(&h->passed, &h->cap_passed, h->n_passed, sizeof *h->passed, err) < 0)
+        return -1;
     memcpy(h->passed[h->n_passed++], q->key, sizeof q->key);
     if (amp_question_step(h, q->key, &u, err))
         return -1;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 #define COMPACT 65536
 
 void amp_queue_init(struct amp_queue *q, size_t max)
@@ -28,13 +30,7 @@ static int room(struct amp_queue *q, struct amp_error *err)
         q->first = 0;
         return 0;
     }
-    uint32_t cap = q->cap ? q->cap * 2 : 64;
-    struct amp_queued *v = realloc(q->v, cap * sizeof(*v));
-    if (!v)
-        return amp_fail_memory(err);
-    q->v = v;
-    q->cap = cap;
-    return 0;
+    return amp_grow(&q->v, &q->cap, (size_t)q->first + q->n, sizeof *q->v, err);
 }
 
 static void compact(struct amp_queue *q)

@@ -19,7 +19,8 @@ struct amp_queue {
     struct amp_buf bytes; /* the lines one behind the other, from `head` on */
     size_t head;
     struct amp_queued *v; /* from `first` on */
-    uint32_t first, n, cap;
+    uint32_t first, n;
+    size_t cap;
     uint64_t numbers; /* given so far */
 };
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 struct place {
     uint64_t n;
     uint32_t i;
@@ -21,14 +23,8 @@ struct places {
 
 static int add(struct places *out, const struct place *place, struct amp_error *err)
 {
-    if (out->n == out->cap) {
-        size_t cap = out->cap ? out->cap * 2 : 32;
-        struct place *p = realloc(out->p, cap * sizeof *p);
-        if (!p)
-            return amp_fail_memory(err);
-        out->p = p;
-        out->cap = cap;
-    }
+    if (amp_grow(&out->p, &out->cap, out->n, sizeof *out->p, err) < 0)
+        return -1;
     out->p[out->n++] = *place;
     return 0;
 }

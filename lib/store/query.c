@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 static int find_rec(struct amp_store *s, struct amp_span key, struct amp_index_rec *out,
                     struct amp_error *err)
 {
@@ -192,6 +194,20 @@ static sqlite3_stmt *select_kind(struct amp_store *s, enum amp_index_statement w
     return st;
 }
 
+static int row_add(struct rows *rows, sqlite3_stmt *st, struct amp_error *err)
+{
+    if (amp_grow(&rows->row, &rows->cap, rows->n, sizeof *rows->row, err) < 0)
+        return -1;
+    struct row *r = &rows->row[rows->n];
+    r->key_off = rows->keys.len;
+    r->key_len = (size_t)sqlite3_column_bytes(st, 0);
+    amp_index_read_rec(st, &r->rec);
+    if (amp_buf_add(&rows->keys, sqlite3_column_blob(st, 0), r->key_len, err) < 0)
+        return -1;
+    rows->n++;
+    return 0;
+}
+
 static int collect(struct amp_store *s, enum amp_index_statement which, const char *kind,
                    const char *state, int64_t now_ms, struct rows *rows, struct amp_error *err)
 {
@@ -211,25 +227,8 @@ static int collect(struct amp_store *s, enum amp_index_statement which, const ch
     else
         sqlite3_bind_null(st, 3);
     while ((rc = amp_index_next(&s->index, st, AMP_INDEX_REC, err)) == 1) {
-        if (rows->n == rows->cap) {
-            size_t cap = rows->cap ? rows->cap * 2 : 64;
-            struct row *p = realloc(rows->row, cap * sizeof *p);
-            if (!p) {
-                rc = amp_fail_memory(err);
-                break;
-            }
-            rows->row = p;
-            rows->cap = cap;
-        }
-        struct row *r = &rows->row[rows->n];
-        r->key_off = rows->keys.len;
-        r->key_len = (size_t)sqlite3_column_bytes(st, 0);
-        amp_index_read_rec(st, &r->rec);
-        if (amp_buf_add(&rows->keys, sqlite3_column_blob(st, 0), r->key_len, err) != 0) {
-            rc = -1;
+        if ((rc = row_add(rows, st, err)) < 0)
             break;
-        }
-        rows->n++;
     }
     sqlite3_reset(st);
     return rc;

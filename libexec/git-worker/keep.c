@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "worker.h"
 
 struct oids {
@@ -15,14 +16,8 @@ struct oids {
 
 static int oids_add(struct oids *o, const git_oid *oid)
 {
-    if (o->n == o->room) {
-        size_t room = o->room ? o->room * 2 : 64;
-        git_oid *v = realloc(o->v, room * sizeof *v);
-        if (!v)
-            return -1;
-        o->v = v;
-        o->room = room;
-    }
+    if (amp_grow(&o->v, &o->room, o->n, sizeof *o->v, NULL) < 0)
+        return -1;
     o->v[o->n++] = *oid;
     return 0;
 }

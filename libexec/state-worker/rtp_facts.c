@@ -7,6 +7,7 @@
 
 #include <amp/base/id.h>
 
+#include "base/grow.h"
 #include "message/ledger/ledger.h"
 #include "message/record/record.h"
 #include "protocol/terms.h"
@@ -156,14 +157,8 @@ static int load_one(void *ctx, struct amp_span id, const struct amp_store_rec *r
     int good = amp_reader_line(l->h->reader, rec.line, NULL, &v, NULL, NULL, err);
     if (good <= 0 || !rtp_is_event(v.protocol))
         return good < 0 ? -1 : 0;
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 256;
-        struct rtp_fact *more = realloc(l->v, cap * sizeof *more);
-        if (!more)
-            return amp_fail_memory(err);
-        l->v = more;
-        l->cap = cap;
-    }
+    if (amp_grow(&l->v, &l->cap, l->n, sizeof *l->v, err) < 0)
+        return -1;
     if (rtp_fact_of(l->h, &v, &l->v[l->n], err) < 0)
         return -1;
     l->n++;

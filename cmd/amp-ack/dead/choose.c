@@ -8,6 +8,7 @@
 #include <amp/json/lines.h>
 #include <amp/json/writer.h>
 
+#include "base/grow.h"
 #include "base/loop.h"
 #include "dead.h"
 #include "port/helper.h"
@@ -159,14 +160,8 @@ static int add(struct choosing *c, struct amp_span id, const struct amp_dead_let
                struct amp_error *err)
 {
     struct dead_choices *o = c->out;
-    if (o->n == o->cap) {
-        size_t cap = o->cap ? o->cap * 2 : 64;
-        struct dead_choice *v = realloc(o->v, cap * sizeof(*v));
-        if (!v)
-            return amp_fail_memory(err);
-        o->v = v;
-        o->cap = cap;
-    }
+    if (amp_grow(&o->v, &o->cap, o->n, sizeof *o->v, err) < 0)
+        return -1;
     char *copy = amp_span_dup(id);
     if (!copy)
         return amp_fail_memory(err);

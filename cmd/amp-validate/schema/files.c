@@ -14,6 +14,7 @@
 
 #include <amp/schema/schema.h>
 
+#include "base/grow.h"
 #include "schema.h"
 
 enum { TEXT_MOST = 32 * 1024 * 1024, FILES_MOST = 10000, PATH_MOST = 4000 };
@@ -236,14 +237,8 @@ static int load(struct user_files *f, struct mapping *m, struct amp_span uri, st
 {
     if (f->n_texts == FILES_MOST)
         return amp_fail(err, AMP_DATAERR, "too_many", "more than %d schema files", FILES_MOST);
-    if (f->n_texts == f->cap_texts) {
-        size_t cap = f->cap_texts ? f->cap_texts * 2 : 16;
-        struct amp_buf *texts = realloc(f->texts, cap * sizeof *texts);
-        if (!texts)
-            return amp_fail_memory(err);
-        f->texts = texts;
-        f->cap_texts = cap;
-    }
+    if (amp_grow(&f->texts, &f->cap_texts, f->n_texts, sizeof *f->texts, err) < 0)
+        return -1;
     AMP_CLOSE int fd = open_file(m, uri, err);
     if (fd < 0)
         return -1;

@@ -13,6 +13,7 @@
 #include <amp/base/num.h>
 
 #include "agent/job/contract.h"
+#include "base/grow.h"
 #include "base/process/process.h"
 
 void amp_env_release(struct amp_env *e)
@@ -25,15 +26,9 @@ void amp_env_release(struct amp_env *e)
 
 static int env_push(struct amp_env *e, char *entry, struct amp_error *err)
 {
-    if (e->n + 2 > e->cap) {
-        size_t cap = e->cap ? e->cap * 2 : 64;
-        char **v = realloc(e->v, cap * sizeof *v);
-        if (!v) {
-            free(entry);
-            return amp_fail_memory(err);
-        }
-        e->v = v;
-        e->cap = cap;
+    if (amp_grow(&e->v, &e->cap, e->n + 1, sizeof *e->v, err) < 0) {
+        free(entry);
+        return -1;
     }
     e->v[e->n++] = entry;
     e->v[e->n] = NULL;

@@ -15,6 +15,8 @@
 #include <amp/base/file.h>
 #include <amp/base/num.h>
 
+#include "base/grow.h"
+
 bool amp_process_environ(pid_t pid, struct amp_buf *out)
 {
     char path[64];
@@ -77,14 +79,8 @@ static size_t known_n, known_cap;
 
 int amp_child_tree_know(pid_t pid, bool owns_tree, struct amp_error *err)
 {
-    if (known_n == known_cap) {
-        size_t cap = known_cap ? known_cap * 2 : 8;
-        struct known *p = realloc(known, cap * sizeof *p);
-        if (!p)
-            return amp_fail_memory(err);
-        known = p;
-        known_cap = cap;
-    }
+    if (amp_grow(&known, &known_cap, known_n, sizeof *known, err) < 0)
+        return -1;
     known[known_n++] = (struct known){pid, owns_tree};
     return 0;
 }
@@ -156,14 +152,8 @@ static int list_processes(struct processes *list)
         struct process p;
         if (!isdigit((unsigned char)e->d_name[0]) || !read_process(e->d_name, &p))
             continue;
-        if (list->n == list->cap) {
-            size_t cap = list->cap ? list->cap * 2 : 256;
-            struct process *v = realloc(list->v, cap * sizeof *v);
-            if (!v)
-                break; /* what we have is signalled; the next round sees the rest */
-            list->v = v;
-            list->cap = cap;
-        }
+        if (amp_grow(&list->v, &list->cap, list->n, sizeof *list->v, NULL) < 0)
+            break; /* what we have is signalled; the next round sees the rest */
         list->v[list->n++] = p;
     }
     closedir(d);

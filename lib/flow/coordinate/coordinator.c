@@ -7,6 +7,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/grow.h"
 #include "flow/suspend.h"
 
 #define LINES_MAX ((size_t)256 << 20)
@@ -36,16 +37,8 @@ struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct am
             c->tasks[i].open = open;
             return &c->tasks[i];
         }
-    if (c->n_tasks == c->cap_tasks) {
-        size_t cap = c->cap_tasks ? c->cap_tasks * 2 : 64;
-        struct amp_known_task *v = realloc(c->tasks, cap * sizeof *v);
-        if (!v) {
-            amp_fail_memory(err);
-            return NULL;
-        }
-        c->tasks = v;
-        c->cap_tasks = cap;
-    }
+    if (amp_grow(&c->tasks, &c->cap_tasks, c->n_tasks, sizeof *c->tasks, err) < 0)
+        return NULL;
     struct amp_known_task *k = &c->tasks[c->n_tasks];
     memset(k, 0, sizeof *k);
     if (!amp_span_copy(id, k->id, sizeof k->id)) {
@@ -60,14 +53,8 @@ struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct am
 int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
                           bool wants_ack, struct amp_error *err)
 {
-    if (c->n_said == c->cap_said) {
-        size_t cap = c->cap_said ? c->cap_said * 2 : 64;
-        struct amp_said *v = realloc(c->said, cap * sizeof *v);
-        if (!v)
-            return amp_fail_memory(err);
-        c->said = v;
-        c->cap_said = cap;
-    }
+    if (amp_grow(&c->said, &c->cap_said, c->n_said, sizeof *c->said, err) < 0)
+        return -1;
     if (!c->lines.max)
         amp_buf_init(&c->lines, LINES_MAX);
     if (amp_buf_reserve(&c->lines, line.n + 1, err) < 0 ||

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "message/cursor/cursor_fsm.h"
 #include "message/cursor/gap.h"
 #include "metrics/metrics.h"
@@ -291,14 +292,8 @@ static int measure_fn(void *ctx, const struct amp_cursor_rec *r, uint8_t state,
     amp_metrics_set(m->metrics, AMP_METRIC_CURSOR_LAG, &l, (double)missing + r->held);
     if (!is_active(r, state, m->now_ms))
         return 0;
-    if (m->n == m->cap) {
-        size_t cap = m->cap ? 2 * m->cap : 64;
-        struct mark *v = realloc(m->marks, cap * sizeof(*v));
-        if (!v)
-            return amp_fail_memory(err);
-        m->marks = v;
-        m->cap = cap;
-    }
+    if (amp_grow(&m->marks, &m->cap, m->n, sizeof *m->marks, err) < 0)
+        return -1;
     m->marks[m->n] = (struct mark){amp_span_dup(r->source), r->last_seq};
     if (!m->marks[m->n].source)
         return amp_fail_memory(err);

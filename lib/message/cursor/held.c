@@ -8,6 +8,8 @@
 
 #include <amp/base/num.h>
 
+#include "base/grow.h"
+
 void amp_held_release(struct amp_held_list *l)
 {
     for (uint32_t i = 0; i < l->n; i++) {
@@ -44,14 +46,8 @@ int amp_held_add(struct amp_held_list *l, const struct amp_held *h, struct amp_s
     uint32_t i = held_place(l, h->seq);
     if (i < l->n && l->v[i].seq == h->seq)
         return 0;
-    if (l->n == l->cap) {
-        uint32_t cap = l->cap ? l->cap * 2 : 16;
-        struct amp_held *v = realloc(l->v, cap * sizeof *v);
-        if (!v)
-            return amp_fail_memory(err);
-        l->v = v;
-        l->cap = cap;
-    }
+    if (amp_grow(&l->v, &l->cap, l->n, sizeof *l->v, err) < 0)
+        return -1;
     struct amp_held new = *h;
     new.line = amp_span_dup(line);
     new.id = amp_span_dup(id);

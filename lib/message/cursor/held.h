@@ -13,7 +13,8 @@ struct amp_held {
 
 struct amp_held_list {
     struct amp_held *v; /* ordered by number */
-    uint32_t n, cap;
+    uint32_t n;
+    size_t cap;
     size_t bytes;
 };
 

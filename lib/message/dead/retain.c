@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "message/dead/dead.h"
 
 struct chosen {
@@ -23,19 +24,6 @@ struct choice {
     void *ctx;
 };
 
-static int choice_grow(struct choice *c)
-{
-    if (c->n < c->cap)
-        return 0;
-    size_t cap = c->cap ? c->cap * 2 : 64;
-    struct chosen *v = realloc(c->v, cap * sizeof(*v));
-    if (!v)
-        return -1;
-    c->v = v;
-    c->cap = cap;
-    return 0;
-}
-
 /* They come the oldest first: the first that may stay is the end. */
 static int letter_choose(void *ctx, struct amp_span id, const struct amp_dead_letter *d,
                          struct amp_span json, struct amp_error *err)
@@ -43,7 +31,9 @@ static int letter_choose(void *ctx, struct amp_span id, const struct amp_dead_le
     struct choice *c = ctx;
     if (c->n >= c->over && d->failed_ms > c->until_ms)
         return 1;
-    char *copy = choice_grow(c) < 0 ? NULL : amp_span_dup(id);
+    if (amp_grow(&c->v, &c->cap, c->n, sizeof *c->v, err) < 0)
+        return -1;
+    char *copy = amp_span_dup(id);
     if (!copy)
         return amp_fail_memory(err);
     c->v[c->n++] = (struct chosen){copy, id.n, d->rev};

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 static uint64_t hash_of(struct amp_span a)
 {
     uint64_t h = 14695981039346656037u;
@@ -59,14 +61,8 @@ void amp_history_set_release(struct amp_history_set *s)
 int amp_history_places_add(struct amp_history_places *p, uint64_t n, int64_t i, struct amp_span id,
                            struct amp_error *err)
 {
-    if (p->n == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : 64;
-        struct amp_history_place *v = realloc(p->v, cap * sizeof(struct amp_history_place));
-        if (!v)
-            return amp_fail_memory(err);
-        p->v = v;
-        p->cap = cap;
-    }
+    if (amp_grow(&p->v, &p->cap, p->n, sizeof *p->v, err) < 0)
+        return -1;
     char *copy = amp_span_dup(id);
     if (!copy)
         return amp_fail_memory(err);

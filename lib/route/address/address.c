@@ -7,6 +7,7 @@
 
 #include "agent/capability.h"
 #include "agent/work.h"
+#include "base/grow.h"
 #include "protocol/compose/json.h"
 #include "protocol/terms.h"
 #include "json/record.h"
@@ -21,10 +22,12 @@ struct amp_addresses {
     struct amp_store *store;
     struct names {
         char **v;
-        uint32_t n, cap;
+        uint32_t n;
+        size_t cap;
     } given;
     struct agent *agents;
-    uint32_t n, cap;
+    uint32_t n;
+    size_t cap;
     bool loaded;
     struct amp_span to[AMP_ADDRESS_MAX], lost;
     struct names kept; /* what `to` points at */
@@ -35,14 +38,8 @@ struct amp_addresses {
 
 static int names_add(struct names *l, struct amp_span name)
 {
-    if (l->n == l->cap) {
-        uint32_t cap = l->cap ? l->cap * 2 : 16;
-        char **v = realloc(l->v, cap * sizeof *v);
-        if (!v)
-            return -1;
-        l->v = v;
-        l->cap = cap;
-    }
+    if (amp_grow(&l->v, &l->cap, l->n, sizeof *l->v, NULL) < 0)
+        return -1;
     l->v[l->n] = amp_span_dup(name);
     return l->v[l->n] ? (int)l->n++ : -1;
 }
@@ -127,14 +124,8 @@ static int load_one(void *ctx, struct amp_span name, const struct amp_agent_rec 
     json_t *descriptor;
     if (rec->reach.state == AMP_REACH_ABSENT)
         return 0;
-    if (a->n == a->cap) {
-        uint32_t cap = a->cap ? a->cap * 2 : 64;
-        struct agent *v = realloc(a->agents, cap * sizeof *v);
-        if (!v)
-            return amp_fail_memory(err);
-        a->agents = v;
-        a->cap = cap;
-    }
+    if (amp_grow(&a->agents, &a->cap, a->n, sizeof *a->agents, err) < 0)
+        return -1;
     if (descriptor_load(rec, &descriptor, err) < 0)
         return -1;
     struct agent *x = &a->agents[a->n++];

@@ -15,6 +15,7 @@
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
 
+#include "base/grow.h"
 #include "flow/facts.h"
 #include "flow/outbox.h"
 #include "message/dead/dead.h"
@@ -478,7 +479,8 @@ void amp_keeper_unaddressed(struct amp_keeper *k, const struct job *j, bool retr
 
 struct found {
     struct job **v;
-    uint32_t n, cap;
+    uint32_t n;
+    size_t cap;
     struct amp_jobs *jobs;
     bool answer;
 };
@@ -493,14 +495,8 @@ static int found_fn(void *ctx, const struct amp_store_entry *e, struct amp_error
         struct amp_store_entry_id entry = {.n = e->n, .index = e->index};
         return amp_route_job_add_recipient(before, e->id, entry, err);
     }
-    if (f->n == f->cap) {
-        uint32_t cap = f->cap ? f->cap * 2 : 64;
-        struct job **v = realloc(f->v, cap * sizeof(*v));
-        if (!v)
-            return amp_fail_memory(err);
-        f->v = v;
-        f->cap = cap;
-    }
+    if (amp_grow(&f->v, &f->cap, f->n, sizeof *f->v, err) < 0)
+        return -1;
     struct job *j = amp_route_job_new(f->jobs, e->line, NULL);
     if (!j)
         return amp_fail_memory(err);

@@ -6,6 +6,7 @@
 
 #include <amp/base/clock.h>
 
+#include "base/grow.h"
 #include "message/ledger/ledger.h"
 #include "message/ledger/timeouts.h"
 #include "message/record/record.h"
@@ -26,7 +27,8 @@ struct amp_unacked {
         struct job *job;
         uint64_t number; /* of the line, as the port counts */
     } * v;               /* in the order of their numbers */
-    uint32_t n, cap;
+    uint32_t n;
+    size_t cap;
     size_t bytes;
     uint32_t credits, away;
     int64_t looked_ms;
@@ -162,14 +164,8 @@ static bool is_past_bound(const struct amp_unacked *u)
 
 static int job_keep(struct amp_unacked *u, struct job *j, uint64_t number, struct amp_error *err)
 {
-    if (u->n == u->cap) {
-        uint32_t cap = u->cap ? u->cap * 2 : 16;
-        struct kept *v = realloc(u->v, cap * sizeof(*v));
-        if (!v)
-            return amp_fail_memory(err);
-        u->v = v;
-        u->cap = cap;
-    }
+    if (amp_grow(&u->v, &u->cap, u->n, sizeof *u->v, err) < 0)
+        return -1;
     u->v[u->n++] = (struct kept){.job = j, .number = number};
     u->bytes += j->n;
     return 0;

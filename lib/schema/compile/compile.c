@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "schema/compile/compiler.h"
 #include "schema/format/pattern.h"
 
@@ -112,16 +113,8 @@ struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_document *d, uin
         amp_schema_wrong_value(c, d, tok, "a schema is an object, true or false", NULL);
         return NULL;
     }
-    if (c->n_nodes == c->cap_nodes) {
-        uint32_t want = c->cap_nodes ? c->cap_nodes * 2 : 64;
-        struct amp_node **more = realloc(c->nodes, want * sizeof(struct amp_node *));
-        if (!more) {
-            amp_fail_memory(c->err);
-            return NULL;
-        }
-        c->nodes = more;
-        c->cap_nodes = want;
-    }
+    if (amp_grow(&c->nodes, &c->cap_nodes, c->n_nodes, sizeof *c->nodes, c->err) < 0)
+        return NULL;
     struct amp_node *n = amp_compile_get(c, sizeof *n);
     if (!n)
         return NULL;

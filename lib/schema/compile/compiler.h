@@ -70,7 +70,8 @@ struct amp_compiler {
     const struct amp_schema_options *opt;
     struct amp_error *err;
     struct amp_node **nodes; /* that were found in this compilation, in that order */
-    uint32_t n_nodes, cap_nodes;
+    uint32_t n_nodes;
+    size_t cap_nodes;
     bool in_set;
     uint32_t metas;
     uint32_t remarks;

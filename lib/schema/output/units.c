@@ -6,6 +6,7 @@
 
 #include <amp/json/writer.h>
 
+#include "base/grow.h"
 #include "schema/compile/compiler.h"
 
 enum { UNITS_MOST = 10000, TEXTS_MOST = 64 << 20, FULL_AT = 16 << 20, POINTER_MOST = 1 << 20 };
@@ -88,16 +89,8 @@ static int add_absolute(struct amp_buf *out, const struct amp_schema *s, const s
 
 static struct amp_unit *new_unit(struct amp_units *u, struct amp_error *err)
 {
-    if (u->n == u->cap) {
-        uint32_t cap = u->cap ? u->cap * 2 : 64;
-        struct amp_unit *v = realloc(u->v, cap * sizeof *v);
-        if (!v) {
-            amp_fail_memory(err);
-            return NULL;
-        }
-        u->v = v;
-        u->cap = cap;
-    }
+    if (amp_grow(&u->v, &u->cap, u->n, sizeof *u->v, err) < 0)
+        return NULL;
     return &u->v[u->n++];
 }
 

@@ -22,7 +22,8 @@ struct amp_unit {
 
 struct amp_units {
     struct amp_unit *v;
-    uint32_t n, cap, depth;
+    uint32_t n, depth;
+    size_t cap;
     bool truncated;
     struct amp_buf texts;
     struct amp_buf keyword, instance; /* where the walk is, as pointers */

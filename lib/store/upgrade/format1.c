@@ -20,6 +20,7 @@
 #include <amp/base/id.h>
 #include <amp/json/writer.h>
 
+#include "base/grow.h"
 #include "json/record.h"
 
 #define DIGEST "sha256:"
@@ -39,7 +40,7 @@ struct amp_format1 {
     struct amp_buf names; /* of blobs */
     struct amp_buf full;
     struct alias *alias;
-    uint32_t n, cap;
+    size_t n, cap;
     char key[AMP_KEY_MAX];
 };
 
@@ -109,14 +110,8 @@ static int alias_add(struct amp_format1 *c, struct amp_span was, struct amp_span
 {
     if (alias_find(c, was))
         return 0;
-    if (c->n == c->cap) {
-        uint32_t cap = c->cap ? c->cap * 2 : 16;
-        struct alias *p = realloc(c->alias, cap * sizeof *p);
-        if (!p)
-            return amp_fail_memory(err);
-        c->alias = p;
-        c->cap = cap;
-    }
+    if (amp_grow(&c->alias, &c->cap, c->n, sizeof *c->alias, err) < 0)
+        return -1;
     struct alias a = {amp_span_dup(was), amp_span_dup(is)};
     if (!a.was || !a.is) {
         free(a.was);
