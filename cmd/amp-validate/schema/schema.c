@@ -293,7 +293,7 @@ int user_check_text(struct user_check *c, struct amp_span text, const struct amp
     }
     if (c->check.failed)
         return amp_fail_memory(err);
-    return amp_check_tell(&c->check, fn, ctx) == 0;
+    return amp_check_report(&c->check, fn, ctx) == 0;
 }
 
 int user_check_output(struct user_check *c, enum amp_output form, struct amp_buf *out,

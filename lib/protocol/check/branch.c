@@ -1,5 +1,5 @@
-/* Which branches are protected: the one implementation, for the messages' check and for the git
- * hooks. Alone in its file, so that the hook links nothing else. */
+/* Which branches are protected, for the check of messages and for the git hooks. It has a file of
+ * its own so that the hook links nothing else. */
 #include <string.h>
 
 #include <amp/protocol/protocol.h>

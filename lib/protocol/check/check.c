@@ -1,4 +1,4 @@
-/* Gathering one line's findings, and telling them in an order that helps: see check.h. */
+/* Adding and reporting the findings about a line: see check.h. */
 #include "protocol/check/check.h"
 
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 
 enum { PATH_EXTRA = 64 * 1024, FOUND_MOST = 80, SENTENCE_MOST = 400, LOOKED_AT = 4096 };
 
-/* Characters that could drive a terminal or hide text: C0, DEL, C1, and the bidi controls. Returns
- * how many bytes the one at p has, 0 for a harmless one. */
-static unsigned dangerous(const unsigned char *p, size_t n, unsigned *code)
+/* The length of the character at p if it can control a terminal or hide text (C0, DEL, C1, the bidi
+ * controls), else 0. */
+static unsigned dangerous_length(const unsigned char *p, size_t n, unsigned *code)
 {
     if (p[0] < 0x20 || p[0] == 0x7f) {
         *code = p[0];
@@ -58,7 +58,7 @@ const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t mos
 {
     bool cut = text.n > most;
     size_t n = cut ? most : text.n;
-    if (cut) /* not inside a character */
+    if (cut) /* between two characters */
         while (n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80)
             n--;
     char *out = amp_pool_get(c->arena, n * 6 + 8);
@@ -68,7 +68,7 @@ const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t mos
     }
     size_t len = 0;
     for (size_t i = 0; i < n;) {
-        unsigned code, bytes = dangerous((const unsigned char *)text.p + i, n - i, &code);
+        unsigned code, bytes = dangerous_length((const unsigned char *)text.p + i, n - i, &code);
         if (bytes == 0) {
             out[len++] = text.p[i++];
             continue;
@@ -101,7 +101,7 @@ bool amp_check_blank(struct amp_span s)
     return true;
 }
 
-static const char *copy(struct amp_check *c, struct amp_span text)
+static const char *text_copy(struct amp_check *c, struct amp_span text)
 {
     if (text.n == 0)
         return "";
@@ -114,13 +114,13 @@ static const char *copy(struct amp_check *c, struct amp_span text)
     return out;
 }
 
-/* Dotted path and pointer of the fault; a missing or superfluous property is named after its
- * object's path. */
-static void place(struct amp_check *c, const struct amp_fault *fault, struct amp_finding *f)
+/* Sets the dotted path, the pointer and the offset of a fault; the name of a missing or unknown
+ * property is appended to the path of its object. */
+static void place_fill(struct amp_check *c, const struct amp_fault *fault, struct amp_finding *f)
 {
     struct amp_error err;
     AMP_BUF struct amp_buf pointer = {0}, dotted = {0};
-    /* A path is made of the line's keys, at worst each byte of them escaped. */
+    /* A path consists of keys of the line, whose bytes may all be escaped. */
     size_t most = 2 * (size_t)c->v->tape->len + PATH_EXTRA;
     amp_buf_init(&pointer, most);
     amp_buf_init(&dotted, most);
@@ -144,15 +144,16 @@ static void place(struct amp_check *c, const struct amp_fault *fault, struct amp
     }
     f->field = amp_check_text(c, amp_buf_span(&dotted), 1000);
     f->pointer = amp_check_text(c, amp_buf_span(&pointer), 1000);
-    /* Where the document is a part of the line as it stands, offsets count from the line. */
+    /* If the document is a part of the line itself, offsets count from the start of the line. */
     const struct amp_view *v = c->v;
     f->offset = amp_tok_source(v->tape, fault->tok).p - v->tape->text;
     if (v->text.p >= v->line.p && v->text.p <= v->line.p + v->line.n)
         f->offset += (uint64_t)(v->text.p - v->line.p);
 }
 
-/* What was found, without the secrets in it. A sentence that quotes such a value gives way. */
-static void show(struct amp_check *c, uint32_t tok, struct amp_finding *f)
+/* Sets the value that was found, with secrets redacted. A message that quotes a secret is replaced.
+ */
+static void found_fill(struct amp_check *c, uint32_t tok, struct amp_finding *f)
 {
     AMP_BUF struct amp_buf clean = {0};
     struct amp_span source = amp_tok_source(c->v->tape, tok);
@@ -169,7 +170,7 @@ static void show(struct amp_check *c, uint32_t tok, struct amp_finding *f)
     if (amp_span_eq(seen, amp_buf_span(&clean)))
         amp_buf_reset(&clean);
     else if (raw.n > 0 && memmem(f->message, strlen(f->message), raw.p, raw.n > 6 ? 6 : raw.n))
-        f->message = copy(c, AMP_SPAN("the value, which contains a secret, is invalid"));
+        f->message = text_copy(c, AMP_SPAN("the value, which contains a secret, is invalid"));
     f->found = amp_check_text(c, clean.len > 0 ? amp_buf_span(&clean) : source, FOUND_MOST);
 }
 
@@ -180,7 +181,7 @@ const char *amp_check_excerpt(struct amp_check *c, struct amp_span text, size_t 
     amp_buf_init(&clean, 1 << 20);
     c->failed |=
         amp_redact_text((struct amp_span){text.p + from, at - from}, true, &clean, NULL) < 0;
-    /* A secret that began before and ran up to here may go on. */
+    /* A secret that begins before `at` may continue after it. */
     struct amp_span s = amp_buf_span(&clean);
     size_t i = s.n;
     if (s.n > 0 && s.p[s.n - 1] == ']')
@@ -196,7 +197,7 @@ const char *amp_check_excerpt(struct amp_check *c, struct amp_span text, size_t 
 }
 
 __attribute__((format(printf, 3, 0))) static void
-add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, va_list args)
+fault_add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, va_list args)
 {
     if (c->n == AMP_FINDINGS_MOST) {
         c->untold++;
@@ -214,12 +215,12 @@ add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, va_list
                               .found = "",
                               .expected = fault->expected ? fault->expected : ""};
     vsnprintf(sentence, sizeof sentence, fmt, args);
-    f->message = copy(c, amp_span_str(sentence));
+    f->message = text_copy(c, amp_span_str(sentence));
     if (f->expected[0])
-        f->expected = copy(c, amp_span_str(f->expected));
-    place(c, fault, f);
+        f->expected = text_copy(c, amp_span_str(f->expected));
+    place_fill(c, fault, f);
     if (fault->show_found && fault->tok != AMP_TOK_NONE)
-        show(c, fault->tok, f);
+        found_fill(c, fault->tok, f);
     c->n++;
 }
 
@@ -227,7 +228,7 @@ void amp_check_add(struct amp_check *c, const struct amp_fault *fault, const cha
 {
     va_list args;
     va_start(args, fmt);
-    add(c, fault, fmt, args);
+    fault_add(c, fault, fmt, args);
     va_end(args);
 }
 
@@ -242,7 +243,7 @@ void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char 
                               .tok = amp_tape_pointer(c->v->tape, 0, at),
                               .expected = expected,
                               .show_found = true};
-    if (fault.tok == AMP_TOK_NONE) { /* absent: name it in its object */
+    if (fault.tok == AMP_TOK_NONE) { /* absent: a missing property of its object */
         const char *last = strrchr(pointer, '/');
         at.n = (size_t)(last - pointer);
         fault.tok = amp_tape_pointer(c->v->tape, 0, at);
@@ -251,11 +252,11 @@ void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char 
     }
     va_list args;
     va_start(args, fmt);
-    add(c, &fault, fmt, args);
+    fault_add(c, &fault, fmt, args);
     va_end(args);
 }
 
-/* A finding after which the others mean nothing: the line may be right in another version, or as
+/* Whether a finding makes all others meaningless: the line may be valid in another version, or as
  * another type. */
 static bool stands_alone(const struct amp_check *c, const struct amp_finding *f)
 {
@@ -265,7 +266,7 @@ static bool stands_alone(const struct amp_check *c, const struct amp_finding *f)
            (s && s->alone_field && strcmp(f->field, s->alone_field) == 0);
 }
 
-static bool superfluous(const struct amp_check *c, unsigned at)
+static bool is_superfluous(const struct amp_check *c, unsigned at)
 {
     const struct amp_finding *f = &c->found[at];
     for (unsigned i = 0; i < c->n; i++) {
@@ -273,10 +274,10 @@ static bool superfluous(const struct amp_check *c, unsigned at)
         if (i == at || o->severity != AMP_SEV_ERROR)
             continue;
         if (f->severity == AMP_SEV_WARNING || stands_alone(c, o))
-            return true; /* what is refused needs no warning */
+            return true; /* an error makes warnings superfluous */
         if (i < at && strcmp(o->pointer, f->pointer) == 0)
             return true;
-        /* An id made from a bad task_id is bad for the same reason. */
+        /* A msg_id contains the task_id, and is invalid for the same reason. */
         if (strcmp(f->code, "bad_msg_id") == 0 && strcmp(o->code, "bad_task_id") == 0)
             return true;
     }
@@ -299,7 +300,7 @@ struct amp_finding amp_finding_rest(unsigned more, enum amp_severity severity,
                                 .more = more};
 }
 
-static void tell_rest(struct amp_check *c, amp_finding_fn fn, void *ctx)
+static void report_rest(struct amp_check *c, amp_finding_fn fn, void *ctx)
 {
     char text[AMP_REST_MAX];
     struct amp_finding f =
@@ -307,28 +308,28 @@ static void tell_rest(struct amp_check *c, amp_finding_fn fn, void *ctx)
     f.protocol = c->v->protocol;
     f.type = c->v->type;
     f.id = c->v->id;
-    f.message = copy(c, amp_span_str(text));
+    f.message = text_copy(c, amp_span_str(text));
     fn(ctx, &f);
 }
 
-int amp_check_tell(struct amp_check *c, amp_finding_fn fn, void *ctx)
+int amp_check_report(struct amp_check *c, amp_finding_fn fn, void *ctx)
 {
-    int errors = 0, told = 0;
+    int errors = 0, reported = 0;
     c->refuses = c->untold > 0 && (c->refuses || c->opt->strict);
     if (c->opt->strict)
         for (unsigned i = 0; i < c->n; i++)
             c->found[i].severity = AMP_SEV_ERROR;
     for (unsigned i = 0; i < c->n; i++) {
-        if (superfluous(c, i) && !(stands_alone(c, &c->found[i]) && errors == 0))
+        if (is_superfluous(c, i) && !(stands_alone(c, &c->found[i]) && errors == 0))
             continue;
-        if (c->opt->most == 0 || told < c->opt->most) {
+        if (c->opt->most == 0 || reported < c->opt->most) {
             if (fn)
                 fn(ctx, &c->found[i]);
-            told++;
+            reported++;
         }
         errors += c->found[i].severity == AMP_SEV_ERROR;
     }
     if (fn && c->untold > 0 && c->opt->most == 0 && (c->refuses || errors == 0))
-        tell_rest(c, fn, ctx);
+        report_rest(c, fn, ctx);
     return errors + c->refuses;
 }

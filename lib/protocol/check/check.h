@@ -1,6 +1,6 @@
 /*
- * One line's findings while they are gathered: from the scanner, the schemas and the rules. They
- * are told at the end, the weightiest first, one for each field and code.
+ * The findings about one line, from the scanner, the schemas and the rules. They are reported at
+ * the end; a finding that follows from another one is left out.
  */
 #ifndef AMP_PROTOCOL_CHECK_H
 #define AMP_PROTOCOL_CHECK_H
@@ -14,36 +14,36 @@ struct amp_spec;
 struct amp_check {
     const struct amp_view *v;
     const struct amp_spec *spec;    /* NULL before the protocol is known */
-    const struct amp_kind_row *row; /* the message's shape; NULL: its type is unknown */
+    const struct amp_kind_row *row; /* of the message's type; NULL: unknown */
     const struct amp_check_options *opt;
     struct amp_pool *arena;
-    const char *schema; /* file of the schema that is being checked, NULL before */
+    const char *schema; /* file of the schema of the line; NULL before its check */
     struct amp_finding found[AMP_FINDINGS_MOST];
     unsigned n;
-    unsigned untold; /* findings past that many, */
-    bool refuses;    /* and one of them is an error */
-    bool failed;     /* memory was short while gathering */
-    bool waived;     /* a finding was left out for what waives said, */
-    bool asked;      /* which it was asked, */
-    unsigned waives; /* and this is the answer */
+    unsigned untold; /* findings above that limit */
+    bool refuses;    /* one of the untold findings is an error */
+    bool failed;     /* out of memory while adding findings */
+    bool waived;     /* a finding was left out because of `waives` */
+    bool asked;      /* opt->waives was called, and `waives` is its result */
+    unsigned waives;
 };
 
-/* Forgets the line before. */
+/* Starts a line: clears the findings. */
 void amp_check_start(struct amp_check *c, const struct amp_view *v,
                      const struct amp_check_options *opt);
 
-/* What is at fault: a token of the view's tape, or a property that its object lacks or should not
- * have. */
+/* The place of a finding: a token of the view's tape, or a property that its object lacks or should
+ * not have. */
 struct amp_fault {
     enum amp_severity severity;
     const char *code, *rule;
-    uint32_t tok;         /* AMP_TOK_NONE: the line as a whole */
+    uint32_t tok;         /* AMP_TOK_NONE: the complete line */
     struct amp_span name; /* the property, or empty */
     const char *expected; /* or NULL */
     bool show_found;      /* quote the value */
 };
 
-/* Adds a finding; fmt makes the sentence. Everything is copied. */
+/* Adds a finding with the sentence of fmt. All texts are copied, except code and rule. */
 void amp_check_add(struct amp_check *c, const struct amp_fault *fault, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -52,7 +52,7 @@ void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char 
                     const char *rule, const char *pointer, const char *expected, const char *fmt,
                     ...) __attribute__((format(printf, 7, 8)));
 
-/* A schema violation, turned into the protocol's code. */
+/* Adds a finding for a schema violation, with the protocol's code. */
 struct amp_violation;
 struct amp_code_row;
 void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
@@ -61,17 +61,16 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
 /* Whether the options waive this requirement of an AOP RESPONSE (AMP_WAIVES_). */
 bool amp_check_waives(struct amp_check *c, unsigned what);
 
-/* Copies into the arena: shortened to `most` bytes, control characters made visible. */
+/* A copy in the arena, shortened to `most` bytes, with control characters as \uXXXX. */
 const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t most);
-/* What stands from `at` on, without secrets, also one that `at` lies within. */
+/* The same for the text from `at` on, with secrets redacted, also a secret around `at`. */
 const char *amp_check_excerpt(struct amp_check *c, struct amp_span text, size_t at, size_t most);
 
-/* Whether a decoded text has no character that one can see: ASCII blanks, or the spaces of Unicode.
- */
+/* Whether a decoded text has no visible character, only blanks of ASCII or Unicode. */
 bool amp_check_blank(struct amp_span text);
 
-/* Thins the findings, applies --strict, tells them and at the end how many more there are. Returns
- * how many errors there are. */
-int amp_check_tell(struct amp_check *c, amp_finding_fn fn, void *ctx);
+/* Reports the findings that do not follow from others, after --strict, and the number of findings
+ * above the limit. Returns the number of errors. */
+int amp_check_report(struct amp_check *c, amp_finding_fn fn, void *ctx);
 
 #endif

@@ -1,13 +1,15 @@
 /*
- * Which part of a line is the message, and of which protocol it is: the line itself, an object that
- * another one carries, or an envelope in a text.
+ * The part of a line that is the message, and its protocol: the line itself, an object inside
+ * another one, or an envelope in a text.
  */
 #include "protocol/check/document.h"
 
 #include <string.h>
 
-enum { CERTAIN = 128 }; /* in ruled_out: it is this one of the order */
-enum { FAULT_SHOWN = 40 };
+enum {
+    CERTAIN = 128, /* in ruled_out: added to the index of the protocol that the keys prove */
+    FAULT_SHOWN = 40,
+};
 
 void amp_finder_init(struct amp_finder *f, const struct amp_json_limits *limits,
                      struct amp_check *check)
@@ -28,15 +30,15 @@ void amp_finder_release(struct amp_finder *f)
     amp_tape_release(&f->inner);
 }
 
-/* A fault of the text that was scanned, with what stands there, unless it is that it is too large.
+/* Adds a finding for a fault of the scanner, with the text at the fault unless a limit is exceeded.
  */
 static void scan_finding(struct amp_finder *f, struct amp_span text,
                          const struct amp_json_fault *fault)
 {
-    struct amp_fault said = {
+    struct amp_fault at = {
         .severity = AMP_SEV_ERROR, .code = fault->code, .rule = "json", .tok = AMP_TOK_NONE};
     f->check->failed = f->check->failed || amp_json_fault_is_memory(fault);
-    amp_check_add(f->check, &said, "%s", fault->what);
+    amp_check_add(f->check, &at, "%s", fault->what);
     if (f->check->n == 0)
         return;
     struct amp_finding *found = &f->check->found[f->check->n - 1];
@@ -49,7 +51,8 @@ static void scan_finding(struct amp_finder *f, struct amp_span text,
         found->offset += (uint64_t)(text.p - line.p);
 }
 
-/* The protocol of the outermost object. What its keys alone say is remembered by its shape. */
+/* The protocol of the outermost object. The result is cached by the shape if the keys alone decide.
+ */
 static const struct amp_spec *detect_object(struct amp_finder *f)
 {
     const struct amp_spec *const *order = f->order;
@@ -78,8 +81,7 @@ static const struct amp_spec *detect_object(struct amp_finder *f)
     return NULL;
 }
 
-/* Whether a text holds, or claims to hold, an envelope of a protocol whose envelopes stand in
- * texts. */
+/* Whether a text has, or claims to have, an envelope of a protocol with envelopes in texts. */
 static bool unwrap_text(struct amp_finder *f, struct amp_span text, enum amp_protocol only,
                         struct amp_document *d)
 {
@@ -102,45 +104,39 @@ static bool unwrap_text(struct amp_finder *f, struct amp_span text, enum amp_pro
     return false;
 }
 
-/* An object inside the outer one that becomes the document. */
-static int unwrap_object(struct amp_finder *f, uint32_t tok, const struct amp_spec *spec,
-                         struct amp_document *d)
+/* Makes an object inside the outer one the document. */
+static void unwrap_object(struct amp_finder *f, uint32_t tok, const struct amp_spec *spec,
+                          struct amp_document *d)
 {
     struct amp_json_fault fault;
     struct amp_span text = amp_tok_source(&f->outer, tok);
     if (amp_tape_scan(&f->inner, text.p, text.n, &fault) < 0) {
         scan_finding(f, text, &fault);
-        return 1;
+        return;
     }
     d->spec = spec;
     d->text = text;
     d->tape = &f->inner;
-    return 1;
 }
 
-/* An object under msg, beside an outer recipient, of a protocol without one of its own. */
-static const struct amp_spec *addressed(struct amp_finder *f, uint32_t msg)
+/* The protocol of an object inside the outer one. addressed: a recipient is beside it, so that it
+ * may be of a protocol without recipients; else it may be of a protocol with envelopes in texts. */
+static const struct amp_spec *detect_inner(struct amp_finder *f, uint32_t tok, bool addressed)
 {
-    if (msg == AMP_TOK_NONE || f->outer.tok[msg].type != AMP_JSON_OBJECT)
+    if (tok == AMP_TOK_NONE || f->outer.tok[tok].type != AMP_JSON_OBJECT)
         return NULL;
-    for (unsigned i = 0; i < AMP_SPEC_COUNT(f->order); i++)
-        if (f->order[i]->outer_to && amp_spec_detects(f->order[i], &f->outer, msg))
-            return f->order[i];
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(f->order); i++) {
+        const struct amp_spec *s = f->order[i];
+        if ((addressed ? s->outer_to : s->unwrap != NULL) && amp_spec_detects(s, &f->outer, tok))
+            return s;
+    }
     return NULL;
 }
 
-/* An object of a protocol whose messages other objects carry. */
-static const struct amp_spec *carried(struct amp_finder *f, uint32_t tok)
-{
-    for (unsigned i = 0; i < AMP_SPEC_COUNT(f->order); i++)
-        if (f->order[i]->unwrap && amp_spec_detects(f->order[i], &f->outer, tok))
-            return f->order[i];
-    return NULL;
-}
-
-/* A message under payload, message or content of an event, or under msg beside an outer to. */
-static int unwrap(struct amp_finder *f, enum amp_protocol only, struct amp_document *d,
-                  struct amp_error *err)
+/* Finds a message in the members payload, message or content, or in msg beside to. 1: it is in *d,
+ * or a finding was added; 0: there is none; -1: failure. */
+static int unwrap_line(struct amp_finder *f, enum amp_protocol only, struct amp_document *d,
+                       struct amp_error *err)
 {
     static const char *const carriers[] = {"payload", "message", "content"};
     const struct amp_tape *t = &f->outer;
@@ -155,17 +151,18 @@ static int unwrap(struct amp_finder *f, enum amp_protocol only, struct amp_docum
         return 0;
     uint32_t msg = amp_tape_get(t, 0, AMP_SPAN("msg"));
     uint32_t to = amp_tape_get(t, 0, AMP_SPAN("to"));
-    if (to != AMP_TOK_NONE && (s = addressed(f, msg))) {
+    if (to != AMP_TOK_NONE && (s = detect_inner(f, msg, true))) {
         d->outer_to = to;
-        return unwrap_object(f, msg, s, d);
+        unwrap_object(f, msg, s, d);
+        return 1;
     }
     for (unsigned i = 0; i < AMP_SPEC_COUNT(carriers); i++) {
         uint32_t tok = amp_tape_get(t, 0, amp_span_str(carriers[i]));
-        if (tok == AMP_TOK_NONE)
-            continue;
-        if (t->tok[tok].type == AMP_JSON_OBJECT && (s = carried(f, tok)))
-            return unwrap_object(f, tok, s, d);
-        if (t->tok[tok].type != AMP_JSON_STRING)
+        if ((s = detect_inner(f, tok, false))) {
+            unwrap_object(f, tok, s, d);
+            return 1;
+        }
+        if (tok == AMP_TOK_NONE || t->tok[tok].type != AMP_JSON_STRING)
             continue;
         if (amp_fill_text(t, tok, f->check->arena, &text, err) < 0)
             return -1;
@@ -175,7 +172,7 @@ static int unwrap(struct amp_finder *f, enum amp_protocol only, struct amp_docum
     return 0;
 }
 
-/* A text that is no JSON object but a message: it gets an empty object for a tape. */
+/* Whether a text is a message that is not JSON. Its tape is an empty object. */
 static bool take_text(struct amp_finder *f, struct amp_span text, struct amp_document *d)
 {
     enum amp_protocol only = f->check->opt->only;
@@ -206,7 +203,7 @@ static const struct amp_spec *detect_record(const struct amp_finder *f)
     return NULL;
 }
 
-/* Whether a protocol was named of which a text that holds none of its messages is no business. */
+/* Whether the protocol that was named passes text without its messages. */
 static bool is_quiet(enum amp_protocol only)
 {
     const struct amp_spec *s = amp_spec_of(only);
@@ -220,7 +217,7 @@ static const struct amp_spec *detect_pinned(const struct amp_tape *t, const stru
     return amp_spec_detects(s, t, 0) || (s->detect_record && s->detect_record(t)) ? s : NULL;
 }
 
-/* The line as it stands is the document, or holds it. */
+/* The document is the line or in it. */
 static int find_document(struct amp_finder *f, enum amp_protocol only, struct amp_document *d,
                          struct amp_error *err)
 {
@@ -229,7 +226,7 @@ static int find_document(struct amp_finder *f, enum amp_protocol only, struct am
     if (d->spec)
         return 0;
     struct amp_document w = *d;
-    int got = unwrap(f, only, &w, err);
+    int got = unwrap_line(f, only, &w, err);
     if (got < 0)
         return -1;
     if (got && (only == AMP_PROTO_NONE || (w.spec && w.spec->protocol == only)))
@@ -250,8 +247,8 @@ static int find_document(struct amp_finder *f, enum amp_protocol only, struct am
     return 0;
 }
 
-/* A line that the scanner refused: an envelope in a text, another protocol's text, or plain text
- * that is none of the named protocol's business. */
+/* A line that is not JSON: an envelope in a text, another protocol's text, or plain text that the
+ * named protocol passes. */
 static void open_text(struct amp_finder *f, struct amp_span line, struct amp_document *d,
                       const struct amp_json_fault *fault)
 {
@@ -269,7 +266,7 @@ static void open_text(struct amp_finder *f, struct amp_span line, struct amp_doc
     if (d->silent)
         return;
     scan_finding(f, line, fault);
-    d->spec = amp_spec_of(only); /* what was named, it is refused as */
+    d->spec = amp_spec_of(only); /* refused as a message of the protocol that was named */
     if (d->spec && other && d->spec->no_json && f->check->n > 0)
         f->check->found[0].code = d->spec->no_json;
 }

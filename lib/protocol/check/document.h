@@ -1,4 +1,4 @@
-/* Finding the message in a line: which part of the line it is, and of which protocol. */
+/* Finding the message in a line: its part of the line, and its protocol. */
 #ifndef AMP_PROTOCOL_DOCUMENT_H
 #define AMP_PROTOCOL_DOCUMENT_H
 
@@ -11,23 +11,23 @@ struct amp_document {
     struct amp_span text;
     const struct amp_spec *spec;
     uint32_t outer_to; /* token of an outer recipient, on the outer tape */
-    const char *word;  /* the type of a text that is no JSON, else NULL */
-    bool silent;       /* not a message of the protocol that was named: it passes unchecked */
+    const char *word;  /* the type of a message that is not JSON, else NULL */
+    bool silent;       /* no message of the protocol that was named: the line passes unchecked */
 };
 
 struct amp_finder {
-    struct amp_tape outer, inner;       /* of the line, and of what was found inside it */
-    struct amp_check *check;            /* gets the findings; its arena gets the texts */
-    uint64_t shapes;                    /* the table that ruled_out is about */
-    uint8_t ruled_out[AMP_SHAPE_SLOTS]; /* by shape: how many protocols its keys rule out */
-    const struct amp_spec *order[AMP_PROTO_COUNT - 1]; /* in which protocols are detected */
+    struct amp_tape outer, inner; /* of the line, and of the document inside it */
+    struct amp_check *check;      /* gets the findings; its arena gets the texts */
+    uint64_t shapes;              /* the shapes that ruled_out is about */
+    uint8_t
+        ruled_out[AMP_SHAPE_SLOTS]; /* by shape: how many protocols of `order` its keys rule out */
+    const struct amp_spec *order[AMP_PROTO_COUNT - 1]; /* the order of detection */
 };
-/* All zero before. */
+/* f: all zero. */
 void amp_finder_init(struct amp_finder *f, const struct amp_json_limits *limits,
                      struct amp_check *check);
 void amp_finder_release(struct amp_finder *f);
-/* 0: the document is found, or the line is of no protocol; 1: a finding says what is wrong; -1:
- * failure. */
+/* 0: the document is found, or the line is of no protocol; 1: a finding was added; -1: failure. */
 int amp_finder_line(struct amp_finder *f, struct amp_span line, struct amp_document *d,
                     struct amp_error *err);
 

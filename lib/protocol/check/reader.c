@@ -1,6 +1,6 @@
 /*
- * From a line to a view: find the document, fill, check. One reader serves line after line with the
- * same memory; schemas are compiled when the first message of their type comes.
+ * From a line to a view: find the document, fill the view, check it. A reader uses the same memory
+ * for each line; a schema is compiled for the first message of its type.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +14,18 @@ enum { TYPE_SLOTS = 64, ARENA_MOST = 512 * 1024 * 1024, SCHEMA_SLOTS = 512, UNFO
 /* References are relative to schema:///<protocol>/<name>.json. */
 #define SCHEMA_BASE "schema:///"
 
-/* The built-in schemas: each is compiled when it is needed first. */
+/* The built-in schemas, compiled when they are first needed. */
 struct schemas {
     struct amp_schema_set *set; /* NULL until the first one is needed */
     struct schema_row {
         const char *path;
         struct amp_schema *schema;
-    } by_address[SCHEMA_SLOTS];                 /* of the path: it is not compared */
-    struct amp_schema *unfolded[UNFOLDED_MOST]; /* those that are ready to explain */
+    } by_address[SCHEMA_SLOTS];                 /* by the address of the path, not its text */
+    struct amp_schema *unfolded[UNFOLDED_MOST]; /* ready for amp_schema_explain */
     unsigned n_unfolded;
 };
 
-/* The kind row of a type word as it was found before. */
+/* The row of a type word, from an earlier line. */
 struct known_type {
     const struct amp_spec *spec;
     const struct amp_kind_row *row;
@@ -39,7 +39,7 @@ struct amp_reader {
     struct schemas schemas;
     struct amp_schema *asked; /* the schema of the last line, and its document */
     const struct amp_tape *asked_of;
-    struct known_type types[TYPE_SLOTS]; /* a message costs no comparison of all type words */
+    struct known_type types[TYPE_SLOTS]; /* saves comparing all type words of a protocol */
 };
 
 struct amp_reader *amp_reader_new(const struct amp_json_limits *limits, struct amp_error *err)
@@ -97,7 +97,7 @@ static struct amp_schema *schema_compile(struct schemas *s, const char *path, st
     return schema;
 }
 
-/* path: a text that stays. NULL on failure. */
+/* path: a static text. NULL on failure. */
 static struct amp_schema *schema_get(struct schemas *s, const char *path, struct amp_error *err)
 {
     uint64_t mixed = (uintptr_t)path * UINT64_C(0x9e3779b97f4a7c15);
@@ -181,7 +181,7 @@ static int fill_view(struct amp_reader *r, const struct amp_document *d, const s
     if (!v->needs_ack)
         v->ack_timeout_ms = 0;
     uint32_t from = kind->body_in_payload ? v->payload : 0;
-    /* The view of these does not depend on the body. */
+    /* The rest of the view does not depend on the body of these kinds. */
     bool work = v->kind == AMP_KIND_DISPATCH || v->kind == AMP_KIND_RESULT ||
                 v->kind == AMP_KIND_REVIEW || v->kind == AMP_KIND_VERDICT || s->heads;
     bool spare = (opt->bare || (opt->heads && work)) && kind->bare;
@@ -205,7 +205,7 @@ struct explaining {
     const struct amp_code_row *codes;
 };
 
-static void explain(void *ctx, const struct amp_violation *v)
+static void violation_add(void *ctx, const struct amp_violation *v)
 {
     const struct explaining *e = ctx;
     struct amp_check *c = e->check;
@@ -217,7 +217,7 @@ static void explain(void *ctx, const struct amp_violation *v)
     c->waived = true;
 }
 
-/* A limit that a check meets is a fault of the line; anything else ends the run. */
+/* A limit that a check exceeds is a finding about the line; any other failure ends the run. */
 static int at_limit(struct amp_reader *r, const struct amp_error *why)
 {
     struct amp_fault f = {.severity = AMP_SEV_ERROR, .rule = "limit", .tok = AMP_TOK_NONE};
@@ -250,10 +250,9 @@ static int check_schema(struct amp_reader *r, const struct amp_spec *s, const st
     r->check.schema = path;
     if (schema_unfold(&r->schemas, schema, err) < 0)
         return -1;
-    if (amp_schema_explain(schema, r->run, v->tape, 0, 0, explain, &e, err) < 0)
+    if (amp_schema_explain(schema, r->run, v->tape, 0, 0, violation_add, &e, err) < 0)
         return at_limit(r, err);
-    if (r->check.n == 0 &&
-        !r->check.waived) { /* never let a refused line pass for want of an explanation */
+    if (r->check.n == 0 && !r->check.waived) { /* a refused line has at least one finding */
         struct amp_fault f = {.severity = AMP_SEV_ERROR, .code = "bad_value", .rule = "schema"};
         amp_check_add(&r->check, &f, "does not match the schema %s", path);
     }
@@ -310,7 +309,7 @@ int amp_reader_line(struct amp_reader *r, struct amp_span line, const struct amp
     if (r->check.n == 0 && r->check.untold == 0)
         return 1;
     r->check.v = view;
-    return amp_check_tell(&r->check, fn, ctx) == 0;
+    return amp_check_report(&r->check, fn, ctx) == 0;
 }
 
 int amp_reader_output(struct amp_reader *r, enum amp_output form, struct amp_buf *out,

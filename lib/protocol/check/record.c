@@ -1,4 +1,4 @@
-/* A finding as a sentence, and as the rejection record: a line of NDJSON. */
+/* A finding as a sentence, and as a rejection record: a line of NDJSON. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +17,7 @@ static struct amp_span head_of(struct amp_span s, size_t most)
     return (struct amp_span){s.p, n};
 }
 
+/* Appends the first `most` bytes of a text. */
 static int part_add(struct amp_buf *out, const char *before, const char *text, size_t most,
                     struct amp_error *err)
 {
@@ -44,23 +45,19 @@ int amp_finding_sentence(const struct amp_finding *f, bool document, struct amp_
 void amp_finding_members(struct amp_jw *w, const struct amp_finding *f)
 {
     amp_jw_member_text(w, "code", f->code);
-    if (f->seed_code && f->seed_code[0])
-        amp_jw_member_text(w, "seed_code", f->seed_code);
+    amp_jw_some_str(w, "seed_code", amp_span_str(f->seed_code));
     amp_jw_member_text(w, "field", f->field);
     amp_jw_member_text(w, "pointer", f->pointer);
     amp_jw_member_text(w, "message", f->message);
-    if (f->found[0])
-        amp_jw_member_text(w, "found", f->found);
-    if (f->expected[0])
-        amp_jw_member_text(w, "expected", f->expected);
+    amp_jw_some_str(w, "found", amp_span_str(f->found));
+    amp_jw_some_str(w, "expected", amp_span_str(f->expected));
     amp_jw_member_text(w, "rule", f->rule);
-    if (f->schema_at && f->schema_at[0])
-        amp_jw_member_text(w, "schema_pointer", f->schema_at);
+    amp_jw_some_str(w, "schema_pointer", amp_span_str(f->schema_at));
     amp_jw_member_text(w, "severity", f->severity == AMP_SEV_ERROR ? "error" : "warning");
 }
 
-/* Texts of any length in a record of a known one. */
-static void shortened(struct amp_jw *w, const char *key, struct amp_span s, size_t most)
+/* Writes a member, shortened to `most` bytes (at most AMP_RECORD_ID_MAX). */
+static void member_shortened(struct amp_jw *w, const char *key, struct amp_span s, size_t most)
 {
     char head[AMP_RECORD_ID_MAX + 4];
     struct amp_span kept = head_of(s, most);
@@ -90,8 +87,8 @@ int amp_finding_record(const struct amp_finding *f, const struct amp_line_place 
     amp_jw_key(&w, "offset");
     amp_jw_uint(&w, at->offset + f->offset);
     amp_jw_member_text(&w, "protocol", amp_protocol_name(f->protocol));
-    shortened(&w, "type", f->type, AMP_RECORD_TYPE_MAX);
-    shortened(&w, "id", f->id, AMP_RECORD_ID_MAX);
+    member_shortened(&w, "type", f->type, AMP_RECORD_TYPE_MAX);
+    member_shortened(&w, "id", f->id, AMP_RECORD_ID_MAX);
     amp_finding_members(&w, f);
     if (f->output.n > 0) {
         amp_jw_key(&w, "output");

@@ -1,4 +1,4 @@
-/* From a schema violation to the protocol's own code and a sentence for people. */
+/* The code and the sentence for a schema violation. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "protocol/check/check.h"
 #include "protocol/spec.h"
 
-/* Field patterns: "[]" stands for any index; "*part*" is found anywhere. */
+/* Field patterns: "[]" is any index; "*part*" is a part of the field. */
 static bool field_fits(const char *pattern, const char *field)
 {
     if (strcmp(pattern, "*") == 0)
@@ -56,8 +56,8 @@ static const char *type_of(const struct amp_tape *t, uint32_t tok)
 }
 
 static const struct {
-    const char *keyword, *says;
-} sayings[] = {
+    const char *keyword, *text;
+} sentences[] = {
     {"required", "is missing"},
     {"dependentRequired", "is missing"},
     {"dependencies", "is missing"},
@@ -91,8 +91,8 @@ static const struct {
     {"false", "is not allowed"},
 };
 
-/* `own`: the schema is the user's, there need be no message. */
-static const char *saying_of(const struct amp_tape *t, const struct amp_violation *v, bool own)
+/* own: the schema is the user's, so the line need not be a message. */
+static const char *sentence_of(const struct amp_tape *t, const struct amp_violation *v, bool own)
 {
     if (strcmp(v->keyword, "type") == 0)
         return type_of(t, v->tok);
@@ -103,16 +103,16 @@ static const char *saying_of(const struct amp_tape *t, const struct amp_violatio
     if (own && (strcmp(v->keyword, "additionalProperties") == 0 ||
                 strcmp(v->keyword, "unevaluatedProperties") == 0))
         return "is not an allowed field";
-    for (unsigned i = 0; i < AMP_SPEC_COUNT(sayings); i++)
-        if (strcmp(sayings[i].keyword, v->keyword) == 0)
-            return sayings[i].says;
+    for (unsigned i = 0; i < AMP_SPEC_COUNT(sentences); i++)
+        if (strcmp(sentences[i].keyword, v->keyword) == 0)
+            return sentences[i].text;
     return "does not fit";
 }
 
 enum { POINTER_MOST = 512 };
 
-/* The string under a key of an object, or the empty span; raw, as schemas have no need of escapes
- * in what is shown here. */
+/* A string member of an object, or the empty span. It is not decoded, because the schemas have no
+ * escapes in these members. */
 static struct amp_span raw_text(const struct amp_tape *t, uint32_t object, const char *key)
 {
     uint32_t tok = AMP_TOK_NONE;
@@ -160,14 +160,14 @@ static struct amp_span follow_ref(struct amp_tape *t, const char *schema_path, s
     return raw_text(t, amp_tape_pointer(t, 0, pointer), "description");
 }
 
-/* The description of the property beside the keyword, or, where a condition only demands it, in an
- * object around it. */
+/* The description of the property beside the keyword; if a condition requires the property: in an
+ * outer object. */
 static struct amp_span find_description(const struct amp_tape *t, struct amp_tape *other,
                                         const char *schema_path, struct amp_span at,
                                         struct amp_span name)
 {
-    struct amp_span said = {"", 0};
-    while (at.n > 0 && said.n == 0) {
+    struct amp_span text = {"", 0};
+    while (at.n > 0 && text.n == 0) {
         char pointer[POINTER_MOST];
         while (at.n > 0 && at.p[at.n - 1] != '/')
             at.n--;
@@ -177,29 +177,29 @@ static struct amp_span find_description(const struct amp_tape *t, struct amp_tap
             break;
         uint32_t property = amp_tape_pointer(t, 0, amp_span_str(pointer));
         struct amp_span ref = raw_text(t, property, "$ref");
-        said = raw_text(t, property, "description");
-        if (said.n == 0 && ref.n > 0)
-            said = follow_ref(other, schema_path, ref);
+        text = raw_text(t, property, "description");
+        if (text.n == 0 && ref.n > 0)
+            text = follow_ref(other, schema_path, ref);
         at.n--;
     }
-    return said;
+    return text;
 }
 
-/* A description's first sentence, as the middle of another one. */
+/* The first sentence of a description, as a part of another sentence. */
 static void describe_shortly(struct amp_span description, char *out, size_t size)
 {
     amp_span_copy(first_sentence(description), out, size);
-    /* It goes on a sentence; an abbreviation keeps its capitals. */
+    /* It starts in lower case, except abbreviations. */
     bool article = out[0] == 'A' && out[1] == ' ';
     if (article || (out[0] >= 'A' && out[0] <= 'Z' && out[1] >= 'a' && out[1] <= 'z'))
         out[0] = (char)(out[0] - 'A' + 'a');
 }
 
-/* Writes the first sentence of the description of property `name`, beside the keyword at a place of
- * a schema file; a reference to another file of the same protocol is followed. Slow, and only for
- * lines that were refused. Leaves `out` empty where the schema has no description. */
-static void describe(const char *schema_path, struct amp_span schema_at, struct amp_span name,
-                     char *out, size_t size)
+/* Writes the first sentence of the description of property `name` beside the keyword at `schema_at`
+ * in a schema file, following a reference to another file of the protocol. `out` is empty if there
+ * is no description. Slow, for refused lines only. */
+static void property_describe(const char *schema_path, struct amp_span schema_at,
+                              struct amp_span name, char *out, size_t size)
 {
     struct amp_tape t, other;
     out[0] = '\0';
@@ -232,22 +232,22 @@ void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
     if (missing && v->about.n)
         describe_shortly(v->about, meaning, sizeof meaning);
     else if (missing && c->schema)
-        describe(c->schema, v->schema_at, v->name, meaning, sizeof meaning);
+        property_describe(c->schema, v->schema_at, v->name, meaning, sizeof meaning);
     if (meaning[0])
         snprintf(hint, sizeof hint, " (%s)", meaning);
     if (v->nearest && v->nearest[0])
         snprintf(hint, sizeof hint, "; did you mean `%s`?", v->nearest);
     if (stranger && hint[0])
-        fault.expected = NULL; /* the whole list would only hide the hint */
-    amp_check_add(c, &fault, "%s%s", saying_of(c->v->tape, v, !c->schema), hint);
+        fault.expected = NULL; /* the list of properties would hide the hint */
+    amp_check_add(c, &fault, "%s%s", sentence_of(c->v->tape, v, !c->schema), hint);
     if (c->n == before)
         return;
     struct amp_finding *f = &c->found[before];
     const struct amp_code_row *row = row_of(codes, f->field, v->keyword);
     f->code = row ? row->code : "bad_value";
-    /* Scripts find what is missing by one word, whichever keyword of ours asks for it. */
+    /* One rule for all missing fields, whichever keyword of a built-in schema requires them. */
     f->rule = absent && c->schema ? "required" : amp_check_text(c, amp_span_str(v->keyword), 60);
-    if (!c->schema) /* the user knows it; our own are told by the rule and the code */
+    if (!c->schema) /* the schema is the user's; rule and code name a built-in one */
         f->schema_at = amp_check_text(c, v->schema_at, 400);
     if (row && row->expected)
         f->expected = row->expected;

@@ -1,13 +1,13 @@
 /*
- * What claims to be a message. An object in a log that has nothing of a protocol but a member named
- * as its id (chat services have a message_id, too) claims nothing.
+ * Which objects and texts claim to be a message. An object in a log whose only member of a protocol
+ * is named like its id (chat services also have a message_id) does not.
  */
 #include <string.h>
 
 #include "protocol/extract/extract.h"
 #include "protocol/spec.h"
 
-/* Whether an object has nothing of the protocol but a member named as its id. */
+/* Whether the only member of the protocol is named like its id. */
 static bool by_id_alone(const struct amp_spec *s, const struct amp_tape *t, uint32_t object)
 {
     if (!s->id || !amp_object_has(t, object, s->id))
@@ -27,19 +27,20 @@ bool amp_claim_object(const struct amp_tape *t, uint32_t object, enum amp_protoc
     return false;
 }
 
+/* The marks of each protocol in a text: two are needed, and one of them must be distinctive. */
 struct sum {
     unsigned weight[AMP_PROTO_COUNT];
-    bool told[AMP_PROTO_COUNT];
+    bool distinct[AMP_PROTO_COUNT];
 };
 
-static void note(struct sum *s, struct amp_span key, struct amp_span value)
+static void sum_mark(struct sum *s, struct amp_span key, struct amp_span value)
 {
     for (enum amp_protocol p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++)
         for (const struct amp_mark *m = amp_spec_of(p)->marks; m->key; m++) {
             if (!amp_span_is(key, m->key) || !amp_span_starts(value, m->value))
                 continue;
             s->weight[p] += m->claims ? 2 : 1;
-            s->told[p] |= m->claims || m->tells;
+            s->distinct[p] |= m->claims || m->tells;
         }
 }
 
@@ -64,7 +65,7 @@ bool amp_claim_text(struct amp_span text, enum amp_protocol only)
             if (depth == 1 && want_key)
                 key = s;
             else if (depth == 1)
-                note(&sum, key, s);
+                sum_mark(&sum, key, s);
             want_key = false;
         } else if (c == '{' || c == '[') {
             want_key = ++depth == 1;
@@ -76,7 +77,7 @@ bool amp_claim_text(struct amp_span text, enum amp_protocol only)
         }
     }
     for (enum amp_protocol p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++)
-        if ((only == AMP_PROTO_NONE || only == p) && sum.told[p] && sum.weight[p] >= 2)
+        if ((only == AMP_PROTO_NONE || only == p) && sum.distinct[p] && sum.weight[p] >= 2)
             return true;
     return false;
 }

@@ -1,9 +1,9 @@
 /*
- * Looking for messages in text. The window holds what is still open: in ordinary text nothing but
- * the line's beginning, from a '{' on the candidate. Where a candidate fails, the search goes back
- * to the byte behind its '{': complete objects inside it may be messages, and what it took for a
- * string may have been text. The objects that were open when it failed fail at the same byte and
- * are not tried again, so a byte is walked over a few times at most, whatever the text.
+ * The search for messages in text. The window has the text that may still be needed: the start of
+ * the line, and from a '{' on the candidate. If a candidate fails, the search continues after its
+ * '{': complete objects inside it may be messages, and a part that was read as a string may be
+ * text. Objects that were open when the candidate failed would fail at the same byte and are not
+ * tried again, so that each byte is read only a few times.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,11 @@
 #include "protocol/extract/extract.h"
 #include "protocol/spec.h"
 
-/* Strings in strings, each a JSON text escaped once more. */
-enum { NESTING_MOST = 6, BEGINNING = 200, KEEP = 256 };
+enum {
+    NESTING_MOST = 6, /* strings inside strings, each a JSON text that is escaped once more */
+    BEGINNING = 200,  /* bytes that are reported of an object that is too long */
+    KEEP = 256,       /* bytes kept before the candidate, for a prefix */
+};
 
 struct amp_extract {
     amp_found_fn fn;
@@ -24,16 +27,16 @@ struct amp_extract {
     size_t pos;    /* how far the window has been read */
     struct amp_place place;
     bool open, skipping; /* a candidate is open; it is too long */
-    bool escaped; /* it is JSON in a string of something that is no JSON, a log's msg="{\"…" */
-    uint64_t unescaped; /* up to here that has been tried */
-    size_t start;       /* of the candidate */
+    bool escaped;        /* the candidate is escaped JSON in text that is not JSON: msg="{\"…" */
+    uint64_t unescaped;  /* the offset up to which escaped candidates were tried */
+    size_t start;        /* of the candidate */
     struct amp_walk walk;
-    uint64_t *dead; /* offsets of '{' that were tried; ascending */
+    uint64_t *dead; /* offsets of '{' that cannot begin an object; ascending */
     size_t n_dead, cap_dead;
     struct amp_tape tape;
     struct amp_extract *inner; /* for strings */
     unsigned nesting;
-    struct amp_found outer; /* inner: where the string stands */
+    struct amp_found outer; /* of an inner search: the place of the string */
 };
 
 struct amp_extract *amp_extract_new(const struct amp_json_limits *limits, enum amp_protocol only,
@@ -75,10 +78,10 @@ void amp_extract_free(struct amp_extract *x)
     free(x);
 }
 
-/* ---- what was found */
+/* ---- reports */
 
-static int tell(struct amp_extract *x, struct amp_span text, struct amp_found *at,
-                struct amp_error *err)
+static int report(struct amp_extract *x, struct amp_span text, struct amp_found *at,
+                  struct amp_error *err)
 {
     if (x->nesting > 0) {
         bool too_long = at->too_long;
@@ -112,7 +115,7 @@ static int search_string(struct amp_extract *x, uint32_t tok, const struct amp_f
     return rc ? rc : amp_extract_end(x->inner, err);
 }
 
-/* Where a part of the object stands, as far as nothing was taken out before it. */
+/* The place of a part of the object; the object's own if bytes were removed from it. */
 static struct amp_found part_of(const struct amp_found *whole, const struct amp_extract *x,
                                 struct amp_span raw, uint32_t tok)
 {
@@ -125,7 +128,7 @@ static struct amp_found part_of(const struct amp_found *whole, const struct amp_
     return at;
 }
 
-/* An object that is no message: its members and strings may be. */
+/* Searches an object that is not a message: its members and strings may be messages. */
 static int search_inside(struct amp_extract *x, struct amp_span raw, const struct amp_found *at,
                          struct amp_error *err)
 {
@@ -134,7 +137,7 @@ static int search_inside(struct amp_extract *x, struct amp_span raw, const struc
         int rc = 0;
         struct amp_found part = part_of(at, x, raw, i);
         if (k->type == AMP_JSON_OBJECT && amp_claim_object(&x->tape, i, x->only)) {
-            rc = tell(x, amp_tok_source(&x->tape, i), &part, err);
+            rc = report(x, amp_tok_source(&x->tape, i), &part, err);
             i = k->next;
         } else {
             if (k->type == AMP_JSON_STRING && !(k->flags & AMP_TOK_KEY))
@@ -147,7 +150,7 @@ static int search_inside(struct amp_extract *x, struct amp_span raw, const struc
     return 0;
 }
 
-/* Whether it is a message beside an outer recipient, of a protocol without one of its own. */
+/* Whether the object has a message of a protocol without recipients, beside a recipient. */
 static bool is_addressed(const struct amp_extract *x)
 {
     const struct amp_tape *t = &x->tape;
@@ -161,8 +164,8 @@ static bool is_addressed(const struct amp_extract *x)
     return false;
 }
 
-/* Whether a protocol's prefix stands before the candidate; alone on the line so far when alone is
- * given. */
+/* Whether a protocol's prefix is before the candidate. *alone: nothing is before the prefix on the
+ * line. */
 static bool is_prefixed(const struct amp_extract *x, bool *alone)
 {
     for (enum amp_protocol p = AMP_PROTO_NONE + 1; p < AMP_PROTO_COUNT; p++) {
@@ -176,55 +179,50 @@ static bool is_prefixed(const struct amp_extract *x, bool *alone)
     return false;
 }
 
-static void candidate_place(const struct amp_extract *x, struct amp_found *at, bool *prefixed)
+/* The place of the candidate. Returns whether a protocol's prefix is before it. */
+static bool candidate_place(const struct amp_extract *x, struct amp_found *at)
 {
-    bool alone = false;
-    *at = (struct amp_found){0};
-    amp_place_say(&x->place, x->base + x->start, at);
-    *prefixed = is_prefixed(x, &alone);
+    bool alone = false, prefixed = is_prefixed(x, &alone);
+    *at = amp_place_found(&x->place, x->base + x->start);
     if (alone && at->in == AMP_FOUND_PROSE)
         at->in = AMP_FOUND_LINE;
+    return prefixed;
 }
 
-/* A whole object in raw. */
+/* raw: an object that is complete. */
 static int take_object(struct amp_extract *x, struct amp_span raw, struct amp_error *err)
 {
     struct amp_json_fault fault;
     struct amp_found at;
-    bool prefixed;
-    candidate_place(x, &at, &prefixed);
+    bool prefixed = candidate_place(x, &at);
     amp_buf_reset(&x->clean);
     if (amp_walk_clean(&x->walk, raw, &x->clean, err) < 0)
         return -1;
     struct amp_span text = amp_buf_span(&x->clean);
     if (amp_tape_scan(&x->tape, text.p, text.n, &fault) < 0)
-        return prefixed || amp_claim_text(text, x->only) ? tell(x, text, &at, err) : 0;
-    if (amp_claim_object(&x->tape, 0, x->only))
-        return tell(x, text, &at, err);
-    if (is_addressed(x))
-        return tell(x, text, &at, err);
+        return prefixed || amp_claim_text(text, x->only) ? report(x, text, &at, err) : 0;
+    if (amp_claim_object(&x->tape, 0, x->only) || is_addressed(x))
+        return report(x, text, &at, err);
     return search_inside(x, raw, &at, err);
 }
 
-/* A candidate that broke on its last byte, or ended too soon. */
+/* raw: a candidate up to the byte that is not JSON, or to the end of the text. */
 static int take_broken(struct amp_extract *x, struct amp_span raw, struct amp_error *err)
 {
     struct amp_found at;
-    bool prefixed;
-    candidate_place(x, &at, &prefixed);
-    return prefixed || amp_claim_text(raw, x->only) ? tell(x, raw, &at, err) : 0;
+    bool prefixed = candidate_place(x, &at);
+    return prefixed || amp_claim_text(raw, x->only) ? report(x, raw, &at, err) : 0;
 }
 
-/* What stood escaped between quotes, as the string that it is. */
+/* raw: escaped text between quotes; it is searched as a string. */
 static int take_escaped(struct amp_extract *x, struct amp_span raw, struct amp_error *err)
 {
     struct amp_json_fault fault;
     struct amp_found at;
-    bool prefixed;
-    candidate_place(x, &at, &prefixed);
+    candidate_place(x, &at);
     amp_buf_reset(&x->clean);
-    if (amp_buf_add(&x->clean, "\"", 1, err) < 0 || amp_buf_add(&x->clean, raw.p, raw.n, err) < 0 ||
-        amp_buf_add(&x->clean, "\"", 1, err) < 0)
+    if (amp_buf_str(&x->clean, "\"", err) < 0 || amp_buf_add(&x->clean, raw.p, raw.n, err) < 0 ||
+        amp_buf_str(&x->clean, "\"", err) < 0)
         return -1;
     if (amp_tape_scan(&x->tape, x->clean.data, x->clean.len, &fault) < 0)
         return 0;
@@ -246,8 +244,8 @@ static bool is_dead(struct amp_extract *x, uint64_t offset)
     return found;
 }
 
-/* Every object that is open fails with the candidate. */
-static int bury(struct amp_extract *x, struct amp_error *err)
+/* Marks every object that is open as failed, with the candidate. */
+static int objects_fail(struct amp_extract *x, struct amp_error *err)
 {
     if (x->n_dead + x->walk.depth > x->cap_dead) {
         size_t cap = x->n_dead + x->walk.depth + 64;
@@ -271,7 +269,7 @@ static int bury(struct amp_extract *x, struct amp_error *err)
     return 0;
 }
 
-static void begin(struct amp_extract *x)
+static void candidate_begin(struct amp_extract *x)
 {
     struct amp_walk *w = &x->walk;
     const char *text = x->window.data;
@@ -282,7 +280,7 @@ static void begin(struct amp_extract *x)
     if (x->place.clean || x->place.line_start < x->base)
         return;
     size_t from = (size_t)(x->place.line_start - x->base), n = x->start - from;
-    bool marked = false; /* blanks and a number alone may be JSON as well */
+    bool marked = false; /* blanks and a number alone may also be JSON */
     for (size_t i = from; i < x->start && !marked; i++)
         marked = text[i] != ' ' && (text[i] < '0' || text[i] > '9');
     if (marked && n <= AMP_PREFIX_MOST) {
@@ -291,8 +289,8 @@ static void begin(struct amp_extract *x)
     }
 }
 
-/* The candidate ends behind pos. */
-static int done(struct amp_extract *x, struct amp_error *err)
+/* The candidate is complete: it ends before pos. */
+static int candidate_done(struct amp_extract *x, struct amp_error *err)
 {
     struct amp_span raw = {x->window.data + x->start, x->pos - x->start};
     x->open = false;
@@ -301,16 +299,15 @@ static int done(struct amp_extract *x, struct amp_error *err)
     return rc;
 }
 
-static int tell_too_long(struct amp_extract *x, struct amp_error *err)
+static int report_too_long(struct amp_extract *x, struct amp_error *err)
 {
     struct amp_found at;
-    bool prefixed;
-    candidate_place(x, &at, &prefixed);
+    candidate_place(x, &at);
     at.too_long = true;
-    return tell(x, (struct amp_span){x->window.data + x->start, BEGINNING}, &at, err);
+    return report(x, (struct amp_span){x->window.data + x->start, BEGINNING}, &at, err);
 }
 
-/* Whether the candidate broke on a backslash behind its '{'. */
+/* Whether the candidate failed on a backslash after its '{'. */
 static bool looks_escaped(const struct amp_extract *x)
 {
     const char *text = x->window.data;
@@ -321,8 +318,15 @@ static bool looks_escaped(const struct amp_extract *x)
            x->base + x->start >= x->unescaped;
 }
 
-/* Goes on to the quote or the line end that ends what is escaped, or to the end of the text. */
-static int go_on_escaped(struct amp_extract *x, bool at_end, struct amp_error *err)
+/* Continues after the '{' of a candidate that failed. */
+static void search_resume(struct amp_extract *x)
+{
+    x->pos = x->start;
+    amp_place_pass(&x->place, '{', x->base + x->pos++);
+}
+
+/* Reads on to the quote or line feed that ends the escaped text, or to the end of the text. */
+static int escaped_step(struct amp_extract *x, bool at_end, struct amp_error *err)
 {
     const char *text = x->window.data;
     bool ended = false;
@@ -338,14 +342,13 @@ static int go_on_escaped(struct amp_extract *x, bool at_end, struct amp_error *e
     x->open = x->escaped = false;
     x->unescaped = x->base + x->pos;
     struct amp_span raw = {text + x->start, x->pos - x->start};
-    int rc = raw.n > x->limits.max_bytes ? tell_too_long(x, err) : take_escaped(x, raw, err);
-    x->pos = x->start;
-    amp_place_pass(&x->place, '{', x->base + x->pos++);
+    int rc = raw.n > x->limits.max_bytes ? report_too_long(x, err) : take_escaped(x, raw, err);
+    search_resume(x);
     return rc;
 }
 
-/* The candidate breaks on the byte at pos, or there is none. */
-static int failed(struct amp_extract *x, struct amp_error *err)
+/* The candidate fails on the byte at pos, or at the end of the text. */
+static int candidate_fail(struct amp_extract *x, struct amp_error *err)
 {
     size_t end = x->pos < x->window.len ? x->pos + 1 : x->pos;
     struct amp_span raw = {x->window.data + x->start, end - x->start};
@@ -354,88 +357,79 @@ static int failed(struct amp_extract *x, struct amp_error *err)
         return 0;
     int rc = take_broken(x, raw, err);
     if (rc == 0)
-        rc = bury(x, err);
-    x->pos = x->start;
-    amp_place_pass(&x->place, '{', x->base + x->pos++);
+        rc = objects_fail(x, err);
+    search_resume(x);
     return rc;
 }
 
-static int too_long(struct amp_extract *x, struct amp_error *err)
-{
-    x->skipping = true;
-    x->walk.n_prefix = 0;
-    return tell_too_long(x, err);
-}
-
-static int go_on(struct amp_extract *x, struct amp_error *err)
+static int candidate_step(struct amp_extract *x, struct amp_error *err)
 {
     if (x->escaped)
-        return go_on_escaped(x, false, err);
+        return escaped_step(x, false, err);
     size_t from = x->pos;
+    int rc = 0;
     enum amp_walk_result got = amp_walk_on(&x->walk, x->window.data, x->window.len, &x->pos);
+    if (!x->skipping && x->pos - x->start > x->limits.max_bytes) {
+        x->skipping = true;
+        x->walk.n_prefix = 0;
+        rc = report_too_long(x, err);
+        from = x->start;
+    }
     if (x->skipping) {
         struct amp_span part = {x->window.data + from, x->pos - from};
         amp_place_skip(&x->place, part, x->base + from);
         if (got != AMP_WALK_MORE)
             x->open = x->skipping = false;
-        return 0;
-    }
-    if (x->pos - x->start > x->limits.max_bytes) {
-        int rc = too_long(x, err);
-        struct amp_span part = {x->window.data + x->start, x->pos - x->start};
-        amp_place_skip(&x->place, part, x->base + x->start);
-        if (got != AMP_WALK_MORE)
-            x->open = x->skipping = false;
         return rc;
     }
     if (got == AMP_WALK_DONE)
-        return done(x, err);
-    return got == AMP_WALK_FAIL ? failed(x, err) : 0;
+        return candidate_done(x, err);
+    return got == AMP_WALK_FAIL ? candidate_fail(x, err) : 0;
 }
 
-static bool matters(char c)
+static bool is_mark(char c)
 {
     return c == '\n' || c == '{' || c == 0x1b;
 }
 
-/* Ordinary text up to the next candidate or the end of the window. */
-static void search(struct amp_extract *x)
+/* Reads ordinary text up to the next candidate or the end of the window. */
+static void text_search(struct amp_extract *x)
 {
     const char *text = x->window.data;
     for (; x->pos < x->window.len; x->pos++) {
         if (amp_place_is_dull(&x->place))
-            while (x->pos < x->window.len && !matters(text[x->pos]))
+            while (x->pos < x->window.len && !is_mark(text[x->pos]))
                 x->pos++;
         if (x->pos == x->window.len)
             return;
         uint64_t offset = x->base + x->pos;
         if (text[x->pos] == '{' && x->place.ansi == 0 && !is_dead(x, offset)) {
-            begin(x);
+            candidate_begin(x);
             return;
         }
         amp_place_pass(&x->place, text[x->pos], offset);
     }
 }
 
-static int advance(struct amp_extract *x, struct amp_error *err)
+static int window_search(struct amp_extract *x, struct amp_error *err)
 {
     while (x->pos < x->window.len) {
         size_t was = x->pos;
-        int rc = 0;
-        if (x->open)
-            rc = go_on(x, err);
-        else
-            search(x);
+        if (!x->open) {
+            text_search(x);
+            continue;
+        }
+        int rc = candidate_step(x, err);
         if (rc)
             return rc;
         if (x->open && x->pos == was)
-            break; /* the walk waits */
+            break; /* more text is needed */
     }
     return 0;
 }
 
-/* What is not needed any more leaves the window. */
-static void drop(struct amp_extract *x)
+/* Removes text that is no longer needed from the window. */
+static void window_drop(struct amp_extract *x)
 {
     size_t need = x->open && !x->skipping ? x->start : x->pos;
     size_t keep = need > KEEP ? need - KEEP : 0; /* for the prefix of the line */
@@ -459,10 +453,10 @@ int amp_extract_feed(struct amp_extract *x, struct amp_span part, struct amp_err
             return -1;
         part.p += n;
         part.n -= n;
-        int rc = advance(x, err);
+        int rc = window_search(x, err);
         if (rc)
             return rc;
-        drop(x);
+        window_drop(x);
     }
     return 0;
 }
@@ -476,9 +470,9 @@ int amp_extract_end(struct amp_extract *x, struct amp_error *err)
         if (x->skipping)
             x->open = x->skipping = false;
         else
-            rc = x->escaped ? go_on_escaped(x, true, err) : failed(x, err);
+            rc = x->escaped ? escaped_step(x, true, err) : candidate_fail(x, err);
         if (rc == 0)
-            rc = advance(x, err);
+            rc = window_search(x, err);
     }
     amp_buf_reset(&x->window);
     amp_place_init(&x->place);

@@ -1,18 +1,18 @@
-/* The parts of the extraction: the walk over one candidate, what claims to be a message, and where
- * in the text it stands. */
+/* The parts of the extraction: the walk over a candidate, the claims to be a message, the place in
+ * the text. */
 #ifndef PROTOCOL_EXTRACT_H
 #define PROTOCOL_EXTRACT_H
 
 #include <amp/protocol/extract.h>
 
-/* ---- a candidate: text from '{' as far as it can be JSON (walk.c) */
+/* ---- a candidate: text from a '{' on, while it can be JSON (walk.c) */
 
 enum amp_walk_result { AMP_WALK_MORE, AMP_WALK_DONE, AMP_WALK_FAIL };
 
 enum { AMP_PREFIX_MOST = 160 };
 
-/* Whether the byte belongs to a terminal's escape sequence. The state is how far one has been read;
- * 0: none is open. A line's end is never a part of one: what was cut off there ends. */
+/* Whether the byte belongs to a terminal's escape sequence. *state is the progress in the sequence;
+ * 0: none is open. A line feed always ends a sequence. */
 bool amp_ansi_takes(uint8_t *state, char c);
 
 struct amp_walk {
@@ -24,7 +24,7 @@ struct amp_walk {
         size_t at; /* where it opened */
         char bracket;
     } * level;
-    char prefix[AMP_PREFIX_MOST]; /* of the line that it began on; each following may bear it */
+    char prefix[AMP_PREFIX_MOST]; /* of the first line; later lines may start with it */
     unsigned n_prefix;
 };
 
@@ -32,18 +32,18 @@ int amp_walk_init(struct amp_walk *w, uint32_t max_depth, struct amp_error *err)
 void amp_walk_release(struct amp_walk *w);
 /* Begins at text[at], which is '{'. */
 void amp_walk_begin(struct amp_walk *w, size_t at);
-/* Goes on from *pos, which ends behind the object (DONE), on the byte that cannot be (FAIL), or
- * at what has yet to come (MORE). */
+/* Continues from *pos, and sets it to the end of the object (DONE), to the byte that is not JSON
+ * (FAIL), or to the text that is still missing (MORE). */
 enum amp_walk_result amp_walk_on(struct amp_walk *w, const char *text, size_t n, size_t *pos);
-/* The candidate without white space between tokens, colours and prefixes. */
+/* Appends the candidate without white space between tokens, colours and prefixes. */
 int amp_walk_clean(const struct amp_walk *w, struct amp_span raw, struct amp_buf *out,
                    struct amp_error *err);
 
-/* ---- what claims to be a message (claim.c) */
+/* ---- claims to be a message (claim.c) */
 
-/* An object of a scanned text: of a protocol's own marks, not by the name of its id alone. */
+/* Whether an object of a scanned text has a protocol's marks; the name of its id is not enough. */
 bool amp_claim_object(const struct amp_tape *t, uint32_t object, enum amp_protocol only);
-/* Text that begins with '{' and is no JSON: by the keys at its top. */
+/* The same for text that begins with '{' and is not JSON, by the keys at its top. */
 bool amp_claim_text(struct amp_span text, enum amp_protocol only);
 
 /* ---- the place (place.c) */
@@ -52,12 +52,12 @@ enum { AMP_HEAD_INDENT, AMP_HEAD_TICKS, AMP_HEAD_PAST };
 
 struct amp_place {
     uint64_t line, line_start; /* number from 1; offset of its first byte */
-    char fence;                /* of the fence that is open, or 0 */
+    char fence;                /* the character of the open fence, or 0 */
     unsigned fence_ticks;
-    char tick; /* of what may become a fence */
+    char tick; /* the character of a run that may become a fence */
     unsigned ticks;
-    uint8_t head; /* how the line begins; AMP_HEAD_PAST: its beginning does not count any more */
-    bool clean;   /* nothing but white space and messages so far */
+    uint8_t head; /* the part at the start of the line; AMP_HEAD_PAST: after it */
+    bool clean;   /* only white space and messages so far */
     bool closing; /* the line closes the fence unless more follows */
     uint8_t ansi;
 };
@@ -70,8 +70,8 @@ static inline bool amp_place_is_dull(const struct amp_place *p)
 }
 /* Passes one byte of ordinary text; offset is its own. */
 void amp_place_pass(struct amp_place *p, char c, uint64_t offset);
-/* Passes a message; offset is of its first byte. */
+/* Passes a message; offset: of its first byte. */
 void amp_place_skip(struct amp_place *p, struct amp_span text, uint64_t offset);
-void amp_place_say(const struct amp_place *p, uint64_t offset, struct amp_found *at);
+struct amp_found amp_place_found(const struct amp_place *p, uint64_t offset);
 
 #endif

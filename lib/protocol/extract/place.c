@@ -1,4 +1,4 @@
-/* Where in a text something stands: line and column, and whether a Markdown fence is open. */
+/* A place in a text: line and column, and whether a Markdown fence is open. */
 #include "protocol/extract/extract.h"
 
 const char *amp_found_name(enum amp_found_in in)
@@ -18,18 +18,15 @@ void amp_place_init(struct amp_place *p)
 
 static void end_line(struct amp_place *p, uint64_t offset)
 {
-    if (p->closing)
-        p->fence = 0;
-    p->line++;
-    p->line_start = offset + 1;
-    p->head = AMP_HEAD_INDENT;
-    p->tick = 0;
-    p->ticks = 0;
-    p->clean = true;
-    p->closing = false;
+    *p = (struct amp_place){.line = p->line + 1,
+                            .line_start = offset + 1,
+                            .fence = p->closing ? 0 : p->fence,
+                            .fence_ticks = p->fence_ticks,
+                            .clean = true,
+                            .ansi = p->ansi};
 }
 
-/* A run of three ` or ~ has ended: it opens a fence, or closes one of its own kind. */
+/* A run of ` or ~ has ended: three or more open a fence, or close a fence of the same character. */
 static void end_ticks(struct amp_place *p)
 {
     p->head = AMP_HEAD_PAST;
@@ -72,20 +69,22 @@ void amp_place_skip(struct amp_place *p, struct amp_span text, uint64_t offset)
     bool clean = p->clean;
     for (size_t i = 0; i < text.n; i++)
         if (text.p[i] == '\n') {
-            bool fenced = p->fence != 0;
             p->closing = false;
             end_line(p, offset + i);
-            p->fence = fenced ? p->fence : 0;
         }
     p->head = AMP_HEAD_PAST;
     p->closing = false;
     p->clean = clean;
 }
 
-void amp_place_say(const struct amp_place *p, uint64_t offset, struct amp_found *at)
+struct amp_found amp_place_found(const struct amp_place *p, uint64_t offset)
 {
-    at->line = p->line;
-    at->column = offset - p->line_start + 1;
-    at->offset = offset;
-    at->in = p->fence ? AMP_FOUND_FENCE : p->clean ? AMP_FOUND_LINE : AMP_FOUND_PROSE;
+    return (struct amp_found){
+        .line = p->line,
+        .column = offset - p->line_start + 1,
+        .offset = offset,
+        .in = p->fence   ? AMP_FOUND_FENCE
+              : p->clean ? AMP_FOUND_LINE
+                         : AMP_FOUND_PROSE,
+    };
 }

@@ -1,8 +1,8 @@
 /*
- * The walk over a candidate: whether text from a '{' on can still be a JSON object. It follows the
- * grammar's structure only, as fast as it can say no; what passes is scanned properly afterwards.
- * Colours between and within tokens, and the first line's prefix at the start of a later one, are
- * passed over.
+ * The walk over a candidate: whether text from a '{' on can still be a JSON object. It follows only
+ * the structure of the grammar, to fail early; a complete candidate is then scanned. Colours
+ * between and within tokens are skipped, and so is the prefix of the first line at the start of
+ * later lines.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 #include "protocol/extract/extract.h"
 
 enum state {
-    S_KEY_OR_END, /* behind '{' */
-    S_KEY,        /* behind a comma in an object */
+    S_KEY_OR_END, /* after '{' */
+    S_KEY,        /* after a comma in an object */
     S_COLON,
     S_VALUE,
-    S_VALUE_OR_END, /* behind '[' */
-    S_NEXT,         /* behind a value */
+    S_VALUE_OR_END, /* after '[' */
+    S_NEXT,         /* after a value */
     S_STRING,
     S_ESCAPE,
     S_NUMBER,
@@ -60,7 +60,7 @@ bool amp_ansi_takes(uint8_t *state, char c)
     return takes;
 }
 
-static bool push(struct amp_walk *w, char bracket, size_t at)
+static bool level_push(struct amp_walk *w, char bracket, size_t at)
 {
     if (w->depth == w->max_depth)
         return false;
@@ -73,7 +73,7 @@ void amp_walk_begin(struct amp_walk *w, size_t at)
 {
     w->depth = 0;
     w->ansi = 0;
-    push(w, '{', at);
+    level_push(w, '{', at);
 }
 
 static bool is_digit(char c)
@@ -81,7 +81,7 @@ static bool is_digit(char c)
     return isdigit((unsigned char)c);
 }
 
-/* Behind the blanks and digits of a number at p, or p where there is none. */
+/* The index after the blanks and digits of a number, or `at` if there is no number. */
 static size_t number_end(const char *p, size_t n, size_t at)
 {
     size_t i = at;
@@ -96,7 +96,7 @@ static size_t number_end(const char *p, size_t n, size_t at)
 
 enum { NO_PREFIX = -1, MAYBE_PREFIX = -2 };
 
-/* How long the prefix is at the beginning of the text; its numbers may be others. */
+/* The length of the prefix at the start of the text; numbers in it may differ. */
 static int prefix_match(const struct amp_walk *w, const char *text, size_t n)
 {
     size_t i = 0, k = 0;
@@ -133,7 +133,7 @@ static bool begin_value(struct amp_walk *w, char c, size_t at)
     switch (c) {
     case '{':
     case '[':
-        return push(w, c, at);
+        return level_push(w, c, at);
     case '"':
         w->key = false;
         w->state = S_STRING;
@@ -149,7 +149,7 @@ static bool begin_value(struct amp_walk *w, char c, size_t at)
         break;
     default:
         w->state = S_NUMBER;
-        return c == '-' || isdigit((unsigned char)c);
+        return c == '-' || is_digit(c);
     }
     w->state = S_WORD;
     return true;
@@ -164,8 +164,8 @@ static bool close_level(struct amp_walk *w, char c)
     return true;
 }
 
-/* One byte outside of strings that is no white space. False: it cannot be. */
-static bool step(struct amp_walk *w, char c, size_t at)
+/* Takes one byte outside of strings that is not white space. False: it is not JSON. */
+static bool walk_byte(struct amp_walk *w, char c, size_t at)
 {
     switch (w->state) {
     case S_KEY_OR_END:
@@ -192,7 +192,7 @@ static bool step(struct amp_walk *w, char c, size_t at)
             w->state = S_NEXT;
         return true;
     case S_NUMBER:
-        if (isdigit((unsigned char)c) || memchr("+-.eE", c, 5))
+        if (is_digit(c) || memchr("+-.eE", c, 5))
             return true;
         w->state = S_NEXT;
         /* fall through */
@@ -204,7 +204,7 @@ static bool step(struct amp_walk *w, char c, size_t at)
     }
 }
 
-/* Inside a string, from pos on. False: it cannot be. */
+/* Takes the bytes inside a string, from *pos on. False: they are not JSON. */
 static bool walk_string(struct amp_walk *w, const char *text, size_t n, size_t *pos)
 {
     size_t i = *pos;
@@ -262,7 +262,7 @@ enum amp_walk_result amp_walk_on(struct amp_walk *w, const char *text, size_t n,
             amp_ansi_takes(&w->ansi, c);
             continue;
         }
-        if (!step(w, c, i - 1))
+        if (!walk_byte(w, c, i - 1))
             return AMP_WALK_FAIL;
         if (w->depth == 0) {
             *pos = i;

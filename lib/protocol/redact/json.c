@@ -4,16 +4,19 @@
 #include <amp/json/writer.h>
 
 #include "protocol/redact/redact.h"
-
-enum { EXCERPT_FROM = 64 * 1024, GROWTH = 24 /* one byte to "[redacted:…]" */ };
 #include "json/text.h"
+
+enum {
+    EXCERPT_FROM = 64 * 1024, /* bytes of a line that are redacted for an excerpt */
+    GROWTH = 24,              /* a byte may become "[redacted:…]" */
+};
 
 int amp_redact_text(struct amp_span text, bool cut, struct amp_buf *out, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf b = {0};
-    amp_buf_init(&b, out->max);
     if (!amp_redact_has_patterns())
         return amp_redact_shapes(text, cut, out, err);
+    AMP_BUF struct amp_buf b = {0};
+    amp_buf_init(&b, out->max);
     if (amp_redact_patterns(text, cut, &b, err) < 0)
         return -1;
     return amp_redact_shapes(amp_buf_span(&b), cut, out, err);
@@ -21,11 +24,11 @@ int amp_redact_text(struct amp_span text, bool cut, struct amp_buf *out, struct 
 
 struct walk {
     const struct amp_tape *t;
-    struct amp_buf *out, text, clean;
+    struct amp_buf *out, *text, *clean; /* text, clean: scratch memory */
     struct amp_error *err;
 };
 
-static int write_str(struct walk *w, struct amp_span text)
+static int string_write(struct walk *w, struct amp_span text)
 {
     struct amp_jw jw;
     amp_jw_init(&jw, w->out);
@@ -33,69 +36,69 @@ static int write_str(struct walk *w, struct amp_span text)
     return amp_jw_end(&jw, w->err);
 }
 
-static int write_kind(struct walk *w, const char *kind)
+static int kind_write(struct walk *w, const char *kind)
 {
     return amp_buf_fmt(w->out, w->err, "\"[redacted:%s]\"", kind);
 }
 
-static int copy(struct walk *w, uint32_t tok)
+static int value_copy(struct walk *w, uint32_t tok)
 {
     struct amp_span src = amp_tok_source(w->t, tok);
     return amp_buf_add(w->out, src.p, src.n, w->err);
 }
 
-/* Sets *text to the decoded string, which lives in w->text where it was escaped. */
-static int decoded(struct walk *w, uint32_t tok, struct amp_span *text)
+/* Sets *text to the decoded string, which is in w->text if it was escaped. */
+static int text_decode(struct walk *w, uint32_t tok, struct amp_span *text)
 {
-    amp_buf_reset(&w->text);
-    if (amp_buf_reserve(&w->text, w->t->tok[tok].len, w->err) < 0)
+    amp_buf_reset(w->text);
+    if (amp_buf_reserve(w->text, w->t->tok[tok].len, w->err) < 0)
         return -1;
-    return amp_tok_text(w->t, tok, &w->text, text, w->err);
+    return amp_tok_text(w->t, tok, w->text, text, w->err);
 }
 
-static int string(struct walk *w, uint32_t tok)
+static int string_redact(struct walk *w, uint32_t tok)
 {
     struct amp_span text;
-    amp_buf_reset(&w->clean);
-    if (decoded(w, tok, &text) < 0 || amp_redact_text(text, false, &w->clean, w->err) < 0)
+    amp_buf_reset(w->clean);
+    if (text_decode(w, tok, &text) < 0 || amp_redact_text(text, false, w->clean, w->err) < 0)
         return -1;
-    if (amp_span_eq(text, amp_buf_span(&w->clean)))
-        return copy(w, tok);
-    return write_str(w, amp_buf_span(&w->clean));
+    if (amp_span_eq(text, amp_buf_span(w->clean)))
+        return value_copy(w, tok);
+    return string_write(w, amp_buf_span(w->clean));
 }
 
-static int value(struct walk *w, uint32_t tok);
+static int value_redact(struct walk *w, uint32_t tok);
 
-/* What stands under a telling name. */
-static int named(struct walk *w, uint32_t key, uint32_t tok)
+/* The value of a member, whose name may show that the value is secret. */
+static int member_redact(struct walk *w, uint32_t key, uint32_t tok)
 {
     const struct amp_tok *v = &w->t->tok[tok];
     struct amp_span text;
-    if (decoded(w, key, &text) < 0)
+    if (text_decode(w, key, &text) < 0)
         return -1;
     char name[256];
     amp_span_copy(text, name, sizeof(name));
     const char *kind = amp_redact_name(text);
     if (v->type == AMP_JSON_STRING && v->len == 0)
-        return copy(w, tok);
+        return value_copy(w, tok);
     if (kind && v->type != AMP_JSON_NULL && v->type != AMP_JSON_TRUE && v->type != AMP_JSON_FALSE)
-        return write_kind(w, kind);
+        return kind_write(w, kind);
     if (!kind && v->type == AMP_JSON_STRING) {
-        if (decoded(w, tok, &text) < 0)
+        if (text_decode(w, tok, &text) < 0)
             return -1;
-        if (amp_redact_maybe(amp_span_str(name), text))
-            return write_kind(w, "key");
+        if (amp_redact_may_name(amp_span_str(name)) && amp_redact_keylike(text))
+            return kind_write(w, "key");
     }
-    return value(w, tok);
+    return value_redact(w, tok);
 }
 
-static int value(struct walk *w, uint32_t tok)
+static int value_redact(struct walk *w, uint32_t tok)
 {
     const struct amp_tok *v = &w->t->tok[tok];
     if (v->type == AMP_JSON_STRING)
-        return string(w, tok);
+        return string_redact(w, tok);
     if (v->type != AMP_JSON_OBJECT && v->type != AMP_JSON_ARRAY)
-        return copy(w, tok);
+        return value_copy(w, tok);
     bool object = v->type == AMP_JSON_OBJECT;
     if (amp_buf_str(w->out, object ? "{" : "[", w->err) < 0)
         return -1;
@@ -105,48 +108,41 @@ static int value(struct walk *w, uint32_t tok)
         if (object) {
             uint32_t key = i++;
             /* A key may be the secret itself. */
-            if (string(w, key) < 0 || amp_buf_str(w->out, ":", w->err) < 0 || named(w, key, i) < 0)
+            if (string_redact(w, key) < 0 || amp_buf_str(w->out, ":", w->err) < 0 ||
+                member_redact(w, key, i) < 0)
                 return -1;
-        } else if (value(w, i) < 0) {
+        } else if (value_redact(w, i) < 0) {
             return -1;
         }
     }
     return amp_buf_str(w->out, object ? "}" : "]", w->err);
 }
 
-/* Appends a JSON value, which stays JSON: strings are judged decoded, members by their name. */
-static int value_redact(const struct amp_tape *t, uint32_t tok, struct amp_buf *out,
-                        struct amp_error *err)
-{
-    struct walk w = {.t = t, .out = out, .err = err};
-    amp_buf_init(&w.text, out->max);
-    amp_buf_init(&w.clean, out->max);
-    int rc = value(&w, tok);
-    amp_buf_release(&w.text);
-    amp_buf_release(&w.clean);
-    return rc;
-}
-
 int amp_redact_line(struct amp_span line, struct amp_buf *out, struct amp_error *err)
 {
+    AMP_BUF struct amp_buf text = {0}, clean = {0};
     struct amp_tape t;
     struct amp_json_fault fault;
-    /* A record holds a line of the greatest length and what we say about it. */
+    /* A record contains a line of the maximum length and its findings. */
     const struct amp_json_limits limits = {
         .max_bytes = 256u << 20, .max_depth = 160, .max_tokens = 2000000};
     size_t before = out->len;
     amp_tape_init(&t, &limits);
+    amp_buf_init(&text, out->max);
+    amp_buf_init(&clean, out->max);
+    struct walk w = {.t = &t, .out = out, .text = &text, .clean = &clean, .err = err};
     bool json =
         line.n > 0 && strchr("{[\"", line.p[0]) && amp_tape_scan(&t, line.p, line.n, &fault) == 0;
-    int rc = json ? value_redact(&t, 0, out, err) : amp_redact_text(line, false, out, err);
+    int rc = json ? value_redact(&w, 0) : amp_redact_text(line, false, out, err);
     amp_tape_release(&t);
     if (rc < 0)
         out->len = before;
     return rc;
 }
 
-/* Control characters, direction overrides and invisible ones; *bytes is the character's length. */
-static bool dangerous(const unsigned char *p, size_t n, size_t *bytes)
+/* Whether the character at p is a control character, overrides the direction of text or is
+ * invisible. *bytes: its length. */
+static bool is_dangerous(const unsigned char *p, size_t n, size_t *bytes)
 {
     *bytes = amp_utf8_length(p, n);
     if (*bytes == 0) {
@@ -173,7 +169,7 @@ int amp_redact_excerpt(struct amp_span line, size_t most, struct amp_buf *out,
     if (cut)
         line.n = EXCERPT_FROM;
     amp_buf_init(&clean, line.n * GROWTH + 4096);
-    /* The beginning of a long line is no JSON any more. */
+    /* The beginning of a long line is not JSON. */
     if ((cut ? amp_redact_text(line, true, &clean, err) : amp_redact_line(line, &clean, err)) < 0)
         return -1;
     const unsigned char *p = (const unsigned char *)clean.data;
@@ -184,18 +180,14 @@ int amp_redact_excerpt(struct amp_span line, size_t most, struct amp_buf *out,
         const unsigned char *close = NULL;
         if (n - i > 10 && memcmp(p + i, "[redacted:", 10) == 0)
             close = memchr(p + i, ']', n - i > 64 ? 64 : n - i);
-        if (close) {
+        bool hex = !close && is_dangerous(p + i, n - i, &bytes);
+        if (close)
             bytes = (size_t)(close + 1 - (p + i));
-            if (amp_buf_add(out, p + i, bytes, err) < 0)
+        if (!hex && amp_buf_add(out, p + i, bytes, err) < 0)
+            return -1;
+        for (size_t k = 0; hex && k < bytes; k++)
+            if (amp_buf_fmt(out, err, "\\x%02x", p[i + k]) < 0)
                 return -1;
-        } else if (!dangerous(p + i, n - i, &bytes)) {
-            if (amp_buf_add(out, p + i, bytes, err) < 0)
-                return -1;
-        } else {
-            for (size_t k = 0; k < bytes; k++)
-                if (amp_buf_fmt(out, err, "\\x%02x", p[i + k]) < 0)
-                    return -1;
-        }
     }
     return cut ? amp_buf_str(out, "…", err) : 0;
 }

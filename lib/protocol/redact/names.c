@@ -1,4 +1,4 @@
-/* Names that tell of a secret, and values that look generated. */
+/* Names of secrets, and values that look generated. */
 #include <string.h>
 
 #include "protocol/redact/redact.h"
@@ -6,7 +6,7 @@
 enum { NAME_MOST = 64, KEYLIKE_LEAST = 20 };
 
 static const struct {
-    const char *name, *kind; /* as it ends, without case and separators */
+    const char *name, *kind; /* name: the end of a name, without separators, in lower case */
 } names[] = {
     {"password", "password"},      {"passwords", "password"},
     {"passwd", "password"},        {"passphrase", "password"},
@@ -19,7 +19,7 @@ static const struct {
     {"credential", "credentials"}, {"credentials", "credentials"},
     {"setcookie", "cookie"},       {"connectionstring", "secret"},
 };
-/* Only where the value looks like a key. */
+/* Names of a secret only if the value looks like a key. */
 static const char *const maybe[] = {"key", "auth", "cred", "creds", "signature", "hmac"};
 
 static bool ends_with(const char *name, size_t n, const char *end)
@@ -28,8 +28,8 @@ static bool ends_with(const char *name, size_t n, const char *end)
     return n >= m && memcmp(name + n - m, end, m) == 0;
 }
 
-/* Lower case, without what joins words. */
-static size_t normalised(struct amp_span name, char out[NAME_MOST])
+/* The last letters and digits of a name, in lower case. Returns how many. */
+static size_t name_normalise(struct amp_span name, char out[NAME_MOST])
 {
     size_t n = 0;
     if (name.n > NAME_MOST) {
@@ -49,7 +49,7 @@ static size_t normalised(struct amp_span name, char out[NAME_MOST])
 const char *amp_redact_name(struct amp_span name)
 {
     char word[NAME_MOST];
-    size_t n = normalised(name, word);
+    size_t n = name_normalise(name, word);
     if (n < 4)
         return NULL;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -66,7 +66,8 @@ const char *amp_redact_name(struct amp_span name)
     return NULL;
 }
 
-/* Long, and of the letters and digits that only a generator mixes so. */
+/* A value looks generated if it is long and is hexadecimal, or has letters of both cases and
+ * digits. */
 bool amp_redact_keylike(struct amp_span v)
 {
     bool upper = false, lower = false, digit = false, hex = v.n >= 32;
@@ -88,14 +89,9 @@ bool amp_redact_keylike(struct amp_span v)
 bool amp_redact_may_name(struct amp_span name)
 {
     char word[NAME_MOST];
-    size_t n = normalised(name, word);
+    size_t n = name_normalise(name, word);
     for (size_t i = 0; n > 0 && i < sizeof(maybe) / sizeof(maybe[0]); i++)
         if (ends_with(word, n, maybe[i]))
             return true;
     return false;
-}
-
-bool amp_redact_maybe(struct amp_span name, struct amp_span value)
-{
-    return amp_redact_may_name(name) && amp_redact_keylike(value);
 }

@@ -1,6 +1,6 @@
 /*
- * Patterns of one's own. Each match has a limit of steps, and each text a limit of time for each
- * pattern: the text is tried in pieces, so that the time is looked at in between. Past a limit the
+ * The user's patterns. Each match has a limit of steps, and each text a limit of time for each
+ * pattern: the text is searched in pieces, with a look at the time before each. Above a limit the
  * rest of the text counts as secret.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -28,8 +28,8 @@ bool amp_redact_has_patterns(void)
     return n_patterns > 0;
 }
 
-/* "(?#invoice)INV-\d+" */
-static void name_of(const char *regex, char kind[KIND_MOST])
+/* The kind of matches: "invoice" for "(?#invoice)INV-\d+", else "pattern". */
+static void kind_of(const char *regex, char kind[KIND_MOST])
 {
     size_t n = 0;
     snprintf(kind, KIND_MOST, "pattern");
@@ -47,7 +47,7 @@ int amp_redact_pattern(const char *regex, struct amp_error *err)
 {
     int code;
     PCRE2_SIZE at;
-    PCRE2_UCHAR said[120];
+    PCRE2_UCHAR why[120];
     if (n_patterns == PATTERNS_MOST)
         return amp_fail(err, AMP_USAGE, "too_many", "more than %d patterns to redact",
                         PATTERNS_MOST);
@@ -59,12 +59,12 @@ int amp_redact_pattern(const char *regex, struct amp_error *err)
                                       PCRE2_USE_OFFSET_LIMIT,
                                   &code, &at, NULL);
     if (!c) {
-        pcre2_get_error_message(code, said, sizeof(said));
+        pcre2_get_error_message(code, why, sizeof(why));
         return amp_fail(err, AMP_USAGE, "bad_pattern", "the pattern to redact '%.100s': %s at %zu",
-                        regex, (const char *)said, (size_t)at);
+                        regex, (const char *)why, (size_t)at);
     }
     patterns[n_patterns].code = c;
-    name_of(regex, patterns[n_patterns].kind);
+    kind_of(regex, patterns[n_patterns].kind);
     n_patterns++;
     return 0;
 }
@@ -83,16 +83,16 @@ struct matching {
     int64_t until_ns;
 };
 
-enum found { NOTHING, FOUND, TOO_MUCH };
+enum match { MATCH_NONE, MATCH_FOUND, MATCH_LIMIT };
 
-/* The next match from `at` on, in pieces. */
-static enum found next(const struct matching *m, const pcre2_code *code, struct amp_span text,
-                       bool cut, size_t at, size_t *from, size_t *to)
+/* Searches from `at` on, in pieces, and sets the bounds of the next match. */
+static enum match match_next(const struct matching *m, const pcre2_code *code, struct amp_span text,
+                             bool cut, size_t at, size_t *from, size_t *to)
 {
     while (at <= text.n) {
         size_t limit = text.n - at > PIECE ? at + PIECE - 1 : text.n;
         if (amp_cpu_ns() > m->until_ns)
-            return TOO_MUCH;
+            return MATCH_LIMIT;
         pcre2_set_offset_limit(m->limits, limit);
         int rc = pcre2_match(code, (PCRE2_SPTR)text.p, text.n, at,
                              PCRE2_NOTEMPTY | (cut ? PCRE2_PARTIAL_HARD : 0), m->data, m->limits);
@@ -100,33 +100,33 @@ static enum found next(const struct matching *m, const pcre2_code *code, struct 
             const PCRE2_SIZE *o = pcre2_get_ovector_pointer(m->data);
             *from = o[0];
             *to = rc == PCRE2_ERROR_PARTIAL ? text.n : o[1];
-            /* \K may put the begin behind the end, or before where we are. */
+            /* \K may move the begin after the end, or before `at`. */
             if (*from < at)
                 *from = at;
             if (*to > *from)
-                return FOUND;
+                return MATCH_FOUND;
             at = *from + 1;
         } else if (rc == PCRE2_ERROR_NOMATCH) {
             at = limit + 1;
         } else {
-            return TOO_MUCH;
+            return MATCH_LIMIT;
         }
     }
-    return NOTHING;
+    return MATCH_NONE;
 }
 
-static int one_pattern(const struct matching *m, unsigned i, struct amp_span text, bool cut,
-                       struct amp_buf *out, struct amp_error *err)
+static int pattern_redact(const struct matching *m, unsigned i, struct amp_span text, bool cut,
+                          struct amp_buf *out, struct amp_error *err)
 {
     size_t at = 0, from, to;
-    enum found found;
-    while ((found = next(m, patterns[i].code, text, cut, at, &from, &to)) == FOUND) {
+    enum match found;
+    while ((found = match_next(m, patterns[i].code, text, cut, at, &from, &to)) == MATCH_FOUND) {
         if (amp_buf_add(out, text.p + at, from - at, err) < 0 ||
             amp_buf_fmt(out, err, "[redacted:%s]", patterns[i].kind) < 0)
             return -1;
         at = to;
     }
-    if (found == TOO_MUCH)
+    if (found == MATCH_LIMIT)
         return amp_buf_str(out, "[redacted:not_judged]", err);
     return amp_buf_add(out, text.p + at, text.n - at, err);
 }
@@ -149,7 +149,7 @@ int amp_redact_patterns(struct amp_span text, bool cut, struct amp_buf *out, str
         struct amp_buf *done = in;
         m.until_ns = amp_cpu_ns() + TIME_NS;
         amp_buf_reset(to);
-        rc = one_pattern(&m, i, amp_buf_span(in), cut, to, err);
+        rc = pattern_redact(&m, i, amp_buf_span(in), cut, to, err);
         in = to;
         to = done;
     }

@@ -1,6 +1,6 @@
 /*
- * The scanner. It goes from left to right and never looks at a byte more than a few times: what a
- * shape or a value has been read over is either taken whole or skipped whole.
+ * The scanner for built-in shapes. It reads from left to right and reads each byte only a few
+ * times: a shape or a value is either replaced completely or skipped completely.
  */
 #include "protocol/redact/redact.h"
 
@@ -15,10 +15,9 @@ enum {
 };
 
 struct scan {
-    const char *p, *end; /* where we are */
-    const char *begin;
-    const char *kept; /* from here to p nothing was written yet */
-    bool cut;
+    const char *begin, *p, *end; /* p: the next byte to look at */
+    const char *kept;            /* text from here on has not been written yet */
+    bool cut;                    /* the text was cut off at its end */
     struct amp_buf *out;
     struct amp_error *err;
 };
@@ -28,7 +27,7 @@ static bool is_word(char c)
     return amp_redact_upper(c) || amp_redact_lower(c) || amp_redact_digit(c) || c == '_';
 }
 
-/* ---- shapes with a prefix of their own ---- */
+/* ---- shapes with a prefix of their own */
 
 enum set { UPPER, ALNUM, WORD, DASHED, DOTTED };
 
@@ -49,10 +48,10 @@ static bool in_set(char c, enum set s)
     return false;
 }
 
-/* The longer of two prefixes stands first. */
+/* The longer of two prefixes comes first. */
 static const struct shape {
     const char *prefix, *kind;
-    uint8_t set, least; /* of what follows the prefix */
+    uint8_t set, least; /* the characters after the prefix, and their least number */
 } shapes[] = {
     {"AKIA", "aws_key", UPPER, 16},
     {"ASIA", "aws_key", UPPER, 16},
@@ -62,7 +61,7 @@ static const struct shape {
     {"GOCSPX-", "google_key", DASHED, 20},
     {"SG.", "sendgrid_key", DOTTED, 30},
     {"dop_v1_", "digitalocean_token", ALNUM, 32},
-    {"gh", "github_token", 0, 0}, /* ghp_ gho_ ghu_ ghs_ ghr_: by hand */
+    {"gh", "github_token", 0, 0}, /* ghp_ gho_ ghu_ ghs_ ghr_: see shape_at */
     {"github_pat_", "github_token", WORD, 20},
     {"glpat-", "gitlab_token", DASHED, 20},
     {"hf_", "huggingface_token", ALNUM, 30},
@@ -72,7 +71,7 @@ static const struct shape {
     {"sk_live_", "stripe_key", ALNUM, 16},
     {"sk_test_", "stripe_key", ALNUM, 16},
     {"sk-ant-", "anthropic_key", DASHED, 16},
-    {"sk-", "openai_key", DASHED, 20}, /* and a digit: not sk-learn-… */
+    {"sk-", "openai_key", DASHED, 20}, /* with a digit: not sk-learn-… */
     {"whsec_", "stripe_key", ALNUM, 16},
     {"xapp-", "slack_token", DASHED, 10},
     {"xoxa-", "slack_token", DASHED, 10},
@@ -84,7 +83,7 @@ static const struct shape {
     {"xoxs-", "slack_token", DASHED, 10},
 };
 
-static bool starts(const struct scan *s, const char *p, const char *with)
+static bool scan_starts(const struct scan *s, const char *p, const char *with)
 {
     size_t n = strlen(with);
     return (size_t)(s->end - p) >= n && memcmp(p, with, n) == 0;
@@ -93,10 +92,11 @@ static bool starts(const struct scan *s, const char *p, const char *with)
 /* Whether the text was cut off at p. */
 static bool cut_at(const struct scan *s, const char *p)
 {
-    return p == s->end ? s->cut : starts(s, p, "…") || starts(s, p, "...");
+    return p == s->end ? s->cut : scan_starts(s, p, "…") || scan_starts(s, p, "...");
 }
 
-static int replace(struct scan *s, const char *from, const char *to, const char *kind)
+/* Writes the text before `from`, and the kind for the text up to `to`. 1, or -1. */
+static int scan_replace(struct scan *s, const char *from, const char *to, const char *kind)
 {
     if (amp_buf_add(s->out, s->kept, (size_t)(from - s->kept), s->err) < 0 ||
         amp_buf_fmt(s->out, s->err, "[redacted:%s]", kind) < 0)
@@ -105,14 +105,15 @@ static int replace(struct scan *s, const char *from, const char *to, const char 
     return 1;
 }
 
-static const char *run(const struct scan *s, const char *p, enum set set)
+/* The end of the characters of a set, from p on. */
+static const char *set_end(const struct scan *s, const char *p, enum set set)
 {
     while (p < s->end && in_set(*p, set))
         p++;
     return p;
 }
 
-/* A key ends before the dots that say that it was cut, and before a full stop. */
+/* A key ends before a full stop, and before the dots that mark a cut. */
 static const char *without_dots(const char *from, const char *p)
 {
     while (p > from && p[-1] == '.')
@@ -131,7 +132,7 @@ static int shape_at(struct scan *s)
 {
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const struct shape *h = &shapes[i];
-        if (h->prefix[0] != s->p[0] || !starts(s, s->p, h->prefix))
+        if (h->prefix[0] != s->p[0] || !scan_starts(s, s->p, h->prefix))
             continue;
         const char *body = s->p + strlen(h->prefix);
         enum set set = (enum set)h->set;
@@ -143,12 +144,12 @@ static int shape_at(struct scan *s)
             set = ALNUM;
             least = 20;
         }
-        const char *end = without_dots(body, run(s, body, set));
+        const char *end = without_dots(body, set_end(s, body, set));
         bool whole = (size_t)(end - body) >= least;
         if (whole && h->prefix[2] == '-' && h->prefix[3] == '\0')
             whole = has_digit(body, end);
         if (whole || (end > body && cut_at(s, end)))
-            return replace(s, s->p, end, h->kind);
+            return scan_replace(s, s->p, end, h->kind);
     }
     return 0;
 }
@@ -156,26 +157,26 @@ static int shape_at(struct scan *s)
 /* eyJ….eyJ….signature */
 static int jwt_at(struct scan *s)
 {
-    if (!starts(s, s->p, "eyJ"))
+    if (!scan_starts(s, s->p, "eyJ"))
         return 0;
     const char *end = s->p, *part;
     unsigned parts = 0;
     do {
         part = end + (parts > 0);
-        end = run(s, part, DASHED);
+        end = set_end(s, part, DASHED);
         parts++;
     } while (parts < 5 && end < s->end && *end == '.' && end > part);
     bool whole = parts >= 3 || (parts == 2 && end - part >= 8);
     if (whole || (end - s->p > 8 && cut_at(s, without_dots(s->p, end))))
-        return replace(s, s->p, without_dots(s->p, end), "jwt");
+        return scan_replace(s, s->p, without_dots(s->p, end), "jwt");
     return 0;
 }
 
-/* To its END line; where there is none, over all that could belong to it. */
+/* A PEM private key, to its END line; if there is none, to the last byte that may belong to it. */
 static int pem_at(struct scan *s)
 {
     static const char begin[] = "-----BEGIN ";
-    if (!starts(s, s->p, begin))
+    if (!scan_starts(s, s->p, begin))
         return 0;
     const char *p = s->p + sizeof(begin) - 1, *label = p;
     while (p < s->end && (amp_redact_upper(*p) || amp_redact_digit(*p) || *p == ' '))
@@ -183,12 +184,12 @@ static int pem_at(struct scan *s)
     struct amp_span name = {label, (size_t)(p - label)};
     if (!amp_span_glob(name, AMP_SPAN("*PRIVATE KEY*")) && !(p == s->end && s->cut))
         return 0;
-    if (starts(s, p, "-----"))
+    if (scan_starts(s, p, "-----"))
         p += 5;
     for (; p < s->end && *p != '"' && *p != '\'' && *p != '<' && *p != '{'; p++) {
         if (*p == '\\' && s->end - p > 1 && p[1] == '"')
             break;
-        if (*p != '-' || !starts(s, p, "-----END "))
+        if (*p != '-' || !scan_starts(s, p, "-----END "))
             continue;
         p += 9;
         while (p < s->end && *p != '-' && *p != '"' && *p != '\n')
@@ -197,7 +198,7 @@ static int pem_at(struct scan *s)
             p++;
         break;
     }
-    return replace(s, s->p, p, "private_key");
+    return scan_replace(s, s->p, p, "private_key");
 }
 
 /* The "://" before user:password@host; `\/` is a slash in JSON. */
@@ -218,24 +219,24 @@ static int userinfo_at(struct scan *s)
         p++;
     }
     if (p < s->end && *p == '@' && ((colon && p - colon > 1) || (!colon && p - user >= 16)))
-        return replace(s, user, p, "userinfo");
+        return scan_replace(s, user, p, "userinfo");
     if (!cut_at(s, p) || !colon)
         return 0;
     for (const char *q = colon + 1; q < p; q++)
         if (!amp_redact_digit(*q)) /* else it is a port */
-            return replace(s, user, p, "userinfo");
+            return scan_replace(s, user, p, "userinfo");
     return 0;
 }
 
-/* ---- values under a name ---- */
+/* ---- values with a name */
 
-static bool tells_nothing(struct amp_span v)
+static bool is_harmless(struct amp_span v)
 {
     static const char *const words[] = {"", "null", "true", "false", "none", "undefined"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (amp_span_is(v, words[i]))
             return true;
-    /* What was replaced already; the bracket may not be part of the value. */
+    /* A value that was replaced before; the bracket may not be part of the value. */
     if (v.n <= 10 || memcmp(v.p, "[redacted:", 10) != 0)
         return false;
     size_t i = 10;
@@ -244,8 +245,8 @@ static bool tells_nothing(struct amp_span v)
     return i == v.n || (i + 1 == v.n && v.p[i] == ']');
 }
 
-/* The end of a value in quotes: the next quote with no more backslashes before it than stood
- * before the first. Where there is none, the line's end, or that of the text that was cut. */
+/* The end of a value in quotes: the next quote with no more backslashes before it than the first
+ * quote has. If there is none: the end of the line, or of a text that was cut. */
 static const char *quoted_end(const struct scan *s, const char *p, char quote, size_t depth,
                               size_t most)
 {
@@ -261,7 +262,7 @@ static const char *quoted_end(const struct scan *s, const char *p, char quote, s
     return line && !s->cut ? line : end;
 }
 
-/* A bracket inside of a word belongs to it. */
+/* A bracket inside a word belongs to the word. */
 static bool ends_plain(const struct scan *s, const char *p)
 {
     if ((unsigned char)*p <= ' ' || strchr(",;&|`<", *p))
@@ -282,14 +283,14 @@ static const char *plain_end(const struct scan *s, const char *p, bool whole_lin
     return p;
 }
 
-static const char *spaces(const struct scan *s, const char *p)
+static const char *skip_spaces(const struct scan *s, const char *p)
 {
     for (int i = 0; i < PEEK_SPACES && p < s->end && (*p == ' ' || *p == '\t'); i++)
         p++;
     return p;
 }
 
-static const char *backslashes(const struct scan *s, const char *p)
+static const char *skip_backslashes(const struct scan *s, const char *p)
 {
     while (p < s->end && *p == '\\' && s->end - p > 1 && strchr("\\\"'", p[1]))
         p++;
@@ -301,11 +302,11 @@ static bool takes_line(const char *kind)
     return strcmp(kind, "authorization") == 0 || strcmp(kind, "cookie") == 0;
 }
 
-/* From the value on. */
+/* p: the value. */
 static int value_at(struct scan *s, struct amp_span name, const char *p)
 {
     const char *kind = amp_redact_name(name);
-    const char *open = backslashes(s, p);
+    const char *open = skip_backslashes(s, p);
     struct amp_span v;
     if (!kind && !amp_redact_may_name(name))
         return 0;
@@ -319,12 +320,12 @@ static int value_at(struct scan *s, struct amp_span name, const char *p)
     }
     if (!kind && amp_redact_keylike(v))
         kind = "key";
-    if (!kind || tells_nothing(v))
+    if (!kind || is_harmless(v))
         return 0;
-    return replace(s, v.p, v.p + v.n, kind);
+    return scan_replace(s, v.p, v.p + v.n, kind);
 }
 
-/* At the begin of a word: "name": value, name=value, --name value. */
+/* At the start of a word: "name": value, name=value, --name value. */
 static int named_at(struct scan *s)
 {
     const char *name = s->p, *p = name;
@@ -334,15 +335,15 @@ static int named_at(struct scan *s)
         p++;
     struct amp_span word = {name, (size_t)(p - name)};
     const char *end = p;
-    p = backslashes(s, p);
+    p = skip_backslashes(s, p);
     if (p < s->end && (*p == '"' || *p == '\''))
         p++;
-    const char *sep = spaces(s, p);
+    const char *sep = skip_spaces(s, p);
     if (sep < s->end && (*sep == ':' || *sep == '=')) {
         sep++;
         if (sep < s->end && *sep == '>')
             sep++;
-        int rc = value_at(s, word, spaces(s, sep));
+        int rc = value_at(s, word, skip_spaces(s, sep));
         if (rc != 0)
             return rc;
     } else if (p == end && sep > p && name - s->begin >= 2 && name[-1] == '-' && name[-2] == '-' &&
@@ -356,12 +357,12 @@ static int named_at(struct scan *s)
             digit |= amp_redact_digit(*to++);
         to = without_dots(sep, to);
         if ((to - sep >= 16 && digit) || (to > sep && cut_at(s, to)))
-            return replace(s, sep, to, "bearer");
+            return scan_replace(s, sep, to, "bearer");
     }
     return 0;
 }
 
-static int step(struct scan *s)
+static int scan_step(struct scan *s)
 {
     char c = *s->p;
     int rc = 0;
@@ -388,12 +389,12 @@ int amp_redact_shapes(struct amp_span text, bool cut, struct amp_buf *out, struc
                      .out = out,
                      .err = err};
     while (s.p < s.end) {
-        int rc = step(&s);
+        int rc = scan_step(&s);
         if (rc < 0)
             return -1;
         if (rc > 0)
             continue;
-        /* The rest of a word begins nothing. */
+        /* No shape begins inside a word. */
         bool word = is_word(*s.p);
         s.p++;
         while (word && s.p < s.end && is_word(*s.p))

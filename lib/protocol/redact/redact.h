@@ -1,9 +1,9 @@
 /*
- * Secrets in text that people and logs see. What looks like one becomes "[redacted:KIND]":
- * well-known shapes of keys, values under a telling name (password=…, "api_key":"…",
- * Authorization: …), user and password in a URL, PEM private keys, and what patterns of one's own
- * match. The scanner goes over the text once, without a regular expression; the patterns run on
- * PCRE2 under limits, and text that they could not judge within them counts as secret.
+ * Secrets in text that people and logs see. A secret becomes "[redacted:KIND]": well-known shapes
+ * of keys, values with the name of a secret (password=…, "api_key":"…", Authorization: …), user and
+ * password in a URL, PEM private keys, and matches of the user's patterns. The scanner reads the
+ * text once, without a regular expression; the patterns run on PCRE2 under limits, and text that
+ * exceeds these limits counts as secret.
  */
 #ifndef PROTOCOL_REDACT_H
 #define PROTOCOL_REDACT_H
@@ -11,28 +11,28 @@
 #include <amp/base/buf.h>
 #include <amp/json/tape.h>
 
-/* Adds a pattern for the whole process, before threads start. "(?#name)" at its beginning gives its
- * KIND, else it is "pattern". USAGE bad_pattern; USAGE too_many past 64. */
+/* Adds a pattern for this process; call it before threads start. "(?#name)" at its beginning sets
+ * its KIND (default: "pattern"). USAGE bad_pattern; USAGE too_many above 64. */
 int amp_redact_pattern(const char *regex, struct amp_error *err);
-/* The same for a list that NULL ends. */
+/* The same for a NULL-terminated list. */
 int amp_redact_pattern_list(const char *const *v, struct amp_error *err);
 
-/* Appends the text. cut: it was cut off at its end, where the beginning of a secret counts as one;
- * so does what stands before "…" or "...". */
+/* Appends the text redacted. cut: the text was cut off, so the beginning of a secret at its end
+ * counts as one. A beginning before "…" or "..." always does. */
 int amp_redact_text(struct amp_span text, bool cut, struct amp_buf *out, struct amp_error *err);
 
-/* One line that may be JSON or not. */
+/* Appends a line, which may be JSON. JSON stays JSON. */
 int amp_redact_line(struct amp_span line, struct amp_buf *out, struct amp_error *err);
 
-/* Appends the line redacted, its control characters neutralised, cut with "…" after about `most`
- * bytes: never inside of what was redacted or of a character. */
+/* Appends the line redacted and with control characters as \xHH, cut with "…" after about `most`
+ * bytes, but not inside a replaced secret or a character. */
 int amp_redact_excerpt(struct amp_span line, size_t most, struct amp_buf *out,
                        struct amp_error *err);
 
-/* The KIND of values under this name ("password"), or NULL. */
+/* The KIND of values with this name ("password"), or NULL. */
 const char *amp_redact_name(struct amp_span name);
 
-/* ---- of this room's files ---- */
+/* ---- private to this folder */
 
 static inline bool amp_redact_upper(char c)
 {
@@ -47,14 +47,13 @@ static inline bool amp_redact_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* What the built-in shapes know; the text with theirs replaced. */
+/* Appends the text with secrets of the built-in shapes replaced. */
 int amp_redact_shapes(struct amp_span text, bool cut, struct amp_buf *out, struct amp_error *err);
-/* Whether the value under a name that need not tell ("key") looks generated. */
-bool amp_redact_maybe(struct amp_span name, struct amp_span value);
+/* Whether a name ("key") may be of a secret: it is if the value looks generated. */
 bool amp_redact_may_name(struct amp_span name);
 bool amp_redact_keylike(struct amp_span value);
-/* Whether patterns were given; the text with theirs replaced. */
 bool amp_redact_has_patterns(void);
+/* Appends the text with matches of the patterns replaced. */
 int amp_redact_patterns(struct amp_span text, bool cut, struct amp_buf *out, struct amp_error *err);
 
 #endif

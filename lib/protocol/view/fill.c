@@ -1,4 +1,4 @@
-/* The one interpreter of the pointer tables: see fill.h. */
+/* Filling structs by pointer tables: see fill.h. */
 #include "protocol/view/fill.h"
 
 #include <stdlib.h>
@@ -12,11 +12,6 @@
 
 const struct amp_fill_table amp_fill_nothing = {NULL, 0, 0};
 
-static int short_of_memory(struct amp_error *err)
-{
-    return amp_fail_memory(err);
-}
-
 int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
                   struct amp_span *out, struct amp_error *err)
 {
@@ -24,17 +19,17 @@ int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena
         *out = amp_tok_raw(t, tok);
         return 0;
     }
-    /* Decoding never makes a text longer, so a buffer laid over the piece never has to grow. */
+    /* Decoding never makes a text longer, so a buffer over this memory never grows. */
     enum { SLACK = 16 };
     size_t room = (size_t)t->tok[tok].len + SLACK;
     struct amp_buf over = {.cap = room, .max = room};
     over.data = amp_pool_get(arena, room + 1);
     if (!over.data)
-        return short_of_memory(err);
+        return amp_fail_memory(err);
     return amp_tok_text(t, tok, &over, out, err);
 }
 
-/* The texts among the values from `at` to `end`, at most so many. */
+/* The first `most` texts among the values from `at` to `end`. */
 static int fill_strings(const struct amp_tape *t, uint32_t at, uint32_t end, uint32_t most,
                         struct amp_pool *arena, struct amp_span **out, uint32_t *n,
                         struct amp_error *err)
@@ -42,7 +37,7 @@ static int fill_strings(const struct amp_tape *t, uint32_t at, uint32_t end, uin
     uint32_t have = 0;
     struct amp_span *v = most ? amp_pool_get(arena, most * sizeof *v) : NULL;
     if (most && !v)
-        return short_of_memory(err);
+        return amp_fail_memory(err);
     for (uint32_t i = at; i < end && have < most; i = t->tok[i].next) {
         if (t->tok[i].type != AMP_JSON_STRING)
             continue;
@@ -88,7 +83,7 @@ static int fill_tris(const struct amp_tape *t, uint32_t tok, struct amp_pool *ar
     uint32_t n = t->tok[tok].count, have = 0;
     enum amp_tri *v = n ? amp_pool_get(arena, n * sizeof *v) : NULL;
     if (n && !v)
-        return short_of_memory(err);
+        return amp_fail_memory(err);
     for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next)
         v[have++] = tri_of(&t->tok[i]);
     *out = v;
@@ -103,7 +98,7 @@ static int fill_list(const struct amp_tape *t, uint32_t tok, const struct amp_fi
     uint32_t n = t->tok[tok].count, have = 0;
     char *v = n ? amp_pool_get(arena, n * table->size) : NULL;
     if (n && !v)
-        return short_of_memory(err);
+        return amp_fail_memory(err);
     for (uint32_t i = tok + 1; i < t->tok[tok].next; i = t->tok[i].next) {
         if (t->tok[i].type != AMP_JSON_OBJECT)
             continue;
@@ -127,7 +122,7 @@ static bool fill_word(const struct amp_tape *t, uint32_t tok, const struct amp_w
     return false;
 }
 
-/* Scalars: 1 filled, 0 of another type, -1 error. */
+/* 1: filled; 0: the value has another type; -1: failure. */
 static int fill_scalar(const struct amp_tape *t, uint32_t tok, const struct amp_fill_row *row,
                        void *place, struct amp_pool *arena, struct amp_error *err)
 {
@@ -225,15 +220,15 @@ static int fill_row(const struct amp_tape *t, uint32_t tok, const struct amp_fil
 
 enum { LENGTHS = 32, PLANS = 128, PLAN_ROWS = 40, DEEPER = 64 };
 
-/* The members of an object by the lengths of their names, which tell most apart. */
+/* The members of an object by the lengths of their names, which differ in most cases. */
 struct members {
     const struct amp_tape *t;
     uint32_t key[AMP_SHAPE_KEYS];
     uint8_t head[LENGTHS], next[AMP_SHAPE_KEYS]; /* 1 + index, 0: none */
 };
 
-/* Where the rows of a table find their members in objects of one shape: 1 + the member's number, or
- * 0; DEEPER where the pointer goes on inside of it. */
+/* The members for the rows of a table in objects of one shape: 1 + the member's number, or 0; with
+ * DEEPER if the pointer continues in the member. */
 struct amp_fill_plan {
     const struct amp_fill_table *table;
     uint64_t shapes;
@@ -245,12 +240,12 @@ static struct amp_fill_plan *plan_slot(struct amp_pool *a, const struct amp_fill
                                        uint16_t shape)
 {
     if (!a->plans && !(a->plans = calloc(PLANS, sizeof *a->plans)))
-        return NULL; /* it works without */
+        return NULL; /* plans are optional */
     uint64_t mixed = ((uint64_t)(uintptr_t)table + shape) * UINT64_C(0x9e3779b97f4a7c15);
     return &a->plans[mixed >> 40 & (PLANS - 1)];
 }
 
-static uint8_t member(const struct members *m, struct amp_span name)
+static uint8_t member_find(const struct members *m, struct amp_span name)
 {
     uint8_t i = m->head[name.n % LENGTHS];
     for (; i; i = m->next[i - 1]) {
@@ -272,19 +267,19 @@ static void make_plan(struct amp_fill_plan *p, struct members *m,
     }
     for (unsigned i = 0; i < table->n; i++) {
         struct amp_span name = {table->rows[i].pointer.p + 1, table->rows[i].pointer.n - 1};
-        p->row[i] = member(m, name);
+        p->row[i] = member_find(m, name);
         const char *slash = p->row[i] ? NULL : memchr(name.p, '/', name.n);
         if (!slash)
             continue;
         name.n = (size_t)(slash - name.p);
-        p->row[i] = member(m, name);
+        p->row[i] = member_find(m, name);
         if (p->row[i])
             p->row[i] |= DEEPER;
     }
 }
 
-/* Lists the members in m and finds or makes the plan for them, perhaps in `own`; NULL: the object
- * is large, or a name has escapes. */
+/* Lists the members in m and finds or makes the plan for them; *own is used if there is no slot for
+ * it. NULL: the object is large, or a name has escapes. */
 static const struct amp_fill_plan *plan_of(struct amp_pool *a, const struct amp_fill_table *table,
                                            uint32_t object, struct members *m,
                                            struct amp_fill_plan *own)
@@ -314,7 +309,8 @@ static const struct amp_fill_plan *plan_of(struct amp_pool *a, const struct amp_
     return p;
 }
 
-static uint32_t follow(const struct amp_tape *t, uint32_t key, struct amp_span pointer)
+/* The token at the rest of a pointer, in the value of its first key. */
+static uint32_t pointer_follow(const struct amp_tape *t, uint32_t key, struct amp_span pointer)
 {
     const char *slash = memchr(pointer.p + 1, '/', pointer.n - 1);
     pointer.n -= (size_t)(slash - pointer.p);
@@ -339,7 +335,7 @@ int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_tabl
             continue;
         } else {
             uint32_t key = m.key[(plan->row[i] & (DEEPER - 1)) - 1];
-            tok = plan->row[i] & DEEPER ? follow(t, key, row->pointer) : key + 1;
+            tok = plan->row[i] & DEEPER ? pointer_follow(t, key, row->pointer) : key + 1;
         }
         if (tok == AMP_TOK_NONE)
             continue;
@@ -350,7 +346,7 @@ int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_tabl
         } else if (fill_row(t, tok, row, target, arena, err) < 0) {
             return -1;
         }
-        /* The items of a list have plans too, which may have taken this one's place. */
+        /* The items of a list also have plans, which may have replaced this one. */
         if (row->as == AMP_AS_LIST && plan && plan != &own &&
             (plan->table != table || plan->shape != t->tok[from].shape))
             plan = plan_of(arena, table, from, &m, &own);

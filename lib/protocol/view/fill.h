@@ -1,6 +1,6 @@
 /*
- * Filling a struct from a tape by a table of JSON pointers. What is absent or of another type
- * leaves its place as it was; the schema is what complains.
+ * Filling a struct from a tape by a table of JSON pointers. A member of the struct stays unchanged
+ * if its value is absent or of another type; the schema reports that.
  */
 #ifndef AMP_PROTOCOL_FILL_H
 #define AMP_PROTOCOL_FILL_H
@@ -24,8 +24,8 @@ enum amp_fill_as {
     AMP_AS_TRI,     /* enum amp_tri, from true, false or null */
     AMP_AS_TRIS,    /* array of enum amp_tri and its uint32_t count at `also` */
     AMP_AS_LIST,    /* array of structs by the table in `of`, and its uint32_t count at `also` */
-    AMP_AS_SOURCE,  /* struct amp_span: an object's bytes as they stand */
-    AMP_AS_TOKEN,   /* uint32_t: the token itself, whatever its type */
+    AMP_AS_SOURCE,  /* struct amp_span: an object's bytes */
+    AMP_AS_TOKEN,   /* uint32_t: the token of any value */
 };
 
 struct amp_words {
@@ -33,14 +33,14 @@ struct amp_words {
     unsigned n;
 };
 
-/* A row costs little where objects of its row of keys were filled before; one of two steps
- * ("/payload/id") a search in the inner object. Pointers are plain: no ~ escapes, no empty names.
- * Tables are static: they are known by their addresses. */
+/* A row is cheap if an object with the same keys was filled before; a pointer of two steps
+ * ("/payload/id") searches the inner object. Pointers have no ~ escapes and no empty names. Tables
+ * are static, because plans remember their addresses. */
 struct amp_fill_row {
     struct amp_span pointer; /* RFC 6901, from the object that the table is for */
     enum amp_fill_as as;
     uint16_t at;    /* offset of the place in the struct */
-    uint16_t also;  /* offset of a bool "was there" (scalars) or of the count; 0: none */
+    uint16_t also;  /* offset of a bool for "present" (scalars) or of the count; 0: none */
     const void *of; /* struct amp_words or struct amp_fill_table */
 };
 
@@ -59,19 +59,19 @@ struct amp_fill_table {
         (rows), sizeof(rows) / sizeof *(rows), sizeof(type)                                        \
     }
 
-/* Without the last rows. */
+/* A table without its `last` last rows. */
 #define AMP_FILL_TABLE_BUT(type, rows, last)                                                       \
     {                                                                                              \
         (rows), sizeof(rows) / sizeof *(rows) - (last), sizeof(type)                               \
     }
 
-/* A table without rows: nothing is looked at. */
+/* A table without rows. */
 extern const struct amp_fill_table amp_fill_nothing;
 
 int amp_fill(const struct amp_tape *t, uint32_t from, const struct amp_fill_table *table,
              void *target, struct amp_pool *arena, struct amp_error *err);
 
-/* A string's decoded text; in the arena only where it was escaped. */
+/* A string's decoded text; in the arena only if it was escaped. */
 int amp_fill_text(const struct amp_tape *t, uint32_t tok, struct amp_pool *arena,
                   struct amp_span *out, struct amp_error *err);
 

@@ -4,7 +4,10 @@
 
 #include "protocol/view/fill.h"
 
-extern const struct amp_words amp_words_risk, amp_words_completion, amp_words_verdict,
-    amp_words_level, amp_words_do, amp_words_stage;
+#define AMP_WORDS_LIST(X) X(risk) X(completion) X(verdict) X(level) X(do) X(stage)
+
+#define X(list) extern const struct amp_words amp_words_##list;
+AMP_WORDS_LIST(X)
+#undef X
 
 #endif

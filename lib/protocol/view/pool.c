@@ -1,4 +1,4 @@
-/* A chain of blocks: pieces keep their place, because views point at them. */
+/* A chain of blocks: pieces never move, because views point at them. */
 #include "protocol/view/pool.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ void amp_pool_reset(struct amp_pool *a)
     drop_blocks(a);
 }
 
-static struct amp_pool_block *grow(struct amp_pool *a, size_t n)
+static struct amp_pool_block *block_add(struct amp_pool *a, size_t n)
 {
     size_t cap = a->last ? a->last->cap * 2 : BLOCK_LEAST;
     if (cap > BLOCK_KEPT)
@@ -79,7 +79,7 @@ void *amp_pool_get(struct amp_pool *a, size_t n)
     n = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     struct amp_pool_block *b = a->last;
     if (!b || b->cap - b->used < n) {
-        b = grow(a, n);
+        b = block_add(a, n);
         if (!b)
             return NULL;
     }

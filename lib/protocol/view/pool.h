@@ -1,4 +1,4 @@
-/* Memory of one line: handed out in pieces that never move, given back all at once. */
+/* The memory of one line: allocated in pieces that never move, released all at once. */
 #ifndef AMP_PROTOCOL_POOL_H
 #define AMP_PROTOCOL_POOL_H
 
@@ -9,14 +9,14 @@ struct amp_fill_plan;
 struct amp_pool {
     struct amp_pool_block *first, *last;
     size_t total, max;
-    struct amp_fill_plan *plans; /* what amp_fill remembers from line to line */
+    struct amp_fill_plan *plans; /* the plans of amp_fill, which outlive a line */
 };
 
 void amp_pool_init(struct amp_pool *a, size_t max);
 void amp_pool_release(struct amp_pool *a);
-/* Forgets all pieces; keeps one block of moderate size for the next line. */
+/* Releases all pieces, except one block of moderate size for the next line. */
 void amp_pool_reset(struct amp_pool *a);
-/* n zeroed bytes aligned for any type; NULL when memory is short or past the maximum. */
+/* n zeroed bytes, aligned for any type; NULL if out of memory or above the maximum. */
 void *amp_pool_get(struct amp_pool *a, size_t n);
 
 #endif
