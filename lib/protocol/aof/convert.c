@@ -6,40 +6,30 @@
 #define ENVELOPE(type)                                                                             \
     CV_CONST("/protocol", "\"aof\""), CV_CONST("/version", "1"),                                   \
         CV_CONST("/type", "\"" type "\""),                                                         \
-        {.at = "/taskId", .field = CV_TASK, .as = AS_TASK_AOF, .alt = {CV_CORR, CV_REF, CV_ID}},   \
-        {.at = "/parentTaskId", .field = CV_PARENT, .as = AS_TASK_AOF},                            \
-        {.at = "/fromAgent",                                                                       \
-         .field = CV_FROM,                                                                         \
-         .as = AS_TEXT,                                                                            \
-         .alt = {CV_OPERATOR},                                                                     \
-         .literal = "\"unknown\""},                                                                \
-        {.at = "/toAgent", .field = CV_TO, .as = AS_TEXT, .literal = "\"unknown\""},               \
-        {.at = "/sentAt", .field = CV_TIME, .as = AS_TIME_Z},                                      \
-        {.at = "/messageId", .field = CV_ID, .as = AS_TEXT},                                       \
-    {                                                                                              \
-        .at = "/payload/taskId", .alt = {CV_TASK, CV_CORR, CV_REF}, .as = AS_TASK_AOF              \
-    }
+        {"/taskId", CV_TASK, AS_TASK_AOF, {CV_CORR, CV_REF, CV_ID}},                               \
+        {"/parentTaskId", CV_PARENT, AS_TASK_AOF},                                                 \
+        {"/fromAgent", CV_FROM, AS_TEXT, {CV_OPERATOR}, .literal = "\"unknown\""},                 \
+        {"/toAgent", CV_TO, AS_TEXT, .literal = "\"unknown\""}, {"/sentAt", CV_TIME, AS_TIME_Z},   \
+        {"/messageId", CV_ID, AS_TEXT},                                                            \
+        CV_ROW("/payload/taskId", CV_NONE, AS_TASK_AOF, {CV_TASK, CV_CORR, CV_REF})
 
-#define ORIGIN                                                                                     \
-    {                                                                                              \
-        .at = "/x_amp_origin", .field = CV_ORIGIN, .as = AS_RAW                                    \
-    }
+#define ORIGIN CV_ROW("/x_amp_origin", CV_ORIGIN, AS_RAW)
 
 #define ITEMS(pointer, f, n)                                                                       \
     {                                                                                              \
-        .at = pointer, .field = f, .as = AS_TEXTS, .most = 256, .items = n                         \
+        pointer, f, AS_TEXTS, .most = 256, .items = n                                              \
     }
 
 static const struct cv_row request[] = {
     ENVELOPE("handoff.request"),
-    {.at = "/payload/parentTaskId", .alt = {CV_PARENT, CV_TASK, CV_CORR}, .as = AS_TASK_AOF},
-    {.at = "/payload/fromAgent", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/toAgent", .alt = {CV_TO}, .as = AS_TEXT, .literal = "\"unknown\""},
+    {"/payload/parentTaskId", CV_NONE, AS_TASK_AOF, {CV_PARENT, CV_TASK, CV_CORR}},
+    {"/payload/fromAgent", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},
+    {"/payload/toAgent", CV_NONE, AS_TEXT, {CV_TO}, .literal = "\"unknown\""},
     ITEMS("/payload/acceptanceCriteria", CV_CRITERIA, 50),
     ITEMS("/payload/expectedOutputs", CV_OUTPUTS, 50),
     ITEMS("/payload/contextRefs", CV_CONTEXT, 50),
     ITEMS("/payload/constraints", CV_CONSTRAINTS, 50),
-    {.at = "/payload/dueBy", .field = CV_DUE, .as = AS_DUE_Z},
+    {"/payload/dueBy", CV_DUE, AS_DUE_Z},
     ORIGIN,
 };
 
@@ -47,7 +37,7 @@ static const struct cv_row accepted[] = {
     ENVELOPE("handoff.accepted"),
     CV_CONST("/payload/accepted", "true"),
     CV_IMPLIES(CV_STAGE, "READ"),
-    {.at = "/payload/reason", .field = CV_NOTES, .as = AS_JOINED, .most = 512},
+    {"/payload/reason", CV_NOTES, AS_JOINED, .most = 512},
     ORIGIN,
 };
 
@@ -55,7 +45,7 @@ static const struct cv_row rejected[] = {
     ENVELOPE("handoff.rejected"),
     CV_CONST("/payload/accepted", "false"),
     CV_IMPLIES(CV_STAGE, "REJECTED"),
-    {.at = "/payload/reason", .field = CV_NOTES, .as = AS_JOINED, .most = 512, .alt = {CV_CODE}},
+    {"/payload/reason", CV_NOTES, AS_JOINED, {CV_CODE}, .most = 512},
     ORIGIN,
 };
 
@@ -65,29 +55,21 @@ static const struct cv_word statuses[] = {
 
 static const struct cv_row status[] = {
     ENVELOPE("status.update"),
-    {.at = "/payload/agentId", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/status",
-     .field = CV_STATE,
-     .as = AS_WORD,
-     .words = statuses,
-     .literal = "\"in-progress\""},
-    {.at = "/payload/progress", .field = CV_TEXT, .as = AS_TEXT, .most = 1000},
+    {"/payload/agentId", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},
+    {"/payload/status", CV_STATE, AS_WORD, .words = statuses, .literal = "\"in-progress\""},
+    {"/payload/progress", CV_TEXT, AS_TEXT, .most = 1000},
     ITEMS("/payload/blockers", CV_BLOCKERS, 20),
-    {.at = "/payload/notes", .field = CV_NOTES, .as = AS_JOINED, .most = 10000},
+    {"/payload/notes", CV_NOTES, AS_JOINED, .most = 10000},
     ORIGIN,
 };
 
 /* A human is asked: the task goes to review, with the question. */
 static const struct cv_row ask[] = {
     ENVELOPE("status.update"),
-    {.at = "/payload/agentId", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
+    {"/payload/agentId", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},
     CV_CONST("/payload/status", "\"review\""),
-    {.at = "/payload/blockers",
-     .field = CV_REASON,
-     .as = AS_LONE,
-     .most = 256,
-     .literal = "[\"unknown\"]"},
-    {.at = "/payload/notes", .field = CV_TEXT, .as = AS_TEXT, .most = 10000, .alt = {CV_NOTES}},
+    {"/payload/blockers", CV_REASON, AS_LONE, .most = 256, .literal = "[\"unknown\"]"},
+    {"/payload/notes", CV_TEXT, AS_TEXT, {CV_NOTES}, .most = 10000},
     ORIGIN,
 };
 
@@ -99,12 +81,9 @@ static const struct cv_word answers[] = {{"resume", "in-progress"},
                                          {NULL, NULL}};
 static const struct cv_row answer[] = {
     ENVELOPE("status.update"),
-    {.at = "/payload/agentId",
-     .alt = {CV_OPERATOR, CV_FROM},
-     .as = AS_TEXT,
-     .literal = "\"unknown\""},
-    {.at = "/payload/status", .field = CV_WORD, .as = AS_WORD, .words = answers},
-    {.at = "/payload/notes", .field = CV_NOTES, .as = AS_JOINED, .most = 10000},
+    {"/payload/agentId", CV_NONE, AS_TEXT, {CV_OPERATOR, CV_FROM}, .literal = "\"unknown\""},
+    {"/payload/status", CV_WORD, AS_WORD, .words = answers},
+    {"/payload/notes", CV_NOTES, AS_JOINED, .most = 10000},
     ORIGIN,
 };
 
@@ -115,62 +94,32 @@ static const struct cv_word outcomes[] = {{"complete", "done"},        {"blocked
 
 static const struct cv_row report[] = {
     ENVELOPE("completion.report"),
-    {.at = "/payload/agentId", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/completedAt", .field = CV_DONE_AT, .as = AS_TIME_Z, .alt = {CV_TIME}},
-    {.at = "/payload/outcome", .field = CV_OUTCOME, .as = AS_WORD, .words = outcomes},
-    {.at = "/payload/summaryRef",
-     .field = CV_ARTIFACT,
-     .as = AS_TEXT,
-     .most = 256,
-     .literal = "\"outputs/summary.md\""},
+    {"/payload/agentId", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},
+    {"/payload/completedAt", CV_DONE_AT, AS_TIME_Z, {CV_TIME}},
+    {"/payload/outcome", CV_OUTCOME, AS_WORD, .words = outcomes},
+    {"/payload/summaryRef", CV_ARTIFACT, AS_TEXT, .most = 256, .literal = "\"outputs/summary.md\""},
     ITEMS("/payload/deliverables", CV_FILES, 50),
-    {.at = "/payload/tests",
-     .field = CV_TESTS,
-     .as = AS_RAW,
-     .literal = "{\"total\":0,\"passed\":0,\"failed\":0}"},
+    {"/payload/tests", CV_TESTS, AS_RAW, .literal = "{\"total\":0,\"passed\":0,\"failed\":0}"},
     ITEMS("/payload/blockers", CV_BLOCKERS, 20),
-    {.at = "/payload/notes",
-     .field = CV_NOTES,
-     .as = AS_JOINED,
+    {"/payload/notes",
+     CV_NOTES,
+     AS_JOINED,
+     {CV_SUMMARY, CV_ACTIONS},
      .most = 10000,
-     .alt = {CV_SUMMARY, CV_ACTIONS},
      .literal = "\"\""},
     ORIGIN,
 };
 
 static const struct cv_shape shapes[] = {
-    {.type = "handoff.request",
-     .kind = CVK_HANDOFF,
-     .kinds = CVK_HANDOFF | CVK_DISPATCH,
-     .when = {{"/type", "handoff.request"}},
-     CV_ROWS(request)},
-    {.type = "handoff.accepted",
-     .kind = CVK_ACK,
-     .kinds = CVK_ACK,
-     .when = {{"/type", "handoff.accepted"}},
-     CV_ROWS(accepted)},
-    {.type = "handoff.rejected",
-     .kind = CVK_NACK,
-     .kinds = CVK_NACK,
-     .when = {{"/type", "handoff.rejected"}},
-     CV_ROWS(rejected)},
-    {.type = "status.update",
-     .kind = CVK_PROGRESS,
-     .kinds = CVK_PROGRESS,
-     .when = {{"/type", "status.update"}},
-     CV_ROWS(status)},
-    {.type = "completion.report",
-     .kind = CVK_RESULT,
-     .kinds = CVK_RESULT,
-     .when = {{"/type", "completion.report"}},
-     CV_ROWS(report)},
-    {.type = "status.update/review",
-     .kinds = CVK_ESCALATION,
-     CV_ROWS(ask),
-     .when = {{"/type", "status.update"}, {"/type", CV_NEVER}}},
-    {.type = "status.update/answer",
-     .kinds = CVK_DECISION,
-     CV_ROWS(answer),
-     .when = {{"/type", "status.update"}, {"/type", CV_NEVER}}},
+    {CV_SHAPE("handoff.request", CVK_HANDOFF, CVK_HANDOFF | CVK_DISPATCH, request,
+              {"/type", "handoff.request"})},
+    {CV_SHAPE("handoff.accepted", CVK_ACK, CVK_ACK, accepted, {"/type", "handoff.accepted"})},
+    {CV_SHAPE("handoff.rejected", CVK_NACK, CVK_NACK, rejected, {"/type", "handoff.rejected"})},
+    {CV_SHAPE("status.update", CVK_PROGRESS, CVK_PROGRESS, status, {"/type", "status.update"})},
+    {CV_SHAPE("completion.report", CVK_RESULT, CVK_RESULT, report, {"/type", "completion.report"})},
+    {CV_SHAPE("status.update/review", 0, CVK_ESCALATION, ask, {"/type", "status.update"},
+              {"/type", CV_NEVER})},
+    {CV_SHAPE("status.update/answer", 0, CVK_DECISION, answer, {"/type", "status.update"},
+              {"/type", CV_NEVER})},
 };
 const struct cv_shapes amp_cv_shapes_aof = {.v = shapes, .n = CV_COUNT(shapes)};

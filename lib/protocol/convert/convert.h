@@ -38,7 +38,7 @@ int amp_cv_restore(const struct amp_tape *t, const struct amp_tape *origin, stru
 struct amp_span amp_cv_uuid(struct amp_span text, struct amp_pool *pool);
 struct amp_span amp_cv_task_amp(struct amp_span text, struct amp_pool *pool);
 struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool);
-struct amp_span amp_cv_msg_id(const char *type, struct amp_span task, struct amp_span id,
+struct amp_span amp_cv_msg_id(struct amp_span type, struct amp_span task, struct amp_span id,
                               int64_t ms, struct amp_pool *pool);
 /* A text that is not a time, and any text if out of memory, is returned unchanged. */
 struct amp_span amp_cv_time_z(struct amp_span text, struct amp_pool *pool);

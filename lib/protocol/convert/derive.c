@@ -102,20 +102,19 @@ struct amp_span amp_cv_task_aof(struct amp_span text, struct amp_pool *pool)
                       k % 28 + 1, k / 28 % 1000);
 }
 
-struct amp_span amp_cv_msg_id(const char *type, struct amp_span task, struct amp_span id,
+struct amp_span amp_cv_msg_id(struct amp_span type, struct amp_span task, struct amp_span id,
                               int64_t ms, struct amp_pool *pool)
 {
-    size_t n = strlen(type);
-    size_t most = n + task.n + 2;
-    if (id.n > most && id.n <= 200 && memcmp(id.p, type, n) == 0 && id.p[n] == '-' &&
-        memcmp(id.p + n + 1, task.p, task.n) == 0 && id.p[most - 1] == '-') {
+    size_t most = type.n + task.n + 2;
+    if (id.n > most && id.n <= 200 && memcmp(id.p, type.p, type.n) == 0 && id.p[type.n] == '-' &&
+        memcmp(id.p + type.n + 1, task.p, task.n) == 0 && id.p[most - 1] == '-') {
         size_t i = most;
         while (i < id.n && isdigit((unsigned char)id.p[i]))
             i++;
         if (i == id.n)
             return id;
     }
-    return span_print(pool, "%s-%.*s-%" PRIu64 "%06u", type, (int)task.n, task.p,
+    return span_print(pool, "%.*s-%.*s-%" PRIu64 "%06u", (int)type.n, type.p, (int)task.n, task.p,
                       ms > 0 ? (uint64_t)ms : 0, (unsigned)(text_digest(id, 5) % 1000000));
 }
 

@@ -79,15 +79,14 @@ struct cv_cond {
 };
 
 struct cv_shape {
-    const char *type;       /* unique in its protocol; named in the origin */
-    unsigned kind;          /* what such a message is */
-    unsigned kinds;         /* bits of the kinds that are written in this shape */
+    const char *type; /* unique in its protocol; named in the origin; AMP's type, up to a slash */
+    unsigned kind;    /* what such a message is; 0: it is not read */
+    unsigned kinds;   /* bits of the kinds that are written in this shape */
+    const struct cv_row *rows;
+    unsigned n_rows;
     struct cv_cond when[3]; /* the conditions of a message of this shape */
     uint8_t if_field;       /* written only if this field is one of if_words, blank-separated */
     const char *if_words;
-    const struct cv_row *rows;
-    unsigned n_rows;
-    const char *word; /* AMP's type, for AS_MSG_ID */
 };
 
 /* All shapes of a protocol. */
@@ -101,16 +100,19 @@ struct cv_shapes {
 AMP_PROTOCOL_LIST(X)
 #undef X
 
-/* Rows: a constant; a value that the shape implies; the rows of a shape. */
-#define CV_CONST(pointer, json)                                                                    \
+/* A row in a macro; a constant; a value that the shape implies; the members of a shape, its
+ * conditions last. */
+#define CV_ROW(...)                                                                                \
     {                                                                                              \
-        .at = (pointer), .as = AS_CONST, .literal = (json)                                         \
+        __VA_ARGS__                                                                                \
     }
-#define CV_IMPLIES(neutral, spelled)                                                               \
+#define CV_CONST(pointer, json)      CV_ROW(pointer, CV_NONE, AS_CONST, .literal = (json))
+#define CV_IMPLIES(neutral, spelled) CV_ROW("", neutral, AS_CONST, .literal = (spelled))
+#define CV_SHAPE(type, kind, kinds, rows, ...)                                                     \
+    type, kind, kinds, rows, CV_COUNT(rows),                                                       \
     {                                                                                              \
-        .at = "", .field = (neutral), .as = AS_CONST, .literal = (spelled)                         \
+        __VA_ARGS__                                                                                \
     }
-#define CV_ROWS(r) .rows = (r), .n_rows = CV_COUNT(r)
 
 const struct cv_shapes *amp_cv_shapes_of(enum amp_protocol p);
 /* The shape of a message; NULL: none of them. */

@@ -186,7 +186,8 @@ static struct amp_span text_form(const struct cv_shape *s, const struct cv_row *
     case AS_TASK_AOF:
         return amp_cv_task_aof(text, pool);
     case AS_MSG_ID:
-        return amp_cv_msg_id(s->word, amp_cv_task_amp(task_of(n), pool), text, time_ms(n), pool);
+        return amp_cv_msg_id((struct amp_span){s->type, strcspn(s->type, "/")},
+                             amp_cv_task_amp(task_of(n), pool), text, time_ms(n), pool);
     case AS_ROLE:
         return is_role(text) || (row->field == CV_FROM && amp_span_is(text, "system")) ? text
                                                                                        : none;

@@ -5,88 +5,63 @@
 #include "protocol/rtp/rtp.h"
 
 #define ENVELOPE(kind)                                                                             \
-    {.at = "/eventId", .field = CV_ID, .as = AS_TEXT},                                             \
-        {.at = "/seq", .field = CV_SEQ, .as = AS_SEQUENCE}, CV_CONST("/kind", "\"" kind "\""),     \
-        {.at = "/sourceNodeId",                                                                    \
-         .alt = {CV_FROM, CV_OPERATOR},                                                            \
-         .as = AS_TEXT,                                                                            \
-         .literal = "\"unknown\""},                                                                \
-        {.at = "/sourceAgentId",                                                                   \
-         .field = CV_FROM,                                                                         \
-         .as = AS_TEXT,                                                                            \
-         .alt = {CV_OPERATOR},                                                                     \
-         .literal = "\"unknown\""},                                                                \
-        {.at = "/toAgentId", .field = CV_TO, .as = AS_TEXT},                                       \
-        {.at = "/corrId", .field = CV_CORR, .as = AS_TEXT, .alt = {CV_TASK, CV_REF, CV_ID}},       \
-    {                                                                                              \
-        .at = "/createdAt", .field = CV_TIME, .as = AS_TIME                                        \
-    }
+    {"/eventId", CV_ID, AS_TEXT}, {"/seq", CV_SEQ, AS_SEQUENCE},                                   \
+        CV_CONST("/kind", "\"" kind "\""),                                                         \
+        {"/sourceNodeId", CV_NONE, AS_TEXT, {CV_FROM, CV_OPERATOR}, .literal = "\"unknown\""},     \
+        {"/sourceAgentId", CV_FROM, AS_TEXT, {CV_OPERATOR}, .literal = "\"unknown\""},             \
+        {"/toAgentId", CV_TO, AS_TEXT}, {"/corrId", CV_CORR, AS_TEXT, {CV_TASK, CV_REF, CV_ID}},   \
+        CV_ROW("/createdAt", CV_TIME, AS_TIME)
 
 #define END                                                                                        \
-    {.at = "/trace/attempt", .field = CV_ATTEMPT, .as = AS_RAW, .literal = "1"},                   \
-    {                                                                                              \
-        .at = "/x_amp_origin", .field = CV_ORIGIN, .as = AS_RAW                                    \
-    }
+    {"/trace/attempt", CV_ATTEMPT, AS_RAW, .literal = "1"},                                        \
+        CV_ROW("/x_amp_origin", CV_ORIGIN, AS_RAW)
 
-#define TASK                                                                                       \
-    {                                                                                              \
-        .at = "/payload/taskId", .field = CV_TASK, .as = AS_TEXT, .alt = { CV_CORR, CV_ID }        \
-    }
+#define TASK CV_ROW("/payload/taskId", CV_TASK, AS_TEXT, {CV_CORR, CV_ID})
 
 static const struct cv_word priorities[] = {
     {"normal", "normal"}, {"high", "high"}, {"low", "low"}, {"critical", "high"}, {NULL, NULL}};
 
 static const struct cv_row message[] = {
     ENVELOPE("message"),
-    {.at = "/expiresAt", .field = CV_DUE, .as = AS_TIME},
-    {.at = "/payload/toAgents", .field = CV_TO, .as = AS_LONE},
-    {.at = "/payload/subject", .field = CV_SUBJECT, .as = AS_TEXT, .most = 200},
-    {.at = "/payload/body", .field = CV_BODY, .as = AS_TEXT, .most = 10000, .alt = {CV_SUBJECT}},
-    {.at = "/payload/priority", .field = CV_PRIORITY, .as = AS_WORD, .words = priorities},
+    {"/expiresAt", CV_DUE, AS_TIME},
+    {"/payload/toAgents", CV_TO, AS_LONE},
+    {"/payload/subject", CV_SUBJECT, AS_TEXT, .most = 200},
+    {"/payload/body", CV_BODY, AS_TEXT, {CV_SUBJECT}, .most = 10000},
+    {"/payload/priority", CV_PRIORITY, AS_WORD, .words = priorities},
     END,
 };
 
 static const struct cv_row reply[] = {
     ENVELOPE("reply"),
-    {.at = "/expiresAt", .field = CV_DUE, .as = AS_TIME},
-    {.at = "/payload/refEventId", .field = CV_REF, .as = AS_TEXT},
-    {.at = "/payload/subject", .field = CV_SUBJECT, .as = AS_TEXT, .most = 200},
-    {.at = "/payload/body", .field = CV_BODY, .as = AS_TEXT, .most = 10000},
+    {"/expiresAt", CV_DUE, AS_TIME},
+    {"/payload/refEventId", CV_REF, AS_TEXT},
+    {"/payload/subject", CV_SUBJECT, AS_TEXT, .most = 200},
+    {"/payload/body", CV_BODY, AS_TEXT, .most = 10000},
     END,
 };
 
 static const struct cv_row create[] = {
     ENVELOPE("task_create"),
     TASK,
-    {.at = "/payload/title",
-     .field = CV_TITLE,
-     .as = AS_TEXT,
-     .most = 200,
-     .alt = {CV_TEXT, CV_CRITERIA, CV_TASK}},
-    {.at = "/payload/description", .field = CV_TEXT, .as = AS_TEXT, .most = 5000},
-    {.at = "/payload/toAgents", .alt = {CV_TO}, .as = AS_LONE, .literal = "[]"},
-    {.at = "/payload/requiredCapabilities", .field = CV_CAPABILITIES, .as = AS_TEXTS},
-    {.at = "/payload/priority", .field = CV_PRIORITY, .as = AS_WORD, .words = priorities},
-    {.at = "/payload/requesterAgentId", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/deadlineAt", .field = CV_DUE, .as = AS_TIME},
+    {"/payload/title", CV_TITLE, AS_TEXT, {CV_TEXT, CV_CRITERIA, CV_TASK}, .most = 200},
+    {"/payload/description", CV_TEXT, AS_TEXT, .most = 5000},
+    {"/payload/toAgents", CV_NONE, AS_LONE, {CV_TO}, .literal = "[]"},
+    {"/payload/requiredCapabilities", CV_CAPABILITIES, AS_TEXTS},
+    {"/payload/priority", CV_PRIORITY, AS_WORD, .words = priorities},
+    {"/payload/requesterAgentId", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},
+    {"/payload/deadlineAt", CV_DUE, AS_TIME},
     END,
 };
 
 static const struct cv_row update[] = {
     ENVELOPE("task_update"),
     TASK,
-    {.at = "/payload/status",
-     .field = CV_STATE,
-     .as = AS_WORD,
+    {"/payload/status", CV_STATE, AS_WORD,
      .words =
          (const struct cv_word[]){{"running", "in_progress"}, {"failed", "failed"}, {NULL, NULL}},
      .literal = "\"in_progress\""},
-    {.at = "/payload/progress", .field = CV_PERCENT, .as = AS_RAW},
-    {.at = "/payload/note",
-     .field = CV_TEXT,
-     .as = AS_TEXT,
-     .most = 200,
-     .alt = {CV_NOTES, CV_BLOCKERS}},
+    {"/payload/progress", CV_PERCENT, AS_RAW},
+    {"/payload/note", CV_TEXT, AS_TEXT, {CV_NOTES, CV_BLOCKERS}, .most = 200},
     END,
 };
 
@@ -94,84 +69,51 @@ static const struct cv_row completed[] = {
     ENVELOPE("task_complete"),
     TASK,
     CV_IMPLIES(CV_OUTCOME, "complete"),
-    {.at = "/payload/completedByAgentId",
-     .alt = {CV_FROM},
-     .as = AS_TEXT,
-     .literal = "\"unknown\""},
-    {.at = "/payload/resultSummary",
-     .field = CV_SUMMARY,
-     .as = AS_TEXT,
-     .most = 5000,
-     .alt = {CV_NOTES, CV_ACTIONS, CV_OUTCOME}},
-    {.at = "/payload/resultRef", .field = CV_ARTIFACT, .as = AS_TEXT},
-    {.at = "/payload/completedAt", .field = CV_DONE_AT, .as = AS_TIME, .alt = {CV_TIME}},
+    {"/payload/completedByAgentId", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},
+    {"/payload/resultSummary",
+     CV_SUMMARY,
+     AS_TEXT,
+     {CV_NOTES, CV_ACTIONS, CV_OUTCOME},
+     .most = 5000},
+    {"/payload/resultRef", CV_ARTIFACT, AS_TEXT},
+    {"/payload/completedAt", CV_DONE_AT, AS_TIME, {CV_TIME}},
     END,
 };
 
-#define SAME(w)                                                                                    \
-    {                                                                                              \
-        w, w                                                                                       \
-    }
-static const struct cv_word classes[] = {SAME("execution_error"),
-                                         SAME("failed_terminal"),
-                                         SAME("dependency_missing"),
-                                         SAME("dependency_unavailable"),
-                                         SAME("capability_unavailable"),
-                                         SAME("version_incompatible"),
-                                         SAME("approval_required"),
-                                         SAME("timeout"),
-                                         SAME("authz_denied"),
-                                         SAME("invalid_target"),
-                                         SAME("overloaded"),
-                                         SAME("policy_blocked"),
-                                         SAME("transport_error"),
-                                         SAME("unknown"),
-                                         {NULL, NULL}};
+#define X(word) {word, word},
+static const struct cv_word classes[] = {AMP_RTP_FAILURE_LIST(X){NULL, NULL}};
+#undef X
 
 static const struct cv_row broken[] = {
     ENVELOPE("task_failed"),
     TASK,
     CV_IMPLIES(CV_OUTCOME, "failed"),
-    {.at = "/payload/failedByAgentId", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/errorSummary",
-     .field = CV_SUMMARY,
-     .as = AS_TEXT,
-     .most = 5000,
-     .alt = {CV_BLOCKERS, CV_NOTES, CV_OUTCOME}},
+    {"/payload/failedByAgentId", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},
+    {"/payload/errorSummary",
+     CV_SUMMARY,
+     AS_TEXT,
+     {CV_BLOCKERS, CV_NOTES, CV_OUTCOME},
+     .most = 5000},
     /* Behind the summary, which it may be inferred from. */
-    {.at = "/payload/failureClass",
-     .field = CV_CODE,
-     .as = AS_WORD,
-     .words = classes,
-     .infer = amp_rtp_failure,
+    {"/payload/failureClass", CV_CODE, AS_WORD, .words = classes, .infer = amp_rtp_failure,
      .literal = "\"execution_error\""},
-    {.at = "/payload/failedAt", .field = CV_DONE_AT, .as = AS_TIME, .alt = {CV_TIME}},
-    {.at = "/payload/retryable", .field = CV_RETRYABLE, .as = AS_RAW},
+    {"/payload/failedAt", CV_DONE_AT, AS_TIME, {CV_TIME}},
+    {"/payload/retryable", CV_RETRYABLE, AS_RAW},
     END,
 };
 
 #define ACKED                                                                                      \
-    ENVELOPE("ack"),                                                                               \
-        {.at = "/payload/refEventId", .field = CV_REF, .as = AS_TEXT, .alt = {CV_TASK, CV_CORR}},  \
-        {.at = "/payload/taskId", .field = CV_TASK, .as = AS_TEXT},                                \
-        {.at = "/payload/ackedByAgentId",                                                          \
-         .alt = {CV_FROM},                                                                         \
-         .as = AS_TEXT,                                                                            \
-         .literal = "\"unknown\""},                                                                \
-    {                                                                                              \
-        .at = "/payload/ackedAt", .alt = {CV_TIME}, .as = AS_TIME                                  \
-    }
+    ENVELOPE("ack"), {"/payload/refEventId", CV_REF, AS_TEXT, {CV_TASK, CV_CORR}},                 \
+        {"/payload/taskId", CV_TASK, AS_TEXT},                                                     \
+        {"/payload/ackedByAgentId", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},        \
+        CV_ROW("/payload/ackedAt", CV_NONE, AS_TIME, {CV_TIME})
 
 static const struct cv_word stages[] = {
     {"RECEIVED", "accepted"}, {"FULFILLED", "processed"}, {"READ", "accepted"}, {NULL, NULL}};
 
 static const struct cv_row ack[] = {
     ACKED,
-    {.at = "/payload/ackType",
-     .field = CV_STAGE,
-     .as = AS_WORD,
-     .words = stages,
-     .literal = "\"accepted\""},
+    {"/payload/ackType", CV_STAGE, AS_WORD, .words = stages, .literal = "\"accepted\""},
     END,
 };
 
@@ -179,8 +121,8 @@ static const struct cv_row nack[] = {
     ACKED,
     CV_CONST("/payload/ackType", "\"failed_terminal\""),
     CV_IMPLIES(CV_STAGE, "FAILED"),
-    {.at = "/payload/code", .field = CV_CODE, .as = AS_TEXT},
-    {.at = "/payload/reason", .field = CV_NOTES, .as = AS_JOINED, .most = 5000},
+    {"/payload/code", CV_CODE, AS_TEXT},
+    {"/payload/reason", CV_NOTES, AS_JOINED, .most = 5000},
     END,
 };
 
@@ -189,8 +131,8 @@ static const struct cv_row accept_rows[] = {
     ENVELOPE("task_accept"),
     TASK,
     CV_IMPLIES(CV_STAGE, "READ"),
-    {.at = "/payload/acceptedByAgentId", .alt = {CV_FROM}, .as = AS_TEXT},
-    {.at = "/payload/planSummary", .field = CV_NOTES, .as = AS_JOINED},
+    {"/payload/acceptedByAgentId", CV_NONE, AS_TEXT, {CV_FROM}},
+    {"/payload/planSummary", CV_NOTES, AS_JOINED},
     END,
 };
 
@@ -198,79 +140,45 @@ static const struct cv_row accept_rows[] = {
 static const struct cv_row ask[] = {
     ENVELOPE("signal"),
     CV_CONST("/payload/signal", "\"escalation\""),
-    {.at = "/payload/taskId", .field = CV_TASK, .as = AS_TEXT},
-    {.at = "/payload/reason", .field = CV_REASON, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/severity", .field = CV_SEVERITY, .as = AS_TEXT},
-    {.at = "/payload/description", .field = CV_TEXT, .as = AS_TEXT, .alt = {CV_NOTES}},
-    {.at = "/payload/refEventId", .field = CV_REF, .as = AS_TEXT},
-    {.at = "/payload/suggestedActions", .field = CV_SUGGESTED, .as = AS_TEXTS},
-    {.at = "/payload/deadlineAt", .field = CV_DUE, .as = AS_TIME},
+    {"/payload/taskId", CV_TASK, AS_TEXT},
+    {"/payload/reason", CV_REASON, AS_TEXT, .literal = "\"unknown\""},
+    {"/payload/severity", CV_SEVERITY, AS_TEXT},
+    {"/payload/description", CV_TEXT, AS_TEXT, {CV_NOTES}},
+    {"/payload/refEventId", CV_REF, AS_TEXT},
+    {"/payload/suggestedActions", CV_SUGGESTED, AS_TEXTS},
+    {"/payload/deadlineAt", CV_DUE, AS_TIME},
     END,
 };
 
 static const struct cv_row answer[] = {
     ENVELOPE("signal"),
     CV_CONST("/payload/signal", "\"decision\""),
-    {.at = "/payload/taskId", .field = CV_TASK, .as = AS_TEXT},
-    {.at = "/payload/refEventId", .field = CV_REF, .as = AS_TEXT},
-    {.at = "/payload/decision", .field = CV_WORD, .as = AS_TEXT},
-    {.at = "/payload/operator", .field = CV_OPERATOR, .as = AS_TEXT},
-    {.at = "/payload/note", .field = CV_NOTES, .as = AS_JOINED},
+    {"/payload/taskId", CV_TASK, AS_TEXT},
+    {"/payload/refEventId", CV_REF, AS_TEXT},
+    {"/payload/decision", CV_WORD, AS_TEXT},
+    {"/payload/operator", CV_OPERATOR, AS_TEXT},
+    {"/payload/note", CV_NOTES, AS_JOINED},
     END,
 };
 
 static const struct cv_shape shapes[] = {
-    {.type = "message",
-     .kind = CVK_MESSAGE,
-     .kinds = CVK_MESSAGE,
-     .when = {{"/kind", "message"}},
-     CV_ROWS(message)},
-    {.type = "reply", .kind = CVK_MESSAGE, .when = {{"/kind", "reply"}}, CV_ROWS(reply)},
-    {.type = "task_create",
-     .kind = CVK_DISPATCH,
-     .kinds = CVK_DISPATCH | CVK_HANDOFF,
-     .when = {{"/kind", "task_create"}},
-     CV_ROWS(create)},
-    {.type = "task_accept",
-     .kind = CVK_ACK,
-     .when = {{"/kind", "task_accept"}},
-     CV_ROWS(accept_rows)},
-    {.type = "ack/accept",
-     .kind = CVK_ACK,
-     .when = {{"/kind", "ack"}, {"/payload/acceptedByAgentId", NULL}},
-     CV_ROWS(accept_rows)},
-    {.type = "task_update",
-     .kind = CVK_PROGRESS,
-     .kinds = CVK_PROGRESS,
-     .when = {{"/kind", "task_update"}},
-     CV_ROWS(update)},
-    {.type = "task_complete",
-     .kind = CVK_RESULT,
-     .kinds = CVK_RESULT,
-     .when = {{"/kind", "task_complete"}},
-     .if_field = CV_OUTCOME,
-     .if_words = "complete review skipped",
-     CV_ROWS(completed)},
-    {.type = "task_failed",
-     .kind = CVK_RESULT,
-     .kinds = CVK_RESULT,
-     .when = {{"/kind", "task_failed"}},
-     CV_ROWS(broken)},
-    {.type = "ack/failed",
-     .kind = CVK_NACK,
-     .kinds = CVK_NACK,
-     .when = {{"/kind", "ack"}, {"/payload/ackType", "failed_terminal"}},
-     CV_ROWS(nack)},
-    {.type = "ack", .kind = CVK_ACK, .kinds = CVK_ACK, .when = {{"/kind", "ack"}}, CV_ROWS(ack)},
-    {.type = "signal/escalation",
-     .kind = CVK_ESCALATION,
-     .kinds = CVK_ESCALATION,
-     .when = {{"/kind", "signal"}, {"/payload/signal", "escalation"}},
-     CV_ROWS(ask)},
-    {.type = "signal/decision",
-     .kind = CVK_DECISION,
-     .kinds = CVK_DECISION,
-     .when = {{"/kind", "signal"}, {"/payload/signal", "decision"}},
-     CV_ROWS(answer)},
+    {CV_SHAPE("message", CVK_MESSAGE, CVK_MESSAGE, message, {"/kind", "message"})},
+    {CV_SHAPE("reply", CVK_MESSAGE, 0, reply, {"/kind", "reply"})},
+    {CV_SHAPE("task_create", CVK_DISPATCH, CVK_DISPATCH | CVK_HANDOFF, create,
+              {"/kind", "task_create"})},
+    {CV_SHAPE("task_accept", CVK_ACK, 0, accept_rows, {"/kind", "task_accept"})},
+    {CV_SHAPE("ack/accept", CVK_ACK, 0, accept_rows, {"/kind", "ack"},
+              {"/payload/acceptedByAgentId", NULL})},
+    {CV_SHAPE("task_update", CVK_PROGRESS, CVK_PROGRESS, update, {"/kind", "task_update"})},
+    {CV_SHAPE("task_complete", CVK_RESULT, CVK_RESULT, completed, {"/kind", "task_complete"}),
+     .if_field = CV_OUTCOME, .if_words = "complete review skipped"},
+    {CV_SHAPE("task_failed", CVK_RESULT, CVK_RESULT, broken, {"/kind", "task_failed"})},
+    {CV_SHAPE("ack/failed", CVK_NACK, CVK_NACK, nack, {"/kind", "ack"},
+              {"/payload/ackType", "failed_terminal"})},
+    {CV_SHAPE("ack", CVK_ACK, CVK_ACK, ack, {"/kind", "ack"})},
+    {CV_SHAPE("signal/escalation", CVK_ESCALATION, CVK_ESCALATION, ask, {"/kind", "signal"},
+              {"/payload/signal", "escalation"})},
+    {CV_SHAPE("signal/decision", CVK_DECISION, CVK_DECISION, answer, {"/kind", "signal"},
+              {"/payload/signal", "decision"})},
 };
 const struct cv_shapes amp_cv_shapes_rtp = {.v = shapes, .n = CV_COUNT(shapes), .lists_to = true};

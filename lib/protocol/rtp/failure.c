@@ -11,22 +11,9 @@
 
 enum { TEXT_MOST = 1024 }; /* bytes of a text that are looked at */
 
-static const char *const classes[] = {
-    "failed_terminal",
-    "dependency_missing",
-    "dependency_unavailable",
-    "capability_unavailable",
-    "version_incompatible",
-    "approval_required",
-    "timeout",
-    "authz_denied",
-    "invalid_target",
-    "overloaded",
-    "execution_error",
-    "policy_blocked",
-    "transport_error",
-    "unknown",
-};
+#define X(word) word,
+static const char *const classes[] = {AMP_RTP_FAILURE_LIST(X)};
+#undef X
 
 /* The first hint that stands in the text decides; between underscores it has to be a whole word. */
 static const struct {

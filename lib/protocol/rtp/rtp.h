@@ -41,6 +41,14 @@ uint32_t amp_rtp_versions(const struct amp_tape *t, struct amp_span out[AMP_RTP_
 
 void amp_rtp_rules(struct amp_check *c);
 
+/* The values of failureClass: X(word). */
+#define AMP_RTP_FAILURE_LIST(X)                                                                    \
+    X("failed_terminal")                                                                           \
+    X("dependency_missing") X("dependency_unavailable") X("capability_unavailable")                \
+        X("version_incompatible") X("approval_required") X("timeout") X("authz_denied")            \
+            X("invalid_target") X("overloaded") X("execution_error") X("policy_blocked")           \
+                X("transport_error") X("unknown")
+
 /* The class that a failureClass is read as: the one that it names or hints at, else the one that
  * the summary of the error hints at, else execution_error. */
 const char *amp_rtp_failure(struct amp_span word, struct amp_span summary);

@@ -5,29 +5,15 @@
 #include "protocol/convert/shape.h"
 
 #define ENVELOPE(type)                                                                             \
-    {.at = "/message_id", .field = CV_ID, .as = AS_UUID},                                          \
-        {.at = "/producer_id",                                                                     \
-         .field = CV_FROM,                                                                         \
-         .as = AS_TEXT,                                                                            \
-         .alt = {CV_OPERATOR},                                                                     \
-         .literal = "\"unknown\""},                                                                \
-        {.at = "/correlation_id",                                                                  \
-         .field = CV_CORR,                                                                         \
-         .as = AS_UUID,                                                                            \
-         .alt = {CV_TASK, CV_REF, CV_ID}},                                                         \
-        {.at = "/sequence_number", .field = CV_SEQ, .as = AS_SEQUENCE},                            \
-        {.at = "/retry_count", .field = CV_ATTEMPT, .as = AS_RETRIES, .literal = "0"},             \
+    {"/message_id", CV_ID, AS_UUID},                                                               \
+        {"/producer_id", CV_FROM, AS_TEXT, {CV_OPERATOR}, .literal = "\"unknown\""},               \
+        {"/correlation_id", CV_CORR, AS_UUID, {CV_TASK, CV_REF, CV_ID}},                           \
+        {"/sequence_number", CV_SEQ, AS_SEQUENCE},                                                 \
+        {"/retry_count", CV_ATTEMPT, AS_RETRIES, .literal = "0"},                                  \
         CV_CONST("/message_type", "\"" type "\""),                                                 \
-        CV_CONST("/content_type", "\"application/json\""),                                         \
-    {                                                                                              \
-        .at = "/timestamp", .field = CV_TIME, .as = AS_TIME                                        \
-    }
+        CV_CONST("/content_type", "\"application/json\""), CV_ROW("/timestamp", CV_TIME, AS_TIME)
 
-#define END                                                                                        \
-    {.at = "/content_length", .as = AS_LENGTH},                                                    \
-    {                                                                                              \
-        .at = "/x_amp_origin", .field = CV_ORIGIN, .as = AS_RAW                                    \
-    }
+#define END {"/content_length", CV_NONE, AS_LENGTH}, CV_ROW("/x_amp_origin", CV_ORIGIN, AS_RAW)
 
 /* The bounds up to which a number is read as the word. */
 static const struct cv_word priorities[] = {
@@ -35,60 +21,51 @@ static const struct cv_word priorities[] = {
 
 static const struct cv_row submission[] = {
     ENVELOPE("DATA"),
-    {.at = "/ttl_ms", .field = CV_DUE, .as = AS_TTL},
-    {.at = "/payload/agent_id", .field = CV_TO, .as = AS_TEXT},
-    {.at = "/payload/task_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_CORR, CV_ID}},
-    {.at = "/payload/priority", .field = CV_PRIORITY, .as = AS_NUMBERED, .words = priorities},
-    {.at = "/payload/params/title", .field = CV_TITLE, .as = AS_TEXT},
-    {.at = "/payload/params/description", .field = CV_TEXT, .as = AS_TEXT},
-    {.at = "/payload/params/parent_task_id", .field = CV_PARENT, .as = AS_TEXT},
-    {.at = "/payload/params/repo", .field = CV_REPO, .as = AS_TEXT},
-    {.at = "/payload/params/branch", .field = CV_BRANCH, .as = AS_TEXT},
-    {.at = "/payload/params/acceptance_criteria", .field = CV_CRITERIA, .as = AS_TEXTS},
-    {.at = "/payload/params/constraints", .field = CV_CONSTRAINTS, .as = AS_TEXTS},
-    {.at = "/payload/params/context", .field = CV_CONTEXT, .as = AS_TEXTS},
-    {.at = "/payload/params/expected_outputs", .field = CV_OUTPUTS, .as = AS_TEXTS},
-    {.at = "/payload/params/required_capabilities", .field = CV_CAPABILITIES, .as = AS_TEXTS},
-    {.at = "/payload/params/risk_level", .field = CV_RISK, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/scope", .alt = {CV_REPO, CV_TASK, CV_ID}, .as = AS_TEXT},
+    {"/ttl_ms", CV_DUE, AS_TTL},
+    {"/payload/agent_id", CV_TO, AS_TEXT},
+    {"/payload/task_id", CV_TASK, AS_TEXT, {CV_CORR, CV_ID}},
+    {"/payload/priority", CV_PRIORITY, AS_NUMBERED, .words = priorities},
+    {"/payload/params/title", CV_TITLE, AS_TEXT},
+    {"/payload/params/description", CV_TEXT, AS_TEXT},
+    {"/payload/params/parent_task_id", CV_PARENT, AS_TEXT},
+    {"/payload/params/repo", CV_REPO, AS_TEXT},
+    {"/payload/params/branch", CV_BRANCH, AS_TEXT},
+    {"/payload/params/acceptance_criteria", CV_CRITERIA, AS_TEXTS},
+    {"/payload/params/constraints", CV_CONSTRAINTS, AS_TEXTS},
+    {"/payload/params/context", CV_CONTEXT, AS_TEXTS},
+    {"/payload/params/expected_outputs", CV_OUTPUTS, AS_TEXTS},
+    {"/payload/params/required_capabilities", CV_CAPABILITIES, AS_TEXTS},
+    {"/payload/params/risk_level", CV_RISK, AS_TEXT, .literal = "\"unknown\""},
+    {"/payload/scope", CV_NONE, AS_TEXT, {CV_REPO, CV_TASK, CV_ID}},
     END,
 };
 
 /* Read only: a task as the protocol's own example sends it. */
 static const struct cv_row task[] = {
     ENVELOPE("DATA"),
-    {.at = "/ttl_ms", .field = CV_DUE, .as = AS_TTL},
-    {.at = "/payload/agent_id", .field = CV_TO, .as = AS_TEXT},
-    {.at = "/payload/task_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_CORR, CV_ID}},
-    {.at = "/payload/title", .field = CV_TITLE, .as = AS_TEXT},
-    {.at = "/payload/description", .field = CV_TEXT, .as = AS_TEXT},
-    {.at = "/payload/priority", .field = CV_PRIORITY, .as = AS_NUMBERED, .words = priorities},
+    {"/ttl_ms", CV_DUE, AS_TTL},
+    {"/payload/agent_id", CV_TO, AS_TEXT},
+    {"/payload/task_id", CV_TASK, AS_TEXT, {CV_CORR, CV_ID}},
+    {"/payload/title", CV_TITLE, AS_TEXT},
+    {"/payload/description", CV_TEXT, AS_TEXT},
+    {"/payload/priority", CV_PRIORITY, AS_NUMBERED, .words = priorities},
     END,
 };
 
 static const struct cv_row handoff[] = {
     ENVELOPE("DATA"),
-    {.at = "/payload/request_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_ID}},
-    {.at = "/payload/from_agent", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/to_agent", .field = CV_TO, .as = AS_TEXT},
-    {.at = "/payload/reason",
-     .field = CV_TEXT,
-     .as = AS_TEXT,
-     .alt = {CV_TITLE, CV_CRITERIA, CV_TASK}},
-    {.at = "/payload/context_snapshot/parent_task_id",
-     .field = CV_PARENT,
-     .as = AS_TEXT,
-     .alt = {CV_TASK}},
-    {.at = "/payload/context_snapshot/acceptance_criteria", .field = CV_CRITERIA, .as = AS_TEXTS},
-    {.at = "/payload/context_snapshot/expected_outputs", .field = CV_OUTPUTS, .as = AS_TEXTS},
-    {.at = "/payload/context_snapshot/context_refs", .field = CV_CONTEXT, .as = AS_TEXTS},
-    {.at = "/payload/context_snapshot/constraints", .field = CV_CONSTRAINTS, .as = AS_TEXTS},
-    {.at = "/payload/capabilities_required",
-     .field = CV_CAPABILITIES,
-     .as = AS_TEXTS,
-     .literal = "[]"},
-    {.at = "/payload/priority", .field = CV_PRIORITY, .as = AS_NUMBERED, .words = priorities},
-    {.at = "/payload/timeout_ms", .field = CV_DUE, .as = AS_TTL},
+    {"/payload/request_id", CV_TASK, AS_TEXT, {CV_ID}},
+    {"/payload/from_agent", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},
+    {"/payload/to_agent", CV_TO, AS_TEXT},
+    {"/payload/reason", CV_TEXT, AS_TEXT, {CV_TITLE, CV_CRITERIA, CV_TASK}},
+    {"/payload/context_snapshot/parent_task_id", CV_PARENT, AS_TEXT, {CV_TASK}},
+    {"/payload/context_snapshot/acceptance_criteria", CV_CRITERIA, AS_TEXTS},
+    {"/payload/context_snapshot/expected_outputs", CV_OUTPUTS, AS_TEXTS},
+    {"/payload/context_snapshot/context_refs", CV_CONTEXT, AS_TEXTS},
+    {"/payload/context_snapshot/constraints", CV_CONSTRAINTS, AS_TEXTS},
+    {"/payload/capabilities_required", CV_CAPABILITIES, AS_TEXTS, .literal = "[]"},
+    {"/payload/priority", CV_PRIORITY, AS_NUMBERED, .words = priorities},
+    {"/payload/timeout_ms", CV_DUE, AS_TTL},
     END,
 };
 
@@ -99,19 +76,19 @@ static const struct cv_word statuses[] = {
 
 static const struct cv_row result[] = {
     ENVELOPE("NOTIFICATION"),
-    {.at = "/payload/status", .field = CV_OUTCOME, .as = AS_WORD, .words = statuses},
-    {.at = "/payload/task_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_CORR}},
-    {.at = "/payload/agent_id", .alt = {CV_FROM}, .as = AS_TEXT},
-    {.at = "/payload/summary", .field = CV_SUMMARY, .as = AS_TEXT},
-    {.at = "/payload/result_ref", .field = CV_ARTIFACT, .as = AS_TEXT},
-    {.at = "/payload/files_changed", .field = CV_FILES, .as = AS_TEXTS},
-    {.at = "/payload/actions", .field = CV_ACTIONS, .as = AS_TEXTS},
-    {.at = "/payload/notes", .field = CV_NOTES, .as = AS_TEXTS},
-    {.at = "/payload/blockers", .field = CV_BLOCKERS, .as = AS_TEXTS},
-    {.at = "/payload/tests", .field = CV_TESTS, .as = AS_RAW},
-    {.at = "/payload/failure_class", .field = CV_CODE, .as = AS_TEXT},
-    {.at = "/payload/retryable", .field = CV_RETRYABLE, .as = AS_RAW},
-    {.at = "/payload/completed_at", .field = CV_DONE_AT, .as = AS_TIME},
+    {"/payload/status", CV_OUTCOME, AS_WORD, .words = statuses},
+    {"/payload/task_id", CV_TASK, AS_TEXT, {CV_CORR}},
+    {"/payload/agent_id", CV_NONE, AS_TEXT, {CV_FROM}},
+    {"/payload/summary", CV_SUMMARY, AS_TEXT},
+    {"/payload/result_ref", CV_ARTIFACT, AS_TEXT},
+    {"/payload/files_changed", CV_FILES, AS_TEXTS},
+    {"/payload/actions", CV_ACTIONS, AS_TEXTS},
+    {"/payload/notes", CV_NOTES, AS_TEXTS},
+    {"/payload/blockers", CV_BLOCKERS, AS_TEXTS},
+    {"/payload/tests", CV_TESTS, AS_RAW},
+    {"/payload/failure_class", CV_CODE, AS_TEXT},
+    {"/payload/retryable", CV_RETRYABLE, AS_RAW},
+    {"/payload/completed_at", CV_DONE_AT, AS_TIME},
     END,
 };
 
@@ -124,62 +101,49 @@ static const struct cv_word states[] = {{"running", "RUNNING"},   {"blocked", "W
 
 static const struct cv_row progress[] = {
     ENVELOPE("NOTIFICATION"),
-    {.at = "/payload/state",
-     .field = CV_STATE,
-     .as = AS_WORD,
-     .words = states,
-     .literal = "\"RUNNING\""},
-    {.at = "/payload/task_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_CORR}},
-    {.at = "/payload/agent_id", .alt = {CV_FROM}, .as = AS_TEXT},
-    {.at = "/payload/progress", .field = CV_PERCENT, .as = AS_RAW},
-    {.at = "/payload/message", .field = CV_TEXT, .as = AS_TEXT},
-    {.at = "/payload/phase", .field = CV_PHASE, .as = AS_TEXT},
-    {.at = "/payload/checkpoint", .field = CV_CHECKPOINT, .as = AS_TEXT},
-    {.at = "/payload/blockers", .field = CV_BLOCKERS, .as = AS_TEXTS},
-    {.at = "/payload/notes", .field = CV_NOTES, .as = AS_TEXTS},
+    {"/payload/state", CV_STATE, AS_WORD, .words = states, .literal = "\"RUNNING\""},
+    {"/payload/task_id", CV_TASK, AS_TEXT, {CV_CORR}},
+    {"/payload/agent_id", CV_NONE, AS_TEXT, {CV_FROM}},
+    {"/payload/progress", CV_PERCENT, AS_RAW},
+    {"/payload/message", CV_TEXT, AS_TEXT},
+    {"/payload/phase", CV_PHASE, AS_TEXT},
+    {"/payload/checkpoint", CV_CHECKPOINT, AS_TEXT},
+    {"/payload/blockers", CV_BLOCKERS, AS_TEXTS},
+    {"/payload/notes", CV_NOTES, AS_TEXTS},
     END,
 };
 
 static const struct cv_row message[] = {
     ENVELOPE("NOTIFICATION"),
-    {.at = "/ttl_ms", .field = CV_DUE, .as = AS_TTL},
-    {.at = "/payload/subject", .field = CV_SUBJECT, .as = AS_TEXT},
-    {.at = "/payload/body", .field = CV_BODY, .as = AS_TEXT, .literal = "\"\""},
-    {.at = "/payload/agent_id", .field = CV_TO, .as = AS_TEXT},
-    {.at = "/payload/ref_message_id", .field = CV_REF, .as = AS_TEXT},
-    {.at = "/payload/priority", .field = CV_PRIORITY, .as = AS_NUMBERED, .words = priorities},
+    {"/ttl_ms", CV_DUE, AS_TTL},
+    {"/payload/subject", CV_SUBJECT, AS_TEXT},
+    {"/payload/body", CV_BODY, AS_TEXT, .literal = "\"\""},
+    {"/payload/agent_id", CV_TO, AS_TEXT},
+    {"/payload/ref_message_id", CV_REF, AS_TEXT},
+    {"/payload/priority", CV_PRIORITY, AS_NUMBERED, .words = priorities},
     END,
 };
 
 static const struct cv_row heartbeat[] = {
     ENVELOPE("HEARTBEAT"),
-    {.at = "/payload/agent_id", .alt = {CV_FROM}, .as = AS_TEXT, .literal = "\"unknown\""},
-    {.at = "/payload/state",
-     .field = CV_STATE,
-     .as = AS_WORD,
-     .words = states,
-     .literal = "\"RUNNING\""},
-    {.at = "/payload/health/task_id", .field = CV_TASK, .as = AS_TEXT},
-    {.at = "/payload/health/phase", .field = CV_PHASE, .as = AS_TEXT},
-    {.at = "/payload/health/checkpoint", .field = CV_CHECKPOINT, .as = AS_TEXT},
-    {.at = "/payload/progress", .field = CV_PERCENT, .as = AS_RAW},
+    {"/payload/agent_id", CV_NONE, AS_TEXT, {CV_FROM}, .literal = "\"unknown\""},
+    {"/payload/state", CV_STATE, AS_WORD, .words = states, .literal = "\"RUNNING\""},
+    {"/payload/health/task_id", CV_TASK, AS_TEXT},
+    {"/payload/health/phase", CV_PHASE, AS_TEXT},
+    {"/payload/health/checkpoint", CV_CHECKPOINT, AS_TEXT},
+    {"/payload/progress", CV_PERCENT, AS_RAW},
     END,
 };
 
 #define ACKED                                                                                      \
     ENVELOPE("ACKNOWLEDGEMENT"),                                                                   \
-        {.at = "/payload/ack_for_message_id",                                                      \
-         .field = CV_REF,                                                                          \
-         .as = AS_TEXT,                                                                            \
-         .alt = {CV_TASK, CV_CORR}},                                                               \
-    {                                                                                              \
-        .at = "/payload/task_id", .field = CV_TASK, .as = AS_TEXT                                  \
-    }
+        {"/payload/ack_for_message_id", CV_REF, AS_TEXT, {CV_TASK, CV_CORR}},                      \
+        CV_ROW("/payload/task_id", CV_TASK, AS_TEXT)
 
 static const struct cv_row ack[] = {
     ACKED,
-    {.at = "/payload/ack_stage", .field = CV_STAGE, .as = AS_TEXT, .literal = "\"READ\""},
-    {.at = "/payload/note", .field = CV_NOTES, .as = AS_JOINED},
+    {"/payload/ack_stage", CV_STAGE, AS_TEXT, .literal = "\"READ\""},
+    {"/payload/note", CV_NOTES, AS_JOINED},
     END,
 };
 
@@ -218,13 +182,10 @@ static const struct cv_word error_codes[] = {
 
 static const struct cv_row nack[] = {
     ACKED,
-    {.at = "/payload/ack_stage", .field = CV_STAGE, .as = AS_TEXT, .literal = "\"REJECTED\""},
-    {.at = "/payload/error_code",
-     .field = CV_CODE,
-     .as = AS_WORD,
-     .words = error_codes,
+    {"/payload/ack_stage", CV_STAGE, AS_TEXT, .literal = "\"REJECTED\""},
+    {"/payload/error_code", CV_CODE, AS_WORD, .words = error_codes,
      .literal = "\"VALIDATION_ERROR\""},
-    {.at = "/payload/note", .field = CV_NOTES, .as = AS_JOINED},
+    {"/payload/note", CV_NOTES, AS_JOINED},
     END,
 };
 
@@ -246,19 +207,16 @@ static const struct cv_word reasons[] = {{"unknown", "TASK_ESCALATION"},
 
 static const struct cv_row invocation[] = {
     ENVELOPE("HITL_INVOCATION"),
-    {.at = "/payload/invocation_id", .alt = {CV_ID}, .as = AS_TEXT},
-    {.at = "/payload/reason_type",
-     .field = CV_REASON,
-     .as = AS_WORD,
-     .words = reasons,
+    {"/payload/invocation_id", CV_NONE, AS_TEXT, {CV_ID}},
+    {"/payload/reason_type", CV_REASON, AS_WORD, .words = reasons,
      .literal = "\"TASK_ESCALATION\""},
-    {.at = "/payload/subject/task_id", .field = CV_TASK, .as = AS_TEXT},
-    {.at = "/payload/context/description", .field = CV_TEXT, .as = AS_TEXT, .alt = {CV_NOTES}},
-    {.at = "/payload/context/severity", .field = CV_SEVERITY, .as = AS_TEXT},
-    {.at = "/payload/context/ref_message_id", .field = CV_REF, .as = AS_TEXT},
-    {.at = "/payload/proposed_actions", .field = CV_SUGGESTED, .as = AS_TEXTS},
-    {.at = "/payload/suggested_action", .field = CV_SUGGESTED, .as = AS_TEXT},
-    {.at = "/payload/deadline_ts", .field = CV_DUE, .as = AS_TIME},
+    {"/payload/subject/task_id", CV_TASK, AS_TEXT},
+    {"/payload/context/description", CV_TEXT, AS_TEXT, {CV_NOTES}},
+    {"/payload/context/severity", CV_SEVERITY, AS_TEXT},
+    {"/payload/context/ref_message_id", CV_REF, AS_TEXT},
+    {"/payload/proposed_actions", CV_SUGGESTED, AS_TEXTS},
+    {"/payload/suggested_action", CV_SUGGESTED, AS_TEXT},
+    {"/payload/deadline_ts", CV_DUE, AS_TIME},
     END,
 };
 
@@ -270,25 +228,25 @@ static const struct cv_word decisions[] = {{"resume", "approve"},
 
 static const struct cv_row decision[] = {
     ENVELOPE("HITL_DECISION"),
-    {.at = "/payload/invocation_id", .field = CV_REF, .as = AS_TEXT, .alt = {CV_TASK, CV_CORR}},
-    {.at = "/payload/decision", .field = CV_WORD, .as = AS_WORD, .words = decisions},
-    {.at = "/payload/rationale", .field = CV_NOTES, .as = AS_JOINED, .literal = "\"\""},
-    {.at = "/payload/operator", .field = CV_OPERATOR, .as = AS_TEXT},
-    {.at = "/payload/decided_at", .alt = {CV_TIME}, .as = AS_TIME},
-    {.at = "/payload/task_id", .field = CV_TASK, .as = AS_TEXT},
+    {"/payload/invocation_id", CV_REF, AS_TEXT, {CV_TASK, CV_CORR}},
+    {"/payload/decision", CV_WORD, AS_WORD, .words = decisions},
+    {"/payload/rationale", CV_NOTES, AS_JOINED, .literal = "\"\""},
+    {"/payload/operator", CV_OPERATOR, AS_TEXT},
+    {"/payload/decided_at", CV_NONE, AS_TIME, {CV_TIME}},
+    {"/payload/task_id", CV_TASK, AS_TEXT},
     END,
 };
 
 static const struct cv_row proposal[] = {
     ENVELOPE("NEGOTIATION"),
     CV_CONST("/payload/artifact_type", "\"CODE\""),
-    {.at = "/payload/artifact_id", .field = CV_REF, .as = AS_TEXT},
-    {.at = "/payload/artifact", .field = CV_ARTIFACT, .as = AS_TEXT},
+    {"/payload/artifact_id", CV_REF, AS_TEXT},
+    {"/payload/artifact", CV_ARTIFACT, AS_TEXT},
     CV_CONST("/payload/artifact_content_type", "\"text/uri-list\""),
-    {.at = "/payload/requested_critics", .field = CV_TO, .as = AS_LONE, .literal = "[]"},
-    {.at = "/payload/negotiation_room_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_CORR}},
-    {.at = "/payload/dispatch_ref", .field = CV_SUBJECT, .as = AS_TEXT},
-    {.at = "/payload/notes", .field = CV_NOTES, .as = AS_JOINED},
+    {"/payload/requested_critics", CV_TO, AS_LONE, .literal = "[]"},
+    {"/payload/negotiation_room_id", CV_TASK, AS_TEXT, {CV_CORR}},
+    {"/payload/dispatch_ref", CV_SUBJECT, AS_TEXT},
+    {"/payload/notes", CV_NOTES, AS_JOINED},
     END,
 };
 
@@ -297,141 +255,83 @@ static const struct cv_word passed[] = {
 
 static const struct cv_row vote_for[] = {
     ENVELOPE("NEGOTIATION"),
-    {.at = "/payload/negotiation_room_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_CORR}},
-    {.at = "/payload/critic_id", .alt = {CV_FROM}, .as = AS_TEXT},
-    {.at = "/payload/score", .alt = {CV_WORD}, .as = AS_NUMBERED, .words = passed},
-    {.at = "/payload/confidence", .field = CV_CONFIDENCE, .as = AS_RAW},
+    {"/payload/negotiation_room_id", CV_TASK, AS_TEXT, {CV_CORR}},
+    {"/payload/critic_id", CV_NONE, AS_TEXT, {CV_FROM}},
+    {"/payload/score", CV_NONE, AS_NUMBERED, {CV_WORD}, .words = passed},
+    {"/payload/confidence", CV_CONFIDENCE, AS_RAW},
     CV_CONST("/payload/passed", "true"),
     CV_IMPLIES(CV_WORD, "approved"),
-    {.at = "/payload/recommendations", .field = CV_NOTES, .as = AS_JOINED},
+    {"/payload/recommendations", CV_NOTES, AS_JOINED},
     END,
 };
 static const struct cv_row vote_against[] = {
     ENVELOPE("NEGOTIATION"),
-    {.at = "/payload/negotiation_room_id", .field = CV_TASK, .as = AS_TEXT, .alt = {CV_CORR}},
-    {.at = "/payload/critic_id", .alt = {CV_FROM}, .as = AS_TEXT},
-    {.at = "/payload/score", .alt = {CV_WORD}, .as = AS_NUMBERED, .words = passed},
-    {.at = "/payload/confidence", .field = CV_CONFIDENCE, .as = AS_RAW},
+    {"/payload/negotiation_room_id", CV_TASK, AS_TEXT, {CV_CORR}},
+    {"/payload/critic_id", CV_NONE, AS_TEXT, {CV_FROM}},
+    {"/payload/score", CV_NONE, AS_NUMBERED, {CV_WORD}, .words = passed},
+    {"/payload/confidence", CV_CONFIDENCE, AS_RAW},
     CV_CONST("/payload/passed", "false"),
     CV_IMPLIES(CV_WORD, "rejected"),
-    {.at = "/payload/weaknesses", .field = CV_CRITIQUE, .as = AS_TEXTS, .literal = "[]"},
-    {.at = "/payload/recommendations", .field = CV_NOTES, .as = AS_JOINED},
+    {"/payload/weaknesses", CV_CRITIQUE, AS_TEXTS, .literal = "[]"},
+    {"/payload/recommendations", CV_NOTES, AS_JOINED},
     END,
 };
 
 /* Read only: a handoff's own answers. */
 static const struct cv_row accepted[] = {
     ENVELOPE("DATA"),
-    {.at = "/payload/request_id", .field = CV_TASK, .as = AS_TEXT},
+    {"/payload/request_id", CV_TASK, AS_TEXT},
     CV_CONST("/payload/accepted", "true"),
     CV_IMPLIES(CV_STAGE, "READ"),
-    {.at = "/payload/accepting_agent", .alt = {CV_FROM}, .as = AS_TEXT},
+    {"/payload/accepting_agent", CV_NONE, AS_TEXT, {CV_FROM}},
     END,
 };
 static const struct cv_row declined[] = {
     ENVELOPE("DATA"),
-    {.at = "/payload/request_id", .field = CV_TASK, .as = AS_TEXT},
+    {"/payload/request_id", CV_TASK, AS_TEXT},
     CV_CONST("/payload/accepted", "false"),
     CV_IMPLIES(CV_STAGE, "REJECTED"),
-    {.at = "/payload/rejection_reason", .field = CV_NOTES, .as = AS_JOINED},
+    {"/payload/rejection_reason", CV_NOTES, AS_JOINED},
     END,
 };
 
-#define STAGE(word)                                                                                \
-    {                                                                                              \
-        {"/message_type", "ACKNOWLEDGEMENT"},                                                      \
-        {                                                                                          \
-            "/payload/ack_stage", word                                                             \
-        }                                                                                          \
-    }
-
 static const struct cv_shape shapes[] = {
-    {.type = "task_submission",
-     .kind = CVK_DISPATCH,
-     .kinds = CVK_DISPATCH,
-     .when = {{"/payload/params", NULL}, {"/payload/task_id", NULL}},
-     CV_ROWS(submission)},
-    {.type = "task",
-     .kind = CVK_DISPATCH,
-     .when = {{"/message_type", "DATA"}, {"/payload/task_type", NULL}},
-     CV_ROWS(task)},
-    {.type = "handoff_request",
-     .kind = CVK_HANDOFF,
-     .kinds = CVK_HANDOFF,
-     .when = {{"/payload/request_id", NULL}, {"/payload/context_snapshot", NULL}},
-     CV_ROWS(handoff)},
-    {.type = "handoff_accept",
-     .kind = CVK_ACK,
-     .when = {{"/payload/request_id", NULL}, {"/payload/accepted", "true"}},
-     CV_ROWS(accepted)},
-    {.type = "handoff_reject",
-     .kind = CVK_NACK,
-     .when = {{"/payload/request_id", NULL}, {"/payload/accepted", "false"}},
-     CV_ROWS(declined)},
-    {.type = "ack/received",
-     .kind = CVK_ACK,
-     .kinds = CVK_ACK,
-     .when = STAGE("RECEIVED"),
-     CV_ROWS(ack)},
-    {.type = "ack/read", .kind = CVK_ACK, .when = STAGE("READ"), CV_ROWS(ack)},
-    {.type = "ack/fulfilled", .kind = CVK_ACK, .when = STAGE("FULFILLED"), CV_ROWS(ack)},
-    {.type = "nack",
-     .kind = CVK_NACK,
-     .kinds = CVK_NACK,
-     .when = {{"/message_type", "ACKNOWLEDGEMENT"}},
-     CV_ROWS(nack)},
-    {.type = "hitl_invocation",
-     .kind = CVK_ESCALATION,
-     .kinds = CVK_ESCALATION,
-     .when = {{"/message_type", "HITL_INVOCATION"}},
-     CV_ROWS(invocation)},
-    {.type = "hitl_decision",
-     .kind = CVK_DECISION,
-     .kinds = CVK_DECISION,
-     .when = {{"/payload/invocation_id", NULL}, {"/payload/decision", NULL}},
-     CV_ROWS(decision)},
-    {.type = "heartbeat",
-     .kind = CVK_HEARTBEAT,
-     .kinds = CVK_HEARTBEAT,
-     .when = {{"/message_type", "HEARTBEAT"}},
-     CV_ROWS(heartbeat)},
-    {.type = "room_proposal",
-     .kind = CVK_REVIEW,
-     .kinds = CVK_REVIEW,
-     .when = {{"/message_type", "NEGOTIATION"},
-              {"/payload/artifact_id", NULL},
-              {"/payload/requested_critics", NULL}},
-     CV_ROWS(proposal)},
-    {.type = "room_vote/for",
-     .kind = CVK_VERDICT,
-     .kinds = CVK_VERDICT,
-     .when = {{"/message_type", "NEGOTIATION"},
-              {"/payload/passed", "true"},
-              {"/payload/confidence", NULL}},
-     .if_field = CV_WORD,
-     .if_words = "approved approved_with_fix",
-     CV_ROWS(vote_for)},
-    {.type = "room_vote/against",
-     .kind = CVK_VERDICT,
-     .kinds = CVK_VERDICT,
-     .when = {{"/message_type", "NEGOTIATION"},
-              {"/payload/passed", "false"},
-              {"/payload/confidence", NULL}},
-     CV_ROWS(vote_against)},
-    {.type = "notification/status",
-     .kind = CVK_RESULT,
-     .kinds = CVK_RESULT,
-     .when = {{"/message_type", "NOTIFICATION"}, {"/payload/status", NULL}},
-     CV_ROWS(result)},
-    {.type = "notification/state",
-     .kind = CVK_PROGRESS,
-     .kinds = CVK_PROGRESS,
-     .when = {{"/message_type", "NOTIFICATION"}, {"/payload/state", NULL}},
-     CV_ROWS(progress)},
-    {.type = "notification",
-     .kind = CVK_MESSAGE,
-     .kinds = CVK_MESSAGE,
-     .when = {{"/message_type", "NOTIFICATION"}, {"/payload/body", NULL}},
-     CV_ROWS(message)},
+    {CV_SHAPE("task_submission", CVK_DISPATCH, CVK_DISPATCH, submission, {"/payload/params", NULL},
+              {"/payload/task_id", NULL})},
+    {CV_SHAPE("task", CVK_DISPATCH, 0, task, {"/message_type", "DATA"},
+              {"/payload/task_type", NULL})},
+    {CV_SHAPE("handoff_request", CVK_HANDOFF, CVK_HANDOFF, handoff, {"/payload/request_id", NULL},
+              {"/payload/context_snapshot", NULL})},
+    {CV_SHAPE("handoff_accept", CVK_ACK, 0, accepted, {"/payload/request_id", NULL},
+              {"/payload/accepted", "true"})},
+    {CV_SHAPE("handoff_reject", CVK_NACK, 0, declined, {"/payload/request_id", NULL},
+              {"/payload/accepted", "false"})},
+    {CV_SHAPE("ack/received", CVK_ACK, CVK_ACK, ack, {"/message_type", "ACKNOWLEDGEMENT"},
+              {"/payload/ack_stage", "RECEIVED"})},
+    {CV_SHAPE("ack/read", CVK_ACK, 0, ack, {"/message_type", "ACKNOWLEDGEMENT"},
+              {"/payload/ack_stage", "READ"})},
+    {CV_SHAPE("ack/fulfilled", CVK_ACK, 0, ack, {"/message_type", "ACKNOWLEDGEMENT"},
+              {"/payload/ack_stage", "FULFILLED"})},
+    {CV_SHAPE("nack", CVK_NACK, CVK_NACK, nack, {"/message_type", "ACKNOWLEDGEMENT"})},
+    {CV_SHAPE("hitl_invocation", CVK_ESCALATION, CVK_ESCALATION, invocation,
+              {"/message_type", "HITL_INVOCATION"})},
+    {CV_SHAPE("hitl_decision", CVK_DECISION, CVK_DECISION, decision,
+              {"/payload/invocation_id", NULL}, {"/payload/decision", NULL})},
+    {CV_SHAPE("heartbeat", CVK_HEARTBEAT, CVK_HEARTBEAT, heartbeat,
+              {"/message_type", "HEARTBEAT"})},
+    {CV_SHAPE("room_proposal", CVK_REVIEW, CVK_REVIEW, proposal, {"/message_type", "NEGOTIATION"},
+              {"/payload/artifact_id", NULL}, {"/payload/requested_critics", NULL})},
+    {CV_SHAPE("room_vote/for", CVK_VERDICT, CVK_VERDICT, vote_for, {"/message_type", "NEGOTIATION"},
+              {"/payload/passed", "true"}, {"/payload/confidence", NULL}),
+     .if_field = CV_WORD, .if_words = "approved approved_with_fix"},
+    {CV_SHAPE("room_vote/against", CVK_VERDICT, CVK_VERDICT, vote_against,
+              {"/message_type", "NEGOTIATION"}, {"/payload/passed", "false"},
+              {"/payload/confidence", NULL})},
+    {CV_SHAPE("notification/status", CVK_RESULT, CVK_RESULT, result,
+              {"/message_type", "NOTIFICATION"}, {"/payload/status", NULL})},
+    {CV_SHAPE("notification/state", CVK_PROGRESS, CVK_PROGRESS, progress,
+              {"/message_type", "NOTIFICATION"}, {"/payload/state", NULL})},
+    {CV_SHAPE("notification", CVK_MESSAGE, CVK_MESSAGE, message, {"/message_type", "NOTIFICATION"},
+              {"/payload/body", NULL})},
 };
 const struct cv_shapes amp_cv_shapes_sw4rm = {.v = shapes, .n = CV_COUNT(shapes), .outer_to = true};
