@@ -21,6 +21,8 @@ static void test_refused(void)
         {"{\"minLength\":1.5}", "invalid_schema", "#/minLength"},
         {"{\"required\":\"a\"}", "invalid_schema", "#/required"},
         {"{\"required\":[1]}", "invalid_schema", "#/required/0"},
+        {"{\"properties\":{\"a\":{}},\"required\":{\"a\":\"a\"}}", "invalid_schema",
+         "#/required: an array of names is expected"},
         {"{\"enum\":1}", "invalid_schema", "#/enum"},
         {"{\"allOf\":[]}", "invalid_schema", "#/allOf"},
         {"{\"anyOf\":{}}", "invalid_schema", "#/anyOf"},

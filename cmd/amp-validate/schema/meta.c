@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "schema.h"
+#include "schema/compile/compiler.h"
 
 struct misfit {
     const struct amp_tape *tape;
@@ -43,15 +44,6 @@ static int check(const struct amp_schema *meta, const struct misfit *m, struct a
     return valid > 0 ? 0 : -1;
 }
 
-/* The drafts' own. */
-static bool is_known(struct amp_span uri)
-{
-    return amp_span_is(uri, "https://json-schema.org/draft/2020-12/schema") ||
-           amp_span_is(uri, "http://json-schema.org/draft/2020-12/schema") ||
-           amp_span_is(uri, "http://json-schema.org/draft-07/schema") ||
-           amp_span_is(uri, "https://json-schema.org/draft-07/schema");
-}
-
 static int check_tape(const struct amp_tape *t, struct user_files *files, const char *name,
                       struct amp_error *err)
 {
@@ -65,7 +57,7 @@ static int check_tape(const struct amp_tape *t, struct user_files *files, const 
         return -1;
     if (uri.n > 0 && uri.p[uri.n - 1] == '#')
         uri.n--;
-    if (is_known(uri) || user_files_resolve(files, uri, &text) < 0)
+    if (amp_draft_find(uri) != AMP_DRAFT_NONE || user_files_resolve(files, uri, &text) < 0)
         return 0; /* the compiler has been content with it */
     AMP_FREE char *base = amp_span_dup(uri);
     struct amp_schema_options how = {

@@ -1,9 +1,9 @@
 /*
- * The check: a walk over program and tape together. It answers yes or no and stops at the first
- * no; when notes are taken (r->explain) it goes on and notes every rule that does not hold.
+ * The check: a walk over program and tape together. It stops at the first rule that does not hold;
+ * with r->explain it continues and notes every such rule.
  *
- * Marks exist only below an unevaluatedProperties or unevaluatedItems: a branch that may fail gets
- * marks of its own, which are merged when it held, so a failed branch leaves nothing behind.
+ * Marks exist only below an unevaluatedProperties or unevaluatedItems. A branch that may fail gets
+ * marks of its own, which are merged if the branch holds.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -17,10 +17,15 @@
 
 enum { STEPS = 4000000, STEPS_A_TOKEN = 64 };
 
-void amp_run_start(struct amp_schema_run *r)
+void amp_run_start(struct amp_schema_run *r, const struct amp_schema *s, const struct amp_tape *t,
+                   struct amp_error *err)
 {
-    r->patterns = 0;
-    r->budget = STEPS + STEPS_A_TOKEN * (int64_t)r->t->n;
+    r->schema = s;
+    r->t = t;
+    r->err = err;
+    r->failed = r->explain = false;
+    r->depth = r->n_scope = r->n_bits = r->n_notes = r->branches = r->patterns = 0;
+    r->budget = STEPS + STEPS_A_TOKEN * (int64_t)t->n;
 }
 
 bool amp_run_fail(struct amp_schema_run *r, const char *code, const char *what)
@@ -165,7 +170,7 @@ struct number {
     struct amp_decimal exact;
 };
 
-static int compare(struct number *v, const struct amp_bound *b, struct amp_span text)
+static int compare_bound(struct number *v, const struct amp_bound *b, struct amp_span text)
 {
     if (v->small && b->small)
         return (v->i > b->i) - (v->i < b->i);
@@ -188,27 +193,27 @@ static __attribute__((noinline)) bool check_number(struct amp_schema_run *r,
         v.i = amp_small_int(text.p, k->len);
         v.small = true;
     }
-    if (b->minimum && compare(&v, b->minimum, text) < 0 &&
+    if (b->minimum && compare_bound(&v, b->minimum, text) < 0 &&
         amp_run_stop(r, &ok, n, "minimum", tok, b->minimum))
         return false;
-    if (b->maximum && compare(&v, b->maximum, text) > 0 &&
+    if (b->maximum && compare_bound(&v, b->maximum, text) > 0 &&
         amp_run_stop(r, &ok, n, "maximum", tok, b->maximum))
         return false;
-    if (b->above && compare(&v, b->above, text) <= 0 &&
+    if (b->above && compare_bound(&v, b->above, text) <= 0 &&
         amp_run_stop(r, &ok, n, "exclusiveMinimum", tok, b->above))
         return false;
-    if (b->below && compare(&v, b->below, text) >= 0 &&
+    if (b->below && compare_bound(&v, b->below, text) >= 0 &&
         amp_run_stop(r, &ok, n, "exclusiveMaximum", tok, b->below))
         return false;
     if (b->multiple) {
-        bool whole;
+        bool fits;
         if (v.small && b->multiple->small) {
-            whole = v.i % b->multiple->i == 0;
+            fits = v.i % b->multiple->i == 0;
         } else {
             struct amp_decimal d = amp_decimal_read(text);
-            whole = amp_decimal_multiple(&d, &b->multiple->exact);
+            fits = amp_decimal_multiple(&d, &b->multiple->exact);
         }
-        if (!whole && amp_run_stop(r, &ok, n, "multipleOf", tok, b->multiple))
+        if (!fits && amp_run_stop(r, &ok, n, "multipleOf", tok, b->multiple))
             return false;
     }
     return ok;
@@ -226,7 +231,7 @@ const struct amp_node *amp_run_dynamic(struct amp_schema_run *r, const struct am
     return d->fallback;
 }
 
-/* A branch that may fail without harm: no notes, marks of its own, merged when it holds. */
+/* Checks a branch that may fail: without notes, and with marks of its own. */
 static bool try_branch(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                        const struct amp_marks *m)
 {
@@ -282,29 +287,17 @@ static bool check_place(struct amp_schema_run *r, const struct amp_node *n, uint
                         const struct amp_marks *m)
 {
     const struct amp_place_rules *p = n->place;
-    bool ok = true, keep = r->explain;
-    if (p->ref && !amp_run_node(r, p->ref, tok, m)) {
-        ok = false;
-        if (!keep)
+    bool ok = true;
+    if (p->ref && amp_run_stop_unless(r, &ok, amp_run_node(r, p->ref, tok, m)))
+        return false;
+    if (p->dynamic &&
+        amp_run_stop_unless(r, &ok, amp_run_node(r, amp_run_dynamic(r, p->dynamic), tok, m)))
+        return false;
+    for (uint32_t i = 0; i < p->all.n; i++)
+        if (amp_run_stop_unless(r, &ok, amp_run_node(r, p->all.at[i], tok, m)))
             return false;
-    }
-    if (p->dynamic && !amp_run_node(r, amp_run_dynamic(r, p->dynamic), tok, m)) {
-        ok = false;
-        if (!keep)
-            return false;
-    }
-    for (uint32_t i = 0; i < p->all.n; i++) {
-        if (!amp_run_node(r, p->all.at[i], tok, m)) {
-            ok = false;
-            if (!keep)
-                return false;
-        }
-    }
-    if ((p->any.n || p->one.n) && !check_choices(r, n, tok, m)) {
-        ok = false;
-        if (!keep)
-            return false;
-    }
+    if ((p->any.n || p->one.n) && amp_run_stop_unless(r, &ok, check_choices(r, n, tok, m)))
+        return false;
     if (p->not_ && try_branch(r, p->not_, tok, NULL) && !r->failed &&
         amp_run_stop(r, &ok, n, "not", tok, NULL))
         return false;
@@ -316,7 +309,7 @@ static bool check_place(struct amp_schema_run *r, const struct amp_node *n, uint
     return ok && !r->failed;
 }
 
-/* Children that nothing else has looked at. */
+/* Checks the children that no other rule concerned. */
 static bool check_unevaluated(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                               const struct amp_node *child, const struct amp_marks *m)
 {
@@ -331,15 +324,11 @@ static bool check_unevaluated(struct amp_schema_run *r, const struct amp_node *n
         if (amp_marked(r, m, i))
             continue;
         if (amp_node_is_false(child)) {
-            struct amp_span name = {"", 0};
-            if (object)
-                name = amp_tok_raw(r->t, k);
+            struct amp_span name = object ? amp_tok_raw(r->t, k) : (struct amp_span){"", 0};
             if (amp_run_stop_at(r, &ok, n, keyword, value, NULL, name))
                 return false;
-        } else if (!amp_run_node(r, child, value, NULL)) {
-            ok = false;
-            if (!r->explain)
-                return false;
+        } else if (amp_run_stop_unless(r, &ok, amp_run_node(r, child, value, NULL))) {
+            return false;
         }
         amp_mark(r, m, i);
     }
@@ -353,7 +342,7 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
     bool ok = true;
     if (!(n->types >> k->type & 1)) {
         amp_run_stop(r, &ok, n, n->types ? "type" : "false", tok, NULL);
-        return false; /* of another type: nothing further is worth saying */
+        return false; /* other violations of a value of another type are not reported */
     }
     for (const struct amp_value_rules *v = n->values; v; v = v->also)
         if (!value_is_one_of(r, n, v, tok) &&
@@ -361,8 +350,7 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
             return false;
     switch (k->type) {
     case AMP_JSON_STRING:
-        if (n->string && !check_string(r, n, tok))
-            ok = false;
+        ok &= !n->string || check_string(r, n, tok);
         break;
     case AMP_JSON_NUMBER:
         if (n->integer && (k->flags & AMP_TOK_FRACTION)) {
@@ -370,29 +358,24 @@ static bool check_rules(struct amp_schema_run *r, const struct amp_node *n, uint
             if (!amp_decimal_is_integer(&d) && amp_run_stop(r, &ok, n, "type", tok, NULL))
                 return false;
         }
-        if (n->number && !check_number(r, n, tok))
-            ok = false;
+        ok &= !n->number || check_number(r, n, tok);
         break;
     case AMP_JSON_OBJECT:
-        if (n->object && !amp_run_object(r, n, tok, m))
-            ok = false;
+        ok &= !n->object || amp_run_object(r, n, tok, m);
         break;
     case AMP_JSON_ARRAY:
-        if (n->array && !amp_run_array(r, n, tok, m))
-            ok = false;
+        ok &= !n->array || amp_run_array(r, n, tok, m);
         break;
     default:
         break;
     }
     if (!ok && !r->explain)
         return false;
-    if (n->place && !check_place(r, n, tok, m))
-        ok = false;
-    return ok;
+    return (!n->place || check_place(r, n, tok, m)) && ok;
 }
 
-/* Most values are short texts and small numbers: they are seen to here, where nothing is built up
- * for the rules that they do not have. */
+/* Most values are short texts and small numbers. They are checked here, without preparations for
+ * rules that they do not have. */
 bool amp_run_leaf(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
 {
     const struct amp_tok *k = &r->t->tok[tok];
@@ -504,13 +487,7 @@ void amp_schema_run_free(struct amp_schema_run *r)
 int amp_schema_check(const struct amp_schema *s, struct amp_schema_run *r, const struct amp_tape *t,
                      uint32_t tok, struct amp_error *err)
 {
-    struct amp_error unread;
-    r->schema = s;
-    r->t = t;
-    r->err = err ? err : &unread;
-    r->failed = r->explain = false;
-    r->depth = r->n_scope = r->n_bits = 0;
-    amp_run_start(r);
+    amp_run_start(r, s, t, err);
     bool ok = amp_run_node(r, s->root, tok, NULL);
     return r->failed ? -1 : ok;
 }

@@ -1,5 +1,5 @@
-/* The check of objects and arrays. Members are looked up by the hash that the scanner left in their
- * keys, so a usual object costs one table look-up a member. */
+/* The check of objects and arrays. Members are found by the hashes that the scanner put into their
+ * keys, so a usual object costs one look-up for each member. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 
 enum { PAID = 16 }; /* containers of more children are counted as steps */
 
-static const struct amp_property *find_property(const struct amp_schema_run *r,
-                                                const struct amp_object_rules *o, uint32_t key)
+const struct amp_property *amp_run_property(const struct amp_schema_run *r,
+                                            const struct amp_object_rules *o, uint32_t key)
 {
     const struct amp_tok *k = &r->t->tok[key];
     if (!o->slots)
@@ -29,13 +29,7 @@ static const struct amp_property *find_property(const struct amp_schema_run *r,
     return NULL;
 }
 
-const struct amp_property *amp_run_property(const struct amp_schema_run *r,
-                                            const struct amp_object_rules *o, uint32_t key)
-{
-    return find_property(r, o, key);
-}
-
-/* One member against the pattern properties; *found when any applied. */
+/* One member against the pattern properties; sets *found if one applied. */
 static bool check_patterns(struct amp_schema_run *r, const struct amp_node *n, uint32_t key,
                            bool *found)
 {
@@ -55,11 +49,8 @@ static bool check_patterns(struct amp_schema_run *r, const struct amp_node *n, u
         *found = true;
         if (!amp_run_spend(r, 1))
             return false;
-        if (!amp_run_node(r, o->patterns[i].node, key + 1, NULL)) {
-            ok = false;
-            if (!r->explain)
-                return false;
-        }
+        if (amp_run_stop_unless(r, &ok, amp_run_node(r, o->patterns[i].node, key + 1, NULL)))
+            return false;
     }
     return ok;
 }
@@ -69,35 +60,25 @@ static bool check_member(struct amp_schema_run *r, const struct amp_node *n, uin
 {
     const struct amp_object_rules *o = n->object;
     bool ok = true, found = p && p->node;
-    if (found && !amp_run_child(r, p->node, key + 1)) {
-        ok = false;
-        if (!r->explain)
-            return false;
-    }
-    if (o->n_patterns && !check_patterns(r, n, key, &found)) {
-        ok = false;
-        if (!r->explain)
-            return false;
-    }
+    if (found && amp_run_stop_unless(r, &ok, amp_run_child(r, p->node, key + 1)))
+        return false;
+    if (o->n_patterns && amp_run_stop_unless(r, &ok, check_patterns(r, n, key, &found)))
+        return false;
     if (!found && o->additional) {
         found = true;
         if (amp_node_is_false(o->additional)) {
             if (amp_run_stop_at(r, &ok, n, "additionalProperties", key + 1, NULL,
                                 amp_tok_raw(r->t, key)))
                 return false;
-        } else if (!amp_run_node(r, o->additional, key + 1, NULL)) {
-            ok = false;
-            if (!r->explain)
-                return false;
+        } else if (amp_run_stop_unless(r, &ok, amp_run_node(r, o->additional, key + 1, NULL))) {
+            return false;
         }
     }
     *known = found;
-    if (o->names && !amp_run_node(r, o->names, key, NULL))
-        ok = false;
-    return ok;
+    return (!o->names || amp_run_node(r, o->names, key, NULL)) && ok;
 }
 
-/* Marks the required properties that are there, by number. */
+/* Marks the required properties that are present, by number. */
 static bool mark_required(struct amp_schema_run *r, const struct amp_object_rules *o, uint32_t tok,
                           struct amp_marks *seen)
 {
@@ -105,14 +86,15 @@ static bool mark_required(struct amp_schema_run *r, const struct amp_object_rule
     if (!amp_marks_push(r, o->n_required, seen))
         return false;
     for (uint32_t key = tok + 1; key < t[tok].next; key = t[key + 1].next) {
-        const struct amp_property *p = find_property(r, o, key);
+        const struct amp_property *p = amp_run_property(r, o, key);
         if (p && p->required)
             amp_mark(r, seen, p->required);
     }
     return true;
 }
 
-/* `seen` tells about the first 64; of more there is another look. */
+/* `seen` has a bit for each of the first 64 required properties; if there are more, all are looked
+ * up again. */
 __attribute__((cold, noinline)) static bool note_missing(struct amp_schema_run *r,
                                                          const struct amp_node *n, uint32_t tok,
                                                          uint64_t seen, bool *ok)
@@ -154,16 +136,13 @@ static bool check_dependents(struct amp_schema_run *r, const struct amp_node *n,
                 amp_run_stop_at(r, &ok, n, d->keyword, tok, d, d->required[k]))
                 return false;
         }
-        if (d->node && !amp_run_node(r, d->node, tok, m)) {
-            ok = false;
-            if (!r->explain)
-                return false;
-        }
+        if (d->node && amp_run_stop_unless(r, &ok, amp_run_node(r, d->node, tok, m)))
+            return false;
     }
     return ok;
 }
 
-/* What is known of a shape stands in one of two places. */
+/* The first of two places for what is known of a shape. */
 static struct amp_run_shape *shape_slot(struct amp_schema_run *r, const struct amp_node *n,
                                         uint16_t shape)
 {
@@ -178,11 +157,11 @@ static inline bool shape_is(const struct amp_schema_run *r, const struct amp_run
            s->tape == amp_tape_shapes(r->t);
 }
 
-/* The one node that a member meets, NULL for none; false where it meets several. */
+/* Finds the one node that checks a member, or NULL; false if several do. */
 static bool only_node(struct amp_schema_run *r, const struct amp_object_rules *o, uint32_t key,
                       const struct amp_node **only)
 {
-    const struct amp_property *p = find_property(r, o, key);
+    const struct amp_property *p = amp_run_property(r, o, key);
     uint32_t found = p && p->node;
     *only = found ? p->node : NULL;
     for (uint32_t i = 0; i < o->n_patterns; i++) {
@@ -197,7 +176,7 @@ static bool only_node(struct amp_schema_run *r, const struct amp_object_rules *o
     return found <= 1;
 }
 
-/* Remembers which node each member meets, after the object was found valid: its keys are right. */
+/* Remembers which node checks each member, after the object was found valid. */
 static void keep_shape(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
 {
     const struct amp_object_rules *o = n->object;
@@ -237,7 +216,7 @@ static bool check_members(struct amp_schema_run *r, struct amp_run_shape *s, uin
     return i == count;
 }
 
-/* The usual object: named properties, perhaps nothing further, and nobody who asks why. */
+/* The usual object: named properties, no patterns, and no explanation. */
 static bool check_usual(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
 {
     const struct amp_object_rules *o = n->object;
@@ -246,7 +225,7 @@ static bool check_usual(struct amp_schema_run *r, const struct amp_node *n, uint
     uint64_t seen = 0;
     bool ok = true;
     for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
-        const struct amp_property *p = find_property(r, o, key);
+        const struct amp_property *p = amp_run_property(r, o, key);
         const struct amp_node *child = p ? p->node : NULL;
         if (child ? !amp_run_child(r, child, key + 1) : o->additional != NULL)
             return false;
@@ -288,30 +267,26 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
         return true;
     }
     for (uint32_t i = 0; i < count; i++, key = t[key + 1].next) {
-        const struct amp_property *p = find_property(r, o, key);
+        const struct amp_property *p = amp_run_property(r, o, key);
         bool known = false;
         if (p && p->required && p->required <= 64)
             seen |= 1ull << (p->required - 1);
-        if (!check_member(r, n, key, p, &known)) {
-            ok = false;
-            if (!r->explain)
-                return false;
-        }
+        if (amp_run_stop_unless(r, &ok, check_member(r, n, key, p, &known)))
+            return false;
         if (known && m)
             amp_mark(r, m, i);
     }
     if (((seen & o->required) != o->required || o->n_required > 64) &&
         !note_missing(r, n, tok, seen, &ok) && !r->explain)
         return false;
-    if (o->n_dependents && !check_dependents(r, n, tok, m))
-        ok = false;
+    ok &= !o->n_dependents || check_dependents(r, n, tok, m);
     if (ok && !m && !r->explain)
         keep_shape(r, n, tok);
     return ok;
 }
 
 /* Two equal elements of a long array are found through a table of hashes. */
-static bool many_unique(struct amp_schema_run *r, uint32_t tok, uint32_t *second)
+static bool are_many_unique(struct amp_schema_run *r, uint32_t tok, uint32_t *second)
 {
     const struct amp_tok *t = r->t->tok;
     size_t slots = 64;
@@ -342,11 +317,11 @@ static bool many_unique(struct amp_schema_run *r, uint32_t tok, uint32_t *second
     return true;
 }
 
-static bool unique(struct amp_schema_run *r, uint32_t tok, uint32_t *second)
+static bool are_unique(struct amp_schema_run *r, uint32_t tok, uint32_t *second)
 {
     const struct amp_tok *t = r->t->tok;
     if (t[tok].count > 16)
-        return many_unique(r, tok, second);
+        return are_many_unique(r, tok, second);
     for (uint32_t k = tok + 1; k < t[tok].next; k = t[k].next)
         for (uint32_t j = tok + 1; j < k; j = t[j].next)
             if (amp_tape_equal(r->t, j, r->t, k)) {
@@ -402,30 +377,25 @@ bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t 
         return false;
     if (count > a->max && amp_run_stop(r, &ok, n, "maxItems", tok, NULL))
         return false;
-    if (a->n_prefix || a->items) {
+    if (a->prefix.n || a->items) {
         for (uint32_t i = 0; i < count; i++, k = t[k].next) {
-            const struct amp_node *child = i < a->n_prefix ? a->prefix[i] : a->items;
+            const struct amp_node *child = i < a->prefix.n ? a->prefix.at[i] : a->items;
             if (!child)
                 break;
             if (m)
                 amp_mark(r, m, i);
-            if (i >= a->n_prefix && amp_node_is_false(child)) {
+            if (i >= a->prefix.n && amp_node_is_false(child)) {
                 if (amp_run_stop(r, &ok, n, a->items_keyword, k, NULL))
                     return false;
-            } else if (!amp_run_child(r, child, k)) {
-                ok = false;
-                if (!r->explain)
-                    return false;
+            } else if (amp_run_stop_unless(r, &ok, amp_run_child(r, child, k))) {
+                return false;
             }
         }
     }
     if (a->unique && count > 1 && !amp_run_spend(r, (t[tok].next - tok) / 8))
         return false;
-    if (a->unique && count > 1 && !unique(r, tok, &second)) {
-        if (r->failed || amp_run_stop(r, &ok, n, "uniqueItems", second, NULL))
-            return false;
-    }
-    if (a->contains && !check_contains(r, n, tok, m))
-        ok = false;
-    return ok;
+    if (a->unique && count > 1 && !are_unique(r, tok, &second) &&
+        (r->failed || amp_run_stop(r, &ok, n, "uniqueItems", second, NULL)))
+        return false;
+    return (!a->contains || check_contains(r, n, tok, m)) && ok;
 }

@@ -1,5 +1,4 @@
-/* What was expected, in words: for each keyword what its rule asks for, and the word that was
- * probably meant. */
+/* Describes what each keyword expects, and finds the word that was probably meant. */
 #include <string.h>
 
 #include "schema/check/run.h"
@@ -8,42 +7,42 @@
 
 enum { LISTED = 12, SHOWN = 80, MOST_NAMES = 4096, MOST_SCHEMAS = 256 };
 
-static void say(struct amp_schema_run *r, const char *text)
+static void add_text(struct amp_schema_run *r, const char *text)
 {
-    amp_buf_str(&r->expected, text, NULL); /* what does not fit is left out */
+    amp_buf_str(&r->expected, text, NULL); /* text that does not fit is left out */
 }
 
-static void say_item(struct amp_schema_run *r, struct amp_span text, uint32_t i)
+static void add_item(struct amp_schema_run *r, struct amp_span text, uint32_t i)
 {
     if (i == LISTED)
-        say(r, ", …");
+        add_text(r, ", …");
     if (i >= LISTED)
         return;
     if (i)
-        say(r, ", ");
+        add_text(r, ", ");
     if (!text.n)
-        say(r, "\"\"");
+        add_text(r, "\"\"");
     size_t n = text.n < SHOWN ? text.n : SHOWN;
     while (n < text.n && n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80)
         n--;                       /* not inside a character */
-    for (size_t at = 0; at < n;) { /* what is told ends at a NUL, so none may stand in it */
+    for (size_t at = 0; at < n;) { /* the description ends at a NUL, so it must not contain one */
         size_t plain = strnlen(text.p + at, n - at);
         amp_buf_add(&r->expected, text.p + at, plain, NULL);
         at += plain;
         if (at < n) {
-            say(r, "\\u0000");
+            add_text(r, "\\u0000");
             at++;
         }
     }
 }
 
-static void say_count(struct amp_schema_run *r, const char *how, uint32_t n, const char *one,
+static void add_count(struct amp_schema_run *r, const char *how, uint32_t n, const char *one,
                       const char *many)
 {
     amp_buf_fmt(&r->expected, NULL, "%s %u %s", how, n, n == 1 ? one : many);
 }
 
-static void say_types(struct amp_schema_run *r, const struct amp_node *n)
+static void add_types(struct amp_schema_run *r, const struct amp_node *n)
 {
     static const struct {
         unsigned bits;
@@ -58,14 +57,15 @@ static void say_types(struct amp_schema_run *r, const struct amp_node *n)
         if (!(n->types & names[i].bits))
             continue;
         if (any)
-            say(r, " or ");
-        say(r, n->integer && names[i].bits == 1 << AMP_JSON_NUMBER ? "integer" : names[i].name);
+            add_text(r, " or ");
+        add_text(r,
+                 n->integer && names[i].bits == 1 << AMP_JSON_NUMBER ? "integer" : names[i].name);
         any = true;
     }
 }
 
-/* The values one after another; `shown` were told before. Returns how many there are now. */
-static uint32_t say_list(struct amp_schema_run *r, const struct amp_node *n,
+/* Lists the values; `shown` is the number already listed. Returns the new number. */
+static uint32_t add_list(struct amp_schema_run *r, const struct amp_node *n,
                          const struct amp_value_rules *v, uint32_t shown)
 {
     const struct amp_tape *t = &n->doc->tape;
@@ -75,32 +75,32 @@ static uint32_t say_list(struct amp_schema_run *r, const struct amp_node *n,
         if (word)
             amp_nearest_try(&r->nearest, v->texts[text]);
         if (!shown)
-            say(r, "one of ");
-        say_item(r, word ? v->texts[text++] : amp_tok_source(t, k), shown++);
+            add_text(r, "one of ");
+        add_item(r, word ? v->texts[text++] : amp_tok_source(t, k), shown++);
     }
     return shown;
 }
 
-static void say_values(struct amp_schema_run *r, const struct amp_node *n,
+static void add_values(struct amp_schema_run *r, const struct amp_node *n,
                        const struct amp_value_rules *v)
 {
     const struct amp_tape *t = &n->doc->tape;
     if (v->is_const) {
         if (v->n_texts) {
             amp_nearest_try(&r->nearest, v->texts[0]);
-            say_item(r, v->texts[0], 0);
+            add_item(r, v->texts[0], 0);
         } else
-            say_item(r, amp_tok_source(t, v->others[0]), 0);
+            add_item(r, amp_tok_source(t, v->others[0]), 0);
         return;
     }
     if (!t->tok[v->at].count)
-        say(r, "no value at all");
-    say_list(r, n, v, 0);
+        add_text(r, "no value at all");
+    add_list(r, n, v, 0);
 }
 
-/* The names that a schema allows, and with `deep` those of the schemas it applies to the same
- * value; returns how many. */
-static uint32_t say_names(struct amp_schema_run *r, const struct amp_node *n, bool deep,
+/* Lists the names that a schema allows, with `deep` also those of the schemas that it applies to
+ * the same value. Returns their number. */
+static uint32_t add_names(struct amp_schema_run *r, const struct amp_node *n, bool deep,
                           uint32_t shown, uint32_t *left)
 {
     const struct amp_object_rules *o = n->object;
@@ -108,9 +108,9 @@ static uint32_t say_names(struct amp_schema_run *r, const struct amp_node *n, bo
         if (!o->properties[i].node)
             continue;
         if (!shown)
-            say(r, "one of ");
+            add_text(r, "one of ");
         amp_nearest_try(&r->nearest, o->properties[i].name);
-        say_item(r, o->properties[i].name, shown++);
+        add_item(r, o->properties[i].name, shown++);
     }
     const struct amp_place_rules *p = n->place;
     if (!deep || !p || !*left)
@@ -120,23 +120,23 @@ static uint32_t say_names(struct amp_schema_run *r, const struct amp_node *n, bo
     const struct amp_node_list *const lists[] = {&p->all, &p->any, &p->one};
     for (size_t i = 0; i < sizeof single / sizeof *single && shown < MOST_NAMES; i++)
         if (single[i])
-            shown = say_names(r, single[i], true, shown, left);
+            shown = add_names(r, single[i], true, shown, left);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (uint32_t k = 0; k < lists[i]->n && shown < MOST_NAMES; k++)
-            shown = say_names(r, lists[i]->at[k], true, shown, left);
+            shown = add_names(r, lists[i]->at[k], true, shown, left);
     return shown;
 }
 
-static void say_known(struct amp_schema_run *r, const struct amp_note *note, bool deep)
+static void add_known(struct amp_schema_run *r, const struct amp_note *note, bool deep)
 {
     amp_nearest_init(&r->nearest, note->name);
     uint32_t left = MOST_SCHEMAS;
-    if (!say_names(r, note->node, deep, 0, &left))
-        say(r, "no such field");
+    if (!add_names(r, note->node, deep, 0, &left))
+        add_text(r, "no such field");
 }
 
-/* Alternatives that ask for types only, or for fixed values only, are told together. */
-static void say_alternatives(struct amp_schema_run *r, const struct amp_node_list *l)
+/* Alternatives that all are only types, or only fixed values, are listed together. */
+static void add_alternatives(struct amp_schema_run *r, const struct amp_node_list *l)
 {
     struct amp_node all = {.integer = true};
     uint32_t values = 0, shown = 0;
@@ -157,80 +157,80 @@ static void say_alternatives(struct amp_schema_run *r, const struct amp_node_lis
         }
     }
     if (all.types && !values) {
-        say_types(r, &all);
+        add_types(r, &all);
     } else if (values == l->n && values) {
         for (uint32_t i = 0; i < l->n; i++)
-            shown = say_list(r, l->at[i], l->at[i]->values, shown);
+            shown = add_list(r, l->at[i], l->at[i]->values, shown);
     } else {
-        say_count(r, "what one of", l->n, "alternative describes", "alternatives describes");
+        add_count(r, "what one of", l->n, "alternative describes", "alternatives describes");
     }
 }
 
-static void say_bound(struct amp_schema_run *r, const char *how, const struct amp_bound *b)
+static void add_bound(struct amp_schema_run *r, const char *how, const struct amp_bound *b)
 {
     amp_buf_fmt(&r->expected, NULL, "%s %.*s", how, (int)(b->text.n < 60 ? b->text.n : 60),
                 b->text.p);
 }
 
-/* The text that stands there, where a word of the schema may have been meant. */
-static struct amp_span word_of(const struct amp_schema_run *r, uint32_t tok)
+/* The raw text of a string, which may be a misspelled word of the schema; empty for others. */
+static struct amp_span text_of(const struct amp_schema_run *r, uint32_t tok)
 {
     if (r->t->tok[tok].type == AMP_JSON_STRING)
         return amp_tok_raw(r->t, tok);
     return (struct amp_span){"", 0};
 }
 
-void amp_say_expected(struct amp_schema_run *r, const struct amp_note *note)
+void amp_run_expected(struct amp_schema_run *r, const struct amp_note *note)
 {
     const struct amp_node *n = note->node;
     const char *k = note->keyword;
     amp_buf_reset(&r->expected);
-    amp_nearest_init(&r->nearest, word_of(r, note->tok));
+    amp_nearest_init(&r->nearest, text_of(r, note->tok));
     if (!strcmp(k, "type"))
-        say_types(r, n);
+        add_types(r, n);
     else if (!strcmp(k, "enum") || !strcmp(k, "const"))
-        say_values(r, n, note->detail);
+        add_values(r, n, note->detail);
     else if (!strcmp(k, "minLength"))
-        say_count(r, "at least", n->string->min, "character", "characters");
+        add_count(r, "at least", n->string->min, "character", "characters");
     else if (!strcmp(k, "maxLength"))
-        say_count(r, "at most", n->string->max, "character", "characters");
+        add_count(r, "at most", n->string->max, "character", "characters");
     else if (!strcmp(k, "pattern"))
         amp_buf_fmt(&r->expected, NULL, "text that matches %.*s", (int)n->string->pattern_text.n,
                     n->string->pattern_text.p);
     else if (!strcmp(k, "format"))
-        say(r, amp_format_find(amp_span_str(n->string->format_name))->wanted);
+        add_text(r, amp_format_find(amp_span_str(n->string->format_name))->wanted);
     else if (!strcmp(k, "minimum"))
-        say_bound(r, "at least", note->detail);
+        add_bound(r, "at least", note->detail);
     else if (!strcmp(k, "maximum"))
-        say_bound(r, "at most", note->detail);
+        add_bound(r, "at most", note->detail);
     else if (!strcmp(k, "exclusiveMinimum"))
-        say_bound(r, "more than", note->detail);
+        add_bound(r, "more than", note->detail);
     else if (!strcmp(k, "exclusiveMaximum"))
-        say_bound(r, "less than", note->detail);
+        add_bound(r, "less than", note->detail);
     else if (!strcmp(k, "multipleOf"))
-        say_bound(r, "a multiple of", note->detail);
+        add_bound(r, "a multiple of", note->detail);
     else if (!strcmp(k, "minItems"))
-        say_count(r, "at least", n->array->min, "element", "elements");
+        add_count(r, "at least", n->array->min, "element", "elements");
     else if (!strcmp(k, "maxItems"))
-        say_count(r, "at most", n->array->max, "element", "elements");
+        add_count(r, "at most", n->array->max, "element", "elements");
     else if (!strcmp(k, "items") || !strcmp(k, "additionalItems") || !strcmp(k, "unevaluatedItems"))
-        say(r, "no further element");
+        add_text(r, "no further element");
     else if (!strcmp(k, "uniqueItems"))
-        say(r, "no element twice");
+        add_text(r, "no element twice");
     else if (!strcmp(k, "contains"))
-        say(r, "an element of the required kind");
+        add_text(r, "an element of the required kind");
     else if (!strcmp(k, "minContains"))
-        say_count(r, "at least", n->array->min_contains, "such element", "such elements");
+        add_count(r, "at least", n->array->min_contains, "such element", "such elements");
     else if (!strcmp(k, "maxContains"))
-        say_count(r, "at most", n->array->max_contains, "such element", "such elements");
+        add_count(r, "at most", n->array->max_contains, "such element", "such elements");
     else if (!strcmp(k, "minProperties"))
-        say_count(r, "at least", n->object->min, "field", "fields");
+        add_count(r, "at least", n->object->min, "field", "fields");
     else if (!strcmp(k, "maxProperties"))
-        say_count(r, "at most", n->object->max, "field", "fields");
+        add_count(r, "at most", n->object->max, "field", "fields");
     else if (!strcmp(k, "additionalProperties"))
-        say_known(r, note, false);
+        add_known(r, note, false);
     else if (!strcmp(k, "unevaluatedProperties"))
-        say_known(r, note, true);
+        add_known(r, note, true);
     else if (!strcmp(k, "required"))
         amp_buf_fmt(&r->expected, NULL, "the field %.*s", (int)note->name.n, note->name.p);
     else if (!strncmp(k, "depend", 6)) {
@@ -238,11 +238,11 @@ void amp_say_expected(struct amp_schema_run *r, const struct amp_note *note)
         amp_buf_fmt(&r->expected, NULL, "the field %.*s beside %.*s", (int)note->name.n,
                     note->name.p, (int)d->name.n, d->name.p);
     } else if (!strcmp(k, "anyOf") || (!strcmp(k, "oneOf") && note->detail)) {
-        say_alternatives(r, note->detail);
+        add_alternatives(r, note->detail);
     } else if (!strcmp(k, "oneOf"))
-        say(r, "what exactly one alternative describes, not several");
+        add_text(r, "what exactly one alternative describes, not several");
     else if (!strcmp(k, "not"))
-        say(r, "anything but what is excluded");
+        add_text(r, "anything but what is excluded");
     else
-        say(r, "nothing at this place");
+        add_text(r, "nothing at this place");
 }

@@ -1,4 +1,4 @@
-/* The explaining pass: the check again with notes, put in the document's order and in words. */
+/* Explains violations: checks again with notes, sorts these and describes them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@ void amp_run_note(struct amp_schema_run *r, const struct amp_node *n, const char
         r->notes[r->n_notes++] = (struct amp_note){n, keyword, tok, name, detail};
 }
 
-/* In the document's order; notes of one place stay as they were found. */
-static void sort(struct amp_note *notes, uint32_t n)
+/* Into the document's order; notes of one place keep theirs. */
+static void sort_notes(struct amp_note *notes, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++) {
         struct amp_note v = notes[i];
@@ -24,8 +24,8 @@ static void sort(struct amp_note *notes, uint32_t n)
     }
 }
 
-/* The description of a property, its own or that of what it refers to; as it stands. */
-static struct amp_span about(const struct amp_node *n, struct amp_span name)
+/* The description of a property, or of the schema that it refers to; raw text. */
+static struct amp_span find_description(const struct amp_node *n, struct amp_span name)
 {
     const struct amp_tape *t = &n->doc->tape;
     uint32_t tok = amp_tape_get(t, n->tok, AMP_SPAN("properties"));
@@ -47,8 +47,8 @@ static struct amp_span about(const struct amp_node *n, struct amp_span name)
     return (struct amp_span){"", 0};
 }
 
-static int tell(struct amp_schema_run *r, const struct amp_note *note, amp_violation_fn fn,
-                void *ctx)
+static int report_note(struct amp_schema_run *r, const struct amp_note *note, amp_violation_fn fn,
+                       void *ctx)
 {
     struct amp_violation v = {.keyword = note->keyword, .tok = note->tok, .name = note->name};
     bool of_key = !strcmp(note->keyword, "additionalProperties") ||
@@ -64,12 +64,12 @@ static int tell(struct amp_schema_run *r, const struct amp_note *note, amp_viola
         return -1;
     struct amp_note named = *note;
     named.name = v.name;
-    amp_say_expected(r, &named);
+    amp_run_expected(r, &named);
     v.schema_at = amp_buf_span(&r->pointer);
     v.expected = r->expected.data ? r->expected.data : "";
     v.nearest = r->nearest.word;
     if (!strcmp(note->keyword, "required"))
-        v.about = about(note->node, note->name);
+        v.about = find_description(note->node, note->name);
     fn(ctx, &v);
     return 0;
 }
@@ -78,24 +78,18 @@ int amp_schema_explain(const struct amp_schema *s, struct amp_schema_run *r,
                        const struct amp_tape *t, uint32_t tok, int most, amp_violation_fn fn,
                        void *ctx, struct amp_error *err)
 {
-    struct amp_error unread;
     if (!r->notes && !(r->notes = calloc(RUN_NOTES, sizeof *r->notes)))
         return amp_fail_memory(err);
-    r->schema = s;
-    r->t = t;
-    r->err = err ? err : &unread;
-    r->failed = false;
+    amp_run_start(r, s, t, err);
     r->explain = true;
-    r->depth = r->n_scope = r->n_bits = r->n_notes = r->branches = 0;
-    amp_run_start(r);
     amp_run_node(r, s->root, tok, NULL);
     r->explain = false;
     if (r->failed)
         return -1;
-    sort(r->notes, r->n_notes);
+    sort_notes(r->notes, r->n_notes);
     uint32_t n = most > 0 && (uint32_t)most < r->n_notes ? (uint32_t)most : r->n_notes;
     for (uint32_t i = 0; i < n; i++)
-        if (tell(r, &r->notes[i], fn, ctx))
+        if (report_note(r, &r->notes[i], fn, ctx) < 0)
             return -1;
     return (int)n;
 }
@@ -103,9 +97,9 @@ int amp_schema_explain(const struct amp_schema *s, struct amp_schema_run *r,
 /* ---- choices ---- */
 
 struct score {
-    bool fits;      /* nothing against the value as a whole */
+    bool fits;      /* no note concerns the value itself */
     uint32_t words; /* const and enum of its members that do not hold */
-    uint32_t first; /* the first place at fault */
+    uint32_t first; /* token of the first fault */
     uint32_t notes;
 };
 
@@ -125,12 +119,12 @@ static struct score score_of(const struct amp_schema_run *r, uint32_t from, uint
     return s;
 }
 
-/* More than 0 when a is nearer. */
-static int nearer(const struct score *a, const struct score *b)
+/* Positive if a is nearer to the value than b. */
+static int compare_scores(const struct score *a, const struct score *b)
 {
     if (a->fits != b->fits)
         return a->fits - b->fits;
-    if (!a->fits) /* none is meant */
+    if (!a->fits)
         return 0;
     if (a->words != b->words)
         return a->words < b->words ? 1 : -1;
@@ -139,16 +133,16 @@ static int nearer(const struct score *a, const struct score *b)
     return (a->notes < b->notes) - (a->notes > b->notes);
 }
 
-/* Which branch of an anyOf or oneOf was meant, when none holds: the one whose type fits, whose
- * fixed words (a "kind", a "type") are right, that came furthest, that has the fewest notes, in
- * that order. When none is nearer than another, one note for the whole. */
+/* Selects the branch of an anyOf or oneOf that was meant, if none holds: the one whose type fits,
+ * whose fixed words (a "kind", a "type") are right, whose first fault comes last, that has the
+ * fewest notes, in that order. On a tie, takes one note for the keyword. */
 void amp_explain_branches(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                           const struct amp_node_list *l, const char *keyword)
 {
     uint32_t before = r->n_notes, best = 0;
     struct score most = {0};
     bool tie = true;
-    /* Each level runs its branches twice, so the levels are few. */
+    /* Each level runs its branches twice, so the number of levels is limited. */
     for (uint32_t i = 0; i < l->n && !r->failed && r->branches < RUN_BRANCHES; i++) {
         r->branches++;
         amp_run_node(r, l->at[i], tok, NULL);
@@ -157,7 +151,7 @@ void amp_explain_branches(struct amp_schema_run *r, const struct amp_node *n, ui
         r->n_notes = before;
         if (s.first == AMP_TOK_NONE)
             continue;
-        int than = i ? nearer(&s, &most) : 1;
+        int than = i ? compare_scores(&s, &most) : 1;
         if (than > 0) {
             most = s;
             best = i;

@@ -8,12 +8,12 @@
 
 enum { RUN_DEPTH = 4000, RUN_SCOPE = 4096, RUN_NOTES = 512, RUN_BRANCHES = 3 };
 
-/* Which children of one object or array have been looked at: bits in run->bits from `at`. */
+/* The children of one object or array that have been checked: bits in run->bits from `at`. */
 struct amp_marks {
     uint32_t at, count;
 };
 
-/* A violation as it is found; made readable when all are known. */
+/* A violation as it is found; its texts are made when all are known. */
 struct amp_note {
     const struct amp_node *node;
     const char *keyword;
@@ -22,14 +22,14 @@ struct amp_note {
     const void *detail; /* the value rules, bound or branch that failed */
 };
 
-/* What is left to check in an object of one shape, by one node: the node that each member meets,
- * NULL where anything goes. Found out once, then used line after line. */
+/* The node that checks each member of an object of one shape, for one node; NULL if any value is
+ * valid. Found once, then used for every line. */
 enum { RUN_SHAPES = 256, RUN_SHAPE_KEYS = 24 };
 struct amp_run_shape {
     const struct amp_node *node;
     uint64_t program, tape; /* ids of the program and of the tape's table of shapes */
     uint16_t shape;
-    bool busy, turn; /* in use, not to be replaced; of a pair's first: the second goes next */
+    bool busy, turn; /* in use; of a pair's first: the second is replaced next */
     const struct amp_node *member[RUN_SHAPE_KEYS];
 };
 
@@ -45,15 +45,15 @@ struct amp_schema_run {
     size_t cap_slots;
     uint32_t depth, n_scope;
     uint32_t patterns; /* matched on the engine so far in this check */
-    int64_t budget;    /* steps that are left: see amp_run_spend */
+    int64_t budget;    /* remaining steps: see amp_run_spend */
     bool failed;       /* could not be decided; err is set */
-    bool explain;      /* keep going and take notes */
+    bool explain;      /* continue and take notes */
     struct amp_note *notes;
     uint32_t n_notes;
     uint32_t branches;                      /* choices being explained inside each other */
-    struct amp_buf pointer, expected, name; /* of the violation being told */
+    struct amp_buf pointer, expected, name; /* of the violation being reported */
     struct amp_nearest nearest;
-    /* Large, so not cleared as a whole: see amp_schema_run_new. */
+    /* Large, so not cleared completely: see amp_schema_run_new. */
     uint32_t scope[RUN_SCOPE];               /* resources, outermost first */
     struct amp_run_shape shapes[RUN_SHAPES]; /* by node and shape */
 };
@@ -64,12 +64,13 @@ static inline bool amp_node_is_false(const struct amp_node *n)
 }
 
 /* expected.c: fills r->expected and r->nearest. note->name is decoded. */
-void amp_say_expected(struct amp_schema_run *r, const struct amp_note *note);
-/* explain.c: no branch of an anyOf or oneOf held: notes of the one that was meant. */
+void amp_run_expected(struct amp_schema_run *r, const struct amp_note *note);
+/* explain.c: no branch of an anyOf or oneOf holds: takes the notes of the one that was meant. */
 void amp_explain_branches(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                           const struct amp_node_list *l, const char *keyword);
-/* The limits of one check, before its first node. */
-void amp_run_start(struct amp_schema_run *r);
+/* Begins a check of s over t, with its limits. err may be NULL. */
+void amp_run_start(struct amp_schema_run *r, const struct amp_schema *s, const struct amp_tape *t,
+                   struct amp_error *err);
 /* Whether the value is valid; meaningless when r->failed. */
 bool amp_run_node(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                   const struct amp_marks *m);
@@ -78,7 +79,7 @@ bool amp_run_object(struct amp_schema_run *r, const struct amp_node *n, uint32_t
 bool amp_run_array(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok,
                    const struct amp_marks *m);
 
-/* Where a $dynamicRef leads in the present scope; the property that a key names, or NULL. */
+/* The target of a $dynamicRef in the present scope; the property of a key, or NULL. */
 const struct amp_node *amp_run_dynamic(struct amp_schema_run *r, const struct amp_dynamic_ref *d);
 const struct amp_property *amp_run_property(const struct amp_schema_run *r,
                                             const struct amp_object_rules *o, uint32_t key);
@@ -102,13 +103,14 @@ static inline bool amp_marked(const struct amp_schema_run *r, const struct amp_m
     return r->bits[m->at + i / 64] >> (i % 64) & 1;
 }
 
-/* Takes a note. Arguments and not a struct, so that the usual course builds nothing. */
+/* Takes a note. It has arguments instead of a struct, so that a valid value builds nothing. */
 __attribute__((cold, noinline)) void amp_run_note(struct amp_schema_run *r,
                                                   const struct amp_node *n, const char *keyword,
                                                   uint32_t tok, const void *detail,
                                                   struct amp_span name);
 
-/* Where several schemas look at one value the work can double at each level: it is counted. */
+/* Counts work, because several schemas for one value can double it at each level. False past the
+ * limit. */
 static inline bool amp_run_spend(struct amp_schema_run *r, uint32_t steps)
 {
     r->budget -= steps;
@@ -116,7 +118,7 @@ static inline bool amp_run_spend(struct amp_schema_run *r, uint32_t steps)
            amp_run_fail(r, "schema_limit", "the schema needs more steps than the limit allows");
 }
 
-/* A rule does not hold. True: stop here (nobody wants to know more). */
+/* Records that a rule does not hold. True: the check stops, because it does not explain. */
 static inline bool amp_run_stop_at(struct amp_schema_run *r, bool *ok, const struct amp_node *n,
                                    const char *keyword, uint32_t tok, const void *detail,
                                    struct amp_span name)
@@ -134,10 +136,19 @@ static inline bool amp_run_stop(struct amp_schema_run *r, bool *ok, const struct
     return amp_run_stop_at(r, ok, n, keyword, tok, detail, (struct amp_span){"", 0});
 }
 
-/* The same for a leaf. */
+/* The same for the result of a subschema. */
+static inline bool amp_run_stop_unless(const struct amp_schema_run *r, bool *ok, bool holds)
+{
+    if (holds)
+        return false;
+    *ok = false;
+    return !r->explain;
+}
+
+/* amp_run_node for a leaf. */
 bool amp_run_leaf(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok);
 
-/* A child: many have a type and nothing else, most look at no other value. */
+/* Checks a child. Many have only a type, and most concern no other value. */
 static inline bool amp_run_child(struct amp_schema_run *r, const struct amp_node *n, uint32_t tok)
 {
     if (n->leaf) {

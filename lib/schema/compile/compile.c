@@ -1,7 +1,7 @@
 /*
- * From schema text to program. Every subschema that can be reached becomes one node; references
- * share nodes, so recursive schemas are graphs. What is wrong in a schema is refused here with its
- * place, nothing is left to be found while checking.
+ * Compiles a schema's text to a program. Every subschema that can be reached becomes one node;
+ * references share nodes, so recursive schemas are graphs. All faults of a schema are found here
+ * and reported with their place; a check finds none.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -44,50 +44,34 @@ int amp_compile_text(struct amp_compiler *c, const struct amp_node *n, uint32_t 
     size_t most = t->tok[tok].len;
     char *p = amp_compile_get(c, most + 1);
     struct amp_buf buf = {p, 0, most + 1, most};
-    if (!p || amp_tok_text(t, tok, &buf, &s, c->err))
+    if (!p || amp_tok_text(t, tok, &buf, &s, c->err) < 0)
         return -1;
     *out = s;
     return 0;
 }
 
-int amp_compile_count(struct amp_compiler *c, const struct amp_node *n, uint32_t value,
-                      uint32_t *out)
-{
-    const struct amp_tape *t = &n->doc->tape;
-    struct amp_decimal d = {0};
-    int64_t v;
-    bool number = t->tok[value].type == AMP_JSON_NUMBER;
-    if (number)
-        d = amp_decimal_read(amp_tok_raw(t, value));
-    if (!number || d.neg || !amp_decimal_is_integer(&d))
-        return amp_schema_wrong_value(c, n->doc, value, "an integer of 0 or more is expected",
-                                      NULL);
-    *out = amp_decimal_int64(&d, &v) && v < NODE_NO_SIZE ? (uint32_t)v : NODE_NO_SIZE;
-    return 0;
-}
-
-struct amp_string_rules *amp_string_rules(struct amp_compiler *c, struct amp_node *n)
+void *amp_string_rules(struct amp_compiler *c, struct amp_node *n)
 {
     if (!n->string && (n->string = amp_compile_get(c, sizeof *n->string)))
         n->string->max = NODE_NO_SIZE;
     return n->string;
 }
 
-struct amp_number_rules *amp_number_rules(struct amp_compiler *c, struct amp_node *n)
+void *amp_number_rules(struct amp_compiler *c, struct amp_node *n)
 {
     if (!n->number)
         n->number = amp_compile_get(c, sizeof *n->number);
     return n->number;
 }
 
-struct amp_object_rules *amp_object_rules(struct amp_compiler *c, struct amp_node *n)
+void *amp_object_rules(struct amp_compiler *c, struct amp_node *n)
 {
     if (!n->object && (n->object = amp_compile_get(c, sizeof *n->object)))
         n->object->max = NODE_NO_SIZE;
     return n->object;
 }
 
-struct amp_array_rules *amp_array_rules(struct amp_compiler *c, struct amp_node *n)
+void *amp_array_rules(struct amp_compiler *c, struct amp_node *n)
 {
     if (!n->array && (n->array = amp_compile_get(c, sizeof *n->array))) {
         n->array->max = n->array->max_contains = NODE_NO_SIZE;
@@ -96,7 +80,7 @@ struct amp_array_rules *amp_array_rules(struct amp_compiler *c, struct amp_node 
     return n->array;
 }
 
-struct amp_place_rules *amp_place_rules(struct amp_compiler *c, struct amp_node *n)
+void *amp_place_rules(struct amp_compiler *c, struct amp_node *n)
 {
     if (!n->place)
         n->place = amp_compile_get(c, sizeof *n->place);
@@ -113,10 +97,8 @@ struct amp_node *amp_node_at(struct amp_compiler *c, struct amp_document *d, uin
         amp_schema_wrong_value(c, d, tok, "a schema is an object, true or false", NULL);
         return NULL;
     }
-    if (amp_grow(&c->nodes, &c->cap_nodes, c->n_nodes, sizeof *c->nodes, c->err) < 0)
-        return NULL;
     struct amp_node *n = amp_compile_get(c, sizeof *n);
-    if (!n)
+    if (!n || amp_grow(&c->nodes, &c->cap_nodes, c->n_nodes, sizeof *c->nodes, c->err) < 0)
         return NULL;
     n->types = type == AMP_JSON_FALSE ? 0 : NODE_TYPE_ANY;
     n->doc = d;
@@ -134,15 +116,16 @@ struct amp_node *amp_node_child(struct amp_compiler *c, const struct amp_node *n
     return amp_node_at(c, n->doc, tok, n->resource);
 }
 
+static bool is_small(const struct amp_bound *b)
+{
+    return !b || (b->small && b->i < INT64_MAX && b->i > INT64_MIN);
+}
+
 /* Bounds that are small integers, as one range. */
 static void join_bounds(struct amp_number_rules *b)
 {
-    const struct amp_bound *const given[] = {b->minimum, b->maximum, b->above, b->below};
-    b->small = !b->multiple;
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        b->small =
-            b->small &&
-            (!given[i] || (given[i]->small && given[i]->i < INT64_MAX && given[i]->i > INT64_MIN));
+    b->small = !b->multiple && is_small(b->minimum) && is_small(b->maximum) && is_small(b->above) &&
+               is_small(b->below);
     b->least = b->minimum ? b->minimum->i : INT64_MIN;
     b->most = b->maximum ? b->maximum->i : INT64_MAX;
     if (b->small && b->above && b->above->i >= b->least)
@@ -175,10 +158,9 @@ static int compile_node(struct amp_compiler *c, struct amp_node *n)
         const struct amp_keyword *w = amp_keyword_find(t, k, r.draft);
         if (!w && c->opt->remark)
             amp_schema_remark(c, n->doc, k, r.draft);
-        if (!w || !w->compile || !(w->vocabulary & r.vocabulary) ||
-            (ref != AMP_TOK_NONE && k + 1 != ref))
+        if (!w || !(w->vocabulary & r.vocabulary) || (ref != AMP_TOK_NONE && k + 1 != ref))
             continue;
-        if (w->compile(c, n, k + 1))
+        if (w->compile(c, n, w, k + 1) < 0)
             return -1;
     }
     if (n->number)
@@ -191,14 +173,8 @@ static int compile_node(struct amp_compiler *c, struct amp_node *n)
     return n->ref && !n->bare_ref ? apply_reference(c, n) : 0;
 }
 
-/* A schema that applies itself to the same value again never ends. Depth first over the nodes that
- * apply to one place; the way back is kept in a list, not on the stack. */
-struct step {
-    struct amp_node *node;
-    uint32_t next;
-};
-
-static struct amp_node *same_place(const struct amp_node *n, uint32_t i)
+/* The i-th node that n applies to the same value, or NULL. */
+static struct amp_node *applied_node(const struct amp_node *n, uint32_t i)
 {
     const struct amp_place_rules *p = n->place;
     if (n->ref && i-- == 0)
@@ -224,6 +200,13 @@ static struct amp_node *same_place(const struct amp_node *n, uint32_t i)
 
 enum { WHITE, GREY, BLACK };
 
+struct step {
+    struct amp_node *node;
+    uint32_t next;
+};
+
+/* A schema that applies itself to the same value again never ends. Searches depth first, with a
+ * list instead of the stack, because the path may be long. */
 static int refuse_endless(struct amp_compiler *c)
 {
     AMP_FREE struct step *way = malloc((c->n_nodes + 1) * sizeof *way);
@@ -238,7 +221,7 @@ static int refuse_endless(struct amp_compiler *c)
         way[depth++] = (struct step){n, 0};
         while (depth > 0) {
             struct step *s = &way[depth - 1];
-            struct amp_node *to = same_place(s->node, s->next++);
+            struct amp_node *to = applied_node(s->node, s->next++);
             if (!to) {
                 s->node->colour = BLACK;
                 depth--;
@@ -254,57 +237,61 @@ static int refuse_endless(struct amp_compiler *c)
     return 0;
 }
 
-/* References that say nothing else are skipped for good. */
-static void shorten(struct amp_node **p)
+/* Skips nodes that are only references. */
+static void skip_references(struct amp_node **p)
 {
     while (*p && (*p)->bare_ref)
         *p = (*p)->ref;
 }
 
-static void shorten_list(struct amp_node_list *l)
+static void skip_in_list(struct amp_node_list *l)
 {
     for (uint32_t i = 0; i < l->n; i++)
-        shorten(&l->at[i]);
+        skip_references(&l->at[i]);
 }
 
-static void shorten_all(struct amp_compiler *c)
+static void skip_in_object(struct amp_object_rules *o)
 {
-    shorten(&c->schema->root);
-    for (uint32_t at = 0; at < c->n_nodes; at++) {
-        struct amp_node *n = c->nodes[at];
-        struct amp_place_rules *p = n->place;
-        struct amp_object_rules *o = n->object;
-        struct amp_array_rules *a = n->array;
-        for (uint32_t i = 0; o && i < o->n_properties; i++)
-            shorten(&o->properties[i].node);
-        for (uint32_t i = 0; o && i < o->n_patterns; i++)
-            shorten(&o->patterns[i].node);
-        for (uint32_t i = 0; o && i < o->n_dependents; i++)
-            shorten(&o->dependents[i].node);
-        if (o) {
-            shorten(&o->additional);
-            shorten(&o->names);
+    for (uint32_t i = 0; i < o->n_properties; i++)
+        skip_references(&o->properties[i].node);
+    for (uint32_t i = 0; i < o->n_patterns; i++)
+        skip_references(&o->patterns[i].node);
+    for (uint32_t i = 0; i < o->n_dependents; i++)
+        skip_references(&o->dependents[i].node);
+    skip_references(&o->additional);
+    skip_references(&o->names);
+}
+
+static void skip_in_place(struct amp_place_rules *p)
+{
+    struct amp_node **const nodes[] = {&p->ref,
+                                       &p->not_,
+                                       &p->if_,
+                                       &p->then_,
+                                       &p->else_,
+                                       &p->unevaluated_properties,
+                                       &p->unevaluated_items};
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+        skip_references(nodes[i]);
+    skip_in_list(&p->all);
+    skip_in_list(&p->any);
+    skip_in_list(&p->one);
+}
+
+static void skip_all_references(struct amp_compiler *c)
+{
+    skip_references(&c->schema->root);
+    for (uint32_t i = 0; i < c->n_nodes; i++) {
+        struct amp_node *n = c->nodes[i];
+        if (n->object)
+            skip_in_object(n->object);
+        if (n->array) {
+            skip_in_list(&n->array->prefix);
+            skip_references(&n->array->items);
+            skip_references(&n->array->contains);
         }
-        for (uint32_t i = 0; a && i < a->n_prefix; i++)
-            shorten(&a->prefix[i]);
-        if (a) {
-            shorten(&a->items);
-            shorten(&a->contains);
-        }
-        if (p) {
-            struct amp_node **const all[] = {&p->not_,
-                                             &p->if_,
-                                             &p->then_,
-                                             &p->else_,
-                                             &p->unevaluated_properties,
-                                             &p->unevaluated_items};
-            for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-                shorten(all[i]);
-            shorten(&p->ref);
-            shorten_list(&p->all);
-            shorten_list(&p->any);
-            shorten_list(&p->one);
-        }
+        if (n->place)
+            skip_in_place(n->place);
     }
 }
 
@@ -335,8 +322,9 @@ static int keep_dynamic_anchors(struct amp_compiler *c)
     return 0;
 }
 
-/* The nodes that a schema adds to the program, from where it begins. */
-static int compile(struct amp_compiler *c, struct amp_document *d, uint32_t tok, uint32_t resource)
+/* Adds the nodes of the schema that begins at a token to the program. */
+static int compile_schema(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
+                          uint32_t resource)
 {
     struct amp_schema *s = c->schema;
     uint32_t anchors = 0;
@@ -344,19 +332,19 @@ static int compile(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
     if (!s->root)
         return -1;
     for (uint32_t i = 0; i < c->n_nodes; i++) {
-        if (compile_node(c, c->nodes[i]))
+        if (compile_node(c, c->nodes[i]) < 0)
             return -1;
-        if (i + 1 == c->n_nodes && c->dynamic_refs && add_dynamic_anchors(c, &anchors))
+        if (i + 1 == c->n_nodes && c->dynamic_refs && add_dynamic_anchors(c, &anchors) < 0)
             return -1;
     }
-    if (refuse_endless(c) || (c->dynamic_refs && keep_dynamic_anchors(c)))
+    if (refuse_endless(c) < 0 || (c->dynamic_refs && keep_dynamic_anchors(c) < 0))
         return -1;
-    /* In the dynamic scope a reference counts that says nothing else. */
+    /* The dynamic scope includes nodes that are only references. */
     for (uint32_t i = 0; i < c->n_nodes && s->dynamic; i++)
-        if (c->nodes[i]->bare_ref && apply_reference(c, c->nodes[i]))
+        if (c->nodes[i]->bare_ref && apply_reference(c, c->nodes[i]) < 0)
             return -1;
     if (!s->dynamic)
-        shorten_all(c);
+        skip_all_references(c);
     return amp_document_use(c->program, d, 1, c->err);
 }
 
@@ -386,7 +374,6 @@ struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_sch
                                       struct amp_error *err)
 {
     static const struct amp_schema_options none = {0};
-    struct amp_error unread;
     struct alone *s = calloc(1, sizeof *s);
     if (!s) {
         amp_fail_memory(err);
@@ -394,13 +381,11 @@ struct amp_schema *amp_schema_compile(struct amp_span text, const struct amp_sch
     }
     program_init(&s->program);
     s->schema.program = &s->program;
-    struct amp_compiler c = {.schema = &s->schema,
-                             .program = &s->program,
-                             .opt = opt ? opt : &none,
-                             .err = err ? err : &unread};
+    struct amp_compiler c = {
+        .schema = &s->schema, .program = &s->program, .opt = opt ? opt : &none, .err = err};
     enum amp_draft draft = c.opt->draft7 ? AMP_DRAFT_7 : AMP_DRAFT_2020;
     struct amp_document *d = amp_document_load(&c, text, amp_span_str(c.opt->base_uri), draft);
-    bool failed = !d || compile(&c, d, 0, d->root) != 0;
+    bool failed = !d || compile_schema(&c, d, 0, d->root) < 0;
     free(c.nodes);
     free(s->program.anchors);
     s->program.anchors = NULL;
@@ -440,7 +425,7 @@ void amp_schema_set_free(struct amp_schema_set *set)
     free(set);
 }
 
-/* The schema that begins at a document, in a list of those that were asked for. */
+/* Finds the schema at a URI among those of the set, or compiles it. */
 static int set_find(struct amp_compiler *c, struct amp_schema_set *set, struct amp_span uri,
                     struct amp_schema **out)
 {
@@ -463,7 +448,7 @@ static int set_find(struct amp_compiler *c, struct amp_schema_set *set, struct a
         return -1;
     s->program = c->program;
     c->schema = s;
-    if (amp_document_open(r.doc, c->err) || compile(c, r.doc, r.tok, resource))
+    if (amp_document_open(r.doc, c->err) < 0 || compile_schema(c, r.doc, r.tok, resource) < 0)
         return -1;
     s->next = set->schemas;
     set->schemas = s;
@@ -478,7 +463,7 @@ struct amp_schema *amp_schema_set_get(struct amp_schema_set *set, struct amp_spa
     struct amp_schema *s = NULL;
     struct amp_compiler c = {
         .program = &set->program, .opt = &set->opt, .err = &why, .in_set = true};
-    if (!why.code[0] && set_find(&c, set, uri, &s))
+    if (!why.code[0] && set_find(&c, set, uri, &s) < 0)
         set->broken = why;
     free(c.nodes);
     if (!s && err)

@@ -5,7 +5,7 @@
 #include "schema/compile/index.h"
 #include "schema/compile/program.h"
 
-enum amp_draft { AMP_DRAFT_7 = 1, AMP_DRAFT_2020 = 2 };
+enum amp_draft { AMP_DRAFT_NONE, AMP_DRAFT_7 = 1, AMP_DRAFT_2020 = 2 };
 
 enum {
     VOCAB_CORE = 1,
@@ -86,7 +86,8 @@ struct amp_target {
     const struct amp_anchor *anchor; /* when it was by an anchor's name */
 };
 
-/* document.c */
+/* document.c: the draft whose metaschema has this URI (without #), or AMP_DRAFT_NONE. */
+enum amp_draft amp_draft_find(struct amp_span uri);
 struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span text,
                                        struct amp_span uri, enum amp_draft draft);
 void amp_document_free(struct amp_document *d);
@@ -134,11 +135,14 @@ const struct amp_schema_file *amp_metaschema_find(struct amp_span uri);
 
 /* keyword.c */
 enum amp_walk { WALK_NONE, WALK_SCHEMA, WALK_LIST, WALK_MAP, WALK_EITHER, WALK_DEPENDENCIES };
-typedef int (*amp_keyword_fn)(struct amp_compiler *c, struct amp_node *n, uint32_t value);
 struct amp_keyword {
     const char *name;
     uint8_t length, drafts, vocabulary, walk;
-    amp_keyword_fn compile; /* NULL: nothing to check */
+    /* Reads the value at a token and adds rules to the node. */
+    int (*compile)(struct amp_compiler *c, struct amp_node *n, const struct amp_keyword *k,
+                   uint32_t value);
+    void *(*rules)(struct amp_compiler *c, struct amp_node *n); /* the group with the field */
+    size_t field; /* the offset of the field that `compile` fills, if it serves several keywords */
 };
 struct amp_nearest;
 /* The keyword of any draft that an unknown one is nearly written like, or "". */
@@ -163,16 +167,12 @@ static inline const struct amp_resource *amp_node_resource(const struct amp_comp
     return &c->program->resources[n->resource];
 }
 
-/* The rule groups, made at first use; NULL with err when memory is short. */
-struct amp_string_rules *amp_string_rules(struct amp_compiler *c, struct amp_node *n);
-struct amp_number_rules *amp_number_rules(struct amp_compiler *c, struct amp_node *n);
-struct amp_object_rules *amp_object_rules(struct amp_compiler *c, struct amp_node *n);
-struct amp_array_rules *amp_array_rules(struct amp_compiler *c, struct amp_node *n);
-struct amp_place_rules *amp_place_rules(struct amp_compiler *c, struct amp_node *n);
-
-/* A count for minLength and its kin: a whole number of 0 or more; larger than 32 bits is the
- * largest. */
-int amp_compile_count(struct amp_compiler *c, const struct amp_node *n, uint32_t value,
-                      uint32_t *out);
+/* The groups of rules (struct amp_string_rules and so on), made at first use; NULL with err when
+ * memory is short. */
+void *amp_string_rules(struct amp_compiler *c, struct amp_node *n);
+void *amp_number_rules(struct amp_compiler *c, struct amp_node *n);
+void *amp_object_rules(struct amp_compiler *c, struct amp_node *n);
+void *amp_array_rules(struct amp_compiler *c, struct amp_node *n);
+void *amp_place_rules(struct amp_compiler *c, struct amp_node *n);
 
 #endif

@@ -8,23 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "schema/compile/compiler.h"
 #include "schema/format/uri.h"
 
-enum { URI_MAX = 64 << 10, MOST_RESOURCES = 100000, MOST_METAS = 8, TEXT_MAX = 32 << 20 };
-
-static bool more(void **list, uint32_t *cap, uint32_t n, size_t size)
-{
-    if (n < *cap)
-        return true;
-    uint32_t want = *cap ? *cap * 2 : 16;
-    void *p = want <= MOST_RESOURCES ? realloc(*list, want * size) : NULL;
-    if (!p)
-        return false;
-    *list = p;
-    *cap = want;
-    return true;
-}
+enum {
+    URI_MAX = 64 << 10,
+    RESOURCES_MOST = 65536,
+    ANCHORS_MOST = 65536,
+    METAS_MOST = 8,
+    TEXT_MAX = 32 << 20
+};
 
 static uint32_t member(const struct amp_document *d, uint32_t tok, const char *key)
 {
@@ -45,6 +39,7 @@ static int text_of(struct amp_compiler *c, const struct amp_document *d, uint32_
 static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t resource,
                       uint32_t tok, uint32_t value, size_t skip, bool dynamic)
 {
+    struct amp_program *p = c->program;
     struct amp_span name;
     if (d->tape.tok[value].type != AMP_JSON_STRING)
         return amp_schema_wrong(c, d, value, "invalid_schema", "an anchor is a string");
@@ -54,26 +49,25 @@ static int add_anchor(struct amp_compiler *c, struct amp_document *d, uint32_t r
     name.n -= skip;
     for (size_t i = 0; i < name.n && !skip; i++) {
         char b = name.p[i];
-        bool letter = (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || b == '_';
-        if (!letter && (i == 0 || !((b >= '0' && b <= '9') || b == '-' || b == '.')))
+        bool first = amp_is_alpha(b) || b == '_';
+        if (!first && (i == 0 || !(amp_is_digit(b) || b == '-' || b == '.')))
             return amp_schema_wrong(c, d, value, "invalid_schema", "not a plain anchor name");
     }
     if (!name.n)
         return amp_schema_wrong(c, d, value, "invalid_schema", "an anchor has a name");
     uint32_t found = amp_anchor_find(c, resource, name);
     if (found != AMP_TOK_NONE) {
-        if (c->program->anchors[found].tok != tok)
+        if (p->anchors[found].tok != tok)
             return amp_schema_wrong(c, d, value, "invalid_schema", "duplicate anchor");
-        c->program->anchors[found].dynamic |= dynamic;
+        p->anchors[found].dynamic |= dynamic;
         return 0;
     }
-    if (!more((void **)&c->program->anchors, &c->program->cap_anchors, c->program->n_anchors,
-              sizeof *c->program->anchors) ||
-        !amp_index_add(&c->program->anchor_index, amp_anchor_hash(resource, name),
-                       c->program->n_anchors))
+    if (p->n_anchors == ANCHORS_MOST ||
+        !amp_index_add(&p->anchor_index, amp_anchor_hash(resource, name), p->n_anchors))
         return amp_fail_memory(c->err);
-    c->program->anchors[c->program->n_anchors++] =
-        (struct amp_anchor){resource, tok, name, dynamic, d};
+    if (amp_grow(&p->anchors, &p->cap_anchors, p->n_anchors, sizeof *p->anchors, c->err) < 0)
+        return -1;
+    p->anchors[p->n_anchors++] = (struct amp_anchor){resource, tok, name, dynamic, d};
     return 0;
 }
 
@@ -91,7 +85,7 @@ static const struct {
     {"https://json-schema.org/draft/2020-12/vocab/meta-data", VOCAB_OTHER},
 };
 
-/* What a metaschema of somebody's own says in $vocabulary. */
+/* Reads $vocabulary of a user's metaschema. */
 static int read_vocabulary(struct amp_compiler *c, const struct amp_document *meta, uint32_t map,
                            unsigned *out)
 {
@@ -113,11 +107,21 @@ static int read_vocabulary(struct amp_compiler *c, const struct amp_document *me
     return 0;
 }
 
-static bool without_hash(struct amp_span *uri)
+enum amp_draft amp_draft_find(struct amp_span uri)
 {
-    if (uri->n && uri->p[uri->n - 1] == '#')
-        uri->n--;
-    return uri->n > 0;
+    if (amp_span_is(uri, "https://json-schema.org/draft/2020-12/schema") ||
+        amp_span_is(uri, "http://json-schema.org/draft/2020-12/schema"))
+        return AMP_DRAFT_2020;
+    if (amp_span_is(uri, "http://json-schema.org/draft-07/schema") ||
+        amp_span_is(uri, "https://json-schema.org/draft-07/schema"))
+        return AMP_DRAFT_7;
+    return AMP_DRAFT_NONE;
+}
+
+static struct amp_span without_hash(struct amp_span uri)
+{
+    uri.n -= amp_span_ends(uri, "#");
+    return uri;
 }
 
 static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
@@ -131,26 +135,20 @@ static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t
         return amp_schema_wrong(c, d, value, "invalid_schema", "$schema is a string");
     if (text_of(c, d, value, &uri))
         return -1;
-    without_hash(&uri);
-    if (amp_span_is(uri, "https://json-schema.org/draft/2020-12/schema") ||
-        amp_span_is(uri, "http://json-schema.org/draft/2020-12/schema")) {
-        r->draft = AMP_DRAFT_2020;
+    uri = without_hash(uri);
+    enum amp_draft draft = amp_draft_find(uri);
+    if (draft != AMP_DRAFT_NONE) {
+        r->draft = draft;
         r->vocabulary = VOCAB_USUAL;
         return 0;
     }
-    if (amp_span_is(uri, "http://json-schema.org/draft-07/schema") ||
-        amp_span_is(uri, "https://json-schema.org/draft-07/schema")) {
-        r->draft = AMP_DRAFT_7;
-        r->vocabulary = VOCAB_USUAL;
-        return 0;
-    }
-    /* A metaschema of one's own: what it says about vocabularies counts. */
+    /* A user's metaschema: its $schema and $vocabulary apply. */
     struct amp_span text;
     if (!c->opt->resolve || c->opt->resolve(c->opt->resolve_ctx, uri, &text) != 0)
         return amp_schema_wrong(c, d, value, "unresolved_ref",
                                 "this $schema is neither draft 2020-12 nor draft-07, and no "
                                 "metaschema is known by it");
-    if (++c->metas > MOST_METAS)
+    if (++c->metas > METAS_MOST)
         return amp_schema_wrong(c, d, value, "invalid_schema", "metaschemas without an end");
     struct amp_document meta = {.next = d, .asked = uri, .text = text};
     struct amp_json_fault fault;
@@ -176,18 +174,21 @@ static int read_dialect(struct amp_compiler *c, struct amp_document *d, uint32_t
 static int add_resource(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
                         struct amp_span uri, const struct amp_resource *around, uint32_t *out)
 {
+    struct amp_program *p = c->program;
     struct amp_resource r = *around;
     r.doc = d;
     r.tok = tok;
     r.uri = uri;
     if (d->tape.tok[tok].type == AMP_JSON_OBJECT && read_dialect(c, d, tok, &r))
         return -1;
-    if (!more((void **)&c->program->resources, &c->program->cap_resources, c->program->n_resources,
-              sizeof *c->program->resources) ||
-        !amp_index_add(&c->program->uri_index, amp_index_hash(uri), c->program->n_resources))
+    if (p->n_resources == RESOURCES_MOST ||
+        !amp_index_add(&p->uri_index, amp_index_hash(uri), p->n_resources))
         return amp_fail_memory(c->err);
-    c->program->resources[c->program->n_resources] = r;
-    *out = c->program->n_resources++;
+    if (amp_grow(&p->resources, &p->cap_resources, p->n_resources, sizeof *p->resources, c->err) <
+        0)
+        return -1;
+    p->resources[p->n_resources] = r;
+    *out = p->n_resources++;
     d->has_parts |= tok != 0;
     return 0;
 }
@@ -195,7 +196,8 @@ static int add_resource(struct amp_compiler *c, struct amp_document *d, uint32_t
 /* $id: a new resource, or in draft-07 perhaps only an anchor. */
 static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok, uint32_t *resource)
 {
-    struct amp_resource around = c->program->resources[*resource];
+    struct amp_program *p = c->program;
+    struct amp_resource around = p->resources[*resource];
     uint32_t value = member(d, tok, "$id");
     struct amp_span id;
     if (value == AMP_TOK_NONE)
@@ -224,15 +226,15 @@ static int read_id(struct amp_compiler *c, struct amp_document *d, uint32_t tok,
     if (!amp_arena_text(&c->program->arena, amp_buf_span(&uri), &kept))
         return amp_fail_memory(c->err);
     if (tok == around.tok && d == around.doc) { /* the document's root: its own name */
-        c->program->resources[*resource].uri = kept;
-        return amp_index_add(&c->program->uri_index, amp_index_hash(kept), *resource)
+        p->resources[*resource].uri = kept;
+        return amp_index_add(&p->uri_index, amp_index_hash(kept), *resource)
                    ? 0
                    : amp_fail_memory(c->err);
     }
     uint32_t key = amp_index_hash(kept);
-    for (uint32_t at = key, i; amp_index_next(&c->program->uri_index, key, &at, &i);)
-        if (amp_span_eq(c->program->resources[i].uri, kept) && c->program->resources[i].doc == d &&
-            c->program->resources[i].tok != tok)
+    for (uint32_t at = key, i; amp_index_next(&p->uri_index, key, &at, &i);)
+        if (amp_span_eq(p->resources[i].uri, kept) && p->resources[i].doc == d &&
+            p->resources[i].tok != tok)
             return amp_schema_wrong(c, d, value, "invalid_schema", "duplicate $id");
     return add_resource(c, d, tok, kept, &around, resource);
 }
@@ -244,6 +246,21 @@ static int walk_all(struct amp_compiler *c, struct amp_document *d, uint32_t lis
     for (uint32_t k = list + 1; k < t->tok[list].next; k = t->tok[k + step].next)
         if (amp_document_walk(c, d, k + step, resource))
             return -1;
+    return 0;
+}
+
+/* The subschemas in the value of a keyword. */
+static int walk_keyword(struct amp_compiler *c, struct amp_document *d, const struct amp_keyword *w,
+                        uint32_t value, uint32_t resource)
+{
+    enum amp_json_type type = d->tape.tok[value].type;
+    bool array = type == AMP_JSON_ARRAY;
+    if (w->walk == WALK_SCHEMA || (w->walk == WALK_EITHER && !array))
+        return amp_document_walk(c, d, value, resource);
+    if (array && (w->walk == WALK_LIST || w->walk == WALK_EITHER))
+        return walk_all(c, d, value, resource, 0);
+    if (type == AMP_JSON_OBJECT && (w->walk == WALK_MAP || w->walk == WALK_DEPENDENCIES))
+        return walk_all(c, d, value, resource, 1);
     return 0;
 }
 
@@ -268,19 +285,8 @@ int amp_document_walk(struct amp_compiler *c, struct amp_document *d, uint32_t t
             add_anchor(c, d, resource, tok, value, 0, dynamic))
             return -1;
         const struct amp_keyword *w = amp_keyword_find(t, k, draft);
-        enum amp_json_type type = t->tok[value].type;
-        if (!w || w->walk == WALK_NONE)
-            continue;
-        if (w->walk == WALK_SCHEMA || (w->walk == WALK_EITHER && type != AMP_JSON_ARRAY)) {
-            if (amp_document_walk(c, d, value, resource))
-                return -1;
-        } else if (type == AMP_JSON_ARRAY && (w->walk == WALK_LIST || w->walk == WALK_EITHER)) {
-            if (walk_all(c, d, value, resource, 0))
-                return -1;
-        } else if (type == AMP_JSON_OBJECT && w->walk != WALK_LIST) {
-            if (walk_all(c, d, value, resource, 1))
-                return -1;
-        }
+        if (w && walk_keyword(c, d, w, value, resource) < 0)
+            return -1;
     }
     return 0;
 }
@@ -304,20 +310,17 @@ struct amp_document *amp_document_load(struct amp_compiler *c, struct amp_span t
         amp_fail_memory(c->err);
         return NULL;
     }
-    without_hash(&d->asked);
+    d->asked = without_hash(d->asked);
     if (amp_tape_scan(&d->tape, d->text.p, d->text.n, &fault)) {
         amp_schema_not_json(c, d, &fault);
         return NULL;
     }
     amp_tape_settle(&d->tape);
-    d->resource = calloc(d->tape.n, sizeof *d->resource);
-    d->node = calloc(d->tape.n, sizeof *d->node);
-    if (!d->resource || !d->node) {
-        amp_fail_memory(c->err);
+    if (amp_document_open(d, c->err) < 0)
         return NULL;
-    }
     struct amp_resource around = {.draft = draft, .vocabulary = VOCAB_USUAL};
-    if (add_resource(c, d, 0, d->asked, &around, &d->root) || amp_document_walk(c, d, 0, d->root))
+    if (add_resource(c, d, 0, d->asked, &around, &d->root) < 0 ||
+        amp_document_walk(c, d, 0, d->root) < 0)
         return NULL;
     return d;
 }
@@ -377,8 +380,8 @@ int amp_document_refer(struct amp_compiler *c, struct amp_document *from, struct
     return 0;
 }
 
-/* The documents that one leads to, itself first, as a list. */
-static struct amp_document *reach(struct amp_program *p, struct amp_document *d)
+/* Lists d and the documents that it leads to, by `reached`. */
+static void find_reached(struct amp_program *p, struct amp_document *d)
 {
     struct amp_document *last = d;
     d->found_in = ++p->search;
@@ -391,13 +394,12 @@ static struct amp_document *reach(struct amp_program *p, struct amp_document *d)
             r->to->reached = NULL;
             last = last->reached = r->to;
         }
-    return d;
 }
 
 int amp_document_use(struct amp_program *p, struct amp_document *d, int by, struct amp_error *err)
 {
     int rc = 0;
-    reach(p, d);
+    find_reached(p, d);
     for (struct amp_document *at = d; at && by > 0 && !rc; at = at->reached)
         rc = amp_document_open(at, err);
     for (; d; d = d->reached) {

@@ -1,7 +1,9 @@
-/* The keywords: which draft has them, which vocabulary they belong to, where their subschemas are
- * and what compiles them. One table for the search of identifiers and for the compiler. */
+/* The keywords: their drafts, their vocabulary, where their subschemas are, and the function that
+ * compiles them with the field that it fills. One table serves the search for identifiers and the
+ * compiler. */
 #include "schema/compile/keywords.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -11,69 +13,81 @@ enum { CORE = VOCAB_CORE, APP = VOCAB_APPLICATOR, VAL = VOCAB_VALIDATION, UNE = 
 
 enum { SHORT = 4, LONG = 7 };
 
+/* A row; the same with the field of a group of rules that the function fills. */
 #define K(name, drafts, vocabulary, walk, compile)                                                 \
     {                                                                                              \
-        name, sizeof(name) - 1, drafts, vocabulary, WALK_##walk, compile                           \
+        name, sizeof(name) - 1, drafts, vocabulary, WALK_##walk, amp_kw_##compile, NULL, 0         \
+    }
+#define F(name, drafts, vocabulary, walk, compile, group, field)                                   \
+    {                                                                                              \
+        name, sizeof(name) - 1, drafts, vocabulary, WALK_##walk, amp_kw_##compile,                 \
+            amp_##group##_rules, offsetof(struct amp_##group##_rules, field)                       \
     }
 
 static const struct amp_keyword keywords[] = {
-    K("type", BOTH, VAL, NONE, amp_kw_type),
-    K("$ref", BOTH, CORE, NONE, amp_kw_ref),
-    K("properties", BOTH, APP, MAP, amp_kw_properties),
-    K("required", BOTH, VAL, NONE, amp_kw_required),
-    K("additionalProperties", BOTH, APP, SCHEMA, amp_kw_additional_properties),
-    K("enum", BOTH, VAL, NONE, amp_kw_enum),
-    K("const", BOTH, VAL, NONE, amp_kw_const),
-    K("minLength", BOTH, VAL, NONE, amp_kw_min_length),
-    K("maxLength", BOTH, VAL, NONE, amp_kw_max_length),
-    K("pattern", BOTH, VAL, NONE, amp_kw_pattern),
-    K("format", BOTH, CORE, NONE, amp_kw_format),
-    K("minimum", BOTH, VAL, NONE, amp_kw_minimum),
-    K("maximum", BOTH, VAL, NONE, amp_kw_maximum),
-    K("exclusiveMinimum", BOTH, VAL, NONE, amp_kw_exclusive_minimum),
-    K("exclusiveMaximum", BOTH, VAL, NONE, amp_kw_exclusive_maximum),
-    K("multipleOf", BOTH, VAL, NONE, amp_kw_multiple_of),
-    K("items", D20, APP, SCHEMA, amp_kw_items),
-    K("items", D7, APP, EITHER, amp_kw_items_7),
-    K("additionalItems", D7, APP, SCHEMA, amp_kw_additional_items),
-    K("prefixItems", D20, APP, LIST, amp_kw_prefix_items),
-    K("contains", BOTH, APP, SCHEMA, amp_kw_contains),
-    K("minContains", D20, VAL, NONE, amp_kw_min_contains),
-    K("maxContains", D20, VAL, NONE, amp_kw_max_contains),
-    K("minItems", BOTH, VAL, NONE, amp_kw_min_items),
-    K("maxItems", BOTH, VAL, NONE, amp_kw_max_items),
-    K("uniqueItems", BOTH, VAL, NONE, amp_kw_unique_items),
-    K("patternProperties", BOTH, APP, MAP, amp_kw_pattern_properties),
-    K("propertyNames", BOTH, APP, SCHEMA, amp_kw_property_names),
-    K("minProperties", BOTH, VAL, NONE, amp_kw_min_properties),
-    K("maxProperties", BOTH, VAL, NONE, amp_kw_max_properties),
-    K("dependentRequired", D20, VAL, NONE, amp_kw_dependent_required),
-    K("dependentSchemas", D20, APP, MAP, amp_kw_dependent_schemas),
-    K("dependencies", BOTH, APP, DEPENDENCIES, amp_kw_dependencies),
-    K("allOf", BOTH, APP, LIST, amp_kw_all_of),
-    K("anyOf", BOTH, APP, LIST, amp_kw_any_of),
-    K("oneOf", BOTH, APP, LIST, amp_kw_one_of),
-    K("not", BOTH, APP, SCHEMA, amp_kw_not),
-    K("if", BOTH, APP, SCHEMA, amp_kw_if),
-    K("then", BOTH, APP, SCHEMA, amp_kw_then),
-    K("else", BOTH, APP, SCHEMA, amp_kw_else),
-    K("unevaluatedProperties", D20, UNE, SCHEMA, amp_kw_unevaluated_properties),
-    K("unevaluatedItems", D20, UNE, SCHEMA, amp_kw_unevaluated_items),
-    K("$dynamicRef", D20, CORE, NONE, amp_kw_dynamic_ref),
-    K("$defs", D20, CORE, MAP, amp_kw_definitions),
-    K("definitions", BOTH, CORE, MAP, amp_kw_definitions),
-    K("contentSchema", D20, CORE, SCHEMA, amp_kw_content_schema),
-    K("contentEncoding", BOTH, CORE, NONE, amp_kw_text),
-    K("contentMediaType", BOTH, CORE, NONE, amp_kw_text),
-    K("title", BOTH, CORE, NONE, amp_kw_text),
-    K("description", BOTH, CORE, NONE, amp_kw_text),
-    K("$comment", BOTH, CORE, NONE, amp_kw_text),
-    K("readOnly", BOTH, CORE, NONE, amp_kw_flag),
-    K("writeOnly", BOTH, CORE, NONE, amp_kw_flag),
-    K("deprecated", D20, CORE, NONE, amp_kw_flag),
-    K("examples", BOTH, CORE, NONE, amp_kw_list),
-    K("$vocabulary", D20, CORE, NONE, amp_kw_vocabulary),
+    K("type", BOTH, VAL, NONE, type),
+    K("$ref", BOTH, CORE, NONE, ref),
+    K("properties", BOTH, APP, MAP, properties),
+    K("required", BOTH, VAL, NONE, required),
+    F("additionalProperties", BOTH, APP, SCHEMA, schema, object, additional),
+    K("enum", BOTH, VAL, NONE, enum),
+    K("const", BOTH, VAL, NONE, const),
+    F("minLength", BOTH, VAL, NONE, count, string, min),
+    F("maxLength", BOTH, VAL, NONE, count, string, max),
+    K("pattern", BOTH, VAL, NONE, pattern),
+    K("format", BOTH, CORE, NONE, format),
+    F("minimum", BOTH, VAL, NONE, bound, number, minimum),
+    F("maximum", BOTH, VAL, NONE, bound, number, maximum),
+    F("exclusiveMinimum", BOTH, VAL, NONE, bound, number, above),
+    F("exclusiveMaximum", BOTH, VAL, NONE, bound, number, below),
+    F("multipleOf", BOTH, VAL, NONE, multiple_of, number, multiple),
+    K("items", D20, APP, SCHEMA, items),
+    K("items", D7, APP, EITHER, items_7),
+    K("additionalItems", D7, APP, SCHEMA, additional_items),
+    F("prefixItems", D20, APP, LIST, prefix_items, array, prefix),
+    F("contains", BOTH, APP, SCHEMA, schema, array, contains),
+    F("minContains", D20, VAL, NONE, count, array, min_contains),
+    F("maxContains", D20, VAL, NONE, count, array, max_contains),
+    F("minItems", BOTH, VAL, NONE, count, array, min),
+    F("maxItems", BOTH, VAL, NONE, count, array, max),
+    F("uniqueItems", BOTH, VAL, NONE, unique_items, array, unique),
+    K("patternProperties", BOTH, APP, MAP, pattern_properties),
+    F("propertyNames", BOTH, APP, SCHEMA, schema, object, names),
+    F("minProperties", BOTH, VAL, NONE, count, object, min),
+    F("maxProperties", BOTH, VAL, NONE, count, object, max),
+    K("dependentRequired", D20, VAL, NONE, dependents),
+    K("dependentSchemas", D20, APP, MAP, dependents),
+    K("dependencies", BOTH, APP, DEPENDENCIES, dependents),
+    F("allOf", BOTH, APP, LIST, schemas, place, all),
+    F("anyOf", BOTH, APP, LIST, schemas, place, any),
+    F("oneOf", BOTH, APP, LIST, schemas, place, one),
+    F("not", BOTH, APP, SCHEMA, schema, place, not_),
+    F("if", BOTH, APP, SCHEMA, schema, place, if_),
+    F("then", BOTH, APP, SCHEMA, branch, place, then_),
+    F("else", BOTH, APP, SCHEMA, branch, place, else_),
+    F("unevaluatedProperties", D20, UNE, SCHEMA, schema, place, unevaluated_properties),
+    F("unevaluatedItems", D20, UNE, SCHEMA, schema, place, unevaluated_items),
+    K("$dynamicRef", D20, CORE, NONE, dynamic_ref),
+    K("$defs", D20, CORE, MAP, definitions),
+    K("definitions", BOTH, CORE, MAP, definitions),
+    K("contentSchema", D20, CORE, SCHEMA, content_schema),
+    K("contentEncoding", BOTH, CORE, NONE, text),
+    K("contentMediaType", BOTH, CORE, NONE, text),
+    K("title", BOTH, CORE, NONE, text),
+    K("description", BOTH, CORE, NONE, text),
+    K("$comment", BOTH, CORE, NONE, text),
+    K("readOnly", BOTH, CORE, NONE, flag),
+    K("writeOnly", BOTH, CORE, NONE, flag),
+    K("deprecated", D20, CORE, NONE, flag),
+    K("examples", BOTH, CORE, NONE, list),
+    K("$vocabulary", D20, CORE, NONE, vocabulary),
 };
+
+void *amp_keyword_field(struct amp_compiler *c, struct amp_node *n, const struct amp_keyword *k)
+{
+    char *rules = k->rules(c, n);
+    return rules ? rules + k->field : NULL;
+}
 
 const struct amp_keyword *amp_keyword_find(const struct amp_tape *t, uint32_t key,
                                            enum amp_draft draft)

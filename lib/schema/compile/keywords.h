@@ -1,58 +1,65 @@
-/* What compiles each keyword: reads its value at a token and adds to the node's rules. */
+/* The functions that compile keywords: each reads the value at a token and adds rules to the node.
+ * Functions that several keywords share write to the field that the keyword's row names. */
 #ifndef SCHEMA_KEYWORDS_H
 #define SCHEMA_KEYWORDS_H
 
 #include "schema/compile/compiler.h"
 
-#define AMP_KEYWORD_FN(name) int name(struct amp_compiler *c, struct amp_node *n, uint32_t value)
-AMP_KEYWORD_FN(amp_kw_text); /* whose value is a string, a flag, an array */
+#define AMP_KEYWORD_FN(name)                                                                       \
+    int name(struct amp_compiler *c, struct amp_node *n,                                           \
+             const struct amp_keyword *k __attribute__((unused)), uint32_t value)
+
+/* kw_values.c: keywords about single values. No check looks at the first four. */
+AMP_KEYWORD_FN(amp_kw_text);
 AMP_KEYWORD_FN(amp_kw_flag);
 AMP_KEYWORD_FN(amp_kw_list);
 AMP_KEYWORD_FN(amp_kw_vocabulary);
-AMP_KEYWORD_FN(amp_kw_content_schema);
 AMP_KEYWORD_FN(amp_kw_type);
 AMP_KEYWORD_FN(amp_kw_const);
 AMP_KEYWORD_FN(amp_kw_enum);
-AMP_KEYWORD_FN(amp_kw_min_length);
-AMP_KEYWORD_FN(amp_kw_max_length);
+AMP_KEYWORD_FN(amp_kw_count); /* an integer of 0 or more; larger ones count as the largest */
+AMP_KEYWORD_FN(amp_kw_bound); /* a number */
+AMP_KEYWORD_FN(amp_kw_multiple_of);
 AMP_KEYWORD_FN(amp_kw_pattern);
 AMP_KEYWORD_FN(amp_kw_format);
-AMP_KEYWORD_FN(amp_kw_minimum);
-AMP_KEYWORD_FN(amp_kw_maximum);
-AMP_KEYWORD_FN(amp_kw_exclusive_minimum);
-AMP_KEYWORD_FN(amp_kw_exclusive_maximum);
-AMP_KEYWORD_FN(amp_kw_multiple_of);
+AMP_KEYWORD_FN(amp_kw_unique_items);
+
+/* kw_children.c: keywords that hold subschemas. */
+AMP_KEYWORD_FN(amp_kw_ref);
+AMP_KEYWORD_FN(amp_kw_dynamic_ref);
+AMP_KEYWORD_FN(amp_kw_schema);  /* one subschema */
+AMP_KEYWORD_FN(amp_kw_schemas); /* an array of them */
+AMP_KEYWORD_FN(amp_kw_branch);  /* then, else */
+AMP_KEYWORD_FN(amp_kw_definitions);
+AMP_KEYWORD_FN(amp_kw_content_schema);
 AMP_KEYWORD_FN(amp_kw_items);
 AMP_KEYWORD_FN(amp_kw_items_7);
 AMP_KEYWORD_FN(amp_kw_additional_items);
 AMP_KEYWORD_FN(amp_kw_prefix_items);
-AMP_KEYWORD_FN(amp_kw_contains);
-AMP_KEYWORD_FN(amp_kw_min_contains);
-AMP_KEYWORD_FN(amp_kw_max_contains);
-AMP_KEYWORD_FN(amp_kw_min_items);
-AMP_KEYWORD_FN(amp_kw_max_items);
-AMP_KEYWORD_FN(amp_kw_unique_items);
+AMP_KEYWORD_FN(amp_kw_pattern_properties);
+AMP_KEYWORD_FN(amp_kw_dependents);
+
+/* kw_properties.c: properties and required share one table. */
 AMP_KEYWORD_FN(amp_kw_properties);
 AMP_KEYWORD_FN(amp_kw_required);
-AMP_KEYWORD_FN(amp_kw_additional_properties);
-AMP_KEYWORD_FN(amp_kw_pattern_properties);
-AMP_KEYWORD_FN(amp_kw_property_names);
-AMP_KEYWORD_FN(amp_kw_min_properties);
-AMP_KEYWORD_FN(amp_kw_max_properties);
-AMP_KEYWORD_FN(amp_kw_dependent_required);
-AMP_KEYWORD_FN(amp_kw_dependent_schemas);
-AMP_KEYWORD_FN(amp_kw_dependencies);
-AMP_KEYWORD_FN(amp_kw_ref);
-AMP_KEYWORD_FN(amp_kw_dynamic_ref);
-AMP_KEYWORD_FN(amp_kw_all_of);
-AMP_KEYWORD_FN(amp_kw_any_of);
-AMP_KEYWORD_FN(amp_kw_one_of);
-AMP_KEYWORD_FN(amp_kw_not);
-AMP_KEYWORD_FN(amp_kw_if);
-AMP_KEYWORD_FN(amp_kw_then);
-AMP_KEYWORD_FN(amp_kw_else);
-AMP_KEYWORD_FN(amp_kw_unevaluated_properties);
-AMP_KEYWORD_FN(amp_kw_unevaluated_items);
-AMP_KEYWORD_FN(amp_kw_definitions);
+
+/* The field that the keyword's row names, in rules that are made at first use; NULL with err. */
+void *amp_keyword_field(struct amp_compiler *c, struct amp_node *n, const struct amp_keyword *k);
+
+/* Reads an array of distinct names into a list with room for all of them. */
+int amp_kw_names(struct amp_compiler *c, const struct amp_node *n, uint32_t value,
+                 struct amp_span *list, uint32_t *count);
+
+/* Refuses the schema because of the value at a token. */
+static inline int amp_kw_wrong(struct amp_compiler *c, const struct amp_node *n, uint32_t tok,
+                               const char *what)
+{
+    return amp_schema_wrong_value(c, n->doc, tok, what, NULL);
+}
+
+static inline enum amp_json_type amp_kw_type_of(const struct amp_node *n, uint32_t tok)
+{
+    return (enum amp_json_type)n->doc->tape.tok[tok].type;
+}
 
 #endif

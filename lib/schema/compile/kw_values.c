@@ -7,67 +7,58 @@
 
 enum { FEW_VALUES = 16 };
 
-static int wrong(struct amp_compiler *c, const struct amp_node *n, uint32_t tok, const char *what)
-{
-    return amp_schema_wrong_value(c, n->doc, tok, what, NULL);
-}
-
-static const char not_a_type[] =
-    "not one of the seven types null, boolean, object, array, number, integer, string";
-
 static int wrong_type(struct amp_compiler *c, const struct amp_node *n, uint32_t tok)
 {
     static const char *const words[] = {"null",   "boolean", "object", "array",
                                         "number", "integer", "string", NULL};
-    return amp_schema_wrong_value(c, n->doc, tok, not_a_type, words);
+    return amp_schema_wrong_value(
+        c, n->doc, tok,
+        "not one of the seven types null, boolean, object, array, number, integer, string", words);
 }
 
-static bool add_type(const struct amp_tape *t, uint32_t tok, unsigned *types, bool *integer)
+enum { INTEGER = NODE_TYPE_ANY + 1 }; /* beside the bits of amp_node.types */
+
+/* The bits of a type's name, 0 for any other text. */
+static unsigned type_bits(const struct amp_tape *t, uint32_t tok)
 {
     static const struct {
         const char *name;
         unsigned bits;
     } names[] = {
-        {"object", 1 << AMP_JSON_OBJECT}, {"array", 1 << AMP_JSON_ARRAY},
-        {"string", 1 << AMP_JSON_STRING}, {"number", 1 << AMP_JSON_NUMBER},
-        {"null", 1 << AMP_JSON_NULL},     {"boolean", 1 << AMP_JSON_TRUE | 1 << AMP_JSON_FALSE},
+        {"object", 1 << AMP_JSON_OBJECT},
+        {"array", 1 << AMP_JSON_ARRAY},
+        {"string", 1 << AMP_JSON_STRING},
+        {"number", 1 << AMP_JSON_NUMBER},
+        {"null", 1 << AMP_JSON_NULL},
+        {"boolean", 1 << AMP_JSON_TRUE | 1 << AMP_JSON_FALSE},
+        {"integer", INTEGER},
     };
-    if (amp_tok_is(t, tok, AMP_SPAN("integer"))) {
-        *integer = true;
-        return true;
-    }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (amp_tok_is(t, tok, amp_span_str(names[i].name))) {
-            *types |= names[i].bits;
-            return true;
-        }
-    return false;
+        if (amp_tok_is(t, tok, amp_span_str(names[i].name)))
+            return names[i].bits;
+    return 0;
 }
 
 AMP_KEYWORD_FN(amp_kw_type)
 {
     const struct amp_tape *t = &n->doc->tape;
     unsigned types = 0;
-    bool integer = false;
-    if (t->tok[value].type == AMP_JSON_ARRAY) {
-        for (uint32_t k = value + 1; k < t->tok[value].next; k = t->tok[k].next) {
-            unsigned before = types;
-            bool had = integer;
-            if (!add_type(t, k, &types, &integer))
-                return wrong_type(c, n, k);
-            if (types == before && integer == had)
-                return wrong(c, n, k, "duplicate type");
-        }
-    } else if (!add_type(t, value, &types, &integer)) {
-        return wrong_type(c, n, value);
-    }
-    if (integer && !(types & 1 << AMP_JSON_NUMBER)) {
-        n->integer = true;
-        types |= 1 << AMP_JSON_NUMBER;
+    uint32_t tok = amp_kw_type_of(n, value) == AMP_JSON_ARRAY ? value + 1 : value;
+    for (; tok < t->tok[value].next; tok = t->tok[tok].next) {
+        unsigned bits = type_bits(t, tok);
+        if (!bits)
+            return wrong_type(c, n, tok);
+        if (types & bits)
+            return amp_kw_wrong(c, n, tok, "duplicate type");
+        types |= bits;
     }
     if (!types)
-        return wrong(c, n, value, "no type is named");
-    n->types = (uint8_t)types;
+        return amp_kw_wrong(c, n, value, "no type is named");
+    if (types & INTEGER) {
+        n->integer = !(types & 1 << AMP_JSON_NUMBER);
+        types |= 1 << AMP_JSON_NUMBER;
+    }
+    n->types = types & NODE_TYPE_ANY;
     return 0;
 }
 
@@ -107,7 +98,7 @@ static int add_values(struct amp_compiler *c, struct amp_node *n, uint32_t at, u
     for (uint32_t k = first; k < end; k = t->tok[k].next) {
         if (t->tok[k].type != AMP_JSON_STRING)
             other[v->n_others++] = k;
-        else if (amp_compile_text(c, n, k, &text[v->n_texts++]))
+        else if (amp_compile_text(c, n, k, &text[v->n_texts++]) < 0)
             return -1;
     }
     n->values = v;
@@ -122,21 +113,26 @@ AMP_KEYWORD_FN(amp_kw_const)
 
 AMP_KEYWORD_FN(amp_kw_enum)
 {
-    if (n->doc->tape.tok[value].type != AMP_JSON_ARRAY)
-        return wrong(c, n, value, "enum is an array");
+    if (amp_kw_type_of(n, value) != AMP_JSON_ARRAY)
+        return amp_kw_wrong(c, n, value, "enum is an array");
     return add_values(c, n, value, value + 1, n->doc->tape.tok[value].next, false);
 }
 
-AMP_KEYWORD_FN(amp_kw_min_length)
+AMP_KEYWORD_FN(amp_kw_count)
 {
-    struct amp_string_rules *s = amp_string_rules(c, n);
-    return s ? amp_compile_count(c, n, value, &s->min) : -1;
-}
-
-AMP_KEYWORD_FN(amp_kw_max_length)
-{
-    struct amp_string_rules *s = amp_string_rules(c, n);
-    return s ? amp_compile_count(c, n, value, &s->max) : -1;
+    const struct amp_tape *t = &n->doc->tape;
+    uint32_t *count = amp_keyword_field(c, n, k);
+    struct amp_decimal d = {0};
+    int64_t v;
+    bool number = t->tok[value].type == AMP_JSON_NUMBER;
+    if (!count)
+        return -1;
+    if (number)
+        d = amp_decimal_read(amp_tok_raw(t, value));
+    if (!number || d.neg || !amp_decimal_is_integer(&d))
+        return amp_kw_wrong(c, n, value, "an integer of 0 or more is expected");
+    *count = amp_decimal_int64(&d, &v) && v < NODE_NO_SIZE ? (uint32_t)v : NODE_NO_SIZE;
+    return 0;
 }
 
 AMP_KEYWORD_FN(amp_kw_pattern)
@@ -144,9 +140,9 @@ AMP_KEYWORD_FN(amp_kw_pattern)
     struct amp_string_rules *s = amp_string_rules(c, n);
     if (!s)
         return -1;
-    if (n->doc->tape.tok[value].type != AMP_JSON_STRING)
-        return wrong(c, n, value, "pattern is a string");
-    if (amp_compile_text(c, n, value, &s->pattern_text))
+    if (amp_kw_type_of(n, value) != AMP_JSON_STRING)
+        return amp_kw_wrong(c, n, value, "pattern is a string");
+    if (amp_compile_text(c, n, value, &s->pattern_text) < 0)
         return -1;
     s->pattern = amp_compile_pattern(c, n, value, s->pattern_text);
     return s->pattern ? 0 : -1;
@@ -155,13 +151,11 @@ AMP_KEYWORD_FN(amp_kw_pattern)
 AMP_KEYWORD_FN(amp_kw_format)
 {
     struct amp_span name;
-    if (n->doc->tape.tok[value].type != AMP_JSON_STRING)
-        return wrong(c, n, value, "format is a string");
-    bool assert_it =
-        c->opt->formats || (amp_node_resource(c, n)->vocabulary & VOCAB_FORMAT_ASSERTION);
-    if (!assert_it)
+    if (amp_kw_type_of(n, value) != AMP_JSON_STRING)
+        return amp_kw_wrong(c, n, value, "format is a string");
+    if (!c->opt->formats && !(amp_node_resource(c, n)->vocabulary & VOCAB_FORMAT_ASSERTION))
         return 0;
-    if (amp_compile_text(c, n, value, &name))
+    if (amp_compile_text(c, n, value, &name) < 0)
         return -1;
     const struct amp_format *f = amp_format_find(name);
     if (!f)
@@ -174,100 +168,76 @@ AMP_KEYWORD_FN(amp_kw_format)
     return 0;
 }
 
-static int read_bound(struct amp_compiler *c, struct amp_node *n, uint32_t value,
-                      struct amp_bound **out)
+AMP_KEYWORD_FN(amp_kw_bound)
 {
     const struct amp_tape *t = &n->doc->tape;
+    struct amp_bound **out = amp_keyword_field(c, n, k), *b;
+    if (!out)
+        return -1;
     if (t->tok[value].type != AMP_JSON_NUMBER)
-        return wrong(c, n, value, "a number is expected");
-    struct amp_bound *b = amp_compile_get(c, sizeof *b);
+        return amp_kw_wrong(c, n, value, "a number is expected");
+    *out = b = amp_compile_get(c, sizeof *b);
     if (!b)
         return -1;
     b->text = amp_tok_raw(t, value);
     b->exact = amp_decimal_read(b->text);
     b->small = amp_decimal_int64(&b->exact, &b->i);
-    *out = b;
     return 0;
-}
-
-AMP_KEYWORD_FN(amp_kw_minimum)
-{
-    struct amp_number_rules *r = amp_number_rules(c, n);
-    return r ? read_bound(c, n, value, &r->minimum) : -1;
-}
-
-AMP_KEYWORD_FN(amp_kw_maximum)
-{
-    struct amp_number_rules *r = amp_number_rules(c, n);
-    return r ? read_bound(c, n, value, &r->maximum) : -1;
-}
-
-AMP_KEYWORD_FN(amp_kw_exclusive_minimum)
-{
-    struct amp_number_rules *r = amp_number_rules(c, n);
-    return r ? read_bound(c, n, value, &r->above) : -1;
-}
-
-AMP_KEYWORD_FN(amp_kw_exclusive_maximum)
-{
-    struct amp_number_rules *r = amp_number_rules(c, n);
-    return r ? read_bound(c, n, value, &r->below) : -1;
 }
 
 AMP_KEYWORD_FN(amp_kw_multiple_of)
 {
-    struct amp_number_rules *r = amp_number_rules(c, n);
-    if (!r || read_bound(c, n, value, &r->multiple))
+    if (amp_kw_bound(c, n, k, value) < 0)
         return -1;
-    if (r->multiple->exact.neg || !r->multiple->exact.n)
-        return wrong(c, n, value, "multipleOf is greater than 0");
-    if (r->multiple->exact.n > AMP_DECIMAL_DIVISOR)
-        return wrong(c, n, value, "multipleOf has too many digits");
+    const struct amp_decimal *divisor = &n->number->multiple->exact;
+    if (divisor->neg || !divisor->n)
+        return amp_kw_wrong(c, n, value, "multipleOf is greater than 0");
+    if (divisor->n > AMP_DECIMAL_DIVISOR)
+        return amp_kw_wrong(c, n, value, "multipleOf has too many digits");
     return 0;
 }
 
-/* ---- keywords that check nothing; a schema that says "readOnly": "yes" is wrong all the same ----
- */
-
-static enum amp_json_type type_of(const struct amp_node *n, uint32_t tok)
+AMP_KEYWORD_FN(amp_kw_unique_items)
 {
-    return (enum amp_json_type)n->doc->tape.tok[tok].type;
+    bool *unique = amp_keyword_field(c, n, k);
+    if (!unique)
+        return -1;
+    *unique = amp_kw_type_of(n, value) == AMP_JSON_TRUE;
+    if (!*unique && amp_kw_type_of(n, value) != AMP_JSON_FALSE)
+        return amp_kw_wrong(c, n, value, "uniqueItems is true or false");
+    return 0;
 }
+
+/* Keywords that check nothing. A schema that says "readOnly": "yes" is wrong all the same. */
 
 AMP_KEYWORD_FN(amp_kw_text)
 {
-    if (type_of(n, value) == AMP_JSON_STRING)
+    if (amp_kw_type_of(n, value) == AMP_JSON_STRING)
         return 0;
-    return amp_schema_wrong_value(c, n->doc, value, "a string is expected", NULL);
+    return amp_kw_wrong(c, n, value, "a string is expected");
 }
 
 AMP_KEYWORD_FN(amp_kw_flag)
 {
-    if (type_of(n, value) == AMP_JSON_TRUE || type_of(n, value) == AMP_JSON_FALSE)
+    if (amp_kw_type_of(n, value) == AMP_JSON_TRUE || amp_kw_type_of(n, value) == AMP_JSON_FALSE)
         return 0;
-    return amp_schema_wrong_value(c, n->doc, value, "true or false is expected", NULL);
+    return amp_kw_wrong(c, n, value, "true or false is expected");
 }
 
 AMP_KEYWORD_FN(amp_kw_list)
 {
-    if (type_of(n, value) == AMP_JSON_ARRAY)
+    if (amp_kw_type_of(n, value) == AMP_JSON_ARRAY)
         return 0;
-    return amp_schema_wrong_value(c, n->doc, value, "an array is expected", NULL);
+    return amp_kw_wrong(c, n, value, "an array is expected");
 }
 
 AMP_KEYWORD_FN(amp_kw_vocabulary)
 {
     const struct amp_tape *t = &n->doc->tape;
-    if (type_of(n, value) != AMP_JSON_OBJECT)
-        return amp_schema_wrong_value(c, n->doc, value, "an object of vocabularies is expected",
-                                      NULL);
-    for (uint32_t k = value + 1; k < t->tok[value].next; k = t->tok[k + 1].next)
-        if (amp_kw_flag(c, n, k + 1))
+    if (amp_kw_type_of(n, value) != AMP_JSON_OBJECT)
+        return amp_kw_wrong(c, n, value, "an object of vocabularies is expected");
+    for (uint32_t key = value + 1; key < t->tok[value].next; key = t->tok[key + 1].next)
+        if (amp_kw_flag(c, n, k, key + 1) < 0)
             return -1;
     return 0;
-}
-
-AMP_KEYWORD_FN(amp_kw_content_schema)
-{
-    return amp_node_child(c, n, value) ? 0 : -1;
 }

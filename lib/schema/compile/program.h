@@ -47,9 +47,9 @@ struct amp_program {
     struct amp_document *documents;
     struct amp_pattern *patterns;
     struct amp_resource *resources; /* by amp_node.resource */
-    uint32_t n_resources, cap_resources;
+    uint32_t n_resources, n_anchors;
+    size_t cap_resources, cap_anchors;
     struct amp_anchor *anchors;
-    uint32_t n_anchors, cap_anchors;
     struct amp_index uri_index, anchor_index;
     uint32_t search; /* number of the last search over the documents */
 };

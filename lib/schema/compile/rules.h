@@ -16,6 +16,11 @@ enum {
 struct amp_pattern;
 struct amp_node;
 
+struct amp_node_list {
+    struct amp_node **at;
+    uint32_t n;
+};
+
 /* `const` and `enum`: texts decoded; everything else as tokens of the schema's own tape. */
 struct amp_value_rules {
     const struct amp_span *texts;
@@ -70,7 +75,7 @@ struct amp_dependent {
 
 struct amp_object_rules {
     struct amp_property *properties;
-    uint32_t n_properties, cap_properties;
+    uint32_t n_properties;
     uint32_t *places; /* of the properties: tokens of their schemas, 0 where only required */
     uint16_t *slots;  /* open addressing by hash: 1 + index, 0 free */
     uint32_t mask;
@@ -79,14 +84,13 @@ struct amp_object_rules {
     struct amp_pattern_property *patterns;
     uint32_t n_patterns;
     struct amp_dependent *dependents;
-    uint32_t n_dependents, cap_dependents;
+    uint32_t n_dependents;
     struct amp_node *additional, *names;
     uint32_t min, max;
 };
 
 struct amp_array_rules {
-    struct amp_node **prefix;
-    uint32_t n_prefix;
+    struct amp_node_list prefix;
     struct amp_node *items, *contains;
     uint32_t min, max, min_contains, max_contains;
     bool unique;
@@ -96,11 +100,6 @@ struct amp_array_rules {
 struct amp_dynamic_ref {
     struct amp_span name;
     struct amp_node *fallback;
-};
-
-struct amp_node_list {
-    struct amp_node **at;
-    uint32_t n;
 };
 
 /* What applies to the same value, and what looks at what the others left. */

@@ -164,6 +164,19 @@ int amp_uri_decode(struct amp_span text, struct amp_buf *out, struct amp_error *
     return 0;
 }
 
+int amp_uri_encode(struct amp_span text, const char *keep, struct amp_buf *out,
+                   struct amp_error *err)
+{
+    int bad = 0;
+    for (size_t i = 0; i < text.n && !bad; i++) {
+        char c = text.p[i];
+        bool plain = amp_is_alpha(c) || amp_is_digit(c) || amp_is_one_of(c, keep);
+        bad = plain ? amp_buf_add(out, &c, 1, err)
+                    : amp_buf_fmt(out, err, "%%%02X", (unsigned char)c);
+    }
+    return bad;
+}
+
 /* ---- the formats ---- */
 
 static uint32_t code_point(const unsigned char *p, size_t n)

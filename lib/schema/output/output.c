@@ -1,24 +1,25 @@
 /*
- * The walk behind the standard output: every keyword of every schema that applies, in the schema's
- * own text, so that each unit has the way that led to it. What a single value has to be is asked of
- * the check itself, by a node without children; only the ways down are gone here again.
+ * The walk for the standard output: every keyword of every schema that applies, in the order of the
+ * schema's text, so that each unit has the path that led to it. The rules of a single value are
+ * checked by the check itself, with a node without children.
  */
 #include <amp/schema/output.h>
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/compile/keywords.h"
 #include "schema/output/walk.h"
 
-enum { WALK_DEPTH = 1000 };
+enum { WALK_DEPTH = 1000, NOTES_MOST = 16 };
 
-/* A sentence for a violation of this very node. */
+/* Adds the unit of a violation of this node. */
 static int add_note(struct amp_output_walk *w, const struct amp_note *note)
 {
     struct amp_schema_run *r = w->r;
     AMP_BUF struct amp_buf says = {0};
     amp_buf_init(&says, 16 << 10);
-    amp_say_expected(r, note);
+    amp_run_expected(r, note);
     struct amp_span found = amp_tok_source(r->t, note->tok);
     bool cut = found.n > 60;
     for (found.n = cut ? 60 : found.n; cut && ((unsigned char)found.p[found.n] & 0xc0) == 0x80;)
@@ -31,17 +32,16 @@ static int add_note(struct amp_output_walk *w, const struct amp_note *note)
     if (!bad && r->nearest.word[0])
         bad = amp_buf_fmt(&says, w->err, "; did you mean `%s`?", r->nearest.word);
     const char *keyword = strcmp(note->keyword, "false") ? note->keyword : NULL;
-    return bad || amp_units_add(&w->units, UNIT_ERROR, w->s, note->node, keyword,
-                                amp_buf_span(&says), w->err)
-               ? -1
-               : 0;
+    return bad ? -1
+               : amp_units_add(&w->units, UNIT_ERROR, w->s, note->node, keyword,
+                               amp_buf_span(&says), w->err);
 }
 
 bool amp_walk_wrong(struct amp_output_walk *w, const struct amp_node *n, const char *keyword,
                     uint32_t tok, const void *detail, struct amp_span name)
 {
     struct amp_note note = {n, keyword, tok, name, detail};
-    if (!w->r->failed && add_note(w, &note))
+    if (!w->r->failed && add_note(w, &note) < 0)
         w->r->failed = true;
     return false;
 }
@@ -49,13 +49,14 @@ bool amp_walk_wrong(struct amp_output_walk *w, const struct amp_node *n, const c
 void amp_walk_annotate(struct amp_output_walk *w, const struct amp_node *n, const char *keyword,
                        struct amp_span json)
 {
-    if (!w->r->failed && amp_units_add(&w->units, UNIT_ANNOTATION, w->s, n, keyword, json, w->err))
+    if (!w->r->failed &&
+        amp_units_add(&w->units, UNIT_ANNOTATION, w->s, n, keyword, json, w->err) < 0)
         w->r->failed = true;
 }
 
-/* A value of the schema's text without white space around it or inside. */
-static int compact(const struct amp_tape *t, uint32_t tok, struct amp_buf *out,
-                   struct amp_error *err)
+/* Appends a value of the schema's text without white space. */
+static int add_compact(const struct amp_tape *t, uint32_t tok, struct amp_buf *out,
+                       struct amp_error *err)
 {
     const struct amp_tok *k = &t->tok[tok];
     struct amp_span source = amp_tok_source(t, tok);
@@ -67,14 +68,14 @@ static int compact(const struct amp_tape *t, uint32_t tok, struct amp_buf *out,
         if (c > tok + 1)
             bad = amp_buf_str(out, ",", err);
         if (object && !bad)
-            bad = compact(t, c, out, err) || amp_buf_str(out, ":", err);
+            bad = add_compact(t, c, out, err) || amp_buf_str(out, ":", err);
         if (!bad)
-            bad = compact(t, c + object, out, err);
+            bad = add_compact(t, c + object, out, err);
     }
     return bad || amp_buf_str(out, object ? "}" : "]", err) ? -1 : 0;
 }
 
-/* The value of a keyword as it stands in the schema. */
+/* Adds the value of a keyword as an annotation. */
 static void walk_remark(struct amp_output_walk *w, const struct amp_node *n, uint32_t key)
 {
     const struct amp_tape *t = &n->doc->tape;
@@ -83,7 +84,7 @@ static void walk_remark(struct amp_output_walk *w, const struct amp_node *n, uin
     amp_buf_init(&json, 16 << 20);
     amp_buf_init(&name, 64 << 10);
     if (amp_tok_text(t, key, &name, &plain, w->err) || amp_buf_add(&name, "", 0, w->err) ||
-        compact(t, key + 1, &json, w->err)) {
+        add_compact(t, key + 1, &json, w->err)) {
         w->r->failed = true;
         return;
     }
@@ -92,8 +93,8 @@ static void walk_remark(struct amp_output_walk *w, const struct amp_node *n, uin
         amp_walk_annotate(w, n, keyword, amp_buf_span(&json));
 }
 
-/* What the value by itself has to be: the check of a node that has no children. */
-static bool assertions(struct amp_output_walk *w, const struct amp_node *n, uint32_t tok)
+/* Checks the rules of the value itself: the node without children. */
+static bool walk_assertions(struct amp_output_walk *w, const struct amp_node *n, uint32_t tok)
 {
     struct amp_schema_run *r = w->r;
     struct amp_node alone = *n;
@@ -109,19 +110,15 @@ static bool assertions(struct amp_output_walk *w, const struct amp_node *n, uint
             .min = n->array->min, .max = n->array->max, .unique = n->array->unique};
         alone.array = &array;
     }
-    struct amp_note notes[16];
-    uint32_t n_notes;
     r->n_notes = 0;
     r->explain = true;
     bool ok = amp_run_node(r, &alone, tok, NULL);
     r->explain = false;
     if (r->failed)
         return false;
-    n_notes = r->n_notes < 16 ? r->n_notes : 16;
-    memcpy(notes, r->notes, n_notes * sizeof *notes);
-    for (uint32_t i = 0; i < n_notes; i++) {
-        notes[i].node = n;
-        amp_walk_wrong(w, n, notes[i].keyword, notes[i].tok, notes[i].detail, notes[i].name);
+    for (uint32_t i = 0; i < r->n_notes && i < NOTES_MOST; i++) {
+        const struct amp_note *note = &r->notes[i];
+        amp_walk_wrong(w, n, note->keyword, note->tok, note->detail, note->name);
     }
     return ok;
 }
@@ -129,28 +126,28 @@ static bool assertions(struct amp_output_walk *w, const struct amp_node *n, uint
 static bool is_remark(const struct amp_keyword *k, const struct amp_tape *t, uint32_t key)
 {
     struct amp_span name = amp_tok_raw(t, key);
-    if (!k) /* unknown ones are annotations too, those of the core have other uses */
+    if (!k) /* unknown keywords are annotations too, except those of the core */
         return !(name.n && name.p[0] == '$') && !amp_span_is(name, "id");
     return (k->compile == amp_kw_text && !amp_span_is(name, "$comment")) ||
            k->compile == amp_kw_flag || k->compile == amp_kw_list || k->compile == amp_kw_format ||
            k->compile == amp_kw_content_schema;
 }
 
-/* Contents say something about strings only. */
-static bool concerns(const struct amp_tape *t, uint32_t key, enum amp_json_type type)
+/* The keywords of contents concern strings only. */
+static bool is_for_type(const struct amp_tape *t, uint32_t key, enum amp_json_type type)
 {
     struct amp_span name = amp_tok_raw(t, key);
     return type == AMP_JSON_STRING || name.n < 7 || memcmp(name.p, "content", 7) != 0;
 }
 
-static bool keywords(struct amp_output_walk *w, const struct amp_node *n, uint32_t tok,
-                     const struct amp_marks *m)
+static bool walk_keywords(struct amp_output_walk *w, const struct amp_node *n, uint32_t tok,
+                          const struct amp_marks *m)
 {
     const struct amp_tape *t = &n->doc->tape;
     const struct amp_resource *res = &w->s->program->resources[n->resource];
     enum amp_json_type type = (enum amp_json_type)w->r->t->tok[tok].type;
     uint32_t ref = AMP_TOK_NONE;
-    bool ok = assertions(w, n, tok);
+    bool ok = walk_assertions(w, n, tok);
     if (res->draft == AMP_DRAFT_7)
         ref = amp_tape_get(t, n->tok, AMP_SPAN("$ref"));
     for (int turn = 0; turn < AMP_WALK_TURNS; turn++) {
@@ -159,7 +156,7 @@ static bool keywords(struct amp_output_walk *w, const struct amp_node *n, uint32
             if (ref != AMP_TOK_NONE && k + 1 != ref)
                 continue;
             const struct amp_keyword *key = amp_keyword_find(t, k, res->draft);
-            if (turn == 0 && is_remark(key, t, k) && concerns(t, k, type))
+            if (turn == 0 && is_remark(key, t, k) && is_for_type(t, k, type))
                 walk_remark(w, n, k);
             if (key && (key->vocabulary & res->vocabulary) &&
                 !amp_walk_keyword(w, n, key, turn, k + 1, tok, m))
@@ -169,8 +166,8 @@ static bool keywords(struct amp_output_walk *w, const struct amp_node *n, uint32
     return ok && !w->r->failed;
 }
 
-static bool at_place(struct amp_output_walk *w, const struct amp_node *n, uint32_t tok,
-                     const struct amp_marks *m)
+static bool walk_place(struct amp_output_walk *w, const struct amp_node *n, uint32_t tok,
+                       const struct amp_marks *m)
 {
     struct amp_schema_run *r = w->r;
     uint32_t first = w->units.n;
@@ -186,13 +183,13 @@ static bool at_place(struct amp_output_walk *w, const struct amp_node *n, uint32
         return false;
     w->units.depth++;
     bool ok = n->doc->tape.tok[n->tok].type == AMP_JSON_OBJECT
-                  ? keywords(w, n, tok, &own)
+                  ? walk_keywords(w, n, tok, &own)
                   : n->types || amp_walk_wrong(w, n, "false", tok, NULL, (struct amp_span){"", 0});
     w->units.depth--;
     if (ok && m)
         amp_marks_merge(r, m, &own);
     amp_marks_pop(r, &own);
-    first += first == 0; /* the outermost stays */
+    first += first == 0; /* the outermost unit stays */
     amp_units_drop(&w->units, first, ok ? UNIT_ERROR : UNIT_ANNOTATION);
     return ok;
 }
@@ -209,7 +206,7 @@ bool amp_walk_node(struct amp_output_walk *w, const struct amp_node *n, uint32_t
     if (enter)
         r->scope[r->n_scope++] = n->resource;
     w->depth++;
-    bool ok = at_place(w, n, tok, m);
+    bool ok = walk_place(w, n, tok, m);
     w->depth--;
     r->n_scope -= enter;
     return ok && !r->failed;
@@ -219,20 +216,14 @@ int amp_schema_output(const struct amp_schema *s, struct amp_schema_run *r,
                       const struct amp_tape *t, uint32_t tok, enum amp_output form,
                       struct amp_buf *out, struct amp_error *err)
 {
-    struct amp_error unread;
-    struct amp_output_walk w = {.s = s, .r = r, .err = err ? err : &unread};
+    struct amp_output_walk w = {.s = s, .r = r, .err = err};
     if (!r->notes && !(r->notes = calloc(RUN_NOTES, sizeof *r->notes)))
         return amp_fail_memory(err);
-    r->schema = s;
-    r->t = t;
-    r->err = w.err;
-    r->failed = r->explain = false;
-    r->depth = r->n_scope = r->n_bits = r->n_notes = r->branches = 0;
-    amp_run_start(r);
+    amp_run_start(r, s, t, err);
     amp_units_init(&w.units);
     bool ok = amp_walk_node(&w, s->first, tok, NULL);
     int result = r->failed ? -1 : ok;
-    if (result >= 0 && amp_units_write(&w.units, ok, form, out, err))
+    if (result >= 0 && amp_units_write(&w.units, ok, form, out, err) < 0)
         result = -1;
     amp_units_release(&w.units);
     return result;

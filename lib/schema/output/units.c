@@ -1,4 +1,4 @@
-/* Output units: gathered, thinned, written in the two forms of the standard. */
+/* The list of output units, and the two forms of the standard in which it is written. */
 #include "schema/output/units.h"
 
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 
 #include "base/grow.h"
 #include "schema/compile/compiler.h"
+#include "schema/format/uri.h"
 
 enum { UNITS_MOST = 10000, TEXTS_MOST = 64 << 20, FULL_AT = 16 << 20, POINTER_MOST = 1 << 20 };
 
@@ -27,39 +28,32 @@ void amp_units_release(struct amp_units *u)
     amp_buf_release(&u->instance);
 }
 
-size_t amp_pointer_push(struct amp_buf *pointer, struct amp_span name, struct amp_error *err)
+size_t amp_pointer_push(struct amp_buf *pointer, struct amp_span name)
 {
     size_t before = pointer->len;
-    int bad = amp_buf_str(pointer, "/", err);
+    int bad = amp_buf_str(pointer, "/", NULL);
     for (size_t i = 0; i < name.n && !bad; i++)
-        bad = name.p[i] == '~'   ? amp_buf_str(pointer, "~0", err)
-              : name.p[i] == '/' ? amp_buf_str(pointer, "~1", err)
-                                 : amp_buf_add(pointer, name.p + i, 1, err);
-    return before; /* what does not fit is cut; the units are bounded anyway */
+        bad = name.p[i] == '~'   ? amp_buf_str(pointer, "~0", NULL)
+              : name.p[i] == '/' ? amp_buf_str(pointer, "~1", NULL)
+                                 : amp_buf_add(pointer, name.p + i, 1, NULL);
+    return before; /* a pointer that is too long is cut; the units are bounded anyway */
 }
 
-size_t amp_pointer_push_index(struct amp_buf *pointer, uint32_t index, struct amp_error *err)
+size_t amp_pointer_push_index(struct amp_buf *pointer, uint32_t index)
 {
     size_t before = pointer->len;
-    amp_buf_fmt(pointer, err, "/%u", index);
+    amp_buf_fmt(pointer, NULL, "/%u", index);
     return before;
 }
 
-/* A pointer inside a URI's fragment. */
+/* Appends a pointer for a URI's fragment. */
 static int add_fragment(struct amp_buf *out, struct amp_span pointer, struct amp_error *err)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "-._~!$&'()*+,;=:@/?";
-    int bad = 0;
-    for (size_t i = 0; i < pointer.n && !bad; i++) {
-        unsigned char c = (unsigned char)pointer.p[i];
-        bad = c && strchr(allowed, c) ? amp_buf_add(out, pointer.p + i, 1, err)
-                                      : amp_buf_fmt(out, err, "%%%02X", c);
-    }
-    return bad;
+    return amp_uri_encode(pointer, "-._~!$&'()*+,;=:@/?", out, err);
 }
 
-/* URI of n's resource with the pointer from there; nothing when it is not absolute. */
+/* Appends the URI of n's resource and the pointer from there; nothing if the URI is not absolute.
+ */
 static int add_absolute(struct amp_buf *out, const struct amp_schema *s, const struct amp_node *n,
                         const char *keyword, struct amp_error *err)
 {
@@ -87,15 +81,14 @@ static int add_absolute(struct amp_buf *out, const struct amp_schema *s, const s
     return amp_buf_str(out, "/", err) || add_fragment(out, amp_span_str(keyword), err) ? -1 : 0;
 }
 
-static struct amp_unit *new_unit(struct amp_units *u, struct amp_error *err)
+/* The texts from `at` to their end. */
+static struct amp_unit_text text_since(const struct amp_units *u, size_t at)
 {
-    if (amp_grow(&u->v, &u->cap, u->n, sizeof *u->v, err) < 0)
-        return NULL;
-    return &u->v[u->n++];
+    return (struct amp_unit_text){(uint32_t)at, (uint32_t)(u->texts.len - at)};
 }
 
 int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp_schema *s,
-                  const struct amp_node *n, const char *keyword, struct amp_span says,
+                  const struct amp_node *n, const char *keyword, struct amp_span content,
                   struct amp_error *err)
 {
     bool full = u->n >= UNITS_MOST || u->texts.len >= FULL_AT;
@@ -103,30 +96,31 @@ int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp
         u->truncated = true;
         return 0;
     }
-    struct amp_unit *v = new_unit(u, err);
-    if (!v)
+    if (amp_grow(&u->v, &u->cap, u->n, sizeof *u->v, err) < 0)
         return -1;
     struct amp_buf *t = &u->texts;
-    uint32_t at = (uint32_t)t->len;
-    *v = (struct amp_unit){kind, u->depth, at, 0, at, 0, at, 0, at, 0};
-    if (full) /* a group that nothing comes into */
+    struct amp_unit *v = &u->v[u->n++];
+    size_t at = t->len;
+    struct amp_unit_text empty = text_since(u, at);
+    *v = (struct amp_unit){kind, u->depth, empty, empty, empty, empty};
+    if (full) /* a group that stays empty */
         return 0;
-    if (amp_buf_add(t, u->keyword.data, u->keyword.len, err) ||
-        (keyword && (amp_buf_str(t, "/", err) || amp_buf_str(t, keyword, err))))
+    if (amp_buf_add(t, u->keyword.data, u->keyword.len, err) < 0 ||
+        (keyword && (amp_buf_str(t, "/", err) < 0 || amp_buf_str(t, keyword, err) < 0)))
         return -1;
-    v->keyword_n = (uint32_t)t->len - v->keyword;
-    v->instance = (uint32_t)t->len;
-    if (amp_buf_add(t, u->instance.data, u->instance.len, err))
+    v->keyword = text_since(u, at);
+    at = t->len;
+    if (amp_buf_add(t, u->instance.data, u->instance.len, err) < 0)
         return -1;
-    v->instance_n = (uint32_t)t->len - v->instance;
-    v->absolute = (uint32_t)t->len;
-    if (add_absolute(t, s, n, keyword, err))
+    v->instance = text_since(u, at);
+    at = t->len;
+    if (add_absolute(t, s, n, keyword, err) < 0)
         return -1;
-    v->absolute_n = (uint32_t)t->len - v->absolute;
-    v->says = (uint32_t)t->len;
-    if (amp_buf_add(t, says.p, says.n, err))
+    v->absolute = text_since(u, at);
+    at = t->len;
+    if (amp_buf_add(t, content.p, content.n, err) < 0)
         return -1;
-    v->says_n = (uint32_t)says.n;
+    v->content = text_since(u, at);
     return 0;
 }
 
@@ -137,9 +131,9 @@ void amp_units_drop(struct amp_units *u, uint32_t from, enum amp_unit_kind kind)
         if (u->v[i].kind != (uint32_t)kind)
             u->v[to++] = u->v[i];
     u->n = to;
-    /* From behind, so that a group which holds empty groups only goes too. */
+    /* From the end, so that a group of empty groups is removed too. */
     to = u->n;
-    uint32_t below = 0; /* depth of the unit that follows, 0 for none that counts */
+    uint32_t below = 0; /* the depth of the unit that follows and stays; 0: none */
     for (uint32_t i = u->n; i-- > from;) {
         if (u->v[i].kind == UNIT_GROUP && below <= u->v[i].depth)
             continue;
@@ -149,12 +143,12 @@ void amp_units_drop(struct amp_units *u, uint32_t from, enum amp_unit_kind kind)
     memmove(u->v + from, u->v + to, (u->n - to) * sizeof *u->v);
     u->n = from + (u->n - to);
     const struct amp_unit *last = u->n ? &u->v[u->n - 1] : NULL;
-    u->texts.len = last ? last->says + last->says_n : 0;
+    u->texts.len = last ? last->content.at + last->content.n : 0;
 }
 
-static struct amp_span text(const struct amp_units *u, uint32_t at, uint32_t n)
+static struct amp_span text_span(const struct amp_units *u, struct amp_unit_text text)
 {
-    return (struct amp_span){n ? u->texts.data + at : "", n};
+    return (struct amp_span){text.n ? u->texts.data + text.at : "", text.n};
 }
 
 static void open_unit(const struct amp_units *u, const struct amp_unit *v, bool valid,
@@ -163,24 +157,18 @@ static void open_unit(const struct amp_units *u, const struct amp_unit *v, bool 
     amp_jw_open(w, '{');
     amp_jw_key(w, "valid");
     amp_jw_bool(w, valid);
-    amp_jw_key(w, "keywordLocation");
-    amp_jw_str(w, text(u, v->keyword, v->keyword_n));
-    if (v->absolute_n) {
-        amp_jw_key(w, "absoluteKeywordLocation");
-        amp_jw_str(w, text(u, v->absolute, v->absolute_n));
-    }
-    amp_jw_key(w, "instanceLocation");
-    amp_jw_str(w, text(u, v->instance, v->instance_n));
+    amp_jw_member_str(w, "keywordLocation", text_span(u, v->keyword));
+    amp_jw_some_str(w, "absoluteKeywordLocation", text_span(u, v->absolute));
+    amp_jw_member_str(w, "instanceLocation", text_span(u, v->instance));
     if (v->kind == UNIT_ERROR) {
-        amp_jw_key(w, "error");
-        amp_jw_str(w, text(u, v->says, v->says_n));
+        amp_jw_member_str(w, "error", text_span(u, v->content));
     } else if (v->kind == UNIT_ANNOTATION) {
         amp_jw_key(w, "annotation");
-        amp_jw_raw(w, text(u, v->says, v->says_n));
+        amp_jw_raw(w, text_span(u, v->content));
     }
 }
 
-/* Behind the last unit below the one at i. */
+/* The index after the last unit below the one at i. */
 static uint32_t end_of(const struct amp_units *u, uint32_t i)
 {
     uint32_t k = i + 1;
@@ -189,26 +177,26 @@ static uint32_t end_of(const struct amp_units *u, uint32_t i)
     return k;
 }
 
-/* The units of the tree in [i, end). What has one child is replaced by it. The way down has no
- * more steps than the walk had. */
+/* Writes the units of the tree in [i, end). A group with one child is replaced by the child. The
+ * recursion is no deeper than the walk was. */
 static void write_tree(const struct amp_units *u, uint32_t i, uint32_t end, bool valid,
                        struct amp_jw *w)
 {
     while (i < end) {
-        uint32_t behind = end_of(u, i);
-        if (u->v[i].kind == UNIT_GROUP && (behind == i + 1 || end_of(u, i + 1) == behind)) {
-            i++; /* none or one below: that one stands for it */
+        uint32_t after = end_of(u, i);
+        if (u->v[i].kind == UNIT_GROUP && (after == i + 1 || end_of(u, i + 1) == after)) {
+            i++;
             continue;
         }
         open_unit(u, &u->v[i], valid, w);
-        if (behind > i + 1) {
+        if (after > i + 1) {
             amp_jw_key(w, valid ? "annotations" : "errors");
             amp_jw_open(w, '[');
-            write_tree(u, i + 1, behind, valid, w);
+            write_tree(u, i + 1, after, valid, w);
             amp_jw_close(w, ']');
         }
         amp_jw_close(w, '}');
-        i = behind;
+        i = after;
     }
 }
 

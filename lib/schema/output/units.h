@@ -1,4 +1,4 @@
-/* Output units while they are gathered: a list in the order of a walk, with depths. */
+/* The output units of a walk: a list in the walk's order, with depths. */
 #ifndef SCHEMA_UNITS_H
 #define SCHEMA_UNITS_H
 
@@ -12,12 +12,15 @@ enum amp_unit_kind {
     UNIT_ANNOTATION,
 };
 
-/* Texts are places in amp_units.texts. */
+struct amp_unit_text {
+    uint32_t at, n; /* in amp_units.texts */
+};
+
 struct amp_unit {
     uint32_t kind, depth;
-    uint32_t keyword, keyword_n, instance, instance_n;
-    uint32_t absolute, absolute_n; /* n is 0 where there is no absolute URI */
-    uint32_t says, says_n;         /* the error's sentence, or the annotation as JSON */
+    struct amp_unit_text keyword, instance;
+    struct amp_unit_text absolute; /* empty if there is no absolute URI */
+    struct amp_unit_text content;  /* the error's sentence, or the annotation as JSON */
 };
 
 struct amp_units {
@@ -26,24 +29,25 @@ struct amp_units {
     size_t cap;
     bool truncated;
     struct amp_buf texts;
-    struct amp_buf keyword, instance; /* where the walk is, as pointers */
+    struct amp_buf keyword, instance; /* the walk's position, as pointers */
 };
 
 void amp_units_init(struct amp_units *u);
 void amp_units_release(struct amp_units *u);
-/* A unit at the present place, or below it at the keyword. The schema is n's. */
+/* Adds a unit at the walk's position, or below it at the keyword, which may be NULL. Past the
+ * limits it adds only groups and sets `truncated`. */
 int amp_units_add(struct amp_units *u, enum amp_unit_kind kind, const struct amp_schema *s,
-                  const struct amp_node *n, const char *keyword, struct amp_span says,
+                  const struct amp_node *n, const char *keyword, struct amp_span content,
                   struct amp_error *err);
-/* Forgets the units of a kind from an index on, and the groups that become empty. */
+/* Removes the units of a kind from an index on, and the groups that become empty. */
 void amp_units_drop(struct amp_units *u, uint32_t from, enum amp_unit_kind kind);
-/* The finished list as one JSON object. */
+/* Appends the list as one JSON object; on failure out is unchanged. */
 int amp_units_write(const struct amp_units *u, bool valid, enum amp_output form,
                     struct amp_buf *out, struct amp_error *err);
 
-/* Goes one step down; returns what to give to the function that goes back. */
-size_t amp_pointer_push(struct amp_buf *pointer, struct amp_span name, struct amp_error *err);
-size_t amp_pointer_push_index(struct amp_buf *pointer, uint32_t index, struct amp_error *err);
+/* Appends a step to a pointer; returns the value for amp_pointer_pop. */
+size_t amp_pointer_push(struct amp_buf *pointer, struct amp_span name);
+size_t amp_pointer_push_index(struct amp_buf *pointer, uint32_t index);
 static inline void amp_pointer_pop(struct amp_buf *pointer, size_t before)
 {
     pointer->len = before;
