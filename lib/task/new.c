@@ -36,12 +36,22 @@ static int fail_at(struct amp_new_fault *at, const char *pointer, const char *wh
     return at_member(at, "%s", pointer);
 }
 
-/* The top directory of a repository, which may be bare. */
+bool amp_new_is_repo(const char *dir)
+{
+    static const char *const marks[] = {".git", "HEAD"};
+    char inside[PATH_MAX + 8];
+    struct stat sb;
+    for (size_t i = 0; i < 2; i++)
+        if (snprintf(inside, sizeof inside, "%s/%s", dir, marks[i]) < (int)sizeof inside &&
+            stat(inside, &sb) == 0)
+            return true;
+    return false;
+}
+
 static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *err)
 {
     const char *repo = amp_json_str(task, "repo");
-    char real[PATH_MAX], inside[PATH_MAX + 8];
-    struct stat sb;
+    char real[PATH_MAX];
     const json_t *given = json_object_get(task, "repo");
     if (given && !json_is_string(given))
         return fail_at(at, "/repo", "expected a path as text", err);
@@ -49,14 +59,10 @@ static int real_repo(json_t *task, struct amp_new_fault *at, struct amp_error *e
         amp_fail_errno(err, AMP_DATAERR, "%s", repo);
         return at_member(at, "/repo");
     }
-    snprintf(inside, sizeof inside, "%s/.git", real);
-    if (stat(inside, &sb) < 0) {
-        snprintf(inside, sizeof inside, "%s/HEAD", real);
-        if (stat(inside, &sb) < 0) {
-            amp_fail(err, AMP_DATAERR, "repo_not_git",
-                     "%s is not the top directory of a git repository", real);
-            return at_member(at, "/repo");
-        }
+    if (!amp_new_is_repo(real)) {
+        amp_fail(err, AMP_DATAERR, "repo_not_git",
+                 "%s is not the top directory of a git repository", real);
+        return at_member(at, "/repo");
     }
     errno = 0;
     if (json_object_set_new(task, "repo", json_string(real)) == 0)

@@ -7,6 +7,7 @@
 #define AMP_TASK_NEW_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "store/store.h"
 
@@ -22,6 +23,9 @@ struct amp_new_fault {
 json_t *amp_new_read(struct amp_span text, struct amp_new_fault *at, struct amp_error *err);
 /* The line of a task file with this member, or with the value that contains it; 0: none. */
 unsigned amp_new_line(struct amp_span text, const char *pointer);
+
+/* Whether the directory is the top of a git repository, which may be bare. */
+bool amp_new_is_repo(const char *dir);
 
 struct amp_new_options {
     const char *const *protected_; /* branch patterns in addition to main and master */

@@ -1,5 +1,4 @@
-/* What the coordinator says: dispatches, review requests and escalations, composed from the task's
- * record. */
+/* Composes dispatches, review requests and escalations from the task's record. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,21 +25,27 @@ static char *next_id(struct amp_step *st)
     return st->out[st->n_out < AMP_STEP_EMITS ? st->n_out : 0].id;
 }
 
-/* "path:line" where known. */
+/* "path:line" if there is a file. */
 static int add_issue(struct amp_buf *b, const json_t *issue, struct amp_error *err)
 {
-    const char *severity = json_string_value(json_object_get(issue, "severity"));
-    const char *file = json_string_value(json_object_get(issue, "file"));
-    const char *what = json_string_value(json_object_get(issue, "description"));
-    const char *fix = json_string_value(json_object_get(issue, "suggested_fix"));
+    const char *severity = amp_json_str(issue, "severity"), *file = amp_json_str(issue, "file");
+    const char *fix = amp_json_str(issue, "suggested_fix");
     int line = (int)json_integer_value(json_object_get(issue, "line"));
-    if (amp_buf_fmt(b, err, "\n- [%s] ", severity ? severity : "major") < 0)
+    if (amp_buf_fmt(b, err, "\n- [%s] ", *severity ? severity : "major") < 0)
         return -1;
-    if (file && *file && amp_buf_fmt(b, err, "%s:%d: ", file, line) < 0)
+    if (*file && amp_buf_fmt(b, err, "%s:%d: ", file, line) < 0)
         return -1;
-    if (amp_buf_str(b, what ? what : "", err) < 0)
+    if (amp_buf_str(b, amp_json_str(issue, "description"), err) < 0)
         return -1;
-    return fix && *fix ? amp_buf_fmt(b, err, " (suggested: %s)", fix) : 0;
+    return *fix ? amp_buf_fmt(b, err, " (suggested: %s)", fix) : 0;
+}
+
+static int add_issues(struct amp_buf *b, const json_t *issues, struct amp_error *err)
+{
+    for (size_t i = 0; i < json_array_size(issues); i++)
+        if (add_issue(b, json_array_get(issues, i), err) < 0)
+            return -1;
+    return 0;
 }
 
 static int add_texts(struct amp_buf *b, const char *title, const json_t *list,
@@ -54,16 +59,15 @@ static int add_texts(struct amp_buf *b, const char *title, const json_t *list,
     return 0;
 }
 
-static const char *newest(const json_t *list)
+static const char *text_newest(const json_t *list)
 {
-    size_t n = json_array_size(list);
-    const char *s = n ? json_string_value(json_array_get(list, n - 1)) : NULL;
+    const char *s = json_string_value(json_array_get(list, json_array_size(list) - 1));
     return s ? s : "";
 }
 
-/* The words for an executor that gets the work again. */
-static int describe(const struct amp_step *st, const struct amp_task_part *p, bool rework,
-                    struct amp_buf *b, struct amp_error *err)
+/* The description of the work; for rework also the reasons for it. */
+static int description_add(const struct amp_step *st, const struct amp_task_part *p, bool rework,
+                           struct amp_buf *b, struct amp_error *err)
 {
     const struct amp_task *t = &st->t;
     if (amp_buf_str(b, t->description, err) < 0)
@@ -72,21 +76,20 @@ static int describe(const struct amp_step *st, const struct amp_task_part *p, bo
         return 0;
     if (amp_buf_fmt(b, err, "\n\nAttempt %d.", (int)p->attempts + 1) < 0)
         return -1;
-    if (strcmp(p->verdict, "rejected") == 0 && json_array_size(t->issues)) {
-        if (amp_buf_str(b, "\nThe last verdict is a rejection. Fix:", err) < 0)
-            return -1;
-        for (size_t i = 0; i < json_array_size(t->issues); i++)
-            if (add_issue(b, json_array_get(t->issues, i), err) < 0)
-                return -1;
-    }
+    if (strcmp(p->verdict, "rejected") == 0 && json_array_size(t->issues) &&
+        (amp_buf_str(b, "\nThe last verdict is a rejection. Fix:", err) < 0 ||
+         add_issues(b, t->issues, err) < 0))
+        return -1;
     if (add_texts(b, "\nBlockers of the last attempt:", t->blockers, err) < 0)
         return -1;
     if (p->ci_reds && amp_buf_str(b, "\nCI failed for the last commit.", err) < 0)
         return -1;
-    return *newest(t->notes) ? amp_buf_fmt(b, err, "\nNote of the admin: %s", newest(t->notes)) : 0;
+    return *text_newest(t->notes)
+               ? amp_buf_fmt(b, err, "\nNote of the admin: %s", text_newest(t->notes))
+               : 0;
 }
 
-/* The admin's constraints, and the coordinator's own. */
+/* The admin's constraints and those that the coordinator adds. */
 static json_t *constraints_for(const struct amp_step *st, const struct amp_task_part *p,
                                bool rework)
 {
@@ -97,8 +100,8 @@ static json_t *constraints_for(const struct amp_step *st, const struct amp_task_
     if (*t->base)
         json_object_set_new(c, "base", json_string(t->base));
     json_object_set_new(c, "attempt", json_integer(p->attempts + 1));
-    if (*newest(t->notes))
-        json_object_set_new(c, "note", json_string(newest(t->notes)));
+    if (*text_newest(t->notes))
+        json_object_set_new(c, "note", json_string(text_newest(t->notes)));
     if (!rework)
         return c;
     if (*p->verdict_ref)
@@ -137,9 +140,10 @@ int amp_say_dispatch(struct amp_step *st, struct amp_task_part *p, bool rework,
         add_ref(refs, &n, p->result_ref);
         add_ref(refs, &n, p->verdict_ref);
     }
-    if (describe(st, p, rework, &words, err) < 0)
+    if (description_add(st, p, rework, &words, err) < 0)
         return -1;
-    struct amp_dispatch_args a = {
+    json_auto_t *constraints = constraints_for(st, p, rework);
+    const struct amp_dispatch_args a = {
         .from = "coordinator",
         .to = "executor",
         .task_id = t->id,
@@ -150,15 +154,13 @@ int amp_say_dispatch(struct amp_step *st, struct amp_task_part *p, bool rework,
         .n_parts = 1,
         .criteria = t->criteria,
         .forbidden = t->forbidden,
-        .constraints = constraints_for(st, p, rework),
+        .constraints = constraints,
         .risk = t->risk,
         .context_ref = refs,
         .ack_timeout_sec = st->c->opt->ack_timeout_sec,
         .now_ms = st->now_ms,
     };
-    int rc = amp_compose_dispatch(&a, &st->text, id, err);
-    json_decref(a.constraints);
-    if (rc < 0 || line_add(st, at, true, err) < 0)
+    if (amp_compose_dispatch(&a, &st->text, id, err) < 0 || line_add(st, at, true, err) < 0)
         return -1;
     p->attempts++;
     if (!*p->result_ref)
@@ -167,12 +169,12 @@ int amp_say_dispatch(struct amp_step *st, struct amp_task_part *p, bool rework,
         amp_span_copy(amp_span_str(p->request_ref), st->dropped[1], sizeof st->dropped[1]);
     if (!*t->first_dispatch && amp_task_set(&t->first_dispatch, amp_span_str(id), err) < 0)
         return -1;
-    /* What was asked before is no longer asked. */
-    if (amp_task_set(&p->dispatch_ref, amp_span_str(id), err) < 0 ||
-        amp_task_set(&p->result_ref, AMP_SPAN(""), err) < 0 ||
-        amp_task_set(&p->request_ref, AMP_SPAN(""), err) < 0)
-        return -1;
-    return 0;
+    /* The earlier result and review request are obsolete. */
+    return amp_task_set(&p->dispatch_ref, amp_span_str(id), err) < 0 ||
+                   amp_task_set(&p->result_ref, AMP_SPAN(""), err) < 0 ||
+                   amp_task_set(&p->request_ref, AMP_SPAN(""), err) < 0
+               ? -1
+               : 0;
 }
 
 /* The commit of the last verdict in this task, "" before the first one. */
@@ -216,7 +218,7 @@ static int notes_for(const struct amp_step *st, const struct amp_task_part *p, s
                      struct amp_error *err)
 {
     const struct amp_task *t = &st->t;
-    int64_t limit = st->c->opt->policy.lock_after;
+    int64_t limit = st->policy->lock_after;
     size_t at = (size_t)(p - t->parts);
     if ((t->reject_count >= 2 || (t->reject_count > 0 && t->reject_count + 1 >= limit)) &&
         amp_buf_fmt(b, err, "Lock is approaching: %d rejections in a row, %d lock the task.\n",
@@ -226,7 +228,8 @@ static int notes_for(const struct amp_step *st, const struct amp_task_part *p, s
         amp_buf_fmt(b, err, "Subtask %d of %d. Criteria of later subtasks may stay null.\n",
                     (int)at + 1, (int)t->n_parts) < 0)
         return -1;
-    if (*newest(t->notes) && amp_buf_fmt(b, err, "Note of the admin: %s\n", newest(t->notes)) < 0)
+    if (*text_newest(t->notes) &&
+        amp_buf_fmt(b, err, "Note of the admin: %s\n", text_newest(t->notes)) < 0)
         return -1;
     if (add_unverified(st, b, err) < 0)
         return -1;
@@ -235,7 +238,7 @@ static int notes_for(const struct amp_step *st, const struct amp_task_part *p, s
     return 0;
 }
 
-/* The checks that count, of this commit; those of another one say nothing about it. */
+/* The required checks of this commit; NULL if the last CI status is of another commit. */
 static json_t *checks_for(const struct amp_step *st, const struct amp_task_part *p)
 {
     const char *commit = json_string_value(json_object_get(st->t.ci, "commit"));
@@ -245,7 +248,7 @@ static json_t *checks_for(const struct amp_step *st, const struct amp_task_part 
         !(some = json_object()))
         return NULL;
     json_object_foreach (all, name, state) {
-        if (amp_task_policy_counts(&st->c->opt->policy, name))
+        if (amp_task_policy_counts(st->policy, name))
             json_object_set(some, name, state);
     }
     return some;
@@ -257,7 +260,7 @@ int amp_say_review(struct amp_step *st, struct amp_task_part *p, struct amp_erro
     const char *since = last_reviewed(t, p);
     size_t at = st->text.len;
     char *id = next_id(st);
-    bool incremental = *since && *p->commit && !st->c->opt->policy.risk[t->risk].full_review;
+    bool incremental = *since && *p->commit && !st->policy->risk[t->risk].full_review;
     AMP_BUF struct amp_buf url = {0};
     AMP_BUF struct amp_buf notes = {0};
     amp_buf_init(&url, NOTE_MAX);
@@ -265,7 +268,8 @@ int amp_say_review(struct amp_step *st, struct amp_task_part *p, struct amp_erro
     if (diff_url(t, incremental ? since : t->base, p->commit, &url, err) < 0 ||
         amp_buf_str(&notes, "", err) < 0 || notes_for(st, p, &notes, err) < 0)
         return -1;
-    struct amp_review_args a = {
+    json_auto_t *checks = checks_for(st, p);
+    const struct amp_review_args a = {
         .task_id = t->id,
         .dispatch_ref = p->dispatch_ref,
         .result_ref = p->result_ref,
@@ -275,17 +279,15 @@ int amp_say_review(struct amp_step *st, struct amp_task_part *p, struct amp_erro
         .ack_timeout_sec = st->c->opt->ack_timeout_sec,
         .now_ms = st->now_ms,
         .notes = notes.data ? notes.data : "",
-        .checks = checks_for(st, p),
+        .checks = checks,
     };
-    int rc = amp_compose_review(&a, &st->text, id, err);
-    json_decref(a.checks);
-    if (rc < 0 || line_add(st, at, true, err) < 0)
+    if (amp_compose_review(&a, &st->text, id, err) < 0 || line_add(st, at, true, err) < 0)
         return -1;
     return amp_task_set(&p->request_ref, amp_span_str(id), err);
 }
 
-/* Escalations by the effect that asks for them. */
-static const struct {
+/* The escalation of each effect. */
+static const struct escalation {
     uint32_t effect;
     const char *type, *words;
     const char *suggested[4];
@@ -318,23 +320,19 @@ static const struct {
      {"remove the blocker, then resume", "redispatch with changed criteria", "terminate", NULL}},
 };
 
-static int explain(const struct amp_step *st, const struct amp_task_part *p, size_t row,
-                   struct amp_buf *b, struct amp_error *err)
+static int reason_add(const struct amp_step *st, const struct amp_task_part *p,
+                      const struct escalation *e, struct amp_buf *b, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
-    /* The task stands in the envelope; a subtask says something where it is one of several. */
-    if (amp_buf_str(b, escalations[row].words, err) < 0 ||
+    if (amp_buf_str(b, e->words, err) < 0 ||
         (st->t.n_parts > 1 && amp_buf_fmt(b, err, " (subtask %s)", p->id) < 0) ||
         amp_buf_str(b, ".", err) < 0)
         return -1;
     if (v->kind == AMP_KIND_VERDICT &&
-        amp_buf_fmt(b, err, " The verdict is %s, with confidence %.2f.",
-                    amp_verdict_name(v->body.verdict.decision), v->body.verdict.confidence) < 0)
+        (amp_buf_fmt(b, err, " The verdict is %s, with confidence %.2f.",
+                     amp_verdict_name(v->body.verdict.decision), v->body.verdict.confidence) < 0 ||
+         add_issues(b, st->t.issues, err) < 0))
         return -1;
-    if (v->kind == AMP_KIND_VERDICT)
-        for (size_t i = 0; i < json_array_size(st->t.issues); i++)
-            if (add_issue(b, json_array_get(st->t.issues, i), err) < 0)
-                return -1;
     if (v->kind == AMP_KIND_RESULT &&
         (amp_buf_fmt(b, err, " The result is %s.", amp_completion_name(v->body.result.completion)) <
              0 ||
@@ -350,47 +348,46 @@ static int explain(const struct amp_step *st, const struct amp_task_part *p, siz
     return 0;
 }
 
-static const char *type_of(const struct amp_step *st, const struct amp_task_part *p, size_t row)
+static const char *type_of(const struct amp_step *st, const struct amp_task_part *p,
+                           const struct escalation *e)
 {
     const struct amp_view *v = st->view;
-    if (escalations[row].effect != AMP_QA_DO_ESC_BLOCKED)
-        return escalations[row].type;
+    if (e->effect != AMP_QA_DO_ESC_BLOCKED)
+        return e->type;
     if (v->kind == AMP_KIND_NACK && amp_span_is(v->body.ack.code, "branch_violation"))
         return "branch_violation";
     if (v->kind != AMP_KIND_RESULT)
-        return escalations[row].type;
+        return e->type;
     const struct amp_result_rule *rule = amp_task_policy_result(
-        &st->c->opt->policy, v->body.result.completion, &v->body.result.blockers, p->attempts);
-    return *rule->type ? rule->type : escalations[row].type;
+        st->policy, v->body.result.completion, &v->body.result.blockers, p->attempts);
+    return *rule->type ? rule->type : e->type;
 }
 
-int amp_say_escalation(struct amp_step *st, struct amp_task_part *p, uint32_t effect,
-                       enum amp_level level, struct amp_error *err)
+static int escalation_add(struct amp_step *st, struct amp_task_part *p, const struct escalation *e,
+                          enum amp_level level, struct amp_error *err)
 {
     struct amp_task *t = &st->t;
     const char *refs[6] = {NULL};
-    size_t row = 0, n = 0, at = st->text.len;
+    size_t n = 0, at = st->text.len;
     char *id = next_id(st), this_id[AMP_MSG_ID_MAX];
     AMP_BUF struct amp_buf words = {0};
     amp_buf_init(&words, (size_t)16 << 20);
-    while (escalations[row].effect != effect)
-        row++;
     add_ref(refs, &n, p->dispatch_ref);
     add_ref(refs, &n, p->result_ref);
     add_ref(refs, &n, p->verdict_ref);
     if (amp_span_copy(st->view->id, this_id, sizeof this_id))
         add_ref(refs, &n, this_id);
-    if (explain(st, p, row, &words, err) < 0)
+    if (reason_add(st, p, e, &words, err) < 0)
         return -1;
     struct amp_escalation_args a = {
-        .type = type_of(st, p, row),
+        .type = type_of(st, p, e),
         .from = "coordinator",
         .severity = level,
         .triggered_by = "coordinator",
         .task_id = t->id,
         .description = words.data,
         .affected = refs,
-        .suggested = escalations[row].suggested,
+        .suggested = e->suggested,
         .task_status = amp_task_fsm.states[t->state].name,
         .last_successful = t->last_ref,
         .reject_count = t->reject_count,
@@ -407,13 +404,20 @@ int amp_say_escalation(struct amp_step *st, struct amp_task_part *p, uint32_t ef
     return amp_task_open_escalation(t, id, a.type, amp_level_name(level), st->now_ms, err);
 }
 
+int amp_say_escalations(struct amp_step *st, struct amp_task_part *p, uint32_t effects,
+                        enum amp_level level, struct amp_error *err)
+{
+    for (size_t i = 0; i < sizeof escalations / sizeof escalations[0]; i++)
+        if ((effects & escalations[i].effect) &&
+            escalation_add(st, p, &escalations[i], level, err) < 0)
+            return -1;
+    return 0;
+}
+
 void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
 {
     char sum[AMP_SHA256_MAX], task[AMP_TASK_ID_MAX];
-    bool to_admin = false;
-    for (uint32_t i = 0; i < v->n_to; i++)
-        to_admin |= amp_span_is(v->to[i], "admin");
-    if (to_admin) {
+    if (amp_step_is_to(v, "admin")) {
         amp_span_copy(v->id, out, AMP_MSG_ID_MAX);
         return;
     }
@@ -423,12 +427,12 @@ void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX])
     snprintf(out, AMP_MSG_ID_MAX, "escalation-%s-%llu", task, strtoull(sum, NULL, 16));
 }
 
-/* The escalation as the coordinator's own to the admin. It gets an id of its own because other
- * bytes under the sender's id would be a conflict. */
-static int readdress(const struct amp_view *v, const char *id, struct amp_buf *out,
-                     struct amp_error *err)
+/* The escalation, from the coordinator to the admin. It gets an id of its own, because another
+ * message with the sender's id would be a conflict. */
+static int escalation_readdress(const struct amp_view *v, const char *id, struct amp_buf *out,
+                                struct amp_error *err)
 {
-    json_t *j = amp_json_load(v->line, err);
+    json_auto_t *j = amp_json_load(v->line, err);
     if (!j)
         return -1;
     json_t *refs = json_object_get(j, "context_ref");
@@ -438,14 +442,10 @@ static int readdress(const struct amp_view *v, const char *id, struct amp_buf *o
         json_object_set_new(j, "msg_id", json_string(id)) < 0 ||
         json_object_set_new(j, "from", json_string("coordinator")) < 0 ||
         json_object_set_new(j, "to", json_string("admin")) < 0 ||
-        json_object_set_new(j, "requires_ack", json_false()) < 0) {
-        json_decref(j);
+        json_object_set_new(j, "requires_ack", json_false()) < 0)
         return amp_fail_memory(err);
-    }
     json_object_del(j, "ack_timeout_sec");
-    int rc = amp_json_dump(j, out, err);
-    json_decref(j);
-    return rc;
+    return amp_json_dump(j, out, err);
 }
 
 int amp_say_again(struct amp_step *st, struct amp_error *err)
@@ -455,7 +455,7 @@ int amp_say_again(struct amp_step *st, struct amp_error *err)
     char *id = next_id(st);
     amp_say_again_id(v, id);
     if ((amp_span_is(v->id, id) ? amp_buf_add(&st->text, v->line.p, v->line.n, err)
-                                : readdress(v, id, &st->text, err)) < 0 ||
+                                : escalation_readdress(v, id, &st->text, err)) < 0 ||
         amp_buf_str(&st->text, "\n", err) < 0)
         return -1;
     return line_add(st, at, false, err);

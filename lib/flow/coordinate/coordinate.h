@@ -1,6 +1,6 @@
 /*
- * The coordinator as a filter (AMP/1.0): new tasks, results, verdicts, decisions, CI status,
- * acknowledgements and escalations in; dispatches, review requests and escalations out.
+ * The coordinator as a filter (AMP/1.0): reads new tasks, results, verdicts, decisions, CI status,
+ * acknowledgements and escalations; writes dispatches, review requests and escalations.
  */
 #ifndef AMP_FLOW_COORDINATE_COORDINATE_H
 #define AMP_FLOW_COORDINATE_COORDINATE_H
@@ -17,21 +17,22 @@ struct amp_coordinate_options {
     int64_t open_timeout_ms;     /* for the output's reader */
     bool until_done;             /* end once a task was seen and all are terminal */
     bool hold;                   /* no end of file on FIFOs */
-    int64_t ack_timeout_sec;     /* written into what we send; 0: the protocol's default */
+    int64_t ack_timeout_sec;     /* of sent messages; 0: the protocol's default */
     struct amp_task_policy policy;
-    const char *const *protected_; /* branches beside main and master, NULL-terminated, or NULL */
-    volatile const int *stop;      /* a signal's number once it came */
+    const char *const *protected_; /* branches besides main and master, NULL-terminated, or NULL */
+    volatile const int *stop;      /* the number of the signal that ends the run, or 0 */
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
     void (*warn)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 };
 
-/* How it ended. */
+/* How a run ended. */
 struct amp_coordinate_end {
-    uint64_t accepted, rejected, refused, refused_tasks;
-    uint32_t open_tasks;  /* not terminal at the end */
-    struct amp_buf names; /* of them, separated by blanks; the caller releases it */
+    uint64_t rejected;      /* invalid lines */
+    uint64_t refused_tasks; /* new tasks answered with a nack */
+    uint32_t open_tasks;    /* not terminal at the end */
+    struct amp_buf names;   /* of the open tasks, separated by blanks; the caller releases it */
     bool interrupted, output_closed;
-    bool no_task; /* the state has no task, and none was opened */
+    bool no_task; /* the state has no task */
 };
 
 int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt,

@@ -1,8 +1,7 @@
-/* The coordinator's state: the store's turn, the lines on their way out, the tasks of this run, and
+/* The state of a run: the store's turn, the queued lines, the known tasks, and the restoring of
  * what earlier runs left. */
 #include "flow/coordinate/coordinator.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
@@ -50,22 +49,26 @@ struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct am
     return k;
 }
 
-int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
-                          bool wants_ack, struct amp_error *err)
+int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span line, struct amp_error *err)
 {
-    if (amp_grow(&c->said, &c->cap_said, c->n_said, sizeof *c->said, err) < 0)
-        return -1;
     if (!c->lines.max)
         amp_buf_init(&c->lines, LINES_MAX);
-    if (amp_buf_reserve(&c->lines, line.n + 1, err) < 0 ||
-        amp_buf_add(&c->lines, line.p, line.n, err) < 0 || amp_buf_add(&c->lines, "\n", 1, err) < 0)
+    return amp_buf_reserve(&c->lines, line.n + 1, err) < 0 ||
+                   amp_buf_add(&c->lines, line.p, line.n, err) < 0 ||
+                   amp_buf_add(&c->lines, "\n", 1, err) < 0
+               ? -1
+               : 0;
+}
+
+int amp_coordinator_queue_entry(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
+                                bool wants_ack, struct amp_error *err)
+{
+    if (amp_grow(&c->said, &c->cap_said, c->n_said, sizeof *c->said, err) < 0 ||
+        amp_coordinator_queue(c, line, err) < 0)
         return -1;
-    if (wants_ack || !id.n)
-        return 0;
     struct amp_said *s = &c->said[c->n_said];
     s->mark = c->lines_base + c->lines.len;
-    if (amp_span_copy(id, s->id, sizeof s->id))
-        c->n_said++;
+    c->n_said += !wants_ack && amp_span_copy(id, s->id, sizeof s->id);
     return 0;
 }
 
@@ -87,47 +90,52 @@ static int line_restore(void *ctx, const struct amp_store_entry *e, struct amp_e
 {
     struct amp_coordinator *c = ctx;
     c->seen = true;
-    return amp_coordinator_queue(c, e->id, e->line, e->wants_ack, err);
+    return amp_coordinator_queue_entry(c, e->id, e->line, e->wants_ack, err);
 }
 
-/* Suspends the agents of a suspended task, and lets those of others go. */
-static int agents_restore(struct amp_coordinator *c, const struct amp_task *t, struct amp_span id,
-                          struct amp_error *err)
+int amp_coordinator_suspend(struct amp_coordinator *c, struct amp_span task, const char *ref,
+                            const char *type, int64_t now_ms, struct amp_error *err)
 {
-    const struct amp_suspend a = {.task_id = id,
-                                  .ref = amp_span_str(t->suspended.ref),
-                                  .type = t->suspended.type,
+    const struct amp_suspend a = {.task_id = task,
+                                  .ref = amp_span_str(ref),
+                                  .type = type,
                                   .triggered_by = "coordinator",
                                   .level = AMP_LEVEL_CRITICAL,
                                   .by = c->opt->consumer,
                                   .say = c->opt->warn,
-                                  .now_ms = amp_now_ms()};
+                                  .now_ms = now_ms};
+    return amp_flow_suspend(c->store, &a, err);
+}
+
+/* Suspends the agents of a suspended task; lifts the suspensions of one without open escalations.
+ */
+static int agents_restore(struct amp_coordinator *c, const struct amp_task *t, struct amp_span id,
+                          struct amp_error *err)
+{
+    int64_t now_ms = amp_now_ms();
     if (amp_task_is_suspended(t))
-        return amp_flow_suspend(c->store, &a, err);
-    return json_array_size(t->open)
-               ? 0
-               : amp_flow_lift_agents(c->store, id, AMP_SPAN(""), a.now_ms, err);
+        return amp_coordinator_suspend(c, id, t->suspended.ref, t->suspended.type, now_ms, err);
+    return json_array_size(t->open) ? 0
+                                    : amp_flow_lift_agents(c->store, id, AMP_SPAN(""), now_ms, err);
 }
 
 static int task_restore(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
                         struct amp_error *err)
 {
     struct amp_coordinator *c = ctx;
-    struct amp_task t;
+    AMP_TASK struct amp_task t = {0};
     if (amp_span_is(id, AMP_TASK_NONE)) /* of a former version */
         return 0;
     if (amp_task_read(&t, rec, id, err) < 0)
         return -1;
     bool open = amp_task_is_open(t.state);
     struct amp_known_task *k = amp_coordinator_know(c, id, open, err);
-    if (k) {
-        k->parked = t.state == AMP_TASK_INCOMPLETE;
-        k->dirty = !amp_task_file_after(c->store, id, t.updated_ms);
-        c->seen |= open && t.n_parts > 0;
-    }
-    int rc = !k ? -1 : open ? agents_restore(c, &t, id, err) : 0;
-    amp_task_release(&t);
-    return rc;
+    if (!k)
+        return -1;
+    k->parked = t.state == AMP_TASK_INCOMPLETE;
+    k->dirty = !amp_task_file_after(c->store, id, t.updated_ms);
+    c->seen |= open && t.n_parts > 0;
+    return open ? agents_restore(c, &t, id, err) : 0;
 }
 
 int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err)

@@ -1,8 +1,8 @@
 /*
- * The coordinator's inside: one message at a time becomes one step of the QA loop, committed with
- * everything that it emits. loop.c reads and writes, coordinator.c has the state of a run,
- * receive.c takes a message, step.c makes the step, kinds.c has what each kind of message means,
- * compose.c composes.
+ * The parts of the coordinator. Each message becomes one step of the QA loop, which is committed
+ * with the lines that it emits. loop.c reads and writes, coordinator.c has the state of a run,
+ * receive.c takes a message, kinds.c finds its event and facts, step.c makes the step, compose.c
+ * composes.
  */
 #ifndef AMP_FLOW_COORDINATE_COORDINATOR_H
 #define AMP_FLOW_COORDINATE_COORDINATOR_H
@@ -16,49 +16,49 @@
 #include "task/task.h"
 #include "worktree/git/git.h"
 
-/* Lines on their way out. Those without an acknowledgement leave the outbox once written. */
+/* An emitted line that needs no acknowledgement: its outbox entry is closed once it is written. */
 struct amp_said {
     char id[AMP_MSG_ID_MAX];
-    uint64_t mark; /* of the output's bytes: behind the line */
+    uint64_t mark; /* the number of output bytes up to the end of the line */
 };
 
 /* A task that this run has seen. */
 struct amp_known_task {
     char id[AMP_TASK_ID_MAX];
     bool open, dirty; /* dirty: its file is older than the record */
-    bool parked;      /* it waits for a person who does not answer now */
+    bool parked;      /* waits for a person; this run need not wait for it */
 };
 
 struct amp_coordinator {
     struct amp_store *store;
     const struct amp_coordinate_options *opt;
     struct amp_git *git;    /* opened when first needed */
-    struct amp_reader *own; /* looks at what we compose */
+    struct amp_reader *own; /* reads composed lines */
     bool turn;              /* the store's turn is open */
-    bool seen;              /* some task came along in this run */
-    struct amp_buf lines;   /* committed, to be written after the sync */
-    uint64_t lines_base;    /* bytes handed to the output before lines.data[0] */
+    bool seen;              /* this run has seen a task */
+    struct amp_buf lines;   /* committed lines, to be written after the sync */
+    uint64_t lines_base;    /* bytes passed to the output before lines.data[0] */
     struct amp_said *said;
     size_t n_said, cap_said;
     struct amp_known_task *tasks;
     size_t n_tasks, cap_tasks;
-    uint64_t refused; /* messages answered with a nack */
     uint64_t refused_tasks;
 };
 
-/* One step: the callback's context. What it fills is valid after the update. */
+/* One step: the context of amp_step_apply, which fills it. */
 #define AMP_STEP_EMITS 8
 struct amp_step {
     struct amp_coordinator *c;
+    const struct amp_task_policy *policy;
     const struct amp_view *view;
     int64_t now_ms;
-    const char *bad_code;   /* the message did not pass intake, for this */
-    const char *bad_field;  /* and the field that is at fault */
-    char base[AMP_OID_MAX]; /* commit that a new branch starts from, "" unknown */
-    bool ref_open; /* decision: an escalation of the task that did not pass here awaits it */
+    const char *bad_code;   /* the error of an invalid message, or NULL */
+    const char *bad_field;  /* and the invalid field */
+    char base[AMP_OID_MAX]; /* the commit where a new branch starts, "" if unknown */
+    bool ref_open;          /* decision: an escalation that the coordinator did not see awaits it */
 
     struct amp_task t;
-    struct amp_buf json, text; /* the record; the lines that are emitted */
+    struct amp_buf json, text; /* the record; the emitted lines */
     struct {
         char id[AMP_MSG_ID_MAX];
         size_t at, n;
@@ -67,69 +67,79 @@ struct amp_step {
     struct amp_store_emit emits[AMP_STEP_EMITS];
     uint32_t n_out;
     const char *event;
-    char nack[48], why[256];         /* what the sender is answered with instead of an ack */
-    char dropped[2][AMP_MSG_ID_MAX]; /* a dispatch, a request that nobody need answer any longer */
-    char called_off[AMP_MSG_ID_MAX]; /* a dispatch whose receiver is notified that the task ended */
+    char nack[48], why[256];         /* code and text of the nack to the sender, or "" */
+    char dropped[2][AMP_MSG_ID_MAX]; /* a dispatch and a review request that were replaced */
+    char called_off[AMP_MSG_ID_MAX]; /* the message to cancel because the task ended */
     bool touched;                    /* the record changed */
-    bool lift;                       /* agents suspended by `ref` are let go */
-    char suspend_ref[AMP_MSG_ID_MAX], suspend_type[32]; /* agents are suspended, "" not */
+    bool lift;                       /* lift the suspensions of the task's agents */
+    char suspend_ref[AMP_MSG_ID_MAX], suspend_type[32]; /* suspend the agents; "": do not */
 };
 
-/* The store's callback and its memory. */
+/* amp_step_apply is the store's callback. */
 void amp_step_init(struct amp_step *st, struct amp_coordinator *c, const struct amp_view *v,
                    int64_t now_ms);
 void amp_step_release(struct amp_step *st);
 int amp_step_apply(void *ctx, const struct amp_store_rec *now, struct amp_store_change *out,
                    struct amp_error *err);
-/* Refuses the message: the sender gets a nack, the record stays. */
+/* Refuses the message: the sender gets a nack, the record is not changed. Returns 0. */
 int amp_step_refuse(struct amp_step *st, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What the message means: the facts, the event, the step. */
+/* Finds the event and facts of the message and makes the step. */
 int amp_step_message(struct amp_step *st, struct amp_error *err);
-/* A step of a subtask's loop with all its effects; and of the task's machine alone. */
+/* A step of a subtask's machine with all its effects; a step of the task's machine only. */
 int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uint32_t facts,
                 struct amp_error *err);
 int amp_step_task(struct amp_step *st, uint8_t event, struct amp_error *err);
-/* The facts that hold whatever the message says. */
+/* The facts that do not depend on the message. */
 uint32_t amp_step_standing(const struct amp_step *st, const struct amp_task_part *part);
-/* Abbreviated commits match by prefix, from seven digits on. */
+/* Whether two commits are the same; abbreviated ones match from seven digits on. */
 bool amp_step_same_commit(const char *a, struct amp_span b);
 json_t *amp_step_texts(const struct amp_spans *v);
-/* Puts value in place of the old one; a NULL value is short memory. */
+/* Replaces *place by value and frees the old value. -1 no_memory: value is NULL. */
 int amp_step_replace(json_t **place, json_t *value, struct amp_error *err);
 
-/* What is said; each appends one line to st->out. */
+/* Whether the message is addressed to the role. */
+bool amp_step_is_to(const struct amp_view *v, const char *role);
+
+/* Compose messages; each appends one line to st->out. */
 int amp_say_dispatch(struct amp_step *st, struct amp_task_part *part, bool rework,
                      struct amp_error *err);
 int amp_say_review(struct amp_step *st, struct amp_task_part *part, struct amp_error *err);
-int amp_say_escalation(struct amp_step *st, struct amp_task_part *part, uint32_t effect,
-                       enum amp_level level, struct amp_error *err);
-/* Passes an escalation on to the admin: as it is, or readdressed where it names somebody else. */
+/* The escalations among the effects. */
+int amp_say_escalations(struct amp_step *st, struct amp_task_part *part, uint32_t effects,
+                        enum amp_level level, struct amp_error *err);
+/* Forwards an escalation to the admin; one with another recipient is readdressed. */
 int amp_say_again(struct amp_step *st, struct amp_error *err);
-/* The id under which the admin gets it: its own, or one made of its own, always the same, where it
- * is readdressed or its own is too long to be referred to. */
+/* The id of the forwarded escalation: its own, or if it is readdressed an id derived from its own.
+ */
 void amp_say_again_id(const struct amp_view *v, char out[AMP_MSG_ID_MAX]);
 
-/* Adds committed lines. wants_ack false: the outbox lets go of id once it is written. */
-int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
-                          bool wants_ack, struct amp_error *err);
+/* Queues a line without LF for the output; queue_entry: an entry of the outbox, which is closed
+ * once it is written, unless it needs an acknowledgement. */
+int amp_coordinator_queue(struct amp_coordinator *c, struct amp_span line, struct amp_error *err);
+int amp_coordinator_queue_entry(struct amp_coordinator *c, struct amp_span id, struct amp_span line,
+                                bool wants_ack, struct amp_error *err);
 /* Whether it is a message of AMP/1.0, the protocol of the coordinator. */
 bool amp_coordinator_speaks(const struct amp_view *v);
-/* Whether the message is the coordinator's business; what is not passes through. */
+/* Whether the coordinator handles the message; other messages are passed through. */
 bool amp_coordinator_is_ours(const struct amp_view *v);
-/* Takes one message; opens the store's turn. bad_code and bad_field: why it did not pass intake, or
- * NULL. Failures of the state are -1; a refusal is not. */
+/* Takes one message; opens the store's turn. bad_code and bad_field: the error of an invalid
+ * message, or NULL. A refusal returns 0; -1: the state failed. */
 int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, const char *bad_code,
                          const char *bad_field, struct amp_error *err);
-/* Takes the store's turn, where it is not taken. */
+/* Opens the store's turn, if it is not open. */
 int amp_coordinator_begin(struct amp_coordinator *c, struct amp_error *err);
-/* Gives the store's turn up, before anything that may take its time. */
+/* Ends the store's turn before an operation that may be slow. */
 void amp_coordinator_pause(struct amp_coordinator *c);
-/* Ends the turn: everything taken is on disk and lines may be written. */
+/* Ends the turn and syncs: then the queued lines may be written. Writes task files. */
 int amp_coordinator_commit(struct amp_coordinator *c, struct amp_error *err);
-/* What earlier runs left open: lines in the outbox, suspensions half carried out. */
+/* Continues what earlier runs left: queues open lines of the outbox, completes suspensions. */
 int amp_coordinator_restore(struct amp_coordinator *c, struct amp_error *err);
+/* Suspends the agents of a task that the critical escalation `ref` suspends. */
+int amp_coordinator_suspend(struct amp_coordinator *c, struct amp_span task, const char *ref,
+                            const char *type, int64_t now_ms, struct amp_error *err);
+/* The task's entry among the tasks of this run, added if missing; NULL: failure. */
 struct amp_known_task *amp_coordinator_know(struct amp_coordinator *c, struct amp_span id,
                                             bool open, struct amp_error *err);
 

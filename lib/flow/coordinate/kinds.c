@@ -1,17 +1,9 @@
-/*
- * What each kind of message means for its task: which facts hold, which event it is. See
- * step.c for what then happens.
- */
+/* The event and the facts of each kind of message. step.c makes the step. */
 #include <string.h>
 
 #include "flow/coordinate/coordinator.h"
 
-#define DECIDED_MAX 64 /* older ones are in the ledger only */
-
-static const struct amp_task_policy *policy(const struct amp_step *st)
-{
-    return &st->c->opt->policy;
-}
+#define DECIDED_MAX 64 /* older decisions are in the ledger only */
 
 static bool ci_is_red(const struct amp_task *t, struct amp_span commit)
 {
@@ -41,7 +33,8 @@ static int fill_task(struct amp_step *st, struct amp_error *err)
     return c ? amp_step_replace(&t->constraints, c, err) : -1;
 }
 
-/* The subtasks as the admin now wants them; what was approved and is unchanged stays approved. */
+/* Sets the subtasks of the admin's dispatch. An approved subtask stays approved if its description
+ * is the same. */
 static int fill_parts(struct amp_step *st, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
@@ -101,7 +94,7 @@ static int note_decided(struct amp_task *t, const char *ref, struct amp_error *e
     return 0;
 }
 
-/* The admin sent the task again, or ended it: no open escalation waits for an answer any longer. */
+/* The admin sent the task again, or ended it: this decides all its open escalations. */
 static int decide_all(struct amp_task *t, struct amp_error *err)
 {
     size_t i;
@@ -146,8 +139,8 @@ static int on_dispatch(struct amp_step *st, struct amp_error *err)
     return amp_step_qa(st, p, AMP_QA_EV_DISPATCH, amp_step_standing(st, p), err);
 }
 
-/* Whether the message names, among the ids of its context, one that starts with the type. */
-static bool names_type(const struct amp_view *v, struct amp_span type, const char *but)
+/* Whether the context of the message has an id that starts with the type, but not the id `but`. */
+static bool context_has_other(const struct amp_view *v, struct amp_span type, const char *but)
 {
     bool other = false;
     for (uint32_t i = 0; i < v->context.n; i++) {
@@ -161,7 +154,7 @@ static bool names_type(const struct amp_view *v, struct amp_span type, const cha
     return other;
 }
 
-static bool names(const struct amp_view *v, const char *id)
+static bool context_has(const struct amp_view *v, const char *id)
 {
     for (uint32_t i = 0; *id && i < v->context.n; i++)
         if (amp_span_is(v->context.v[i], id))
@@ -181,7 +174,7 @@ static int on_result(struct amp_step *st, struct amp_error *err)
                                (int)v->body.result.subtask.n, v->body.result.subtask.p, st->t.id);
     uint32_t f = amp_step_standing(st, p);
     struct amp_span commit = v->body.result.commit;
-    if (names_type(v, AMP_SPAN("task_dispatch-"), p->dispatch_ref))
+    if (context_has_other(v, AMP_SPAN("task_dispatch-"), p->dispatch_ref))
         f |= AMP_QA_IF_STALE;
     if (amp_step_same_commit(p->rejected_commit, commit))
         f |= AMP_QA_IF_SAME_COMMIT;
@@ -189,22 +182,22 @@ static int on_result(struct amp_step *st, struct amp_error *err)
         f |= AMP_QA_IF_CI_RED;
     if (v->body.result.completion != AMP_COMPLETION_COMPLETE) {
         const struct amp_result_rule *rule = amp_task_policy_result(
-            policy(st), v->body.result.completion, &v->body.result.blockers, p->attempts);
+            st->policy, v->body.result.completion, &v->body.result.blockers, p->attempts);
         f |= rule->action == AMP_RESULT_REDISPATCH ? AMP_QA_IF_RETRY : 0;
         f |= rule->action == AMP_RESULT_FAIL ? AMP_QA_IF_FAILS : 0;
     }
     return amp_step_qa(st, p, event_of[v->body.result.completion], f, err);
 }
 
-/* The subtask that a verdict is about: the one that its context names, else the one whose turn it
- * is, else the last. */
-static struct amp_task_part *judged(const struct amp_step *st)
+/* The subtask that a verdict is about: the one that its context names, else the current one, else
+ * the last. */
+static struct amp_task_part *part_judged(const struct amp_step *st)
 {
     const struct amp_task *t = &st->t;
     for (size_t i = 0; i < t->n_parts; i++) {
         const struct amp_task_part *p = &t->parts[i];
-        if (names(st->view, p->request_ref) || names(st->view, p->result_ref) ||
-            names(st->view, p->verdict_for) || names(st->view, p->verdict_request))
+        if (context_has(st->view, p->request_ref) || context_has(st->view, p->result_ref) ||
+            context_has(st->view, p->verdict_for) || context_has(st->view, p->verdict_request))
             return &t->parts[i];
     }
     struct amp_task_part *turn = amp_task_turn(t);
@@ -217,12 +210,13 @@ static uint32_t verdict_facts(const struct amp_step *st, const struct amp_task_p
     const struct amp_view *v = st->view;
     bool was_approved = strcmp(p->verdict, amp_verdict_name(AMP_VERDICT_REJECTED)) != 0;
     bool is_judged = *p->verdict && (!*p->result_ref || strcmp(p->verdict_for, p->result_ref) == 0);
-    bool to_current = names(v, p->result_ref) || names(v, p->request_ref);
-    bool to_judged = *p->verdict && (names(v, p->verdict_for) || names(v, p->verdict_request) ||
-                                     (is_judged && to_current));
+    bool to_current = context_has(v, p->result_ref) || context_has(v, p->request_ref);
+    bool to_judged =
+        *p->verdict && (context_has(v, p->verdict_for) || context_has(v, p->verdict_request) ||
+                        (is_judged && to_current));
     bool to_other = !to_current && !to_judged &&
-                    (names_type(v, AMP_SPAN("task_result-"), p->result_ref) ||
-                     names_type(v, AMP_SPAN("review_request-"), p->request_ref));
+                    (context_has_other(v, AMP_SPAN("task_result-"), p->result_ref) ||
+                     context_has_other(v, AMP_SPAN("review_request-"), p->request_ref));
     if (to_other)
         return AMP_QA_IF_STALE;
     if (to_judged || (is_judged && !to_current))
@@ -233,7 +227,7 @@ static uint32_t verdict_facts(const struct amp_step *st, const struct amp_task_p
 static int on_verdict(struct amp_step *st, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
-    struct amp_task_part *p = judged(st);
+    struct amp_task_part *p = part_judged(st);
     if (!p)
         return amp_step_refuse(st, "unknown_ref", "unknown task %s", st->t.id);
     bool failed = false, blocking = v->body.verdict.n_blocking > 0;
@@ -243,11 +237,11 @@ static int on_verdict(struct amp_step *st, struct amp_error *err)
     uint32_t f = amp_step_standing(st, p) | verdict_facts(st, p, approved);
     if (approved && (failed || blocking))
         f |= AMP_QA_IF_INCONSISTENT;
-    if (!approved && !blocking && !failed && policy(st)->minor_approves)
+    if (!approved && !blocking && !failed && st->policy->minor_approves)
         approved = true;
-    if (v->body.verdict.confidence < policy(st)->min_confidence)
+    if (v->body.verdict.confidence < st->policy->min_confidence)
         f |= AMP_QA_IF_LOW_CONFIDENCE;
-    if (st->t.reject_count + 1 >= policy(st)->lock_after)
+    if (st->t.reject_count + 1 >= st->policy->lock_after)
         f |= AMP_QA_IF_LOCKS;
     return amp_step_qa(st, p, approved ? AMP_QA_EV_APPROVED : AMP_QA_EV_REJECTED, f, err);
 }
@@ -319,7 +313,7 @@ static int on_ci(struct amp_step *st, struct amp_error *err)
         return -1;
     json_object_foreach (checks, name, state)
         if (json_is_string(state) && strcmp(json_string_value(state), "failed") == 0 &&
-            amp_task_policy_counts(policy(st), name))
+            amp_task_policy_counts(st->policy, name))
             failed = true;
     json_t *ci = json_pack("{s:s%, s:s%, s:o, s:b}", "commit", v->body.ci.commit.p,
                            v->body.ci.commit.n, "branch", v->body.ci.branch.p, v->body.ci.branch.n,
@@ -363,7 +357,7 @@ static int on_escalation(struct amp_step *st, struct amp_error *err)
     return p ? amp_step_qa(st, p, AMP_QA_EV_HOLD, amp_step_standing(st, p), err) : 0;
 }
 
-/* Refusals that repeat what the state has already change nothing. */
+/* Whether a nack only repeats what the task's record already says. */
 static bool is_echo(struct amp_span code)
 {
     static const char *const echoes[] = {"suspended", "stale_dispatch", "duplicate_msg_id",
@@ -394,22 +388,10 @@ static int on_nack(struct amp_step *st, struct amp_error *err)
 
 int amp_step_message(struct amp_step *st, struct amp_error *err)
 {
-    switch (st->view->kind) {
-    case AMP_KIND_DISPATCH:
-        return on_dispatch(st, err);
-    case AMP_KIND_RESULT:
-        return on_result(st, err);
-    case AMP_KIND_VERDICT:
-        return on_verdict(st, err);
-    case AMP_KIND_DECISION:
-        return on_decision(st, err);
-    case AMP_KIND_CI_STATUS:
-        return on_ci(st, err);
-    case AMP_KIND_ESCALATION:
-        return on_escalation(st, err);
-    case AMP_KIND_NACK:
-        return on_nack(st, err);
-    default:
-        return 0;
-    }
+    static int (*const on[AMP_KIND_COUNT])(struct amp_step *, struct amp_error *) = {
+        [AMP_KIND_DISPATCH] = on_dispatch, [AMP_KIND_RESULT] = on_result,
+        [AMP_KIND_VERDICT] = on_verdict,   [AMP_KIND_DECISION] = on_decision,
+        [AMP_KIND_CI_STATUS] = on_ci,      [AMP_KIND_ESCALATION] = on_escalation,
+        [AMP_KIND_NACK] = on_nack};
+    return on[st->view->kind] ? on[st->view->kind](st, err) : 0;
 }

@@ -1,7 +1,7 @@
 /*
- * The coordinator's loop: inputs and output are polled, nothing blocks. What was read is taken in
- * one turn of the store, synced, and only then written; lines that want no acknowledgement leave
- * the outbox once they are written.
+ * The coordinator's loop. It polls inputs and output and never blocks. The messages of one round
+ * are taken in one turn of the store and synced before any line is written. An entry that needs no
+ * acknowledgement is closed in the outbox once its line is written.
  */
 #include "flow/coordinate/coordinate.h"
 
@@ -18,7 +18,7 @@
 #include "flow/intake.h"
 #include "protocol/amp/amp.h"
 
-#define PENDING_MAX ((size_t)64 << 20) /* bytes that wait for the output's reader */
+#define PENDING_MAX ((size_t)64 << 20) /* bytes of output that may wait */
 #define INPUTS_MAX  64
 #define TURN_LINES  256
 #define RECHECK_MS  1000 /* another coordinator may have ended the last task */
@@ -26,7 +26,7 @@
 struct port {
     struct amp_input in;
     struct amp_intake intake;
-    bool ended, more; /* more: lines of the last read are not yet taken */
+    bool ended, more; /* more: some lines of the last read are not yet taken */
 };
 
 struct loop {
@@ -79,14 +79,13 @@ static void close_all(struct loop *l)
     free(l->c.tasks);
 }
 
-/* Hands committed lines to the output as far as its bound allows. */
+/* Passes complete committed lines to the output, up to its limit. */
 static int output_fill(struct loop *l, struct amp_error *err)
 {
     struct amp_coordinator *c = &l->c;
     struct amp_span all = amp_buf_span(&c->lines);
-    size_t n = all.n;
-    if (n > PENDING_MAX - amp_outq_pending(&l->out))
-        n = PENDING_MAX - amp_outq_pending(&l->out);
+    size_t n = all.n, room = PENDING_MAX - amp_outq_pending(&l->out);
+    n = n > room ? room : n;
     while (n && all.p[n - 1] != '\n')
         n--;
     if (!n)
@@ -98,7 +97,7 @@ static int output_fill(struct loop *l, struct amp_error *err)
     return 0;
 }
 
-/* Lines that are written and want no acknowledgement are closed in the outbox. */
+/* Closes the outbox entries whose lines are written and need no acknowledgement. */
 static int close_written(struct loop *l, struct amp_error *err)
 {
     struct amp_coordinator *c = &l->c;
@@ -118,7 +117,7 @@ static int output_flush(struct loop *l, struct amp_error *err)
     if (output_fill(l, err) < 0)
         return -1;
     if (amp_outq_flush(&l->out, &why) < 0) {
-        /* Nobody reads any longer: what is in the outbox stays there for the next run. */
+        /* The output has no reader: open entries stay in the outbox for the next run. */
         if (strcmp(why.code, "closed_pipe") == 0) {
             l->end->output_closed = true;
             return 0;
@@ -130,8 +129,8 @@ static int output_flush(struct loop *l, struct amp_error *err)
     return close_written(l, err);
 }
 
-/* A line for us that is not valid, from somebody who can be answered: it would be waited for. A
- * decision is refused like a valid one, for its question has to be opened again. */
+/* Answers an invalid message to the coordinator with a nack, because its sender may wait for an
+ * answer. An invalid decision is refused like a valid one, so that its question is opened again. */
 static int refuse_line(struct loop *l, const struct port *p, const struct amp_view *v,
                        struct amp_error *err)
 {
@@ -139,15 +138,13 @@ static int refuse_line(struct loop *l, const struct port *p, const struct amp_vi
     struct amp_view own, of = *v;
     const struct amp_check_options any = {0};
     char why[256];
-    bool decision = v->kind == AMP_KIND_DECISION, ours = decision;
+    bool decision = v->kind == AMP_KIND_DECISION;
     AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, 65536);
-    for (uint32_t i = 0; i < v->n_to; i++)
-        ours |= amp_span_is(v->to[i], "coordinator");
     if (decision)
         of.id = v->body.decision.ref;
-    if (!ours || !amp_coordinator_speaks(v) || !of.id.n || !v->task.n ||
-        (decision && (!amp_is_task_id(v->task) || memchr(of.id.p, 0, of.id.n))))
+    if (!(decision || amp_step_is_to(v, "coordinator")) || !amp_coordinator_speaks(v) || !of.id.n ||
+        !v->task.n || (decision && (!amp_is_task_id(v->task) || memchr(of.id.p, 0, of.id.n))))
         return 0;
     snprintf(why, sizeof why, "the message is not valid: %.48s%s%.160s", p->intake.bad_code,
              *p->intake.bad_field ? ": " : "", p->intake.bad_field);
@@ -155,17 +152,16 @@ static int refuse_line(struct loop *l, const struct port *p, const struct amp_vi
                          amp_now_ms(), &line, err) < 0)
         return -1;
     line.len--;
-    /* Where its id or its task are what is wrong there is nothing to refer to. */
+    /* A nack cannot name an invalid id or task: then there is no answer. */
     int rc = amp_reader_line(c->own, amp_buf_span(&line), &any, &own, NULL, NULL, err);
     if (rc <= 0)
         return rc;
     if (decision)
         return amp_coordinator_take(c, v, p->intake.bad_code, p->intake.bad_field, err);
-    c->refused++;
-    return amp_coordinator_queue(c, AMP_SPAN(""), amp_buf_span(&line), true, err);
+    return amp_coordinator_queue(c, amp_buf_span(&line), err);
 }
 
-/* Takes what has been read from a port, at most a turn's worth. */
+/* Takes up to *left of the messages that were read from a port. */
 static int port_take(struct loop *l, struct port *p, int *left, struct amp_error *err)
 {
     struct amp_view v;
@@ -185,7 +181,7 @@ static int port_take(struct loop *l, struct port *p, int *left, struct amp_error
                 got = AMP_INTAKE_BAD;
         }
         const char *code = got == AMP_INTAKE_BAD ? p->intake.bad_code : NULL;
-        /* A task without criteria is recorded all the same: it can be completed. */
+        /* A task without criteria is recorded, because it can be completed later. */
         bool lacking = code && strcmp(code, "empty_acceptance_criteria") == 0;
         if (code && !lacking ? refuse_line(l, p, &v, err) < 0
                              : amp_coordinator_take(&l->c, &v, code, p->intake.bad_field, err) < 0)
@@ -198,7 +194,7 @@ static int read_ports(struct loop *l, const struct pollfd *fds, struct amp_error
 {
     int left = TURN_LINES;
     bool any = false;
-    /* A busy input must not keep the others waiting: each round begins with another one. */
+    /* Each round begins with another input, so that a busy one does not delay the others. */
     l->first = (l->first + 1) % l->n_ports;
     for (size_t n = 0; n < l->n_ports; n++) {
         size_t i = (l->first + n) % l->n_ports;
@@ -230,13 +226,13 @@ static int look_again(void *ctx, struct amp_span id, const struct amp_store_rec 
     return amp_coordinator_know(&l->c, id, open, err) ? 0 : -1;
 }
 
-/* Reads again which tasks are open. */
+/* Updates which tasks are open. */
 static int tasks_look(struct loop *l, struct amp_error *err)
 {
     return amp_store_each(l->c.store, AMP_TASK_KIND, NULL, look_again, l, err);
 }
 
-/* The inputs of a person ended; the FIFOs of the cycle are left. */
+/* Whether all inputs but FIFOs have ended. */
 static bool is_all_read(const struct loop *l)
 {
     for (size_t i = 0; i < l->n_ports; i++)
@@ -245,7 +241,7 @@ static bool is_all_read(const struct loop *l)
     return true;
 }
 
-/* Those that this run still waits for. */
+/* The number of tasks that this run waits for. */
 static uint32_t open_tasks(const struct loop *l)
 {
     bool all = is_all_read(l);
@@ -255,7 +251,7 @@ static uint32_t open_tasks(const struct loop *l)
     return n;
 }
 
-/* The inputs of a person ended, and there is no task that the FIFOs could be about. */
+/* Whether the inputs but FIFOs ended without any task. */
 static bool no_task_comes(const struct loop *l)
 {
     bool ended = false;
@@ -264,8 +260,8 @@ static bool no_task_comes(const struct loop *l)
     return ended && l->c.n_tasks == 0 && is_all_read(l);
 }
 
-/* At least one task was seen and all are terminal, in the state as it is now. Where an input ended
- * without a word the tasks of earlier runs count: it was them that this run was to finish. */
+/* Whether a task was seen and all tasks are terminal. Tasks of earlier runs count as seen once an
+ * input has ended. */
 static int all_done(struct loop *l, bool *done, struct amp_error *err)
 {
     bool seen = l->c.seen;
@@ -295,7 +291,7 @@ static int name_open(struct loop *l, struct amp_error *err)
     return 0;
 }
 
-/* One round: waits, reads, takes, writes. 1: it is over. */
+/* One round: waits, reads, takes messages, writes. 1: the run has ended. */
 static int round_once(struct loop *l, struct amp_error *err)
 {
     const struct amp_coordinate_options *opt = l->c.opt;
@@ -304,7 +300,7 @@ static int round_once(struct loop *l, struct amp_error *err)
     bool alive = false, more = false, done = false, full = l->c.lines.len > 0;
     for (size_t i = 0; i < l->n_ports; i++) {
         const struct port *p = &l->ports[i];
-        /* Past the bound nothing more is taken until the output moves. */
+        /* While the output is full no more messages are read. */
         amp_loop_add(&turn, p->ended || full ? -1 : p->in.fd, POLLIN);
         alive |= !p->ended;
         more |= p->more && !full;
@@ -327,7 +323,7 @@ static int round_once(struct loop *l, struct amp_error *err)
     if (ended == AMP_LOOP_SIGNAL)
         return 0;
     bool late = ended == AMP_LOOP_LATE;
-    /* A quiet moment first: what is on its way in a FIFO may be a task. */
+    /* Only after a quiet interval, because a task may still arrive in a FIFO. */
     if (late && !more && opt->until_done && no_task_comes(l))
         return 1;
     if (late && opt->until_done && l->c.seen && tasks_look(l, err) < 0)
@@ -390,11 +386,8 @@ int amp_coordinate(struct amp_store *s, const struct amp_coordinate_options *opt
     int rc = l->c.own ? loop_run(l, err) : -1;
     if (l->c.turn)
         amp_store_end(s);
-    for (size_t i = 0; i < l->n_ports; i++) {
-        end->accepted += l->ports[i].intake.accepted;
+    for (size_t i = 0; i < l->n_ports; i++)
         end->rejected += l->ports[i].intake.rejected;
-    }
-    end->refused = l->c.refused;
     end->refused_tasks = l->c.refused_tasks;
     close_all(l);
     free(l);

@@ -1,11 +1,11 @@
 /*
- * Taking one message: into the ledger, through one step of its task, out again what follows. The
- * order keeps every promise over a crash: the step and what it emits are one commit; agents are
- * suspended or let go, and senders answered, after it, and again when the message comes again.
+ * Takes one message: records it in the ledger, makes one step of its task, and queues the lines
+ * that follow. The order is crash-safe: the step and its emitted lines are one commit. Suspending
+ * agents, lifting suspensions and answering the sender follow it, and are repeated when the message
+ * arrives again.
  */
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <amp/base/clock.h>
 #include <amp/base/id.h>
@@ -17,10 +17,11 @@
 #include "message/settle/answer.h"
 #include "message/settle/progress.h"
 #include "protocol/terms.h"
+#include "task/new.h"
 
 #define LINES_MAX ((size_t)256 << 20)
 
-/* The ledger holds what we send, so that those who get it can refer to it. */
+/* Records an emitted line in the ledger, so that answers can refer to it. */
 static int record_own(struct amp_coordinator *c, struct amp_span line, int64_t now_ms,
                       struct amp_error *err)
 {
@@ -28,29 +29,32 @@ static int record_own(struct amp_coordinator *c, struct amp_span line, int64_t n
     const struct amp_check_options any = {0};
     enum amp_store_outcome outcome;
     int rc = amp_reader_line(c->own, line, &any, &v, NULL, NULL, err);
-    if (rc <= 0 || !v.id.n)
-        return rc == 0  ? amp_fail(err, AMP_INTERNAL, "invalid_output",
-                                   "internal: a composed line is invalid")
-               : rc > 0 ? 0
-                        : -1;
-    return amp_message_record(c->store, &v, now_ms, &outcome, err);
+    if (rc < 0)
+        return -1;
+    if (rc == 0)
+        return amp_fail(err, AMP_INTERNAL, "invalid_output",
+                        "internal: a composed line is invalid");
+    return v.id.n ? amp_message_record(c->store, &v, now_ms, &outcome, err) : 0;
 }
 
-/* --- what git and the state say beforehand, outside the store's turn where it may take long --- */
+/* Queues a nack from the coordinator. */
+static int nack_queue(struct amp_coordinator *c, const struct amp_view *of,
+                      enum amp_ack_stage stage, const char *code, const char *why, int64_t now_ms,
+                      struct amp_error *err)
+{
+    AMP_BUF struct amp_buf line = {0};
+    amp_buf_init(&line, 65536);
+    if (amp_compose_nack(of, stage, "coordinator", code, why, "", false, now_ms, &line, err) < 0)
+        return -1;
+    line.len--;
+    return amp_coordinator_queue(c, amp_buf_span(&line), err);
+}
+
+/* --- lookups before the step, outside the store's turn if they may be slow --- */
 
 static bool is_local_git(const char *repo)
 {
-    char path[PATH_MAX];
-    struct stat sb;
-    size_t n = strlen(repo);
-    if (*repo != '/' || n + 6 > sizeof path)
-        return false;
-    memcpy(path, repo, n);
-    memcpy(path + n, "/.git", 6);
-    if (stat(path, &sb) == 0)
-        return true;
-    memcpy(path + n, "/HEAD", 6);
-    return stat(path, &sb) == 0;
+    return *repo == '/' && amp_new_is_repo(repo);
 }
 
 static struct amp_git *git_get(struct amp_coordinator *c, struct amp_error *err)
@@ -68,12 +72,11 @@ static int base_find(struct amp_coordinator *c, struct amp_step *st, struct amp_
     const struct amp_view *v = st->view;
     if (!amp_span_copy(v->body.dispatch.repo, repo, sizeof repo) || !is_local_git(repo))
         return 0;
-    json_t *constraints =
+    json_auto_t *constraints =
         v->body.dispatch.constraints.n ? amp_json_load(v->body.dispatch.constraints, NULL) : NULL;
-    const char *base = json_string_value(json_object_get(constraints, "base"));
-    if (base && *base)
+    const char *base = amp_json_str(constraints, "base");
+    if (*base)
         amp_span_copy(amp_span_str(base), rev, sizeof rev);
-    json_decref(constraints);
     amp_coordinator_pause(c);
     if (!git_get(c, &err) || amp_git_resolve(c->git, repo, rev, st->base, &err) < 0) {
         st->base[0] = 0;
@@ -86,7 +89,7 @@ static int base_find(struct amp_coordinator *c, struct amp_step *st, struct amp_
     return 0;
 }
 
-/* Whether the step that the decision makes puts the branch back. */
+/* Whether the step of a rollback resets the branch. */
 static bool goes_back(struct amp_task *t)
 {
     const struct amp_task_part *p = amp_task_turn(t);
@@ -95,58 +98,51 @@ static bool goes_back(struct amp_task *t)
                   (r.effects & AMP_QA_DO_BACK));
 }
 
-/* The branch goes back before the decision is recorded: done twice it is the same. */
+/* Resets the branch before the decision is recorded; repeating it has no further effect. */
 static int decision_roll_back(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
-    struct amp_task t;
+    AMP_TASK struct amp_task t = {0};
     struct amp_error why = {0};
     char commit[AMP_OID_MAX], op[128], ref[AMP_MSG_ID_MAX], keep[AMP_KEEP_REF_MAX];
+    int rc = -1;
     if (amp_task_load(c->store, v->task, &t, NULL, err) < 0)
         return -1;
-    /* What the step will refuse must not have moved the branch. */
+    /* A decision that the step will refuse must not move the branch. */
     if (amp_task_ended(t.state) || t.n_parts == 0 || !goes_back(&t) ||
         !amp_span_copy(v->body.decision.ref, ref, sizeof ref) || amp_task_lists(t.decided, ref) ||
-        (!st->ref_open && !amp_task_waits_for(&t, ref))) {
-        amp_task_release(&t);
+        (!st->ref_open && !amp_task_waits_for(&t, ref)))
         return 0;
-    }
     amp_coordinator_pause(c);
     if (!amp_span_copy(v->body.decision.commit, commit, sizeof commit) ||
-        !amp_span_copy(v->body.decision.op, op, sizeof op) || !is_local_git(t.repo))
+        !amp_span_copy(v->body.decision.op, op, sizeof op) || !is_local_git(t.repo)) {
         amp_fail(&why, AMP_NO, "repo_not_git", "%s is not a git repository", t.repo);
-    else if (git_get(c, &why)) {
-        struct amp_git_rollback_spec spec = {.repo = t.repo,
-                                             .branch = t.branch,
-                                             .commit = commit,
-                                             .name = op,
-                                             .email = "operator@operators.invalid",
-                                             .keep = keep};
+    } else if (git_get(c, &why)) {
+        const struct amp_git_rollback_spec spec = {.repo = t.repo,
+                                                   .branch = t.branch,
+                                                   .commit = commit,
+                                                   .name = op,
+                                                   .email = "operator@operators.invalid",
+                                                   .keep = keep};
         amp_git_keep_ref("rollback", amp_now_ms(), keep);
-        int rc = amp_git_rollback(c->git, &spec, &why);
-        if (rc > 0)
-            c->opt->warn("%.*s: what was on %s is kept as %s", (int)v->task.n, v->task.p, t.branch,
-                         keep);
-        if (rc >= 0) {
-            amp_task_release(&t);
-            return 0;
-        }
+        rc = amp_git_rollback(c->git, &spec, &why);
     }
+    if (rc > 0)
+        c->opt->warn("%.*s: what was on %s is kept as %s", (int)v->task.n, v->task.p, t.branch,
+                     keep);
+    if (rc >= 0)
+        return 0;
     if (why.status == AMP_INTERRUPTED) {
         *err = why;
-        amp_task_release(&t);
         return -1;
     }
-    amp_step_refuse(st, why.code, "the branch was not reset: %s", why.what);
-    amp_task_release(&t);
-    return 0;
+    return amp_step_refuse(st, why.code, "the branch was not reset: %s", why.what);
 }
 
-/* --- decisions, and where none comes --- */
+/* --- decisions, and nacks instead of decisions --- */
 
-/* Whether a message is an escalation that asks the admin for a decision. Ours are in the task's
- * record for as long as they are open, and so is what asks for one that is not addressed to the
- * admin: it went on as ours. */
+/* Whether a message is an escalation that asks the admin for a decision. The coordinator's own and
+ * those that it forwarded are in the task's record while they are open. */
 static int is_awaiting(struct amp_coordinator *c, struct amp_span line, bool *yes,
                        struct amp_error *err)
 {
@@ -159,8 +155,8 @@ static int is_awaiting(struct amp_coordinator *c, struct amp_span line, bool *ye
     return rc < 0 ? -1 : 0;
 }
 
-/* Whether a decision is awaited by an escalation that reached the admin without passing here, as
- * those of a sweep: hitl-prompt has a record of it, or the ledger. */
+/* Whether an escalation that the coordinator did not see awaits a decision, as those of a sweep do:
+ * hitl-prompt has a record of it, or the ledger has. */
 static int decision_is_awaited(struct amp_coordinator *c, struct amp_span task, struct amp_span ref,
                                bool *open, struct amp_error *err)
 {
@@ -184,7 +180,7 @@ static int decision_is_awaited(struct amp_coordinator *c, struct amp_span task, 
     return 0;
 }
 
-/* The nack goes where a route takes it; the question is open again here and now. */
+/* Opens the question again; the nack may have another recipient. */
 static int decision_reopen(struct amp_coordinator *c, const struct amp_view *v,
                            const struct amp_step *st, struct amp_error *err)
 {
@@ -204,23 +200,22 @@ static int decision_reopen(struct amp_coordinator *c, const struct amp_view *v,
     return 0;
 }
 
-/* The admin's side cannot answer now: the task waits for another run, and this one not for it. */
+/* Nobody can answer the escalation now: this run does not wait for the task. */
 static bool is_unanswered(const struct amp_view *v)
 {
     return v->kind == AMP_KIND_NACK && amp_span_is(v->from, "admin") &&
            amp_span_is(v->body.ack.code, AMP_HITL_UNAVAILABLE);
 }
 
-/* Only where it is about an open escalation of the task: nobody else's nack ends this run. */
+/* Parks the task if the nack is about one of its open escalations; other nacks are ignored. */
 static int task_park(struct amp_coordinator *c, const struct amp_view *v, struct amp_error *err)
 {
-    struct amp_task t;
+    AMP_TASK struct amp_task t = {0};
     char ref[AMP_MSG_ID_MAX];
     bool open = false;
     if (amp_task_load(c->store, v->task, &t, NULL, err) < 0)
         return -1;
     bool waits = amp_span_copy(v->body.ack.ref, ref, sizeof ref) && amp_task_waits_for(&t, ref);
-    amp_task_release(&t);
     if (!waits && decision_is_awaited(c, v->task, v->body.ack.ref, &open, err) < 0)
         return -1;
     for (size_t i = 0; i < c->n_tasks; i++)
@@ -231,40 +226,46 @@ static int task_park(struct amp_coordinator *c, const struct amp_view *v, struct
 
 /* --- answers --- */
 
-static int sender_answer(struct amp_coordinator *c, const struct amp_view *v,
-                         const struct amp_step *st, struct amp_error *err)
+static int ack_queue(struct amp_coordinator *c, const struct amp_view *v, int64_t now_ms,
+                     struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
     amp_buf_init(&line, 65536);
+    if (amp_compose_ack(v, AMP_STAGE_READ, "coordinator", NULL, now_ms, &line, err) < 0)
+        return -1;
+    line.len--;
+    return amp_coordinator_queue(c, amp_buf_span(&line), err);
+}
+
+/* Answers the sender: a nack if the step refused the message, else an ack if it asks for one. A
+ * decision has no id and gets no ack; its nack names the escalation. */
+static int sender_answer(struct amp_coordinator *c, const struct amp_view *v,
+                         const struct amp_step *st, struct amp_error *err)
+{
     struct amp_view of = *v;
-    if (v->kind == AMP_KIND_DECISION)
+    bool decision = v->kind == AMP_KIND_DECISION, no = *st->nack;
+    enum amp_ack_stage stage = no ? AMP_STAGE_REJECTED : AMP_STAGE_READ;
+    if (decision)
         of.id = v->body.decision.ref;
     else if (!v->id.n || v->kind == AMP_KIND_NACK || v->kind == AMP_KIND_ACK)
         return 0;
-    bool no = *st->nack;
-    if (!no && (!v->needs_ack || v->kind == AMP_KIND_DECISION))
+    if (!no && (!v->needs_ack || decision))
         return 0;
-    int rc = no ? amp_compose_nack(&of, AMP_STAGE_REJECTED, "coordinator", st->nack, st->why, "",
-                                   false, st->now_ms, &line, err)
-                : amp_compose_ack(&of, AMP_STAGE_READ, "coordinator", NULL, st->now_ms, &line, err);
-    if (rc < 0)
+    if ((no ? nack_queue(c, &of, stage, st->nack, st->why, st->now_ms, err)
+            : ack_queue(c, &of, st->now_ms, err)) < 0)
         return -1;
-    c->refused += no;
     if (no && v->kind == AMP_KIND_DISPATCH) {
         c->refused_tasks++;
         c->opt->warn("%.*s: the task was refused: %s: %s", (int)v->task.n, v->task.p, st->nack,
                      st->why);
     }
-    line.len--;
-    if (amp_coordinator_queue(c, AMP_SPAN(""), amp_buf_span(&line), true, err) < 0)
-        return -1;
-    if (v->kind == AMP_KIND_DECISION)
+    if (decision)
         return decision_reopen(c, v, st, err);
-    return amp_settle_known(c->store, v->id, no ? AMP_STAGE_REJECTED : AMP_STAGE_READ,
-                            "coordinator", amp_span_str(st->nack), st->now_ms, err);
+    return amp_settle_known(c->store, v->id, stage, "coordinator", amp_span_str(st->nack),
+                            st->now_ms, err);
 }
 
-/* An answer shows that what it answers arrived, whether or not that was acknowledged. */
+/* Settles the message that this one answers, also if it was not acknowledged. */
 static int answer_settle(struct amp_coordinator *c, const struct amp_view *v,
                          enum amp_ack_stage stage, struct amp_span ref, int64_t now_ms,
                          struct amp_error *err)
@@ -278,11 +279,9 @@ static int answer_settle(struct amp_coordinator *c, const struct amp_view *v,
 static int context_settle(struct amp_coordinator *c, const struct amp_view *v, int64_t now_ms,
                           struct amp_error *err)
 {
-    static const char *const asked[] = {
-        [AMP_KIND_RESULT] = "task_dispatch-", [AMP_KIND_VERDICT] = "review_request-"};
-    size_t n = strlen(asked[v->kind]);
+    const char *asked = v->kind == AMP_KIND_RESULT ? "task_dispatch-" : "review_request-";
     for (uint32_t i = 0; i < v->context.n; i++)
-        if (v->context.v[i].n > n && memcmp(v->context.v[i].p, asked[v->kind], n) == 0 &&
+        if (amp_span_starts(v->context.v[i], asked) &&
             answer_settle(c, v, AMP_STAGE_FULFILLED, v->context.v[i], now_ms, err) < 0)
             return -1;
     return 0;
@@ -306,19 +305,19 @@ static int step_prepare(struct amp_coordinator *c, struct amp_step *st,
     return 0;
 }
 
-/* --- after the commit, also when the message came again --- */
+/* --- after the commit, also when the message arrives again --- */
 
 static int agents_update(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
 {
     const struct amp_view *v = st->view;
-    if (v->kind == AMP_KIND_DECISION && !*st->nack)
-        return answer_settle(c, v, AMP_STAGE_FULFILLED, v->body.decision.ref, st->now_ms, err) < 0
-                   ? -1
-                   : amp_flow_lift_agents(c->store, v->task,
-                                          v->body.decision.word == AMP_DO_TERMINATE
-                                              ? AMP_SPAN("")
-                                              : v->body.decision.ref,
-                                          st->now_ms, err);
+    if (v->kind == AMP_KIND_DECISION && !*st->nack) {
+        struct amp_span ref = v->body.decision.ref;
+        if (answer_settle(c, v, AMP_STAGE_FULFILLED, ref, st->now_ms, err) < 0)
+            return -1;
+        if (v->body.decision.word == AMP_DO_TERMINATE)
+            ref = AMP_SPAN("");
+        return amp_flow_lift_agents(c->store, v->task, ref, st->now_ms, err);
+    }
     if (v->kind == AMP_KIND_ESCALATION) {
         char ref[AMP_MSG_ID_MAX];
         struct amp_view asked = *v;
@@ -331,20 +330,12 @@ static int agents_update(struct amp_coordinator *c, struct amp_step *st, struct 
     }
     if (st->lift)
         return amp_flow_lift_agents(c->store, v->task, AMP_SPAN(""), st->now_ms, err);
-    if (!*st->suspend_ref)
-        return 0;
-    const struct amp_suspend a = {.task_id = v->task,
-                                  .ref = amp_span_str(st->suspend_ref),
-                                  .type = st->suspend_type,
-                                  .triggered_by = "coordinator",
-                                  .level = AMP_LEVEL_CRITICAL,
-                                  .by = c->opt->consumer,
-                                  .say = c->opt->warn,
-                                  .now_ms = st->now_ms};
-    return amp_flow_suspend(c->store, &a, err);
+    return *st->suspend_ref ? amp_coordinator_suspend(c, v->task, st->suspend_ref, st->suspend_type,
+                                                      st->now_ms, err)
+                            : 0;
 }
 
-/* What is no longer asked is neither sent again nor waited for. */
+/* Settles a message that needs no answer any longer. */
 static int dispatch_drop(struct amp_coordinator *c, const struct amp_step *st, const char *id,
                          const char *code, struct amp_error *err)
 {
@@ -355,20 +346,14 @@ static int dispatch_drop(struct amp_coordinator *c, const struct amp_step *st, c
 
 static int dispatches_end(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
 {
+    const struct amp_view of = {.id = amp_span_str(st->called_off), .task = st->view->task};
     if (dispatch_drop(c, st, st->dropped[0], "replaced", err) < 0 ||
         dispatch_drop(c, st, st->dropped[1], "replaced", err) < 0 ||
         dispatch_drop(c, st, st->called_off, "terminated", err) < 0)
         return -1;
-    if (!*st->called_off)
-        return 0;
-    AMP_BUF struct amp_buf line = {0};
-    amp_buf_init(&line, 65536);
-    const struct amp_view of = {.id = amp_span_str(st->called_off), .task = st->view->task};
-    if (amp_compose_nack(&of, AMP_STAGE_FAILED, "coordinator", "terminated",
-                         "the admin ended the task", "", false, st->now_ms, &line, err) < 0)
-        return -1;
-    line.len--;
-    return amp_coordinator_queue(c, AMP_SPAN(""), amp_buf_span(&line), true, err);
+    return *st->called_off ? nack_queue(c, &of, AMP_STAGE_FAILED, "terminated",
+                                        "the admin ended the task", st->now_ms, err)
+                           : 0;
 }
 
 static int step_follow(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
@@ -382,7 +367,7 @@ static int step_follow(struct amp_coordinator *c, struct amp_step *st, struct am
     for (uint32_t i = 0; i < st->n_out; i++) {
         struct amp_store_emit *e = &st->emits[i];
         if (record_own(c, e->line, st->now_ms, err) < 0 ||
-            amp_coordinator_queue(c, e->id, e->line, e->wants_ack, err) < 0)
+            amp_coordinator_queue_entry(c, e->id, e->line, e->wants_ack, err) < 0)
             return -1;
     }
     return dispatches_end(c, st, err);
@@ -395,7 +380,7 @@ static int message_step(struct amp_coordinator *c, struct amp_step *st, struct a
     struct amp_store_input in = {c->opt->consumer, v->id, v->line};
     enum amp_store_outcome outcome = AMP_STORE_UNCHANGED;
     if (v->kind == AMP_KIND_DECISION || v->kind == AMP_KIND_CI_STATUS || v->kind == AMP_KIND_NACK) {
-        /* Control records have no id: the same bytes are the same record. */
+        /* Control records have no id; their digest identifies them. */
         amp_sha256_hex(v->line, digest);
         in.id = amp_span_str(digest);
     }
@@ -406,8 +391,7 @@ static int message_step(struct amp_coordinator *c, struct amp_step *st, struct a
         if (amp_store_update(c->store, AMP_KEY(AMP_TASK_KIND, v->task), &in, amp_step_apply, st,
                              &outcome, &why) < 0) {
             if (why.status != AMP_NO) {
-                if (err)
-                    *err = why;
+                *err = why;
                 return -1;
             }
             amp_step_refuse(st, why.code, "%s", why.what);
@@ -433,10 +417,7 @@ bool amp_coordinator_is_ours(const struct amp_view *v)
     case AMP_KIND_DISPATCH:
     case AMP_KIND_RESULT:
     case AMP_KIND_VERDICT:
-        for (uint32_t i = 0; i < v->n_to; i++)
-            if (amp_span_is(v->to[i], "coordinator"))
-                return true;
-        return false;
+        return amp_step_is_to(v, "coordinator");
     case AMP_KIND_ESCALATION:
         return !amp_span_is(v->from, "coordinator");
     case AMP_KIND_DECISION:
@@ -448,46 +429,69 @@ bool amp_coordinator_is_ours(const struct amp_view *v)
     }
 }
 
-/* What an escalation about another protocol's work (AMP_TASK_NONE) brings: it passes on its way to
- * the admin, and hitl-prompt has carried the decision out. As the task of anything else the name is
- * refused. */
-static int take_foreign(struct amp_coordinator *c, const struct amp_view *v, int64_t now_ms,
-                        struct amp_error *err)
+/* A message about AMP_TASK_NONE, the task of escalations about another protocol's work. Such an
+ * escalation is forwarded to the admin; hitl-prompt carries out its decision. Other messages about
+ * this task are refused. */
+static int foreign_step(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
 {
+    const struct amp_view *v = st->view;
     struct amp_store_rec asked;
-    struct amp_step st;
-    amp_step_init(&st, c, v, now_ms);
-    int rc = 0;
     switch (v->kind) {
     case AMP_KIND_ESCALATION:
-        if ((rc = amp_say_again(&st, err)) == 0)
-            rc = amp_coordinator_queue(c, AMP_SPAN(""),
-                                       (struct amp_span){st.text.data, st.out[0].n}, true, err);
-        break;
-    case AMP_KIND_NACK: /* about a question that nobody answered, or that ended */
-        break;
+        return amp_say_again(st, err) < 0
+                   ? -1
+                   : amp_coordinator_queue(c, (struct amp_span){st->text.data, st->out[0].n}, err);
+    case AMP_KIND_NACK:
+        return 0;
     case AMP_KIND_DECISION:
-        rc = amp_store_get(c->store, AMP_KEY(AMP_ESCALATION_KIND, v->body.decision.ref), &asked,
-                           err);
-        if (rc == 0 && !asked.found) {
-            amp_step_refuse(&st, "unknown_ref", "%.*s is not an escalation of this state",
-                            (int)v->body.decision.ref.n, v->body.decision.ref.p);
-            rc = sender_answer(c, v, &st, err);
-        }
+        if (amp_store_get(c->store, AMP_KEY(AMP_ESCALATION_KIND, v->body.decision.ref), &asked,
+                          err) < 0)
+            return -1;
+        if (asked.found)
+            return 0;
+        amp_step_refuse(st, "unknown_ref", "%.*s is not an escalation of this state",
+                        (int)v->body.decision.ref.n, v->body.decision.ref.p);
         break;
     default:
-        amp_step_refuse(&st, "bad_value", "%s is not the id of a task", AMP_TASK_NONE);
-        rc = sender_answer(c, v, &st, err);
+        amp_step_refuse(st, "bad_value", "%s is not the id of a task", AMP_TASK_NONE);
     }
-    amp_step_release(&st);
-    return rc;
+    return sender_answer(c, v, st, err);
+}
+
+/* Records the message in the ledger; one whose id belongs to another message is refused. */
+static int ledger_record(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
+{
+    enum amp_store_outcome outcome;
+    struct amp_error why = {0};
+    if (amp_message_record(c->store, st->view, st->now_ms, &outcome, &why) == 0)
+        return 0;
+    if (why.status == AMP_NO)
+        return amp_step_refuse(st, why.code, "%s", why.what);
+    *err = why;
+    return -1;
+}
+
+static int step_take(struct amp_coordinator *c, struct amp_step *st, struct amp_error *err)
+{
+    const struct amp_view *v = st->view;
+    if (v->id.n && v->kind != AMP_KIND_NACK && !st->bad_code && ledger_record(c, st, err) < 0)
+        return -1;
+    if (v->kind == AMP_KIND_NACK &&
+        answer_settle(c, v, v->body.ack.stage, v->body.ack.ref, st->now_ms, err) < 0)
+        return -1;
+    if ((v->kind == AMP_KIND_RESULT || v->kind == AMP_KIND_VERDICT) &&
+        context_settle(c, v, st->now_ms, err) < 0)
+        return -1;
+    if (message_step(c, st, err) < 0)
+        return -1;
+    return *st->nack ? 0 : amp_progress_apply(c->store, v, st->now_ms, err);
 }
 
 int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, const char *bad_code,
                          const char *bad_field, struct amp_error *err)
 {
     int64_t now_ms = amp_now_ms();
-    enum amp_store_outcome outcome;
+    bool foreign = amp_span_is(v->task, AMP_TASK_NONE);
     if (amp_coordinator_begin(c, err) < 0)
         return -1;
     if (!amp_coordinator_is_ours(v)) {
@@ -495,37 +499,16 @@ int amp_coordinator_take(struct amp_coordinator *c, const struct amp_view *v, co
             return answer_settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err) < 0
                        ? -1
                        : amp_progress_apply(c->store, v, now_ms, err);
-        return bad_code ? 0 : amp_coordinator_queue(c, AMP_SPAN(""), v->line, true, err);
+        return bad_code ? 0 : amp_coordinator_queue(c, v->line, err);
     }
-    if (amp_span_is(v->task, AMP_TASK_NONE))
-        return take_foreign(c, v, now_ms, err);
-    c->seen = true;
-    if (is_unanswered(v))
+    c->seen |= !foreign;
+    if (!foreign && is_unanswered(v))
         return task_park(c, v, err);
     struct amp_step st;
     amp_step_init(&st, c, v, now_ms);
     st.bad_code = bad_code;
     st.bad_field = bad_field;
-    int rc = 0;
-    if (v->id.n && v->kind != AMP_KIND_NACK && !bad_code) {
-        struct amp_error why = {0};
-        rc = amp_message_record(c->store, v, now_ms, &outcome, &why);
-        if (rc < 0 && why.status == AMP_NO) {
-            /* Another message under an id that was given before. */
-            amp_step_refuse(&st, why.code, "%s", why.what);
-            rc = 0;
-        } else if (rc < 0 && err) {
-            *err = why;
-        }
-    }
-    if (rc == 0 && v->kind == AMP_KIND_NACK)
-        rc = answer_settle(c, v, v->body.ack.stage, v->body.ack.ref, now_ms, err);
-    if (rc == 0 && (v->kind == AMP_KIND_RESULT || v->kind == AMP_KIND_VERDICT))
-        rc = context_settle(c, v, now_ms, err);
-    if (rc == 0)
-        rc = message_step(c, &st, err);
-    if (rc == 0 && !*st.nack)
-        rc = amp_progress_apply(c->store, v, now_ms, err);
+    int rc = foreign ? foreign_step(c, &st, err) : step_take(c, &st, err);
     amp_step_release(&st);
     return rc;
 }

@@ -1,7 +1,7 @@
 /*
- * One step of the QA loop inside the store's compare-and-set: establish the facts, ask the
- * machines, carry out on the record what they say, compose what leaves. Nothing here reads or
- * writes anything but the step's own memory.
+ * One step of the QA loop inside the store's compare-and-set: establish the facts, step the
+ * machines, carry out their effects on the record, compose the emitted lines. These functions read
+ * and write only the memory of the step.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@ void amp_step_init(struct amp_step *st, struct amp_coordinator *c, const struct 
 {
     memset(st, 0, sizeof *st);
     st->c = c;
+    st->policy = &c->opt->policy;
     st->view = v;
     st->now_ms = now_ms;
     amp_buf_init(&st->json, TEXT_MAX);
@@ -24,8 +25,7 @@ void amp_step_init(struct amp_step *st, struct amp_coordinator *c, const struct 
 
 void amp_step_release(struct amp_step *st)
 {
-    if (st->t.id)
-        amp_task_release(&st->t);
+    amp_task_release(&st->t);
     amp_buf_release(&st->json);
     amp_buf_release(&st->text);
 }
@@ -40,18 +40,20 @@ int amp_step_refuse(struct amp_step *st, const char *code, const char *fmt, ...)
     return 0;
 }
 
-static const struct amp_task_policy *policy(const struct amp_step *st)
-{
-    return &st->c->opt->policy;
-}
-
-/* Abbreviated commits match by prefix, from seven digits on. */
 bool amp_step_same_commit(const char *a, struct amp_span b)
 {
     size_t n = strlen(a);
     if (n > b.n)
         n = b.n;
-    return n >= 7 && b.n && *a && strncasecmp(a, b.p, n) == 0;
+    return n >= 7 && strncasecmp(a, b.p, n) == 0;
+}
+
+bool amp_step_is_to(const struct amp_view *v, const char *role)
+{
+    for (uint32_t i = 0; i < v->n_to; i++)
+        if (amp_span_is(v->to[i], role))
+            return true;
+    return false;
 }
 
 uint32_t amp_step_standing(const struct amp_step *st, const struct amp_task_part *part)
@@ -64,13 +66,13 @@ uint32_t amp_step_standing(const struct amp_step *st, const struct amp_task_part
             f = 0;
     if (amp_task_is_suspended(t))
         f |= AMP_QA_IF_SUSPENDED;
-    if (policy(st)->risk[t->risk].admin)
+    if (st->policy->risk[t->risk].admin)
         f |= AMP_QA_IF_NEEDS_ADMIN;
     if (strcmp(part->held, AMP_HELD_APPROVAL) == 0)
         f |= AMP_QA_IF_HELD_APPROVAL;
     if (strcmp(part->held, AMP_HELD_REVIEW) == 0)
         f |= AMP_QA_IF_HELD_REVIEW;
-    if (part->ci_reds + 1 >= policy(st)->ci_after)
+    if (part->ci_reds + 1 >= st->policy->ci_after)
         f |= AMP_QA_IF_CI_AGAIN;
     return f;
 }
@@ -141,7 +143,7 @@ static int keep_verdict(struct amp_step *st, struct amp_task_part *p, bool appro
     return amp_step_replace(&st->t.issues, issues_json(v), err);
 }
 
-/* What is held decides what "resume" means. */
+/* `held` decides what the decision "resume" does. */
 static int keep_held(struct amp_task_part *p, uint8_t from, uint8_t event,
                      const struct amp_fsm_result *r, struct amp_error *err)
 {
@@ -171,30 +173,22 @@ int amp_step_task(struct amp_step *st, uint8_t event, struct amp_error *err)
     return 0;
 }
 
-static int say_all(struct amp_step *st, struct amp_task_part *p, const struct amp_fsm_result *r,
-                   struct amp_error *err)
+static int lines_compose(struct amp_step *st, struct amp_task_part *p,
+                         const struct amp_fsm_result *r, struct amp_error *err)
 {
-    static const uint32_t escalations[] = {AMP_QA_DO_ESC_LOCK,     AMP_QA_DO_ESC_CONFLICT,
-                                           AMP_QA_DO_ESC_CI,       AMP_QA_DO_ESC_CONFIDENCE,
-                                           AMP_QA_DO_ESC_APPROVAL, AMP_QA_DO_ESC_BLOCKED};
     bool ended = p->state == AMP_QA_APPROVED || p->state == AMP_QA_ABANDONED;
-    for (size_t i = 0; i < sizeof escalations / sizeof escalations[0]; i++) {
-        enum amp_level level = r->effects & AMP_QA_DO_SUSPEND ? AMP_LEVEL_CRITICAL
-                               : ended                        ? AMP_LEVEL_INFO
-                                                              : AMP_LEVEL_WARNING;
-        if ((r->effects & escalations[i]) &&
-            amp_say_escalation(st, p, escalations[i], level, err) < 0)
-            return -1;
-    }
+    enum amp_level level = r->effects & AMP_QA_DO_SUSPEND ? AMP_LEVEL_CRITICAL
+                           : ended                        ? AMP_LEVEL_INFO
+                                                          : AMP_LEVEL_WARNING;
+    if (amp_say_escalations(st, p, r->effects, level, err) < 0)
+        return -1;
     if ((r->effects & AMP_QA_DO_DISPATCH) &&
         amp_say_dispatch(st, p, r->to == AMP_QA_REWORK, err) < 0)
         return -1;
-    if ((r->effects & AMP_QA_DO_REVIEW) && amp_say_review(st, p, err) < 0)
-        return -1;
-    return 0;
+    return r->effects & AMP_QA_DO_REVIEW ? amp_say_review(st, p, err) : 0;
 }
 
-/* The decision's note joins the criteria. */
+/* Adds the decision's note to the criteria. */
 static int criteria_amend(struct amp_step *st, struct amp_error *err)
 {
     struct amp_span note = st->view->body.decision.note;
@@ -243,14 +237,10 @@ int amp_step_qa(struct amp_step *st, struct amp_task_part *p, uint8_t event, uin
     int task_event = amp_task_event_of(&r);
     if (task_event >= 0 && amp_step_task(st, (uint8_t)task_event, err) < 0)
         return -1;
-    if (say_all(st, p, &r, err) < 0)
+    if (lines_compose(st, p, &r, err) < 0)
         return -1;
-    if (r.effects & AMP_QA_DO_NEXT) {
-        struct amp_task_part *next = amp_task_turn(t);
-        return next ? amp_step_qa(st, next, AMP_QA_EV_DISPATCH, amp_step_standing(st, next), err)
-                    : 0;
-    }
-    return 0;
+    struct amp_task_part *next = r.effects & AMP_QA_DO_NEXT ? amp_task_turn(t) : NULL;
+    return next ? amp_step_qa(st, next, AMP_QA_EV_DISPATCH, amp_step_standing(st, next), err) : 0;
 }
 
 int amp_step_apply(void *ctx, const struct amp_store_rec *now, struct amp_store_change *out,
@@ -258,9 +248,7 @@ int amp_step_apply(void *ctx, const struct amp_store_rec *now, struct amp_store_
 {
     struct amp_step *st = ctx;
     struct amp_task *t = &st->t;
-    if (amp_task_read(t, now, st->view->task, err) < 0)
-        return -1;
-    if (amp_step_message(st, err) < 0)
+    if (amp_task_read(t, now, st->view->task, err) < 0 || amp_step_message(st, err) < 0)
         return -1;
     if (!st->touched)
         return 1;
