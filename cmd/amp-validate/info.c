@@ -27,7 +27,7 @@ static int explain_row(enum amp_protocol p, const struct amp_meaning *m)
 {
     char line[1600];
     snprintf(line, sizeof line, "%s\t%s\t%s\t%s\t%s\t%s\n", m->code, severity_of(m),
-             p == AMP_PROTO_NONE ? "any" : amp_protocol_name(p), m->means, m->source, m->mend);
+             p == AMP_PROTO_NONE ? "any" : amp_protocol_name(p), m->means, m->source, m->fix);
     return print(line);
 }
 
@@ -78,7 +78,7 @@ static int explain(enum amp_protocol p, const struct amp_meaning *m, bool first)
         status = paragraph("", m->means);
     if (status == AMP_OK)
         status = paragraph("  Source:", m->source);
-    return status == AMP_OK ? paragraph("  Fix:", m->mend) : status;
+    return status == AMP_OK ? paragraph("  Fix:", m->fix) : status;
 }
 
 /* No such name: the one that was meant, where one is near. */

@@ -1,6 +1,6 @@
 /*
  * Composing messages and control records of AMP/1.0. Functions append one line with LF to out; on
- * failure out is as it was. Texts are UTF-8.
+ * failure out is unchanged. Texts are UTF-8.
  */
 #ifndef AMP_COMPOSE_H
 #define AMP_COMPOSE_H

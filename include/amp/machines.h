@@ -1,7 +1,7 @@
 /*
  * The state machines of this library, as tables to step, print and draw (amp/fsm/fsm.h). A table
- * carries the names of its states, events, facts and effects; their numbers may change from version
- * to version, so look them up by name:
+ * has the names of its states, events, facts and effects. Their numbers may change between
+ * versions, so look them up by name:
  *
  *     const struct amp_fsm *m = amp_machine_find(AMP_SPAN("escalation"));
  *     struct amp_fsm_result r;

@@ -1,7 +1,6 @@
 /*
- * The effective policy of an AOP TASK (AOP §11): what counts where the message says it twice, or
- * not at all. Pure functions over a view whose line is valid; everything in a policy lives as long
- * as the view.
+ * The effective policy of an AOP TASK (AOP §11), after precedence and defaults. Pure functions of a
+ * valid line's view; a policy lives as long as the view.
  */
 #ifndef AMP_PROTOCOL_AOP_POLICY_H
 #define AMP_PROTOCOL_AOP_POLICY_H
@@ -49,19 +48,19 @@ struct amp_aop_flag {
     bool value;
     enum amp_aop_source source;
 };
-struct amp_aop_word { /* value: of the enum that the member's name tells */
-    unsigned value;
+struct amp_aop_word {
+    unsigned value; /* of the enum for the member */
     enum amp_aop_source source;
 };
-/* A budget: 0 is one too. */
+/* A limit, which may be 0. */
 struct amp_aop_budget {
     bool limited;
     double value;
-    uint32_t tok; /* the number as it stands; AMP_TOK_NONE where not limited */
+    uint32_t tok; /* the number; AMP_TOK_NONE if not limited */
     enum amp_aop_source source;
 };
-/* Where files may be reached. Not limited: everywhere; limited: under the paths of the array
- * `list`, nowhere where that is AMP_TOK_NONE. */
+/* The files that may be accessed. Not limited: all; limited: those under the paths of the array
+ * `list`, none if that is AMP_TOK_NONE. */
 struct amp_aop_paths {
     bool limited;
     uint32_t list;
@@ -86,28 +85,28 @@ struct amp_aop_policy {
     struct amp_aop_budget cost_usd, tokens;
 };
 
-/* The policy of a TASK: timeouts by precedence, access as the intersection of what is granted and
- * what the agent can, the most restrictive network, the lower budget. */
+/* The policy of a TASK: timeouts by precedence, the access that is both granted and a capability of
+ * the agent, the most restrictive network, the lower budget. */
 void amp_aop_policy(const struct amp_view *task, struct amp_aop_policy *out);
 
-/* Whether the policy lets a path be read, or written. `root` and `path` are decoded. NULL: it does;
- * else why not, as the end of a sentence about the path. */
+/* Why the policy denies access to a path, as the end of a sentence about the path; NULL: it allows
+ * it. `root` and `path` are decoded. */
 const char *amp_aop_denies(const struct amp_view *task, const struct amp_aop_paths *to,
                            struct amp_span root, struct amp_span path);
 
-/* The lexical, canonical text of a path of the task, appended to out. 0, or -1 with
- * E_PERMISSION_DENIED where it lies nowhere. */
+/* Appends the canonical form of a path of the task, without a look at the file system. 0, or -1
+ * with E_PERMISSION_DENIED if it has none. */
 int amp_aop_resolve(struct amp_span root, struct amp_span path, struct amp_buf *out,
                     struct amp_error *err);
 
-/* Equal to the budget is within it. */
+/* Whether an amount is within the budget; the limit itself is. */
 bool amp_aop_within(const struct amp_aop_budget *b, double spent);
 
-/* A valid RESPONSE against the policy of its task: NULL, or the code of what it breaks
- * (E_COST_LIMIT_EXCEEDED). */
+/* The code of the rule of its task's policy that a valid RESPONSE breaks (E_COST_LIMIT_EXCEEDED),
+ * or NULL. */
 const char *amp_aop_response_fault(const struct amp_aop_policy *p, const struct amp_view *response);
 
-/* Whether so long a silence means that the agent is lost (E_HEARTBEAT_FAILURE). */
+/* Whether the agent is lost after this silence (E_HEARTBEAT_FAILURE). */
 bool amp_aop_lost(const struct amp_aop_policy *p, int64_t last_ms, int64_t now_ms);
 
 AMP_API_END

@@ -1,5 +1,5 @@
-/* What the machines decide on, by kind: the union inside a view. Spans are decoded. Lists point
- * into the reader's arena and live as long as the view. */
+/* The values of a message by its kind: the union inside a view. Texts are decoded. Lists are in the
+ * reader's arena and live as long as the view. A time of 0 means that none is given. */
 #ifndef AMP_PROTOCOL_BODY_H
 #define AMP_PROTOCOL_BODY_H
 
@@ -49,15 +49,15 @@ struct amp_body {
             const struct amp_subtask *subtasks;
             uint32_t n_subtasks;
             struct amp_spans criteria, forbidden;
-            struct amp_spans wanted;     /* capabilities, where it names no recipient */
-            struct amp_span constraints; /* a JSON object as it stands, or empty */
+            struct amp_spans wanted;     /* capabilities, if it has no recipient */
+            struct amp_span constraints; /* a JSON object, or empty */
             enum amp_risk risk;
         } dispatch;
         struct {
             struct amp_span subtask, commit;
             struct amp_span agent;   /* that did the work; empty: the sender */
-            struct amp_span ref;     /* where the result or its summary stands */
-            struct amp_span failure; /* why it failed, in the protocol's own word */
+            struct amp_span ref;     /* the location of the result or its summary */
+            struct amp_span failure; /* why it failed, as the protocol spells it */
             enum amp_completion completion;
             struct amp_spans files_changed, blockers, notes;
             const enum amp_tri *criteria_met;
@@ -83,32 +83,32 @@ struct amp_body {
             struct amp_spans affected, suggested;
             bool auto_suspended;
             int64_t reject_count;
-            struct amp_span ref, action, task, context; /* the question's id, what is proposed */
-            int64_t deadline_ms;                        /* 0: not said */
+            struct amp_span ref, action, task, context; /* ref: the question; action: a proposal */
+            int64_t deadline_ms;
         } escalation;
         struct {
             struct amp_span ref, note, commit, op; /* op: the operator */
             enum amp_operator_word word;
-            struct amp_span action; /* the protocol's own word, where it has others */
+            struct amp_span action; /* the word of a protocol that has other words */
             int64_t decided_ms;
         } decision;
         struct {
             struct amp_span ref, code, note;
             enum amp_ack_stage stage;
             bool retryable;
-            int64_t eta_ms; /* 0: not said */
-        } ack;              /* acks and nacks */
+            int64_t eta_ms;
+        } ack; /* acks and nacks */
         struct {
             struct amp_span branch, commit, first_failed;
-            struct amp_span checks; /* the JSON object as it stands */
+            struct amp_span checks; /* a JSON object */
             bool failed, pending;
         } ci;
         struct {
             struct amp_span parent, from, to, note; /* parent: the task that hands over */
             struct amp_spans criteria, outputs, context, constraints;
-            int64_t due_ms;              /* 0: not said */
-            struct amp_span ref, status; /* of an offer that is answered */
-            struct amp_spans wanted;     /* what the receiver must be able to do */
+            int64_t due_ms;
+            struct amp_span ref, status; /* of the offer that is answered */
+            struct amp_spans wanted;     /* capabilities of the receiver */
             bool answered, accepted;
             int64_t timeout_ms;
         } handoff;
@@ -117,8 +117,8 @@ struct amp_body {
             struct amp_spans blockers;
             double percent;
             bool has_percent;
-            int64_t eta_ms; /* 0: not said */
-        } progress;         /* heartbeats too */
+            int64_t eta_ms;
+        } progress; /* also heartbeats */
         struct {
             struct amp_span artifact, voter;
             double score, confidence; /* 0 to 10, 0 to 1 */
@@ -126,7 +126,7 @@ struct amp_body {
         } vote;
         struct {
             struct amp_span call, tool, provider, isolation, network, privilege;
-            int64_t timeout_ms, retries, cpu_ms, wall_ms; /* 0: no limit, or not said */
+            int64_t timeout_ms, retries, cpu_ms, wall_ms; /* 0: no limit */
             bool stream;
         } tool_call;
         struct {
@@ -136,7 +136,7 @@ struct amp_body {
         } tool_result;
         struct {
             struct amp_span operation, agent, repo, worktree, target, state, note;
-            int64_t ttl_ms; /* 0: not said */
+            int64_t ttl_ms;
             bool needs_human;
         } worktree;
         struct {
@@ -146,7 +146,7 @@ struct amp_body {
         } negotiation;
         struct {
             struct amp_span workflow;
-            struct amp_span nodes; /* the JSON object as it stands */
+            struct amp_span nodes; /* a JSON object */
         } workflow;
     };
 };

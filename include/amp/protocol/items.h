@@ -15,7 +15,7 @@ struct amp_spans {
     uint32_t n;
 };
 
-enum amp_tri { AMP_TRI_NULL, AMP_TRI_FALSE, AMP_TRI_TRUE }; /* criteria: null is not judged */
+enum amp_tri { AMP_TRI_NULL, AMP_TRI_FALSE, AMP_TRI_TRUE }; /* criteria: null means not judged */
 
 struct amp_subtask {
     struct amp_span id, description;

@@ -1,5 +1,4 @@
-/* What each code says, where it comes from and how to mend what it complains of: one table a
- * protocol, beside the protocol's own files. */
+/* The meaning of each code, its source, and how to fix the message: one table per protocol. */
 #ifndef AMP_PROTOCOL_MEANING_H
 #define AMP_PROTOCOL_MEANING_H
 
@@ -13,11 +12,11 @@ struct amp_meaning {
     enum amp_severity severity;
     const char *means;  /* one or two sentences */
     const char *source; /* "AMP review_verdict", "SW4RM §11.1", "RFC 8259 §7" */
-    const char *mend;   /* what to do about it */
+    const char *fix;    /* how to fix the message */
 };
 
-/* A protocol's table ends with a NULL code. AMP_PROTO_NONE: the codes of any protocol. The same
- * code may mean something else in another protocol. */
+/* A protocol's table, which ends with a NULL code. AMP_PROTO_NONE: the codes of all protocols. A
+ * code may have another meaning in another protocol. */
 const struct amp_meaning *amp_meanings(enum amp_protocol p);
 
 AMP_API_END

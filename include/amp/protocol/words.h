@@ -1,5 +1,5 @@
-/* The words of the fields that the machines decide on, each list the one source of its enum and its
- * spellings: X(id, spelling). */
+/* The values of the fields that machines use: X(id, spelling). Each list defines an enum and its
+ * spellings. */
 #ifndef AMP_PROTOCOL_WORDS_H
 #define AMP_PROTOCOL_WORDS_H
 

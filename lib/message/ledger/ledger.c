@@ -157,7 +157,7 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
 int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
 {
     bool counts = v->expires_ms == 0 && v->ttl_ms > 0 && v->ttl_ms < INT64_MAX - now_ms;
-    if (amp_terms_of(v->protocol)->expiry_is_wish)
+    if (amp_terms_of(v->protocol)->expiry_is_advisory)
         return 0;
     return counts ? now_ms + v->ttl_ms : v->expires_ms;
 }
@@ -165,7 +165,7 @@ int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms)
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms)
 {
     return v->expires_ms > 0 && v->expires_ms <= now_ms &&
-           !amp_terms_of(v->protocol)->expiry_is_wish;
+           !amp_terms_of(v->protocol)->expiry_is_advisory;
 }
 
 static int message_record(struct amp_store *s, struct work *w, enum amp_store_outcome *outcome,

@@ -75,7 +75,7 @@ static bool outcome_read(const struct amp_view *v, struct amp_outcome *out)
 
 /* A task's dueBy is a wish: the protocol does not say what happens afterwards. */
 const struct amp_terms amp_terms_aof = {
-    .expiry_is_wish = true,
+    .expiry_is_advisory = true,
     .name = request_name,
     .work = work_name,
     .sender_at = "/fromAgent",

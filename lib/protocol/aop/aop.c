@@ -298,7 +298,7 @@ static int finish_response(struct amp_view *v, struct amp_pool *arena, struct am
     return gather(v, left, AMP_SPAN("path"), arena, &b->result.files_changed, err);
 }
 
-static void hurry(struct amp_view *v)
+static void bare_finish(struct amp_view *v)
 {
     if (v->payload != AMP_TOK_NONE && amp_aop_is_task(v))
         priority(v, v->payload, "priority");
@@ -350,8 +350,8 @@ const struct amp_spec amp_spec_aop = {
     .marks = marks,
     .refuse = amp_aop_refuse,
     .finish = finish,
-    .finish_is_view = true,
-    .hurry = hurry,
+    .finish_is_optional = true,
+    .bare_finish = bare_finish,
     .waives = amp_aop_waives,
     .rules = amp_aop_rules,
     .history = 1u << AMP_KIND_RESULT,

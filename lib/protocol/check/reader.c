@@ -188,14 +188,14 @@ static int fill_view(struct amp_reader *r, const struct amp_document *d, const s
     const struct amp_fill_table *body = spare ? kind->bare : kind->body;
     if (body && amp_fill(d->tape, from, body, &v->body, &r->arena, err) < 0)
         return -1;
-    if (opt->bare && s->finish_is_view) {
+    if (opt->bare && s->finish_is_optional) {
         if (v->type.n == 0)
             v->type = amp_span_str(kind->type);
     } else if (s->finish && s->finish(v, &r->arena, err) < 0) {
         return -1;
     }
-    if (bare && opt->brief && s->hurry)
-        s->hurry(v);
+    if (bare && opt->brief && s->bare_finish)
+        s->bare_finish(v);
     return 0;
 }
 

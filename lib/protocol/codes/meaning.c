@@ -1,4 +1,4 @@
-/* What the codes of any protocol mean, and which table explains which protocol's. */
+/* The meanings of the codes of all protocols, and the table of each protocol. */
 #include "protocol/codes/meanings.h"
 
 static const struct amp_meaning any_protocol[] = {

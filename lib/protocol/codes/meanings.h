@@ -1,4 +1,4 @@
-/* The tables behind amp_meanings, one a protocol. */
+/* The tables of amp_meanings, one per protocol. */
 #ifndef AMP_PROTOCOL_MEANINGS_H
 #define AMP_PROTOCOL_MEANINGS_H
 

@@ -1,4 +1,4 @@
-/* A line with a few values replaced. Everything else stays as it came, numbers and order too. */
+/* Replacing a few values of a line: see edit.h. */
 #include "protocol/compose/edit.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static int text_write(struct amp_buf *out, struct amp_span text, struct amp_erro
     return amp_jw_end(&w, err);
 }
 
-/* The value of a member, or the member before all others where the object has none of that name. */
+/* The place of a member's value, or of a new first member. */
 static struct amp_buf *member_place(struct amp_edit *e, uint32_t object, const char *key)
 {
     const struct amp_tape *t = e->v->tape;
@@ -36,7 +36,7 @@ static struct amp_buf *member_place(struct amp_edit *e, uint32_t object, const c
     return amp_buf_fmt(b, e->err, "\"%s\":", key) < 0 ? NULL : b;
 }
 
-/* A member put before others is followed by a comma. */
+/* Adds a comma after a new first member. */
 static int member_close(struct amp_edit *e, uint32_t object)
 {
     struct amp_edit_place *d = &e->place[e->n - 1];

@@ -1,4 +1,4 @@
-/* A line with a few values replaced. Everything else stays as it came, numbers and order too. */
+/* Replacing a few values of a line. All other bytes stay unchanged. */
 #ifndef AMP_PROTOCOL_EDIT_H
 #define AMP_PROTOCOL_EDIT_H
 
@@ -6,13 +6,13 @@
 
 #define AMP_EDITS_MAX 6
 
-/* `n` bytes at `at` of the line go, the text comes in their place. */
+/* `text` replaces `n` bytes at `at` of the line. */
 struct amp_edit_place {
     size_t at, n;
     struct amp_buf text;
 };
 
-/* All zero but v, whose line is edited, and err is a line as it came. */
+/* All zero except v, whose line is edited, and err: an unchanged line. */
 struct amp_edit {
     const struct amp_view *v;
     struct amp_edit_place place[AMP_EDITS_MAX];
@@ -20,8 +20,8 @@ struct amp_edit {
     struct amp_error *err;
 };
 
-/* Sets a member of an object of the line, or puts it before the others where it has none of that
- * name; at most AMP_EDITS_MAX of them. */
+/* Sets a member of an object of the line; a new member becomes the first one. At most AMP_EDITS_MAX
+ * edits. */
 int amp_edit_text(struct amp_edit *e, uint32_t object, const char *key, struct amp_span text);
 int amp_edit_int(struct amp_edit *e, uint32_t object, const char *key, int64_t n);
 

@@ -1,4 +1,4 @@
-/* jansson with our flags. */
+/* Documents of jansson: see json.h. */
 #include "protocol/compose/json.h"
 
 #include <errno.h>
@@ -96,7 +96,7 @@ json_t *amp_json_text(const char *s)
     return j;
 }
 
-/* jansson goes on where a key could not be written. */
+/* jansson continues after a key that could not be written. */
 struct dump {
     struct amp_buf *out;
     struct amp_error why;

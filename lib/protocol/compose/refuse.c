@@ -9,16 +9,16 @@
 #include "protocol/amp/amp.h"
 #include "protocol/spec.h"
 
-int64_t amp_refuse_number(int64_t now_ms, char who[AMP_REFUSER_MAX])
+int64_t amp_refuse_number(int64_t now_ms, char sender[AMP_REFUSER_MAX])
 {
     static atomic_uint threads;
     static _Thread_local unsigned thread;
     if (thread == 0)
         thread = atomic_fetch_add(&threads, 1) + 1;
     if (thread == 1)
-        snprintf(who, AMP_REFUSER_MAX, AMP_REFUSER);
+        snprintf(sender, AMP_REFUSER_MAX, AMP_REFUSER);
     else
-        snprintf(who, AMP_REFUSER_MAX, AMP_REFUSER "-%u", thread);
+        snprintf(sender, AMP_REFUSER_MAX, AMP_REFUSER "-%u", thread);
     return amp_id_number(now_ms);
 }
 

@@ -80,7 +80,7 @@ static int command(struct amp_view *v, struct amp_pool *arena, struct amp_error 
 }
 
 /* It was sent when its time to live began, which a bare view does not say. */
-static void hurry(struct amp_view *v)
+static void bare_finish(struct amp_view *v)
 {
     uint32_t sent = v->ttl_ms > 0 ? amp_tape_get(v->tape, 0, AMP_SPAN("timestamp")) : AMP_TOK_NONE;
     int64_t ms;
@@ -136,6 +136,6 @@ const struct amp_spec amp_spec_sw4rm = {
     .codes = codes,
     .refuse = amp_sw4rm_refuse,
     .finish = finish,
-    .hurry = hurry,
+    .bare_finish = bare_finish,
     .rules = amp_sw4rm_rules,
 };

@@ -75,7 +75,7 @@ static int inbox_put(struct amp_router *r, const struct job *j, struct amp_span 
     if (amp_reader_line(run->reader, amp_route_job_whole(j), &check, &v, NULL, NULL, err) < 0)
         return -1;
     const struct amp_terms *terms = amp_terms_of(v.protocol);
-    if (v.expires_ms == 0 || terms->expiry_is_wish)
+    if (v.expires_ms == 0 || terms->expiry_is_advisory)
         v.expires_ms = j->expires_ms;
     amp_keeper_answers_name(run, actor);
     amp_span_copy(agent, by, sizeof(by));
