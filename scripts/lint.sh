@@ -274,7 +274,7 @@ check_cleanup() {
     grep -qE 'AMP_(BUF|FREE|CLOSE|TASK)|json_auto_t|CLEANUP\(' "$f" || continue
     code_of "$f" | awk -v f="$f" '
       /^[ \t]*#/ || /^[ \t]*DEFINE_/ { next }
-      !open && /(^|[^_[:alnum:]])(AMP_(BUF|FREE|CLOSE|TASK)|json_auto_t|CLEANUP\([a-z_]+\))[ \t]/ { open = NR; text = "" }
+      !open && /(^|[^_[:alnum:]])(AMP_(BUF|FREE|CLOSE|TASK)|json_auto_t|(AMP_)?CLEANUP\([a-z_]+\))[ \t]/ { open = NR; text = "" }
       open {
         text = text " " $0
         if (!index($0, ";")) next

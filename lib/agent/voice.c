@@ -23,7 +23,7 @@ int amp_voice_numbers(struct amp_voice *v, struct amp_store *s, uint32_t n, int6
     v->next = v->end = 0;
     if (n == 0)
         return 0;
-    if (amp_sequence_rise_by(s, amp_span_str(v->name), n, now_ms, v->name, &v->next, err) < 0)
+    if (amp_sequence_rise(s, amp_span_str(v->name), n, now_ms, v->name, &v->next, err) < 0)
         return -1;
     v->end = v->next + n;
     return 0;

@@ -74,6 +74,15 @@ int amp_fail_again(struct amp_error *err, enum amp_status status, const char *wh
     return -1;
 }
 
+int amp_fail_unless_no(struct amp_error *err, const struct amp_error *why)
+{
+    if (why->status == AMP_NO)
+        return 0;
+    if (err)
+        *err = *why;
+    return -1;
+}
+
 int amp_fail_memory(struct amp_error *err)
 {
     if (err)

@@ -70,8 +70,8 @@ int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, struct 
                            .now_ms = amp_now_ms()};
 
     if (amp_terms_of(q->protocol)->numbering == AMP_NUMBERED_BY_PRODUCER &&
-        amp_sequence_rise(h->store, amp_span_str(of.by), of.now_ms, h->actor, &of.sequence, err) <
-            0)
+        amp_sequence_rise(h->store, amp_span_str(of.by), 1, of.now_ms, h->actor, &of.sequence,
+                          err) < 0)
         return -1;
     *out = of;
     return 0;

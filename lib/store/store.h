@@ -101,9 +101,9 @@ enum amp_store_outcome {
 typedef int (*amp_store_fn)(void *ctx, const struct amp_store_rec *now,
                             struct amp_store_change *change, struct amp_error *err);
 
-/* Compare-and-set of one key. input may be NULL. NO duplicate_msg_id: an input with this id and
- * other bytes came before. TEMPFAIL: a write failed and the outcome is unknown; send the same input
- * again. */
+/* Compare-and-set of one key. input and outcome may be NULL. NO duplicate_msg_id: an input with
+ * this id and other bytes came before. TEMPFAIL: a write failed and the outcome is unknown; send
+ * the same input again. */
 int amp_store_update(struct amp_store *s, struct amp_key key, const struct amp_store_input *input,
                      amp_store_fn fn, void *ctx, enum amp_store_outcome *outcome,
                      struct amp_error *err);

@@ -339,7 +339,7 @@ sweep() { amp-ack sweep --now "2026-03-01T$1Z" "${@:2}"; }
 @test "Runtime Protocol: an agent accepts a task before it ends it, in the minimal profile too" {
   create | track 12:00:00 >/dev/null
   run -1 --separate-stderr track 12:00:01 < <(complete)
-  [[ -z $output && $stderr == *"accept_required: no agent has accepted evt_1: its end is not taken of exec"* ]]
+  [[ -z $output && $stderr == *"accept_required: no agent has accepted evt_1: its end reported by exec is refused"* ]]
   run -1 --separate-stderr track 12:00:01 < <(fail)
   [[ -z $output && $stderr == *accept_required* ]]
   [ "$(state evt_1)" = SENT ]

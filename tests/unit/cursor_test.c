@@ -266,15 +266,15 @@ static void rising(void)
 {
     int64_t a = 0, b = 0, c = 0;
     const int64_t later = INT64_C(4000000000000); /* past what this thread numbered before */
-    TAP_INT(amp_sequence_rise(store, AMP_SPAN("bob"), later, "t", &a, &err), 0, "a number");
+    TAP_INT(amp_sequence_rise(store, AMP_SPAN("bob"), 1, later, "t", &a, &err), 0, "a number");
     TAP_OK(a >= later * 1000, "of the clock");
-    amp_sequence_rise(store, AMP_SPAN("bob"), later, "t", &b, &err);
+    amp_sequence_rise(store, AMP_SPAN("bob"), 1, later, "t", &b, &err);
     TAP_OK(b > a, "the next one in the same millisecond is above it");
     enum amp_store_outcome how;
     b += 1000000;
     amp_store_update(store, AMP_KEY("sequence", AMP_SPAN("sw4rm"), AMP_SPAN("bob")), NULL, set_last,
                      &b, &how, &err);
-    amp_sequence_rise(store, AMP_SPAN("bob"), later, "t", &c, &err);
+    amp_sequence_rise(store, AMP_SPAN("bob"), 1, later, "t", &c, &err);
     TAP_INT(c, b + 1, "where the clock was put back, the one behind the last");
     amp_sequence_next(store, AMP_SPAN("bob"), 1, "t", &a, &err);
     TAP_INT(a, 1, "the outbox of that name is another one");

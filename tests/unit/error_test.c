@@ -29,6 +29,12 @@ int main(void)
     struct amp_error above;
     amp_fail_again(&above, AMP_CONFIG, "amp.json", &e);
     TAP_INT(above.status, AMP_TEMPFAIL, "also where a higher call reports it");
+    struct amp_error no = {.status = AMP_NO};
+    TAP_INT(amp_fail_unless_no(&above, &no), 0, "a negative result is passed over");
+    TAP_STR(above.code, "no_memory", "and leaves the error as it was");
+    TAP_INT(amp_fail_unless_no(&no, &above), -1, "another error is not");
+    TAP_STR(no.code, "no_memory", "but copied");
+    TAP_INT(amp_fail_unless_no(NULL, &above), -1, "without an error to fill");
     errno = ENOMEM;
     amp_fail_errno(&e, AMP_INTERNAL, "cannot map f");
     TAP_INT(e.status, AMP_TEMPFAIL, "also by its errno");

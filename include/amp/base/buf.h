@@ -21,6 +21,8 @@ struct amp_span {
 };
 
 #define AMP_SPAN(lit) ((struct amp_span){(lit), sizeof(lit) - 1})
+/* The arguments for "%.*s": the span, or its first `most` bytes. */
+#define AMP_CLIP(span, most) (int)((span).n < (most) ? (span).n : (most)), (span).p
 
 struct amp_span amp_span_str(const char *s); /* NULL gives the empty span */
 bool amp_span_eq(struct amp_span a, struct amp_span b);
@@ -57,6 +59,8 @@ void amp_auto_close(int *fd); /* for a descriptor, -1 is none */
 #define AMP_FREE  __attribute__((cleanup(amp_auto_free)))
 #define AMP_CLOSE __attribute__((cleanup(amp_auto_close)))
 #define AMP_BUF   __attribute__((cleanup(amp_buf_release)))
+/* The same for a struct with a release function of its own. */
+#define AMP_CLEANUP(release) __attribute__((cleanup(release)))
 
 AMP_API_END
 

@@ -15,7 +15,7 @@
 #include "hitl/record.h"
 #include "message/ledger/ledger.h"
 #include "message/settle/answer.h"
-#include "message/settle/progress.h"
+#include "message/settle/outcome.h"
 #include "protocol/terms.h"
 #include "task/new.h"
 

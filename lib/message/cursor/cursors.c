@@ -178,8 +178,7 @@ static int gap_is_open(const struct sweep *w, const struct amp_key *key,
     struct amp_store_rec now;
     struct amp_cursor_rec rec;
     uint8_t state;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, 1 << 20);
+    AMP_BUF struct amp_buf mem = {.max = 1 << 20};
     if (amp_store_get(w->store, *key, &now, err) < 0)
         return -1;
     if (!now.found)
@@ -197,9 +196,8 @@ static int due_in_turn(struct sweep *w, const struct amp_key *key, const struct 
     struct amp_cursors_edit e = {.now_ms = w->now_ms};
     struct edit d = {.e = &e, .event = event, .actor = w->actor};
     enum amp_store_outcome how;
-    AMP_BUF struct amp_buf said = {0};
+    AMP_BUF struct amp_buf said = {.max = 1 << 20};
     AMP_FREE char *consumer = amp_span_dup(r->consumer);
-    amp_buf_init(&said, 1 << 20);
     if (!consumer)
         return amp_fail_memory(err);
     int rc = event == AMP_CURSOR_EV_TIMEOUT ? gap_is_open(w, key, r, err) : 1;
@@ -239,8 +237,7 @@ static int sweep_fn(void *ctx, struct amp_span id, const struct amp_store_rec *r
     struct sweep *w = ctx;
     struct amp_cursor_rec r;
     uint8_t state;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, 1 << 20);
+    AMP_BUF struct amp_buf mem = {.max = 1 << 20};
     int rc = record_parse(row, &mem, &r, &state, err);
     if (rc == 0 && state == AMP_CURSOR_GAP && r.gap_due_ms <= w->now_ms)
         rc = due_step(w, row->key, &r, AMP_CURSOR_EV_TIMEOUT, err);

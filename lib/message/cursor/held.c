@@ -86,8 +86,7 @@ static int load_fn(void *ctx, const struct amp_store_entry *e, struct amp_error 
 {
     struct amp_held h = {.entry = {e->n, e->index}};
     struct amp_key key;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, 2 * AMP_KEY_MAX);
+    AMP_BUF struct amp_buf mem = {.max = 2 * AMP_KEY_MAX};
     if (e->role != AMP_ROLE_held || amp_key_split(e->id, &mem, &key, NULL) < 0 || key.n != 3 ||
         amp_num_parse(key.part[0], INT64_MIN, INT64_MAX, &h.seq, NULL) < 0 ||
         amp_num_parse(key.part[1], INT64_MIN, INT64_MAX, &h.at_ms, NULL) < 0)

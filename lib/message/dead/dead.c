@@ -104,8 +104,7 @@ int amp_dead_add(struct amp_store *s, const struct amp_dead_letter *d, const cha
     struct amp_span id = amp_key_message_name(d->msg_id, d->line, digest);
     w.add = d;
     w.actor = actor;
-    AMP_BUF struct amp_buf excerpt = {0};
-    amp_buf_init(&excerpt, 1 << 16);
+    AMP_BUF struct amp_buf excerpt = {.max = 1 << 16};
     enum amp_store_outcome how;
     int rc =
         amp_redact_excerpt(d->excerpt.n > 0 ? d->excerpt : d->line, EXCERPT_MAX, &excerpt, err);
@@ -149,9 +148,8 @@ int amp_dead_is_open(struct amp_store *s, struct amp_span dead_id, int64_t since
     *open = rec.found && amp_span_is(rec.state, DEAD);
     if (!*open || since_ms == 0)
         return 0;
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = 2 * AMP_RECORD_MAX};
     struct amp_dead_kept l;
-    amp_buf_init(&mem, 2 * AMP_RECORD_MAX);
     if (amp_dead_read(rec.json, &mem, &l, err) < 0)
         return -1;
     *open = l.d.failed_ms >= since_ms;
@@ -386,9 +384,8 @@ static int is_undone(struct amp_store *s, struct amp_span dead_id, struct amp_bu
 
 int amp_dead_recover(struct amp_store *s, const char *actor, int64_t now_ms, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf ids = {0};
+    AMP_BUF struct amp_buf ids = {.max = (size_t)256 << 20};
     struct amp_buf mem[2];
-    amp_buf_init(&ids, (size_t)256 << 20);
     amp_buf_init(&mem[0], AMP_RECORD_MAX);
     amp_buf_init(&mem[1], AMP_RECORD_MAX);
     int rc = amp_store_outbox(s, actor, open_fn, &ids, err);

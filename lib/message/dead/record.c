@@ -225,8 +225,7 @@ int amp_dead_write_requeue(struct amp_span json, int64_t now_ms, struct amp_buf 
                            struct amp_error *err)
 {
     struct stored r;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, 2 * AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = 2 * AMP_RECORD_MAX};
     amp_buf_reset(out);
     if (amp_rec_parse(&stored_rec, json, &mem, &r, err) < 0)
         return -1;

@@ -33,10 +33,8 @@ static int letter_visit(struct letters *l, struct amp_span id, const struct amp_
 /* What we sent again ourselves: each record names the next one. */
 static int chain_visit(struct letters *l, struct amp_span id)
 {
-    AMP_BUF struct amp_buf mem = {0}, name = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX}, name = {.max = 1 << 16};
     struct amp_message_rec r;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
-    amp_buf_init(&name, 1 << 16);
     for (int i = 0; i < CHAIN_MAX && id.n > 0; i++) {
         if (amp_message_find(l->s, id, &mem, &r, l->err) < 0)
             return -1;
@@ -55,12 +53,10 @@ static int chain_visit(struct letters *l, struct amp_span id)
 /* What bears the same token, whoever sent it. */
 static int siblings_visit(struct letters *l, struct amp_span operation)
 {
-    AMP_BUF struct amp_buf mem = {0}, names = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX}, names = {.max = AMP_RECORD_MAX};
     struct amp_span ids[AMP_IDEM_ATTEMPTS];
     struct amp_message_rec r;
     uint32_t n;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
-    amp_buf_init(&names, AMP_RECORD_MAX);
     if (amp_idem_attempts(l->s, operation, &names, ids, &n, l->err) < 0)
         return -1;
     for (uint32_t i = 0; i < n; i++)
@@ -72,9 +68,8 @@ static int siblings_visit(struct letters *l, struct amp_span operation)
 
 static int operation_visit(struct letters *l, struct amp_span id)
 {
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     struct amp_message_rec r;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_find(l->s, id, &mem, &r, l->err) < 0)
         return -1;
     if (!r.found)

@@ -119,8 +119,7 @@ static uint32_t member_child(const struct amp_tape *t, uint32_t object, const ch
 static int key_read(struct amp_history *h, struct amp_span text, struct amp_history_row *r)
 {
     struct amp_key key;
-    AMP_BUF struct amp_buf parts = {0};
-    amp_buf_init(&parts, SIZE_MAX / 2);
+    AMP_BUF struct amp_buf parts = {.max = SIZE_MAX / 2};
     if (amp_key_split(text, &parts, &key, h->err) < 0)
         return -1;
     size_t at = h->mem.len, kind = strlen(key.kind);

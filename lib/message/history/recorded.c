@@ -214,8 +214,7 @@ static int cursor_behind(struct amp_store *s, const char *name, uint64_t *n, str
 {
     struct amp_cursor_rec rec;
     uint8_t state;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, 1 << 20);
+    AMP_BUF struct amp_buf mem = {.max = 1 << 20};
     int rc =
         amp_cursors_find(s, amp_span_str(name), AMP_SPAN(AMP_LOG_SOURCE), &mem, &rec, &state, err);
     if (rc == 0)

@@ -45,10 +45,9 @@ typedef int (*agent_fn)(void *ctx, struct amp_span agent, struct amp_span id,
 static int inbox_each(struct amp_store *s, struct amp_span agent, struct amp_span id, agent_fn fn,
                       void *ctx, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     struct amp_message_rec r;
     int rc = 0;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_find(s, id, &mem, &r, err) < 0)
         return -1;
     for (uint32_t i = 0; r.found && rc == 0 && i < r.n_acks; i++) {
@@ -66,8 +65,7 @@ static int is_at_it(void *ctx, struct amp_span agent, struct amp_span id, struct
     struct amp_store *s = ctx;
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     if (delivery_of(s, agent, id, &k, &mem, &d, err) < 0)
         return -1;
     return d.state == AMP_INBOX_READ ||
@@ -86,8 +84,7 @@ static int agent_at_work(const struct standing *st, struct amp_span id, bool rea
                          struct amp_error *err)
 {
     struct amp_message_rec r;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     if (amp_message_find(st->s, id, &mem, &r, err) < 0)
         return -1;
     if (!r.found)
@@ -103,8 +100,7 @@ static int attempt_stands_for(const struct standing *st, struct amp_span id, str
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     if (delivery_of(st->s, st->agent, id, &k, &mem, &d, err) < 0)
         return -1;
     if ((d.state == AMP_INBOX_WAITING && st->newer && !st->offered) ||
@@ -116,12 +112,10 @@ static int attempt_stands_for(const struct standing *st, struct amp_span id, str
 int amp_inbox_superseded(struct amp_store *s, struct amp_span agent, const struct amp_inbox_key *k,
                          const struct amp_inbox_delivery *d, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf own = {0}, mem = {0};
+    AMP_BUF struct amp_buf own = {.max = AMP_RECORD_MAX}, mem = {.max = AMP_RECORD_MAX};
     struct amp_span operation, ids[AMP_IDEM_ATTEMPTS];
     struct standing st = {.s = s, .agent = agent, .offered = d->state == AMP_INBOX_OFFERED};
     uint32_t n;
-    amp_buf_init(&own, AMP_RECORD_MAX);
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     if (d->requeue > 0) /* a person wants it there */
         return 0;
     if (operation_of(s, k->id, &own, &operation, err) < 0)
@@ -153,8 +147,7 @@ static int delivery_withdraw(void *ctx, struct amp_span agent, struct amp_span i
     struct amp_inbox_delivery d;
     struct amp_error e = {0};
     struct amp_inbox_step step = {.event = AMP_INBOX_EV_SUPERSEDE, .now_ms = w->now_ms};
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     if (delivery_of(w->s, agent, id, &k, &mem, &d, err) < 0)
         return -1;
     if (d.state != AMP_INBOX_WAITING || d.requeue > 0)
@@ -170,12 +163,10 @@ static int delivery_withdraw(void *ctx, struct amp_span agent, struct amp_span i
 int amp_inbox_withdraw_others(struct amp_store *s, struct amp_span agent, struct amp_span id,
                               int64_t now_ms, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf own = {0}, mem = {0};
+    AMP_BUF struct amp_buf own = {.max = AMP_RECORD_MAX}, mem = {.max = AMP_RECORD_MAX};
     struct amp_span operation, ids[AMP_IDEM_ATTEMPTS];
     struct withdrawing w = {.s = s, .now_ms = now_ms};
     uint32_t n;
-    amp_buf_init(&own, AMP_RECORD_MAX);
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     if (operation_of(s, id, &own, &operation, err) < 0)
         return -1;
     if (operation.n == 0)

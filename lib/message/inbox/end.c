@@ -43,8 +43,7 @@ static int letter_bury(struct amp_store *s, const struct amp_inbox_refusal *r,
     struct amp_check_options opt = {0};
     struct amp_reader *reader = amp_reader_new(NULL, err);
     char route[AMP_INBOX_AGENT_MAX + 8], by[AMP_INBOX_AGENT_MAX + 1];
-    AMP_BUF struct amp_buf answer = {0};
-    amp_buf_init(&answer, 1 << 20);
+    AMP_BUF struct amp_buf answer = {.max = 1 << 20};
     if (!reader)
         return -1;
     snprintf(route, sizeof(route), "inbox:%.*s", (int)r->agent.n, r->agent.p);
@@ -52,15 +51,9 @@ static int letter_bury(struct amp_store *s, const struct amp_inbox_refusal *r,
     int rc = amp_reader_line(reader, r->line, &opt, &v, NULL, NULL, err);
     if (rc >= 0)
         rc = answer_write(s, &v, r, &answer, err);
-    struct amp_error e = {0};
-    if (rc == 0 && known_as.n > 0 &&
-        amp_settle_ack(s, known_as, AMP_STAGE_FAILED, by, amp_span_str(r->code), r->now_ms, NULL,
-                       &e) < 0 &&
-        e.status != AMP_NO) {
-        rc = -1;
-        if (err)
-            *err = e;
-    }
+    if (rc == 0 && known_as.n > 0)
+        rc = amp_settle_known(s, known_as, AMP_STAGE_FAILED, by, amp_span_str(r->code), r->now_ms,
+                              err);
     if (rc == 0) {
         struct amp_dead_letter d = {
             .code = r->code, .why = r->why, .route = route, .failed_ms = r->now_ms};
@@ -91,8 +84,7 @@ static int ledger_expired(struct amp_store *s, struct amp_span id, bool *expired
                           struct amp_error *err)
 {
     struct amp_message_rec rec;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     if (amp_message_find(s, id, &mem, &rec, err) < 0)
         return -1;
     *expired =
@@ -106,9 +98,8 @@ static int delivery_end(struct amp_store *s, const struct amp_inbox_key *k,
     struct amp_inbox_step step = {.event = event, .now_ms = r->now_ms, .code = r->code};
     struct amp_inbox_delivery d;
     struct amp_fsm_result would;
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     bool known = false;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     /* Somebody else may have ended it: then it has its letter. */
     if (amp_inbox_delivery_get(s, k->key, &mem, &d, err) < 0 ||
         amp_fsm_step(&amp_inbox_fsm, d.state, event, 0, &would, err) < 0)
@@ -138,9 +129,7 @@ int amp_inbox_give_up(struct amp_store *s, struct amp_span agent, struct amp_spa
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
-    AMP_BUF struct amp_buf own = {0}, mem = {0};
-    amp_buf_init(&own, AMP_RECORD_MAX);
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf own = {.max = AMP_RECORD_MAX}, mem = {.max = AMP_RECORD_MAX};
     struct amp_inbox_refusal r = {
         .agent = agent, .code = code, .why = why, .actor = actor, .now_ms = now_ms};
     if (amp_inbox_key_of(agent, id, &k, err) < 0 ||
@@ -179,9 +168,7 @@ static int place_sweep(struct sweeping *sw, struct amp_span agent, struct amp_in
 {
     struct amp_inbox_key k;
     struct amp_inbox_delivery d;
-    AMP_BUF struct amp_buf own = {0}, mem = {0};
-    amp_buf_init(&own, AMP_RECORD_MAX);
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf own = {.max = AMP_RECORD_MAX}, mem = {.max = AMP_RECORD_MAX};
     struct amp_inbox_refusal r = {.agent = agent,
                                   .id = p->id,
                                   .code = "ttl_expired",
@@ -204,8 +191,7 @@ static int sweep_fn(void *ctx, struct amp_span agent, const struct amp_store_rec
 {
     struct sweeping *sw = ctx;
     struct amp_inbox_buffer b;
-    AMP_BUF struct amp_buf names = {0};
-    amp_buf_init(&names, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf names = {.max = AMP_RECORD_MAX};
     if (amp_inbox_buffer_read(rec->json, &names, &b, err) < 0)
         return -1;
     for (uint32_t i = 0; i < b.n_waiting; i++) {

@@ -27,20 +27,12 @@ static int read_report(struct amp_store *s, struct amp_span agent, struct amp_sp
                        int64_t now_ms, struct amp_error *err)
 {
     char by[AMP_INBOX_AGENT_MAX + 1];
-    struct amp_error e = {0};
     struct amp_span known;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     if (amp_inbox_known_as(s, agent, id, &mem, &known, err) < 0)
         return -1;
     amp_span_copy(agent, by, sizeof(by));
-    if (amp_settle_ack(s, known, AMP_STAGE_READ, by, (struct amp_span){"", 0}, now_ms, NULL, &e) ==
-            0 ||
-        e.status == AMP_NO) /* it has no record there, or it came further */
-        return 0;
-    if (err)
-        *err = e;
-    return -1;
+    return amp_settle_known(s, known, AMP_STAGE_READ, by, (struct amp_span){"", 0}, now_ms, err);
 }
 
 /* A place whose delivery ended: who ended it died before giving the place back. Looking and giving
@@ -48,9 +40,8 @@ static int read_report(struct amp_store *s, struct amp_span agent, struct amp_sp
 static int place_drop_if_over(struct amp_store *s, struct amp_span agent,
                               const struct amp_inbox_key *k, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     struct amp_inbox_delivery d;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_store_begin(s, err) < 0)
         return -1;
     int rc = amp_inbox_delivery_get(s, k->key, &mem, &d, err);
@@ -267,8 +258,7 @@ static int buffer_offer(struct offering *o, const struct amp_inbox_buffer *b, in
 static int place_offer_next(struct offering *o, int64_t *wake_ms, struct amp_error *err)
 {
     struct amp_inbox_buffer b;
-    AMP_BUF struct amp_buf names = {0};
-    amp_buf_init(&names, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf names = {.max = AMP_RECORD_MAX};
     for (;;) {
         if (amp_inbox_buffer_get(o->s, o->agent, &names, &b, NULL, err) < 0)
             return -1;
@@ -339,11 +329,10 @@ static int front_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
 static int delivery_return(struct amp_store *s, struct amp_span agent,
                            const struct amp_inbox_key *k, int64_t now_ms, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     struct amp_inbox_delivery d;
     struct amp_fsm_result r;
     struct amp_inbox_step step = {.event = AMP_INBOX_EV_RETURN, .now_ms = now_ms};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_inbox_delivery_get(s, k->key, &mem, &d, err) < 0)
         return -1;
     if (d.state == AMP_INBOX_ABSENT)

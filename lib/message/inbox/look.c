@@ -83,10 +83,8 @@ int amp_inbox_each(struct amp_store *s, struct amp_span agent, amp_inbox_msg_fn 
                    struct amp_error *err)
 {
     struct amp_inbox_buffer b;
-    AMP_BUF struct amp_buf names = {0}, own = {0}, mem = {0};
-    amp_buf_init(&names, AMP_RECORD_MAX);
-    amp_buf_init(&own, AMP_RECORD_MAX);
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf names = {.max = AMP_RECORD_MAX}, own = {.max = AMP_RECORD_MAX},
+                           mem = {.max = AMP_RECORD_MAX};
     if (amp_inbox_agent_check(agent, err) < 0 ||
         amp_inbox_buffer_get(s, agent, &names, &b, NULL, err) < 0)
         return -1;

@@ -107,8 +107,7 @@ static int ended_fn(void *ctx, struct amp_inbox_buffer *b, struct amp_error *err
 static int has_ended(struct amp_store *s, struct amp_span id, bool *ended, struct amp_error *err)
 {
     struct amp_message_rec rec;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     if (amp_message_find(s, id, &mem, &rec, err) < 0)
         return -1;
     *ended = !rec.found || amp_delivery_fsm.terminal >> rec.state & 1;
@@ -117,9 +116,8 @@ static int has_ended(struct amp_store *s, struct amp_span id, bool *ended, struc
 
 static int credits_return(struct amp_store *s, struct amp_span agent, struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     struct amp_inbox_buffer b;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_inbox_buffer_get(s, agent, &mem, &b, NULL, err) < 0)
         return -1;
     struct ended e = {.ids = b.open, .n = b.n_open, .gone = calloc(b.n_open + 1, sizeof(bool))};
@@ -156,9 +154,8 @@ static int letter_requeued(struct amp_store *s, struct amp_span agent, struct am
                            int64_t read_ms, int64_t *rev, struct amp_error *err)
 {
     struct amp_span route;
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     uint64_t at;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     *rev = 0;
     int rc = amp_dead_find_requeued(s, id, read_ms, &mem, &route, &at, err);
     if (rc <= 0)

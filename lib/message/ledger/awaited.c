@@ -60,11 +60,12 @@ struct work {
     int64_t copied; /* as this page was; -1: none */
 };
 
-static void work_init(struct work *w, int64_t now_ms)
+#define WORK AMP_CLEANUP(work_release) struct work
+
+static struct work work_make(int64_t now_ms)
 {
-    *w = (struct work){.now_ms = now_ms, .copied = -1};
-    amp_buf_init(&w->mem, AMP_RECORD_MAX);
-    amp_buf_init(&w->out, 1 << 20);
+    return (struct work){
+        .now_ms = now_ms, .mem = {.max = AMP_RECORD_MAX}, .out = {.max = 1 << 20}, .copied = -1};
 }
 
 static void work_release(struct work *w)
@@ -137,20 +138,18 @@ int amp_awaited_note(struct amp_store *s, const struct amp_view *v, int64_t now_
     if (v->id.n == 0 || memchr(v->id.p, '\0', v->id.n) || !work_key(v, &key, &is_request) ||
         !is_request)
         return 0;
-    struct work w;
-    work_init(&w, now_ms);
+    WORK w = work_make(now_ms);
     w.id = v->id;
-    int rc;
-    do {
+    for (;;) {
         w.full = false;
-        rc = amp_store_update(s, key, NULL, await_fn, &w, NULL, err);
-        if (rc == 0 && w.full) {
-            w.copied = w.rec.page;
-            rc = amp_store_update(s, page_key(key, w.copied, place), NULL, copy_fn, &w, NULL, err);
-        }
-    } while (rc == 0 && w.full);
-    work_release(&w);
-    return rc;
+        if (amp_store_update(s, key, NULL, await_fn, &w, NULL, err) < 0)
+            return -1;
+        if (!w.full)
+            return 0;
+        w.copied = w.rec.page;
+        if (amp_store_update(s, page_key(key, w.copied, place), NULL, copy_fn, &w, NULL, err) < 0)
+            return -1;
+    }
 }
 
 /* Whether one of the full pages before the record is kept. */
@@ -168,7 +167,7 @@ static int pages_kept(struct amp_store *s, struct amp_key key, int64_t page, boo
 
 struct forgetting {
     struct amp_store *store;
-    struct work w;
+    struct work *w;
 };
 
 /* A record is kept while one of its messages is on its way or at work, and while there are pages
@@ -179,39 +178,36 @@ static int forget_decide(void *ctx, const struct amp_store_rec *rec, int64_t *un
     struct forgetting *f = ctx;
     struct amp_key key = *rec->key;
     bool kept = false;
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     (void)state;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
-    if (ids_read(&f->w, rec, err) < 0)
+    if (ids_read(f->w, rec, err) < 0)
         return -1;
-    for (uint32_t i = 0; i < f->w.rec.n_ids && !kept; i++) {
+    for (uint32_t i = 0; i < f->w->rec.n_ids && !kept; i++) {
         struct amp_message_rec r;
-        if (amp_message_find(f->store, f->w.rec.ids[i], &mem, &r, err) < 0)
+        if (amp_message_find(f->store, f->w->rec.ids[i], &mem, &r, err) < 0)
             return -1;
         kept = r.found && (r.state == AMP_DELIVERY_SENT || r.state == AMP_DELIVERY_RECEIVED ||
                            r.state == AMP_DELIVERY_READ || r.seen_ms > 0);
     }
     key.text = key.full = (struct amp_span){0};
-    if (!kept && key.n == 3 && pages_kept(f->store, key, f->w.rec.page, &kept, err) < 0)
+    if (!kept && key.n == 3 && pages_kept(f->store, key, f->w->rec.page, &kept, err) < 0)
         return -1;
     if (kept)
-        *until_ms = f->w.now_ms + KEEP_MS;
+        *until_ms = f->w->now_ms + KEEP_MS;
     return 0;
 }
 
 int amp_awaited_forget(struct amp_store *s, int64_t now_ms, const char *actor, uint32_t *gone,
                        struct amp_error *err)
 {
-    struct forgetting f = {.store = s};
-    work_init(&f.w, now_ms);
+    WORK w = work_make(now_ms);
+    struct forgetting f = {.store = s, .w = &w};
     const struct amp_forgetting how = {.kind = AMP_AWAITED_KIND,
                                        .actor = actor,
                                        .now_ms = now_ms,
                                        .decide = forget_decide,
                                        .ctx = &f};
-    int rc = amp_forget(s, &how, gone, err);
-    work_release(&f.w);
-    return rc;
+    return amp_forget(s, &how, gone, err);
 }
 
 bool amp_awaited_is_named(const struct amp_view *v)
@@ -238,9 +234,7 @@ int amp_awaited_each(struct amp_store *s, const struct amp_view *v, amp_awaited_
     bool is_request;
     if (!work_key(v, &key, &is_request))
         return 0;
-    struct work newest, page;
-    work_init(&newest, 0);
-    work_init(&page, 0);
+    WORK newest = work_make(0), page = work_make(0);
     int rc = ids_find(s, key, &newest, err);
     int64_t last = newest.rec.page;
     for (int64_t i = last > PAGES ? last - PAGES : 0; rc == 0 && i < last; i++) {
@@ -248,9 +242,5 @@ int amp_awaited_each(struct amp_store *s, const struct amp_view *v, amp_awaited_
         if (rc == 0)
             rc = ids_each(&page, fn, ctx, err);
     }
-    if (rc == 0)
-        rc = ids_each(&newest, fn, ctx, err);
-    work_release(&newest);
-    work_release(&page);
-    return rc;
+    return rc == 0 ? ids_each(&newest, fn, ctx, err) : rc;
 }

@@ -1,6 +1,6 @@
 /*
  * Messages that wait for an outcome other than an acknowledgement. Such a message and its outcome
- * name the same work; under that name the store keeps the ids of the attempts.
+ * name the same work. The store keeps the ids of the newest attempts, at least 64, under that name.
  */
 #ifndef AMP_MESSAGE_LEDGER_AWAITED_H
 #define AMP_MESSAGE_LEDGER_AWAITED_H

@@ -25,7 +25,7 @@ int amp_delivery_decide(const struct amp_message_rec *r, struct amp_delivery_ste
     return amp_fsm_step(&amp_delivery_fsm, r->state, (uint8_t)st->event, facts, &st->r, err);
 }
 
-/* When its outcome must be known, where its time begins now. */
+/* The deadline of the outcome if its time begins now. */
 static int64_t outcome_due(const struct amp_message_rec *r, const struct amp_delivery_step *st)
 {
     return (st->eta_ms > st->now_ms ? st->eta_ms : st->now_ms) + r->sla_ms;
@@ -38,14 +38,14 @@ bool amp_delivery_puts_off(const struct amp_message_rec *r, const struct amp_del
            outcome_due(r, st) != r->due_ms && st->holder;
 }
 
-/* The next sign of life is due before its time is over. */
+/* When the next sign of life is due, at the latest at the deadline. */
 static int64_t beat_next(const struct amp_message_rec *r, int64_t now_ms)
 {
     int64_t beat = now_ms + r->beat_ms;
     return r->beat_ms > 0 && beat < r->until_ms ? beat : r->until_ms;
 }
 
-/* When somebody has to look whether it was acknowledged, or expired before. */
+/* When the sweep checks for the acknowledgement, or for the earlier expiry. */
 static int64_t wait_until(const struct amp_message_rec *r, int64_t now_ms)
 {
     int64_t until = now_ms + r->ack_timeout_ms;
@@ -62,8 +62,8 @@ static void wait_begin(struct amp_message_rec *r, int64_t now_ms)
         r->due_ms = beat_next(r, now_ms);
 }
 
-/* An admitted message may still expire unread where its protocol says so, or has until its outcome.
- * An execution that waits in an inbox has not begun. */
+/* The deadline of an admitted message: that of its outcome, or its expiry if its protocol lets
+ * admitted messages expire. The time of an execution that waits in an inbox has not begun. */
 static int64_t admission_due(const struct amp_message_rec *r, const struct amp_delivery_step *st)
 {
     const struct amp_terms *t = amp_delivery_terms(r);
@@ -86,14 +86,14 @@ static void outcome_expect(struct amp_message_rec *r, const struct amp_delivery_
         r->due_ms = outcome_due(r, st);
     if (r->beat_ms == 0 || (st->r.effects & AMP_DELIVERY_DO_LOG_LATE))
         return;
-    /* What waits in an inbox is not begun: no sign of life of it is due. */
+    /* Work that waits in an inbox has not begun: no sign of life is due. */
     if (st->r.to == AMP_DELIVERY_RECEIVED)
         r->due_ms = r->until_ms;
     else if (st->r.to == AMP_DELIVERY_READ && st->holder)
         r->due_ms = beat_next(r, st->now_ms);
 }
 
-/* A new life: what was answered before must not make the next answer a repetition. */
+/* Clears the earlier answers, so that the next one is not taken for a repetition. */
 static void begin_anew(struct amp_message_rec *r)
 {
     struct amp_span none = {"", 0};
@@ -143,7 +143,7 @@ void amp_delivery_carry(struct amp_message_rec *r, const struct amp_delivery_ste
         r->departed_ms = st->now_ms;
     if (st->failure != AMP_FAILURE_NONE && (eff & AMP_DELIVERY_DO_DECIDE))
         r->failure = amp_span_str(st->failure == AMP_FAILURE_PASSING ? "passing" : "terminal");
-    /* The next sweep goes on from here. */
+    /* The next sweep continues here. */
     if (eff & (AMP_DELIVERY_DO_DECIDE | AMP_DELIVERY_DO_DEPART | AMP_DELIVERY_DO_BURY))
         r->due_ms = st->now_ms;
     r->state = st->r.to;

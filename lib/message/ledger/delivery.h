@@ -1,7 +1,7 @@
 /*
- * One step of a message's delivery: the machine's decision from the record and its protocol's row,
- * and the effects on the record. The ledger and the sweep commit it and carry out the other
- * effects: messages, notices, dead letters and the outbox.
+ * One step of a message's delivery: the machine's decision from the record and the terms of its
+ * protocol, and the effects on the record. The ledger and the sweep commit the step and carry out
+ * the other effects: implied stages, notices, dead letters and the outbox.
  */
 #ifndef AMP_MESSAGE_LEDGER_DELIVERY_H
 #define AMP_MESSAGE_LEDGER_DELIVERY_H
@@ -15,7 +15,7 @@ struct amp_delivery_step {
     enum amp_delivery_event event;
     int64_t now_ms;
     int64_t at_ms;            /* RETRY: when to send the next attempt */
-    int64_t eta_ms;           /* the holder's estimate of the end; 0: none */
+    int64_t eta_ms;           /* the holder's estimate of the end; 0: unknown */
     enum amp_failure failure; /* of a refusal or failure: whether another attempt may help */
     bool waits;               /* admitted to an inbox: its work has not begun */
     bool holder;              /* reported by the holder of the work */
@@ -37,7 +37,7 @@ void amp_delivery_carry(struct amp_message_rec *r, const struct amp_delivery_ste
 int amp_delivery_step(struct amp_message_rec *r, struct amp_delivery_step *st,
                       struct amp_error *err);
 
-/* Whether the step says when its holder expects to be done, and that is news. */
+/* Whether the step has an estimate of the holder that changes the deadline. */
 bool amp_delivery_puts_off(const struct amp_message_rec *r, const struct amp_delivery_step *st);
 
 #endif

@@ -1,4 +1,4 @@
-/* Holders of work, and the words for everybody else. */
+/* Holders of work, and the refusal of other agents. */
 #include "message/ledger/holder.h"
 #include "message/facts.h"
 
@@ -59,7 +59,7 @@ int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
     bool named = amp_holder_named(r);
     if (!ends || (r->claim.n == 0 && !named))
         return 0;
-    /* Refusals before any work may come from anybody on the way. */
+    /* Any program on the way may refuse work that has not begun. */
     if (c->stage == AMP_STAGE_REJECTED && r->holder.n == 0 && !named)
         return 0;
     const struct amp_work_claim claim = claim_of(r, c);
@@ -68,12 +68,12 @@ int amp_holder_check(const struct amp_message_rec *r, struct amp_span id,
         return 0;
     const char *code = amp_terms_denial(amp_terms_of(amp_protocol_find(r->protocol)), verdict);
     struct amp_span owner = claim.is_claimed ? r->holder : r->to;
-    int n = (int)(id.n < 200 ? id.n : 200);
     if (verdict == AMP_WORK_NOT_ACCEPTED)
-        return amp_fail(err, AMP_NO, code, "no agent has accepted %.*s: its end is not taken of %s",
-                        n, id.p, c->by);
+        return amp_fail(err, AMP_NO, code,
+                        "no agent has accepted %.*s: its end reported by %s is refused",
+                        AMP_CLIP(id, 200), c->by);
     return amp_fail(err, AMP_NO, code, "%.*s holds the work, not %s: outcome of %.*s refused",
-                    (int)(owner.n < 100 ? owner.n : 100), owner.p, c->by, n, id.p);
+                    AMP_CLIP(owner, 100), c->by, AMP_CLIP(id, 200));
 }
 
 bool amp_holder_denied(const struct amp_error *e)
@@ -90,4 +90,19 @@ int amp_holder_role(struct amp_store *s, const char *agent, char role[128], stru
     const struct amp_message_facts *facts = amp_store_facts(s);
     role[0] = '\0';
     return facts ? facts->role(s, agent, role, err) : 0;
+}
+
+bool amp_work_is(const struct amp_message_rec *r)
+{
+    const struct amp_watched *work = amp_terms_of(amp_protocol_find(r->protocol))->watched;
+    while (work && work->type && !amp_span_is(r->type, work->type))
+        work++;
+    return work && work->type && !amp_span_is(r->to, "coordinator");
+}
+
+/* AMP's messages name the role of their sender; who read the message is known by its own name. */
+bool amp_work_holds(const struct amp_message_rec *r, const char *by)
+{
+    return amp_span_is(r->holder, by) || amp_span_is(r->to, by) ||
+           (r->for_many && !amp_span_is(r->from, by));
 }

@@ -1,15 +1,13 @@
 /*
- * The ledger: every message, and how far its delivery came. Each change is one compare-and-set of
- * the key "message.<id>"; the machine decides under the lock on what stands there at that moment,
- * so two acknowledgements at once, or an acknowledgement against a sweep, come out in some order
- * and never half.
+ * The commits of the ledger. Each change is one compare-and-set of the key "message.<id>". The
+ * machine decides under the lock, on the current record, so concurrent acknowledgements and sweeps
+ * are applied one after the other.
  */
 #include "message/ledger/ledger.h"
 
 #include "message/ledger/awaited.h"
 #include "message/ledger/holder.h"
 #include "message/ledger/timeouts.h"
-#include "message/ledger/work.h"
 #include "message/record/operation_key.h"
 #include "protocol/terms.h"
 
@@ -25,33 +23,30 @@ static const uint8_t stage_events[] = {
     [AMP_STAGE_TIMED_OUT] = AMP_DELIVERY_EV_NACK_TIMED_OUT,
 };
 
-/* One update's working memory: what the callback hands to the store lives here. */
+/* The working memory of one update. The change that a callback returns points into it. */
 struct work {
     struct amp_message_rec rec;
     struct amp_buf mem, out;
     char claim[AMP_KEY_MAX];
     struct amp_ack_note *acks; /* of the record, with those that are implied */
-    struct amp_span result;
+    int64_t now_ms;
+    /* Of a message that is recorded. */
     const struct amp_view *view;
     const struct amp_message_former *former;
-    int64_t now_ms;
-    struct amp_ack_note note;
-    enum amp_ack_stage stage;
-    enum amp_failure failure;
-    int64_t eta_ms;
-    const struct amp_message_answer *said;
-    bool holds, ours;
+    bool same; /* it is recorded already */
+    /* Of an answer. */
     struct amp_span id;
+    const struct amp_message_answer *said;
+    struct amp_ack_note note;
     char role[128];
-    bool same;
-    struct amp_message_changes *changes; /* of an answer */
+    struct amp_message_changes *changes;
 };
+#define WORK AMP_CLEANUP(work_release) struct work
 
-static void work_init(struct work *w)
+static struct work work_make(int64_t now_ms)
 {
-    memset(w, 0, sizeof(*w));
-    amp_buf_init(&w->mem, AMP_RECORD_MAX);
-    amp_buf_init(&w->out, AMP_RECORD_MAX);
+    return (struct work){
+        .now_ms = now_ms, .mem = {.max = AMP_RECORD_MAX}, .out = {.max = AMP_RECORD_MAX}};
 }
 
 static void work_release(struct work *w)
@@ -61,12 +56,17 @@ static void work_release(struct work *w)
     free(w->acks);
 }
 
-static int record_load(struct work *w, const struct amp_store_rec *now, struct amp_error *err)
+static int unknown_fail(struct amp_error *err)
 {
-    return amp_message_parse(now, &w->mem, &w->rec, err);
+    return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
 }
 
-/* Commits the record as the step left it. */
+static int record_load(struct work *w, const struct amp_store_rec *now, struct amp_error *err)
+{
+    return now->found ? amp_message_parse(now, &w->mem, &w->rec, err) : unknown_fail(err);
+}
+
+/* Fills the change from the record as the step left it. */
 static int record_commit(struct work *w, enum amp_delivery_event event,
                          const struct amp_ack_note *note, struct amp_store_change *change,
                          struct amp_error *err)
@@ -82,7 +82,7 @@ static int record_commit(struct work *w, enum amp_delivery_event event,
     return 0;
 }
 
-/* The record of a message that the ledger does not know. */
+/* Fills the record of a message that the ledger does not have. */
 static int record_describe(struct work *w, struct amp_error *err)
 {
     const struct amp_view *v = w->view;
@@ -120,9 +120,7 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     struct work *w = ctx;
     const struct amp_view *v = w->view;
     if (now->found) {
-        if (record_load(w, now, err) < 0)
-            return -1;
-        if (bytes_check(w, err) < 0)
+        if (record_load(w, now, err) < 0 || bytes_check(w, err) < 0)
             return -1;
         w->same = true;
         return 1;
@@ -141,13 +139,13 @@ static int record_fn(void *ctx, const struct amp_store_rec *now, struct amp_stor
     const struct amp_terms *terms = amp_terms_of(v->protocol);
     if (terms->beat)
         terms->beat(v, &w->rec.beat_ms, &w->rec.beat_warns);
-    /* The life of another attempt begins where the one before it waits for it. */
+    /* A further attempt begins in the state in which the previous one waits for it. */
     struct amp_delivery_step st = {
         .event = w->former ? AMP_DELIVERY_EV_RESEND : AMP_DELIVERY_EV_RECORD, .now_ms = w->now_ms};
     w->rec.state = w->former ? AMP_DELIVERY_RETRYING : amp_delivery_fsm.initial;
     if (amp_delivery_step(&w->rec, &st, err) < 0)
         return -1;
-    if (!w->former && amp_message_expired(v, w->now_ms)) { /* whether or not it is waited for */
+    if (!w->former && amp_message_expired(v, w->now_ms)) { /* also if it needs no acknowledgement */
         w->rec.expires_ms = v->expires_ms;
         w->rec.due_ms = w->now_ms;
     }
@@ -168,53 +166,39 @@ bool amp_message_expired(const struct amp_view *v, int64_t now_ms)
            !amp_terms_of(v->protocol)->expiry_is_advisory;
 }
 
-static int message_record(struct amp_store *s, struct work *w, enum amp_store_outcome *outcome,
-                          struct amp_error *err)
+int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
+                            const struct amp_message_former *former, int64_t now_ms,
+                            enum amp_store_outcome *outcome, struct amp_error *err)
 {
     enum amp_store_outcome how;
-    if (w->view->id.n == 0)
+    if (v->id.n == 0)
         return amp_fail(err, AMP_NO, "missing_field", "a message without an id is not recorded");
-    int rc = amp_awaited_note(s, w->view, w->now_ms, err);
-    if (rc == 0)
-        rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, w->view->id), NULL, record_fn, w, &how,
-                              err);
-    if (rc == 0 && outcome)
-        *outcome = w->same ? AMP_STORE_REDELIVERED : how;
-    work_release(w);
-    return rc;
+    WORK w = work_make(now_ms);
+    w.view = v;
+    w.former = former;
+    if (amp_awaited_note(s, v, now_ms, err) < 0 ||
+        amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, v->id), NULL, record_fn, &w, &how, err) < 0)
+        return -1;
+    if (outcome)
+        *outcome = w.same ? AMP_STORE_REDELIVERED : how;
+    return 0;
 }
 
 int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                        enum amp_store_outcome *outcome, struct amp_error *err)
 {
-    struct work w;
-    work_init(&w);
-    w.view = v;
-    w.now_ms = now_ms;
-    return message_record(s, &w, outcome, err);
+    return amp_message_record_next(s, v, NULL, now_ms, outcome, err);
 }
 
-int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
-                            const struct amp_message_former *former, int64_t now_ms,
-                            struct amp_error *err)
+/* A report of the carrier about work that no agent took up needs no holder. */
+static int holder_check(const struct work *w, struct amp_error *err)
 {
-    struct work w;
-    work_init(&w);
-    w.view = v;
-    w.former = former;
-    w.now_ms = now_ms;
-    return message_record(s, &w, NULL, err);
-}
-
-/* What the machinery says of work that nobody took up needs no holder. */
-static int holder_check(const struct work *w, struct amp_span id, struct amp_error *err)
-{
-    struct amp_holder_claim c = {.stage = w->stage,
+    struct amp_holder_claim c = {.stage = w->said->stage,
                                  .by = w->note.by,
                                  .role = w->role,
                                  .worded = w->said->worded,
                                  .takes_up = w->said->takes_up};
-    return w->ours && w->rec.holder.n == 0 ? 0 : amp_holder_check(&w->rec, id, &c, err);
+    return w->said->ours && w->rec.holder.n == 0 ? 0 : amp_holder_check(&w->rec, w->id, &c, err);
 }
 
 static bool is_failure(enum amp_ack_stage stage)
@@ -224,22 +208,22 @@ static bool is_failure(enum amp_ack_stage stage)
 
 static bool is_of_holder(const struct work *w)
 {
-    struct amp_holder_claim c = {.stage = w->stage, .by = w->note.by, .role = w->role};
+    struct amp_holder_claim c = {.stage = w->said->stage, .by = w->note.by, .role = w->role};
     return amp_holder_is(&w->rec, &c);
 }
 
-/* The receiver has this attempt after all: of the dead letters of the operation, that of a message
- * which only lacked an acknowledgement is void, and that of any which is done. They are closed
- * after this commit, or by the sweep after a crash. */
+/* Whether the answer makes dead letters void: the receiver has the message that timed out without
+ * an acknowledgement, or the work is done. They are closed after this commit, or by the sweep after
+ * a crash. */
 static bool voids_letters(const struct work *w, const struct amp_delivery_step *st)
 {
     bool tracked = (st->r.effects & AMP_DELIVERY_DO_TRACK_BOTH) && w->rec.due_ms == 0;
     bool silence = st->from == AMP_DELIVERY_TIMED_OUT && w->rec.failure.n == 0 &&
                    !amp_delivery_terms(&w->rec)->work_is_ack;
-    return tracked || (w->rec.given_up.n > 0 && (silence || w->stage == AMP_STAGE_FULFILLED));
+    return tracked || (w->rec.given_up.n > 0 && (silence || w->said->stage == AMP_STAGE_FULFILLED));
 }
 
-/* Adds the stages before this one that nobody acknowledged. */
+/* Adds the earlier stages that were not acknowledged. */
 static int stages_imply(struct work *w, struct amp_error *err)
 {
     const struct amp_terms *t = amp_delivery_terms(&w->rec);
@@ -251,7 +235,7 @@ static int stages_imply(struct work *w, struct amp_error *err)
     if (r->n_acks > 0)
         memcpy(all, r->acks, r->n_acks * sizeof(*all));
     uint32_t n = r->n_acks;
-    for (int i = AMP_STAGE_RECEIVED; t->stages_follow && i < (int)w->stage; i++) {
+    for (int i = AMP_STAGE_RECEIVED; t->stages_follow && i < (int)w->said->stage; i++) {
         const char *stage = amp_ack_stage_name((enum amp_ack_stage)i);
         if (!(t->no_stages & 1u << i) && !amp_record_has_stage(r, stage))
             all[n++] = (struct amp_ack_note){
@@ -263,7 +247,7 @@ static int stages_imply(struct work *w, struct amp_error *err)
     return 0;
 }
 
-/* Carries out what a step does beside the record's own times. */
+/* Carries out the effects of a step that amp_delivery_carry does not. */
 static int answer_carry(struct work *w, const struct amp_delivery_step *st, struct amp_error *err)
 {
     uint32_t eff = st->r.effects;
@@ -271,18 +255,18 @@ static int answer_carry(struct work *w, const struct amp_delivery_step *st, stru
     w->changes->close_outbox = (eff & AMP_DELIVERY_DO_CLOSE_OUTBOX) != 0;
     if (eff & AMP_DELIVERY_DO_WITHDRAW)
         w->changes->withdraw |= voids_letters(w, st);
-    if ((eff & AMP_DELIVERY_DO_TRACK_BOTH) && w->stage != AMP_STAGE_RECEIVED)
+    if ((eff & AMP_DELIVERY_DO_TRACK_BOTH) && w->said->stage != AMP_STAGE_RECEIVED)
         amp_span_copy(w->rec.next, w->changes->close_next, sizeof(w->changes->close_next));
     if (w->changes->withdraw)
         w->rec.due_ms = w->now_ms;
     return eff & AMP_DELIVERY_DO_IMPLY ? stages_imply(w, err) : 0;
 }
 
-/* Another sign of life of work that goes on. */
+/* Whether the answer is a further sign of life of work in progress. */
 static bool is_beat(const struct work *w)
 {
-    return w->rec.beat_ms > 0 && w->rec.state == AMP_DELIVERY_READ && w->stage == AMP_STAGE_READ &&
-           is_of_holder(w);
+    return w->rec.beat_ms > 0 && w->rec.state == AMP_DELIVERY_READ &&
+           w->said->stage == AMP_STAGE_READ && is_of_holder(w);
 }
 
 static bool has_outcome(const struct work *w)
@@ -291,19 +275,19 @@ static bool has_outcome(const struct work *w)
            amp_record_has_stage(&w->rec, "REJECTED");
 }
 
-/* Work of AMP is watched from when it is read until its end, however late. The silence of
- * a supervised agent shows in its own record. */
+/* AMP's work is watched from READ until its outcome, also a late one. The record of a supervised
+ * agent shows its silence, so the work is not watched here. */
 static void work_watch(struct work *w, uint8_t to)
 {
     bool goes_on =
         to == AMP_DELIVERY_READ || to == AMP_DELIVERY_TIMED_OUT || to == AMP_DELIVERY_RETRYING;
-    if (goes_on && w->stage == AMP_STAGE_READ && amp_work_is(&w->rec) && !has_outcome(w)) {
+    if (goes_on && w->said->stage == AMP_STAGE_READ && amp_work_is(&w->rec) && !has_outcome(w)) {
         w->rec.supervised |= w->said->supervised;
         w->rec.lost = false;
         if (w->rec.seen_ms < w->now_ms)
             w->rec.seen_ms = w->now_ms;
     }
-    if (w->rec.supervised || w->stage == AMP_STAGE_FULFILLED || is_failure(w->stage))
+    if (w->rec.supervised || w->said->stage == AMP_STAGE_FULFILLED || is_failure(w->said->stage))
         w->rec.seen_ms = 0;
 }
 
@@ -314,7 +298,7 @@ static int sign_commit(struct work *w, struct amp_store_change *change, struct a
                                                     : record_commit(w, st.event, NULL, change, err);
 }
 
-/* A sign of life of the holder of the work: 1 where it is no news. */
+/* Records a sign of life of the holder; 1: it changes nothing. */
 static int life_note(struct work *w, struct amp_store_change *change, struct amp_error *err)
 {
     if (w->rec.seen_ms == 0 || w->rec.seen_ms >= w->now_ms || !amp_work_holds(&w->rec, w->note.by))
@@ -324,20 +308,20 @@ static int life_note(struct work *w, struct amp_store_change *change, struct amp
 
 static struct amp_delivery_step answer_step(const struct work *w)
 {
-    return (struct amp_delivery_step){.event = stage_events[w->stage],
+    return (struct amp_delivery_step){.event = stage_events[w->said->stage],
                                       .now_ms = w->now_ms,
-                                      .eta_ms = w->eta_ms,
-                                      .failure =
-                                          is_failure(w->stage) ? w->failure : AMP_FAILURE_NONE,
+                                      .eta_ms = w->said->eta_ms,
+                                      .failure = is_failure(w->said->stage) ? w->said->failure
+                                                                            : AMP_FAILURE_NONE,
                                       .waits = w->said->waits,
                                       .holder = is_of_holder(w)};
 }
 
-/* It was said before, in the same words. */
+/* Whether the record has this answer already. */
 static bool is_repeated(struct work *w)
 {
     struct amp_delivery_step st = answer_step(w);
-    bool takes_up = w->holds && w->rec.holder.n == 0;
+    bool takes_up = w->said->holds && w->rec.holder.n == 0;
     bool supervises = w->said->supervised && !w->rec.supervised && amp_work_is(&w->rec);
     return !supervises && !takes_up && !amp_delivery_puts_off(&w->rec, &st) &&
            amp_record_knows_ack(&w->rec, &w->note);
@@ -347,8 +331,6 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
                   struct amp_error *err)
 {
     struct work *w = ctx;
-    if (!now->found)
-        return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
     if (record_load(w, now, err) < 0)
         return -1;
     if (w->said->alive)
@@ -359,7 +341,7 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
         w->changes->close_outbox = true;
         return 1;
     }
-    if (holder_check(w, w->id, err) < 0)
+    if (holder_check(w, err) < 0)
         return -1;
     struct amp_delivery_step st = answer_step(w);
     if (amp_delivery_step(&w->rec, &st, err) < 0 || answer_carry(w, &st, err) < 0)
@@ -367,15 +349,16 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     work_watch(w, st.r.to);
     bool takes = w->rec.claim.n > 0 || amp_work_is(&w->rec) ||
                  (!w->said->worded && amp_holder_named(&w->rec));
-    bool begins = w->holds || (w->stage == AMP_STAGE_READ && !amp_holder_accepts(&w->rec));
+    bool begins =
+        w->said->holds || (w->said->stage == AMP_STAGE_READ && !amp_holder_accepts(&w->rec));
     if (takes && w->rec.holder.n == 0 && begins)
         w->rec.holder = amp_span_str(w->note.by);
     if (w->said->releases)
         w->rec.holder = (struct amp_span){"", 0};
     /* Duplicates are answered with the earliest success. */
-    if (w->rec.claim.n > 0 && w->rec.result.n == 0 && w->result.n > 0 &&
-        w->stage == AMP_STAGE_FULFILLED)
-        w->rec.result = w->result;
+    if (w->rec.claim.n > 0 && w->rec.result.n == 0 && w->said->result.n > 0 &&
+        w->said->stage == AMP_STAGE_FULFILLED)
+        w->rec.result = w->said->result;
     if (w->said->emit) {
         change->emits = w->said->emit;
         change->n_emits = 1;
@@ -387,48 +370,39 @@ static int ack_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_c
     return 0;
 }
 
-static void work_answer(struct work *w, struct amp_span id, const struct amp_message_answer *a,
-                        int64_t now_ms)
+static struct work answer_make(struct amp_span id, const struct amp_message_answer *a,
+                               int64_t now_ms)
 {
-    work_init(w);
-    w->now_ms = now_ms;
-    w->stage = a->stage;
-    w->result = a->result;
-    w->failure = a->failure;
-    w->holds = a->holds;
-    w->ours = a->ours;
-    w->id = id;
-    w->eta_ms = a->eta_ms;
-    w->said = a;
-    w->note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
-                                    .by = a->by ? a->by : "",
-                                    .id = a->id,
-                                    .code = a->code,
-                                    .at_ms = now_ms};
+    struct work w = work_make(now_ms);
+    w.id = id;
+    w.said = a;
+    w.note = (struct amp_ack_note){.stage = amp_ack_stage_name(a->stage),
+                                   .by = a->by ? a->by : "",
+                                   .id = a->id,
+                                   .code = a->code,
+                                   .at_ms = now_ms};
+    return w;
 }
 
 int amp_message_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
 {
-    struct work w;
-    work_init(&w);
+    WORK w = work_make(0);
     w.view = v;
-    int rc = amp_message_find(s, v->id, &w.mem, &w.rec, err);
-    if (rc == 0 && w.rec.found)
-        rc = bytes_check(&w, err);
-    work_release(&w);
-    return rc;
+    if (amp_message_find(s, v->id, &w.mem, &w.rec, err) < 0)
+        return -1;
+    return w.rec.found ? bytes_check(&w, err) : 0;
 }
 
-/* Checks the holder of the record that w has. */
+/* Checks whether the sender of the answer may give it. */
 static int answer_check(struct amp_store *s, struct work *w, struct amp_error *err)
 {
-    struct amp_error e = {0};
-    if (is_beat(w) || is_repeated(w) || holder_check(w, w->id, &e) == 0)
+    struct amp_error e = {0}; /* err may be NULL */
+    if (is_beat(w) || is_repeated(w) || holder_check(w, &e) == 0)
         return 0;
     /* The message may be for a role. */
     if (amp_holder_denied(&e) && amp_holder_role(s, w->note.by, w->role, err) < 0)
         return -1;
-    if (*w->role && holder_check(w, w->id, &e) == 0)
+    if (*w->role && holder_check(w, &e) == 0)
         return 0;
     if (err)
         *err = e;
@@ -438,20 +412,15 @@ static int answer_check(struct amp_store *s, struct work *w, struct amp_error *e
 int amp_message_may_answer(struct amp_store *s, struct amp_span id, const struct amp_view *v,
                            const struct amp_message_answer *a, struct amp_error *err)
 {
-    struct work w;
-    work_answer(&w, id, a, 0);
-    int rc = amp_message_find(s, id, &w.mem, &w.rec, err);
-    if (rc == 0 && !w.rec.found && v) {
-        w.view = v;
-        rc = record_describe(&w, err);
-        w.rec.found = rc == 0;
-    }
-    if (rc == 0 && !w.rec.found)
-        rc = amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
-    if (rc == 0)
-        rc = answer_check(s, &w, err);
-    work_release(&w);
-    return rc;
+    WORK w = answer_make(id, a, 0);
+    w.view = v;
+    if (amp_message_find(s, id, &w.mem, &w.rec, err) < 0)
+        return -1;
+    if (!w.rec.found && !v)
+        return unknown_fail(err);
+    if (!w.rec.found && record_describe(&w, err) < 0)
+        return -1;
+    return answer_check(s, &w, err);
 }
 
 int amp_message_answered(struct amp_store *s, struct amp_span id,
@@ -461,17 +430,14 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
     *changes = (struct amp_message_changes){.withdraw = a->has_letter};
     if (id.n == 0)
         return amp_fail(err, AMP_NO, "unknown_ref", "the acknowledgement names no id");
-    struct work w;
-    work_answer(&w, id, a, now_ms);
+    WORK w = answer_make(id, a, now_ms);
     w.changes = changes;
-    enum amp_store_outcome how;
-    int rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, id), NULL, ack_fn, &w, &how, err);
+    int rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, id), NULL, ack_fn, &w, NULL, err);
     /* The message may be for a role. */
     if (rc < 0 && err && amp_holder_denied(err) &&
         amp_holder_role(s, w.note.by, w.role, err) == 0 && *w.role)
-        rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, id), NULL, ack_fn, &w, &how, err);
+        rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, id), NULL, ack_fn, &w, NULL, err);
     changes->late = w.note.late;
-    work_release(&w);
     return rc;
 }
 
@@ -488,8 +454,6 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
                       struct amp_error *err)
 {
     struct work *w = ctx;
-    if (!now->found)
-        return amp_fail(err, AMP_NO, "unknown_ref", "the ledger has no message of that id");
     if (record_load(w, now, err) < 0)
         return -1;
     if (w->rec.state == AMP_DELIVERY_SENT)
@@ -503,11 +467,6 @@ static int requeue_fn(void *ctx, const struct amp_store_rec *now, struct amp_sto
 int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
                         struct amp_error *err)
 {
-    struct work w;
-    work_init(&w);
-    w.now_ms = now_ms;
-    enum amp_store_outcome how;
-    int rc = amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, id), NULL, requeue_fn, &w, &how, err);
-    work_release(&w);
-    return rc;
+    WORK w = work_make(now_ms);
+    return amp_store_update(s, AMP_KEY(AMP_MESSAGE_KIND, id), NULL, requeue_fn, &w, NULL, err);
 }

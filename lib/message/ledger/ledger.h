@@ -1,7 +1,7 @@
 /*
- * The message ledger: every message that passed a durable tool, and how far its delivery came
+ * The message ledger has every message that passed a durable tool, and the state of its delivery
  * (SENT → RECEIVED → READ → FULFILLED, SW4RM §11; an AMP ack is READ). Key "message.<id>". The
- * ledger is AMP's "readable in SSOT".
+ * ledger is what AMP calls "readable in SSOT".
  */
 #ifndef AMP_MESSAGE_LEDGER_LEDGER_H
 #define AMP_MESSAGE_LEDGER_LEDGER_H
@@ -13,58 +13,56 @@
 #include "protocol/amp/compose.h"
 #include "store/store.h"
 
-/* Records the message as SENT with its ack deadline (due_ms, when it needs an ack; how long that
- * is, message/ledger/timeouts.h says). Idempotent:
- * AMP_STORE_REDELIVERED for the same bytes; NO duplicate_msg_id for other bytes under the id. */
+/* Records the message as SENT; if it needs an acknowledgement, with the deadline that
+ * message/ledger/timeouts.h computes. *outcome (may be NULL): AMP_STORE_REDELIVERED if the same
+ * bytes are recorded already. NO missing_field: it has no id; NO duplicate_msg_id: another message
+ * has the id. */
 int amp_message_record(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                        enum amp_store_outcome *outcome, struct amp_error *err);
 
-/* Whether amp_message_record would take it, without changing anything: NO duplicate_msg_id. */
+/* Makes the checks of amp_message_record and changes nothing: NO duplicate_msg_id. */
 int amp_message_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err);
 
-/* When its time to live is over, 0 never; where it does not say since when it lives, it lives since
- * now. */
+/* When the message expires, 0: never. A time to live without a beginning begins now. */
 int64_t amp_message_expiry(const struct amp_view *v, int64_t now_ms);
-/* Whether its time to live has passed (SW4RM ttl_ms, Runtime Protocol expiresAt): such a message is
- * not handed over any more. */
+/* Whether the message has expired (SW4RM ttl_ms, Runtime Protocol expiresAt). Expired messages are
+ * not handed over. */
 bool amp_message_expired(const struct amp_view *v, int64_t now_ms);
 
-/* What an acknowledgement, or another answer, says of a message. Of a message that is an attempt at
- * an operation, only the agent that took it up may report the end: NO message/ledger/holder.h's
- * codes from anybody else. */
+/* An acknowledgement of a message, or another answer to it. If the message is an attempt at an
+ * operation, only the agent that holds the work may report its end (message/ledger/holder.h). */
 struct amp_message_answer {
     enum amp_ack_stage stage;
     const char *by;
-    struct amp_span id;           /* of the acknowledgement itself; empty: it has none */
-    struct amp_span code, result; /* result: a JSON value, kept when it ends the work */
-    /* Of a refusal or failure: what the sweep makes of it, another attempt or a dead letter. */
-    enum amp_failure failure;
-    bool holds;    /* who says RECEIVED takes the work up with it */
-    bool releases; /* after this failure another agent may take the work up */
-    bool worded;   /* by a message, not by who handed the work over */
-    bool takes_up; /* a word that only the agent which has the work may say */
-    bool ours;     /* whoever carries the message answers: if nobody took it up, nobody is asked */
-    bool waits;    /* RECEIVED into an inbox: the work has not begun */
-    bool alive;    /* only a sign of life of who holds the work: it says nothing of the message */
-    bool supervised; /* READ by an agent whose own record shows whether it is alive */
-    /* Of FULFILLED: an attempt at the operation has an open dead letter. */
-    bool has_letter;
-    int64_t eta_ms; /* of RECEIVED: an outcome is expected only then; 0: not said */
-    /* A line that leaves because of it, into the outbox of `actor` by the same commit; NULL: none.
-     * Where nothing is committed (it was said before) none leaves. */
+    struct amp_span id;           /* of the acknowledgement itself; empty: none */
+    struct amp_span code, result; /* result: a JSON value, recorded if it ends the work */
+    enum amp_failure failure;     /* for the sweep: another attempt, or a dead letter */
+    bool holds;                   /* of RECEIVED: `by` becomes the holder of the work */
+    bool releases;                /* another agent may hold the work after this failure */
+    bool worded;     /* reported by a message, not by the program that handed it over */
+    bool takes_up;   /* only the agent that has the work may report it */
+    bool ours;       /* from the carrier of the message: it needs no holder */
+    bool waits;      /* of RECEIVED: in an inbox, the work has not begun */
+    bool alive;      /* only a sign of life of the holder: moves nothing */
+    bool supervised; /* of READ: the agent's own record shows whether it is alive */
+    bool has_letter; /* of FULFILLED: an attempt has an open dead letter */
+    int64_t eta_ms;  /* of RECEIVED: when the outcome is expected; 0: unknown */
+    /* A line for the outbox of `actor`, in the same commit; NULL: none. A repeated answer commits
+     * nothing, so it emits nothing. */
     const struct amp_store_emit *emit;
     const char *actor;
 };
 
-/* What an answer changed, and what its caller has to do after it, in this order (settle/answer.h
- * does). A crash in between leaves a record that is due, or an outbox entry that is sent again. */
+/* What an answer changed. The caller carries out the rest in this order (settle/answer.h). After a
+ * crash in between the record is due, or the outbox entry is sent again. */
 struct amp_message_changes {
-    bool late;         /* it was recorded, and moved nothing */
-    bool withdraw;     /* the dead letters of the operation are void */
-    bool close_outbox; /* the sender need not keep the message: amp_message_close_outbox */
-    char close_next[AMP_MSG_ID_MAX]; /* nor the attempt after it, which has this id; empty: none */
+    bool late;                       /* recorded, but it moved nothing */
+    bool withdraw;                   /* the dead letters of the operation are void */
+    bool close_outbox;               /* the outbox entry of the message can be closed, */
+    char close_next[AMP_MSG_ID_MAX]; /* and that of the next attempt; empty: none */
 };
-/* Commits the answer. NO unknown_ref: the ledger does not know the id. */
+/* Commits the answer. NO unknown_ref: the ledger does not have the message; NO, a code of
+ * message/ledger/holder.h. */
 int amp_message_answered(struct amp_store *s, struct amp_span id,
                          const struct amp_message_answer *a, int64_t now_ms,
                          struct amp_message_changes *changes, struct amp_error *err);
@@ -72,25 +70,27 @@ int amp_message_answered(struct amp_store *s, struct amp_span id,
 int amp_message_close_outbox(struct amp_store *s, struct amp_span id,
                              const struct amp_message_changes *changes, struct amp_error *err);
 
-/* Whether this answer would be taken, without changing anything: NO, a code of
- * message/ledger/holder.h, where somebody else holds the work; NO unknown_ref. Where the ledger
- * does not know the message yet, its view v (or NULL) describes it. */
+/* Checks whether amp_message_answered would take the answer, and changes nothing: NO, a code of
+ * message/ledger/holder.h; NO unknown_ref. v (may be NULL) describes a message that the ledger does
+ * not have yet. */
 int amp_message_may_answer(struct amp_store *s, struct amp_span id, const struct amp_view *v,
                            const struct amp_message_answer *a, struct amp_error *err);
 
-/* Puts a message that was refused, failed or timed out on its way again, with a new deadline. */
+/* Sets a message that was refused, failed or timed out to SENT, with a new deadline. NO
+ * unknown_ref. */
 int amp_message_requeue(struct amp_store *s, struct amp_span id, int64_t now_ms,
                         struct amp_error *err);
 
-/* Records an attempt that follows another: SENT, where it is not recorded yet. */
+/* The attempts before a message. */
 struct amp_message_former {
-    int64_t attempt, ack_timeout_ms, sla_ms; /* of the one before it */
-    struct amp_span first;                   /* the first one's id */
-    struct amp_message_try *tries;           /* all so far */
+    int64_t attempt, ack_timeout_ms, sla_ms; /* of the previous attempt */
+    struct amp_span first;                   /* id of the first attempt */
+    struct amp_message_try *tries;           /* all of them */
     uint32_t n_tries;
 };
+/* amp_message_record for a further attempt; former NULL: the first one. */
 int amp_message_record_next(struct amp_store *s, const struct amp_view *v,
                             const struct amp_message_former *former, int64_t now_ms,
-                            struct amp_error *err);
+                            enum amp_store_outcome *outcome, struct amp_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the log says about refused messages. */
+/* The records of refused messages. */
 #include "message/ledger/refused.h"
 
 #include <string.h>
@@ -59,12 +59,14 @@ int amp_refused_record(struct amp_store *s, const struct amp_view *v, const stru
 {
     char name[AMP_MSG_ID_MAX];
     struct amp_view named = *v;
-    struct refusal r = {.view = &named, .why = why, .actor = actor, .now_ms = now_ms};
-    enum amp_store_outcome how;
+    struct refusal r = {.view = &named,
+                        .why = why,
+                        .actor = actor,
+                        .now_ms = now_ms,
+                        .out = {.max = AMP_RECORD_MAX}};
     if (!amp_message_name(&named, name) || memchr(named.id.p, '\0', named.id.n))
         return 0;
-    amp_buf_init(&r.out, AMP_RECORD_MAX);
-    int rc = amp_store_update(s, AMP_KEY(AMP_REFUSED, named.id), NULL, refuse_fn, &r, &how, err);
+    int rc = amp_store_update(s, AMP_KEY(AMP_REFUSED, named.id), NULL, refuse_fn, &r, NULL, err);
     amp_buf_release(&r.out);
     return rc;
 }

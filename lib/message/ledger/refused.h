@@ -1,6 +1,6 @@
 /*
- * Refused messages, for the log alone: key "refused.<id>", state REFUSED. The record names the
- * message and the code, not the message's bytes, so nothing can send, replay or deliver it.
+ * Refused messages, only for the log: key "refused.<id>", state REFUSED. The record has the code,
+ * but not the bytes of the message, so it cannot be sent, replayed or delivered.
  */
 #ifndef AMP_MESSAGE_LEDGER_REFUSED_H
 #define AMP_MESSAGE_LEDGER_REFUSED_H
@@ -12,8 +12,8 @@
 #define AMP_REFUSED "refused" /* the kind of the records */
 
 /* Records that the message was refused; `why` is the reason. Another refusal of the same id
- * replaces the record; each has its own frame. A message without an id that can be a key is not
- * recorded: the error log has it. */
+ * replaces the record, in a frame of its own. A message without a usable id is not recorded; it is
+ * in the error log. */
 int amp_refused_record(struct amp_store *s, const struct amp_view *v, const struct amp_error *why,
                        const char *actor, int64_t now_ms, struct amp_error *err);
 

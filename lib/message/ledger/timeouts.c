@@ -1,4 +1,4 @@
-/* How long messages are waited for: the protocols' terms, and what a team sets differently. */
+/* The time limits of messages: the protocols' terms and the settings. */
 #include "message/ledger/timeouts.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define YEAR_MS INT64_C(31536000000)
 
-/* 0: as the protocol says. */
+/* The settings; 0: the protocol's. sla_ms -1: no limit. */
 static struct {
     int64_t ack_timeout_ms[AMP_PROTO_COUNT], sla_ms;
 } set;

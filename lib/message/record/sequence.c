@@ -1,4 +1,4 @@
-/* Numbers by one commit: who gets them has them alone. */
+/* Sequence numbers. Each reservation is one commit. */
 #include "message/record/sequence.h"
 #include <amp/base/id.h>
 
@@ -20,28 +20,18 @@ struct sequence {
 static const struct amp_rec_field fields[] = {AMP_REC_EVER(INT, struct sequence, "last", last)};
 AMP_REC_TABLE(sequence_rec, "the record of a sequence", struct sequence, fields);
 
-static int last_of(struct amp_span json, int64_t *last, struct amp_error *err)
-{
-    struct sequence r;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
-    if (amp_rec_parse(&sequence_rec, json, &mem, &r, err) < 0)
-        return -1;
-    *last = r.last;
-    return 0;
-}
-
 static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
                    struct amp_error *err)
 {
     struct taking *w = ctx;
-    int64_t last = 0;
-    if (now->found && last_of(now->json, &last, err) < 0)
+    struct sequence r = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+    if (now->found && amp_rec_parse(&sequence_rec, now->json, &mem, &r, err) < 0)
         return -1;
-    if (last > INT64_MAX - w->n)
+    if (r.last > INT64_MAX - w->n)
         return amp_fail(err, AMP_NO, "sequence_exhausted", "no sequence numbers are left");
-    w->first = last < w->least ? w->least : last + 1;
-    const struct sequence r = {.last = w->first + w->n - 1};
+    w->first = r.last < w->least ? w->least : r.last + 1;
+    r.last = w->first + w->n - 1;
     amp_buf_reset(&w->json);
     if (amp_rec_write(&sequence_rec, &r, &w->json, err) < 0)
         return -1;
@@ -55,9 +45,8 @@ static int take_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
 static int numbers_take(struct amp_store *s, struct amp_key key, struct taking *w, int64_t *first,
                         struct amp_error *err)
 {
-    enum amp_store_outcome how;
     amp_buf_init(&w->json, AMP_RECORD_MAX);
-    int rc = amp_store_update(s, key, NULL, take_fn, w, &how, err);
+    int rc = amp_store_update(s, key, NULL, take_fn, w, NULL, err);
     amp_buf_release(&w->json);
     if (rc == 0)
         *first = w->first;
@@ -71,14 +60,8 @@ int amp_sequence_next(struct amp_store *s, struct amp_span source, uint32_t n, c
     return numbers_take(s, AMP_KEY(KIND, source), &w, first, err);
 }
 
-int amp_sequence_rise(struct amp_store *s, struct amp_span producer, int64_t now_ms,
-                      const char *actor, int64_t *number, struct amp_error *err)
-{
-    return amp_sequence_rise_by(s, producer, 1, now_ms, actor, number, err);
-}
-
-int amp_sequence_rise_by(struct amp_store *s, struct amp_span producer, uint32_t n, int64_t now_ms,
-                         const char *actor, int64_t *first, struct amp_error *err)
+int amp_sequence_rise(struct amp_store *s, struct amp_span producer, uint32_t n, int64_t now_ms,
+                      const char *actor, int64_t *first, struct amp_error *err)
 {
     struct taking w = {.n = n, .least = amp_id_number(now_ms), .actor = actor};
     return numbers_take(s, AMP_KEY(KIND, AMP_SPAN("sw4rm"), producer), &w, first, err);
@@ -91,7 +74,7 @@ int amp_sequence_answer(struct amp_store *s, const struct amp_view *of, const ch
     if (!s || t->numbering == AMP_NUMBERED_NOT || (t->answers && !t->answers(of)))
         return 0;
     if (t->numbering == AMP_NUMBERED_BY_PRODUCER)
-        return amp_sequence_rise(s, amp_span_str(a->by), a->now_ms, actor, &a->sequence, err);
+        return amp_sequence_rise(s, amp_span_str(a->by), 1, a->now_ms, actor, &a->sequence, err);
     return amp_sequence_next(s, amp_span_str(a->node ? a->node : a->by), 1, actor, &a->sequence,
                              err);
 }

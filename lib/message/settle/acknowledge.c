@@ -1,4 +1,4 @@
-/* Acknowledgements as they come, and answers to attempts that do not pass. */
+/* Acknowledgements, and answers to repeated attempts. */
 #include "message/settle/acknowledge.h"
 
 #include "message/ledger/ledger.h"
@@ -6,7 +6,6 @@
 #include "message/record/sequence.h"
 #include "message/settle/answer.h"
 #include "message/settle/outcome.h"
-#include "message/settle/progress.h"
 #include "protocol/terms.h"
 
 enum amp_ack_stage amp_message_stage_of(const struct amp_view *v)
@@ -17,12 +16,11 @@ enum amp_ack_stage amp_message_stage_of(const struct amp_view *v)
     return stage == AMP_STAGE_FULFILLED ? AMP_STAGE_FAILED : AMP_STAGE_REJECTED;
 }
 
-/* Where FULFILLED means that there is an outcome, it needs one. */
+/* In a protocol in which FULFILLED means that there is an outcome, the ledger must have one. */
 static int outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_message_rec r;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, (size_t)256 << 20);
+    AMP_BUF struct amp_buf mem = {.max = (size_t)256 << 20};
     if (!amp_terms_of(v->protocol)->acks_are_durable || v->body.ack.stage != AMP_STAGE_FULFILLED)
         return 0;
     if (amp_message_find(s, v->body.ack.ref, &mem, &r, err) < 0)

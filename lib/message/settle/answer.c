@@ -8,7 +8,7 @@ int amp_settle_answer(struct amp_store *s, struct amp_span id, const struct amp_
 {
     struct amp_message_answer said = *a;
     struct amp_message_changes changes;
-    /* Before the commit: where there is a letter, the record stays due until it is closed. */
+    /* Before the commit, because a record with a letter stays due until the letter is closed. */
     if (a->stage == AMP_STAGE_FULFILLED && id.n > 0 &&
         amp_dead_chain_look(s, id, &said.has_letter, err) < 0)
         return -1;
@@ -35,9 +35,7 @@ int amp_settle_known(struct amp_store *s, struct amp_span id, enum amp_ack_stage
                      const char *by, struct amp_span code, int64_t now_ms, struct amp_error *err)
 {
     struct amp_error e = {0};
-    if (amp_settle_ack(s, id, stage, by, code, now_ms, NULL, &e) == 0 || e.status == AMP_NO)
-        return 0;
-    if (err)
-        *err = e;
-    return -1;
+    return amp_settle_ack(s, id, stage, by, code, now_ms, NULL, &e) < 0
+               ? amp_fail_unless_no(err, &e)
+               : 0;
 }

@@ -1,20 +1,20 @@
 /*
- * An answer to a message, with everything that follows from it: the ledger's commit first, then the
- * dead letters that it makes void, then the outbox.
+ * An answer to a message with all its consequences: the ledger's commit, then the withdrawal of
+ * void dead letters, then the outbox.
  */
 #ifndef AMP_MESSAGE_SETTLE_ANSWER_H
 #define AMP_MESSAGE_SETTLE_ANSWER_H
 
 #include "message/ledger/ledger.h"
 
-/* *late (may be NULL): the answer was recorded and moved nothing. Codes: amp_message_answered. */
+/* *late (may be NULL): the answer was recorded but moved nothing. Codes: amp_message_answered. */
 int amp_settle_answer(struct amp_store *s, struct amp_span id, const struct amp_message_answer *a,
                       int64_t now_ms, bool *late, struct amp_error *err);
-/* The same for an acknowledgement that says nothing but its stage and a code. */
+/* The same for an acknowledgement that has only a stage and a code. */
 int amp_settle_ack(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
                    const char *by, struct amp_span code, int64_t now_ms, bool *late,
                    struct amp_error *err);
-/* The same where NO is no failure: the message is unknown, or does not take the stage any more. */
+/* The same, but 0 instead of NO: the message is unknown or cannot reach the stage any more. */
 int amp_settle_known(struct amp_store *s, struct amp_span id, enum amp_ack_stage stage,
                      const char *by, struct amp_span code, int64_t now_ms, struct amp_error *err);
 

@@ -1,8 +1,8 @@
 /*
- * Another attempt, or none. The decision takes the next attempt's id (RETRYING, due at the end of
- * the wait). When it is due it claims the operation, then it leaves: the commit that says so has
- * its line in the outbox. After that the new attempt gets its own record, before the outbox is
- * emitted. Whatever is left undone by a crash is due, and doing it again changes nothing.
+ * Further attempts. The decision sets the next attempt's id (RETRYING, due at the end of the wait).
+ * When it is due, the attempt claims the operation, and one commit puts its line into the outbox.
+ * Then the attempt gets a record of its own, before the outbox is emitted. After a crash the record
+ * is still due, and repeating a step changes nothing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ struct tool {
     bool idempotent, refused;
 };
 
-/* Whether an object of a list describes the tool, and as what. */
+/* Looks for the tool in a list of descriptions. */
 static void tools_look_at(const struct amp_tape *t, uint32_t list, struct tool *tool)
 {
     if (list == AMP_TOK_NONE || t->tok[list].type != AMP_JSON_ARRAY)
@@ -55,7 +55,7 @@ static int descriptor_look(void *ctx, struct amp_span descriptor, struct amp_err
     return rc;
 }
 
-/* Unknown is not idempotent; two providers that disagree are not either. */
+/* Whether the tool is idempotent: configured so, or so described by all of its providers. */
 static int tool_may_repeat(struct amp_overdue *o, const struct amp_view *v, bool *may)
 {
     const char *const *names = o->sw->opt->retry->idempotent;
@@ -79,9 +79,8 @@ static int attempt_give_up(struct amp_overdue *o, enum amp_retry_verdict verdict
     amp_step_code(&o->r, code);
     snprintf(what, sizeof(what), "%s: %s, after %lld %s, the last %.*s: %s",
              amp_retry_word(verdict), amp_retry_why(verdict), (long long)amp_step_attempts(&o->r),
-             amp_step_attempts(&o->r) == 1 ? "attempt" : "attempts",
-             (int)(o->id.n < 100 ? o->id.n : 100), o->id.p, code);
-    /* The refusing agent answered itself, and a producer that gets nacks knows of the timeout. */
+             amp_step_attempts(&o->r) == 1 ? "attempt" : "attempts", AMP_CLIP(o->id, 100), code);
+    /* A producer that gets nacks had one for the timeout. */
     o->st.event = AMP_DELIVERY_EV_GIVE_UP;
     o->st.notified = amp_delivery_terms(&o->r)->notifies == AMP_NOTIFIES_NACK || o->r.notified;
     o->end.stage = AMP_STAGE_REJECTED;
@@ -92,7 +91,7 @@ static int attempt_give_up(struct amp_overdue *o, enum amp_retry_verdict verdict
     return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
-/* What the message itself says of its retries: never more than it allows. */
+/* Applies the limits that the message itself sets for its retries. */
 static void terms_restrict(const struct amp_view *v, struct amp_retry_policy *p)
 {
     struct amp_again_terms t;
@@ -125,12 +124,9 @@ static int attempt_decide(struct amp_overdue *o, const struct amp_view *v)
     if (verdict != AMP_RETRY_AGAIN)
         return attempt_give_up(o, verdict);
     struct amp_error e = {0};
-    if (amp_again_id(v, o->sw->now_ms, next, &e) < 0) {
-        if (e.status == AMP_NO) /* it cannot be named; the others are not to wait for it */
-            return attempt_give_up(o, AMP_RETRY_EXHAUSTED);
-        *o->sw->err = e;
-        return -1;
-    }
+    if (amp_again_id(v, o->sw->now_ms, next, &e) < 0) /* NO: an attempt cannot have an id */
+        return amp_fail_unless_no(o->sw->err, &e) < 0 ? -1
+                                                      : attempt_give_up(o, AMP_RETRY_EXHAUSTED);
     o->st.event = AMP_DELIVERY_EV_RETRY;
     o->st.at_ms = at;
     o->r.next = amp_span_str(next);
@@ -142,11 +138,10 @@ int amp_attempt_decide(struct amp_overdue *o)
     struct amp_view v;
     bool arrived;
     if (amp_span_is(o->r.failure, "terminal"))
-        return attempt_give_up(
-            o, AMP_RETRY_TERMINAL); /* kept for a person, whoever would send again */
+        return attempt_give_up(o, AMP_RETRY_TERMINAL);
     if (amp_step_arrived(o, &arrived) < 0)
         return -1;
-    /* What a receiver said no to arrived, too: there only the attempts before this one tell. */
+    /* A refused message arrived, too, but needs another attempt. */
     if (arrived && o->r.failure.n == 0)
         return amp_step_settle(o);
     if (!o->sw->opt->retry)
@@ -170,7 +165,7 @@ static int attempt_compose(struct amp_overdue *o, struct amp_buf *out)
     return amp_step_read(o, o->r.line, &v) < 0 ? -1 : amp_again_line(&v, &a, out, o->sw->err);
 }
 
-/* It has left: the new attempt's record. */
+/* Makes the record of the new attempt, whose line is in the outbox. */
 static int attempt_record(struct amp_overdue *o, struct amp_buf *line)
 {
     const struct amp_message_rec *r = &o->r;
@@ -195,18 +190,17 @@ static int attempt_record(struct amp_overdue *o, struct amp_buf *line)
                                         .n_tries = r->n_tries + 1,
                                         .ack_timeout_ms = o->r.ack_timeout_ms,
                                         .sla_ms = o->r.sla_ms};
-    if (amp_message_record_next(o->sw->store, &v, &former, o->sw->now_ms, &e) < 0 &&
-        e.status != AMP_NO) {
-        *o->sw->err = e;
+    if (amp_message_record_next(o->sw->store, &v, &former, o->sw->now_ms, NULL, &e) < 0 &&
+        amp_fail_unless_no(o->sw->err, &e) < 0)
         return -1;
-    }
     if (amp_step_has_arrived(&o->r) &&
         amp_dead_chain_withdraw(o->sw->store, o->id, o->sw->opt->actor, o->sw->err) < 0)
         return -1;
     return amp_step_settle(o);
 }
 
-/* 1: it may leave; 0: another one is at work on the operation, or has ended it. */
+/* 1: the attempt may leave; 0: another attempt is being worked on or has ended the operation, or
+ * the sender made a newer one. */
 static int attempt_claim(struct amp_overdue *o, struct amp_span line)
 {
     struct amp_view v;
@@ -218,28 +212,22 @@ static int attempt_claim(struct amp_overdue *o, struct amp_span line)
     amp_idem_answer_init(&a);
     struct amp_error e = {0};
     int rc = amp_idem_claim(o->sw->store, &v, &opt, &a, &e);
-    if (rc == 0)
-        rc = a.verdict < AMP_IDEM_RUNNING;
-    else if (e.status == AMP_NO) /* the sender was quicker: an attempt that counts as high is out */
-        rc = 0;
-    else
-        *o->sw->err = e;
+    rc = rc == 0 ? a.verdict < AMP_IDEM_RUNNING : amp_fail_unless_no(o->sw->err, &e);
     amp_idem_answer_release(&a);
     return rc;
 }
 
 int amp_attempt_depart(struct amp_overdue *o)
 {
-    AMP_BUF struct amp_buf line = {0};
+    AMP_BUF struct amp_buf line = {.max = AMP_RECORD_MAX};
     struct amp_sweep *sw = o->sw;
     bool leaves = o->r.departed_ms == 0;
-    amp_buf_init(&line, AMP_RECORD_MAX);
     if (o->r.next.n == 0)
         return amp_step_settle(o);
     bool numbered = leaves && amp_delivery_terms(&o->r)->numbering == AMP_NUMBERED_BY_NODE;
     if (numbered) {
         o->r.node = amp_span_str(sw->opt->actor);
-        o->r.sequence = 1; /* only what leaves takes a number */
+        o->r.sequence = 1; /* takes a real number when it leaves */
     }
     if (attempt_compose(o, &line) < 0)
         return -1;

@@ -1,5 +1,4 @@
-/* Notices of the sweep: a nack or notice to the sender in its protocol, an escalation to a person.
- */
+/* Notices of the sweep: nacks and notices to senders, escalations to persons. */
 #include <stdio.h>
 
 #include "message/facts.h"
@@ -20,7 +19,7 @@ int amp_notify_suspended(struct amp_sweep *sw, struct amp_span task)
     return task_look(sw, task, &t) < 0 ? -1 : t.suspended;
 }
 
-/* "What (rtp task tsk-1)": the work, where its task has no record. */
+/* Appends the work to the text, for tasks without a record: "TEXT (rtp task tsk-1)". */
 static int work_describe(struct amp_sweep *sw, const char *what, struct amp_span protocol,
                          struct amp_span task, struct amp_buf *out)
 {
@@ -30,34 +29,41 @@ static int work_describe(struct amp_sweep *sw, const char *what, struct amp_span
     if (task.n == 0)
         return amp_buf_fmt(out, sw->err, "%s (work of %.*s)", what, n, protocol.p);
     return amp_buf_fmt(out, sw->err, "%s (%.*s task %.*s)", what, n, protocol.p,
-                       (int)(task.n < 200 ? task.n : 200), task.p);
+                       AMP_CLIP(task, 200));
 }
 
-/* Composes an escalation into sw->line and sw->emit. protocol, task: whose work it is about; a
- * task without a record is in the description. */
-static int escalation_compose(struct amp_sweep *sw, const char *type, enum amp_level level,
-                              struct amp_span protocol, struct amp_span task, const char *what,
-                              const char *const *affected, const char *const *suggested)
+/* Makes sw->line, without its LF, the line to emit. */
+static void line_emit(struct amp_sweep *sw, struct amp_span id, enum amp_role role)
 {
+    struct amp_span line = amp_buf_span(&sw->line);
+    if (amp_span_ends(line, "\n"))
+        line.n--;
+    sw->emit = (struct amp_store_emit){.id = id, .line = line, .role = role};
+}
+
+/* An escalation names a task of AMP that has a record; its description names other work. */
+static int escalation_compose(struct amp_overdue *o, const char *const *affected,
+                              const char *const *suggested)
+{
+    struct amp_sweep *sw = o->sw;
     char task_id[128] = AMP_TASK_NONE;
     struct amp_task_facts t = {0};
-    AMP_BUF struct amp_buf words = {0};
-    bool ours = amp_terms_of(amp_protocol_find(protocol))->keeps_tasks && amp_is_task_id(task);
-    amp_buf_init(&words, 8192);
+    AMP_BUF struct amp_buf words = {.max = 8192};
+    bool ours = amp_delivery_terms(&o->r)->keeps_tasks && amp_is_task_id(o->r.task);
     if (ours) {
-        amp_span_copy(task, task_id, sizeof(task_id));
-        if (task_look(sw, task, &t) < 0)
+        amp_span_copy(o->r.task, task_id, sizeof(task_id));
+        if (task_look(sw, o->r.task, &t) < 0)
             return -1;
-    } else if (work_describe(sw, what, protocol, task, &words) < 0) {
+    } else if (work_describe(sw, o->end.what, o->r.protocol, o->r.task, &words) < 0) {
         return -1;
     }
     struct amp_escalation_args a = {
-        .type = type,
+        .type = amp_step_escalation(o),
         .from = sw->opt->from,
-        .severity = level,
+        .severity = o->end.level,
         .triggered_by = "system",
         .task_id = task_id,
-        .description = ours ? what : words.data,
+        .description = ours ? o->end.what : words.data,
         .affected = affected,
         .suggested = suggested,
         .task_status = t.found ? t.state : "unknown",
@@ -68,15 +74,11 @@ static int escalation_compose(struct amp_sweep *sw, const char *type, enum amp_l
     amp_buf_reset(&sw->line);
     if (amp_compose_escalation(&a, &sw->line, sw->id, sw->err) < 0)
         return -1;
-    struct amp_span line = amp_buf_span(&sw->line);
-    if (line.n > 0 && line.p[line.n - 1] == '\n')
-        line.n--;
-    sw->emit = (struct amp_store_emit){.id = amp_span_str(sw->id), .line = line};
+    line_emit(sw, amp_span_str(sw->id), AMP_ROLE_message);
     return 0;
 }
 
-static int sender_notify(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
-                         const char *what)
+static int sender_notify(struct amp_overdue *o)
 {
     struct amp_sweep *sw = o->sw;
     const struct amp_view of = {.protocol = amp_protocol_find(o->r.protocol),
@@ -85,44 +87,38 @@ static int sender_notify(struct amp_overdue *o, enum amp_ack_stage stage, const 
                                 .from = o->r.from,
                                 .correlation = o->r.correlation,
                                 .payload = AMP_TOK_NONE};
-    struct amp_answer a = {.stage = stage,
+    struct amp_answer a = {.stage = o->end.stage,
                            .by = sw->opt->actor,
-                           .code = code,
-                           .note = what,
-                           .is_dead = stage == AMP_STAGE_REJECTED,
+                           .code = o->end.code,
+                           .note = o->end.what,
+                           .is_dead = o->end.stage == AMP_STAGE_REJECTED,
                            .now_ms = sw->now_ms};
     amp_buf_reset(&sw->line);
     if (amp_sequence_answer(sw->store, &of, sw->opt->actor, &a, sw->err) < 0 ||
         amp_delivery_terms(&o->r)->answer(&of, &a, &sw->line, sw->err) < 0)
         return -1;
-    struct amp_span line = amp_buf_span(&sw->line);
-    line.n -= line.n > 0; /* its LF */
-    sw->emit = (struct amp_store_emit){.id = o->id, .line = line, .role = AMP_ROLE_answer};
+    line_emit(sw, o->id, AMP_ROLE_answer);
     return 0;
 }
 
-static int person_notify(struct amp_overdue *o, enum amp_level level, const char *what)
+static int person_notify(struct amp_overdue *o)
 {
     char msg_id[AMP_AFFECTED_MAX + 1], look[160];
-    bool whole = amp_span_copy(o->id, msg_id, sizeof(msg_id));
+    bool fits = amp_span_copy(o->id, msg_id, sizeof(msg_id));
+    struct amp_span who = o->r.to.n > 0 ? o->r.to : AMP_SPAN("recipient");
     snprintf(look, sizeof(look), "Check whether the %.*s is running and reads its input",
-             o->r.to.n > 0 ? (int)(o->r.to.n < 64 ? o->r.to.n : 64) : 9,
-             o->r.to.n > 0 ? o->r.to.p : "recipient");
-    const char *affected[] = {whole ? msg_id : NULL, NULL};
+             AMP_CLIP(who, 64));
+    const char *affected[] = {fits ? msg_id : NULL, NULL};
     const char *suggested[] = {look, "Send the message again", "Terminate the task", NULL};
-    return escalation_compose(o->sw, amp_step_escalation(o), level, o->r.protocol, o->r.task, what,
-                              affected, suggested);
+    return escalation_compose(o, affected, suggested);
 }
 
-int amp_notify_end(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
-                   enum amp_level level, const char *what)
+int amp_notify_end(struct amp_overdue *o)
 {
     const struct amp_terms *t = amp_delivery_terms(&o->r);
+    bool sender = (t->notifies == AMP_NOTIFIES_NACK && o->r.from.n > 0) ||
+                  (t->notifies == AMP_NOTIFIES_NOTICE && o->end.stage != AMP_STAGE_TIMED_OUT);
     o->emits = true;
-    o->notified = AMP_NOTIFIED_SENDER;
-    if ((t->notifies == AMP_NOTIFIES_NACK && o->r.from.n > 0) ||
-        (t->notifies == AMP_NOTIFIES_NOTICE && stage != AMP_STAGE_TIMED_OUT))
-        return sender_notify(o, stage, code, what);
-    o->notified = AMP_NOTIFIED_PERSON;
-    return person_notify(o, level, what);
+    o->notified = sender ? AMP_NOTIFIED_SENDER : AMP_NOTIFIED_PERSON;
+    return sender ? sender_notify(o) : person_notify(o);
 }

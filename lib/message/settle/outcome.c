@@ -1,4 +1,4 @@
-/* What ends an operation, or reports on it. */
+/* Outcomes, and AMP's signs of life. */
 #include "message/settle/outcome.h"
 
 #include <string.h>
@@ -8,10 +8,111 @@
 #include "message/operation/retry.h"
 #include "message/record/record.h"
 #include "message/settle/answer.h"
-#include "message/settle/progress.h"
 #include "protocol/terms.h"
 
-/* What the message says of its request: false where that is no beginning and no end of the work. */
+/* ---- AMP ---- */
+
+static bool is_progress(const struct amp_view *v)
+{
+    return amp_terms_of(v->protocol)->watched && v->task.n > 0 && v->kind != AMP_KIND_DISPATCH &&
+           v->kind != AMP_KIND_REVIEW;
+}
+
+struct hearing {
+    struct amp_store *store;
+    const struct amp_view *v;
+    const char *type; /* of the work whose outcome the message is; NULL: it is none */
+    bool refers;      /* to work in the ledger */
+    int64_t now_ms;
+    char by[256];
+    struct amp_reader *reader;
+};
+
+/* The message may be unknown, or beyond the stage. */
+static int work_answer(struct hearing *h, struct amp_span id, bool done, struct amp_error *err)
+{
+    struct amp_error e = {0};
+    struct amp_message_answer a = {.stage = done ? AMP_STAGE_FULFILLED : AMP_STAGE_READ,
+                                   .by = h->by,
+                                   .worded = true,
+                                   .alive = !done};
+    return amp_settle_answer(h->store, id, &a, h->now_ms, NULL, &e) < 0
+               ? amp_fail_unless_no(err, &e)
+               : 0;
+}
+
+/* Whether the dispatch has the subtask of the result, or names no subtasks. */
+static int dispatch_asks(struct hearing *h, struct amp_span line, bool *asks, struct amp_error *err)
+{
+    const struct amp_check_options opt = {.only = h->v->protocol};
+    struct amp_view v;
+    *asks = false;
+    if (!h->reader && !(h->reader = amp_reader_new(NULL, err)))
+        return -1;
+    if (amp_reader_line(h->reader, line, &opt, &v, NULL, NULL, err) < 0)
+        return -1;
+    if (v.kind != AMP_KIND_DISPATCH)
+        return 0;
+    *asks = v.body.dispatch.n_subtasks == 0;
+    for (uint32_t i = 0; i < v.body.dispatch.n_subtasks && !*asks; i++)
+        *asks = amp_span_eq(v.body.dispatch.subtasks[i].id, h->v->body.result.subtask);
+    return 0;
+}
+
+static int work_settle(void *ctx, struct amp_span id, struct amp_error *err)
+{
+    struct hearing *h = ctx;
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+    if (amp_message_find(h->store, id, &mem, &r, err) < 0)
+        return -1;
+    if (!r.found || !amp_work_is(&r) || !amp_work_holds(&r, h->by))
+        return 0;
+    bool arrived = r.state != AMP_DELIVERY_SENT;
+    bool done = arrived && h->type && !h->refers && amp_span_is(r.type, h->type);
+    if (done && h->v->kind == AMP_KIND_RESULT && dispatch_asks(h, r.line, &done, err) < 0)
+        return -1;
+    return work_answer(h, id, done, err);
+}
+
+/* Settles the work that the message refers to by ids. */
+static int named_settle(struct hearing *h, struct amp_error *err)
+{
+    for (uint32_t i = 0; h->type && i < h->v->context.n; i++) {
+        struct amp_message_rec r;
+        AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+        if (amp_message_find(h->store, h->v->context.v[i], &mem, &r, err) < 0)
+            return -1;
+        if (!r.found || !amp_work_is(&r) || !amp_span_is(r.type, h->type) ||
+            !amp_span_eq(r.task, h->v->task))
+            continue;
+        h->refers = true;
+        if (amp_work_holds(&r, h->by) && work_answer(h, h->v->context.v[i], true, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int amp_progress_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                       struct amp_error *err)
+{
+    struct hearing h = {.store = s, .v = v, .now_ms = now_ms};
+    if (!is_progress(v) || !amp_span_copy(v->from, h.by, sizeof(h.by)))
+        return 0;
+    const struct amp_watched *work = amp_terms_of(v->protocol)->watched;
+    while (work->type && work->ended_by != v->kind)
+        work++;
+    h.type = work->type;
+    int rc = named_settle(&h, err);
+    if (rc == 0)
+        rc = amp_awaited_each(s, v, work_settle, &h, err);
+    amp_reader_free(h.reader);
+    return rc;
+}
+
+/* ---- outcomes ---- */
+
+/* The answer that the message gives to its request; false: it neither begins nor ends the work. */
 static bool answer_read(const struct amp_view *v, struct amp_message_answer *a, char by[256])
 {
     struct amp_outcome o;
@@ -36,17 +137,17 @@ bool amp_outcome_is(const struct amp_view *v)
 {
     struct amp_message_answer a;
     char by[256];
-    return amp_progress_is(v) || (answer_read(v, &a, by) && amp_awaited_is_named(v));
+    return is_progress(v) || (answer_read(v, &a, by) && amp_awaited_is_named(v));
 }
 
-/* One answer to all attempts at an operation. */
+/* An answer to all attempts at an operation. */
 struct answering {
     struct amp_store *store;
     const struct amp_view *v;
     const struct amp_message_answer *answer;
     int64_t now_ms;
-    bool check; /* only whether the sender may */
-    bool taken; /* at least one attempt took it */
+    bool check; /* change nothing */
+    bool taken; /* by at least one attempt */
     struct amp_error denied;
 };
 
@@ -56,18 +157,17 @@ static int attempt_ends(const struct answering *t, struct amp_span id, bool *end
 {
     const struct amp_terms *terms = amp_terms_of(t->v->protocol);
     struct amp_message_rec r;
-    AMP_BUF struct amp_buf mem = {0};
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     *ends = true;
     if (!terms->ends || t->answer->stage != AMP_STAGE_FULFILLED)
         return 0;
-    amp_buf_init(&mem, AMP_RECORD_MAX);
     if (amp_message_find(t->store, id, &mem, &r, err) < 0)
         return -1;
     *ends = !r.found || terms->ends(r.line, t->v);
     return 0;
 }
 
-/* Of several attempts, or hand-overs, the answer is to those whose holder gives it. */
+/* The answer is for the attempts whose holder gives it. */
 static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
 {
     struct answering *t = ctx;
@@ -79,18 +179,13 @@ static int attempt_answer(void *ctx, struct amp_span id, struct amp_error *err)
         return 0;
     int rc = t->check ? amp_message_may_answer(t->store, id, NULL, t->answer, &e)
                       : amp_settle_answer(t->store, id, t->answer, t->now_ms, NULL, &e);
-    if (rc == 0) {
-        t->taken = true;
-    } else if (e.status != AMP_NO) {
-        *err = e;
-        return -1;
-    } else if (amp_holder_denied(&e)) {
-        t->denied = e; /* else unknown, or out of turn: nothing to settle */
-    }
-    return 0;
+    t->taken |= rc == 0;
+    if (rc < 0 && amp_holder_denied(&e))
+        t->denied = e; /* other negative results: unknown, or not in this state */
+    return rc < 0 ? amp_fail_unless_no(err, &e) : 0;
 }
 
-/* Settles the attempts that the message answers with `a`, or only checks whether its sender may. */
+/* Answers the attempts with `a`, or only checks whether the sender may. */
 static int attempts_answer(struct amp_store *s, const struct amp_view *v,
                            const struct amp_message_answer *a, int64_t now_ms, bool check,
                            struct amp_error *err)
@@ -116,7 +211,7 @@ int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now
 {
     struct amp_message_answer a;
     char by[256];
-    if (amp_progress_is(v))
+    if (is_progress(v))
         return amp_progress_apply(s, v, now_ms, err);
     return answer_read(v, &a, by) ? attempts_answer(s, v, &a, now_ms, false, err) : 0;
 }

@@ -1,34 +1,42 @@
 /*
- * What ends an operation beside an acknowledgement: a TOOL_RESULT or TOOL_ERROR answers its
- * TOOL_CALL, a task_complete or task_failed its task_create, a reply its message. The messages that
- * wait for it are in ledger/awaited.h.
+ * Messages that end an operation, beside acknowledgements: a TOOL_RESULT or TOOL_ERROR answers its
+ * TOOL_CALL, a task_complete or task_failed its task_create, a reply its message. ledger/awaited.h
+ * has the messages that wait for them. In AMP, a message of a holder about its task is a sign of
+ * life, and a task_result or review_verdict the outcome of the work that it refers to.
  */
 #ifndef AMP_MESSAGE_SETTLE_OUTCOME_H
 #define AMP_MESSAGE_SETTLE_OUTCOME_H
 
 #include "message/ledger/ledger.h"
 
-/* Of AMP: settle/progress.h. Settles in the ledger what the message answers: FULFILLED with its
- * payload as the result, FAILED with its code; a task_accept makes its sender the holder and puts
- * the end off to its eta. Nothing where it answers nothing that is known. NO, a code of
- * message/ledger/holder.h: somebody else holds the work. */
+/* Applies an outcome to the messages in the ledger that it answers: FULFILLED with its payload as
+ * the result, or FAILED with its code. A task_accept makes its sender the holder and moves the
+ * deadline to its eta. No effect if the ledger has no such message. NO, a code of
+ * message/ledger/holder.h: another agent holds the work. */
 int amp_outcome_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
                       struct amp_error *err);
 
-/* Whether the message is an outcome, or a word about work under way, in one of the protocols. */
+/* Whether the message is an outcome or reports on work in progress, in any protocol. */
 bool amp_outcome_is(const struct amp_view *v);
 
-/* The same check without any change: call it before the message itself is claimed or recorded, so
- * that a refused outcome leaves nothing that is sent again. */
+/* Checks whether amp_outcome_apply would refuse the message, and changes nothing. Call it before
+ * the message itself is claimed or recorded, so that a refused outcome is not sent again. */
 int amp_outcome_check(struct amp_store *s, const struct amp_view *v, struct amp_error *err);
 
-/* Settles what the message answers as FAILED with this code, whatever the message says; there is no
- * further attempt. Else as amp_outcome_apply. */
+/* Like amp_outcome_apply, but the answered messages become FAILED with this code, without further
+ * attempts. */
 int amp_outcome_fail(struct amp_store *s, const struct amp_view *v, const char *code,
                      int64_t now_ms, struct amp_error *err);
 
-/* Whether an outcome is recorded, or nobody waits for one: what an ack of the type processed says
+/* Whether an outcome is recorded or none is needed, which an ack of the type processed requires
  * (Runtime Protocol §5). */
 bool amp_outcome_known(const struct amp_message_rec *r);
+
+/* Applies a message of AMP as a sign of life, or as the outcome of work (ledger/holder.h). Work
+ * becomes FULFILLED if the message names it in context_ref; if it names none, the work of the same
+ * task and subtask that arrived. For other work of the task that the sender holds, the message is a
+ * sign of life. */
+int amp_progress_apply(struct amp_store *s, const struct amp_view *v, int64_t now_ms,
+                       struct amp_error *err);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * What is due of a message: nobody acknowledged it, it expired, or what became of it is to be
- * decided. Each step is one commit, which holds against the record as it was looked at; whoever
- * loses the race looks again. A crash between two steps leaves a record that is due, so the next
- * sweep goes on from there.
+ * The steps that are due for a message: it was not acknowledged, it expired, or another attempt or
+ * a dead letter follows. Each step is one commit; if the record has changed since it was loaded, it
+ * is loaded again. After a crash between two steps the record is still due, so the next sweep
+ * continues. An escalation is composed first and committed together with the transition, so a crash
+ * leaves both or neither.
  */
 #include <stdio.h>
 #include <string.h>
@@ -30,13 +31,13 @@ static bool is_decided_on(const struct amp_overdue *o)
     return o->r.state == AMP_DELIVERY_SENT || amp_delivery_terms(&o->r)->work_is_ack;
 }
 
-/* AOP §6.1: so many signs of life were missed that the agent counts as lost. */
+/* AOP §6.1: a sign of life is overdue, so the agent counts as lost. */
 static bool is_silent(const struct amp_overdue *o)
 {
     return o->r.beat_ms > 0 && o->sw->now_ms < o->r.until_ms;
 }
 
-/* What stands before the recipient, where the message names one. */
+/* The word before the recipient, if the message names one. */
 static const char *by_of(const struct amp_overdue *o)
 {
     return o->r.to.n > 0 ? " by " : "";
@@ -45,11 +46,11 @@ static const char *by_of(const struct amp_overdue *o)
 static void silence_describe(const struct amp_overdue *o, char *what, size_t size)
 {
     snprintf(what, size, "E_HEARTBEAT_FAILURE: no sign of life of %.*s%s%.*s for %lld s and longer",
-             (int)(o->id.n < 200 ? o->id.n : 200), o->id.p, by_of(o),
-             (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, (long long)(o->r.beat_ms / 1000));
+             AMP_CLIP(o->id, 200), by_of(o), AMP_CLIP(o->r.to, 64),
+             (long long)(o->r.beat_ms / 1000));
 }
 
-/* A step that notifies the sender or a person; 1. */
+/* Commits a step that notifies the sender or a person; 1. */
 static int end_commit(struct amp_overdue *o, enum amp_delivery_event event,
                       enum amp_ack_stage stage, const char *code, const char *what)
 {
@@ -61,7 +62,7 @@ static int end_commit(struct amp_overdue *o, enum amp_delivery_event event,
     return amp_step_commit(o) < 0 ? -1 : 1;
 }
 
-/* Its time runs on; the next sign of life is followed by others that are due. */
+/* Reports a missing sign of life; the message keeps its deadline. */
 static int silence_warn(struct amp_overdue *o)
 {
     char what[400];
@@ -69,8 +70,8 @@ static int silence_warn(struct amp_overdue *o)
     return end_commit(o, AMP_DELIVERY_EV_SILENT, AMP_STAGE_TIMED_OUT, "E_HEARTBEAT_FAILURE", what);
 }
 
-/* While another attempt follows, nobody is notified of the timeout, except a producer that gets a
- * nack each time. A producer that gets notices is notified of the dead letter. */
+/* Whether this timeout is not reported: another attempt follows, or a notice of the dead letter.
+ * Producers that get nacks get one for each timeout. */
 static bool is_notified_later(const struct amp_overdue *o)
 {
     const struct amp_retry_rules *rules = o->sw->opt->retry;
@@ -86,26 +87,26 @@ static int message_time_out(struct amp_overdue *o)
     char what[512], sent[AMP_TIME_MAX];
     bool accepted = o->r.state != AMP_DELIVERY_SENT && o->r.sla_ms > 0;
     bool call = accepted && amp_delivery_terms(&o->r)->begins_read;
-    struct amp_span who = o->r.holder.n > 0 ? o->r.holder : o->r.to;
+    struct amp_span who = o->r.holder.n > 0 ? o->r.holder
+                          : o->r.to.n > 0   ? o->r.to
+                                            : AMP_SPAN("an agent");
     amp_time_format(o->r.sent_ms, sent);
     if (o->silent)
         silence_describe(o, what, sizeof(what));
     else if (call)
-        snprintf(what, sizeof(what), "No result of %.*s within %lld ms",
-                 (int)(o->id.n < 200 ? o->id.n : 200), o->id.p, (long long)o->r.sla_ms);
+        snprintf(what, sizeof(what), "No result of %.*s within %lld ms", AMP_CLIP(o->id, 200),
+                 (long long)o->r.sla_ms);
     else if (accepted)
         snprintf(what, sizeof(what),
                  "sla_breach: %.*s accepted %.*s of %s and reported no outcome within %lld s, "
                  "message %.*s",
-                 who.n > 0 ? (int)(who.n < 64 ? who.n : 64) : 8, who.n > 0 ? who.p : "somebody",
-                 (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p, sent,
-                 (long long)(o->r.sla_ms / 1000), (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
+                 AMP_CLIP(who, 64), AMP_CLIP(o->r.type, 64), sent, (long long)(o->r.sla_ms / 1000),
+                 AMP_CLIP(o->id, 200));
     else
         snprintf(what, sizeof(what), "No %s %.*s%s%.*s: sent at %s, due within %g s, message %.*s",
                  amp_delivery_terms(&o->r)->work_is_ack ? "RESPONSE to" : "acknowledgement of",
-                 (int)(o->r.type.n < 64 ? o->r.type.n : 64), o->r.type.p, by_of(o),
-                 (int)(o->r.to.n < 64 ? o->r.to.n : 64), o->r.to.p, sent,
-                 (double)o->r.ack_timeout_ms / 1e3, (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
+                 AMP_CLIP(o->r.type, 64), by_of(o), AMP_CLIP(o->r.to, 64), sent,
+                 (double)o->r.ack_timeout_ms / 1e3, AMP_CLIP(o->id, 200));
     const char *overdue = amp_delivery_terms(&o->r)->overdue_code;
     o->st.notified = is_notified_later(o);
     return end_commit(o, AMP_DELIVERY_EV_TIMEOUT, AMP_STAGE_TIMED_OUT,
@@ -121,8 +122,8 @@ static int message_expire(struct amp_overdue *o)
     return end_commit(o, AMP_DELIVERY_EV_EXPIRE, AMP_STAGE_FAILED, "ttl_expired", what);
 }
 
-/* AMP: the holder of work that was read gave no sign of life. This is reported once, until the next
- * sign. While the task is suspended, no sign is expected. */
+/* AMP: reports once that the holder of work gave no sign of life. While the task is suspended, none
+ * is expected. */
 static int holder_lose(struct amp_overdue *o)
 {
     char what[500], seen[AMP_TIME_MAX];
@@ -136,17 +137,15 @@ static int holder_lose(struct amp_overdue *o)
     snprintf(what, sizeof(what),
              "Agent %.*s, at work on %.*s, gave no sign of life for %lld min: last seen at %s, "
              "message %.*s",
-             (int)(o->r.holder.n < 64 ? o->r.holder.n : 64), o->r.holder.p,
-             (int)(o->r.task.n < 64 ? o->r.task.n : 64), o->r.task.p,
-             (long long)(o->sw->opt->silence_ms / 60000), seen,
-             (int)(o->id.n < 200 ? o->id.n : 200), o->id.p);
+             AMP_CLIP(o->r.holder, 64), AMP_CLIP(o->r.task, 64),
+             (long long)(o->sw->opt->silence_ms / 60000), seen, AMP_CLIP(o->id, 200));
     o->silent = true;
     return end_commit(o, AMP_DELIVERY_EV_SILENT, AMP_STAGE_TIMED_OUT, "heartbeat_timeout", what);
 }
 
-/* ---- dead letters: of what is not sent again, unless one of its attempts came through ---- */
+/* ---- dead letters ---- */
 
-/* Whether there is nothing to bury: the message that nobody acknowledged arrived after all, or what
+/* Whether no letter is needed: a message that timed out arrived after all, or the work of one that
  * failed or expired was done. */
 static int letter_is_void(struct amp_overdue *o, bool *void_)
 {
@@ -163,7 +162,7 @@ static int letter_withdraw(struct amp_overdue *o)
                : amp_step_settle(o);
 }
 
-/* What the record has of a message that its protocol does not read. */
+/* Fills the letter from the record, for a message that its protocol does not allow. */
 static void letter_describe(struct amp_dead_letter *d, const struct amp_message_rec *r)
 {
     d->protocol = amp_protocol_name(amp_protocol_find(r->protocol));
@@ -186,7 +185,7 @@ static int letter_make(struct amp_overdue *o)
         return -1;
     if (nothing)
         return letter_withdraw(o);
-    /* A crash came after the letter of this end. */
+    /* Before a crash the letter was made already. */
     if (amp_dead_is_open(o->sw->store, o->id, o->r.due_ms, &buried, o->sw->err) < 0)
         return -1;
     if (buried)
@@ -222,10 +221,10 @@ static int letter_make(struct amp_overdue *o)
     struct amp_metric_labels l = {
         .agent = d.to, .code = amp_span_str(d.code), .protocol = d.protocol};
     amp_metrics_add(o->sw->opt->metrics, AMP_METRIC_DEAD_LETTERS, &l, 1);
-    return 1; /* what is due of it now is seen to be done */
+    return 1; /* the next step settles the record */
 }
 
-/* One step: 1 when the next may follow at once, 0 when nothing is due any more. */
+/* Takes one step. 1: another may follow at once; 0: nothing more is due. */
 static int step_choose(struct amp_overdue *o)
 {
     bool taken_up = o->r.state == AMP_DELIVERY_READ || o->r.holder.n > 0;
@@ -247,12 +246,13 @@ static int step_choose(struct amp_overdue *o)
         return late && o->r.departed_ms == 0 ? message_expire(o) : amp_attempt_depart(o);
     case AMP_DELIVERY_FULFILLED:
         return letter_withdraw(o);
-    default: /* nobody waits for it */
+    default:
         return 0;
     }
 }
 
-int amp_overdue_look(struct amp_sweep *sw, struct amp_span id)
+/* Takes all steps that are due for one message. */
+static int message_look(struct amp_sweep *sw, struct amp_span id)
 {
     int rc = 1;
     for (int i = 0; rc > 0 && i < STEPS_MAX; i++) {
@@ -270,4 +270,96 @@ int amp_overdue_look(struct amp_sweep *sw, struct amp_span id)
             return 0;
     }
     return rc < 0 ? -1 : 0;
+}
+
+/* ---- the sweep ---- */
+
+static int overdue_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
+{
+    struct amp_sweep *sw = ctx;
+    /* One turn, so that the number of an answer is used by it. */
+    if (amp_store_begin(sw->store, err) < 0)
+        return -1;
+    int rc = message_look(sw, id);
+    amp_store_end(sw->store);
+    return rc;
+}
+
+#define SWEEP AMP_CLEANUP(sweep_release) struct amp_sweep
+
+static struct amp_sweep sweep_make(struct amp_store *s, int64_t now_ms,
+                                   const struct amp_sweep_options *opt, struct amp_error *err)
+{
+    return (struct amp_sweep){.store = s,
+                              .opt = opt,
+                              .now_ms = now_ms,
+                              .err = err,
+                              .line = {.max = 1 << 20},
+                              .mem = {.max = AMP_RECORD_MAX},
+                              .out = {.max = AMP_RECORD_MAX}};
+}
+
+static void sweep_release(struct amp_sweep *sw)
+{
+    amp_reader_free(sw->reader);
+    amp_buf_release(&sw->line);
+    amp_buf_release(&sw->mem);
+    amp_buf_release(&sw->out);
+}
+
+int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_sweep_options *opt,
+                      uint32_t *raised, struct amp_error *err)
+{
+    SWEEP sw = sweep_make(s, now_ms, opt, err);
+    /* The index has the due time of the usual silence; with a shorter one, look further ahead. */
+    bool sooner = opt->silence_ms > 0 && opt->silence_ms < AMP_SILENCE_MS;
+    int64_t ahead = sooner ? AMP_SILENCE_MS - opt->silence_ms : 0;
+    if (amp_store_due(s, AMP_MESSAGE_KIND, now_ms + ahead, overdue_fn, &sw, err) < 0)
+        return -1;
+    if (raised)
+        *raised = sw.raised;
+    return 0;
+}
+
+int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_ms,
+                          const struct amp_sweep_options *opt, struct amp_error *err)
+{
+    SWEEP sw = sweep_make(s, now_ms, opt, err);
+    return message_look(&sw, id);
+}
+
+struct earliest {
+    int64_t silence_ms, due_ms;
+};
+
+/* By the order of the index, which has the usual silence: so much later a row may stand there. */
+static int message_fn(void *ctx, struct amp_span id, const struct amp_store_rec *rec,
+                      struct amp_error *err)
+{
+    struct earliest *e = ctx;
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
+    int64_t later =
+        e->silence_ms > 0 && e->silence_ms < AMP_SILENCE_MS ? AMP_SILENCE_MS - e->silence_ms : 0;
+    if (e->due_ms > 0 && rec->due_ms - later >= e->due_ms)
+        return 1;
+    if (amp_message_parse(rec, &mem, &r, err) < 0)
+        return -1;
+    int64_t due = amp_record_due(&r, e->silence_ms);
+    if (due > 0 && (e->due_ms == 0 || due < e->due_ms))
+        e->due_ms = due;
+    return 0;
+}
+
+int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_ms,
+                         struct amp_error *err)
+{
+    struct earliest e = {.silence_ms = silence_ms};
+    if (silence_ms == AMP_SILENCE_MS)
+        return amp_store_next_due(s, AMP_MESSAGE_KIND, due_ms, err);
+    if (amp_store_due(s, AMP_MESSAGE_KIND, INT64_MAX, message_fn, &e, err) < 0)
+        return -1;
+    *due_ms = e.due_ms;
+    return 0;
 }

@@ -1,4 +1,4 @@
-/* From a result to what its request allows. */
+/* The limits for a result, from its request in the ledger. */
 #include "message/settle/rails.h"
 
 #include <string.h>
@@ -14,10 +14,10 @@ struct search {
     const struct amp_view *result;
     struct amp_reader *reader;
     struct amp_rails_found *out;
-    bool own; /* the request is for the agent that responds */
+    bool own; /* a request for the responding agent was found */
 };
 
-/* Looks at one attempt, where the ledger has it. */
+/* Reads one attempt at the request. */
 static int request_look(void *ctx, struct amp_span id, struct amp_error *err)
 {
     struct search *s = ctx;
@@ -25,8 +25,7 @@ static int request_look(void *ctx, struct amp_span id, struct amp_error *err)
     struct amp_check_options opt = {.only = s->result->protocol};
     struct amp_message_rec r;
     struct amp_view request;
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     if (amp_message_find(s->store, id, &mem, &r, err) < 0)
         return -1;
     bool own = r.found && amp_span_eq(r.to, s->result->from);

@@ -1,6 +1,4 @@
-/*
- * The steps of the sweep. Each is one commit, which holds against the record as it was looked at.
- */
+/* The steps of the sweep. Each is one commit, which fails if the record has changed. */
 #include <stdio.h>
 
 #include "message/record/named.h"
@@ -9,12 +7,6 @@
 const char *amp_step_escalation(const struct amp_overdue *o)
 {
     return o->silent || o->r.silent ? "heartbeat_timeout" : "ack_timeout";
-}
-
-static void escalation_count(const struct amp_overdue *o)
-{
-    struct amp_metric_labels l = {.code = amp_span_str(amp_step_escalation(o))};
-    amp_metrics_add(o->sw->opt->metrics, AMP_METRIC_ESCALATIONS, &l, 1);
 }
 
 static int move_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_change *change,
@@ -43,10 +35,11 @@ static int move_fn(void *ctx, const struct amp_store_rec *now, struct amp_store_
 static void step_count(const struct amp_overdue *o)
 {
     struct amp_metrics *m = o->sw->opt->metrics;
-    struct amp_metric_labels l = {
-        .agent = o->r.to,
-        .code = o->r.given_up.n > 0 ? o->r.given_up : amp_span_str(amp_step_escalation(o)),
-        .protocol = amp_protocol_name(amp_protocol_find(o->r.protocol))};
+    struct amp_span type = amp_span_str(amp_step_escalation(o));
+    struct amp_metric_labels escalation = {.code = type};
+    struct amp_metric_labels l = {.agent = o->r.to,
+                                  .code = o->r.given_up.n > 0 ? o->r.given_up : type,
+                                  .protocol = amp_protocol_name(amp_protocol_find(o->r.protocol))};
     if (o->st.r.effects & AMP_DELIVERY_DO_LOG_TIMEOUT)
         amp_metrics_add(m, AMP_METRIC_TIMEOUTS, &l, 1);
     if (o->st.r.effects & AMP_DELIVERY_DO_DEPART)
@@ -54,16 +47,15 @@ static void step_count(const struct amp_overdue *o)
     if (o->notified == AMP_NOTIFIED_SENDER)
         amp_metrics_add(m, AMP_METRIC_NACKS, &l, 1);
     if (o->notified == AMP_NOTIFIED_PERSON)
-        escalation_count(o);
+        amp_metrics_add(m, AMP_METRIC_ESCALATIONS, &escalation, 1);
 }
 
-/* Carries out the effects of a step. Its commit also puts the notices and the next attempt into the
+/* Carries out the effects of a step. Its commit also puts the notice or the next attempt into the
  * outbox. */
 static int step_carry(struct amp_overdue *o)
 {
     uint32_t eff = o->st.r.effects;
-    if ((eff & AMP_DELIVERY_DO_NOTIFY) &&
-        amp_notify_end(o, o->end.stage, o->end.code, o->end.level, o->end.what) < 0)
+    if ((eff & AMP_DELIVERY_DO_NOTIFY) && amp_notify_end(o) < 0)
         return -1;
     if (eff & AMP_DELIVERY_DO_LOG_TIMEOUT) {
         o->r.notified = o->notified == AMP_NOTIFIED_PERSON;
@@ -76,11 +68,10 @@ static int step_carry(struct amp_overdue *o)
 
 int amp_step_commit(struct amp_overdue *o)
 {
-    enum amp_store_outcome how;
     o->st.now_ms = o->sw->now_ms;
     if (amp_delivery_decide(&o->r, &o->st, o->sw->err) < 0 || step_carry(o) < 0)
         return -1;
-    if (amp_store_update(o->sw->store, AMP_KEY(AMP_MESSAGE_KIND, o->id), NULL, move_fn, o, &how,
+    if (amp_store_update(o->sw->store, AMP_KEY(AMP_MESSAGE_KIND, o->id), NULL, move_fn, o, NULL,
                          o->sw->err) < 0)
         return -1;
     if (o->raced)
@@ -114,7 +105,7 @@ int amp_step_read(struct amp_overdue *o, struct amp_span line, struct amp_view *
     return rc;
 }
 
-/* What is sent again without an outcome is, whoever was at work on it. */
+/* If a message is sent again until its outcome, it arrives only with the outcome. */
 bool amp_step_has_arrived(const struct amp_message_rec *r)
 {
     return amp_delivery_terms(r)->work_is_ack ? amp_record_has_stage(r, "FULFILLED")
@@ -123,8 +114,7 @@ bool amp_step_has_arrived(const struct amp_message_rec *r)
 
 int amp_step_arrived(struct amp_overdue *o, bool *arrived)
 {
-    AMP_BUF struct amp_buf mem = {0};
-    amp_buf_init(&mem, AMP_RECORD_MAX);
+    AMP_BUF struct amp_buf mem = {.max = AMP_RECORD_MAX};
     *arrived = amp_step_has_arrived(&o->r);
     for (uint32_t i = 0; i < o->r.n_tries && !*arrived; i++) {
         struct amp_message_rec former;

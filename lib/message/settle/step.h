@@ -1,13 +1,12 @@
 /*
- * The steps of which a sweep is made, and what they share. step.c commits, notify.c notifies sender
- * or person, attempt.c decides on further attempts, overdue.c says which step is due and makes dead
- * letters.
+ * Shared by the files of the sweep. overdue.c selects the step that is due and makes dead letters,
+ * attempt.c decides on further attempts, notify.c notifies senders and persons, step.c commits.
  */
 #ifndef AMP_MESSAGE_SETTLE_STEP_H
 #define AMP_MESSAGE_SETTLE_STEP_H
 
 #include "message/ledger/delivery.h"
-#include "message/settle/options.h"
+#include "message/settle/sweep.h"
 #include "protocol/amp/compose.h"
 
 struct amp_sweep {
@@ -16,23 +15,22 @@ struct amp_sweep {
     int64_t now_ms;
     uint32_t raised;
     struct amp_error *err;
-    /* The line that is being committed, and the record that goes with it. */
+    /* The line of the commit, and the record. */
     struct amp_buf line, mem, out;
     char id[AMP_MSG_ID_MAX];
     struct amp_store_emit emit;
-    char named[AMP_MSG_ID_MAX]; /* the id of the message that was looked at, where it bears none */
-    struct amp_reader *reader;  /* of messages that are looked at again; made when needed */
+    char named[AMP_MSG_ID_MAX]; /* the ledger's id of a message without one */
+    struct amp_reader *reader;  /* made when it is needed */
 };
 
-/* The message that is looked at: its record as it stood, and what a commit makes of it. */
+/* The message that is handled: its record, and the step. */
 struct amp_overdue {
     struct amp_sweep *sw;
     struct amp_span id;
     uint64_t rev;
     struct amp_message_rec r;
     struct amp_delivery_step st;
-    /* What the step's notice says, where it gives one, and the stage that the message reaches. */
-    struct {
+    struct { /* of the step's notice, if it has one */
         enum amp_ack_stage stage;
         const char *code, *what;
         enum amp_level level;
@@ -43,39 +41,35 @@ struct amp_overdue {
 
 /* ---- step.c ---- */
 
-/* Steps o->r by o->st, carries out the effects and commits. 1 when the record had changed in the
- * meantime: look again. */
+/* Takes the step o->st of o->r, carries out the effects and commits. 1: the record has changed
+ * since, so it must be loaded again. */
 int amp_step_commit(struct amp_overdue *o);
-/* Nothing is left to do about it. */
+/* The step for a record with nothing left to do; 1. */
 int amp_step_settle(struct amp_overdue *o);
-/* The message as its protocol reads it: 1; 0: it is none that the protocol allows any more. The
- * view lives until the next one. */
+/* Reads a message: 1; 0: its protocol does not allow it any more. The view lives until the next
+ * call. */
 int amp_step_read(struct amp_overdue *o, struct amp_span line, struct amp_view *v);
-/* Whether the record says that its message arrived; whether this attempt or one before it did. */
+/* Whether the message of the record arrived; whether this attempt or an earlier one did. */
 bool amp_step_has_arrived(const struct amp_message_rec *r);
 int amp_step_arrived(struct amp_overdue *o, bool *arrived);
-/* The code of the last acknowledgement that has one; its number among the attempts (1, 2, …). */
+/* The code of the last failure; the number of the attempt (1, 2, …). */
 void amp_step_code(const struct amp_message_rec *r, char out[128]);
 int64_t amp_step_attempts(const struct amp_message_rec *r);
-/* The type of the escalation about its timeout.*/
+/* The type of the escalation about a timeout. */
 const char *amp_step_escalation(const struct amp_overdue *o);
 
 /* ---- notify.c ---- */
 
-/* Whether the task of AMP waits for an admin's decision: 0 also where it is not known. */
+/* Whether the AMP task waits for an admin's decision; 0 also if it is unknown. */
 int amp_notify_suspended(struct amp_sweep *sw, struct amp_span task);
-/* Notifies the sender of the end: a nack, a dead_letter or an escalation in its protocol. */
-int amp_notify_end(struct amp_overdue *o, enum amp_ack_stage stage, const char *code,
-                   enum amp_level level, const char *what);
+/* Composes the notice o->end of the step: to the sender by a nack or a dead_letter in its
+ * protocol, else to a person by an escalation. */
+int amp_notify_end(struct amp_overdue *o);
 
-/* ---- attempt.c, overdue.c: 1 when another step may follow at once ---- */
+/* ---- attempt.c: 1: another step may follow at once ---- */
 
-/* Another attempt at a message that timed out or failed, or none; the attempt that is due leaves.
- */
+/* Decides on another attempt at a message that timed out or failed; sends the one that is due. */
 int amp_attempt_decide(struct amp_overdue *o);
 int amp_attempt_depart(struct amp_overdue *o);
-
-/* Everything that is due of one message. */
-int amp_overdue_look(struct amp_sweep *sw, struct amp_span id);
 
 #endif

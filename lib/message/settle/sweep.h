@@ -1,23 +1,34 @@
-/*
- * The sweep: carries out what is due of messages.
- */
+/* The sweep: carries out what is due for messages. */
 #ifndef AMP_MESSAGE_SETTLE_SWEEP_H
 #define AMP_MESSAGE_SETTLE_SWEEP_H
 
-#include "message/settle/options.h"
+#include "message/ledger/ledger.h"
+#include "metrics/metrics.h"
 
-/* Deadlines. A message whose acknowledgement is overdue goes to TIMED_OUT, and the escalation
- * "ack_timeout" is in the outbox of `actor` by the same commit; work whose holder was silent
- * for silence_ms gets "heartbeat_timeout" the same way, once for each last sign of life.
- * So an escalation is made once however many sweep, also across crashes; who emits the outbox does
- * it under one lock. *raised counts the escalations made now. With rules for retries an overdue,
- * refused or failed message is sent again by the same outbox, or becomes a dead letter. */
+struct amp_retry_rules;
+struct amp_sweep_options {
+    const char *actor;       /* the outbox for the lines of the sweep: the tool's consumer name */
+    const char *from;        /* the escalations' sender: a role, "system" */
+    enum amp_level severity; /* of the escalations */
+    int64_t silence_ms;      /* limit between signs of life of holders; 0: none */
+    const struct amp_retry_rules *retry; /* NULL: no further attempts */
+    int64_t window_ms;                   /* how long the outcome of an operation is valid */
+    struct amp_buf *answers;             /* gets the lines instead of the outbox; may be NULL */
+    struct amp_metrics *metrics;
+};
+
+/* Handles deadlines. If an acknowledgement is overdue, one commit sets the message to TIMED_OUT and
+ * puts the escalation "ack_timeout" into the outbox of `actor`; "heartbeat_timeout" in the same way
+ * if a holder was silent for silence_ms, once for each last sign of life. So each escalation is
+ * made once, also with several sweeps at once and after crashes. *raised (may be NULL) is the
+ * number of lines made. With retry rules an overdue, refused or failed message gets another attempt
+ * in the same outbox, or becomes a dead letter. */
 int amp_message_sweep(struct amp_store *s, int64_t now_ms, const struct amp_sweep_options *opt,
                       uint32_t *raised, struct amp_error *err);
-/* The same for one message: one that expired before it was passed on. */
+/* The same for one message. */
 int amp_message_sweep_one(struct amp_store *s, struct amp_span id, int64_t now_ms,
                           const struct amp_sweep_options *opt, struct amp_error *err);
-/* The earliest moment at which a sweep has something to do, 0 for none. */
+/* The time of the next deadline; 0: none. */
 int amp_message_next_due(struct amp_store *s, int64_t silence_ms, int64_t *due_ms,
                          struct amp_error *err);
 
