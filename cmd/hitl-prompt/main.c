@@ -1,4 +1,4 @@
-/* hitl-prompt: puts escalations to a person and turns the answer into a decision record. */
+/* hitl-prompt: asks a person about escalations and writes the decisions. */
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -27,23 +27,27 @@ static int64_t timeout_ms, open_timeout_ms = AMP_OPEN_TIMEOUT_MS,
 
 struct prompt {
     struct amp_store *store;
-    struct amp_decider *d;
-    struct amp_hitl *hitl; /* of d */
+    struct amp_decider d;
     struct terminal tty;
     struct answers answers;
-    bool asking, undecided, nobody; /* nobody: no terminal */
+    bool asking, undecided, no_terminal;
     struct amp_question q;
     int64_t asked_ms;
-    const char *op; /* whose answers these are, where an answer names nobody */
-    const char *operators[OPERATORS_MAX]; /* who may decide; none: anybody */
+    const char *op;                       /* the operator of answers that name none */
+    const char *operators[OPERATORS_MAX]; /* permitted to decide; none: everybody is */
     size_t n_operators;
-    bool others; /* an operator other than the login may be named */
-    int status;
-    struct amp_error *failed; /* where match_one puts why it stopped */
+    bool others; /* answers may name an operator other than the login */
+    enum amp_status status;
+    struct amp_error *failed; /* the error that stopped question_match */
 };
 
-/* An escalation that needs no decision: shown where somebody may see it. */
-static void on_info(void *ctx, const struct amp_question *q)
+static void status_add(struct prompt *p, enum amp_status status)
+{
+    p->status = amp_status_worse(p->status, status);
+}
+
+/* Prints an escalation that needs no decision. */
+static void on_info(const struct amp_question *q)
 {
     AMP_BUF struct amp_buf text = {0};
     struct amp_error err;
@@ -67,7 +71,7 @@ static const char *login_name(void)
     return pw && *pw->pw_name ? pw->pw_name : "operator";
 }
 
-/* A name that was typed, or that an answer brings, proves nothing: only the login does. */
+/* Only the login proves who answers; a typed name or one in an answer does not. */
 static bool operator_allowed(const struct prompt *p, const char *who)
 {
     return p->others || !strcmp(who, login_name());
@@ -80,7 +84,7 @@ static int question_done(struct prompt *p)
     return 0;
 }
 
-/* Somebody else decided it, or there is nothing left to decide. */
+/* Whether the question was decided by another process, or has ended. */
 static bool is_settled(const struct amp_error *err)
 {
     return !strcmp(err->code, "already_decided") || !strcmp(err->code, "ended");
@@ -89,39 +93,38 @@ static bool is_settled(const struct amp_error *err)
 static int question_pass(struct prompt *p, const char *why, struct amp_error *err)
 {
     p->undecided = true;
-    if (amp_question_pass(p->hitl, &p->q, why, err) && !is_settled(err))
+    if (amp_question_pass(&p->d.hitl, &p->q, why, err) && !is_settled(err))
         return -1;
     return question_done(p);
 }
 
-/* An answer that cannot be carried out. The person at the terminal is asked again; from a file it
- * counts as one that is not understood. */
+/* Reports an answer that cannot be carried out. At a terminal the person is asked again; an answer
+ * from a file counts as an invalid one. */
 static int answer_refuse(struct prompt *p, const struct amp_error *why)
 {
     amp_warn("%s: the answer is refused: %s: %s", p->q.name, why->code, why->what);
     if (answer)
-        p->status = (int)amp_status_worse((enum amp_status)p->status, why->status);
+        status_add(p, why->status);
     return 1;
 }
 
-/* 1: the answer was refused and the question stands. */
+/* 1: the answer was refused, the question is still open. */
 static int question_decide(struct prompt *p, struct amp_operator_answer *a, struct amp_error *err)
 {
     if (!a->op || !*a->op)
         a->op = p->op;
-    if (!operator_allowed(p, a->op)) {
+    bool allowed = operator_allowed(p, a->op);
+    if (!allowed)
         amp_warn("the answer names the operator \"%s\", but the login is \"%s\" "
                  "(hitl.allow_operator in amp.json permits another name)",
                  a->op, login_name());
-        p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_NOPERM);
-        return 1;
-    }
-    if (!may_decide(p, a->op)) {
+    else if (!may_decide(p, a->op))
         amp_warn("%s is not in hitl.operators of the configuration", a->op);
-        p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_NOPERM);
+    if (!allowed || !may_decide(p, a->op)) {
+        status_add(p, AMP_NOPERM);
         return 1;
     }
-    switch (amp_decider_decide(p->d, &p->q, a, err)) {
+    switch (amp_decider_decide(&p->d, &p->q, a, err)) {
     case AMP_DECIDED_REFUSED:
         return answer_refuse(p, err);
     case AMP_DECIDED_FAILED:
@@ -135,8 +138,8 @@ static int question_decide(struct prompt *p, struct amp_operator_answer *a, stru
     return question_done(p);
 }
 
-/* Answers from the file for any open escalation, in order of arrival. What a file that was read to
- * its end does not answer, it never will. */
+/* Answers a question from the file. One that a completely read file does not answer is left
+ * undecided. */
 static int question_match(void *ctx, const struct amp_question *q)
 {
     struct prompt *p = ctx;
@@ -154,7 +157,7 @@ static int question_match(void *ctx, const struct amp_question *q)
     }
     if (rc < 0) {
         amp_complain(&err);
-        p->status = (int)amp_status_worse((enum amp_status)p->status, err.status);
+        status_add(p, err.status);
     }
     json_decref(keep);
     if (!found && p->answers.done) {
@@ -162,7 +165,7 @@ static int question_match(void *ctx, const struct amp_question *q)
         amp_note("%s waits for a decision%s%s%s; %s has no answer for it", q->name,
                  *q->refused ? " (the last answer was refused: " : "", q->refused,
                  *q->refused ? ")" : "", answer);
-        if (amp_question_pass(p->hitl, q, "no answer in the file", &err) && !is_settled(&err)) {
+        if (amp_question_pass(&p->d.hitl, q, "no answer in the file", &err) && !is_settled(&err)) {
             *p->failed = err;
             return -1;
         }
@@ -175,34 +178,29 @@ static int serve_file(struct prompt *p, struct amp_error *err)
     if (answers_read(&p->answers, err))
         return -1;
     p->failed = err;
-    return amp_question_each(p->hitl, question_match, p, err);
+    return amp_question_each(&p->d.hitl, question_match, p, err);
 }
 
-/* With the record of the task. */
+/* Prints the question with the record of its task. */
 static int question_show(struct prompt *p, struct amp_error *err)
 {
-    struct amp_span id = amp_span_str(p->q.about.task);
-    struct amp_task t;
-    bool found;
+    AMP_TASK struct amp_task t = {0};
+    bool found = false;
 
-    if (p->q.about.kind != AMP_SUBJECT_TASK)
-        return terminal_ask(&p->tty, &p->q, NULL, err);
-
-    if (amp_task_load(p->store, id, &t, &found, err) < 0)
+    if (p->q.about.kind == AMP_SUBJECT_TASK &&
+        amp_task_load(p->store, amp_span_str(p->q.about.task), &t, &found, err) < 0)
         return -1;
-    int rc = terminal_ask(&p->tty, &p->q, found ? &t : NULL, err);
-    amp_task_release(&t);
-    return rc;
+    return terminal_ask(&p->tty, &p->q, found ? &t : NULL, err);
 }
 
-/* Without a terminal nobody can be asked: what comes is kept for another run. */
+/* Without a terminal the questions are kept for another run. */
 static void look_for_terminal(struct prompt *p)
 {
     struct amp_error err;
 
     if (answer || !terminal_open(&p->tty, &err))
         return;
-    p->nobody = true;
+    p->no_terminal = true;
     amp_note("%s; escalations are kept for the next hitl-prompt with a terminal", err.what);
 }
 
@@ -210,9 +208,9 @@ static int question_put(struct prompt *p, struct amp_error *err)
 {
     if (p->tty.eof)
         return question_pass(p, "end of file on the terminal", err);
-    if (p->nobody) {
+    if (p->no_terminal) {
         amp_warn("%s waits for a decision; there is no terminal", p->q.name);
-        p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_UNAVAILABLE);
+        status_add(p, AMP_UNAVAILABLE);
         return question_pass(p, "no terminal", err);
     }
     if (!terminal_ours(&p->tty)) {
@@ -224,7 +222,7 @@ static int question_put(struct prompt *p, struct amp_error *err)
         return 0;
     }
     p->tty.noted = false;
-    if (amp_question_ask(p->hitl, &p->q, err))
+    if (amp_question_ask(&p->d.hitl, &p->q, err))
         return is_settled(err) ? question_done(p) : -1;
     if (question_show(p, err))
         return -1;
@@ -257,25 +255,23 @@ static int line_take(struct prompt *p, struct amp_error *err)
     return rc < 0 ? -1 : 0;
 }
 
-/* One turn with the terminal. 1: nothing is left to ask. */
+/* One turn with the terminal. 1: there is no open question. */
 static int serve_tty(struct prompt *p, struct amp_error *err)
 {
     if (p->asking) {
         struct pollfd fd = {.fd = p->tty.fd, .events = POLLIN};
-        int64_t wait = 1000;
-        if (timeout_ms && amp_mono_ms() - p->asked_ms >= timeout_ms) {
+        int64_t left = timeout_ms ? p->asked_ms + timeout_ms - amp_mono_ms() : INT64_MAX;
+        if (left <= 0) {
             terminal_say(&p->tty, "\n  No answer in time; undecided.\n");
-            p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_TIMEDOUT);
+            status_add(p, AMP_TIMEDOUT);
             return question_pass(p, "no answer in time", err);
         }
-        if (timeout_ms && p->asked_ms + timeout_ms - amp_mono_ms() < wait)
-            wait = p->asked_ms + timeout_ms - amp_mono_ms();
-        if (amp_decider_turn(p->d, &fd, 1, wait < 0 ? 0 : wait, err))
+        if (amp_worker_turn(&p->d.w, &fd, 1, left < 1000 ? left : 1000, err))
             return -1;
         return terminal_ours(&p->tty) && fd.revents ? line_take(p, err) : 0;
     }
     if (!p->q.message) {
-        int rc = amp_question_next(p->hitl, &p->q, err);
+        int rc = amp_question_next(&p->d.hitl, &p->q, err);
         if (rc <= 0)
             return rc < 0 ? -1 : 1;
         p->asked_ms = amp_mono_ms();
@@ -285,13 +281,13 @@ static int serve_tty(struct prompt *p, struct amp_error *err)
     if (p->asking || !p->q.message)
         return 0;
     if (timeout_ms && amp_mono_ms() - p->asked_ms >= timeout_ms) {
-        p->status = (int)amp_status_worse((enum amp_status)p->status, AMP_TIMEDOUT);
+        status_add(p, AMP_TIMEDOUT);
         return question_pass(p, "no answer in time", err);
     }
-    return amp_decider_turn(p->d, NULL, 0, 200, err) ? -1 : 0;
+    return amp_worker_turn(&p->d.w, NULL, 0, 200, err) ? -1 : 0;
 }
 
-/* Whether anything is open that may still be answered from the FIFO. */
+/* Counts the open questions, which may still be answered from the FIFO. */
 static int question_count(void *ctx, const struct amp_question *q)
 {
     (*(int *)ctx)++;
@@ -305,9 +301,9 @@ static int prompt_loop(struct prompt *p, struct amp_error *err)
     while (!amp_stop) {
         int open = 0, idle = 1;
         if (answer) {
-            if (serve_file(p, err) || amp_question_each(p->hitl, question_count, &open, err))
+            if (serve_file(p, err) || amp_question_each(&p->d.hitl, question_count, &open, err))
                 return -1;
-            if (amp_decider_ended(p->d)) {
+            if (amp_worker_ended(&p->d.w)) {
                 if (!ended)
                     ended = amp_mono_ms();
                 bool late = timeout_ms && amp_mono_ms() - ended >= timeout_ms;
@@ -320,14 +316,14 @@ static int prompt_loop(struct prompt *p, struct amp_error *err)
             }
         } else if ((idle = serve_tty(p, err)) < 0) {
             return -1;
-        } else if (idle && amp_decider_ended(p->d)) {
+        } else if (idle && amp_worker_ended(&p->d.w)) {
             return 0;
         }
         struct pollfd fd = {.fd =
                                 answer && p->answers.pipe && !p->answers.done ? p->answers.fd : -1,
                             .events = POLLIN};
         /* The coordinator may open a question again at any time. */
-        if (idle && amp_decider_turn(p->d, &fd, 1, answer && open ? 500 : 1000, err))
+        if (idle && amp_worker_turn(&p->d.w, &fd, 1, answer && open ? 500 : 1000, err))
             return -1;
     }
     return 0;
@@ -389,25 +385,23 @@ static int prompt_run(int argc, char **argv)
     terminal_init(&p.tty);
     look_for_terminal(&p);
     int rc = answer ? answers_open(&p.answers, answer, &err) : 0;
-    if (!rc && !(p.d = amp_decider_new(p.store, &w, on_info, &p, &err)))
-        rc = -1;
-    if (!rc) {
-        p.hitl = amp_decider_hitl(p.d);
+    if (!rc)
+        rc = amp_decider_open(&p.d, p.store, &w, on_info, &err);
+    if (!rc)
         rc = prompt_loop(&p, &err);
-    }
     if (!rc) {
-        p.status = (int)amp_status_worse((enum amp_status)p.status, amp_decider_status(p.d));
+        status_add(&p, p.d.w.status);
         if (p.undecided)
-            p.status = (int)amp_status_worse((enum amp_status)p.status, AMP_NO);
+            status_add(&p, AMP_NO);
         if (amp_stop)
-            p.status = (int)amp_status_worse((enum amp_status)p.status, AMP_INTERRUPTED);
+            status_add(&p, AMP_INTERRUPTED);
     }
     amp_question_release(&p.q);
-    amp_decider_free(p.d);
+    amp_decider_close(&p.d);
     answers_release(&p.answers);
     terminal_release(&p.tty);
     amp_store_close(p.store);
-    return rc ? amp_complain(&err) : p.status;
+    return rc ? amp_complain(&err) : (int)p.status;
 }
 
 static const struct amp_opt opts[] = {

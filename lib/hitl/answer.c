@@ -1,4 +1,4 @@
-/* What a person answers: the words, whether the message can be sent again, the decision. */
+/* Parses a person's answer and carries out the decision. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -26,7 +26,7 @@ const char *amp_answer_form(const struct amp_question *q)
     return form_of(q, amp_question_terms(q)->form);
 }
 
-/* The action that the line begins with; the longer of two that fit is meant. */
+/* Uses the action if the line begins with it; the longest such action wins. */
 static void action_fit(const char *line, const char *name, enum amp_action_does does,
                        struct amp_operator_answer *out)
 {
@@ -75,7 +75,7 @@ static int letter_fn(void *ctx, struct amp_span dead_id, const struct amp_dead_l
     return 0;
 }
 
-/* Whether there is an open dead letter of the message that the question is about. */
+/* Finds the open dead letter of the question's message. Refused: there is none. */
 static enum amp_decided letter_find(struct amp_hitl *h, const struct amp_question *q,
                                     struct amp_error *err)
 {
@@ -95,7 +95,7 @@ static enum amp_decided letter_find(struct amp_hitl *h, const struct amp_questio
     return AMP_DECIDED_REFUSED;
 }
 
-/* Work of another protocol has no coordinator that leads it: its message is sent again here. */
+/* Requeues the message here, because work of another protocol has no coordinator. */
 static int letter_requeue(struct amp_hitl *h, const struct amp_question *q, int64_t now,
                           struct amp_error *err)
 {
@@ -138,9 +138,9 @@ enum amp_decided amp_question_decide(struct amp_hitl *h, const struct amp_questi
     if (amp_question_step(h, q->key, &u, err) < 0)
         return AMP_DECIDED_FAILED;
     int rc = 0;
-    if (!t->carried_out_by) /* the decision is the answer: the ledger waits for nothing more */
+    if (!t->carried_out_by) /* the decision is the answer and fulfills the message */
         rc = amp_settle_known(h->store, amp_span_str(q->id), AMP_STAGE_FULFILLED, AMP_HITL_ROLE,
-                              (struct amp_span){NULL, 0}, of.now_ms, err);
+                              AMP_SPAN(""), of.now_ms, err);
     else if (requeue)
         rc = letter_requeue(h, q, of.now_ms, err);
     return rc < 0 ? AMP_DECIDED_FAILED : AMP_DECIDED_OK;

@@ -2,8 +2,8 @@
  * Escalations and the decisions of people (AMP escalation, SW4RM §15). Key "escalation.<msg_id>",
  * "escalation.sw4rm/<message_id>" for SW4RM:
  * {"task","type","severity","arrived","protocol","about","asked"?,"decision"?,"operator"?,
- * "decided_at"?,"note"?,"refused"?,"refused_at"?,"ended"?}; about: hitl/subject.h; refused,
- * refused_at: of a decision that the coordinator refused.
+ * "decided_at"?,"note"?,"refused"?,"refused_at"?,"ended"?}; about: hitl/record.h; refused,
+ * refused_at: of a refused decision.
  */
 #ifndef AMP_HITL_ESCALATION_H
 #define AMP_HITL_ESCALATION_H
@@ -18,18 +18,18 @@
 #define AMP_ESCALATION_STATES(X)                                                                   \
     X(AMP_ESC_NEW, "NEW", "not yet recorded")                                                      \
     X(AMP_ESC_OPEN, "OPEN", "waits for a person")                                                  \
-    X(AMP_ESC_ASKED, "ASKED", "a person is deciding it")                                           \
+    X(AMP_ESC_ASKED, "ASKED", "a person is deciding")                                              \
     X(AMP_ESC_DECIDED, "DECIDED", "a person decided")                                              \
     X(AMP_ESC_NOTED, "NOTED", "shown; needs no decision")                                          \
     X(AMP_ESC_ENDED, "ENDED", "its subject ended before a person decided")
 
 #define AMP_ESCALATION_EVENTS(X)                                                                   \
     X(AMP_ESC_EV_ARRIVE, "arrive", "the escalation came")                                          \
-    X(AMP_ESC_EV_ASK, "ask", "the question is put to a person")                                    \
+    X(AMP_ESC_EV_ASK, "ask", "a person sees the question")                                         \
     X(AMP_ESC_EV_DECIDE, "decide", "a person answered")                                            \
     X(AMP_ESC_EV_PASS, "pass", "no answer: a time limit, end of file, an empty line")              \
-    X(AMP_ESC_EV_END, "end", "what it is about has ended")                                         \
-    X(AMP_ESC_EV_REFUSE, "refuse", "the coordinator could not carry the decision out")
+    X(AMP_ESC_EV_END, "end", "its subject has ended")                                              \
+    X(AMP_ESC_EV_REFUSE, "refuse", "the coordinator refused the decision")
 
 #define AMP_ESCALATION_FACTS(X)                                                                    \
     X(AMP_ESC_IF_CRITICAL, "critical", "it is about a task, and critical")                         \
@@ -41,13 +41,13 @@
     X(AMP_ESC_DO_SUSPEND, "suspend", "suspend the task and its agents")                            \
     X(AMP_ESC_DO_SUSPEND_PARTY, "suspend_party", "suspend the party that triggered it")            \
     X(AMP_ESC_DO_ASK, "ask", "record when it was asked")                                           \
-    X(AMP_ESC_DO_EMIT, "emit", "send the decision, or a nack where none is to come")               \
+    X(AMP_ESC_DO_EMIT, "emit", "send the decision, or a nack if there is none")                    \
     X(AMP_ESC_DO_SHOW, "show", "show it")
 
-#define AMP_HITL_ROLE "admin" /* whose decisions are asked for */
+#define AMP_HITL_ROLE "admin" /* the role that decides */
 
-/* The nack for an escalation that nobody answered: it stays open, and whoever waits for the
- * decision need not wait in this run. */
+/* The code of the nack for an unanswered escalation: it stays open, but there will be no decision
+ * in this run. */
 #define AMP_HITL_UNAVAILABLE "hitl_unavailable"
 
 enum { AMP_ESCALATION_STATES(AMP_FSM_ENUM) AMP_ESC_STATE_COUNT };

@@ -1,5 +1,4 @@
-/* An escalation: from its arrival to a person's decision. Silence never decides: a question that
- * nobody answered is open again. */
+/* An escalation: from its arrival to a person's decision. An unanswered question is open again. */
 #include "hitl/escalation.h"
 
 static const struct amp_fsm_name states[] = {AMP_ESCALATION_STATES(AMP_FSM_NAMES)};
@@ -42,7 +41,7 @@ static const struct amp_fsm_row rows[] = {
     {.from = S(OPEN), .event = E(PASS), .to = S(OPEN)},
     {.from = S(OPEN), .event = E(END), .to = S(ENDED), .effects = D(EMIT), .extra = true},
     {.from = S(ASKED), .event = E(END), .to = S(ENDED), .effects = D(EMIT), .extra = true},
-    /* A decision that has no effect is none. */
+    /* A refused decision has no effect. */
     {.from = S(DECIDED), .event = E(REFUSE), .to = S(OPEN), .extra = true},
 };
 

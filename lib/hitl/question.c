@@ -1,4 +1,4 @@
-/* Questions: how they arrive, which are open, and those that are not answered. */
+/* Questions: their arrival, the list of open ones, and those left undecided. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ int amp_question_asked(struct amp_hitl *h, const struct amp_question *q, struct 
     return 0;
 }
 
-/* Appends the nack that says why no decision comes. */
+/* Makes the nack that says why there is no decision. */
 static int question_refuse(struct amp_hitl *h, const struct amp_question *q,
                            enum amp_ack_stage stage, const char *code, const char *why,
                            bool retryable, struct amp_buf *out, struct amp_error *err)
@@ -104,7 +104,7 @@ static int subject_ended(struct amp_hitl *h, const struct amp_subject *a, bool *
     }
 }
 
-/* What needs no decision is shown whether or not its subject ended. */
+/* A question that needs no decision is shown even if its subject has ended. */
 static uint32_t arrival_facts(const struct amp_view *v, bool graded,
                               const struct amp_subject *about, bool ended)
 {
@@ -118,8 +118,7 @@ static uint32_t arrival_facts(const struct amp_view *v, bool graded,
     return (ended ? AMP_ESC_IF_ENDED : 0) | (about->kind == AMP_SUBJECT_TASK ? level : 0);
 }
 
-/* Carries out what an arrival has to do before it is recorded, so that a process that dies in
- * between does it again. */
+/* Suspends before the arrival is recorded, so that a process killed in between repeats it. */
 static int arrival_carry(struct amp_hitl *h, const struct amp_view *v, uint32_t facts,
                          int64_t now_ms, struct amp_error *err)
 {
@@ -136,15 +135,13 @@ static int arrival_carry(struct amp_hitl *h, const struct amp_view *v, uint32_t 
 static int arrival_refuse(struct amp_hitl *h, const struct amp_view *v, struct amp_buf *nack,
                           struct amp_error *err)
 {
-    struct amp_question q = {.protocol = v->protocol};
+    json_auto_t *message = amp_question_load(v->line, err);
+    struct amp_question q = {.protocol = v->protocol, .message = message};
 
     amp_span_copy(v->id, q.id, sizeof q.id);
-    if (!(q.message = amp_question_load(v->line, err)))
-        return -1;
-    int rc = question_refuse(h, &q, AMP_STAGE_REJECTED, "terminal", "its subject has ended", false,
-                             nack, err);
-    amp_question_release(&q);
-    return rc;
+    return message ? question_refuse(h, &q, AMP_STAGE_REJECTED, "terminal", "its subject has ended",
+                                     false, nack, err)
+                   : -1;
 }
 
 int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t now_ms,
@@ -189,7 +186,7 @@ int amp_question_arrive(struct amp_hitl *h, const struct amp_view *v, int64_t no
     return 0;
 }
 
-/* The question is no longer asked because its subject ended; the sender gets the nack terminal. */
+/* Ends a question whose subject has ended; the sender gets the nack terminal. */
 static int question_end(struct amp_hitl *h, const struct amp_question *q, struct amp_error *err)
 {
     AMP_BUF struct amp_buf line = {0};
@@ -209,7 +206,7 @@ static int question_end(struct amp_hitl *h, const struct amp_question *q, struct
         h->note("%s: %s is no longer asked: its subject has ended", q->name, q->id);
         return 0;
     }
-    if (e.status == AMP_NO) /* decided, or ended, by another process */
+    if (e.status == AMP_NO) /* decided or ended by another process */
         return 0;
     *err = e;
     return -1;
@@ -262,7 +259,7 @@ static void question_name(struct amp_question *q)
         snprintf(q->name, sizeof q->name, "%s %s", a->protocol, what);
 }
 
-/* What is left of a question whose message the state no longer has. */
+/* A replacement for a message that the state no longer has. */
 static json_t *message_gone(const struct amp_question *q, const struct amp_question_rec *r)
 {
     return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:s}}", "msg_id", q->id, "task_id", r->task.p,
@@ -271,25 +268,24 @@ static json_t *message_gone(const struct amp_question *q, const struct amp_quest
                      "The message is no longer in the state directory.");
 }
 
-/* The question of a record: 1; 0 there is nothing to ask (any more). */
+/* 1: q is the open question of a record, 0: there is nothing to decide any more, -1: failure. */
 static int question_fill(struct amp_hitl *h, const char *key, struct amp_question *q,
                          struct amp_error *err)
 {
-    AMP_BUF struct amp_buf mem = {0};
-    struct amp_store *s = h->store;
+    AMP_BUF struct amp_buf mem = {0}, rec_mem = {0};
     struct amp_store_rec rec;
+    struct amp_question_rec r;
     struct amp_message_rec m;
     bool ended = false;
 
     *q = (struct amp_question){0};
-    if (amp_store_get(s, AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(key)), &rec, err))
-        return -1;
-    AMP_BUF struct amp_buf rec_mem = {0};
-    struct amp_question_rec r;
+    amp_buf_init(&mem, 33u << 20);
     amp_buf_init(&rec_mem, AMP_REC_MAX);
+    if (amp_store_get(h->store, AMP_KEY(AMP_ESCALATION_KIND, amp_span_str(key)), &rec, err) < 0)
+        return -1;
     if (!rec.found)
         return 0;
-    if (amp_question_rec_read(rec.json, &rec_mem, &r, err))
+    if (amp_question_rec_read(rec.json, &rec_mem, &r, err) < 0)
         return -1;
     q->protocol = amp_question_protocol(&r);
     q->arrived_ms = r.arrived_ms;
@@ -304,17 +300,15 @@ static int question_fill(struct amp_hitl *h, const char *key, struct amp_questio
         amp_span_copy(r.task, q->about.task, sizeof q->about.task);
     }
     question_name(q);
-    amp_buf_init(&mem, 33u << 20);
-    int rc = amp_message_find(s, amp_span_str(q->id), &mem, &m, err);
-    if (!rc && !(q->message = m.found ? amp_question_load(m.line, err) : message_gone(q, &r)))
-        rc = -1;
-    if (!rc)
-        rc = subject_ended(h, &q->about, &ended, err);
-    if (!rc && ended)
+    if (amp_message_find(h->store, amp_span_str(q->id), &mem, &m, err) < 0 ||
+        !(q->message = m.found ? amp_question_load(m.line, err) : message_gone(q, &r)))
+        return -1;
+    int rc = subject_ended(h, &q->about, &ended, err);
+    if (rc == 0 && ended)
         rc = question_end(h, q, err);
-    if (rc || ended)
+    if (rc < 0 || ended)
         amp_question_release(q);
-    return rc ? -1 : !ended;
+    return rc < 0 ? -1 : !ended;
 }
 
 int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct amp_error *err)
@@ -339,7 +333,7 @@ int amp_question_each(struct amp_hitl *h, amp_question_fn fn, void *ctx, struct 
     return rc < 0 ? -1 : 0;
 }
 
-static int list_first(void *ctx, const struct amp_question *q)
+static int question_first(void *ctx, const struct amp_question *q)
 {
     struct amp_question *out = ctx;
 
@@ -351,7 +345,7 @@ static int list_first(void *ctx, const struct amp_question *q)
 int amp_question_next(struct amp_hitl *h, struct amp_question *q, struct amp_error *err)
 {
     *q = (struct amp_question){0};
-    if (amp_question_each(h, list_first, q, err))
+    if (amp_question_each(h, question_first, q, err))
         return -1;
     return q->message != NULL;
 }
@@ -373,8 +367,7 @@ int amp_question_pass(struct amp_hitl *h, const struct amp_question *q, const ch
     memcpy(h->passed[h->n_passed++], q->key, sizeof q->key);
     if (amp_question_step(h, q->key, &u, err))
         return -1;
-    return question_refuse(h, q, AMP_STAGE_FULFILLED, AMP_HITL_UNAVAILABLE, why, true, &nack, err) <
-                   0
-               ? -1
-               : h->send(h->ctx, amp_buf_span(&nack), err);
+    if (question_refuse(h, q, AMP_STAGE_FULFILLED, AMP_HITL_UNAVAILABLE, why, true, &nack, err) < 0)
+        return -1;
+    return h->send(h->ctx, amp_buf_span(&nack), err);
 }

@@ -1,10 +1,94 @@
-/* The record of a question and its steps. */
+/* The record of a question, its subject and its steps. */
 #include "hitl/record.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "message/ledger/ledger.h"
+#include "message/settle/outcome.h"
 #include "protocol/terms.h"
+
+#define LINE_MAX_BYTES (256u << 20)
+#define ATTEMPTS_MAX   32 /* limit of the chain of later attempts */
+
+/* --- subjects --- */
+
+static const char *const kinds[] = {[AMP_SUBJECT_UNKNOWN] = "unknown",
+                                    [AMP_SUBJECT_TASK] = "task",
+                                    [AMP_SUBJECT_MESSAGE] = "message"};
+
+static int kind_find(struct amp_span word)
+{
+    int i = AMP_SUBJECT_MESSAGE;
+    while (i > AMP_SUBJECT_UNKNOWN && !amp_span_is(word, kinds[i]))
+        i--;
+    return i;
+}
+
+static const char *kind_name(int kind)
+{
+    return kinds[kind];
+}
+
+static const struct amp_rec_words kind_words = {kind_find, kind_name};
+static const struct amp_rec_field subject_fields[] = {
+    AMP_REC_ENUM(struct amp_subject, "kind", kind, &kind_words),
+    AMP_REC_EVER(CHARS, struct amp_subject, "protocol", protocol),
+    AMP_REC_EVER(CHARS, struct amp_subject, "id", id),
+    AMP_REC_EVER(CHARS, struct amp_subject, "task", task),
+};
+AMP_REC_TABLE(subject_rec, "what a question is about", struct amp_subject, subject_fields);
+
+int amp_subject_find(struct amp_store *s, const struct amp_view *v, struct amp_subject *out,
+                     struct amp_error *err)
+{
+    const struct amp_question_terms *q = amp_terms_of(v->protocol)->questions;
+    const struct amp_spans *affected = &v->body.escalation.affected;
+    struct amp_message_rec rec;
+    AMP_BUF struct amp_buf mem = {0};
+    *out = (struct amp_subject){.kind = q ? q->about(v) : AMP_SUBJECT_UNKNOWN};
+    if (out->kind != AMP_SUBJECT_MESSAGE) {
+        snprintf(out->protocol, sizeof out->protocol, "%s", amp_protocol_name(v->protocol));
+        amp_span_copy(v->task, out->task, sizeof out->task);
+        return 0;
+    }
+    out->kind = AMP_SUBJECT_UNKNOWN;
+    if (affected->n == 0)
+        return 0;
+    amp_buf_init(&mem, LINE_MAX_BYTES);
+    if (amp_message_find(s, affected->v[0], &mem, &rec, err) < 0)
+        return -1;
+    if (!rec.found || !amp_span_copy(affected->v[0], out->id, sizeof out->id))
+        return 0;
+    out->kind = AMP_SUBJECT_MESSAGE;
+    amp_span_copy(rec.protocol, out->protocol, sizeof out->protocol);
+    amp_span_copy(rec.task, out->task, sizeof out->task);
+    return 0;
+}
+
+int amp_subject_message_ended(struct amp_store *s, const char *first, bool *ended,
+                              struct amp_error *err)
+{
+    char id[AMP_SUBJECT_MAX];
+    struct amp_message_rec r;
+    AMP_BUF struct amp_buf mem = {0};
+    amp_buf_init(&mem, LINE_MAX_BYTES);
+    *ended = false;
+    amp_span_copy(amp_span_str(first), id, sizeof id);
+    for (int i = 0; i < ATTEMPTS_MAX && !*ended; i++) {
+        if (amp_message_find(s, amp_span_str(id), &mem, &r, err) < 0)
+            return -1;
+        if (!r.found)
+            return 0;
+        *ended = r.state == AMP_DELIVERY_FULFILLED || amp_record_has_stage(&r, "FULFILLED") ||
+                 (r.wants_outcome && amp_outcome_known(&r));
+        if (r.next.n == 0 || !amp_span_copy(r.next, id, sizeof id))
+            return 0;
+    }
+    return 0;
+}
+
+/* --- records --- */
 
 #define MEMBER(as, key, member) AMP_REC(as, struct amp_question_rec, key, member)
 static const struct amp_rec_field fields[] = {
@@ -13,7 +97,7 @@ static const struct amp_rec_field fields[] = {
     AMP_REC_EVER(TEXT, struct amp_question_rec, "severity", severity),
     MEMBER(INT, "arrived", arrived_ms),
     MEMBER(TEXT, "protocol", protocol),
-    AMP_REC_IN(struct amp_question_rec, "about", about, &amp_subject_rec, false),
+    AMP_REC_IN(struct amp_question_rec, "about", about, &subject_rec, false),
     MEMBER(INT, "asked", asked_ms),
     MEMBER(TEXT, "decision", decision),
     MEMBER(TEXT, "operator", operator),
@@ -42,7 +126,7 @@ enum amp_protocol amp_question_protocol(const struct amp_question_rec *r)
 {
     enum amp_protocol p = r->protocol.n ? amp_protocol_find(r->protocol) : AMP_PROTO_NONE;
 
-    /* A record of a former version names none; there were only bare keys. */
+    /* A record of a former version names no protocol; its key is bare. */
     while (!r->protocol.n && !has_bare_key(p))
         p++;
     return p;
@@ -61,9 +145,9 @@ const char *amp_question_key_id(enum amp_protocol p, const char *key)
     return has_bare_key(p) ? key : key + strlen(amp_protocol_name(p)) + 1;
 }
 
-/* Nothing to open again: it is not decided, is about another task, or the refusal was recorded. */
-static bool is_known_refusal(const struct amp_question_rec *r, int at,
-                             const struct amp_refusal *refusal)
+/* Whether the refusal does not apply: not decided, about another task, or recorded before. */
+static bool refusal_is_void(const struct amp_question_rec *r, int at,
+                            const struct amp_refusal *refusal)
 {
     return at != AMP_ESC_DECIDED || !amp_span_eq(refusal->task, r->task) ||
            r->refused_ms >= refusal->at_ms;
@@ -81,7 +165,7 @@ static int question_step(void *ctx, const struct amp_store_rec *now, struct amp_
         return 1;
     if (amp_question_rec_read(now->found ? now->json : AMP_SPAN("{}"), &u->mem, &rec, err))
         return -1;
-    if (u->event == AMP_ESC_EV_REFUSE && is_known_refusal(&rec, at, u->refusal))
+    if (u->event == AMP_ESC_EV_REFUSE && refusal_is_void(&rec, at, u->refusal))
         return 1;
     if (at == AMP_ESC_DECIDED && u->event != AMP_ESC_EV_REFUSE)
         return amp_fail(err, AMP_NO, "already_decided", "it was already decided");

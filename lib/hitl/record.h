@@ -1,17 +1,36 @@
-/*
- * The record of a question to a person: kind "escalation", states of amp_escalation_fsm, and the
- * steps of it.
- */
+/* The record of a question to a person (kind "escalation", states of amp_escalation_fsm), its
+ * subject and its steps. */
 #ifndef AMP_HITL_RECORD_H
 #define AMP_HITL_RECORD_H
 
 #include "hitl/escalation.h"
-#include "hitl/subject.h"
+#include "protocol/question.h"
+#include "json/record.h"
+
+/* What a question is about. An AMP escalation names its task. One about work of another protocol
+ * has the task AMP_TASK_NONE, and is about the message that it affects. A question ends when its
+ * subject ends. */
+#define AMP_SUBJECT_MAX 1001 /* of an id, with its NUL */
+
+struct amp_subject {
+    enum amp_subject_kind kind;
+    char protocol[16];          /* "" if unknown */
+    char id[AMP_SUBJECT_MAX];   /* of the message; "" for a task */
+    char task[AMP_SUBJECT_MAX]; /* its id, or "" */
+};
+
+/* Looks up the subject of a question in the state. */
+int amp_subject_find(struct amp_store *s, const struct amp_view *question, struct amp_subject *out,
+                     struct amp_error *err);
+
+/* Whether the message or a later attempt of it has an outcome. */
+int amp_subject_message_ended(struct amp_store *s, const char *id, bool *ended,
+                              struct amp_error *err);
 
 #define AMP_QUESTION_KEY_MAX (AMP_SUBJECT_MAX + 16)
 #define AMP_QUESTION_BYTES   (1u << 20) /* of a record, of a line that answers */
 
-/* Times are 0 and texts are empty until something sets them. */
+/* Unset times are 0, unset texts are empty. */
 struct amp_question_rec {
     struct amp_span task, type, severity, protocol;
     int64_t arrived_ms;
@@ -23,46 +42,46 @@ struct amp_question_rec {
     struct amp_span refused;
     int64_t refused_ms, ended_ms;
 };
-/* What is read lives in mem. */
+/* The texts are in mem. */
 int amp_question_rec_read(struct amp_span json, struct amp_buf *mem, struct amp_question_rec *out,
                           struct amp_error *err);
 
 enum amp_protocol amp_question_protocol(const struct amp_question_rec *r);
 
-/* The key of the record: an id that a nack about the decision names is the key; other ids stand
- * behind the name of their protocol. amp_question_key_id: the id in the key of a record. */
+/* The key of the record: the id alone in a protocol whose decisions may be refused, because the
+ * nack names the id; else "PROTOCOL/ID". amp_question_key_id: the id in such a key. */
 void amp_question_key(enum amp_protocol p, struct amp_span id, char out[AMP_QUESTION_KEY_MAX]);
 const char *amp_question_key_id(enum amp_protocol p, const char *key);
 
 /* The coordinator's refusal of a decision about `ref`. */
 struct amp_refusal {
     struct amp_span ref, task, code, why;
-    const char *by; /* who records it */
+    const char *by; /* the actor, for the log */
     int64_t at_ms;
 };
 
 /* One step of the record. */
 struct amp_question_update {
     uint8_t event;
-    uint32_t facts, effects;     /* effects: of the step that was made, 0 for none */
+    uint32_t facts, effects;     /* effects: of the step; 0: there was no step */
     struct amp_question_rec set; /* the fields that the step sets */
-    int64_t now_ms;              /* of ASK */
+    int64_t now_ms;              /* for ASK */
     struct amp_store_emit emit;
     struct amp_buf mem, json;
-    const char *actor; /* whose outbox the line enters */
+    const char *actor; /* its outbox gets the line */
     const struct amp_refusal *refusal;
 };
 /* NO already_decided, ended. */
 int amp_question_update(struct amp_store *s, struct amp_span key, struct amp_question_update *u,
                         enum amp_store_outcome *outcome, struct amp_error *err);
 
-/* Opens the question of a refused decision again, with the reason. Nothing changes where it has no
- * record here, where it is not decided, or where this refusal (known by its time) was recorded
- * before. Call amp_store_sync before it is reported. */
+/* Opens the question of a refused decision again, with the reason. Nothing changes if there is no
+ * record, if the question is not decided, or if this refusal (identified by its time) was recorded
+ * before. Call amp_store_sync before reporting it. */
 int amp_question_reopen(struct amp_store *s, const struct amp_refusal *r, bool *reopened,
                         struct amp_error *err);
-/* Whether a refusal with this code opens the question again: not where it is settled all the same
- * (already_decided, terminal). */
+/* Whether a refusal with this code opens the question again; already_decided and terminal do not.
+ */
 bool amp_question_reopens(struct amp_span code);
 
 #endif

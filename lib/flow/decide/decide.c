@@ -1,8 +1,8 @@
-/* Where questions meet tasks, agents and repositories: arrivals, and the commit of a rollback. */
+/* Records arriving questions, carries out their effects on tasks and agents, and looks up the
+ * commit of a rollback. */
 #include "flow/decide/decide.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <amp/base/clock.h>
@@ -18,15 +18,7 @@
 #include "task/task.h"
 #include "worktree/git/git.h"
 
-_Static_assert(AMP_SUBJECT_MAX > AMP_INTAKE_ID_MAX, "a subject has room for each id");
-
-struct amp_decider {
-    struct amp_worker w;
-    struct amp_worker_options opt;
-    struct amp_hitl hitl;
-    amp_info_fn on_info;
-    void *ctx;
-};
+_Static_assert(AMP_SUBJECT_MAX > AMP_INTAKE_ID_MAX, "an id fits a subject");
 
 static const struct amp_question_terms *questions_of(const struct amp_view *v)
 {
@@ -44,29 +36,28 @@ static int question_acknowledge(struct amp_decider *d, const struct amp_view *v,
 {
     AMP_BUF struct amp_buf line = {0};
     struct amp_worker *w = &d->w;
-    const struct amp_span none = {"", 0};
     struct amp_answer ack = {
         .stage = AMP_STAGE_READ, .by = amp_question_answerer(&d->hitl, v->protocol), .now_ms = now};
     bool late;
 
     amp_buf_init(&line, 1 << 16);
     w->io->dirty = true;
-    return amp_settle_ack(w->store, v->id, AMP_STAGE_READ, AMP_HITL_ROLE, none, now, &late, err) <
-                       0 ||
-                   amp_sequence_answer(w->store, v, d->opt.consumer, &ack, err) < 0 ||
-                   amp_answer_line(v, &ack, &line, err) < 0
-               ? -1
-               : amp_worker_send(w, amp_buf_span(&line), err);
+    if (amp_settle_ack(w->store, v->id, AMP_STAGE_READ, AMP_HITL_ROLE, AMP_SPAN(""), now, &late,
+                       err) < 0 ||
+        amp_sequence_answer(w->store, v, d->opt.consumer, &ack, err) < 0 ||
+        amp_answer_line(v, &ack, &line, err) < 0)
+        return -1;
+    return amp_worker_send(w, amp_buf_span(&line), err);
 }
 
 static int question_show(struct amp_decider *d, const struct amp_view *v, struct amp_error *err)
 {
-    struct amp_question q = {.protocol = v->protocol};
+    json_auto_t *message = amp_question_load(v->line, err);
+    const struct amp_question q = {.protocol = v->protocol, .message = message};
 
-    if (!(q.message = amp_question_load(v->line, err)))
+    if (!message)
         return -1;
-    d->on_info(d->ctx, &q);
-    amp_question_release(&q);
+    d->on_info(&q);
     return 0;
 }
 
@@ -87,19 +78,19 @@ static int question_take(struct amp_worker *w, const struct amp_view *v, const c
         w->opt->note("%.*s: %s", (int)v->id.n, v->id.p, err->what);
         return 1;
     }
-    /* Where messages cannot say that they want an acknowledgement, all get one. */
+    /* In protocols whose messages cannot ask for an acknowledgement, each message gets one. */
     bool ack = v->needs_ack || amp_terms_of(v->protocol)->ack_timeout_ms > 0;
     if (amp_question_arrive(&d->hitl, v, now, &effects, err) < 0 ||
         (ack && question_acknowledge(d, v, now, err) < 0) ||
         ((effects & AMP_ESC_DO_SHOW) && question_show(d, v, err) < 0))
         return -1;
-    if (effects & AMP_ESC_DO_EMIT) /* its subject ended */
+    if (effects & AMP_ESC_DO_EMIT) /* its subject has ended */
         w->status = amp_status_worse(w->status, AMP_NO);
     return 1;
 }
 
-/* Whether the nack refuses a decision. Where the sender shares the state it has opened the question
- * again itself. */
+/* Opens the question of a refused decision again. A sender with the same state directory has
+ * already done so. 1: the nack refuses a decision, 0: it does not. */
 static int decision_nacked(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
 {
     struct amp_decider *d = w->ctx;
@@ -159,30 +150,22 @@ static int work_none(struct amp_worker *w, struct amp_job *job, const struct amp
     return 1;
 }
 
-struct amp_decider *amp_decider_new(struct amp_store *s, const struct amp_worker_options *opt,
-                                    amp_info_fn on_info, void *ctx, struct amp_error *err)
+int amp_decider_open(struct amp_decider *d, struct amp_store *s,
+                     const struct amp_worker_options *opt, amp_info_fn on_info,
+                     struct amp_error *err)
 {
     static const struct amp_worker_role role = {.takes = AMP_KIND_ESCALATION,
                                                 .admit = question_take,
                                                 .work = work_none,
                                                 .nacked = decision_nacked,
                                                 .ours = is_question};
-    struct amp_decider *d = calloc(1, sizeof *d);
 
-    if (!d) {
-        amp_fail_memory(err);
-        return NULL;
-    }
-    d->opt = *opt;
+    *d = (struct amp_decider){.opt = *opt, .on_info = on_info};
     d->opt.role = AMP_HITL_ROLE;
-    d->opt.agent = NULL;
-    d->on_info = on_info;
-    d->ctx = ctx;
     d->w = (struct amp_worker){.opt = &d->opt, .role = &role, .ctx = d, .store = s};
-    if (amp_dead_recover(s, d->opt.consumer, amp_now_ms(), err) || amp_worker_open(&d->w, err)) {
-        amp_decider_free(d);
-        return NULL;
-    }
+    if (amp_dead_recover(s, d->opt.consumer, amp_now_ms(), err) < 0 ||
+        amp_worker_open(&d->w, err) < 0)
+        return -1;
     d->hitl = (struct amp_hitl){.store = s,
                                 .actor = d->opt.consumer,
                                 .dirty = &d->w.io->dirty,
@@ -191,55 +174,30 @@ struct amp_decider *amp_decider_new(struct amp_store *s, const struct amp_worker
                                 .send = line_send,
                                 .suspend = subject_suspend,
                                 .task_ended = task_ended};
-    return d;
+    return 0;
 }
 
-void amp_decider_free(struct amp_decider *d)
+void amp_decider_close(struct amp_decider *d)
 {
-    if (!d)
-        return;
     amp_worker_close(&d->w);
     amp_hitl_release(&d->hitl);
-    free(d);
 }
 
-struct amp_hitl *amp_decider_hitl(struct amp_decider *d)
-{
-    return &d->hitl;
-}
-
-int amp_decider_turn(struct amp_decider *d, struct pollfd *fds, unsigned n, int64_t wait_ms,
-                     struct amp_error *err)
-{
-    return amp_worker_turn(&d->w, fds, n, wait_ms, err);
-}
-
-bool amp_decider_ended(const struct amp_decider *d)
-{
-    return amp_worker_ended(&d->w);
-}
-
-enum amp_status amp_decider_status(const struct amp_decider *d)
-{
-    return d->w.status;
-}
-
-/* The form that every protocol message requires of a commit: 4 to 64 hexadecimal digits. */
+/* Whether it has the form of a commit id in a message: 4 to 64 hexadecimal digits. */
 static bool is_commit_id(const char *commit)
 {
     size_t n = strspn(commit, "0123456789abcdefABCDEF");
     return !commit[n] && n >= 4 && n <= 64;
 }
 
-/* The commit of a rollback, looked up in the task's repository, into oid; where the state does not
- * have the task, the id that was typed. */
+/* Looks up the commit of a rollback in the task's repository. If the state does not have the task,
+ * oid is the id as it was typed. */
 static enum amp_decided commit_find(struct amp_decider *d, const struct amp_question *q,
                                     const char *commit, char oid[AMP_OID_MAX],
                                     struct amp_error *err)
 {
-    struct amp_span id = amp_span_str(q->about.task);
-    struct amp_task t;
-    enum amp_decided rc = AMP_DECIDED_OK;
+    AMP_TASK struct amp_task t = {0};
+    const struct amp_git_options git = {.stop = d->opt.stop};
 
     if (q->about.kind != AMP_SUBJECT_TASK) {
         amp_fail(err, AMP_DATAERR, "no_task",
@@ -251,26 +209,28 @@ static enum amp_decided commit_find(struct amp_decider *d, const struct amp_ques
                  "rollback needs a commit (rollback COMMIT [NOTE])");
         return AMP_DECIDED_REFUSED;
     }
-    if (amp_task_load(d->w.store, id, &t, NULL, err) < 0)
+    if (amp_task_load(d->w.store, amp_span_str(q->about.task), &t, NULL, err) < 0)
         return AMP_DECIDED_FAILED;
-    const struct amp_git_options git = {.stop = d->opt.stop};
     if (!*t.repo && is_commit_id(commit)) {
         snprintf(oid, AMP_OID_MAX, "%s", commit);
-    } else if (!*t.repo) {
-        rc = AMP_DECIDED_REFUSED;
+        return AMP_DECIDED_OK;
+    }
+    if (!*t.repo) {
         amp_fail(err, AMP_DATAERR, "unknown_revision",
                  "the task is not in the state directory, so \"%.100s\" cannot be resolved; give "
                  "the commit id (4 to 64 hexadecimal digits)",
                  commit);
-    } else if (!d->w.git && amp_git_open(&git, &d->w.git, err)) {
-        rc = AMP_DECIDED_FAILED;
-    } else if (amp_git_resolve(d->w.git, t.repo, commit, oid, err)) {
-        rc = err->status == AMP_INTERRUPTED ? AMP_DECIDED_FAILED : AMP_DECIDED_REFUSED;
-        if (err->status == AMP_NO)
-            err->status = AMP_DATAERR;
+        return AMP_DECIDED_REFUSED;
     }
-    amp_task_release(&t);
-    return rc;
+    if (!d->w.git && amp_git_open(&git, &d->w.git, err) < 0)
+        return AMP_DECIDED_FAILED;
+    if (amp_git_resolve(d->w.git, t.repo, commit, oid, err) == 0)
+        return AMP_DECIDED_OK;
+    if (err->status == AMP_INTERRUPTED)
+        return AMP_DECIDED_FAILED;
+    if (err->status == AMP_NO)
+        err->status = AMP_DATAERR;
+    return AMP_DECIDED_REFUSED;
 }
 
 enum amp_decided amp_decider_decide(struct amp_decider *d, const struct amp_question *q,

@@ -1,6 +1,6 @@
 /*
- * The worker whose agent is a person: takes the questions of its input, suspends what they concern,
- * and sends the decisions. The questions themselves are in hitl/question.h.
+ * The worker for the decisions of people: records the questions of its input, suspends their tasks
+ * and agents, and sends the decisions. The questions themselves are in hitl/question.h.
  */
 #ifndef AMP_FLOW_DECIDE_DECIDE_H
 #define AMP_FLOW_DECIDE_DECIDE_H
@@ -8,25 +8,27 @@
 #include "flow/work/worker.h"
 #include "hitl/question.h"
 
-struct amp_decider;
-/* opt: tool, consumer, in, out, stop, note, say, open_timeout_ms; the rest is not used. on_info
- * shows an escalation that needs no decision. */
-typedef void (*amp_info_fn)(void *ctx, const struct amp_question *q);
-struct amp_decider *amp_decider_new(struct amp_store *s, const struct amp_worker_options *opt,
-                                    amp_info_fn on_info, void *ctx, struct amp_error *err);
-void amp_decider_free(struct amp_decider *d);
-struct amp_hitl *amp_decider_hitl(struct amp_decider *d);
+/* Shows an escalation that needs no decision. */
+typedef void (*amp_info_fn)(const struct amp_question *q);
 
-/* Reads, records, sends; waits at most wait_ms, also for fds. */
-int amp_decider_turn(struct amp_decider *d, struct pollfd *fds, unsigned n, int64_t wait_ms,
+/* Must not be moved while it is open. */
+struct amp_decider {
+    struct amp_worker w; /* its input and output; for amp_worker_turn, amp_worker_ended */
+    struct amp_worker_options opt;
+    struct amp_hitl hitl;
+    amp_info_fn on_info;
+};
+/* Of opt only tool, consumer, in, out, stop, note, say and open_timeout_ms are used. */
+int amp_decider_open(struct amp_decider *d, struct amp_store *s,
+                     const struct amp_worker_options *opt, amp_info_fn on_info,
                      struct amp_error *err);
-bool amp_decider_ended(const struct amp_decider *d); /* no more input */
-enum amp_status amp_decider_status(const struct amp_decider *d);
+void amp_decider_close(
+    struct amp_decider *d); /* also after a failed open, and of a zeroed struct */
 
-/* amp_question_decide, after the commit of a rollback was looked up in the task's repository. Also
- * refused with: DATAERR missing_commit, unknown_revision (the repository has no such commit),
- * repo_not_git or another code of worktree/git/git.h where the repository cannot be read, no_task
- * (a rollback, but the question is not about a task of the coordinator). */
+/* Looks up the commit of a rollback in the task's repository, then amp_question_decide. Also
+ * refused with DATAERR: missing_commit, unknown_revision (the repository does not have the commit),
+ * no_task (a rollback of a question that is not about a task), repo_not_git or another code of
+ * worktree/git/git.h (the repository cannot be read). */
 enum amp_decided amp_decider_decide(struct amp_decider *d, const struct amp_question *q,
                                     const struct amp_operator_answer *a, struct amp_error *err);
 

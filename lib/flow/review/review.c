@@ -17,7 +17,7 @@
 #include "worktree/git/patch.h"
 #include "worktree/worktree.h"
 
-static const struct amp_review_options *options(struct amp_worker *w)
+static const struct amp_review_options *review_options(struct amp_worker *w)
 {
     return w->ctx;
 }
@@ -56,11 +56,11 @@ static void judged_release(struct amp_judged *k)
     amp_assignment_release(&k->of);
 }
 
-/* Criteria that the executor could not judge come first. */
+/* The criteria as JSON; those that the executor could not judge come first. */
 static int criteria_order(struct amp_judged *k, const struct amp_spans *criteria, const json_t *met,
                           struct amp_error *err)
 {
-    json_t *all = json_array();
+    json_auto_t *all = json_array();
 
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < criteria->n; i++) {
@@ -71,12 +71,10 @@ static int criteria_order(struct amp_judged *k, const struct amp_spans *criteria
         }
     }
     amp_buf_init(&k->of.criteria, 4 << 20);
-    int rc = amp_json_dump(all, &k->of.criteria, err);
-    json_decref(all);
-    return rc;
+    return amp_json_dump(all, &k->of.criteria, err);
 }
 
-/* The messages that the request refers to. */
+/* Reads the dispatch and the result that the request refers to. */
 static int messages_find(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
 {
     AMP_BUF struct amp_buf mem = {0};
@@ -102,7 +100,7 @@ static int messages_find(struct amp_worker *w, struct amp_judged *k, struct amp_
     return criteria_order(k, &d.body.dispatch.criteria, json_object_get(own, "criteria_met"), err);
 }
 
-/* What the diff is against: the request's own range, else the task's base. */
+/* Finds the range of the diff: the request's, else from the task's base. */
 static int range_find(struct amp_worker *w, struct amp_judged *k, struct amp_error *err)
 {
     struct amp_assignment *of = &k->of;
@@ -128,14 +126,14 @@ static int files_make(struct amp_worker *w, struct amp_judged *k, struct amp_err
 {
     struct amp_assignment *of = &k->of;
     struct amp_git_diff d;
-    json_t *c = json_pack("{s:O, s:O}", "dispatch", k->dispatch, "result", k->result);
+    json_auto_t *c = json_pack("{s:O, s:O}", "dispatch", k->dispatch, "result", k->result);
 
     amp_buf_init(&k->context, 64u << 20);
-    int rc = amp_json_dump(c, &k->context, err);
-    json_decref(c);
+    if (amp_json_dump(c, &k->context, err) < 0)
+        return -1;
     of->contract.diff = AMP_SPAN("");
     of->contract.context = amp_buf_span(&k->context);
-    if (rc < 0 || amp_assignment_files(w, of, err) < 0 ||
+    if (amp_assignment_files(w, of, err) < 0 ||
         amp_git_diff(w->git, of->repo, NULL, of->base, of->commit, of->files.diff, &d, err) < 0)
         return -1;
     amp_git_diff_release(&d);
@@ -158,7 +156,7 @@ static int commit_approve(struct amp_worker *w, struct amp_judged *k, struct amp
     return amp_approval_record(w->store, &a, err);
 }
 
-/* No verdict, and no attempts are left: the coordinator gets a nack, which judges nothing. */
+/* Without a verdict and without further attempts the coordinator gets a nack. */
 static int review_abandon(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
                           const char *code, const char *why, struct amp_error *err)
 {
@@ -195,9 +193,7 @@ static int review_trip(struct amp_worker *w, struct amp_job *job, struct amp_jud
         return -1;
     const struct amp_worker_lines lines = {{amp_buf_span(&line)}, 1};
     struct amp_job_step step = {.event = AMP_JOB_EV_REFUSE, .why = trouble.type};
-    if (amp_worker_step(w, job, &step, &lines, err) < 0)
-        return -1;
-    return amp_worker_finish(w, AMP_AGENT_EV_FAIL, err);
+    return amp_worker_conclude(w, job, &step, &lines, AMP_AGENT_EV_FAIL, err);
 }
 
 static int review_conclude(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
@@ -208,7 +204,7 @@ static int review_conclude(struct amp_worker *w, struct amp_job *job, struct amp
     struct amp_job_step step = {.event = AMP_JOB_EV_ANSWER, .why = k->of.why};
 
     amp_buf_init(&line, 16u << 20);
-    if (amp_judged_verdict(w, k, options(w)->verdict_by_exit, &line, &approved, err) < 0) {
+    if (amp_judged_verdict(w, k, review_options(w)->verdict_by_exit, &line, &approved, err) < 0) {
         if (err->status != AMP_NO)
             return -1;
         struct amp_error cause = *err;
@@ -217,10 +213,9 @@ static int review_conclude(struct amp_worker *w, struct amp_job *job, struct amp
         return spent ? review_abandon(w, job, k, cause.code, cause.what, err) : 0;
     }
     const struct amp_worker_lines lines = {{amp_buf_span(&line)}, 1};
-    if ((approved && commit_approve(w, k, (struct amp_span){line.data, line.len - 1}, err) < 0) ||
-        amp_worker_step(w, job, &step, &lines, err) < 0)
+    if (approved && commit_approve(w, k, (struct amp_span){line.data, line.len - 1}, err) < 0)
         return -1;
-    return amp_worker_finish(w, AMP_AGENT_EV_COMPLETE, err);
+    return amp_worker_conclude(w, job, &step, &lines, AMP_AGENT_EV_COMPLETE, err);
 }
 
 static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_judged *k,
@@ -241,9 +236,9 @@ static int review_attempt(struct amp_worker *w, struct amp_job *job, struct amp_
     if (trip)
         return trip < 0 ? -1 : review_trip(w, job, k, what, err);
     bool failed = of->end == AMP_END_FAILED;
-    if (of->end == AMP_END_DONE || (failed && options(w)->verdict_by_exit))
+    if (of->end == AMP_END_DONE || (failed && review_options(w)->verdict_by_exit))
         return review_conclude(w, job, k, err);
-    /* A reviewer that fails has not judged: that is no rejection. */
+    /* A failed reviewer has not judged; this is not a rejection. */
     if (amp_assignment_again(w, job, of, failed ? AMP_END_MACHINERY : of->end, of->why, &spent,
                              err) < 0)
         return -1;

@@ -1,8 +1,7 @@
 /*
  * The Reviewer (AMP/1.0): takes review_request messages, gives the agent the commit in a detached
- * worktree of its own, the diff, the criteria (those that the executor could not judge first) and
- * the result, and turns its answer into a review_verdict. What the reviewer changed itself is
- * measured, not believed.
+ * worktree, the diff, the criteria and the result, and makes a review_verdict from its answer. The
+ * reviewer's own fixes are measured with git.
  */
 #ifndef AMP_FLOW_REVIEW_REVIEW_H
 #define AMP_FLOW_REVIEW_REVIEW_H
@@ -11,7 +10,7 @@
 
 struct amp_review_options {
     struct amp_worker_options worker;
-    bool verdict_by_exit; /* a command that writes no answer: 0 approves, 1 rejects */
+    bool verdict_by_exit; /* without an answer the exit status decides: 0 approves, 1 rejects */
 };
 int amp_flow_review(struct amp_store *s, const struct amp_review_options *opt,
                     enum amp_status *status, struct amp_error *err);

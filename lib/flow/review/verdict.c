@@ -1,5 +1,5 @@
-/* A review_verdict out of a reviewer's answer. Nothing but the answer file (or, where the person
- * who started us said so, the exit status) is a verdict; least of all a clean exit. */
+/* Makes a review_verdict from a reviewer's answer. Only the answer file is a verdict, or, with
+ * --verdict-by-exit, the exit status. */
 #include "flow/review/verdict.h"
 
 #include <fcntl.h>
@@ -24,29 +24,27 @@ static const json_t *result_for(const json_t *results, const char *criterion)
     json_t *r;
 
     json_array_foreach (results, i, r)
-        if (member_text(r, "criterion") && !strcmp(member_text(r, "criterion"), criterion))
+        if (!strcmp(amp_json_str(r, "criterion"), criterion))
             return r;
     return NULL;
 }
 
-/* One entry a criterion of the dispatch, in its order; those that nobody judged are null. */
+/* One entry for each criterion of the dispatch, in its order; "passed" is null if the reviewer did
+ * not judge it. */
 static json_t *criteria_results(const struct amp_judged *k, const json_t *said)
 {
     json_t *payload = json_object_get(k->dispatch, "payload"), *c, *all = json_array();
-    const json_t *results = json_object_get(said, "criteria_results"), *r;
+    const json_t *results = json_object_get(said, "criteria_results");
     size_t i;
-    json_t *one;
 
     json_array_foreach (json_object_get(payload, "acceptance_criteria"), i, c) {
-        r = result_for(results, json_string_value(c));
+        const json_t *r = result_for(results, json_string_value(c));
         json_t *passed = json_object_get(r, "passed");
         const char *evidence = member_text(r, "evidence");
-        one = json_pack("{s:O, s:O, s:s}", "criterion", c, "passed", passed ? passed : json_null(),
-                        "evidence",
-                        evidence ? evidence
-                        : r      ? ""
-                                 : "not judged by the reviewer");
-        json_array_append_new(all, one);
+        if (!evidence)
+            evidence = r ? "" : "not judged by the reviewer";
+        json_array_append_new(all, json_pack("{s:O, s:O, s:s}", "criterion", c, "passed",
+                                             passed ? passed : json_null(), "evidence", evidence));
     }
     return all;
 }
@@ -57,17 +55,17 @@ static json_t *issues_list(const json_t *said)
     size_t n;
 
     json_array_foreach (json_object_get(said, "issues"), n, i) {
-        const char *file = member_text(i, "file"), *fix = member_text(i, "suggested_fix");
-        json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:s, s:s}", "severity",
-                                             member_text(i, "severity"), "file", file ? file : "",
-                                             "line", json_integer_value(json_object_get(i, "line")),
-                                             "description", member_text(i, "description"),
-                                             "suggested_fix", fix ? fix : ""));
+        json_array_append_new(all,
+                              json_pack("{s:s, s:s, s:I, s:s, s:s}", "severity",
+                                        member_text(i, "severity"), "file", amp_json_str(i, "file"),
+                                        "line", json_integer_value(json_object_get(i, "line")),
+                                        "description", member_text(i, "description"),
+                                        "suggested_fix", amp_json_str(i, "suggested_fix")));
     }
     return all;
 }
 
-/* The exit status of a plain command as an answer, for a person who asked for it. */
+/* The exit status as an answer (--verdict-by-exit). */
 static json_t *exit_verdict(const struct amp_judged *k)
 {
     json_t *payload = json_object_get(k->dispatch, "payload"), *c, *all = json_array();
@@ -91,24 +89,20 @@ static json_t *exit_verdict(const struct amp_judged *k)
     return said;
 }
 
+/* *said is owned by the caller, also after a failure. */
 static int answer_read(const struct amp_judged *k, bool by_exit, json_t **said,
                        struct amp_error *err)
 {
-    if (amp_answer_read(&k->of.files, "verdict.json", said, err)) {
+    if (amp_answer_read(&k->of.files, "verdict.json", said, err) < 0) {
         if (err->status == AMP_DATAERR)
             err->status = AMP_NO;
         return -1;
     }
+    if (*said && k->of.end != AMP_END_DONE)
+        return amp_fail(err, AMP_NO, "no_verdict", "It wrote a verdict, but %s", k->of.why);
     if (!*said && by_exit)
         *said = exit_verdict(k);
-    else if (*said && k->of.end != AMP_END_DONE) {
-        json_decref(*said);
-        *said = NULL;
-        return amp_fail(err, AMP_NO, "no_verdict", "It wrote a verdict, but %s", k->of.why);
-    }
-    if (*said)
-        return 0;
-    return amp_fail(err, AMP_NO, "no_verdict", "It gave no verdict: %s", k->of.why);
+    return *said ? 0 : amp_fail(err, AMP_NO, "no_verdict", "It gave no verdict: %s", k->of.why);
 }
 
 /* ---- the reviewer's own fixes ---- */
@@ -121,8 +115,7 @@ static const json_t *claim_for(const json_t *claimed, const char *path)
     json_t *f;
 
     json_array_foreach (claimed, i, f) {
-        const char *file = member_text(f, "file");
-        if (file && !strcmp(file, path))
+        if (!strcmp(amp_json_str(f, "file"), path))
             return f;
     }
     return NULL;
@@ -133,7 +126,7 @@ static int out_of_range(struct amp_error *err, const char *path, const char *why
     return amp_fail(err, AMP_NO, "fix_out_of_range", "%s: %s", path, why);
 }
 
-/* What the reviewer's build left behind goes; only named changes are committed. */
+/* Removes files that the reviewer's build created; only the named changes are committed. */
 static int sweep_leftovers(const char *worktree, const struct amp_patch *p, const json_t *claimed,
                            struct amp_error *err)
 {
@@ -188,8 +181,8 @@ static int fixes_measure(struct amp_judged *k, const struct amp_patch *p, const 
     return 0;
 }
 
-/* The branch moves on to the fixed commit, and only forward from what was reviewed. A repeated
- * attempt may find it there already. */
+/* Moves the branch from the reviewed commit to the one with the fixes. In a repeated attempt the
+ * branch may already be there. */
 static int branch_advance(struct amp_worker *w, struct amp_judged *k, const char *email,
                           struct amp_error *err)
 {
@@ -252,16 +245,14 @@ static int fixes_apply(struct amp_worker *w, struct amp_judged *k, const json_t 
 
 /* ---- the verdict ---- */
 
-/* The first error: field, rule and what is wrong. */
-struct broken {
-    char text[300];
-};
+#define FIRST_MAX 300
 
+/* ctx: a text of FIRST_MAX bytes for the first error: its field, rule and message. */
 static void on_finding(void *ctx, const struct amp_finding *f)
 {
-    struct broken *b = ctx;
-    if (f->severity == AMP_SEV_ERROR && !*b->text)
-        snprintf(b->text, sizeof b->text, "%s: %s: %s", f->field, f->rule, f->message);
+    char *first = ctx;
+    if (f->severity == AMP_SEV_ERROR && !*first)
+        snprintf(first, FIRST_MAX, "%s: %s: %s", f->field, f->rule, f->message);
 }
 
 static int verdict_compose(struct amp_worker *w, struct amp_judged *k, json_t *said,
@@ -273,15 +264,12 @@ static int verdict_compose(struct amp_worker *w, struct amp_judged *k, json_t *s
     json_t *payload =
         json_pack("{s:s, s:o, s:O}", "decision", decision, "criteria_results",
                   criteria_results(k, said), "confidence", json_object_get(said, "confidence"));
-    json_t *found = issues_list(said);
+    json_auto_t *found = issues_list(said);
 
-    if (!payload) {
-        json_decref(found);
+    if (!payload)
         return amp_fail(err, AMP_NO, "bad_answer", "The verdict cannot be written");
-    }
     if (json_array_size(found))
         json_object_set(payload, "issues", found);
-    json_decref(found);
     if (k->fixes)
         json_object_set(payload, "direct_fixes", k->fixes);
     if (member_text(said, "architecture_notes"))
@@ -297,35 +285,31 @@ static int verdict_compose(struct amp_worker *w, struct amp_judged *k, json_t *s
     };
     if (amp_compose_message(&env, payload, line, NULL, err))
         return -1;
-    /* The rules of the protocol beyond the shape of the answer: what does not keep them is no
-     * verdict. */
+    /* The answer matches its schema, but the message may break other rules of the protocol. */
     struct amp_view mine;
-    struct broken broken = {""};
+    char first[FIRST_MAX] = "";
     const struct amp_check_options opt = {0};
     int ok = amp_reader_line(w->own_reader, (struct amp_span){line->data, line->len - 1}, &opt,
-                             &mine, on_finding, &broken, err);
+                             &mine, on_finding, first, err);
     if (ok == 0)
-        return amp_fail(err, AMP_NO, "bad_answer", "%s (in %s)", broken.text, k->of.files.result);
+        return amp_fail(err, AMP_NO, "bad_answer", "%s (in %s)", first, k->of.files.result);
     return ok < 0 ? -1 : 0;
 }
 
 int amp_judged_verdict(struct amp_worker *w, struct amp_judged *k, bool by_exit,
                        struct amp_buf *line, bool *approved, struct amp_error *err)
 {
-    json_t *said = NULL;
+    json_auto_t *said = NULL;
 
-    if (answer_read(k, by_exit, &said, err))
+    if (answer_read(k, by_exit, &said, err) < 0)
         return -1;
     const char *decision = member_text(said, "decision");
-    int rc = 0;
-    if (!strcmp(decision, "approved_with_fix"))
-        rc = fixes_apply(w, k, json_object_get(said, "direct_fixes"), err);
-    if (!rc)
-        rc = verdict_compose(w, k, said, line, err);
-    if (!rc) {
-        *approved = strcmp(decision, "rejected") != 0;
-        w->opt->progress("%s: %s: %s", k->of.task, k->of.subtask, decision);
-    }
-    json_decref(said);
-    return rc;
+    if (!strcmp(decision, "approved_with_fix") &&
+        fixes_apply(w, k, json_object_get(said, "direct_fixes"), err) < 0)
+        return -1;
+    if (verdict_compose(w, k, said, line, err) < 0)
+        return -1;
+    *approved = strcmp(decision, "rejected") != 0;
+    w->opt->progress("%s: %s: %s", k->of.task, k->of.subtask, decision);
+    return 0;
 }

@@ -1,4 +1,4 @@
-/* What is judged, and the verdict made of the reviewer's answer. */
+/* A review and the verdict that is made from the reviewer's answer. */
 #ifndef AMP_FLOW_REVIEW_VERDICT_H
 #define AMP_FLOW_REVIEW_VERDICT_H
 
@@ -13,10 +13,10 @@ struct amp_judged {
     json_t *fixes;           /* direct_fixes with measured lines */
 };
 
-/* Turns the answer (or the exit status, where by_exit allows that) into a review_verdict line. What
- * the reviewer fixed itself is measured against its direct_fixes; in range, it is committed under
- * its name and the task's branch moves on to it. Codes of status NO when it gives no verdict, for
- * `why`: no_verdict, bad_answer, fix_out_of_range. */
+/* Appends a review_verdict made from the answer, or with by_exit from the exit status if there is
+ * no answer. The reviewer's fixes are measured against its direct_fixes, committed under its name,
+ * and the task's branch moves to that commit. NO without a verdict: no_verdict, bad_answer,
+ * fix_out_of_range, branch_moved. */
 int amp_judged_verdict(struct amp_worker *w, struct amp_judged *k, bool by_exit,
                        struct amp_buf *line, bool *approved, struct amp_error *err);
 

@@ -1,4 +1,4 @@
-/* Whether exactly this tree was approved: for CI and for server-side hooks. */
+/* Records approved trees and checks whether a commit's tree is approved, for CI and hooks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "json/record.h"
 
 #define KIND          "approval"
-#define APPROVALS_MAX 64 /* verdicts that are remembered for one tree */
+#define APPROVALS_MAX 64 /* verdicts that are kept for one tree: the newest */
 
 /* The verdicts on one tree, the newest last. */
 struct verdict {
@@ -42,7 +42,7 @@ static int approval_change(void *ctx, const struct amp_store_rec *now, struct am
     if (all.n_verdicts == APPROVALS_MAX)
         memmove(all.verdicts, all.verdicts + 1, --all.n_verdicts * sizeof *all.verdicts);
     all.verdicts[all.n_verdicts++] =
-        (struct verdict){a->task, a->subtask, a->commit, a->verdict}; /* there is room for one */
+        (struct verdict){a->task, a->subtask, a->commit, a->verdict}; /* lists have room for one */
     c->event = "approve";
     c->to = "APPROVED";
     int rc = amp_rec_write(&approval_rec, &all, &u->json, err);
@@ -64,13 +64,12 @@ int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struc
     return rc;
 }
 
-/* 1 the task accepted this verdict; 0 it did not. */
+/* 1: the task accepted the verdict, 0: it did not, out->why says why, -1: failure. */
 static int is_accepted(struct amp_store *s, const char *subtask, bool no_coordinator,
                        struct amp_verified *out, struct amp_error *err)
 {
-    struct amp_task t;
+    AMP_TASK struct amp_task t = {0};
     bool found;
-    int rc = 0;
 
     if (amp_task_load(s, amp_span_str(out->task), &t, &found, err) < 0)
         return -1;
@@ -79,10 +78,8 @@ static int is_accepted(struct amp_store *s, const char *subtask, bool no_coordin
                  "task %.200s is not in the state directory (--no-coordinator accepts the "
                  "reviewer's verdict)",
                  out->task);
-    if (!found) {
-        amp_task_release(&t);
+    if (!found)
         return no_coordinator;
-    }
     struct amp_task_part *part = amp_task_part(&t, amp_span_str(subtask));
     if (!part)
         snprintf(out->why, sizeof out->why, "task %.200s does not have the subtask", out->task);
@@ -93,9 +90,8 @@ static int is_accepted(struct amp_store *s, const char *subtask, bool no_coordin
         snprintf(out->why, sizeof out->why, "the approval of task %.200s waits for a decision",
                  out->task);
     else
-        rc = 1;
-    amp_task_release(&t);
-    return rc;
+        return 1;
+    return 0;
 }
 
 static int tree_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,

@@ -1,7 +1,7 @@
 /*
  * Approved trees. Key "approval.<tree>": {"verdicts":[{"task","subtask","commit","verdict"}…]}
- * names the verdicts that approved exactly this tree; whether the coordinator accepted one stands
- * in its task.
+ * lists the verdicts that approved exactly this tree. The task's record says whether the
+ * coordinator accepted a verdict.
  */
 #ifndef AMP_FLOW_REVIEW_VERIFY_H
 #define AMP_FLOW_REVIEW_VERIFY_H
@@ -12,12 +12,9 @@
 struct amp_approval {
     const char *tree, *task, *subtask, *commit, *verdict;
 };
-/* Remembers what a verdict of ours approves. */
+/* Records the tree that a verdict approves. */
 int amp_approval_record(struct amp_store *s, const struct amp_approval *a, struct amp_error *err);
 
-/* 1: the tree of `commit` in repo is approved; 0: it is not, why says what is known; -1 failure.
- * A verdict counts once its task accepted it; no_coordinator: also for a task that is unknown here.
- * What it answers with is on disk. */
 struct amp_verified {
     char tree[AMP_OID_MAX], commit[AMP_OID_MAX];
     char task[256], verdict[256];
@@ -27,6 +24,9 @@ struct amp_verify {
     const char *repo, *commit;
     bool no_coordinator;
 };
+/* 1: the tree of `commit` in repo is approved; 0: it is not, and why is filled; -1: failure. A
+ * verdict counts if its task accepted it; with no_coordinator also if the task is unknown. The
+ * records that the result depends on are synced. */
 int amp_flow_verify(struct amp_store *s, struct amp_git *g, const struct amp_verify *what,
                     struct amp_verified *out, struct amp_error *err);
 

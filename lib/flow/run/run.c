@@ -1,9 +1,7 @@
 /*
- * The Executor's work on one dispatch.
- *
- * A repeated attempt begins where the first one began: what a killed agent left is kept
- * under a ref, and what it committed is taken back from the branch. A finished attempt is
- * committed under the agent's name before anything is measured.
+ * The Executor's work on one dispatch. A repeated attempt starts where the first one started:
+ * changes that a killed agent left are kept under a ref, and its commits are removed from the
+ * branch. A finished attempt is committed under the agent's name before the change is measured.
  */
 #include "flow/run/run.h"
 
@@ -22,14 +20,14 @@
 /* The work on one subtask. */
 struct work {
     struct amp_assignment of;
-    const struct amp_subtask *sub; /* NULL where the dispatch names none */
-    char start[AMP_OID_MAX];       /* of the branch when the attempt began */
+    const struct amp_subtask *sub; /* NULL if the dispatch has no subtask */
+    char start[AMP_OID_MAX];       /* the branch's commit at the start of the attempt */
     struct amp_git_diff diff;
-    json_t *said;       /* the agent's answer, or NULL */
-    char trouble[1024]; /* why it cannot count as done, or "" */
+    json_t *answer;     /* the agent's, or NULL */
+    char trouble[1024]; /* the error that makes the result "failed", or "" */
 };
 
-static const struct amp_run_options *options(struct amp_worker *w)
+static const struct amp_run_options *run_options(struct amp_worker *w)
 {
     return w->ctx;
 }
@@ -61,7 +59,8 @@ static int dispatch_admit(struct amp_worker *w, const struct amp_view *v, const 
     return amp_worker_refuse_suspended(w, v, err);
 }
 
-/* Where no coordinator records the base, the commit at which work on the branch began stays it. */
+/* Without a coordinator that records the base, the first commit of the work on the branch is the
+ * base. */
 struct base {
     const char *commit;
 };
@@ -71,7 +70,7 @@ AMP_REC_TABLE(base_rec, "the record of a branch's base", struct base, base_field
 
 struct base_note {
     struct base base;
-    struct amp_buf json;
+    struct amp_buf *json;
 };
 
 static int base_write(void *ctx, const struct amp_store_rec *now, struct amp_store_change *c,
@@ -81,31 +80,31 @@ static int base_write(void *ctx, const struct amp_store_rec *now, struct amp_sto
 
     if (now->found)
         return 1;
-    int rc = amp_rec_write(&base_rec, &n->base, &n->json, err);
+    int rc = amp_rec_write(&base_rec, &n->base, n->json, err);
     c->event = "begin";
     c->to = "KNOWN";
-    c->json = amp_buf_span(&n->json);
+    c->json = amp_buf_span(n->json);
     return rc;
 }
 
 static int base_keep(struct amp_worker *w, struct work *k, struct amp_error *err)
 {
+    AMP_BUF struct amp_buf json = {0};
     struct amp_assignment *of = &k->of;
-    struct base_note n = {.base = {k->start}};
+    struct base_note n = {{k->start}, &json};
     struct amp_store_rec rec;
     enum amp_store_outcome outcome;
     struct amp_key key = AMP_KEY("base", amp_span_str(of->task), amp_span_str(of->branch));
 
-    amp_buf_init(&n.json, AMP_REC_MAX);
-    int rc = amp_store_update(w->store, key, NULL, base_write, &n, &outcome, err)
-                 ? -1
-                 : amp_store_get(w->store, key, &rec, err);
-    if (rc == 0)
-        rc = amp_rec_parse(&base_rec, rec.json, &n.json, &n.base, err);
-    if (rc == 0 && !amp_span_copy(amp_span_str(n.base.commit), of->base, sizeof of->base))
-        rc = amp_fail(err, AMP_DATAERR, "bad_record", "the base of %s is not a commit", of->branch);
-    amp_buf_release(&n.json);
-    return rc;
+    amp_buf_init(&json, AMP_REC_MAX);
+    if (amp_store_update(w->store, key, NULL, base_write, &n, &outcome, err) < 0 ||
+        amp_store_get(w->store, key, &rec, err) < 0 ||
+        amp_rec_parse(&base_rec, rec.json, &json, &n.base, err) < 0)
+        return -1;
+    if (!amp_span_copy(amp_span_str(n.base.commit), of->base, sizeof of->base))
+        return amp_fail(err, AMP_DATAERR, "bad_record", "the base of %s is not a commit",
+                        of->branch);
+    return 0;
 }
 
 static int work_prepare(struct amp_worker *w, struct amp_job *job, struct work *k,
@@ -137,11 +136,6 @@ static int work_prepare(struct amp_worker *w, struct amp_job *job, struct work *
     return *of->base ? 0 : base_keep(w, k, err);
 }
 
-static const char *member_text(const json_t *j, const char *key)
-{
-    return json_string_value(json_object_get(j, key));
-}
-
 static int work_commit(struct amp_worker *w, struct work *k, struct amp_error *err)
 {
     AMP_BUF struct amp_buf message = {0};
@@ -150,20 +144,18 @@ static int work_commit(struct amp_worker *w, struct work *k, struct amp_error *e
 
     amp_buf_init(&message, 1 << 20);
     amp_agent_email(w->opt->agent, email, sizeof email);
-    if (member_text(k->said, "commit_message")) {
-        if (amp_buf_str(&message, member_text(k->said, "commit_message"), err))
-            return -1;
-    } else if (amp_buf_fmt(&message, err, "%.*s\n\nSubtask %s, attempt %lld\n",
+    const char *own = json_string_value(json_object_get(k->answer, "commit_message"));
+    if ((own ? amp_buf_str(&message, own, err)
+             : amp_buf_fmt(&message, err, "%.*s\n\nSubtask %s, attempt %lld\n",
                            (int)(what.n > 4000 ? 4000 : what.n), what.p, k->of.subtask,
-                           (long long)k->of.attempt)) {
+                           (long long)k->of.attempt)) < 0)
         return -1;
-    }
     const struct amp_git_commit_spec spec = {k->of.repo, k->of.worktree,           w->opt->agent,
                                              email,      amp_buf_span(&message).p, w->opt->agent};
     return amp_git_commit(w->git, &spec, k->of.commit, err) < 0 ? -1 : 0;
 }
 
-/* Whether what stands there is still a worktree of the repository; -1 where git cannot say. */
+/* 1: the directory is still a worktree of the repository, 0: it is not, -1: git failed. */
 static int is_worktree(struct amp_worker *w, const struct work *k, struct amp_git_info *info,
                        struct amp_error *err)
 {
@@ -176,36 +168,44 @@ static int is_worktree(struct amp_worker *w, const struct work *k, struct amp_gi
     return strcmp(err->code, "repo_not_git") ? -1 : 0;
 }
 
+/* Takes the commit of an attempt that left its branch or worktree: the branch's, or the start. */
+static int work_recover(struct amp_worker *w, struct work *k, bool has_worktree,
+                        const struct amp_git_info *info, struct amp_error *err)
+{
+    struct amp_error e;
+
+    if (has_worktree)
+        snprintf(k->trouble, sizeof k->trouble,
+                 "The agent left the branch %s: the worktree is at %s", k->of.branch,
+                 *info->branch ? info->branch : "a detached commit");
+    else
+        snprintf(k->trouble, sizeof k->trouble, "The agent removed its worktree");
+    if (amp_git_resolve(w->git, k->of.repo, k->of.branch, k->of.commit, &e) == 0)
+        return 0;
+    if (e.status == AMP_INTERRUPTED) {
+        *err = e;
+        return -1;
+    }
+    snprintf(k->of.commit, sizeof k->of.commit, "%s", k->start);
+    return 0;
+}
+
 static int work_measure(struct amp_worker *w, struct work *k, struct amp_error *err)
 {
     struct amp_git_info info;
     struct amp_error e;
 
-    if (amp_answer_read(&k->of.files, "result.json", &k->said, &e)) {
-        k->said = NULL;
+    if (amp_answer_read(&k->of.files, "result.json", &k->answer, &e) < 0) {
+        k->answer = NULL;
         snprintf(k->trouble, sizeof k->trouble, "The agent's answer is invalid: %s", e.what);
     }
     int ours = is_worktree(w, k, &info, err);
     if (ours < 0)
         return -1;
-    if (!ours || strcmp(info.branch, k->of.branch)) {
-        if (ours)
-            snprintf(k->trouble, sizeof k->trouble,
-                     "The agent left the branch %s: the worktree is at %s", k->of.branch,
-                     *info.branch ? info.branch : "a detached commit");
-        else
-            snprintf(k->trouble, sizeof k->trouble, "The agent removed its worktree");
-        int rc = amp_git_resolve(w->git, k->of.repo, k->of.branch, k->of.commit, &e);
-        if (rc && e.status == AMP_INTERRUPTED) {
-            *err = e;
+    if (!ours || strcmp(info.branch, k->of.branch) != 0) {
+        if (work_recover(w, k, ours, &info, err) < 0)
             return -1;
-        }
-        if (rc)
-            snprintf(k->of.commit, sizeof k->of.commit, "%s", k->start);
-        return amp_git_diff(w->git, k->of.repo, NULL, k->of.base, k->of.commit, NULL, &k->diff,
-                            err);
-    }
-    if (work_commit(w, k, &e)) {
+    } else if (work_commit(w, k, &e) < 0) {
         if (e.status == AMP_INTERNAL || e.status == AMP_UNAVAILABLE ||
             e.status == AMP_INTERRUPTED) {
             *err = e;
@@ -233,30 +233,28 @@ static bool is_out_of_scope(const struct work *k, const char *const *patterns, c
     return false;
 }
 
-/* The word for the whole, and what stands in its way (an array, empty for complete). */
-static enum amp_completion result_word(struct work *k, enum amp_attempt_end end, const char *why,
-                                       json_t *blockers)
+/* Returns the completion of the result and adds its blockers; for a complete result there are none.
+ */
+static enum amp_completion result_completion(struct work *k, enum amp_attempt_end end,
+                                             const char *why, json_t *blockers)
 {
-    const char *word = member_text(k->said, "completion_status");
-    json_t *own = json_object_get(k->said, "blockers");
+    const char *word = amp_json_str(k->answer, "completion_status");
+    json_t *own = json_object_get(k->answer, "blockers");
     enum amp_completion c = AMP_COMPLETION_COMPLETE;
-    char line[200], said[1400];
-    size_t i;
-    json_t *b;
+    char line[200], text[1400];
 
     if (*k->trouble)
         json_array_append_new(blockers, json_string(k->trouble));
-    json_array_foreach (own, i, b)
-        json_array_append(blockers, b);
-    if (*k->trouble || end != AMP_END_DONE || (word && !strcmp(word, "failed")))
+    json_array_extend(blockers, own);
+    if (*k->trouble || end != AMP_END_DONE || !strcmp(word, "failed"))
         c = AMP_COMPLETION_FAILED;
-    else if ((word && !strcmp(word, "partial")) || (!word && json_array_size(own)))
+    else if (!strcmp(word, "partial") || (!*word && json_array_size(own)))
         c = AMP_COMPLETION_PARTIAL;
     if (end != AMP_END_DONE && !(*k->trouble && end == AMP_END_MACHINERY && !*k->of.files.dir)) {
         amp_attempt_last_line(k->of.files.err, line, sizeof line);
-        snprintf(said, sizeof said, "The agent did not finish: %s%s%s", why,
+        snprintf(text, sizeof text, "The agent did not finish: %s%s%s", why,
                  *line ? "; it said: " : "", line);
-        json_array_append_new(blockers, json_string(said));
+        json_array_append_new(blockers, json_string(text));
     }
     if (c == AMP_COMPLETION_COMPLETE && !strcmp(k->of.commit, k->start)) {
         c = AMP_COMPLETION_PARTIAL;
@@ -269,10 +267,10 @@ static enum amp_completion result_word(struct work *k, enum amp_attempt_end end,
     return c;
 }
 
-/* One entry a criterion: the agent's, or null where it did not judge. */
+/* One entry for each criterion: the agent's, or null if it did not judge. */
 static json_t *result_assessment(const struct work *k)
 {
-    json_t *own = json_object_get(k->said, "self_assessment");
+    json_t *own = json_object_get(k->answer, "self_assessment");
     json_t *met = json_object_get(own, "criteria_met"), *notes = json_object_get(own, "notes");
     json_t *all = json_array();
 
@@ -284,21 +282,18 @@ static json_t *result_assessment(const struct work *k)
                      json_is_array(notes) ? json_incref(notes) : json_array());
 }
 
-/* Adds an entry of our own. */
+/* Adds an entry of the worker. */
 static int log_add(json_t *log, const char *action, const char *detail, int64_t now_ms,
                    struct amp_error *err)
 {
-    json_t *e = json_pack("{s:s, s:s}", "action", action, "detail", detail);
-    int rc = e ? amp_work_log_add(log, e, now_ms, err) : amp_fail_memory(err);
-
-    json_decref(e);
-    return rc;
+    json_auto_t *e = json_pack("{s:s, s:s}", "action", action, "detail", detail);
+    return e ? amp_work_log_add(log, e, now_ms, err) : amp_fail_memory(err);
 }
 
-/* The agent's log, the one in its answer, what it used and how long it took. */
+/* The agent's log, the log and the usage in its answer, and the duration of the attempt. */
 static int result_log(struct work *k, const char *why, json_t *log, struct amp_error *err)
 {
-    json_t *own, *used = json_object_get(k->said, "usage");
+    json_t *own, *used = json_object_get(k->answer, "usage");
     int64_t now = amp_now_ms();
     char detail[512];
     size_t i;
@@ -307,7 +302,7 @@ static int result_log(struct work *k, const char *why, json_t *log, struct amp_e
     if (*k->of.files.dir && amp_work_log_read(&k->of.files, now, log, &e) < 0 &&
         log_add(log, "bad_work_log", e.what, now, err) < 0)
         return -1;
-    json_array_foreach (json_object_get(k->said, "work_log"), i, own) {
+    json_array_foreach (json_object_get(k->answer, "work_log"), i, own) {
         if (amp_work_log_add(log, own, now, err) < 0)
             return -1;
     }
@@ -324,22 +319,18 @@ static int result_log(struct work *k, const char *why, json_t *log, struct amp_e
 static int result_compose(struct amp_worker *w, struct work *k, enum amp_attempt_end end,
                           const char *why, struct amp_buf *line, struct amp_error *err)
 {
-    json_t *files, *blockers, *log = json_array();
+    json_auto_t *log = json_array(), *files = json_array(), *blockers = json_array();
     char id[256];
     const char *refs[] = {id, NULL};
 
-    if (result_log(k, why, log, err) < 0) {
-        json_decref(log);
+    if (result_log(k, why, log, err) < 0)
         return -1;
-    }
-    files = json_array();
-    blockers = json_array();
     amp_span_copy(k->of.v->id, id, sizeof id);
     for (uint32_t i = 0; i < k->diff.n_files; i++)
         json_array_append_new(files, json_string(k->diff.files[i]));
-    enum amp_completion c = result_word(k, end, why, blockers);
+    enum amp_completion c = result_completion(k, end, why, blockers);
     json_t *payload = json_pack(
-        "{s:s, s:s, s:{s:o, s:I, s:I}, s:o, s:o}", "subtask_id", k->of.subtask, "completion_status",
+        "{s:s, s:s, s:{s:O, s:I, s:I}, s:o, s:O}", "subtask_id", k->of.subtask, "completion_status",
         amp_completion_name(c), "diff_summary", "files_changed", files, "lines_added",
         (json_int_t)k->diff.lines_added, "lines_removed", (json_int_t)k->diff.lines_removed,
         "self_assessment", result_assessment(k), "work_log", log);
@@ -350,10 +341,8 @@ static int result_compose(struct amp_worker *w, struct work *k, enum amp_attempt
                      amp_completion_name(c), k->diff.n_files, k->diff.n_files == 1 ? "" : "s",
                      (long long)k->diff.lines_added, (long long)k->diff.lines_removed,
                      blocker ? ": " : "", blocker ? blocker : "");
-    if (c == AMP_COMPLETION_COMPLETE)
-        json_decref(blockers);
-    else
-        json_object_set_new(payload, "blockers", blockers);
+    if (c != AMP_COMPLETION_COMPLETE)
+        json_object_set(payload, "blockers", blockers);
     const struct amp_envelope env = {
         .type = "task_result",
         .from = "executor",
@@ -365,7 +354,7 @@ static int result_compose(struct amp_worker *w, struct work *k, enum amp_attempt
     return amp_compose_message(&env, payload, line, NULL, err);
 }
 
-/* The last step of the job, or a further subtask's turn. */
+/* Ends the job, or goes on with its next subtask. */
 static int work_finish(struct amp_worker *w, struct amp_job *job, const struct work *k,
                        const char *why, const struct amp_worker_lines *lines, uint8_t agent_event,
                        struct amp_error *err)
@@ -373,11 +362,10 @@ static int work_finish(struct amp_worker *w, struct amp_job *job, const struct w
     bool more = (uint32_t)job->next + 1 < k->of.v->body.dispatch.n_subtasks;
     struct amp_job_step step = {.event = more ? AMP_JOB_EV_STEP : AMP_JOB_EV_ANSWER, .why = why};
 
-    return amp_worker_step(w, job, &step, lines, err) < 0 ? -1
-                                                          : amp_worker_finish(w, agent_event, err);
+    return amp_worker_conclude(w, job, &step, lines, agent_event, err);
 }
 
-/* The agent is done, well or badly: commit, measure, check the scope, answer. */
+/* After the attempt: commits and measures the change, checks its scope, answers. */
 static int work_answer(struct amp_worker *w, struct amp_job *job, struct work *k,
                        enum amp_attempt_end end, struct amp_error *err)
 {
@@ -395,7 +383,8 @@ static int work_answer(struct amp_worker *w, struct amp_job *job, struct work *k
         return -1;
     if (tripped)
         trouble.type = "branch_violation";
-    else if (is_out_of_scope(k, options(w)->forbid[k->of.v->body.dispatch.risk], what, sizeof what))
+    else if (is_out_of_scope(k, run_options(w)->forbid[k->of.v->body.dispatch.risk], what,
+                             sizeof what))
         trouble.type = "permission_denied";
     if (trouble.type)
         snprintf(k->trouble, sizeof k->trouble, "%s", what);
@@ -440,7 +429,7 @@ static int work_attempt(struct amp_worker *w, struct amp_job *job, struct work *
         return -1;
     enum amp_attempt_end end = of->end;
     if (end == AMP_END_REPEAT || end == AMP_END_MACHINERY || end == AMP_END_STOPPED) {
-        /* A bound that was crossed does not wait for a proper end. */
+        /* A moved ref is reported even if the attempt did not finish. */
         char what[512];
         int tripped = amp_assignment_tripped(w, of, what, sizeof what, err);
         if (tripped)
@@ -454,7 +443,7 @@ static int work_attempt(struct amp_worker *w, struct amp_job *job, struct work *
     return work_answer(w, job, k, end, err);
 }
 
-/* What keeps the work from beginning is reported as a failed result. */
+/* Reports work that could not start as a failed result. */
 static int work_fail(struct amp_worker *w, struct amp_job *job, struct work *k,
                      const struct amp_error *cause, struct amp_error *err)
 {
@@ -496,7 +485,7 @@ static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct
 
     if (!k)
         return amp_fail_memory(err);
-    work_init(k, v, options(w)->base, job->next);
+    work_init(k, v, run_options(w)->base, job->next);
     enum amp_claim claim = amp_worker_claim(w, job, v, v->id, err);
     if (claim != AMP_CLAIM_TAKEN) {
         rc = claim == AMP_CLAIM_DROPPED ? 0 : (int)claim;
@@ -510,7 +499,7 @@ static int dispatch_work(struct amp_worker *w, struct amp_job *job, const struct
     }
     amp_assignment_release(&k->of);
     amp_git_diff_release(&k->diff);
-    json_decref(k->said);
+    json_decref(k->answer);
     free(k);
     return rc;
 }

@@ -1,7 +1,7 @@
 /*
- * The Executor (AMP/1.0): takes task_dispatch messages, has the agent work in a worktree on the
- * task's branch, and answers with one task_result a subtask. What it reports about the change is
- * measured from git; what the agent says about itself is carried as such.
+ * The Executor (AMP/1.0): takes task_dispatch messages, runs the agent in a worktree on the task's
+ * branch, and answers with one task_result per subtask. The change is measured with git; the
+ * agent's own assessment is passed on unverified.
  */
 #ifndef AMP_FLOW_RUN_RUN_H
 #define AMP_FLOW_RUN_RUN_H
@@ -10,8 +10,8 @@
 
 struct amp_run_options {
     struct amp_worker_options worker;
-    const char *base; /* where a branch begins that does not exist and whose task names none */
-    /* Path patterns that work of a risk level may not touch; NULL-terminated or NULL. */
+    const char *base; /* start of a new branch if the task has no base, or NULL */
+    /* Path patterns that work of a risk level must not change; NULL-terminated or NULL. */
     const char *const *forbid[AMP_RISK_HIGH + 1];
 };
 int amp_flow_run(struct amp_store *s, const struct amp_run_options *opt, enum amp_status *status,

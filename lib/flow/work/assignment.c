@@ -1,5 +1,5 @@
-/* One attempt: what it is about, the agent's process, its captured output, its time limit, and the
- * trip-wire. */
+/* One attempt: its files, the agent's process, its captured output, its time limit, and the check
+ * of protected refs. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ void amp_assignment_release(struct amp_assignment *k)
 int amp_assignment_look_up(struct amp_worker *w, struct amp_assignment *k, bool base,
                            struct amp_error *err)
 {
-    struct amp_task t;
+    AMP_TASK struct amp_task t = {0};
 
     k->attempt = 1;
     if (amp_task_load(w->store, k->v->task, &t, NULL, err) < 0)
@@ -35,7 +35,6 @@ int amp_assignment_look_up(struct amp_worker *w, struct amp_assignment *k, bool 
     const struct amp_task_part *part = amp_task_part(&t, amp_span_str(k->subtask));
     if (part && part->attempts > 0)
         k->attempt = part->attempts;
-    amp_task_release(&t);
     return 0;
 }
 
@@ -58,8 +57,8 @@ int amp_assignment_files(struct amp_worker *w, struct amp_assignment *k, struct 
     return amp_attempt_make(c, &k->files, err);
 }
 
-/* A captured stream: a pipe into a file that takes so much and no more. The rest is read and
- * dropped, so that the agent never waits for us. */
+/* A captured stream: a pipe whose first `room` bytes are stored in a file. The rest is read and
+ * dropped, so that the agent never blocks. */
 struct capture {
     int from, to;
     int64_t room;
@@ -107,13 +106,12 @@ static void capture_read(struct capture *c)
         }
         size_t keep = n > c->room ? (size_t)c->room : (size_t)n;
         if (keep && amp_write_all(c->to, (struct amp_span){b, keep}, NULL))
-            keep = (size_t)c->room; /* the disk is full: what is left is dropped */
+            keep = (size_t)c->room; /* the disk is full: the rest is dropped */
         c->room -= (int64_t)keep;
     }
 }
 
-/* While the program itself is to end, it only waits for the agent; else it goes on with its work.
- */
+/* Waits for the agent's end. After a signal to the worker it does nothing else. */
 static int agent_supervise(struct amp_worker *w, struct amp_runner *run, struct capture *out,
                            struct capture *errs, struct amp_child_end *end, struct amp_error *err)
 {
@@ -195,7 +193,7 @@ int amp_assignment_run(struct amp_worker *w, struct amp_assignment *k, struct am
         w->task = NULL;
         if (!rc) {
             k->end = amp_attempt_read_end(&how, k->why, sizeof k->why);
-            /* Asked to end it still answered within its grace: the answer counts. */
+            /* An answer within the grace period is used. */
             if (k->end == AMP_END_STOPPED && how.exited && how.exit_code == 0 &&
                 !access(k->files.result, F_OK))
                 k->end = AMP_END_DONE;
@@ -215,8 +213,7 @@ struct trip {
     bool tripped;
 };
 
-/* A change that the reflog ascribes to somebody else (a person who commits meanwhile) is explained;
- * one by this agent, or that left no trace, is not. */
+/* A change counts unless the reflog names somebody else, such as a person who commits meanwhile. */
 static void on_change(void *ctx, const char *ref, const char *before, const char *after)
 {
     struct trip *t = ctx;
@@ -249,32 +246,23 @@ int amp_assignment_tripped(struct amp_worker *w, const struct amp_assignment *k,
     return t.tripped;
 }
 
-static int step_and(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
-                    uint8_t event, struct amp_error *err)
-{
-    return amp_worker_step(w, job, step, NULL, err) ? -1 : amp_worker_finish(w, event, err);
-}
-
-/* Milliseconds until the attempt is repeated, as the agent asked; 0 where it asked for nothing. */
+/* The pause that the agent asked for, in milliseconds; 0: none. */
 static int64_t retry_after(struct amp_worker *w, const struct amp_attempt *files)
 {
-    json_t *j;
+    json_auto_t *j = NULL;
     struct amp_error e;
-    int64_t ms = 0;
 
-    if (amp_answer_read(files, NULL, &j, &e)) {
+    if (amp_answer_read(files, NULL, &j, &e) < 0) {
         w->opt->note("%s is not used: %s", files->result, e.what);
         return 0;
     }
     const json_t *asked = json_object_get(j, "retry_after_sec");
     json_int_t sec = json_integer_value(asked);
-    if (asked && (!json_is_integer(asked) || sec < 0 || sec > AMP_RETRY_AFTER_MAX_SEC))
-        w->opt->note("%s: retry_after_sec is not used: expected an integer from 0 to %d",
-                     files->result, AMP_RETRY_AFTER_MAX_SEC);
-    else
-        ms = (int64_t)sec * 1000;
-    json_decref(j);
-    return ms;
+    if (!asked || (json_is_integer(asked) && sec >= 0 && sec <= AMP_RETRY_AFTER_MAX_SEC))
+        return (int64_t)sec * 1000;
+    w->opt->note("%s: retry_after_sec is not used: expected an integer from 0 to %d", files->result,
+                 AMP_RETRY_AFTER_MAX_SEC);
+    return 0;
 }
 
 int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct amp_assignment *k,
@@ -288,8 +276,8 @@ int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct
     if (end == AMP_END_STOPPED) {
         step.event = AMP_JOB_EV_STOP;
         w->opt->note("%s: stopped; it is repeated later", job->msg_id);
-        return step_and(w, job, &step, w->halted ? AMP_AGENT_EV_SUSPEND : AMP_AGENT_EV_SHUTDOWN,
-                        err);
+        return amp_worker_conclude(w, job, &step, NULL,
+                                   w->halted ? AMP_AGENT_EV_SUSPEND : AMP_AGENT_EV_SHUTDOWN, err);
     }
     if (end == AMP_END_REPEAT && job->attempts <= w->opt->retries + 20) {
         step.event = AMP_JOB_EV_PARK;
@@ -297,7 +285,7 @@ int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct
         w->opt->note("%s: %s: again later", job->msg_id, why);
         if (amp_worker_step(w, job, &step, NULL, err))
             return -1;
-        /* A usage limit says when it ends; what else the agent waits for has no limit. */
+        /* Only a usage limit has a known end. */
         return amp_agent_wait(w->store, w->opt->agent,
                               wait > 0 ? AMP_AGENT_EV_LACK : AMP_AGENT_EV_WAIT, step.until_ms,
                               amp_now_ms(), err);
@@ -309,5 +297,5 @@ int amp_assignment_again(struct amp_worker *w, struct amp_job *job, const struct
     step.event = AMP_JOB_EV_BREAK;
     step.most = w->opt->retries;
     w->opt->note("%s: %s: not counted against the agent; repeating", job->msg_id, why);
-    return step_and(w, job, &step, AMP_AGENT_EV_FAIL, err);
+    return amp_worker_conclude(w, job, &step, NULL, AMP_AGENT_EV_FAIL, err);
 }

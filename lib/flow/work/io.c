@@ -1,4 +1,4 @@
-/* A worker's input and output: polling, the outbox on its way out. */
+/* A worker's input and output: polls them and writes the outbox. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +11,9 @@
 #include "task/task.h"
 
 #define HEARTBEAT_MS 30000
-#define LOOK_MS      500 /* how often a running agent's suspension is looked up */
+#define LOOK_MS      500 /* interval of the check whether a running agent was suspended */
 
-/* Whether there is something to do or to say without the input: 1 yes, 0 no, -1 failure. */
+/* 1: there are jobs or unsent lines of earlier runs, 0: none, -1: failure. */
 static int has_work(struct amp_worker *w, struct amp_error *err)
 {
     bool found, unsent;
@@ -27,8 +27,8 @@ static int has_work(struct amp_worker *w, struct amp_error *err)
     return found || wake || open || unsent;
 }
 
-/* -1 failure. Without a reader the input may end first: then there is no output, and where nothing
- * is left to do the worker ends. */
+/* Opens the output. If the input ends before the output has a reader, and there is no earlier work,
+ * the worker ends without an output. */
 static int output_open(struct amp_worker *w, int *fd, struct amp_error *err)
 {
     const struct amp_worker_options *o = w->opt;
@@ -69,17 +69,6 @@ int amp_worker_io_open(struct amp_worker *w, struct amp_error *err)
     return 0;
 }
 
-/* The reader is gone: what was not written stays in the outbox; nothing more is read. */
-static int output_break(struct amp_worker *w, struct amp_error *err)
-{
-    struct amp_worker_io *io = w->io;
-
-    if (err && strcmp(err->code, "closed_pipe"))
-        return -1;
-    io->broken = io->ended = true;
-    return 0;
-}
-
 int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error *err)
 {
     struct amp_worker_io *io = w->io;
@@ -93,7 +82,7 @@ int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error
     return amp_outq_add(&io->out, amp_buf_span(&io->line), err);
 }
 
-/* Sends what the outbox holds; syncs first. */
+/* Syncs, then writes the entries of the outbox. */
 static int output_flush(struct amp_worker *w, struct amp_error *err)
 {
     struct amp_worker_io *io = w->io;
@@ -108,11 +97,12 @@ static int output_flush(struct amp_worker *w, struct amp_error *err)
         io->dirty = more;
     }
     if (amp_outq_flush(&io->out, &e) < 0) {
-        if (output_break(w, &e)) {
-            if (err)
-                *err = e;
+        if (strcmp(e.code, "closed_pipe") != 0) {
+            *err = e;
             return -1;
         }
+        /* No reader: unwritten entries stay in the outbox, and no more input is read. */
+        io->broken = io->ended = true;
         return 0;
     }
     return amp_outbox_settle(&io->box, err);
@@ -139,7 +129,7 @@ void amp_worker_io_close(struct amp_worker *w)
     w->io = NULL;
 }
 
-/* Signs of life, and whether the work at hand was suspended. */
+/* Records the heartbeat, and checks whether the current task or the agent was suspended. */
 static int task_watch(struct amp_worker *w, struct amp_error *err)
 {
     int64_t now = amp_mono_ms();

@@ -1,4 +1,4 @@
-/* A worker's input and output. Private to the worker. */
+/* A worker's input and output. For the files of work/ and decide/. */
 #ifndef AMP_FLOW_WORK_IO_H
 #define AMP_FLOW_WORK_IO_H
 
@@ -7,7 +7,7 @@
 #include "flow/outbox.h"
 #include "flow/work/worker.h"
 
-#define AMP_WORKER_PENDING (8u << 20) /* bytes of output that may wait */
+#define AMP_WORKER_PENDING (8u << 20) /* limit of pending output, in bytes */
 
 struct amp_worker_io {
     struct amp_input in;
@@ -18,13 +18,12 @@ struct amp_worker_io {
 };
 
 int amp_worker_io_open(struct amp_worker *w, struct amp_error *err);
-/* Writes what is left (not when interrupted) and closes both ends. */
+/* Writes the pending output (not when interrupted) and closes input and output. */
 void amp_worker_io_close(struct amp_worker *w);
-/* A line that is not durable: a message passed on, an acknowledgement repeated. */
+/* Sends a line that is not durable: a message that is passed through, a repeated acknowledgement.
+ */
 int amp_worker_send(struct amp_worker *w, struct amp_span line, struct amp_error *err);
 
-/* Whether the input is at its end, or the output's reader is gone. */
-bool amp_worker_ended(const struct amp_worker *w);
 /* Handles the lines that were read. */
 int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err);
 

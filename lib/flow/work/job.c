@@ -1,4 +1,4 @@
-/* What the roles do with a job: claim it, step it with its lines, refuse it, escalate. */
+/* The functions for the roles: claim a job, step it with its lines, refuse a message, escalate. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +19,7 @@ static struct amp_span line_trim(struct amp_span line)
     return line;
 }
 
-/* The id and the need of an ack of each line, as our own checks read them. A line that does not
- * pass them never leaves. */
+/* Views a composed line; an invalid line is never sent. */
 static int line_view(struct amp_worker *w, struct amp_span line, struct amp_view *v,
                      struct amp_error *err)
 {
@@ -69,8 +68,8 @@ static int lines_record(struct amp_worker *w, const struct amp_worker_lines *lin
 int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
                     const struct amp_worker_lines *lines, struct amp_error *err)
 {
-    char ids[6][256], id[256];
-    struct amp_store_emit emits[6];
+    char ids[AMP_WORKER_LINES][256], id[256];
+    struct amp_store_emit emits[AMP_WORKER_LINES];
 
     snprintf(id, sizeof id, "%s", job->msg_id);
     if (lines && emits_fill(w, lines, emits, ids, err))
@@ -83,6 +82,14 @@ int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_st
         return -1;
     w->io->dirty = true;
     return lines ? lines_record(w, lines, emits, err) : 0;
+}
+
+int amp_worker_conclude(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+                        const struct amp_worker_lines *lines, uint8_t agent_event,
+                        struct amp_error *err)
+{
+    return amp_worker_step(w, job, step, lines, err) < 0 ? -1
+                                                         : amp_worker_finish(w, agent_event, err);
 }
 
 int amp_worker_escalate(struct amp_worker *w, const struct amp_view *v,
@@ -129,7 +136,7 @@ int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char
                       struct amp_error *err)
 {
     AMP_BUF struct amp_buf nack = {0}, line = {0};
-    char task[256], text[512];
+    char task[256], text[512]; /* why may be err->what */
     enum amp_store_outcome outcome;
     struct amp_worker_lines lines = {.n = 1};
 
@@ -142,7 +149,7 @@ int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char
         return -1;
     lines.v[0] = amp_buf_span(&nack);
     w->opt->note("%.*s: refused: %s: %s", (int)v->id.n, v->id.p, code, text);
-    /* Under the id of something else: an answer, but nothing to remember. */
+    /* The id belongs to another message: the nack is sent, but nothing is recorded. */
     if (!strcmp(code, "duplicate_msg_id"))
         return amp_worker_send(w, amp_buf_span(&nack), err) < 0 ? -1 : 1;
     const struct amp_job_take t = {
@@ -155,7 +162,7 @@ int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char
     if (amp_job_take(w->store, &t, &outcome, err)) {
         if (err->status != AMP_NO)
             return -1;
-        outcome = AMP_STORE_REDELIVERED; /* another message had the id: answered all the same */
+        outcome = AMP_STORE_REDELIVERED; /* another message has the id; answered nevertheless */
     }
     if (outcome == AMP_STORE_REDELIVERED)
         return amp_worker_send(w, amp_buf_span(&nack), err) < 0 ? -1 : 1;
@@ -185,7 +192,8 @@ int amp_worker_refuse_suspended(struct amp_worker *w, const struct amp_view *v,
                                               NULL, err);
 }
 
-/* The agent's record follows what happens; a step that does not fit says nothing about the job. */
+/* Steps the agent's record; an illegal transition is ignored, because it does not affect the job.
+ */
 static int agent_event(struct amp_worker *w, uint8_t event, const char *task, struct amp_error *err)
 {
     if (!amp_agent_step(w->store, w->opt->agent, event, task, amp_now_ms(), err))
@@ -193,7 +201,7 @@ static int agent_event(struct amp_worker *w, uint8_t event, const char *task, st
     return strcmp(err->code, "illegal_transition") ? -1 : 0;
 }
 
-/* A failure ends in a new start, unless the process is to end. */
+/* After a failure the agent recovers and is ready again, unless the worker ends. */
 static int agent_recover(struct amp_worker *w, struct amp_error *err)
 {
     return agent_event(w, AMP_AGENT_EV_RECOVER, NULL, err) ||
@@ -217,7 +225,7 @@ static int agent_claim(struct amp_worker *w, const char *task, struct amp_error 
     case AMP_AGENT_WAITING_RESOURCES:
     case AMP_AGENT_SCHEDULED:
     case AMP_AGENT_RESUMED:
-        if (!strcmp(st.task, task)) /* it has the task: only the start is left */
+        if (!strcmp(st.task, task)) /* it has the task: only its start is missing */
             return 0;
         break;
     case AMP_AGENT_FAILED: /* a time limit passed */
@@ -230,12 +238,12 @@ static int agent_claim(struct amp_worker *w, const char *task, struct amp_error 
     if (st.state != AMP_AGENT_RUNNABLE && st.state != AMP_AGENT_FAILED &&
         st.state != AMP_AGENT_WAITING && st.state != AMP_AGENT_WAITING_RESOURCES &&
         (amp_agent_register(w->store, w->opt->agent, w->opt->role, amp_now_ms(), err) ||
-         agent_event(w, AMP_AGENT_EV_READY, NULL, err))) /* a life that ended in the middle */
+         agent_event(w, AMP_AGENT_EV_READY, NULL, err))) /* an earlier process was killed */
         return -1;
     return amp_agent_step(w->store, w->opt->agent, AMP_AGENT_EV_ASSIGN, task, amp_now_ms(), err);
 }
 
-/* Says once what a job waits for. */
+/* Reports, once, the suspension that a job waits for. */
 static int wait_note(struct amp_worker *w, const struct amp_job *job, const char *task,
                      struct amp_error *err)
 {
@@ -259,12 +267,12 @@ static int wait_note(struct amp_worker *w, const struct amp_job *job, const char
     else if (st.suspended)
         w->opt->note("%s waits: task %s suspends agent %s until the admin decides %s", job->msg_id,
                      st.cause, w->opt->agent, st.ref);
-    else /* lifted meanwhile */
+    else /* lifted in the meantime */
         return 0;
     return amp_buf_add(&w->waiting, key.data, key.len, err);
 }
 
-/* The task replaced the dispatch, or ended. */
+/* Ends a job whose dispatch was replaced, or whose task has ended. */
 static enum amp_claim job_drop(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                                struct amp_error *err)
 {

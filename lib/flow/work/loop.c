@@ -1,4 +1,4 @@
-/* A worker's loop: taking messages, choosing the next job, and the end. */
+/* A worker's loop: takes messages, chooses the next job, and ends. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "task/task.h"
 
 #define LINE_MAX_BYTES (32u << 20)
-#define WAITING_MAX    64 /* suspended jobs that are passed over at a time */
+#define WAITING_MAX    64 /* suspended jobs that are skipped at a time */
 
 static bool is_addressed(const struct amp_view *v, const char *role)
 {
@@ -25,7 +25,7 @@ static bool is_addressed(const struct amp_view *v, const char *role)
     return false;
 }
 
-/* An acknowledgement or refusal of something that we sent. */
+/* An acknowledgement or a nack of a sent message. */
 static int ack_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
 {
     char by[64];
@@ -38,21 +38,6 @@ static int ack_take(struct amp_worker *w, const struct amp_view *v, struct amp_e
                             amp_now_ms(), err);
 }
 
-static int message_record(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
-{
-    enum amp_store_outcome outcome;
-    return amp_message_record(w->store, v, amp_now_ms(), &outcome, err);
-}
-
-/* The agent's record shows whether it is alive: the ledger need not watch the work. */
-static int message_acknowledge(struct amp_worker *w, const struct amp_view *v,
-                               struct amp_error *err)
-{
-    struct amp_message_answer a = {
-        .stage = AMP_STAGE_READ, .by = w->opt->agent, .supervised = true};
-    return amp_settle_answer(w->store, v->id, &a, amp_now_ms(), NULL, err);
-}
-
 static int message_take(struct amp_worker *w, const struct amp_view *v, struct amp_error *err)
 {
     AMP_BUF struct amp_buf ack = {0}, id = {0};
@@ -62,7 +47,7 @@ static int message_take(struct amp_worker *w, const struct amp_view *v, struct a
     amp_buf_init(&ack, 1 << 16);
     amp_buf_init(&id, 1024);
     amp_span_copy(v->task, task, sizeof task);
-    if (message_record(w, v, err) ||
+    if (amp_message_record(w->store, v, amp_now_ms(), &outcome, err) ||
         amp_compose_ack(v, AMP_STAGE_READ, w->opt->role, NULL, amp_now_ms(), &ack, err) ||
         amp_buf_fmt(&id, err, "ack/%.*s", (int)v->id.n, v->id.p))
         return -1;
@@ -82,10 +67,14 @@ static int message_take(struct amp_worker *w, const struct amp_view *v, struct a
     if (outcome == AMP_STORE_REDELIVERED && v->needs_ack &&
         amp_worker_send(w, amp_buf_span(&ack), err))
         return -1;
-    return message_acknowledge(w, v, err);
+    /* supervised: the agent's record shows whether it is alive, so the ledger sets no time limit.
+     */
+    const struct amp_message_answer read = {
+        .stage = AMP_STAGE_READ, .by = w->opt->agent, .supervised = true};
+    return amp_settle_answer(w->store, v->id, &read, amp_now_ms(), NULL, err);
 }
 
-/* bad: the checks rejected the line (it is in the error log); the view is filled in part. */
+/* bad: the error of an invalid line, or NULL; the view of such a line may be incomplete. */
 static int message_handle(struct amp_worker *w, const struct amp_view *v, const char *bad,
                           struct amp_error *err)
 {
@@ -101,7 +90,7 @@ static int message_handle(struct amp_worker *w, const struct amp_view *v, const 
     }
     if (bad)
         w->status = amp_status_worse(w->status, AMP_NO);
-    /* What refers to an id that is cut at its NUL is about another message. */
+    /* An id with a NUL would be cut, and the answer would name another message. */
     if (bad && v->id.n && memchr(v->id.p, '\0', v->id.n))
         return 0;
     if (!ours) {
@@ -134,7 +123,7 @@ int amp_worker_take_lines(struct amp_worker *w, struct amp_error *err)
     struct amp_view v;
     int rc;
 
-    /* Each by itself: a refusal may have to suspend a task, which syncs. */
+    /* Not in one batch, because a refusal may suspend a task, which syncs. */
     while ((rc = amp_intake_next(&w->intake, &v, err)) > 0)
         if (message_handle(w, &v, rc == AMP_INTAKE_BAD ? w->intake.bad_code : NULL, err))
             return -1;
@@ -155,7 +144,7 @@ int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_
     return amp_reader_line(reader, rec.line, &opt, view, NULL, NULL, err) < 0 ? -1 : 0;
 }
 
-/* 1: a job was worked on, 0: none is ready now, -1 failure. */
+/* 1: worked on a job, 0: no job is ready, -1: failure. */
 static int job_work(struct amp_worker *w, char waiting[][256], const char **skip, int *n_skip,
                     int64_t *wake_ms, int64_t *open, struct amp_error *err)
 {
@@ -201,7 +190,7 @@ static int jobs_loop(struct amp_worker *w, struct amp_error *err)
             n_skip = 0;
             looked = amp_mono_ms();
         }
-        if (w->io->broken) /* what is not done stays queued, what is not sent in the outbox */
+        if (w->io->broken) /* jobs stay queued, unsent lines stay in the outbox */
             return 0;
         int rc = job_work(w, waiting, skip, &n_skip, &wake, &open, err);
         if (rc < 0)
@@ -280,8 +269,8 @@ static int worker_run(struct amp_worker *w, struct amp_error *err)
     if (amp_agent_register(w->store, o->agent, o->role, amp_now_ms(), err) < 0)
         return -1;
     int rc = amp_git_open(&git, &w->git, err) < 0 ? -1 : amp_worker_open(w, err);
-    /* Where the output had no reader for long, the time to begin has passed: the agent failed, and
-     * recovers when it takes work. */
+    /* If the output had no reader for too long, the agent has failed by its time limit; it recovers
+     * when it takes work. */
     if (rc == 0 &&
         amp_agent_step(w->store, o->agent, AMP_AGENT_EV_READY, NULL, amp_now_ms(), &e) < 0 &&
         strcmp(e.code, "illegal_transition") != 0) {

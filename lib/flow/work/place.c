@@ -1,8 +1,8 @@
 /*
- * The agent's worktree for a job. What is committed on a branch needs no worktree; anything else is
- * kept under a ref, and the directory with it, before another worktree is used. Whoever
- * works in one holds a lock on its .git file, so that a run with another state directory, which
- * has no record of this one, neither takes it nor removes it.
+ * The agent's worktree for a job. Commits on a branch need no worktree. Other changes are kept
+ * under a ref, and their directory is kept, before another worktree is used. A worker locks the
+ * .git file of its worktree, so that a run with another state directory, which has no record of
+ * this worker, neither uses nor removes the worktree.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define PLACES_MAX 9 /* REPO.worktrees/AGENT, AGENT-2, … */
 #define OWN_MAX    16
 
-/* The lock on a worktree: NO "worktree_locked" where another run holds it. */
+/* Locks a worktree. NO "worktree_locked": another run has the lock. */
 static int worktree_hold(const char *worktree, int *fd, struct amp_error *err)
 {
     char path[PATH_MAX + 8];
@@ -47,7 +47,7 @@ static bool is_busy(const char *worktree)
     return worktree_hold(worktree, &fd, &e) && !strcmp(e.code, "worktree_locked");
 }
 
-/* Whether the lock is on this worktree. */
+/* Whether fd is the lock of this worktree. */
 static bool is_held(int fd, const char *worktree)
 {
     char path[PATH_MAX + 8];
@@ -74,8 +74,8 @@ static int own_find(void *ctx, const struct amp_git_worktree *t)
     return s->n == OWN_MAX;
 }
 
-/* Worktrees with the agent's marker that have no record in the state: a crash between making and
- * recording, or a state directory that is gone. What is not committed there is left alone. */
+/* Removes worktrees with the agent's marker that have no record in the state, because of a crash
+ * before the record or a removed state directory. Those with uncommitted changes are left alone. */
 static void own_clear(struct amp_worker *w, const char *repo)
 {
     struct amp_error e;
@@ -93,7 +93,7 @@ static void own_clear(struct amp_worker *w, const char *repo)
     free(s);
 }
 
-/* Forgets the binding and leaves the worktree alone. */
+/* Ends the binding and leaves the worktree alone. */
 static void binding_forget(struct amp_worker *w, struct amp_binding *now)
 {
     const struct amp_binding_step step = {
@@ -112,7 +112,7 @@ static int binding_end(struct amp_worker *w, bool force, struct amp_binding *now
     return amp_unbind(w->store, w->git, &spec, now, err);
 }
 
-/* Copies what nobody committed to a ref. 0 when all of it is there, or there was nothing. */
+/* Copies uncommitted changes to a ref. 0: all were copied, or there are none; -1: not all. */
 static int changes_keep(struct amp_worker *w, const struct amp_binding *b, bool release, char *ref)
 {
     struct amp_error e;
@@ -130,9 +130,9 @@ static int changes_keep(struct amp_worker *w, const struct amp_binding *b, bool 
     return kept == AMP_KEPT_ERROR || kept == AMP_KEPT_PART ? -1 : 0;
 }
 
-/* Gives a worktree up for another one. It is removed unless something in it is not committed or is
- * on no branch, which is kept under a ref. The directory stays then, but for that of an attempt
- * that is repeated (spent): the ref is a full copy. */
+/* Releases a worktree before another one is used. It is removed unless it has uncommitted changes
+ * or commits on no branch. Those are kept under a ref, and the directory stays, unless it is of an
+ * attempt that is repeated (spent) and the ref is a complete copy. */
 static void worktree_vacate(struct amp_worker *w, bool spent, struct amp_binding *now)
 {
     const struct amp_binding was = *now;
@@ -149,7 +149,7 @@ static void worktree_vacate(struct amp_worker *w, bool spent, struct amp_binding
         return binding_forget(w, now);
     }
     bool copied = !changes_keep(w, &was, spent, ref);
-    /* A commit that only lacked a ref has one now: then the directory may go after all. */
+    /* Commits on no branch have a ref now: then the directory can be removed. */
     if (!binding_end(w, spent && copied, now, &e)) {
         if (*ref)
             w->opt->note("%s: removed; its commits on no branch are kept as %s (git show %s)",
@@ -174,7 +174,7 @@ static int place_bind(struct amp_worker *w, const struct amp_bind_spec *spec,
     return -1;
 }
 
-/* The first place that is free or can be made so. */
+/* Binds the first directory that is free or can be freed. */
 static int place_find(struct amp_worker *w, const struct amp_bind_spec *spec,
                       struct amp_binding *now, struct amp_error *err)
 {
@@ -236,12 +236,12 @@ int amp_assignment_bind(struct amp_worker *w, struct amp_assignment *k,
                !access(now.worktree, F_OK) && !place_bind(w, &spec, &now, err)) {
         goto bound;
     } else if (bound && !here && !held) {
-        /* Another repository's, and not of this run: the state may be a copy. */
+        /* Of another repository and not of this run: the state directory may be a copy. */
         if (*now.worktree && now.state != AMP_BINDING_BIND_FAILED)
             w->opt->note("%s: kept: a worktree of %s", now.worktree, now.repo);
         binding_forget(w, &now);
     } else if (bound && held && w->role->disposable && !binding_end(w, true, &now, err)) {
-        ; /* nothing of a review is kept but its verdict and fixes */
+        ; /* of a review only the verdict and the fixes are kept */
     } else if (bound) {
         worktree_vacate(w, same && (p->fresh || w->role->disposable), &now);
     }

@@ -1,10 +1,11 @@
 /*
- * What run and review share: a filter that takes messages for one role, acknowledges them, has an
- * agent work on them one after another, and answers. It polls and never blocks on its output;
- * while an agent works it goes on reading, sending, and looking whether the task was suspended.
+ * The worker, the common part of run and review: a filter that takes the messages for one role,
+ * acknowledges them, runs an agent for one message after another, and answers. It polls and never
+ * blocks on its output. While an agent works, the worker reads, writes, and checks whether the task
+ * was suspended.
  *
- * Crash-safe by its jobs (agent/job/job.h): a message is taken and its acknowledgement queued in
- * one commit, an answer and the job's end in another. What was begun and not answered begins again.
+ * Its jobs make it crash-safe (agent/job/job.h): a message is taken and its acknowledgement queued
+ * in one commit, an answer and the end of the job in another. An unanswered job is started again.
  */
 #ifndef AMP_FLOW_WORK_WORKER_H
 #define AMP_FLOW_WORK_WORKER_H
@@ -24,13 +25,13 @@ struct amp_worker_options {
     char *const *envp;                          /* ours; cleaned for the agent */
     int64_t timeout_ms;                         /* an attempt; 0 none */
     int64_t grace_ms;                           /* between TERM and KILL */
-    int64_t retries;               /* attempts repeated after failures of the machinery */
-    int64_t pause_ms;              /* before a repeat that the agent asked for */
+    int64_t retries;               /* attempts repeated after failures that are not the agent's */
+    int64_t pause_ms;              /* before an attempt that the agent asked to repeat */
     int64_t open_timeout_ms;       /* for a FIFO's other end */
-    int64_t output_bytes;          /* of stdout and of stderr that are kept */
-    const char *const *protected_; /* patterns beside main and master */
-    volatile const int *stop;      /* a signal's number when we must end */
-    /* note: a warning for a person; progress: what happens. Neither may be NULL. */
+    int64_t output_bytes;          /* limit of the stored stdout and of the stored stderr */
+    const char *const *protected_; /* branch patterns in addition to main and master */
+    volatile const int *stop;      /* the number of the signal that ends the run, or 0 */
+    /* note prints a warning, progress prints progress. Neither may be NULL. */
     void (*note)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
     void (*progress)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
     void (*say)(void *ctx, const struct amp_finding *f, const struct amp_line_place *at);
@@ -41,18 +42,19 @@ struct amp_worker_options {
 struct amp_worker;
 struct amp_worker_role {
     enum amp_kind takes;
-    bool disposable; /* nothing in its worktree is worth keeping at the end */
-    /* Whether the message is refused before it is taken; bad is the code of the first error when
-     * the checks rejected it, else NULL. 0: take it; 1: it is refused and answered. */
+    bool disposable; /* its worktree may be removed with its uncommitted changes */
+    /* Checks a message before it is taken; bad: the code of its first error, or NULL for a valid
+     * message. 0: take it; 1: it was refused and answered; -1: failure. */
     int (*admit)(struct amp_worker *w, const struct amp_view *v, const char *bad,
                  struct amp_error *err);
-    /* Works on a job. 0: it made its step; 1: it has to wait (suspended). */
+    /* Works on a job. 0: the job made a step; 1: it has to wait (suspended); -1: failure. */
     int (*work)(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                 struct amp_error *err);
-    /* A nack came. 1: it is about something of the role's own; 0: about a message that was sent.
-     * NULL: always the latter. */
+    /* Takes a nack. 1: the role handled it; 0: it is about a sent message; -1: failure. NULL: all
+     * nacks are about sent messages. */
     int (*nacked)(struct amp_worker *w, const struct amp_view *v, struct amp_error *err);
-    /* Whether a message is for this worker; NULL: it is of the kind, and names the role. */
+    /* Whether a message is for this worker; NULL: it has the kind `takes` and is addressed to the
+     * role. */
     bool (*ours)(const struct amp_view *v);
 };
 
@@ -63,62 +65,68 @@ struct amp_worker {
     struct amp_store *store;
     struct amp_git *git;
     char state_dir[PATH_MAX]; /* absolute */
-    int lock;                 /* nobody else acts as this agent */
-    int tree;                 /* nobody else works in its worktree; -1 none */
+    int lock;                 /* the lock of the agent's name */
+    int tree;                 /* the lock of its worktree; -1: none */
     struct amp_intake intake;
-    struct amp_reader *job_reader, *ref_reader, *own_reader; /* three views at a time */
-    struct amp_buf message;                                  /* the line of the job at work */
+    struct amp_reader *job_reader, *ref_reader, *own_reader; /* up to three views at a time */
+    struct amp_buf message;                                  /* the message of the current job */
     struct amp_worker_io *io;
-    struct amp_buf waiting; /* jobs that were reported as waiting, and for what */
+    struct amp_buf waiting; /* the jobs, with their suspensions, that were reported as waiting */
     int64_t seen_ms, looked_ms;
-    bool halted;      /* the task at work or the agent was suspended */
-    const char *task; /* at work, or NULL */
+    bool halted;      /* the current task or the agent was suspended */
+    const char *task; /* the current one, or NULL */
     enum amp_status status;
 };
 
-/* Runs until the input ends and no job is left that could go on. Returns 0 and the status to
- * report in *status. */
+/* Runs until the input ends and no job can continue. Returns 0 and the exit status in *status. */
 int amp_worker_run(struct amp_store *s, const struct amp_worker_options *opt,
                    const struct amp_worker_role *role, void *ctx, enum amp_status *status,
                    struct amp_error *err);
 
-/* The same in parts, for those with a loop of their own: the two ends, the readers, no agent. */
+/* For workers with a loop of their own: opens input, output and readers; there is no agent. */
 int amp_worker_open(struct amp_worker *w, struct amp_error *err);
 void amp_worker_close(struct amp_worker *w); /* also after a failed open */
+/* Whether the input has ended or the output has lost its reader. */
+bool amp_worker_ended(const struct amp_worker *w);
 
 /* For the roles. */
 
-/* One turn of reading, sending and looking after things; waits at most wait_ms, also for fds[]
- * (revents are filled). */
+/* One turn of reading and writing; waits at most wait_ms, also for fds[], and fills their revents.
+ */
 struct pollfd;
 int amp_worker_turn(struct amp_worker *w, struct pollfd *fds, unsigned n_fds, int64_t wait_ms,
                     struct amp_error *err);
 
-/* What a message is escalated for; critical, so that its task and agents are suspended. */
+/* The reason of an escalation. It is critical: it suspends its task and the task's agents. */
 struct amp_worker_trouble {
     const char *type, *what;
     const char *const *suggested;
 };
 
-/* Refuses a message that was not taken, for good: a nack and, with a trouble, an escalation (which
- * suspends before it is sent). 1: refused. */
+/* Refuses a message that was not taken: sends a nack and, with a trouble, an escalation, after the
+ * suspensions. 1: refused; -1: failure. */
 int amp_worker_refuse(struct amp_worker *w, const struct amp_view *v, const char *code,
                       const char *why, bool retryable, const struct amp_worker_trouble *trouble,
                       struct amp_error *err);
-/* The same for a message whose task is suspended. 0: it is not. */
+/* The same for a message whose task is suspended; 0: it is not suspended. */
 int amp_worker_refuse_suspended(struct amp_worker *w, const struct amp_view *v,
                                 struct amp_error *err);
 
-/* A step of the job at work with the lines that it sends. Messages of ours that need an
- * acknowledgement are recorded in the ledger. */
+/* A step of the current job with the lines that it sends. Lines that need an acknowledgement are
+ * recorded in the ledger. lines may be NULL. */
+#define AMP_WORKER_LINES 2
 struct amp_worker_lines {
-    struct amp_span v[6]; /* lines, LF or not */
+    struct amp_span v[AMP_WORKER_LINES]; /* with or without LF */
     uint32_t n;
 };
 int amp_worker_step(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
                     const struct amp_worker_lines *lines, struct amp_error *err);
+/* The same as the end of an attempt: then amp_worker_finish. */
+int amp_worker_conclude(struct amp_worker *w, struct amp_job *job, struct amp_job_step *step,
+                        const struct amp_worker_lines *lines, uint8_t agent_event,
+                        struct amp_error *err);
 
-/* An escalation of ours: composed, its task and agents suspended; the line is appended to out. */
+/* Appends an escalation to out and suspends its task and agents. */
 int amp_worker_escalate(struct amp_worker *w, const struct amp_view *v,
                         const struct amp_worker_trouble *trouble, struct amp_buf *out,
                         struct amp_error *err);
@@ -129,22 +137,25 @@ enum amp_claim {
     AMP_CLAIM_WAITS,   /* the task or the agent is suspended */
     AMP_CLAIM_DROPPED, /* the job was refused (stale, ended) and stepped */
 };
-/* Takes the agent and the task for a job. dispatch: the dispatch that the work belongs to. */
+/* Takes the agent and the task for a job. dispatch: of the work, or empty. */
 enum amp_claim amp_worker_claim(struct amp_worker *w, struct amp_job *job, const struct amp_view *v,
                                 struct amp_span dispatch, struct amp_error *err);
 
 /* The agent's record after its work: COMPLETE, FAIL (and recovered), SUSPEND or SHUTDOWN. */
 int amp_worker_finish(struct amp_worker *w, uint8_t agent_event, struct amp_error *err);
 
-/* A ledger message viewed by `reader` (the role uses ref_reader); keep holds its bytes. NO
+/* Views a message of the ledger with `reader` (roles use ref_reader); `keep` holds its bytes. NO
  * unknown_ref. */
 int amp_worker_find(struct amp_worker *w, struct amp_reader *reader, struct amp_span id,
                     struct amp_buf *keep, struct amp_view *view, struct amp_error *err);
 
-/* Gives the agent's worktree up and removes it, unless something in it was not committed. */
+/* Ends the binding of the agent's worktree and removes the worktree, unless it has uncommitted
+ * changes. */
 void amp_worker_unbind(struct amp_worker *w);
 
-/* Whether a failure is about the job, and so its answer; others are failures of the machinery. */
+/* Whether a failure is caused by the job, so that it becomes its answer; other failures end the
+ * run.
+ */
 bool amp_worker_is_cause(const struct amp_error *err);
 
 #endif

@@ -42,7 +42,7 @@ int amp_compose_review(const struct amp_review_args *a, struct amp_buf *out,
                        char id_out[AMP_MSG_ID_MAX], struct amp_error *err);
 
 /* The task of an escalation about work that is not AMP's: every one needs some. It names no task,
- * and is never a key: hitl/subject.h finds what such an escalation is about. */
+ * and is never a key: hitl/record.h finds what such an escalation is about. */
 #define AMP_TASK_NONE "T-0000-000"
 
 #endif
