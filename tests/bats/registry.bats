@@ -173,9 +173,12 @@ bob agent_unreachable ann,bob agent_unreachable bob" ]
 @test "who was late or unreachable registers again, or leaves" {
   join ann
   join bob
+  join cid
   beats() { agent-registry heartbeat --emit --count 2 --interval 100ms --timeout 50ms --misses "$1" </dev/null >>events.ndjson; }
   beats 1000
-  [ "$(state_of ann) $(state_of bob)" = "LATE LATE" ]
+  [ "$(state_of ann) $(state_of bob) $(state_of cid)" = "LATE LATE LATE" ]
+  agent-registry deregister cid >>events.ndjson
+  [ "$(agent-registry list --json | jq -r .agent_id | paste -sd ' ')" = "ann bob" ]
   join ann
   [ "$(state_of ann)" = REACHABLE ]
   beats 1
