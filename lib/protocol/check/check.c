@@ -54,6 +54,16 @@ bool amp_check_waives(struct amp_check *c, unsigned what)
     return c->waives & what;
 }
 
+bool amp_check_string(struct amp_check *c, uint32_t tok, struct amp_span *out)
+{
+    if (tok == AMP_TOK_NONE || c->v->tape->tok[tok].type != AMP_JSON_STRING)
+        return false;
+    if (amp_fill_text(c->v->tape, tok, c->arena, out, NULL) == 0)
+        return true;
+    c->failed = true;
+    return false;
+}
+
 const char *amp_check_text(struct amp_check *c, struct amp_span text, size_t most)
 {
     bool cut = text.n > most;
@@ -250,6 +260,16 @@ void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char 
         fault.name = amp_span_str(last + 1);
         fault.show_found = false;
     }
+    va_list args;
+    va_start(args, fmt);
+    fault_add(c, &fault, fmt, args);
+    va_end(args);
+}
+
+void amp_check_token(struct amp_check *c, enum amp_severity severity, const char *code,
+                     const char *rule, uint32_t tok, const char *expected, const char *fmt, ...)
+{
+    struct amp_fault fault = {severity, code, rule, tok, .expected = expected, .show_found = true};
     va_list args;
     va_start(args, fmt);
     fault_add(c, &fault, fmt, args);

@@ -52,11 +52,20 @@ void amp_check_rule(struct amp_check *c, enum amp_severity severity, const char 
                     const char *rule, const char *pointer, const char *expected, const char *fmt,
                     ...) __attribute__((format(printf, 7, 8)));
 
+/* The same for a rule about a token of the view's tape. */
+void amp_check_token(struct amp_check *c, enum amp_severity severity, const char *code,
+                     const char *rule, uint32_t tok, const char *expected, const char *fmt, ...)
+    __attribute__((format(printf, 7, 8)));
+
 /* Adds a finding for a schema violation, with the protocol's code. */
 struct amp_violation;
 struct amp_code_row;
 void amp_check_violation(struct amp_check *c, const struct amp_violation *v,
                          const struct amp_code_row *codes);
+
+/* Reads the decoded text of a string token. False: AMP_TOK_NONE, another type, or no memory, which
+ * is remembered in `failed`. */
+bool amp_check_string(struct amp_check *c, uint32_t tok, struct amp_span *out);
 
 /* Whether the options waive this requirement of an AOP RESPONSE (AMP_WAIVES_). */
 bool amp_check_waives(struct amp_check *c, unsigned what);

@@ -44,10 +44,10 @@ void amp_rtp_rules(struct amp_check *c);
 /* The values of failureClass: X(word). */
 #define AMP_RTP_FAILURE_LIST(X)                                                                    \
     X("failed_terminal")                                                                           \
-    X("dependency_missing") X("dependency_unavailable") X("capability_unavailable")                \
-        X("version_incompatible") X("approval_required") X("timeout") X("authz_denied")            \
-            X("invalid_target") X("overloaded") X("execution_error") X("policy_blocked")           \
-                X("transport_error") X("unknown")
+    X("dependency_missing")                                                                        \
+    X("dependency_unavailable") X("capability_unavailable") X("version_incompatible")              \
+        X("approval_required") X("timeout") X("authz_denied") X("invalid_target") X("overloaded")  \
+            X("execution_error") X("policy_blocked") X("transport_error") X("unknown")
 
 /* The class that a failureClass is read as: the one that it names or hints at, else the one that
  * the summary of the error hints at, else execution_error. */
@@ -56,7 +56,15 @@ const char *amp_rtp_failure(struct amp_span word, struct amp_span summary);
 void amp_rtp_failure_class(struct amp_check *c, uint32_t object, const char *pointer,
                            const char *also);
 
-/* An ack "failed_terminal" about the event. */
+/* Appends the answer about an event, one line with LF: an ack (RECEIVED: accepted, FULFILLED:
+ * processed, REJECTED and FAILED: failed_terminal), or a dead_letter. It repeats the correlation id
+ * and is addressed to the event's source. NO unsupported_stage for any other stage. */
+struct amp_answer; /* protocol/terms.h */
+int amp_rtp_answer(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
+                   struct amp_error *err);
+
+/* The refusal, an ack "failed_terminal"; 1 for an ack and for an event without an id. See spec.h.
+ */
 int amp_rtp_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                    struct amp_buf *out, struct amp_error *err);
 

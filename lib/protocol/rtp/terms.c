@@ -4,7 +4,6 @@
 
 #include <amp/base/id.h>
 
-#include "protocol/rtp/answer.h"
 #include "protocol/rtp/rtp.h"
 #include "protocol/terms.h"
 
@@ -16,21 +15,7 @@ static bool is_answerable(const struct amp_view *of)
 static int answer_write(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                         struct amp_error *err)
 {
-    if (!is_answerable(of))
-        return amp_terms_record(of, a, out, err);
-    bool known = amp_rtp_kind_of(of) < AMP_RTP_CATALOG;
-    struct amp_rtp_answer to = {.id = of->id,
-                                .type = known ? of->type : AMP_SPAN(""),
-                                .source = of->from,
-                                .correlation = of->correlation,
-                                .node = a->node ? a->node : a->by,
-                                .by = a->by,
-                                .sequence = a->sequence,
-                                .retryable = a->retryable,
-                                .now_ms = a->now_ms};
-    struct amp_span code = amp_span_str(a->code), note = amp_span_str(a->note);
-    return a->is_dead ? amp_rtp_notice(&to, "dead_letter", code, note, out, err)
-                      : amp_rtp_ack(&to, a->stage, code, note, out, err);
+    return is_answerable(of) ? amp_rtp_answer(of, a, out, err) : amp_terms_record(of, a, out, err);
 }
 
 static int duplicate_write(const struct amp_view *of, const struct amp_answer *a,
@@ -59,8 +44,8 @@ static int next_id(const struct amp_view *of, int64_t now_ms, char out[AMP_MSG_I
 static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
 {
     const struct amp_view *v = e->v;
-    uint32_t trace = amp_tape_get(v->tape, 0, AMP_SPAN("trace"));
-    if (trace == AMP_TOK_NONE || v->tape->tok[trace].type != AMP_JSON_OBJECT)
+    uint32_t trace = amp_object_get(v->tape, 0, "trace", AMP_JSON_OBJECT);
+    if (trace == AMP_TOK_NONE)
         return amp_fail(e->err, AMP_NO, "bad_value", "an event without trace has no attempts");
     if (amp_edit_text(e, 0, "eventId", amp_span_str(a->id)) < 0 ||
         amp_edit_text(e, 0, "sourceNodeId", amp_span_str(a->node)) < 0 ||
@@ -144,8 +129,7 @@ static bool work_name(const struct amp_view *v, struct amp_work *out)
 
 static bool is_retryable(const struct amp_view *v)
 {
-    uint32_t tok = amp_tape_pointer(v->tape, 0, AMP_SPAN("/payload/retryable"));
-    return tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_TRUE;
+    return amp_object_get(v->tape, v->payload, "retryable", AMP_JSON_TRUE) != AMP_TOK_NONE;
 }
 
 /* A failure is an end like another: the work was done and reported. */

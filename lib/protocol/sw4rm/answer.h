@@ -1,19 +1,14 @@
-/* What we say in SW4RM of a message's delivery: refusals on the way, and the outcome of what was
- * done before. Each is addressed to the message's producer, as {"to":…,"msg":…}, because the
- * envelope names no recipient. They append one line with LF. */
+/* Messages of SW4RM about a delivery: acknowledgements, refusals, the outcome of an earlier
+ * attempt. The envelope names no recipient, so each is {"to":…,"msg":…}, addressed to the producer
+ * of the message that it answers. Functions append one line with LF. */
 #ifndef AMP_PROTOCOL_SW4RM_ANSWER_H
 #define AMP_PROTOCOL_SW4RM_ANSWER_H
 
 #include <amp/json/writer.h>
-#include <amp/protocol/protocol.h>
 
-/* The message that is answered, and the answer's number among what its own producer says. */
-struct amp_answered {
-    struct amp_span id, producer, correlation;
-    int64_t sequence; /* 0: one by the clock */
-};
+#include "protocol/terms.h"
 
-/* The envelope around what we say, a JSON object. */
+/* Writes an envelope around a payload, a JSON object. */
 struct amp_sw4rm_said {
     const char *from, *type, *token;
     struct amp_span correlation; /* empty: a new one */
@@ -22,33 +17,24 @@ struct amp_sw4rm_said {
 void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
                         struct amp_span payload);
 
-/* A code as the protocol writes it, cut to fit. */
+/* The code in capitals, cut to fit. */
 void amp_sw4rm_capitals(struct amp_span code, char *out, size_t size);
 
-/* An ACKNOWLEDGEMENT that names the stage where it ended (REJECTED, FAILED, TIMED_OUT) and why. The
- * code is written in capitals. */
-int amp_sw4rm_nack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span code,
-                   struct amp_span note, const char *from, int64_t now_ms, struct amp_buf *out,
-                   struct amp_error *err);
-
-/* An ACKNOWLEDGEMENT of a stage that was reached; note and result (a JSON value) may be empty. */
-int amp_sw4rm_ack(const struct amp_answered *of, enum amp_ack_stage stage, struct amp_span note,
-                  struct amp_span result, const char *from, int64_t now_ms, struct amp_buf *out,
+/* An ACKNOWLEDGEMENT (DATA, if its result is large): of a stage that was reached, with the note and
+ * the result unless empty; or of the stage REJECTED, FAILED or TIMED_OUT, with the code in capitals
+ * and the note. */
+int amp_sw4rm_ack(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
                   struct amp_error *err);
 
-/* HITL_DECISION (§15.2), the answer to an invocation; patch: base64, or NULL. DATAERR buffer_full.
- */
-struct amp_sw4rm_decided {
-    const char *invocation, *action, *rationale, *patch, *op;
-};
-int amp_sw4rm_decision(const struct amp_answered *of, const struct amp_sw4rm_decided *what,
-                       const char *from, int64_t now_ms, struct amp_buf *out,
-                       struct amp_error *err);
+/* HITL_DECISION (§15.2), the answer to an invocation. DATAERR buffer_full. */
+struct amp_operator_answer; /* protocol/question.h */
+int amp_sw4rm_decision(const struct amp_view *of, const struct amp_answer *a,
+                       const char *invocation, const struct amp_operator_answer *d,
+                       struct amp_buf *out, struct amp_error *err);
 
 /* DUPLICATE_DETECTED: the outcome of the first attempt (§21). */
-struct amp_first_attempt; /* protocol/terms.h */
-int amp_sw4rm_duplicate(const struct amp_answered *of, const struct amp_first_attempt *first,
-                        const char *from, int64_t now_ms, struct amp_buf *out,
+int amp_sw4rm_duplicate(const struct amp_view *of, const struct amp_answer *a,
+                        const struct amp_first_attempt *first, struct amp_buf *out,
                         struct amp_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* The codes of SW4RM 0.5.0: see meaning.h. Read in either case; those that checking itself finds
- * come first, the others travel in acknowledgements and tool errors. */
+/* The codes of SW4RM 0.5.0, which are valid in either case: see meaning.h. The first ones are those
+ * of checks, the others are in acknowledgements and tool errors. */
 #include <stddef.h>
 
 #include "protocol/codes/meanings.h"

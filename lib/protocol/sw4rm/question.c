@@ -1,9 +1,9 @@
-/* SW4RM: invocations of a human and the decisions about them (§15). */
+/* SW4RM: questions to a person (HITL_INVOCATION) and the decisions about them (§15). */
 #include "protocol/question.h"
 #include "protocol/compose/json.h"
 #include "protocol/sw4rm/answer.h"
 
-/* An invocation is for whoever is the human here, also where it names nobody. */
+/* Every invocation asks the person here, whether or not it names a recipient. */
 static bool question_asks(const struct amp_view *v)
 {
     return v->kind == AMP_KIND_ESCALATION;
@@ -60,34 +60,34 @@ static const char *question_proposed(const json_t *message, size_t i)
     return action ? action : "";
 }
 
-static struct amp_answered answered(const struct amp_asked *q)
+static struct amp_view message_view(const struct amp_asked *q)
 {
-    return (struct amp_answered){.id = amp_span_str(q->id),
-                                 .producer = amp_span_str(amp_json_str(q->message, "producer_id")),
-                                 .correlation =
-                                     amp_span_str(amp_json_str(q->message, "correlation_id")),
-                                 .sequence = q->sequence};
+    return (struct amp_view){.id = amp_span_str(q->id),
+                             .from = amp_span_str(amp_json_str(q->message, "producer_id")),
+                             .correlation =
+                                 amp_span_str(amp_json_str(q->message, "correlation_id"))};
 }
 
-static int question_decide(const struct amp_asked *q, const struct amp_operator_answer *a,
+static int question_decide(const struct amp_asked *q, const struct amp_operator_answer *d,
                            struct amp_buf *out, struct amp_error *err)
 {
-    const struct amp_answered of = answered(q);
-    const struct amp_sw4rm_decided what = {.invocation = question_name(q->message, q->id),
-                                           .action = a->action,
-                                           .rationale = a->note ? a->note : "",
-                                           .patch = a->patch,
-                                           .op = a->op};
-    return amp_sw4rm_decision(&of, &what, q->by, q->now_ms, out, err);
+    const struct amp_view of = message_view(q);
+    const struct amp_answer a = {.by = q->by, .sequence = q->sequence, .now_ms = q->now_ms};
+    return amp_sw4rm_decision(&of, &a, question_name(q->message, q->id), d, out, err);
 }
 
 static int question_refuse(const struct amp_asked *q, enum amp_ack_stage stage, const char *code,
                            const char *why, bool retryable, struct amp_buf *out,
                            struct amp_error *err)
 {
-    const struct amp_answered of = answered(q);
-    return amp_sw4rm_nack(&of, AMP_STAGE_FAILED, amp_span_str(code), amp_span_str(why), q->by,
-                          q->now_ms, out, err);
+    const struct amp_view of = message_view(q);
+    const struct amp_answer a = {.stage = AMP_STAGE_FAILED,
+                                 .by = q->by,
+                                 .code = code,
+                                 .note = why,
+                                 .sequence = q->sequence,
+                                 .now_ms = q->now_ms};
+    return amp_sw4rm_ack(&of, &a, out, err);
 }
 
 const struct amp_question_terms amp_questions_sw4rm = {

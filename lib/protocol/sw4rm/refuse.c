@@ -1,8 +1,8 @@
 /*
  * SW4RM: the refusal of a line, an ACKNOWLEDGEMENT with stage REJECTED (§13, §21) that repeats the
- * correlation id. The same line refused again bears the same idempotency token, so receivers tell
- * repeated refusals. Apart from the answers, whose tokens need a digest that the checker does not
- * link.
+ * correlation id. The same line always gets the same idempotency token, so that receivers recognise
+ * repeated refusals. answer.c is separate because its tokens need a digest that the checker does
+ * not link.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "protocol/sw4rm/answer.h"
 #include "protocol/sw4rm/sw4rm.h"
 
-/* Its own recommended size, less the other members. */
+/* The recommended size of the message, without its other members. */
 enum { NOTE_MOST = 2048, ID_MOST = 512, PAYLOAD_MOST = 16 * 1024, CODE_MOST = 48 };
 
 void amp_sw4rm_capitals(struct amp_span code, char *out, size_t size)
@@ -49,7 +49,7 @@ void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
     amp_jw_member_text(w, "content_type", "application/json");
     amp_jw_member_int(w, "content_length", (int64_t)payload.n);
     amp_jw_member_text(w, "idempotency_token", said->token);
-    /* Whether such clocks are on is not known; where they are, the member is required. */
+    /* Required if hybrid logical clocks are on, which is not known here. */
     amp_jw_member_text(w, "hlc_timestamp", hlc);
     amp_jw_member_text(w, "timestamp", time);
     amp_jw_key(w, "payload");
@@ -57,7 +57,7 @@ void amp_sw4rm_envelope(struct amp_jw *w, const struct amp_sw4rm_said *said,
     amp_jw_close(w, '}');
 }
 
-/* The protocol's own code, in capitals; the codes of any protocol become one of its. */
+/* The code in capitals; a code that SW4RM does not have becomes one that it has. */
 static void code_of(const struct amp_finding *f, char out[CODE_MOST])
 {
     const char *code = strcmp(f->code, "line_too_long") == 0 ? "oversize_payload"
@@ -71,7 +71,7 @@ static void code_of(const struct amp_finding *f, char out[CODE_MOST])
     amp_sw4rm_capitals(amp_span_str(code), out, CODE_MOST);
 }
 
-/* What was wrong, in one sentence; where it does not fit, without what was found and expected. */
+/* The finding as a sentence; its code if the sentence does not fit. */
 static struct amp_span note_of(const struct amp_finding *f, struct amp_buf *out)
 {
     bool good = amp_buf_fmt(out, NULL, "%s%s", f->field, f->field[0] ? ": " : "") == 0 &&
@@ -79,8 +79,8 @@ static struct amp_span note_of(const struct amp_finding *f, struct amp_buf *out)
     return good ? amp_buf_span(out) : amp_span_str(f->code);
 }
 
-static int payload(const struct amp_view *v, const struct amp_finding *first, struct amp_buf *out,
-                   struct amp_error *err)
+static int payload_write(const struct amp_view *v, const struct amp_finding *first,
+                         struct amp_buf *out, struct amp_error *err)
 {
     char code[CODE_MOST];
     AMP_BUF struct amp_buf note = {0};
@@ -98,7 +98,7 @@ static int payload(const struct amp_view *v, const struct amp_finding *first, st
     return amp_jw_end(&w, err);
 }
 
-/* FNV-1a: the same line has the same token, which is all that is asked of it. */
+/* FNV-1a: the token only has to be the same for the same line. */
 static uint64_t hash_of(struct amp_span s)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -107,25 +107,20 @@ static uint64_t hash_of(struct amp_span s)
     return h;
 }
 
-/* {producer_id}:{operation_type}:{deterministic_hash} over the refused line. */
-static void token(const struct amp_view *v, char out[64])
-{
-    snprintf(out, 64, AMP_REFUSER ":refuse:%016llx", (unsigned long long)hash_of(v->line));
-}
-
 int amp_sw4rm_refuse(const struct amp_view *v, const struct amp_finding *first, int64_t now_ms,
                      struct amp_buf *out, struct amp_error *err)
 {
-    /* Refusals are not refused, or two gates would never be done with each other. */
+    /* A refusal is not refused: two gates would answer each other forever. */
     if (amp_span_is(v->type, "ACKNOWLEDGEMENT"))
         return 1;
     char key[64], who[AMP_REFUSER_MAX];
     AMP_BUF struct amp_buf body = {0};
     struct amp_jw w;
     amp_buf_init(&body, PAYLOAD_MOST);
-    if (payload(v, first, &body, err) < 0)
+    if (payload_write(v, first, &body, err) < 0)
         return -1;
-    token(v, key);
+    /* {producer_id}:{operation_type}:{deterministic_hash} */
+    snprintf(key, sizeof key, AMP_REFUSER ":refuse:%016llx", (unsigned long long)hash_of(v->line));
     struct amp_sw4rm_said said = {.from = who,
                                   .type = "ACKNOWLEDGEMENT",
                                   .token = key,

@@ -1,7 +1,7 @@
 /*
- * SW4RM 0.5.0: what the schemas cannot say about the envelope. Rules also run on lines that their
- * schema refused, so none may rely on a field being there. What the text recommends, or says
- * against its own examples, is a warning.
+ * SW4RM 0.5.0: the rules about the envelope that a schema cannot express. Rules also run on lines
+ * that violate their schema, so any field may be missing. Recommendations, and requirements that
+ * the protocol's own examples violate, are warnings.
  */
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 static const uint8_t hex_digit[256] = {['0' ... '9'] = 1, ['a' ... 'f'] = 1, ['A' ... 'F'] = 1};
 
-/* Whether n bytes, four at a time, are hexadecimal digits. */
-static inline bool hex(const char *text, size_t n)
+/* Whether n bytes, a multiple of four, are hexadecimal digits. */
+static inline bool is_hex(const char *text, size_t n)
 {
     const unsigned char *p = (const unsigned char *)text;
     unsigned good = 1;
@@ -24,12 +24,12 @@ static bool is_uuid4(struct amp_span id)
 {
     const char *p = id.p;
     return id.n == 36 && p[8] == '-' && p[13] == '-' && p[18] == '-' && p[23] == '-' &&
-           p[14] == '4' && memchr("89abAB", p[19], 6) && hex(p, 8) && hex(p + 9, 4) &&
-           hex(p + 14, 4) && hex(p + 19, 4) && hex(p + 24, 12);
+           p[14] == '4' && memchr("89abAB", p[19], 6) && is_hex(p, 8) && is_hex(p + 9, 4) &&
+           is_hex(p + 14, 4) && is_hex(p + 19, 4) && is_hex(p + 24, 12);
 }
 
-/* The protocol demands UUIDs, its own examples have others: a warning, a refusal with --strict. */
-static void uuids(struct amp_check *c)
+/* The protocol requires UUIDs, but its own examples have other ids: a warning. */
+static void ids_check(struct amp_check *c)
 {
     const struct {
         struct amp_span id;
@@ -41,8 +41,8 @@ static void uuids(struct amp_check *c)
                            "a UUID of version 4", "is not a UUID of version 4");
 }
 
-/* There is unicast only. The recipient stands outside the envelope. */
-static void one_recipient(struct amp_check *c)
+/* Messages have one recipient; it is outside the envelope. */
+static void recipient_check(struct amp_check *c)
 {
     if (c->v->n_to > 1)
         amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "unicast", "/to", "one recipient",
@@ -52,8 +52,8 @@ static void one_recipient(struct amp_check *c)
                        "names everybody");
 }
 
-/* {producer_id}:{operation_type}:{deterministic_hash}; a producer's name may have colons. */
-static void token(struct amp_check *c)
+/* {producer_id}:{operation_type}:{deterministic_hash}; a producer_id may contain colons. */
+static void token_check(struct amp_check *c)
 {
     struct amp_span t = c->v->token;
     if (t.n == 0)
@@ -71,7 +71,7 @@ static void token(struct amp_check *c)
                        "does not have the recommended form");
 }
 
-static size_t digits(struct amp_span s, size_t from)
+static size_t digits_count(struct amp_span s, size_t from)
 {
     size_t n = 0;
     while (from + n < s.n && s.p[from + n] >= '0' && s.p[from + n] <= '9')
@@ -82,14 +82,14 @@ static size_t digits(struct amp_span s, size_t from)
 /* "1725552000.000001.node-a": time, counter, node. */
 static bool is_hlc(struct amp_span s)
 {
-    size_t time = digits(s, 0);
+    size_t time = digits_count(s, 0);
     if (time == 0 || time >= s.n || s.p[time] != '.')
         return false;
-    size_t counter = digits(s, time + 1), node = time + 1 + counter;
+    size_t counter = digits_count(s, time + 1), node = time + 1 + counter;
     return counter > 0 && node + 1 < s.n && s.p[node] == '.';
 }
 
-static void hlc(struct amp_check *c)
+static void hlc_check(struct amp_check *c)
 {
     const struct amp_tape *t = c->v->tape;
     uint32_t tok = amp_tape_get(t, 0, AMP_SPAN("hlc_timestamp"));
@@ -109,7 +109,7 @@ static void hlc(struct amp_check *c)
                    "is not a hybrid logical clock");
 }
 
-static void expired(struct amp_check *c)
+static void expiry_check(struct amp_check *c)
 {
     if (c->opt->now_ms > 0 && c->v->expires_ms > 0 && c->v->expires_ms <= c->opt->now_ms)
         amp_check_rule(c, AMP_SEV_ERROR, "ttl_expired", "ttl", "/ttl_ms",
@@ -118,11 +118,11 @@ static void expired(struct amp_check *c)
 
 void amp_sw4rm_rules(struct amp_check *c)
 {
-    one_recipient(c);
-    uuids(c);
-    token(c);
-    hlc(c);
-    expired(c);
+    recipient_check(c);
+    ids_check(c);
+    token_check(c);
+    hlc_check(c);
+    expiry_check(c);
     amp_sw4rm_content_rules(c);
     amp_sw4rm_payload_rules(c);
 }

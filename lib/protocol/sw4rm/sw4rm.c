@@ -1,6 +1,6 @@
 /*
- * SW4RM 0.5.0: the envelope, and how a message is recognised. Its recipient stands outside, as
- * {"to":…,"msg":…}, which the reader takes apart, or in the payload of some shapes.
+ * SW4RM 0.5.0: the envelope, and the detection of a message. The recipient is outside of it, in
+ * {"to":…,"msg":…}, which the reader splits, or in the payload of some shapes.
  */
 #include <stddef.h>
 #include <string.h>
@@ -9,8 +9,7 @@
 
 #define V(field) offsetof(struct amp_view, field)
 
-/* The last rows are of no interest to the rules. */
-enum { VIEW_ROWS = 3 };
+enum { VIEW_ROWS = 3 }; /* the last rows, which the rules do not read */
 static const struct amp_fill_row envelope[] = {
     {AMP_AT("/message_type"), AMP_AS_TEXT, V(type), 0, NULL},
     {AMP_AT("/message_id"), AMP_AS_TEXT, V(id), 0, NULL},
@@ -38,20 +37,19 @@ static const struct amp_mark marks[] = {
     {NULL, NULL, false, false},
 };
 
-static enum amp_detected detect(const struct amp_tape *t, uint32_t object)
+static enum amp_detected object_detect(const struct amp_tape *t, uint32_t object)
 {
-    if (amp_object_has(t, object, "message_id"))
-        return AMP_DETECT_ALWAYS;
-    return amp_object_has(t, object, "message_type") &&
-                   (amp_object_has(t, object, "correlation_id") ||
-                    amp_object_has(t, object, "producer_id"))
+    return amp_object_has(t, object, "message_id") ||
+                   (amp_object_has(t, object, "message_type") &&
+                    (amp_object_has(t, object, "correlation_id") ||
+                     amp_object_has(t, object, "producer_id")))
                ? AMP_DETECT_ALWAYS
                : AMP_DETECT_NEVER;
 }
 
-/* The payload names the recipient of some shapes. */
-static int recipient(struct amp_view *v, struct amp_span to, struct amp_pool *arena,
-                     struct amp_error *err)
+/* Sets the recipient that a payload names, unless the outer object has one. */
+static int recipient_set(struct amp_view *v, struct amp_span to, struct amp_pool *arena,
+                         struct amp_error *err)
 {
     if (v->n_to > 0 || to.n == 0)
         return 0;
@@ -63,40 +61,39 @@ static int recipient(struct amp_view *v, struct amp_span to, struct amp_pool *ar
     return 0;
 }
 
-/* What the scheduler's commands say: for whom, and how urgent. */
-static int command(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+/* The recipient and the priority of a scheduler's command. */
+static int command_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     struct amp_span agent = {NULL, 0};
     uint32_t tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("priority"));
     int64_t n;
-    if (tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_NUMBER &&
-        amp_tok_int(v->tape, tok, &n))
+    if (tok != AMP_TOK_NONE && amp_tok_int(v->tape, tok, &n))
         v->priority = n;
-    tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("agent_id"));
-    if (tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_STRING &&
-        amp_fill_text(v->tape, tok, arena, &agent, err) < 0)
+    tok = amp_object_get(v->tape, v->payload, "agent_id", AMP_JSON_STRING);
+    if (tok != AMP_TOK_NONE && amp_fill_text(v->tape, tok, arena, &agent, err) < 0)
         return -1;
-    return recipient(v, agent, arena, err);
+    return recipient_set(v, agent, arena, err);
 }
 
-/* It was sent when its time to live began, which a bare view does not say. */
+/* The time to live counts from the timestamp, which a bare view lacks. */
 static void bare_finish(struct amp_view *v)
 {
-    uint32_t sent = v->ttl_ms > 0 ? amp_tape_get(v->tape, 0, AMP_SPAN("timestamp")) : AMP_TOK_NONE;
     int64_t ms;
-    if (sent != AMP_TOK_NONE && v->tape->tok[sent].type == AMP_JSON_STRING &&
-        amp_time_parse(amp_tok_raw(v->tape, sent), &ms) && ms > 0 && v->ttl_ms < INT64_MAX - ms) {
+    if (v->ttl_ms <= 0)
+        return;
+    uint32_t sent = amp_object_get(v->tape, 0, "timestamp", AMP_JSON_STRING);
+    if (sent != AMP_TOK_NONE && amp_time_parse(amp_tok_raw(v->tape, sent), &ms) && ms > 0 &&
+        v->ttl_ms < INT64_MAX - ms) {
         v->expires_ms = ms + v->ttl_ms;
         v->ttl_ms = 0;
     }
 }
 
-static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
+static int view_finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *err)
 {
     uint32_t ttl = amp_tape_get(v->tape, 0, AMP_SPAN("ttl_ms"));
     int64_t ms;
-    if (ttl != AMP_TOK_NONE && v->tape->tok[ttl].type == AMP_JSON_NUMBER &&
-        amp_tok_int(v->tape, ttl, &ms) && ms > 0) {
+    if (ttl != AMP_TOK_NONE && amp_tok_int(v->tape, ttl, &ms) && ms > 0) {
         if (v->created_ms > 0 && ms < INT64_MAX - v->created_ms)
             v->expires_ms = v->created_ms + ms;
         else if (v->created_ms <= 0)
@@ -110,18 +107,18 @@ static int finish(struct amp_view *v, struct amp_pool *arena, struct amp_error *
             v->task = v->body.escalation.task;
         return 0;
     case AMP_KIND_WORKTREE:
-        return recipient(v, v->body.worktree.agent, arena, err);
+        return recipient_set(v, v->body.worktree.agent, arena, err);
     case AMP_KIND_HANDOFF:
-        return v->body.handoff.answered ? 0 : recipient(v, v->body.handoff.to, arena, err);
+        return v->body.handoff.answered ? 0 : recipient_set(v, v->body.handoff.to, arena, err);
     default:
-        return amp_span_is(v->type, "CONTROL") ? command(v, arena, err) : 0;
+        return amp_span_is(v->type, "CONTROL") ? command_finish(v, arena, err) : 0;
     }
 }
 
 const struct amp_spec amp_spec_sw4rm = {
     .protocol = AMP_PROTO_SW4RM,
     .history = 1u << AMP_KIND_ACK | 1u << AMP_KIND_NACK | 1u << AMP_KIND_TOOL_RESULT,
-    .detect = detect,
+    .detect = object_detect,
     .detect_last = true,
     .outer_to = true,
     .id = "message_id",
@@ -135,7 +132,7 @@ const struct amp_spec amp_spec_sw4rm = {
     .schema = "sw4rm/envelope.json",
     .codes = codes,
     .refuse = amp_sw4rm_refuse,
-    .finish = finish,
+    .finish = view_finish,
     .bare_finish = bare_finish,
     .rules = amp_sw4rm_rules,
 };

@@ -1,13 +1,13 @@
-/* What the files of SW4RM 0.5.0 share. */
+/* SW4RM 0.5.0: types, shapes, rules and refusals. */
 #ifndef AMP_PROTOCOL_SW4RM_H
 #define AMP_PROTOCOL_SW4RM_H
 
 #include "protocol/check/check.h"
 #include "protocol/spec.h"
 
-/* X(id, word, recommended most bytes of the payload, kind, usual shape of a JSON object): the
- * eleven types of §11 and HITL_DECISION, which §15 demands as a message. Where no size is
- * recommended, DATA's stands. */
+/* The eleven types of §11 and HITL_DECISION, which §15 requires as a message: X(id, word,
+ * recommended largest payload in bytes, kind, usual shape of a JSON object). A type without a
+ * recommended size has that of DATA. */
 #define AMP_SW4RM_TYPE_LIST(X)                                                                     \
     X(CONTROL, "CONTROL", 64 * 1024, OTHER, CONTROL)                                               \
     X(DATA, "DATA", 16 * 1024 * 1024, OTHER, NONE)                                                 \
@@ -28,10 +28,10 @@ enum amp_sw4rm_type {
 #undef X
         AMP_SW4RM_TYPE_COUNT
 };
-/* AMP_SW4RM_TYPE_COUNT when the word is none of them. */
+/* AMP_SW4RM_TYPE_COUNT for any other word. */
 enum amp_sw4rm_type amp_sw4rm_type(struct amp_span word);
 
-/* X(id, kind, body table, schema): what a message with a JSON payload can be. */
+/* The shapes of messages with a JSON payload: X(id, kind, body table, schema). */
 #define AMP_SW4RM_SHAPE_LIST(X)                                                                    \
     X(ACK, ACK, &ack, "ack")                                                                       \
     X(NACK, NACK, &ack, "nack")                                                                    \
@@ -99,28 +99,28 @@ enum amp_sw4rm_shape {
 #define X(id, kind, body, schema) AMP_SHAPE_##id,
     AMP_SW4RM_SHAPE_LIST(X)
 #undef X
-        AMP_SHAPE_NONE /* no shape of its own, or none that is known */
+        AMP_SHAPE_NONE /* no known shape */
 };
-/* The shape of a message with a JSON payload, or without one. */
+/* The shape of a message whose payload is JSON or missing. */
 enum amp_sw4rm_shape amp_sw4rm_shape(const struct amp_view *v, enum amp_sw4rm_type type);
 
 /* The rows of all shapes, and the row of a message. */
 extern const struct amp_kind_row amp_sw4rm_rows[];
 const struct amp_kind_row *amp_sw4rm_kind_of(const struct amp_view *v);
-/* The shape that a row stands for; AMP_SHAPE_NONE for others and for NULL. */
+/* The shape of a row; AMP_SHAPE_NONE for any other row and NULL. */
 enum amp_sw4rm_shape amp_sw4rm_shape_of(const struct amp_kind_row *row);
 
-/* What a content type says about how the payload stands in the line. */
+/* The encoding of a payload in the line, by its content type. */
 enum amp_sw4rm_content {
-    AMP_SW4RM_JSON,  /* the value itself */
+    AMP_SW4RM_JSON,  /* a JSON value */
     AMP_SW4RM_TEXT,  /* a string */
     AMP_SW4RM_BYTES, /* a string of base64 */
-    AMP_SW4RM_OTHER, /* a string: text or base64, nobody knows */
+    AMP_SW4RM_OTHER, /* a string: text or base64 */
 };
 enum amp_sw4rm_content amp_sw4rm_content(struct amp_span content_type);
 
-/* Whether the text is base64, in the alphabet of RFC 4648 §4 or §5, padded or not; *bytes is the
- * length of what it stands for. */
+/* Whether the text is base64, in the alphabet of RFC 4648 §4 or §5, padded or not. If so, *bytes is
+ * the number of decoded bytes. */
 bool amp_sw4rm_base64(struct amp_span text, uint64_t *bytes);
 
 /* The rules about content_type, content_length and the payload's size. */

@@ -8,19 +8,17 @@
 #include "protocol/question.h"
 #include "protocol/sw4rm/answer.h"
 #include "protocol/sw4rm/sw4rm.h"
-#include "protocol/terms.h"
 
 #define YEAR_MS INT64_C(31536000000)
 
-/* SW4RM's word for a code of ours: it has a list of them (§21). The note says what it stands for.
- */
+/* The code of SW4RM's list (§21) for a code of these tools. The note repeats a replaced code. */
 static const char *sw4rm_code(const struct amp_answer *a)
 {
     static const char *const forbidden[] = {"rejected", "unsigned", "suspended"};
     const char *code = a->code && *a->code ? a->code : "rejected";
     for (const char *c = code; *c; c++)
         if (!isalpha((unsigned char)*c) && *c != '_')
-            return code; /* somebody's own, which the list leaves room for */
+            return code; /* an application's own code, which the list allows */
     for (const struct amp_meaning *m = amp_meanings_sw4rm; m->code; m++)
         if (strcasecmp(m->code, code) == 0)
             return code;
@@ -30,31 +28,25 @@ static const char *sw4rm_code(const struct amp_answer *a)
     return a->retryable ? "agent_unavailable" : "validation_error";
 }
 
-static int refusal_write(const struct amp_answered *to, const struct amp_answer *a,
-                         struct amp_buf *out, struct amp_error *err)
-{
-    const char *code = sw4rm_code(a), *said = a->note ? a->note : "";
-    AMP_BUF struct amp_buf note = {0};
-    amp_buf_init(&note, 1 << 16);
-    if (a->code && strcasecmp(code, a->code) != 0 && amp_buf_fmt(&note, err, "%s: ", a->code) < 0)
-        return -1;
-    if (amp_buf_str(&note, said, err) < 0)
-        return -1;
-    return amp_sw4rm_nack(to, a->stage, amp_span_str(code), amp_buf_span(&note), a->by, a->now_ms,
-                          out, err);
-}
-
 static bool is_answerable(const struct amp_view *of)
 {
     return of->from.n > 0;
 }
 
-static struct amp_answered answered(const struct amp_view *of, const struct amp_answer *a)
+static int refusal_write(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
+                         struct amp_error *err)
 {
-    return (struct amp_answered){.id = of->id,
-                                 .producer = of->from,
-                                 .correlation = of->correlation,
-                                 .sequence = a->sequence};
+    struct amp_answer said = *a;
+    AMP_BUF struct amp_buf note = {0};
+    amp_buf_init(&note, 1 << 16);
+    said.code = sw4rm_code(a);
+    if (a->code && strcasecmp(said.code, a->code) != 0 &&
+        amp_buf_fmt(&note, err, "%s: ", a->code) < 0)
+        return -1;
+    if (amp_buf_str(&note, a->note ? a->note : "", err) < 0)
+        return -1;
+    said.note = note.data;
+    return amp_sw4rm_ack(of, &said, out, err);
 }
 
 static int answer_write(const struct amp_view *of, const struct amp_answer *a, struct amp_buf *out,
@@ -62,28 +54,27 @@ static int answer_write(const struct amp_view *of, const struct amp_answer *a, s
 {
     if (!is_answerable(of))
         return amp_terms_record(of, a, out, err);
-    const struct amp_answered to = answered(of, a);
-    struct amp_span note = amp_span_str(a->note);
-    if (amp_stage_refuses(a->stage))
-        return refusal_write(&to, a, out, err);
-    return amp_sw4rm_ack(&to, a->stage, note, a->result, a->by, a->now_ms, out, err);
+    return amp_stage_refuses(a->stage) ? refusal_write(of, a, out, err)
+                                       : amp_sw4rm_ack(of, a, out, err);
 }
 
 static int duplicate_write(const struct amp_view *of, const struct amp_answer *a,
                            const struct amp_first_attempt *first, struct amp_buf *out,
                            struct amp_error *err)
 {
-    const struct amp_answered to = answered(of, a);
+    struct amp_answer said = *a;
     char note[300];
     if (first->done)
-        return amp_sw4rm_duplicate(&to, first, a->by, a->now_ms, out, err);
+        return amp_sw4rm_duplicate(of, a, first, out, err);
     snprintf(note, sizeof(note), "The work of %.*s continues; it is %s",
              (int)(first->id.n < 200 ? first->id.n : 200), first->id.p, first->status);
-    return amp_sw4rm_nack(&to, AMP_STAGE_REJECTED, AMP_SPAN("already_in_progress"),
-                          amp_span_str(note), a->by, a->now_ms, out, err);
+    said.stage = AMP_STAGE_REJECTED;
+    said.code = "already_in_progress";
+    said.note = note;
+    return amp_sw4rm_ack(of, &said, out, err);
 }
 
-/* A TOOL_CALL says how long it may be at work (§18.2, §18.5.1). */
+/* The time limit of a TOOL_CALL (§18.2, §18.5.1). */
 static int64_t call_ms(const struct amp_view *v)
 {
     if (v->kind != AMP_KIND_TOOL_CALL)
@@ -116,7 +107,7 @@ static int attempt_edit(struct amp_edit *e, const struct amp_again *a)
                : amp_edit_int(e, 0, "retry_count", amp_attempt_after(e->v->attempt, UINT32_MAX));
 }
 
-/* Its "result", or its note as a string: JSON as it stands in the message. */
+/* The JSON of "result", or else of "note". */
 static struct amp_span ack_result(const struct amp_view *v)
 {
     static const char *const keys[] = {"result", "note"};
@@ -157,7 +148,7 @@ static enum amp_operation_by operation_of(const struct amp_view *v)
     return amp_span_is(v->type, "ACKNOWLEDGEMENT") ? AMP_OPERATION_NONE : AMP_OPERATION_BY_TOKEN;
 }
 
-/* CONTROL with the command, or the request by the name that protobuf gives it. */
+/* CONTROL with the command "deregister", or the request with its protobuf name. */
 static bool is_deregistration(const struct amp_view *v)
 {
     static const char request[] = "DeregisterAgentRequest";

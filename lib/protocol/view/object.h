@@ -11,6 +11,13 @@ static inline bool amp_object_has(const struct amp_tape *t, uint32_t object, con
 {
     return amp_tape_get(t, object, (struct amp_span){key, strlen(key)}) != AMP_TOK_NONE;
 }
+/* The member's value if it has this type; else AMP_TOK_NONE. */
+static inline uint32_t amp_object_get(const struct amp_tape *t, uint32_t object, const char *key,
+                                      enum amp_json_type type)
+{
+    uint32_t tok = amp_tape_get(t, object, (struct amp_span){key, strlen(key)});
+    return tok != AMP_TOK_NONE && t->tok[tok].type == type ? tok : AMP_TOK_NONE;
+}
 /* Whether a member is this string. */
 static inline bool amp_object_is(const struct amp_tape *t, uint32_t object, const char *key,
                                  const char *text)

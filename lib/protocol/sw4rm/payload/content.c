@@ -1,7 +1,7 @@
 /*
- * SW4RM: how the payload stands in the line, and whether content_length tells its size (§5.4, §11,
- * §12). JSON stands there itself, text as a string, bytes as base64; content_length counts the
- * bytes that are meant.
+ * SW4RM: the encoding of the payload, and its content_length (§5.4, §11, §12). A JSON payload is a
+ * JSON value, text is a string, and bytes are a string of base64; content_length counts the decoded
+ * bytes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "protocol/sw4rm/sw4rm.h"
 
-static bool starts(struct amp_span s, const char *prefix)
+static bool has_prefix(struct amp_span s, const char *prefix)
 {
     size_t n = strlen(prefix);
     return s.n >= n && strncasecmp(s.p, prefix, n) == 0;
@@ -32,9 +32,9 @@ enum amp_sw4rm_content amp_sw4rm_content(struct amp_span type)
             return AMP_SW4RM_BYTES;
     if (n > sizeof plus && strncasecmp(type.p + n - (sizeof plus - 1), plus, sizeof plus - 1) == 0)
         return AMP_SW4RM_JSON;
-    if (starts(type, "text/"))
+    if (has_prefix(type, "text/"))
         return AMP_SW4RM_TEXT;
-    if (starts(type, "image/") || starts(type, "audio/") || starts(type, "video/"))
+    if (has_prefix(type, "image/") || has_prefix(type, "audio/") || has_prefix(type, "video/"))
         return AMP_SW4RM_BYTES;
     return AMP_SW4RM_OTHER;
 }
@@ -68,8 +68,9 @@ struct range {
     uint64_t least, most;
 };
 
-/* One character of a string as it stands, spelled as shortly and as lengthily as writers do. */
-static size_t spell(const char *p, size_t n, struct range *r)
+/* Adds the least and the most bytes with which usual writers write the first character at p.
+ * Returns its bytes in this line. */
+static size_t character_measure(const char *p, size_t n, struct range *r)
 {
     unsigned char c = (unsigned char)p[0];
     if (c == '\\' && n >= 2 && p[1] == 'u' && n >= 6) {
@@ -86,7 +87,7 @@ static size_t spell(const char *p, size_t n, struct range *r)
         return 2;
     }
     if (c < 0x80) {
-        bool web = memchr("<>&'+`", c, 6); /* escaped by those who write for browsers */
+        bool web = memchr("<>&'+`", c, 6); /* escaped by some writers for browsers */
         r->least += 1;
         r->most += web ? 6 : c == '/' ? 2 : 1;
         return 1;
@@ -97,9 +98,9 @@ static size_t spell(const char *p, size_t n, struct range *r)
     return len;
 }
 
-/* The lengths that usual writers give to a value: without a space and with one behind each comma
- * and colon, characters as they are or as escapes. */
-static struct range spellings(const struct amp_tape *t, uint32_t from)
+/* The lengths of a value from usual writers: with or without a space after each comma and colon,
+ * with characters unchanged or as escapes. */
+static struct range value_measure(const struct amp_tape *t, uint32_t from)
 {
     struct range r = {0, 0};
     for (uint32_t i = from; i < t->tok[from].next; i++) {
@@ -112,7 +113,7 @@ static struct range spellings(const struct amp_tape *t, uint32_t from)
             const char *p = t->text + tok->off;
             bool key = tok->flags & AMP_TOK_KEY;
             for (size_t at = 0; at < tok->len;)
-                at += spell(p + at, tok->len - at, &r);
+                at += character_measure(p + at, tok->len - at, &r);
             r.least += key ? 3 : 2;
             r.most += key ? 4 : 2;
         } else {
@@ -123,7 +124,7 @@ static struct range spellings(const struct amp_tape *t, uint32_t from)
     return r;
 }
 
-static void length_fault(struct amp_check *c, uint64_t is, const char *of)
+static void length_report(struct amp_check *c, uint64_t is, const char *of)
 {
     char expected[64];
     snprintf(expected, sizeof expected, "%llu", (unsigned long long)is);
@@ -131,39 +132,35 @@ static void length_fault(struct amp_check *c, uint64_t is, const char *of)
                    expected, "is not the length of %s", of);
 }
 
-static bool declared(const struct amp_view *v)
+static bool is_declared(const struct amp_view *v)
 {
     return amp_tape_get(v->tape, 0, AMP_SPAN("content_length")) != AMP_TOK_NONE;
 }
 
-static void json_length(struct amp_check *c)
+static void json_length_check(struct amp_check *c)
 {
     const struct amp_view *v = c->v;
     uint64_t stands = amp_tok_source(v->tape, v->payload).n;
-    if (v->size == stands || !declared(v))
+    if (v->size == stands || !is_declared(v))
         return;
-    struct range r = spellings(v->tape, v->payload);
+    struct range r = value_measure(v->tape, v->payload);
     if (v->size >= r.least && v->size <= r.most)
         return;
-    /* A text that was put in quotes whole. */
+    /* The length of the string without its quotes. */
     if (v->tape->tok[v->payload].type == AMP_JSON_STRING && v->size >= r.least - 2 &&
         v->size <= r.most)
         return;
-    length_fault(c, stands, "the payload");
+    length_report(c, stands, "the payload");
 }
 
-/* A payload that is a string for a content type other than JSON. */
-static void string_length(struct amp_check *c, enum amp_sw4rm_content content)
+/* The length of a payload of another content type than JSON, which is a string. */
+static void string_length_check(struct amp_check *c, enum amp_sw4rm_content content)
 {
     const struct amp_view *v = c->v;
     struct amp_span text;
     uint64_t bytes = 0;
-    if (v->tape->tok[v->payload].type != AMP_JSON_STRING)
-        return; /* the schema says so */
-    if (amp_fill_text(v->tape, v->payload, c->arena, &text, NULL) < 0) {
-        c->failed = true;
-        return;
-    }
+    if (!amp_check_string(c, v->payload, &text))
+        return; /* the schema reports another type */
     bool base64 = content != AMP_SW4RM_TEXT && amp_sw4rm_base64(text, &bytes);
     if (content == AMP_SW4RM_BYTES && !base64) {
         amp_check_rule(c, AMP_SEV_ERROR, "validation_error", "base64", "/payload",
@@ -172,15 +169,13 @@ static void string_length(struct amp_check *c, enum amp_sw4rm_content content)
         return;
     }
     if ((base64 && v->size == bytes) || (content != AMP_SW4RM_BYTES && v->size == text.n) ||
-        !declared(v))
+        !is_declared(v))
         return;
-    if (base64)
-        length_fault(c, bytes, "the payload's decoded bytes");
-    else
-        length_fault(c, text.n, "the payload's text");
+    length_report(c, base64 ? bytes : text.n,
+                  base64 ? "the payload's decoded bytes" : "the payload's text");
 }
 
-static void oversize(struct amp_check *c, enum amp_sw4rm_content content)
+static void size_check(struct amp_check *c, enum amp_sw4rm_content content)
 {
     static const uint32_t most_of[] = {
 #define X(id, word, most, kind, shape) most,
@@ -194,7 +189,7 @@ static void oversize(struct amp_check *c, enum amp_sw4rm_content content)
     uint64_t stands = v->payload == AMP_TOK_NONE ? 0 : amp_tok_source(v->tape, v->payload).n;
     if (content == AMP_SW4RM_BYTES)
         stands = stands / 4 * 3;
-    bool said = v->size > most && declared(v);
+    bool said = v->size > most && is_declared(v);
     if (!said && stands <= most)
         return;
     char expected[64];
@@ -209,11 +204,11 @@ void amp_sw4rm_content_rules(struct amp_check *c)
 {
     const struct amp_view *v = c->v;
     enum amp_sw4rm_content content = amp_sw4rm_content(v->content_type);
-    oversize(c, content);
+    size_check(c, content);
     if (v->payload == AMP_TOK_NONE)
         return;
     if (content == AMP_SW4RM_JSON)
-        json_length(c);
+        json_length_check(c);
     else if (v->content_type.n > 0)
-        string_length(c, content);
+        string_length_check(c, content);
 }

@@ -1,4 +1,4 @@
-/* SW4RM: what a view tells of each shape, and the row of a message. */
+/* SW4RM: the tables that fill the body of each shape, and the row of a message. */
 #include <stddef.h>
 
 #include "protocol/sw4rm/sw4rm.h"
@@ -25,7 +25,7 @@ static const struct amp_fill_row invocation_rows[] = {
 };
 static const struct amp_fill_table invocation = AMP_FILL_TABLE(struct amp_body, invocation_rows);
 
-/* One of the two names of the action is there. */
+/* The action has two names in the protocol. */
 static const struct amp_fill_row decision_rows[] = {
     {AMP_AT("/invocation_id"), AMP_AS_TEXT, B(decision.ref), 0, NULL},
     {AMP_AT("/action"), AMP_AS_TEXT, B(decision.action), 0, NULL},
@@ -49,7 +49,7 @@ static const struct amp_fill_row worktree_rows[] = {
 };
 static const struct amp_fill_table worktree = AMP_FILL_TABLE(struct amp_body, worktree_rows);
 
-/* The events' names and those of the protobuf files. */
+/* Several members have one name in events and another in the protobuf files. */
 static const struct amp_fill_row negotiation_rows[] = {
     {AMP_AT("/kind"), AMP_AS_TEXT, B(negotiation.event), 0, NULL},
     {AMP_AT("/negotiation_room_id"), AMP_AS_TEXT, B(negotiation.negotiation), 0, NULL},
@@ -134,8 +134,8 @@ static const struct amp_fill_row tool_result_rows[] = {
 };
 static const struct amp_fill_table tool_result = AMP_FILL_TABLE(struct amp_body, tool_result_rows);
 
-/* An acknowledgement is expected within ten seconds (§11). The rules look at the tape, so a bare
- * view needs nothing of the body. */
+/* An acknowledgement is expected within ten seconds (§11). The rules read the tape, so a bare view
+ * needs no body. */
 enum { ACK_SECONDS = 10 };
 #define ACKED(k) ((k) != AMP_KIND_ACK && (k) != AMP_KIND_NACK)
 
@@ -147,7 +147,7 @@ const struct amp_kind_row amp_sw4rm_rows[] = {
 #undef X
 };
 
-/* Messages of a type without a shape: no payload or a free one; and those whose payload is not
+/* Messages without a shape: without a payload, or with a free one; and with a payload that is not
  * JSON. */
 static const struct amp_kind_row free_rows[] = {
 #define X(id, word, most, k, shape)                                                                \

@@ -1,14 +1,14 @@
 /*
- * SW4RM: which shape a message has. The type word tells it for some; an acknowledgement's stage, a
- * negotiation's event and a worktree's operation tell more; in DATA, CONTROL and NOTIFICATION,
- * whose payloads are free, a shape is recognised by members that only it has, or by the name that
- * protobuf's JSON gives it ("@type").
+ * SW4RM: the shape of a message. Some shapes follow from the message type alone, others from an
+ * acknowledgement's stage, a negotiation's event or a worktree's operation. The payloads of DATA,
+ * CONTROL and NOTIFICATION are free: their shapes are recognised by members that no other shape
+ * has, or by the name in protobuf's JSON ("@type").
  */
 #include <string.h>
 
 #include "protocol/sw4rm/sw4rm.h"
 
-/* The members that tell the shapes of free payloads, by the length of their names. */
+/* The members by which shapes are recognised, by the length of their names. */
 /* clang-format off */
 #define KEYS_2(X) X(TS, "ts")
 #define KEYS_4(X) X(CORR, "corr") X(DATA, "data") X(KIND, "kind")
@@ -58,11 +58,11 @@ enum key {
                 K_NONE /* any other */
 };
 
-/* A set of them, as there are more than 64. */
+/* A set of keys; there are more than 64. */
 typedef unsigned __int128 key_set;
 #define K(key) ((key_set)1 << K_##key)
 
-/* One look at the length, then one comparison or a few. */
+/* The length leaves a few candidates. */
 static enum key key_of(const char *p, size_t n)
 {
 #define X(id, name)                                                                                \
@@ -99,7 +99,7 @@ static enum key key_of(const char *p, size_t n)
     return K_NONE;
 }
 
-/* Those that an object has. */
+/* The keys of an object. */
 static key_set keys_of(const struct amp_tape *t, uint32_t object)
 {
     key_set found = 0;
@@ -108,7 +108,7 @@ static key_set keys_of(const struct amp_tape *t, uint32_t object)
         const struct amp_tok *tok = &t->tok[k];
         enum key key = key_of(t->text + tok->off, tok->len);
         if (tok->flags & AMP_TOK_ESCAPED) {
-            /* Decoding never makes a name longer; longer ones than ours tell nothing. */
+            /* Decoding never makes a name longer, and no key above is this long. */
             char room[256];
             struct amp_buf over = {.data = room, .cap = sizeof room - 1, .max = sizeof room - 1};
             struct amp_span name;
@@ -139,12 +139,12 @@ enum amp_sw4rm_type amp_sw4rm_type(struct amp_span word)
 #define ROOM    (T(NEGOTIATION) | FREE)
 #define HITL    (T(HITL_DECISION) | T(HITL_INVOCATION))
 
-/* A shape stands in these types, has all of these members, one at least of those (if any are
- * named) and none of the last. The first that fits counts. */
+/* The signs of a shape. The first row that fits decides. */
 static const struct sign {
-    unsigned types;
+    unsigned types; /* bits of the message types */
     enum amp_sw4rm_shape shape;
-    key_set all, any, none;
+    key_set all, any,
+        none; /* has all members of `all`, one of `any` (unless empty), none of `none` */
 } signs[] = {
     {T(ACKNOWLEDGEMENT) | FREE, AMP_SHAPE_DUPLICATE, K(ORIGINAL_MESSAGE_ID),
      K(STATUS) | K(ORIGINAL_STATUS) | K(CACHED_AT), 0},
@@ -205,126 +205,107 @@ static const struct sign {
     {T(WORKTREE_CONTROL), AMP_SHAPE_WORKTREE_STATE, K(STATE), 0, K(OPERATION)},
 };
 
-static bool has(const struct amp_tape *t, uint32_t object, const char *const *names)
+static bool has_any(const struct amp_tape *t, uint32_t object, const char *const *names)
 {
-    if (object == AMP_TOK_NONE || t->tok[object].type != AMP_JSON_OBJECT)
-        return false;
     for (; *names; names++)
-        if (amp_tape_get(t, object, amp_span_str(*names)) != AMP_TOK_NONE)
+        if (amp_object_has(t, object, *names))
             return true;
     return false;
 }
 
-static bool is(const struct amp_tape *t, uint32_t tok, enum amp_json_type type)
+static bool is_any(const struct amp_tape *t, uint32_t tok, const char *const *words)
+{
+    for (; tok != AMP_TOK_NONE && *words; words++)
+        if (amp_tok_is(t, tok, amp_span_str(*words)))
+            return true;
+    return false;
+}
+
+static bool is_type(const struct amp_tape *t, uint32_t tok, enum amp_json_type type)
 {
     return tok != AMP_TOK_NONE && t->tok[tok].type == type;
 }
 
 static uint32_t first_of(const struct amp_tape *t, uint32_t list)
 {
-    return is(t, list, AMP_JSON_ARRAY) && t->tok[list].count ? list + 1 : AMP_TOK_NONE;
+    return is_type(t, list, AMP_JSON_ARRAY) && t->tok[list].count ? list + 1 : AMP_TOK_NONE;
 }
 
-static bool holds_object(const struct amp_tape *t, uint32_t object, const char *key)
-{
-    return is(t, object, AMP_JSON_OBJECT) &&
-           is(t, amp_tape_get(t, object, amp_span_str(key)), AMP_JSON_OBJECT);
-}
-
-static bool says(const struct amp_tape *t, uint32_t tok, const char *const *words)
-{
-    if (is(t, tok, AMP_JSON_STRING))
-        for (; *words; words++)
-            if (amp_tok_is(t, tok, amp_span_str(*words)))
-                return true;
-    return false;
-}
-
-/* A list of names or a count is no graph, and a list of names no descriptions. */
+/* A list of names or a number is not a graph, and a list of names has no descriptions. */
 static bool holds_parts(const struct amp_tape *t, uint32_t tok, bool keyed)
 {
-    if (is(t, tok, AMP_JSON_OBJECT))
+    if (is_type(t, tok, AMP_JSON_OBJECT))
         return !keyed || !t->tok[tok].count || t->tok[tok + 2].type == AMP_JSON_OBJECT ||
                t->tok[tok + 2].type == AMP_JSON_ARRAY;
-    return is(t, tok, AMP_JSON_ARRAY) &&
+    return is_type(t, tok, AMP_JSON_ARRAY) &&
            (!t->tok[tok].count || t->tok[tok + 1].type == AMP_JSON_OBJECT);
 }
 
-/* Whether a free payload whose members are words of every day, such as "score" or "status", holds
- * what that shape has there. Who only talks of such things is not held to their shape. */
-static bool holds(const struct amp_view *v, enum amp_sw4rm_shape shape)
+/* The members that a free payload of a shape has, beside members with everyday names such as
+ * "score" or "status". A payload without them has no shape: it only mentions such things. */
+static const struct proof {
+    const char *in;          /* the object with these members; NULL: the payload */
+    const char *names[7];    /* at least one of these members */
+    const char *statuses[6]; /* or "status" has one of these values */
+} proofs[AMP_SHAPE_NONE] = {
+    [AMP_SHAPE_DUPLICATE] = {NULL, {"original_status", "cached_at"}, {"DUPLICATE_DETECTED"}},
+    [AMP_SHAPE_HITL_ACTION] = {NULL, {"rationale", "decision_payload"}},
+    [AMP_SHAPE_ROOM_PROPOSAL] = {NULL,
+                                 {"requested_critics", "artifact_content_type",
+                                  "negotiation_room_id"}},
+    [AMP_SHAPE_ROOM_DECISION] = {NULL, {"votes", "aggregated_score"}},
+    [AMP_SHAPE_ROOM_VOTE] = {NULL,
+                             {"artifact_id", "critic_id", "negotiation_room_id", "strengths",
+                              "weaknesses", "recommendations"}},
+    [AMP_SHAPE_ROOM_SCORE] = {NULL, {"min_score", "max_score", "vote_count"}},
+    [AMP_SHAPE_ROOM_POLICY] = {NULL, {"min_confidence_threshold", "min_pass_ratio", "max_std_dev"}},
+    [AMP_SHAPE_DECISION_REPORT] = {NULL, {"decided_by", "rationale"}},
+    [AMP_SHAPE_HANDOFF_STATUS] = {NULL,
+                                  {"accepting_agent", "rejection_reason"},
+                                  {"PENDING", "ACCEPTED", "REJECTED", "COMPLETED", "EXPIRED"}},
+    [AMP_SHAPE_HANDOFF_REQUEST] = {NULL, {"capabilities_required", "context_snapshot"}},
+    [AMP_SHAPE_HANDOFF_ACCEPT] = {NULL, {"accepting_agent", "rejection_reason"}},
+    [AMP_SHAPE_AGENT_REGISTRATION] = {"agent",
+                                      {"communication_class", "modalities_supported",
+                                       "reasoning_connectors"}},
+    [AMP_SHAPE_POLICY_SET] = {"policy",
+                              {"score_threshold", "diff_tolerance", "round_timeout_ms",
+                               "oscillation_limit", "token_budget_per_round"}},
+};
+
+static bool is_proved(const struct amp_view *v, enum amp_sw4rm_shape shape)
 {
-    static const char *const agent[] = {"communication_class", "modalities_supported",
-                                        "reasoning_connectors", NULL};
-    static const char *const policy[] = {"score_threshold",        "diff_tolerance",
-                                         "round_timeout_ms",       "oscillation_limit",
-                                         "token_budget_per_round", NULL};
     static const char *const activity[] = {"worktree_id", "branch", NULL};
-    static const char *const decided[] = {"rationale", "decision_payload", NULL};
-    static const char *const original[] = {"original_status", "cached_at", NULL};
-    static const char *const duplicate[] = {"DUPLICATE_DETECTED", NULL};
-    static const char *const artifact[] = {"requested_critics", "artifact_content_type",
-                                           "negotiation_room_id", NULL};
-    static const char *const votes[] = {"votes", "aggregated_score", NULL};
-    static const char *const vote[] = {"artifact_id", "critic_id",  "negotiation_room_id",
-                                       "strengths",   "weaknesses", "recommendations",
-                                       NULL};
-    static const char *const score[] = {"min_score", "max_score", "vote_count", NULL};
-    static const char *const thresholds[] = {"min_confidence_threshold", "min_pass_ratio",
-                                             "max_std_dev", NULL};
-    static const char *const report[] = {"decided_by", "rationale", NULL};
-    static const char *const handoff[] = {"capabilities_required", "context_snapshot", NULL};
-    static const char *const answer[] = {"accepting_agent", "rejection_reason", NULL};
-    static const char *const states[] = {"PENDING",   "ACCEPTED", "REJECTED",
-                                         "COMPLETED", "EXPIRED",  NULL};
+    const struct proof *proof = &proofs[shape];
     const struct amp_tape *t = v->tape;
     uint32_t p = v->payload, at;
 #define AT(key) amp_tape_get(t, p, AMP_SPAN(key))
+    if (proof->names[0] &&
+        (has_any(t, proof->in ? amp_tape_get(t, p, amp_span_str(proof->in)) : p, proof->names) ||
+         is_any(t, AT("status"), proof->statuses)))
+        return true;
     switch (shape) {
-    case AMP_SHAPE_DUPLICATE:
-        return has(t, p, original) || says(t, AT("status"), duplicate);
-    case AMP_SHAPE_HITL_ACTION:
-        return has(t, p, decided);
     case AMP_SHAPE_EVALUATION_REPORT:
-        return is(t, AT("report"), AMP_JSON_OBJECT);
-    case AMP_SHAPE_ROOM_PROPOSAL:
-        return has(t, p, artifact);
-    case AMP_SHAPE_ROOM_DECISION:
-        return has(t, p, votes);
-    case AMP_SHAPE_ROOM_VOTE:
-        return has(t, p, vote);
-    case AMP_SHAPE_ROOM_SCORE:
-        return has(t, p, score);
-    case AMP_SHAPE_ROOM_POLICY:
-        return has(t, p, thresholds);
-    case AMP_SHAPE_DECISION_REPORT:
-        return has(t, p, report);
-    case AMP_SHAPE_HANDOFF_STATUS:
-        return has(t, p, answer) || says(t, AT("status"), states);
-    case AMP_SHAPE_HANDOFF_REQUEST:
-        return has(t, p, handoff);
+        return is_type(t, AT("report"), AMP_JSON_OBJECT);
     case AMP_SHAPE_HANDOFF_ACCEPT:
         at = AT("accepted");
-        return has(t, p, answer) || is(t, at, AMP_JSON_TRUE) ||
-               (is(t, at, AMP_JSON_FALSE) && AT("reason") == AMP_TOK_NONE);
+        return is_type(t, at, AMP_JSON_TRUE) ||
+               (is_type(t, at, AMP_JSON_FALSE) && AT("reason") == AMP_TOK_NONE);
     case AMP_SHAPE_WORKFLOW_DEFINITION:
         return holds_parts(t, AT("nodes"), true);
     case AMP_SHAPE_TOOL_PROVIDER:
         return holds_parts(t, AT("tools"), false);
-    case AMP_SHAPE_AGENT_REGISTRATION:
-        return has(t, AT("agent"), agent);
-    case AMP_SHAPE_POLICY_SET:
-        return has(t, AT("policy"), policy);
     case AMP_SHAPE_POLICY_EFFECTIVE:
-        return holds_object(t, AT("effective"), "policy");
+        return amp_object_get(t, AT("effective"), "policy", AMP_JSON_OBJECT) != AMP_TOK_NONE;
     case AMP_SHAPE_POLICY_PROFILES:
-        return holds_object(t, first_of(t, AT("profiles")), "policy");
+        at = first_of(t, AT("profiles"));
+        return amp_object_get(t, at, "policy", AMP_JSON_OBJECT) != AMP_TOK_NONE;
     case AMP_SHAPE_ACTIVITY_ENTRIES:
-        return has(t, first_of(t, AT("entries")), activity);
+        return has_any(t, first_of(t, AT("entries")), activity);
     case AMP_SHAPE_INFERENCE: /* nothing but the score and its notes */
         return t->tok[p].count == 1u + (AT("notes") != AMP_TOK_NONE);
     default:
-        return true;
+        return !proof->names[0];
     }
 #undef AT
 }
@@ -339,25 +320,24 @@ struct word {
         {text, sizeof(text) - 1}, AMP_SHAPE_##shape                                                \
     }
 
-static enum amp_sw4rm_shape by_word(const struct amp_view *v, struct amp_span key,
-                                    const struct word *words, size_t n)
+static enum amp_sw4rm_shape word_shape(const struct amp_view *v, struct amp_span key,
+                                       const struct word *words, size_t n)
 {
     uint32_t tok = amp_tape_get(v->tape, v->payload, key);
-    if (tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_STRING)
-        for (size_t i = 0; i < n; i++)
-            if (amp_tok_is(v->tape, tok, words[i].word))
-                return words[i].shape;
+    for (size_t i = 0; tok != AMP_TOK_NONE && i < n; i++)
+        if (amp_tok_is(v->tape, tok, words[i].word))
+            return words[i].shape;
     return AMP_SHAPE_NONE;
 }
 
-static enum amp_sw4rm_shape of_stage(const struct amp_view *v)
+static enum amp_sw4rm_shape stage_shape(const struct amp_view *v)
 {
     static const struct word words[] = {WORD("REJECTED", NACK), WORD("FAILED", NACK),
                                         WORD("TIMED_OUT", NACK)};
-    return by_word(v, AMP_SPAN("ack_stage"), words, AMP_SPEC_COUNT(words));
+    return word_shape(v, AMP_SPAN("ack_stage"), words, AMP_SPEC_COUNT(words));
 }
 
-static enum amp_sw4rm_shape of_operation(const struct amp_view *v)
+static enum amp_sw4rm_shape operation_shape(const struct amp_view *v)
 {
     static const struct word words[] = {WORD("BIND", WORKTREE_BIND),
                                         WORD("UNBIND", WORKTREE_UNBIND),
@@ -366,35 +346,25 @@ static enum amp_sw4rm_shape of_operation(const struct amp_view *v)
                                         WORD("SWITCH_REJECT", WORKTREE_SWITCH_REJECT),
                                         WORD("SWITCH_REVOKE", WORKTREE_SWITCH_REVOKE),
                                         WORD("STATUS", WORKTREE_STATUS)};
-    return by_word(v, AMP_SPAN("operation"), words, AMP_SPEC_COUNT(words));
+    return word_shape(v, AMP_SPAN("operation"), words, AMP_SPEC_COUNT(words));
 }
 
-static enum amp_sw4rm_shape of_event(const struct amp_view *v)
+static enum amp_sw4rm_shape event_shape(const struct amp_view *v)
 {
     static const struct word words[] = {
         WORD("propose", NEGOTIATION_PROPOSE),   WORD("counter", NEGOTIATION_COUNTER),
         WORD("evaluate", NEGOTIATION_EVALUATE), WORD("open", NEGOTIATION_OPEN),
         WORD("policy", NEGOTIATION_POLICY),     WORD("decide", NEGOTIATION_DECIDE),
         WORD("abort", NEGOTIATION_ABORT)};
-    static const char *const inner[] = {"policy", NULL};
-    enum amp_sw4rm_shape shape = by_word(v, AMP_SPAN("kind"), words, AMP_SPEC_COUNT(words));
+    enum amp_sw4rm_shape shape = word_shape(v, AMP_SPAN("kind"), words, AMP_SPEC_COUNT(words));
     if (shape == AMP_SHAPE_NEGOTIATION_POLICY &&
-        has(v->tape, amp_tape_get(v->tape, v->payload, AMP_SPAN("policy")), inner))
+        amp_object_has(v->tape, amp_tape_get(v->tape, v->payload, AMP_SPAN("policy")), "policy"))
         return AMP_SHAPE_NEGOTIATION_EFFECTIVE;
     return shape;
 }
 
-/* The shape of a handoff's answer. */
-static enum amp_sw4rm_shape of_answer(const struct amp_view *v)
-{
-    uint32_t tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("accepted"));
-    return tok != AMP_TOK_NONE && v->tape->tok[tok].type == AMP_JSON_FALSE
-               ? AMP_SHAPE_HANDOFF_REJECT
-               : AMP_SHAPE_HANDOFF_ACCEPT;
-}
-
 /* "type.googleapis.com/sw4rm.activity.ActivityEntry": the message's name in the protobuf files. */
-static enum amp_sw4rm_shape of_proto(const struct amp_view *v)
+static enum amp_sw4rm_shape proto_shape(const struct amp_view *v)
 {
     static const struct word words[] = {
         WORD("Ack", ACK),
@@ -425,8 +395,8 @@ static enum amp_sw4rm_shape of_proto(const struct amp_view *v)
         WORD("ParallelismCheckResponse", INFERENCE),
         WORD("LogEvent", LOG_EVENT),
     };
-    uint32_t tok = amp_tape_get(v->tape, v->payload, AMP_SPAN("@type"));
-    if (tok == AMP_TOK_NONE || v->tape->tok[tok].type != AMP_JSON_STRING)
+    uint32_t tok = amp_object_get(v->tape, v->payload, "@type", AMP_JSON_STRING);
+    if (tok == AMP_TOK_NONE)
         return AMP_SHAPE_NONE;
     struct amp_span name = amp_tok_raw(v->tape, tok);
     for (size_t i = name.n; i > 0; i--)
@@ -440,27 +410,30 @@ static enum amp_sw4rm_shape of_proto(const struct amp_view *v)
     return AMP_SHAPE_NONE;
 }
 
-/* Recognised by its members. */
-static enum amp_sw4rm_shape of_members(const struct amp_view *v, enum amp_sw4rm_type type)
+/* The shape that the members show. */
+static enum amp_sw4rm_shape members_shape(const struct amp_view *v, enum amp_sw4rm_type type)
 {
     key_set found = keys_of(v->tape, v->payload);
     enum amp_sw4rm_shape shape = AMP_SHAPE_NONE;
     if (found & K(TYPE) && 1u << type & FREE)
-        shape = of_proto(v);
+        shape = proto_shape(v);
     if (found & K(KIND) && type == AMP_SW4RM_NEGOTIATION)
-        return of_event(v);
+        return event_shape(v);
     if (found & K(OPERATION) && type == AMP_SW4RM_WORKTREE_CONTROL)
-        return of_operation(v);
+        return operation_shape(v);
     if (!(found & ~(K(NONE) | K(DESCRIPTION) | K(TIMESTAMP))))
-        return shape; /* the usual payload of DATA: none of these tells a shape */
+        return shape; /* the usual payload of DATA, which has no shape */
     for (size_t i = 0; i < AMP_SPEC_COUNT(signs) && shape == AMP_SHAPE_NONE; i++) {
         const struct sign *s = &signs[i];
         if ((s->types >> type & 1) && (found & s->all) == s->all &&
             (s->any == 0 || found & s->any) && !(found & s->none) &&
-            (!(1u << type & FREE) || holds(v, s->shape)))
+            (!(1u << type & FREE) || is_proved(v, s->shape)))
             shape = s->shape;
     }
-    return shape == AMP_SHAPE_HANDOFF_ACCEPT ? of_answer(v) : shape;
+    if (shape == AMP_SHAPE_HANDOFF_ACCEPT &&
+        amp_object_get(v->tape, v->payload, "accepted", AMP_JSON_FALSE) != AMP_TOK_NONE)
+        return AMP_SHAPE_HANDOFF_REJECT;
+    return shape;
 }
 
 enum amp_sw4rm_shape amp_sw4rm_shape(const struct amp_view *v, enum amp_sw4rm_type type)
@@ -478,16 +451,16 @@ enum amp_sw4rm_shape amp_sw4rm_shape(const struct amp_view *v, enum amp_sw4rm_ty
         case AMP_SW4RM_HEARTBEAT:
             break;
         case AMP_SW4RM_ACKNOWLEDGEMENT:
-            shape = of_stage(v);
+            shape = stage_shape(v);
             if (shape == AMP_SHAPE_NONE &&
                 amp_tape_get(v->tape, v->payload, AMP_SPAN("ack_stage")) == AMP_TOK_NONE)
-                shape = of_members(v, type);
+                shape = members_shape(v, type);
             break;
         default:
-            shape = of_members(v, type);
+            shape = members_shape(v, type);
             break;
         }
     else if (type == AMP_SW4RM_CONTROL || type == AMP_SW4RM_HEARTBEAT)
-        return AMP_SHAPE_NONE; /* they need none */
+        return AMP_SHAPE_NONE; /* these types may lack a payload */
     return shape == AMP_SHAPE_NONE ? usual[type] : shape;
 }
